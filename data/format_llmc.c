@@ -1,0 +1,68 @@
+/* llm.c's .bin shards: a header of 256 int32 (magic, version, number of tokens, zeros), then the tokens.
+ * Magic and version tell their width: uint16 for GPT-2's vocabulary, uint32 for Llama 3's. The count is an
+ * int32, so a shard has fewer than 2^31 tokens, but up to 8 GiB. */
+#include <stdio.h>
+#include <string.h>
+
+#include "data/format.h"
+#include "data/format_llmc.h"
+#include "kernels/base/status.h"
+
+static const struct {
+    int32_t magic, version;
+    enum element element;
+} kinds[] = {
+    {LLMC_MAGIC_UINT16, LLMC_VERSION_UINT16, ELEMENT_UINT16},
+    {LLMC_MAGIC_UINT32, LLMC_VERSION_UINT32, ELEMENT_UINT32},
+};
+
+static int find_element(const char *path, const int32_t header[3], enum element *out) {
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (header[0] != kinds[i].magic) continue;
+        if (header[1] != kinds[i].version)
+            return gdn_fail(GDN_INPUT,
+                            "%s: llm.c tokens with magic %d are of version %d, but this file says %d", path,
+                            kinds[i].magic, kinds[i].version, header[1]);
+        *out = kinds[i].element;
+        return GDN_OK;
+    }
+    return gdn_fail(
+        GDN_INPUT,
+        "%s is not a file of llm.c tokens: it begins with %d, where %d (uint16) or %d (uint32) is expected",
+        path, header[0], LLMC_MAGIC_UINT16, LLMC_MAGIC_UINT32);
+}
+
+static int llmc_open(struct token_file *file) {
+    TRY(mapping_open(file->path, &file->map));
+    file->bytes = (long)file->map.size;
+    int32_t header[3];
+    if (file->bytes < LLMC_HEADER_BYTES)
+        return gdn_fail(GDN_INPUT,
+                        "%s is not a file of llm.c tokens: it has %ld bytes, and the header alone has %d",
+                        file->path, file->bytes, LLMC_HEADER_BYTES);
+    memcpy(header, file->map.bytes, sizeof header);
+    TRY(find_element(file->path, header, &file->element));
+
+    file->count = header[2];
+    if (file->count <= 0)
+        return gdn_fail(GDN_INPUT, "%s: the header says %ld tokens, where at least one is expected",
+                        file->path, file->count);
+    long expected = LLMC_HEADER_BYTES + file->count * (long)element_size(file->element);
+    if (file->bytes != expected)
+        return gdn_fail(GDN_INPUT,
+                        "%s is %s: its header says %ld tokens of %s, %ld bytes in all, but it has %ld bytes",
+                        file->path, file->bytes < expected ? "truncated" : "too long", file->count,
+                        element_name(file->element), expected, file->bytes);
+    file->raw = file->map.bytes + LLMC_HEADER_BYTES;
+    file->documents = NOT_RECORDED;
+    snprintf(file->stored_as, sizeof file->stored_as, "%s", element_name(file->element));
+    return GDN_OK;
+}
+
+const struct token_format llmc_format = {
+    .name = "llmc",
+    .suffix = "",
+    .open = llmc_open,
+    .read = format_read_raw,
+    .close = format_close_map,
+};

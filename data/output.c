@@ -1,0 +1,101 @@
+#include "data/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/base/status.h"
+
+/* Bytes of `path` up to and including its last slash. */
+static int folder_length(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? (int)(slash + 1 - path) : 0;
+}
+
+int output_open(const char *path, struct output *out) {
+    *out = (struct output){.descriptor = -1};
+    int folder = folder_length(path);
+    /* the dot hides it from patterns such as *.bin, which would take it for a token file after a power cut */
+    if (!(out->path = strdup(path)) ||
+        asprintf(&out->partial, "%.*s.%s.partial", folder, path, path + folder) < 0) {
+        out->partial = NULL;
+        return gdn_fail(GDN_INTERNAL, "%s: no memory", path);
+    }
+    out->descriptor = open(out->partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (out->descriptor < 0)
+        return gdn_fail(GDN_INPUT, "%s: cannot be written: %s: %s", path, out->partial, strerror(errno));
+    return GDN_OK;
+}
+
+static int cannot_write(const struct output *output) {
+    return gdn_fail(GDN_INPUT, "%s: cannot be written: %s", output->path, strerror(errno));
+}
+
+int output_write(struct output *output, const void *bytes, size_t size) {
+    for (const char *at = bytes; size > 0;) {
+        ssize_t written = write(output->descriptor, at, size);
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) return cannot_write(output);
+        at += written;
+        size -= (size_t)written;
+    }
+    return GDN_OK;
+}
+
+int output_try(struct output *output, long size) {
+    static const char zeros[1 << 16];
+    if (ftruncate(output->descriptor, size)) return cannot_write(output);
+    TRY(output_write(output, zeros, sizeof zeros));
+    TRY(output_sync(output)); /* some file systems find their disk only then */
+    if (ftruncate(output->descriptor, 0)) return cannot_write(output);
+    return output_seek(output, 0);
+}
+
+int output_seek(struct output *output, long offset) {
+    return lseek(output->descriptor, offset, SEEK_SET) < 0 ? cannot_write(output) : GDN_OK;
+}
+
+int output_sync(struct output *output) {
+    if (fsync(output->descriptor))
+        return gdn_fail(GDN_INPUT, "%s: cannot be brought to disk: %s", output->path, strerror(errno));
+    return GDN_OK;
+}
+
+/* A rename is on disk once the folder is. */
+static int sync_folder(const char *path) {
+    char *folder = NULL;
+    if (asprintf(&folder, "%.*s.", folder_length(path), path) < 0)
+        return gdn_fail(GDN_INTERNAL, "%s: no memory", path);
+    int descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    /* EINVAL: a file system that has no such operation for folders */
+    bool failed = descriptor < 0 || (fsync(descriptor) && errno != EINVAL);
+    int status = GDN_OK;
+    if (failed)
+        status = gdn_fail(GDN_INPUT, "%s: its folder cannot be brought to disk: %s", path, strerror(errno));
+    if (descriptor >= 0) close(descriptor);
+    free(folder);
+    return status;
+}
+
+int output_publish(struct output *output) {
+    if (rename(output->partial, output->path))
+        return gdn_fail(GDN_INPUT, "%s: cannot be renamed to %s: %s", output->partial, output->path,
+                        strerror(errno));
+    free(output->partial);
+    output->partial = NULL; /* nothing to remove any more */
+    return sync_folder(output->path);
+}
+
+void output_close(struct output *output) {
+    if (output->descriptor >= 0) {
+        close(output->descriptor);
+        if (output->partial) unlink(output->partial);
+    }
+    free(output->partial);
+    free(output->path);
+    *output = (struct output){.descriptor = -1};
+}

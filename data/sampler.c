@@ -1,0 +1,155 @@
+#include "data/sampler.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "data/mixture.h"
+#include "data/permutation.h"
+#include "kernels/base/random.h"
+#include "kernels/base/status.h"
+
+/* A shuffled mixture permutes its samples in blocks, or sources would follow each other in a fixed rhythm. */
+enum { MIXTURE_BLOCK = 1024 };
+
+struct source {
+    struct tokens *tokens;
+    long first;   /* token of the stream where the part used begins */
+    long samples; /* whole samples in that part: one epoch */
+};
+
+struct sampler {
+    struct source *sources; /* [num_sources] */
+    int num_sources;
+    struct mixture mixture;
+    bool shuffle;
+    uint64_t seed;
+    long length; /* S */
+};
+
+static int open_source(const struct sampler_options *options, int k, struct source *source) {
+    const char *path = options->sources[k].path;
+    double weight = options->sources[k].weight;
+    if (!(weight > 0) || !isfinite(weight))
+        return gdn_fail(GDN_INPUT, "%s: its weight is %g, and a number above 0 is expected", path, weight);
+    TRY(tokens_open(path, options->format, &source->tokens));
+    long count = tokens_count(source->tokens);
+    source->first = (long)floor(options->from * (double)count);
+    long tokens = (long)floor(options->to * (double)count) - source->first;
+    if (tokens < options->length + 1) {
+        if (tokens == count)
+            return gdn_fail(GDN_INPUT, "%s has %ld tokens, and one sample needs sequence_length + 1 = %ld",
+                            path, count, options->length + 1);
+        return gdn_fail(
+            GDN_INPUT,
+            "%s: the part from %g to %g of its %ld tokens has %ld, and one sample needs sequence_length + 1 "
+            "= %ld",
+            path, options->from, options->to, count, tokens, options->length + 1);
+    }
+    source->samples = (tokens - 1) / options->length;
+    return GDN_OK;
+}
+
+static int open_sources(const struct sampler_options *options, struct sampler *sampler) {
+    int n = options->num_sources;
+    sampler->sources = calloc((size_t)n, sizeof *sampler->sources);
+    double *weights = calloc((size_t)n, sizeof *weights);
+    int status = sampler->sources && weights ? GDN_OK : gdn_fail(GDN_INTERNAL, "no memory for %d sources", n);
+    for (int k = 0; k < n && !status; k++) {
+        sampler->num_sources = k + 1;
+        weights[k] = options->sources[k].weight;
+        status = open_source(options, k, &sampler->sources[k]);
+    }
+    if (!status) status = mixture_create(weights, n, &sampler->mixture);
+    free(weights);
+    return status;
+}
+
+int sampler_open(const struct sampler_options *options, struct sampler **out) {
+    *out = NULL;
+    if (options->num_sources < 1) return gdn_fail(GDN_INPUT, "no token files were given");
+    if (options->length < 1)
+        return gdn_fail(GDN_INPUT, "a sample's length is %ld tokens, and at least 1 is expected",
+                        options->length);
+    if (!(options->from >= 0 && options->from < options->to && options->to <= 1))
+        return gdn_fail(GDN_INPUT, "the part from %g to %g of the tokens does not exist", options->from,
+                        options->to);
+    struct sampler *sampler = calloc(1, sizeof *sampler);
+    if (!sampler) return gdn_fail(GDN_INTERNAL, "no memory for a sampler");
+    sampler->shuffle = options->shuffle;
+    sampler->seed = options->seed;
+    sampler->length = options->length;
+    int status = open_sources(options, sampler);
+    if (status) {
+        sampler_close(sampler);
+        return status;
+    }
+    *out = sampler;
+    return GDN_OK;
+}
+
+void sampler_close(struct sampler *sampler) {
+    if (!sampler) return;
+    for (int k = 0; k < sampler->num_sources; k++) tokens_close(sampler->sources[k].tokens);
+    mixture_free(&sampler->mixture);
+    free(sampler->sources);
+    free(sampler);
+}
+
+long sampler_epoch(const struct sampler *sampler) {
+    long longest = 0;
+    for (int k = 0; k < sampler->num_sources; k++) {
+        long span = mixture_span(&sampler->mixture, k, sampler->sources[k].samples);
+        if (span > longest) longest = span;
+    }
+    return longest;
+}
+
+/* A key for one of a shuffle's permutations: `what` it shuffles, and which time (epoch or block). */
+static uint64_t shuffle_key(const struct sampler *sampler, const char *what, uint64_t number, uint64_t time) {
+    return random_bits(random_bits(sampler->seed, random_name(what), number), random_name("time"), time);
+}
+
+/* Which source sample i comes from, and the first of its tokens in that source's stream. */
+static const struct source *locate(const struct sampler *sampler, long i, long *first) {
+    if (sampler->shuffle && sampler->num_sources > 1) {
+        long block = i / MIXTURE_BLOCK;
+        uint64_t key = shuffle_key(sampler, "data.mixture", 0, (uint64_t)block);
+        i = block * MIXTURE_BLOCK + (long)permutation(key, MIXTURE_BLOCK, (uint64_t)(i % MIXTURE_BLOCK));
+    }
+    long own;
+    int k = mixture_place(&sampler->mixture, i, &own);
+    const struct source *source = &sampler->sources[k];
+    long epoch = own / source->samples;
+    own %= source->samples;
+    if (sampler->shuffle) {
+        uint64_t key = shuffle_key(sampler, "data.shuffle", (uint64_t)k, (uint64_t)epoch);
+        own = (long)permutation(key, (uint64_t)source->samples, (uint64_t)own);
+    }
+    *first = source->first + own * sampler->length; /* inside the stream, so the product fits */
+    return source;
+}
+
+static int check_row(const struct source *source, long first, int vocab, const int32_t *row, long count) {
+    for (long t = 0; t < count; t++) {
+        if (row[t] >= 0 && row[t] < vocab) continue;
+        long in_file;
+        const char *path = tokens_place(source->tokens, first + t, &in_file);
+        return gdn_fail(GDN_INPUT, "%s: token %ld is %d, which is outside the vocabulary of 0 to %d", path,
+                        in_file, row[t], vocab - 1);
+    }
+    return GDN_OK;
+}
+
+int sampler_read(struct sampler *sampler, long first, long count, int vocab, int32_t *rows) {
+    if (first < 0 || count < 0 || count > INT64_MAX - MIXTURE_BLOCK - first)
+        return gdn_fail(GDN_INTERNAL, "samples %ld and the %ld from there on do not exist", first, count);
+    long width = sampler->length + 1;
+    for (long i = 0; i < count; i++) {
+        long position;
+        int32_t *row = rows + i * width;
+        const struct source *source = locate(sampler, first + i, &position);
+        TRY(tokens_read(source->tokens, position, width, row));
+        TRY(check_row(source, position, vocab, row, width));
+    }
+    return GDN_OK;
+}

@@ -1,0 +1,41 @@
+/* Samples: which tokens make up sample i of training. The data position is one integer, samples
+ * consumed; shuffles and mixtures are computed from (seed, epoch, index), never stored. */
+#ifndef GDN_SAMPLER_H
+#define GDN_SAMPLER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "data/tokens.h"
+
+struct sampler_source {
+    const char *path; /* file or glob */
+    double weight;    /* > 0; relative */
+};
+
+struct sampler_options {
+    const struct sampler_source *sources;
+    int num_sources;
+    enum tokens_format format;
+    bool shuffle; /* else sequential: sample i is tokens[iS … iS+S], wrapping after the last whole one */
+    uint64_t seed;
+    long length;     /* S; a sample has S + 1 tokens */
+    double from, to; /* the part of each stream, as fractions of its tokens: 0, 1 for all; training takes 0 …
+                        1 − f, validation 1 − f … 1 */
+};
+
+struct sampler; /* opaque */
+
+/* Opens the sources. Fails like tokens_open, or where a source has fewer than S + 1 tokens (the message says
+ * how many it has and needs). Copies what it keeps of `options`. Not collective. */
+int sampler_open(const struct sampler_options *options, struct sampler **out);
+void sampler_close(struct sampler *sampler);
+
+/* Samples in one pass over the data (of a mixture: over the source that lasts longest by its weight). */
+long sampler_epoch(const struct sampler *sampler);
+
+/* Reads samples first … first + count − 1, rows of S + 1 tokens, into rows [count, S+1]. Every value must lie
+ * in [0, vocab): otherwise GDN_INPUT naming file, position in the file and value. */
+int sampler_read(struct sampler *sampler, long first, long count, int vocab, int32_t *rows);
+
+#endif

@@ -1,0 +1,48 @@
+/* Token files: one stream of token ids, memory-mapped (or read by hyperslab where the file is chunked), never
+ * read whole, whatever format it is kept in. Knows nothing of models or ranks. */
+#ifndef GDN_TOKENS_H
+#define GDN_TOKENS_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+/* The formats; the order matches `data.format` in the configuration. */
+enum tokens_format {
+    TOKENS_TEXT,     /* bytes 0–255; 256 between documents (files of a glob are documents) */
+    TOKENS_HDF5,     /* one-dimensional integer dataset `tokens` */
+    TOKENS_LLMC,     /* llm.c .bin shards: header of 256 int32, uint16 or uint32 tokens */
+    TOKENS_MEGATRON, /* Megatron .bin/.idx pair: give either path, or the path without suffix */
+};
+
+enum { TEXT_SEPARATOR = 256 };
+
+struct tokens; /* opaque */
+
+/* Opens a file, or every file of a glob in name order as one stream. Not collective. Checks headers and
+ * sizes. GDN_INPUT where nothing matches, a file is empty, truncated, foreign or not readable; the message
+ * names the file, what was found and what is expected. */
+int tokens_open(const char *pattern, enum tokens_format format, struct tokens **out);
+void tokens_close(struct tokens *tokens);
+
+/* Tokens of the whole stream. */
+long tokens_count(const struct tokens *tokens);
+
+/* Copies tokens [first, first + count) to out as int32. Fails where the range is outside, a value does not
+ * fit int32 or reading fails. */
+int tokens_read(struct tokens *tokens, long first, long count, int32_t *out);
+
+/* Which file a position of the stream lies in, and where in that file (a token index there). */
+const char *tokens_place(const struct tokens *tokens, long position, long *in_file);
+
+/* Prints what the stream holds: format, files, tokens, documents, dtype, bytes, least and greatest value (of
+ * a sample where it is large), and the first few tokens. */
+int tokens_describe(struct tokens *tokens, FILE *out);
+
+/* Writes text files as one token file of any format but TOKENS_TEXT, in uint16. Each of the `num_documents`
+ * files `documents` is a document. TEXT_SEPARATOR stands between documents (Megatron: closes each of them).
+ * Written beside and renamed: complete or absent; a file of that name is replaced. GDN_INPUT for what cannot
+ * be read or written, and for more tokens than the format can count. */
+int tokens_write(const char *path, enum tokens_format format, const char *const *documents,
+                 int num_documents);
+
+#endif

@@ -1,0 +1,25 @@
+/* An arena: one allocation that is handed out piece by piece and freed as a whole. Sizes are planned
+ * first: an arena without memory only counts, so the same code that lays buffers out also plans them. */
+#ifndef GDN_ARENA_H
+#define GDN_ARENA_H
+
+#include <stddef.h>
+
+struct arena {
+    const char *name; /* for messages: "activations", "gradients", ... */
+    char *base;       /* NULL while planning */
+    size_t size;      /* bytes reserved; 0 while planning */
+    size_t used;      /* bytes handed out so far */
+};
+
+/* The next `bytes` of the arena, 64-byte aligned and zeroed at reservation. While planning returns NULL
+ * and counts. Running past the reservation returns NULL; `used` then exceeds `size`. */
+void *arena_take(struct arena *arena, size_t bytes);
+
+/* Reserves what has been counted so far and starts handing out from the beginning. Zeroes the memory.
+ * Fails (GDN_INTERNAL) naming the arena and the bytes where memory cannot be had. */
+int arena_reserve(struct arena *arena);
+
+void arena_free(struct arena *arena);
+
+#endif

@@ -1,0 +1,129 @@
+/* CPU backend: causal attention, forward. A task is a tile of WIDE queries of one head; it walks over the keys in tiles
+ * of HIGH with the online softmax of Dao et al., "FlashAttention" (2022), algorithm 1. Scores are held as [key, query],
+ * so that maxima and sums over keys run along vector registers. */
+#include "kernels/cpu/attention_tile.h"
+
+/* The running state of a tile of queries. */
+struct softmax {
+    real largest[WIDE]; /* score so far */
+    real sum[WIDE];     /* of exp(score − largest) */
+};
+
+/* Scores [keys, WIDE] of the queries from `first` on become weights relative to the new largest score; shrink: the
+ * factor of what was summed before. */
+static inline void weigh(long keys, long first, real scale, real *scores, struct softmax *state, real *shrink) {
+    real largest[WIDE];
+#pragma omp simd
+    for (long j = 0; j < WIDE; j++) largest[j] = state->largest[j];
+    for (long i = 0; i < keys; i++)
+#pragma omp simd
+        for (long j = first; j < WIDE; j++) {
+            real score = scores[i * WIDE + j] * scale;
+            scores[i * WIDE + j] = score;
+            largest[j] = score > largest[j] ? score : largest[j];
+        }
+#pragma omp simd
+    for (long j = first; j < WIDE; j++) {
+        shrink[j] = vector_exp(state->largest[j] - largest[j]);
+        state->largest[j] = largest[j];
+        state->sum[j] *= shrink[j];
+    }
+    for (long i = 0; i < keys; i++)
+#pragma omp simd
+        for (long j = first; j < WIDE; j++) {
+            real weight = vector_exp(scores[i * WIDE + j] - largest[j]);
+            scores[i * WIDE + j] = weight;
+            state->sum[j] += weight;
+        }
+}
+
+/* Queries start … start+WIDE−1 of one head on its keys and values; rows of q, k, v are ld apart, of o ldo. */
+static void attend(long start, long S, long hd, const real *q, const real *k, const real *v, long ld, real *o,
+                   long ldo, real *lse) {
+    long queries = at_most(WIDE, S - start), end = start + queries;
+    struct transposed kept;
+    struct softmax state;
+    real scores[HIGH * WIDE], shrink[WIDE], scale = 1 / REAL_SQRT((real)hd);
+    kept.from = NULL;
+    for (long j = 0; j < WIDE; j++) state.largest[j] = -INFINITY, state.sum[j] = 0;
+    for (long at = 0; at < end; at += HIGH) {
+        long keys = at_most(HIGH, end - at), above = at - start; /* this many queries see none of these keys */
+        long first = above > 0 ? above / TILE_BLOCK_COLUMNS * TILE_BLOCK_COLUMNS : 0;
+        product_transposed(keys, hd, k + at * ld, ld, queries, q + start * ld, ld, &kept, first, WIDE, scores);
+        for (long i = 0; i < keys; i++)
+            for (long j = first; j < at_most(above + i, WIDE); j++) scores[i * WIDE + j] = -INFINITY;
+        weigh(keys, first, scale, scores, &state, shrink);
+        for (long j = first; at > 0 && j < queries; j++)
+#pragma omp simd
+            for (long c = 0; c < hd; c++) o[(start + j) * ldo + c] *= shrink[j];
+        if (first < queries)
+            tile_product(queries - first, hd, keys, scores + first, 1, WIDE, v + at * ld, ld, at > 0,
+                         o + (start + first) * ldo, ldo);
+    }
+    for (long j = 0; j < queries; j++) {
+        real inverse = 1 / state.sum[j];
+        lse[start + j] = state.largest[j] + (real)log((double)state.sum[j]);
+#pragma omp simd
+        for (long c = 0; c < hd; c++) o[(start + j) * ldo + c] *= inverse;
+    }
+}
+
+static void attention(long B, long S, long H, long K, long hd, const real *qkv, real *o, real *lse) {
+    long ld = (H + 2 * K) * hd, tiles = (S + WIDE - 1) / WIDE;
+    /* The last tiles of a sequence are the longest: start with them. */
+#pragma omp parallel for collapse(3) schedule(dynamic) if (B * S * H * hd > PARALLEL_WORK)
+    for (long tile = tiles - 1; tile >= 0; tile--)
+        for (long b = 0; b < B; b++)
+            for (long h = 0; h < H; h++) {
+                const real *sequence = qkv + b * S * ld, *k = sequence + (H + h / (H / K)) * hd;
+                attend(tile * WIDE, S, hd, sequence + h * hd, k, k + K * hd, ld, o + b * S * H * hd + h * hd, H * hd,
+                       lse + (b * H + h) * S);
+            }
+}
+
+/* One query on `length` cached keys and values, in blocks with the same online softmax. */
+static void decode(long length, long hd, const real *q, const real *keys, const real *values, long ld, real *o) {
+    enum { BLOCK = 256 };
+    real score[BLOCK], largest = -INFINITY, sum = 0, scale = 1 / REAL_SQRT((real)hd);
+    for (long c = 0; c < hd; c++) o[c] = 0;
+    for (long at = 0; at < length; at += BLOCK) {
+        long count = at_most(BLOCK, length - at);
+        real before = largest;
+        for (long i = 0; i < count; i++) {
+            const real *key = keys + (at + i) * ld;
+            real dot = 0;
+#pragma omp simd reduction(+ : dot)
+            for (long c = 0; c < hd; c++) dot += q[c] * key[c];
+            score[i] = dot * scale;
+            largest = score[i] > largest ? score[i] : largest;
+        }
+        real shrink = vector_exp(before - largest), added = 0;
+#pragma omp simd reduction(+ : added)
+        for (long i = 0; i < count; i++) {
+            score[i] = vector_exp(score[i] - largest);
+            added += score[i];
+        }
+        sum = sum * shrink + added;
+#pragma omp simd
+        for (long c = 0; c < hd; c++) o[c] *= shrink;
+        for (long i = 0; i < count; i++)
+#pragma omp simd
+            for (long c = 0; c < hd; c++) o[c] += score[i] * values[(at + i) * ld + c];
+    }
+#pragma omp simd
+    for (long c = 0; c < hd; c++) o[c] /= sum;
+}
+
+static void attention_decode(long length, long H, long K, long hd, const real *q, const real *keys, const real *values,
+                             real *o) {
+#pragma omp parallel for schedule(static) if (length * H * hd > PARALLEL_WORK)
+    for (long h = 0; h < H; h++) {
+        long at = h / (H / K) * hd;
+        decode(length, hd, q + h * hd, keys + at, values + at, K * hd, o + h * hd);
+    }
+}
+
+void ISA_NAME(cpu_attention)(struct ops *ops) {
+    ops->attention = attention;
+    ops->attention_decode = attention_decode;
+}

@@ -1,0 +1,116 @@
+/* CPU backend: causal attention, backward. With P the probabilities, recomputed tile by tile from the log-sum-exp:
+ * dV = Pᵀ·dO, dS = P ⊙ (dO·Vᵀ − rowsum(dO ⊙ O))/√hd, dQ = dS·K, dK = dSᵀ·Q (Dao et al., "FlashAttention", 2022,
+ * algorithm 4). Scores are held as [query, key], HIGH queries by WIDE keys. */
+#include <omp.h>
+
+#include "kernels/cpu/attention_tile.h"
+
+/* One sequence: rows of q, k, v and their gradients are ld apart, of o and its gradient ldo. */
+struct sequence {
+    long S, H, K, hd, ld, ldo;
+    const real *qkv, *dout, *lse, *inner; /* inner [H, S]: rowsum(dO ⊙ O) */
+    real *dqkv;
+};
+
+/* Sequence b, given the first one. */
+static inline struct sequence sequence_at(const struct sequence *all, long b) {
+    struct sequence s = *all;
+    s.qkv += b * s.S * s.ld, s.dqkv += b * s.S * s.ld;
+    s.dout += b * s.S * s.ldo;
+    s.lse += b * s.H * s.S, s.inner += b * s.H * s.S;
+    return s;
+}
+
+enum gradient { OF_QUERIES = 1, OF_KEYS = 2 }; /* of keys: and of values */
+
+/* Adds what HIGH queries of head h from `q` on and WIDE keys from `k` on give each other. */
+static void back_tile(const struct sequence *s, int of, long h, long q, long k, struct transposed *keys,
+                      struct transposed *values) {
+    long hd = s->hd, ld = s->ld, ldo = s->ldo, group = h / (s->H / s->K);
+    long rows = at_most(HIGH, s->S - q), columns = at_most(at_most(WIDE, s->S - k), q + rows - k);
+    long end = at_most(WIDE, (columns + TILE_BLOCK_COLUMNS - 1) / TILE_BLOCK_COLUMNS * TILE_BLOCK_COLUMNS);
+    long at_q = q * ld + h * hd, at_k = k * ld + (s->H + group) * hd, at_v = at_k + s->K * hd, at_o = q * ldo + h * hd;
+    long height = at_most(WIDE, s->S - k); /* of the transposed tiles, whatever part of them this call needs */
+    real p[HIGH * WIDE], ds[HIGH * WIDE], scale = 1 / REAL_SQRT((real)hd);
+    product_transposed(rows, hd, s->qkv + at_q, ld, height, s->qkv + at_k, ld, keys, 0, end, p);
+    product_transposed(rows, hd, s->dout + at_o, ldo, height, s->qkv + at_v, ld, values, 0, end, ds);
+    for (long i = 0; i < rows; i++) {
+        real lse = s->lse[h * s->S + q + i], inner = s->inner[h * s->S + q + i];
+        for (long j = q + i - k + 1; j < end; j++) p[i * WIDE + j] = -INFINITY; /* later keys */
+#pragma omp simd
+        for (long j = 0; j < end; j++) {
+            p[i * WIDE + j] = vector_exp(p[i * WIDE + j] * scale - lse);
+            ds[i * WIDE + j] = p[i * WIDE + j] * (ds[i * WIDE + j] - inner) * scale;
+        }
+    }
+    if (of & OF_QUERIES)
+        tile_product(rows, hd, columns, ds, WIDE, 1, s->qkv + at_k, ld, true, s->dqkv + at_q, ld);
+    if (of & OF_KEYS) {
+        tile_product(columns, hd, rows, ds, 1, WIDE, s->qkv + at_q, ld, true, s->dqkv + at_k, ld);
+        tile_product(columns, hd, rows, p, 1, WIDE, s->dout + at_o, ldo, true, s->dqkv + at_v, ld);
+    }
+}
+
+/* Gradients of a tile of keys and values, from all query heads of its group and all later queries. */
+static void back_keys(const struct sequence *all, long b, int of, long group, long k) {
+    const struct sequence sequence = sequence_at(all, b), *s = &sequence;
+    struct transposed keys, values;
+    keys.from = values.from = NULL;
+    long heads = s->H / s->K, first = k / HIGH * HIGH;
+    for (long h = group * heads; h < (group + 1) * heads; h++)
+        for (long q = first; q < s->S; q += HIGH) back_tile(s, of, h, q, k, &keys, &values);
+}
+
+/* Gradients of a tile of queries. */
+static void back_queries(const struct sequence *all, long b, long h, long q) {
+    const struct sequence sequence = sequence_at(all, b), *s = &sequence;
+    struct transposed keys, values;
+    keys.from = values.from = NULL;
+    for (long k = 0; k < at_most(q + HIGH, s->S); k += WIDE) back_tile(s, OF_QUERIES, h, q, k, &keys, &values);
+}
+
+static void prepare(long B, long S, long H, long K, long hd, const real *o, const real *dout, real *dqkv, real *inner) {
+    long ldo = H * hd, ld = (H + 2 * K) * hd;
+#pragma omp for schedule(static)
+    for (long t = 0; t < B * S; t++) {
+#pragma omp simd
+        for (long c = 0; c < ld; c++) dqkv[t * ld + c] = 0;
+        for (long h = 0; h < H; h++) {
+            const real *x = o + t * ldo + h * hd, *y = dout + t * ldo + h * hd;
+            real sum = 0;
+#pragma omp simd reduction(+ : sum)
+            for (long c = 0; c < hd; c++) sum += x[c] * y[c];
+            inner[(t / S * H + h) * S + t % S] = sum;
+        }
+    }
+}
+
+/* A thread that owns a whole key head adds its tiles' share to dQ at once. With fewer key heads than would keep all
+ * threads busy, tiles of keys and tiles of queries are tasks of their own instead, which computes the probabilities
+ * twice. Both add in the same order, so the result does not depend on the number of threads. */
+static void attention_back(long B, long S, long H, long K, long hd, const real *qkv, const real *o, const real *lse,
+                           const real *dout, real *dqkv, real *work) {
+    const struct sequence all = {S, H, K, hd, (H + 2 * K) * hd, H * hd, qkv, dout, lse, work, dqkv};
+#pragma omp parallel if (B * S * H * hd > PARALLEL_WORK)
+    {
+        bool whole_heads = B * K >= 2 * omp_get_num_threads() || omp_get_num_threads() == 1;
+        prepare(B, S, H, K, hd, o, dout, dqkv, work);
+        if (whole_heads) {
+#pragma omp for collapse(2) schedule(dynamic)
+            for (long b = 0; b < B; b++)
+                for (long group = 0; group < K; group++)
+                    for (long k = 0; k < S; k += WIDE) back_keys(&all, b, OF_QUERIES | OF_KEYS, group, k);
+        } else {
+#pragma omp for collapse(3) schedule(dynamic) nowait
+            for (long k = 0; k < S; k += WIDE)
+                for (long b = 0; b < B; b++)
+                    for (long group = 0; group < K; group++) back_keys(&all, b, OF_KEYS, group, k);
+#pragma omp for collapse(3) schedule(dynamic)
+            for (long q = 0; q < S; q += HIGH)
+                for (long b = 0; b < B; b++)
+                    for (long h = 0; h < H; h++) back_queries(&all, b, h, q);
+        }
+    }
+}
+
+void ISA_NAME(cpu_attention_back)(struct ops *ops) { ops->attention_back = attention_back; }

@@ -1,0 +1,40 @@
+/* The CPU backend: OpenMP over rows and vectorised loops. Its files replace slots of the reference's table;
+ * every function below exists once for each instruction set (isa.h). */
+#ifndef GDN_CPU_H
+#define GDN_CPU_H
+
+#include "kernels/cpu/isa.h"
+#include "kernels/ops.h"
+
+/* Fill the slots of the trunk and of the delta connections. */
+void ISA_NAME(cpu_trunk)(struct ops *ops);
+void ISA_NAME(cpu_delta)(struct ops *ops);
+
+/* Parts of cpu_trunk, a file each. */
+void ISA_NAME(cpu_vectors)(struct ops *ops);
+void ISA_NAME(cpu_norm)(struct ops *ops);
+void ISA_NAME(cpu_attention)(struct ops *ops);
+void ISA_NAME(cpu_attention_back)(struct ops *ops);
+void ISA_NAME(cpu_swiglu)(struct ops *ops);
+void ISA_NAME(cpu_cross_entropy)(struct ops *ops);
+
+enum {
+    /* Elements below which waking the other threads costs more than it saves: the `if` of parallel loops. It
+     * does not depend on the number of threads, so it never changes a result. */
+    PARALLEL_WORK = 16384,
+    /* Elements of one piece of a long vector: a multiple of every vector width, so that the same elements
+     * fall into the vectorised part of the loop however many threads share the pieces. */
+    PIECE = 4096,
+    /* Columns that one thread sums over all rows, and rows that are summed before they are added to the total. */
+    COLUMNS = 64,
+    ROWS = 256,
+};
+
+/* The square root of the number type; sqrtf is what becomes one instruction. */
+#ifdef GDN_DOUBLE
+#define REAL_SQRT sqrt
+#else
+#define REAL_SQRT sqrtf
+#endif
+
+#endif

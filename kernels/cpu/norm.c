@@ -1,0 +1,91 @@
+/* CPU backend: RMS norm. Rows are shared among the threads; each row is read once from memory. */
+#include <math.h>
+#include <stddef.h>
+#include <omp.h>
+
+#include "kernels/cpu/cpu.h"
+
+/* y = sum·rstd·w of one row, where the row may first have to be formed as x + r. */
+static inline real norm_row(long D, const real *x, const real *r, const real *w, real eps, real *sum, real *y) {
+    real square = 0;
+    if (r) {
+#pragma omp simd reduction(+ : square)
+        for (long j = 0; j < D; j++) {
+            real total = x[j] + r[j];
+            sum[j] = total;
+            square += total * total;
+        }
+        x = sum;
+    } else {
+#pragma omp simd reduction(+ : square)
+        for (long j = 0; j < D; j++) square += x[j] * x[j];
+    }
+    real rstd = 1 / REAL_SQRT(square / (real)D + eps);
+#pragma omp simd
+    for (long j = 0; j < D; j++) y[j] = x[j] * rstd * w[j];
+    return rstd;
+}
+
+static void rms_norm(long T, long D, const real *x, const real *w, double eps, real *y, real *rstd) {
+#pragma omp parallel for schedule(static) if (T * D > PARALLEL_WORK)
+    for (long t = 0; t < T; t++) rstd[t] = norm_row(D, x + t * D, NULL, w, (real)eps, NULL, y + t * D);
+}
+
+static void add_rms_norm(long T, long D, const real *x, const real *r, const real *w, double eps, real *sum, real *y,
+                         real *rstd) {
+#pragma omp parallel for schedule(static) if (T * D > PARALLEL_WORK)
+    for (long t = 0; t < T; t++)
+        rstd[t] = norm_row(D, x + t * D, r + t * D, w, (real)eps, sum + t * D, y + t * D);
+}
+
+static void row_rstd(long T, long D, const real *x, double eps, real *rstd) {
+#pragma omp parallel for schedule(static) if (T * D > PARALLEL_WORK)
+    for (long t = 0; t < T; t++) {
+        real square = 0;
+#pragma omp simd reduction(+ : square)
+        for (long j = 0; j < D; j++) square += x[t * D + j] * x[t * D + j];
+        rstd[t] = 1 / REAL_SQRT(square / (real)D + (real)eps);
+    }
+}
+
+/* With u = w ⊙ dy: dx += rstd·u − x·rstd³·(u·x)/D, and the row's share of dw, of `width` columns from `first`. */
+static inline void back_row(long D, long first, long width, const real *x, const real *w, real rstd, const real *dy,
+                            real *dx, real *part) {
+    real dot = 0;
+#pragma omp simd reduction(+ : dot)
+    for (long j = 0; j < D; j++) dot += dy[j] * w[j] * x[j];
+    real back = dot / (real)D * rstd * rstd * rstd;
+    x += first, w += first, dy += first, dx += first;
+#pragma omp simd
+    for (long j = 0; j < width; j++) {
+        dx[j] += rstd * w[j] * dy[j] - back * x[j];
+        part[j] += dy[j] * x[j] * rstd;
+    }
+}
+
+/* Every thread sums its rows' share of dw on its stack; the shares are added in the order of the threads. Rows wider
+ * than the stack's block are taken in several passes. */
+static void rms_norm_back(long T, long D, const real *x, const real *w, const real *rstd, const real *dy, real *dx,
+                          real *dw) {
+    enum { BLOCK = 8192 };
+#pragma omp parallel if (T * D > PARALLEL_WORK)
+    for (long first = 0; first < D; first += BLOCK) {
+        long width = D - first < BLOCK ? D - first : BLOCK;
+        real part[BLOCK];
+        for (long j = 0; j < width; j++) part[j] = 0;
+#pragma omp for schedule(static) nowait
+        for (long t = 0; t < T; t++)
+            back_row(D, first, width, x + t * D, w, rstd[t], dy + t * D, dx + t * D, part);
+#pragma omp for ordered schedule(static, 1)
+        for (int thread = 0; thread < omp_get_num_threads(); thread++)
+#pragma omp ordered
+            for (long j = 0; j < width; j++) dw[first + j] += part[j];
+    }
+}
+
+void ISA_NAME(cpu_norm)(struct ops *ops) {
+    ops->rms_norm = rms_norm;
+    ops->add_rms_norm = add_rms_norm;
+    ops->row_rstd = row_rstd;
+    ops->rms_norm_back = rms_norm_back;
+}

@@ -1,0 +1,58 @@
+/* The CPU backend's trunk: which file fills which slots. The embedding's copy and the rest below are short loops
+ * that only need their rows shared among the threads. */
+#include <omp.h>
+#include <string.h>
+
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/gemm.h"
+
+static void embed(long T, long D, const int32_t *token, const real *E, real *x) {
+#pragma omp parallel for schedule(static) if (T * D > PARALLEL_WORK)
+    for (long t = 0; t < T; t++) memcpy(x + t * D, E + token[t] * D, (size_t)D * sizeof(real));
+}
+
+/* Each thread owns a range of columns, so that a token that occurs twice is summed by one thread, in order. */
+static void embed_back(long T, long D, const int32_t *token, const real *dx, real *dE) {
+#pragma omp parallel for schedule(static) if (T * D > PARALLEL_WORK)
+    for (long first = 0; first < D; first += COLUMNS) {
+        long width = D - first < COLUMNS ? D - first : COLUMNS;
+        for (long t = 0; t < T; t++) {
+            const real *from = dx + t * D + first;
+            real *to = dE + token[t] * D + first;
+#pragma omp simd
+            for (long j = 0; j < width; j++) to[j] += from[j];
+        }
+    }
+}
+
+static void rope(long T, long S, long position, long heads, long hd, const real *cosine, const real *sine,
+                 int direction, real *x, long ldx) {
+    long half = hd / 2;
+    real sign = (real)direction;
+#pragma omp parallel for schedule(static) if (T * heads * hd > PARALLEL_WORK)
+    for (long t = 0; t < T; t++) {
+        const real *c = cosine + (position + t % S) * half, *s = sine + (position + t % S) * half;
+        for (long h = 0; h < heads; h++) {
+            real *low = x + t * ldx + h * hd, *high = low + half;
+#pragma omp simd
+            for (long j = 0; j < half; j++) {
+                real a = low[j], b = high[j], turn = sign * s[j];
+                low[j] = a * c[j] - b * turn;
+                high[j] = b * c[j] + a * turn;
+            }
+        }
+    }
+}
+
+void ISA_NAME(cpu_trunk)(struct ops *ops) {
+    ops->gemm = gemm_library;
+    ops->embed = embed;
+    ops->embed_back = embed_back;
+    ops->rope = rope;
+    ISA_NAME(cpu_vectors)(ops);
+    ISA_NAME(cpu_norm)(ops);
+    ISA_NAME(cpu_swiglu)(ops);
+    ISA_NAME(cpu_cross_entropy)(ops);
+    ISA_NAME(cpu_attention)(ops);
+    ISA_NAME(cpu_attention_back)(ops);
+}

@@ -1,0 +1,102 @@
+/* CPU backend: sums over vectors and rows, and the optimiser's update. Long vectors are cut into pieces of fixed size,
+ * which the threads share. */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/cpu/cpu.h"
+
+static inline long least(long a, long b) { return a < b ? a : b; }
+
+static void add_to(long n, const real *x, const real *y, real *z) {
+#pragma omp parallel for schedule(static) if (n > PARALLEL_WORK)
+    for (long first = 0; first < n; first += PIECE) {
+        long end = least(n, first + PIECE);
+#pragma omp simd
+        for (long i = first; i < end; i++) z[i] = x[i] + y[i];
+    }
+}
+
+static void zero(long n, real *x) {
+#pragma omp parallel for schedule(static) if (n > PARALLEL_WORK)
+    for (long first = 0; first < n; first += PIECE)
+        memset(x + first, 0, (size_t)(least(n, first + PIECE) - first) * sizeof *x);
+}
+
+static void copy(long n, const real *x, real *y) {
+#pragma omp parallel for schedule(static) if (n > PARALLEL_WORK)
+    for (long first = 0; first < n; first += PIECE)
+        memcpy(y + first, x + first, (size_t)(least(n, first + PIECE) - first) * sizeof *x);
+}
+
+static void add(long n, const real *x, real *y) { add_to(n, x, y, y); }
+
+/* Threads own columns, so each column is summed in the order of its rows. Rows are taken in blocks, summed on the
+ * stack, which keeps the rounding error of long sums small. */
+static void add_column_sums(long T, long W, const real *x, long ldx, real *sum) {
+#pragma omp parallel for schedule(static) if (T * W > PARALLEL_WORK)
+    for (long first = 0; first < W; first += COLUMNS) {
+        long width = least(W - first, COLUMNS);
+        for (long row = 0; row < T; row += ROWS) {
+            real part[COLUMNS] = {0};
+            for (long t = row; t < least(T, row + ROWS); t++)
+#pragma omp simd
+                for (long j = 0; j < width; j++) part[j] += x[t * ldx + first + j];
+            for (long j = 0; j < width; j++) sum[first + j] += part[j];
+        }
+    }
+}
+
+static void add_scaled_rows(long T, long D, const real *c, const real *x, real *y) {
+#pragma omp parallel for schedule(static) if (T * D > PARALLEL_WORK)
+    for (long t = 0; t < T; t++)
+#pragma omp simd
+        for (long j = 0; j < D; j++) y[t * D + j] += c[t] * x[t * D + j];
+}
+
+/* A fixed number of parts, added in order. */
+static double sum_squares(long n, const real *x) {
+    enum { PARTS = 256 };
+    double part[PARTS];
+    long length = (n / PARTS + PIECE) / PIECE * PIECE;
+#pragma omp parallel for schedule(static) if (n > PARALLEL_WORK)
+    for (int p = 0; p < PARTS; p++) {
+        double sum = 0;
+        long end = least(n, (p + 1) * length);
+#pragma omp simd reduction(+ : sum)
+        for (long i = p * length; i < end; i++) sum += (double)x[i] * (double)x[i];
+        part[p] = sum;
+    }
+    double total = 0;
+    for (int p = 0; p < PARTS; p++) total += part[p];
+    return total;
+}
+
+/* m/c1 and v/c2 become products with numbers that are computed once: √(v/c2) = √v·√(1/c2). */
+static void adamw(long n, real *w, const real *g, real *m, real *v, double gscale, double lr, double beta1,
+                  double beta2, double eps, double decay, double c1, double c2) {
+    const real keep1 = (real)beta1, take1 = (real)((1 - beta1) * gscale);
+    const real keep2 = (real)beta2, take2 = (real)((1 - beta2) * gscale * gscale);
+    const real keep = (real)(1 - lr * decay), rate = (real)(lr / c1), root = (real)sqrt(1 / c2);
+    const real least_root = (real)eps;
+#pragma omp parallel for schedule(static) if (n > PARALLEL_WORK)
+    for (long first = 0; first < n; first += PIECE) {
+        long end = least(n, first + PIECE);
+#pragma omp simd
+        for (long i = first; i < end; i++) {
+            m[i] = keep1 * m[i] + take1 * g[i];
+            v[i] = keep2 * v[i] + take2 * (g[i] * g[i]);
+            w[i] = keep * w[i] - rate * m[i] / (REAL_SQRT(v[i]) * root + least_root);
+        }
+    }
+}
+
+void ISA_NAME(cpu_vectors)(struct ops *ops) {
+    ops->zero = zero;
+    ops->copy = copy;
+    ops->add = add;
+    ops->add_to = add_to;
+    ops->add_column_sums = add_column_sums;
+    ops->add_scaled_rows = add_scaled_rows;
+    ops->sum_squares = sum_squares;
+    ops->adamw = adamw;
+}

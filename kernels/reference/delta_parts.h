@@ -1,0 +1,12 @@
+/* The files that make up reference_delta(); each fills the slots it implements. */
+#ifndef GDN_REFERENCE_DELTA_PARTS_H
+#define GDN_REFERENCE_DELTA_PARTS_H
+
+#include "kernels/ops.h"
+
+void reference_delta_vectors(struct ops *ops); /* t − s itself: delta_mean … gated_delta_back */
+void reference_delta_gates(struct ops *ops);   /* bottleneck, sigmoid and softmax gates */
+void reference_delta_entropy(struct ops *ops); /* gate entropies and the norm of bottleneck contributions */
+void reference_delta_mixing(struct ops *ops);  /* weights among connections: select and multihead */
+
+#endif

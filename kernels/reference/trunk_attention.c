@@ -1,0 +1,80 @@
+/* Reference: causal attention, one query row after the other. Probabilities are recomputed from the row's
+ * log-sum-exp instead of being stored, so memory stays linear in S. */
+#include <math.h>
+
+#include "kernels/reference/trunk_parts.h"
+
+static double dot(long n, const real *x, const real *y) {
+    double sum = 0;
+    for (long j = 0; j < n; j++) sum += (double)x[j] * y[j];
+    return sum;
+}
+
+/* One query on `length` keys and values with row distance ld; o [hd]. Returns the log-sum-exp of the scores. */
+static double attend(long length, long hd, const real *q, const real *keys, const real *values, long ld, real *o) {
+    double scale = 1 / sqrt((double)hd), largest = -INFINITY, sum = 0;
+    for (long i = 0; i < length; i++) largest = fmax(largest, scale * dot(hd, q, keys + i * ld));
+    for (long i = 0; i < length; i++) sum += exp(scale * dot(hd, q, keys + i * ld) - largest);
+    double lse = largest + log(sum);
+    for (long j = 0; j < hd; j++) o[j] = 0;
+    for (long i = 0; i < length; i++) {
+        double p = exp(scale * dot(hd, q, keys + i * ld) - lse);
+        for (long j = 0; j < hd; j++) o[j] += (real)(p * values[i * ld + j]);
+    }
+    return lse;
+}
+
+static void attention(long B, long S, long H, long K, long hd, const real *qkv, real *o, real *lse) {
+    long ld = (H + 2 * K) * hd;
+    for (long b = 0; b < B; b++)
+        for (long h = 0; h < H; h++) {
+            const real *q = qkv + b * S * ld + h * hd;
+            const real *k = qkv + b * S * ld + (H + h / (H / K)) * hd, *v = k + K * hd;
+            for (long t = 0; t < S; t++)
+                lse[(b * H + h) * S + t] =
+                    (real)attend(t + 1, hd, q + t * ld, k, v, ld, o + (b * S + t) * H * hd + h * hd);
+        }
+}
+
+/* With P the probabilities and dP = dO·Vᵀ: dS = P ⊙ (dP − rowsum(dO ⊙ O)), dQ = dS·K/√hd, dK = dSᵀ·Q/√hd,
+ * dV = Pᵀ·dO (Dao et al., "FlashAttention", 2022, appendix B). */
+static void attention_back(long B, long S, long H, long K, long hd, const real *qkv, const real *o, const real *lse,
+                           const real *dout, real *dqkv, real *work) {
+    long ld = (H + 2 * K) * hd;
+    double scale = 1 / sqrt((double)hd);
+    (void)work;
+    for (long i = 0; i < B * S * ld; i++) dqkv[i] = 0;
+    for (long b = 0; b < B; b++)
+        for (long h = 0; h < H; h++) {
+            long at_q = b * S * ld + h * hd, at_k = b * S * ld + (H + h / (H / K)) * hd, at_v = at_k + K * hd;
+            for (long t = 0; t < S; t++) {
+                long at_o = (b * S + t) * H * hd + h * hd;
+                const real *q = qkv + at_q + t * ld;
+                double inner = dot(hd, dout + at_o, o + at_o);
+                for (long i = 0; i <= t; i++) {
+                    const real *k = qkv + at_k + i * ld, *v = qkv + at_v + i * ld;
+                    double p = exp(scale * dot(hd, q, k) - lse[(b * H + h) * S + t]);
+                    double ds = p * (dot(hd, dout + at_o, v) - inner) * scale;
+                    for (long j = 0; j < hd; j++) {
+                        dqkv[at_q + t * ld + j] += (real)(ds * k[j]);
+                        dqkv[at_k + i * ld + j] += (real)(ds * q[j]);
+                        dqkv[at_v + i * ld + j] += (real)(p * dout[at_o + j]);
+                    }
+                }
+            }
+        }
+}
+
+static void attention_decode(long length, long H, long K, long hd, const real *q, const real *keys, const real *values,
+                             real *o) {
+    for (long h = 0; h < H; h++) {
+        long at = h / (H / K) * hd;
+        attend(length, hd, q + h * hd, keys + at, values + at, K * hd, o + h * hd);
+    }
+}
+
+void reference_trunk_attention(struct ops *ops) {
+    ops->attention = attention;
+    ops->attention_back = attention_back;
+    ops->attention_decode = attention_decode;
+}

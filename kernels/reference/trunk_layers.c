@@ -1,0 +1,115 @@
+/* Reference: embedding, norm, rotary embedding, MLP activation and loss. */
+#include <math.h>
+
+#include "kernels/reference/trunk_parts.h"
+
+static void embed(long T, long D, const int32_t *token, const real *E, real *x) {
+    for (long t = 0; t < T; t++)
+        for (long j = 0; j < D; j++) x[t * D + j] = E[token[t] * D + j];
+}
+
+static void embed_back(long T, long D, const int32_t *token, const real *dx, real *dE) {
+    for (long t = 0; t < T; t++)
+        for (long j = 0; j < D; j++) dE[token[t] * D + j] += dx[t * D + j];
+}
+
+static void rms_norm(long T, long D, const real *x, const real *w, double eps, real *y, real *rstd) {
+    for (long t = 0; t < T; t++) {
+        double square = 0;
+        for (long j = 0; j < D; j++) square += (double)x[t * D + j] * x[t * D + j];
+        double r = 1 / sqrt(square / D + eps);
+        for (long j = 0; j < D; j++) y[t * D + j] = (real)(x[t * D + j] * r * w[j]);
+        rstd[t] = (real)r;
+    }
+}
+
+static void add_rms_norm(long T, long D, const real *x, const real *r, const real *w, double eps, real *sum, real *y,
+                         real *rstd) {
+    for (long i = 0; i < T * D; i++) sum[i] = x[i] + r[i];
+    rms_norm(T, D, sum, w, eps, y, rstd);
+}
+
+/* With u = w ⊙ dy: dx = rstd·u − x·rstd³·(u·x)/D, dw = Σ_t dy ⊙ x·rstd. */
+static void row_rstd(long T, long D, const real *x, double eps, real *rstd) {
+    for (long t = 0; t < T; t++) {
+        double square = 0;
+        for (long j = 0; j < D; j++) square += (double)x[t * D + j] * x[t * D + j];
+        rstd[t] = (real)(1 / sqrt(square / (double)D + eps));
+    }
+}
+
+static void rms_norm_back(long T, long D, const real *x, const real *w, const real *rstd, const real *dy, real *dx,
+                          real *dw) {
+    for (long t = 0; t < T; t++) {
+        double r = rstd[t], dot = 0;
+        for (long j = 0; j < D; j++) dot += (double)dy[t * D + j] * w[j] * x[t * D + j];
+        for (long j = 0; j < D; j++)
+            dx[t * D + j] += (real)(r * w[j] * dy[t * D + j] - x[t * D + j] * r * r * r * dot / D);
+    }
+    for (long j = 0; j < D; j++) {
+        double sum = 0;
+        for (long t = 0; t < T; t++) sum += (double)dy[t * D + j] * x[t * D + j] * rstd[t];
+        dw[j] += (real)sum;
+    }
+}
+
+static void rope(long T, long S, long position, long heads, long hd, const real *cosine, const real *sine,
+                 int direction, real *x, long ldx) {
+    long half = hd / 2;
+    for (long t = 0; t < T; t++) {
+        const real *c = cosine + (position + t % S) * half, *s = sine + (position + t % S) * half;
+        for (long h = 0; h < heads; h++) {
+            real *low = x + t * ldx + h * hd, *high = low + half;
+            for (long j = 0; j < half; j++) {
+                real a = low[j], b = high[j];
+                low[j] = a * c[j] - direction * b * s[j];
+                high[j] = b * c[j] + direction * a * s[j];
+            }
+        }
+    }
+}
+
+static void swiglu(long T, long F, const real *gu, real *h) {
+    for (long t = 0; t < T; t++)
+        for (long j = 0; j < F; j++) {
+            double g = gu[t * 2 * F + j], u = gu[t * 2 * F + F + j];
+            h[t * F + j] = (real)(g / (1 + exp(-g)) * u);
+        }
+}
+
+static void swiglu_back(long T, long F, const real *gu, const real *dh, real *dgu, real *h) {
+    for (long t = 0; t < T; t++)
+        for (long j = 0; j < F; j++) {
+            double g = gu[t * 2 * F + j], u = gu[t * 2 * F + F + j], d = dh[t * F + j];
+            double sigmoid = 1 / (1 + exp(-g));
+            dgu[t * 2 * F + j] = (real)(d * u * sigmoid * (1 + g * (1 - sigmoid)));
+            dgu[t * 2 * F + F + j] = (real)(d * g * sigmoid);
+            if (h) h[t * F + j] = (real)(g * sigmoid * u);
+        }
+}
+
+static void cross_entropy(long T, long V, real *logits, long ld, const int32_t *target, double scale, real *loss) {
+    for (long t = 0; t < T; t++) {
+        real *row = logits + t * ld;
+        double largest = -INFINITY, sum = 0;
+        for (long v = 0; v < V; v++) largest = row[v] > largest ? row[v] : largest;
+        for (long v = 0; v < V; v++) sum += exp(row[v] - largest);
+        loss[t] = (real)(log(sum) + largest - row[target[t]]);
+        if (scale == 0) continue;
+        for (long v = 0; v < V; v++)
+            row[v] = (real)(scale * (exp(row[v] - largest) / sum - (v == target[t])));
+    }
+}
+
+void reference_trunk_layers(struct ops *ops) {
+    ops->embed = embed;
+    ops->embed_back = embed_back;
+    ops->rms_norm = rms_norm;
+    ops->add_rms_norm = add_rms_norm;
+    ops->row_rstd = row_rstd;
+    ops->rms_norm_back = rms_norm_back;
+    ops->rope = rope;
+    ops->swiglu = swiglu;
+    ops->swiglu_back = swiglu_back;
+    ops->cross_entropy = cross_entropy;
+}

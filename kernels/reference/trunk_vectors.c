@@ -1,0 +1,74 @@
+/* Reference: matrix product, sums over vectors and rows, and the optimiser's update. */
+#include <math.h>
+
+#include "kernels/reference/trunk_parts.h"
+
+static void gemm(char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda, const real *b,
+                 long ldb, real beta, real *c, long ldc) {
+    for (long i = 0; i < m; i++)
+        for (long j = 0; j < n; j++) {
+            double sum = 0;
+            for (long p = 0; p < k; p++)
+                sum += (double)(ta == 'N' ? a[i * lda + p] : a[p * lda + i]) *
+                       (tb == 'N' ? b[p * ldb + j] : b[j * ldb + p]);
+            real *to = &c[i * ldc + j];
+            *to = (real)(beta == 0 ? alpha * sum : alpha * sum + beta * *to);
+        }
+}
+
+static void zero(long n, real *x) {
+    for (long i = 0; i < n; i++) x[i] = 0;
+}
+
+static void copy(long n, const real *x, real *y) {
+    for (long i = 0; i < n; i++) y[i] = x[i];
+}
+
+static void add(long n, const real *x, real *y) {
+    for (long i = 0; i < n; i++) y[i] += x[i];
+}
+
+static void add_to(long n, const real *x, const real *y, real *z) {
+    for (long i = 0; i < n; i++) z[i] = x[i] + y[i];
+}
+
+static void add_column_sums(long T, long W, const real *x, long ldx, real *sum) {
+    for (long j = 0; j < W; j++) {
+        double total = 0;
+        for (long t = 0; t < T; t++) total += x[t * ldx + j];
+        sum[j] += (real)total;
+    }
+}
+
+static void add_scaled_rows(long T, long D, const real *c, const real *x, real *y) {
+    for (long t = 0; t < T; t++)
+        for (long j = 0; j < D; j++) y[t * D + j] += c[t] * x[t * D + j];
+}
+
+static double sum_squares(long n, const real *x) {
+    double sum = 0;
+    for (long i = 0; i < n; i++) sum += (double)x[i] * x[i];
+    return sum;
+}
+
+static void adamw(long n, real *w, const real *g, real *m, real *v, double gscale, double lr, double beta1,
+                  double beta2, double eps, double decay, double c1, double c2) {
+    for (long i = 0; i < n; i++) {
+        double gradient = g[i] * gscale;
+        m[i] = (real)(beta1 * m[i] + (1 - beta1) * gradient);
+        v[i] = (real)(beta2 * v[i] + (1 - beta2) * gradient * gradient);
+        w[i] = (real)(w[i] * (1 - lr * decay) - lr * (m[i] / c1) / (sqrt(v[i] / c2) + eps));
+    }
+}
+
+void reference_trunk_vectors(struct ops *ops) {
+    ops->gemm = gemm;
+    ops->zero = zero;
+    ops->copy = copy;
+    ops->add = add;
+    ops->add_to = add_to;
+    ops->add_column_sums = add_column_sums;
+    ops->add_scaled_rows = add_scaled_rows;
+    ops->sum_squares = sum_squares;
+    ops->adamw = adamw;
+}

@@ -1,0 +1,44 @@
+/* The model's configuration: names and defaults of design/model.md, which the YAML sections `model` and
+ * `model.delta` map onto one to one. */
+#ifndef GDN_MODEL_CONFIG_H
+#define GDN_MODEL_CONFIG_H
+
+#include <stdbool.h>
+
+enum { MAX_DISTANCES = 64 };
+
+enum delta_kind { KIND_BOTTLENECK, KIND_FULL, KIND_ADAPTIVE };
+enum delta_scale { SCALE_RECIPROCAL, SCALE_EXPONENTIAL, SCALE_NONE };
+enum delta_aggregate { AGGREGATE_LEARNED, AGGREGATE_MEAN, AGGREGATE_ATTENTION, AGGREGATE_MULTIHEAD };
+enum delta_regularizer { REGULARIZER_NONE, REGULARIZER_FIXED, REGULARIZER_ADAPTIVE };
+
+struct delta_config {
+    int distances[MAX_DISTANCES]; /* increasing, ≥ 1 */
+    int num_distances;            /* 0: a plain transformer */
+    bool embedding_source;        /* the embedding output counts as layer −1 */
+    int kind;                     /* enum delta_kind */
+    int hidden;                   /* Hd: bottleneck width */
+    int gate_hidden;              /* G: gate width (bottleneck), channel groups (adaptive) */
+    int distance_scale;           /* enum delta_scale */
+    double decay;
+    bool normalize;
+    double epsilon;     /* least norm that `normalize` divides by */
+    double temperature; /* of the adaptive gate's softmax */
+    int aggregate;      /* enum delta_aggregate */
+    int attention_dim;  /* a */
+    int attention_heads;
+    int stage_steps; /* 0: all distances from the first step */
+    int regularizer; /* enum delta_regularizer */
+    double sparsity_weight, entropy_weight;
+};
+
+struct model_config {
+    int vocab_size, hidden_size, num_layers, num_heads;
+    int num_kv_heads; /* 0 in a file means num_heads; resolved before use */
+    int intermediate_size;
+    double rope_theta, norm_eps;
+    bool tie_embeddings;
+    struct delta_config delta;
+};
+
+#endif

@@ -1,0 +1,35 @@
+/* Arithmetic of a training step, counted from the shapes (a multiply and an add are two). */
+#include "model/edges.h"
+#include "model/model.h"
+
+/* Of one connection, per token, forward: its matrix products in the direct form. */
+static double connection_flops(const struct model_config *m) {
+    const struct delta_config *d = &m->delta;
+    double D = m->hidden_size, Hd = d->hidden, G = d->gate_hidden, flops;
+    switch (d->kind) {
+    case KIND_BOTTLENECK: flops = 2 * (2 * D * Hd + D * G + G * Hd); break;
+    case KIND_FULL: flops = 2 * D * D; break;
+    default: flops = 2 * (D * G + (G + 1) * G + G * G); break;
+    }
+    if (d->aggregate == AGGREGATE_ATTENTION) flops += 2 * D * d->attention_dim;
+    if (d->aggregate == AGGREGATE_MULTIHEAD) flops += 2 * D * D;
+    return flops;
+}
+
+double model_flops_per_token(const struct model_config *m, long length, int active) {
+    double D = m->hidden_size, F = m->intermediate_size, kv = D / m->num_heads * m->num_kv_heads;
+    double attention = 2 * 2 * D * (double)(length + 1) / 2; /* scores and values of the causal half */
+    double layer = 2 * (2 * D * D + 2 * D * kv + 3 * D * F) + attention;
+    double forward = m->num_layers * layer + 2 * D * m->vocab_size;
+    struct edges edges;
+    if (!edges_create(m, &edges)) {
+        for (int l = 0; l < m->num_layers; l++) {
+            int n = active_edges(&edges, l, active);
+            forward += n * connection_flops(m);
+            if (n && m->delta.aggregate == AGGREGATE_ATTENTION) forward += 2 * D * m->delta.attention_dim;
+            if (n && m->delta.aggregate == AGGREGATE_MULTIHEAD) forward += 2 * D * D;
+        }
+        edges_free(&edges);
+    }
+    return 3 * forward; /* the backward pass computes each product twice, once for either factor */
+}

@@ -1,0 +1,66 @@
+# gdn data: writes, shows and samples as its help says, and refuses bad usage with status 2 and one message.
+
+fail() {
+    echo "FAILED: $*" >&2
+    exit 1
+}
+
+# expect STATUS WORDS COMMAND...: runs it, and checks its status, and that its output (standard error where the
+# status is not 0) has WORDS.
+expect() {
+    local status=0
+    "${@:3}" >out 2>err || status=$?
+    [ "$status" = "$1" ] || fail "'${*:3}' returned $status: $(cat out err)"
+    if [ "$1" = 0 ]; then
+        [ ! -s err ] || fail "'${*:3}' printed an error: $(cat err)"
+        grep -qF -- "$2" out || fail "'${*:3}' does not print '$2': $(cat out)"
+    else
+        [ "$(wc -l <err)" = 1 ] || fail "'${*:3}' printed other than one line: $(cat err)"
+        grep -qF -- "$2" err || fail "'${*:3}' does not say '$2': $(cat err)"
+    fi
+}
+
+printf 'Hello,\nworld' >a.txt
+printf 'b\303\251"' >b.txt
+
+"$GDN" data write --format hdf5 --output all.h5 a.txt b.txt
+"$GDN" data write --format llmc --output all.bin a.txt b.txt
+"$GDN" data write --format megatron --output pair a.txt b.txt
+expect 0 'text       "Hello,\nworld<separator>b\xc3\xa9\""' "$GDN" data show --format hdf5 all.h5
+expect 0 'tokens     17' "$GDN" data show --format llmc all.bin
+expect 0 'documents  2' "$GDN" data show --format megatron pair
+expect 0 'values     10 to 256' "$GDN" data show --format text '[ab].txt'
+if command -v h5dump >/dev/null; then
+    h5dump -d tokens all.h5 | grep -q 'H5T_STD_U16LE' || fail "h5dump does not find the tokens"
+    h5dump -d tokens -y -w 0 all.h5 | grep -q '72, 101, 108, 108, 111, 44, 10, 119, 111, 114, 108, 100, 256, 98, 195, 169, 34' ||
+        fail "h5dump does not find the text"
+fi
+
+# 17 tokens are 5 samples of 3 + 1; sample 5 is sample 0 again.
+expect 0 '5: 72 101 108 108' "$GDN" data sample --format hdf5 --length 3 --first 4 --count 2 all.h5
+expect 0 '4: 256 98 195 169' "$GDN" data sample --format hdf5 --length 3 --first 4 --count 2 all.h5
+"$GDN" data sample --format llmc --length 3 --order shuffle --seed 7 --first 0 --count 5 all.bin >shuffled
+"$GDN" data sample --format hdf5 --length 3 --first 0 --count 5 all.h5 >sequential
+cut -d: -f2 shuffled | sort | cmp - <(cut -d: -f2 sequential | sort) || fail "a shuffle loses samples"
+
+expect 0 'write|show|sample' "$GDN" data --help
+expect 0 'Example: gdn data write' "$GDN" data write --help
+expect 0 'Usage: gdn data sample' "$GDN" data sample --help
+expect 2 'write, show or sample' "$GDN" data
+expect 2 "'shwo'" "$GDN" data shwo
+expect 2 '--format is missing' "$GDN" data show all.h5
+expect 2 "--format 'h5'" "$GDN" data show --format h5 all.h5
+expect 2 '--fromat' "$GDN" data show --fromat hdf5 all.h5
+expect 2 'argument' "$GDN" data show --format hdf5
+expect 2 'argument' "$GDN" data write --format hdf5 --output x.h5
+expect 2 '--output is missing' "$GDN" data write --format hdf5 a.txt
+expect 2 '--length' "$GDN" data sample --format text --length 0 --first 0 --count 1 a.txt
+expect 2 '--count is missing' "$GDN" data sample --format text --length 3 --first 0 a.txt
+expect 2 "--order 'random'" "$GDN" data sample --format text --order random --length 3 --first 0 --count 1 a.txt
+expect 2 "--seed '-1'" "$GDN" data sample --format text --seed -1 --length 3 --first 0 --count 1 a.txt
+expect 2 'a.txt has 12 tokens' "$GDN" data sample --format text --length 12 --first 0 --count 1 a.txt
+expect 2 'c.txt' "$GDN" data write --format hdf5 --output x.h5 a.txt c.txt
+expect 2 'megatron' "$GDN" data write --format text --output x.txt a.txt
+[ ! -e x.h5 ] && [ ! -e x.txt ] || fail "a refused write left a file"
+expect 2 'a.txt is not an HDF5 file' "$GDN" data show --format hdf5 a.txt
+expect 1 'standard output' bash -c '"$GDN" data show --format text a.txt >/dev/full'

@@ -1,0 +1,104 @@
+#include "tests/data/fixtures.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char *scratch;
+
+int scratch_setup(void **state) {
+    (void)state;
+    const char *parent = getenv("TMPDIR");
+    if (asprintf(&scratch, "%s/gdn-test.XXXXXX", parent ? parent : "/tmp") < 0) return -1;
+    return mkdtemp(scratch) && !chdir(scratch) ? 0 : -1;
+}
+
+static int remove_one(const char *path, const struct stat *about, int type, struct FTW *walk) {
+    (void)about;
+    (void)type;
+    (void)walk;
+    return remove(path);
+}
+
+int scratch_teardown(void **state) {
+    (void)state;
+    if (chdir("/")) return -1;
+    int failed = nftw(scratch, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    free(scratch);
+    return failed;
+}
+
+int clear_failure(void **state) {
+    (void)state;
+    gdn_failure_clear();
+    return 0;
+}
+
+void put_file(const char *path, const void *bytes, size_t size) {
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+}
+
+void put_text(const char *path, const char *text) {
+    put_file(path, text, strlen(text));
+}
+
+void put_llmc(const char *path, int32_t magic, int32_t version, int32_t count, const void *tokens,
+              size_t bytes) {
+    int32_t *file = calloc(1, LLMC_HEADER + bytes);
+    file[0] = magic;
+    file[1] = version;
+    file[2] = count;
+    memcpy(file + LLMC_HEADER / 4, tokens, bytes);
+    put_file(path, file, LLMC_HEADER + bytes);
+    free(file);
+}
+
+void set_size(const char *path, long size) {
+    assert_int_equal(truncate(path, size), 0);
+}
+
+void expect_stream(const char *pattern, enum tokens_format format, const int32_t *expected, long count) {
+    struct tokens *tokens;
+    if (tokens_open(pattern, format, &tokens)) fail_msg("%s", gdn_failure());
+    assert_int_equal(tokens_count(tokens), count);
+    int32_t *read = malloc((size_t)count * sizeof *read);
+    const long least = count > 5000 ? 997 : 1; /* a large file token by token would take seconds */
+    const long pieces[] = {least, 4 * least, count};
+    for (int p = 0; p < 3; p++) {
+        long piece = pieces[p];
+        memset(read, 0x55, (size_t)count * sizeof *read);
+        for (long first = 0; first < count; first += piece) {
+            long n = count - first < piece ? count - first : piece;
+            if (tokens_read(tokens, first, n, read + first)) fail_msg("%s", gdn_failure());
+        }
+        assert_memory_equal(read, expected, (size_t)count * sizeof *read);
+    }
+    assert_int_equal(tokens_read(tokens, count, 0, read), GDN_OK);
+    expect_failure(tokens_read(tokens, count, 1, read), GDN_INTERNAL, "stream");
+    expect_failure(tokens_read(tokens, -1, 1, read), GDN_INTERNAL, "stream");
+    free(read);
+    tokens_close(tokens);
+}
+
+void expect_failure(int status, int expected, const char *words) {
+    assert_int_equal(status, expected);
+    char *list = strdup(words), *rest = NULL;
+    for (char *word = strtok_r(list, "|", &rest); word; word = strtok_r(NULL, "|", &rest))
+        if (!strstr(gdn_failure(), word)) fail_msg("'%s' is not in the message: %s", word, gdn_failure());
+    free(list);
+    gdn_failure_clear();
+}
+
+void expect_open_fails(const char *pattern, enum tokens_format format, const char *words) {
+    struct tokens *tokens = (struct tokens *)(uintptr_t)1;
+    int status = tokens_open(pattern, format, &tokens);
+    expect_failure(status, GDN_INPUT, words);
+    assert_null(tokens);
+}

@@ -1,0 +1,47 @@
+/* What the data tests share: a scratch folder, small files, and checks of streams and failures. */
+#ifndef GDN_DATA_FIXTURES_H
+#define GDN_DATA_FIXTURES_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "data/tokens.h"
+#include "kernels/base/status.h"
+
+/* Group setup and teardown: makes the scratch folder the working directory, and removes it. */
+int scratch_setup(void **state);
+int scratch_teardown(void **state);
+
+/* Test setup: forgets the failure of the test before. */
+int clear_failure(void **state);
+
+/* Writes a file of `size` bytes. */
+void put_file(const char *path, const void *bytes, size_t size);
+void put_text(const char *path, const char *text);
+
+/* Writes a file of llm.c tokens: a header that says `magic`, `version` and `count`, then `bytes` bytes of
+ * tokens. */
+enum { LLMC_HEADER = 1024 }; /* bytes */
+void put_llmc(const char *path, int32_t magic, int32_t version, int32_t count, const void *tokens,
+              size_t bytes);
+
+/* Cuts or extends a file; an extension takes no disk. */
+void set_size(const char *path, long size);
+
+/* Opens `pattern` and checks that its stream is `expected` [count], read as a whole and
+ * in pieces of two sizes, small files token by token. */
+void expect_stream(const char *pattern, enum tokens_format format, const int32_t *expected, long count);
+
+/* Checks that opening `pattern` fails with GDN_INPUT and words that contain `words`, several of them
+ * separated by '|', and leaves no stream. Forgets the failure. */
+void expect_open_fails(const char *pattern, enum tokens_format format, const char *words);
+
+/* Checks that `status` is `expected` and the recorded failure contains `words` (as above). Forgets the
+ * failure. */
+void expect_failure(int status, int expected, const char *words);
+
+#endif

@@ -1,0 +1,111 @@
+/* Streams of text: documents, separators, globs, places and what tokens_describe says. */
+#include "tests/data/fixtures.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static void one_file(void **state) {
+    (void)state;
+    const uint8_t bytes[] = {0, 255, 'a', 10, 200};
+    put_file("one.txt", bytes, sizeof bytes);
+    expect_stream("one.txt", TOKENS_TEXT, (int32_t[]){0, 255, 'a', 10, 200}, 5);
+}
+
+static void documents(void **state) {
+    (void)state;
+    put_text("doc_B", "xyz"); /* by bytes, capitals come first */
+    put_text("doc_a", "p");
+    put_text("doc_c", "qr");
+    expect_stream("doc_?", TOKENS_TEXT, (int32_t[]){'x', 'y', 'z', 256, 'p', 256, 'q', 'r'}, 8);
+}
+
+static void wildcards_in_a_name(void **state) {
+    (void)state;
+    put_text("odd[1].txt", "k");
+    expect_stream("odd\\[1].tx?", TOKENS_TEXT, (int32_t[]){'k'}, 1);
+}
+
+static void places(void **state) {
+    (void)state;
+    put_text("place_1", "abc");
+    put_text("place_2", "de");
+    struct tokens *tokens;
+    assert_int_equal(tokens_open("place_*", TOKENS_TEXT, &tokens), GDN_OK);
+    const struct {
+        const char *file;
+        long in_file;
+    } expected[] = {{"place_1", 0}, {"place_1", 1}, {"place_1", 2},
+                    {"place_1", 3}, {"place_2", 0}, {"place_2", 1}};
+    assert_int_equal(tokens_count(tokens), 6);
+    for (long i = 0; i < 6; i++) {
+        long in_file;
+        assert_string_equal(tokens_place(tokens, i, &in_file), expected[i].file);
+        assert_int_equal(in_file, expected[i].in_file);
+    }
+    tokens_close(tokens);
+}
+
+static void bad_files(void **state) {
+    (void)state;
+    put_text("empty_1", "a");
+    put_text("empty_2", "");
+    mkdir("folder", 0777);
+    expect_open_fails("missing.txt", TOKENS_TEXT, "missing.txt|No such file");
+    expect_open_fails("missing_*.txt", TOKENS_TEXT, "no file matches|missing_*.txt");
+    expect_open_fails("empty_2", TOKENS_TEXT, "empty_2|is empty");
+    expect_open_fails("empty_*", TOKENS_TEXT, "empty_2|is empty");
+    expect_open_fails("folder", TOKENS_TEXT, "folder|is not a file");
+}
+
+static char *describe(const char *pattern, enum tokens_format format) {
+    struct tokens *tokens;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    assert_int_equal(tokens_open(pattern, format, &tokens), GDN_OK);
+    assert_int_equal(tokens_describe(tokens, out), GDN_OK);
+    tokens_close(tokens);
+    fclose(out);
+    return text;
+}
+
+static void description(void **state) {
+    (void)state;
+    put_text("told_1", "bc");
+    put_text("told_2", "da");
+    char *text = describe("told_*", TOKENS_TEXT);
+    assert_string_equal(text, "format     text\n"
+                              "files      2: told_1 ... told_2\n"
+                              "tokens     5\n"
+                              "documents  2\n"
+                              "stored as  bytes\n"
+                              "bytes      4\n"
+                              "values     97 to 256\n"
+                              "first      98 99 256 100 97\n");
+    free(text);
+}
+
+static void description_of_a_large_file(void **state) {
+    (void)state;
+    put_text("large", "a");
+    set_size("large", 3l << 30);
+    char *text = describe("large", TOKENS_TEXT);
+    assert_non_null(strstr(text, "tokens     3221225472\n"));
+    assert_non_null(strstr(text, "values     0 to 97 in a sample of 1048576 tokens\n"));
+    free(text);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(one_file, clear_failure),
+        cmocka_unit_test_setup(documents, clear_failure),
+        cmocka_unit_test_setup(wildcards_in_a_name, clear_failure),
+        cmocka_unit_test_setup(places, clear_failure),
+        cmocka_unit_test_setup(bad_files, clear_failure),
+        cmocka_unit_test_setup(description, clear_failure),
+        cmocka_unit_test_setup(description_of_a_large_file, clear_failure),
+    };
+    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
+}

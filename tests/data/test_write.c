@@ -1,0 +1,173 @@
+/* tokens_write: what it writes is read back as the text it was, byte for byte as the formats ask, complete or
+ * not at all. */
+#include "tests/data/fixtures.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *const two_documents[] = {"doc_1", "doc_2"};
+
+static void put_documents(void) {
+    put_text("doc_1", "ab\xff");
+    put_text("doc_2", "c");
+}
+
+/* Files in the scratch folder whose names contain `word`. */
+static int count_files(const char *word) {
+    int count = 0;
+    DIR *folder = opendir(".");
+    for (struct dirent *entry; (entry = readdir(folder));) count += strstr(entry->d_name, word) != NULL;
+    closedir(folder);
+    return count;
+}
+
+static void small_documents(void **state) {
+    (void)state;
+    put_documents();
+    const int32_t separated[] = {'a', 'b', 255, 256, 'c', 256};
+    assert_int_equal(tokens_write("small.h5", TOKENS_HDF5, two_documents, 2), GDN_OK);
+    expect_stream("small.h5", TOKENS_HDF5, separated, 5);
+    assert_int_equal(tokens_write("small.bin", TOKENS_LLMC, two_documents, 2), GDN_OK);
+    expect_stream("small.bin", TOKENS_LLMC, separated, 5);
+    assert_int_equal(tokens_write("pair", TOKENS_MEGATRON, two_documents, 2), GDN_OK);
+    expect_stream("pair", TOKENS_MEGATRON, separated, 6); /* the last document is closed, too */
+    assert_int_equal(count_files("partial"), 0);
+}
+
+static void large_document(void **state) {
+    (void)state;
+    enum { N = 100000 }; /* several of the writer's blocks */
+    uint8_t *bytes = malloc(N);
+    int32_t *expected = malloc((N + 1) * sizeof *expected);
+    for (int i = 0; i < N; i++) expected[i] = bytes[i] = (uint8_t)((unsigned)i * 2654435761u >> 24);
+    expected[N] = 256;
+    put_file("large.txt", bytes, N);
+    const char *const documents[] = {"large.txt"};
+    assert_int_equal(tokens_write("large.h5", TOKENS_HDF5, documents, 1), GDN_OK);
+    expect_stream("large.h5", TOKENS_HDF5, expected, N);
+    assert_int_equal(tokens_write("large.bin", TOKENS_LLMC, documents, 1), GDN_OK);
+    expect_stream("large.bin", TOKENS_LLMC, expected, N);
+    assert_int_equal(tokens_write("pair.idx", TOKENS_MEGATRON, documents, 1), GDN_OK);
+    expect_stream("pair", TOKENS_MEGATRON, expected, N + 1);
+    free(expected);
+    free(bytes);
+}
+
+static void expect_bytes(const char *path, const void *expected, size_t size) {
+    char found[4096];
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    assert_int_equal(fread(found, 1, sizeof found, file), size);
+    fclose(file);
+    assert_memory_equal(found, expected, size);
+}
+
+/* What other programs read, and so no business of our own reader alone. */
+static void exact_bytes(void **state) {
+    (void)state;
+    put_documents();
+    char llmc[1024 + 10] = "\x88\xd8\x34\x01\1\0\0\0\5"; /* 20240520, 1, 5 tokens */
+    memcpy(llmc + 1024, "a\0b\0\xff\0\0\1c\0", 10);
+    assert_int_equal(tokens_write("exact.bin", TOKENS_LLMC, two_documents, 2), GDN_OK);
+    expect_bytes("exact.bin", llmc, sizeof llmc);
+
+    assert_int_equal(tokens_write("exact.bin", TOKENS_MEGATRON, two_documents, 2), GDN_OK); /* replaces it */
+    expect_bytes("exact.bin", "a\0b\0\xff\0\0\1c\0\0\1", 12);
+    const char index[] = "MMIDIDX\0\0\1\0\0\0\0\0\0\0\10\2\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0" /* header */
+                         "\4\0\0\0\2\0\0\0"                                               /* lengths */
+                         "\0\0\0\0\0\0\0\0\10\0\0\0\0\0\0\0"                              /* pointers */
+                         "\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0";                /* documents */
+    expect_bytes("exact.idx", index, sizeof index);
+}
+
+static void permissions(void **state) {
+    (void)state;
+    put_documents();
+    mode_t old = umask(027);
+    assert_int_equal(tokens_write("mode.bin", TOKENS_LLMC, two_documents, 2), GDN_OK);
+    umask(old);
+    struct stat about;
+    assert_int_equal(stat("mode.bin", &about), 0);
+    assert_int_equal(about.st_mode & 0777, 0640);
+}
+
+static void refusals(void **state) {
+    (void)state;
+    put_documents();
+    put_text("empty", "");
+    const char *const missing[] = {"doc_1", "doc_3"}, *const empty[] = {"doc_1", "empty"};
+    const char *const own[] = {"doc_2", "./doc_1"};
+    expect_failure(tokens_write("no", TOKENS_LLMC, missing, 2), GDN_INPUT, "doc_3|No such file");
+    expect_failure(tokens_write("no", TOKENS_HDF5, empty, 2), GDN_INPUT, "empty|is empty");
+    expect_failure(tokens_write("no", TOKENS_TEXT, two_documents, 2), GDN_INPUT, "hdf5, llmc or megatron");
+    expect_failure(tokens_write("no", TOKENS_HDF5, two_documents, 0), GDN_INPUT, "no documents");
+    expect_failure(tokens_write("doc_1", TOKENS_LLMC, own, 2), GDN_INPUT,
+                   "doc_1|both a document and the output");
+    for (int format = TOKENS_HDF5; format <= TOKENS_MEGATRON; format++)
+        expect_failure(tokens_write("nowhere/no", (enum tokens_format)format, two_documents, 2), GDN_INPUT,
+                       "nowhere/no|No such file");
+    assert_int_equal(count_files("no"), 0);
+    assert_int_equal(count_files("partial"), 0);
+    expect_stream("doc_1", TOKENS_TEXT, (int32_t[]){'a', 'b', 255}, 3);
+}
+
+/* More tokens than the formats can count: refused before anything is written. */
+static void too_many(void **state) {
+    (void)state;
+    put_text("huge.txt", "a");
+    set_size("huge.txt", 1l << 31);
+    const char *const documents[] = {"huge.txt"};
+    expect_failure(tokens_write("no.bin", TOKENS_LLMC, documents, 1), GDN_INPUT,
+                   "no.bin|2147483647|2147483648");
+    expect_failure(tokens_write("no", TOKENS_MEGATRON, documents, 1), GDN_INPUT,
+                   "huge.txt|2147483647|2147483649");
+    assert_int_equal(count_files("no."), 0);
+    unlink("huge.txt");
+}
+
+/* A full disk, played by a limit on file sizes, costs neither the file that was there nor leaves a new one.
+ */
+static void full_disk(void **state) {
+    (void)state;
+    put_documents();
+    put_text("long.txt", "a");
+    set_size("long.txt", 1 << 20);
+    const char *const large[] = {"long.txt"};
+    const char *const paths[] = {
+        [TOKENS_HDF5] = "full.h5", [TOKENS_LLMC] = "full.bin", [TOKENS_MEGATRON] = "pair"};
+    struct rlimit limit, small;
+    getrlimit(RLIMIT_FSIZE, &limit);
+    small = limit;
+    small.rlim_cur = 100000;
+    signal(SIGXFSZ, SIG_IGN);
+    for (int format = TOKENS_HDF5; format <= TOKENS_MEGATRON; format++) {
+        const int32_t separated[] = {'a', 'b', 255, 256, 'c', 256};
+        long count = format == TOKENS_MEGATRON ? 6 : 5;
+        assert_int_equal(tokens_write(paths[format], (enum tokens_format)format, two_documents, 2), GDN_OK);
+        setrlimit(RLIMIT_FSIZE, &small);
+        int status = tokens_write(paths[format], (enum tokens_format)format, large, 1);
+        setrlimit(RLIMIT_FSIZE, &limit);
+        expect_failure(status, GDN_INPUT, paths[format]);
+        expect_stream(paths[format], (enum tokens_format)format, separated, count);
+        assert_int_equal(count_files("partial"), 0);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(small_documents, clear_failure),
+        cmocka_unit_test_setup(large_document, clear_failure),
+        cmocka_unit_test_setup(exact_bytes, clear_failure),
+        cmocka_unit_test_setup(permissions, clear_failure),
+        cmocka_unit_test_setup(refusals, clear_failure),
+        cmocka_unit_test_setup(too_many, clear_failure),
+        cmocka_unit_test_setup(full_disk, clear_failure),
+    };
+    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
+}

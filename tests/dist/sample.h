@@ -1,0 +1,42 @@
+/* A small parameter table and training state to save and load, and the folders and files that tests damage. */
+#ifndef GDN_TEST_SAMPLE_H
+#define GDN_TEST_SAMPLE_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "dist/checkpoint.h"
+
+struct sample {
+    struct table table;
+    struct state state;
+};
+
+/* A table with all kinds of rows (one and two dimensions, transposed, delta, select), with a gap between rows, each
+ * dimension multiplied by `scale`, and a state that is a function of `seed`. */
+struct sample *sample_new(int scale, int seed);
+void sample_free(struct sample *sample);
+
+/* Whether all tensors and step counts are the same bits. The gaps do not count. */
+bool sample_same(const struct sample *a, const struct sample *b);
+
+/* Information to go with it. */
+struct checkpoint_info sample_info(int64_t step, double loss, double best_loss);
+
+/* A fresh folder, the same on all ranks: free() it. And its removal with all that is in it. */
+char *scratch_new(const struct mesh *mesh);
+void scratch_remove(const struct mesh *mesh, char *scratch);
+
+/* A path "format" in a buffer that is used again after eight more. */
+const char *format(const char *text, ...) __attribute__((format(printf, 1, 2)));
+
+long file_length(const char *path);
+void flip_bit(const char *path, long byte, int bit);
+void write_text(const char *path, const char *text);
+char *read_bytes(const char *path, long *length); /* free() it; a zero byte follows the last */
+void write_bytes(const char *path, const char *bytes, long length);
+
+#endif

@@ -1,0 +1,154 @@
+/* gdn checkpoint ls, verify and diff: output and status. MPI is started for saving what they look at. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sample.h"
+#include "train/commands.h"
+
+static struct mesh mesh;
+
+struct setting {
+    char *directory;
+    char a[512], b[512]; /* run directories */
+};
+
+static struct setting s;
+
+static int set_up(void **unused) {
+    (void)unused;
+    s.directory = scratch_new(&mesh);
+    snprintf(s.a, sizeof s.a, "%s", s.directory);
+    snprintf(s.b, sizeof s.b, "%s/other", s.directory);
+    if (mkdir(s.b, 0777)) return -1;
+    struct sample *sample = sample_new(1, 1);
+    int status = 0;
+    for (int step = 10; step <= 30; step += 10) {
+        struct checkpoint_info info = sample_info(step, step == 20 ? 1.5 : NAN, 1.5);
+        status |= checkpoint_save(&mesh, s.a, &sample->table, &sample->state, &info, 0);
+    }
+    const struct row *row = &sample->table.row[5];
+    sample->state.weight[row->offset + 2] += (real)0.125;
+    struct checkpoint_info info = sample_info(30, NAN, NAN);
+    status |= checkpoint_save(&mesh, s.b, &sample->table, &sample->state, &info, 0);
+    sample_free(sample);
+    return status;
+}
+
+static int tear_down(void **unused) {
+    (void)unused;
+    scratch_remove(&mesh, s.directory);
+    return 0;
+}
+
+/* Runs `gdn checkpoint` with up to three words; what it prints is in `printed`. */
+static char printed[16384];
+
+static int run(const char *word, const char *x, const char *y) {
+    char *argv[] = {(char *)"gdn checkpoint", (char *)word, (char *)x, (char *)y, NULL};
+    int argc = 1;
+    while (argv[argc]) argc++;
+    const char *path = format("%s/stdout", s.directory);
+    fflush(stdout);
+    int before = dup(STDOUT_FILENO);
+    assert_non_null(freopen(path, "w", stdout));
+    int status = cmd_checkpoint(argc, argv);
+    fflush(stdout);
+    dup2(before, STDOUT_FILENO);
+    close(before);
+    long length;
+    char *text = read_bytes(path, &length);
+    snprintf(printed, sizeof printed, "%s", text);
+    free(text);
+    return status;
+}
+
+static void assert_printed(const char *word) {
+    if (!strstr(printed, word)) fail_msg("'%s' is not in:\n%s", word, printed);
+}
+
+static void assert_failed(const char *word) {
+    if (!strstr(gdn_failure(), word)) fail_msg("'%s' is not in: %s", word, gdn_failure());
+    gdn_failure_clear();
+}
+
+static void differences(void **unused) {
+    (void)unused;
+    const char *ten = format("%s/checkpoints/step_00000010", s.a);
+    assert_int_equal(run("diff", s.a, ten), 0);
+    assert_printed("the tensors are the same\n");
+    assert_int_equal(run("diff", s.a, s.b), 1);
+    assert_failed("differ");
+    assert_string_equal(printed, "/model/layers/1/select/weight: greatest difference 0.125\n");
+    assert_int_equal(run("diff", s.a, "/nowhere"), GDN_INPUT);
+    assert_failed("/nowhere");
+    assert_int_equal(run("diff", s.a, NULL), GDN_INPUT);
+    gdn_failure_clear();
+}
+
+static void list(void **unused) {
+    (void)unused;
+    assert_int_equal(run("ls", s.a, NULL), 0);
+    assert_printed("        30            960              -");
+    assert_printed("        20            640       1.500000");
+    assert_printed("whole, latest\n");
+    assert_printed("whole, best\n");
+    assert_int_equal(run("ls", "/nowhere", NULL), GDN_INPUT);
+    assert_failed("/nowhere");
+}
+
+static void verify(void **unused) {
+    (void)unused;
+    const char *ten = format("%s/checkpoints/step_00000010", s.a), *file = format("%s/checkpoint.h5", ten);
+    assert_int_equal(run("verify", s.a, ten), 0);
+    assert_printed("step_00000030/checkpoint.h5: whole, 28 datasets");
+    assert_printed("step_00000010/checkpoint.h5: whole, 28 datasets");
+    flip_bit(file, 4000, 1);
+    assert_int_equal(run("verify", ten, s.a), GDN_INPUT);
+    assert_printed("step_00000010/checkpoint.h5 is damaged");
+    assert_printed("step_00000030/checkpoint.h5: whole");
+    assert_failed("1 of 2 checkpoints are not whole");
+    assert_int_equal(run("ls", s.a, NULL), 0);
+    assert_printed("damaged: ");
+    assert_int_equal(run("diff", s.a, ten), GDN_INPUT);
+    assert_failed("is damaged");
+    flip_bit(file, 4000, 1);
+}
+
+static void usage(void **unused) {
+    (void)unused;
+    static const char *const words[] = {"ls", "verify", "diff"};
+    assert_int_equal(run("--help", NULL, NULL), 0);
+    for (int i = 0; i < 3; i++) {
+        assert_printed(words[i]);
+        assert_int_equal(run(words[i], "--help", NULL), 0);
+        assert_printed("Example: gdn checkpoint");
+        assert_int_equal(run(words[i], "--nonsense", NULL), GDN_INPUT);
+        assert_failed("--nonsense");
+        assert_int_equal(run(words[i], NULL, NULL), GDN_INPUT);
+        gdn_failure_clear();
+        assert_int_equal(run("--help", NULL, NULL), 0);
+    }
+    assert_int_equal(run("list", NULL, NULL), GDN_INPUT);
+    assert_failed("'list' is unknown");
+    assert_int_equal(run(NULL, NULL, NULL), GDN_INPUT);
+    assert_failed("ls, verify or diff is expected");
+}
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    int bad = mesh_create(0, 1, 1, &mesh);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(differences),
+        cmocka_unit_test(list),
+        cmocka_unit_test(verify),
+        cmocka_unit_test(usage),
+    };
+    if (!bad) bad = cmocka_run_group_tests(tests, set_up, tear_down);
+    mesh_free(&mesh);
+    MPI_Finalize();
+    return bad != 0;
+}

@@ -1,0 +1,282 @@
+/* Saves that the system fails: each write, sync and rename in turn, a full disk, a limit on a file's size, a folder that
+ * cannot be written. After every failure the folder is as it was, the reason is named, all ranks agree, and the next
+ * save works. This program has its own pwrite, fsync, … which HDF5 and dist/ then call. */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sample.h"
+
+static struct mesh mesh;
+
+/* The fault: calls of one kind on files of the scratch folder count down, and from 0 on (or only at 0) they fail. */
+enum call { NO_CALL, CALL_PWRITE, CALL_FTRUNCATE, CALL_FSYNC, CALL_RENAME, CALL_MKDIR, CALL_FALLOCATE, CALLS };
+static const char *const call_names[] = {"none", "pwrite", "ftruncate", "fsync", "rename", "mkdir", "fallocate"};
+static struct {
+    enum call call;
+    long countdown;
+    bool once, no_exchange, tripped;
+    int error;
+} fault;
+
+static bool in_scratch(int fd) {
+    char link[64], path[512];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, path, sizeof path - 1);
+    if (n < 0) return false;
+    path[n] = 0;
+    return strstr(path, "gdn-test-dist.") != NULL;
+}
+
+static bool fails(enum call call, int fd) {
+    if (fault.call != call || !in_scratch(fd)) return false;
+    bool now = fault.once ? fault.countdown == 0 : fault.countdown <= 0;
+    fault.countdown--;
+    if (now) errno = fault.error, fault.tripped = true;
+    return now;
+}
+
+#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+ssize_t pwrite(int fd, const void *bytes, size_t n, off_t at) {
+    return fails(CALL_PWRITE, fd) ? -1 : REAL(pwrite)(fd, bytes, n, at);
+}
+int ftruncate(int fd, off_t length) { return fails(CALL_FTRUNCATE, fd) ? -1 : REAL(ftruncate)(fd, length); }
+int fsync(int fd) { return fails(CALL_FSYNC, fd) ? -1 : REAL(fsync)(fd); }
+int mkdirat(int fd, const char *path, mode_t mode) {
+    return fails(CALL_MKDIR, fd) ? -1 : REAL(mkdirat)(fd, path, mode);
+}
+int fallocate(int fd, int mode, off_t at, off_t length) {
+    return fails(CALL_FALLOCATE, fd) ? -1 : REAL(fallocate)(fd, mode, at, length);
+}
+int renameat(int from, const char *a, int to, const char *b) {
+    return fails(CALL_RENAME, from) ? -1 : REAL(renameat)(from, a, to, b);
+}
+int renameat2(int from, const char *a, int to, const char *b, unsigned flags) {
+    if (fault.no_exchange) return errno = EINVAL, -1;
+    return fails(CALL_RENAME, from) ? -1 : REAL(renameat2)(from, a, to, b, flags);
+}
+
+static const char *file_of(const char *directory, int step) {
+    return format("%s/checkpoints/step_%08d/checkpoint.h5", directory, step);
+}
+
+static int save(const char *directory, const struct sample *sample, int step) {
+    struct checkpoint_info info = sample_info(step, 1, 1);
+    return checkpoint_save(&mesh, directory, &sample->table, &sample->state, &info, 0);
+}
+
+static void assert_holds(const char *directory, int step, const struct sample *right) {
+    struct sample *loaded = sample_new(1, 77);
+    struct checkpoint_info info;
+    int status = checkpoint_load(&mesh, file_of(directory, step), &loaded->table, &loaded->state, &info);
+    assert_string_equal(gdn_failure(), "");
+    assert_int_equal(status, 0);
+    assert_true(sample_same(loaded, right));
+    free(info.config);
+    sample_free(loaded);
+}
+
+/* How many entries the folder has, those with a dot included. */
+static int entries(const char *directory) {
+    int count = 0;
+    DIR *stream = opendir(format("%s/checkpoints", directory));
+    if (!stream) return 0;
+    for (struct dirent *entry; (entry = readdir(stream));)
+        if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..")) count++;
+    closedir(stream);
+    return count;
+}
+
+static void assert_pointers(const char *directory, const char *line) {
+    const char *pointers[] = {"latest", "best"};
+    for (int i = 0; i < 2; i++) {
+        long length;
+        char *text = read_bytes(format("%s/checkpoints/%s", directory, pointers[i]), &length);
+        assert_string_equal(text, line);
+        free(text);
+    }
+}
+
+static void barrier(void) { MPI_Barrier(mesh.world); }
+
+/* Lets call number 0, 1, 2, … of a kind fail until a save gets through. */
+static void fail_each(const char *directory, enum call call, int error, bool once, int step, const struct sample *old,
+                      const struct sample *new) {
+    int before = entries(directory);
+    for (long n = 0;; n++) {
+        barrier();
+        fault.call = mesh.rank == 0 ? call : NO_CALL;
+        fault.countdown = n, fault.once = once, fault.error = error, fault.tripped = false;
+        int status = save(directory, new, step);
+        fault.call = NO_CALL;
+        int tripped = mesh_any(&mesh, fault.tripped);
+        if (!tripped) { /* the n-th call does not exist: all have had their turn */
+            assert_int_equal(status, 0);
+            if (n == 0) fail_msg("a save never calls %s", call_names[call]);
+            break;
+        }
+        if (status != GDN_INTERNAL) fail_msg("%s number %ld failed, and the status is %d", call_names[call], n, status);
+        if (!strstr(gdn_failure(), strerror(error)))
+            fail_msg("%s number %ld: no reason in: %s", call_names[call], n, gdn_failure());
+        gdn_failure_clear();
+        if (entries(directory) != before) fail_msg("%s number %ld left something", call_names[call], n);
+        assert_holds(directory, 10, old);
+        assert_pointers(directory, "step_00000010\n");
+    }
+    assert_holds(directory, step, new);
+}
+
+static void each_call(enum call call, int error, bool once, bool replace) {
+    char *directory = scratch_new(&mesh);
+    struct sample *old = sample_new(1, 1), *new = sample_new(1, 2);
+    assert_int_equal(save(directory, old, 10), 0);
+    fail_each(directory, call, error, once, replace ? 10 : 20, old, new);
+    assert_int_equal(entries(directory), replace ? 3 : 4); /* steps, latest, best */
+    sample_free(old);
+    sample_free(new);
+    scratch_remove(&mesh, directory);
+}
+
+static void writes(void **unused) {
+    (void)unused;
+    each_call(CALL_PWRITE, ENOSPC, false, false); /* a disk that stays full */
+    each_call(CALL_PWRITE, EIO, true, false);     /* one bad write among good ones */
+}
+
+static void other_calls(void **unused) {
+    (void)unused;
+    each_call(CALL_FTRUNCATE, EIO, false, false);
+    each_call(CALL_FSYNC, EIO, false, false);
+    each_call(CALL_FSYNC, EIO, true, true);
+    each_call(CALL_MKDIR, EDQUOT, true, false);
+    each_call(CALL_FALLOCATE, EDQUOT, false, false);
+}
+
+static void renames(void **unused) {
+    (void)unused;
+    each_call(CALL_RENAME, EIO, true, false);
+    each_call(CALL_RENAME, EIO, true, true);
+    fault.no_exchange = true; /* as on file systems that cannot swap */
+    each_call(CALL_RENAME, EIO, true, true);
+    fault.no_exchange = false;
+}
+
+/* File systems that cannot reserve space are asked how much is free. */
+static void without_fallocate(void **unused) {
+    (void)unused;
+    char *directory = scratch_new(&mesh);
+    struct sample *sample = sample_new(1, 1);
+    fault.call = CALL_FALLOCATE, fault.error = EOPNOTSUPP, fault.once = false, fault.countdown = 0;
+    assert_int_equal(save(directory, sample, 10), 0);
+    fault.call = NO_CALL;
+    assert_holds(directory, 10, sample);
+    sample_free(sample);
+    scratch_remove(&mesh, directory);
+}
+
+static void full_disk(void **unused) {
+    (void)unused;
+    char *directory = scratch_new(&mesh);
+    struct sample *small = sample_new(1, 1), *large = sample_new(60, 2); /* large: 1.5 MB and more */
+    int mounted = mesh.rank == 0 && !mount("none", directory, "tmpfs", 0, "size=2m");
+    int reason = errno;
+    if (!mesh_any(&mesh, mounted)) {
+        if (mesh.rank == 0) print_message("SKIPPED full_disk: mount -t tmpfs: %s\n", strerror(reason));
+    } else {
+        assert_int_equal(save(directory, small, 10), 0);
+        for (int supported = 1; supported >= 0; supported--) { /* with and without fallocate */
+            fault.call = supported ? NO_CALL : CALL_FALLOCATE, fault.error = EOPNOTSUPP, fault.once = false;
+            fault.countdown = 0;
+            assert_int_equal(save(directory, large, 20), GDN_INTERNAL);
+            fault.call = NO_CALL;
+            assert_non_null(strstr(gdn_failure(), strerror(ENOSPC)));
+            gdn_failure_clear();
+            assert_int_equal(entries(directory), 3);
+            assert_holds(directory, 10, small);
+            barrier();
+        }
+        assert_int_equal(save(directory, small, 30), 0);
+        barrier();
+        if (mesh.rank == 0) assert_int_equal(umount(directory), 0);
+    }
+    sample_free(small);
+    sample_free(large);
+    scratch_remove(&mesh, directory);
+}
+
+static void file_size_limit(void **unused) {
+    (void)unused;
+    char *directory = scratch_new(&mesh);
+    struct sample *sample = sample_new(1, 1);
+    struct rlimit before, limit;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(save(directory, sample, 10), 0);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    limit = before;
+    limit.rlim_cur = 20000;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    assert_int_equal(save(directory, sample, 20), GDN_INTERNAL);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_non_null(strstr(gdn_failure(), "limit of a file's size"));
+    gdn_failure_clear();
+    assert_int_equal(entries(directory), 3);
+    assert_int_equal(save(directory, sample, 20), 0);
+    sample_free(sample);
+    scratch_remove(&mesh, directory);
+}
+
+static void unwritable(void **unused) {
+    (void)unused;
+    char *directory = scratch_new(&mesh);
+    struct sample *sample = sample_new(1, 1);
+    assert_int_equal(save(format("%s/nowhere", directory), sample, 10), GDN_INTERNAL);
+    assert_non_null(strstr(gdn_failure(), "nowhere/checkpoints cannot be made: No such file or directory"));
+    gdn_failure_clear();
+    barrier();
+    if (mesh.rank == 0) write_text(format("%s/checkpoints", directory), "a file is in the way");
+    assert_int_equal(save(directory, sample, 10), GDN_INTERNAL);
+    assert_non_null(strstr(gdn_failure(), strerror(ENOTDIR)));
+    gdn_failure_clear();
+    barrier();
+    if (mesh.rank == 0) {
+        unlink(format("%s/checkpoints", directory));
+        chmod(directory, 0555);
+    }
+    int is_root = mesh_any(&mesh, geteuid() == 0); /* whom permissions do not stop */
+    if (!is_root) {
+        assert_int_equal(save(directory, sample, 10), GDN_INTERNAL);
+        assert_non_null(strstr(gdn_failure(), strerror(EACCES)));
+        gdn_failure_clear();
+    } else if (mesh.rank == 0) {
+        print_message("SKIPPED chmod 555: running as root\n");
+    }
+    barrier();
+    if (mesh.rank == 0) chmod(directory, 0777);
+    sample_free(sample);
+    scratch_remove(&mesh, directory);
+}
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    int bad = mesh_create(0, 1, 1, &mesh);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(writes),    cmocka_unit_test(other_calls),     cmocka_unit_test(renames),
+        cmocka_unit_test(without_fallocate), cmocka_unit_test(full_disk), cmocka_unit_test(file_size_limit),
+        cmocka_unit_test(unwritable),
+    };
+    if (!bad) bad = cmocka_run_group_tests(tests, NULL, NULL);
+    mesh_free(&mesh);
+    MPI_Finalize();
+    return bad != 0;
+}

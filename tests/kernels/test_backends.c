@@ -1,0 +1,275 @@
+/* Trunk: every slot of every backend against the reference, at odd shapes and with one, two and three threads. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "harness.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+static void every_slot_is_filled(void **state) {
+    (void)state;
+    EACH_BACKEND {
+        void (*const *slots)(void) = (void (*const *)(void)) & backend->gemm;
+        for (size_t i = 0; i < (sizeof *backend - offsetof(struct ops, gemm)) / sizeof *slots; i++)
+            if (!slots[i]) fail_msg("slot %zu of %s is empty", i, backend->name);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------- matrices and vectors */
+
+static void gemm(void **state) {
+    static const long shapes[][3] = {{1, 1, 1},   {1, 7, 3},    {5, 1, 9},      {13, 17, 11},  {64, 64, 64},
+                                     {97, 61, 5}, {3, 300, 70}, {128, 96, 257}, {257, 128, 33}, {40, 700, 130}};
+    static const double factors[][2] = {{1, 0}, {1, 1}, {0.5, -2}};
+    (void)state;
+    EACH_BACKEND for (size_t s = 0; s < COUNT(shapes); s++)
+        for (int mask = 0; mask < 12; mask++) {
+            long m = shapes[s][0], n = shapes[s][1], k = shapes[s][2];
+            char ta = mask & 1 ? 'T' : 'N', tb = mask & 2 ? 'T' : 'N';
+            const double *factor = factors[mask / 4];
+            long lda = (mask & 1 ? m : k) + 3, ldb = (mask & 2 ? k : n) + 1, ldc = n + 2;
+            struct buffer *a = make("A", (mask & 1 ? k : m) * lda, -1, 1);
+            struct buffer *b = make("B", (mask & 2 ? n : k) * ldb, -1, 1), *c = make("C", m * ldc, -1, 1);
+            slot = "gemm";
+            snprintf(words, sizeof words, "%c%c m %ld n %ld k %ld beta %g", ta, tb, m, n, k, factor[1]);
+            if (factor[1] == 0) /* C is never read */
+                for (long i = 0; i < m; i++)
+                    for (long j = 0; j < n; j++) EACH_SIDE(side) c->x[side][i * ldc + j] = (real)NAN;
+            EACH_SIDE(i)
+            start(i)->gemm(ta, tb, m, n, k, (real)factor[0], a->x[i], lda, b->x[i], ldb, (real)factor[1], c->x[i],
+                           ldc);
+            compare(k, SAME_THREADS);
+        }
+}
+
+static void vectors(void **state) {
+    static const long lengths[] = {1, 7, 64, 4099, 70001};
+    (void)state;
+    EACH_BACKEND for (size_t s = 0; s < COUNT(lengths); s++) {
+        long n = lengths[s];
+        snprintf(words, sizeof words, "n %ld", n);
+        struct buffer *x = make("x", n, -1, 1), *y = make("y", n, -1, 1), *z = make("z", n, -1, 1);
+        slot = "zero", set(z, 0, 1, NAN);
+        EACH_SIDE(i) start(i)->zero(n, z->x[i]);
+        slot = "copy";
+        EACH_SIDE(i) start(i)->copy(n, x->x[i], z->x[i]);
+        slot = "add";
+        EACH_SIDE(i) start(i)->add(n, x->x[i], y->x[i]);
+        slot = "add_to";
+        EACH_SIDE(i) start(i)->add_to(n, x->x[i], y->x[i], z->x[i]);
+        EACH_SIDE(i) start(i)->add_to(n, z->x[i], x->x[i], z->x[i]);
+        slot = "sum_squares";
+        double sum[SIDES];
+        EACH_SIDE(i) sum[i] = start(i)->sum_squares(n, z->x[i]);
+        compare_numbers("the sum", sum, 1, ANY_THREADS);
+        compare(1, ANY_THREADS);
+
+        slot = "adamw";
+        struct buffer *w = make("w", n, -1, 1), *g = make("g", n, -1, 1), *m = make("m", n, -1, 1);
+        struct buffer *v = make("v", n, 0, 1);
+        set(g, 0, 5, 0), set(m, 0, 5, 0), set(v, 0, 5, 0); /* never touched before: 0/(0 + eps) */
+        EACH_SIDE(i)
+        start(i)->adamw(n, w->x[i], g->x[i], m->x[i], v->x[i], 0.5, 0.1, 0.9, 0.99, 1e-8, 0.1, 0.2, 0.03);
+        compare(1, ANY_THREADS);
+    }
+}
+
+static const struct shape { long T, D; } shapes[] = {{1, 1},    {1, 64},    {7, 5},     {3, 257},
+                                                       {13, 96}, {300, 128}, {17, 1031}, {2, 9001}};
+
+static void rows(void **state) {
+    (void)state;
+    EACH_BACKEND for (size_t s = 0; s < COUNT(shapes); s++) {
+        long T = shapes[s].T, D = shapes[s].D, ld = D + 3;
+        snprintf(words, sizeof words, "T %ld D %ld", T, D);
+        slot = "add_column_sums";
+        struct buffer *x = make("x", T * ld, -1, 1), *sum = make("sum", D, -1, 1);
+        EACH_SIDE(i) start(i)->add_column_sums(T, D, x->x[i], ld, sum->x[i]);
+        compare(T, ANY_THREADS);
+
+        slot = "add_scaled_rows";
+        struct buffer *c = make("c", T, -1, 1), *y = (x = make("x", T * D, -1, 1), make("y", T * D, -1, 1));
+        EACH_SIDE(i) start(i)->add_scaled_rows(T, D, c->x[i], x->x[i], y->x[i]);
+        compare(1, ANY_THREADS);
+
+        slot = "embed";
+        const int32_t *token = make_tokens(T, 5);
+        struct buffer *E = make("E", 5 * D, -1, 1);
+        y = make("y", T * D, -1, 1);
+        EACH_SIDE(i) start(i)->embed(T, D, token, E->x[i], y->x[i]);
+        slot = "embed_back";
+        EACH_SIDE(i) start(i)->embed_back(T, D, token, y->x[i], E->x[i]);
+        compare(T, ANY_THREADS);
+    }
+}
+
+static void norm(void **state) {
+    (void)state;
+    EACH_BACKEND for (size_t s = 0; s < COUNT(shapes); s++) {
+        long T = shapes[s].T, D = shapes[s].D;
+        snprintf(words, sizeof words, "T %ld D %ld", T, D);
+        struct buffer *x = make("x", T * D, -1, 1), *r = make("r", T * D, -1, 1), *w = make("w", D, 0.5, 1.5);
+        struct buffer *sum = make("sum", T * D, -1, 1), *y = make("y", T * D, -1, 1), *rstd = make("rstd", T, 0, 1);
+        slot = "rms_norm";
+        EACH_SIDE(i) start(i)->rms_norm(T, D, x->x[i], w->x[i], 1e-5, y->x[i], rstd->x[i]);
+        compare(D, ANY_THREADS);
+        x = make("x", T * D, -1, 1), r = make("r", T * D, -1, 1), w = make("w", D, 0.5, 1.5);
+        sum = make("sum", T * D, -1, 1), y = make("y", T * D, -1, 1), rstd = make("rstd", T, 0, 1);
+        slot = "add_rms_norm";
+        EACH_SIDE(i)
+        start(i)->add_rms_norm(T, D, x->x[i], r->x[i], w->x[i], 1e-5, sum->x[i], y->x[i], rstd->x[i]);
+        compare(D, ANY_THREADS);
+
+        slot = "rms_norm_back";
+        x = make("x", T * D, -1, 1), w = make("w", D, 0.5, 1.5), rstd = make("rstd", T, 1, 2);
+        struct buffer *dy = make("dy", T * D, -1, 1), *dx = make("dx", T * D, -1, 1), *dw = make("dw", D, -1, 1);
+        EACH_SIDE(i) start(i)->rms_norm_back(T, D, x->x[i], w->x[i], rstd->x[i], dy->x[i], dx->x[i], dw->x[i]);
+        compare(D + T, SAME_THREADS);
+    }
+}
+
+/* ----------------------------------------------------------------------------------------------------- attention */
+
+static const struct heads { long B, S, H, K, hd; } heads[] = {
+    {1, 1, 1, 1, 2},     {2, 3, 2, 1, 6},    {1, 31, 3, 3, 32},  {2, 64, 4, 4, 32},
+    {1, 65, 6, 2, 64},   {3, 130, 2, 1, 64}, {1, 97, 2, 2, 136}, {2, 200, 3, 1, 38},
+    {9, 70, 2, 1, 20}, /* more key heads than threads: the other schedule of the backward pass */
+};
+
+static void attention(void **state) {
+    (void)state;
+    EACH_BACKEND for (size_t s = 0; s < COUNT(heads); s++) {
+        long B = heads[s].B, S = heads[s].S, H = heads[s].H, K = heads[s].K, hd = heads[s].hd;
+        long T = B * S, W = (H + 2 * K) * hd;
+        snprintf(words, sizeof words, "B %ld S %ld H %ld K %ld hd %ld", B, S, H, K, hd);
+        struct buffer *qkv = make("qkv", T * W, -2, 2), *o = make("o", T * H * hd, -1, 1);
+        struct buffer *lse = make("lse", B * H * S, -1, 1);
+        set(o, 0, 1, NAN), set(lse, 0, 1, NAN); /* overwritten */
+        slot = "attention";
+        EACH_SIDE(i) start(i)->attention(B, S, H, K, hd, qkv->x[i], o->x[i], lse->x[i]);
+        compare(hd + S, ANY_THREADS);
+
+        slot = "attention_back";
+        qkv = make("qkv", T * W, -2, 2), o = make("o", T * H * hd, -1, 1), lse = make("lse", B * H * S, -1, 1);
+        struct buffer *dout = make("dout", T * H * hd, -1, 1), *dqkv = make("dqkv", T * W, -1, 1);
+        struct buffer *work = make("work", B * H * S, -1, 1);
+        set(dqkv, 0, 1, NAN), set(work, 0, 1, NAN);
+        EACH_SIDE(i) {
+            ops_find("reference")->attention(B, S, H, K, hd, qkv->x[i], o->x[i], lse->x[i]);
+            start(i)->attention_back(B, S, H, K, hd, qkv->x[i], o->x[i], lse->x[i], dout->x[i], dqkv->x[i],
+                                     work->x[i]);
+            memset(work->x[i], 0, (size_t)work->count * sizeof(real)); /* scratch */
+        }
+        compare(2 * hd + S * H / K, ANY_THREADS);
+    }
+}
+
+static void attention_decode(void **state) {
+    static const long lengths[] = {1, 5, 256, 257, 700};
+    (void)state;
+    EACH_BACKEND for (size_t s = 0; s < COUNT(heads); s++) for (size_t l = 0; l < COUNT(lengths); l++) {
+        long H = heads[s].H, K = heads[s].K, hd = heads[s].hd, length = lengths[l];
+        snprintf(words, sizeof words, "length %ld H %ld K %ld hd %ld", length, H, K, hd);
+        struct buffer *q = make("q", H * hd, -2, 2), *keys = make("keys", length * K * hd, -2, 2);
+        struct buffer *values = make("values", length * K * hd, -2, 2), *o = make("o", H * hd, -2, 2);
+        slot = "attention_decode";
+        set(o, 0, 1, NAN);
+        EACH_SIDE(i) start(i)->attention_decode(length, H, K, hd, q->x[i], keys->x[i], values->x[i], o->x[i]);
+        compare(hd + length, ANY_THREADS);
+    }
+}
+
+static void rope(void **state) {
+    (void)state;
+    EACH_BACKEND for (size_t s = 0; s < COUNT(heads); s++) for (int direction = -1; direction <= 1; direction += 2) {
+        long S = heads[s].S, T = heads[s].B * S, H = heads[s].H, hd = heads[s].hd, ld = H * hd + 5, position = 3;
+        snprintf(words, sizeof words, "T %ld S %ld heads %ld hd %ld direction %d", T, S, H, hd, direction);
+        struct buffer *x = make("x", T * ld, -1, 1), *cosine = make("cosine", (position + S) * hd / 2, -1, 1);
+        struct buffer *sine = make("sine", (position + S) * hd / 2, -1, 1);
+        slot = "rope";
+        EACH_SIDE(i) start(i)->rope(T, S, position, H, hd, cosine->x[i], sine->x[i], direction, x->x[i], ld);
+        compare(1, ANY_THREADS);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------- MLP and loss */
+
+static void swiglu(void **state) {
+    (void)state;
+    EACH_BACKEND for (size_t s = 0; s < COUNT(shapes); s++) for (int mask = 0; mask < 6; mask++) {
+        long T = shapes[s].T, F = shapes[s].D;
+        int with_h = mask % 3;
+        snprintf(words, sizeof words, "T %ld F %ld", T, F);
+        struct buffer *gu = make("gu", T * 2 * F, -3, 3), *h = make("h", T * F, -1, 1);
+        if (mask >= 3) set(gu, 0, 2 * F, 200), set(gu, F > 1 ? 1 : 0, 2 * F, -200); /* where exp overflows */
+        slot = "swiglu";
+        if (with_h == 2) {
+            EACH_SIDE(i) start(i)->swiglu(T, F, gu->x[i], h->x[i]);
+            compare(1, ANY_THREADS);
+            continue;
+        }
+        struct buffer *dh = make("dh", T * F, -1, 1), *dgu = make("dgu", T * 2 * F, -1, 1);
+        slot = "swiglu_back";
+        EACH_SIDE(i) start(i)->swiglu_back(T, F, gu->x[i], dh->x[i], dgu->x[i], with_h ? h->x[i] : NULL);
+        compare(1, ANY_THREADS);
+    }
+}
+
+static void cross_entropy(void **state) {
+    (void)state;
+    EACH_BACKEND for (size_t s = 0; s < COUNT(shapes); s++) for (int mask = 0; mask < 4; mask++) {
+        long T = shapes[s].T, V = shapes[s].D, ld = V + 2;
+        snprintf(words, sizeof words, "T %ld V %ld", T, V);
+        /* Large logits too: e^600 overflows even in double. */
+        double size = mask & 1 ? 700 : 3;
+        struct buffer *logits = make("logits", T * ld, -size, size), *loss = make("loss", T, 0, 1);
+        const int32_t *target = make_tokens(T, (int32_t)V);
+        slot = "cross_entropy";
+        EACH_SIDE(i) start(i)->cross_entropy(T, V, logits->x[i], ld, target, mask & 2 ? 2 : 0, loss->x[i]);
+        compare(V, ANY_THREADS);
+    }
+}
+
+/* A NaN anywhere must reach the result: the run is watched for divergence by its losses and norms. */
+static void nan_is_seen(void **state) {
+    enum { S = 70, W = 96, D = 32 };
+    (void)state;
+    EACH_BACKEND for (long at = 0; at < S; at += 23) {
+        struct buffer *x = make("x", S * W, -1, 1), *y = make("y", S * W, -1, 1), *z = make("z", S * W, -1, 1);
+        const int32_t *target = make_tokens(S, W);
+        x->x[ONE_THREAD][at * W + 11] = (real)NAN;
+        const struct ops *ops = start(ONE_THREAD);
+        real *nan = x->x[ONE_THREAD], *out = y->x[ONE_THREAD], *more = z->x[ONE_THREAD];
+        ops->rms_norm(S, W, nan, z->x[REFERENCE], 1e-5, out, more);
+        assert_true(isnan(out[at * W]) && isnan(more[at]) && !isnan(out[(at + 1) % S * W]));
+        ops->swiglu(S, W / 2, nan, out);
+        assert_true(isnan(out[at * W / 2 + 11]) && !isnan(out[at * W / 2 + 12]));
+        ops->attention(1, S, 1, 1, D, nan, out, more); /* a query: this row alone */
+        assert_true(isnan(out[at * D]) && isnan(more[at]) && !isnan(out[(at + 1) % S * D]));
+        nan[at * W + D + 5] = (real)NAN; /* a key: all rows from here on */
+        ops->attention(1, S, 1, 1, D, nan, out, more);
+        assert_true(isnan(out[S * D - 1]) && (at == 0 || !isnan(out[at * D - 1])));
+        assert_true(isnan(ops->sum_squares(S * W, nan)));
+        ops->cross_entropy(S, W, nan, W, target, 1, out);
+        assert_true(isnan(out[at]) && !isnan(out[(at + 1) % S]));
+        release();
+    }
+}
+
+static int clean(void **state) {
+    (void)state;
+    release(); /* what a test that failed has left */
+    return 0;
+}
+
+#define TEST(name) cmocka_unit_test_teardown(name, clean)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(every_slot_is_filled), TEST(gemm), TEST(vectors),       TEST(rows),        TEST(norm), TEST(attention),
+        TEST(attention_decode),     TEST(rope), TEST(cross_entropy), TEST(nan_is_seen), TEST(swiglu),
+    };
+    int status = harness_begin();
+    return status ? status : cmocka_run_group_tests(tests, NULL, NULL);
+}

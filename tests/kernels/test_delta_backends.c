@@ -1,0 +1,342 @@
+/* Delta connections: every slot of every backend against the reference at odd shapes, with row distances
+ * beyond the width and with every combination of optional arguments. All slots give the same bits for every
+ * number of threads. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "harness.h"
+
+static struct shape { long T, D, G, n, Hd, a, heads; } shape;
+
+/* ------------------------------------------------------------------------------------------------- the slots
+ */
+
+static void vectors(void) {
+    long T = shape.T, D = shape.D;
+    for (int mask = 0; mask < 4; mask++) {
+        struct buffer *t = make("t", T * D, -2, 2), *s = make("s", T * D, -2, 2), *a = NULL, *b = NULL;
+        slot = "delta_mean";
+        if (mask & 1) a = make("delta", T * D, 0, 1);
+        if (mask & 2) b = make("mean", T * D, 0, 1);
+        EACH_SIDE(i) start(i)->delta_mean(T, D, t->x[i], s->x[i], AT(a, i), AT(b, i));
+        compare(D, ANY_THREADS);
+
+        slot = "delta_spread";
+        t = make("t", T * D, -2, 2), s = make("s", T * D, -2, 2), a = b = NULL;
+        struct buffer *dt = make("dt", T * D, -1, 1), *ds = make("ds", T * D, -1, 1);
+        if (mask & 1) a = make("d", T * D, -1, 1);
+        if (mask & 2) b = make("k", T, -1, 1);
+        EACH_SIDE(i) start(i)->delta_spread(T, D, AT(a, i), AT(b, i), t->x[i], s->x[i], dt->x[i], ds->x[i]);
+        compare(D, ANY_THREADS);
+
+        slot = "delta_magnitude";
+        t = make("t", T * D, -2, 2), s = make("s", T * D, -2, 2), a = NULL;
+        struct buffer *e = make("e", T * 3, -2, 2), *square = make("square", T, -2, 2);
+        if (mask & 1) a = make("r", T, 0.5, 2);
+        EACH_SIDE(i)
+        start(i)->delta_magnitude(T, D, t->x[i], s->x[i], AT(a, i), 1e-3, e->x[i], 3, square->x[i]);
+        compare(D, ANY_THREADS);
+    }
+    slot = "delta_inverse_norm";
+    struct buffer *t = make("t", T * D, -2, 2), *s = make("s", T * D, -2, 2), *inv = make("inv", T, 0, 1);
+    EACH_SIDE(i) {
+        memcpy(s->x[i], t->x[i], (size_t)D * sizeof(real)); /* the first row below the least norm */
+        start(i)->delta_inverse_norm(T, D, t->x[i], s->x[i], 1e-3, inv->x[i]);
+        inv->x[i][0] *= (real)1e-3; /* so that it does not set the tolerance of the others */
+    }
+    compare(D, ANY_THREADS);
+}
+
+static void gated_delta(void) {
+    long T = shape.T, D = shape.D, n = shape.n, ldo = D + 5;
+    for (int mask = 0; mask < 24; mask++) {
+        long G = mask & 1 ? D : shape.G, ldg = G + 3, ldw = mask < 8 ? 0 : n;
+        bool add = mask & 4;
+        struct buffer *r = NULL, *rms = NULL, *weight = NULL;
+        for (int back = 0; back < 2; back++) {
+            slot = back ? "gated_delta_back" : "gated_delta";
+            struct buffer *t = make("t", T * D, -2, 2), *s = make("s", T * D, -2, 2);
+            struct buffer *gate = make("gate", T * ldg, 0, 1), *out = make("out", T * ldo, -1, 1);
+            r = mask & 2 ? make("r", T, 0.5, 2) : NULL;
+            rms = mask & 4 ? make("rms", T, 0.5, 1) : NULL;
+            weight = mask < 16 ? make("weight", T * n, -1, 1) : NULL;
+            if (!back) {
+                EACH_SIDE(i)
+                start(i)->gated_delta(T, D, G, t->x[i], s->x[i], gate->x[i], ldg, AT(r, i), 0.8,
+                                      AT(weight, i), ldw, add, out->x[i], ldo, AT(rms, i));
+            } else {
+                struct buffer *dweight = make("dweight", T * n, -1, 1), *dgate = make("dgate", T * G, -1, 1);
+                struct buffer *dd = make("dd", T * D, -1, 1), *dr = make("dr", T, -1, 1);
+                EACH_SIDE(i)
+                start(i)->gated_delta_back(T, D, G, t->x[i], s->x[i], gate->x[i], ldg, AT(r, i), 0.8,
+                                           AT(weight, i), ldw, out->x[i], ldo, AT(rms, i), 0.3, dweight->x[i],
+                                           n, dgate->x[i], dd->x[i], r ? dr->x[i] : NULL);
+            }
+            compare(D, ANY_THREADS);
+        }
+    }
+}
+
+static void silu(void) {
+    long T = shape.T, W = shape.D;
+    slot = "bias_silu";
+    struct buffer *bias = make("bias", W, -1, 1), *x = make("x", T * W, -9, 9), *h = make("h", T * W, 0, 1);
+    EACH_SIDE(i) start(i)->bias_silu(T, W, bias->x[i], x->x[i], h->x[i]);
+    compare(1, ANY_THREADS);
+    slot = "silu_back";
+    x = make("x", T * W, -9, 9), h = make("dh", T * W, -1, 1);
+    struct buffer *dx = make("dx", T * W, 0, 1);
+    EACH_SIDE(i) {
+        start(i)->silu_back(T * W, x->x[i], h->x[i], dx->x[i]);
+        start(i)->silu_back(T * W, x->x[i], h->x[i], h->x[i]); /* in place */
+    }
+    compare(1, ANY_THREADS);
+}
+
+static void bottleneck(void) {
+    long T = shape.T, n = shape.n, Hd = shape.Hd, W = n * Hd;
+    for (int mask = 0; mask < 32; mask++) {
+        struct buffer *p = make("p", T * W, -2, 2), *scale = make("scale", n, 0.5, 1), *g, *v;
+        struct buffer *r = mask & 1 ? make("r", n * T, 0.5, 2) : NULL;
+        struct buffer *weight = mask & 2 ? make("weight", T * n, -1, 1) : NULL;
+        if (mask < 4) {
+            slot = "bottleneck_gate";
+            struct buffer *bias = make("bias", W, -1, 1);
+            g = make("g", T * W, -9, 9), v = make("v", T * W, 0, 1);
+            EACH_SIDE(i)
+            start(i)->bottleneck_gate(T, n, Hd, bias->x[i], p->x[i], AT(r, i), scale->x[i], AT(weight, i),
+                                      g->x[i], v->x[i]);
+            compare(Hd, ANY_THREADS);
+            continue;
+        }
+        slot = "bottleneck_gate_back";
+        g = make("g", T * W, 0, 1), v = make("dv", T * W, -1, 1);
+        for (int k = 0; k < 2; k++) set(g, k, 11, k); /* saturated */
+        struct buffer *extra = mask & 4 ? make("extra", T * W, -1, 1) : NULL;
+        struct buffer *dweight = make("dweight", T * n, 0, 1),
+                      *dr = mask & 16 ? make("dr", n * T, 0, 1) : NULL;
+        EACH_SIDE(i)
+        start(i)->bottleneck_gate_back(T, n, Hd, p->x[i], AT(r, i), scale->x[i], AT(weight, i), AT(extra, i),
+                                       mask & 8 ? 0.3 : 0, g->x[i], v->x[i], dweight->x[i], AT(dr, i));
+        compare(Hd, ANY_THREADS);
+    }
+    slot = "scale_slots";
+    struct buffer *weight = make("weight", T * n, -1, 1), *x = make("x", T * W, -1, 1),
+                  *y = make("y", T * W, 0, 1);
+    EACH_SIDE(i) start(i)->scale_slots(T, n, Hd, weight->x[i], x->x[i], y->x[i]);
+    compare(Hd, ANY_THREADS);
+}
+
+static void column_gates(void) {
+    long T = shape.T, W = shape.D, ld = W + 3, lddg = W + 1;
+    for (int mask = 0; mask < 4; mask++) {
+        double entropy = mask & 2 ? 0.3 : 0;
+        slot = "sigmoid_gate";
+        struct buffer *x = make("x", T * ld, -9, 9), *g = make("g", T * ld, 0, 1), *dg;
+        struct buffer *r = mask & 1 ? make("r", T, 0.5, 2) : NULL;
+        EACH_SIDE(i) start(i)->sigmoid_gate(T, W, 0.8, AT(r, i), x->x[i], g->x[i], ld);
+        compare(W, ANY_THREADS);
+
+        slot = "sigmoid_gate_back";
+        x = make("x", T * ld, -9, 9), g = make("g", T * ld, 0, 1), dg = make("dg", T * lddg, -1, 1);
+        struct buffer *dr = make("dr", T, -1, 1);
+        r = mask & 1 ? make("r", T, 0.5, 2) : NULL;
+        for (int k = 0; k < 2; k++) set(g, k, 13, k);
+        EACH_SIDE(i)
+        start(i)->sigmoid_gate_back(T, W, 0.8, AT(r, i), x->x[i], g->x[i], ld, entropy, dg->x[i], lddg,
+                                    r ? dr->x[i] : NULL);
+        compare(W, ANY_THREADS);
+    }
+}
+
+/* Gates that are not 0 but below the clamp: their entropy has no slope, however heavy its weight. */
+static void clamped_gates(void) {
+    long T = shape.T, W = shape.n * shape.Hd;
+    for (int kind = 0; kind < 2; kind++) {
+        slot = kind ? "sigmoid_gate_back" : "bottleneck_gate_back";
+        struct buffer *x = make("x", T * W, -2, 2), *g = make("g", T * W, 5e-8, 5e-8);
+        struct buffer *dg = make("dg", T * W, 0, 0), *dweight = make("dweight", T * shape.n, 0, 0);
+        struct buffer *scale = make("scale", shape.n, 1, 1);
+        EACH_SIDE(i) {
+            if (kind)
+                start(i)->sigmoid_gate_back(T, W, 1, NULL, x->x[i], g->x[i], W, 1e6, dg->x[i], W, NULL);
+            else
+                start(i)->bottleneck_gate_back(T, shape.n, shape.Hd, x->x[i], NULL, scale->x[i], NULL, NULL,
+                                               1e6, g->x[i], dg->x[i], dweight->x[i], NULL);
+        }
+        compare(1, ANY_THREADS);
+    }
+}
+
+static void softmax(void) {
+    for (int mask = 0; mask < 4; mask++) {
+        long T = shape.T, W = mask & 1 ? shape.G : shape.D, ld = W + 2, lddp = W + 1;
+        slot = "softmax_gate";
+        struct buffer *x = make("x", T * ld, -9, 9), *bias = make("bias", W, -1, 1);
+        EACH_SIDE(i) start(i)->softmax_gate(T, W, bias->x[i], 1.25, x->x[i], ld);
+        compare(W, ANY_THREADS);
+
+        slot = "softmax_gate_back";
+        struct buffer *p = make("p", T * ld, 0, 2.0 / (double)W), *dp = make("dp", T * lddp, -1, 1);
+        set(p, 0, 7, 0);
+        set(p, 1, 7, 1e-35); /* below the clamp of its logarithm */
+        EACH_SIDE(i)
+        start(i)->softmax_gate_back(T, W, 1.25, p->x[i], ld, mask & 2 ? 0.3 : 0, dp->x[i], lddp);
+        compare(W, ANY_THREADS);
+    }
+}
+
+static void entropies(void) {
+    long T = shape.T, W = shape.D, ld = W + 2;
+    /* Terms have a few roundings of a real, a row may be summed as reals, but all else is in double. */
+    long terms = sizeof(real) == sizeof(float) ? W : T * W;
+    struct buffer *g = make("g", T * ld, 0, 1);
+    double bits[SIDES], nats[SIDES];
+    set(g, 0, 7, 0);
+    set(g, 1, 9, 1);
+    EACH_SIDE(i) {
+        bits[i] = start(i)->binary_entropy(T, W, g->x[i], ld);
+        nats[i] = start(i)->softmax_entropy(T, W, g->x[i], ld);
+    }
+    slot = "binary_entropy";
+    compare_numbers("the sum", bits, terms, ANY_THREADS);
+    slot = "softmax_entropy";
+    compare_numbers("the sum", nats, terms, ANY_THREADS);
+    release();
+}
+
+static void gram_rms(void) {
+    long T = shape.T, W = shape.n * shape.Hd, ld = W + 2;
+    for (int mask = 0; mask < 4; mask++) {
+        slot = "gram_rms";
+        struct buffer *v = make("v", T * ld, 0, 1), *q = make("q", T * ld, -0.2, 1),
+                      *rms = make("rms", T, 0, 1);
+        struct buffer *kv = mask & 1 ? make("kv", T * ld, 0, 1) : NULL;
+        EACH_SIDE(i)
+        start(i)->gram_rms(T, W, shape.D, v->x[i], mask & 2 ? 0.3 : 0, q->x[i], AT(kv, i), ld, rms->x[i]);
+        compare(W, ANY_THREADS);
+    }
+}
+
+static void mixing(void) {
+    long T = shape.T, D = shape.D, n = shape.n, a = shape.a, heads = shape.heads;
+    for (int back = 0; back < 2; back++) {
+        slot = back ? "select_back" : "select";
+        struct buffer *query = make("query", T * a, -1, 1), *key = make("key", T * n * a, -1, 1);
+        struct buffer *rt = make("rt", T, 0.5, 2), *rs = make("rs", n * T, 0.5, 2);
+        struct buffer *weight = make("weight", T * n, 0, 2.0 / (double)n),
+                      *dweight = make("dweight", T * n, -1, 1);
+        struct buffer *ct = make("ct", T, 0, 1), *cs = make("cs", n * T, 0, 1);
+        EACH_SIDE(i) {
+            const real *rows[64];
+            for (long k = 0; k < n; k++) rows[k] = rs->x[i] + k * T;
+            if (back)
+                start(i)->select_back(T, n, a, D, query->x[i], key->x[i], rt->x[i], rows, weight->x[i],
+                                      dweight->x[i], ct->x[i], cs->x[i]);
+            else
+                start(i)->select(T, n, a, query->x[i], key->x[i], rt->x[i], rows, weight->x[i]);
+            /* Consumed by the backward pass: what is left there is no result. */
+            memset(dweight->x[i], 0, (size_t)dweight->count * sizeof(real));
+        }
+        compare(n * a, ANY_THREADS);
+
+        slot = back ? "multihead_back" : "multihead";
+        query = make("query", T * D, -1, 1), key = make("key", T * n * D, -0.3, 0.3);
+        weight = make("weight", T * n * heads, 0, 2.0 / (double)n);
+        struct buffer *c = make("c", T * n * D, -1, 1), *dc = make("dc", T * n * D, 0, 1);
+        struct buffer *z = make("z", T * D, -1, 1);
+        EACH_SIDE(i) {
+            if (back)
+                start(i)->multihead_back(T, n, D, heads, query->x[i], key->x[i], c->x[i], weight->x[i],
+                                         z->x[i], dc->x[i]);
+            else
+                start(i)->multihead(T, n, D, heads, query->x[i], key->x[i], c->x[i], weight->x[i], z->x[i]);
+        }
+        compare(n * D / heads, ANY_THREADS);
+    }
+}
+
+/* A NaN anywhere must reach the result, and through it the loss, by which divergence is noticed. */
+static void nan_is_seen(void) {
+    long T = shape.T, D = shape.D, last = T * D - 1;
+    struct buffer *x = make("x", T * D, 0, 1), *y = make("y", T * D, 0, 1), *row = make("row", T, 0, 1);
+    const struct ops *ops = start(ONE_THREAD);
+    real *nan = x->x[ONE_THREAD], *out = y->x[ONE_THREAD], *of_row = row->x[ONE_THREAD];
+    const real *other = y->x[REFERENCE];
+    nan[last] = (real)NAN;
+    ops->delta_inverse_norm(T, D, nan, other, 1e-3, of_row);
+    assert_true(isnan(of_row[T - 1]) && (T == 1 || !isnan(of_row[T - 2])));
+    ops->delta_magnitude(T, D, nan, other, NULL, 1e-3, of_row, 1, out);
+    assert_true(isnan(of_row[T - 1]) && isnan(out[T - 1]) && (T == 1 || !isnan(of_row[T - 2])));
+    ops->gated_delta(T, D, D, nan, other, other, D, NULL, 1, NULL, 0, false, out, D, of_row);
+    assert_true(isnan(of_row[T - 1]) && isnan(out[last]) && !isnan(out[last - 1]));
+    ops->sigmoid_gate(T, D, 1, NULL, nan, out, D);
+    assert_true(isnan(out[last]) && !isnan(out[last - 1]));
+    ops->bias_silu(T, D, other, nan, out);
+    assert_true(isnan(out[last]) && !isnan(out[last - 1]));
+    assert_true(isnan(ops->binary_entropy(T, D, nan, D)) && isnan(ops->softmax_entropy(T, D, nan, D)));
+    memcpy(out, nan, (size_t)(T * D) * sizeof(real));
+    ops->gram_rms(T, D, D, other, 0, out, NULL, D, of_row);
+    assert_true(isnan(of_row[T - 1]) && (T == 1 || !isnan(of_row[T - 2])));
+    ops->softmax_gate(T, D, other, 1, nan, D);
+    for (long j = last - D + 1; j <= last; j++) assert_true(isnan(nan[j]));
+    release();
+}
+
+/* --------------------------------------------------------------------------------------------------- the
+ * shapes */
+
+static const struct shape shapes[] = {
+    /* T, D, G, n, Hd, a, heads */
+    {1, 8, 2, 1, 3, 3, 1},      {7, 8, 4, 2, 3, 5, 2},
+    {7, 30, 5, 5, 32, 16, 3},   {1, 128, 16, 4, 32, 16, 4},
+    {300, 128, 16, 3, 3, 8, 4}, {300, 30, 3, 4, 32, 16, 2},
+    {7, 768, 48, 4, 32, 16, 6}, {60, 768, 16, 2, 32, 7, 4},
+    {5, 1300, 2, 2, 600, 9, 2}, /* groups and slots wider than a tile of the CPU backend */
+    {3, 1026, 2, 2, 513, 9, 2}, /* and by one column, which is then alone in its tile */
+};
+
+static void everywhere(void (*test)(void)) {
+    EACH_BACKEND for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        shape = shapes[i];
+        snprintf(words, sizeof words, "T %ld D %ld G %ld n %ld Hd %ld", shape.T, shape.D, shape.G, shape.n,
+                 shape.Hd);
+        test();
+    }
+}
+
+#define TEST(name)                                                                                           \
+    static void test_##name(void **state) {                                                                  \
+        (void)state;                                                                                         \
+        everywhere(name);                                                                                    \
+    }
+TEST(vectors)
+TEST(gated_delta)
+TEST(silu)
+TEST(bottleneck)
+TEST(column_gates)
+TEST(clamped_gates)
+TEST(softmax)
+TEST(entropies)
+TEST(gram_rms)
+TEST(mixing)
+TEST(nan_is_seen)
+
+static int clean(void **state) {
+    (void)state;
+    release(); /* what a test that failed has left */
+    return 0;
+}
+
+#define ENTRY(name) cmocka_unit_test_teardown(test_##name, clean)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        ENTRY(vectors),      ENTRY(gated_delta),   ENTRY(silu),        ENTRY(bottleneck),
+        ENTRY(column_gates), ENTRY(clamped_gates), ENTRY(softmax),     ENTRY(entropies),
+        ENTRY(gram_rms),     ENTRY(mixing),        ENTRY(nan_is_seen),
+    };
+    int status = harness_begin();
+    return status ? status : cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,343 @@
+/* The reference's forward slots of delta connections against model.md's formulas written out a second time
+ * (the delta is replaced first where it is normalised, sums in double), and all slots at their edges: equal
+ * source and target, norms below the least one, gates of exactly 0 and 1. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "kernels/base/random.h"
+#include "kernels/ops.h"
+
+enum { T = 3, n = 2, Hd = 4, W = n * Hd, D = 12, G = 3, A = 4, HEADS = 3, LD = 15 };
+
+static const struct ops *ops;
+static const double EPS = 1e-3, GAMMA = 3.5, SCALE = 0.8;
+
+static void fill(const char *name, long count, real *x, double low, double high) {
+    for (long i = 0; i < count; i++)
+        x[i] = (real)(low + (high - low) * random_uniform(11, random_name(name), (uint64_t)i));
+}
+#define FILL(array, low, high) fill(#array, (long)(sizeof(array) / sizeof(real)), array, low, high)
+
+/* Values here are of order 1 and pass through at most five stored intermediate results, each rounded once:
+ * eight roundings of 6e-8 (float) or 1.1e-16 (double), and the same again for sums of up to twelve terms of
+ * either sign. */
+static void near(const char *name, long i, double got, double expected) {
+    double tolerance = (sizeof(real) == sizeof(float) ? 1e-6 : 2e-15) * fmax(1, fabs(expected));
+    if (!(fabs(got - expected) <= tolerance))
+        fail_msg("%s[%ld]: %.17g, expected %.17g", name, i, got, expected);
+}
+
+static double sigmoid(double x) {
+    return 1 / (1 + exp(-x));
+}
+
+/* One connection with `normalize`: the replaced delta γ·δ/‖δ‖ and the row factor r that stands for it. */
+struct connection {
+    real t[T * D], s[T * D], r[T];
+    double delta[T * D];
+};
+
+static void make_connection(struct connection *c) {
+    fill("target", T * D, c->t, -1, 1);
+    fill("source", T * D, c->s, -1, 1);
+    ops->delta_inverse_norm(T, D, c->t, c->s, EPS, c->r);
+    for (long t = 0; t < T; t++) {
+        double square = 0;
+        for (long j = 0; j < D; j++) square += pow((double)c->t[t * D + j] - c->s[t * D + j], 2);
+        for (long j = 0; j < D; j++)
+            c->delta[t * D + j] = GAMMA * ((double)c->t[t * D + j] - c->s[t * D + j]) / sqrt(square);
+        c->r[t] *= (real)GAMMA;
+    }
+}
+
+static void differences(void **state) {
+    (void)state;
+    struct connection c;
+    real delta[T * D], mean[T * D], only[T * D];
+    make_connection(&c);
+    ops->delta_mean(T, D, c.t, c.s, delta, mean);
+    for (long i = 0; i < T * D; i++) {
+        near("delta", i, delta[i], (double)c.t[i] - c.s[i]);
+        near("mean", i, mean[i], ((double)c.t[i] + c.s[i]) / 2);
+    }
+    ops->delta_mean(T, D, c.t, c.s, only, NULL);
+    assert_memory_equal(only, delta, sizeof only);
+    ops->delta_mean(T, D, c.t, c.s, NULL, only);
+    assert_memory_equal(only, mean, sizeof only);
+
+    real k[T] = {0.5, -1, 2}, d[T * D], dt[T * D], ds[T * D];
+    FILL(d, -1, 1);
+    for (int variant = 0; variant < 4; variant++) {
+        for (long i = 0; i < T * D; i++) dt[i] = 1, ds[i] = 2;
+        ops->delta_spread(T, D, variant & 1 ? d : NULL, variant & 2 ? k : NULL, c.t, c.s, dt, ds);
+        for (long i = 0; i < T * D; i++) {
+            double e = (variant & 1 ? d[i] : 0) + (variant & 2 ? k[i / D] * ((double)c.t[i] - c.s[i]) : 0);
+            near("dt", i, dt[i], 1 + e);
+            near("ds", i, ds[i], 2 - e);
+        }
+    }
+}
+
+static void bottleneck(void **state) {
+    (void)state;
+    struct connection c;
+    real wp[W * D], bias[W], logits[T * W], p[T * W], g[T * W], v[T * W], r[n * T], weight[T * n];
+    real scale[n] = {(real)SCALE, (real)0.6};
+    FILL(wp, -1, 1);
+    FILL(bias, -1, 1);
+    FILL(logits, -2, 2);
+    FILL(weight, -1, 1);
+    make_connection(&c);
+    for (long i = 0; i < n * T; i++) r[i] = c.r[i % T];
+    for (long i = 0; i < T * W; i++) { /* the raw projection Wp(t − s) */
+        double sum = 0;
+        for (long j = 0; j < D; j++)
+            sum += wp[i % W * D + j] * ((double)c.t[i / W * D + j] - c.s[i / W * D + j]);
+        p[i] = (real)sum;
+    }
+    memcpy(g, logits, sizeof g);
+    ops->bottleneck_gate(T, n, Hd, bias, p, r, scale, weight, g, v);
+    for (long i = 0; i < T * W; i++) {
+        long t = i / W, slot = i % W / Hd;
+        double u = 0, gate = sigmoid((double)logits[i] + bias[i % W]);
+        for (long j = 0; j < D; j++) u += wp[i % W * D + j] * c.delta[t * D + j];
+        near("g", i, g[i], gate);
+        near("v", i, v[i], weight[t * n + slot] * u * scale[slot] * gate);
+    }
+}
+
+static void full(void **state) {
+    (void)state;
+    struct connection c;
+    real wg[D * D], x[T * LD], g[T * LD], out[T * LD], rms[T], mix = (real)0.7;
+    FILL(wg, -0.5, 0.5);
+    FILL(out, -1, 1);
+    make_connection(&c);
+    for (long t = 0; t < T; t++)
+        for (long j = 0; j < D; j++) {
+            double sum = 0;
+            for (long k = 0; k < D; k++) sum += wg[j * D + k] * ((double)c.t[t * D + k] - c.s[t * D + k]);
+            x[t * LD + j] = (real)sum;
+        }
+    real before[T * LD];
+    memcpy(before, out, sizeof before);
+    ops->sigmoid_gate(T, D, SCALE, c.r, x, g, LD);
+    ops->gated_delta(T, D, D, c.t, c.s, g, LD, c.r, 1, &mix, 0, true, out, LD, rms);
+    for (long t = 0; t < T; t++) {
+        double squares = 0;
+        for (long j = 0; j < D; j++) {
+            double logit = 0;
+            for (long k = 0; k < D; k++) logit += SCALE * wg[j * D + k] * c.delta[t * D + k];
+            double part = c.delta[t * D + j] * sigmoid(logit);
+            squares += part * part;
+            near("g", t * LD + j, g[t * LD + j], sigmoid(logit));
+            near("out", t * LD + j, out[t * LD + j], before[t * LD + j] + mix * part);
+        }
+        for (long j = D; j < LD; j++) assert_true(out[t * LD + j] == before[t * LD + j]);
+        near("rms", t, rms[t], sqrt(squares / D + 1e-12));
+    }
+}
+
+static void adaptive(void **state) {
+    (void)state;
+    struct connection c;
+    real e[T * (G + 1)], square[T], logits[T * LD], p[T * LD], bias[G], out[T * D], weight[T * n];
+    FILL(logits, -2, 2);
+    FILL(bias, -1, 1);
+    FILL(weight, -1, 1);
+    make_connection(&c);
+    memcpy(p, logits, sizeof p);
+    ops->delta_magnitude(T, D, c.t, c.s, c.r, EPS, e, G + 1, square);
+    ops->softmax_gate(T, G, bias, 1 / 0.7, p, LD);
+    ops->gated_delta(T, D, G, c.t, c.s, p, LD, c.r, SCALE, weight + 1, n, false, out, D, NULL);
+    for (long t = 0; t < T; t++) {
+        double mean = 0, raw = 0, sum = 0;
+        for (long j = 0; j < D; j++) {
+            mean += pow(c.delta[t * D + j], 2) / D;
+            raw += pow((double)c.t[t * D + j] - c.s[t * D + j], 2) / D;
+        }
+        near("e", t, e[t * (G + 1)], sqrt(mean + EPS));
+        near("square", t, square[t], raw);
+        for (long j = 0; j < G; j++) sum += exp(((double)logits[t * LD + j] + bias[j]) / 0.7);
+        for (long j = 0; j < G; j++)
+            near("p", t * LD + j, p[t * LD + j], exp(((double)logits[t * LD + j] + bias[j]) / 0.7) / sum);
+        for (long j = 0; j < D; j++)
+            near("out", t * D + j, out[t * D + j],
+                 weight[t * n + 1] * c.delta[t * D + j] * SCALE * p[t * LD + j * G / D]);
+    }
+}
+
+static void silu(void **state) {
+    (void)state;
+    real x[T * W], before[T * W], bias[W], h[T * W];
+    FILL(x, -5, 5);
+    FILL(bias, -1, 1);
+    memcpy(before, x, sizeof x);
+    ops->bias_silu(T, W, bias, x, h);
+    for (long i = 0; i < T * W; i++) {
+        double a = (double)before[i] + bias[i % W];
+        near("x", i, x[i], a);
+        near("h", i, h[i], a * sigmoid(a));
+    }
+}
+
+static void entropies(void **state) {
+    (void)state;
+    real g[T * LD];
+    FILL(g, 0.01, 0.99);
+    double bits = 0, nats = 0;
+    for (long t = 0; t < T; t++)
+        for (long j = 0; j < D; j++) {
+            double x = g[t * LD + j];
+            bits += (x * log(1 / x) + (1 - x) * log(1 / (1 - x))) / log(2);
+            nats += x * log(1 / x) / log(D);
+        }
+    /* Both sides sum 36 terms in double, whatever `real` is. */
+    assert_true(fabs(ops->binary_entropy(T, D, g, LD) - bits) < 1e-13 * bits);
+    assert_true(fabs(ops->softmax_entropy(T, D, g, LD) - nats) < 1e-13 * nats);
+    for (long i = 0; i < T * LD; i++) g[i] = (real)0.5;
+    assert_true(ops->binary_entropy(T, D, g, LD) == T * D); /* a bit each */
+}
+
+static void aggregates(void **state) {
+    (void)state;
+    real query[T * D], key[T * n * D], c[T * n * D], rt[T], rs[n * T], weight[T * n * HEADS], z[T * D] = {0};
+    FILL(query, -1, 1);
+    FILL(key, -1, 1);
+    FILL(c, -1, 1);
+    FILL(rt, 0.5, 2);
+    FILL(rs, 0.5, 2);
+    ops->select(T, n, A, query, key, rt, (const real *[]){rs, rs + T}, weight);
+    for (long t = 0; t < T; t++) {
+        double score[n] = {0}, sum = 0;
+        for (long i = 0; i < n; i++) {
+            for (long j = 0; j < A; j++)
+                score[i] += (double)query[t * A + j] * rt[t] * key[(t * n + i) * A + j] * rs[i * T + t];
+            sum += exp(score[i] / 2); /* √A is 2 */
+        }
+        for (long i = 0; i < n; i++) near("weight", t * n + i, weight[t * n + i], exp(score[i] / 2) / sum);
+    }
+    ops->multihead(T, n, D, HEADS, query, key, c, weight, z);
+    for (long t = 0; t < T; t++)
+        for (long j = 0; j < D; j++) {
+            long h = j * HEADS / D, first = h * (D / HEADS);
+            double sum = 0, expected = 0;
+            for (long i = 0; i < n; i++) {
+                double score = 0;
+                for (long k = first; k < first + D / HEADS; k++)
+                    score += (double)query[t * D + k] * key[(t * n + i) * D + k];
+                sum += exp(score / 2); /* heads are four wide */
+                expected += exp(score / 2) * c[(t * n + i) * D + j];
+            }
+            near("z", t * D + j, z[t * D + j], expected / sum);
+        }
+}
+
+/* ---------------------------------------------------------------------------------------------------------
+ * edges */
+
+static void all_are(const char *name, const real *x, long count, double value) {
+    for (long i = 0; i < count; i++)
+        if (x[i] != (real)value) fail_msg("%s[%ld] is %g, expected exactly %g", name, i, (double)x[i], value);
+}
+
+/* Source and target equal: every quantity is finite, and what is a multiple of the delta is 0. */
+static void equal_source_and_target(void **state) {
+    (void)state;
+    real t[T * D], inv[T], e[T], square[T], gate[T * G], out[T * D], rms[T], dout[T * D], dweight[T],
+        dgate[T * G];
+    real dd[T * D], dr[T], dt[T * D] = {0}, ds[T * D] = {0};
+    FILL(t, -1, 1);
+    FILL(gate, 0, 1);
+    FILL(dout, 0.5, 1);
+    ops->delta_inverse_norm(T, D, t, t, EPS, inv);
+    all_are("inv", inv, T, 1 / EPS);
+    ops->delta_magnitude(T, D, t, t, inv, EPS, e, 1, square);
+    all_are("e", e, T, sqrt(EPS));
+    all_are("square", square, T, 0);
+    ops->delta_spread(T, D, NULL, inv, t, t, dt, ds);
+    all_are("dt", dt, T * D, 0);
+    all_are("ds", ds, T * D, 0);
+    ops->gated_delta(T, D, G, t, t, gate, G, inv, SCALE, NULL, 0, false, out, D, rms);
+    all_are("out", out, T * D, 0);
+    all_are("rms", rms, T, 1e-6);
+    ops->gated_delta_back(T, D, G, t, t, gate, G, inv, SCALE, NULL, 0, dout, D, rms, 0.5, dweight, 1, dgate,
+                          dd, dr);
+    all_are("dweight", dweight, T, 0);
+    all_are("dgate", dgate, T * G, 0);
+    all_are("dr", dr, T, 0);
+    for (long i = 0; i < T * D; i++) /* sparsity adds nothing where c is 0 */
+        assert_true(fabs(dd[i] - inv[0] * SCALE * gate[i * G / D] * dout[i]) < 1e-6 * fabs(dd[i]));
+}
+
+/* Below ε the norm is ε; just above it is itself. */
+static void least_norm(void **state) {
+    (void)state;
+    real t[2 * D] = {0}, s[2 * D] = {0}, inv[2];
+    t[3] = (real)(EPS / 2);
+    t[D + 3] = (real)(EPS * 2);
+    ops->delta_inverse_norm(2, D, t, s, EPS, inv);
+    near("inv", 0, inv[0] * EPS, 1);
+    near("inv", 1, inv[1] * EPS, 0.5);
+}
+
+/* Gates whose logits leave no digits: exactly 0 or 1, no gradient, entropy that of the clamp, no slope. */
+static void saturated_gates(void **state) {
+    (void)state;
+    const double clamped = -(1e-7 * log2(1e-7) + (1 - 1e-7) * log2(1 - 1e-7));
+    real x[4] = {1000, -1000, 80, (real)-1e30}, g[4], dg[4] = {1, 1, 1, 1}, r[1] = {1}, dr[1] = {0};
+    ops->sigmoid_gate(1, 4, 1, r, x, g, 4);
+    assert_true(g[0] == 1 && g[1] == 0 && g[2] > 1 - 1e-15 && g[3] == 0);
+    /* 1 − (1 − 1e-7) has lost nine digits to cancellation */
+    assert_true(fabs(ops->binary_entropy(1, 4, g, 4) - 4 * clamped) < 1e-8 * clamped);
+    ops->sigmoid_gate_back(1, 4, 1, r, x, g, 4, 1e6, dg, 4, dr);
+    assert_true(dg[0] == 0 && dg[1] == 0 && dg[3] == 0 && dr[0] == dr[0] && isfinite(dr[0]));
+
+    real bias[4] = {0}, p[4] = {1, 1, 1, 1}, one = 1, logits[4] = {1000, -1000, 0, 0}, v[4], dweight[1];
+    ops->bottleneck_gate(1, 1, 4, bias, p, NULL, &one, NULL, logits, v);
+    real dv[4] = {1, 1, 0, 0};
+    ops->bottleneck_gate_back(1, 1, 4, p, NULL, &one, NULL, NULL, 1e6, logits, dv, dweight, NULL);
+    all_are("gradient of saturated logits", logits, 2, 0);
+    all_are("entropy's slope at 1/2", logits + 2, 2, 0); /* where it is largest */
+
+    real q[3] = {(real)1e4, 0, 0}, dq[3] = {1, 2, 3};
+    ops->softmax_gate(1, 3, bias, 2, q, 3);
+    assert_true(q[0] == 1 && q[1] == 0 && q[2] == 0);
+    assert_true(ops->softmax_entropy(1, 3, q, 3) == 0);
+    ops->softmax_gate_back(1, 3, 2, q, 3, 0.5, dq, 3);
+    all_are("gradient of a saturated softmax", dq, 3, 0);
+}
+
+/* Squared norms that rounding made negative count as 0. */
+static void negative_square(void **state) {
+    (void)state;
+    real v[2] = {1, 1}, q[2] = {(real)-1e-9, 0}, kv[2], rms;
+    ops->gram_rms(1, 2, D, v, 0, q, NULL, 2, &rms);
+    all_are("rms", &rms, 1, 1e-6);
+    all_are("q without sparsity", q, 1, -1e-9);
+    ops->gram_rms(1, 2, D, v, 0.5, q, kv, 2, &rms);
+    near("kv", 0, kv[0] * 1e-6, 0.5 / D);
+    near("q", 0, q[0], -1e-9 * 0.5 / (D * 1e-6));
+}
+
+int main(void) {
+    ops = ops_find("reference");
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(differences),
+        cmocka_unit_test(bottleneck),
+        cmocka_unit_test(full),
+        cmocka_unit_test(adaptive),
+        cmocka_unit_test(silu),
+        cmocka_unit_test(entropies),
+        cmocka_unit_test(aggregates),
+        cmocka_unit_test(least_norm),
+        cmocka_unit_test(equal_source_and_target),
+        cmocka_unit_test(negative_square),
+        cmocka_unit_test(saturated_gates),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,141 @@
+/* The first step's losses and every parameter's gradient against the golden files of tests/golden, on every backend:
+ * test_golden DIRECTORY. (Whole trajectories run through the program: tests/program/golden.sh.)
+ *
+ * Tolerances (model.md, 10): float32 PyTorch itself is within 1e-6 and 5e-5 of these float64 values; a float32 run here
+ * must stay within 1e-5 of a loss and 2e-4 of a gradient's norm, a double build within 1e-9. A gradient that is exactly
+ * zero in the file must be exactly zero. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <glob.h>
+#include <hdf5.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/base/status.h"
+#include "tests/model/fixture.h"
+#include "train/config.h"
+
+static const char *directory;
+
+static double loss_tolerance(void) { return sizeof(real) == 8 ? 1e-9 : 1e-5; }
+static double gradient_tolerance(void) { return sizeof(real) == 8 ? 1e-9 : 2e-4; }
+
+/* The whole dataset as doubles; the caller frees it. NULL where it does not exist. */
+static double *read_doubles(hid_t file, const char *name, long *count) {
+    if (H5Lexists(file, name, H5P_DEFAULT) <= 0) return NULL;
+    hid_t set = H5Dopen2(file, name, H5P_DEFAULT), space = H5Dget_space(set);
+    *count = (long)H5Sget_simple_extent_npoints(space);
+    double *values = malloc((size_t)(*count + 1) * sizeof *values);
+    assert_true(H5Dread(set, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0);
+    H5Sclose(space);
+    H5Dclose(set);
+    return values;
+}
+
+static char *read_config(hid_t file) {
+    hid_t attribute = H5Aopen(file, "config", H5P_DEFAULT), type = H5Aget_type(attribute);
+    char *text = NULL;
+    assert_true(H5Tis_variable_str(type) > 0); /* as h5py writes them */
+    assert_true(H5Aread(attribute, type, &text) >= 0);
+    H5Tclose(type);
+    H5Aclose(attribute);
+    return text;
+}
+
+static void dataset_name(char *name, size_t size, const char *group, const struct row *row) {
+    snprintf(name, size, "%s/%s", group, row->name);
+    for (char *c = name; *c; c++)
+        if (*c == '.') *c = '/';
+}
+
+/* Where element i of the file lies in memory. */
+static long place(const struct row *row, long i) {
+    return row->transposed ? i % row->shape[1] * row->shape[0] + i / row->shape[1] : i;
+}
+
+static void check_file(const char *path, const struct ops *ops) {
+    hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    assert_true(file >= 0);
+    char *text = read_config(file), name[160];
+    struct config c;
+    if (config_parse(text, path, NULL, 0, &c)) fail_msg("%s", gdn_failure());
+    H5free_memory(text);
+    struct fixture f;
+    fixture_create(&f, &c.model, ops, c.train.batch_size, c.train.sequence_length, 1, 0);
+    long count, B = c.train.batch_size, S = c.train.sequence_length;
+    for (int i = 0; i < f.table.rows; i++) {
+        const struct row *row = &f.table.row[i];
+        dataset_name(name, sizeof name, "/initial", row);
+        double *values = read_doubles(file, name, &count);
+        if (!values || count != row->count) fail_msg("%s: %s is missing or of another size", path, name);
+        for (long j = 0; j < count; j++) f.state.weight[row->offset + place(row, j)] = (real)values[j];
+        free(values);
+    }
+    double *tokens = read_doubles(file, "/tokens", &count);
+    int32_t *rows = malloc((size_t)(B * (S + 1)) * sizeof *rows);
+    for (long b = 0; b < B; b++)
+        for (long s = 0; s <= S; s++) rows[b * (S + 1) + s] = (int32_t)tokens[b * S + s];
+    struct loss_options o = {.active = active_distances(&c.model.delta, 0), .token_weight = 1.0 / (double)(B * S),
+                             .measure = true};
+    if (c.model.delta.regularizer == REGULARIZER_FIXED)
+        o.sparsity_weight = c.model.delta.sparsity_weight, o.entropy_weight = c.model.delta.entropy_weight;
+    if (c.model.delta.regularizer == REGULARIZER_ADAPTIVE) o.entropy_weight = 0.01; /* p = 0 at step 0 */
+    struct loss_sums sums;
+    double loss = fixture_loss(&f, rows, B, S, &o, true, &sums), each = (double)(B * S * (sums.connections ? sums.connections : 1));
+    const struct {
+        const char *name;
+        double ours;
+    } terms[] = {{"loss", loss}, {"ce", sums.ce / (double)(B * S)}, {"sparsity", sums.sparsity / each}, {"entropy", sums.entropy / each}};
+    for (int i = 0; i < 4; i++) {
+        snprintf(name, sizeof name, "/trajectory/%s", terms[i].name);
+        double *theirs = read_doubles(file, name, &count);
+        if (!(fabs(terms[i].ours - theirs[0]) <= loss_tolerance() * fabs(theirs[0])))
+            fail_msg("%s, %s: %s is %.12g, expected %.12g", path, ops->name, terms[i].name, terms[i].ours, theirs[0]);
+        free(theirs);
+    }
+    for (int i = 0; i < f.table.rows; i++) {
+        const struct row *row = &f.table.row[i];
+        dataset_name(name, sizeof name, "/gradient", row);
+        double *theirs = read_doubles(file, name, &count), norm = 0, error = 0;
+        assert_true(!theirs == !params_active(&c.model, row, o.active));
+        for (long j = 0; j < row->count; j++) {
+            double ours = f.state.gradient[row->offset + place(row, j)], expected = theirs ? theirs[j] : 0;
+            if (expected == 0 && ours != 0) fail_msg("%s, %s: %s[%ld] is %g, expected 0", path, ops->name, name, j, ours);
+            norm += expected * expected, error += (ours - expected) * (ours - expected);
+        }
+        if (!(sqrt(error) <= gradient_tolerance() * sqrt(norm)))
+            fail_msg("%s, %s: %s differs by %g of its norm %g", path, ops->name, name, sqrt(error / norm), sqrt(norm));
+        free(theirs);
+    }
+    free(tokens);
+    free(rows);
+    fixture_free(&f);
+    config_free(&c);
+    H5Fclose(file);
+}
+
+static void test_all(void **state) {
+    (void)state;
+    char pattern[1024];
+    glob_t files;
+    snprintf(pattern, sizeof pattern, "%s/*.h5", directory);
+    assert_int_equal(glob(pattern, 0, NULL, &files), 0);
+    assert_true(files.gl_pathc >= 24); /* every kind × aggregate × normalize */
+    for (size_t i = 0; i < files.gl_pathc; i++)
+        for (int b = 0; ops_all()[b]; b++) check_file(files.gl_pathv[i], ops_all()[b]);
+    print_message("%zu golden files\n", files.gl_pathc);
+    globfree(&files);
+}
+
+int main(int argc, char **argv) {
+    if (argc != 2) return 2;
+    directory = argv[1];
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* a dataset that is not there is no failure */
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_all)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,198 @@
+/* The whole model against finite differences (double build), the two forms of the linear maps against each
+ * other, and generation against training's forward pass. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/base/random.h"
+#include "model/internal.h"
+#include "tests/model/fixture.h"
+
+enum { B = 2, S = 5 };
+
+static void make_rows(int32_t *rows, int vocab) {
+    for (int i = 0; i < B * (S + 1); i++) rows[i] = (int32_t)(random_bits(7, 7, (uint64_t)i) % (uint64_t)vocab);
+}
+
+static struct loss_options options_for(const struct model_config *c, int active, bool regularize) {
+    return (struct loss_options){.active = active < 0 ? c->delta.num_distances : active, .token_weight = 1.0 / (B * S),
+                                 .sparsity_weight = regularize ? 0.3 : 0, .entropy_weight = regularize ? 0.2 : 0,
+                                 .measure = true};
+}
+
+/* Every combination of gate, aggregate and normalize, some with the other settings. */
+static bool variant(int i, struct model_config *c, struct loss_options *o) {
+    if (i >= 27) return false;
+    *c = small_model();
+    int active = -1;
+    bool regularize = i % 3 != 1;
+    if (i < 24) {
+        c->delta.kind = i % 3;
+        c->delta.aggregate = i / 3 % 4;
+        c->delta.normalize = i / 12;
+        c->delta.embedding_source = i % 2;
+        c->delta.distance_scale = i % 5 % 3;
+        c->tie_embeddings = i % 4 == 1;
+        c->delta.temperature = i % 5 ? 1 : 0.7;
+    } else if (i == 24) {
+        c->delta.num_distances = 0;
+    } else if (i == 25) {
+        memcpy(c->delta.distances, (int[]){1, 3}, 2 * sizeof(int));
+        c->delta.num_distances = 2;
+        active = 1;
+    } else {
+        memcpy(c->delta.distances, (int[]){2, 4}, 2 * sizeof(int));
+        c->delta.num_distances = 2;
+        c->delta.embedding_source = true;
+        c->delta.kind = KIND_FULL;
+    }
+    *o = options_for(c, active, regularize);
+    return true;
+}
+
+#ifdef GDN_DOUBLE
+/* Central differences over a few elements of every tensor. Error of the quotient: h² times the third derivative plus
+ * rounding eps/h; with h = 1e-5 both are about 1e-10, and losses are of order one; 2e-8 leaves room for
+ * tensors whose third derivative is large (`scale`, `norm`). */
+static void test_finite_differences(void **state) {
+    (void)state;
+    struct model_config c;
+    struct loss_options o;
+    for (int v = 0; variant(v, &c, &o); v++) {
+        for (int b = 0; ops_all()[b]; b++) {
+            struct fixture f;
+            struct loss_sums sums;
+            int32_t rows[B * (S + 1)];
+            fixture_create(&f, &c, ops_all()[b], B, S, 3, 0.2);
+            make_rows(rows, c.vocab_size);
+            fixture_loss(&f, rows, B, S, &o, true, &sums);
+            for (int i = 0; i < f.table.rows; i++) {
+                const struct row *row = &f.table.row[i];
+                for (long j = 0; j < row->count; j += 1 + row->count / 7) {
+                    real *w = f.state.weight + row->offset + j, kept = *w, g = f.state.gradient[row->offset + j];
+                    const double h = 1e-5;
+                    *w = kept + h;
+                    double up = fixture_loss(&f, rows, B, S, &o, false, &sums);
+                    *w = kept - h;
+                    double down = fixture_loss(&f, rows, B, S, &o, false, &sums), slope = (up - down) / (2 * h);
+                    *w = kept;
+                    if (!(fabs(slope - g) <= 2e-8 * (1 + fabs(g))))
+                        fail_msg("variant %d, %s, %s[%ld]: gradient %.12g, difference %.12g", v, ops_all()[b]->name,
+                                 row->name, j, g, slope);
+                }
+            }
+            fixture_free(&f);
+        }
+    }
+}
+#endif
+
+/* Direct and split maps are the same function: they differ by rounding, which split multiplies by ‖t‖/‖δ‖ (a few
+ * here): 1e-5 and 1e-4 of the norm in float32, 1e-13 and 1e-11 in double. */
+static void test_forms_agree(void **state) {
+    (void)state;
+    const bool wide = sizeof(real) == 8;
+    struct model_config c;
+    struct loss_options o;
+    for (int v = 0; variant(v, &c, &o); v++) {
+        struct fixture f[2];
+        double loss[2];
+        struct loss_sums sums;
+        int32_t rows[B * (S + 1)];
+        make_rows(rows, c.vocab_size);
+        for (int form = 0; form < 2; form++) {
+            fixture_create(&f[form], &c, ops_all()[0], B, S, 3, 0.2);
+            f[form].model->form = form ? FORM_SPLIT : FORM_DIRECT;
+            loss[form] = fixture_loss(&f[form], rows, B, S, &o, true, &sums);
+        }
+        assert_true(fabs(loss[0] - loss[1]) <= (wide ? 1e-13 : 1e-5) * fabs(loss[0]));
+        for (int i = 0; i < f[0].table.rows; i++) {
+            const struct row *row = &f[0].table.row[i];
+            double norm = 0, error = 0;
+            for (long j = 0; j < row->count; j++) {
+                double a = f[0].state.gradient[row->offset + j], b = f[1].state.gradient[row->offset + j];
+                norm += a * a, error += (a - b) * (a - b);
+            }
+            if (!(sqrt(error) <= (wide ? 1e-11 : 1e-4) * (sqrt(norm) + 1e-3)))
+                fail_msg("variant %d, %s: direct and split gradients differ by %g of %g", v, row->name, sqrt(error), sqrt(norm));
+        }
+        fixture_free(&f[0]);
+        fixture_free(&f[1]);
+    }
+}
+
+/* Feeding tokens one by one gives the logits that the loss was computed from. The tolerance is float32's rounding
+ * through a few dozen operations. */
+static void test_decoder(void **state) {
+    (void)state;
+    struct model_config c;
+    struct loss_options o;
+    for (int v = 0; variant(v, &c, &o); v++) {
+        struct fixture f;
+        struct loss_sums sums;
+        struct decoder *decoder;
+        int32_t rows[B * (S + 1)];
+        fixture_create(&f, &c, ops_all()[0], B, S, 3, 0.2);
+        make_rows(rows, c.vocab_size);
+        model_loss(f.model, rows, B, S, &o, &sums);
+        assert_int_equal(decoder_create(&c, &f.table, &f.state, ops_all()[0], S, &decoder), 0);
+        double ce = 0;
+        for (int b = 0; b < B; b++) {
+            decoder_reset(decoder);
+            for (int s = 0; s < S; s++) {
+                const real *logits = decoder_step(decoder, rows[b * (S + 1) + s], o.active);
+                double sum = 0;
+                for (int i = 0; i < c.vocab_size; i++) sum += exp((double)logits[i]);
+                ce += log(sum) - (double)logits[rows[b * (S + 1) + s + 1]];
+            }
+        }
+        if (!(fabs(ce - sums.ce) <= (sizeof(real) == 8 ? 1e-12 : 1e-5) * sums.ce))
+            fail_msg("variant %d: %.9g one by one, %.9g at once", v, ce, sums.ce);
+        decoder_free(decoder);
+        fixture_free(&f);
+    }
+}
+
+/* A connection that is not introduced yet has no gradient at all, and changes nothing. */
+static void test_inactive(void **state) {
+    (void)state;
+    struct model_config c = small_model();
+    struct fixture f;
+    struct loss_sums sums;
+    int32_t rows[B * (S + 1)];
+    fixture_create(&f, &c, ops_all()[0], B, S, 3, 0.2);
+    make_rows(rows, c.vocab_size);
+    struct loss_options o = options_for(&c, 1, true);
+    double before = fixture_loss(&f, rows, B, S, &o, true, &sums);
+    int idle = 0;
+    for (int i = 0; i < f.table.rows; i++) {
+        const struct row *row = &f.table.row[i];
+        if (params_active(&c, row, 1)) continue;
+        idle++;
+        for (long j = 0; j < row->count; j++) {
+            assert_true(f.state.gradient[row->offset + j] == 0);
+            f.state.weight[row->offset + j] = 100;
+        }
+    }
+    assert_int_equal(idle, 3 * 7); /* (2,2), (3,2), (3,3), seven tensors each */
+    assert_true(fixture_loss(&f, rows, B, S, &o, false, &sums) == before);
+    fixture_free(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+#ifdef GDN_DOUBLE
+        cmocka_unit_test(test_finite_differences),
+#endif
+        cmocka_unit_test(test_forms_agree),
+        cmocka_unit_test(test_decoder),
+        cmocka_unit_test(test_inactive),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

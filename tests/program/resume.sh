@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# A run that was stopped twice is the run that was not stopped, to the last bit: metrics, weights and optimiser state, on
+# one rank and on two.
+. "$SOURCE/tests/program/small.sh"
+
+for ranks in 1 2; do
+    expect 0 train $ranks "straight$ranks"
+    expect 3 train $ranks "broken$ranks" --set train.stop_at=13 2> /dev/null
+    expect 3 train $ranks "broken$ranks" --set train.stop_at=27 2> /dev/null
+    expect 0 train $ranks "broken$ranks"
+
+    for event in step eval; do
+        lines $event "straight$ranks" > "straight.$event"
+        lines $event "broken$ranks" > "broken.$event"
+        cmp "straight.$event" "broken.$event" || fail "$ranks ranks: $event lines differ after stops"
+    done
+    [ "$(grep -c . straight.step)" -eq 40 ] || fail "$(grep -c . straight.step) step lines, not 40"
+    [ "$(grep -c . straight.eval)" -eq 4 ] || fail "$(grep -c . straight.eval) eval lines, not 4"
+    [ "$(lines resume "broken$ranks" | grep -c '"step":\(13\|27\),')" -eq 2 ] || fail "resume events are missing"
+    [ "$(lines stop "broken$ranks" | grep -c .)" -eq 2 ] || fail "stop events are missing"
+    expect 0 "$GDN" checkpoint diff "straight$ranks" "broken$ranks" > diff
+done
+
+# The model must have learned, else all of this could be the sameness of nothing.
+LC_ALL=C awk -F'"loss":' '{ split($2, part, ","); loss[NR] = part[1] } END { exit !(loss[40] < 0.8 * loss[1]) }' straight.step ||
+    fail "the loss did not fall: $(head -1 straight.step) … $(tail -1 straight.step)"
+
+# Done is done.
+before=$(cksum < straight1/metrics.jsonl)
+expect 0 train 1 straight1
+grep -q "nothing is left to do" straight1.log || fail "no word that the run is complete: $(cat straight1.log)"
+[ "$before" = "$(cksum < straight1/metrics.jsonl)" ] || fail "a complete run wrote metrics"
+
+# --resume: none refuses what is there, a path goes on elsewhere, another model is refused.
+expect 2 train 1 straight1 --resume none 2> /dev/null
+grep -q "has checkpoints already" straight1.log || fail "unexpected: $(cat straight1.log)"
+expect 0 train 1 elsewhere --resume broken1/checkpoints/step_00000027
+lines step straight1 | tail -13 > straight.step
+lines step elsewhere | cmp - straight.step || fail "--resume PATH did not go on from step 27"
+expect 2 train 2 broken2 --set train.steps=80 --set train.seed=9 --set train.batch_size=24 2> /dev/null
+grep -q "train.seed" broken2.log && grep -q "train.batch_size" broken2.log || fail "unexpected: $(cat broken2.log)"
+
+# A line that a dying run left unfinished is cut; what is whole is never rewritten.
+expect 3 train 1 cut --set train.stop_at=5 2> /dev/null
+cp cut/metrics.jsonl before
+printf '{"event":"step","st' >> cut/metrics.jsonl
+expect 3 train 1 cut --set train.stop_at=7 2> /dev/null
+cmp -n "$(stat -c %s before)" before cut/metrics.jsonl || fail "lines of the first part were changed"
+[ "$(lines step cut | grep -c '}$')" -eq 7 ] || fail "metrics are not seven whole steps: $(cat cut/metrics.jsonl)"

@@ -1,0 +1,54 @@
+# Sourced by the scripts that test training: a model and data small enough for seconds, and ways to run them.
+#   small.yaml, text.txt   in the current directory
+#   train RANKS DIRECTORY [OPTION …]   trains on so many ranks; output in DIRECTORY.log
+#   expect STATUS COMMAND …            fails unless the command ends with that status
+#   lines EVENT DIRECTORY              metrics lines of an event, without what depends on the clock
+set -euo pipefail
+export OMP_NUM_THREADS=1 # models this small gain nothing from threads
+
+fail() { echo "FAILED: $*" >&2; exit 1; }
+
+expect() {
+    local want=$1 got=0
+    shift
+    "$@" || got=$?
+    [ "$got" -eq "$want" ] || fail "status $got instead of $want: $*"
+}
+
+train() {
+    local ranks=$1 directory=$2 status=0
+    shift 2
+    mpirun --oversubscribe -n "$ranks" "$GDN" train small.yaml --run-dir "$directory" "$@" > "$directory.log" 2>&1 || status=$?
+    [ $status -eq 0 ] || sed 's/^/    /' "$directory.log" >&2
+    return $status
+}
+
+lines() { # every line has its clock values behind the others, but model_flops_utilization
+    { grep "\"event\":\"$1\"" "$2/metrics.jsonl" || true; } |
+        sed -E 's/,"(tokens_per_second|step_seconds|seconds|model_flops_utilization)":[^,}]*//g'
+}
+
+{ for i in $(seq 1 60); do head -c 1000 "$SOURCE/CMakeLists.txt" | tail -c +"$i"; seq "$i" 7 200; done; } > text.txt
+
+# Everything that changes over a run does so here within 40 steps: a connection is introduced, the regulariser's weights
+# move, the learning rate warms up and falls.
+cat > small.yaml <<'YAML'
+model:
+  vocab_size: 257
+  hidden_size: 32
+  num_layers: 3
+  num_heads: 2
+  intermediate_size: 48
+  delta: {distances: [1, 2], hidden: 8, gate_hidden: 4, stage_steps: 15, regularizer: adaptive}
+train:
+  steps: 40
+  batch_size: 12
+  sequence_length: 16
+  lr: 0.003
+  warmup_steps: 5
+  eval_interval: 10
+  eval_batches: 4
+data:
+  train: text.txt
+  validation_fraction: 0.1
+YAML

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Builds gdn and runs its tests: run.sh [--full]
+#
+#   build/           float             quick tests; with --full the long ones too
+#   build/double     -DGDN_DOUBLE=ON   the same
+#   build/sanitize   -DGDN_SANITIZE=address,undefined, only with --full
+#
+# Goes on after a failure, so that the last line counts everything; a build that fails counts as a failed test.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+
+full=
+case "${1:-}" in
+    '') ;;
+    --full) full=1 ;;
+    *) echo "usage: tests/run.sh [--full]" >&2; exit 2 ;;
+esac
+[ $# -le 1 ] || { echo "usage: tests/run.sh [--full]" >&2; exit 2; }
+
+if command -v apt-get > /dev/null; then train/setup.sh || exit 1; fi # elsewhere CMake says what is missing
+
+cores=$(nproc)
+labels=(-L '^quick$')
+[ -n "$full" ] && labels=()
+passed=0 failed=0 skipped=0
+
+build() { # DIRECTORY [CMAKE OPTION …]
+    local directory=$1
+    shift
+    if [ ! -f "$directory/CMakeCache.txt" ] && command -v ninja > /dev/null; then set -- -G Ninja "$@"; fi
+    cmake -S . -B "$directory" "$@" > "$directory.log" 2>&1 && cmake --build "$directory" -j "$cores" >> "$directory.log" 2>&1
+}
+
+suite() { # DIRECTORY [CMAKE OPTION …]
+    local directory=$1 report=$PWD/$1/junit.xml all run skip
+    echo "== $directory: building"
+    mkdir -p "$directory"
+    if ! build "$@"; then
+        tail -n 60 "$directory.log"
+        echo "== $directory: the build failed; all its output is in $directory.log"
+        failed=$((failed + 1))
+        return
+    fi
+    grep -i 'warning:' "$directory.log"
+    echo "== $directory: testing"
+    rm -f "$report"
+    # ctest's own status is not needed: every test that neither passed nor was skipped counts as failed.
+    ctest --test-dir "$directory" ${labels[@]+"${labels[@]}"} -j "$cores" --output-on-failure --no-tests=ignore \
+        --output-junit "$report"
+    if [ ! -f "$report" ]; then
+        echo "== $directory: ctest wrote no report"
+        failed=$((failed + 1))
+        return
+    fi
+    all=$(grep -c '<testcase ' "$report")
+    run=$(grep -c '<testcase .* status="run"' "$report")
+    skip=$(grep -c '<skipped message="SKIP_' "$report") # a test said so; one that could not start is a failure
+    passed=$((passed + run))
+    skipped=$((skipped + skip))
+    failed=$((failed + all - run - skip))
+}
+
+suite build
+suite build/double -DGDN_DOUBLE=ON
+[ -n "$full" ] && suite build/sanitize -DGDN_SANITIZE=address,undefined
+
+echo
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

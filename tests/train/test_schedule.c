@@ -1,0 +1,92 @@
+/* Learning rates against values worked out by hand from the formulas in train/schedule.h. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "train/schedule.h"
+
+/* Rounding of a handful of double operations. */
+static const double close_enough = 1e-15;
+
+static struct train_config with(int schedule) {
+    return (struct train_config){
+        .steps = 110, .warmup_steps = 10, .lr = 2e-3, .min_lr_ratio = 0.1, .schedule = schedule};
+}
+
+static void check(const struct train_config *train, long step, double expected) {
+    assert_true(fabs(learning_rate(train, step) - expected) <= close_enough);
+}
+
+static void every_schedule_warms_up(void **state) {
+    (void)state;
+    for (int schedule = SCHEDULE_COSINE; schedule <= SCHEDULE_WSD; schedule++) {
+        struct train_config train = with(schedule);
+        check(&train, 0, 2e-4);
+        check(&train, 4, 1e-3);
+        check(&train, 9, 2e-3);
+        check(&train, 10, 2e-3);
+    }
+}
+
+static void cosine(void **state) {
+    (void)state;
+    struct train_config train = with(SCHEDULE_COSINE);
+    check(&train, 35, 2e-3 * (0.1 + 0.9 * 0.853553390593273762)); /* a quarter: (1 + √½)/2 */
+    check(&train, 60, 2e-3 * 0.55);
+    check(&train, 110, 2e-4);
+    check(&train, 500, 2e-4); /* past the end: stays */
+}
+
+static void linear(void **state) {
+    (void)state;
+    struct train_config train = with(SCHEDULE_LINEAR);
+    check(&train, 60, 2e-3 * 0.55);
+    check(&train, 109, 2e-3 * 0.109);
+    check(&train, 110, 2e-4);
+    check(&train, 500, 2e-4);
+}
+
+static void constant(void **state) {
+    (void)state;
+    struct train_config train = with(SCHEDULE_CONSTANT);
+    check(&train, 109, 2e-3);
+}
+
+static void wsd(void **state) {
+    (void)state;
+    struct train_config train = with(SCHEDULE_WSD); /* the last fifth: steps 88 to 109 */
+    check(&train, 88, 2e-3);
+    check(&train, 99, 2e-3 * 0.55);
+    check(&train, 110, 2e-4);
+    train.warmup_steps = 100; /* longer than what comes before the decay: that starts after it */
+    check(&train, 100, 2e-3);
+    check(&train, 105, 2e-3 * 0.55);
+}
+
+static void warmup_may_fill_or_pass_the_run(void **state) {
+    (void)state;
+    for (int schedule = SCHEDULE_COSINE; schedule <= SCHEDULE_WSD; schedule++) {
+        struct train_config train = with(schedule);
+        train.warmup_steps = 110;
+        check(&train, 109, 2e-3);
+        train.warmup_steps = 220;
+        check(&train, 109, 1e-3);
+        train.warmup_steps = 0;
+        check(&train, 0, 2e-3);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_schedule_warms_up),
+        cmocka_unit_test(cosine),
+        cmocka_unit_test(linear),
+        cmocka_unit_test(constant),
+        cmocka_unit_test(wsd),
+        cmocka_unit_test(warmup_may_fill_or_pass_the_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,211 @@
+/* The table of operations: each slot at the shapes that a model gives it, against the machine's ceilings. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "kernels/base/arena.h"
+#include "kernels/base/status.h"
+#include "train/bench.h"
+
+/* Buffers and sizes that the operations below read. */
+struct shapes {
+    const struct ops *ops;
+    long T, B, S, D, F, H, K, hd, V, n, Hd, G, wide;
+    real *a, *b, *c, *d, *e, *f; /* [T, 3·largest row] each */
+    real *w;                     /* [largest², at least] weights */
+    real *row1, *row2, *row3;    /* [T·(n + H)] */
+    int32_t *token;
+};
+
+struct operation {
+    const char *name;
+    void (*run)(const struct shapes *);
+    double (*flops)(const struct shapes *);
+    double (*elements)(const struct shapes *); /* read plus written */
+};
+
+#define RUN(name, call)                                                                                                \
+    static void run_##name(const struct shapes *s) { call; }
+#define COUNT(name, expression)                                                                                        \
+    static double count_##name(const struct shapes *s) { return (double)(expression); }
+
+RUN(qkv, s->ops->gemm('N', 'T', s->T, s->wide, s->D, 1, s->a, s->D, s->w, s->D, 0, s->b, s->wide))
+COUNT(qkv, 2 * s->T * s->wide * s->D)
+RUN(gate_up, s->ops->gemm('N', 'T', s->T, 2 * s->F, s->D, 1, s->a, s->D, s->w, s->D, 0, s->b, 2 * s->F))
+COUNT(gate_up, 4 * s->T * s->F * s->D)
+RUN(gate_up_in, s->ops->gemm('N', 'N', s->T, s->D, 2 * s->F, 1, s->a, 2 * s->F, s->w, s->D, 0, s->b, s->D))
+RUN(gate_up_weight, s->ops->gemm('T', 'N', 2 * s->F, s->D, s->T, 1, s->a, 2 * s->F, s->b, s->D, 1, s->w, s->D))
+RUN(down, s->ops->gemm('N', 'T', s->T, s->D, s->F, 1, s->a, s->F, s->w, s->F, 0, s->b, s->D))
+COUNT(down, 2 * s->T * s->F * s->D)
+RUN(proj, s->ops->gemm('N', 'T', s->T, s->n * s->Hd, s->D, 1, s->a, s->D, s->w, s->D, 0, s->b, s->n *s->Hd))
+COUNT(proj, 2 * s->T * s->n * s->Hd * s->D)
+RUN(attention, s->ops->attention(s->B, s->S, s->H, s->K, s->hd, s->a, s->b, s->row1))
+COUNT(attention, 2 * s->T * (s->S + 1) * s->D)
+RUN(attention_back, s->ops->attention_back(s->B, s->S, s->H, s->K, s->hd, s->a, s->b, s->row1, s->c, s->d, s->row2))
+COUNT(attention_back, 5 * s->T * (s->S + 1) * s->D)
+RUN(rms_norm, s->ops->rms_norm(s->T, s->D, s->a, s->w, 1e-5, s->b, s->row1))
+COUNT(rms_norm, 2 * s->T * s->D)
+RUN(add_rms_norm, s->ops->add_rms_norm(s->T, s->D, s->a, s->b, s->w, 1e-5, s->c, s->d, s->row1))
+COUNT(add_rms_norm, 4 * s->T * s->D)
+RUN(rms_norm_back, s->ops->rms_norm_back(s->T, s->D, s->a, s->w, s->row1, s->b, s->c, s->w + s->D))
+RUN(rope, s->ops->rope(s->T, s->S, 0, s->H + s->K, s->hd, s->e, s->f, 1, s->a, s->wide))
+COUNT(rope, 2 * s->T * (s->H + s->K) * s->hd)
+RUN(swiglu, s->ops->swiglu(s->T, s->F, s->a, s->b))
+COUNT(swiglu, 3 * s->T * s->F)
+RUN(swiglu_back, s->ops->swiglu_back(s->T, s->F, s->a, s->b, s->c, s->d))
+COUNT(swiglu_back, 6 * s->T * s->F)
+RUN(add_to, s->ops->add_to(s->T * s->D, s->a, s->b, s->c))
+COUNT(add_to, 3 * s->T * s->D)
+RUN(embed, s->ops->embed(s->T, s->D, s->token, s->w, s->a))
+COUNT(embed, 2 * s->T * s->D)
+RUN(embed_back, s->ops->embed_back(s->T, s->D, s->token, s->a, s->w))
+RUN(cross_entropy, s->ops->cross_entropy(s->T, s->V, s->a, s->V, s->token, 1e-6, s->row1))
+COUNT(cross_entropy, 2 * s->T * s->V)
+RUN(adamw, s->ops->adamw(s->T * s->D, s->a, s->b, s->c, s->d, 1, 1e-4, 0.9, 0.95, 1e-8, 0.1, 0.5, 0.5))
+COUNT(adamw, 7 * s->T * s->D)
+RUN(sum_squares, (void)s->ops->sum_squares(s->T * s->D, s->a))
+COUNT(sum_squares, s->T * s->D)
+RUN(delta_mean, s->ops->delta_mean(s->T, s->D, s->a, s->b, s->c, s->d))
+RUN(delta_inverse_norm, s->ops->delta_inverse_norm(s->T, s->D, s->a, s->b, 1e-3, s->row1))
+RUN(delta_spread, s->ops->delta_spread(s->T, s->D, s->a, s->row1, s->b, s->c, s->d, s->e))
+COUNT(delta_spread, 7 * s->T * s->D)
+RUN(bias_silu, s->ops->bias_silu(s->T, s->n * s->G, s->w, s->a, s->b))
+COUNT(bias_silu, 3 * s->T * s->n * s->G)
+RUN(bottleneck_gate, s->ops->bottleneck_gate(s->T, s->n, s->Hd, s->w, s->a, NULL, s->w, s->row1, s->b, s->c))
+COUNT(bottleneck_gate, 4 * s->T * s->n * s->Hd)
+RUN(bottleneck_gate_back, s->ops->bottleneck_gate_back(s->T, s->n, s->Hd, s->a, NULL, s->w, s->row1, NULL, 0, s->b, s->c,
+                                                       s->row2, NULL))
+COUNT(bottleneck_gate_back, 5 * s->T * s->n * s->Hd)
+RUN(gated_delta, s->ops->gated_delta(s->T, s->D, s->D, s->a, s->b, s->c, s->D, NULL, 1, s->row1, 1, true, s->d, s->D, NULL))
+COUNT(gated_delta, 5 * s->T * s->D)
+RUN(gated_delta_back, s->ops->gated_delta_back(s->T, s->D, s->D, s->a, s->b, s->c, s->D, NULL, 1, s->row1, 1, s->d, s->D,
+                                               NULL, 0, s->row2, 1, s->e, s->f, NULL))
+COUNT(gated_delta_back, 6 * s->T * s->D)
+
+static const struct operation trunk[] = {
+    {"gemm qkv", run_qkv, count_qkv, NULL},
+    {"gemm gate_up", run_gate_up, count_gate_up, NULL},
+    {"gemm gate_up, input's gradient", run_gate_up_in, count_gate_up, NULL},
+    {"gemm gate_up, weight's gradient", run_gate_up_weight, count_gate_up, NULL},
+    {"gemm down", run_down, count_down, NULL},
+    {"attention", run_attention, count_attention, NULL},
+    {"attention_back", run_attention_back, count_attention_back, NULL},
+    {"rms_norm", run_rms_norm, NULL, count_rms_norm},
+    {"add_rms_norm", run_add_rms_norm, NULL, count_add_rms_norm},
+    {"rms_norm_back", run_rms_norm_back, NULL, count_add_rms_norm},
+    {"rope", run_rope, NULL, count_rope},
+    {"swiglu", run_swiglu, NULL, count_swiglu},
+    {"swiglu_back", run_swiglu_back, NULL, count_swiglu_back},
+    {"add_to", run_add_to, NULL, count_add_to},
+    {"embed", run_embed, NULL, count_embed},
+    {"embed_back", run_embed_back, NULL, count_embed},
+    {"cross_entropy", run_cross_entropy, NULL, count_cross_entropy},
+    {"adamw", run_adamw, NULL, count_adamw},
+    {"sum_squares", run_sum_squares, NULL, count_sum_squares},
+};
+
+static const struct operation connections[] = {
+    {"gemm delta_proj, all slots", run_proj, count_proj, NULL},
+    {"delta_mean", run_delta_mean, NULL, count_add_rms_norm},
+    {"delta_inverse_norm", run_delta_inverse_norm, NULL, count_embed},
+    {"delta_spread", run_delta_spread, NULL, count_delta_spread},
+    {"bias_silu", run_bias_silu, NULL, count_bias_silu},
+    {"bottleneck_gate", run_bottleneck_gate, NULL, count_bottleneck_gate},
+    {"bottleneck_gate_back", run_bottleneck_gate_back, NULL, count_bottleneck_gate_back},
+    {"gated_delta (full)", run_gated_delta, NULL, count_gated_delta},
+    {"gated_delta_back (full)", run_gated_delta_back, NULL, count_gated_delta_back},
+};
+
+static double seconds_of(const struct operation *o, const struct shapes *s) {
+    double seconds[400], spent = 0;
+    int count = 0;
+    o->run(s);
+    for (; count < 400 && (count < 7 || spent < 0.1); count++) {
+        double start = bench_now();
+        o->run(s);
+        spent += seconds[count] = bench_now() - start;
+    }
+    return bench_median(seconds, count);
+}
+
+static void print_operations(const struct operation *o, int count, const struct shapes *s, const struct ceilings *c,
+                             bool json) {
+    for (int i = 0; i < count; i++) {
+        double seconds = seconds_of(&o[i], s), rate = o[i].flops ? o[i].flops(s) : o[i].elements(s) * sizeof(real);
+        rate /= seconds;
+        double share = rate / (o[i].flops ? c->gemm : c->copy);
+        const char *unit = o[i].flops ? "GFLOP/s" : "GB/s";
+        if (json)
+            printf("{\"what\":\"operation\",\"name\":\"%s\",\"seconds\":%.3e,\"rate\":%.6g,\"unit\":\"%s\",\"share\":%.4f}\n",
+                   o[i].name, seconds, rate / 1e9, unit, share);
+        else
+            printf("  %-32s %10.1f us %9.1f %-7s %5.0f%%\n", o[i].name, 1e6 * seconds, rate / 1e9, unit, 100 * share);
+    }
+}
+
+static void lay_out(struct shapes *s, struct arena *arena) {
+    long row = s->D * 3 > 2 * s->F ? s->D * 3 : 2 * s->F;
+    if (row < s->V) row = s->V;
+    if (row < s->n * s->Hd) row = s->n * s->Hd;
+    real **buffers[] = {&s->a, &s->b, &s->c, &s->d, &s->e, &s->f};
+    for (int i = 0; i < 6; i++) *buffers[i] = arena_take(arena, (size_t)(s->T * row) * sizeof(real));
+    s->w = arena_take(arena, (size_t)(row * row) * sizeof(real));
+    real **rows[] = {&s->row1, &s->row2, &s->row3};
+    for (int i = 0; i < 3; i++) *rows[i] = arena_take(arena, (size_t)(s->T * (s->n + s->H + 1)) * sizeof(real));
+    s->token = arena_take(arena, (size_t)s->T * sizeof *s->token);
+}
+
+int bench_operations(const struct ops *ops, const struct config *config, const struct ceilings *ceilings, bool json) {
+    const struct model_config *m = &config->model;
+    struct shapes s = {.ops = ops, .B = config->train.micro_batch_size ? config->train.micro_batch_size : config->train.batch_size,
+                       .S = config->train.sequence_length, .D = m->hidden_size, .F = m->intermediate_size, .H = m->num_heads,
+                       .K = m->num_kv_heads, .hd = m->hidden_size / m->num_heads, .V = m->vocab_size,
+                       .n = m->delta.num_distances, .Hd = m->delta.hidden, .G = m->delta.gate_hidden};
+    s.T = s.B * s.S;
+    s.wide = (s.H + 2 * s.K) * s.hd;
+    struct arena arena = {.name = "the benchmark's buffers"};
+    lay_out(&s, &arena);
+    TRY(arena_reserve(&arena));
+    lay_out(&s, &arena);
+    for (size_t i = 0; i < (size_t)((char *)s.token - arena.base) / sizeof(real); i++)
+        ((real *)arena.base)[i] = (real)(0.01 + 0.001 * (double)(i % 31)); /* values for which no operation is special */
+    for (long t = 0; t < s.T; t++) s.token[t] = (int32_t)(t * 7 % s.V);
+    if (!json)
+        printf("\nOperations at T = %ld tokens, D = %ld, F = %ld (%% of the peak above; more than 100%% of copying: in cache)\n",
+               s.T, s.D, s.F);
+    print_operations(trunk, sizeof trunk / sizeof *trunk, &s, ceilings, json);
+    if (s.n) print_operations(connections, sizeof connections / sizeof *connections, &s, ceilings, json);
+    arena_free(&arena);
+    return GDN_OK;
+}
+
+/* --------------------------------------------------------------------------------------------- ceilings */
+
+static double best_gemm(const struct ops *ops, long n, real *buffer) {
+    double best = INFINITY, spent = 0;
+    while (spent < 0.3) {
+        double start = bench_now();
+        ops->gemm('N', 'N', n, n, n, 1, buffer, n, buffer + n * n, n, 0, buffer + 2 * n * n, n);
+        double seconds = bench_now() - start;
+        spent += seconds;
+        if (seconds < best) best = seconds;
+    }
+    return 2.0 * (double)n * (double)n * (double)n / best;
+}
+
+void bench_ceilings(const struct ops *ops, struct ceilings *out) {
+    const long most = 1536, half = 24L << 20; /* elements: 2 × 96 MiB in float32 */
+    *out = (struct ceilings){0};
+    real *buffer = malloc((size_t)(2 * half) * sizeof *buffer);
+    if (!buffer) return;
+    for (long i = 0; i < 2 * half; i++) buffer[i] = (real)(0.001 * (double)(i % 23));
+    for (long n = 512; n <= most; n += 512) out->gemm = fmax(out->gemm, best_gemm(ops, n, buffer));
+    double best = INFINITY;
+    for (int i = 0; i < 10; i++) {
+        double start = bench_now();
+        ops->copy(half, buffer, buffer + half);
+        best = fmin(best, bench_now() - start);
+    }
+    out->copy = 2.0 * (double)half * sizeof(real) / best;
+    free(buffer);
+}

@@ -1,0 +1,139 @@
+/* gdn checkpoint: lists, verifies and compares checkpoints. One process, no MPI. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dist/checkpoint.h"
+#include "kernels/base/status.h"
+#include "train/commands.h"
+#include "train/options.h"
+
+enum { DIFFERENT = 1 }; /* exit status of diff, as diff(1) has it */
+
+/* Output may be piped into a full disk, which only flushing finds out. */
+static int finish_printing(void) {
+    if (!fflush(stdout) && !ferror(stdout)) return GDN_OK;
+    return gdn_fail(GDN_INTERNAL, "standard output cannot be written");
+}
+
+static int list(const struct options *options) {
+    TRY(checkpoint_list(options->argument[0], stdout));
+    return finish_printing();
+}
+
+static int verify_one(const char *given) {
+    char *path;
+    TRY(checkpoint_resolve(given, &path));
+    int status = checkpoint_verify(path, stdout);
+    free(path);
+    return status;
+}
+
+/* Goes through all paths whatever the first ones are like. */
+static int verify(const struct options *options) {
+    int bad = 0;
+    for (int i = 0; i < options->num_arguments; i++) {
+        int status = verify_one(options->argument[i]);
+        if (!status) continue;
+        if (options->num_arguments == 1 || status != GDN_INPUT) return status;
+        bad++;
+        printf("%s\n", gdn_failure());
+        gdn_failure_clear();
+    }
+    TRY(finish_printing());
+    if (bad) return gdn_fail(GDN_INPUT, "%d of %d checkpoints are not whole", bad, options->num_arguments);
+    return GDN_OK;
+}
+
+static int compare(const char *given_a, const char *given_b, bool *same) {
+    char *a, *b;
+    TRY(checkpoint_resolve(given_a, &a));
+    int status = checkpoint_resolve(given_b, &b);
+    if (!status) {
+        status = checkpoint_diff(a, b, same, stdout);
+        free(b);
+    }
+    free(a);
+    return status;
+}
+
+static int diff(const struct options *options) {
+    bool same;
+    TRY(compare(options->argument[0], options->argument[1], &same));
+    if (same) printf("the tensors are the same\n");
+    TRY(finish_printing());
+    if (same) return GDN_OK;
+    return gdn_fail(DIFFERENT, "%s and %s differ", options->argument[0], options->argument[1]);
+}
+
+#define PATH_HELP "PATH is a run directory (its newest checkpoint is meant), a step_N directory, or a checkpoint.h5. "
+
+static const struct {
+    const char *name;
+    int (*run)(const struct options *);
+    struct command_line line;
+} commands[] = {
+    {"gdn checkpoint ls",
+     list,
+     {.arguments = "RUN-DIRECTORY",
+      .doc = "List a run's checkpoints, the newest first.\v"
+             "A line has the steps done, the samples consumed, the validation loss where it was measured, the size, and "
+             "the state: 'whole', or 'damaged' with the reason. 'latest' marks the one that a restarted run continues "
+             "from, 'best' the one with the least validation loss. Every byte is read to tell whole from damaged, so "
+             "that large checkpoints take a while.\n\n"
+             "Example: gdn checkpoint ls runs/tiny",
+      .least = 1,
+      .most = 1}},
+    {"gdn checkpoint verify",
+     verify,
+     {.arguments = "PATH...",
+      .doc = "Check every byte of checkpoints against their checksums.\v" PATH_HELP
+             "The exit status is 0 where all are whole and 2 where one is not.\n\n"
+             "Example: gdn checkpoint verify runs/tiny/checkpoints/step_*",
+      .least = 1,
+      .most = -1}},
+    {"gdn checkpoint diff",
+     diff,
+     {.arguments = "PATH PATH",
+      .doc = "Compare the tensors of two checkpoints.\v" PATH_HELP
+             "Printed are the tensors that only one has, that differ in shape, or that differ in a number, with the "
+             "greatest absolute difference: weights, the optimiser's averages and its step counts. Any two HDF5 files "
+             "will do. The exit status is as of diff: 0 where nothing differs, 1 where something does, 2 where a file "
+             "cannot be read.\n\n"
+             "Example: gdn checkpoint diff runs/one-rank runs/two-ranks",
+      .least = 2,
+      .most = 2}},
+};
+enum { NUM_COMMANDS = sizeof commands / sizeof *commands };
+
+static int run_command(int i, int argc, char **argv) {
+    struct options options;
+    int status = options_parse(&commands[i].line, argc, argv, &options, NULL);
+    if (!status && !options.done) status = commands[i].run(&options);
+    options_free(&options);
+    return status;
+}
+
+static int print_overview(void) {
+    printf("Usage: gdn checkpoint ls|verify|diff [OPTION...] PATH...\n"
+           "List, verify and compare checkpoints.\n\n"
+           "  ls       list a run's checkpoints: step, samples, loss, size, state\n"
+           "  verify   check every byte against the checksums\n"
+           "  diff     compare the tensors of two checkpoints\n\n"
+           "A checkpoint is one HDF5 file, checkpoint.h5, that h5ls and h5py read too.\n"
+           "'gdn checkpoint ls --help' and so on explain each.\n");
+    return finish_printing();
+}
+
+int cmd_checkpoint(int argc, char **argv) {
+    const char *wanted = argc > 1 ? argv[1] : "";
+    if (!strcmp(wanted, "--help")) return print_overview();
+    for (int i = 0; i < NUM_COMMANDS; i++) {
+        if (strcmp(wanted, strrchr(commands[i].name, ' ') + 1)) continue;
+        argv[1] = (char *)commands[i].name; /* what its usage messages begin with */
+        return run_command(i, argc - 1, argv + 1);
+    }
+    if (!*wanted)
+        return gdn_fail(GDN_INPUT, "gdn checkpoint: ls, verify or diff is expected; see 'gdn checkpoint --help'");
+    return gdn_fail(GDN_INPUT, "gdn checkpoint: '%s' is unknown; ls, verify or diff is expected", wanted);
+}

@@ -1,0 +1,114 @@
+/* gdn train: from a configuration to a run directory. Everything is checked by reading first; only then is
+ * something created. */
+#include "train/commands.h"
+
+#include "train/loop.h"
+#include "train/options.h"
+#include "train/run_ranks.h"
+#include "train/signals.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct command_line line = {
+    .arguments = "CONFIG.yaml",
+    .doc =
+        "Train a model as CONFIG.yaml says, on all ranks that it is started with."
+        "\v"
+        "Examples:\n"
+        "  gdn train configs/small.yaml\n"
+        "  gdn train configs/small.yaml --set train.steps=2000 --set train.lr=5e-4\n"
+        "  mpirun -n 4 gdn train configs/small.yaml --run-dir runs/four\n"
+        "\n"
+        "The run directory receives config.yaml (every setting, defaults too), metrics.jsonl (a line of "
+        "JSON for each step), checkpoints/ and tensorboard/. Running the same command again goes on from the "
+        "newest checkpoint there, with any number of ranks that divides the batch; that run then takes the "
+        "very "
+        "steps that an uninterrupted one would have.\n"
+        "\n"
+        "TERM, USR1 or USR2 stop the run after the step in progress, with a checkpoint. Exit status: 0 "
+        "finished; "
+        "1 internal error; 2 bad usage, configuration or data; 3 stopped on request, checkpoint saved; "
+        "4 stopped, no checkpoint could be saved; 5 training diverged.\n"
+        "\n"
+        "gdn train --help-config explains every key of the configuration.",
+    .common = OPTION_SET | OPTION_RUN_DIR | OPTION_RESUME | OPTION_HELP_CONFIG,
+    .least = 1,
+    .most = 1,
+};
+
+static int read_config(struct run *run, const struct options *options) {
+    TRY(config_load(options->argument[0], options->set, options->num_set, &run->config));
+    run->config_text = config_text(&run->config);
+    return run->config_text ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for the configuration's text");
+}
+
+static int lock_existing(struct run *run, struct rundir *rundir) {
+    return mesh_agree(&run->mesh, run->mesh.rank == 0 ? rundir_lock_existing(rundir) : 0);
+}
+
+static int create_models(struct run *run) {
+    const struct config *config = &run->config;
+    TRY(model_create(&config->model, &run->table, &run->state, run->ops, run->micro,
+                     config->train.sequence_length, true, &run->model));
+    if (!run->validation) return 0;
+    return evaluation_create(config, &run->table, &run->state, run->ops, run->validation, &run->evaluation);
+}
+
+/* Everything but MPI's beginning and end. `path`: the checkpoint to go on from, found here, freed by the
+ * caller. */
+static int train(struct run *run, struct rundir *rundir, const struct options *options, char **path) {
+    FILE *out = run->mesh.rank == 0 ? stdout : NULL, *log = run->mesh.rank == 0 ? stderr : NULL;
+    TRY(mesh_agree(&run->mesh, read_config(run, options)));
+    TRY(run_prepare(run, log));
+    TRY(lock_existing(run, rundir));
+    TRY(run_find_start(run, rundir->path, options->resume, log, path));
+    if (*path && run->step >= run->config.train.steps) {
+        if (out)
+            fprintf(out,
+                    "%s has done its %lld steps already: nothing is left to do; raise train.steps to go on\n",
+                    *path, (long long)run->step);
+        return 0;
+    }
+    TRY(run_open_data(run));
+    TRY(run_reserve(run));
+    TRY(run_load(run, *path, log));
+    TRY(mesh_agree(&run->mesh, create_models(run)));
+    if (out) run_describe(run, rundir->path, out);
+
+    int status = run->mesh.rank == 0 ? rundir_open(rundir, run->config_text, run->step) : 0;
+    TRY(mesh_agree(&run->mesh, status));
+    return loop_run(run, rundir, out);
+}
+
+/* The run directory, given or by the configuration's name. */
+static int name_rundir(const struct options *options, struct rundir *rundir) {
+    char *named = options->run_dir ? strdup(options->run_dir) : rundir_default(options->argument[0]);
+    if (!named) return gdn_fail(GDN_INTERNAL, "out of memory for the run directory's name");
+    int status = rundir_set(rundir, named);
+    free(named);
+    return status;
+}
+
+static int train_on_ranks(const struct options *options) {
+    struct run run = {.best_loss = NAN};
+    struct rundir rundir;
+    char *path = NULL;
+    TRY(name_rundir(options, &rundir));
+    signals_install();
+    int status = ranks_begin(&run.mesh);
+    if (!status) status = train(&run, &rundir, options, &path);
+    rundir_close(&rundir);
+    run_free(&run);
+    free(path);
+    return ranks_end(&run.mesh, status);
+}
+
+int cmd_train(int argc, char **argv) {
+    struct options options;
+    int status = options_parse(&line, argc, argv, &options, NULL);
+    if (!status && !options.done) status = train_on_ranks(&options);
+    options_free(&options);
+    return status;
+}

@@ -1,0 +1,32 @@
+/* The program's subcommands, one cmd_NAME.c each. Failures are printed here only,
+ * once and by one rank: "gdn: <words>" on standard error. */
+#ifndef GDN_COMMANDS_H
+#define GDN_COMMANDS_H
+
+#include <stdbool.h>
+
+/* Each takes the words after the subcommand's name (argv[0] is "gdn NAME", for usage messages) and returns
+ * the program's exit status (kernels/base/status.h), with the words of a failure recorded by gdn_fail. One
+ * that uses MPI returns the same status on every rank, after MPI_Finalize. */
+int cmd_train(int argc, char **argv);
+int cmd_eval(int argc, char **argv);
+int cmd_generate(int argc, char **argv);
+int cmd_data(int argc, char **argv);
+int cmd_checkpoint(int argc, char **argv);
+int cmd_bench(int argc, char **argv);
+
+/* A command that uses MPI says, once it knows its rank, whether this process speaks for all (rank 0: true).
+ */
+void commands_set_speaker(bool speaks);
+
+/* Whether this process prints messages that every rank would print alike (failures, --help). Before
+ * commands_set_speaker, the launcher's environment (Open MPI, PMIx, Slurm) tells the rank. */
+bool gdn_print_failure_here(void);
+
+/* Prints the recorded failure, "gdn: <words>" on standard error, where `status` is not GDN_OK and this
+ * process speaks; once, whoever calls first. main calls it last of all. mpirun ends all ranks as soon as one
+ * has left with a failure, so a command that uses MPI calls it before MPI_Finalize already, which no rank
+ * leaves before all have come. Not collective. */
+void commands_report(int status);
+
+#endif

@@ -1,0 +1,95 @@
+/* The run's configuration: read from YAML, overridden by --set, checked, resolved and written back. */
+#ifndef GDN_CONFIG_H
+#define GDN_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "model/config.h"
+
+enum schedule { SCHEDULE_COSINE, SCHEDULE_LINEAR, SCHEDULE_CONSTANT, SCHEDULE_WSD };
+enum precision { PRECISION_FP32 };
+enum recompute { RECOMPUTE_NONE };
+enum data_format { FORMAT_TEXT, FORMAT_HDF5, FORMAT_LLMC, FORMAT_MEGATRON };
+enum data_order { ORDER_SHUFFLE, ORDER_SEQUENTIAL };
+enum device { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA };
+
+struct train_config {
+    long steps;
+    int batch_size;       /* sequences of one optimiser step over the whole mesh */
+    int micro_batch_size; /* 0: batch_size / data ranks */
+    int sequence_length;
+    double lr, min_lr_ratio;
+    long warmup_steps;
+    double beta1, beta2, adam_eps, weight_decay, grad_clip;
+    uint64_t seed;
+    int schedule;  /* enum schedule */
+    int precision; /* enum precision */
+    int recompute; /* enum recompute */
+    long eval_interval, eval_batches, gate_interval, stop_at; /* 0: off; eval_batches 0: all */
+};
+
+struct mesh_config {
+    int data; /* 0: all ranks left over */
+    int tensor, pipeline;
+};
+
+struct source_config {
+    char *path;
+    double weight;
+};
+
+struct data_config {
+    char *train;      /* file or glob; "" where `sources` is used */
+    char *validation; /* "" for none */
+    double validation_fraction; /* the last part of the training data, where `validation` is empty */
+    struct source_config *sources;
+    int num_sources;
+    int format; /* enum data_format */
+    int order;  /* enum data_order */
+};
+
+struct checkpoint_config {
+    long interval; /* steps; 0: only at the end or a stop */
+    int keep;      /* newest checkpoints kept; 0: all */
+    char *init_from; /* "" for none */
+};
+
+struct config {
+    struct model_config model;
+    struct train_config train;
+    struct mesh_config mesh;
+    struct data_config data;
+    struct checkpoint_config checkpoint;
+    int device; /* enum device */
+};
+
+/* Reads `path`, applies the `count` overrides "KEY=VALUE" in order, fills defaults and checks everything that can be
+ * checked without data and ranks (model.md 9; interfaces.md). Not collective. `out` is owned by the
+ * caller: config_free. Fails with GDN_INPUT in at most five lines that name every key involved, quote
+ * the value, give the line where it is known and say what is allowed. */
+int config_load(const char *path, char *const *overrides, int count, struct config *out);
+
+/* The same from YAML text, e.g. of a checkpoint's `config` attribute; `name` stands for the path in messages. */
+int config_parse(const char *text, const char *name, char *const *overrides, int count, struct config *out);
+
+/* What only training needs: data.train or data.sources. GDN_INPUT names both. */
+int config_check_for_training(const struct config *config);
+
+/* The resolved configuration as YAML text, every default written out; free() it. config_parse of it gives the
+ * same configuration, digit for digit. */
+char *config_text(const struct config *config);
+
+/* Compares what must match for a resume (model, seed, batch_size, sequence_length, data order; the latter
+ * means data.order, validation_fraction and the number and weights of sources: files may move). Fails with GDN_INPUT
+ * naming each differing key and both values. `saved` is YAML text from a checkpoint. */
+int config_match_resume(const struct config *now, const char *saved);
+
+/* Prints every key with type, default, and one line of explanation (gdn train --help-config). */
+void config_help(FILE *out);
+
+void config_free(struct config *config);
+
+#endif

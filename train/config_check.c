@@ -1,0 +1,144 @@
+/* What cannot go together. Each value alone was checked when it was read. */
+#include "train/config_private.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/tokens.h"
+#include "kernels/base/status.h"
+
+/* A line "model.hidden_size: 130 (line 3)" for each of the paths, which end with NULL. */
+static void write_values(const struct reading *reading, va_list paths, FILE *out) {
+    const char *path;
+    while ((path = va_arg(paths, const char *))) {
+        const struct key *key = key_find(path);
+        const struct place *place = &reading->place[key - config_keys];
+        char text[SHOWN];
+        char *value = value_text(reading->config, key);
+        fprintf(out, "\n  %s: %s", path, shown(value ? value : "?", text));
+        free(value);
+        if (place->set)
+            fprintf(out, " (--set %s)", shown(place->set, text));
+        else if (place->file && place->line)
+            fprintf(out, " (line %d)", place->line);
+        else if (!place->file)
+            fprintf(out, " (default)");
+    }
+}
+
+/* Records that the values of `paths` (at most four, then NULL) do not go together: first why, then a line
+ * each. */
+static int impossible(const struct reading *reading, const char *why, ...) {
+    char *values = NULL, name[SHOWN];
+    size_t length;
+    FILE *out = open_memstream(&values, &length);
+    if (!out) return gdn_fail(GDN_INTERNAL, "out of memory for a message");
+    va_list paths;
+    va_start(paths, why);
+    write_values(reading, paths, out);
+    va_end(paths);
+    fclose(out);
+    int status = gdn_fail(GDN_INPUT, "%s: %s%s", shown(reading->name, name), why, values);
+    free(values);
+    return status;
+}
+
+#define MODEL(name) KEY_PATH(model.name)
+#define DELTA(name) KEY_PATH(model.delta.name)
+#define TRAIN(name) KEY_PATH(train.name)
+
+static int check_delta(const struct reading *reading) {
+    const struct delta_config *delta = &reading->config->model.delta;
+    int hidden_size = reading->config->model.hidden_size;
+    if (delta->num_distances == 0) return GDN_OK; /* a plain transformer: nothing below is used */
+    if (delta->kind == KIND_BOTTLENECK && (delta->hidden < 1 || delta->gate_hidden < 1))
+        return impossible(reading, "bottleneck connections need a width of at least 1 in both", DELTA(kind),
+                          DELTA(hidden), DELTA(gate_hidden), NULL);
+    if (delta->kind == KIND_ADAPTIVE && (delta->gate_hidden < 2 || hidden_size % delta->gate_hidden))
+        return impossible(
+            reading,
+            "an adaptive gate has gate_hidden channel groups: at least 2, and a divisor of hidden_size",
+            DELTA(kind), DELTA(gate_hidden), MODEL(hidden_size), NULL);
+    if (delta->kind == KIND_ADAPTIVE && !(delta->temperature > 0))
+        return impossible(reading, "an adaptive gate needs a temperature above 0", DELTA(kind),
+                          DELTA(temperature), NULL);
+    if (delta->aggregate == AGGREGATE_ATTENTION && delta->attention_dim < 1)
+        return impossible(reading, "aggregate attention needs an attention_dim of at least 1",
+                          DELTA(aggregate), DELTA(attention_dim), NULL);
+    if (delta->aggregate == AGGREGATE_MULTIHEAD &&
+        (delta->attention_heads < 1 || hidden_size % delta->attention_heads))
+        return impossible(reading,
+                          "aggregate multihead needs attention_heads of at least 1 that divide hidden_size",
+                          DELTA(aggregate), DELTA(attention_heads), MODEL(hidden_size), NULL);
+    return GDN_OK;
+}
+
+static int check_model(const struct reading *reading) {
+    struct model_config *model = &reading->config->model;
+    if (model->hidden_size % model->num_heads || model->hidden_size / model->num_heads % 2)
+        return impossible(
+            reading,
+            "hidden_size must be a multiple of 2 x num_heads, so that heads have an even width (rotary "
+            "positions turn pairs of channels)",
+            MODEL(hidden_size), MODEL(num_heads), NULL);
+    if (model->num_kv_heads == 0) model->num_kv_heads = model->num_heads;
+    if (model->num_heads % model->num_kv_heads)
+        return impossible(reading, "num_heads must be a multiple of num_kv_heads", MODEL(num_heads),
+                          MODEL(num_kv_heads), NULL);
+    return check_delta(reading);
+}
+
+static int check_train(const struct reading *reading) {
+    const struct train_config *train = &reading->config->train;
+    int micro = train->micro_batch_size, ranks = reading->config->mesh.data;
+    if (micro > 0 && train->batch_size % micro)
+        return impossible(reading, "batch_size must be a multiple of micro_batch_size", TRAIN(batch_size),
+                          TRAIN(micro_batch_size), NULL);
+    long at_once = (long)(micro > 0 ? micro : 1) * (ranks > 0 ? ranks : 1);
+    if (train->batch_size % at_once)
+        return impossible(reading, "batch_size must be a multiple of data ranks x micro_batch_size",
+                          TRAIN(batch_size), KEY_PATH(mesh.data), TRAIN(micro_batch_size), NULL);
+    return GDN_OK;
+}
+
+static int check_data(const struct reading *reading) {
+    const struct config *config = reading->config;
+    const struct data_config *data = &config->data;
+    if (data->train[0] && data->num_sources > 0)
+        return impossible(reading,
+                          "the training data is either data.train or the mixture data.sources, not both",
+                          KEY_PATH(data.train), KEY_PATH(data.sources), NULL);
+    if (data->validation[0] && data->validation_fraction > 0)
+        return impossible(
+            reading,
+            "validation data is either a file of its own or a fraction of the training data, not both",
+            KEY_PATH(data.validation), KEY_PATH(data.validation_fraction), NULL);
+    bool any = data->train[0] || data->validation[0] || data->num_sources > 0;
+    if (any && data->format == FORMAT_TEXT && config->model.vocab_size <= TEXT_SEPARATOR)
+        return impossible(
+            reading,
+            "text needs a vocab_size of at least 257: bytes are tokens 0 to 255, and 256 separates documents",
+            MODEL(vocab_size), KEY_PATH(data.format), NULL);
+    return GDN_OK;
+}
+
+int check_combinations(struct reading *reading) {
+    TRY(check_model(reading));
+    TRY(check_train(reading));
+    TRY(check_data(reading));
+    if (reading->config->device == DEVICE_CUDA)
+        return impossible(reading, "this build has no CUDA backend; auto or cpu is expected",
+                          KEY_PATH(device), NULL);
+    reading->config->device = DEVICE_CPU;
+    return GDN_OK;
+}
+
+int config_check_for_training(const struct config *config) {
+    if (!config->data.train[0] && config->data.num_sources == 0)
+        return gdn_fail(
+            GDN_INPUT,
+            "data.train is '' and data.sources is []: training needs data; give a file or a glob as "
+            "data.train, or a list of {path, weight} as data.sources");
+    return GDN_OK;
+}

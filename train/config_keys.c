@@ -1,0 +1,176 @@
+#include "train/config_keys.h"
+
+#include <float.h>
+#include <limits.h>
+#include <string.h>
+
+#include "train/nearest.h"
+
+/* The type follows from the member, so that a row cannot contradict struct config. */
+#define TYPE(owner, member)                                                                                  \
+    _Generic(((struct owner *)0)->member,                                                                    \
+        int: KEY_INT,                                                                                        \
+        long: KEY_LONG,                                                                                      \
+        uint64_t: KEY_UNSIGNED,                                                                              \
+        double: KEY_REAL,                                                                                    \
+        bool: KEY_BOOL,                                                                                      \
+        char *: KEY_STRING)
+#define ROW(member, ...)                                                                                     \
+    { #member, TYPE(config, member), offsetof(struct config, member), __VA_ARGS__ }
+#define WORDS(member, ...)                                                                                   \
+    { #member, KEY_WORD, offsetof(struct config, member), __VA_ARGS__ }
+
+/* Limits. Reals end at float's largest number, since weights and activations are floats; what is divided by
+ * or multiplied with them must not vanish there, so "above 0" means a normal float. */
+#define ANY .least = -FLT_MAX, .most = FLT_MAX
+#define FROM(limit) .least = limit, .most = FLT_MAX
+#define ABOVE_0 .least = FLT_MIN, .most = FLT_MAX
+#define UP_TO_1 .least = 0, .most = 1
+#define BELOW_1 .least = 0, .most = 1, .below = true
+#define COUNT(limit) .least = limit, .most = INT_MAX
+#define STEPS(limit) .least = limit, .most = (double)LONG_MAX
+#define RESUME .resume = true
+
+const struct key config_keys[] = {
+    ROW(model.vocab_size, "256", COUNT(1), RESUME, .help = "number of different tokens"),
+    ROW(model.hidden_size, "64", COUNT(1), RESUME,
+        .help = "width of the hidden states; a multiple of 2 x num_heads"),
+    ROW(model.num_layers, "6", COUNT(1), RESUME, .help = "transformer layers"),
+    ROW(model.num_heads, "4", COUNT(1), RESUME, .help = "attention heads"),
+    ROW(model.num_kv_heads, "0", COUNT(0), RESUME,
+        .help = "key/value heads, a divisor of num_heads; 0: num_heads"),
+    ROW(model.intermediate_size, "176", COUNT(1), RESUME, .help = "width of the MLP"),
+    ROW(model.rope_theta, "10000.0", ABOVE_0, RESUME, .help = "base of the rotary position frequencies"),
+    ROW(model.norm_eps, "1e-5", ABOVE_0, RESUME, .help = "added to the mean square in RMSNorm"),
+    ROW(model.tie_embeddings, "false", RESUME, .help = "the output head shares the embedding's weights"),
+
+    {"model.delta.distances", KEY_INTS, offsetof(struct config, model.delta.distances), "[1, 2, 3, 4]",
+     COUNT(1), .count_offset = offsetof(struct config, model.delta.num_distances), RESUME,
+     .help = "layer l reads layers l - d for these d, increasing; []: a plain transformer"},
+    ROW(model.delta.embedding_source, "false", RESUME, .help = "the embedding output counts as layer -1"),
+    WORDS(model.delta.kind, "bottleneck", .words = "bottleneck|full|adaptive", RESUME,
+          .help = "the gate of a connection"),
+    ROW(model.delta.hidden, "32", COUNT(0), RESUME, .help = "bottleneck: width of the projected delta"),
+    ROW(model.delta.gate_hidden, "16", COUNT(0), RESUME,
+        .help = "bottleneck: width of the gate's MLP; adaptive: channel groups"),
+    WORDS(model.delta.distance_scale, "reciprocal", .words = "reciprocal|exponential|none", RESUME,
+          .help = "how a connection weakens with its distance d: 1/(1 + decay d), exp(-decay d), 1"),
+    ROW(model.delta.decay, "0.1", FROM(0), RESUME, .help = "decay of distance_scale"),
+    ROW(model.delta.normalize, "false", RESUME, .help = "deltas of unit norm times a learned scale"),
+    ROW(model.delta.epsilon, "1e-3", ABOVE_0, RESUME,
+        .help = "least norm that normalize divides by; added to the mean square in adaptive gates"),
+    ROW(model.delta.temperature, "1.0", ANY, RESUME, .help = "adaptive: temperature of the gate's softmax"),
+    WORDS(model.delta.aggregate, "learned", .words = "learned|mean|attention|multihead", RESUME,
+          .help = "how a layer's connections are joined"),
+    ROW(model.delta.attention_dim, "16", COUNT(0), RESUME,
+        .help = "aggregate attention: width of queries and keys"),
+    ROW(model.delta.attention_heads, "4", COUNT(0), RESUME,
+        .help = "aggregate multihead: heads, a divisor of hidden_size"),
+    ROW(model.delta.stage_steps, "0", COUNT(0), RESUME,
+        .help = "steps between the introduction of one distance and the next; 0: all from the start"),
+    WORDS(model.delta.regularizer, "none", .words = "none|fixed|adaptive", RESUME,
+          .help = "sparsity and entropy terms in the loss"),
+    ROW(model.delta.sparsity_weight, "0.01", FROM(0), RESUME,
+        .help = "regularizer fixed: weight of the contributions' size"),
+    ROW(model.delta.entropy_weight, "0.001", FROM(0), RESUME,
+        .help = "regularizer fixed: weight of the gates' entropy"),
+
+    ROW(train.steps, "20", STEPS(1), .help = "optimiser steps of the whole training"),
+    ROW(train.batch_size, "4", COUNT(1), RESUME,
+        .help = "sequences of one optimiser step, over the whole mesh"),
+    ROW(train.micro_batch_size, "0", COUNT(0),
+        .help = "sequences computed at a time by one rank; 0: batch_size / data ranks"),
+    ROW(train.sequence_length, "32", COUNT(1), RESUME, .help = "tokens of a sequence"),
+    ROW(train.lr, "1e-3", FROM(0), .help = "highest learning rate"),
+    ROW(train.min_lr_ratio, "0.1", UP_TO_1, .help = "the schedule ends at this part of lr"),
+    ROW(train.warmup_steps, "5", STEPS(0), .help = "steps over which the learning rate rises to lr"),
+    ROW(train.beta1, "0.9", BELOW_1, .help = "AdamW: decay of the mean of gradients"),
+    ROW(train.beta2, "0.95", BELOW_1, .help = "AdamW: decay of the mean of squared gradients"),
+    ROW(train.adam_eps, "1e-8", ABOVE_0, .help = "AdamW: added to the root of the mean square"),
+    ROW(train.weight_decay, "0.1", FROM(0), .help = "AdamW: decoupled decay of matrices"),
+    ROW(train.grad_clip, "1.0", FROM(0), .help = "greatest global gradient norm; 0: no clipping"),
+    ROW(train.seed, "1", .most = (double)UINT64_MAX, RESUME,
+        .help = "of the initial weights and the data order"),
+    WORDS(train.schedule, "cosine", .words = "cosine|linear|constant|wsd",
+          .help = "after the warm-up: a cosine or a line down to min_lr_ratio; constant; or wsd, lr held and "
+                  "a line down over the last fifth"),
+    WORDS(train.precision, "fp32", .words = "fp32", .help = "of weights and arithmetic"),
+    WORDS(train.recompute, "none", .words = "none",
+          .help = "what the backward pass computes again to save memory"),
+    ROW(train.eval_interval, "0", STEPS(0), .help = "steps between evaluations; 0: none"),
+    ROW(train.eval_batches, "0", STEPS(0), .help = "batches of an evaluation; 0: the whole validation set"),
+    ROW(train.gate_interval, "0", STEPS(0),
+        .help = "steps between records of the gates' sparsity and entropy; 0: none"),
+    ROW(train.stop_at, "0", STEPS(0),
+        .help = "stop with a checkpoint and status 3 once this many steps are done; 0: off"),
+
+    ROW(mesh.data, "0", COUNT(0), .help = "data-parallel ranks; 0: all that are left over"),
+    ROW(mesh.tensor, "1", COUNT(1), .help = "tensor-parallel ranks"),
+    ROW(mesh.pipeline, "1", COUNT(1), .help = "pipeline stages"),
+
+    ROW(data.train, "''", .help = "training tokens: a file or a glob such as 'text/*.txt'"),
+    ROW(data.validation, "''",
+        .help = "validation tokens: a file or a glob; '': none, or see validation_fraction"),
+    ROW(data.validation_fraction, "0.0", BELOW_1, RESUME,
+        .help = "the last part of the training tokens that is kept for validation"),
+    {"data.sources", KEY_SOURCES, offsetof(struct config, data.sources), "[]",
+     .count_offset = offsetof(struct config, data.num_sources), RESUME,
+     .help = "instead of data.train, a mixture: [{path: a.txt, weight: 2}, {path: b.txt, weight: 1}]"},
+    WORDS(data.format, "text", .words = "text|hdf5|llmc|megatron", .help = "of the token files"),
+    WORDS(data.order, "shuffle", .words = "shuffle|sequential", RESUME, .help = "of the samples"),
+
+    ROW(checkpoint.interval, "0", STEPS(0),
+        .help = "steps between checkpoints; 0: only at the end or a stop"),
+    ROW(checkpoint.keep, "3", COUNT(0), .help = "how many of the newest checkpoints are kept; 0: all"),
+    ROW(checkpoint.init_from, "''",
+        .help = "an HDF5 file with starting weights in /initial or /model; '': drawn at random"),
+
+    WORDS(device, "auto", .words = "auto|cpu|cuda",
+          .help = "where to compute; auto: the best this build and machine have"),
+};
+_Static_assert(sizeof config_keys / sizeof *config_keys == CONFIG_KEYS, "CONFIG_KEYS is the number of rows");
+
+#define SOURCE(member, ...)                                                                                  \
+    { #member, TYPE(source_config, member), offsetof(struct source_config, member), __VA_ARGS__ }
+const struct key source_keys[SOURCE_KEYS] = {
+    SOURCE(path, NULL, .help = "a file or a glob"),
+    SOURCE(weight, "1.0", ABOVE_0, .help = "how often it is drawn from, relative to the others"),
+};
+
+const struct key *key_find(const char *path) {
+    for (int k = 0; k < CONFIG_KEYS; k++)
+        if (!strcmp(config_keys[k].path, path)) return &config_keys[k];
+    return NULL;
+}
+
+bool key_is_section(const char *path) {
+    size_t length = strlen(path);
+    for (int k = 0; k < CONFIG_KEYS; k++)
+        if (!strncmp(config_keys[k].path, path, length) && config_keys[k].path[length] == '.') return true;
+    return false;
+}
+
+static const char *leaf(const char *path) {
+    const char *dot = strrchr(path, '.');
+    return dot ? dot + 1 : path;
+}
+
+const char *key_nearest(const char *path) {
+    /* The right name in the wrong place is likelier than a misspelt one. */
+    for (int k = 0; k < CONFIG_KEYS; k++)
+        if (!strcmp(leaf(config_keys[k].path), leaf(path))) return config_keys[k].path;
+    static const char *const sections[] = {"model", "model.delta", "train", "mesh", "data", "checkpoint"};
+    enum { SECTIONS = sizeof sections / sizeof *sections };
+    const char *paths[SECTIONS + CONFIG_KEYS + 1] = {NULL}, *siblings[SECTIONS + CONFIG_KEYS + 1] = {NULL};
+    memcpy(paths, sections, sizeof sections);
+    for (int k = 0; k < CONFIG_KEYS; k++) paths[SECTIONS + k] = config_keys[k].path;
+
+    /* Inside a known section only the last name can be wrong, and it is compared alone. */
+    size_t parent = (size_t)(leaf(path) - path);
+    int count = 0;
+    for (const char **known = paths; *known; known++)
+        if (leaf(*known) == *known + parent && !strncmp(*known, path, parent))
+            siblings[count++] = *known + parent;
+    const char *near = nearest_word(path + parent, count ? siblings : paths);
+    return near && count ? near - parent : near;
+}

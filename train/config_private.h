@@ -1,0 +1,112 @@
+/* What the files config*.c share: a YAML document, the places values come from, and the words of errors. */
+#ifndef GDN_CONFIG_PRIVATE_H
+#define GDN_CONFIG_PRIVATE_H
+
+#include <libfyaml.h>
+#include <stdio.h>
+
+#include "train/config.h"
+#include "train/config_keys.h"
+
+/* ------------------------------------------------------------------------------- where a value comes from */
+
+struct place {
+    const char *file; /* NULL: the default, or --set */
+    const char *set;  /* "KEY=VALUE" of --set; NULL: not from there */
+    int line;         /* 0: not known */
+};
+
+/* A configuration that is being read. */
+struct reading {
+    struct config *config;
+    const char *name;                /* of the file, for messages */
+    struct place place[CONFIG_KEYS]; /* of each key's value; both NULL: the default */
+};
+
+/* Text from the user in a form that fits one line of a message: control characters become blanks, what is too
+ * long ends in "...". `out` has room for SHOWN characters and is returned. */
+enum { SHOWN = 128 };
+const char *shown(const char *text, char *out);
+
+/* Records a failure (GDN_INPUT) that begins with the place: "FILE, line 3: …" or "--set KEY=VALUE: …". */
+int fail_at(const struct place *place, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* ------------------------------------------------------------------------------------------- config_yaml.c
+ */
+
+struct yaml {
+    struct fy_diag *diag;
+    struct fy_parser *parser;
+    struct fy_document *document; /* NULL: the text holds none */
+};
+
+/* Parses exactly one document. `place` names the text's origin; syntax errors give line and column. */
+int yaml_open(const char *text, size_t length, const struct place *place, struct yaml *out);
+void yaml_close(struct yaml *yaml);
+
+/* Follows an alias to the node it stands for; refuses tags. `label` is the key, for messages. */
+int yaml_resolve(struct fy_node *node, const struct place *place, const char *label, struct fy_node **out);
+
+/* The document's node, NULL for a text without one. */
+struct fy_node *yaml_root(const struct yaml *yaml);
+
+/* The line of the node's first scalar, or `otherwise` where there is none. */
+int yaml_line(struct fy_node *node, int otherwise);
+
+/* The node as one line of YAML, for messages; NULL stands for an empty text. `out` as in shown(). */
+const char *yaml_shown(struct fy_node *node, char *out);
+
+/* A key of a mapping: "FILE, line L: …" where it is no plain text. `out` is owned by the caller (free). */
+int yaml_key(struct fy_node *mapping, struct fy_node_pair *pair, const struct place *place,
+             const char *section, char **out);
+
+/* ------------------------------------------------------------------------------------------ config_value.c
+ */
+
+/* Reads the node into the key's member of the struct at `base` and checks type and limits. `label` names it
+ * in messages. Replaces (and frees) the value that was there. */
+int value_read(void *base, const struct key *key, const char *label, struct fy_node *node,
+               const struct place *place);
+
+/* Reads the key's default. */
+int value_default(void *base, const struct key *key);
+
+/* Writes the member as YAML on one line. */
+void value_write(const void *base, const struct key *key, FILE *out);
+
+/* The same in a string of its own (free it), NULL without memory. */
+char *value_text(const void *base, const struct key *key);
+
+/* What is allowed: "an integer from 1 to 64 in plain digits". */
+void value_allowed(const struct key *key, FILE *out);
+
+/* Frees what the member points at and empties it. */
+void value_free(void *base, const struct key *key);
+
+/* ------------------------------------------------------------------------------------------- config_list.c
+ */
+
+/* value_read, value_write and value_free for the list types; `list` is a sequence, `entries` the member. */
+int list_read_ints(void *base, const struct key *key, const char *label, struct fy_node *list,
+                   const struct place *place);
+int list_read_sources(void *base, const struct key *key, const char *label, struct fy_node *list,
+                      const struct place *place);
+void list_write(const void *entries, const struct key *key, int count, FILE *out);
+void list_free_sources(void *base, const struct key *key);
+
+/* ---------------------------------------------------------------------------- config_read.c, config_check.c
+ */
+
+/* Reads the document's keys into the configuration. */
+int read_file_text(struct reading *reading, const char *text, size_t length);
+/* Applies "KEY=VALUE". */
+int read_override(struct reading *reading, const char *set);
+
+/* What cannot go together, with the places of all keys involved; resolves num_kv_heads and device. */
+int check_combinations(struct reading *reading);
+
+/* A checkpoint's configuration for comparison: read, not checked for what this build and machine can do.
+ * config_free. */
+int config_read_saved(const char *text, struct config *out);
+
+#endif

@@ -1,0 +1,259 @@
+#include "train/loop.h"
+
+#include "dist/checkpoint.h"
+#include "train/signals.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool due(int64_t step, long interval) {
+    return interval > 0 && step % interval == 0;
+}
+
+/* ------------------------------------------------------------------------------------------ records */
+
+/* A file that cannot be written any more is noticed before the next step (loop.h), so results are not looked
+ * at here. */
+static void record_step(struct loop *loop, const struct step_report *report) {
+    const struct scalar scalars[] = {
+        {"train/loss", report->loss},
+        {"train/grad_norm", report->grad_norm},
+        {"train/lr", report->lr},
+        {"train/tokens_per_second", report->tokens_per_second},
+    };
+    metrics_step(&loop->rundir->metrics, report);
+    tensorboard_write(&loop->rundir->board, report->step, scalars, (int)(sizeof scalars / sizeof scalars[0]));
+    progress_step(&loop->progress, report);
+}
+
+static void record_evaluation(struct loop *loop, double loss, double seconds) {
+    struct metrics *metrics = &loop->rundir->metrics;
+    metrics_begin(metrics, "eval");
+    metrics_integer(metrics, "step", loop->run->step);
+    metrics_number(metrics, "loss", loss);
+    metrics_integer(metrics, "sequences", loop->run->evaluation.sequences);
+    metrics_number(metrics, "seconds", seconds);
+    metrics_end(metrics);
+    tensorboard_write(&loop->rundir->board, loop->run->step, &(struct scalar){"validation/loss", loss}, 1);
+    progress_note(&loop->progress, "after step %lld: validation loss %.4f", (long long)loop->run->step, loss);
+}
+
+static void record_start(struct loop *loop) {
+    const struct run *run = loop->run;
+    struct metrics *metrics = &loop->rundir->metrics;
+    metrics_begin(metrics, run->resumed ? "resume" : "start");
+    metrics_integer(metrics, "step", run->step);
+    metrics_integer(metrics, "steps", run->config.train.steps);
+    metrics_integer(metrics, "parameters", run->table.total);
+    metrics_integer(metrics, "ranks", run->mesh.size);
+    metrics_integer(metrics, "threads", ops_threads());
+    metrics_text(metrics, "backend", run->ops->name);
+    metrics_text(metrics, "number", GDN_REAL_NAME);
+    metrics_end(metrics);
+}
+
+/* ---------------------------------------------------------------------------- evaluation, checkpoints */
+
+static int evaluate(struct loop *loop) {
+    struct run *run = loop->run;
+    double before = MPI_Wtime(), loss = NAN;
+    TRY(evaluation_loss(&run->evaluation, &run->mesh, loop_active(&run->config, run->step), &loss));
+    record_evaluation(loop, loss, MPI_Wtime() - before);
+    if (!isfinite(loss))
+        return gdn_fail(GDN_DIVERGED,
+                        "training diverged: the validation loss after %lld steps is %g; go on from an older "
+                        "checkpoint with a lower train.lr",
+                        (long long)run->step, loss);
+    loop->evaluated = run->step;
+    loop->eval_loss = loss;
+    return 0;
+}
+
+static int save(struct loop *loop) {
+    struct run *run = loop->run;
+    if (run->on_disk) return 0;
+    double before = MPI_Wtime();
+    double loss = loop->evaluated == run->step ? loop->eval_loss : NAN;
+    double best = fmin(run->best_loss, loss); /* fmin takes the number where one is NAN */
+    struct checkpoint_info info = {
+        .step = run->step,
+        .samples = run->samples,
+        .config = run->config_text,
+        .best_loss = best,
+        .loss = loss,
+    };
+    TRY(checkpoint_save(&run->mesh, loop->rundir->path, &run->table, &run->state, &info,
+                        run->config.checkpoint.keep));
+    run->best_loss = best;
+    run->on_disk = true;
+    metrics_begin(&loop->rundir->metrics, "checkpoint");
+    metrics_integer(&loop->rundir->metrics, "step", run->step);
+    metrics_number(&loop->rundir->metrics, "seconds", MPI_Wtime() - before);
+    metrics_end(&loop->rundir->metrics);
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------ ways to end */
+
+/* Ends a run that cannot go on because of `status` (agreed, recorded): saves the steps that were done, and
+ * adds to the recorded words what became of them. */
+static int give_up(struct loop *loop, int status) {
+    struct run *run = loop->run;
+    char *first = strdup(gdn_failure());
+    gdn_failure_clear();
+    if (save(loop)) {
+        char *second = strdup(gdn_failure());
+        gdn_failure_clear();
+        status = gdn_fail(GDN_UNSAVED, "%s\nand no checkpoint could be saved after %lld steps: %s",
+                          first ? first : "", (long long)run->step, second ? second : "");
+        free(second);
+    } else {
+        status =
+            gdn_fail(status, "%s\nstopped after %lld of %ld steps, which are saved in %s", first ? first : "",
+                     (long long)run->step, run->config.train.steps, loop->rundir->path);
+    }
+    free(first);
+    return status;
+}
+
+static int diverge(struct loop *loop, const struct step_report *report) {
+    struct metrics *metrics = &loop->rundir->metrics;
+    metrics_begin(metrics, "diverged");
+    metrics_integer(metrics, "step", report->step);
+    metrics_number(metrics, "loss", report->loss);
+    metrics_number(metrics, "grad_norm", report->grad_norm);
+    metrics_number(metrics, "lr", report->lr);
+    metrics_end(metrics);
+    return GDN_DIVERGED;
+}
+
+/* Ends a run that was asked to stop, by train.stop_at (`number` 0) or a signal. */
+static int stop(struct loop *loop, int number) {
+    struct run *run = loop->run;
+    char why[64] = "at train.stop_at";
+    if (number) snprintf(why, sizeof why, "by signal %s", signals_name(number));
+    metrics_begin(&loop->rundir->metrics, number ? "signal" : "stop");
+    metrics_integer(&loop->rundir->metrics, "step", run->step);
+    metrics_text(&loop->rundir->metrics, "reason", number ? signals_name(number) : "train.stop_at");
+    metrics_end(&loop->rundir->metrics);
+    if (save(loop)) {
+        char *words = strdup(gdn_failure());
+        gdn_failure_clear();
+        int status =
+            gdn_fail(GDN_UNSAVED, "stopped %s after %lld steps, but no checkpoint could be saved: %s", why,
+                     (long long)run->step, words ? words : "");
+        free(words);
+        return status;
+    }
+    return gdn_fail(GDN_STOPPED, "stopped %s after %lld of %ld steps; run the same command again to go on",
+                    why, (long long)run->step, run->config.train.steps);
+}
+
+/* All steps are done. */
+static void finish(struct loop *loop) {
+    struct run *run = loop->run;
+    double seconds = MPI_Wtime() - loop->started;
+    metrics_begin(&loop->rundir->metrics, "finish");
+    metrics_integer(&loop->rundir->metrics, "step", run->step);
+    metrics_number(&loop->rundir->metrics, "seconds", seconds);
+    metrics_end(&loop->rundir->metrics);
+
+    char took[32];
+    progress_duration(seconds, took);
+    progress_note(&loop->progress, "finished after %lld steps, in %s: loss %.4f", (long long)run->step, took,
+                  loop->last.loss);
+    if (loop->evaluated == run->step) progress_note(&loop->progress, "validation loss %.4f", loop->eval_loss);
+    const char *path = loop->rundir->path;
+    progress_note(&loop->progress, "weights      %s/checkpoints/step_%08lld/checkpoint.h5", path,
+                  (long long)run->step);
+    progress_note(&loop->progress, "every step   %s/metrics.jsonl", path);
+    progress_note(&loop->progress, "curves       tensorboard --logdir %s/tensorboard", path);
+}
+
+/* ------------------------------------------------------------------------------------------ the loop */
+
+/* The first failure of files that are written as the run goes on, on rank 0. */
+static int written(const struct loop *loop) {
+    return loop->rundir->metrics.status ? loop->rundir->metrics.status : loop->rundir->board.status;
+}
+
+/* Agrees before a step whether all can go on (*end false), or how the run ends. */
+static int before_step(struct loop *loop, bool *end) {
+    struct run *run = loop->run;
+    long stop_at = run->config.train.stop_at;
+    int number = signals_received();
+    bool wanted = number || (stop_at > 0 && run->step >= stop_at);
+    int status = written(loop);
+    if (!status && !wanted) status = run_read_batch(run);
+    int any = mesh_any(&run->mesh, status || wanted);
+    *end = any != 0;
+    if (any <= 0) return any < 0 ? GDN_INTERNAL : 0;
+
+    /* Somebody raised a flag: a failure comes before a request. */
+    status = mesh_agree(&run->mesh, status);
+    if (status) return give_up(loop, status);
+    int sent = 0;
+    if (MPI_Allreduce(&number, &sent, 1, MPI_INT, MPI_MAX, run->mesh.world) != MPI_SUCCESS)
+        return gdn_fail(GDN_INTERNAL, "MPI_Allreduce failed");
+    return stop(loop, sent);
+}
+
+static int train_step(struct loop *loop, double began) {
+    struct run *run = loop->run;
+    struct step_report report = {0};
+    int status = loop_step(loop, &report);
+    if (status == GDN_DIVERGED) return diverge(loop, &report);
+    if (status) return status;
+    run->on_disk = false;
+    report.step_seconds = MPI_Wtime() - began;
+    report.tokens_per_second = (double)run->config.train.batch_size *
+                               (double)run->config.train.sequence_length / report.step_seconds;
+    loop->last = report;
+    record_step(loop, &report);
+    return 0;
+}
+
+/* Evaluation and checkpoint where they are due after a step. */
+static int after_step(struct loop *loop) {
+    struct run *run = loop->run;
+    const struct train_config *train = &run->config.train;
+    bool last = run->step >= train->steps;
+    if (run->validation && (last || due(run->step, train->eval_interval))) {
+        int status = evaluate(loop);
+        if (status) return status == GDN_DIVERGED ? status : give_up(loop, status);
+    }
+    if (last || due(run->step, run->config.checkpoint.interval))
+        if (save(loop)) return GDN_UNSAVED;
+    return 0;
+}
+
+static int train(struct loop *loop) {
+    struct run *run = loop->run;
+    record_start(loop);
+    while (run->step < run->config.train.steps) {
+        double began = MPI_Wtime();
+        bool end = false;
+        int status = before_step(loop, &end);
+        if (end) return status;
+        TRY(train_step(loop, began));
+        TRY(after_step(loop));
+    }
+    finish(loop);
+    int status = mesh_agree(&run->mesh, written(loop));
+    return status ? give_up(loop, status) : 0;
+}
+
+int loop_run(struct run *run, struct rundir *rundir, FILE *out) {
+    struct loop loop = {
+        .run = run,
+        .rundir = rundir,
+        .optimizer = {run->ops, &run->config.model, &run->config.train, &run->table, &run->state},
+        .evaluated = -1,
+        .started = MPI_Wtime(),
+    };
+    progress_open(&loop.progress, out, run->step, run->config.train.steps);
+    int status = train(&loop);
+    progress_close(&loop.progress);
+    return status;
+}

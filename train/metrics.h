@@ -1,0 +1,48 @@
+/* metrics.jsonl: one JSON object a line, appended, never rewritten (interfaces.md). Each line is one write.
+ * Numbers have as many digits as it takes to read the same value back; NaN and infinities, which JSON lacks,
+ * become null. */
+#ifndef GDN_METRICS_H
+#define GDN_METRICS_H
+
+#include <stdint.h>
+
+/* An open file and the line being built. */
+struct metrics {
+    int file; /* descriptor; −1: closed */
+    char path[4096];
+    char line[8192];
+    int used;   /* bytes of `line` */
+    int status; /* first failure; once set, nothing more is written */
+};
+
+/* Opens `directory`/metrics.jsonl for appending, creating it; an unterminated last line, left by a run that
+ * died while writing, is cut off. Not collective. GDN_INPUT where it cannot be written. */
+int metrics_open(const char *directory, struct metrics *metrics);
+void metrics_close(struct metrics *metrics);
+
+/* A line: begin with its event's name, add values, end. On a closed `metrics` (every rank but one) these do
+ * nothing. */
+void metrics_begin(struct metrics *metrics, const char *event);
+void metrics_integer(struct metrics *metrics, const char *key, int64_t value);
+void metrics_number(struct metrics *metrics, const char *key, double value); /* NaN, infinite: null */
+void metrics_text(struct metrics *metrics, const char *key, const char *value);
+/* Writes the line. GDN_INTERNAL where that fails (a full disk); what was half written is cut off, and all
+ * later calls return the same status. */
+int metrics_end(struct metrics *metrics);
+
+/* What one training step has to tell; metrics.jsonl, TensorBoard and the progress line all show it. */
+struct step_report {
+    int64_t step; /* 0-based */
+    double loss, ce;
+    double sparsity, entropy; /* NAN where they were not computed */
+    double grad_norm;         /* before clipping */
+    double lr;
+    int active_distances;
+    int64_t tokens; /* consumed so far, this step included */
+    double tokens_per_second, step_seconds;
+};
+
+/* Writes the line of a training step. */
+int metrics_step(struct metrics *metrics, const struct step_report *report);
+
+#endif

@@ -1,0 +1,24 @@
+/* The ranks of a command: MPI's beginning and end, and how the ranks of a host share its cores. */
+#ifndef GDN_RUN_RANKS_H
+#define GDN_RUN_RANKS_H
+
+#include <stdio.h>
+
+#include "dist/mesh.h"
+
+/* Starts MPI and puts all ranks on one data axis. ranks_end follows, whatever this returns. Collective. */
+int ranks_begin(struct mesh *mesh);
+
+/* Prints the words of a failure (`status` not 0) on the rank that speaks for all, frees the mesh and ends
+ * MPI. Returns `status`. Collective. */
+int ranks_end(struct mesh *mesh, int status);
+
+/* Lays the ranks out anew; where that fails, they stay as they were. Collective; fails like mesh_create. */
+int ranks_arrange(struct mesh *mesh, int data, int tensor, int pipeline);
+
+/* Sets OpenMP's thread count to the host's cores that its ranks may use over the number of those ranks,
+ * unless the user has set OMP_NUM_THREADS. Says so on `log` (NULL: silent) where that changes or passes the
+ * cores. Collective. */
+int ranks_share_cores(const struct mesh *mesh, FILE *log);
+
+#endif

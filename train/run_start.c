@@ -1,0 +1,72 @@
+/* Where a run starts from: a checkpoint, other weights, or drawn ones. */
+#include "train/run.h"
+
+#include "dist/checkpoint.h"
+#include "model/params.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Position and best loss of the checkpoint that the run goes on from, if it is one of this run's. */
+static int take_position(struct run *run, const char *path) {
+    struct checkpoint_info info = {0};
+    TRY(checkpoint_info(path, &info));
+    int status = config_match_resume(&run->config, info.config);
+    run->step = info.step;
+    run->samples = info.samples;
+    run->best_loss = info.best_loss;
+    run->resumed = true;
+    free(info.config);
+    return status;
+}
+
+int run_find_start(struct run *run, const char *directory, const char *resume, FILE *log, char **path) {
+    *path = NULL;
+    if (resume && !strcmp(resume, "none")) {
+        int status = 0;
+        if (run->mesh.rank == 0 && checkpoint_any(directory))
+            status =
+                gdn_fail(GDN_INPUT,
+                         "--resume none: run directory %s has checkpoints already; give another --run-dir, "
+                         "or --resume auto to go on from them",
+                         directory);
+        return mesh_agree(&run->mesh, status);
+    }
+    if (!resume || !strcmp(resume, "auto")) {
+        TRY(checkpoint_find(&run->mesh, directory, log, path));
+        run->on_disk = *path != NULL;
+    } else {
+        TRY(mesh_agree(&run->mesh, checkpoint_resolve(resume, path)));
+    }
+    return *path ? mesh_agree(&run->mesh, take_position(run, *path)) : 0;
+}
+
+/* A weight depends on its place alone, so threads may draw in any order. */
+static void draw(struct run *run) {
+#pragma omp parallel for schedule(dynamic)
+    for (int i = 0; i < run->table.rows; i++) {
+        const struct row *row = &run->table.row[i];
+        params_init(&run->config.model, row, run->config.train.seed, run->state.weight + row->offset);
+    }
+}
+
+int run_load(struct run *run, const char *path, FILE *log) {
+    if (path) {
+        struct checkpoint_info info = {0};
+        int status = checkpoint_load(&run->mesh, path, &run->table, &run->state, &info);
+        free(info.config);
+        return status;
+    }
+    draw(run);
+    const char *from = run->config.checkpoint.init_from;
+    if (!from[0]) return 0;
+    int missing = 0;
+    TRY(checkpoint_load_initial(&run->mesh, from, &run->table, &run->state, &missing));
+    if (log && missing)
+        fprintf(log,
+                "gdn: note: %s has no weights for %d tensors of delta connections: they start fresh, as no "
+                "change to the "
+                "function\n",
+                from, missing);
+    return 0;
+}

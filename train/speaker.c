@@ -1,0 +1,32 @@
+/* Which process prints what all ranks would print alike. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "kernels/base/status.h"
+#include "train/commands.h"
+
+static enum { UNKNOWN, SPEAKS, SILENT } speaker = UNKNOWN;
+
+void commands_set_speaker(bool speaks) {
+    speaker = speaks ? SPEAKS : SILENT;
+}
+
+bool gdn_print_failure_here(void) {
+    /* Innermost launcher first: mpirun inside a Slurm job sets its own rank and leaves Slurm's as it was. */
+    static const char *const ranks[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
+    if (speaker != UNKNOWN) return speaker == SPEAKS;
+    for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) {
+        const char *rank = getenv(ranks[i]);
+        if (rank) return atoi(rank) == 0;
+    }
+    return true;
+}
+
+void commands_report(int status) {
+    static bool reported = false;
+    if (status == GDN_OK || reported) return;
+    reported = true;
+    if (gdn_print_failure_here())
+        fprintf(stderr, "gdn: %s\n",
+                gdn_failure()[0] ? gdn_failure() : "failed without saying why: a fault of the program");
+}

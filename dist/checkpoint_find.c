@@ -9,7 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int out_of_memory(void) { return gdn_fail(GDN_INTERNAL, "out of memory for a path"); }
+static int out_of_memory(void) {
+    return gdn_fail(GDN_INTERNAL, "out of memory for a path");
+}
 
 /* Opens `directory`/checkpoints; *folder is −1 where there is none. */
 static int open_folder(const char *directory, int *folder) {
@@ -29,7 +31,8 @@ static int find_whole(const char *directory, const int64_t *steps, int count, FI
     for (int i = 0; i < count; i++) {
         char name[FOLDER_NAME];
         folder_step_name(steps[i], name);
-        if (asprintf(path, "%s/checkpoints/%s/%s", directory, name, CHECKPOINT_FILE) < 0) return out_of_memory();
+        if (asprintf(path, "%s/checkpoints/%s/%s", directory, name, CHECKPOINT_FILE) < 0)
+            return out_of_memory();
         int status = file_check(*path);
         if (!status) return 0;
         free(*path);
@@ -40,8 +43,8 @@ static int find_whole(const char *directory, const int64_t *steps, int count, FI
         gdn_failure_clear();
     }
     if (!count) return 0;
-    return gdn_fail(GDN_INPUT, "none of the %d checkpoints in %s/checkpoints is whole; of the newest: %s", count, directory,
-                    newest);
+    return gdn_fail(GDN_INPUT, "none of the %d checkpoints in %s/checkpoints is whole; of the newest: %s",
+                    count, directory, newest);
 }
 
 static int find_here(const char *directory, FILE *log, char **path) {
@@ -87,7 +90,8 @@ static bool is_kind(const char *path, mode_t kind) {
     return !stat(path, &about) && (about.st_mode & S_IFMT) == kind;
 }
 
-/* The newest checkpoint in a folder `checkpoints` with something in it, as a path; NULL where there is none. */
+/* The newest checkpoint in a folder `checkpoints` with something in it, as a path; NULL where there is none.
+ */
 static int newest_in(const char *checkpoints, char **path) {
     int64_t *steps;
     int count, status = 0;
@@ -100,7 +104,8 @@ static int newest_in(const char *checkpoints, char **path) {
     if (count) {
         char name[FOLDER_NAME];
         folder_step_name(steps[0], name);
-        if (asprintf(path, "%s/%s/%s", checkpoints, name, CHECKPOINT_FILE) < 0) *path = NULL, status = out_of_memory();
+        if (asprintf(path, "%s/%s/%s", checkpoints, name, CHECKPOINT_FILE) < 0)
+            *path = NULL, status = out_of_memory();
     }
     free(steps);
     return status;
@@ -115,7 +120,9 @@ static int named_by(const char *given, char **path) {
     if (step < 0) return 0;
     char name[FOLDER_NAME];
     folder_step_name(step, name);
-    return asprintf(path, "%.*s%s/%s", (int)(pointer - given), given, name, CHECKPOINT_FILE) < 0 ? out_of_memory() : 0;
+    return asprintf(path, "%.*s%s/%s", (int)(pointer - given), given, name, CHECKPOINT_FILE) < 0
+               ? out_of_memory()
+               : 0;
 }
 
 int checkpoint_resolve(const char *given, char **path) {
@@ -126,7 +133,8 @@ int checkpoint_resolve(const char *given, char **path) {
         return 0;
     }
     if (!is_kind(given, S_IFDIR))
-        return gdn_fail(GDN_INPUT, "%s: %s; a checkpoint.h5, a step_N directory or a run directory is expected", given,
+        return gdn_fail(GDN_INPUT,
+                        "%s: %s; a checkpoint.h5, a step_N directory or a run directory is expected", given,
                         access(given, F_OK) ? strerror(errno) : "is neither a file nor a directory");
     if (asprintf(path, "%s/%s", given, CHECKPOINT_FILE) < 0) return out_of_memory();
     if (is_kind(*path, S_IFREG)) return 0;
@@ -138,6 +146,7 @@ int checkpoint_resolve(const char *given, char **path) {
     int status = newest_in(checkpoints, path);
     free(checkpoints);
     if (status || *path) return status;
-    return gdn_fail(GDN_INPUT, "%s has no checkpoint: neither %s/checkpoint.h5 nor %s/checkpoints/step_N is there", given,
-                    given, given);
+    return gdn_fail(GDN_INPUT,
+                    "%s has no checkpoint: neither %s/checkpoint.h5 nor %s/checkpoints/step_N is there",
+                    given, given, given);
 }

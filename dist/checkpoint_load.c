@@ -1,5 +1,5 @@
-/* Reading weights and optimiser state. Rank 0 reads and all others get its bytes: the file is read once whatever the number
- * of ranks, all ranks have the same bits, and one process finds what is wrong. */
+/* Reading weights and optimiser state. Rank 0 reads and all others get its bytes: the file is read once
+ * whatever the number of ranks, all ranks have the same bits, and one process finds what is wrong. */
 #include "dist/checkpoint_file.h"
 #include "dist/h5.h"
 #include "dist/rows.h"
@@ -23,7 +23,8 @@ struct target {
 static int take_block(void *context, const struct h5_dataset *dataset, long first, long n, void *buffer) {
     const struct target *target = context;
     if (H5Tconvert(dataset->type, MEMORY, (size_t)n * dataset->shape[1], buffer, NULL, H5P_DEFAULT) < 0)
-        return h5_fail(GDN_INPUT, dataset->path, "dataset %s cannot be converted to " GDN_REAL_NAME, dataset->name);
+        return h5_fail(GDN_INPUT, dataset->path, "dataset %s cannot be converted to " GDN_REAL_NAME,
+                       dataset->name);
     rows_unpack(target->row, buffer, first, n, target->memory);
     return 0;
 }
@@ -38,16 +39,19 @@ static void shape_words(int ndim, long a, long b, char words[64]) {
 }
 
 static int check_tensor(const struct h5_dataset *d, const struct row *row) {
-    if (d->integer) return gdn_fail(GDN_INPUT, "%s: dataset %s holds integers, not weights", d->path, d->name);
-    if (d->ndim == row->ndim && (long)d->shape[0] == row->shape[0] && (long)d->shape[1] == row->shape[1]) return 0;
+    if (d->integer)
+        return gdn_fail(GDN_INPUT, "%s: dataset %s holds integers, not weights", d->path, d->name);
+    if (d->ndim == row->ndim && (long)d->shape[0] == row->shape[0] && (long)d->shape[1] == row->shape[1])
+        return 0;
     char stored[64], wanted[64];
     shape_words(d->ndim, (long)d->shape[0], (long)d->shape[1], stored);
     shape_words(row->ndim, row->shape[0], row->shape[1], wanted);
-    return gdn_fail(GDN_INPUT, "%s: dataset %s has the shape %s, but the model's tensor %s has %s", d->path, d->name, stored,
-                    row->name, wanted);
+    return gdn_fail(GDN_INPUT, "%s: dataset %s has the shape %s, but the model's tensor %s has %s", d->path,
+                    d->name, stored, row->name, wanted);
 }
 
-int file_read_tensor(hid_t file, const char *path, const char *name, const struct row *row, real *memory) {
+/* Reads dataset `name` into `memory` [row->count]. */
+static int read_tensor(hid_t file, const char *path, const char *name, const struct row *row, real *memory) {
     struct h5_dataset dataset;
     struct target target = {row, memory};
     TRY(h5_dataset_open(file, path, name, &dataset));
@@ -77,20 +81,23 @@ static int read_steps(hid_t file, const char *path, const char *name, int64_t *s
     return status;
 }
 
-/* Reads every row's tensor below `group` into `memory` [table->total]. Without `missing` all must be there; with it, those
- * of delta connections may be absent and are counted. */
-static int read_group(hid_t file, const char *path, const char *group, const struct table *table, real *memory,
-                      int *missing) {
+/* Reads every row's tensor below `group` into `memory` [table->total]. Without `missing` all must be there;
+ * with it, those of delta connections may be absent and are counted. */
+static int read_group(hid_t file, const char *path, const char *group, const struct table *table,
+                      real *memory, int *missing) {
     for (int i = 0; i < table->rows; i++) {
         const struct row *row = &table->row[i];
         char name[ROWS_NAME];
+        bool there;
         rows_dataset_name(row, group, name);
-        if (h5_exists(file, name))
-            TRY(file_read_tensor(file, path, name, row, memory + row->offset));
+        TRY(h5_exists(file, path, name, &there));
+        if (there)
+            TRY(read_tensor(file, path, name, row, memory + row->offset));
         else if (missing && (row->distance || row->select))
             ++*missing;
         else
-            return gdn_fail(GDN_INPUT, "%s has no dataset /%s, which the model's tensor %s needs", path, name, row->name);
+            return gdn_fail(GDN_INPUT, "%s has no dataset /%s, which the model's tensor %s needs", path, name,
+                            row->name);
     }
     return 0;
 }
@@ -102,15 +109,13 @@ static int count_model(void *count, hid_t file, const char *path, const char *na
     return 0;
 }
 
-static int read_checkpoint(hid_t file, const char *path, const struct table *table, struct state *state,
-                           const struct checkpoint_info *info) {
-    TRY(file_check_manifest(file, path, info));
+static int read_checkpoint(hid_t file, const char *path, const struct table *table, struct state *state) {
     int stored = 0;
     TRY(h5_each_name(file, path, count_model, &stored));
     TRY(read_group(file, path, "model", table, state->weight, NULL));
     if (stored != table->rows)
-        return gdn_fail(GDN_INPUT, "%s is of another model: it has %d tensors where this one has %d", path, stored,
-                        table->rows);
+        return gdn_fail(GDN_INPUT, "%s is of another model: it has %d tensors where this one has %d", path,
+                        stored, table->rows);
     if (!state->exp_avg) return 0;
     TRY(read_group(file, path, "optimizer/exp_avg", table, state->exp_avg, NULL));
     TRY(read_group(file, path, "optimizer/exp_avg_sq", table, state->exp_avg_sq, NULL));
@@ -122,16 +127,12 @@ static int read_checkpoint(hid_t file, const char *path, const struct table *tab
     return 0;
 }
 
-static int load_here(const char *path, const struct table *table, struct state *state, struct checkpoint_info *out) {
-    bool sealed;
+static int load_here(const char *path, const struct table *table, struct state *state,
+                     struct checkpoint_info *out) {
     hid_t file;
-    TRY(seal_check(path, &sealed));
-    TRY(h5_open(path, &file));
-    int status = file_info(file, path, out);
-    if (!status) {
-        status = read_checkpoint(file, path, table, state, out);
-        if (status) free(out->config), out->config = NULL;
-    }
+    TRY(file_open(path, &file, out));
+    int status = read_checkpoint(file, path, table, state);
+    if (status) free(out->config), out->config = NULL;
     H5Fclose(file);
     return status;
 }
@@ -141,7 +142,8 @@ static int broadcast_text(const struct mesh *mesh, char **text) {
     long size = mesh->rank == 0 ? (long)strlen(*text) + 1 : 0;
     TRY(mesh_broadcast(mesh, &size, sizeof size));
     if (mesh->rank != 0) *text = malloc((size_t)size);
-    TRY(mesh_agree(mesh, *text ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for a checkpoint's configuration")));
+    TRY(mesh_agree(mesh,
+                   *text ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for a checkpoint's configuration")));
     return mesh_broadcast(mesh, *text, size);
 }
 
@@ -163,20 +165,30 @@ int checkpoint_load(const struct mesh *mesh, const char *path, const struct tabl
     return broadcast_text(mesh, &out->config);
 }
 
+/* Reads from the first of the groups that is there. */
+static int read_initial(hid_t file, const char *path, const struct table *table, struct state *state,
+                        int *missing) {
+    static const char *const groups[] = {"initial", "model"};
+    for (int i = 0; i < 2; i++) {
+        bool there;
+        TRY(h5_exists(file, path, groups[i], &there));
+        if (there) return read_group(file, path, groups[i], table, state->weight, missing);
+    }
+    return gdn_fail(GDN_INPUT, "%s has neither a group /initial nor a group /model with weights", path);
+}
+
 static int load_initial_here(const char *path, const struct table *table, struct state *state, int *missing) {
-    bool sealed;
+    bool sealed; /* or not: weights of other programs are welcome */
     hid_t file;
     TRY(seal_check(path, &sealed));
     TRY(h5_open(path, &file));
-    const char *group = h5_exists(file, "initial") ? "initial" : h5_exists(file, "model") ? "model" : NULL;
-    int status = group ? read_group(file, path, group, table, state->weight, missing)
-                       : gdn_fail(GDN_INPUT, "%s has neither a group /initial nor a group /model with weights", path);
+    int status = read_initial(file, path, table, state, missing);
     H5Fclose(file);
     return status;
 }
 
-int checkpoint_load_initial(const struct mesh *mesh, const char *path, const struct table *table, struct state *state,
-                            int *missing) {
+int checkpoint_load_initial(const struct mesh *mesh, const char *path, const struct table *table,
+                            struct state *state, int *missing) {
     *missing = 0;
     TRY(mesh_agree(mesh, mesh->rank == 0 ? load_initial_here(path, table, state, missing) : 0));
     TRY(mesh_broadcast(mesh, missing, sizeof *missing));

@@ -16,8 +16,7 @@
 static int list_one(const char *path, const char *state, FILE *out) {
     struct checkpoint_info info = {0};
     struct stat about = {0};
-    int status = file_check(path);
-    if (!status) status = checkpoint_info(path, &info);
+    int status = checkpoint_info(path, &info);
     if (status && status != GDN_INPUT) return status;
     stat(path, &about);
     double mib = (double)about.st_size / 1048576;
@@ -36,12 +35,14 @@ static int list_one(const char *path, const char *state, FILE *out) {
     return 0;
 }
 
-static int list_steps(const char *directory, const int64_t *steps, int count, int64_t latest, int64_t best, FILE *out) {
+static int list_steps(const char *directory, const int64_t *steps, int count, int64_t latest, int64_t best,
+                      FILE *out) {
     fprintf(out, "%10s %14s %14s %10s  state\n", "step", "samples", "loss", "MiB");
     for (int i = 0; i < count; i++) {
         char name[FOLDER_NAME], state[32], *path;
         folder_step_name(steps[i], name);
-        snprintf(state, sizeof state, "%s%s", steps[i] == latest ? ", latest" : "", steps[i] == best ? ", best" : "");
+        snprintf(state, sizeof state, "%s%s", steps[i] == latest ? ", latest" : "",
+                 steps[i] == best ? ", best" : "");
         if (asprintf(&path, "%s/checkpoints/%s/%s", directory, name, CHECKPOINT_FILE) < 0)
             return gdn_fail(GDN_INTERNAL, "out of memory for a path");
         fprintf(out, "%10" PRId64 " ", steps[i]);
@@ -54,15 +55,18 @@ static int list_steps(const char *directory, const int64_t *steps, int count, in
 
 int checkpoint_list(const char *directory, FILE *out) {
     char *path;
-    if (asprintf(&path, "%s/checkpoints", directory) < 0) return gdn_fail(GDN_INTERNAL, "out of memory for a path");
+    if (asprintf(&path, "%s/checkpoints", directory) < 0)
+        return gdn_fail(GDN_INTERNAL, "out of memory for a path");
     int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), count = 0, error = folder < 0 ? errno : 0;
     int64_t *steps = NULL;
     if (!error) error = folder_list(folder, &steps, &count);
     int status;
     if (error)
-        status = gdn_fail(GDN_INPUT, "%s cannot be listed: %s; a run directory is expected", path, strerror(error));
+        status = gdn_fail(GDN_INPUT, "%s cannot be listed: %s; a run directory is expected", path,
+                          strerror(error));
     else
-        status = list_steps(directory, steps, count, folder_pointer(folder, "latest"), folder_pointer(folder, "best"), out);
+        status = list_steps(directory, steps, count, folder_pointer(folder, "latest"),
+                            folder_pointer(folder, "best"), out);
     if (folder >= 0) close(folder);
     free(steps);
     free(path);
@@ -95,7 +99,8 @@ static double greatest_difference(const double *x, const double *y, size_t n, do
     return so_far;
 }
 
-static int compare_blocks(const struct h5_dataset *a, const struct h5_dataset *b, void *x, void *y, double *difference) {
+static int compare_blocks(const struct h5_dataset *a, const struct h5_dataset *b, void *x, void *y,
+                          double *difference) {
     *difference = 0;
     for (long first = 0; first < (long)a->shape[0] && !isnan(*difference); first += a->block_rows) {
         long n = (long)a->shape[0] - first < a->block_rows ? (long)a->shape[0] - first : a->block_rows;
@@ -118,7 +123,8 @@ static int compare_datasets(struct comparison *c, const struct h5_dataset *a, co
     }
     size_t bytes = a->block_bytes > b->block_bytes ? a->block_bytes : b->block_bytes;
     double *x = malloc(bytes), *y = malloc(bytes), difference = 0;
-    int status = x && y ? compare_blocks(a, b, x, y, &difference) : gdn_fail(GDN_INTERNAL, "out of memory for a comparison");
+    int status = x && y ? compare_blocks(a, b, x, y, &difference)
+                        : gdn_fail(GDN_INTERNAL, "out of memory for a comparison");
     if (!status && difference != 0) {
         c->same = false;
         fprintf(c->out, "/%s: greatest difference %.9g\n", a->name, difference);
@@ -131,7 +137,9 @@ static int compare_datasets(struct comparison *c, const struct h5_dataset *a, co
 static int compare_name(void *context, hid_t file, const char *path, const char *name) {
     struct comparison *c = context;
     struct h5_dataset a, b;
-    if (!h5_exists(c->b, name)) {
+    bool there;
+    TRY(h5_exists(c->b, c->path_b, name, &there));
+    if (!there) {
         c->same = false;
         fprintf(c->out, "/%s: only in %s\n", name, path);
         return 0;
@@ -149,7 +157,9 @@ static int compare_name(void *context, hid_t file, const char *path, const char 
 static int only_in_b(void *context, hid_t file, const char *path, const char *name) {
     (void)file;
     struct comparison *c = context;
-    if (h5_exists(c->a, name)) return 0;
+    bool there;
+    TRY(h5_exists(c->a, c->path_a, name, &there));
+    if (there) return 0;
     c->same = false;
     fprintf(c->out, "/%s: only in %s\n", name, path);
     return 0;

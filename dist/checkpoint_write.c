@@ -13,7 +13,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "checksums are of little-endian numbers, as stored");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "checksums are of little-endian numbers, as stored");
 
 #ifdef GDN_DOUBLE
 #define STORED H5T_IEEE_F64LE
@@ -36,12 +37,14 @@ struct writer {
     XXH3_state_t *hash;
 };
 
-/* Takes the disk space of the file before anything is written, so that a full disk is reported before time is spent. */
+/* Takes the disk space of the file before anything is written, so that a full disk is reported before time is
+ * spent. */
 static int reserve_space(const char *path, int fd, int64_t bytes) {
     double mib = (double)bytes / 1048576;
     struct rlimit limit;
     if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < (rlim_t)bytes)
-        return gdn_fail(GDN_INTERNAL, "%s cannot be written: it needs %.1f MiB and the limit of a file's size is %.1f MiB; "
+        return gdn_fail(GDN_INTERNAL,
+                        "%s cannot be written: it needs %.1f MiB and the limit of a file's size is %.1f MiB; "
                         "raise it with ulimit -f",
                         path, mib, (double)limit.rlim_cur / 1048576);
     if (!fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, bytes)) return 0;
@@ -72,7 +75,8 @@ static int write_blocks(struct writer *w, hid_t dataset, hid_t space, const char
         hid_t part = H5Screate_simple(2, count, NULL);
         H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL);
         herr_t rc = H5Dwrite(dataset, MEMORY, part, space, H5P_DEFAULT, w->buffer);
-        int status = rc < 0 ? h5_fail(GDN_INTERNAL, w->path, "dataset %s cannot be written", name) : check_sink(w);
+        int status =
+            rc < 0 ? h5_fail(GDN_INTERNAL, w->path, "dataset %s cannot be written", name) : check_sink(w);
         H5Sclose(part);
         TRY(status);
     }
@@ -80,7 +84,8 @@ static int write_blocks(struct writer *w, hid_t dataset, hid_t space, const char
 }
 
 static int close_dataset(const struct writer *w, hid_t dataset, const char *name, int status) {
-    if (H5Dclose(dataset) < 0 && !status) status = h5_fail(GDN_INTERNAL, w->path, "dataset %s cannot be closed", name);
+    if (H5Dclose(dataset) < 0 && !status)
+        status = h5_fail(GDN_INTERNAL, w->path, "dataset %s cannot be closed", name);
     return status;
 }
 
@@ -125,10 +130,7 @@ static int write_attributes(struct writer *w, const struct checkpoint_info *info
     TRY(h5_write_int(w->file, w->path, "samples", info->samples));
     TRY(h5_write_text(w->file, w->path, "config", info->config));
     TRY(h5_write_double(w->file, w->path, "best_loss", info->best_loss));
-    TRY(h5_write_double(w->file, w->path, "loss", info->loss));
-    uint64_t sum;
-    TRY(file_manifest(w->file, w->path, info, &sum));
-    return h5_write_sum(w->file, w->path, "xxh3", sum);
+    return h5_write_double(w->file, w->path, "loss", info->loss);
 }
 
 static int write_content(struct writer *w, const struct table *table, const struct state *state,
@@ -152,7 +154,8 @@ static int write_content(struct writer *w, const struct table *table, const stru
 static int write_hdf5(struct writer *w, const struct table *table, const struct state *state,
                       const struct checkpoint_info *info) {
     h5_quiet();
-    hid_t access = h5_access(), creation = H5Pcreate(H5P_FILE_CREATE), driver = h5_sink_select(access, &w->sink);
+    hid_t access = h5_access(), creation = H5Pcreate(H5P_FILE_CREATE),
+          driver = h5_sink_select(access, &w->sink);
     H5Pset_userblock(creation, SEAL_BYTES);
     w->file = driver < 0 ? -1 : H5Fcreate(w->path, H5F_ACC_TRUNC, creation, access);
     int status;

@@ -108,8 +108,8 @@ static bool is_there(int folder, const char *name) {
     return !fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW);
 }
 
-/* Swaps two names. Not every file system can do that in one step; there, for the moment between the renames, what was
- * `name` is only to be found under the name that folder_clean_up puts back. */
+/* Swaps two names. Not every file system can do that in one step; there, for the moment between the renames,
+ * what was `name` is only to be found under the name that folder_clean_up puts back. */
 static int exchange(int folder, const char *temporary, const char *name) {
     if (!renameat2(folder, temporary, folder, name, RENAME_EXCHANGE)) return 0;
     int error = errno;
@@ -152,7 +152,8 @@ static int remove_tree(int folder, const char *name) {
     if (!stream) return errno;
     int error = 0;
     for (struct dirent *entry; !error && (entry = readdir(stream));)
-        if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..")) error = remove_tree(inside, entry->d_name);
+        if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+            error = remove_tree(inside, entry->d_name);
     closedir(stream);
     if (!error && unlinkat(folder, name, AT_REMOVEDIR)) error = errno;
     return error;

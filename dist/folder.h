@@ -1,6 +1,7 @@
-/* The folder `checkpoints` of a run directory: step_00000100/ for each checkpoint, and the one-line files `latest` and
- * `best` that name one. Names that begin with a dot are work in progress. Functions take the folder's descriptor, so that
- * names stay short and a moved run directory does no harm. One process. Private to dist/. */
+/* The folder `checkpoints` of a run directory: step_00000100/ for each checkpoint, and the one-line files
+ * `latest` and `best` that name one. Names that begin with a dot are work in progress. Functions take the
+ * folder's descriptor, so that names stay short and a moved run directory does no harm. One process. Private
+ * to dist/. */
 #ifndef GDN_FOLDER_H
 #define GDN_FOLDER_H
 
@@ -13,8 +14,9 @@ enum { FOLDER_NAME = 48 };
 void folder_step_name(int64_t step, char name[FOLDER_NAME]);
 int64_t folder_step(const char *name);
 
-/* The steps that have a checkpoint, the newest first: the one that `latest` names, then lower steps, then higher ones,
- * which a run that was resumed from an older step has left behind. free() *steps. Returns 0 or errno. */
+/* The steps that have a checkpoint, the newest first: the one that `latest` names, then lower steps, then
+ * higher ones, which a run that was resumed from an older step has left behind. free() *steps. Returns 0 or
+ * errno. */
 int folder_list(int folder, int64_t **steps, int *count);
 
 /* The step that file `pointer` ("latest", "best") names, −1 where it names none. */
@@ -26,13 +28,14 @@ void folder_temporary(const char *name, char out[FOLDER_NAME]);
 /* Writes what `pointer` will be, synced. 0 or errno. */
 int folder_prepare_pointer(int folder, const char *pointer, int64_t step);
 
-/* Makes what is prepared for `name`, a file or directory, appear under it; what was there before (*replaced) is then the
- * prepared one, so that folder_take_back can undo it. Renames alone: no space is needed. 0 or errno. */
+/* Makes what is prepared for `name`, a file or directory, appear under it; what was there before (*replaced)
+ * is then the prepared one, so that folder_take_back can undo it. Renames alone: no space is needed. 0 or
+ * errno. */
 int folder_publish(int folder, const char *name, bool *replaced);
 int folder_take_back(int folder, const char *name, bool replaced);
 
-/* Removes what an interrupted or failed save has left, after putting back what an exchange that was cut off between two
- * renames has put aside. */
+/* Removes what an interrupted or failed save has left, after putting back what an exchange that was cut off
+ * between two renames has put aside. */
 void folder_clean_up(int folder);
 
 /* Removes a checkpoint: first its name, so that no half of it is ever seen. 0 or errno. */

@@ -9,7 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-void h5_quiet(void) { H5Eset_auto2(H5E_DEFAULT, NULL, NULL); }
+void h5_quiet(void) {
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+}
 
 static herr_t keep_first(unsigned n, const H5E_error2_t *error, void *words) {
     if (n == 0) snprintf(words, 256, "%s", error->desc ? error->desc : "");
@@ -19,7 +21,8 @@ static herr_t keep_first(unsigned n, const H5E_error2_t *error, void *words) {
 void h5_reason(char words[256]) {
     words[0] = 0;
     H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_first, words);
-    /* A failed system call is described with times and addresses; the system's words among them are what helps. */
+    /* A failed system call is described with times and addresses; the system's words among them are what
+     * helps. */
     char *system = strstr(words, "error message = '");
     if (system) {
         system += strlen("error message = '");
@@ -63,14 +66,16 @@ int h5_open(const char *path, hid_t *file) {
     return status;
 }
 
-/* H5Lexists wants every group on the way to exist, so they are tried one by one. */
-bool h5_exists(hid_t file, const char *name) {
+int h5_exists(hid_t file, const char *path, const char *name, bool *there) {
     char part[1024];
-    for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/')) {
-        snprintf(part, sizeof part, "%.*s", (int)(slash - name), name);
-        if (H5Lexists(file, part, H5P_DEFAULT) <= 0) return false;
+    htri_t exists = 1;
+    for (const char *end = name; *end && exists > 0;) { /* H5Lexists wants every group on the way to exist */
+        end = strchrnul(end + 1, '/');
+        snprintf(part, sizeof part, "%.*s", (int)(end - name), name);
+        exists = H5Lexists(file, part, H5P_DEFAULT);
     }
-    return H5Lexists(file, name, H5P_DEFAULT) > 0;
+    *there = exists > 0;
+    return exists < 0 ? h5_fail(GDN_INPUT, path, "the group of /%s cannot be read", name) : 0;
 }
 
 struct walk {

@@ -1,5 +1,5 @@
-/* What checkpoints need of HDF5, with errors as statuses: opening files, attributes, and datasets that are read block
- * by block with their checksum. Works on one process without MPI. Private to dist/. */
+/* What checkpoints need of HDF5, with errors as statuses: opening files, attributes, and datasets that are
+ * read block by block with their checksum. Works on one process without MPI. Private to dist/. */
 #ifndef GDN_H5_H
 #define GDN_H5_H
 
@@ -10,28 +10,30 @@
 
 enum { H5_BLOCK_BYTES = 4 << 20 }; /* tensors are read and written in blocks of about this size */
 
-/* Records "PATH: WHAT: <HDF5's innermost reason>" and returns `status`. To be called right after the HDF5 call that
- * failed, since the next one forgets the reason. */
+/* Records "PATH: WHAT: <HDF5's innermost reason>" and returns `status`. To be called right after the HDF5
+ * call that failed, since the next one forgets the reason. */
 int h5_fail(int status, const char *path, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* HDF5's innermost reason for its last failure, in words. */
 void h5_reason(char words[256]);
 
-/* Turns off HDF5's own printing of errors and its file locks. Called before each file is opened or created. */
+/* Turns off HDF5's own printing of errors and its file locks. Called before each file is opened or created.
+ */
 void h5_quiet(void);
 
-/* Access properties of every file here: the 1.8 format, whose metadata blocks carry checksums of their own, and closing
- * that takes still-open objects along. Close with H5Pclose. */
+/* Access properties of every file here: the 1.8 format, whose metadata blocks carry checksums of their own,
+ * and closing that takes still-open objects along. Close with H5Pclose. */
 hid_t h5_access(void);
 
 /* Opens for reading. GDN_INPUT where the file is missing, unreadable or not HDF5. Close with H5Fclose. */
 int h5_open(const char *path, hid_t *file);
 
-/* Whether a dataset or group is there: "model/layers/3/…". */
-bool h5_exists(hid_t file, const char *name);
+/* Whether a dataset or group is there: "model/layers/3/…". GDN_INPUT where a group on the way cannot be read.
+ */
+int h5_exists(hid_t file, const char *path, const char *name, bool *there);
 
-/* Attributes of `object`. Reading fails with GDN_INPUT where one is missing or of another kind, writing with GDN_INTERNAL;
- * `path` is for messages. A text that was read is the caller's to free(). */
+/* Attributes of `object`. Reading fails with GDN_INPUT where one is missing or of another kind, writing with
+ * GDN_INTERNAL; `path` is for messages. A text that was read is the caller's to free(). */
 int h5_write_int(hid_t object, const char *path, const char *name, int64_t value);
 int h5_write_double(hid_t object, const char *path, const char *name, double value);
 int h5_write_sum(hid_t object, const char *path, const char *name, uint64_t value);
@@ -48,26 +50,28 @@ struct h5_dataset {
     hid_t id, type;          /* type: as stored */
     int ndim;                /* 0, 1 or 2; the missing of the two lengths below are 1 */
     hsize_t shape[2];
-    size_t element;          /* bytes of one stored element */
-    bool integer;            /* else floating point */
-    long block_rows;         /* rows of one block */
-    size_t block_bytes;      /* a buffer that holds a block, stored or converted */
+    size_t element;     /* bytes of one stored element */
+    bool integer;       /* else floating point */
+    long block_rows;    /* rows of one block */
+    size_t block_bytes; /* a buffer that holds a block, stored or converted */
     bool has_sum;
-    uint64_t sum;            /* attribute "xxh3": XXH3_64bits of the stored elements in row-major order */
+    uint64_t sum; /* attribute "xxh3": XXH3_64bits of the stored elements in row-major order */
 };
 
-/* Opens a dataset; GDN_INPUT where it is no array of numbers of at most two dimensions. On failure nothing is open. */
+/* Opens a dataset; GDN_INPUT where it is no array of numbers of at most two dimensions. On failure nothing is
+ * open. */
 int h5_dataset_open(hid_t file, const char *path, const char *name, struct h5_dataset *out);
 void h5_dataset_close(struct h5_dataset *dataset);
 
 /* Reads rows [first, first + n) as stored into `buffer` [n, shape[1]], n ≤ block_rows. GDN_INPUT. */
 int h5_dataset_read(const struct h5_dataset *dataset, long first, long n, void *buffer);
 
-/* What is done with one block as stored: rows [first, first + n) in `buffer`, which it may convert in place. */
+/* What is done with one block as stored: rows [first, first + n) in `buffer`, which it may convert in place.
+ */
 typedef int h5_take_block(void *context, const struct h5_dataset *dataset, long first, long n, void *buffer);
 
-/* Reads a whole dataset block by block, handing each to `take` (NULL: only reads), and checks its checksum where it
- * carries one. GDN_INPUT where that differs; what `take` returned where it failed. */
+/* Reads a whole dataset block by block, handing each to `take` (NULL: only reads), and checks its checksum
+ * where it carries one. GDN_INPUT where that differs; what `take` returned where it failed. */
 int h5_dataset_each(const struct h5_dataset *dataset, h5_take_block *take, void *context);
 
 /* What is done with one dataset: its name from the root without a leading '/'. Returns a status. */

@@ -38,17 +38,21 @@ int h5_write_text(hid_t object, const char *path, const char *name, const char *
     return status;
 }
 
-bool h5_has_attribute(hid_t object, const char *name) { return H5Aexists(object, name) > 0; }
+bool h5_has_attribute(hid_t object, const char *name) {
+    return H5Aexists(object, name) > 0;
+}
 
 /* Opens an attribute that is one value of the class; the caller closes *attribute and *type. */
-static int open_attribute(hid_t object, const char *path, const char *name, H5T_class_t kind, hid_t *attribute,
-                          hid_t *type) {
-    if (!h5_has_attribute(object, name)) return gdn_fail(GDN_INPUT, "%s: attribute %s is missing", path, name);
+static int open_attribute(hid_t object, const char *path, const char *name, H5T_class_t kind,
+                          hid_t *attribute, hid_t *type) {
+    if (!h5_has_attribute(object, name))
+        return gdn_fail(GDN_INPUT, "%s: attribute %s is missing", path, name);
     *attribute = H5Aopen(object, name, H5P_DEFAULT);
     if (*attribute < 0) return h5_fail(GDN_INPUT, path, "attribute %s cannot be read", name);
     *type = H5Aget_type(*attribute);
     hid_t space = H5Aget_space(*attribute);
-    bool right = *type >= 0 && space >= 0 && H5Tget_class(*type) == kind && H5Sget_simple_extent_npoints(space) == 1;
+    bool right =
+        *type >= 0 && space >= 0 && H5Tget_class(*type) == kind && H5Sget_simple_extent_npoints(space) == 1;
     if (space >= 0) H5Sclose(space);
     if (right) return 0;
     if (*type >= 0) H5Tclose(*type);
@@ -59,7 +63,8 @@ static int open_attribute(hid_t object, const char *path, const char *name, H5T_
                                           : "floating-point number");
 }
 
-static int read_number(hid_t object, const char *path, const char *name, H5T_class_t kind, hid_t memory, void *value) {
+static int read_number(hid_t object, const char *path, const char *name, H5T_class_t kind, hid_t memory,
+                       void *value) {
     hid_t attribute, type;
     TRY(open_attribute(object, path, name, kind, &attribute, &type));
     int status = 0;
@@ -99,7 +104,8 @@ int h5_read_text(hid_t object, const char *path, const char *name, char **value)
         if (*value && H5Aread(attribute, type, *value) < 0)
             status = h5_fail(GDN_INPUT, path, "attribute %s cannot be read", name);
     }
-    if (!status && !*value) status = gdn_fail(GDN_INTERNAL, "out of memory for attribute %s of %s", name, path);
+    if (!status && !*value)
+        status = gdn_fail(GDN_INTERNAL, "out of memory for attribute %s of %s", name, path);
     if (status) free(*value), *value = NULL;
     H5Tclose(type);
     H5Aclose(attribute);

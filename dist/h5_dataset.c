@@ -13,7 +13,8 @@ static int describe(struct h5_dataset *d) {
     d->type = H5Dget_type(d->id);
     if (d->ndim < 0 || d->type < 0) return h5_fail(GDN_INPUT, d->path, "dataset %s cannot be read", d->name);
     if (d->ndim > 2)
-        return gdn_fail(GDN_INPUT, "%s: dataset %s has %d dimensions, at most 2 are expected", d->path, d->name, d->ndim);
+        return gdn_fail(GDN_INPUT, "%s: dataset %s has %d dimensions, at most 2 are expected", d->path,
+                        d->name, d->ndim);
 
     H5T_class_t kind = H5Tget_class(d->type);
     if (kind != H5T_FLOAT && kind != H5T_INTEGER)
@@ -22,8 +23,8 @@ static int describe(struct h5_dataset *d) {
     d->element = H5Tget_size(d->type);
     size_t widest = d->element > sizeof(double) ? d->element : sizeof(double);
     if (d->shape[1] > (1u << 30) / widest || d->shape[0] > (hsize_t)1 << 60)
-        return gdn_fail(GDN_INPUT, "%s: dataset %s has the shape [%llu, %llu], which is too large", d->path, d->name,
-                        (unsigned long long)d->shape[0], (unsigned long long)d->shape[1]);
+        return gdn_fail(GDN_INPUT, "%s: dataset %s has the shape [%llu, %llu], which is too large", d->path,
+                        d->name, (unsigned long long)d->shape[0], (unsigned long long)d->shape[1]);
     size_t row_bytes = (d->shape[1] ? d->shape[1] : 1) * widest;
     d->block_rows = H5_BLOCK_BYTES / row_bytes ? (long)(H5_BLOCK_BYTES / row_bytes) : 1;
     d->block_bytes = (size_t)d->block_rows * row_bytes;
@@ -50,7 +51,8 @@ int h5_dataset_read(const struct h5_dataset *d, long first, long n, void *buffer
     hsize_t start[2] = {(hsize_t)first, 0}, count[2] = {(hsize_t)n, d->shape[1]};
     hid_t space = H5Dget_space(d->id), memory = H5Screate_simple(2, count, NULL);
     bool failed = space < 0 || memory < 0;
-    if (!failed && d->ndim > 0) failed = H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL) < 0;
+    if (!failed && d->ndim > 0)
+        failed = H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL) < 0;
     if (!failed) failed = H5Dread(d->id, d->type, memory, space, H5P_DEFAULT, buffer) < 0;
     int status = failed ? h5_fail(GDN_INPUT, d->path, "dataset %s cannot be read", d->name) : 0;
     if (memory >= 0) H5Sclose(memory);
@@ -58,7 +60,8 @@ int h5_dataset_read(const struct h5_dataset *d, long first, long n, void *buffer
     return status;
 }
 
-static int each_block(const struct h5_dataset *d, h5_take_block *take, void *context, XXH3_state_t *hash, void *buffer) {
+static int each_block(const struct h5_dataset *d, h5_take_block *take, void *context, XXH3_state_t *hash,
+                      void *buffer) {
     long rows = (long)d->shape[0];
     for (long first = 0; first < rows; first += d->block_rows) {
         long n = rows - first < d->block_rows ? rows - first : d->block_rows;

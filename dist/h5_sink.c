@@ -32,7 +32,8 @@ static herr_t sink_close(H5FD_t *file) {
 
 static herr_t sink_query(const H5FD_t *file, unsigned long *flags) {
     (void)file;
-    /* As HDF5's own driver, but without its buffer for small pieces of data, which would delay their writing. */
+    /* As HDF5's own driver, but without its buffer for small pieces of data, which would delay their writing.
+     */
     *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_AGGREGATE_SMALLDATA;
     return 0;
 }
@@ -54,7 +55,8 @@ static haddr_t sink_get_eof(const H5FD_t *file, H5FD_mem_t type) {
 }
 
 /* HDF5 reads back its own metadata; what lies behind the end is zero. */
-static herr_t sink_read(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t at, size_t size, void *buffer) {
+static herr_t sink_read(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t at, size_t size,
+                        void *buffer) {
     (void)type, (void)transfer;
     struct h5_sink *sink = ((struct sink_file *)base)->sink;
     size_t done = 0;
@@ -69,7 +71,8 @@ static herr_t sink_read(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t a
     return 0;
 }
 
-static herr_t sink_write(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t at, size_t size, const void *buffer) {
+static herr_t sink_write(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t at, size_t size,
+                         const void *buffer) {
     (void)type, (void)transfer;
     struct sink_file *file = (struct sink_file *)base;
     struct h5_sink *sink = file->sink;

@@ -17,19 +17,24 @@ int mpi_failed(int code, const char *call) {
 /* Checks the axes against each other and the number of ranks; resolves *data. */
 static int check_axes(int *data, int tensor, int pipeline, int size) {
     if (*data < 0)
-        return gdn_fail(GDN_INPUT, "mesh.data: %d is not a number of ranks; use 1 or more, or 0 for all ranks left over",
+        return gdn_fail(GDN_INPUT,
+                        "mesh.data: %d is not a number of ranks; use 1 or more, or 0 for all ranks left over",
                         *data);
     if (tensor != 1)
-        return gdn_fail(GDN_INPUT, "mesh.tensor: %d cannot be had: this version has data parallelism only; use mesh.tensor: 1",
-                        tensor);
+        return gdn_fail(
+            GDN_INPUT,
+            "mesh.tensor: %d cannot be had: this version has data parallelism only; use mesh.tensor: 1",
+            tensor);
     if (pipeline != 1)
-        return gdn_fail(GDN_INPUT,
-                        "mesh.pipeline: %d cannot be had: this version has data parallelism only; use mesh.pipeline: 1",
-                        pipeline);
+        return gdn_fail(
+            GDN_INPUT,
+            "mesh.pipeline: %d cannot be had: this version has data parallelism only; use mesh.pipeline: 1",
+            pipeline);
     if (*data == 0) *data = size;
     if (*data != size)
         return gdn_fail(GDN_INPUT,
-                        "mesh.data: %d (with mesh.tensor: 1, mesh.pipeline: 1) needs %d ranks, but the program runs on %d; "
+                        "mesh.data: %d (with mesh.tensor: 1, mesh.pipeline: 1) needs %d ranks, but the "
+                        "program runs on %d; "
                         "start it with mpirun -n %d, or set mesh.data to %d or 0",
                         *data, *data, size, *data, size);
     return 0;
@@ -57,10 +62,16 @@ int mesh_create(int data, int tensor, int pipeline, struct mesh *out) {
     out->received_at = calloc(ranks, sizeof(int));
     int status = 0;
     if (!out->gathered || !out->part_count || !out->part_at || !out->received || !out->received_at)
-        status = gdn_fail(GDN_INTERNAL, "out of memory: the buffers of a mesh of %d ranks cannot be had", data);
+        status =
+            gdn_fail(GDN_INTERNAL, "out of memory: the buffers of a mesh of %d ranks cannot be had", data);
     status = mesh_agree(out, status);
     if (status) mesh_free(out);
     return status;
+}
+
+struct mesh mesh_alone(void) {
+    return (struct mesh){
+        .size = 1, .data = 1, .tensor = 1, .pipeline = 1, .world = MPI_COMM_NULL, .data_axis = MPI_COMM_NULL};
 }
 
 void mesh_free(struct mesh *mesh) {
@@ -76,6 +87,7 @@ void mesh_free(struct mesh *mesh) {
 }
 
 int mesh_agree(const struct mesh *mesh, int status) {
+    if (mesh->size == 1) return status;
     int mine = status ? mesh->rank : mesh->size, lowest = mine;
     MPI_TRY(MPI_Allreduce(&mine, &lowest, 1, MPI_INT, MPI_MIN, mesh->world));
     if (lowest == mesh->size) return 0;
@@ -85,9 +97,7 @@ int mesh_agree(const struct mesh *mesh, int status) {
         char words[4096];
     } outcome = {.status = status};
     if (mesh->rank == lowest) {
-        int at = 0;
-        if (mesh->size > 1)
-            at = snprintf(outcome.words, sizeof outcome.words, "rank %d on %s: ", mesh->rank, mesh->host);
+        int at = snprintf(outcome.words, sizeof outcome.words, "rank %d on %s: ", mesh->rank, mesh->host);
         snprintf(outcome.words + at, sizeof outcome.words - (size_t)at, "%s",
                  *gdn_failure() ? gdn_failure() : "failed without saying why");
     }
@@ -98,6 +108,7 @@ int mesh_agree(const struct mesh *mesh, int status) {
 
 int mesh_any(const struct mesh *mesh, int flag) {
     int mine = flag != 0, any = 0;
+    if (mesh->size == 1) return mine;
     int code = MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, mesh->world);
     if (code != MPI_SUCCESS) {
         mpi_failed(code, "MPI_Allreduce of a flag");
@@ -108,6 +119,7 @@ int mesh_any(const struct mesh *mesh, int flag) {
 
 int mesh_broadcast(const struct mesh *mesh, void *bytes, long count) {
     enum { PIECE = 1 << 28 }; /* MPI counts in int */
+    if (mesh->size == 1) return 0;
     for (long at = 0; at < count; at += PIECE) {
         int piece = count - at < PIECE ? (int)(count - at) : PIECE;
         MPI_TRY(MPI_Bcast((char *)bytes + at, piece, MPI_BYTE, 0, mesh->world));

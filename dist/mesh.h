@@ -1,5 +1,5 @@
-/* The mesh: MPI's ranks laid out on (data, tensor, pipeline) axes, the communicators that go with it, and the sums
- * that travel over them. Sums add in rank order, so a result does not depend on the call that made it.
+/* The mesh: MPI's ranks laid out on (data, tensor, pipeline) axes, the communicators that go with it, and the
+ * sums that travel over them. Sums add in rank order, so a result does not depend on the call that made it.
  *
  * An MPI call that fails returns GDN_INTERNAL with MPI's words; the job cannot go on after that, since the
  * other ranks may be waiting in the same call. */
@@ -32,15 +32,19 @@ enum {
     MESH_BLOCK = 4 * 1048576, /* elements that mesh_sum_gradients exchanges in one go: 16 MiB of floats */
 };
 
-/* Lays all ranks out; `data` 0 takes all ranks left over. Collective over all ranks, after MPI_Init. GDN_INPUT, the same on
- * every rank, where the product of the axes is not the number of ranks (the message names both and mesh.data etc.), or
- * where this version cannot honour an axis. After a failure there is nothing to free. */
+/* Lays all ranks out; `data` 0 takes all ranks left over. Collective over all ranks, after MPI_Init.
+ * GDN_INPUT, the same on every rank, where the product of the axes is not the number of ranks (the message
+ * names both and mesh.data etc.), or where this version cannot honour an axis. After a failure there is
+ * nothing to free. */
 int mesh_create(int data, int tensor, int pipeline, struct mesh *out);
+/* A mesh of this process alone, which needs no MPI_Init: for commands that run as one process. Nothing to
+ * free. */
+struct mesh mesh_alone(void);
 void mesh_free(struct mesh *mesh);
 
 /* Agrees on an outcome: collective over all ranks, each giving its own status. Returns the status of the
- * lowest failing rank on all ranks (0 where none failed) and makes that rank's recorded words, prefixed with "rank R on
- * HOST: " where there is more than one rank, every rank's gdn_failure(). */
+ * lowest failing rank on all ranks (0 where none failed) and makes that rank's recorded words, prefixed with
+ * "rank R on HOST: " where there is more than one rank, every rank's gdn_failure(). */
 int mesh_agree(const struct mesh *mesh, int status);
 
 /* Sums `count` doubles over the data axis, in rank order; every rank gets the same bits. Collective. */
@@ -49,9 +53,10 @@ int mesh_sum(const struct mesh *mesh, double *values, int count);
 /* Whether any rank raised its flag: 1 or 0, the same on all; −1 where MPI failed (recorded). Collective. */
 int mesh_any(const struct mesh *mesh, int flag);
 
-/* Sums a flat gradient buffer over the data axis in rank order: reduce-scatter (each rank adds its piece of all ranks
- * in rank order) and all-gather, block by block of MESH_BLOCK elements. Every rank gets the same bits. Scratch is reserved
- * by mesh_reserve for buffers of up to `count` elements (16 MiB at most in single precision). Collective. */
+/* Sums a flat gradient buffer over the data axis in rank order: reduce-scatter (each rank adds its piece of
+ * all ranks in rank order) and all-gather, block by block of MESH_BLOCK elements. Every rank gets the same
+ * bits. Scratch is reserved by mesh_reserve for buffers of up to `count` elements (16 MiB at most in single
+ * precision). Collective. */
 int mesh_reserve(struct mesh *mesh, long count);
 int mesh_sum_gradients(struct mesh *mesh, real *gradient, long count);
 

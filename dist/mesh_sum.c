@@ -1,5 +1,6 @@
-/* Sums over the data axis, in rank order: ((g₀ + g₁) + g₂) + … for every element. MPI_Allreduce does not promise an order,
- * and Open MPI's changes with the count; adding here makes a sum a function of its terms and their ranks alone. */
+/* Sums over the data axis, in rank order: ((g₀ + g₁) + g₂) + … for every element. MPI_Allreduce does not
+ * promise an order, and Open MPI's changes with the count; adding here makes a sum a function of its terms
+ * and their ranks alone. */
 #include "dist/mesh.h"
 #include "dist/mpi_check.h"
 
@@ -57,7 +58,8 @@ static int sum_block(struct mesh *mesh, real *block, int count) {
         for (int r = 1; r < ranks; r++) s += pieces[(long)r * mine + i];
         sum[i] = s;
     }
-    MPI_TRY(MPI_Allgatherv(MPI_IN_PLACE, 0, type, block, mesh->part_count, mesh->part_at, type, mesh->data_axis));
+    MPI_TRY(
+        MPI_Allgatherv(MPI_IN_PLACE, 0, type, block, mesh->part_count, mesh->part_at, type, mesh->data_axis));
     return 0;
 }
 
@@ -65,7 +67,8 @@ int mesh_sum_gradients(struct mesh *mesh, real *gradient, long count) {
     if (mesh->data == 1) return 0;
     long block = count < MESH_BLOCK ? count : MESH_BLOCK;
     if ((block + mesh->data - 1) / mesh->data * mesh->data > mesh->pieces_count)
-        return gdn_fail(GDN_INTERNAL, "gradients of %ld elements are summed, but mesh_reserve was asked for fewer", count);
+        return gdn_fail(GDN_INTERNAL,
+                        "gradients of %ld elements are summed, but mesh_reserve was asked for fewer", count);
     for (long at = 0; at < count; at += block) {
         int n = count - at < block ? (int)(count - at) : (int)block;
         TRY(sum_block(mesh, gradient + at, n));

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* out [columns, rows] (line length out_line) = transpose of in [rows, columns] (line length in_line), in square tiles, so
- * that both sides are read and written in whole cache lines. */
+/* out [columns, rows] (line length out_line) = transpose of in [rows, columns] (line length in_line), in
+ * square tiles, so that both sides are read and written in whole cache lines. */
 static void transpose(const real *in, long in_line, long rows, long columns, real *out, long out_line) {
     enum { TILE = 32 };
 #pragma omp parallel for collapse(2) schedule(static) if (rows * columns > 65536)

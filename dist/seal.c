@@ -39,8 +39,8 @@ static int compute(int fd, char block[SEAL_BYTES]) {
         error = hash_file(fd, hash, buffer, BUFFER, &bytes);
         XXH128_hash_t sum = XXH3_128bits_digest(hash);
         memset(block, 0, SEAL_BYTES);
-        snprintf(block, SEAL_BYTES, "%sxxh3-128 %016" PRIx64 "%016" PRIx64 "\nbytes %" PRId64 "\n", MAGIC, sum.high64,
-                 sum.low64, bytes);
+        snprintf(block, SEAL_BYTES, "%sxxh3-128 %016" PRIx64 "%016" PRIx64 "\nbytes %" PRId64 "\n", MAGIC,
+                 sum.high64, sum.low64, bytes);
     }
     XXH3_freeState(hash);
     free(buffer);
@@ -52,7 +52,8 @@ int seal_write(const char *path, int fd) {
     struct stat about;
     int error = compute(fd, block);
     if (!error && fstat(fd, &about)) error = errno;
-    if (!error && ftruncate(fd, about.st_size)) error = errno; /* gives back space that was reserved beyond the end */
+    if (!error && ftruncate(fd, about.st_size))
+        error = errno; /* gives back space that was reserved beyond the end */
     if (!error) {
         ssize_t n = pwrite(fd, block, SEAL_BYTES, 0);
         if (n != SEAL_BYTES) error = n < 0 ? errno : EIO;
@@ -71,19 +72,21 @@ static int check_open_file(const char *path, int fd, bool *sealed) {
     *sealed = memcmp(block, HDF5_SIGNATURE, sizeof HDF5_SIGNATURE) != 0;
     if (!*sealed) return 0;
     if (memcmp(block, MAGIC, strlen(MAGIC)))
-        return gdn_fail(GDN_INPUT, "%s is neither an HDF5 file nor a gdn checkpoint, or its first bytes are damaged", path);
+        return gdn_fail(GDN_INPUT,
+                        "%s is neither an HDF5 file nor a gdn checkpoint, or its first bytes are damaged",
+                        path);
 
     int64_t bytes = 0;
     const char *length = memmem(block, SEAL_BYTES, "bytes ", 6);
     if (length) bytes = strtoll(length + 6, NULL, 10);
     if (bytes > about.st_size)
-        return gdn_fail(GDN_INPUT, "%s is damaged: %" PRId64 " bytes long where %" PRId64 " were written", path,
-                        (int64_t)about.st_size, bytes);
+        return gdn_fail(GDN_INPUT, "%s is damaged: %" PRId64 " bytes long where %" PRId64 " were written",
+                        path, (int64_t)about.st_size, bytes);
     int error = compute(fd, right);
     if (error) return gdn_fail(GDN_INPUT, "%s cannot be read: %s", path, strerror(error));
     if (memcmp(block, right, SEAL_BYTES))
-        return gdn_fail(GDN_INPUT, "%s is damaged: its bytes do not match the checksum in its first %d bytes", path,
-                        SEAL_BYTES);
+        return gdn_fail(GDN_INPUT, "%s is damaged: its bytes do not match the checksum in its first %d bytes",
+                        path, SEAL_BYTES);
     return 0;
 }
 

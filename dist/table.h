@@ -11,17 +11,17 @@
 enum split { SPLIT_NONE, SPLIT_ROWS, SPLIT_COLUMNS }; /* over the tensor axis; later issues use it */
 
 struct row {
-    char name[88];    /* "layers.3.delta.2.gate_in.weight" (model.md, 8) */
-    int ndim;         /* 1 or 2 */
-    long shape[2];    /* global, as on disk: [out, in], or [n] with shape[1] = 1 */
+    char name[88]; /* "layers.3.delta.2.gate_in.weight" (model.md, 8) */
+    int ndim;      /* 1 or 2 */
+    long shape[2]; /* global, as on disk: [out, in], or [n] with shape[1] = 1 */
     enum split split;
-    bool transposed;  /* memory holds [in, out], so that a layer's tensors stack into one GEMM */
-    bool decay;       /* weight decay applies (ndim ≥ 2) */
-    int layer;        /* −1: none */
-    int distance;     /* of the delta connection that it belongs to; 0: none */
-    bool select;      /* a layer's shared selection weights: active with its first connection */
-    long offset;      /* of its first element in the flat buffers */
-    long count;       /* elements */
+    bool transposed; /* memory holds [in, out], so that a layer's tensors stack into one GEMM */
+    bool decay;      /* weight decay applies (ndim ≥ 2) */
+    int layer;       /* −1: none */
+    int distance;    /* of the delta connection that it belongs to; 0: none */
+    bool select;     /* a layer's shared selection weights: active with its first connection */
+    long offset;     /* of its first element in the flat buffers */
+    long count;      /* elements */
 };
 
 struct table {

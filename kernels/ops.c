@@ -21,7 +21,9 @@ struct instruction_set {
 
 #ifdef GDN_X86
 
-static bool has_v2(void) { return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt"); }
+static bool has_v2(void) {
+    return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt");
+}
 
 static bool has_v3(void) {
     return has_v2() && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
@@ -50,7 +52,9 @@ static const struct instruction_set instruction_sets[] = {
 
 #else
 
-static bool has_plain(void) { return true; }
+static bool has_plain(void) {
+    return true;
+}
 
 void cpu_trunk_plain(struct ops *ops);
 void cpu_delta_plain(struct ops *ops);
@@ -124,11 +128,13 @@ const struct ops *ops_find(const char *name) {
 const char *ops_describe(const struct ops *ops) {
     static char words[200];
     if (ops == &cpu)
-        snprintf(words, sizeof words, "cpu: %s, %s, %d thread%s", chosen->words, gemm_describe(), ops_threads(),
-                 ops_threads() == 1 ? "" : "s");
+        snprintf(words, sizeof words, "cpu: %s, %s, %d thread%s", chosen->words, gemm_describe(),
+                 ops_threads(), ops_threads() == 1 ? "" : "s");
     else
         snprintf(words, sizeof words, "%s: plain C, 1 thread", ops->name);
     return words;
 }
 
-int ops_threads(void) { return omp_get_max_threads(); }
+int ops_threads(void) {
+    return omp_get_max_threads();
+}

@@ -1,14 +1,15 @@
 /* The operations table: everything the model computes is a call through one of these slots.
  *
- * `reference/` fills every slot with plain, obvious C; `cpu/` and later `cuda/` start from a copy of that table and
- * replace slots. Every slot of every backend is tested against the reference, and the reference against
- * finite differences.
+ * `reference/` fills every slot with plain, obvious C; `cpu/` and later `cuda/` start from a copy of that
+ * table and replace slots. Every slot of every backend is tested against the reference, and the reference
+ * against finite differences.
  *
  * Conventions. Matrices are row-major; `ld` is the distance between rows in elements. T counts tokens, D is
- * the hidden size. Weights are [out, in] unless said otherwise. "adds" means `+=`: gradients accumulate, so the
- * caller zeroes them; everything else is overwritten. Buffers do not overlap unless said. No slot can
- * fail, allocate on the heap in a way that grows, or keep state between calls. Sums over tokens have one fixed order
- * for a given thread count. Slots marked [any threads] give the same bits for every thread count. */
+ * the hidden size. Weights are [out, in] unless said otherwise. "adds" means `+=`: gradients accumulate, so
+ * the caller zeroes them; everything else is overwritten. Buffers do not overlap unless said. No slot can
+ * fail, allocate on the heap in a way that grows, or keep state between calls. Sums over tokens have one
+ * fixed order for a given thread count. Slots marked [any threads] give the same bits for every thread count.
+ */
 #ifndef GDN_OPS_H
 #define GDN_OPS_H
 
@@ -27,17 +28,17 @@ struct ops {
     void (*gemm)(char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda, const real *b,
                  long ldb, real beta, real *c, long ldc);
 
-    void (*zero)(long n, real *x);                                  /* x = 0 */
-    void (*copy)(long n, const real *x, real *y);                   /* y = x */
-    void (*add)(long n, const real *x, real *y);                    /* y += x */
-    void (*add_to)(long n, const real *x, const real *y, real *z);  /* z = x + y; z may be x or y */
-    void (*add_column_sums)(long T, long W, const real *x, long ldx, real *sum); /* sum [W] += Σ_t x[t] */
+    void (*zero)(long n, real *x);                                 /* x = 0 */
+    void (*copy)(long n, const real *x, real *y);                  /* y = x */
+    void (*add)(long n, const real *x, real *y);                   /* y += x */
+    void (*add_to)(long n, const real *x, const real *y, real *z); /* z = x + y; z may be x or y */
+    void (*add_column_sums)(long T, long W, const real *x, long ldx, real *sum);    /* sum [W] += Σ_t x[t] */
     void (*add_scaled_rows)(long T, long D, const real *c, const real *x, real *y); /* y[t] += c[t]·x[t] */
     double (*sum_squares)(long n, const real *x); /* in double, fixed order [any threads] */
 
     /* One AdamW update of n elements (Loshchilov & Hutter 2019; model.md 6) [any threads]:
-     * g' = g·gscale; m, v moving averages with beta1, beta2; w ← w·(1 − lr·decay) − lr·(m/c1)/(√(v/c2) + eps),
-     * c1 = 1 − beta1^n, c2 = 1 − beta2^n for the tensor's own step count n. */
+     * g' = g·gscale; m, v moving averages with beta1, beta2; w ← w·(1 − lr·decay) − lr·(m/c1)/(√(v/c2) +
+     * eps), c1 = 1 − beta1^n, c2 = 1 − beta2^n for the tensor's own step count n. */
     void (*adamw)(long n, real *w, const real *g, real *m, real *v, double gscale, double lr, double beta1,
                   double beta2, double eps, double decay, double c1, double c2);
 
@@ -50,27 +51,28 @@ struct ops {
     /* y = x · rstd · w, rstd[t] = 1/√(mean(x[t]²) + eps) (Zhang & Sennrich 2019). */
     void (*rms_norm)(long T, long D, const real *x, const real *w, double eps, real *y, real *rstd);
     /* The same of sum = x + r, which is stored too. */
-    void (*add_rms_norm)(long T, long D, const real *x, const real *r, const real *w, double eps, real *sum, real *y,
-                         real *rstd);
+    void (*add_rms_norm)(long T, long D, const real *x, const real *r, const real *w, double eps, real *sum,
+                         real *y, real *rstd);
     /* rstd alone. */
     void (*row_rstd)(long T, long D, const real *x, double eps, real *rstd);
     /* Adds to dx and dw. */
-    void (*rms_norm_back)(long T, long D, const real *x, const real *w, const real *rstd, const real *dy, real *dx,
-                          real *dw);
+    void (*rms_norm_back)(long T, long D, const real *x, const real *w, const real *rstd, const real *dy,
+                          real *dx, real *dw);
 
-    /* Rotary embedding (Su et al. 2021), half-split, in place on `heads` heads of width hd: row t is x + t·ldx, its
-     * position `position + t % S`. direction +1 rotates, −1 is the inverse, which is also the backward
-     * pass. cosine, sine: [≥ position+S, hd/2]. */
+    /* Rotary embedding (Su et al. 2021), half-split, in place on `heads` heads of width hd: row t is x +
+     * t·ldx, its position `position + t % S`. direction +1 rotates, −1 is the inverse, which is also the
+     * backward pass. cosine, sine: [≥ position+S, hd/2]. */
     void (*rope)(long T, long S, long position, long heads, long hd, const real *cosine, const real *sine,
                  int direction, real *x, long ldx);
 
     /* Causal attention of B sequences of S positions, H query heads on K key/value heads (H a multiple of K),
-     * never storing S×S (online softmax). qkv [B·S, (H+2K)·hd]: queries, keys, values, heads in order, rotated.
-     * o [B·S, H·hd]; lse [B, H, S]: log-sum-exp of each row's scaled scores. Scores are scaled by 1/√hd. */
+     * never storing S×S (online softmax). qkv [B·S, (H+2K)·hd]: queries, keys, values, heads in order,
+     * rotated. o [B·S, H·hd]; lse [B, H, S]: log-sum-exp of each row's scaled scores. Scores are scaled by
+     * 1/√hd. */
     void (*attention)(long B, long S, long H, long K, long hd, const real *qkv, real *o, real *lse);
     /* dqkv is overwritten; `work` [B, H, S] is scratch. Recomputes the probabilities from lse. */
-    void (*attention_back)(long B, long S, long H, long K, long hd, const real *qkv, const real *o, const real *lse,
-                           const real *dout, real *dqkv, real *work);
+    void (*attention_back)(long B, long S, long H, long K, long hd, const real *qkv, const real *o,
+                           const real *lse, const real *dout, real *dqkv, real *work);
     /* One new token: q [H·hd] on `length` cached keys and values [length, K·hd] each; o [H·hd]. */
     void (*attention_decode)(long length, long H, long K, long hd, const real *q, const real *keys,
                              const real *values, real *o);
@@ -82,7 +84,8 @@ struct ops {
 
     /* loss[t] = −log softmax(logits[t])[target[t]] over V columns. Where `scale` is not 0, logits become the
      * gradient scale·(softmax − onehot). */
-    void (*cross_entropy)(long T, long V, real *logits, long ld, const int32_t *target, double scale, real *loss);
+    void (*cross_entropy)(long T, long V, real *logits, long ld, const int32_t *target, double scale,
+                          real *loss);
 
     /* ---------------------------------------------------------------- delta connections
      * n connections ("slots") lead into a layer. t [T, D] is the target, s [T, D] one slot's source.
@@ -104,8 +107,8 @@ struct ops {
     /* Gates of a layer's bottleneck connections, all slots at once. W = n·Hd columns, slot i = columns i·Hd….
      * g (in: gate logits, out: σ(logits + bias)); v = weight · r · scale[i] · p ⊙ g.
      * r [n, T] or NULL; scale [n]; weight [T, n] or NULL for 1. p [T, W] raw projections. */
-    void (*bottleneck_gate)(long T, long n, long Hd, const real *bias, const real *p, const real *r, const real *scale,
-                            const real *weight, real *g, real *v);
+    void (*bottleneck_gate)(long T, long n, long Hd, const real *bias, const real *p, const real *r,
+                            const real *scale, const real *weight, real *g, real *v);
     /* y = weight ⊙ x by slot: x, y [T, n·Hd], weight [T, n]. */
     void (*scale_slots)(long T, long n, long Hd, const real *weight, const real *x, real *y);
     /* From dv [T, W] (gradient of the weighted v) and extra [T, W] or NULL (gradient of the unweighted v):
@@ -119,31 +122,34 @@ struct ops {
     /* g = σ(scale · r · x); x, g [T, W] with row distance ld; r [T] or NULL. */
     void (*sigmoid_gate)(long T, long W, double scale, const real *r, const real *x, real *g, long ld);
     /* dg becomes dx (gradient of x); dr[t] += Σ_j of r's gradient (where r is not NULL). entropy as above. */
-    void (*sigmoid_gate_back)(long T, long W, double scale, const real *r, const real *x, const real *g, long ld,
-                              double entropy, real *dg, long lddg, real *dr);
+    void (*sigmoid_gate_back)(long T, long W, double scale, const real *r, const real *x, const real *g,
+                              long ld, double entropy, real *dg, long lddg, real *dr);
 
     /* x ← softmax over W columns of (x + bias)·inv_temperature, row distance ld. */
     void (*softmax_gate)(long T, long W, const real *bias, double inv_temperature, real *x, long ld);
     /* dp [T, W] becomes the gradient of (x + bias). entropy: p also receives entropy·d(entropy/ln W)/dp,
      * entropy = −Σ p·ln(max(p, 1e-30)). */
-    void (*softmax_gate_back)(long T, long W, double inv_temperature, const real *p, long ld, double entropy, real *dp,
-                              long lddp);
+    void (*softmax_gate_back)(long T, long W, double inv_temperature, const real *p, long ld, double entropy,
+                              real *dp, long lddp);
 
     /* e[t] (row distance lde) = √(r²·mean((t−s)²) + eps), square[t] = mean((t−s)²). */
-    void (*delta_magnitude)(long T, long D, const real *t, const real *s, const real *r, double eps, real *e, long lde,
-                            real *square);
+    void (*delta_magnitude)(long T, long D, const real *t, const real *s, const real *r, double eps, real *e,
+                            long lde, real *square);
 
-    /* A contribution c = scale · r · (t−s) ⊙ spread(gate): gate [T, G] (row distance ldg), each value over D/G
-     * contiguous columns. out (row distance ldo) += or = weight[t·ldw]·c (weight NULL: 1; ldw 0: one number for all).
-     * rms[t] = √(mean(c²) + 1e-12) where rms is not NULL. */
-    void (*gated_delta)(long T, long D, long G, const real *t, const real *s, const real *gate, long ldg, const real *r,
-                        double scale, const real *weight, long ldw, bool add, real *out, long ldo, real *rms);
+    /* A contribution c = scale · r · (t−s) ⊙ spread(gate): gate [T, G] (row distance ldg), each value over
+     * D/G contiguous columns. out (row distance ldo) += or = weight[t·ldw]·c (weight NULL: 1; ldw 0: one
+     * number for all). rms[t] = √(mean(c²) + 1e-12) where rms is not NULL. */
+    void (*gated_delta)(long T, long D, long G, const real *t, const real *s, const real *gate, long ldg,
+                        const real *r, double scale, const real *weight, long ldw, bool add, real *out,
+                        long ldo, real *rms);
     /* Backward. dout (row distance ldo) is the gradient of out. dweight[t·n] = Σ_j dout_j·c_j (n: row
-     * distance). With dc = weight·dout + (rms ? sparsity/(D·rms)·c : 0): dgate [T, G] (row distance G) overwritten; dd [T,
-     * D] = r·scale·dc ⊙ spread(gate) overwritten; dr[t] (where r is not NULL) overwritten. */
+     * distance). With dc = weight·dout + (rms ? sparsity/(D·rms)·c : 0): dgate [T, G] (row distance G)
+     * overwritten; dd [T, D] = r·scale·dc ⊙ spread(gate) overwritten; dr[t] (where r is not NULL)
+     * overwritten. */
     void (*gated_delta_back)(long T, long D, long G, const real *t, const real *s, const real *gate, long ldg,
-                             const real *r, double scale, const real *weight, long ldw, const real *dout, long ldo,
-                             const real *rms, double sparsity, real *dweight, long n, real *dgate, real *dd, real *dr);
+                             const real *r, double scale, const real *weight, long ldw, const real *dout,
+                             long ldo, const real *rms, double sparsity, real *dweight, long n, real *dgate,
+                             real *dd, real *dr);
 
     /* Sum over T·W elements of the binary entropy in bits, g clamped to [1e-7, 1−1e-7] [any threads]. */
     double (*binary_entropy)(long T, long W, const real *g, long ld);
@@ -153,27 +159,30 @@ struct ops {
     /* Norms of bottleneck contributions c = Wo·v without forming them: q = v·(WoᵀWo) is given;
      * rms[t] = √(max(Σ_j q_j·v_j, 0)/D + 1e-12). With sparsity: q[t] ← sparsity/(D·rms)·q, the gradient
      * of v, and kv = sparsity/(D·rms)·v (kv may be NULL). v, q, kv [T, W] with row distance ld. */
-    void (*gram_rms)(long T, long W, long D, const real *v, double sparsity, real *q, real *kv, long ld, real *rms);
+    void (*gram_rms)(long T, long W, long D, const real *v, double sparsity, real *q, real *kv, long ld,
+                     real *rms);
 
     /* Selection by attention: logits[t,i] = (query[t]·key[t,i])·rt[t]·rs[i][t]/√a, weight = softmax over i.
      * query [T, a], key [T, n, a]; rt, rs[i] [T]: inverse rms of target and sources. weight [T, n]. */
-    void (*select)(long T, long n, long a, const real *query, const real *key, const real *rt, const real *const *rs,
-                   real *weight);
-    /* dweight [T, n] is consumed (overwritten). query, key become their gradients. ct[t] and cs[n, T]: factors of
-     * x for the norms' own gradients, −(∂/∂rstd)·rstd³/D. */
-    void (*select_back)(long T, long n, long a, long D, real *query, real *key, const real *rt, const real *const *rs,
-                        const real *weight, real *dweight, real *ct, real *cs);
+    void (*select)(long T, long n, long a, const real *query, const real *key, const real *rt,
+                   const real *const *rs, real *weight);
+    /* dweight [T, n] is consumed (overwritten). query, key become their gradients. ct[t] and cs[n, T]:
+     * factors of x for the norms' own gradients, −(∂/∂rstd)·rstd³/D. */
+    void (*select_back)(long T, long n, long a, long D, real *query, real *key, const real *rt,
+                        const real *const *rs, const real *weight, real *dweight, real *ct, real *cs);
 
     /* Multi-head mixing: per head h of width D/heads, weight = softmax_i(query_h·key_{i,h}/√(D/heads)),
      * z_h += Σ_i weight·c_{i,h}. query [T, D]; key, c [T, n, D]; weight [T, n, heads]. */
     void (*multihead)(long T, long n, long D, long heads, const real *query, const real *key, const real *c,
                       real *weight, real *z);
     /* From dz [T, D]: query, key become their gradients; dc [T, n, D] is overwritten. */
-    void (*multihead_back)(long T, long n, long D, long heads, real *query, real *key, const real *c, const real *weight,
-                           const real *dz, real *dc);
+    void (*multihead_back)(long T, long n, long D, long heads, real *query, real *key, const real *c,
+                           const real *weight, const real *dz, real *dc);
 };
 
-/* Finds a backend by name ("reference", "cpu"); NULL where this build or machine has none. */
+/* Finds a backend by name ("reference", "cpu"); NULL where this build or machine has none. The environment
+ * variable GDN_ISA (v2, v3, v4) forces the CPU backend to an instruction set, for tests; one that is unknown
+ * or that the processor lacks leaves no CPU backend, and asking for it then records a failure. */
 const struct ops *ops_find(const char *name);
 
 /* All backends of this build that run on this machine, in order of preference; NULL-terminated. */

@@ -1,8 +1,11 @@
-/* Aggregation over the active connections of a layer (model.md, 4). Every aggregate but multihead is a weight per token
- * and connection, into which the connection's `mix` folds; multihead mixes the contributions themselves. */
+/* Aggregation over the active connections of a layer (model.md, 4). Every aggregate but multihead is a weight
+ * per token and connection, into which the connection's `mix` folds; multihead mixes the contributions
+ * themselves. */
 #include "model/internal.h"
 
-static real mix(const struct connections *c, int slot) { return c->mix.w ? c->mix.w[slot] : 1; }
+static real mix(const struct connections *c, int slot) {
+    return c->mix.w ? c->mix.w[slot] : 1;
+}
 
 static void select_forward(struct delta_pass *p) {
     const struct model *m = p->m;
@@ -34,9 +37,12 @@ static void select_backward(struct delta_pass *p) {
 /* The aggregate's own weight of a contribution, without its mix. */
 static real share(const struct delta_pass *p, long t, int slot) {
     switch (p->m->config.delta.aggregate) {
-    case AGGREGATE_MEAN: return (real)1 / (real)p->n;
-    case AGGREGATE_ATTENTION: return p->c->alpha[t * p->n + slot];
-    default: return 1;
+    case AGGREGATE_MEAN:
+        return (real)1 / (real)p->n;
+    case AGGREGATE_ATTENTION:
+        return p->c->alpha[t * p->n + slot];
+    default:
+        return 1;
     }
 }
 
@@ -67,7 +73,8 @@ void multihead_forward(struct delta_pass *p, real *z) {
     long T = m->T, D = m->config.hidden_size;
     m->ops->gemm('N', 'T', T, D, D, 1, p->t, D, c->query.w, D, 0, c->select_query, D);
     m->ops->gemm('N', 'T', T * p->n, D, D, 1, c->c, D, c->key.w, D, 0, c->select_key, D);
-    m->ops->multihead(T, p->n, D, m->config.delta.attention_heads, c->select_query, c->select_key, c->c, c->alpha, z);
+    m->ops->multihead(T, p->n, D, m->config.delta.attention_heads, c->select_query, c->select_key, c->c,
+                      c->alpha, z);
 }
 
 void multihead_backward(struct delta_pass *p, const real *dz) {
@@ -75,9 +82,11 @@ void multihead_backward(struct delta_pass *p, const real *dz) {
     struct connections *c = p->c;
     long T = m->T, D = m->config.hidden_size;
     real *query = c->select_query, *key = c->select_key; /* become their gradients */
-    m->ops->multihead_back(T, p->n, D, m->config.delta.attention_heads, query, key, c->c, c->alpha, dz, m->dc);
+    m->ops->multihead_back(T, p->n, D, m->config.delta.attention_heads, query, key, c->c, c->alpha, dz,
+                           m->dc);
     m->ops->gemm('N', 'N', T * p->n, D, D, 1, key, D, c->key.w, D, 1, m->dc, D);
     m->ops->gemm('T', 'N', D, D, T * p->n, 1, key, D, c->c, D, 1, c->key.g, D);
     m->ops->gemm('T', 'N', D, D, T, 1, query, D, p->t, D, 1, c->query.g, D);
-    m->ops->gemm('N', 'N', T, D, D, 1, query, D, c->query.w, D, 1, p->dt, D); /* dz is used up where dt is dz */
+    m->ops->gemm('N', 'N', T, D, D, 1, query, D, c->query.w, D, 1, p->dt,
+                 D); /* dz is used up where dt is dz */
 }

@@ -1,6 +1,6 @@
-/* The backward pass. One gradient, m->g, walks down the residual stream and grows in place: at the top of a layer it is
- * the gradient of z, then of y, a and x. Delta connections leave gradients at their sources (`deposit`), by descending
- * target layer, which join when the walk reaches the source. */
+/* The backward pass. One gradient, m->g, walks down the residual stream and grows in place: at the top of a
+ * layer it is the gradient of z, then of y, a and x. Delta connections leave gradients at their sources
+ * (`deposit`), by descending target layer, which join when the walk reaches the source. */
 #include "model/internal.h"
 
 static void mlp_backward(struct model *m, struct layer *layer) {
@@ -22,7 +22,8 @@ static void attention_backward(struct model *m, struct layer *layer, const real 
     real *dattention = m->t1, *dn = m->t1;
     ops->gemm('N', 'N', T, D, D, 1, m->g, D, layer->o.w, D, 0, dattention, D);
     ops->gemm('T', 'N', D, D, T, 1, m->g, D, layer->attention, D, 1, layer->o.g, D);
-    ops->attention_back(m->B, m->S, H, K, hd, layer->qkv_out, layer->attention, layer->lse, dattention, m->dqkv, m->work);
+    ops->attention_back(m->B, m->S, H, K, hd, layer->qkv_out, layer->attention, layer->lse, dattention,
+                        m->dqkv, m->work);
     ops->rope(T, m->S, 0, H + K, hd, m->cosine, m->sine, -1, m->dqkv, wide);
     ops->gemm('N', 'N', T, D, wide, 1, m->dqkv, wide, layer->qkv.w, D, 0, dn, D);
     ops->gemm('T', 'N', wide, D, T, 1, m->dqkv, wide, layer->n1, D, 1, layer->qkv.g, D);

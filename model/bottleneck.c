@@ -1,7 +1,7 @@
 /* The gate `bottleneck` (model.md, 3): u = Wp δ, g = σ(W2 silu(W1 (s+t)/2 + b1) + b2), c = Wo (u ⊙ s(d) g).
  *
- * All slots of a layer are computed side by side in [T, n·Hd]; the weights of the aggregate fold into u ⊙ g, so that
- * one GEMM over n·Hd adds all contributions and none is formed by itself. */
+ * All slots of a layer are computed side by side in [T, n·Hd]; the weights of the aggregate fold into u ⊙ g,
+ * so that one GEMM over n·Hd adds all contributions and none is formed by itself. */
 #include "model/internal.h"
 
 struct sizes {
@@ -10,7 +10,12 @@ struct sizes {
 
 static struct sizes sizes(const struct delta_pass *p) {
     const struct delta_config *d = &p->m->config.delta;
-    return (struct sizes){p->m->T, p->m->config.hidden_size, d->hidden, d->gate_hidden, p->n, (long)p->n * d->hidden,
+    return (struct sizes){p->m->T,
+                          p->m->config.hidden_size,
+                          d->hidden,
+                          d->gate_hidden,
+                          p->n,
+                          (long)p->n * d->hidden,
                           (long)p->n * d->gate_hidden};
 }
 
@@ -47,8 +52,8 @@ void bottleneck_forward(struct delta_pass *p, bool add, real *out, long ldo, lon
     project_forward(p, MAP_MEAN, c->gate_in.w, z.G, c->x);
     ops->bias_silu(z.T, z.narrow, c->gate_in_bias.w, c->x, c->h);
     for (int i = 0; i < p->n; i++)
-        ops->gemm('N', 'T', z.T, z.Hd, z.G, 1, c->h + i * z.G, z.narrow, c->gate_out.w + i * z.Hd * z.G, z.G, 0,
-                  c->gate + i * z.Hd, z.wide);
+        ops->gemm('N', 'T', z.T, z.Hd, z.G, 1, c->h + i * z.G, z.narrow, c->gate_out.w + i * z.Hd * z.G, z.G,
+                  0, c->gate + i * z.Hd, z.wide);
     const real *r = row_factor(p, 0), *bias = c->gate_out_bias.w;
     if (p->measure) {
         ops->bottleneck_gate(z.T, z.n, z.Hd, bias, c->p, r, scale, NULL, c->gate, m->dv);
@@ -75,7 +80,8 @@ static void output_backward(struct delta_pass *p, const real *dout, long ldo, lo
     long width = step ? z.Hd : z.wide;
     for (int i = 0; i < blocks; i++) {
         const real *d = dout + i * step, *v = c->v + i * width;
-        m->ops->gemm('N', 'T', z.T, width, z.D, 1, d, ldo, c->out.w + i * width * z.D, z.D, 0, m->dv + i * width, z.wide);
+        m->ops->gemm('N', 'T', z.T, width, z.D, 1, d, ldo, c->out.w + i * width * z.D, z.D, 0,
+                     m->dv + i * width, z.wide);
         m->ops->gemm('T', 'N', width, z.D, z.T, 1, v, z.wide, d, ldo, 1, c->out.g + i * width * z.D, z.D);
     }
 }
@@ -88,15 +94,16 @@ void bottleneck_backward(struct delta_pass *p, const real *dout, long ldo, long 
     real scale[MAX_DISTANCES];
     slot_scales(p, scale);
     output_backward(p, dout, ldo, step, z);
-    ops->bottleneck_gate_back(z.T, z.n, z.Hd, c->p, row_factor(p, 0), scale, c->weight, p->sparsity ? c->extra : NULL,
-                              p->entropy / (double)z.Hd, c->gate, m->dv, m->dweight, c->scale.w ? m->dr : NULL);
+    ops->bottleneck_gate_back(z.T, z.n, z.Hd, c->p, row_factor(p, 0), scale, c->weight,
+                              p->sparsity ? c->extra : NULL, p->entropy / (double)z.Hd, c->gate, m->dv,
+                              m->dweight, c->scale.w ? m->dr : NULL);
     ops->add_column_sums(z.T, z.wide, c->gate, z.wide, c->gate_out_bias.g);
     for (int i = 0; i < p->n; i++) {
         const real *dz = c->gate + i * z.Hd;
-        ops->gemm('T', 'N', z.Hd, z.G, z.T, 1, dz, z.wide, c->h + i * z.G, z.narrow, 1, c->gate_out.g + i * z.Hd * z.G,
-                  z.G);
-        ops->gemm('N', 'N', z.T, z.G, z.Hd, 1, dz, z.wide, c->gate_out.w + i * z.Hd * z.G, z.G, 0, m->dx + i * z.G,
-                  z.narrow);
+        ops->gemm('T', 'N', z.Hd, z.G, z.T, 1, dz, z.wide, c->h + i * z.G, z.narrow, 1,
+                  c->gate_out.g + i * z.Hd * z.G, z.G);
+        ops->gemm('N', 'N', z.T, z.G, z.Hd, 1, dz, z.wide, c->gate_out.w + i * z.Hd * z.G, z.G, 0,
+                  m->dx + i * z.G, z.narrow);
     }
     ops->silu_back(z.T * z.narrow, c->x, m->dx, m->dx);
     ops->add_column_sums(z.T, z.narrow, m->dx, z.narrow, c->gate_in_bias.g);

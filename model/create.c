@@ -1,5 +1,5 @@
-/* Creates a model: finds its tensors in the parameter table and lays out every buffer of its passes, first to count
- * their bytes, then for real. */
+/* Creates a model: finds its tensors in the parameter table and lays out every buffer of its passes, first to
+ * count their bytes, then for real. */
 #include "kernels/base/status.h"
 #include "model/internal.h"
 #include "model/params.h"
@@ -12,7 +12,8 @@
 /* Logits are computed in blocks of rows, about this many elements at a time: a vocabulary never costs T·V. */
 enum { LOGIT_ELEMENTS = 1 << 20 };
 
-static struct tensor find(const struct model *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static struct tensor find(const struct model *m, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* The tensor of a name; NULL pointers where this model has none. */
 static struct tensor find(const struct model *m, const char *format, ...) {
@@ -23,7 +24,8 @@ static struct tensor find(const struct model *m, const char *format, ...) {
     va_end(list);
     const struct row *row = params_find(m->table, name);
     if (!row) return (struct tensor){NULL, NULL};
-    return (struct tensor){m->state->weight + row->offset, m->state->gradient ? m->state->gradient + row->offset : NULL};
+    return (struct tensor){m->state->weight + row->offset,
+                           m->state->gradient ? m->state->gradient + row->offset : NULL};
 }
 
 static void find_connections(struct model *m, int l) {
@@ -64,10 +66,12 @@ static void find_tensors(struct model *m) {
     }
 }
 
-static real *take(struct model *m, long count) { return arena_take(&m->arena, (size_t)count * sizeof(real)); }
+static real *take(struct model *m, long count) {
+    return arena_take(&m->arena, (size_t)count * sizeof(real));
+}
 
 /* A saved buffer of layer l: its own where a backward pass will read it, else one that all layers share. */
-#define SAVE(m, l, member, count)                                                                                      \
+#define SAVE(m, l, member, count)                                                                            \
     ((m)->layer[l].member = (m)->training || (l) == 0 ? take(m, count) : (m)->layer[0].member)
 
 static void lay_out_connections(struct model *m, int l, long T, long most) {
@@ -130,7 +134,9 @@ static void lay_out_layer(struct model *m, int l, long T) {
         m->layer[l].y = m->layer[l].z;
 }
 
-static long largest(long a, long b) { return a > b ? a : b; }
+static long largest(long a, long b) {
+    return a > b ? a : b;
+}
 
 static void lay_out_delta_scratch(struct model *m, long T, long n) {
     const struct delta_config *d = &m->config.delta;
@@ -158,7 +164,8 @@ static void lay_out_delta_scratch(struct model *m, long T, long n) {
 
 static void lay_out(struct model *m, long positions) {
     const struct model_config *c = &m->config;
-    long T = m->batch * m->length, D = c->hidden_size, F = c->intermediate_size, hd = D / c->num_heads, most = 0;
+    long T = m->batch * m->length, D = c->hidden_size, F = c->intermediate_size, hd = D / c->num_heads,
+         most = 0;
     m->x0 = take(m, T * D);
     m->nf = take(m, T * D);
     m->rstdf = take(m, T);
@@ -202,16 +209,24 @@ static void fill_rotary(struct model *m, long positions) {
 }
 
 int model_build(const struct model_config *config, const struct table *table, const struct state *state,
-                const struct ops *ops, long batch, long length, long positions, bool training, struct model **out) {
+                const struct ops *ops, long batch, long length, long positions, bool training,
+                struct model **out) {
     struct model *m = calloc(1, sizeof *m);
     *out = m;
     if (!m) return gdn_fail(GDN_INTERNAL, "out of memory for a model");
-    *m = (struct model){.config = *config, .table = table, .state = state, .ops = ops, .batch = batch, .length = length,
-                        .training = training, .arena.name = "activations"};
+    *m = (struct model){.config = *config,
+                        .table = table,
+                        .state = state,
+                        .ops = ops,
+                        .batch = batch,
+                        .length = length,
+                        .training = training,
+                        .arena.name = "activations"};
     m->layer = calloc((size_t)config->num_layers, sizeof *m->layer);
     m->deposit = training ? calloc((size_t)config->num_layers + 1, sizeof *m->deposit) : NULL;
-    int status = !m->layer || (training && !m->deposit) ? gdn_fail(GDN_INTERNAL, "out of memory for %d layers", config->num_layers)
-                                                        : edges_create(config, &m->edges);
+    int status = !m->layer || (training && !m->deposit)
+                     ? gdn_fail(GDN_INTERNAL, "out of memory for %d layers", config->num_layers)
+                     : edges_create(config, &m->edges);
     if (!status) {
         find_tensors(m);
         lay_out(m, positions);
@@ -241,6 +256,10 @@ void model_free(struct model *model) {
     free(model);
 }
 
-void model_memory(const struct model *model, struct model_memory *out) { out->activations = (long)model->arena.size; }
+void model_memory(const struct model *model, struct model_memory *out) {
+    out->activations = (long)model->arena.size;
+}
 
-void model_set_form(struct model *model, enum form form) { model->form = form; }
+void model_set_form(struct model *model, enum form form) {
+    model->form = form;
+}

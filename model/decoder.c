@@ -54,7 +54,9 @@ void decoder_free(struct decoder *d) {
     free(d);
 }
 
-void decoder_reset(struct decoder *d) { d->cache.length = 0; }
+void decoder_reset(struct decoder *d) {
+    d->cache.length = 0;
+}
 
 const real *decoder_step(struct decoder *d, int32_t token, int active) {
     struct model *m = d->model;
@@ -64,7 +66,8 @@ const real *decoder_step(struct decoder *d, int32_t token, int active) {
     m->input[0] = token;
     model_forward(m, &options, &sums);
     long D = m->config.hidden_size, V = m->config.vocab_size;
-    m->ops->rms_norm(1, D, node_output(m, m->config.num_layers - 1), m->norm.w, m->config.norm_eps, m->nf, m->rstdf);
+    m->ops->rms_norm(1, D, node_output(m, m->config.num_layers - 1), m->norm.w, m->config.norm_eps, m->nf,
+                     m->rstdf);
     m->ops->gemm('N', 'T', 1, V, D, 1, m->nf, D, m->head.w, D, 0, m->logits, V);
     d->cache.length++;
     return m->logits;

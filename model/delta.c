@@ -18,7 +18,8 @@ static int total_edges(const struct model *m, int active) {
     return total;
 }
 
-static struct delta_pass start(struct model *m, int layer, const struct loss_options *o, struct loss_sums *sums) {
+static struct delta_pass start(struct model *m, int layer, const struct loss_options *o,
+                               struct loss_sums *sums) {
     struct delta_pass p = {.m = m, .c = &m->layer[layer].connections, .options = o, .sums = sums};
     p.n = active_edges(&m->edges, layer, o->active);
     p.total = total_edges(m, o->active);
@@ -35,7 +36,8 @@ static struct delta_pass start(struct model *m, int layer, const struct loss_opt
     return p;
 }
 
-void connections_forward(struct model *m, int layer, const struct loss_options *options, struct loss_sums *sums) {
+void connections_forward(struct model *m, int layer, const struct loss_options *options,
+                         struct loss_sums *sums) {
     struct layer *l = &m->layer[layer];
     if (!l->connections.n) return;
     struct delta_pass p = start(m, layer, options, sums);

@@ -6,14 +6,19 @@
 
 static double distance_scale(int distance, const struct delta_config *delta) {
     switch (delta->distance_scale) {
-    case SCALE_RECIPROCAL: return 1.0 / (1.0 + delta->decay * distance);
-    case SCALE_EXPONENTIAL: return exp(-delta->decay * distance);
-    default: return 1.0;
+    case SCALE_RECIPROCAL:
+        return 1.0 / (1.0 + delta->decay * distance);
+    case SCALE_EXPONENTIAL:
+        return exp(-delta->decay * distance);
+    default:
+        return 1.0;
     }
 }
 
 /* The farthest distance that reaches a node below this layer. */
-static int reach(int layer, const struct delta_config *delta) { return layer + (delta->embedding_source ? 1 : 0); }
+static int reach(int layer, const struct delta_config *delta) {
+    return layer + (delta->embedding_source ? 1 : 0);
+}
 
 int edges_create(const struct model_config *model, struct edges *out) {
     const struct delta_config *delta = &model->delta;
@@ -28,8 +33,11 @@ int edges_create(const struct model_config *model, struct edges *out) {
         out->first[layer] = out->count;
         for (int i = 0; i < delta->num_distances && delta->distances[i] <= reach(layer, delta); i++) {
             int d = delta->distances[i];
-            out->edge[out->count++] = (struct edge){
-                .target = layer, .distance = d, .source = layer - d, .slot = i, .scale = distance_scale(d, delta)};
+            out->edge[out->count++] = (struct edge){.target = layer,
+                                                    .distance = d,
+                                                    .source = layer - d,
+                                                    .slot = i,
+                                                    .scale = distance_scale(d, delta)};
         }
     }
     out->first[model->num_layers] = out->count;

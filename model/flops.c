@@ -7,9 +7,15 @@ static double connection_flops(const struct model_config *m) {
     const struct delta_config *d = &m->delta;
     double D = m->hidden_size, Hd = d->hidden, G = d->gate_hidden, flops;
     switch (d->kind) {
-    case KIND_BOTTLENECK: flops = 2 * (2 * D * Hd + D * G + G * Hd); break;
-    case KIND_FULL: flops = 2 * D * D; break;
-    default: flops = 2 * (D * G + (G + 1) * G + G * G); break;
+    case KIND_BOTTLENECK:
+        flops = 2 * (2 * D * Hd + D * G + G * Hd);
+        break;
+    case KIND_FULL:
+        flops = 2 * D * D;
+        break;
+    default:
+        flops = 2 * (D * G + (G + 1) * G + G * G);
+        break;
     }
     if (d->aggregate == AGGREGATE_ATTENTION) flops += 2 * D * d->attention_dim;
     if (d->aggregate == AGGREGATE_MULTIHEAD) flops += 2 * D * D;

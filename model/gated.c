@@ -1,6 +1,6 @@
-/* The gates `full` and `adaptive` (model.md, 3), which multiply δ' itself: c = δ' ⊙ gate. `full`'s gate is as wide as
- * the model, σ(s(d) Wg δ'); `adaptive`'s is a softmax over channel groups, computed by a small MLP from the
- * magnitude of δ' and a projection of the mean. */
+/* The gates `full` and `adaptive` (model.md, 3), which multiply δ' itself: c = δ' ⊙ gate. `full`'s gate is as
+ * wide as the model, σ(s(d) Wg δ'); `adaptive`'s is a softmax over channel groups, computed by a small MLP
+ * from the magnitude of δ' and a projection of the mean. */
 #include "model/internal.h"
 
 static const real *form_delta(const struct delta_pass *p, int slot) {
@@ -27,8 +27,8 @@ static void full_gate_back(struct delta_pass *p, int i, real *dd) {
     struct model *m = p->m;
     struct connections *c = p->c;
     long T = m->T, D = m->config.hidden_size;
-    m->ops->sigmoid_gate_back(T, D, c->edge[i].scale, row_factor(p, i), c->p + i * T * D, c->gate + i * T * D, D,
-                              p->entropy / (double)D, m->dgate, D, m->dr);
+    m->ops->sigmoid_gate_back(T, D, c->edge[i].scale, row_factor(p, i), c->p + i * T * D, c->gate + i * T * D,
+                              D, p->entropy / (double)D, m->dgate, D, m->dr);
     m->ops->gemm('N', 'N', T, D, D, 1, m->dgate, D, c->proj.w + i * D * D, D, 1, dd, D);
     m->ops->gemm('T', 'N', D, D, T, 1, m->dgate, D, form_delta(p, i), D, 1, c->proj.g + i * D * D, D);
 }
@@ -41,7 +41,8 @@ static void adaptive_gate(struct delta_pass *p, int i) {
     struct connections *c = p->c;
     long T = m->T, D = m->config.hidden_size, G = m->config.delta.gate_hidden, in = G + 1;
     const real *w1 = c->gate_in.w + i * G * in; /* [G, 1 + G]: magnitude, then context */
-    real *x = c->x + i * T * G, *h = c->h + i * T * G, *gate = c->gate + i * T * G, *magnitude = c->magnitude + i * T;
+    real *x = c->x + i * T * G, *h = c->h + i * T * G, *gate = c->gate + i * T * G,
+         *magnitude = c->magnitude + i * T;
     m->ops->delta_magnitude(T, D, p->t, p->s[i], row_factor(p, i), m->config.delta.epsilon, magnitude, 1,
                             c->square + i * T);
     m->ops->gemm('N', 'T', T, G, 1, 1, magnitude, 1, w1, in, 0, x, G);
@@ -52,8 +53,8 @@ static void adaptive_gate(struct delta_pass *p, int i) {
     if (p->measure) p->sums->entropy += m->ops->softmax_entropy(T, G, gate, G);
 }
 
-/* From the gate's gradient m->dgate [T, G]: gradients of the MLP, of the context (into m->dx [T, n·G]), and of the
- * magnitude: its part of δ's gradient goes to k [T] as a factor of δ, its part of r's to dr. */
+/* From the gate's gradient m->dgate [T, G]: gradients of the MLP, of the context (into m->dx [T, n·G]), and
+ * of the magnitude: its part of δ's gradient goes to k [T] as a factor of δ, its part of r's to dr. */
 static void adaptive_gate_back(struct delta_pass *p, int i, real *k) {
     struct model *m = p->m;
     struct connections *c = p->c;
@@ -61,7 +62,8 @@ static void adaptive_gate_back(struct delta_pass *p, int i, real *k) {
     real *dz = m->dgate, *dh = m->dv; /* [T, G] each */
     const real *w1 = c->gate_in.w + i * G * in, *h = c->h + i * T * G, *magnitude = c->magnitude + i * T;
     real *g1 = c->gate_in.g + i * G * in, *dmagnitude = m->ct;
-    m->ops->softmax_gate_back(T, G, 1 / m->config.delta.temperature, c->gate + i * T * G, G, p->entropy, dz, G);
+    m->ops->softmax_gate_back(T, G, 1 / m->config.delta.temperature, c->gate + i * T * G, G, p->entropy, dz,
+                              G);
     m->ops->add_column_sums(T, G, dz, G, c->gate_out_bias.g + i * G);
     m->ops->gemm('T', 'N', G, G, T, 1, dz, G, h, G, 1, c->gate_out.g + i * G * G, G);
     m->ops->gemm('N', 'N', T, G, G, 1, dz, G, c->gate_out.w + i * G * G, G, 0, dh, G);
@@ -108,8 +110,8 @@ void gated_forward(struct delta_pass *p, bool add, real *out, long ldo, long ste
             adaptive_gate(p, i);
         struct gate g = gate_of(p, i);
         real *rms = p->measure ? c->rms + i * T : NULL;
-        m->ops->gated_delta(T, D, g.width, p->t, p->s[i], g.gate, g.width, row_factor(p, i), g.scale, c->weight + i,
-                            p->n, add, out + i * step, ldo, rms);
+        m->ops->gated_delta(T, D, g.width, p->t, p->s[i], g.gate, g.width, row_factor(p, i), g.scale,
+                            c->weight + i, p->n, add, out + i * step, ldo, rms);
         for (long t = 0; rms && t < T; t++) p->sums->sparsity += rms[t];
     }
 }
@@ -121,10 +123,11 @@ void gated_backward(struct delta_pass *p, const real *dout, long ldo, long step)
     long T = m->T, D = m->config.hidden_size;
     for (int i = 0; i < p->n; i++) {
         struct gate g = gate_of(p, i);
-        real *dd = m->mean; /* gradient of δ_i; project_backward below reuses the buffer after the last slot */
+        real *dd =
+            m->mean; /* gradient of δ_i; project_backward below reuses the buffer after the last slot */
         const real *r = row_factor(p, i);
-        m->ops->gated_delta_back(T, D, g.width, p->t, p->s[i], g.gate, g.width, r, g.scale, c->weight + i, p->n,
-                                 dout + i * step, ldo, p->sparsity ? c->rms + i * T : NULL, p->sparsity,
+        m->ops->gated_delta_back(T, D, g.width, p->t, p->s[i], g.gate, g.width, r, g.scale, c->weight + i,
+                                 p->n, dout + i * step, ldo, p->sparsity ? c->rms + i * T : NULL, p->sparsity,
                                  m->dweight + i, p->n, m->dgate, dd, m->dr);
         m->ops->zero(T, m->k);
         if (d->kind == KIND_FULL)

@@ -1,5 +1,5 @@
-/* `delta.normalize`: δ' = γ·δ/max(‖δ‖, ε) (model.md, 2). It is never formed: δ' = r·δ with one factor r a token,
- * and everything linear in δ' commutes with it. */
+/* `delta.normalize`: δ' = γ·δ/max(‖δ‖, ε) (model.md, 2). It is never formed: δ' = r·δ with one factor r a
+ * token, and everything linear in δ' commutes with it. */
 #include "model/internal.h"
 
 void normalize_forward(struct delta_pass *p) {
@@ -25,7 +25,8 @@ void normalize_backward(struct delta_pass *p, int slot, const real *dr, real *k)
     double dgamma = 0;
     for (long t = 0; t < p->m->T; t++) {
         dgamma += (double)dr[t] * inv[t];
-        if (inv[t] < least) k[t] -= dr[t] * gamma * inv[t] * inv[t] * inv[t]; /* at ε the norm is a constant */
+        if (inv[t] < least)
+            k[t] -= dr[t] * gamma * inv[t] * inv[t] * inv[t]; /* at ε the norm is a constant */
     }
     c->scale.g[slot] += (real)dgamma;
 }

@@ -41,13 +41,20 @@ static struct row *add(struct builder *b, enum split split, long out, long in, c
         b->capacity = capacity;
     }
     struct row *row = &t->row[t->rows++];
-    *row = (struct row){.ndim = in ? 2 : 1, .shape = {out, in ? in : 1}, .split = split, .decay = in != 0,
-                        .layer = b->layer, .distance = b->distance, .offset = t->total, .count = out * (in ? in : 1)};
+    *row = (struct row){.ndim = in ? 2 : 1,
+                        .shape = {out, in ? in : 1},
+                        .split = split,
+                        .decay = in != 0,
+                        .layer = b->layer,
+                        .distance = b->distance,
+                        .offset = t->total,
+                        .count = out * (in ? in : 1)};
     t->total += row->count;
     va_list list;
     va_start(list, format);
     int used = row->layer >= 0 ? snprintf(row->name, sizeof row->name, "layers.%d.", row->layer) : 0;
-    if (row->distance) used += snprintf(row->name + used, sizeof row->name - (size_t)used, "delta.%d.", row->distance);
+    if (row->distance)
+        used += snprintf(row->name + used, sizeof row->name - (size_t)used, "delta.%d.", row->distance);
     vsnprintf(row->name + used, sizeof row->name - (size_t)used, format, list);
     va_end(list);
     return row;
@@ -87,7 +94,8 @@ static void add_connections(struct builder *b, const struct model_config *m, con
     if (c->aggregate == AGGREGATE_LEARNED || c->kind != KIND_BOTTLENECK)
         add_stack(b, edge, n, SPLIT_NONE, 1, 0, false, "mix");
     start_group(b);
-    if (c->aggregate == AGGREGATE_ATTENTION) add(b, SPLIT_NONE, c->attention_dim, D, "delta.select.weight")->select = true;
+    if (c->aggregate == AGGREGATE_ATTENTION)
+        add(b, SPLIT_NONE, c->attention_dim, D, "delta.select.weight")->select = true;
     if (c->aggregate == AGGREGATE_MULTIHEAD) {
         add(b, SPLIT_ROWS, D, D, "delta.query.weight")->select = true;
         add(b, SPLIT_ROWS, D, D, "delta.key.weight")->select = true;
@@ -171,10 +179,12 @@ void params_init(const struct model_config *model, const struct row *row, uint64
     uint64_t what = random_name(row->name);
     for (long i = 0; i < row->shape[0]; i++)
         for (long j = 0; j < row->shape[1]; j++) {
-            uint64_t element = (uint64_t)(i * row->shape[1] + j); /* in the order on disk, whatever memory's is */
+            uint64_t element =
+                (uint64_t)(i * row->shape[1] + j); /* in the order on disk, whatever memory's is */
             double w = width ? width * random_normal(seed, what, element) : constant;
-            weight[row->transposed ? j * row->shape[0] + i : (long)element] = (real)(float)w; /* float32 also in a
-                                                                                double build: the same model */
+            weight[row->transposed ? j * row->shape[0] + i : (long)element] =
+                (real)(float)w; /* float32 also in a
+                  double build: the same model */
         }
 }
 

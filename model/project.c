@@ -1,8 +1,9 @@
 /* Linear maps of a connection's difference δ = t − s or mean (s + t)/2, for all slots of a layer.
  *
- * Direct: δ_i (or the mean) is formed and multiplied. Split: what reads t and s linearly splits, so the target's half
- * of all slots is one GEMM over the stacked weights and each source's half another (model.md, 3). Split has twice
- * the arithmetic and fewer passes over memory: it wins where the maps are narrow against D. */
+ * Direct: δ_i (or the mean) is formed and multiplied. Split: what reads t and s linearly splits, so the
+ * target's half of all slots is one GEMM over the stacked weights and each source's half another (model.md,
+ * 3). Split has twice the arithmetic and fewer passes over memory: it wins where the maps are narrow against
+ * D. */
 #include "model/internal.h"
 
 /* Rows of one map per hidden channel up to which split is faster: measured by `gdn bench --forms`, see
@@ -15,8 +16,12 @@ static bool split(const struct delta_pass *p, long rows) {
 }
 
 /* The weights of target and source in a map. */
-static real target_sign(enum map map) { return map == MAP_DIFFERENCE ? 1 : (real)0.5; }
-static real source_sign(enum map map) { return map == MAP_DIFFERENCE ? -1 : (real)0.5; }
+static real target_sign(enum map map) {
+    return map == MAP_DIFFERENCE ? 1 : (real)0.5;
+}
+static real source_sign(enum map map) {
+    return map == MAP_DIFFERENCE ? -1 : (real)0.5;
+}
 
 /* Forms a slot's δ or mean in scratch. */
 static const real *form_input(const struct delta_pass *p, enum map map, int slot) {

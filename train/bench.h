@@ -1,5 +1,5 @@
-/* Measured speed (gdn bench): this machine's ceilings, single operations, and whole training steps against the time of
- * their matrix products alone. */
+/* Measured speed (gdn bench): this machine's ceilings, single operations, and whole training steps against
+ * the time of their matrix products alone. */
 #ifndef GDN_BENCH_H
 #define GDN_BENCH_H
 
@@ -23,13 +23,14 @@ double bench_median(double *seconds, int count);
 
 void bench_ceilings(const struct ops *ops, struct ceilings *out);
 
-/* Times every operation at the shapes that the configuration's model and micro-batch give it; one line each. Fails
- * (GDN_INTERNAL) without memory. */
-int bench_operations(const struct ops *ops, const struct config *config, const struct ceilings *ceilings, bool json);
+/* Times every operation at the shapes that the configuration's model and micro-batch give it; one line each.
+ * Fails (GDN_INTERNAL) without memory. */
+int bench_operations(const struct ops *ops, const struct config *config, const struct ceilings *ceilings,
+                     bool json);
 
-/* Times whole training steps (forward, backward, clipping, AdamW) on random tokens for about `seconds`, and the same
- * steps' matrix products one by one; one line. Fails (GDN_INTERNAL) without memory. */
-int bench_steps(const struct ops *ops, const struct config *config, const struct ceilings *ceilings, enum form form,
-                double seconds, bool json);
+/* Times whole training steps (forward, backward, clipping, AdamW) on random tokens for about `seconds`, and
+ * the same steps' matrix products one by one; one line. Fails (GDN_INTERNAL) without memory. */
+int bench_steps(const struct ops *ops, const struct config *config, const struct ceilings *ceilings,
+                enum form form, double seconds, bool json);
 
 #endif

@@ -24,24 +24,30 @@ struct operation {
     double (*elements)(const struct shapes *); /* read plus written */
 };
 
-#define RUN(name, call)                                                                                                \
-    static void run_##name(const struct shapes *s) { call; }
-#define COUNT(name, expression)                                                                                        \
-    static double count_##name(const struct shapes *s) { return (double)(expression); }
+#define RUN(name, call)                                                                                      \
+    static void run_##name(const struct shapes *s) {                                                         \
+        call;                                                                                                \
+    }
+#define COUNT(name, expression)                                                                              \
+    static double count_##name(const struct shapes *s) {                                                     \
+        return (double)(expression);                                                                         \
+    }
 
 RUN(qkv, s->ops->gemm('N', 'T', s->T, s->wide, s->D, 1, s->a, s->D, s->w, s->D, 0, s->b, s->wide))
 COUNT(qkv, 2 * s->T * s->wide * s->D)
 RUN(gate_up, s->ops->gemm('N', 'T', s->T, 2 * s->F, s->D, 1, s->a, s->D, s->w, s->D, 0, s->b, 2 * s->F))
 COUNT(gate_up, 4 * s->T * s->F * s->D)
 RUN(gate_up_in, s->ops->gemm('N', 'N', s->T, s->D, 2 * s->F, 1, s->a, 2 * s->F, s->w, s->D, 0, s->b, s->D))
-RUN(gate_up_weight, s->ops->gemm('T', 'N', 2 * s->F, s->D, s->T, 1, s->a, 2 * s->F, s->b, s->D, 1, s->w, s->D))
+RUN(gate_up_weight,
+    s->ops->gemm('T', 'N', 2 * s->F, s->D, s->T, 1, s->a, 2 * s->F, s->b, s->D, 1, s->w, s->D))
 RUN(down, s->ops->gemm('N', 'T', s->T, s->D, s->F, 1, s->a, s->F, s->w, s->F, 0, s->b, s->D))
 COUNT(down, 2 * s->T * s->F * s->D)
-RUN(proj, s->ops->gemm('N', 'T', s->T, s->n * s->Hd, s->D, 1, s->a, s->D, s->w, s->D, 0, s->b, s->n *s->Hd))
+RUN(proj, s->ops->gemm('N', 'T', s->T, s->n * s->Hd, s->D, 1, s->a, s->D, s->w, s->D, 0, s->b, s->n * s->Hd))
 COUNT(proj, 2 * s->T * s->n * s->Hd * s->D)
 RUN(attention, s->ops->attention(s->B, s->S, s->H, s->K, s->hd, s->a, s->b, s->row1))
 COUNT(attention, 2 * s->T * (s->S + 1) * s->D)
-RUN(attention_back, s->ops->attention_back(s->B, s->S, s->H, s->K, s->hd, s->a, s->b, s->row1, s->c, s->d, s->row2))
+RUN(attention_back,
+    s->ops->attention_back(s->B, s->S, s->H, s->K, s->hd, s->a, s->b, s->row1, s->c, s->d, s->row2))
 COUNT(attention_back, 5 * s->T * (s->S + 1) * s->D)
 RUN(rms_norm, s->ops->rms_norm(s->T, s->D, s->a, s->w, 1e-5, s->b, s->row1))
 COUNT(rms_norm, 2 * s->T * s->D)
@@ -73,13 +79,14 @@ RUN(bias_silu, s->ops->bias_silu(s->T, s->n * s->G, s->w, s->a, s->b))
 COUNT(bias_silu, 3 * s->T * s->n * s->G)
 RUN(bottleneck_gate, s->ops->bottleneck_gate(s->T, s->n, s->Hd, s->w, s->a, NULL, s->w, s->row1, s->b, s->c))
 COUNT(bottleneck_gate, 4 * s->T * s->n * s->Hd)
-RUN(bottleneck_gate_back, s->ops->bottleneck_gate_back(s->T, s->n, s->Hd, s->a, NULL, s->w, s->row1, NULL, 0, s->b, s->c,
-                                                       s->row2, NULL))
+RUN(bottleneck_gate_back, s->ops->bottleneck_gate_back(s->T, s->n, s->Hd, s->a, NULL, s->w, s->row1, NULL, 0,
+                                                       s->b, s->c, s->row2, NULL))
 COUNT(bottleneck_gate_back, 5 * s->T * s->n * s->Hd)
-RUN(gated_delta, s->ops->gated_delta(s->T, s->D, s->D, s->a, s->b, s->c, s->D, NULL, 1, s->row1, 1, true, s->d, s->D, NULL))
+RUN(gated_delta, s->ops->gated_delta(s->T, s->D, s->D, s->a, s->b, s->c, s->D, NULL, 1, s->row1, 1, true,
+                                     s->d, s->D, NULL))
 COUNT(gated_delta, 5 * s->T * s->D)
-RUN(gated_delta_back, s->ops->gated_delta_back(s->T, s->D, s->D, s->a, s->b, s->c, s->D, NULL, 1, s->row1, 1, s->d, s->D,
-                                               NULL, 0, s->row2, 1, s->e, s->f, NULL))
+RUN(gated_delta_back, s->ops->gated_delta_back(s->T, s->D, s->D, s->a, s->b, s->c, s->D, NULL, 1, s->row1, 1,
+                                               s->d, s->D, NULL, 0, s->row2, 1, s->e, s->f, NULL))
 COUNT(gated_delta_back, 6 * s->T * s->D)
 
 static const struct operation trunk[] = {
@@ -128,18 +135,21 @@ static double seconds_of(const struct operation *o, const struct shapes *s) {
     return bench_median(seconds, count);
 }
 
-static void print_operations(const struct operation *o, int count, const struct shapes *s, const struct ceilings *c,
-                             bool json) {
+static void print_operations(const struct operation *o, int count, const struct shapes *s,
+                             const struct ceilings *c, bool json) {
     for (int i = 0; i < count; i++) {
-        double seconds = seconds_of(&o[i], s), rate = o[i].flops ? o[i].flops(s) : o[i].elements(s) * sizeof(real);
+        double seconds = seconds_of(&o[i], s),
+               rate = o[i].flops ? o[i].flops(s) : o[i].elements(s) * sizeof(real);
         rate /= seconds;
         double share = rate / (o[i].flops ? c->gemm : c->copy);
         const char *unit = o[i].flops ? "GFLOP/s" : "GB/s";
         if (json)
-            printf("{\"what\":\"operation\",\"name\":\"%s\",\"seconds\":%.3e,\"rate\":%.6g,\"unit\":\"%s\",\"share\":%.4f}\n",
+            printf("{\"what\":\"operation\",\"name\":\"%s\",\"seconds\":%.3e,\"rate\":%.6g,\"unit\":\"%s\","
+                   "\"share\":%.4f}\n",
                    o[i].name, seconds, rate / 1e9, unit, share);
         else
-            printf("  %-32s %10.1f us %9.1f %-7s %5.0f%%\n", o[i].name, 1e6 * seconds, rate / 1e9, unit, 100 * share);
+            printf("  %-32s %10.1f us %9.1f %-7s %5.0f%%\n", o[i].name, 1e6 * seconds, rate / 1e9, unit,
+                   100 * share);
     }
 }
 
@@ -151,16 +161,27 @@ static void lay_out(struct shapes *s, struct arena *arena) {
     for (int i = 0; i < 6; i++) *buffers[i] = arena_take(arena, (size_t)(s->T * row) * sizeof(real));
     s->w = arena_take(arena, (size_t)(row * row) * sizeof(real));
     real **rows[] = {&s->row1, &s->row2, &s->row3};
-    for (int i = 0; i < 3; i++) *rows[i] = arena_take(arena, (size_t)(s->T * (s->n + s->H + 1)) * sizeof(real));
+    for (int i = 0; i < 3; i++)
+        *rows[i] = arena_take(arena, (size_t)(s->T * (s->n + s->H + 1)) * sizeof(real));
     s->token = arena_take(arena, (size_t)s->T * sizeof *s->token);
 }
 
-int bench_operations(const struct ops *ops, const struct config *config, const struct ceilings *ceilings, bool json) {
+int bench_operations(const struct ops *ops, const struct config *config, const struct ceilings *ceilings,
+                     bool json) {
     const struct model_config *m = &config->model;
-    struct shapes s = {.ops = ops, .B = config->train.micro_batch_size ? config->train.micro_batch_size : config->train.batch_size,
-                       .S = config->train.sequence_length, .D = m->hidden_size, .F = m->intermediate_size, .H = m->num_heads,
-                       .K = m->num_kv_heads, .hd = m->hidden_size / m->num_heads, .V = m->vocab_size,
-                       .n = m->delta.num_distances, .Hd = m->delta.hidden, .G = m->delta.gate_hidden};
+    struct shapes s = {.ops = ops,
+                       .B = config->train.micro_batch_size ? config->train.micro_batch_size
+                                                           : config->train.batch_size,
+                       .S = config->train.sequence_length,
+                       .D = m->hidden_size,
+                       .F = m->intermediate_size,
+                       .H = m->num_heads,
+                       .K = m->num_kv_heads,
+                       .hd = m->hidden_size / m->num_heads,
+                       .V = m->vocab_size,
+                       .n = m->delta.num_distances,
+                       .Hd = m->delta.hidden,
+                       .G = m->delta.gate_hidden};
     s.T = s.B * s.S;
     s.wide = (s.H + 2 * s.K) * s.hd;
     struct arena arena = {.name = "the benchmark's buffers"};
@@ -168,10 +189,12 @@ int bench_operations(const struct ops *ops, const struct config *config, const s
     TRY(arena_reserve(&arena));
     lay_out(&s, &arena);
     for (size_t i = 0; i < (size_t)((char *)s.token - arena.base) / sizeof(real); i++)
-        ((real *)arena.base)[i] = (real)(0.01 + 0.001 * (double)(i % 31)); /* values for which no operation is special */
+        ((real *)arena.base)[i] =
+            (real)(0.01 + 0.001 * (double)(i % 31)); /* values for which no operation is special */
     for (long t = 0; t < s.T; t++) s.token[t] = (int32_t)(t * 7 % s.V);
     if (!json)
-        printf("\nOperations at T = %ld tokens, D = %ld, F = %ld (%% of the peak above; more than 100%% of copying: in cache)\n",
+        printf("\nOperations at T = %ld tokens, D = %ld, F = %ld (%% of the peak above; more than 100%% of "
+               "copying: in cache)\n",
                s.T, s.D, s.F);
     print_operations(trunk, sizeof trunk / sizeof *trunk, &s, ceilings, json);
     if (s.n) print_operations(connections, sizeof connections / sizeof *connections, &s, ceilings, json);

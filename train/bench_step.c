@@ -1,4 +1,5 @@
-/* Whole training steps and their floor: the matrix products of a step, recorded as it runs and timed one by one. */
+/* Whole training steps and their floor: the matrix products of a step, recorded as it runs and timed one by
+ * one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,14 +47,15 @@ static struct {
     double seconds; /* inside matrix products */
 } record;
 
-static void record_gemm(char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda, const real *b,
-                        long ldb, real beta, real *c, long ldc) {
-    struct product p = {.ta = ta, .tb = tb, .m = m, .n = n, .k = k, .lda = lda, .ldb = ldb, .ldc = ldc, .add = beta != 0};
+static void record_gemm(char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda,
+                        const real *b, long ldb, real beta, real *c, long ldc) {
+    struct product p = {
+        .ta = ta, .tb = tb, .m = m, .n = n, .k = k, .lda = lda, .ldb = ldb, .ldc = ldc, .add = beta != 0};
     int i = 0;
     while (i < record.products) {
         struct product *q = &record.product[i];
-        if (q->ta == ta && q->tb == tb && q->m == m && q->n == n && q->k == k && q->lda == lda && q->ldb == ldb &&
-            q->ldc == ldc && q->add == p.add)
+        if (q->ta == ta && q->tb == tb && q->m == m && q->n == n && q->k == k && q->lda == lda &&
+            q->ldb == ldb && q->ldc == ldc && q->add == p.add)
             break;
         i++;
     }
@@ -70,7 +72,8 @@ static double time_product(const struct ops *ops, const struct product *p, real 
     int count = 0;
     for (; count < 64 && (count < 5 || spent < 0.05); count++) {
         double start = bench_now();
-        ops->gemm(p->ta, p->tb, p->m, p->n, p->k, 1, buffer[0], p->lda, buffer[1], p->ldb, p->add, buffer[2], p->ldc);
+        ops->gemm(p->ta, p->tb, p->m, p->n, p->k, 1, buffer[0], p->lda, buffer[1], p->ldb, p->add, buffer[2],
+                  p->ldc);
         spent += seconds[count] = bench_now() - start;
     }
     return bench_median(seconds, count);
@@ -82,12 +85,13 @@ static double time_products(const struct ops *ops, double *flops) {
     *flops = 0;
     for (int i = 0; i < record.products; i++) {
         const struct product *p = &record.product[i];
-        size_t sizes[3] = {(size_t)((p->ta == 'N' ? p->m : p->k) * p->lda), (size_t)((p->tb == 'N' ? p->k : p->n) * p->ldb),
-                           (size_t)(p->m * p->ldc)};
+        size_t sizes[3] = {(size_t)((p->ta == 'N' ? p->m : p->k) * p->lda),
+                           (size_t)((p->tb == 'N' ? p->k : p->n) * p->ldb), (size_t)(p->m * p->ldc)};
         real *buffer[3];
         for (int b = 0; b < 3; b++) {
             buffer[b] = malloc(sizes[b] * sizeof(real));
-            for (size_t j = 0; buffer[b] && j < sizes[b]; j++) buffer[b][j] = (real)(0.001 * (double)(j % 17));
+            for (size_t j = 0; buffer[b] && j < sizes[b]; j++)
+                buffer[b][j] = (real)(0.001 * (double)(j % 17));
         }
         bool have = buffer[0] && buffer[1] && buffer[2];
         if (have) total += (double)p->count * time_product(ops, p, buffer);
@@ -113,30 +117,35 @@ struct bench {
 
 static void step(struct bench *b) {
     const struct train_config *t = &b->config->train;
-    struct loss_options options = {.active = b->active, .token_weight = 1.0 / ((double)t->batch_size * t->sequence_length)};
+    struct loss_options options = {.active = b->active,
+                                   .token_weight = 1.0 / ((double)t->batch_size * t->sequence_length)};
     struct loss_sums sums;
     long micro = t->micro_batch_size ? t->micro_batch_size : t->batch_size;
     b->recording.zero(b->table.total, b->state.gradient);
     for (long at = 0; at < t->batch_size; at += micro)
-        model_train(b->model, b->rows + at * (t->sequence_length + 1), micro, t->sequence_length, &options, &sums);
+        model_train(b->model, b->rows + at * (t->sequence_length + 1), micro, t->sequence_length, &options,
+                    &sums);
     optimizer_step(&b->optimizer, b->active, 1e-4, optimizer_norm(&b->optimizer, b->active));
 }
 
 static int prepare(struct bench *b, enum form form) {
     const struct config *c = b->config;
     TRY(params_create(&c->model, &b->table));
-    size_t n = (size_t)b->table.total, tokens = (size_t)c->train.batch_size * (size_t)(c->train.sequence_length + 1);
+    size_t n = (size_t)b->table.total,
+           tokens = (size_t)c->train.batch_size * (size_t)(c->train.sequence_length + 1);
     b->state = (struct state){calloc(n, sizeof(real)), calloc(n, sizeof(real)), calloc(n, sizeof(real)),
                               calloc(n, sizeof(real)), calloc((size_t)b->table.rows, sizeof(int64_t))};
     b->rows = malloc(tokens * sizeof *b->rows);
-    if (!b->state.weight || !b->state.gradient || !b->state.exp_avg || !b->state.exp_avg_sq || !b->state.steps || !b->rows)
+    if (!b->state.weight || !b->state.gradient || !b->state.exp_avg || !b->state.exp_avg_sq ||
+        !b->state.steps || !b->rows)
         return gdn_fail(GDN_INTERNAL, "out of memory for a model of %ld parameters", b->table.total);
     for (int i = 0; i < b->table.rows; i++)
         params_init(&c->model, &b->table.row[i], c->train.seed, b->state.weight + b->table.row[i].offset);
     for (size_t i = 0; i < tokens; i++)
         b->rows[i] = (int32_t)(random_bits(c->train.seed, 1, i) % (uint64_t)c->model.vocab_size);
     long micro = c->train.micro_batch_size ? c->train.micro_batch_size : c->train.batch_size;
-    TRY(model_create(&c->model, &b->table, &b->state, &b->recording, micro, c->train.sequence_length, true, &b->model));
+    TRY(model_create(&c->model, &b->table, &b->state, &b->recording, micro, c->train.sequence_length, true,
+                     &b->model));
     model_set_form(b->model, form);
     b->optimizer = (struct optimizer){&b->recording, &c->model, &c->train, &b->table, &b->state};
     b->active = c->model.delta.num_distances;
@@ -154,25 +163,28 @@ static void release(struct bench *b) {
     params_free(&b->table);
 }
 
-static void print_step(const struct config *c, const struct bench *b, const struct ceilings *ceilings, double seconds,
-                       double floor, double flops, bool json) {
+static void print_step(const struct config *c, const struct bench *b, const struct ceilings *ceilings,
+                       double seconds, double floor, double flops, bool json) {
     double tokens = (double)c->train.batch_size * c->train.sequence_length;
     double all = model_flops_per_token(&c->model, c->train.sequence_length, b->active) * tokens;
     if (json) {
-        printf("{\"what\":\"step\",\"layers\":%d,\"width\":%d,\"heads\":%d,\"ffn\":%d,\"context\":%d,\"batch\":%d,"
+        printf("{\"what\":\"step\",\"layers\":%d,\"width\":%d,\"heads\":%d,\"ffn\":%d,\"context\":%d,"
+               "\"batch\":%d,"
                "\"vocab\":%d,\"connections\":%d,\"parameters\":%ld,\"threads\":%d,\"tokens_per_second\":%.1f,"
                "\"step_seconds\":%.6f,\"gemm_seconds\":%.6f,\"gemm_flops\":%.6g,\"peak_flops\":%.6g}\n",
                c->model.num_layers, c->model.hidden_size, c->model.num_heads, c->model.intermediate_size,
-               c->train.sequence_length, c->train.batch_size, c->model.vocab_size, c->model.delta.num_distances,
-               b->table.total, ops_threads(), tokens / seconds, seconds, floor, flops, ceilings->gemm);
+               c->train.sequence_length, c->train.batch_size, c->model.vocab_size,
+               c->model.delta.num_distances, b->table.total, ops_threads(), tokens / seconds, seconds, floor,
+               flops, ceilings->gemm);
         return;
     }
     printf("\nTraining step: %d layers, width %d, context %d, batch %d, %d distances, %.2fM parameters\n",
            c->model.num_layers, c->model.hidden_size, c->train.sequence_length, c->train.batch_size,
            c->model.delta.num_distances, (double)b->table.total / 1e6);
-    printf("  whole step              %9.3f ms   %.0f tokens/s   %.0f GFLOP/s, %.0f%% of peak\n", 1e3 * seconds,
-           tokens / seconds, all / seconds / 1e9, 100 * all / seconds / ceilings->gemm);
-    printf("  its matrix products     %9.3f ms   alone, one by one: the floor (%.0f GFLOP/s)\n", 1e3 * floor, flops / floor / 1e9);
+    printf("  whole step              %9.3f ms   %.0f tokens/s   %.0f GFLOP/s, %.0f%% of peak\n",
+           1e3 * seconds, tokens / seconds, all / seconds / 1e9, 100 * all / seconds / ceilings->gemm);
+    printf("  its matrix products     %9.3f ms   alone, one by one: the floor (%.0f GFLOP/s)\n", 1e3 * floor,
+           flops / floor / 1e9);
     printf("  step / floor            %9.3f\n", seconds / floor);
 }
 
@@ -199,8 +211,8 @@ static int measure(struct bench *b, const struct ops *ops, const struct ceilings
     return GDN_OK;
 }
 
-int bench_steps(const struct ops *ops, const struct config *config, const struct ceilings *ceilings, enum form form,
-                double seconds, bool json) {
+int bench_steps(const struct ops *ops, const struct config *config, const struct ceilings *ceilings,
+                enum form form, double seconds, bool json) {
     struct bench b = {.config = config, .recording = *ops};
     int status = measure(&b, ops, ceilings, form, seconds, json);
     release(&b);

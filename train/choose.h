@@ -17,8 +17,8 @@ struct candidate {
     int32_t token;
 };
 
-/* Picks a token from logits [vocab]; `uniform` in [0, 1) is the random number, `work` [vocab] scratch. Ties go to the
- * lower token, so the result does not depend on the sort. */
+/* Picks a token from logits [vocab]; `uniform` in [0, 1) is the random number, `work` [vocab] scratch. Ties
+ * go to the lower token, so the result does not depend on the sort. */
 int32_t choose_token(const real *logits, long vocab, const struct choice *choice, double uniform,
                      struct candidate *work);
 

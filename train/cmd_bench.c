@@ -21,11 +21,19 @@ struct settings {
 static int take_option(int key, const char *value, void *input) {
     struct settings *s = input;
     switch (key) {
-    case KEY_JSON: s->json = true; return GDN_OK;
-    case KEY_STEPS_ONLY: s->steps_only = true; return GDN_OK;
-    case KEY_SECONDS: return options_real("--seconds", value, 0, 1e6, &s->seconds);
-    case KEY_THREADS: return options_long("--threads", value, 1, 4096, &s->threads);
-    case KEY_BACKEND: s->backend = value; return GDN_OK;
+    case KEY_JSON:
+        s->json = true;
+        return GDN_OK;
+    case KEY_STEPS_ONLY:
+        s->steps_only = true;
+        return GDN_OK;
+    case KEY_SECONDS:
+        return options_real("--seconds", value, 0, 1e6, &s->seconds);
+    case KEY_THREADS:
+        return options_long("--threads", value, 1, 4096, &s->threads);
+    case KEY_BACKEND:
+        s->backend = value;
+        return GDN_OK;
     default:
         s->form = !strcmp(value, "direct") ? FORM_DIRECT : !strcmp(value, "split") ? FORM_SPLIT : FORM_AUTO;
         if (s->form != FORM_AUTO || !strcmp(value, "auto")) return GDN_OK;
@@ -45,8 +53,10 @@ static const struct argp_option own[] = {
 
 static const struct command_line line = {
     .arguments = "CONFIG.yaml",
-    .doc = "Measures the operations of a configuration's model at its shapes, against this machine's measured matrix product "
-           "and copying speeds, and whole training steps on random tokens against the time of their matrix products alone.\v"
+    .doc = "Measures the operations of a configuration's model at its shapes, against this machine's "
+           "measured matrix product "
+           "and copying speeds, and whole training steps on random tokens against the time of their matrix "
+           "products alone.\v"
            "Example:\n\n  gdn bench configs/bench-small.yaml --set model.delta.distances=[] --threads 2",
     .common = OPTION_SET,
     .own = own,
@@ -64,8 +74,8 @@ static int bench(const struct settings *s, const struct options *options) {
     struct ceilings ceilings;
     bench_ceilings(ops, &ceilings);
     if (!s->json)
-        printf("%s\npeak: %.1f GFLOP/s matrix products, %.1f GB/s copying\n", ops_describe(ops), ceilings.gemm / 1e9,
-               ceilings.copy / 1e9);
+        printf("%s\npeak: %.1f GFLOP/s matrix products, %.1f GB/s copying\n", ops_describe(ops),
+               ceilings.gemm / 1e9, ceilings.copy / 1e9);
     int status = s->steps_only ? GDN_OK : bench_operations(ops, &config, &ceilings, s->json);
     if (!status) status = bench_steps(ops, &config, &ceilings, s->form, s->seconds, s->json);
     config_free(&config);

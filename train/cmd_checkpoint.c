@@ -66,7 +66,8 @@ static int diff(const struct options *options) {
     return gdn_fail(DIFFERENT, "%s and %s differ", options->argument[0], options->argument[1]);
 }
 
-#define PATH_HELP "PATH is a run directory (its newest checkpoint is meant), a step_N directory, or a checkpoint.h5. "
+#define PATH_HELP                                                                                            \
+    "PATH is a run directory (its newest checkpoint is meant), a step_N directory, or a checkpoint.h5. "
 
 static const struct {
     const char *name;
@@ -77,9 +78,12 @@ static const struct {
      list,
      {.arguments = "RUN-DIRECTORY",
       .doc = "List a run's checkpoints, the newest first.\v"
-             "A line has the steps done, the samples consumed, the validation loss where it was measured, the size, and "
-             "the state: 'whole', or 'damaged' with the reason. 'latest' marks the one that a restarted run continues "
-             "from, 'best' the one with the least validation loss. Every byte is read to tell whole from damaged, so "
+             "A line has the steps done, the samples consumed, the validation loss where it was measured, "
+             "the size, and "
+             "the state: 'whole', or 'damaged' with the reason. 'latest' marks the one that a restarted run "
+             "continues "
+             "from, 'best' the one with the least validation loss. Every byte is read to tell whole from "
+             "damaged, so "
              "that large checkpoints take a while.\n\n"
              "Example: gdn checkpoint ls runs/tiny",
       .least = 1,
@@ -96,9 +100,12 @@ static const struct {
      diff,
      {.arguments = "PATH PATH",
       .doc = "Compare the tensors of two checkpoints.\v" PATH_HELP
-             "Printed are the tensors that only one has, that differ in shape, or that differ in a number, with the "
-             "greatest absolute difference: weights, the optimiser's averages and its step counts. Any two HDF5 files "
-             "will do. The exit status is as of diff: 0 where nothing differs, 1 where something does, 2 where a file "
+             "Printed are the tensors that only one has, that differ in shape, or that differ in a number, "
+             "with the "
+             "greatest absolute difference: weights, the optimiser's averages and its step counts. Any two "
+             "HDF5 files "
+             "will do. The exit status is as of diff: 0 where nothing differs, 1 where something does, 2 "
+             "where a file "
              "cannot be read.\n\n"
              "Example: gdn checkpoint diff runs/one-rank runs/two-ranks",
       .least = 2,
@@ -134,6 +141,7 @@ int cmd_checkpoint(int argc, char **argv) {
         return run_command(i, argc - 1, argv + 1);
     }
     if (!*wanted)
-        return gdn_fail(GDN_INPUT, "gdn checkpoint: ls, verify or diff is expected; see 'gdn checkpoint --help'");
+        return gdn_fail(GDN_INPUT,
+                        "gdn checkpoint: ls, verify or diff is expected; see 'gdn checkpoint --help'");
     return gdn_fail(GDN_INPUT, "gdn checkpoint: '%s' is unknown; ls, verify or diff is expected", wanted);
 }

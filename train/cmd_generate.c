@@ -15,7 +15,16 @@
 #include "train/options.h"
 #include "train/saved_model.h"
 
-enum key { KEY_PROMPT = 256, KEY_IDS, KEY_LENGTH, KEY_TEMPERATURE, KEY_TOP_K, KEY_TOP_P, KEY_SEED, KEY_CONTEXT };
+enum key {
+    KEY_PROMPT = 256,
+    KEY_IDS,
+    KEY_LENGTH,
+    KEY_TEMPERATURE,
+    KEY_TOP_K,
+    KEY_TOP_P,
+    KEY_SEED,
+    KEY_CONTEXT
+};
 
 struct settings {
     const char *prompt;
@@ -27,14 +36,24 @@ struct settings {
 static int take_option(int key, const char *value, void *input) {
     struct settings *s = input;
     switch (key) {
-    case KEY_PROMPT: s->prompt = value; return GDN_OK;
-    case KEY_IDS: s->ids = true; return GDN_OK;
-    case KEY_LENGTH: return options_long("--length", value, 1, INT32_MAX, &s->length);
-    case KEY_TEMPERATURE: return options_real("--temperature", value, 0, 1e6, &s->choice.temperature);
-    case KEY_TOP_K: return options_long("--top-k", value, 0, INT32_MAX, &s->choice.top_k);
-    case KEY_TOP_P: return options_real("--top-p", value, 0, 1, &s->choice.top_p);
-    case KEY_SEED: return options_long("--seed", value, 0, INT64_MAX, &s->seed);
-    default: return options_long("--context", value, 2, INT32_MAX, &s->context);
+    case KEY_PROMPT:
+        s->prompt = value;
+        return GDN_OK;
+    case KEY_IDS:
+        s->ids = true;
+        return GDN_OK;
+    case KEY_LENGTH:
+        return options_long("--length", value, 1, INT32_MAX, &s->length);
+    case KEY_TEMPERATURE:
+        return options_real("--temperature", value, 0, 1e6, &s->choice.temperature);
+    case KEY_TOP_K:
+        return options_long("--top-k", value, 0, INT32_MAX, &s->choice.top_k);
+    case KEY_TOP_P:
+        return options_real("--top-p", value, 0, 1, &s->choice.top_p);
+    case KEY_SEED:
+        return options_long("--seed", value, 0, INT64_MAX, &s->seed);
+    default:
+        return options_long("--context", value, 2, INT32_MAX, &s->context);
     }
 }
 
@@ -42,19 +61,25 @@ static const struct argp_option own[] = {
     {"prompt", KEY_PROMPT, "TEXT", 0, "what the text starts with (default: a new document)", 0},
     {"ids", KEY_IDS, NULL, 0, "the prompt and the output are token ids, separated by blanks, not text", 0},
     {"length", KEY_LENGTH, "N", 0, "tokens to add (default 256); a document's end ends the text earlier", 0},
-    {"temperature", KEY_TEMPERATURE, "X", 0, "0: always the likeliest token; 1 (default): as the model has it; "
-                                             "above: more surprising", 0},
+    {"temperature", KEY_TEMPERATURE, "X", 0,
+     "0: always the likeliest token; 1 (default): as the model has it; "
+     "above: more surprising",
+     0},
     {"top-k", KEY_TOP_K, "K", 0, "choose among the K likeliest tokens only (default 0: all)", 0},
-    {"top-p", KEY_TOP_P, "P", 0, "choose among the likeliest tokens that together have probability P (default 1: all)", 0},
+    {"top-p", KEY_TOP_P, "P", 0,
+     "choose among the likeliest tokens that together have probability P (default 1: all)", 0},
     {"seed", KEY_SEED, "N", 0, "same seed, same text (default 1)", 0},
-    {"context", KEY_CONTEXT, "N", 0, "tokens that the model looks back on at most (default: as in training)", 0},
+    {"context", KEY_CONTEXT, "N", 0, "tokens that the model looks back on at most (default: as in training)",
+     0},
     {0},
 };
 
 static const struct command_line line = {
     .arguments = "CHECKPOINT",
-    .doc = "Writes text with a trained model. CHECKPOINT is a run directory, a step_N directory or a checkpoint.h5.\v"
-           "Example:\n\n  gdn generate runs/tiny --prompt 'It was ' --length 400 --temperature 0.8 --top-k 40",
+    .doc =
+        "Writes text with a trained model. CHECKPOINT is a run directory, a step_N directory or a "
+        "checkpoint.h5.\v"
+        "Example:\n\n  gdn generate runs/tiny --prompt 'It was ' --length 400 --temperature 0.8 --top-k 40",
     .own = own,
     .take = take_option,
     .least = 1,
@@ -72,7 +97,8 @@ static int read_ids(const char *prompt, int32_t *token, long *count) {
         errno = 0;
         long id = strtol(prompt, &end, 10);
         if (end == prompt || errno || id < 0 || id > INT32_MAX)
-            return gdn_fail(GDN_INPUT, "--prompt '%s': token ids separated by blanks are expected with --ids", prompt);
+            return gdn_fail(GDN_INPUT, "--prompt '%s': token ids separated by blanks are expected with --ids",
+                            prompt);
         token[(*count)++] = (int32_t)id;
     }
     return GDN_OK;
@@ -87,7 +113,8 @@ static int read_prompt(const struct settings *s, int vocab, struct text *text) {
     if (!text->count) text->token[text->count++] = vocab > TEXT_SEPARATOR ? TEXT_SEPARATOR : 0;
     for (long i = 0; i < text->count; i++)
         if (text->token[i] >= vocab)
-            return gdn_fail(GDN_INPUT, "--prompt: token %d at position %ld is outside the model's vocabulary of %d",
+            return gdn_fail(GDN_INPUT,
+                            "--prompt: token %d at position %ld is outside the model's vocabulary of %d",
                             text->token[i], i, vocab);
     return GDN_OK;
 }
@@ -136,14 +163,19 @@ static int write_text(const struct settings *s, const struct saved_model *saved,
 static int generate(const struct settings *s, const struct saved_model *saved) {
     const struct config *c = &saved->config;
     if (!s->ids && c->data.format != FORMAT_TEXT)
-        return gdn_fail(GDN_INPUT, "%s was trained on data.format %s tokens, which are not known to be text: use --ids",
-                        saved->path, c->data.format == FORMAT_HDF5 ? "hdf5" : c->data.format == FORMAT_LLMC ? "llmc" : "megatron");
+        return gdn_fail(GDN_INPUT,
+                        "%s was trained on data.format %s tokens, which are not known to be text: use --ids",
+                        saved->path,
+                        c->data.format == FORMAT_HDF5   ? "hdf5"
+                        : c->data.format == FORMAT_LLMC ? "llmc"
+                                                        : "megatron");
     long context = s->context ? s->context : c->train.sequence_length;
     if (context < 2) context = 2; /* the newest half must be a token at least */
     struct decoder *decoder = NULL;
     struct text text = {.token = malloc((strlen(s->prompt) + (size_t)s->length + 1) * sizeof *text.token)};
     struct candidate *work = malloc((size_t)c->model.vocab_size * sizeof *work);
-    int status = text.token && work ? GDN_OK : gdn_fail(GDN_INTERNAL, "out of memory for %ld tokens", s->length);
+    int status =
+        text.token && work ? GDN_OK : gdn_fail(GDN_INTERNAL, "out of memory for %ld tokens", s->length);
     if (!status) status = read_prompt(s, c->model.vocab_size, &text);
     const struct ops *ops = ops_all()[0];
     if (!status) status = decoder_create(&c->model, &saved->table, &saved->state, ops, context, &decoder);
@@ -160,7 +192,7 @@ int cmd_generate(int argc, char **argv) {
     int status = options_parse(&line, argc, argv, &options, &s);
     if (!status && !options.done) {
         struct saved_model saved;
-        struct mesh mesh = {.size = 1, .data = 1, .tensor = 1, .pipeline = 1, .world = MPI_COMM_SELF, .data_axis = MPI_COMM_SELF};
+        struct mesh mesh = mesh_alone();
         status = saved_model_load(&mesh, options.argument[0], NULL, 0, &saved);
         if (!status) {
             status = generate(&s, &saved);

@@ -17,9 +17,9 @@ static const struct command_line line = {
         "Train a model as CONFIG.yaml says, on all ranks that it is started with."
         "\v"
         "Examples:\n"
-        "  gdn train configs/small.yaml\n"
-        "  gdn train configs/small.yaml --set train.steps=2000 --set train.lr=5e-4\n"
-        "  mpirun -n 4 gdn train configs/small.yaml --run-dir runs/four\n"
+        "  gdn train configs/tiny.yaml\n"
+        "  gdn train configs/tiny.yaml --set train.steps=2000 --set train.lr=5e-4\n"
+        "  mpirun -n 4 gdn train configs/tiny.yaml --run-dir runs/four\n"
         "\n"
         "The run directory receives config.yaml (every setting, defaults too), metrics.jsonl (a line of "
         "JSON for each step), checkpoints/ and tensorboard/. Running the same command again goes on from the "
@@ -96,7 +96,7 @@ static int train_on_ranks(const struct options *options) {
     struct rundir rundir;
     char *path = NULL;
     TRY(name_rundir(options, &rundir));
-    signals_install();
+    signals_hold();
     int status = ranks_begin(&run.mesh);
     if (!status) status = train(&run, &rundir, options, &path);
     rundir_close(&rundir);

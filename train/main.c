@@ -18,7 +18,7 @@ static const struct command {
     {"eval", cmd_eval, "the loss of a checkpoint on a data set"},
     {"generate", cmd_generate, "continues a prompt"},
     {"data", cmd_data, "prepares and inspects token files"},
-    {"checkpoint", cmd_checkpoint, "lists, verifies, compares and exports checkpoints"},
+    {"checkpoint", cmd_checkpoint, "lists, verifies and compares checkpoints"},
     {"bench", cmd_bench, "measures the speed of operations and of whole steps"},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };

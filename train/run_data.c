@@ -68,11 +68,7 @@ int run_open_validation(const struct config *config, struct sampler **out) {
 
 static int open_data(struct run *run) {
     const struct config *config = &run->config;
-    if (!config->data.train[0] && !config->data.num_sources)
-        return gdn_fail(
-            GDN_INPUT,
-            "no training data: give data.train (a file or glob) or data.sources (a mixture), in the "
-            "configuration or with --set data.train=FILE");
+    TRY(config_check_for_training(config));
     TRY(divide_batch(run));
     TRY(open_part(config, config->data.train, config->data.order == ORDER_SHUFFLE, 0,
                   1 - held_out(&config->data), &run->data));

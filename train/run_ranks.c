@@ -22,12 +22,9 @@ int ranks_end(struct mesh *mesh, int status) {
     MPI_Initialized(&started);
     if (!started) return status;
     fflush(stdout);
-    if (status && gdn_print_failure_here()) {
-        /* Now, not from main: after MPI_Finalize the first rank to leave with this status makes mpirun kill
-         * the rest. */
-        fprintf(stderr, "gdn: %s\n", gdn_failure());
-        commands_set_speaker(false);
-    }
+    /* Now, not from main: after MPI_Finalize the first rank to leave with this status makes mpirun kill the
+     * rest. */
+    commands_report(status);
     if (mesh->world != MPI_COMM_NULL) mesh_free(mesh);
     MPI_Finalize();
     return status;

@@ -13,9 +13,9 @@ struct saved_model {
     long step;          /* steps of training done */
 };
 
-/* Loads a checkpoint, given as a checkpoint.h5, a step_N directory or a run directory, with the configuration that it
- * carries, to which the `count` overrides KEY=VALUE are applied. Collective over the mesh. `out` is owned by the caller:
- * saved_model_free. Fails like checkpoint_resolve, checkpoint_load and config_parse. */
+/* Loads a checkpoint, given as a checkpoint.h5, a step_N directory or a run directory, with the configuration
+ * that it carries, to which the `count` overrides KEY=VALUE are applied. Collective over the mesh. `out` is
+ * owned by the caller: saved_model_free. Fails like checkpoint_resolve, checkpoint_load and config_parse. */
 int saved_model_load(const struct mesh *mesh, const char *given, char *const *overrides, int count,
                      struct saved_model *out);
 void saved_model_free(struct saved_model *saved);

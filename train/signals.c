@@ -1,7 +1,9 @@
 #include "train/signals.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
+#include <time.h>
 
 static const struct {
     int number;
@@ -10,19 +12,23 @@ static const struct {
 
 enum { STOPS = sizeof stops / sizeof stops[0] };
 
-static volatile sig_atomic_t received;
-
-static void remember(int number) {
-    received = number;
+static sigset_t stop_set(void) {
+    sigset_t set;
+    sigemptyset(&set);
+    for (int i = 0; i < STOPS; i++) sigaddset(&set, stops[i].number);
+    return set;
 }
 
-void signals_install(void) {
-    struct sigaction action = {.sa_handler = remember, .sa_flags = SA_RESTART};
-    sigemptyset(&action.sa_mask);
-    for (int i = 0; i < STOPS; i++) sigaction(stops[i].number, &action, NULL);
+void signals_hold(void) {
+    sigset_t set = stop_set();
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
 int signals_received(void) {
+    static int received; /* a request stays one */
+    sigset_t set = stop_set();
+    int number = sigtimedwait(&set, NULL, &(struct timespec){0, 0});
+    if (number > 0) received = number;
     return received;
 }
 

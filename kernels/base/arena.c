@@ -18,8 +18,10 @@ int arena_reserve(struct arena *arena) {
     arena->used = 0;
     arena->base = aligned_alloc(ALIGNMENT, arena->size ? arena->size : ALIGNMENT);
     if (!arena->base)
-        return gdn_fail(GDN_INTERNAL, "out of memory: %.1f MiB for %s cannot be had; use a smaller model, "
-                        "train.micro_batch_size or train.sequence_length", (double)arena->size / 1048576, arena->name);
+        return gdn_fail(GDN_INTERNAL,
+                        "out of memory: %.1f MiB for %s cannot be had; use a smaller model, "
+                        "train.micro_batch_size or train.sequence_length",
+                        (double)arena->size / 1048576, arena->name);
     memset(arena->base, 0, arena->size);
     return 0;
 }

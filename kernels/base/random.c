@@ -27,7 +27,9 @@ uint64_t random_bits(uint64_t seed, uint64_t what, uint64_t index) {
     return (uint64_t)o[1] << 32 | o[0];
 }
 
-static double unit(uint64_t bits) { return (double)(bits >> 11) * 0x1p-53; }
+static double unit(uint64_t bits) {
+    return (double)(bits >> 11) * 0x1p-53;
+}
 
 double random_uniform(uint64_t seed, uint64_t what, uint64_t index) {
     return unit(random_bits(seed, what, index));

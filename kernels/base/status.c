@@ -15,6 +15,10 @@ int gdn_fail(int status, const char *format, ...) {
     return status;
 }
 
-const char *gdn_failure(void) { return words; }
+const char *gdn_failure(void) {
+    return words;
+}
 
-void gdn_failure_clear(void) { words[0] = 0; }
+void gdn_failure_clear(void) {
+    words[0] = 0;
+}

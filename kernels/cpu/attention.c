@@ -1,6 +1,6 @@
-/* CPU backend: causal attention, forward. A task is a tile of WIDE queries of one head; it walks over the keys in tiles
- * of HIGH with the online softmax of Dao et al., "FlashAttention" (2022), algorithm 1. Scores are held as [key, query],
- * so that maxima and sums over keys run along vector registers. */
+/* CPU backend: causal attention, forward. A task is a tile of WIDE queries of one head; it walks over the
+ * keys in tiles of HIGH with the online softmax of Dao et al., "FlashAttention" (2022), algorithm 1. Scores
+ * are held as [key, query], so that maxima and sums over keys run along vector registers. */
 #include "kernels/cpu/attention_tile.h"
 
 /* The running state of a tile of queries. */
@@ -9,9 +9,10 @@ struct softmax {
     real sum[WIDE];     /* of exp(score − largest) */
 };
 
-/* Scores [keys, WIDE] of the queries from `first` on become weights relative to the new largest score; shrink: the
- * factor of what was summed before. */
-static inline void weigh(long keys, long first, real scale, real *scores, struct softmax *state, real *shrink) {
+/* Scores [keys, WIDE] of the queries from `first` on become weights relative to the new largest score;
+ * shrink: the factor of what was summed before. */
+static inline void weigh(long keys, long first, real scale, real *scores, struct softmax *state,
+                         real *shrink) {
     real largest[WIDE];
 #pragma omp simd
     for (long j = 0; j < WIDE; j++) largest[j] = state->largest[j];
@@ -47,9 +48,11 @@ static void attend(long start, long S, long hd, const real *q, const real *k, co
     kept.from = NULL;
     for (long j = 0; j < WIDE; j++) state.largest[j] = -INFINITY, state.sum[j] = 0;
     for (long at = 0; at < end; at += HIGH) {
-        long keys = at_most(HIGH, end - at), above = at - start; /* this many queries see none of these keys */
+        long keys = at_most(HIGH, end - at),
+             above = at - start; /* this many queries see none of these keys */
         long first = above > 0 ? above / TILE_BLOCK_COLUMNS * TILE_BLOCK_COLUMNS : 0;
-        product_transposed(keys, hd, k + at * ld, ld, queries, q + start * ld, ld, &kept, first, WIDE, scores);
+        product_transposed(keys, hd, k + at * ld, ld, queries, q + start * ld, ld, &kept, first, WIDE,
+                           scores);
         for (long i = 0; i < keys; i++)
             for (long j = first; j < at_most(above + i, WIDE); j++) scores[i * WIDE + j] = -INFINITY;
         weigh(keys, first, scale, scores, &state, shrink);
@@ -76,13 +79,14 @@ static void attention(long B, long S, long H, long K, long hd, const real *qkv, 
         for (long b = 0; b < B; b++)
             for (long h = 0; h < H; h++) {
                 const real *sequence = qkv + b * S * ld, *k = sequence + (H + h / (H / K)) * hd;
-                attend(tile * WIDE, S, hd, sequence + h * hd, k, k + K * hd, ld, o + b * S * H * hd + h * hd, H * hd,
-                       lse + (b * H + h) * S);
+                attend(tile * WIDE, S, hd, sequence + h * hd, k, k + K * hd, ld, o + b * S * H * hd + h * hd,
+                       H * hd, lse + (b * H + h) * S);
             }
 }
 
 /* One query on `length` cached keys and values, in blocks with the same online softmax. */
-static void decode(long length, long hd, const real *q, const real *keys, const real *values, long ld, real *o) {
+static void decode(long length, long hd, const real *q, const real *keys, const real *values, long ld,
+                   real *o) {
     enum { BLOCK = 256 };
     real score[BLOCK], largest = -INFINITY, sum = 0, scale = 1 / REAL_SQRT((real)hd);
     for (long c = 0; c < hd; c++) o[c] = 0;
@@ -114,8 +118,8 @@ static void decode(long length, long hd, const real *q, const real *keys, const 
     for (long c = 0; c < hd; c++) o[c] /= sum;
 }
 
-static void attention_decode(long length, long H, long K, long hd, const real *q, const real *keys, const real *values,
-                             real *o) {
+static void attention_decode(long length, long H, long K, long hd, const real *q, const real *keys,
+                             const real *values, real *o) {
 #pragma omp parallel for schedule(static) if (length * H * hd > PARALLEL_WORK)
     for (long h = 0; h < H; h++) {
         long at = h / (H / K) * hd;

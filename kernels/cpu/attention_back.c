@@ -1,6 +1,6 @@
-/* CPU backend: causal attention, backward. With P the probabilities, recomputed tile by tile from the log-sum-exp:
- * dV = Pᵀ·dO, dS = P ⊙ (dO·Vᵀ − rowsum(dO ⊙ O))/√hd, dQ = dS·K, dK = dSᵀ·Q (Dao et al., "FlashAttention", 2022,
- * algorithm 4). Scores are held as [query, key], HIGH queries by WIDE keys. */
+/* CPU backend: causal attention, backward. With P the probabilities, recomputed tile by tile from the
+ * log-sum-exp: dV = Pᵀ·dO, dS = P ⊙ (dO·Vᵀ − rowsum(dO ⊙ O))/√hd, dQ = dS·K, dK = dSᵀ·Q (Dao et al.,
+ * "FlashAttention", 2022, algorithm 4). Scores are held as [query, key], HIGH queries by WIDE keys. */
 #include <omp.h>
 
 #include "kernels/cpu/attention_tile.h"
@@ -29,8 +29,10 @@ static void back_tile(const struct sequence *s, int of, long h, long q, long k, 
     long hd = s->hd, ld = s->ld, ldo = s->ldo, group = h / (s->H / s->K);
     long rows = at_most(HIGH, s->S - q), columns = at_most(at_most(WIDE, s->S - k), q + rows - k);
     long end = at_most(WIDE, (columns + TILE_BLOCK_COLUMNS - 1) / TILE_BLOCK_COLUMNS * TILE_BLOCK_COLUMNS);
-    long at_q = q * ld + h * hd, at_k = k * ld + (s->H + group) * hd, at_v = at_k + s->K * hd, at_o = q * ldo + h * hd;
-    long height = at_most(WIDE, s->S - k); /* of the transposed tiles, whatever part of them this call needs */
+    long at_q = q * ld + h * hd, at_k = k * ld + (s->H + group) * hd, at_v = at_k + s->K * hd,
+         at_o = q * ldo + h * hd;
+    long height =
+        at_most(WIDE, s->S - k); /* of the transposed tiles, whatever part of them this call needs */
     real p[HIGH * WIDE], ds[HIGH * WIDE], scale = 1 / REAL_SQRT((real)hd);
     product_transposed(rows, hd, s->qkv + at_q, ld, height, s->qkv + at_k, ld, keys, 0, end, p);
     product_transposed(rows, hd, s->dout + at_o, ldo, height, s->qkv + at_v, ld, values, 0, end, ds);
@@ -66,10 +68,12 @@ static void back_queries(const struct sequence *all, long b, long h, long q) {
     const struct sequence sequence = sequence_at(all, b), *s = &sequence;
     struct transposed keys, values;
     keys.from = values.from = NULL;
-    for (long k = 0; k < at_most(q + HIGH, s->S); k += WIDE) back_tile(s, OF_QUERIES, h, q, k, &keys, &values);
+    for (long k = 0; k < at_most(q + HIGH, s->S); k += WIDE)
+        back_tile(s, OF_QUERIES, h, q, k, &keys, &values);
 }
 
-static void prepare(long B, long S, long H, long K, long hd, const real *o, const real *dout, real *dqkv, real *inner) {
+static void prepare(long B, long S, long H, long K, long hd, const real *o, const real *dout, real *dqkv,
+                    real *inner) {
     long ldo = H * hd, ld = (H + 2 * K) * hd;
 #pragma omp for schedule(static)
     for (long t = 0; t < B * S; t++) {
@@ -85,17 +89,22 @@ static void prepare(long B, long S, long H, long K, long hd, const real *o, cons
     }
 }
 
-/* A thread that owns a whole key head adds its tiles' share to dQ at once. With fewer key heads than would keep all
- * threads busy, tiles of keys and tiles of queries are tasks of their own instead, which computes the probabilities
- * twice. Both add in the same order, so the result does not depend on the number of threads. */
-static void attention_back(long B, long S, long H, long K, long hd, const real *qkv, const real *o, const real *lse,
-                           const real *dout, real *dqkv, real *work) {
+/* A thread that owns a whole key head adds its tiles' share to dQ at once: 5 products a tile. Where that
+ * leaves too many threads idle, tiles of keys and tiles of queries are tasks of their own instead, which
+ * recomputes scores: 7 products. Both add in the same order, so the result does not depend on the number of
+ * threads. */
+static bool by_whole_heads(long heads, long threads) {
+    long rounds = (heads + threads - 1) / threads;
+    return 7 * heads >= 5 * rounds * threads;
+}
+
+static void attention_back(long B, long S, long H, long K, long hd, const real *qkv, const real *o,
+                           const real *lse, const real *dout, real *dqkv, real *work) {
     const struct sequence all = {S, H, K, hd, (H + 2 * K) * hd, H * hd, qkv, dout, lse, work, dqkv};
 #pragma omp parallel if (B * S * H * hd > PARALLEL_WORK)
     {
-        bool whole_heads = B * K >= 2 * omp_get_num_threads() || omp_get_num_threads() == 1;
         prepare(B, S, H, K, hd, o, dout, dqkv, work);
-        if (whole_heads) {
+        if (by_whole_heads(B * K, omp_get_num_threads())) {
 #pragma omp for collapse(2) schedule(dynamic)
             for (long b = 0; b < B; b++)
                 for (long group = 0; group < K; group++)
@@ -113,4 +122,6 @@ static void attention_back(long B, long S, long H, long K, long hd, const real *
     }
 }
 
-void ISA_NAME(cpu_attention_back)(struct ops *ops) { ops->attention_back = attention_back; }
+void ISA_NAME(cpu_attention_back)(struct ops *ops) {
+    ops->attention_back = attention_back;
+}

@@ -25,7 +25,8 @@ enum {
     /* Elements of one piece of a long vector: a multiple of every vector width, so that the same elements
      * fall into the vectorised part of the loop however many threads share the pieces. */
     PIECE = 4096,
-    /* Columns that one thread sums over all rows, and rows that are summed before they are added to the total. */
+    /* Columns that one thread sums over all rows, and rows that are summed before they are added to the
+       total. */
     COLUMNS = 64,
     ROWS = 256,
 };

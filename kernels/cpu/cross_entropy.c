@@ -1,5 +1,5 @@
-/* CPU backend: loss and its gradient, row by row. A row stays in the nearest caches between its passes: largest logit,
- * exponentials and their sum, and, for the gradient, the scaling. */
+/* CPU backend: loss and its gradient, row by row. A row stays in the nearest caches between its passes:
+ * largest logit, exponentials and their sum, and, for the gradient, the scaling. */
 #include <math.h>
 
 #include "kernels/cpu/cpu.h"
@@ -35,7 +35,8 @@ static inline double sum_exp(long V, real *row, real largest, bool keep) {
     return total;
 }
 
-static void cross_entropy(long T, long V, real *logits, long ld, const int32_t *target, double scale, real *loss) {
+static void cross_entropy(long T, long V, real *logits, long ld, const int32_t *target, double scale,
+                          real *loss) {
 #pragma omp parallel for schedule(static) if (T * V > PARALLEL_WORK)
     for (long t = 0; t < T; t++) {
         real *row = logits + t * ld, right = row[target[t]], largest = largest_of(V, row);
@@ -49,4 +50,6 @@ static void cross_entropy(long T, long V, real *logits, long ld, const int32_t *
     }
 }
 
-void ISA_NAME(cpu_cross_entropy)(struct ops *ops) { ops->cross_entropy = cross_entropy; }
+void ISA_NAME(cpu_cross_entropy)(struct ops *ops) {
+    ops->cross_entropy = cross_entropy;
+}

@@ -1,6 +1,6 @@
-/* The matrix product: C is cut into one block a thread, and each thread has the library compute its block alone. At
- * two threads that was never slower than oneDNN's own threading, a third faster on small matrices, and it needs
- * nothing of a BLAS but its one-thread product. */
+/* The matrix product: C is cut into one block a thread, and each thread has the library compute its block
+ * alone. At two threads that was never slower than oneDNN's own threading, a third faster on small matrices,
+ * and it needs nothing of a BLAS but its one-thread product. */
 #include "kernels/cpu/gemm.h"
 
 #include <omp.h>
@@ -13,8 +13,8 @@
 
 #include "kernels/reference/reference.h"
 
-static void product(char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda, const real *b,
-                    long ldb, real beta, real *c, long ldc) {
+static void product(char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda,
+                    const real *b, long ldb, real beta, real *c, long ldc) {
     if (dnnl_sgemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc) == dnnl_success) return;
     /* It found no memory to pack the matrices in, and has not touched C. */
     struct ops plain;
@@ -33,8 +33,11 @@ const char *gemm_describe(void) {
     unsigned isa = dnnl_get_effective_cpu_isa(); /* a set of bits */
     bool avx512 = (isa & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
     bool avx2 = (isa & dnnl_cpu_isa_avx2) == dnnl_cpu_isa_avx2;
-    snprintf(words, sizeof words, "oneDNN %d.%d.%d sgemm (%s)", version->major, version->minor, version->patch,
-             avx512 ? "AVX-512" : avx2 ? "AVX2" : "less than AVX2");
+    snprintf(words, sizeof words, "oneDNN %d.%d.%d sgemm (%s)", version->major, version->minor,
+             version->patch,
+             avx512 ? "AVX-512"
+             : avx2 ? "AVX2"
+                    : "less than AVX2");
     return words;
 }
 
@@ -54,10 +57,10 @@ const char *gemm_describe(void) {
 void openblas_set_num_threads(int threads) __attribute__((weak));
 char *openblas_get_corename(void) __attribute__((weak));
 
-static void product(char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda, const real *b,
-                    long ldb, real beta, real *c, long ldc) {
-    PRODUCT(CblasRowMajor, ta == 'N' ? CblasNoTrans : CblasTrans, tb == 'N' ? CblasNoTrans : CblasTrans, (int)m,
-            (int)n, (int)k, alpha, a, (int)lda, b, (int)ldb, beta, c, (int)ldc);
+static void product(char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda,
+                    const real *b, long ldb, real beta, real *c, long ldc) {
+    PRODUCT(CblasRowMajor, ta == 'N' ? CblasNoTrans : CblasTrans, tb == 'N' ? CblasNoTrans : CblasTrans,
+            (int)m, (int)n, (int)k, alpha, a, (int)lda, b, (int)ldb, beta, c, (int)ldc);
 }
 
 /* OpenBLAS's own threads would compete with OpenMP's for the cores. */
@@ -80,20 +83,24 @@ enum {
     GRAIN = 16,               /* rows and columns of a block are a multiple of this, but for the last */
 };
 
-static long piece(long size, long parts) { return ((size + parts - 1) / parts + GRAIN - 1) / GRAIN * GRAIN; }
+static long piece(long size, long parts) {
+    return ((size + parts - 1) / parts + GRAIN - 1) / GRAIN * GRAIN;
+}
 
-/* The number of row blocks, a divisor of `threads`, that makes the blocks nearest to square: least to read. */
+/* The number of row blocks, a divisor of `threads`, that makes the blocks nearest to square: least to read.
+ */
 static long row_blocks(long m, long n, long threads) {
     long best = 1;
     for (long rows = 1; rows <= threads; rows++) {
         if (threads % rows) continue;
-        if (piece(m, rows) + piece(n, threads / rows) < piece(m, best) + piece(n, threads / best)) best = rows;
+        if (piece(m, rows) + piece(n, threads / rows) < piece(m, best) + piece(n, threads / best))
+            best = rows;
     }
     return best;
 }
 
-void gemm_library(char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda, const real *b,
-                  long ldb, real beta, real *c, long ldc) {
+void gemm_library(char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda,
+                  const real *b, long ldb, real beta, real *c, long ldc) {
     long threads = omp_in_parallel() ? 1 : omp_get_max_threads(), worth = m * n * k / LEAST_PRODUCTS;
     if (threads > worth) threads = worth;
     if (threads <= 1) {
@@ -107,6 +114,7 @@ void gemm_library(char ta, char tb, long m, long n, long k, real alpha, const re
         long i = block / columns * height, j = block % columns * width;
         if (i >= m || j >= n) continue;
         product(ta, tb, m - i < height ? m - i : height, n - j < width ? n - j : width, k, alpha,
-                a + (ta == 'N' ? i * lda : i), lda, b + (tb == 'N' ? j : j * ldb), ldb, beta, c + i * ldc + j, ldc);
+                a + (ta == 'N' ? i * lda : i), lda, b + (tb == 'N' ? j : j * ldb), ldb, beta, c + i * ldc + j,
+                ldc);
     }
 }

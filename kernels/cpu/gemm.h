@@ -4,14 +4,14 @@
 
 #include "kernels/ops.h"
 
-/* Readies the library; to be called once, before the first product. `isa` "v2", "v3" or "v4" tells it to go no
- * further than that instruction set, where it can be told; NULL leaves it the choice. */
+/* Readies the library; to be called once, before the first product. `isa` "v2", "v3" or "v4" tells it to go
+ * no further than that instruction set, where it can be told; NULL leaves it the choice. */
 void gemm_prepare(const char *isa);
 
 /* The gemm slot. The same bits for a given number of threads; inside a parallel region it runs on the calling
  * thread alone. */
-void gemm_library(char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda, const real *b,
-                  long ldb, real beta, real *c, long ldc);
+void gemm_library(char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda,
+                  const real *b, long ldb, real beta, real *c, long ldc);
 
 /* The library and the kernels it chose, e.g. "oneDNN 2.6.3 sgemm (AVX-512)". Owned by this module. */
 const char *gemm_describe(void);

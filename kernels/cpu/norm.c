@@ -6,7 +6,8 @@
 #include "kernels/cpu/cpu.h"
 
 /* y = sum·rstd·w of one row, where the row may first have to be formed as x + r. */
-static inline real norm_row(long D, const real *x, const real *r, const real *w, real eps, real *sum, real *y) {
+static inline real norm_row(long D, const real *x, const real *r, const real *w, real eps, real *sum,
+                            real *y) {
     real square = 0;
     if (r) {
 #pragma omp simd reduction(+ : square)
@@ -31,8 +32,8 @@ static void rms_norm(long T, long D, const real *x, const real *w, double eps, r
     for (long t = 0; t < T; t++) rstd[t] = norm_row(D, x + t * D, NULL, w, (real)eps, NULL, y + t * D);
 }
 
-static void add_rms_norm(long T, long D, const real *x, const real *r, const real *w, double eps, real *sum, real *y,
-                         real *rstd) {
+static void add_rms_norm(long T, long D, const real *x, const real *r, const real *w, double eps, real *sum,
+                         real *y, real *rstd) {
 #pragma omp parallel for schedule(static) if (T * D > PARALLEL_WORK)
     for (long t = 0; t < T; t++)
         rstd[t] = norm_row(D, x + t * D, r + t * D, w, (real)eps, sum + t * D, y + t * D);
@@ -48,9 +49,10 @@ static void row_rstd(long T, long D, const real *x, double eps, real *rstd) {
     }
 }
 
-/* With u = w ⊙ dy: dx += rstd·u − x·rstd³·(u·x)/D, and the row's share of dw, of `width` columns from `first`. */
-static inline void back_row(long D, long first, long width, const real *x, const real *w, real rstd, const real *dy,
-                            real *dx, real *part) {
+/* With u = w ⊙ dy: dx += rstd·u − x·rstd³·(u·x)/D, and the row's share of dw, of `width` columns from
+ * `first`. */
+static inline void back_row(long D, long first, long width, const real *x, const real *w, real rstd,
+                            const real *dy, real *dx, real *part) {
     real dot = 0;
 #pragma omp simd reduction(+ : dot)
     for (long j = 0; j < D; j++) dot += dy[j] * w[j] * x[j];
@@ -63,10 +65,10 @@ static inline void back_row(long D, long first, long width, const real *x, const
     }
 }
 
-/* Every thread sums its rows' share of dw on its stack; the shares are added in the order of the threads. Rows wider
- * than the stack's block are taken in several passes. */
-static void rms_norm_back(long T, long D, const real *x, const real *w, const real *rstd, const real *dy, real *dx,
-                          real *dw) {
+/* Every thread sums its rows' share of dw on its stack; the shares are added in the order of the threads.
+ * Rows wider than the stack's block are taken in several passes. */
+static void rms_norm_back(long T, long D, const real *x, const real *w, const real *rstd, const real *dy,
+                          real *dx, real *dw) {
     enum { BLOCK = 8192 };
 #pragma omp parallel if (T * D > PARALLEL_WORK)
     for (long first = 0; first < D; first += BLOCK) {

@@ -1,5 +1,5 @@
-/* The CPU backend's trunk: which file fills which slots. The embedding's copy and the rest below are short loops
- * that only need their rows shared among the threads. */
+/* The CPU backend's trunk: which file fills which slots. The embedding's copy and the rest below are short
+ * loops that only need their rows shared among the threads. */
 #include <omp.h>
 #include <string.h>
 
@@ -11,7 +11,8 @@ static void embed(long T, long D, const int32_t *token, const real *E, real *x) 
     for (long t = 0; t < T; t++) memcpy(x + t * D, E + token[t] * D, (size_t)D * sizeof(real));
 }
 
-/* Each thread owns a range of columns, so that a token that occurs twice is summed by one thread, in order. */
+/* Each thread owns a range of columns, so that a token that occurs twice is summed by one thread, in order.
+ */
 static void embed_back(long T, long D, const int32_t *token, const real *dx, real *dE) {
 #pragma omp parallel for schedule(static) if (T * D > PARALLEL_WORK)
     for (long first = 0; first < D; first += COLUMNS) {

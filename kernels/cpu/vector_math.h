@@ -1,4 +1,5 @@
-/* exp, the logistic function and silu, written so that compilers vectorise loops that call them (mark the loop
+/* exp, the logistic function and silu, written so that compilers vectorise loops that call them (mark the
+ * loop
  * `#pragma omp simd`). NaN in gives NaN out; overflow gives infinity and underflow 0. In a double
  * build they are libm's exp, whose last digits matter more there than speed. */
 #ifndef GDN_VECTOR_MATH_H
@@ -14,12 +15,14 @@
 
 #ifdef GDN_DOUBLE
 
-VECTOR_INLINE real vector_exp(real x) { return exp(x); }
+VECTOR_INLINE real vector_exp(real x) {
+    return exp(x);
+}
 
 #else
 
-/* eˣ = 2ⁿ·eʳ with n the integer next to x/ln 2, so |r| ≤ ln 2 / 2; eʳ = 1 + r + r²·q(r) with q of degree 4 fitted for
- * the least relative error (3e-9 before rounding). Results below 1.7e-38 are 0. */
+/* eˣ = 2ⁿ·eʳ with n the integer next to x/ln 2, so |r| ≤ ln 2 / 2; eʳ = 1 + r + r²·q(r) with q of degree 4
+ * fitted for the least relative error (3e-9 before rounding). Results below 1.7e-38 are 0. */
 VECTOR_INLINE real vector_exp(real x) {
     const float shift = 0x1.8p23f + 126; /* adding it leaves n + 126 in the low bits of a float */
     const float ln2_high = 0x1.62e4p-1f, ln2_low = 0x1.7f7d1cp-20f;
@@ -45,10 +48,15 @@ VECTOR_INLINE real vector_exp(real x) {
 #endif
 
 /* 1/(1 + e^-x) */
-VECTOR_INLINE real vector_sigmoid(real x) { return 1 / (1 + vector_exp(-x)); }
+VECTOR_INLINE real vector_sigmoid(real x) {
+    return 1 / (1 + vector_exp(-x));
+}
 
-/* x·sigmoid(x) */
-VECTOR_INLINE real vector_silu(real x) { return x / (1 + vector_exp(-x)); }
+/* x·sigmoid(x), by just this product: the backward pass, which has sigmoid(x) anyway, then finds the same
+ * bits. */
+VECTOR_INLINE real vector_silu(real x) {
+    return x * vector_sigmoid(x);
+}
 
 /* The derivative of silu: s·(1 + x·(1 − s)) with s = sigmoid(x). */
 VECTOR_INLINE real vector_silu_slope(real x) {

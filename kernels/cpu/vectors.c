@@ -1,11 +1,13 @@
-/* CPU backend: sums over vectors and rows, and the optimiser's update. Long vectors are cut into pieces of fixed size,
- * which the threads share. */
+/* CPU backend: sums over vectors and rows, and the optimiser's update. Long vectors are cut into pieces of
+ * fixed size, which the threads share. */
 #include <math.h>
 #include <string.h>
 
 #include "kernels/cpu/cpu.h"
 
-static inline long least(long a, long b) { return a < b ? a : b; }
+static inline long least(long a, long b) {
+    return a < b ? a : b;
+}
 
 static void add_to(long n, const real *x, const real *y, real *z) {
 #pragma omp parallel for schedule(static) if (n > PARALLEL_WORK)
@@ -28,10 +30,12 @@ static void copy(long n, const real *x, real *y) {
         memcpy(y + first, x + first, (size_t)(least(n, first + PIECE) - first) * sizeof *x);
 }
 
-static void add(long n, const real *x, real *y) { add_to(n, x, y, y); }
+static void add(long n, const real *x, real *y) {
+    add_to(n, x, y, y);
+}
 
-/* Threads own columns, so each column is summed in the order of its rows. Rows are taken in blocks, summed on the
- * stack, which keeps the rounding error of long sums small. */
+/* Threads own columns, so each column is summed in the order of its rows. Rows are taken in blocks, summed on
+ * the stack, which keeps the rounding error of long sums small. */
 static void add_column_sums(long T, long W, const real *x, long ldx, real *sum) {
 #pragma omp parallel for schedule(static) if (T * W > PARALLEL_WORK)
     for (long first = 0; first < W; first += COLUMNS) {
@@ -58,7 +62,7 @@ static double sum_squares(long n, const real *x) {
     enum { PARTS = 256 };
     double part[PARTS];
     long length = (n / PARTS + PIECE) / PIECE * PIECE;
-#pragma omp parallel for schedule(static) if (n > PARALLEL_WORK)
+#pragma omp parallel for schedule(static, 1) if (n > PARALLEL_WORK)
     for (int p = 0; p < PARTS; p++) {
         double sum = 0;
         long end = least(n, (p + 1) * length);

@@ -10,8 +10,10 @@ static double dot(long n, const real *x, const real *y) {
     return sum;
 }
 
-/* One query on `length` keys and values with row distance ld; o [hd]. Returns the log-sum-exp of the scores. */
-static double attend(long length, long hd, const real *q, const real *keys, const real *values, long ld, real *o) {
+/* One query on `length` keys and values with row distance ld; o [hd]. Returns the log-sum-exp of the scores.
+ */
+static double attend(long length, long hd, const real *q, const real *keys, const real *values, long ld,
+                     real *o) {
     double scale = 1 / sqrt((double)hd), largest = -INFINITY, sum = 0;
     for (long i = 0; i < length; i++) largest = fmax(largest, scale * dot(hd, q, keys + i * ld));
     for (long i = 0; i < length; i++) sum += exp(scale * dot(hd, q, keys + i * ld) - largest);
@@ -38,8 +40,8 @@ static void attention(long B, long S, long H, long K, long hd, const real *qkv, 
 
 /* With P the probabilities and dP = dO·Vᵀ: dS = P ⊙ (dP − rowsum(dO ⊙ O)), dQ = dS·K/√hd, dK = dSᵀ·Q/√hd,
  * dV = Pᵀ·dO (Dao et al., "FlashAttention", 2022, appendix B). */
-static void attention_back(long B, long S, long H, long K, long hd, const real *qkv, const real *o, const real *lse,
-                           const real *dout, real *dqkv, real *work) {
+static void attention_back(long B, long S, long H, long K, long hd, const real *qkv, const real *o,
+                           const real *lse, const real *dout, real *dqkv, real *work) {
     long ld = (H + 2 * K) * hd;
     double scale = 1 / sqrt((double)hd);
     (void)work;
@@ -65,8 +67,8 @@ static void attention_back(long B, long S, long H, long K, long hd, const real *
         }
 }
 
-static void attention_decode(long length, long H, long K, long hd, const real *q, const real *keys, const real *values,
-                             real *o) {
+static void attention_decode(long length, long H, long K, long hd, const real *q, const real *keys,
+                             const real *values, real *o) {
     for (long h = 0; h < H; h++) {
         long at = h / (H / K) * hd;
         attend(length, hd, q + h * hd, keys + at, values + at, K * hd, o + h * hd);

@@ -23,8 +23,8 @@ static void rms_norm(long T, long D, const real *x, const real *w, double eps, r
     }
 }
 
-static void add_rms_norm(long T, long D, const real *x, const real *r, const real *w, double eps, real *sum, real *y,
-                         real *rstd) {
+static void add_rms_norm(long T, long D, const real *x, const real *r, const real *w, double eps, real *sum,
+                         real *y, real *rstd) {
     for (long i = 0; i < T * D; i++) sum[i] = x[i] + r[i];
     rms_norm(T, D, sum, w, eps, y, rstd);
 }
@@ -38,8 +38,8 @@ static void row_rstd(long T, long D, const real *x, double eps, real *rstd) {
     }
 }
 
-static void rms_norm_back(long T, long D, const real *x, const real *w, const real *rstd, const real *dy, real *dx,
-                          real *dw) {
+static void rms_norm_back(long T, long D, const real *x, const real *w, const real *rstd, const real *dy,
+                          real *dx, real *dw) {
     for (long t = 0; t < T; t++) {
         double r = rstd[t], dot = 0;
         for (long j = 0; j < D; j++) dot += (double)dy[t * D + j] * w[j] * x[t * D + j];
@@ -73,7 +73,8 @@ static void swiglu(long T, long F, const real *gu, real *h) {
     for (long t = 0; t < T; t++)
         for (long j = 0; j < F; j++) {
             double g = gu[t * 2 * F + j], u = gu[t * 2 * F + F + j];
-            h[t * F + j] = (real)(g / (1 + exp(-g)) * u);
+            double sigmoid = 1 / (1 + exp(-g));
+            h[t * F + j] = (real)(g * sigmoid * u);
         }
 }
 
@@ -88,7 +89,8 @@ static void swiglu_back(long T, long F, const real *gu, const real *dh, real *dg
         }
 }
 
-static void cross_entropy(long T, long V, real *logits, long ld, const int32_t *target, double scale, real *loss) {
+static void cross_entropy(long T, long V, real *logits, long ld, const int32_t *target, double scale,
+                          real *loss) {
     for (long t = 0; t < T; t++) {
         real *row = logits + t * ld;
         double largest = -INFINITY, sum = 0;

@@ -15,7 +15,11 @@ static const struct row rows[] = {
     {.name = "embed.weight", .ndim = 2, .shape = {7, 5}, .layer = -1},
     {.name = "layers.0.mlp.up.weight", .ndim = 2, .shape = {6, 5}, .transposed = true},
     {.name = "layers.0.norm.weight", .ndim = 1, .shape = {5, 1}},
-    {.name = "layers.1.delta.1.gate_in.weight", .ndim = 2, .shape = {3, 5}, .transposed = true, .distance = 1},
+    {.name = "layers.1.delta.1.gate_in.weight",
+     .ndim = 2,
+     .shape = {3, 5},
+     .transposed = true,
+     .distance = 1},
     {.name = "layers.1.delta.1.mix", .ndim = 1, .shape = {1, 1}, .distance = 1},
     {.name = "layers.1.select.weight", .ndim = 2, .shape = {1, 5}, .select = true},
     {.name = "norm.weight", .ndim = 1, .shape = {5, 1}, .layer = -1},
@@ -140,4 +144,6 @@ void write_bytes(const char *path, const char *bytes, long length) {
     assert_int_equal(fclose(file), 0);
 }
 
-void write_text(const char *path, const char *text) { write_bytes(path, text, (long)strlen(text)); }
+void write_text(const char *path, const char *text) {
+    write_bytes(path, text, (long)strlen(text));
+}

@@ -1,4 +1,5 @@
-/* A small parameter table and training state to save and load, and the folders and files that tests damage. */
+/* A small parameter table and training state to save and load, and the folders and files that tests damage.
+ */
 #ifndef GDN_TEST_SAMPLE_H
 #define GDN_TEST_SAMPLE_H
 
@@ -15,8 +16,8 @@ struct sample {
     struct state state;
 };
 
-/* A table with all kinds of rows (one and two dimensions, transposed, delta, select), with a gap between rows, each
- * dimension multiplied by `scale`, and a state that is a function of `seed`. */
+/* A table with all kinds of rows (one and two dimensions, transposed, delta, select), with a gap between
+ * rows, each dimension multiplied by `scale`, and a state that is a function of `seed`. */
 struct sample *sample_new(int scale, int seed);
 void sample_free(struct sample *sample);
 

@@ -1,5 +1,6 @@
-/* Checkpoints: what is saved is loaded to the bit, the right one is found, the right ones are kept, and what does not fit
- * is refused in words. Runs on any number of ranks; rank 0 plays with the files between the collective calls. */
+/* Checkpoints: what is saved is loaded to the bit, the right one is found, the right ones are kept, and what
+ * does not fit is refused in words. Runs on any number of ranks; rank 0 plays with the files between the
+ * collective calls. */
 #include <hdf5.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,16 +13,21 @@
 
 static struct mesh mesh;
 
-static void barrier(void) { MPI_Barrier(mesh.world); }
+static void barrier(void) {
+    MPI_Barrier(mesh.world);
+}
 
-static void save(const char *directory, const struct sample *sample, int64_t step, double loss, double best, int keep) {
+static void save(const char *directory, const struct sample *sample, int64_t step, double loss, double best,
+                 int keep) {
     struct checkpoint_info info = sample_info(step, loss, best);
     int status = checkpoint_save(&mesh, directory, &sample->table, &sample->state, &info, keep);
     assert_string_equal(gdn_failure(), "");
     assert_int_equal(status, 0);
 }
 
-static bool there(const char *path) { return !access(path, F_OK); }
+static bool there(const char *path) {
+    return !access(path, F_OK);
+}
 
 static const char *file_of(const char *directory, int step) {
     return format("%s/checkpoints/step_%08d/checkpoint.h5", directory, step);
@@ -51,7 +57,8 @@ static void round_trip(void **unused) {
         struct sample *saved = sample_new(scales[i], 1), *loaded = sample_new(scales[i], 2);
         save(directory, saved, 100, 2.5, 2.25, 0);
         struct checkpoint_info info;
-        assert_int_equal(checkpoint_load(&mesh, file_of(directory, 100), &loaded->table, &loaded->state, &info), 0);
+        assert_int_equal(
+            checkpoint_load(&mesh, file_of(directory, 100), &loaded->table, &loaded->state, &info), 0);
         assert_true(sample_same(saved, loaded));
         assert_int_equal(info.step, 100);
         assert_int_equal(info.samples, 3200);
@@ -96,7 +103,8 @@ static void shapes_on_disk(void **unused) {
     save(directory, saved, 1, NAN, NAN, 0);
     hid_t file = H5Fopen(file_of(directory, 1), H5F_ACC_RDONLY, H5P_DEFAULT);
     assert_true(file >= 0);
-    hid_t dataset = H5Dopen2(file, "/model/layers/0/mlp/up/weight", H5P_DEFAULT), space = H5Dget_space(dataset);
+    hid_t dataset = H5Dopen2(file, "/model/layers/0/mlp/up/weight", H5P_DEFAULT),
+          space = H5Dget_space(dataset);
     hsize_t shape[2];
     double disk[6][5];
     assert_int_equal(H5Sget_simple_extent_dims(space, shape, NULL), 2);
@@ -145,7 +153,8 @@ static void keep_latest_best(void **unused) {
     barrier();
     save(directory, sample, 50, 0.5, 0.5, 1);
     assert_pointer(directory, "best", "step_00000050\n");
-    assert_false(there(file_of(directory, 10)) || there(file_of(directory, 30)) || there(file_of(directory, 40)));
+    assert_false(there(file_of(directory, 10)) || there(file_of(directory, 30)) ||
+                 there(file_of(directory, 40)));
     sample_free(sample);
     scratch_remove(&mesh, directory);
 }
@@ -157,14 +166,16 @@ static void replaced(void **unused) {
     struct checkpoint_info info;
     save(directory, first, 10, NAN, NAN, 0);
     save(directory, second, 10, NAN, NAN, 0);
-    assert_int_equal(checkpoint_load(&mesh, file_of(directory, 10), &loaded->table, &loaded->state, &info), 0);
+    assert_int_equal(checkpoint_load(&mesh, file_of(directory, 10), &loaded->table, &loaded->state, &info),
+                     0);
     free(info.config);
     assert_true(sample_same(second, loaded));
     assert_false(there(format("%s/checkpoints/.step_00000010.tmp", directory)));
     barrier();
     /* As left by a crash between the two renames of a replacement: the old one comes back. */
     if (mesh.rank == 0)
-        rename(format("%s/checkpoints/step_00000010", directory), format("%s/checkpoints/.step_00000010.old", directory));
+        rename(format("%s/checkpoints/step_00000010", directory),
+               format("%s/checkpoints/.step_00000010.old", directory));
     barrier();
     char *path;
     assert_int_equal(checkpoint_find(&mesh, directory, NULL, &path), 0);
@@ -232,8 +243,12 @@ static void resolve(void **unused) {
     const struct {
         const char *given;
         int step;
-    } cases[] = {{"", 20}, {"/checkpoints", 20}, {"/checkpoints/step_00000010", 10}, {"/checkpoints/latest", 20},
-                 {"/checkpoints/best", 10}, {"/checkpoints/step_00000010/checkpoint.h5", 10}};
+    } cases[] = {{"", 20},
+                 {"/checkpoints", 20},
+                 {"/checkpoints/step_00000010", 10},
+                 {"/checkpoints/latest", 20},
+                 {"/checkpoints/best", 10},
+                 {"/checkpoints/step_00000010/checkpoint.h5", 10}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(checkpoint_resolve(format("%s%s", directory, cases[i].given), &path), 0);
         assert_string_equal(path, file_of(directory, cases[i].step));
@@ -255,7 +270,8 @@ static void wrong_model(void **unused) {
     save(directory, sample, 10, NAN, NAN, 0);
     other->table.row[1].shape[0] = 5, other->table.row[1].shape[1] = 6;
     assert_refused(checkpoint_load(&mesh, file_of(directory, 10), &other->table, &other->state, &info),
-                   "/layers/0/mlp/up/weight has the shape [6, 5], but the model's tensor layers.0.mlp.up.weight has [5, 6]");
+                   "/layers/0/mlp/up/weight has the shape [6, 5], but the model's tensor "
+                   "layers.0.mlp.up.weight has [5, 6]");
     other->table.row[1] = sample->table.row[1];
     strcpy(other->table.row[6].name, "other.weight");
     assert_refused(checkpoint_load(&mesh, file_of(directory, 10), &other->table, &other->state, &info),
@@ -269,7 +285,8 @@ static void wrong_model(void **unused) {
     scratch_remove(&mesh, directory);
 }
 
-/* Writes the sample's weights, but for delta connections', as float64 under /initial, as other programs do. */
+/* Writes the sample's weights, but for delta connections', as float64 under /initial, as other programs do.
+ */
 static void write_foreign(const char *path, const struct sample *sample, bool misshapen) {
     hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
     hid_t links = H5Pcreate(H5P_LINK_CREATE);
@@ -318,18 +335,21 @@ static void initial_weights(void **unused) {
     }
     barrier();
     if (mesh.rank == 0) write_foreign(path, sample, true);
-    assert_refused(checkpoint_load_initial(&mesh, path, &sample->table, &sample->state, &missing), "has the shape [");
+    assert_refused(checkpoint_load_initial(&mesh, path, &sample->table, &sample->state, &missing),
+                   "has the shape [");
     strcpy(sample->table.row[0].name, "tokens.weight");
     assert_refused(checkpoint_load_initial(&mesh, path, &sample->table, &sample->state, &missing),
                    "has no dataset /initial/tokens/weight");
     sample->table.row[0] = before->table.row[0];
     struct checkpoint_info info;
-    assert_refused(checkpoint_load(&mesh, path, &sample->table, &sample->state, &info), "is not a gdn checkpoint");
-    assert_refused(checkpoint_info(path, &info), "is not a gdn checkpoint");
+    assert_refused(checkpoint_load(&mesh, path, &sample->table, &sample->state, &info),
+                   "no checkpoint as gdn writes it");
+    assert_refused(checkpoint_info(path, &info), "no checkpoint as gdn writes it");
     /* A checkpoint's weights serve as well. */
     barrier();
     save(directory, before, 5, NAN, NAN, 0);
-    assert_int_equal(checkpoint_load_initial(&mesh, file_of(directory, 5), &sample->table, &sample->state, &missing), 0);
+    assert_int_equal(
+        checkpoint_load_initial(&mesh, file_of(directory, 5), &sample->table, &sample->state, &missing), 0);
     assert_int_equal(missing, 0);
     assert_true(sample_same(sample, before));
     sample_free(sample);
@@ -347,7 +367,8 @@ static void long_config(void **unused) {
     config[200000] = 0;
     info.config = config;
     assert_int_equal(checkpoint_save(&mesh, directory, &sample->table, &sample->state, &info, 0), 0);
-    assert_int_equal(checkpoint_load(&mesh, file_of(directory, 3), &sample->table, &sample->state, &loaded), 0);
+    assert_int_equal(checkpoint_load(&mesh, file_of(directory, 3), &sample->table, &sample->state, &loaded),
+                     0);
     assert_string_equal(loaded.config, config);
     free(loaded.config);
     free(config);
@@ -359,10 +380,11 @@ int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     int bad = mesh_create(0, 1, 1, &mesh);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(round_trip),      cmocka_unit_test(weights_alone), cmocka_unit_test(shapes_on_disk),
-        cmocka_unit_test(keep_latest_best), cmocka_unit_test(replaced),      cmocka_unit_test(find_newest_whole),
-        cmocka_unit_test(resolve),         cmocka_unit_test(wrong_model),   cmocka_unit_test(initial_weights),
-        cmocka_unit_test(long_config),
+        cmocka_unit_test(round_trip),      cmocka_unit_test(weights_alone),
+        cmocka_unit_test(shapes_on_disk),  cmocka_unit_test(keep_latest_best),
+        cmocka_unit_test(replaced),        cmocka_unit_test(find_newest_whole),
+        cmocka_unit_test(resolve),         cmocka_unit_test(wrong_model),
+        cmocka_unit_test(initial_weights), cmocka_unit_test(long_config),
     };
     if (!bad) bad = cmocka_run_group_tests(tests, NULL, NULL);
     mesh_free(&mesh);

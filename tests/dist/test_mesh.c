@@ -1,4 +1,5 @@
-/* The mesh: layout errors, sums in rank order to the bit, agreement, broadcast. Runs on any number of ranks. */
+/* The mesh: layout errors, sums in rank order to the bit, agreement, broadcast. Runs on any number of ranks.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +8,8 @@
 
 static struct mesh mesh;
 
-/* What rank `rank` gives for element i: of very different sizes, so that the order of addition shows in the bits. */
+/* What rank `rank` gives for element i: of very different sizes, so that the order of addition shows in the
+ * bits. */
 static double term(int rank, long i) {
     double x = random_normal(7, (uint64_t)rank, (uint64_t)i);
     return random_bits(8, (uint64_t)rank, (uint64_t)i) % 2 ? x * 1e5 : x;
@@ -19,8 +21,11 @@ static void bad_layouts(void **state) {
     const struct {
         int data, tensor, pipeline;
         const char *word;
-    } cases[] = {{mesh.size + 1, 1, 1, "mesh.data: "}, {-2, 1, 1, "mesh.data: -2"}, {0, 2, 1, "mesh.tensor: 2"},
-                 {0, 1, 3, "mesh.pipeline: 3"},        {0, 0, 1, "mesh.tensor: 0"}};
+    } cases[] = {{mesh.size + 1, 1, 1, "mesh.data: "},
+                 {-2, 1, 1, "mesh.data: -2"},
+                 {0, 2, 1, "mesh.tensor: 2"},
+                 {0, 1, 3, "mesh.pipeline: 3"},
+                 {0, 0, 1, "mesh.tensor: 0"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(mesh_create(cases[i].data, cases[i].tensor, cases[i].pipeline, &bad), GDN_INPUT);
         assert_non_null(strstr(gdn_failure(), cases[i].word));
@@ -90,7 +95,8 @@ static void agreement(void **state) {
     for (int lowest = 0; lowest < mesh.size; lowest++) {
         /* All ranks from `lowest` on fail, each in its own way. */
         int mine = 0;
-        if (mesh.rank >= lowest) mine = gdn_fail(mesh.rank % 2 ? GDN_INPUT : GDN_INTERNAL, "sorrow %d", mesh.rank);
+        if (mesh.rank >= lowest)
+            mine = gdn_fail(mesh.rank % 2 ? GDN_INPUT : GDN_INTERNAL, "sorrow %d", mesh.rank);
         assert_int_equal(mesh_agree(&mesh, mine), lowest % 2 ? GDN_INPUT : GDN_INTERNAL);
         if (mesh.size == 1)
             assert_string_equal(gdn_failure(), "sorrow 0");
@@ -115,8 +121,9 @@ int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     int bad = mesh_create(0, 1, 1, &mesh);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_layouts), cmocka_unit_test(sums_of_doubles),     cmocka_unit_test(sums_of_gradients),
-        cmocka_unit_test(agreement),   cmocka_unit_test(flags_and_broadcast),
+        cmocka_unit_test(bad_layouts),         cmocka_unit_test(sums_of_doubles),
+        cmocka_unit_test(sums_of_gradients),   cmocka_unit_test(agreement),
+        cmocka_unit_test(flags_and_broadcast),
     };
     if (!bad) bad = cmocka_run_group_tests(tests, NULL, NULL);
     mesh_free(&mesh);

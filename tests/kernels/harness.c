@@ -26,12 +26,14 @@ struct buffer *make(const char *name, long count, double low, double high) {
     struct buffer *b = &buffers[used++];
     *b = (struct buffer){.name = name, .count = count};
     uint64_t state = random_name(name) | 1;
-    for (int side = 0; side < SIDES; side++) assert_non_null(b->x[side] = malloc((size_t)count * sizeof(real)));
+    for (int side = 0; side < SIDES; side++)
+        assert_non_null(b->x[side] = malloc((size_t)count * sizeof(real)));
     for (long i = 0; i < count; i++) { /* a linear congruential generator, as many numbers are needed */
         state = state * 6364136223846793005u + 1442695040888963407u;
         b->x[REFERENCE][i] = (real)(low + (high - low) * (double)(state >> 40) / (1 << 24));
     }
-    for (int side = 1; side < SIDES; side++) memcpy(b->x[side], b->x[REFERENCE], (size_t)count * sizeof(real));
+    for (int side = 1; side < SIDES; side++)
+        memcpy(b->x[side], b->x[REFERENCE], (size_t)count * sizeof(real));
     return b;
 }
 
@@ -61,11 +63,12 @@ void release(void) {
     tokens = NULL;
 }
 
-/* The reference rounds once, a backend after every operation. Roundings are about as often up as down, so those of a sum
- * of k terms add up to about √k of one; but a term is rounded relative to itself, or to the sum so far, not to what is
- * left after terms cancelled. Hence √k roundings, with a factor of 4 for the tail of the distribution and 16 for the
- * operations around the sum, of the element, of a usual element of the buffer (root mean square), and of 1/16 for
- * buffers of one element in which terms of order 1 cancel. A wrong term is wrong by order 1. */
+/* The reference rounds once, a backend after every operation. Roundings are about as often up as down, so
+ * those of a sum of k terms add up to about √k of one; but a term is rounded relative to itself, or to the
+ * sum so far, not to what is left after terms cancelled. Hence √k roundings, with a factor of 4 for the tail
+ * of the distribution and 16 for the operations around the sum, of the element, of a usual element of the
+ * buffer (root mean square), and of 1/16 for buffers of one element in which terms of order 1 cancel. A wrong
+ * term is wrong by order 1. */
 static double tolerance(double expected, double usual, long terms) {
     return EPSILON * (16 + 4 * sqrt((double)terms)) * (fabs(expected) + usual + 0.0625);
 }
@@ -92,7 +95,8 @@ static void compare_buffer(const struct buffer *b, long terms, enum promise prom
                          backend->name, words, b->name, i, got, expected, usual);
         }
     if (differ(promise, (const void *const *)b->x, (size_t)b->count * sizeof(real)))
-        fail_msg("%s of %s, %s: %s is not the same %s", slot, backend->name, words, b->name, promised(promise));
+        fail_msg("%s of %s, %s: %s is not the same %s", slot, backend->name, words, b->name,
+                 promised(promise));
 }
 
 void compare(long terms, enum promise promise) {
@@ -105,8 +109,8 @@ void compare_numbers(const char *name, const double x[SIDES], long terms, enum p
     for (int side = 0; side < SIDES; side++) {
         at[side] = &x[side];
         if (!(fabs(x[side] - x[REFERENCE]) <= tolerance(x[REFERENCE], 0, terms)))
-            fail_msg("%s of %s, %s: %s is %.17g, the reference has %.17g", slot, backend->name, words, name, x[side],
-                     x[REFERENCE]);
+            fail_msg("%s of %s, %s: %s is %.17g, the reference has %.17g", slot, backend->name, words, name,
+                     x[side], x[REFERENCE]);
     }
     if (differ(promise, at, sizeof x[0]))
         fail_msg("%s of %s, %s: %s is not the same %s", slot, backend->name, words, name, promised(promise));

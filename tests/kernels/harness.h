@@ -1,5 +1,5 @@
-/* Runs one slot on the reference and on a backend with several numbers of threads, each on its own copy of the buffers,
- * and compares all buffers afterwards, inputs included:
+/* Runs one slot on the reference and on a backend with several numbers of threads, each on its own copy of
+ * the buffers, and compares all buffers afterwards, inputs included:
  *
  *     struct buffer *x = make("x", n, -1, 1), *y = make("y", n, -1, 1);
  *     slot = "add";
@@ -41,17 +41,18 @@ void set(struct buffer *b, long first, long step, double value);
 const struct ops *start(enum side side);
 
 /* Compares all buffers and releases them. An element is a sum of `terms` products of numbers of order 1, see
- * harness.c. ANY_THREADS: the contract promises the same bits for every number of threads; else only for one number. */
+ * harness.c. ANY_THREADS: the contract promises the same bits for every number of threads; else only for one
+ * number. */
 enum promise { ANY_THREADS, SAME_THREADS };
 void compare(long terms, enum promise promise);
 
-/* The same for results outside of buffers, e.g. returned sums. */
+/* The same for a returned double. */
 void compare_numbers(const char *name, const double x[SIDES], long terms, enum promise promise);
 
 void release(void);
 
-/* For a test's main: 0, or the status to leave with because GDN_ISA asks for what this processor lacks (77, a skipped
- * test) or because there is no CPU backend (1). */
+/* For a test's main: 0, or the status to leave with because GDN_ISA asks for what this processor lacks (77, a
+ * skipped test) or because there is no CPU backend (1). */
 int harness_begin(void);
 
 /* The pointer of this side, or NULL. */

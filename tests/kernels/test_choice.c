@@ -26,6 +26,7 @@ static void unknown_backend(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(unknown_instruction_set), cmocka_unit_test(unknown_backend)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(unknown_instruction_set),
+                                       cmocka_unit_test(unknown_backend)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

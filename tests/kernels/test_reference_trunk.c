@@ -1,5 +1,5 @@
-/* The reference's trunk: forward passes against formulas written here in another way, backward passes against finite
- * differences of the forward ones (in a GDN_DOUBLE build, where differences have the digits). */
+/* The reference's trunk: forward passes against formulas written here in another way, backward passes against
+ * finite differences of the forward ones (in a GDN_DOUBLE build, where differences have the digits). */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -25,15 +25,17 @@ static double dot(long count, const real *x, const real *y) {
     return sum;
 }
 
-/* Values here are of order 1 to 10 and rounded once, or a few times where sums are stored in between: 32 roundings. */
+/* Values here are of order 1 to 10 and rounded once, or a few times where sums are stored in between: 32
+ * roundings. */
 static void near(const char *what, double got, double expected) {
     double epsilon = sizeof(real) == sizeof(float) ? FLT_EPSILON : DBL_EPSILON;
     if (!(fabs(got - expected) <= 32 * epsilon * (1 + fabs(expected))))
         fail_msg("%s: %.12g, expected %.12g", what, got, expected);
 }
 
-/* Central differences of a loss with step 1e-5: rounding leaves 1e-16·100/1e-5, the third derivative 1e-10 times a number
- * of order 1 to 10; 2e-8 leaves room for these only. A wrong term of a gradient is of order 1e-2 or more. */
+/* Central differences of a loss with step 1e-5: rounding leaves 1e-16·100/1e-5, the third derivative 1e-10
+ * times a number of order 1 to 10; 2e-8 leaves room for these only. A wrong term of a gradient is of order
+ * 1e-2 or more. */
 static void differences(const char *name, double (*loss)(void), long count, real *x, const real *gradient) {
 #ifdef GDN_DOUBLE
     const double step = 1e-5, tolerance = 2e-8;
@@ -52,12 +54,14 @@ static void differences(const char *name, double (*loss)(void), long count, real
 #endif
 }
 
-/* ---------------------------------------------------------------------------------------- matrices and vectors */
+/* ---------------------------------------------------------------------------------------- matrices and
+ * vectors */
 
 static void gemm(void **state) {
     (void)state;
     /* [[1 2 3] [4 5 6]] · [[1 0] [2 1] [0 3]] = [[5 11] [14 23]] */
-    const real a[] = {1, 2, 3, 4, 5, 6}, at[] = {1, 4, 2, 5, 3, 6}, b[] = {1, 0, 2, 1, 0, 3}, bt[] = {1, 2, 0, 0, 1, 3};
+    const real a[] = {1, 2, 3, 4, 5, 6}, at[] = {1, 4, 2, 5, 3, 6}, b[] = {1, 0, 2, 1, 0, 3},
+               bt[] = {1, 2, 0, 0, 1, 3};
     const real expected[] = {5, 11, 14, 23};
     for (int mask = 0; mask < 4; mask++) {
         real c[] = {1, 1, NAN, 1, 1, NAN}; /* rows are 3 apart */
@@ -121,7 +125,8 @@ static void embed(void **state) {
     for (int i = 0; i < V * D; i++) near("dE", dE[i], (i / D == 2 ? 2 : i / D == 0 || i / D == 4) * E[i]);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- norm */
+/* ----------------------------------------------------------------------------------------------------------
+ * norm */
 
 static struct { real x[3 * 5], w[5], dy[3 * 5]; } norm_case;
 
@@ -160,7 +165,8 @@ static void norm(void **state) {
     near("dx accumulated", dx[7], 2 * (double)twice);
 }
 
-/* ----------------------------------------------------------------------------------------------------- attention */
+/* -----------------------------------------------------------------------------------------------------
+ * attention */
 
 /* Rotation of the complex numbers x[j] + i·x[j + hd/2] by the position's angles. */
 static void rope(void **state) {
@@ -207,12 +213,14 @@ static void attention(void **state) {
                 const real *q = heads.qkv + (b * S + i) * W + h * HD;
                 double sum = 0;
                 for (int j = 0; j <= i; j++)
-                    sum += weight[i][j] = exp(dot(HD, q, heads.qkv + (b * S + j) * W + (H + h / 2) * HD) / sqrt(HD));
+                    sum += weight[i][j] =
+                        exp(dot(HD, q, heads.qkv + (b * S + j) * W + (H + h / 2) * HD) / sqrt(HD));
                 near("lse", lse[(b * H + h) * S + i], log(sum));
                 for (int c = 0; c < HD; c++) {
                     double expected = 0;
                     for (int j = 0; j < S; j++)
-                        expected += weight[i][j] / sum * heads.qkv[(b * S + j) * W + (H + K + h / 2) * HD + c];
+                        expected +=
+                            weight[i][j] / sum * heads.qkv[(b * S + j) * W + (H + K + h / 2) * HD + c];
                     near("o", o[(b * S + i) * H * HD + h * HD + c], expected);
                 }
             }
@@ -230,7 +238,8 @@ static void attention(void **state) {
     for (int i = 0; i < H * HD; i++) near("decoded", last[i], o[(S - 1) * H * HD + i]);
 }
 
-/* ------------------------------------------------------------------------------------------------- MLP and loss */
+/* ------------------------------------------------------------------------------------------------- MLP and
+ * loss */
 
 static struct { real gu[2 * 6], dh[2 * 3]; } mlp;
 
@@ -251,7 +260,7 @@ static void swiglu(void **state) {
         near("h", h[i], g * u * (0.5 + 0.5 * tanh(g / 2)));
     }
     ops->swiglu_back(2, 3, mlp.gu, mlp.dh, dgu, again);
-    for (int i = 0; i < 6; i++) near("h again", again[i], h[i]);
+    assert_memory_equal(h, again, sizeof h);
     differences("gu", swiglu_loss, 12, mlp.gu, dgu);
 }
 
@@ -288,9 +297,9 @@ static void cross_entropy(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gemm), cmocka_unit_test(vectors),   cmocka_unit_test(adamw),  cmocka_unit_test(embed),
-        cmocka_unit_test(norm), cmocka_unit_test(rope),      cmocka_unit_test(swiglu), cmocka_unit_test(attention),
-        cmocka_unit_test(cross_entropy),
+        cmocka_unit_test(gemm),   cmocka_unit_test(vectors),   cmocka_unit_test(adamw),
+        cmocka_unit_test(embed),  cmocka_unit_test(norm),      cmocka_unit_test(rope),
+        cmocka_unit_test(swiglu), cmocka_unit_test(attention), cmocka_unit_test(cross_entropy),
     };
     ops = ops_find("reference");
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,8 +10,9 @@
 
 static const double EPSILON = sizeof(real) == sizeof(float) ? FLT_EPSILON : DBL_EPSILON;
 
-/* exp: the polynomial's and the last roundings, together below one unit in the last place. sigmoid and silu add a sum
- * and a division. Below 1.7e-38 a float exp gives 0, so nothing is asked relative to results of that size. */
+/* exp: the polynomial's and the last roundings, together below one unit in the last place. sigmoid and silu
+ * add a sum and a division. Below 1.7e-38 a float exp gives 0, so nothing is asked relative to results of
+ * that size. */
 static void accuracy(void **state) {
     (void)state;
     for (double at = -110; at < 88.7; at += 0.00013) {

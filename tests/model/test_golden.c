@@ -1,9 +1,9 @@
-/* The first step's losses and every parameter's gradient against the golden files of tests/golden, on every backend:
- * test_golden DIRECTORY. (Whole trajectories run through the program: tests/program/golden.sh.)
+/* The first step's losses and every parameter's gradient against the golden files of tests/golden, on every
+ * backend: test_golden DIRECTORY. (Whole trajectories run through the program: tests/program/golden.sh.)
  *
- * Tolerances (model.md, 10): float32 PyTorch itself is within 1e-6 and 5e-5 of these float64 values; a float32 run here
- * must stay within 1e-5 of a loss and 2e-4 of a gradient's norm, a double build within 1e-9. A gradient that is exactly
- * zero in the file must be exactly zero. */
+ * Tolerances (model.md, 10): float32 PyTorch itself is within 1e-6 and 5e-5 of these float64 values; a
+ * float32 run here must stay within 1e-5 of a loss and 2e-4 of a gradient's norm, a double build within 1e-9.
+ * A gradient that is exactly zero in the file must be exactly zero. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,8 +22,12 @@
 
 static const char *directory;
 
-static double loss_tolerance(void) { return sizeof(real) == 8 ? 1e-9 : 1e-5; }
-static double gradient_tolerance(void) { return sizeof(real) == 8 ? 1e-9 : 2e-4; }
+static double loss_tolerance(void) {
+    return sizeof(real) == 8 ? 1e-9 : 1e-5;
+}
+static double gradient_tolerance(void) {
+    return sizeof(real) == 8 ? 1e-9 : 2e-4;
+}
 
 /* The whole dataset as doubles; the caller frees it. NULL where it does not exist. */
 static double *read_doubles(hid_t file, const char *name, long *count) {
@@ -80,22 +84,28 @@ static void check_file(const char *path, const struct ops *ops) {
     int32_t *rows = malloc((size_t)(B * (S + 1)) * sizeof *rows);
     for (long b = 0; b < B; b++)
         for (long s = 0; s <= S; s++) rows[b * (S + 1) + s] = (int32_t)tokens[b * S + s];
-    struct loss_options o = {.active = active_distances(&c.model.delta, 0), .token_weight = 1.0 / (double)(B * S),
+    struct loss_options o = {.active = active_distances(&c.model.delta, 0),
+                             .token_weight = 1.0 / (double)(B * S),
                              .measure = true};
     if (c.model.delta.regularizer == REGULARIZER_FIXED)
         o.sparsity_weight = c.model.delta.sparsity_weight, o.entropy_weight = c.model.delta.entropy_weight;
     if (c.model.delta.regularizer == REGULARIZER_ADAPTIVE) o.entropy_weight = 0.01; /* p = 0 at step 0 */
     struct loss_sums sums;
-    double loss = fixture_loss(&f, rows, B, S, &o, true, &sums), each = (double)(B * S * (sums.connections ? sums.connections : 1));
+    double loss = fixture_loss(&f, rows, B, S, &o, true, &sums),
+           each = (double)(B * S * (sums.connections ? sums.connections : 1));
     const struct {
         const char *name;
         double ours;
-    } terms[] = {{"loss", loss}, {"ce", sums.ce / (double)(B * S)}, {"sparsity", sums.sparsity / each}, {"entropy", sums.entropy / each}};
+    } terms[] = {{"loss", loss},
+                 {"ce", sums.ce / (double)(B * S)},
+                 {"sparsity", sums.sparsity / each},
+                 {"entropy", sums.entropy / each}};
     for (int i = 0; i < 4; i++) {
         snprintf(name, sizeof name, "/trajectory/%s", terms[i].name);
         double *theirs = read_doubles(file, name, &count);
         if (!(fabs(terms[i].ours - theirs[0]) <= loss_tolerance() * fabs(theirs[0])))
-            fail_msg("%s, %s: %s is %.12g, expected %.12g", path, ops->name, terms[i].name, terms[i].ours, theirs[0]);
+            fail_msg("%s, %s: %s is %.12g, expected %.12g", path, ops->name, terms[i].name, terms[i].ours,
+                     theirs[0]);
         free(theirs);
     }
     for (int i = 0; i < f.table.rows; i++) {
@@ -105,11 +115,13 @@ static void check_file(const char *path, const struct ops *ops) {
         assert_true(!theirs == !params_active(&c.model, row, o.active));
         for (long j = 0; j < row->count; j++) {
             double ours = f.state.gradient[row->offset + place(row, j)], expected = theirs ? theirs[j] : 0;
-            if (expected == 0 && ours != 0) fail_msg("%s, %s: %s[%ld] is %g, expected 0", path, ops->name, name, j, ours);
+            if (expected == 0 && ours != 0)
+                fail_msg("%s, %s: %s[%ld] is %g, expected 0", path, ops->name, name, j, ours);
             norm += expected * expected, error += (ours - expected) * (ours - expected);
         }
         if (!(sqrt(error) <= gradient_tolerance() * sqrt(norm)))
-            fail_msg("%s, %s: %s differs by %g of its norm %g", path, ops->name, name, sqrt(error / norm), sqrt(norm));
+            fail_msg("%s, %s: %s differs by %g of its norm %g", path, ops->name, name, sqrt(error / norm),
+                     sqrt(norm));
         free(theirs);
     }
     free(tokens);

@@ -17,12 +17,15 @@
 enum { B = 2, S = 5 };
 
 static void make_rows(int32_t *rows, int vocab) {
-    for (int i = 0; i < B * (S + 1); i++) rows[i] = (int32_t)(random_bits(7, 7, (uint64_t)i) % (uint64_t)vocab);
+    for (int i = 0; i < B * (S + 1); i++)
+        rows[i] = (int32_t)(random_bits(7, 7, (uint64_t)i) % (uint64_t)vocab);
 }
 
 static struct loss_options options_for(const struct model_config *c, int active, bool regularize) {
-    return (struct loss_options){.active = active < 0 ? c->delta.num_distances : active, .token_weight = 1.0 / (B * S),
-                                 .sparsity_weight = regularize ? 0.3 : 0, .entropy_weight = regularize ? 0.2 : 0,
+    return (struct loss_options){.active = active < 0 ? c->delta.num_distances : active,
+                                 .token_weight = 1.0 / (B * S),
+                                 .sparsity_weight = regularize ? 0.3 : 0,
+                                 .entropy_weight = regularize ? 0.2 : 0,
                                  .measure = true};
 }
 
@@ -57,9 +60,9 @@ static bool variant(int i, struct model_config *c, struct loss_options *o) {
 }
 
 #ifdef GDN_DOUBLE
-/* Central differences over a few elements of every tensor. Error of the quotient: h² times the third derivative plus
- * rounding eps/h; with h = 1e-5 both are about 1e-10, and losses are of order one; 2e-8 leaves room for
- * tensors whose third derivative is large (`scale`, `norm`). */
+/* Central differences over a few elements of every tensor. Error of the quotient: h² times the third
+ * derivative plus rounding eps/h; with h = 1e-5 both are about 1e-10, and losses are of order one; 2e-8
+ * leaves room for tensors whose third derivative is large (`scale`, `norm`). */
 static void test_finite_differences(void **state) {
     (void)state;
     struct model_config c;
@@ -75,16 +78,18 @@ static void test_finite_differences(void **state) {
             for (int i = 0; i < f.table.rows; i++) {
                 const struct row *row = &f.table.row[i];
                 for (long j = 0; j < row->count; j += 1 + row->count / 7) {
-                    real *w = f.state.weight + row->offset + j, kept = *w, g = f.state.gradient[row->offset + j];
+                    real *w = f.state.weight + row->offset + j, kept = *w,
+                         g = f.state.gradient[row->offset + j];
                     const double h = 1e-5;
                     *w = kept + h;
                     double up = fixture_loss(&f, rows, B, S, &o, false, &sums);
                     *w = kept - h;
-                    double down = fixture_loss(&f, rows, B, S, &o, false, &sums), slope = (up - down) / (2 * h);
+                    double down = fixture_loss(&f, rows, B, S, &o, false, &sums),
+                           slope = (up - down) / (2 * h);
                     *w = kept;
                     if (!(fabs(slope - g) <= 2e-8 * (1 + fabs(g))))
-                        fail_msg("variant %d, %s, %s[%ld]: gradient %.12g, difference %.12g", v, ops_all()[b]->name,
-                                 row->name, j, g, slope);
+                        fail_msg("variant %d, %s, %s[%ld]: gradient %.12g, difference %.12g", v,
+                                 ops_all()[b]->name, row->name, j, g, slope);
                 }
             }
             fixture_free(&f);
@@ -93,8 +98,8 @@ static void test_finite_differences(void **state) {
 }
 #endif
 
-/* Direct and split maps are the same function: they differ by rounding, which split multiplies by ‖t‖/‖δ‖ (a few
- * here): 1e-5 and 1e-4 of the norm in float32, 1e-13 and 1e-11 in double. */
+/* Direct and split maps are the same function: they differ by rounding, which split multiplies by ‖t‖/‖δ‖ (a
+ * few here): 1e-5 and 1e-4 of the norm in float32, 1e-13 and 1e-11 in double. */
 static void test_forms_agree(void **state) {
     (void)state;
     const bool wide = sizeof(real) == 8;
@@ -120,15 +125,16 @@ static void test_forms_agree(void **state) {
                 norm += a * a, error += (a - b) * (a - b);
             }
             if (!(sqrt(error) <= (wide ? 1e-11 : 1e-4) * (sqrt(norm) + 1e-3)))
-                fail_msg("variant %d, %s: direct and split gradients differ by %g of %g", v, row->name, sqrt(error), sqrt(norm));
+                fail_msg("variant %d, %s: direct and split gradients differ by %g of %g", v, row->name,
+                         sqrt(error), sqrt(norm));
         }
         fixture_free(&f[0]);
         fixture_free(&f[1]);
     }
 }
 
-/* Feeding tokens one by one gives the logits that the loss was computed from. The tolerance is float32's rounding
- * through a few dozen operations. */
+/* Feeding tokens one by one gives the logits that the loss was computed from. The tolerance is float32's
+ * rounding through a few dozen operations. */
 static void test_decoder(void **state) {
     (void)state;
     struct model_config c;

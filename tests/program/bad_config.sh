@@ -1,6 +1,9 @@
 # Bad usage and bad configurations, seen from outside: status 2, one message on standard error that begins with "gdn: ", nothing on
 # standard output, no run directory. $GDN is the program; the scratch folder is empty.
 
+# In a build with sanitizers, the leak checker's list of suppressions would count as output.
+export LSAN_OPTIONS=${LSAN_OPTIONS:+$LSAN_OPTIONS:}print_suppressions=0
+
 mistakes=0
 mistake() {
     echo "bad_config.sh: $*"

@@ -2,6 +2,7 @@
 # train/corpus.sh: the text is clean and complete, a second call does nothing, and a failure leaves nothing behind.
 set -euo pipefail
 fail() { echo "$*"; exit 1; }
+command -v bible > /dev/null || { echo "skipped: bible-kjv is not installed"; exit 77; }
 
 "$SOURCE/train/corpus.sh" "$PWD/kjv" > first
 grep -q "wrote .* bytes in 66 files" first || fail "unexpected: $(cat first)"

@@ -3,7 +3,7 @@
 # (flatten.awk), then metrics.jsonl. Prints what differs; status 1 where anything does.
 #
 # Tolerances, relative to the golden's value:
-#  - losses, norms and entropies: 1e-5, which design and golden files ask of a float32 run (float32 PyTorch stays below
+#  - losses, norms and entropies: 1e-5, which the golden files ask of a float32 run (float32 PyTorch stays below
 #    3e-6 on these files, so a wrong formula cannot hide), and 1e-9 in double, where only the order of sums differs.
 #  - the learning rate is computed in double in every build: 1e-12.
 #  - a final weight tensor: the distance ‖w − golden‖ may be `share` of how far the golden moved in training, and on top

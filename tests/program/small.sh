@@ -6,7 +6,9 @@
 set -euo pipefail
 export OMP_NUM_THREADS=1 # models this small gain nothing from threads
 
-fail() { echo "FAILED: $*" >&2; exit 1; }
+exec 3>&2 # where failures are told, also from commands whose output goes elsewhere
+fail() { echo "FAILED: $*" >&3; exit 1; }
+trap 'kill $(jobs -p) 2> /dev/null || true' EXIT # a failed script leaves no run behind
 
 expect() {
     local want=$1 got=0

@@ -21,6 +21,10 @@ started() { # DIRECTORY: waits for the third step
 for signal in TERM USR1 USR2; do
     "$GDN" train small.yaml --run-dir $signal "${long[@]}" > $signal.log 2>&1 &
     started $signal
+    for thread in /proc/$!/task/*/status; do # no handler may interrupt a computation (train/signals.h)
+        held=$(sed -n 's/^SigBlk:[[:space:]]*/0x/p' "$thread")
+        [ $((held & 0x4a00)) -eq $((0x4a00)) ] || fail "TERM, USR1 or USR2 is not held back: $held in $thread"
+    done
     kill -$signal $!
     expect 3 wait $!
     says $signal.log "signal $signal"

@@ -117,8 +117,12 @@ static void follows_the_formula_through_stages(void **unused) {
         const struct row *row = &f.table.row[r];
         assert_int_equal(f.state.steps[r], row->distance == 2 ? STEPS - STAGE_STEPS : STEPS);
         late += row->distance == 2;
-        for (long i = row->offset; i < row->offset + row->count; i++)
+        for (long i = row->offset; i < row->offset + row->count; i++) {
             assert_true(fabs(f.state.weight[i] - f.w[i]) <= close_enough * STEPS * (1 + fabs(f.w[i])));
+            /* A scale of all gradients hardly shows in the weights, but does in the moments. */
+            assert_true(fabs(f.state.exp_avg[i] - f.m[i]) <= close_enough * STEPS * (1e-3 + fabs(f.m[i])));
+            assert_true(fabs(f.state.exp_avg_sq[i] - f.v[i]) <= close_enough * STEPS * fabs(f.v[i]));
+        }
     }
     assert_true(late > 0);
     tear_down(&f);

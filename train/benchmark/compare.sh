@@ -77,18 +77,19 @@ done
 echo "$threads threads, $rounds rounds, $("$python" -c 'import torch; print("PyTorch", torch.__version__)'), \
 $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1)"
 echo
+numbers() { # NAME: median and greatest of its results
+    grep "^$1 " "$scratch/results" | cut -d' ' -f2- | LC_ALL=C sort -g | LC_ALL=C awk '
+        { value[NR] = $1 }
+        END { printf "%.0f %.0f\n", (value[int((NR + 1) / 2)] + value[int(NR / 2) + 1]) / 2, value[NR] }'
+}
 echo "| shape | distances | gdn | PyTorch eager | PyTorch compiled | gdn : faster PyTorch | best rounds |"
-echo "| --- | --- | --- | --- | --- | --- | --- |"
-LC_ALL=C sort -s -k1,1 -k2,2g "$scratch/results" | LC_ALL=C awk '
-    { n[$1]++; value[$1, n[$1]] = $2; split($1, part, "/"); row = part[1] "/" part[2]; if (!(row in rows)) { rows[row]; order[++count] = row } }
-    function median(name) { return n[name] % 2 ? value[name, (n[name] + 1) / 2] : (value[name, n[name] / 2] + value[name, n[name] / 2 + 1]) / 2 }
-    function best(name) { return value[name, n[name]] }
-    END {
-        for (i = count; i > 0; i--) {
-            row = order[i]
-            split(row, part, "/")
-            g = median(row "/gdn"); e = median(row "/eager"); c = median(row "/compiled")
-            printf "| %s | %s | %.0f | %.0f | %.0f | %.2f | %.0f, %.0f, %.0f |\n", part[1], part[2], g, e, c, g / (e > c ? e : c),
-                best(row "/gdn"), best(row "/eager"), best(row "/compiled")
-        }
-    }'
+echo "| --- | --- | ---: | ---: | ---: | ---: | --- |"
+for shape in $shapes; do
+    for distances in 1,2,3,4 none; do
+        read -r g best_g <<< "$(numbers "$shape/$distances/gdn")"
+        read -r e best_e <<< "$(numbers "$shape/$distances/eager")"
+        read -r c best_c <<< "$(numbers "$shape/$distances/compiled")"
+        ratio=$(LC_ALL=C awk "BEGIN { printf \"%.2f\", $g / ($e > $c ? $e : $c) }")
+        echo "| $shape | $distances | $g | $e | $c | $ratio | $best_g, $best_e, $best_c |"
+    done
+done

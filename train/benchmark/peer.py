@@ -252,6 +252,7 @@ def check(a):
     """Trains a tiny model here and in the executable specification from the same weights; fails unless losses agree
     within 1e-5 relative, which is what float32 rounding stays well below over so few steps."""
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tests", "golden"))
+    sys.dont_write_bytecode = True   # leaves nothing in the tests' folder
     import gdn_reference as reference
 
     a.layers, a.width, a.heads, a.ffn, a.context, a.batch, a.vocab = 6, 32, 4, 48, 16, 4, 61

@@ -17,6 +17,7 @@ struct instruction_set {
     bool (*supported)(void);
     void (*trunk)(struct ops *ops);
     void (*delta)(struct ops *ops);
+    double (*peak)(void);
 };
 
 #ifdef GDN_X86
@@ -40,14 +41,17 @@ void cpu_trunk_v2(struct ops *ops);
 void cpu_trunk_v3(struct ops *ops);
 void cpu_trunk_v4(struct ops *ops);
 void cpu_delta_v2(struct ops *ops);
+double cpu_peak_v2(void);
 void cpu_delta_v3(struct ops *ops);
+double cpu_peak_v3(void);
 void cpu_delta_v4(struct ops *ops);
+double cpu_peak_v4(void);
 
 /* Best first. The build passes exactly the options that `supported` asks the processor for. */
 static const struct instruction_set instruction_sets[] = {
-    {"v4", "x86-64-v4 (512-bit)", has_v4, cpu_trunk_v4, cpu_delta_v4},
-    {"v3", "x86-64-v3 (256-bit)", has_v3, cpu_trunk_v3, cpu_delta_v3},
-    {"v2", "x86-64-v2 (128-bit)", has_v2, cpu_trunk_v2, cpu_delta_v2},
+    {"v4", "x86-64-v4 (512-bit)", has_v4, cpu_trunk_v4, cpu_delta_v4, cpu_peak_v4},
+    {"v3", "x86-64-v3 (256-bit)", has_v3, cpu_trunk_v3, cpu_delta_v3, cpu_peak_v3},
+    {"v2", "x86-64-v2 (128-bit)", has_v2, cpu_trunk_v2, cpu_delta_v2, cpu_peak_v2},
 };
 
 #else
@@ -58,9 +62,11 @@ static bool has_plain(void) {
 
 void cpu_trunk_plain(struct ops *ops);
 void cpu_delta_plain(struct ops *ops);
+double cpu_peak_plain(void);
 
 static const struct instruction_set instruction_sets[] = {
-    {"plain", "this machine's default instruction set", has_plain, cpu_trunk_plain, cpu_delta_plain},
+    {"plain", "this machine's default instruction set", has_plain, cpu_trunk_plain, cpu_delta_plain,
+     cpu_peak_plain},
 };
 
 #endif
@@ -137,4 +143,9 @@ const char *ops_describe(const struct ops *ops) {
 
 int ops_threads(void) {
     return omp_get_max_threads();
+}
+
+double ops_peak(void) {
+    ops_all();
+    return chosen ? chosen->peak() : 0;
 }

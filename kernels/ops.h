@@ -192,6 +192,10 @@ const struct ops *const *ops_all(void);
  * dispatch. Owned by this module. */
 const char *ops_describe(const struct ops *ops);
 
+/* The processor's arithmetic peak in FLOP/s, measured with multiply-adds on registers on all threads; 0
+ * without a CPU backend. Takes a moment. */
+double ops_peak(void);
+
 /* Threads the CPU backend uses now (OpenMP's maximum). */
 int ops_threads(void);
 

@@ -6,7 +6,7 @@
  * D. */
 #include "model/internal.h"
 
-/* Rows of one map per hidden channel up to which split is faster: measured by `gdn bench --forms`, see
+/* Rows of one map per hidden channel up to which split is faster: measured by `gdn bench --form`, see
  * train/benchmark/README.md. Fixed, not timed at start, so that a resumed run takes the same path. */
 static const double SPLIT_BELOW = 0.125;
 

@@ -11,8 +11,9 @@
 
 /* What the machine reached in this run, with the threads in use. */
 struct ceilings {
-    double gemm; /* FLOP/s of the best of a few large square matrix products */
-    double copy; /* bytes/s, read plus written, of copying much more than the caches hold */
+    double arithmetic; /* FLOP/s of multiply-adds on registers (ops_peak) */
+    double gemm;       /* FLOP/s of the best of a few large square matrix products */
+    double copy;       /* bytes/s, read plus written, of copying much more than the caches hold */
 };
 
 /* Seconds on a clock that only runs forward. */

@@ -74,8 +74,10 @@ static int bench(const struct settings *s, const struct options *options) {
     struct ceilings ceilings;
     bench_ceilings(ops, &ceilings);
     if (!s->json)
-        printf("%s\npeak: %.1f GFLOP/s matrix products, %.1f GB/s copying\n", ops_describe(ops),
-               ceilings.gemm / 1e9, ceilings.copy / 1e9);
+        printf("%s\nmatrix products reach %.1f of %.1f GFLOP/s, %.0f%% of the processor's measured peak; "
+               "copying %.1f GB/s\n",
+               ops_describe(ops), ceilings.gemm / 1e9, ceilings.arithmetic / 1e9,
+               100 * ceilings.gemm / ceilings.arithmetic, ceilings.copy / 1e9);
     int status = s->steps_only ? GDN_OK : bench_operations(ops, &config, &ceilings, s->json);
     if (!status) status = bench_steps(ops, &config, &ceilings, s->form, s->seconds, s->json);
     config_free(&config);

@@ -17,12 +17,14 @@ static double now(void) {
 }
 
 /* Columns of the terminal; 0 where `out` is none. mpirun hands its ranks a terminal without a width even
- * where its own output is a file: that counts as none. */
+ * where its own output is a file: that counts as none, unless who started mpirun exports COLUMNS. */
 static int terminal_width(FILE *out) {
     struct winsize size;
     const char *kind = getenv("TERM");
     if (!isatty(fileno(out)) || !kind || !strcmp(kind, "dumb")) return 0;
-    return ioctl(fileno(out), TIOCGWINSZ, &size) ? 0 : size.ws_col;
+    if (!ioctl(fileno(out), TIOCGWINSZ, &size) && size.ws_col) return size.ws_col;
+    const char *columns = getenv("COLUMNS");
+    return columns ? atoi(columns) : 0;
 }
 
 void progress_open(struct progress *progress, FILE *out, long done, long steps) {

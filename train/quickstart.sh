@@ -26,6 +26,8 @@ done_steps() {
 # Open MPI gives each of two ranks a core of its own, and gdn then a thread to each. With one core only they take turns.
 launch=(mpirun -n 2)
 if [ "$(nproc)" -lt 2 ]; then launch+=(--oversubscribe); fi
+# mpirun's ranks do not see the terminal that it writes to: this tells them its width, for a live progress line.
+if [ -t 1 ]; then COLUMNS=$(stty size < /dev/tty | cut -d' ' -f2) && export COLUMNS; fi
 # Open MPI refuses to run as root, as in containers, unless told twice.
 if [ "$(id -u)" -eq 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "kernels/base/arena.h"
 #include "kernels/base/random.h"
 #include "kernels/base/status.h"
 #include "model/edges.h"
@@ -108,6 +109,7 @@ struct bench {
     const struct config *config;
     struct ops recording; /* the backend's table with the recorder in it */
     struct table table;
+    struct arena memory; /* what `state` and `rows` point into */
     struct state state;
     struct model *model;
     struct optimizer optimizer;
@@ -128,17 +130,28 @@ static void step(struct bench *b) {
     optimizer_step(&b->optimizer, b->active, 1e-4, optimizer_norm(&b->optimizer, b->active));
 }
 
+static size_t batch_tokens(const struct config *c) {
+    return (size_t)c->train.batch_size * (size_t)(c->train.sequence_length + 1);
+}
+
+/* The training state and a batch; called once to count and once to hand out. */
+static void lay_out(struct bench *b) {
+    size_t bytes = (size_t)b->table.total * sizeof(real);
+    b->state.weight = arena_take(&b->memory, bytes);
+    b->state.gradient = arena_take(&b->memory, bytes);
+    b->state.exp_avg = arena_take(&b->memory, bytes);
+    b->state.exp_avg_sq = arena_take(&b->memory, bytes);
+    b->state.steps = arena_take(&b->memory, (size_t)b->table.rows * sizeof *b->state.steps);
+    b->rows = arena_take(&b->memory, batch_tokens(b->config) * sizeof *b->rows);
+}
+
 static int prepare(struct bench *b, enum form form) {
     const struct config *c = b->config;
     TRY(params_create(&c->model, &b->table));
-    size_t n = (size_t)b->table.total,
-           tokens = (size_t)c->train.batch_size * (size_t)(c->train.sequence_length + 1);
-    b->state = (struct state){calloc(n, sizeof(real)), calloc(n, sizeof(real)), calloc(n, sizeof(real)),
-                              calloc(n, sizeof(real)), calloc((size_t)b->table.rows, sizeof(int64_t))};
-    b->rows = malloc(tokens * sizeof *b->rows);
-    if (!b->state.weight || !b->state.gradient || !b->state.exp_avg || !b->state.exp_avg_sq ||
-        !b->state.steps || !b->rows)
-        return gdn_fail(GDN_INTERNAL, "out of memory for a model of %ld parameters", b->table.total);
+    lay_out(b);
+    TRY(arena_reserve(&b->memory));
+    lay_out(b);
+    size_t tokens = batch_tokens(c);
     for (int i = 0; i < b->table.rows; i++)
         params_init(&c->model, &b->table.row[i], c->train.seed, b->state.weight + b->table.row[i].offset);
     for (size_t i = 0; i < tokens; i++)
@@ -154,12 +167,7 @@ static int prepare(struct bench *b, enum form form) {
 
 static void release(struct bench *b) {
     model_free(b->model);
-    free(b->state.weight);
-    free(b->state.gradient);
-    free(b->state.exp_avg);
-    free(b->state.exp_avg_sq);
-    free(b->state.steps);
-    free(b->rows);
+    arena_free(&b->memory);
     params_free(&b->table);
 }
 
@@ -213,7 +221,7 @@ static int measure(struct bench *b, const struct ops *ops, const struct ceilings
 
 int bench_steps(const struct ops *ops, const struct config *config, const struct ceilings *ceilings,
                 enum form form, double seconds, bool json) {
-    struct bench b = {.config = config, .recording = *ops};
+    struct bench b = {.config = config, .recording = *ops, .memory.name = "the benchmark's training state"};
     int status = measure(&b, ops, ceilings, form, seconds, json);
     release(&b);
     return status;

@@ -69,7 +69,8 @@ int checkpoint_load(const struct mesh *mesh, const char *path, const struct tabl
 
 /* Starting weights from group /initial or /model of any HDF5 file (interfaces.md, checkpoint.init_from):
  * shapes must match; missing tensors are an error but for those of delta connections (row->distance or
- * row->select), which are left as they are and counted in *missing. Floats of any width. Checksums are
+ * row->select), which are left as they are and counted in *missing; tensors that the model does not have are
+ * an error. Floats of any width. Checksums are
  * verified where the file or datasets carry them. On failure rank 0's weights may be partly overwritten.
  * Collective. */
 int checkpoint_load_initial(const struct mesh *mesh, const char *path, const struct table *table,

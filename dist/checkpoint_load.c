@@ -165,6 +165,26 @@ int checkpoint_load(const struct mesh *mesh, const char *path, const struct tabl
     return broadcast_text(mesh, &out->config);
 }
 
+/* A table to look names up in, and the group that holds them. */
+struct known {
+    const struct table *table;
+    const char *group;
+};
+
+/* Refuses a tensor of the group that the model does not have. */
+static int check_known(void *context, hid_t file, const char *path, const char *name) {
+    const struct known *known = context;
+    size_t length = strlen(known->group);
+    (void)file;
+    if (strncmp(name, known->group, length) != 0 || name[length] != '/') return 0;
+    for (int i = 0; i < known->table->rows; i++) {
+        char row[ROWS_NAME];
+        rows_dataset_name(&known->table->row[i], known->group, row);
+        if (!strcmp(name, row)) return 0;
+    }
+    return gdn_fail(GDN_INPUT, "%s has the tensor /%s, which this model does not have", path, name);
+}
+
 /* Reads from the first of the groups that is there. */
 static int read_initial(hid_t file, const char *path, const struct table *table, struct state *state,
                         int *missing) {
@@ -172,7 +192,9 @@ static int read_initial(hid_t file, const char *path, const struct table *table,
     for (int i = 0; i < 2; i++) {
         bool there;
         TRY(h5_exists(file, path, groups[i], &there));
-        if (there) return read_group(file, path, groups[i], table, state->weight, missing);
+        if (!there) continue;
+        TRY(read_group(file, path, groups[i], table, state->weight, missing));
+        return h5_each_name(file, path, check_known, &(struct known){table, groups[i]});
     }
     return gdn_fail(GDN_INPUT, "%s has neither a group /initial nor a group /model with weights", path);
 }

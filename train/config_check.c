@@ -135,6 +135,13 @@ int check_combinations(struct reading *reading) {
 }
 
 int config_check_for_training(const struct config *config) {
+    const struct data_config *data = &config->data;
+    if (config->train.eval_interval > 0 && !data->validation[0] && data->validation_fraction == 0)
+        return gdn_fail(GDN_INPUT,
+                        "train.eval_interval is %ld, but data.validation is '' and data.validation_fraction "
+                        "is 0: there is "
+                        "nothing to evaluate on; give one of them, or eval_interval 0",
+                        config->train.eval_interval);
     if (!config->data.train[0] && config->data.num_sources == 0)
         return gdn_fail(
             GDN_INPUT,

@@ -91,10 +91,9 @@ int loop_step(struct loop *loop, struct step_report *report) {
     if (!isfinite(report->loss) || !isfinite(report->grad_norm))
         return gdn_fail(
             GDN_DIVERGED,
-            "training diverged at step %lld: the %s is %g; nothing was updated. Go on from an older "
+            "training diverged at step %lld: the %s is not finite; nothing was updated. Go on from an older "
             "checkpoint with a lower train.lr, more train.warmup_steps or a train.grad_clip",
-            (long long)run->step, isfinite(report->loss) ? "gradient norm" : "loss",
-            isfinite(report->loss) ? report->grad_norm : report->loss);
+            (long long)run->step, isfinite(report->loss) ? "gradient norm" : "loss");
     optimizer_step(&loop->optimizer, options.active, report->lr, report->grad_norm);
     run->step++;
     run->samples += train->batch_size;

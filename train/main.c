@@ -92,7 +92,7 @@ int main(int argc, char **argv) {
     int status = run(argc, argv);
     /* Output that was asked for and could not be written, as on a full disk, is a failure too. */
     if ((fflush(stdout) || ferror(stdout)) && status == GDN_OK)
-        status = gdn_fail(GDN_INTERNAL, "standard output cannot be written: %s", strerror(errno));
+        status = gdn_fail(GDN_INTERNAL, "standard output cannot be written");
     commands_report(status);
     return status;
 }

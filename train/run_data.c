@@ -61,8 +61,13 @@ int run_open_validation(const struct config *config, struct sampler **out) {
     const struct data_config *data = &config->data;
     double fraction = held_out(data);
     *out = NULL;
-    if (data->validation[0]) return open_part(config, data->validation, false, 0, 1, out);
-    if (fraction > 0) return open_part(config, data->train, false, 1 - fraction, 1, out);
+    int length = config->train.sequence_length;
+    if (data->validation[0])
+        return gdn_fail_in(open_part(config, data->validation, false, 0, 1, out),
+                           "data.validation with train.sequence_length %d", length);
+    if (fraction > 0)
+        return gdn_fail_in(open_part(config, data->train, false, 1 - fraction, 1, out),
+                           "data.validation_fraction %g with train.sequence_length %d", fraction, length);
     return 0;
 }
 
@@ -70,8 +75,10 @@ static int open_data(struct run *run) {
     const struct config *config = &run->config;
     TRY(config_check_for_training(config));
     TRY(divide_batch(run));
-    TRY(open_part(config, config->data.train, config->data.order == ORDER_SHUFFLE, 0,
-                  1 - held_out(&config->data), &run->data));
+    int status = open_part(config, config->data.train, config->data.order == ORDER_SHUFFLE, 0,
+                           1 - held_out(&config->data), &run->data);
+    TRY(gdn_fail_in(status, "%s with train.sequence_length %d",
+                    config->data.train[0] ? "data.train" : "data.sources", config->train.sequence_length));
     TRY(run_open_validation(config, &run->validation));
     run->rows = malloc((size_t)run->share * (size_t)(config->train.sequence_length + 1) * sizeof *run->rows);
     if (!run->rows) return gdn_fail(GDN_INTERNAL, "out of memory for a batch of %ld sequences", run->share);
@@ -79,8 +86,10 @@ static int open_data(struct run *run) {
 }
 
 int run_read_batch(struct run *run) {
-    return sampler_read(run->data, run->samples + run->mesh.data_index * run->share, run->share,
-                        run->config.model.vocab_size, run->rows);
+    int vocab = run->config.model.vocab_size;
+    return gdn_fail_in(sampler_read(run->data, run->samples + run->mesh.data_index * run->share, run->share,
+                                    vocab, run->rows),
+                       "training data for model.vocab_size %d", vocab);
 }
 
 int run_open_data(struct run *run) {

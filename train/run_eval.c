@@ -21,7 +21,8 @@ int evaluation_create(const struct config *config, const struct table *table, co
     if (out->group > out->sequences) out->group = out->sequences;
     out->rows = malloc((size_t)(out->group * (length + 1)) * sizeof *out->rows);
     if (!out->rows) return gdn_fail(GDN_INTERNAL, "out of memory for %ld evaluation sequences", out->group);
-    TRY(sampler_read(sampler, 0, out->group, out->vocab, out->rows));
+    TRY(gdn_fail_in(sampler_read(sampler, 0, out->group, out->vocab, out->rows),
+                    "validation data for model.vocab_size %d", out->vocab));
     return model_create(&config->model, table, state, ops, out->group, length, false, &out->model);
 }
 

@@ -36,7 +36,7 @@ int run_find_start(struct run *run, const char *directory, const char *resume, F
         TRY(checkpoint_find(&run->mesh, directory, log, path));
         run->on_disk = *path != NULL;
     } else {
-        TRY(mesh_agree(&run->mesh, checkpoint_resolve(resume, path)));
+        TRY(mesh_agree(&run->mesh, gdn_fail_in(checkpoint_resolve(resume, path), "--resume '%s'", resume)));
     }
     return *path ? mesh_agree(&run->mesh, take_position(run, *path)) : 0;
 }
@@ -61,7 +61,8 @@ int run_load(struct run *run, const char *path, FILE *log) {
     const char *from = run->config.checkpoint.init_from;
     if (!from[0]) return 0;
     int missing = 0;
-    TRY(checkpoint_load_initial(&run->mesh, from, &run->table, &run->state, &missing));
+    TRY(gdn_fail_in(checkpoint_load_initial(&run->mesh, from, &run->table, &run->state, &missing),
+                    "checkpoint.init_from"));
     if (log && missing)
         fprintf(log,
                 "gdn: note: %s has no weights for %d tensors of delta connections: they start fresh, as no "

@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 static char words[4096];
 
@@ -12,6 +13,19 @@ int gdn_fail(int status, const char *format, ...) {
         vsnprintf(words, sizeof words, format, list);
         va_end(list);
     }
+    return status;
+}
+
+int gdn_fail_in(int status, const char *format, ...) {
+    if (!status) return status;
+    char inner[sizeof words];
+    memcpy(inner, words, sizeof words);
+    va_list list;
+    va_start(list, format);
+    int used = vsnprintf(words, sizeof words, format, list);
+    va_end(list);
+    if (used >= 0 && (size_t)used < sizeof words)
+        snprintf(words + used, sizeof words - (size_t)used, ": %s", inner);
     return status;
 }
 

@@ -352,6 +352,11 @@ static void initial_weights(void **unused) {
         checkpoint_load_initial(&mesh, file_of(directory, 5), &sample->table, &sample->state, &missing), 0);
     assert_int_equal(missing, 0);
     assert_true(sample_same(sample, before));
+    sample->table.rows--; /* the file has a tensor more than the model */
+    assert_refused(
+        checkpoint_load_initial(&mesh, file_of(directory, 5), &sample->table, &sample->state, &missing),
+        "which this model does not have");
+    sample->table.rows++;
     sample_free(sample);
     sample_free(before);
     scratch_remove(&mesh, directory);

@@ -49,6 +49,7 @@ cat > good.yaml << END
 model: {vocab_size: 257, hidden_size: 16, num_layers: 2, num_heads: 2, intermediate_size: 16}
 data: {train: text.txt}
 END
+"$GDN" data write --format hdf5 --output text.h5 text.txt > /dev/null
 sed 's/num_layers: 2/num_layers: two/' good.yaml > word.yaml
 sed 's/hidden_size: 16/hidden_size: 15/' good.yaml > odd.yaml
 sed '/^data/d' good.yaml > no_data.yaml
@@ -78,6 +79,12 @@ refused "word.yaml, line 1: model.num_layers is 'two'" "$GDN" train word.yaml --
 refused "broken.yaml, line" "$GDN" train broken.yaml --run-dir r
 refused "model.hidden_size: 15 (line 1)" "$GDN" train odd.yaml --run-dir r
 refused "data.train" "$GDN" train no_data.yaml --run-dir r
+refused "data.train with train.sequence_length 9000" "$GDN" train good.yaml --set train.sequence_length=9000 --run-dir r
+refused "data.validation_fraction 0.001 with train.sequence_length" "$GDN" train good.yaml --set data.validation_fraction=0.001 --run-dir r
+refused "train.eval_interval is 5, but data.validation" "$GDN" train good.yaml --set train.eval_interval=5 --run-dir r
+refused "model.vocab_size 100" "$GDN" train good.yaml --set model.vocab_size=100 --set data.train=text.h5 --set data.format=hdf5 --run-dir r
+refused "checkpoint.init_from: " "$GDN" train good.yaml --set checkpoint.init_from=text.txt --run-dir r
+refused "--resume 'nowhere'" "$GDN" train good.yaml --resume nowhere --run-dir r
 refused "--set train.lr=fast: train.lr is 'fast'" "$GDN" train good.yaml --set train.lr=fast --run-dir r
 refused "did you mean train.lr?" "$GDN" train good.yaml --set lr=1 --run-dir r
 refused "no CUDA backend" "$GDN" train good.yaml --set device=cuda --run-dir r

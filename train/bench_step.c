@@ -12,6 +12,7 @@
 #include "model/params.h"
 #include "train/bench.h"
 #include "train/optimizer.h"
+#include "train/state.h"
 
 double bench_now(void) {
     struct timespec t;
@@ -109,7 +110,7 @@ struct bench {
     const struct config *config;
     struct ops recording; /* the backend's table with the recorder in it */
     struct table table;
-    struct arena memory; /* what `state` and `rows` point into */
+    struct arena memory; /* what `state` points into */
     struct state state;
     struct model *model;
     struct optimizer optimizer;
@@ -130,28 +131,13 @@ static void step(struct bench *b) {
     optimizer_step(&b->optimizer, b->active, 1e-4, optimizer_norm(&b->optimizer, b->active));
 }
 
-static size_t batch_tokens(const struct config *c) {
-    return (size_t)c->train.batch_size * (size_t)(c->train.sequence_length + 1);
-}
-
-/* The training state and a batch; called once to count and once to hand out. */
-static void lay_out(struct bench *b) {
-    size_t bytes = (size_t)b->table.total * sizeof(real);
-    b->state.weight = arena_take(&b->memory, bytes);
-    b->state.gradient = arena_take(&b->memory, bytes);
-    b->state.exp_avg = arena_take(&b->memory, bytes);
-    b->state.exp_avg_sq = arena_take(&b->memory, bytes);
-    b->state.steps = arena_take(&b->memory, (size_t)b->table.rows * sizeof *b->state.steps);
-    b->rows = arena_take(&b->memory, batch_tokens(b->config) * sizeof *b->rows);
-}
-
 static int prepare(struct bench *b, enum form form) {
     const struct config *c = b->config;
     TRY(params_create(&c->model, &b->table));
-    lay_out(b);
-    TRY(arena_reserve(&b->memory));
-    lay_out(b);
-    size_t tokens = batch_tokens(c);
+    TRY(state_reserve(&b->memory, &b->table, true, &b->state));
+    size_t tokens = (size_t)c->train.batch_size * (size_t)(c->train.sequence_length + 1);
+    b->rows = malloc(tokens * sizeof *b->rows);
+    if (!b->rows) return gdn_fail(GDN_INTERNAL, "out of memory for a batch of %zu tokens", tokens);
     for (int i = 0; i < b->table.rows; i++)
         params_init(&c->model, &b->table.row[i], c->train.seed, b->state.weight + b->table.row[i].offset);
     for (size_t i = 0; i < tokens; i++)
@@ -168,6 +154,7 @@ static int prepare(struct bench *b, enum form form) {
 static void release(struct bench *b) {
     model_free(b->model);
     arena_free(&b->memory);
+    free(b->rows);
     params_free(&b->table);
 }
 

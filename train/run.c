@@ -2,6 +2,7 @@
 
 #include "model/params.h"
 #include "train/run_ranks.h"
+#include "train/state.h"
 
 #include <stdlib.h>
 
@@ -14,26 +15,9 @@ int run_prepare(struct run *run, FILE *log) {
     return mesh_agree(&run->mesh, params_create(&run->config.model, &run->table));
 }
 
-/* The flat buffers, one after the other; called once to count and once to hand out. */
-static void lay_out(struct run *run) {
-    size_t bytes = (size_t)run->table.total * sizeof(real);
-    run->state.weight = arena_take(&run->weights, bytes);
-    run->state.gradient = arena_take(&run->weights, bytes);
-    run->state.exp_avg = arena_take(&run->weights, bytes);
-    run->state.exp_avg_sq = arena_take(&run->weights, bytes);
-    run->state.steps = arena_take(&run->weights, (size_t)run->table.rows * sizeof *run->state.steps);
-}
-
-static int reserve(struct run *run) {
-    run->weights.name = "weights, gradients and optimiser state";
-    lay_out(run);
-    TRY(arena_reserve(&run->weights));
-    lay_out(run);
-    return 0;
-}
-
 int run_reserve(struct run *run) {
-    TRY(mesh_agree(&run->mesh, reserve(run)));
+    run->weights.name = "weights, gradients and optimiser state";
+    TRY(mesh_agree(&run->mesh, state_reserve(&run->weights, &run->table, true, &run->state)));
     return mesh_agree(&run->mesh, mesh_reserve(&run->mesh, run->table.total));
 }
 

@@ -1,6 +1,7 @@
 #include "train/saved_model.h"
 #include "kernels/base/status.h"
 #include "model/params.h"
+#include "train/state.h"
 
 #include <stdlib.h>
 
@@ -13,10 +14,8 @@ static int load(const struct mesh *mesh, const char *given, char *const *overrid
     free(info.config);
     TRY(status);
     TRY(params_create(&out->config.model, &out->table));
-    out->state.weight = calloc((size_t)out->table.total, sizeof(real));
-    out->state.steps = calloc((size_t)out->table.rows, sizeof *out->state.steps);
-    if (!out->state.weight || !out->state.steps)
-        return gdn_fail(GDN_INTERNAL, "out of memory for the %ld weights of %s", out->table.total, out->path);
+    out->weights.name = "a checkpoint's weights";
+    TRY(state_reserve(&out->weights, &out->table, false, &out->state));
     TRY(checkpoint_load(mesh, out->path, &out->table, &out->state, &info));
     out->step = (long)info.step;
     free(info.config);
@@ -32,8 +31,7 @@ int saved_model_load(const struct mesh *mesh, const char *given, char *const *ov
 }
 
 void saved_model_free(struct saved_model *saved) {
-    free(saved->state.weight);
-    free(saved->state.steps);
+    arena_free(&saved->weights);
     free(saved->path);
     params_free(&saved->table);
     config_free(&saved->config);

@@ -10,15 +10,9 @@
 
 enum { DIFFERENT = 1 }; /* exit status of diff, as diff(1) has it */
 
-/* Output may be piped into a full disk, which only flushing finds out. */
-static int finish_printing(void) {
-    if (!fflush(stdout) && !ferror(stdout)) return GDN_OK;
-    return gdn_fail(GDN_INTERNAL, "standard output cannot be written");
-}
-
 static int list(const struct options *options) {
     TRY(checkpoint_list(options->argument[0], stdout));
-    return finish_printing();
+    return commands_finish_printing();
 }
 
 static int verify_one(const char *given) {
@@ -40,7 +34,7 @@ static int verify(const struct options *options) {
         printf("%s\n", gdn_failure());
         gdn_failure_clear();
     }
-    TRY(finish_printing());
+    TRY(commands_finish_printing());
     if (bad) return gdn_fail(GDN_INPUT, "%d of %d checkpoints are not whole", bad, options->num_arguments);
     return GDN_OK;
 }
@@ -61,7 +55,7 @@ static int diff(const struct options *options) {
     bool same;
     TRY(compare(options->argument[0], options->argument[1], &same));
     if (same) printf("the tensors are the same\n");
-    TRY(finish_printing());
+    TRY(commands_finish_printing());
     if (same) return GDN_OK;
     return gdn_fail(DIFFERENT, "%s and %s differ", options->argument[0], options->argument[1]);
 }
@@ -129,7 +123,7 @@ static int print_overview(void) {
            "  diff     compare the tensors of two checkpoints\n\n"
            "A checkpoint is one HDF5 file, checkpoint.h5, that h5ls and h5py read too.\n"
            "'gdn checkpoint ls --help' and so on explain each.\n");
-    return finish_printing();
+    return commands_finish_printing();
 }
 
 int cmd_checkpoint(int argc, char **argv) {

@@ -68,12 +68,6 @@ static int need(bool given, const char *command, const char *option) {
     return gdn_fail(GDN_INPUT, "%s: %s is missing; see '%s --help'", command, option, command);
 }
 
-/* Output may be piped into a full disk, which only flushing finds out. */
-static int finish_printing(void) {
-    if (!fflush(stdout) && !ferror(stdout)) return GDN_OK;
-    return gdn_fail(GDN_INTERNAL, "standard output cannot be written");
-}
-
 static int write_file(const struct settings *settings, const struct options *options) {
     TRY(need(settings->format >= 0, "gdn data write", "--format"));
     TRY(need(settings->output, "gdn data write", "--output"));
@@ -114,7 +108,7 @@ static int show_stream(struct tokens *tokens) {
     TRY(tokens_describe(tokens, stdout));
     TRY(tokens_read(tokens, 0, count, first));
     if (is_text(first, count)) print_text(first, count);
-    return finish_printing();
+    return commands_finish_printing();
 }
 
 static int show_file(const struct settings *settings, const struct options *options) {
@@ -139,7 +133,7 @@ static int print_samples(struct sampler *sampler, const struct settings *setting
         printf("\n");
     }
     free(row);
-    return status ? status : finish_printing();
+    return status ? status : commands_finish_printing();
 }
 
 static int sample_file(const struct settings *settings, const struct options *options) {
@@ -257,7 +251,7 @@ static int print_overview(void) {
            "  show     print what a token file holds\n"
            "  sample   print samples just as training reads them\n\n"
            "'gdn data write --help' and so on explain each.\n");
-    return finish_printing();
+    return commands_finish_printing();
 }
 
 int cmd_data(int argc, char **argv) {

@@ -162,12 +162,10 @@ static int write_text(const struct settings *s, const struct saved_model *saved,
 static int generate(const struct settings *s, const struct saved_model *saved) {
     const struct config *c = &saved->config;
     if (!s->ids && c->data.format != FORMAT_TEXT)
-        return gdn_fail(GDN_INPUT,
-                        "%s was trained on data.format %s tokens, which are not known to be text: use --ids",
-                        saved->path,
-                        c->data.format == FORMAT_HDF5   ? "hdf5"
-                        : c->data.format == FORMAT_LLMC ? "llmc"
-                                                        : "megatron");
+        return gdn_fail(
+            GDN_INPUT,
+            "%s was not trained on data.format text, so its tokens are not known to be text: use --ids",
+            saved->path);
     long context = s->context ? s->context : c->train.sequence_length;
     if (context < 2) context = 2; /* the newest half must be a token at least */
     struct decoder *decoder = NULL;

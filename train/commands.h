@@ -19,6 +19,10 @@ int cmd_bench(int argc, char **argv);
  */
 void commands_set_speaker(bool speaks);
 
+/* Flushes standard output: output that was asked for and could not be written, as on a full disk, is a
+ * failure (GDN_INTERNAL). main calls it behind every command that succeeded. */
+int commands_finish_printing(void);
+
 /* Whether this process prints messages that every rank would print alike (failures, --help). Before
  * commands_set_speaker, the launcher's environment (Open MPI, PMIx, Slurm) tells the rank. */
 bool gdn_print_failure_here(void);

@@ -1,6 +1,5 @@
 /* The program's top: finds the subcommand, and sees that the failure it returns with is printed. Nothing
  * below ends the program. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -90,9 +89,7 @@ static int run(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     int status = run(argc, argv);
-    /* Output that was asked for and could not be written, as on a full disk, is a failure too. */
-    if ((fflush(stdout) || ferror(stdout)) && status == GDN_OK)
-        status = gdn_fail(GDN_INTERNAL, "standard output cannot be written");
+    if (status == GDN_OK) status = commands_finish_printing();
     commands_report(status);
     return status;
 }

@@ -1,4 +1,4 @@
-/* Which process prints what all ranks would print alike. */
+/* What commands print: which process speaks where all ranks would print alike, and whether it arrived. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -29,4 +29,9 @@ void commands_report(int status) {
     if (gdn_print_failure_here())
         fprintf(stderr, "gdn: %s\n",
                 gdn_failure()[0] ? gdn_failure() : "failed without saying why: a fault of the program");
+}
+
+int commands_finish_printing(void) {
+    if (!fflush(stdout) && !ferror(stdout)) return GDN_OK;
+    return gdn_fail(GDN_INTERNAL, "standard output cannot be written");
 }

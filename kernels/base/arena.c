@@ -28,8 +28,7 @@ int arena_reserve(struct arena *arena) {
                         "out of memory: %.1f MiB for %s cannot be had; use a smaller model, "
                         "train.micro_batch_size or train.sequence_length",
                         (double)arena->size / 1048576, arena->name);
-    /* Every pass walks over all of it: huge pages save the processor most look-ups of addresses. Only a hint.
-     */
+    /* A hint: every pass walks over all of it, and huge pages save most look-ups of addresses. */
     if (page == HUGE_PAGE) madvise(arena->base, bytes, MADV_HUGEPAGE);
     memset(arena->base, 0, arena->size);
     return 0;

@@ -4,15 +4,29 @@
  * renamed, then named in `latest`. The file's first 512 bytes hold a checksum of all the others (seal.h), and
  * each dataset carries one of its elements; load and verify recompute them.
  *
- * Rank 0 writes alone. With data parallelism it has everything, and one process that does all file work has
- * one outcome to agree on: a full disk cannot leave other ranks waiting in a collective write. It costs
- * little where the disk is the limit. Measured with 1.2 GB on two cores and a local disk: 0.4 to 1.2 GB/s,
- * syncing and reading back included, against 0.5 to 1.0 GB/s for collective HDF5 from two ranks without
- * either. Rank 0 reads alone, too (4 GB/s, checksums included), and sends what it read to all: the file is
- * read once whatever the number of ranks.
+ * No rank gathers the model. Each writes its own parts of the file, which rank 0 has made with all datasets
+ * in their places: the pieces that the rank owns (shard.h), of small tensors data rank 0 the whole. After
+ * each phase all ranks agree on the outcome, so that a disk that is full for one ends the save for all.
+ * Reading back and checking is divided among the ranks too; the datasets' checksums do not depend on how
+ * (checkpoint_sum.h). To load, each rank reads what it holds, whatever mesh wrote it.
+ *
+ * One file is the default. Measured (tests/dist/bench_checkpoint.c: 201 MB, a local disk, two cores busy with
+ * other work, ranks in nodes of two; seconds, the better of two runs):
+ *
+ *     ranks                                  1      2      4      8
+ *     save, synced and read back, one file   0.47   0.57   0.55   0.71
+ *     save, one file a node                  0.65   0.46   0.64   0.62
+ *     check the seal, one file               0.06   0.03   0.10   0.09
+ *     check the seals, one file a node       0.09   0.07   0.10   0.24
+ *     load, one file                         0.10   0.09   0.23   0.35
+ *     load, one file a node                  0.15   0.12   0.25   0.48
+ *
+ * So on one disk there is no gain in several files; where checkpoint.files: node may pay is a file system of
+ * many disks that keeps one file on few of them.
  *
  * Data are float32, or float64 in a GDN_DOUBLE build; either build loads either. `step` datasets are scalars
- * (int64). */
+ * (int64). format_version is 2; files of version 1, which one rank wrote, with other checksums, are read too.
+ */
 #ifndef GDN_CHECKPOINT_H
 #define GDN_CHECKPOINT_H
 
@@ -21,33 +35,53 @@
 #include <stdio.h>
 
 #include "dist/mesh.h"
+#include "dist/shard.h"
 #include "dist/table.h"
 
+/* checkpoint.files: one file, or one for each node (part_00000.h5 …), which checkpoint.h5 then joins with
+ * virtual datasets, so that it reads the same. In a file of its own a node writes no two pieces side by side
+ * with another node's; in exchange there are more files to keep together, and HDF5 reads through one more
+ * step. */
+enum checkpoint_files { FILES_ONE, FILES_NODE };
+
 struct checkpoint_info {
-    int64_t step;    /* optimiser steps done */
-    int64_t samples; /* samples consumed: the data position */
-    char *config; /* resolved configuration, YAML text; after checkpoint_load and checkpoint_info the caller's
-                     to free() */
+    int64_t step;     /* optimiser steps done */
+    int64_t samples;  /* samples consumed: the data position */
+    char *config;     /* resolved configuration, YAML text */
     double best_loss; /* least validation loss so far, NAN: none */
     double loss;      /* validation loss of this checkpoint, NAN where it was not evaluated */
+};
+
+/* What a rank has of a model, to be saved or filled. */
+struct checkpoint_content {
+    const struct table *whole;   /* the model's, without a layout (params_create), the same on all ranks */
+    const struct table *table;   /* this rank's; `whole` itself where every rank holds everything */
+    const struct shards *shards; /* of this rank's data index; NULL: every rank has all moments of its table's
+                                    tensors, at the offsets of the weights */
+    struct state *state;         /* exp_avg NULL: weights alone */
+};
+
+/* A checkpoint that was found whole. */
+struct checkpoint {
+    char *path; /* of its checkpoint.h5; NULL: none */
+    struct checkpoint_info info;
 };
 
 /* Writes `directory`/checkpoints/step_%08ld/checkpoint.h5, makes it `latest`, and `best` where info->loss is
  * not NAN and is less than or equal to info->best_loss; then removes the oldest beyond `keep` newest (0: all
  * are kept; `best`'s and `latest`'s are never removed). Newest is the one that `latest` names, then lower
  * steps, then higher ones, which a run that was resumed from an older step has left behind. Also removes
- * left-over temporary directories. A step that is already there is replaced. Weights alone are written where
- * state->exp_avg is NULL. Collective over all ranks; returns the same status on all. On failure nothing
- * visible has changed and the temporary files are gone. GDN_INTERNAL with the reason (full disk, not
- * writable, …). */
-int checkpoint_save(const struct mesh *mesh, const char *directory, const struct table *table,
-                    const struct state *state, const struct checkpoint_info *info, int keep);
+ * left-over temporary directories. A step that is already there is replaced. `directory` is one that all
+ * ranks see. Collective over all ranks; returns the same status on all. On failure nothing visible has
+ * changed and the temporary files are gone. GDN_INTERNAL with the reason (full disk, not writable, …). */
+int checkpoint_save(const struct mesh *mesh, const char *directory, const struct checkpoint_content *content,
+                    const struct checkpoint_info *info, int keep, enum checkpoint_files files);
 
-/* Finds the newest checkpoint (in the order above) below `directory` that is whole, checksums included, and
- * returns the path of its checkpoint.h5 in *path (free() it), NULL where there is none. Damaged ones are
- * skipped with one warning line to `log` each (NULL: silent) that says what is wrong; where there are
- * checkpoints but all are damaged: GDN_INPUT. Collective. */
-int checkpoint_find(const struct mesh *mesh, const char *directory, FILE *log, char **path);
+/* Opens the newest checkpoint (in the order above) below `directory` that is whole; out->path is NULL where
+ * there is none. Damaged ones are skipped with one warning line to rank 0's `log` each (NULL: silent) that
+ * says what is wrong; where there are checkpoints but all are damaged: GDN_INPUT. Collective;
+ * checkpoint_close. */
+int checkpoint_find(const struct mesh *mesh, const char *directory, FILE *log, struct checkpoint *out);
 
 /* Whether any checkpoint directory exists below `directory`. Not collective. */
 bool checkpoint_any(const char *directory);
@@ -57,30 +91,33 @@ bool checkpoint_any(const char *directory);
  * looked at. Not collective. GDN_INPUT naming what was looked for. */
 int checkpoint_resolve(const char *given, char **path);
 
-/* Gives the attributes only, after the file's seal was checked, for which all of it is read: HDF5 is not to
- * be let loose on a damaged file. Not collective. GDN_INPUT for a foreign, damaged or newer-format file. */
-int checkpoint_info(const char *path, struct checkpoint_info *out);
+/* Checks the seal of a checkpoint.h5, for which the ranks read all of it between them (HDF5 is not to be let
+ * loose on a damaged file), and reads its attributes. Collective; checkpoint_close. GDN_INPUT, with nothing
+ * to close, for a foreign, damaged or newer-format file. */
+int checkpoint_open(const struct mesh *mesh, const char *path, struct checkpoint *out);
+void checkpoint_close(struct checkpoint *checkpoint);
 
-/* Reads weights (and, where state->exp_avg is not NULL, optimiser state) and verifies checksums. Collective.
- * GDN_INPUT where the file is damaged, foreign, lacks a tensor, or holds one of another shape: names file,
- * dataset and both shapes. On failure rank 0's `state` may be partly overwritten. */
-int checkpoint_load(const struct mesh *mesh, const char *path, const struct table *table, struct state *state,
-                    struct checkpoint_info *out);
+/* Fills weights and optimiser state (content->state) from an open checkpoint and verifies the datasets'
+ * checksums. Names and shapes are checked against all of content->whole. Collective. GDN_INPUT where the file
+ * is damaged, is of another model, lacks a tensor, or holds one of another shape: names file, dataset and
+ * both shapes. On failure the state may be partly overwritten. */
+int checkpoint_load(const struct mesh *mesh, const struct checkpoint *checkpoint,
+                    const struct checkpoint_content *content);
 
 /* Starting weights from group /initial or /model of any HDF5 file (interfaces.md, checkpoint.init_from):
  * shapes must match; missing tensors are an error but for those of delta connections (row->distance or
- * row->select), which are left as they are and counted in *missing; tensors that the model does not have are
- * an error. Floats of any width. Checksums are
- * verified where the file or datasets carry them. On failure rank 0's weights may be partly overwritten.
- * Collective. */
-int checkpoint_load_initial(const struct mesh *mesh, const char *path, const struct table *table,
-                            struct state *state, int *missing);
+ * row->select), which are left as they are and counted in *missing (of the whole model); tensors that the
+ * model does not have are an error. Floats of any width. Checksums are verified where the file or datasets
+ * carry them. Reads no optimiser state. On failure the weights may be partly overwritten. Collective. */
+int checkpoint_load_initial(const struct mesh *mesh, const char *path,
+                            const struct checkpoint_content *content, int *missing);
 
 /* The subcommands' work; each prints to `out`. Not collective (one process). */
-int checkpoint_list(const char *directory,
-                    FILE *out); /* one line a checkpoint: step, samples, loss, size, state */
-int checkpoint_verify(const char *path, FILE *out); /* every dataset against its checksum */
-int checkpoint_diff(const char *a, const char *b, bool *same,
-                    FILE *out); /* tensors that differ, with greatest difference */
+/* One line a checkpoint: step, samples, loss, size, state. */
+int checkpoint_list(const char *directory, FILE *out);
+/* Every dataset against its checksum. */
+int checkpoint_verify(const char *path, FILE *out);
+/* Tensors that differ, with the greatest difference. */
+int checkpoint_diff(const char *a, const char *b, bool *same, FILE *out);
 
 #endif

@@ -26,19 +26,19 @@ static int open_folder(const char *directory, int *folder) {
 }
 
 /* Tries the checkpoints from the newest on. */
-static int find_whole(const char *directory, const int64_t *steps, int count, FILE *log, char **path) {
+static int find_whole(const struct mesh *mesh, const char *directory, const int64_t *steps, int count,
+                      FILE *log, struct checkpoint *out) {
     char newest[1024] = "";
     for (int i = 0; i < count; i++) {
-        char name[FOLDER_NAME];
+        char name[FOLDER_NAME], *path;
         folder_step_name(steps[i], name);
-        if (asprintf(path, "%s/checkpoints/%s/%s", directory, name, CHECKPOINT_FILE) < 0)
-            return out_of_memory();
-        int status = file_check(*path);
-        if (!status) return 0;
-        free(*path);
-        *path = NULL;
+        if (asprintf(&path, "%s/checkpoints/%s/%s", directory, name, CHECKPOINT_FILE) < 0) path = NULL;
+        int status = mesh_agree(mesh, path ? 0 : out_of_memory());
+        if (!status) status = checkpoint_open(mesh, path, out);
+        free(path);
         if (status != GDN_INPUT) return status;
-        if (log) fprintf(log, "warning: checkpoint %s is skipped: %s\n", name, gdn_failure());
+        if (log && mesh->rank == 0)
+            fprintf(log, "warning: checkpoint %s is skipped: %s\n", name, gdn_failure());
         if (!*newest) snprintf(newest, sizeof newest, "%s", gdn_failure());
         gdn_failure_clear();
     }
@@ -47,29 +47,29 @@ static int find_whole(const char *directory, const int64_t *steps, int count, FI
                     count, directory, newest);
 }
 
-static int find_here(const char *directory, FILE *log, char **path) {
-    int folder = -1, count;
-    int64_t *steps;
+/* The steps that there are, on rank 0. */
+static int list_here(const char *directory, int64_t **steps, int *count) {
+    int folder = -1;
     TRY(open_folder(directory, &folder));
     if (folder < 0) return 0;
     folder_clean_up(folder); /* may put a checkpoint back */
-    int error = folder_list(folder, &steps, &count);
+    int error = folder_list(folder, steps, count);
     close(folder);
-    if (error) return gdn_fail(GDN_INPUT, "%s/checkpoints cannot be read: %s", directory, strerror(error));
-    int status = find_whole(directory, steps, count, log, path);
-    free(steps);
-    return status;
+    return error ? gdn_fail(GDN_INPUT, "%s/checkpoints cannot be read: %s", directory, strerror(error)) : 0;
 }
 
-int checkpoint_find(const struct mesh *mesh, const char *directory, FILE *log, char **path) {
-    *path = NULL;
-    TRY(mesh_agree(mesh, mesh->rank == 0 ? find_here(directory, log, path) : 0));
-    long size = *path ? (long)strlen(*path) + 1 : 0;
-    TRY(mesh_broadcast(mesh, &size, sizeof size));
-    if (!size) return 0;
-    if (mesh->rank != 0) *path = malloc((size_t)size);
-    TRY(mesh_agree(mesh, *path ? 0 : out_of_memory()));
-    return mesh_broadcast(mesh, *path, size);
+int checkpoint_find(const struct mesh *mesh, const char *directory, FILE *log, struct checkpoint *out) {
+    int64_t *steps = NULL;
+    int count = 0;
+    *out = (struct checkpoint){0};
+    TRY(mesh_agree(mesh, mesh->rank == 0 ? list_here(directory, &steps, &count) : 0));
+    int status = mesh_broadcast(mesh, &count, sizeof count);
+    if (!status && mesh->rank != 0) steps = malloc((size_t)(count + 1) * sizeof *steps);
+    if (!status) status = mesh_agree(mesh, steps || !count ? 0 : out_of_memory());
+    if (!status) status = mesh_broadcast(mesh, steps, count * (long)sizeof *steps);
+    if (!status) status = find_whole(mesh, directory, steps, count, log, out);
+    free(steps);
+    return status;
 }
 
 bool checkpoint_any(const char *directory) {

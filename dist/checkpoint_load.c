@@ -1,33 +1,37 @@
-/* Reading weights and optimiser state. Rank 0 reads and all others get its bytes: the file is read once
- * whatever the number of ranks, all ranks have the same bits, and one process finds what is wrong. */
-#include "dist/checkpoint_file.h"
+/* Reading weights and optimiser state: each rank what it holds. All ranks look at all datasets, so that what
+ * does not fit is found by all alike. */
+#include "dist/checkpoint_node.h"
 #include "dist/h5.h"
-#include "dist/rows.h"
 #include "dist/seal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef GDN_DOUBLE
-#define MEMORY H5T_NATIVE_DOUBLE
-#else
-#define MEMORY H5T_NATIVE_FLOAT
-#endif
+/* A file that is being read into a rank's parts. */
+struct reader {
+    const struct crew *crew;
+    const char *path;
+    hid_t file;
+    const struct parts *parts;
+    const char *group; /* for weights: "model" or "initial" */
+    int *missing;      /* tensors of delta connections may be missing and are counted; NULL: none may */
+    int next;          /* the first part of the datasets that are still to be read */
 
-struct target {
-    const struct row *row;
-    real *memory;
+    /* [datasets] */
+    uint64_t *sum;   /* checksum of what this rank's parts count, then of all */
+    uint64_t *right; /* what it should be */
+    bool *placed;    /* it is known */
 };
 
-static int take_block(void *context, const struct h5_dataset *dataset, long first, long n, void *buffer) {
-    const struct target *target = context;
-    if (H5Tconvert(dataset->type, MEMORY, (size_t)n * dataset->shape[1], buffer, NULL, H5P_DEFAULT) < 0)
-        return h5_fail(GDN_INPUT, dataset->path, "dataset %s cannot be converted to " GDN_REAL_NAME,
-                       dataset->name);
-    rows_unpack(target->row, buffer, first, n, target->memory);
-    return 0;
+static void name_of(const struct reader *r, int dataset, char name[ROWS_NAME]) {
+    if (dataset < r->parts->rows)
+        rows_dataset_name(parts_row(r->parts, dataset), r->group, name);
+    else
+        parts_name(r->parts, dataset, name);
 }
+
+/* ------------------------------------------------------------------------------------------- a tensor */
 
 static void shape_words(int ndim, long a, long b, char words[64]) {
     if (ndim == 0)
@@ -50,169 +54,227 @@ static int check_tensor(const struct h5_dataset *d, const struct row *row) {
                     d->name, stored, row->name, wanted);
 }
 
-/* Reads dataset `name` into `memory` [row->count]. */
-static int read_tensor(hid_t file, const char *path, const char *name, const struct row *row, real *memory) {
-    struct h5_dataset dataset;
-    struct target target = {row, memory};
-    TRY(h5_dataset_open(file, path, name, &dataset));
-    int status = check_tensor(&dataset, row);
-    if (!status) status = h5_dataset_each(&dataset, take_block, &target);
-    h5_dataset_close(&dataset);
-    return status;
+struct target {
+    struct reader *reader;
+    const struct part *part;
+};
+
+static int take_block(void *context, const struct h5_dataset *d, const long at[2], const long size[2],
+                      void *buffer) {
+    const struct target *t = context;
+    const struct part *part = t->part;
+    if (part->counts && d->kind == SUM_PLACED)
+        t->reader->sum[part->dataset] += h5_dataset_sum(d, at, size, buffer);
+    if (H5Tconvert(d->type, H5_REAL_MEMORY, (size_t)(size[0] * size[1]), buffer, NULL, H5P_DEFAULT) < 0)
+        return h5_fail(GDN_INPUT, d->path, "dataset %s cannot be converted to " GDN_REAL_NAME, d->name);
+    rows_unpack(&part->where, buffer, at[0] - part->where.at[0], size[0], part->memory);
+    return 0;
 }
 
-static int take_steps(void *context, const struct h5_dataset *dataset, long first, long n, void *buffer) {
-    (void)first, (void)n;
-    if (H5Tconvert(dataset->type, H5T_NATIVE_INT64, 1, buffer, NULL, H5P_DEFAULT) < 0)
-        return h5_fail(GDN_INPUT, dataset->path, "dataset %s cannot be read", dataset->name);
+/* Reads this rank's parts of an open dataset. */
+static int read_parts(struct reader *r, int dataset, const struct h5_dataset *d) {
+    TRY(check_tensor(d, parts_row(r->parts, dataset)));
+    r->right[dataset] = d->sum, r->placed[dataset] = d->kind == SUM_PLACED;
+    if (d->kind == SUM_XXH3 && dataset % r->crew->size == r->crew->rank) TRY(h5_dataset_check_xxh3(d));
+    for (; r->next < r->parts->count && r->parts->part[r->next].dataset == dataset; r->next++) {
+        const struct part *part = &r->parts->part[r->next];
+        TRY(h5_dataset_each(d, part->where.at, part->where.size, take_block, &(struct target){r, part}));
+    }
+    return 0;
+}
+
+static int read_dataset(struct reader *r, int dataset) {
+    const struct row *row = parts_row(r->parts, dataset);
+    struct h5_dataset d;
+    char name[ROWS_NAME];
+    bool there;
+    name_of(r, dataset, name);
+    TRY(h5_exists(r->file, r->path, name, &there));
+    if (there) {
+        TRY(h5_dataset_open(r->file, r->path, name, &d));
+        int status = read_parts(r, dataset, &d);
+        h5_dataset_close(&d);
+        return status;
+    }
+    if (!r->missing || (!row->distance && !row->select))
+        return gdn_fail(GDN_INPUT, "%s has no dataset /%s, which the model's tensor %s needs", r->path, name,
+                        row->name);
+    ++*r->missing;
+    while (r->next < r->parts->count && r->parts->part[r->next].dataset == dataset) r->next++;
+    return 0;
+}
+
+static int read_datasets(struct reader *r) {
+    for (int i = 0; i < r->parts->datasets; i++) TRY(read_dataset(r, i));
+    return 0;
+}
+
+/* --------------------------------------------------------------------------------------------- steps */
+
+static int take_steps(void *context, const struct h5_dataset *d, const long at[2], const long size[2],
+                      void *buffer) {
+    if (d->kind == SUM_PLACED && h5_dataset_sum(d, at, size, buffer) != d->sum)
+        return h5_dataset_damaged(d->path, d->name);
+    if (H5Tconvert(d->type, H5T_NATIVE_INT64, 1, buffer, NULL, H5P_DEFAULT) < 0)
+        return h5_fail(GDN_INPUT, d->path, "dataset %s cannot be read", d->name);
     memcpy(context, buffer, sizeof(int64_t));
     return 0;
 }
 
-static int read_steps(hid_t file, const char *path, const char *name, int64_t *steps) {
-    struct h5_dataset dataset;
-    TRY(h5_dataset_open(file, path, name, &dataset));
-    int status;
-    if (dataset.integer && dataset.shape[0] == 1 && dataset.shape[1] == 1)
-        status = h5_dataset_each(&dataset, take_steps, steps);
-    else
-        status = gdn_fail(GDN_INPUT, "%s: dataset %s is not one integer", path, name);
-    h5_dataset_close(&dataset);
-    return status;
+static int read_open_steps(const struct h5_dataset *d, int64_t *steps) {
+    const long at[2] = {0, 0}, size[2] = {1, 1};
+    if (!d->integer || d->shape[0] != 1 || d->shape[1] != 1)
+        return gdn_fail(GDN_INPUT, "%s: dataset %s is not one integer", d->path, d->name);
+    if (d->kind == SUM_XXH3) TRY(h5_dataset_check_xxh3(d));
+    return h5_dataset_each(d, at, size, take_steps, steps);
 }
 
-/* Reads every row's tensor below `group` into `memory` [table->total]. Without `missing` all must be there;
- * with it, those of delta connections may be absent and are counted. */
-static int read_group(hid_t file, const char *path, const char *group, const struct table *table,
-                      real *memory, int *missing) {
-    for (int i = 0; i < table->rows; i++) {
-        const struct row *row = &table->row[i];
+/* Of this rank's tensors. */
+static int read_steps(const struct reader *r, const struct checkpoint_content *content) {
+    for (int i = 0; i < content->table->rows; i++) {
         char name[ROWS_NAME];
-        bool there;
-        rows_dataset_name(row, group, name);
-        TRY(h5_exists(file, path, name, &there));
-        if (there)
-            TRY(read_tensor(file, path, name, row, memory + row->offset));
-        else if (missing && (row->distance || row->select))
-            ++*missing;
-        else
-            return gdn_fail(GDN_INPUT, "%s has no dataset /%s, which the model's tensor %s needs", path, name,
-                            row->name);
+        struct h5_dataset d;
+        rows_dataset_name(&content->table->row[i], "optimizer/step", name);
+        TRY(h5_dataset_open(r->file, r->path, name, &d));
+        int status = read_open_steps(&d, &content->state->steps[i]);
+        h5_dataset_close(&d);
+        TRY(status);
     }
     return 0;
 }
 
-/* Counts the datasets below /model, to find those that the model does not have. */
-static int count_model(void *count, hid_t file, const char *path, const char *name) {
-    (void)file, (void)path;
-    if (!strncmp(name, "model/", strlen("model/"))) ++*(int *)count;
-    return 0;
+/* -------------------------------------------------------------------------------------- what to read */
+
+static bool in_group(const struct reader *r, const char *name) {
+    size_t length = strlen(r->group);
+    return !strncmp(name, r->group, length) && name[length] == '/';
 }
 
-static int read_checkpoint(hid_t file, const char *path, const struct table *table, struct state *state) {
-    int stored = 0;
-    TRY(h5_each_name(file, path, count_model, &stored));
-    TRY(read_group(file, path, "model", table, state->weight, NULL));
-    if (stored != table->rows)
-        return gdn_fail(GDN_INPUT, "%s is of another model: it has %d tensors where this one has %d", path,
-                        stored, table->rows);
-    if (!state->exp_avg) return 0;
-    TRY(read_group(file, path, "optimizer/exp_avg", table, state->exp_avg, NULL));
-    TRY(read_group(file, path, "optimizer/exp_avg_sq", table, state->exp_avg_sq, NULL));
-    for (int i = 0; i < table->rows; i++) {
-        char name[ROWS_NAME];
-        rows_dataset_name(&table->row[i], "optimizer/step", name);
-        TRY(read_steps(file, path, name, &state->steps[i]));
-    }
-    return 0;
-}
-
-static int load_here(const char *path, const struct table *table, struct state *state,
-                     struct checkpoint_info *out) {
-    hid_t file;
-    TRY(file_open(path, &file, out));
-    int status = read_checkpoint(file, path, table, state);
-    if (status) free(out->config), out->config = NULL;
-    H5Fclose(file);
-    return status;
-}
-
-/* Gives rank 0's text to all, each its own copy. */
-static int broadcast_text(const struct mesh *mesh, char **text) {
-    long size = mesh->rank == 0 ? (long)strlen(*text) + 1 : 0;
-    TRY(mesh_broadcast(mesh, &size, sizeof size));
-    if (mesh->rank != 0) *text = malloc((size_t)size);
-    TRY(mesh_agree(mesh,
-                   *text ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for a checkpoint's configuration")));
-    return mesh_broadcast(mesh, *text, size);
-}
-
-int checkpoint_load(const struct mesh *mesh, const char *path, const struct table *table, struct state *state,
-                    struct checkpoint_info *out) {
-    long bytes = table->total * (long)sizeof(real);
-    *out = (struct checkpoint_info){0};
-    TRY(mesh_agree(mesh, mesh->rank == 0 ? load_here(path, table, state, out) : 0));
-
-    TRY(mesh_broadcast(mesh, state->weight, bytes));
-    if (state->exp_avg) {
-        TRY(mesh_broadcast(mesh, state->exp_avg, bytes));
-        TRY(mesh_broadcast(mesh, state->exp_avg_sq, bytes));
-        TRY(mesh_broadcast(mesh, state->steps, table->rows * (long)sizeof *state->steps));
-    }
-    char *config = out->config;
-    TRY(mesh_broadcast(mesh, out, sizeof *out));
-    out->config = config; /* a pointer of this rank, not of rank 0 */
-    return broadcast_text(mesh, &out->config);
-}
-
-/* A table to look names up in, and the group that holds them. */
-struct known {
-    const struct table *table;
-    const char *group;
+struct count {
+    const struct reader *reader;
+    int datasets;
 };
 
+static int count_dataset(void *context, hid_t file, const char *path, const char *name) {
+    struct count *count = context;
+    (void)file, (void)path;
+    count->datasets += in_group(count->reader, name);
+    return 0;
+}
+
+/* How many tensors the group has in the file, to find those that the model does not have. */
+static int count_tensors(const struct reader *r, int *out) {
+    struct count count = {.reader = r};
+    TRY(h5_each_name(r->file, r->path, count_dataset, &count));
+    *out = count.datasets;
+    return 0;
+}
+
+static int read_checkpoint(struct reader *r, const struct checkpoint_content *content) {
+    int stored, rows = r->parts->rows;
+    r->group = "model";
+    TRY(read_datasets(r));
+    TRY(count_tensors(r, &stored));
+    if (stored != rows)
+        return gdn_fail(GDN_INPUT, "%s is of another model: it has %d tensors where this one has %d", r->path,
+                        stored, rows);
+    return r->parts->groups > 1 ? read_steps(r, content) : 0;
+}
+
 /* Refuses a tensor of the group that the model does not have. */
-static int check_known(void *context, hid_t file, const char *path, const char *name) {
-    const struct known *known = context;
-    size_t length = strlen(known->group);
+static int refuse_stranger(void *context, hid_t file, const char *path, const char *name) {
+    const struct reader *r = context;
     (void)file;
-    if (strncmp(name, known->group, length) != 0 || name[length] != '/') return 0;
-    for (int i = 0; i < known->table->rows; i++) {
+    if (!in_group(r, name)) return 0;
+    for (int i = 0; i < r->parts->rows; i++) {
         char row[ROWS_NAME];
-        rows_dataset_name(&known->table->row[i], known->group, row);
+        name_of(r, i, row);
         if (!strcmp(name, row)) return 0;
     }
     return gdn_fail(GDN_INPUT, "%s has the tensor /%s, which this model does not have", path, name);
 }
 
 /* Reads from the first of the groups that is there. */
-static int read_initial(hid_t file, const char *path, const struct table *table, struct state *state,
-                        int *missing) {
+static int read_initial(struct reader *r, const struct checkpoint_content *content) {
     static const char *const groups[] = {"initial", "model"};
+    (void)content;
     for (int i = 0; i < 2; i++) {
         bool there;
-        TRY(h5_exists(file, path, groups[i], &there));
+        int stored;
+        TRY(h5_exists(r->file, r->path, groups[i], &there));
         if (!there) continue;
-        TRY(read_group(file, path, groups[i], table, state->weight, missing));
-        return h5_each_name(file, path, check_known, &(struct known){table, groups[i]});
+        r->group = groups[i];
+        TRY(read_datasets(r));
+        TRY(count_tensors(r, &stored));
+        if (stored == r->parts->rows - *r->missing) return 0;
+        return h5_each_name(r->file, r->path, refuse_stranger, r);
     }
-    return gdn_fail(GDN_INPUT, "%s has neither a group /initial nor a group /model with weights", path);
+    return gdn_fail(GDN_INPUT, "%s has neither a group /initial nor a group /model with weights", r->path);
 }
 
-static int load_initial_here(const char *path, const struct table *table, struct state *state, int *missing) {
-    bool sealed; /* or not: weights of other programs are welcome */
-    hid_t file;
-    TRY(seal_check(path, &sealed));
-    TRY(h5_open(path, &file));
-    int status = read_initial(file, path, table, state, missing);
-    H5Fclose(file);
+/* ------------------------------------------------------------------------------------------ together */
+
+typedef int read_file(struct reader *r, const struct checkpoint_content *content);
+
+static int open_and_read(struct reader *r, read_file *read, const struct checkpoint_content *content) {
+    TRY(h5_open(r->path, &r->file));
+    int status = read(r, content);
+    H5Fclose(r->file);
     return status;
 }
 
-int checkpoint_load_initial(const struct mesh *mesh, const char *path, const struct table *table,
-                            struct state *state, int *missing) {
+static int compare_sums(const struct reader *r) {
+    for (int i = 0; i < r->parts->datasets; i++) {
+        if (!r->placed[i] || r->sum[i] == r->right[i]) continue;
+        char name[ROWS_NAME];
+        name_of(r, i, name);
+        return h5_dataset_damaged(r->path, name);
+    }
+    return 0;
+}
+
+/* Reads the parts that parts_create has listed with this status. */
+static int load_parts(const struct crew *crew, struct reader *r, read_file *read,
+                      const struct checkpoint_content *content) {
+    static const char what[] = "reading a checkpoint";
+    size_t datasets = (size_t)r->parts->datasets;
+    int status = GDN_INTERNAL;
+    r->sum = crew_allocate(crew, datasets * sizeof *r->sum, what);
+    if (r->sum) r->right = crew_allocate(crew, datasets * sizeof *r->right, what);
+    if (r->right) r->placed = crew_allocate(crew, datasets * sizeof *r->placed, what);
+    if (r->placed) status = crew_agree(crew, open_and_read(r, read, content));
+    if (!status) status = crew_sum(crew, r->sum, (long)datasets);
+    if (!status) status = crew_agree(crew, compare_sums(r));
+    free(r->sum);
+    free(r->right);
+    free(r->placed);
+    return status;
+}
+
+static int load(const struct mesh *mesh, const char *path, read_file *read,
+                const struct checkpoint_content *content, int *missing) {
+    struct crew crew = crew_all(mesh);
+    struct parts parts;
+    struct reader r = {.crew = &crew, .path = path, .parts = &parts, .missing = missing};
+    int status = crew_agree(&crew, parts_create(mesh, content, PARTS_READ, &parts));
+    if (!status) status = load_parts(&crew, &r, read, content);
+    parts_free(&parts);
+    return status;
+}
+
+int checkpoint_load(const struct mesh *mesh, const struct checkpoint *checkpoint,
+                    const struct checkpoint_content *content) {
+    return load(mesh, checkpoint->path, read_checkpoint, content, NULL);
+}
+
+int checkpoint_load_initial(const struct mesh *mesh, const char *path,
+                            const struct checkpoint_content *content, int *missing) {
+    struct crew crew = crew_all(mesh);
+    struct state weights = {.weight = content->state->weight};
+    struct checkpoint_content alone = {.whole = content->whole, .table = content->table, .state = &weights};
+    bool sealed; /* or not: weights of other programs are welcome */
     *missing = 0;
-    TRY(mesh_agree(mesh, mesh->rank == 0 ? load_initial_here(path, table, state, missing) : 0));
-    TRY(mesh_broadcast(mesh, missing, sizeof *missing));
-    return mesh_broadcast(mesh, state->weight, table->total * (long)sizeof(real));
+    TRY(seal_check(&crew, path, &sealed, NULL));
+    if (sealed) TRY(node_check(&crew, path));
+    return load(mesh, path, read_initial, &alone, missing);
 }

@@ -1,9 +1,10 @@
 /* What `gdn checkpoint` prints. */
-#include "dist/checkpoint_file.h"
+#include "dist/checkpoint_node.h"
 #include "dist/folder.h"
 #include "dist/h5.h"
 #include "dist/seal.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -13,30 +14,44 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int list_one(const char *path, const char *state, FILE *out) {
-    struct checkpoint_info info = {0};
-    struct stat about = {0};
-    int status = checkpoint_info(path, &info);
+/* Bytes of a checkpoint.h5 and what lies beside it. */
+static int64_t bytes_of(const char *path) {
+    char folder[4096];
+    struct stat about;
+    int64_t bytes = 0;
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
+    DIR *stream = opendir(folder);
+    if (!stream) return 0;
+    for (struct dirent *entry; (entry = readdir(stream));)
+        if (!fstatat(dirfd(stream), entry->d_name, &about, 0) && S_ISREG(about.st_mode))
+            bytes += about.st_size;
+    closedir(stream);
+    return bytes;
+}
+
+static int list_one(const struct mesh *alone, const char *path, const char *state, FILE *out) {
+    struct checkpoint checkpoint;
+    int status = checkpoint_open(alone, path, &checkpoint);
     if (status && status != GDN_INPUT) return status;
-    stat(path, &about);
-    double mib = (double)about.st_size / 1048576;
+    double mib = (double)bytes_of(path) / 1048576;
     if (status) {
         fprintf(out, "%14s %14s %10.1f  damaged%s: %s\n", "-", "-", mib, state, gdn_failure());
         gdn_failure_clear();
         return 0;
     }
-    fprintf(out, "%14" PRId64 " ", info.samples);
-    if (isnan(info.loss))
+    fprintf(out, "%14" PRId64 " ", checkpoint.info.samples);
+    if (isnan(checkpoint.info.loss))
         fprintf(out, "%14s", "-");
     else
-        fprintf(out, "%14.6f", info.loss);
+        fprintf(out, "%14.6f", checkpoint.info.loss);
     fprintf(out, " %10.1f  whole%s\n", mib, state);
-    free(info.config);
+    checkpoint_close(&checkpoint);
     return 0;
 }
 
 static int list_steps(const char *directory, const int64_t *steps, int count, int64_t latest, int64_t best,
                       FILE *out) {
+    struct mesh alone = mesh_alone();
     fprintf(out, "%10s %14s %14s %10s  state\n", "step", "samples", "loss", "MiB");
     for (int i = 0; i < count; i++) {
         char name[FOLDER_NAME], state[32], *path;
@@ -46,7 +61,7 @@ static int list_steps(const char *directory, const int64_t *steps, int count, in
         if (asprintf(&path, "%s/checkpoints/%s/%s", directory, name, CHECKPOINT_FILE) < 0)
             return gdn_fail(GDN_INTERNAL, "out of memory for a path");
         fprintf(out, "%10" PRId64 " ", steps[i]);
-        int status = list_one(path, state, out);
+        int status = list_one(&alone, path, state, out);
         free(path);
         TRY(status);
     }
@@ -74,8 +89,11 @@ int checkpoint_list(const char *directory, FILE *out) {
 }
 
 int checkpoint_verify(const char *path, FILE *out) {
+    struct mesh alone = mesh_alone();
+    struct crew crew = crew_all(&alone);
     struct file_size size;
-    TRY(file_check_all(path, &size));
+    TRY(file_check(&crew, path));
+    TRY(file_check_datasets(&crew, path, &size));
     fprintf(out, "%s: whole, %d datasets, %.1f MiB\n", path, size.datasets, (double)size.bytes / 1048576);
     return 0;
 }
@@ -99,20 +117,37 @@ static double greatest_difference(const double *x, const double *y, size_t n, do
     return so_far;
 }
 
-static int compare_blocks(const struct h5_dataset *a, const struct h5_dataset *b, void *x, void *y,
-                          double *difference) {
-    *difference = 0;
-    for (long first = 0; first < (long)a->shape[0] && !isnan(*difference); first += a->block_rows) {
-        long n = (long)a->shape[0] - first < a->block_rows ? (long)a->shape[0] - first : a->block_rows;
-        size_t count = (size_t)n * a->shape[1];
-        TRY(h5_dataset_read(a, first, n, x));
-        TRY(h5_dataset_read(b, first, n, y));
-        if (H5Tconvert(a->type, H5T_NATIVE_DOUBLE, count, x, NULL, H5P_DEFAULT) < 0 ||
-            H5Tconvert(b->type, H5T_NATIVE_DOUBLE, count, y, NULL, H5P_DEFAULT) < 0)
-            return h5_fail(GDN_INPUT, a->path, "dataset %s cannot be converted", a->name);
-        *difference = greatest_difference(x, y, count, *difference);
-    }
+/* The other file's dataset, and what has been found so far. */
+struct pair {
+    const struct h5_dataset *b;
+    double difference;
+    const double *x; /* a block of a, */
+    long first;      /* from this line on */
+};
+
+static int to_doubles(const struct h5_dataset *d, const long size[2], void *buffer) {
+    if (H5Tconvert(d->type, H5T_NATIVE_DOUBLE, (size_t)(size[0] * size[1]), buffer, NULL, H5P_DEFAULT) >= 0)
+        return 0;
+    return h5_fail(GDN_INPUT, d->path, "dataset %s cannot be converted", d->name);
+}
+
+static int compare_block(void *context, const struct h5_dataset *b, const long at[2], const long size[2],
+                         void *buffer) {
+    struct pair *pair = context;
+    if (isnan(pair->difference)) return 0; /* greater than all */
+    TRY(to_doubles(b, size, buffer));
+    const double *x = pair->x + (at[0] - pair->first) * size[1];
+    pair->difference = greatest_difference(x, buffer, (size_t)(size[0] * size[1]), pair->difference);
     return 0;
+}
+
+/* A block of a, to be compared with the same of b, which may come in smaller ones. */
+static int compare_rectangle(void *context, const struct h5_dataset *a, const long at[2], const long size[2],
+                             void *buffer) {
+    struct pair *pair = context;
+    TRY(to_doubles(a, size, buffer));
+    pair->x = buffer, pair->first = at[0];
+    return h5_dataset_each(pair->b, at, size, compare_block, pair);
 }
 
 static int compare_datasets(struct comparison *c, const struct h5_dataset *a, const struct h5_dataset *b) {
@@ -121,17 +156,14 @@ static int compare_datasets(struct comparison *c, const struct h5_dataset *a, co
         fprintf(c->out, "/%s: the shapes differ\n", a->name);
         return 0;
     }
-    size_t bytes = a->block_bytes > b->block_bytes ? a->block_bytes : b->block_bytes;
-    double *x = malloc(bytes), *y = malloc(bytes), difference = 0;
-    int status = x && y ? compare_blocks(a, b, x, y, &difference)
-                        : gdn_fail(GDN_INTERNAL, "out of memory for a comparison");
-    if (!status && difference != 0) {
+    struct pair pair = {.b = b};
+    const long at[2] = {0, 0}, size[2] = {(long)a->shape[0], (long)a->shape[1]};
+    TRY(h5_dataset_each(a, at, size, compare_rectangle, &pair));
+    if (pair.difference != 0) {
         c->same = false;
-        fprintf(c->out, "/%s: greatest difference %.9g\n", a->name, difference);
+        fprintf(c->out, "/%s: greatest difference %.9g\n", a->name, pair.difference);
     }
-    free(x);
-    free(y);
-    return status;
+    return 0;
 }
 
 static int compare_name(void *context, hid_t file, const char *path, const char *name) {
@@ -166,8 +198,11 @@ static int only_in_b(void *context, hid_t file, const char *path, const char *na
 }
 
 static int open_whole(const char *path, hid_t *file) {
+    struct mesh alone = mesh_alone();
+    struct crew crew = crew_all(&alone);
     bool sealed;
-    TRY(seal_check(path, &sealed));
+    TRY(seal_check(&crew, path, &sealed, NULL));
+    if (sealed) TRY(node_check(&crew, path));
     return h5_open(path, file);
 }
 

@@ -6,9 +6,8 @@
 #include <hdf5.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <xxhash.h>
 
-enum { H5_BLOCK_BYTES = 4 << 20 }; /* tensors are read and written in blocks of about this size */
+enum { H5_BLOCK_BYTES = 1 << 20 }; /* tensors are read and written in blocks of about this size */
 
 /* Records "PATH: WHAT: <HDF5's innermost reason>" and returns `status`. To be called right after the HDF5
  * call that failed, since the next one forgets the reason. */
@@ -42,7 +41,14 @@ int h5_read_int(hid_t object, const char *path, const char *name, int64_t *value
 int h5_read_double(hid_t object, const char *path, const char *name, double *value);
 int h5_read_sum(hid_t object, const char *path, const char *name, uint64_t *value);
 int h5_read_text(hid_t object, const char *path, const char *name, char **value);
-bool h5_has_attribute(hid_t object, const char *name);
+int h5_has_attribute(hid_t object, const char *path, const char *name, bool *there);
+
+/* The checksum that a dataset carries as an attribute. */
+enum h5_sum {
+    SUM_NONE,
+    SUM_PLACED, /* "placed_sum": checkpoint_sum.h */
+    SUM_XXH3,   /* "xxh3", of files of version 1: XXH3_64bits of the stored elements in row-major order */
+};
 
 /* A dataset open for reading as [shape[0], shape[1]] elements. */
 struct h5_dataset {
@@ -50,12 +56,10 @@ struct h5_dataset {
     hid_t id, type;          /* type: as stored */
     int ndim;                /* 0, 1 or 2; the missing of the two lengths below are 1 */
     hsize_t shape[2];
-    size_t element;     /* bytes of one stored element */
-    bool integer;       /* else floating point */
-    long block_rows;    /* rows of one block */
-    size_t block_bytes; /* a buffer that holds a block, stored or converted */
-    bool has_sum;
-    uint64_t sum; /* attribute "xxh3": XXH3_64bits of the stored elements in row-major order */
+    size_t element; /* bytes of one stored element */
+    bool integer;   /* else floating point */
+    enum h5_sum kind;
+    uint64_t sum;
 };
 
 /* Opens a dataset; GDN_INPUT where it is no array of numbers of at most two dimensions. On failure nothing is
@@ -63,16 +67,26 @@ struct h5_dataset {
 int h5_dataset_open(hid_t file, const char *path, const char *name, struct h5_dataset *out);
 void h5_dataset_close(struct h5_dataset *dataset);
 
-/* Reads rows [first, first + n) as stored into `buffer` [n, shape[1]], n ≤ block_rows. GDN_INPUT. */
-int h5_dataset_read(const struct h5_dataset *dataset, long first, long n, void *buffer);
+/* What is done with a rectangle of a dataset, as stored in `buffer` [size[0], size[1]], which it may convert
+ * in place to elements of up to 8 bytes. Returns a status. */
+typedef int h5_take_block(void *context, const struct h5_dataset *dataset, const long at[2],
+                          const long size[2], void *buffer);
 
-/* What is done with one block as stored: rows [first, first + n) in `buffer`, which it may convert in place.
- */
-typedef int h5_take_block(void *context, const struct h5_dataset *dataset, long first, long n, void *buffer);
+/* Reads the rectangle of `size` from `at` on in blocks of whole lines, from the first line to the last, and
+ * hands each to `take`. GDN_INPUT where it cannot be read, GDN_INTERNAL without memory, and what `take`
+ * returned. */
+int h5_dataset_each(const struct h5_dataset *dataset, const long at[2], const long size[2],
+                    h5_take_block *take, void *context);
 
-/* Reads a whole dataset block by block, handing each to `take` (NULL: only reads), and checks its checksum
- * where it carries one. GDN_INPUT where that differs; what `take` returned where it failed. */
-int h5_dataset_each(const struct h5_dataset *dataset, h5_take_block *take, void *context);
+/* The part of the dataset's SUM_PLACED that comes from a rectangle as stored in `buffer`. */
+uint64_t h5_dataset_sum(const struct h5_dataset *dataset, const long at[2], const long size[2],
+                        const void *buffer);
+
+/* Reads a whole dataset and checks its SUM_XXH3. GDN_INPUT where that differs. */
+int h5_dataset_check_xxh3(const struct h5_dataset *dataset);
+
+/* GDN_INPUT, in the words that a wrong checksum has. */
+int h5_dataset_damaged(const char *path, const char *name);
 
 /* What is done with one dataset: its name from the root without a leading '/'. Returns a status. */
 typedef int h5_take_name(void *context, hid_t file, const char *path, const char *name);

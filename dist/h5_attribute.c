@@ -38,15 +38,18 @@ int h5_write_text(hid_t object, const char *path, const char *name, const char *
     return status;
 }
 
-bool h5_has_attribute(hid_t object, const char *name) {
-    return H5Aexists(object, name) > 0;
+int h5_has_attribute(hid_t object, const char *path, const char *name, bool *there) {
+    htri_t exists = H5Aexists(object, name);
+    *there = exists > 0;
+    return exists < 0 ? h5_fail(GDN_INPUT, path, "attribute %s cannot be looked for", name) : 0;
 }
 
 /* Opens an attribute that is one value of the class; the caller closes *attribute and *type. */
 static int open_attribute(hid_t object, const char *path, const char *name, H5T_class_t kind,
                           hid_t *attribute, hid_t *type) {
-    if (!h5_has_attribute(object, name))
-        return gdn_fail(GDN_INPUT, "%s: attribute %s is missing", path, name);
+    bool there;
+    TRY(h5_has_attribute(object, path, name, &there));
+    if (!there) return gdn_fail(GDN_INPUT, "%s: attribute %s is missing", path, name);
     *attribute = H5Aopen(object, name, H5P_DEFAULT);
     if (*attribute < 0) return h5_fail(GDN_INPUT, path, "attribute %s cannot be read", name);
     *type = H5Aget_type(*attribute);

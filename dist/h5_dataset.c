@@ -1,8 +1,23 @@
-/* Datasets, read block by block with their checksum. */
+/* Datasets, read block by block, and their checksums. */
+#include "dist/checkpoint_sum.h"
 #include "dist/h5.h"
 #include "kernels/base/status.h"
 
 #include <stdlib.h>
+#include <xxhash.h>
+
+/* Which checksum the dataset carries. */
+static int find_sum(struct h5_dataset *d) {
+    bool placed, xxh3;
+    TRY(h5_has_attribute(d->id, d->path, "placed_sum", &placed));
+    TRY(h5_has_attribute(d->id, d->path, "xxh3", &xxh3));
+    d->kind = placed ? SUM_PLACED : xxh3 ? SUM_XXH3 : SUM_NONE;
+    if (d->kind == SUM_NONE) return 0;
+    if (placed && d->element != 4 && d->element != 8)
+        return gdn_fail(GDN_INPUT, "%s: dataset %s has a checksum of numbers of other than %zu bytes",
+                        d->path, d->name, d->element);
+    return h5_read_sum(d->id, d->path, placed ? "placed_sum" : "xxh3", &d->sum);
+}
 
 /* Shape, element and checksum of an open dataset. */
 static int describe(struct h5_dataset *d) {
@@ -25,12 +40,7 @@ static int describe(struct h5_dataset *d) {
     if (d->shape[1] > (1u << 30) / widest || d->shape[0] > (hsize_t)1 << 60)
         return gdn_fail(GDN_INPUT, "%s: dataset %s has the shape [%llu, %llu], which is too large", d->path,
                         d->name, (unsigned long long)d->shape[0], (unsigned long long)d->shape[1]);
-    size_t row_bytes = (d->shape[1] ? d->shape[1] : 1) * widest;
-    d->block_rows = H5_BLOCK_BYTES / row_bytes ? (long)(H5_BLOCK_BYTES / row_bytes) : 1;
-    d->block_bytes = (size_t)d->block_rows * row_bytes;
-
-    d->has_sum = h5_has_attribute(d->id, "xxh3");
-    return d->has_sum ? h5_read_sum(d->id, d->path, "xxh3", &d->sum) : 0;
+    return find_sum(d);
 }
 
 int h5_dataset_open(hid_t file, const char *path, const char *name, struct h5_dataset *out) {
@@ -47,8 +57,8 @@ void h5_dataset_close(struct h5_dataset *dataset) {
     H5Dclose(dataset->id);
 }
 
-int h5_dataset_read(const struct h5_dataset *d, long first, long n, void *buffer) {
-    hsize_t start[2] = {(hsize_t)first, 0}, count[2] = {(hsize_t)n, d->shape[1]};
+static int read_rectangle(const struct h5_dataset *d, const long at[2], const long size[2], void *buffer) {
+    hsize_t start[2] = {(hsize_t)at[0], (hsize_t)at[1]}, count[2] = {(hsize_t)size[0], (hsize_t)size[1]};
     hid_t space = H5Dget_space(d->id), memory = H5Screate_simple(2, count, NULL);
     bool failed = space < 0 || memory < 0;
     if (!failed && d->ndim > 0)
@@ -60,31 +70,55 @@ int h5_dataset_read(const struct h5_dataset *d, long first, long n, void *buffer
     return status;
 }
 
-static int each_block(const struct h5_dataset *d, h5_take_block *take, void *context, XXH3_state_t *hash,
-                      void *buffer) {
-    long rows = (long)d->shape[0];
-    for (long first = 0; first < rows; first += d->block_rows) {
-        long n = rows - first < d->block_rows ? rows - first : d->block_rows;
-        TRY(h5_dataset_read(d, first, n, buffer));
-        XXH3_64bits_update(hash, buffer, (size_t)n * d->shape[1] * d->element);
-        if (take) TRY(take(context, d, first, n, buffer));
+int h5_dataset_each(const struct h5_dataset *d, const long at[2], const long size[2], h5_take_block *take,
+                    void *context) {
+    size_t widest = d->element > sizeof(double) ? d->element : sizeof(double);
+    size_t line = (size_t)(size[1] ? size[1] : 1) * widest;
+    long block = H5_BLOCK_BYTES / line ? (long)(H5_BLOCK_BYTES / line) : 1;
+    if (block > size[0]) block = size[0];
+    void *buffer = malloc((size_t)block * line + 1);
+    if (!buffer)
+        return gdn_fail(GDN_INTERNAL, "out of memory for reading dataset %s of %s", d->name, d->path);
+    int status = 0;
+    for (long first = 0; first < size[0] && !status; first += block) {
+        long n = size[0] - first < block ? size[0] - first : block;
+        long block_at[2] = {at[0] + first, at[1]}, block_size[2] = {n, size[1]};
+        status = read_rectangle(d, block_at, block_size, buffer);
+        if (!status) status = take(context, d, block_at, block_size, buffer);
     }
-    if (d->has_sum && XXH3_64bits_digest(hash) != d->sum)
-        return gdn_fail(GDN_INPUT, "%s is damaged: dataset %s does not match its checksum", d->path, d->name);
+    free(buffer);
+    return status;
+}
+
+uint64_t h5_dataset_sum(const struct h5_dataset *d, const long at[2], const long size[2],
+                        const void *buffer) {
+    long width = (long)d->shape[1], lines = size[0], length = size[1];
+    if (length == width) length *= lines, lines = 1; /* consecutive elements */
+    uint64_t sum = 0;
+    for (long r = 0; r < lines; r++)
+        sum += sum_elements((const char *)buffer + (size_t)(r * length) * d->element, d->element, length,
+                            (uint64_t)((at[0] + r) * width + at[1]));
+    return sum;
+}
+
+static int take_hash(void *hash, const struct h5_dataset *d, const long at[2], const long size[2],
+                     void *buffer) {
+    (void)at;
+    XXH3_64bits_update(hash, buffer, (size_t)(size[0] * size[1]) * d->element);
     return 0;
 }
 
-int h5_dataset_each(const struct h5_dataset *d, h5_take_block *take, void *context) {
-    void *buffer = malloc(d->block_bytes);
+int h5_dataset_damaged(const char *path, const char *name) {
+    return gdn_fail(GDN_INPUT, "%s is damaged: dataset %s does not match its checksum", path, name);
+}
+
+int h5_dataset_check_xxh3(const struct h5_dataset *d) {
+    const long at[2] = {0, 0}, size[2] = {(long)d->shape[0], (long)d->shape[1]};
     XXH3_state_t *hash = XXH3_createState();
-    int status;
-    if (!buffer || !hash) {
-        status = gdn_fail(GDN_INTERNAL, "out of memory for reading dataset %s of %s", d->name, d->path);
-    } else {
-        XXH3_64bits_reset(hash);
-        status = each_block(d, take, context, hash, buffer);
-    }
+    if (!hash) return gdn_fail(GDN_INTERNAL, "out of memory for reading dataset %s of %s", d->name, d->path);
+    XXH3_64bits_reset(hash);
+    int status = h5_dataset_each(d, at, size, take_hash, hash);
+    if (!status && XXH3_64bits_digest(hash) != d->sum) status = h5_dataset_damaged(d->path, d->name);
     XXH3_freeState(hash);
-    free(buffer);
     return status;
 }

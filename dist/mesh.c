@@ -1,4 +1,4 @@
-/* Layout, agreement and broadcast; the sums are in mesh_sum.c. */
+/* Layout, agreement and broadcast; sums over an axis are in axis.c. */
 #include "dist/mesh.h"
 #include "dist/mpi_check.h"
 
@@ -14,76 +14,78 @@ int mpi_failed(int code, const char *call) {
     return gdn_fail(GDN_INTERNAL, "%s failed: %s", call, words);
 }
 
-/* Checks the axes against each other and the number of ranks; resolves *data. */
-static int check_axes(int *data, int tensor, int pipeline, int size) {
+int mesh_check(int *data, int tensor, int pipeline, int size) {
     if (*data < 0)
         return gdn_fail(GDN_INPUT,
                         "mesh.data: %d is not a number of ranks; use 1 or more, or 0 for all ranks left over",
                         *data);
-    if (tensor != 1)
+    if (tensor < 1)
+        return gdn_fail(GDN_INPUT, "mesh.tensor: %d is not a number of ranks; use 1 or more", tensor);
+    if (pipeline < 1)
+        return gdn_fail(GDN_INPUT, "mesh.pipeline: %d is not a number of ranks; use 1 or more", pipeline);
+    long each = (long)tensor * pipeline;
+    if (*data == 0 && size % each == 0) *data = (int)(size / each);
+    if (*data * each == size) return 0;
+    if (*data == 0)
         return gdn_fail(
             GDN_INPUT,
-            "mesh.tensor: %d cannot be had: this version has data parallelism only; use mesh.tensor: 1",
-            tensor);
-    if (pipeline != 1)
-        return gdn_fail(
-            GDN_INPUT,
-            "mesh.pipeline: %d cannot be had: this version has data parallelism only; use mesh.pipeline: 1",
-            pipeline);
-    if (*data == 0) *data = size;
-    if (*data != size)
-        return gdn_fail(GDN_INPUT,
-                        "mesh.data: %d (with mesh.tensor: 1, mesh.pipeline: 1) needs %d ranks, but the "
-                        "program runs on %d; "
-                        "start it with mpirun -n %d, or set mesh.data to %d or 0",
-                        *data, *data, size, *data, size);
-    return 0;
+            "mesh.tensor: %d and mesh.pipeline: %d need a multiple of %ld ranks, but the program runs "
+            "on %d; start it with mpirun -n %ld, or change the mesh",
+            tensor, pipeline, each, size, (size + each - 1) / each * each);
+    return gdn_fail(
+        GDN_INPUT,
+        "mesh.data: %d with mesh.tensor: %d and mesh.pipeline: %d needs %ld ranks, but the program "
+        "runs on %d; start it with mpirun -n %ld, or change the mesh",
+        *data, tensor, pipeline, *data * each, size, *data * each);
+}
+
+static int create_axes(int data, int tensor, int pipeline, struct mesh *m) {
+    int t = m->rank % tensor, d = m->rank / tensor % data, p = m->rank / tensor / data;
+    /* All three, whatever becomes of one, since the other ranks make them too. */
+    int status = axis_create("tensor", m->world, m->rank - t, t, tensor, &m->tensor);
+    int next = axis_create("data", m->world, m->rank - d * tensor, d, data, &m->data);
+    int last = axis_create("pipeline", m->world, t + d * tensor, p, pipeline, &m->pipeline);
+    return status ? status : next ? next : last;
 }
 
 int mesh_create(int data, int tensor, int pipeline, struct mesh *out) {
-    *out = (struct mesh){.world = MPI_COMM_NULL, .data_axis = MPI_COMM_NULL};
+    *out = mesh_alone();
     MPI_TRY(MPI_Comm_rank(MPI_COMM_WORLD, &out->rank));
     MPI_TRY(MPI_Comm_size(MPI_COMM_WORLD, &out->size));
-    TRY(check_axes(&data, tensor, pipeline, out->size));
-    out->data = data, out->tensor = tensor, out->pipeline = pipeline;
-    out->data_index = out->rank;
+    TRY(mesh_check(&data, tensor, pipeline, out->size));
     if (gethostname(out->host, sizeof out->host)) strcpy(out->host, "unknown host");
     out->host[sizeof out->host - 1] = 0;
 
     MPI_TRY(MPI_Comm_dup(MPI_COMM_WORLD, &out->world));
     MPI_TRY(MPI_Comm_set_errhandler(out->world, MPI_ERRORS_RETURN));
-    MPI_TRY(MPI_Comm_dup(out->world, &out->data_axis)); /* all ranks: the other axes have length 1 */
-
-    size_t ranks = (size_t)data;
-    out->gathered = malloc(ranks * MESH_SUM_PIECE * sizeof *out->gathered);
-    out->part_count = calloc(ranks, sizeof(int));
-    out->part_at = calloc(ranks, sizeof(int));
-    out->received = calloc(ranks, sizeof(int));
-    out->received_at = calloc(ranks, sizeof(int));
-    int status = 0;
-    if (!out->gathered || !out->part_count || !out->part_at || !out->received || !out->received_at)
-        status =
-            gdn_fail(GDN_INTERNAL, "out of memory: the buffers of a mesh of %d ranks cannot be had", data);
-    status = mesh_agree(out, status);
+    int status = mesh_agree(out, create_axes(data, tensor, pipeline, out));
     if (status) mesh_free(out);
     return status;
 }
 
 struct mesh mesh_alone(void) {
-    return (struct mesh){
-        .size = 1, .data = 1, .tensor = 1, .pipeline = 1, .world = MPI_COMM_NULL, .data_axis = MPI_COMM_NULL};
+    return (struct mesh){.size = 1,
+                         .data = axis_alone("data"),
+                         .tensor = axis_alone("tensor"),
+                         .pipeline = axis_alone("pipeline"),
+                         .world = MPI_COMM_NULL};
 }
 
 void mesh_free(struct mesh *mesh) {
-    if (mesh->data_axis != MPI_COMM_NULL) MPI_Comm_free(&mesh->data_axis);
+    axis_free(&mesh->data);
+    axis_free(&mesh->tensor);
+    axis_free(&mesh->pipeline);
     if (mesh->world != MPI_COMM_NULL) MPI_Comm_free(&mesh->world);
-    free(mesh->gathered);
-    free(mesh->pieces);
-    free(mesh->part_count);
-    free(mesh->part_at);
-    free(mesh->received);
-    free(mesh->received_at);
-    *mesh = (struct mesh){.world = MPI_COMM_NULL, .data_axis = MPI_COMM_NULL};
+    *mesh = mesh_alone();
+}
+
+int mesh_sum(struct mesh *mesh, double *values, int count) {
+    struct axis *axes[] = {&mesh->tensor, &mesh->pipeline, &mesh->data};
+    for (int i = 0; i < 3; i++) {
+        axis_sum_doubles(axes[i], values, count);
+        if (axes[i]->status) return axes[i]->status;
+    }
+    return 0;
 }
 
 int mesh_agree(const struct mesh *mesh, int status) {

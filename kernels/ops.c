@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kernels/base/status.h"
+#include "kernels/count/count.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/reference/reference.h"
 
@@ -127,8 +128,13 @@ const struct ops *const *ops_all(void) {
 const struct ops *ops_find(const char *name) {
     for (const struct ops *const *each = ops_all(); *each; each++)
         if (strcmp((*each)->name, name) == 0) return *each;
+    if (strcmp(name, count_ops.name) == 0) return &count_ops;
     if (strcmp(name, cpu.name) == 0) gdn_fail(GDN_INPUT, "%s", refusal);
     return NULL;
+}
+
+double ops_counted(void) {
+    return count_flops();
 }
 
 const char *ops_describe(const struct ops *ops) {

@@ -44,9 +44,10 @@ struct ops {
 
     /* ---------------------------------------------------------------- trunk */
 
-    void (*embed)(long T, long D, const int32_t *token, const real *E, real *x); /* x[t] = E[token[t]] */
-    void (*embed_back)(long T, long D, const int32_t *token, const real *dx, real *dE); /* adds, in token
-                                                                                   order [any threads] */
+    /* x[t] = E[token[t] − first], where E has the vocabulary's rows [first, first + V); of other tokens 0. */
+    void (*embed)(long T, long D, const int32_t *token, long first, long V, const real *E, real *x);
+    /* Adds dx[t] to that row of dE, in token order [any threads]; other tokens are left out. */
+    void (*embed_back)(long T, long D, const int32_t *token, long first, long V, const real *dx, real *dE);
 
     /* y = x · rstd · w, rstd[t] = 1/√(mean(x[t]²) + eps) (Zhang & Sennrich 2019). */
     void (*rms_norm)(long T, long D, const real *x, const real *w, double eps, real *y, real *rstd);
@@ -86,6 +87,16 @@ struct ops {
      * gradient scale·(softmax − onehot). */
     void (*cross_entropy)(long T, long V, real *logits, long ld, const int32_t *target, double scale,
                           real *loss);
+    /* The same in three steps where these V columns are only the part [first, first + V) of the vocabulary. Over
+     * the parts the maximum is taken of `largest` [T], then the sum of `sums` [2, T]. */
+    void (*row_largest)(long T, long V, const real *logits, long ld, real *largest); /* largest[t] = max logits[t] */
+    /* logits become exp(logits − largest); sums[0, t]: their sum; sums[1, t]: the target's logit − largest, 0 where
+     * another part has it. */
+    void (*part_exp)(long T, long V, real *logits, long ld, const int32_t *target, long first,
+                     const real *largest, real *sums);
+    /* loss[t] = log sums[0, t] − sums[1, t]; where `scale` is not 0, the exponentials become the gradient. */
+    void (*part_cross_entropy)(long T, long V, real *logits, long ld, const int32_t *target, long first,
+                               const real *sums, double scale, real *loss);
 
     /* ---------------------------------------------------------------- delta connections
      * n connections ("slots") lead into a layer. t [T, D] is the target, s [T, D] one slot's source.
@@ -103,6 +114,32 @@ struct ops {
     void (*bias_silu)(long T, long W, const real *bias, real *x, real *h);
     /* dx = dh · silu'(x); dx may be dh. */
     void (*silu_back)(long n, const real *x, const real *dh, real *dx);
+
+    /* Row factors of `normalize`: r[t] = γ·inv[t]; gamma points to one number. */
+    void (*row_factors)(long T, const real *gamma, const real *inv, real *r);
+    /* From dr [T]: dgamma += Σ dr·inv (in double, in order); k[t] += −dr·γ·inv³, the factor of t − s in its
+     * gradient, but where inv is 1/eps, a constant. */
+    void (*row_factors_back)(long T, const real *gamma, const real *inv, double eps, const real *dr, real *k,
+                             real *dgamma);
+
+    /* Weights of a layer's contributions: weight[t, i] = share·mix[i] (mix NULL: 1), share =
+     * alpha[t·lda + i·step], or the number `even` where alpha is NULL. weight [T, n]. */
+    void (*slot_weights)(long T, long n, const real *alpha, long lda, long step, real even, const real *mix,
+                         real *weight);
+    /* From dweight [T, n]: dmix[i] += Σ_t dweight·share (in double, in order) and dalpha[t·lda + i·step] =
+     * dweight·mix[i], each where it is not NULL. dalpha may be dweight (lda n, step 1). */
+    void (*slot_weights_back)(long T, long n, const real *alpha, long lda, long step, real even,
+                              const real *mix, const real *dweight, real *dmix, real *dalpha);
+
+    /* Columns of rows: y[t·ldy + j] = x[t·ldx + j], and y += factor·x, j < W. */
+    void (*copy_columns)(long T, long W, const real *x, long ldx, real *y, long ldy);
+    void (*add_columns)(long T, long W, real factor, const real *x, long ldx, real *y, long ldy);
+    /* *sum += x[0], += x[1], …: one after the other [any threads]. */
+    void (*add_up)(long n, const real *x, double *sum);
+    /* A root mean square of many columns from those of as many equal parts: x ← x², whose sum over the parts
+     * becomes √(x/parts). */
+    void (*squares)(long n, real *x);
+    void (*root_means)(long n, long parts, real *x);
 
     /* Gates of a layer's bottleneck connections, all slots at once. W = n·Hd columns, slot i = columns i·Hd….
      * g (in: gate logits, out: σ(logits + bias)); v = weight · r · scale[i] · p ⊙ g.
@@ -135,6 +172,10 @@ struct ops {
     /* e[t] (row distance lde) = √(r²·mean((t−s)²) + eps), square[t] = mean((t−s)²). */
     void (*delta_magnitude)(long T, long D, const real *t, const real *s, const real *r, double eps, real *e,
                             long lde, real *square);
+    /* From de [T], with slope = de/e: k[t] = slope·r²/D, the factor of t − s in its gradient; dr[t] +=
+     * slope·r·square (where r is not NULL). */
+    void (*delta_magnitude_back)(long T, long D, const real *r, const real *e, const real *square,
+                                 const real *de, real *k, real *dr);
 
     /* A contribution c = scale · r · (t−s) ⊙ spread(gate): gate [T, G] (row distance ldg), each value over
      * D/G contiguous columns. out (row distance ldo) += or = weight[t·ldw]·c (weight NULL: 1; ldw 0: one
@@ -158,7 +199,8 @@ struct ops {
 
     /* Norms of bottleneck contributions c = Wo·v without forming them: q = v·(WoᵀWo) is given;
      * rms[t] = √(max(Σ_j q_j·v_j, 0)/D + 1e-12). With sparsity: q[t] ← sparsity/(D·rms)·q, the gradient
-     * of v, and kv = sparsity/(D·rms)·v (kv may be NULL). v, q, kv [T, W] with row distance ld. */
+     * of v, and kv = sparsity/(D·rms)·v (kv may be NULL; then q may be v: of a contribution that was formed,
+     * with W = D). v, q, kv [T, W] with row distance ld. */
     void (*gram_rms)(long T, long W, long D, const real *v, double sparsity, real *q, real *kv, long ld,
                      real *rms);
 
@@ -180,13 +222,19 @@ struct ops {
                            const real *weight, const real *dz, real *dc);
 };
 
-/* Finds a backend by name ("reference", "cpu"); NULL where this build or machine has none. The environment
- * variable GDN_ISA (v2, v3, v4) forces the CPU backend to an instruction set, for tests; one that is unknown
- * or that the processor lacks leaves no CPU backend, and asking for it then records a failure. */
+/* Finds a backend by name ("reference", "cpu", or "count", which computes nothing: see ops_counted); NULL where
+ * this build or machine has none. The environment variable GDN_ISA (v2, v3, v4) forces the CPU backend to an
+ * instruction set, for tests; one that is unknown or that the processor lacks leaves no CPU backend, and asking
+ * for it then records a failure. */
 const struct ops *ops_find(const char *name);
 
 /* All backends of this build that run on this machine, in order of preference; NULL-terminated. */
 const struct ops *const *ops_all(void);
+
+/* The arithmetic that calls of the backend "count" would have been so far, a multiply and an add being two:
+ * matrix products, and attention's products of the causal half. The difference between two moments is what lies
+ * in between. That backend reads and writes nothing, so buffers may be NULL; ops_all does not list it. */
+double ops_counted(void);
 
 /* One line on what the CPU backend's kernels are on this machine: vector width, GEMM library and its
  * dispatch. Owned by this module. */

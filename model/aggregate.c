@@ -1,92 +1,135 @@
 /* Aggregation over the active connections of a layer (model.md, 4). Every aggregate but multihead is a weight
  * per token and connection, into which the connection's `mix` folds; multihead mixes the contributions
- * themselves. */
+ * themselves. Over the tensor axis selection's weights are computed by all ranks alike, and multihead's heads
+ * are divided. */
 #include "model/internal.h"
-
-static real mix(const struct connections *c, int slot) {
-    return c->mix.w ? c->mix.w[slot] : 1;
-}
 
 static void select_forward(struct delta_pass *p) {
     const struct model *m = p->m;
     struct connections *c = p->c;
-    long T = m->T, D = m->config.hidden_size, a = m->config.delta.attention_dim;
+    long T = m->T, D = m->config.hidden_size, a = m->config.delta.attention_dim, ld = p->all * a;
+    const real *rs[MAX_DISTANCES];
     m->ops->gemm('N', 'T', T, a, D, 1, p->t, D, c->select.w, D, 0, c->select_query, a);
-    for (int i = 0; i < p->n; i++)
-        m->ops->gemm('N', 'T', T, a, D, 1, p->s[i], D, c->select.w, D, 0, c->select_key + i * a, p->n * a);
+    for (int i = 0; i < p->all; i++) {
+        const struct incoming *in = &p->slot[i];
+        real *key = c->select_key + i * a;
+        rs[i] = in->rs;
+        if (in->s)
+            m->ops->gemm('N', 'T', T, a, D, 1, in->s, D, c->select.w, D, 0, key, ld);
+        else
+            m->ops->copy_columns(T, a, in->strip + strip_offset(m, T, STRIP_SELECT), a, key, ld);
+    }
     m->ops->row_rstd(T, D, p->t, m->config.norm_eps, c->rt);
-    m->ops->select(T, p->n, a, c->select_query, c->select_key, c->rt, p->rs, c->alpha);
+    m->ops->select(T, p->all, a, c->select_query, c->select_key, c->rt, rs, c->alpha);
 }
 
+/* From m->dalpha: of the slots that are elsewhere it has zeros. */
 static void select_backward(struct delta_pass *p) {
     struct model *m = p->m;
     struct connections *c = p->c;
-    long T = m->T, D = m->config.hidden_size, a = m->config.delta.attention_dim;
-    real *query = c->select_query, *key = c->select_key; /* become their gradients */
-    m->ops->select_back(T, p->n, a, D, query, key, c->rt, p->rs, c->alpha, m->dweight, m->ct, m->cs);
+    long T = m->T, D = m->config.hidden_size, a = m->config.delta.attention_dim, ld = p->all * a;
+    real *query = c->select_query, *keys = c->select_key; /* become their gradients */
+    const real *rs[MAX_DISTANCES];
+    for (int i = 0; i < p->all; i++) rs[i] = p->slot[i].rs;
+    m->ops->select_back(T, p->all, a, D, query, keys, c->rt, rs, c->alpha, m->dalpha, m->ct, m->cs);
     m->ops->gemm('N', 'N', T, D, a, 1, query, a, c->select.w, D, 1, p->dt, D);
     m->ops->gemm('T', 'N', a, D, T, 1, query, a, p->t, D, 1, c->select.g, D);
     m->ops->add_scaled_rows(T, D, m->ct, p->t, p->dt);
-    for (int i = 0; i < p->n; i++) {
-        m->ops->gemm('N', 'N', T, D, a, 1, key + i * a, p->n * a, c->select.w, D, 1, p->ds[i], D);
-        m->ops->gemm('T', 'N', a, D, T, 1, key + i * a, p->n * a, p->s[i], D, 1, c->select.g, D);
-        m->ops->add_scaled_rows(T, D, m->cs + i * T, p->s[i], p->ds[i]);
+    for (int i = 0; i < p->all; i++) {
+        const struct incoming *in = &p->slot[i];
+        const real *key = keys + i * a, *cs = m->cs + i * T;
+        if (in->s) {
+            m->ops->gemm('N', 'N', T, D, a, 1, key, ld, c->select.w, D, 1, in->ds, D);
+            m->ops->gemm('T', 'N', a, D, T, 1, key, ld, in->s, D, 1, c->select.g, D);
+            m->ops->add_scaled_rows(T, D, cs, in->s, in->ds);
+        } else {
+            m->ops->copy_columns(T, a, key, ld, in->strip_gradient + strip_offset(m, T, STRIP_SELECT), a);
+            m->ops->copy(T, cs, in->strip_gradient + strip_offset(m, T, STRIP_RSTD));
+        }
     }
 }
 
-/* The aggregate's own weight of a contribution, without its mix. */
-static real share(const struct delta_pass *p, long t, int slot) {
-    switch (p->m->config.delta.aggregate) {
-    case AGGREGATE_MEAN:
-        return (real)1 / (real)p->n;
-    case AGGREGATE_ATTENTION:
-        return p->c->alpha[t * p->n + slot];
-    default:
-        return 1;
-    }
+/* A contribution's weight is its share, times its mix. The shares of all tokens are alike but with
+ * `attention`: then this rank's are every step-th column of alpha [T, all]. */
+static real even_share(const struct delta_pass *p) {
+    return p->m->config.delta.aggregate == AGGREGATE_MEAN ? (real)1 / (real)p->all : 1;
+}
+
+static bool selects(const struct delta_pass *p) {
+    return p->m->config.delta.aggregate == AGGREGATE_ATTENTION;
 }
 
 void aggregate_forward(struct delta_pass *p) {
-    if (p->m->config.delta.aggregate == AGGREGATE_ATTENTION) select_forward(p);
-    for (long t = 0; t < p->m->T; t++)
-        for (int i = 0; i < p->n; i++) p->c->weight[t * p->n + i] = share(p, t, i) * mix(p->c, i);
+    const struct model *m = p->m;
+    const struct connections *c = p->c;
+    if (selects(p)) select_forward(p);
+    m->ops->slot_weights(m->T, p->n, selects(p) ? c->alpha + m->part.first : NULL, p->all, m->part.step,
+                         even_share(p), c->mix.w, c->weight);
 }
 
 void aggregate_backward(struct delta_pass *p) {
-    struct connections *c = p->c;
-    real *dweight = p->m->dweight;
-    for (int i = 0; i < p->n; i++) {
-        double dmix = 0;
-        for (long t = 0; t < p->m->T; t++) {
-            real *d = &dweight[t * p->n + i];
-            dmix += (double)*d * share(p, t, i);
-            *d *= mix(c, i); /* now the gradient of the share */
-        }
-        if (c->mix.g) c->mix.g[i] += (real)dmix;
-    }
-    if (p->m->config.delta.aggregate == AGGREGATE_ATTENTION) select_backward(p);
+    const struct model *m = p->m;
+    const struct connections *c = p->c;
+    const struct delta_part *part = &m->part;
+    if (selects(p) && part->step > 1) m->ops->zero(m->T * p->all, m->dalpha);
+    m->ops->slot_weights_back(m->T, p->n, selects(p) ? c->alpha + part->first : NULL, p->all, part->step,
+                              even_share(p), c->mix.w, m->dweight, c->mix.g,
+                              selects(p) ? m->dalpha + part->first : NULL);
+    if (selects(p)) select_backward(p);
+}
+
+/* ---------------------------------------------------------------------------------------------- multihead */
+
+/* This rank's columns of contributions [T, all, D], compact in scratch; themselves where it has all. */
+static const real *own_columns(const struct delta_pass *p, const real *c) {
+    const struct model *m = p->m;
+    const struct delta_part *part = &m->part;
+    long D = m->config.hidden_size;
+    if (part->D == D) return c;
+    m->ops->copy_columns(m->T * p->all, part->D, c + part->column, D, m->columns_c, part->D);
+    return m->columns_c;
 }
 
 void multihead_forward(struct delta_pass *p, real *z) {
     const struct model *m = p->m;
     struct connections *c = p->c;
-    long T = m->T, D = m->config.hidden_size;
-    m->ops->gemm('N', 'T', T, D, D, 1, p->t, D, c->query.w, D, 0, c->select_query, D);
-    m->ops->gemm('N', 'T', T * p->n, D, D, 1, c->c, D, c->key.w, D, 0, c->select_key, D);
-    m->ops->multihead(T, p->n, D, m->config.delta.attention_heads, c->select_query, c->select_key, c->c,
-                      c->alpha, z);
+    long T = m->T, D = m->config.hidden_size, W = m->part.D;
+    bool divided = W < D;
+    real *out = divided ? m->columns_out : z;
+    m->ops->gemm('N', 'T', T, W, D, 1, p->t, D, c->query.w, D, 0, c->select_query, W);
+    m->ops->gemm('N', 'T', T * p->all, W, D, 1, c->c, D, c->key.w, D, 0, c->select_key, W);
+    if (divided) m->ops->zero(T * W, out);
+    m->ops->multihead(T, p->all, W, m->part.heads, c->select_query, c->select_key, own_columns(p, c->c),
+                      c->alpha, out);
+    if (!divided) return;
+    axis_gather_columns(m->tensor, out, T, W, m->mean);
+    m->ops->add(m->rows * D, m->mean + m->row0 * D, z + m->row0 * D);
 }
 
+/* The gradient of the contributions through this rank's heads: columns of its own from their sum, all from
+ * the keys. */
 void multihead_backward(struct delta_pass *p, const real *dz) {
     struct model *m = p->m;
     struct connections *c = p->c;
-    long T = m->T, D = m->config.hidden_size;
+    const struct delta_part *part = &m->part;
+    long T = m->T, D = m->config.hidden_size, W = part->D;
+    bool divided = W < D;
     real *query = c->select_query, *key = c->select_key; /* become their gradients */
-    m->ops->multihead_back(T, p->n, D, m->config.delta.attention_heads, query, key, c->c, c->alpha, dz,
-                           m->dc);
-    m->ops->gemm('N', 'N', T * p->n, D, D, 1, key, D, c->key.w, D, 1, m->dc, D);
-    m->ops->gemm('T', 'N', D, D, T * p->n, 1, key, D, c->c, D, 1, c->key.g, D);
-    m->ops->gemm('T', 'N', D, D, T, 1, query, D, p->t, D, 1, c->query.g, D);
-    m->ops->gemm('N', 'N', T, D, D, 1, query, D, c->query.w, D, 1, p->dt,
+    real *dc = divided ? m->columns_dc : m->dc;
+    const real *out = dz;
+    if (divided) {
+        m->ops->copy_columns(T, W, dz + part->column, D, m->columns_out, W);
+        out = m->columns_out;
+    }
+    m->ops->multihead_back(T, p->all, W, part->heads, query, key, own_columns(p, c->c), c->alpha, out, dc);
+    if (divided) {
+        m->ops->zero(T * p->all * D, m->dc);
+        m->ops->copy_columns(T * p->all, W, dc, W, m->dc + part->column, D);
+    }
+    m->ops->gemm('N', 'N', T * p->all, D, W, 1, key, W, c->key.w, D, 1, m->dc, D);
+    m->ops->gemm('T', 'N', W, D, T * p->all, 1, key, W, c->c, D, 1, c->key.g, D);
+    m->ops->gemm('T', 'N', W, D, T, 1, query, W, p->t, D, 1, c->query.g, D);
+    m->ops->gemm('N', 'N', T, D, W, 1, query, W, c->query.w, D, 1, p->dt,
                  D); /* dz is used up where dt is dz */
+    axis_sum(m->tensor, m->dc, T * p->all * D);
 }

@@ -1,7 +1,9 @@
 /* The gate `bottleneck` (model.md, 3): u = Wp δ, g = σ(W2 silu(W1 (s+t)/2 + b1) + b2), c = Wo (u ⊙ s(d) g).
  *
  * All slots of a layer are computed side by side in [T, n·Hd]; the weights of the aggregate fold into u ⊙ g,
- * so that one GEMM over n·Hd adds all contributions and none is formed by itself. */
+ * so that one GEMM over n·Hd adds all contributions and none is formed by itself. Where channels are divided
+ * among ranks, Hd counts this rank's and W1 is the same on all: what comes out of Wo are its terms of a sum.
+ */
 #include "model/internal.h"
 
 struct sizes {
@@ -12,33 +14,65 @@ static struct sizes sizes(const struct delta_pass *p) {
     const struct delta_config *d = &p->m->config.delta;
     return (struct sizes){p->m->T,
                           p->m->config.hidden_size,
-                          d->hidden,
+                          p->m->part.Hd,
                           d->gate_hidden,
                           p->n,
-                          (long)p->n * d->hidden,
+                          (long)p->n * p->m->part.Hd,
                           (long)p->n * d->gate_hidden};
 }
 
 static void slot_scales(const struct delta_pass *p, real scale[MAX_DISTANCES]) {
-    for (int i = 0; i < p->n; i++) scale[i] = (real)p->c->edge[i].scale;
+    for (int i = 0; i < p->n; i++) scale[i] = (real)own(p, i)->edge->scale;
 }
 
-/* The sparsity term from v [T, n·Hd] (unweighted): ‖Wo v‖² = vᵀ (WoᵀWo) v, so no contribution is formed. Its
- * gradient on Wo depends on the forward pass alone and is added here; the one on v is kept in `extra`. */
-static void measure_sparsity(struct delta_pass *p, const real *v, struct sizes z) {
+/* The sparsity term of slot i from v [T, Hd] (unweighted): ‖Wo v‖² = vᵀ (WoᵀWo) v, so no contribution is
+ * formed. Its gradients depend on the forward pass alone: the one on v is kept in `extra`, the one on Wo in
+ * `out_extra`, as its factor Σ k v vᵀ. */
+static void measure_by_gram(struct delta_pass *p, int i, const real *v, struct sizes z) {
     struct model *m = p->m;
     struct connections *c = p->c;
-    for (int i = 0; i < p->n; i++) {
-        const real *wo = c->out.w + i * z.Hd * z.D, *vi = v + i * z.Hd;
-        real *q = c->extra + i * z.Hd, *kv = m->kv + i * z.Hd, *rms = c->rms + i * z.T;
-        m->ops->gemm('N', 'T', z.Hd, z.Hd, z.D, 1, wo, z.D, wo, z.D, 0, m->gram, z.Hd);
-        m->ops->gemm('N', 'N', z.T, z.Hd, z.Hd, 1, vi, z.wide, m->gram, z.Hd, 0, q, z.wide);
-        m->ops->gram_rms(z.T, z.Hd, z.D, vi, p->sparsity, q, kv, z.wide, rms);
-        for (long t = 0; t < z.T; t++) p->sums->sparsity += rms[t];
-        if (!p->sparsity) continue;
-        m->ops->gemm('T', 'N', z.Hd, z.Hd, z.T, 1, kv, z.wide, vi, z.wide, 0, m->gram, z.Hd);
-        m->ops->gemm('N', 'N', z.Hd, z.D, z.Hd, 1, m->gram, z.Hd, wo, z.D, 1, c->out.g + i * z.Hd * z.D, z.D);
+    const real *wo = c->out.w + i * z.Hd * z.D;
+    real *q = c->extra + i * z.Hd, *kv = m->kv + i * z.Hd;
+    m->ops->gemm('N', 'T', z.Hd, z.Hd, z.D, 1, wo, z.D, wo, z.D, 0, m->gram, z.Hd);
+    m->ops->gemm('N', 'N', z.T, z.Hd, z.Hd, 1, v, z.wide, m->gram, z.Hd, 0, q, z.wide);
+    m->ops->gram_rms(z.T, z.Hd, z.D, v, p->sparsity, q, kv, z.wide, c->rms + i * z.T);
+    if (p->sparsity)
+        m->ops->gemm('T', 'N', z.Hd, z.Hd, z.T, 1, kv, z.wide, v, z.wide, 0, c->out_extra + i * z.Hd * z.Hd,
+                     z.Hd);
+}
+
+/* The same where the channels are divided: then every rank's v is in c, which is formed, and kept is all of
+ * Wo's gradient Σ v (k c)ᵀ. */
+static void measure_by_sum(struct delta_pass *p, int i, const real *v, struct sizes z) {
+    struct model *m = p->m;
+    struct connections *c = p->c;
+    const real *wo = c->out.w + i * z.Hd * z.D;
+    real *sum = m->mean; /* c, then k·c */
+    m->ops->gemm('N', 'N', z.T, z.D, z.Hd, 1, v, z.wide, wo, z.D, 0, sum, z.D);
+    axis_sum(m->tensor, sum, z.T * z.D);
+    m->ops->gram_rms(z.T, z.D, z.D, sum, p->sparsity, sum, NULL, z.D, c->rms + i * z.T);
+    if (!p->sparsity) return;
+    m->ops->gemm('N', 'T', z.T, z.Hd, z.D, 1, sum, z.D, wo, z.D, 0, c->extra + i * z.Hd, z.wide);
+    m->ops->gemm('T', 'N', z.Hd, z.D, z.T, 1, v, z.wide, sum, z.D, 0, c->out_extra + i * z.Hd * z.D, z.D);
+}
+
+static void measure_sparsity(struct delta_pass *p, const real *v, struct sizes z) {
+    const struct delta_part *part = &p->m->part;
+    for (int i = 0; i < p->n; i++) (part->channels ? measure_by_sum : measure_by_gram)(p, i, v + i * z.Hd, z);
+    if (!part->channels || part->leads) p->m->ops->add_up(p->n * z.T, p->c->rms, &p->sums->sparsity);
+}
+
+/* What the forward pass has kept of Wo's gradient. */
+static void sparsity_backward(struct delta_pass *p, struct sizes z) {
+    const struct model *m = p->m;
+    const struct connections *c = p->c;
+    if (m->part.channels) {
+        m->ops->add(z.wide * z.D, c->out_extra, c->out.g);
+        return;
     }
+    for (int i = 0; i < p->n; i++)
+        m->ops->gemm('N', 'N', z.Hd, z.D, z.Hd, 1, c->out_extra + i * z.Hd * z.Hd, z.Hd,
+                     c->out.w + i * z.Hd * z.D, z.D, 1, c->out.g + i * z.Hd * z.D, z.D);
 }
 
 void bottleneck_forward(struct delta_pass *p, bool add, real *out, long ldo, long step) {
@@ -59,7 +93,8 @@ void bottleneck_forward(struct delta_pass *p, bool add, real *out, long ldo, lon
         ops->bottleneck_gate(z.T, z.n, z.Hd, bias, c->p, r, scale, NULL, c->gate, m->dv);
         ops->scale_slots(z.T, z.n, z.Hd, c->weight, m->dv, c->v);
         measure_sparsity(p, m->dv, z);
-        p->sums->entropy += ops->binary_entropy(z.T, z.wide, c->gate, z.wide) / (double)z.Hd;
+        p->sums->entropy +=
+            ops->binary_entropy(z.T, z.wide, c->gate, z.wide) / (double)m->config.delta.hidden;
     } else {
         ops->bottleneck_gate(z.T, z.n, z.Hd, bias, c->p, r, scale, c->weight, c->gate, c->v);
     }
@@ -93,10 +128,11 @@ void bottleneck_backward(struct delta_pass *p, const real *dout, long ldo, long 
     struct sizes z = sizes(p);
     real scale[MAX_DISTANCES];
     slot_scales(p, scale);
+    if (p->sparsity) sparsity_backward(p, z);
     output_backward(p, dout, ldo, step, z);
     ops->bottleneck_gate_back(z.T, z.n, z.Hd, c->p, row_factor(p, 0), scale, c->weight,
-                              p->sparsity ? c->extra : NULL, p->entropy / (double)z.Hd, c->gate, m->dv,
-                              m->dweight, c->scale.w ? m->dr : NULL);
+                              p->sparsity ? c->extra : NULL, p->entropy / (double)m->config.delta.hidden,
+                              c->gate, m->dv, m->dweight, m->config.delta.normalize ? m->dr : NULL);
     ops->add_column_sums(z.T, z.wide, c->gate, z.wide, c->gate_out_bias.g);
     for (int i = 0; i < p->n; i++) {
         const real *dz = c->gate + i * z.Hd;
@@ -109,9 +145,9 @@ void bottleneck_backward(struct delta_pass *p, const real *dout, long ldo, long 
     ops->add_column_sums(z.T, z.narrow, m->dx, z.narrow, c->gate_in_bias.g);
     project_backward(p, MAP_DIFFERENCE, c->proj, z.Hd, m->dv);
     project_backward(p, MAP_MEAN, c->gate_in, z.G, m->dx);
-    for (int i = 0; i < p->n && c->scale.w; i++) {
+    for (int i = 0; i < p->n && m->config.delta.normalize; i++) {
         ops->zero(z.T, m->k);
         normalize_backward(p, i, m->dr + i * z.T, m->k);
-        ops->delta_spread(z.T, z.D, NULL, m->k, p->t, p->s[i], p->dt, p->ds[i]);
+        ops->delta_spread(z.T, z.D, NULL, m->k, p->t, own(p, i)->s, p->dt, own(p, i)->ds);
     }
 }

@@ -1,5 +1,5 @@
 /* Creates a model: finds its tensors in the parameter table and lays out every buffer of its passes, first to
- * count their bytes, then for real. */
+ * count their bytes, then for real. A planned model gets addresses that nothing lies behind. */
 #include "kernels/base/status.h"
 #include "model/internal.h"
 #include "model/params.h"
@@ -12,11 +12,7 @@
 /* Logits are computed in blocks of rows, about this many elements at a time: a vocabulary never costs T·V. */
 enum { LOGIT_ELEMENTS = 1 << 20 };
 
-static struct tensor find(const struct model *m, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-/* The tensor of a name; NULL pointers where this model has none. */
-static struct tensor find(const struct model *m, const char *format, ...) {
+struct tensor find_tensor(const struct model *m, const char *format, ...) {
     char name[128];
     va_list list;
     va_start(list, format);
@@ -28,173 +24,134 @@ static struct tensor find(const struct model *m, const char *format, ...) {
                            m->state->gradient ? m->state->gradient + row->offset : NULL};
 }
 
-static void find_connections(struct model *m, int l) {
-    struct connections *c = &m->layer[l].connections;
-    c->edge = &m->edges.edge[m->edges.first[l]];
-    c->n = m->edges.first[l + 1] - m->edges.first[l];
-    if (!c->n) return;
-    static const char *const maps[] = {[KIND_BOTTLENECK] = "delta_proj.weight",
-                                       [KIND_FULL] = "gate.weight",
-                                       [KIND_ADAPTIVE] = "context_proj.weight"};
-    int d = c->edge[0].distance; /* the first of each stack */
-    c->proj = find(m, "layers.%d.delta.%d.%s", l, d, maps[m->config.delta.kind]);
-    c->gate_in = find(m, "layers.%d.delta.%d.gate_in.weight", l, d);
-    c->gate_in_bias = find(m, "layers.%d.delta.%d.gate_in.bias", l, d);
-    c->gate_out = find(m, "layers.%d.delta.%d.gate_out.weight", l, d);
-    c->gate_out_bias = find(m, "layers.%d.delta.%d.gate_out.bias", l, d);
-    c->out = find(m, "layers.%d.delta.%d.output_proj.weight", l, d);
-    c->scale = find(m, "layers.%d.delta.%d.scale", l, d);
-    c->mix = find(m, "layers.%d.delta.%d.mix", l, d);
-    c->select = find(m, "layers.%d.delta.select.weight", l);
-    c->query = find(m, "layers.%d.delta.query.weight", l);
-    c->key = find(m, "layers.%d.delta.key.weight", l);
+static void find_layer(struct model *m, int l) {
+    struct layer *layer = &m->held[l];
+    layer->norm1 = find_tensor(m, "layers.%d.input_layernorm.weight", l);
+    layer->qkv = find_tensor(m, "layers.%d.self_attn.q_proj.weight", l);
+    layer->o = find_tensor(m, "layers.%d.self_attn.o_proj.weight", l);
+    layer->norm2 = find_tensor(m, "layers.%d.post_attention_layernorm.weight", l);
+    layer->gate_up = find_tensor(m, "layers.%d.mlp.gate_proj.weight", l);
+    layer->down = find_tensor(m, "layers.%d.mlp.down_proj.weight", l);
+    find_connections(m, l);
 }
 
 static void find_tensors(struct model *m) {
-    m->embed = find(m, "embed_tokens.weight");
-    m->norm = find(m, "norm.weight");
-    m->head = m->config.tie_embeddings ? m->embed : find(m, "lm_head.weight");
-    for (int l = 0; l < m->config.num_layers; l++) {
-        struct layer *layer = &m->layer[l];
-        layer->norm1 = find(m, "layers.%d.input_layernorm.weight", l);
-        layer->qkv = find(m, "layers.%d.self_attn.q_proj.weight", l);
-        layer->o = find(m, "layers.%d.self_attn.o_proj.weight", l);
-        layer->norm2 = find(m, "layers.%d.post_attention_layernorm.weight", l);
-        layer->gate_up = find(m, "layers.%d.mlp.gate_proj.weight", l);
-        layer->down = find(m, "layers.%d.mlp.down_proj.weight", l);
-        find_connections(m, l);
-    }
-}
-
-static real *take(struct model *m, long count) {
-    return arena_take(&m->arena, (size_t)count * sizeof(real));
-}
-
-/* A saved buffer of layer l: its own where a backward pass will read it, else one that all layers share. */
-#define SAVE(m, l, member, count)                                                                            \
-    ((m)->layer[l].member = (m)->training || (l) == 0 ? take(m, count) : (m)->layer[0].member)
-
-static void lay_out_connections(struct model *m, int l, long T, long most) {
-    const struct delta_config *d = &m->config.delta;
-    /* Where layers share buffers, all are as large as the layer with most connections needs. */
-    long n = m->training ? m->layer[l].connections.n : most;
-    long D = m->config.hidden_size, Hd = d->hidden, G = d->gate_hidden;
-    if (!n) return;
-    SAVE(m, l, connections.weight, T * n);
-    SAVE(m, l, connections.rms, T * n);
-    if (d->normalize) {
-        SAVE(m, l, connections.inv, T * n);
-        SAVE(m, l, connections.r, T * n);
-    }
-    long map = d->kind == KIND_BOTTLENECK ? Hd : d->kind == KIND_FULL ? D : G;
-    SAVE(m, l, connections.p, T * n * map);
-    SAVE(m, l, connections.gate, T * n * map);
-    if (d->kind != KIND_FULL) {
-        SAVE(m, l, connections.x, T * n * G);
-        SAVE(m, l, connections.h, T * n * G);
-    }
-    if (d->kind == KIND_BOTTLENECK) {
-        SAVE(m, l, connections.v, T * n * Hd);
-        SAVE(m, l, connections.extra, T * n * Hd);
-    }
-    if (d->kind == KIND_ADAPTIVE) {
-        SAVE(m, l, connections.magnitude, T * n);
-        SAVE(m, l, connections.square, T * n);
-    }
-    if (d->aggregate == AGGREGATE_ATTENTION) {
-        SAVE(m, l, connections.select_query, T * d->attention_dim);
-        SAVE(m, l, connections.select_key, T * n * d->attention_dim);
-        SAVE(m, l, connections.alpha, T * n);
-        SAVE(m, l, connections.rt, T);
-    }
-    if (d->aggregate == AGGREGATE_MULTIHEAD) {
-        SAVE(m, l, connections.select_query, T * D);
-        SAVE(m, l, connections.select_key, T * n * D);
-        SAVE(m, l, connections.alpha, T * n * d->attention_heads);
-        SAVE(m, l, connections.c, T * n * D);
-    }
-}
-
-static void lay_out_layer(struct model *m, int l, long T) {
-    const struct model_config *c = &m->config;
-    long D = c->hidden_size, F = c->intermediate_size, hd = D / c->num_heads;
-    SAVE(m, l, n1, T * D);
-    m->layer[l].rstd1 = take(m, T); /* a later layer's selection reads it */
-    SAVE(m, l, qkv_out, T * (c->num_heads + 2 * c->num_kv_heads) * hd);
-    SAVE(m, l, attention, T * D);
-    SAVE(m, l, lse, T * c->num_heads);
-    SAVE(m, l, a, T * D);
-    SAVE(m, l, n2, T * D);
-    SAVE(m, l, rstd2, T);
-    SAVE(m, l, gu, T * 2 * F);
-    m->layer[l].z = take(m, T * D); /* a later layer's source */
-    if (m->layer[l].connections.n)
-        m->layer[l].y = m->training ? take(m, T * D) : m->t2;
-    else
-        m->layer[l].y = m->layer[l].z;
+    m->embed = find_tensor(m, "embed_tokens.weight");
+    m->norm = find_tensor(m, "norm.weight");
+    m->head = m->config.tie_embeddings ? m->embed : find_tensor(m, "lm_head.weight");
+    for (int c = 0; c < m->chunks; c++)
+        for (int l = m->chunk[c].span.first; l < m->chunk[c].span.end; l++) find_layer(m, l);
 }
 
 static long largest(long a, long b) {
     return a > b ? a : b;
 }
 
-static void lay_out_delta_scratch(struct model *m, long T, long n) {
-    const struct delta_config *d = &m->config.delta;
-    long D = m->config.hidden_size, Hd = d->hidden, G = d->gate_hidden;
-    m->delta = take(m, T * D);
-    m->mean = take(m, T * D);
-    m->gram = take(m, Hd * Hd);
-    m->kv = take(m, T * n * Hd);
-    m->dv = take(m, T * n * largest(Hd, G));
-    if (!m->training) return;
-    m->dt = take(m, T * D);
-    m->dx = take(m, T * n * G);
-    m->dgate = take(m, T * D);
-    m->dweight = take(m, T * n);
-    m->dr = take(m, T * n);
-    m->k = take(m, T);
-    m->ct = take(m, T);
-    m->cs = take(m, T * n);
-    if (d->aggregate == AGGREGATE_MULTIHEAD) m->dc = take(m, T * n * D);
-    for (int e = 0; e < m->edges.count; e++) {
-        real **deposit = &m->deposit[m->edges.edge[e].source + 1];
-        if (!*deposit) *deposit = take(m, T * D);
+/* What a layer saves for its own backward pass. */
+static void lay_out_layer(struct model *m, struct layer *layer, long T) {
+    long D = m->config.hidden_size, hd = D / m->config.num_heads;
+    SAVE(m, layer, n1, T * D);
+    SAVE(m, layer, qkv_out, T * (m->H + 2 * m->K) * hd);
+    SAVE(m, layer, attention, T * m->H * hd);
+    SAVE(m, layer, lse, T * m->H);
+    SAVE(m, layer, a, T * D);
+    SAVE(m, layer, n2, T * D);
+    SAVE(m, layer, rstd2, T);
+    SAVE(m, layer, gu, T * 2 * m->F);
+    lay_out_connections(m, layer, T);
+}
+
+/* Does an edge lead from the node into one of these layers? */
+static bool feeds(const struct model *m, int node, struct span span) {
+    for (int e = m->edges.first[span.first]; e < m->edges.first[span.end]; e++)
+        if (m->edges.edge[e].source == node) return true;
+    return false;
+}
+
+/* Inverse norms that selection needs and no layer of the chunk computes for all rows (node_rstd). */
+static void lay_out_rstd(struct model *m, const struct chunk *chunk, struct slot *slot, long T) {
+    if (m->config.delta.aggregate != AGGREGATE_ATTENTION) return;
+    for (int node = -1; node < chunk->span.end - 1; node++)
+        if ((m->rows_divided || node + 1 < chunk->span.first) && feeds(m, node, chunk->span))
+            slot->rstd[1 + node] = take(&m->saved, T);
+}
+
+static void lay_out_slot(struct model *m, const struct chunk *chunk, struct slot *slot, long T) {
+    long D = m->config.hidden_size;
+    if (chunk->first) slot->x0 = take(&m->saved, T * D);
+    for (int l = chunk->span.first; l < chunk->span.end; l++) {
+        struct layer *layer = &slot->layer[l];
+        *layer = m->held[l];
+        lay_out_layer(m, layer, T);
+        layer->rstd1 = take(&m->saved, T); /* a later layer's selection reads it */
+        layer->z = take(&m->saved, T * D); /* a later layer's source */
+        layer->y = !layer->connections.n ? layer->z : m->training ? take(&m->saved, T * D) : m->t2;
+    }
+    lay_out_rstd(m, chunk, slot, T);
+}
+
+/* Scratch for gradients left at nodes. The layers above a node in its own chunk, or in the chunk that starts
+ * from it, leave theirs there; chunks are walked one after the other, so they share it. */
+static void lay_out_deposits(struct model *m, long T) {
+    real *pool[m->config.num_layers];
+    int taken = 0;
+    for (int c = 0; c < m->chunks; c++) {
+        struct span span = m->chunk[c].span;
+        int used = 0;
+        for (int node = span.first - 1; node < span.end - 1; node++) {
+            if (!feeds(m, node, span)) continue;
+            if (used == taken) pool[taken++] = take(&m->scratch, T * m->config.hidden_size);
+            m->deposit[1 + node] = pool[used++];
+        }
     }
 }
 
-static void lay_out(struct model *m, long positions) {
-    const struct model_config *c = &m->config;
-    long T = m->batch * m->length, D = c->hidden_size, F = c->intermediate_size, hd = D / c->num_heads,
-         most = 0;
-    m->x0 = take(m, T * D);
-    m->nf = take(m, T * D);
-    m->rstdf = take(m, T);
-    m->cosine = take(m, positions * hd / 2);
-    m->sine = take(m, positions * hd / 2);
-    m->input = arena_take(&m->arena, (size_t)T * sizeof *m->input);
-    m->target = arena_take(&m->arena, (size_t)T * sizeof *m->target);
-    m->t1 = take(m, T * D);
-    if (!m->training) m->t2 = take(m, T * D);
-    m->h = take(m, T * F);
-    m->losses = take(m, T);
-    m->logit_rows = LOGIT_ELEMENTS / c->vocab_size;
+static void lay_out_head(struct model *m, long T) {
+    long part = (m->config.vocab_size + m->tensor->size - 1) / m->tensor->size; /* alike on all ranks */
+    m->logit_rows = LOGIT_ELEMENTS / part;
     if (m->logit_rows < 1) m->logit_rows = 1;
     if (m->logit_rows > T) m->logit_rows = T;
-    m->logits = take(m, m->logit_rows * c->vocab_size);
-    for (int l = 0; l < c->num_layers; l++) most = largest(most, m->layer[l].connections.n);
-    for (int l = 0; l < c->num_layers; l++) {
-        lay_out_layer(m, l, T);
-        if (most) lay_out_connections(m, l, T, most);
-    }
-    if (m->training) {
-        m->g = take(m, T * D);
-        m->dgu = take(m, T * 2 * F);
-        m->dh = take(m, T * F);
-        m->dqkv = take(m, T * (c->num_heads + 2 * c->num_kv_heads) * hd);
-        m->work = take(m, T * c->num_heads);
-        for (int i = 0; i <= c->num_layers; i++) m->deposit[i] = NULL;
-    }
+    m->nf = take(&m->scratch, T * m->config.hidden_size);
+    m->rstdf = take(&m->scratch, T);
+    m->losses = take(&m->scratch, T);
+    m->logits = take(&m->scratch, m->logit_rows * m->V);
+    if (m->tensor->size == 1) return;
+    m->largest = take(&m->scratch, m->logit_rows);
+    m->exp_sums = take(&m->scratch, 2 * m->logit_rows);
+    m->sums = largest(m->sums, 2 * m->logit_rows);
+}
+
+static void lay_out_scratch(struct model *m, long T, long positions) {
+    long D = m->config.hidden_size, hd = D / m->config.num_heads, ranks = m->tensor->size;
+    struct arena *a = &m->scratch;
+    bool first = m->chunk[0].first, last = m->chunk[m->chunks - 1].last;
+    m->sums = (T + ranks - 1) / ranks * ranks * D;
+    m->cosine = take(a, positions * hd / 2);
+    m->sine = take(a, positions * hd / 2);
+    m->input = arena_take(a, (size_t)T * sizeof *m->input);
+    m->target = arena_take(a, (size_t)T * sizeof *m->target);
+    m->t1 = take(a, T * D);
+    if (!m->training) m->t2 = take(a, T * D);
+    m->h = take(a, T * m->F);
+    if (last) lay_out_head(m, T);
+    if (!m->training) return;
+    if (first && last && m->chunks == 1) m->whole_g = take(a, T * D);
+    m->dgu = take(a, T * 2 * m->F);
+    m->dh = take(a, T * m->F);
+    m->dqkv = take(a, T * (m->H + 2 * m->K) * hd);
+    m->work = take(a, T * m->H);
+    lay_out_deposits(m, T);
+}
+
+static void lay_out(struct model *m, long positions) {
+    long T = m->batch * m->length, most = 0;
+    lay_out_scratch(m, T, positions);
+    for (int l = 0; l < m->config.num_layers; l++) most = largest(most, m->held[l].connections.n);
     if (most) lay_out_delta_scratch(m, T, most);
+    m->shared.connections.n = (int)most;
+    if (!m->training) lay_out_layer(m, &m->shared, T);
+    for (int c = 0; c < m->chunks; c++)
+        for (int s = 0; s < m->chunk[c].slots; s++) lay_out_slot(m, &m->chunk[c], &m->chunk[c].slot[s], T);
 }
 
 /* cos and sin of position · theta^(−2i/hd) (Su et al. 2021). */
@@ -208,56 +165,140 @@ static void fill_rotary(struct model *m, long positions) {
         }
 }
 
+static int allocate_slots(struct model *m, struct chunk *chunk) {
+    size_t nodes = (size_t)m->config.num_layers + 1;
+    chunk->slot = calloc((size_t)chunk->slots, sizeof *chunk->slot);
+    for (int s = 0; chunk->slot && s < chunk->slots; s++) {
+        struct slot *slot = &chunk->slot[s];
+        slot->layer = calloc(nodes, sizeof *slot->layer);
+        slot->rstd = calloc(nodes, sizeof *slot->rstd);
+        slot->rstd_known = calloc(nodes, sizeof *slot->rstd_known);
+        if (!slot->layer || !slot->rstd || !slot->rstd_known) return -1;
+    }
+    return chunk->slot ? 0 : -1;
+}
+
+/* The chunks of this rank, and what its passes keep account of. */
+static int allocate(struct model *m, const struct model_part *part) {
+    size_t nodes = (size_t)m->config.num_layers + 1;
+    int stages = m->layout.stage ? m->layout.pipeline * m->layout.chunks : 1;
+    m->chunks = m->layout.chunks;
+    m->chunk = calloc((size_t)m->chunks, sizeof *m->chunk);
+    m->held = calloc(nodes, sizeof *m->held);
+    m->deposit = calloc(nodes, sizeof *m->deposit);
+    m->walk.owed = calloc(nodes, sizeof *m->walk.owed);
+    int status = m->chunk && m->held && m->deposit && m->walk.owed ? 0 : -1;
+    for (int c = 0; !status && c < m->chunks; c++) {
+        int stage = m->layout.pipeline_index + c * m->layout.pipeline;
+        m->chunk[c] = (struct chunk){.span = layout_span(&m->layout, c, m->config.num_layers),
+                                     .first = stage == 0,
+                                     .last = stage == stages - 1,
+                                     .slots = part && part->slots ? part->slots[c] : 1};
+        status = allocate_slots(m, &m->chunk[c]);
+    }
+    if (status) return gdn_fail(GDN_INTERNAL, "out of memory for %d layers", m->config.num_layers);
+    return 0;
+}
+
+/* Addresses for the weights and gradients of a planned model. */
+static int pretend_state(struct model *m) {
+    m->weights.name = "weights";
+    for (int round = 0; round < 2; round++) {
+        m->planned_state.weight = take(&m->weights, m->table->total);
+        m->planned_state.gradient = m->training ? take(&m->weights, m->table->total) : NULL;
+        if (!round) TRY(arena_pretend(&m->weights));
+    }
+    m->state = &m->planned_state;
+    return 0;
+}
+
+static int fill(struct model *m, const struct model_part *part, long positions) {
+    TRY(allocate(m, part));
+    TRY(edges_create(&m->config, &m->edges));
+    if (m->planned) TRY(pretend_state(m));
+    TRY(prepare_connections(m));
+    find_tensors(m);
+    lay_out(m, positions);
+    TRY(m->planned ? arena_pretend(&m->saved) : arena_reserve(&m->saved));
+    TRY(m->planned ? arena_pretend(&m->scratch) : arena_reserve(&m->scratch));
+    TRY(axis_reserve(m->tensor, m->sums));
+    lay_out(m, positions);
+    if (!m->planned) fill_rotary(m, positions);
+    return 0;
+}
+
 int model_build(const struct model_config *config, const struct table *table, const struct state *state,
-                const struct ops *ops, long batch, long length, long positions, bool training,
-                struct model **out) {
+                const struct ops *ops, const struct model_part *part, long batch, long length, long positions,
+                bool training, struct model **out) {
     struct model *m = calloc(1, sizeof *m);
-    *out = m;
+    *out = NULL;
     if (!m) return gdn_fail(GDN_INTERNAL, "out of memory for a model");
     *m = (struct model){.config = *config,
                         .table = table,
                         .state = state,
                         .ops = ops,
+                        .layout = part ? *part->layout : layout_whole(),
+                        .alone = axis_alone("tensor"),
                         .batch = batch,
                         .length = length,
                         .training = training,
-                        .arena.name = "activations"};
-    m->layer = calloc((size_t)config->num_layers, sizeof *m->layer);
-    m->deposit = training ? calloc((size_t)config->num_layers + 1, sizeof *m->deposit) : NULL;
-    int status = !m->layer || (training && !m->deposit)
-                     ? gdn_fail(GDN_INTERNAL, "out of memory for %d layers", config->num_layers)
-                     : edges_create(config, &m->edges);
-    if (!status) {
-        find_tensors(m);
-        lay_out(m, positions);
-        status = arena_reserve(&m->arena);
-    }
-    if (status) {
+                        .planned = !state,
+                        .saved.name = "activations",
+                        .scratch.name = "scratch buffers"};
+    long ranks = m->layout.tensor, index = m->layout.tensor_index;
+    m->tensor = part ? part->tensor : &m->alone;
+    m->rows_divided = m->layout.sequence_parallel && ranks > 1;
+    m->H = config->num_heads / ranks;
+    m->K = config->num_kv_heads / ranks;
+    m->F = config->intermediate_size / ranks;
+    m->first_token = config->vocab_size * index / ranks;
+    m->V = config->vocab_size * (index + 1) / ranks - m->first_token;
+    int status = fill(m, part, positions);
+    if (status)
         model_free(m);
-        *out = NULL;
-        return status;
-    }
-    lay_out(m, positions);
-    fill_rotary(m, positions);
-    return 0;
+    else
+        *out = m;
+    return status;
 }
 
 int model_create(const struct model_config *config, const struct table *table, const struct state *state,
-                 const struct ops *ops, long batch, long length, bool training, struct model **out) {
-    return model_build(config, table, state, ops, batch, length, length, training, out);
+                 const struct ops *ops, const struct model_part *part, long batch, long length, bool training,
+                 struct model **out) {
+    return model_build(config, table, state, ops, part, batch, length, length, training, out);
+}
+
+int model_create_planned(const struct model_config *config, const struct table *table,
+                         const struct model_part *part, long batch, long length, bool training,
+                         struct model **out) {
+    return model_build(config, table, NULL, ops_find("count"), part, batch, length, length, training, out);
 }
 
 void model_free(struct model *model) {
     if (!model) return;
-    arena_free(&model->arena);
+    for (int c = 0; model->chunk && c < model->chunks; c++) {
+        struct chunk *chunk = &model->chunk[c];
+        for (int s = 0; chunk->slot && s < chunk->slots; s++) {
+            free(chunk->slot[s].layer);
+            free(chunk->slot[s].rstd);
+            free(chunk->slot[s].rstd_known);
+        }
+        free(chunk->slot);
+    }
+    arena_free(&model->saved);
+    arena_free(&model->scratch);
+    arena_free(&model->weights);
     edges_free(&model->edges);
-    free(model->layer);
+    free(model->chunk);
+    free(model->held);
     free(model->deposit);
+    free(model->projection);
+    free(model->walk.owed);
     free(model);
 }
 
 void model_memory(const struct model *model, struct model_memory *out) {
-    out->activations = (long)model->arena.size;
+    *out =
+        (struct model_memory){.activations = (long)model->saved.size, .workspace = (long)model->scratch.size};
 }
 
 void model_set_form(struct model *model, enum form form) {

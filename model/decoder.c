@@ -25,7 +25,7 @@ int decoder_create(const struct model_config *config, const struct table *table,
     *out = NULL;
     if (!d) return gdn_fail(GDN_INTERNAL, "out of memory for a decoder");
     *d = (struct decoder){.capacity = capacity, .arena.name = "the key/value cache"};
-    int status = model_build(config, table, state, ops, 1, 1, capacity, false, &d->model);
+    int status = model_build(config, table, state, ops, NULL, 1, 1, capacity, false, &d->model);
     d->cache.keys = calloc((size_t)config->num_layers, sizeof *d->cache.keys);
     d->cache.values = calloc((size_t)config->num_layers, sizeof *d->cache.values);
     if (!status && !(d->cache.keys && d->cache.values))
@@ -61,14 +61,13 @@ void decoder_reset(struct decoder *d) {
 const real *decoder_step(struct decoder *d, int32_t token, int active) {
     struct model *m = d->model;
     struct loss_options options = {.active = active};
+    struct pass pass = {.batch = 1, .length = 1, .options = &options};
     struct loss_sums sums = {0};
-    m->B = m->S = m->T = 1;
     m->input[0] = token;
-    model_forward(m, &options, &sums);
-    long D = m->config.hidden_size, V = m->config.vocab_size;
-    m->ops->rms_norm(1, D, node_output(m, m->config.num_layers - 1), m->norm.w, m->config.norm_eps, m->nf,
-                     m->rstdf);
-    m->ops->gemm('N', 'T', 1, V, D, 1, m->nf, D, m->head.w, D, 0, m->logits, V);
+    begin_pass(m, &pass);
+    chunk_forward(m, &sums);
+    head_norm(m, node_output(m, m->config.num_layers - 1));
+    head_logits(m, 0, 1);
     d->cache.length++;
     return m->logits;
 }

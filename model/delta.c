@@ -1,39 +1,111 @@
-/* A layer's delta connections: what is common to all kinds and aggregates (model.md, 2 to 5). */
+/* A layer's delta connections: what is common to all kinds and aggregates (model.md, 2 to 5).
+ *
+ * With several tensor ranks each has a part of the connections (struct delta_part). Target and sources are
+ * whole on all of them. Forward, the ranks' parts of the contributions are added, or put side by side, once a
+ * layer. Backward, everything is linear in the gradient that comes in, so from its own part of the
+ * connections each rank makes its terms of every gradient: those of the target are added once a layer, those
+ * of the sources where they are collected, those of replicated weights once a step. */
 #include "model/internal.h"
 
 /* The kinds of gate; another rule between layers is another row. */
 static const struct {
     void (*forward)(struct delta_pass *, bool, real *, long, long);
     void (*backward)(struct delta_pass *, const real *, long, long);
+    enum { SUMMED, SIDE_BY_SIDE, ALIKE } parts; /* how contributions of divided channels lie on the ranks */
 } kinds[] = {
-    [KIND_BOTTLENECK] = {bottleneck_forward, bottleneck_backward},
-    [KIND_FULL] = {gated_forward, gated_backward},
-    [KIND_ADAPTIVE] = {gated_forward, gated_backward},
+    [KIND_BOTTLENECK] = {bottleneck_forward, bottleneck_backward, SUMMED},
+    [KIND_FULL] = {gated_forward, gated_backward, SIDE_BY_SIDE},
+    [KIND_ADAPTIVE] = {gated_forward, gated_backward, ALIKE},
 };
 
-/* Active edges of the whole model: what the regularisers average over. */
-static int total_edges(const struct model *m, int active) {
-    int total = 0;
-    for (int l = 0; l < m->config.num_layers; l++) total += active_edges(&m->edges, l, active);
-    return total;
+/* How this rank's contributions become those of all ranks. */
+static int parts(const struct model *m) {
+    if (m->tensor->size == 1) return ALIKE;
+    return m->part.channels ? (int)kinds[m->config.delta.kind].parts : SUMMED;
+}
+
+static struct incoming find_source(struct model *m, const struct edge *edge) {
+    const struct pass *pass = m->pass;
+    long e = edge - m->edges.edge;
+    struct incoming i = {.edge = edge, .s = node_output(m, edge->source)};
+    bool selects = m->config.delta.aggregate == AGGREGATE_ATTENTION;
+    if (i.s) {
+        if (selects) i.rs = node_rstd(m, edge->source);
+        i.ds = m->gradients ? node_deposit(m, edge->source) : NULL;
+    } else {
+        i.strip = pass->strip[e];
+        i.strip_gradient = pass->strip_gradient ? pass->strip_gradient[e] : NULL;
+        if (selects) i.rs = i.strip + strip_offset(m, m->T, STRIP_RSTD);
+    }
+    return i;
 }
 
 static struct delta_pass start(struct model *m, int layer, const struct loss_options *o,
                                struct loss_sums *sums) {
-    struct delta_pass p = {.m = m, .c = &m->layer[layer].connections, .options = o, .sums = sums};
-    p.n = active_edges(&m->edges, layer, o->active);
+    struct delta_pass p = {.m = m, .c = &m->layer[layer].connections, .sums = sums};
+    p.all = active_edges(&m->edges, layer, o->active);
+    p.n = own_slots(&m->part, p.all);
     p.total = total_edges(m, o->active);
     p.t = m->layer[layer].y;
-    for (int i = 0; i < p.n; i++) {
-        int source = p.c->edge[i].source;
-        p.s[i] = node_output(m, source);
-        p.rs[i] = m->layer[source + 1].rstd1; /* the layer above a node normalises that node's output */
-        p.ds[i] = m->deposit ? m->deposit[source + 1] : NULL;
-    }
-    p.sparsity = m->gradients && p.total ? o->sparsity_weight * o->token_weight / p.total : 0;
-    p.entropy = m->gradients && p.total ? -o->entropy_weight * o->token_weight / p.total : 0;
+    for (int i = 0; i < p.all; i++) p.slot[i] = find_source(m, &p.c->edge[i]);
+    p.sparsity = m->gradients && p.total ? o->sparsity_weight * o->token_weight / (double)p.total : 0;
+    p.entropy = m->gradients && p.total ? -o->entropy_weight * o->token_weight / (double)p.total : 0;
     p.measure = o->measure || p.sparsity || p.entropy;
     return p;
+}
+
+/* z += x in the own rows; both [T, D]. */
+static void add_own_rows(const struct model *m, const real *x, real *z) {
+    long D = m->config.hidden_size, at = m->row0 * D;
+    m->ops->add(m->rows * D, x + at, z + at);
+}
+
+/* Adds the weighted contributions to z [T, D]. */
+static void contribute(struct delta_pass *p, real *z) {
+    struct model *m = p->m;
+    long T = m->T, D = m->config.hidden_size, W = m->part.W;
+    real *terms = m->mean; /* this rank's; the kinds are done with the buffer before they write there */
+    int kind = m->config.delta.kind;
+    switch (parts(m)) {
+    case ALIKE:
+        kinds[kind].forward(p, true, z, D, 0);
+        return;
+    case SIDE_BY_SIDE:
+        kinds[kind].forward(p, false, terms, W, 0);
+        axis_gather_columns(m->tensor, terms, T, W, m->delta);
+        add_own_rows(m, m->delta, z);
+        return;
+    case SUMMED:
+        if (p->n)
+            kinds[kind].forward(p, false, terms, D, 0);
+        else
+            m->ops->zero(T * D, terms);
+        stream_sum(m, terms);
+        add_own_rows(m, terms, z);
+        return;
+    }
+}
+
+/* Fills c [T, all, D] with the mixed contributions, whole on all ranks. */
+static void form_contributions(struct delta_pass *p, real *c) {
+    struct model *m = p->m;
+    const struct delta_part *part = &m->part;
+    long T = m->T, D = m->config.hidden_size, ld = p->all * D;
+    int kind = m->config.delta.kind;
+    switch (parts(m)) {
+    case ALIKE:
+        kinds[kind].forward(p, false, c, ld, D);
+        return;
+    case SIDE_BY_SIDE:
+        kinds[kind].forward(p, false, m->columns_c, p->all * part->W, part->W);
+        axis_gather_columns(m->tensor, m->columns_c, T * p->all, part->W, c);
+        return;
+    case SUMMED:
+        if (!part->channels) m->ops->zero(T * ld, c); /* slots of other ranks */
+        if (p->n) kinds[kind].forward(p, false, c + part->first * D, ld, part->step * D);
+        axis_sum(m->tensor, c, T * ld);
+        return;
+    }
 }
 
 void connections_forward(struct model *m, int layer, const struct loss_options *options,
@@ -43,14 +115,14 @@ void connections_forward(struct model *m, int layer, const struct loss_options *
     struct delta_pass p = start(m, layer, options, sums);
     long T = m->T, D = m->config.hidden_size;
     m->ops->copy(T * D, l->y, l->z);
-    if (!p.n) return;
+    if (!p.all) return;
     normalize_forward(&p);
     aggregate_forward(&p);
     if (m->config.delta.aggregate == AGGREGATE_MULTIHEAD) {
-        kinds[m->config.delta.kind].forward(&p, false, l->connections.c, p.n * D, D);
+        form_contributions(&p, l->connections.c);
         multihead_forward(&p, l->z);
     } else {
-        kinds[m->config.delta.kind].forward(&p, true, l->z, D, 0);
+        contribute(&p, l->z);
     }
 }
 
@@ -58,19 +130,25 @@ void connections_backward(struct model *m, int layer, const struct loss_options 
     struct layer *l = &m->layer[layer];
     if (!l->connections.n) return;
     struct delta_pass p = start(m, layer, options, NULL);
-    if (!p.n) return;
+    if (!p.all) return;
+    const struct delta_part *part = &m->part;
     long T = m->T, D = m->config.hidden_size;
+    int kind = m->config.delta.kind;
     bool multihead = m->config.delta.aggregate == AGGREGATE_MULTIHEAD;
-    /* y's gradient is z's plus the connections': it grows in place where nothing reads z's any more. */
-    bool in_place = multihead || m->config.delta.kind == KIND_BOTTLENECK;
+    bool works = p.n && (parts(m) != ALIKE || part->leads);
+    /* y's gradient is z's plus the connections': it grows in place where nothing reads z's any more, and
+     * where it has no terms on other ranks. */
+    bool in_place = m->tensor->size == 1 && (multihead || kind == KIND_BOTTLENECK);
     p.dt = in_place ? m->g : m->dt;
     if (!in_place) m->ops->zero(T * D, m->dt);
     if (multihead) {
         multihead_backward(&p, m->g);
-        kinds[m->config.delta.kind].backward(&p, m->dc, p.n * D, D);
-    } else {
-        kinds[m->config.delta.kind].backward(&p, m->g, D, 0);
+        if (works) kinds[kind].backward(&p, m->dc + part->first * D, p.all * D, part->step * D);
+    } else if (works) {
+        kinds[kind].backward(&p, m->g, D, 0);
     }
-    aggregate_backward(&p);
-    if (!in_place) m->ops->add(T * D, m->dt, m->g);
+    if (works) aggregate_backward(&p);
+    if (in_place) return;
+    stream_sum(m, m->dt);
+    add_own_rows(m, m->dt, m->g);
 }

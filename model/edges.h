@@ -4,21 +4,8 @@
 #ifndef GDN_EDGES_H
 #define GDN_EDGES_H
 
+#include "dist/edge.h"
 #include "model/config.h"
-
-struct edge {
-    int target;   /* layer it leads into */
-    int distance; /* one of delta.distances */
-    int source;   /* layer whose output z it reads, target − distance; −1: the embedding output */
-    int slot;     /* its place among the target's edges, by increasing distance */
-    double scale; /* s(distance) */
-};
-
-struct edges {
-    int count;
-    struct edge *edge; /* by target, then by distance: a layer's active edges are a prefix of its own */
-    int *first;        /* [num_layers + 1]: a layer's edges are first[l] … first[l+1] − 1 */
-};
 
 /* Builds the table. Not collective. Fails only without memory. Free with edges_free. */
 int edges_create(const struct model_config *model, struct edges *out);

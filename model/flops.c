@@ -1,4 +1,5 @@
 /* Arithmetic of a training step, counted from the shapes (a multiply and an add are two). */
+#include "kernels/base/status.h"
 #include "model/edges.h"
 #include "model/model.h"
 
@@ -22,20 +23,34 @@ static double connection_flops(const struct model_config *m) {
     return flops;
 }
 
-double model_flops_per_token(const struct model_config *m, long length, int active) {
+/* Of a layer with n active connections into it. */
+static double layer_flops(const struct model_config *m, long length, int n) {
     double D = m->hidden_size, F = m->intermediate_size, kv = D / m->num_heads * m->num_kv_heads;
     double attention = 2 * 2 * D * (double)(length + 1) / 2; /* scores and values of the causal half */
-    double layer = 2 * (2 * D * D + 2 * D * kv + 3 * D * F) + attention;
-    double forward = m->num_layers * layer + 2 * D * m->vocab_size;
+    double flops = 2 * (2 * D * D + 2 * D * kv + 3 * D * F) + attention + n * connection_flops(m);
+    if (n && m->delta.aggregate == AGGREGATE_ATTENTION) flops += 2 * D * m->delta.attention_dim;
+    if (n && m->delta.aggregate == AGGREGATE_MULTIHEAD) flops += 2 * D * D;
+    return flops;
+}
+
+int model_layer_flops(const struct model_config *m, long length, int active, double *out) {
     struct edges edges;
-    if (!edges_create(m, &edges)) {
-        for (int l = 0; l < m->num_layers; l++) {
-            int n = active_edges(&edges, l, active);
-            forward += n * connection_flops(m);
-            if (n && m->delta.aggregate == AGGREGATE_ATTENTION) forward += 2 * D * m->delta.attention_dim;
-            if (n && m->delta.aggregate == AGGREGATE_MULTIHEAD) forward += 2 * D * D;
-        }
-        edges_free(&edges);
-    }
+    TRY(edges_create(m, &edges));
+    for (int l = 0; l < m->num_layers; l++) out[l] = layer_flops(m, length, active_edges(&edges, l, active));
+    edges_free(&edges);
+    return 0;
+}
+
+double model_head_flops(const struct model_config *m) {
+    return 2.0 * m->hidden_size * m->vocab_size;
+}
+
+double model_flops_per_token(const struct model_config *m, long length, int active) {
+    double forward = model_head_flops(m);
+    struct edges edges;
+    bool known = !edges_create(m, &edges);
+    for (int l = 0; l < m->num_layers; l++)
+        forward += layer_flops(m, length, known ? active_edges(&edges, l, active) : 0);
+    if (known) edges_free(&edges);
     return 3 * forward; /* the backward pass computes each product twice, once for either factor */
 }

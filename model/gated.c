@@ -1,39 +1,60 @@
 /* The gates `full` and `adaptive` (model.md, 3), which multiply δ' itself: c = δ' ⊙ gate. `full`'s gate is as
  * wide as the model, σ(s(d) Wg δ'); `adaptive`'s is a softmax over channel groups, computed by a small MLP
- * from the magnitude of δ' and a projection of the mean. */
+ * from the magnitude of δ' and a projection of the mean.
+ *
+ * Where channels are divided among ranks, `full` has the rows of Wg for its columns of gate and contribution:
+ * these columns of t, s and dout are copied out. `adaptive` is the same on all ranks and goes back on one. */
 #include "model/internal.h"
 
 static const real *form_delta(const struct delta_pass *p, int slot) {
     struct model *m = p->m;
-    m->ops->delta_mean(m->T, m->config.hidden_size, p->t, p->s[slot], m->delta, NULL);
+    m->ops->delta_mean(m->T, m->config.hidden_size, p->t, own(p, slot)->s, m->delta, NULL);
     return m->delta;
+}
+
+/* Columns of the contributions that this rank has. */
+static long width(const struct model *m) {
+    return m->config.delta.kind == KIND_FULL ? m->part.W : m->config.hidden_size;
+}
+
+/* These columns of x (row distance ld), compact in scratch; x itself where they are all. */
+static const real *own_columns(const struct model *m, const real *x, long ld, real *scratch) {
+    long W = width(m);
+    if (W == m->config.hidden_size) return x;
+    m->ops->copy_columns(m->T, W, x + m->part.column, ld, scratch, W);
+    return scratch;
 }
 
 /* ---------------------------------------------------------------------------------------------- full */
 
-/* Fills the gate [T, D] of one slot. */
+/* Fills the gate [T, W] of one slot. */
 static void full_gate(struct delta_pass *p, int i) {
     const struct model *m = p->m;
     struct connections *c = p->c;
-    long T = m->T, D = m->config.hidden_size;
-    real *x = c->p + i * T * D, *gate = c->gate + i * T * D;
-    m->ops->gemm('N', 'T', T, D, D, 1, form_delta(p, i), D, c->proj.w + i * D * D, D, 0, x, D);
-    m->ops->sigmoid_gate(T, D, c->edge[i].scale, row_factor(p, i), x, gate, D);
-    if (p->measure) p->sums->entropy += m->ops->binary_entropy(T, D, gate, D) / (double)D;
+    long T = m->T, D = m->config.hidden_size, W = m->part.W;
+    real *x = c->p + i * T * W, *gate = c->gate + i * T * W;
+    m->ops->gemm('N', 'T', T, W, D, 1, form_delta(p, i), D, c->proj.w + i * W * D, D, 0, x, W);
+    m->ops->sigmoid_gate(T, W, own(p, i)->edge->scale, row_factor(p, i), x, gate, W);
+    if (p->measure) p->sums->entropy += m->ops->binary_entropy(T, W, gate, W) / (double)D;
 }
 
-/* From the gate's gradient m->dgate: adds the map's part to δ's gradient m->mean and to dr. */
+/* From the gate's gradient m->dgate: adds the map's part to δ's gradient dd [T, D] and to dr. */
 static void full_gate_back(struct delta_pass *p, int i, real *dd) {
     struct model *m = p->m;
     struct connections *c = p->c;
-    long T = m->T, D = m->config.hidden_size;
-    m->ops->sigmoid_gate_back(T, D, c->edge[i].scale, row_factor(p, i), c->p + i * T * D, c->gate + i * T * D,
-                              D, p->entropy / (double)D, m->dgate, D, m->dr);
-    m->ops->gemm('N', 'N', T, D, D, 1, m->dgate, D, c->proj.w + i * D * D, D, 1, dd, D);
-    m->ops->gemm('T', 'N', D, D, T, 1, m->dgate, D, form_delta(p, i), D, 1, c->proj.g + i * D * D, D);
+    long T = m->T, D = m->config.hidden_size, W = m->part.W;
+    m->ops->sigmoid_gate_back(T, W, own(p, i)->edge->scale, row_factor(p, i), c->p + i * T * W,
+                              c->gate + i * T * W, W, p->entropy / (double)D, m->dgate, W, m->dr);
+    m->ops->gemm('N', 'N', T, D, W, 1, m->dgate, W, c->proj.w + i * W * D, D, 1, dd, D);
+    m->ops->gemm('T', 'N', W, D, T, 1, m->dgate, W, form_delta(p, i), D, 1, c->proj.g + i * W * D, D);
 }
 
 /* ------------------------------------------------------------------------------------------ adaptive */
+
+/* Does this rank count what it computes? */
+static bool counts(const struct model *m) {
+    return !m->part.channels || m->part.leads;
+}
 
 /* Fills the gate [T, G] of one slot; the context of all slots is in c->p [T, n·G]. */
 static void adaptive_gate(struct delta_pass *p, int i) {
@@ -43,14 +64,14 @@ static void adaptive_gate(struct delta_pass *p, int i) {
     const real *w1 = c->gate_in.w + i * G * in; /* [G, 1 + G]: magnitude, then context */
     real *x = c->x + i * T * G, *h = c->h + i * T * G, *gate = c->gate + i * T * G,
          *magnitude = c->magnitude + i * T;
-    m->ops->delta_magnitude(T, D, p->t, p->s[i], row_factor(p, i), m->config.delta.epsilon, magnitude, 1,
+    m->ops->delta_magnitude(T, D, p->t, own(p, i)->s, row_factor(p, i), m->config.delta.epsilon, magnitude, 1,
                             c->square + i * T);
     m->ops->gemm('N', 'T', T, G, 1, 1, magnitude, 1, w1, in, 0, x, G);
     m->ops->gemm('N', 'T', T, G, G, 1, c->p + i * G, p->n * G, w1 + 1, in, 1, x, G);
     m->ops->bias_silu(T, G, c->gate_in_bias.w + i * G, x, h);
     m->ops->gemm('N', 'T', T, G, G, 1, h, G, c->gate_out.w + i * G * G, G, 0, gate, G);
     m->ops->softmax_gate(T, G, c->gate_out_bias.w + i * G, 1 / m->config.delta.temperature, gate, G);
-    if (p->measure) p->sums->entropy += m->ops->softmax_entropy(T, G, gate, G);
+    if (p->measure && counts(m)) p->sums->entropy += m->ops->softmax_entropy(T, G, gate, G);
 }
 
 /* From the gate's gradient m->dgate [T, G]: gradients of the MLP, of the context (into m->dx [T, n·G]), and
@@ -73,12 +94,7 @@ static void adaptive_gate_back(struct delta_pass *p, int i, real *k) {
     m->ops->gemm('T', 'N', G, G, T, 1, dh, G, c->p + i * G, p->n * G, 1, g1 + 1, in);
     m->ops->gemm('N', 'N', T, 1, G, 1, dh, G, w1, in, 0, dmagnitude, 1);
     m->ops->gemm('N', 'N', T, G, G, 1, dh, G, w1 + 1, in, 0, m->dx + i * G, p->n * G);
-    const real *r = row_factor(p, i), *square = c->square + i * T;
-    for (long t = 0; t < T; t++) { /* magnitude = √(r²·mean(δ²) + ε) */
-        real factor = r ? r[t] : 1, slope = dmagnitude[t] / magnitude[t];
-        k[t] = slope * factor * factor / (real)D;
-        if (r) m->dr[t] += slope * factor * square[t];
-    }
+    m->ops->delta_magnitude_back(T, D, row_factor(p, i), magnitude, c->square + i * T, dmagnitude, k, m->dr);
 }
 
 /* ---------------------------------------------------------------------------------------------- both */
@@ -91,51 +107,72 @@ struct gate {
 };
 
 static struct gate gate_of(const struct delta_pass *p, int i) {
-    const struct delta_config *d = &p->m->config.delta;
-    bool full = d->kind == KIND_FULL;
-    long width = full ? p->m->config.hidden_size : d->gate_hidden;
-    return (struct gate){p->c->gate + i * p->m->T * width, width, full ? 1.0 : p->c->edge[i].scale};
+    const struct model *m = p->m;
+    bool full = m->config.delta.kind == KIND_FULL;
+    long gates = full ? m->part.W : m->config.delta.gate_hidden;
+    return (struct gate){p->c->gate + i * m->T * gates, gates, full ? 1.0 : own(p, i)->edge->scale};
+}
+
+/* From the root mean squares of this rank's columns those of all columns. */
+static void join_rms(const struct delta_pass *p) {
+    const struct model *m = p->m;
+    long count = p->n * m->T;
+    m->ops->squares(count, p->c->rms);
+    axis_sum(m->tensor, p->c->rms, count);
+    m->ops->root_means(count, m->tensor->size, p->c->rms);
 }
 
 void gated_forward(struct delta_pass *p, bool add, real *out, long ldo, long step) {
     const struct model *m = p->m;
     struct connections *c = p->c;
     const struct delta_config *d = &m->config.delta;
-    long T = m->T, D = m->config.hidden_size;
-    if (d->kind == KIND_ADAPTIVE) project_forward(p, MAP_MEAN, c->proj.w, d->gate_hidden, c->p);
+    long T = m->T, D = m->config.hidden_size, W = width(m);
+    bool full = d->kind == KIND_FULL;
+    if (!full) project_forward(p, MAP_MEAN, c->proj.w, d->gate_hidden, c->p);
+    const real *t = own_columns(m, p->t, D, m->columns_t);
     for (int i = 0; i < p->n; i++) {
-        if (d->kind == KIND_FULL)
+        if (full)
             full_gate(p, i);
         else
             adaptive_gate(p, i);
         struct gate g = gate_of(p, i);
-        real *rms = p->measure ? c->rms + i * T : NULL;
-        m->ops->gated_delta(T, D, g.width, p->t, p->s[i], g.gate, g.width, row_factor(p, i), g.scale,
-                            c->weight + i, p->n, add, out + i * step, ldo, rms);
-        for (long t = 0; rms && t < T; t++) p->sums->sparsity += rms[t];
+        m->ops->gated_delta(T, W, g.width, t, own_columns(m, own(p, i)->s, D, m->columns_s), g.gate, g.width,
+                            row_factor(p, i), g.scale, c->weight + i, p->n, add || (i && !step),
+                            out + i * step, ldo, p->measure ? c->rms + i * T : NULL);
     }
+    if (!p->measure) return;
+    if (W < D) join_rms(p);
+    if (counts(m)) m->ops->add_up(p->n * T, c->rms, &p->sums->sparsity);
 }
 
 void gated_backward(struct delta_pass *p, const real *dout, long ldo, long step) {
     struct model *m = p->m;
     struct connections *c = p->c;
     const struct delta_config *d = &m->config.delta;
-    long T = m->T, D = m->config.hidden_size;
+    long T = m->T, D = m->config.hidden_size, W = width(m);
+    bool full = d->kind == KIND_FULL;
+    const real *t = own_columns(m, p->t, D, m->columns_t);
     for (int i = 0; i < p->n; i++) {
         struct gate g = gate_of(p, i);
-        real *dd =
-            m->mean; /* gradient of δ_i; project_backward below reuses the buffer after the last slot */
-        const real *r = row_factor(p, i);
-        m->ops->gated_delta_back(T, D, g.width, p->t, p->s[i], g.gate, g.width, r, g.scale, c->weight + i,
-                                 p->n, dout + i * step, ldo, p->sparsity ? c->rms + i * T : NULL, p->sparsity,
-                                 m->dweight + i, p->n, m->dgate, dd, m->dr);
+        const real *s = own(p, i)->s, *r = row_factor(p, i), *di = dout + i * step;
+        real *dd = m->mean; /* gradient of δ_i; project_backward below uses the buffer after the last slot */
+        real *columns = W < D ? m->columns_d : dd; /* of it, this rank's */
+        m->ops->gated_delta_back(T, W, g.width, t, own_columns(m, s, D, m->columns_s), g.gate, g.width, r,
+                                 g.scale, c->weight + i, p->n, own_columns(m, di, ldo, m->columns_out),
+                                 W < D ? W : ldo, p->sparsity ? c->rms + i * T : NULL,
+                                 p->sparsity * ((double)W / (double)D), m->dweight + i, p->n, m->dgate,
+                                 columns, m->dr);
+        if (W < D) {
+            m->ops->zero(T * D, dd);
+            m->ops->copy_columns(T, W, columns, W, dd + m->part.column, D);
+        }
         m->ops->zero(T, m->k);
-        if (d->kind == KIND_FULL)
+        if (full)
             full_gate_back(p, i, dd);
         else
             adaptive_gate_back(p, i, m->k);
         normalize_backward(p, i, m->dr, m->k);
-        m->ops->delta_spread(T, D, dd, m->k, p->t, p->s[i], p->dt, p->ds[i]);
+        m->ops->delta_spread(T, D, dd, m->k, p->t, s, p->dt, own(p, i)->ds);
     }
-    if (d->kind == KIND_ADAPTIVE) project_backward(p, MAP_MEAN, c->proj, d->gate_hidden, m->dx);
+    if (!full) project_backward(p, MAP_MEAN, c->proj, d->gate_hidden, m->dx);
 }

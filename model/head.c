@@ -1,24 +1,52 @@
 /* Final norm, logits, cross entropy and their gradients, in blocks of rows so that logits never take T·V. */
 #include "model/internal.h"
 
-void head_loss(struct model *m, const real *x, const struct loss_options *options, bool train,
-               struct loss_sums *sums) {
+/* Losses of `rows` tokens from logits [rows, V], which become their gradient where `scale` is not 0. Where
+ * the vocabulary is divided, three reductions (Shoeybi et al. 2019) make do without the others' logits: the
+ * largest logit, and together the sum of exponentials and the target's logit. */
+static void block_loss(struct model *m, long rows, const int32_t *target, double scale, real *losses) {
     const struct ops *ops = m->ops;
-    long T = m->T, D = m->config.hidden_size, V = m->config.vocab_size;
-    ops->rms_norm(T, D, x, m->norm.w, m->config.norm_eps, m->nf, m->rstdf);
+    long V = m->V;
+    if (m->tensor->size == 1) {
+        ops->cross_entropy(rows, V, m->logits, V, target, scale, losses);
+        return;
+    }
+    ops->row_largest(rows, V, m->logits, V, m->largest);
+    axis_max(m->tensor, m->largest, rows);
+    ops->part_exp(rows, V, m->logits, V, target, m->first_token, m->largest, m->exp_sums);
+    axis_sum(m->tensor, m->exp_sums, 2 * rows);
+    ops->part_cross_entropy(rows, V, m->logits, V, target, m->first_token, m->exp_sums, scale, losses);
+}
+
+void head_norm(struct model *m, const real *x) {
+    long D = m->config.hidden_size, own = m->row0 * D;
+    m->ops->rms_norm(m->rows, D, x + own, m->norm.w, m->config.norm_eps, m->nf + own, m->rstdf + m->row0);
+    stream_whole(m, m->nf);
+}
+
+void head_logits(struct model *m, long at, long rows) {
+    long D = m->config.hidden_size, V = m->V;
+    m->ops->gemm('N', 'T', rows, V, D, 1, m->nf + at * D, D, m->head.w, D, 0, m->logits, V);
+}
+
+void head_loss(struct model *m, const real *x, struct loss_sums *sums) {
+    const struct ops *ops = m->ops;
+    long T = m->T, D = m->config.hidden_size, V = m->V, own = m->row0 * D;
     real *dnf = m->t1;
+    head_norm(m, x);
     for (long at = 0; at < T; at += m->logit_rows) {
         long rows = T - at < m->logit_rows ? T - at : m->logit_rows;
-        const real *nf = m->nf + at * D;
-        ops->gemm('N', 'T', rows, V, D, 1, nf, D, m->head.w, D, 0, m->logits, V);
-        ops->cross_entropy(rows, V, m->logits, V, m->target + at, train ? options->token_weight : 0,
-                           m->losses + at);
-        if (!train) continue;
+        head_logits(m, at, rows);
+        block_loss(m, rows, m->target + at, m->gradients ? m->pass->options->token_weight : 0,
+                   m->losses + at);
+        if (!m->gradients) continue;
         ops->gemm('N', 'N', rows, D, V, 1, m->logits, V, m->head.w, D, 0, dnf + at * D, D);
-        ops->gemm('T', 'N', V, D, rows, 1, m->logits, V, nf, D, 1, m->head.g, D);
+        ops->gemm('T', 'N', V, D, rows, 1, m->logits, V, m->nf + at * D, D, 1, m->head.g, D);
     }
-    for (long t = 0; t < T; t++) sums->ce += m->losses[t];
-    if (!train) return;
+    if (m->tensor->index == 0) ops->add_up(T, m->losses, &sums->ce); /* every rank has them all */
+    if (!m->gradients) return;
     ops->zero(T * D, m->g);
-    ops->rms_norm_back(T, D, x, m->norm.w, m->rstdf, dnf, m->g, m->norm.g);
+    stream_sum(m, dnf);
+    ops->rms_norm_back(m->rows, D, x + own, m->norm.w, m->rstdf + m->row0, dnf + own, m->g + own, m->norm.g);
+    m->walk.whole = !m->rows_divided;
 }

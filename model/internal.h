@@ -1,9 +1,12 @@
 /* Private to model/: what the passes of a model share. Shapes: T = B·S tokens of a micro-batch, D hidden
- * size, H and K heads and key/value heads of width hd, F MLP width, V vocabulary. "Saved" buffers live from
- * the forward to the backward pass; scratch buffers hold nothing between calls. */
+ * size, H and K heads and key/value heads of width hd, F MLP width, V vocabulary, these four this rank's
+ * part. "Saved" buffers live from the forward to the backward pass; scratch buffers hold nothing between
+ * calls. */
 #ifndef GDN_MODEL_INTERNAL_H
 #define GDN_MODEL_INTERNAL_H
 
+#include "dist/axis.h"
+#include "dist/layout.h"
 #include "dist/table.h"
 #include "kernels/base/arena.h"
 #include "kernels/ops.h"
@@ -16,31 +19,58 @@ struct tensor {
     real *w, *g;
 };
 
-/* A layer's connections: tensors of all slots stacked in slot order, and what is saved for the backward
- * pass. n counts the layer's edges; a pass uses the first `active` of them, packed. */
+/* How this rank shares in the connections of every layer (dist/layout.h), with t tensor ranks. Of its slots'
+ * gates it has all channels or every t-th part of them; of multihead's columns always that part. */
+struct delta_part {
+    int first, step; /* it computes slots first, first + step, …; 0, 1: all */
+    bool channels;   /* it has Hd and W channels of each slot, others have the rest */
+    bool leads;      /* what all ranks compute whole is counted, and goes back, on this one */
+    long Hd;         /* bottleneck */
+    long W;          /* full: columns of the gate */
+    long heads, D;   /* multihead: heads and their columns */
+    long column;     /* the first of the D (or, where these are divided, W) columns */
+};
+
+/* How many of a layer's first n slots are this rank's: its stacks and what it saves hold only these, packed.
+ */
+static inline int own_slots(const struct delta_part *part, int n) {
+    return n > part->first ? (n - part->first - 1) / part->step + 1 : 0;
+}
+
+/* A layer's connections: tensors of this rank's slots stacked in slot order, and what is saved for the
+ * backward pass. In shapes n counts the rank's slots, `all` those of all ranks; Hd, W, heads and D' are the
+ * rank's channels (struct delta_part). A pass uses the active slots, packed. */
 struct connections {
-    int n;                   /* edges that lead into this layer; 0: none */
+    int n;                   /* edges that lead into this layer, whichever ranks'; 0: none */
     const struct edge *edge; /* [n] */
     /* bottleneck: proj [n·Hd, D], gate_in [n·G, D] + bias, gate_out [n][Hd, G] + bias, out [n·Hd, D]
-     * (transposed). full: proj [n][D, D].  adaptive: proj [n·G, D] (context), gate_in [n][G, G+1] + bias,
+     * (transposed). full: proj [n][W, D].  adaptive: proj [n·G, D] (context), gate_in [n][G, G+1] + bias,
      * gate_out [n][G, G] + bias. */
     struct tensor proj, gate_in, gate_in_bias, gate_out, gate_out_bias, out;
     struct tensor scale, mix;         /* [n] each, or NULL */
-    struct tensor select, query, key; /* [a, D], [D, D], [D, D], or NULL */
+    struct tensor select, query, key; /* [a, D], [D', D], [D', D], or NULL */
     /* Saved. */
     real *inv, *r; /* [n, T] inverse norms and row factors of `normalize`, or NULL */
     real *weight;  /* [T, n] what each contribution is multiplied by */
-    real *p; /* bottleneck [T, n·Hd], full [n, T, D], adaptive [T, n·G]: linear maps of δ or the mean */
-    real *x, *h;              /* gate MLP before and after silu: bottleneck [T, n·G], adaptive [n, T, G] */
-    real *gate;               /* bottleneck [T, n·Hd], full [n, T, D], adaptive [n, T, G] */
-    real *v;                  /* bottleneck [T, n·Hd]: weighted u ⊙ g */
-    real *extra;              /* bottleneck [T, n·Hd]: gradient of the sparsity term, or NULL */
-    real *rms;                /* [n, T] of the contributions, for the sparsity term */
-    real *magnitude, *square; /* adaptive [n, T] */
-    real *select_query, *select_key; /* attention [T, a], [T, n, a]; multihead [T, D], [T, n, D] */
+    real *p; /* bottleneck [T, n·Hd], full [n, T, W], adaptive [T, n·G]: linear maps of δ or the mean */
+    real *x, *h;     /* gate MLP before and after silu: bottleneck [T, n·G], adaptive [n, T, G] */
+    real *gate;      /* bottleneck [T, n·Hd], full [n, T, W], adaptive [n, T, G] */
+    real *v;         /* bottleneck [T, n·Hd]: weighted u ⊙ g */
+    real *extra;     /* bottleneck [T, n·Hd]: gradient of the sparsity term */
+    real *out_extra; /* the same, on `out`: [n][Hd, Hd], to be multiplied by it, or of divided channels
+                        [n][Hd, D] */
+    real *rms;       /* [n, T] of the contributions, for the sparsity term */
+    real *magnitude, *square;        /* adaptive [n, T] */
+    real *select_query, *select_key; /* attention [T, a], [T, all, a]; multihead [T, D'], [T, all, D'] */
     real *rt;                        /* attention [T]: inverse rms of the target */
-    real *alpha;                     /* attention [T, n]; multihead [T, n, heads] */
-    real *c;                         /* multihead [T, n, D]: mixed contributions */
+    real *alpha;                     /* attention [T, all]; multihead [T, all, heads] */
+    real *c;                         /* multihead [T, all, D]: mixed contributions */
+};
+
+/* The weights that project one edge's source where it travels narrow (narrow.c); NULL where they are not
+ * here. */
+struct projection {
+    struct tensor proj, gate_in, select; /* [Hd, D], [G, D], [a, D] */
 };
 
 struct layer {
@@ -49,10 +79,25 @@ struct layer {
     /* Saved. x, the layer's input, is the z of the layer below. */
     real *n1, *rstd1;      /* [T, D], [T] */
     real *qkv_out;         /* [T, (H+2K)·hd], rotated */
-    real *attention, *lse; /* [T, D], [B, H, S] */
+    real *attention, *lse; /* [T, H·hd], [B, H, S] */
     real *a, *n2, *rstd2;  /* [T, D], [T, D], [T] */
     real *gu;              /* [T, 2F] */
     real *y, *z;           /* [T, D]; z is y where no connection leads here */
+};
+
+/* What one micro-batch in flight keeps of a chunk of layers. */
+struct slot {
+    struct layer *layer; /* [num_layers], those of the chunk */
+    real *x0;            /* [T, D] embedding output, on the first stage; else NULL */
+    real **rstd;         /* [num_layers + 1], entry 1 + node: [T] node_rstd's; NULL where none is needed */
+    bool *rstd_known;    /* [num_layers + 1] filled in this micro-batch */
+};
+
+struct chunk {
+    struct span span;
+    bool first, last; /* of all stages: with the embedding, with final norm and head */
+    int slots;
+    struct slot *slot;
 };
 
 /* The one-token form: keys and values of the tokens so far, per layer [capacity, K·hd]. */
@@ -61,68 +106,122 @@ struct cache {
     real **keys, **values;
 };
 
+/* Where a backward pass that may come in several calls has got to. */
+struct walk {
+    bool on;
+    int chunk, slot, next; /* the layer that comes next */
+    bool whole;            /* all rows of m->g are valid */
+    bool *owed; /* [num_layers + 1], entry 1 + node: gradients left there are yet to be collected */
+};
+
 struct model {
     struct model_config config;
     const struct table *table;
     const struct state *state;
     const struct ops *ops;
+    struct layout layout;
+    struct axis *tensor, alone; /* the tensor axis; points to `alone`, of one rank, for a whole model */
     struct edges edges;
-    struct arena arena;
-    bool training;
-    long batch, length;  /* capacity of a micro-batch */
-    long B, S, T;        /* of the pass in progress */
-    bool gradients;      /* a backward pass follows */
-    int form;            /* enum form: how linear maps of δ and the mean are computed */
-    struct cache *cache; /* generation, or NULL */
+    struct arena saved, scratch;
+    struct arena weights; /* of a planned model: `planned_state` */
+    struct state planned_state;
+    bool training, planned; /* planned: addresses without memory behind them */
+    long batch, length;     /* capacity of a micro-batch */
+    int form;               /* enum form: how linear maps of δ and the mean are computed */
+    struct cache *cache;    /* generation, or NULL */
+    bool rows_divided;      /* sequence_parallel over more than one rank */
+    long sums;              /* most elements that are summed over the tensor axis in one call */
+    int status;             /* of the first pass that failed */
 
+    /* This rank's part. Of layers and vocabulary that are elsewhere the tensors are NULL. */
+    int chunks;
+    struct chunk *chunk; /* [chunks] */
+    long H, K, F;        /* heads, key/value heads, MLP width */
+    long V, first_token; /* rows of the vocabulary, and the first of them */
     struct tensor embed, norm, head;
-    struct layer *layer;
-    real *x0;                /* [T, D] embedding output */
-    real *nf, *rstdf;        /* [T, D], [T] final norm */
+    struct layer *held;  /* [num_layers] tensors of the layers held; slots have copies */
+    struct layer shared; /* without training: the saved buffers that all layers use in turn */
+
+    /* The pass in progress. */
+    const struct pass *pass;
+    long B, S, T;
+    long row0, rows;  /* own rows of the stream: all of them but with sequence_parallel */
+    bool gradients;   /* a backward pass follows, or is this */
+    struct span span; /* of its chunk */
+    struct slot *slot;
+    struct layer *layer; /* the slot's */
+    real *g;             /* [T, D] gradient of the stream that the backward pass walks down: pass->gradient */
+    struct walk walk;
+
     real *cosine, *sine;     /* [positions, hd/2] */
     int32_t *input, *target; /* [T] */
 
     /* Scratch. */
-    real *t1, *t2; /* [T, D]; t2 only without gradients, as the y of all layers */
-    real *h;       /* [T, F] */
-    real *dgu;     /* [T, 2F] */
-    real *dh;      /* [T, F] */
-    real *dqkv;    /* [T, (H+2K)·hd] */
-    real *work;    /* [B, H, S] */
-    real *losses;  /* [T] */
-    real *logits;  /* [logit_rows, V] */
+    real *nf, *rstdf; /* [T, D], [T] final norm */
+    real *t1, *t2;    /* [T, D]; t2 only without training, as the y of all layers */
+    real *h;          /* [T, F] */
+    real *dgu;        /* [T, 2F] */
+    real *dh;         /* [T, F] */
+    real *dqkv;       /* [T, (H+2K)·hd] */
+    real *work;       /* [B, H, S] */
+    real *losses;     /* [T] */
+    real *logits;     /* [logit_rows, V] */
     long logit_rows;
-    real *g;        /* [T, D] gradient of the stream that the backward pass walks down */
-    real **deposit; /* [num_layers + 1], entry 1 + source: [T, D] gradients left at a source by later layers;
-                       NULL where no edge starts */
-    /* Scratch of the connections: enough for the layer with most of them. */
+    real *largest, *exp_sums; /* [logit_rows], [2, logit_rows] of a vocabulary that is divided */
+    real *whole_g;            /* [T, D] the gradient where one chunk is the whole model */
+    real **deposit; /* [num_layers + 1], entry 1 + node: [T, D] gradients left at a node by layers of the
+                       chunk above it; NULL where no edge of that chunk starts */
+    struct delta_part part;
+    struct projection *projection; /* [edges.count], or NULL where no source travels narrow */
+
+    /* Scratch of the connections: enough for the layer with most of them. n, Hd and so on as in struct
+     * connections. */
     real *delta, *mean; /* [T, D] */
     real *dt;           /* [T, D] */
     real *dv;           /* [T, n·max(Hd, G)] */
     real *dx;           /* [T, n·G] */
-    real *dgate;        /* [T, D] */
+    real *dgate;        /* [T, max(W, G)] */
     real *dweight;      /* [T, n] */
-    real *dr, *k;       /* [n, T], [T] */
-    real *ct, *cs;      /* [T], [n, T] */
-    real *dc;           /* multihead [T, n, D] */
-    real *gram;         /* [Hd, Hd] */
-    real *kv;           /* [T, n·Hd] */
+    real *dalpha;  /* [T, all] gradient of attention's weights; dweight where the slots are not dealt out */
+    real *dr, *k;  /* [n, T], [T] */
+    real *ct, *cs; /* [T], [all, T] */
+    real *dc;      /* multihead [T, all, D] */
+    real *gram;    /* [Hd, Hd] */
+    real *kv;      /* [T, n·Hd] */
+    /* With several tensor ranks: columns of this one, compact. */
+    real *columns_t, *columns_s;   /* [T, D/t] of target and source */
+    real *columns_d, *columns_out; /* [T, D/t] */
+    real *columns_c, *columns_dc;  /* multihead [T, all, D'] */
+};
+
+/* One active slot of a layer. */
+struct incoming {
+    const struct edge *edge;
+    const real *s, *rs;   /* [T, D] source; where it is only here as a strip NULL. [T] its inverse rms */
+    const real *strip;    /* narrow.c */
+    real *ds;             /* [T, D] gradient of s, added to */
+    real *strip_gradient; /* overwritten */
 };
 
 /* One pass over a layer's connections. */
 struct delta_pass {
     struct model *m;
     struct connections *c;
-    const struct loss_options *options;
-    int n;                            /* active slots */
-    int total;                        /* active edges of the whole model */
-    const real *t, *s[MAX_DISTANCES]; /* [T, D] target and sources */
-    const real *rs[MAX_DISTANCES];    /* [T] inverse rms of the sources */
-    real *dt, *ds[MAX_DISTANCES];     /* [T, D] gradients, added to */
+    int all;                             /* active slots */
+    int n;                               /* of which this rank computes n, see own() */
+    long total;                          /* active edges of the whole model */
+    const real *t;                       /* [T, D] target */
+    struct incoming slot[MAX_DISTANCES]; /* [all] */
+    real *dt;                            /* [T, D] gradient of t, added to */
     struct loss_sums *sums;
     bool measure;             /* compute the sparsity and entropy sums */
     double sparsity, entropy; /* gradient weights of one token of one connection; 0: none */
 };
+
+/* This rank's i-th active slot. */
+static inline const struct incoming *own(const struct delta_pass *p, int i) {
+    return &p->slot[p->m->part.first + i * p->m->part.step];
+}
 
 /* delta.c: z = y + aggregate(contributions); backward adds to g and to the sources' deposits. */
 void connections_forward(struct model *m, int layer, const struct loss_options *options,
@@ -130,8 +229,8 @@ void connections_forward(struct model *m, int layer, const struct loss_options *
 void connections_backward(struct model *m, int layer, const struct loss_options *options);
 
 /* bottleneck.c, gated.c: the contributions of one kind. Forward adds weighted contributions to out (row
- * distance ldo; slot i at out + i·step), or overwrites where `add` is false; backward reads dout likewise and
- * fills m->dweight. */
+ * distance ldo; slot i at out + i·step; of `full` with divided channels only these columns), or overwrites it
+ * with them where `add` is false; backward reads dout [T, D] likewise, always whole, and fills m->dweight. */
 void bottleneck_forward(struct delta_pass *p, bool add, real *out, long ldo, long step);
 void bottleneck_backward(struct delta_pass *p, const real *dout, long ldo, long step);
 void gated_forward(struct delta_pass *p, bool add, real *out, long ldo, long step);
@@ -158,24 +257,84 @@ void aggregate_backward(struct delta_pass *p);
 void multihead_forward(struct delta_pass *p, real *z);
 void multihead_backward(struct delta_pass *p, const real *dz);
 
-/* head.c: final norm, logits and loss in blocks of rows; with gradients where `train`: then m->g is the
- * gradient of x. */
-void head_loss(struct model *m, const real *x, const struct loss_options *options, bool train,
-               struct loss_sums *sums);
+/* Blocks of a strip [T, strip_width] (narrow.c), one after the other. */
+enum strip_block { STRIP_PROJ, STRIP_GATE_IN, STRIP_SELECT, STRIP_RSTD };
+long strip_offset(const struct model *m, long T, enum strip_block block);
+
+/* create_connections.c: this rank's part of all connections (before any other call; GDN_INTERNAL without
+ * memory); the tensors of layer l's; what a layer's connections save; scratch for layers of up to `most`
+ * connections. */
+int prepare_connections(struct model *m);
+void find_connections(struct model *m, int l);
+void lay_out_connections(struct model *m, struct layer *layer, long T);
+void lay_out_delta_scratch(struct model *m, long T, long most);
+
+/* create.c: the tensor of a name, or the first of a stack; NULL pointers where this rank has none. */
+struct tensor find_tensor(const struct model *m, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* create.c: the next `count` elements of an arena. */
+static inline real *take(struct arena *arena, long count) {
+    return arena_take(arena, (size_t)count * sizeof(real));
+}
+/* A saved buffer of a layer: its own where a backward pass will read it, else the one that all layers share.
+ */
+#define SAVE(m, layer, member, count)                                                                        \
+    ((layer)->member =                                                                                       \
+         (m)->training || (layer) == &(m)->shared ? take(&(m)->saved, count) : (m)->shared.member)
+
+/* create.c: model_create with a rotary table of `positions`; without `state` a planned model. */
+int model_build(const struct model_config *config, const struct table *table, const struct state *state,
+                const struct ops *ops, const struct model_part *part, long batch, long length, long positions,
+                bool training, struct model **out);
+
+/* pass.c: selects the pass's chunk and slot. */
+void begin_pass(struct model *m, const struct pass *pass);
+/* The forward pass through its layers. */
+void chunk_forward(struct model *m, struct loss_sums *sums);
+/* Active edges of the whole model: what the regularisers average over. */
+long total_edges(const struct model *m, int active);
+/* Records the first failure of a pass (model_status). */
+void pass_failed(struct model *m, int status);
+
+/* Is a node computed by the pass's chunk? */
+static inline bool own_node(const struct model *m, int node) {
+    return node < 0 ? m->slot->x0 != NULL : node >= m->span.first && node < m->span.end;
+}
+/* The output of a node: a layer's z, or the embedding output for −1; of a node that another chunk computes
+ * what the pass brings; NULL where that is only a strip. */
+static inline real *node_output(const struct model *m, int node) {
+    if (own_node(m, node)) return node < 0 ? m->slot->x0 : m->layer[node].z;
+    return m->pass->node ? m->pass->node[1 + node] : NULL;
+}
+/* [T] inverse rms of each token of a node's output, for selection. Of a node whose next layer is in the chunk
+ * it is that layer's first norm's (where it has all rows), else it is computed once a micro-batch, with the
+ * same bits. */
+const real *node_rstd(struct model *m, int node);
+/* [T, D] where gradients for a node are added, in a backward pass: the pass's own buffer, or scratch that
+ * starts at zero. NULL where the pass brings only a strip. */
+real *node_deposit(const struct model *m, int node);
+
+/* stream.c: x [T, D] holds this rank's terms of a sum over the tensor axis; afterwards its own rows hold the
+ * sum. */
+void stream_sum(struct model *m, real *x);
+/* The own rows of x [T, D] are valid; afterwards all are. */
+void stream_whole(struct model *m, real *x);
 
 /* forward.c */
-void model_forward(struct model *m, const struct loss_options *options, struct loss_sums *sums);
-/* The output of a node: a layer's z, or the embedding output for −1. */
-static inline real *node_output(const struct model *m, int node) {
-    return node < 0 ? m->x0 : m->layer[node].z;
-}
+void embedding_forward(struct model *m);
+void layer_forward(struct model *m, int layer);
 
-/* backward.c: from m->g, the gradient of the last layer's output. */
-void model_backward(struct model *m, const struct loss_options *options);
+/* backward.c: from m->g, the gradient of the layer's z, to that of its x. */
+void layer_backward(struct model *m, int layer);
+void embedding_backward(struct model *m);
+/* All rows of m->g become valid. */
+void gradient_whole(struct model *m);
 
-/* create.c: model_create with a rotary table of `positions`. */
-int model_build(const struct model_config *config, const struct table *table, const struct state *state,
-                const struct ops *ops, long batch, long length, long positions, bool training,
-                struct model **out);
+/* head.c: final norm of x, logits of `rows` tokens from token `at` on; and with both the loss in blocks of
+ * rows, with gradients where m->gradients: then m->g is the gradient of x. */
+void head_norm(struct model *m, const real *x);
+void head_logits(struct model *m, long at, long rows);
+void head_loss(struct model *m, const real *x, struct loss_sums *sums);
 
 #endif

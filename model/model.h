@@ -1,23 +1,30 @@
 /* The model: forward and backward passes of a gated delta network over one micro-batch, written by hand
  * (design: model.md), and its one-token form for generation. Everything it computes goes through the
- * operations table; all memory is reserved at creation. */
+ * operations table, everything it exchanges with other tensor ranks through an axis; all memory is reserved
+ * at creation.
+ *
+ * A rank computes a part of the model: some chunks (spans of layers), a share of the tensors (dist/layout.h).
+ * Whoever calls brings what other stages computed and takes what they need (struct pass). */
 #ifndef GDN_MODEL_H
 #define GDN_MODEL_H
 
 #include <stdint.h>
 
+#include "dist/axis.h"
+#include "dist/layout.h"
 #include "dist/table.h"
 #include "kernels/ops.h"
 #include "model/config.h"
 
 struct model; /* opaque */
 
-/* Sums over the tokens of a micro-batch; the caller adds them up and divides. */
+/* Sums over the tokens of a micro-batch; the caller adds them up and divides. On a mesh each rank has a part:
+ * the sums over the tensor and pipeline axes are the micro-batch's. */
 struct loss_sums {
     double ce;        /* Σ over tokens of the cross entropy */
     double sparsity;  /* Σ over active connections and tokens of √(mean(c²) + 1e-12) */
     double entropy;   /* Σ over active connections and tokens of the gate entropy in [0, 1] */
-    long connections; /* active connections of this model (the same for every micro-batch) */
+    long connections; /* active connections of the whole model (the same for every micro-batch and rank) */
 };
 
 struct loss_options {
@@ -29,25 +36,94 @@ struct loss_options {
 
 /* What one rank's memory goes to, in bytes. */
 struct model_memory {
-    long activations;
+    long activations; /* saved buffers of all slots: what the backward pass reads */
+    long workspace;   /* scratch */
+};
+
+/* The part of the model that a rank computes, and how much of it at a time. NULL stands for all of it, with
+ * one slot. */
+struct model_part {
+    const struct layout *layout; /* the one that the table was made with; its `stage` outlives the model */
+    struct axis *tensor;         /* the tensor axis; outlives the model */
+    const int *slots;            /* [layout->chunks] sets of saved activations: micro-batches in flight */
 };
 
 /* Creates a model for micro-batches of up to `batch` sequences of up to `length` positions, on weights and
  * gradients laid out by `table` in `state`, which must outlive it; `training` false leaves out what
  * only a backward pass needs. Not collective. Fails with GDN_INTERNAL without memory. */
 int model_create(const struct model_config *config, const struct table *table, const struct state *state,
-                 const struct ops *ops, long batch, long length, bool training, struct model **out);
+                 const struct ops *ops, const struct model_part *part, long batch, long length, bool training,
+                 struct model **out);
 void model_free(struct model *model);
 void model_memory(const struct model *model, struct model_memory *out);
+
+/* The same without memory behind it, for plans: passes may be run on it with operations that only count
+ * (ops_find("count")) and an axis that only counts (axis_planned). */
+int model_create_planned(const struct model_config *config, const struct table *table,
+                         const struct model_part *part, long batch, long length, bool training,
+                         struct model **out);
 
 /* How the linear maps of a connection's difference and mean are computed (project.c): AUTO is what training
  * uses, the others are for benchmarks and tests. */
 enum form { FORM_AUTO, FORM_DIRECT, FORM_SPLIT };
 void model_set_form(struct model *model, enum form form);
 
-/* Loss of `batch` rows of length+1 tokens each (inputs: the first `length`, targets: the last). Adds
- * gradients of Σ_t ce·token_weight + sparsity and entropy terms to state->gradient. Tokens must lie in [0,
- * vocab). */
+/* One micro-batch through one chunk. Arrays over nodes have num_layers + 1 entries, entry 1 + node; blocks
+ * are [T, D] with T = batch·length. Arrays over edges have an entry for each of edges.edge; strips are [T,
+ * edge width], see strip_width. NULL entries: not there. */
+struct pass {
+    int chunk, slot;
+    const int32_t *rows; /* [batch, length + 1] tokens: inputs are the first `length`, targets the last; the
+                            first stage reads inputs, the last one targets */
+    long batch, length;
+    const struct loss_options *options;
+    bool evaluate; /* no backward pass follows, on a model that could */
+
+    real *const *node;  /* outputs of nodes outside the chunk that its layers read, the stream's among them
+                           (entry  `first` of the span, node first − 1) */
+    real *const *strip; /* an edge's narrow projections, where the node itself is not there */
+
+    /* Backward. */
+    real *gradient; /* in: gradient of the chunk's last output, with everything later stages have left there
+                       (not read where the pass begins with the head); out: the same for the node that the
+                       chunk starts from (after the first stage's embedding: undefined) */
+    /* Running sums of gradients left at nodes: of nodes outside the chunk that its layers read (but for the
+     * stream's, which joins `gradient`), added to by descending target; and of the chunk's own nodes where
+     * later stages have left something, collected here. */
+    real *const *deposit;
+    real *const *strip_gradient; /* overwritten */
+};
+
+/* Forward through the pass's chunk, saving in its slot what the backward pass needs. On the last stage, where
+ * no backward pass follows, also the head: sums->ce. Adds to `sums`. Collective over the tensor axis. */
+void model_stage_forward(struct model *model, const struct pass *pass, struct loss_sums *sums);
+
+/* Backward through layers `layer`, layer − 1, …, `end` of the chunk: num_layers is final norm, head and loss
+ * (adds to sums->ce), −1 the embedding. A chunk may be walked in several calls, downwards. Gradients of
+ * weights are added to state->gradient: those of rows marked `partial` are this rank's part of a sum over the
+ * tensor axis. Collective over the tensor axis. */
+void model_stage_backward(struct model *model, const struct pass *pass, int layer, int end,
+                          struct loss_sums *sums);
+
+/* Status of the first pass that failed, of a sum over the tensor axis for example; 0 where none has. A failed
+ * pass's results are worthless. */
+int model_status(const struct model *model);
+
+/* Output [T, D] of a node of one of this rank's chunks, in a slot; −1 on the first stage: the embedding.
+ * Those that other stages read, sources and the stream, have all rows. */
+real *model_output(const struct model *model, int chunk, int slot, int node);
+
+/* Narrow sources (dist/route.h): the projections of edge e's source node s [T, D], strip [T, strip_width]: Wp
+ * s [T, Hd/tensor], W1 s [T, G], then with aggregate attention A s [T, a] and the inverse rms of s [T, 1],
+ * each a block of its own. And back: from the strip's gradient adds to deposit [T, D] and to the weights'
+ * gradients. */
+long strip_width(const struct model_config *config, const struct layout *layout);
+void model_project(struct model *model, int edge, const real *s, long T, real *strip);
+void model_unproject(struct model *model, int edge, const real *s, long T, const real *strip_gradient,
+                     real *deposit);
+
+/* Loss of a micro-batch by a rank that holds the whole model. Adds gradients of Σ_t ce·token_weight +
+ * sparsity and entropy terms to state->gradient. Tokens must lie in [0, vocab). */
 void model_train(struct model *model, const int32_t *rows, long batch, long length,
                  const struct loss_options *options, struct loss_sums *out);
 
@@ -55,7 +131,8 @@ void model_train(struct model *model, const int32_t *rows, long batch, long leng
 void model_loss(struct model *model, const int32_t *rows, long batch, long length,
                 const struct loss_options *options, struct loss_sums *out);
 
-/* A key/value cache for generating one sequence of up to `capacity` tokens. */
+/* A key/value cache for generating one sequence of up to `capacity` tokens, by a rank that holds the whole
+ * model. */
 struct decoder;
 int decoder_create(const struct model_config *config, const struct table *table, const struct state *state,
                    const struct ops *ops, long capacity, struct decoder **out);
@@ -68,5 +145,11 @@ void decoder_reset(struct decoder *decoder);
 /* Multiply-adds ×2 of one training step (forward and backward) per token: the GEMMs and attention's products
  * at `length`, with `active` distances. For model_flops_utilization and the benchmark. */
 double model_flops_per_token(const struct model_config *config, long length, int active);
+
+/* The same of the forward pass, by parts: of every layer with its connections, out [num_layers], and of the
+ * head (final norm and loss cost next to nothing, like the embedding). For cutting layers into pipeline
+ * stages. GDN_INTERNAL without memory. */
+int model_layer_flops(const struct model_config *config, long length, int active, double *out);
+double model_head_flops(const struct model_config *config);
 
 #endif

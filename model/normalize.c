@@ -5,28 +5,22 @@
 void normalize_forward(struct delta_pass *p) {
     const struct model *m = p->m;
     struct connections *c = p->c;
-    if (!c->scale.w) return;
+    if (!m->config.delta.normalize) return;
     for (int i = 0; i < p->n; i++) {
-        real *inv = c->inv + i * m->T, *r = c->r + i * m->T;
-        m->ops->delta_inverse_norm(m->T, m->config.hidden_size, p->t, p->s[i], m->config.delta.epsilon, inv);
-        for (long t = 0; t < m->T; t++) r[t] = c->scale.w[i] * inv[t];
+        real *inv = c->inv + i * m->T;
+        m->ops->delta_inverse_norm(m->T, m->config.hidden_size, p->t, own(p, i)->s, m->config.delta.epsilon,
+                                   inv);
+        m->ops->row_factors(m->T, c->scale.w + i, inv, c->r + i * m->T);
     }
 }
 
 const real *row_factor(const struct delta_pass *p, int slot) {
-    return p->c->scale.w ? p->c->r + slot * p->m->T : NULL;
+    return p->m->config.delta.normalize ? p->c->r + slot * p->m->T : NULL;
 }
 
 void normalize_backward(struct delta_pass *p, int slot, const real *dr, real *k) {
-    struct connections *c = p->c;
-    if (!c->scale.w) return;
-    const real *inv = c->inv + slot * p->m->T;
-    real gamma = c->scale.w[slot], least = (real)(1 / p->m->config.delta.epsilon);
-    double dgamma = 0;
-    for (long t = 0; t < p->m->T; t++) {
-        dgamma += (double)dr[t] * inv[t];
-        if (inv[t] < least)
-            k[t] -= dr[t] * gamma * inv[t] * inv[t] * inv[t]; /* at ε the norm is a constant */
-    }
-    c->scale.g[slot] += (real)dgamma;
+    const struct connections *c = p->c;
+    if (!p->m->config.delta.normalize) return;
+    p->m->ops->row_factors_back(p->m->T, c->scale.w + slot, c->inv + slot * p->m->T,
+                                p->m->config.delta.epsilon, dr, k, c->scale.g + slot);
 }

@@ -1,10 +1,9 @@
+/* The parameter table of a rank. Initial weights are in params_init.c. */
 #include "model/params.h"
-#include "kernels/base/random.h"
+#include "dist/shard.h"
 #include "kernels/base/status.h"
 #include "model/edges.h"
 
-#include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,135 +11,326 @@
 /* Every group of tensors that one GEMM reads starts on a cache line; within a group they are neighbours. */
 enum { GROUP_ALIGNMENT = 16 };
 
+/* Rows are collected first, in the order of the model, and then given their places in the flat buffers. */
+struct pending {
+    struct row row;
+    int group;
+};
+
 struct builder {
-    struct table *table;
-    int capacity;
-    int layer, distance; /* of the rows that follow */
+    const struct layout *layout;
+    const struct edges *edges;
+    const int *projector; /* [edges->count] stage whose rank projects an edge's source; −1: none */
+    int num_layers;
+    struct pending *pending;
+    int count, capacity;
+    int group, group_first; /* the group that is open and its first row */
     bool failed;
 };
 
+/* What a row's name does not tell. */
+struct place {
+    int layer, distance;
+    bool select;
+    uint64_t holders; /* bit p: pipeline rank p holds it */
+};
+
+static uint64_t bit(int pipeline_rank) {
+    return UINT64_C(1) << pipeline_rank;
+}
+
+/* The pipeline rank that has a layer, as a bit. */
+static uint64_t layer_holder(const struct builder *b, int layer) {
+    return bit(layout_stage_of(b->layout, layer) % b->layout->pipeline);
+}
+
+static bool held(const struct builder *b, uint64_t holders) {
+    return holders & bit(b->layout->pipeline_index);
+}
+
+/* Is the connection's every tensor whole on one tensor rank? */
+static bool dealt_out(const struct layout *l) {
+    return l->delta == DELTA_CONNECTION && l->tensor > 1;
+}
+
+/* Closes the open group and settles its zone: by its largest tensor, and shared where any of its tensors is.
+ */
 static void start_group(struct builder *b) {
-    b->table->total = (b->table->total + GROUP_ALIGNMENT - 1) / GROUP_ALIGNMENT * GROUP_ALIGNMENT;
-}
-
-static struct row *add(struct builder *b, enum split split, long out, long in, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
-
-/* Adds one row; in = 0 makes it one-dimensional. */
-static struct row *add(struct builder *b, enum split split, long out, long in, const char *format, ...) {
-    static struct row nowhere;
-    struct table *t = b->table;
-    if (t->rows == b->capacity) {
-        int capacity = b->capacity ? 2 * b->capacity : 64;
-        struct row *grown = realloc(t->row, (size_t)capacity * sizeof *grown);
-        if (!grown) {
-            b->failed = true;
-            return &nowhere;
-        }
-        t->row = grown;
-        b->capacity = capacity;
+    long largest = 0;
+    bool shared = false;
+    for (int i = b->group_first; i < b->count; i++) {
+        const struct row *row = &b->pending[i].row;
+        if (row->count > largest) largest = row->count;
+        if (row->stages & (row->stages - 1)) shared = true; /* more than one bit */
     }
-    struct row *row = &t->row[t->rows++];
-    *row = (struct row){.ndim = in ? 2 : 1,
-                        .shape = {out, in ? in : 1},
-                        .split = split,
-                        .decay = in != 0,
-                        .layer = b->layer,
-                        .distance = b->distance,
-                        .offset = t->total,
-                        .count = out * (in ? in : 1)};
-    t->total += row->count;
-    va_list list;
-    va_start(list, format);
-    int used = row->layer >= 0 ? snprintf(row->name, sizeof row->name, "layers.%d.", row->layer) : 0;
-    if (row->distance)
-        used += snprintf(row->name + used, sizeof row->name - (size_t)used, "delta.%d.", row->distance);
-    vsnprintf(row->name + used, sizeof row->name - (size_t)used, format, list);
-    va_end(list);
-    return row;
+    bool small = largest < b->layout->small;
+    for (int i = b->group_first; i < b->count; i++) {
+        struct row *row = &b->pending[i].row;
+        if (shared)
+            row->zone = small ? ZONE_SHARED_SMALL : ZONE_SHARED_LARGE;
+        else
+            row->zone = small ? ZONE_SMALL : ZONE_LARGE, row->stages = 0;
+    }
+    b->group++;
+    b->group_first = b->count;
 }
+
+static bool grow(struct builder *b) {
+    int capacity = b->capacity ? 2 * b->capacity : 64;
+    struct pending *grown = realloc(b->pending, (size_t)capacity * sizeof *grown);
+    if (!grown) return false;
+    b->pending = grown;
+    b->capacity = capacity;
+    return true;
+}
+
+/* The rank's part of a tensor: rows or columns [n·i/t, n·(i+1)/t). */
+static void take_part(const struct layout *l, struct row *row) {
+    row->local[0] = row->shape[0], row->local[1] = row->shape[1];
+    if (row->split != SPLIT_NONE) {
+        int side = row->split == SPLIT_ROWS ? 0 : 1;
+        long n = row->shape[side];
+        row->start[side] = n * l->tensor_index / l->tensor;
+        row->local[side] = n * (l->tensor_index + 1) / l->tensor - row->start[side];
+    }
+    row->count = row->local[0] * row->local[1];
+}
+
+/* Connections leave parts of a sum in what all tensor ranks hold, the trunk's norms do where each rank
+ * normalises tokens of its own. */
+static bool is_partial(const struct layout *l, const struct row *row) {
+    if (l->tensor == 1 || row->split != SPLIT_NONE) return false;
+    if (row->select) return true;
+    if (row->distance) return !dealt_out(l);
+    return l->sequence_parallel;
+}
+
+static bool is_counted(const struct layout *l, const struct row *row) {
+    bool lowest_stage = !(row->stages & (bit(l->pipeline_index) - 1));
+    bool own = row->split != SPLIT_NONE || (row->distance && dealt_out(l));
+    return lowest_stage && (own || l->tensor_index == 0);
+}
+
+/* Adds one row, if the rank is one of its holders; in = 0 makes it one-dimensional. Returns it, or NULL. */
+static struct row *add(struct builder *b, struct place place, enum split split, long out, long in,
+                       const char *leaf) {
+    if (!held(b, place.holders)) return NULL;
+    if (b->count == b->capacity && !grow(b)) {
+        b->failed = true;
+        return NULL;
+    }
+    bool whole = place.distance && dealt_out(b->layout);
+    struct row row = {.ndim = in ? 2 : 1,
+                      .shape = {out, in ? in : 1},
+                      .split = whole ? SPLIT_NONE : split,
+                      .decay = in != 0,
+                      .layer = place.layer,
+                      .distance = place.distance,
+                      .select = place.select,
+                      .stages = place.holders};
+    take_part(b->layout, &row);
+    row.partial = is_partial(b->layout, &row);
+    row.counted = is_counted(b->layout, &row);
+    bool in_layer = place.layer >= 0 && place.layer < b->num_layers;
+    int used = in_layer ? snprintf(row.name, sizeof row.name, "layers.%d.", row.layer) : 0;
+    if (row.distance)
+        used += snprintf(row.name + used, sizeof row.name - (size_t)used, "delta.%d.", row.distance);
+    snprintf(row.name + used, sizeof row.name - (size_t)used, "%s", leaf);
+    b->pending[b->count] = (struct pending){row, b->group};
+    return &b->pending[b->count++].row;
+}
+
+/* A tensor of a connection. */
+struct leaf {
+    const char *name;
+    enum split split;
+    long out, in;
+    enum {
+        PLAIN,
+        TRANSPOSED, /* [n·in, out] in memory, for the whole stack */
+        NARROW      /* projects the source: a rank that does so for another stage needs it too */
+    } use;
+};
 
 /* One tensor of every connection into the layer, neighbours in memory: a stack that one GEMM reads. */
-static void add_stack(struct builder *b, const struct edge *edge, int n, enum split split, long out, long in,
-                      bool transposed, const char *leaf) {
+static void add_stack(struct builder *b, int layer, const struct leaf *leaf) {
     start_group(b);
-    for (int i = 0; i < n; i++) {
-        b->distance = edge[i].distance;
-        add(b, split, out, in, "%s", leaf)->transposed = transposed;
+    for (int e = b->edges->first[layer]; e < b->edges->first[layer + 1]; e++) {
+        const struct edge *edge = &b->edges->edge[e];
+        if (dealt_out(b->layout) && edge->slot % b->layout->tensor != b->layout->tensor_index) continue;
+        struct place place = {layer, edge->distance, false, layer_holder(b, layer)};
+        if (leaf->use == NARROW && b->projector[e] >= 0)
+            place.holders |= bit(b->projector[e] % b->layout->pipeline);
+        struct row *row = add(b, place, leaf->split, leaf->out, leaf->in, leaf->name);
+        if (row) row->transposed = leaf->use == TRANSPOSED;
     }
-    b->distance = 0;
 }
 
-static void add_connections(struct builder *b, const struct model_config *m, const struct edge *edge, int n) {
+/* A layer's shared selection weights: `attention` projects sources with them too. */
+static void add_selection(struct builder *b, const struct model_config *m, int layer) {
+    struct place place = {layer, 0, true, layer_holder(b, layer)};
+    start_group(b);
+    if (m->delta.aggregate == AGGREGATE_MULTIHEAD) {
+        add(b, place, SPLIT_ROWS, m->hidden_size, m->hidden_size, "delta.query.weight");
+        add(b, place, SPLIT_ROWS, m->hidden_size, m->hidden_size, "delta.key.weight");
+    }
+    if (m->delta.aggregate != AGGREGATE_ATTENTION) return;
+    for (int e = b->edges->first[layer]; e < b->edges->first[layer + 1]; e++)
+        if (b->projector[e] >= 0) place.holders |= bit(b->projector[e] % b->layout->pipeline);
+    add(b, place, SPLIT_NONE, m->delta.attention_dim, m->hidden_size, "delta.select.weight");
+}
+
+static void add_connections(struct builder *b, const struct model_config *m, int layer) {
+    if (b->edges->first[layer] == b->edges->first[layer + 1]) return;
     const struct delta_config *c = &m->delta;
     long D = m->hidden_size, G = c->gate_hidden, Hd = c->hidden;
-    if (c->kind == KIND_BOTTLENECK) {
-        add_stack(b, edge, n, SPLIT_ROWS, Hd, D, false, "delta_proj.weight");
-        add_stack(b, edge, n, SPLIT_NONE, G, D, false, "gate_in.weight");
-        add_stack(b, edge, n, SPLIT_NONE, G, 0, false, "gate_in.bias");
-        add_stack(b, edge, n, SPLIT_ROWS, Hd, G, false, "gate_out.weight");
-        add_stack(b, edge, n, SPLIT_ROWS, Hd, 0, false, "gate_out.bias");
-        add_stack(b, edge, n, SPLIT_COLUMNS, D, Hd, true, "output_proj.weight"); /* [n·Hd, D] in memory */
-    } else if (c->kind == KIND_FULL) {
-        add_stack(b, edge, n, SPLIT_ROWS, D, D, false, "gate.weight");
-    } else {
-        add_stack(b, edge, n, SPLIT_NONE, G, D, false, "context_proj.weight");
-        add_stack(b, edge, n, SPLIT_NONE, G, G + 1, false, "gate_in.weight");
-        add_stack(b, edge, n, SPLIT_NONE, G, 0, false, "gate_in.bias");
-        add_stack(b, edge, n, SPLIT_NONE, G, G, false, "gate_out.weight");
-        add_stack(b, edge, n, SPLIT_NONE, G, 0, false, "gate_out.bias");
-    }
-    if (c->normalize) add_stack(b, edge, n, SPLIT_NONE, 1, 0, false, "scale");
-    if (c->aggregate == AGGREGATE_LEARNED || c->kind != KIND_BOTTLENECK)
-        add_stack(b, edge, n, SPLIT_NONE, 1, 0, false, "mix");
-    start_group(b);
-    if (c->aggregate == AGGREGATE_ATTENTION)
-        add(b, SPLIT_NONE, c->attention_dim, D, "delta.select.weight")->select = true;
-    if (c->aggregate == AGGREGATE_MULTIHEAD) {
-        add(b, SPLIT_ROWS, D, D, "delta.query.weight")->select = true;
-        add(b, SPLIT_ROWS, D, D, "delta.key.weight")->select = true;
-    }
+    bool mix = c->aggregate == AGGREGATE_LEARNED || c->kind != KIND_BOTTLENECK;
+    const struct leaf bottleneck[] = {
+        {"delta_proj.weight", SPLIT_ROWS, Hd, D, NARROW},
+        {"gate_in.weight", SPLIT_NONE, G, D, NARROW},
+        {"gate_in.bias", SPLIT_NONE, G, 0, PLAIN},
+        {"gate_out.weight", SPLIT_ROWS, Hd, G, PLAIN},
+        {"gate_out.bias", SPLIT_ROWS, Hd, 0, PLAIN},
+        {"output_proj.weight", SPLIT_COLUMNS, D, Hd, TRANSPOSED},
+        {0},
+    };
+    const struct leaf full[] = {{"gate.weight", SPLIT_ROWS, D, D, PLAIN}, {0}};
+    const struct leaf adaptive[] = {
+        {"context_proj.weight", SPLIT_NONE, G, D, PLAIN}, {"gate_in.weight", SPLIT_NONE, G, G + 1, PLAIN},
+        {"gate_in.bias", SPLIT_NONE, G, 0, PLAIN},        {"gate_out.weight", SPLIT_NONE, G, G, PLAIN},
+        {"gate_out.bias", SPLIT_NONE, G, 0, PLAIN},       {0},
+    };
+    const struct leaf *const kinds[] = {
+        [KIND_BOTTLENECK] = bottleneck, [KIND_FULL] = full, [KIND_ADAPTIVE] = adaptive};
+    for (const struct leaf *leaf = kinds[c->kind]; leaf->name; leaf++) add_stack(b, layer, leaf);
+    if (c->normalize) add_stack(b, layer, &(struct leaf){"scale", SPLIT_NONE, 1, 0, PLAIN});
+    if (mix) add_stack(b, layer, &(struct leaf){"mix", SPLIT_NONE, 1, 0, PLAIN});
+    add_selection(b, m, layer);
 }
 
-static void add_layer(struct builder *b, const struct model_config *m, const struct edges *edges, int layer) {
+static void add_trunk(struct builder *b, const struct model_config *m, int layer) {
     long D = m->hidden_size, F = m->intermediate_size, kv = D / m->num_heads * m->num_kv_heads;
-    b->layer = layer;
+    struct place place = {.layer = layer, .holders = layer_holder(b, layer)};
     start_group(b);
-    add(b, SPLIT_NONE, D, 0, "input_layernorm.weight");
+    add(b, place, SPLIT_NONE, D, 0, "input_layernorm.weight");
     start_group(b);
-    add(b, SPLIT_ROWS, D, D, "self_attn.q_proj.weight"); /* q, k, v: one GEMM */
-    add(b, SPLIT_ROWS, kv, D, "self_attn.k_proj.weight");
-    add(b, SPLIT_ROWS, kv, D, "self_attn.v_proj.weight");
+    add(b, place, SPLIT_ROWS, D, D, "self_attn.q_proj.weight"); /* q, k, v: one GEMM; whole heads each */
+    add(b, place, SPLIT_ROWS, kv, D, "self_attn.k_proj.weight");
+    add(b, place, SPLIT_ROWS, kv, D, "self_attn.v_proj.weight");
     start_group(b);
-    add(b, SPLIT_COLUMNS, D, D, "self_attn.o_proj.weight");
+    add(b, place, SPLIT_COLUMNS, D, D, "self_attn.o_proj.weight");
     start_group(b);
-    add(b, SPLIT_NONE, D, 0, "post_attention_layernorm.weight");
+    add(b, place, SPLIT_NONE, D, 0, "post_attention_layernorm.weight");
     start_group(b);
-    add(b, SPLIT_ROWS, F, D, "mlp.gate_proj.weight"); /* gate, up: one GEMM */
-    add(b, SPLIT_ROWS, F, D, "mlp.up_proj.weight");
+    add(b, place, SPLIT_ROWS, F, D, "mlp.gate_proj.weight"); /* gate, up: one GEMM */
+    add(b, place, SPLIT_ROWS, F, D, "mlp.up_proj.weight");
     start_group(b);
-    add(b, SPLIT_COLUMNS, D, F, "mlp.down_proj.weight");
-    int n = edges->first[layer + 1] - edges->first[layer];
-    if (n) add_connections(b, m, &edges->edge[edges->first[layer]], n);
-    b->layer = -1;
+    add(b, place, SPLIT_COLUMNS, D, F, "mlp.down_proj.weight");
 }
 
-int params_create(const struct model_config *model, struct table *out) {
-    struct edges edges;
-    TRY(edges_create(model, &edges));
-    *out = (struct table){0};
-    struct builder b = {.table = out, .layer = -1};
-    add(&b, SPLIT_ROWS, model->vocab_size, model->hidden_size, "embed_tokens.weight");
-    for (int layer = 0; layer < model->num_layers; layer++) add_layer(&b, model, &edges, layer);
-    start_group(&b);
-    add(&b, SPLIT_NONE, model->hidden_size, 0, "norm.weight");
-    start_group(&b);
-    if (!model->tie_embeddings) add(&b, SPLIT_ROWS, model->vocab_size, model->hidden_size, "lm_head.weight");
-    start_group(&b);
-    edges_free(&edges);
-    if (!b.failed) return 0;
-    params_free(out);
+static void add_model(struct builder *b, const struct model_config *m) {
+    int L = m->num_layers;
+    struct place embedding = {.layer = -1, .holders = layer_holder(b, -1)};
+    struct place last = {.layer = L, .holders = layer_holder(b, L)};
+    if (m->tie_embeddings) embedding.holders |= last.holders;
+    add(b, embedding, SPLIT_ROWS, m->vocab_size, m->hidden_size, "embed_tokens.weight");
+    for (int layer = 0; layer < L; layer++) {
+        add_trunk(b, m, layer);
+        add_connections(b, m, layer);
+    }
+    start_group(b);
+    add(b, last, SPLIT_NONE, m->hidden_size, 0, "norm.weight");
+    start_group(b);
+    if (!m->tie_embeddings) add(b, last, SPLIT_ROWS, m->vocab_size, m->hidden_size, "lm_head.weight");
+    start_group(b); /* closes the last */
+}
+
+static long round_up(long n, long grain) {
+    return (n + grain - 1) / grain * grain;
+}
+
+/* Gives every row its place: zone by zone, each in the order of the model. */
+static int place_rows(const struct builder *b, struct table *out) {
+    struct row *row = malloc((size_t)(b->count ? b->count : 1) * sizeof *row);
+    if (!row) return 1;
+    *out = (struct table){.row = row};
+    for (int zone = 0; zone < ZONES; zone++) {
+        int group = -1;
+        out->zone[zone] = out->total;
+        for (int i = 0; i < b->count; i++) {
+            const struct pending *pending = &b->pending[i];
+            if ((int)pending->row.zone != zone) continue;
+            if (pending->group != group) out->total = round_up(out->total, GROUP_ALIGNMENT);
+            group = pending->group;
+            row[out->rows] = pending->row;
+            row[out->rows++].offset = out->total;
+            out->total += pending->row.count;
+        }
+        out->total = round_up(out->total, (long)b->layout->data * SHARD_GRAIN);
+    }
+    out->zone[ZONES] = out->total;
+    return 0;
+}
+
+struct route_widths params_route_widths(const struct model_config *model, const struct layout *layout) {
+    const struct delta_config *delta = &model->delta;
+    long select = delta->aggregate == AGGREGATE_ATTENTION ? delta->attention_dim + 1 : 0;
+    return (struct route_widths){.narrow = layout->narrow && !dealt_out(layout) &&
+                                           delta->kind == KIND_BOTTLENECK && !delta->normalize,
+                                 .node = model->hidden_size,
+                                 .edge = delta->hidden / layout->tensor + delta->gate_hidden + select};
+}
+
+/* Fills projector [edges->count]: the stage whose rank projects an edge's source, or −1. */
+static int find_projectors(const struct model_config *model, const struct layout *layout,
+                           const struct edges *edges, int *projector) {
+    struct route_widths widths = params_route_widths(model, layout);
+    for (int e = 0; e < edges->count; e++) projector[e] = -1;
+    if (!widths.narrow || !layout->stage) return 0;
+    struct routes routes;
+    TRY(routes_create(edges, model->num_layers, model->delta.num_distances, layout, &widths, &routes));
+    if (edges->count) memcpy(projector, routes.projector, (size_t)edges->count * sizeof *projector);
+    routes_free(&routes);
+    return 0;
+}
+
+/* Flat buffers are counted in longs, their bytes too. */
+static int check_countable(const struct model_config *m, const struct builder *b) {
+    double weights = 0, most = 0x1p56;
+    for (int i = 0; i < b->count; i++)
+        weights += (double)b->pending[i].row.shape[0] * (double)b->pending[i].row.shape[1];
+    if (weights < most) return 0;
+    return gdn_fail(
+        GDN_INPUT,
+        "model.vocab_size %d, hidden_size %d, intermediate_size %d, num_layers %d and model.delta "
+        "together give %.3g weights; fewer than %.3g are expected",
+        m->vocab_size, m->hidden_size, m->intermediate_size, m->num_layers, weights, most);
+}
+
+static int build(const struct model_config *model, struct builder *b, int *projector, struct table *out) {
+    TRY(find_projectors(model, b->layout, b->edges, projector));
+    add_model(b, model);
+    if (!b->failed) TRY(check_countable(model, b));
+    if (!b->failed && !place_rows(b, out)) return 0;
     return gdn_fail(GDN_INTERNAL, "out of memory for the parameter table of %d layers", model->num_layers);
+}
+
+int params_create(const struct model_config *model, const struct layout *layout, struct table *out) {
+    const struct layout whole = layout_whole();
+    struct edges edges;
+    *out = (struct table){0};
+    TRY(edges_create(model, &edges));
+    int *projector = malloc((size_t)(edges.count + 1) * sizeof *projector);
+    struct builder b = {.layout = layout ? layout : &whole,
+                        .edges = &edges,
+                        .projector = projector,
+                        .num_layers = model->num_layers};
+    int status = projector ? build(model, &b, projector, out)
+                           : gdn_fail(GDN_INTERNAL, "out of memory for %d connections", edges.count);
+    free(projector);
+    free(b.pending);
+    edges_free(&edges);
+    return status;
 }
 
 void params_free(struct table *table) {
@@ -152,40 +342,6 @@ const struct row *params_find(const struct table *table, const char *name) {
     for (int i = 0; i < table->rows; i++)
         if (!strcmp(table->row[i].name, name)) return &table->row[i];
     return NULL;
-}
-
-static bool ends_with(const char *name, const char *end) {
-    size_t n = strlen(name), e = strlen(end);
-    return n >= e && !strcmp(name + n - e, end);
-}
-
-/* How a tensor starts: the same number everywhere, or a normal distribution of this width (model.md, 7). */
-static double initial_constant(const struct model_config *model, const struct row *row, double *width) {
-    const char *name = row->name;
-    *width = 0;
-    if (ends_with(name, "norm.weight")) return 1;
-    if (ends_with(name, ".bias")) return 0;
-    if (ends_with(name, ".mix")) return model->delta.kind == KIND_BOTTLENECK ? 1 : 0;
-    if (ends_with(name, ".scale")) return sqrt(model->hidden_size);
-    if (ends_with(name, ".output_proj.weight")) return 0;
-    *width = 0.02;
-    if (ends_with(name, ".o_proj.weight") || ends_with(name, ".down_proj.weight"))
-        *width /= sqrt(2.0 * model->num_layers);
-    return 0;
-}
-
-void params_init(const struct model_config *model, const struct row *row, uint64_t seed, real *weight) {
-    double width, constant = initial_constant(model, row, &width);
-    uint64_t what = random_name(row->name);
-    for (long i = 0; i < row->shape[0]; i++)
-        for (long j = 0; j < row->shape[1]; j++) {
-            uint64_t element =
-                (uint64_t)(i * row->shape[1] + j); /* in the order on disk, whatever memory's is */
-            double w = width ? width * random_normal(seed, what, element) : constant;
-            weight[row->transposed ? j * row->shape[0] + i : (long)element] =
-                (real)(float)w; /* float32 also in a
-                  double build: the same model */
-        }
 }
 
 bool params_active(const struct model_config *model, const struct row *row, int active) {

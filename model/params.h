@@ -4,19 +4,26 @@
 
 #include <stdint.h>
 
+#include "dist/layout.h"
+#include "dist/route.h"
 #include "dist/table.h"
 #include "model/config.h"
 
-/* Builds the table: names and shapes of model.md, 8; memory order such that tensors that one GEMM reads
- * together (q, k, v; gate, up; each part of a layer's connections) are neighbours. Not collective. Free
- * with params_free. */
-int params_create(const struct model_config *model, struct table *out);
+/* Builds a rank's table: names and shapes of model.md, 8; the rank's parts of them by `layout` (NULL: all of
+ * everything); memory order such that tensors that one GEMM reads together (q, k, v; gate, up; each part of a
+ * layer's connections) are neighbours. Not collective. Free with params_free. */
+int params_create(const struct model_config *model, const struct layout *layout, struct table *out);
 void params_free(struct table *table);
+
+/* What decides whether sources cross stages as narrow projections, for routes_create: never where whole
+ * connections are dealt out to tensor ranks, since then only one of them could project an edge. */
+struct route_widths params_route_widths(const struct model_config *model, const struct layout *layout);
 
 /* The row of a name, or NULL. */
 const struct row *params_find(const struct table *table, const char *name);
 
-/* Draws the initial weights of one row (model.md, 7): a function of (seed, tensor name, element index). */
+/* Draws the initial weights of the rank's part of one row (model.md, 7) into `weight` [row->count]: a
+ * function of (seed, tensor name, element index in the global tensor). */
 void params_init(const struct model_config *model, const struct row *row, uint64_t seed, real *weight);
 
 /* Is this tensor trained while the first `active` of the distances are (model.md, 6)? */

@@ -3,7 +3,7 @@
  * Direct: δ_i (or the mean) is formed and multiplied. Split: what reads t and s linearly splits, so the
  * target's half of all slots is one GEMM over the stacked weights and each source's half another (model.md,
  * 3). Split has twice the arithmetic and fewer passes over memory: it wins where the maps are narrow against
- * D. */
+ * D. Of a source that came as a strip the half is there already. */
 #include "model/internal.h"
 
 /* Rows of one map per hidden channel up to which split is faster: measured by `gdn bench --form`, see
@@ -23,11 +23,16 @@ static real source_sign(enum map map) {
     return map == MAP_DIFFERENCE ? -1 : (real)0.5;
 }
 
+/* Where a map's source half lies in a strip. */
+static long strip_half(const struct delta_pass *p, enum map map) {
+    return strip_offset(p->m, p->m->T, map == MAP_DIFFERENCE ? STRIP_PROJ : STRIP_GATE_IN);
+}
+
 /* Forms a slot's δ or mean in scratch. */
 static const real *form_input(const struct delta_pass *p, enum map map, int slot) {
     struct model *m = p->m;
     bool difference = map == MAP_DIFFERENCE;
-    m->ops->delta_mean(m->T, m->config.hidden_size, p->t, p->s[slot], difference ? m->delta : NULL,
+    m->ops->delta_mean(m->T, m->config.hidden_size, p->t, own(p, slot)->s, difference ? m->delta : NULL,
                        difference ? NULL : m->mean);
     return difference ? m->delta : m->mean;
 }
@@ -38,11 +43,43 @@ void project_forward(struct delta_pass *p, enum map map, const real *w, long row
     bool halves = split(p, rows);
     if (halves) m->ops->gemm('N', 'T', T, ld, D, target_sign(map), p->t, D, w, D, 0, out, ld);
     for (int i = 0; i < p->n; i++) {
+        const struct incoming *in = own(p, i);
         const real *wi = w + i * rows * D;
-        if (halves)
-            m->ops->gemm('N', 'T', T, rows, D, source_sign(map), p->s[i], D, wi, D, 1, out + i * rows, ld);
-        else
-            m->ops->gemm('N', 'T', T, rows, D, 1, form_input(p, map, i), D, wi, D, 0, out + i * rows, ld);
+        real *oi = out + i * rows;
+        if (!in->s) {
+            if (!halves) m->ops->gemm('N', 'T', T, rows, D, target_sign(map), p->t, D, wi, D, 0, oi, ld);
+            m->ops->add_columns(T, rows, source_sign(map), in->strip + strip_half(p, map), rows, oi, ld);
+        } else if (halves) {
+            m->ops->gemm('N', 'T', T, rows, D, source_sign(map), in->s, D, wi, D, 1, oi, ld);
+        } else {
+            m->ops->gemm('N', 'T', T, rows, D, 1, form_input(p, map, i), D, wi, D, 0, oi, ld);
+        }
+    }
+}
+
+/* The target's half of the slots whose maps are the `ld` … wide columns of dout. */
+static void target_backward(struct delta_pass *p, enum map map, struct tensor w, long wide, const real *dout,
+                            long ld) {
+    struct model *m = p->m;
+    long T = m->T, D = m->config.hidden_size;
+    m->ops->gemm('N', 'N', T, D, wide, target_sign(map), dout, ld, w.w, D, 1, p->dt, D);
+    m->ops->gemm('T', 'N', wide, D, T, target_sign(map), dout, ld, p->t, D, 1, w.g, D);
+}
+
+/* Both halves of one slot by way of its δ or mean. */
+static void direct_backward(struct delta_pass *p, enum map map, int i, struct tensor w, long rows,
+                            const real *di, long ld) {
+    struct model *m = p->m;
+    long T = m->T, D = m->config.hidden_size;
+    const struct incoming *in = own(p, i);
+    m->ops->gemm('T', 'N', rows, D, T, 1, di, ld, form_input(p, map, i), D, 1, w.g, D);
+    real *d = m->delta; /* the input is used up: its gradient takes its place */
+    m->ops->gemm('N', 'N', T, D, rows, target_sign(map), di, ld, w.w, D, 0, d, D);
+    if (map == MAP_DIFFERENCE) {
+        m->ops->delta_spread(T, D, d, NULL, p->t, in->s, p->dt, in->ds);
+    } else {
+        m->ops->add(T * D, d, p->dt);
+        m->ops->add(T * D, d, in->ds);
     }
 }
 
@@ -50,26 +87,21 @@ void project_backward(struct delta_pass *p, enum map map, struct tensor w, long 
     struct model *m = p->m;
     long T = m->T, D = m->config.hidden_size, ld = p->n * rows;
     bool halves = split(p, rows);
-    if (halves) {
-        m->ops->gemm('N', 'N', T, D, ld, target_sign(map), dout, ld, w.w, D, 1, p->dt, D);
-        m->ops->gemm('T', 'N', ld, D, T, target_sign(map), dout, ld, p->t, D, 1, w.g, D);
-    }
+    if (halves) target_backward(p, map, w, ld, dout, ld);
     for (int i = 0; i < p->n; i++) {
-        const real *di = dout + i * rows, *wi = w.w + i * rows * D;
-        real *gi = w.g + i * rows * D;
-        if (halves) {
-            m->ops->gemm('N', 'N', T, D, rows, source_sign(map), di, ld, wi, D, 1, p->ds[i], D);
-            m->ops->gemm('T', 'N', rows, D, T, source_sign(map), di, ld, p->s[i], D, 1, gi, D);
-            continue;
-        }
-        m->ops->gemm('T', 'N', rows, D, T, 1, di, ld, form_input(p, map, i), D, 1, gi, D);
-        real *d = m->delta; /* the input is used up: its gradient takes its place */
-        m->ops->gemm('N', 'N', T, D, rows, target_sign(map), di, ld, wi, D, 0, d, D);
-        if (map == MAP_DIFFERENCE) {
-            m->ops->delta_spread(T, D, d, NULL, p->t, p->s[i], p->dt, p->ds[i]);
+        const struct incoming *in = own(p, i);
+        const real *di = dout + i * rows;
+        struct tensor wi = {w.w + i * rows * D, w.g + i * rows * D};
+        if (!in->s) {
+            real *half = in->strip_gradient + strip_half(p, map);
+            if (!halves) target_backward(p, map, wi, rows, di, ld);
+            m->ops->zero(T * rows, half);
+            m->ops->add_columns(T, rows, source_sign(map), di, ld, half, rows);
+        } else if (halves) {
+            m->ops->gemm('N', 'N', T, D, rows, source_sign(map), di, ld, wi.w, D, 1, in->ds, D);
+            m->ops->gemm('T', 'N', rows, D, T, source_sign(map), di, ld, in->s, D, 1, wi.g, D);
         } else {
-            m->ops->add(T * D, d, p->dt);
-            m->ops->add(T * D, d, p->ds[i]);
+            direct_backward(p, map, i, wi, rows, di, ld);
         }
     }
 }

@@ -109,7 +109,9 @@ static double time_products(const struct ops *ops, double *flops) {
 struct bench {
     const struct config *config;
     struct ops recording; /* the backend's table with the recorder in it */
+    struct mesh mesh;     /* of this process alone */
     struct table table;
+    struct shards shards;
     struct arena memory; /* what `state` points into */
     struct state state;
     struct model *model;
@@ -118,7 +120,7 @@ struct bench {
     int active;
 };
 
-static void step(struct bench *b) {
+static int step(struct bench *b) {
     const struct train_config *t = &b->config->train;
     struct loss_options options = {.active = b->active,
                                    .token_weight = 1.0 / ((double)t->batch_size * t->sequence_length)};
@@ -128,13 +130,19 @@ static void step(struct bench *b) {
     for (long at = 0; at < t->batch_size; at += micro)
         model_train(b->model, b->rows + at * (t->sequence_length + 1), micro, t->sequence_length, &options,
                     &sums);
-    optimizer_step(&b->optimizer, b->active, 1e-4, optimizer_norm(&b->optimizer, b->active));
+    double norm;
+    TRY(optimizer_norm(&b->optimizer, b->active, &norm));
+    optimizer_begin(&b->optimizer, b->active);
+    for (int i = 0; i < b->shards.buckets; i++)
+        optimizer_update(&b->optimizer, i, b->active, 1e-4, optimizer_clip(&b->optimizer, norm));
+    return GDN_OK;
 }
 
 static int prepare(struct bench *b, enum form form) {
     const struct config *c = b->config;
-    TRY(params_create(&c->model, &b->table));
-    TRY(state_reserve(&b->memory, &b->table, true, &b->state));
+    TRY(params_create(&c->model, NULL, &b->table));
+    TRY(shards_create(&b->table, 1, 0, c->mesh.bucket, &b->shards));
+    TRY(state_reserve(&b->memory, &b->table, true, b->shards.moments, &b->state));
     size_t tokens = (size_t)c->train.batch_size * (size_t)(c->train.sequence_length + 1);
     b->rows = malloc(tokens * sizeof *b->rows);
     if (!b->rows) return gdn_fail(GDN_INTERNAL, "out of memory for a batch of %zu tokens", tokens);
@@ -143,10 +151,17 @@ static int prepare(struct bench *b, enum form form) {
     for (size_t i = 0; i < tokens; i++)
         b->rows[i] = (int32_t)(random_bits(c->train.seed, 1, i) % (uint64_t)c->model.vocab_size);
     long micro = c->train.micro_batch_size ? c->train.micro_batch_size : c->train.batch_size;
-    TRY(model_create(&c->model, &b->table, &b->state, &b->recording, micro, c->train.sequence_length, true,
-                     &b->model));
+    TRY(model_create(&c->model, &b->table, &b->state, &b->recording, NULL, micro, c->train.sequence_length,
+                     true, &b->model));
     model_set_form(b->model, form);
-    b->optimizer = (struct optimizer){&b->recording, &c->model, &c->train, &b->table, &b->state};
+    b->optimizer = (struct optimizer){.ops = &b->recording,
+                                      .model = &c->model,
+                                      .train = &c->train,
+                                      .table = &b->table,
+                                      .shards = &b->shards,
+                                      .mesh = &b->mesh,
+                                      .state = &b->state};
+    TRY(optimizer_reserve(&b->optimizer));
     b->active = c->model.delta.num_distances;
     return GDN_OK;
 }
@@ -155,6 +170,8 @@ static void release(struct bench *b) {
     model_free(b->model);
     arena_free(&b->memory);
     free(b->rows);
+    optimizer_free(&b->optimizer);
+    shards_free(&b->shards);
     params_free(&b->table);
 }
 
@@ -187,17 +204,17 @@ static int measure(struct bench *b, const struct ops *ops, const struct ceilings
                    double limit, bool json) {
     static double seconds[MOST_SAMPLES];
     TRY(prepare(b, form));
-    step(b); /* pages and libraries' caches */
+    TRY(step(b)); /* pages and libraries' caches */
     memset(&record, 0, sizeof record);
     record.ops = ops;
     b->recording.gemm = record_gemm;
-    step(b);
+    TRY(step(b));
     b->recording.gemm = ops->gemm;
     double spent = 0;
     int count = 0;
     for (; count < MOST_SAMPLES && (count < 3 || spent < limit); count++) {
         double start = bench_now();
-        step(b);
+        TRY(step(b));
         spent += seconds[count] = bench_now() - start;
     }
     double flops, floor = time_products(ops, &flops);
@@ -208,7 +225,10 @@ static int measure(struct bench *b, const struct ops *ops, const struct ceilings
 
 int bench_steps(const struct ops *ops, const struct config *config, const struct ceilings *ceilings,
                 enum form form, double seconds, bool json) {
-    struct bench b = {.config = config, .recording = *ops, .memory.name = "the benchmark's training state"};
+    struct bench b = {.config = config,
+                      .recording = *ops,
+                      .mesh = mesh_alone(),
+                      .memory.name = "the benchmark's training state"};
     int status = measure(&b, ops, ceilings, form, seconds, json);
     release(&b);
     return status;

@@ -70,6 +70,13 @@ static int bench(const struct settings *s, const struct options *options) {
     const struct ops *ops = s->backend ? ops_find(s->backend) : ops_all()[0];
     if (!ops) return gdn_fail(GDN_INPUT, "--backend '%s': cpu or reference is expected", s->backend);
     TRY(config_load(options->argument[0], options->set, options->num_set, &config));
+    if (config.mesh.data > 1 || config.mesh.tensor > 1 || config.mesh.pipeline > 1) {
+        config_free(&config);
+        return gdn_fail(
+            GDN_INPUT,
+            "gdn bench measures one process: mesh.data, mesh.tensor and mesh.pipeline of at most 1 are "
+            "expected; gdn train times a mesh's steps, gdn plan predicts them");
+    }
     if (s->threads) omp_set_num_threads((int)s->threads);
     struct ceilings ceilings;
     bench_ceilings(ops, &ceilings);

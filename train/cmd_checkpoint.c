@@ -121,7 +121,8 @@ static int print_overview(void) {
            "  ls       list a run's checkpoints: step, samples, loss, size, state\n"
            "  verify   check every byte against the checksums\n"
            "  diff     compare the tensors of two checkpoints\n\n"
-           "A checkpoint is one HDF5 file, checkpoint.h5, that h5ls and h5py read too.\n"
+           "A checkpoint is an HDF5 file, checkpoint.h5, that h5ls and h5py read too; with\n"
+           "checkpoint.files: node it joins part_00000.h5 and so on beside it.\n"
            "'gdn checkpoint ls --help' and so on explain each.\n");
     return commands_finish_printing();
 }

@@ -1,7 +1,6 @@
 /* gdn eval: the loss of a checkpoint on a data set. */
 #include "train/commands.h"
 
-#include "dist/checkpoint.h"
 #include "train/loop.h"
 #include "train/options.h"
 #include "train/run_ranks.h"
@@ -48,7 +47,8 @@ static const struct command_line line = {
         "run's own validation data are used. Sequences have the run's train.sequence_length; as in training, "
         "the "
         "first train.eval_batches batches are read, and with 0 every whole sequence once. The value does not "
-        "depend on the number of ranks.",
+        "depend on the number of ranks: these share the sequences, and each holds the whole model, whatever "
+        "mesh it was trained on (the run's mesh.* settings do not matter here).",
     .common = OPTION_SET,
     .own = own,
     .take = take,
@@ -64,18 +64,17 @@ struct subject {
     struct evaluation evaluation;
 };
 
-/* Every rank must find the checkpoint, before all read it together. */
-static int find(const char *given) {
-    char *path = NULL;
-    int status = checkpoint_resolve(given, &path);
-    free(path);
-    return status;
-}
-
 /* Loads the model with --set and --format over its configuration. Collective. */
 static int load(struct subject *subject, const struct options *options, const struct arguments *given) {
     char format[64];
     int count = options->num_set;
+    for (int i = 0; i < count; i++)
+        if (!strncmp(options->set[i], "mesh.", 5))
+            return mesh_agree(&subject->mesh,
+                              gdn_fail(GDN_INPUT,
+                                       "--set %s: evaluation is data parallel on all ranks it is "
+                                       "started with; leave mesh.* out",
+                                       options->set[i]));
     char **set = calloc((size_t)count + 1, sizeof *set);
     if (!set) return gdn_fail(GDN_INTERNAL, "out of memory for the options");
     for (int i = 0; i < count; i++) set[i] = options->set[i];
@@ -100,10 +99,11 @@ static int prepare(struct subject *subject, const struct arguments *given) {
     if (!subject->sampler)
         return gdn_fail(GDN_INPUT, "%s: its run has no validation data; name a file with --data FILE",
                         saved->path);
-    const struct ops *ops = ops_find("cpu");
-    if (!ops) return gdn_fail(GDN_INPUT, "this machine has no CPU backend");
-    return evaluation_create(config, &saved->table, &saved->state, ops, subject->sampler,
-                             &subject->evaluation);
+    /* Each rank has loaded the whole model: data parallel, however the run was laid out. */
+    config->mesh.data = 0;
+    config->mesh.tensor = config->mesh.pipeline = config->mesh.interleave = 1;
+    config->mesh.sequence_parallel = false;
+    return ops_find("cpu") ? 0 : gdn_fail(GDN_INPUT, "this machine has no CPU backend");
 }
 
 static void print_result(const struct subject *subject, double loss, FILE *out) {
@@ -119,12 +119,13 @@ static void print_result(const struct subject *subject, double loss, FILE *out) 
 static int evaluate(struct subject *subject, const struct options *options, const struct arguments *given) {
     struct mesh *mesh = &subject->mesh;
     double loss = NAN;
-    TRY(mesh_agree(mesh, find(options->argument[0])));
     TRY(ranks_share_cores(mesh, mesh->rank == 0 ? stderr : NULL));
     TRY(load(subject, options, given));
     TRY(mesh_agree(mesh, prepare(subject, given)));
-    int active = loop_active(&subject->saved.config, subject->saved.step);
-    TRY(evaluation_loss(&subject->evaluation, mesh, active, &loss));
+    const struct saved_model *saved = &subject->saved;
+    TRY(evaluation_create(mesh, &saved->config, &saved->table, &saved->state, ops_find("cpu"),
+                          subject->sampler, &subject->evaluation));
+    TRY(evaluation_loss(&subject->evaluation, loop_active(&saved->config, saved->step), &loss));
     if (mesh->rank == 0) print_result(subject, loss, stdout);
     return 0;
 }
@@ -137,6 +138,7 @@ int cmd_eval(int argc, char **argv) {
         struct subject subject = {0};
         status = ranks_begin(&subject.mesh);
         if (!status) status = evaluate(&subject, &options, &given);
+        if (executor_failed(subject.evaluation.executor)) ranks_abort(&subject.mesh, status);
         evaluation_free(&subject.evaluation);
         sampler_close(subject.sampler);
         saved_model_free(&subject.saved);

@@ -7,9 +7,11 @@
 #include "train/run_ranks.h"
 #include "train/signals.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct command_line line = {
     .arguments = "CONFIG.yaml",
@@ -20,12 +22,13 @@ static const struct command_line line = {
         "  gdn train configs/tiny.yaml\n"
         "  gdn train configs/tiny.yaml --set train.steps=2000 --set train.lr=5e-4\n"
         "  mpirun -n 4 gdn train configs/tiny.yaml --run-dir runs/four\n"
+        "  mpirun -n 8 gdn train configs/tiny.yaml --set mesh.tensor=2 --set mesh.pipeline=2\n"
         "\n"
         "The run directory receives config.yaml (every setting, defaults too), metrics.jsonl (a line of "
         "JSON for each step), checkpoints/ and tensorboard/. Running the same command again goes on from the "
-        "newest checkpoint there, with any number of ranks that divides the batch; that run then takes the "
-        "very "
-        "steps that an uninterrupted one would have.\n"
+        "newest checkpoint there, with any number of ranks and any mesh that fits model and batch; that run "
+        "then "
+        "takes the very steps that an uninterrupted one would have.\n"
         "\n"
         "TERM, USR1 or USR2 stop the run after the step in progress, with a checkpoint. Exit status: 0 "
         "finished; "
@@ -44,41 +47,59 @@ static int read_config(struct run *run, const struct options *options) {
     return run->config_text ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for the configuration's text");
 }
 
+/* Each rank reads the file by itself: a node may have an older copy of it. */
+static int agree_on_config(struct run *run) {
+    long length = run->mesh.rank == 0 ? (long)strlen(run->config_text) + 1 : 0;
+    TRY(mesh_broadcast(&run->mesh, &length, sizeof length));
+    char *first = calloc((size_t)length, 1);
+    TRY(mesh_agree(&run->mesh, first ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for a configuration")));
+    if (run->mesh.rank == 0) strcpy(first, run->config_text);
+    int status = mesh_broadcast(&run->mesh, first, length);
+    if (!status) status = mesh_agree(&run->mesh, config_match_ranks(&run->config, first));
+    free(first);
+    return status;
+}
+
 static int lock_existing(struct run *run, struct rundir *rundir) {
     return mesh_agree(&run->mesh, run->mesh.rank == 0 ? rundir_lock_existing(rundir) : 0);
 }
 
-static int create_models(struct run *run) {
-    const struct config *config = &run->config;
-    TRY(model_create(&config->model, &run->table, &run->state, run->ops, run->micro,
-                     config->train.sequence_length, true, &run->model));
-    if (!run->validation) return 0;
-    return evaluation_create(config, &run->table, &run->state, run->ops, run->validation, &run->evaluation);
+/* Every rank writes its part of a checkpoint; this must not fail at the end of the training. */
+static int see_rundir(const struct rundir *rundir) {
+    if (!access(rundir->path, W_OK | X_OK)) return 0;
+    return gdn_fail(
+        GDN_INPUT,
+        "run directory %s cannot be written by this rank: %s; all nodes need to see it (a shared file "
+        "system, an absolute path)",
+        rundir->path, strerror(errno));
 }
 
-/* Everything but MPI's beginning and end. `path`: the checkpoint to go on from, found here, freed by the
+/* Everything but MPI's beginning and end. `start`: the checkpoint to go on from, found here, closed by the
  * caller. */
-static int train(struct run *run, struct rundir *rundir, const struct options *options, char **path) {
+static int train(struct run *run, struct rundir *rundir, const struct options *options,
+                 struct checkpoint *start) {
     FILE *out = run->mesh.rank == 0 ? stdout : NULL, *log = run->mesh.rank == 0 ? stderr : NULL;
     TRY(mesh_agree(&run->mesh, read_config(run, options)));
+    if (run->mesh.size > 1) TRY(agree_on_config(run));
     TRY(run_prepare(run, log));
     TRY(lock_existing(run, rundir));
-    TRY(run_find_start(run, rundir->path, options->resume, log, path));
-    if (*path && run->step >= run->config.train.steps) {
+    TRY(run_find_start(run, rundir->path, options->resume, log, start));
+    if (start->path && run->step >= run->config.train.steps) {
         if (out)
             fprintf(out,
                     "%s has done its %lld steps already: nothing is left to do; raise train.steps to go on\n",
-                    *path, (long long)run->step);
+                    start->path, (long long)run->step);
         return 0;
     }
     TRY(run_open_data(run));
     TRY(run_reserve(run));
-    TRY(run_load(run, *path, log));
-    TRY(mesh_agree(&run->mesh, create_models(run)));
-    if (out) run_describe(run, rundir->path, out);
+    TRY(run_load(run, start, log));
+    TRY(run_create(run));
+    TRY(run_describe(run, rundir->path, out));
 
     int status = run->mesh.rank == 0 ? rundir_open(rundir, run->config_text, run->step) : 0;
     TRY(mesh_agree(&run->mesh, status));
+    TRY(mesh_agree(&run->mesh, see_rundir(rundir)));
     return loop_run(run, rundir, out);
 }
 
@@ -94,14 +115,16 @@ static int name_rundir(const struct options *options, struct rundir *rundir) {
 static int train_on_ranks(const struct options *options) {
     struct run run = {.best_loss = NAN};
     struct rundir rundir;
-    char *path = NULL;
+    struct checkpoint start = {0};
     TRY(name_rundir(options, &rundir));
     signals_hold();
     int status = ranks_begin(&run.mesh);
-    if (!status) status = train(&run, &rundir, options, &path);
+    if (!status) status = train(&run, &rundir, options, &start);
+    if (executor_failed(run.executor) || executor_failed(run.evaluation.executor))
+        ranks_abort(&run.mesh, status);
     rundir_close(&rundir);
     run_free(&run);
-    free(path);
+    checkpoint_close(&start);
     return ranks_end(&run.mesh, status);
 }
 

@@ -9,7 +9,7 @@
 
 #include "model/config.h"
 
-enum schedule { SCHEDULE_COSINE, SCHEDULE_LINEAR, SCHEDULE_CONSTANT, SCHEDULE_WSD };
+enum lr_schedule { SCHEDULE_COSINE, SCHEDULE_LINEAR, SCHEDULE_CONSTANT, SCHEDULE_WSD };
 enum precision { PRECISION_FP32 };
 enum recompute { RECOMPUTE_NONE };
 enum data_format { FORMAT_TEXT, FORMAT_HDF5, FORMAT_LLMC, FORMAT_MEGATRON };
@@ -25,7 +25,7 @@ struct train_config {
     long warmup_steps;
     double beta1, beta2, adam_eps, weight_decay, grad_clip;
     uint64_t seed;
-    int schedule;  /* enum schedule */
+    int schedule;  /* enum lr_schedule */
     int precision; /* enum precision */
     int recompute; /* enum recompute */
     long eval_interval, eval_batches, gate_interval, stop_at; /* 0: off; eval_batches 0: all */
@@ -34,6 +34,13 @@ struct train_config {
 struct mesh_config {
     int data; /* 0: all ranks left over */
     int tensor, pipeline;
+    int interleave;         /* chunks of layers a pipeline rank has */
+    int delta;              /* enum delta_split (dist/layout.h) */
+    bool sequence_parallel; /* norms and residual sums on 1/tensor of the tokens */
+    bool overlap;           /* gradient sums during the last micro-batch's backward */
+    bool narrow_sources;    /* sources cross stages as projections where those are fewer bytes */
+    long bucket;            /* elements of a gradient bucket */
+    long small;             /* tensors of fewer elements on a rank are all-reduced, not sharded */
 };
 
 struct source_config {
@@ -54,6 +61,7 @@ struct data_config {
 struct checkpoint_config {
     long interval; /* steps; 0: only at the end or a stop */
     int keep;      /* newest checkpoints kept; 0: all */
+    int files;     /* enum checkpoint_files (dist/checkpoint.h) */
     char *init_from; /* "" for none */
 };
 
@@ -86,6 +94,10 @@ char *config_text(const struct config *config);
  * means data.order, validation_fraction and the number and weights of sources: files may move). Fails with GDN_INPUT
  * naming each differing key and both values. `saved` is YAML text from a checkpoint. */
 int config_match_resume(const struct config *now, const char *saved);
+
+/* Compares a rank's configuration with rank 0's, as config_text has it: nothing may differ. Not collective.
+ * Fails with GDN_INPUT naming each differing key and both values. */
+int config_match_ranks(const struct config *mine, const char *first);
 
 /* Prints every key with type, default, and one line of explanation (gdn train --help-config). */
 void config_help(FILE *out);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "data/tokens.h"
+#include "dist/layout.h"
 #include "kernels/base/status.h"
 
 /* A line "model.hidden_size: 130 (line 3)" for each of the paths, which end with NULL. */
@@ -102,6 +103,52 @@ static int check_train(const struct reading *reading) {
     return GDN_OK;
 }
 
+#define MESH(name) KEY_PATH(mesh.name)
+
+/* Heads and channels are shared out evenly to tensor ranks. (hidden_size, a multiple of num_heads, then
+ * divides too.) */
+static int check_tensor(const struct reading *reading) {
+    const struct model_config *model = &reading->config->model;
+    const struct delta_config *delta = &model->delta;
+    int tensor = reading->config->mesh.tensor;
+    if (model->num_heads % tensor || model->num_kv_heads % tensor)
+        return impossible(reading,
+                          "each tensor rank needs as many heads as the others: tensor must divide both",
+                          MESH(tensor), MODEL(num_heads), MODEL(num_kv_heads), NULL);
+    if (model->intermediate_size % tensor)
+        return impossible(reading, "tensor ranks share the MLP evenly: tensor must divide intermediate_size",
+                          MESH(tensor), MODEL(intermediate_size), NULL);
+    if (model->vocab_size < tensor)
+        return impossible(reading, "each tensor rank needs at least one token of the vocabulary",
+                          MESH(tensor), MODEL(vocab_size), NULL);
+    if (delta->num_distances == 0) return GDN_OK;
+    if (delta->aggregate == AGGREGATE_MULTIHEAD && delta->attention_heads % tensor)
+        return impossible(reading,
+                          "aggregate multihead shares its heads evenly: tensor must divide attention_heads",
+                          MESH(tensor), DELTA(aggregate), DELTA(attention_heads), NULL);
+    if (delta->kind == KIND_BOTTLENECK && reading->config->mesh.delta == DELTA_CHANNEL &&
+        delta->hidden % tensor)
+        return impossible(
+            reading,
+            "tensor ranks share a bottleneck's channels evenly: tensor must divide hidden; or use "
+            "mesh.delta connection",
+            MESH(tensor), MESH(delta), DELTA(kind), DELTA(hidden), NULL);
+    return GDN_OK;
+}
+
+static int check_mesh(const struct reading *reading) {
+    const struct mesh_config *mesh = &reading->config->mesh;
+    TRY(check_tensor(reading));
+    if (mesh->interleave > 1 && mesh->pipeline == 1)
+        return impossible(reading,
+                          "stages are interleaved on two or more pipeline ranks: with one, interleave is 1",
+                          MESH(interleave), MESH(pipeline), NULL);
+    if ((long)mesh->pipeline * mesh->interleave > reading->config->model.num_layers)
+        return impossible(reading, "each of pipeline x interleave stages needs at least one layer",
+                          MESH(pipeline), MESH(interleave), MODEL(num_layers), NULL);
+    return GDN_OK;
+}
+
 static int check_data(const struct reading *reading) {
     const struct config *config = reading->config;
     const struct data_config *data = &config->data;
@@ -126,6 +173,7 @@ static int check_data(const struct reading *reading) {
 int check_combinations(struct reading *reading) {
     TRY(check_model(reading));
     TRY(check_train(reading));
+    TRY(check_mesh(reading));
     TRY(check_data(reading));
     if (reading->config->device == DEVICE_CUDA)
         return impossible(reading, "this build has no CUDA backend; auto or cpu is expected",

@@ -105,8 +105,29 @@ const struct key config_keys[] = {
         .help = "stop with a checkpoint and status 3 once this many steps are done; 0: off"),
 
     ROW(mesh.data, "0", COUNT(0), .help = "data-parallel ranks; 0: all that are left over"),
-    ROW(mesh.tensor, "1", COUNT(1), .help = "tensor-parallel ranks"),
-    ROW(mesh.pipeline, "1", COUNT(1), .help = "pipeline stages"),
+    ROW(mesh.tensor, "1", COUNT(1),
+        .help = "ranks that share every layer's heads and channels: a divisor of num_heads, num_kv_heads, "
+                "intermediate_size, delta.hidden (unless dealt out) and attention_heads (multihead)"),
+    ROW(mesh.pipeline, "1", .least = 1, .most = 64,
+        .help = "ranks that have the layers one after the other, as stages of a pipeline"),
+    ROW(mesh.interleave, "1", COUNT(1),
+        .help = "stages of each pipeline rank, pipeline x interleave <= num_layers; more: it idles less at a "
+                "step's ends, but sends more"),
+    WORDS(mesh.delta, "channel", .words = "channel|connection",
+          .help = "tensor ranks share each connection's channels, or are dealt whole connections in turn"),
+    ROW(mesh.sequence_parallel, "false",
+        .help =
+            "a tensor rank normalises its own tokens only: the same bytes sent, less arithmetic and memory"),
+    ROW(mesh.overlap, "true",
+        .help = "sum gradients over data ranks while the last micro-batch's backward pass still runs"),
+    ROW(mesh.narrow_sources, "true",
+        .help = "bottleneck sources cross stages as their projections where those are fewer bytes"),
+    ROW(mesh.bucket, "4194304", .least = 1, .most = 1 << 30,
+        .help = "elements of the gradient summed at a time; small ones overlap better, large ones cost fewer "
+                "calls"),
+    ROW(mesh.small, "8192", COUNT(0),
+        .help = "every data rank has the optimiser state of tensors with fewer elements on it; of others, a "
+                "share"),
 
     ROW(data.train, "''", .help = "training tokens: a file or a glob such as 'text/*.txt'"),
     ROW(data.validation, "''",
@@ -122,6 +143,9 @@ const struct key config_keys[] = {
     ROW(checkpoint.interval, "0", STEPS(0),
         .help = "steps between checkpoints; 0: only at the end or a stop"),
     ROW(checkpoint.keep, "3", COUNT(0), .help = "how many of the newest checkpoints are kept; 0: all"),
+    WORDS(checkpoint.files, "one", .words = "one|node",
+          .help = "all ranks write into one file, or those of each node into one of their own, joined by "
+                  "checkpoint.h5"),
     ROW(checkpoint.init_from, "''",
         .help = "an HDF5 file with starting weights in /initial or /model; '': drawn at random"),
 

@@ -1,4 +1,4 @@
-/* What may not change between a checkpoint and the run that continues from it. */
+/* What may not differ: from a checkpoint to the run that continues from it, and from rank to rank. */
 #include "train/config_private.h"
 
 #include <stdlib.h>
@@ -6,10 +6,10 @@
 
 #include "kernels/base/status.h"
 
-/* Whether the run's data or model would be another one. A mixture's files may move, its weights may not
- * change. */
-static bool same(const struct key *key, const struct config *a, const struct config *b) {
-    if (key->type == KEY_SOURCES) {
+/* Whether the run's data or model would be the same. A mixture's files may move unless `exact`, its weights
+ * may not change. */
+static bool same(const struct key *key, bool exact, const struct config *a, const struct config *b) {
+    if (key->type == KEY_SOURCES && !exact) {
         if (a->data.num_sources != b->data.num_sources) return false;
         for (int i = 0; i < a->data.num_sources; i++)
             if (a->data.sources[i].weight != b->data.sources[i].weight) return false;
@@ -22,33 +22,41 @@ static bool same(const struct key *key, const struct config *a, const struct con
     return equal;
 }
 
-int config_match_resume(const struct config *now, const char *saved) {
+/* Compares with the configuration `text` of `owner`: all keys, or those that a resume needs. Fails with `why`
+ * and what differs. */
+static int match(const struct config *now, const char *text, bool all, const char *owner, const char *why) {
     struct config before;
-    TRY(config_read_saved(saved, &before));
+    TRY(config_read_saved(text, &before));
     char *words = NULL;
     size_t length;
     FILE *out = open_memstream(&words, &length);
     int differing = 0;
     for (int k = 0; out && k < CONFIG_KEYS; k++) {
         const struct key *key = &config_keys[k];
-        if (!key->resume || same(key, now, &before)) continue;
+        if (!all && !key->resume) continue;
+        if (same(key, all, now, &before)) continue;
         char *old = value_text(&before, key), *new = value_text(now, key), old_shown[SHOWN], new_shown[SHOWN];
         /* A line each for the first three, the rest in one line: five lines at most. */
-        fprintf(out, "%s%s is %s, in the checkpoint %s", differing < 4 ? "\n  " : "; ", key->path,
-                shown(new ? new : "?", new_shown), shown(old ? old : "?", old_shown));
+        fprintf(out, "%s%s is %s, %s %s", differing < 4 ? "\n  " : "; ", key->path,
+                shown(new ? new : "?", new_shown), owner, shown(old ? old : "?", old_shown));
         differing++;
         free(old);
         free(new);
     }
     config_free(&before);
     if (!out || fclose(out)) return gdn_fail(GDN_INTERNAL, "out of memory for comparing configurations");
-    int status = GDN_OK;
-    if (differing > 0)
-        status = gdn_fail(
-            GDN_INPUT,
-            "the checkpoint was made with another configuration, which must stay as it was (or start afresh "
-            "in another run directory):%s",
-            words);
+    int status = differing > 0 ? gdn_fail(GDN_INPUT, "%s:%s", why, words) : GDN_OK;
     free(words);
     return status;
+}
+
+int config_match_resume(const struct config *now, const char *saved) {
+    return match(now, saved, false, "in the checkpoint",
+                 "the checkpoint was made with another configuration, which must stay as it was (or start "
+                 "afresh in another run directory)");
+}
+
+int config_match_ranks(const struct config *mine, const char *first) {
+    return match(mine, first, true, "on rank 0",
+                 "this rank read another configuration than rank 0; the same file and options are expected");
 }

@@ -30,10 +30,9 @@ static void write_words(const char *words, FILE *out) {
 void value_allowed(const struct key *key, FILE *out) {
     switch (key->type) {
     case KEY_INT:
-        fprintf(out, "an integer from %.0f to %d in plain digits", key->least, INT_MAX);
-        break;
-    case KEY_LONG:
-        fprintf(out, "an integer from %.0f to %ld in plain digits", key->least, LONG_MAX);
+    case KEY_LONG: /* a double cannot tell LONG_MAX from the number after it */
+        fprintf(out, "an integer from %.0f to %ld in plain digits", key->least,
+                key->most < (double)LONG_MAX ? (long)key->most : LONG_MAX);
         break;
     case KEY_UNSIGNED:
         fprintf(out, "an integer from 0 to %llu in plain digits", ULLONG_MAX);
@@ -102,7 +101,8 @@ static bool read_number(void *base, const struct key *key, const char *text) {
         *(int *)member(base, key) = (int)integer;
         return true;
     case KEY_LONG:
-        if (!number_long(text, &integer) || (double)integer < key->least) return false;
+        if (!number_long(text, &integer)) return false;
+        if ((double)integer < key->least || (double)integer > key->most) return false;
         *(long *)member(base, key) = integer;
         return true;
     case KEY_UNSIGNED:

@@ -45,8 +45,12 @@ static void record_start(struct loop *loop) {
     metrics_begin(metrics, run->resumed ? "resume" : "start");
     metrics_integer(metrics, "step", run->step);
     metrics_integer(metrics, "steps", run->config.train.steps);
-    metrics_integer(metrics, "parameters", run->table.total);
+    metrics_integer(metrics, "parameters", run_parameters(run));
     metrics_integer(metrics, "ranks", run->mesh.size);
+    metrics_integer(metrics, "data", run->mesh.data.size);
+    metrics_integer(metrics, "tensor", run->mesh.tensor.size);
+    metrics_integer(metrics, "pipeline", run->mesh.pipeline.size);
+    metrics_integer(metrics, "interleave", run->config.mesh.interleave);
     metrics_integer(metrics, "threads", ops_threads());
     metrics_text(metrics, "backend", run->ops->name);
     metrics_text(metrics, "number", GDN_REAL_NAME);
@@ -58,7 +62,7 @@ static void record_start(struct loop *loop) {
 static int evaluate(struct loop *loop) {
     struct run *run = loop->run;
     double before = MPI_Wtime(), loss = NAN;
-    TRY(evaluation_loss(&run->evaluation, &run->mesh, loop_active(&run->config, run->step), &loss));
+    TRY(evaluation_loss(&run->evaluation, loop_active(&run->config, run->step), &loss));
     record_evaluation(loop, loss, MPI_Wtime() - before);
     if (!isfinite(loss))
         return gdn_fail(GDN_DIVERGED,
@@ -83,8 +87,9 @@ static int save(struct loop *loop) {
         .best_loss = best,
         .loss = loss,
     };
-    TRY(checkpoint_save(&run->mesh, loop->rundir->path, &run->table, &run->state, &info,
-                        run->config.checkpoint.keep));
+    struct checkpoint_content content = run_content(run);
+    TRY(checkpoint_save(&run->mesh, loop->rundir->path, &content, &info, run->config.checkpoint.keep,
+                        (enum checkpoint_files)run->config.checkpoint.files));
     run->best_loss = best;
     run->on_disk = true;
     metrics_begin(&loop->rundir->metrics, "checkpoint");
@@ -202,7 +207,7 @@ static int before_step(struct loop *loop, bool *end) {
 static int train_step(struct loop *loop, double began) {
     struct run *run = loop->run;
     struct step_report report = {0};
-    int status = loop_step(loop, &report);
+    int status = loop_step(run, &report);
     if (status == GDN_DIVERGED) return diverge(loop, &report);
     if (status) return status;
     run->on_disk = false;
@@ -221,6 +226,7 @@ static int after_step(struct loop *loop) {
     bool last = run->step >= train->steps;
     if (run->validation && (last || due(run->step, train->eval_interval))) {
         int status = evaluate(loop);
+        if (executor_failed(run->evaluation.executor)) return status;
         if (status) return status == GDN_DIVERGED ? status : give_up(loop, status);
     }
     if (last || due(run->step, run->config.checkpoint.interval))
@@ -248,7 +254,6 @@ int loop_run(struct run *run, struct rundir *rundir, FILE *out) {
     struct loop loop = {
         .run = run,
         .rundir = rundir,
-        .optimizer = {run->ops, &run->config.model, &run->config.train, &run->table, &run->state},
         .evaluated = -1,
         .started = MPI_Wtime(),
     };

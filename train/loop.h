@@ -7,7 +7,6 @@
 #ifndef GDN_LOOP_H
 #define GDN_LOOP_H
 
-#include "train/optimizer.h"
 #include "train/progress.h"
 #include "train/run.h"
 #include "train/rundir.h"
@@ -16,7 +15,6 @@ struct loop {
     struct run *run;
     struct rundir *rundir; /* open on rank 0, closed elsewhere */
     struct progress progress;
-    struct optimizer optimizer;
     int64_t evaluated;       /* steps done at the last evaluation; −1: none */
     double eval_loss;        /* its loss */
     double started;          /* seconds */
@@ -30,10 +28,14 @@ struct loop {
  * GDN_INPUT (a token outside the vocabulary) and GDN_INTERNAL, after a checkpoint of the steps done. */
 int loop_run(struct run *run, struct rundir *rundir, FILE *out);
 
-/* One optimiser step on the batch in run->rows: all micro-batches, gradient sum, update; fills `report` but
- * for its times. GDN_DIVERGED where loss or gradient norm is not finite: then nothing is updated. Collective.
- * (loop_step.c) */
-int loop_step(struct loop *loop, struct step_report *report);
+/* One optimiser step on the batch in run->rows: the schedule's actions (train/execute.h); fills `report` but
+ * for its times. GDN_DIVERGED where loss or gradient norm is not finite: then nothing is updated.
+ * GDN_INTERNAL where an axis of the mesh failed: then the job cannot go on. Collective. (loop_step.c) */
+int loop_step(struct run *run, struct step_report *report);
+
+/* What a step computes, on every rank alike: active distances and the regularisers' weights (model.md, 5 and
+ * 6). */
+struct loss_options loop_options(const struct config *config, int64_t step);
 
 /* Distances that were introduced in the last of `steps` steps done: what an evaluation after it computes
  * with. */

@@ -5,7 +5,6 @@
 #include "train/schedule.h"
 
 #include <math.h>
-#include <string.h>
 
 /* The regularisers' weights at a step (model.md, 5): w_s and w_e. */
 static void regularizer_weights(const struct config *config, int64_t step, struct loss_options *options) {
@@ -27,8 +26,7 @@ static void regularizer_weights(const struct config *config, int64_t step, struc
     }
 }
 
-/* What this step computes, on every rank alike. */
-static struct loss_options options_of(const struct config *config, int64_t step) {
+struct loss_options loop_options(const struct config *config, int64_t step) {
     const struct train_config *train = &config->train;
     struct loss_options options = {
         .active = active_distances(&config->model.delta, step),
@@ -38,22 +36,6 @@ static struct loss_options options_of(const struct config *config, int64_t step)
     options.measure = config->model.delta.regularizer != REGULARIZER_NONE ||
                       (train->gate_interval > 0 && step % train->gate_interval == 0);
     return options;
-}
-
-/* Gradients and sums of this rank's micro-batches, in index order. */
-static struct loss_sums train_micro_batches(struct run *run, const struct loss_options *options) {
-    long length = run->config.train.sequence_length;
-    struct loss_sums all = {0};
-    memset(run->state.gradient, 0, (size_t)run->table.total * sizeof(real));
-    for (long at = 0; at < run->share; at += run->micro) {
-        struct loss_sums sums = {0};
-        model_train(run->model, run->rows + at * (length + 1), run->micro, length, options, &sums);
-        all.ce += sums.ce;
-        all.sparsity += sums.sparsity;
-        all.entropy += sums.entropy;
-        all.connections = sums.connections;
-    }
-    return all;
 }
 
 /* The loss and its terms from the sums over all ranks. */
@@ -68,33 +50,56 @@ static void fill_losses(const struct loss_options *options, const double sums[3]
     report->entropy = options->measure ? entropy : NAN;
 }
 
-int loop_step(struct loop *loop, struct step_report *report) {
-    struct run *run = loop->run;
-    const struct train_config *train = &run->config.train;
-    struct loss_options options = options_of(&run->config, run->step);
+/* What `decide` works on. */
+struct decision {
+    struct run *run;
+    struct step_report *report;
+};
 
-    struct loss_sums mine = train_micro_batches(run, &options);
-    double sums[3] = {mine.ce, mine.sparsity, mine.entropy};
+/* Once all gradients are summed (train/execute.h): loss and gradient norm, and whether they are fit for an
+ * update. They have the same bits on every rank, so all come to the same verdict. */
+static int decide(struct step *step) {
+    struct run *run = ((struct decision *)step->context)->run;
+    struct step_report *report = ((struct decision *)step->context)->report;
+    double sums[3] = {step->sums.ce, step->sums.sparsity, step->sums.entropy};
     TRY(mesh_sum(&run->mesh, sums, 3));
-    TRY(mesh_sum_gradients(&run->mesh, run->state.gradient, run->table.total));
+    TRY(optimizer_norm(&run->optimizer, step->options->active, &step->norm));
+    fill_losses(step->options, sums, step->sums.connections, report);
+    report->grad_norm = step->norm;
+    report->lr = step->lr = learning_rate(&run->config.train, run->step);
+    if (isfinite(report->loss) && isfinite(report->grad_norm)) return 0;
+    return gdn_fail(
+        GDN_DIVERGED,
+        "training diverged at step %lld: the %s is not finite; nothing was updated. Go on from an older "
+        "checkpoint with a lower train.lr, more train.warmup_steps or a train.grad_clip",
+        (long long)run->step, isfinite(report->loss) ? "gradient norm" : "loss");
+}
 
+int loop_step(struct run *run, struct step_report *report) {
+    const struct train_config *train = &run->config.train;
+    const struct axis *axes[] = {&run->mesh.data, &run->mesh.tensor, &run->mesh.pipeline};
+    struct loss_options options = loop_options(&run->config, run->step);
     *report = (struct step_report){
         .step = run->step,
-        .grad_norm = optimizer_norm(&loop->optimizer, options.active),
-        .lr = learning_rate(train, run->step),
         .active_distances = options.active,
         .tokens = (run->samples + train->batch_size) * (int64_t)train->sequence_length,
     };
-    fill_losses(&options, sums, mine.connections, report);
-
-    /* Sums and gradients have the same bits on every rank, so all come to the same verdict. */
-    if (!isfinite(report->loss) || !isfinite(report->grad_norm))
-        return gdn_fail(
-            GDN_DIVERGED,
-            "training diverged at step %lld: the %s is not finite; nothing was updated. Go on from an older "
-            "checkpoint with a lower train.lr, more train.warmup_steps or a train.grad_clip",
-            (long long)run->step, isfinite(report->loss) ? "gradient norm" : "loss");
-    optimizer_step(&loop->optimizer, options.active, report->lr, report->grad_norm);
+    for (int i = 0; i < STEP_AXES; i++) {
+        report->communication_bytes[i] = -axes[i]->bytes;
+        report->communication_seconds[i] = -axes[i]->seconds;
+    }
+    struct step step = {
+        .rows = run->rows,
+        .sequences = run->share,
+        .options = &options,
+        .decide = decide,
+        .context = &(struct decision){run, report},
+    };
+    TRY(execute(run->executor, &step));
+    for (int i = 0; i < STEP_AXES; i++) {
+        report->communication_bytes[i] += axes[i]->bytes;
+        report->communication_seconds[i] += axes[i]->seconds;
+    }
     run->step++;
     run->samples += train->batch_size;
     return 0;

@@ -89,11 +89,15 @@ void metrics_integer(struct metrics *metrics, const char *key, int64_t value) {
     add(metrics, "%lld", (long long)value);
 }
 
-void metrics_number(struct metrics *metrics, const char *key, double value) {
+static void add_number(struct metrics *metrics, double value) {
     char text[NUMBER_TEXT] = "null";
     if (isfinite(value)) number_write(value, text);
-    add_key(metrics, key);
     add(metrics, "%s", text);
+}
+
+void metrics_number(struct metrics *metrics, const char *key, double value) {
+    add_key(metrics, key);
+    add_number(metrics, value);
 }
 
 void metrics_text(struct metrics *metrics, const char *key, const char *value) {
@@ -118,6 +122,20 @@ int metrics_end(struct metrics *metrics) {
     return metrics->status = gdn_fail(GDN_INTERNAL, "%s: cannot write: %s", metrics->path, strerror(errno));
 }
 
+/* A value for each axis of the mesh, as an object: `seconds` or `bytes`, the other being NULL. */
+static void add_axes(struct metrics *metrics, const char *key, const double *seconds, const int64_t *bytes) {
+    static const char *const name[STEP_AXES] = {"data", "tensor", "pipeline"};
+    add_key(metrics, key);
+    for (int i = 0; i < STEP_AXES; i++) {
+        add(metrics, "%c\"%s\":", i ? ',' : '{', name[i]);
+        if (seconds)
+            add_number(metrics, seconds[i]);
+        else
+            add(metrics, "%lld", (long long)bytes[i]);
+    }
+    add(metrics, "}");
+}
+
 int metrics_step(struct metrics *metrics, const struct step_report *report) {
     metrics_begin(metrics, "step");
     metrics_integer(metrics, "step", report->step);
@@ -131,6 +149,8 @@ int metrics_step(struct metrics *metrics, const struct step_report *report) {
     metrics_integer(metrics, "tokens", report->tokens);
     metrics_number(metrics, "tokens_per_second", report->tokens_per_second);
     metrics_number(metrics, "step_seconds", report->step_seconds);
+    add_axes(metrics, "communication_seconds", report->communication_seconds, NULL);
+    add_axes(metrics, "communication_bytes", NULL, report->communication_bytes);
     metrics_number(metrics, "model_flops_utilization", NAN); /* no machine's peak is known to this version */
     return metrics_end(metrics);
 }

@@ -30,6 +30,8 @@ void metrics_text(struct metrics *metrics, const char *key, const char *value);
  * later calls return the same status. */
 int metrics_end(struct metrics *metrics);
 
+enum { STEP_AXES = 3 }; /* data, tensor, pipeline */
+
 /* What one training step has to tell; metrics.jsonl, TensorBoard and the progress line all show it. */
 struct step_report {
     int64_t step; /* 0-based */
@@ -40,6 +42,9 @@ struct step_report {
     int active_distances;
     int64_t tokens; /* consumed so far, this step included */
     double tokens_per_second, step_seconds;
+    /* Of rank 0, over each axis of the mesh: spent inside calls, handed over for other ranks. */
+    double communication_seconds[STEP_AXES];
+    int64_t communication_bytes[STEP_AXES];
 };
 
 /* Writes the line of a training step. */

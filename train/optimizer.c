@@ -1,34 +1,136 @@
 #include "train/optimizer.h"
 
+#include "kernels/base/status.h"
 #include "model/params.h"
 
 #include <math.h>
+#include <stdlib.h>
 
-double optimizer_norm(const struct optimizer *optimizer, int active) {
-    const struct table *table = optimizer->table;
-    double sum = 0;
-    for (int i = 0; i < table->rows; i++) {
-        const struct row *row = &table->row[i];
-        if (!params_active(optimizer->model, row, active)) continue;
-        sum += optimizer->ops->sum_squares(row->count, optimizer->state->gradient + row->offset);
-    }
-    return sqrt(sum);
+/* ----------------------------------------------------------------------------------------------- norm */
+
+/* Blocks of this rank in sharded buckets: the same number on every data rank. */
+static long own_blocks(const struct shards *shards) {
+    long count = 0;
+    for (int b = 0; b < shards->buckets; b++)
+        if (shards->bucket[b].sharded) count += shards->bucket[b].own_count / SHARD_GRAIN;
+    return count;
 }
 
-void optimizer_step(const struct optimizer *optimizer, int active, double lr, double norm) {
-    const struct train_config *train = optimizer->train;
-    const struct table *table = optimizer->table;
-    struct state *state = optimizer->state;
-    bool clip = train->grad_clip > 0 && norm > train->grad_clip;
-    double gscale = clip ? train->grad_clip / (norm + 1e-6) : 1; /* 1e-6: as the reference */
-    for (int i = 0; i < table->rows; i++) {
-        const struct row *row = &table->row[i];
-        if (!params_active(optimizer->model, row, active)) continue;
-        double n = (double)++state->steps[i];
-        optimizer->ops->adamw(row->count, state->weight + row->offset, state->gradient + row->offset,
-                              state->exp_avg + row->offset, state->exp_avg_sq + row->offset, gscale, lr,
-                              train->beta1, train->beta2, train->adam_eps,
-                              row->decay ? train->weight_decay : 0, 1 - pow(train->beta1, n),
-                              1 - pow(train->beta2, n));
+int optimizer_reserve(struct optimizer *o) {
+    size_t own = (size_t)own_blocks(o->shards) + 1, blocks = (size_t)(o->table->total / SHARD_GRAIN) + 1;
+    o->own = malloc(own * sizeof *o->own);
+    o->gathered = malloc(own * (size_t)o->mesh->data.size * sizeof *o->gathered);
+    o->square = malloc(blocks * sizeof *o->square);
+    if (o->own && o->gathered && o->square) return 0;
+    optimizer_free(o);
+    return gdn_fail(GDN_INTERNAL, "out of memory for the gradient norm's %zu blocks", blocks);
+}
+
+void optimizer_free(struct optimizer *o) {
+    free(o->own);
+    free(o->gathered);
+    free(o->square);
+    o->own = o->gathered = o->square = NULL;
+}
+
+int64_t optimizer_formula_norm(const struct shards *shards, int data) {
+    return axis_formula_gather_doubles(data, own_blocks(shards));
+}
+
+/* Adds the squares of a tensor's piece to the blocks that it lies in. */
+static void add_squares(struct optimizer *o, const struct piece *piece) {
+    const long first = o->table->row[piece->row].offset + piece->first, end = first + piece->count;
+    const long blocks_end = (end + SHARD_GRAIN - 1) / SHARD_GRAIN;
+#pragma omp parallel for schedule(static) if (piece->count > 8192)
+    for (long block = first / SHARD_GRAIN; block < blocks_end; block++) {
+        long from = block * SHARD_GRAIN > first ? block * SHARD_GRAIN : first;
+        long to = (block + 1) * SHARD_GRAIN < end ? (block + 1) * SHARD_GRAIN : end;
+        o->square[block] += o->ops->sum_squares(to - from, o->state->gradient + from);
+    }
+}
+
+/* Every data rank's squares of its blocks, into their places. */
+static void gather_squares(struct optimizer *o) {
+    const struct shards *shards = o->shards;
+    long own = 0, count = own_blocks(shards);
+    for (int b = 0; b < shards->buckets; b++) {
+        const struct bucket *bucket = &shards->bucket[b];
+        for (long i = 0; bucket->sharded && i < bucket->own_count / SHARD_GRAIN; i++)
+            o->own[own++] = o->square[bucket->own_first / SHARD_GRAIN + i];
+    }
+    axis_gather_doubles(&o->mesh->data, o->own, count, o->gathered);
+    for (int rank = 0; rank < o->mesh->data.size; rank++) {
+        const double *from = o->gathered + rank * count;
+        for (int b = 0; b < shards->buckets; b++) {
+            const struct bucket *bucket = &shards->bucket[b];
+            long blocks = bucket->own_count / SHARD_GRAIN;
+            double *to = o->square + bucket->first / SHARD_GRAIN + rank * blocks;
+            for (long i = 0; bucket->sharded && i < blocks; i++) to[i] = *from++;
+        }
+    }
+}
+
+int optimizer_norm(struct optimizer *o, int active, double *norm) {
+    const struct table *table = o->table;
+    long blocks = table->total / SHARD_GRAIN;
+    for (long i = 0; i < blocks; i++) o->square[i] = 0;
+    for (int i = 0; i < o->shards->pieces; i++) {
+        const struct piece *piece = &o->shards->piece[i];
+        const struct row *row = &table->row[piece->row];
+        if (row->counted && params_active(o->model, row, active)) add_squares(o, piece);
+    }
+    gather_squares(o);
+    double sum = 0;
+    for (long i = 0; i < blocks; i++) sum += o->square[i];
+    axis_sum_doubles(&o->mesh->tensor, &sum, 1);
+    axis_sum_doubles(&o->mesh->pipeline, &sum, 1);
+    *norm = sqrt(sum);
+    TRY(o->mesh->data.status);
+    TRY(o->mesh->tensor.status);
+    return o->mesh->pipeline.status;
+}
+
+/* --------------------------------------------------------------------------------------------- update */
+
+double optimizer_clip(const struct optimizer *o, double norm) {
+    double most = o->train->grad_clip;
+    return most > 0 && norm > most ? most / (norm + 1e-6) : 1; /* 1e-6: as the reference */
+}
+
+void optimizer_begin(struct optimizer *o, int active) {
+    for (int i = 0; i < o->table->rows; i++)
+        if (params_active(o->model, &o->table->row[i], active)) o->state->steps[i]++;
+}
+
+static void update_piece(struct optimizer *o, const struct piece *piece, double lr, double gscale) {
+    const struct train_config *train = o->train;
+    const struct row *row = &o->table->row[piece->row];
+    struct state *state = o->state;
+    long at = row->offset + piece->first;
+    double n = (double)state->steps[piece->row];
+    o->ops->adamw(piece->count, state->weight + at, state->gradient + at, state->exp_avg + piece->moment,
+                  state->exp_avg_sq + piece->moment, gscale, lr, train->beta1, train->beta2, train->adam_eps,
+                  row->decay ? train->weight_decay : 0, 1 - pow(train->beta1, n), 1 - pow(train->beta2, n));
+}
+
+/* The first of the pieces, which lie by place in the moments, that a bucket has. */
+static int first_piece(const struct shards *shards, const struct bucket *bucket) {
+    int low = 0, high = shards->pieces;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (shards->piece[middle].moment >= bucket->moment)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+void optimizer_update(struct optimizer *o, int bucket, int active, double lr, double gscale) {
+    const struct shards *shards = o->shards;
+    for (int i = first_piece(shards, &shards->bucket[bucket]); i < shards->pieces; i++) {
+        const struct piece *piece = &shards->piece[i];
+        if (piece->bucket != bucket) break;
+        if (params_active(o->model, &o->table->row[piece->row], active)) update_piece(o, piece, lr, gscale);
     }
 }

@@ -1,32 +1,140 @@
 #include "train/run.h"
 
 #include "model/params.h"
+#include "train/batch.h"
 #include "train/run_ranks.h"
 #include "train/state.h"
 
 #include <stdlib.h>
+
+static int prepare(struct run *run) {
+    const struct mesh *mesh = &run->mesh;
+    if (!run->ops) return gdn_fail(GDN_INPUT, "this machine has no CPU backend");
+    TRY(batch_divide(&run->config.train, mesh->data.size, &run->share, &run->micro));
+    TRY(params_create(&run->config.model, NULL, &run->whole));
+    TRY(pipeline_create(&run->config, mesh->data.size, mesh->data.index, mesh->tensor.index,
+                        (int)(run->share / run->micro), true, &run->pipeline));
+    pipeline_keep(&run->pipeline, mesh->pipeline.index);
+    run->layout = &run->pipeline.layout[mesh->pipeline.index];
+    run->table = &run->pipeline.table[mesh->pipeline.index];
+    run->shards = &run->pipeline.shards[mesh->pipeline.index];
+    return 0;
+}
 
 int run_prepare(struct run *run, FILE *log) {
     const struct mesh_config *axes = &run->config.mesh;
     TRY(ranks_arrange(&run->mesh, axes->data, axes->tensor, axes->pipeline));
     TRY(ranks_share_cores(&run->mesh, log));
     run->ops = ops_find("cpu"); /* what every `device` means in this version (config.h) */
-    TRY(mesh_agree(&run->mesh, run->ops ? 0 : gdn_fail(GDN_INPUT, "this machine has no CPU backend")));
-    return mesh_agree(&run->mesh, params_create(&run->config.model, &run->table));
+    return mesh_agree(&run->mesh, prepare(run));
 }
 
 int run_reserve(struct run *run) {
     run->weights.name = "weights, gradients and optimiser state";
-    TRY(mesh_agree(&run->mesh, state_reserve(&run->weights, &run->table, true, &run->state)));
-    return mesh_agree(&run->mesh, mesh_reserve(&run->mesh, run->table.total));
+    return mesh_agree(&run->mesh,
+                      state_reserve(&run->weights, run->table, true, run->shards->moments, &run->state));
+}
+
+/* --------------------------------------------------------------------------------------- what computes */
+
+/* What other ranks are not needed for. */
+static int create_model(struct run *run) {
+    const struct config *config = &run->config;
+    const struct model_part part = {run->layout, &run->mesh.tensor,
+                                    run->pipeline.slots + run->mesh.pipeline.index * run->layout->chunks};
+    return model_create(&config->model, run->table, &run->state, run->ops, &part, run->micro,
+                        config->train.sequence_length, true, &run->model);
+}
+
+/* What sums gradients and uses them. Collective. */
+static int create_optimizer(struct run *run) {
+    TRY(sync_create(&run->mesh, run->table, run->shards, &run->sync, &run->sync_bytes));
+    run->optimizer = (struct optimizer){
+        .ops = run->ops,
+        .model = &run->config.model,
+        .train = &run->config.train,
+        .table = run->table,
+        .shards = run->shards,
+        .mesh = &run->mesh,
+        .state = &run->state,
+    };
+    return optimizer_reserve(&run->optimizer);
+}
+
+int run_create(struct run *run) {
+    TRY(mesh_agree(&run->mesh, create_model(run)));
+    TRY(mesh_agree(&run->mesh, create_optimizer(run)));
+    const struct execution execution = {
+        .mesh = &run->mesh,
+        .config = &run->config.model,
+        .pipeline = &run->pipeline,
+        .ops = run->ops,
+        .model = run->model,
+        .batch = run->micro,
+        .length = run->config.train.sequence_length,
+        .state = &run->state,
+        .sync = run->sync,
+        .optimizer = &run->optimizer,
+    };
+    TRY(mesh_agree(&run->mesh, executor_create(&execution, &run->executor)));
+    if (!run->validation) return 0;
+    return evaluation_create(&run->mesh, &run->config, run->table, &run->state, run->ops, run->validation,
+                             &run->evaluation);
+}
+
+int64_t run_parameters(const struct run *run) {
+    int64_t all = 0;
+    for (int i = 0; i < run->whole.rows; i++) all += run->whole.row[i].count;
+    return all;
+}
+
+struct checkpoint_content run_content(struct run *run) {
+    return (struct checkpoint_content){
+        .whole = &run->whole, .table = run->table, .shards = run->shards, .state = &run->state};
+}
+
+/* ---------------------------------------------------------------------------------------------- memory */
+
+int run_measure_memory(const struct run *run, struct run_memory *out) {
+    struct model_memory model, evaluation = {0};
+    model_memory(run->model, &model);
+    if (run->validation) model_memory(run->evaluation.model, &evaluation);
+    long flat = run->table->total * (long)sizeof(real);
+    long communication = (long)run->sync_bytes + executor_memory(run->executor);
+    if (run->validation) communication += executor_memory(run->evaluation.executor);
+    const struct axis *axes[] = {&run->mesh.data, &run->mesh.tensor, &run->mesh.pipeline};
+    for (int i = 0; i < 3; i++) communication += axes[i]->pieces_count * (long)sizeof(real);
+    struct run_memory mine = {
+        .weights = flat,
+        .gradients = flat,
+        .optimizer = 2 * run->shards->moments * (long)sizeof(real),
+        .activations = model.activations,
+        .communication = communication,
+        .workspace = model.workspace + evaluation.activations + evaluation.workspace,
+    };
+    enum { COUNT = sizeof mine / sizeof(long) };
+    struct {
+        long bytes;
+        int rank;
+    } most = {0, run->mesh.rank};
+    for (int i = 0; i < COUNT; i++) most.bytes += ((long *)&mine)[i];
+    if (MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_LONG_INT, MPI_MAXLOC, run->mesh.world) != MPI_SUCCESS ||
+        MPI_Bcast(&mine, COUNT, MPI_LONG, most.rank, run->mesh.world) != MPI_SUCCESS)
+        return gdn_fail(GDN_INTERNAL, "MPI_Allreduce or MPI_Bcast of memory figures failed");
+    *out = mine;
+    return 0;
 }
 
 void run_free(struct run *run) {
     evaluation_free(&run->evaluation);
+    executor_free(run->executor);
+    optimizer_free(&run->optimizer);
+    sync_free(run->sync);
     model_free(run->model);
     sampler_close(run->data);
     sampler_close(run->validation);
-    params_free(&run->table);
+    pipeline_free(&run->pipeline);
+    params_free(&run->whole);
     arena_free(&run->weights);
     free(run->rows);
     free(run->config_text);

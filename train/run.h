@@ -7,13 +7,26 @@
 #include <stdio.h>
 
 #include "data/sampler.h"
+#include "dist/checkpoint.h"
 #include "dist/mesh.h"
+#include "dist/sync.h"
 #include "dist/table.h"
 #include "kernels/base/arena.h"
 #include "kernels/ops.h"
 #include "model/model.h"
 #include "train/config.h"
+#include "train/execute.h"
+#include "train/optimizer.h"
+#include "train/pipeline.h"
 #include "train/run_eval.h"
+
+/* What a rank has reserved, in bytes. */
+struct run_memory {
+    long weights, gradients, optimizer;
+    long activations;   /* saved for the backward passes of all micro-batches in flight */
+    long communication; /* sources and gradients from other stages; scratch of sums */
+    long workspace;
+};
 
 struct run {
     struct mesh mesh;
@@ -21,16 +34,24 @@ struct run {
     char *config_text; /* resolved, as config.yaml and checkpoints hold it */
 
     const struct ops *ops;
-    struct table table;
+    struct table whole;          /* of the whole model, as checkpoints have it */
+    struct pipeline pipeline;    /* what every pipeline rank has and does */
+    const struct layout *layout; /* this rank's, with its table and shards, in `pipeline` */
+    const struct table *table;
+    const struct shards *shards;
     struct arena weights; /* what `state` points into */
     struct state state;
     struct model *model;
+    struct sync *sync;
+    int64_t sync_bytes; /* its scratch */
+    struct optimizer optimizer;
+    struct executor *executor;
 
     struct sampler *data;       /* training samples */
     struct sampler *validation; /* NULL: there is none */
     struct evaluation evaluation;
-    long share, micro; /* sequences of one step on this rank; of one micro-batch */
-    int32_t *rows;     /* [share, sequence_length + 1] this rank's part of the next batch */
+    long share, micro; /* sequences of one step on this data rank; of one micro-batch */
+    int32_t *rows;     /* [share, sequence_length + 1] this data rank's part of the next batch */
 
     int64_t step, samples; /* optimiser steps done; samples consumed */
     double best_loss;      /* least validation loss of a checkpoint, NAN: none */
@@ -38,37 +59,53 @@ struct run {
     bool on_disk; /* the run directory holds a checkpoint of exactly this state */
 };
 
-/* Lays the ranks out as configured (mesh.*), chooses the backend and the threads, and fills the parameter
- * table. The configuration and its text must be there. Messages about threads go to `log` (NULL: silent).
- * Collective. */
+/* Lays the ranks out as configured (mesh.*), chooses the backend and the threads, divides the batch, and
+ * computes everything that is known before training: this rank's part of the model and every step's actions.
+ * The configuration and its text must be there. Messages about threads go to `log` (NULL: silent). GDN_INPUT
+ * for a mesh that does not fit ranks, model or batch. Collective. */
 int run_prepare(struct run *run, FILE *log);
 
-/* Divides the batch among ranks and micro-batches, opens training and validation data and reads the first
- * batch. GDN_INPUT for what does not divide, is not readable or lies outside the vocabulary. Collective. */
+/* Opens training and validation data and reads the first batch. GDN_INPUT for what is not readable or lies
+ * outside the vocabulary. Collective. */
 int run_open_data(struct run *run);
 
-/* Reads this rank's part of the batch at the run's position into `rows`. Not collective. GDN_INPUT where a
- * token lies outside the vocabulary. */
+/* Reads this data rank's part of the batch at the run's position into `rows`. Not collective. GDN_INPUT where
+ * a token lies outside the vocabulary. */
 int run_read_batch(struct run *run);
 
 /* Reserves weights, gradients and optimiser state. Collective. */
 int run_reserve(struct run *run);
 
 /* Where training starts: looks for a checkpoint as `resume` says (NULL and "auto", "none", or a path;
- * interfaces.md), refuses one whose configuration does not match, and sets the run's position. *path is the
- * checkpoint to load (free() it), NULL: from the start. Reads attributes only. Damaged checkpoints are named
- * on `log`. Collective. */
-int run_find_start(struct run *run, const char *directory, const char *resume, FILE *log, char **path);
+ * interfaces.md), refuses one whose configuration does not match, and sets the run's position. `start` is the
+ * open checkpoint to load, also where this fails (checkpoint_close); start->path NULL: from the start.
+ * Damaged checkpoints are named on `log`. Collective. */
+int run_find_start(struct run *run, const char *directory, const char *resume, FILE *log,
+                   struct checkpoint *start);
 
-/* Fills the reserved weights: from checkpoint `path`; or, where that is NULL, drawn and then replaced by
- * checkpoint.init_from where that is set. Collective. */
-int run_load(struct run *run, const char *path, FILE *log);
+/* Fills the reserved weights and optimiser state: from `start`; or, where its path is NULL, weights drawn and
+ * then replaced by checkpoint.init_from where that is set. Collective. */
+int run_load(struct run *run, const struct checkpoint *start, FILE *log);
 
-/* Frees everything but the mesh. */
+/* Creates what computes: models, gradient sync, optimiser, executors. Run after run_open_data and
+ * run_reserve. Collective. */
+int run_create(struct run *run);
+
+/* Parameters of the whole model. */
+int64_t run_parameters(const struct run *run);
+
+/* What checkpoints of this run are made of. */
+struct checkpoint_content run_content(struct run *run);
+
+/* What the rank that reserves most has reserved, given to all. Collective. */
+int run_measure_memory(const struct run *run, struct run_memory *out);
+
+/* Frees everything but the mesh, which must be there still. */
 void run_free(struct run *run);
 
-/* Prints what will be trained, on what: model, mesh, backend, data. */
-void run_describe(const struct run *run, const char *directory, FILE *out);
+/* Prints what will be trained, on what: model, data, mesh, memory, backend. `out` is NULL on all ranks but
+ * one. Collective. GDN_INTERNAL. */
+int run_describe(const struct run *run, const char *directory, FILE *out);
 
 /* Opens the validation data of a configuration (NULL where there is none). Not collective. */
 int run_open_validation(const struct config *config, struct sampler **out);

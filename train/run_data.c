@@ -1,28 +1,8 @@
-/* The run's data: how a batch is divided, and where samples come from. */
+/* The run's data: where samples come from. */
 #include "train/run.h"
 
 #include <stdlib.h>
-
-/* Sequences of a step on each rank, and of each micro-batch. */
-static int divide_batch(struct run *run) {
-    const struct train_config *train = &run->config.train;
-    int ranks = run->mesh.data, batch = train->batch_size, micro = train->micro_batch_size;
-    if (batch % ranks)
-        return gdn_fail(
-            GDN_INPUT,
-            "train.batch_size %d cannot be divided among %d data ranks (mesh.data, or all ranks that "
-            "were started); use a multiple of %d",
-            batch, ranks, ranks);
-    run->share = batch / ranks;
-    run->micro = micro ? micro : run->share;
-    if (run->share % run->micro)
-        return gdn_fail(
-            GDN_INPUT,
-            "train.batch_size %d is not a multiple of train.micro_batch_size %d times %d data ranks "
-            "(%d)",
-            batch, micro, ranks, micro * ranks);
-    return 0;
-}
+#include <xxhash.h>
 
 /* Opens a part of the training data: of `path` where it is not empty, else of the mixture. */
 static int open_part(const struct config *config, const char *path, bool shuffle, double from, double to,
@@ -74,7 +54,6 @@ int run_open_validation(const struct config *config, struct sampler **out) {
 static int open_data(struct run *run) {
     const struct config *config = &run->config;
     TRY(config_check_for_training(config));
-    TRY(divide_batch(run));
     int status = open_part(config, config->data.train, config->data.order == ORDER_SHUFFLE, 0,
                            1 - held_out(&config->data), &run->data);
     TRY(gdn_fail_in(status, "%s with train.sequence_length %d",
@@ -87,11 +66,32 @@ static int open_data(struct run *run) {
 
 int run_read_batch(struct run *run) {
     int vocab = run->config.model.vocab_size;
-    return gdn_fail_in(sampler_read(run->data, run->samples + run->mesh.data_index * run->share, run->share,
+    return gdn_fail_in(sampler_read(run->data, run->samples + run->mesh.data.index * run->share, run->share,
                                     vocab, run->rows),
                        "training data for model.vocab_size %d", vocab);
 }
 
+/* Every node may have files of its own: ranks that read the same samples must have read the same tokens, and
+ * all must find as many samples. Collective. */
+static int agree_on_data(struct run *run) {
+    long samples = sampler_epoch(run->data), first_samples = samples;
+    size_t bytes = (size_t)run->share * (size_t)(run->config.train.sequence_length + 1) * sizeof *run->rows;
+    uint64_t mine = XXH3_64bits(run->rows, bytes), first = mine;
+    TRY(mesh_broadcast(&run->mesh, &first_samples, sizeof first_samples));
+    struct axis *axes[] = {&run->mesh.tensor,
+                           &run->mesh.pipeline}; /* along both: from the first rank of the data index */
+    for (int i = 0; i < 2; i++)
+        if (axes[i]->size > 1 && MPI_Bcast(&first, 1, MPI_UINT64_T, 0, axes[i]->comm) != MPI_SUCCESS)
+            return gdn_fail(GDN_INTERNAL, "MPI_Bcast of the first batch's checksum failed");
+    if (samples == first_samples && mine == first) return 0;
+    return gdn_fail(
+        GDN_INPUT,
+        "the training data of this rank differ from those of others: %ld sequences where rank 0 has %ld, or "
+        "other tokens in the first batch; every node needs the same files, by absolute paths best",
+        samples, first_samples);
+}
+
 int run_open_data(struct run *run) {
-    return mesh_agree(&run->mesh, open_data(run));
+    TRY(mesh_agree(&run->mesh, open_data(run)));
+    return run->mesh.size > 1 ? mesh_agree(&run->mesh, agree_on_data(run)) : 0;
 }

@@ -2,6 +2,7 @@
 #include "train/run.h"
 
 #include "model/edges.h"
+#include "train/run_ranks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,12 +23,12 @@ static void describe_model(const struct run *run, FILE *out) {
     const struct model_config *model = &run->config.model;
     char count[32];
     long connected = 0;
-    for (int i = 0; i < run->table.rows; i++) {
-        const struct row *row = &run->table.row[i];
+    for (int i = 0; i < run->whole.rows; i++) {
+        const struct row *row = &run->whole.row[i];
         if (row->distance || row->select) connected += row->count;
     }
     fprintf(out, "model     %d layers, hidden %d, %d heads, vocabulary %d: %s parameters", model->num_layers,
-            model->hidden_size, model->num_heads, model->vocab_size, grouped(run->table.total, count));
+            model->hidden_size, model->num_heads, model->vocab_size, grouped(run_parameters(run), count));
     struct edges edges;
     if (connected && !edges_create(model, &edges)) {
         fprintf(out, ", %s of them for %d delta connections", grouped(connected, count), edges.count);
@@ -48,16 +49,61 @@ static void describe_data(const struct run *run, FILE *out) {
         fprintf(out, "          validation on %s sequences\n", grouped(run->evaluation.sequences, count));
 }
 
-void run_describe(const struct run *run, const char *directory, FILE *out) {
+static void describe_mesh(const struct run *run, FILE *out) {
     const struct mesh *mesh = &run->mesh;
-    describe_model(run, out);
-    describe_data(run, out);
     fprintf(
         out,
         "mesh      data %d x tensor %d x pipeline %d; batches of %d sequences, %ld at a time on each rank\n",
-        mesh->data, mesh->tensor, mesh->pipeline, run->config.train.batch_size, run->micro);
+        mesh->data.size, mesh->tensor.size, mesh->pipeline.size, run->config.train.batch_size, run->micro);
+    if (mesh->pipeline.size > 1) {
+        int ranks = run->layout->pipeline, micro_batches = run->pipeline.micro_batches;
+        fprintf(out, "stages    layers");
+        for (int r = 0; r < ranks; r++) {
+            for (int s = r; s < ranks * run->layout->chunks; s += ranks) {
+                struct span span = run->layout->stage[s];
+                fprintf(out, span.end - span.first > 1 ? " %d-%d" : " %d", span.first, span.end - 1);
+            }
+            fputs(r < ranks - 1 ? " |" : ";", out);
+        }
+        fprintf(out, " %d micro-batch%s%s\n", micro_batches, micro_batches == 1 ? "" : "es",
+                run->layout->chunks > 1 ? ", interleaved" : "");
+    }
+}
+
+static void describe_memory(const struct run_memory *memory, FILE *out) {
+    const struct {
+        const char *name;
+        long bytes;
+    } part[] = {
+        {"weights", memory->weights},
+        {"gradients", memory->gradients},
+        {"optimiser", memory->optimizer},
+        {"activations", memory->activations},
+        {"communication", memory->communication},
+        {"workspace", memory->workspace},
+    };
+    long all = 0;
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++) all += part[i].bytes;
+    fprintf(out, "memory    %.1f MiB at most on a rank:", (double)all / 1048576);
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+        fprintf(out, "%s %s %.1f", i ? "," : "", part[i].name, (double)part[i].bytes / 1048576);
+    fputc('\n', out);
+}
+
+int run_describe(const struct run *run, const char *directory, FILE *out) {
+    struct run_memory memory;
+    TRY(run_measure_memory(run, &memory));
+    if (out) {
+        describe_model(run, out);
+        describe_data(run, out);
+        describe_mesh(run, out);
+    }
+    if (run->mesh.size > 1) ranks_describe(&run->mesh, out);
+    if (!out) return 0;
+    describe_memory(&memory, out);
     fprintf(out, "backend   %s\n", ops_describe(run->ops));
     fprintf(out, "run       %s, %s step %lld of %ld\n", directory, run->resumed ? "going on after" : "from",
             (long long)run->step, run->config.train.steps);
     fflush(out);
+    return 0;
 }

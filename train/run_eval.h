@@ -1,6 +1,7 @@
 /* The loss on validation data. Sequences are computed in groups whose size depends on the sequence length
  * alone and summed in double, so that neither ranks nor micro-batches change the value beyond the rounding of
- * that sum. */
+ * that sum. Groups go through the pipeline's stages as a step's micro-batches do, by forward-only schedules,
+ * in rounds of as many as a schedule has. */
 #ifndef GDN_RUN_EVAL_H
 #define GDN_RUN_EVAL_H
 
@@ -12,26 +13,33 @@
 #include "kernels/ops.h"
 #include "model/model.h"
 #include "train/config.h"
+#include "train/execute.h"
+#include "train/pipeline.h"
 
 struct evaluation {
-    struct model *model;     /* without what a backward pass needs */
-    struct sampler *sampler; /* not owned */
-    long sequences;          /* that one evaluation reads, in order; all ranks together */
-    long group;              /* sequences computed at a time */
-    long length;             /* tokens of a sequence */
+    struct model *model; /* without what a backward pass needs */
+    struct executor *executor;
+    struct pipeline pipeline; /* forward only */
+    struct mesh *mesh;        /* not owned */
+    struct sampler *sampler;  /* not owned */
+    long sequences;           /* that one evaluation reads, in order; all ranks together */
+    long group;               /* sequences computed at a time */
+    long length;              /* tokens of a sequence */
     int vocab;
-    int32_t *rows; /* [group, length + 1] */
+    int32_t *rows; /* [groups of a round · group, length + 1] */
 };
 
 /* Prepares evaluations of the first train.eval_batches · train.batch_size sequences of `sampler` (0 batches:
- * every whole sequence, each once). Reads the first group, so that unfit data is found before training
- * starts. Not collective. Free with evaluation_free. */
-int evaluation_create(const struct config *config, const struct table *table, const struct state *state,
-                      const struct ops *ops, struct sampler *sampler, struct evaluation *out);
+ * every whole sequence, each once) by the rank's part of the model, with weights in `state` as `table` has
+ * them. Reads the first group, so that unfit data is found before training starts. Collective. Free with
+ * evaluation_free. */
+int evaluation_create(struct mesh *mesh, const struct config *config, const struct table *table,
+                      const struct state *state, const struct ops *ops, struct sampler *sampler,
+                      struct evaluation *out);
 void evaluation_free(struct evaluation *evaluation);
 
 /* The mean cross entropy in nats over all tokens, the same bits on every rank. `active`: how many of the
  * distances are introduced. Collective; GDN_INPUT where a token lies outside the vocabulary. */
-int evaluation_loss(struct evaluation *evaluation, const struct mesh *mesh, int active, double *loss);
+int evaluation_loss(struct evaluation *evaluation, int active, double *loss);
 
 #endif

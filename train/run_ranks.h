@@ -13,6 +13,10 @@ int ranks_begin(struct mesh *mesh);
  * MPI. Returns `status`. Collective. */
 int ranks_end(struct mesh *mesh, int status);
 
+/* Ends the job at once where this rank has failed alone, in the middle of work that others wait for: prints its words,
+ * whichever rank it is, and calls MPI_Abort. Not collective. */
+void ranks_abort(const struct mesh *mesh, int status);
+
 /* Lays the ranks out anew; where that fails, they stay as they were. Collective; fails like mesh_create. */
 int ranks_arrange(struct mesh *mesh, int data, int tensor, int pipeline);
 
@@ -20,5 +24,18 @@ int ranks_arrange(struct mesh *mesh, int data, int tensor, int pipeline);
  * unless the user has set OMP_NUM_THREADS. Says so on `log` (NULL: silent) where that changes or passes the
  * cores. Collective. */
 int ranks_share_cores(const struct mesh *mesh, FILE *log);
+
+/* Prints how the ranks lie on the machines: which axis stays within a NUMA domain or a node, which crosses
+ * nodes. `out` is NULL on all ranks but 0. Collective. */
+void ranks_describe(const struct mesh *mesh, FILE *out);
+
+/* Where a rank runs. */
+struct rank_place {
+    char host[64];
+    int domain; /* NUMA domain that it may run on; −1: more than one, or not known */
+};
+
+/* The words of ranks_describe for ranks at place [data·tensor·pipeline]. Not collective. */
+void ranks_describe_places(const struct rank_place *place, int data, int tensor, int pipeline, FILE *out);
 
 #endif

@@ -1,27 +1,33 @@
 /* Where a run starts from: a checkpoint, other weights, or drawn ones. */
 #include "train/run.h"
 
-#include "dist/checkpoint.h"
 #include "model/params.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* Position and best loss of the checkpoint that the run goes on from, if it is one of this run's. */
-static int take_position(struct run *run, const char *path) {
-    struct checkpoint_info info = {0};
-    TRY(checkpoint_info(path, &info));
-    int status = config_match_resume(&run->config, info.config);
-    run->step = info.step;
-    run->samples = info.samples;
-    run->best_loss = info.best_loss;
+static int take_position(struct run *run, const struct checkpoint_info *info) {
+    TRY(config_match_resume(&run->config, info->config));
+    run->step = info->step;
+    run->samples = info->samples;
+    run->best_loss = info->best_loss;
     run->resumed = true;
-    free(info.config);
+    return 0;
+}
+
+/* Opens the checkpoint that --resume names. */
+static int open_given(struct run *run, const char *resume, struct checkpoint *start) {
+    char *path = NULL;
+    TRY(mesh_agree(&run->mesh, gdn_fail_in(checkpoint_resolve(resume, &path), "--resume '%s'", resume)));
+    int status = gdn_fail_in(checkpoint_open(&run->mesh, path, start), "--resume '%s'", resume);
+    free(path);
     return status;
 }
 
-int run_find_start(struct run *run, const char *directory, const char *resume, FILE *log, char **path) {
-    *path = NULL;
+int run_find_start(struct run *run, const char *directory, const char *resume, FILE *log,
+                   struct checkpoint *start) {
+    *start = (struct checkpoint){0};
     if (resume && !strcmp(resume, "none")) {
         int status = 0;
         if (run->mesh.rank == 0 && checkpoint_any(directory))
@@ -33,36 +39,31 @@ int run_find_start(struct run *run, const char *directory, const char *resume, F
         return mesh_agree(&run->mesh, status);
     }
     if (!resume || !strcmp(resume, "auto")) {
-        TRY(checkpoint_find(&run->mesh, directory, log, path));
-        run->on_disk = *path != NULL;
+        TRY(checkpoint_find(&run->mesh, directory, log, start));
+        run->on_disk = start->path != NULL;
     } else {
-        TRY(mesh_agree(&run->mesh, gdn_fail_in(checkpoint_resolve(resume, path), "--resume '%s'", resume)));
+        TRY(open_given(run, resume, start));
     }
-    return *path ? mesh_agree(&run->mesh, take_position(run, *path)) : 0;
+    return start->path ? mesh_agree(&run->mesh, take_position(run, &start->info)) : 0;
 }
 
 /* A weight depends on its place alone, so threads may draw in any order. */
 static void draw(struct run *run) {
 #pragma omp parallel for schedule(dynamic)
-    for (int i = 0; i < run->table.rows; i++) {
-        const struct row *row = &run->table.row[i];
+    for (int i = 0; i < run->table->rows; i++) {
+        const struct row *row = &run->table->row[i];
         params_init(&run->config.model, row, run->config.train.seed, run->state.weight + row->offset);
     }
 }
 
-int run_load(struct run *run, const char *path, FILE *log) {
-    if (path) {
-        struct checkpoint_info info = {0};
-        int status = checkpoint_load(&run->mesh, path, &run->table, &run->state, &info);
-        free(info.config);
-        return status;
-    }
+int run_load(struct run *run, const struct checkpoint *start, FILE *log) {
+    struct checkpoint_content content = run_content(run);
+    if (start->path) return checkpoint_load(&run->mesh, start, &content);
     draw(run);
     const char *from = run->config.checkpoint.init_from;
     if (!from[0]) return 0;
     int missing = 0;
-    TRY(gdn_fail_in(checkpoint_load_initial(&run->mesh, from, &run->table, &run->state, &missing),
-                    "checkpoint.init_from"));
+    TRY(gdn_fail_in(checkpoint_load_initial(&run->mesh, from, &content, &missing), "checkpoint.init_from"));
     if (log && missing)
         fprintf(log,
                 "gdn: note: %s has no weights for %d tensors of delta connections: they start fresh, as no "

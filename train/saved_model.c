@@ -5,21 +5,26 @@
 
 #include <stdlib.h>
 
+/* What the checkpoint's own configuration says, and weights in its shape. Not collective. */
+static int prepare(const struct checkpoint_info *info, char *const *overrides, int count,
+                   struct saved_model *out) {
+    TRY(config_parse(info->config, out->path, overrides, count, &out->config));
+    TRY(params_create(&out->config.model, NULL, &out->table));
+    out->step = (long)info->step;
+    out->weights.name = "a checkpoint's weights";
+    return state_reserve(&out->weights, &out->table, false, 0, &out->state);
+}
+
 static int load(const struct mesh *mesh, const char *given, char *const *overrides, int count,
                 struct saved_model *out) {
-    struct checkpoint_info info = {0};
-    TRY(checkpoint_resolve(given, &out->path));
-    TRY(checkpoint_info(out->path, &info));
-    int status = config_parse(info.config, out->path, overrides, count, &out->config);
-    free(info.config);
-    TRY(status);
-    TRY(params_create(&out->config.model, &out->table));
-    out->weights.name = "a checkpoint's weights";
-    TRY(state_reserve(&out->weights, &out->table, false, &out->state));
-    TRY(checkpoint_load(mesh, out->path, &out->table, &out->state, &info));
-    out->step = (long)info.step;
-    free(info.config);
-    return GDN_OK;
+    struct checkpoint checkpoint;
+    TRY(mesh_agree(mesh, checkpoint_resolve(given, &out->path)));
+    TRY(checkpoint_open(mesh, out->path, &checkpoint));
+    int status = mesh_agree(mesh, prepare(&checkpoint.info, overrides, count, out));
+    struct checkpoint_content content = {.whole = &out->table, .table = &out->table, .state = &out->state};
+    if (!status) status = checkpoint_load(mesh, &checkpoint, &content);
+    checkpoint_close(&checkpoint);
+    return status;
 }
 
 int saved_model_load(const struct mesh *mesh, const char *given, char *const *overrides, int count,

@@ -17,7 +17,7 @@ double learning_rate(const struct train_config *train, long step) {
 
     long span = steps > warmup ? steps - warmup : 1;
     double x = least(1, (double)(step - warmup) / (double)span);
-    switch ((enum schedule)train->schedule) {
+    switch ((enum lr_schedule)train->schedule) {
     case SCHEDULE_CONSTANT:
         return train->lr;
     case SCHEDULE_LINEAR:

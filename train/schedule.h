@@ -11,8 +11,8 @@
  *              warm-up, stable, decay over the last fifth (Hu et al., MiniCPM, 2024)
  *
  * cosine, linear and wsd would reach r·lr at step N, one past the last. */
-#ifndef GDN_SCHEDULE_H
-#define GDN_SCHEDULE_H
+#ifndef GDN_TRAIN_SCHEDULE_H
+#define GDN_TRAIN_SCHEDULE_H
 
 #include "train/config.h"
 

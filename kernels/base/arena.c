@@ -34,8 +34,25 @@ int arena_reserve(struct arena *arena) {
     return 0;
 }
 
+int arena_pretend(struct arena *arena) {
+    arena->size = arena->used;
+    arena->used = 0;
+    void *base = mmap(NULL, arena->size ? arena->size : ALIGNMENT, PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED)
+        return gdn_fail(GDN_INTERNAL, "no addresses for %.1f MiB of %s can be had",
+                        (double)arena->size / 1048576, arena->name);
+    arena->base = base;
+    arena->pretended = true;
+    return 0;
+}
+
 void arena_free(struct arena *arena) {
-    free(arena->base);
+    if (arena->pretended)
+        munmap(arena->base, arena->size ? arena->size : ALIGNMENT);
+    else
+        free(arena->base);
+    arena->pretended = false;
     arena->base = NULL;
     arena->size = arena->used = 0;
 }

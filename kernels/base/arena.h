@@ -3,6 +3,7 @@
 #ifndef GDN_ARENA_H
 #define GDN_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct arena {
@@ -10,6 +11,7 @@ struct arena {
     char *base;       /* NULL while planning */
     size_t size;      /* bytes reserved; 0 while planning */
     size_t used;      /* bytes handed out so far */
+    bool pretended;   /* addresses alone */
 };
 
 /* The next `bytes` of the arena, 64-byte aligned and zeroed at reservation. While planning returns NULL
@@ -19,6 +21,9 @@ void *arena_take(struct arena *arena, size_t bytes);
 /* Reserves what has been counted so far and starts handing out from the beginning. Zeroes the memory.
  * Fails (GDN_INTERNAL) naming the arena and the bytes where memory cannot be had. */
 int arena_reserve(struct arena *arena);
+
+/* The same with addresses alone: nothing may be read or written there. For plans. */
+int arena_pretend(struct arena *arena);
 
 void arena_free(struct arena *arena);
 

@@ -50,6 +50,39 @@ static void cross_entropy(long T, long V, real *logits, long ld, const int32_t *
     }
 }
 
+static void row_largest(long T, long V, const real *logits, long ld, real *largest) {
+#pragma omp parallel for schedule(static) if (T * V > PARALLEL_WORK)
+    for (long t = 0; t < T; t++) largest[t] = largest_of(V, logits + t * ld);
+}
+
+static void part_exp(long T, long V, real *logits, long ld, const int32_t *target, long first,
+                     const real *largest, real *sums) {
+#pragma omp parallel for schedule(static) if (T * V > PARALLEL_WORK)
+    for (long t = 0; t < T; t++) {
+        real *row = logits + t * ld;
+        long right = target[t] - first;
+        sums[T + t] = right >= 0 && right < V ? row[right] - largest[t] : 0;
+        sums[t] = (real)sum_exp(V, row, largest[t], true);
+    }
+}
+
+static void part_cross_entropy(long T, long V, real *logits, long ld, const int32_t *target, long first,
+                               const real *sums, double scale, real *loss) {
+#pragma omp parallel for schedule(static) if (T * V > PARALLEL_WORK)
+    for (long t = 0; t < T; t++) {
+        loss[t] = (real)(log((double)sums[t]) - (double)sums[T + t]);
+        if (scale == 0) continue;
+        real *row = logits + t * ld, factor = (real)(scale / (double)sums[t]);
+        long right = target[t] - first;
+#pragma omp simd
+        for (long v = 0; v < V; v++) row[v] *= factor;
+        if (right >= 0 && right < V) row[right] -= (real)scale;
+    }
+}
+
 void ISA_NAME(cpu_cross_entropy)(struct ops *ops) {
     ops->cross_entropy = cross_entropy;
+    ops->row_largest = row_largest;
+    ops->part_exp = part_exp;
+    ops->part_cross_entropy = part_cross_entropy;
 }

@@ -4,6 +4,7 @@
 
 void ISA_NAME(cpu_delta)(struct ops *ops) {
     ISA_NAME(cpu_delta_vectors)(ops);
+    ISA_NAME(cpu_delta_rows)(ops);
     ISA_NAME(cpu_delta_gated)(ops);
     ISA_NAME(cpu_delta_gates)(ops);
     ISA_NAME(cpu_delta_bottleneck)(ops);

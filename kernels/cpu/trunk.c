@@ -6,20 +6,28 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/gemm.h"
 
-static void embed(long T, long D, const int32_t *token, const real *E, real *x) {
+static void embed(long T, long D, const int32_t *token, long first, long V, const real *E, real *x) {
 #pragma omp parallel for schedule(static) if (T * D > PARALLEL_WORK)
-    for (long t = 0; t < T; t++) memcpy(x + t * D, E + token[t] * D, (size_t)D * sizeof(real));
+    for (long t = 0; t < T; t++) {
+        long row = token[t] - first;
+        if (row >= 0 && row < V)
+            memcpy(x + t * D, E + row * D, (size_t)D * sizeof(real));
+        else
+            memset(x + t * D, 0, (size_t)D * sizeof(real));
+    }
 }
 
 /* Each thread owns a range of columns, so that a token that occurs twice is summed by one thread, in order.
  */
-static void embed_back(long T, long D, const int32_t *token, const real *dx, real *dE) {
+static void embed_back(long T, long D, const int32_t *token, long first, long V, const real *dx, real *dE) {
 #pragma omp parallel for schedule(static) if (T * D > PARALLEL_WORK)
-    for (long first = 0; first < D; first += COLUMNS) {
-        long width = D - first < COLUMNS ? D - first : COLUMNS;
+    for (long at = 0; at < D; at += COLUMNS) {
+        long width = D - at < COLUMNS ? D - at : COLUMNS;
         for (long t = 0; t < T; t++) {
-            const real *from = dx + t * D + first;
-            real *to = dE + token[t] * D + first;
+            long row = token[t] - first;
+            if (row < 0 || row >= V) continue;
+            const real *from = dx + t * D + at;
+            real *to = dE + row * D + at;
 #pragma omp simd
             for (long j = 0; j < width; j++) to[j] += from[j];
         }

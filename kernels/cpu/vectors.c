@@ -59,11 +59,12 @@ static void add_scaled_rows(long T, long D, const real *c, const real *x, real *
 
 /* A fixed number of parts, added in order. */
 static double sum_squares(long n, const real *x) {
-    enum { PARTS = 256 };
-    double part[PARTS];
-    long length = (n / PARTS + PIECE) / PIECE * PIECE;
+    enum { MOST = 256, SHORT = 4096 };
+    double part[MOST];
+    int parts = n > SHORT ? MOST : 1;
+    long length = (n / parts + PIECE) / PIECE * PIECE;
 #pragma omp parallel for schedule(static, 1) if (n > PARALLEL_WORK)
-    for (int p = 0; p < PARTS; p++) {
+    for (int p = 0; p < parts; p++) {
         double sum = 0;
         long end = least(n, (p + 1) * length);
 #pragma omp simd reduction(+ : sum)
@@ -71,7 +72,7 @@ static double sum_squares(long n, const real *x) {
         part[p] = sum;
     }
     double total = 0;
-    for (int p = 0; p < PARTS; p++) total += part[p];
+    for (int p = 0; p < parts; p++) total += part[p];
     return total;
 }
 

@@ -5,6 +5,7 @@
 
 void reference_delta(struct ops *ops) {
     reference_delta_vectors(ops);
+    reference_delta_rows(ops);
     reference_delta_gates(ops);
     reference_delta_entropy(ops);
     reference_delta_mixing(ops);

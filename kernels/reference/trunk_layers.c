@@ -3,14 +3,20 @@
 
 #include "kernels/reference/trunk_parts.h"
 
-static void embed(long T, long D, const int32_t *token, const real *E, real *x) {
-    for (long t = 0; t < T; t++)
-        for (long j = 0; j < D; j++) x[t * D + j] = E[token[t] * D + j];
+static bool has(long token, long first, long V) {
+    return token >= first && token < first + V;
 }
 
-static void embed_back(long T, long D, const int32_t *token, const real *dx, real *dE) {
+static void embed(long T, long D, const int32_t *token, long first, long V, const real *E, real *x) {
     for (long t = 0; t < T; t++)
-        for (long j = 0; j < D; j++) dE[token[t] * D + j] += dx[t * D + j];
+        for (long j = 0; j < D; j++)
+            x[t * D + j] = has(token[t], first, V) ? E[(token[t] - first) * D + j] : 0;
+}
+
+static void embed_back(long T, long D, const int32_t *token, long first, long V, const real *dx, real *dE) {
+    for (long t = 0; t < T; t++)
+        for (long j = 0; has(token[t], first, V) && j < D; j++)
+            dE[(token[t] - first) * D + j] += dx[t * D + j];
 }
 
 static void rms_norm(long T, long D, const real *x, const real *w, double eps, real *y, real *rstd) {
@@ -103,6 +109,36 @@ static void cross_entropy(long T, long V, real *logits, long ld, const int32_t *
     }
 }
 
+static void row_largest(long T, long V, const real *logits, long ld, real *largest) {
+    for (long t = 0; t < T; t++) {
+        largest[t] = -INFINITY;
+        for (long v = 0; v < V; v++) largest[t] = fmax(largest[t], logits[t * ld + v]);
+    }
+}
+
+static void part_exp(long T, long V, real *logits, long ld, const int32_t *target, long first,
+                     const real *largest, real *sums) {
+    for (long t = 0; t < T; t++) {
+        real *row = logits + t * ld;
+        double sum = 0;
+        sums[T + t] = has(target[t], first, V) ? row[target[t] - first] - largest[t] : 0;
+        for (long v = 0; v < V; v++) {
+            row[v] = (real)exp((double)row[v] - largest[t]);
+            sum += row[v];
+        }
+        sums[t] = (real)sum;
+    }
+}
+
+static void part_cross_entropy(long T, long V, real *logits, long ld, const int32_t *target, long first,
+                               const real *sums, double scale, real *loss) {
+    for (long t = 0; t < T; t++) {
+        loss[t] = (real)(log(sums[t]) - sums[T + t]);
+        for (long v = 0; scale != 0 && v < V; v++)
+            logits[t * ld + v] = (real)(scale * (logits[t * ld + v] / sums[t] - (first + v == target[t])));
+    }
+}
+
 void reference_trunk_layers(struct ops *ops) {
     ops->embed = embed;
     ops->embed_back = embed_back;
@@ -114,4 +150,7 @@ void reference_trunk_layers(struct ops *ops) {
     ops->swiglu = swiglu;
     ops->swiglu_back = swiglu_back;
     ops->cross_entropy = cross_entropy;
+    ops->row_largest = row_largest;
+    ops->part_exp = part_exp;
+    ops->part_cross_entropy = part_cross_entropy;
 }

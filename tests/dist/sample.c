@@ -36,7 +36,9 @@ struct sample *sample_new(int scale, int seed) {
         struct row *row = &s->table.row[i];
         row->shape[0] *= scale;
         if (row->ndim == 2) row->shape[1] *= scale;
+        row->local[0] = row->shape[0], row->local[1] = row->shape[1];
         row->count = row->shape[0] * row->shape[1];
+        row->counted = true;
         row->offset = at;
         at += row->count + GAP;
     }
@@ -50,6 +52,75 @@ struct sample *sample_new(int scale, int seed) {
     s->state.steps = malloc(ROWS * sizeof(int64_t));
     for (int i = 0; i < ROWS; i++) s->state.steps[i] = (int64_t)seed * 1000000007 + i;
     return s;
+}
+
+/* Copies this rank's part of one row between the whole tensor and its own place. */
+static void copy_part(const struct row *row, const struct row *whole, const real *from, real *to) {
+    for (long r = 0; r < row->local[0]; r++)
+        for (long c = 0; c < row->local[1]; c++) {
+            long global = row->start[0] + r;
+            long a = row->transposed ? c * row->shape[0] + global : global * row->shape[1] + c;
+            long b = row->transposed ? c * row->local[0] + r : r * row->local[1] + c;
+            to[row->offset + b] = from[whole->offset + a];
+        }
+}
+
+struct sample *sample_part(const struct sample *whole, const struct mesh *mesh) {
+    struct sample *part = sample_new(1, 99);
+    long index = mesh->tensor.index, size = mesh->tensor.size, at = 0;
+    memcpy(part->table.row, whole->table.row, sizeof rows);
+    for (int i = 0; i < ROWS; i++) {
+        struct row *row = &part->table.row[i];
+        if (row->shape[0] >= size) {
+            row->start[0] = row->shape[0] * index / size;
+            row->local[0] = row->shape[0] * (index + 1) / size - row->start[0];
+        } else {
+            row->counted = index == 0;
+        }
+        row->count = row->local[0] * row->local[1];
+        row->offset = at;
+        at += row->count + GAP;
+    }
+    part->table.total = at;
+    const real *from[] = {whole->state.weight, whole->state.exp_avg, whole->state.exp_avg_sq};
+    real **to[] = {&part->state.weight, &part->state.exp_avg, &part->state.exp_avg_sq};
+    for (int b = 0; b < 3; b++) {
+        *to[b] = realloc(*to[b], (size_t)at * sizeof(real));
+        for (int i = 0; i < ROWS; i++) copy_part(&part->table.row[i], &whole->table.row[i], from[b], *to[b]);
+    }
+    memcpy(part->state.steps, whole->state.steps, ROWS * sizeof(int64_t));
+    return part;
+}
+
+enum checkpoint_files sample_files = FILES_ONE;
+
+int sample_save(const struct mesh *mesh, const char *directory, const struct sample *sample,
+                const struct checkpoint_info *info, int keep) {
+    struct sample *part = sample_part(sample, mesh);
+    struct checkpoint_content content = {
+        .whole = &sample->table, .table = &part->table, .state = &part->state};
+    int status = checkpoint_save(mesh, directory, &content, info, keep, sample_files);
+    sample_free(part);
+    return status;
+}
+
+struct checkpoint_content sample_content(struct sample *sample) {
+    return (struct checkpoint_content){
+        .whole = &sample->table, .table = &sample->table, .state = &sample->state};
+}
+
+int sample_load(const struct mesh *mesh, const char *path, struct sample *sample,
+                struct checkpoint_info *info) {
+    static char config[300000];
+    struct checkpoint checkpoint;
+    struct checkpoint_content content = sample_content(sample);
+    int status = checkpoint_open(mesh, path, &checkpoint);
+    if (status) return status;
+    status = checkpoint_load(mesh, &checkpoint, &content);
+    snprintf(config, sizeof config, "%s", checkpoint.info.config);
+    if (info) *info = checkpoint.info, info->config = config;
+    checkpoint_close(&checkpoint);
+    return status;
 }
 
 void sample_free(struct sample *s) {

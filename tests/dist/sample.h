@@ -21,6 +21,22 @@ struct sample {
 struct sample *sample_new(int scale, int seed);
 void sample_free(struct sample *sample);
 
+/* The part of `whole` that a rank of the mesh's tensor axis has: rows of every tensor that has enough of
+ * them, of the others the first rank the whole. What it saves is then spread over the ranks. */
+struct sample *sample_part(const struct sample *whole, const struct mesh *mesh);
+
+/* Saves through the ranks' parts; loads everything on every rank. As checkpoint_save, and checkpoint_open
+ * with checkpoint_load, but with nothing to close: the information goes to `info` (NULL: nowhere), whose text
+ * stays until the next call. */
+extern enum checkpoint_files sample_files; /* how they are saved */
+int sample_save(const struct mesh *mesh, const char *directory, const struct sample *sample,
+                const struct checkpoint_info *info, int keep);
+int sample_load(const struct mesh *mesh, const char *path, struct sample *sample,
+                struct checkpoint_info *info);
+
+/* To load everything. */
+struct checkpoint_content sample_content(struct sample *sample);
+
 /* Whether all tensors and step counts are the same bits. The gaps do not count. */
 bool sample_same(const struct sample *a, const struct sample *b);
 

@@ -12,6 +12,7 @@
 #include "sample.h"
 
 static struct mesh mesh;
+static const char *old_file; /* a checkpoint of version 1 */
 
 static void barrier(void) {
     MPI_Barrier(mesh.world);
@@ -20,7 +21,7 @@ static void barrier(void) {
 static void save(const char *directory, const struct sample *sample, int64_t step, double loss, double best,
                  int keep) {
     struct checkpoint_info info = sample_info(step, loss, best);
-    int status = checkpoint_save(&mesh, directory, &sample->table, &sample->state, &info, keep);
+    int status = sample_save(&mesh, directory, sample, &info, keep);
     assert_string_equal(gdn_failure(), "");
     assert_int_equal(status, 0);
 }
@@ -42,6 +43,11 @@ static void assert_pointer(const char *directory, const char *pointer, const cha
     barrier();
 }
 
+static int load_initial(const char *path, struct sample *sample, int *missing) {
+    struct checkpoint_content content = sample_content(sample);
+    return checkpoint_load_initial(&mesh, path, &content, missing);
+}
+
 /* Expects a failure with these words, the same on all ranks. */
 static void assert_refused(int status, const char *word) {
     assert_int_equal(status, GDN_INPUT);
@@ -57,14 +63,12 @@ static void round_trip(void **unused) {
         struct sample *saved = sample_new(scales[i], 1), *loaded = sample_new(scales[i], 2);
         save(directory, saved, 100, 2.5, 2.25, 0);
         struct checkpoint_info info;
-        assert_int_equal(
-            checkpoint_load(&mesh, file_of(directory, 100), &loaded->table, &loaded->state, &info), 0);
+        assert_int_equal(sample_load(&mesh, file_of(directory, 100), loaded, &info), 0);
         assert_true(sample_same(saved, loaded));
         assert_int_equal(info.step, 100);
         assert_int_equal(info.samples, 3200);
         assert_true(info.loss == 2.5 && info.best_loss == 2.25);
         assert_string_equal(info.config, sample_info(0, 0, 0).config);
-        free(info.config);
         barrier();
         sample_free(saved);
         sample_free(loaded);
@@ -78,18 +82,18 @@ static void weights_alone(void **unused) {
     struct sample *saved = sample_new(2, 1), *loaded = sample_new(2, 2);
     save(directory, saved, 7, NAN, NAN, 0);
     struct state weights = {.weight = loaded->state.weight};
-    struct checkpoint_info info;
-    assert_int_equal(checkpoint_load(&mesh, file_of(directory, 7), &loaded->table, &weights, &info), 0);
-    assert_true(isnan(info.loss) && isnan(info.best_loss));
-    free(info.config);
+    struct checkpoint_content content = {.whole = &loaded->table, .table = &loaded->table, .state = &weights};
+    struct checkpoint checkpoint;
+    assert_int_equal(checkpoint_open(&mesh, file_of(directory, 7), &checkpoint), 0);
+    assert_int_equal(checkpoint_load(&mesh, &checkpoint, &content), 0);
+    assert_true(isnan(checkpoint.info.loss) && isnan(checkpoint.info.best_loss));
+    assert_int_equal(checkpoint.info.step, 7);
+    checkpoint_close(&checkpoint);
     for (int i = 0; i < saved->table.rows; i++) {
         const struct row *row = &saved->table.row[i];
         assert_memory_equal(saved->state.weight + row->offset, loaded->state.weight + row->offset,
                             (size_t)row->count * sizeof(real));
     }
-    assert_int_equal(checkpoint_info(file_of(directory, 7), &info), 0);
-    assert_int_equal(info.step, 7);
-    free(info.config);
     sample_free(saved);
     sample_free(loaded);
     scratch_remove(&mesh, directory);
@@ -166,9 +170,7 @@ static void replaced(void **unused) {
     struct checkpoint_info info;
     save(directory, first, 10, NAN, NAN, 0);
     save(directory, second, 10, NAN, NAN, 0);
-    assert_int_equal(checkpoint_load(&mesh, file_of(directory, 10), &loaded->table, &loaded->state, &info),
-                     0);
-    free(info.config);
+    assert_int_equal(sample_load(&mesh, file_of(directory, 10), loaded, &info), 0);
     assert_true(sample_same(second, loaded));
     assert_false(there(format("%s/checkpoints/.step_00000010.tmp", directory)));
     barrier();
@@ -177,10 +179,10 @@ static void replaced(void **unused) {
         rename(format("%s/checkpoints/step_00000010", directory),
                format("%s/checkpoints/.step_00000010.old", directory));
     barrier();
-    char *path;
-    assert_int_equal(checkpoint_find(&mesh, directory, NULL, &path), 0);
-    assert_string_equal(path, file_of(directory, 10));
-    free(path);
+    struct checkpoint found;
+    assert_int_equal(checkpoint_find(&mesh, directory, NULL, &found), 0);
+    assert_string_equal(found.path, file_of(directory, 10));
+    checkpoint_close(&found);
     sample_free(first);
     sample_free(second);
     sample_free(loaded);
@@ -198,20 +200,21 @@ static char *logged(FILE *log) {
 
 static void find_newest_whole(void **unused) {
     (void)unused;
-    char *directory = scratch_new(&mesh), *path;
+    char *directory = scratch_new(&mesh);
+    struct checkpoint found;
     struct sample *sample = sample_new(1, 1);
     FILE *log = tmpfile();
-    assert_int_equal(checkpoint_find(&mesh, directory, log, &path), 0);
-    assert_null(path);
+    assert_int_equal(checkpoint_find(&mesh, directory, log, &found), 0);
+    assert_null(found.path);
     for (int step = 10; step <= 30; step += 10) save(directory, sample, step, NAN, NAN, 0);
-    assert_int_equal(checkpoint_find(&mesh, directory, log, &path), 0);
-    assert_string_equal(path, file_of(directory, 30));
-    free(path);
+    assert_int_equal(checkpoint_find(&mesh, directory, log, &found), 0);
+    assert_string_equal(found.path, file_of(directory, 30));
+    checkpoint_close(&found);
     barrier();
     if (mesh.rank == 0) flip_bit(file_of(directory, 30), file_length(file_of(directory, 30)) / 2, 3);
-    assert_int_equal(checkpoint_find(&mesh, directory, log, &path), 0);
-    assert_string_equal(path, file_of(directory, 20));
-    free(path);
+    assert_int_equal(checkpoint_find(&mesh, directory, log, &found), 0);
+    assert_string_equal(found.path, file_of(directory, 20));
+    checkpoint_close(&found);
     if (mesh.rank == 0) {
         assert_non_null(strstr(logged(log), "warning: checkpoint step_00000030 is skipped: "));
         assert_ptr_equal(strchr(logged(log), '\n') + 1, strchr(logged(log), 0)); /* one line */
@@ -219,16 +222,16 @@ static void find_newest_whole(void **unused) {
         assert_int_equal(unlink(file_of(directory, 10)), 0);
     }
     barrier();
-    assert_refused(checkpoint_find(&mesh, directory, NULL, &path), "none of the 3 checkpoints in ");
-    assert_null(path);
+    assert_refused(checkpoint_find(&mesh, directory, NULL, &found), "none of the 3 checkpoints in ");
+    assert_null(found.path);
     /* A run resumed from an older step goes on from what it then wrote. */
     barrier();
     save(directory, sample, 15, NAN, NAN, 0);
     save(directory, sample, 30, NAN, NAN, 0);
     save(directory, sample, 15, NAN, NAN, 0);
-    assert_int_equal(checkpoint_find(&mesh, directory, NULL, &path), 0);
-    assert_string_equal(path, file_of(directory, 15));
-    free(path);
+    assert_int_equal(checkpoint_find(&mesh, directory, NULL, &found), 0);
+    assert_string_equal(found.path, file_of(directory, 15));
+    checkpoint_close(&found);
     fclose(log);
     sample_free(sample);
     scratch_remove(&mesh, directory);
@@ -269,16 +272,16 @@ static void wrong_model(void **unused) {
     struct checkpoint_info info;
     save(directory, sample, 10, NAN, NAN, 0);
     other->table.row[1].shape[0] = 5, other->table.row[1].shape[1] = 6;
-    assert_refused(checkpoint_load(&mesh, file_of(directory, 10), &other->table, &other->state, &info),
+    assert_refused(sample_load(&mesh, file_of(directory, 10), other, &info),
                    "/layers/0/mlp/up/weight has the shape [6, 5], but the model's tensor "
                    "layers.0.mlp.up.weight has [5, 6]");
     other->table.row[1] = sample->table.row[1];
     strcpy(other->table.row[6].name, "other.weight");
-    assert_refused(checkpoint_load(&mesh, file_of(directory, 10), &other->table, &other->state, &info),
+    assert_refused(sample_load(&mesh, file_of(directory, 10), other, &info),
                    "has no dataset /model/other/weight");
     other->table.row[6] = sample->table.row[6];
     other->table.rows = 6;
-    assert_refused(checkpoint_load(&mesh, file_of(directory, 10), &other->table, &other->state, &info),
+    assert_refused(sample_load(&mesh, file_of(directory, 10), other, &info),
                    "7 tensors where this one has 6");
     sample_free(sample);
     sample_free(other);
@@ -319,7 +322,8 @@ static void initial_weights(void **unused) {
     struct sample *sample = sample_new(2, 1), *before = sample_new(2, 1);
     int missing;
     if (mesh.rank == 0) write_foreign(path, sample, false);
-    assert_int_equal(checkpoint_load_initial(&mesh, path, &sample->table, &sample->state, &missing), 0);
+    barrier();
+    assert_int_equal(load_initial(path, sample, &missing), 0);
     assert_int_equal(missing, 3);
     for (int i = 0; i < sample->table.rows; i++) {
         const struct row *row = &sample->table.row[i];
@@ -335,27 +339,21 @@ static void initial_weights(void **unused) {
     }
     barrier();
     if (mesh.rank == 0) write_foreign(path, sample, true);
-    assert_refused(checkpoint_load_initial(&mesh, path, &sample->table, &sample->state, &missing),
-                   "has the shape [");
+    barrier();
+    assert_refused(load_initial(path, sample, &missing), "has the shape [");
     strcpy(sample->table.row[0].name, "tokens.weight");
-    assert_refused(checkpoint_load_initial(&mesh, path, &sample->table, &sample->state, &missing),
-                   "has no dataset /initial/tokens/weight");
+    assert_refused(load_initial(path, sample, &missing), "has no dataset /initial/tokens/weight");
     sample->table.row[0] = before->table.row[0];
     struct checkpoint_info info;
-    assert_refused(checkpoint_load(&mesh, path, &sample->table, &sample->state, &info),
-                   "no checkpoint as gdn writes it");
-    assert_refused(checkpoint_info(path, &info), "no checkpoint as gdn writes it");
+    assert_refused(sample_load(&mesh, path, sample, &info), "no checkpoint as gdn writes it");
     /* A checkpoint's weights serve as well. */
     barrier();
     save(directory, before, 5, NAN, NAN, 0);
-    assert_int_equal(
-        checkpoint_load_initial(&mesh, file_of(directory, 5), &sample->table, &sample->state, &missing), 0);
+    assert_int_equal(load_initial(file_of(directory, 5), sample, &missing), 0);
     assert_int_equal(missing, 0);
     assert_true(sample_same(sample, before));
     sample->table.rows--; /* the file has a tensor more than the model */
-    assert_refused(
-        checkpoint_load_initial(&mesh, file_of(directory, 5), &sample->table, &sample->state, &missing),
-        "which this model does not have");
+    assert_refused(load_initial(file_of(directory, 5), sample, &missing), "which this model does not have");
     sample->table.rows++;
     sample_free(sample);
     sample_free(before);
@@ -371,25 +369,115 @@ static void long_config(void **unused) {
     for (int i = 0; i < 200000; i++) config[i] = (char)('a' + i % 26);
     config[200000] = 0;
     info.config = config;
-    assert_int_equal(checkpoint_save(&mesh, directory, &sample->table, &sample->state, &info, 0), 0);
-    assert_int_equal(checkpoint_load(&mesh, file_of(directory, 3), &sample->table, &sample->state, &loaded),
-                     0);
+    assert_int_equal(sample_save(&mesh, directory, sample, &info, 0), 0);
+    assert_int_equal(sample_load(&mesh, file_of(directory, 3), sample, &loaded), 0);
     assert_string_equal(loaded.config, config);
-    free(loaded.config);
     free(config);
     sample_free(sample);
     scratch_remove(&mesh, directory);
 }
 
+/* Files of format version 1 still load: version_1.h5 was written by the program of that time, in float32,
+ * with the values below. */
+static void version_1(void **unused) {
+    (void)unused;
+    struct sample *right = sample_new(1, 1), *loaded = sample_new(1, 2);
+    real *const buffers[] = {right->state.weight, right->state.exp_avg, right->state.exp_avg_sq};
+    for (int b = 0; b < 3; b++)
+        for (int i = 0; i < right->table.rows; i++) {
+            const struct row *row = &right->table.row[i];
+            for (long r = 0; r < row->shape[0]; r++)
+                for (long c = 0; c < row->shape[1]; c++) {
+                    long at = row->transposed ? c * row->shape[0] + r : r * row->shape[1] + c;
+                    buffers[b][row->offset + at] = (real)(1000 * b + 100 * i + 10 * r + c) + (real)0.25;
+                }
+        }
+    for (int i = 0; i < right->table.rows; i++) right->state.steps[i] = 40 + i;
+    struct checkpoint_info info;
+    assert_int_equal(sample_load(&mesh, old_file, loaded, &info), 0);
+    assert_true(sample_same(right, loaded));
+    assert_int_equal(info.step, 40);
+    assert_true(info.loss == 1.5 && info.best_loss == 1.25);
+    assert_string_equal(info.config, sample_info(0, 0, 0).config);
+    if (mesh.rank == 0) assert_int_equal(checkpoint_verify(old_file, stdout), 0);
+
+    /* Its checksums are still looked at: of the whole, and of a dataset where that is missing. */
+    char *directory = scratch_new(&mesh);
+    const char *damaged = format("%s/damaged.h5", directory), *unsealed = format("%s/unsealed.h5", directory);
+    int missing;
+    if (mesh.rank == 0) {
+        long length, at = 0;
+        char *bytes = read_bytes(old_file, &length);
+        const float seek[] = {102.25f, 112.25f,
+                              122.25f}; /* along memory: a column, which is not so on disk */
+        const float row[] = {110.25f, 111.25f, 112.25f};
+        for (at = 512; at + (long)sizeof row < length && memcmp(bytes + at, row, sizeof row); at++)
+            if (!memcmp(bytes + at, seek, sizeof seek)) fail_msg("memory's order is on disk");
+        assert_true(at + (long)sizeof row < length);
+        bytes[at + 4] ^= 1;
+        write_bytes(damaged, bytes, length);
+        write_bytes(unsealed, bytes + 512, length - 512);
+        free(bytes);
+    }
+    barrier();
+    assert_refused(sample_load(&mesh, damaged, loaded, NULL), "do not match the checksum in its first");
+    assert_refused(load_initial(unsealed, loaded, &missing),
+                   "dataset model/layers/0/mlp/up/weight does not match its checksum");
+    sample_free(right);
+    sample_free(loaded);
+    scratch_remove(&mesh, directory);
+}
+
+/* One file a node, each rank being taken for one: the files belong together. */
+static void files_of_nodes(void **unused) {
+    (void)unused;
+    char *directory = scratch_new(&mesh);
+    struct sample *saved = sample_new(3, 1), *other = sample_new(3, 2), *loaded = sample_new(3, 3);
+    struct mesh before = mesh;
+    snprintf(mesh.host, sizeof mesh.host, "node%d", mesh.rank);
+    sample_files = FILES_NODE;
+    save(directory, saved, 10, 1, 1, 0);
+    save(directory, other, 20, 1, 1, 0);
+    sample_files = FILES_ONE;
+    mesh = before;
+    assert_int_equal(sample_load(&mesh, file_of(directory, 10), loaded, NULL), 0);
+    assert_true(sample_same(saved, loaded));
+    if (mesh.rank == 0) assert_int_equal(checkpoint_verify(file_of(directory, 20), stdout), 0);
+
+    const char *part = format("%s/checkpoints/step_00000010/part_%05d.h5", directory, mesh.size - 1);
+    const char *strange = format("%s/checkpoints/step_00000020/part_%05d.h5", directory, mesh.size - 1);
+    const char *aside = format("%s/aside", directory);
+    barrier();
+    if (mesh.rank == 0) flip_bit(part, file_length(part) / 2, 3);
+    barrier();
+    assert_refused(sample_load(&mesh, file_of(directory, 10), loaded, NULL), "do not match the checksum");
+    barrier();
+    if (mesh.rank == 0) flip_bit(part, file_length(part) / 2, 3), rename(part, aside);
+    barrier();
+    assert_refused(sample_load(&mesh, file_of(directory, 10), loaded, NULL), "No such file");
+    barrier();
+    if (mesh.rank == 0) assert_int_equal(link(strange, part), 0);
+    barrier();
+    assert_refused(sample_load(&mesh, file_of(directory, 10), loaded, NULL),
+                   "is not the file that it was written with");
+    sample_free(saved);
+    sample_free(other);
+    sample_free(loaded);
+    scratch_remove(&mesh, directory);
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
-    int bad = mesh_create(0, 1, 1, &mesh);
+    old_file = argc > 1 ? argv[1] : "version_1.h5";
+    int size, bad = MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (!bad) bad = mesh_create(1, size, 1, &mesh); /* the parts are those of the tensor axis */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(round_trip),      cmocka_unit_test(weights_alone),
         cmocka_unit_test(shapes_on_disk),  cmocka_unit_test(keep_latest_best),
         cmocka_unit_test(replaced),        cmocka_unit_test(find_newest_whole),
         cmocka_unit_test(resolve),         cmocka_unit_test(wrong_model),
         cmocka_unit_test(initial_weights), cmocka_unit_test(long_config),
+        cmocka_unit_test(version_1),       cmocka_unit_test(files_of_nodes),
     };
     if (!bad) bad = cmocka_run_group_tests(tests, NULL, NULL);
     mesh_free(&mesh);

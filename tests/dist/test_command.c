@@ -28,12 +28,12 @@ static int set_up(void **unused) {
     int status = 0;
     for (int step = 10; step <= 30; step += 10) {
         struct checkpoint_info info = sample_info(step, step == 20 ? 1.5 : NAN, 1.5);
-        status |= checkpoint_save(&mesh, s.a, &sample->table, &sample->state, &info, 0);
+        status |= sample_save(&mesh, s.a, sample, &info, 0);
     }
     const struct row *row = &sample->table.row[5];
     sample->state.weight[row->offset + 2] += (real)0.125;
     struct checkpoint_info info = sample_info(30, NAN, NAN);
-    status |= checkpoint_save(&mesh, s.b, &sample->table, &sample->state, &info, 0);
+    status |= sample_save(&mesh, s.b, sample, &info, 0);
     sample_free(sample);
     return status;
 }

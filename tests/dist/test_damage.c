@@ -27,7 +27,7 @@ static int set_up(void **unused) {
     s.directory = scratch_new(&mesh);
     s.saved = sample_new(1, 1), s.loaded = sample_new(1, 1);
     s.info = sample_info(12, 1.5, 1.25);
-    if (checkpoint_save(&mesh, s.directory, &s.saved->table, &s.saved->state, &s.info, 0)) return -1;
+    if (sample_save(&mesh, s.directory, s.saved, &s.info, 0)) return -1;
     snprintf(s.sealed, sizeof s.sealed, "%s/checkpoints/step_00000012/checkpoint.h5", s.directory);
     snprintf(s.unsealed, sizeof s.unsealed, "%s/unsealed.h5", s.directory);
     long length;
@@ -46,7 +46,12 @@ static int tear_down(void **unused) {
 }
 
 static int load(const char *path, struct checkpoint_info *info) {
-    return checkpoint_load(&mesh, path, &s.loaded->table, &s.loaded->state, info);
+    return sample_load(&mesh, path, s.loaded, info);
+}
+
+static int load_initial(const char *path, int *missing) {
+    struct checkpoint_content content = sample_content(s.loaded);
+    return checkpoint_load_initial(&mesh, path, &content, missing);
 }
 
 static void assert_one_message(int status, const char *path) {
@@ -71,10 +76,8 @@ static void without_seal(void **unused) {
     gdn_failure_clear();
     assert_int_equal(load(s.sealed, &info), 0);
     assert_true(same_info(&info) && sample_same(s.saved, s.loaded));
-    free(info.config);
     memset(s.loaded->state.weight, 0, (size_t)s.loaded->table.total * sizeof(real));
-    assert_int_equal(checkpoint_load_initial(&mesh, s.unsealed, &s.loaded->table, &s.loaded->state, &missing),
-                     0);
+    assert_int_equal(load_initial(s.unsealed, &missing), 0);
     assert_int_equal(missing, 0);
     assert_true(sample_same(s.saved, s.loaded));
 }
@@ -102,7 +105,7 @@ static void flipped_bits_without_seal(void **unused) {
         int missing;
         flip_bit(s.unsealed, i / 8, (int)(i % 8));
         memset(s.loaded->state.weight, 0, (size_t)s.loaded->table.total * sizeof(real));
-        int status = checkpoint_load_initial(&mesh, s.unsealed, &s.loaded->table, &s.loaded->state, &missing);
+        int status = load_initial(s.unsealed, &missing);
         if (status)
             assert_one_message(status, s.unsealed);
         else if (missing || !sample_same(s.saved, s.loaded))
@@ -123,11 +126,9 @@ static void cut_short(void **unused) {
         int missing;
         write_bytes(cut, bytes, n);
         assert_one_message(load(cut, &info), cut);
-        assert_one_message(checkpoint_info(cut, &info), cut);
         if (n <= 512) continue;
         write_bytes(cut, bytes + 512, n - 512);
-        assert_one_message(checkpoint_load_initial(&mesh, cut, &s.loaded->table, &s.loaded->state, &missing),
-                           cut);
+        assert_one_message(load_initial(cut, &missing), cut);
     }
     free(bytes);
 }
@@ -157,9 +158,7 @@ static void not_checkpoints(void **unused) {
             for (int i = 0; beginnings[b][i] && i < length; i++) noise[i] = beginnings[b][i];
             write_bytes(path, noise, length);
             assert_one_message(load(path, &info), path);
-            assert_one_message(checkpoint_info(path, &info), path);
-            assert_one_message(
-                checkpoint_load_initial(&mesh, path, &s.loaded->table, &s.loaded->state, &missing), path);
+            assert_one_message(load_initial(path, &missing), path);
             assert_one_message(checkpoint_verify(path, stdout), path);
         }
     struct checkpoint_info info;

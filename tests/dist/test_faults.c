@@ -1,6 +1,7 @@
-/* Saves that the system fails: each write, sync and rename in turn, a full disk, a limit on a file's size, a
- * folder that cannot be written. After every failure the folder is as it was, the reason is named, all ranks
- * agree, and the next save works. This program has its own pwrite, fsync, … which HDF5 and dist/ then call.
+/* Saves that the system fails: each write, read, sync and rename in turn, on each rank that makes it, a full
+ * disk, a limit on a file's size, a folder that cannot be written. After every failure the folder is as it
+ * was, the reason is named, all ranks agree, and the next save works. This program has its own pwrite, fsync,
+ * … which HDF5 and dist/ then call.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -26,6 +27,7 @@ static struct mesh mesh;
 enum call {
     NO_CALL,
     CALL_PWRITE,
+    CALL_PREAD,
     CALL_FTRUNCATE,
     CALL_FSYNC,
     CALL_RENAME,
@@ -33,8 +35,8 @@ enum call {
     CALL_FALLOCATE,
     CALLS
 };
-static const char *const call_names[] = {"none",   "pwrite", "ftruncate", "fsync",
-                                         "rename", "mkdir",  "fallocate"};
+static const char *const call_names[] = {"none",  "pwrite", "pread", "ftruncate",
+                                         "fsync", "rename", "mkdir", "fallocate"};
 static struct {
     enum call call;
     long countdown;
@@ -64,6 +66,9 @@ static bool fails(enum call call, int fd) {
 ssize_t pwrite(int fd, const void *bytes, size_t n, off_t at) {
     return fails(CALL_PWRITE, fd) ? -1 : REAL(pwrite)(fd, bytes, n, at);
 }
+ssize_t pread(int fd, void *bytes, size_t n, off_t at) {
+    return fails(CALL_PREAD, fd) ? -1 : REAL(pread)(fd, bytes, n, at);
+}
 int ftruncate(int fd, off_t length) {
     return fails(CALL_FTRUNCATE, fd) ? -1 : REAL(ftruncate)(fd, length);
 }
@@ -90,17 +95,15 @@ static const char *file_of(const char *directory, int step) {
 
 static int save(const char *directory, const struct sample *sample, int step) {
     struct checkpoint_info info = sample_info(step, 1, 1);
-    return checkpoint_save(&mesh, directory, &sample->table, &sample->state, &info, 0);
+    return sample_save(&mesh, directory, sample, &info, 0);
 }
 
 static void assert_holds(const char *directory, int step, const struct sample *right) {
     struct sample *loaded = sample_new(1, 77);
-    struct checkpoint_info info;
-    int status = checkpoint_load(&mesh, file_of(directory, step), &loaded->table, &loaded->state, &info);
+    int status = sample_load(&mesh, file_of(directory, step), loaded, NULL);
     assert_string_equal(gdn_failure(), "");
     assert_int_equal(status, 0);
     assert_true(sample_same(loaded, right));
-    free(info.config);
     sample_free(loaded);
 }
 
@@ -129,24 +132,32 @@ static void barrier(void) {
     MPI_Barrier(mesh.world);
 }
 
-/* Lets call number 0, 1, 2, … of a kind fail until a save gets through. */
-static void fail_each(const char *directory, enum call call, int error, bool once, int step,
+/* Calls that every rank makes in a save; the others are rank 0's. */
+static bool on_all_ranks(enum call call) {
+    bool with_files = call == CALL_FTRUNCATE || call == CALL_FALLOCATE; /* where each rank has its own */
+    return call == CALL_PWRITE || call == CALL_PREAD || call == CALL_FSYNC ||
+           (with_files && sample_files == FILES_NODE);
+}
+
+/* Lets call number 0, 1, 2, … of a kind fail on one rank until a save gets through. */
+static void fail_each(const char *directory, enum call call, int guilty, int error, bool once, int step,
                       const struct sample *old, const struct sample *new) {
     int before = entries(directory);
     for (long n = 0;; n++) {
         barrier();
-        fault.call = mesh.rank == 0 ? call : NO_CALL;
+        fault.call = mesh.rank == guilty ? call : NO_CALL;
         fault.countdown = n, fault.once = once, fault.error = error, fault.tripped = false;
         int status = save(directory, new, step);
         fault.call = NO_CALL;
         int tripped = mesh_any(&mesh, fault.tripped);
         if (!tripped) { /* the n-th call does not exist: all have had their turn */
             assert_int_equal(status, 0);
-            if (n == 0) fail_msg("a save never calls %s", call_names[call]);
+            if (n == 0) fail_msg("rank %d never calls %s in a save", guilty, call_names[call]);
             break;
         }
         if (status != GDN_INTERNAL)
-            fail_msg("%s number %ld failed, and the status is %d", call_names[call], n, status);
+            fail_msg("%s number %ld failed on rank %d, and the status is %d", call_names[call], n, guilty,
+                     status);
         if (!strstr(gdn_failure(), strerror(error)))
             fail_msg("%s number %ld: no reason in: %s", call_names[call], n, gdn_failure());
         gdn_failure_clear();
@@ -158,14 +169,31 @@ static void fail_each(const char *directory, enum call call, int error, bool onc
 }
 
 static void each_call(enum call call, int error, bool once, bool replace) {
-    char *directory = scratch_new(&mesh);
-    struct sample *old = sample_new(1, 1), *new = sample_new(1, 2);
-    assert_int_equal(save(directory, old, 10), 0);
-    fail_each(directory, call, error, once, replace ? 10 : 20, old, new);
-    assert_int_equal(entries(directory), replace ? 3 : 4); /* steps, latest, best */
-    sample_free(old);
-    sample_free(new);
-    scratch_remove(&mesh, directory);
+    for (int guilty = 0; guilty < (on_all_ranks(call) ? mesh.size : 1); guilty++) {
+        char *directory = scratch_new(&mesh);
+        struct sample *old = sample_new(1, 1), *new = sample_new(1, 2);
+        assert_int_equal(save(directory, old, 10), 0);
+        fail_each(directory, call, guilty, error, once, replace ? 10 : 20, old, new);
+        assert_int_equal(entries(directory), replace ? 3 : 4); /* steps, latest, best */
+        sample_free(old);
+        sample_free(new);
+        scratch_remove(&mesh, directory);
+    }
+}
+
+/* The same where each rank is taken for a node and writes a file of its own. */
+static void files_of_nodes(void **unused) {
+    (void)unused;
+    struct mesh before = mesh;
+    snprintf(mesh.host, sizeof mesh.host, "node%d", mesh.rank);
+    sample_files = FILES_NODE;
+    each_call(CALL_PWRITE, EIO, true,
+              false); /* not reads: HDF5 opens a joined file again where that failed */
+    each_call(CALL_FSYNC, EIO, true, true);
+    each_call(CALL_FTRUNCATE, EIO, true, false);
+    each_call(CALL_FALLOCATE, EDQUOT, true, false);
+    sample_files = FILES_ONE;
+    mesh = before;
 }
 
 static void writes(void **unused) {
@@ -176,6 +204,7 @@ static void writes(void **unused) {
 
 static void other_calls(void **unused) {
     (void)unused;
+    each_call(CALL_PREAD, EIO, true, false);
     each_call(CALL_FTRUNCATE, EIO, false, false);
     each_call(CALL_FSYNC, EIO, false, false);
     each_call(CALL_FSYNC, EIO, true, true);
@@ -212,13 +241,25 @@ static int mount_small_disk(const char *directory) {
     return mount("none", directory, "tmpfs", 0, "size=2m") ? errno : 0;
 }
 
+/* Lets this process see the disks of another one. Returns 0 or errno. */
+static int join_disks(long pid) {
+    int fd = open(format("/proc/%ld/ns/mnt", pid), O_RDONLY | O_CLOEXEC), error = 0;
+    if (fd < 0 || unshare(CLONE_FS) || setns(fd, CLONE_NEWNS)) error = errno;
+    if (fd >= 0) close(fd);
+    return error;
+}
+
 static void full_disk(void **unused) {
     (void)unused;
     char *directory = scratch_new(&mesh);
     struct sample *small = sample_new(1, 1), *large = sample_new(60, 2); /* large: 3.7 MB and more */
-    int reason = mesh.rank == 0 ? mount_small_disk(directory) : EPERM, mounted = !reason;
-    if (!mesh_any(&mesh, mounted)) {
-        if (mesh.rank == 0) print_message("SKIPPED full_disk: mount -t tmpfs: %s\n", strerror(reason));
+    long pid = getpid();
+    assert_int_equal(mesh_broadcast(&mesh, &pid, sizeof pid), 0);
+    int reason = mesh.rank == 0 ? mount_small_disk(directory) : 0;
+    barrier();
+    if (mesh.rank != 0) reason = join_disks(pid);
+    if (mesh_any(&mesh, reason)) {
+        if (reason) print_message("SKIPPED full_disk: mount -t tmpfs: %s\n", strerror(reason));
     } else {
         assert_int_equal(save(directory, small, 10), 0);
         for (int supported = 1; supported >= 0; supported--) { /* with and without fallocate */
@@ -228,7 +269,7 @@ static void full_disk(void **unused) {
             fault.call = NO_CALL;
             assert_non_null(strstr(gdn_failure(), strerror(ENOSPC)));
             gdn_failure_clear();
-            if (mesh.rank == 0) assert_int_equal(entries(directory), 3); /* the others do not see the disk */
+            assert_int_equal(entries(directory), 3);
             assert_holds(directory, 10, small);
             barrier();
         }
@@ -251,13 +292,15 @@ static void file_size_limit(void **unused) {
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     limit = before;
     limit.rlim_cur = 20000;
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-    assert_int_equal(save(directory, sample, 20), GDN_INTERNAL);
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
-    assert_non_null(strstr(gdn_failure(), "limit of a file's size"));
-    gdn_failure_clear();
-    assert_int_equal(entries(directory), 3);
-    barrier();
+    for (int guilty = 0; guilty < mesh.size; guilty++) {
+        if (mesh.rank == guilty) assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+        assert_int_equal(save(directory, sample, 20), GDN_INTERNAL);
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+        assert_non_null(strstr(gdn_failure(), "limit of a file's size"));
+        gdn_failure_clear();
+        assert_int_equal(entries(directory), 3);
+        barrier();
+    }
     assert_int_equal(save(directory, sample, 20), 0);
     sample_free(sample);
     scratch_remove(&mesh, directory);
@@ -296,12 +339,13 @@ static void unwritable(void **unused) {
 
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
-    int bad = mesh_create(0, 1, 1, &mesh);
+    int size, bad = MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (!bad) bad = mesh_create(1, size, 1, &mesh); /* the parts are those of the tensor axis */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writes),     cmocka_unit_test(other_calls),
         cmocka_unit_test(renames),    cmocka_unit_test(without_fallocate),
         cmocka_unit_test(full_disk),  cmocka_unit_test(file_size_limit),
-        cmocka_unit_test(unwritable),
+        cmocka_unit_test(unwritable), cmocka_unit_test(files_of_nodes),
     };
     if (!bad) bad = cmocka_run_group_tests(tests, NULL, NULL);
     mesh_free(&mesh);

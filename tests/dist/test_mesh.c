@@ -1,6 +1,5 @@
-/* The mesh: layout errors, sums in rank order to the bit, agreement, broadcast. Runs on any number of ranks.
- */
-#include <stdlib.h>
+/* The mesh: layouts and their errors, sums in rank order to the bit, agreement, broadcast. Runs on any number
+ * of ranks. */
 #include <string.h>
 
 #include "kernels/base/random.h"
@@ -23,17 +22,19 @@ static void bad_layouts(void **state) {
         const char *word;
     } cases[] = {{mesh.size + 1, 1, 1, "mesh.data: "},
                  {-2, 1, 1, "mesh.data: -2"},
-                 {0, 2, 1, "mesh.tensor: 2"},
-                 {0, 1, 3, "mesh.pipeline: 3"},
-                 {0, 0, 1, "mesh.tensor: 0"}};
+                 {0, mesh.size + 1, 1, "mesh.tensor: "},
+                 {0, 1, 2 * mesh.size, "mesh.pipeline: "},
+                 {1, mesh.size, 2, "mesh.data: 1 with mesh.tensor: "},
+                 {0, 0, 1, "mesh.tensor: 0"},
+                 {0, 1, -1, "mesh.pipeline: -1"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(mesh_create(cases[i].data, cases[i].tensor, cases[i].pipeline, &bad), GDN_INPUT);
         assert_non_null(strstr(gdn_failure(), cases[i].word));
         gdn_failure_clear();
     }
     assert_int_equal(mesh_create(mesh.size, 1, 1, &bad), 0);
-    assert_int_equal(bad.data, mesh.size);
-    assert_int_equal(bad.data_index, mesh.rank);
+    assert_int_equal(bad.data.size, mesh.size);
+    assert_int_equal(bad.data.index, mesh.rank);
     mesh_free(&bad);
 }
 
@@ -57,35 +58,58 @@ static void sums_of_doubles(void **state) {
     if (mesh.size > 2) assert_true(order_matters > 0); /* else this test could not tell */
 }
 
-static void sums_of_gradients(void **state) {
+/* Every way to lay the ranks out: a rank's place on each axis, and that an axis joins the ranks that differ
+ * in this one coordinate alone, in their order. */
+static void places(void **state) {
     (void)state;
-    static const long counts[] = {0, 1, 2, 3, 1009, 65537, MESH_BLOCK - 1, MESH_BLOCK, MESH_BLOCK + 12347};
-    enum { MOST = MESH_BLOCK + 12347, PERIOD = 4099 }; /* terms repeat with a prime period, to be quick */
-    real *gradient = malloc(MOST * sizeof(real)), *terms = malloc((size_t)mesh.size * PERIOD * sizeof(real));
-    real right[PERIOD];
-    for (int r = 0; r < mesh.size; r++)
-        for (int i = 0; i < PERIOD; i++) terms[r * PERIOD + i] = (real)term(r, i);
-    for (int i = 0; i < PERIOD; i++) {
-        right[i] = terms[i];
-        for (int r = 1; r < mesh.size; r++) right[i] += terms[r * PERIOD + i];
-    }
-    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
-        for (long i = 0; i < counts[c]; i++) gradient[i] = terms[mesh.rank * PERIOD + i % PERIOD];
-        assert_int_equal(mesh_reserve(&mesh, counts[c]), 0);
-        assert_int_equal(mesh_sum_gradients(&mesh, gradient, counts[c]), 0);
-        for (long i = 0; i < counts[c]; i += PERIOD) {
-            size_t n = (size_t)(counts[c] - i < PERIOD ? counts[c] - i : PERIOD);
-            assert_memory_equal(gradient + i, right, n * sizeof(real));
+    int n = mesh.size, layouts = 0;
+    for (int tensor = 1; tensor <= n; tensor++)
+        for (int data = 1; data <= n; data++) {
+            int pipeline = n / (tensor * data);
+            if (tensor * data * pipeline != n) continue;
+            struct mesh m;
+            assert_int_equal(mesh_create(layouts % 2 ? data : 0, tensor, pipeline, &m), 0);
+            assert_int_equal(m.tensor.size, tensor);
+            assert_int_equal(m.data.size, data);
+            assert_int_equal(m.pipeline.size, pipeline);
+            assert_int_equal(m.tensor.index + tensor * (m.data.index + data * m.pipeline.index), mesh.rank);
+            assert_true(m.tensor.index < tensor && m.data.index < data);
+            const struct axis *axes[] = {&m.tensor, &m.data, &m.pipeline};
+            const int strides[] = {1, tensor, tensor * data};
+            for (int a = 0; a < 3; a++) {
+                int ranks[8], place = -1;
+                MPI_Allgather(&mesh.rank, 1, MPI_INT, ranks, 1, MPI_INT, axes[a]->comm);
+                MPI_Comm_rank(axes[a]->comm, &place);
+                assert_int_equal(place, axes[a]->index);
+                for (int i = 0; i < axes[a]->size; i++)
+                    assert_int_equal(ranks[i], mesh.rank + (i - axes[a]->index) * strides[a]);
+            }
+            mesh_free(&m);
+            layouts++;
         }
+    assert_true(layouts >= (n == 1 ? 1 : n == 4 ? 6 : 3));
+}
+
+/* Over all axes: tensor, then pipeline, then data, each by rank. */
+static void sums_over_axes(void **state) {
+    (void)state;
+    if (mesh.size != 4) return;
+    struct mesh m;
+    assert_int_equal(mesh_create(2, 2, 1, &m), 0);
+    for (int i = 0; i < 100; i++) {
+        double value = term(mesh.rank, i), right = (term(0, i) + term(1, i)) + (term(2, i) + term(3, i));
+        assert_int_equal(mesh_sum(&m, &value, 1), 0);
+        assert_memory_equal(&value, &right, sizeof right);
     }
-    assert_int_equal(mesh_reserve(&mesh, 10), 0);
-    if (mesh.size > 1) {
-        assert_int_equal(mesh_sum_gradients(&mesh, gradient, 1000), GDN_INTERNAL);
-        assert_non_null(strstr(gdn_failure(), "mesh_reserve"));
-        gdn_failure_clear();
+    mesh_free(&m);
+    assert_int_equal(mesh_create(1, 2, 2, &m), 0);
+    for (int i = 0; i < 100; i++) {
+        double value = term(mesh.rank, i), right = term(m.tensor.index, i) + term(m.tensor.index + 2, i);
+        axis_sum_doubles(&m.pipeline, &value, 1);
+        assert_int_equal(m.pipeline.status, 0);
+        assert_memory_equal(&value, &right, sizeof right);
     }
-    free(terms);
-    free(gradient);
+    mesh_free(&m);
 }
 
 static void agreement(void **state) {
@@ -121,9 +145,8 @@ int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     int bad = mesh_create(0, 1, 1, &mesh);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_layouts),         cmocka_unit_test(sums_of_doubles),
-        cmocka_unit_test(sums_of_gradients),   cmocka_unit_test(agreement),
-        cmocka_unit_test(flags_and_broadcast),
+        cmocka_unit_test(bad_layouts),    cmocka_unit_test(places),    cmocka_unit_test(sums_of_doubles),
+        cmocka_unit_test(sums_over_axes), cmocka_unit_test(agreement), cmocka_unit_test(flags_and_broadcast),
     };
     if (!bad) bad = cmocka_run_group_tests(tests, NULL, NULL);
     mesh_free(&mesh);

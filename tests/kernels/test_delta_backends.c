@@ -78,6 +78,85 @@ static void gated_delta(void) {
     }
 }
 
+/* One number a token. Sums over tokens are in order, so their terms count like products. */
+static void rows(void) {
+    long T = shape.T, D = shape.D, n = shape.n;
+    for (int mask = 0; mask < 4; mask++) {
+        slot = "row_factors";
+        struct buffer *gamma = make("gamma", 1, 2, 3), *inv = make("inv", T, 0.1, 1), *r = make("r", T, 0, 1);
+        EACH_SIDE(i) start(i)->row_factors(T, gamma->x[i], inv->x[i], r->x[i]);
+        compare(1, ANY_THREADS);
+
+        slot = "row_factors_back";
+        gamma = make("gamma", 1, 2, 3), inv = make("inv", T, 0.1, 1);
+        set(inv, 0, 3, 1); /* norms below the least one */
+        struct buffer *dr = make("dr", T, -1, 1), *k = make("k", T, -1, 1),
+                      *dgamma = make("dgamma", 1, -1, 1);
+        EACH_SIDE(i)
+        start(i)->row_factors_back(T, gamma->x[i], inv->x[i], 1, dr->x[i], k->x[i], dgamma->x[i]);
+        compare(T, ANY_THREADS);
+
+        slot = "delta_magnitude_back";
+        r = mask & 1 ? make("r", T, 0.5, 2) : NULL;
+        struct buffer *e = make("e", T, 0.5, 2), *square = make("square", T, 0, 2),
+                      *de = make("de", T, -1, 1);
+        k = make("k", T, -1, 1), dr = make("dr", T, -1, 1);
+        EACH_SIDE(i)
+        start(i)->delta_magnitude_back(T, D, AT(r, i), e->x[i], square->x[i], de->x[i], k->x[i],
+                                       r ? dr->x[i] : NULL);
+        compare(1, ANY_THREADS);
+
+        for (int back = 0; back < 2; back++) {
+            slot = back ? "slot_weights_back" : "slot_weights";
+            long step = 2, lda = n * step + 1;
+            struct buffer *alpha = mask & 1 ? make("alpha", T * lda, 0, 1) : NULL;
+            struct buffer *mix = mask & 2 ? make("mix", n, -1, 1) : NULL;
+            struct buffer *weight = make("weight", T * n, -1, 1);
+            struct buffer *dmix = mask & 2 ? make("dmix", n, -1, 1) : NULL;
+            struct buffer *dalpha = mask & 1 ? make("dalpha", T * lda, -1, 1) : NULL;
+            EACH_SIDE(i) {
+                if (back)
+                    start(i)->slot_weights_back(T, n, AT(alpha, i), lda, step, (real)0.3, AT(mix, i),
+                                                weight->x[i], AT(dmix, i), AT(dalpha, i));
+                else
+                    start(i)->slot_weights(T, n, AT(alpha, i), lda, step, (real)0.3, AT(mix, i),
+                                           weight->x[i]);
+            }
+            compare(T, ANY_THREADS);
+        }
+    }
+    slot = "add_up";
+    struct buffer *x = make("x", T * D, -1, 1);
+    double sum[SIDES];
+    EACH_SIDE(i) {
+        sum[i] = 0.5;
+        start(i)->add_up(T * D, x->x[i], &sum[i]);
+    }
+    compare_numbers("the sum", sum, T * D, ANY_THREADS);
+    slot = "squares";
+    EACH_SIDE(i) start(i)->squares(T * D, x->x[i]);
+    compare(1, ANY_THREADS);
+    slot = "root_means";
+    x = make("x", T * D, 0.1, 1);
+    EACH_SIDE(i) start(i)->root_means(T * D, 3, x->x[i]);
+    compare(1, ANY_THREADS);
+}
+
+static void columns(void) {
+    long T = shape.T, W = shape.D, ldx = W + 3, ldy = W + 5;
+    for (int add = 0; add < 2; add++) {
+        slot = add ? "add_columns" : "copy_columns";
+        struct buffer *x = make("x", T * ldx, -1, 1), *y = make("y", T * ldy, -1, 1);
+        EACH_SIDE(i) {
+            if (add)
+                start(i)->add_columns(T, W, (real)0.3, x->x[i] + 1, ldx, y->x[i] + 2, ldy);
+            else
+                start(i)->copy_columns(T, W, x->x[i] + 1, ldx, y->x[i] + 2, ldy);
+        }
+        compare(1, ANY_THREADS);
+    }
+}
+
 static void silu(void) {
     long T = shape.T, W = shape.D;
     slot = "bias_silu";
@@ -313,6 +392,8 @@ static void everywhere(void (*test)(void)) {
     }
 TEST(vectors)
 TEST(gated_delta)
+TEST(rows)
+TEST(columns)
 TEST(silu)
 TEST(bottleneck)
 TEST(column_gates)
@@ -333,9 +414,9 @@ static int clean(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        ENTRY(vectors),      ENTRY(gated_delta),   ENTRY(silu),        ENTRY(bottleneck),
-        ENTRY(column_gates), ENTRY(clamped_gates), ENTRY(softmax),     ENTRY(entropies),
-        ENTRY(gram_rms),     ENTRY(mixing),        ENTRY(nan_is_seen),
+        ENTRY(vectors),    ENTRY(gated_delta),  ENTRY(rows),          ENTRY(columns), ENTRY(silu),
+        ENTRY(bottleneck), ENTRY(column_gates), ENTRY(clamped_gates), ENTRY(softmax), ENTRY(entropies),
+        ENTRY(gram_rms),   ENTRY(mixing),       ENTRY(nan_is_seen),
     };
     int status = harness_begin();
     return status ? status : cmocka_run_group_tests(tests, NULL, NULL);

@@ -288,23 +288,23 @@ static void contribution(void **state) {
 
 struct norms {
     bool has_r;
-    real t[T * D], s[T * D], r[T], d[T];
+    real t[T * D], s[T * D], r[T], d[T], gamma;
 };
 
-static double inverse_norm_loss(const void *context) {
+/* Row factors r = γ/‖t − s‖. */
+static double row_factor_loss(const void *context) {
     const struct norms *c = context;
-    real inv[T];
+    real inv[T], r[T];
     ops->delta_inverse_norm(T, D, c->t, c->s, 1e-3, inv);
-    return dot(T, c->d, inv);
+    ops->row_factors(T, &c->gamma, inv, r);
+    return dot(T, c->d, r);
 }
 
 static double magnitude_loss(const void *context) {
     const struct norms *c = context;
-    real e[T * 2], square[T];
-    ops->delta_magnitude(T, D, c->t, c->s, c->has_r ? c->r : NULL, 1e-3, e, 2, square);
-    double loss = 0;
-    for (long t = 0; t < T; t++) loss += (double)c->d[t] * e[t * 2];
-    return loss;
+    real e[T], square[T];
+    ops->delta_magnitude(T, D, c->t, c->s, c->has_r ? c->r : NULL, 1e-3, e, 1, square);
+    return dot(T, c->d, e);
 }
 
 static void norms(void **state) {
@@ -314,22 +314,22 @@ static void norms(void **state) {
     FILL(c.s, -2, 2);
     FILL(c.r, 0.5, 2);
     FILL(c.d, 0.5, 1);
-    real inv[T], k[T], dt[T * D] = {0}, ds[T * D] = {0};
+    c.gamma = (real)1.7;
+    real inv[T], k[T] = {0}, dgamma = 0, dt[T * D] = {0}, ds[T * D] = {0};
     ops->delta_inverse_norm(T, D, c.t, c.s, 1e-3, inv);
-    for (long t = 0; t < T; t++) k[t] = -c.d[t] * inv[t] * inv[t] * inv[t]; /* d inv/dδ = −inv³·δ */
+    ops->row_factors_back(T, &c.gamma, inv, 1e-3, c.d, k, &dgamma);
     ops->delta_spread(T, D, NULL, k, c.t, c.s, dt, ds);
-    check(inverse_norm_loss, &c,
-          (struct input[]){{"t", T, D, c.t, D, dt, D}, {"s", T, D, c.s, D, ds, D}, {0}});
+    check(row_factor_loss, &c,
+          (struct input[]){{"t", T, D, c.t, D, dt, D},
+                           {"s", T, D, c.s, D, ds, D},
+                           {"gamma", 1, 1, &c.gamma, 1, &dgamma, 1},
+                           {0}});
 
     for (int has_r = 0; has_r < 2; has_r++) {
-        real e[T * 2], square[T], dr[T];
+        real e[T], square[T], dr[T] = {0};
         c.has_r = has_r;
-        ops->delta_magnitude(T, D, c.t, c.s, has_r ? c.r : NULL, 1e-3, e, 2, square);
-        for (long t = 0; t < T; t++) { /* de/dδ = r²·δ/(D·e), de/dr = r·square/e */
-            real r = has_r ? c.r[t] : 1;
-            k[t] = c.d[t] * r * r / (D * e[t * 2]);
-            dr[t] = c.d[t] * r * square[t] / e[t * 2];
-        }
+        ops->delta_magnitude(T, D, c.t, c.s, has_r ? c.r : NULL, 1e-3, e, 1, square);
+        ops->delta_magnitude_back(T, D, has_r ? c.r : NULL, e, square, c.d, k, has_r ? dr : NULL);
         memset(dt, 0, sizeof dt);
         memset(ds, 0, sizeof ds);
         ops->delta_spread(T, D, NULL, k, c.t, c.s, dt, ds);
@@ -377,6 +377,39 @@ static void gram(void **state) {
 
 /* -------------------------------------------------------------------------------- weights among the
  * connections */
+
+/* Every second column of alpha, or the same share for all; mix or none. */
+struct weights {
+    bool even, has_mix;
+    real alpha[T * (2 * n + 1)], mix[n], dweight[T * n];
+};
+
+static double weights_loss(const void *context) {
+    const struct weights *c = context;
+    real weight[T * n];
+    ops->slot_weights(T, n, c->even ? NULL : c->alpha, 2 * n + 1, 2, (real)0.3, c->has_mix ? c->mix : NULL,
+                      weight);
+    return dot(T * n, c->dweight, weight);
+}
+
+static void weights(void **state) {
+    (void)state;
+    static struct weights c;
+    FILL(c.alpha, 0, 1);
+    FILL(c.mix, -1, 1);
+    FILL(c.dweight, -1, 1);
+    for (int mask = 0; mask < 4; mask++) {
+        real dmix[n] = {0}, dalpha[T * (2 * n + 1)] = {0};
+        c.even = mask & 1, c.has_mix = mask & 2;
+        ops->slot_weights_back(T, n, c.even ? NULL : c.alpha, 2 * n + 1, 2, (real)0.3,
+                               c.has_mix ? c.mix : NULL, c.dweight, c.has_mix ? dmix : NULL,
+                               c.even ? NULL : dalpha);
+        check(weights_loss, &c,
+              (struct input[]){{"alpha", T, 2 * n + 1, c.alpha, 2 * n + 1, dalpha, 2 * n + 1},
+                               {"mix", 1, n, c.mix, n, dmix, n},
+                               {0}});
+    }
+}
 
 struct selection {
     real x[(n + 1) * T * D]; /* target, then sources */
@@ -459,6 +492,7 @@ int main(void) {
         cmocka_unit_test(silu),    cmocka_unit_test(bottleneck),   cmocka_unit_test(sigmoid),
         cmocka_unit_test(softmax), cmocka_unit_test(contribution), cmocka_unit_test(norms),
         cmocka_unit_test(gram),    cmocka_unit_test(selection),    cmocka_unit_test(multihead),
+        cmocka_unit_test(weights),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

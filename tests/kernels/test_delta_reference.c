@@ -203,6 +203,57 @@ static void entropies(void **state) {
     assert_true(ops->binary_entropy(T, D, g, LD) == T * D); /* a bit each */
 }
 
+/* Numbers a token, and columns of rows. */
+static void rows(void **state) {
+    (void)state;
+    real inv[T], r[T], alpha[T * LD], mix[n], weight[T * n], x[T * LD], y[T * LD], before[T * LD];
+    real gamma = (real)GAMMA;
+    FILL(inv, 0.1, 1);
+    FILL(alpha, 0, 1);
+    FILL(mix, -1, 1);
+    FILL(x, -1, 1);
+    FILL(before, -1, 1);
+    ops->row_factors(T, &gamma, inv, r);
+    for (long t = 0; t < T; t++) near("r", t, r[t], (double)gamma * inv[t]);
+    for (int mask = 0; mask < 4; mask++) {
+        ops->slot_weights(T, n, mask & 1 ? alpha + 1 : NULL, LD, 3, (real)0.5, mask & 2 ? mix : NULL, weight);
+        for (long i = 0; i < T * n; i++)
+            near("weight", i, weight[i],
+                 (mask & 1 ? alpha[i / n * LD + 1 + i % n * 3] : 0.5) * (mask & 2 ? mix[i % n] : 1));
+    }
+    for (int add = 0; add < 2; add++) {
+        memcpy(y, before, sizeof y);
+        if (add)
+            ops->add_columns(T, A, (real)-0.5, x + 1, D, y + 2, LD);
+        else
+            ops->copy_columns(T, A, x + 1, D, y + 2, LD);
+        for (long i = 0; i < T * LD; i++) {
+            long t = i / LD, j = i % LD - 2;
+            bool inside = j >= 0 && j < A;
+            double xi = inside ? x[t * D + 1 + j] : 0;
+            near("y", i, y[i], !inside ? before[i] : add ? before[i] - 0.5 * xi : xi);
+        }
+    }
+    double sum = 0.5, expected = 0.5;
+    ops->add_up(T * LD, x, &sum);
+    for (long i = 0; i < T * LD; i++) expected += x[i];
+    assert_true(sum == expected);
+}
+
+/* The root mean square of a row from those of its halves. */
+static void root_mean_squares(void **state) {
+    (void)state;
+    real x[6], half[2], rms;
+    double square[2] = {0};
+    FILL(x, -1, 1);
+    for (int j = 0; j < 6; j++) square[j / 3] += (double)x[j] * x[j];
+    for (int h = 0; h < 2; h++) half[h] = (real)sqrt(square[h] / 3);
+    ops->squares(2, half);
+    rms = half[0] + half[1];
+    ops->root_means(1, 2, &rms);
+    near("rms", 0, rms, sqrt((square[0] + square[1]) / 6));
+}
+
 static void aggregates(void **state) {
     (void)state;
     real query[T * D], key[T * n * D], c[T * n * D], rt[T], rs[n * T], weight[T * n * HEADS], z[T * D] = {0};
@@ -333,6 +384,8 @@ int main(void) {
         cmocka_unit_test(adaptive),
         cmocka_unit_test(silu),
         cmocka_unit_test(entropies),
+        cmocka_unit_test(rows),
+        cmocka_unit_test(root_mean_squares),
         cmocka_unit_test(aggregates),
         cmocka_unit_test(least_norm),
         cmocka_unit_test(equal_source_and_target),

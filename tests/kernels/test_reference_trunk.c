@@ -119,10 +119,18 @@ static void embed(void **state) {
     real E[V * D], x[T * D], dE[V * D] = {0};
     (void)state;
     FILL(E, -1, 1);
-    ops->embed(T, D, token, E, x);
+    ops->embed(T, D, token, 0, V, E, x);
     for (int i = 0; i < T * D; i++) assert_true(x[i] == E[token[i / D] * D + i % D]);
-    ops->embed_back(T, D, token, x, dE); /* of Σ x²/2 */
+    ops->embed_back(T, D, token, 0, V, x, dE); /* of Σ x²/2 */
     for (int i = 0; i < V * D; i++) near("dE", dE[i], (i / D == 2 ? 2 : i / D == 0 || i / D == 4) * E[i]);
+
+    /* Rows 1 to 3 of the vocabulary: of the tokens only those that are 2. */
+    memset(dE, 0, sizeof dE);
+    ops->embed(T, D, token, 1, 3, E + D, x);
+    for (int i = 0; i < T * D; i++) assert_true(x[i] == (token[i / D] == 2 ? E[2 * D + i % D] : 0));
+    for (int i = 0; i < T * D; i++) x[i] = 1;
+    ops->embed_back(T, D, token, 1, 3, x, dE + D);
+    for (int i = 0; i < V * D; i++) assert_true(dE[i] == (i / D == 2 ? 2 : 0));
 }
 
 /* ----------------------------------------------------------------------------------------------------------
@@ -289,6 +297,26 @@ static void cross_entropy(void **state) {
         gradient[t * 5 + 4] = 0;
     }
     differences("logits", cross_entropy_loss, 10, logits, gradient);
+
+    /* The same from parts of three and one columns, which know of each other by a maximum and two sums. */
+    const long first[] = {0, 3, 4};
+    real part[10], largest[2] = {-9, -9}, one[2], sums[4] = {0}, two[4], again[2];
+    memcpy(part, logits, sizeof part);
+    for (int p = 0; p < 2; p++) {
+        ops->row_largest(2, first[p + 1] - first[p], part + first[p], 5, one);
+        for (int t = 0; t < 2; t++) largest[t] = one[t] > largest[t] ? one[t] : largest[t];
+    }
+    for (int p = 0; p < 2; p++) {
+        ops->part_exp(2, first[p + 1] - first[p], part + first[p], 5, target, first[p], largest, two);
+        for (int i = 0; i < 4; i++) sums[i] += two[i];
+    }
+    for (int p = 0; p < 2; p++) {
+        ops->part_cross_entropy(2, first[p + 1] - first[p], part + first[p], 5, target, first[p], sums, 0.25, again);
+        for (int t = 0; t < 2; t++) near("loss from parts", again[t], loss[t]);
+    }
+    for (int i = 0; i < 10; i++)
+        if (i % 5 < 4) near("gradient from parts", part[i], gradient[i]);
+
     real far[] = {-2000, 3000}, far_loss; /* exp of neither is a number */
     ops->cross_entropy(1, 2, far, 2, target + 1, 1, &far_loss);
     near("far", far_loss, 5000);

@@ -8,7 +8,7 @@
 void fixture_create(struct fixture *f, const struct model_config *config, const struct ops *ops, long batch,
                     long length, uint64_t seed, double noise) {
     f->config = *config;
-    assert(!params_create(config, &f->table));
+    assert(!params_create(config, NULL, &f->table));
     size_t n = (size_t)f->table.total;
     f->state = (struct state){.weight = calloc(n, sizeof(real)), .gradient = calloc(n, sizeof(real))};
     for (int i = 0; i < f->table.rows; i++) {
@@ -18,7 +18,7 @@ void fixture_create(struct fixture *f, const struct model_config *config, const 
         for (long j = 0; j < row->count; j++)
             w[j] += (real)(noise * random_normal(seed + 1, random_name(row->name), (uint64_t)j));
     }
-    assert(!model_create(config, &f->table, &f->state, ops, batch, length, true, &f->model));
+    assert(!model_create(config, &f->table, &f->state, ops, NULL, batch, length, true, &f->model));
 }
 
 void fixture_free(struct fixture *f) {
@@ -60,4 +60,87 @@ double fixture_loss(struct fixture *f, const int32_t *rows, long batch, long len
            each = sums->connections ? tokens * (double)sums->connections : 1;
     return sums->ce / tokens + options->sparsity_weight * sums->sparsity / each -
            options->entropy_weight * sums->entropy / each;
+}
+
+void fixture_rows(int32_t *rows, int vocab) {
+    for (int i = 0; i < FIXTURE_BATCH * (FIXTURE_LENGTH + 1); i++)
+        rows[i] = (int32_t)(random_bits(7, 7, (uint64_t)i) % (uint64_t)vocab);
+}
+
+struct loss_options fixture_options(const struct model_config *c, int active, bool regularize) {
+    return (struct loss_options){.active = active < 0 ? c->delta.num_distances : active,
+                                 .token_weight = 1.0 / (FIXTURE_BATCH * FIXTURE_LENGTH),
+                                 .sparsity_weight = regularize ? 0.3 : 0,
+                                 .entropy_weight = regularize ? 0.2 : 0,
+                                 .measure = true};
+}
+
+void fixture_widen(struct model_config *c) {
+    c->vocab_size = 37;
+    c->hidden_size = 16;
+    c->num_heads = 8;
+    c->num_kv_heads = 4;
+    c->intermediate_size = 12;
+    c->delta.hidden = 8;
+    c->delta.gate_hidden = 4;
+    c->delta.attention_heads = 4;
+}
+
+bool fixture_variant(int i, struct model_config *c, struct loss_options *o) {
+    if (i >= 27) return false;
+    *c = small_model();
+    int active = -1;
+    bool regularize = i % 3 != 1;
+    if (i < 24) {
+        c->delta.kind = i % 3;
+        c->delta.aggregate = i / 3 % 4;
+        c->delta.normalize = i / 12;
+        c->delta.embedding_source = i % 2;
+        c->delta.distance_scale = i % 5 % 3;
+        c->tie_embeddings = i % 4 == 1;
+        c->delta.temperature = i % 5 ? 1 : 0.7;
+    } else if (i == 24) {
+        c->delta.num_distances = 0;
+    } else if (i == 25) {
+        memcpy(c->delta.distances, (int[]){1, 3}, 2 * sizeof(int));
+        c->delta.num_distances = 2;
+        active = 1;
+    } else {
+        memcpy(c->delta.distances, (int[]){2, 4}, 2 * sizeof(int));
+        c->delta.num_distances = 2;
+        c->delta.embedding_source = true;
+        c->delta.kind = KIND_FULL;
+    }
+    *o = fixture_options(c, active, regularize);
+    return true;
+}
+
+long part_place(const struct row *row, long i) {
+    if (row->transposed) {
+        long in = i / row->local[0], out = i % row->local[0];
+        return (row->start[1] + in) * row->shape[0] + row->start[0] + out;
+    }
+    return (row->start[0] + i / row->local[1]) * row->shape[1] + row->start[1] + i % row->local[1];
+}
+
+void part_create(struct part *p, const struct fixture *whole, const struct layout *layout,
+                 struct axis *tensor, const int *slots, const struct ops *ops, long batch, long length) {
+    *p = (struct part){.layout = *layout};
+    assert(!params_create(&whole->config, layout, &p->table));
+    size_t n = (size_t)p->table.total;
+    p->state = (struct state){.weight = calloc(n, sizeof(real)), .gradient = calloc(n, sizeof(real))};
+    for (int i = 0; i < p->table.rows; i++) {
+        const struct row *row = &p->table.row[i], *from = params_find(&whole->table, row->name);
+        for (long j = 0; j < row->count; j++)
+            p->state.weight[row->offset + j] = whole->state.weight[from->offset + part_place(row, j)];
+    }
+    struct model_part part = {&p->layout, tensor, slots};
+    assert(!model_create(&whole->config, &p->table, &p->state, ops, &part, batch, length, true, &p->model));
+}
+
+void part_free(struct part *p) {
+    model_free(p->model);
+    free(p->state.weight);
+    free(p->state.gradient);
+    params_free(&p->table);
 }

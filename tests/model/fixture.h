@@ -2,6 +2,8 @@
 #ifndef GDN_TEST_FIXTURE_H
 #define GDN_TEST_FIXTURE_H
 
+#include "dist/axis.h"
+#include "dist/layout.h"
 #include "model/edges.h"
 #include "model/model.h"
 #include "model/params.h"
@@ -20,6 +22,34 @@ void fixture_free(struct fixture *f);
 
 /* The smallest model that has every part; callers change what they test. */
 struct model_config small_model(void);
+
+/* A micro-batch of FIXTURE_BATCH sequences of FIXTURE_LENGTH positions; rows as in struct pass. */
+enum { FIXTURE_BATCH = 2, FIXTURE_LENGTH = 5 };
+void fixture_rows(int32_t *rows, int vocab);
+
+/* `active` distances, −1 for all. */
+struct loss_options fixture_options(const struct model_config *c, int active, bool regularize);
+
+/* Makes it a model that four ranks can divide: eight heads on four key/value heads, a vocabulary that does not
+ * divide. */
+void fixture_widen(struct model_config *c);
+
+/* Every combination of gate, aggregate and normalize, some with the other settings; false after the last. */
+bool fixture_variant(int i, struct model_config *c, struct loss_options *o);
+
+/* One rank's part of a whole model, with its weights. */
+struct part {
+    struct layout layout;
+    struct table table;
+    struct state state;
+    struct model *model;
+};
+
+void part_create(struct part *p, const struct fixture *whole, const struct layout *layout,
+                 struct axis *tensor, const int *slots, const struct ops *ops, long batch, long length);
+void part_free(struct part *p);
+/* Where element i of a rank's part of a tensor lies in the memory of the whole tensor. */
+long part_place(const struct row *row, long i);
 
 /* Loss as training sees it, with its gradients in f->state.gradient where `train`. */
 double fixture_loss(struct fixture *f, const int32_t *rows, long batch, long length,

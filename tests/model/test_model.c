@@ -10,54 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/base/random.h"
 #include "model/internal.h"
 #include "tests/model/fixture.h"
 
-enum { B = 2, S = 5 };
-
-static void make_rows(int32_t *rows, int vocab) {
-    for (int i = 0; i < B * (S + 1); i++)
-        rows[i] = (int32_t)(random_bits(7, 7, (uint64_t)i) % (uint64_t)vocab);
-}
-
-static struct loss_options options_for(const struct model_config *c, int active, bool regularize) {
-    return (struct loss_options){.active = active < 0 ? c->delta.num_distances : active,
-                                 .token_weight = 1.0 / (B * S),
-                                 .sparsity_weight = regularize ? 0.3 : 0,
-                                 .entropy_weight = regularize ? 0.2 : 0,
-                                 .measure = true};
-}
-
-/* Every combination of gate, aggregate and normalize, some with the other settings. */
-static bool variant(int i, struct model_config *c, struct loss_options *o) {
-    if (i >= 27) return false;
-    *c = small_model();
-    int active = -1;
-    bool regularize = i % 3 != 1;
-    if (i < 24) {
-        c->delta.kind = i % 3;
-        c->delta.aggregate = i / 3 % 4;
-        c->delta.normalize = i / 12;
-        c->delta.embedding_source = i % 2;
-        c->delta.distance_scale = i % 5 % 3;
-        c->tie_embeddings = i % 4 == 1;
-        c->delta.temperature = i % 5 ? 1 : 0.7;
-    } else if (i == 24) {
-        c->delta.num_distances = 0;
-    } else if (i == 25) {
-        memcpy(c->delta.distances, (int[]){1, 3}, 2 * sizeof(int));
-        c->delta.num_distances = 2;
-        active = 1;
-    } else {
-        memcpy(c->delta.distances, (int[]){2, 4}, 2 * sizeof(int));
-        c->delta.num_distances = 2;
-        c->delta.embedding_source = true;
-        c->delta.kind = KIND_FULL;
-    }
-    *o = options_for(c, active, regularize);
-    return true;
-}
+enum { B = FIXTURE_BATCH, S = FIXTURE_LENGTH };
 
 #ifdef GDN_DOUBLE
 /* Central differences over a few elements of every tensor. Error of the quotient: h² times the third
@@ -67,13 +23,13 @@ static void test_finite_differences(void **state) {
     (void)state;
     struct model_config c;
     struct loss_options o;
-    for (int v = 0; variant(v, &c, &o); v++) {
+    for (int v = 0; fixture_variant(v, &c, &o); v++) {
         for (int b = 0; ops_all()[b]; b++) {
             struct fixture f;
             struct loss_sums sums;
             int32_t rows[B * (S + 1)];
             fixture_create(&f, &c, ops_all()[b], B, S, 3, 0.2);
-            make_rows(rows, c.vocab_size);
+            fixture_rows(rows, c.vocab_size);
             fixture_loss(&f, rows, B, S, &o, true, &sums);
             for (int i = 0; i < f.table.rows; i++) {
                 const struct row *row = &f.table.row[i];
@@ -105,12 +61,12 @@ static void test_forms_agree(void **state) {
     const bool wide = sizeof(real) == 8;
     struct model_config c;
     struct loss_options o;
-    for (int v = 0; variant(v, &c, &o); v++) {
+    for (int v = 0; fixture_variant(v, &c, &o); v++) {
         struct fixture f[2];
         double loss[2];
         struct loss_sums sums;
         int32_t rows[B * (S + 1)];
-        make_rows(rows, c.vocab_size);
+        fixture_rows(rows, c.vocab_size);
         for (int form = 0; form < 2; form++) {
             fixture_create(&f[form], &c, ops_all()[0], B, S, 3, 0.2);
             f[form].model->form = form ? FORM_SPLIT : FORM_DIRECT;
@@ -139,13 +95,13 @@ static void test_decoder(void **state) {
     (void)state;
     struct model_config c;
     struct loss_options o;
-    for (int v = 0; variant(v, &c, &o); v++) {
+    for (int v = 0; fixture_variant(v, &c, &o); v++) {
         struct fixture f;
         struct loss_sums sums;
         struct decoder *decoder;
         int32_t rows[B * (S + 1)];
         fixture_create(&f, &c, ops_all()[0], B, S, 3, 0.2);
-        make_rows(rows, c.vocab_size);
+        fixture_rows(rows, c.vocab_size);
         model_loss(f.model, rows, B, S, &o, &sums);
         assert_int_equal(decoder_create(&c, &f.table, &f.state, ops_all()[0], S, &decoder), 0);
         double ce = 0;
@@ -173,8 +129,8 @@ static void test_inactive(void **state) {
     struct loss_sums sums;
     int32_t rows[B * (S + 1)];
     fixture_create(&f, &c, ops_all()[0], B, S, 3, 0.2);
-    make_rows(rows, c.vocab_size);
-    struct loss_options o = options_for(&c, 1, true);
+    fixture_rows(rows, c.vocab_size);
+    struct loss_options o = fixture_options(&c, 1, true);
     double before = fixture_loss(&f, rows, B, S, &o, true, &sums);
     int idle = 0;
     for (int i = 0; i < f.table.rows; i++) {

@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include "dist/checkpoint.h"
+#include "dist/layout.h"
 #include "kernels/base/random.h"
 #include "kernels/base/status.h"
 #include "tests/train/config_fixture.h"
@@ -45,7 +47,11 @@ static void defaults(void **state) {
     assert_true(t->schedule == SCHEDULE_COSINE && t->precision == PRECISION_FP32 &&
                 t->recompute == RECOMPUTE_NONE);
     assert_true(t->eval_interval == 0 && t->eval_batches == 0 && t->gate_interval == 0 && t->stop_at == 0);
-    assert_true(c.mesh.data == 0 && c.mesh.tensor == 1 && c.mesh.pipeline == 1);
+    assert_true(c.mesh.data == 0 && c.mesh.tensor == 1 && c.mesh.pipeline == 1 && c.mesh.interleave == 1);
+    assert_true(c.mesh.delta == DELTA_CHANNEL && !c.mesh.sequence_parallel && c.mesh.overlap &&
+                c.mesh.narrow_sources);
+    assert_true(c.mesh.bucket == 4194304 && c.mesh.small == 8192);
+    assert_int_equal(c.checkpoint.files, FILES_ONE);
     assert_string_equal(c.data.train, "");
     assert_string_equal(c.data.validation, "");
     assert_true(c.data.validation_fraction == 0 && c.data.num_sources == 0);
@@ -129,6 +135,26 @@ static void plain_ignores_delta(void **state) {
     config_free(&c);
 }
 
+/* Meshes that fit the default model (4 heads, MLP width 176, 6 layers, bottleneck connections). */
+static void meshes(void **state) {
+    (void)state;
+    struct config c =
+        right("mesh: {tensor: 4, pipeline: 3, interleave: 2, delta: connection, bucket: 1000}", NULL, NULL);
+    assert_true(c.mesh.tensor == 4 && c.mesh.pipeline == 3 && c.mesh.interleave == 2);
+    assert_true(c.mesh.delta == DELTA_CONNECTION && c.mesh.bucket == 1000);
+    config_free(&c);
+    /* What the width of a bottleneck does not bind. */
+    c = right("mesh: {tensor: 2}\nmodel: {delta: {hidden: 31}}", "mesh.delta=connection", NULL);
+    config_free(&c);
+    c = right("mesh: {tensor: 2}\nmodel: {delta: {hidden: 31}}", "model.delta.kind=full", NULL);
+    config_free(&c);
+    c = right("mesh: {tensor: 2}\nmodel: {delta: {hidden: 31}}", "model.delta.distances=[]", NULL);
+    config_free(&c);
+    /* Harmless on one tensor rank. */
+    c = right("mesh: {sequence_parallel: true, delta: connection}", NULL, NULL);
+    config_free(&c);
+}
+
 /* A random value that the key allows, as YAML. */
 static void random_value(const struct key *key, uint64_t draw, FILE *out) {
     uint64_t what = random_name(key->path);
@@ -146,12 +172,16 @@ static void random_value(const struct key *key, uint64_t draw, FILE *out) {
                                         "\"\\n\\n\""};
     char digits[NUMBER_TEXT];
     switch (key->type) {
-    case KEY_INT:
-        fprintf(out, "%d", (int)key->least + (int)(bits % 1000));
+    case KEY_INT: {
+        double values = key->most - key->least + 1;
+        fprintf(out, "%d", (int)key->least + (int)(bits % (values < 1000 ? (uint64_t)values : 1000)));
         break;
-    case KEY_LONG:
-        fprintf(out, "%ld", (long)key->least + (long)(bits >> (2 + bits % 60)));
+    }
+    case KEY_LONG: {
+        long value = (long)key->least + (long)(bits >> (2 + bits % 60));
+        fprintf(out, "%ld", (double)value > key->most ? (long)key->most : value);
         break;
+    }
     case KEY_UNSIGNED:
         fprintf(out, "%llu", (unsigned long long)bits);
         break;
@@ -209,7 +239,7 @@ static void round_trip(void **state) {
         }
         /* Two settings are drawn so that the widths divide, which random numbers seldom do. */
         char *widths[] = {"model={hidden_size: 720, num_heads: 12, num_kv_heads: 0}",
-                          "mesh.data=1",
+                          "mesh={data: 1, tensor: 1, pipeline: 1, interleave: 1}",
                           "model.delta={gate_hidden: 12, attention_heads: 12, hidden: 7, attention_dim: 3}",
                           "train={micro_batch_size: 0}",
                           "model.vocab_size=1000",
@@ -237,6 +267,7 @@ static void round_trip(void **state) {
             assert_true(first.data.sources[i].weight == second.data.sources[i].weight);
         }
         assert_int_equal(config_match_resume(&first, again), GDN_OK);
+        assert_int_equal(config_match_ranks(&first, again), GDN_OK);
         tried++;
         free(written);
         free(again);
@@ -285,6 +316,15 @@ static void resumes(const char *set, const char *wrong, const char *values) {
         failure_is_short();
     }
     gdn_failure_clear();
+    char *own = config_text(&now); /* among ranks, nothing may differ */
+    bool differs = strcmp(own, saved) != 0;
+    assert_int_equal(config_match_ranks(&now, saved), differs ? GDN_INPUT : GDN_OK);
+    if (differs) {
+        failure_has("on rank 0");
+        failure_is_short();
+    }
+    gdn_failure_clear();
+    free(own);
     free(saved);
     config_free(&before);
     config_free(&now);
@@ -298,7 +338,9 @@ static void resume(void **state) {
         "train.warmup_steps=0",
         "train.micro_batch_size=2",
         "train.stop_at=3",
-        "mesh.data=2",
+        "mesh={data: 2, tensor: 2, pipeline: 3, interleave: 2, delta: connection, sequence_parallel: true}",
+        "mesh={overlap: false, narrow_sources: false, bucket: 1, small: 0}",
+        "checkpoint.files=node",
         "device=cpu",
         "checkpoint.keep=9",
         "train.recompute=none",
@@ -348,10 +390,11 @@ static void help(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults),   cmocka_unit_test(forms_of_values),
-        cmocka_unit_test(overrides),  cmocka_unit_test(plain_ignores_delta),
-        cmocka_unit_test(round_trip), cmocka_unit_test(numbers),
-        cmocka_unit_test(resume),     cmocka_unit_test(help),
+        cmocka_unit_test(defaults),  cmocka_unit_test(forms_of_values),
+        cmocka_unit_test(overrides), cmocka_unit_test(plain_ignores_delta),
+        cmocka_unit_test(meshes),    cmocka_unit_test(round_trip),
+        cmocka_unit_test(numbers),   cmocka_unit_test(resume),
+        cmocka_unit_test(help),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

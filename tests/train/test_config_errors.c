@@ -199,6 +199,26 @@ static void combinations(void **state) {
             "mesh.data: 2 (line 2)", "train.micro_batch_size: 4", NULL);
     refused("train: {batch_size: 2147483647, micro_batch_size: 2147483647}\nmesh: {data: 2147483647}", NULL,
             "mesh.data", NULL);
+    refused("mesh: {tensor: 3}", NULL, "mesh.tensor: 3 (line 1)", "model.num_heads: 4",
+            "model.num_kv_heads: 4", NULL);
+    refused("model: {num_kv_heads: 2}", "mesh.tensor=4", "mesh.tensor: 4", "model.num_kv_heads: 2 (line 1)",
+            NULL);
+    refused("model: {intermediate_size: 177}", "mesh.tensor=2", "mesh.tensor: 2",
+            "model.intermediate_size: 177", NULL);
+    refused("model: {vocab_size: 3}", "mesh.tensor=4", "mesh.tensor: 4", "model.vocab_size: 3", NULL);
+    refused("model: {delta: {hidden: 31}}", "mesh.tensor=2", "mesh.tensor: 2",
+            "mesh.delta: channel (default)", "model.delta.kind: bottleneck", "model.delta.hidden: 31", NULL);
+    refused("model: {delta: {aggregate: multihead, attention_heads: 2}}\nmesh: {delta: connection}",
+            "mesh.tensor=4", "mesh.tensor: 4", "model.delta.aggregate: multihead",
+            "model.delta.attention_heads: 2 (line 1)", NULL);
+    refused("mesh: {interleave: 2}", NULL, "mesh.interleave: 2", "mesh.pipeline: 1 (default)", NULL);
+    refused("mesh: {interleave: 2, pipeline: 4}", NULL, "mesh.interleave: 2", "mesh.pipeline: 4",
+            "model.num_layers: 6", NULL);
+    refused("mesh: {interleave: 2147483647, pipeline: 64}", NULL, "mesh.interleave", "model.num_layers: 6",
+            NULL);
+    refused("mesh: {pipeline: 65}", NULL, "mesh.pipeline", "'65'", "from 1 to 64", NULL);
+    refused("mesh: {bucket: 0}", NULL, "mesh.bucket", "'0'", "from 1", NULL);
+    refused("mesh: {delta: heads}", NULL, "mesh.delta", "channel", "connection", NULL);
     refused("model: {vocab_size: 256}\ndata: {train: a}", NULL, "model.vocab_size: 256", "data.format: text",
             "257", NULL);
     refused("model: {vocab_size: 300}\ndata: {train: a, sources: [{path: b}]}", NULL,

@@ -1,5 +1,6 @@
 /* AdamW over a model's parameter table, against a plain element-by-element update: which tensors are touched
- * at which step, clipping, decay, and a bias correction of its own for each tensor. */
+ * at which step, clipping, decay, and a bias correction of its own for each tensor; on shards, where the norm
+ * must not show how buckets were cut or how many ranks there are. Runs on any number of ranks. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -13,6 +14,7 @@
 #include "model/edges.h"
 #include "model/params.h"
 #include "train/optimizer.h"
+#include "train/state.h"
 
 /* Relative to a weight's size: a few roundings of the number type a step. */
 static const double close_enough = sizeof(real) == sizeof(double) ? 1e-14 : 1e-6;
@@ -21,12 +23,12 @@ enum { STEPS = 7, STAGE_STEPS = 3 };
 
 static struct model_config small_model(void) {
     return (struct model_config){
-        .vocab_size = 11,
-        .hidden_size = 8,
+        .vocab_size = 61,
+        .hidden_size = 32,
         .num_layers = 3,
         .num_heads = 2,
         .num_kv_heads = 2,
-        .intermediate_size = 12,
+        .intermediate_size = 48,
         .delta = {.distances = {1, 2},
                   .num_distances = 2,
                   .kind = KIND_BOTTLENECK,
@@ -44,39 +46,82 @@ static const struct train_config settings = {
 /* Two copies of a training state: the program's, and the expected one in double. */
 struct fixture {
     struct model_config model;
+    struct layout layout;
+    struct mesh *mesh;
     struct table table;
+    struct shards shards;
+    struct arena memory;
     struct state state;
-    double *w, *m, *v;
+    double *w, *m, *v; /* by flat index */
     int64_t *steps;
+    bool *owned; /* elements that this rank updates */
     struct optimizer optimizer;
 };
 
-static void set_up(struct fixture *f) {
-    f->model = small_model();
-    assert_int_equal(params_create(&f->model, &f->table), 0);
+static void set_up(struct fixture *f, struct mesh *mesh, long bucket) {
+    *f = (struct fixture){
+        .model = small_model(), .layout = layout_whole(), .mesh = mesh, .memory.name = "test"};
+    f->layout.data = mesh->data.size;
+    f->layout.small = 100;
+    assert_int_equal(params_create(&f->model, &f->layout, &f->table), 0);
+    assert_int_equal(shards_create(&f->table, mesh->data.size, mesh->data.index, bucket, &f->shards), 0);
+    assert_int_equal(state_reserve(&f->memory, &f->table, true, f->shards.moments, &f->state), 0);
     size_t n = (size_t)f->table.total, rows = (size_t)f->table.rows;
-    f->state = (struct state){calloc(n, sizeof(real)), calloc(n, sizeof(real)), calloc(n, sizeof(real)),
-                              calloc(n, sizeof(real)), calloc(rows, sizeof(int64_t))};
     f->w = calloc(n, sizeof(double)), f->m = calloc(n, sizeof(double)), f->v = calloc(n, sizeof(double));
     f->steps = calloc(rows, sizeof(int64_t));
+    f->owned = calloc(n, sizeof *f->owned);
+    for (int i = 0; i < f->shards.pieces; i++) {
+        const struct piece *piece = &f->shards.piece[i];
+        for (long e = 0; e < piece->count; e++)
+            f->owned[f->table.row[piece->row].offset + piece->first + e] = true;
+    }
     for (size_t i = 0; i < n; i++) f->w[i] = f->state.weight[i] = (real)(float)random_normal(1, 2, i);
-    f->optimizer = (struct optimizer){ops_find("reference"), &f->model, &settings, &f->table, &f->state};
+    f->optimizer = (struct optimizer){.ops = ops_find("reference"),
+                                      .model = &f->model,
+                                      .train = &settings,
+                                      .table = &f->table,
+                                      .shards = &f->shards,
+                                      .mesh = mesh,
+                                      .state = &f->state};
+    assert_int_equal(optimizer_reserve(&f->optimizer), 0);
 }
 
 static void tear_down(struct fixture *f) {
+    optimizer_free(&f->optimizer);
+    shards_free(&f->shards);
     params_free(&f->table);
-    free(f->state.weight), free(f->state.gradient), free(f->state.exp_avg), free(f->state.exp_avg_sq);
-    free(f->state.steps), free(f->steps), free(f->w), free(f->m), free(f->v);
+    arena_free(&f->memory);
+    free(f->owned), free(f->steps), free(f->w), free(f->m), free(f->v);
 }
 
-/* Gradients of a step, as a backward pass leaves them: zero for what is inactive. */
-static void draw_gradients(struct fixture *f, int step, int active, double size) {
+static double norm_of(struct fixture *f, int active) {
+    double norm;
+    assert_int_equal(optimizer_norm(&f->optimizer, active, &norm), 0);
+    return norm;
+}
+
+static void update(struct fixture *f, int active, double lr, double norm) {
+    optimizer_begin(&f->optimizer, active);
+    for (int b = f->shards.buckets - 1; b >= 0; b--) /* in whatever order */
+        optimizer_update(&f->optimizer, b, active, lr, optimizer_clip(&f->optimizer, norm));
+}
+
+/* Gradients of a step, as backward pass and sums leave them: zero for what is inactive, this rank's share of
+ * something in other data ranks' parts, which nothing may read. Functions of the element's place in its
+ * tensor. Returns the square of all. */
+static double draw_gradients(struct fixture *f, int step, int active, double size) {
+    double square = 0;
     for (int r = 0; r < f->table.rows; r++) {
         const struct row *row = &f->table.row[r];
         bool on = params_active(&f->model, row, active);
-        for (long i = row->offset; i < row->offset + row->count; i++)
-            f->state.gradient[i] = on ? (real)(size * random_normal(9, (uint64_t)step, (uint64_t)i)) : 0;
+        uint64_t what = random_name(row->name) + (uint64_t)step;
+        for (long i = row->offset; i < row->offset + row->count; i++) {
+            real g = on ? (real)(size * random_normal(9, what, (uint64_t)(i - row->offset))) : 0;
+            f->state.gradient[i] = f->owned[i] ? g : NAN;
+            square += (double)g * g;
+        }
     }
+    return square;
 }
 
 /* The update as model.md, 6 has it. */
@@ -96,66 +141,125 @@ static void expect_update(struct fixture *f, int active, double lr, double norm)
     }
 }
 
-static void follows_the_formula_through_stages(void **unused) {
-    (void)unused;
+static void check_piece(const struct fixture *f, const struct piece *piece) {
+    for (long e = 0; e < piece->count; e++) {
+        long i = f->table.row[piece->row].offset + piece->first + e;
+        double m = f->state.exp_avg[piece->moment + e], v = f->state.exp_avg_sq[piece->moment + e];
+        assert_true(fabs(f->state.weight[i] - f->w[i]) <= close_enough * STEPS * (1 + fabs(f->w[i])));
+        /* A scale of all gradients hardly shows in the weights, but does in the moments. */
+        assert_true(fabs(m - f->m[i]) <= close_enough * STEPS * (1e-3 + fabs(f->m[i])));
+        assert_true(fabs(v - f->v[i]) <= close_enough * STEPS * fabs(f->v[i]));
+    }
+}
+
+static void follow_the_formula(struct mesh *mesh, long bucket) {
     struct fixture f;
-    set_up(&f);
+    set_up(&f, mesh, bucket);
+    real *before = malloc((size_t)f.table.total * sizeof *before);
+    memcpy(before, f.state.weight, (size_t)f.table.total * sizeof *before);
     for (int step = 0; step < STEPS; step++) {
         int active = active_distances(&f.model.delta, step);
-        draw_gradients(&f, step, active, step % 2 ? 1 : 1e-3); /* clipped, and not */
-        double square = 0;
-        for (long i = 0; i < f.table.total; i++) square += pow(f.state.gradient[i], 2);
-        double norm = optimizer_norm(&f.optimizer, active);
+        double square = draw_gradients(&f, step, active, step % 2 ? 1 : 1e-3); /* clipped, and not */
+        double norm = norm_of(&f, active);
         assert_true(fabs(norm - sqrt(square)) <=
                     1e-12 * norm); /* sums of the same numbers in another order */
         assert_true((norm > settings.grad_clip) == (step % 2));
-        optimizer_step(&f.optimizer, active, 0.01, norm);
+        update(&f, active, 0.01, norm);
         expect_update(&f, active, 0.01, norm);
     }
+    for (int i = 0; i < f.shards.pieces; i++) check_piece(&f, &f.shards.piece[i]);
     int late = 0;
     for (int r = 0; r < f.table.rows; r++) {
         const struct row *row = &f.table.row[r];
         assert_int_equal(f.state.steps[r], row->distance == 2 ? STEPS - STAGE_STEPS : STEPS);
         late += row->distance == 2;
-        for (long i = row->offset; i < row->offset + row->count; i++) {
-            assert_true(fabs(f.state.weight[i] - f.w[i]) <= close_enough * STEPS * (1 + fabs(f.w[i])));
-            /* A scale of all gradients hardly shows in the weights, but does in the moments. */
-            assert_true(fabs(f.state.exp_avg[i] - f.m[i]) <= close_enough * STEPS * (1e-3 + fabs(f.m[i])));
-            assert_true(fabs(f.state.exp_avg_sq[i] - f.v[i]) <= close_enough * STEPS * fabs(f.v[i]));
-        }
     }
     assert_true(late > 0);
+    for (long i = 0; i < f.table.total; i++)
+        if (!f.owned[i]) assert_true(f.state.weight[i] == before[i]); /* other ranks' and padding */
+    free(before);
     tear_down(&f);
+}
+
+static void follows_the_formula_through_stages(void **unused) {
+    (void)unused;
+    static const long buckets[] = {1, 5000, 1 << 20};
+    struct mesh mesh;
+    assert_int_equal(mesh_create(0, 1, 1, &mesh), 0);
+    for (int b = 0; b < 3; b++) follow_the_formula(&mesh, buckets[b]);
+    mesh_free(&mesh);
+}
+
+/* One mesh's norm; gradients are the same on all its tensor and pipeline ranks, of which the first counts. */
+static double norm_on(struct mesh *mesh, long bucket) {
+    struct fixture f;
+    set_up(&f, mesh, bucket);
+    draw_gradients(&f, 3, 2, 1);
+    for (int r = 0; r < f.table.rows; r++)
+        f.table.row[r].counted = !mesh->tensor.index && !mesh->pipeline.index;
+    int64_t before = mesh->data.bytes;
+    double norm = norm_of(&f, 2);
+    assert_int_equal(mesh->data.bytes - before, optimizer_formula_norm(&f.shards, mesh->data.size));
+    tear_down(&f);
+    return norm;
+}
+
+/* Neither buckets nor ranks nor replicas show in the bits of the norm. */
+static void norm_is_one_number(void **unused) {
+    (void)unused;
+    struct mesh alone = mesh_alone();
+    double right = norm_on(&alone, 5000);
+    int n;
+    MPI_Comm_size(MPI_COMM_WORLD, &n);
+    for (int tensor = 1; tensor <= n; tensor++)
+        for (int pipeline = 1; pipeline <= n; pipeline++) {
+            if (n % (tensor * pipeline)) continue;
+            static const long buckets[] = {1, 5000, 1 << 20};
+            struct mesh mesh;
+            assert_int_equal(mesh_create(0, tensor, pipeline, &mesh), 0);
+            for (int b = 0; b < 3; b++) {
+                double norm = norm_on(&mesh, buckets[b]);
+                assert_memory_equal(&norm, &right, sizeof norm);
+            }
+            mesh_free(&mesh);
+        }
 }
 
 static void inactive_rows_stand_still(void **unused) {
     (void)unused;
     struct fixture f;
-    set_up(&f);
+    struct mesh alone = mesh_alone();
+    set_up(&f, &alone, 5000);
     for (long i = 0; i < f.table.total; i++)
         f.state.gradient[i] = 1; /* even where gradients were left behind */
-    double all = optimizer_norm(&f.optimizer, 2), one = optimizer_norm(&f.optimizer, 1),
-           none = optimizer_norm(&f.optimizer, 0);
+    double all = norm_of(&f, 2), one = norm_of(&f, 1), none = norm_of(&f, 0);
     assert_true(all > one && one > none);
-    optimizer_step(&f.optimizer, 0, 0.01, none);
+    update(&f, 0, 0.01, none);
     int still = 0;
-    for (int r = 0; r < f.table.rows; r++) {
-        const struct row *row = &f.table.row[r];
+    for (int i = 0; i < f.shards.pieces; i++) {
+        const struct piece *piece = &f.shards.piece[i];
+        const struct row *row = &f.table.row[piece->row];
         bool delta = row->distance || row->select;
         still += delta;
-        assert_int_equal(f.state.steps[r], !delta);
-        for (long i = row->offset; delta && i < row->offset + row->count; i++)
-            assert_true(f.state.weight[i] == (real)f.w[i] && f.state.exp_avg[i] == 0 &&
-                        f.state.exp_avg_sq[i] == 0);
+        assert_int_equal(f.state.steps[piece->row], !delta);
+        for (long e = 0; delta && e < piece->count; e++) {
+            long at = row->offset + piece->first + e;
+            assert_true(f.state.weight[at] == (real)f.w[at] && f.state.exp_avg[piece->moment + e] == 0 &&
+                        f.state.exp_avg_sq[piece->moment + e] == 0);
+        }
     }
     assert_true(still > 0);
     tear_down(&f);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(follows_the_formula_through_stages),
+        cmocka_unit_test(norm_is_one_number),
         cmocka_unit_test(inactive_rows_stand_still),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    MPI_Init(&argc, &argv);
+    int bad = cmocka_run_group_tests(tests, NULL, NULL);
+    MPI_Finalize();
+    return bad != 0;
 }

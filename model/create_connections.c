@@ -1,0 +1,148 @@
+/* Finds the tensors of a layer's delta connections and lays out their buffers. */
+#include "kernels/base/status.h"
+#include "model/internal.h"
+
+#include <stdlib.h>
+
+static struct delta_part divide(const struct model *m) {
+    const struct model_config *c = &m->config;
+    const struct layout *l = &m->layout;
+    bool dealt = l->tensor > 1 && l->delta == DELTA_CONNECTION;
+    long cut = dealt ? 1 : l->tensor; /* of a connection's channels */
+    return (struct delta_part){.first = dealt ? l->tensor_index : 0,
+                               .step = dealt ? l->tensor : 1,
+                               .channels = cut > 1,
+                               .leads = l->tensor_index == 0,
+                               .Hd = c->delta.hidden / cut,
+                               .W = c->hidden_size / cut,
+                               .heads = c->delta.attention_heads / l->tensor,
+                               .D = c->hidden_size / l->tensor,
+                               .column = (long)c->hidden_size / l->tensor * l->tensor_index};
+}
+
+/* The weights of sources that travel narrow, wherever this rank has them. */
+static int find_projections(struct model *m) {
+    if (!m->layout.narrow) return 0;
+    m->projection = calloc((size_t)m->edges.count + 1, sizeof *m->projection);
+    if (!m->projection) return gdn_fail(GDN_INTERNAL, "out of memory for %d connections", m->edges.count);
+    for (int e = 0; e < m->edges.count; e++) {
+        int l = m->edges.edge[e].target, d = m->edges.edge[e].distance;
+        m->projection[e].proj = find_tensor(m, "layers.%d.delta.%d.delta_proj.weight", l, d);
+        m->projection[e].gate_in = find_tensor(m, "layers.%d.delta.%d.gate_in.weight", l, d);
+        m->projection[e].select = find_tensor(m, "layers.%d.delta.select.weight", l);
+    }
+    return 0;
+}
+
+int prepare_connections(struct model *m) {
+    m->part = divide(m);
+    return find_projections(m);
+}
+
+void find_connections(struct model *m, int l) {
+    struct connections *c = &m->held[l].connections;
+    c->edge = &m->edges.edge[m->edges.first[l]];
+    c->n = m->edges.first[l + 1] - m->edges.first[l];
+    if (!c->n) return;
+    c->select = find_tensor(m, "layers.%d.delta.select.weight", l);
+    c->query = find_tensor(m, "layers.%d.delta.query.weight", l);
+    c->key = find_tensor(m, "layers.%d.delta.key.weight", l);
+    if (!own_slots(&m->part, c->n)) return;
+    static const char *const maps[] = {[KIND_BOTTLENECK] = "delta_proj.weight",
+                                       [KIND_FULL] = "gate.weight",
+                                       [KIND_ADAPTIVE] = "context_proj.weight"};
+    int d = c->edge[m->part.first].distance; /* the first of each stack */
+    c->proj = find_tensor(m, "layers.%d.delta.%d.%s", l, d, maps[m->config.delta.kind]);
+    c->gate_in = find_tensor(m, "layers.%d.delta.%d.gate_in.weight", l, d);
+    c->gate_in_bias = find_tensor(m, "layers.%d.delta.%d.gate_in.bias", l, d);
+    c->gate_out = find_tensor(m, "layers.%d.delta.%d.gate_out.weight", l, d);
+    c->gate_out_bias = find_tensor(m, "layers.%d.delta.%d.gate_out.bias", l, d);
+    c->out = find_tensor(m, "layers.%d.delta.%d.output_proj.weight", l, d);
+    c->scale = find_tensor(m, "layers.%d.delta.%d.scale", l, d);
+    c->mix = find_tensor(m, "layers.%d.delta.%d.mix", l, d);
+}
+
+void lay_out_connections(struct model *m, struct layer *layer, long T) {
+    const struct delta_config *d = &m->config.delta;
+    const struct delta_part *part = &m->part;
+    long all = layer->connections.n, n = own_slots(part, (int)all), D = m->config.hidden_size, Hd = part->Hd,
+         G = d->gate_hidden;
+    if (!all) return;
+    SAVE(m, layer, connections.weight, T * n);
+    SAVE(m, layer, connections.rms, T * n);
+    if (d->normalize) {
+        SAVE(m, layer, connections.inv, T * n);
+        SAVE(m, layer, connections.r, T * n);
+    }
+    long map = d->kind == KIND_BOTTLENECK ? Hd : d->kind == KIND_FULL ? part->W : G;
+    SAVE(m, layer, connections.p, T * n * map);
+    SAVE(m, layer, connections.gate, T * n * map);
+    if (d->kind != KIND_FULL) {
+        SAVE(m, layer, connections.x, T * n * G);
+        SAVE(m, layer, connections.h, T * n * G);
+    }
+    if (d->kind == KIND_BOTTLENECK) {
+        SAVE(m, layer, connections.v, T * n * Hd);
+        SAVE(m, layer, connections.extra, T * n * Hd);
+        if (m->training) SAVE(m, layer, connections.out_extra, n * Hd * (part->channels ? D : Hd));
+    }
+    if (d->kind == KIND_ADAPTIVE) {
+        SAVE(m, layer, connections.magnitude, T * n);
+        SAVE(m, layer, connections.square, T * n);
+    }
+    if (d->aggregate == AGGREGATE_ATTENTION) {
+        SAVE(m, layer, connections.select_query, T * d->attention_dim);
+        SAVE(m, layer, connections.select_key, T * all * d->attention_dim);
+        SAVE(m, layer, connections.alpha, T * all);
+        SAVE(m, layer, connections.rt, T);
+    }
+    if (d->aggregate == AGGREGATE_MULTIHEAD) {
+        SAVE(m, layer, connections.select_query, T * part->D);
+        SAVE(m, layer, connections.select_key, T * all * part->D);
+        SAVE(m, layer, connections.alpha, T * all * part->heads);
+        SAVE(m, layer, connections.c, T * all * D);
+    }
+}
+
+static long largest(long a, long b) {
+    return a > b ? a : b;
+}
+
+/* Columns of one rank, compact, for up to `all` slots. */
+static void lay_out_columns(struct model *m, long T, long all) {
+    long D = m->part.D;
+    bool multihead = m->config.delta.aggregate == AGGREGATE_MULTIHEAD;
+    if (m->tensor->size == 1) return;
+    m->columns_t = take(&m->scratch, T * D);
+    m->columns_s = take(&m->scratch, T * D);
+    m->columns_out = take(&m->scratch, T * D);
+    if (m->training) m->columns_d = take(&m->scratch, T * D);
+    if (!multihead) return;
+    m->columns_c = take(&m->scratch, T * all * D);
+    if (m->training) m->columns_dc = take(&m->scratch, T * all * D);
+    m->sums = largest(m->sums, T * all * m->config.hidden_size);
+}
+
+void lay_out_delta_scratch(struct model *m, long T, long most) {
+    const struct delta_config *d = &m->config.delta;
+    const struct delta_part *part = &m->part;
+    long n = own_slots(part, (int)most), D = m->config.hidden_size, Hd = part->Hd, G = d->gate_hidden;
+    m->delta = take(&m->scratch, T * D);
+    m->mean = take(&m->scratch, T * D);
+    m->gram = take(&m->scratch, Hd * Hd);
+    m->kv = take(&m->scratch, T * n * Hd);
+    m->dv = take(&m->scratch, T * n * largest(Hd, G));
+    lay_out_columns(m, T, most);
+    m->sums = largest(m->sums, T * most); /* the root mean squares of `full` */
+    if (!m->training) return;
+    m->dt = take(&m->scratch, T * D);
+    m->dx = take(&m->scratch, T * n * G);
+    m->dgate = take(&m->scratch, T * largest(part->W, G));
+    m->dweight = take(&m->scratch, T * n);
+    m->dalpha = part->step > 1 ? take(&m->scratch, T * most) : m->dweight;
+    m->dr = take(&m->scratch, T * n);
+    m->k = take(&m->scratch, T);
+    m->ct = take(&m->scratch, T);
+    m->cs = take(&m->scratch, T * most);
+    if (d->aggregate == AGGREGATE_MULTIHEAD) m->dc = take(&m->scratch, T * most * D);
+}

@@ -1,0 +1,59 @@
+/* Narrow sources (dist/route.h): what a bottleneck connection needs of a source on another stage, projected
+ * there with the connection's own weights, which both stages hold. */
+#include "model/internal.h"
+#include "model/params.h"
+
+/* Elements a token of each block. */
+static long block_width(const struct model *m, enum strip_block block) {
+    bool selects = m->config.delta.aggregate == AGGREGATE_ATTENTION;
+    switch (block) {
+    case STRIP_PROJ:
+        return m->part.Hd;
+    case STRIP_GATE_IN:
+        return m->config.delta.gate_hidden;
+    case STRIP_SELECT:
+        return selects ? m->config.delta.attention_dim : 0;
+    default:
+        return selects;
+    }
+}
+
+long strip_offset(const struct model *m, long T, enum strip_block block) {
+    long offset = 0;
+    for (enum strip_block b = STRIP_PROJ; b < block; b++) offset += T * block_width(m, b);
+    return offset;
+}
+
+long strip_width(const struct model_config *config, const struct layout *layout) {
+    return params_route_widths(config, layout).edge;
+}
+
+/* The weights of the blocks that are products. */
+static struct tensor block_map(const struct model *m, int edge, enum strip_block block) {
+    const struct projection *p = &m->projection[edge];
+    return block == STRIP_PROJ ? p->proj : block == STRIP_GATE_IN ? p->gate_in : p->select;
+}
+
+void model_project(struct model *m, int edge, const real *s, long T, real *strip) {
+    long D = m->config.hidden_size, width;
+    for (enum strip_block b = STRIP_PROJ; b < STRIP_RSTD; b++)
+        if ((width = block_width(m, b)))
+            m->ops->gemm('N', 'T', T, width, D, 1, s, D, block_map(m, edge, b).w, D, 0,
+                         strip + strip_offset(m, T, b), width);
+    if (block_width(m, STRIP_RSTD))
+        m->ops->row_rstd(T, D, s, m->config.norm_eps, strip + strip_offset(m, T, STRIP_RSTD));
+}
+
+void model_unproject(struct model *m, int edge, const real *s, long T, const real *strip_gradient,
+                     real *deposit) {
+    long D = m->config.hidden_size, width;
+    for (enum strip_block b = STRIP_PROJ; b < STRIP_RSTD; b++) {
+        if (!(width = block_width(m, b))) continue;
+        const real *d = strip_gradient + strip_offset(m, T, b);
+        struct tensor w = block_map(m, edge, b);
+        m->ops->gemm('N', 'N', T, D, width, 1, d, width, w.w, D, 1, deposit, D);
+        m->ops->gemm('T', 'N', width, D, T, 1, d, width, s, D, 1, w.g, D);
+    }
+    if (block_width(m, STRIP_RSTD)) /* the inverse rms is worked in already, see select_back */
+        m->ops->add_scaled_rows(T, D, strip_gradient + strip_offset(m, T, STRIP_RSTD), s, deposit);
+}

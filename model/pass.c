@@ -1,0 +1,226 @@
+/* A pass of one micro-batch through one chunk of layers, and what is exchanged with other chunks: outputs of
+ * nodes on the way forward, gradients left at them on the way back (struct pass). A whole model is one chunk.
+ */
+#include "kernels/base/status.h"
+#include "model/internal.h"
+
+#include <string.h>
+
+/* Cuts rows of S+1 tokens into inputs and targets. */
+static void cut_tokens(struct model *m, const int32_t *rows) {
+    for (long b = 0; b < m->B; b++)
+        for (long s = 0; s < m->S; s++) {
+            m->input[b * m->S + s] = rows[b * (m->S + 1) + s];
+            m->target[b * m->S + s] = rows[b * (m->S + 1) + s + 1];
+        }
+}
+
+void begin_pass(struct model *m, const struct pass *pass) {
+    const struct chunk *chunk = &m->chunk[pass->chunk];
+    m->pass = pass;
+    m->B = pass->batch, m->S = pass->length, m->T = m->B * m->S;
+    m->row0 = m->rows_divided ? axis_first_row(m->tensor, m->T, m->tensor->index) : 0;
+    m->rows = (m->rows_divided ? axis_first_row(m->tensor, m->T, m->tensor->index + 1) : m->T) - m->row0;
+    m->gradients = m->training && !pass->evaluate;
+    m->span = chunk->span;
+    m->slot = &chunk->slot[pass->slot];
+    m->layer = m->slot->layer;
+    m->g = pass->gradient;
+    if (pass->rows && !m->planned && (chunk->first || chunk->last)) cut_tokens(m, pass->rows);
+}
+
+void pass_failed(struct model *m, int status) {
+    if (!m->status) m->status = status;
+}
+
+int model_status(const struct model *model) {
+    return model->status ? model->status : model->tensor->status;
+}
+
+const real *node_rstd(struct model *m, int node) {
+    real *rstd = m->slot->rstd[1 + node];
+    if (!rstd) return m->layer[node + 1].rstd1; /* the layer above normalises the node's output */
+    if (!m->slot->rstd_known[1 + node])
+        m->ops->row_rstd(m->T, m->config.hidden_size, node_output(m, node), m->config.norm_eps, rstd);
+    m->slot->rstd_known[1 + node] = true;
+    return rstd;
+}
+
+/* -------------------------------------------------------------------------------------------- deposits */
+
+real *node_deposit(const struct model *m, int node) {
+    real *given = m->pass->deposit ? m->pass->deposit[1 + node] : NULL;
+    return given || node < m->span.first - 1 ? given : m->deposit[1 + node];
+}
+
+/* The nodes whose deposits this walk collects: the chunk's own, and the one that it starts from. */
+static int lowest_node(const struct model *m) {
+    return m->span.first - 1;
+}
+
+/* Which nodes something has been, or will be, left at; scratch starts at zero. */
+static void open_deposits(struct model *m) {
+    const struct edges *edges = &m->edges;
+    int active = m->pass->options->active;
+    for (int node = lowest_node(m); node < m->span.end; node++)
+        m->walk.owed[1 + node] = m->pass->deposit && m->pass->deposit[1 + node];
+    for (int l = m->span.first; l < m->span.end; l++)
+        for (int i = 0; i < active_edges(edges, l, active); i++) {
+            int node = edges->edge[edges->first[l] + i].source;
+            if (node < lowest_node(m) || m->walk.owed[1 + node]) continue;
+            m->walk.owed[1 + node] = true;
+            m->ops->zero(m->T * m->config.hidden_size, m->deposit[1 + node]);
+        }
+}
+
+/* Adds to the stream's gradient what layers above have left at a node: each rank's terms of it. */
+static void collect(struct model *m, int node) {
+    if (!m->walk.owed[1 + node]) return;
+    long D = m->config.hidden_size, at = m->row0 * D;
+    real *deposit = node_deposit(m, node);
+    stream_sum(m, deposit);
+    m->ops->add(m->rows * D, deposit + at, m->g + at);
+    m->walk.whole = !m->rows_divided;
+    m->walk.owed[1 + node] = false;
+}
+
+static void check_drained(struct model *m) {
+    for (int node = lowest_node(m); node < m->span.end; node++)
+        if (m->walk.owed[1 + node])
+            pass_failed(
+                m, gdn_fail(GDN_INTERNAL,
+                            "gradients left at node %d were not collected by the backward pass of layers "
+                            "%d to %d",
+                            node, m->span.first, m->span.end - 1));
+}
+
+/* ---------------------------------------------------------------------------------------------- passes */
+
+static const struct chunk *chunk_of(const struct model *m) {
+    return &m->chunk[m->pass->chunk];
+}
+
+static bool node_is_read(const struct model *m, int node) {
+    int active = m->pass->options->active;
+    for (int l = node + 1; l < m->config.num_layers; l++)
+        for (int i = 0; i < active_edges(&m->edges, l, active); i++)
+            if (m->edges.edge[m->edges.first[l] + i].source == node) return true;
+    return false;
+}
+
+/* Later layers read all rows of a source, and other stages those of the stream. */
+static void share_node(struct model *m, int node) {
+    bool leaves = node == m->span.end - 1 && !chunk_of(m)->last;
+    if (m->rows_divided && (leaves || node_is_read(m, node))) stream_whole(m, node_output(m, node));
+}
+
+long total_edges(const struct model *m, int active) {
+    long total = 0;
+    for (int l = 0; l < m->config.num_layers; l++) total += active_edges(&m->edges, l, active);
+    return total;
+}
+
+static const real *last_output(const struct model *m) {
+    return node_output(m, m->config.num_layers - 1);
+}
+
+void chunk_forward(struct model *m, struct loss_sums *sums) {
+    const struct loss_options *options = m->pass->options;
+    sums->connections = total_edges(m, options->active);
+    memset(m->slot->rstd_known, 0, ((size_t)m->config.num_layers + 1) * sizeof *m->slot->rstd_known);
+    if (chunk_of(m)->first) {
+        embedding_forward(m);
+        share_node(m, -1);
+    }
+    for (int l = m->span.first; l < m->span.end; l++) {
+        layer_forward(m, l);
+        if (active_edges(&m->edges, l, options->active)) stream_whole(m, m->layer[l].y);
+        connections_forward(m, l, options, sums);
+        share_node(m, l);
+    }
+}
+
+void model_stage_forward(struct model *m, const struct pass *pass, struct loss_sums *sums) {
+    begin_pass(m, pass);
+    chunk_forward(m, sums);
+    if (chunk_of(m)->last && !m->gradients) head_loss(m, last_output(m), sums);
+}
+
+/* Starts or goes on with a walk; records a failure where the call is not the one that comes next. */
+static bool step_walk(struct model *m, int layer) {
+    const struct pass *pass = m->pass;
+    struct walk *walk = &m->walk;
+    int top = chunk_of(m)->last ? m->config.num_layers : m->span.end - 1;
+    if (layer == top) {
+        *walk = (struct walk){.on = true,
+                              .chunk = pass->chunk,
+                              .slot = pass->slot,
+                              .next = top,
+                              .whole = true,
+                              .owed = walk->owed};
+        open_deposits(m);
+    }
+    if (walk->on && walk->chunk == pass->chunk && walk->slot == pass->slot && walk->next == layer)
+        return true;
+    pass_failed(
+        m, gdn_fail(GDN_INTERNAL,
+                    "a backward pass of layers %d to %d goes on at layer %d, but layer %d of slot %d comes "
+                    "next",
+                    m->span.first, m->span.end - 1, layer, walk->next, walk->slot));
+    return false;
+}
+
+static void finish_walk(struct model *m) {
+    m->walk.on = false;
+    check_drained(m);
+    if (!chunk_of(m)->first) gradient_whole(m);
+}
+
+void model_stage_backward(struct model *m, const struct pass *pass, int layer, int end,
+                          struct loss_sums *sums) {
+    begin_pass(m, pass);
+    if (!step_walk(m, layer)) return;
+    int bottom = chunk_of(m)->first ? -1 : m->span.first;
+    for (int l = layer; l >= end; l--) {
+        if (l == m->config.num_layers) {
+            head_loss(m, last_output(m), sums);
+        } else if (l >= 0) {
+            layer_backward(m, l);
+            collect(m, l - 1);
+        } else {
+            embedding_backward(m);
+        }
+    }
+    m->walk.next = end - 1;
+    if (end == bottom) finish_walk(m);
+}
+
+real *model_output(const struct model *model, int chunk, int slot, int node) {
+    const struct slot *s = &model->chunk[chunk].slot[slot];
+    return node < 0 ? s->x0 : s->layer[node].z;
+}
+
+static struct pass whole_pass(struct model *m, const int32_t *rows, long batch, long length,
+                              const struct loss_options *options, bool evaluate) {
+    return (struct pass){.rows = rows,
+                         .batch = batch,
+                         .length = length,
+                         .options = options,
+                         .evaluate = evaluate,
+                         .gradient = m->whole_g};
+}
+
+void model_train(struct model *model, const int32_t *rows, long batch, long length,
+                 const struct loss_options *options, struct loss_sums *out) {
+    struct pass pass = whole_pass(model, rows, batch, length, options, false);
+    *out = (struct loss_sums){0};
+    model_stage_forward(model, &pass, out);
+    model_stage_backward(model, &pass, model->config.num_layers, -1, out);
+}
+
+void model_loss(struct model *model, const int32_t *rows, long batch, long length,
+                const struct loss_options *options, struct loss_sums *out) {
+    struct pass pass = whole_pass(model, rows, batch, length, options, true);
+    *out = (struct loss_sums){0};
+    model_stage_forward(model, &pass, out);
+}

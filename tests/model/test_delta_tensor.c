@@ -1,0 +1,314 @@
+/* Delta connections over the tensor axis, divided by channel or dealt out, against the whole model computed
+ * on the same rank: loss sums and every gradient. Runs on any number of ranks that divides 12. Sources that
+ * travel narrow between two stages, walked by hand, are compared likewise. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/base/status.h"
+#include "tests/model/fixture.h"
+
+enum { B = FIXTURE_BATCH, S = FIXTURE_LENGTH, T = B * S, LAYERS = 4, NODES = LAYERS + 1, MOST_EDGES = 16 };
+
+/* Of the initial weights: enough that every gradient counts, and no more, since it multiplies rounding too.
+ */
+static const double NOISE = 0.1;
+
+static struct axis tensor;
+static char words[160];
+
+/* Everything that is divided divides by 12. T does not: own rows differ in number. */
+static struct model_config divisible(void) {
+    struct model_config c = small_model();
+    c.num_layers = LAYERS;
+    c.hidden_size = 48;
+    c.num_heads = c.num_kv_heads = c.intermediate_size = 12;
+    c.delta.hidden = 12;
+    c.delta.gate_hidden = 4;
+    c.delta.attention_heads = 12;
+    return c;
+}
+
+/* A rank that found something wrong goes on to the end of the check, where all ranks fail together: one that
+ * left alone would leave the others waiting. */
+static int wrong;
+#define WRONG(...) (print_error(__VA_ARGS__), wrong = 1)
+
+static void agree(void) {
+    int any;
+    MPI_Allreduce(&wrong, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    wrong = 0;
+    if (any) fail_msg("%s: see above", words);
+}
+
+/* A sum in another order: rounding, about √(terms) of it, with a factor of ten for what cancels. Some
+ * tensors' gradients are themselves what is left of larger terms: hence a little of the global norm. */
+static double tolerance(double own, double global) {
+    return sizeof(real) == 8 ? 1e-12 * own + 1e-15 * global : 1e-5 * (own + 1e-3 * global);
+}
+
+static double sum_tolerance(void) {
+    return sizeof(real) == 8 ? 1e-12 : 1e-5;
+}
+
+static double global_norm(const struct fixture *whole) {
+    double squares = 0;
+    for (int i = 0; i < whole->table.rows; i++) {
+        const struct row *row = &whole->table.row[i];
+        for (long j = 0; j < row->count; j++) squares += pow(whole->state.gradient[row->offset + j], 2);
+    }
+    return sqrt(squares);
+}
+
+/* Compares this rank's part of a gradient with the same elements of the whole tensor's. */
+static void compare_row(const struct fixture *whole, const struct row *row, const real *gradient,
+                        double global) {
+    const struct row *all = params_find(&whole->table, row->name);
+    const real *expected = whole->state.gradient + all->offset;
+    double norm = 0, error = 0;
+    for (long j = 0; j < all->count; j++) norm += pow(expected[j], 2);
+    for (long j = 0; j < row->count; j++) error += pow(gradient[j] - (double)expected[part_place(row, j)], 2);
+    if (!(sqrt(error) <= tolerance(sqrt(norm), global)))
+        WRONG("%s, rank %d: gradient of %s is off by %g, its norm is %g, that of all %g\n", words,
+              tensor.index, row->name, sqrt(error), sqrt(norm), global);
+    if (norm == 0 && error != 0)
+        WRONG("%s, rank %d: gradient of %s is not 0\n", words, tensor.index, row->name);
+}
+
+static void compare_sums(const struct loss_sums *whole, struct loss_sums *part) {
+    double *ours[] = {&part->ce, &part->sparsity, &part->entropy};
+    const double theirs[] = {whole->ce, whole->sparsity, whole->entropy};
+    static const char *const names[] = {"cross entropy", "sparsity", "entropy"};
+    axis_sum_doubles(&tensor, &part->ce, 3); /* neighbours */
+    for (int i = 0; i < 3; i++)
+        if (!(fabs(*ours[i] - theirs[i]) <= sum_tolerance() * fabs(theirs[i])))
+            WRONG("%s: %s is %.17g, expected %.17g\n", words, names[i], *ours[i], theirs[i]);
+    if (whole->connections != part->connections) WRONG("%s: %ld connections\n", words, part->connections);
+}
+
+/* Sums what is partial over the ranks and compares all. */
+static void compare_gradients(const struct fixture *whole, const struct part *part) {
+    double global = global_norm(whole);
+    for (int i = 0; i < part->table.rows; i++) {
+        const struct row *row = &part->table.row[i];
+        real *gradient = part->state.gradient + row->offset;
+        if (row->partial) axis_sum(&tensor, gradient, row->count);
+        compare_row(whole, row, gradient, global);
+    }
+}
+
+/* One micro-batch through the whole model and through this rank's part of it. */
+static void check(const struct model_config *c, const struct loss_options *o, const struct layout *layout,
+                  enum form form) {
+    struct fixture whole;
+    struct part part;
+    struct loss_sums expected, sums;
+    int32_t rows[B * (S + 1)];
+    fixture_rows(rows, c->vocab_size);
+    fixture_create(&whole, c, ops_all()[0], B, S, 3, NOISE);
+    part_create(&part, &whole, layout, &tensor, NULL, ops_all()[0], B, S);
+    model_set_form(whole.model, form);
+    model_set_form(part.model, form);
+    model_train(whole.model, rows, B, S, o, &expected);
+    model_train(part.model, rows, B, S, o, &sums);
+    if (model_status(part.model)) WRONG("%s: %s\n", words, gdn_failure());
+    assert_int_equal(axis_reserve(&tensor, part.table.total), 0);
+    compare_sums(&expected, &sums);
+    compare_gradients(&whole, &part);
+    part_free(&part);
+    fixture_free(&whole);
+    agree();
+}
+
+/* Every kind, aggregate, normalize and way to divide. Which regularisers, distances and so on goes round. */
+static void test_divided(void **state) {
+    (void)state;
+    int v = 0;
+    for (int combination = 0; combination < 24; combination++)
+        for (int way = 0; way < 4; way++, v++) {
+            struct model_config c = divisible();
+            c.delta.kind = combination % 3;
+            c.delta.aggregate = combination / 3 % 4;
+            c.delta.normalize = combination / 12;
+            c.delta.embedding_source = v % 2;
+            c.delta.distance_scale = v % 3;
+            c.tie_embeddings = v % 5 == 0;
+            bool regularize = v % 3 != 1;
+            int active = v % 7 == 3 ? 1 : v % 7 == 5 ? 2 : 3;
+            struct loss_options o = fixture_options(&c, active, regularize);
+            o.measure = v % 4 != 2;
+            struct layout layout = layout_whole();
+            layout.tensor = tensor.size, layout.tensor_index = tensor.index;
+            layout.delta = way / 2 ? DELTA_CONNECTION : DELTA_CHANNEL;
+            layout.sequence_parallel = way % 2;
+            snprintf(words, sizeof words, "kind %d, aggregate %d, %s, %s, %s, %d active%s%s", c.delta.kind,
+                     c.delta.aggregate, c.delta.normalize ? "normalized" : "plain",
+                     way / 2 ? "dealt out" : "by channel", way % 2 ? "rows divided" : "rows whole", active,
+                     regularize ? ", regularized" : "", o.measure ? ", measured" : "");
+            check(&c, &o, &layout, v % 5 == 1 ? FORM_SPLIT : v % 5 == 2 ? FORM_DIRECT : FORM_AUTO);
+        }
+}
+
+/* More ranks than slots, and no connections at all. */
+static void test_few_slots(void **state) {
+    (void)state;
+    for (int kind = 0; kind < 3; kind++)
+        for (int way = 0; way < 4; way++) {
+            struct model_config c = divisible();
+            c.delta.kind = kind;
+            c.delta.num_distances = way < 2;
+            struct loss_options o = fixture_options(&c, -1, true);
+            struct layout layout = layout_whole();
+            layout.tensor = tensor.size, layout.tensor_index = tensor.index;
+            layout.delta = DELTA_CONNECTION;
+            layout.sequence_parallel = way % 2;
+            snprintf(words, sizeof words, "kind %d, %d distances, dealt out", kind, c.delta.num_distances);
+            check(&c, &o, &layout, FORM_AUTO);
+        }
+}
+
+/* --------------------------------------------------------------------------------------- narrow sources */
+
+/* Two stages on this rank; what their passes are handed. */
+struct pair {
+    struct part part[2];
+    struct edges edges;
+    real *node[NODES], *deposit[NODES], *strip[MOST_EDGES], *strip_gradient[MOST_EDGES];
+    real gradient[T * 48];
+    int narrow;
+};
+
+static bool projects(const struct part *part, const struct edge *edge) {
+    char name[96];
+    snprintf(name, sizeof name, "layers.%d.delta.%d.delta_proj.weight", edge->target, edge->distance);
+    return params_find(&part->table, name);
+}
+
+static real *zeros(long count) {
+    return calloc((size_t)count, sizeof(real));
+}
+
+/* Hands the second stage its sources: whole, or where the first stage has an edge's projection, narrow. */
+static void hand_over(struct pair *p, const struct model_config *c, const struct layout *layout, int active) {
+    long D = c->hidden_size, width = strip_width(c, layout);
+    struct span first = layout->stage[0];
+    p->node[first.end] = model_output(p->part[0].model, 0, 0, first.end - 1);
+    for (int e = 0; e < p->edges.count; e++) {
+        const struct edge *edge = &p->edges.edge[e];
+        int node = edge->source;
+        if (edge->target < first.end || node >= first.end || edge->slot >= active) continue;
+        const real *s = model_output(p->part[0].model, 0, 0, node);
+        if (node == first.end - 1) continue; /* the stream */
+        if (projects(&p->part[0], edge)) {
+            p->strip[e] = zeros(T * width);
+            p->strip_gradient[e] = zeros(T * width);
+            for (long i = 0; i < T * width; i++) p->strip_gradient[e][i] = (real)NAN; /* is overwritten */
+            model_project(p->part[0].model, e, s, T, p->strip[e]);
+            p->narrow++;
+        } else {
+            p->node[1 + node] = model_output(p->part[0].model, 0, 0, node);
+        }
+        if (!p->deposit[1 + node]) p->deposit[1 + node] = zeros(T * D);
+    }
+}
+
+static void check_narrow(const struct model_config *c, const struct loss_options *o, struct layout layout) {
+    static struct pair pair;
+    struct pair *p = &pair;
+    struct fixture whole;
+    struct loss_sums expected, sums = {0};
+    int32_t rows[B * (S + 1)];
+    struct span stage[2] = {{0, 2}, {2, LAYERS}};
+    memset(p, 0, sizeof *p);
+    layout.pipeline = 2, layout.stage = stage, layout.narrow = true;
+    fixture_rows(rows, c->vocab_size);
+    fixture_create(&whole, c, ops_all()[0], B, S, 3, NOISE);
+    assert_int_equal(edges_create(c, &p->edges), 0);
+    for (int s = 0; s < 2; s++) {
+        layout.pipeline_index = s;
+        part_create(&p->part[s], &whole, &layout, &tensor, NULL, ops_all()[0], B, S);
+    }
+    model_train(whole.model, rows, B, S, o, &expected);
+
+    struct pass pass = {.rows = rows, .batch = B, .length = S, .options = o};
+    model_stage_forward(p->part[0].model, &pass, &sums);
+    hand_over(p, c, &layout, o->active);
+    struct pass last = pass;
+    last.node = p->node, last.strip = p->strip, last.strip_gradient = p->strip_gradient;
+    last.gradient = p->gradient, last.deposit = p->deposit;
+    model_stage_forward(p->part[1].model, &last, &sums);
+    model_stage_backward(p->part[1].model, &last, LAYERS, stage[1].first, &sums);
+    for (int e = p->edges.count - 1; e >= 0; e--)
+        if (p->strip[e]) {
+            int node = p->edges.edge[e].source;
+            model_unproject(p->part[0].model, e, model_output(p->part[0].model, 0, 0, node), T,
+                            p->strip_gradient[e], p->deposit[1 + node]);
+        }
+    pass.gradient = p->gradient, pass.deposit = p->deposit;
+    model_stage_backward(p->part[0].model, &pass, stage[0].end - 1, -1, &sums);
+    for (int s = 0; s < 2; s++)
+        if (model_status(p->part[s].model)) WRONG("%s: %s\n", words, gdn_failure());
+    assert_true(p->narrow > 0);
+
+    /* What both stages hold is summed over them. */
+    for (int i = 0; i < p->part[0].table.rows; i++) {
+        const struct row *row = &p->part[0].table.row[i], *other = params_find(&p->part[1].table, row->name);
+        if (!other) continue;
+        real *a = p->part[0].state.gradient + row->offset, *b = p->part[1].state.gradient + other->offset;
+        for (long j = 0; j < row->count; j++) a[j] = b[j] = a[j] + b[j];
+    }
+    for (int s = 0; s < 2; s++) assert_int_equal(axis_reserve(&tensor, p->part[s].table.total), 0);
+    compare_sums(&expected, &sums);
+    for (int s = 0; s < 2; s++) {
+        compare_gradients(&whole, &p->part[s]);
+        part_free(&p->part[s]);
+    }
+    for (int e = 0; e < MOST_EDGES; e++) {
+        free(p->strip[e]);
+        free(p->strip_gradient[e]);
+    }
+    for (int n = 0; n < NODES; n++) free(p->deposit[n]);
+    edges_free(&p->edges);
+    fixture_free(&whole);
+    agree();
+}
+
+static void test_narrow(void **state) {
+    (void)state;
+    for (int aggregate = 0; aggregate < 4; aggregate++)
+        for (int way = 0; way < 4; way++) {
+            struct model_config c = divisible();
+            c.delta.embedding_source = true;
+            c.delta.aggregate = aggregate;
+            struct loss_options o = fixture_options(&c, way == 3 ? 2 : 3, way != 1);
+            struct layout layout = layout_whole();
+            layout.tensor = tensor.size, layout.tensor_index = tensor.index;
+            layout.sequence_parallel = way % 2;
+            snprintf(words, sizeof words, "narrow sources, aggregate %d, way %d", aggregate, way);
+            check_narrow(&c, &o, layout);
+        }
+}
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    int rank, size;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    int bad = axis_create("tensor", MPI_COMM_WORLD, 0, rank, size, &tensor);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_divided),
+        cmocka_unit_test(test_few_slots),
+        cmocka_unit_test(test_narrow),
+    };
+    if (!bad) bad = cmocka_run_group_tests(tests, NULL, NULL);
+    axis_free(&tensor);
+    MPI_Finalize();
+    return bad != 0;
+}

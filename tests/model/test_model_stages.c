@@ -1,0 +1,403 @@
+/* The model cut into stages, walked by hand in one process: nodes, deposits and the stream's gradient are
+ * handed from stage to stage as pipeline ranks send them. Losses and all gradients must have the bits of the
+ * whole model. Only tied embeddings, whose gradient two stages have a part of each, may differ, by rounding.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dist/table.h"
+#include "kernels/base/status.h"
+#include "tests/model/fixture.h"
+
+enum {
+    B = FIXTURE_BATCH,
+    S = FIXTURE_LENGTH,
+    T = B * S,
+    LAYERS = 6,
+    NODES = LAYERS + 1,
+    MICRO = 3,
+    MOST = 6
+};
+
+static struct axis tensor;
+static int failures; /* counted, so that this rank goes on as the others do */
+
+/* A cut into pipeline·chunks stages. */
+struct cut {
+    int pipeline, chunks;
+    struct span stage[MOST];
+};
+
+static const struct cut cuts[] = {
+    {1, 1, {{0, 6}}},
+    {2, 1, {{0, 3}, {3, 6}}},
+    {2, 1, {{0, 5}, {5, 6}}},
+    {3, 1, {{0, 1}, {1, 4}, {4, 6}}},
+    {4, 1, {{0, 2}, {2, 3}, {3, 4}, {4, 6}}},
+    {2, 2, {{0, 2}, {2, 3}, {3, 4}, {4, 6}}},
+    {2, 3, {{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}, {5, 6}}},
+    {1, 2, {{0, 4}, {4, 6}}},
+};
+
+/* All ranks of a pipeline, and the buffers that their messages would fill. */
+struct line {
+    const struct cut *cut;
+    struct edges edges;
+    struct part rank[MOST];
+    struct loss_options options;
+    int32_t rows[MICRO][B * (S + 1)];
+    struct loss_sums sums[MICRO];
+    real *gradient[MICRO];       /* [T, D] */
+    real *deposit[MICRO][NODES]; /* [T, D] entry 1 + node */
+    bool left[MICRO][NODES];     /* something has been left at the node that was not collected yet */
+    long D;
+    int slots[MOST];
+};
+
+static struct span span_of(const struct line *l, int stage) {
+    return l->cut->stage[stage];
+}
+
+static struct model *model_of(struct line *l, int stage) {
+    return l->rank[stage % l->cut->pipeline].model;
+}
+
+static int stages(const struct line *l) {
+    return l->cut->pipeline * l->cut->chunks;
+}
+
+static int stage_of(const struct line *l, int node) {
+    for (int s = 0;; s++)
+        if (node < span_of(l, s).end) return s;
+}
+
+/* Do layers of a stage read this node? */
+static bool reads(const struct line *l, int stage, int node) {
+    for (int t = span_of(l, stage).first; t < span_of(l, stage).end; t++)
+        for (int i = 0; i < active_edges(&l->edges, t, l->options.active); i++)
+            if (l->edges.edge[l->edges.first[t] + i].source == node) return true;
+    return false;
+}
+
+/* The buffers that a stage's pass is handed: what it reads and leaves, and nothing else. */
+static struct pass make_pass(struct line *l, int stage, int micro, int slot, real **node, real **deposit) {
+    struct span span = span_of(l, stage);
+    for (int n = -1; n < LAYERS; n++) {
+        bool outside = n < span.first && stage > 0, stream = outside && n == span.first - 1;
+        int owner = stage_of(l, n);
+        node[1 + n] = outside && (stream || reads(l, stage, n))
+                          ? model_output(model_of(l, owner), owner / l->cut->pipeline, slot, n)
+                          : NULL;
+        bool leaves = outside && !stream && reads(l, stage, n),
+             given = l->left[micro][1 + n] && n < span.end - 1;
+        deposit[1 + n] = leaves || (given && (stream || owner == stage)) ? l->deposit[micro][1 + n] : NULL;
+        if (leaves) l->left[micro][1 + n] = true;
+    }
+    return (struct pass){.chunk = stage / l->cut->pipeline,
+                         .slot = slot,
+                         .rows = l->rows[micro],
+                         .batch = B,
+                         .length = S,
+                         .options = &l->options,
+                         .node = node,
+                         .gradient = l->gradient[micro],
+                         .deposit = deposit};
+}
+
+static void forward(struct line *l, int micro, int slot) {
+    bool left[NODES];
+    memcpy(left, l->left[micro], sizeof left);
+    for (int s = 0; s < stages(l); s++) {
+        real *node[NODES], *deposit[NODES];
+        struct pass pass = make_pass(l, s, micro, slot, node, deposit);
+        pass.gradient = NULL, pass.deposit = NULL;
+        memcpy(l->left[micro], left, sizeof left); /* only a backward pass leaves something */
+        model_stage_forward(model_of(l, s), &pass, &l->sums[micro]);
+        failures += model_status(model_of(l, s)) != 0;
+    }
+}
+
+/* Each stage in calls of at most `step` layers; 0: in one call. */
+static void backward(struct line *l, int micro, int slot, int step) {
+    memset(l->left[micro], 0, sizeof l->left[micro]);
+    for (int n = 0; n < NODES; n++) memset(l->deposit[micro][n], 0, (size_t)(T * l->D) * sizeof(real));
+    for (int s = stages(l) - 1; s >= 0; s--) {
+        struct span span = span_of(l, s);
+        real *node[NODES], *deposit[NODES];
+        struct pass pass = make_pass(l, s, micro, slot, node, deposit);
+        int layer = s == stages(l) - 1 ? LAYERS : span.end - 1, bottom = s ? span.first : -1;
+        while (layer >= bottom) {
+            int end = step && layer - step + 1 > bottom ? layer - step + 1 : bottom;
+            model_stage_backward(model_of(l, s), &pass, layer, end, &l->sums[micro]);
+            layer = end - 1;
+        }
+        if (model_status(model_of(l, s))) failures += printf("stage %d: %s\n", s, gdn_failure());
+    }
+}
+
+/* How the tensor axis divides a stage: of several ways that of number `way`. */
+static struct layout layout_of(const struct cut *cut, int index, int way) {
+    return (struct layout){.data = 1,
+                           .tensor = tensor.size,
+                           .tensor_index = tensor.index,
+                           .delta = way & 1 ? DELTA_CONNECTION : DELTA_CHANNEL,
+                           .sequence_parallel = way & 2,
+                           .pipeline = cut->pipeline,
+                           .pipeline_index = index,
+                           .chunks = cut->chunks,
+                           .stage = (struct span *)cut->stage};
+}
+
+static void line_create(struct line *l, const struct cut *cut, int way, const struct fixture *whole,
+                        const struct loss_options *options, int slots) {
+    *l = (struct line){.cut = cut, .options = *options, .D = whole->config.hidden_size};
+    assert_int_equal(edges_create(&whole->config, &l->edges), 0);
+    for (int c = 0; c < cut->chunks; c++) l->slots[c] = slots;
+    for (int p = 0; p < cut->pipeline; p++) {
+        struct layout layout = layout_of(cut, p, way);
+        part_create(&l->rank[p], whole, &layout, &tensor, l->slots, ops_all()[0], B, S);
+    }
+    for (int m = 0; m < MICRO; m++) {
+        l->gradient[m] = calloc((size_t)(T * l->D), sizeof(real));
+        for (int n = 0; n < NODES; n++) l->deposit[m][n] = calloc((size_t)(T * l->D), sizeof(real));
+        fixture_rows(l->rows[m], whole->config.vocab_size);
+        for (int i = 0; i < B * (S + 1); i++) l->rows[m][i] = (l->rows[m][i] + m) % whole->config.vocab_size;
+    }
+}
+
+static void line_free(struct line *l) {
+    for (int p = 0; p < l->cut->pipeline; p++) part_free(&l->rank[p]);
+    for (int m = 0; m < MICRO; m++) {
+        free(l->gradient[m]);
+        for (int n = 0; n < NODES; n++) free(l->deposit[m][n]);
+    }
+    edges_free(&l->edges);
+}
+
+/* Compares a tensor's gradient, summed over the stages that hold it. */
+static void compare_row(struct line *l, const struct part *one, const struct row *row, const char *what) {
+    const real *wanted = one->state.gradient + row->offset;
+    int holders = 0;
+    for (int p = 0; p < l->cut->pipeline; p++) holders += params_find(&l->rank[p].table, row->name) != NULL;
+    failures += holders != 1 && !(holders == 2 && strcmp(row->name, "embed_tokens.weight") == 0);
+    for (long j = 0; j < row->count; j++) {
+        double sum = 0;
+        for (int p = 0; p < l->cut->pipeline; p++) {
+            const struct row *own = params_find(&l->rank[p].table, row->name);
+            if (own) sum += l->rank[p].state.gradient[own->offset + j];
+        }
+        double tolerance =
+            holders == 1 ? 0 : (sizeof(real) == 8 ? 1e-14 : 1e-6) * (1 + fabs((double)wanted[j]));
+        if (fabs(sum - (double)wanted[j]) <= tolerance) continue;
+        failures += printf("%s: gradient %s[%ld] is %.17g in stages, %.17g in one piece\n", what, row->name,
+                           j, sum, (double)wanted[j]);
+        return;
+    }
+}
+
+static void compare_losses(const struct loss_sums *a, const struct loss_sums *b, const char *what) {
+    if (a->ce != b->ce || a->sparsity != b->sparsity || a->entropy != b->entropy ||
+        a->connections != b->connections)
+        failures += printf("%s: other losses in stages\n", what);
+}
+
+/* Models that only evaluate have the head in the last stage's forward pass. */
+static void evaluate(struct line *l, const struct model_config *config, struct part *one, const char *what) {
+    for (int p = 0; p < l->cut->pipeline; p++) {
+        struct part *part = &l->rank[p];
+        struct model_part of = {&part->layout, &tensor, l->slots};
+        model_free(part->model);
+        assert_int_equal(
+            model_create(config, &part->table, &part->state, ops_all()[0], &of, B, S, false, &part->model),
+            0);
+    }
+    for (int m = 0; m < MICRO; m++) {
+        struct loss_sums wanted;
+        model_loss(one->model, l->rows[m], B, S, &l->options, &wanted);
+        l->sums[m] = (struct loss_sums){0};
+        forward(l, m, m % l->slots[0]);
+        compare_losses(&l->sums[m], &wanted, what);
+    }
+}
+
+/* All micro-batches in one piece, then through the stages with `slots` in flight. */
+static void run(const struct model_config *c, const struct loss_options *o, const struct cut *cut, int slots,
+                int step, int way, const char *what) {
+    struct fixture whole;
+    struct part one;
+    struct line line, *l = &line;
+    struct loss_sums sums[MICRO];
+    struct layout layout = layout_of(&cuts[0], 0, way);
+    fixture_create(&whole, c, ops_all()[0], B, S, 3, 0.2);
+    part_create(&one, &whole, &layout, &tensor, NULL, ops_all()[0], B, S);
+    line_create(l, cut, way, &whole, o, slots);
+    for (int m = 0; m < MICRO; m++) model_train(one.model, l->rows[m], B, S, o, &sums[m]);
+    for (int m = 0; m < MICRO + slots - 1; m++) {
+        if (m < MICRO) forward(l, m, m % slots);
+        int back = m - (slots - 1);
+        if (back >= 0) backward(l, back, back % slots, step);
+    }
+    for (int m = 0; m < MICRO; m++) compare_losses(&l->sums[m], &sums[m], what);
+    for (int i = 0; i < one.table.rows; i++) compare_row(l, &one, &one.table.row[i], what);
+    evaluate(l, c, &one, what);
+    line_free(l);
+    part_free(&one);
+    fixture_free(&whole);
+}
+
+static void test_bits(void **state) {
+    (void)state;
+    struct model_config c;
+    struct loss_options o;
+    for (int v = 0; fixture_variant(v, &c, &o); v++) {
+        fixture_widen(&c);
+        c.num_layers = LAYERS;
+        for (size_t k = 0; k < sizeof cuts / sizeof *cuts; k++) {
+            if (tensor.size > 1 && (k + (size_t)v) % 4) continue; /* saves time */
+            char what[80];
+            int slots = 1 + (int)(k + (size_t)v) % MICRO, step = (v + (int)k / 2) % 3;
+            snprintf(what, sizeof what, "variant %d, cut %d, %d slots, calls of %d layers", v, (int)k, slots,
+                     step);
+            run(&c, &o, &cuts[k], slots, step, v + (int)k, what);
+        }
+    }
+    assert_int_equal(failures, 0);
+}
+
+/* A long way: an edge over three stages, from the embedding too. */
+static void test_far_edges(void **state) {
+    (void)state;
+    struct model_config c = small_model();
+    fixture_widen(&c);
+    c.num_layers = LAYERS;
+    memcpy(c.delta.distances, (int[]){2, 5, 6}, 3 * sizeof(int));
+    c.delta.embedding_source = true;
+    c.delta.aggregate = AGGREGATE_ATTENTION;
+    struct loss_options o = fixture_options(&c, -1, true);
+    for (int slots = 1; slots <= MICRO; slots++) {
+        run(&c, &o, &cuts[4], slots, 0, slots, "far edges, four ranks");
+        run(&c, &o, &cuts[6], slots, 1, slots, "far edges, six stages");
+    }
+    assert_int_equal(failures, 0);
+}
+
+/* What later stages left at a node that this pass does not collect is an error, not a wrong gradient. */
+static void test_undrained(void **state) {
+    (void)state;
+    struct model_config c = small_model();
+    fixture_widen(&c);
+    c.num_layers = LAYERS;
+    struct loss_options o = fixture_options(&c, -1, false);
+    struct fixture whole;
+    struct line line, *l = &line;
+    fixture_create(&whole, &c, ops_all()[0], B, S, 3, 0.2);
+    line_create(l, &cuts[1], 0, &whole, &o, 1);
+    forward(l, 0, 0);
+    real *node[NODES], *deposit[NODES];
+    struct pass pass = make_pass(l, 0, 0, 0, node, deposit);
+    deposit[1 + 2] = l->deposit[0][1 + 2]; /* its last layer's: the stream brings that already */
+    model_stage_backward(model_of(l, 0), &pass, 2, -1, &l->sums[0]);
+    assert_int_equal(model_status(model_of(l, 0)), GDN_INTERNAL);
+    assert_non_null(strstr(gdn_failure(), "node 2"));
+    gdn_failure_clear();
+    line_free(l);
+    fixture_free(&whole);
+}
+
+/* Calls of one backward pass must come one after the other. */
+static void test_order(void **state) {
+    (void)state;
+    struct model_config c = small_model();
+    fixture_widen(&c);
+    c.num_layers = LAYERS;
+    struct loss_options o = fixture_options(&c, -1, false);
+    struct fixture whole;
+    struct line line, *l = &line;
+    fixture_create(&whole, &c, ops_all()[0], B, S, 3, 0.2);
+    line_create(l, &cuts[0], 0, &whole, &o, 2);
+    forward(l, 0, 0);
+    real *node[NODES], *deposit[NODES];
+    struct pass pass = make_pass(l, 0, 0, 0, node, deposit);
+    model_stage_backward(model_of(l, 0), &pass, LAYERS, 4, &l->sums[0]);
+    assert_int_equal(model_status(model_of(l, 0)), 0);
+    model_stage_backward(model_of(l, 0), &pass, 2, 0, &l->sums[0]); /* layer 3 is left out */
+    assert_int_equal(model_status(model_of(l, 0)), GDN_INTERNAL);
+    gdn_failure_clear();
+    line_free(l);
+    fixture_free(&whole);
+}
+
+/* Puts planned models in the place of a line's. */
+static void plan(struct line *l, const struct model_config *c, struct axis *planned) {
+    for (int p = 0; p < l->cut->pipeline; p++) {
+        struct part *part = &l->rank[p];
+        struct model_part of = {&part->layout, planned, l->slots};
+        struct model_memory real_memory, planned_memory;
+        model_memory(part->model, &real_memory);
+        model_free(part->model);
+        assert_int_equal(model_create_planned(c, &part->table, &of, B, S, true, &part->model), 0);
+        model_memory(part->model, &planned_memory);
+        assert_memory_equal(&real_memory, &planned_memory, sizeof real_memory);
+    }
+}
+
+/* A planned model takes as much memory as a real one and none of it, hands over as many bytes, and the
+ * arithmetic of its stages is that of one piece. */
+static void test_planned(void **state) {
+    (void)state;
+    struct model_config c;
+    struct loss_options o;
+    for (int v = 0; fixture_variant(v, &c, &o); v++) {
+        fixture_widen(&c);
+        c.num_layers = LAYERS;
+        double flops[2];
+        for (int k = 0; k < 2; k++) {
+            struct axis planned = axis_planned("tensor", tensor.size, tensor.index);
+            struct fixture whole;
+            struct line line, *l = &line;
+            fixture_create(&whole, &c, ops_all()[0], B, S, 3, 0.2);
+            line_create(l, &cuts[k ? 5 : 0], v, &whole, &o, 2);
+            int64_t bytes = tensor.bytes;
+            forward(l, 0, 1);
+            backward(l, 0, 1, 0);
+            bytes = tensor.bytes - bytes;
+            plan(l, &c, &planned);
+            double before = ops_counted();
+            forward(l, 0, 1);
+            backward(l, 0, 1, 0);
+            flops[k] = ops_counted() - before;
+            if (planned.bytes != bytes || (bytes > 0) != (tensor.size > 1))
+                failures +=
+                    printf("variant %d: %ld bytes planned, %ld sent\n", v, (long)planned.bytes, (long)bytes);
+            line_free(l);
+            fixture_free(&whole);
+        }
+        if (!(flops[0] > 0 && flops[0] == flops[1]))
+            failures +=
+                printf("variant %d: %g operations in one piece, %g in stages\n", v, flops[0], flops[1]);
+    }
+    assert_int_equal(failures, 0);
+}
+
+int main(int argc, char **argv) {
+    int rank, size;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    int status = axis_create("tensor", MPI_COMM_WORLD, 0, rank, size, &tensor);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bits),  cmocka_unit_test(test_far_edges), cmocka_unit_test(test_undrained),
+        cmocka_unit_test(test_order), cmocka_unit_test(test_planned),
+    };
+    if (!status) status = cmocka_run_group_tests(tests, NULL, NULL);
+    axis_free(&tensor);
+    MPI_Finalize();
+    return status;
+}

@@ -1,0 +1,126 @@
+/* The model divided over the tensor axis, on all ranks of mpirun, against the whole model, which every rank
+ * computes for itself: losses and every gradient, of a plain model and of every kind of connection.
+ *
+ * The two add the same terms in another order. Tolerances, relative to a loss and to each gradient's norm:
+ * 1e-12 in double; in float32 2e-5, its rounding through a few hundred operations, where 1e-3 of the whole
+ * gradient's norm is added to a tensor's own, since gradients of single numbers (`scale`, `mix`) are sums
+ * that cancel: float32 on one rank misses them by up to 2e-5 of their own norm too. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/base/status.h"
+#include "tests/model/fixture.h"
+
+enum { B = FIXTURE_BATCH, S = FIXTURE_LENGTH };
+
+static struct axis tensor;
+static int failures; /* counted, so that this rank goes on as the others do */
+
+static double tolerance(void) {
+    return sizeof(real) == 8 ? 1e-12 : 2e-5;
+}
+
+static void near_loss(const char *what, const char *name, double value, double wanted) {
+    if (!(fabs(value - wanted) <= tolerance() * fabs(wanted)))
+        failures +=
+            printf("%s: %s is %.17g on %d ranks, %.17g on one\n", what, name, value, tensor.size, wanted);
+}
+
+static double norm_of(long count, const real *x) {
+    double sum = 0;
+    for (long j = 0; j < count; j++) sum += (double)x[j] * (double)x[j];
+    return sqrt(sum);
+}
+
+/* The gradient of one tensor, whose terms are summed first where each rank has a part of them. */
+static void compare_row(struct part *p, const struct fixture *whole, const struct row *row,
+                        const char *what) {
+    const struct row *from = params_find(&whole->table, row->name);
+    real *g = p->state.gradient + row->offset;
+    const real *wanted = whole->state.gradient + from->offset;
+    double error = 0, norm = norm_of(from->count, wanted);
+    if (sizeof(real) == 4) norm += 1e-3 * norm_of(whole->table.total, whole->state.gradient);
+    if (row->partial) axis_sum(&tensor, g, row->count);
+    for (long j = 0; j < row->count; j++) {
+        double d = (double)g[j] - (double)wanted[part_place(row, j)];
+        error += d * d;
+    }
+    if (!(sqrt(error) <= tolerance() * norm))
+        failures += printf("%s: gradient %s is off by %g of %g\n", what, row->name, sqrt(error), norm);
+}
+
+static void run(const struct model_config *c, const struct loss_options *o, int delta, bool sequence_parallel,
+                const char *what) {
+    struct fixture whole;
+    struct part part;
+    struct loss_sums wanted, sums;
+    int32_t rows[B * (S + 1)];
+    struct layout layout = layout_whole();
+    layout.tensor = tensor.size, layout.tensor_index = tensor.index;
+    layout.delta = delta, layout.sequence_parallel = sequence_parallel;
+    fixture_create(&whole, c, ops_all()[0], B, S, 3, 0.2);
+    fixture_rows(rows, c->vocab_size);
+    model_train(whole.model, rows, B, S, o, &wanted);
+    part_create(&part, &whole, &layout, &tensor, NULL, ops_all()[0], B, S);
+    for (int evaluate = 1; evaluate >= 0; evaluate--) {
+        (evaluate ? model_loss : model_train)(part.model, rows, B, S, o, &sums);
+        double all[] = {sums.ce, sums.sparsity, sums.entropy};
+        axis_sum_doubles(&tensor, all, 3);
+        if (model_status(part.model)) failures += printf("%s: %s\n", what, gdn_failure());
+        near_loss(what, "ce", all[0], wanted.ce);
+        near_loss(what, "sparsity", all[1], wanted.sparsity);
+        near_loss(what, "entropy", all[2], wanted.entropy);
+        failures += sums.connections != wanted.connections;
+    }
+    for (int i = 0; i < part.table.rows; i++) compare_row(&part, &whole, &part.table.row[i], what);
+    part_free(&part);
+    fixture_free(&whole);
+}
+
+static void test_plain(void **state) {
+    (void)state;
+    for (int mask = 0; mask < 4; mask++) {
+        struct model_config c = small_model();
+        fixture_widen(&c);
+        c.delta.num_distances = 0;
+        c.tie_embeddings = mask & 1;
+        struct loss_options o = fixture_options(&c, -1, false);
+        run(&c, &o, DELTA_CHANNEL, mask & 2, mask & 2 ? "plain, rows divided" : "plain");
+    }
+    assert_int_equal(failures, 0);
+}
+
+static void test_connected(void **state) {
+    (void)state;
+    struct model_config c;
+    struct loss_options o;
+    for (int v = 0; fixture_variant(v, &c, &o); v++)
+        for (int mask = 0; mask < 4; mask++) {
+            char what[80];
+            snprintf(what, sizeof what, "variant %d, delta %s, sequence_parallel %s", v,
+                     mask & 1 ? "connection" : "channel", mask & 2 ? "on" : "off");
+            fixture_widen(&c);
+            run(&c, &o, mask & 1 ? DELTA_CONNECTION : DELTA_CHANNEL, mask & 2, what);
+        }
+    assert_int_equal(failures, 0);
+}
+
+int main(int argc, char **argv) {
+    int rank, size;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    int status = axis_create("tensor", MPI_COMM_WORLD, 0, rank, size, &tensor);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_plain), cmocka_unit_test(test_connected)};
+    if (!status) status = cmocka_run_group_tests(tests, NULL, NULL);
+    axis_free(&tensor);
+    MPI_Finalize();
+    return status;
+}

@@ -1,0 +1,181 @@
+#!/usr/bin/env bash
+# One model on any mesh: meshes.sh [short]. Losses, gradient norms and evaluations over 20 steps on every mesh equal one
+# rank's; what only moves work around (overlap, buckets, a second run) changes no bit; nor does a pipeline alone.
+. "$SOURCE/tests/program/small.sh"
+short=${1:-}
+
+# In floats, `normalize` divides by norms of differences that may be close to 0: a gradient that is suddenly three times as
+# large as before has lost some digits.
+if "$GDN" --version | grep -q float32; then norms=1e-3; fi
+
+# Eight layers, so that a stage may have one; four heads, for four tensor ranks; 257 tokens, which nothing divides. Over 20
+# steps connections are introduced, regularisers change and gradients are clipped.
+cat > base.yaml <<'YAML'
+model:
+  vocab_size: 257
+  hidden_size: 16
+  num_layers: 8
+  num_heads: 4
+  intermediate_size: 24
+train: {steps: 20, batch_size: 16, micro_batch_size: 2, sequence_length: 9, lr: 0.003, warmup_steps: 5,
+        grad_clip: 0.7, eval_interval: 10, eval_batches: 8}
+mesh: {small: 100, bucket: 3000}
+data: {train: text.txt, validation_fraction: 0.1}
+YAML
+
+# model NAME DELTA [TIED [CONFIG LINE]]: NAME.yaml with these connections. Every kind and aggregate is somewhere, distances that
+# span three stages, the embedding as a source, stages of introduction, regularisers, tied embeddings.
+models=
+model() {
+    models="$models $1"
+    sed "s/^  intermediate_size.*/&\n  tie_embeddings: ${3:-false}\n  delta: {$2, hidden: 8, gate_hidden: 4}/" base.yaml > "$1.yaml"
+}
+model plain "distances: []" true
+model mean "distances: [1, 2, 4, 7], aggregate: mean, embedding_source: true, stage_steps: 5, regularizer: adaptive" true
+model attention "distances: [1, 3, 6], aggregate: attention, attention_dim: 3, embedding_source: true, regularizer: fixed"
+model learned "distances: [1, 2, 5], aggregate: learned, normalize: true, stage_steps: 7, regularizer: adaptive"
+model heads "distances: [2, 3], aggregate: multihead, attention_heads: 4"
+model full "distances: [1, 4], kind: full, aggregate: mean, normalize: true, regularizer: fixed" true
+model full_heads "distances: [1, 2, 6], kind: full, aggregate: multihead, attention_heads: 4, embedding_source: true"
+model adaptive "distances: [1, 2, 4], kind: adaptive, aggregate: attention, attention_dim: 3, normalize: true, regularizer: fixed"
+model adaptive_learned "distances: [3, 7], kind: adaptive, aggregate: learned, embedding_source: true, stage_steps: 4" true
+
+# on MESH MODEL DIRECTORY [OPTION …]: trains on DATA.TENSOR.PIPELINE ranks.
+on() {
+    local mesh=$1 config=$2 directory=$3 data tensor pipeline status=0
+    shift 3
+    IFS=. read -r data tensor pipeline <<< "$mesh"
+    [ ! -e "$directory" ] || fail "$directory is there already"
+    timeout 120 mpirun --oversubscribe -n $((data * tensor * pipeline)) "$GDN" train "$config.yaml" --run-dir "$directory" --set mesh.data="$data" \
+        --set mesh.tensor="$tensor" --set mesh.pipeline="$pipeline" "$@" > "$directory.log" 2>&1 || status=$?
+    [ $status -eq 0 ] || fail "status $status on mesh $mesh of $config $*: $(cat "$directory.log")"
+}
+
+equal() { # RUN RUN: metrics and checkpoints, to the last bit
+    for event in step eval; do
+        lines $event "$1" > first && lines $event "$2" > second
+        [ -s first ] || fail "$1 has no $event lines"
+        cmp first second || fail "$event lines of $2 differ from $1"
+    done
+    expect 0 "$GDN" checkpoint diff "$1" "$2" > diff
+}
+
+close() { # RUN RUN: but for the order of sums
+    close_to $losses loss step "$1" "$2"
+    close_to $norms grad_norm step "$1" "$2"
+    close_to $losses loss eval "$1" "$2"
+}
+
+[ -z "$short" ] || models="mean full_heads adaptive"
+for name in $models; do on 1.1.1 $name one_$name; done
+
+# against_one MESH [OPTION …]: every model on the mesh.
+against_one() {
+    local mesh=$1 name
+    shift
+    for name in $models; do
+        rm -rf there
+        on "$mesh" $name there "$@"
+        close one_$name there
+    done
+}
+
+if [ -n "$short" ]; then
+    against_one 2.2.2
+    models=mean against_one 1.2.2 --set mesh.interleave=2 --set mesh.sequence_parallel=true
+else
+    for mesh in 2.1.1 1.2.1 1.1.2 2.2.1 2.1.2 1.2.2 2.2.2 1.1.4 1.4.1 1.1.8 4.2.2; do against_one $mesh; done
+    for mesh in 1.1.2 2.1.2 1.2.2 2.2.2 4.2.2; do against_one $mesh --set mesh.interleave=2; done
+    against_one 1.1.2 --set mesh.interleave=4 --set mesh.narrow_sources=false
+    against_one 1.1.4 --set mesh.interleave=2 --set train.micro_batch_size=4
+    for mesh in 1.2.1 1.4.1 1.2.2 2.2.2; do
+        against_one $mesh --set mesh.sequence_parallel=true
+        against_one $mesh --set mesh.delta=connection
+    done
+    against_one 2.2.2 --set mesh.sequence_parallel=true --set mesh.delta=connection --set mesh.interleave=2
+    against_one 2.2.2 --set mesh.overlap=false --set mesh.narrow_sources=false
+fi
+
+# What only moves work around. Buckets of one grain, of several to a tensor, one for everything.
+moves() { # MESH MODEL
+    rm -rf mesh_*
+    on $1 $2 mesh_first
+    on $1 $2 mesh_late --set mesh.overlap=false --set mesh.bucket=1000000
+    equal mesh_first mesh_late
+    [ -z "$short" ] || return 0
+    on $1 $2 mesh_second
+    on $1 $2 mesh_grains --set mesh.bucket=1
+    for other in second grains; do equal mesh_first mesh_$other; done
+}
+moves 2.1.2 mean
+if [ -z "$short" ]; then moves 2.2.2 mean; moves 4.2.2 adaptive; fi
+
+# A pipeline adds nothing up in another order, where sources travel whole: without clipping (the norm's sum is another),
+# regularisers (their sums too) and tied embeddings (which two stages hold), all bits are one rank's.
+exact=(--set train.grad_clip=0 --set model.delta.regularizer=none --set model.tie_embeddings=false --set mesh.narrow_sources=false)
+[ -z "$short" ] || models=adaptive
+for name in $models; do
+    rm -rf alone_* # the norm is left out of the comparison
+    on 1.1.1 $name alone_one "${exact[@]}"
+    on 1.1.4 $name alone_four "${exact[@]}"
+    on 1.1.2 $name alone_chunks "${exact[@]}" --set mesh.interleave=2
+    for other in four chunks; do
+        for run in one $other; do lines step alone_$run | sed 's/"grad_norm":[^,]*//' > steps.$run; done
+        cmp steps.one steps.$other || fail "$name: losses of a pipeline differ from one rank's"
+        expect 0 "$GDN" checkpoint diff alone_one alone_$other > diff
+    done
+done
+
+# Bytes handed over in a step are the plan's: rank 0's, on each axis.
+axes() { sed 's/.*"communication_bytes":{//; s/}.*//' | tr ',' '\n' | sort; }
+for mesh in 2.2.2 1.4.1 4.1.2; do
+    rm -rf counted
+    IFS=. read -r data tensor pipeline <<< "$mesh"
+    options=(--set model.delta.stage_steps=0 --set train.steps=1 --set train.eval_interval=0 --set data.validation_fraction=0)
+    on $mesh mean counted "${options[@]}"
+    grep '"event":"step"' counted/metrics.jsonl | axes > counted.run
+    "$GDN" plan mean.yaml "${options[@]}" --set mesh.data="$data" --set mesh.tensor="$tensor" --set mesh.pipeline="$pipeline" --json |
+        sed 's/.*"ranks":\[//; s/,{"rank":1,.*//' | axes > counted.plan
+    [ "$(grep -c '^"[a-z]*":[0-9]' counted.run)" -eq 3 ] && cmp counted.run counted.plan ||
+        fail "bytes on mesh $mesh: $(cat counted.run), the plan says $(cat counted.plan)"
+done
+
+# All ranks end together where training diverges.
+expect 5 timeout 120 mpirun --oversubscribe -n 8 "$GDN" train mean.yaml --run-dir diverged --set mesh.tensor=2 --set mesh.pipeline=2 \
+    --set train.lr=1e30 --set train.grad_clip=0 > diverged.log 2>&1
+grep -q "gdn: training diverged at step 1" diverged.log || fail "unexpected: $(cat diverged.log)"
+
+# From mesh to mesh in the middle of a run, and evaluation by ranks that each have all of it.
+rm -rf moved
+for change in "1.2.2 7" "2.1.4 13" "2.2.1 20"; do
+    set -- $change
+    IFS=. read -r data tensor pipeline <<< "$1"
+    status=3
+    [ "$2" -lt 20 ] || status=0
+    expect $status mpirun --oversubscribe -n $((data * tensor * pipeline)) "$GDN" train mean.yaml --run-dir moved --set train.stop_at="$2" \
+        --set mesh.tensor="$tensor" --set mesh.pipeline="$pipeline" > moved.log 2>&1
+done
+close one_mean moved
+for run in one_mean moved; do
+    mpirun --oversubscribe -n 2 "$GDN" eval $run 2> eval.log | sed -n 's/^loss *\([^ ]*\) nats.*/\1/p' > loss.$run
+done
+LC_ALL=C awk -v tolerance=$losses '{ loss[NR] = $1 } END { d = loss[1] - loss[2]; exit !(NR == 2 && d * d <= (tolerance * loss[1]) ^ 2) }' \
+    loss.one_mean loss.moved || fail "evaluations differ: $(cat loss.one_mean loss.moved eval.log)"
+
+# What does not fit is refused by name, before anything is created.
+refused() { # WORDS RANKS OPTION …
+    local words=$1 ranks=$2
+    shift 2
+    expect 2 mpirun --oversubscribe -n "$ranks" "$GDN" train mean.yaml --run-dir refused "$@" > refused.log 2>&1
+    [ "$(grep '^gdn: ' refused.log | grep -vc '^gdn: note: ')" -eq 1 ] || fail "not one message: $(cat refused.log)"
+    grep -q "$words" refused.log || fail "'$words' is missing: $(cat refused.log)"
+    [ ! -e refused ] || fail "a refused run left a directory: $*"
+}
+refused "mesh.tensor" 3 --set mesh.tensor=3
+refused "mesh.pipeline: 2" 3 --set mesh.pipeline=2
+refused "model.num_layers" 4 --set mesh.pipeline=4 --set mesh.interleave=3
+refused "mesh.interleave" 1 --set mesh.interleave=2
+refused "train.batch_size 16.*3 data ranks" 3
+refused "train.micro_batch_size 2 times 4 data ranks" 4 --set train.batch_size=12
+expect 2 "$GDN" eval one_mean --set mesh.tensor=2 > refused.log 2>&1
+grep -q "data parallel" refused.log || fail "unexpected: $(cat refused.log)"

@@ -1,0 +1,256 @@
+/* Every parameter's gradient of a first step on a mesh against the same step on one rank: all kinds and
+ * aggregates, on every mesh that this number of ranks allows, with and without interleaving, with connections
+ * divided by channel or dealt out whole, with sequence-parallel norms, narrow sources, tied embeddings, edges
+ * that span many stages. The mesh's step is that of `gdn train`, up to the gradients' sums: each rank
+ * compares the parts that its optimiser would read with its own computation of the whole model. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/base/random.h"
+#include "model/edges.h"
+#include "model/params.h"
+#include "train/run.h"
+#include "train/run_ranks.h"
+
+/* Sums of other orders. Double: a few hundred additions and the condition of the norms. Float: the same,
+ * which shows most where a gradient is a small difference of large ones: hence the part of the global norm.
+ */
+#ifdef GDN_DOUBLE
+static const double OWN = 1e-11, GLOBAL = 0, LOSS = 1e-11;
+#else
+static const double OWN = 1e-5, GLOBAL = 1e-8, LOSS = 1e-5;
+#endif
+
+static struct mesh world;
+
+/* A rank that fails ends all: the others may be waiting for it. */
+#define die(...)                                                                                             \
+    do {                                                                                                     \
+        fprintf(stderr, "rank %d: ", world.rank);                                                            \
+        fprintf(stderr, __VA_ARGS__);                                                                        \
+        fputc('\n', stderr);                                                                                 \
+        MPI_Abort(MPI_COMM_WORLD, 1);                                                                        \
+    } while (0)
+
+static const char *const kinds[] = {"bottleneck", "full", "adaptive"};
+static const char *const aggregates[] = {"learned", "mean", "attention", "multihead"};
+enum { VARIANTS = 26, ALL = -1 };
+
+struct mesh_case {
+    int data, tensor, pipeline, interleave;
+    bool by_connection, sequence_parallel;
+};
+
+/* Variants 0–23 are every kind × aggregate × normalize, with other settings that go round; then a plain
+ * transformer, and narrow bottlenecks with long edges. */
+static char *configuration(int v, const struct mesh_case *c) {
+    int kind = v % 3, aggregate = v / 3 % 4, normalize = v / 12 % 2;
+    const char *distances = v == 24 ? "[]" : v == 25 ? "[2, 5]" : v % 4 == 1 ? "[1, 3, 6]" : "[1, 2, 3, 4]";
+    if (v == 25) kind = 0, aggregate = 2, normalize = 0;
+    int hidden = v == 25 ? 4 : 8;
+    char *text;
+    assert_true(
+        asprintf(
+            &text,
+            "model: {vocab_size: 29, hidden_size: 16, num_layers: 8, num_heads: 8, num_kv_heads: 4, "
+            "intermediate_size: 24, tie_embeddings: %s,\n"
+            "  delta: {distances: %s, embedding_source: %s, kind: %s, hidden: %d, gate_hidden: 4, aggregate: "
+            "%s, "
+            "normalize: %s, attention_dim: 3, attention_heads: 4, regularizer: fixed, stage_steps: 5}}\n"
+            "train: {batch_size: 8, micro_batch_size: 1, sequence_length: 6}\n"
+            "mesh: {data: %d, tensor: %d, pipeline: %d, interleave: %d, delta: %s, sequence_parallel: %s, "
+            "bucket: 1024, small: 100}\n",
+            v % 5 == 2 ? "true" : "false", distances, v % 2 ? "true" : "false", kinds[kind], hidden,
+            aggregates[aggregate], normalize ? "true" : "false", c->data, c->tensor, c->pipeline,
+            c->interleave, c->by_connection ? "connection" : "channel",
+            c->sequence_parallel ? "true" : "false") > 0);
+    return text;
+}
+
+/* Weights far from their start, where many gradients are zero: a function of name and place. */
+static double fill(const struct row *row, long element) {
+    double noise = random_normal(5, random_name(row->name), (uint64_t)element);
+    bool one = row->ndim == 1 && (strstr(row->name, "norm") || strstr(row->name, "mix"));
+    return strstr(row->name, "scale") ? 4 + noise : (one ? 1 : 0) + 0.2 * noise;
+}
+
+/* Place in the global tensor of element k of a rank's part, as in memory. */
+static long place(const struct row *row, long k) {
+    long i = row->transposed ? k % row->local[0] : k / row->local[1];
+    long j = row->transposed ? k / row->local[0] : k % row->local[1];
+    return (row->start[0] + i) * row->shape[1] + row->start[1] + j;
+}
+
+static void fill_weights(const struct table *table, real *weight) {
+    for (int i = 0; i < table->rows; i++)
+        for (long k = 0; k < table->row[i].count; k++)
+            weight[table->row[i].offset + k] = (real)(float)fill(&table->row[i], place(&table->row[i], k));
+}
+
+static int32_t token(long sample, long at, int vocab) {
+    return (int32_t)(random_bits(9, (uint64_t)sample, (uint64_t)at) % (uint64_t)vocab);
+}
+
+static int32_t *make_rows(const struct config *config, long first, long count) {
+    long width = config->train.sequence_length + 1;
+    int32_t *rows = malloc((size_t)(count * width) * sizeof *rows);
+    assert_non_null(rows);
+    for (long s = 0; s < count; s++)
+        for (long t = 0; t < width; t++) rows[s * width + t] = token(first + s, t, config->model.vocab_size);
+    return rows;
+}
+
+/* The whole model's gradients of the whole batch, by this rank alone. free() *gradient. */
+static struct loss_sums reference(const struct run *run, const struct loss_options *options,
+                                  real **gradient) {
+    const struct config *config = &run->config;
+    const struct table *table = &run->whole;
+    size_t n = (size_t)table->total;
+    struct state state = {.weight = calloc(n, sizeof(real)), .gradient = calloc(n, sizeof(real))};
+    struct model *model;
+    assert_true(state.weight && state.gradient);
+    fill_weights(table, state.weight);
+    long length = config->train.sequence_length, batch = config->train.batch_size;
+    assert_int_equal(
+        model_create(&config->model, table, &state, run->ops, NULL, run->micro, length, true, &model), 0);
+    int32_t *rows = make_rows(config, 0, batch);
+    struct loss_sums all = {0};
+    for (long at = 0; at < batch; at += run->micro) {
+        struct loss_sums sums = {0};
+        model_train(model, rows + at * (length + 1), run->micro, length, options, &sums);
+        all.ce += sums.ce, all.sparsity += sums.sparsity, all.entropy += sums.entropy;
+    }
+    model_free(model);
+    free(rows);
+    free(state.weight);
+    *gradient = state.gradient;
+    return all;
+}
+
+static bool close_to(double a, double b) {
+    return fabs(a - b) <= LOSS * fabs(b);
+}
+
+/* Adds up, for every tensor of the model, the squared differences of the parts that ranks own, each once, and
+ * their elements. */
+static void compare_parts(struct run *run, const real *right, double *difference, double *elements) {
+    for (int p = 0; p < run->shards->pieces; p++) {
+        const struct piece *piece = &run->shards->piece[p];
+        const struct row *row = &run->table->row[piece->row];
+        bool sharded = run->shards->bucket[piece->bucket].sharded;
+        if (!row->counted || (!sharded && run->mesh.data.index)) continue;
+        const struct row *whole = params_find(&run->whole, row->name);
+        long w = whole - run->whole.row;
+        for (long k = piece->first; k < piece->first + piece->count; k++) {
+            long g = place(row, k),
+                 at = whole->transposed ? g % whole->shape[1] * whole->shape[0] + g / whole->shape[1] : g;
+            double d = (double)run->state.gradient[row->offset + k] - (double)right[whole->offset + at];
+            difference[w] += d * d;
+        }
+        elements[w] += (double)piece->count;
+    }
+}
+
+static double norm_of(const real *x, long n) {
+    double sum = 0;
+    for (long i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
+    return sqrt(sum);
+}
+
+static void compare_gradients(struct run *run, const real *right, int active, const char *what) {
+    int rows = run->whole.rows;
+    double *sums = calloc(2 * (size_t)rows, sizeof *sums), *elements = sums + rows,
+           all = norm_of(right, run->whole.total);
+    assert_non_null(sums);
+    compare_parts(run, right, sums, elements);
+    assert_int_equal(mesh_sum(&run->mesh, sums, 2 * rows), 0);
+    for (int i = 0; i < rows; i++) {
+        const struct row *row = &run->whole.row[i];
+        double own = norm_of(right + row->offset, row->count), off = sqrt(sums[i]);
+        if (elements[i] != (double)row->count)
+            die("%s: %s: %.0f of %ld elements are owned", what, row->name, elements[i], row->count);
+        if (!(off <= OWN * own + GLOBAL * all))
+            die("%s: the gradient of %s differs by %g of its norm %g (all: %g)", what, row->name, off / own,
+                own, all);
+        /* Else nothing is tested. (One connection alone has nothing to select from.) */
+        if (params_active(&run->config.model, row, active) && !row->select && own == 0)
+            die("%s: the gradient of %s is zero", what, row->name);
+    }
+    free(sums);
+}
+
+static void check(int v, const struct mesh_case *c, int active) {
+    char *text = configuration(v, c), what[200];
+    snprintf(what, sizeof what, "mesh %d.%d.%d interleave %d%s%s, variant %d (%s, %s), %d distances", c->data,
+             c->tensor, c->pipeline, c->interleave, c->by_connection ? ", by connection" : "",
+             c->sequence_parallel ? ", sequence parallel" : "", v, kinds[v % 3], aggregates[v / 3 % 4],
+             active);
+    struct run run = {.mesh = world};
+    if (config_parse(text, "test", NULL, 0, &run.config) || run_prepare(&run, NULL) || run_reserve(&run))
+        die("%s: %s", what, gdn_failure());
+    world = run.mesh; /* laid out anew */
+    fill_weights(run.table, run.state.weight);
+    run.rows = make_rows(&run.config, run.mesh.data.index * run.share, run.share);
+    if (run_create(&run)) die("%s: %s", what, gdn_failure());
+    if (active == ALL) active = run.config.model.delta.num_distances;
+    struct loss_options options = {.active = active,
+                                   .token_weight =
+                                       1.0 / (run.config.train.batch_size * run.config.train.sequence_length),
+                                   .sparsity_weight = 0.3,
+                                   .entropy_weight = 0.2,
+                                   .measure = true};
+    struct step step = {.rows = run.rows, .sequences = run.share, .options = &options};
+    if (execute(run.executor, &step)) die("%s: %s", what, gdn_failure());
+
+    real *right;
+    struct loss_sums one = reference(&run, &options, &right);
+    double sums[3] = {step.sums.ce, step.sums.sparsity, step.sums.entropy};
+    assert_int_equal(mesh_sum(&run.mesh, sums, 3), 0);
+    if (!close_to(sums[0], one.ce) || !close_to(sums[1], one.sparsity) || !close_to(sums[2], one.entropy))
+        die("%s: sums %.17g %.17g %.17g instead of %.17g %.17g %.17g", what, sums[0], sums[1], sums[2],
+            one.ce, one.sparsity, one.entropy);
+    compare_gradients(&run, right, active, what);
+    free(right);
+    free(text);
+    run_free(&run);
+}
+
+static void every_variant(const struct mesh_case *c) {
+    for (int v = 0; v < VARIANTS; v++) check(v, c, ALL);
+    check(3, c, 2); /* the farther distances are not introduced yet */
+}
+
+static void on_every_mesh(void **state) {
+    (void)state;
+    static const int meshes[][3] = {{1, 1, 1}, {2, 1, 1}, {1, 2, 1}, {1, 1, 2}, {2, 2, 1},
+                                    {2, 1, 2}, {1, 2, 2}, {1, 1, 4}, {1, 4, 1}, {2, 2, 2},
+                                    {1, 1, 8}, {1, 4, 2}, {4, 2, 2}};
+    for (size_t i = 0; i < sizeof meshes / sizeof *meshes; i++) {
+        struct mesh_case c = {meshes[i][0], meshes[i][1], meshes[i][2], 1, false, false};
+        if (c.data * c.tensor * c.pipeline != world.size) continue;
+        every_variant(&c);
+        if (c.pipeline > 1 && c.pipeline <= 4) {
+            c.interleave = 2;
+            every_variant(&c);
+            c.interleave = 1;
+        }
+        if (c.tensor == 1) continue;
+        c.by_connection = true;
+        every_variant(&c);
+        c.by_connection = false, c.sequence_parallel = true;
+        every_variant(&c);
+    }
+}
+
+int main(void) {
+    if (ranks_begin(&world)) return 1;
+    const struct CMUnitTest tests[] = {cmocka_unit_test(on_every_mesh)};
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    return ranks_end(&world, failed != 0);
+}

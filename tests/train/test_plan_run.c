@@ -1,0 +1,155 @@
+/* Every rank's part of a plan against what that rank reserves, and hands over in a real step: equal to the
+ * byte. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "train/loop.h"
+#include "train/plan.h"
+#include "train/run_ranks.h"
+
+static const char base[] = "model:\n"
+                           "  vocab_size: 263\n" /* divides by nothing */
+                           "  hidden_size: 32\n"
+                           "  num_layers: 8\n"
+                           "  num_heads: 4\n"
+                           "  intermediate_size: 48\n"
+                           "  delta: {distances: [1, 2, 3], hidden: 8, gate_hidden: 4}\n"
+                           "train: {steps: 2, batch_size: 16, micro_batch_size: 2, sequence_length: 8}\n"
+                           "mesh: {bucket: 2048, small: 300}\n";
+
+enum { SETTINGS = 6 };
+
+/* A mesh, and what else is set. */
+struct example {
+    int data, tensor, pipeline;
+    char *set[SETTINGS];
+};
+
+static struct example examples[] = {
+    {1, 1, 1, {"model.delta.distances=[]"}},
+    {1, 1, 1, {"model.delta.aggregate=attention"}},
+    {2, 1, 1, {"model.delta.normalize=true"}},
+    {1, 2, 1, {"mesh.sequence_parallel=true", "model.delta.regularizer=fixed"}},
+    {1, 2, 1, {"mesh.delta=connection", "model.delta.kind=full"}},
+    {1, 1, 2, {"model.delta.embedding_source=true", "mesh.interleave=2"}},
+    {1, 1, 2, {"model.delta.normalize=true", "model.tie_embeddings=true"}},
+    {2, 1, 2, {"mesh.overlap=false", "mesh.interleave=4"}},
+    {1, 2, 2, {"model.delta.aggregate=attention", "model.delta.attention_dim=4"}},
+    {1, 4, 1, {"model.delta.kind=adaptive", "model.delta.aggregate=mean"}},
+    {2, 2, 2, {"mesh.interleave=2", "mesh.sequence_parallel=true", "model.tie_embeddings=true"}},
+    {1, 1, 8, {"model.delta.hidden=2", "model.delta.gate_hidden=2"}},
+    {1, 2, 4, {"model.delta.aggregate=multihead", "model.delta.attention_heads=2", "mesh.interleave=2"}},
+};
+
+static struct mesh *world; /* of all ranks */
+static char path[] = "/tmp/test_plan_run_XXXXXX";
+
+static int start(struct run *run, const struct example *example) {
+    char axes[3][40], data[80], *set[SETTINGS + 4] = {axes[0], axes[1], axes[2], data};
+    int count = 4;
+    snprintf(axes[0], sizeof axes[0], "mesh.data=%d", example->data);
+    snprintf(axes[1], sizeof axes[1], "mesh.tensor=%d", example->tensor);
+    snprintf(axes[2], sizeof axes[2], "mesh.pipeline=%d", example->pipeline);
+    snprintf(data, sizeof data, "data.train=%s", path);
+    for (int i = 0; i < SETTINGS && example->set[i]; i++) set[count++] = example->set[i];
+    TRY(config_parse(base, "test", set, count, &run->config));
+    TRY(run_prepare(run, NULL));
+    TRY(run_open_data(run));
+    TRY(run_reserve(run));
+    struct checkpoint none = {0};
+    TRY(run_load(run, &none, NULL));
+    return run_create(run);
+}
+
+static void check_memory(const struct run *run, const struct plan_memory *planned) {
+    struct model_memory model;
+    model_memory(run->model, &model);
+    assert_int_equal(planned->weights, run->table->total * (long)sizeof(real));
+    assert_int_equal(planned->optimizer, 2 * run->shards->moments * (long)sizeof(real));
+    assert_int_equal(planned->activations, model.activations);
+    assert_int_equal(planned->workspace, model.workspace);
+    int64_t messages = run->sync_bytes + executor_memory(run->executor);
+    const struct axis *axes[] = {&run->mesh.data, &run->mesh.tensor, &run->mesh.pipeline};
+    for (int i = 0; i < 3; i++) messages += axes[i]->pieces_count * (int64_t)sizeof(real);
+    /* The executor's tables of pointers and numbers, which grow with layers, edges and micro-batches alone.
+     */
+    assert_true(planned->messages <= messages && messages - planned->messages < 16384);
+}
+
+/* 8 bytes (for floats) × (large parameters ÷ data + small ones), but for the padding that makes each zone of
+ * the flat buffers whole grains on each data rank. */
+static void check_optimizer(const struct run *run, const struct plan_rank *planned) {
+    double elements = 0;
+    for (int i = 0; i < run->table->rows; i++) {
+        const struct row *row = &run->table->row[i];
+        bool large = row->zone == ZONE_LARGE || row->zone == ZONE_SHARED_LARGE;
+        elements += (double)row->count / (large ? run->mesh.data.size : 1);
+    }
+    int64_t size = 2 * (int64_t)sizeof(real);
+    assert_true(planned->optimizer_formula == size * (int64_t)ceil(elements));
+    int64_t padding = planned->memory.optimizer - planned->optimizer_formula;
+    assert_in_range(padding, 0, size * ZONES * SHARD_GRAIN * run->mesh.data.size);
+}
+
+static void test_step(void **state) {
+    const struct example *example = *state;
+    static const int plan_axis[STEP_AXES] = {PLAN_DATA, PLAN_TENSOR, PLAN_PIPELINE};
+    const struct plan_machine machine = {.flops = 1e11, .bandwidth = {1e9, 1e9, 1e9}, .memory = 1e9};
+    struct run run = {.best_loss = NAN, .mesh = *world};
+    struct step_report report;
+    struct plan plan;
+    int status = start(&run, example);
+    *world = run.mesh;
+    assert_int_equal(status, 0);
+    assert_int_equal(plan_create(&run.config, run.mesh.size, &machine, &plan), 0);
+    const struct plan_rank *planned = &plan.rank[run.mesh.rank];
+    check_memory(&run, &planned->memory);
+    check_optimizer(&run, planned);
+    if (run.config.model.delta.num_distances ==
+        0) { /* no choice of how to compute: the closed formula holds */
+        const struct train_config *train = &run.config.train;
+        double tokens = (double)train->batch_size * train->sequence_length;
+        assert_true(plan.flops ==
+                    tokens * model_flops_per_token(&run.config.model, train->sequence_length, 0));
+    }
+    assert_int_equal(loop_step(&run, &report), 0);
+    for (int i = 0; i < STEP_AXES; i++)
+        assert_int_equal(report.communication_bytes[i], planned->bytes[plan_axis[i]]);
+    plan_free(&plan);
+    run_free(&run);
+}
+
+static bool write_data(void) {
+    int file = mkstemp(path);
+    FILE *out = file < 0 ? NULL : fdopen(file, "w");
+    if (!out) return false;
+    for (int i = 0; i < 4000; i++) fprintf(out, "%d ", i * i);
+    return fclose(out) == 0;
+}
+
+int main(void) {
+    struct mesh mesh;
+    struct CMUnitTest tests[sizeof examples / sizeof *examples];
+    size_t count = 0;
+    int bad = ranks_begin(&mesh);
+    world = &mesh;
+    if (!bad && mesh.rank == 0) bad = !write_data();
+    if (!bad) bad = mesh_broadcast(&mesh, path, sizeof path);
+    for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
+        struct example *e = &examples[i];
+        if (e->data * e->tensor * e->pipeline != mesh.size) continue;
+        tests[count++] = (struct CMUnitTest){e->set[0], test_step, NULL, NULL, e};
+    }
+    if (!bad) bad = _cmocka_run_group_tests("plan", tests, count, NULL, NULL);
+    if (mesh.rank == 0) unlink(path);
+    return ranks_end(&mesh, bad != 0);
+}

@@ -1,0 +1,451 @@
+#include "train/execute.h"
+
+#include "kernels/base/arena.h"
+#include "model/edges.h"
+
+#include <stdlib.h>
+
+enum { CARGOS = CARGO_EDGE_GRADIENT + 1 };
+
+/* A block or strip, and what it holds. */
+struct buffer {
+    real *x;
+    bool posted;    /* its receive was started ahead */
+    int *mentioned; /* the entry of `where` that names this buffer, or NULL */
+};
+
+struct executor {
+    struct execution e;
+    const struct layout *layout; /* this rank's, with its tables */
+    const struct edges *edges;
+    const struct table *table;
+    int micro_batches;
+    bool failed;
+    struct transport *transport;
+    struct arena arena;
+    long width;            /* of a strip, elements a token */
+    int blocks, strips;    /* pools */
+    const int *slots;      /* [chunks] */
+    struct buffer *buffer; /* [blocks + strips]; a buffer's place here is its holder in the transport */
+    int *where[CARGOS]; /* [micro_batches, num_layers + 1 or edges] number of the buffer that holds it, −1 */
+    int *chunk_of;      /* [num_layers + 1], entry 1 + node: this rank's chunk that computes it, −1 */
+    int *slot_of;       /* [micro_batches, chunks] slot that holds the chunk's activations, −1 */
+    int *micro_of;      /* [Σ slots] and back */
+    struct loss_sums *sums; /* [micro_batches] */
+
+    /* Arrays of the pass in progress (model/model.h). */
+    real **node, **deposit;         /* [num_layers + 1] */
+    real **strip, **strip_gradient; /* [edges] */
+};
+
+static bool narrow(enum cargo cargo) {
+    return cargo == CARGO_EDGE || cargo == CARGO_EDGE_GRADIENT;
+}
+
+/* ------------------------------------------------------------------------------------ creation */
+
+static long entries(const struct executor *x, enum cargo cargo) {
+    return narrow(cargo) ? x->edges->count : x->e.config->num_layers + 1;
+}
+
+static void *take(struct executor *x, long count, size_t size) {
+    return arena_take(&x->arena, (size_t)count * size);
+}
+
+static int first_holder_of_chunk(const struct executor *x, int chunk) {
+    int at = 0;
+    for (int c = 0; c < chunk; c++) at += x->slots[c];
+    return at;
+}
+
+/* Called once to count and once to hand out. */
+static void lay_out(struct executor *x) {
+    long T = x->e.batch * x->e.length, D = x->e.config->hidden_size, chunks = x->layout->chunks;
+    long nodes = x->e.config->num_layers + 1, edges = x->edges->count, micros = x->micro_batches, slots = 0;
+    for (int c = 0; c < chunks; c++) slots += x->slots[c];
+    real *blocks = take(x, x->blocks * T * D, sizeof(real));
+    real *strips = take(x, x->strips * T * x->width, sizeof(real));
+    x->buffer = take(x, x->blocks + x->strips, sizeof *x->buffer);
+    for (int c = 0; c < CARGOS; c++) x->where[c] = take(x, micros * entries(x, (enum cargo)c), sizeof(int));
+    x->chunk_of = take(x, nodes, sizeof(int));
+    x->slot_of = take(x, micros * chunks, sizeof(int));
+    x->micro_of = take(x, slots, sizeof(int));
+    x->sums = take(x, micros, sizeof *x->sums);
+    x->node = take(x, nodes, sizeof *x->node);
+    x->deposit = take(x, nodes, sizeof *x->deposit);
+    x->strip = take(x, edges, sizeof *x->strip);
+    x->strip_gradient = take(x, edges, sizeof *x->strip_gradient);
+    if (!x->arena.base) return;
+    for (int i = 0; i < x->blocks; i++) x->buffer[i].x = blocks + i * T * D;
+    for (int i = 0; i < x->strips; i++) x->buffer[x->blocks + i].x = strips + i * T * x->width;
+}
+
+/* Which of its chunks computes each node. */
+static void find_chunks(struct executor *x) {
+    const struct layout *layout = x->layout;
+    for (int node = -1; node < x->e.config->num_layers; node++) {
+        int stage = layout_stage_of(layout, node);
+        x->chunk_of[1 + node] =
+            stage % layout->pipeline == layout->pipeline_index ? stage / layout->pipeline : -1;
+    }
+}
+
+/* The most that any list of this rank needs. */
+static void find_most(const struct executor *x, int *actions, int *messages) {
+    int rank = x->layout->pipeline_index;
+    *actions = *messages = 0;
+    for (int active = 0; active <= x->e.config->delta.num_distances; active++) {
+        const struct schedule *schedule = pipeline_schedule(x->e.pipeline, active);
+        if (!schedule->ranks) continue; /* no step has so many */
+        if (schedule->rank[rank].count > *actions) *actions = schedule->rank[rank].count;
+        if (schedule->messages > *messages) *messages = schedule->messages;
+    }
+}
+
+static int build(struct executor *x) {
+    const struct pipeline *pipeline = x->e.pipeline;
+    int rank = x->e.mesh->pipeline.index, actions, messages;
+    x->layout = &pipeline->layout[rank];
+    x->table = &pipeline->table[rank];
+    x->edges = &pipeline->edges;
+    x->micro_batches = pipeline->micro_batches;
+    x->blocks = pipeline->blocks[rank], x->strips = pipeline->strips[rank];
+    x->slots = pipeline->slots + rank * x->layout->chunks;
+    if (x->strips) x->width = strip_width(x->e.config, x->layout);
+    find_most(x, &actions, &messages);
+    x->arena.name = "messages between pipeline stages";
+    lay_out(x);
+    int reserved = arena_reserve(&x->arena); /* looked at once all ranks have met */
+    TRY(transport_create(&x->e.mesh->pipeline, actions, messages, &x->transport));
+    TRY(reserved);
+    lay_out(x);
+    find_chunks(x);
+    return 0;
+}
+
+int executor_create(const struct execution *execution, struct executor **out) {
+    struct executor *x = *out = calloc(1, sizeof *x);
+    if (!x) return gdn_fail(GDN_INTERNAL, "out of memory for the executor");
+    x->e = *execution;
+    int status = build(x);
+    if (!status) return 0;
+    executor_free(x);
+    *out = NULL;
+    return status;
+}
+
+void executor_free(struct executor *executor) {
+    if (!executor) return;
+    transport_free(executor->transport);
+    arena_free(&executor->arena);
+    free(executor);
+}
+
+long executor_memory(const struct executor *executor) {
+    return (long)executor->arena.size;
+}
+
+/* ------------------------------------------------------------------------- where things are at the moment */
+
+static int holder(const struct executor *x, enum cargo cargo, int buffer) {
+    return narrow(cargo) ? x->blocks + buffer : buffer;
+}
+
+static int *entry(const struct executor *x, enum cargo cargo, int micro, int index) {
+    return &x->where[cargo][micro * entries(x, cargo) + (narrow(cargo) ? index : 1 + index)];
+}
+
+/* Notes that a buffer now holds this. */
+static void hold(struct executor *x, enum cargo cargo, int micro, int index, int buffer) {
+    int *at = entry(x, cargo, micro, index);
+    *at = buffer;
+    x->buffer[holder(x, cargo, buffer)].mentioned = at;
+}
+
+/* What the buffer holds is no longer of use to this rank's passes, or is another buffer's by now. */
+static void let_go(struct executor *x, enum cargo cargo, int buffer) {
+    struct buffer *b = &x->buffer[holder(x, cargo, buffer)];
+    if (b->mentioned && *b->mentioned == buffer) *b->mentioned = -1;
+    b->mentioned = NULL;
+}
+
+/* The buffer that holds this, or NULL. */
+static real *held(const struct executor *x, enum cargo cargo, int micro, int index) {
+    int buffer = *entry(x, cargo, micro, index);
+    return buffer < 0 ? NULL : x->buffer[holder(x, cargo, buffer)].x;
+}
+
+static int *slot_of(const struct executor *x, int micro, int chunk) {
+    return &x->slot_of[micro * x->layout->chunks + chunk];
+}
+
+/* A node's output where this rank has computed it and still has it, or NULL. */
+static real *own_output(const struct executor *x, int micro, int node) {
+    int chunk = x->chunk_of[1 + node];
+    if (chunk < 0 || *slot_of(x, micro, chunk) < 0) return NULL;
+    return model_output(x->e.model, chunk, *slot_of(x, micro, chunk), node);
+}
+
+static real *node_data(const struct executor *x, int micro, int node) {
+    real *received = held(x, CARGO_NODE, micro, node);
+    return received ? received : own_output(x, micro, node);
+}
+
+/* A slot's holder in the transport, behind those of blocks and strips. */
+static int slot_holder(const struct executor *x, int chunk, int slot) {
+    return x->blocks + x->strips + first_holder_of_chunk(x, chunk) + slot;
+}
+
+static void take_slot(struct executor *x, int chunk, int slot, int micro) {
+    int *before = &x->micro_of[first_holder_of_chunk(x, chunk) + slot];
+    transport_wait(x->transport, slot_holder(x, chunk, slot));
+    if (*before >= 0) *slot_of(x, *before, chunk) = -1;
+    *before = micro;
+    *slot_of(x, micro, chunk) = slot;
+}
+
+static void give_slot_back(struct executor *x, int chunk, int slot, int micro) {
+    transport_wait(x->transport, slot_holder(x, chunk, slot));
+    x->micro_of[first_holder_of_chunk(x, chunk) + slot] = -1;
+    *slot_of(x, micro, chunk) = -1;
+}
+
+/* Nothing is anywhere, before a step. */
+static void forget(struct executor *x) {
+    for (int c = 0; c < CARGOS; c++)
+        for (long i = 0; i < x->micro_batches * entries(x, (enum cargo)c); i++) x->where[c][i] = -1;
+    for (int i = 0; i < x->blocks + x->strips; i++)
+        x->buffer[i].posted = false, x->buffer[i].mentioned = NULL;
+    for (int i = 0; i < x->micro_batches * x->layout->chunks; i++) x->slot_of[i] = -1;
+    for (int i = 0; i < first_holder_of_chunk(x, x->layout->chunks); i++) x->micro_of[i] = -1;
+    for (int i = 0; i < x->micro_batches; i++) x->sums[i] = (struct loss_sums){0};
+}
+
+/* ------------------------------------------------------------------------------------------- actions */
+
+/* Sequences of a micro-batch. */
+static long batch_of(const struct executor *x, const struct step *step, int micro) {
+    long left = step->sequences - micro * x->e.batch;
+    return left < 0 ? 0 : left < x->e.batch ? left : x->e.batch;
+}
+
+/* Elements of a message. */
+static long elements(const struct executor *x, const struct step *step, const struct action *a) {
+    long T = batch_of(x, step, a->micro) * x->e.length;
+    return T * (narrow(a->cargo) ? x->width : x->e.config->hidden_size);
+}
+
+static int missing(const struct action *a, const char *what) {
+    char words[160];
+    action_words(a, words);
+    return gdn_fail(GDN_INTERNAL, "the schedule is at fault: %s: its %s is not on this rank", words, what);
+}
+
+static void post(struct executor *x, const struct step *step, const struct action *a) {
+    int into = holder(x, a->cargo, a->buffer);
+    transport_receive(x->transport, into, x->buffer[into].x, elements(x, step, a), a->peer, a->message);
+    x->buffer[into].posted = true;
+}
+
+static void receive(struct executor *x, const struct step *step, const struct action *a) {
+    int into = holder(x, a->cargo, a->buffer);
+    if (!x->buffer[into].posted) post(x, step, a);
+    x->buffer[into].posted = false;
+    transport_wait(x->transport, into);
+    hold(x, a->cargo, a->micro, a->index, a->buffer);
+}
+
+static int send(struct executor *x, const struct step *step, const struct action *a) {
+    const real *from = NULL;
+    int of;
+    if (a->buffer >= 0) {
+        of = holder(x, a->cargo, a->buffer);
+        from = x->buffer[of].x;
+    } else {
+        int chunk = x->chunk_of[1 + a->index];
+        from = own_output(x, a->micro, a->index);
+        if (!from) return missing(a, "node");
+        of = slot_holder(x, chunk, *slot_of(x, a->micro, chunk));
+    }
+    transport_send(x->transport, of, from, elements(x, step, a), a->peer, a->message);
+    /* Nodes that were received are read on; gradients are handed over, and may come back to another chunk as
+     * other sums. */
+    if (a->buffer >= 0 && a->cargo != CARGO_NODE && a->cargo != CARGO_EDGE) let_go(x, a->cargo, a->buffer);
+    return 0;
+}
+
+static void take_buffer(struct executor *x, const struct step *step, const struct action *a) {
+    hold(x, a->cargo, a->micro, a->index, a->buffer);
+    if (a->cargo == CARGO_DEPOSIT)
+        x->e.ops->zero(elements(x, step, a), x->buffer[holder(x, a->cargo, a->buffer)].x);
+}
+
+/* What a pass of an action reads and writes, but for its gradient. */
+static struct pass pass_of(struct executor *x, const struct step *step, const struct action *a) {
+    struct span span = layout_span(x->layout, a->chunk, x->e.config->num_layers);
+    for (int node = -1; node < x->e.config->num_layers; node++) {
+        bool inside = x->chunk_of[1 + node] == a->chunk && (node >= 0 || span.first == 0);
+        x->node[1 + node] = inside ? NULL : node_data(x, a->micro, node);
+        x->deposit[1 + node] = held(x, CARGO_DEPOSIT, a->micro, node);
+    }
+    for (int e = 0; e < x->edges->count; e++) {
+        x->strip[e] = held(x, CARGO_EDGE, a->micro, e);
+        x->strip_gradient[e] = held(x, CARGO_EDGE_GRADIENT, a->micro, e);
+    }
+    return (struct pass){
+        .chunk = a->chunk,
+        .slot = *slot_of(x, a->micro, a->chunk),
+        .rows = step->rows + a->micro * x->e.batch * (x->e.length + 1),
+        .batch = batch_of(x, step, a->micro),
+        .length = x->e.length,
+        .options = step->options,
+        .node = x->node,
+        .strip = x->strip,
+        .deposit = x->deposit,
+        .strip_gradient = x->strip_gradient,
+    };
+}
+
+static void forward(struct executor *x, const struct step *step, const struct action *a) {
+    take_slot(x, a->chunk, a->slot, a->micro);
+    struct pass pass = pass_of(x, step, a);
+    if (pass.batch) model_stage_forward(x->e.model, &pass, &x->sums[a->micro]);
+}
+
+/* Between the layers of a backward pass: lets gradient sums under way move on, and, once a layer's gradients
+ * are complete, sums those that are parts over the tensor axis, here on all tensor ranks (dist/sync.h). */
+static int between_layers(struct executor *x, int micro, int layer) {
+    if (micro == x->micro_batches - 1) TRY(sync_partial(x->e.sync, layer, x->e.state->gradient));
+    return sync_progress(x->e.sync);
+}
+
+static int backward(struct executor *x, const struct step *step, const struct action *a) {
+    struct span span = layout_span(x->layout, a->chunk, x->e.config->num_layers);
+    struct pass pass = pass_of(x, step, a);
+    pass.gradient = held(x, CARGO_GRADIENT, a->micro, span.end - 1);
+    if (!pass.gradient) return missing(a, "gradient");
+    if (pass.slot < 0) return missing(a, "slot");
+    for (int layer = a->layer; layer >= a->end; layer--) {
+        if (pass.batch) model_stage_backward(x->e.model, &pass, layer, layer, &x->sums[a->micro]);
+        TRY(between_layers(x, a->micro, layer));
+    }
+    if (a->end == (span.first ? span.first : -1)) give_slot_back(x, a->chunk, pass.slot, a->micro);
+    return 0;
+}
+
+static int project(struct executor *x, const struct step *step, const struct action *a) {
+    long T = batch_of(x, step, a->micro) * x->e.length;
+    const real *s = node_data(x, a->micro, x->edges->edge[a->index].source);
+    if (!s) return missing(a, "source");
+    hold(x, CARGO_EDGE, a->micro, a->index, a->buffer);
+    if (T) model_project(x->e.model, a->index, s, T, held(x, CARGO_EDGE, a->micro, a->index));
+    return 0;
+}
+
+static int unproject(struct executor *x, const struct step *step, const struct action *a) {
+    long T = batch_of(x, step, a->micro) * x->e.length;
+    int source = x->edges->edge[a->index].source;
+    const real *s = node_data(x, a->micro, source);
+    const real *gradient = held(x, CARGO_EDGE_GRADIENT, a->micro, a->index);
+    real *deposit = held(x, CARGO_DEPOSIT, a->micro, source);
+    if (!s || !gradient || !deposit) return missing(a, !s ? "source" : !gradient ? "gradient" : "deposit");
+    if (T) model_unproject(x->e.model, a->index, s, T, gradient, deposit);
+    return 0;
+}
+
+static void add_up(struct executor *x, struct step *step) {
+    struct loss_sums all = {0};
+    for (int l = 0; l < x->e.config->num_layers; l++)
+        all.connections += active_edges(x->edges, l, step->options->active);
+    for (int i = 0; i < x->micro_batches; i++) {
+        all.ce += x->sums[i].ce;
+        all.sparsity += x->sums[i].sparsity;
+        all.entropy += x->sums[i].entropy;
+    }
+    step->sums = all;
+}
+
+static int act(struct executor *x, struct step *step, const struct action *a) {
+    const struct execution *e = &x->e;
+    switch (a->act) {
+    case ACT_POST:
+        post(x, step, a);
+        return 0;
+    case ACT_RECEIVE:
+        receive(x, step, a);
+        return 0;
+    case ACT_TAKE:
+        take_buffer(x, step, a);
+        return 0;
+    case ACT_FORWARD:
+        forward(x, step, a);
+        return 0;
+    case ACT_PROJECT:
+        return project(x, step, a);
+    case ACT_BACKWARD:
+        return backward(x, step, a);
+    case ACT_UNPROJECT:
+        return unproject(x, step, a);
+    case ACT_SEND:
+        return send(x, step, a);
+    case ACT_FREE:
+        transport_wait(x->transport, holder(x, a->cargo, a->buffer));
+        let_go(x, a->cargo, a->buffer);
+        return 0;
+    case ACT_SHARE:
+        return sync_share(e->sync, e->state->gradient);
+    case ACT_REDUCE:
+        return sync_reduce(e->sync, a->index, e->state->gradient);
+    case ACT_FINISH:
+        return sync_finish(e->sync, a->index, e->state->gradient);
+    case ACT_UPDATE:
+        optimizer_update(e->optimizer, a->index, step->options->active, step->lr,
+                         optimizer_clip(e->optimizer, step->norm));
+        return 0;
+    case ACT_GATHER:
+        return sync_gather(e->sync, a->index, e->state->weight);
+    case ACT_GATHERED:
+        return sync_gathered(e->sync, a->index);
+    case ACT_NORM: /* execute's */
+    case ACTS:
+        break;
+    }
+    return gdn_fail(GDN_INTERNAL, "the schedule is at fault: there is no action %d", (int)a->act);
+}
+
+/* Calls on an axis and passes do not return their failures. */
+static int status_of(const struct execution *e) {
+    int status = model_status(e->model);
+    if (!status) status = e->mesh->pipeline.status;
+    return status ? status : e->mesh->data.status;
+}
+
+bool executor_failed(const struct executor *executor) {
+    return executor && executor->failed;
+}
+
+int execute(struct executor *executor, struct step *step) {
+    struct executor *x = executor;
+    const struct schedule *schedule = pipeline_schedule(x->e.pipeline, step->options->active);
+    const struct actions *list = &schedule->rank[x->layout->pipeline_index];
+    int status = 0, verdict = 0;
+    forget(x);
+    if (x->e.state) x->e.ops->zero(x->table->total, x->e.state->gradient);
+    for (int i = 0; i < list->count && !status && !verdict; i++) {
+        const struct action *a = &list->action[i];
+        if (a->act == ACT_NORM) {
+            if (!step->decide) break;
+            add_up(x, step);
+            verdict = step->decide(step);
+            if (!verdict) optimizer_begin(x->e.optimizer, step->options->active);
+        } else {
+            status = act(x, step, a);
+        }
+        if (!status) status = status_of(&x->e);
+    }
+    transport_finish(x->transport);
+    add_up(x, step);
+    if (!status) status = status_of(&x->e);
+    x->failed = x->failed || status;
+    return status ? status : verdict;
+}

@@ -1,0 +1,69 @@
+/* The executor: walks a pipeline rank's list of actions (dist/schedule.h) exactly as it stands: forward and
+ * backward passes, messages between stages, gradient sums, update. It decides nothing but what the list
+ * leaves open: where a buffer's memory lies, and whether loss and gradients are fit for an update (struct
+ * step).
+ *
+ * All memory is reserved at creation: the pools of blocks and strips that lists hand out by number, and
+ * tables that tell where a micro-batch's nodes, edges and gradients are at the moment. */
+#ifndef GDN_EXECUTE_H
+#define GDN_EXECUTE_H
+
+#include "dist/mesh.h"
+#include "dist/sync.h"
+#include "dist/transport.h"
+#include "model/model.h"
+#include "train/optimizer.h"
+#include "train/pipeline.h"
+
+/* What lists are executed on; all of it outlives the executor. */
+struct execution {
+    struct mesh *mesh;
+    const struct model_config *config;
+    const struct pipeline
+        *pipeline; /* its schedules are executed, for training or evaluation as it was made */
+    const struct ops *ops;
+    struct model *model; /* with the pipeline's slots for this rank */
+    long batch, length;  /* capacity of a micro-batch */
+    /* For training; else NULL. */
+    const struct state *state;
+    struct sync *sync;
+    struct optimizer *optimizer;
+};
+
+struct executor; /* opaque */
+
+/* Collective over the pipeline axis. GDN_INTERNAL without memory, GDN_INPUT where a step has more messages
+ * than MPI has tags. */
+int executor_create(const struct execution *execution, struct executor **out);
+void executor_free(struct executor *executor);
+
+/* Bytes reserved for messages between stages. */
+long executor_memory(const struct executor *executor);
+
+/* One batch. */
+struct step {
+    const int32_t *rows; /* [sequences, length + 1] this data rank's part of the batch */
+    long sequences; /* micro-batch i is sequences i·batch … (i + 1)·batch − 1; those beyond the last sequence
+                       are empty: passed on, but not computed */
+    const struct loss_options *options;
+
+    /* Called at ACT_NORM with the sums below: fills `lr` and `norm`. A status other than 0 ends the step on
+     * all ranks, with nothing updated. NULL: the step ends here in any case, when every rank's own parts of
+     * the buckets (shard.h) hold the gradients' sums. */
+    int (*decide)(struct step *step);
+    void *context; /* for `decide` */
+
+    double lr, norm;       /* learning rate and gradient norm of the update */
+    struct loss_sums sums; /* out: this rank's part, micro-batches added in index order */
+};
+
+/* Whether a step has failed on this rank for other reasons than `decide`: others may be waiting for it, so
+ * that the job has to be ended for all. False for NULL. */
+bool executor_failed(const struct executor *executor);
+
+/* Executes this rank's actions of a step with options->active distances, all of them or up to the first
+ * failure, which may be any axis's (GDN_INTERNAL: then the job cannot go on). Gradients start from zero.
+ * Collective over the mesh. */
+int execute(struct executor *executor, struct step *step);
+
+#endif

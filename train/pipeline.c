@@ -1,0 +1,138 @@
+#include "train/pipeline.h"
+
+#include <stdlib.h>
+
+#include "dist/check.h"
+#include "kernels/base/status.h"
+#include "model/edges.h"
+#include "model/params.h"
+#include "train/placement.h"
+
+/* What the steps before and between have in common. */
+struct builder {
+    const struct config *config;
+    struct pipeline *out;
+    struct schedule_options options;
+};
+
+static int reserve(struct builder *b) {
+    struct pipeline *p = b->out;
+    size_t ranks = (size_t)p->ranks, distances = (size_t)p->distances;
+    p->layout = calloc(ranks, sizeof *p->layout);
+    p->table = calloc(ranks, sizeof *p->table);
+    p->shards = calloc(ranks, sizeof *p->shards);
+    p->introduced = calloc(distances + 1, sizeof *p->introduced);
+    p->slots = calloc(ranks * (size_t)b->config->mesh.interleave, sizeof *p->slots);
+    p->blocks = calloc(ranks, sizeof *p->blocks);
+    p->strips = calloc(ranks, sizeof *p->strips);
+    if (p->layout && p->table && p->shards && p->introduced && p->slots && p->blocks && p->strips) return 0;
+    return gdn_fail(GDN_INTERNAL, "out of memory for the schedule of %d pipeline ranks", p->ranks);
+}
+
+/* What every pipeline rank has: layouts, tables, shards. */
+static int place(struct builder *b, const struct layout *first, int data_index) {
+    struct pipeline *p = b->out;
+    for (int r = 0; r < p->ranks; r++) {
+        p->layout[r] = *first;
+        p->layout[r].pipeline_index = r;
+        TRY(params_create(&b->config->model, &p->layout[r], &p->table[r]));
+        TRY(shards_create(&p->table[r], first->data, data_index, b->config->mesh.bucket, &p->shards[r]));
+        p->share |= p->table[r].zone[ZONE_SHARED_LARGE] < p->table[r].total;
+    }
+    p->widths = params_route_widths(&b->config->model, first);
+    return 0;
+}
+
+static void raise_to(int *most, int value) {
+    if (value > *most) *most = value;
+}
+
+/* One schedule, checked; `routes` is left to the caller. */
+static int schedule(struct builder *b, int active, struct routes *routes, struct schedule *out) {
+    struct pipeline *p = b->out;
+    TRY(routes_create(&p->edges, b->config->model.num_layers, active, p->layout, &p->widths, routes));
+    TRY(schedule_create(&p->edges, routes, p->layout, &b->options, out));
+    TRY(schedule_check(&p->edges, active, routes, p->layout, &b->options, out));
+    int chunks = b->config->mesh.interleave;
+    for (int i = 0; i < p->ranks * chunks; i++) raise_to(&p->slots[i], out->slots[i]);
+    for (int r = 0; r < p->ranks; r++) {
+        raise_to(&p->blocks[r], out->blocks[r]);
+        raise_to(&p->strips[r], out->strips[r]);
+    }
+    return 0;
+}
+
+static int build(struct builder *b, int data, int data_index, int tensor_index) {
+    const struct config *config = b->config;
+    struct pipeline *p = b->out;
+    const struct delta_config *delta = &config->model.delta;
+    struct layout first;
+    TRY(placement_create(config, data, tensor_index, 0, &first));
+    p->stage = first.stage;
+    TRY(reserve(b));
+    TRY(place(b, &first, data_index));
+    TRY(edges_create(&config->model, &p->edges));
+    if (!b->options.forward_only) b->options.shards = p->shards, b->options.share = p->share;
+
+    /* Introduced one after the other, from the first on; without stages all are there at once. */
+    for (int active = active_distances(delta, 0); active < delta->num_distances; active++) {
+        struct routes routes = {0};
+        int status = schedule(b, active, &routes, &p->introduced[active]);
+        routes_free(&routes);
+        TRY(status);
+    }
+    return schedule(b, delta->num_distances, &p->routes, &p->schedule);
+}
+
+int pipeline_create(const struct config *config, int data, int data_index, int tensor_index,
+                    int micro_batches, bool training, struct pipeline *out) {
+    *out = (struct pipeline){.ranks = config->mesh.pipeline,
+                             .distances = config->model.delta.num_distances,
+                             .micro_batches = micro_batches};
+    struct builder b = {.config = config,
+                        .out = out,
+                        .options = {.micro_batches = micro_batches,
+                                    .num_layers = config->model.num_layers,
+                                    .forward_only = !training,
+                                    .overlap = config->mesh.overlap}};
+    int status = build(&b, data, data_index, tensor_index);
+    if (status) pipeline_free(out);
+    return status;
+}
+
+void pipeline_free(struct pipeline *p) {
+    for (int r = 0; r < p->ranks; r++) {
+        if (p->shards) shards_free(&p->shards[r]);
+        if (p->table) params_free(&p->table[r]);
+    }
+    for (int a = 0; p->introduced && a < p->distances; a++) schedule_free(&p->introduced[a]);
+    schedule_free(&p->schedule);
+    routes_free(&p->routes);
+    edges_free(&p->edges);
+    free(p->stage);
+    free(p->layout);
+    free(p->table);
+    free(p->shards);
+    free(p->introduced);
+    free(p->slots);
+    free(p->blocks);
+    free(p->strips);
+    *p = (struct pipeline){0};
+}
+
+static void keep(struct schedule *schedule, int rank) {
+    for (int r = 0; r < schedule->ranks; r++) {
+        if (r == rank) continue;
+        free(schedule->rank[r].action);
+        schedule->rank[r] = (struct actions){0};
+    }
+}
+
+void pipeline_keep(struct pipeline *p, int rank) {
+    for (int a = 0; a < p->distances; a++) keep(&p->introduced[a], rank);
+    if (rank >= 0) keep(&p->schedule, rank);
+}
+
+const struct schedule *pipeline_schedule(const struct pipeline *p, int active) {
+    return active < p->distances ? &p->introduced[active] : &p->schedule;
+}

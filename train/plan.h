@@ -1,0 +1,70 @@
+/* The plan of a run, made without training and without MPI, for a mesh of any size: what every rank holds,
+ * computes and sends in a step, and how long that should take. It is made of the parts that training itself
+ * uses: the ranks' parameter tables and shards, the schedule that would be executed, and the passes, run dry
+ * (plan_cost.h). */
+#ifndef GDN_PLAN_H
+#define GDN_PLAN_H
+
+#include <stdio.h>
+
+#include "train/config.h"
+#include "train/pipeline.h"
+#include "train/plan_simulate.h"
+
+enum { PLAN_RANKS = 1000000 }; /* at most */
+
+/* Bytes of one rank. */
+struct plan_memory {
+    int64_t weights, gradients, optimizer;
+    int64_t activations; /* saved from forward to backward passes, of all micro-batches in flight */
+    int64_t messages;    /* sources, gradients and deposits between stages; scratch of sums */
+    int64_t workspace;
+};
+
+struct plan_rank {
+    struct plan_memory memory;
+    int64_t optimizer_formula; /* 8 bytes × (large parameters ÷ data + small ones), for floats */
+    int64_t parameters;        /* that it holds */
+    double flops;              /* of a step */
+    int64_t bytes[PLAN_AXES];  /* that it hands over in a step */
+};
+
+struct plan {
+    const struct config *config;
+    struct pipeline pipeline; /* of tensor index 0 */
+    int data, tensor;
+    long ranks;
+    long micro;                    /* sequences of a micro-batch */
+    int micro_batches;             /* of a data rank in a step */
+    int64_t parameters, connected; /* of the model; those of its connections */
+    struct plan_machine machine;
+
+    struct plan_rank *rank; /* [ranks] by MPI's number: tensor + tensors·(data + datas·pipeline) */
+    struct action_cost *
+        *cost; /* [pipeline ranks · tensor], tensor index fastest; each [actions]; data index 0 */
+    struct action_cost **slowest; /* [pipeline ranks] the same of whichever tensor index has most of each */
+    struct simulation step;
+
+    double flops; /* of a step on one rank with the whole model */
+    double ideal; /* seconds of it, evenly spread over all ranks at machine.flops */
+};
+
+/* Plans a configuration for `ranks` ranks; 0: as many as its mesh names. Not collective. GDN_INPUT for what
+ * does not fit, as in training; GDN_INTERNAL. `config` outlives the plan. */
+int plan_create(const struct config *config, long ranks, const struct plan_machine *machine,
+                struct plan *out);
+void plan_free(struct plan *plan);
+
+int64_t plan_memory_sum(const struct plan_memory *memory);
+
+/* Tables for people; one JSON object; every action of every pipeline rank in words. */
+void plan_print(const struct plan *plan, FILE *out);
+void plan_json(const struct plan *plan, FILE *out);
+void plan_print_schedule(const struct plan *plan, FILE *out);
+
+/* Writes the step as SimGrid's time-independent traces (Desprez et al. 2011) into `directory`, which is made:
+ * rank_N.txt for each rank, and traces.txt, the list that `smpirun -replay` takes. GDN_INPUT where that
+ * cannot be written. */
+int plan_trace(const struct plan *plan, const char *directory);
+
+#endif

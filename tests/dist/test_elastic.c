@@ -43,6 +43,8 @@ static const struct spot spots[] = {
     {"4·2·1", 4, 2, 1, 1, 1, 0, DELTA_CONNECTION, false, false, FILES_ONE},
     {"3·1·2 in 2 chunks", 3, 1, 2, 2, 6000, 100, DELTA_CHANNEL, false, true, FILES_NODE},
     {"1·4·2", 1, 4, 2, 1, 1 << 20, 100, DELTA_CHANNEL, true, true, FILES_ONE},
+    {"1·1·8", 1, 1, 8, 1, 2048, 100, DELTA_CHANNEL, false, true, FILES_NODE},
+    {"4·2·2 in 3 chunks", 4, 2, 2, 3, 4096, 100, DELTA_CHANNEL, false, true, FILES_ONE},
 };
 enum { SPOTS = sizeof spots / sizeof spots[0] };
 
@@ -50,7 +52,7 @@ enum { SPOTS = sizeof spots / sizeof spots[0] };
 static const struct model_config models[] = {
     {.vocab_size = 101,
      .hidden_size = 32,
-     .num_layers = 4,
+     .num_layers = 8,
      .num_heads = 4,
      .num_kv_heads = 4,
      .intermediate_size = 44,
@@ -65,7 +67,7 @@ static const struct model_config models[] = {
                .attention_dim = 5}},
     {.vocab_size = 67,
      .hidden_size = 32,
-     .num_layers = 4,
+     .num_layers = 8,
      .num_heads = 4,
      .num_kv_heads = 4,
      .intermediate_size = 40,
@@ -80,7 +82,7 @@ static const struct model_config models[] = {
                .attention_heads = 4}},
     {.vocab_size = 67,
      .hidden_size = 32,
-     .num_layers = 4,
+     .num_layers = 8,
      .num_heads = 4,
      .num_kv_heads = 4,
      .intermediate_size = 40,
@@ -310,13 +312,14 @@ static void compare_with_one(const char *scratch, int model, int spot) {
     if (status || !same) fail_msg("mesh %s, model %d: %s%s", spots[spot].name, model, gdn_failure(), text);
 }
 
-/* Every pair of meshes with the argument `all`; without it, each mesh's file on two others. */
+/* Every pair of meshes with the argument `all`, for the first model; else each mesh's file on two others. */
 static bool every_pair;
 
 /* Small meshes among themselves are tried where there are few ranks. */
-static bool tried(int from, int to) {
+static bool tried(int model, int from, int to) {
     bool small = size_of(&spots[from]) <= all.size / 2 && size_of(&spots[to]) <= all.size / 2;
-    return every_pair || (!small && (to == (from + 1) % SPOTS || to == (from + 7) % SPOTS));
+    if (every_pair && model == 0) return true;
+    return (every_pair || !small) && (to == (from + 1) % SPOTS || to == (from + 7) % SPOTS);
 }
 
 static void any_to_any(void **unused) {
@@ -332,9 +335,9 @@ static void any_to_any(void **unused) {
             if (all.rank == 0) compare_with_one(scratch, m, from);
             wait_for_all();
             for (int to = 0; to < SPOTS; to++)
-                if (fits(&spots[to]) && tried(from, to)) load_on(scratch, m, from, to, shares[to]);
+                if (fits(&spots[to]) && tried(m, from, to)) load_on(scratch, m, from, to, shares[to]);
             int to = (from + 2) % SPOTS;
-            if (m == 0 && fits(&spots[to]) && tried(from, (from + 1) % SPOTS))
+            if (m == 0 && fits(&spots[to]) && tried(m, from, (from + 1) % SPOTS))
                 start_on(scratch, m, from, to, shares[to]);
         }
         for (int i = 0; i < SPOTS; i++) share_free(shares[i]);

@@ -2,9 +2,9 @@
  * computes for itself: losses and every gradient, of a plain model and of every kind of connection.
  *
  * The two add the same terms in another order. Tolerances, relative to a loss and to each gradient's norm:
- * 1e-12 in double; in float32 2e-5, its rounding through a few hundred operations, where 1e-3 of the whole
+ * 1e-12 in double; in float32 1e-5, its rounding through a few hundred operations, where 1e-3 of the whole
  * gradient's norm is added to a tensor's own, since gradients of single numbers (`scale`, `mix`) are sums
- * that cancel: float32 on one rank misses them by up to 2e-5 of their own norm too. */
+ * that cancel. (With weights twice as far from their start, one `mix` on 4 ranks cancels to 1.3 times that.) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ static struct axis tensor;
 static int failures; /* counted, so that this rank goes on as the others do */
 
 static double tolerance(void) {
-    return sizeof(real) == 8 ? 1e-12 : 2e-5;
+    return sizeof(real) == 8 ? 1e-12 : 1e-5;
 }
 
 static void near_loss(const char *what, const char *name, double value, double wanted) {
@@ -65,7 +65,7 @@ static void run(const struct model_config *c, const struct loss_options *o, int 
     struct layout layout = layout_whole();
     layout.tensor = tensor.size, layout.tensor_index = tensor.index;
     layout.delta = delta, layout.sequence_parallel = sequence_parallel;
-    fixture_create(&whole, c, ops_all()[0], B, S, 3, 0.2);
+    fixture_create(&whole, c, ops_all()[0], B, S, 3, 0.1);
     fixture_rows(rows, c->vocab_size);
     model_train(whole.model, rows, B, S, o, &wanted);
     part_create(&part, &whole, &layout, &tensor, NULL, ops_all()[0], B, S);

@@ -147,7 +147,9 @@ grep -q "gdn: training diverged at step 1" diverged.log || fail "unexpected: $(c
 
 # From mesh to mesh in the middle of a run, and evaluation by ranks that each have all of it.
 rm -rf moved
-for change in "1.2.2 7" "2.1.4 13" "2.2.1 20"; do
+changes=("1.2.2 7" "2.1.4 13" "2.2.1 20")
+[ -n "$short" ] || changes=("1.2.1 2" "1.1.2 4" "2.2.1 6" "2.1.2 8" "1.2.2 9" "2.2.2 11" "1.1.4 13" "1.4.1 15" "1.1.8 17" "4.2.2 19" "2.1.1 20")
+for change in "${changes[@]}"; do
     set -- $change
     IFS=. read -r data tensor pipeline <<< "$1"
     status=3

@@ -73,7 +73,9 @@ static char *configuration(int v, const struct mesh_case *c) {
     return text;
 }
 
-/* Weights far from their start, where many gradients are zero: a function of name and place. */
+/* Weights far from their start, where many gradients are zero: a function of name and place. (From other
+ * starts a single `mix`, a sum over tokens and channels that cancels, may miss the float bound by half;
+ * double's holds.) */
 static double fill(const struct row *row, long element) {
     double noise = random_normal(5, random_name(row->name), (uint64_t)element);
     bool one = row->ndim == 1 && (strstr(row->name, "norm") || strstr(row->name, "mix"));

@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# A step of large meshes, predicted by `gdn plan` and simulated by SimGrid's SMPI replay of the traces that it writes.
+#
+#   train/benchmark/simulate.sh GDN [DIRECTORY]      GDN: the built program; the directory (default: a fresh one) is
+#                                                    left with configuration, plans, platforms and traces
+#
+# Needs SimGrid (Debian: apt-get install -y --no-install-recommends libsimgrid-dev). The model: 32 layers of width 4096
+# with connections of 512 and 256, 4 distances, contexts of 2048, in float32. The machine: nodes of 8 ranks that compute
+# 400 TFLOP/s each, with a link of 450 GB/s each way to a switch inside the node, which has 400 GB/s, 50 for each rank,
+# each way to a switch of all nodes; 5 us a message. Ranks fill nodes in order: tensor first, then data, then pipeline.
+set -euo pipefail
+gdn=$(realpath "${1:?usage: simulate.sh GDN [DIRECTORY]}")
+directory=${2:-$(mktemp -d)}
+mkdir -p "$directory"
+cd "$directory"
+
+flops=400e12 inside=450e9 outside=50e9 latency=5e-6 node=8
+
+cat > large.yaml <<'YAML'
+model:
+  vocab_size: 32000
+  hidden_size: 4096
+  num_layers: 32
+  num_heads: 32
+  num_kv_heads: 8
+  intermediate_size: 11008
+  delta: {distances: [1, 2, 3, 4], hidden: 512, gate_hidden: 256}
+train: {batch_size: 512, micro_batch_size: 1, sequence_length: 2048}
+mesh: {bucket: 67108864}
+YAML
+
+platform() { # RANKS
+    awk -v ranks="$1" -v node=$node -v flops=$flops -v inside=$inside -v outside=$outside -v latency=$latency 'BEGIN {
+        print "<?xml version=\"1.0\"?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">"
+        print "<platform version=\"4.1\">\n<zone id=\"world\" routing=\"Full\">"
+        nodes = int((ranks + node - 1) / node)
+        for (n = 0; n < nodes; n++) # half of the latency at either end
+            printf "<cluster id=\"node-%d\" prefix=\"rank-\" suffix=\"\" radical=\"%d-%d\" speed=\"%sf\" bw=\"%sBps\" lat=\"%.9gs\" router_id=\"switch-%d\"/>\n",
+                n, n * node, (n + 1) * node < ranks ? (n + 1) * node - 1 : ranks - 1, flops, inside, latency / 2, n
+        for (n = 0; n < nodes; n++)
+            printf "<link id=\"up-%d\" bandwidth=\"%.9gBps\" latency=\"0s\" sharing_policy=\"SPLITDUPLEX\"/>\n", n, node * outside
+        for (a = 0; a < nodes; a++) for (b = a + 1; b < nodes; b++) {
+            printf "<zoneRoute src=\"node-%d\" dst=\"node-%d\" gw_src=\"switch-%d\" gw_dst=\"switch-%d\">", a, b, a, b
+            printf "<link_ctn id=\"up-%d\" direction=\"UP\"/><link_ctn id=\"up-%d\" direction=\"DOWN\"/></zoneRoute>\n", a, b
+        }
+        print "</zone>\n</platform>"
+    }'
+}
+
+# What of an axis crosses nodes has a rank's share of the node's link.
+plan() { # DATA TENSOR PIPELINE INTERLEAVE BATCH [OPTION …]
+    local ranks=$(($1 * $2 * $3)) data=$inside pipeline=$inside
+    [ $(($1 * $2)) -le $node ] || data=$outside
+    [ $ranks -le $node ] || pipeline=$outside
+    "$gdn" plan large.yaml --ranks $ranks --set mesh.data="$1" --set mesh.tensor="$2" --set mesh.pipeline="$3" \
+        --set mesh.interleave="$4" --set train.batch_size="$5" --flops $flops --bandwidth-tensor $inside \
+        --bandwidth-data $data --bandwidth-pipeline $pipeline --bandwidth-memory 3e12 --latency $latency "${@:6}"
+}
+
+replay() { # NAME RANKS
+    platform "$2" > "$1.xml"
+    seq -f rank-%.0f 0 $(($2 - 1)) > "$1.hosts"
+    # SimGrid's corrections for real TCP are turned off: the network is what the platform says.
+    smpirun -np "$2" -platform "$1.xml" -hostfile "$1.hosts" -replay "$1/traces.txt" \
+        --cfg=network/TCP-gamma:0 --cfg=network/crosstraffic:0 --cfg=smpi/bw-factor:0:1 --cfg=smpi/lat-factor:0:1 \
+        --cfg=smpi/host-speed:1f > "$1.log" 2>&1 || { tail -5 "$1.log" >&2; exit 1; }
+}
+
+row() { # NAME BATCH [LOG]
+    awk -v name="$1" -v batch="$2" '
+        /^Predicted step/ { seconds = $3 * ($4 ~ /^ms/ ? 1e-3 : 1); match($0, /Efficiency [0-9.]+%/)
+                            efficiency = substr($0, RSTART + 11, RLENGTH - 11) }
+        /Simulation time/ { simulated = $NF }
+        END { printf "| %s | %d | %.3f s | %s |", name, batch, seconds, efficiency
+              if (simulated) printf " %.3f s | %+.1f%% |\n", simulated, 100 * (seconds / simulated - 1)
+              else print " | |" }' "$1.txt" "${@:3}"
+}
+
+both() {
+    local name=$1.$2.$3.$4
+    plan "$@" --trace "$name" > "$name.txt"
+    replay "$name" $(($1 * $2 * $3))
+    row "$name" "$5" "$name.log"
+}
+
+predicted() {
+    plan "$@" > "$1.$2.$3.$4.txt"
+    row "$1.$2.$3.$4" "$5"
+}
+
+echo "| mesh (data.tensor.pipeline.interleave) | sequences | plan | efficiency | SimGrid | plan : SimGrid |"
+echo "| --- | ---: | ---: | ---: | ---: | ---: |"
+both 4 2 2 1 64
+both 4 2 2 4 64
+both 2 8 2 1 64
+both 4 2 4 1 64
+predicted 128 2 4 1 4096 # 1,024 ranks from here on
+predicted 128 2 4 4 4096
+predicted 32 2 16 1 4096
+predicted 32 2 16 2 4096
+predicted 64 4 4 1 4096
+both 32 8 4 1 512 # minutes

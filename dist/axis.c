@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REAL_TYPE (sizeof(real) == sizeof(float) ? MPI_FLOAT : MPI_DOUBLE)
-
 static const int64_t REAL_BYTES = sizeof(real), DOUBLE_BYTES = sizeof(double);
 
 int axis_create(const char *name, MPI_Comm world, int color, int index, int size, struct axis *out) {

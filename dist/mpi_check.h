@@ -1,10 +1,14 @@
-/* MPI's error codes as statuses. Private to dist/. */
+/* MPI's error codes as statuses, and its type of our numbers. Private to dist/. */
 #ifndef GDN_MPI_CHECK_H
 #define GDN_MPI_CHECK_H
 
 #include <mpi.h>
 
+#include "kernels/base/real.h"
 #include "kernels/base/status.h"
+
+/* MPI's type of a `real`. */
+#define REAL_TYPE (sizeof(real) == sizeof(float) ? MPI_FLOAT : MPI_DOUBLE)
 
 /* Records "`call` failed: <MPI's words>" and returns GDN_INTERNAL. */
 int mpi_failed(int code, const char *call);

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REAL_TYPE (sizeof(real) == sizeof(float) ? MPI_FLOAT : MPI_DOUBLE)
-
 static const int64_t REAL_BYTES = sizeof(real);
 
 enum phase { IDLE, REDUCING, GATHERING };

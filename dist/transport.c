@@ -6,8 +6,6 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#define REAL_TYPE (sizeof(real) == sizeof(float) ? MPI_FLOAT : MPI_DOUBLE)
-
 struct transport {
     struct axis *axis;
     MPI_Comm comm; /* a duplicate, so that message numbers meet no other tags */

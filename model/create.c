@@ -43,10 +43,6 @@ static void find_tensors(struct model *m) {
         for (int l = m->chunk[c].span.first; l < m->chunk[c].span.end; l++) find_layer(m, l);
 }
 
-static long largest(long a, long b) {
-    return a > b ? a : b;
-}
-
 /* What a layer saves for its own backward pass. */
 static void lay_out_layer(struct model *m, struct layer *layer, long T) {
     long D = m->config.hidden_size, hd = D / m->config.num_heads;

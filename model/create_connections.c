@@ -104,10 +104,6 @@ void lay_out_connections(struct model *m, struct layer *layer, long T) {
     }
 }
 
-static long largest(long a, long b) {
-    return a > b ? a : b;
-}
-
 /* Columns of one rank, compact, for up to `all` slots. */
 static void lay_out_columns(struct model *m, long T, long all) {
     long D = m->part.D;

@@ -337,4 +337,9 @@ void head_norm(struct model *m, const real *x);
 void head_logits(struct model *m, long at, long rows);
 void head_loss(struct model *m, const real *x, struct loss_sums *sums);
 
+/* create*.c: of two sizes of a buffer. */
+static inline long largest(long a, long b) {
+    return a > b ? a : b;
+}
+
 #endif

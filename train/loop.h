@@ -33,10 +33,6 @@ int loop_run(struct run *run, struct rundir *rundir, FILE *out);
  * GDN_INTERNAL where an axis of the mesh failed: then the job cannot go on. Collective. (loop_step.c) */
 int loop_step(struct run *run, struct step_report *report);
 
-/* What a step computes, on every rank alike: active distances and the regularisers' weights (model.md, 5 and
- * 6). */
-struct loss_options loop_options(const struct config *config, int64_t step);
-
 /* Distances that were introduced in the last of `steps` steps done: what an evaluation after it computes
  * with. */
 int loop_active(const struct config *config, int64_t steps);

@@ -26,7 +26,9 @@ static void regularizer_weights(const struct config *config, int64_t step, struc
     }
 }
 
-struct loss_options loop_options(const struct config *config, int64_t step) {
+/* What a step computes, on every rank alike: active distances and the regularisers' weights (model.md, 5 and
+ * 6). */
+static struct loss_options options_of(const struct config *config, int64_t step) {
     const struct train_config *train = &config->train;
     struct loss_options options = {
         .active = active_distances(&config->model.delta, step),
@@ -78,7 +80,7 @@ static int decide(struct step *step) {
 int loop_step(struct run *run, struct step_report *report) {
     const struct train_config *train = &run->config.train;
     const struct axis *axes[] = {&run->mesh.data, &run->mesh.tensor, &run->mesh.pipeline};
-    struct loss_options options = loop_options(&run->config, run->step);
+    struct loss_options options = options_of(&run->config, run->step);
     *report = (struct step_report){
         .step = run->step,
         .active_distances = options.active,

@@ -5,6 +5,17 @@
 #include <string.h>
 #include <sys/mman.h>
 
+/* The address sanitizer knows an arena as one allocation, and would not see a run past one buffer into the
+ * next: there, every buffer is followed by bytes that may not be touched. */
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+enum { GUARD = 64 };
+#else
+#define ASAN_POISON_MEMORY_REGION(address, bytes) ((void)(address), (void)(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(address, bytes) ((void)(address), (void)(bytes))
+enum { GUARD = 0 };
+#endif
+
 enum {
     ALIGNMENT = 64,
     HUGE_PAGE = 2 << 20, /* of x86-64 and, with 4 KiB pages, of arm64 */
@@ -12,8 +23,9 @@ enum {
 
 void *arena_take(struct arena *arena, size_t bytes) {
     size_t at = arena->used;
-    arena->used += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    arena->used += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT + GUARD;
     if (!arena->base || arena->used > arena->size) return NULL;
+    if (!arena->pretended) ASAN_POISON_MEMORY_REGION(arena->base + at + bytes, arena->used - at - bytes);
     return arena->base + at;
 }
 
@@ -40,7 +52,7 @@ int arena_pretend(struct arena *arena) {
     void *base = mmap(NULL, arena->size ? arena->size : ALIGNMENT, PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED)
-        return gdn_fail(GDN_INTERNAL, "no addresses for %.1f MiB of %s can be had",
+        return gdn_fail(GDN_INTERNAL, "out of memory: no addresses for %.1f MiB of %s can be had (ulimit -v)",
                         (double)arena->size / 1048576, arena->name);
     arena->base = base;
     arena->pretended = true;
@@ -48,10 +60,12 @@ int arena_pretend(struct arena *arena) {
 }
 
 void arena_free(struct arena *arena) {
-    if (arena->pretended)
+    if (arena->pretended) {
         munmap(arena->base, arena->size ? arena->size : ALIGNMENT);
-    else
+    } else {
+        if (arena->base) ASAN_UNPOISON_MEMORY_REGION(arena->base, arena->size);
         free(arena->base);
+    }
     arena->pretended = false;
     arena->base = NULL;
     arena->size = arena->used = 0;

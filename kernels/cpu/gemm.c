@@ -45,6 +45,8 @@ const char *gemm_describe(void) {
 
 #include <cblas.h>
 
+#include "kernels/base/blas_threads.h"
+
 #ifdef GDN_DOUBLE
 #define NAME "dgemm"
 #define PRODUCT cblas_dgemm
@@ -53,8 +55,7 @@ const char *gemm_describe(void) {
 #define PRODUCT cblas_sgemm
 #endif
 
-/* Only OpenBLAS has these, and only the BLAS found at run time tells whether they are there. */
-void openblas_set_num_threads(int threads) __attribute__((weak));
+/* Only OpenBLAS has this, and only the BLAS found at run time tells whether it is there. */
 char *openblas_get_corename(void) __attribute__((weak));
 
 static void product(char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda,
@@ -63,10 +64,9 @@ static void product(char ta, char tb, long m, long n, long k, real alpha, const 
             (int)m, (int)n, (int)k, alpha, a, (int)lda, b, (int)ldb, beta, c, (int)ldc);
 }
 
-/* OpenBLAS's own threads would compete with OpenMP's for the cores. */
 void gemm_prepare(const char *isa) {
     (void)isa;
-    if (openblas_set_num_threads) openblas_set_num_threads(1);
+    blas_one_thread();
 }
 
 const char *gemm_describe(void) {

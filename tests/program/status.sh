@@ -34,7 +34,9 @@ for signal in TERM USR1 USR2; do
     "$GDN" checkpoint verify $signal > /dev/null || fail "the checkpoint after $signal is not whole"
 done
 
-# One rank of two gets the signal; both stop after the same step.
+# One rank of two gets the signal; both stop after the same step. Threads that a BLAS might start when it is loaded, before
+# signals are held back, must be gone (under mpirun: without it, MPI forks, and OpenBLAS stops them itself for that).
+export OPENBLAS_NUM_THREADS=2
 mpirun --oversubscribe -n 2 bash -c 'echo $$ > pid.$OMPI_COMM_WORLD_RANK; exec "$@"' - \
     "$GDN" train small.yaml --run-dir one "${long[@]}" > one.log 2>&1 &
 started one

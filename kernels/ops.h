@@ -112,6 +112,8 @@ struct ops {
 
     /* x += bias (by column), h = silu(x).  x, h [T, W]. */
     void (*bias_silu)(long T, long W, const real *bias, real *x, real *h);
+    /* h = silu(x), with the bits of bias_silu from the x that it leaves [any threads]. */
+    void (*silu)(long n, const real *x, real *h);
     /* dx = dh · silu'(x); dx may be dh. */
     void (*silu_back)(long n, const real *x, const real *dh, real *dx);
 

@@ -4,21 +4,29 @@
  * are divided. */
 #include "model/internal.h"
 
-static void select_forward(struct delta_pass *p) {
+/* Queries of the targets and keys of the sources. */
+static void select_products(struct delta_pass *p) {
     const struct model *m = p->m;
     struct connections *c = p->c;
     long T = m->T, D = m->config.hidden_size, a = m->config.delta.attention_dim, ld = p->all * a;
-    const real *rs[MAX_DISTANCES];
     m->ops->gemm('N', 'T', T, a, D, 1, p->t, D, c->select.w, D, 0, c->select_query, a);
     for (int i = 0; i < p->all; i++) {
         const struct incoming *in = &p->slot[i];
         real *key = c->select_key + i * a;
-        rs[i] = in->rs;
         if (in->s)
             m->ops->gemm('N', 'T', T, a, D, 1, in->s, D, c->select.w, D, 0, key, ld);
         else
             m->ops->copy_columns(T, a, in->strip + strip_offset(m, T, STRIP_SELECT), a, key, ld);
     }
+}
+
+static void select_forward(struct delta_pass *p) {
+    const struct model *m = p->m;
+    struct connections *c = p->c;
+    long T = m->T, D = m->config.hidden_size, a = m->config.delta.attention_dim;
+    const real *rs[MAX_DISTANCES];
+    for (int i = 0; i < p->all; i++) rs[i] = p->slot[i].rs;
+    select_products(p);
     m->ops->row_rstd(T, D, p->t, m->config.norm_eps, c->rt);
     m->ops->select(T, p->all, a, c->select_query, c->select_key, c->rt, rs, c->alpha);
 }
@@ -67,6 +75,10 @@ void aggregate_forward(struct delta_pass *p) {
                          even_share(p), c->mix.w, c->weight);
 }
 
+void aggregate_again(struct delta_pass *p) {
+    if (selects(p)) select_products(p);
+}
+
 void aggregate_backward(struct delta_pass *p) {
     const struct model *m = p->m;
     const struct connections *c = p->c;
@@ -90,14 +102,21 @@ static const real *own_columns(const struct delta_pass *p, const real *c) {
     return m->columns_c;
 }
 
+void multihead_products(struct delta_pass *p) {
+    const struct model *m = p->m;
+    struct connections *c = p->c;
+    long T = m->T, D = m->config.hidden_size, W = m->part.D;
+    m->ops->gemm('N', 'T', T, W, D, 1, p->t, D, c->query.w, D, 0, c->select_query, W);
+    m->ops->gemm('N', 'T', T * p->all, W, D, 1, c->c, D, c->key.w, D, 0, c->select_key, W);
+}
+
 void multihead_forward(struct delta_pass *p, real *z) {
     const struct model *m = p->m;
     struct connections *c = p->c;
     long T = m->T, D = m->config.hidden_size, W = m->part.D;
     bool divided = W < D;
     real *out = divided ? m->columns_out : z;
-    m->ops->gemm('N', 'T', T, W, D, 1, p->t, D, c->query.w, D, 0, c->select_query, W);
-    m->ops->gemm('N', 'T', T * p->all, W, D, 1, c->c, D, c->key.w, D, 0, c->select_key, W);
+    multihead_products(p);
     if (divided) m->ops->zero(T * W, out);
     m->ops->multihead(T, p->all, W, m->part.heads, c->select_query, c->select_key, own_columns(p, c->c),
                       c->alpha, out);

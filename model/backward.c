@@ -50,9 +50,12 @@ void layer_backward(struct model *m, int l) {
     struct layer *layer = &m->layer[l];
     if (active_edges(&m->edges, l, m->pass->options->active)) {
         gradient_whole(m);
+        open_deposits(m, l);
+        recompute_connections(m, l);
         connections_backward(m, l, m->pass->options);
         m->walk.whole = !m->rows_divided;
     }
+    recompute_layer(m, l);
     mlp_backward(m, layer);
     attention_backward(m, layer, node_output(m, l - 1));
 }

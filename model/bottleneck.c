@@ -32,10 +32,10 @@ static void measure_by_gram(struct delta_pass *p, int i, const real *v, struct s
     struct model *m = p->m;
     struct connections *c = p->c;
     const real *wo = c->out.w + i * z.Hd * z.D;
-    real *q = c->extra + i * z.Hd, *kv = m->kv + i * z.Hd;
+    real *kv = m->kv + i * z.Hd, *q = p->sparsity ? c->extra + i * z.Hd : kv;
     m->ops->gemm('N', 'T', z.Hd, z.Hd, z.D, 1, wo, z.D, wo, z.D, 0, m->gram, z.Hd);
     m->ops->gemm('N', 'N', z.T, z.Hd, z.Hd, 1, v, z.wide, m->gram, z.Hd, 0, q, z.wide);
-    m->ops->gram_rms(z.T, z.Hd, z.D, v, p->sparsity, q, kv, z.wide, c->rms + i * z.T);
+    m->ops->gram_rms(z.T, z.Hd, z.D, v, p->sparsity, q, p->sparsity ? kv : NULL, z.wide, c->rms + i * z.T);
     if (p->sparsity)
         m->ops->gemm('T', 'N', z.Hd, z.Hd, z.T, 1, kv, z.wide, v, z.wide, 0, c->out_extra + i * z.Hd * z.Hd,
                      z.Hd);
@@ -56,10 +56,18 @@ static void measure_by_sum(struct delta_pass *p, int i, const real *v, struct si
     m->ops->gemm('T', 'N', z.Hd, z.D, z.T, 1, v, z.wide, sum, z.D, 0, c->out_extra + i * z.Hd * z.D, z.D);
 }
 
+/* From the unweighted v: the root mean squares, and the gradients where there are any. */
 static void measure_sparsity(struct delta_pass *p, const real *v, struct sizes z) {
-    const struct delta_part *part = &p->m->part;
-    for (int i = 0; i < p->n; i++) (part->channels ? measure_by_sum : measure_by_gram)(p, i, v + i * z.Hd, z);
-    if (!part->channels || part->leads) p->m->ops->add_up(p->n * z.T, p->c->rms, &p->sums->sparsity);
+    bool divided = p->m->part.channels;
+    for (int i = 0; i < p->n; i++) (divided ? measure_by_sum : measure_by_gram)(p, i, v + i * z.Hd, z);
+}
+
+static void count_measures(struct delta_pass *p, struct sizes z) {
+    const struct model *m = p->m;
+    const struct delta_part *part = &m->part;
+    if (!part->channels || part->leads) m->ops->add_up(p->n * z.T, p->c->rms, &p->sums->sparsity);
+    p->sums->entropy +=
+        m->ops->binary_entropy(z.T, z.wide, p->c->gate, z.wide) / (double)m->config.delta.hidden;
 }
 
 /* What the forward pass has kept of Wo's gradient. */
@@ -75,29 +83,42 @@ static void sparsity_backward(struct delta_pass *p, struct sizes z) {
                      c->out.w + i * z.Hd * z.D, z.D, 1, c->out.g + i * z.Hd * z.D, z.D);
 }
 
-void bottleneck_forward(struct delta_pass *p, bool add, real *out, long ldo, long step) {
+bool bottleneck_keeps_extra(const struct model *m, int level) {
+    return level < (m->part.channels ? LEVEL_FULL : LEVEL_SELECTIVE);
+}
+
+void bottleneck_fill(struct delta_pass *p, bool maps) {
     struct model *m = p->m;
     struct connections *c = p->c;
     const struct ops *ops = m->ops;
     struct sizes z = sizes(p);
     real scale[MAX_DISTANCES];
     slot_scales(p, scale);
-    project_forward(p, MAP_DIFFERENCE, c->proj.w, z.Hd, c->p);
-    project_forward(p, MAP_MEAN, c->gate_in.w, z.G, c->x);
-    ops->bias_silu(z.T, z.narrow, c->gate_in_bias.w, c->x, c->h);
+    if (maps) {
+        project_forward(p, MAP_DIFFERENCE, c->proj.w, z.Hd, c->p);
+        project_forward(p, MAP_MEAN, c->gate_in.w, z.G, c->x);
+        ops->bias_silu(z.T, z.narrow, c->gate_in_bias.w, c->x, c->h);
+    } else {
+        ops->silu(z.T * z.narrow, c->x, c->h);
+    }
     for (int i = 0; i < p->n; i++)
         ops->gemm('N', 'T', z.T, z.Hd, z.G, 1, c->h + i * z.G, z.narrow, c->gate_out.w + i * z.Hd * z.G, z.G,
                   0, c->gate + i * z.Hd, z.wide);
     const real *r = row_factor(p, 0), *bias = c->gate_out_bias.w;
-    if (p->measure) {
-        ops->bottleneck_gate(z.T, z.n, z.Hd, bias, c->p, r, scale, NULL, c->gate, m->dv);
-        ops->scale_slots(z.T, z.n, z.Hd, c->weight, m->dv, c->v);
-        measure_sparsity(p, m->dv, z);
-        p->sums->entropy +=
-            ops->binary_entropy(z.T, z.wide, c->gate, z.wide) / (double)m->config.delta.hidden;
-    } else {
+    if (!p->measure) {
         ops->bottleneck_gate(z.T, z.n, z.Hd, bias, c->p, r, scale, c->weight, c->gate, c->v);
+        return;
     }
+    ops->bottleneck_gate(z.T, z.n, z.Hd, bias, c->p, r, scale, NULL, c->gate, m->dv);
+    ops->scale_slots(z.T, z.n, z.Hd, c->weight, m->dv, c->v);
+    if (!p->again || (p->sparsity && !bottleneck_keeps_extra(m, c->level))) measure_sparsity(p, m->dv, z);
+    if (!p->again) count_measures(p, z);
+}
+
+void bottleneck_contribute(struct delta_pass *p, bool add, real *out, long ldo, long step) {
+    const struct connections *c = p->c;
+    const struct ops *ops = p->m->ops;
+    struct sizes z = sizes(p);
     if (step == 0) {
         ops->gemm('N', 'N', z.T, z.D, z.wide, 1, c->v, z.wide, c->out.w, z.D, add, out, ldo);
         return;

@@ -45,23 +45,33 @@ static void find_tensors(struct model *m) {
 
 /* What a layer saves for its own backward pass. */
 static void lay_out_layer(struct model *m, struct layer *layer, long T) {
+    struct layer *shared = &m->shared;
     long D = m->config.hidden_size, hd = D / m->config.num_heads;
-    SAVE(m, layer, n1, T * D);
-    SAVE(m, layer, qkv_out, T * (m->H + 2 * m->K) * hd);
-    SAVE(m, layer, attention, T * m->H * hd);
-    SAVE(m, layer, lse, T * m->H);
-    SAVE(m, layer, a, T * D);
-    SAVE(m, layer, n2, T * D);
-    SAVE(m, layer, rstd2, T);
-    SAVE(m, layer, gu, T * 2 * m->F);
-    lay_out_connections(m, layer, T);
+    SAVE(m, layer, shared, n1, T * D, LEVEL_SELECTIVE);
+    SAVE(m, layer, shared, qkv_out, T * (m->H + 2 * m->K) * hd, LEVEL_FULL);
+    SAVE(m, layer, shared, attention, T * m->H * hd, LEVEL_FULL);
+    SAVE(m, layer, shared, lse, T * m->H, LEVEL_FULL);
+    SAVE(m, layer, shared, a, T * D, LEVEL_NOTHING);
+    SAVE(m, layer, shared, n2, T * D, LEVEL_SELECTIVE);
+    SAVE(m, layer, shared, rstd2, T, LEVEL_NOTHING);
+    SAVE(m, layer, shared, gu, T * 2 * m->F, LEVEL_FULL);
+    lay_out_connections(m, &layer->connections, T);
 }
 
-/* Does an edge lead from the node into one of these layers? */
-static bool feeds(const struct model *m, int node, struct span span) {
-    for (int e = m->edges.first[span.first]; e < m->edges.first[span.end]; e++)
-        if (m->edges.edge[e].source == node) return true;
-    return false;
+/* What layers of this rank do not keep is laid out once: `shared` drops all that any of them drops, and has
+ * the most connections. */
+static void lay_out_shared(struct model *m, long T) {
+    struct layer *shared = &m->shared;
+    for (int c = 0; c < m->chunks; c++)
+        for (int l = m->chunk[c].span.first; l < m->chunk[c].span.end; l++) {
+            const struct layer *layer = &m->held[l];
+            const struct connections *from = &layer->connections;
+            struct connections *to = &shared->connections;
+            if (layer->level > shared->level) shared->level = layer->level;
+            if (from->level > to->level) to->level = from->level;
+            if (from->level != LEVEL_NONE && from->n > to->n) to->n = from->n;
+        }
+    lay_out_layer(m, shared, T);
 }
 
 /* Inverse norms that selection needs and no layer of the chunk computes for all rows (node_rstd). */
@@ -74,32 +84,16 @@ static void lay_out_rstd(struct model *m, const struct chunk *chunk, struct slot
 
 static void lay_out_slot(struct model *m, const struct chunk *chunk, struct slot *slot, long T) {
     long D = m->config.hidden_size;
-    if (chunk->first) slot->x0 = take(&m->saved, T * D);
+    if (chunk->first) slot->x0 = take(&m->nodes, T * D);
     for (int l = chunk->span.first; l < chunk->span.end; l++) {
         struct layer *layer = &slot->layer[l];
         *layer = m->held[l];
         lay_out_layer(m, layer, T);
-        layer->rstd1 = take(&m->saved, T); /* a later layer's selection reads it */
-        layer->z = take(&m->saved, T * D); /* a later layer's source */
+        layer->rstd1 = take(&m->saved, T);             /* a later layer's selection reads it */
+        layer->z = lay_out_node(m, chunk, slot, l, T); /* a later layer's source */
         layer->y = !layer->connections.n ? layer->z : m->training ? take(&m->saved, T * D) : m->t2;
     }
     lay_out_rstd(m, chunk, slot, T);
-}
-
-/* Scratch for gradients left at nodes. The layers above a node in its own chunk, or in the chunk that starts
- * from it, leave theirs there; chunks are walked one after the other, so they share it. */
-static void lay_out_deposits(struct model *m, long T) {
-    real *pool[m->config.num_layers];
-    int taken = 0;
-    for (int c = 0; c < m->chunks; c++) {
-        struct span span = m->chunk[c].span;
-        int used = 0;
-        for (int node = span.first - 1; node < span.end - 1; node++) {
-            if (!feeds(m, node, span)) continue;
-            if (used == taken) pool[taken++] = take(&m->scratch, T * m->config.hidden_size);
-            m->deposit[1 + node] = pool[used++];
-        }
-    }
 }
 
 static void lay_out_head(struct model *m, long T) {
@@ -144,8 +138,8 @@ static void lay_out(struct model *m, long positions) {
     lay_out_scratch(m, T, positions);
     for (int l = 0; l < m->config.num_layers; l++) most = largest(most, m->held[l].connections.n);
     if (most) lay_out_delta_scratch(m, T, most);
-    m->shared.connections.n = (int)most;
-    if (!m->training) lay_out_layer(m, &m->shared, T);
+    lay_out_shared(m, T);
+    lay_out_unpacked(m, T);
     for (int c = 0; c < m->chunks; c++)
         for (int s = 0; s < m->chunk[c].slots; s++) lay_out_slot(m, &m->chunk[c], &m->chunk[c].slot[s], T);
 }
@@ -169,7 +163,8 @@ static int allocate_slots(struct model *m, struct chunk *chunk) {
         slot->layer = calloc(nodes, sizeof *slot->layer);
         slot->rstd = calloc(nodes, sizeof *slot->rstd);
         slot->rstd_known = calloc(nodes, sizeof *slot->rstd_known);
-        if (!slot->layer || !slot->rstd || !slot->rstd_known) return -1;
+        slot->packed = calloc(nodes, sizeof *slot->packed);
+        if (!slot->layer || !slot->rstd || !slot->rstd_known || !slot->packed) return -1;
     }
     return chunk->slot ? 0 : -1;
 }
@@ -182,8 +177,9 @@ static int allocate(struct model *m, const struct model_part *part) {
     m->chunk = calloc((size_t)m->chunks, sizeof *m->chunk);
     m->held = calloc(nodes, sizeof *m->held);
     m->deposit = calloc(nodes, sizeof *m->deposit);
+    m->unpacked = calloc(nodes, sizeof *m->unpacked);
     m->walk.owed = calloc(nodes, sizeof *m->walk.owed);
-    int status = m->chunk && m->held && m->deposit && m->walk.owed ? 0 : -1;
+    int status = m->chunk && m->held && m->deposit && m->unpacked && m->walk.owed ? 0 : -1;
     for (int c = 0; !status && c < m->chunks; c++) {
         int stage = m->layout.pipeline_index + c * m->layout.pipeline;
         m->chunk[c] = (struct chunk){.span = layout_span(&m->layout, c, m->config.num_layers),
@@ -193,6 +189,12 @@ static int allocate(struct model *m, const struct model_part *part) {
         status = allocate_slots(m, &m->chunk[c]);
     }
     if (status) return gdn_fail(GDN_INTERNAL, "out of memory for %d layers", m->config.num_layers);
+    for (int l = 0; l < m->config.num_layers; l++) {
+        struct recompute level = {LEVEL_NONE, LEVEL_NONE};
+        if (part && part->recompute) level = part->recompute[l];
+        m->held[l].level = m->training ? level.layer : LEVEL_NOTHING;
+        m->held[l].connections.level = m->training ? level.delta : LEVEL_NOTHING;
+    }
     return 0;
 }
 
@@ -215,8 +217,10 @@ static int fill(struct model *m, const struct model_part *part, long positions) 
     TRY(prepare_connections(m));
     find_tensors(m);
     lay_out(m, positions);
-    TRY(m->planned ? arena_pretend(&m->saved) : arena_reserve(&m->saved));
-    TRY(m->planned ? arena_pretend(&m->scratch) : arena_reserve(&m->scratch));
+    int (*const reserve)(struct arena *) = m->planned ? arena_pretend : arena_reserve;
+    TRY(reserve(&m->saved));
+    TRY(reserve(&m->nodes));
+    TRY(reserve(&m->scratch));
     TRY(axis_reserve(m->tensor, m->sums));
     lay_out(m, positions);
     if (!m->planned) fill_rotary(m, positions);
@@ -239,7 +243,9 @@ int model_build(const struct model_config *config, const struct table *table, co
                         .length = length,
                         .training = training,
                         .planned = !state,
+                        .compress = part && training ? part->compress_sources : 0,
                         .saved.name = "activations",
+                        .nodes.name = "sources",
                         .scratch.name = "scratch buffers"};
     long ranks = m->layout.tensor, index = m->layout.tensor_index;
     m->tensor = part ? part->tensor : &m->alone;
@@ -277,24 +283,28 @@ void model_free(struct model *model) {
             free(chunk->slot[s].layer);
             free(chunk->slot[s].rstd);
             free(chunk->slot[s].rstd_known);
+            free(chunk->slot[s].packed);
         }
         free(chunk->slot);
     }
     arena_free(&model->saved);
+    arena_free(&model->nodes);
     arena_free(&model->scratch);
     arena_free(&model->weights);
     edges_free(&model->edges);
     free(model->chunk);
     free(model->held);
     free(model->deposit);
+    free(model->unpacked);
     free(model->projection);
     free(model->walk.owed);
     free(model);
 }
 
 void model_memory(const struct model *model, struct model_memory *out) {
-    *out =
-        (struct model_memory){.activations = (long)model->saved.size, .workspace = (long)model->scratch.size};
+    *out = (struct model_memory){.activations = (long)model->saved.size,
+                                 .sources = (long)model->nodes.size,
+                                 .workspace = (long)model->scratch.size};
 }
 
 void model_set_form(struct model *model, enum form form) {

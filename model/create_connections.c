@@ -62,45 +62,47 @@ void find_connections(struct model *m, int l) {
     c->mix = find_tensor(m, "layers.%d.delta.%d.mix", l, d);
 }
 
-void lay_out_connections(struct model *m, struct layer *layer, long T) {
+void lay_out_connections(struct model *m, struct connections *c, long T) {
     const struct delta_config *d = &m->config.delta;
     const struct delta_part *part = &m->part;
-    long all = layer->connections.n, n = own_slots(part, (int)all), D = m->config.hidden_size, Hd = part->Hd,
+    struct connections *shared = &m->shared.connections;
+    long all = c->n, n = own_slots(part, (int)all), D = m->config.hidden_size, Hd = part->Hd,
          G = d->gate_hidden;
     if (!all) return;
-    SAVE(m, layer, connections.weight, T * n);
-    SAVE(m, layer, connections.rms, T * n);
+    SAVE(m, c, shared, weight, T * n, LEVEL_NOTHING);
+    SAVE(m, c, shared, rms, T * n, LEVEL_NOTHING);
     if (d->normalize) {
-        SAVE(m, layer, connections.inv, T * n);
-        SAVE(m, layer, connections.r, T * n);
+        SAVE(m, c, shared, inv, T * n, LEVEL_NOTHING);
+        SAVE(m, c, shared, r, T * n, LEVEL_NOTHING);
     }
     long map = d->kind == KIND_BOTTLENECK ? Hd : d->kind == KIND_FULL ? part->W : G;
-    SAVE(m, layer, connections.p, T * n * map);
-    SAVE(m, layer, connections.gate, T * n * map);
+    SAVE(m, c, shared, p, T * n * map, LEVEL_FULL);
+    SAVE(m, c, shared, gate, T * n * map, LEVEL_SELECTIVE);
     if (d->kind != KIND_FULL) {
-        SAVE(m, layer, connections.x, T * n * G);
-        SAVE(m, layer, connections.h, T * n * G);
+        SAVE(m, c, shared, x, T * n * G, LEVEL_FULL);
+        SAVE(m, c, shared, h, T * n * G, LEVEL_SELECTIVE);
     }
-    if (d->kind == KIND_BOTTLENECK) {
-        SAVE(m, layer, connections.v, T * n * Hd);
-        SAVE(m, layer, connections.extra, T * n * Hd);
-        if (m->training) SAVE(m, layer, connections.out_extra, n * Hd * (part->channels ? D : Hd));
+    if (d->kind == KIND_BOTTLENECK) SAVE(m, c, shared, v, T * n * Hd, LEVEL_SELECTIVE);
+    if (d->kind == KIND_BOTTLENECK && m->training && d->regularizer != REGULARIZER_NONE) {
+        int from = bottleneck_keeps_extra(m, LEVEL_SELECTIVE) ? LEVEL_FULL : LEVEL_SELECTIVE;
+        SAVE(m, c, shared, extra, T * n * Hd, from);
+        SAVE(m, c, shared, out_extra, n * Hd * (part->channels ? D : Hd), from);
     }
     if (d->kind == KIND_ADAPTIVE) {
-        SAVE(m, layer, connections.magnitude, T * n);
-        SAVE(m, layer, connections.square, T * n);
+        SAVE(m, c, shared, magnitude, T * n, LEVEL_NOTHING);
+        SAVE(m, c, shared, square, T * n, LEVEL_NOTHING);
     }
     if (d->aggregate == AGGREGATE_ATTENTION) {
-        SAVE(m, layer, connections.select_query, T * d->attention_dim);
-        SAVE(m, layer, connections.select_key, T * all * d->attention_dim);
-        SAVE(m, layer, connections.alpha, T * all);
-        SAVE(m, layer, connections.rt, T);
+        SAVE(m, c, shared, select_query, T * d->attention_dim, LEVEL_FULL);
+        SAVE(m, c, shared, select_key, T * all * d->attention_dim, LEVEL_FULL);
+        SAVE(m, c, shared, alpha, T * all, LEVEL_NOTHING);
+        SAVE(m, c, shared, rt, T, LEVEL_NOTHING);
     }
     if (d->aggregate == AGGREGATE_MULTIHEAD) {
-        SAVE(m, layer, connections.select_query, T * part->D);
-        SAVE(m, layer, connections.select_key, T * all * part->D);
-        SAVE(m, layer, connections.alpha, T * all * part->heads);
-        SAVE(m, layer, connections.c, T * all * D);
+        SAVE(m, c, shared, select_query, T * part->D, LEVEL_FULL);
+        SAVE(m, c, shared, select_key, T * all * part->D, LEVEL_FULL);
+        SAVE(m, c, shared, alpha, T * all * part->heads, LEVEL_NOTHING);
+        SAVE(m, c, shared, c, T * all * D, LEVEL_FULL);
     }
 }
 

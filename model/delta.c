@@ -5,17 +5,19 @@
  * layer. Backward, everything is linear in the gradient that comes in, so from its own part of the
  * connections each rank makes its terms of every gradient: those of the target are added once a layer, those
  * of the sources where they are collected, those of replicated weights once a step. */
+#include "kernels/base/status.h"
 #include "model/internal.h"
 
 /* The kinds of gate; another rule between layers is another row. */
 static const struct {
-    void (*forward)(struct delta_pass *, bool, real *, long, long);
+    void (*fill)(struct delta_pass *, bool);
+    void (*contribute)(struct delta_pass *, bool, real *, long, long);
     void (*backward)(struct delta_pass *, const real *, long, long);
     enum { SUMMED, SIDE_BY_SIDE, ALIKE } parts; /* how contributions of divided channels lie on the ranks */
 } kinds[] = {
-    [KIND_BOTTLENECK] = {bottleneck_forward, bottleneck_backward, SUMMED},
-    [KIND_FULL] = {gated_forward, gated_backward, SIDE_BY_SIDE},
-    [KIND_ADAPTIVE] = {gated_forward, gated_backward, ALIKE},
+    [KIND_BOTTLENECK] = {bottleneck_fill, bottleneck_contribute, bottleneck_backward, SUMMED},
+    [KIND_FULL] = {gated_fill, gated_contribute, gated_backward, SIDE_BY_SIDE},
+    [KIND_ADAPTIVE] = {gated_fill, gated_contribute, gated_backward, ALIKE},
 };
 
 /* How this rank's contributions become those of all ranks. */
@@ -51,7 +53,23 @@ static struct delta_pass start(struct model *m, int layer, const struct loss_opt
     p.sparsity = m->gradients && p.total ? o->sparsity_weight * o->token_weight / (double)p.total : 0;
     p.entropy = m->gradients && p.total ? -o->entropy_weight * o->token_weight / (double)p.total : 0;
     p.measure = o->measure || p.sparsity || p.entropy;
+    if (p.sparsity && m->config.delta.regularizer == REGULARIZER_NONE) {
+        pass_failed(m, gdn_fail(GDN_INTERNAL,
+                                "a pass has a sparsity weight of %g, but the model's delta.regularizer is "
+                                "none, so no memory is laid out for its gradient",
+                                o->sparsity_weight));
+        p.sparsity = 0;
+    }
     return p;
+}
+
+static bool mixes(const struct model *m) {
+    return m->config.delta.aggregate == AGGREGATE_MULTIHEAD;
+}
+
+/* Does this rank's backward pass go through gates of its own? */
+static bool works(const struct delta_pass *p) {
+    return p->n && (parts(p->m) != ALIKE || p->m->part.leads);
 }
 
 /* z += x in the own rows; both [T, D]. */
@@ -68,16 +86,16 @@ static void contribute(struct delta_pass *p, real *z) {
     int kind = m->config.delta.kind;
     switch (parts(m)) {
     case ALIKE:
-        kinds[kind].forward(p, true, z, D, 0);
+        kinds[kind].contribute(p, true, z, D, 0);
         return;
     case SIDE_BY_SIDE:
-        kinds[kind].forward(p, false, terms, W, 0);
+        kinds[kind].contribute(p, false, terms, W, 0);
         axis_gather_columns(m->tensor, terms, T, W, m->delta);
         add_own_rows(m, m->delta, z);
         return;
     case SUMMED:
         if (p->n)
-            kinds[kind].forward(p, false, terms, D, 0);
+            kinds[kind].contribute(p, false, terms, D, 0);
         else
             m->ops->zero(T * D, terms);
         stream_sum(m, terms);
@@ -94,15 +112,15 @@ static void form_contributions(struct delta_pass *p, real *c) {
     int kind = m->config.delta.kind;
     switch (parts(m)) {
     case ALIKE:
-        kinds[kind].forward(p, false, c, ld, D);
+        kinds[kind].contribute(p, false, c, ld, D);
         return;
     case SIDE_BY_SIDE:
-        kinds[kind].forward(p, false, m->columns_c, p->all * part->W, part->W);
+        kinds[kind].contribute(p, false, m->columns_c, p->all * part->W, part->W);
         axis_gather_columns(m->tensor, m->columns_c, T * p->all, part->W, c);
         return;
     case SUMMED:
         if (!part->channels) m->ops->zero(T * ld, c); /* slots of other ranks */
-        if (p->n) kinds[kind].forward(p, false, c + part->first * D, ld, part->step * D);
+        if (p->n) kinds[kind].contribute(p, false, c + part->first * D, ld, part->step * D);
         axis_sum(m->tensor, c, T * ld);
         return;
     }
@@ -118,12 +136,28 @@ void connections_forward(struct model *m, int layer, const struct loss_options *
     if (!p.all) return;
     normalize_forward(&p);
     aggregate_forward(&p);
-    if (m->config.delta.aggregate == AGGREGATE_MULTIHEAD) {
+    if (p.n) kinds[m->config.delta.kind].fill(&p, true);
+    if (mixes(m)) {
         form_contributions(&p, l->connections.c);
         multihead_forward(&p, l->z);
     } else {
         contribute(&p, l->z);
     }
+    hold_connections(m, layer);
+    if (m->pass->watch && m->pass->watch->layer[layer]) watch_connections(&p);
+}
+
+void connections_again(struct model *m, int layer, const struct loss_options *options) {
+    struct connections *c = &m->layer[layer].connections;
+    struct delta_pass p = start(m, layer, options, NULL);
+    bool full = c->level == LEVEL_FULL;
+    p.again = true;
+    if (works(&p) || (full && mixes(m) && p.n)) kinds[m->config.delta.kind].fill(&p, full);
+    if (!full) return;
+    if (works(&p)) aggregate_again(&p);
+    if (!mixes(m)) return;
+    form_contributions(&p, c->c);
+    multihead_products(&p);
 }
 
 void connections_backward(struct model *m, int layer, const struct loss_options *options) {
@@ -134,8 +168,7 @@ void connections_backward(struct model *m, int layer, const struct loss_options 
     const struct delta_part *part = &m->part;
     long T = m->T, D = m->config.hidden_size;
     int kind = m->config.delta.kind;
-    bool multihead = m->config.delta.aggregate == AGGREGATE_MULTIHEAD;
-    bool works = p.n && (parts(m) != ALIKE || part->leads);
+    bool multihead = mixes(m);
     /* y's gradient is z's plus the connections': it grows in place where nothing reads z's any more, and
      * where it has no terms on other ranks. */
     bool in_place = m->tensor->size == 1 && (multihead || kind == KIND_BOTTLENECK);
@@ -143,11 +176,11 @@ void connections_backward(struct model *m, int layer, const struct loss_options 
     if (!in_place) m->ops->zero(T * D, m->dt);
     if (multihead) {
         multihead_backward(&p, m->g);
-        if (works) kinds[kind].backward(&p, m->dc + part->first * D, p.all * D, part->step * D);
-    } else if (works) {
+        if (works(&p)) kinds[kind].backward(&p, m->dc + part->first * D, p.all * D, part->step * D);
+    } else if (works(&p)) {
         kinds[kind].backward(&p, m->g, D, 0);
     }
-    if (works) aggregate_backward(&p);
+    if (works(&p)) aggregate_backward(&p);
     if (in_place) return;
     stream_sum(m, m->dt);
     add_own_rows(m, m->dt, m->g);

@@ -14,15 +14,17 @@ static void attend_cached(struct model *m, int l) {
                              m->layer[l].attention);
 }
 
-void layer_forward(struct model *m, int l) {
-    const struct model_config *c = &m->config;
+void norm_rows(struct model *m, const real *x, struct tensor norm, real *n, real *rstd) {
+    long D = m->config.hidden_size, at = m->row0 * D;
+    m->ops->rms_norm(m->rows, D, x + at, norm.w, m->config.norm_eps, n + at, rstd + m->row0);
+    stream_whole(m, n);
+}
+
+void layer_attend(struct model *m, int l) {
     const struct ops *ops = m->ops;
     struct layer *layer = &m->layer[l];
-    long T = m->T, D = c->hidden_size, F = m->F, H = m->H, K = m->K, hd = D / c->num_heads;
-    long wide = (H + 2 * K) * hd, row0 = m->row0, rows = m->rows, at = row0 * D; /* own rows */
-    const real *x = node_output(m, l - 1);
-    ops->rms_norm(rows, D, x + at, layer->norm1.w, c->norm_eps, layer->n1 + at, layer->rstd1 + row0);
-    stream_whole(m, layer->n1);
+    long T = m->T, D = m->config.hidden_size, H = m->H, K = m->K, hd = D / m->config.num_heads;
+    long wide = (H + 2 * K) * hd;
     ops->gemm('N', 'T', T, wide, D, 1, layer->n1, D, layer->qkv.w, D, 0, layer->qkv_out, wide);
     ops->rope(T, m->S, m->cache ? m->cache->length : 0, H + K, hd, m->cosine, m->sine, 1, layer->qkv_out,
               wide);
@@ -30,16 +32,33 @@ void layer_forward(struct model *m, int l) {
         attend_cached(m, l);
     else
         ops->attention(m->B, m->S, H, K, hd, layer->qkv_out, layer->attention, layer->lse);
-    ops->gemm('N', 'T', T, D, H * hd, 1, layer->attention, H * hd, layer->o.w, H * hd, 0, m->t1, D);
+}
+
+void layer_expand(struct model *m, int l) {
+    struct layer *layer = &m->layer[l];
+    long T = m->T, D = m->config.hidden_size, F = m->F;
+    m->ops->gemm('N', 'T', T, 2 * F, D, 1, layer->n2, D, layer->gate_up.w, D, 0, layer->gu, 2 * F);
+}
+
+void layer_forward(struct model *m, int l) {
+    const struct ops *ops = m->ops;
+    struct layer *layer = &m->layer[l];
+    long T = m->T, D = m->config.hidden_size, F = m->F, wide = m->H * (D / m->config.num_heads);
+    long rows = m->rows, at = m->row0 * D; /* own rows */
+    const real *x = node_output(m, l - 1);
+    norm_rows(m, x, layer->norm1, layer->n1, layer->rstd1);
+    layer_attend(m, l);
+    ops->gemm('N', 'T', T, D, wide, 1, layer->attention, wide, layer->o.w, wide, 0, m->t1, D);
     stream_sum(m, m->t1);
-    ops->add_rms_norm(rows, D, x + at, m->t1 + at, layer->norm2.w, c->norm_eps, layer->a + at, layer->n2 + at,
-                      layer->rstd2 + row0);
+    ops->add_rms_norm(rows, D, x + at, m->t1 + at, layer->norm2.w, m->config.norm_eps, layer->a + at,
+                      layer->n2 + at, layer->rstd2 + m->row0);
     stream_whole(m, layer->n2);
-    ops->gemm('N', 'T', T, 2 * F, D, 1, layer->n2, D, layer->gate_up.w, D, 0, layer->gu, 2 * F);
+    layer_expand(m, l);
     ops->swiglu(T, F, layer->gu, m->h);
     ops->gemm('N', 'T', T, D, F, 1, m->h, F, layer->down.w, F, 0, m->t1, D);
     stream_sum(m, m->t1);
     ops->add_to(rows * D, layer->a + at, m->t1 + at, layer->y + at);
+    hold_layer(m, l);
 }
 
 void embedding_forward(struct model *m) {

@@ -27,15 +27,20 @@ static const real *own_columns(const struct model *m, const real *x, long ld, re
 
 /* ---------------------------------------------------------------------------------------------- full */
 
+/* Does this pass add to the sums? */
+static bool measures(const struct delta_pass *p) {
+    return p->measure && !p->again;
+}
+
 /* Fills the gate [T, W] of one slot. */
-static void full_gate(struct delta_pass *p, int i) {
+static void full_gate(struct delta_pass *p, int i, bool maps) {
     const struct model *m = p->m;
     struct connections *c = p->c;
     long T = m->T, D = m->config.hidden_size, W = m->part.W;
     real *x = c->p + i * T * W, *gate = c->gate + i * T * W;
-    m->ops->gemm('N', 'T', T, W, D, 1, form_delta(p, i), D, c->proj.w + i * W * D, D, 0, x, W);
+    if (maps) m->ops->gemm('N', 'T', T, W, D, 1, form_delta(p, i), D, c->proj.w + i * W * D, D, 0, x, W);
     m->ops->sigmoid_gate(T, W, own(p, i)->edge->scale, row_factor(p, i), x, gate, W);
-    if (p->measure) p->sums->entropy += m->ops->binary_entropy(T, W, gate, W) / (double)D;
+    if (measures(p)) p->sums->entropy += m->ops->binary_entropy(T, W, gate, W) / (double)D;
 }
 
 /* From the gate's gradient m->dgate: adds the map's part to δ's gradient dd [T, D] and to dr. */
@@ -56,22 +61,39 @@ static bool counts(const struct model *m) {
     return !m->part.channels || m->part.leads;
 }
 
-/* Fills the gate [T, G] of one slot; the context of all slots is in c->p [T, n·G]. */
-static void adaptive_gate(struct delta_pass *p, int i) {
+static void adaptive_magnitude(struct delta_pass *p, int i) {
+    const struct model *m = p->m;
+    long T = m->T;
+    m->ops->delta_magnitude(T, m->config.hidden_size, p->t, own(p, i)->s, row_factor(p, i),
+                            m->config.delta.epsilon, p->c->magnitude + i * T, 1, p->c->square + i * T);
+}
+
+/* Fills x and h of one slot's MLP [T, G] from its magnitude and the context of all slots, c->p [T, n·G]. */
+static void adaptive_hidden(struct delta_pass *p, int i) {
     const struct model *m = p->m;
     struct connections *c = p->c;
-    long T = m->T, D = m->config.hidden_size, G = m->config.delta.gate_hidden, in = G + 1;
+    long T = m->T, G = m->config.delta.gate_hidden, in = G + 1;
     const real *w1 = c->gate_in.w + i * G * in; /* [G, 1 + G]: magnitude, then context */
-    real *x = c->x + i * T * G, *h = c->h + i * T * G, *gate = c->gate + i * T * G,
-         *magnitude = c->magnitude + i * T;
-    m->ops->delta_magnitude(T, D, p->t, own(p, i)->s, row_factor(p, i), m->config.delta.epsilon, magnitude, 1,
-                            c->square + i * T);
+    real *x = c->x + i * T * G, *magnitude = c->magnitude + i * T;
     m->ops->gemm('N', 'T', T, G, 1, 1, magnitude, 1, w1, in, 0, x, G);
     m->ops->gemm('N', 'T', T, G, G, 1, c->p + i * G, p->n * G, w1 + 1, in, 1, x, G);
-    m->ops->bias_silu(T, G, c->gate_in_bias.w + i * G, x, h);
+    m->ops->bias_silu(T, G, c->gate_in_bias.w + i * G, x, c->h + i * T * G);
+}
+
+/* Fills the gate [T, G] of one slot. */
+static void adaptive_gate(struct delta_pass *p, int i, bool maps) {
+    const struct model *m = p->m;
+    struct connections *c = p->c;
+    long T = m->T, G = m->config.delta.gate_hidden;
+    real *h = c->h + i * T * G, *gate = c->gate + i * T * G;
+    if (!p->again) adaptive_magnitude(p, i);
+    if (maps)
+        adaptive_hidden(p, i);
+    else
+        m->ops->silu(T * G, c->x + i * T * G, h);
     m->ops->gemm('N', 'T', T, G, G, 1, h, G, c->gate_out.w + i * G * G, G, 0, gate, G);
     m->ops->softmax_gate(T, G, c->gate_out_bias.w + i * G, 1 / m->config.delta.temperature, gate, G);
-    if (p->measure && counts(m)) p->sums->entropy += m->ops->softmax_entropy(T, G, gate, G);
+    if (measures(p) && counts(m)) p->sums->entropy += m->ops->softmax_entropy(T, G, gate, G);
 }
 
 /* From the gate's gradient m->dgate [T, G]: gradients of the MLP, of the context (into m->dx [T, n·G]), and
@@ -122,25 +144,25 @@ static void join_rms(const struct delta_pass *p) {
     m->ops->root_means(count, m->tensor->size, p->c->rms);
 }
 
-void gated_forward(struct delta_pass *p, bool add, real *out, long ldo, long step) {
+void gated_fill(struct delta_pass *p, bool maps) {
+    const struct delta_config *d = &p->m->config.delta;
+    bool full = d->kind == KIND_FULL;
+    if (maps && !full) project_forward(p, MAP_MEAN, p->c->proj.w, d->gate_hidden, p->c->p);
+    for (int i = 0; i < p->n; i++) (full ? full_gate : adaptive_gate)(p, i, maps);
+}
+
+void gated_contribute(struct delta_pass *p, bool add, real *out, long ldo, long step) {
     const struct model *m = p->m;
     struct connections *c = p->c;
-    const struct delta_config *d = &m->config.delta;
     long T = m->T, D = m->config.hidden_size, W = width(m);
-    bool full = d->kind == KIND_FULL;
-    if (!full) project_forward(p, MAP_MEAN, c->proj.w, d->gate_hidden, c->p);
     const real *t = own_columns(m, p->t, D, m->columns_t);
     for (int i = 0; i < p->n; i++) {
-        if (full)
-            full_gate(p, i);
-        else
-            adaptive_gate(p, i);
         struct gate g = gate_of(p, i);
         m->ops->gated_delta(T, W, g.width, t, own_columns(m, own(p, i)->s, D, m->columns_s), g.gate, g.width,
                             row_factor(p, i), g.scale, c->weight + i, p->n, add || (i && !step),
-                            out + i * step, ldo, p->measure ? c->rms + i * T : NULL);
+                            out + i * step, ldo, measures(p) ? c->rms + i * T : NULL);
     }
-    if (!p->measure) return;
+    if (!measures(p)) return;
     if (W < D) join_rms(p);
     if (counts(m)) m->ops->add_up(p->n * T, c->rms, &p->sums->sparsity);
 }

@@ -10,6 +10,7 @@
 #include "dist/table.h"
 #include "kernels/base/arena.h"
 #include "kernels/ops.h"
+#include "lowrank/lowrank.h"
 #include "model/config.h"
 #include "model/edges.h"
 #include "model/model.h"
@@ -37,11 +38,15 @@ static inline int own_slots(const struct delta_part *part, int n) {
     return n > part->first ? (n - part->first - 1) / part->step + 1 : 0;
 }
 
+/* Beyond enum recompute_level: nothing is kept for a backward pass, since none follows. */
+enum { LEVEL_NOTHING = LEVEL_FULL + 1 };
+
 /* A layer's connections: tensors of this rank's slots stacked in slot order, and what is saved for the
  * backward pass. In shapes n counts the rank's slots, `all` those of all ranks; Hd, W, heads and D' are the
  * rank's channels (struct delta_part). A pass uses the active slots, packed. */
 struct connections {
     int n;                   /* edges that lead into this layer, whichever ranks'; 0: none */
+    int level;               /* enum recompute_level, or LEVEL_NOTHING */
     const struct edge *edge; /* [n] */
     /* bottleneck: proj [n·Hd, D], gate_in [n·G, D] + bias, gate_out [n][Hd, G] + bias, out [n·Hd, D]
      * (transposed). full: proj [n][W, D].  adaptive: proj [n·G, D] (context), gate_in [n][G, G+1] + bias,
@@ -56,7 +61,7 @@ struct connections {
     real *x, *h;     /* gate MLP before and after silu: bottleneck [T, n·G], adaptive [n, T, G] */
     real *gate;      /* bottleneck [T, n·Hd], full [n, T, W], adaptive [n, T, G] */
     real *v;         /* bottleneck [T, n·Hd]: weighted u ⊙ g */
-    real *extra;     /* bottleneck [T, n·Hd]: gradient of the sparsity term */
+    real *extra;     /* bottleneck [T, n·Hd]: gradient of the sparsity term; NULL without a regulariser */
     real *out_extra; /* the same, on `out`: [n][Hd, Hd], to be multiplied by it, or of divided channels
                         [n][Hd, D] */
     real *rms;       /* [n, T] of the contributions, for the sparsity term */
@@ -74,6 +79,7 @@ struct projection {
 };
 
 struct layer {
+    int level; /* enum recompute_level, or LEVEL_NOTHING, of all but the connections */
     struct tensor norm1, qkv, o, norm2, gate_up, down;
     struct connections connections;
     /* Saved. x, the layer's input, is the z of the layer below. */
@@ -85,12 +91,19 @@ struct layer {
     real *y, *z;           /* [T, D]; z is y where no connection leads here */
 };
 
+/* A node's output as low-rank factors (compress.c); NULL where it is kept as it is. */
+struct packed {
+    int top;     /* the highest layer of the chunk that reads the node */
+    real *q, *b; /* [T, k], [k, D] */
+};
+
 /* What one micro-batch in flight keeps of a chunk of layers. */
 struct slot {
-    struct layer *layer; /* [num_layers], those of the chunk */
-    real *x0;            /* [T, D] embedding output, on the first stage; else NULL */
-    real **rstd;         /* [num_layers + 1], entry 1 + node: [T] node_rstd's; NULL where none is needed */
-    bool *rstd_known;    /* [num_layers + 1] filled in this micro-batch */
+    struct layer *layer;   /* [num_layers], those of the chunk */
+    real *x0;              /* [T, D] embedding output, on the first stage; else NULL */
+    real **rstd;           /* [num_layers + 1], entry 1 + node: [T] node_rstd's; NULL where none is needed */
+    bool *rstd_known;      /* [num_layers + 1] filled in this micro-batch */
+    struct packed *packed; /* [num_layers] */
 };
 
 struct chunk {
@@ -122,8 +135,8 @@ struct model {
     struct layout layout;
     struct axis *tensor, alone; /* the tensor axis; points to `alone`, of one rank, for a whole model */
     struct edges edges;
-    struct arena saved, scratch;
-    struct arena weights; /* of a planned model: `planned_state` */
+    struct arena saved, nodes, scratch; /* nodes: their outputs, as far as saved */
+    struct arena weights;               /* of a planned model: `planned_state` */
     struct state planned_state;
     bool training, planned; /* planned: addresses without memory behind them */
     long batch, length;     /* capacity of a micro-batch */
@@ -139,8 +152,10 @@ struct model {
     long H, K, F;        /* heads, key/value heads, MLP width */
     long V, first_token; /* rows of the vocabulary, and the first of them */
     struct tensor embed, norm, head;
-    struct layer *held;  /* [num_layers] tensors of the layers held; slots have copies */
-    struct layer shared; /* without training: the saved buffers that all layers use in turn */
+    struct layer *held;         /* [num_layers] tensors of the layers held; slots have copies */
+    struct layer shared;        /* the saved buffers that layers do not have of their own but use in turn */
+    const struct layer *holder; /* for whose backward pass `shared` holds what its forward pass wrote */
+    const struct connections *delta_holder; /* the same of its connections; NULL: nobody's */
 
     /* The pass in progress. */
     const struct pass *pass;
@@ -169,8 +184,11 @@ struct model {
     long logit_rows;
     real *largest, *exp_sums; /* [logit_rows], [2, logit_rows] of a vocabulary that is divided */
     real *whole_g;            /* [T, D] the gradient where one chunk is the whole model */
-    real **deposit; /* [num_layers + 1], entry 1 + node: [T, D] gradients left at a node by layers of the
-                       chunk above it; NULL where no edge of that chunk starts */
+    real **deposit;  /* [num_layers + 1], entry 1 + node: [T, D] gradients left at a node by layers of the
+                        chunk above it; NULL where no edge of that chunk starts. Nodes have one in turn */
+    double compress; /* part of the full rank that sources keep, 0: they are not compressed */
+    struct lowrank lowrank; /* then */
+    real **unpacked;        /* [num_layers] whole outputs of compressed nodes, which have one in turn */
     struct delta_part part;
     struct projection *projection; /* [edges.count], or NULL where no source travels narrow */
 
@@ -215,6 +233,7 @@ struct delta_pass {
     real *dt;                            /* [T, D] gradient of t, added to */
     struct loss_sums *sums;
     bool measure;             /* compute the sparsity and entropy sums */
+    bool again;               /* what the forward pass has not kept: sums have been counted then */
     double sparsity, entropy; /* gradient weights of one token of one connection; 0: none */
 };
 
@@ -227,14 +246,26 @@ static inline const struct incoming *own(const struct delta_pass *p, int i) {
 void connections_forward(struct model *m, int layer, const struct loss_options *options,
                          struct loss_sums *sums);
 void connections_backward(struct model *m, int layer, const struct loss_options *options);
+/* What the layer's level has dropped of its active connections, of which there are some. */
+void connections_again(struct model *m, int layer, const struct loss_options *options);
 
-/* bottleneck.c, gated.c: the contributions of one kind. Forward adds weighted contributions to out (row
- * distance ldo; slot i at out + i·step; of `full` with divided channels only these columns), or overwrites it
- * with them where `add` is false; backward reads dout [T, D] likewise, always whole, and fills m->dweight. */
-void bottleneck_forward(struct delta_pass *p, bool add, real *out, long ldo, long step);
+/* bottleneck.c, gated.c: the contributions of one kind. `fill` computes gates and whatever else is saved,
+ * from the linear maps on or (`maps` false) from the maps as they were saved. `contribute` adds weighted
+ * contributions to out (row distance ldo; slot i at out + i·step; of `full` with divided channels only these
+ * columns), or overwrites it with them where `add` is false; backward reads dout [T, D] likewise, always
+ * whole, and fills m->dweight. */
+void bottleneck_fill(struct delta_pass *p, bool maps);
+void bottleneck_contribute(struct delta_pass *p, bool add, real *out, long ldo, long step);
 void bottleneck_backward(struct delta_pass *p, const real *dout, long ldo, long step);
-void gated_forward(struct delta_pass *p, bool add, real *out, long ldo, long step);
+void gated_fill(struct delta_pass *p, bool maps);
+void gated_contribute(struct delta_pass *p, bool add, real *out, long ldo, long step);
 void gated_backward(struct delta_pass *p, const real *dout, long ldo, long step);
+/* bottleneck.c: are the sparsity term's gradients kept at a recompute level? They are dropped where they can
+ * be had from v alone. */
+bool bottleneck_keeps_extra(const struct model *m, int level);
+
+/* watch.c: shows the active connections; overwrites m->delta. */
+void watch_connections(const struct delta_pass *p);
 
 /* project.c: maps[i] = W_i δ_i (difference) or W_i (s_i+t)/2 (mean) of all slots: W [n·rows, D], out [T,
  * n·rows]. */
@@ -253,8 +284,11 @@ const real *row_factor(const struct delta_pass *p, int slot);
 /* aggregate.c: fills the weights [T, n] of the contributions; backward reads m->dweight. */
 void aggregate_forward(struct delta_pass *p);
 void aggregate_backward(struct delta_pass *p);
-/* multihead: z += Σ α c; backward fills m->dc from dz. */
+/* Selection's queries and keys, computed again. */
+void aggregate_again(struct delta_pass *p);
+/* multihead: z += Σ α c; of that queries and keys alone; backward fills m->dc from dz. */
 void multihead_forward(struct delta_pass *p, real *z);
+void multihead_products(struct delta_pass *p);
 void multihead_backward(struct delta_pass *p, const real *dz);
 
 /* Blocks of a strip [T, strip_width] (narrow.c), one after the other. */
@@ -266,7 +300,7 @@ long strip_offset(const struct model *m, long T, enum strip_block block);
  * connections. */
 int prepare_connections(struct model *m);
 void find_connections(struct model *m, int l);
-void lay_out_connections(struct model *m, struct layer *layer, long T);
+void lay_out_connections(struct model *m, struct connections *c, long T);
 void lay_out_delta_scratch(struct model *m, long T, long most);
 
 /* create.c: the tensor of a name, or the first of a stack; NULL pointers where this rank has none. */
@@ -277,11 +311,12 @@ struct tensor find_tensor(const struct model *m, const char *format, ...)
 static inline real *take(struct arena *arena, long count) {
     return arena_take(arena, (size_t)count * sizeof(real));
 }
-/* A saved buffer of a layer: its own where a backward pass will read it, else the one that all layers share.
- */
-#define SAVE(m, layer, member, count)                                                                        \
-    ((layer)->member =                                                                                       \
-         (m)->training || (layer) == &(m)->shared ? take(&(m)->saved, count) : (m)->shared.member)
+/* A saved buffer of a layer or of its connections: its own, or from level `from` on that of `common`, the
+ * part of m->shared that is like it, which itself has those that somebody needs. */
+#define SAVE(m, owner, common, member, count, from)                                                          \
+    ((owner)->member = (owner)->level < (from) ? (owner) == (common) ? NULL : take(&(m)->saved, count)       \
+                       : (owner) == (common) ? take(&(m)->scratch, count)                                    \
+                                               : (common)->member)
 
 /* create.c: model_create with a rotary table of `positions`; without `state` a planned model. */
 int model_build(const struct model_config *config, const struct table *table, const struct state *state,
@@ -292,6 +327,8 @@ int model_build(const struct model_config *config, const struct table *table, co
 void begin_pass(struct model *m, const struct pass *pass);
 /* The forward pass through its layers. */
 void chunk_forward(struct model *m, struct loss_sums *sums);
+/* Does an active edge start from the node? */
+bool node_is_read(const struct model *m, int node);
 /* Active edges of the whole model: what the regularisers average over. */
 long total_edges(const struct model *m, int active);
 /* Records the first failure of a pass (model_status). */
@@ -311,9 +348,21 @@ static inline real *node_output(const struct model *m, int node) {
  * it is that layer's first norm's (where it has all rows), else it is computed once a micro-batch, with the
  * same bits. */
 const real *node_rstd(struct model *m, int node);
-/* [T, D] where gradients for a node are added, in a backward pass: the pass's own buffer, or scratch that
- * starts at zero. NULL where the pass brings only a strip. */
+
+/* deposits.c: [T, D] where gradients for a node are added, in a backward pass: the pass's own buffer, or
+ * scratch. NULL where the pass brings only a strip. */
 real *node_deposit(const struct model *m, int node);
+/* A walk begins: something has been left where the pass brings a buffer. */
+void begin_deposits(struct model *m);
+/* Zeroes those that the layer is the first to leave something in. */
+void open_deposits(struct model *m, int layer);
+/* Adds to the stream's gradient what layers above have left at a node: each rank's terms of it. */
+void collect_deposit(struct model *m, int node);
+/* Records a failure where something was left and not collected. */
+void check_deposits(struct model *m);
+void lay_out_deposits(struct model *m, long T);
+/* Does an edge lead from the node into one of these layers? */
+bool feeds(const struct model *m, int node, struct span span);
 
 /* stream.c: x [T, D] holds this rank's terms of a sum over the tensor axis; afterwards its own rows hold the
  * sum. */
@@ -321,9 +370,31 @@ void stream_sum(struct model *m, real *x);
 /* The own rows of x [T, D] are valid; afterwards all are. */
 void stream_whole(struct model *m, real *x);
 
+/* compress.c: whole outputs of nodes that are compressed (before any slot); the output of a slot's node. A
+ * forward pass begins: records a failure where it comes between calls of a backward pass. After a layer's
+ * forward pass, compresses the nodes that it was the last to read; before its backward pass brings them back.
+ */
+void lay_out_unpacked(struct model *m, long T);
+real *lay_out_node(struct model *m, const struct chunk *chunk, struct slot *slot, int node, long T);
+void check_unpacked(struct model *m);
+void pack_sources(struct model *m, int layer);
+void unpack_sources(struct model *m, int layer);
+
 /* forward.c */
 void embedding_forward(struct model *m);
 void layer_forward(struct model *m, int layer);
+/* Its parts that a backward pass may need again: a norm's output n, whole, and rstd, of x's own rows; qkv_out
+ * and attention from n1; gu from n2. */
+void norm_rows(struct model *m, const real *x, struct tensor norm, real *n, real *rstd);
+void layer_attend(struct model *m, int layer);
+void layer_expand(struct model *m, int layer);
+
+/* recompute.c: the forward pass of a layer, or of its connections, is done: notes whose m->shared is. */
+void hold_layer(struct model *m, int layer);
+void hold_connections(struct model *m, int layer);
+/* Before their backward pass: computes what is not kept, unless m->shared still has it. */
+void recompute_layer(struct model *m, int layer);
+void recompute_connections(struct model *m, int layer);
 
 /* backward.c: from m->g, the gradient of the layer's z, to that of its x. */
 void layer_backward(struct model *m, int layer);

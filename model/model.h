@@ -30,14 +30,29 @@ struct loss_sums {
 struct loss_options {
     int active;                             /* how many of the distances are active */
     double token_weight;                    /* 1 / (target tokens of the global batch) */
-    double sparsity_weight, entropy_weight; /* w_s, w_e of model.md 5, already scheduled; 0: none */
+    double sparsity_weight, entropy_weight; /* w_s, w_e of model.md 5, already scheduled; 0: none, and where
+                                               the configuration has no regularizer */
     bool measure; /* compute the sparsity and entropy sums although their weights are 0 */
 };
 
 /* What one rank's memory goes to, in bytes. */
 struct model_memory {
     long activations; /* saved buffers of all slots: what the backward pass reads */
-    long workspace;   /* scratch */
+    long sources;     /* outputs of nodes, of all slots: streams and sources of later layers */
+    long workspace;   /* scratch, and what layers that compute again share */
+};
+
+/* What a layer's backward pass computes again instead of keeping it from the forward pass (Chen et al. 2016;
+ * Korthikanti et al. 2022). The same calls at the same shapes: no result changes by a bit. The outputs of
+ * nodes are kept in any case, since later layers read them, and are where it starts from. */
+enum recompute_level {
+    LEVEL_NONE,      /* everything is kept */
+    LEVEL_SELECTIVE, /* what is large and cheap: of a layer its norms' outputs, of its connections what
+                        follows from the linear maps */
+    LEVEL_FULL,      /* of a layer all but sums that end in it, of its connections all but the target */
+};
+struct recompute {
+    unsigned char layer, delta; /* enum recompute_level of a layer without its connections, and of those */
 };
 
 /* The part of the model that a rank computes, and how much of it at a time. NULL stands for all of it, with
@@ -46,6 +61,26 @@ struct model_part {
     const struct layout *layout; /* the one that the table was made with; its `stage` outlives the model */
     struct axis *tensor;         /* the tensor axis; outlives the model */
     const int *slots;            /* [layout->chunks] sets of saved activations: micro-batches in flight */
+    const struct recompute *recompute; /* [num_layers], read at creation; NULL: LEVEL_NONE. For training */
+    double compress_sources; /* 0: nothing. Else sources that no other chunk reads are kept from forward to
+                                backward as low-rank factors of this part of the full rank */
+};
+
+/* One active connection of a layer on the way forward, as a watcher sees it. */
+struct delta_view {
+    const struct edge *edge;
+    long batch, length, D;  /* T = batch·length */
+    const real *difference; /* [T, D] δ = target − source, whole on every tensor rank */
+    const real *gate; /* [T, gates] this tensor rank's gates, row distance gate_ld; NULL where it has none */
+    long gates, gate_ld;
+};
+
+/* Called for every active connection of the layers marked, in order of layer and slot, on all tensor ranks.
+ * What the view points to is valid during the call alone. `see` may use the tensor axis. */
+struct delta_watch {
+    void (*see)(void *context, const struct delta_view *view);
+    void *context;
+    const bool *layer; /* [num_layers] */
 };
 
 /* Creates a model for micro-batches of up to `batch` sequences of up to `length` positions, on weights and
@@ -78,6 +113,7 @@ struct pass {
     long batch, length;
     const struct loss_options *options;
     bool evaluate; /* no backward pass follows, on a model that could */
+    const struct delta_watch *watch; /* forward; NULL: nobody. Sources must be here whole (layout.narrow off) */
 
     real *const *node;  /* outputs of nodes outside the chunk that its layers read, the stream's among them
                            (entry  `first` of the span, node first − 1) */

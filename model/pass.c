@@ -46,61 +46,11 @@ const real *node_rstd(struct model *m, int node) {
     return rstd;
 }
 
-/* -------------------------------------------------------------------------------------------- deposits */
-
-real *node_deposit(const struct model *m, int node) {
-    real *given = m->pass->deposit ? m->pass->deposit[1 + node] : NULL;
-    return given || node < m->span.first - 1 ? given : m->deposit[1 + node];
-}
-
-/* The nodes whose deposits this walk collects: the chunk's own, and the one that it starts from. */
-static int lowest_node(const struct model *m) {
-    return m->span.first - 1;
-}
-
-/* Which nodes something has been, or will be, left at; scratch starts at zero. */
-static void open_deposits(struct model *m) {
-    const struct edges *edges = &m->edges;
-    int active = m->pass->options->active;
-    for (int node = lowest_node(m); node < m->span.end; node++)
-        m->walk.owed[1 + node] = m->pass->deposit && m->pass->deposit[1 + node];
-    for (int l = m->span.first; l < m->span.end; l++)
-        for (int i = 0; i < active_edges(edges, l, active); i++) {
-            int node = edges->edge[edges->first[l] + i].source;
-            if (node < lowest_node(m) || m->walk.owed[1 + node]) continue;
-            m->walk.owed[1 + node] = true;
-            m->ops->zero(m->T * m->config.hidden_size, m->deposit[1 + node]);
-        }
-}
-
-/* Adds to the stream's gradient what layers above have left at a node: each rank's terms of it. */
-static void collect(struct model *m, int node) {
-    if (!m->walk.owed[1 + node]) return;
-    long D = m->config.hidden_size, at = m->row0 * D;
-    real *deposit = node_deposit(m, node);
-    stream_sum(m, deposit);
-    m->ops->add(m->rows * D, deposit + at, m->g + at);
-    m->walk.whole = !m->rows_divided;
-    m->walk.owed[1 + node] = false;
-}
-
-static void check_drained(struct model *m) {
-    for (int node = lowest_node(m); node < m->span.end; node++)
-        if (m->walk.owed[1 + node])
-            pass_failed(
-                m, gdn_fail(GDN_INTERNAL,
-                            "gradients left at node %d were not collected by the backward pass of layers "
-                            "%d to %d",
-                            node, m->span.first, m->span.end - 1));
-}
-
-/* ---------------------------------------------------------------------------------------------- passes */
-
 static const struct chunk *chunk_of(const struct model *m) {
     return &m->chunk[m->pass->chunk];
 }
 
-static bool node_is_read(const struct model *m, int node) {
+bool node_is_read(const struct model *m, int node) {
     int active = m->pass->options->active;
     for (int l = node + 1; l < m->config.num_layers; l++)
         for (int i = 0; i < active_edges(&m->edges, l, active); i++)
@@ -137,11 +87,13 @@ void chunk_forward(struct model *m, struct loss_sums *sums) {
         if (active_edges(&m->edges, l, options->active)) stream_whole(m, m->layer[l].y);
         connections_forward(m, l, options, sums);
         share_node(m, l);
+        pack_sources(m, l);
     }
 }
 
 void model_stage_forward(struct model *m, const struct pass *pass, struct loss_sums *sums) {
     begin_pass(m, pass);
+    check_unpacked(m);
     chunk_forward(m, sums);
     if (chunk_of(m)->last && !m->gradients) head_loss(m, last_output(m), sums);
 }
@@ -158,7 +110,7 @@ static bool step_walk(struct model *m, int layer) {
                               .next = top,
                               .whole = true,
                               .owed = walk->owed};
-        open_deposits(m);
+        begin_deposits(m);
     }
     if (walk->on && walk->chunk == pass->chunk && walk->slot == pass->slot && walk->next == layer)
         return true;
@@ -172,7 +124,7 @@ static bool step_walk(struct model *m, int layer) {
 
 static void finish_walk(struct model *m) {
     m->walk.on = false;
-    check_drained(m);
+    check_deposits(m);
     if (!chunk_of(m)->first) gradient_whole(m);
 }
 
@@ -185,8 +137,9 @@ void model_stage_backward(struct model *m, const struct pass *pass, int layer, i
         if (l == m->config.num_layers) {
             head_loss(m, last_output(m), sums);
         } else if (l >= 0) {
+            unpack_sources(m, l);
             layer_backward(m, l);
-            collect(m, l - 1);
+            collect_deposit(m, l - 1);
         } else {
             embedding_backward(m);
         }

@@ -11,7 +11,7 @@
 
 enum lr_schedule { SCHEDULE_COSINE, SCHEDULE_LINEAR, SCHEDULE_CONSTANT, SCHEDULE_WSD };
 enum precision { PRECISION_FP32 };
-enum recompute { RECOMPUTE_NONE };
+enum recompute_choice { RECOMPUTE_NONE };
 enum data_format { FORMAT_TEXT, FORMAT_HDF5, FORMAT_LLMC, FORMAT_MEGATRON };
 enum data_order { ORDER_SHUFFLE, ORDER_SEQUENTIAL };
 enum device { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA };
@@ -27,7 +27,7 @@ struct train_config {
     uint64_t seed;
     int schedule;  /* enum lr_schedule */
     int precision; /* enum precision */
-    int recompute; /* enum recompute */
+    int recompute; /* enum recompute_choice */
     long eval_interval, eval_batches, gate_interval, stop_at; /* 0: off; eval_batches 0: all */
 };
 

@@ -81,6 +81,7 @@ static void add_up(long, const real *, double *) {}
 static void squares(long, real *) {}
 static void root_means(long, long, real *) {}
 static void bias_silu(long, long, const real *, real *, real *) {}
+static void silu(long, const real *, real *) {}
 static void silu_back(long, const real *, const real *, real *) {}
 static void bottleneck_gate(long, long, long, const real *, const real *, const real *, const real *,
                             const real *, real *, real *) {}
@@ -155,6 +156,7 @@ const struct ops count_ops = {
     .squares = squares,
     .root_means = root_means,
     .bias_silu = bias_silu,
+    .silu = silu,
     .silu_back = silu_back,
     .bottleneck_gate = bottleneck_gate,
     .scale_slots = scale_slots,

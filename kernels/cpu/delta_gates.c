@@ -18,6 +18,15 @@ static void bias_silu(long T, long W, const real *bias, real *x, real *h) {
     }
 }
 
+static void silu(long n, const real *x, real *h) {
+#pragma omp parallel for schedule(static) if (n >= PARALLEL_WORK)
+    for (long i = 0; i < n; i += PIECE) {
+        long end = n - i < PIECE ? n : i + PIECE;
+#pragma omp simd
+        for (long j = i; j < end; j++) h[j] = vector_silu(x[j]);
+    }
+}
+
 static void silu_back(long n, const real *x, const real *dh, real *dx) {
 #pragma omp parallel for schedule(static) if (n >= PARALLEL_WORK)
     for (long i = 0; i < n; i += PIECE) {
@@ -106,6 +115,7 @@ static void softmax_gate_back(long T, long W, double inv_temperature, const real
 
 void ISA_NAME(cpu_delta_gates)(struct ops *ops) {
     ops->bias_silu = bias_silu;
+    ops->silu = silu;
     ops->silu_back = silu_back;
     ops->sigmoid_gate = sigmoid_gate;
     ops->sigmoid_gate_back = sigmoid_gate_back;

@@ -24,6 +24,10 @@ static void bias_silu(long T, long W, const real *bias, real *x, real *h) {
         }
 }
 
+static void silu(long n, const real *x, real *h) {
+    for (long i = 0; i < n; i++) h[i] = (real)(x[i] * sigmoid(x[i]));
+}
+
 static void silu_back(long n, const real *x, const real *dh, real *dx) {
     for (long i = 0; i < n; i++) {
         double g = sigmoid(x[i]);
@@ -127,6 +131,7 @@ static void softmax_gate_back(long T, long W, double inv_temperature, const real
 
 void reference_delta_gates(struct ops *ops) {
     ops->bias_silu = bias_silu;
+    ops->silu = silu;
     ops->silu_back = silu_back;
     ops->bottleneck_gate = bottleneck_gate;
     ops->scale_slots = scale_slots;

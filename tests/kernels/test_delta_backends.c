@@ -163,6 +163,10 @@ static void silu(void) {
     struct buffer *bias = make("bias", W, -1, 1), *x = make("x", T * W, -9, 9), *h = make("h", T * W, 0, 1);
     EACH_SIDE(i) start(i)->bias_silu(T, W, bias->x[i], x->x[i], h->x[i]);
     compare(1, ANY_THREADS);
+    slot = "silu";
+    x = make("x", T * W, -9, 9), h = make("h", T * W, 0, 1);
+    EACH_SIDE(i) start(i)->silu(T * W, x->x[i], h->x[i]);
+    compare(1, ANY_THREADS);
     slot = "silu_back";
     x = make("x", T * W, -9, 9), h = make("dh", T * W, -1, 1);
     struct buffer *dx = make("dx", T * W, 0, 1);
@@ -354,6 +358,8 @@ static void nan_is_seen(void) {
     assert_true(isnan(out[last]) && !isnan(out[last - 1]));
     ops->bias_silu(T, D, other, nan, out);
     assert_true(isnan(out[last]) && !isnan(out[last - 1]));
+    ops->silu(T * D, nan, out);
+    assert_true(isnan(out[last]) && !isnan(out[last - 1]));
     assert_true(isnan(ops->binary_entropy(T, D, nan, D)) && isnan(ops->softmax_entropy(T, D, nan, D)));
     memcpy(out, nan, (size_t)(T * D) * sizeof(real));
     ops->gram_rms(T, D, D, other, 0, out, NULL, D, of_row);
@@ -375,6 +381,31 @@ static const struct shape shapes[] = {
     {5, 1300, 2, 2, 600, 9, 2}, /* groups and slots wider than a tile of the CPU backend */
     {3, 1026, 2, 2, 513, 9, 2}, /* and by one column, which is then alone in its tile */
 };
+
+/* What a layer computes again on the way back must have the bits of the way forward, by whichever slot. */
+static void same_bits(void) {
+    long T = shape.T, D = shape.D;
+    size_t bytes = (size_t)(T * D) * sizeof(real);
+    struct buffer *x = make("x", T * D, -3, 3), *bias = make("bias", D, -1, 1), *r = make("r", T * D, -3, 3),
+                  *a = make("a", T * D, 0, 1), *b = make("b", T * D, 0, 1), *sum = make("sum", T * D, 0, 1),
+                  *rstd = make("rstd", 2 * T, 0, 1), *gate = make("gate", T * D, 0, 1);
+    EACH_SIDE(i) {
+        const struct ops *ops = start(i);
+        ops->bias_silu(T, D, bias->x[i], x->x[i], a->x[i]);
+        ops->silu(T * D, x->x[i], b->x[i]);
+        assert_memory_equal(a->x[i], b->x[i], bytes);
+        ops->add_rms_norm(T, D, x->x[i], r->x[i], bias->x[i], 1e-5, sum->x[i], a->x[i], rstd->x[i]);
+        ops->rms_norm(T, D, sum->x[i], bias->x[i], 1e-5, b->x[i], rstd->x[i] + T);
+        assert_memory_equal(a->x[i], b->x[i], bytes);
+        assert_memory_equal(rstd->x[i], rstd->x[i] + T, (size_t)T * sizeof(real));
+        ops->gated_delta(T, D, shape.G, x->x[i], r->x[i], gate->x[i], shape.G, NULL, 0.7, NULL, 0, false,
+                         a->x[i], D, rstd->x[i]);
+        ops->gated_delta(T, D, shape.G, x->x[i], r->x[i], gate->x[i], shape.G, NULL, 0.7, NULL, 0, false,
+                         b->x[i], D, NULL);
+        assert_memory_equal(a->x[i], b->x[i], bytes);
+    }
+    release();
+}
 
 static void everywhere(void (*test)(void)) {
     EACH_BACKEND for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
@@ -403,6 +434,7 @@ TEST(entropies)
 TEST(gram_rms)
 TEST(mixing)
 TEST(nan_is_seen)
+TEST(same_bits)
 
 static int clean(void **state) {
     (void)state;
@@ -414,9 +446,9 @@ static int clean(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        ENTRY(vectors),    ENTRY(gated_delta),  ENTRY(rows),          ENTRY(columns), ENTRY(silu),
-        ENTRY(bottleneck), ENTRY(column_gates), ENTRY(clamped_gates), ENTRY(softmax), ENTRY(entropies),
-        ENTRY(gram_rms),   ENTRY(mixing),       ENTRY(nan_is_seen),
+        ENTRY(vectors),    ENTRY(gated_delta),  ENTRY(rows),          ENTRY(columns),   ENTRY(silu),
+        ENTRY(bottleneck), ENTRY(column_gates), ENTRY(clamped_gates), ENTRY(softmax),   ENTRY(entropies),
+        ENTRY(gram_rms),   ENTRY(mixing),       ENTRY(nan_is_seen),   ENTRY(same_bits),
     };
     int status = harness_begin();
     return status ? status : cmocka_run_group_tests(tests, NULL, NULL);

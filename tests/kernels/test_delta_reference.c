@@ -183,6 +183,9 @@ static void silu(void **state) {
         near("x", i, x[i], a);
         near("h", i, h[i], a * sigmoid(a));
     }
+    memset(h, 0, sizeof h);
+    ops->silu(T * W, x, h);
+    for (long i = 0; i < T * W; i++) near("silu", i, h[i], (double)x[i] * sigmoid((double)x[i]));
 }
 
 static void entropies(void **state) {

@@ -45,7 +45,8 @@ struct model_config small_model(void) {
                                            .epsilon = 1e-3,
                                            .temperature = 1,
                                            .attention_dim = 3,
-                                           .attention_heads = 2}};
+                                           .attention_heads = 2,
+                                           .regularizer = REGULARIZER_FIXED}};
 }
 
 double fixture_loss(struct fixture *f, const int32_t *rows, long batch, long length,
@@ -125,6 +126,12 @@ long part_place(const struct row *row, long i) {
 
 void part_create(struct part *p, const struct fixture *whole, const struct layout *layout,
                  struct axis *tensor, const int *slots, const struct ops *ops, long batch, long length) {
+    part_create_levels(p, whole, layout, tensor, slots, NULL, ops, batch, length);
+}
+
+void part_create_levels(struct part *p, const struct fixture *whole, const struct layout *layout,
+                        struct axis *tensor, const int *slots, const struct recompute *recompute,
+                        const struct ops *ops, long batch, long length) {
     *p = (struct part){.layout = *layout};
     assert(!params_create(&whole->config, layout, &p->table));
     size_t n = (size_t)p->table.total;
@@ -134,7 +141,7 @@ void part_create(struct part *p, const struct fixture *whole, const struct layou
         for (long j = 0; j < row->count; j++)
             p->state.weight[row->offset + j] = whole->state.weight[from->offset + part_place(row, j)];
     }
-    struct model_part part = {&p->layout, tensor, slots};
+    struct model_part part = {.layout = &p->layout, .tensor = tensor, .slots = slots, .recompute = recompute};
     assert(!model_create(&whole->config, &p->table, &p->state, ops, &part, batch, length, true, &p->model));
 }
 

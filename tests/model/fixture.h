@@ -30,8 +30,8 @@ void fixture_rows(int32_t *rows, int vocab);
 /* `active` distances, −1 for all. */
 struct loss_options fixture_options(const struct model_config *c, int active, bool regularize);
 
-/* Makes it a model that four ranks can divide: eight heads on four key/value heads, a vocabulary that does not
- * divide. */
+/* Makes it a model that four ranks can divide: eight heads on four key/value heads, a vocabulary that does
+ * not divide. */
 void fixture_widen(struct model_config *c);
 
 /* Every combination of gate, aggregate and normalize, some with the other settings; false after the last. */
@@ -47,6 +47,10 @@ struct part {
 
 void part_create(struct part *p, const struct fixture *whole, const struct layout *layout,
                  struct axis *tensor, const int *slots, const struct ops *ops, long batch, long length);
+/* The same with recompute levels [num_layers]. */
+void part_create_levels(struct part *p, const struct fixture *whole, const struct layout *layout,
+                        struct axis *tensor, const int *slots, const struct recompute *recompute,
+                        const struct ops *ops, long batch, long length);
 void part_free(struct part *p);
 /* Where element i of a rank's part of a tensor lies in the memory of the whole tensor. */
 long part_place(const struct row *row, long i);

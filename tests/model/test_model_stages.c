@@ -1,6 +1,7 @@
 /* The model cut into stages, walked by hand in one process: nodes, deposits and the stream's gradient are
  * handed from stage to stage as pipeline ranks send them. Losses and all gradients must have the bits of the
- * whole model. Only tied embeddings, whose gradient two stages have a part of each, may differ, by rounding.
+ * whole model, which keeps all activations, whatever the layers of the stages compute again. Only tied
+ * embeddings, whose gradient two stages have a part of each, may differ, by rounding.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 
 #include "dist/table.h"
+#include "kernels/base/random.h"
 #include "kernels/base/status.h"
 #include "tests/model/fixture.h"
 
@@ -156,13 +158,13 @@ static struct layout layout_of(const struct cut *cut, int index, int way) {
 }
 
 static void line_create(struct line *l, const struct cut *cut, int way, const struct fixture *whole,
-                        const struct loss_options *options, int slots) {
+                        const struct loss_options *options, int slots, const struct recompute *levels) {
     *l = (struct line){.cut = cut, .options = *options, .D = whole->config.hidden_size};
     assert_int_equal(edges_create(&whole->config, &l->edges), 0);
     for (int c = 0; c < cut->chunks; c++) l->slots[c] = slots;
     for (int p = 0; p < cut->pipeline; p++) {
         struct layout layout = layout_of(cut, p, way);
-        part_create(&l->rank[p], whole, &layout, &tensor, l->slots, ops_all()[0], B, S);
+        part_create_levels(&l->rank[p], whole, &layout, &tensor, l->slots, levels, ops_all()[0], B, S);
     }
     for (int m = 0; m < MICRO; m++) {
         l->gradient[m] = calloc((size_t)(T * l->D), sizeof(real));
@@ -212,7 +214,7 @@ static void compare_losses(const struct loss_sums *a, const struct loss_sums *b,
 static void evaluate(struct line *l, const struct model_config *config, struct part *one, const char *what) {
     for (int p = 0; p < l->cut->pipeline; p++) {
         struct part *part = &l->rank[p];
-        struct model_part of = {&part->layout, &tensor, l->slots};
+        struct model_part of = {.layout = &part->layout, .tensor = &tensor, .slots = l->slots};
         model_free(part->model);
         assert_int_equal(
             model_create(config, &part->table, &part->state, ops_all()[0], &of, B, S, false, &part->model),
@@ -234,10 +236,15 @@ static void run(const struct model_config *c, const struct loss_options *o, cons
     struct part one;
     struct line line, *l = &line;
     struct loss_sums sums[MICRO];
+    struct recompute levels[LAYERS];
     struct layout layout = layout_of(&cuts[0], 0, way);
     fixture_create(&whole, c, ops_all()[0], B, S, 3, 0.2);
     part_create(&one, &whole, &layout, &tensor, NULL, ops_all()[0], B, S);
-    line_create(l, cut, way, &whole, o, slots);
+    for (int i = 0; i < LAYERS; i++) {
+        uint64_t bits = random_bits(5, (uint64_t)(way + slots), (uint64_t)i);
+        levels[i] = (struct recompute){(unsigned char)(bits % 3), (unsigned char)(bits / 3 % 3)};
+    }
+    line_create(l, cut, way, &whole, o, slots, levels);
     for (int m = 0; m < MICRO; m++) model_train(one.model, l->rows[m], B, S, o, &sums[m]);
     for (int m = 0; m < MICRO + slots - 1; m++) {
         if (m < MICRO) forward(l, m, m % slots);
@@ -298,7 +305,7 @@ static void test_undrained(void **state) {
     struct fixture whole;
     struct line line, *l = &line;
     fixture_create(&whole, &c, ops_all()[0], B, S, 3, 0.2);
-    line_create(l, &cuts[1], 0, &whole, &o, 1);
+    line_create(l, &cuts[1], 0, &whole, &o, 1, NULL);
     forward(l, 0, 0);
     real *node[NODES], *deposit[NODES];
     struct pass pass = make_pass(l, 0, 0, 0, node, deposit);
@@ -321,7 +328,7 @@ static void test_order(void **state) {
     struct fixture whole;
     struct line line, *l = &line;
     fixture_create(&whole, &c, ops_all()[0], B, S, 3, 0.2);
-    line_create(l, &cuts[0], 0, &whole, &o, 2);
+    line_create(l, &cuts[0], 0, &whole, &o, 2, NULL);
     forward(l, 0, 0);
     real *node[NODES], *deposit[NODES];
     struct pass pass = make_pass(l, 0, 0, 0, node, deposit);
@@ -338,7 +345,7 @@ static void test_order(void **state) {
 static void plan(struct line *l, const struct model_config *c, struct axis *planned) {
     for (int p = 0; p < l->cut->pipeline; p++) {
         struct part *part = &l->rank[p];
-        struct model_part of = {&part->layout, planned, l->slots};
+        struct model_part of = {.layout = &part->layout, .tensor = planned, .slots = l->slots};
         struct model_memory real_memory, planned_memory;
         model_memory(part->model, &real_memory);
         model_free(part->model);
@@ -363,7 +370,7 @@ static void test_planned(void **state) {
             struct fixture whole;
             struct line line, *l = &line;
             fixture_create(&whole, &c, ops_all()[0], B, S, 3, 0.2);
-            line_create(l, &cuts[k ? 5 : 0], v, &whole, &o, 2);
+            line_create(l, &cuts[k ? 5 : 0], v, &whole, &o, 2, NULL);
             int64_t bytes = tensor.bytes;
             forward(l, 0, 1);
             backward(l, 0, 1, 0);

@@ -1,0 +1,123 @@
+/* Sources as low-rank factors between their forward and their backward pass (model_part.compress_sources). A
+ * node's whole output is there from its own layer up to the highest layer of the chunk that reads it, and on
+ * the way back down again until the layer above it is done; nodes take turns in a few whole buffers, which
+ * all micro-batches share. In between a slot keeps factors q [T, k] and b [k, D] (lowrank.h), so that what
+ * comes back is not quite what went: the backward pass is one of slightly other activations. Nodes that other
+ * chunks read, and outputs that no connection reads, are kept as they are. */
+#include "kernels/base/status.h"
+#include "model/internal.h"
+
+enum { NOBODY = -1 };
+
+static long rank_of(const struct model *m, long T) {
+    return lowrank_of_ratio(T, m->config.hidden_size, m->compress);
+}
+
+/* Is the chunk's node compressed? */
+static bool packs(const struct model *m, struct span span, int node) {
+    struct span behind = {span.end, m->config.num_layers};
+    return m->compress > 0 && feeds(m, node, span) && !feeds(m, node, behind);
+}
+
+/* The highest layer of the chunk that reads the node. */
+static int top_of(const struct model *m, struct span span, int node) {
+    int top = node + 1;
+    for (int l = node + 2; l < span.end; l++)
+        if (feeds(m, node, (struct span){l, l + 1})) top = l;
+    return top;
+}
+
+/* Gives each compressed node a whole buffer that is not in use while it needs one: from its own layer to its
+ * top, and back. */
+static void lay_out_chunk(struct model *m, struct span span, real **pool, int *taken, long T) {
+    int user[m->config.num_layers];
+    for (int i = 0; i < m->config.num_layers; i++) user[i] = NOBODY;
+    for (int node = span.first; node < span.end; node++) {
+        int i = 0;
+        m->unpacked[node] = NULL;
+        if (!packs(m, span, node)) continue;
+        while (i < *taken && user[i] != NOBODY && top_of(m, span, user[i]) >= node) i++;
+        if (i == *taken) pool[(*taken)++] = take(&m->nodes, T * m->config.hidden_size);
+        user[i] = node;
+        m->unpacked[node] = pool[i];
+    }
+}
+
+void lay_out_unpacked(struct model *m, long T) {
+    real *pool[m->config.num_layers];
+    int taken = 0;
+    if (!(m->compress > 0)) return;
+    for (int c = 0; c < m->chunks; c++) lay_out_chunk(m, m->chunk[c].span, pool, &taken, T);
+    if (taken)
+        lowrank_lay_out(&m->lowrank, &m->scratch, m->ops, T, m->config.hidden_size, rank_of(m, T), false);
+}
+
+real *lay_out_node(struct model *m, const struct chunk *chunk, struct slot *slot, int node, long T) {
+    long D = m->config.hidden_size, k = rank_of(m, T);
+    if (!packs(m, chunk->span, node)) return take(&m->nodes, T * D);
+    struct packed *packed = &slot->packed[node];
+    packed->top = top_of(m, chunk->span, node);
+    packed->q = take(&m->nodes, T * k);
+    packed->b = take(&m->nodes, k * D);
+    return m->unpacked[node];
+}
+
+void check_unpacked(struct model *m) {
+    if (m->compress > 0 && m->walk.on)
+        pass_failed(m, gdn_fail(GDN_INTERNAL,
+                                "a forward pass begins before the backward pass of layers %d to %d is done, "
+                                "whose sources lie in the buffers that it needs",
+                                m->chunk[m->walk.chunk].span.first, m->chunk[m->walk.chunk].span.end - 1));
+}
+
+/* The arithmetic of lowrank_split: four products with x, and three orthonormal bases of k vectors by LAPACK,
+ * which a planned model cannot call, 4nk² − 4k³/3 each. */
+static void count_split(struct model *m, long k) {
+    long T = m->T, D = m->config.hidden_size;
+    const long length[] = {T, D, T};
+    for (int product = 0; product < 4; product++)
+        m->ops->gemm('N', 'N', T, k, D, 1, NULL, D, NULL, k, 0, NULL, k);
+    for (int basis = 0; basis < 3; basis++)
+        m->ops->gemm('N', 'N', k, k, 2 * length[basis] - 2 * k / 3, 1, NULL, k, NULL, k, 0, NULL, k);
+}
+
+/* All rows, where only own ones are because no active connection reads the node. */
+static void complete(struct model *m, int node) {
+    if (m->rows_divided && !node_is_read(m, node)) stream_whole(m, node_output(m, node));
+}
+
+void pack_sources(struct model *m, int layer) {
+    long T = m->T, D = m->config.hidden_size, k = rank_of(m, T);
+    if (!(m->compress > 0) || !m->gradients) return;
+    for (int node = m->span.first; node < layer; node++) {
+        const struct packed *packed = &m->slot->packed[node];
+        if (!packed->q || packed->top != layer) continue;
+        complete(m, node);
+        if (m->planned)
+            count_split(m, k);
+        else
+            lowrank_split(&m->lowrank, T, D, node_output(m, node), k, (uint64_t)node, packed->q, packed->b);
+    }
+}
+
+/* The norms of the layer's differences from what its sources came back as. Of two layers next to each other a
+ * difference is small beside either, so what factors miss of a source may be many times the difference: by
+ * the norms of the forward pass its gradient would grow with the square of that. */
+static void renew_norms(struct model *m, int layer) {
+    struct delta_pass p = {.m = m, .c = &m->layer[layer].connections, .t = m->layer[layer].y};
+    p.all = active_edges(&m->edges, layer, m->pass->options->active);
+    p.n = own_slots(&m->part, p.all);
+    for (int i = 0; i < p.all; i++) p.slot[i].s = node_output(m, p.c->edge[i].source);
+    normalize_forward(&p);
+}
+
+void unpack_sources(struct model *m, int layer) {
+    long T = m->T, D = m->config.hidden_size, k = rank_of(m, T);
+    if (!(m->compress > 0)) return;
+    for (int node = m->span.first; node < layer; node++) {
+        const struct packed *packed = &m->slot->packed[node];
+        if (packed->q && packed->top == layer)
+            lowrank_join(m->ops, T, D, k, packed->q, packed->b, node_output(m, node));
+    }
+    renew_norms(m, layer);
+}

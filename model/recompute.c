@@ -1,0 +1,37 @@
+/* What a layer has not kept from its forward pass (model.h, enum recompute_level), computed again before its
+ * backward pass: the same calls at the same shapes on the same inputs, so that every bit is the same. Layers
+ * that keep less than all share one set of buffers for the rest. Where that still holds what this very layer
+ * wrote on the way forward, as for the last layer before the head, nothing is done. */
+#include "model/internal.h"
+
+void hold_layer(struct model *m, int l) {
+    struct layer *layer = &m->layer[l];
+    if (layer->level != LEVEL_NONE) m->holder = layer;
+}
+
+void hold_connections(struct model *m, int l) {
+    struct connections *c = &m->layer[l].connections;
+    if (c->level != LEVEL_NONE) m->delta_holder = c;
+}
+
+void recompute_layer(struct model *m, int l) {
+    struct layer *layer = &m->layer[l];
+    bool there = m->holder == layer;
+    if (layer->level == LEVEL_NONE) return;
+    m->holder = NULL; /* the backward pass uses it up */
+    if (there) return;
+    /* Of a compressed source x is not quite what it was: its norm stays the forward pass's (compress.c). */
+    real *rstd = m->compress > 0 ? m->work : layer->rstd1;
+    norm_rows(m, node_output(m, l - 1), layer->norm1, layer->n1, rstd);
+    if (layer->level == LEVEL_FULL) layer_attend(m, l);
+    norm_rows(m, layer->a, layer->norm2, layer->n2, layer->rstd2);
+    if (layer->level == LEVEL_FULL) layer_expand(m, l);
+}
+
+void recompute_connections(struct model *m, int l) {
+    struct connections *c = &m->layer[l].connections;
+    bool there = m->delta_holder == c;
+    if (c->level == LEVEL_NONE) return;
+    m->delta_holder = NULL;
+    if (!there) connections_again(m, l, m->pass->options);
+}

@@ -1,0 +1,46 @@
+/* Shows a layer's active connections to whoever watches a forward pass (model.h, struct delta_watch). */
+#include "kernels/base/status.h"
+#include "model/internal.h"
+
+/* This rank's gates of active slot i; NULL where another rank computes them. */
+static void show_gate(const struct delta_pass *p, int i, struct delta_view *view) {
+    const struct model *m = p->m;
+    const struct delta_part *part = &m->part;
+    int own = (i - part->first) / part->step; /* the slot's place among this rank's */
+    if (i < part->first || (i - part->first) % part->step) return;
+    switch (m->config.delta.kind) {
+    case KIND_BOTTLENECK:
+        view->gates = part->Hd;
+        view->gate_ld = p->n * part->Hd;
+        view->gate = p->c->gate + own * part->Hd;
+        return;
+    default:
+        view->gates = view->gate_ld =
+            m->config.delta.kind == KIND_FULL ? part->W : m->config.delta.gate_hidden;
+        view->gate = p->c->gate + own * m->T * view->gates;
+        return;
+    }
+}
+
+void watch_connections(const struct delta_pass *p) {
+    struct model *m = p->m;
+    const struct delta_watch *watch = m->pass->watch;
+    for (int i = 0; i < p->all; i++) {
+        const struct incoming *in = &p->slot[i];
+        struct delta_view view = {.edge = in->edge,
+                                  .batch = m->B,
+                                  .length = m->S,
+                                  .D = m->config.hidden_size,
+                                  .difference = m->delta};
+        if (!in->s) {
+            pass_failed(m, gdn_fail(GDN_INTERNAL,
+                                    "the connection from node %d to layer %d is watched, but its source came "
+                                    "as a narrow projection",
+                                    in->edge->source, in->edge->target));
+            continue;
+        }
+        m->ops->delta_mean(m->T, view.D, p->t, in->s, m->delta, NULL);
+        show_gate(p, i, &view);
+        watch->see(watch->context, &view);
+    }
+}

@@ -25,7 +25,7 @@ int output_open(const char *path, struct output *out) {
         out->partial = NULL;
         return gdn_fail(GDN_INTERNAL, "%s: no memory", path);
     }
-    out->descriptor = open(out->partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    out->descriptor = open(out->partial, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (out->descriptor < 0)
         return gdn_fail(GDN_INPUT, "%s: cannot be written: %s: %s", path, out->partial, strerror(errno));
     return GDN_OK;

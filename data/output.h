@@ -1,5 +1,5 @@
 /* A file that appears complete or not at all: it is written under a hidden name beside its own, brought to
- * disk and renamed. Private to this room. */
+ * disk and renamed. Private to this room and to train's figures and rebuilt differences. */
 #ifndef GDN_OUTPUT_H
 #define GDN_OUTPUT_H
 

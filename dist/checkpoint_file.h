@@ -13,18 +13,11 @@
 
 #include "dist/checkpoint_crew.h"
 #include "dist/checkpoint_parts.h"
+#include "dist/h5.h"
 
 enum { FORMAT_VERSION = 2 };
 
 #define CHECKPOINT_FILE "checkpoint.h5"
-
-#ifdef GDN_DOUBLE
-#define H5_REAL_STORED H5T_IEEE_F64LE
-#define H5_REAL_MEMORY H5T_NATIVE_DOUBLE
-#else
-#define H5_REAL_STORED H5T_IEEE_F32LE
-#define H5_REAL_MEMORY H5T_NATIVE_FLOAT
-#endif
 
 enum {
     FILE_NAME = ROWS_NAME + 16,

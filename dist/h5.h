@@ -1,11 +1,21 @@
 /* What checkpoints need of HDF5, with errors as statuses: opening files, attributes, and datasets that are
- * read block by block with their checksum. Works on one process without MPI. Private to dist/. */
+ * read block by block with their checksum. Works on one process without MPI. Private to dist/ and
+ * to train's files of stored differences. */
 #ifndef GDN_H5_H
 #define GDN_H5_H
 
 #include <hdf5.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+/* The number type of this build, in files and in memory. */
+#ifdef GDN_DOUBLE
+#define H5_REAL_STORED H5T_IEEE_F64LE
+#define H5_REAL_MEMORY H5T_NATIVE_DOUBLE
+#else
+#define H5_REAL_STORED H5T_IEEE_F32LE
+#define H5_REAL_MEMORY H5T_NATIVE_FLOAT
+#endif
 
 enum { H5_BLOCK_BYTES = 1 << 20 }; /* tensors are read and written in blocks of about this size */
 

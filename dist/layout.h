@@ -26,6 +26,9 @@ struct layout {
     struct span *stage; /* [pipeline·chunks] layers of all stages, in order; stages_create makes them */
     long small;         /* tensors of fewer elements on the rank are summed whole and not sharded */
     bool narrow;        /* sources may cross stages as narrow projections (route.h) */
+    double compress;    /* what else crosses stages goes as low-rank factors of this part of the full rank; 0:
+                           as it is (train/boundary.h) */
+    bool feedback;      /* what that drops of a gradient joins the next micro-batch's */
 };
 
 /* One rank that holds everything. `stage` is then NULL. */

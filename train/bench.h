@@ -34,4 +34,9 @@ int bench_operations(const struct ops *ops, const struct config *config, const s
 int bench_steps(const struct ops *ops, const struct config *config, const struct ceilings *ceilings,
                 enum form form, double seconds, bool json);
 
+/* Times training steps with train.recompute none, selective, full and auto in turn for about `seconds`,
+ * beside the memory that each keeps; a line each. auto may use train.memory, or without it half of what
+ * recomputing everything would save. Fails (GDN_INTERNAL) without memory. */
+int bench_recompute(const struct ops *ops, const struct config *config, double seconds, bool json);
+
 #endif

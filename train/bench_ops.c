@@ -153,16 +153,22 @@ static void print_operations(const struct operation *o, int count, const struct 
     }
 }
 
+/* The next buffer, once there is memory with values for which no operation is special. */
+static real *take(struct arena *arena, long count) {
+    real *x = arena_take(arena, (size_t)count * sizeof(real));
+    for (long i = 0; x && i < count; i++) x[i] = (real)(0.01 + 0.001 * (double)(i % 31));
+    return x;
+}
+
 static void lay_out(struct shapes *s, struct arena *arena) {
     long row = s->D * 3 > 2 * s->F ? s->D * 3 : 2 * s->F;
     if (row < s->V) row = s->V;
     if (row < s->n * s->Hd) row = s->n * s->Hd;
     real **buffers[] = {&s->a, &s->b, &s->c, &s->d, &s->e, &s->f};
-    for (int i = 0; i < 6; i++) *buffers[i] = arena_take(arena, (size_t)(s->T * row) * sizeof(real));
-    s->w = arena_take(arena, (size_t)(row * row) * sizeof(real));
+    for (int i = 0; i < 6; i++) *buffers[i] = take(arena, s->T * row);
+    s->w = take(arena, row * row);
     real **rows[] = {&s->row1, &s->row2, &s->row3};
-    for (int i = 0; i < 3; i++)
-        *rows[i] = arena_take(arena, (size_t)(s->T * (s->n + s->H + 1)) * sizeof(real));
+    for (int i = 0; i < 3; i++) *rows[i] = take(arena, s->T * (s->n + s->H + 1));
     s->token = arena_take(arena, (size_t)s->T * sizeof *s->token);
 }
 
@@ -188,9 +194,6 @@ int bench_operations(const struct ops *ops, const struct config *config, const s
     lay_out(&s, &arena);
     TRY(arena_reserve(&arena));
     lay_out(&s, &arena);
-    for (size_t i = 0; i < (size_t)((char *)s.token - arena.base) / sizeof(real); i++)
-        ((real *)arena.base)[i] =
-            (real)(0.01 + 0.001 * (double)(i % 31)); /* values for which no operation is special */
     for (long t = 0; t < s.T; t++) s.token[t] = (int32_t)(t * 7 % s.V);
     if (!json)
         printf("\nOperations at T = %ld tokens, D = %ld, F = %ld (%% of the peak above; more than 100%% of "

@@ -5,14 +5,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "kernels/base/arena.h"
-#include "kernels/base/random.h"
 #include "kernels/base/status.h"
-#include "model/edges.h"
-#include "model/params.h"
 #include "train/bench.h"
-#include "train/optimizer.h"
-#include "train/state.h"
+#include "train/bench_model.h"
 
 double bench_now(void) {
     struct timespec t;
@@ -106,76 +101,7 @@ static double time_products(const struct ops *ops, double *flops) {
 
 /* ---------------------------------------------------------------------------------------------- steps */
 
-struct bench {
-    const struct config *config;
-    struct ops recording; /* the backend's table with the recorder in it */
-    struct mesh mesh;     /* of this process alone */
-    struct table table;
-    struct shards shards;
-    struct arena memory; /* what `state` points into */
-    struct state state;
-    struct model *model;
-    struct optimizer optimizer;
-    int32_t *rows; /* [batch, length + 1] */
-    int active;
-};
-
-static int step(struct bench *b) {
-    const struct train_config *t = &b->config->train;
-    struct loss_options options = {.active = b->active,
-                                   .token_weight = 1.0 / ((double)t->batch_size * t->sequence_length)};
-    struct loss_sums sums;
-    long micro = t->micro_batch_size ? t->micro_batch_size : t->batch_size;
-    b->recording.zero(b->table.total, b->state.gradient);
-    for (long at = 0; at < t->batch_size; at += micro)
-        model_train(b->model, b->rows + at * (t->sequence_length + 1), micro, t->sequence_length, &options,
-                    &sums);
-    double norm;
-    TRY(optimizer_norm(&b->optimizer, b->active, &norm));
-    optimizer_begin(&b->optimizer, b->active);
-    for (int i = 0; i < b->shards.buckets; i++)
-        optimizer_update(&b->optimizer, i, b->active, 1e-4, optimizer_clip(&b->optimizer, norm));
-    return GDN_OK;
-}
-
-static int prepare(struct bench *b, enum form form) {
-    const struct config *c = b->config;
-    TRY(params_create(&c->model, NULL, &b->table));
-    TRY(shards_create(&b->table, 1, 0, c->mesh.bucket, &b->shards));
-    TRY(state_reserve(&b->memory, &b->table, true, b->shards.moments, &b->state));
-    size_t tokens = (size_t)c->train.batch_size * (size_t)(c->train.sequence_length + 1);
-    b->rows = malloc(tokens * sizeof *b->rows);
-    if (!b->rows) return gdn_fail(GDN_INTERNAL, "out of memory for a batch of %zu tokens", tokens);
-    for (int i = 0; i < b->table.rows; i++)
-        params_init(&c->model, &b->table.row[i], c->train.seed, b->state.weight + b->table.row[i].offset);
-    for (size_t i = 0; i < tokens; i++)
-        b->rows[i] = (int32_t)(random_bits(c->train.seed, 1, i) % (uint64_t)c->model.vocab_size);
-    long micro = c->train.micro_batch_size ? c->train.micro_batch_size : c->train.batch_size;
-    TRY(model_create(&c->model, &b->table, &b->state, &b->recording, NULL, micro, c->train.sequence_length,
-                     true, &b->model));
-    model_set_form(b->model, form);
-    b->optimizer = (struct optimizer){.ops = &b->recording,
-                                      .model = &c->model,
-                                      .train = &c->train,
-                                      .table = &b->table,
-                                      .shards = &b->shards,
-                                      .mesh = &b->mesh,
-                                      .state = &b->state};
-    TRY(optimizer_reserve(&b->optimizer));
-    b->active = c->model.delta.num_distances;
-    return GDN_OK;
-}
-
-static void release(struct bench *b) {
-    model_free(b->model);
-    arena_free(&b->memory);
-    free(b->rows);
-    optimizer_free(&b->optimizer);
-    shards_free(&b->shards);
-    params_free(&b->table);
-}
-
-static void print_step(const struct config *c, const struct bench *b, const struct ceilings *ceilings,
+static void print_step(const struct config *c, const struct bench_model *b, const struct ceilings *ceilings,
                        double seconds, double floor, double flops, bool json) {
     double tokens = (double)c->train.batch_size * c->train.sequence_length;
     double all = model_flops_per_token(&c->model, c->train.sequence_length, b->active) * tokens;
@@ -200,21 +126,20 @@ static void print_step(const struct config *c, const struct bench *b, const stru
     printf("  step / floor            %9.3f\n", seconds / floor);
 }
 
-static int measure(struct bench *b, const struct ops *ops, const struct ceilings *ceilings, enum form form,
+static int measure(struct bench_model *b, const struct ops *ops, const struct ceilings *ceilings,
                    double limit, bool json) {
     static double seconds[MOST_SAMPLES];
-    TRY(prepare(b, form));
-    TRY(step(b)); /* pages and libraries' caches */
+    TRY(bench_model_step(b)); /* pages and libraries' caches */
     memset(&record, 0, sizeof record);
     record.ops = ops;
-    b->recording.gemm = record_gemm;
-    TRY(step(b));
-    b->recording.gemm = ops->gemm;
+    b->ops.gemm = record_gemm;
+    TRY(bench_model_step(b));
+    b->ops.gemm = ops->gemm;
     double spent = 0;
     int count = 0;
     for (; count < MOST_SAMPLES && (count < 3 || spent < limit); count++) {
         double start = bench_now();
-        TRY(step(b));
+        TRY(bench_model_step(b));
         spent += seconds[count] = bench_now() - start;
     }
     double flops, floor = time_products(ops, &flops);
@@ -225,11 +150,10 @@ static int measure(struct bench *b, const struct ops *ops, const struct ceilings
 
 int bench_steps(const struct ops *ops, const struct config *config, const struct ceilings *ceilings,
                 enum form form, double seconds, bool json) {
-    struct bench b = {.config = config,
-                      .recording = *ops,
-                      .mesh = mesh_alone(),
-                      .memory.name = "the benchmark's training state"};
-    int status = measure(&b, ops, ceilings, form, seconds, json);
-    release(&b);
+    struct bench_model b;
+    TRY(bench_model_create(ops, config, NULL, &b));
+    model_set_form(b.model, form);
+    int status = measure(&b, ops, ceilings, seconds, json);
+    bench_model_free(&b);
     return status;
 }

@@ -8,10 +8,10 @@
 #include "train/commands.h"
 #include "train/options.h"
 
-enum key { KEY_JSON = 256, KEY_SECONDS, KEY_THREADS, KEY_BACKEND, KEY_FORM, KEY_STEPS_ONLY };
+enum key { KEY_JSON = 256, KEY_SECONDS, KEY_THREADS, KEY_BACKEND, KEY_FORM, KEY_STEPS_ONLY, KEY_RECOMPUTE };
 
 struct settings {
-    bool json, steps_only;
+    bool json, steps_only, recompute;
     double seconds;
     long threads; /* 0: as the environment has it */
     const char *backend;
@@ -26,6 +26,9 @@ static int take_option(int key, const char *value, void *input) {
         return GDN_OK;
     case KEY_STEPS_ONLY:
         s->steps_only = true;
+        return GDN_OK;
+    case KEY_RECOMPUTE:
+        s->recompute = true;
         return GDN_OK;
     case KEY_SECONDS:
         return options_real("--seconds", value, 0, 1e6, &s->seconds);
@@ -44,6 +47,8 @@ static int take_option(int key, const char *value, void *input) {
 static const struct argp_option own[] = {
     {"json", KEY_JSON, NULL, 0, "one JSON object a line instead of a table", 0},
     {"steps-only", KEY_STEPS_ONLY, NULL, 0, "whole training steps only, not the operations", 0},
+    {"recompute", KEY_RECOMPUTE, NULL, 0,
+     "only memory and time of a training step with each setting of train.recompute, taken in turn", 0},
     {"seconds", KEY_SECONDS, "X", 0, "how long to repeat training steps (default 5)", 0},
     {"threads", KEY_THREADS, "N", 0, "OpenMP threads (default: OMP_NUM_THREADS, or all processors)", 0},
     {"backend", KEY_BACKEND, "NAME", 0, "cpu or reference (default: the fastest there is)", 0},
@@ -57,7 +62,8 @@ static const struct command_line line = {
            "measured matrix product "
            "and copying speeds, and whole training steps on random tokens against the time of their matrix "
            "products alone.\v"
-           "Example:\n\n  gdn bench configs/bench-small.yaml --set model.delta.distances=[] --threads 2",
+           "Example:\n\n  gdn bench configs/bench-small.yaml --set model.delta.distances=[]\n"
+           "  gdn bench configs/bench-deep.yaml --recompute",
     .common = OPTION_SET,
     .own = own,
     .take = take_option,
@@ -85,8 +91,11 @@ static int bench(const struct settings *s, const struct options *options) {
                "copying %.1f GB/s\n",
                ops_describe(ops), ceilings.gemm / 1e9, ceilings.arithmetic / 1e9,
                100 * ceilings.gemm / ceilings.arithmetic, ceilings.copy / 1e9);
-    int status = s->steps_only ? GDN_OK : bench_operations(ops, &config, &ceilings, s->json);
-    if (!status) status = bench_steps(ops, &config, &ceilings, s->form, s->seconds, s->json);
+    int status = s->steps_only || s->recompute ? GDN_OK : bench_operations(ops, &config, &ceilings, s->json);
+    if (!status && s->recompute)
+        status = bench_recompute(ops, &config, s->seconds, s->json);
+    else if (!status)
+        status = bench_steps(ops, &config, &ceilings, s->form, s->seconds, s->json);
     config_free(&config);
     return status;
 }

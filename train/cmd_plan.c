@@ -101,7 +101,8 @@ static const struct command_line line = {
            "\n"
            "Examples:\n"
            "  gdn plan configs/tiny.yaml\n"
-           "  gdn plan configs/tiny.yaml --ranks 8 --set mesh.pipeline=2 --set train.micro_batch_size=1",
+           "  gdn plan configs/tiny.yaml --ranks 8 --set mesh.pipeline=2 \\\n      --set "
+           "train.micro_batch_size=1",
     .common = OPTION_SET | OPTION_HELP_CONFIG,
     .own = own,
     .take = take_option,
@@ -129,7 +130,8 @@ static int make_plan(struct settings *s, const struct options *options) {
     if (!s->machine.flops) s->machine.flops = ops_peak();
     int status = plan_create(&config, s->ranks, &s->machine, &plan);
     if (!status) {
-        status = show(s, &plan);
+        status = plan_check_memory(&plan);
+        if (!status) status = show(s, &plan);
         plan_free(&plan);
     }
     config_free(&config);

@@ -22,7 +22,7 @@ static const struct command_line line = {
         "  gdn train configs/tiny.yaml\n"
         "  gdn train configs/tiny.yaml --set train.steps=2000 --set train.lr=5e-4\n"
         "  mpirun -n 4 gdn train configs/tiny.yaml --run-dir runs/four\n"
-        "  mpirun -n 8 gdn train configs/tiny.yaml --set mesh.tensor=2 --set mesh.pipeline=2\n"
+        "  mpirun -n 8 gdn train configs/tiny.yaml --set mesh.tensor=2 \\\n      --set mesh.pipeline=2\n"
         "\n"
         "The run directory receives config.yaml (every setting, defaults too), metrics.jsonl (a line of "
         "JSON for each step), checkpoints/ and tensorboard/. Running the same command again goes on from the "

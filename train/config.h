@@ -11,7 +11,8 @@
 
 enum lr_schedule { SCHEDULE_COSINE, SCHEDULE_LINEAR, SCHEDULE_CONSTANT, SCHEDULE_WSD };
 enum precision { PRECISION_FP32 };
-enum recompute_choice { RECOMPUTE_NONE };
+/* Levels as in model/model.h, or chosen by memory; of connections also: as their layers. */
+enum recompute_choice { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_AUTO, RECOMPUTE_SAME };
 enum data_format { FORMAT_TEXT, FORMAT_HDF5, FORMAT_LLMC, FORMAT_MEGATRON };
 enum data_order { ORDER_SHUFFLE, ORDER_SEQUENTIAL };
 enum device { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA };
@@ -25,22 +26,28 @@ struct train_config {
     long warmup_steps;
     double beta1, beta2, adam_eps, weight_decay, grad_clip;
     uint64_t seed;
-    int schedule;  /* enum lr_schedule */
-    int precision; /* enum precision */
-    int recompute; /* enum recompute_choice */
+    int schedule;                               /* enum lr_schedule */
+    int precision;                              /* enum precision */
+    int recompute;                              /* enum recompute_choice of layers */
+    int recompute_delta;                        /* of their delta connections */
+    int recompute_every, recompute_delta_every; /* layers 0, n, 2n, … only; delta 0: as recompute_every */
+    double memory;                              /* GiB that a rank may use; 0: what its machine has */
+    double compress_sources;                    /* part of the full rank, 0: off */
     long eval_interval, eval_batches, gate_interval, stop_at; /* 0: off; eval_batches 0: all */
 };
 
 struct mesh_config {
     int data; /* 0: all ranks left over */
     int tensor, pipeline;
-    int interleave;         /* chunks of layers a pipeline rank has */
-    int delta;              /* enum delta_split (dist/layout.h) */
-    bool sequence_parallel; /* norms and residual sums on 1/tensor of the tokens */
-    bool overlap;           /* gradient sums during the last micro-batch's backward */
-    bool narrow_sources;    /* sources cross stages as projections where those are fewer bytes */
-    long bucket;            /* elements of a gradient bucket */
-    long small;             /* tensors of fewer elements on a rank are all-reduced, not sharded */
+    int interleave;           /* chunks of layers a pipeline rank has */
+    int delta;                /* enum delta_split (dist/layout.h) */
+    bool sequence_parallel;   /* norms and residual sums on 1/tensor of the tokens */
+    bool overlap;             /* gradient sums during the last micro-batch's backward */
+    bool narrow_sources;      /* sources cross stages as projections where those are fewer bytes */
+    long bucket;              /* elements of a gradient bucket */
+    long small;               /* tensors of fewer elements on a rank are all-reduced, not sharded */
+    double compress_boundary; /* part of the full rank, 0: off */
+    bool compress_feedback;   /* what compression drops of a gradient joins the next micro-batch's */
 };
 
 struct source_config {
@@ -49,8 +56,8 @@ struct source_config {
 };
 
 struct data_config {
-    char *train;      /* file or glob; "" where `sources` is used */
-    char *validation; /* "" for none */
+    char *train;                /* file or glob; "" where `sources` is used */
+    char *validation;           /* "" for none */
     double validation_fraction; /* the last part of the training data, where `validation` is empty */
     struct source_config *sources;
     int num_sources;
@@ -59,10 +66,19 @@ struct data_config {
 };
 
 struct checkpoint_config {
-    long interval; /* steps; 0: only at the end or a stop */
-    int keep;      /* newest checkpoints kept; 0: all */
-    int files;     /* enum checkpoint_files (dist/checkpoint.h) */
+    long interval;   /* steps; 0: only at the end or a stop */
+    int keep;        /* newest checkpoints kept; 0: all */
+    int files;       /* enum checkpoint_files (dist/checkpoint.h) */
     char *init_from; /* "" for none */
+};
+
+/* Low-rank factors of connections' differences, written as training goes on. */
+struct delta_store_config {
+    long interval;             /* steps; 0: off */
+    double ratio, tolerance;   /* one of them: part of the full rank, or relative error; the other is 0 */
+    int layers[MAX_DISTANCES]; /* of the connections into these layers */
+    int num_layers;            /* 0: of all */
+    bool required;             /* a store that fails ends the run */
 };
 
 struct config {
@@ -71,16 +87,18 @@ struct config {
     struct mesh_config mesh;
     struct data_config data;
     struct checkpoint_config checkpoint;
+    struct delta_store_config delta_store;
     int device; /* enum device */
 };
 
-/* Reads `path`, applies the `count` overrides "KEY=VALUE" in order, fills defaults and checks everything that can be
- * checked without data and ranks (model.md 9; interfaces.md). Not collective. `out` is owned by the
+/* Reads `path`, applies the `count` overrides "KEY=VALUE" in order, fills defaults and checks everything that
+ * can be checked without data and ranks (model.md 9; interfaces.md). Not collective. `out` is owned by the
  * caller: config_free. Fails with GDN_INPUT in at most five lines that name every key involved, quote
  * the value, give the line where it is known and say what is allowed. */
 int config_load(const char *path, char *const *overrides, int count, struct config *out);
 
-/* The same from YAML text, e.g. of a checkpoint's `config` attribute; `name` stands for the path in messages. */
+/* The same from YAML text, e.g. of a checkpoint's `config` attribute; `name` stands for the path in messages.
+ */
 int config_parse(const char *text, const char *name, char *const *overrides, int count, struct config *out);
 
 /* What only training needs: data.train or data.sources. GDN_INPUT names both. */
@@ -91,8 +109,8 @@ int config_check_for_training(const struct config *config);
 char *config_text(const struct config *config);
 
 /* Compares what must match for a resume (model, seed, batch_size, sequence_length, data order; the latter
- * means data.order, validation_fraction and the number and weights of sources: files may move). Fails with GDN_INPUT
- * naming each differing key and both values. `saved` is YAML text from a checkpoint. */
+ * means data.order, validation_fraction and the number and weights of sources: files may move). Fails with
+ * GDN_INPUT naming each differing key and both values. `saved` is YAML text from a checkpoint. */
 int config_match_resume(const struct config *now, const char *saved);
 
 /* Compares a rank's configuration with rank 0's, as config_text has it: nothing may differ. Not collective.

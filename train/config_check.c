@@ -143,9 +143,54 @@ static int check_mesh(const struct reading *reading) {
         return impossible(reading,
                           "stages are interleaved on two or more pipeline ranks: with one, interleave is 1",
                           MESH(interleave), MESH(pipeline), NULL);
+    if (mesh->compress_boundary > 0 && mesh->pipeline == 1)
+        return impossible(reading,
+                          "compress_boundary is for what crosses stages: it needs two or more pipeline ranks",
+                          MESH(compress_boundary), MESH(pipeline), NULL);
     if ((long)mesh->pipeline * mesh->interleave > reading->config->model.num_layers)
         return impossible(reading, "each of pipeline x interleave stages needs at least one layer",
                           MESH(pipeline), MESH(interleave), MODEL(num_layers), NULL);
+    return GDN_OK;
+}
+
+#define STORE(name) KEY_PATH(delta_store.name)
+
+static int check_memory(const struct reading *reading) {
+    const struct train_config *train = &reading->config->train;
+    bool layers = train->recompute == RECOMPUTE_SELECTIVE || train->recompute == RECOMPUTE_FULL;
+    bool delta = train->recompute_delta == RECOMPUTE_SAME ? layers
+                                                          : train->recompute_delta == RECOMPUTE_SELECTIVE ||
+                                                                train->recompute_delta == RECOMPUTE_FULL;
+    if (train->recompute_every > 1 && !layers && !delta)
+        return impossible(reading, "every n-th layer is for selective or full; auto chooses layers itself",
+                          TRAIN(recompute_every), TRAIN(recompute), NULL);
+    if (train->recompute_delta_every > 0 && !delta)
+        return impossible(reading, "every n-th layer is for selective or full; auto chooses layers itself",
+                          TRAIN(recompute_delta_every), TRAIN(recompute_delta), TRAIN(recompute), NULL);
+    return GDN_OK;
+}
+
+static int check_store(const struct reading *reading) {
+    const struct delta_store_config *store = &reading->config->delta_store;
+    const struct model_config *model = &reading->config->model;
+    if (!store->interval) return GDN_OK;
+    if ((store->ratio > 0) == (store->tolerance > 0))
+        return impossible(reading,
+                          store->ratio > 0 ? "differences are stored by ratio or by tolerance, not both"
+                                           : "a store of differences needs a ratio above 0 and at most 1, or "
+                                             "a tolerance above 0 and below 1",
+                          STORE(interval), STORE(ratio), STORE(tolerance), NULL);
+    if (model->delta.num_distances == 0)
+        return impossible(reading, "a model without delta connections has no differences to store",
+                          STORE(interval), DELTA(distances), NULL);
+    if (store->num_layers && store->layers[store->num_layers - 1] >= model->num_layers)
+        return impossible(reading, "layers are counted from 0 and must be below num_layers", STORE(layers),
+                          MODEL(num_layers), NULL);
+    if (store->num_layers &&
+        store->layers[store->num_layers - 1] + model->delta.embedding_source < model->delta.distances[0])
+        return impossible(reading,
+                          "no connection leads into these layers: no distance reaches back from them",
+                          STORE(layers), DELTA(distances), NULL);
     return GDN_OK;
 }
 
@@ -175,6 +220,8 @@ int check_combinations(struct reading *reading) {
     TRY(check_train(reading));
     TRY(check_mesh(reading));
     TRY(check_data(reading));
+    TRY(check_memory(reading));
+    TRY(check_store(reading));
     if (reading->config->device == DEVICE_CUDA)
         return impossible(reading, "this build has no CUDA backend; auto or cpu is expected",
                           KEY_PATH(device), NULL);

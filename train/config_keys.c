@@ -95,8 +95,23 @@ const struct key config_keys[] = {
           .help = "after the warm-up: a cosine or a line down to min_lr_ratio; constant; or wsd, lr held and "
                   "a line down over the last fifth"),
     WORDS(train.precision, "fp32", .words = "fp32", .help = "of weights and arithmetic"),
-    WORDS(train.recompute, "none", .words = "none",
-          .help = "what the backward pass computes again to save memory"),
+    WORDS(train.recompute, "none", .words = "none|selective|full|auto",
+          .help = "what a layer's backward pass computes again instead of keeping it: nothing; what is large "
+                  "and cheap (norms, and all of its delta connections); all of it; or auto, the least that "
+                  "fits into train.memory. No result changes by a bit"),
+    WORDS(train.recompute_delta, "same", .words = "none|selective|full|auto|same",
+          .help = "of a layer's delta connections: nothing; what follows from the linear maps; all of it; "
+                  "same: as train.recompute says"),
+    ROW(train.recompute_every, "1", COUNT(1),
+        .help = "recompute selective or full: only layers 0, n, 2n, ..."),
+    ROW(train.recompute_delta_every, "0", COUNT(0),
+        .help = "the same of delta connections; 0: as recompute_every"),
+    ROW(train.memory, "0.0", FROM(0),
+        .help = "GiB that a rank may use; 0: what its machine has free, shared among the ranks on it"),
+    ROW(train.compress_sources, "0.0", UP_TO_1,
+        .help = "keep sources from forward to backward pass as low-rank factors of this part of the full "
+                "rank; 0: as they are. Changes gradients; saves memory with many more layers than distances "
+                "(see gdn plan)"),
     ROW(train.eval_interval, "0", STEPS(0), .help = "steps between evaluations; 0: none"),
     ROW(train.eval_batches, "0", STEPS(0), .help = "batches of an evaluation; 0: the whole validation set"),
     ROW(train.gate_interval, "0", STEPS(0),
@@ -128,6 +143,11 @@ const struct key config_keys[] = {
     ROW(mesh.small, "8192", COUNT(0),
         .help = "every data rank has the optimiser state of tensors with fewer elements on it; of others, a "
                 "share"),
+    ROW(mesh.compress_boundary, "0.0", UP_TO_1,
+        .help = "what crosses stages in training goes as low-rank factors of this part of the full rank; 0: "
+                "as it is. Changes losses"),
+    ROW(mesh.compress_feedback, "true",
+        .help = "what compress_boundary drops of a gradient is added to the next micro-batch's"),
 
     ROW(data.train, "''", .help = "training tokens: a file or a glob such as 'text/*.txt'"),
     ROW(data.validation, "''",
@@ -148,6 +168,19 @@ const struct key config_keys[] = {
                   "checkpoint.h5"),
     ROW(checkpoint.init_from, "''",
         .help = "an HDF5 file with starting weights in /initial or /model; '': drawn at random"),
+
+    ROW(delta_store.interval, "0", STEPS(0),
+        .help = "steps between stored differences (target - source) of delta connections, as low-rank "
+                "factors in RUN/deltas (see gdn deltas); 0: none"),
+    ROW(delta_store.ratio, "0.0", UP_TO_1,
+        .help = "rank of the factors as part of the full rank; or give a tolerance"),
+    ROW(delta_store.tolerance, "0.0", BELOW_1,
+        .help = "relative error (Frobenius norm) that the factors may have; or give a ratio"),
+    {"delta_store.layers", KEY_INTS, offsetof(struct config, delta_store.layers), "[]", COUNT(0),
+     .count_offset = offsetof(struct config, delta_store.num_layers),
+     .help = "whose incoming connections are stored; []: all layers'"},
+    ROW(delta_store.required, "false",
+        .help = "end the run where factors cannot be computed or written; false: warn and go on"),
 
     WORDS(device, "auto", .words = "auto|cpu|cuda",
           .help = "where to compute; auto: the best this build and machine have"),
@@ -183,7 +216,8 @@ const char *key_nearest(const char *path) {
     /* The right name in the wrong place is likelier than a misspelt one. */
     for (int k = 0; k < CONFIG_KEYS; k++)
         if (!strcmp(leaf(config_keys[k].path), leaf(path))) return config_keys[k].path;
-    static const char *const sections[] = {"model", "model.delta", "train", "mesh", "data", "checkpoint"};
+    static const char *const sections[] = {"model", "model.delta", "train",      "mesh",
+                                           "data",  "checkpoint",  "delta_store"};
     enum { SECTIONS = sizeof sections / sizeof *sections };
     const char *paths[SECTIONS + CONFIG_KEYS + 1] = {NULL}, *siblings[SECTIONS + CONFIG_KEYS + 1] = {NULL};
     memcpy(paths, sections, sizeof sections);

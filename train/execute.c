@@ -2,6 +2,7 @@
 
 #include "kernels/base/arena.h"
 #include "model/edges.h"
+#include "train/boundary.h"
 
 #include <stdlib.h>
 
@@ -32,6 +33,9 @@ struct executor {
     int *slot_of;       /* [micro_batches, chunks] slot that holds the chunk's activations, −1 */
     int *micro_of;      /* [Σ slots] and back */
     struct loss_sums *sums; /* [micro_batches] */
+    bool compressed;        /* blocks cross stages as factors */
+    struct boundary boundary;
+    const struct actions *list; /* of the step in progress */
 
     /* Arrays of the pass in progress (model/model.h). */
     real **node, **deposit;         /* [num_layers + 1] */
@@ -75,6 +79,7 @@ static void lay_out(struct executor *x) {
     x->deposit = take(x, nodes, sizeof *x->deposit);
     x->strip = take(x, edges, sizeof *x->strip);
     x->strip_gradient = take(x, edges, sizeof *x->strip_gradient);
+    boundary_lay_out(&x->boundary, &x->arena);
     if (!x->arena.base) return;
     for (int i = 0; i < x->blocks; i++) x->buffer[i].x = blocks + i * T * D;
     for (int i = 0; i < x->strips; i++) x->buffer[x->blocks + i].x = strips + i * T * x->width;
@@ -102,9 +107,9 @@ static void find_most(const struct executor *x, int *actions, int *messages) {
     }
 }
 
-static int build(struct executor *x) {
+/* What its memory follows from, and how much that is. */
+static void describe(struct executor *x, int rank) {
     const struct pipeline *pipeline = x->e.pipeline;
-    int rank = x->e.mesh->pipeline.index, actions, messages;
     x->layout = &pipeline->layout[rank];
     x->table = &pipeline->table[rank];
     x->edges = &pipeline->edges;
@@ -112,9 +117,23 @@ static int build(struct executor *x) {
     x->blocks = pipeline->blocks[rank], x->strips = pipeline->strips[rank];
     x->slots = pipeline->slots + rank * x->layout->chunks;
     if (x->strips) x->width = strip_width(x->e.config, x->layout);
-    find_most(x, &actions, &messages);
+    x->compressed = x->layout->compress > 0;
+    x->boundary = (struct boundary){
+        .ops = x->e.ops,
+        .pipeline = pipeline,
+        .layout = x->layout,
+        .T = x->e.batch * x->e.length,
+        .D = x->e.config->hidden_size,
+        .nodes = x->e.config->num_layers + 1,
+    };
     x->arena.name = "messages between pipeline stages";
     lay_out(x);
+}
+
+static int build(struct executor *x) {
+    int actions, messages;
+    describe(x, x->e.mesh->pipeline.index);
+    find_most(x, &actions, &messages);
     int reserved = arena_reserve(&x->arena); /* looked at once all ranks have met */
     TRY(transport_create(&x->e.mesh->pipeline, actions, messages, &x->transport));
     TRY(reserved);
@@ -139,6 +158,12 @@ void executor_free(struct executor *executor) {
     transport_free(executor->transport);
     arena_free(&executor->arena);
     free(executor);
+}
+
+long executor_planned(const struct execution *execution, int pipeline_index) {
+    struct executor x = {.e = *execution};
+    describe(&x, pipeline_index);
+    return (long)x.arena.used;
 }
 
 long executor_memory(const struct executor *executor) {
@@ -229,10 +254,19 @@ static long batch_of(const struct executor *x, const struct step *step, int micr
     return left < 0 ? 0 : left < x->e.batch ? left : x->e.batch;
 }
 
+/* Rows of a micro-batch's blocks and strips. */
+static long rows_of(const struct executor *x, const struct step *step, int micro) {
+    return batch_of(x, step, micro) * x->e.length;
+}
+
 /* Elements of a message. */
 static long elements(const struct executor *x, const struct step *step, const struct action *a) {
-    long T = batch_of(x, step, a->micro) * x->e.length;
-    return T * (narrow(a->cargo) ? x->width : x->e.config->hidden_size);
+    long T = rows_of(x, step, a->micro);
+    return narrow(a->cargo) ? T * x->width : boundary_elements(x->layout, T, x->e.config->hidden_size);
+}
+
+static bool packed(const struct executor *x, const struct action *a) {
+    return x->compressed && !narrow(a->cargo);
 }
 
 static int missing(const struct action *a, const char *what) {
@@ -243,7 +277,8 @@ static int missing(const struct action *a, const char *what) {
 
 static void post(struct executor *x, const struct step *step, const struct action *a) {
     int into = holder(x, a->cargo, a->buffer);
-    transport_receive(x->transport, into, x->buffer[into].x, elements(x, step, a), a->peer, a->message);
+    real *room = packed(x, a) ? boundary_room(&x->boundary, a->buffer) : x->buffer[into].x;
+    transport_receive(x->transport, into, room, elements(x, step, a), a->peer, a->message);
     x->buffer[into].posted = true;
 }
 
@@ -252,20 +287,26 @@ static void receive(struct executor *x, const struct step *step, const struct ac
     if (!x->buffer[into].posted) post(x, step, a);
     x->buffer[into].posted = false;
     transport_wait(x->transport, into);
+    if (packed(x, a)) boundary_unpack(&x->boundary, a->buffer, rows_of(x, step, a->micro), x->buffer[into].x);
     hold(x, a->cargo, a->micro, a->index, a->buffer);
 }
 
 static int send(struct executor *x, const struct step *step, const struct action *a) {
+    long T = rows_of(x, step, a->micro);
     const real *from = NULL;
     int of;
     if (a->buffer >= 0) {
         of = holder(x, a->cargo, a->buffer);
         from = x->buffer[of].x;
+        if (packed(x, a)) from = boundary_pack(&x->boundary, x->list, a, T, x->buffer[of].x);
     } else {
         int chunk = x->chunk_of[1 + a->index];
         from = own_output(x, a->micro, a->index);
         if (!from) return missing(a, "node");
-        of = slot_holder(x, chunk, *slot_of(x, a->micro, chunk));
+        int slot = *slot_of(x, a->micro, chunk);
+        of = slot_holder(x, chunk, slot);
+        if (packed(x, a)) from = boundary_pack_output(&x->boundary, a, slot, T, from);
+        if (!from) return missing(a, "place for factors");
     }
     transport_send(x->transport, of, from, elements(x, step, a), a->peer, a->message);
     /* Nodes that were received are read on; gradients are handed over, and may come back to another chunk as
@@ -277,7 +318,8 @@ static int send(struct executor *x, const struct step *step, const struct action
 static void take_buffer(struct executor *x, const struct step *step, const struct action *a) {
     hold(x, a->cargo, a->micro, a->index, a->buffer);
     if (a->cargo == CARGO_DEPOSIT)
-        x->e.ops->zero(elements(x, step, a), x->buffer[holder(x, a->cargo, a->buffer)].x);
+        x->e.ops->zero(rows_of(x, step, a->micro) * x->e.config->hidden_size,
+                       x->buffer[holder(x, a->cargo, a->buffer)].x);
 }
 
 /* What a pass of an action reads and writes, but for its gradient. */
@@ -309,6 +351,7 @@ static struct pass pass_of(struct executor *x, const struct step *step, const st
 static void forward(struct executor *x, const struct step *step, const struct action *a) {
     take_slot(x, a->chunk, a->slot, a->micro);
     struct pass pass = pass_of(x, step, a);
+    if (a->micro == 0) pass.watch = step->watch;
     if (pass.batch) model_stage_forward(x->e.model, &pass, &x->sums[a->micro]);
 }
 
@@ -334,7 +377,7 @@ static int backward(struct executor *x, const struct step *step, const struct ac
 }
 
 static int project(struct executor *x, const struct step *step, const struct action *a) {
-    long T = batch_of(x, step, a->micro) * x->e.length;
+    long T = rows_of(x, step, a->micro);
     const real *s = node_data(x, a->micro, x->edges->edge[a->index].source);
     if (!s) return missing(a, "source");
     hold(x, CARGO_EDGE, a->micro, a->index, a->buffer);
@@ -343,7 +386,7 @@ static int project(struct executor *x, const struct step *step, const struct act
 }
 
 static int unproject(struct executor *x, const struct step *step, const struct action *a) {
-    long T = batch_of(x, step, a->micro) * x->e.length;
+    long T = rows_of(x, step, a->micro);
     int source = x->edges->edge[a->index].source;
     const real *s = node_data(x, a->micro, source);
     const real *gradient = held(x, CARGO_EDGE_GRADIENT, a->micro, a->index);
@@ -429,7 +472,9 @@ int execute(struct executor *executor, struct step *step) {
     const struct schedule *schedule = pipeline_schedule(x->e.pipeline, step->options->active);
     const struct actions *list = &schedule->rank[x->layout->pipeline_index];
     int status = 0, verdict = 0;
+    x->list = list;
     forget(x);
+    boundary_begin(&x->boundary, (uint64_t)step->number);
     if (x->e.state) x->e.ops->zero(x->table->total, x->e.state->gradient);
     for (int i = 0; i < list->count && !status && !verdict; i++) {
         const struct action *a = &list->action[i];

@@ -39,13 +39,19 @@ void executor_free(struct executor *executor);
 
 /* Bytes reserved for messages between stages. */
 long executor_memory(const struct executor *executor);
+/* The same of an executor that need not exist, of any pipeline rank: of the execution only config, pipeline,
+ * batch and length are looked at. Not collective. */
+long executor_planned(const struct execution *execution, int pipeline_index);
 
 /* One batch. */
 struct step {
+    int64_t number;      /* steps done before it: what random choices in it follow from */
     const int32_t *rows; /* [sequences, length + 1] this data rank's part of the batch */
     long sequences; /* micro-batch i is sequences i·batch … (i + 1)·batch − 1; those beyond the last sequence
                        are empty: passed on, but not computed */
     const struct loss_options *options;
+
+    const struct delta_watch *watch; /* sees the first micro-batch's connections; NULL: nobody */
 
     /* Called at ACT_NORM with the sums below: fills `lr` and `norm`. A status other than 0 ends the step on
      * all ranks, with nothing updated. NULL: the step ends here in any case, when every rank's own parts of

@@ -186,6 +186,9 @@ static int written(const struct loop *loop) {
 /* Agrees before a step whether all can go on (*end false), or how the run ends. */
 static int before_step(struct loop *loop, bool *end) {
     struct run *run = loop->run;
+    int stored = loop_store_settle(loop, due(run->step, run->config.delta_store.interval));
+    *end = stored != 0;
+    if (stored) return give_up(loop, stored);
     long stop_at = run->config.train.stop_at;
     int number = signals_received();
     bool wanted = number || (stop_at > 0 && run->step >= stop_at);
@@ -197,6 +200,7 @@ static int before_step(struct loop *loop, bool *end) {
 
     /* Somebody raised a flag: a failure comes before a request. */
     status = mesh_agree(&run->mesh, status);
+    if (!status) status = loop_store_settle(loop, true);
     if (status) return give_up(loop, status);
     int sent = 0;
     if (MPI_Allreduce(&number, &sent, 1, MPI_INT, MPI_MAX, run->mesh.world) != MPI_SUCCESS)
@@ -207,7 +211,7 @@ static int before_step(struct loop *loop, bool *end) {
 static int train_step(struct loop *loop, double began) {
     struct run *run = loop->run;
     struct step_report report = {0};
-    int status = loop_step(run, &report);
+    int status = loop_step(run, delta_store_begin(loop->store, run->step), &report);
     if (status == GDN_DIVERGED) return diverge(loop, &report);
     if (status) return status;
     run->on_disk = false;
@@ -236,7 +240,9 @@ static int after_step(struct loop *loop) {
 
 static int train(struct loop *loop) {
     struct run *run = loop->run;
+    TRY(loop_store_create(loop));
     record_start(loop);
+    TRY(run_record_memory(run, &loop->rundir->metrics));
     while (run->step < run->config.train.steps) {
         double began = MPI_Wtime();
         bool end = false;
@@ -245,8 +251,11 @@ static int train(struct loop *loop) {
         TRY(train_step(loop, began));
         TRY(after_step(loop));
     }
+    int status = loop_store_settle(loop, true);
+    if (status) return give_up(loop, status);
+    TRY(run_record_memory(run, &loop->rundir->metrics));
     finish(loop);
-    int status = mesh_agree(&run->mesh, written(loop));
+    status = mesh_agree(&run->mesh, written(loop));
     return status ? give_up(loop, status) : 0;
 }
 
@@ -259,6 +268,10 @@ int loop_run(struct run *run, struct rundir *rundir, FILE *out) {
     };
     progress_open(&loop.progress, out, run->step, run->config.train.steps);
     int status = train(&loop);
+    /* Where all ranks have come here together, a store that the run's end has overtaken is told of too. */
+    if (!executor_failed(run->executor) && !executor_failed(run->evaluation.executor))
+        loop_store_settle(&loop, true);
+    delta_store_free(loop.store);
     progress_close(&loop.progress);
     return status;
 }

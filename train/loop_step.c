@@ -77,7 +77,7 @@ static int decide(struct step *step) {
         (long long)run->step, isfinite(report->loss) ? "gradient norm" : "loss");
 }
 
-int loop_step(struct run *run, struct step_report *report) {
+int loop_step(struct run *run, const struct delta_watch *watch, struct step_report *report) {
     const struct train_config *train = &run->config.train;
     const struct axis *axes[] = {&run->mesh.data, &run->mesh.tensor, &run->mesh.pipeline};
     struct loss_options options = options_of(&run->config, run->step);
@@ -91,9 +91,11 @@ int loop_step(struct run *run, struct step_report *report) {
         report->communication_seconds[i] = -axes[i]->seconds;
     }
     struct step step = {
+        .number = run->step,
         .rows = run->rows,
         .sequences = run->share,
         .options = &options,
+        .watch = watch,
         .decide = decide,
         .context = &(struct decision){run, report},
     };

@@ -18,6 +18,7 @@ static const struct command {
     {"generate", cmd_generate, "continues a prompt"},
     {"data", cmd_data, "prepares and inspects token files"},
     {"checkpoint", cmd_checkpoint, "lists, verifies and compares checkpoints"},
+    {"deltas", cmd_deltas, "lists, rebuilds and plots stored differences of delta connections"},
     {"plan", cmd_plan, "what a run would take on a mesh of any size, without training"},
     {"bench", cmd_bench, "measures the speed of operations and of whole steps"},
 };

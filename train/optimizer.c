@@ -16,21 +16,30 @@ static long own_blocks(const struct shards *shards) {
     return count;
 }
 
+/* Called once to count and once to hand out. */
+static void lay_out(struct optimizer *o, const struct table *table, const struct shards *shards, int data) {
+    size_t own = (size_t)own_blocks(shards), blocks = (size_t)(table->total / SHARD_GRAIN);
+    o->own = arena_take(&o->scratch, own * sizeof *o->own);
+    o->gathered = arena_take(&o->scratch, own * (size_t)data * sizeof *o->gathered);
+    o->square = arena_take(&o->scratch, blocks * sizeof *o->square);
+}
+
 int optimizer_reserve(struct optimizer *o) {
-    size_t own = (size_t)own_blocks(o->shards) + 1, blocks = (size_t)(o->table->total / SHARD_GRAIN) + 1;
-    o->own = malloc(own * sizeof *o->own);
-    o->gathered = malloc(own * (size_t)o->mesh->data.size * sizeof *o->gathered);
-    o->square = malloc(blocks * sizeof *o->square);
-    if (o->own && o->gathered && o->square) return 0;
-    optimizer_free(o);
-    return gdn_fail(GDN_INTERNAL, "out of memory for the gradient norm's %zu blocks", blocks);
+    o->scratch.name = "the gradient norm";
+    lay_out(o, o->table, o->shards, o->mesh->data.size);
+    TRY(arena_reserve(&o->scratch));
+    lay_out(o, o->table, o->shards, o->mesh->data.size);
+    return 0;
+}
+
+long optimizer_planned(const struct table *table, const struct shards *shards, int data) {
+    struct optimizer o = {0};
+    lay_out(&o, table, shards, data);
+    return (long)o.scratch.used;
 }
 
 void optimizer_free(struct optimizer *o) {
-    free(o->own);
-    free(o->gathered);
-    free(o->square);
-    o->own = o->gathered = o->square = NULL;
+    arena_free(&o->scratch);
 }
 
 int64_t optimizer_formula_norm(const struct shards *shards, int data) {

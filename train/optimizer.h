@@ -13,6 +13,7 @@
 #include "dist/mesh.h"
 #include "dist/shard.h"
 #include "dist/table.h"
+#include "kernels/base/arena.h"
 #include "kernels/ops.h"
 #include "model/config.h"
 #include "train/config.h"
@@ -27,6 +28,7 @@ struct optimizer {
     struct mesh *mesh;
     struct state *state; /* gradient, exp_avg, exp_avg_sq and steps must be there */
 
+    struct arena scratch;   /* of what follows */
     double *own, *gathered; /* squares of this rank's blocks in sharded buckets; of every data rank's */
     double *square;         /* [table->total / SHARD_GRAIN] squares of all blocks of the flat buffer */
 };
@@ -34,6 +36,8 @@ struct optimizer {
 /* Reserves the scratch. Not collective. GDN_INTERNAL without memory. */
 int optimizer_reserve(struct optimizer *optimizer);
 void optimizer_free(struct optimizer *optimizer);
+/* Bytes of the scratch on a mesh of `data` data ranks, for plans. */
+long optimizer_planned(const struct table *table, const struct shards *shards, int data);
 
 /* The global norm of the active rows' gradients over all ranks, each tensor's part counted once
  * (row.counted). Squares are summed in double over fixed blocks of SHARD_GRAIN elements of the flat buffer,

@@ -6,6 +6,7 @@
 #include "kernels/base/status.h"
 #include "model/edges.h"
 #include "model/params.h"
+#include "train/boundary.h"
 #include "train/placement.h"
 
 /* What the steps before and between have in common. */
@@ -69,6 +70,11 @@ static int build(struct builder *b, int data, int data_index, int tensor_index) 
     struct layout first;
     TRY(placement_create(config, data, tensor_index, 0, &first));
     p->stage = first.stage;
+    if (!b->options.forward_only) {
+        TRY(boundary_check(config, config->train.batch_size / data / b->options.micro_batches));
+        first.compress = config->mesh.compress_boundary;
+        first.feedback = config->mesh.compress_feedback;
+    }
     TRY(reserve(b));
     TRY(place(b, &first, data_index));
     TRY(edges_create(&config->model, &p->edges));

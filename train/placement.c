@@ -26,7 +26,8 @@ int placement_create(const struct config *config, int data, int tensor_index, in
                            .pipeline_index = pipeline_index,
                            .chunks = mesh->interleave,
                            .small = mesh->small,
-                           .narrow = mesh->narrow_sources};
+                           /* a store reads whole sources */
+                           .narrow = mesh->narrow_sources && !config->delta_store.interval};
     out->stage = malloc((size_t)stages * sizeof *out->stage);
     double *cost = malloc((size_t)config->model.num_layers * sizeof *cost);
     int status = out->stage && cost ? cut_stages(config, (int)stages, cost, out->stage)

@@ -1,6 +1,6 @@
 #include "train/plan.h"
 
-#include <math.h>
+#include <limits.h>
 #include <stdlib.h>
 
 #include "dist/mesh.h"
@@ -9,12 +9,9 @@
 #include "model/edges.h"
 #include "model/params.h"
 #include "train/batch.h"
+#include "train/fit.h"
 #include "train/optimizer.h"
 #include "train/plan_cost.h"
-
-int64_t plan_memory_sum(const struct plan_memory *m) {
-    return m->weights + m->gradients + m->optimizer + m->activations + m->messages + m->workspace;
-}
 
 /* ------------------------------------------------------------------------------------------- one rank */
 
@@ -42,27 +39,6 @@ static struct plan_rank *rank_at(const struct plan *plan, int data, int tensor, 
     return &plan->rank[tensor + plan->tensor * (data + (long)plan->data * pipeline)];
 }
 
-/* A rank's part: its own layout and table, the schedule of all. */
-struct part {
-    struct layout layout;
-    struct table table;
-    struct shards shards; /* of data index 0; buckets are the same for all */
-};
-
-static int part_create(const struct plan *plan, int tensor, int pipeline, struct part *out) {
-    *out = (struct part){.layout = plan->pipeline.layout[pipeline]};
-    out->layout.tensor_index = tensor;
-    TRY(params_create(&plan->config->model, &out->layout, &out->table));
-    int status = shards_create(&out->table, plan->data, 0, plan->config->mesh.bucket, &out->shards);
-    if (status) params_free(&out->table);
-    return status;
-}
-
-static void part_free(struct part *part) {
-    shards_free(&part->shards);
-    params_free(&part->table);
-}
-
 static int64_t data_bytes(const struct plan *plan, const struct shards *shards, int data_index) {
     int64_t bytes = axis_formula_sum_doubles(plan->data, 3) + optimizer_formula_norm(shards, plan->data);
     for (int b = 0; b < shards->buckets; b++)
@@ -70,31 +46,12 @@ static int64_t data_bytes(const struct plan *plan, const struct shards *shards, 
     return bytes;
 }
 
-static struct plan_memory memory_of(const struct plan *plan, const struct part *part,
-                                    const struct pass_costs *passes) {
-    const struct model_config *model = &plan->config->model;
-    int rank = part->layout.pipeline_index;
-    int64_t size = sizeof(real), tokens = plan->micro * plan->config->train.sequence_length;
-    int64_t blocks = plan->pipeline.blocks[rank], strips = plan->pipeline.strips[rank];
-    return (struct plan_memory){
-        .weights = part->table.total * size,
-        .gradients = part->table.total * size,
-        .optimizer = 2 * part->shards.moments * size,
-        .activations = passes->memory.activations,
-        .messages = blocks * tokens * model->hidden_size * size +
-                    (strips ? strips * tokens * strip_width(model, &part->layout) * size : 0) +
-                    sync_formula_scratch(&part->table, &part->shards, plan->data, plan->tensor) +
-                    passes->scratch,
-        .workspace = passes->memory.workspace,
-    };
-}
-
 /* The figures of all data ranks of one tensor and pipeline index. */
-static void fill_ranks(struct plan *plan, const struct part *part, const struct pass_costs *passes,
+static void fill_ranks(struct plan *plan, const struct rank_plan *part, const struct memory *memory,
                        const struct action_cost *cost) {
     int pipeline = part->layout.pipeline_index;
     struct plan_rank rank = {
-        .memory = memory_of(plan, part, passes),
+        .memory = *memory,
         .optimizer_formula = optimizer_formula(&part->table, plan->data),
         .parameters = parameters_of(&part->table),
     };
@@ -108,51 +65,33 @@ static void fill_ranks(struct plan *plan, const struct part *part, const struct 
     }
 }
 
-/* What a training step computes with all distances introduced and the regulariser, if any, at work. */
-static struct loss_options options_of(const struct config *config) {
-    const struct delta_config *delta = &config->model.delta;
-    bool on = delta->regularizer != REGULARIZER_NONE;
-    return (struct loss_options){
-        .active = delta->num_distances,
-        .token_weight = 1,
-        .sparsity_weight = on,
-        .entropy_weight = on,
-        .measure = on,
-    };
+/* Costs of one tensor and pipeline index; raises `most` to its passes'. */
+static int plan_passes(struct plan *plan, const struct rank_plan *part, struct pass_costs *most) {
+    int tensor = part->layout.tensor_index, pipeline = part->layout.pipeline_index;
+    struct action_cost *cost = plan->cost[pipeline * plan->tensor + tensor];
+    struct pass_costs passes;
+    struct memory memory;
+    TRY(rank_plan_costs(part, plan->level, &passes));
+    int status = rank_plan_memory(part, &passes, &memory);
+    if (!status) {
+        cost_actions(&part->costing, &passes, cost);
+        fill_ranks(plan, part, &memory, cost);
+    }
+    if (tensor == 0) {
+        *most = passes;
+    } else {
+        pass_costs_raise(most, &passes);
+        pass_costs_free(&passes);
+    }
+    if (!status && tensor == plan->tensor - 1) cost_actions(&part->costing, most, plan->slowest[pipeline]);
+    return status;
 }
 
-/* Costs of one tensor and pipeline index; raises `most` to its passes'. */
 static int plan_rank(struct plan *plan, int tensor, int pipeline, struct pass_costs *most) {
-    struct part part;
-    struct pass_costs passes;
-    struct loss_options options = options_of(plan->config);
-    TRY(part_create(plan, tensor, pipeline, &part));
-    struct costing costing = {
-        .config = &plan->config->model,
-        .layout = &part.layout,
-        .table = &part.table,
-        .edges = &plan->pipeline.edges,
-        .schedule = &plan->pipeline.schedule,
-        .shards = &plan->pipeline.shards[pipeline],
-        .slots = plan->pipeline.slots + pipeline * part.layout.chunks,
-        .batch = plan->micro,
-        .length = plan->config->train.sequence_length,
-        .options = &options,
-    };
-    int status = pass_costs_create(&costing, &passes);
-    if (!status) {
-        struct action_cost *cost = plan->cost[pipeline * plan->tensor + tensor];
-        cost_actions(&costing, &passes, cost);
-        fill_ranks(plan, &part, &passes, cost);
-        if (tensor == 0) {
-            *most = passes;
-        } else {
-            pass_costs_raise(most, &passes);
-            pass_costs_free(&passes);
-        }
-        if (tensor == plan->tensor - 1) cost_actions(&costing, most, plan->slowest[pipeline]);
-    }
-    part_free(&part);
+    struct rank_plan part;
+    TRY(rank_plan_create(&plan->work, tensor, pipeline, &part));
+    int status = plan_passes(plan, &part, most);
+    rank_plan_free(&part);
     return status;
 }
 
@@ -182,9 +121,8 @@ static int divide(struct plan *plan, long ranks) {
     if (!ranks) ranks = (long)named;
     TRY(mesh_check(&plan->data, mesh->tensor, mesh->pipeline, (int)ranks));
     plan->ranks = ranks;
-    long share;
-    TRY(batch_divide(train, plan->data, &share, &plan->micro));
-    plan->micro_batches = (int)(share / plan->micro);
+    TRY(batch_divide(train, plan->data, &plan->share, &plan->micro));
+    plan->micro_batches = (int)(plan->share / plan->micro);
     return 0;
 }
 
@@ -201,7 +139,10 @@ static int count_parameters(struct plan *plan) {
 static int reserve(struct plan *plan) {
     const struct schedule *schedule = &plan->pipeline.schedule;
     size_t pipelines = (size_t)schedule->ranks, columns = pipelines * (size_t)plan->tensor;
-    bool all = (plan->rank = calloc((size_t)plan->ranks, sizeof *plan->rank)) &&
+    size_t layers = (size_t)plan->config->model.num_layers;
+    bool all = (plan->level = calloc(layers, sizeof *plan->level)) &&
+               (plan->ratio = calloc(pipelines, sizeof *plan->ratio)) &&
+               (plan->rank = calloc((size_t)plan->ranks, sizeof *plan->rank)) &&
                (plan->cost = calloc(columns, sizeof *plan->cost)) &&
                (plan->slowest = calloc(pipelines, sizeof *plan->slowest));
     for (size_t i = 0; all && i < columns; i++) {
@@ -213,9 +154,32 @@ static int reserve(struct plan *plan) {
     return all ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for a plan of %ld ranks", plan->ranks);
 }
 
+/* Evaluations as training has them where the validation data have as many sequences as a group and a round
+ * can use: a plan does not open them. */
+static int describe_evaluation(struct plan *plan) {
+    const struct data_config *data = &plan->config->data;
+    if (!data->validation[0] && data->validation_fraction == 0) return 0;
+    TRY(evaluation_describe(plan->config, plan->data, 0, 0, LONG_MAX, &plan->evaluation));
+    plan->work.evaluation = &plan->evaluation;
+    return 0;
+}
+
+static int choose_recomputation(struct plan *plan) {
+    const struct config *config = plan->config;
+    recompute_fixed(&config->train, config->model.num_layers, plan->level);
+    if (!recompute_chosen(&config->train)) return 0;
+    if (!plan->available.bytes)
+        return gdn_fail(GDN_INPUT,
+                        "train.recompute or recompute_delta is auto, but train.memory is 0: a plan "
+                        "knows of no machine; give the GiB that a rank may use as train.memory");
+    for (int r = 0; r < config->mesh.pipeline; r++)
+        TRY(recompute_auto(&plan->work, r, plan->available.bytes, plan->level, &plan->ratio[r]));
+    return 0;
+}
+
 static int whole_step(struct plan *plan) {
     const struct config *config = plan->config;
-    struct loss_options options = options_of(config);
+    struct loss_options options = rank_plan_options(config);
     double flops;
     TRY(cost_whole(&config->model, plan->micro, config->train.sequence_length, &options, &flops));
     plan->flops = flops * plan->micro_batches * plan->data;
@@ -230,6 +194,17 @@ static int build(struct plan *plan, long ranks) {
     pipeline_keep(&plan->pipeline, -1);
     TRY(count_parameters(plan));
     TRY(reserve(plan));
+    plan->available = memory_given(config);
+    plan->work = (struct rank_work){
+        .config = config,
+        .pipeline = &plan->pipeline,
+        .data = plan->data,
+        .tensor = plan->tensor,
+        .share = plan->share,
+        .micro = plan->micro,
+    };
+    TRY(describe_evaluation(plan));
+    TRY(choose_recomputation(plan));
     for (int r = 0; r < config->mesh.pipeline; r++) TRY(plan_pipeline_rank(plan, r));
     TRY(whole_step(plan));
     return simulate(&plan->pipeline.schedule, plan->slowest, &plan->machine, &plan->step);
@@ -243,6 +218,16 @@ int plan_create(const struct config *config, long ranks, const struct plan_machi
     return status;
 }
 
+int plan_check_memory(const struct plan *plan) {
+    long most = 0;
+    for (long r = 1; r < plan->ranks; r++)
+        if (memory_sum(&plan->rank[r].memory) > memory_sum(&plan->rank[most].memory)) most = r;
+    char who[40];
+    snprintf(who, sizeof who, "rank %ld", most);
+    const struct fit fit = {plan->config, plan->ranks, &plan->available};
+    return fit_check(&fit, who, &plan->rank[most].memory);
+}
+
 void plan_free(struct plan *plan) {
     int pipelines = plan->config->mesh.pipeline;
     for (int i = 0; plan->cost && i < pipelines * plan->tensor; i++) free(plan->cost[i]);
@@ -250,6 +235,9 @@ void plan_free(struct plan *plan) {
     free(plan->cost);
     free(plan->slowest);
     free(plan->rank);
+    free(plan->level);
+    free(plan->ratio);
+    evaluation_free(&plan->evaluation);
     simulation_free(&plan->step);
     pipeline_free(&plan->pipeline);
     *plan = (struct plan){0};

@@ -8,21 +8,16 @@
 #include <stdio.h>
 
 #include "train/config.h"
+#include "train/memory.h"
 #include "train/pipeline.h"
 #include "train/plan_simulate.h"
+#include "train/rank_plan.h"
+#include "train/recompute_auto.h"
 
 enum { PLAN_RANKS = 1000000 }; /* at most */
 
-/* Bytes of one rank. */
-struct plan_memory {
-    int64_t weights, gradients, optimizer;
-    int64_t activations; /* saved from forward to backward passes, of all micro-batches in flight */
-    int64_t messages;    /* sources, gradients and deposits between stages; scratch of sums */
-    int64_t workspace;
-};
-
 struct plan_rank {
-    struct plan_memory memory;
+    struct memory memory;
     int64_t optimizer_formula; /* 8 bytes × (large parameters ÷ data + small ones), for floats */
     int64_t parameters;        /* that it holds */
     double flops;              /* of a step */
@@ -31,10 +26,16 @@ struct plan_rank {
 
 struct plan {
     const struct config *config;
-    struct pipeline pipeline; /* of tensor index 0 */
+    struct pipeline pipeline;     /* of tensor index 0 */
+    struct evaluation evaluation; /* as described; empty where there is no validation data */
+    struct rank_work work;
+    struct available available; /* train.memory's */
+    struct recompute *level;    /* [num_layers] */
+    double *ratio; /* [pipeline ranks] memory without recomputation over memory available; 0: memory did not
+                      decide */
     int data, tensor;
     long ranks;
-    long micro;                    /* sequences of a micro-batch */
+    long share, micro;             /* sequences of a step on a data rank, and of a micro-batch */
     int micro_batches;             /* of a data rank in a step */
     int64_t parameters, connected; /* of the model; those of its connections */
     struct plan_machine machine;
@@ -55,7 +56,8 @@ int plan_create(const struct config *config, long ranks, const struct plan_machi
                 struct plan *out);
 void plan_free(struct plan *plan);
 
-int64_t plan_memory_sum(const struct plan_memory *memory);
+/* GDN_INPUT where a rank's memory is more than train.memory leaves, in the words of train/fit.h. */
+int plan_check_memory(const struct plan *plan);
 
 /* Tables for people; one JSON object; every action of every pipeline rank in words. */
 void plan_print(const struct plan *plan, FILE *out);

@@ -1,5 +1,5 @@
-/* What a rank's actions cost: its passes run dry, on a model without memory, with operations and sums that
- * only count. */
+/* What a rank's actions cost: its passes run dry (plan_passes.c), on a model without memory, with operations
+ * and sums that only count. */
 #ifndef GDN_PLAN_COST_H
 #define GDN_PLAN_COST_H
 
@@ -16,23 +16,24 @@ struct costing {
     const struct table *table; /* of that layout */
     const struct edges *edges;
     const struct schedule *schedule;
-    const struct shards *shards; /* whose buckets the schedule's list for the rank names */
-    const int *slots;            /* [layout->chunks] */
-    long batch, length;          /* of a micro-batch */
+    const struct shards *shards;       /* whose buckets the schedule's list for the rank names */
+    const int *slots;                  /* [layout->chunks] */
+    long batch, length;                /* of a micro-batch */
+    const struct recompute *recompute; /* [num_layers]; NULL: nothing is computed again */
+    double compress_sources;           /* model_part's */
     const struct loss_options *options;
 };
 
-/* What passes cost, for any micro-batch. */
+/* What passes cost. */
 struct pass_costs {
-    int chunks, layers, edges;
-    struct action_cost *forward;             /* [chunks] */
-    struct action_cost *backward;            /* [layers + 2] by 1 + layer */
-    struct action_cost *project, *unproject; /* [edges] */
+    int actions;
+    struct action_cost *action; /* [actions of the rank's list]; zero for what is no pass */
+    struct action_cost *layer;  /* [layers + 2] by 1 + layer: backward passes of all micro-batches together */
     struct model_memory memory;
-    int64_t scratch; /* bytes for sums over the tensor axis within passes */
+    long pieces; /* elements of scratch for sums over the tensor axis */
 };
 
-/* Not collective. GDN_INTERNAL without memory. */
+/* Not collective. GDN_INTERNAL without memory, or where a pass fails. */
 int pass_costs_create(const struct costing *costing, struct pass_costs *out);
 void pass_costs_free(struct pass_costs *costs);
 /* Raises each cost to that of `other`, another tensor index's, where that is more. */

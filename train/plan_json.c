@@ -11,12 +11,25 @@ static void write_bytes(const int64_t bytes[PLAN_AXES], FILE *out) {
     fputc('}', out);
 }
 
-static void write_memory(const struct plan_memory *m, FILE *out) {
-    fprintf(out,
-            "{\"weights\":%lld,\"gradients\":%lld,\"optimizer\":%lld,\"activations\":%lld,\"messages\":%lld,"
-            "\"workspace\":%lld}",
-            (long long)m->weights, (long long)m->gradients, (long long)m->optimizer,
-            (long long)m->activations, (long long)m->messages, (long long)m->workspace);
+static void write_memory(const struct memory *m, FILE *out) {
+    for (int i = 0; i < MEMORY_PARTS; i++)
+        fprintf(out, "%s\"%s\":%lld", i ? "," : "{", memory_key[i], (long long)m->bytes[i]);
+    fputc('}', out);
+}
+
+/* Levels of all layers and of their connections; where memory decided, by pipeline rank what it started from.
+ */
+static void write_recomputation(const struct plan *plan, FILE *out) {
+    for (int delta = 0; delta < 2; delta++) {
+        fprintf(out, delta ? "],\"connections\":[" : ",\"recompute\":{\"layers\":[");
+        for (int l = 0; l < plan->config->model.num_layers; l++)
+            fprintf(out, "%s\"%s\"", l ? "," : "",
+                    recompute_name(delta ? plan->level[l].delta : plan->level[l].layer));
+    }
+    fprintf(out, "],\"memory\":%lld,\"ratio\":[", (long long)plan->available.bytes);
+    for (int r = 0; plan->ratio[0] > 0 && r < plan->pipeline.schedule.ranks; r++)
+        fprintf(out, "%s%.6g", r ? "," : "", plan->ratio[r]);
+    fprintf(out, "]}");
 }
 
 static void write_stages(const struct plan *plan, FILE *out) {
@@ -79,6 +92,7 @@ void plan_json(const struct plan *plan, FILE *out) {
             (long long)plan->parameters, plan->micro_batches, plan->micro, plan->flops);
     write_bytes(all, out);
     write_stages(plan, out);
+    write_recomputation(plan, out);
     write_ranks(plan, out);
     write_prediction(plan, out);
     fputs("}\n", out);

@@ -64,7 +64,7 @@ static struct plan_rank greatest_of(const struct plan *plan, int pipeline_index)
     struct plan_rank most = plan->rank[pipeline_index * each];
     for (long i = 1; i < each; i++) {
         const struct plan_rank *r = &plan->rank[pipeline_index * each + i];
-        if (plan_memory_sum(&r->memory) > plan_memory_sum(&most.memory)) most.memory = r->memory;
+        if (memory_sum(&r->memory) > memory_sum(&most.memory)) most.memory = r->memory;
         raise(&most.optimizer_formula, r->optimizer_formula);
         raise(&most.parameters, r->parameters);
         most.flops = fmax(most.flops, r->flops);
@@ -139,7 +139,7 @@ static void print_stages(const struct plan *plan, FILE *out) {
         char text[400] = "";
         flops[r] = most.flops;
         parameters[r] = (double)most.parameters;
-        memory[r] = (double)plan_memory_sum(&most.memory);
+        memory[r] = (double)memory_sum(&most.memory);
         write_layers(plan, r, text, sizeof text);
         if ((int)strlen(text) > width) width = (int)strlen(text);
     }
@@ -167,21 +167,21 @@ static void print_memory(const struct plan *plan, FILE *out) {
     int64_t greatest = 0, formula = 0, optimizer = 0;
     for (int r = 0; r < ranks; r++) {
         struct plan_rank most = greatest_of(plan, r);
-        raise(&greatest, plan_memory_sum(&most.memory));
+        raise(&greatest, memory_sum(&most.memory));
         raise(&formula, most.optimizer_formula);
-        raise(&optimizer, most.memory.optimizer);
+        raise(&optimizer, most.memory.bytes[MEMORY_OPTIMIZER]);
     }
     struct unit unit = byte_unit((double)greatest);
     if (unit.size > 1) unit = byte_unit((double)greatest / 8); /* so that small ones show */
     fprintf(out, "\nMemory of a rank, %s%s\n", unit.name, over_others(plan));
-    fprintf(out, "%6s %10s %10s %10s %12s %10s %10s %10s\n", "rank", "weights", "gradients", "optimiser",
-            "activations", "messages", "workspace", "all");
+    fprintf(out, "%6s", "rank");
+    for (int i = 0; i < MEMORY_PARTS; i++) fprintf(out, " %13s", memory_word[i]);
+    fprintf(out, " %10s\n", "all");
     for (int r = 0; r < ranks; r++) {
-        struct plan_memory m = greatest_of(plan, r).memory;
-        double u = unit.size;
-        fprintf(out, "%6d %10.1f %10.1f %10.1f %12.1f %10.1f %10.1f %10.1f\n", r, (double)m.weights / u,
-                (double)m.gradients / u, (double)m.optimizer / u, (double)m.activations / u,
-                (double)m.messages / u, (double)m.workspace / u, (double)plan_memory_sum(&m) / u);
+        struct memory m = greatest_of(plan, r).memory;
+        fprintf(out, "%6d", r);
+        for (int i = 0; i < MEMORY_PARTS; i++) fprintf(out, " %13.1f", (double)m.bytes[i] / unit.size);
+        fprintf(out, " %10.1f\n", (double)memory_sum(&m) / unit.size);
     }
     char a[32], b[32];
     fprintf(
@@ -189,6 +189,20 @@ static void print_memory(const struct plan *plan, FILE *out) {
         "%6s  optimiser: %s bytes at most; %d x (large parameters / data + small ones) is %s, the rest is "
         "padding\n",
         "", grouped(optimizer, a), (int)(2 * sizeof(real)), grouped(formula, b));
+}
+
+/* What is computed again; where memory decided, also what the rule that it starts from would have done, by
+ * the pipeline rank that is shortest of memory. */
+static void print_recomputation(const struct plan *plan, FILE *out) {
+    char words[400];
+    int worst = 0;
+    recompute_words(plan->level, plan->config->model.num_layers, words, sizeof words);
+    fprintf(out, "recompute %s\n", words);
+    for (int r = 1; r < plan->pipeline.schedule.ranks; r++)
+        if (plan->ratio[r] > plan->ratio[worst]) worst = r;
+    if (plan->ratio[worst] == 0) return;
+    recompute_rule_words(plan->ratio[worst], words, sizeof words);
+    fprintf(out, "          pipeline rank %d: %s\n", worst, words);
 }
 
 /* ----------------------------------------------------------------------------------------------- bytes */
@@ -318,6 +332,7 @@ static void print_assumptions(const struct plan *plan, FILE *out) {
 
 void plan_print(const struct plan *plan, FILE *out) {
     print_head(plan, out);
+    print_recomputation(plan, out);
     print_stages(plan, out);
     print_memory(plan, out);
     print_bytes(plan, out);

@@ -3,7 +3,6 @@
 #include "model/params.h"
 #include "train/batch.h"
 #include "train/run_ranks.h"
-#include "train/state.h"
 
 #include <stdlib.h>
 
@@ -30,9 +29,9 @@ int run_prepare(struct run *run, FILE *log) {
 }
 
 int run_reserve(struct run *run) {
-    run->weights.name = "weights, gradients and optimiser state";
+    TRY(run_plan(run));
     return mesh_agree(&run->mesh,
-                      state_reserve(&run->weights, run->table, true, run->shards->moments, &run->state));
+                      state_reserve(&run->memory, run->table, true, run->shards->moments, &run->state));
 }
 
 /* --------------------------------------------------------------------------------------- what computes */
@@ -40,8 +39,13 @@ int run_reserve(struct run *run) {
 /* What other ranks are not needed for. */
 static int create_model(struct run *run) {
     const struct config *config = &run->config;
-    const struct model_part part = {run->layout, &run->mesh.tensor,
-                                    run->pipeline.slots + run->mesh.pipeline.index * run->layout->chunks};
+    const struct model_part part = {
+        .layout = run->layout,
+        .tensor = &run->mesh.tensor,
+        .slots = run->pipeline.slots + run->mesh.pipeline.index * run->layout->chunks,
+        .recompute = run->level,
+        .compress_sources = config->train.compress_sources,
+    };
     return model_create(&config->model, run->table, &run->state, run->ops, &part, run->micro,
                         config->train.sequence_length, true, &run->model);
 }
@@ -93,38 +97,6 @@ struct checkpoint_content run_content(struct run *run) {
         .whole = &run->whole, .table = run->table, .shards = run->shards, .state = &run->state};
 }
 
-/* ---------------------------------------------------------------------------------------------- memory */
-
-int run_measure_memory(const struct run *run, struct run_memory *out) {
-    struct model_memory model, evaluation = {0};
-    model_memory(run->model, &model);
-    if (run->validation) model_memory(run->evaluation.model, &evaluation);
-    long flat = run->table->total * (long)sizeof(real);
-    long communication = (long)run->sync_bytes + executor_memory(run->executor);
-    if (run->validation) communication += executor_memory(run->evaluation.executor);
-    const struct axis *axes[] = {&run->mesh.data, &run->mesh.tensor, &run->mesh.pipeline};
-    for (int i = 0; i < 3; i++) communication += axes[i]->pieces_count * (long)sizeof(real);
-    struct run_memory mine = {
-        .weights = flat,
-        .gradients = flat,
-        .optimizer = 2 * run->shards->moments * (long)sizeof(real),
-        .activations = model.activations,
-        .communication = communication,
-        .workspace = model.workspace + evaluation.activations + evaluation.workspace,
-    };
-    enum { COUNT = sizeof mine / sizeof(long) };
-    struct {
-        long bytes;
-        int rank;
-    } most = {0, run->mesh.rank};
-    for (int i = 0; i < COUNT; i++) most.bytes += ((long *)&mine)[i];
-    if (MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_LONG_INT, MPI_MAXLOC, run->mesh.world) != MPI_SUCCESS ||
-        MPI_Bcast(&mine, COUNT, MPI_LONG, most.rank, run->mesh.world) != MPI_SUCCESS)
-        return gdn_fail(GDN_INTERNAL, "MPI_Allreduce or MPI_Bcast of memory figures failed");
-    *out = mine;
-    return 0;
-}
-
 void run_free(struct run *run) {
     evaluation_free(&run->evaluation);
     executor_free(run->executor);
@@ -135,7 +107,8 @@ void run_free(struct run *run) {
     sampler_close(run->validation);
     pipeline_free(&run->pipeline);
     params_free(&run->whole);
-    arena_free(&run->weights);
+    state_free(&run->memory);
+    free(run->level);
     free(run->rows);
     free(run->config_text);
     config_free(&run->config);

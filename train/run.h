@@ -11,22 +11,17 @@
 #include "dist/mesh.h"
 #include "dist/sync.h"
 #include "dist/table.h"
-#include "kernels/base/arena.h"
 #include "kernels/ops.h"
 #include "model/model.h"
 #include "train/config.h"
 #include "train/execute.h"
 #include "train/optimizer.h"
+#include "train/memory.h"
+#include "train/metrics.h"
 #include "train/pipeline.h"
+#include "train/recompute.h"
 #include "train/run_eval.h"
-
-/* What a rank has reserved, in bytes. */
-struct run_memory {
-    long weights, gradients, optimizer;
-    long activations;   /* saved for the backward passes of all micro-batches in flight */
-    long communication; /* sources and gradients from other stages; scratch of sums */
-    long workspace;
-};
+#include "train/state.h"
 
 struct run {
     struct mesh mesh;
@@ -39,7 +34,12 @@ struct run {
     const struct layout *layout; /* this rank's, with its table and shards, in `pipeline` */
     const struct table *table;
     const struct shards *shards;
-    struct arena weights; /* what `state` points into */
+    struct available available; /* memory for this rank */
+    struct recompute *level;    /* [num_layers] what backward passes compute again */
+    double ratio;               /* memory without recomputation over memory available, the greatest of all
+                                   ranks; 0: memory did not decide */
+    struct memory planned;      /* by run_reserve, of this rank */
+    struct state_memory memory; /* what `state` points into */
     struct state state;
     struct model *model;
     struct sync *sync;
@@ -73,8 +73,13 @@ int run_open_data(struct run *run);
  * a token lies outside the vocabulary. */
 int run_read_batch(struct run *run);
 
-/* Reserves weights, gradients and optimiser state. Collective. */
+/* Plans this rank's memory (run_plan), then reserves weights, gradients and optimiser state. Collective. */
 int run_reserve(struct run *run);
+
+/* Finds how much memory there is, decides what is computed again, and plans all that the run will reserve on
+ * this rank. GDN_INPUT where that does not fit on some rank (train/fit.h). Run after run_open_data, if that
+ * is run at all: without validation data there are no evaluations. Collective. */
+int run_plan(struct run *run);
 
 /* Where training starts: looks for a checkpoint as `resume` says (NULL and "auto", "none", or a path;
  * interfaces.md), refuses one whose configuration does not match, and sets the run's position. `start` is the
@@ -97,8 +102,23 @@ int64_t run_parameters(const struct run *run);
 /* What checkpoints of this run are made of. */
 struct checkpoint_content run_content(struct run *run);
 
-/* What the rank that reserves most has reserved, given to all. Collective. */
-int run_measure_memory(const struct run *run, struct run_memory *out);
+/* What this rank has reserved. Not collective. */
+struct memory run_memory(const struct run *run);
+
+/* What the rank that needs most has planned and reserved. */
+struct run_most {
+    int rank;
+    struct memory planned, reserved;
+    int64_t available, peak; /* for that rank; the most that it has had resident so far */
+};
+
+/* The same on all ranks. Collective. GDN_INTERNAL. */
+int run_measure_memory(const struct run *run, struct run_most *out);
+
+/* Writes an event "memory" of that to the metrics, which are closed on all ranks but one: planned and
+ * reserved bytes by category, the memory available, and what the rank has had resident at most so far.
+ * Collective. GDN_INTERNAL. */
+int run_record_memory(const struct run *run, struct metrics *metrics);
 
 /* Frees everything but the mesh, which must be there still. */
 void run_free(struct run *run);

@@ -70,29 +70,27 @@ static void describe_mesh(const struct run *run, FILE *out) {
     }
 }
 
-static void describe_memory(const struct run_memory *memory, FILE *out) {
-    const struct {
-        const char *name;
-        long bytes;
-    } part[] = {
-        {"weights", memory->weights},
-        {"gradients", memory->gradients},
-        {"optimiser", memory->optimizer},
-        {"activations", memory->activations},
-        {"communication", memory->communication},
-        {"workspace", memory->workspace},
-    };
-    long all = 0;
-    for (size_t i = 0; i < sizeof part / sizeof *part; i++) all += part[i].bytes;
-    fprintf(out, "memory    %.1f MiB at most on a rank:", (double)all / 1048576);
-    for (size_t i = 0; i < sizeof part / sizeof *part; i++)
-        fprintf(out, "%s %s %.1f", i ? "," : "", part[i].name, (double)part[i].bytes / 1048576);
-    fputc('\n', out);
+static void describe_memory(const struct run *run, const struct run_most *most, FILE *out) {
+    char words[400];
+    double unit = 1048576;
+    memory_words(&most->reserved, unit, words);
+    fprintf(out, "memory    %.2f MiB", (double)memory_sum(&most->reserved) / unit);
+    double available = (double)most->available / unit;
+    if (most->available)
+        fprintf(out, available < 100 ? " of the %.2f available" : " of the %.0f available", available);
+    if (run->mesh.size > 1) fprintf(out, ", on the rank that needs most");
+    fprintf(out, ": %s\n", words);
+    recompute_words(run->level, run->config.model.num_layers, words, sizeof words);
+    if (strcmp(words, "nothing") || run->ratio > 0) fprintf(out, "recompute %s\n", words);
+    if (run->ratio > 0) {
+        recompute_rule_words(run->ratio, words, sizeof words);
+        fprintf(out, "          %s\n", words);
+    }
 }
 
 int run_describe(const struct run *run, const char *directory, FILE *out) {
-    struct run_memory memory;
-    TRY(run_measure_memory(run, &memory));
+    struct run_most most;
+    TRY(run_measure_memory(run, &most));
     if (out) {
         describe_model(run, out);
         describe_data(run, out);
@@ -100,7 +98,7 @@ int run_describe(const struct run *run, const char *directory, FILE *out) {
     }
     if (run->mesh.size > 1) ranks_describe(&run->mesh, out);
     if (!out) return 0;
-    describe_memory(&memory, out);
+    describe_memory(run, &most, out);
     fprintf(out, "backend   %s\n", ops_describe(run->ops));
     fprintf(out, "run       %s, %s step %lld of %ld\n", directory, run->resumed ? "going on after" : "from",
             (long long)run->step, run->config.train.steps);

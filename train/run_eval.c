@@ -8,55 +8,101 @@
 enum { GROUP_TOKENS = 1024 };
 
 /* Groups of a round: enough that a pipeline is mostly full. */
-static int round_groups(const struct mesh *mesh) {
-    return mesh->pipeline.size == 1 ? 1 : 4 * mesh->pipeline.size;
+static int round_groups(int pipeline_ranks) {
+    return pipeline_ranks == 1 ? 1 : 4 * pipeline_ranks;
 }
 
-/* What this rank can do alone. */
-static int prepare(const struct config *config, const struct table *table, const struct state *state,
-                   const struct ops *ops, struct evaluation *out) {
-    struct mesh *mesh = out->mesh;
-    struct pipeline *pipeline = &out->pipeline;
-    long all = sampler_epoch(out->sampler),
-         wanted = config->train.eval_batches * (long)config->train.batch_size;
+static size_t rows_bytes(const struct evaluation *e) {
+    long rows = e->group * e->pipeline.micro_batches;
+    return (size_t)(rows * (e->length + 1)) * sizeof *e->rows;
+}
+
+int evaluation_describe(const struct config *config, int data, int data_index, int tensor_index, long all,
+                        struct evaluation *out) {
+    long wanted = config->train.eval_batches * (long)config->train.batch_size;
+    *out = (struct evaluation){.length = config->train.sequence_length, .vocab = config->model.vocab_size};
     out->sequences = wanted > 0 && wanted < all ? wanted : all;
     out->group = out->length < GROUP_TOKENS ? GROUP_TOKENS / out->length : 1;
     if (out->group > out->sequences) out->group = out->sequences;
-    long rows = out->group * round_groups(mesh);
-    out->rows = malloc((size_t)(rows * (out->length + 1)) * sizeof *out->rows);
-    if (!out->rows) return gdn_fail(GDN_INTERNAL, "out of memory for %ld evaluation sequences", rows);
+    return pipeline_create(config, data, data_index, tensor_index, round_groups(config->mesh.pipeline), false,
+                           &out->pipeline);
+}
+
+static struct model_part part_of(const struct evaluation *e, const struct layout *layout,
+                                 struct axis *tensor) {
+    return (struct model_part){
+        .layout = layout,
+        .tensor = tensor,
+        .slots = e->pipeline.slots + layout->pipeline_index * layout->chunks,
+    };
+}
+
+/* What this rank can do alone. */
+static int prepare(struct mesh *mesh, const struct config *config, const struct table *table,
+                   const struct state *state, const struct ops *ops, struct sampler *sampler,
+                   struct evaluation *out) {
+    TRY(evaluation_describe(config, mesh->data.size, mesh->data.index, mesh->tensor.index,
+                            sampler_epoch(sampler), out));
+    out->mesh = mesh;
+    out->sampler = sampler;
+    pipeline_keep(&out->pipeline, mesh->pipeline.index);
+    out->rows = malloc(rows_bytes(out));
+    if (!out->rows)
+        return gdn_fail(GDN_INTERNAL, "out of memory for %zu bytes of evaluation sequences", rows_bytes(out));
     TRY(gdn_fail_in(sampler_read(out->sampler, 0, out->group, out->vocab, out->rows),
                     "validation data for model.vocab_size %d", out->vocab));
-    TRY(pipeline_create(config, mesh->data.size, mesh->data.index, mesh->tensor.index, round_groups(mesh),
-                        false, pipeline));
-    pipeline_keep(pipeline, mesh->pipeline.index);
-    const struct layout *layout = &pipeline->layout[mesh->pipeline.index];
-    const struct model_part part = {layout, &mesh->tensor,
-                                    pipeline->slots + mesh->pipeline.index * layout->chunks};
+    struct model_part part = part_of(out, &out->pipeline.layout[mesh->pipeline.index], &mesh->tensor);
     return model_create(&config->model, table, state, ops, &part, out->group, out->length, false,
                         &out->model);
+}
+
+static struct execution execution_of(const struct evaluation *e, const struct model_config *config) {
+    return (struct execution){
+        .mesh = e->mesh,
+        .config = config,
+        .pipeline = &e->pipeline,
+        .model = e->model,
+        .batch = e->group,
+        .length = e->length,
+    };
 }
 
 int evaluation_create(struct mesh *mesh, const struct config *config, const struct table *table,
                       const struct state *state, const struct ops *ops, struct sampler *sampler,
                       struct evaluation *out) {
-    *out = (struct evaluation){
-        .mesh = mesh,
-        .sampler = sampler,
-        .length = config->train.sequence_length,
-        .vocab = config->model.vocab_size,
-    };
-    TRY(mesh_agree(mesh, prepare(config, table, state, ops, out)));
-    const struct execution execution = {
-        .mesh = mesh,
-        .config = &config->model,
-        .pipeline = &out->pipeline,
-        .ops = ops,
-        .model = out->model,
-        .batch = out->group,
-        .length = out->length,
-    };
+    *out = (struct evaluation){0};
+    TRY(mesh_agree(mesh, prepare(mesh, config, table, state, ops, sampler, out)));
+    struct execution execution = execution_of(out, &config->model);
+    execution.ops = ops;
     return mesh_agree(mesh, executor_create(&execution, &out->executor));
+}
+
+static void add_memory(const struct evaluation *e, const struct model_memory *model, long executor,
+                       struct memory *sum) {
+    sum->bytes[MEMORY_COMMUNICATION] += executor;
+    sum->bytes[MEMORY_WORKSPACE] +=
+        model->activations + model->sources + model->workspace + (int64_t)rows_bytes(e);
+}
+
+int evaluation_plan(const struct evaluation *evaluation, const struct config *config,
+                    const struct layout *layout, const struct table *table, struct axis *tensor,
+                    struct memory *sum) {
+    struct model_part part = part_of(evaluation, layout, tensor);
+    struct model_memory memory;
+    struct model *model;
+    TRY(model_create_planned(&config->model, table, &part, evaluation->group, evaluation->length, false,
+                             &model));
+    model_memory(model, &memory);
+    model_free(model);
+    struct execution execution = execution_of(evaluation, &config->model);
+    add_memory(evaluation, &memory, executor_planned(&execution, layout->pipeline_index), sum);
+    return 0;
+}
+
+void evaluation_memory(const struct evaluation *evaluation, struct memory *sum) {
+    struct model_memory model;
+    model_memory(evaluation->model, &model);
+    add_memory(evaluation, &model, executor_memory(evaluation->executor), sum);
 }
 
 void evaluation_free(struct evaluation *evaluation) {
@@ -86,7 +132,7 @@ static int sum_round(struct evaluation *evaluation, long first, long end, int ac
 
 int evaluation_loss(struct evaluation *evaluation, int active, double *loss) {
     struct mesh *mesh = evaluation->mesh;
-    int ranks = mesh->data.size, each = round_groups(mesh);
+    int ranks = mesh->data.size, each = evaluation->pipeline.micro_batches;
     long groups = (evaluation->sequences + evaluation->group - 1) / evaluation->group;
     long from = groups * mesh->data.index / ranks, to = groups * (mesh->data.index + 1) / ranks;
     long rounds = ((groups + ranks - 1) / ranks + each - 1) / each; /* of whichever rank has most */

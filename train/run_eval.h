@@ -14,6 +14,7 @@
 #include "model/model.h"
 #include "train/config.h"
 #include "train/execute.h"
+#include "train/memory.h"
 #include "train/pipeline.h"
 
 struct evaluation {
@@ -37,6 +38,19 @@ int evaluation_create(struct mesh *mesh, const struct config *config, const stru
                       const struct state *state, const struct ops *ops, struct sampler *sampler,
                       struct evaluation *out);
 void evaluation_free(struct evaluation *evaluation);
+
+/* The same without data and memory, for any mesh and for plans: how evaluations on `all` sequences or the
+ * first of them are cut, and their pipeline. All else is NULL. Not collective. Free with evaluation_free,
+ * whatever this returns. GDN_INPUT, GDN_INTERNAL. */
+int evaluation_describe(const struct config *config, int data, int data_index, int tensor_index, long all,
+                        struct evaluation *out);
+/* Adds to `sum` what evaluations, as described, would reserve on a rank of this layout and its table;
+ * `tensor` is planned. The model counts as workspace. Not collective. GDN_INTERNAL. */
+int evaluation_plan(const struct evaluation *evaluation, const struct config *config,
+                    const struct layout *layout, const struct table *table, struct axis *tensor,
+                    struct memory *sum);
+/* Adds what this one has reserved. */
+void evaluation_memory(const struct evaluation *evaluation, struct memory *sum);
 
 /* The mean cross entropy in nats over all tokens, the same bits on every rank. `active`: how many of the
  * distances are introduced. Collective; GDN_INPUT where a token lies outside the vocabulary. */

@@ -11,8 +11,7 @@ static int prepare(const struct checkpoint_info *info, char *const *overrides, i
     TRY(config_parse(info->config, out->path, overrides, count, &out->config));
     TRY(params_create(&out->config.model, NULL, &out->table));
     out->step = (long)info->step;
-    out->weights.name = "a checkpoint's weights";
-    return state_reserve(&out->weights, &out->table, false, 0, &out->state);
+    return state_reserve(&out->memory, &out->table, false, 0, &out->state);
 }
 
 static int load(const struct mesh *mesh, const char *given, char *const *overrides, int count,
@@ -36,7 +35,7 @@ int saved_model_load(const struct mesh *mesh, const char *given, char *const *ov
 }
 
 void saved_model_free(struct saved_model *saved) {
-    arena_free(&saved->weights);
+    state_free(&saved->memory);
     free(saved->path);
     params_free(&saved->table);
     config_free(&saved->config);

@@ -3,16 +3,16 @@
 #define GDN_SAVED_MODEL_H
 
 #include "dist/checkpoint.h"
-#include "kernels/base/arena.h"
+#include "train/state.h"
 #include "train/config.h"
 
 struct saved_model {
     struct config config; /* the one it was trained with, with the overrides applied */
     struct table table;
-    struct arena weights; /* what `state` points into */
-    struct state state;   /* weights only */
-    char *path;           /* of its checkpoint.h5 */
-    long step;            /* steps of training done */
+    struct state_memory memory; /* what `state` points into */
+    struct state state;         /* weights only */
+    char *path;                 /* of its checkpoint.h5 */
+    long step;                  /* steps of training done */
 };
 
 /* Loads a checkpoint, given as a checkpoint.h5, a step_N directory or a run directory, with the configuration

@@ -7,11 +7,20 @@
 #include "dist/table.h"
 #include "kernels/base/arena.h"
 
-/* Reserves `arena` (named, otherwise empty) for the buffers of `state` and points them into it, all zero:
- * weights and step counts, and with `training` gradients and `moments` elements of each optimiser average
- * (shards.moments) too. Not collective. The caller frees the arena. Fails (GDN_INTERNAL) without memory,
- * naming the arena. */
-int state_reserve(struct arena *arena, const struct table *table, bool training, long moments,
+struct state_memory {
+    struct arena weights; /* and step counts */
+    struct arena gradients, optimizer;
+};
+
+/* Reserves memory for the buffers of `state` and points them into it, all zero: weights and step counts, and
+ * with `training` gradients and `moments` elements of each optimiser average (shards.moments) too. `memory`
+ * is empty before. Not collective. The caller frees it with state_free, whatever this returns. Fails
+ * (GDN_INTERNAL) without memory, naming what it was for. */
+int state_reserve(struct state_memory *memory, const struct table *table, bool training, long moments,
                   struct state *state);
+void state_free(struct state_memory *memory);
+
+/* Counts, for plans, what state_reserve would reserve: the arenas' `used`. */
+void state_plan(struct state_memory *memory, const struct table *table, bool training, long moments);
 
 #endif

@@ -93,3 +93,46 @@ refused "mesh.data: $most" --set train.batch_size=$most --set train.micro_batch_
 refused "train.batch_size 2000000000" --set train.batch_size=2000000000 --set train.micro_batch_size=1
 refused "hidden_size 2147483640" --set model.hidden_size=2147483640
 refused "mesh.bucket 1024" --set model.hidden_size=2147480 --set mesh.bucket=1
+
+# Memory: a plan that does not fit is refused in at most five lines, and the change that it names makes it fit.
+some=(--set train.batch_size=16 --set train.micro_batch_size=8 --set train.sequence_length=64)
+mib() { # the sum of rank 0's memory
+    "$GDN" plan wide.yaml --flops 1e11 --json "$@" | grep -o '"memory":{[^}]*}' | head -1 | grep -o '[0-9]*' | LC_ALL=C awk '{ n += $1 } END { print n / 1048576 }'
+}
+gib() { LC_ALL=C awk -v a="$1" -v b="$2" -v part="$3" 'BEGIN { printf "%.9f", (b + part * (a - b)) / 1024 }'; } # between b and a
+none=$(mib "${some[@]}") full=$(mib "${some[@]}" --set train.recompute=full) one=$(mib "${some[@]}" --set train.micro_batch_size=1)
+advised() { # GIB WORDS
+    refused "train.memory: " "${some[@]}" --set train.memory="$1"
+    [ "$(wc -l < err)" -le 5 ] && grep -q "weights .*, workspace " err || fail "$(cat err)"
+    grep -q "^  what would fit: $2$" err || fail "$2 is not what is advised: $(cat err)"
+}
+advised "$(gib "$none" "$full" 0.5)" "train.recompute: full"
+"$GDN" plan wide.yaml --flops 1e11 "${some[@]}" --set train.memory="$(gib "$none" "$full" 0.5)" --set train.recompute=full > /dev/null
+advised "$(gib "$full" "$one" 0.9)" "train.micro_batch_size: 2"
+# What the configuration has already is no advice.
+some+=(--set train.recompute=full --set train.recompute_every=4)
+advised "$(gib "$none" "$full" 0.1)" "train.recompute_every: 1"
+some=("${some[@]:0:${#some[@]}-4}")
+advised "$(gib "$one" 0 0.9)" "train.recompute: full, train.micro_batch_size: 1"
+advised "$(gib "$one" 0 0.6)" "train.recompute: full, .* on [0-9]* ranks with as much memory each"
+refused "nothing that was tried would fit" "${some[@]}" --set train.memory=0.0001
+refused "train.memory is 0: a plan knows of no machine" "${some[@]}" --set train.recompute=auto
+
+# Chosen by memory: no more than fits, the rule of thumb beside it; nothing where all fits.
+auto=("${some[@]}" --set train.recompute=auto)
+"$GDN" plan wide.yaml --flops 1e11 "${auto[@]}" --set train.memory="$(gib "$none" "$full" 0.8)" > chosen
+grep -q "^recompute layers\|^recompute connections" chosen && grep -q "without, memory is 1.* a rule .* every second layer" chosen || fail "$(head -7 chosen)"
+"$GDN" plan wide.yaml --flops 1e11 "${auto[@]}" --set train.memory="$(gib "$none" "$full" 1.1)" > chosen
+grep -q "^recompute nothing" chosen && grep -q "but all fits" chosen || fail "$(head -7 chosen)"
+"$GDN" plan wide.yaml --flops 1e11 --json "${some[@]}" --set train.recompute=full --set train.recompute_every=4 |
+    grep -q '"recompute":{"layers":\["full","none","none","none","full",.*"connections":\["full","none"' || fail "no levels in JSON"
+
+# A run is refused likewise, before it leaves anything, and one that fits tells what it planned, reserved and used.
+expect 2 mpirun --oversubscribe -n 2 "$GDN" train wide.yaml --run-dir small "${some[@]}" --set train.memory=0.001 > out 2> err
+[ ! -e small ] && [ "$(grep -c '^gdn: ' err)" -eq 1 ] && grep -q "this run needs .* MiB of memory" err || fail "$(cat out err)"
+expect 0 mpirun --oversubscribe -n 2 "$GDN" train wide.yaml --run-dir fitting $(d 1 1 2) --set train.memory=1 > out 2>&1 || fail "$(cat out)"
+[ "$(grep -c '"event":"memory"' fitting/metrics.jsonl)" -eq 2 ] || fail "no memory events: $(cat fitting/metrics.jsonl)"
+grep '"event":"memory"' fitting/metrics.jsonl | tail -1 | tr ',{}' '\n' | LC_ALL=C awk -F: '
+    { v[$1] = $2 }
+    END { exit !(v["\"planned_sum\""] > 0 && v["\"planned_sum\""] == v["\"reserved_sum\""] && v["\"peak_resident\""] > 1e6 &&
+          v["\"planned_sources\""] > 0 && v["\"available\""] == 1073741824) }' || fail "$(grep memory fitting/metrics.jsonl)"

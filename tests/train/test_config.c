@@ -239,9 +239,12 @@ static void round_trip(void **state) {
         }
         /* Two settings are drawn so that the widths divide, which random numbers seldom do. */
         char *widths[] = {"model={hidden_size: 720, num_heads: 12, num_kv_heads: 0}",
-                          "mesh={data: 1, tensor: 1, pipeline: 1, interleave: 1}",
+                          "mesh={data: 1, tensor: 1, pipeline: 1, interleave: 1, compress_boundary: 0}",
                           "model.delta={gate_hidden: 12, attention_heads: 12, hidden: 7, attention_dim: 3}",
-                          "train={micro_batch_size: 0}",
+                          "train={micro_batch_size: 0, recompute: full, recompute_delta: same}",
+                          draw & 8 ? "delta_store.interval=0" : "model.delta.distances=[2, 3]",
+                          draw & 4 ? "delta_store={ratio: 0, layers: []}"
+                                   : "delta_store={tolerance: 0, layers: []}",
                           "model.vocab_size=1000",
                           "model.delta.temperature=0.5",
                           draw & 1 ? "data.validation=''" : "data.validation_fraction=0",

@@ -23,7 +23,8 @@ static void unknown_keys(void **state) {
     refused("train: {bach_size: 3}", NULL, "did you mean train.batch_size?", NULL);
     refused("model:\n  delta:\n    warp: 3", NULL, "line 3", "model.delta.warp",
             "model.delta has distances, embedding_source", NULL);
-    refused("xyzzy: 3", NULL, "a configuration has model, train, mesh, data, checkpoint, device", NULL);
+    refused("xyzzy: 3", NULL, "a configuration has model, train, mesh, data, checkpoint, delta_store, device",
+            NULL);
     refused("model.num_layers: 3", NULL, "model.num_layers", "inside the section", NULL);
     refused("model: {<<: {num_layers: 3}}", NULL, "model.<<", NULL);
     refused("? [a, b]\n: 3", NULL, "line 1", "[a, b]", "a name is expected", NULL);
@@ -95,7 +96,7 @@ static void other_types(void **state) {
     refused("model: {delta: {kind: }}", NULL, "model.delta.kind is empty", NULL);
     refused("data: {format: parquet}", NULL, "data.format", "text, hdf5, llmc or megatron", NULL);
     refused("train: {precision: bf16}", NULL, "train.precision is 'bf16': this version has fp32 only", NULL);
-    refused("train: {recompute: full}", NULL, "train.recompute is 'full': this version has none only", NULL);
+    refused("train: {recompute: some}", NULL, "train.recompute is 'some'", "none, selective, full", NULL);
     static const char *const no_text[] = {"5", "1e3", "0x1F", ".inf", "true", "~", "null", "[a]", "{a: b}"};
     for (size_t i = 0; i < sizeof no_text / sizeof *no_text; i++) {
         char set[64];
@@ -228,6 +229,27 @@ static void combinations(void **state) {
     refused("device: cuda", NULL, "device: cuda (line 1)", "no CUDA backend", "auto or cpu", NULL);
 }
 
+/* What is recomputed, and differences that are stored. */
+static void memory_and_store(void **state) {
+    (void)state;
+    refused("train: {recompute_every: 2}", NULL, "train.recompute_every: 2", "train.recompute: none", NULL);
+    refused("train: {recompute: auto}", "train.recompute_every=2", "train.recompute_every: 2",
+            "train.recompute: auto", NULL);
+    refused("train: {recompute: full, recompute_delta: none, recompute_delta_every: 3}", NULL,
+            "train.recompute_delta_every: 3", "train.recompute_delta: none", NULL);
+    refused("mesh: {compress_boundary: 0.5}", NULL, "mesh.compress_boundary: 0.5", "mesh.pipeline: 1", NULL);
+    refused("delta_store: {interval: 2}", NULL, "delta_store.interval: 2", "delta_store.ratio: 0.0",
+            "delta_store.tolerance: 0.0", NULL);
+    refused("delta_store: {interval: 2, ratio: 0.5, tolerance: 0.1}", NULL, "not both",
+            "delta_store.ratio: 0.5", "delta_store.tolerance: 0.1", NULL);
+    refused("delta_store: {interval: 2, ratio: 0.5}", "model.delta.distances=[]", "delta_store.interval: 2",
+            "model.delta.distances: []", NULL);
+    refused("model: {num_layers: 6}\ndelta_store: {interval: 2, ratio: 0.5, layers: [3, 6]}", NULL,
+            "delta_store.layers: [3, 6] (line 2)", "model.num_layers: 6", NULL);
+    refused("model: {delta: {distances: [2, 3]}}\ndelta_store: {interval: 2, ratio: 0.5, layers: [0, 1]}",
+            NULL, "delta_store.layers: [0, 1]", "model.delta.distances: [2, 3]", NULL);
+}
+
 static void no_training_data(void **state) {
     (void)state;
     struct config config = right("{}", NULL, NULL);
@@ -262,9 +284,16 @@ static void files(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unknown_keys), cmocka_unit_test(integers),           cmocka_unit_test(reals),
-        cmocka_unit_test(other_types),  cmocka_unit_test(lists_and_sections), cmocka_unit_test(syntax),
-        cmocka_unit_test(combinations), cmocka_unit_test(no_training_data),   cmocka_unit_test(files),
+        cmocka_unit_test(unknown_keys),
+        cmocka_unit_test(integers),
+        cmocka_unit_test(reals),
+        cmocka_unit_test(other_types),
+        cmocka_unit_test(lists_and_sections),
+        cmocka_unit_test(syntax),
+        cmocka_unit_test(combinations),
+        cmocka_unit_test(memory_and_store),
+        cmocka_unit_test(no_training_data),
+        cmocka_unit_test(files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,7 +50,7 @@ struct fixture {
     struct mesh *mesh;
     struct table table;
     struct shards shards;
-    struct arena memory;
+    struct state_memory memory;
     struct state state;
     double *w, *m, *v; /* by flat index */
     int64_t *steps;
@@ -59,8 +59,7 @@ struct fixture {
 };
 
 static void set_up(struct fixture *f, struct mesh *mesh, long bucket) {
-    *f = (struct fixture){
-        .model = small_model(), .layout = layout_whole(), .mesh = mesh, .memory.name = "test"};
+    *f = (struct fixture){.model = small_model(), .layout = layout_whole(), .mesh = mesh};
     f->layout.data = mesh->data.size;
     f->layout.small = 100;
     assert_int_equal(params_create(&f->model, &f->layout, &f->table), 0);
@@ -90,7 +89,7 @@ static void tear_down(struct fixture *f) {
     optimizer_free(&f->optimizer);
     shards_free(&f->shards);
     params_free(&f->table);
-    arena_free(&f->memory);
+    state_free(&f->memory);
     free(f->owned), free(f->steps), free(f->w), free(f->m), free(f->v);
 }
 

@@ -32,35 +32,69 @@ enum { SETTINGS = 6 };
 struct example {
     int data, tensor, pipeline;
     char *set[SETTINGS];
+    double part; /* above 0: train.memory lies this far from all recomputed to nothing */
 };
 
 static struct example examples[] = {
-    {1, 1, 1, {"model.delta.distances=[]"}},
-    {1, 1, 1, {"model.delta.aggregate=attention"}},
-    {2, 1, 1, {"model.delta.normalize=true"}},
-    {1, 2, 1, {"mesh.sequence_parallel=true", "model.delta.regularizer=fixed"}},
-    {1, 2, 1, {"mesh.delta=connection", "model.delta.kind=full"}},
-    {1, 1, 2, {"model.delta.embedding_source=true", "mesh.interleave=2"}},
-    {1, 1, 2, {"model.delta.normalize=true", "model.tie_embeddings=true"}},
-    {2, 1, 2, {"mesh.overlap=false", "mesh.interleave=4"}},
-    {1, 2, 2, {"model.delta.aggregate=attention", "model.delta.attention_dim=4"}},
-    {1, 4, 1, {"model.delta.kind=adaptive", "model.delta.aggregate=mean"}},
-    {2, 2, 2, {"mesh.interleave=2", "mesh.sequence_parallel=true", "model.tie_embeddings=true"}},
-    {1, 1, 8, {"model.delta.hidden=2", "model.delta.gate_hidden=2"}},
-    {1, 2, 4, {"model.delta.aggregate=multihead", "model.delta.attention_heads=2", "mesh.interleave=2"}},
+    {1, 1, 1, {"model.delta.distances=[]"}, 0},
+    {1, 1, 1, {"model.delta.aggregate=attention", "data.validation_fraction=0.2"}, 0},
+    {1, 1, 1, {"train.recompute=full", "train.recompute_every=2"}, 0},
+    {1, 1, 1, {"train.recompute=auto", "data.validation_fraction=0.2"}, 0.4},
+    {2, 1, 1, {"train.recompute=selective", "data.validation_fraction=0.2"}, 0},
+    {1, 2, 1, {"train.recompute=auto", "mesh.delta=connection"}, 0.6},
+    {1, 1, 2, {"train.recompute=none", "train.recompute_delta=auto"}, 0.9},
+    {1, 1, 2, {"mesh.compress_boundary=0.25", "mesh.narrow_sources=false"}, 0},
+    {2, 1, 2, {"train.recompute=auto", "data.validation_fraction=0.2"}, 0.2},
+    {2, 2, 2, {"train.recompute=full", "mesh.sequence_parallel=true", "data.validation_fraction=0.2"}, 0},
+    {2, 1, 1, {"model.delta.normalize=true"}, 0},
+    {1, 2, 1, {"mesh.sequence_parallel=true", "model.delta.regularizer=fixed"}, 0},
+    {1, 2, 1, {"mesh.delta=connection", "model.delta.kind=full"}, 0},
+    {1, 1, 2, {"model.delta.embedding_source=true", "mesh.interleave=2"}, 0},
+    {1, 1, 2, {"model.delta.normalize=true", "model.tie_embeddings=true"}, 0},
+    {2, 1, 2, {"mesh.overlap=false", "mesh.interleave=4"}, 0},
+    {1, 2, 2, {"model.delta.aggregate=attention", "model.delta.attention_dim=4"}, 0},
+    {1, 4, 1, {"model.delta.kind=adaptive", "model.delta.aggregate=mean"}, 0},
+    {2, 2, 2, {"mesh.interleave=2", "mesh.sequence_parallel=true", "model.tie_embeddings=true"}, 0},
+    {1, 1, 8, {"model.delta.hidden=2", "model.delta.gate_hidden=2"}, 0},
+    {1, 2, 4, {"model.delta.aggregate=multihead", "model.delta.attention_heads=2", "mesh.interleave=2"}, 0},
 };
 
 static struct mesh *world; /* of all ranks */
 static char path[] = "/tmp/test_plan_run_XXXXXX";
 
+/* The most that a rank needs with these settings and fixed recomputation. */
+static double planned_most(char *const *given, int count, char *recompute) {
+    const struct plan_machine machine = {.flops = 1, .bandwidth = {1, 1, 1}, .memory = 1};
+    char *set[SETTINGS + 8];
+    struct config config;
+    struct plan plan;
+    double most = 0;
+    for (int i = 0; i < count; i++) set[i] = given[i];
+    set[count++] = recompute;
+    set[count++] = "train.recompute_delta=same";
+    assert_int_equal(config_parse(base, "test", set, count, &config), 0);
+    assert_int_equal(plan_create(&config, 0, &machine, &plan), 0);
+    for (long r = 0; r < plan.ranks; r++) most = fmax(most, (double)memory_sum(&plan.rank[r].memory));
+    plan_free(&plan);
+    config_free(&config);
+    return most;
+}
+
 static int start(struct run *run, const struct example *example) {
-    char axes[3][40], data[80], *set[SETTINGS + 4] = {axes[0], axes[1], axes[2], data};
+    char axes[3][40], data[80], memory[80], *set[SETTINGS + 5] = {axes[0], axes[1], axes[2], data};
     int count = 4;
     snprintf(axes[0], sizeof axes[0], "mesh.data=%d", example->data);
     snprintf(axes[1], sizeof axes[1], "mesh.tensor=%d", example->tensor);
     snprintf(axes[2], sizeof axes[2], "mesh.pipeline=%d", example->pipeline);
     snprintf(data, sizeof data, "data.train=%s", path);
     for (int i = 0; i < SETTINGS && example->set[i]; i++) set[count++] = example->set[i];
+    if (example->part > 0) {
+        double all = planned_most(set, count, "train.recompute=full"),
+               none = planned_most(set, count, "train.recompute=none");
+        double limit = all + example->part * (none - all);
+        snprintf(memory, sizeof memory, "train.memory=%.17g", limit / GIB);
+        set[count++] = memory;
+    }
     TRY(config_parse(base, "test", set, count, &run->config));
     TRY(run_prepare(run, NULL));
     TRY(run_open_data(run));
@@ -70,19 +104,17 @@ static int start(struct run *run, const struct example *example) {
     return run_create(run);
 }
 
-static void check_memory(const struct run *run, const struct plan_memory *planned) {
-    struct model_memory model;
-    model_memory(run->model, &model);
-    assert_int_equal(planned->weights, run->table->total * (long)sizeof(real));
-    assert_int_equal(planned->optimizer, 2 * run->shards->moments * (long)sizeof(real));
-    assert_int_equal(planned->activations, model.activations);
-    assert_int_equal(planned->workspace, model.workspace);
-    int64_t messages = run->sync_bytes + executor_memory(run->executor);
-    const struct axis *axes[] = {&run->mesh.data, &run->mesh.tensor, &run->mesh.pipeline};
-    for (int i = 0; i < 3; i++) messages += axes[i]->pieces_count * (int64_t)sizeof(real);
-    /* The executor's tables of pointers and numbers, which grow with layers, edges and micro-batches alone.
-     */
-    assert_true(planned->messages <= messages && messages - planned->messages < 16384);
+/* Planned before the run, planned without it, reserved: all the same, by category. */
+static void check_memory(const struct run *run, const struct memory *planned) {
+    struct memory reserved = run_memory(run);
+    for (int i = 0; i < MEMORY_PARTS; i++) {
+        if (planned->bytes[i] != reserved.bytes[i] || run->planned.bytes[i] != reserved.bytes[i])
+            print_message("rank %d, %s: plan %lld, run's plan %lld, reserved %lld\n", run->mesh.rank,
+                          memory_key[i], (long long)planned->bytes[i], (long long)run->planned.bytes[i],
+                          (long long)reserved.bytes[i]);
+        assert_int_equal(planned->bytes[i], reserved.bytes[i]);
+        assert_int_equal(run->planned.bytes[i], reserved.bytes[i]);
+    }
 }
 
 /* 8 bytes (for floats) × (large parameters ÷ data + small ones), but for the padding that makes each zone of
@@ -96,7 +128,7 @@ static void check_optimizer(const struct run *run, const struct plan_rank *plann
     }
     int64_t size = 2 * (int64_t)sizeof(real);
     assert_true(planned->optimizer_formula == size * (int64_t)ceil(elements));
-    int64_t padding = planned->memory.optimizer - planned->optimizer_formula;
+    int64_t padding = planned->memory.bytes[MEMORY_OPTIMIZER] - planned->optimizer_formula;
     assert_in_range(padding, 0, size * ZONES * SHARD_GRAIN * run->mesh.data.size);
 }
 
@@ -113,6 +145,14 @@ static void test_step(void **state) {
     assert_int_equal(plan_create(&run.config, run.mesh.size, &machine, &plan), 0);
     const struct plan_rank *planned = &plan.rank[run.mesh.rank];
     check_memory(&run, &planned->memory);
+    if (example->part > 0) { /* the same choice, and something was to choose */
+        size_t layers = (size_t)run.config.model.num_layers;
+        char words[200];
+        recompute_words(run.level, (int)layers, words, sizeof words);
+        print_message("%s\n", words);
+        assert_memory_equal(run.level, plan.level, layers * sizeof *run.level);
+        assert_true(plan.ratio[0] > 1 || plan.ratio[run.config.mesh.pipeline - 1] > 1);
+    }
     check_optimizer(&run, planned);
     if (run.config.model.delta.num_distances ==
         0) { /* no choice of how to compute: the closed formula holds */
@@ -121,7 +161,7 @@ static void test_step(void **state) {
         assert_true(plan.flops ==
                     tokens * model_flops_per_token(&run.config.model, train->sequence_length, 0));
     }
-    assert_int_equal(loop_step(&run, &report), 0);
+    assert_int_equal(loop_step(&run, NULL, &report), 0);
     for (int i = 0; i < STEP_AXES; i++)
         assert_int_equal(report.communication_bytes[i], planned->bytes[plan_axis[i]]);
     plan_free(&plan);

@@ -1,0 +1,68 @@
+# Sourced by the scripts that train on many meshes: models of eight layers that differ in all that connections can be, and
+# ways to run and compare them.
+#   NAME.yaml, $models                 see below
+#   on MESH MODEL DIRECTORY [OPTION …] trains on DATA.TENSOR.PIPELINE ranks
+#   equal RUN RUN, close RUN RUN       to the last bit, or but for the order of sums
+. "$SOURCE/tests/program/small.sh"
+
+# In floats, `normalize` divides by norms of differences that may be close to 0: a gradient that is suddenly three times as
+# large as before has lost some digits.
+if "$GDN" --version | grep -q float32; then norms=1e-3; fi
+
+# Eight layers, so that a stage may have one; four heads, for four tensor ranks; 257 tokens, which nothing divides. Over 20
+# steps connections are introduced, regularisers change and gradients are clipped.
+cat > base.yaml <<'YAML'
+model:
+  vocab_size: 257
+  hidden_size: 16
+  num_layers: 8
+  num_heads: 4
+  intermediate_size: 24
+train: {steps: 20, batch_size: 16, micro_batch_size: 2, sequence_length: 9, lr: 0.003, warmup_steps: 5,
+        grad_clip: 0.7, eval_interval: 10, eval_batches: 8}
+mesh: {small: 100, bucket: 3000}
+data: {train: text.txt, validation_fraction: 0.1}
+YAML
+
+# model NAME DELTA [TIED [CONFIG LINE]]: NAME.yaml with these connections. Every kind and aggregate is somewhere, distances that
+# span three stages, the embedding as a source, stages of introduction, regularisers, tied embeddings.
+models=
+model() {
+    models="$models $1"
+    sed "s/^  intermediate_size.*/&\n  tie_embeddings: ${3:-false}\n  delta: {$2, hidden: 8, gate_hidden: 4}/" base.yaml > "$1.yaml"
+}
+model plain "distances: []" true
+model mean "distances: [1, 2, 4, 7], aggregate: mean, embedding_source: true, stage_steps: 5, regularizer: adaptive" true
+model attention "distances: [1, 3, 6], aggregate: attention, attention_dim: 3, embedding_source: true, regularizer: fixed"
+model learned "distances: [1, 2, 5], aggregate: learned, normalize: true, stage_steps: 7, regularizer: adaptive"
+model heads "distances: [2, 3], aggregate: multihead, attention_heads: 4"
+model full "distances: [1, 4], kind: full, aggregate: mean, normalize: true, regularizer: fixed" true
+model full_heads "distances: [1, 2, 6], kind: full, aggregate: multihead, attention_heads: 4, embedding_source: true"
+model adaptive "distances: [1, 2, 4], kind: adaptive, aggregate: attention, attention_dim: 3, normalize: true, regularizer: fixed"
+model adaptive_learned "distances: [3, 7], kind: adaptive, aggregate: learned, embedding_source: true, stage_steps: 4" true
+
+on() {
+    local mesh=$1 config=$2 directory=$3 data tensor pipeline status=0
+    shift 3
+    IFS=. read -r data tensor pipeline <<< "$mesh"
+    [ ! -e "$directory" ] || fail "$directory is there already"
+    timeout 120 mpirun --oversubscribe -n $((data * tensor * pipeline)) "$GDN" train "$config.yaml" --run-dir "$directory" --set mesh.data="$data" \
+        --set mesh.tensor="$tensor" --set mesh.pipeline="$pipeline" "$@" > "$directory.log" 2>&1 || status=$?
+    [ $status -eq 0 ] || fail "status $status on mesh $mesh of $config $*: $(cat "$directory.log")"
+}
+
+equal() { # RUN RUN: metrics and checkpoints, to the last bit
+    for event in step eval; do
+        lines $event "$1" > first && lines $event "$2" > second
+        [ -s first ] || fail "$1 has no $event lines"
+        cmp first second || fail "$event lines of $2 differ from $1"
+    done
+    expect 0 "$GDN" checkpoint diff "$1" "$2" > diff
+}
+
+close() { # RUN RUN: but for the order of sums
+    close_to $losses loss step "$1" "$2"
+    close_to $norms grad_norm step "$1" "$2"
+    close_to $losses loss eval "$1" "$2"
+}
+

@@ -1,0 +1,184 @@
+/* A training step allocates nothing: this program's own malloc and its kin take the library's place, and
+ * count calls from the program's own code while steps run. MPI and the libraries beneath may allocate: their
+ * calls come from other addresses. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "train/loop.h"
+#include "train/run_ranks.h"
+
+/* The C library's, under the names that it keeps for this purpose. */
+void *__libc_malloc(size_t);
+void *__libc_calloc(size_t, size_t);
+void *__libc_realloc(void *, size_t);
+void *__libc_memalign(size_t, size_t);
+
+extern char __executable_start, etext; /* of the program's code, from the linker */
+
+static atomic_bool counting;
+static atomic_long calls;
+static _Atomic(const char *) caller; /* of the last one */
+
+static void note(const void *from) {
+    const char *at = from;
+    if (!atomic_load(&counting) || at < &__executable_start || at >= &etext) return;
+    atomic_fetch_add(&calls, 1);
+    atomic_store(&caller, at);
+}
+
+/* Not inlined: the return address is to be the caller's. */
+#define APART __attribute__((noinline))
+
+APART void *malloc(size_t size) {
+    note(__builtin_return_address(0));
+    return __libc_malloc(size);
+}
+APART void *calloc(size_t count, size_t size) {
+    note(__builtin_return_address(0));
+    return __libc_calloc(count, size);
+}
+APART void *realloc(void *at, size_t size) {
+    note(__builtin_return_address(0));
+    return __libc_realloc(at, size);
+}
+APART void *aligned_alloc(size_t alignment, size_t size) {
+    note(__builtin_return_address(0));
+    return __libc_memalign(alignment, size);
+}
+APART int posix_memalign(void **out, size_t alignment, size_t size) {
+    note(__builtin_return_address(0));
+    *out = __libc_memalign(alignment, size);
+    return *out ? 0 : ENOMEM;
+}
+
+static const char base[] = "model:\n"
+                           "  vocab_size: 263\n"
+                           "  hidden_size: 32\n"
+                           "  num_layers: 8\n"
+                           "  num_heads: 4\n"
+                           "  intermediate_size: 48\n"
+                           "  delta: {distances: [1, 2, 3], hidden: 8, gate_hidden: 4, stage_steps: 2}\n"
+                           "train: {steps: 9, batch_size: 16, micro_batch_size: 2, sequence_length: 8}\n"
+                           "mesh: {bucket: 2048, small: 300}\n";
+
+enum { SETTINGS = 6, STEPS = 6 };
+
+struct example {
+    int data, tensor, pipeline;
+    char *set[SETTINGS];
+};
+
+static struct example examples[] = {
+    {1, 1, 1, {"model.delta.aggregate=attention", "model.delta.regularizer=adaptive"}},
+    {1, 1, 1, {"train.recompute=full", "model.delta.kind=adaptive", "model.delta.normalize=true"}},
+    {1, 1, 1, {"train.recompute=selective", "model.delta.kind=full", "model.delta.aggregate=multihead"}},
+    {2, 1, 1, {"train.recompute=full"}},
+    {1, 2, 1, {"mesh.sequence_parallel=true", "train.recompute=selective"}},
+    {1, 1, 2, {"mesh.interleave=2", "model.tie_embeddings=true", "train.recompute=full"}},
+    {1, 1, 2, {"mesh.compress_boundary=0.25", "mesh.narrow_sources=false"}},
+    {2, 1, 2, {"mesh.overlap=false", "model.delta.hidden=2", "model.delta.gate_hidden=2"}},
+    {1, 2, 2, {"model.delta.aggregate=attention", "train.recompute=full"}},
+    {2, 2, 1, {"mesh.delta=connection"}},
+};
+
+static struct mesh *world;
+static char path[] = "/tmp/test_no_allocation_XXXXXX";
+
+static int start(struct run *run, const struct example *example) {
+    char axes[3][40], data[80], *set[SETTINGS + 4] = {axes[0], axes[1], axes[2], data};
+    int count = 4;
+    snprintf(axes[0], sizeof axes[0], "mesh.data=%d", example->data);
+    snprintf(axes[1], sizeof axes[1], "mesh.tensor=%d", example->tensor);
+    snprintf(axes[2], sizeof axes[2], "mesh.pipeline=%d", example->pipeline);
+    snprintf(data, sizeof data, "data.train=%s", path);
+    for (int i = 0; i < SETTINGS && example->set[i]; i++) set[count++] = example->set[i];
+    TRY(config_parse(base, "test", set, count, &run->config));
+    TRY(run_prepare(run, NULL));
+    TRY(run_open_data(run));
+    TRY(run_reserve(run));
+    struct checkpoint none = {0};
+    TRY(run_load(run, &none, NULL));
+    return run_create(run);
+}
+
+/* The first step may fill caches that live on; the others do all that a step does, with one distance more
+ * every two steps. */
+static void test_steps(void **state) {
+    struct run run = {.best_loss = NAN, .mesh = *world};
+    struct step_report report;
+    int status = start(&run, *state);
+    *world = run.mesh;
+    assert_int_equal(status, 0);
+    for (int step = 0; step < STEPS; step++) {
+        atomic_store(&calls, 0);
+        atomic_store(&counting, step > 0);
+        status = loop_step(&run, NULL, &report);
+        atomic_store(&counting, false);
+        assert_int_equal(status, 0);
+        if (calls) {
+            Dl_info info = {0};
+            dladdr(caller, &info);
+            print_message("rank %d, step %d: %ld allocations, the last one from %s + 0x%lx\n", run.mesh.rank,
+                          step, (long)calls, info.dli_sname ? info.dli_sname : "the program",
+                          (unsigned long)(caller - &__executable_start));
+        }
+        assert_int_equal(calls, 0);
+        assert_int_equal(run_read_batch(&run), 0);
+    }
+    run_free(&run);
+}
+
+/* The counter counts: this program's own calls, of each kind. */
+static void test_counter(void **state) {
+    (void)state;
+    void *volatile kept[5] = {0};
+    calls = 0;
+    counting = true;
+    kept[0] = malloc(10);
+    kept[1] = calloc(2, 10);
+    kept[2] = realloc(kept[0], 5000);
+    kept[3] = aligned_alloc(64, 128);
+    int status = posix_memalign((void **)&kept[4], 64, 128);
+    counting = false;
+    assert_int_equal(status, 0);
+    assert_int_equal(calls, 5);
+    for (int i = 1; i < 5; i++) free(kept[i]);
+}
+
+static bool write_data(void) {
+    int file = mkstemp(path);
+    FILE *out = file < 0 ? NULL : fdopen(file, "w");
+    if (!out) return false;
+    for (int i = 0; i < 4000; i++) fprintf(out, "%d ", i * i);
+    return fclose(out) == 0;
+}
+
+int main(void) {
+    struct mesh mesh;
+    struct CMUnitTest tests[1 + sizeof examples / sizeof *examples] = {cmocka_unit_test(test_counter)};
+    size_t count = 1;
+    int bad = ranks_begin(&mesh);
+    world = &mesh;
+    if (!bad && mesh.rank == 0) bad = !write_data();
+    if (!bad) bad = mesh_broadcast(&mesh, path, sizeof path);
+    for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
+        struct example *e = &examples[i];
+        if (e->data * e->tensor * e->pipeline != mesh.size) continue;
+        tests[count++] = (struct CMUnitTest){e->set[0], test_steps, NULL, NULL, e};
+    }
+    if (!bad) bad = _cmocka_run_group_tests("no allocation", tests, count, NULL, NULL);
+    if (mesh.rank == 0) unlink(path);
+    return ranks_end(&mesh, bad != 0);
+}

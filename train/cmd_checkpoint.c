@@ -115,28 +115,23 @@ static int run_command(int i, int argc, char **argv) {
     return status;
 }
 
-static int print_overview(void) {
-    printf("Usage: gdn checkpoint ls|verify|diff [OPTION...] PATH...\n"
-           "List, verify and compare checkpoints.\n\n"
-           "  ls       list a run's checkpoints: step, samples, loss, size, state\n"
-           "  verify   check every byte against the checksums\n"
-           "  diff     compare the tensors of two checkpoints\n\n"
-           "A checkpoint is an HDF5 file, checkpoint.h5, that h5ls and h5py read too; with\n"
-           "checkpoint.files: node it joins part_00000.h5 and so on beside it.\n"
-           "'gdn checkpoint ls --help' and so on explain each.\n");
-    return commands_finish_printing();
-}
+static const struct command_group group = {
+    .name = "gdn checkpoint",
+    .expected = "ls, verify or diff",
+    .overview = "Usage: gdn checkpoint ls|verify|diff [OPTION...] PATH...\n"
+                "List, verify and compare checkpoints.\n\n"
+                "  ls       list a run's checkpoints: step, samples, loss, size, state\n"
+                "  verify   check every byte against the checksums\n"
+                "  diff     compare the tensors of two checkpoints\n\n"
+                "A checkpoint is an HDF5 file, checkpoint.h5, that h5ls and h5py read too; with\n"
+                "checkpoint.files: node it joins part_00000.h5 and so on beside it.\n"
+                "'gdn checkpoint ls --help' and so on explain each.\n",
+    .commands = commands,
+    .size = sizeof *commands,
+    .count = NUM_COMMANDS,
+    .run = run_command,
+};
 
 int cmd_checkpoint(int argc, char **argv) {
-    const char *wanted = argc > 1 ? argv[1] : "";
-    if (!strcmp(wanted, "--help")) return print_overview();
-    for (int i = 0; i < NUM_COMMANDS; i++) {
-        if (strcmp(wanted, strrchr(commands[i].name, ' ') + 1)) continue;
-        argv[1] = (char *)commands[i].name; /* what its usage messages begin with */
-        return run_command(i, argc - 1, argv + 1);
-    }
-    if (!*wanted)
-        return gdn_fail(GDN_INPUT,
-                        "gdn checkpoint: ls, verify or diff is expected; see 'gdn checkpoint --help'");
-    return gdn_fail(GDN_INPUT, "gdn checkpoint: '%s' is unknown; ls, verify or diff is expected", wanted);
+    return options_choose(&group, argc, argv);
 }

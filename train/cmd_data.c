@@ -244,25 +244,21 @@ static int run_command(int i, int argc, char **argv) {
     return status;
 }
 
-static int print_overview(void) {
-    printf("Usage: gdn data write|show|sample [OPTION...] PATH...\n"
-           "Prepare and inspect token files, the data of gdn train.\n\n"
-           "  write    turn text files into a token file (hdf5, llmc or megatron)\n"
-           "  show     print what a token file holds\n"
-           "  sample   print samples just as training reads them\n\n"
-           "'gdn data write --help' and so on explain each.\n");
-    return commands_finish_printing();
-}
+static const struct command_group group = {
+    .name = "gdn data",
+    .expected = "write, show or sample",
+    .overview = "Usage: gdn data write|show|sample [OPTION...] PATH...\n"
+                "Prepare and inspect token files, the data of gdn train.\n\n"
+                "  write    turn text files into a token file (hdf5, llmc or megatron)\n"
+                "  show     print what a token file holds\n"
+                "  sample   print samples just as training reads them\n\n"
+                "'gdn data write --help' and so on explain each.\n",
+    .commands = commands,
+    .size = sizeof *commands,
+    .count = NUM_COMMANDS,
+    .run = run_command,
+};
 
 int cmd_data(int argc, char **argv) {
-    const char *wanted = argc > 1 ? argv[1] : "";
-    if (!strcmp(wanted, "--help")) return print_overview();
-    for (int i = 0; i < NUM_COMMANDS; i++) {
-        if (strcmp(wanted, strrchr(commands[i].name, ' ') + 1)) continue;
-        argv[1] = (char *)commands[i].name; /* what its usage messages begin with */
-        return run_command(i, argc - 1, argv + 1);
-    }
-    if (!*wanted)
-        return gdn_fail(GDN_INPUT, "gdn data: write, show or sample is expected; see 'gdn data --help'");
-    return gdn_fail(GDN_INPUT, "gdn data: '%s' is unknown; write, show or sample is expected", wanted);
+    return options_choose(&group, argc, argv);
 }

@@ -151,29 +151,23 @@ static int run_command(int i, int argc, char **argv) {
     return status;
 }
 
-static int print_overview(void) {
-    printf("Usage: gdn deltas ls|show|reconstruct|plot [OPTION...] RUN\n"
-           "Look at stored differences (target - source) of delta connections.\n\n"
-           "  ls            list them: rank, error, bytes, gates\n"
-           "  show          all that is known of one: singular values, energy by rank, gates\n"
-           "  reconstruct   write one to an HDF5 file\n"
-           "  plot          draw figures of all\n\n"
-           "A run with delta_store.interval stores them in RUN/deltas as HDF5 files of low-rank\n"
-           "factors, which h5ls and h5py read too. 'gdn deltas ls --help' and so on explain each.\n");
-    return commands_finish_printing();
-}
+static const struct command_group group = {
+    .name = "gdn deltas",
+    .expected = "ls, show, reconstruct or plot",
+    .overview = "Usage: gdn deltas ls|show|reconstruct|plot [OPTION...] RUN\n"
+                "Look at stored differences (target - source) of delta connections.\n\n"
+                "  ls            list them: rank, error, bytes, gates\n"
+                "  show          all that is known of one: singular values, energy by rank, gates\n"
+                "  reconstruct   write one to an HDF5 file\n"
+                "  plot          draw figures of all\n\n"
+                "A run with delta_store.interval stores them in RUN/deltas as HDF5 files of low-rank\n"
+                "factors, which h5ls and h5py read too. 'gdn deltas ls --help' and so on explain each.\n",
+    .commands = commands,
+    .size = sizeof *commands,
+    .count = NUM_COMMANDS,
+    .run = run_command,
+};
 
 int cmd_deltas(int argc, char **argv) {
-    const char *wanted = argc > 1 ? argv[1] : "";
-    if (!strcmp(wanted, "--help")) return print_overview();
-    for (int i = 0; i < NUM_COMMANDS; i++) {
-        if (strcmp(wanted, strrchr(commands[i].name, ' ') + 1)) continue;
-        argv[1] = (char *)commands[i].name; /* what its usage messages begin with */
-        return run_command(i, argc - 1, argv + 1);
-    }
-    if (!*wanted)
-        return gdn_fail(GDN_INPUT,
-                        "gdn deltas: ls, show, reconstruct or plot is expected; see 'gdn deltas --help'");
-    return gdn_fail(GDN_INPUT, "gdn deltas: '%s' is unknown; ls, show, reconstruct or plot is expected",
-                    wanted);
+    return options_choose(&group, argc, argv);
 }

@@ -182,3 +182,21 @@ int options_real(const char *option, const char *text, double least, double most
     return gdn_fail(GDN_INPUT, "%s is '%.100s': a decimal number from %g to %g is expected", option, text,
                     least, most);
 }
+
+int options_choose(const struct command_group *group, int argc, char **argv) {
+    const char *wanted = argc > 1 ? argv[1] : "";
+    if (!strcmp(wanted, "--help")) {
+        fputs(group->overview, stdout);
+        return commands_finish_printing();
+    }
+    for (int i = 0; i < group->count; i++) {
+        const char *name = *(const char *const *)((const char *)group->commands + (size_t)i * group->size);
+        if (strcmp(wanted, strrchr(name, ' ') + 1)) continue;
+        argv[1] = (char *)name; /* what its usage messages begin with */
+        return group->run(i, argc - 1, argv + 1);
+    }
+    if (!*wanted)
+        return gdn_fail(GDN_INPUT, "%s: %s is expected; see '%s --help'", group->name, group->expected,
+                        group->name);
+    return gdn_fail(GDN_INPUT, "%s: '%s' is unknown; %s is expected", group->name, wanted, group->expected);
+}

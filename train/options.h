@@ -6,6 +6,7 @@
 
 #include <argp.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 /* Options that several commands have, to be joined with `|`. */
 enum common_option {
@@ -49,5 +50,20 @@ void options_free(struct options *options);
  * the limits. */
 int options_long(const char *option, const char *text, long least, long most, long *out);
 int options_real(const char *option, const char *text, double least, double most, double *out);
+
+/* A command that consists of commands: "gdn data write", "gdn data show", … */
+struct command_group {
+    const char *name;     /* "gdn data" */
+    const char *expected; /* its commands in words: "write, show or sample" */
+    const char *overview; /* all of its --help */
+    const void
+        *commands; /* [count] rows of `size` bytes that begin with the command's full name, a char pointer */
+    size_t size;
+    int count;
+    int (*run)(int i, int argc, char **argv); /* command i; argv[0] is its full name */
+};
+
+/* Runs the command that argv[1] names, or answers --help. GDN_INPUT for any other. */
+int options_choose(const struct command_group *group, int argc, char **argv);
 
 #endif

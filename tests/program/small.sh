@@ -47,7 +47,7 @@ close_to() { # compares each event's KEY
         fail "$5 differs from $4 in $2"
 }
 
-{ for i in $(seq 1 60); do head -c 1000 "$SOURCE/CMakeLists.txt" | tail -c +"$i"; seq "$i" 7 200; done; } > text.txt
+{ for i in $(seq 1 60); do tail -c +"$i" "$SOURCE/tests/program/words.txt"; seq "$i" 7 200; done; } > text.txt
 
 # Everything that changes over a run does so here within 40 steps: a connection is introduced, the regulariser's weights
 # move, the learning rate warms up and falls.

@@ -1,7 +1,13 @@
 /* One axis of the mesh: the ranks that differ in one coordinate alone, and the sums and gathers over them.
  *
  * Sums add in rank order, ((x₀ + x₁) + x₂) + …, for every element, whatever the call and however the data are
- * cut: a result is a function of its terms and their ranks alone.
+ * cut: a result is a function of its terms and their ranks alone. They are exchanged, and added by the
+ * backend's add_parts.
+ *
+ * Buffers lie in the memory of the axis's device (`ops`); doubles are the host's. From a device, terms go
+ * through host memory and MPI, for which a call waits, or over the axis's wire (kernels/base/wires.h), for
+ * which only the device waits. Either way later operations find the result. dist/mesh.h, mesh_use, sets this
+ * up; an axis begins on the host.
  *
  * Calls do not return a status, so that the model's passes need not check each: the first failure is recorded
  * (status.h) and kept in `status`; later calls on the axis do nothing. Whoever runs the passes looks at it.
@@ -21,8 +27,11 @@
 #include <mpi.h>
 #include <stdint.h>
 
-#include "kernels/base/real.h"
 #include "kernels/base/status.h"
+#include "kernels/base/wires.h"
+#include "kernels/ops.h"
+
+struct staging; /* dist/staging.h */
 
 struct axis {
     const char *name; /* "data", "tensor", "pipeline" */
@@ -33,11 +42,17 @@ struct axis {
     int64_t calls;    /* sums and gathers so far */
     double seconds;   /* spent inside calls so far: exposed communication */
 
+    const struct ops *ops;   /* of the device that the buffers lie on */
+    struct staging *staging; /* the mesh's; NULL: MPI takes the buffers as they are */
+    struct wire *wire;       /* owned by the axis; NULL: none */
+    double patience;         /* seconds until an exchange over wires is given up */
+
     /* Scratch, owned by the axis. */
     double *gathered; /* [size, AXIS_DOUBLES] */
-    real *pieces;     /* [pieces_count] a block's part from every rank; axis_reserve */
+    real *pieces;     /* [pieces_count] a block's part from every rank, on the device; axis_reserve */
     long pieces_count;
     int *count, *at, *received, *received_at; /* [size] for MPI's v-calls */
+    int *ticket;                              /* [size] of copies to host memory */
 };
 
 enum {
@@ -47,15 +62,16 @@ enum {
 
 /* Splits `world` by `color` (ranks ordered by `index`). Collective over `world`. GDN_INTERNAL. */
 int axis_create(const char *name, MPI_Comm world, int color, int index, int size, struct axis *out);
-/* An axis of one rank, which needs no MPI. Nothing to free. */
+/* An axis of one rank, which needs no MPI, on the host; for another device set `ops`. Nothing to free. */
 struct axis axis_alone(const char *name);
 /* An axis that only counts bytes (above), for plans. Nothing to free. */
 struct axis axis_planned(const char *name, int size, int index);
 void axis_free(struct axis *axis);
 
-/* Reserves scratch for sums of up to `count` elements (axis_sum, axis_sum_rows of rows·width) and maxima of
- * up to count / size; more than AXIS_BLOCK is never needed. Keeps what there is where that suffices. Not
- * collective. GDN_INTERNAL without memory. */
+/* Reserves scratch for sums of up to `count` elements (axis_sum, axis_sum_rows of rows·width) maxima of
+ * up to count / size, and rows of `count` columns put together from all ranks; more than AXIS_BLOCK is never
+ * needed. Keeps what there is where that suffices. After mesh_use. Not collective. GDN_INTERNAL without
+ * memory. */
 int axis_reserve(struct axis *axis, long count);
 
 /* Sum of `count` elements, the same bits on all ranks of the axis. */
@@ -68,15 +84,12 @@ void axis_gather_rows(struct axis *axis, real *x, long rows, long width);
 /* x [rows, width] of each rank become out [rows, Σ widths], columns side by side in rank order; all ranks
  * have the same width. */
 void axis_gather_columns(struct axis *axis, const real *x, long rows, long width, real *out);
-/* Elementwise maximum. */
+/* Elementwise maximum. On any device the host computes it, and waits for it. */
 void axis_max(struct axis *axis, real *x, long count);
 /* Sum of doubles, for losses and norms. */
 void axis_sum_doubles(struct axis *axis, double *values, int count);
 /* mine [count] of every rank, the same count on all, becomes all [size, count] in rank order. */
 void axis_gather_doubles(struct axis *axis, const double *mine, long count, double *all);
-
-/* sum [count] = pieces [ranks, count] added in rank order: what sums are made of. Not collective. */
-void axis_add_parts(real *sum, const real *pieces, int ranks, long count);
 
 /* First row of rank `index`: rows·index/size; `index` may be size. */
 long axis_first_row(const struct axis *axis, long rows, int index);

@@ -45,11 +45,13 @@
 enum checkpoint_files { FILES_ONE, FILES_NODE };
 
 struct checkpoint_info {
-    int64_t step;     /* optimiser steps done */
-    int64_t samples;  /* samples consumed: the data position */
-    char *config;     /* resolved configuration, YAML text */
-    double best_loss; /* least validation loss so far, NAN: none */
-    double loss;      /* validation loss of this checkpoint, NAN where it was not evaluated */
+    int64_t step;            /* optimiser steps done */
+    int64_t samples;         /* samples consumed: the data position */
+    char *config;            /* resolved configuration, YAML text */
+    double best_loss;        /* least validation loss so far, NAN: none */
+    double loss;             /* validation loss of this checkpoint, NAN where it was not evaluated */
+    double loss_scale;       /* of the next step; 0: none, neither saved nor found */
+    int64_t loss_scale_good; /* good steps in a row with it */
 };
 
 /* What a rank has of a model, to be saved or filled. */
@@ -59,6 +61,8 @@ struct checkpoint_content {
     const struct shards *shards; /* of this rank's data index; NULL: every rank has all moments of its table's
                                     tensors, at the offsets of the weights */
     struct state *state;         /* exp_avg NULL: weights alone */
+    uint32_t *scales; /* [scale_words] of products in 8 bits (train/scales.h), the same on all ranks */
+    long scale_words; /* 0: neither saved nor loaded */
 };
 
 /* A checkpoint that was found whole. */
@@ -97,10 +101,10 @@ int checkpoint_resolve(const char *given, char **path);
 int checkpoint_open(const struct mesh *mesh, const char *path, struct checkpoint *out);
 void checkpoint_close(struct checkpoint *checkpoint);
 
-/* Fills weights and optimiser state (content->state) from an open checkpoint and verifies the datasets'
- * checksums. Names and shapes are checked against all of content->whole. Collective. GDN_INPUT where the file
- * is damaged, is of another model, lacks a tensor, or holds one of another shape: names file, dataset and
- * both shapes. On failure the state may be partly overwritten. */
+/* Fills weights, optimiser state (content->state) and, where it has as many, scales from an open checkpoint
+ * and verifies the datasets' checksums. Names and shapes are checked against all of content->whole.
+ * Collective. GDN_INPUT where the file is damaged, is of another model, lacks a tensor, or holds one of
+ * another shape: names file, dataset and both shapes. On failure the state may be partly overwritten. */
 int checkpoint_load(const struct mesh *mesh, const struct checkpoint *checkpoint,
                     const struct checkpoint_content *content);
 

@@ -26,6 +26,7 @@ enum {
     FILE_METADATA = 2048, /* bytes that a dataset takes besides its elements, at most: names, checksum, … */
 };
 
+#define FILE_SCALES "scales/product" /* dataset: content->scales */
 #define FILE_PARTS "parts" /* root attribute: the files that a checkpoint.h5 joins, and their seals */
 
 /* A dataset to be made. */
@@ -52,6 +53,8 @@ struct file_plan {
     const char *seals;              /* attribute FILE_PARTS; NULL: none */
     const struct table *whole;
     const int64_t *steps;               /* [whole->rows]; NULL: none */
+    const uint32_t *scales;             /* [scale_words] */
+    long scale_words;                   /* 0: none */
     const struct checkpoint_info *info; /* root attributes; NULL: none */
     int64_t bytes;                      /* that the file has at most */
 };

@@ -143,6 +143,36 @@ static int read_steps(const struct reader *r, const struct checkpoint_content *c
     return 0;
 }
 
+/* -------------------------------------------------------------------------------------------- scales */
+
+static int take_scales(void *context, const struct h5_dataset *d, const long at[2], const long size[2],
+                       void *buffer) {
+    (void)d;
+    memcpy((uint32_t *)context + at[0], buffer, (size_t)size[0] * sizeof(uint32_t));
+    return 0;
+}
+
+/* Those of another kind of device are of no use. */
+static int read_open_scales(const struct h5_dataset *d, const struct checkpoint_content *content) {
+    const long at[2] = {0, 0}, size[2] = {content->scale_words, 1};
+    if (!d->integer || d->element != sizeof *content->scales || (long)(d->shape[0] * d->shape[1]) != size[0])
+        return 0;
+    TRY(h5_dataset_each(d, at, size, take_scales, content->scales));
+    return h5_dataset_sum(d, at, size, content->scales) == d->sum ? 0 : h5_dataset_damaged(d->path, d->name);
+}
+
+/* Every rank all of them. */
+static int read_scales(const struct reader *r, const struct checkpoint_content *content) {
+    struct h5_dataset d;
+    bool there = false;
+    if (content->scale_words) TRY(h5_exists(r->file, r->path, FILE_SCALES, &there));
+    if (!there) return 0;
+    TRY(h5_dataset_open(r->file, r->path, FILE_SCALES, &d));
+    int status = read_open_scales(&d, content);
+    h5_dataset_close(&d);
+    return status;
+}
+
 /* -------------------------------------------------------------------------------------- what to read */
 
 static bool in_group(const struct reader *r, const char *name) {
@@ -178,6 +208,7 @@ static int read_checkpoint(struct reader *r, const struct checkpoint_content *co
     if (stored != rows)
         return gdn_fail(GDN_INPUT, "%s is of another model: it has %d tensors where this one has %d", r->path,
                         stored, rows);
+    TRY(read_scales(r, content));
     return r->parts->groups > 1 ? read_steps(r, content) : 0;
 }
 

@@ -18,6 +18,7 @@
 struct save {
     char *path; /* of the folder `checkpoints` */
     char *file; /* of the checkpoint.h5 that is being prepared */
+    const struct checkpoint_content *content;
     int64_t step;
     enum checkpoint_files files;
     char name[FOLDER_NAME], prepared[FOLDER_NAME];
@@ -99,9 +100,10 @@ static int summarize(const struct crew *crew, const struct checkpoint_content *c
 }
 
 /* What checkpoint.h5 will need at most, with or without the elements. */
-static int64_t file_bytes(const struct parts *parts, const struct checkpoint_info *info,
-                          const struct joint *joint) {
-    int64_t bytes = FILE_LEAST + (int64_t)strlen(info->config),
+static int64_t file_bytes(const struct save *save, const struct parts *parts,
+                          const struct checkpoint_info *info, const struct joint *joint) {
+    int64_t bytes = FILE_LEAST + (int64_t)strlen(info->config) +
+                    save->content->scale_words * (int64_t)sizeof *save->content->scales,
             metadata = (parts->groups + 1) * FILE_METADATA;
     if (joint) return bytes + parts->rows * metadata + (joint->pieces + 1) * (int64_t)FILE_METADATA;
     for (int i = 0; i < parts->rows; i++) {
@@ -118,8 +120,10 @@ static int make_file(const struct save *save, const struct parts *parts, const s
                              .dataset = s->dataset,
                              .whole = parts->whole,
                              .steps = parts->groups > 1 ? s->steps : NULL,
+                             .scales = save->content->scales,
+                             .scale_words = save->content->scale_words,
                              .info = info,
-                             .bytes = file_bytes(parts, info, joint)};
+                             .bytes = file_bytes(save, parts, info, joint)};
     if (joint) plan.pieces = joint->pieces, plan.piece = joint->piece, plan.seals = joint->seals;
     for (int i = 0; i < parts->datasets; i++) {
         const struct row *row = parts_row(parts, i);
@@ -133,7 +137,7 @@ static int make_file(const struct save *save, const struct parts *parts, const s
 /* Everything in one file. */
 static int write_one(const struct crew *crew, const struct save *save, const struct checkpoint_info *info,
                      const struct parts *parts, struct summary *s) {
-    TRY(crew_agree(crew, file_check_limit(save->file, file_bytes(parts, info, NULL))));
+    TRY(crew_agree(crew, file_check_limit(save->file, file_bytes(save, parts, info, NULL))));
     TRY(crew_agree(crew, crew->rank == 0 ? make_file(save, parts, info, NULL, s) : 0));
     TRY(crew_broadcast(crew, s->offset, parts->datasets * (long)sizeof *s->offset));
     return crew_agree(crew, file_fill(save->file, parts, &(struct file_places){s->offset, false}));
@@ -263,7 +267,7 @@ static int save_on(const struct crew *crew, const char *directory, const struct 
 int checkpoint_save(const struct mesh *mesh, const char *directory, const struct checkpoint_content *content,
                     const struct checkpoint_info *info, int keep, enum checkpoint_files files) {
     struct crew crew = crew_all(mesh);
-    struct save save = {.step = info->step, .files = files, .folder = -1};
+    struct save save = {.content = content, .step = info->step, .files = files, .folder = -1};
     save.best = !isnan(info->loss) && !(info->loss > info->best_loss);
     folder_step_name(info->step, save.name);
     folder_temporary(save.name, save.prepared);

@@ -124,20 +124,33 @@ static int make_datasets(struct maker *m, const struct file_plan *plan, int64_t 
     return 0;
 }
 
+/* A small dataset of n integers as `stored`, with its checksum. */
+static int write_integers(struct maker *m, const char *name, hid_t stored, hid_t space, const void *elements,
+                          long n) {
+    hid_t dataset = H5Dcreate2(m->file, name, stored, space, m->links, m->dataset, H5P_DEFAULT);
+    int status = 0;
+    if (dataset < 0 || H5Dwrite(dataset, stored, H5S_ALL, H5S_ALL, H5P_DEFAULT, elements) < 0)
+        status = h5_fail(GDN_INTERNAL, m->path, "dataset %s cannot be written", name);
+    if (!status)
+        status =
+            h5_write_sum(dataset, m->path, "placed_sum", sum_elements(elements, H5Tget_size(stored), n, 0));
+    if (dataset >= 0) status = close_dataset(m, dataset, name, status);
+    H5Sclose(space);
+    return status;
+}
+
 /* A tensor's step count: one int64 without dimensions, which h5py gives as a number. */
 static int write_steps(struct maker *m, const struct row *row, int64_t steps) {
     char name[ROWS_NAME];
     rows_dataset_name(row, "optimizer/step", name);
-    hid_t space = H5Screate(H5S_SCALAR);
-    hid_t dataset = H5Dcreate2(m->file, name, H5T_STD_I64LE, space, m->links, m->dataset, H5P_DEFAULT);
-    int status = 0;
-    if (dataset < 0 || H5Dwrite(dataset, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, &steps) < 0)
-        status = h5_fail(GDN_INTERNAL, m->path, "dataset %s cannot be written", name);
-    if (!status)
-        status = h5_write_sum(dataset, m->path, "placed_sum", sum_elements(&steps, sizeof steps, 1, 0));
-    if (dataset >= 0) status = close_dataset(m, dataset, name, status);
-    H5Sclose(space);
-    return status;
+    return write_integers(m, name, H5T_STD_I64LE, H5Screate(H5S_SCALAR), &steps, 1);
+}
+
+static int write_scales(struct maker *m, const struct file_plan *plan) {
+    const hsize_t words = (hsize_t)plan->scale_words;
+    if (!words) return 0;
+    return write_integers(m, FILE_SCALES, H5T_STD_U32LE, H5Screate_simple(1, &words, NULL), plan->scales,
+                          plan->scale_words);
 }
 
 static int write_attributes(struct maker *m, const struct checkpoint_info *info) {
@@ -146,13 +159,17 @@ static int write_attributes(struct maker *m, const struct checkpoint_info *info)
     TRY(h5_write_int(m->file, m->path, "samples", info->samples));
     TRY(h5_write_text(m->file, m->path, "config", info->config));
     TRY(h5_write_double(m->file, m->path, "best_loss", info->best_loss));
-    return h5_write_double(m->file, m->path, "loss", info->loss);
+    TRY(h5_write_double(m->file, m->path, "loss", info->loss));
+    if (info->loss_scale == 0) return 0;
+    TRY(h5_write_double(m->file, m->path, "loss_scale", info->loss_scale));
+    return h5_write_int(m->file, m->path, "loss_scale_good", info->loss_scale_good);
 }
 
 static int make_content(struct maker *m, const struct file_plan *plan, int64_t *offset) {
     TRY(make_datasets(m, plan, offset));
     if (plan->steps)
         for (int i = 0; i < plan->whole->rows; i++) TRY(write_steps(m, &plan->whole->row[i], plan->steps[i]));
+    TRY(write_scales(m, plan));
     if (plan->seals) TRY(h5_write_text(m->file, m->path, FILE_PARTS, plan->seals));
     return plan->info ? write_attributes(m, plan->info) : 0;
 }

@@ -1,6 +1,8 @@
 /* Layout, agreement and broadcast; sums over an axis are in axis.c. */
 #include "dist/mesh.h"
+#include "dist/axis_move.h"
 #include "dist/mpi_check.h"
+#include "dist/staging.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,13 +70,15 @@ struct mesh mesh_alone(void) {
                          .data = axis_alone("data"),
                          .tensor = axis_alone("tensor"),
                          .pipeline = axis_alone("pipeline"),
-                         .world = MPI_COMM_NULL};
+                         .world = MPI_COMM_NULL,
+                         .transport = "mpi"};
 }
 
 void mesh_free(struct mesh *mesh) {
     axis_free(&mesh->data);
     axis_free(&mesh->tensor);
     axis_free(&mesh->pipeline);
+    staging_free(mesh->staging);
     if (mesh->world != MPI_COMM_NULL) MPI_Comm_free(&mesh->world);
     *mesh = mesh_alone();
 }
@@ -88,8 +92,15 @@ int mesh_sum(struct mesh *mesh, double *values, int count) {
     return 0;
 }
 
+/* Before this rank waits for all others. */
+static void settle(const struct mesh *mesh) {
+    const struct axis *axes[] = {&mesh->tensor, &mesh->pipeline, &mesh->data};
+    for (int i = 0; i < 3; i++) axis_settle(axes[i]); /* failures show in the device's status */
+}
+
 int mesh_agree(const struct mesh *mesh, int status) {
     if (mesh->size == 1) return status;
+    settle(mesh);
     int mine = status ? mesh->rank : mesh->size, lowest = mine;
     MPI_TRY(MPI_Allreduce(&mine, &lowest, 1, MPI_INT, MPI_MIN, mesh->world));
     if (lowest == mesh->size) return 0;
@@ -111,6 +122,7 @@ int mesh_agree(const struct mesh *mesh, int status) {
 int mesh_any(const struct mesh *mesh, int flag) {
     int mine = flag != 0, any = 0;
     if (mesh->size == 1) return mine;
+    settle(mesh);
     int code = MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, mesh->world);
     if (code != MPI_SUCCESS) {
         mpi_failed(code, "MPI_Allreduce of a flag");
@@ -122,6 +134,7 @@ int mesh_any(const struct mesh *mesh, int flag) {
 int mesh_broadcast(const struct mesh *mesh, void *bytes, long count) {
     enum { PIECE = 1 << 28 }; /* MPI counts in int */
     if (mesh->size == 1) return 0;
+    settle(mesh);
     for (long at = 0; at < count; at += PIECE) {
         int piece = count - at < PIECE ? (int)(count - at) : PIECE;
         MPI_TRY(MPI_Bcast((char *)bytes + at, piece, MPI_BYTE, 0, mesh->world));

@@ -19,7 +19,13 @@ struct mesh {
     struct axis data, tensor, pipeline;
     MPI_Comm world; /* a duplicate of MPI_COMM_WORLD */
     char host[64];
+    const char *transport;   /* "mpi", "staged" or "nccl": how buffers travel; mesh_use */
+    struct staging *staging; /* its axes' (dist/staging.h), or NULL */
 };
+
+/* How the buffers of devices travel between ranks: through host memory and MPI, or over wires between the
+ * devices (NCCL); MESH_AUTO: over wires where all ranks have them and a card each. */
+enum mesh_transport { MESH_AUTO, MESH_STAGED, MESH_NCCL };
 
 /* Lays all ranks out; `data` 0 takes all ranks left over. Collective over all ranks, after MPI_Init.
  * GDN_INPUT, the same on every rank, where the product of the axes is not the number of ranks (the message
@@ -31,6 +37,14 @@ int mesh_check(int *data, int tensor, int pipeline, int size);
 /* A mesh of this process alone, which needs no MPI_Init: for commands that run as one process. Nothing to
  * free. */
 struct mesh mesh_alone(void);
+
+/* From now on the axes' buffers lie on the device of `ops`; before, on the host. Opens the ways between the
+ * ranks' devices. `seconds`: after which an exchange over wires that has not ended is given up, and the job
+ * with it (0: 600). Called at most once for a mesh, before anything is reserved or created that uses its
+ * axes. Collective over all ranks. GDN_INPUT, the same on all ranks, for MESH_NCCL where some rank has no
+ * wires or no card of its own; GDN_INTERNAL. */
+int mesh_use(struct mesh *mesh, const struct ops *ops, enum mesh_transport choice, double seconds);
+/* After all that uses the axes. */
 void mesh_free(struct mesh *mesh);
 
 /* Agrees on an outcome: collective over all ranks, each giving its own status. Returns the status of the

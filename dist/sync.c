@@ -1,12 +1,13 @@
 #include "dist/sync.h"
 #include "dist/mpi_check.h"
+#include "dist/parcel.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static const int64_t REAL_BYTES = sizeof(real);
 
 enum phase { IDLE, REDUCING, GATHERING };
+enum { GATHERS = 4 /* under way at a time through host memory, which bounds that */ };
 
 struct sync {
     struct mesh *mesh;
@@ -15,13 +16,15 @@ struct sync {
     MPI_Comm data, pipeline; /* duplicates: what is under way meets no other call */
 
     /* Buckets. */
-    MPI_Request *request; /* [buckets] */
-    enum phase *phase;    /* [buckets] */
-    int *slot;            /* [buckets] of scratch, while it is being reduced */
+    struct parcel *parcel; /* [buckets] */
+    enum phase *phase;     /* [buckets] */
+    int *slot;             /* [buckets] of scratch, while it is being reduced */
     bool used[SYNC_IN_FLIGHT];
-    real *scratch; /* [SYNC_IN_FLIGHT, largest] every data rank's version of the own part */
-    long largest;  /* bucket */
-    int under_way; /* requests */
+    real *scratch;       /* [SYNC_IN_FLIGHT, largest] every data rank's version of the own part */
+    long largest;        /* bucket */
+    int under_way;       /* parcels */
+    int gather[GATHERS]; /* buckets whose gathers were started last, in turn */
+    int gathers;         /* so far */
 
     /* Partial rows. */
     int reduced;         /* buckets in this step */
@@ -30,6 +33,7 @@ struct sync {
     real *packed;        /* a layer's partial rows side by side, for one sum */
 
     real *versions; /* every holder's version of a piece of a shared row */
+    struct parcel swap[2 * 64];
 };
 
 static bool is_shared(const struct row *row) {
@@ -133,23 +137,27 @@ static int duplicate(const struct axis *axis, MPI_Comm *out) {
     return 0;
 }
 
+/* Reserves elements on the device. */
+static real *reserve_elements(const struct sync *sync, long count) {
+    return sync->mesh->data.ops->device->reserve(((size_t)count + 1) * sizeof(real));
+}
+
 static int reserve(struct sync *sync) {
     struct mesh *mesh = sync->mesh;
-    size_t buckets = (size_t)sync->shards->buckets + 1, size = sizeof(real);
+    size_t buckets = (size_t)sync->shards->buckets + 1;
     long partial = mesh->tensor.size > 1 ? sync_longest_partial(sync->table) : 0;
     sync->largest = mesh->data.size > 1 ? longest_bucket(sync->shards) : 0;
-    sync->request = malloc(buckets * sizeof *sync->request);
+    sync->parcel = calloc(buckets, sizeof *sync->parcel);
     sync->phase = calloc(buckets, sizeof *sync->phase);
     sync->slot = calloc(buckets, sizeof *sync->slot);
-    sync->scratch = malloc((SYNC_IN_FLIGHT * (size_t)sync->largest + 1) * size);
-    sync->packed = malloc(((size_t)partial + 1) * size);
-    sync->versions = malloc(((size_t)longest_versions(sync->table) + 1) * size);
-    if (!sync->request || !sync->phase || !sync->slot || !sync->scratch || !sync->packed || !sync->versions)
+    sync->scratch = reserve_elements(sync, SYNC_IN_FLIGHT * sync->largest);
+    sync->packed = reserve_elements(sync, partial);
+    sync->versions = reserve_elements(sync, longest_versions(sync->table));
+    if (!sync->parcel || !sync->phase || !sync->slot || !sync->scratch || !sync->packed || !sync->versions)
         return gdn_fail(GDN_INTERNAL,
                         "out of memory: buffers for sums of gradient buckets of %ld elements cannot be had; "
                         "a smaller mesh.bucket needs less",
                         sync->largest);
-    for (size_t b = 0; b < buckets; b++) sync->request[b] = MPI_REQUEST_NULL;
     return axis_reserve(&mesh->tensor, partial);
 }
 
@@ -176,12 +184,13 @@ void sync_free(struct sync *sync) {
     if (!sync) return;
     if (sync->data != MPI_COMM_NULL) MPI_Comm_free(&sync->data);
     if (sync->pipeline != MPI_COMM_NULL) MPI_Comm_free(&sync->pipeline);
-    free(sync->request);
+    const struct device *device = sync->mesh->data.ops->device;
+    free(sync->parcel);
     free(sync->phase);
     free(sync->slot);
-    free(sync->scratch);
-    free(sync->packed);
-    free(sync->versions);
+    if (sync->scratch) device->release(sync->scratch);
+    if (sync->packed) device->release(sync->packed);
+    if (sync->versions) device->release(sync->versions);
     free(sync);
 }
 
@@ -190,6 +199,7 @@ void sync_free(struct sync *sync) {
 /* Sums a layer's partial rows over the tensor axis. */
 static void sum_partial(struct sync *sync, int layer, bool shared, real *gradient) {
     const struct table *table = sync->table;
+    const struct ops *ops = sync->mesh->tensor.ops;
     long count = partial_count(table, layer, shared);
     if (!count) return;
     for (int unpack = 0; unpack < 2; unpack++) {
@@ -198,7 +208,7 @@ static void sum_partial(struct sync *sync, int layer, bool shared, real *gradien
             const struct row *row = &table->row[i];
             if (!row->partial || row->layer != layer || is_shared(row) != shared) continue;
             real *own = gradient + row->offset;
-            memcpy(unpack ? own : at, unpack ? at : own, (size_t)row->count * sizeof *at);
+            ops->copy(row->count, unpack ? at : own, unpack ? own : at);
             at += row->count;
         }
         if (!unpack) axis_sum(&sync->mesh->tensor, sync->packed, count);
@@ -212,25 +222,40 @@ int sync_partial(struct sync *sync, int layer, real *gradient) {
     return sync->mesh->tensor.status;
 }
 
+/* Sends x [count] to another holder and receives its version. */
+static int swap(struct sync *sync, int rank, real *x, real *version, long count, struct parcel *parcel) {
+    struct axis *axis = &sync->mesh->pipeline;
+    if (axis->wire) {
+        const struct wires *wires = axis->ops->device->wires;
+        wires->send(axis->wire, x, (size_t)count * sizeof *x, rank);
+        wires->receive(axis->wire, version, (size_t)count * sizeof *x, rank);
+        return 0;
+    }
+    TRY(parcel_receive(&parcel[0], axis, sync->pipeline, version, count, rank, 0, false));
+    return parcel_send(&parcel[1], axis, sync->pipeline, x, count, rank, 0, false);
+}
+
 /* Sums x [count] of a row's holders, whose versions are exchanged with each. */
 static int sum_versions(struct sync *sync, uint64_t stages, real *x, long count) {
     struct axis *axis = &sync->mesh->pipeline;
-    MPI_Request request[2 * 64];
-    int holders = 0, requests = 0;
+    const struct wires *wires = axis->ops->device->wires;
+    int holders = 0, parcels = 0;
+    if (axis->wire) wires->begin(axis->wire, "a sum of shared gradients");
     for (int rank = 0; rank < axis->size; rank++) {
         if (!(stages >> rank & 1)) continue;
         real *version = sync->versions + holders++ * count;
         if (rank == axis->index) {
-            memcpy(version, x, (size_t)count * sizeof *x);
+            axis->ops->copy(count, x, version);
             continue;
         }
-        MPI_TRY(MPI_Irecv(version, (int)count, REAL_TYPE, rank, 0, sync->pipeline, &request[requests++]));
-        MPI_TRY(MPI_Isend(x, (int)count, REAL_TYPE, rank, 0, sync->pipeline, &request[requests++]));
+        TRY(swap(sync, rank, x, version, count, sync->swap + parcels));
+        if (!axis->wire) parcels += 2;
         axis->bytes += count * REAL_BYTES;
     }
-    MPI_TRY(MPI_Waitall(requests, request, MPI_STATUSES_IGNORE));
-    axis_add_parts(x, sync->versions, holders, count);
-    return 0;
+    if (axis->wire) wires->join(axis->wire, wires->end(axis->wire));
+    for (int i = 0; i < parcels; i++) TRY(parcel_end(&sync->swap[i]));
+    axis->ops->add_parts(count, holders, sync->versions, x);
+    return axis->ops->device->status();
 }
 
 static int share_rows(struct sync *sync, real *gradient) {
@@ -269,29 +294,38 @@ static int wrong_phase(const char *call, int bucket) {
 static int wait_for(struct sync *sync, int bucket) {
     struct axis *data = &sync->mesh->data;
     data->seconds -= MPI_Wtime();
-    int code = MPI_Wait(&sync->request[bucket], MPI_STATUS_IGNORE);
+    int status = parcel_end(&sync->parcel[bucket]);
     data->seconds += MPI_Wtime();
     sync->under_way--;
     sync->phase[bucket] = IDLE;
-    return code == MPI_SUCCESS ? 0 : mpi_failed(code, "MPI_Wait for a gradient bucket");
+    return status ? status : data->ops->device->status();
 }
 
 /* Counts what was handed over, `part` elements to each of the others. */
-static int started(struct sync *sync, int bucket, enum phase phase, long part, double began, int code) {
+static int started(struct sync *sync, int bucket, enum phase phase, long part, double began, int status) {
     struct axis *data = &sync->mesh->data;
     data->seconds += MPI_Wtime() - began;
     data->bytes += (data->size - 1) * part * REAL_BYTES;
     sync->phase[bucket] = phase;
     sync->under_way++;
-    return code == MPI_SUCCESS ? 0 : mpi_failed(code, "the sum or gather of a gradient bucket");
+    return status;
+}
+
+/* Through host memory: waits, where GATHERS are under way, until the first of them is through MPI. */
+static int make_room(struct sync *sync, int bucket) {
+    int *place = &sync->gather[sync->gathers++ % GATHERS];
+    int before = *place;
+    *place = bucket;
+    if (!sync->mesh->staging || sync->gathers <= GATHERS || sync->phase[before] != GATHERING) return 0;
+    return parcel_await(&sync->parcel[before]);
 }
 
 /* Starts to send every rank's part of x [count] to all, in place. */
 static int start_gather(struct sync *sync, int bucket, real *x, long part) {
     double began = MPI_Wtime();
-    int code = MPI_Iallgather(MPI_IN_PLACE, 0, REAL_TYPE, x, (int)part, REAL_TYPE, sync->data,
-                              &sync->request[bucket]);
-    return started(sync, bucket, GATHERING, part, began, code);
+    int status = make_room(sync, bucket);
+    if (!status) status = parcel_gather(&sync->parcel[bucket], &sync->mesh->data, sync->data, x, part);
+    return started(sync, bucket, GATHERING, part, began, status);
 }
 
 int sync_reduce(struct sync *sync, int bucket, real *gradient) {
@@ -311,9 +345,9 @@ int sync_reduce(struct sync *sync, int bucket, real *gradient) {
     sync->used[sync->slot[bucket] = slot] = true;
     long part = b->count / ranks;
     double began = MPI_Wtime();
-    int code = MPI_Ialltoall(gradient + b->first, (int)part, REAL_TYPE, sync->scratch + slot * sync->largest,
-                             (int)part, REAL_TYPE, sync->data, &sync->request[bucket]);
-    return started(sync, bucket, REDUCING, part, began, code);
+    int status = parcel_exchange(&sync->parcel[bucket], &sync->mesh->data, sync->data, gradient + b->first,
+                                 sync->scratch + slot * sync->largest, part);
+    return started(sync, bucket, REDUCING, part, began, status);
 }
 
 int sync_finish(struct sync *sync, int bucket, real *gradient) {
@@ -324,8 +358,8 @@ int sync_finish(struct sync *sync, int bucket, real *gradient) {
     TRY(wait_for(sync, bucket));
     int slot = sync->slot[bucket];
     long part = b->count / data->size;
-    axis_add_parts(gradient + b->first + data->index * part, sync->scratch + slot * sync->largest, data->size,
-                   part);
+    data->ops->add_parts(part, data->size, sync->scratch + slot * sync->largest,
+                         gradient + b->first + data->index * part);
     sync->used[slot] = false;
     if (b->sharded) return 0;
     TRY(start_gather(sync, bucket, gradient + b->first, part));
@@ -346,8 +380,7 @@ int sync_gathered(struct sync *sync, int bucket) {
 }
 
 int sync_progress(struct sync *sync) {
-    int all;
-    if (sync->under_way)
-        MPI_TRY(MPI_Testall(sync->shards->buckets, sync->request, &all, MPI_STATUSES_IGNORE));
+    for (int b = 0; sync->under_way && b < sync->shards->buckets; b++)
+        if (sync->phase[b] != IDLE) TRY(parcel_move(&sync->parcel[b]));
     return 0;
 }

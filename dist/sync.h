@@ -1,10 +1,11 @@
 /* Gradient sync: sums buckets of the gradient over the data axis and sends updated weights back, while other
  * work goes on in between (dist/shard.h; the actions of dist/schedule.h).
  *
- * A sharded bucket: every rank sends each other rank its part (MPI_Ialltoall), and adds what it gets in rank
- * order; after the update the parts are gathered (MPI_Iallgather). Any other bucket: the same sum and a
- * gather of sums, so that all ranks have all. Same order, same bits, whatever the bucket or zone. Gradients
- * of `partial` rows (table.h) are first summed over the tensor axis, all of a layer's at once.
+ * A sharded bucket: every rank sends each other rank its part, and adds what it gets in rank order; after the
+ * update the parts are gathered (dist/parcel.h: whichever way the device's buffers travel). Any other bucket:
+ * the same sum and a gather of sums, so that all ranks have all. Same order, same bits, whatever the bucket
+ * or zone. Gradients of `partial` rows (table.h) are first summed over the tensor axis, all of a layer's at
+ * once.
  *
  * Functions return a status and are collective over the axes they sum over; every rank of these makes the
  * same calls in the same order. At most SYNC_IN_FLIGHT buckets are being reduced at a time. */
@@ -16,7 +17,7 @@
 
 enum { SYNC_IN_FLIGHT = 2 };
 
-struct sync; /* opaque; owns scratch of SYNC_IN_FLIGHT buckets */
+struct sync; /* opaque; owns scratch of SYNC_IN_FLIGHT buckets on the device */
 
 /* `table`, `shards` and the mesh outlive it. Collective over all ranks (it duplicates communicators, so that
  * what is under way meets no other call). GDN_INTERNAL without memory. *bytes (NULL: not wanted): of the
@@ -46,7 +47,7 @@ int sync_finish(struct sync *sync, int bucket, real *gradient);
 int sync_gather(struct sync *sync, int bucket, real *weight);
 int sync_gathered(struct sync *sync, int bucket);
 
-/* Lets MPI move what is under way. Called between a backward pass's layers. */
+/* Lets what is under way move on. Called between a backward pass's layers. */
 int sync_progress(struct sync *sync);
 
 /* Bytes that a rank hands over in one step for a bucket's sum and gather (data axis), and for partial rows

@@ -1,4 +1,4 @@
-/* The list of backends, and the choice of instruction set for the CPU backend. */
+/* Finding backends by name, and the choice of instruction set for the CPU backend. */
 #include "kernels/ops.h"
 
 #include <omp.h>
@@ -10,7 +10,10 @@
 #include "kernels/base/status.h"
 #include "kernels/count/count.h"
 #include "kernels/cpu/gemm.h"
+#include "kernels/modules.h"
 #include "kernels/reference/reference.h"
+
+const char *const precision_word[PRECISIONS] = {"fp32", "bf16", "fp16", "fp8"};
 
 struct instruction_set {
     const char *name; /* as in GDN_ISA */
@@ -74,12 +77,13 @@ static const struct instruction_set instruction_sets[] = {
 
 enum { INSTRUCTION_SETS = sizeof instruction_sets / sizeof instruction_sets[0] };
 
-static struct ops reference = {.name = "reference"};
-static struct ops cpu = {.name = "cpu"};
+static struct ops reference = {.name = "reference", .device = &host_device};
+static struct ops cpu = {.name = "cpu", .device = &host_device};
 static const struct instruction_set *chosen; /* NULL: no CPU backend */
 static char refusal[240];                    /* why there is none, or "" */
 static const struct ops *backends[3];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int local_rank; /* this process among those of its host */
 
 /* The best instruction set of this machine, or the one that GDN_ISA asks for; NULL with a refusal. */
 static const struct instruction_set *choose(void) {
@@ -125,11 +129,27 @@ const struct ops *const *ops_all(void) {
     return backends;
 }
 
+void ops_set_local(int local) {
+    local_rank = local;
+}
+
 const struct ops *ops_find(const char *name) {
     for (const struct ops *const *each = ops_all(); *each; each++)
         if (strcmp((*each)->name, name) == 0) return *each;
     if (strcmp(name, count_ops.name) == 0) return &count_ops;
     if (strcmp(name, cpu.name) == 0) gdn_fail(GDN_INPUT, "%s", refusal);
+    const struct accelerator *accelerator = module_open(name, local_rank);
+    return accelerator ? accelerator->ops(PRECISION_FP32) : NULL;
+}
+
+const struct ops *ops_on_host(const struct ops *ops) {
+    return ops->device->host ? ops : ops_all()[0];
+}
+
+const struct ops *ops_in(const struct ops *ops, enum precision precision) {
+    if (ops->precision == precision) return ops;
+    if (!ops->device->host) return module_open(ops->name, local_rank)->ops(precision);
+    gdn_fail(GDN_INPUT, "device %s computes in fp32 alone", ops->name);
     return NULL;
 }
 
@@ -142,6 +162,8 @@ const char *ops_describe(const struct ops *ops) {
     if (ops == &cpu)
         snprintf(words, sizeof words, "cpu: %s, %s, %d thread%s", chosen->words, gemm_describe(),
                  ops_threads(), ops_threads() == 1 ? "" : "s");
+    else if (!ops->device->host)
+        snprintf(words, sizeof words, "%s: %s", ops->name, ops->device->describe());
     else
         snprintf(words, sizeof words, "%s: plain C, 1 thread", ops->name);
     return words;

@@ -1,14 +1,19 @@
 /* The operations table: everything the model computes is a call through one of these slots.
  *
- * `reference/` fills every slot with plain, obvious C; `cpu/` and later `cuda/` start from a copy of that
- * table and replace slots. Every slot of every backend is tested against the reference, and the reference
- * against finite differences.
+ * `reference/` fills every slot with plain, obvious C; `cpu/` starts from a copy of that table and replaces
+ * slots; `cuda/` fills every slot of a table of its own. Every slot of every backend is tested against the
+ * reference, and the reference against finite differences.
  *
  * Conventions. Matrices are row-major; `ld` is the distance between rows in elements. T counts tokens, D is
  * the hidden size. Weights are [out, in] unless said otherwise. "adds" means `+=`: gradients accumulate, so
- * the caller zeroes them; everything else is overwritten. Buffers do not overlap unless said. No slot can
- * fail, allocate on the heap in a way that grows, or keep state between calls. Sums over tokens have one
- * fixed order for a given thread count. Slots marked [any threads] give the same bits for every thread count.
+ * the caller zeroes them; everything else is overwritten. Buffers do not overlap unless said.
+ *
+ * Buffers lie in the memory of the table's device (kernels/base/device.h), sums in double included; short
+ * lists marked "on the host" do not, and have been read when the call returns. On a device other than the
+ * host a call only queues its work: calls take effect in the order they were made, and who wants to see a
+ * result copies it with the device's download. No slot can fail (a device's faults show in its status),
+ * allocate on the heap in a way that grows, or keep state between calls. Sums over tokens have one fixed
+ * order for a given thread count. Slots marked [any threads] give the same bits for every thread count.
  */
 #ifndef GDN_OPS_H
 #define GDN_OPS_H
@@ -16,10 +21,30 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kernels/base/device.h"
 #include "kernels/base/real.h"
 
+enum {
+    OPS_SLOTS = 64,        /* the most connections into a layer: of lists on the host */
+    OPS_WIDEST_HEAD = 256, /* of attention on a device other than the host */
+};
+
+/* How numbers enter matrix products and attention. Sums, norms, softmax, weights and all buffers are `real`
+ * in each of them. */
+enum precision {
+    PRECISION_FP32, /* as they are: no tf32 */
+    PRECISION_BF16,
+    PRECISION_FP16, /* gradients need a loss scale */
+    PRECISION_FP8,  /* the trunk's products: e4m3, gradients e5m2, with delayed scales; bf16 elsewhere */
+    PRECISIONS,
+};
+
+extern const char *const precision_word[PRECISIONS]; /* "fp32", … */
+
 struct ops {
-    const char *name; /* "reference", "cpu" */
+    const char *name; /* "reference", "cpu", "cuda", "emulated" */
+    enum precision precision;
+    const struct device *device; /* where all buffers lie */
 
     /* ---------------------------------------------------------------- matrices and vectors */
 
@@ -28,13 +53,25 @@ struct ops {
     void (*gemm)(char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda, const real *b,
                  long ldb, real beta, real *c, long ldc);
 
+    /* The same as a product with a trunk's weight, or the gradient of one: forward x·Wᵀ ('N', 'T'), gradient
+     * of x
+     * ('N', 'N'), gradient of W ('T', 'N'). `site` numbers the weight, below the device's sites: a backend
+     * that scales what it multiplies keeps scales by site, the only state between calls. */
+    void (*product)(int site, char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda,
+                    const real *b, long ldb, real beta, real *c, long ldc);
+
     void (*zero)(long n, real *x);                                 /* x = 0 */
     void (*copy)(long n, const real *x, real *y);                  /* y = x */
     void (*add)(long n, const real *x, real *y);                   /* y += x */
     void (*add_to)(long n, const real *x, const real *y, real *z); /* z = x + y; z may be x or y */
     void (*add_column_sums)(long T, long W, const real *x, long ldx, real *sum);    /* sum [W] += Σ_t x[t] */
     void (*add_scaled_rows)(long T, long D, const real *c, const real *x, real *y); /* y[t] += c[t]·x[t] */
-    double (*sum_squares)(long n, const real *x); /* in double, fixed order [any threads] */
+    /* For each i in [first, first + count): square[i / grain] += x[i]², in double; x and square begin at
+     * element and block 0. Blocks are added in fixed order [any threads]. */
+    void (*add_squares)(long first, long count, long grain, const real *x, double *square);
+    /* sum [count] = pieces [parts, count] added in order of the parts [any threads]: what sums over ranks are
+     * made of. sum may be the first piece. */
+    void (*add_parts)(long count, int parts, const real *pieces, real *sum);
 
     /* One AdamW update of n elements (Loshchilov & Hutter 2019; model.md 6) [any threads]:
      * g' = g·gscale; m, v moving averages with beta1, beta2; w ← w·(1 − lr·decay) − lr·(m/c1)/(√(v/c2) +
@@ -43,6 +80,9 @@ struct ops {
                   double beta2, double eps, double decay, double c1, double c2);
 
     /* ---------------------------------------------------------------- trunk */
+
+    /* rows [B, S + 1] of tokens: input [B·S] has the first S of each, target [B·S] the last S. */
+    void (*cut_tokens)(long B, long S, const int32_t *rows, int32_t *input, int32_t *target);
 
     /* x[t] = E[token[t] − first], where E has the vocabulary's rows [first, first + V); of other tokens 0. */
     void (*embed)(long T, long D, const int32_t *token, long first, long V, const real *E, real *x);
@@ -87,11 +127,12 @@ struct ops {
      * gradient scale·(softmax − onehot). */
     void (*cross_entropy)(long T, long V, real *logits, long ld, const int32_t *target, double scale,
                           real *loss);
-    /* The same in three steps where these V columns are only the part [first, first + V) of the vocabulary. Over
-     * the parts the maximum is taken of `largest` [T], then the sum of `sums` [2, T]. */
-    void (*row_largest)(long T, long V, const real *logits, long ld, real *largest); /* largest[t] = max logits[t] */
-    /* logits become exp(logits − largest); sums[0, t]: their sum; sums[1, t]: the target's logit − largest, 0 where
-     * another part has it. */
+    /* The same in three steps where these V columns are only the part [first, first + V) of the vocabulary.
+     * Over the parts the maximum is taken of `largest` [T], then the sum of `sums` [2, T]. */
+    void (*row_largest)(long T, long V, const real *logits, long ld,
+                        real *largest); /* largest[t] = max logits[t] */
+    /* logits become exp(logits − largest); sums[0, t]: their sum; sums[1, t]: the target's logit − largest, 0
+     * where another part has it. */
     void (*part_exp)(long T, long V, real *logits, long ld, const int32_t *target, long first,
                      const real *largest, real *sums);
     /* loss[t] = log sums[0, t] − sums[1, t]; where `scale` is not 0, the exponentials become the gradient. */
@@ -136,7 +177,7 @@ struct ops {
     /* Columns of rows: y[t·ldy + j] = x[t·ldx + j], and y += factor·x, j < W. */
     void (*copy_columns)(long T, long W, const real *x, long ldx, real *y, long ldy);
     void (*add_columns)(long T, long W, real factor, const real *x, long ldx, real *y, long ldy);
-    /* *sum += x[0], += x[1], …: one after the other [any threads]. */
+    /* *sum += Σ x in double, in fixed order [any threads]. */
     void (*add_up)(long n, const real *x, double *sum);
     /* A root mean square of many columns from those of as many equal parts: x ← x², whose sum over the parts
      * becomes √(x/parts). */
@@ -145,7 +186,7 @@ struct ops {
 
     /* Gates of a layer's bottleneck connections, all slots at once. W = n·Hd columns, slot i = columns i·Hd….
      * g (in: gate logits, out: σ(logits + bias)); v = weight · r · scale[i] · p ⊙ g.
-     * r [n, T] or NULL; scale [n]; weight [T, n] or NULL for 1. p [T, W] raw projections. */
+     * r [n, T] or NULL; scale [n] on the host; weight [T, n] or NULL for 1. p [T, W] raw projections. */
     void (*bottleneck_gate)(long T, long n, long Hd, const real *bias, const real *p, const real *r,
                             const real *scale, const real *weight, real *g, real *v);
     /* y = weight ⊙ x by slot: x, y [T, n·Hd], weight [T, n]. */
@@ -194,10 +235,11 @@ struct ops {
                              long ldo, const real *rms, double sparsity, real *dweight, long n, real *dgate,
                              real *dd, real *dr);
 
-    /* Sum over T·W elements of the binary entropy in bits, g clamped to [1e-7, 1−1e-7] [any threads]. */
-    double (*binary_entropy)(long T, long W, const real *g, long ld);
-    /* Sum over T rows of −Σ p·ln(max(p, 1e-30)) / ln W [any threads]. */
-    double (*softmax_entropy)(long T, long W, const real *p, long ld);
+    /* *sum += factor · (sum over T·W elements of the binary entropy in bits, g clamped to [1e-7, 1−1e-7])
+     * [any threads]. */
+    void (*binary_entropy)(long T, long W, const real *g, long ld, double factor, double *sum);
+    /* *sum += the sum over T rows of −Σ p·ln(max(p, 1e-30)) / ln W [any threads]. */
+    void (*softmax_entropy)(long T, long W, const real *p, long ld, double *sum);
 
     /* Norms of bottleneck contributions c = Wo·v without forming them: q = v·(WoᵀWo) is given;
      * rms[t] = √(max(Σ_j q_j·v_j, 0)/D + 1e-12). With sparsity: q[t] ← sparsity/(D·rms)·q, the gradient
@@ -207,7 +249,8 @@ struct ops {
                      real *rms);
 
     /* Selection by attention: logits[t,i] = (query[t]·key[t,i])·rt[t]·rs[i][t]/√a, weight = softmax over i.
-     * query [T, a], key [T, n, a]; rt, rs[i] [T]: inverse rms of target and sources. weight [T, n]. */
+     * query [T, a], key [T, n, a]; rt, rs[i] [T]: inverse rms of target and sources, the list rs on the host.
+     * weight [T, n]. */
     void (*select)(long T, long n, long a, const real *query, const real *key, const real *rt,
                    const real *const *rs, real *weight);
     /* dweight [T, n] is consumed (overwritten). query, key become their gradients. ct[t] and cs[n, T]:
@@ -224,18 +267,31 @@ struct ops {
                            const real *weight, const real *dz, real *dc);
 };
 
-/* Finds a backend by name ("reference", "cpu", or "count", which computes nothing: see ops_counted); NULL where
- * this build or machine has none. The environment variable GDN_ISA (v2, v3, v4) forces the CPU backend to an
- * instruction set, for tests; one that is unknown or that the processor lacks leaves no CPU backend, and asking
- * for it then records a failure. */
+/* Finds a backend by name ("reference", "cpu", "cuda", "emulated", or "count", which computes nothing: see
+ * ops_counted); NULL where this build or machine has none: for "cuda" and "emulated" a failure is recorded
+ * that says what is missing. The environment variable GDN_ISA (v2, v3, v4) forces the CPU backend to an
+ * instruction set, for tests; one that is unknown or that the processor lacks leaves no CPU backend, and
+ * asking for it then records a failure. */
 const struct ops *ops_find(const char *name);
 
-/* All backends of this build that run on this machine, in order of preference; NULL-terminated. */
+/* The same backend in another precision. NULL, with a failure that says what is missing, where this build or
+ * device has none; backends on the host have fp32 alone. */
+const struct ops *ops_in(const struct ops *ops, enum precision precision);
+
+/* Which of its host's processes this one is, from 0: each takes the next card. Before a device is opened. */
+void ops_set_local(int local);
+
+/* The same where its buffers lie on the host, else a backend whose do. */
+const struct ops *ops_on_host(const struct ops *ops);
+
+/* All backends of this build that run on this machine's processor, in order of preference; NULL-terminated.
+ * Those with a device of their own are found by name. */
 const struct ops *const *ops_all(void);
 
 /* The arithmetic that calls of the backend "count" would have been so far, a multiply and an add being two:
- * matrix products, and attention's products of the causal half. The difference between two moments is what lies
- * in between. That backend reads and writes nothing, so buffers may be NULL; ops_all does not list it. */
+ * matrix products, and attention's products of the causal half. The difference between two moments is what
+ * lies in between. That backend reads and writes nothing, so buffers may be NULL; ops_all does not list it.
+ */
 double ops_counted(void);
 
 /* One line on what the CPU backend's kernels are on this machine: vector width, GEMM library and its

@@ -16,7 +16,7 @@ int factors_begin(const struct ops *ops, long T, long D, const real *x, long ran
         return gdn_fail(GDN_INPUT,
                         "rank %ld is not between 1 and %ld, the smaller side of the matrix [%ld, %ld]", rank,
                         side, T, D);
-    double norm = sqrt(ops->sum_squares(T * D, x));
+    double norm = sqrt(squares_of(ops, T * D, x));
     if (!(norm <= LARGEST))
         return gdn_fail(GDN_INPUT,
                         "an element of the matrix [%ld, %ld] is NaN or infinite, or its norm is above %g", T,
@@ -45,7 +45,7 @@ static double residual(struct lowrank *w, const real *x, real *scaled, const str
         ops->gemm('N', 'N', rows, f->D, f->rank, 1, scaled + t * f->rank, f->rank, f->vt, f->D, 0, w->rows,
                   f->D);
         ops->add_columns(rows, f->D, -1, x + t * f->D, f->D, w->rows, f->D);
-        sum += ops->sum_squares(rows * f->D, w->rows);
+        sum += squares_of(ops, rows * f->D, w->rows);
     }
     return sum;
 }

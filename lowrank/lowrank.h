@@ -1,7 +1,8 @@
 /* Low-rank factors of matrices, X [T, D] ≈ U diag(sigma) Vt: by a randomised range finder with oversampling
  * and power iterations (Halko, Martinsson & Tropp 2011), LAPACK doing the QR and the small SVD; and by
- * LAPACK's full SVD, the reference. All memory comes from the caller's arena, so that it can be planned;
- * calls allocate nothing. What is random is a function of the seed and the place. */
+ * LAPACK's full SVD, the reference. Everything lies in the host's memory: `ops` is a backend of the host's.
+ * All memory comes from the caller's arena, so that it can be planned; calls allocate nothing. What is random
+ * is a function of the seed and the place. */
 #ifndef GDN_LOWRANK_H
 #define GDN_LOWRANK_H
 

@@ -4,6 +4,13 @@
 
 #include "lowrank/lowrank.h"
 
+/* Σ x² of n elements. */
+static inline double squares_of(const struct ops *ops, long n, const real *x) {
+    double sum = 0;
+    ops->add_squares(0, n, n, x, &sum);
+    return sum;
+}
+
 enum { LOWRANK_ROWS = 128 }; /* of x at a time where an error is measured */
 
 /* Rows of w->sketch [k, T] become an orthonormal basis of nearly the space of x's k largest left singular

@@ -16,7 +16,7 @@ static void transpose(long m, long n, const real *x, real *y) {
 void lowrank_split(struct lowrank *w, long T, long D, const real *x, long rank, uint64_t seed, real *q,
                    real *b) {
     const struct ops *ops = w->ops;
-    if (!isfinite(ops->sum_squares(T * D, x))) { /* whatever QR makes of that */
+    if (!isfinite(squares_of(ops, T * D, x))) { /* whatever QR makes of that */
         ops->zero(T * rank, q);
         for (long i = 0; i < rank * D; i++) b[i] = NAN;
         return;

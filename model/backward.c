@@ -17,37 +17,43 @@ static void norm_backward(struct model *m, const real *x, struct tensor norm, co
     m->walk.whole = !m->rows_divided;
 }
 
-static void mlp_backward(struct model *m, struct layer *layer) {
+static void mlp_backward(struct model *m, int l) {
+    struct layer *layer = &m->layer[l];
     const struct ops *ops = m->ops;
     long T = m->T, D = m->config.hidden_size, F = m->F;
     real *dn = m->t1;
     gradient_whole(m);
-    ops->gemm('N', 'N', T, F, D, 1, m->g, D, layer->down.w, F, 0, m->dh, F);
+    ops->product(site_of(l, SITE_DOWN), 'N', 'N', T, F, D, 1, m->g, D, layer->down.w, F, 0, m->dh, F);
     ops->swiglu_back(T, F, layer->gu, m->dh, m->dgu, m->h);
-    ops->gemm('T', 'N', D, F, T, 1, m->g, D, m->h, F, 1, layer->down.g, F);
-    ops->gemm('N', 'N', T, D, 2 * F, 1, m->dgu, 2 * F, layer->gate_up.w, D, 0, dn, D);
-    ops->gemm('T', 'N', 2 * F, D, T, 1, m->dgu, 2 * F, layer->n2, D, 1, layer->gate_up.g, D);
+    ops->product(site_of(l, SITE_DOWN), 'T', 'N', D, F, T, 1, m->g, D, m->h, F, 1, layer->down.g, F);
+    ops->product(site_of(l, SITE_GATE_UP), 'N', 'N', T, D, 2 * F, 1, m->dgu, 2 * F, layer->gate_up.w, D, 0,
+                 dn, D);
+    ops->product(site_of(l, SITE_GATE_UP), 'T', 'N', 2 * F, D, T, 1, m->dgu, 2 * F, layer->n2, D, 1,
+                 layer->gate_up.g, D);
     norm_backward(m, layer->a, layer->norm2, layer->rstd2, dn);
 }
 
-static void attention_backward(struct model *m, struct layer *layer, const real *x) {
+static void attention_backward(struct model *m, int l, const real *x) {
+    struct layer *layer = &m->layer[l];
     const struct ops *ops = m->ops;
     long T = m->T, D = m->config.hidden_size, H = m->H, K = m->K, hd = D / m->config.num_heads;
     long wide = (H + 2 * K) * hd;
     real *dattention = m->t1 /* [T, H·hd] */, *dn = m->t1;
     gradient_whole(m);
-    ops->gemm('N', 'N', T, H * hd, D, 1, m->g, D, layer->o.w, H * hd, 0, dattention, H * hd);
-    ops->gemm('T', 'N', D, H * hd, T, 1, m->g, D, layer->attention, H * hd, 1, layer->o.g, H * hd);
+    ops->product(site_of(l, SITE_O), 'N', 'N', T, H * hd, D, 1, m->g, D, layer->o.w, H * hd, 0, dattention,
+                 H * hd);
+    ops->product(site_of(l, SITE_O), 'T', 'N', D, H * hd, T, 1, m->g, D, layer->attention, H * hd, 1,
+                 layer->o.g, H * hd);
     ops->attention_back(m->B, m->S, H, K, hd, layer->qkv_out, layer->attention, layer->lse, dattention,
                         m->dqkv, m->work);
     ops->rope(T, m->S, 0, H + K, hd, m->cosine, m->sine, -1, m->dqkv, wide);
-    ops->gemm('N', 'N', T, D, wide, 1, m->dqkv, wide, layer->qkv.w, D, 0, dn, D);
-    ops->gemm('T', 'N', wide, D, T, 1, m->dqkv, wide, layer->n1, D, 1, layer->qkv.g, D);
+    ops->product(site_of(l, SITE_QKV), 'N', 'N', T, D, wide, 1, m->dqkv, wide, layer->qkv.w, D, 0, dn, D);
+    ops->product(site_of(l, SITE_QKV), 'T', 'N', wide, D, T, 1, m->dqkv, wide, layer->n1, D, 1, layer->qkv.g,
+                 D);
     norm_backward(m, x, layer->norm1, layer->rstd1, dn);
 }
 
 void layer_backward(struct model *m, int l) {
-    struct layer *layer = &m->layer[l];
     if (active_edges(&m->edges, l, m->pass->options->active)) {
         gradient_whole(m);
         open_deposits(m, l);
@@ -56,8 +62,8 @@ void layer_backward(struct model *m, int l) {
         m->walk.whole = !m->rows_divided;
     }
     recompute_layer(m, l);
-    mlp_backward(m, layer);
-    attention_backward(m, layer, node_output(m, l - 1));
+    mlp_backward(m, l);
+    attention_backward(m, l, node_output(m, l - 1));
 }
 
 void embedding_backward(struct model *m) {

@@ -66,8 +66,8 @@ static void count_measures(struct delta_pass *p, struct sizes z) {
     const struct model *m = p->m;
     const struct delta_part *part = &m->part;
     if (!part->channels || part->leads) m->ops->add_up(p->n * z.T, p->c->rms, &p->sums->sparsity);
-    p->sums->entropy +=
-        m->ops->binary_entropy(z.T, z.wide, p->c->gate, z.wide) / (double)m->config.delta.hidden;
+    m->ops->binary_entropy(z.T, z.wide, p->c->gate, z.wide, 1 / (double)m->config.delta.hidden,
+                           &p->sums->entropy);
 }
 
 /* What the forward pass has kept of Wo's gradient. */

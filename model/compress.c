@@ -48,8 +48,14 @@ void lay_out_unpacked(struct model *m, long T) {
     int taken = 0;
     if (!(m->compress > 0)) return;
     for (int c = 0; c < m->chunks; c++) lay_out_chunk(m, m->chunk[c].span, pool, &taken, T);
-    if (taken)
-        lowrank_lay_out(&m->lowrank, &m->scratch, m->ops, T, m->config.hidden_size, rank_of(m, T), false);
+    if (!taken) return;
+    long D = m->config.hidden_size, k = rank_of(m, T);
+    bool host = m->ops->device->host;
+    lowrank_lay_out(&m->lowrank, host ? &m->scratch : &m->staging, ops_on_host(m->ops), T, D, k, false);
+    if (host) return;
+    m->split_x = take(&m->staging, T * D);
+    m->split_q = take(&m->staging, T * k);
+    m->split_b = take(&m->staging, k * D);
 }
 
 real *lay_out_node(struct model *m, const struct chunk *chunk, struct slot *slot, int node, long T) {
@@ -86,8 +92,23 @@ static void complete(struct model *m, int node) {
     if (m->rows_divided && !node_is_read(m, node)) stream_whole(m, node_output(m, node));
 }
 
+/* Factors are made on the host, which a node on a device visits for that. */
+static void split(struct model *m, int node, long k) {
+    const struct packed *packed = &m->slot->packed[node];
+    const struct device *device = m->ops->device;
+    long T = m->T, D = m->config.hidden_size;
+    if (device->host) {
+        lowrank_split(&m->lowrank, T, D, node_output(m, node), k, (uint64_t)node, packed->q, packed->b);
+        return;
+    }
+    device->download(m->split_x, node_output(m, node), (size_t)(T * D) * sizeof(real));
+    lowrank_split(&m->lowrank, T, D, m->split_x, k, (uint64_t)node, m->split_q, m->split_b);
+    device->upload(packed->q, m->split_q, (size_t)(T * k) * sizeof(real));
+    device->upload(packed->b, m->split_b, (size_t)(k * D) * sizeof(real));
+}
+
 void pack_sources(struct model *m, int layer) {
-    long T = m->T, D = m->config.hidden_size, k = rank_of(m, T);
+    long k = rank_of(m, m->T);
     if (!(m->compress > 0) || !m->gradients) return;
     for (int node = m->span.first; node < layer; node++) {
         const struct packed *packed = &m->slot->packed[node];
@@ -96,7 +117,7 @@ void pack_sources(struct model *m, int layer) {
         if (m->planned)
             count_split(m, k);
         else
-            lowrank_split(&m->lowrank, T, D, node_output(m, node), k, (uint64_t)node, packed->q, packed->b);
+            split(m, node, k);
     }
 }
 

@@ -120,6 +120,9 @@ static void lay_out_scratch(struct model *m, long T, long positions) {
     m->sine = take(a, positions * hd / 2);
     m->input = arena_take(a, (size_t)T * sizeof *m->input);
     m->target = arena_take(a, (size_t)T * sizeof *m->target);
+    if (!m->ops->device->host)
+        m->rows_of_pass = arena_take(&m->tokens, (size_t)(T + m->batch) * sizeof *m->rows_of_pass);
+    m->sums_of_pass = arena_take(a, sizeof *m->sums_of_pass);
     m->t1 = take(a, T * D);
     if (!m->training) m->t2 = take(a, T * D);
     m->h = take(a, T * m->F);
@@ -145,14 +148,21 @@ static void lay_out(struct model *m, long positions) {
 }
 
 /* cos and sin of position · theta^(−2i/hd) (Su et al. 2021). */
-static void fill_rotary(struct model *m, long positions) {
-    long hd = m->config.hidden_size / m->config.num_heads;
+static int fill_rotary(struct model *m, long positions) {
+    long hd = m->config.hidden_size / m->config.num_heads, half = hd / 2;
+    size_t bytes = (size_t)(positions * half) * sizeof(real);
+    real *cosine = malloc(2 * bytes + 1), *sine = cosine + positions * half;
+    if (!cosine) return gdn_fail(GDN_INTERNAL, "out of memory for the angles of %ld positions", positions);
     for (long s = 0; s < positions; s++)
-        for (long i = 0; i < hd / 2; i++) {
+        for (long i = 0; i < half; i++) {
             double angle = (double)s * pow(m->config.rope_theta, -2.0 * (double)i / (double)hd);
-            m->cosine[s * (hd / 2) + i] = (real)cos(angle);
-            m->sine[s * (hd / 2) + i] = (real)sin(angle);
+            cosine[s * half + i] = (real)cos(angle);
+            sine[s * half + i] = (real)sin(angle);
         }
+    m->ops->device->upload(m->cosine, cosine, bytes);
+    m->ops->device->upload(m->sine, sine, bytes);
+    free(cosine);
+    return 0;
 }
 
 static int allocate_slots(struct model *m, struct chunk *chunk) {
@@ -221,10 +231,11 @@ static int fill(struct model *m, const struct model_part *part, long positions) 
     TRY(reserve(&m->saved));
     TRY(reserve(&m->nodes));
     TRY(reserve(&m->scratch));
+    TRY(reserve(&m->staging));
+    if (m->tokens.used) TRY(reserve(&m->tokens));
     TRY(axis_reserve(m->tensor, m->sums));
     lay_out(m, positions);
-    if (!m->planned) fill_rotary(m, positions);
-    return 0;
+    return m->planned ? 0 : fill_rotary(m, positions);
 }
 
 int model_build(const struct model_config *config, const struct table *table, const struct state *state,
@@ -244,10 +255,13 @@ int model_build(const struct model_config *config, const struct table *table, co
                         .training = training,
                         .planned = !state,
                         .compress = part && training ? part->compress_sources : 0,
-                        .saved.name = "activations",
-                        .nodes.name = "sources",
-                        .scratch.name = "scratch buffers"};
+                        .saved = {.name = "activations", .device = ops->device},
+                        .nodes = {.name = "sources", .device = ops->device},
+                        .scratch = {.name = "scratch buffers", .device = ops->device},
+                        .tokens = {.name = "tokens", .device = ops->device},
+                        .staging.name = "buffers between host and device"};
     long ranks = m->layout.tensor, index = m->layout.tensor_index;
+    m->alone.ops = ops;
     m->tensor = part ? part->tensor : &m->alone;
     m->rows_divided = m->layout.sequence_parallel && ranks > 1;
     m->H = config->num_heads / ranks;
@@ -291,6 +305,8 @@ void model_free(struct model *model) {
     arena_free(&model->nodes);
     arena_free(&model->scratch);
     arena_free(&model->weights);
+    arena_free(&model->staging);
+    arena_free(&model->tokens);
     edges_free(&model->edges);
     free(model->chunk);
     free(model->held);
@@ -305,6 +321,10 @@ void model_memory(const struct model *model, struct model_memory *out) {
     *out = (struct model_memory){.activations = (long)model->saved.size,
                                  .sources = (long)model->nodes.size,
                                  .workspace = (long)model->scratch.size};
+}
+
+int model_sites(const struct model_config *config) {
+    return site_of(config->num_layers, (enum site)0);
 }
 
 void model_set_form(struct model *model, enum form form) {

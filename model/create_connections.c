@@ -133,6 +133,10 @@ void lay_out_delta_scratch(struct model *m, long T, long most) {
     lay_out_columns(m, T, most);
     m->sums = largest(m->sums, T * most); /* the root mean squares of `full` */
     if (!m->training) return;
+    if (!m->ops->device->host) {
+        m->seen = take(&m->staging, T * D);
+        m->seen_gates = take(&m->staging, T * n * largest(largest(Hd, part->W), G));
+    }
     m->dt = take(&m->scratch, T * D);
     m->dx = take(&m->scratch, T * n * G);
     m->dgate = take(&m->scratch, T * largest(part->W, G));

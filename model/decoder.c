@@ -9,6 +9,7 @@ struct decoder {
     struct cache cache;
     struct arena arena;
     long capacity;
+    real *logits; /* [vocab] on the host */
 };
 
 static void lay_out(struct decoder *d, long width) {
@@ -24,11 +25,13 @@ int decoder_create(const struct model_config *config, const struct table *table,
     struct decoder *d = calloc(1, sizeof *d);
     *out = NULL;
     if (!d) return gdn_fail(GDN_INTERNAL, "out of memory for a decoder");
-    *d = (struct decoder){.capacity = capacity, .arena.name = "the key/value cache"};
+    *d = (struct decoder){.capacity = capacity,
+                          .arena = {.name = "the key/value cache", .device = ops->device}};
     int status = model_build(config, table, state, ops, NULL, 1, 1, capacity, false, &d->model);
     d->cache.keys = calloc((size_t)config->num_layers, sizeof *d->cache.keys);
     d->cache.values = calloc((size_t)config->num_layers, sizeof *d->cache.values);
-    if (!status && !(d->cache.keys && d->cache.values))
+    d->logits = calloc((size_t)config->vocab_size, sizeof *d->logits);
+    if (!status && !(d->cache.keys && d->cache.values && d->logits))
         status = gdn_fail(GDN_INTERNAL, "out of memory for a decoder of %d layers", config->num_layers);
     if (!status) {
         long width = (long)config->hidden_size / config->num_heads * config->num_kv_heads;
@@ -51,6 +54,7 @@ void decoder_free(struct decoder *d) {
     arena_free(&d->arena);
     free(d->cache.keys);
     free(d->cache.values);
+    free(d->logits);
     free(d);
 }
 
@@ -62,12 +66,12 @@ const real *decoder_step(struct decoder *d, int32_t token, int active) {
     struct model *m = d->model;
     struct loss_options options = {.active = active};
     struct pass pass = {.batch = 1, .length = 1, .options = &options};
-    struct loss_sums sums = {0};
-    m->input[0] = token;
     begin_pass(m, &pass);
-    chunk_forward(m, &sums);
+    m->ops->device->upload(m->input, &token, sizeof token);
+    chunk_forward(m, m->sums_of_pass);
     head_norm(m, node_output(m, m->config.num_layers - 1));
     head_logits(m, 0, 1);
     d->cache.length++;
-    return m->logits;
+    m->ops->device->download(d->logits, m->logits, (size_t)m->config.vocab_size * sizeof *d->logits);
+    return d->logits;
 }

@@ -137,6 +137,8 @@ struct model {
     struct edges edges;
     struct arena saved, nodes, scratch; /* nodes: their outputs, as far as saved */
     struct arena weights;               /* of a planned model: `planned_state` */
+    struct arena tokens;                /* of rows_of_pass alone, which plans leave out */
+    struct arena staging; /* host memory, where the device is not the host: what crosses between the two */
     struct state planned_state;
     bool training, planned; /* planned: addresses without memory behind them */
     long batch, length;     /* capacity of a micro-batch */
@@ -170,6 +172,9 @@ struct model {
 
     real *cosine, *sine;     /* [positions, hd/2] */
     int32_t *input, *target; /* [T] */
+    int32_t
+        *rows_of_pass; /* [batch, length + 1] model_train's and model_loss's, where they are not the host's */
+    struct loss_sums *sums_of_pass; /* of model_train and model_loss */
 
     /* Scratch. */
     real *nf, *rstdf; /* [T, D], [T] final norm */
@@ -187,8 +192,10 @@ struct model {
     real **deposit;  /* [num_layers + 1], entry 1 + node: [T, D] gradients left at a node by layers of the
                         chunk above it; NULL where no edge of that chunk starts. Nodes have one in turn */
     double compress; /* part of the full rank that sources keep, 0: they are not compressed */
-    struct lowrank lowrank; /* then */
-    real **unpacked;        /* [num_layers] whole outputs of compressed nodes, which have one in turn */
+    struct lowrank lowrank;            /* then */
+    real *split_x, *split_q, *split_b; /* staging: [T, D], [T, k], [k, D] of a source on its way to factors */
+    real *seen, *seen_gates;           /* staging: [T, D], [T, n·widest gate] of a watched connection */
+    real **unpacked; /* [num_layers] whole outputs of compressed nodes, which have one in turn */
     struct delta_part part;
     struct projection *projection; /* [edges.count], or NULL where no source travels narrow */
 
@@ -379,6 +386,12 @@ real *lay_out_node(struct model *m, const struct chunk *chunk, struct slot *slot
 void check_unpacked(struct model *m);
 void pack_sources(struct model *m, int layer);
 void unpack_sources(struct model *m, int layer);
+
+/* The products of a layer with its trunk's weights, numbered among all layers' (ops.h, product). */
+enum site { SITE_QKV, SITE_O, SITE_GATE_UP, SITE_DOWN, SITES };
+static inline int site_of(int layer, enum site site) {
+    return layer * SITES + (int)site;
+}
 
 /* forward.c */
 void embedding_forward(struct model *m);

@@ -19,12 +19,14 @@
 struct model; /* opaque */
 
 /* Sums over the tokens of a micro-batch; the caller adds them up and divides. On a mesh each rank has a part:
- * the sums over the tensor and pipeline axes are the micro-batch's. */
+ * the sums over the tensor and pipeline axes are the micro-batch's. Passes add to sums in the memory of the
+ * model's device, where the caller zeroes them; they leave `connections` alone. */
 struct loss_sums {
-    double ce;        /* Σ over tokens of the cross entropy */
-    double sparsity;  /* Σ over active connections and tokens of √(mean(c²) + 1e-12) */
-    double entropy;   /* Σ over active connections and tokens of the gate entropy in [0, 1] */
-    long connections; /* active connections of the whole model (the same for every micro-batch and rank) */
+    double ce;       /* Σ over tokens of the cross entropy */
+    double sparsity; /* Σ over active connections and tokens of √(mean(c²) + 1e-12) */
+    double entropy;  /* Σ over active connections and tokens of the gate entropy in [0, 1] */
+    long
+        connections; /* active connections of the whole model, where model_train or model_loss returns them */
 };
 
 struct loss_options {
@@ -69,8 +71,8 @@ struct model_part {
 /* One active connection of a layer on the way forward, as a watcher sees it. */
 struct delta_view {
     const struct edge *edge;
-    long batch, length, D;  /* T = batch·length */
-    const real *difference; /* [T, D] δ = target − source, whole on every tensor rank */
+    long batch, length, D; /* T = batch·length */
+    const real *difference; /* [T, D] δ = target − source, whole on every tensor rank; on the host, as is: */
     const real *gate; /* [T, gates] this tensor rank's gates, row distance gate_ld; NULL where it has none */
     long gates, gate_ld;
 };
@@ -109,11 +111,12 @@ void model_set_form(struct model *model, enum form form);
 struct pass {
     int chunk, slot;
     const int32_t *rows; /* [batch, length + 1] tokens: inputs are the first `length`, targets the last; the
-                            first stage reads inputs, the last one targets */
+                            first stage reads inputs, the last one targets. On the model's device */
     long batch, length;
     const struct loss_options *options;
     bool evaluate; /* no backward pass follows, on a model that could */
-    const struct delta_watch *watch; /* forward; NULL: nobody. Sources must be here whole (layout.narrow off) */
+    const struct delta_watch
+        *watch; /* forward; NULL: nobody. Sources must be here whole (layout.narrow off) */
 
     real *const *node;  /* outputs of nodes outside the chunk that its layers read, the stream's among them
                            (entry  `first` of the span, node first − 1) */
@@ -158,8 +161,11 @@ void model_project(struct model *model, int edge, const real *s, long T, real *s
 void model_unproject(struct model *model, int edge, const real *s, long T, const real *strip_gradient,
                      real *deposit);
 
-/* Loss of a micro-batch by a rank that holds the whole model. Adds gradients of Σ_t ce·token_weight +
- * sparsity and entropy terms to state->gradient. Tokens must lie in [0, vocab). */
+/* How many weights of the trunk's products are numbered (ops.h, product), the same number in each layer. */
+int model_sites(const struct model_config *config);
+
+/* Loss of a micro-batch, whose rows are the host's, by a rank that holds the whole model. Adds gradients of
+ * Σ_t ce·token_weight + sparsity and entropy terms to state->gradient. Tokens must lie in [0, vocab). */
 void model_train(struct model *model, const int32_t *rows, long batch, long length,
                  const struct loss_options *options, struct loss_sums *out);
 

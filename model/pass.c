@@ -6,15 +6,6 @@
 
 #include <string.h>
 
-/* Cuts rows of S+1 tokens into inputs and targets. */
-static void cut_tokens(struct model *m, const int32_t *rows) {
-    for (long b = 0; b < m->B; b++)
-        for (long s = 0; s < m->S; s++) {
-            m->input[b * m->S + s] = rows[b * (m->S + 1) + s];
-            m->target[b * m->S + s] = rows[b * (m->S + 1) + s + 1];
-        }
-}
-
 void begin_pass(struct model *m, const struct pass *pass) {
     const struct chunk *chunk = &m->chunk[pass->chunk];
     m->pass = pass;
@@ -26,7 +17,8 @@ void begin_pass(struct model *m, const struct pass *pass) {
     m->slot = &chunk->slot[pass->slot];
     m->layer = m->slot->layer;
     m->g = pass->gradient;
-    if (pass->rows && !m->planned && (chunk->first || chunk->last)) cut_tokens(m, pass->rows);
+    if (pass->rows && (chunk->first || chunk->last))
+        m->ops->cut_tokens(m->B, m->S, pass->rows, m->input, m->target);
 }
 
 void pass_failed(struct model *m, int status) {
@@ -34,7 +26,8 @@ void pass_failed(struct model *m, int status) {
 }
 
 int model_status(const struct model *model) {
-    return model->status ? model->status : model->tensor->status;
+    if (model->status) return model->status;
+    return model->tensor->status ? model->tensor->status : model->ops->device->status();
 }
 
 const real *node_rstd(struct model *m, int node) {
@@ -76,7 +69,6 @@ static const real *last_output(const struct model *m) {
 
 void chunk_forward(struct model *m, struct loss_sums *sums) {
     const struct loss_options *options = m->pass->options;
-    sums->connections = total_edges(m, options->active);
     memset(m->slot->rstd_known, 0, ((size_t)m->config.num_layers + 1) * sizeof *m->slot->rstd_known);
     if (chunk_of(m)->first) {
         embedding_forward(m);
@@ -155,6 +147,10 @@ real *model_output(const struct model *model, int chunk, int slot, int node) {
 
 static struct pass whole_pass(struct model *m, const int32_t *rows, long batch, long length,
                               const struct loss_options *options, bool evaluate) {
+    if (m->rows_of_pass) {
+        m->ops->device->upload(m->rows_of_pass, rows, (size_t)(batch * (length + 1)) * sizeof *rows);
+        rows = m->rows_of_pass;
+    }
     return (struct pass){.rows = rows,
                          .batch = batch,
                          .length = length,
@@ -163,17 +159,29 @@ static struct pass whole_pass(struct model *m, const int32_t *rows, long batch, 
                          .gradient = m->whole_g};
 }
 
+static struct loss_sums *begin_sums(struct model *m) {
+    m->ops->device->clear(m->sums_of_pass, sizeof *m->sums_of_pass);
+    return m->sums_of_pass;
+}
+
+static void take_sums(struct model *m, int active, struct loss_sums *out) {
+    *out = (struct loss_sums){0}; /* of a planned model */
+    m->ops->device->download(out, m->sums_of_pass, sizeof *out);
+    out->connections = total_edges(m, active);
+}
+
 void model_train(struct model *model, const int32_t *rows, long batch, long length,
                  const struct loss_options *options, struct loss_sums *out) {
     struct pass pass = whole_pass(model, rows, batch, length, options, false);
-    *out = (struct loss_sums){0};
-    model_stage_forward(model, &pass, out);
-    model_stage_backward(model, &pass, model->config.num_layers, -1, out);
+    struct loss_sums *sums = begin_sums(model);
+    model_stage_forward(model, &pass, sums);
+    model_stage_backward(model, &pass, model->config.num_layers, -1, sums);
+    take_sums(model, options->active, out);
 }
 
 void model_loss(struct model *model, const int32_t *rows, long batch, long length,
                 const struct loss_options *options, struct loss_sums *out) {
     struct pass pass = whole_pass(model, rows, batch, length, options, true);
-    *out = (struct loss_sums){0};
-    model_stage_forward(model, &pass, out);
+    model_stage_forward(model, &pass, begin_sums(model));
+    take_sums(model, options->active, out);
 }

@@ -22,6 +22,18 @@ static void show_gate(const struct delta_pass *p, int i, struct delta_view *view
     }
 }
 
+/* From the device to the host, where those who watch look at it. */
+static void bring(const struct model *m, struct delta_view *view) {
+    const struct device *device = m->ops->device;
+    if (device->host) return;
+    device->download(m->seen, view->difference, (size_t)(m->T * view->D) * sizeof(real));
+    view->difference = m->seen;
+    if (!view->gate) return;
+    size_t span = (size_t)((m->T - 1) * view->gate_ld + view->gates);
+    device->download(m->seen_gates, view->gate, span * sizeof(real));
+    view->gate = m->seen_gates;
+}
+
 void watch_connections(const struct delta_pass *p) {
     struct model *m = p->m;
     const struct delta_watch *watch = m->pass->watch;
@@ -41,6 +53,7 @@ void watch_connections(const struct delta_pass *p) {
         }
         m->ops->delta_mean(m->T, view.D, p->t, in->s, m->delta, NULL);
         show_gate(p, i, &view);
+        bring(m, &view);
         watch->see(watch->context, &view);
     }
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds gdn and runs its tests: run.sh [--full]
 #
-#   build/           float             quick tests; with --full the long ones too
+#   build/           float             quick tests; with --full the long ones too. With the CUDA backend where nvcc is found, and the
+#                                      same code on the emulated device
 #   build/double     -DGDN_DOUBLE=ON   the same
 #   build/sanitize   -DGDN_SANITIZE=address,undefined, only with --full
 #
@@ -60,7 +61,7 @@ suite() { # DIRECTORY [CMAKE OPTION …]
     failed=$((failed + all - run - skip))
 }
 
-suite build
+suite build -DGDN_EMULATED=ON
 suite build/double -DGDN_DOUBLE=ON
 [ -n "$full" ] && suite build/sanitize -DGDN_SANITIZE=address,undefined
 

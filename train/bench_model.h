@@ -9,6 +9,7 @@
 #include "dist/table.h"
 #include "model/model.h"
 #include "train/config.h"
+#include "train/loss_scale.h"
 #include "train/optimizer.h"
 #include "train/state.h"
 
@@ -23,6 +24,7 @@ struct bench_model {
     struct state state;
     struct model *model;
     struct optimizer optimizer;
+    struct loss_scale loss_scale;
     int32_t *rows; /* [batch_size, sequence_length + 1] */
     long micro;    /* sequences of a micro-batch */
     int active;    /* all distances */
@@ -34,7 +36,7 @@ int bench_model_create(const struct ops *ops, const struct config *config, const
                        struct bench_model *out);
 void bench_model_free(struct bench_model *b);
 
-/* One optimiser step: forward, backward, clipping, AdamW. */
+/* One optimiser step, to its end on the device: forward, backward, clipping, AdamW. */
 int bench_model_step(struct bench_model *b);
 
 #endif

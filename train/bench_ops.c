@@ -1,20 +1,21 @@
 /* The table of operations: each slot at the shapes that a model gives it, against the machine's ceilings. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "kernels/base/arena.h"
 #include "kernels/base/status.h"
 #include "train/bench.h"
+#include "train/bench_time.h"
 
 /* Buffers and sizes that the operations below read. */
 struct shapes {
     const struct ops *ops;
     long T, B, S, D, F, H, K, hd, V, n, Hd, G, wide;
     real *a, *b, *c, *d, *e, *f; /* [T, 3·largest row] each */
-    real *w;                     /* [largest², at least] weights */
+    real *w;                     /* [largest row, D] weights */
     real *row1, *row2, *row3;    /* [T·(n + H)] */
-    int32_t *token;
+    int32_t *token;              /* [T] */
+    const real *scale;           /* [n] on the host */
+    double enough;               /* patience.operation */
 };
 
 struct operation {
@@ -33,14 +34,15 @@ struct operation {
         return (double)(expression);                                                                         \
     }
 
-RUN(qkv, s->ops->gemm('N', 'T', s->T, s->wide, s->D, 1, s->a, s->D, s->w, s->D, 0, s->b, s->wide))
+RUN(qkv, s->ops->product(0, 'N', 'T', s->T, s->wide, s->D, 1, s->a, s->D, s->w, s->D, 0, s->b, s->wide))
 COUNT(qkv, 2 * s->T * s->wide * s->D)
-RUN(gate_up, s->ops->gemm('N', 'T', s->T, 2 * s->F, s->D, 1, s->a, s->D, s->w, s->D, 0, s->b, 2 * s->F))
+RUN(gate_up, s->ops->product(1, 'N', 'T', s->T, 2 * s->F, s->D, 1, s->a, s->D, s->w, s->D, 0, s->b, 2 * s->F))
 COUNT(gate_up, 4 * s->T * s->F * s->D)
-RUN(gate_up_in, s->ops->gemm('N', 'N', s->T, s->D, 2 * s->F, 1, s->a, 2 * s->F, s->w, s->D, 0, s->b, s->D))
+RUN(gate_up_in,
+    s->ops->product(1, 'N', 'N', s->T, s->D, 2 * s->F, 1, s->a, 2 * s->F, s->w, s->D, 0, s->b, s->D))
 RUN(gate_up_weight,
-    s->ops->gemm('T', 'N', 2 * s->F, s->D, s->T, 1, s->a, 2 * s->F, s->b, s->D, 1, s->w, s->D))
-RUN(down, s->ops->gemm('N', 'T', s->T, s->D, s->F, 1, s->a, s->F, s->w, s->F, 0, s->b, s->D))
+    s->ops->product(1, 'T', 'N', 2 * s->F, s->D, s->T, 1, s->a, 2 * s->F, s->b, s->D, 1, s->w, s->D))
+RUN(down, s->ops->product(2, 'N', 'T', s->T, s->D, s->F, 1, s->a, s->F, s->w, s->F, 0, s->b, s->D))
 COUNT(down, 2 * s->T * s->F * s->D)
 RUN(proj, s->ops->gemm('N', 'T', s->T, s->n * s->Hd, s->D, 1, s->a, s->D, s->w, s->D, 0, s->b, s->n * s->Hd))
 COUNT(proj, 2 * s->T * s->n * s->Hd * s->D)
@@ -69,18 +71,19 @@ RUN(cross_entropy, s->ops->cross_entropy(s->T, s->V, s->a, s->V, s->token, 1e-6,
 COUNT(cross_entropy, 2 * s->T * s->V)
 RUN(adamw, s->ops->adamw(s->T * s->D, s->a, s->b, s->c, s->d, 1, 1e-4, 0.9, 0.95, 1e-8, 0.1, 0.5, 0.5))
 COUNT(adamw, 7 * s->T * s->D)
-RUN(sum_squares, (void)s->ops->sum_squares(s->T * s->D, s->a))
-COUNT(sum_squares, s->T * s->D)
+RUN(add_squares, s->ops->add_squares(0, s->T * s->D, 1024, s->a, (double *)s->f))
+COUNT(add_squares, s->T * s->D)
 RUN(delta_mean, s->ops->delta_mean(s->T, s->D, s->a, s->b, s->c, s->d))
 RUN(delta_inverse_norm, s->ops->delta_inverse_norm(s->T, s->D, s->a, s->b, 1e-3, s->row1))
 RUN(delta_spread, s->ops->delta_spread(s->T, s->D, s->a, s->row1, s->b, s->c, s->d, s->e))
 COUNT(delta_spread, 7 * s->T * s->D)
 RUN(bias_silu, s->ops->bias_silu(s->T, s->n * s->G, s->w, s->a, s->b))
 COUNT(bias_silu, 3 * s->T * s->n * s->G)
-RUN(bottleneck_gate, s->ops->bottleneck_gate(s->T, s->n, s->Hd, s->w, s->a, NULL, s->w, s->row1, s->b, s->c))
+RUN(bottleneck_gate,
+    s->ops->bottleneck_gate(s->T, s->n, s->Hd, s->w, s->a, NULL, s->scale, s->row1, s->b, s->c))
 COUNT(bottleneck_gate, 4 * s->T * s->n * s->Hd)
-RUN(bottleneck_gate_back, s->ops->bottleneck_gate_back(s->T, s->n, s->Hd, s->a, NULL, s->w, s->row1, NULL, 0,
-                                                       s->b, s->c, s->row2, NULL))
+RUN(bottleneck_gate_back, s->ops->bottleneck_gate_back(s->T, s->n, s->Hd, s->a, NULL, s->scale, s->row1, NULL,
+                                                       0, s->b, s->c, s->row2, NULL))
 COUNT(bottleneck_gate_back, 5 * s->T * s->n * s->Hd)
 RUN(gated_delta, s->ops->gated_delta(s->T, s->D, s->D, s->a, s->b, s->c, s->D, NULL, 1, s->row1, 1, true,
                                      s->d, s->D, NULL))
@@ -108,7 +111,7 @@ static const struct operation trunk[] = {
     {"embed_back", run_embed_back, NULL, count_embed},
     {"cross_entropy", run_cross_entropy, NULL, count_cross_entropy},
     {"adamw", run_adamw, NULL, count_adamw},
-    {"sum_squares", run_sum_squares, NULL, count_sum_squares},
+    {"add_squares", run_add_squares, NULL, count_add_squares},
 };
 
 static const struct operation connections[] = {
@@ -123,62 +126,63 @@ static const struct operation connections[] = {
     {"gated_delta_back (full)", run_gated_delta_back, NULL, count_gated_delta_back},
 };
 
-static double seconds_of(const struct operation *o, const struct shapes *s) {
-    double seconds[400], spent = 0;
-    int count = 0;
-    o->run(s);
-    for (; count < 400 && (count < 7 || spent < 0.1); count++) {
-        double start = bench_now();
-        o->run(s);
-        spent += seconds[count] = bench_now() - start;
+/* What bench_time calls. */
+struct call {
+    const struct operation *operation;
+    const struct shapes *shapes;
+};
+
+static void run(const void *context) {
+    const struct call *c = context;
+    c->operation->run(c->shapes);
+}
+
+static void print_operation(const struct operation *o, const struct shapes *s, const struct ceilings *c,
+                            bool json) {
+    const bool queued = !s->ops->device->host;
+    struct call_time time = bench_time(s->ops->device, run, &(struct call){o, s}, s->enough);
+    double rate = o->flops ? o->flops(s) : o->elements(s) * sizeof(real);
+    rate /= time.seconds;
+    double share = rate / (o->flops ? c->gemm : c->copy);
+    const char *unit = o->flops ? "GFLOP/s" : "GB/s";
+    if (json) {
+        printf("{\"what\":\"operation\",\"name\":\"%s\",\"seconds\":%.3e,\"rate\":%.6g,\"unit\":\"%s\","
+               "\"share\":%.4f",
+               o->name, time.seconds, rate / 1e9, unit, share);
+        if (queued) printf(",\"queue_seconds\":%.3e", time.queued);
+        printf("}\n");
+        return;
     }
-    return bench_median(seconds, count);
+    printf("  %-32s %10.1f us %9.1f %-7s %5.0f%%", o->name, 1e6 * time.seconds, rate / 1e9, unit,
+           100 * share);
+    if (queued) printf("   queued in %6.1f us", 1e6 * time.queued);
+    printf("\n");
 }
 
 static void print_operations(const struct operation *o, int count, const struct shapes *s,
                              const struct ceilings *c, bool json) {
-    for (int i = 0; i < count; i++) {
-        double seconds = seconds_of(&o[i], s),
-               rate = o[i].flops ? o[i].flops(s) : o[i].elements(s) * sizeof(real);
-        rate /= seconds;
-        double share = rate / (o[i].flops ? c->gemm : c->copy);
-        const char *unit = o[i].flops ? "GFLOP/s" : "GB/s";
-        if (json)
-            printf("{\"what\":\"operation\",\"name\":\"%s\",\"seconds\":%.3e,\"rate\":%.6g,\"unit\":\"%s\","
-                   "\"share\":%.4f}\n",
-                   o[i].name, seconds, rate / 1e9, unit, share);
-        else
-            printf("  %-32s %10.1f us %9.1f %-7s %5.0f%%\n", o[i].name, 1e6 * seconds, rate / 1e9, unit,
-                   100 * share);
-    }
-}
-
-/* The next buffer, once there is memory with values for which no operation is special. */
-static real *take(struct arena *arena, long count) {
-    real *x = arena_take(arena, (size_t)count * sizeof(real));
-    for (long i = 0; x && i < count; i++) x[i] = (real)(0.01 + 0.001 * (double)(i % 31));
-    return x;
+    for (int i = 0; i < count; i++) print_operation(&o[i], s, c, json);
 }
 
 static void lay_out(struct shapes *s, struct arena *arena) {
     long row = s->D * 3 > 2 * s->F ? s->D * 3 : 2 * s->F;
     if (row < s->V) row = s->V;
     if (row < s->n * s->Hd) row = s->n * s->Hd;
+    if (row < s->n * s->G) row = s->n * s->G;
     real **buffers[] = {&s->a, &s->b, &s->c, &s->d, &s->e, &s->f};
-    for (int i = 0; i < 6; i++) *buffers[i] = take(arena, s->T * row);
-    s->w = take(arena, row * row);
+    for (int i = 0; i < 6; i++) *buffers[i] = bench_take(arena, s->T * row);
+    s->w = bench_take(arena, row * s->D);
     real **rows[] = {&s->row1, &s->row2, &s->row3};
-    for (int i = 0; i < 3; i++) *rows[i] = take(arena, s->T * (s->n + s->H + 1));
+    for (int i = 0; i < 3; i++) *rows[i] = bench_take(arena, s->T * (s->n + s->H + 1));
     s->token = arena_take(arena, (size_t)s->T * sizeof *s->token);
 }
 
-int bench_operations(const struct ops *ops, const struct config *config, const struct ceilings *ceilings,
-                     bool json) {
+static struct shapes shapes_of(const struct ops *ops, const struct config *config) {
     const struct model_config *m = &config->model;
+    const struct train_config *t = &config->train;
     struct shapes s = {.ops = ops,
-                       .B = config->train.micro_batch_size ? config->train.micro_batch_size
-                                                           : config->train.batch_size,
-                       .S = config->train.sequence_length,
+                       .B = t->micro_batch_size ? t->micro_batch_size : t->batch_size,
+                       .S = t->sequence_length,
                        .D = m->hidden_size,
                        .F = m->intermediate_size,
                        .H = m->num_heads,
@@ -190,48 +194,38 @@ int bench_operations(const struct ops *ops, const struct config *config, const s
                        .G = m->delta.gate_hidden};
     s.T = s.B * s.S;
     s.wide = (s.H + 2 * s.K) * s.hd;
-    struct arena arena = {.name = "the benchmark's buffers"};
-    lay_out(&s, &arena);
-    TRY(arena_reserve(&arena));
-    lay_out(&s, &arena);
-    for (long t = 0; t < s.T; t++) s.token[t] = (int32_t)(t * 7 % s.V);
-    if (!json)
-        printf("\nOperations at T = %ld tokens, D = %ld, F = %ld (%% of the peak above; more than 100%% of "
-               "copying: in cache)\n",
-               s.T, s.D, s.F);
-    print_operations(trunk, sizeof trunk / sizeof *trunk, &s, ceilings, json);
-    if (s.n) print_operations(connections, sizeof connections / sizeof *connections, &s, ceilings, json);
-    arena_free(&arena);
+    return s;
+}
+
+/* Scattered tokens, and factors of the connections, which stay on the host. */
+static int fill_lists(struct shapes *s) {
+    static real scale[OPS_SLOTS];
+    int32_t *token = malloc((size_t)s->T * sizeof *token);
+    if (!token) return gdn_fail(GDN_INTERNAL, "out of memory for %ld tokens", s->T);
+    for (long t = 0; t < s->T; t++) token[t] = (int32_t)(t * 7 % s->V);
+    s->ops->device->upload(s->token, token, (size_t)s->T * sizeof *token);
+    free(token);
+    for (int i = 0; i < OPS_SLOTS; i++) scale[i] = (real)0.5;
+    s->scale = scale;
     return GDN_OK;
 }
 
-/* --------------------------------------------------------------------------------------------- ceilings */
-
-static double best_gemm(const struct ops *ops, long n, real *buffer) {
-    double best = INFINITY, spent = 0;
-    while (spent < 0.3) {
-        double start = bench_now();
-        ops->gemm('N', 'N', n, n, n, 1, buffer, n, buffer + n * n, n, 0, buffer + 2 * n * n, n);
-        double seconds = bench_now() - start;
-        spent += seconds;
-        if (seconds < best) best = seconds;
-    }
-    return 2.0 * (double)n * (double)n * (double)n / best;
-}
-
-void bench_ceilings(const struct ops *ops, struct ceilings *out) {
-    const long most = 1536, half = 24L << 20; /* elements: 2 × 96 MiB in float32 */
-    *out = (struct ceilings){.arithmetic = ops_peak()};
-    real *buffer = malloc((size_t)(2 * half) * sizeof *buffer);
-    if (!buffer) return;
-    for (long i = 0; i < 2 * half; i++) buffer[i] = (real)(0.001 * (double)(i % 23));
-    for (long n = 512; n <= most; n += 512) out->gemm = fmax(out->gemm, best_gemm(ops, n, buffer));
-    double best = INFINITY;
-    for (int i = 0; i < 10; i++) {
-        double start = bench_now();
-        ops->copy(half, buffer, buffer + half);
-        best = fmin(best, bench_now() - start);
-    }
-    out->copy = 2.0 * (double)half * sizeof(real) / best;
-    free(buffer);
+int bench_operations(const struct ops *ops, const struct config *config, const struct ceilings *ceilings,
+                     const struct patience *patience, bool json) {
+    struct shapes s = shapes_of(ops, config);
+    s.enough = patience->operation;
+    struct arena arena = {.name = "the benchmark's buffers", .device = ops->device};
+    lay_out(&s, &arena);
+    TRY(arena_reserve(&arena));
+    lay_out(&s, &arena);
+    int status = fill_lists(&s);
+    if (!status && !json)
+        printf("\nOperations at T = %ld tokens, D = %ld, F = %ld (%% of the peak above; more than 100%% of "
+               "copying: in cache)\n",
+               s.T, s.D, s.F);
+    if (!status) print_operations(trunk, sizeof trunk / sizeof *trunk, &s, ceilings, json);
+    if (!status && s.n)
+        print_operations(connections, sizeof connections / sizeof *connections, &s, ceilings, json);
+    arena_free(&arena);
+    return status ? status : ops->device->status();
 }

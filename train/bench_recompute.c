@@ -6,6 +6,7 @@
 #include "kernels/base/status.h"
 #include "train/bench.h"
 #include "train/bench_model.h"
+#include "train/bench_time.h"
 #include "train/rank_plan.h"
 #include "train/recompute_auto.h"
 
@@ -102,9 +103,11 @@ static void print(struct comparison *c, int rounds, bool json) {
         if (!i) first = seconds;
         if (json)
             printf("{\"what\":\"recompute\",\"setting\":\"%s\",\"activations\":%ld,\"sources\":%ld,"
-                   "\"workspace\":%ld,\"planned\":%lld,\"step_seconds\":%.6f,\"budget\":%lld}\n",
+                   "\"workspace\":%ld,\"planned\":%lld,\"step_seconds\":%.6f,\"budget\":%lld,"
+                   "\"device\":\"%s\",\"precision\":\"%s\"}\n",
                    names[i], held.activations, held.sources, held.workspace,
-                   (long long)memory_sum(&s->memory), seconds, i == 3 ? (long long)c->budget : 0LL);
+                   (long long)memory_sum(&s->memory), seconds, i == 3 ? (long long)c->budget : 0LL,
+                   s->bench.ops.name, precision_word[s->bench.ops.precision]);
         else
             printf("  %-10s %8.1f MiB %9.1f%% %6.1f MiB %6.1f MiB %9.2f ms %9.3f  %s\n", names[i],
                    (double)(held.activations + held.sources) / mebi,
@@ -133,14 +136,15 @@ static int compare(struct comparison *c, const struct ops *ops, const struct con
     return GDN_OK;
 }
 
-int bench_recompute(const struct ops *ops, const struct config *config, double seconds, bool json) {
+int bench_recompute(const struct ops *ops, const struct config *config, const struct patience *patience,
+                    bool json) {
     struct comparison *c = calloc(1, sizeof *c);
     if (!c) return gdn_fail(GDN_INTERNAL, "out of memory for a benchmark");
     const struct train_config *train = &config->train;
     long micro = train->micro_batch_size ? train->micro_batch_size : train->batch_size;
     int status = pipeline_create(config, 1, 0, 0, (int)(train->batch_size / micro), true, &c->pipeline);
     if (!status) {
-        status = compare(c, ops, config, seconds, json);
+        status = compare(c, ops, config, patience->step, json);
         for (int i = 0; i < SETTINGS; i++) {
             if (c->setting[i].created) bench_model_free(&c->setting[i].bench);
             free(c->setting[i].level);

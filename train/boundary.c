@@ -72,11 +72,20 @@ static void *take(struct arena *arena, long count, size_t size) {
     return arena_take(arena, (size_t)count * size);
 }
 
-void boundary_lay_out(struct boundary *b, struct arena *arena) {
+static bool on_host(const struct boundary *b) {
+    return !b->ops || b->ops->device->host;
+}
+
+void boundary_lay_out(struct boundary *b, struct arena *arena, struct arena *device) {
     const struct layout *layout = b->layout;
     if (!(layout->compress > 0)) return;
     b->room = boundary_elements(layout, b->T, b->D);
-    lowrank_lay_out(&b->scratch, arena, b->ops, b->T, b->D, lowrank_of_ratio(b->T, b->D, layout->compress),
+    b->host = b->ops ? ops_on_host(b->ops) : NULL;
+    if (!on_host(b)) {
+        b->copy = take(arena, b->T * b->D, sizeof(real));
+        b->factors = take(device, b->room, sizeof(real));
+    }
+    lowrank_lay_out(&b->scratch, arena, b->host, b->T, b->D, lowrank_of_ratio(b->T, b->D, layout->compress),
                     false);
     b->output_of = take(arena, b->nodes, sizeof *b->output_of);
     b->residual_of = take(arena, (long)layout->chunks * b->nodes, sizeof *b->residual_of);
@@ -93,7 +102,7 @@ void boundary_begin(struct boundary *b, uint64_t step) {
     if (!(b->layout->compress > 0)) return;
     b->step = step;
     for (int i = 0; i < b->outputs; i++) b->packed[i] = -1;
-    b->ops->zero(b->residuals * b->T * b->D, b->residual);
+    b->host->zero(b->residuals * b->T * b->D, b->residual);
 }
 
 real *boundary_room(const struct boundary *b, int block) {
@@ -107,7 +116,18 @@ static long rank_of(const struct boundary *b, long T) {
 void boundary_unpack(struct boundary *b, int block, long T, real *x) {
     const real *q = boundary_room(b, block);
     long k = rank_of(b, T);
-    if (T) lowrank_join(b->ops, T, b->D, k, q, q + T * k, x);
+    if (!T) return;
+    if (!on_host(b)) {
+        b->ops->device->upload(b->factors, q, (size_t)(k * (T + b->D)) * sizeof *q);
+        q = b->factors;
+    }
+    lowrank_join(b->ops, T, b->D, k, q, q + T * k, x);
+}
+
+/* A copy on the host of a device's block [T, D]. */
+static real *download(struct boundary *b, long T, const real *x) {
+    b->ops->device->download(b->copy, x, (size_t)(T * b->D) * sizeof *x);
+    return b->copy;
 }
 
 static void pack(struct boundary *b, int message, long T, const real *x, real *q) {
@@ -123,11 +143,12 @@ const real *boundary_pack(struct boundary *b, const struct actions *list, const 
     long n = T * b->D, k = rank_of(b, T);
     int kept = *residual_of(b, a);
     real *dropped = kept < 0 ? NULL : b->residual + kept * b->T * b->D;
-    if (dropped) b->ops->add(n, dropped, x);
+    if (!on_host(b)) x = download(b, T, x);
+    if (dropped) b->host->add(n, dropped, x);
     pack(b, a->message, T, x, q);
     if (!dropped || a->micro == b->pipeline->micro_batches - 1) return q;
-    b->ops->copy(n, x, dropped);
-    b->ops->gemm('N', 'N', T, b->D, k, -1, q, k, q + T * k, b->D, 1, dropped, b->D); /* x − q·b */
+    b->host->copy(n, x, dropped);
+    b->host->gemm('N', 'N', T, b->D, k, -1, q, k, q + T * k, b->D, 1, dropped, b->D); /* x − q·b */
     return q;
 }
 
@@ -137,7 +158,10 @@ const real *boundary_pack_output(struct boundary *b, const struct action *a, int
     if (at < 0) return NULL;
     at += slot;
     real *q = b->output + at * b->room;
-    if (b->packed[at] != a->micro && T) pack(b, a->message, T, x, q);
+    if (b->packed[at] != a->micro && T) {
+        if (!on_host(b)) x = download(b, T, x);
+        pack(b, a->message, T, x, q);
+    }
     b->packed[at] = a->micro;
     return q;
 }

@@ -15,7 +15,10 @@
  * Tensor ranks each send their own copy. Nodes and gradients are whole and the same on all of them, and so
  * are their factors; a deposit may be this rank's terms of a sum, which is the sum of what each rank sends.
  *
- * The sketch that factors begin from is a function of step and message: the same run gives the same bits. */
+ * The sketch that factors begin from is a function of step and message: the same run gives the same bits.
+ *
+ * The host factorises and messages are the host's memory, whatever device the blocks lie on: they are
+ * downloaded to be packed, and factors that have arrived are uploaded to be multiplied. */
 #ifndef GDN_BOUNDARY_H
 #define GDN_BOUNDARY_H
 
@@ -31,13 +34,16 @@ int boundary_check(const struct config *config, long micro);
 
 /* What a pipeline rank's messages are packed in. */
 struct boundary {
-    const struct ops *ops;
+    const struct ops *ops;           /* of the device that blocks lie on; NULL: the host, in plans */
     const struct pipeline *pipeline; /* with this rank's actions of a step with all distances */
     const struct layout *layout;     /* this rank's; compress may be 0: then there is nothing here */
     long T, D;                       /* of the largest block */
     int nodes;                       /* num_layers + 1 */
     /* the rest is private to boundary.c */
+    const struct ops *host;
     struct lowrank scratch;
+    real *copy;     /* [T, D] of a block, where blocks lie on a device */
+    real *factors;  /* [room] on the device, likewise */
     long room;      /* elements of the largest message */
     real *block;    /* [blocks, room] what a block came as, and, once that has changed, goes as */
     real *output;   /* [outputs, room] what own nodes go as: one for each slot of the node's chunk */
@@ -50,9 +56,10 @@ struct boundary {
     uint64_t step;
 };
 
-/* Takes the memory from the arena: called once while it counts, once when it has memory. What is above
- * `scratch` must be set, and zeros behind it. */
-void boundary_lay_out(struct boundary *boundary, struct arena *arena);
+/* Takes the memory from the arena, and from `device` what must lie on a device other than the host: called
+ * once while they count, once when they have memory. What is above `host` must be set, and zeros behind it.
+ */
+void boundary_lay_out(struct boundary *boundary, struct arena *arena, struct arena *device);
 
 /* Before a step's first message; `step` numbers it. */
 void boundary_begin(struct boundary *boundary, uint64_t step);
@@ -64,7 +71,7 @@ real *boundary_room(const struct boundary *boundary, int block);
 void boundary_unpack(struct boundary *boundary, int block, long T, real *x);
 
 /* What a SEND from a block sends. Nodes, and what has just been received, go as they came; other gradients
- * and deposits are compressed from x, which is overwritten. `list` has the action. */
+ * and deposits are compressed from x, which may be overwritten. `list` has the action. */
 const real *boundary_pack(struct boundary *boundary, const struct actions *list, const struct action *action,
                           long T, real *x);
 

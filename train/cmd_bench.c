@@ -1,20 +1,34 @@
 /* gdn bench: measured speed of operations and of whole training steps. One process. */
 #include <omp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "dist/mesh.h"
 #include "kernels/base/status.h"
+#include "train/backend.h"
 #include "train/bench.h"
 #include "train/commands.h"
 #include "train/options.h"
 
-enum key { KEY_JSON = 256, KEY_SECONDS, KEY_THREADS, KEY_BACKEND, KEY_FORM, KEY_STEPS_ONLY, KEY_RECOMPUTE };
+enum key {
+    KEY_JSON = 256,
+    KEY_SECONDS,
+    KEY_THREADS,
+    KEY_DEVICE,
+    KEY_PRECISION,
+    KEY_BACKEND,
+    KEY_FORM,
+    KEY_STEPS_ONLY,
+    KEY_RECOMPUTE,
+};
 
 struct settings {
     bool json, steps_only, recompute;
     double seconds;
-    long threads; /* 0: as the environment has it */
-    const char *backend;
+    long threads;                   /* 0: as the environment has it */
+    const char *device, *precision; /* NULL: as the configuration has them */
+    const char *backend;            /* of the cpu; NULL: the fastest */
     enum form form;
 };
 
@@ -34,6 +48,12 @@ static int take_option(int key, const char *value, void *input) {
         return options_real("--seconds", value, 0, 1e6, &s->seconds);
     case KEY_THREADS:
         return options_long("--threads", value, 1, 4096, &s->threads);
+    case KEY_DEVICE:
+        s->device = value;
+        return GDN_OK;
+    case KEY_PRECISION:
+        s->precision = value;
+        return GDN_OK;
     case KEY_BACKEND:
         s->backend = value;
         return GDN_OK;
@@ -49,21 +69,27 @@ static const struct argp_option own[] = {
     {"steps-only", KEY_STEPS_ONLY, NULL, 0, "whole training steps only, not the operations", 0},
     {"recompute", KEY_RECOMPUTE, NULL, 0,
      "only memory and time of a training step with each setting of train.recompute, taken in turn", 0},
-    {"seconds", KEY_SECONDS, "X", 0, "how long to repeat training steps (default 5)", 0},
+    {"seconds", KEY_SECONDS, "X", 0,
+     "how long to repeat training steps (default 5; 0: they and all else a few times only)", 0},
     {"threads", KEY_THREADS, "N", 0, "OpenMP threads (default: OMP_NUM_THREADS, or all processors)", 0},
-    {"backend", KEY_BACKEND, "NAME", 0, "cpu or reference (default: the fastest there is)", 0},
+    {"device", KEY_DEVICE, "NAME", 0,
+     "cpu, cuda or emulated: --set device=NAME (default auto: a card, or the cpu)", 0},
+    {"precision", KEY_PRECISION, "NAME", 0,
+     "fp32, bf16, fp16 or fp8: --set train.precision=NAME (default fp32)", 0},
+    {"backend", KEY_BACKEND, "NAME", 0, "of the cpu: cpu, its fast operations (default), or reference", 0},
     {"form", KEY_FORM, "FORM", 0, "linear maps of the connections: auto, direct or split (default auto)", 0},
     {0},
 };
 
 static const struct command_line line = {
     .arguments = "CONFIG.yaml",
-    .doc = "Measures the operations of a configuration's model at its shapes, against this machine's "
+    .doc = "Measures the operations of a configuration's model at its shapes, against this device's "
            "measured matrix product "
            "and copying speeds, and whole training steps on random tokens against the time of their matrix "
            "products alone.\v"
            "Example:\n\n  gdn bench configs/bench-small.yaml --set model.delta.distances=[]\n"
-           "  gdn bench configs/bench-deep.yaml --recompute",
+           "  gdn bench configs/bench-deep.yaml --recompute\n"
+           "  gdn bench configs/bench-gpu.yaml --device cuda --precision bf16",
     .common = OPTION_SET,
     .own = own,
     .take = take_option,
@@ -71,31 +97,66 @@ static const struct command_line line = {
     .most = 1,
 };
 
-static int bench(const struct settings *s, const struct options *options) {
-    struct config config;
-    const struct ops *ops = s->backend ? ops_find(s->backend) : ops_all()[0];
-    if (!ops) return gdn_fail(GDN_INPUT, "--backend '%s': cpu or reference is expected", s->backend);
-    TRY(config_load(options->argument[0], options->set, options->num_set, &config));
-    if (config.mesh.data > 1 || config.mesh.tensor > 1 || config.mesh.pipeline > 1) {
-        config_free(&config);
+/* The configuration with what the options set, which comes after all of --set. */
+static int load(const struct settings *s, const struct options *options, struct config *config) {
+    char device[80], precision[80];
+    const char *name = s->backend ? "cpu" : s->device;
+    char **set = malloc(((size_t)options->num_set + 2) * sizeof *set);
+    int count = options->num_set;
+    if (!set) return gdn_fail(GDN_INTERNAL, "out of memory for --set");
+    for (int i = 0; i < count; i++) set[i] = options->set[i];
+    snprintf(device, sizeof device, "device=%s", name);
+    snprintf(precision, sizeof precision, "train.precision=%s", s->precision);
+    if (name) set[count++] = device;
+    if (s->precision) set[count++] = precision;
+    int status = config_load(options->argument[0], set, count, config);
+    free(set);
+    return status;
+}
+
+static int check_backend(const struct settings *s) {
+    if (!s->backend) return GDN_OK;
+    if (strcmp(s->backend, "cpu") && strcmp(s->backend, "reference"))
+        return gdn_fail(GDN_INPUT,
+                        "--backend '%s': cpu or reference is expected; cards are chosen by --device",
+                        s->backend);
+    if (s->device && strcmp(s->device, "cpu"))
+        return gdn_fail(GDN_INPUT,
+                        "--backend %s with --device %s: --backend is of the cpu; leave one of them out",
+                        s->backend, s->device);
+    return GDN_OK;
+}
+
+static int find_ops(const struct settings *s, struct config *config, const struct ops **ops) {
+    struct mesh mesh = mesh_alone();
+    if (config->mesh.data > 1 || config->mesh.tensor > 1 || config->mesh.pipeline > 1)
         return gdn_fail(
             GDN_INPUT,
             "gdn bench measures one process: mesh.data, mesh.tensor and mesh.pipeline of at most 1 are "
             "expected; gdn train times a mesh's steps, gdn plan predicts them");
-    }
-    if (s->threads) omp_set_num_threads((int)s->threads);
+    TRY(backend_choose(config, &mesh, ops));
+    if (s->backend) *ops = ops_find(s->backend);
+    return GDN_OK;
+}
+
+static int measure(const struct settings *s, const struct ops *ops, const struct config *config) {
+    const struct patience patience = {.step = s->seconds, .operation = s->seconds > 0 ? 0.1 : 0};
     struct ceilings ceilings;
-    bench_ceilings(ops, &ceilings);
-    if (!s->json)
-        printf("%s\nmatrix products reach %.1f of %.1f GFLOP/s, %.0f%% of the processor's measured peak; "
-               "copying %.1f GB/s\n",
-               ops_describe(ops), ceilings.gemm / 1e9, ceilings.arithmetic / 1e9,
-               100 * ceilings.gemm / ceilings.arithmetic, ceilings.copy / 1e9);
-    int status = s->steps_only || s->recompute ? GDN_OK : bench_operations(ops, &config, &ceilings, s->json);
-    if (!status && s->recompute)
-        status = bench_recompute(ops, &config, s->seconds, s->json);
-    else if (!status)
-        status = bench_steps(ops, &config, &ceilings, s->form, s->seconds, s->json);
+    TRY(bench_ceilings(ops, &patience, &ceilings));
+    bench_print_machine(ops, &ceilings, s->json);
+    if (s->recompute) return bench_recompute(ops, config, &patience, s->json);
+    if (!s->steps_only) TRY(bench_operations(ops, config, &ceilings, &patience, s->json));
+    return bench_steps(ops, config, &ceilings, s->form, &patience, s->json);
+}
+
+static int bench(const struct settings *s, const struct options *options) {
+    struct config config;
+    const struct ops *ops;
+    TRY(check_backend(s));
+    TRY(load(s, options, &config));
+    if (s->threads) omp_set_num_threads((int)s->threads);
+    int status = find_ops(s, &config, &ops);
+    if (!status) status = measure(s, ops, &config);
     config_free(&config);
     return status;
 }

@@ -103,7 +103,7 @@ static int prepare(struct subject *subject, const struct arguments *given) {
     config->mesh.data = 0;
     config->mesh.tensor = config->mesh.pipeline = config->mesh.interleave = 1;
     config->mesh.sequence_parallel = false;
-    return ops_find("cpu") ? 0 : gdn_fail(GDN_INPUT, "this machine has no CPU backend");
+    return 0;
 }
 
 static void print_result(const struct subject *subject, double loss, FILE *out) {
@@ -122,9 +122,12 @@ static int evaluate(struct subject *subject, const struct options *options, cons
     TRY(ranks_share_cores(mesh, mesh->rank == 0 ? stderr : NULL));
     TRY(load(subject, options, given));
     TRY(mesh_agree(mesh, prepare(subject, given)));
-    const struct saved_model *saved = &subject->saved;
-    TRY(evaluation_create(mesh, &saved->config, &saved->table, &saved->state, ops_find("cpu"),
-                          subject->sampler, &subject->evaluation));
+    struct saved_model *saved = &subject->saved;
+    const struct ops *ops;
+    TRY(saved_model_place(saved, mesh, options->set, options->num_set, mesh->rank == 0 ? stderr : NULL,
+                          &ops));
+    TRY(evaluation_create(mesh, &saved->config, &saved->table, &saved->state, ops, subject->sampler,
+                          &subject->evaluation));
     TRY(evaluation_loss(&subject->evaluation, loop_active(&saved->config, saved->step), &loss));
     if (mesh->rank == 0) print_result(subject, loss, stdout);
     return 0;

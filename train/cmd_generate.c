@@ -23,7 +23,8 @@ enum key {
     KEY_TOP_K,
     KEY_TOP_P,
     KEY_SEED,
-    KEY_CONTEXT
+    KEY_CONTEXT,
+    KEY_DEVICE
 };
 
 struct settings {
@@ -31,6 +32,7 @@ struct settings {
     bool ids;
     long length, context, seed; /* context 0: the sequence length of training */
     struct choice choice;
+    char device[40]; /* "device=…", as an override; "": what this machine has */
 };
 
 static int take_option(int key, const char *value, void *input) {
@@ -52,6 +54,9 @@ static int take_option(int key, const char *value, void *input) {
         return options_real("--top-p", value, 0, 1, &s->choice.top_p);
     case KEY_SEED:
         return options_long("--seed", value, 0, INT64_MAX, &s->seed);
+    case KEY_DEVICE:
+        snprintf(s->device, sizeof s->device, "device=%s", value);
+        return GDN_OK;
     default:
         return options_long("--context", value, 2, INT32_MAX, &s->context);
     }
@@ -71,6 +76,7 @@ static const struct argp_option own[] = {
     {"seed", KEY_SEED, "N", 0, "same seed, same text (default 1)", 0},
     {"context", KEY_CONTEXT, "N", 0, "tokens that the model looks back on at most (default: as in training)",
      0},
+    {"device", KEY_DEVICE, "NAME", 0, "cpu or cuda (default: auto, a card where there is one)", 0},
     {0},
 };
 
@@ -159,7 +165,7 @@ static int write_text(const struct settings *s, const struct saved_model *saved,
     return GDN_OK;
 }
 
-static int generate(const struct settings *s, const struct saved_model *saved) {
+static int generate(const struct settings *s, const struct saved_model *saved, const struct ops *ops) {
     const struct config *c = &saved->config;
     if (!s->ids && c->data.format != FORMAT_TEXT)
         return gdn_fail(
@@ -174,7 +180,6 @@ static int generate(const struct settings *s, const struct saved_model *saved) {
     int status =
         text.token && work ? GDN_OK : gdn_fail(GDN_INTERNAL, "out of memory for %ld tokens", s->length);
     if (!status) status = read_prompt(s, c->model.vocab_size, &text);
-    const struct ops *ops = ops_all()[0];
     if (!status) status = decoder_create(&c->model, &saved->table, &saved->state, ops, context, &decoder);
     if (!status) status = write_text(s, saved, decoder, &text, work, context);
     decoder_free(decoder);
@@ -190,9 +195,13 @@ int cmd_generate(int argc, char **argv) {
     if (!status && !options.done) {
         struct saved_model saved;
         struct mesh mesh = mesh_alone();
-        status = saved_model_load(&mesh, options.argument[0], NULL, 0, &saved);
+        char *const set[] = {s.device};
+        int count = s.device[0] != 0;
+        status = saved_model_load(&mesh, options.argument[0], set, count, &saved);
         if (!status) {
-            status = generate(&s, &saved);
+            const struct ops *ops;
+            status = saved_model_place(&saved, &mesh, set, count, stderr, &ops);
+            if (!status) status = generate(&s, &saved, ops);
             saved_model_free(&saved);
         }
     }

@@ -41,10 +41,15 @@ static const struct command_line line = {
     .most = 1,
 };
 
-static int read_config(struct run *run, const struct options *options) {
-    TRY(config_load(options->argument[0], options->set, options->num_set, &run->config));
+static int resolve_text(struct run *run) {
+    free(run->config_text);
     run->config_text = config_text(&run->config);
     return run->config_text ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for the configuration's text");
+}
+
+static int read_config(struct run *run, const struct options *options) {
+    TRY(config_load(options->argument[0], options->set, options->num_set, &run->config));
+    return resolve_text(run);
 }
 
 /* Each rank reads the file by itself: a node may have an older copy of it. */
@@ -82,6 +87,7 @@ static int train(struct run *run, struct rundir *rundir, const struct options *o
     TRY(mesh_agree(&run->mesh, read_config(run, options)));
     if (run->mesh.size > 1) TRY(agree_on_config(run));
     TRY(run_prepare(run, log));
+    TRY(mesh_agree(&run->mesh, resolve_text(run))); /* with the device that was found */
     TRY(lock_existing(run, rundir));
     TRY(run_find_start(run, rundir->path, options->resume, log, start));
     if (start->path && run->step >= run->config.train.steps) {

@@ -7,15 +7,15 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "kernels/ops.h" /* enum precision */
 #include "model/config.h"
 
 enum lr_schedule { SCHEDULE_COSINE, SCHEDULE_LINEAR, SCHEDULE_CONSTANT, SCHEDULE_WSD };
-enum precision { PRECISION_FP32 };
 /* Levels as in model/model.h, or chosen by memory; of connections also: as their layers. */
 enum recompute_choice { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_AUTO, RECOMPUTE_SAME };
 enum data_format { FORMAT_TEXT, FORMAT_HDF5, FORMAT_LLMC, FORMAT_MEGATRON };
 enum data_order { ORDER_SHUFFLE, ORDER_SEQUENTIAL };
-enum device { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA };
+enum device_choice { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA, DEVICE_EMULATED };
 
 struct train_config {
     long steps;
@@ -27,6 +27,7 @@ struct train_config {
     double beta1, beta2, adam_eps, weight_decay, grad_clip;
     uint64_t seed;
     int schedule;                               /* enum lr_schedule */
+    bool graphs;                                /* passes are recorded and repeated */
     int precision;                              /* enum precision */
     int recompute;                              /* enum recompute_choice of layers */
     int recompute_delta;                        /* of their delta connections */
@@ -42,6 +43,7 @@ struct mesh_config {
     int interleave;           /* chunks of layers a pipeline rank has */
     int delta;                /* enum delta_split (dist/layout.h) */
     bool sequence_parallel;   /* norms and residual sums on 1/tensor of the tokens */
+    int transport;            /* enum mesh_transport (dist/mesh.h) */
     bool overlap;             /* gradient sums during the last micro-batch's backward */
     bool narrow_sources;      /* sources cross stages as projections where those are fewer bytes */
     long bucket;              /* elements of a gradient bucket */
@@ -88,7 +90,7 @@ struct config {
     struct data_config data;
     struct checkpoint_config checkpoint;
     struct delta_store_config delta_store;
-    int device; /* enum device */
+    int device; /* enum device_choice */
 };
 
 /* Reads `path`, applies the `count` overrides "KEY=VALUE" in order, fills defaults and checks everything that

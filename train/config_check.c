@@ -222,10 +222,14 @@ int check_combinations(struct reading *reading) {
     TRY(check_data(reading));
     TRY(check_memory(reading));
     TRY(check_store(reading));
-    if (reading->config->device == DEVICE_CUDA)
-        return impossible(reading, "this build has no CUDA backend; auto or cpu is expected",
-                          KEY_PATH(device), NULL);
-    reading->config->device = DEVICE_CPU;
+    if (reading->config->train.graphs && reading->config->train.compress_sources > 0)
+        return impossible(reading,
+                          "sources are factorised on the host, so passes cannot be recorded; one of the two "
+                          "is expected",
+                          KEY_PATH(train.graphs), KEY_PATH(train.compress_sources), NULL);
+    if (reading->config->device == DEVICE_CPU && reading->config->train.precision != PRECISION_FP32)
+        return impossible(reading, "the cpu computes in fp32 alone; fp32 is expected, or device cuda",
+                          KEY_PATH(train.precision), KEY_PATH(device), NULL);
     return GDN_OK;
 }
 

@@ -94,7 +94,15 @@ const struct key config_keys[] = {
     WORDS(train.schedule, "cosine", .words = "cosine|linear|constant|wsd",
           .help = "after the warm-up: a cosine or a line down to min_lr_ratio; constant; or wsd, lr held and "
                   "a line down over the last fifth"),
-    WORDS(train.precision, "fp32", .words = "fp32", .help = "of weights and arithmetic"),
+    WORDS(train.precision, "fp32", .words = "fp32|bf16|fp16|fp8",
+          .help =
+              "how numbers enter matrix products and attention, on a device that has it: bf16; fp16, with "
+              "a loss scale; or fp8 in the trunk's products and bf16 elsewhere. Weights, sums, norms and "
+              "activations stay fp32; the cpu has fp32 alone"),
+    ROW(train.graphs, "false",
+        .help = "record a step's passes on the device once and repeat them as one call (CUDA graphs), which "
+                "saves "
+                "launches where operations are short; on one rank. Changes no bit"),
     WORDS(train.recompute, "none", .words = "none|selective|full|auto",
           .help = "what a layer's backward pass computes again instead of keeping it: nothing; what is large "
                   "and cheap (norms, and all of its delta connections); all of it; or auto, the least that "
@@ -133,6 +141,10 @@ const struct key config_keys[] = {
     ROW(mesh.sequence_parallel, "false",
         .help =
             "a tensor rank normalises its own tokens only: the same bytes sent, less arithmetic and memory"),
+    WORDS(mesh.transport, "auto", .words = "auto|staged|nccl",
+          .help =
+              "how ranks on devices exchange what lies there: through host memory and MPI; by NCCL, where "
+              "every rank has a card of its own; or auto, NCCL where that is so"),
     ROW(mesh.overlap, "true",
         .help = "sum gradients over data ranks while the last micro-batch's backward pass still runs"),
     ROW(mesh.narrow_sources, "true",
@@ -182,8 +194,9 @@ const struct key config_keys[] = {
     ROW(delta_store.required, "false",
         .help = "end the run where factors cannot be computed or written; false: warn and go on"),
 
-    WORDS(device, "auto", .words = "auto|cpu|cuda",
-          .help = "where to compute; auto: the best this build and machine have"),
+    WORDS(device, "auto", .words = "auto|cpu|cuda|emulated",
+          .help = "where to compute; auto: cuda where this build has it and every rank a card, else cpu; "
+                  "emulated: the CUDA code on the CPU, for tests"),
 };
 _Static_assert(sizeof config_keys / sizeof *config_keys == CONFIG_KEYS, "CONFIG_KEYS is the number of rows");
 

@@ -24,7 +24,7 @@ struct delta_place {
     const struct config *config;
     const struct layout *layout; /* this rank's */
     const struct edges *edges;
-    const struct ops *ops;
+    const struct ops *ops; /* the host's */
     struct mesh *mesh;
     long batch;            /* sequences of a micro-batch, at most */
     const char *directory; /* RUN */

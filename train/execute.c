@@ -3,6 +3,7 @@
 #include "kernels/base/arena.h"
 #include "model/edges.h"
 #include "train/boundary.h"
+#include "train/recording.h"
 
 #include <stdlib.h>
 
@@ -23,19 +24,25 @@ struct executor {
     int micro_batches;
     bool failed;
     struct transport *transport;
-    struct arena arena;
-    long width;            /* of a strip, elements a token */
-    int blocks, strips;    /* pools */
-    const int *slots;      /* [chunks] */
-    struct buffer *buffer; /* [blocks + strips]; a buffer's place here is its holder in the transport */
+    struct arena arena;     /* the host's; where that is the device, all of it */
+    struct arena on_device; /* blocks, strips and sums elsewhere */
+    struct arena tokens;    /* of `rows`; not among what is planned */
+    long width;             /* of a strip, elements a token */
+    int blocks, strips;     /* pools */
+    const int *slots;       /* [chunks] */
+    struct buffer *buffer;  /* [blocks + strips]; a buffer's place here is its holder in the transport */
     int *where[CARGOS]; /* [micro_batches, num_layers + 1 or edges] number of the buffer that holds it, −1 */
     int *chunk_of;      /* [num_layers + 1], entry 1 + node: this rank's chunk that computes it, −1 */
     int *slot_of;       /* [micro_batches, chunks] slot that holds the chunk's activations, −1 */
     int *micro_of;      /* [Σ slots] and back */
-    struct loss_sums *sums; /* [micro_batches] */
-    bool compressed;        /* blocks cross stages as factors */
+    struct loss_sums *sums;  /* [micro_batches] as passes add to them */
+    struct loss_sums *found; /* [micro_batches] the same on the host */
+    int32_t *rows;   /* [micro_batches·batch, length + 1] of the step, where passes cannot read the host's */
+    bool compressed; /* blocks cross stages as factors */
     struct boundary boundary;
-    const struct actions *list; /* of the step in progress */
+    struct recording recording; /* of passes */
+    const struct actions *list; /* of the step in progress, or the last one */
+    int *peer, *message;        /* [actions of the longest list] those that it receives */
 
     /* Arrays of the pass in progress (model/model.h). */
     real **node, **deposit;         /* [num_layers + 1] */
@@ -62,24 +69,33 @@ static int first_holder_of_chunk(const struct executor *x, int chunk) {
     return at;
 }
 
+/* What passes and messages work on. */
+static void *take_shared(struct executor *x, long count, size_t size) {
+    bool host = !x->e.ops || x->e.ops->device->host;
+    return arena_take(host ? &x->arena : &x->on_device, (size_t)count * size);
+}
+
 /* Called once to count and once to hand out. */
 static void lay_out(struct executor *x) {
     long T = x->e.batch * x->e.length, D = x->e.config->hidden_size, chunks = x->layout->chunks;
     long nodes = x->e.config->num_layers + 1, edges = x->edges->count, micros = x->micro_batches, slots = 0;
     for (int c = 0; c < chunks; c++) slots += x->slots[c];
-    real *blocks = take(x, x->blocks * T * D, sizeof(real));
-    real *strips = take(x, x->strips * T * x->width, sizeof(real));
+    real *blocks = take_shared(x, x->blocks * T * D, sizeof(real));
+    real *strips = take_shared(x, x->strips * T * x->width, sizeof(real));
     x->buffer = take(x, x->blocks + x->strips, sizeof *x->buffer);
     for (int c = 0; c < CARGOS; c++) x->where[c] = take(x, micros * entries(x, (enum cargo)c), sizeof(int));
     x->chunk_of = take(x, nodes, sizeof(int));
     x->slot_of = take(x, micros * chunks, sizeof(int));
     x->micro_of = take(x, slots, sizeof(int));
-    x->sums = take(x, micros, sizeof *x->sums);
+    if (x->e.ops && !x->e.ops->device->host)
+        x->rows = arena_take(&x->tokens, (size_t)(micros * x->e.batch * (x->e.length + 1)) * sizeof *x->rows);
+    x->sums = take_shared(x, micros, sizeof *x->sums);
+    x->found = take(x, micros, sizeof *x->found);
     x->node = take(x, nodes, sizeof *x->node);
     x->deposit = take(x, nodes, sizeof *x->deposit);
     x->strip = take(x, edges, sizeof *x->strip);
     x->strip_gradient = take(x, edges, sizeof *x->strip_gradient);
-    boundary_lay_out(&x->boundary, &x->arena);
+    boundary_lay_out(&x->boundary, &x->arena, &x->on_device);
     if (!x->arena.base) return;
     for (int i = 0; i < x->blocks; i++) x->buffer[i].x = blocks + i * T * D;
     for (int i = 0; i < x->strips; i++) x->buffer[x->blocks + i].x = strips + i * T * x->width;
@@ -126,7 +142,9 @@ static void describe(struct executor *x, int rank) {
         .D = x->e.config->hidden_size,
         .nodes = x->e.config->num_layers + 1,
     };
-    x->arena.name = "messages between pipeline stages";
+    x->arena.name = x->on_device.name = "messages between pipeline stages";
+    x->tokens.name = "tokens";
+    x->on_device.device = x->tokens.device = x->e.ops ? x->e.ops->device : NULL;
     lay_out(x);
 }
 
@@ -135,10 +153,16 @@ static int build(struct executor *x) {
     describe(x, x->e.mesh->pipeline.index);
     find_most(x, &actions, &messages);
     int reserved = arena_reserve(&x->arena); /* looked at once all ranks have met */
+    if (!reserved && x->on_device.used) reserved = arena_reserve(&x->on_device);
+    if (!reserved && x->tokens.used) reserved = arena_reserve(&x->tokens);
     TRY(transport_create(&x->e.mesh->pipeline, actions, messages, &x->transport));
+    x->peer = calloc(2 * (size_t)actions + 1, sizeof *x->peer);
+    if (!x->peer) return gdn_fail(GDN_INTERNAL, "out of memory for a list of %d actions", actions);
+    x->message = x->peer + actions;
     TRY(reserved);
     lay_out(x);
     find_chunks(x);
+    if (x->e.graphs) x->recording.device = x->e.ops->device;
     return 0;
 }
 
@@ -155,19 +179,23 @@ int executor_create(const struct execution *execution, struct executor **out) {
 
 void executor_free(struct executor *executor) {
     if (!executor) return;
+    recording_free(&executor->recording);
     transport_free(executor->transport);
+    free(executor->peer);
     arena_free(&executor->arena);
+    arena_free(&executor->on_device);
+    arena_free(&executor->tokens);
     free(executor);
 }
 
 long executor_planned(const struct execution *execution, int pipeline_index) {
     struct executor x = {.e = *execution};
     describe(&x, pipeline_index);
-    return (long)x.arena.used;
+    return (long)(x.arena.used + x.on_device.used);
 }
 
 long executor_memory(const struct executor *executor) {
-    return (long)executor->arena.size;
+    return (long)(executor->arena.size + executor->on_device.size);
 }
 
 /* ------------------------------------------------------------------------- where things are at the moment */
@@ -243,7 +271,6 @@ static void forget(struct executor *x) {
         x->buffer[i].posted = false, x->buffer[i].mentioned = NULL;
     for (int i = 0; i < x->micro_batches * x->layout->chunks; i++) x->slot_of[i] = -1;
     for (int i = 0; i < first_holder_of_chunk(x, x->layout->chunks); i++) x->micro_of[i] = -1;
-    for (int i = 0; i < x->micro_batches; i++) x->sums[i] = (struct loss_sums){0};
 }
 
 /* ------------------------------------------------------------------------------------------- actions */
@@ -278,7 +305,7 @@ static int missing(const struct action *a, const char *what) {
 static void post(struct executor *x, const struct step *step, const struct action *a) {
     int into = holder(x, a->cargo, a->buffer);
     real *room = packed(x, a) ? boundary_room(&x->boundary, a->buffer) : x->buffer[into].x;
-    transport_receive(x->transport, into, room, elements(x, step, a), a->peer, a->message);
+    transport_receive(x->transport, into, room, elements(x, step, a), a->peer, a->message, packed(x, a));
     x->buffer[into].posted = true;
 }
 
@@ -308,7 +335,7 @@ static int send(struct executor *x, const struct step *step, const struct action
         if (packed(x, a)) from = boundary_pack_output(&x->boundary, a, slot, T, from);
         if (!from) return missing(a, "place for factors");
     }
-    transport_send(x->transport, of, from, elements(x, step, a), a->peer, a->message);
+    transport_send(x->transport, of, from, elements(x, step, a), a->peer, a->message, packed(x, a));
     /* Nodes that were received are read on; gradients are handed over, and may come back to another chunk as
      * other sums. */
     if (a->buffer >= 0 && a->cargo != CARGO_NODE && a->cargo != CARGO_EDGE) let_go(x, a->cargo, a->buffer);
@@ -337,7 +364,7 @@ static struct pass pass_of(struct executor *x, const struct step *step, const st
     return (struct pass){
         .chunk = a->chunk,
         .slot = *slot_of(x, a->micro, a->chunk),
-        .rows = step->rows + a->micro * x->e.batch * (x->e.length + 1),
+        .rows = (x->rows ? x->rows : step->rows) + a->micro * x->e.batch * (x->e.length + 1),
         .batch = batch_of(x, step, a->micro),
         .length = x->e.length,
         .options = step->options,
@@ -396,14 +423,16 @@ static int unproject(struct executor *x, const struct step *step, const struct a
     return 0;
 }
 
+/* The one place where a step waits for the device. */
 static void add_up(struct executor *x, struct step *step) {
     struct loss_sums all = {0};
+    x->e.ops->device->download(x->found, x->sums, (size_t)x->micro_batches * sizeof *x->sums);
     for (int l = 0; l < x->e.config->num_layers; l++)
         all.connections += active_edges(x->edges, l, step->options->active);
     for (int i = 0; i < x->micro_batches; i++) {
-        all.ce += x->sums[i].ce;
-        all.sparsity += x->sums[i].sparsity;
-        all.entropy += x->sums[i].entropy;
+        all.ce += x->found[i].ce;
+        all.sparsity += x->found[i].sparsity;
+        all.entropy += x->found[i].entropy;
     }
     step->sums = all;
 }
@@ -442,8 +471,7 @@ static int act(struct executor *x, struct step *step, const struct action *a) {
     case ACT_FINISH:
         return sync_finish(e->sync, a->index, e->state->gradient);
     case ACT_UPDATE:
-        optimizer_update(e->optimizer, a->index, step->options->active, step->lr,
-                         optimizer_clip(e->optimizer, step->norm));
+        optimizer_update(e->optimizer, a->index, step->options->active, step->lr, step->gscale);
         return 0;
     case ACT_GATHER:
         return sync_gather(e->sync, a->index, e->state->weight);
@@ -467,29 +495,84 @@ bool executor_failed(const struct executor *executor) {
     return executor && executor->failed;
 }
 
+/* Tells the transport which messages a list receives, in the order in which it begins to. */
+static void announce(struct executor *x) {
+    int count = 0;
+    for (int i = 0; i < x->blocks + x->strips; i++) x->buffer[i].posted = false;
+    for (int i = 0; i < x->list->count; i++) {
+        const struct action *a = &x->list->action[i];
+        int into = holder(x, a->cargo, a->buffer);
+        bool receives = a->act == ACT_RECEIVE, posted = receives && x->buffer[into].posted;
+        if (receives) x->buffer[into].posted = false;
+        if (a->act == ACT_POST) x->buffer[into].posted = true;
+        if (!(a->act == ACT_POST || (receives && !posted)) || packed(x, a)) continue;
+        x->peer[count] = a->peer;
+        x->message[count++] = a->message;
+    }
+    transport_expect(x->transport, count, x->peer, x->message);
+}
+
+/* Everything before the norm. */
+static int execute_passes(struct executor *x, struct step *step) {
+    int status = 0;
+    x->e.ops->device->clear(x->sums, (size_t)x->micro_batches * sizeof *x->sums);
+    if (x->e.state) x->e.ops->zero(x->table->total, x->e.state->gradient);
+    for (int i = 0; i < x->list->count && x->list->action[i].act != ACT_NORM && !status; i++) {
+        status = act(x, step, &x->list->action[i]);
+        if (!status) status = status_of(&x->e);
+    }
+    return status;
+}
+
+/* The same, or as it was recorded. */
+static int pass(struct executor *x, struct step *step) {
+    if (step->watch) return execute_passes(x, step); /* it waits */
+    switch (recording_way(&x->recording, step->options, step->sequences)) {
+    case RECORDING_EXECUTE:
+        return execute_passes(x, step);
+    case RECORDING_RECORD:
+        recording_begin(&x->recording);
+        return recording_end(&x->recording, execute_passes(x, step));
+    case RECORDING_REPEAT:
+        recording_repeat(&x->recording);
+        return status_of(&x->e);
+    }
+    return 0;
+}
+
+/* The norm, and everything after it. */
+static int execute_update(struct executor *x, struct step *step, int *verdict) {
+    int status = 0, at = 0;
+    while (at < x->list->count && x->list->action[at].act != ACT_NORM) at++;
+    if (at == x->list->count || !step->decide) return 0;
+    add_up(x, step);
+    *verdict = step->decide(step);
+    if (*verdict) return status_of(&x->e);
+    optimizer_begin(x->e.optimizer, step->options->active);
+    while (!status && ++at < x->list->count) {
+        status = act(x, step, &x->list->action[at]);
+        if (!status) status = status_of(&x->e);
+    }
+    return status;
+}
+
 int execute(struct executor *executor, struct step *step) {
     struct executor *x = executor;
     const struct schedule *schedule = pipeline_schedule(x->e.pipeline, step->options->active);
     const struct actions *list = &schedule->rank[x->layout->pipeline_index];
-    int status = 0, verdict = 0;
+    bool other = x->list != list;
+    int status, verdict = 0;
     x->list = list;
+    if (other) announce(x);
     forget(x);
     boundary_begin(&x->boundary, (uint64_t)step->number);
-    if (x->e.state) x->e.ops->zero(x->table->total, x->e.state->gradient);
-    for (int i = 0; i < list->count && !status && !verdict; i++) {
-        const struct action *a = &list->action[i];
-        if (a->act == ACT_NORM) {
-            if (!step->decide) break;
-            add_up(x, step);
-            verdict = step->decide(step);
-            if (!verdict) optimizer_begin(x->e.optimizer, step->options->active);
-        } else {
-            status = act(x, step, a);
-        }
-        if (!status) status = status_of(&x->e);
-    }
+    if (x->rows)
+        x->e.ops->device->upload(x->rows, step->rows,
+                                 (size_t)(step->sequences * (x->e.length + 1)) * sizeof *x->rows);
+    status = pass(x, step);
+    if (!status) status = execute_update(x, step, &verdict);
     transport_finish(x->transport);
-    add_up(x, step);
+    if (!step->decide || status) add_up(x, step);
     if (!status) status = status_of(&x->e);
     x->failed = x->failed || status;
     return status ? status : verdict;

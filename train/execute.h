@@ -28,6 +28,8 @@ struct execution {
     const struct state *state;
     struct sync *sync;
     struct optimizer *optimizer;
+    bool graphs; /* record passes and repeat them (recording.h): on one rank, with nothing that waits in a
+                    pass */
 };
 
 struct executor; /* opaque */
@@ -53,13 +55,13 @@ struct step {
 
     const struct delta_watch *watch; /* sees the first micro-batch's connections; NULL: nobody */
 
-    /* Called at ACT_NORM with the sums below: fills `lr` and `norm`. A status other than 0 ends the step on
-     * all ranks, with nothing updated. NULL: the step ends here in any case, when every rank's own parts of
-     * the buckets (shard.h) hold the gradients' sums. */
+    /* Called at ACT_NORM with the sums below: fills `lr` and `gscale`. A status other than 0 ends the step on
+     * all ranks, with nothing updated; another step may follow. NULL: the step ends here in any case, when
+     * every rank's own parts of the buckets (shard.h) hold the gradients' sums. */
     int (*decide)(struct step *step);
     void *context; /* for `decide` */
 
-    double lr, norm;       /* learning rate and gradient norm of the update */
+    double lr, gscale;     /* of the update: learning rate; what gradients are multiplied with */
     struct loss_sums sums; /* out: this rank's part, micro-batches added in index order */
 };
 

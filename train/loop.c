@@ -27,6 +27,17 @@ static void record_step(struct loop *loop, const struct step_report *report) {
     progress_step(&loop->progress, report);
 }
 
+/* The loss scale has become another one after a step. */
+static void record_loss_scale(struct loop *loop, int64_t step, bool lower) {
+    struct metrics *metrics = &loop->rundir->metrics;
+    metrics_begin(metrics, "loss_scale");
+    metrics_integer(metrics, "step", step);
+    metrics_number(metrics, "scale", loop->run->loss_scale.scale);
+    metrics_text(metrics, "reason",
+                 lower ? "gradient norm not finite, step skipped" : "all steps good for some time");
+    metrics_end(metrics);
+}
+
 static void record_evaluation(struct loop *loop, double loss, double seconds) {
     struct metrics *metrics = &loop->rundir->metrics;
     metrics_begin(metrics, "eval");
@@ -53,6 +64,9 @@ static void record_start(struct loop *loop) {
     metrics_integer(metrics, "interleave", run->config.mesh.interleave);
     metrics_integer(metrics, "threads", ops_threads());
     metrics_text(metrics, "backend", run->ops->name);
+    metrics_text(metrics, "device", run->ops->device->describe());
+    metrics_text(metrics, "precision", precision_word[run->ops->precision]);
+    metrics_text(metrics, "transport", run->mesh.transport);
     metrics_text(metrics, "number", GDN_REAL_NAME);
     metrics_end(metrics);
 }
@@ -63,6 +77,7 @@ static int evaluate(struct loop *loop) {
     struct run *run = loop->run;
     double before = MPI_Wtime(), loss = NAN;
     TRY(evaluation_loss(&run->evaluation, loop_active(&run->config, run->step), &loss));
+    scales_restore(&run->scales);
     record_evaluation(loop, loss, MPI_Wtime() - before);
     if (!isfinite(loss))
         return gdn_fail(GDN_DIVERGED,
@@ -86,8 +101,11 @@ static int save(struct loop *loop) {
         .config = run->config_text,
         .best_loss = best,
         .loss = loss,
+        .loss_scale = run->loss_scale.dynamic ? run->loss_scale.scale : 0,
+        .loss_scale_good = run->loss_scale.good,
     };
     struct checkpoint_content content = run_content(run);
+    TRY(mesh_agree(&run->mesh, run_snapshot(run)));
     TRY(checkpoint_save(&run->mesh, loop->rundir->path, &content, &info, run->config.checkpoint.keep,
                         (enum checkpoint_files)run->config.checkpoint.files));
     run->best_loss = best;
@@ -211,6 +229,7 @@ static int before_step(struct loop *loop, bool *end) {
 static int train_step(struct loop *loop, double began) {
     struct run *run = loop->run;
     struct step_report report = {0};
+    const double scale = run->loss_scale.scale;
     int status = loop_step(run, delta_store_begin(loop->store, run->step), &report);
     if (status == GDN_DIVERGED) return diverge(loop, &report);
     if (status) return status;
@@ -220,6 +239,7 @@ static int train_step(struct loop *loop, double began) {
                                (double)run->config.train.sequence_length / report.step_seconds;
     loop->last = report;
     record_step(loop, &report);
+    if (run->loss_scale.scale != scale) record_loss_scale(loop, report.step, run->loss_scale.scale < scale);
     return 0;
 }
 

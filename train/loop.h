@@ -32,9 +32,10 @@ struct loop {
 int loop_run(struct run *run, struct rundir *rundir, FILE *out);
 
 /* One optimiser step on the batch in run->rows: the schedule's actions (train/execute.h), whose first
- * micro-batch `watch` sees (NULL: nobody); fills `report` but for its times. GDN_DIVERGED where loss or
- * gradient norm is not finite: then nothing is updated. GDN_INTERNAL where an axis of the mesh failed: then
- * the job cannot go on. Collective. (loop_step.c) */
+ * micro-batch `watch` sees (NULL: nobody); fills `report` but for its times. Where the gradient norm is not
+ * finite and a smaller loss scale may help, nothing is updated, but the step counts. GDN_DIVERGED where loss
+ * or gradient norm is not finite otherwise: then nothing is updated. GDN_INTERNAL where an axis of the mesh
+ * failed: then the job cannot go on. Collective. (loop_step.c) */
 int loop_step(struct run *run, const struct delta_watch *watch, struct step_report *report);
 
 /* Creates loop->store where the configuration has one. Collective. GDN_INTERNAL. (loop_store.c) */

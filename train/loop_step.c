@@ -27,12 +27,13 @@ static void regularizer_weights(const struct config *config, int64_t step, struc
 }
 
 /* What a step computes, on every rank alike: active distances and the regularisers' weights (model.md, 5 and
- * 6). */
-static struct loss_options options_of(const struct config *config, int64_t step) {
+ * 6). Gradients, all of which have the factor token_weight, are those of scale · loss (train/loss_scale.h).
+ */
+static struct loss_options options_of(const struct config *config, int64_t step, double scale) {
     const struct train_config *train = &config->train;
     struct loss_options options = {
         .active = active_distances(&config->model.delta, step),
-        .token_weight = 1 / ((double)train->batch_size * (double)train->sequence_length),
+        .token_weight = scale / ((double)train->batch_size * (double)train->sequence_length),
     };
     regularizer_weights(config, step, &options);
     options.measure = config->model.delta.regularizer != REGULARIZER_NONE ||
@@ -40,13 +41,12 @@ static struct loss_options options_of(const struct config *config, int64_t step)
     return options;
 }
 
-/* The loss and its terms from the sums over all ranks. */
-static void fill_losses(const struct loss_options *options, const double sums[3], long connections,
-                        struct step_report *report) {
-    double places = connections ? (double)connections : 1;
-    double sparsity = sums[1] * options->token_weight / places,
-           entropy = sums[2] * options->token_weight / places;
-    report->ce = sums[0] * options->token_weight;
+/* The loss and its terms, not scaled, from the sums over all ranks. */
+static void fill_losses(const struct loss_options *options, double scale, const double sums[3],
+                        long connections, struct step_report *report) {
+    double places = connections ? (double)connections : 1, weight = options->token_weight / scale;
+    double sparsity = sums[1] * weight / places, entropy = sums[2] * weight / places;
+    report->ce = sums[0] * weight;
     report->loss = report->ce + options->sparsity_weight * sparsity - options->entropy_weight * entropy;
     report->sparsity = options->measure ? sparsity : NAN;
     report->entropy = options->measure ? entropy : NAN;
@@ -58,18 +58,16 @@ struct decision {
     struct step_report *report;
 };
 
-/* Once all gradients are summed (train/execute.h): loss and gradient norm, and whether they are fit for an
- * update. They have the same bits on every rank, so all come to the same verdict. */
-static int decide(struct step *step) {
-    struct run *run = ((struct decision *)step->context)->run;
-    struct step_report *report = ((struct decision *)step->context)->report;
-    double sums[3] = {step->sums.ce, step->sums.sparsity, step->sums.entropy};
-    TRY(mesh_sum(&run->mesh, sums, 3));
-    TRY(optimizer_norm(&run->optimizer, step->options->active, &step->norm));
-    fill_losses(step->options, sums, step->sums.connections, report);
-    report->grad_norm = step->norm;
-    report->lr = step->lr = learning_rate(&run->config.train, run->step);
-    if (isfinite(report->loss) && isfinite(report->grad_norm)) return 0;
+enum { SKIP = -1 }; /* a verdict: nothing is updated, but the run goes on */
+
+/* Whether loss and gradient norm are fit for an update. They have the same bits on every rank, so all come to
+ * the same verdict. */
+static int judge(struct run *run, const struct step_report *report) {
+    if (isfinite(report->loss) && isfinite(report->grad_norm)) {
+        loss_scale_good(&run->loss_scale);
+        return 0;
+    }
+    if (isfinite(report->loss) && loss_scale_lower(&run->loss_scale)) return SKIP;
     return gdn_fail(
         GDN_DIVERGED,
         "training diverged at step %lld: the %s is not finite; nothing was updated. Go on from an older "
@@ -77,10 +75,25 @@ static int decide(struct step *step) {
         (long long)run->step, isfinite(report->loss) ? "gradient norm" : "loss");
 }
 
+/* Once all gradients are summed (train/execute.h). */
+static int decide(struct step *step) {
+    struct run *run = ((struct decision *)step->context)->run;
+    struct step_report *report = ((struct decision *)step->context)->report;
+    const double scale = run->loss_scale.scale;
+    double sums[3] = {step->sums.ce, step->sums.sparsity, step->sums.entropy}, norm;
+    TRY(mesh_sum(&run->mesh, sums, 3));
+    TRY(optimizer_norm(&run->optimizer, step->options->active, &norm));
+    fill_losses(step->options, scale, sums, step->sums.connections, report);
+    report->grad_norm = norm / scale;
+    report->lr = step->lr = learning_rate(&run->config.train, run->step);
+    step->gscale = optimizer_clip(&run->optimizer, report->grad_norm) / scale;
+    return judge(run, report);
+}
+
 int loop_step(struct run *run, const struct delta_watch *watch, struct step_report *report) {
     const struct train_config *train = &run->config.train;
     const struct axis *axes[] = {&run->mesh.data, &run->mesh.tensor, &run->mesh.pipeline};
-    struct loss_options options = options_of(&run->config, run->step);
+    struct loss_options options = options_of(&run->config, run->step, run->loss_scale.scale);
     *report = (struct step_report){
         .step = run->step,
         .active_distances = options.active,
@@ -99,7 +112,9 @@ int loop_step(struct run *run, const struct delta_watch *watch, struct step_repo
         .decide = decide,
         .context = &(struct decision){run, report},
     };
-    TRY(execute(run->executor, &step));
+    int status = execute(run->executor, &step);
+    if (status != SKIP) TRY(status);
+    TRY(scales_agree(&run->scales, &run->mesh));
     for (int i = 0; i < STEP_AXES; i++) {
         report->communication_bytes[i] += axes[i]->bytes;
         report->communication_seconds[i] += axes[i]->seconds;

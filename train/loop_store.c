@@ -10,7 +10,7 @@ int loop_store_create(struct loop *loop) {
         .config = &run->config,
         .layout = run->layout,
         .edges = &run->pipeline.edges,
-        .ops = run->ops,
+        .ops = ops_on_host(run->ops),
         .mesh = &run->mesh,
         .batch = run->micro,
         .directory = loop->rundir->path,

@@ -42,19 +42,28 @@ struct available memory_given(const struct config *config) {
     return (struct available){.bytes = llround(gib * GIB), .given = gib};
 }
 
-int memory_measure(const struct config *config, const struct mesh *mesh, struct available *out) {
-    MPI_Comm node;
-    int ranks = 1;
+/* Ranks on this rank's machine that use the same device: all of them the host, every so-many-th a card. */
+static int count_sharers(const struct mesh *mesh, const struct device *device, int *sharers) {
+    MPI_Comm node, same;
+    *sharers = 1;
+    if (mesh->size == 1) return 0;
+    if (MPI_Comm_split_type(mesh->world, MPI_COMM_TYPE_SHARED, mesh->rank, MPI_INFO_NULL, &node) !=
+            MPI_SUCCESS ||
+        MPI_Comm_split(node, device->host ? 0 : device->number(), 0, &same) != MPI_SUCCESS)
+        return gdn_fail(GDN_INTERNAL, "MPI_Comm_split failed");
+    MPI_Comm_size(same, sharers);
+    MPI_Comm_free(&same);
+    MPI_Comm_free(&node);
+    return 0;
+}
+
+int memory_measure(const struct config *config, const struct mesh *mesh, const struct device *device,
+                   struct available *out) {
+    int sharers;
     *out = memory_given(config);
     if (out->given > 0) return 0;
-    if (mesh->size > 1) {
-        if (MPI_Comm_split_type(mesh->world, MPI_COMM_TYPE_SHARED, mesh->rank, MPI_INFO_NULL, &node) !=
-            MPI_SUCCESS)
-            return gdn_fail(GDN_INTERNAL, "MPI_Comm_split_type failed");
-        MPI_Comm_size(node, &ranks);
-        MPI_Comm_free(&node);
-    }
-    long mine = (long)(memory_of_machine("") / ranks);
+    TRY(count_sharers(mesh, device, &sharers));
+    long mine = (long)(device->host ? memory_of_machine("") : (int64_t)device->available()) / sharers;
     if (mesh->size > 1 &&
         MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_LONG, MPI_MIN, mesh->world) != MPI_SUCCESS)
         return gdn_fail(GDN_INTERNAL, "MPI_Allreduce of the memory available failed");

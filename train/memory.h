@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "dist/mesh.h"
+#include "kernels/base/device.h"
 #include "train/config.h"
 
 enum memory_part {
@@ -45,11 +46,12 @@ struct available {
 /* train.memory alone, which is for all that is planned; not known where that is 0. Not collective. */
 struct available memory_given(const struct config *config);
 
-/* train.memory, or where that is 0 what this rank's machine has free, less the reserve, shared evenly among
- * the ranks on it: the least over all ranks, the same on each. A limit of the control group counts where
- * there is one (v1 and v2); files that the system has cached do not. Not known where the system does not
- * tell. Collective. GDN_INTERNAL. */
-int memory_measure(const struct config *config, const struct mesh *mesh, struct available *out);
+/* train.memory, or where that is 0 what `device` has free, less the reserve, shared evenly among the ranks
+ * that use it: the least over all ranks, the same on each. Of the host: A limit of the control group counts
+ * where there is one (v1 and v2); files that the system has cached do not. Not known where the system does
+ * not tell. Collective. GDN_INTERNAL. */
+int memory_measure(const struct config *config, const struct mesh *mesh, const struct device *device,
+                   struct available *out);
 
 /* Bytes that the system would give this process, from its files under `root` ("" for the real ones); 0: not
  * known. */

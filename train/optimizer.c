@@ -22,12 +22,16 @@ static void lay_out(struct optimizer *o, const struct table *table, const struct
     o->own = arena_take(&o->scratch, own * sizeof *o->own);
     o->gathered = arena_take(&o->scratch, own * (size_t)data * sizeof *o->gathered);
     o->square = arena_take(&o->scratch, blocks * sizeof *o->square);
+    o->found = o->square;
+    if (o->ops && !o->ops->device->host) o->found = arena_take(&o->on_device, blocks * sizeof *o->found);
 }
 
 int optimizer_reserve(struct optimizer *o) {
-    o->scratch.name = "the gradient norm";
+    o->scratch.name = o->on_device.name = "the gradient norm";
+    o->on_device.device = o->ops->device;
     lay_out(o, o->table, o->shards, o->mesh->data.size);
     TRY(arena_reserve(&o->scratch));
+    if (o->on_device.used) TRY(arena_reserve(&o->on_device));
     lay_out(o, o->table, o->shards, o->mesh->data.size);
     return 0;
 }
@@ -40,22 +44,26 @@ long optimizer_planned(const struct table *table, const struct shards *shards, i
 
 void optimizer_free(struct optimizer *o) {
     arena_free(&o->scratch);
+    arena_free(&o->on_device);
 }
 
 int64_t optimizer_formula_norm(const struct shards *shards, int data) {
     return axis_formula_gather_doubles(data, own_blocks(shards));
 }
 
-/* Adds the squares of a tensor's piece to the blocks that it lies in. */
-static void add_squares(struct optimizer *o, const struct piece *piece) {
-    const long first = o->table->row[piece->row].offset + piece->first, end = first + piece->count;
-    const long blocks_end = (end + SHARD_GRAIN - 1) / SHARD_GRAIN;
-#pragma omp parallel for schedule(static) if (piece->count > 8192)
-    for (long block = first / SHARD_GRAIN; block < blocks_end; block++) {
-        long from = block * SHARD_GRAIN > first ? block * SHARD_GRAIN : first;
-        long to = (block + 1) * SHARD_GRAIN < end ? (block + 1) * SHARD_GRAIN : end;
-        o->square[block] += o->ops->sum_squares(to - from, o->state->gradient + from);
+/* The squares of this rank's pieces, added to the blocks that they lie in. */
+static void find_squares(struct optimizer *o, int active) {
+    const struct device *device = o->ops->device;
+    const size_t bytes = (size_t)(o->table->total / SHARD_GRAIN) * sizeof *o->square;
+    device->clear(o->found, bytes);
+    for (int i = 0; i < o->shards->pieces; i++) {
+        const struct piece *piece = &o->shards->piece[i];
+        const struct row *row = &o->table->row[piece->row];
+        if (row->counted && params_active(o->model, row, active))
+            o->ops->add_squares(row->offset + piece->first, piece->count, SHARD_GRAIN, o->state->gradient,
+                                o->found);
     }
+    if (o->found != o->square) device->download(o->square, o->found, bytes);
 }
 
 /* Every data rank's squares of its blocks, into their places. */
@@ -80,20 +88,15 @@ static void gather_squares(struct optimizer *o) {
 }
 
 int optimizer_norm(struct optimizer *o, int active, double *norm) {
-    const struct table *table = o->table;
-    long blocks = table->total / SHARD_GRAIN;
-    for (long i = 0; i < blocks; i++) o->square[i] = 0;
-    for (int i = 0; i < o->shards->pieces; i++) {
-        const struct piece *piece = &o->shards->piece[i];
-        const struct row *row = &table->row[piece->row];
-        if (row->counted && params_active(o->model, row, active)) add_squares(o, piece);
-    }
+    const long blocks = o->table->total / SHARD_GRAIN;
+    find_squares(o, active);
     gather_squares(o);
     double sum = 0;
     for (long i = 0; i < blocks; i++) sum += o->square[i];
     axis_sum_doubles(&o->mesh->tensor, &sum, 1);
     axis_sum_doubles(&o->mesh->pipeline, &sum, 1);
     *norm = sqrt(sum);
+    TRY(o->ops->device->status());
     TRY(o->mesh->data.status);
     TRY(o->mesh->tensor.status);
     return o->mesh->pipeline.status;

@@ -20,7 +20,7 @@
 
 /* Everything the optimiser walks over; it owns only its scratch. Fill in the rest, then optimizer_reserve. */
 struct optimizer {
-    const struct ops *ops;
+    const struct ops *ops; /* whose device `state` lies on, but for its step counts */
     const struct model_config *model;
     const struct train_config *train;
     const struct table *table;
@@ -31,6 +31,8 @@ struct optimizer {
     struct arena scratch;   /* of what follows */
     double *own, *gathered; /* squares of this rank's blocks in sharded buckets; of every data rank's */
     double *square;         /* [table->total / SHARD_GRAIN] squares of all blocks of the flat buffer */
+    struct arena on_device; /* of what follows, where the gradients do not lie on the host */
+    double *found;          /* `square` as it is computed */
 };
 
 /* Reserves the scratch. Not collective. GDN_INTERNAL without memory. */

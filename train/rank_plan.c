@@ -60,9 +60,9 @@ int64_t batch_bytes(long share, long length) {
 
 static struct memory state_memory(const struct rank_plan *plan) {
     struct state_memory state;
-    state_plan(&state, &plan->table, true, plan->shards.moments);
+    state_plan(&state, NULL, &plan->table, STATE_TRAINING, plan->shards.moments);
     return (struct memory){{
-        [MEMORY_WEIGHTS] = (int64_t)state.weights.used,
+        [MEMORY_WEIGHTS] = (int64_t)(state.weights.used + state.steps.used),
         [MEMORY_GRADIENTS] = (int64_t)state.gradients.used,
         [MEMORY_OPTIMIZER] = (int64_t)state.optimizer.used,
     }};

@@ -1,6 +1,7 @@
 #include "train/run.h"
 
 #include "model/params.h"
+#include "train/backend.h"
 #include "train/batch.h"
 #include "train/run_ranks.h"
 
@@ -8,7 +9,6 @@
 
 static int prepare(struct run *run) {
     const struct mesh *mesh = &run->mesh;
-    if (!run->ops) return gdn_fail(GDN_INPUT, "this machine has no CPU backend");
     TRY(batch_divide(&run->config.train, mesh->data.size, &run->share, &run->micro));
     TRY(params_create(&run->config.model, NULL, &run->whole));
     TRY(pipeline_create(&run->config, mesh->data.size, mesh->data.index, mesh->tensor.index,
@@ -24,14 +24,24 @@ int run_prepare(struct run *run, FILE *log) {
     const struct mesh_config *axes = &run->config.mesh;
     TRY(ranks_arrange(&run->mesh, axes->data, axes->tensor, axes->pipeline));
     TRY(ranks_share_cores(&run->mesh, log));
-    run->ops = ops_find("cpu"); /* what every `device` means in this version (config.h) */
+    TRY(backend_choose(&run->config, &run->mesh, &run->ops));
+    TRY(mesh_use(&run->mesh, run->ops, (enum mesh_transport)run->config.mesh.transport, 0));
+    run->loss_scale = loss_scale_start(run->ops->precision);
+    TRY(mesh_agree(&run->mesh, scales_create(run->ops, &run->config.model, &run->scales)));
     return mesh_agree(&run->mesh, prepare(run));
+}
+
+static int reserve(struct run *run) {
+    const struct device *device = run->ops->device;
+    TRY(state_reserve(&run->memory, device, run->table, STATE_TRAINING, run->shards->moments, &run->state));
+    run->saved = run->state;
+    if (device->host) return 0;
+    return state_reserve(&run->mirror, NULL, run->table, STATE_SAVED, run->shards->moments, &run->saved);
 }
 
 int run_reserve(struct run *run) {
     TRY(run_plan(run));
-    return mesh_agree(&run->mesh,
-                      state_reserve(&run->memory, run->table, true, run->shards->moments, &run->state));
+    return mesh_agree(&run->mesh, reserve(run));
 }
 
 /* --------------------------------------------------------------------------------------- what computes */
@@ -79,6 +89,7 @@ int run_create(struct run *run) {
         .state = &run->state,
         .sync = run->sync,
         .optimizer = &run->optimizer,
+        .graphs = run->config.train.graphs,
     };
     TRY(mesh_agree(&run->mesh, executor_create(&execution, &run->executor)));
     if (!run->validation) return 0;
@@ -93,8 +104,16 @@ int64_t run_parameters(const struct run *run) {
 }
 
 struct checkpoint_content run_content(struct run *run) {
-    return (struct checkpoint_content){
-        .whole = &run->whole, .table = run->table, .shards = run->shards, .state = &run->state};
+    return (struct checkpoint_content){.whole = &run->whole,
+                                       .table = run->table,
+                                       .shards = run->shards,
+                                       .state = &run->saved,
+                                       .scales = run->scales.word,
+                                       .scale_words = run->scales.words};
+}
+
+int run_snapshot(struct run *run) {
+    return run->ops->device->host ? 0 : state_copy(&run->mirror, &run->memory);
 }
 
 void run_free(struct run *run) {
@@ -108,6 +127,8 @@ void run_free(struct run *run) {
     pipeline_free(&run->pipeline);
     params_free(&run->whole);
     state_free(&run->memory);
+    state_free(&run->mirror);
+    scales_free(&run->scales);
     free(run->level);
     free(run->rows);
     free(run->config_text);

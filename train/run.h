@@ -15,12 +15,14 @@
 #include "model/model.h"
 #include "train/config.h"
 #include "train/execute.h"
+#include "train/loss_scale.h"
 #include "train/optimizer.h"
 #include "train/memory.h"
 #include "train/metrics.h"
 #include "train/pipeline.h"
 #include "train/recompute.h"
 #include "train/run_eval.h"
+#include "train/scales.h"
 #include "train/state.h"
 
 struct run {
@@ -40,7 +42,9 @@ struct run {
                                    ranks; 0: memory did not decide */
     struct memory planned;      /* by run_reserve, of this rank */
     struct state_memory memory; /* what `state` points into */
-    struct state state;
+    struct state state;         /* on the device of `ops` */
+    struct state_memory mirror; /* on the host, where that is elsewhere: what is loaded and saved, `saved` */
+    struct state saved;
     struct model *model;
     struct sync *sync;
     int64_t sync_bytes; /* its scratch */
@@ -54,7 +58,9 @@ struct run {
     int32_t *rows;     /* [share, sequence_length + 1] this data rank's part of the next batch */
 
     int64_t step, samples; /* optimiser steps done; samples consumed */
-    double best_loss;      /* least validation loss of a checkpoint, NAN: none */
+    struct loss_scale loss_scale;
+    struct scales scales;
+    double best_loss; /* least validation loss of a checkpoint, NAN: none */
     bool resumed;
     bool on_disk; /* the run directory holds a checkpoint of exactly this state */
 };
@@ -99,8 +105,11 @@ int run_create(struct run *run);
 /* Parameters of the whole model. */
 int64_t run_parameters(const struct run *run);
 
-/* What checkpoints of this run are made of. */
+/* What checkpoints of this run are made of, on the host: as of the last run_snapshot. */
 struct checkpoint_content run_content(struct run *run);
+
+/* Brings what a checkpoint holds to the host. Not collective. GDN_INTERNAL. */
+int run_snapshot(struct run *run);
 
 /* What this rank has reserved. Not collective. */
 struct memory run_memory(const struct run *run);

@@ -99,7 +99,10 @@ int run_describe(const struct run *run, const char *directory, FILE *out) {
     if (run->mesh.size > 1) ranks_describe(&run->mesh, out);
     if (!out) return 0;
     describe_memory(run, &most, out);
-    fprintf(out, "backend   %s\n", ops_describe(run->ops));
+    fprintf(out, "backend   %s", ops_describe(run->ops));
+    if (!run->ops->device->host) fprintf(out, "; %s", precision_word[run->ops->precision]);
+    if (!run->ops->device->host && run->mesh.size > 1) fprintf(out, "; transport %s", run->mesh.transport);
+    fputc('\n', out);
     fprintf(out, "run       %s, %s step %lld of %ld\n", directory, run->resumed ? "going on after" : "from",
             (long long)run->step, run->config.train.steps);
     fflush(out);

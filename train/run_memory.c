@@ -94,7 +94,7 @@ static int check(struct run *run) {
 
 static int plan(struct run *run, struct planning *planning) {
     TRY(mesh_agree(&run->mesh, prepare(run, planning)));
-    TRY(memory_measure(&run->config, &run->mesh, &run->available));
+    TRY(memory_measure(&run->config, &run->mesh, run->ops->device, &run->available));
     TRY(mesh_agree(&run->mesh, choose(run, planning)));
     TRY(share_choice(run));
     TRY(mesh_agree(&run->mesh, plan_rank(run, planning)));
@@ -119,7 +119,7 @@ struct memory run_memory(const struct run *run) {
         .batch = run->micro,
     };
     struct memory memory = {{
-        [MEMORY_WEIGHTS] = (int64_t)run->memory.weights.size,
+        [MEMORY_WEIGHTS] = (int64_t)(run->memory.weights.size + run->memory.steps.size),
         [MEMORY_GRADIENTS] = (int64_t)run->memory.gradients.size,
         [MEMORY_OPTIMIZER] = (int64_t)run->memory.optimizer.size,
         [MEMORY_ACTIVATIONS] = model.activations,

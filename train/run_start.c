@@ -12,6 +12,7 @@ static int take_position(struct run *run, const struct checkpoint_info *info) {
     run->step = info->step;
     run->samples = info->samples;
     run->best_loss = info->best_loss;
+    loss_scale_resume(&run->loss_scale, info->loss_scale, info->loss_scale_good);
     run->resumed = true;
     return 0;
 }
@@ -52,11 +53,11 @@ static void draw(struct run *run) {
 #pragma omp parallel for schedule(dynamic)
     for (int i = 0; i < run->table->rows; i++) {
         const struct row *row = &run->table->row[i];
-        params_init(&run->config.model, row, run->config.train.seed, run->state.weight + row->offset);
+        params_init(&run->config.model, row, run->config.train.seed, run->saved.weight + row->offset);
     }
 }
 
-int run_load(struct run *run, const struct checkpoint *start, FILE *log) {
+static int load(struct run *run, const struct checkpoint *start, FILE *log) {
     struct checkpoint_content content = run_content(run);
     if (start->path) return checkpoint_load(&run->mesh, start, &content);
     draw(run);
@@ -71,4 +72,10 @@ int run_load(struct run *run, const struct checkpoint *start, FILE *log) {
                 "function\n",
                 from, missing);
     return 0;
+}
+
+int run_load(struct run *run, const struct checkpoint *start, FILE *log) {
+    TRY(load(run, start, log));
+    scales_restore(&run->scales);
+    return run->ops->device->host ? 0 : mesh_agree(&run->mesh, state_copy(&run->memory, &run->mirror));
 }

@@ -1,9 +1,11 @@
 #include "train/saved_model.h"
 #include "kernels/base/status.h"
 #include "model/params.h"
+#include "train/backend.h"
 #include "train/state.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* What the checkpoint's own configuration says, and weights in its shape. Not collective. */
 static int prepare(const struct checkpoint_info *info, char *const *overrides, int count,
@@ -11,7 +13,7 @@ static int prepare(const struct checkpoint_info *info, char *const *overrides, i
     TRY(config_parse(info->config, out->path, overrides, count, &out->config));
     TRY(params_create(&out->config.model, NULL, &out->table));
     out->step = (long)info->step;
-    return state_reserve(&out->memory, &out->table, false, 0, &out->state);
+    return state_reserve(&out->memory, NULL, &out->table, STATE_WEIGHTS, 0, &out->state);
 }
 
 static int load(const struct mesh *mesh, const char *given, char *const *overrides, int count,
@@ -32,6 +34,34 @@ int saved_model_load(const struct mesh *mesh, const char *given, char *const *ov
     int status = load(mesh, given, overrides, count, out);
     if (status) saved_model_free(out);
     return status;
+}
+
+static int move(struct saved_model *saved, const struct device *device) {
+    struct state_memory host = saved->memory;
+    if (device->host) return 0;
+    saved->memory = (struct state_memory){0};
+    int status = state_reserve(&saved->memory, device, &saved->table, STATE_WEIGHTS, 0, &saved->state);
+    if (!status) status = state_copy(&saved->memory, &host);
+    state_free(&host);
+    return status;
+}
+
+int saved_model_place(struct saved_model *saved, const struct mesh *mesh, char *const *overrides, int count,
+                      FILE *log, const struct ops **ops) {
+    struct config *config = &saved->config;
+    bool named = false;
+    for (int i = 0; i < count; i++) named = named || !strncmp(overrides[i], "device=", 7);
+    if (!named) config->device = DEVICE_AUTO;
+    if (config->device == DEVICE_AUTO) TRY(backend_find(mesh, &config->device));
+    if (config->device == DEVICE_CPU && config->train.precision != PRECISION_FP32) {
+        if (log)
+            fprintf(log, "gdn: note: %s was trained in another train.precision; the cpu computes in fp32\n",
+                    saved->path);
+        config->train.precision = PRECISION_FP32;
+    }
+    config->train.graphs = false; /* of training */
+    TRY(backend_choose(config, mesh, ops));
+    return mesh_agree(mesh, move(saved, (*ops)->device));
 }
 
 void saved_model_free(struct saved_model *saved) {

@@ -2,7 +2,10 @@
 #ifndef GDN_SAVED_MODEL_H
 #define GDN_SAVED_MODEL_H
 
+#include <stdio.h>
+
 #include "dist/checkpoint.h"
+#include "kernels/ops.h"
 #include "train/state.h"
 #include "train/config.h"
 
@@ -21,5 +24,12 @@ struct saved_model {
 int saved_model_load(const struct mesh *mesh, const char *given, char *const *overrides, int count,
                      struct saved_model *out);
 void saved_model_free(struct saved_model *saved);
+
+/* Finds the backend for it and brings the weights to its device: the one that an override (KEY=VALUE, `count`
+ * of them) names as device, else what this machine has, wherever it was trained; on the cpu always in fp32,
+ * which `log` (NULL: silent) is told of where it was trained otherwise. Collective. Fails like
+ * backend_choose; GDN_INTERNAL without memory. */
+int saved_model_place(struct saved_model *saved, const struct mesh *mesh, char *const *overrides, int count,
+                      FILE *log, const struct ops **ops);
 
 #endif

@@ -3,7 +3,7 @@
 set -euo pipefail
 
 packages=(
-    gcc libc6-dev cmake ninja-build pkg-config      # build
+    gcc g++ libc6-dev cmake ninja-build pkg-config      # build
     openmpi-bin libopenmpi-dev libhdf5-openmpi-dev  # ranks and checkpoints
     libopenblas-dev libdnnl-dev liblapacke-dev      # matrix products, factorisations
     libfyaml-dev libxxhash-dev                      # configuration, checksums

@@ -21,17 +21,34 @@ enum {
     HUGE_PAGE = 2 << 20, /* of x86-64 and, with 4 KiB pages, of arm64 */
 };
 
+static bool on_host(const struct arena *arena) {
+    return !arena->device || arena->device->host;
+}
+
 void *arena_take(struct arena *arena, size_t bytes) {
     size_t at = arena->used;
     arena->used += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT + GUARD;
     if (!arena->base || arena->used > arena->size) return NULL;
-    if (!arena->pretended) ASAN_POISON_MEMORY_REGION(arena->base + at + bytes, arena->used - at - bytes);
+    if (!arena->pretended && on_host(arena))
+        ASAN_POISON_MEMORY_REGION(arena->base + at + bytes, arena->used - at - bytes);
     return arena->base + at;
+}
+
+static int reserve_on_device(struct arena *arena) {
+    arena->base = arena->device->reserve(arena->size ? arena->size : ALIGNMENT);
+    if (arena->base) return 0;
+    return gdn_fail(
+        GDN_INTERNAL,
+        "out of memory on the device (%s): %.1f MiB for %s cannot be had, %.1f MiB are free; use a "
+        "smaller model, train.micro_batch_size or train.sequence_length, or train.recompute",
+        arena->device->name, (double)arena->size / 1048576, arena->name,
+        (double)arena->device->available() / 1048576);
 }
 
 int arena_reserve(struct arena *arena) {
     arena->size = arena->used;
     arena->used = 0;
+    if (!on_host(arena)) return reserve_on_device(arena);
     size_t page = arena->size < HUGE_PAGE ? ALIGNMENT : HUGE_PAGE;
     size_t bytes = (arena->size + page - 1) / page * page;
     arena->base = aligned_alloc(page, bytes ? bytes : page);
@@ -62,6 +79,8 @@ int arena_pretend(struct arena *arena) {
 void arena_free(struct arena *arena) {
     if (arena->pretended) {
         munmap(arena->base, arena->size ? arena->size : ALIGNMENT);
+    } else if (!on_host(arena)) {
+        if (arena->base) arena->device->release(arena->base);
     } else {
         if (arena->base) ASAN_UNPOISON_MEMORY_REGION(arena->base, arena->size);
         free(arena->base);

@@ -6,12 +6,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "kernels/base/device.h"
+
 struct arena {
-    const char *name; /* for messages: "activations", "gradients", ... */
-    char *base;       /* NULL while planning */
-    size_t size;      /* bytes reserved; 0 while planning */
-    size_t used;      /* bytes handed out so far */
-    bool pretended;   /* addresses alone */
+    const char *name;            /* for messages: "activations", "gradients", ... */
+    const struct device *device; /* whose memory it is; NULL: the host's */
+    char *base;                  /* NULL while planning */
+    size_t size;                 /* bytes reserved; 0 while planning */
+    size_t used;                 /* bytes handed out so far */
+    bool pretended;              /* addresses alone */
 };
 
 /* The next `bytes` of the arena, 64-byte aligned and zeroed at reservation. While planning returns NULL

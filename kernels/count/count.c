@@ -13,6 +13,12 @@ static void gemm(char ta, char tb, long m, long n, long k, real alpha, const rea
     flops += 2.0 * (double)m * (double)n * (double)k;
 }
 
+static void product(int site, char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda,
+                    const real *b, long ldb, real beta, real *c, long ldc) {
+    (void)site;
+    gemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
 /* Scores and values of the causal half: S(S + 1)/2 pairs a head, of which each costs 2·hd in either product.
  */
 static double attention_flops(long B, long S, long H, long hd) {
@@ -45,11 +51,11 @@ static void add(long, const real *, real *) {}
 static void add_to(long, const real *, const real *, real *) {}
 static void add_column_sums(long, long, const real *, long, real *) {}
 static void add_scaled_rows(long, long, const real *, const real *, real *) {}
-static double sum_squares(long, const real *) {
-    return 0;
-}
+static void add_squares(long, long, long, const real *, double *) {}
+static void add_parts(long, int, const real *, real *) {}
 static void adamw(long, real *, const real *, real *, real *, double, double, double, double, double, double,
                   double, double) {}
+static void cut_tokens(long, long, const int32_t *, int32_t *, int32_t *) {}
 static void embed(long, long, const int32_t *, long, long, const real *, real *) {}
 static void embed_back(long, long, const int32_t *, long, long, const real *, real *) {}
 static void rms_norm(long, long, const real *, const real *, double, real *, real *) {}
@@ -64,8 +70,8 @@ static void swiglu_back(long, long, const real *, const real *, real *, real *) 
 static void cross_entropy(long, long, real *, long, const int32_t *, double, real *) {}
 static void row_largest(long, long, const real *, long, real *) {}
 static void part_exp(long, long, real *, long, const int32_t *, long, const real *, real *) {}
-static void part_cross_entropy(long, long, real *, long, const int32_t *, long, const real *, double, real *) {
-}
+static void part_cross_entropy(long, long, real *, long, const int32_t *, long, const real *, double,
+                               real *) {}
 static void delta_mean(long, long, const real *, const real *, real *, real *) {}
 static void delta_inverse_norm(long, long, const real *, const real *, double, real *) {}
 static void delta_spread(long, long, const real *, const real *, const real *, const real *, real *, real *) {
@@ -102,12 +108,8 @@ static void gated_delta(long, long, long, const real *, const real *, const real
 static void gated_delta_back(long, long, long, const real *, const real *, const real *, long, const real *,
                              double, const real *, long, const real *, long, const real *, double, real *,
                              long, real *, real *, real *) {}
-static double binary_entropy(long, long, const real *, long) {
-    return 0;
-}
-static double softmax_entropy(long, long, const real *, long) {
-    return 0;
-}
+static void binary_entropy(long, long, const real *, long, double, double *) {}
+static void softmax_entropy(long, long, const real *, long, double *) {}
 static void gram_rms(long, long, long, const real *, double, real *, real *, long, real *) {}
 static void select(long, long, long, const real *, const real *, const real *, const real *const *, real *) {}
 static void select_back(long, long, long, long, real *, real *, const real *, const real *const *,
@@ -116,17 +118,42 @@ static void multihead(long, long, long, long, const real *, const real *, const 
 static void multihead_back(long, long, long, long, real *, real *, const real *, const real *, const real *,
                            real *) {}
 
+/* What addresses without memory behind them lie on. */
+static void copy_nothing(void *to, const void *from, size_t bytes) {
+    (void)to, (void)from, (void)bytes;
+}
+static void clear_nothing(void *memory, size_t bytes) {
+    (void)memory, (void)bytes;
+}
+static int no_failure(void) {
+    return 0;
+}
+static const struct device nowhere = {
+    .name = "nowhere",
+    .host = true,
+    .upload = copy_nothing,
+    .download = copy_nothing,
+    .move = copy_nothing,
+    .clear = clear_nothing,
+    .wait = no_failure,
+    .status = no_failure,
+};
+
 const struct ops count_ops = {
     .name = "count",
+    .device = &nowhere,
     .gemm = gemm,
+    .product = product,
     .zero = zero,
     .copy = copy,
     .add = add,
     .add_to = add_to,
     .add_column_sums = add_column_sums,
     .add_scaled_rows = add_scaled_rows,
-    .sum_squares = sum_squares,
+    .add_squares = add_squares,
+    .add_parts = add_parts,
     .adamw = adamw,
+    .cut_tokens = cut_tokens,
     .embed = embed,
     .embed_back = embed_back,
     .rms_norm = rms_norm,

@@ -26,20 +26,20 @@ VECTOR_INLINE double chunk_sum(long c, long T, long W, const real *x, long ld, r
     return sum;
 }
 
-static double binary_entropy(long T, long W, const real *g, long ld) {
-    double part[CHUNKS], sum = 0;
+static void binary_entropy(long T, long W, const real *g, long ld, double factor, double *sum) {
+    double part[CHUNKS], bits = 0;
 #pragma omp parallel for schedule(static) if (T * W >= PARALLEL_WORK)
     for (long c = 0; c < CHUNKS; c++) part[c] = chunk_sum(c, T, W, g, ld, gate_entropy);
-    for (long c = 0; c < CHUNKS; c++) sum += part[c];
-    return sum;
+    for (long c = 0; c < CHUNKS; c++) bits += part[c];
+    *sum += factor * bits;
 }
 
-static double softmax_entropy(long T, long W, const real *p, long ld) {
-    double part[CHUNKS], sum = 0;
+static void softmax_entropy(long T, long W, const real *p, long ld, double *sum) {
+    double part[CHUNKS], nats = 0;
 #pragma omp parallel for schedule(static) if (T * W >= PARALLEL_WORK)
     for (long c = 0; c < CHUNKS; c++) part[c] = chunk_sum(c, T, W, p, ld, probability_entropy);
-    for (long c = 0; c < CHUNKS; c++) sum += part[c];
-    return sum / log((double)W);
+    for (long c = 0; c < CHUNKS; c++) nats += part[c];
+    *sum += nats / log((double)W);
 }
 
 static void gram_rms(long T, long W, long D, const real *v, double sparsity, real *q, real *kv, long ld,

@@ -58,7 +58,7 @@ static void add_scaled_rows(long T, long D, const real *c, const real *x, real *
 }
 
 /* A fixed number of parts, added in order. */
-static double sum_squares(long n, const real *x) {
+static double sum_of_squares(long n, const real *x) {
     enum { MOST = 256, SHORT = 4096 };
     double part[MOST];
     int parts = n > SHORT ? MOST : 1;
@@ -74,6 +74,24 @@ static double sum_squares(long n, const real *x) {
     double total = 0;
     for (int p = 0; p < parts; p++) total += part[p];
     return total;
+}
+
+static void add_squares(long first, long count, long grain, const real *x, double *square) {
+    const long end = first + count, blocks_end = (end + grain - 1) / grain;
+#pragma omp parallel for schedule(static) if (count > PARALLEL_WORK && blocks_end - first / grain > 1)
+    for (long block = first / grain; block < blocks_end; block++) {
+        long from = block * grain > first ? block * grain : first, to = least(end, (block + 1) * grain);
+        square[block] += sum_of_squares(to - from, x + from);
+    }
+}
+
+static void add_parts(long count, int parts, const real *pieces, real *sum) {
+#pragma omp parallel for simd schedule(static) if (count > PARALLEL_WORK)
+    for (long i = 0; i < count; i++) {
+        real total = pieces[i];
+        for (int p = 1; p < parts; p++) total += pieces[p * count + i];
+        sum[i] = total;
+    }
 }
 
 /* m/c1 and v/c2 become products with numbers that are computed once: √(v/c2) = √v·√(1/c2). */
@@ -102,6 +120,7 @@ void ISA_NAME(cpu_vectors)(struct ops *ops) {
     ops->add_to = add_to;
     ops->add_column_sums = add_column_sums;
     ops->add_scaled_rows = add_scaled_rows;
-    ops->sum_squares = sum_squares;
+    ops->add_squares = add_squares;
+    ops->add_parts = add_parts;
     ops->adamw = adamw;
 }

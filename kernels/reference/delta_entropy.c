@@ -5,22 +5,22 @@
 
 #include "kernels/reference/delta_parts.h"
 
-static double binary_entropy(long T, long W, const real *g, long ld) {
-    double sum = 0;
+static void binary_entropy(long T, long W, const real *g, long ld, double factor, double *sum) {
+    double bits = 0;
     for (long i = 0; i < T; i++)
         for (long j = 0; j < W; j++) {
             double x = g[i * ld + j];
             x = x < 1e-7 ? 1e-7 : x > 1 - 1e-7 ? 1 - 1e-7 : x; /* a NaN stays one, here and below */
-            sum -= x * log2(x) + (1 - x) * log2(1 - x);
+            bits -= x * log2(x) + (1 - x) * log2(1 - x);
         }
-    return sum;
+    *sum += factor * bits;
 }
 
-static double softmax_entropy(long T, long W, const real *p, long ld) {
-    double sum = 0;
+static void softmax_entropy(long T, long W, const real *p, long ld, double *sum) {
+    double nats = 0;
     for (long i = 0; i < T; i++)
-        for (long j = 0; j < W; j++) sum -= p[i * ld + j] * log(fmax(p[i * ld + j], 1e-30));
-    return sum / log((double)W);
+        for (long j = 0; j < W; j++) nats -= p[i * ld + j] * log(fmax(p[i * ld + j], 1e-30));
+    *sum += nats / log((double)W);
 }
 
 static void gram_rms(long T, long W, long D, const real *v, double sparsity, real *q, real *kv, long ld,

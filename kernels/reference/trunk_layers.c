@@ -7,6 +7,14 @@ static bool has(long token, long first, long V) {
     return token >= first && token < first + V;
 }
 
+static void cut_tokens(long B, long S, const int32_t *rows, int32_t *input, int32_t *target) {
+    for (long b = 0; b < B; b++)
+        for (long s = 0; s < S; s++) {
+            input[b * S + s] = rows[b * (S + 1) + s];
+            target[b * S + s] = rows[b * (S + 1) + s + 1];
+        }
+}
+
 static void embed(long T, long D, const int32_t *token, long first, long V, const real *E, real *x) {
     for (long t = 0; t < T; t++)
         for (long j = 0; j < D; j++)
@@ -140,6 +148,7 @@ static void part_cross_entropy(long T, long V, real *logits, long ld, const int3
 }
 
 void reference_trunk_layers(struct ops *ops) {
+    ops->cut_tokens = cut_tokens;
     ops->embed = embed;
     ops->embed_back = embed_back;
     ops->rms_norm = rms_norm;

@@ -45,10 +45,16 @@ static void add_scaled_rows(long T, long D, const real *c, const real *x, real *
         for (long j = 0; j < D; j++) y[t * D + j] += c[t] * x[t * D + j];
 }
 
-static double sum_squares(long n, const real *x) {
-    double sum = 0;
-    for (long i = 0; i < n; i++) sum += (double)x[i] * x[i];
-    return sum;
+static void add_squares(long first, long count, long grain, const real *x, double *square) {
+    for (long i = first; i < first + count; i++) square[i / grain] += (double)x[i] * x[i];
+}
+
+static void add_parts(long count, int parts, const real *pieces, real *sum) {
+    for (long i = 0; i < count; i++) {
+        real total = pieces[i];
+        for (int p = 1; p < parts; p++) total += pieces[p * count + i];
+        sum[i] = total;
+    }
 }
 
 static void adamw(long n, real *w, const real *g, real *m, real *v, double gscale, double lr, double beta1,
@@ -61,14 +67,22 @@ static void adamw(long n, real *w, const real *g, real *m, real *v, double gscal
     }
 }
 
+static void product(int site, char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda,
+                    const real *b, long ldb, real beta, real *c, long ldc) {
+    (void)site; /* nothing is scaled */
+    gemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
 void reference_trunk_vectors(struct ops *ops) {
     ops->gemm = gemm;
+    ops->product = product;
     ops->zero = zero;
     ops->copy = copy;
     ops->add = add;
     ops->add_to = add_to;
     ops->add_column_sums = add_column_sums;
     ops->add_scaled_rows = add_scaled_rows;
-    ops->sum_squares = sum_squares;
+    ops->add_squares = add_squares;
+    ops->add_parts = add_parts;
     ops->adamw = adamw;
 }

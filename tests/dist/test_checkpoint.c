@@ -99,6 +99,53 @@ static void weights_alone(void **unused) {
     scratch_remove(&mesh, directory);
 }
 
+/* The state of low precisions: there where a run has it, and only there. */
+static void of_low_precisions(void **unused) {
+    (void)unused;
+    enum { WORDS = 300000 }; /* more than is read at a time */
+    char *directory = scratch_new(&mesh);
+    struct sample *saved = sample_new(1, 1);
+    struct sample *part = sample_part(saved, &mesh);
+    uint32_t *scales = calloc(WORDS, sizeof *scales), *loaded = calloc(WORDS, sizeof *loaded);
+    for (uint32_t i = 0; i < WORDS; i++) scales[i] = i * 2654435761u;
+    struct checkpoint_content content = {.whole = &saved->table,
+                                         .table = &part->table,
+                                         .state = &part->state,
+                                         .scales = scales,
+                                         .scale_words = WORDS};
+    struct checkpoint_info info = sample_info(1, NAN, NAN);
+    save(directory, saved, 3, NAN, NAN, 0); /* without */
+    for (int files = FILES_ONE; files <= FILES_NODE; files++) {
+        info.step = 1 + files, info.loss_scale = 4096, info.loss_scale_good = 1999;
+        assert_int_equal(checkpoint_save(&mesh, directory, &content, &info, 0, (enum checkpoint_files)files),
+                         0);
+    }
+    struct sample *whole = sample_new(1, 2);
+    for (int step = 1; step <= 3; step++) {
+        struct checkpoint checkpoint;
+        content = sample_content(whole);
+        content.scales = memset(loaded, 0, WORDS * sizeof *loaded), content.scale_words = WORDS;
+        assert_int_equal(checkpoint_open(&mesh, file_of(directory, step), &checkpoint), 0);
+        assert_int_equal(checkpoint_load(&mesh, &checkpoint, &content), 0);
+        assert_true(checkpoint.info.loss_scale == (step < 3 ? 4096 : 0));
+        assert_int_equal(checkpoint.info.loss_scale_good, step < 3 ? 1999 : 0);
+        for (uint32_t i = 0; i < WORDS; i++) assert_int_equal(loaded[i], step < 3 ? scales[i] : 0);
+        memset(loaded, 0, WORDS * sizeof *loaded);
+        content.scale_words--; /* of another device */
+        assert_int_equal(checkpoint_load(&mesh, &checkpoint, &content), 0);
+        for (uint32_t i = 0; i < WORDS; i++) assert_int_equal(loaded[i], 0);
+        checkpoint_close(&checkpoint);
+        assert_true(sample_same(saved, whole));
+    }
+    hid_t file = H5Fopen(file_of(directory, 3), H5F_ACC_RDONLY, H5P_DEFAULT);
+    assert_false(H5Aexists(file, "loss_scale"));
+    assert_false(H5Lexists(file, "scales", H5P_DEFAULT));
+    H5Fclose(file);
+    free(scales), free(loaded);
+    sample_free(saved), sample_free(part), sample_free(whole);
+    scratch_remove(&mesh, directory);
+}
+
 /* What is on disk is the logical shape, whatever memory's order. */
 static void shapes_on_disk(void **unused) {
     (void)unused;
@@ -472,12 +519,13 @@ int main(int argc, char **argv) {
     int size, bad = MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (!bad) bad = mesh_create(1, size, 1, &mesh); /* the parts are those of the tensor axis */
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(round_trip),      cmocka_unit_test(weights_alone),
-        cmocka_unit_test(shapes_on_disk),  cmocka_unit_test(keep_latest_best),
-        cmocka_unit_test(replaced),        cmocka_unit_test(find_newest_whole),
-        cmocka_unit_test(resolve),         cmocka_unit_test(wrong_model),
-        cmocka_unit_test(initial_weights), cmocka_unit_test(long_config),
-        cmocka_unit_test(version_1),       cmocka_unit_test(files_of_nodes),
+        cmocka_unit_test(round_trip),        cmocka_unit_test(weights_alone),
+        cmocka_unit_test(of_low_precisions), cmocka_unit_test(shapes_on_disk),
+        cmocka_unit_test(keep_latest_best),  cmocka_unit_test(replaced),
+        cmocka_unit_test(find_newest_whole), cmocka_unit_test(resolve),
+        cmocka_unit_test(wrong_model),       cmocka_unit_test(initial_weights),
+        cmocka_unit_test(long_config),       cmocka_unit_test(version_1),
+        cmocka_unit_test(files_of_nodes),
     };
     if (!bad) bad = cmocka_run_group_tests(tests, NULL, NULL);
     mesh_free(&mesh);

@@ -14,6 +14,7 @@
 #include "dist/sync.h"
 #include "kernels/base/random.h"
 #include "made_up.h"
+#include "side.h"
 
 enum order { ONE_BY_ONE, OVERLAPPED };
 
@@ -22,7 +23,9 @@ struct fixture {
     struct table table;
     struct shards shards;
     struct sync *sync;
-    real *gradient, *weight, *sum; /* sum: what is expected */
+    real *gradient, *weight; /* buffers of the device */
+    real *host;              /* what goes there or comes from there */
+    real *sum;               /* what is expected */
 };
 
 /* What rank (t, d, p) gives for element i of a tensor: of very different sizes, so that the order of addition
@@ -56,17 +59,24 @@ static real over_tensor(const struct fixture *f, const struct row *row, long i, 
 
 static void draw(struct fixture *f, int step) {
     const struct axis *tensor = &f->mesh.tensor, *data = &f->mesh.data, *pipeline = &f->mesh.pipeline;
-    memset(f->gradient, 0, (size_t)f->table.total * sizeof(real));
+    memset(f->host, 0, (size_t)f->table.total * sizeof(real));
     memset(f->sum, 0, (size_t)f->table.total * sizeof(real));
     for (int r = 0; r < f->table.rows; r++) {
         const struct row *row = &f->table.row[r];
         for (long i = 0; i < row->count; i++) {
-            f->gradient[row->offset + i] = term(row, i, tensor->index, data->index, pipeline->index, step);
+            f->host[row->offset + i] = term(row, i, tensor->index, data->index, pipeline->index, step);
             real sum = over_tensor(f, row, i, 0, step);
             for (int d = 1; d < data->size; d++) sum += over_tensor(f, row, i, d, step);
             f->sum[row->offset + i] = sum;
         }
     }
+    side_put(f->gradient, f->host, f->table.total);
+}
+
+static void make_buffers(struct fixture *f) {
+    size_t n = (size_t)f->table.total;
+    f->gradient = side_make(NULL, f->table.total), f->weight = side_make(NULL, f->table.total);
+    f->host = calloc(n, sizeof(real)), f->sum = calloc(n, sizeof(real));
 }
 
 static void set_up(struct fixture *f, int data, int tensor, long bucket) {
@@ -74,13 +84,11 @@ static void set_up(struct fixture *f, int data, int tensor, long bucket) {
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     pipeline = ranks / data / tensor;
     *f = (struct fixture){0};
-    assert_int_equal(mesh_create(data, tensor, pipeline, &f->mesh), 0);
+    assert_int_equal(side_mesh(data, tensor, pipeline, &f->mesh), 0);
     f->table =
         made_up_table((struct made_up){data, tensor, f->mesh.tensor.index, pipeline, f->mesh.pipeline.index});
     assert_int_equal(shards_create(&f->table, data, f->mesh.data.index, bucket, &f->shards), 0);
-    size_t n = (size_t)f->table.total;
-    f->gradient = calloc(n, sizeof(real)), f->weight = calloc(n, sizeof(real)),
-    f->sum = calloc(n, sizeof(real));
+    make_buffers(f);
     int64_t bytes;
     assert_int_equal(sync_create(&f->mesh, &f->table, &f->shards, &f->sync, &bytes), 0);
     assert_int_equal(bytes, sync_formula_scratch(&f->table, &f->shards, data, tensor));
@@ -91,7 +99,8 @@ static void tear_down(struct fixture *f) {
     shards_free(&f->shards);
     made_up_free(&f->table);
     mesh_free(&f->mesh);
-    free(f->gradient), free(f->weight), free(f->sum);
+    side_drop(f->gradient), side_drop(f->weight);
+    free(f->host), free(f->sum);
 }
 
 /* ACT_REDUCE and ACT_FINISH of all buckets, as a backward pass with overlap makes them: as each layer is
@@ -151,19 +160,24 @@ static void check_step(struct fixture *f, enum order order, int step) {
         reduce_overlapped(f);
     else
         reduce_one_by_one(f);
-    for (long i = 0; i < f->table.total; i++) f->weight[i] = NAN;
+    real *weight = malloc((size_t)f->table.total * sizeof *weight);
+    for (long i = 0; i < f->table.total; i++) weight[i] = NAN;
+    side_get(f->host, f->gradient, f->table.total);
     for (int i = 0; i < f->shards.pieces; i++) {
         const struct piece *piece = &f->shards.piece[i];
         const struct row *row = &f->table.row[piece->row];
         long at = row->offset + piece->first;
-        check_same(row, f->gradient + at, f->sum + at, piece->count);
-        memcpy(f->weight + at, f->gradient + at, (size_t)piece->count * sizeof(real)); /* "updated" */
+        check_same(row, f->host + at, f->sum + at, piece->count);
+        memcpy(weight + at, f->host + at, (size_t)piece->count * sizeof(real)); /* "updated" */
     }
+    side_put(f->weight, weight, f->table.total);
     gather(f, order);
+    side_get(weight, f->weight, f->table.total);
     for (int r = 0; r < f->table.rows; r++) {
         const struct row *row = &f->table.row[r];
-        check_same(row, f->weight + row->offset, f->sum + row->offset, row->count);
+        check_same(row, weight + row->offset, f->sum + row->offset, row->count);
     }
+    free(weight);
 }
 
 static void check_mesh(int data, int tensor, long bucket, enum order order) {
@@ -186,6 +200,7 @@ static void check_mesh(int data, int tensor, long bucket, enum order order) {
 
 static void check_meshes(long bucket, enum order order) {
     int ranks;
+    if (side_slow() && bucket != 9000) return;
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     for (int data = 1; data <= ranks; data++)
         for (int tensor = 1; tensor <= ranks; tensor++)
@@ -210,6 +225,7 @@ static void overlapped(void **state) {
 static void long_shared_row(void **state) {
     (void)state;
     int ranks;
+    if (side_slow()) return;
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     struct row row = {.name = "embed_tokens.weight",
                       .layer = -1,
@@ -218,13 +234,14 @@ static void long_shared_row(void **state) {
                       .stages = ((uint64_t)1 << ranks) - 1};
     long total = (row.count + SHARD_GRAIN - 1) / SHARD_GRAIN * SHARD_GRAIN;
     struct fixture f = {.table = {.rows = 1, .row = &row, .total = total, .zone = {0, 0, 0, total, total}}};
-    assert_int_equal(mesh_create(1, 1, ranks, &f.mesh), 0);
+    assert_int_equal(side_mesh(1, 1, ranks, &f.mesh), 0);
     assert_int_equal(shards_create(&f.table, 1, 0, 1 << 20, &f.shards), 0);
     assert_int_equal(sync_create(&f.mesh, &f.table, &f.shards, &f.sync, NULL), 0);
-    f.gradient = calloc((size_t)total, sizeof(real)), f.sum = calloc((size_t)total, sizeof(real));
+    make_buffers(&f);
     draw(&f, 0);
     assert_int_equal(sync_share(f.sync, f.gradient), 0);
-    check_same(&row, f.gradient, f.sum, row.count);
+    side_get(f.host, f.gradient, row.count);
+    check_same(&row, f.host, f.sum, row.count);
     assert_int_equal(f.mesh.pipeline.bytes, sync_formula_shared(&f.table, f.mesh.pipeline.index));
     f.table.row = NULL;
     tear_down(&f);
@@ -250,7 +267,8 @@ static void out_of_turn(void **state) {
     for (int b = 0; b < SYNC_IN_FLIGHT; b++) {
         const struct bucket *bucket = &f.shards.bucket[b];
         assert_int_equal(sync_finish(f.sync, b, f.gradient), 0);
-        assert_memory_equal(f.gradient + bucket->own_first, f.sum + bucket->own_first,
+        side_get(f.host, f.gradient, f.table.total);
+        assert_memory_equal(f.host + bucket->own_first, f.sum + bucket->own_first,
                             (size_t)bucket->own_count * sizeof(real));
     }
     tear_down(&f);

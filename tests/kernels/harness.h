@@ -1,10 +1,14 @@
-/* Runs one slot on the reference and on a backend with several numbers of threads, each on its own copy of
- * the buffers, and compares all buffers afterwards, inputs included:
+/* Runs one slot on the reference and several times on a backend, each on its own copy of the buffers, and
+ * compares all buffers afterwards, inputs included:
  *
  *     struct buffer *x = make("x", n, -1, 1), *y = make("y", n, -1, 1);
  *     slot = "add";
  *     EACH_SIDE(i) start(i)->add(n, x->x[i], y->x[i]);
  *     compare(1, ANY_THREADS);
+ *
+ * The backends are those of the processor, or the one that the environment variable GDN_TEST_BACKEND names.
+ * Where that one has a device of its own, the backend's copies lie in the device's memory, of which the host
+ * sees no result before settle(); compare() and start(REFERENCE) do that themselves.
  */
 #ifndef GDN_TEST_HARNESS_H
 #define GDN_TEST_HARNESS_H
@@ -16,13 +20,21 @@
 
 #include "kernels/ops.h"
 
-/* The reference, and the backend on one, two and three threads, and on three once more. */
+/* The reference, and the backend on one, two and three threads, and on three once more. On a device
+ * TWO_THREADS is left out, and ONE_THREAD has buffers that begin one element behind an aligned address. */
 enum side { REFERENCE, ONE_THREAD, TWO_THREADS, THREE_THREADS, THREE_AGAIN, SIDES };
 
 struct buffer {
     const char *name;
     long count;
     real *x[SIDES];
+};
+
+/* Sums in double. */
+struct sums {
+    const char *name;
+    long count;
+    double *x[SIDES];
 };
 
 /* What is under test, for messages; words: the shape. */
@@ -32,7 +44,12 @@ extern char words[160];
 
 /* A buffer of `count` numbers in [low, high), or of the integers in it, the same for each side. */
 struct buffer *make(const char *name, long count, double low, double high);
-int32_t *make_tokens(long count, int32_t below); /* released like a buffer */
+int32_t *make_tokens(long count, int32_t below); /* one for all sides; released like a buffer */
+
+/* Sums that slots add to, of numbers in [0, 1) at first. What is added to them has been computed in `real`,
+ * or in double from the beginning. */
+enum digits { OF_REALS, OF_DOUBLES };
+struct sums *make_sums(const char *name, long count, enum digits digits);
 
 /* Sets the elements first, first + step, … */
 void set(struct buffer *b, long first, long step, double value);
@@ -40,24 +57,30 @@ void set(struct buffer *b, long first, long step, double value);
 /* Sets the number of threads for a side and returns its table. */
 const struct ops *start(enum side side);
 
-/* Compares all buffers and releases them. An element is a sum of `terms` products of numbers of order 1, see
- * harness.c. ANY_THREADS: the contract promises the same bits for every number of threads; else only for one
- * number. */
+/* Waits until the host may read what a backend's slots have written; a device that failed fails the test. */
+void settle(void);
+
+/* Compares all buffers and sums and releases them. An element is a sum of `terms` products of numbers of
+ * order 1, see harness.c. ANY_THREADS: the contract promises the same bits for every number of threads; else
+ * only for one number. */
 enum promise { ANY_THREADS, SAME_THREADS };
 void compare(long terms, enum promise promise);
 
-/* The same for a returned double. */
-void compare_numbers(const char *name, const double x[SIDES], long terms, enum promise promise);
-
 void release(void);
 
-/* For a test's main: 0, or the status to leave with because GDN_ISA asks for what this processor lacks (77, a
- * skipped test) or because there is no CPU backend (1). */
+/* For a test's main: 0, or the status to leave with: 77, a skipped test, because GDN_ISA asks for what this
+ * processor lacks or GDN_TEST_BACKEND for a card and there is none; 1 because another backend is missing. */
 int harness_begin(void);
+
+/* The backends under test; NULL-terminated. */
+const struct ops *const *harness_backends(void);
+
+/* The next side that takes part. */
+enum side next_side(enum side side);
 
 /* The pointer of this side, or NULL. */
 #define AT(b, side) ((b) ? (b)->x[side] : NULL)
-#define EACH_SIDE(i) for (enum side i = REFERENCE; i < SIDES; i++)
-#define EACH_BACKEND for (const struct ops *const *each = ops_all(); (backend = *each); each++)
+#define EACH_SIDE(i) for (enum side i = REFERENCE; i < SIDES; i = next_side(i))
+#define EACH_BACKEND for (const struct ops *const *each = harness_backends(); (backend = *each); each++)
 
 #endif

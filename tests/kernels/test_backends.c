@@ -1,6 +1,5 @@
 /* Trunk: every slot of every backend against the reference, at odd shapes and with one, two and three
  * threads. */
-#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,18 +35,27 @@ static void gemm(void **state) {
         struct buffer *b = make("B", (mask & 2 ? n : k) * ldb, -1, 1), *c = make("C", m * ldc, -1, 1);
         slot = "gemm";
         snprintf(words, sizeof words, "%c%c m %ld n %ld k %ld beta %g", ta, tb, m, n, k, factor[1]);
+        struct buffer *p = make("C of product", m * ldc, -1, 1);
         if (factor[1] == 0) /* C is never read */
             for (long i = 0; i < m; i++)
-                for (long j = 0; j < n; j++) EACH_SIDE(side) c->x[side][i * ldc + j] = (real)NAN;
+                for (long j = 0; j < n; j++)
+                    EACH_SIDE(side) c->x[side][i * ldc + j] = p->x[side][i * ldc + j] = (real)NAN;
         EACH_SIDE(i)
         start(i)->gemm(ta, tb, m, n, k, (real)factor[0], a->x[i], lda, b->x[i], ldb, (real)factor[1], c->x[i],
                        ldc);
+        EACH_SIDE(i) /* whose trunk has no use for both transposed */
+        if ((mask & 3) != 3)
+            start(i)->product(3, ta, tb, m, n, k, (real)factor[0], a->x[i], lda, b->x[i], ldb,
+                              (real)factor[1], p->x[i], ldc);
+        else
+            memset(p->x[i], 0, (size_t)p->count * sizeof(real));
         compare(k, SAME_THREADS);
     }
 }
 
+static const long lengths[] = {1, 7, 64, 4099, 70001};
+
 static void vectors(void **state) {
-    static const long lengths[] = {1, 7, 64, 4099, 70001};
     (void)state;
     EACH_BACKEND for (size_t s = 0; s < COUNT(lengths); s++) {
         long n = lengths[s];
@@ -62,13 +70,6 @@ static void vectors(void **state) {
         slot = "add_to";
         EACH_SIDE(i) start(i)->add_to(n, x->x[i], y->x[i], z->x[i]);
         EACH_SIDE(i) start(i)->add_to(n, z->x[i], x->x[i], z->x[i]);
-        slot = "sum_squares";
-        double sum[SIDES];
-        EACH_SIDE(i) sum[i] = start(i)->sum_squares(n, z->x[i]);
-        compare_numbers("the sum", sum, n, ANY_THREADS);
-        /* In double in every build: √n roundings of it, with the factor of 4 of harness.c. */
-        assert_true(fabs(sum[ONE_THREAD] - sum[REFERENCE]) <=
-                    4 * sqrt((double)n) * DBL_EPSILON * sum[REFERENCE]);
         compare(1, ANY_THREADS);
 
         slot = "adamw";
@@ -81,9 +82,40 @@ static void vectors(void **state) {
     }
 }
 
+/* Whole blocks of the grain and pieces of them, more blocks than a device does at once, and one alone. */
+static void add_squares(void **state) {
+    static const long grains[] = {3, 1024, 1000000};
+    (void)state;
+    EACH_BACKEND for (size_t s = 0; s < COUNT(lengths); s++) for (size_t g = 0; g < COUNT(grains); g++) {
+        long n = lengths[s], grain = grains[g], first = n / 3, count = (n - first + 1) / 2;
+        snprintf(words, sizeof words, "n %ld grain %ld", n, grain);
+        struct buffer *x = make("x", n, -1, 1);
+        struct sums *square = make_sums("square", (n + grain - 1) / grain, OF_DOUBLES);
+        slot = "add_squares";
+        EACH_SIDE(i) {
+            start(i)->add_squares(first, count, grain, x->x[i], square->x[i]);
+            start(i)->add_squares(first + count, n - first - count, grain, x->x[i], square->x[i]);
+        }
+        compare(grain < n ? grain : n, ANY_THREADS);
+    }
+}
+
+static void add_parts(void **state) {
+    (void)state;
+    EACH_BACKEND for (size_t s = 0; s < COUNT(lengths); s++) for (int parts = 1; parts < 6; parts++) {
+        long n = lengths[s];
+        snprintf(words, sizeof words, "n %ld parts %d", n, parts);
+        struct buffer *pieces = make("pieces", parts * n, -1, 1), *sum = make("sum", n, -1, 1);
+        slot = "add_parts";
+        EACH_SIDE(i) start(i)->add_parts(n, parts, pieces->x[i], sum->x[i]);
+        EACH_SIDE(i) start(i)->add_parts(n, parts, pieces->x[i], pieces->x[i]);
+        compare(parts, ANY_THREADS);
+    }
+}
+
 static const struct shape {
     long T, D;
-} shapes[] = {{1, 1}, {1, 64}, {7, 5}, {3, 257}, {13, 96}, {300, 128}, {17, 1031}, {2, 9001}};
+} shapes[] = {{1, 1}, {1, 64}, {7, 5}, {3, 257}, {13, 96}, {300, 128}, {17, 1031}, {2, 9001}, {1, 20011}};
 
 static void rows(void **state) {
     (void)state;
@@ -102,18 +134,59 @@ static void rows(void **state) {
 
         slot = "embed";
         const int32_t *token = make_tokens(T, 5);
-        struct buffer *E = make("E", 5 * D, -1, 1);
+        struct buffer *E = make("E", 5 * D, -1, 1), *dx = make("dx", T * D, -1, 1);
         y = make("y", T * D, -1, 1);
         EACH_SIDE(i) start(i)->embed(T, D, token, 0, 5, E->x[i], y->x[i]);
         slot = "embed_back";
-        EACH_SIDE(i) start(i)->embed_back(T, D, token, 0, 5, y->x[i], E->x[i]);
+        EACH_SIDE(i) start(i)->embed_back(T, D, token, 0, 5, dx->x[i], E->x[i]);
+        settle(); /* in token order: nothing is left to rounding */
+        EACH_SIDE(i) assert_memory_equal(E->x[i], E->x[REFERENCE], (size_t)E->count * sizeof(real));
         compare(T, ANY_THREADS);
         slot = "embed of a part";
         token = make_tokens(T, 5);
-        E = make("E", 2 * D, -1, 1), y = make("y", T * D, -1, 1);
+        E = make("E", 2 * D, -1, 1), y = make("y", T * D, -1, 1), dx = make("dx", T * D, -1, 1);
         EACH_SIDE(i) start(i)->embed(T, D, token, 1, 2, E->x[i], y->x[i]);
-        EACH_SIDE(i) start(i)->embed_back(T, D, token, 1, 2, y->x[i], E->x[i]);
+        EACH_SIDE(i) start(i)->embed_back(T, D, token, 1, 2, dx->x[i], E->x[i]);
         compare(T, ANY_THREADS);
+    }
+}
+
+/* Whole numbers, in buffers of reals. */
+static void cut_tokens(void **state) {
+    static const long sizes[][2] = {{1, 1}, {3, 5}, {7, 64}, {2, 150000}};
+    (void)state;
+    EACH_BACKEND for (size_t s = 0; s < COUNT(sizes); s++) {
+        long B = sizes[s][0], S = sizes[s][1];
+        snprintf(words, sizeof words, "B %ld S %ld", B, S);
+        slot = "cut_tokens";
+        const int32_t *rows = make_tokens(B * (S + 1), 100000);
+        struct buffer *input = make("input", B * S, 0, 1), *target = make("target", B * S, 0, 1);
+        EACH_SIDE(i) start(i)->cut_tokens(B, S, rows, (int32_t *)input->x[i], (int32_t *)target->x[i]);
+        settle();
+        EACH_SIDE(i) {
+            assert_memory_equal(input->x[i], input->x[REFERENCE], (size_t)(B * S) * sizeof *rows);
+            assert_memory_equal(target->x[i], target->x[REFERENCE], (size_t)(B * S) * sizeof *rows);
+        }
+        compare(1, ANY_THREADS);
+    }
+}
+
+/* So many elements, blocks and rows that a device's threads have several each. */
+static void longer(void **state) {
+    enum { N = 2100003, T = 4100, W = 513 };
+    (void)state;
+    EACH_BACKEND {
+        slot = "add_to, add_squares", snprintf(words, sizeof words, "n %d", N);
+        struct buffer *x = make("x", N, -1, 1), *y = make("y", N, -1, 1);
+        struct sums *square = make_sums("square", N / 64 + 1, OF_DOUBLES);
+        EACH_SIDE(i) start(i)->add_to(N, x->x[i], y->x[i], y->x[i]);
+        EACH_SIDE(i) start(i)->add_squares(0, N, 64, x->x[i], square->x[i]);
+        compare(64, ANY_THREADS);
+        slot = "add_scaled_rows", snprintf(words, sizeof words, "T %d W %d", T, W);
+        struct buffer *c = make("c", T, -1, 1);
+        x = make("x", T * W, -1, 1), y = make("y", T * W, -1, 1);
+        EACH_SIDE(i) start(i)->add_scaled_rows(T, W, c->x[i], x->x[i], y->x[i]);
+        compare(1, ANY_THREADS);
     }
 }
 
@@ -130,6 +203,7 @@ static void norm(void **state) {
         /* Whoever needs the norms alone gets the same bits: stages of a pipeline mix the two. */
         struct buffer *alone = make("rstd alone", T, 0, 1);
         EACH_SIDE(i) start(i)->row_rstd(T, D, x->x[i], 1e-5, alone->x[i]);
+        settle();
         EACH_SIDE(i) assert_memory_equal(alone->x[i], rstd->x[i], (size_t)T * sizeof(real));
         compare(D, ANY_THREADS);
         x = make("x", T * D, -1, 1), r = make("r", T * D, -1, 1), w = make("w", D, 0.5, 1.5);
@@ -182,9 +256,10 @@ static void attention(void **state) {
         struct buffer *work = make("work", B * H * S, -1, 1);
         set(dqkv, 0, 1, NAN), set(work, 0, 1, NAN);
         EACH_SIDE(i) {
-            ops_find("reference")->attention(B, S, H, K, hd, qkv->x[i], o->x[i], lse->x[i]);
+            start(REFERENCE)->attention(B, S, H, K, hd, qkv->x[i], o->x[i], lse->x[i]);
             start(i)->attention_back(B, S, H, K, hd, qkv->x[i], o->x[i], lse->x[i], dout->x[i], dqkv->x[i],
                                      work->x[i]);
+            settle();
             memset(work->x[i], 0, (size_t)work->count * sizeof(real)); /* scratch */
         }
         compare(2 * hd + S * H / K, ANY_THREADS);
@@ -192,10 +267,10 @@ static void attention(void **state) {
 }
 
 static void attention_decode(void **state) {
-    static const long lengths[] = {1, 5, 256, 257, 700};
+    static const long cached[] = {1, 5, 256, 257, 700};
     (void)state;
-    EACH_BACKEND for (size_t s = 0; s < COUNT(heads); s++) for (size_t l = 0; l < COUNT(lengths); l++) {
-        long H = heads[s].H, K = heads[s].K, hd = heads[s].hd, length = lengths[l];
+    EACH_BACKEND for (size_t s = 0; s < COUNT(heads); s++) for (size_t l = 0; l < COUNT(cached); l++) {
+        long H = heads[s].H, K = heads[s].K, hd = heads[s].hd, length = cached[l];
         snprintf(words, sizeof words, "length %ld H %ld K %ld hd %ld", length, H, K, hd);
         struct buffer *q = make("q", H * hd, -2, 2), *keys = make("keys", length * K * hd, -2, 2);
         struct buffer *values = make("values", length * K * hd, -2, 2), *o = make("o", H * hd, -2, 2);
@@ -245,6 +320,7 @@ static void swiglu(void **state) {
             struct buffer *before = make("h before", T * F, 0, 0);
             EACH_SIDE(i) {
                 start(i)->swiglu(T, F, gu->x[i], before->x[i]);
+                settle();
                 assert_memory_equal(before->x[i], h->x[i], (size_t)(T * F) * sizeof(real));
             }
         }
@@ -274,7 +350,8 @@ static void cross_entropy(void **state) {
             const struct ops *ops = start(i);
             ops->row_largest(T, V, logits->x[i], ld, largest->x[i]);
             ops->part_exp(T, V, logits->x[i], ld, target, first, largest->x[i], sums->x[i]);
-            ops->part_cross_entropy(T, V, logits->x[i], ld, target, first, sums->x[i], mask & 2 ? 2 : 0, loss->x[i]);
+            ops->part_cross_entropy(T, V, logits->x[i], ld, target, first, sums->x[i], mask & 2 ? 2 : 0,
+                                    loss->x[i]);
         }
         compare(V, ANY_THREADS);
     }
@@ -286,22 +363,40 @@ static void nan_is_seen(void **state) {
     (void)state;
     EACH_BACKEND for (long at = 0; at < S; at += 23) {
         struct buffer *x = make("x", S * W, -1, 1), *y = make("y", S * W, -1, 1),
-                      *z = make("z", S * W, -1, 1);
+                      *z = make("z", S * W, -1, 1), *w = make("w", S * W, -1, 1);
+        struct sums *square = make_sums("square", 1, OF_DOUBLES), *sum = make_sums("sum", 1, OF_DOUBLES);
         const int32_t *target = make_tokens(S, W);
-        x->x[ONE_THREAD][at * W + 11] = (real)NAN;
         const struct ops *ops = start(ONE_THREAD);
         real *nan = x->x[ONE_THREAD], *out = y->x[ONE_THREAD], *more = z->x[ONE_THREAD];
-        ops->rms_norm(S, W, nan, z->x[REFERENCE], 1e-5, out, more);
+        slot = "a slot that is given a NaN", words[0] = 0;
+        nan[at * W + 11] = (real)NAN;
+        ops->rms_norm(S, W, nan, w->x[ONE_THREAD], 1e-5, out, more);
+        settle();
         assert_true(isnan(out[at * W]) && isnan(more[at]) && !isnan(out[(at + 1) % S * W]));
+        ops->rms_norm_back(S, W, w->x[ONE_THREAD], w->x[ONE_THREAD] + W, w->x[ONE_THREAD], nan, out, more);
+        settle();
+        assert_true(isnan(more[11]) && !isnan(more[12]));
         ops->swiglu(S, W / 2, nan, out);
+        settle();
         assert_true(isnan(out[at * W / 2 + 11]) && !isnan(out[at * W / 2 + 12]));
         ops->attention(1, S, 1, 1, D, nan, out, more); /* a query: this row alone */
+        settle();
         assert_true(isnan(out[at * D]) && isnan(more[at]) && !isnan(out[(at + 1) % S * D]));
         nan[at * W + D + 5] = (real)NAN; /* a key: all rows from here on */
         ops->attention(1, S, 1, 1, D, nan, out, more);
+        settle();
         assert_true(isnan(out[S * D - 1]) && (at == 0 || !isnan(out[at * D - 1])));
-        assert_true(isnan(ops->sum_squares(S * W, nan)));
+        ops->add_squares(0, S * W, S * W, nan, square->x[ONE_THREAD]);
+        ops->add_up(S * W, nan, sum->x[ONE_THREAD]);
+        settle();
+        assert_true(isnan(square->x[ONE_THREAD][0]) && isnan(sum->x[ONE_THREAD][0]));
+        memcpy(out, nan, S * W * sizeof(real));
+        ops->row_largest(S, W, out, W, more);
+        ops->part_exp(S, W, out, W, target, 0, more, w->x[ONE_THREAD]);
+        settle();
+        assert_true(isnan(w->x[ONE_THREAD][at]) && !isnan(w->x[ONE_THREAD][(at + 1) % S]));
         ops->cross_entropy(S, W, nan, W, target, 1, out);
+        settle();
         assert_true(isnan(out[at]) && !isnan(out[(at + 1) % S]));
         release();
     }
@@ -320,7 +415,11 @@ int main(void) {
         TEST(every_slot_is_filled),
         TEST(gemm),
         TEST(vectors),
+        TEST(add_squares),
+        TEST(add_parts),
         TEST(rows),
+        TEST(cut_tokens),
+        TEST(longer),
         TEST(norm),
         TEST(attention),
         TEST(attention_decode),

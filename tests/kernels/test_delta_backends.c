@@ -1,6 +1,6 @@
 /* Delta connections: every slot of every backend against the reference at odd shapes, with row distances
- * beyond the width and with every combination of optional arguments. All slots give the same bits for every
- * number of threads. */
+ * beyond the width, odd ones and multiples of four, and with every combination of optional arguments. All
+ * slots give the same bits for every number of threads. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +8,20 @@
 #include "harness.h"
 
 static struct shape { long T, D, G, n, Hd, a, heads; } shape;
+
+/* A list on the host, which a slot must have read when it returns: it is spoilt then. */
+struct list {
+    real x[OPS_SLOTS];
+};
+
+static real *fill_list(struct list *list, const struct buffer *from) {
+    memcpy(list->x, from->x[REFERENCE], (size_t)from->count * sizeof(real));
+    return list->x;
+}
+
+static void spoil(struct list *list) {
+    for (int i = 0; i < OPS_SLOTS; i++) list->x[i] = (real)NAN;
+}
 
 /* ------------------------------------------------------------------------------------------------- the slots
  */
@@ -40,18 +54,18 @@ static void vectors(void) {
     }
     slot = "delta_inverse_norm";
     struct buffer *t = make("t", T * D, -2, 2), *s = make("s", T * D, -2, 2), *inv = make("inv", T, 0, 1);
-    EACH_SIDE(i) {
-        memcpy(s->x[i], t->x[i], (size_t)D * sizeof(real)); /* the first row below the least norm */
-        start(i)->delta_inverse_norm(T, D, t->x[i], s->x[i], 1e-3, inv->x[i]);
-        inv->x[i][0] *= (real)1e-3; /* so that it does not set the tolerance of the others */
-    }
+    EACH_SIDE(i) memcpy(s->x[i], t->x[i], (size_t)D * sizeof(real)); /* the first row below the least norm */
+    EACH_SIDE(i) start(i)->delta_inverse_norm(T, D, t->x[i], s->x[i], 1e-3, inv->x[i]);
+    settle();
+    EACH_SIDE(i) inv->x[i][0] *= (real)1e-3; /* so that it does not set the tolerance of the others */
     compare(D, ANY_THREADS);
 }
 
 static void gated_delta(void) {
-    long T = shape.T, D = shape.D, n = shape.n, ldo = D + 5;
+    long T = shape.T, D = shape.D, n = shape.n;
     for (int mask = 0; mask < 24; mask++) {
-        long G = mask & 1 ? D : shape.G, ldg = G + 3, ldw = mask < 8 ? 0 : n;
+        long G = mask & 1 ? D : shape.G, ldg = G + (mask < 8 ? 3 : 4), ldo = D + (mask < 8 ? 5 : 4);
+        long ldw = mask < 8 ? 0 : n;
         bool add = mask & 4;
         struct buffer *r = NULL, *rms = NULL, *weight = NULL;
         for (int back = 0; back < 2; back++) {
@@ -78,9 +92,10 @@ static void gated_delta(void) {
     }
 }
 
-/* One number a token. Sums over tokens are in order, so their terms count like products. */
+/* One number a token, of so many that a backend may sum them in parts. Sums over tokens are in order, so
+ * their terms count like products. */
 static void rows(void) {
-    long T = shape.T, D = shape.D, n = shape.n;
+    long T = 7 * shape.T, D = shape.D, n = shape.n;
     for (int mask = 0; mask < 4; mask++) {
         slot = "row_factors";
         struct buffer *gamma = make("gamma", 1, 2, 3), *inv = make("inv", T, 0.1, 1), *r = make("r", T, 0, 1);
@@ -127,13 +142,11 @@ static void rows(void) {
     }
     slot = "add_up";
     struct buffer *x = make("x", T * D, -1, 1);
-    double sum[SIDES];
-    EACH_SIDE(i) {
-        sum[i] = 0.5;
-        start(i)->add_up(T * D, x->x[i], &sum[i]);
-    }
-    compare_numbers("the sum", sum, T * D, ANY_THREADS);
+    struct sums *sum = make_sums("the sum", 1, OF_DOUBLES);
+    EACH_SIDE(i) start(i)->add_up(T * D, x->x[i], sum->x[i]);
+    compare(T * D, ANY_THREADS);
     slot = "squares";
+    x = make("x", T * D, -1, 1);
     EACH_SIDE(i) start(i)->squares(T * D, x->x[i]);
     compare(1, ANY_THREADS);
     slot = "root_means";
@@ -179,6 +192,7 @@ static void silu(void) {
 
 static void bottleneck(void) {
     long T = shape.T, n = shape.n, Hd = shape.Hd, W = n * Hd;
+    struct list list;
     for (int mask = 0; mask < 32; mask++) {
         struct buffer *p = make("p", T * W, -2, 2), *scale = make("scale", n, 0.5, 1), *g, *v;
         struct buffer *r = mask & 1 ? make("r", n * T, 0.5, 2) : NULL;
@@ -187,9 +201,11 @@ static void bottleneck(void) {
             slot = "bottleneck_gate";
             struct buffer *bias = make("bias", W, -1, 1);
             g = make("g", T * W, -9, 9), v = make("v", T * W, 0, 1);
-            EACH_SIDE(i)
-            start(i)->bottleneck_gate(T, n, Hd, bias->x[i], p->x[i], AT(r, i), scale->x[i], AT(weight, i),
-                                      g->x[i], v->x[i]);
+            EACH_SIDE(i) {
+                start(i)->bottleneck_gate(T, n, Hd, bias->x[i], p->x[i], AT(r, i), fill_list(&list, scale),
+                                          AT(weight, i), g->x[i], v->x[i]);
+                spoil(&list);
+            }
             compare(Hd, ANY_THREADS);
             continue;
         }
@@ -199,9 +215,12 @@ static void bottleneck(void) {
         struct buffer *extra = mask & 4 ? make("extra", T * W, -1, 1) : NULL;
         struct buffer *dweight = make("dweight", T * n, 0, 1),
                       *dr = mask & 16 ? make("dr", n * T, 0, 1) : NULL;
-        EACH_SIDE(i)
-        start(i)->bottleneck_gate_back(T, n, Hd, p->x[i], AT(r, i), scale->x[i], AT(weight, i), AT(extra, i),
-                                       mask & 8 ? 0.3 : 0, g->x[i], v->x[i], dweight->x[i], AT(dr, i));
+        EACH_SIDE(i) {
+            start(i)->bottleneck_gate_back(T, n, Hd, p->x[i], AT(r, i), fill_list(&list, scale),
+                                           AT(weight, i), AT(extra, i), mask & 8 ? 0.3 : 0, g->x[i], v->x[i],
+                                           dweight->x[i], AT(dr, i));
+            spoil(&list);
+        }
         compare(Hd, ANY_THREADS);
     }
     slot = "scale_slots";
@@ -212,8 +231,9 @@ static void bottleneck(void) {
 }
 
 static void column_gates(void) {
-    long T = shape.T, W = shape.D, ld = W + 3, lddg = W + 1;
-    for (int mask = 0; mask < 4; mask++) {
+    long T = shape.T, W = shape.D;
+    for (int mask = 0; mask < 8; mask++) {
+        long ld = W + (mask & 4 ? 8 : 3), lddg = W + (mask & 4 ? 4 : 1);
         double entropy = mask & 2 ? 0.3 : 0;
         slot = "sigmoid_gate";
         struct buffer *x = make("x", T * ld, -9, 9), *g = make("g", T * ld, 0, 1), *dg;
@@ -245,18 +265,26 @@ static void clamped_gates(void) {
             if (kind)
                 start(i)->sigmoid_gate_back(T, W, 1, NULL, x->x[i], g->x[i], W, 1e6, dg->x[i], W, NULL);
             else
-                start(i)->bottleneck_gate_back(T, shape.n, shape.Hd, x->x[i], NULL, scale->x[i], NULL, NULL,
-                                               1e6, g->x[i], dg->x[i], dweight->x[i], NULL);
+                start(i)->bottleneck_gate_back(T, shape.n, shape.Hd, x->x[i], NULL, scale->x[REFERENCE], NULL,
+                                               NULL, 1e6, g->x[i], dg->x[i], dweight->x[i], NULL);
         }
         compare(1, ANY_THREADS);
     }
+    /* A column alone: the entropy of columns that do not exist would be as small as its own, but no less. */
+    slot = "binary_entropy";
+    struct buffer *g = make("g", T * W, 0, 0);
+    struct sums *sum = make_sums("the sum", 1, OF_REALS);
+    EACH_SIDE(i) start(i)->binary_entropy(T, 1, g->x[i], W, 1.0 / 3, sum->x[i]);
+    compare(T, ANY_THREADS);
 }
 
 static void softmax(void) {
-    for (int mask = 0; mask < 4; mask++) {
-        long T = shape.T, W = mask & 1 ? shape.G : shape.D, ld = W + 2, lddp = W + 1;
+    for (int mask = 0; mask < 8; mask++) {
+        long T = shape.T, W = mask & 1 ? shape.G : shape.D;
+        long ld = W + (mask & 4 ? 8 : 2), lddp = W + (mask & 4 ? 4 : 1);
         slot = "softmax_gate";
         struct buffer *x = make("x", T * ld, -9, 9), *bias = make("bias", W, -1, 1);
+        if (mask & 2) set(x, W - 1, ld, 200); /* a largest score that must not be missed */
         EACH_SIDE(i) start(i)->softmax_gate(T, W, bias->x[i], 1.25, x->x[i], ld);
         compare(W, ANY_THREADS);
 
@@ -271,31 +299,34 @@ static void softmax(void) {
 }
 
 static void entropies(void) {
-    long T = shape.T, W = shape.D, ld = W + 2;
-    /* Terms have a few roundings of a real, a row may be summed as reals, but all else is in double. */
-    long terms = sizeof(real) == sizeof(float) ? W : T * W;
-    struct buffer *g = make("g", T * ld, 0, 1);
-    double bits[SIDES], nats[SIDES];
-    set(g, 0, 7, 0);
-    set(g, 1, 9, 1);
-    EACH_SIDE(i) {
-        bits[i] = start(i)->binary_entropy(T, W, g->x[i], ld);
-        nats[i] = start(i)->softmax_entropy(T, W, g->x[i], ld);
+    long T = shape.T, W = shape.D;
+    for (int mask = 0; mask < 4; mask++) {
+        long ld = W + (mask & 1 ? 4 : 2);
+        struct buffer *g = make("g", T * ld, 0, 1);
+        struct sums *sum = make_sums("the sum", 1, OF_REALS);
+        set(g, 0, 7, 0);
+        set(g, 1, 9, 1);
+        slot = mask & 2 ? "softmax_entropy" : "binary_entropy";
+        EACH_SIDE(i) {
+            if (mask & 2)
+                start(i)->softmax_entropy(T, W, g->x[i], ld, sum->x[i]);
+            else
+                start(i)->binary_entropy(T, W, g->x[i], ld, 1.0 / 3, sum->x[i]);
+        }
+        /* Terms have a few roundings of a real, a row may be summed as reals, but all else is in double. */
+        compare(sizeof(real) == sizeof(float) ? W : T * W, ANY_THREADS);
     }
-    slot = "binary_entropy";
-    compare_numbers("the sum", bits, terms, ANY_THREADS);
-    slot = "softmax_entropy";
-    compare_numbers("the sum", nats, terms, ANY_THREADS);
-    release();
 }
 
 static void gram_rms(void) {
-    long T = shape.T, W = shape.n * shape.Hd, ld = W + 2;
-    for (int mask = 0; mask < 4; mask++) {
+    long T = shape.T, W = shape.n * shape.Hd;
+    for (int mask = 0; mask < 8; mask++) {
+        long ld = W + (mask & 4 ? 4 : 2);
         slot = "gram_rms";
         struct buffer *v = make("v", T * ld, 0, 1), *q = make("q", T * ld, -0.2, 1),
                       *rms = make("rms", T, 0, 1);
         struct buffer *kv = mask & 1 ? make("kv", T * ld, 0, 1) : NULL;
+        if (!(mask & 2)) set(q, 0, 1, -0.1); /* squares below 0 */
         EACH_SIDE(i)
         start(i)->gram_rms(T, W, shape.D, v->x[i], mask & 2 ? 0.3 : 0, q->x[i], AT(kv, i), ld, rms->x[i]);
         compare(W, ANY_THREADS);
@@ -312,16 +343,17 @@ static void mixing(void) {
                       *dweight = make("dweight", T * n, -1, 1);
         struct buffer *ct = make("ct", T, 0, 1), *cs = make("cs", n * T, 0, 1);
         EACH_SIDE(i) {
-            const real *rows[64];
+            const real *rows[OPS_SLOTS];
             for (long k = 0; k < n; k++) rows[k] = rs->x[i] + k * T;
             if (back)
                 start(i)->select_back(T, n, a, D, query->x[i], key->x[i], rt->x[i], rows, weight->x[i],
                                       dweight->x[i], ct->x[i], cs->x[i]);
             else
                 start(i)->select(T, n, a, query->x[i], key->x[i], rt->x[i], rows, weight->x[i]);
-            /* Consumed by the backward pass: what is left there is no result. */
-            memset(dweight->x[i], 0, (size_t)dweight->count * sizeof(real));
+            for (long k = 0; k < n; k++) rows[k] = NULL;
         }
+        settle();
+        set(dweight, 0, 1, 0); /* consumed by the backward pass: what is left there is no result */
         compare(n * a, ANY_THREADS);
 
         slot = back ? "multihead_back" : "multihead";
@@ -344,27 +376,38 @@ static void mixing(void) {
 static void nan_is_seen(void) {
     long T = shape.T, D = shape.D, last = T * D - 1;
     struct buffer *x = make("x", T * D, 0, 1), *y = make("y", T * D, 0, 1), *row = make("row", T, 0, 1);
+    struct sums *sum = make_sums("sum", 2, OF_REALS);
     const struct ops *ops = start(ONE_THREAD);
     real *nan = x->x[ONE_THREAD], *out = y->x[ONE_THREAD], *of_row = row->x[ONE_THREAD];
-    const real *other = y->x[REFERENCE];
+    const real *other = y->x[THREE_THREADS];
+    double *entropy = sum->x[ONE_THREAD];
     nan[last] = (real)NAN;
     ops->delta_inverse_norm(T, D, nan, other, 1e-3, of_row);
+    settle();
     assert_true(isnan(of_row[T - 1]) && (T == 1 || !isnan(of_row[T - 2])));
     ops->delta_magnitude(T, D, nan, other, NULL, 1e-3, of_row, 1, out);
+    settle();
     assert_true(isnan(of_row[T - 1]) && isnan(out[T - 1]) && (T == 1 || !isnan(of_row[T - 2])));
     ops->gated_delta(T, D, D, nan, other, other, D, NULL, 1, NULL, 0, false, out, D, of_row);
+    settle();
     assert_true(isnan(of_row[T - 1]) && isnan(out[last]) && !isnan(out[last - 1]));
     ops->sigmoid_gate(T, D, 1, NULL, nan, out, D);
+    settle();
     assert_true(isnan(out[last]) && !isnan(out[last - 1]));
     ops->bias_silu(T, D, other, nan, out);
+    settle();
     assert_true(isnan(out[last]) && !isnan(out[last - 1]));
     ops->silu(T * D, nan, out);
+    settle();
     assert_true(isnan(out[last]) && !isnan(out[last - 1]));
-    assert_true(isnan(ops->binary_entropy(T, D, nan, D)) && isnan(ops->softmax_entropy(T, D, nan, D)));
-    memcpy(out, nan, (size_t)(T * D) * sizeof(real));
+    ops->binary_entropy(T, D, nan, D, 1, &entropy[0]);
+    ops->softmax_entropy(T, D, nan, D, &entropy[1]);
+    ops->copy(T * D, nan, out);
     ops->gram_rms(T, D, D, other, 0, out, NULL, D, of_row);
-    assert_true(isnan(of_row[T - 1]) && (T == 1 || !isnan(of_row[T - 2])));
     ops->softmax_gate(T, D, other, 1, nan, D);
+    settle();
+    assert_true(isnan(entropy[0]) && isnan(entropy[1]));
+    assert_true(isnan(of_row[T - 1]) && (T == 1 || !isnan(of_row[T - 2])));
     for (long j = last - D + 1; j <= last; j++) assert_true(isnan(nan[j]));
     release();
 }
@@ -374,12 +417,14 @@ static void nan_is_seen(void) {
 
 static const struct shape shapes[] = {
     /* T, D, G, n, Hd, a, heads */
-    {1, 8, 2, 1, 3, 3, 1},      {7, 8, 4, 2, 3, 5, 2},
-    {7, 30, 5, 5, 32, 16, 3},   {1, 128, 16, 4, 32, 16, 4},
-    {300, 128, 16, 3, 3, 8, 4}, {300, 30, 3, 4, 32, 16, 2},
-    {7, 768, 48, 4, 32, 16, 6}, {60, 768, 16, 2, 32, 7, 4},
-    {5, 1300, 2, 2, 600, 9, 2}, /* groups and slots wider than a tile of the CPU backend */
-    {3, 1026, 2, 2, 513, 9, 2}, /* and by one column, which is then alone in its tile */
+    {1, 8, 2, 1, 3, 3, 1},           {7, 8, 4, 2, 3, 5, 2},
+    {7, 30, 5, 5, 32, 16, 3},        {1, 128, 16, 4, 32, 16, 4},
+    {300, 128, 16, 3, 3, 8, 4},      {300, 30, 3, 4, 32, 16, 2},
+    {7, 768, 48, 4, 32, 16, 6},      {60, 768, 16, 2, 32, 7, 4},
+    {5, 1300, 2, 2, 600, 9, 2},      /* groups and slots wider than a tile of the CPU backend */
+    {3, 1026, 2, 2, 513, 9, 2},      /* and by one column, which is then alone in its tile */
+    {2, 8704, 32, 2, 4356, 2056, 2}, /* wider than what a team of the CUDA backend keeps */
+    {3, 12, 3, 40, 8, 4, 3},         /* more slots than a warp has threads */
 };
 
 /* What a layer computes again on the way back must have the bits of the way forward, by whichever slot. */
@@ -393,15 +438,18 @@ static void same_bits(void) {
         const struct ops *ops = start(i);
         ops->bias_silu(T, D, bias->x[i], x->x[i], a->x[i]);
         ops->silu(T * D, x->x[i], b->x[i]);
+        settle();
         assert_memory_equal(a->x[i], b->x[i], bytes);
         ops->add_rms_norm(T, D, x->x[i], r->x[i], bias->x[i], 1e-5, sum->x[i], a->x[i], rstd->x[i]);
         ops->rms_norm(T, D, sum->x[i], bias->x[i], 1e-5, b->x[i], rstd->x[i] + T);
+        settle();
         assert_memory_equal(a->x[i], b->x[i], bytes);
         assert_memory_equal(rstd->x[i], rstd->x[i] + T, (size_t)T * sizeof(real));
         ops->gated_delta(T, D, shape.G, x->x[i], r->x[i], gate->x[i], shape.G, NULL, 0.7, NULL, 0, false,
                          a->x[i], D, rstd->x[i]);
         ops->gated_delta(T, D, shape.G, x->x[i], r->x[i], gate->x[i], shape.G, NULL, 0.7, NULL, 0, false,
                          b->x[i], D, NULL);
+        settle();
         assert_memory_equal(a->x[i], b->x[i], bytes);
     }
     release();

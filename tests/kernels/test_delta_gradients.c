@@ -27,6 +27,19 @@ static double dot(long count, const real *x, const real *y) {
     return sum;
 }
 
+/* Sums of gates' entropies, as the slots add them to what is there. */
+static double binary_entropy(long rows, long width, const real *g, long ld) {
+    double sum = 0;
+    ops->binary_entropy(rows, width, g, ld, 1, &sum);
+    return sum;
+}
+
+static double softmax_entropy(long rows, long width, const real *p, long ld) {
+    double sum = 0;
+    ops->softmax_entropy(rows, width, p, ld, &sum);
+    return sum;
+}
+
 /* An input [rows, width] of a loss and the gradient claimed for it; rows are ld and ldg apart. */
 struct input {
     const char *name;
@@ -103,7 +116,7 @@ static double bottleneck_loss(const void *context) {
     memcpy(g, c->logits, sizeof g);
     ops->bottleneck_gate(T, n, Hd, c->bias, c->p, c->has_r ? c->r : NULL, c->scale,
                          c->has_weight ? c->weight : NULL, g, v);
-    double loss = dot(T * W, c->dv, v) + c->entropy * ops->binary_entropy(T, W, g, W);
+    double loss = dot(T * W, c->dv, v) + c->entropy * binary_entropy(T, W, g, W);
     if (c->has_extra) { /* `extra` is the gradient of the v that was not weighted */
         memcpy(g, c->logits, sizeof g);
         ops->bottleneck_gate(T, n, Hd, c->bias, c->p, c->has_r ? c->r : NULL, c->scale, NULL, g, v);
@@ -168,7 +181,7 @@ static double sigmoid_loss(const void *context) {
     const struct gate *c = context;
     real g[T * LD];
     ops->sigmoid_gate(T, W5, 0.7, c->has_r ? c->r : NULL, c->x, g, LD);
-    return gate_loss(c, g) + c->entropy * ops->binary_entropy(T, W5, g, LD);
+    return gate_loss(c, g) + c->entropy * binary_entropy(T, W5, g, LD);
 }
 
 static void sigmoid(void **state) {
@@ -199,7 +212,7 @@ static double softmax_loss(const void *context) {
     real p[T * LD];
     memcpy(p, c->x, sizeof p);
     ops->softmax_gate(T, W5, c->bias, 1.3, p, LD);
-    return gate_loss(c, p) + c->entropy * ops->softmax_entropy(T, W5, p, LD);
+    return gate_loss(c, p) + c->entropy * softmax_entropy(T, W5, p, LD);
 }
 
 static void softmax(void **state) {

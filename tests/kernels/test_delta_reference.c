@@ -188,6 +188,19 @@ static void silu(void **state) {
     for (long i = 0; i < T * W; i++) near("silu", i, h[i], (double)x[i] * sigmoid((double)x[i]));
 }
 
+/* What the slots add for factor 1 to a sum of 0. */
+static double binary_entropy(long rows, long width, const real *g, long ld) {
+    double sum = 0;
+    ops->binary_entropy(rows, width, g, ld, 1, &sum);
+    return sum;
+}
+
+static double softmax_entropy(long rows, long width, const real *p, long ld) {
+    double sum = 0;
+    ops->softmax_entropy(rows, width, p, ld, &sum);
+    return sum;
+}
+
 static void entropies(void **state) {
     (void)state;
     real g[T * LD];
@@ -200,10 +213,16 @@ static void entropies(void **state) {
             nats += x * log(1 / x) / log(D);
         }
     /* Both sides sum 36 terms in double, whatever `real` is. */
-    assert_true(fabs(ops->binary_entropy(T, D, g, LD) - bits) < 1e-13 * bits);
-    assert_true(fabs(ops->softmax_entropy(T, D, g, LD) - nats) < 1e-13 * nats);
+    assert_true(fabs(binary_entropy(T, D, g, LD) - bits) < 1e-13 * bits);
+    assert_true(fabs(softmax_entropy(T, D, g, LD) - nats) < 1e-13 * nats);
     for (long i = 0; i < T * LD; i++) g[i] = (real)0.5;
-    assert_true(ops->binary_entropy(T, D, g, LD) == T * D); /* a bit each */
+    assert_true(binary_entropy(T, D, g, LD) == T * D); /* a bit each */
+    double sum = 3;                                    /* both add; the factor is of what is added alone */
+    ops->binary_entropy(T, D, g, LD, 0.25, &sum);
+    assert_true(sum == 3 + 0.25 * T * D);
+    sum = 3;
+    ops->softmax_entropy(T, D, g, LD, &sum);
+    assert_true(fabs(sum - 3 - softmax_entropy(T, D, g, LD)) < 1e-13 * sum);
 }
 
 /* Numbers a token, and columns of rows. */
@@ -347,7 +366,7 @@ static void saturated_gates(void **state) {
     ops->sigmoid_gate(1, 4, 1, r, x, g, 4);
     assert_true(g[0] == 1 && g[1] == 0 && g[2] > 1 - 1e-15 && g[3] == 0);
     /* 1 − (1 − 1e-7) has lost nine digits to cancellation */
-    assert_true(fabs(ops->binary_entropy(1, 4, g, 4) - 4 * clamped) < 1e-8 * clamped);
+    assert_true(fabs(binary_entropy(1, 4, g, 4) - 4 * clamped) < 1e-8 * clamped);
     ops->sigmoid_gate_back(1, 4, 1, r, x, g, 4, 1e6, dg, 4, dr);
     assert_true(dg[0] == 0 && dg[1] == 0 && dg[3] == 0 && dr[0] == dr[0] && isfinite(dr[0]));
 
@@ -361,7 +380,7 @@ static void saturated_gates(void **state) {
     real q[3] = {(real)1e4, 0, 0}, dq[3] = {1, 2, 3};
     ops->softmax_gate(1, 3, bias, 2, q, 3);
     assert_true(q[0] == 1 && q[1] == 0 && q[2] == 0);
-    assert_true(ops->softmax_entropy(1, 3, q, 3) == 0);
+    assert_true(softmax_entropy(1, 3, q, 3) == 0);
     ops->softmax_gate_back(1, 3, 2, q, 3, 0.5, dq, 3);
     all_are("gradient of a saturated softmax", dq, 3, 0);
 }

@@ -88,7 +88,16 @@ static void vectors(void **state) {
     ops->add_column_sums(2, 2, x, 3, sum); /* rows 3 apart */
     near("add_column_sums", sum[0], 105);
     near("add_column_sums", sum[1], 207);
-    near("sum_squares", ops->sum_squares(6, x), 91);
+    double square[] = {1, 2, 3};
+    ops->add_squares(1, 4, 2, x, square); /* blocks of two, the first and the last by half */
+    near("add_squares", square[0], 5);
+    near("add_squares", square[1], 27);
+    near("add_squares", square[2], 28);
+    real pieces[] = {1, 2, 30, 40, 500, 600};
+    ops->add_parts(2, 3, pieces, pieces);
+    near("add_parts", pieces[0], 531);
+    near("add_parts", pieces[1], 642);
+    near("add_parts", pieces[2], 30);
     ops->copy(6, x, z);
     assert_memory_equal(x, z, sizeof x);
     ops->zero(5, z);
@@ -118,6 +127,11 @@ static void embed(void **state) {
     const int32_t token[T] = {2, 0, 2, 4};
     real E[V * D], x[T * D], dE[V * D] = {0};
     (void)state;
+    const int32_t rows[] = {1, 2, 3, 4, 5, 6}, cut[][4] = {{1, 2, 4, 5}, {2, 3, 5, 6}};
+    int32_t input[4], target[4];
+    ops->cut_tokens(2, 2, rows, input, target);
+    assert_memory_equal(input, cut[0], sizeof input);
+    assert_memory_equal(target, cut[1], sizeof target);
     FILL(E, -1, 1);
     ops->embed(T, D, token, 0, V, E, x);
     for (int i = 0; i < T * D; i++) assert_true(x[i] == E[token[i / D] * D + i % D]);
@@ -311,7 +325,8 @@ static void cross_entropy(void **state) {
         for (int i = 0; i < 4; i++) sums[i] += two[i];
     }
     for (int p = 0; p < 2; p++) {
-        ops->part_cross_entropy(2, first[p + 1] - first[p], part + first[p], 5, target, first[p], sums, 0.25, again);
+        ops->part_cross_entropy(2, first[p + 1] - first[p], part + first[p], 5, target, first[p], sums, 0.25,
+                                again);
         for (int t = 0; t < 2; t++) near("loss from parts", again[t], loss[t]);
     }
     for (int i = 0; i < 10; i++)

@@ -1,16 +1,35 @@
 #include "tests/model/fixture.h"
 #include "kernels/base/random.h"
+#include "kernels/base/status.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+const struct ops *const *fixture_backends(void) {
+    static const struct ops *one[2];
+    const char *name = getenv("GDN_TEST_BACKEND");
+    if (!name) return ops_all();
+    setenv("GDN_SHARED_DEVICE_MEMORY", "1", 1);
+    one[0] = ops_find(name);
+    if (one[0]) return one;
+    fprintf(stderr, "%s: %s\n", name, gdn_failure());
+    exit(!strcmp(name, "cuda") ? 77 : 1);
+}
+
+static void state_of(const struct ops *ops, const struct table *table, struct state *state) {
+    size_t bytes = (size_t)table->total * sizeof(real);
+    *state = (struct state){.weight = ops->device->reserve(bytes), .gradient = ops->device->reserve(bytes)};
+    assert(state->weight && state->gradient);
+}
 
 void fixture_create(struct fixture *f, const struct model_config *config, const struct ops *ops, long batch,
                     long length, uint64_t seed, double noise) {
     f->config = *config;
+    f->ops = ops;
     assert(!params_create(config, NULL, &f->table));
-    size_t n = (size_t)f->table.total;
-    f->state = (struct state){.weight = calloc(n, sizeof(real)), .gradient = calloc(n, sizeof(real))};
+    state_of(ops, &f->table, &f->state);
     for (int i = 0; i < f->table.rows; i++) {
         const struct row *row = &f->table.row[i];
         real *w = f->state.weight + row->offset;
@@ -23,8 +42,8 @@ void fixture_create(struct fixture *f, const struct model_config *config, const 
 
 void fixture_free(struct fixture *f) {
     model_free(f->model);
-    free(f->state.weight);
-    free(f->state.gradient);
+    f->ops->device->release(f->state.weight);
+    f->ops->device->release(f->state.gradient);
     params_free(&f->table);
 }
 
@@ -132,10 +151,9 @@ void part_create(struct part *p, const struct fixture *whole, const struct layou
 void part_create_levels(struct part *p, const struct fixture *whole, const struct layout *layout,
                         struct axis *tensor, const int *slots, const struct recompute *recompute,
                         const struct ops *ops, long batch, long length) {
-    *p = (struct part){.layout = *layout};
+    *p = (struct part){.layout = *layout, .ops = ops};
     assert(!params_create(&whole->config, layout, &p->table));
-    size_t n = (size_t)p->table.total;
-    p->state = (struct state){.weight = calloc(n, sizeof(real)), .gradient = calloc(n, sizeof(real))};
+    state_of(ops, &p->table, &p->state);
     for (int i = 0; i < p->table.rows; i++) {
         const struct row *row = &p->table.row[i], *from = params_find(&whole->table, row->name);
         for (long j = 0; j < row->count; j++)
@@ -147,7 +165,7 @@ void part_create_levels(struct part *p, const struct fixture *whole, const struc
 
 void part_free(struct part *p) {
     model_free(p->model);
-    free(p->state.weight);
-    free(p->state.gradient);
+    p->ops->device->release(p->state.weight);
+    p->ops->device->release(p->state.gradient);
     params_free(&p->table);
 }

@@ -13,7 +13,13 @@ struct fixture {
     struct table table;
     struct state state;
     struct model *model;
+    const struct ops *ops;
 };
+
+/* What to test on: the backends of ops_all, or the one that the environment variable GDN_TEST_BACKEND names
+ * (cuda where there is no card: ends the test as skipped), with memory that the test may touch after a pass.
+ */
+const struct ops *const *fixture_backends(void);
 
 /* Builds a model with initial weights from `seed`, moved off the symmetric start by `noise`·normal. */
 void fixture_create(struct fixture *f, const struct model_config *config, const struct ops *ops, long batch,
@@ -43,6 +49,7 @@ struct part {
     struct table table;
     struct state state;
     struct model *model;
+    const struct ops *ops;
 };
 
 void part_create(struct part *p, const struct fixture *whole, const struct layout *layout,

@@ -139,7 +139,7 @@ static void test_all(void **state) {
     assert_int_equal(glob(pattern, 0, NULL, &files), 0);
     assert_true(files.gl_pathc >= 24); /* every kind × aggregate × normalize */
     for (size_t i = 0; i < files.gl_pathc; i++)
-        for (int b = 0; ops_all()[b]; b++) check_file(files.gl_pathv[i], ops_all()[b]);
+        for (int b = 0; fixture_backends()[b]; b++) check_file(files.gl_pathv[i], fixture_backends()[b]);
     print_message("%zu golden files\n", files.gl_pathc);
     globfree(&files);
 }

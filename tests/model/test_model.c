@@ -24,11 +24,11 @@ static void test_finite_differences(void **state) {
     struct model_config c;
     struct loss_options o;
     for (int v = 0; fixture_variant(v, &c, &o); v++) {
-        for (int b = 0; ops_all()[b]; b++) {
+        for (int b = 0; fixture_backends()[b]; b++) {
             struct fixture f;
             struct loss_sums sums;
             int32_t rows[B * (S + 1)];
-            fixture_create(&f, &c, ops_all()[b], B, S, 3, 0.2);
+            fixture_create(&f, &c, fixture_backends()[b], B, S, 3, 0.2);
             fixture_rows(rows, c.vocab_size);
             fixture_loss(&f, rows, B, S, &o, true, &sums);
             for (int i = 0; i < f.table.rows; i++) {
@@ -45,7 +45,7 @@ static void test_finite_differences(void **state) {
                     *w = kept;
                     if (!(fabs(slope - g) <= 2e-8 * (1 + fabs(g))))
                         fail_msg("variant %d, %s, %s[%ld]: gradient %.12g, difference %.12g", v,
-                                 ops_all()[b]->name, row->name, j, g, slope);
+                                 fixture_backends()[b]->name, row->name, j, g, slope);
                 }
             }
             fixture_free(&f);
@@ -68,7 +68,7 @@ static void test_forms_agree(void **state) {
         int32_t rows[B * (S + 1)];
         fixture_rows(rows, c.vocab_size);
         for (int form = 0; form < 2; form++) {
-            fixture_create(&f[form], &c, ops_all()[0], B, S, 3, 0.2);
+            fixture_create(&f[form], &c, fixture_backends()[0], B, S, 3, 0.2);
             f[form].model->form = form ? FORM_SPLIT : FORM_DIRECT;
             loss[form] = fixture_loss(&f[form], rows, B, S, &o, true, &sums);
         }
@@ -100,10 +100,10 @@ static void test_decoder(void **state) {
         struct loss_sums sums;
         struct decoder *decoder;
         int32_t rows[B * (S + 1)];
-        fixture_create(&f, &c, ops_all()[0], B, S, 3, 0.2);
+        fixture_create(&f, &c, fixture_backends()[0], B, S, 3, 0.2);
         fixture_rows(rows, c.vocab_size);
         model_loss(f.model, rows, B, S, &o, &sums);
-        assert_int_equal(decoder_create(&c, &f.table, &f.state, ops_all()[0], S, &decoder), 0);
+        assert_int_equal(decoder_create(&c, &f.table, &f.state, fixture_backends()[0], S, &decoder), 0);
         double ce = 0;
         for (int b = 0; b < B; b++) {
             decoder_reset(decoder);
@@ -128,7 +128,7 @@ static void test_inactive(void **state) {
     struct fixture f;
     struct loss_sums sums;
     int32_t rows[B * (S + 1)];
-    fixture_create(&f, &c, ops_all()[0], B, S, 3, 0.2);
+    fixture_create(&f, &c, fixture_backends()[0], B, S, 3, 0.2);
     fixture_rows(rows, c.vocab_size);
     struct loss_options o = fixture_options(&c, 1, true);
     double before = fixture_loss(&f, rows, B, S, &o, true, &sums);

@@ -186,7 +186,7 @@ static void test_bits(void **state) {
     int v = 0;
     for (int combination = 0; combination < 24; combination++)
         for (int regularize = 0; regularize < 2; regularize++)
-            for (int b = 0; ops_all()[b]; b++)
+            for (int b = 0; fixture_backends()[b]; b++)
                 for (int way = 0; way < (tensor.size > 1 ? 4 : 1); way++, v++) {
                     if (tensor.size > 1 && (b != v / 8 % 2 || (way + combination) % 2)) continue; /* time */
                     struct model_config c = model_of(combination, regularize);
@@ -194,9 +194,9 @@ static void test_bits(void **state) {
                     o.measure = combination % 4 == 2;
                     char words[120];
                     snprintf(words, sizeof words, "%s, kind %d, aggregate %d, normalize %d, %s, way %d",
-                             ops_all()[b]->name, c.delta.kind, c.delta.aggregate, c.delta.normalize,
+                             fixture_backends()[b]->name, c.delta.kind, c.delta.aggregate, c.delta.normalize,
                              regularize ? "regularized" : "plain", way);
-                    check(&c, &o, way, ops_all()[b], b ? v % 6 : 0, b ? 6 : 1, words);
+                    check(&c, &o, way, fixture_backends()[b], b ? v % 6 : 0, b ? 6 : 1, words);
                 }
     assert_int_equal(failures, 0);
 }
@@ -288,8 +288,8 @@ static void test_unexpected_weight(void **state) {
     struct loss_options o = fixture_options(&c, -1, true);
     struct layout layout = layout_of(0);
     fixture_rows(rows, c.vocab_size);
-    fixture_create(&whole, &c, ops_all()[0], B, S, 3, 0.2);
-    part_create(&p, &whole, &layout, &tensor, NULL, ops_all()[0], B, S);
+    fixture_create(&whole, &c, fixture_backends()[0], B, S, 3, 0.2);
+    part_create(&p, &whole, &layout, &tensor, NULL, fixture_backends()[0], B, S);
     model_train(p.model, rows, B, S, &o, &sums);
     assert_int_equal(model_status(p.model), GDN_INTERNAL);
     assert_non_null(strstr(gdn_failure(), "regularizer is none"));

@@ -141,8 +141,8 @@ static void check(int kind, bool dealt, bool rows, const struct recompute *level
     layout.delta = dealt ? DELTA_CONNECTION : DELTA_CHANNEL;
     layout.sequence_parallel = rows;
     fixture_rows(tokens, c.vocab_size);
-    fixture_create(&whole, &c, ops_all()[0], B, S, 3, 0.2);
-    part_create_levels(&part, &whole, &layout, &tensor, NULL, levels, ops_all()[0], B, S);
+    fixture_create(&whole, &c, fixture_backends()[0], B, S, 3, 0.2);
+    part_create_levels(&part, &whole, &layout, &tensor, NULL, levels, fixture_backends()[0], B, S);
     seen = (struct seen){.whole = &whole, .part = &part, .channels = !dealt || tensor.size == 1, .layer = -1};
     struct delta_watch watch = {see, &seen, layer};
     struct pass pass = {

@@ -4,7 +4,8 @@
  * The two add the same terms in another order. Tolerances, relative to a loss and to each gradient's norm:
  * 1e-12 in double; in float32 1e-5, its rounding through a few hundred operations, where 1e-3 of the whole
  * gradient's norm is added to a tensor's own, since gradients of single numbers (`scale`, `mix`) are sums
- * that cancel. (With weights twice as far from their start, one `mix` on 4 ranks cancels to 1.3 times that.) */
+ * that cancel. (With weights twice as far from their start, one `mix` on 4 ranks cancels to 1.3 times that.)
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,10 +66,10 @@ static void run(const struct model_config *c, const struct loss_options *o, int 
     struct layout layout = layout_whole();
     layout.tensor = tensor.size, layout.tensor_index = tensor.index;
     layout.delta = delta, layout.sequence_parallel = sequence_parallel;
-    fixture_create(&whole, c, ops_all()[0], B, S, 3, 0.1);
+    fixture_create(&whole, c, fixture_backends()[0], B, S, 3, 0.1);
     fixture_rows(rows, c->vocab_size);
     model_train(whole.model, rows, B, S, o, &wanted);
-    part_create(&part, &whole, &layout, &tensor, NULL, ops_all()[0], B, S);
+    part_create(&part, &whole, &layout, &tensor, NULL, fixture_backends()[0], B, S);
     for (int evaluate = 1; evaluate >= 0; evaluate--) {
         (evaluate ? model_loss : model_train)(part.model, rows, B, S, o, &sums);
         double all[] = {sums.ce, sums.sparsity, sums.entropy};

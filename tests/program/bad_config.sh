@@ -87,8 +87,8 @@ refused "checkpoint.init_from: " "$GDN" train good.yaml --set checkpoint.init_fr
 refused "--resume 'nowhere'" "$GDN" train good.yaml --resume nowhere --run-dir r
 refused "--set train.lr=fast: train.lr is 'fast'" "$GDN" train good.yaml --set train.lr=fast --run-dir r
 refused "did you mean train.lr?" "$GDN" train good.yaml --set lr=1 --run-dir r
-refused "no CUDA backend" "$GDN" train good.yaml --set device=cuda --run-dir r
-refused "this version has fp32 only" "$GDN" train good.yaml --set train.precision=bf16 --run-dir r
+refused "device cuda: " "$GDN" train good.yaml --set device=cuda --run-dir r
+refused "train.precision: device cpu computes in fp32 alone" "$GDN" train good.yaml --set train.precision=bf16 --run-dir r
 refused "absent.txt" "$GDN" train good.yaml --set data.train=absent.txt --run-dir r
 refused "257" "$GDN" train good.yaml --set model.vocab_size=256 --run-dir r
 refused "mesh.tensor" "$GDN" train good.yaml --set mesh.tensor=2 --run-dir r

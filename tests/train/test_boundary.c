@@ -237,8 +237,16 @@ struct packer {
     struct config config;
     struct pipeline pipeline;
     struct boundary boundary;
-    struct arena arena;
+    struct arena arena, device;
+    real *block; /* [T, D] on the device */
 };
+
+static const struct ops *side(void) {
+    const char *name = getenv("GDN_TEST_BACKEND");
+    const struct ops *ops = ops_find(name ? name : "cpu");
+    if (!ops) fail_msg("%s", gdn_failure());
+    return ops;
+}
 
 static void begin(struct packer *p, bool feedback, bool interleave) {
     char *set[] = {"mesh.pipeline=2", "mesh.narrow_sources=false",
@@ -249,20 +257,25 @@ static void begin(struct packer *p, bool feedback, bool interleave) {
     struct layout *layout = &p->pipeline.layout[1];
     layout->compress = 0.2;
     layout->feedback = feedback;
-    p->boundary = (struct boundary){.ops = ops_find("cpu"),
+    p->boundary = (struct boundary){.ops = side(),
                                     .pipeline = &p->pipeline,
                                     .layout = layout,
                                     .T = T,
                                     .D = D,
                                     .nodes = p->config.model.num_layers + 1};
-    boundary_lay_out(&p->boundary, &p->arena);
+    p->device = (struct arena){.name = "test", .device = side()->device};
+    boundary_lay_out(&p->boundary, &p->arena, &p->device);
     assert_int_equal(arena_reserve(&p->arena), 0);
-    boundary_lay_out(&p->boundary, &p->arena);
+    assert_int_equal(arena_reserve(&p->device), 0);
+    boundary_lay_out(&p->boundary, &p->arena, &p->device);
+    p->block = side()->device->reserve(T * D * sizeof *p->block);
     boundary_begin(&p->boundary, 7);
 }
 
 static void end(struct packer *p) {
     arena_free(&p->arena);
+    arena_free(&p->device);
+    side()->device->release(p->block);
     pipeline_free(&p->pipeline);
     config_free(&p->config);
 }
@@ -284,10 +297,16 @@ static const struct action *first_send(const struct actions *list, int chunk, en
 }
 
 /* What arrives of x [rows, D] as the action's message. */
-static void send_as(struct packer *p, const struct action *a, long rows, real *x, real *y) {
-    const real *message = boundary_pack(&p->boundary, &p->pipeline.schedule.rank[1], a, rows, x);
+static void send_as(struct packer *p, const struct action *a, long rows, const real *x, real *y) {
+    const struct device *device = side()->device;
+    size_t bytes = (size_t)(rows * D) * sizeof *x;
+    device->upload(p->block, x, bytes);
+    const real *message = boundary_pack(&p->boundary, &p->pipeline.schedule.rank[1], a, rows, p->block);
     assert_ptr_equal(message, boundary_room(&p->boundary, a->buffer));
-    boundary_unpack(&p->boundary, a->buffer, rows, y);
+    device->clear(p->block, bytes);
+    boundary_unpack(&p->boundary, a->buffer, rows, p->block);
+    device->download(y, p->block, bytes);
+    assert_int_equal(device->status(), 0);
 }
 
 /* The same as micro-batch `micro`'s first message of a cargo from the first chunk. */

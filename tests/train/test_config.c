@@ -58,7 +58,7 @@ static void defaults(void **state) {
     assert_true(c.data.format == FORMAT_TEXT && c.data.order == ORDER_SHUFFLE);
     assert_true(c.checkpoint.interval == 0 && c.checkpoint.keep == 3);
     assert_string_equal(c.checkpoint.init_from, "");
-    assert_int_equal(c.device, DEVICE_CPU); /* auto, in a build without other backends */
+    assert_int_equal(c.device, DEVICE_AUTO); /* until a run has looked */
     config_free(&c);
 }
 
@@ -247,6 +247,8 @@ static void round_trip(void **state) {
                                    : "delta_store={tolerance: 0, layers: []}",
                           "model.vocab_size=1000",
                           "model.delta.temperature=0.5",
+                          draw & 32 ? "train.graphs=false" : "train.compress_sources=0",
+                          draw & 16 ? "device=cuda" : "train.precision=fp32",
                           draw & 1 ? "data.validation=''" : "data.validation_fraction=0",
                           draw & 2 ? "data.train=''" : "data.sources=[]"};
         enum { WIDTHS = sizeof widths / sizeof *widths };

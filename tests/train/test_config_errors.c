@@ -95,7 +95,7 @@ static void other_types(void **state) {
     refused("model: {delta: {kind: Full}}", NULL, "'Full'", NULL);
     refused("model: {delta: {kind: }}", NULL, "model.delta.kind is empty", NULL);
     refused("data: {format: parquet}", NULL, "data.format", "text, hdf5, llmc or megatron", NULL);
-    refused("train: {precision: bf16}", NULL, "train.precision is 'bf16': this version has fp32 only", NULL);
+    refused("train: {precision: int4}", NULL, "train.precision is 'int4'", "fp32, bf16, fp16 or fp8", NULL);
     refused("train: {recompute: some}", NULL, "train.recompute is 'some'", "none, selective, full", NULL);
     static const char *const no_text[] = {"5", "1e3", "0x1F", ".inf", "true", "~", "null", "[a]", "{a: b}"};
     for (size_t i = 0; i < sizeof no_text / sizeof *no_text; i++) {
@@ -226,7 +226,8 @@ static void combinations(void **state) {
             "data.train: \"a\" (line 2)", "data.sources: ", NULL);
     refused("model: {vocab_size: 300}\ndata: {validation: a, validation_fraction: 0.1}", NULL,
             "data.validation: \"a\"", "data.validation_fraction: 0.1", NULL);
-    refused("device: cuda", NULL, "device: cuda (line 1)", "no CUDA backend", "auto or cpu", NULL);
+    refused("device: cpu\ntrain: {precision: bf16}", NULL, "device: cpu (line 1)",
+            "train.precision: bf16 (line 2)", "fp32 is expected", NULL);
 }
 
 /* What is recomputed, and differences that are stored. */

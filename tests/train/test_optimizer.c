@@ -64,7 +64,8 @@ static void set_up(struct fixture *f, struct mesh *mesh, long bucket) {
     f->layout.small = 100;
     assert_int_equal(params_create(&f->model, &f->layout, &f->table), 0);
     assert_int_equal(shards_create(&f->table, mesh->data.size, mesh->data.index, bucket, &f->shards), 0);
-    assert_int_equal(state_reserve(&f->memory, &f->table, true, f->shards.moments, &f->state), 0);
+    assert_int_equal(state_reserve(&f->memory, NULL, &f->table, STATE_TRAINING, f->shards.moments, &f->state),
+                     0);
     size_t n = (size_t)f->table.total, rows = (size_t)f->table.rows;
     f->w = calloc(n, sizeof(double)), f->m = calloc(n, sizeof(double)), f->v = calloc(n, sizeof(double));
     f->steps = calloc(rows, sizeof(int64_t));

@@ -67,7 +67,7 @@ for shape in $shapes; do
         for distances in 1,2,3,4 ""; do
             name=$shape/${distances:-none}
             record "$name/gdn" "$gdn" bench "$source/configs/bench-$shape.yaml" --steps-only --json --threads "$threads" \
-                --set "model.delta.distances=[$distances]"
+                --set device=cpu --set "model.delta.distances=[$distances]"
             peer "$name/eager" "${arguments[@]}" --distances "$distances"
             peer "$name/compiled" "${arguments[@]}" --distances "$distances" --compile
         done

@@ -1,0 +1,127 @@
+/* Causal attention, forward. A block has a tile of queries of one head and walks over the keys with the
+ * online softmax of Dao et al., "FlashAttention" (2022), algorithm 1; a thread keeps its part of the sums in
+ * registers.
+ *
+ * The floor: 4·hd FLOP for each of the S·(S + 1)/2 pairs of a query and a key a head, about B·H·S²·hd·2, and
+ * 4 bytes for each of B·S·(2H + 2K)·hd numbers and B·H·S log-sum-exps. A block reads keys and values for ROWS
+ * queries at a time: B·H·S²·hd·4/ROWS bytes, mostly from the second-level cache, which is why ROWS is as
+ * large as registers allow. */
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/parts.h"
+
+/* The running state of a thread's rows. The largest score is in units of log 2. */
+template <class tiles> struct softmax {
+    float largest[tiles::ROWS_EACH];
+    float sum[tiles::ROWS_EACH]; /* of 2^(score − largest), over this thread's columns */
+};
+
+/* Scores of queries from `query` on and keys from `key` on become weights relative to the new largest score.
+ * What was summed before shrinks. */
+template <class tiles>
+static __device__ inline void weigh(float w[tiles::ROWS_EACH][tiles::COLUMNS_EACH], const struct heads *s,
+                                    long query, long key, softmax<tiles> *state,
+                                    float out[tiles::ROWS_EACH][tiles::WIDTH_EACH]) {
+    int ahead = (int)min(query - key, (long)tiles::COLUMNS); /* all keys are seen, however far ahead */
+#pragma unroll
+    for (int i = 0; i < tiles::ROWS_EACH; i++) {
+        float largest = -INFINITY;
+#pragma unroll
+        for (int j = 0; j < tiles::COLUMNS_EACH; j++) {
+            if (tiles::column(j) > tiles::row(i) + ahead) w[i][j] = -INFINITY;
+            largest = fmaxf(largest, w[i][j]);
+        }
+        largest = fmaxf(state->largest[i], row_max<tiles>(largest) * s->exponent);
+        float shrink = exp2f(state->largest[i] - largest);
+        state->largest[i] = largest;
+        state->sum[i] *= shrink;
+#pragma unroll
+        for (int j = 0; j < tiles::COLUMNS_EACH; j++) {
+            w[i][j] = exp2f(fmaf(w[i][j], s->exponent, -largest));
+            state->sum[i] += w[i][j];
+        }
+#pragma unroll
+        for (int j = 0; j < tiles::WIDTH_EACH; j++) out[i][j] *= shrink;
+    }
+}
+
+/* A block's shared memory. */
+template <class tiles> struct forward_memory {
+    typename tiles::element queries[tiles::ROWS * tiles::STRIDE];
+    typename tiles::element keys[tiles::COLUMNS * tiles::STRIDE], values[tiles::COLUMNS * tiles::STRIDE];
+};
+
+/* A block for each tile of queries and each head of each sequence; the last tile, with the most keys, comes
+ * first. */
+template <class tiles>
+static __global__ void __launch_bounds__(ATTENTION_THREADS, tiles::BLOCKS)
+    attend(struct heads s, const float *qkv, float *o, float *lse) {
+    DYNAMIC_SHARED(forward_memory<tiles>, m);
+    long count = tiles_of<tiles>(&s), head = blockIdx.x / count, b = head / s.H, h = head % s.H;
+    long query = (count - 1 - blockIdx.x % count) * tiles::ROWS, end = min(query + tiles::ROWS, s.S);
+    int width = tiles::padded(s.hd);
+    float out[tiles::ROWS_EACH][tiles::WIDTH_EACH];
+    softmax<tiles> state;
+#pragma unroll
+    for (int i = 0; i < tiles::ROWS_EACH; i++) {
+        state.largest[i] = -INFINITY, state.sum[i] = 0;
+#pragma unroll
+        for (int j = 0; j < tiles::WIDTH_EACH; j++) out[i][j] = 0;
+    }
+    const float *k = qkv + keys_at(&s, b, h / (s.H / s.K)), *v = k + s.K * s.hd;
+    load_tile<tiles, tiles::ROWS>(m->queries, &s, qkv + queries_at(&s, b, h) + query * s.ld, s.ld,
+                                  s.S - query);
+    for (long key = 0; key < end; key += tiles::COLUMNS) {
+        __syncthreads(); /* everybody is done with the tiles before */
+        load_tile<tiles, tiles::COLUMNS>(m->keys, &s, k + key * s.ld, s.ld, s.S - key);
+        load_tile<tiles, tiles::COLUMNS>(m->values, &s, v + key * s.ld, s.ld, s.S - key);
+        __syncthreads();
+        if (key > query + tiles::last_row()) continue; /* none of these keys is seen by the warp's queries */
+        float w[tiles::ROWS_EACH][tiles::COLUMNS_EACH];
+#pragma unroll
+        for (int i = 0; i < tiles::ROWS_EACH; i++)
+#pragma unroll
+            for (int j = 0; j < tiles::COLUMNS_EACH; j++) w[i][j] = 0;
+        tiles::scores(w, m->queries, m->keys, width);
+        weigh<tiles>(w, &s, query, key, &state, out);
+        tiles::collect(out, w, scratch_behind<tiles>(m), m->values, width);
+    }
+#pragma unroll
+    for (int i = 0; i < tiles::ROWS_EACH; i++) {
+        float sum = row_sum<tiles>(state.sum[i]), inverse = 1 / sum;
+        long at = query + tiles::row(i);
+        if (at < s.S && tiles::column(0) == 0)
+            lse[head * s.S + at] = (state.largest[i] + log2f(sum)) * (float)M_LN2;
+#pragma unroll
+        for (int j = 0; j < tiles::WIDTH_EACH; j++) out[i][j] *= inverse;
+    }
+    store_tile<tiles>(out, &s, o + outputs_at(&s, b, h) + query * s.ldo, s.ldo, s.S - query);
+}
+
+template <class tiles>
+static void run(long B, long S, long H, long K, long hd, const float *qkv, float *o, float *lse) {
+    struct heads s = heads_of(S, H, K, hd, quads_at(qkv) && quads_at(o));
+    launch_tiles<tiles, forward_memory<tiles>>("attention", attend<tiles>, B * H, s, qkv, o, lse);
+}
+
+/* ROWS and COLUMNS are such that sums and scores fit into registers, and tiles into shared memory. */
+template <enum precision P>
+static void attention(long B, long S, long H, long K, long hd, const real *qkv, real *o, real *lse) {
+    constexpr bool exact = P == PRECISION_FP32;
+    if (too_wide(hd)) return;
+    if (hd <= 64)
+        run<typename tiles_in<P, 64, exact ? 64 : 128, 64>::of>(B, S, H, K, hd, qkv, o, lse);
+    else if (hd <= 128)
+        run<typename tiles_in<P, 128, exact ? 64 : 128, 32>::of>(B, S, H, K, hd, qkv, o, lse);
+    else
+        run<typename tiles_in<P, 256, exact ? 32 : 64, exact ? 16 : 32>::of>(B, S, H, K, hd, qkv, o, lse);
+}
+
+void cuda_attention_forward(struct ops *ops, enum precision precision) {
+    ops->attention = IN_PRECISION(precision, attention);
+}
+
+void cuda_attention(struct ops *ops, enum precision precision) {
+    cuda_attention_forward(ops, precision);
+    cuda_attention_back(ops, precision);
+    cuda_attention_decode(ops, precision);
+}

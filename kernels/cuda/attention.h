@@ -1,0 +1,63 @@
+/* Attention's slots, each file's; and their launches. */
+#ifndef GDN_CUDA_ATTENTION_H
+#define GDN_CUDA_ATTENTION_H
+
+#include "kernels/cuda/attention_exact.h"
+#include "kernels/cuda/attention_mma.h"
+
+void cuda_attention_forward(struct ops *ops, enum precision precision);
+void cuda_attention_back(struct ops *ops, enum precision precision);
+void cuda_attention_decode(struct ops *ops, enum precision precision);
+
+/* The tiles of a precision. */
+template <enum precision P, int WIDTH, int ROWS, int COLUMNS> struct tiles_in {
+    typedef mma_tiles<P, WIDTH, ROWS, COLUMNS> of;
+};
+template <int WIDTH, int ROWS, int COLUMNS> struct tiles_in<PRECISION_FP32, WIDTH, ROWS, COLUMNS> {
+    typedef exact_tiles<WIDTH, ROWS, COLUMNS> of;
+};
+
+static inline bool quads_at(const void *memory) {
+    return (uintptr_t)memory % sizeof(float4) == 0;
+}
+
+/* Whether tiles are too narrow for these heads, which the device then fails with. */
+static inline bool too_wide(long hd) {
+    if (hd > ATTENTION_WIDEST)
+        cuda_fail("attention has heads of width %ld; this backend's are up to %d wide", hd,
+                  (int)ATTENTION_WIDEST);
+    return hd > ATTENTION_WIDEST;
+}
+
+/* `quads`: the buffers are aligned. */
+static inline struct heads heads_of(long S, long H, long K, long hd, bool quads) {
+    double scale = 1 / sqrt((double)hd);
+    struct heads s;
+    s.S = S, s.H = H, s.K = K;
+    s.ld = (H + 2 * K) * hd, s.ldo = H * hd, s.hd = (int)hd;
+    s.quads = quads && hd % 4 == 0;
+    s.scale = (float)scale, s.exponent = (float)(scale * M_LOG2E);
+    return s;
+}
+
+/* A block for each tile of each of `heads` heads. A block's memory, scratch included, must fit into the
+ * shared memory of every card; what is more than 48 KiB has to be asked for. */
+template <class tiles, class memory, class... Parameters, class... Arguments>
+static inline void launch_tiles(const char *name, void (*kernel)(struct heads, Parameters...), long heads,
+                                struct heads s, Arguments... arguments) {
+    constexpr size_t shared = sizeof(memory) + tiles::SCRATCH * sizeof(typename tiles::element);
+    static_assert(shared <= (99 << 10), "sm_86 and sm_120 have 99 KiB");
+    if (shared > (48 << 10))
+        cuda_failed(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared),
+                    name);
+    cuda_launch(name, kernel, (unsigned)(heads * tiles_of<tiles>(&s)), ATTENTION_THREADS, shared, s,
+                arguments...);
+}
+
+/* A slot that is a template of the precision. FP8 is for other products. */
+#define IN_PRECISION(precision, slot)                                                                        \
+    ((precision) == PRECISION_FP32   ? slot<PRECISION_FP32>                                                  \
+     : (precision) == PRECISION_FP16 ? slot<PRECISION_FP16>                                                  \
+                                     : slot<PRECISION_BF16>)
+
+#endif

@@ -1,0 +1,176 @@
+/* Causal attention, backward. With P the probabilities, recomputed tile by tile from the log-sum-exps: dV =
+ * Pᵀ·dO, dS = P ⊙ (dO·Vᵀ − rowsum(dO ⊙ O))/√hd, dQ = dS·K, dK = dSᵀ·Q (Dao et al., "FlashAttention", 2022,
+ * algorithm 4).
+ *
+ * Every gradient has one owner, which adds in a fixed order: a block has a tile of keys and walks over the
+ * later queries of all heads of its group for dK and dV, another has a tile of queries and walks over the
+ * earlier keys for dQ. In the first the tile's rows are keys, so that Pᵀ and dSᵀ are left operands as they
+ * were computed. Scores and dO·Vᵀ are computed twice: 7 products rather than 5, and no sum by atomics, whose
+ * order would differ from run to run.
+ *
+ * The floor: B·H·S²·hd FLOP a product over the causal half, 5 of them, 7 as it is here; 4 bytes for each of
+ * B·S·(4H + 4K)·hd numbers (qkv, o, dout, dqkv) and B·H·S log-sum-exps. A block reads its columns for ROWS
+ * rows at a time: B·H·S²·hd·4/ROWS bytes for each of the two, mostly from the second-level cache. */
+#include "kernels/cuda/attention.h"
+
+enum gradient { OF_QUERIES = 1, OF_KEYS = 2, OF_VALUES = 4 };
+
+struct back_buffers {
+    const float *qkv, *dout, *lse, *inner; /* inner [B, H, S]: rowsum(dO ⊙ O) */
+    float *dqkv;
+};
+
+/* What rows or columns of a tile enter with: x in the scores, y in dO·Vᵀ. */
+struct operands {
+    const float *x, *y;
+    long ldx, ldy;
+};
+
+/* A block's shared memory. The rows are queries where OF is OF_QUERIES,
+ * else keys. */
+template <class tiles, int OF> struct back_memory {
+    enum { QUERIES = OF == OF_QUERIES ? tiles::ROWS : tiles::COLUMNS };
+    typename tiles::element rows[2][tiles::ROWS * tiles::STRIDE];
+    typename tiles::element columns[2][tiles::COLUMNS * tiles::STRIDE];
+    float lse[QUERIES], inner[QUERIES]; /* of the tile's queries; lse in units of log 2 */
+};
+
+/* A warp for each of o's rows [B·S·H, hd], with dO as it enters the products: so the gradients of a row's
+ * scores still add up to zero. */
+template <enum precision P>
+static __global__ void inner_products(long B, struct heads s, const float *o, const float *dout,
+                                      float *inner) {
+    long row = (long)blockIdx.x * ATTENTION_WARPS + threadIdx.x / WARP, token = row / s.H;
+    if (token >= B * s.S) return;
+    float sum = 0;
+    for (int c = (int)threadIdx.x % WARP; c < s.hd; c += WARP)
+        sum = fmaf(o[row * s.hd + c], rounded<P>(dout[row * s.hd + c]), sum);
+    sum = warp_sum(sum);
+    if (threadIdx.x % WARP == 0) inner[(token / s.S * s.H + row % s.H) * s.S + token % s.S] = sum;
+}
+
+template <class tiles, int HEIGHT>
+static __device__ inline void load_operands(typename tiles::element to[2][HEIGHT * tiles::STRIDE],
+                                            const struct heads *s, struct operands from, long first) {
+    load_tile<tiles, HEIGHT>(to[0], s, from.x + first * from.ldx, from.ldx, s->S - first);
+    load_tile<tiles, HEIGHT>(to[1], s, from.y + first * from.ldy, from.ldy, s->S - first);
+}
+
+/* lse and inner of the queries from `query` on of a head whose first has number `head` in [B, H, S]. */
+template <class tiles, int OF>
+static __device__ inline void load_sums(back_memory<tiles, OF> *m, const struct heads *s,
+                                        const struct back_buffers *at, long head, long query) {
+    for (int i = (int)threadIdx.x; i < m->QUERIES; i += ATTENTION_THREADS) {
+        bool there = query + i < s->S;
+        m->lse[i] = there ? at->lse[head * s->S + query + i] * (float)M_LOG2E : 0;
+        m->inner[i] = there ? at->inner[head * s->S + query + i] : 0;
+    }
+}
+
+/* P and dS, or their transposes, of rows from `row` on and columns from `column` on. */
+template <class tiles, int OF>
+static __device__ inline void
+recompute(float p[tiles::ROWS_EACH][tiles::COLUMNS_EACH], float ds[tiles::ROWS_EACH][tiles::COLUMNS_EACH],
+          const back_memory<tiles, OF> *m, const struct heads *s, long row, long column) {
+    constexpr bool by_queries = OF == OF_QUERIES;
+#pragma unroll
+    for (int i = 0; i < tiles::ROWS_EACH; i++)
+#pragma unroll
+        for (int j = 0; j < tiles::COLUMNS_EACH; j++) p[i][j] = ds[i][j] = 0;
+    tiles::scores(p, m->rows[0], m->columns[0], tiles::padded(s->hd));
+    if (OF != OF_VALUES) tiles::scores(ds, m->rows[1], m->columns[1], tiles::padded(s->hd));
+    constexpr long far = tiles::ROWS + tiles::COLUMNS; /* all keys are seen, however far ahead a query is */
+    int ahead = (int)min(by_queries ? row - column : column - row, far);
+#pragma unroll
+    for (int i = 0; i < tiles::ROWS_EACH; i++)
+#pragma unroll
+        for (int j = 0; j < tiles::COLUMNS_EACH; j++) {
+            int query = by_queries ? tiles::row(i) : tiles::column(j);
+            int key = by_queries ? tiles::column(j) : tiles::row(i);
+            bool seen = key <= query + ahead; /* queries beyond the last are zeros, and so is their dO */
+            p[i][j] = seen ? exp2f(fmaf(p[i][j], s->exponent, -m->lse[query])) : 0;
+            ds[i][j] = p[i][j] * (ds[i][j] - m->inner[query]) * s->scale;
+        }
+}
+
+/* A block for each tile of queries of each head, or of keys of each key/value head, of each sequence; in each
+ * the longest walk comes first. */
+template <class tiles, int OF>
+static __global__ void __launch_bounds__(ATTENTION_THREADS, tiles::BLOCKS)
+    back(struct heads s, struct back_buffers at) {
+    constexpr bool by_queries = OF == OF_QUERIES;
+    typedef back_memory<tiles, OF> shared_memory;
+    DYNAMIC_SHARED(shared_memory, m);
+    long count = tiles_of<tiles>(&s), tile = blockIdx.x % count, owner = blockIdx.x / count,
+         group = s.H / s.K;
+    long b = owner / (by_queries ? s.H : s.K), mine = owner % (by_queries ? s.H : s.K);
+    long first_head = by_queries ? mine : mine * group, last_head = first_head + (by_queries ? 0 : group - 1);
+    long row = (by_queries ? count - 1 - tile : tile) * tiles::ROWS,
+         at_keys = keys_at(&s, b, first_head / group);
+    long begin = by_queries ? 0 : row, end = by_queries ? min(row + tiles::ROWS, s.S) : s.S;
+    int width = tiles::padded(s.hd);
+    struct operands keys = {at.qkv + at_keys, at.qkv + at_keys + s.K * s.hd, s.ld, s.ld};
+    float sum[tiles::ROWS_EACH][tiles::WIDTH_EACH], of_values[tiles::ROWS_EACH][tiles::WIDTH_EACH];
+#pragma unroll
+    for (int i = 0; i < tiles::ROWS_EACH; i++)
+#pragma unroll
+        for (int j = 0; j < tiles::WIDTH_EACH; j++) sum[i][j] = of_values[i][j] = 0;
+    if (!by_queries) load_operands<tiles, tiles::ROWS>(m->rows, &s, keys, row);
+    for (long h = first_head; h <= last_head; h++) {
+        struct operands queries = {at.qkv + queries_at(&s, b, h), at.dout + outputs_at(&s, b, h), s.ld,
+                                   s.ldo};
+        if (by_queries) {
+            load_operands<tiles, tiles::ROWS>(m->rows, &s, queries, row);
+            load_sums(m, &s, &at, owner, row);
+        }
+        for (long column = begin; column < end; column += tiles::COLUMNS) {
+            __syncthreads(); /* everybody is done with the columns before */
+            load_operands<tiles, tiles::COLUMNS>(m->columns, &s, by_queries ? keys : queries, column);
+            if (!by_queries) load_sums(m, &s, &at, b * s.H + h, column);
+            __syncthreads();
+            if (by_queries ? column > row + tiles::last_row()
+                           : column + tiles::COLUMNS <= row + tiles::first_row())
+                continue; /* none of the warp's queries sees any of these keys */
+            float p[tiles::ROWS_EACH][tiles::COLUMNS_EACH], ds[tiles::ROWS_EACH][tiles::COLUMNS_EACH];
+            recompute<tiles, OF>(p, ds, m, &s, row, column);
+            if (OF & OF_VALUES) tiles::collect(of_values, p, scratch_behind<tiles>(m), m->columns[1], width);
+            if (OF != OF_VALUES) tiles::collect(sum, ds, scratch_behind<tiles>(m), m->columns[0], width);
+        }
+    }
+    float *to = at.dqkv + (by_queries ? queries_at(&s, b, mine) : at_keys) + row * s.ld;
+    if (OF != OF_VALUES) store_tile<tiles>(sum, &s, to, s.ld, s.S - row);
+    if (OF & OF_VALUES) store_tile<tiles>(of_values, &s, to + s.K * s.hd, s.ld, s.S - row);
+}
+
+template <class tiles, int OF> static void run_back(long heads, struct heads s, struct back_buffers at) {
+    launch_tiles<tiles, back_memory<tiles, OF>>("attention_back", back<tiles, OF>, heads, s, at);
+}
+
+template <enum precision P>
+static void attention_back(long B, long S, long H, long K, long hd, const real *qkv, const real *o,
+                           const real *lse, const real *dout, real *dqkv, real *work) {
+    constexpr bool exact = P == PRECISION_FP32;
+    if (too_wide(hd)) return;
+    struct heads s = heads_of(S, H, K, hd, quads_at(qkv) && quads_at(dout) && quads_at(dqkv));
+    struct back_buffers at = {qkv, dout, lse, work, dqkv};
+    LAUNCH(inner_products<P>, (unsigned)ceil_div(B * S * H, ATTENTION_WARPS), ATTENTION_THREADS, 0, B, s, o,
+           dout, work);
+    if (hd <= 64) {
+        typedef typename tiles_in<P, 64, 64, exact ? 32 : 64>::of tiles;
+        run_back<tiles, OF_QUERIES>(B * H, s, at);
+        run_back<tiles, OF_KEYS | OF_VALUES>(B * K, s, at);
+    } else if (hd <= 128) {
+        typedef typename tiles_in<P, 128, exact ? 32 : 64, 32>::of tiles;
+        run_back<tiles, OF_QUERIES>(B * H, s, at);
+        run_back<tiles, OF_KEYS | OF_VALUES>(B * K, s, at);
+    } else { /* registers hold the sums of one gradient alone */
+        typedef typename tiles_in<P, 256, exact ? 16 : 64, 16>::of tiles;
+        run_back<tiles, OF_QUERIES>(B * H, s, at);
+        run_back<tiles, OF_KEYS>(B * K, s, at);
+        run_back<tiles, OF_VALUES>(B * K, s, at);
+    }
+}
+
+void cuda_attention_back(struct ops *ops, enum precision precision) {
+    ops->attention_back = IN_PRECISION(precision, attention_back);
+}

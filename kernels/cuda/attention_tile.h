@@ -1,0 +1,135 @@
+/* Causal attention by tiles: what the forward and backward pass share in every precision.
+ *
+ * A block has a tile of ROWS queries (or keys) in shared memory and walks over tiles of COLUMNS keys (or
+ * queries). How a tile's products are computed, and which thread holds which of their elements, is a class
+ * `tiles` of its own for each kind of arithmetic (attention_exact.h, attention_mma.h) with
+ *
+ *     element                        what shared memory holds
+ *     ROWS, COLUMNS, WIDTH           of tiles; WIDTH: the most of a head
+ *     STRIDE                         distance of rows in shared memory
+ *     ROWS_EACH, COLUMNS_EACH        of the scores [ROWS, COLUMNS] a thread holds this part
+ *     WIDTH_EACH, RUN                and of sums [ROWS, WIDTH], RUN numbers in succession at a time
+ *     row(i), column(j), place(j)    where they lie in a tile; `place` among WIDTH
+ *     BLOCKS                         of a multiprocessor that its registers must suffice for
+ *     LANES                          adjacent lanes that share rows
+ *     first_row(), last_row()        of the warp
+ *     padded(hd)                     the width that products run over
+ *     put(to, x)                     four floats become elements
+ *     scores(w, x, y, width)         w += x · yᵀ; x [ROWS, STRIDE], y [COLUMNS, STRIDE]
+ *     collect(sum, w, scratch, y, width)   sum += w · y; scratch: SCRATCH elements for all threads together
+ *
+ * Arrays with an index by thread live in registers, so loops over them are unrolled. */
+#ifndef GDN_CUDA_ATTENTION_TILE_H
+#define GDN_CUDA_ATTENTION_TILE_H
+
+#include <math.h>
+
+#include "kernels/cuda/cuda.h"
+
+enum {
+    ATTENTION_THREADS = 128, /* in a block */
+    ATTENTION_WARPS = ATTENTION_THREADS / WARP,
+    ATTENTION_WIDEST = OPS_WIDEST_HEAD, /* head */
+};
+
+/* B sequences as the slots have them. */
+struct heads {
+    long S, H, K;
+    long ld, ldo;   /* rows of qkv and dqkv, of o and dout */
+    int hd;         /* width of a head */
+    bool quads;     /* everything may be read and written four numbers at a time */
+    float scale;    /* 1/√hd */
+    float exponent; /* scale · log2(e), as probabilities are computed as powers of two */
+};
+
+/* Tiles of ROWS in a sequence. */
+template <class tiles> static __host__ __device__ inline long tiles_of(const struct heads *s) {
+    return (s->S + tiles::ROWS - 1) / tiles::ROWS;
+}
+
+/* Where things of query head h of sequence b begin. */
+static __device__ inline long queries_at(const struct heads *s, long b, long h) {
+    return b * s->S * s->ld + h * s->hd;
+}
+
+static __device__ inline long keys_at(const struct heads *s, long b, long group) {
+    return b * s->S * s->ld + (s->H + group) * s->hd;
+}
+
+static __device__ inline long outputs_at(const struct heads *s, long b, long h) {
+    return b * s->S * s->ldo + h * s->hd;
+}
+
+/* Four numbers of which `left` exist; the others are zero. */
+static __device__ inline void load_four(float x[4], const float *from, int left, bool quads) {
+    if (quads && left > 0) {
+        float4 four = *(const float4 *)from;
+        x[0] = four.x, x[1] = four.y, x[2] = four.z, x[3] = four.w;
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < 4; i++) x[i] = i < left ? from[i] : 0;
+}
+
+/* A whole block loads HEIGHT rows of a head from `from`, ld apart, of which `count` exist; the others are
+ * zero, and so is what lies between the head's width and the padded one. */
+template <class tiles, int HEIGHT>
+static __device__ inline void load_tile(typename tiles::element *to, const struct heads *s, const float *from,
+                                        long ld, long count) {
+    enum { QUADS = tiles::WIDTH / 4 };
+    int width = tiles::padded(s->hd);
+#pragma unroll 4
+    for (int i = (int)threadIdx.x; i < HEIGHT * QUADS; i += ATTENTION_THREADS) {
+        int row = i / QUADS, at = i % QUADS * 4;
+        float x[4];
+        load_four(x, from + row * ld + at, row < count ? s->hd - at : 0, s->quads);
+        if (at < width) tiles::put(to + row * tiles::STRIDE + at, x);
+    }
+}
+
+/* Stores what the threads hold of a tile of `count` rows. */
+template <class tiles>
+static __device__ inline void store_tile(const float sum[tiles::ROWS_EACH][tiles::WIDTH_EACH],
+                                         const struct heads *s, float *to, long ld, long count) {
+#pragma unroll
+    for (int i = 0; i < tiles::ROWS_EACH; i++) {
+        if (tiles::row(i) >= count) continue;
+        float *row = to + tiles::row(i) * ld;
+#pragma unroll
+        for (int j = 0; j < tiles::WIDTH_EACH; j += tiles::RUN) {
+            int at = tiles::place(j);
+            if (s->quads && at < s->hd) {
+                const float *x = &sum[i][j];
+                if constexpr (tiles::RUN == 4)
+                    *(float4 *)(row + at) = make_float4(x[0], x[1], x[2], x[3]);
+                else
+                    *(float2 *)(row + at) = make_float2(x[0], x[1]);
+                continue;
+            }
+#pragma unroll
+            for (int r = 0; r < tiles::RUN; r++)
+                if (at + r < s->hd) row[at + r] = sum[i][j + r];
+        }
+    }
+}
+
+/* The tiles' scratch lies behind the rest of a block's shared memory. */
+template <class tiles, class memory>
+static __device__ inline typename tiles::element *scratch_behind(memory *m) {
+    return (typename tiles::element *)(m + 1);
+}
+
+/* Over the lanes that share a row, in a fixed order. */
+template <class tiles> static __device__ inline float row_sum(float x) {
+#pragma unroll
+    for (int flip = tiles::LANES / 2; flip > 0; flip /= 2) x += __shfl_xor_sync(~0u, x, flip);
+    return x;
+}
+
+template <class tiles> static __device__ inline float row_max(float x) {
+#pragma unroll
+    for (int flip = tiles::LANES / 2; flip > 0; flip /= 2) x = fmaxf(x, __shfl_xor_sync(~0u, x, flip));
+    return x;
+}
+
+#endif

@@ -1,0 +1,285 @@
+/* The card as a device (kernels/base/device.h): memory, copies, tickets, and the first failure.
+ *
+ * Operations, uploads, downloads, moves and clears are queued on one stream, communication's copies on
+ * another, which events order behind the operations queued so far. Uploads go through a ring of pinned host
+ * memory, so the host waits only where the whole ring is under way. */
+#include "kernels/cuda/cuda.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern "C" {
+#include "kernels/base/status.h"
+}
+
+#ifdef GDN_EMULATED
+const char *const cuda_name = "emulated";
+static const char *const advice = ""; /* a fault names its kernel */
+#else
+const char *const cuda_name = "cuda";
+static const char *const advice = " (CUDA_LAUNCH_BLOCKING=1 in the environment makes this name the kernel)";
+#endif
+
+enum {
+    SITES = 4096,
+    TICKETS = 1024,
+    RING = 32, /* pieces of pinned host memory for uploads */
+};
+static const size_t PIECE = (size_t)512 << 10;
+
+static gdn_fail_function *fail_words;
+static bool failed;
+static cudaStream_t compute, talk;
+static cudaEvent_t queued, delivered; /* operations, deliveries so far */
+void (*cuda_watch)(void);
+static void *scratch; /* [WORKSPACE_BYTES] */
+
+static struct {
+    char *memory; /* [RING, PIECE] */
+    cudaEvent_t sent[RING];
+    int next;
+} ring;
+
+static struct {
+    cudaEvent_t event[TICKETS];
+    int free[TICKETS], count; /* tickets that are free */
+} tickets;
+
+int cuda_fail(const char *format, ...) {
+    char words[600];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(words, sizeof words, format, list);
+    va_end(list);
+    failed = true;
+    return fail_words(GDN_INTERNAL, "device %s: %s", cuda_name, words);
+}
+
+bool cuda_failed(cudaError_t error, const char *what) {
+    if (error == cudaSuccess) return false;
+    cudaGetLastError();
+    bool fault = error == cudaErrorIllegalAddress || error == cudaErrorLaunchFailure;
+    if (!failed) cuda_fail("%s: %s%s", what, cudaGetErrorString(error), fault ? advice : "");
+    return true;
+}
+
+cudaStream_t cuda_stream(void) {
+    return compute;
+}
+
+cudaStream_t cuda_talk(void) {
+    return talk;
+}
+
+/* Waits for a stream's work, which may wait for other processes. */
+static void finish(cudaStream_t stream, const char *what) {
+    cudaError_t error = cudaErrorNotReady;
+    while (cuda_watch && (error = cudaStreamQuery(stream)) == cudaErrorNotReady) cuda_watch();
+    if (error == cudaErrorNotReady) error = cudaStreamSynchronize(stream);
+    cuda_failed(error, what);
+}
+
+void *workspace(size_t bytes) {
+    if (bytes > WORKSPACE_BYTES)
+        cuda_fail("an operation asks for %zu bytes of scratch memory of %zu", bytes, WORKSPACE_BYTES);
+    return scratch;
+}
+
+/* ------------------------------------------------------------------ memory */
+
+static bool shared_memory(void) {
+    const char *asked = getenv("GDN_SHARED_DEVICE_MEMORY");
+    return asked && asked[0] && strcmp(asked, "0") != 0;
+}
+
+static void *reserve(size_t bytes) {
+    void *memory = NULL;
+    if (bytes == 0) bytes = 1;
+    cudaError_t error = shared_memory() ? cudaMallocManaged(&memory, bytes) : cudaMalloc(&memory, bytes);
+    if (error == cudaErrorMemoryAllocation) {
+        cudaGetLastError();
+        return NULL;
+    }
+    if (cuda_failed(error, "reserving memory")) return NULL;
+    cuda_failed(cudaMemsetAsync(memory, 0, bytes, compute), "clearing memory");
+    cuda_failed(cudaStreamSynchronize(compute), "clearing memory"); /* for the other stream, and the host */
+    return memory;
+}
+
+static void release(void *memory) {
+    cuda_failed(cudaFree(memory), "releasing memory");
+}
+
+static void *reserve_host(size_t bytes) {
+    void *memory = NULL;
+    if (cudaHostAlloc(&memory, bytes ? bytes : 1, cudaHostAllocDefault) != cudaSuccess) {
+        cudaGetLastError();
+        return NULL;
+    }
+    return memset(memory, 0, bytes);
+}
+
+static void release_host(void *memory) {
+    cuda_failed(cudaFreeHost(memory), "releasing host memory");
+}
+
+static size_t available(void) {
+    size_t free = 0, total;
+    cuda_failed(cudaMemGetInfo(&free, &total), "asking for free memory");
+    return free;
+}
+
+/* ------------------------------------------------------------------ copies among operations */
+
+static void upload_piece(void *device, const void *host, size_t bytes) {
+    int i = ring.next;
+    char *piece = ring.memory + (size_t)i * PIECE;
+    ring.next = (i + 1) % RING;
+    cuda_failed(cudaEventSynchronize(ring.sent[i]), "an upload");
+    memcpy(piece, host, bytes);
+    cuda_failed(cudaMemcpyAsync(device, piece, bytes, cudaMemcpyHostToDevice, compute), "an upload");
+    cuda_failed(cudaEventRecord(ring.sent[i], compute), "an upload");
+}
+
+static void upload(void *device, const void *host, size_t bytes) {
+    for (size_t done = 0; done < bytes; done += PIECE)
+        upload_piece((char *)device + done, (const char *)host + done,
+                     bytes - done < PIECE ? bytes - done : PIECE);
+}
+
+static void download(void *host, const void *device, size_t bytes) {
+    if (bytes)
+        cuda_failed(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, compute), "a download");
+    finish(compute, "a download");
+}
+
+static void move(void *to, const void *from, size_t bytes) {
+    if (bytes) cuda_failed(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, compute), "a copy");
+}
+
+static void clear(void *memory, size_t bytes) {
+    if (bytes) cuda_failed(cudaMemsetAsync(memory, 0, bytes, compute), "a clear");
+}
+
+/* ------------------------------------------------------------------ communication */
+
+/* A copy behind the operations queued so far, which may still use what it overwrites. */
+static int start(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, const char *what) {
+    if (tickets.count == 0) {
+        cuda_fail("more than %d copies are under way", TICKETS);
+        return 0;
+    }
+    int ticket = tickets.free[--tickets.count];
+    cuda_failed(cudaEventRecord(queued, compute), what);
+    cuda_failed(cudaStreamWaitEvent(talk, queued, 0), what);
+    if (bytes) cuda_failed(cudaMemcpyAsync(to, from, bytes, kind, talk), what);
+    cuda_failed(cudaEventRecord(tickets.event[ticket], talk), what);
+    return ticket;
+}
+
+static int fetch(void *host, const void *device, size_t bytes) {
+    return start(host, device, bytes, cudaMemcpyDeviceToHost, "a fetch");
+}
+
+static int deliver(void *device, const void *host, size_t bytes) {
+    return start(device, host, bytes, cudaMemcpyHostToDevice, "a delivery");
+}
+
+static bool arrived(int ticket) {
+    cudaError_t error = cudaEventQuery(tickets.event[ticket]);
+    if (error == cudaErrorNotReady) return false;
+    cuda_failed(error, "communication");
+    return true;
+}
+
+static void await(int ticket) {
+    cudaError_t error = cudaErrorNotReady;
+    while (cuda_watch && (error = cudaEventQuery(tickets.event[ticket])) == cudaErrorNotReady) cuda_watch();
+    if (error == cudaErrorNotReady) error = cudaEventSynchronize(tickets.event[ticket]);
+    cuda_failed(error, "communication");
+    if (tickets.count < TICKETS) tickets.free[tickets.count++] = ticket;
+}
+
+static void join(void) {
+    cuda_failed(cudaEventRecord(delivered, talk), "a delivery");
+    cuda_failed(cudaStreamWaitEvent(compute, delivered, 0), "a delivery");
+}
+
+static int status(void) {
+    cuda_failed(cudaGetLastError(), "an operation");
+    return failed ? GDN_INTERNAL : GDN_OK;
+}
+
+static int wait(void) {
+    finish(compute, "an operation");
+    finish(talk, "communication");
+    return status();
+}
+
+/* ------------------------------------------------------------------ opening */
+
+static bool make_event(cudaEvent_t *event) {
+    return !cuda_failed(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "creating events");
+}
+
+static bool make_streams(void) {
+    if (cuda_failed(cudaStreamCreateWithFlags(&compute, cudaStreamNonBlocking), "creating a stream") ||
+        cuda_failed(cudaStreamCreateWithFlags(&talk, cudaStreamNonBlocking), "creating a stream"))
+        return false;
+    bool good = make_event(&queued) && make_event(&delivered);
+    for (int i = 0; i < RING; i++) good = good && make_event(&ring.sent[i]);
+    for (int i = 0; i < TICKETS; i++) {
+        good = good && make_event(&tickets.event[i]);
+        tickets.free[tickets.count++] = TICKETS - 1 - i;
+    }
+    return good;
+}
+
+static bool make_buffers(void) {
+    void *memory = NULL;
+    if (cuda_failed(cudaHostAlloc(&memory, RING * PIECE, cudaHostAllocDefault),
+                    "reserving pinned host memory"))
+        return false;
+    ring.memory = (char *)memory;
+    return !cuda_failed(cudaMalloc(&scratch, WORKSPACE_BYTES), "reserving scratch memory");
+}
+
+bool cuda_open(gdn_fail_function *fail, int local) {
+    fail_words = fail;
+    return card_take(local) && make_streams() && make_buffers();
+}
+
+static struct device make_device(void) {
+    struct device d = {};
+    d.name = cuda_name;
+    d.sites = SITES;
+    d.reserve = reserve;
+    d.release = release;
+    d.reserve_host = reserve_host;
+    d.release_host = release_host;
+    d.available = available;
+    d.number = card_number;
+    d.upload = upload;
+    d.download = download;
+    d.move = move;
+    d.clear = clear;
+    d.record = cuda_record;
+    d.recorded = cuda_recorded;
+    d.repeat = cuda_repeat;
+    d.discard = cuda_discard;
+    d.fetch = fetch;
+    d.arrived = arrived;
+    d.await = await;
+    d.deliver = deliver;
+    d.join = join;
+    d.wait = wait;
+    d.status = status;
+    d.describe = card_describe;
+    d.wires = cuda_wires();
+    d.scales = cuda_scales;
+    return d;
+}
+
+const struct device cuda_device = make_device();

@@ -1,0 +1,100 @@
+/* CUDA backend: tokens, rows of the embedding, and their gradients in token order without atomics: the
+ * positions of equal tokens are brought together, in order, by counting for each position those that come
+ * before it. */
+#include "kernels/cuda/parts.h"
+#include "kernels/cuda/rows.h"
+
+static __global__ void cut_tokens_kernel(long T, long S, const int32_t *rows, int32_t *input,
+                                         int32_t *target) {
+    for (long t = blockIdx.x * (long)blockDim.x + threadIdx.x; t < T; t += gridDim.x * (long)blockDim.x) {
+        const int32_t *token = rows + t + t / S; /* every row has one more */
+        input[t] = token[0];
+        target[t] = token[1];
+    }
+}
+
+static void cut_tokens(long B, long S, const int32_t *rows, int32_t *input, int32_t *target) {
+    const long threads = 256, most = 1024, blocks = ceil_div(B * S, threads);
+    LAUNCH(cut_tokens_kernel, (unsigned)(blocks < most ? blocks : most), (unsigned)threads, 0, B * S, S, rows,
+           input, target);
+}
+
+static __global__ void embed_kernel(long T, long D, const int32_t *token, long first, long V, const real *E,
+                                    real *x, bool whole) {
+    long at = tile_column();
+    if (at >= D) return;
+    EACH_TILE_ROW(t, T) {
+        long row = token[t] - first;
+        quad q = {};
+        if (row >= 0 && row < V) q = load_quad(E + row * D + at, D - at, whole);
+        store_quad(x + t * D + at, D - at, whole, q);
+    }
+}
+
+static void embed(long T, long D, const int32_t *token, long first, long V, const real *E, real *x) {
+    bool whole = on_quads(E, D) && on_quads(x, D);
+    LAUNCH(embed_kernel, tile_grid(T, D), tile_block(D), 0, T, D, token, first, V, E, x, whole);
+}
+
+/* The positions of one token: order[first … first + count − 1]. */
+struct run {
+    int first, count;
+};
+
+enum { RUN_WARPS = 8 };
+
+/* A warp has a position t: order [T] becomes the positions in order of their tokens, equal tokens in order of
+ * positions; run[t], where t is its token's first position and the token is one of this part's, that token's;
+ * elsewhere its count is 0. Sums of whole numbers in double are exact. */
+static __global__ void runs_kernel(long T, const int32_t *token, long first, long V, int *order,
+                                   struct run *run) {
+    long t = (long)blockIdx.x * blockDim.y + threadIdx.y;
+    if (t >= T) return;
+    const int32_t own = token[t];
+    int less = 0, equal = 0, earlier = 0;
+    for (long i = threadIdx.x; i < T; i += WARP) {
+        less += token[i] < own;
+        equal += token[i] == own;
+        earlier += token[i] == own && i < t;
+    }
+    less = (int)warp_sum((double)less);
+    equal = (int)warp_sum((double)equal);
+    earlier = (int)warp_sum((double)earlier);
+    if (threadIdx.x != 0) return;
+    order[less + earlier] = (int)t;
+    bool leads = earlier == 0 && own >= first && own < first + V;
+    run[t] = {less, leads ? equal : 0};
+}
+
+static __global__ void embed_back_kernel(long T, long D, const int32_t *token, long first, const int *order,
+                                         const struct run *run, const real *dx, real *dE, bool whole) {
+    long at = tile_column();
+    if (at >= D) return;
+    EACH_TILE_ROW(t, T) {
+        const struct run own = run[t];
+        if (own.count == 0) continue;
+        real *to = dE + (token[t] - first) * D + at;
+        quad sum = load_quad(to, D - at, whole);
+        for (int i = 0; i < own.count; i++) {
+            quad q = load_quad(dx + order[own.first + i] * D + at, D - at, whole);
+            for (int k = 0; k < 4; k++) sum.v[k] += q.v[k];
+        }
+        store_quad(to, D - at, whole, sum);
+    }
+}
+
+static void embed_back(long T, long D, const int32_t *token, long first, long V, const real *dx, real *dE) {
+    struct run *run = (struct run *)workspace((size_t)T * (sizeof *run + sizeof(int)));
+    int *order = (int *)(run + T);
+    bool whole = on_quads(dx, D) && on_quads(dE, D);
+    LAUNCH(runs_kernel, (unsigned)ceil_div(T, RUN_WARPS), dim3(WARP, RUN_WARPS), 0, T, token, first, V, order,
+           run);
+    LAUNCH(embed_back_kernel, tile_grid(T, D), tile_block(D), 0, T, D, token, first, order, run, dx, dE,
+           whole);
+}
+
+extern "C" void cuda_embed(struct ops *ops) {
+    ops->cut_tokens = cut_tokens;
+    ops->embed = embed;
+    ops->embed_back = embed_back;
+}

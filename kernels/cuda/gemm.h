@@ -1,0 +1,64 @@
+/* Matrix products on the device: what the files of gemm share.
+ *
+ *     gemm.cu          the slots: which numbers a product is made in
+ *     gemm_pieces.cu   a product in 16 or 8 bits, in pieces whose operands fit into the scratch
+ *     gemm_library.cu  one product by cuBLASLt
+ *     convert.cu       operands from float to 16 or 8 bits
+ *     scale.cu         the scales of 8 bits */
+#ifndef GDN_CUDA_GEMM_H
+#define GDN_CUDA_GEMM_H
+
+#include <cublasLt.h>
+
+#include "kernels/cuda/cuda.h"
+
+struct scale; /* scale.h */
+
+/* op(A) or op(B) of a product, as what is summed over sees it: rows [count, k], along memory, element x[i·ld
+ * + p], or across it, x[p·ld + i]; to be multiplied in numbers of `type`. */
+struct operand {
+    const float *at;
+    long ld;
+    bool along;
+    long count, k;
+    cudaDataType_t type;
+    struct scale *scale; /* on the device; of 8 bits alone */
+};
+
+/* A matrix for the library, row-major. `unit`, on the device: what a 1 in it means; NULL: 1. */
+struct factor {
+    const void *at;
+    cudaDataType_t type;
+    long ld;
+    const float *unit;
+};
+
+/* Zeroed device memory for good; NULL with a failure. */
+void *reserve(size_t bytes);
+
+/* Once, before the first product. */
+void library_open(void);
+
+/* The gemm slot for operands of any type. Nothing of m, n and k is 0. Of 8 bits: 'N', 'T', all of m, n, k and
+ * the row distances multiples of 16, C at a multiple of 16 bytes. */
+void library_product(char ta, char tb, long m, long n, long k, float alpha, const struct factor *a,
+                     const struct factor *b, float beta, float *c, long ldc);
+
+/* Writes an operand in numbers of its type, [count_to, k_to] with rows along memory, zero beyond [count, k];
+ * k_to is a multiple of 8. With a scale, numbers are multiplied by its factor, and largest [MOST_BLOCKS]
+ * keeps the largest finite |x| per block. `to` NULL: only that, and only where the scale has seen nothing
+ * yet. */
+void convert(const struct operand *x, long count_to, long k_to, void *to, float *largest);
+enum { MOST_BLOCKS = 1024 };
+
+/* C [m, n] = beta·C + R; r NULL: zeros. With beta 0, C is not read. */
+void add_result(long m, long n, float beta, const float *r, long ldr, float *c, long ldc);
+
+/* Reserves the scratch, once, before the first of these. */
+void pieces_open(void);
+
+/* C [a.count, b.count] = alpha·A·Bᵀ + beta·C, both operands of 16 bits or both of 8. Nothing is 0. */
+void pieces_product(const struct operand *a, const struct operand *b, float alpha, float beta, float *c,
+                    long ldc);
+
+#endif

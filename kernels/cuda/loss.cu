@@ -1,0 +1,159 @@
+/* CUDA backend: loss and its gradient, a team of threads a row. One pass finds the largest logit and the sum
+ * of exponentials together: where a larger one turns up, the sum so far is scaled down. The gradient's pass
+ * has what fits in registers from the first, and the rest out of the cache. */
+#include <float.h>
+#include <math.h>
+
+#include "kernels/cuda/parts.h"
+#include "kernels/cuda/rows.h"
+
+/* The largest of some logits, and the sum of exp(logit − largest). None: a number whose distance to any is
+ * finite. A NaN is never the largest, but reaches the sum. */
+struct soft {
+    real largest, sum;
+};
+
+static __device__ inline quad load_logits(const real *row, long V, long at, bool whole) {
+    return load_quad(row + at, V - at, whole, -INFINITY); /* whose exponential is 0 */
+}
+
+static __device__ inline real largest_of(real largest, const quad &q) {
+    for (int i = 0; i < 4; i++) largest = q.v[i] > largest ? q.v[i] : largest;
+    return largest;
+}
+
+static __device__ inline void join(struct soft *all, const quad &q) {
+    real largest = largest_of(all->largest, q);
+    if (largest > all->largest) all->sum *= expf(all->largest - largest);
+    all->largest = largest;
+    for (int i = 0; i < 4; i++) all->sum += expf(q.v[i] - largest);
+}
+
+/* Of the whole row, for all threads of the team; its first KEPT quads are kept. */
+static __device__ inline struct soft soft_row(const real *row, long V, bool whole, quad *kept) {
+    struct soft own = {-FLT_MAX, 0};
+    EACH_KEPT(k) {
+        kept[k] = load_logits(row, V, team_quad(k), whole);
+        join(&own, kept[k]);
+    }
+    for (int next = KEPT; team_quad(next) < V; next += KEPT) { /* as many reads at a time */
+        quad q[KEPT];
+        EACH_KEPT(k) q[k] = load_logits(row, V, team_quad(next + k), whole);
+        EACH_KEPT(k) join(&own, q[k]);
+    }
+    real largest = team_max(own.largest);
+    return {largest, team_sum(own.sum * expf(own.largest - largest))};
+}
+
+/* factor·exp(logit − largest), less `scale` for the target, whose place counts from this quad. */
+static __device__ inline void put_gradient(real *to, long left, quad q, real largest, real factor,
+                                           long target, real scale, bool whole) {
+    for (int i = 0; i < 4; i++) q.v[i] = factor * expf(q.v[i] - largest) - (i == target ? scale : 0);
+    store_quad(to, left, whole, q);
+}
+
+static __global__ void __launch_bounds__(MOST_TEAM, 2)
+    cross_entropy_kernel(long T, long V, real *logits, long ld, const int32_t *target, real scale, real *loss,
+                         bool whole) {
+    EACH_TEAM_ROW(t, T) {
+        real *row = logits + t * ld;
+        quad kept[KEPT];
+        long aim = target[t];
+        real right = row[aim]; /* before anyone overwrites it, which is after the team's sums */
+        struct soft soft = soft_row(row, V, whole, kept);
+        __syncwarp();
+        if (threadIdx.x == 0) loss[t] = logf(soft.sum) + (soft.largest - right);
+        if (scale == 0) continue;
+        real factor = scale / soft.sum;
+        for (int next = 0; team_quad(next) < V; next += KEPT) {
+            if (next > 0) EACH_KEPT(k) kept[k] = load_logits(row, V, team_quad(next + k), whole);
+            EACH_KEPT(k) {
+                long at = team_quad(next + k);
+                put_gradient(row + at, V - at, kept[k], soft.largest, factor, aim - at, scale, whole);
+            }
+        }
+    }
+}
+
+static void cross_entropy(long T, long V, real *logits, long ld, const int32_t *target, double scale,
+                          real *loss) {
+    LAUNCH(cross_entropy_kernel, team_grid(T, V), team_block(V), 0, T, V, logits, ld, target, (real)scale,
+           loss, on_quads(logits, ld));
+}
+
+/* --------------------------------------------------------------------------------- parts of the vocabulary
+ */
+
+static __global__ void __launch_bounds__(MOST_TEAM)
+    row_largest_kernel(long T, long V, const real *logits, long ld, real *largest, bool whole) {
+    EACH_TEAM_ROW(t, T) {
+        real own = -INFINITY;
+        for (long at = team_quad(0); at < V; at += 4 * (long)blockDim.x)
+            own = largest_of(own, load_logits(logits + t * ld, V, at, whole));
+        own = team_max(own);
+        if (threadIdx.x == 0) largest[t] = own;
+    }
+}
+
+static void row_largest(long T, long V, const real *logits, long ld, real *largest) {
+    LAUNCH(row_largest_kernel, team_grid(T, V), team_block(V), 0, T, V, logits, ld, largest,
+           on_quads(logits, ld));
+}
+
+static __global__ void __launch_bounds__(MOST_TEAM)
+    part_exp_kernel(long T, long V, real *logits, long ld, const int32_t *target, long first,
+                    const real *largest, real *sums, bool whole) {
+    EACH_TEAM_ROW(t, T) {
+        long aim = target[t] - first;
+        real sum = 0, most = largest[t];
+        for (long at = team_quad(0); at < V; at += 4 * (long)blockDim.x) {
+            quad q = load_logits(logits + t * ld, V, at, whole);
+            for (int i = 0; i < 4; i++) {
+                real less = q.v[i] - most;
+                if (at + i == aim && aim < V) sums[T + t] = less;
+                sum += q.v[i] = expf(less);
+            }
+            store_quad(logits + t * ld + at, V - at, whole, q);
+        }
+        sum = team_sum(sum);
+        if (threadIdx.x != 0) continue;
+        sums[t] = sum;
+        if (aim < 0 || aim >= V) sums[T + t] = 0;
+    }
+}
+
+static void part_exp(long T, long V, real *logits, long ld, const int32_t *target, long first,
+                     const real *largest, real *sums) {
+    LAUNCH(part_exp_kernel, team_grid(T, V), team_block(V), 0, T, V, logits, ld, target, first, largest, sums,
+           on_quads(logits, ld));
+}
+
+static __global__ void part_cross_entropy_kernel(long T, long V, real *logits, long ld, const int32_t *target,
+                                                 long first, const real *sums, real scale, real *loss,
+                                                 bool whole) {
+    long at = tile_column();
+    if (at >= V) return;
+    EACH_TILE_ROW(t, T) {
+        if (at == 0) loss[t] = logf(sums[t]) - sums[T + t];
+        if (scale == 0) continue;
+        real *to = logits + t * ld + at, factor = scale / sums[t];
+        long aim = target[t] - first - at;
+        quad q = load_quad(to, V - at, whole);
+        for (int i = 0; i < 4; i++) q.v[i] = factor * q.v[i] - (i == aim ? scale : 0);
+        store_quad(to, V - at, whole, q);
+    }
+}
+
+static void part_cross_entropy(long T, long V, real *logits, long ld, const int32_t *target, long first,
+                               const real *sums, double scale, real *loss) {
+    long W = scale != 0 ? V : 1; /* the losses alone */
+    LAUNCH(part_cross_entropy_kernel, tile_grid(T, W), tile_block(W), 0, T, W, logits, ld, target, first,
+           sums, (real)scale, loss, on_quads(logits, ld));
+}
+
+extern "C" void cuda_loss(struct ops *ops) {
+    ops->cross_entropy = cross_entropy;
+    ops->row_largest = row_largest;
+    ops->part_exp = part_exp;
+    ops->part_cross_entropy = part_cross_entropy;
+}

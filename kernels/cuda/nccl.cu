@@ -1,0 +1,256 @@
+/* Wires (kernels/base/wires.h) by NCCL: a communicator each, on communication's stream, or on a stream of its
+ * own.
+ *
+ * Communicators are not blocking: a call that has to wait for peers says "in progress", and is asked about
+ * until it is done, a peer fails or time is up. Exchanges in flight have a ring of events; the oldest that
+ * has not taken place is looked at for how long it has been waited for. */
+#include "kernels/cuda/cuda.h"
+
+#ifndef GDN_NCCL
+
+const struct wires *cuda_wires(void) {
+    return NULL;
+}
+
+#else
+
+#include <nccl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+extern "C" {
+#include "kernels/base/status.h"
+#include "kernels/base/wires.h"
+}
+
+static_assert(sizeof(ncclUniqueId) == WIRES_ID, "an id is handed over as it is");
+
+enum { PLACES = 1024 }; /* exchanges in flight that are told apart */
+
+struct place {
+    cudaEvent_t event; /* NULL: never used */
+    const char *call;
+    double since;
+};
+
+struct wire {
+    ncclComm_t comm; /* NULL: given up */
+    cudaStream_t stream;
+    bool apart;
+    int index;
+    char words[40];
+    double seconds;
+    struct place place[PLACES];
+    unsigned long begun, done; /* exchanges; number n has place n % PLACES */
+    struct wire *next;
+};
+
+static struct wire *wires_open;
+static cudaEvent_t operations; /* so far */
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static const char *clock_words(double ago) {
+    static char words[16];
+    time_t then = time(NULL) - (time_t)ago;
+    struct tm parts;
+    strftime(words, sizeof words, "%H:%M:%S", localtime_r(&then, &parts));
+    return words;
+}
+
+/* ------------------------------------------------------------------ failures */
+
+/* Kernels that wait for peers end, and whatever waits for them goes on. */
+static void give_up(struct wire *w) {
+    if (w->comm) ncclCommAbort(w->comm);
+    w->comm = NULL;
+}
+
+static void failed(struct wire *w, const char *call, ncclResult_t result) {
+    cuda_fail("%s over the %s axis: NCCL: %s", call, w->words, ncclGetErrorString(result));
+    give_up(w);
+}
+
+static bool too_late(struct wire *w, const char *call, double since) {
+    double waited = now() - since;
+    if (waited < w->seconds) return false;
+    cuda_fail("it waits in %s over the %s axis since %s, more than %.3g seconds ago: a rank of that axis is "
+              "lost, or does "
+              "something else",
+              call, w->words, clock_words(waited), w->seconds);
+    give_up(w);
+    return true;
+}
+
+/* Asks until what was begun on the communicator is done. */
+static void settle_call(struct wire *w, const char *call, ncclResult_t result) {
+    double since = now();
+    while (w->comm && result == ncclInProgress) {
+        if (ncclCommGetAsyncError(w->comm, &result) == ncclSuccess && result != ncclInProgress) break;
+        if (too_late(w, call, since)) return;
+        sched_yield();
+    }
+    if (result != ncclSuccess) failed(w, call, result);
+}
+
+static void watch(struct wire *w) {
+    ncclResult_t result = ncclSuccess;
+    if (!w->comm) return;
+    ncclCommGetAsyncError(w->comm, &result);
+    while (w->done < w->begun && cudaEventQuery(w->place[w->done % PLACES].event) != cudaErrorNotReady)
+        w->done++;
+    const struct place *oldest = &w->place[w->done % PLACES];
+    if (result != ncclSuccess && result != ncclInProgress)
+        failed(w, w->done < w->begun ? oldest->call : "an exchange", result);
+    else if (w->done < w->begun)
+        too_late(w, oldest->call, oldest->since);
+}
+
+static void poll(void) {
+    for (struct wire *w = wires_open; w; w = w->next) watch(w);
+}
+
+/* ------------------------------------------------------------------ opening and closing */
+
+static int identify(char id[WIRES_ID]) {
+    ncclResult_t result = ncclGetUniqueId((ncclUniqueId *)id);
+    return result == ncclSuccess ? 0 : cuda_fail("NCCL makes no id: %s", ncclGetErrorString(result));
+}
+
+static bool make_stream(struct wire *w) {
+    w->stream = cuda_talk();
+    return !w->apart ||
+           !cuda_failed(cudaStreamCreateWithFlags(&w->stream, cudaStreamNonBlocking), "creating a stream");
+}
+
+static void close(struct wire *w) {
+    for (struct wire **at = &wires_open; *at; at = &(*at)->next)
+        if (*at == w) {
+            *at = w->next;
+            break;
+        }
+    if (!wires_open) cuda_watch = NULL;
+    while (w->comm && w->done < w->begun) watch(w); /* what is under way */
+    if (w->comm) {
+        ncclResult_t result = ncclCommFinalize(w->comm);
+        settle_call(w, "the end of a wire", result);
+        if (w->comm) ncclCommDestroy(w->comm);
+    }
+    for (int i = 0; i < PLACES; i++)
+        if (w->place[i].event) cudaEventDestroy(w->place[i].event);
+    if (w->apart && w->stream) cudaStreamDestroy(w->stream);
+    free(w);
+}
+
+static struct wire *open(const struct wire_end *end, const char id[WIRES_ID]) {
+    struct wire *w = (struct wire *)calloc(1, sizeof *w);
+    if (!w) {
+        cuda_fail("out of memory for a wire over the %s axis", end->words);
+        return NULL;
+    }
+    w->index = end->index;
+    w->apart = end->apart;
+    w->seconds = end->seconds;
+    snprintf(w->words, sizeof w->words, "%s", end->words);
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    ncclUniqueId unique;
+    memcpy(&unique, id, sizeof unique);
+    if (make_stream(w) &&
+        (operations ||
+         !cuda_failed(cudaEventCreateWithFlags(&operations, cudaEventDisableTiming), "creating an event")))
+        settle_call(w, "opening a wire",
+                    ncclCommInitRankConfig(&w->comm, end->size, unique, end->index, &config));
+    w->next = wires_open;
+    wires_open = w;
+    cuda_watch = poll;
+    if (w->comm) return w;
+    close(w);
+    return NULL;
+}
+
+/* ------------------------------------------------------------------ exchanges */
+
+/* What is given up swallows its exchanges. */
+static void check(struct wire *w, const char *call, ncclResult_t result) {
+    if (result != ncclSuccess && result != ncclInProgress) failed(w, call, result);
+}
+
+static struct place *place_of(struct wire *w, unsigned long number) {
+    return &w->place[number % PLACES];
+}
+
+static void begin(struct wire *w, const char *call) {
+    struct place *place = place_of(w, w->begun);
+    while (w->begun - w->done == PLACES) watch(w); /* a ring's length behind */
+    if (!place->event)
+        cuda_failed(cudaEventCreateWithFlags(&place->event, cudaEventDisableTiming), "creating an event");
+    place->call = call;
+    cuda_failed(cudaEventRecord(operations, cuda_stream()), call);
+    cuda_failed(cudaStreamWaitEvent(w->stream, operations, 0), call);
+    if (w->comm) check(w, call, ncclGroupStart());
+}
+
+static void send(struct wire *w, const void *x, size_t bytes, int peer) {
+    if (w->comm) check(w, "a send", ncclSend(x, bytes, ncclInt8, peer, w->comm, w->stream));
+}
+
+static void receive(struct wire *w, void *x, size_t bytes, int peer) {
+    if (w->comm) check(w, "a receive", ncclRecv(x, bytes, ncclInt8, peer, w->comm, w->stream));
+}
+
+static void gather(struct wire *w, void *x, size_t bytes) {
+    if (w->comm)
+        check(w, "a gather",
+              ncclAllGather((char *)x + (size_t)w->index * bytes, x, bytes, ncclInt8, w->comm, w->stream));
+}
+
+static int end(struct wire *w) {
+    unsigned long number = w->begun++;
+    struct place *place = place_of(w, number);
+    if (w->comm) settle_call(w, place->call, ncclGroupEnd());
+    place->since = now();
+    cuda_failed(cudaEventRecord(place->event, w->stream), place->call);
+    return (int)(number % PLACES);
+}
+
+static void join(struct wire *w, int ticket) {
+    cuda_failed(cudaStreamWaitEvent(cuda_stream(), w->place[ticket].event, 0), w->place[ticket].call);
+}
+
+static void settle(void) {
+#ifdef GDN_EMULATED
+    cudaStreamSynchronize(cuda_stream());
+    emulated_rest();
+#endif
+}
+
+static struct wires make_wires(void) {
+    struct wires w = {};
+    w.name = "nccl";
+    w.identify = identify;
+    w.open = open;
+    w.close = close;
+    w.begin = begin;
+    w.send = send;
+    w.receive = receive;
+    w.gather = gather;
+    w.end = end;
+    w.join = join;
+    w.poll = poll;
+    w.settle = settle;
+    return w;
+}
+
+const struct wires *cuda_wires(void) {
+    static const struct wires wires = make_wires();
+    return &wires;
+}
+
+#endif

@@ -1,0 +1,164 @@
+/* CUDA backend: RMS norm, a team of threads a row. Forward and backward pass over memory once for rows that
+ * fit in registers; the backward one sums its rows' share of dw on the way. */
+#include "kernels/cuda/parts.h"
+#include "kernels/cuda/rows.h"
+
+/* Arguments of a norm: sum = x + r where r is not NULL, else x; y may be NULL, then only rstd is wanted. */
+struct norm {
+    long T, D;
+    const real *x, *r, *w;
+    real eps, *sum, *y, *rstd;
+    bool whole;
+};
+
+/* Four columns of the row that is normed, stored where it had to be formed. */
+static __device__ inline quad form(const struct norm &a, long t, long at) {
+    long left = a.D - at, from = t * a.D + at;
+    quad q = load_quad(a.x + from, left, a.whole);
+    if (a.r) {
+        quad r = load_quad(a.r + from, left, a.whole);
+        for (int i = 0; i < 4; i++) q.v[i] += r.v[i];
+        store_quad(a.sum + from, left, a.whole, q);
+    }
+    return q;
+}
+
+static __device__ inline real square_of(const quad &q) {
+    return q.v[0] * q.v[0] + q.v[1] * q.v[1] + (q.v[2] * q.v[2] + q.v[3] * q.v[3]);
+}
+
+static __device__ inline void put(const struct norm &a, long t, long at, quad q, real rstd) {
+    quad w = load_quad(a.w + at, a.D - at, a.whole);
+    for (int i = 0; i < 4; i++) q.v[i] = q.v[i] * rstd * w.v[i];
+    store_quad(a.y + t * a.D + at, a.D - at, a.whole, q);
+}
+
+static __global__ void __launch_bounds__(MOST_TEAM, 2) norm_kernel(struct norm a) {
+    EACH_TEAM_ROW(t, a.T) {
+        quad kept[KEPT];
+        real square = 0;
+        EACH_KEPT(k) {
+            kept[k] = {};
+            if (team_quad(k) < a.D) kept[k] = form(a, t, team_quad(k));
+            square += square_of(kept[k]);
+        }
+        EACH_OTHER(at, a.D) square += square_of(form(a, t, at));
+        real rstd = 1 / sqrtf(team_sum(square) / (real)a.D + a.eps);
+        if (threadIdx.x == 0) a.rstd[t] = rstd;
+        if (!a.y) continue;
+        EACH_KEPT(k) if (team_quad(k) < a.D) put(a, t, team_quad(k), kept[k], rstd);
+        const real *row = (a.r ? a.sum : a.x) + t * a.D;
+        EACH_OTHER(at, a.D) put(a, t, at, load_quad(row + at, a.D - at, a.whole), rstd);
+    }
+}
+
+static void add_rms_norm(long T, long D, const real *x, const real *r, const real *w, double eps, real *sum,
+                         real *y, real *rstd) {
+    bool whole = on_quads(x, D) && on_quads(r, D) && on_quads(w, D) && on_quads(sum, D) && on_quads(y, D);
+    struct norm a = {T, D, x, r, w, (real)eps, sum, y, rstd, whole};
+    LAUNCH(norm_kernel, team_grid(T, D), team_block(D), 0, a);
+}
+
+static void rms_norm(long T, long D, const real *x, const real *w, double eps, real *y, real *rstd) {
+    add_rms_norm(T, D, x, NULL, w, eps, NULL, y, rstd);
+}
+
+static void row_rstd(long T, long D, const real *x, double eps, real *rstd) {
+    add_rms_norm(T, D, x, NULL, NULL, eps, NULL, NULL, rstd);
+}
+
+/* Arguments of the backward pass; part [blocks, D] receives each block's share of dw. */
+struct back {
+    long T, D;
+    const real *x, *w, *rstd, *dy;
+    real *dx, *part;
+    bool whole;
+};
+
+static __device__ inline quad load(const struct back &a, const real *row, long at) {
+    return load_quad(row + at, a.D - at, a.whole);
+}
+
+/* The quad's part of Σ_j dy·w·x. */
+static __device__ inline real dot_of(const quad &w, const quad &x, const quad &dy) {
+    real dot = 0;
+    for (int i = 0; i < 4; i++) dot += dy.v[i] * w.v[i] * x.v[i];
+    return dot;
+}
+
+/* With u = w ⊙ dy: dx += rstd·u − x·rstd³·(u·x)/D, where `by` is rstd³·(u·x)/D; dw += dy ⊙ x·rstd. */
+static __device__ inline void back_quad(const struct back &a, long t, long at, const quad &x, const quad &dy,
+                                        quad dx, real rstd, real by, quad *dw) {
+    quad w = load(a, a.w, at);
+    for (int i = 0; i < 4; i++) {
+        dx.v[i] += rstd * w.v[i] * dy.v[i] - by * x.v[i];
+        dw->v[i] += dy.v[i] * x.v[i] * rstd;
+    }
+    store_quad(a.dx + t * a.D + at, a.D - at, a.whole, dx);
+}
+
+/* The shares of a block's narrow teams, added in order. All its threads come here. */
+static __device__ inline void add_teams(const struct back &a, const quad *dw) {
+    __shared__ real share[NARROW_ROWS][NARROW];
+    EACH_KEPT(k) for (int i = 0; i < 4; i++) share[threadIdx.y][team_quad(k) + i] = dw[k].v[i];
+    __syncthreads();
+    for (long j = threadIdx.y * WARP + threadIdx.x; j < a.D; j += NARROW_ROWS * WARP) {
+        real sum = 0;
+        for (int row = 0; row < NARROW_ROWS; row++) sum += share[row][j];
+        a.part[blockIdx.x * a.D + j] = sum;
+    }
+}
+
+static __global__ void __launch_bounds__(MOST_TEAM) back_kernel(struct back a) {
+    real *part = a.part + blockIdx.x * a.D;
+    bool started = false;
+    quad dw[KEPT];
+    EACH_KEPT(k) dw[k] = {};
+    EACH_TEAM_ROW(t, a.T) {
+        const real *xt = a.x + t * a.D, *dyt = a.dy + t * a.D, *dxt = a.dx + t * a.D;
+        quad x[KEPT], dy[KEPT];
+        real dot = 0;
+        EACH_KEPT(k) {
+            x[k] = load(a, xt, team_quad(k)), dy[k] = load(a, dyt, team_quad(k));
+            dot += dot_of(load(a, a.w, team_quad(k)), x[k], dy[k]);
+        }
+        EACH_OTHER(at, a.D) dot += dot_of(load(a, a.w, at), load(a, xt, at), load(a, dyt, at));
+        real rstd = a.rstd[t], by = team_sum(dot) / (real)a.D * rstd * rstd * rstd;
+        quad dx[KEPT];
+        EACH_KEPT(k) dx[k] = load(a, dxt, team_quad(k));
+        EACH_KEPT(k) back_quad(a, t, team_quad(k), x[k], dy[k], dx[k], rstd, by, &dw[k]);
+        EACH_OTHER(at, a.D) {
+            quad sum = {};
+            if (started) sum = load_quad(part + at, a.D - at, a.whole);
+            back_quad(a, t, at, load(a, xt, at), load(a, dyt, at), load(a, dxt, at), rstd, by, &sum);
+            store_quad(part + at, a.D - at, a.whole, sum);
+        }
+        started = true;
+    }
+    if (blockDim.x == WARP)
+        add_teams(a, dw);
+    else
+        EACH_KEPT(k) store_quad(part + team_quad(k), a.D - team_quad(k), a.whole, dw[k]);
+}
+
+static void rms_norm_back(long T, long D, const real *x, const real *w, const real *rstd, const real *dy,
+                          real *dx, real *dw) {
+    enum {
+        MOST_BLOCKS = 512,
+        TEAM_ROWS = 4
+    }; /* several rows a team, next to which a share of dw is little */
+    long room = WORKSPACE_BYTES / (D * (long)sizeof(real));
+    long blocks = least(ceil_div(team_grid(T, D), TEAM_ROWS), least(MOST_BLOCKS, room));
+    real *part = (real *)workspace((size_t)(blocks * D) * sizeof(real));
+    bool whole = on_quads(x, D) && on_quads(w, D) && on_quads(dy, D) && on_quads(dx, D);
+    struct back a = {T, D, x, w, rstd, dy, dx, part, whole};
+    LAUNCH(back_kernel, (unsigned)blocks, team_block(D), 0, a);
+    add_few_rows(blocks, D, part, D, dw);
+}
+
+extern "C" void cuda_norm(struct ops *ops) {
+    ops->rms_norm = rms_norm;
+    ops->add_rms_norm = add_rms_norm;
+    ops->row_rstd = row_rstd;
+    ops->rms_norm_back = rms_norm_back;
+}

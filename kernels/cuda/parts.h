@@ -1,0 +1,35 @@
+/* The files that make up the CUDA backend's table, each for its slots. */
+#ifndef GDN_CUDA_PARTS_H
+#define GDN_CUDA_PARTS_H
+
+#include "kernels/ops.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+void cuda_vectors(struct ops *ops); /* zero, copy, add, add_to, adamw */
+void cuda_sums(struct ops *ops);    /* add_column_sums, add_squares, add_parts, add_up */
+void cuda_columns(struct ops *ops); /* copy_columns, add_columns, add_scaled_rows, squares, root_means */
+void cuda_embed(struct ops *ops);
+void cuda_norm(struct ops *ops);
+void cuda_rope(struct ops *ops);
+void cuda_swiglu(struct ops *ops);
+void cuda_loss(struct ops *ops); /* cross_entropy, and its three steps */
+
+void cuda_delta_vectors(struct ops *ops);    /* delta_mean … delta_magnitude */
+void cuda_delta_rows(struct ops *ops);       /* row_factors, slot_weights */
+void cuda_delta_gated(struct ops *ops);      /* gated_delta and its backward pass */
+void cuda_delta_gates(struct ops *ops);      /* bias_silu, silu, sigmoid_gate, softmax_gate */
+void cuda_delta_bottleneck(struct ops *ops); /* gates of all slots at once, scale_slots */
+void cuda_delta_entropy(struct ops *ops);    /* entropies and gram_rms */
+void cuda_delta_mixing(struct ops *ops);     /* select and multihead */
+
+void cuda_attention(struct ops *ops, enum precision precision);
+void cuda_gemm(struct ops *ops, enum precision precision); /* gemm, product */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,122 @@
+/* CUDA backend: sums over rows, over ranks' pieces and over whole vectors. A long sum is made of parts, whose
+ * number depends on the shape alone and which are added in order. */
+#include "kernels/cuda/parts.h"
+#include "kernels/cuda/rows.h"
+
+/* ---------------------------------------------------------------------------------------------- of columns
+ * A block sums COLUMNS columns over the rows of its part, in STRIPS strips of rows side by side. */
+enum { COLUMNS = 32, STRIPS = 8, PART_ROWS = 64, MOST_PARTS = 512 };
+
+/* to[part] = Σ x[t] over the part's `rows` rows; with `add`, to += Σ x[t]. */
+static __global__ void column_sums_kernel(long T, long W, long rows, const real *x, long ldx, bool add,
+                                          real *to) {
+    __shared__ real strip[STRIPS][COLUMNS];
+    long column = (long)blockIdx.x * COLUMNS + threadIdx.x, first = blockIdx.y * rows;
+    long end = first + rows < T ? first + rows : T;
+    real sum = 0;
+    if (column < W)
+        for (long t = first + threadIdx.y; t < end; t += STRIPS) sum += x[t * ldx + column];
+    strip[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.y != 0 || column >= W) return;
+    for (int i = 1; i < STRIPS; i++) sum += strip[i][threadIdx.x];
+    to += blockIdx.y * W + column;
+    *to = add ? *to + sum : sum;
+}
+
+static void column_sums(long T, long W, long rows, const real *x, long ldx, bool add, real *to) {
+    dim3 grid((unsigned)ceil_div(W, COLUMNS), (unsigned)ceil_div(T, rows));
+    LAUNCH(column_sums_kernel, grid, dim3(COLUMNS, STRIPS), 0, T, W, rows, x, ldx, add, to);
+}
+
+void add_few_rows(long T, long W, const real *x, long ldx, real *sum) {
+    column_sums(T, W, T, x, ldx, true, sum);
+}
+
+static void add_column_sums(long T, long W, const real *x, long ldx, real *sum) {
+    long most = least(MOST_PARTS, WORKSPACE_BYTES / (W * (long)sizeof(real)));
+    long parts = least(ceil_div(T, PART_ROWS), most);
+    if (parts <= 1) {
+        add_few_rows(T, W, x, ldx, sum);
+        return;
+    }
+    long rows = ceil_div(T, parts);
+    parts = ceil_div(T, rows);
+    real *part = (real *)workspace((size_t)(parts * W) * sizeof(real)); /* [parts, W] */
+    column_sums(T, W, rows, x, ldx, false, part);
+    add_few_rows(parts, W, part, W, sum);
+}
+
+/* ----------------------------------------------------------------------------------------------- of pieces
+ */
+
+static __global__ void parts_kernel(long count, int parts, const real *pieces, real *sum, bool whole) {
+    EACH_QUAD(at, count) {
+        quad total = load_quad(pieces + at, count - at, whole);
+        for (int p = 1; p < parts; p++) {
+            quad q = load_quad(pieces + p * count + at, count - at, whole);
+            for (int i = 0; i < 4; i++) total.v[i] += q.v[i];
+        }
+        store_quad(sum + at, count - at, whole, total);
+    }
+}
+
+static void add_parts(long count, int parts, const real *pieces, real *sum) {
+    bool whole = on_quads(pieces, count) && on_quads(sum, 0);
+    LAUNCH(parts_kernel, vector_grid(count), VECTOR_BLOCK, 0, count, parts, pieces, sum, whole);
+}
+
+/* ------------------------------------------------------------------------------------------ in double, of
+ * all */
+
+enum { SUM_BLOCK = 256, SUM_LENGTH = 16 * SUM_BLOCK, MOST_SUMS = 1024 };
+
+/* sum[part] = Σ x over the part's `length` elements; with `add`, sum += Σ x. */
+template <typename number>
+static __global__ void add_up_kernel(long n, long length, const number *x, bool add, double *sum) {
+    long first = blockIdx.x * length, end = first + length < n ? first + length : n;
+    double own = 0;
+    for (long i = first + threadIdx.x; i < end; i += blockDim.x) own += x[i];
+    own = block_sum(own);
+    if (threadIdx.x == 0) sum[blockIdx.x] = add ? sum[blockIdx.x] + own : own;
+}
+
+static void add_up(long n, const real *x, double *sum) {
+    long parts = least(ceil_div(n, SUM_LENGTH), MOST_SUMS), length = ceil_div(n, parts > 0 ? parts : 1);
+    if (parts <= 1) {
+        LAUNCH(add_up_kernel<real>, 1, SUM_BLOCK, 0, n, n, x, true, sum);
+        return;
+    }
+    double *part = (double *)workspace((size_t)parts * sizeof(double));
+    LAUNCH(add_up_kernel<real>, (unsigned)parts, SUM_BLOCK, 0, n, length, x, false, part);
+    LAUNCH(add_up_kernel<double>, 1, SUM_BLOCK, 0, parts, parts, part, true, sum);
+}
+
+/* A warp has a block of `grain` elements, of which those from `first` to `end` count. */
+static __global__ void add_squares_kernel(long first, long end, long grain, const real *x, double *square) {
+    const long blocks_end = (end + grain - 1) / grain, step = (long)gridDim.x * blockDim.y;
+    long block = first / grain + (long)blockIdx.x * blockDim.y + threadIdx.y;
+    for (; block < blocks_end; block += step) {
+        long from = block * grain > first ? block * grain : first;
+        long to = (block + 1) * grain < end ? (block + 1) * grain : end;
+        double sum = 0;
+        for (long i = from + threadIdx.x; i < to; i += WARP) sum += (double)x[i] * x[i];
+        sum = warp_sum(sum);
+        if (threadIdx.x == 0) square[block] += sum;
+    }
+}
+
+static void add_squares(long first, long count, long grain, const real *x, double *square) {
+    enum { WARPS = 8 };
+    if (count <= 0) return;
+    long blocks = ceil_div(first + count, grain) - first / grain;
+    unsigned grid = (unsigned)least(ceil_div(blocks, WARPS), VECTOR_GRID);
+    LAUNCH(add_squares_kernel, grid, dim3(WARP, WARPS), 0, first, first + count, grain, x, square);
+}
+
+extern "C" void cuda_sums(struct ops *ops) {
+    ops->add_column_sums = add_column_sums;
+    ops->add_parts = add_parts;
+    ops->add_up = add_up;
+    ops->add_squares = add_squares;
+}

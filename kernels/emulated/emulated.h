@@ -1,0 +1,69 @@
+/* The emulated device's insides; include/cuda_runtime.h says what it is.
+ *
+ *     fiber.cc    stacks, and switching between them
+ *     block.cc    the threads of one block: each runs until it waits or ends; barriers, warps
+ *     launch.cc   a grid's blocks, one after another; what a launch may ask for; shared memory
+ *     queue.cc    streams and events: work is kept until somebody waits, and then done in an unkind order
+ *     graph.cc    work that is captured, to be queued again
+ *     memory.cc   device memory, and when the host may touch it
+ *     guard.cc    memory accesses that the hardware refuses
+ *     device.cc   properties, the first fault and its words
+ *
+ * Everything runs on the host's calling thread, one thread of one block at a time. Faults that are found:
+ * threads that wait for each other at different places, lanes that are missing from a shuffle, launches
+ * beyond the limits of sm_90, and accesses outside of device or dynamic shared memory. New device memory and
+ * shared memory hold NaN. The environment:
+ *
+ *     GDN_EMULATED_MEMORY   bytes of device memory; 8 GiB
+ *     GDN_EMULATED_ORDER    late: streams that nobody waits for do nothing; early: they do all they can first
+ *     GDN_EMULATED_STRICT   1: the host may not touch device memory, though it lies in its own */
+#ifndef GDN_EMULATED_H
+#define GDN_EMULATED_H
+
+#include <cuda_runtime.h>
+
+/* ---- fiber.cc: a stack of its own each; what runs on none of them runs on `fiber_main`. */
+struct fiber;
+extern struct fiber fiber_main;
+enum { FIBER_STACK = 128 << 10 };
+/* A fiber that will call body(), which must not return. */
+struct fiber *fiber_make(void (*body)(void));
+/* Makes a fiber begin anew, whatever it was doing. */
+void fiber_reset(struct fiber *fiber);
+void fiber_switch(struct fiber *from, struct fiber *to);
+
+/* ---- block.cc */
+enum { WARP_SIZE = 32, BLOCK_MOST = 1024 };
+/* Runs a block of the launch's blockDim threads, in descending order where `backwards`. False: a fault. */
+bool block_run(const std::function<void()> &kernel, bool backwards);
+/* Whether a kernel's thread is running, and the end of its block. */
+bool block_runs(void);
+[[noreturn]] void block_abandon(void);
+
+/* ---- queue.cc: the name of the kernel or other work that runs, or NULL. */
+extern const char *running;
+
+/* ---- graph.cc: is work for this stream captured; captures it; a fault where a capture does not allow the
+ * call. */
+bool graph_captures(cudaStream_t stream);
+void graph_add(const char *name, std::function<void()> work);
+bool graph_refuses(const char *call);
+
+/* ---- memory.cc: device memory is the host's to touch between close and open. */
+void memory_open(void);
+void memory_close(void);
+/* Whether something was written around a piece of device memory. */
+bool memory_overrun(void);
+bool memory_holds(const void *at);
+
+/* ---- guard.cc: from now on, and no more. */
+void guard_begin(void);
+void guard_end(void);
+
+/* ---- device.cc: the first fault, which no call gets past. */
+void fault(cudaError_t error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+cudaError_t faulted(void);
+/* Remembers an error for cudaGetLastError and returns it. */
+cudaError_t returned(cudaError_t error);
+
+#endif

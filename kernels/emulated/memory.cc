@@ -1,0 +1,144 @@
+/* Device memory, which is the host's, each piece on pages of its own and followed by one that may not be
+ * touched.
+ *
+ * It comes filled with NaN, and so does what is left of its pages, which is looked at after each kernel. In
+ * the strict mode the host may touch it only through the device's calls: pages are opened while queued work
+ * runs. Memory of cudaMallocManaged always is the host's, too. */
+#include "emulated.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <map>
+#include <vector>
+
+struct piece {
+    size_t bytes, room; /* asked for; in pages */
+    bool managed;
+    size_t offset; /* from the pages' beginning */
+};
+
+static std::map<char *, struct piece> &pieces = *new std::map<char *, struct piece>();
+static size_t used;
+static bool opened;
+
+static size_t capacity(void) {
+    const char *asked = getenv("GDN_EMULATED_MEMORY");
+    return asked ? (size_t)strtoull(asked, NULL, 10) : (size_t)8 << 30;
+}
+
+static bool strict(void) {
+    const char *asked = getenv("GDN_EMULATED_STRICT");
+    return asked && strcmp(asked, "1") == 0;
+}
+
+static void protect(int how) {
+    for (auto &each : pieces)
+        if (!each.second.managed) mprotect(each.first - each.second.offset, each.second.room, how);
+}
+
+void memory_open(void) {
+    if (opened) return;
+    opened = true;
+    if (strict()) protect(PROT_READ | PROT_WRITE);
+    guard_begin();
+}
+
+void memory_close(void) {
+    if (!opened) return;
+    opened = false;
+    if (strict())
+        protect(PROT_NONE); /* and the guard stays, for the host */
+    else
+        guard_end();
+}
+
+bool memory_holds(const void *at) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    for (auto &each : pieces) {
+        const char *first = each.first - each.second.offset;
+        if ((const char *)at >= first && (const char *)at < first + each.second.room + page) return true;
+    }
+    return false;
+}
+
+static cudaError_t take(void **memory, size_t bytes, bool managed) {
+    enum { ALIGNMENT = 256 };
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), room = (bytes + page - 1) / page * page;
+    *memory = NULL;
+    if (faulted()) return returned(faulted());
+    if (used + room > capacity()) return returned(cudaErrorMemoryAllocation);
+    void *pages = mmap(NULL, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) return returned(cudaErrorMemoryAllocation);
+    used += room;
+    madvise(pages, room, MADV_HUGEPAGE); /* fewer pages to open and close */
+    mprotect((char *)pages + room, page, PROT_NONE);
+    memset(pages, 0xff, room);
+    size_t offset = room - (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    *memory = (char *)pages + offset;
+    pieces[(char *)*memory] = {bytes, room, managed, offset};
+    if (strict()) {
+        guard_begin();
+        if (!managed) mprotect(pages, room, PROT_NONE);
+    }
+    return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void **memory, size_t bytes) {
+    return take(memory, bytes, false);
+}
+
+cudaError_t cudaMallocManaged(void **memory, size_t bytes, unsigned) {
+    return take(memory, bytes, true);
+}
+
+cudaError_t cudaFree(void *memory) {
+    if (!memory) return cudaSuccess;
+    cudaDeviceSynchronize();
+    auto found = pieces.find((char *)memory);
+    if (found == pieces.end()) return returned(cudaErrorInvalidValue);
+    used -= found->second.room;
+    munmap(found->first - found->second.offset, found->second.room + (size_t)sysconf(_SC_PAGESIZE));
+    pieces.erase(found);
+    return returned(faulted());
+}
+
+bool memory_overrun(void) {
+    static const std::vector<char> &pattern =
+        *new std::vector<char>((size_t)sysconf(_SC_PAGESIZE), (char)0xff);
+    for (auto &each : pieces) {
+        const char *at = each.first, *end = at - each.second.offset + each.second.room;
+        size_t bytes = each.second.bytes;
+        if (memcmp(at - each.second.offset, pattern.data(), each.second.offset) != 0 ||
+            memcmp(at + bytes, pattern.data(), (size_t)(end - at) - bytes) != 0)
+            return true;
+    }
+    return false;
+}
+
+cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned) {
+    *memory = malloc(bytes);
+    if (!*memory) return returned(cudaErrorMemoryAllocation);
+    memset(*memory, 0xff, bytes);
+    return cudaSuccess;
+}
+
+cudaError_t cudaFreeHost(void *memory) {
+    cudaDeviceSynchronize();
+    free(memory);
+    return returned(faulted());
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
+    return emulated_enqueue(stream, "a copy", [=] { memcpy(to, from, bytes); });
+}
+
+cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream) {
+    return emulated_enqueue(stream, "a clear", [=] { memset(memory, value, bytes); });
+}
+
+cudaError_t cudaMemGetInfo(size_t *free, size_t *total) {
+    *total = capacity();
+    *free = *total - used;
+    return cudaSuccess;
+}

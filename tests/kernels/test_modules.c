@@ -1,0 +1,98 @@
+/* A device that this build or machine does not have is refused in words that say what is missing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "kernels/base/status.h"
+#include "kernels/ops.h"
+
+static char folder[] = "/tmp/test_modules_XXXXXX", path[64];
+
+static void expect(const char *name, const char *words) {
+    gdn_failure_clear();
+    assert_null(ops_find(name));
+    char begin[40];
+    snprintf(begin, sizeof begin, "device %s: ", name);
+    if (strncmp(gdn_failure(), begin, strlen(begin)) != 0 || !strstr(gdn_failure(), words))
+        fail_msg("'%s…%s' is expected, not '%s'", begin, words, gdn_failure());
+}
+
+#ifdef GDN_DOUBLE
+
+static void double_precision(void **state) {
+    (void)state;
+    expect("cuda", "GDN_DOUBLE");
+    expect("emulated", "GDN_DOUBLE");
+}
+
+#else
+
+static void no_module(void **state) {
+    (void)state;
+    expect("cuda", "no libgdn_cuda.so in GDN_MODULES");
+    expect("cuda", folder);
+    expect("cuda", "-DGDN_CUDA=ON");
+    expect("emulated", "-DGDN_EMULATED=ON");
+}
+
+static void broken_module(void **state) {
+    (void)state;
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("not a library", file);
+    fclose(file);
+    expect("cuda", "cannot be loaded");
+    expect("cuda", path);
+    unlink(path);
+}
+
+/* The module of this build, if it has one, on this machine, if it has no card. */
+static void no_card(void **state) {
+    (void)state;
+    unsetenv("GDN_MODULES");
+    gdn_failure_clear();
+    if (ops_find("cuda")) skip();
+    const char *const reasons[] = {"no NVIDIA driver", "driver is too old", "no card is visible",
+                                   "-DGDN_CUDA=ON"};
+    int named = 0;
+    for (int i = 0; i < 4; i++) named += strstr(gdn_failure(), reasons[i]) != NULL;
+    if (named != 1) fail_msg("one reason is expected, not '%s'", gdn_failure());
+    char *first = strdup(gdn_failure());
+    expect("cuda", first); /* asked again, it says so again */
+    free(first);
+}
+
+#endif
+
+static void host_has_one_precision(void **state) {
+    (void)state;
+    gdn_failure_clear();
+    const struct ops *reference = ops_find("reference");
+    assert_ptr_equal(ops_in(reference, PRECISION_FP32), reference);
+    assert_null(ops_in(reference, PRECISION_BF16));
+    assert_non_null(strstr(gdn_failure(), "reference computes in fp32 alone"));
+}
+
+int main(void) {
+    if (!mkdtemp(folder)) return 1;
+    snprintf(path, sizeof path, "%s/libgdn_cuda.so", folder);
+    setenv("GDN_MODULES", folder, 1);
+    const struct CMUnitTest tests[] = {
+#ifdef GDN_DOUBLE
+        cmocka_unit_test(double_precision),
+#else
+        cmocka_unit_test(no_module),
+        cmocka_unit_test(broken_module),
+        cmocka_unit_test(no_card),
+#endif
+        cmocka_unit_test(host_has_one_precision),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    rmdir(folder);
+    return failed;
+}

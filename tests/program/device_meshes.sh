@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# device_meshes.sh: meshes on a device (on_device.sh gives $GDN its device). Losses, norms and evaluations equal one rank's, whichever way buffers
+# travel; both ways, recorded passes, recomputation and a stop in the middle change no bit.
+. "$SOURCE/tests/program/eight_layers.sh"
+sed -i 's/steps: 20/steps: 6/; s/warmup_steps: 5/warmup_steps: 2/; s/eval_interval: 10/eval_interval: 3/; s/batch_size: 16/batch_size: 8/; s/eval_batches: 8/eval_batches: 4/' ./*.yaml
+sed -i 's/stage_steps: [0-9]*/stage_steps: 2/' ./*.yaml
+
+for name in mean full_heads adaptive; do on 1.1.1 $name one_$name; done
+
+against_one() { # MESH MODEL [OPTION …]
+    local mesh=$1 name=$2
+    shift 2
+    rm -rf there
+    on "$mesh" "$name" there "$@"
+    close "one_$name" there
+}
+against_one 2.1.2 full_heads --set mesh.transport=staged
+against_one 1.2.1 adaptive --set mesh.transport=staged --set mesh.sequence_parallel=true
+on 2.2.2 mean staged --set mesh.transport=staged --set mesh.interleave=2
+close one_mean staged
+if [ "$DEVICE" = emulated ]; then # a card is one rank's
+    on 2.2.2 mean nccl --set mesh.transport=nccl --set mesh.interleave=2
+    equal staged nccl
+fi
+
+# What only changes how a step is done.
+on 1.1.1 adaptive again
+equal one_adaptive again
+on 1.1.1 adaptive recorded --set train.graphs=true
+equal one_adaptive recorded
+for name in mean adaptive; do
+    rm -rf recomputed
+    on 1.1.1 $name recomputed --set train.recompute=full
+    equal one_$name recomputed
+done
+refused() { # WORDS COMMAND …
+    local words=$1
+    shift
+    expect 2 "$@" --run-dir refused > refused.log 2>&1
+    grep -q "$words" refused.log || fail "'$words' is missing: $(cat refused.log)"
+    [ ! -e refused ] || fail "a refused run left a directory"
+}
+refused "train.graphs" mpirun --oversubscribe -n 2 "$GDN" train mean.yaml --set train.graphs=true
+
+# From the device to the cpu and back, and from mesh to mesh.
+expect 3 "$GDN" train adaptive.yaml --run-dir halves --set train.stop_at=3 > halves.log 2>&1
+expect 0 "$GDN" train adaptive.yaml --run-dir halves > halves.log 2>&1
+equal one_adaptive halves
+expect 3 mpirun --oversubscribe -n 2 "$GDN" train mean.yaml --run-dir moved --set train.stop_at=2 --set mesh.pipeline=2 > moved.log 2>&1
+expect 3 "$GDN_BINARY" train mean.yaml --run-dir moved --set train.stop_at=4 > moved.log 2>&1
+expect 0 "$GDN" train mean.yaml --run-dir moved > moved.log 2>&1
+close one_mean moved
+
+# What crosses stages as factors, and what is stored of differences, are made on the host.
+on 1.1.2 mean factors --set mesh.compress_boundary=0.5
+on 1.1.1 full_heads stored --set delta_store.interval=2 --set delta_store.ratio=0.5
+equal one_full_heads stored
+expect 0 "$GDN_BINARY" deltas ls stored > list
+expect 0 "$GDN" eval one_mean > eval.log 2>&1
+grep -q '^loss' eval.log || fail "no loss: $(cat eval.log)"
+expect 0 "$GDN" generate one_mean --prompt "a" --length 8 --device "$DEVICE" > text 2> generate.log

@@ -54,9 +54,8 @@ struct ops {
                  long ldb, real beta, real *c, long ldc);
 
     /* The same as a product with a trunk's weight, or the gradient of one: forward x·Wᵀ ('N', 'T'), gradient
-     * of x
-     * ('N', 'N'), gradient of W ('T', 'N'). `site` numbers the weight, below the device's sites: a backend
-     * that scales what it multiplies keeps scales by site, the only state between calls. */
+     * of x ('N', 'N'), gradient of W ('T', 'N'). `site` numbers the weight, below the device's sites: a
+     * backend that scales what it multiplies keeps scales by site, the only state between calls. */
     void (*product)(int site, char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda,
                     const real *b, long ldb, real beta, real *c, long ldc);
 

@@ -1,7 +1,8 @@
 /* What a layer has not kept from its forward pass (model.h, enum recompute_level), computed again before its
- * backward pass: the same calls at the same shapes on the same inputs, so that every bit is the same. Layers
- * that keep less than all share one set of buffers for the rest. Where that still holds what this very layer
- * wrote on the way forward, as for the last layer before the head, nothing is done. */
+ * backward pass: the same calls at the same shapes on the same inputs, so that every bit is the same (but in
+ * fp8, whose scales have moved on in between). Layers that keep less than all share one set of buffers for
+ * the rest. Where that still holds what this very layer wrote on the way forward, as for the last layer
+ * before the head, nothing is done. */
 #include "model/internal.h"
 
 void hold_layer(struct model *m, int l) {

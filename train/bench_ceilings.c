@@ -59,19 +59,18 @@ static void copy(const void *context) {
     s->ops->copy(s->n, s->a, s->b);
 }
 
-static void measure(const struct ops *ops, struct arena *arena, const struct patience *patience,
+/* `memory` is enough for the largest of all. */
+static void measure(const struct ops *ops, real *memory, const struct patience *patience,
                     struct ceilings *out) {
     const struct sizes sizes = sizes_for(ops);
     for (long n = sizes.least; n <= sizes.most; n += sizes.step) {
-        arena->used = 0;
-        struct square s = {ops, n, bench_take(arena, n * n), bench_take(arena, n * n),
-                           bench_take(arena, n * n)};
+        struct square s = {ops, n, memory, memory + n * n, memory + 2 * n * n};
+        fill(ops->device, memory, 3 * n * n);
         double seconds = bench_time(ops->device, multiply, &s, 3 * patience->operation).best;
         out->gemm = fmax(out->gemm, 2.0 * (double)n * (double)n * (double)n / seconds);
     }
-    arena->used = 0;
-    struct square halves = {ops, sizes.half, bench_take(arena, sizes.half), bench_take(arena, sizes.half),
-                            NULL};
+    struct square halves = {ops, sizes.half, memory, memory + sizes.half, NULL};
+    fill(ops->device, memory, 2 * sizes.half);
     out->copy = 2.0 * (double)sizes.half * sizeof(real) /
                 bench_time(ops->device, copy, &halves, patience->operation).best;
 }
@@ -84,13 +83,10 @@ int bench_ceilings(const struct ops *ops, const struct patience *patience, struc
         .arithmetic = ops->device->host ? ops_peak() : card_flops(words, ops->precision),
         .memory = ops->device->host ? 0 : card_copy(words),
     };
-    for (int i = 0; i < 3; i++) bench_take(&arena, sizes.most * sizes.most);
-    size_t squares = arena.used;
-    arena.used = 0;
-    for (int i = 0; i < 2; i++) bench_take(&arena, sizes.half);
-    if (arena.used < squares) arena.used = squares;
+    long squares = 3 * sizes.most * sizes.most, count = squares > 2 * sizes.half ? squares : 2 * sizes.half;
+    arena_take(&arena, (size_t)count * sizeof(real));
     TRY(arena_reserve(&arena));
-    measure(ops, &arena, patience, out);
+    measure(ops, arena_take(&arena, (size_t)count * sizeof(real)), patience, out);
     arena_free(&arena);
     return ops->device->status();
 }

@@ -44,8 +44,8 @@ struct device {
     void (*repeat)(void *recording);
     void (*discard)(void *recording);
 
-    /* Communication. `host` is memory of reserve_host. A ticket is a small number ≥ 0, good until waited for;
-     * there are at least 256 at a time. */
+    /* Communication. `host` is memory of reserve_host. A ticket is a small number, −1 after a failure, good
+     * until waited for; there are at least 256 at a time. */
     int (*fetch)(void *host, const void *device, size_t bytes);
     bool (*arrived)(int ticket); /* without waiting; true also after a failure */
     void (*await)(int ticket);

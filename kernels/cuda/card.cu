@@ -18,6 +18,8 @@ static const char *visible(void) {
 /* How many cards there are; 0 with a failure. */
 static int cards(void) {
     int count = 0;
+    /* Streams that share one of a card's queues wait for each other; by default there are 8 queues. */
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     cudaError_t error = cudaGetDeviceCount(&count);
     cudaDriverGetVersion(&driver);
     cudaRuntimeGetVersion(&runtime);

@@ -133,11 +133,19 @@ static size_t available(void) {
 
 /* ------------------------------------------------------------------ copies among operations */
 
+/* Looks after the wires meanwhile: a peer that is lost never comes. */
+static void await_event(cudaEvent_t event, const char *what) {
+    cudaError_t error = cudaErrorNotReady;
+    while (cuda_watch && (error = cudaEventQuery(event)) == cudaErrorNotReady) cuda_watch();
+    if (error == cudaErrorNotReady) error = cudaEventSynchronize(event);
+    cuda_failed(error, what);
+}
+
 static void upload_piece(void *device, const void *host, size_t bytes) {
     int i = ring.next;
     char *piece = ring.memory + (size_t)i * PIECE;
     ring.next = (i + 1) % RING;
-    cuda_failed(cudaEventSynchronize(ring.sent[i]), "an upload");
+    await_event(ring.sent[i], "an upload");
     memcpy(piece, host, bytes);
     cuda_failed(cudaMemcpyAsync(device, piece, bytes, cudaMemcpyHostToDevice, compute), "an upload");
     cuda_failed(cudaEventRecord(ring.sent[i], compute), "an upload");
@@ -150,6 +158,8 @@ static void upload(void *device, const void *host, size_t bytes) {
 }
 
 static void download(void *host, const void *device, size_t bytes) {
+    if (cuda_watch)
+        finish(compute, "a download"); /* the copy itself may wait in the driver, where nobody watches */
     if (bytes)
         cuda_failed(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, compute), "a download");
     finish(compute, "a download");
@@ -169,7 +179,7 @@ static void clear(void *memory, size_t bytes) {
 static int start(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, const char *what) {
     if (tickets.count == 0) {
         cuda_fail("more than %d copies are under way", TICKETS);
-        return 0;
+        return -1;
     }
     int ticket = tickets.free[--tickets.count];
     cuda_failed(cudaEventRecord(queued, compute), what);
@@ -188,6 +198,7 @@ static int deliver(void *device, const void *host, size_t bytes) {
 }
 
 static bool arrived(int ticket) {
+    if (ticket < 0) return true; /* of a copy that could not be started */
     cudaError_t error = cudaEventQuery(tickets.event[ticket]);
     if (error == cudaErrorNotReady) return false;
     cuda_failed(error, "communication");
@@ -195,10 +206,8 @@ static bool arrived(int ticket) {
 }
 
 static void await(int ticket) {
-    cudaError_t error = cudaErrorNotReady;
-    while (cuda_watch && (error = cudaEventQuery(tickets.event[ticket])) == cudaErrorNotReady) cuda_watch();
-    if (error == cudaErrorNotReady) error = cudaEventSynchronize(tickets.event[ticket]);
-    cuda_failed(error, "communication");
+    if (ticket < 0) return;
+    await_event(tickets.event[ticket], "communication");
     if (tickets.count < TICKETS) tickets.free[tickets.count++] = ticket;
 }
 
@@ -208,7 +217,9 @@ static void join(void) {
 }
 
 static int status(void) {
-    cuda_failed(cudaGetLastError(), "an operation");
+    cudaError_t error = cudaGetLastError();
+    if (error != cudaErrorNotReady)
+        cuda_failed(error, "an operation"); /* that one is an answer to a question */
     return failed ? GDN_INTERNAL : GDN_OK;
 }
 

@@ -7,6 +7,8 @@
  * where their parts are added in a fixed order. */
 #include "kernels/cuda/gemm.h"
 
+#include <string.h>
+
 enum {
     MOST_SHAPES = 1024,
     PLACES = 2 * MOST_SHAPES, /* of the table, a power of two */
@@ -47,10 +49,11 @@ void library_open(void) {
     library_workspace = reserve(LIBRARY_BYTES);
 }
 
-/* As far as the library cares. */
+/* As far as the library's kernels care, and no further: where a buffer happens to lie must not choose another
+ * algorithm, which might round otherwise. */
 static int64_t alignment(const void *at) {
     uintptr_t lowest = (uintptr_t)at & -(uintptr_t)at;
-    return lowest >= 256 ? 256 : lowest > 16 ? 16 : (int64_t)lowest;
+    return lowest > 16 ? 16 : (int64_t)lowest;
 }
 
 /* The place of a shape in the table, or the empty one where it belongs. */

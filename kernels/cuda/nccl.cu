@@ -81,8 +81,7 @@ static bool too_late(struct wire *w, const char *call, double since) {
     double waited = now() - since;
     if (waited < w->seconds) return false;
     cuda_fail("it waits in %s over the %s axis since %s, more than %.3g seconds ago: a rank of that axis is "
-              "lost, or does "
-              "something else",
+              "lost, or does something else",
               call, w->words, clock_words(waited), w->seconds);
     give_up(w);
     return true;
@@ -116,7 +115,7 @@ static void poll(void) {
     for (struct wire *w = wires_open; w; w = w->next) watch(w);
 }
 
-/* ------------------------------------------------------------------ opening and closing */
+/* ------------------------------------------------------------------ closing, and what opening needs */
 
 static int identify(char id[WIRES_ID]) {
     ncclResult_t result = ncclGetUniqueId((ncclUniqueId *)id);
@@ -148,33 +147,6 @@ static void close(struct wire *w) {
     free(w);
 }
 
-static struct wire *open(const struct wire_end *end, const char id[WIRES_ID]) {
-    struct wire *w = (struct wire *)calloc(1, sizeof *w);
-    if (!w) {
-        cuda_fail("out of memory for a wire over the %s axis", end->words);
-        return NULL;
-    }
-    w->index = end->index;
-    w->apart = end->apart;
-    w->seconds = end->seconds;
-    snprintf(w->words, sizeof w->words, "%s", end->words);
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;
-    ncclUniqueId unique;
-    memcpy(&unique, id, sizeof unique);
-    if (make_stream(w) &&
-        (operations ||
-         !cuda_failed(cudaEventCreateWithFlags(&operations, cudaEventDisableTiming), "creating an event")))
-        settle_call(w, "opening a wire",
-                    ncclCommInitRankConfig(&w->comm, end->size, unique, end->index, &config));
-    w->next = wires_open;
-    wires_open = w;
-    cuda_watch = poll;
-    if (w->comm) return w;
-    close(w);
-    return NULL;
-}
-
 /* ------------------------------------------------------------------ exchanges */
 
 /* What is given up swallows its exchanges. */
@@ -188,7 +160,7 @@ static struct place *place_of(struct wire *w, unsigned long number) {
 
 static void begin(struct wire *w, const char *call) {
     struct place *place = place_of(w, w->begun);
-    while (w->begun - w->done == PLACES) watch(w); /* a ring's length behind */
+    while (w->comm && w->begun - w->done == PLACES) watch(w); /* a ring's length behind */
     if (!place->event)
         cuda_failed(cudaEventCreateWithFlags(&place->event, cudaEventDisableTiming), "creating an event");
     place->call = call;
@@ -222,6 +194,51 @@ static int end(struct wire *w) {
 
 static void join(struct wire *w, int ticket) {
     cuda_failed(cudaStreamWaitEvent(cuda_stream(), w->place[ticket].event, 0), w->place[ticket].call);
+}
+
+/* NCCL connects two ranks when something first goes between them, and both hosts wait for that. In a step one
+ * of them may be waiting for something else that the other has yet to do; here all are. */
+static void connect(struct wire *w, const struct wire_end *other) {
+    char *bytes = (char *)workspace((size_t)other->size); /* what is in them does not matter */
+    begin(w, "opening a wire");
+    for (int r = 0; r < other->size; r++) {
+        if (r == w->index) continue;
+        send(w, bytes + w->index, 1, r);
+        receive(w, bytes + r, 1, r);
+    }
+    join(w, end(w));
+    if (w->apart) return; /* it gathers nothing */
+    begin(w, "opening a wire");
+    gather(w, bytes, 1);
+    join(w, end(w));
+}
+
+static struct wire *open(const struct wire_end *end, const char id[WIRES_ID]) {
+    struct wire *w = (struct wire *)calloc(1, sizeof *w);
+    if (!w) {
+        cuda_fail("out of memory for a wire over the %s axis", end->words);
+        return NULL;
+    }
+    w->index = end->index;
+    w->apart = end->apart;
+    w->seconds = end->seconds;
+    snprintf(w->words, sizeof w->words, "%s", end->words);
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    ncclUniqueId unique;
+    memcpy(&unique, id, sizeof unique);
+    if (make_stream(w) &&
+        (operations ||
+         !cuda_failed(cudaEventCreateWithFlags(&operations, cudaEventDisableTiming), "creating an event")))
+        settle_call(w, "opening a wire",
+                    ncclCommInitRankConfig(&w->comm, end->size, unique, end->index, &config));
+    w->next = wires_open;
+    wires_open = w;
+    cuda_watch = poll;
+    connect(w, end);
+    if (w->comm) return w;
+    close(w);
+    return NULL;
 }
 
 static void settle(void) {

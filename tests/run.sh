@@ -32,6 +32,11 @@ build() { # DIRECTORY [CMAKE OPTION …]
     cmake -S . -B "$directory" "$@" > "$directory.log" 2>&1 && cmake --build "$directory" -j "$cores" >> "$directory.log" 2>&1
 }
 
+tell_skipped() { # DIRECTORY REPORT COUNT: which, and why by their own words
+    echo "== $1: $3 skipped:" "$(awk -F'"' '/<testcase / { name = $2 } /<skipped message="SKIP_/ { printf "%s ", name }' "$2")"
+    grep -ohE 'device [a-z]+: [^<]*' "$2" | sort | uniq -c | sort -rn | head -n 3
+}
+
 suite() { # DIRECTORY [CMAKE OPTION …]
     local directory=$1 report=$PWD/$1/junit.xml all run skip
     echo "== $directory: building"
@@ -56,6 +61,7 @@ suite() { # DIRECTORY [CMAKE OPTION …]
     all=$(grep -c '<testcase ' "$report")
     run=$(grep -c '<testcase .* status="run"' "$report")
     skip=$(grep -c '<skipped message="SKIP_' "$report") # a test said so; one that could not start is a failure
+    [ "$skip" -eq 0 ] || tell_skipped "$directory" "$report" "$skip"
     passed=$((passed + run))
     skipped=$((skipped + skip))
     failed=$((failed + all - run - skip))

@@ -1,6 +1,7 @@
 /* Finding backends by name, and the choice of instruction set for the CPU backend. */
 #include "kernels/ops.h"
 
+#include <dlfcn.h>
 #include <omp.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -140,6 +141,12 @@ const struct ops *ops_find(const char *name) {
     if (strcmp(name, cpu.name) == 0) gdn_fail(GDN_INPUT, "%s", refusal);
     const struct accelerator *accelerator = module_open(name, local_rank);
     return accelerator ? accelerator->ops(PRECISION_FP32) : NULL;
+}
+
+bool ops_have_driver(void) {
+    void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+    if (driver) dlclose(driver);
+    return driver;
 }
 
 const struct ops *ops_on_host(const struct ops *ops) {

@@ -280,7 +280,11 @@ const struct ops *ops_in(const struct ops *ops, enum precision precision);
 /* Which of its host's processes this one is, from 0: each takes the next card. Before a device is opened. */
 void ops_set_local(int local);
 
-/* The same where its buffers lie on the host, else a backend whose do. */
+/* Whether this machine has an NVIDIA driver: without one ops_find("cuda") only finds that out after loading
+ * 150 MB of libraries. */
+bool ops_have_driver(void);
+
+/* This backend where its buffers lie on the host, else one whose do. */
 const struct ops *ops_on_host(const struct ops *ops);
 
 /* All backends of this build that run on this machine's processor, in order of preference; NULL-terminated.

@@ -2,25 +2,24 @@
 
 #include "kernels/base/status.h"
 
-/* Ranks of this host before this one. */
-static int number_on_host(const struct mesh *mesh, int *local) {
+/* Tells which card this rank takes: by the ranks of its host before it. */
+static int choose_card(const struct mesh *mesh) {
     MPI_Comm host;
-    *local = 0;
-    if (mesh->world == MPI_COMM_NULL) return 0; /* a command of one process, without MPI */
+    int local;
+    if (mesh->world == MPI_COMM_NULL) return 0; /* a command of one process, without MPI: the first */
     if (MPI_Comm_split_type(mesh->world, MPI_COMM_TYPE_SHARED, mesh->rank, MPI_INFO_NULL, &host) !=
         MPI_SUCCESS)
         return gdn_fail(GDN_INTERNAL, "MPI_Comm_split_type failed");
-    MPI_Comm_rank(host, local);
+    MPI_Comm_rank(host, &local);
     MPI_Comm_free(&host);
+    ops_set_local(local);
     return 0;
 }
 
 /* Every rank looks for a card. */
 int backend_find(const struct mesh *mesh, int *device) {
-    int local;
-    TRY(number_on_host(mesh, &local));
-    ops_set_local(local);
-    int have = ops_find("cuda") != NULL, least = have, most = have;
+    TRY(choose_card(mesh));
+    int have = ops_have_driver() && ops_find("cuda"), least = have, most = have;
     gdn_failure_clear();
     if (mesh->size > 1 && (MPI_Allreduce(&have, &least, 1, MPI_INT, MPI_MIN, mesh->world) != MPI_SUCCESS ||
                            MPI_Allreduce(&have, &most, 1, MPI_INT, MPI_MAX, mesh->world) != MPI_SUCCESS))
@@ -63,9 +62,9 @@ static int open_device(const struct config *config, const struct mesh *mesh, con
 }
 
 int backend_choose(struct config *config, const struct mesh *mesh, const struct ops **ops) {
-    int local;
-    TRY(number_on_host(mesh, &local));
-    ops_set_local(local);
-    if (config->device == DEVICE_AUTO) TRY(backend_find(mesh, &config->device));
+    if (config->device == DEVICE_AUTO)
+        TRY(backend_find(mesh, &config->device));
+    else
+        TRY(choose_card(mesh));
     return mesh_agree(mesh, open_device(config, mesh, ops));
 }

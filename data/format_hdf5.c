@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 
 #include "data/format.h"
+#include "kernels/base/hdf5_lock.h"
+#include "kernels/base/hdf5_source.h"
 #include "kernels/base/status.h"
 
 enum { BLOCK = 8192 };                             /* tokens converted at a time */
@@ -40,6 +42,17 @@ static int open_dataset(struct token_file *file, struct hdf5 *h) {
     if (H5Tget_class(h->type) != H5T_INTEGER)
         return gdn_fail(GDN_INPUT, "%s: the dataset `tokens` holds %s, and integers are expected", file->path,
                         H5Tget_class(h->type) == H5T_FLOAT ? "floating-point numbers" : "no integers");
+    size_t width = H5Tget_size(h->type); /* the library would make room for one, however wide */
+    if (width < 1 || width > sizeof(int64_t))
+        return gdn_fail(GDN_INPUT,
+                        "%s: the dataset `tokens` has integers of %zu bytes, and 1 to 8 are expected",
+                        file->path, width);
+    int offset = H5Tget_offset(h->type);
+    size_t precision = H5Tget_precision(h->type);
+    if (offset < 0 || precision < 1 || precision > 8 * width || (size_t)offset > 8 * width - precision)
+        return gdn_fail(GDN_INPUT,
+                        "%s: the dataset `tokens` has integers whose bits lie beyond their %zu bytes",
+                        file->path, width);
     if (H5Sget_simple_extent_ndims(h->space) != 1)
         return gdn_fail(GDN_INPUT, "%s: the dataset `tokens` has %d dimensions, and 1 is expected",
                         file->path, H5Sget_simple_extent_ndims(h->space));
@@ -49,12 +62,23 @@ static int open_dataset(struct token_file *file, struct hdf5 *h) {
     return GDN_OK;
 }
 
+/* HDF5 1.10 copies elements beyond the end of a compact dataset that has fewer than it says. */
+static int check_compact(const struct token_file *file, const struct hdf5 *h) {
+    size_t width = H5Tget_size(h->type);
+    if ((hsize_t)file->count <= H5Dget_storage_size(h->dataset) / width) return GDN_OK;
+    return gdn_fail(GDN_INPUT,
+                    "%s is damaged: `tokens` has %ld elements of %zu bytes, but only %llu bytes of them",
+                    file->path, file->count, width, (unsigned long long)H5Dget_storage_size(h->dataset));
+}
+
 /* Maps the dataset where it can be read without the library, leaving file->raw NULL where it cannot. */
 static int map_dataset(struct token_file *file, struct hdf5 *h) {
     enum element element = native_element(h->type);
     hid_t plist = H5Dget_create_plist(h->dataset);
     bool plain = plist >= 0 && H5Pget_layout(plist) == H5D_CONTIGUOUS && H5Pget_external_count(plist) == 0;
+    bool compact = plist >= 0 && H5Pget_layout(plist) == H5D_COMPACT;
     H5Pclose(plist);
+    if (compact) return check_compact(file, h);
     haddr_t offset =
         plain ? H5Dget_offset(h->dataset) : HADDR_UNDEF; /* undefined, too, where never written */
     if (element == NUM_ELEMENTS || offset == HADDR_UNDEF) return GDN_OK;
@@ -98,6 +122,7 @@ static void close_ids(struct hdf5 *h) {
 }
 
 static int hdf5_open(struct token_file *file) {
+    HDF5_HOLD();
     struct hdf5 *h = malloc(sizeof *h);
     if (!h) return gdn_fail(GDN_INTERNAL, "%s: no memory", file->path);
     h->file = h->dataset = h->type = h->space = H5I_INVALID_HID;
@@ -110,7 +135,10 @@ static int hdf5_open(struct token_file *file) {
     mapping_close(&probe);
     H5Eset_auto(H5E_DEFAULT, NULL, NULL); /* the library's own words would come between ours */
     if (H5Fis_hdf5(file->path) <= 0) return gdn_fail(GDN_INPUT, "%s is not an HDF5 file", file->path);
-    if ((h->file = H5Fopen(file->path, H5F_ACC_RDONLY, H5P_DEFAULT)) < 0)
+    hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    if (hdf5_source_select(access) >= 0) h->file = H5Fopen(file->path, H5F_ACC_RDONLY, access);
+    H5Pclose(access);
+    if (h->file < 0)
         return gdn_fail(GDN_INPUT, "%s: HDF5 cannot open it; it is truncated, damaged or being written",
                         file->path);
 
@@ -127,6 +155,7 @@ static int hdf5_open(struct token_file *file) {
 
 /* One block through the library, which turns any integer type into a 64-bit one of the same sign. */
 static int read_block(struct token_file *file, long first, long count, int32_t *out) {
+    HDF5_HOLD();
     const struct hdf5 *h = file->state;
     bool is_unsigned = H5Tget_sign(h->type) == H5T_SGN_NONE;
     int64_t values[BLOCK];
@@ -154,6 +183,7 @@ static void hdf5_close(struct token_file *file) {
     struct hdf5 *h = file->state;
     mapping_close(&file->map);
     if (!h) return;
+    HDF5_HOLD();
     close_ids(h);
     free(h);
 }

@@ -26,6 +26,12 @@ struct sampler {
     long length; /* S */
 };
 
+/* Of more than 2^53 tokens a double may be more than there are. */
+static long part_of(long count, double fraction) {
+    double at = floor(fraction * (double)count);
+    return fraction < 1 && at < (double)count ? (long)at : count;
+}
+
 static int open_source(const struct sampler_options *options, int k, struct source *source) {
     const char *path = options->sources[k].path;
     double weight = options->sources[k].weight;
@@ -33,8 +39,8 @@ static int open_source(const struct sampler_options *options, int k, struct sour
         return gdn_fail(GDN_INPUT, "%s: its weight is %g, and a number above 0 is expected", path, weight);
     TRY(tokens_open(path, options->format, &source->tokens));
     long count = tokens_count(source->tokens);
-    source->first = (long)floor(options->from * (double)count);
-    long tokens = (long)floor(options->to * (double)count) - source->first;
+    source->first = part_of(count, options->from);
+    long tokens = part_of(count, options->to) - source->first;
     if (tokens < options->length + 1) {
         if (tokens == count)
             return gdn_fail(GDN_INPUT, "%s has %ld tokens, and one sample needs sequence_length + 1 = %ld",

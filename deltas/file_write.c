@@ -1,5 +1,6 @@
 /* Making files of stored differences in memory, and bringing them to disk. */
 #include "dist/h5.h"
+#include "kernels/base/hdf5_lock.h"
 #include "kernels/base/status.h"
 #include "deltas/file.h"
 
@@ -162,6 +163,7 @@ long delta_file_most(long count, long T, long D, long rank) {
 }
 
 int delta_file_image(const struct delta_record *record, int count, void **image, size_t *bytes) {
+    HDF5_HOLD();
     h5_quiet();
     *image = NULL, *bytes = 0;
     long most = 0;

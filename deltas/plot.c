@@ -26,6 +26,9 @@ int plot_open(struct plot *plot, enum plot_format format, int width, int height)
                 "set terminal svg size %d,%d noenhanced font 'sans-serif,12' "
                 "background rgb 'white'\n",
                 width, height);
+    else if (format == PLOT_INLINE)
+        fprintf(plot->script, "set terminal svg size %d,%d dynamic noenhanced font 'sans-serif,13'\n", width,
+                height);
     else
         fprintf(plot->script,
                 "set terminal pngcairo size %d,%d noenhanced font 'Sans,10' background rgb 'white'\n", width,
@@ -144,6 +147,22 @@ static int write_script(int file, const struct plot *plot) {
     return 0;
 }
 
+/* The picture as text. */
+static int read_picture(int picture, char **text, size_t *size) {
+    struct stat about;
+    if (fstat(picture, &about)) return gdn_fail(GDN_INTERNAL, "a figure is lost: %s", strerror(errno));
+    *size = (size_t)about.st_size;
+    *text = malloc(*size + 1);
+    if (!*text) return gdn_fail(GDN_INTERNAL, "out of memory for a figure");
+    for (size_t done = 0; done < *size;) {
+        ssize_t n = pread(picture, *text + done, *size - done, (off_t)done);
+        if (n <= 0) return free(*text), gdn_fail(GDN_INTERNAL, "a figure is lost: %s", strerror(errno));
+        done += (size_t)n;
+    }
+    (*text)[*size] = 0;
+    return 0;
+}
+
 static int write_picture(int picture, const char *path) {
     struct output output;
     char block[1 << 16];
@@ -160,21 +179,35 @@ static int write_picture(int picture, const char *path) {
     return status;
 }
 
-static int draw_with(struct plot *plot, struct streams *s, const char *path) {
+/* Runs gnuplot on the script; the picture is then in streams->picture. `name`: of the picture, in messages.
+ */
+static int draw_with(struct plot *plot, struct streams *s, const char *name) {
     if (fflush(plot->script)) return gdn_fail(GDN_INTERNAL, "out of memory for a figure");
     TRY(memory_file(&s->script));
     TRY(memory_file(&s->picture)); /* written to disk here, where a full one is noticed */
     TRY(memory_file(&s->errors));
     TRY(write_script(s->script, plot));
-    TRY(run(s, path));
-    return write_picture(s->picture, path);
+    return run(s, name);
+}
+
+static void close_streams(const struct streams *streams) {
+    if (streams->script >= 0) close(streams->script);
+    if (streams->picture >= 0) close(streams->picture);
+    if (streams->errors >= 0) close(streams->errors);
 }
 
 int plot_draw(struct plot *plot, const char *path) {
     struct streams streams = {-1, -1, -1};
     int status = draw_with(plot, &streams, path);
-    if (streams.script >= 0) close(streams.script);
-    if (streams.picture >= 0) close(streams.picture);
-    if (streams.errors >= 0) close(streams.errors);
+    if (!status) status = write_picture(streams.picture, path);
+    close_streams(&streams);
+    return status;
+}
+
+int plot_text(struct plot *plot, const char *name, char **text, size_t *size) {
+    struct streams streams = {-1, -1, -1};
+    int status = draw_with(plot, &streams, name);
+    if (!status) status = read_picture(streams.picture, text, size);
+    close_streams(&streams);
     return status;
 }

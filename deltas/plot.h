@@ -5,7 +5,11 @@
 
 #include <stdio.h>
 
-enum plot_format { PLOT_SVG, PLOT_PNG };
+enum plot_format {
+    PLOT_SVG,
+    PLOT_PNG,
+    PLOT_INLINE /* an SVG for a page of HTML: without background, as wide as what it is in */
+};
 
 struct plot {
     FILE *script; /* what follows the terminal: gnuplot's commands */
@@ -19,6 +23,10 @@ int plot_open(struct plot *plot, enum plot_format format, int width, int height)
 /* Draws it. The file is complete or not there; one that is there is replaced. GDN_INPUT where gnuplot is
  * missing, refuses the script (with its words), or the file cannot be written. */
 int plot_draw(struct plot *plot, const char *path);
+
+/* Draws it into memory instead: `text` is `size` bytes and a zero, owned by the caller (free). `name` is what
+ * messages call the figure. Fails as plot_draw. */
+int plot_text(struct plot *plot, const char *name, char **text, size_t *size);
 void plot_close(struct plot *plot);
 
 /* Writes the text as a string that gnuplot takes as it stands: nothing in it is run or formatted. What is not

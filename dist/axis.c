@@ -3,6 +3,7 @@
  * alone. */
 #include "dist/axis_move.h"
 #include "dist/mpi_check.h"
+#include "kernels/base/position.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -118,8 +119,9 @@ int64_t axis_formula_gather_doubles(int size, long count) {
     return (size - 1) * count * DOUBLE_BYTES;
 }
 
-/* Whether a call has anything to do but to count `planned` bytes; keeps time until leave(). */
-static bool enter(struct axis *axis, int64_t planned) {
+/* Whether a call has anything to do but to count `planned` bytes; keeps time and tells where it is until
+ * leave(). */
+static bool enter(struct axis *axis, int64_t planned, const char *call, long count) {
     if (axis->size == 1 || axis->status) return false;
     axis->calls++;
     if (axis->comm == MPI_COMM_NULL) {
@@ -127,10 +129,12 @@ static bool enter(struct axis *axis, int64_t planned) {
         return false;
     }
     axis->seconds -= MPI_Wtime();
+    position_enter(axis->name, call, count, -1);
     return true;
 }
 
 static void leave(struct axis *axis, int status) {
+    position_leave();
     axis->seconds += MPI_Wtime();
     if (!axis->status) axis->status = status;
     if (!axis->status) axis->status = device_of(axis)->status();
@@ -191,25 +195,29 @@ static int gather_rows(struct axis *axis, real *x, long rows, long width) {
 }
 
 void axis_sum(struct axis *axis, real *x, long count) {
-    if (!enter(axis, axis_formula_sum(axis->size, axis->index, count))) return;
+    if (!enter(axis, axis_formula_sum(axis->size, axis->index, count), "sum", count)) return;
     int status = sum_rows(axis, x, count, 1);
     leave(axis, status ? status : gather_rows(axis, x, count, 1));
 }
 
 void axis_sum_rows(struct axis *axis, real *x, long rows, long width) {
-    if (!enter(axis, axis_formula_sum_rows(axis->size, axis->index, rows, width))) return;
+    if (!enter(axis, axis_formula_sum_rows(axis->size, axis->index, rows, width), "sum of rows",
+               rows * width))
+        return;
     leave(axis, sum_rows(axis, x, rows, width));
 }
 
 void axis_gather_rows(struct axis *axis, real *x, long rows, long width) {
-    if (!enter(axis, axis_formula_gather_rows(axis->size, axis->index, rows, width))) return;
+    if (!enter(axis, axis_formula_gather_rows(axis->size, axis->index, rows, width), "gather of rows",
+               rows * width))
+        return;
     leave(axis, gather_rows(axis, x, rows, width));
 }
 
 void axis_gather_columns(struct axis *axis, const real *x, long rows, long width, real *out) {
     if (axis->size == 1 && x != out) device_of(axis)->move(out, x, (size_t)(rows * width) * sizeof *out);
     int64_t bytes = axis_formula_gather_columns(axis->size, rows, width);
-    if (!enter(axis, bytes)) return;
+    if (!enter(axis, bytes, "gather of columns", rows * width)) return;
     int status = 0;
     if (!too_long(axis, rows * width * axis->size) && rows && width) {
         axis->bytes += bytes;
@@ -219,7 +227,7 @@ void axis_gather_columns(struct axis *axis, const real *x, long rows, long width
 }
 
 void axis_max(struct axis *axis, real *x, long count) {
-    if (!enter(axis, axis_formula_max(axis->size, count))) return;
+    if (!enter(axis, axis_formula_max(axis->size, count), "maximum", count)) return;
     int status = 0, ranks = axis->size;
     long most = block_part(ranks, count * ranks);
     if (too_small(axis, count * ranks, most * ranks)) count = 0;
@@ -247,7 +255,7 @@ static int sum_doubles(struct axis *axis, double *values, int count) {
 }
 
 void axis_sum_doubles(struct axis *axis, double *values, int count) {
-    if (!enter(axis, axis_formula_sum_doubles(axis->size, count))) return;
+    if (!enter(axis, axis_formula_sum_doubles(axis->size, count), "sum of doubles", count)) return;
     leave(axis, sum_doubles(axis, values, count));
 }
 
@@ -261,6 +269,6 @@ static int gather_doubles(struct axis *axis, const double *mine, long count, dou
 
 void axis_gather_doubles(struct axis *axis, const double *mine, long count, double *all) {
     if (axis->size == 1 && mine != all) memcpy(all, mine, (size_t)count * sizeof *all);
-    if (!enter(axis, axis_formula_gather_doubles(axis->size, count))) return;
+    if (!enter(axis, axis_formula_gather_doubles(axis->size, count), "gather of doubles", count)) return;
     leave(axis, gather_doubles(axis, mine, count, all));
 }

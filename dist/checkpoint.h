@@ -61,25 +61,42 @@ struct checkpoint_content {
     const struct shards *shards; /* of this rank's data index; NULL: every rank has all moments of its table's
                                     tensors, at the offsets of the weights */
     struct state *state;         /* exp_avg NULL: weights alone */
-    uint32_t *scales; /* [scale_words] of products in 8 bits (train/scales.h), the same on all ranks */
-    long scale_words; /* 0: neither saved nor loaded */
+    uint32_t *scales;  /* [scale_words] of products in 8 bits (train/scales.h), the same on all ranks */
+    long scale_words;  /* 0: neither saved nor loaded */
+    double *spikes;    /* [spike_values] what spikes are judged by, the same on all ranks */
+    long spike_values; /* 0: neither saved nor loaded; loaded where the file has as many */
+    bool owned; /* state->weight has the rank's own pieces alone, at the places of their moments (shard.h) */
+    const uint64_t *sums; /* of what this rank writes, one a dataset, computed when it was copied
+                             (checkpoint_snapshot.h); NULL: they are computed from `state` */
+};
+
+/* Which checkpoints stay when a new one is there. */
+struct checkpoint_keep {
+    int newest; /* that many of the newest whole ones; 0: all */
+    long every; /* and those whose step is a multiple of it; 0: no others */
 };
 
 /* A checkpoint that was found whole. */
 struct checkpoint {
     char *path; /* of its checkpoint.h5; NULL: none */
     struct checkpoint_info info;
+    int skipped; /* newer ones that checkpoint_find found damaged */
 };
 
 /* Writes `directory`/checkpoints/step_%08ld/checkpoint.h5, makes it `latest`, and `best` where info->loss is
- * not NAN and is less than or equal to info->best_loss; then removes the oldest beyond `keep` newest (0: all
- * are kept; `best`'s and `latest`'s are never removed). Newest is the one that `latest` names, then lower
- * steps, then higher ones, which a run that was resumed from an older step has left behind. Also removes
- * left-over temporary directories. A step that is already there is replaced. `directory` is one that all
- * ranks see. Collective over all ranks; returns the same status on all. On failure nothing visible has
- * changed and the temporary files are gone. GDN_INTERNAL with the reason (full disk, not writable, …). */
+ * not NAN and is less than or equal to info->best_loss; then removes those that `keep` does not keep
+ * (`best`'s and `latest`'s are never removed). Newest is the one that `latest` names, then lower steps, then
+ * higher ones, which a run that was resumed from an older step has left behind; a damaged one stays where it
+ * is newer than the last that counts. Also removes left-over temporary directories. A step that is already
+ * there is replaced. `directory` is one that all ranks see. Collective over all ranks; returns the same
+ * status on all. On failure nothing visible has changed and the temporary files are gone. GDN_INTERNAL with
+ * the reason (full disk, not writable, …). */
 int checkpoint_save(const struct mesh *mesh, const char *directory, const struct checkpoint_content *content,
-                    const struct checkpoint_info *info, int keep, enum checkpoint_files files);
+                    const struct checkpoint_info *info, const struct checkpoint_keep *keep,
+                    enum checkpoint_files files);
+
+/* Bytes of the elements of a checkpoint of this content. Not collective. */
+int64_t checkpoint_bytes(const struct checkpoint_content *content);
 
 /* Opens the newest checkpoint (in the order above) below `directory` that is whole; out->path is NULL where
  * there is none. Damaged ones are skipped with one warning line to rank 0's `log` each (NULL: silent) that

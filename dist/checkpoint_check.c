@@ -1,5 +1,6 @@
 /* What a checkpoint.h5 says about itself, and whether it is whole. */
 #include "dist/checkpoint_node.h"
+#include "dist/checkpoint_whole.h"
 #include "dist/h5.h"
 #include "dist/seal.h"
 
@@ -46,7 +47,7 @@ int file_open(const char *path, hid_t *file, struct checkpoint_info *info) {
     *info = (struct checkpoint_info){0};
     TRY(h5_open(path, file));
     int status = file_info(*file, path, info);
-    if (status) H5Fclose(*file);
+    if (status) h5_close(*file);
     return status;
 }
 
@@ -115,7 +116,7 @@ static int check_parts(struct check *c, const char *path) {
     TRY(file_open(path, &file, &info));
     free(info.config);
     int status = h5_each_name(file, path, check_dataset, c);
-    H5Fclose(file);
+    h5_close(file);
     return status;
 }
 
@@ -147,11 +148,12 @@ int checkpoint_open(const struct mesh *mesh, const char *path, struct checkpoint
     TRY(file_check(&crew, path));
     int status = file_open(path, &file, &out->info);
     if (!status) {
-        H5Fclose(file);
+        h5_close(file);
         out->path = strdup(path);
         if (!out->path) status = gdn_fail(GDN_INTERNAL, "out of memory for a path");
     }
     status = crew_agree(&crew, status);
+    if (!status && crew.rank == 0) checkpoint_note_file(path);
     if (status) checkpoint_close(out);
     return status;
 }

@@ -1,5 +1,6 @@
 #include "dist/checkpoint_crew.h"
 #include "dist/mpi_check.h"
+#include "dist/patience.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,8 @@ static int reduce(const struct crew *crew, void *values, long count, MPI_Datatyp
     if (crew->size == 1) return 0;
     for (long at = 0; at < count; at += PIECE) {
         int piece = count - at < PIECE ? (int)(count - at) : PIECE;
-        MPI_TRY(MPI_Allreduce(MPI_IN_PLACE, (char *)values + at * 8, piece, type, operation, crew->comm));
+        MPI_TRY(patience_allreduce(crew->mesh->patient, MPI_IN_PLACE, (char *)values + at * 8, piece, type,
+                                   operation, crew->comm));
     }
     return 0;
 }
@@ -35,7 +37,7 @@ int crew_broadcast(const struct crew *crew, void *bytes, long count) {
     if (crew->size == 1) return 0;
     for (long at = 0; at < count; at += PIECE) {
         int piece = count - at < PIECE ? (int)(count - at) : PIECE;
-        MPI_TRY(MPI_Bcast((char *)bytes + at, piece, MPI_BYTE, 0, crew->comm));
+        MPI_TRY(patience_broadcast(crew->mesh->patient, (char *)bytes + at, piece, 0, crew->comm));
     }
     return 0;
 }
@@ -46,7 +48,7 @@ static int find_places(const struct crew *crew, long bytes, int *counts, int *pl
     if (crew->size == 1)
         counts[0] = mine;
     else
-        MPI_TRY(MPI_Allgather(&mine, 1, MPI_INT, counts, 1, MPI_INT, crew->comm));
+        MPI_TRY(patience_allgather(crew->mesh->patient, &mine, sizeof mine, counts, crew->comm));
     *total = 0;
     for (int r = 0; r < crew->size; r++) places[r] = (int)*total, *total += counts[r];
     return 0;
@@ -68,7 +70,7 @@ int crew_gather(const struct crew *crew, const void *mine, long bytes, void **al
     }
     if (!status && crew->size == 1) memcpy(*all, mine, (size_t)bytes);
     if (!status && crew->size > 1) {
-        int code = MPI_Gatherv(mine, (int)bytes, MPI_BYTE, *all, counts, places, MPI_BYTE, 0, crew->comm);
+        int code = patience_gather(crew->mesh->patient, mine, (int)bytes, *all, counts, places, crew->comm);
         if (code != MPI_SUCCESS) status = mpi_failed(code, "MPI_Gatherv");
     }
     free(counts);

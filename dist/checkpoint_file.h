@@ -27,6 +27,7 @@ enum {
 };
 
 #define FILE_SCALES "scales/product" /* dataset: content->scales */
+#define FILE_SPIKES "spikes/window"  /* dataset: content->spikes */
 #define FILE_PARTS "parts" /* root attribute: the files that a checkpoint.h5 joins, and their seals */
 
 /* A dataset to be made. */
@@ -55,6 +56,8 @@ struct file_plan {
     const int64_t *steps;               /* [whole->rows]; NULL: none */
     const uint32_t *scales;             /* [scale_words] */
     long scale_words;                   /* 0: none */
+    const double *spikes;               /* [spike_values] */
+    long spike_values;                  /* 0: none */
     const struct checkpoint_info *info; /* root attributes; NULL: none */
     int64_t bytes;                      /* that the file has at most */
 };

@@ -36,6 +36,7 @@ static int find_whole(const struct mesh *mesh, const char *directory, const int6
         int status = mesh_agree(mesh, path ? 0 : out_of_memory());
         if (!status) status = checkpoint_open(mesh, path, out);
         free(path);
+        out->skipped = i;
         if (status != GDN_INPUT) return status;
         if (log && mesh->rank == 0)
             fprintf(log, "warning: checkpoint %s is skipped: %s\n", name, gdn_failure());

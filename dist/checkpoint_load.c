@@ -3,6 +3,7 @@
 #include "dist/checkpoint_node.h"
 #include "dist/h5.h"
 #include "dist/seal.h"
+#include "kernels/base/hdf5_lock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,6 +66,7 @@ static int take_block(void *context, const struct h5_dataset *d, const long at[2
     const struct part *part = t->part;
     if (part->counts && d->kind == SUM_PLACED)
         t->reader->sum[part->dataset] += h5_dataset_sum(d, at, size, buffer);
+    HDF5_HOLD();
     if (H5Tconvert(d->type, H5_REAL_MEMORY, (size_t)(size[0] * size[1]), buffer, NULL, H5P_DEFAULT) < 0)
         return h5_fail(GDN_INPUT, d->path, "dataset %s cannot be converted to " GDN_REAL_NAME, d->name);
     rows_unpack(&part->where, buffer, at[0] - part->where.at[0], size[0], part->memory);
@@ -115,6 +117,7 @@ static int take_steps(void *context, const struct h5_dataset *d, const long at[2
                       void *buffer) {
     if (d->kind == SUM_PLACED && h5_dataset_sum(d, at, size, buffer) != d->sum)
         return h5_dataset_damaged(d->path, d->name);
+    HDF5_HOLD();
     if (H5Tconvert(d->type, H5T_NATIVE_INT64, 1, buffer, NULL, H5P_DEFAULT) < 0)
         return h5_fail(GDN_INPUT, d->path, "dataset %s cannot be read", d->name);
     memcpy(context, buffer, sizeof(int64_t));
@@ -143,34 +146,48 @@ static int read_steps(const struct reader *r, const struct checkpoint_content *c
     return 0;
 }
 
-/* -------------------------------------------------------------------------------------------- scales */
+/* ------------------------------------------------------------------------------------- small datasets */
 
-static int take_scales(void *context, const struct h5_dataset *d, const long at[2], const long size[2],
-                       void *buffer) {
-    (void)d;
-    memcpy((uint32_t *)context + at[0], buffer, (size_t)size[0] * sizeof(uint32_t));
+/* A dataset of `count` elements of `size` bytes, which may be absent; one of another kind or length is of no
+ * use. Every rank reads all of it. */
+struct small {
+    const char *name;
+    void *elements;
+    long count;
+    size_t size;
+    bool integer;
+};
+
+static int take_small(void *context, const struct h5_dataset *d, const long at[2], const long size[2],
+                      void *buffer) {
+    memcpy((char *)context + (size_t)at[0] * d->element, buffer, (size_t)size[0] * d->element);
     return 0;
 }
 
-/* Those of another kind of device are of no use. */
-static int read_open_scales(const struct h5_dataset *d, const struct checkpoint_content *content) {
-    const long at[2] = {0, 0}, size[2] = {content->scale_words, 1};
-    if (!d->integer || d->element != sizeof *content->scales || (long)(d->shape[0] * d->shape[1]) != size[0])
+static int read_open_small(const struct h5_dataset *d, const struct small *small) {
+    const long at[2] = {0, 0}, size[2] = {small->count, 1};
+    if (d->integer != small->integer || d->element != small->size ||
+        (long)(d->shape[0] * d->shape[1]) != small->count)
         return 0;
-    TRY(h5_dataset_each(d, at, size, take_scales, content->scales));
-    return h5_dataset_sum(d, at, size, content->scales) == d->sum ? 0 : h5_dataset_damaged(d->path, d->name);
+    TRY(h5_dataset_each(d, at, size, take_small, small->elements));
+    return h5_dataset_sum(d, at, size, small->elements) == d->sum ? 0 : h5_dataset_damaged(d->path, d->name);
 }
 
-/* Every rank all of them. */
-static int read_scales(const struct reader *r, const struct checkpoint_content *content) {
+static int read_small(const struct reader *r, const struct small *small) {
     struct h5_dataset d;
     bool there = false;
-    if (content->scale_words) TRY(h5_exists(r->file, r->path, FILE_SCALES, &there));
+    if (small->count) TRY(h5_exists(r->file, r->path, small->name, &there));
     if (!there) return 0;
-    TRY(h5_dataset_open(r->file, r->path, FILE_SCALES, &d));
-    int status = read_open_scales(&d, content);
+    TRY(h5_dataset_open(r->file, r->path, small->name, &d));
+    int status = read_open_small(&d, small);
     h5_dataset_close(&d);
     return status;
+}
+
+/* Scales of products in 8 bits; the window in which spikes are looked for. */
+static int read_smalls(const struct reader *r, const struct checkpoint_content *c) {
+    TRY(read_small(r, &(struct small){FILE_SCALES, c->scales, c->scale_words, sizeof *c->scales, true}));
+    return read_small(r, &(struct small){FILE_SPIKES, c->spikes, c->spike_values, sizeof *c->spikes, false});
 }
 
 /* -------------------------------------------------------------------------------------- what to read */
@@ -208,7 +225,7 @@ static int read_checkpoint(struct reader *r, const struct checkpoint_content *co
     if (stored != rows)
         return gdn_fail(GDN_INPUT, "%s is of another model: it has %d tensors where this one has %d", r->path,
                         stored, rows);
-    TRY(read_scales(r, content));
+    TRY(read_smalls(r, content));
     return r->parts->groups > 1 ? read_steps(r, content) : 0;
 }
 
@@ -250,7 +267,7 @@ typedef int read_file(struct reader *r, const struct checkpoint_content *content
 static int open_and_read(struct reader *r, read_file *read, const struct checkpoint_content *content) {
     TRY(h5_open(r->path, &r->file));
     int status = read(r, content);
-    H5Fclose(r->file);
+    h5_close(r->file);
     return status;
 }
 

@@ -1,6 +1,7 @@
 #include "dist/checkpoint_node.h"
 #include "dist/h5.h"
 #include "dist/mpi_check.h"
+#include "dist/patience.h"
 #include "dist/seal.h"
 
 #include <stdio.h>
@@ -31,7 +32,7 @@ static int first_on_host(const char *hosts, int rank) {
 }
 
 static int find_node(const struct mesh *mesh, char *hosts, int *color, struct node *out) {
-    MPI_TRY(MPI_Allgather(mesh->host, HOST, MPI_CHAR, hosts, HOST, MPI_CHAR, mesh->world));
+    MPI_TRY(patience_allgather(mesh->patient, mesh->host, HOST, hosts, mesh->world));
     *color = first_on_host(hosts, mesh->rank);
     for (int r = 0; r < mesh->size; r++) {
         bool starts = first_on_host(hosts, r) == r;
@@ -42,7 +43,8 @@ static int find_node(const struct mesh *mesh, char *hosts, int *color, struct no
 }
 
 static int split(const struct mesh *mesh, int color, struct crew *out) {
-    MPI_TRY(MPI_Comm_split(mesh->world, color, mesh->rank, &out->comm));
+    out->comm = mesh->node;
+    if (out->comm == MPI_COMM_NULL) MPI_TRY(MPI_Comm_split(mesh->world, color, mesh->rank, &out->comm));
     MPI_TRY(MPI_Comm_rank(out->comm, &out->rank));
     MPI_TRY(MPI_Comm_size(out->comm, &out->size));
     return 0;
@@ -60,7 +62,14 @@ int node_create(const struct mesh *mesh, struct node *out) {
 }
 
 void node_free(struct node *node) {
-    if (node->crew.mesh->size > 1) MPI_Comm_free(&node->crew.comm);
+    if (node->crew.mesh->size > 1 && node->crew.mesh->node == MPI_COMM_NULL) MPI_Comm_free(&node->crew.comm);
+}
+
+int node_split(struct mesh *mesh) {
+    struct node node;
+    TRY(node_create(mesh, &node));
+    mesh->node = node.crew.comm;
+    return 0;
 }
 
 /* ------------------------------------------------------------------------------------------ writing */
@@ -195,7 +204,7 @@ static int read_seals(const char *path, char **seals) {
     TRY(h5_open(path, &file));
     int status = h5_has_attribute(file, path, FILE_PARTS, &there);
     if (!status && there) status = h5_read_text(file, path, FILE_PARTS, seals);
-    H5Fclose(file);
+    h5_close(file);
     return status;
 }
 

@@ -65,8 +65,9 @@ static int add(struct lister *l, int group, const struct piece *run, real *memor
 }
 
 static int add_weights(struct lister *l, const struct piece *run, bool counts) {
-    const struct table *table = l->content->table;
-    return add(l, 0, run, l->content->state->weight + table->row[run->row].offset + run->first, counts);
+    const struct checkpoint_content *c = l->content;
+    long place = c->owned ? run->moment : c->table->row[run->row].offset + run->first;
+    return add(l, 0, run, c->state->weight + place, counts);
 }
 
 static int add_moments(struct lister *l, const struct piece *run, bool counts) {

@@ -2,6 +2,7 @@
  * back and checked, and then becomes visible by renames alone, which need no space; a rename that fails takes
  * back those before. */
 #include "dist/checkpoint_node.h"
+#include "dist/checkpoint_whole.h"
 #include "dist/checkpoint_sum.h"
 #include "dist/folder.h"
 #include "dist/seal.h"
@@ -66,8 +67,7 @@ static int sum_block(void *context, const struct part *part, long first, long n,
     for (long r = 0; r < lines; r++)
         s->summary->sum[part->dataset] +=
             sum_elements(buffer + r * length, sizeof(real), length,
-                         (uint64_t)((where->at[0] + first + r) * width + where->at[1]));
-    s->summary->count[part->dataset] += (uint64_t)(n * where->size[1]);
+                         (uint64_t)((where->at[0] + first + r) * width + where->at[1]), 1);
     return 0;
 }
 
@@ -92,7 +92,13 @@ static int summarize(const struct crew *crew, const struct checkpoint_content *c
     for (int i = 0; i < parts->rows; i++) s->steps[i] = INT64_MIN;
     for (int i = 0; i < content->table->rows && parts->groups > 1; i++)
         s->steps[parts->row[i]] = content->state->steps[i];
-    TRY(crew_agree(crew, parts_each(parts, sum_block, &(struct summing){parts, s})));
+    for (int i = 0; i < parts->count; i++)
+        s->count[parts->part[i].dataset] +=
+            (uint64_t)(parts->part[i].where.size[0] * parts->part[i].where.size[1]);
+    if (content->sums)
+        memcpy(s->sum, content->sums, (size_t)parts->datasets * sizeof *s->sum);
+    else
+        TRY(crew_agree(crew, parts_each(parts, sum_block, &(struct summing){parts, s})));
     TRY(crew_sum(crew, s->sum, parts->datasets));
     TRY(crew_sum(crew, s->count, parts->datasets));
     TRY(crew_max(crew, s->steps, parts->rows));
@@ -103,7 +109,8 @@ static int summarize(const struct crew *crew, const struct checkpoint_content *c
 static int64_t file_bytes(const struct save *save, const struct parts *parts,
                           const struct checkpoint_info *info, const struct joint *joint) {
     int64_t bytes = FILE_LEAST + (int64_t)strlen(info->config) +
-                    save->content->scale_words * (int64_t)sizeof *save->content->scales,
+                    save->content->scale_words * (int64_t)sizeof *save->content->scales +
+                    save->content->spike_values * (int64_t)sizeof *save->content->spikes,
             metadata = (parts->groups + 1) * FILE_METADATA;
     if (joint) return bytes + parts->rows * metadata + (joint->pieces + 1) * (int64_t)FILE_METADATA;
     for (int i = 0; i < parts->rows; i++) {
@@ -122,6 +129,8 @@ static int make_file(const struct save *save, const struct parts *parts, const s
                              .steps = parts->groups > 1 ? s->steps : NULL,
                              .scales = save->content->scales,
                              .scale_words = save->content->scale_words,
+                             .spikes = save->content->spikes,
+                             .spike_values = save->content->spike_values,
                              .info = info,
                              .bytes = file_bytes(save, parts, info, joint)};
     if (joint) plan.pieces = joint->pieces, plan.piece = joint->piece, plan.seals = joint->seals;
@@ -207,7 +216,8 @@ static int prepare_pointers(const struct save *save) {
 /* Makes the checkpoint, `latest` and `best` visible, or nothing. */
 static int publish(const struct save *save) {
     TRY(prepare_pointers(save));
-    const char *names[] = {save->name, "latest", "best"};
+    /* `best` before `latest`: killed in between, the run goes on from an older one and comes here again. */
+    const char *names[] = {save->name, save->best ? "best" : "latest", "latest"};
     bool replaced[3];
     int count = save->best ? 3 : 2, done = 0, error = 0;
     for (; done < count && !error; done += !error)
@@ -218,14 +228,20 @@ static int publish(const struct save *save) {
     return failed(save, error);
 }
 
-/* Keeps the `keep` newest and those that `latest` and `best` name. One that cannot be removed is no reason to
+/* Keeps what `keep` says and what `latest` and `best` name. One that cannot be removed is no reason to
  * stop a training whose checkpoint is safe: the next save tries again. */
-static void prune(int folder, int keep) {
-    int64_t *steps, latest = folder_pointer(folder, "latest"), best = folder_pointer(folder, "best");
-    int count;
-    if (keep <= 0 || folder_list(folder, &steps, &count)) return;
-    for (int i = keep; i < count; i++)
-        if (steps[i] != latest && steps[i] != best) folder_remove_step(folder, steps[i]);
+static void prune(const struct save *save, const struct checkpoint_keep *keep) {
+    int64_t *steps, latest = folder_pointer(save->folder, "latest"),
+                    best = folder_pointer(save->folder, "best");
+    int count, whole = 0;
+    if (keep->newest <= 0 || folder_list(save->folder, &steps, &count)) return;
+    for (int i = 0; i < count; i++) {
+        bool named = steps[i] == latest || steps[i] == best;
+        if (whole < keep->newest)
+            whole += checkpoint_is_whole(save->path, steps[i]);
+        else if (!named && !(keep->every > 0 && steps[i] % keep->every == 0))
+            folder_remove_step(save->folder, steps[i]);
+    }
     free(steps);
 }
 
@@ -253,19 +269,22 @@ static void close_folder(struct save *save, int status) {
 }
 
 static int save_on(const struct crew *crew, const char *directory, const struct checkpoint_content *content,
-                   const struct checkpoint_info *info, int keep, struct save *save) {
+                   const struct checkpoint_info *info, const struct checkpoint_keep *keep,
+                   struct save *save) {
     bool first = crew->rank == 0;
     int status = crew_agree(crew, first ? open_folder(directory, save) : 0);
     if (!status) status = write_file(crew, save, content, info);
     if (!status) status = crew_agree(crew, first ? publish(save) : 0);
-    if (first && !status) prune(save->folder, keep);
+    if (first && !status) checkpoint_note_whole(save->path, save->step);
+    if (first && !status) prune(save, keep);
     if (first) close_folder(save, status);
     mesh_any(crew->mesh, 0); /* when this returns, nothing is left on any rank's disk */
     return status;
 }
 
 int checkpoint_save(const struct mesh *mesh, const char *directory, const struct checkpoint_content *content,
-                    const struct checkpoint_info *info, int keep, enum checkpoint_files files) {
+                    const struct checkpoint_info *info, const struct checkpoint_keep *keep,
+                    enum checkpoint_files files) {
     struct crew crew = crew_all(mesh);
     struct save save = {.content = content, .step = info->step, .files = files, .folder = -1};
     save.best = !isnan(info->loss) && !(info->loss > info->best_loss);
@@ -279,4 +298,11 @@ int checkpoint_save(const struct mesh *mesh, const char *directory, const struct
     free(save.file);
     free(save.path);
     return status;
+}
+
+int64_t checkpoint_bytes(const struct checkpoint_content *content) {
+    int64_t elements = 0;
+    for (int i = 0; i < content->whole->rows; i++)
+        elements += content->whole->row[i].shape[0] * content->whole->row[i].shape[1];
+    return elements * (content->state->exp_avg ? PARTS_GROUPS : 1) * (int64_t)sizeof(real);
 }

@@ -6,6 +6,7 @@
 #include "dist/h5.h"
 #include "dist/h5_sink.h"
 #include "dist/seal.h"
+#include "kernels/base/hdf5_lock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +24,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 struct maker {
     const char *path;
     struct h5_sink sink;
-    hid_t file;
+    hid_t driver, file;
     hid_t links;   /* creates groups on the way */
     hid_t dataset; /* creation properties */
 };
@@ -98,6 +99,7 @@ static int find_offset(const struct maker *m, hid_t dataset, const char *name, i
 /* A dataset with its checksum, and with space but no elements, or joined from `pieces`. */
 static int make_dataset(struct maker *m, const struct file_dataset *d, const struct file_piece *piece,
                         int pieces, int64_t *offset) {
+    HDF5_HOLD();
     hsize_t shape[2] = {(hsize_t)d->shape[0], (hsize_t)d->shape[1]};
     hid_t space = H5Screate_simple(d->ndim, shape, NULL), dataset = -1;
     hid_t properties = pieces ? H5Pcreate(H5P_DATASET_CREATE) : H5Pcopy(m->dataset);
@@ -119,21 +121,22 @@ static int make_datasets(struct maker *m, const struct file_plan *plan, int64_t 
     for (int i = 0; i < plan->datasets; i++) {
         int first = next;
         while (next < plan->pieces && plan->piece[next].dataset == i) next++;
-        TRY(make_dataset(m, &plan->dataset[i], plan->piece + first, next - first, &offset[i]));
+        TRY(make_dataset(m, &plan->dataset[i], plan->piece ? plan->piece + first : NULL, next - first,
+                         &offset[i]));
     }
     return 0;
 }
 
-/* A small dataset of n integers as `stored`, with its checksum. */
-static int write_integers(struct maker *m, const char *name, hid_t stored, hid_t space, const void *elements,
-                          long n) {
+/* A small dataset of n elements as `stored`, with its checksum. */
+static int write_small(struct maker *m, const char *name, hid_t stored, hid_t space, const void *elements,
+                       long n) {
     hid_t dataset = H5Dcreate2(m->file, name, stored, space, m->links, m->dataset, H5P_DEFAULT);
     int status = 0;
     if (dataset < 0 || H5Dwrite(dataset, stored, H5S_ALL, H5S_ALL, H5P_DEFAULT, elements) < 0)
         status = h5_fail(GDN_INTERNAL, m->path, "dataset %s cannot be written", name);
     if (!status)
-        status =
-            h5_write_sum(dataset, m->path, "placed_sum", sum_elements(elements, H5Tget_size(stored), n, 0));
+        status = h5_write_sum(dataset, m->path, "placed_sum",
+                              sum_elements(elements, H5Tget_size(stored), n, 0, 1));
     if (dataset >= 0) status = close_dataset(m, dataset, name, status);
     H5Sclose(space);
     return status;
@@ -141,16 +144,26 @@ static int write_integers(struct maker *m, const char *name, hid_t stored, hid_t
 
 /* A tensor's step count: one int64 without dimensions, which h5py gives as a number. */
 static int write_steps(struct maker *m, const struct row *row, int64_t steps) {
+    HDF5_HOLD();
     char name[ROWS_NAME];
     rows_dataset_name(row, "optimizer/step", name);
-    return write_integers(m, name, H5T_STD_I64LE, H5Screate(H5S_SCALAR), &steps, 1);
+    return write_small(m, name, H5T_STD_I64LE, H5Screate(H5S_SCALAR), &steps, 1);
 }
 
 static int write_scales(struct maker *m, const struct file_plan *plan) {
+    HDF5_HOLD();
     const hsize_t words = (hsize_t)plan->scale_words;
     if (!words) return 0;
-    return write_integers(m, FILE_SCALES, H5T_STD_U32LE, H5Screate_simple(1, &words, NULL), plan->scales,
-                          plan->scale_words);
+    return write_small(m, FILE_SCALES, H5T_STD_U32LE, H5Screate_simple(1, &words, NULL), plan->scales,
+                       plan->scale_words);
+}
+
+static int write_spikes(struct maker *m, const struct file_plan *plan) {
+    HDF5_HOLD();
+    const hsize_t values = (hsize_t)plan->spike_values;
+    if (!values) return 0;
+    return write_small(m, FILE_SPIKES, H5T_IEEE_F64LE, H5Screate_simple(1, &values, NULL), plan->spikes,
+                       plan->spike_values);
 }
 
 static int write_attributes(struct maker *m, const struct checkpoint_info *info) {
@@ -170,30 +183,42 @@ static int make_content(struct maker *m, const struct file_plan *plan, int64_t *
     if (plan->steps)
         for (int i = 0; i < plan->whole->rows; i++) TRY(write_steps(m, &plan->whole->row[i], plan->steps[i]));
     TRY(write_scales(m, plan));
+    TRY(write_spikes(m, plan));
     if (plan->seals) TRY(h5_write_text(m->file, m->path, FILE_PARTS, plan->seals));
     return plan->info ? write_attributes(m, plan->info) : 0;
 }
 
-/* Makes the HDF5 file in m->sink. */
-static int make_hdf5(struct maker *m, const struct file_plan *plan, int64_t *offset) {
+/* Creates the HDF5 file in m->sink, empty. */
+static int create_hdf5(struct maker *m, const struct file_plan *plan) {
+    HDF5_HOLD();
     h5_quiet();
-    hid_t access = h5_access(), creation = H5Pcreate(H5P_FILE_CREATE),
-          driver = h5_sink_select(access, &m->sink);
+    m->links = H5Pcreate(H5P_LINK_CREATE);
+    H5Pset_create_intermediate_group(m->links, 1);
+    m->dataset = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_alloc_time(m->dataset, H5D_ALLOC_TIME_EARLY);
+    H5Pset_fill_time(m->dataset, H5D_FILL_TIME_NEVER); /* every element is written */
+    hid_t access = h5_access(), creation = H5Pcreate(H5P_FILE_CREATE);
+    m->driver = h5_sink_select(access, &m->sink);
     H5Pset_userblock(creation, SEAL_BYTES);
     if (plan->pieces) H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_LATEST); /* virtual datasets */
     H5Pset_alignment(access, 512, sizeof(double)); /* elements at multiples of their size */
-    m->file = driver < 0 ? -1 : H5Fcreate(m->path, H5F_ACC_TRUNC, creation, access);
-    int status;
-    if (m->file < 0) {
-        status = h5_fail(GDN_INTERNAL, m->path, "cannot be created");
-    } else {
-        status = make_content(m, plan, offset);
+    m->file = m->driver < 0 ? -1 : H5Fcreate(m->path, H5F_ACC_TRUNC, creation, access);
+    int status = m->file < 0 ? h5_fail(GDN_INTERNAL, m->path, "cannot be created") : 0;
+    H5Pclose(creation);
+    H5Pclose(access);
+    return status;
+}
+
+/* Closes what create_hdf5 has opened; returns `status`, or the first failure after it. */
+static int close_hdf5(struct maker *m, int status) {
+    HDF5_HOLD();
+    if (m->file >= 0) {
         if (H5Fclose(m->file) < 0 && !status) status = h5_fail(GDN_INTERNAL, m->path, "cannot be closed");
         if (!status) status = check_sink(m);
     }
-    if (driver >= 0) H5FDunregister(driver);
-    H5Pclose(creation);
-    H5Pclose(access);
+    if (m->driver >= 0) H5FDunregister(m->driver);
+    H5Pclose(m->dataset);
+    H5Pclose(m->links);
     return status;
 }
 
@@ -201,17 +226,14 @@ int file_make(const char *path, const struct file_plan *plan, int64_t *offset) {
     struct maker m = {.path = path};
     m.sink.fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (m.sink.fd < 0) return gdn_fail(GDN_INTERNAL, "%s cannot be created: %s", path, strerror(errno));
-    m.links = H5Pcreate(H5P_LINK_CREATE);
-    H5Pset_create_intermediate_group(m.links, 1);
-    m.dataset = H5Pcreate(H5P_DATASET_CREATE);
-    H5Pset_alloc_time(m.dataset, H5D_ALLOC_TIME_EARLY);
-    H5Pset_fill_time(m.dataset, H5D_FILL_TIME_NEVER); /* every element is written */
     int status = reserve_space(path, m.sink.fd, plan->bytes);
-    if (!status) status = make_hdf5(&m, plan, offset);
+    if (!status) {
+        status = create_hdf5(&m, plan);
+        if (!status) status = make_content(&m, plan, offset);
+        status = close_hdf5(&m, status);
+    }
     if (!status && fsync(m.sink.fd)) status = cannot_write(path, errno);
     if (close(m.sink.fd) && !status) status = cannot_write(path, errno);
-    H5Pclose(m.dataset);
-    H5Pclose(m.links);
     return status;
 }
 

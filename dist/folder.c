@@ -36,14 +36,18 @@ int64_t folder_pointer(int folder, const char *pointer) {
     return folder_step(name);
 }
 
-static int64_t order_latest;
-
 /* Up to `latest` descending, then the ones above it descending. */
-static int newest_first(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    bool x_above = x > order_latest, y_above = y > order_latest;
+static int newest_first(const void *a, const void *b, void *latest) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b, most = *(const int64_t *)latest;
+    bool x_above = x > most, y_above = y > most;
     if (x_above != y_above) return x_above ? 1 : -1;
     return x < y ? 1 : x > y ? -1 : 0;
+}
+
+static bool is_among(int64_t step, const int64_t *steps, int count) {
+    for (int i = 0; i < count; i++)
+        if (steps[i] == step) return true;
+    return false;
 }
 
 /* A stream over the folder that does not close its descriptor. */
@@ -80,8 +84,9 @@ int folder_list(int folder, int64_t **steps, int *count) {
         return error;
     }
     int64_t latest = folder_pointer(folder, "latest");
-    order_latest = latest < 0 ? INT64_MAX : latest;
-    if (*count) qsort(*steps, (size_t)*count, sizeof **steps, newest_first);
+    if (!is_among(latest, *steps, *count))
+        latest = INT64_MAX; /* a missing or damaged pointer orders nothing */
+    if (*count) qsort_r(*steps, (size_t)*count, sizeof **steps, newest_first, &latest);
     return 0;
 }
 

@@ -15,8 +15,8 @@ void folder_step_name(int64_t step, char name[FOLDER_NAME]);
 int64_t folder_step(const char *name);
 
 /* The steps that have a checkpoint, the newest first: the one that `latest` names, then lower steps, then
- * higher ones, which a run that was resumed from an older step has left behind. free() *steps. Returns 0 or
- * errno. */
+ * higher ones, which a run that was resumed from an older step has left behind; by step alone where `latest`
+ * names none that is there. free() *steps. Returns 0 or errno. */
 int folder_list(int folder, int64_t **steps, int *count);
 
 /* The step that file `pointer` ("latest", "best") names, −1 where it names none. */

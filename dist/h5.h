@@ -1,6 +1,7 @@
 /* What checkpoints need of HDF5, with errors as statuses: opening files, attributes, and datasets that are
- * read block by block with their checksum. Works on one process without MPI. Private to dist/ and
- * to train's files of stored differences. */
+ * read block by block with their checksum. Functions hold the lock of HDF5 while they are in it
+ * (kernels/base/hdf5_lock.h); others must be held by who calls HDF5 itself. Works on one process without MPI.
+ * Private to dist/ and to train's files of stored differences. */
 #ifndef GDN_H5_H
 #define GDN_H5_H
 
@@ -34,8 +35,9 @@ void h5_quiet(void);
  * and closing that takes still-open objects along. Close with H5Pclose. */
 hid_t h5_access(void);
 
-/* Opens for reading. GDN_INPUT where the file is missing, unreadable or not HDF5. Close with H5Fclose. */
+/* Opens for reading. GDN_INPUT where the file is missing, unreadable or not HDF5. Close with h5_close. */
 int h5_open(const char *path, hid_t *file);
+void h5_close(hid_t file);
 
 /* Whether a dataset or group is there: "model/layers/3/…". GDN_INPUT where a group on the way cannot be read.
  */
@@ -101,7 +103,8 @@ int h5_dataset_damaged(const char *path, const char *name);
 /* What is done with one dataset: its name from the root without a leading '/'. Returns a status. */
 typedef int h5_take_name(void *context, hid_t file, const char *path, const char *name);
 
-/* Visits all datasets of a file, sorted by name within each group. Returns the first status that is not 0. */
+/* Visits all datasets of a file, sorted by name within each group. Returns the first status that is not 0;
+ * GDN_INPUT where groups hold each other, or a name has control characters. */
 int h5_each_name(hid_t file, const char *path, h5_take_name *take, void *context);
 
 #endif

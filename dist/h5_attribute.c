@@ -1,5 +1,6 @@
 /* Attributes: one number or one text each. */
 #include "dist/h5.h"
+#include "kernels/base/hdf5_lock.h"
 #include "kernels/base/status.h"
 
 #include <stdlib.h>
@@ -18,18 +19,22 @@ static int write_attribute(hid_t object, const char *path, const char *name, hid
 }
 
 int h5_write_int(hid_t object, const char *path, const char *name, int64_t value) {
+    HDF5_HOLD();
     return write_attribute(object, path, name, H5T_STD_I64LE, H5T_NATIVE_INT64, &value);
 }
 
 int h5_write_double(hid_t object, const char *path, const char *name, double value) {
+    HDF5_HOLD();
     return write_attribute(object, path, name, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, &value);
 }
 
 int h5_write_sum(hid_t object, const char *path, const char *name, uint64_t value) {
+    HDF5_HOLD();
     return write_attribute(object, path, name, H5T_STD_U64LE, H5T_NATIVE_UINT64, &value);
 }
 
 int h5_write_text(hid_t object, const char *path, const char *name, const char *value) {
+    HDF5_HOLD();
     hid_t type = H5Tcopy(H5T_C_S1); /* of variable length: h5py reads it as str */
     H5Tset_size(type, H5T_VARIABLE);
     H5Tset_cset(type, H5T_CSET_UTF8);
@@ -39,6 +44,7 @@ int h5_write_text(hid_t object, const char *path, const char *name, const char *
 }
 
 int h5_has_attribute(hid_t object, const char *path, const char *name, bool *there) {
+    HDF5_HOLD();
     htri_t exists = H5Aexists(object, name);
     *there = exists > 0;
     return exists < 0 ? h5_fail(GDN_INPUT, path, "attribute %s cannot be looked for", name) : 0;
@@ -79,18 +85,22 @@ static int read_number(hid_t object, const char *path, const char *name, H5T_cla
 }
 
 int h5_read_int(hid_t object, const char *path, const char *name, int64_t *value) {
+    HDF5_HOLD();
     return read_number(object, path, name, H5T_INTEGER, H5T_NATIVE_INT64, value);
 }
 
 int h5_read_double(hid_t object, const char *path, const char *name, double *value) {
+    HDF5_HOLD();
     return read_number(object, path, name, H5T_FLOAT, H5T_NATIVE_DOUBLE, value);
 }
 
 int h5_read_sum(hid_t object, const char *path, const char *name, uint64_t *value) {
+    HDF5_HOLD();
     return read_number(object, path, name, H5T_INTEGER, H5T_NATIVE_UINT64, value);
 }
 
 int h5_read_text(hid_t object, const char *path, const char *name, char **value) {
+    HDF5_HOLD();
     hid_t attribute, type;
     TRY(open_attribute(object, path, name, H5T_STRING, &attribute, &type));
     int status = 0;

@@ -1,6 +1,7 @@
 /* Datasets, read block by block, and their checksums. */
 #include "dist/checkpoint_sum.h"
 #include "dist/h5.h"
+#include "kernels/base/hdf5_lock.h"
 #include "kernels/base/status.h"
 
 #include <stdlib.h>
@@ -17,6 +18,38 @@ static int find_sum(struct h5_dataset *d) {
         return gdn_fail(GDN_INPUT, "%s: dataset %s has a checksum of numbers of other than %zu bytes",
                         d->path, d->name, d->element);
     return h5_read_sum(d->id, d->path, placed ? "placed_sum" : "xxh3", &d->sum);
+}
+
+/* HDF5 1.10 copies elements beyond the end of a compact dataset that has fewer bytes than its shape says, and
+ * makes up those of one in a piece, however many, where it has none. Chunks and files that are joined it does
+ * look after. */
+static int check_storage(const struct h5_dataset *d) {
+    hid_t how = H5Dget_create_plist(d->id);
+    H5D_layout_t layout = how >= 0 ? H5Pget_layout(how) : H5D_LAYOUT_ERROR;
+    bool elsewhere = how >= 0 && H5Pget_external_count(how) != 0;
+    if (how >= 0) H5Pclose(how);
+    if (layout < 0 || elsewhere)
+        return gdn_fail(GDN_INPUT,
+                        "%s: dataset %s keeps its elements in other files or in a way that is unknown",
+                        d->path, d->name);
+    hsize_t line = d->shape[1] * d->element, bytes = H5Dget_storage_size(d->id);
+    if ((layout != H5D_COMPACT && layout != H5D_CONTIGUOUS) || !line || d->shape[0] <= bytes / line) return 0;
+    return gdn_fail(GDN_INPUT, "%s: dataset %s has the shape [%llu, %llu], but only %llu bytes of elements",
+                    d->path, d->name, (unsigned long long)d->shape[0], (unsigned long long)d->shape[1],
+                    (unsigned long long)bytes);
+}
+
+/* HDF5 1.10 converts numbers by the places of their bits, and writes beyond the element where these lie
+ * outside. */
+static bool bits_are_inside(const struct h5_dataset *d) {
+    size_t bits = 8 * d->element, sign, exponent, exponent_bits, mantissa, mantissa_bits;
+    int offset = H5Tget_offset(d->type);
+    size_t precision = H5Tget_precision(d->type);
+    if (offset < 0 || precision < 1 || precision > bits || (size_t)offset > bits - precision) return false;
+    if (d->integer) return true;
+    if (H5Tget_fields(d->type, &sign, &exponent, &exponent_bits, &mantissa, &mantissa_bits) < 0) return false;
+    return sign < bits && exponent < bits && mantissa < bits && exponent_bits >= 1 && exponent_bits < 32 &&
+           mantissa_bits >= 1 && exponent_bits <= bits - exponent && mantissa_bits <= bits - mantissa;
 }
 
 /* Shape, element and checksum of an open dataset. */
@@ -36,14 +69,22 @@ static int describe(struct h5_dataset *d) {
         return gdn_fail(GDN_INPUT, "%s: dataset %s does not hold numbers", d->path, d->name);
     d->integer = kind == H5T_INTEGER;
     d->element = H5Tget_size(d->type);
+    if (d->element < 1 || d->element > (d->integer ? sizeof(int64_t) : sizeof(long double)))
+        return gdn_fail(GDN_INPUT, "%s: dataset %s holds numbers of %zu bytes, which is no usual width",
+                        d->path, d->name, d->element);
     size_t widest = d->element > sizeof(double) ? d->element : sizeof(double);
     if (d->shape[1] > (1u << 30) / widest || d->shape[0] > (hsize_t)1 << 60)
         return gdn_fail(GDN_INPUT, "%s: dataset %s has the shape [%llu, %llu], which is too large", d->path,
                         d->name, (unsigned long long)d->shape[0], (unsigned long long)d->shape[1]);
+    if (!bits_are_inside(d))
+        return gdn_fail(GDN_INPUT, "%s: dataset %s holds numbers whose bits lie beyond their bytes", d->path,
+                        d->name);
+    TRY(check_storage(d));
     return find_sum(d);
 }
 
 int h5_dataset_open(hid_t file, const char *path, const char *name, struct h5_dataset *out) {
+    HDF5_HOLD();
     *out = (struct h5_dataset){.path = path, .name = name, .type = -1, .shape = {1, 1}};
     out->id = H5Dopen2(file, name, H5P_DEFAULT);
     if (out->id < 0) return h5_fail(GDN_INPUT, path, "dataset %s cannot be opened", name);
@@ -53,11 +94,13 @@ int h5_dataset_open(hid_t file, const char *path, const char *name, struct h5_da
 }
 
 void h5_dataset_close(struct h5_dataset *dataset) {
+    HDF5_HOLD();
     if (dataset->type >= 0) H5Tclose(dataset->type);
     H5Dclose(dataset->id);
 }
 
 static int read_rectangle(const struct h5_dataset *d, const long at[2], const long size[2], void *buffer) {
+    HDF5_HOLD();
     hsize_t start[2] = {(hsize_t)at[0], (hsize_t)at[1]}, count[2] = {(hsize_t)size[0], (hsize_t)size[1]};
     hid_t space = H5Dget_space(d->id), memory = H5Screate_simple(2, count, NULL);
     bool failed = space < 0 || memory < 0;
@@ -97,7 +140,7 @@ uint64_t h5_dataset_sum(const struct h5_dataset *d, const long at[2], const long
     uint64_t sum = 0;
     for (long r = 0; r < lines; r++)
         sum += sum_elements((const char *)buffer + (size_t)(r * length) * d->element, d->element, length,
-                            (uint64_t)((at[0] + r) * width + at[1]));
+                            (uint64_t)((at[0] + r) * width + at[1]), 1);
     return sum;
 }
 

@@ -1,5 +1,6 @@
 #include "dist/lanes.h"
 #include "dist/mpi_check.h"
+#include "kernels/base/position.h"
 
 #include <stdlib.h>
 
@@ -53,7 +54,10 @@ int lanes_create(struct axis *axis, MPI_Comm comm, struct lanes **out) {
     lanes->from = calloc(2 * (size_t)axis->size, sizeof *lanes->from);
     lanes->to = lanes->from + axis->size;
     if (!lanes->from) return gdn_fail(GDN_INTERNAL, "out of memory for wires between pipeline stages");
-    return open_lanes(lanes);
+    position_enter(axis->name, "opening of wires", -1, -1);
+    int status = open_lanes(lanes);
+    position_leave();
+    return status;
 }
 
 void lanes_free(struct lanes *lanes) {
@@ -109,7 +113,9 @@ int lanes_expect(struct lanes *lanes, int count, const int *peer, const int *mes
         struct lane *lane = &lanes->from[peer[i]];
         lane->message[lane->count++] = message[i];
     }
+    position_enter(lanes->axis->name, "exchange of message lists", -1, -1);
     if (!status) status = exchange(lanes, counts, counts + size);
+    position_leave();
     free(counts);
     return status;
 }

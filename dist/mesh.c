@@ -2,7 +2,9 @@
 #include "dist/mesh.h"
 #include "dist/axis_move.h"
 #include "dist/mpi_check.h"
+#include "dist/patience.h"
 #include "dist/staging.h"
+#include "kernels/base/position.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,9 +60,15 @@ int mesh_create(int data, int tensor, int pipeline, struct mesh *out) {
     if (gethostname(out->host, sizeof out->host)) strcpy(out->host, "unknown host");
     out->host[sizeof out->host - 1] = 0;
 
-    MPI_TRY(MPI_Comm_dup(MPI_COMM_WORLD, &out->world));
+    position_enter("mesh", "laying out", -1, -1);
+    int code = MPI_Comm_dup(MPI_COMM_WORLD, &out->world);
+    position_leave();
+    MPI_TRY(code);
     MPI_TRY(MPI_Comm_set_errhandler(out->world, MPI_ERRORS_RETURN));
-    int status = mesh_agree(out, create_axes(data, tensor, pipeline, out));
+    position_enter("mesh", "laying out", -1, -1);
+    int status = create_axes(data, tensor, pipeline, out);
+    position_leave();
+    status = mesh_agree(out, status);
     if (status) mesh_free(out);
     return status;
 }
@@ -71,6 +79,7 @@ struct mesh mesh_alone(void) {
                          .tensor = axis_alone("tensor"),
                          .pipeline = axis_alone("pipeline"),
                          .world = MPI_COMM_NULL,
+                         .node = MPI_COMM_NULL,
                          .transport = "mpi"};
 }
 
@@ -79,6 +88,7 @@ void mesh_free(struct mesh *mesh) {
     axis_free(&mesh->tensor);
     axis_free(&mesh->pipeline);
     staging_free(mesh->staging);
+    if (mesh->node != MPI_COMM_NULL) MPI_Comm_free(&mesh->node);
     if (mesh->world != MPI_COMM_NULL) MPI_Comm_free(&mesh->world);
     *mesh = mesh_alone();
 }
@@ -94,15 +104,15 @@ int mesh_sum(struct mesh *mesh, double *values, int count) {
 
 /* Before this rank waits for all others. */
 static void settle(const struct mesh *mesh) {
+    if (mesh->patient) return; /* a thread that has no axes */
     const struct axis *axes[] = {&mesh->tensor, &mesh->pipeline, &mesh->data};
     for (int i = 0; i < 3; i++) axis_settle(axes[i]); /* failures show in the device's status */
 }
 
-int mesh_agree(const struct mesh *mesh, int status) {
-    if (mesh->size == 1) return status;
+static int agree(const struct mesh *mesh, int status) {
     settle(mesh);
     int mine = status ? mesh->rank : mesh->size, lowest = mine;
-    MPI_TRY(MPI_Allreduce(&mine, &lowest, 1, MPI_INT, MPI_MIN, mesh->world));
+    MPI_TRY(patience_allreduce(mesh->patient, &mine, &lowest, 1, MPI_INT, MPI_MIN, mesh->world));
     if (lowest == mesh->size) return 0;
 
     struct {
@@ -114,16 +124,26 @@ int mesh_agree(const struct mesh *mesh, int status) {
         snprintf(outcome.words + at, sizeof outcome.words - (size_t)at, "%s",
                  *gdn_failure() ? gdn_failure() : "failed without saying why");
     }
-    MPI_TRY(MPI_Bcast(&outcome, sizeof outcome, MPI_BYTE, lowest, mesh->world));
+    MPI_TRY(patience_broadcast(mesh->patient, &outcome, sizeof outcome, lowest, mesh->world));
     gdn_failure_clear();
     return gdn_fail(outcome.status, "%s", outcome.words);
+}
+
+int mesh_agree(const struct mesh *mesh, int status) {
+    if (mesh->size == 1) return status;
+    position_enter("mesh", "agreement", -1, -1);
+    status = agree(mesh, status);
+    position_leave();
+    return status;
 }
 
 int mesh_any(const struct mesh *mesh, int flag) {
     int mine = flag != 0, any = 0;
     if (mesh->size == 1) return mine;
+    position_enter("mesh", "flag", -1, -1);
     settle(mesh);
-    int code = MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, mesh->world);
+    int code = patience_allreduce(mesh->patient, &mine, &any, 1, MPI_INT, MPI_MAX, mesh->world);
+    position_leave();
     if (code != MPI_SUCCESS) {
         mpi_failed(code, "MPI_Allreduce of a flag");
         return -1;
@@ -131,13 +151,43 @@ int mesh_any(const struct mesh *mesh, int flag) {
     return any;
 }
 
-int mesh_broadcast(const struct mesh *mesh, void *bytes, long count) {
-    enum { PIECE = 1 << 28 }; /* MPI counts in int */
+int mesh_reduce(const struct mesh *mesh, void *values, int count, MPI_Datatype type, MPI_Op operation) {
     if (mesh->size == 1) return 0;
+    position_enter("mesh", "reduction", -1, -1);
+    settle(mesh);
+    int code = patience_allreduce(mesh->patient, MPI_IN_PLACE, values, count, type, operation, mesh->world);
+    position_leave();
+    MPI_TRY(code);
+    return 0;
+}
+
+static int broadcast(const struct mesh *mesh, void *bytes, long count) {
+    enum { PIECE = 1 << 28 }; /* MPI counts in int */
     settle(mesh);
     for (long at = 0; at < count; at += PIECE) {
         int piece = count - at < PIECE ? (int)(count - at) : PIECE;
-        MPI_TRY(MPI_Bcast((char *)bytes + at, piece, MPI_BYTE, 0, mesh->world));
+        MPI_TRY(patience_broadcast(mesh->patient, (char *)bytes + at, piece, 0, mesh->world));
     }
+    return 0;
+}
+
+int mesh_broadcast(const struct mesh *mesh, void *bytes, long count) {
+    if (mesh->size == 1) return 0;
+    position_enter("mesh", "broadcast", -1, -1);
+    int status = broadcast(mesh, bytes, count);
+    position_leave();
+    return status;
+}
+
+int mesh_gather(const struct mesh *mesh, const void *mine, long bytes, void *all) {
+    if (mesh->size == 1) {
+        memcpy(all, mine, (size_t)bytes);
+        return 0;
+    }
+    position_enter("mesh", "gather", -1, -1);
+    settle(mesh);
+    int code = patience_allgather(mesh->patient, mine, (int)bytes, all, mesh->world);
+    position_leave();
+    MPI_TRY(code);
     return 0;
 }

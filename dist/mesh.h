@@ -21,6 +21,8 @@ struct mesh {
     char host[64];
     const char *transport;   /* "mpi", "staged" or "nccl": how buffers travel; mesh_use */
     struct staging *staging; /* its axes' (dist/staging.h), or NULL */
+    bool patient;            /* mesh_apart */
+    MPI_Comm node;           /* the ranks of this host, where made once for all; MPI_COMM_NULL: not made */
 };
 
 /* How the buffers of devices travel between ranks: through host memory and MPI, or over wires between the
@@ -44,6 +46,11 @@ struct mesh mesh_alone(void);
  * axes. Collective over all ranks. GDN_INPUT, the same on all ranks, for MESH_NCCL where some rank has no
  * wires or no card of its own; GDN_INTERNAL. */
 int mesh_use(struct mesh *mesh, const struct ops *ops, enum mesh_transport choice, double seconds);
+/* The same ranks at the same places for a thread that works beside the caller's, with communicators of its
+ * own: for mesh_agree, mesh_any, mesh_gather, mesh_broadcast and checkpoints, which then wait without keeping
+ * a core busy; its axes cannot be used. Collective over `mesh`; mesh_free. GDN_INPUT, the same on all ranks,
+ * where there are several and MPI is not for several threads: names `key`, the setting that asks for it. */
+int mesh_apart(const struct mesh *mesh, const char *key, struct mesh *out);
 /* After all that uses the axes. */
 void mesh_free(struct mesh *mesh);
 
@@ -58,6 +65,14 @@ int mesh_sum(struct mesh *mesh, double *values, int count);
 
 /* Whether any rank raised its flag: 1 or 0, the same on all; −1 where MPI failed (recorded). Collective. */
 int mesh_any(const struct mesh *mesh, int flag);
+
+/* `bytes` of every rank, the same number on each, become all [size, bytes] in rank order. Collective.
+ * GDN_INTERNAL. */
+int mesh_gather(const struct mesh *mesh, const void *mine, long bytes, void *all);
+
+/* Replaces `count` values by an exact reduction over all ranks (a maximum, a sum of integers). Collective.
+ * GDN_INTERNAL. */
+int mesh_reduce(const struct mesh *mesh, void *values, int count, MPI_Datatype type, MPI_Op operation);
 
 /* Bytes from rank 0's file or buffer to all. Collective. */
 int mesh_broadcast(const struct mesh *mesh, void *bytes, long count);

@@ -2,6 +2,7 @@
 #include "dist/mesh.h"
 #include "dist/mpi_check.h"
 #include "dist/staging.h"
+#include "kernels/base/position.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,7 +84,12 @@ static int open_wire(struct axis *axis) {
 /* One axis after the other, so that no rank waits for one that waits for it. */
 static int open_wires(struct mesh *mesh) {
     struct axis *axes[] = {&mesh->tensor, &mesh->data, &mesh->pipeline};
-    for (int i = 0; i < 3; i++) TRY(mesh_agree(mesh, open_wire(axes[i])));
+    for (int i = 0; i < 3; i++) {
+        position_enter(axes[i]->name, "opening of wires", -1, -1);
+        int status = open_wire(axes[i]);
+        position_leave();
+        TRY(mesh_agree(mesh, status));
+    }
     return 0;
 }
 

@@ -1,6 +1,7 @@
 #include "dist/sync.h"
 #include "dist/mpi_check.h"
 #include "dist/parcel.h"
+#include "kernels/base/position.h"
 
 #include <stdlib.h>
 
@@ -275,7 +276,9 @@ int sync_share(struct sync *sync, real *gradient) {
     struct axis *pipeline = &sync->mesh->pipeline;
     if (pipeline->size > 1) {
         pipeline->seconds -= MPI_Wtime();
+        position_enter(pipeline->name, "sum of shared gradients", -1, -1);
         int status = share_rows(sync, gradient);
+        position_leave();
         pipeline->seconds += MPI_Wtime();
         TRY(status);
     }
@@ -294,7 +297,10 @@ static int wrong_phase(const char *call, int bucket) {
 static int wait_for(struct sync *sync, int bucket) {
     struct axis *data = &sync->mesh->data;
     data->seconds -= MPI_Wtime();
+    position_enter(data->name, sync->phase[bucket] == REDUCING ? "sum of gradients" : "gather of weights",
+                   sync->shards->bucket[bucket].count, -1);
     int status = parcel_end(&sync->parcel[bucket]);
+    position_leave();
     data->seconds += MPI_Wtime();
     sync->under_way--;
     sync->phase[bucket] = IDLE;
@@ -322,9 +328,12 @@ static int make_room(struct sync *sync, int bucket) {
 
 /* Starts to send every rank's part of x [count] to all, in place. */
 static int start_gather(struct sync *sync, int bucket, real *x, long part) {
+    struct axis *data = &sync->mesh->data;
     double began = MPI_Wtime();
+    position_enter(data->name, "gather of weights", part * data->size, -1);
     int status = make_room(sync, bucket);
-    if (!status) status = parcel_gather(&sync->parcel[bucket], &sync->mesh->data, sync->data, x, part);
+    position_leave();
+    if (!status) status = parcel_gather(&sync->parcel[bucket], data, sync->data, x, part);
     return started(sync, bucket, GATHERING, part, began, status);
 }
 

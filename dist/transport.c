@@ -4,6 +4,7 @@
 #include "dist/lanes.h"
 #include "dist/mpi_check.h"
 #include "dist/parcel.h"
+#include "kernels/base/position.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -172,8 +173,13 @@ static int finish(struct transport *t, struct transfer *transfer) {
 /* Ends the i-th that is under way. */
 static void close_transfer(struct transport *t, int i) {
     int done = t->open[i];
+    const struct parcel *parcel =
+        &t->transfer[done].parcel; /* with nothing in it over a wire, which waits on the device */
     t->axis->seconds -= MPI_Wtime();
+    position_enter(t->axis->name, parcel->kind == PARCEL_RECEIVE ? "receive" : "send", parcel->count,
+                   parcel->axis ? parcel->peer : -1);
     end(t, finish(t, &t->transfer[done]));
+    position_leave();
     t->open[i] = t->open[--t->count];
     t->open[t->count] = done;
 }

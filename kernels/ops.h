@@ -68,6 +68,11 @@ struct ops {
     /* For each i in [first, first + count): square[i / grain] += x[i]², in double; x and square begin at
      * element and block 0. Blocks are added in fixed order [any threads]. */
     void (*add_squares)(long first, long count, long grain, const real *x, double *square);
+    /* *sum += the checksum of x [rows, width] (row distance ld) modulo 2⁶⁴: of its elements' bits and places,
+     * index + r·stride + c for element (r, c), as dist/checkpoint_sum.h defines it. Whole numbers, so parts
+     * may be added in any order, by any backend [any threads]. */
+    void (*add_hash)(const real *x, long rows, long width, long ld, uint64_t index, uint64_t stride,
+                     uint64_t *sum);
     /* sum [count] = pieces [parts, count] added in order of the parts [any threads]: what sums over ranks are
      * made of. sum may be the first piece. */
     void (*add_parts)(long count, int parts, const real *pieces, real *sum);

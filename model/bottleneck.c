@@ -65,9 +65,14 @@ static void measure_sparsity(struct delta_pass *p, const real *v, struct sizes z
 static void count_measures(struct delta_pass *p, struct sizes z) {
     const struct model *m = p->m;
     const struct delta_part *part = &m->part;
-    if (!part->channels || part->leads) m->ops->add_up(p->n * z.T, p->c->rms, &p->sums->sparsity);
+    if (!part->channels || part->leads) {
+        m->ops->add_up(p->n * z.T, p->c->rms, &p->sums->sparsity);
+        measure_contributions(p);
+    }
     m->ops->binary_entropy(z.T, z.wide, p->c->gate, z.wide, 1 / (double)m->config.delta.hidden,
                            &p->sums->entropy);
+    for (int i = 0; i < p->n; i++)
+        measure_gates(p, i, z.Hd, p->c->gate + i * z.Hd, z.wide, m->dv); /* the unweighted v is used up */
 }
 
 /* What the forward pass has kept of Wo's gradient. */

@@ -53,6 +53,7 @@ static struct delta_pass start(struct model *m, int layer, const struct loss_opt
     p.sparsity = m->gradients && p.total ? o->sparsity_weight * o->token_weight / (double)p.total : 0;
     p.entropy = m->gradients && p.total ? -o->entropy_weight * o->token_weight / (double)p.total : 0;
     p.measure = o->measure || p.sparsity || p.entropy;
+    if (o->each) p.each = m->pass->connections;
     if (p.sparsity && m->config.delta.regularizer == REGULARIZER_NONE) {
         pass_failed(m, gdn_fail(GDN_INTERNAL,
                                 "a pass has a sparsity weight of %g, but the model's delta.regularizer is "
@@ -130,6 +131,7 @@ void connections_forward(struct model *m, int layer, const struct loss_options *
                          struct loss_sums *sums) {
     struct layer *l = &m->layer[layer];
     if (!l->connections.n) return;
+    double began = connections_clock(m);
     struct delta_pass p = start(m, layer, options, sums);
     long T = m->T, D = m->config.hidden_size;
     m->ops->copy(T * D, l->y, l->z);
@@ -144,10 +146,11 @@ void connections_forward(struct model *m, int layer, const struct loss_options *
         contribute(&p, l->z);
     }
     hold_connections(m, layer);
+    m->connection_seconds += connections_clock(m) - began;
     if (m->pass->watch && m->pass->watch->layer[layer]) watch_connections(&p);
 }
 
-void connections_again(struct model *m, int layer, const struct loss_options *options) {
+static void compute_again(struct model *m, int layer, const struct loss_options *options) {
     struct connections *c = &m->layer[layer].connections;
     struct delta_pass p = start(m, layer, options, NULL);
     bool full = c->level == LEVEL_FULL;
@@ -160,9 +163,13 @@ void connections_again(struct model *m, int layer, const struct loss_options *op
     multihead_products(&p);
 }
 
-void connections_backward(struct model *m, int layer, const struct loss_options *options) {
-    struct layer *l = &m->layer[layer];
-    if (!l->connections.n) return;
+void connections_again(struct model *m, int layer, const struct loss_options *options) {
+    double began = connections_clock(m);
+    compute_again(m, layer, options);
+    m->connection_seconds += connections_clock(m) - began;
+}
+
+static void go_back(struct model *m, int layer, const struct loss_options *options) {
     struct delta_pass p = start(m, layer, options, NULL);
     if (!p.all) return;
     const struct delta_part *part = &m->part;
@@ -184,4 +191,11 @@ void connections_backward(struct model *m, int layer, const struct loss_options 
     if (in_place) return;
     stream_sum(m, m->dt);
     add_own_rows(m, m->dt, m->g);
+}
+
+void connections_backward(struct model *m, int layer, const struct loss_options *options) {
+    if (!m->layer[layer].connections.n) return;
+    double began = connections_clock(m);
+    go_back(m, layer, options);
+    m->connection_seconds += connections_clock(m) - began;
 }

@@ -40,7 +40,9 @@ static void full_gate(struct delta_pass *p, int i, bool maps) {
     real *x = c->p + i * T * W, *gate = c->gate + i * T * W;
     if (maps) m->ops->gemm('N', 'T', T, W, D, 1, form_delta(p, i), D, c->proj.w + i * W * D, D, 0, x, W);
     m->ops->sigmoid_gate(T, W, own(p, i)->edge->scale, row_factor(p, i), x, gate, W);
-    if (measures(p)) m->ops->binary_entropy(T, W, gate, W, 1 / (double)D, &p->sums->entropy);
+    if (!measures(p)) return;
+    m->ops->binary_entropy(T, W, gate, W, 1 / (double)D, &p->sums->entropy);
+    measure_gates(p, i, W, gate, W, NULL);
 }
 
 /* From the gate's gradient m->dgate: adds the map's part to δ's gradient dd [T, D] and to dr. */
@@ -93,7 +95,9 @@ static void adaptive_gate(struct delta_pass *p, int i, bool maps) {
         m->ops->silu(T * G, c->x + i * T * G, h);
     m->ops->gemm('N', 'T', T, G, G, 1, h, G, c->gate_out.w + i * G * G, G, 0, gate, G);
     m->ops->softmax_gate(T, G, c->gate_out_bias.w + i * G, 1 / m->config.delta.temperature, gate, G);
-    if (measures(p) && counts(m)) m->ops->softmax_entropy(T, G, gate, G, &p->sums->entropy);
+    if (!measures(p) || !counts(m)) return;
+    m->ops->softmax_entropy(T, G, gate, G, &p->sums->entropy);
+    measure_gates(p, i, G, gate, G, NULL);
 }
 
 /* From the gate's gradient m->dgate [T, G]: gradients of the MLP, of the context (into m->dx [T, n·G]), and
@@ -164,7 +168,9 @@ void gated_contribute(struct delta_pass *p, bool add, real *out, long ldo, long 
     }
     if (!measures(p)) return;
     if (W < D) join_rms(p);
-    if (counts(m)) m->ops->add_up(p->n * T, c->rms, &p->sums->sparsity);
+    if (!counts(m)) return;
+    m->ops->add_up(p->n * T, c->rms, &p->sums->sparsity);
+    measure_contributions(p);
 }
 
 void gated_backward(struct delta_pass *p, const real *dout, long ldo, long step) {

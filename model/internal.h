@@ -140,13 +140,14 @@ struct model {
     struct arena tokens;                /* of rows_of_pass alone, which plans leave out */
     struct arena staging; /* host memory, where the device is not the host: what crosses between the two */
     struct state planned_state;
-    bool training, planned; /* planned: addresses without memory behind them */
-    long batch, length;     /* capacity of a micro-batch */
-    int form;               /* enum form: how linear maps of δ and the mean are computed */
-    struct cache *cache;    /* generation, or NULL */
-    bool rows_divided;      /* sequence_parallel over more than one rank */
-    long sums;              /* most elements that are summed over the tensor axis in one call */
-    int status;             /* of the first pass that failed */
+    bool training, planned;    /* planned: addresses without memory behind them */
+    long batch, length;        /* capacity of a micro-batch */
+    int form;                  /* enum form: how linear maps of δ and the mean are computed */
+    struct cache *cache;       /* generation, or NULL */
+    bool rows_divided;         /* sequence_parallel over more than one rank */
+    long sums;                 /* most elements that are summed over the tensor axis in one call */
+    int status;                /* of the first pass that failed */
+    double connection_seconds; /* model_connection_seconds */
 
     /* This rank's part. Of layers and vocabulary that are elsewhere the tensors are NULL. */
     int chunks;
@@ -239,9 +240,10 @@ struct delta_pass {
     struct incoming slot[MAX_DISTANCES]; /* [all] */
     real *dt;                            /* [T, D] gradient of t, added to */
     struct loss_sums *sums;
-    bool measure;             /* compute the sparsity and entropy sums */
-    bool again;               /* what the forward pass has not kept: sums have been counted then */
-    double sparsity, entropy; /* gradient weights of one token of one connection; 0: none */
+    struct connection_sums *each; /* [edges] of the whole model; NULL: not wanted */
+    bool measure;                 /* compute the sparsity and entropy sums */
+    bool again;                   /* what the forward pass has not kept: sums have been counted then */
+    double sparsity, entropy;     /* gradient weights of one token of one connection; 0: none */
 };
 
 /* This rank's i-th active slot. */
@@ -270,6 +272,13 @@ void gated_backward(struct delta_pass *p, const real *dout, long ldo, long step)
 /* bottleneck.c: are the sparsity term's gradients kept at a recompute level? They are dropped where they can
  * be had from v alone. */
 bool bottleneck_keeps_extra(const struct model *m, int level);
+
+/* measure.c: adds to the sums of this rank's i-th slot, where they are wanted: its gates [T, W] with row
+ * distance ld (scratch [T, W] where that is not W), and of all its slots c->rms [n, T]. */
+void measure_gates(const struct delta_pass *p, int i, long W, const real *gate, long ld, real *scratch);
+void measure_contributions(const struct delta_pass *p);
+/* The same file: seconds of a clock, for m->connection_seconds; 0 on a device that runs by itself. */
+double connections_clock(const struct model *m);
 
 /* watch.c: shows the active connections; overwrites m->delta. */
 void watch_connections(const struct delta_pass *p);

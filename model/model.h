@@ -29,12 +29,20 @@ struct loss_sums {
         connections; /* active connections of the whole model, where model_train or model_loss returns them */
 };
 
+/* Of one connection, on a mesh this rank's part likewise. Passes add to them in the memory of the model's
+ * device. */
+struct connection_sums {
+    double gate;         /* Σ over tokens and gates, of which a connection has model_gates */
+    double contribution; /* Σ over tokens of √(mean(c²) + 1e-12): its term of loss_sums.sparsity */
+};
+
 struct loss_options {
     int active;                             /* how many of the distances are active */
     double token_weight;                    /* 1 / (target tokens of the global batch) */
     double sparsity_weight, entropy_weight; /* w_s, w_e of model.md 5, already scheduled; 0: none, and where
                                                the configuration has no regularizer */
     bool measure; /* compute the sparsity and entropy sums although their weights are 0 */
+    bool each;    /* with `measure`: also the sums of each connection, in passes that have a place for them */
 };
 
 /* What one rank's memory goes to, in bytes. */
@@ -118,6 +126,9 @@ struct pass {
     const struct delta_watch
         *watch; /* forward; NULL: nobody. Sources must be here whole (layout.narrow off) */
 
+    struct connection_sums *connections; /* [edges] forward, added to where options->each; else not looked at
+                                            (NULL: nobody wants them) */
+
     real *const *node;  /* outputs of nodes outside the chunk that its layers read, the stream's among them
                            (entry  `first` of the span, node first − 1) */
     real *const *strip; /* an edge's narrow projections, where the node itself is not there */
@@ -160,6 +171,14 @@ long strip_width(const struct model_config *config, const struct layout *layout)
 void model_project(struct model *model, int edge, const real *s, long T, real *strip);
 void model_unproject(struct model *model, int edge, const real *s, long T, const real *strip_gradient,
                      real *deposit);
+
+/* Gates of one connection, over all tensor ranks: its hidden channels, the model's columns, or its groups. */
+long model_gates(const struct model_config *config);
+
+/* Seconds that this rank's passes have spent in connections so far, forward, backward and computed again,
+ * with what their sums over the tensor axis wait. NAN where the model's device runs while the host goes on:
+ * there the time of a call says nothing. */
+double model_connection_seconds(const struct model *model);
 
 /* How many weights of the trunk's products are numbered (ops.h, product), the same number in each layer. */
 int model_sites(const struct model_config *config);

@@ -36,17 +36,20 @@ static struct tensor block_map(const struct model *m, int edge, enum strip_block
 
 void model_project(struct model *m, int edge, const real *s, long T, real *strip) {
     long D = m->config.hidden_size, width;
+    double began = connections_clock(m);
     for (enum strip_block b = STRIP_PROJ; b < STRIP_RSTD; b++)
         if ((width = block_width(m, b)))
             m->ops->gemm('N', 'T', T, width, D, 1, s, D, block_map(m, edge, b).w, D, 0,
                          strip + strip_offset(m, T, b), width);
     if (block_width(m, STRIP_RSTD))
         m->ops->row_rstd(T, D, s, m->config.norm_eps, strip + strip_offset(m, T, STRIP_RSTD));
+    m->connection_seconds += connections_clock(m) - began;
 }
 
 void model_unproject(struct model *m, int edge, const real *s, long T, const real *strip_gradient,
                      real *deposit) {
     long D = m->config.hidden_size, width;
+    double began = connections_clock(m);
     for (enum strip_block b = STRIP_PROJ; b < STRIP_RSTD; b++) {
         if (!(width = block_width(m, b))) continue;
         const real *d = strip_gradient + strip_offset(m, T, b);
@@ -56,4 +59,5 @@ void model_unproject(struct model *m, int edge, const real *s, long T, const rea
     }
     if (block_width(m, STRIP_RSTD)) /* the inverse rms is worked in already, see select_back */
         m->ops->add_scaled_rows(T, D, strip_gradient + strip_offset(m, T, STRIP_RSTD), s, deposit);
+    m->connection_seconds += connections_clock(m) - began;
 }

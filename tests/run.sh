@@ -18,7 +18,7 @@ case "${1:-}" in
 esac
 [ $# -le 1 ] || { echo "usage: tests/run.sh [--full]" >&2; exit 2; }
 
-if command -v apt-get > /dev/null; then train/setup.sh || exit 1; fi # elsewhere CMake says what is missing
+if command -v apt-get > /dev/null; then train/setup.sh --tests || exit 1; fi # elsewhere CMake says what is missing
 
 cores=$(nproc)
 labels=(-L '^quick$')
@@ -34,7 +34,7 @@ build() { # DIRECTORY [CMAKE OPTION …]
 
 tell_skipped() { # DIRECTORY REPORT COUNT: which, and why by their own words
     echo "== $1: $3 skipped:" "$(awk -F'"' '/<testcase / { name = $2 } /<skipped message="SKIP_/ { printf "%s ", name }' "$2")"
-    grep -ohE 'device [a-z]+: [^<]*' "$2" | sort | uniq -c | sort -rn | head -n 3
+    grep -ohE '(device [a-z]+|slurm): [^<]*' "$2" | sort | uniq -c | sort -rn | head -n 3
 }
 
 suite() { # DIRECTORY [CMAKE OPTION …]

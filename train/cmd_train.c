@@ -2,10 +2,12 @@
  * something created. */
 #include "train/commands.h"
 
+#include "kernels/base/position.h"
 #include "train/loop.h"
 #include "train/options.h"
 #include "train/run_ranks.h"
 #include "train/signals.h"
+#include "train/watchdog.h"
 
 #include <errno.h>
 #include <math.h>
@@ -30,7 +32,8 @@ static const struct command_line line = {
         "then "
         "takes the very steps that an uninterrupted one would have.\n"
         "\n"
-        "TERM, USR1 or USR2 stop the run after the step in progress, with a checkpoint. Exit status: 0 "
+        "TERM, USR1 or USR2, a file `stop` in the run directory, train.time_limit and the end of a Slurm "
+        "job's time stop the run after the step in progress, with a checkpoint. Exit status: 0 "
         "finished; "
         "1 internal error; 2 bad usage, configuration or data; 3 stopped on request, checkpoint saved; "
         "4 stopped, no checkpoint could be saved; 5 training diverged.\n"
@@ -82,10 +85,11 @@ static int see_rundir(const struct rundir *rundir) {
 /* Everything but MPI's beginning and end. `start`: the checkpoint to go on from, found here, closed by the
  * caller. */
 static int train(struct run *run, struct rundir *rundir, const struct options *options,
-                 struct checkpoint *start) {
+                 struct checkpoint *start, struct watchdog **watchdog) {
     FILE *out = run->mesh.rank == 0 ? stdout : NULL, *log = run->mesh.rank == 0 ? stderr : NULL;
     TRY(mesh_agree(&run->mesh, read_config(run, options)));
     if (run->mesh.size > 1) TRY(agree_on_config(run));
+    TRY(watchdog_begin(&run->mesh, &run->config.watchdog, watchdog));
     TRY(run_prepare(run, log));
     TRY(mesh_agree(&run->mesh, resolve_text(run))); /* with the device that was found */
     TRY(lock_existing(run, rundir));
@@ -103,10 +107,12 @@ static int train(struct run *run, struct rundir *rundir, const struct options *o
     TRY(run_create(run));
     TRY(run_describe(run, rundir->path, out));
 
+    struct stop stop = {0};
+    TRY(mesh_agree(&run->mesh, stop_open(&stop, rundir->path, run->config.train.time_limit, run->mesh.rank)));
     int status = run->mesh.rank == 0 ? rundir_open(rundir, run->config_text, run->step) : 0;
     TRY(mesh_agree(&run->mesh, status));
     TRY(mesh_agree(&run->mesh, see_rundir(rundir)));
-    return loop_run(run, rundir, out);
+    return loop_run(run, rundir, &stop, out);
 }
 
 /* The run directory, given or by the configuration's name. */
@@ -122,15 +128,18 @@ static int train_on_ranks(const struct options *options) {
     struct run run = {.best_loss = NAN};
     struct rundir rundir;
     struct checkpoint start = {0};
+    struct watchdog *watchdog = NULL;
     TRY(name_rundir(options, &rundir));
     signals_hold();
     int status = ranks_begin(&run.mesh);
-    if (!status) status = train(&run, &rundir, options, &start);
+    if (!status) status = train(&run, &rundir, options, &start, &watchdog);
     if (executor_failed(run.executor) || executor_failed(run.evaluation.executor))
         ranks_abort(&run.mesh, status);
+    position_phase(PHASE_END, run.step);
     rundir_close(&rundir);
     run_free(&run);
     checkpoint_close(&start);
+    watchdog_end(watchdog);
     return ranks_end(&run.mesh, status);
 }
 

@@ -14,7 +14,9 @@ int cmd_generate(int argc, char **argv);
 int cmd_data(int argc, char **argv);
 int cmd_checkpoint(int argc, char **argv);
 int cmd_deltas(int argc, char **argv);
+int cmd_report(int argc, char **argv);
 int cmd_plan(int argc, char **argv);
+int cmd_check(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 
 /* A command that uses MPI says, once it knows its rank, whether this process speaks for all (rank 0: true).

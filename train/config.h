@@ -15,6 +15,7 @@ enum lr_schedule { SCHEDULE_COSINE, SCHEDULE_LINEAR, SCHEDULE_CONSTANT, SCHEDULE
 enum recompute_choice { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_AUTO, RECOMPUTE_SAME };
 enum data_format { FORMAT_TEXT, FORMAT_HDF5, FORMAT_LLMC, FORMAT_MEGATRON };
 enum data_order { ORDER_SHUFFLE, ORDER_SEQUENTIAL };
+enum spike_action { SPIKE_SKIP, SPIKE_REWIND, SPIKE_REPORT };
 enum device_choice { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA, DEVICE_EMULATED };
 
 struct train_config {
@@ -35,6 +36,7 @@ struct train_config {
     double memory;                              /* GiB that a rank may use; 0: what its machine has */
     double compress_sources;                    /* part of the full rank, 0: off */
     long eval_interval, eval_batches, gate_interval, stop_at; /* 0: off; eval_batches 0: all */
+    double time_limit;                                        /* minutes of one start; 0: what Slurm says */
 };
 
 struct mesh_config {
@@ -68,10 +70,13 @@ struct data_config {
 };
 
 struct checkpoint_config {
-    long interval;   /* steps; 0: only at the end or a stop */
-    int keep;        /* newest checkpoints kept; 0: all */
-    int files;       /* enum checkpoint_files (dist/checkpoint.h) */
-    char *init_from; /* "" for none */
+    long interval;           /* steps; 0: only at the end or a stop */
+    double interval_minutes; /* since the last one; 0: off */
+    int keep;                /* newest checkpoints kept; 0: all */
+    long keep_every;         /* those of every so-many-th step are kept besides; 0: off */
+    bool asynchronous;       /* written while training goes on */
+    int files;               /* enum checkpoint_files (dist/checkpoint.h) */
+    char *init_from;         /* "" for none */
 };
 
 /* Low-rank factors of connections' differences, written as training goes on. */
@@ -83,6 +88,25 @@ struct delta_store_config {
     bool required;             /* a store that fails ends the run */
 };
 
+/* What finds a run that hangs or ranks that have come apart; seconds and steps, 0: off. */
+struct watchdog_config {
+    double start, step, checkpoint; /* seconds that such a phase may take */
+    long replicas;                  /* steps between comparisons of ranks' copies of the weights */
+    double slow;                    /* a rank that computes so many times as long as the median is reported */
+};
+
+/* Steps whose loss or gradient norm is far from what it was before. */
+struct spikes_config {
+    long window;      /* steps that mean and deviation are taken of; 0: off */
+    double threshold; /* deviations from the mean that are a spike */
+    int action;       /* enum spike_action */
+    long most;        /* spikes in a run; one more ends it */
+};
+
+struct monitor_config {
+    long interval; /* steps between events `monitor` and writings of metrics.prom; 0: off */
+};
+
 struct config {
     struct model_config model;
     struct train_config train;
@@ -90,6 +114,9 @@ struct config {
     struct data_config data;
     struct checkpoint_config checkpoint;
     struct delta_store_config delta_store;
+    struct watchdog_config watchdog;
+    struct spikes_config spikes;
+    struct monitor_config monitor;
     int device; /* enum device_choice */
 };
 

@@ -8,6 +8,7 @@
 #include "data/tokens.h"
 #include "dist/layout.h"
 #include "kernels/base/status.h"
+#include "train/spikes.h"
 
 /* A line "model.hidden_size: 130 (line 3)" for each of the paths, which end with NULL. */
 static void write_values(const struct reading *reading, va_list paths, FILE *out) {
@@ -194,6 +195,15 @@ static int check_store(const struct reading *reading) {
     return GDN_OK;
 }
 
+static int check_spikes(const struct reading *reading) {
+    long window = reading->config->spikes.window;
+    if (!window || window >= SPIKE_LEAST) return GDN_OK;
+    return impossible(reading,
+                      "a mean and deviation of fewer than 8 steps tell nothing; 8 or more are expected, "
+                      "or 0 for none",
+                      KEY_PATH(spikes.window), NULL);
+}
+
 static int check_data(const struct reading *reading) {
     const struct config *config = reading->config;
     const struct data_config *data = &config->data;
@@ -222,6 +232,7 @@ int check_combinations(struct reading *reading) {
     TRY(check_data(reading));
     TRY(check_memory(reading));
     TRY(check_store(reading));
+    TRY(check_spikes(reading));
     if (reading->config->train.graphs && reading->config->train.compress_sources > 0)
         return impossible(reading,
                           "sources are factorised on the host, so passes cannot be recorded; one of the two "

@@ -123,9 +123,13 @@ const struct key config_keys[] = {
     ROW(train.eval_interval, "0", STEPS(0), .help = "steps between evaluations; 0: none"),
     ROW(train.eval_batches, "0", STEPS(0), .help = "batches of an evaluation; 0: the whole validation set"),
     ROW(train.gate_interval, "0", STEPS(0),
-        .help = "steps between records of the gates' sparsity and entropy; 0: none"),
+        .help = "steps between records of the gates' sparsity and entropy, and of each connection's gate and "
+                "contribution (events `gates`); 0: none"),
     ROW(train.stop_at, "0", STEPS(0),
         .help = "stop with a checkpoint and status 3 once this many steps are done; 0: off"),
+    ROW(train.time_limit, "0.0", FROM(0),
+        .help = "minutes after which this start stops in time, with a checkpoint and status 3; 0: what the "
+                "environment says, SLURM_JOB_END_TIME or GDN_END_TIME, in Unix seconds"),
 
     ROW(mesh.data, "0", COUNT(0), .help = "data-parallel ranks; 0: all that are left over"),
     ROW(mesh.tensor, "1", COUNT(1),
@@ -174,7 +178,13 @@ const struct key config_keys[] = {
 
     ROW(checkpoint.interval, "0", STEPS(0),
         .help = "steps between checkpoints; 0: only at the end or a stop"),
+    ROW(checkpoint.interval_minutes, "0.0", FROM(0),
+        .help = "minutes from one checkpoint to the next, besides interval; 0: off"),
     ROW(checkpoint.keep, "3", COUNT(0), .help = "how many of the newest checkpoints are kept; 0: all"),
+    ROW(checkpoint.keep_every, "0", STEPS(0),
+        .help = "checkpoints whose step is a multiple of this are kept besides; 0: none"),
+    ROW(checkpoint.asynchronous, "true",
+        .help = "training stops for a copy in memory only, which is written while it goes on"),
     WORDS(checkpoint.files, "one", .words = "one|node",
           .help = "all ranks write into one file, or those of each node into one of their own, joined by "
                   "checkpoint.h5"),
@@ -193,6 +203,28 @@ const struct key config_keys[] = {
      .help = "whose incoming connections are stored; []: all layers'"},
     ROW(delta_store.required, "false",
         .help = "end the run where factors cannot be computed or written; false: warn and go on"),
+
+    ROW(watchdog.start, "1800.0", FROM(0),
+        .help = "seconds until the first step after which a run is ended as hanging; 0: never"),
+    ROW(watchdog.step, "600.0", FROM(0), .help = "the same of a step or an evaluation"),
+    ROW(watchdog.checkpoint, "1800.0", FROM(0), .help = "the same of saving a checkpoint"),
+    ROW(watchdog.replicas, "100", STEPS(0),
+        .help = "steps between comparisons of the copies of weights that ranks have; 0: none"),
+    ROW(watchdog.slow, "1.5", FROM(0),
+        .help = "a rank that computes this many times as long as the median rank is reported; 0: none"),
+
+    ROW(spikes.window, "0", STEPS(0),
+        .help = "steps whose losses and gradient norms the next one's are compared with; 0: not compared"),
+    ROW(spikes.threshold, "6.0", ABOVE_0,
+        .help = "standard deviations above the window's mean that make a spike"),
+    WORDS(spikes.action, "skip", .words = "skip|rewind|report",
+          .help = "a spike's step is left out; or training goes back to the last checkpoint and on with the "
+                  "data after the spike; or it is only reported"),
+    ROW(spikes.most, "10", STEPS(0), .help = "spikes of a run; one more ends it with status 5"),
+
+    ROW(monitor.interval, "10", STEPS(0),
+        .help = "steps between events `monitor` in metrics.jsonl, with RUN/metrics.prom for Prometheus; 0: "
+                "none"),
 
     WORDS(device, "auto", .words = "auto|cpu|cuda|emulated",
           .help = "where to compute; auto: cuda where this build has it and every rank a card, else cpu; "
@@ -229,8 +261,8 @@ const char *key_nearest(const char *path) {
     /* The right name in the wrong place is likelier than a misspelt one. */
     for (int k = 0; k < CONFIG_KEYS; k++)
         if (!strcmp(leaf(config_keys[k].path), leaf(path))) return config_keys[k].path;
-    static const char *const sections[] = {"model", "model.delta", "train",      "mesh",
-                                           "data",  "checkpoint",  "delta_store"};
+    static const char *const sections[] = {"model",      "model.delta", "train",    "mesh",   "data",
+                                           "checkpoint", "delta_store", "watchdog", "spikes", "monitor"};
     enum { SECTIONS = sizeof sections / sizeof *sections };
     const char *paths[SECTIONS + CONFIG_KEYS + 1] = {NULL}, *siblings[SECTIONS + CONFIG_KEYS + 1] = {NULL};
     memcpy(paths, sections, sizeof sections);

@@ -35,7 +35,7 @@ struct key {
 };
 
 extern const struct key config_keys[];
-enum { CONFIG_KEYS = 81 }; /* rows of config_keys, which its initialiser is checked against */
+enum { CONFIG_KEYS = 95 }; /* rows of config_keys, which its initialiser is checked against */
 
 /* The keys of one entry of data.sources; offsets are in struct source_config. */
 enum { SOURCE_KEYS = 2 };

@@ -112,10 +112,8 @@ static int join_ranks(const struct delta_store *s, struct delta_report *out) {
     double most[] = {t->error, s->factorise_seconds, s->stall_seconds,
                      s->failure.words[0] ? -mesh->rank : -mesh->size};
     enum { SUMS = sizeof sums / sizeof *sums, MOST = sizeof most / sizeof *most };
-    if (mesh->size > 1 &&
-        (MPI_Allreduce(MPI_IN_PLACE, sums, SUMS, MPI_LONG, MPI_SUM, mesh->world) != MPI_SUCCESS ||
-         MPI_Allreduce(MPI_IN_PLACE, most, MOST, MPI_DOUBLE, MPI_MAX, mesh->world) != MPI_SUCCESS))
-        return gdn_fail(GDN_INTERNAL, "MPI_Allreduce of what was stored failed");
+    TRY(mesh_reduce(mesh, sums, SUMS, MPI_LONG, MPI_SUM));
+    TRY(mesh_reduce(mesh, most, MOST, MPI_DOUBLE, MPI_MAX));
     out->tally = (struct delta_tally){sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], most[0]};
     out->factorise_seconds = most[1], out->stall_seconds = most[2];
     int rank = -(int)most[3]; /* the lowest that has failed */

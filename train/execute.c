@@ -1,8 +1,11 @@
 #include "train/execute.h"
 
 #include "kernels/base/arena.h"
+#include "kernels/base/position.h"
 #include "model/edges.h"
 #include "train/boundary.h"
+#include "train/finite.h"
+#include "train/inquiry.h"
 #include "train/recording.h"
 
 #include <stdlib.h>
@@ -35,8 +38,12 @@ struct executor {
     int *chunk_of;      /* [num_layers + 1], entry 1 + node: this rank's chunk that computes it, −1 */
     int *slot_of;       /* [micro_batches, chunks] slot that holds the chunk's activations, −1 */
     int *micro_of;      /* [Σ slots] and back */
-    struct loss_sums *sums;  /* [micro_batches] as passes add to them */
-    struct loss_sums *found; /* [micro_batches] the same on the host */
+    struct loss_sums *sums;                    /* [micro_batches] as passes add to them */
+    struct loss_sums *found;                   /* [micro_batches] the same on the host */
+    struct connection_sums *connections;       /* [edges] of all micro-batches, as passes add to them */
+    struct connection_sums *found_connections; /* [edges] the same on the host */
+    double *own;       /* [looks, FINITE_SUMS] squares of what was handed to other ranks (look) */
+    double *found_own; /* the same on the host */
     int32_t *rows;   /* [micro_batches·batch, length + 1] of the step, where passes cannot read the host's */
     bool compressed; /* blocks cross stages as factors */
     struct boundary boundary;
@@ -75,6 +82,12 @@ static void *take_shared(struct executor *x, long count, size_t size) {
     return arena_take(host ? &x->arena : &x->on_device, (size_t)count * size);
 }
 
+/* What `own` has sums of: of each chunk the messages forward, then of each the messages back, then the
+ * gradients. */
+static long looks(const struct executor *x) {
+    return 2 * x->layout->chunks + 1;
+}
+
 /* Called once to count and once to hand out. */
 static void lay_out(struct executor *x) {
     long T = x->e.batch * x->e.length, D = x->e.config->hidden_size, chunks = x->layout->chunks;
@@ -91,6 +104,10 @@ static void lay_out(struct executor *x) {
         x->rows = arena_take(&x->tokens, (size_t)(micros * x->e.batch * (x->e.length + 1)) * sizeof *x->rows);
     x->sums = take_shared(x, micros, sizeof *x->sums);
     x->found = take(x, micros, sizeof *x->found);
+    x->connections = take_shared(x, edges, sizeof *x->connections);
+    x->found_connections = take(x, edges, sizeof *x->found_connections);
+    x->own = take_shared(x, looks(x) * FINITE_SUMS, sizeof *x->own);
+    x->found_own = take(x, looks(x) * FINITE_SUMS, sizeof *x->found_own);
     x->node = take(x, nodes, sizeof *x->node);
     x->deposit = take(x, nodes, sizeof *x->deposit);
     x->strip = take(x, edges, sizeof *x->strip);
@@ -318,6 +335,33 @@ static void receive(struct executor *x, const struct step *step, const struct ac
     hold(x, a->cargo, a->micro, a->index, a->buffer);
 }
 
+/* In training looks at numbers that are about to be handed to other ranks, before they are mixed with theirs:
+ * whether all are finite is known when the step waits for its losses. */
+static void look(struct executor *x, long which, long count, const real *at) {
+    if (x->e.state && x->e.mesh->size > 1) finite_look(x->e.ops, count, at, x->own + which * FINITE_SUMS);
+}
+
+static void look_at_message(struct executor *x, const struct step *step, const struct action *a,
+                            const real *at) {
+    bool forward = a->cargo == CARGO_NODE || a->cargo == CARGO_EDGE;
+    long width = narrow(a->cargo) ? x->width : x->e.config->hidden_size;
+    look(x, forward ? a->chunk : x->layout->chunks + a->chunk, rows_of(x, step, a->micro) * width, at);
+}
+
+static void look_at_bucket(struct executor *x, const struct bucket *bucket) {
+    look(x, 2 * x->layout->chunks, bucket->count, x->e.state->gradient + bucket->first);
+}
+
+/* The gradients of a bucket, before the sum over the data axis; of shared ones before that over the stages.
+ */
+static void look_at_gradients(struct executor *x, const struct action *a) {
+    const struct shards *shards = &x->e.pipeline->shards[x->layout->pipeline_index];
+    if (a->act == ACT_REDUCE && !shards->bucket[a->index].shared)
+        look_at_bucket(x, &shards->bucket[a->index]);
+    for (int b = 0; a->act == ACT_SHARE && b < shards->buckets; b++)
+        if (shards->bucket[b].shared) look_at_bucket(x, &shards->bucket[b]);
+}
+
 static int send(struct executor *x, const struct step *step, const struct action *a) {
     long T = rows_of(x, step, a->micro);
     const real *from = NULL;
@@ -325,12 +369,14 @@ static int send(struct executor *x, const struct step *step, const struct action
     if (a->buffer >= 0) {
         of = holder(x, a->cargo, a->buffer);
         from = x->buffer[of].x;
+        look_at_message(x, step, a, from);
         if (packed(x, a)) from = boundary_pack(&x->boundary, x->list, a, T, x->buffer[of].x);
     } else {
         int chunk = x->chunk_of[1 + a->index];
         from = own_output(x, a->micro, a->index);
         if (!from) return missing(a, "node");
         int slot = *slot_of(x, a->micro, chunk);
+        look_at_message(x, step, a, from);
         of = slot_holder(x, chunk, slot);
         if (packed(x, a)) from = boundary_pack_output(&x->boundary, a, slot, T, from);
         if (!from) return missing(a, "place for factors");
@@ -368,6 +414,7 @@ static struct pass pass_of(struct executor *x, const struct step *step, const st
         .batch = batch_of(x, step, a->micro),
         .length = x->e.length,
         .options = step->options,
+        .connections = x->connections,
         .node = x->node,
         .strip = x->strip,
         .deposit = x->deposit,
@@ -375,11 +422,29 @@ static struct pass pass_of(struct executor *x, const struct step *step, const st
     };
 }
 
+/* In an inquiry: what a pass has computed. */
+static void inquire_forward(struct executor *x, const struct step *step, const struct action *a) {
+    struct span span = layout_span(x->layout, a->chunk, x->e.config->num_layers);
+    int first = span.first ? span.first : -1;
+    if (step->inquiry->packed) first = span.end - 1;
+    for (int node = first; node < span.end; node++)
+        inquiry_output(step->inquiry, a->micro, node, own_output(x, a->micro, node),
+                       rows_of(x, step, a->micro));
+}
+
+static void inquire_backward(struct executor *x, const struct step *step, const struct action *a, int layer,
+                             const real *gradient) {
+    if (layer == x->e.config->num_layers) inquiry_loss(step->inquiry, a->micro, &x->sums[a->micro]);
+    inquiry_gradients(step->inquiry, a->micro, layer);
+    if (layer >= 0) inquiry_stream(step->inquiry, a->micro, layer, gradient, rows_of(x, step, a->micro));
+}
+
 static void forward(struct executor *x, const struct step *step, const struct action *a) {
     take_slot(x, a->chunk, a->slot, a->micro);
     struct pass pass = pass_of(x, step, a);
     if (a->micro == 0) pass.watch = step->watch;
     if (pass.batch) model_stage_forward(x->e.model, &pass, &x->sums[a->micro]);
+    if (pass.batch && step->inquiry) inquire_forward(x, step, a);
 }
 
 /* Between the layers of a backward pass: lets gradient sums under way move on, and, once a layer's gradients
@@ -397,6 +462,7 @@ static int backward(struct executor *x, const struct step *step, const struct ac
     if (pass.slot < 0) return missing(a, "slot");
     for (int layer = a->layer; layer >= a->end; layer--) {
         if (pass.batch) model_stage_backward(x->e.model, &pass, layer, layer, &x->sums[a->micro]);
+        if (pass.batch && step->inquiry) inquire_backward(x, step, a, layer, pass.gradient);
         TRY(between_layers(x, a->micro, layer));
     }
     if (a->end == (span.first ? span.first : -1)) give_slot_back(x, a->chunk, pass.slot, a->micro);
@@ -420,13 +486,41 @@ static int unproject(struct executor *x, const struct step *step, const struct a
     real *deposit = held(x, CARGO_DEPOSIT, a->micro, source);
     if (!s || !gradient || !deposit) return missing(a, !s ? "source" : !gradient ? "gradient" : "deposit");
     if (T) model_unproject(x->e.model, a->index, s, T, gradient, deposit);
+    if (T && step->inquiry) inquiry_gradients(step->inquiry, a->micro, x->edges->edge[a->index].target);
     return 0;
+}
+
+/* The first of the looks that found something, as the places of the whole step are numbered. */
+static int suspect(const struct executor *x) {
+    const struct layout *layout = x->layout;
+    int chunks = layout->chunks, stages = layout->pipeline * chunks, first = -1;
+    for (int i = 0; i < 2 * chunks + 1; i++) {
+        if (finite_seen(x->found_own + i * FINITE_SUMS)) continue;
+        int stage = i % chunks * layout->pipeline + layout->pipeline_index;
+        int place = i < chunks ? stage : i < 2 * chunks ? 2 * stages - 1 - stage : 2 * stages;
+        if (first < 0 || place < first) first = place;
+    }
+    return first;
 }
 
 /* The one place where a step waits for the device. */
 static void add_up(struct executor *x, struct step *step) {
     struct loss_sums all = {0};
+    const struct mesh *mesh = x->e.mesh;
+    const bool wired = mesh->data.wire || mesh->tensor.wire || mesh->pipeline.wire;
+    if (wired) position_enter("device", "exchanges", -1, -1); /* in which it may wait for other ranks */
     x->e.ops->device->download(x->found, x->sums, (size_t)x->micro_batches * sizeof *x->sums);
+    if (wired) position_leave();
+    if (step->options->each)
+        x->e.ops->device->download(x->found_connections, x->connections,
+                                   (size_t)x->edges->count * sizeof *x->connections);
+    if (x->e.state && x->e.mesh->size > 1) {
+        x->e.ops->device->download(x->found_own, x->own,
+                                   (size_t)(looks(x) * FINITE_SUMS) * sizeof *x->found_own);
+        step->suspect = suspect(x);
+    } else {
+        step->suspect = -1;
+    }
     for (int l = 0; l < x->e.config->num_layers; l++)
         all.connections += active_edges(x->edges, l, step->options->active);
     for (int i = 0; i < x->micro_batches; i++) {
@@ -437,8 +531,13 @@ static void add_up(struct executor *x, struct step *step) {
     step->sums = all;
 }
 
+static void describe_action(const void *action, char words[POSITION_WORDS]) {
+    action_words(action, words);
+}
+
 static int act(struct executor *x, struct step *step, const struct action *a) {
     const struct execution *e = &x->e;
+    position_action(a, describe_action);
     switch (a->act) {
     case ACT_POST:
         post(x, step, a);
@@ -465,8 +564,10 @@ static int act(struct executor *x, struct step *step, const struct action *a) {
         let_go(x, a->cargo, a->buffer);
         return 0;
     case ACT_SHARE:
+        look_at_gradients(x, a);
         return sync_share(e->sync, e->state->gradient);
     case ACT_REDUCE:
+        look_at_gradients(x, a);
         return sync_reduce(e->sync, a->index, e->state->gradient);
     case ACT_FINISH:
         return sync_finish(e->sync, a->index, e->state->gradient);
@@ -489,6 +590,10 @@ static int status_of(const struct execution *e) {
     int status = model_status(e->model);
     if (!status) status = e->mesh->pipeline.status;
     return status ? status : e->mesh->data.status;
+}
+
+const struct connection_sums *executor_connections(const struct executor *executor) {
+    return executor->found_connections;
 }
 
 bool executor_failed(const struct executor *executor) {
@@ -516,7 +621,11 @@ static void announce(struct executor *x) {
 static int execute_passes(struct executor *x, struct step *step) {
     int status = 0;
     x->e.ops->device->clear(x->sums, (size_t)x->micro_batches * sizeof *x->sums);
+    if (step->options->each)
+        x->e.ops->device->clear(x->connections, (size_t)x->edges->count * sizeof *x->connections);
     if (x->e.state) x->e.ops->zero(x->table->total, x->e.state->gradient);
+    if (x->e.state && x->e.mesh->size > 1)
+        x->e.ops->device->clear(x->own, (size_t)(looks(x) * FINITE_SUMS) * sizeof *x->own);
     for (int i = 0; i < x->list->count && x->list->action[i].act != ACT_NORM && !status; i++) {
         status = act(x, step, &x->list->action[i]);
         if (!status) status = status_of(&x->e);
@@ -526,7 +635,7 @@ static int execute_passes(struct executor *x, struct step *step) {
 
 /* The same, or as it was recorded. */
 static int pass(struct executor *x, struct step *step) {
-    if (step->watch) return execute_passes(x, step); /* it waits */
+    if (step->watch || step->inquiry) return execute_passes(x, step); /* they wait */
     switch (recording_way(&x->recording, step->options, step->sequences)) {
     case RECORDING_EXECUTE:
         return execute_passes(x, step);
@@ -545,6 +654,7 @@ static int execute_update(struct executor *x, struct step *step, int *verdict) {
     int status = 0, at = 0;
     while (at < x->list->count && x->list->action[at].act != ACT_NORM) at++;
     if (at == x->list->count || !step->decide) return 0;
+    position_action(&x->list->action[at], describe_action);
     add_up(x, step);
     *verdict = step->decide(step);
     if (*verdict) return status_of(&x->e);
@@ -572,6 +682,7 @@ int execute(struct executor *executor, struct step *step) {
     status = pass(x, step);
     if (!status) status = execute_update(x, step, &verdict);
     transport_finish(x->transport);
+    position_action(NULL, NULL); /* the list may be freed before another one is executed */
     if (!step->decide || status) add_up(x, step);
     if (!status) status = status_of(&x->e);
     x->failed = x->failed || status;

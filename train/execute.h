@@ -33,6 +33,7 @@ struct execution {
 };
 
 struct executor; /* opaque */
+struct inquiry;  /* train/inquiry.h */
 
 /* Collective over the pipeline axis. GDN_INTERNAL without memory, GDN_INPUT where a step has more messages
  * than MPI has tags. */
@@ -45,6 +46,10 @@ long executor_memory(const struct executor *executor);
  * batch and length are looked at. Not collective. */
 long executor_planned(const struct execution *execution, int pipeline_index);
 
+/* Doubles that the ranks sum before they decide on an update: those of struct loss_sums, and how many are
+ * suspect. */
+enum { STEP_SUMS = 4 };
+
 /* One batch. */
 struct step {
     int64_t number;      /* steps done before it: what random choices in it follow from */
@@ -55,19 +60,29 @@ struct step {
 
     const struct delta_watch *watch; /* sees the first micro-batch's connections; NULL: nobody */
 
+    struct inquiry *inquiry; /* looks at all that is computed, before it is handed on; NULL: nobody */
+
     /* Called at ACT_NORM with the sums below: fills `lr` and `gscale`. A status other than 0 ends the step on
      * all ranks, with nothing updated; another step may follow. NULL: the step ends here in any case, when
      * every rank's own parts of the buckets (shard.h) hold the gradients' sums. */
     int (*decide)(struct step *step);
     void *context; /* for `decide` */
 
-    double lr, gscale;     /* of the update: learning rate; what gradients are multiplied with */
+    double lr, gscale; /* of the update: learning rate; what gradients are multiplied with */
+    /* out: the first place where what this rank was about to hand to others was not finite, −1: none. Stages
+     * in order are 0 …, for messages forward; then the last one to the first, for messages back; then
+     * gradients before any sum. Before `decide`. */
+    int suspect;
     struct loss_sums sums; /* out: this rank's part, micro-batches added in index order */
 };
 
 /* Whether a step has failed on this rank for other reasons than `decide`: others may be waiting for it, so
  * that the job has to be ended for all. False for NULL. */
 bool executor_failed(const struct executor *executor);
+
+/* [edges] Sums of each connection in the last step whose options had `each` (model.h): this rank's part, of
+ * all micro-batches. Owned by the executor. */
+const struct connection_sums *executor_connections(const struct executor *executor);
 
 /* Executes this rank's actions of a step with options->active distances, all of them or up to the first
  * failure, which may be any axis's (GDN_INTERNAL: then the job cannot go on). Gradients start from zero.

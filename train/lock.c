@@ -22,6 +22,7 @@ static int write_holder(int file, const char *path) {
     char host[256] = "", line[320];
     gethostname(host, sizeof host - 1);
     int n = snprintf(line, sizeof line, "process %ld on %s\n", (long)getpid(), host);
+    errno = ENOSPC; /* what a part of so short a line means */
     if (ftruncate(file, 0) || pwrite(file, line, (size_t)n, 0) != n)
         return gdn_fail(GDN_INPUT, "%s: cannot write: %s", path, strerror(errno));
     return 0;

@@ -1,7 +1,7 @@
 #include "train/loop.h"
 
 #include "dist/checkpoint.h"
-#include "train/signals.h"
+#include "kernels/base/position.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -25,6 +25,7 @@ static void record_step(struct loop *loop, const struct step_report *report) {
     metrics_step(&loop->rundir->metrics, report);
     tensorboard_write(&loop->rundir->board, report->step, scalars, (int)(sizeof scalars / sizeof scalars[0]));
     progress_step(&loop->progress, report);
+    monitor_step(loop->monitor, report);
 }
 
 /* The loss scale has become another one after a step. */
@@ -47,6 +48,7 @@ static void record_evaluation(struct loop *loop, double loss, double seconds) {
     metrics_number(metrics, "seconds", seconds);
     metrics_end(metrics);
     tensorboard_write(&loop->rundir->board, loop->run->step, &(struct scalar){"validation/loss", loss}, 1);
+    monitor_evaluation(loop->monitor, loss);
     progress_note(&loop->progress, "after step %lld: validation loss %.4f", (long long)loop->run->step, loss);
 }
 
@@ -68,14 +70,17 @@ static void record_start(struct loop *loop) {
     metrics_text(metrics, "precision", precision_word[run->ops->precision]);
     metrics_text(metrics, "transport", run->mesh.transport);
     metrics_text(metrics, "number", GDN_REAL_NAME);
+    metrics_integer(metrics, "skipped_checkpoints", run->skipped);
     metrics_end(metrics);
+    monitor_start(loop->monitor);
 }
 
-/* ---------------------------------------------------------------------------- evaluation, checkpoints */
+/* ------------------------------------------------------------------------------------------ evaluation */
 
 static int evaluate(struct loop *loop) {
     struct run *run = loop->run;
     double before = MPI_Wtime(), loss = NAN;
+    position_phase(PHASE_EVALUATION, run->step);
     TRY(evaluation_loss(&run->evaluation, loop_active(&run->config, run->step), &loss));
     scales_restore(&run->scales);
     record_evaluation(loop, loss, MPI_Wtime() - before);
@@ -89,34 +94,6 @@ static int evaluate(struct loop *loop) {
     return 0;
 }
 
-static int save(struct loop *loop) {
-    struct run *run = loop->run;
-    if (run->on_disk) return 0;
-    double before = MPI_Wtime();
-    double loss = loop->evaluated == run->step ? loop->eval_loss : NAN;
-    double best = fmin(run->best_loss, loss); /* fmin takes the number where one is NAN */
-    struct checkpoint_info info = {
-        .step = run->step,
-        .samples = run->samples,
-        .config = run->config_text,
-        .best_loss = best,
-        .loss = loss,
-        .loss_scale = run->loss_scale.dynamic ? run->loss_scale.scale : 0,
-        .loss_scale_good = run->loss_scale.good,
-    };
-    struct checkpoint_content content = run_content(run);
-    TRY(mesh_agree(&run->mesh, run_snapshot(run)));
-    TRY(checkpoint_save(&run->mesh, loop->rundir->path, &content, &info, run->config.checkpoint.keep,
-                        (enum checkpoint_files)run->config.checkpoint.files));
-    run->best_loss = best;
-    run->on_disk = true;
-    metrics_begin(&loop->rundir->metrics, "checkpoint");
-    metrics_integer(&loop->rundir->metrics, "step", run->step);
-    metrics_number(&loop->rundir->metrics, "seconds", MPI_Wtime() - before);
-    metrics_end(&loop->rundir->metrics);
-    return 0;
-}
-
 /* ------------------------------------------------------------------------------------ ways to end */
 
 /* Ends a run that cannot go on because of `status` (agreed, recorded): saves the steps that were done, and
@@ -125,7 +102,7 @@ static int give_up(struct loop *loop, int status) {
     struct run *run = loop->run;
     char *first = strdup(gdn_failure());
     gdn_failure_clear();
-    if (save(loop)) {
+    if (loop_save(loop, true)) {
         char *second = strdup(gdn_failure());
         gdn_failure_clear();
         status = gdn_fail(GDN_UNSAVED, "%s\nand no checkpoint could be saved after %lld steps: %s",
@@ -151,16 +128,16 @@ static int diverge(struct loop *loop, const struct step_report *report) {
     return GDN_DIVERGED;
 }
 
-/* Ends a run that was asked to stop, by train.stop_at (`number` 0) or a signal. */
-static int stop(struct loop *loop, int number) {
+/* Ends a run that was asked to stop, or by train.stop_at (`reason` STOP_NONE). */
+static int stop(struct loop *loop, enum stop_reason reason) {
     struct run *run = loop->run;
-    char why[64] = "at train.stop_at";
-    if (number) snprintf(why, sizeof why, "by signal %s", signals_name(number));
-    metrics_begin(&loop->rundir->metrics, number ? "signal" : "stop");
+    TRY(loop_health_replicas(loop));
+    const char *why = reason ? stop_words(reason) : "at train.stop_at";
+    metrics_begin(&loop->rundir->metrics, reason >= STOP_TERM ? "signal" : "stop");
     metrics_integer(&loop->rundir->metrics, "step", run->step);
-    metrics_text(&loop->rundir->metrics, "reason", number ? signals_name(number) : "train.stop_at");
+    metrics_text(&loop->rundir->metrics, "reason", reason ? stop_name(reason) : "train.stop_at");
     metrics_end(&loop->rundir->metrics);
-    if (save(loop)) {
+    if (loop_save(loop, true)) {
         char *words = strdup(gdn_failure());
         gdn_failure_clear();
         int status =
@@ -169,6 +146,7 @@ static int stop(struct loop *loop, int number) {
         free(words);
         return status;
     }
+    TRY(mesh_agree(&run->mesh, stop_honoured(loop->stop)));
     return gdn_fail(GDN_STOPPED, "stopped %s after %lld of %ld steps; run the same command again to go on",
                     why, (long long)run->step, run->config.train.steps);
 }
@@ -201,6 +179,15 @@ static int written(const struct loop *loop) {
     return loop->rundir->metrics.status ? loop->rundir->metrics.status : loop->rundir->board.status;
 }
 
+/* Whether this rank knows of a request to stop. */
+static enum stop_reason asked(struct loop *loop) {
+    double now = MPI_Wtime(), took = loop->asked > 0 ? now - loop->asked : 0;
+    loop->asked = now;
+    /* One that is under way may take longer than all before it. */
+    double saving = loop->saving ? now - loop->saved_at : 0;
+    return stop_asked(loop->stop, took, fmax(saving, loop->save_seconds));
+}
+
 /* Agrees before a step whether all can go on (*end false), or how the run ends. */
 static int before_step(struct loop *loop, bool *end) {
     struct run *run = loop->run;
@@ -208,8 +195,8 @@ static int before_step(struct loop *loop, bool *end) {
     *end = stored != 0;
     if (stored) return give_up(loop, stored);
     long stop_at = run->config.train.stop_at;
-    int number = signals_received();
-    bool wanted = number || (stop_at > 0 && run->step >= stop_at);
+    int reason = (int)asked(loop);
+    bool wanted = reason || (stop_at > 0 && run->step >= stop_at);
     int status = written(loop);
     if (!status && !wanted) status = run_read_batch(run);
     int any = mesh_any(&run->mesh, status || wanted);
@@ -220,10 +207,8 @@ static int before_step(struct loop *loop, bool *end) {
     status = mesh_agree(&run->mesh, status);
     if (!status) status = loop_store_settle(loop, true);
     if (status) return give_up(loop, status);
-    int sent = 0;
-    if (MPI_Allreduce(&number, &sent, 1, MPI_INT, MPI_MAX, run->mesh.world) != MPI_SUCCESS)
-        return gdn_fail(GDN_INTERNAL, "MPI_Allreduce failed");
-    return stop(loop, sent);
+    TRY(mesh_reduce(&run->mesh, &reason, 1, MPI_INT, MPI_MAX));
+    return stop(loop, (enum stop_reason)reason);
 }
 
 static int train_step(struct loop *loop, double began) {
@@ -231,16 +216,19 @@ static int train_step(struct loop *loop, double began) {
     struct step_report report = {0};
     const double scale = run->loss_scale.scale;
     int status = loop_step(run, delta_store_begin(loop->store, run->step), &report);
+    loop_record_inquiry(loop, &report);
     if (status == GDN_DIVERGED) return diverge(loop, &report);
     if (status) return status;
     run->on_disk = false;
     report.step_seconds = MPI_Wtime() - began;
+    loop->waited = position_waited();
     report.tokens_per_second = (double)run->config.train.batch_size *
                                (double)run->config.train.sequence_length / report.step_seconds;
     loop->last = report;
     record_step(loop, &report);
     if (run->loss_scale.scale != scale) record_loss_scale(loop, report.step, run->loss_scale.scale < scale);
-    return 0;
+    status = loop_spike(loop, &report);
+    return status == GDN_DIVERGED ? diverge(loop, &report) : status;
 }
 
 /* Evaluation and checkpoint where they are due after a step. */
@@ -253,45 +241,78 @@ static int after_step(struct loop *loop) {
         if (executor_failed(run->evaluation.executor)) return status;
         if (status) return status == GDN_DIVERGED ? status : give_up(loop, status);
     }
-    if (last || due(run->step, run->config.checkpoint.interval))
-        if (save(loop)) return GDN_UNSAVED;
-    return 0;
+    bool wanted;
+    TRY(loop_save_due(loop, &wanted));
+    if (last || wanted) {
+        TRY(loop_health_replicas(loop));
+        if (loop_save(loop, last)) return GDN_UNSAVED;
+    }
+    return loop_save_settle(loop, false);
 }
 
 static int train(struct loop *loop) {
     struct run *run = loop->run;
     TRY(loop_store_create(loop));
+    TRY(loop_save_create(loop));
+    TRY(loop_health_create(loop));
+    TRY(monitor_create(run, loop->rundir, &loop->progress, &loop->monitor));
     record_start(loop);
     TRY(run_record_memory(run, &loop->rundir->metrics));
     while (run->step < run->config.train.steps) {
         double began = MPI_Wtime();
+        position_phase(PHASE_STEP, run->step);
         bool end = false;
         int status = before_step(loop, &end);
         if (end) return status;
         TRY(train_step(loop, began));
+        TRY(loop_health_step(loop));
         TRY(after_step(loop));
     }
     int status = loop_store_settle(loop, true);
     if (status) return give_up(loop, status);
     TRY(run_record_memory(run, &loop->rundir->metrics));
+    TRY(mesh_agree(&run->mesh, stop_honoured(loop->stop))); /* one that came too late is for nobody */
     finish(loop);
     status = mesh_agree(&run->mesh, written(loop));
     return status ? give_up(loop, status) : 0;
 }
 
-int loop_run(struct run *run, struct rundir *rundir, FILE *out) {
+/* The last event: how the run ended, with the first line of why. */
+static void record_end(struct loop *loop, int status) {
+    struct metrics *metrics = &loop->rundir->metrics;
+    char reason[512];
+    snprintf(reason, sizeof reason, "%.*s", (int)strcspn(gdn_failure(), "\n"), gdn_failure());
+    metrics_begin(metrics, "end");
+    metrics_integer(metrics, "step", loop->run->step);
+    metrics_integer(metrics, "status", status);
+    metrics_text(metrics, "reason", reason);
+    metrics_end(metrics);
+}
+
+int loop_run(struct run *run, struct rundir *rundir, struct stop *asking, FILE *out) {
     struct loop loop = {
         .run = run,
         .rundir = rundir,
+        .stop = asking,
         .evaluated = -1,
         .started = MPI_Wtime(),
     };
     progress_open(&loop.progress, out, run->step, run->config.train.steps);
     int status = train(&loop);
-    /* Where all ranks have come here together, a store that the run's end has overtaken is told of too. */
+    bool alone = false;
+    loop.ending = true;
+    position_phase(PHASE_END, run->step); /* a checkpoint under way may take its time */
+    /* Where all ranks have come here together, what the run's end has overtaken is told of too. */
     if (!executor_failed(run->executor) && !executor_failed(run->evaluation.executor))
-        loop_store_settle(&loop, true);
+        loop_store_settle(&loop, true), loop_save_settle(&loop, true);
+    else
+        alone = true;
+    saver_free(loop.saver, alone);
     delta_store_free(loop.store);
+    loop_health_free(&loop);
+    record_end(&loop, status);
+    monitor_end(loop.monitor, status);
+    monitor_free(loop.monitor);
     progress_close(&loop.progress);
     return status;
 }

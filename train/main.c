@@ -19,7 +19,9 @@ static const struct command {
     {"data", cmd_data, "prepares and inspects token files"},
     {"checkpoint", cmd_checkpoint, "lists, verifies and compares checkpoints"},
     {"deltas", cmd_deltas, "lists, rebuilds and plots stored differences of delta connections"},
+    {"report", cmd_report, "one HTML page with plots of one run or several"},
     {"plan", cmd_plan, "what a run would take on a mesh of any size, without training"},
+    {"check", cmd_check, "whether the machines it is started on are fit for a run"},
     {"bench", cmd_bench, "measures the speed of operations and of whole steps"},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };

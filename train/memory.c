@@ -10,13 +10,13 @@ const char *const memory_key[MEMORY_PARTS] = {
     [MEMORY_WEIGHTS] = "weights",     [MEMORY_GRADIENTS] = "gradients",
     [MEMORY_OPTIMIZER] = "optimizer", [MEMORY_ACTIVATIONS] = "activations",
     [MEMORY_SOURCES] = "sources",     [MEMORY_COMMUNICATION] = "communication",
-    [MEMORY_WORKSPACE] = "workspace",
+    [MEMORY_WORKSPACE] = "workspace", [MEMORY_CHECKPOINT] = "checkpoint",
 };
 const char *const memory_word[MEMORY_PARTS] = {
     [MEMORY_WEIGHTS] = "weights",     [MEMORY_GRADIENTS] = "gradients",
     [MEMORY_OPTIMIZER] = "optimiser", [MEMORY_ACTIVATIONS] = "activations",
     [MEMORY_SOURCES] = "sources",     [MEMORY_COMMUNICATION] = "communication",
-    [MEMORY_WORKSPACE] = "workspace",
+    [MEMORY_WORKSPACE] = "workspace", [MEMORY_CHECKPOINT] = "checkpoint",
 };
 
 int64_t memory_sum(const struct memory *memory) {

@@ -16,6 +16,7 @@ enum memory_part {
     MEMORY_SOURCES,       /* outputs of nodes, which later layers read, of the same */
     MEMORY_COMMUNICATION, /* what comes from and goes to other stages; scratch of sums over ranks */
     MEMORY_WORKSPACE,     /* scratch of passes and of the norm, the batch; the models of evaluations */
+    MEMORY_CHECKPOINT,    /* the copy that checkpoints are written from, where it lies in the same memory */
     MEMORY_PARTS
 };
 

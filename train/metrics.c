@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Length of the file up to and with its last newline, −1 on a read error. */
@@ -34,10 +35,12 @@ int metrics_open(const char *directory, struct metrics *metrics) {
         return gdn_fail(GDN_INPUT, "%s: cannot open for writing: %s", metrics->path, strerror(errno));
     struct stat info;
     off_t end = fstat(file, &info) ? -1 : end_of_lines(file, info.st_size);
-    if (end < 0 || (end < info.st_size && ftruncate(file, end))) {
+    tallies_clear(&metrics->tallies);
+    if (end < 0 || tallies_file(&metrics->tallies, file, end, metrics->line, sizeof metrics->line) ||
+        (end < info.st_size && ftruncate(file, end))) {
         int reason = errno;
         close(file);
-        return gdn_fail(GDN_INPUT, "%s: cannot read back its last line: %s", metrics->path, strerror(reason));
+        return gdn_fail(GDN_INPUT, "%s: cannot read back its lines: %s", metrics->path, strerror(reason));
     }
     metrics->file = file;
     return 0;
@@ -89,6 +92,11 @@ void metrics_integer(struct metrics *metrics, const char *key, int64_t value) {
     add(metrics, "%lld", (long long)value);
 }
 
+void metrics_boolean(struct metrics *metrics, const char *key, bool value) {
+    add_key(metrics, key);
+    add(metrics, "%s", value ? "true" : "false");
+}
+
 static void add_number(struct metrics *metrics, double value) {
     char text[NUMBER_TEXT] = "null";
     if (isfinite(value)) number_write(value, text);
@@ -107,19 +115,39 @@ void metrics_text(struct metrics *metrics, const char *key, const char *value) {
 
 int metrics_end(struct metrics *metrics) {
     if (metrics->file < 0 || metrics->status) return metrics->status;
-    add(metrics, "}\n");
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    add(metrics, ",\"time\":%lld.%03ld}\n", (long long)now.tv_sec, now.tv_nsec / 1000000);
     if (metrics->line[metrics->used - 1] != '\n')
         return metrics->status = gdn_fail(GDN_INTERNAL, "%s: a line would be longer than %zu bytes",
                                           metrics->path, sizeof metrics->line);
     struct stat before;
     if (fstat(metrics->file, &before) == 0) {
         ssize_t n = write(metrics->file, metrics->line, (size_t)metrics->used);
-        if (n == metrics->used) return 0;
+        if (n == metrics->used) {
+            tallies_line(&metrics->tallies, metrics->line, (size_t)n);
+            return 0;
+        }
         int reason = n < 0 ? errno : ENOSPC; /* only a full disk writes a part of so short a line */
         if (n > 0 && ftruncate(metrics->file, before.st_size)) reason = errno;
         errno = reason;
     }
     return metrics->status = gdn_fail(GDN_INTERNAL, "%s: cannot write: %s", metrics->path, strerror(errno));
+}
+
+void metrics_integers(struct metrics *metrics, const char *key, const int *values, int count) {
+    add_key(metrics, key);
+    for (int i = 0; i < count; i++) add(metrics, i ? ",%d" : "[%d", values[i]);
+    add(metrics, count ? "]" : "[]");
+}
+
+void metrics_numbers(struct metrics *metrics, const char *key, const double *values, int count) {
+    add_key(metrics, key);
+    for (int i = 0; i < count; i++) {
+        add(metrics, i ? "," : "[");
+        add_number(metrics, values[i]);
+    }
+    add(metrics, count ? "]" : "[]");
 }
 
 /* A value for each axis of the mesh, as an object: `seconds` or `bytes`, the other being NULL. */

@@ -4,15 +4,19 @@
 #ifndef GDN_METRICS_H
 #define GDN_METRICS_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+#include "train/monitor_tally.h"
 
 /* An open file and the line being built. */
 struct metrics {
     int file; /* descriptor; −1: closed */
     char path[4096];
-    char line[8192];
-    int used;   /* bytes of `line` */
-    int status; /* first failure; once set, nothing more is written */
+    char line[65536];
+    int used;               /* bytes of `line` */
+    int status;             /* first failure; once set, nothing more is written */
+    struct tallies tallies; /* of all lines in the file */
 };
 
 /* Opens `directory`/metrics.jsonl for appending, creating it; an unterminated last line, left by a run that
@@ -26,8 +30,12 @@ void metrics_begin(struct metrics *metrics, const char *event);
 void metrics_integer(struct metrics *metrics, const char *key, int64_t value);
 void metrics_number(struct metrics *metrics, const char *key, double value); /* NaN, infinite: null */
 void metrics_text(struct metrics *metrics, const char *key, const char *value);
-/* Writes the line. GDN_INTERNAL where that fails (a full disk); what was half written is cut off, and all
- * later calls return the same status. */
+void metrics_boolean(struct metrics *metrics, const char *key, bool value);
+/* Lists. */
+void metrics_integers(struct metrics *metrics, const char *key, const int *values, int count);
+void metrics_numbers(struct metrics *metrics, const char *key, const double *values, int count);
+/* Writes the line, with the time (Unix seconds) as its last value. GDN_INTERNAL where that fails (a full
+ * disk); what was half written is cut off, and all later calls return the same status. */
 int metrics_end(struct metrics *metrics);
 
 enum { STEP_AXES = 3 }; /* data, tensor, pipeline */

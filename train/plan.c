@@ -9,6 +9,7 @@
 #include "model/edges.h"
 #include "model/params.h"
 #include "train/batch.h"
+#include "train/execute.h"
 #include "train/fit.h"
 #include "train/optimizer.h"
 #include "train/plan_cost.h"
@@ -40,7 +41,8 @@ static struct plan_rank *rank_at(const struct plan *plan, int data, int tensor, 
 }
 
 static int64_t data_bytes(const struct plan *plan, const struct shards *shards, int data_index) {
-    int64_t bytes = axis_formula_sum_doubles(plan->data, 3) + optimizer_formula_norm(shards, plan->data);
+    int64_t bytes =
+        axis_formula_sum_doubles(plan->data, STEP_SUMS) + optimizer_formula_norm(shards, plan->data);
     for (int b = 0; b < shards->buckets; b++)
         bytes += sync_formula_bucket(&shards->bucket[b], plan->data, data_index);
     return bytes;

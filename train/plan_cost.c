@@ -5,6 +5,7 @@
 #include "kernels/base/status.h"
 #include "model/params.h"
 #include "train/boundary.h"
+#include "train/execute.h"
 #include "train/optimizer.h"
 
 #include <stdlib.h>
@@ -38,7 +39,7 @@ static struct action_cost norm_cost(const struct costing *of) {
         [PLAN_TENSOR] = layout->tensor, [PLAN_DATA] = layout->data, [PLAN_PIPELINE] = layout->pipeline};
     for (int axis = 0; axis < PLAN_AXES; axis++) {
         /* Sums of the loss, and of the squares of the gradient (optimizer_norm). */
-        cost.bytes[axis] = axis_formula_sum_doubles(size[axis], 3);
+        cost.bytes[axis] = axis_formula_sum_doubles(size[axis], STEP_SUMS);
         cost.calls[axis] = size[axis] > 1 ? 2 : 0;
         if (axis == PLAN_DATA)
             cost.bytes[axis] += optimizer_formula_norm(of->shards, layout->data);

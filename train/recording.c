@@ -3,7 +3,7 @@
 static bool alike(const struct loss_options *a, const struct loss_options *b) {
     return a->active == b->active && a->token_weight == b->token_weight &&
            a->sparsity_weight == b->sparsity_weight && a->entropy_weight == b->entropy_weight &&
-           a->measure == b->measure;
+           a->measure == b->measure && a->each == b->each;
 }
 
 enum recording_way recording_way(struct recording *r, const struct loss_options *options, long sequences) {

@@ -11,6 +11,7 @@ static int prepare(struct run *run) {
     const struct mesh *mesh = &run->mesh;
     TRY(batch_divide(&run->config.train, mesh->data.size, &run->share, &run->micro));
     TRY(params_create(&run->config.model, NULL, &run->whole));
+    TRY(spikes_create(&run->config.spikes, &run->spikes));
     TRY(pipeline_create(&run->config, mesh->data.size, mesh->data.index, mesh->tensor.index,
                         (int)(run->share / run->micro), true, &run->pipeline));
     pipeline_keep(&run->pipeline, mesh->pipeline.index);
@@ -25,7 +26,8 @@ int run_prepare(struct run *run, FILE *log) {
     TRY(ranks_arrange(&run->mesh, axes->data, axes->tensor, axes->pipeline));
     TRY(ranks_share_cores(&run->mesh, log));
     TRY(backend_choose(&run->config, &run->mesh, &run->ops));
-    TRY(mesh_use(&run->mesh, run->ops, (enum mesh_transport)run->config.mesh.transport, 0));
+    TRY(mesh_use(&run->mesh, run->ops, (enum mesh_transport)run->config.mesh.transport,
+                 run->config.watchdog.step));
     run->loss_scale = loss_scale_start(run->ops->precision);
     TRY(mesh_agree(&run->mesh, scales_create(run->ops, &run->config.model, &run->scales)));
     return mesh_agree(&run->mesh, prepare(run));
@@ -72,6 +74,16 @@ static int create_optimizer(struct run *run) {
         .mesh = &run->mesh,
         .state = &run->state,
     };
+    run->inquiry = (struct inquiry){
+        .ops = run->ops,
+        .config = &run->config.model,
+        .layout = run->layout,
+        .table = run->table,
+        .state = &run->state,
+        .mesh = &run->mesh,
+        .packed = run->config.train.compress_sources > 0,
+    };
+    TRY(inquiry_reserve(&run->inquiry));
     return optimizer_reserve(&run->optimizer);
 }
 
@@ -109,7 +121,9 @@ struct checkpoint_content run_content(struct run *run) {
                                        .shards = run->shards,
                                        .state = &run->saved,
                                        .scales = run->scales.word,
-                                       .scale_words = run->scales.words};
+                                       .scale_words = run->scales.words,
+                                       .spikes = run->spikes.values,
+                                       .spike_values = run->spikes.count};
 }
 
 int run_snapshot(struct run *run) {
@@ -129,6 +143,8 @@ void run_free(struct run *run) {
     state_free(&run->memory);
     state_free(&run->mirror);
     scales_free(&run->scales);
+    spikes_free(&run->spikes);
+    inquiry_free(&run->inquiry);
     free(run->level);
     free(run->rows);
     free(run->config_text);

@@ -15,6 +15,7 @@
 #include "model/model.h"
 #include "train/config.h"
 #include "train/execute.h"
+#include "train/inquiry.h"
 #include "train/loss_scale.h"
 #include "train/optimizer.h"
 #include "train/memory.h"
@@ -23,6 +24,7 @@
 #include "train/recompute.h"
 #include "train/run_eval.h"
 #include "train/scales.h"
+#include "train/spikes.h"
 #include "train/state.h"
 
 struct run {
@@ -48,6 +50,7 @@ struct run {
     struct model *model;
     struct sync *sync;
     int64_t sync_bytes; /* its scratch */
+    int64_t copy_bytes; /* of the copy that checkpoints are written from (train/saver.h) */
     struct optimizer optimizer;
     struct executor *executor;
 
@@ -60,9 +63,14 @@ struct run {
     int64_t step, samples; /* optimiser steps done; samples consumed */
     struct loss_scale loss_scale;
     struct scales scales;
-    double best_loss; /* least validation loss of a checkpoint, NAN: none */
+    struct spikes spikes;
+    struct inquiry inquiry;
+    struct verdict verdict; /* of the last step, where it was inquired into */
+    double best_loss;       /* least validation loss of a checkpoint, NAN: none */
     bool resumed;
-    bool on_disk; /* the run directory holds a checkpoint of exactly this state */
+    bool elsewhere; /* it goes on from a checkpoint that --resume named: the newest may be another run's */
+    int skipped;    /* checkpoints newer than that which the run goes on from, which are damaged */
+    bool on_disk;   /* the run directory holds a checkpoint of exactly this state */
 };
 
 /* Lays the ranks out as configured (mesh.*), chooses the backend and the threads, divides the batch, and

@@ -1,5 +1,6 @@
 #include "train/run_eval.h"
 
+#include "kernels/base/position.h"
 #include "kernels/base/status.h"
 
 #include <stdlib.h>
@@ -122,6 +123,7 @@ static int sum_round(struct evaluation *evaluation, long first, long end, int ac
     struct step step = {
         .rows = evaluation->rows, .sequences = to > from ? to - from : 0, .options = &options};
     int status = 0;
+    position_renew(); /* a round counts as a step, however many there are */
     if (step.sequences)
         status = sampler_read(evaluation->sampler, from, step.sequences, evaluation->vocab, evaluation->rows);
     TRY(mesh_agree(mesh, status));

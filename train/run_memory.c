@@ -128,6 +128,7 @@ struct memory run_memory(const struct run *run) {
         [MEMORY_WORKSPACE] = model.workspace + (int64_t)run->optimizer.scratch.size +
                              batch_bytes(run->share, run->config.train.sequence_length) +
                              delta_store_memory(&store, run->mesh.data.index),
+        [MEMORY_CHECKPOINT] = run->copy_bytes,
     }};
     if (run->validation) evaluation_memory(&run->evaluation, &memory);
     for (int i = 0; i < 3; i++)

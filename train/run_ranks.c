@@ -1,5 +1,6 @@
 #include "train/run_ranks.h"
 
+#include "kernels/base/position.h"
 #include "train/commands.h"
 
 #include <omp.h>
@@ -10,7 +11,7 @@
 int ranks_begin(struct mesh *mesh) {
     *mesh = mesh_alone();
     int provided = 0, rank = 0;
-    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS ||
+    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS ||
         provided < MPI_THREAD_FUNNELED)
         return gdn_fail(GDN_INTERNAL, "MPI cannot be started with thread support (MPI_THREAD_FUNNELED)");
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -47,7 +48,7 @@ int ranks_arrange(struct mesh *mesh, int data, int tensor, int pipeline) {
     return 0;
 }
 
-int ranks_share_cores(const struct mesh *mesh, FILE *log) {
+static int share_cores(const struct mesh *mesh, FILE *log) {
     MPI_Comm host;
     int ranks = 1;
     if (MPI_Comm_split_type(mesh->world, MPI_COMM_TYPE_SHARED, mesh->rank, MPI_INFO_NULL, &host) !=
@@ -77,6 +78,13 @@ int ranks_share_cores(const struct mesh *mesh, FILE *log) {
         fprintf(log, "gdn: note: %d ranks share the %d cores of %s: %d thread%s each instead of %d\n", ranks,
                 cores, mesh->host, share, share > 1 ? "s" : "", threads);
     return 0;
+}
+
+int ranks_share_cores(const struct mesh *mesh, FILE *log) {
+    position_enter("mesh", "sharing of cores", -1, -1);
+    int status = share_cores(mesh, log);
+    position_leave();
+    return status;
 }
 
 /* ------------------------------------------------------------------------------------------ placement */

@@ -42,8 +42,10 @@ int run_find_start(struct run *run, const char *directory, const char *resume, F
     if (!resume || !strcmp(resume, "auto")) {
         TRY(checkpoint_find(&run->mesh, directory, log, start));
         run->on_disk = start->path != NULL;
+        run->skipped = start->skipped;
     } else {
         TRY(open_given(run, resume, start));
+        run->elsewhere = true;
     }
     return start->path ? mesh_agree(&run->mesh, take_position(run, &start->info)) : 0;
 }
@@ -59,7 +61,15 @@ static void draw(struct run *run) {
 
 static int load(struct run *run, const struct checkpoint *start, FILE *log) {
     struct checkpoint_content content = run_content(run);
-    if (start->path) return checkpoint_load(&run->mesh, start, &content);
+    if (start->path) {
+        spikes_before_load(&run->spikes);
+        TRY(checkpoint_load(&run->mesh, start, &content));
+        if (!spikes_loaded(&run->spikes) && log)
+            fprintf(log,
+                    "gdn: note: %s has no values of a spikes.window of %ld steps: the window starts empty\n",
+                    start->path, run->config.spikes.window);
+        return 0;
+    }
     draw(run);
     const char *from = run->config.checkpoint.init_from;
     if (!from[0]) return 0;

@@ -33,9 +33,7 @@ int scales_agree(struct scales *scales, const struct mesh *mesh) {
     if (!scales->word) return 0;
     size_t all;
     scales->device->download(scales->word, scales->device->scales(&all), bytes_of(scales));
-    if (mesh->size > 1 && MPI_Allreduce(MPI_IN_PLACE, scales->word, (int)scales->words, MPI_UINT32_T, MPI_MAX,
-                                        mesh->world) != MPI_SUCCESS)
-        return gdn_fail(GDN_INTERNAL, "MPI_Allreduce of the scales of fp8 failed");
+    TRY(mesh_reduce(mesh, scales->word, (int)scales->words, MPI_UINT32_T, MPI_MAX));
     scales_restore(scales);
     return 0;
 }

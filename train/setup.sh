@@ -1,24 +1,35 @@
 #!/usr/bin/env bash
-# Installs what gdn needs on Debian and Ubuntu: setup.sh. Never asks; does nothing where everything is there.
+# Installs what gdn needs on Debian and Ubuntu: setup.sh [--tests]. Never asks; does nothing where everything is there.
+#   --tests   also Slurm and munge, which tests/slurm/ starts for itself; none of their services is configured or needed
 set -euo pipefail
+
+tests=
+case "${1:-}" in
+    '') ;;
+    --tests) tests=1 ;;
+    *) echo "usage: setup.sh [--tests]" >&2; exit 2 ;;
+esac
+[ $# -le 1 ] || { echo "usage: setup.sh [--tests]" >&2; exit 2; }
 
 packages=(
     gcc g++ libc6-dev cmake ninja-build pkg-config      # build
     openmpi-bin libopenmpi-dev libhdf5-openmpi-dev  # ranks and checkpoints
     libopenblas-dev libdnnl-dev liblapacke-dev      # matrix products, factorisations
-    libfyaml-dev libxxhash-dev                      # configuration, checksums
+    libfyaml-dev libxxhash-dev libjansson-dev       # configuration, checksums, metrics
     gnuplot-nox                                     # plots
     libcmocka-dev hdf5-tools                        # tests
     bible-kjv bible-kjv-text                        # the text that train/corpus.sh prepares
 )
+[ -z "$tests" ] || packages+=(slurm-wlm slurm-client munge)
 
 if ! command -v dpkg > /dev/null || ! command -v apt-get > /dev/null; then
     cat >&2 << 'END'
 setup.sh installs packages on Debian and Ubuntu only. On this system, install by its own means:
   a C11 compiler with OpenMP, CMake 3.25 or newer, Ninja or make, pkg-config
   Open MPI (or another MPI 3.1), HDF5 1.10 or newer built with that MPI, h5dump and h5diff of HDF5's tools
-  OpenBLAS and oneDNN (dnnl), LAPACK with its C interface LAPACKE, libfyaml, xxHash, gnuplot, cmocka
+  OpenBLAS and oneDNN (dnnl), LAPACK with its C interface LAPACKE, libfyaml, xxHash, Jansson, gnuplot, cmocka
 and put any English text as corpus/kjv/NAME.txt, which train/quickstart.sh then trains on.
+For the tests that need it, where it is there: Slurm with its pmix plugin, and munge.
 END
     exit 1
 fi
@@ -57,5 +68,9 @@ install() {
 if ! apt-cache show "${missing[@]}" > /dev/null 2>&1 || ! install; then
     apt update < /dev/null
     install
+fi
+if [ -n "$tests" ]; then
+    echo "setup.sh: the tests start munged, slurmctld and slurmd by themselves, privately; the system's services of these names are not configured"
+    echo "setup.sh: and not needed: systemctl disable --now slurmctld slurmd munge"
 fi
 echo "setup.sh: done"

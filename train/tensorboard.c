@@ -141,12 +141,10 @@ int tensorboard_open(const char *directory, int64_t step, struct tensorboard *bo
              (long long)time(NULL), host, (long)getpid());
     board->file = open(board->path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
     if (board->file < 0) return gdn_fail(GDN_INPUT, "%s: cannot create: %s", board->path, strerror(errno));
-    int status = write_head(board, step);
-    if (status) {
-        unlink(board->path); /* nothing half written is left */
-        tensorboard_close(board);
-    }
-    return status;
+    if (!write_head(board, step)) return 0;
+    unlink(board->path); /* nothing half written is left */
+    tensorboard_close(board);
+    return GDN_INPUT; /* as for whatever else cannot be written before training begins */
 }
 
 void tensorboard_close(struct tensorboard *board) {

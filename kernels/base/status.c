@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static char words[4096];
+static _Thread_local char words[4096]; /* of a thread: one that writes checkpoints may fail as others do */
 
 int gdn_fail(int status, const char *format, ...) {
     if (!words[0]) {

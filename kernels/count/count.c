@@ -52,6 +52,7 @@ static void add_to(long, const real *, const real *, real *) {}
 static void add_column_sums(long, long, const real *, long, real *) {}
 static void add_scaled_rows(long, long, const real *, const real *, real *) {}
 static void add_squares(long, long, long, const real *, double *) {}
+static void add_hash(const real *, long, long, long, uint64_t, uint64_t, uint64_t *) {}
 static void add_parts(long, int, const real *, real *) {}
 static void adamw(long, real *, const real *, real *, real *, double, double, double, double, double, double,
                   double, double) {}
@@ -151,6 +152,7 @@ const struct ops count_ops = {
     .add_column_sums = add_column_sums,
     .add_scaled_rows = add_scaled_rows,
     .add_squares = add_squares,
+    .add_hash = add_hash,
     .add_parts = add_parts,
     .adamw = adamw,
     .cut_tokens = cut_tokens,

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/base/hash.h"
 #include "kernels/cpu/cpu.h"
 
 static inline long least(long a, long b) {
@@ -85,6 +86,25 @@ static void add_squares(long first, long count, long grain, const real *x, doubl
     }
 }
 
+/* Rows that are long, or many short ones, are what the threads share: a matrix of one column is a row with a
+ * stride. */
+static void add_hash(const real *x, long rows, long width, long ld, uint64_t index, uint64_t stride,
+                     uint64_t *sum) {
+    uint64_t total = 0, step = 1;
+    if (width == 1 && ld == 1) width = rows, rows = 1, step = stride;
+    const long cuts = (width + PIECE - 1) / PIECE;
+#pragma omp parallel for schedule(static) reduction(+ : total) if (rows * width > PARALLEL_WORK)
+    for (long piece = 0; piece < rows * cuts; piece++) {
+        const long r = piece / cuts, first = piece % cuts * PIECE, end = least(width, first + PIECE);
+        const uint64_t place = index + (uint64_t)r * stride;
+        uint64_t part = 0;
+#pragma omp simd reduction(+ : part)
+        for (long c = first; c < end; c++) part += hash_element(x[r * ld + c], place + (uint64_t)c * step);
+        total += part;
+    }
+    *sum += total;
+}
+
 static void add_parts(long count, int parts, const real *pieces, real *sum) {
 #pragma omp parallel for simd schedule(static) if (count > PARALLEL_WORK)
     for (long i = 0; i < count; i++) {
@@ -121,6 +141,7 @@ void ISA_NAME(cpu_vectors)(struct ops *ops) {
     ops->add_column_sums = add_column_sums;
     ops->add_scaled_rows = add_scaled_rows;
     ops->add_squares = add_squares;
+    ops->add_hash = add_hash;
     ops->add_parts = add_parts;
     ops->adamw = adamw;
 }

@@ -1,5 +1,6 @@
 /* CUDA backend: sums over rows, over ranks' pieces and over whole vectors. A long sum is made of parts, whose
  * number depends on the shape alone and which are added in order. */
+#include "kernels/base/hash.h"
 #include "kernels/cuda/parts.h"
 #include "kernels/cuda/rows.h"
 
@@ -114,9 +115,33 @@ static void add_squares(long first, long count, long grain, const real *x, doubl
     LAUNCH(add_squares_kernel, grid, dim3(WARP, WARPS), 0, first, first + count, grain, x, square);
 }
 
+/* ------------------------------------------------------------------------------------------- checksums
+ * Sums of whole numbers, so that atomics may add the blocks' in any order. With one column ld is the step from
+ * element to element, so `rows` may be what is long. */
+typedef unsigned long long whole_number;
+
+static __global__ void add_hash_kernel(const real *x, long rows, long width, long ld, uint64_t index,
+                                       uint64_t stride, whole_number *sum) {
+    whole_number own = 0;
+    long step = (long)gridDim.x * blockDim.x;
+    for (long i = (long)blockIdx.x * blockDim.x + threadIdx.x; i < rows * width; i += step) {
+        long r = i / width, c = i - r * width;
+        own += hash_element(x[r * ld + c], index + (uint64_t)r * stride + (uint64_t)c);
+    }
+    own = block_sum(own);
+    if (threadIdx.x == 0) atomicAdd(sum, own);
+}
+
+static void add_hash(const real *x, long rows, long width, long ld, uint64_t index, uint64_t stride,
+                     uint64_t *sum) {
+    unsigned grid = (unsigned)least(ceil_div(rows * width, SUM_LENGTH), MOST_SUMS);
+    LAUNCH(add_hash_kernel, grid, SUM_BLOCK, 0, x, rows, width, ld, index, stride, (whole_number *)sum);
+}
+
 extern "C" void cuda_sums(struct ops *ops) {
     ops->add_column_sums = add_column_sums;
     ops->add_parts = add_parts;
     ops->add_up = add_up;
     ops->add_squares = add_squares;
+    ops->add_hash = add_hash;
 }

@@ -1,6 +1,7 @@
 /* Reference: matrix product, sums over vectors and rows, and the optimiser's update. */
 #include <math.h>
 
+#include "kernels/base/hash.h"
 #include "kernels/reference/trunk_parts.h"
 
 static void gemm(char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda, const real *b,
@@ -49,6 +50,13 @@ static void add_squares(long first, long count, long grain, const real *x, doubl
     for (long i = first; i < first + count; i++) square[i / grain] += (double)x[i] * x[i];
 }
 
+static void add_hash(const real *x, long rows, long width, long ld, uint64_t index, uint64_t stride,
+                     uint64_t *sum) {
+    for (long r = 0; r < rows; r++)
+        for (long c = 0; c < width; c++)
+            *sum += hash_element(x[r * ld + c], index + (uint64_t)r * stride + (uint64_t)c);
+}
+
 static void add_parts(long count, int parts, const real *pieces, real *sum) {
     for (long i = 0; i < count; i++) {
         real total = pieces[i];
@@ -83,6 +91,7 @@ void reference_trunk_vectors(struct ops *ops) {
     ops->add_column_sums = add_column_sums;
     ops->add_scaled_rows = add_scaled_rows;
     ops->add_squares = add_squares;
+    ops->add_hash = add_hash;
     ops->add_parts = add_parts;
     ops->adamw = adamw;
 }

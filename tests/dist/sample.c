@@ -93,13 +93,15 @@ struct sample *sample_part(const struct sample *whole, const struct mesh *mesh) 
 }
 
 enum checkpoint_files sample_files = FILES_ONE;
+long sample_keep_every;
 
 int sample_save(const struct mesh *mesh, const char *directory, const struct sample *sample,
                 const struct checkpoint_info *info, int keep) {
     struct sample *part = sample_part(sample, mesh);
     struct checkpoint_content content = {
         .whole = &sample->table, .table = &part->table, .state = &part->state};
-    int status = checkpoint_save(mesh, directory, &content, info, keep, sample_files);
+    struct checkpoint_keep kept = {.newest = keep, .every = sample_keep_every};
+    int status = checkpoint_save(mesh, directory, &content, info, &kept, sample_files);
     sample_free(part);
     return status;
 }

@@ -29,6 +29,7 @@ struct sample *sample_part(const struct sample *whole, const struct mesh *mesh);
  * with checkpoint_load, but with nothing to close: the information goes to `info` (NULL: nowhere), whose text
  * stays until the next call. */
 extern enum checkpoint_files sample_files; /* how they are saved */
+extern long sample_keep_every;             /* checkpoint_keep.every */
 int sample_save(const struct mesh *mesh, const char *directory, const struct sample *sample,
                 const struct checkpoint_info *info, int keep);
 int sample_load(const struct mesh *mesh, const char *path, struct sample *sample,

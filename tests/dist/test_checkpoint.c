@@ -117,7 +117,8 @@ static void of_low_precisions(void **unused) {
     save(directory, saved, 3, NAN, NAN, 0); /* without */
     for (int files = FILES_ONE; files <= FILES_NODE; files++) {
         info.step = 1 + files, info.loss_scale = 4096, info.loss_scale_good = 1999;
-        assert_int_equal(checkpoint_save(&mesh, directory, &content, &info, 0, (enum checkpoint_files)files),
+        assert_int_equal(checkpoint_save(&mesh, directory, &content, &info, &(struct checkpoint_keep){0},
+                                         (enum checkpoint_files)files),
                          0);
     }
     struct sample *whole = sample_new(1, 2);
@@ -206,6 +207,37 @@ static void keep_latest_best(void **unused) {
     assert_pointer(directory, "best", "step_00000050\n");
     assert_false(there(file_of(directory, 10)) || there(file_of(directory, 30)) ||
                  there(file_of(directory, 40)));
+    sample_free(sample);
+    scratch_remove(&mesh, directory);
+}
+
+static bool is_there(const char *directory, int step) {
+    barrier();
+    return !access(format("%s/checkpoints/step_%08d", directory, step), F_OK);
+}
+
+/* A damaged one does not count among the newest; those of every so-many-th step stay. */
+static void keep_whole(void **unused) {
+    (void)unused;
+    char *directory = scratch_new(&mesh);
+    struct sample *sample = sample_new(1, 3);
+    sample_keep_every = 5;
+    for (int step = 5; step <= 8; step++) {
+        struct checkpoint_info info = sample_info(step, NAN, NAN);
+        if (step == 8 && mesh.rank == 0)
+            flip_bit(format("%s/checkpoints/step_%08d/checkpoint.h5", directory, 7), 3000, 2);
+        barrier();
+        assert_int_equal(sample_save(&mesh, directory, sample, &info, 2), 0);
+    }
+    for (int step = 5; step <= 8; step++) assert_true(is_there(directory, step)); /* 8, 6; 7 is damaged; 5 */
+    struct checkpoint_info info = sample_info(9, NAN, NAN);
+    assert_int_equal(sample_save(&mesh, directory, sample, &info, 2), 0);
+    assert_true(is_there(directory, 9) && is_there(directory, 8) && is_there(directory, 5));
+    assert_false(is_there(directory, 7) || is_there(directory, 6));
+    sample_keep_every = 0;
+    info.step = 10;
+    assert_int_equal(sample_save(&mesh, directory, sample, &info, 2), 0);
+    assert_false(is_there(directory, 5) || is_there(directory, 8));
     sample_free(sample);
     scratch_remove(&mesh, directory);
 }
@@ -525,7 +557,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(find_newest_whole), cmocka_unit_test(resolve),
         cmocka_unit_test(wrong_model),       cmocka_unit_test(initial_weights),
         cmocka_unit_test(long_config),       cmocka_unit_test(version_1),
-        cmocka_unit_test(files_of_nodes),
+        cmocka_unit_test(files_of_nodes),    cmocka_unit_test(keep_whole),
     };
     if (!bad) bad = cmocka_run_group_tests(tests, NULL, NULL);
     mesh_free(&mesh);

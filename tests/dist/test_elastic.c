@@ -266,8 +266,8 @@ static void save_on(const char *scratch, int model, int spot, struct share *s) {
     struct checkpoint_info info = sample_info(5, 1.5, 1.25);
     clear(s);
     each_value(s, true);
-    int status =
-        checkpoint_save(s->mesh, folder_of(scratch, model, spot), &content, &info, 0, spots[spot].files);
+    int status = checkpoint_save(s->mesh, folder_of(scratch, model, spot), &content, &info,
+                                 &(struct checkpoint_keep){0}, spots[spot].files);
     assert_string_equal(gdn_failure(), "");
     assert_int_equal(status, 0);
 }
@@ -359,7 +359,8 @@ static void whole_on_every_rank(void **unused) {
     for (int i = 0; i < whole.rows; i++)
         for (long j = 0; j < whole.row[i].count; j++)
             state.weight[whole.row[i].offset + j] = value(&whole.row[i], 0, j);
-    assert_int_equal(checkpoint_save(&all, scratch, &content, &info, 0, FILES_ONE), 0);
+    assert_int_equal(checkpoint_save(&all, scratch, &content, &info, &(struct checkpoint_keep){0}, FILES_ONE),
+                     0);
     memset(state.weight, 0, (size_t)whole.total * sizeof(real));
     struct checkpoint found;
     assert_int_equal(checkpoint_find(&all, scratch, NULL, &found), 0);
@@ -387,7 +388,9 @@ static void not_a_partition(void **unused) {
             each_value(s, true);
             s->table.row[3].counted = extra;
             if (extra) s->shards.piece[0] = s->shards.piece[1];
-            assert_int_equal(checkpoint_save(s->mesh, scratch, &content, &info, 0, FILES_ONE), GDN_INTERNAL);
+            assert_int_equal(
+                checkpoint_save(s->mesh, scratch, &content, &info, &(struct checkpoint_keep){0}, FILES_ONE),
+                GDN_INTERNAL);
             assert_non_null(strstr(gdn_failure(), "elements to save of tensor "));
             gdn_failure_clear();
             assert_false(checkpoint_any(scratch));

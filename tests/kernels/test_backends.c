@@ -100,6 +100,38 @@ static void add_squares(void **state) {
     }
 }
 
+/* Checksums: whole numbers, so the same on all sides however they are cut; of one row, of rows in a wider
+ * matrix, of a column whose elements lie side by side, and at places that need all 64 bits. */
+static void add_hash(void **state) {
+    static const struct {
+        long rows, width, gap;
+        uint64_t index, stride;
+    } cases[] = {{1, 1, 0, 0, 0},         {1, 70001, 0, 5, 0},     {300, 257, 3, 1ull << 40, 300},
+                 {70001, 1, 0, 7, 70003}, {9, 20000, 1, 0, 20000}, {3, 5, 0, UINT64_MAX - 3, 1ull << 60}};
+    (void)state;
+    EACH_BACKEND for (size_t s = 0; s < COUNT(cases); s++) {
+        long rows = cases[s].rows, width = cases[s].width, ld = width + cases[s].gap, half = rows / 2;
+        uint64_t index = cases[s].index, stride = cases[s].stride;
+        snprintf(words, sizeof words, "rows %ld width %ld ld %ld", rows, width, ld);
+        slot = "add_hash";
+        struct buffer *x = make("x", rows * ld, -1, 1);
+        struct sums *sum = make_sums("sum", 1, OF_DOUBLES);
+        EACH_SIDE(i) {
+            uint64_t *to = (uint64_t *)sum->x[i];
+            start(i)->add_hash(x->x[i], half, width, ld, index, stride, to);
+            start(i)->add_hash(x->x[i] + half * ld, rows - half, width, ld, index + (uint64_t)half * stride,
+                               stride, to);
+        }
+        settle();
+        EACH_SIDE(i) assert_memory_equal(sum->x[i], sum->x[REFERENCE], sizeof(uint64_t));
+        uint64_t before;
+        memcpy(&before, sum->x[REFERENCE], sizeof before);
+        start(REFERENCE)->add_hash(x->x[REFERENCE], 1, 1, ld, index, stride, (uint64_t *)sum->x[REFERENCE]);
+        assert_memory_not_equal(&before, sum->x[REFERENCE], sizeof before);
+        release();
+    }
+}
+
 static void add_parts(void **state) {
     (void)state;
     EACH_BACKEND for (size_t s = 0; s < COUNT(lengths); s++) for (int parts = 1; parts < 6; parts++) {
@@ -416,6 +448,7 @@ int main(void) {
         TEST(gemm),
         TEST(vectors),
         TEST(add_squares),
+        TEST(add_hash),
         TEST(add_parts),
         TEST(rows),
         TEST(cut_tokens),

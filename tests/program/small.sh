@@ -29,7 +29,7 @@ train() {
 
 lines() { # every line has its clock values behind the others, but model_flops_utilization
     { grep "\"event\":\"$1\"" "$2/metrics.jsonl" || true; } |
-        sed -E 's/,"communication_[a-z]*":\{[^}]*\}//g; s/,"(tokens_per_second|step_seconds|seconds|model_flops_utilization)":[^,}]*//g'
+        sed -E 's/,"communication_[a-z]*":\{[^}]*\}//g; s/,"(tokens_per_second|step_seconds|seconds|stall_seconds|time|model_flops_utilization)":[^,}]*//g'
 }
 
 # Losses of two runs, relative difference: float sums in another order, fed back through 50 steps of training, stay well

@@ -246,6 +246,7 @@ static void round_trip(void **state) {
                           draw & 4 ? "delta_store={ratio: 0, layers: []}"
                                    : "delta_store={tolerance: 0, layers: []}",
                           "model.vocab_size=1000",
+                          draw & 64 ? "spikes.window=0" : "spikes.window=100",
                           "model.delta.temperature=0.5",
                           draw & 32 ? "train.graphs=false" : "train.compress_sources=0",
                           draw & 16 ? "device=cuda" : "train.precision=fp32",

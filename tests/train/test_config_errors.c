@@ -23,7 +23,9 @@ static void unknown_keys(void **state) {
     refused("train: {bach_size: 3}", NULL, "did you mean train.batch_size?", NULL);
     refused("model:\n  delta:\n    warp: 3", NULL, "line 3", "model.delta.warp",
             "model.delta has distances, embedding_source", NULL);
-    refused("xyzzy: 3", NULL, "a configuration has model, train, mesh, data, checkpoint, delta_store, device",
+    refused("xyzzy: 3", NULL,
+            "a configuration has model, train, mesh, data, checkpoint, delta_store, watchdog, spikes, "
+            "monitor, device",
             NULL);
     refused("model.num_layers: 3", NULL, "model.num_layers", "inside the section", NULL);
     refused("model: {<<: {num_layers: 3}}", NULL, "model.<<", NULL);

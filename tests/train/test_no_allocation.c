@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "train/loop.h"
+#include "train/monitor_private.h"
 #include "train/run_ranks.h"
 
 /* The C library's, under the names that it keeps for this purpose. */
@@ -63,15 +64,17 @@ APART int posix_memalign(void **out, size_t alignment, size_t size) {
     return *out ? 0 : ENOMEM;
 }
 
-static const char base[] = "model:\n"
-                           "  vocab_size: 263\n"
-                           "  hidden_size: 32\n"
-                           "  num_layers: 8\n"
-                           "  num_heads: 4\n"
-                           "  intermediate_size: 48\n"
-                           "  delta: {distances: [1, 2, 3], hidden: 8, gate_hidden: 4, stage_steps: 2}\n"
-                           "train: {steps: 9, batch_size: 16, micro_batch_size: 2, sequence_length: 8}\n"
-                           "mesh: {bucket: 2048, small: 300}\n";
+static const char base[] =
+    "model:\n"
+    "  vocab_size: 263\n"
+    "  hidden_size: 32\n"
+    "  num_layers: 8\n"
+    "  num_heads: 4\n"
+    "  intermediate_size: 48\n"
+    "  delta: {distances: [1, 2, 3], hidden: 8, gate_hidden: 4, stage_steps: 2}\n"
+    "train: {steps: 9, batch_size: 16, micro_batch_size: 2, sequence_length: 8, gate_interval: 1}\n"
+    "monitor: {interval: 1}\n"
+    "mesh: {bucket: 2048, small: 300}\n";
 
 enum { SETTINGS = 6, STEPS = 6 };
 
@@ -121,10 +124,16 @@ static void test_steps(void **state) {
     int status = start(&run, *state);
     *world = run.mesh;
     assert_int_equal(status, 0);
+    struct rundir rundir = {.path = "/nowhere", .metrics.file = -1, .board.file = -1};
+    struct progress progress = {.out = NULL};
+    struct monitor *monitor;
+    assert_int_equal(monitor_create(&run, &rundir, &progress, &monitor), 0);
     for (int step = 0; step < STEPS; step++) {
         atomic_store(&calls, 0);
         atomic_store(&counting, step > 0);
         status = loop_step(&run, NULL, &report);
+        monitor->written = -1; /* metrics.prom at each step */
+        monitor_step(monitor, &report);
         atomic_store(&counting, false);
         assert_int_equal(status, 0);
         if (calls) {
@@ -137,6 +146,8 @@ static void test_steps(void **state) {
         assert_int_equal(calls, 0);
         assert_int_equal(run_read_batch(&run), 0);
     }
+    assert_int_equal(monitor->failed, run.mesh.rank == 0); /* it was tried */
+    monitor_free(monitor);
     run_free(&run);
 }
 

@@ -1,0 +1,121 @@
+#include "kernels/base/position.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* What others read, one cache line or two, and what is the thread's own. */
+struct slot {
+    _Alignas(64) atomic_int phase;
+    _Atomic int64_t step;
+    _Atomic uint64_t begun, moves;
+    _Atomic(const void *) action;
+    _Atomic(position_describe *) describe;
+    _Atomic(const char *) where, call;
+    _Atomic int64_t count;
+    atomic_int peer;
+
+    int depth; /* of pairs of enter and leave */
+    double waited, entered;
+};
+
+static struct slot slots[POSITIONS];
+static _Thread_local struct slot *own = &slots[POSITION_MAIN];
+
+#define PUT(field, value) atomic_store_explicit(&own->field, value, memory_order_relaxed)
+#define GET(slot, field) atomic_load_explicit(&(slot)->field, memory_order_relaxed)
+
+/* Its only writer needs no atomic addition. */
+static void moved(void) {
+    PUT(moves, GET(own, moves) + 1);
+}
+
+static double seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+void position_renew(void) {
+    PUT(begun, GET(own, begun) + 1);
+    moved();
+}
+
+void position_phase(enum run_phase phase, int64_t step) {
+    PUT(phase, (int)phase);
+    PUT(step, step);
+    own->waited = 0;
+    position_renew();
+}
+
+void position_action(const void *action, position_describe *describe) {
+    PUT(describe, describe);
+    PUT(action, action);
+    moved();
+}
+
+void position_enter(const char *where, const char *call, int64_t count, int peer) {
+    if (own->depth++) return;
+    PUT(call, call);
+    PUT(count, count);
+    PUT(peer, peer);
+    PUT(where, where);
+    moved();
+    own->entered = seconds();
+}
+
+void position_leave(void) {
+    if (--own->depth) return;
+    own->waited += seconds() - own->entered;
+    PUT(where, NULL);
+    moved();
+}
+
+double position_waited(void) {
+    return own->waited;
+}
+
+void position_of_writer(void) {
+    own = &slots[POSITION_WRITER];
+}
+
+void position_read(enum position_thread thread, struct position *out) {
+    const struct slot *slot = &slots[thread];
+    *out = (struct position){
+        .phase = (enum run_phase)GET(slot, phase),
+        .step = GET(slot, step),
+        .begun = GET(slot, begun),
+        .moves = GET(slot, moves),
+        .action = GET(slot, action),
+        .describe = GET(slot, describe),
+        .where = GET(slot, where),
+        .call = GET(slot, call),
+        .count = GET(slot, count),
+        .peer = GET(slot, peer),
+    };
+}
+
+const char *position_phase_name(enum run_phase phase) {
+    static const char *const names[PHASES] = {"idle", "start", "step", "evaluation", "checkpoint", "end"};
+    return phase < PHASES ? names[phase] : "?";
+}
+
+void position_wait_words(const struct position *p, char words[POSITION_WORDS]) {
+    char count[40] = "", peer[40] = "";
+    *words = 0;
+    if (!p->where || !p->call) return;
+    if (p->count >= 0) snprintf(count, sizeof count, " of %lld elements", (long long)p->count);
+    if (p->peer >= 0) snprintf(peer, sizeof peer, " with its rank %d", p->peer);
+    if (!strcmp(p->where, "mesh"))
+        snprintf(words, POSITION_WORDS, "the %s of all ranks", p->call);
+    else if (!strcmp(p->where, "device"))
+        snprintf(words, POSITION_WORDS, "the %s of the device", p->call);
+    else
+        snprintf(words, POSITION_WORDS, "the %s axis's %s%s%s", p->where, p->call, count, peer);
+}
+
+void position_action_words(const struct position *p, char words[POSITION_WORDS]) {
+    *words = 0;
+    if (p->action && p->describe) p->describe(p->action, words);
+}

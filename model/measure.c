@@ -1,0 +1,48 @@
+/* What single connections do, beside the sums over all of them: mean gates, contributions, and the time that
+ * all take together. */
+#include "model/internal.h"
+
+#include <math.h>
+#include <time.h>
+
+static struct connection_sums *sums_of(const struct delta_pass *p, int i) {
+    return p->each + (own(p, i)->edge - p->m->edges.edge);
+}
+
+void measure_gates(const struct delta_pass *p, int i, long W, const real *gate, long ld, real *scratch) {
+    const struct model *m = p->m;
+    if (!p->each) return;
+    if (ld != W) {
+        m->ops->copy_columns(m->T, W, gate, ld, scratch, W);
+        gate = scratch;
+    }
+    m->ops->add_up(m->T * W, gate, &sums_of(p, i)->gate);
+}
+
+void measure_contributions(const struct delta_pass *p) {
+    const struct model *m = p->m;
+    for (int i = 0; p->each && i < p->n; i++)
+        m->ops->add_up(m->T, p->c->rms + i * m->T, &sums_of(p, i)->contribution);
+}
+
+long model_gates(const struct model_config *config) {
+    switch (config->delta.kind) {
+    case KIND_BOTTLENECK:
+        return config->delta.hidden;
+    case KIND_FULL:
+        return config->hidden_size;
+    default:
+        return config->delta.gate_hidden;
+    }
+}
+
+double connections_clock(const struct model *m) {
+    struct timespec now;
+    if (!m->ops->device->host) return 0;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+double model_connection_seconds(const struct model *model) {
+    return model->ops->device->host ? model->connection_seconds : NAN;
+}

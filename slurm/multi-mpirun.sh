@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Trains on many nodes of a cluster whose srun has no PMIx, with mpirun:
+#   sbatch --account=A --partition=P --nodes=8 slurm/multi-mpirun.sh CONFIG.yaml [OPTION of gdn train …]
+#
+# Asked to stop (USR2 300 s before the time limit, TERM, or a file RUN/stop) it saves a checkpoint, goes back to the queue and
+# continues from there; likewise after the loss of a rank. What it is told by: slurm/README.md and the head of slurm/common.sh.
+# Open MPI finds the nodes of the allocation by itself, if it was built with Slurm support. After a stop and the loss
+# of a rank, mpirun takes twice GDN_GRACE seconds (default 15) to end.
+#SBATCH --job-name=gdn
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=4        # ranks of each node: one for each card, or for a few cores
+##SBATCH --cpus-per-task=8         # threads of a rank
+##SBATCH --gpus-per-node=4
+#SBATCH --time=04:00:00
+#SBATCH --signal=B:USR2@300        # seconds that the longest step and a checkpoint need together
+#SBATCH --requeue
+#SBATCH --open-mode=append
+#SBATCH --output=%x-%j.out
+set -euo pipefail
+. "${GDN_HOME:-${SLURM_SUBMIT_DIR:-$(dirname "$0")/..}}/slurm/common.sh"
+
+gdn_begin "$@"
+gdn_train gdn_mpirun
+if gdn_continues; then gdn_requeue; fi
+exit "$gdn_status"

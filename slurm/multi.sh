@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Trains on many nodes, with PMIx: sbatch --account=A --partition=P --nodes=8 slurm/multi.sh CONFIG.yaml [OPTION of gdn train …]
+#
+# Asked to stop (USR2 300 s before the time limit, TERM, or a file RUN/stop) it saves a checkpoint, goes back to the queue and
+# continues from there; likewise after the loss of a rank. What it is told by: slurm/README.md and the head of slurm/common.sh.
+# `srun --mpi=list` says whether the cluster has pmix; where it has not: multi-mpirun.sh.
+#SBATCH --job-name=gdn
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=4        # ranks of each node: one for each card, or for a few cores
+##SBATCH --cpus-per-task=8         # threads of a rank
+##SBATCH --gpus-per-node=4
+#SBATCH --time=04:00:00
+#SBATCH --signal=B:USR2@300        # seconds that the longest step and a checkpoint need together
+#SBATCH --requeue
+#SBATCH --open-mode=append
+#SBATCH --output=%x-%j.out
+set -euo pipefail
+. "${GDN_HOME:-${SLURM_SUBMIT_DIR:-$(dirname "$0")/..}}/slurm/common.sh"
+
+gdn_begin "$@"
+gdn_train gdn_srun
+if gdn_continues; then gdn_requeue; fi
+exit "$gdn_status"

@@ -1,0 +1,216 @@
+/* What dist/test_damage.c leaves out: every flipped bit and every cut of the files that nodes write, of files
+ * of format version 1, and of `latest` and `best`. An argument `all` tries everything; without it a sample is
+ * tried. The first argument is a file of version 1. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../dist/sample.h"
+
+static struct mesh mesh;
+static const char *old_file;
+static bool all;
+
+enum { OLDER = 11, NEWER = 19 }; /* steps; one flipped bit makes many another number of the second */
+
+struct setting {
+    char *directory;
+    struct sample *older, *newer, *loaded;
+};
+static struct setting s;
+
+static const char *file_of(int step, const char *name) {
+    return format("%s/checkpoints/step_%08d/%s", s.directory, step, name);
+}
+
+static void save(const struct sample *sample, int step) {
+    struct checkpoint_info info = sample_info(step, 1, 1);
+    sample_files = FILES_NODE;
+    assert_int_equal(sample_save(&mesh, s.directory, sample, &info, 0), 0);
+}
+
+static int set_up(void **unused) {
+    (void)unused;
+    s.directory = scratch_new(&mesh);
+    s.older = sample_new(1, 1), s.newer = sample_new(1, 2), s.loaded = sample_new(1, 3);
+    save(s.older, OLDER);
+    save(s.newer, NEWER);
+    return 0;
+}
+
+static int tear_down(void **unused) {
+    (void)unused;
+    sample_free(s.older);
+    sample_free(s.newer);
+    sample_free(s.loaded);
+    scratch_remove(&mesh, s.directory);
+    return 0;
+}
+
+static void assert_one_message(int status, const char *path, const char *what, long where) {
+    if (!status) fail_msg("%s: %s %ld is not noticed", path, what, where);
+    assert_int_equal(status, GDN_INPUT);
+    if (!strstr(gdn_failure(), path) || strchr(gdn_failure(), '\n'))
+        fail_msg("%s: %s %ld: %s", path, what, where, gdn_failure());
+    gdn_failure_clear();
+}
+
+/* The whole of a checkpoint is found damaged by loading it and by `gdn checkpoint verify`. */
+static void assert_noticed(const char *checkpoint, const char *what, long where) {
+    assert_one_message(sample_load(&mesh, checkpoint, s.loaded, NULL), checkpoint, what, where);
+    assert_one_message(checkpoint_verify(checkpoint, stdout), checkpoint, what, where);
+}
+
+static void assert_whole(const char *checkpoint) {
+    assert_int_equal(sample_load(&mesh, checkpoint, s.loaded, NULL), 0);
+    assert_true(sample_same(s.loaded, s.newer));
+}
+
+/* A file that belongs to `checkpoint`, bit by bit. */
+static void flip_each(const char *checkpoint, const char *file, long stride) {
+    long bits = 8 * file_length(file);
+    for (long i = 0; i < bits; i += all ? 1 : stride) {
+        flip_bit(file, i / 8, (int)(i % 8));
+        assert_noticed(checkpoint, "flipped bit", i);
+        flip_bit(file, i / 8, (int)(i % 8));
+    }
+}
+
+/* The same cut at each block of `block` bytes, and one byte before and after it; and grown by a byte. */
+static void cut_each(const char *checkpoint, const char *file, long block) {
+    long length;
+    char *bytes = read_bytes(file, &length);
+    for (long at = 0; at <= length + 1; at += block)
+        for (long n = at ? at - 1 : 0; n <= at + 1 && n <= length + 1; n++) {
+            if (n == length) continue;
+            write_bytes(file, bytes, n);
+            assert_noticed(checkpoint, "cut at", n);
+        }
+    write_bytes(file, bytes, length + 1); /* read_bytes' zero byte */
+    assert_noticed(checkpoint, "one byte more than", length);
+    write_bytes(file, bytes, length);
+    free(bytes);
+}
+
+static void parts_of_nodes(void **unused) {
+    (void)unused;
+    const char *checkpoint = strdup(file_of(NEWER, "checkpoint.h5"));
+    const char *part = strdup(file_of(NEWER, "part_00000.h5"));
+    const char *other = strdup(file_of(OLDER, "part_00000.h5"));
+    assert_whole(checkpoint);
+    flip_each(checkpoint, part, 331);
+    flip_each(checkpoint, checkpoint, 331);
+    cut_each(checkpoint, part, all ? 512 : 4096);
+    cut_each(checkpoint, checkpoint, all ? 512 : 4096);
+
+    /* Missing, or whole but of another checkpoint. */
+    long length;
+    char *right = read_bytes(part, &length);
+    assert_int_equal(unlink(part), 0);
+    assert_noticed(checkpoint, "missing part", 0);
+    char *wrong = read_bytes(other, &length);
+    write_bytes(part, wrong, length);
+    assert_noticed(checkpoint, "part of step", OLDER);
+    write_bytes(part, right, length);
+    assert_whole(checkpoint);
+    free(right);
+    free(wrong);
+    free((char *)checkpoint);
+    free((char *)part);
+    free((char *)other);
+}
+
+static void version_1(void **unused) {
+    (void)unused;
+    long length;
+    char *bytes = read_bytes(old_file, &length);
+    const char *copy = strdup(format("%s/version_1.h5", s.directory));
+    write_bytes(copy, bytes, length);
+    assert_int_equal(sample_load(&mesh, copy, s.loaded, NULL), 0);
+    flip_each(copy, copy, 331);
+    cut_each(copy, copy, all ? 512 : 4096);
+    assert_int_equal(sample_load(&mesh, copy, s.loaded, NULL), 0);
+    free((char *)copy);
+    free(bytes);
+}
+
+/* Whatever is in `latest`, one of the two is gone on from; the newer one, unless the older one is named. */
+static void assert_found(const char *what, long where) {
+    struct checkpoint found;
+    char *text, *other, right[64];
+    long length;
+    int status = checkpoint_find(&mesh, s.directory, NULL, &found);
+    if (status || !found.path) fail_msg("%s %ld in latest: nothing is found: %s", what, where, gdn_failure());
+    snprintf(right, sizeof right, "step_%08d", OLDER);
+    text = read_bytes(format("%s/checkpoints/latest", s.directory), &length);
+    int64_t step = strncmp(text, right, strlen(right)) || (text[strlen(right)] && text[strlen(right)] != '\n')
+                       ? NEWER
+                       : OLDER;
+    if (found.info.step != step)
+        fail_msg("%s %ld in latest: step %d is found", what, where, (int)found.info.step);
+    checkpoint_close(&found);
+    free(text);
+
+    /* What is shown of the run directory does not fail either. */
+    assert_int_equal(checkpoint_resolve(s.directory, &other), 0);
+    free(other);
+}
+
+static void pointers(void **unused) {
+    (void)unused;
+    const char *latest = strdup(format("%s/checkpoints/latest", s.directory));
+    long length;
+    char *bytes = read_bytes(latest, &length);
+    for (long i = 0; i < 8 * length; i++) {
+        flip_bit(latest, i / 8, (int)(i % 8));
+        assert_found("flipped bit", i);
+        flip_bit(latest, i / 8, (int)(i % 8));
+    }
+    for (long n = 0; n < length; n++) {
+        write_bytes(latest, bytes, n);
+        assert_found("bytes", n);
+    }
+    static const char *const wrong[] = {
+        "step_00000000\n", "step_00000015\n",  "step_99999999\n",   "step_19\n", "\n",
+        "step_-0000019\n", "step_00000019 \n", "../../etc/passwd\n"};
+    for (unsigned i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        write_text(latest, wrong[i]);
+        assert_found("wrong line", i);
+    }
+    char noise[10000];
+    memset(noise, 's', sizeof noise);
+    write_bytes(latest, noise, sizeof noise);
+    assert_found("long line", 0);
+    assert_int_equal(unlink(latest), 0);
+    write_text(latest, "");
+    assert_found("nothing", 0);
+    write_bytes(latest, bytes, length);
+
+    /* `best` names what must not be removed, no more: the next save replaces it. */
+    const char *best = strdup(format("%s/checkpoints/best", s.directory));
+    write_bytes(best, noise, sizeof noise);
+    save(s.newer, NEWER);
+    char *line = read_bytes(best, &length);
+    assert_string_equal(line, format("step_%08d\n", NEWER));
+    free(line);
+    free(bytes);
+    free((char *)best);
+    free((char *)latest);
+}
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    old_file = argc > 1 ? argv[1] : "version_1.h5";
+    all = argc > 2 && !strcmp(argv[2], "all");
+    int bad = mesh_create(0, 1, 1, &mesh);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_of_nodes),
+        cmocka_unit_test(version_1),
+        cmocka_unit_test(pointers),
+    };
+    if (!bad) bad = cmocka_run_group_tests(tests, set_up, tear_down);
+    mesh_free(&mesh);
+    MPI_Finalize();
+    return bad != 0;
+}

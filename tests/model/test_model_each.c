@@ -1,0 +1,139 @@
+/* Sums of single connections (struct connection_sums): over all of them contributions add up to the sparsity
+ * sum, and each one's gates to what a watcher sees of them; only where they are asked for, once a micro-batch
+ * whatever is computed again, and of connections that are active. On several tensor ranks each has a part.
+ * Runs on any number of ranks that divides 12. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/model/fixture.h"
+
+enum { B = FIXTURE_BATCH, S = FIXTURE_LENGTH, T = B * S, LAYERS = 4, EDGES = 32 };
+
+static struct axis tensor;
+static int failures; /* counted, so that this rank goes on as the others do */
+
+static const int aggregates[] = {AGGREGATE_MEAN, AGGREGATE_LEARNED, AGGREGATE_ATTENTION, AGGREGATE_MULTIHEAD};
+
+static struct model_config model_of(int kind, int aggregate) {
+    struct model_config c = small_model();
+    c.num_layers = LAYERS;
+    c.hidden_size = 24;
+    c.num_heads = c.num_kv_heads = c.intermediate_size = 12;
+    c.delta.embedding_source = true;
+    c.delta.hidden = c.delta.gate_hidden = c.delta.attention_heads = 12;
+    c.delta.kind = kind;
+    c.delta.aggregate = aggregate;
+    return c;
+}
+
+/* Gates as they are seen, summed by connection. */
+struct seen {
+    const struct edges *edges;
+    bool counts; /* this rank's gates are not the same as another's */
+    double gate[EDGES];
+};
+
+static void see(void *context, const struct delta_view *view) {
+    struct seen *seen = context;
+    if (!view->gate || !seen->counts) return;
+    for (long t = 0; t < T; t++)
+        for (long g = 0; g < view->gates; g++)
+            seen->gate[seen->edges->first[view->edge->target] + view->edge->slot] +=
+                (double)view->gate[t * view->gate_ld + g];
+}
+
+static void compare(double got, double wanted, const char *words, int edge, const char *what) {
+    double tolerance = sizeof(real) == 8 ? 1e-12 : 1e-5;
+    if (fabs(got - wanted) <= tolerance * (1e-3 + fabs(wanted))) return;
+    failures += printf("%s, connection %d: %s %.9g, not %.9g\n", words, edge, what, got, wanted);
+}
+
+static void check(int kind, int aggregate, bool dealt, int level, int active, bool each) {
+    struct model_config c = model_of(kind, aggregate);
+    struct fixture whole;
+    struct part part;
+    struct edges edges;
+    struct layout layout = layout_whole();
+    struct recompute levels[LAYERS];
+    static int32_t tokens[B * (S + 1)];
+    static real gradient[T * 24];
+    struct connection_sums sums[EDGES] = {0};
+    struct loss_sums all = {0};
+    struct seen seen = {0};
+    const bool layer[LAYERS] = {true, true, true, true};
+    char words[120];
+    snprintf(words, sizeof words, "kind %d, aggregate %d, %s, level %d, %d active", kind, aggregate,
+             dealt ? "dealt out" : "by channel", level, active);
+    layout.tensor = tensor.size, layout.tensor_index = tensor.index;
+    layout.delta = dealt ? DELTA_CONNECTION : DELTA_CHANNEL;
+    for (int l = 0; l < LAYERS; l++)
+        levels[l] = (struct recompute){(unsigned char)level, (unsigned char)level};
+    assert_int_equal(edges_create(&c, &edges), 0);
+    assert_true(edges.count <= EDGES);
+    fixture_rows(tokens, c.vocab_size);
+    fixture_create(&whole, &c, fixture_backends()[0], B, S, 3, 0.2);
+    part_create_levels(&part, &whole, &layout, &tensor, NULL, levels, fixture_backends()[0], B, S);
+    struct loss_options o = fixture_options(&c, active, false);
+    o.measure = true, o.each = each;
+    seen.edges = &edges;
+    seen.counts = dealt || kind != KIND_ADAPTIVE || tensor.index == 0;
+    struct delta_watch watch = {see, &seen, layer};
+    struct pass pass = {.rows = tokens,
+                        .batch = B,
+                        .length = S,
+                        .options = &o,
+                        .gradient = gradient,
+                        .watch = &watch,
+                        .connections = sums};
+    double before = model_connection_seconds(part.model);
+    model_stage_forward(part.model, &pass, &all);
+    model_stage_backward(part.model, &pass, LAYERS, -1, &all);
+    failures += !(model_connection_seconds(part.model) > before);
+    failures += model_status(part.model) != 0;
+    MPI_Allreduce(MPI_IN_PLACE, sums, 2 * EDGES, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, seen.gate, EDGES, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, &all.sparsity, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    double contributions = 0;
+    for (int e = 0; e < EDGES; e++) {
+        bool is = e < edges.count && edges.edge[e].slot < active_edges(&edges, edges.edge[e].target, active);
+        contributions += sums[e].contribution;
+        compare(sums[e].gate, each ? seen.gate[e] : 0, words, e, "gate");
+        if ((is && each) != (sums[e].contribution > 0) || (is && each) != (sums[e].gate > 0))
+            failures += printf("%s: connection %d of %d %s\n", words, e, edges.count,
+                               is ? "was not measured" : "was measured");
+    }
+    compare(contributions, each ? all.sparsity : 0, words, -1, "contributions");
+    edges_free(&edges);
+    part_free(&part);
+    fixture_free(&whole);
+}
+
+static void test_each(void **state) {
+    (void)state;
+    for (int kind = 0; kind < 3; kind++)
+        for (int i = 0; i < 4; i++)
+            for (int dealt = 0; dealt < 2; dealt++)
+                check(kind, aggregates[i], dealt, (i + dealt) % 3, i == 1 ? 2 : 3, true);
+    check(KIND_BOTTLENECK, AGGREGATE_MEAN, false, 0, 3, false);
+    assert_int_equal(failures, 0);
+}
+
+int main(int argc, char **argv) {
+    int rank, size;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    int status = axis_create("tensor", MPI_COMM_WORLD, 0, rank, size, &tensor);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_each)};
+    if (!status) status = cmocka_run_group_tests(tests, NULL, NULL);
+    axis_free(&tensor);
+    MPI_Finalize();
+    return status;
+}

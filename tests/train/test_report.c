@@ -1,0 +1,424 @@
+/* gdn report: series and what is drawn of them, reading a run's metrics, text in HTML. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/base/status.h"
+#include "train/report_figure.h"
+#include "train/report_html.h"
+#include "train/report_read.h"
+#include "train/report_words.h"
+
+/* ---- series */
+
+static void later_points_supersede(void **state) {
+    (void)state;
+    struct series s = {0};
+    for (int i = 0; i < 1000; i++) assert_int_equal(series_add(&s, i, 1), 0);
+    assert_int_equal(series_add(&s, 700, 2), 0);
+    assert_int_equal(s.count, 701);
+    assert_true(s.x[700] == 700 && s.y[700] == 2 && s.x[699] == 699 && s.y[699] == 1);
+    assert_int_equal(series_add(&s, 500, NAN), 0); /* what is not known supersedes too */
+    assert_int_equal(s.count, 500);
+    assert_true(series_sum(&s) == 500);
+    series_cut(&s, 100.5);
+    assert_int_equal(s.count, 101);
+    series_free(&s);
+}
+
+static void quantiles_interpolate(void **state) {
+    (void)state;
+    struct series s = {0};
+    double q;
+    assert_int_equal(series_quantile(&s, 0.5, &q), 0);
+    assert_true(isnan(q));
+    static const double y[] = {5, 1, 4, 2, 3};
+    for (int i = 0; i < 5; i++) series_push(&s, i, y[i]);
+    series_quantile(&s, 0.5, &q);
+    assert_true(q == 3);
+    series_quantile(&s, 0.9, &q);
+    assert_true(fabs(q - 4.6) < 1e-12);
+    series_quantile(&s, 1, &q);
+    assert_true(q == 5);
+    series_free(&s);
+}
+
+/* Few bins hold all points: their ends are the greatest and the least of all, their means the mean. */
+static void bins_lose_no_extremes(void **state) {
+    (void)state;
+    struct series s = {0};
+    for (int i = 0; i < 200000; i++)
+        series_push(&s, 3 * i, sin(i * 1e-4) + (i == 123456 ? 50 : i == 77 ? -50 : 0));
+    struct bins bins;
+    assert_int_equal(series_bins(&s, 800, 1, &bins), 0);
+    assert_false(bins.points);
+    assert_int_equal(bins.count, 800);
+    double low = 0, high = 0, mean = 0;
+    for (long i = 0; i < bins.count; i++) {
+        low = fmin(low, bins.bin[i].low), high = fmax(high, bins.bin[i].high), mean += bins.bin[i].y / 800;
+        assert_true(bins.bin[i].low <= bins.bin[i].y && bins.bin[i].y <= bins.bin[i].high);
+        if (i) assert_true(bins.bin[i].x > bins.bin[i - 1].x);
+    }
+    assert_true(high > 49 && low < -49);
+    assert_true(fabs(mean - series_sum(&s) / 200000) < 1e-6);
+    bins_free(&bins);
+    /* Room for all: each its own. */
+    s.count = 100;
+    assert_int_equal(series_bins(&s, 100, 1, &bins), 0);
+    assert_true(bins.points && bins.count == 100 && bins.bin[77].y == s.y[77] && bins.bin[77].x == 3 * 77);
+    bins_free(&bins);
+    series_free(&s);
+}
+
+static void smoothing_keeps_lines_straight(void **state) {
+    (void)state;
+    struct series s = {0};
+    for (int i = 0; i < 101; i++) series_push(&s, i, 1e6 + 2 * i);
+    struct bins bins;
+    assert_int_equal(series_bins(&s, 200, 21, &bins), 0);
+    for (int i = 0; i < 101; i++) assert_true(fabs(bins.bin[i].y - s.y[i]) < 1e-6);
+    bins_free(&bins);
+    for (int i = 0; i < 101; i++) s.y[i] = i % 2;
+    assert_int_equal(series_bins(&s, 200, 21, &bins), 0);
+    for (int i = 10; i < 90; i++) assert_true(fabs(bins.bin[i].y - 0.5) < 0.03);
+    bins_free(&bins);
+    series_free(&s);
+}
+
+static void all_at_one_step(void **state) {
+    (void)state;
+    struct series s = {0};
+    for (int i = 0; i < 50; i++) series_push(&s, 7, i);
+    struct bins bins;
+    assert_int_equal(series_bins(&s, 10, 5, &bins), 0);
+    assert_true(bins.count == 1 && bins.bin[0].low == 0 && bins.bin[0].high == 49);
+    bins_free(&bins);
+    series_free(&s);
+}
+
+static void spreads_are_ordered(void **state) {
+    (void)state;
+    struct series s = {0}, out[2];
+    for (int i = 0; i < 1000; i++) series_push(&s, i, i % 100);
+    static const double q[] = {0.5, 0.95};
+    assert_int_equal(series_spread(&s, 10, 20, q, 2, out), 0);
+    assert_true(out[0].count == 10 && out[1].count == 10);
+    for (int i = 0; i < 10; i++) {
+        assert_true(fabs(out[0].y[i] - 49.5) < 1e-9 && fabs(out[1].y[i] - 94.05) < 1e-9);
+        assert_true(fabs(out[0].x[i] - (100 * i + 49.5)) < 1e-9);
+    }
+    series_free(&out[0]), series_free(&out[1]);
+    s.count = 7; /* fewer than a stretch needs: one */
+    assert_int_equal(series_spread(&s, 10, 20, q, 2, out), 0);
+    assert_true(out[0].count == 1 && out[0].y[0] == 3);
+    series_free(&out[0]), series_free(&out[1]);
+    series_free(&s);
+}
+
+/* ---- reading */
+
+static char directory[] = "/tmp/test_report_XXXXXX";
+
+static void write_metrics(const char *text) {
+    char path[128];
+    snprintf(path, sizeof path, "%s/metrics.jsonl", directory);
+    FILE *out = fopen(path, "w");
+    assert_non_null(out);
+    fputs(text, out);
+    assert_int_equal(fclose(out), 0);
+}
+
+static int make_directory(void **state) {
+    (void)state;
+    return mkdtemp(directory) ? 0 : -1;
+}
+
+static int remove_directory(void **state) {
+    (void)state;
+    char path[128];
+    snprintf(path, sizeof path, "%s/metrics.jsonl", directory);
+    unlink(path);
+    return rmdir(directory);
+}
+
+#define STEP(step, loss, time)                                                                               \
+    "{\"event\":\"step\",\"step\":" #step ",\"loss\":" #loss ",\"step_seconds\":2,\"time\":" #time "}\n"
+
+/* Three steps, an evaluation, killed; goes on from one step done. Only what was done last counts. */
+static void steps_done_again_count_once(void **state) {
+    (void)state;
+    write_metrics(
+        "{\"event\":\"start\",\"step\":0,\"steps\":4,\"time\":100}\n" STEP(0, 5, 102) STEP(1, 4, 104)
+            STEP(2, 3, 106) "{\"event\":\"eval\",\"step\":1,\"loss\":7,\"time\":106}\n"
+                            "{\"event\":\"eval\",\"step\":3,\"loss\":3.5,\"time\":106}\n"
+                            "{\"event\":\"gates\",\"step\":2,\"layer\":[1],\"distance\":[1],\"gate\":[0.5],"
+                            "\"contribution\":[null],\"time\":106}\n"
+                            "{\"event\":\"resume\",\"step\":1,\"steps\":4,\"time\":110}\n" STEP(1, 4.5, 112)
+                                STEP(2, null, 120));
+    struct report_run run;
+    assert_int_equal(report_run_read(directory, &run), 0);
+    const struct series *loss = &run.curve[CURVE_LOSS], *validation = &run.curve[CURVE_VALIDATION];
+    assert_int_equal(loss->count, 2);
+    assert_true(loss->y[0] == 5 && loss->y[1] == 4.5);
+    assert_int_equal(run.curve[CURVE_STEP_SECONDS].count, 3);
+    assert_true(validation->count == 1 && validation->y[0] == 7);
+    assert_int_equal(run.gates, 0);
+    assert_true(run.done == 3 && run.restarts == 1 && run.steps == 4);
+    assert_true(fabs(report_goodput(&run) - 6.0 / 20) < 1e-12);
+    assert_int_equal(run.clock.count, 5 + 2); /* with the starts */
+    assert_false(run.configured);
+    report_run_free(&run);
+}
+
+static void a_rewind_takes_steps_back(void **state) {
+    (void)state;
+    write_metrics(STEP(0, 5, 2) STEP(1, 4, 4)
+                      STEP(2, 9, 6) "{\"event\":\"spike\",\"step\":2,\"what\":\"loss\",\"value\":9,"
+                                    "\"action\":\"rewind\",\"to_step\":1,\"time\":6}\n");
+    struct report_run run;
+    assert_int_equal(report_run_read(directory, &run), 0);
+    assert_true(run.done == 1 && run.curve[CURVE_LOSS].count == 1 && run.events == 1);
+    assert_string_equal(run.event[0].words, "loss 9: rewind to step 1");
+    report_run_free(&run);
+}
+
+/* Nothing was done since the run went back, but what was done before is lost all the same. */
+static void a_resume_takes_steps_back(void **state) {
+    (void)state;
+    write_metrics(STEP(0, 5, 2) STEP(1, 4, 4) STEP(2, 9, 6) "{\"event\":\"resume\",\"step\":1,\"time\":9}\n");
+    struct report_run run;
+    assert_int_equal(report_run_read(directory, &run), 0);
+    assert_true(run.done == 1 && run.curve[CURVE_LOSS].count == 1 && run.clock.count == 4);
+    report_run_free(&run);
+}
+
+#define GATES(step, layer)                                                                                   \
+    "{\"event\":\"gates\",\"step\":" #step ",\"layer\":[" #layer "],\"distance\":[1],\"gate\":[0." #layer    \
+    "]}\n"
+
+/* Many connections are several lines of a step; a step done again supersedes them all. */
+static void gates_of_a_step_belong_together(void **state) {
+    (void)state;
+    static const int layer[] = {1, 7, 8, 9, 2};
+    write_metrics(STEP(0, 5, 2) GATES(0, 1) STEP(1, 4, 4) GATES(1, 1) GATES(1, 2)
+                      GATES(1, 3) "{\"event\":\"resume\",\"step\":1,\"time\":9}\n" STEP(1, 4, 4) GATES(1, 7)
+                          GATES(1, 8) GATES(1, 9) STEP(2, 4, 4) GATES(2, 2));
+    struct report_run run;
+    assert_int_equal(report_run_read(directory, &run), 0);
+    assert_int_equal(run.gates, 5);
+    for (int i = 0; i < 5; i++)
+        assert_true(run.gate[i].layer == layer[i] && run.gate[i].step == (i > 0) + (i > 3));
+    report_run_free(&run);
+    write_metrics(STEP(0, 5, 2) STEP(1, 4, 4) GATES(1, 1)
+                      GATES(1, 2) "{\"event\":\"resume\",\"step\":1,\"time\":9}\n");
+    assert_int_equal(report_run_read(directory, &run), 0);
+    assert_int_equal(run.gates, 0);
+    report_run_free(&run);
+}
+
+/* Steps without an update, by a spike, a gradient that was not finite, or the loss scale. */
+static void steps_left_out_are_no_goodput(void **state) {
+    (void)state;
+    write_metrics("{\"event\":\"start\",\"step\":0,\"time\":0}\n" STEP(0, 5, 2) STEP(
+        1, 9, 4) "{\"event\":\"spike\",\"step\":1,\"action\":\"skip\",\"time\":4}\n"
+                 "{\"event\":\"skip\",\"step\":1,\"reason\":\"spike\",\"time\":4}\n" STEP(
+                     2, 5,
+                     6) "{\"event\":\"step\",\"step\":3,\"grad_norm\":null,\"step_seconds\":2,\"time\":8}\n"
+                        "{\"event\":\"loss_scale\",\"step\":3,\"reason\":\"gradient norm not finite, step "
+                        "skipped\",\"time\":8}\n" STEP(
+                            4, 5, 10) "{\"event\":\"loss_scale\",\"step\":4,"
+                                      "\"reason\":\"all steps good for some time\",\"time\":10}\n" STEP(
+                                          5, 5, 12) "{\"event\":\"loss_scale\",\"step\":5,\"reason\":"
+                                                    "\"gradient norm not finite, step "
+                                                    "skipped\",\"time\":20}\n");
+    struct report_run run;
+    assert_int_equal(report_run_read(directory, &run), 0);
+    assert_int_equal(run.curve[CURVE_STEP_SECONDS].count, 6);
+    assert_true(fabs(report_goodput(&run) - 6.0 / 20) < 1e-12);
+    report_run_free(&run);
+}
+
+/* Without times, as older versions wrote them. */
+static void what_is_not_told_is_unknown(void **state) {
+    (void)state;
+    write_metrics(
+        "{\"event\":\"start\",\"step\":0}\n{\"event\":\"step\",\"step\":0,\"loss\":1,\"step_seconds\":2}\n");
+    struct report_run run;
+    assert_int_equal(report_run_read(directory, &run), 0);
+    assert_true(isnan(report_goodput(&run)) && isnan(run.parameters) && run.clock.count == 0 &&
+                !run.has_memory);
+    report_run_free(&run);
+}
+
+static void refused(const char *text, const char *words) {
+    write_metrics(text);
+    struct report_run run;
+    gdn_failure_clear();
+    assert_int_equal(report_run_read(directory, &run), GDN_INPUT);
+    assert_non_null(strstr(gdn_failure(), words));
+    assert_non_null(strstr(gdn_failure(), "/metrics.jsonl, line "));
+    gdn_failure_clear();
+    report_run_free(&run);
+}
+
+static void bad_lines_are_named(void **state) {
+    (void)state;
+    refused(STEP(0, 1, 1) "{\"event\":\n", "line 2 is not JSON");
+    refused(STEP(0, 1, 1) STEP(1, 1, 1) "nonsense\n" STEP(2, 1, 1), "line 3 is not JSON");
+    refused("[1, 2]\n", "line 1 is no event");
+    refused("{\"event\":7}\n", "line 1 is no event");
+    refused("{\"step\":7}\n", "line 1 is no event");
+    refused("{\"event\":\"step\"}\n", "line 1: the event 'step' has no number \"step\"");
+    refused("{\"event\":\"eval\",\"step\":\"3\"}\n", "no number \"step\"");
+    refused(STEP(0, 1, 1) "\n", "line 2 is not JSON");
+}
+
+static void strange_lines_are_taken(void **state) {
+    (void)state;
+    write_metrics(
+        "{\"event\":\"gates\",\"step\":0,\"layer\":[0,\"x\",-1,99999,3],\"distance\":[1,1,1,1],\"gate\":{}}\n"
+        "{\"event\":\"gates\",\"step\":1}\n{\"event\":\"skip\",\"reason\":\"\xff/\xc3\xa9\"}\n"
+        "{\"event\":\"memory\",\"planned_weights\":-5,\"reserved_weights\":1e30}\n"
+        "{\"event\":\"huge\",\"n\":123456789012345678901234567890}\n"
+        "{\"event\":\"step\",\"step\":9,\"loss\":\"high\",\"lr\":[1]}\n{\"event\":\"step\",\"st");
+    struct report_run run;
+    assert_int_equal(report_run_read(directory, &run), 0);
+    assert_int_equal(run.gates, 1);
+    assert_true(isnan(run.gate[0].gate));
+    assert_true(run.events == 2 && isnan(run.event[0].step));
+    assert_string_equal(run.event[0].words, "?/\xc3\xa9");
+    assert_int_equal(run.curve[CURVE_LOSS].count, 0);
+    assert_true(run.done == 10);
+    report_run_free(&run);
+    write_metrics("{\"event\":\"skip\",\"reason\":\"\xed\xa0\x80|\xe0\x80\xaf|\xf0\x80\x80\xaf|"
+                  "\xf4\x90\x80\x80|\xed\x9f\xbf\"}\n"); /* what looks like UTF-8 but is none, and a letter */
+    assert_int_equal(report_run_read(directory, &run), 0);
+    assert_string_equal(run.event[0].words, "???|???|????|????|\xed\x9f\xbf");
+    report_run_free(&run);
+    write_metrics("");
+    assert_int_equal(report_run_read(directory, &run), 0);
+    report_run_free(&run);
+}
+
+static void says(const char *line, const char *kind, const char *words) {
+    json_error_t error;
+    json_t *object = json_loads(line, 0, &error);
+    assert_non_null(object);
+    char *text = report_words(kind, object);
+    assert_string_equal(text, words);
+    free(text);
+    json_decref(object);
+}
+
+static void events_in_words(void **state) {
+    (void)state;
+    says("{\"event\":\"alert\",\"rule\":\"latency\",\"words\":\"slow\"}", "alert", "slow");
+    says("{\"event\":\"x\",\"step\":1,\"time\":2,\"rank\":3,\"late\":true,\"by\":0.125,\"of\":null}", "x",
+         "rank 3, late yes, by 0.125, of unknown");
+    says("{\"event\":\"stop\",\"reason\":\"stop file\"}", "stop", "stop file");
+    says("{\"ranks\":1,\"device\":\"cpu\",\"skipped_checkpoints\":2}", "resume",
+         "1 rank, cpu; 2 damaged checkpoints left out");
+    says("{\"seconds\":75}", "finish", "1:15 since this start");
+    says("{\"seconds\":0.266}", "finish", "266 ms since this start");
+    says("{\"status\":0,\"reason\":\"\"}", "end", "status 0, finished");
+    says("{\"status\":4,\"reason\":\"disk full\"}", "end", "status 4, not saved: disk full");
+    says("{\"status\":77,\"reason\":\"x\"}", "end", "status 77, failed: x");
+    says("{\"status\":null}", "end", "status unknown");
+}
+
+/* ---- HTML */
+
+static void shows(const char *text, const char *html) {
+    char *out = NULL;
+    size_t size;
+    FILE *page = open_memstream(&out, &size);
+    html_text(page, text);
+    fclose(page);
+    assert_string_equal(out, html);
+    free(out);
+}
+
+#define REPLACED "\xef\xbf\xbd"
+
+static void text_stays_text(void **state) {
+    (void)state;
+    shows("<script>alert('x') && \"y\"</script>",
+          "&lt;script&gt;alert(&#39;x&#39;) &amp;&amp; &quot;y&quot;&lt;/script&gt;");
+    shows("gr\xc3\xb6\xc3\x9f"
+          "e \xe2\x82\xac \xf0\x9f\x98\x80",
+          "gr\xc3\xb6\xc3\x9f"
+          "e \xe2\x82\xac \xf0\x9f\x98\x80");
+    shows("a\x01\x1b"
+          "b\x7f",
+          "a" REPLACED REPLACED "b" REPLACED);
+    shows("\xff<\xc3", REPLACED "&lt;" REPLACED); /* cut off */
+    shows("\xc0\xbc", REPLACED REPLACED);         /* an overlong '<' */
+    shows("\xe2\x80\xae"
+          "x",
+          REPLACED REPLACED REPLACED "x");             /* right to left */
+    shows("\xed\xa0\x80", REPLACED REPLACED REPLACED); /* half a surrogate */
+}
+
+static void numbers_for_people(void **state) {
+    (void)state;
+    char text[32];
+    assert_string_equal(words_count(897264, text), "897 k");
+    assert_string_equal(words_count(1234, text), "1234");
+    assert_string_equal(words_count(7.16e9, text), "7.16 G");
+    assert_string_equal(words_bytes(1536, text), "1.50 KiB");
+    assert_string_equal(words_bytes(17, text), "17 B");
+    assert_string_equal(words_seconds(0.0215, text), "21.5 ms");
+    assert_string_equal(words_seconds(725, text), "12:05");
+    assert_string_equal(words_percent(0.8765, text), "87.6%");
+    assert_string_equal(words_number(2.123456, text), "2.123");
+    assert_string_equal(words_number(0.00001, text), "1.000e-05");
+    assert_string_equal(words_number(NAN, text), "\xe2\x80\x93");
+    assert_string_equal(words_moment(1795314843.7, text), "2026-11-22 02:34:03");
+    assert_string_equal(words_moment(1e300, text), "\xe2\x80\x93");
+}
+
+static void figures_come_without_names(void **state) {
+    (void)state;
+    char *out = NULL;
+    size_t size;
+    FILE *page = open_memstream(&out, &size);
+    figure_embed("<?xml?><svg x=\"1\" viewBox=\"0 0 9 9\" y=\"2\">\n<title>t</title><defs><g "
+                 "id='a'/></defs><g id=\"b\" "
+                 "c='d'><title>$d0</title></g></svg>\n",
+                 "a \"b\"", page);
+    fclose(page);
+    assert_string_equal(out, "<svg viewBox=\"0 0 9 9\" role=\"img\" aria-label=\"a &quot;b&quot;\">\n<g  "
+                             "c='d'></g></svg>\n");
+    free(out);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(later_points_supersede),
+        cmocka_unit_test(quantiles_interpolate),
+        cmocka_unit_test(bins_lose_no_extremes),
+        cmocka_unit_test(smoothing_keeps_lines_straight),
+        cmocka_unit_test(all_at_one_step),
+        cmocka_unit_test(spreads_are_ordered),
+        cmocka_unit_test(steps_done_again_count_once),
+        cmocka_unit_test(a_rewind_takes_steps_back),
+        cmocka_unit_test(a_resume_takes_steps_back),
+        cmocka_unit_test(gates_of_a_step_belong_together),
+        cmocka_unit_test(steps_left_out_are_no_goodput),
+        cmocka_unit_test(what_is_not_told_is_unknown),
+        cmocka_unit_test(bad_lines_are_named),
+        cmocka_unit_test(strange_lines_are_taken),
+        cmocka_unit_test(events_in_words),
+        cmocka_unit_test(text_stays_text),
+        cmocka_unit_test(numbers_for_people),
+        cmocka_unit_test(figures_come_without_names),
+    };
+    return cmocka_run_group_tests(tests, make_directory, remove_directory);
+}

@@ -1,0 +1,278 @@
+/* Checkpoints in the background: what is saved is the state as it was when the save began, whatever training
+ * does meanwhile; a copy that went wrong is found; the next one waits; failures are told of once, on all
+ * ranks. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "dist/checkpoint_snapshot.h"
+#include "train/run_ranks.h"
+#include "train/saver.h"
+
+static const char base[] = "model:\n"
+                           "  vocab_size: 263\n"
+                           "  hidden_size: 96\n"
+                           "  num_layers: 4\n"
+                           "  num_heads: 4\n"
+                           "  intermediate_size: 256\n"
+                           "  delta: {distances: [1, 2], hidden: 8, gate_hidden: 4}\n"
+                           "train: {steps: 2, batch_size: 4, sequence_length: 8}\n"
+                           "checkpoint: {interval: 1, keep: 0}\n"
+                           "mesh: {bucket: 20000, small: 300}\n";
+
+static struct mesh *world;
+static char scratch[256];
+
+/* A run that could be trained, with a state that is a function of `seed`. */
+static void fill(struct run *run, int seed) {
+    for (long i = 0; i < run->table->total; i++) run->state.weight[i] = (real)(seed + (i % 1009) * 1e-3);
+    for (long i = 0; i < run->shards->moments; i++) {
+        run->state.exp_avg[i] = (real)(2 * seed + (i % 997) * 1e-3);
+        run->state.exp_avg_sq[i] = (real)(3 * seed + (i % 991) * 1e-3);
+    }
+    for (int i = 0; i < run->table->rows; i++) run->state.steps[i] = 100 * seed + i;
+}
+
+static void start(struct run *run, char *set) {
+    char data[300], *settings[] = {data, "device=cpu", set};
+    *run = (struct run){.best_loss = NAN, .mesh = *world};
+    snprintf(data, sizeof data, "data.train=%s/text", scratch);
+    assert_int_equal(config_parse(base, "test", settings, set ? 3 : 2, &run->config), 0);
+    assert_int_equal(run_prepare(run, NULL), 0);
+    assert_int_equal(run_open_data(run), 0);
+    assert_int_equal(run_reserve(run), 0);
+    run->config_text = config_text(&run->config);
+    *world = run->mesh;
+}
+
+static struct checkpoint_info info_of(struct run *run, int64_t step) {
+    return (struct checkpoint_info){
+        .step = step, .samples = 7 * step, .config = run->config_text, .best_loss = NAN, .loss = NAN};
+}
+
+static void begin(struct saver *saver, struct run *run, int64_t step, bool now) {
+    struct checkpoint_info info = info_of(run, step);
+    assert_int_equal(saver_begin(saver, &info, now), 0);
+}
+
+static struct saver_report settled(struct saver *saver) {
+    struct saver_report report;
+    assert_int_equal(saver_settle(saver, true, &report), 0);
+    assert_true(report.settled);
+    return report;
+}
+
+/* Whether the checkpoint of `step` has the state of `seed`. */
+static bool holds(struct run *run, int64_t step, int seed) {
+    struct checkpoint checkpoint;
+    char path[400];
+    fill(run, seed);
+    size_t weights = (size_t)run->table->total * sizeof(real),
+           moments = (size_t)run->shards->moments * sizeof(real),
+           steps = (size_t)run->table->rows * sizeof(int64_t);
+    struct state right = {malloc(weights), NULL, malloc(moments), malloc(moments), malloc(steps)};
+    memcpy(right.weight, run->state.weight, weights);
+    memcpy(right.exp_avg, run->state.exp_avg, moments);
+    memcpy(right.exp_avg_sq, run->state.exp_avg_sq, moments);
+    memcpy(right.steps, run->state.steps, steps);
+    fill(run, seed + 50);
+    struct checkpoint_content content = run_content(run);
+    snprintf(path, sizeof path, "%s/checkpoints/step_%08lld/checkpoint.h5", scratch, (long long)step);
+    assert_int_equal(checkpoint_open(&run->mesh, path, &checkpoint), 0);
+    assert_int_equal(checkpoint_load(&run->mesh, &checkpoint, &content), 0);
+    checkpoint_close(&checkpoint);
+    bool same = !memcmp(right.steps, run->state.steps, steps);
+    for (int i = 0; i < run->table->rows; i++) {
+        const struct row *row = &run->table->row[i];
+        same &= !memcmp(right.weight + row->offset, run->state.weight + row->offset,
+                        (size_t)row->count * sizeof(real));
+    }
+    for (int i = 0; i < run->shards->pieces; i++) {
+        const struct piece *piece = &run->shards->piece[i];
+        size_t bytes = (size_t)piece->count * sizeof(real);
+        same &= !memcmp(right.exp_avg + piece->moment, run->state.exp_avg + piece->moment, bytes) &&
+                !memcmp(right.exp_avg_sq + piece->moment, run->state.exp_avg_sq + piece->moment, bytes);
+    }
+    free(right.weight);
+    free(right.exp_avg);
+    free(right.exp_avg_sq);
+    free(right.steps);
+    return same;
+}
+
+static bool there(int64_t step) {
+    char path[400];
+    struct stat about;
+    MPI_Barrier(world->world);
+    snprintf(path, sizeof path, "%s/checkpoints/step_%08lld/checkpoint.h5", scratch, (long long)step);
+    return !stat(path, &about);
+}
+
+/* In each way of saving; training goes on at once. */
+static void saved_as_it_was(void **state) {
+    static char *const settings[] = {"checkpoint.files=one", "checkpoint.files=node",
+                                     "checkpoint.asynchronous=false"};
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct run run;
+        struct saver *saver;
+        struct saver_report report;
+        start(&run, settings[i]);
+        assert_int_equal(saver_create(&run, scratch, &saver), 0);
+        assert_int_equal(run.copy_bytes, run.planned.bytes[MEMORY_CHECKPOINT]);
+        assert_true((run.copy_bytes > 0) == (i < 2));
+        assert_int_equal(saver_settle(saver, true, &report), 0);
+        assert_false(report.settled);
+        fill(&run, 1);
+        begin(saver, &run, 10 + i, false);
+        for (int seed = 90; seed < 95; seed++) fill(&run, seed);
+        /* The next one waits: it is not begun before the first is told of. */
+        struct checkpoint_info info = info_of(&run, 20 + i);
+        assert_int_equal(saver_begin(saver, &info, false), GDN_INTERNAL);
+        gdn_failure_clear();
+        report = settled(saver);
+        assert_int_equal(report.status, 0);
+        assert_int_equal(report.step, 10 + i);
+        assert_true(report.asynchronous == (i < 2));
+        assert_true(report.stall_seconds <= report.seconds);
+        assert_true(there(10 + i));
+        assert_int_equal(saver_settle(saver, true, &report), 0);
+        assert_false(report.settled); /* once */
+
+        fill(&run, 2);
+        begin(saver, &run, 20 + i, true);
+        report = settled(saver);
+        assert_true(!report.status && !report.asynchronous && report.step == 20 + i);
+        int64_t elements = 0;
+        for (int r = 0; r < run.whole.rows; r++)
+            elements += 3 * run.whole.row[r].shape[0] * run.whole.row[r].shape[1];
+        assert_int_equal(report.bytes, elements * (int64_t)sizeof(real));
+
+        fill(&run, 3); /* left to saver_free */
+        begin(saver, &run, 30 + i, false);
+        fill(&run, 4);
+        saver_free(saver, false);
+        assert_true(holds(&run, 10 + i, 1));
+        assert_true(holds(&run, 20 + i, 2));
+        assert_true(holds(&run, 30 + i, 3));
+        assert_false(holds(&run, 30 + i, 4));
+        run_free(&run);
+    }
+}
+
+/* Changes one bit of what a rank has copied, which nothing but the checksums of the original can tell. */
+static void wrong_copy(void **state) {
+    (void)state;
+    struct run run;
+    struct snapshot *snapshot;
+    start(&run, NULL);
+    fill(&run, 5);
+    struct checkpoint_content live = run_content(&run);
+    assert_int_equal(snapshot_create(&run.mesh, run.ops, &live, NULL, &snapshot), 0);
+    const struct checkpoint_content *copy = snapshot_content(snapshot);
+    for (int which = 0; which < 4; which++) {
+        assert_int_equal(snapshot_take(snapshot, &live), 0);
+        real *const lists[] = {copy->state->weight, copy->state->exp_avg, copy->state->exp_avg_sq};
+        const struct piece *piece = &run.shards->piece[run.shards->pieces / 2];
+        if (which < 3 && world->rank == world->size - 1)
+            ((unsigned char *)&lists[which][piece->moment + piece->count / 2])[0] ^= 4;
+        struct checkpoint_info info = info_of(&run, 40 + which);
+        int status =
+            checkpoint_save(&run.mesh, scratch, copy, &info, &(struct checkpoint_keep){0}, FILES_ONE);
+        assert_int_equal(status, which < 3 ? GDN_INTERNAL : 0);
+        if (which < 3) assert_non_null(strstr(gdn_failure(), "does not match its checksum"));
+        assert_true(there(40 + which) == (which == 3));
+        gdn_failure_clear();
+    }
+    snapshot_free(snapshot);
+    assert_true(holds(&run, 43, 5));
+    run_free(&run);
+}
+
+/* The folder of checkpoints cannot be made, for one that fails, and then can. */
+static void failure(void **state) {
+    (void)state;
+    struct run run;
+    struct saver *saver;
+    char path[300];
+    start(&run, NULL);
+    fill(&run, 6);
+    snprintf(path, sizeof path, "%s/other", scratch);
+    assert_int_equal(saver_create(&run, path, &saver), 0); /* not there yet */
+    for (int i = 0; i < 2; i++) {
+        begin(saver, &run, 50 + i, i == 1);
+        struct saver_report report = settled(saver);
+        assert_int_equal(report.status, GDN_INTERNAL);
+        assert_int_equal(report.step, 50 + i);
+        assert_non_null(strstr(report.words, "checkpoints cannot be made: No such file or directory"));
+        assert_string_equal(gdn_failure(), "");
+    }
+    if (world->rank == 0) assert_int_equal(mkdir(path, 0777), 0);
+    MPI_Barrier(world->world);
+    begin(saver, &run, 52, false);
+    assert_int_equal(settled(saver).status, 0);
+    saver_free(saver, false);
+    run_free(&run);
+}
+
+/* A rank that asks hears nothing until all are finished, and everybody the same. */
+static void asked(void **state) {
+    (void)state;
+    struct run run;
+    struct saver *saver;
+    struct saver_report report = {0};
+    start(&run, NULL);
+    fill(&run, 7);
+    assert_int_equal(saver_create(&run, scratch, &saver), 0);
+    begin(saver, &run, 60, false);
+    while (!report.settled) assert_int_equal(saver_settle(saver, false, &report), 0);
+    assert_true(report.step == 60 && !report.status && there(60));
+    saver_free(saver, false);
+    run_free(&run);
+}
+
+static int set_up(void) {
+    FILE *file;
+    char path[300];
+    strcpy(scratch, "/tmp/test_saver_XXXXXX");
+    if (world->rank == 0 && !mkdtemp(scratch)) return 1;
+    if (mesh_broadcast(world, scratch, sizeof scratch)) return 1;
+    snprintf(path, sizeof path, "%s/text", scratch);
+    if (world->rank == 0) {
+        if (!(file = fopen(path, "w"))) return 1;
+        for (int i = 0; i < 500; i++) fputs("some words to train on ", file);
+        if (fclose(file)) return 1;
+    }
+    MPI_Barrier(world->world);
+    return 0;
+}
+
+int main(void) {
+    struct mesh mesh;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(saved_as_it_was),
+        cmocka_unit_test(wrong_copy),
+        cmocka_unit_test(failure),
+        cmocka_unit_test(asked),
+    };
+    int bad = ranks_begin(&mesh);
+    world = &mesh;
+    if (!bad) bad = set_up();
+    if (!bad) bad = cmocka_run_group_tests(tests, NULL, NULL);
+    if (mesh.rank == 0) {
+        char command[300];
+        snprintf(command, sizeof command, "rm -rf %s", scratch);
+        bad |= system(command);
+    }
+    return ranks_end(&mesh, bad != 0);
+}

@@ -23,17 +23,33 @@ static int find_sum(struct h5_dataset *d) {
 /* HDF5 1.10 copies elements beyond the end of a compact dataset that has fewer bytes than its shape says, and
  * makes up those of one in a piece, however many, where it has none. Chunks and files that are joined it does
  * look after. */
+/* Bytes of the elements that a virtual dataset has from others; the rest would be zeros without end. */
+static hsize_t joined_bytes(const struct h5_dataset *d, hid_t how) {
+    size_t parts = 0;
+    hsize_t elements = 0;
+    if (H5Pget_virtual_count(how, &parts) < 0) return 0;
+    for (size_t i = 0; i < parts; i++) {
+        hid_t part = H5Pget_virtual_vspace(how, i);
+        hssize_t count = part >= 0 ? H5Sget_select_npoints(part) : 0;
+        if (part >= 0) H5Sclose(part);
+        if (count > 0) elements += (hsize_t)count;
+    }
+    return elements * d->element;
+}
+
 static int check_storage(const struct h5_dataset *d) {
     hid_t how = H5Dget_create_plist(d->id);
     H5D_layout_t layout = how >= 0 ? H5Pget_layout(how) : H5D_LAYOUT_ERROR;
     bool elsewhere = how >= 0 && H5Pget_external_count(how) != 0;
+    hsize_t joined = layout == H5D_VIRTUAL ? joined_bytes(d, how) : 0;
     if (how >= 0) H5Pclose(how);
     if (layout < 0 || elsewhere)
         return gdn_fail(GDN_INPUT,
                         "%s: dataset %s keeps its elements in other files or in a way that is unknown",
                         d->path, d->name);
-    hsize_t line = d->shape[1] * d->element, bytes = H5Dget_storage_size(d->id);
-    if ((layout != H5D_COMPACT && layout != H5D_CONTIGUOUS) || !line || d->shape[0] <= bytes / line) return 0;
+    hsize_t line = d->shape[1] * d->element,
+            bytes = layout == H5D_VIRTUAL ? joined : H5Dget_storage_size(d->id);
+    if (layout == H5D_CHUNKED || !line || d->shape[0] <= bytes / line) return 0;
     return gdn_fail(GDN_INPUT, "%s: dataset %s has the shape [%llu, %llu], but only %llu bytes of elements",
                     d->path, d->name, (unsigned long long)d->shape[0], (unsigned long long)d->shape[1],
                     (unsigned long long)bytes);

@@ -5,9 +5,14 @@
  *                   this kind on files below GDN_FAIL_PATH, and close and open only of files for writing;
  *                   allreduce: MPI_Allreduce, whatever is below
  *   GDN_FAIL_AT     which of them, counted from 1 in each process
- *   GDN_FAIL_ERROR  ENOSPC, EIO: what it fails with; short: half is written; _exit, exit: the program ends
- * there with status 0 GDN_FAIL_FROM   set: all calls from that one on, not it alone GDN_FAIL_RANK   only on
- * this rank of mpirun's, −1 or not set: on all GDN_FAIL_TOLD   a file that gets a line when it has happened
+ *   GDN_FAIL_ERROR  ENOSPC, EIO: what it fails with; short: half is written; slow: it takes a second longer;
+ *                   _exit, exit: the program ends there with status 0
+ *
+ *   GDN_FAIL_FROM   set: all calls from that one on, not it alone
+ *
+ *   GDN_FAIL_RANK   only on this rank of mpirun's, −1 or not set: on all
+ *
+ *   GDN_FAIL_TOLD   a file that gets a line when it has happened
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -33,7 +38,7 @@ enum outcome { WORKS, FAILS, HALF };
 static struct {
     enum call call;
     long at;
-    bool from, half, leave, leave_at_once, die;
+    bool from, half, slow, leave, leave_at_once, die;
     int error;
     char path[4096];
     const char *told;
@@ -52,6 +57,7 @@ __attribute__((constructor)) static void configure(void) {
     fault.at = atol(at);
     fault.from = getenv("GDN_FAIL_FROM") != NULL;
     fault.half = !strcmp(error, "short");
+    fault.slow = !strcmp(error, "slow");
     fault.leave_at_once = !strcmp(error, "_exit");
     fault.leave = fault.leave_at_once || !strcmp(error, "exit");
     fault.die = !strcmp(error, "kill");
@@ -79,8 +85,9 @@ static enum outcome count(enum call call) {
     if (fault.die) raise(SIGKILL);
     if (fault.leave_at_once) _exit(0);
     if (fault.leave) exit(0);
-    errno = fault.half ? error : fault.error;
-    return fault.half ? HALF : FAILS;
+    if (fault.slow) sleep(1);
+    errno = fault.half || fault.slow ? error : fault.error;
+    return fault.slow ? WORKS : fault.half ? HALF : FAILS;
 }
 
 /* Whether a path, taken from the folder `at`, lies below the one that is meant. */

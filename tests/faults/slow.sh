@@ -19,5 +19,5 @@ LC_ALL=C awk -v took="$took" 'BEGIN { exit !(took > 2.5) }' || fail "the checkpo
 
 # Is asked to stop while one is written: another follows, of the step after it. Each takes less than its limit, both take more.
 limit=$(LC_ALL=C awk -v took="$took" 'BEGIN { print 1.4 * took }')
-slowly 3 stopped --set train.stop_at=2 --set "watchdog.checkpoint=$limit" --set watchdog.step=2
-[ "$(newest stopped)" = 2 ] || fail "the last checkpoint is of step $(newest stopped), not 2: $(cat stopped.log)"
+slowly 3 stopped --set checkpoint.interval=2 --set train.stop_at=3 --set "watchdog.checkpoint=$limit" --set watchdog.step=2
+[ "$(newest stopped)" = 3 ] || fail "the last checkpoint is of step $(newest stopped), not 3: $(cat stopped.log)"

@@ -287,32 +287,12 @@ static int look_at_disk(struct check *check) {
 
 /* ----------------------------------------------------------------------------------------- the whole */
 
-static int read_config(struct run *run, const struct options *options) {
-    TRY(check_started_together(&run->mesh));
-    TRY(config_load(options->argument[0], options->set, options->num_set, &run->config));
-    run->config_text = config_text(&run->config);
-    return run->config_text ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for the configuration's text");
-}
-
-/* Each rank reads the file by itself: a node may have an older copy of it. */
-static int agree_on_config(struct run *run) {
-    long length = (long)strlen(run->config_text) + 1;
-    TRY(mesh_broadcast(&run->mesh, &length, sizeof length));
-    char *first = calloc((size_t)length, 1);
-    TRY(mesh_agree(&run->mesh, first ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for a configuration")));
-    if (run->mesh.rank == 0) strcpy(first, run->config_text);
-    int status = mesh_broadcast(&run->mesh, first, length);
-    if (!status) status = mesh_agree(&run->mesh, config_match_ranks(&run->config, first));
-    free(first);
-    return status;
-}
-
 /* What the rest needs ends the check where it fails; what is looked at then is put together. */
 static int look(struct check *check, const struct options *options) {
     struct run *run = &check->run;
     FILE *log = run->mesh.rank == 0 ? stderr : NULL;
-    TRY(mesh_agree(&run->mesh, read_config(run, options)));
-    if (run->mesh.size > 1) TRY(agree_on_config(run));
+    TRY(mesh_agree(&run->mesh, check_started_together(&run->mesh)));
+    TRY(run_configure(run, options->argument[0], options->set, options->num_set));
     TRY(run_prepare(run, log));
     TRY(look_at_ranks(check));
     TRY(look_at_axes(check));

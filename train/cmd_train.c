@@ -44,30 +44,6 @@ static const struct command_line line = {
     .most = 1,
 };
 
-static int resolve_text(struct run *run) {
-    free(run->config_text);
-    run->config_text = config_text(&run->config);
-    return run->config_text ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for the configuration's text");
-}
-
-static int read_config(struct run *run, const struct options *options) {
-    TRY(config_load(options->argument[0], options->set, options->num_set, &run->config));
-    return resolve_text(run);
-}
-
-/* Each rank reads the file by itself: a node may have an older copy of it. */
-static int agree_on_config(struct run *run) {
-    long length = run->mesh.rank == 0 ? (long)strlen(run->config_text) + 1 : 0;
-    TRY(mesh_broadcast(&run->mesh, &length, sizeof length));
-    char *first = calloc((size_t)length, 1);
-    TRY(mesh_agree(&run->mesh, first ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for a configuration")));
-    if (run->mesh.rank == 0) strcpy(first, run->config_text);
-    int status = mesh_broadcast(&run->mesh, first, length);
-    if (!status) status = mesh_agree(&run->mesh, config_match_ranks(&run->config, first));
-    free(first);
-    return status;
-}
-
 static int lock_existing(struct run *run, struct rundir *rundir) {
     return mesh_agree(&run->mesh, run->mesh.rank == 0 ? rundir_lock_existing(rundir) : 0);
 }
@@ -87,11 +63,10 @@ static int see_rundir(const struct rundir *rundir) {
 static int train(struct run *run, struct rundir *rundir, const struct options *options,
                  struct checkpoint *start, struct watchdog **watchdog) {
     FILE *out = run->mesh.rank == 0 ? stdout : NULL, *log = run->mesh.rank == 0 ? stderr : NULL;
-    TRY(mesh_agree(&run->mesh, read_config(run, options)));
-    if (run->mesh.size > 1) TRY(agree_on_config(run));
+    TRY(run_configure(run, options->argument[0], options->set, options->num_set));
     TRY(watchdog_begin(&run->mesh, &run->config.watchdog, watchdog));
     TRY(run_prepare(run, log));
-    TRY(mesh_agree(&run->mesh, resolve_text(run))); /* with the device that was found */
+    TRY(mesh_agree(&run->mesh, run_resolve_text(run))); /* with the device that was found */
     TRY(lock_existing(run, rundir));
     TRY(run_find_start(run, rundir->path, options->resume, log, start));
     if (start->path && run->step >= run->config.train.steps) {

@@ -73,6 +73,13 @@ struct run {
     bool on_disk;   /* the run directory holds a checkpoint of exactly this state */
 };
 
+/* Reads the configuration at `path` with `count` overrides, and its text, on each rank; they must be the same
+ * on all. Collective. GDN_INPUT. */
+int run_configure(struct run *run, const char *path, char *const *set, int count);
+
+/* Makes the text anew where the configuration was changed. Not collective. GDN_INTERNAL without memory. */
+int run_resolve_text(struct run *run);
+
 /* Lays the ranks out as configured (mesh.*), chooses the backend and the threads, divides the batch, and
  * computes everything that is known before training: this rank's part of the model and every step's actions.
  * The configuration and its text must be there. Messages about threads go to `log` (NULL: silent). GDN_INPUT

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/train/mesh_fixture.h"
 #include "kernels/base/random.h"
 #include "tests/train/config_fixture.h"
 #include "train/boundary.h"
@@ -463,14 +464,6 @@ static void test_errors(void **state) {
 
 /* -------------------------------------------------------------------------------------------------- all */
 
-static bool write_data(void) {
-    int file = mkstemp(path);
-    FILE *out = file < 0 ? NULL : fdopen(file, "w");
-    if (!out) return false;
-    for (int i = 0; i < 4000; i++) fprintf(out, "%d ", i * i);
-    return fclose(out) == 0;
-}
-
 /* What needs no other ranks; and on several ranks, the meshes of so many. */
 int main(void) {
     static void (*const steps[])(void **) = {test_full_rank, test_bits, test_plan, test_evaluation,
@@ -484,8 +477,7 @@ int main(void) {
     int bad = ranks_begin(&mesh);
     size_t count = mesh.size == 1 ? 5 : 0;
     world = &mesh;
-    if (!bad && mesh.rank == 0) bad = !write_data();
-    if (!bad) bad = mesh_broadcast(&mesh, path, sizeof path);
+    if (!bad) bad = !make_up_text(&mesh, path);
     for (size_t i = 0; i < EXAMPLES; i++) {
         struct example *e = &examples[i];
         for (int s = 0; s < STEPS && e->data * e->tensor * e->pipeline == mesh.size; s++)

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/train/mesh_fixture.h"
 #include "train/loop.h"
 #include "train/run_ranks.h"
 
@@ -63,24 +64,15 @@ static struct mesh *world;
 static char path[] = "/tmp/test_inquiry_XXXXXX";
 
 static int start(struct run *run, const struct example *example, struct ops *ops) {
-    char axes[3][40], data[80], *set[SETTINGS + 4] = {axes[0], axes[1], axes[2], data};
-    int count = 4;
-    snprintf(axes[0], sizeof axes[0], "mesh.data=%d", example->data);
-    snprintf(axes[1], sizeof axes[1], "mesh.tensor=%d", example->tensor);
-    snprintf(axes[2], sizeof axes[2], "mesh.pipeline=%d", example->pipeline);
-    snprintf(data, sizeof data, "data.train=%s", path);
-    for (int i = 0; i < SETTINGS && example->set[i]; i++) set[count++] = example->set[i];
-    TRY(config_parse(base, "test", set, count, &run->config));
-    TRY(run_prepare(run, NULL));
+    struct overrides overrides;
+    overrides_fill(&overrides, example->data, example->tensor, example->pipeline, path, example->set,
+                   SETTINGS);
+    TRY(prepared(run, base, &overrides));
     *ops = *run->ops;
     fault.real = run->ops;
     ops->product = spoilt_product;
     run->ops = ops;
-    TRY(run_open_data(run));
-    TRY(run_reserve(run));
-    struct checkpoint none = {0};
-    TRY(run_load(run, &none, NULL));
-    return run_create(run);
+    return readied(run);
 }
 
 static real *copy_of_weights(const struct run *run) {
@@ -201,22 +193,13 @@ static struct example examples[] = {
     {1, 2, 2, {NULL}, 7, 'f', 2, "output of layer 7", true},
 };
 
-static bool write_data(void) {
-    int file = mkstemp(path);
-    FILE *out = file < 0 ? NULL : fdopen(file, "w");
-    if (!out) return false;
-    for (int i = 0; i < 4000; i++) fprintf(out, "%d ", i * i);
-    return fclose(out) == 0;
-}
-
 int main(void) {
     struct mesh mesh;
     struct CMUnitTest tests[sizeof examples / sizeof *examples];
     size_t count = 0;
     int bad = ranks_begin(&mesh);
     world = &mesh;
-    if (!bad && mesh.rank == 0) bad = !write_data();
-    if (!bad) bad = mesh_broadcast(&mesh, path, sizeof path);
+    if (!bad) bad = !make_up_text(&mesh, path);
     for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
         struct example *e = &examples[i];
         if (e->data * e->tensor * e->pipeline != mesh.size) continue;

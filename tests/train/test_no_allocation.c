@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "tests/train/mesh_fixture.h"
 #include "train/loop.h"
 #include "train/monitor_private.h"
 #include "train/run_ranks.h"
@@ -100,20 +101,11 @@ static struct mesh *world;
 static char path[] = "/tmp/test_no_allocation_XXXXXX";
 
 static int start(struct run *run, const struct example *example) {
-    char axes[3][40], data[80], *set[SETTINGS + 4] = {axes[0], axes[1], axes[2], data};
-    int count = 4;
-    snprintf(axes[0], sizeof axes[0], "mesh.data=%d", example->data);
-    snprintf(axes[1], sizeof axes[1], "mesh.tensor=%d", example->tensor);
-    snprintf(axes[2], sizeof axes[2], "mesh.pipeline=%d", example->pipeline);
-    snprintf(data, sizeof data, "data.train=%s", path);
-    for (int i = 0; i < SETTINGS && example->set[i]; i++) set[count++] = example->set[i];
-    TRY(config_parse(base, "test", set, count, &run->config));
-    TRY(run_prepare(run, NULL));
-    TRY(run_open_data(run));
-    TRY(run_reserve(run));
-    struct checkpoint none = {0};
-    TRY(run_load(run, &none, NULL));
-    return run_create(run);
+    struct overrides overrides;
+    overrides_fill(&overrides, example->data, example->tensor, example->pipeline, path, example->set,
+                   SETTINGS);
+    TRY(prepared(run, base, &overrides));
+    return readied(run);
 }
 
 /* The first step may fill caches that live on; the others do all that a step does, with one distance more
@@ -168,22 +160,13 @@ static void test_counter(void **state) {
     for (int i = 1; i < 5; i++) free(kept[i]);
 }
 
-static bool write_data(void) {
-    int file = mkstemp(path);
-    FILE *out = file < 0 ? NULL : fdopen(file, "w");
-    if (!out) return false;
-    for (int i = 0; i < 4000; i++) fprintf(out, "%d ", i * i);
-    return fclose(out) == 0;
-}
-
 int main(void) {
     struct mesh mesh;
     struct CMUnitTest tests[1 + sizeof examples / sizeof *examples] = {cmocka_unit_test(test_counter)};
     size_t count = 1;
     int bad = ranks_begin(&mesh);
     world = &mesh;
-    if (!bad && mesh.rank == 0) bad = !write_data();
-    if (!bad) bad = mesh_broadcast(&mesh, path, sizeof path);
+    if (!bad) bad = !make_up_text(&mesh, path);
     for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
         struct example *e = &examples[i];
         if (e->data * e->tensor * e->pipeline != mesh.size) continue;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "tests/train/mesh_fixture.h"
 #include "train/loop.h"
 #include "train/plan.h"
 #include "train/run_ranks.h"
@@ -81,27 +82,18 @@ static double planned_most(char *const *given, int count, char *recompute) {
 }
 
 static int start(struct run *run, const struct example *example) {
-    char axes[3][40], data[80], memory[80], *set[SETTINGS + 5] = {axes[0], axes[1], axes[2], data};
-    int count = 4;
-    snprintf(axes[0], sizeof axes[0], "mesh.data=%d", example->data);
-    snprintf(axes[1], sizeof axes[1], "mesh.tensor=%d", example->tensor);
-    snprintf(axes[2], sizeof axes[2], "mesh.pipeline=%d", example->pipeline);
-    snprintf(data, sizeof data, "data.train=%s", path);
-    for (int i = 0; i < SETTINGS && example->set[i]; i++) set[count++] = example->set[i];
+    struct overrides o;
+    char memory[80];
+    overrides_fill(&o, example->data, example->tensor, example->pipeline, path, example->set, SETTINGS);
     if (example->part > 0) {
-        double all = planned_most(set, count, "train.recompute=full"),
-               none = planned_most(set, count, "train.recompute=none");
+        double all = planned_most(o.set, o.count, "train.recompute=full"),
+               none = planned_most(o.set, o.count, "train.recompute=none");
         double limit = all + example->part * (none - all);
         snprintf(memory, sizeof memory, "train.memory=%.17g", limit / GIB);
-        set[count++] = memory;
+        o.set[o.count++] = memory;
     }
-    TRY(config_parse(base, "test", set, count, &run->config));
-    TRY(run_prepare(run, NULL));
-    TRY(run_open_data(run));
-    TRY(run_reserve(run));
-    struct checkpoint none = {0};
-    TRY(run_load(run, &none, NULL));
-    return run_create(run);
+    TRY(prepared(run, base, &o));
+    return readied(run);
 }
 
 /* Planned before the run, planned without it, reserved: all the same, by category. */
@@ -168,22 +160,13 @@ static void test_step(void **state) {
     run_free(&run);
 }
 
-static bool write_data(void) {
-    int file = mkstemp(path);
-    FILE *out = file < 0 ? NULL : fdopen(file, "w");
-    if (!out) return false;
-    for (int i = 0; i < 4000; i++) fprintf(out, "%d ", i * i);
-    return fclose(out) == 0;
-}
-
 int main(void) {
     struct mesh mesh;
     struct CMUnitTest tests[sizeof examples / sizeof *examples];
     size_t count = 0;
     int bad = ranks_begin(&mesh);
     world = &mesh;
-    if (!bad && mesh.rank == 0) bad = !write_data();
-    if (!bad) bad = mesh_broadcast(&mesh, path, sizeof path);
+    if (!bad) bad = !make_up_text(&mesh, path);
     for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
         struct example *e = &examples[i];
         if (e->data * e->tensor * e->pipeline != mesh.size) continue;

@@ -1,4 +1,5 @@
 #include "train/check_network.h"
+#include "train/unix_seconds.h"
 
 #include <math.h>
 #include <time.h>
@@ -69,12 +70,6 @@ int check_axis(const struct mesh *mesh, struct axis *axis, const struct ops *ops
 /* ----------------------------------------------------------------------------------------- clocks */
 
 enum { ROUNDS = 10, TAG = 7 };
-
-static double unix_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 /* Answers with this rank's time. */
 static int answer(const struct mesh *mesh) {

@@ -303,20 +303,12 @@ static int look(struct check *check, const struct options *options) {
     return check_verdict(&check->report);
 }
 
-static int name_rundir(const struct options *options, struct rundir *rundir) {
-    char *named = options->run_dir ? strdup(options->run_dir) : rundir_default(options->argument[0]);
-    if (!named) return gdn_fail(GDN_INTERNAL, "out of memory for the run directory's name");
-    int status = rundir_set(rundir, named);
-    free(named);
-    return status;
-}
-
 static int check_on_ranks(const struct options *options, const struct settings *settings) {
     struct check *check = calloc(1, sizeof *check);
     if (!check) return gdn_fail(GDN_INTERNAL, "out of memory");
     check->settings = settings;
     check->run.best_loss = NAN;
-    int status = name_rundir(options, &check->rundir);
+    int status = rundir_name(&check->rundir, options->run_dir, options->argument[0]);
     if (!status) {
         status = ranks_begin(&check->run.mesh);
         if (!status) status = look(check, options);

@@ -90,21 +90,12 @@ static int train(struct run *run, struct rundir *rundir, const struct options *o
     return loop_run(run, rundir, &stop, out);
 }
 
-/* The run directory, given or by the configuration's name. */
-static int name_rundir(const struct options *options, struct rundir *rundir) {
-    char *named = options->run_dir ? strdup(options->run_dir) : rundir_default(options->argument[0]);
-    if (!named) return gdn_fail(GDN_INTERNAL, "out of memory for the run directory's name");
-    int status = rundir_set(rundir, named);
-    free(named);
-    return status;
-}
-
 static int train_on_ranks(const struct options *options) {
     struct run run = {.best_loss = NAN};
     struct rundir rundir;
     struct checkpoint start = {0};
     struct watchdog *watchdog = NULL;
-    TRY(name_rundir(options, &rundir));
+    TRY(rundir_name(&rundir, options->run_dir, options->argument[0]));
     signals_hold();
     int status = ranks_begin(&run.mesh);
     if (!status) status = train(&run, &rundir, options, &start, &watchdog);

@@ -23,6 +23,24 @@ int rundir_set(struct rundir *rundir, const char *path) {
     return 0;
 }
 
+/* "runs/NAME" for a configuration "some/where/NAME.yaml"; free() it. */
+static char *default_path(const char *config_path) {
+    const char *slash = strrchr(config_path, '/');
+    const char *name = slash ? slash + 1 : config_path;
+    const char *dot = strrchr(name, '.');
+    int length = (int)(dot && dot > name ? (size_t)(dot - name) : strlen(name));
+    char *path = NULL;
+    return asprintf(&path, "runs/%.*s", length, name) < 0 ? NULL : path;
+}
+
+int rundir_name(struct rundir *rundir, const char *given, const char *config_path) {
+    char *path = given ? strdup(given) : default_path(config_path);
+    if (!path) return gdn_fail(GDN_INTERNAL, "out of memory for the run directory's name");
+    int status = rundir_set(rundir, path);
+    free(path);
+    return status;
+}
+
 int rundir_lock_existing(struct rundir *rundir) {
     return lock_take(rundir->path, false, &rundir->lock);
 }
@@ -86,13 +104,4 @@ void rundir_close(struct rundir *rundir) {
     tensorboard_close(&rundir->board);
     metrics_close(&rundir->metrics);
     lock_release(&rundir->lock);
-}
-
-char *rundir_default(const char *config_path) {
-    const char *slash = strrchr(config_path, '/');
-    const char *name = slash ? slash + 1 : config_path;
-    const char *dot = strrchr(name, '.');
-    int length = (int)(dot && dot > name ? (size_t)(dot - name) : strlen(name));
-    char *path = NULL;
-    return asprintf(&path, "runs/%.*s", length, name) < 0 ? NULL : path;
 }

@@ -20,6 +20,10 @@ struct rundir {
 /* A closed run directory with this path. GDN_INPUT where the path is too long. */
 int rundir_set(struct rundir *rundir, const char *path);
 
+/* The same of the path `given`, or where that is NULL of "runs/NAME" for a configuration
+ * "some/where/NAME.yaml". GDN_INPUT likewise; GDN_INTERNAL without memory. */
+int rundir_name(struct rundir *rundir, const char *given, const char *config_path);
+
 /* Locks a run directory that exists, so that no other run changes it while this one reads it; creates
  * nothing. GDN_INPUT where another run holds it. */
 int rundir_lock_existing(struct rundir *rundir);
@@ -31,8 +35,5 @@ int rundir_open(struct rundir *rundir, const char *config_text, int64_t step);
 
 /* Closes everything and releases the lock. */
 void rundir_close(struct rundir *rundir);
-
-/* "runs/NAME" for a configuration "some/where/NAME.yaml"; free() it. */
-char *rundir_default(const char *config_path);
 
 #endif

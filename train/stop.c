@@ -2,6 +2,7 @@
 
 #include "kernels/base/status.h"
 #include "train/signals.h"
+#include "train/unix_seconds.h"
 
 #include <errno.h>
 #include <math.h>
@@ -14,12 +15,6 @@
 
 #define MOST_MARGIN 60.0
 #define MARGIN_PART 0.05
-
-static double unix_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 /* Unix seconds in an environment variable, 0 where it is not set. */
 static int read_time(const char *name, double *out) {

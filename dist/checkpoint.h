@@ -133,9 +133,21 @@ int checkpoint_load(const struct mesh *mesh, const struct checkpoint *checkpoint
 int checkpoint_load_initial(const struct mesh *mesh, const char *path,
                             const struct checkpoint_content *content, int *missing);
 
-/* The subcommands' work; each prints to `out`. Not collective (one process). */
-/* One line a checkpoint: step, samples, loss, size, state. */
-int checkpoint_list(const char *directory, FILE *out);
+/* The subcommands' work. Not collective (one process). */
+/* A checkpoint in a list; all is owned by who made it. */
+struct checkpoint_entry {
+    const char *path; /* of its checkpoint.h5 */
+    int64_t step;     /* as its folder's name has it */
+    int64_t bytes;    /* of its files */
+    bool latest, best;
+    const char *damage;                 /* what is wrong; NULL: it is whole */
+    const struct checkpoint_info *info; /* NULL: it is damaged */
+};
+typedef int checkpoint_visitor(void *context, const struct checkpoint_entry *entry);
+/* Calls `visit` for each checkpoint of the run directory, the newest first, after reading all of it to tell
+ * whole from damaged; a status other than 0 ends the list. GDN_INPUT where it is no run directory. */
+int checkpoint_each(const char *directory, checkpoint_visitor *visit, void *context);
+/* These print to `out`. */
 /* Every dataset against its checksum. */
 int checkpoint_verify(const char *path, FILE *out);
 /* Tensors that differ, with the greatest difference. */

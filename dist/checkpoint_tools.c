@@ -1,4 +1,4 @@
-/* What `gdn checkpoint` prints. */
+/* What `gdn checkpoint` finds out. */
 #include "dist/checkpoint_node.h"
 #include "dist/folder.h"
 #include "dist/h5.h"
@@ -29,46 +29,47 @@ static int64_t bytes_of(const char *path) {
     return bytes;
 }
 
-static int list_one(const struct mesh *alone, const char *path, const char *state, FILE *out) {
+/* Finds out whether the entry's checkpoint is whole, and tells the visitor. */
+static int visit_one(struct checkpoint_entry *entry, checkpoint_visitor *visit, void *context) {
+    struct mesh alone = mesh_alone();
     struct checkpoint checkpoint;
-    int status = checkpoint_open(alone, path, &checkpoint);
+    int status = checkpoint_open(&alone, entry->path, &checkpoint);
     if (status && status != GDN_INPUT) return status;
-    double mib = (double)bytes_of(path) / 1048576;
-    if (status) {
-        fprintf(out, "%14s %14s %10.1f  damaged%s: %s\n", "-", "-", mib, state, gdn_failure());
-        gdn_failure_clear();
-        return 0;
+    entry->bytes = bytes_of(entry->path);
+    if (!status) {
+        entry->info = &checkpoint.info;
+        status = visit(context, entry);
+        checkpoint_close(&checkpoint);
+        return status;
     }
-    fprintf(out, "%14" PRId64 " ", checkpoint.info.samples);
-    if (isnan(checkpoint.info.loss))
-        fprintf(out, "%14s", "-");
-    else
-        fprintf(out, "%14.6f", checkpoint.info.loss);
-    fprintf(out, " %10.1f  whole%s\n", mib, state);
-    checkpoint_close(&checkpoint);
-    return 0;
+    char *damage = strdup(gdn_failure());
+    if (!damage) return gdn_fail(GDN_INTERNAL, "out of memory for a message");
+    gdn_failure_clear();
+    entry->damage = damage;
+    status = visit(context, entry);
+    free(damage);
+    return status;
 }
 
-static int list_steps(const char *directory, const int64_t *steps, int count, int64_t latest, int64_t best,
-                      FILE *out) {
-    struct mesh alone = mesh_alone();
-    fprintf(out, "%10s %14s %14s %10s  state\n", "step", "samples", "loss", "MiB");
+static int visit_steps(const char *directory, int folder, const int64_t *steps, int count,
+                       checkpoint_visitor *visit, void *context) {
+    int64_t latest = folder_pointer(folder, "latest"), best = folder_pointer(folder, "best");
     for (int i = 0; i < count; i++) {
-        char name[FOLDER_NAME], state[32], *path;
+        struct checkpoint_entry entry = {
+            .step = steps[i], .latest = steps[i] == latest, .best = steps[i] == best};
+        char name[FOLDER_NAME], *path;
         folder_step_name(steps[i], name);
-        snprintf(state, sizeof state, "%s%s", steps[i] == latest ? ", latest" : "",
-                 steps[i] == best ? ", best" : "");
         if (asprintf(&path, "%s/checkpoints/%s/%s", directory, name, CHECKPOINT_FILE) < 0)
             return gdn_fail(GDN_INTERNAL, "out of memory for a path");
-        fprintf(out, "%10" PRId64 " ", steps[i]);
-        int status = list_one(&alone, path, state, out);
+        entry.path = path;
+        int status = visit_one(&entry, visit, context);
         free(path);
         TRY(status);
     }
     return 0;
 }
 
-int checkpoint_list(const char *directory, FILE *out) {
+int checkpoint_each(const char *directory, checkpoint_visitor *visit, void *context) {
     char *path;
     if (asprintf(&path, "%s/checkpoints", directory) < 0)
         return gdn_fail(GDN_INTERNAL, "out of memory for a path");
@@ -80,8 +81,7 @@ int checkpoint_list(const char *directory, FILE *out) {
         status = gdn_fail(GDN_INPUT, "%s cannot be listed: %s; a run directory is expected", path,
                           strerror(error));
     else
-        status = list_steps(directory, steps, count, folder_pointer(folder, "latest"),
-                            folder_pointer(folder, "best"), out);
+        status = visit_steps(directory, folder, steps, count, visit, context);
     if (folder >= 0) close(folder);
     free(steps);
     free(path);

@@ -12,6 +12,7 @@
 #include "model/model.h"
 #include "train/choose.h"
 #include "train/commands.h"
+#include "train/json_line.h"
 #include "train/options.h"
 #include "train/saved_model.h"
 
@@ -24,12 +25,13 @@ enum key {
     KEY_TOP_P,
     KEY_SEED,
     KEY_CONTEXT,
-    KEY_DEVICE
+    KEY_DEVICE,
+    KEY_JSON
 };
 
 struct settings {
     const char *prompt;
-    bool ids;
+    bool ids, json;
     long length, context, seed; /* context 0: the sequence length of training */
     struct choice choice;
     char device[40]; /* "device=…", as an override; "": what this machine has */
@@ -43,6 +45,9 @@ static int take_option(int key, const char *value, void *input) {
         return GDN_OK;
     case KEY_IDS:
         s->ids = true;
+        return GDN_OK;
+    case KEY_JSON:
+        s->json = true;
         return GDN_OK;
     case KEY_LENGTH:
         return options_long("--length", value, 1, INT32_MAX, &s->length);
@@ -63,29 +68,39 @@ static int take_option(int key, const char *value, void *input) {
 }
 
 static const struct argp_option own[] = {
-    {"prompt", KEY_PROMPT, "TEXT", 0, "what the text starts with (default: a new document)", 0},
-    {"ids", KEY_IDS, NULL, 0, "the prompt and the output are token ids, separated by blanks, not text", 0},
-    {"length", KEY_LENGTH, "N", 0, "tokens to add (default 256); a document's end ends the text earlier", 0},
+    {"prompt", KEY_PROMPT, "TEXT", 0, "What the text starts with (default: a new document)", 0},
+    {"ids", KEY_IDS, NULL, 0, "The prompt and the output are token ids, separated by blanks, not text", 0},
+    {"length", KEY_LENGTH, "N", 0,
+     "Tokens to add (default 256); the end of a document ends the text earlier, but not with --ids", 0},
     {"temperature", KEY_TEMPERATURE, "X", 0,
      "0: always the likeliest token; 1 (default): as the model has it; "
      "above: more surprising",
      0},
-    {"top-k", KEY_TOP_K, "K", 0, "choose among the K likeliest tokens only (default 0: all)", 0},
+    {"top-k", KEY_TOP_K, "K", 0, "Choose among the K likeliest tokens only (default 0: all)", 0},
     {"top-p", KEY_TOP_P, "P", 0,
-     "choose among the likeliest tokens that together have probability P (default 1: all)", 0},
-    {"seed", KEY_SEED, "N", 0, "same seed, same text (default 1)", 0},
-    {"context", KEY_CONTEXT, "N", 0, "tokens that the model looks back on at most (default: as in training)",
-     0},
+     "Choose among the likeliest tokens that together have probability P (default 1: all)", 0},
+    {"seed", KEY_SEED, "N", 0, "Same seed, same text (default 1)", 0},
+    {"context", KEY_CONTEXT, "N", 0,
+     "Tokens that the model looks back on at most (default: train.sequence_length of its training)", 0},
     {"device", KEY_DEVICE, "NAME", 0, "cpu or cuda (default: auto, a card where there is one)", 0},
+    {"json", KEY_JSON, NULL, 0, "Print one object as JSON, on one line, once the text is whole", 0},
     {0},
 };
 
 static const struct command_line line = {
     .arguments = "CHECKPOINT",
     .doc =
-        "Writes text with a trained model. CHECKPOINT is a run directory, a step_N directory or a "
-        "checkpoint.h5.\v"
-        "Example:\n\n  gdn generate runs/tiny --prompt 'It was ' --length 400 --temperature 0.8 --top-k 40",
+        "Continue a prompt with a trained model. CHECKPOINT is a run directory, which stands for the newest "
+        "checkpoint in it, a step_N directory, or a checkpoint.h5.\v"
+        "Printed are the prompt and, token by token, what the model adds. Of a run whose data.format is text "
+        "tokens are bytes; of any other, --ids is needed, since only whoever made the token files can turn "
+        "ids into text.\n\n"
+        "With --json one line is printed instead: an object of prompt (as given), text (what was added) and "
+        "ids (the same as tokens). Bytes that are no UTF-8 are U+FFFD in text, which is null where "
+        "tokens are no bytes.\n\n"
+        "Examples:\n"
+        "  gdn generate runs/tiny --prompt 'It was ' --length 400 --temperature 0.8 --top-k 40\n"
+        "  gdn generate runs/tokens --ids --prompt '17 4 256' --length 20 --json",
     .own = own,
     .take = take_option,
     .least = 1,
@@ -96,6 +111,7 @@ static const struct command_line line = {
 struct text {
     int32_t *token;
     long count, fed; /* fed: tokens in the cache */
+    long given;      /* the first so many are the prompt's */
 };
 
 static int read_ids(const char *prompt, int32_t *token, long *count) {
@@ -122,6 +138,7 @@ static int read_prompt(const struct settings *s, int vocab, struct text *text) {
             return gdn_fail(GDN_INPUT,
                             "--prompt: token %d at position %ld is outside the model's vocabulary of %d",
                             text->token[i], i, vocab);
+    text->given = text->count;
     return GDN_OK;
 }
 
@@ -139,6 +156,7 @@ static const real *feed(struct decoder *decoder, struct text *text, long *start,
 }
 
 static void print_token(const struct settings *s, int32_t token) {
+    if (s->json) return; /* printed at the end, whole */
     if (s->ids)
         printf("%d ", token);
     else if (token < 256)
@@ -146,11 +164,36 @@ static void print_token(const struct settings *s, int32_t token) {
     fflush(stdout); /* people watch it being written */
 }
 
+/* Tokens as the bytes they are; what separates documents is none. NULL without memory. */
+static json_t *text_json(const int32_t *token, long count) {
+    char *bytes = malloc((size_t)count + 1);
+    size_t length = 0;
+    for (long i = 0; bytes && i < count; i++)
+        if (token[i] < TEXT_SEPARATOR) bytes[length++] = (char)token[i];
+    json_t *string = bytes ? json_bytes(bytes, length) : NULL;
+    free(bytes);
+    return string;
+}
+
+/* `known`: tokens are bytes. */
+static int print_json(const struct settings *s, bool known, const struct text *text) {
+    const int32_t *added = text->token + text->given;
+    json_t *ids = json_array();
+    for (long i = 0; i < text->count - text->given; i++)
+        if (json_array_append_new(ids, json_integer(added[i]))) { /* also without `ids` */
+            json_decref(ids);
+            return gdn_fail(GDN_INTERNAL, "out of memory for the output as JSON");
+        }
+    return json_print_line(
+        json_pack("{s:o, s:o, s:o}", "prompt", json_bytes(s->prompt, strlen(s->prompt)), "text",
+                  known ? text_json(added, text->count - text->given) : json_null(), "ids", ids));
+}
+
 static int write_text(const struct settings *s, const struct saved_model *saved, struct decoder *decoder,
                       struct text *text, struct candidate *work, long context) {
     const struct model_config *model = &saved->config.model;
     int active = active_distances(&model->delta, saved->step > 0 ? saved->step - 1 : 0);
-    if (!s->ids) fputs(s->prompt, stdout);
+    if (!s->ids && !s->json) fputs(s->prompt, stdout);
     long start = text->count > context ? text->count - context : 0;
     text->fed = start;
     for (long i = 0; i < s->length; i++) {
@@ -161,6 +204,7 @@ static int write_text(const struct settings *s, const struct saved_model *saved,
         text->token[text->count++] = token;
         print_token(s, token);
     }
+    if (s->json) return print_json(s, saved->config.data.format == FORMAT_TEXT, text);
     putchar('\n'); /* main finds out whether all could be written */
     return GDN_OK;
 }

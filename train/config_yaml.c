@@ -4,25 +4,20 @@
 #include <string.h>
 
 #include "kernels/base/status.h"
+#include "train/utf8.h"
 
-/* How many bytes the character at `at` has, 0 where it is no UTF-8 (RFC 3629) or a control character. */
-static size_t character_bytes(const unsigned char *at, size_t left) {
-    if (at[0] < 0x80)
-        return (at[0] >= 0x20 && at[0] != 0x7f) || at[0] == '\t' || at[0] == '\n' || at[0] == '\r';
-    size_t bytes = at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
-    if (at[0] < 0xc2 || at[0] > 0xf4 || left < bytes) return 0;
-    for (size_t i = 1; i < bytes; i++)
-        if ((at[i] & 0xc0) != 0x80) return 0;
-    bool too_long = (at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xf0 && at[1] < 0x90);
-    bool surrogate = at[0] == 0xed && at[1] >= 0xa0, beyond = at[0] == 0xf4 && at[1] >= 0x90;
-    return too_long || surrogate || beyond ? 0 : bytes;
+/* How many bytes the character at `at` has, 0 where it is no UTF-8 or a control character. */
+static size_t character_bytes(const char *at, size_t left) {
+    unsigned char c = (unsigned char)at[0];
+    if (c < 0x80) return (c >= 0x20 && c != 0x7f) || c == '\t' || c == '\n' || c == '\r';
+    return utf8_bytes(at, left);
 }
 
 /* The position of the first byte that is no text, `length` where there is none. libfyaml would read such text
  * as an empty value without a word, so it is refused beforehand. */
 static size_t first_bad_byte(const char *text, size_t length) {
     size_t i = 0, bytes = 0;
-    while (i < length && (bytes = character_bytes((const unsigned char *)text + i, length - i))) i += bytes;
+    while (i < length && (bytes = character_bytes(text + i, length - i))) i += bytes;
     return i;
 }
 

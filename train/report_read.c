@@ -11,6 +11,7 @@
 #include "kernels/base/status.h"
 #include "train/config_private.h"
 #include "train/report_words.h"
+#include "train/utf8.h"
 
 /* Room for one more entry of an array. */
 static int make_room(void **array, long count, long *room, size_t size) {
@@ -198,22 +199,8 @@ static int take_line(struct report_run *run, const char *kind, const json_t *lin
 
 /* Bytes that are no UTF-8 become '?', in place: names of files, in an event's reason, may have any. */
 static void make_text(char *line, size_t length) {
-    for (size_t i = 0; i < length;) {
-        unsigned char c = (unsigned char)line[i];
-        size_t more = c < 0x80                ? 0
-                      : c >= 0xc2 && c < 0xe0 ? 1
-                      : c >= 0xe0 && c < 0xf0 ? 2
-                      : c >= 0xf0 && c < 0xf5 ? 3
-                                              : 4;
-        for (size_t k = 1; more < 4 && k <= more; k++)
-            if (i + k >= length || ((unsigned char)line[i + k] & 0xc0) != 0x80) more = 4;
-        /* Overlong forms, halves of surrogates, and what is beyond Unicode. */
-        unsigned char next = more > 0 && more < 4 ? (unsigned char)line[i + 1] : 0;
-        if (more == 2 && ((c == 0xe0 && next < 0xa0) || (c == 0xed && next >= 0xa0))) more = 4;
-        if (more == 3 && ((c == 0xf0 && next < 0x90) || (c == 0xf4 && next >= 0x90))) more = 4;
-        if (more == 4) line[i] = '?', more = 0;
-        i += more + 1;
-    }
+    for (size_t i = 0, width; i < length; i += width)
+        if (!(width = utf8_bytes(line + i, length - i))) line[i] = '?', width = 1;
 }
 
 static int read_line(struct report_run *run, char *text, size_t length, const char *file, long number) {

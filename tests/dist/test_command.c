@@ -1,4 +1,5 @@
 /* gdn checkpoint ls, verify and diff: output and status. MPI is started for saving what they look at. */
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,6 +101,45 @@ static void list(void **unused) {
     assert_failed("/nowhere");
 }
 
+/* One line, for programs: the same checkpoints, whole and damaged, in a folder whose name is no UTF-8. */
+static void list_as_json(void **unused) {
+    (void)unused;
+    const char *file = format("%s/checkpoints/step_00000010/checkpoint.h5", s.a),
+               *odd = format("%s/\xff", s.directory);
+    assert_int_equal(symlink(s.a, odd), 0);
+    flip_bit(file, 4000, 1);
+    assert_int_equal(run("ls", odd, "--json"), 0);
+    flip_bit(file, 4000, 1);
+    assert_ptr_equal(strchr(printed, '\n'), printed + strlen(printed) - 1);
+    json_t *all = json_loads(printed, 0, NULL);
+    assert_int_equal(json_array_size(all), 3);
+    for (int i = 0; i < 3; i++) {
+        const json_t *entry = json_array_get(all, (size_t)i), *loss = json_object_get(entry, "loss"),
+                     *reason = json_object_get(entry, "reason");
+        int step = 30 - 10 * i;
+        struct stat about;
+        assert_int_equal(stat(format("%s/checkpoints/step_%08d/checkpoint.h5", s.a, step), &about), 0);
+        assert_int_equal(json_integer_value(json_object_get(entry, "step")), step);
+        assert_int_equal(json_integer_value(json_object_get(entry, "bytes")), about.st_size);
+        const char *path = json_string_value(json_object_get(entry, "path")),
+                   *wanted = format("/\xef\xbf\xbd/checkpoints/step_%08d/checkpoint.h5", step);
+        assert_string_equal(strstr(path, "/\xef"), wanted);
+        assert_int_equal(json_is_true(json_object_get(entry, "valid")), step != 10);
+        assert_int_equal(json_is_true(json_object_get(entry, "latest")), step == 30);
+        assert_int_equal(json_is_true(json_object_get(entry, "best")), step == 20);
+        assert_true(step == 20 ? json_real_value(loss) == 1.5 : json_is_null(loss));
+        assert_true(step == 10 ? json_is_null(json_object_get(entry, "samples"))
+                               : json_integer_value(json_object_get(entry, "samples")) == 32 * step);
+        assert_true(step == 10 ? strstr(json_string_value(reason), "is damaged") != NULL
+                               : json_is_null(reason));
+    }
+    json_decref(all);
+    unlink(format("%s/\xff", s.directory));
+    assert_int_equal(run("ls", "/nowhere", "--json"), GDN_INPUT);
+    assert_failed("/nowhere");
+    assert_string_equal(printed, "");
+}
+
 static void verify(void **unused) {
     (void)unused;
     const char *ten = format("%s/checkpoints/step_00000010", s.a), *file = format("%s/checkpoint.h5", ten);
@@ -142,10 +182,8 @@ int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     int bad = mesh_create(0, 1, 1, &mesh);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(differences),
-        cmocka_unit_test(list),
-        cmocka_unit_test(verify),
-        cmocka_unit_test(usage),
+        cmocka_unit_test(differences), cmocka_unit_test(list),  cmocka_unit_test(list_as_json),
+        cmocka_unit_test(verify),      cmocka_unit_test(usage),
     };
     if (!bad) bad = cmocka_run_group_tests(tests, set_up, tear_down);
     mesh_free(&mesh);

@@ -40,8 +40,9 @@ int tokens_describe(struct tokens *tokens, FILE *out);
 
 /* Writes text files as one token file of any format but TOKENS_TEXT, in uint16. Each of the `num_documents`
  * files `documents` is a document. TEXT_SEPARATOR stands between documents (Megatron: closes each of them).
- * Written beside and renamed: complete or absent; a file of that name is replaced. GDN_INPUT for what cannot
- * be read or written, and for more tokens than the format can count. */
+ * Written beside and renamed: complete or absent; a file of that name is replaced, unless it is one of
+ * `documents`. GDN_INPUT for that, for what cannot be read or written, and for more tokens than the format
+ * can count. */
 int tokens_write(const char *path, enum tokens_format format, const char *const *documents,
                  int num_documents);
 

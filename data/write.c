@@ -119,10 +119,24 @@ static int megatron_fill_both(struct output *bin, struct output *index, struct t
     return status;
 }
 
+/* A command line with the output's name among the documents, however it is spelt, is a slip that would cost
+ * the document. `path`: of a file that is about to be written. */
+static int refuse_own_input(const char *path, const struct tokens *text) {
+    struct stat output, document;
+    if (stat(path, &output)) return GDN_OK;
+    for (int i = 0; i < text->num_files; i++)
+        if (!stat(text->files[i].path, &document) && document.st_ino == output.st_ino &&
+            document.st_dev == output.st_dev)
+            return gdn_fail(GDN_INPUT, "%s is both a document and the output; choose another output", path);
+    return GDN_OK;
+}
+
 static int megatron_write(const char *path, struct tokens *text) {
     char *bin_path = megatron_path(path, ".bin"), *index_path = megatron_path(path, ".idx");
     struct output bin = {.descriptor = -1}, index = {.descriptor = -1};
     int status = bin_path && index_path ? GDN_OK : gdn_fail(GDN_INTERNAL, "%s: no memory", path);
+    if (!status) status = refuse_own_input(bin_path, text);
+    if (!status) status = refuse_own_input(index_path, text);
     if (!status) status = output_open(bin_path, &bin);
     if (!status) status = output_open(index_path, &index);
     if (!status) status = megatron_fill_both(&bin, &index, text);
@@ -135,6 +149,7 @@ static int megatron_write(const char *path, struct tokens *text) {
 
 static int write_one(const char *path, int (*fill)(struct output *, struct tokens *), struct tokens *text) {
     struct output output;
+    TRY(refuse_own_input(path, text));
     int status = output_open(path, &output);
     if (!status) status = fill(&output, text);
     if (!status) status = output_sync(&output);
@@ -143,21 +158,9 @@ static int write_one(const char *path, int (*fill)(struct output *, struct token
     return status;
 }
 
-/* A command line with the output's name among the documents is a slip that would cost the document. */
-static int refuse_own_input(const char *path, const char *const *documents, int num_documents) {
-    struct stat output, document;
-    if (stat(path, &output)) return GDN_OK;
-    for (int i = 0; i < num_documents; i++)
-        if (!stat(documents[i], &document) && document.st_ino == output.st_ino &&
-            document.st_dev == output.st_dev)
-            return gdn_fail(GDN_INPUT, "%s is both a document and the output; choose another output", path);
-    return GDN_OK;
-}
-
 int tokens_write(const char *path, enum tokens_format format, const char *const *documents,
                  int num_documents) {
     if (num_documents < 1) return gdn_fail(GDN_INPUT, "%s: no documents to write were given", path);
-    TRY(refuse_own_input(path, documents, num_documents));
     struct tokens *text;
     TRY(tokens_open_files(documents, num_documents, TOKENS_TEXT, &text));
     int status;

@@ -3,6 +3,7 @@
 #include "tests/data/fixtures.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,6 +110,22 @@ static void refusals(void **state) {
     expect_failure(tokens_write("no", TOKENS_HDF5, two_documents, 0), GDN_INPUT, "no documents");
     expect_failure(tokens_write("doc_1", TOKENS_LLMC, own, 2), GDN_INPUT,
                    "doc_1|both a document and the output");
+    /* Megatron's two files, by any name of theirs */
+    put_text("memo.bin", "bin");
+    put_text("memo.idx", "idx");
+    if (link("memo.idx", "linked.txt")) fail_msg("no link: %s", strerror(errno));
+    const char *const megatron[][2] = {
+        {"doc_1", "./memo.bin"}, {"memo.idx", "doc_1"}, {"doc_1", "linked.txt"}};
+    const char *const named[] = {"memo.bin", "memo.idx", "memo.idx"};
+    for (int i = 0; i < 3; i++)
+        for (int k = 0; k < 2; k++) {
+            char words[100];
+            snprintf(words, sizeof words, "%s is both|another output", named[i]);
+            expect_failure(tokens_write(k ? "memo.bin" : "memo", TOKENS_MEGATRON, megatron[i], 2),
+                           GDN_INPUT, words);
+        }
+    expect_stream("memo.bin", TOKENS_TEXT, (int32_t[]){'b', 'i', 'n'}, 3);
+    expect_stream("memo.idx", TOKENS_TEXT, (int32_t[]){'i', 'd', 'x'}, 3);
     for (int format = TOKENS_HDF5; format <= TOKENS_MEGATRON; format++)
         expect_failure(tokens_write("nowhere/no", (enum tokens_format)format, two_documents, 2), GDN_INPUT,
                        "nowhere/no|No such file");

@@ -146,16 +146,41 @@ static int check_row(const struct source *source, long first, int vocab, const i
     return GDN_OK;
 }
 
+/* Reads the row of S + 1 tokens that begins at token `first` of the source's stream. */
+static int read_row(const struct sampler *sampler, const struct source *source, long first, int vocab,
+                    int32_t *row) {
+    TRY(tokens_read(source->tokens, first, sampler->length + 1, row));
+    return check_row(source, first, vocab, row, sampler->length + 1);
+}
+
 int sampler_read(struct sampler *sampler, long first, long count, int vocab, int32_t *rows) {
     if (first < 0 || count < 0 || count > INT64_MAX - MIXTURE_BLOCK - first)
         return gdn_fail(GDN_INTERNAL, "samples %ld and the %ld from there on do not exist", first, count);
-    long width = sampler->length + 1;
     for (long i = 0; i < count; i++) {
         long position;
-        int32_t *row = rows + i * width;
         const struct source *source = locate(sampler, first + i, &position);
-        TRY(tokens_read(source->tokens, position, width, row));
-        TRY(check_row(source, position, vocab, row, width));
+        TRY(read_row(sampler, source, position, vocab, rows + i * (sampler->length + 1)));
+    }
+    return GDN_OK;
+}
+
+long sampler_sequences(const struct sampler *sampler) {
+    long sum = 0;
+    for (int k = 0; k < sampler->num_sources; k++) sum += sampler->sources[k].samples;
+    return sum;
+}
+
+int sampler_read_sequences(struct sampler *sampler, long first, long count, int vocab, int32_t *rows) {
+    long all = sampler_sequences(sampler);
+    if (first < 0 || count < 0 || first > all || count > all - first)
+        return gdn_fail(GDN_INTERNAL, "of %ld sequences, %ld and the %ld from there on do not exist", all,
+                        first, count);
+    for (long i = 0; i < count; i++) {
+        const struct source *source = sampler->sources;
+        long own = first + i;
+        for (; own >= source->samples; source++) own -= source->samples;
+        TRY(read_row(sampler, source, source->first + own * sampler->length, vocab,
+                     rows + i * (sampler->length + 1)));
     }
     return GDN_OK;
 }

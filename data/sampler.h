@@ -38,4 +38,10 @@ long sampler_epoch(const struct sampler *sampler);
  * in [0, vocab): otherwise GDN_INPUT naming file, position in the file and value. */
 int sampler_read(struct sampler *sampler, long first, long count, int vocab, int32_t *rows);
 
+/* Every whole sequence of every source exactly once, source after source, each from its beginning to its end:
+ * what an evaluation on all of the data reads, whatever the weights and the order of training. How many there
+ * are, and those numbered first … first + count − 1, read as sampler_read does. */
+long sampler_sequences(const struct sampler *sampler);
+int sampler_read_sequences(struct sampler *sampler, long first, long count, int vocab, int32_t *rows);
+
 #endif

@@ -46,7 +46,8 @@ static const struct command_line line = {
         "--data the "
         "run's own validation data are used. Sequences have the run's train.sequence_length; as in training, "
         "the "
-        "first train.eval_batches batches are read, and with 0 every whole sequence once. The value does not "
+        "first train.eval_batches batches are read, and with 0 every whole sequence "
+        "of every source once, whatever its weight. The value does not "
         "depend on the number of ranks: these share the sequences, and each holds the whole model, whatever "
         "mesh it was trained on (the run's mesh.* settings do not matter here).",
     .common = OPTION_SET,

@@ -121,7 +121,8 @@ const struct key config_keys[] = {
                 "rank; 0: as they are. Changes gradients; saves memory with many more layers than distances "
                 "(see gdn plan)"),
     ROW(train.eval_interval, "0", STEPS(0), .help = "steps between evaluations; 0: none"),
-    ROW(train.eval_batches, "0", STEPS(0), .help = "batches of an evaluation; 0: the whole validation set"),
+    ROW(train.eval_batches, "0", STEPS(0),
+        .help = "batches of an evaluation; 0: every validation sequence, each once"),
     ROW(train.gate_interval, "0", STEPS(0),
         .help = "steps between records of the gates' sparsity and entropy, and of each connection's gate and "
                 "contribution (events `gates`); 0: none"),

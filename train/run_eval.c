@@ -22,7 +22,8 @@ int evaluation_describe(const struct config *config, int data, int data_index, i
                         struct evaluation *out) {
     long wanted = config->train.eval_batches * (long)config->train.batch_size;
     *out = (struct evaluation){.length = config->train.sequence_length, .vocab = config->model.vocab_size};
-    out->sequences = wanted > 0 && wanted < all ? wanted : all;
+    out->every = wanted <= 0 || wanted >= all;
+    out->sequences = out->every ? all : wanted;
     out->group = out->length < GROUP_TOKENS ? GROUP_TOKENS / out->length : 1;
     if (out->group > out->sequences) out->group = out->sequences;
     return pipeline_create(config, data, data_index, tensor_index, round_groups(config->mesh.pipeline), false,
@@ -38,20 +39,25 @@ static struct model_part part_of(const struct evaluation *e, const struct layout
     };
 }
 
+/* Reads `count` sequences from number `first` on into `rows`. The first few are the training's mixture; all
+ * of them are not, which would repeat a source of large weight until one of small weight has been read. */
+static int read_rows(struct evaluation *e, long first, long count) {
+    return (e->every ? sampler_read_sequences : sampler_read)(e->sampler, first, count, e->vocab, e->rows);
+}
+
 /* What this rank can do alone. */
 static int prepare(struct mesh *mesh, const struct config *config, const struct table *table,
                    const struct state *state, const struct ops *ops, struct sampler *sampler,
                    struct evaluation *out) {
     TRY(evaluation_describe(config, mesh->data.size, mesh->data.index, mesh->tensor.index,
-                            sampler_epoch(sampler), out));
+                            sampler_sequences(sampler), out));
     out->mesh = mesh;
     out->sampler = sampler;
     pipeline_keep(&out->pipeline, mesh->pipeline.index);
     out->rows = malloc(rows_bytes(out));
     if (!out->rows)
         return gdn_fail(GDN_INTERNAL, "out of memory for %zu bytes of evaluation sequences", rows_bytes(out));
-    TRY(gdn_fail_in(sampler_read(out->sampler, 0, out->group, out->vocab, out->rows),
-                    "validation data for model.vocab_size %d", out->vocab));
+    TRY(gdn_fail_in(read_rows(out, 0, out->group), "validation data for model.vocab_size %d", out->vocab));
     struct model_part part = part_of(out, &out->pipeline.layout[mesh->pipeline.index], &mesh->tensor);
     return model_create(&config->model, table, state, ops, &part, out->group, out->length, false,
                         &out->model);
@@ -124,8 +130,7 @@ static int sum_round(struct evaluation *evaluation, long first, long end, int ac
         .rows = evaluation->rows, .sequences = to > from ? to - from : 0, .options = &options};
     int status = 0;
     position_renew(); /* a round counts as a step, however many there are */
-    if (step.sequences)
-        status = sampler_read(evaluation->sampler, from, step.sequences, evaluation->vocab, evaluation->rows);
+    if (step.sequences) status = read_rows(evaluation, from, step.sequences);
     TRY(mesh_agree(mesh, status));
     TRY(execute(evaluation->executor, &step));
     *sum += step.sums.ce;

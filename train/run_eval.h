@@ -24,16 +24,17 @@ struct evaluation {
     struct mesh *mesh;        /* not owned */
     struct sampler *sampler;  /* not owned */
     long sequences;           /* that one evaluation reads, in order; all ranks together */
+    bool every;               /* these are all there are, each once; else the first of a mixture */
     long group;               /* sequences computed at a time */
     long length;              /* tokens of a sequence */
     int vocab;
     int32_t *rows; /* [groups of a round · group, length + 1] */
 };
 
-/* Prepares evaluations of the first train.eval_batches · train.batch_size sequences of `sampler` (0 batches:
- * every whole sequence, each once) by the rank's part of the model, with weights in `state` as `table` has
- * them. Reads the first group, so that unfit data is found before training starts. Collective. Free with
- * evaluation_free. */
+/* Prepares evaluations of the first train.eval_batches · train.batch_size sequences of `sampler`, as mixed
+ * by weight (0 batches, or more than there are: every whole sequence of every source, each once) by the
+ * rank's part of the model, with weights in `state` as `table` has them. Reads the first group, so that unfit
+ * data is found before training starts. Collective. Free with evaluation_free. */
 int evaluation_create(struct mesh *mesh, const struct config *config, const struct table *table,
                       const struct state *state, const struct ops *ops, struct sampler *sampler,
                       struct evaluation *out);

@@ -32,7 +32,7 @@ static int prepare(struct run *run, struct planning *planning) {
     if (!run->validation) return 0;
     planning->work.evaluation = &planning->evaluation;
     return evaluation_describe(&run->config, mesh->data.size, mesh->data.index, mesh->tensor.index,
-                               sampler_epoch(run->validation), &planning->evaluation);
+                               sampler_sequences(run->validation), &planning->evaluation);
 }
 
 /* For the layers of this rank; all ranks that have the same ones come to the same choice. */

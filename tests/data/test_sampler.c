@@ -266,6 +266,33 @@ static void parts(void **state) {
     sampler_close(validation);
 }
 
+/* Of a mixture of any weights in any order, every sequence of the parts once, source after source. */
+static void each_sequence_once(void **state) {
+    (void)state;
+    const struct sampler_source sources[2] = {{"much.bin", 1000}, {"little.bin", 1}};
+    put_counting("much.bin", 0, 101);      /* from 0.9 on: tokens 90 to 100, 3 sequences */
+    put_counting("little.bin", BASE, 141); /* tokens 126 to 140: 4 sequences */
+    struct sampler_options options = one_source(sources);
+    options.num_sources = 2;
+    options.from = 0.9;
+    const long wanted[] = {90, 93, 96, BASE + 126, BASE + 129, BASE + 132, BASE + 135};
+    enum { ALL = sizeof wanted / sizeof *wanted };
+    int32_t rows[ALL * WIDTH];
+    for (int shuffle = 0; shuffle < 2; shuffle++) {
+        options.shuffle = shuffle;
+        struct sampler *sampler = open_sampler(options);
+        assert_int_equal(sampler_sequences(sampler), ALL);
+        for (long first = 0; first < ALL; first++) {
+            assert_int_equal(sampler_read_sequences(sampler, first, ALL - first, VOCAB, rows), GDN_OK);
+            for (long i = 0; i < (ALL - first) * WIDTH; i++)
+                assert_int_equal(rows[i], wanted[first + i / WIDTH] + i % WIDTH);
+        }
+        expect_failure(sampler_read_sequences(sampler, 1, ALL, VOCAB, rows), GDN_INTERNAL, "7 sequences");
+        expect_failure(sampler_read_sequences(sampler, 3, 1, 100, rows), GDN_INPUT, "little.bin|0 to 99");
+        sampler_close(sampler);
+    }
+}
+
 /* A sparse file of 2^40 tokens: positions, products and the shuffle beyond 32 bits. */
 static void many_tokens(void **state) {
     (void)state;
@@ -359,6 +386,7 @@ int main(void) {
         cmocka_unit_test_setup(mixture_arithmetic, clear_failure),
         cmocka_unit_test_setup(random_access, clear_failure),
         cmocka_unit_test_setup(parts, clear_failure),
+        cmocka_unit_test_setup(each_sequence_once, clear_failure),
         cmocka_unit_test_setup(many_tokens, clear_failure),
         cmocka_unit_test_setup(vocabulary, clear_failure),
         cmocka_unit_test_setup(refusals, clear_failure),

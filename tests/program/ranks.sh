@@ -32,6 +32,24 @@ for ranks in 1 2 3; do
 done
 [ -s loss1 ] && cmp loss1 loss2 && cmp loss1 loss3 || fail "evaluations differ: $(cat loss1 loss2 loss3)"
 
+# All of a mixture is every held-out sequence once, whatever the weights: its loss is the sources' own losses by their numbers of
+# sequences, which rounding of float losses a group of sequences at a time leaves to a part in 1e6.
+split -n l/3 text.txt part_
+evaluate() {
+    local ranks=$1 sources=$2
+    mpirun --oversubscribe -n "$ranks" "$GDN" eval one --set train.eval_batches=0 --set 'data.train=""' --set "data.sources=[$sources]" > eval 2> eval.log ||
+        fail "$(cat eval.log)"
+    awk '$1 == "data" { n = $2 } $1 == "loss" { print n, $2 }' eval
+}
+{
+    evaluate 1 "{path: part_aa, weight: 1}"
+    evaluate 1 "{path: part_ab, weight: 1}"
+    for ranks in 1 3; do evaluate $ranks "{path: part_aa, weight: 1000}, {path: part_ab, weight: 1}"; done
+} > evaluated
+awk 'NR < 3 { all += $1; sum += $1 * $2; next }
+     { d = $2 / (sum / all) - 1; if ($1 != all || d * d > 1e-12) { print "all of a mixture:", $0, "for", all, sum / all; exit 1 } }
+     END { if (NR != 4 || !all) exit 1 }' evaluated || fail "$(cat evaluated)"
+
 # What does not fit is refused by name, before anything is created.
 expect 2 train 5 five 2> /dev/null
 grep -q "^gdn: rank .*train.batch_size 12.*5 data ranks" five.log || fail "unexpected: $(cat five.log)"

@@ -80,7 +80,6 @@ static int train(struct run *run, struct rundir *rundir, const struct options *o
     TRY(run_reserve(run));
     TRY(run_load(run, start, log));
     TRY(run_create(run));
-    TRY(run_describe(run, rundir->path, out));
 
     struct stop stop = {0};
     TRY(mesh_agree(&run->mesh, stop_open(&stop, rundir->path, run->config.train.time_limit, run->mesh.rank)));

@@ -256,6 +256,7 @@ static int train(struct loop *loop) {
     TRY(loop_save_create(loop));
     TRY(loop_health_create(loop));
     TRY(monitor_create(run, loop->rundir, &loop->progress, &loop->monitor));
+    TRY(run_describe(run, loop->rundir->path, loop->progress.out)); /* with all that is reserved */
     record_start(loop);
     TRY(run_record_memory(run, &loop->rundir->metrics));
     while (run->step < run->config.train.steps) {

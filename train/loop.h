@@ -38,11 +38,12 @@ struct loop {
 };
 
 /* Trains until the configured number of steps is done, or a stop. The run is prepared and loaded; `rundir` is
- * open on rank 0, `stop` on all. Progress goes to `out` (NULL on all ranks but one). Collective. Returns, the
- * same on all ranks: 0, all steps done and a checkpoint written; GDN_STOPPED at train.stop_at or where
- * somebody asked (train/stop.h), with a checkpoint; GDN_DIVERGED, loss or gradients not finite; GDN_UNSAVED,
- * a checkpoint could not be written; GDN_INPUT (a token outside the vocabulary) and GDN_INTERNAL (also of a
- * store of differences that is required), after a checkpoint of the steps done. */
+ * open on rank 0, `stop` on all. The first lines (run_describe) and progress go to `out` (NULL on all ranks
+ * but one). Collective. Returns, the same on all ranks: 0, all steps done and a checkpoint written;
+ * GDN_STOPPED at train.stop_at or where somebody asked (train/stop.h), with a checkpoint; GDN_DIVERGED, loss
+ * or gradients not finite; GDN_UNSAVED, a checkpoint could not be written; GDN_INPUT (a token outside the
+ * vocabulary) and GDN_INTERNAL (also of a store of differences that is required), after a checkpoint of the
+ * steps done. */
 int loop_run(struct run *run, struct rundir *rundir, struct stop *stop, FILE *out);
 
 /* One optimiser step on the batch in run->rows: the schedule's actions (train/execute.h), whose first

@@ -147,8 +147,8 @@ int run_record_memory(const struct run *run, struct metrics *metrics);
 /* Frees everything but the mesh, which must be there still. */
 void run_free(struct run *run);
 
-/* Prints what will be trained, on what: model, data, mesh, memory, backend. `out` is NULL on all ranks but
- * one. Collective. GDN_INTERNAL. */
+/* Prints what will be trained, on what: model, data, mesh, memory, backend; once all memory is reserved, the
+ * copy for checkpoints too (saver_create). `out` is NULL on all ranks but one. Collective. GDN_INTERNAL. */
 int run_describe(const struct run *run, const char *directory, FILE *out);
 
 /* Opens the validation data of a configuration (NULL where there is none). Not collective. */

@@ -136,3 +136,18 @@ grep '"event":"memory"' fitting/metrics.jsonl | tail -1 | tr ',{}' '\n' | LC_ALL
     { v[$1] = $2 }
     END { exit !(v["\"planned_sum\""] > 0 && v["\"planned_sum\""] == v["\"reserved_sum\""] && v["\"peak_resident\""] > 1e6 &&
           v["\"planned_sources\""] > 0 && v["\"available\""] == 1073741824) }' || fail "$(grep memory fitting/metrics.jsonl)"
+
+# Its first lines say what is reserved, the copy for checkpoints too: the sum and every part as the event has them.
+for set in checkpoint.interval=1 checkpoint.interval=0; do
+    run=first-lines-$set
+    expect 0 mpirun --oversubscribe -n 2 "$GDN" train wide.yaml --run-dir "$run" --set $set --set checkpoint.interval_minutes=0 > out 2>&1 || fail "$(cat out)"
+    grep -m1 '"event":"memory"' "$run/metrics.jsonl" | tr ',{}' '\n' | LC_ALL=C awk -F: '
+        { v[$1] = $2 / 1048576 }
+        END { printf "memory    %.2f MiB", v["\"reserved_sum\""]
+              n = split("weights gradients optimizer activations sources communication workspace checkpoint", part, " ")
+              for (i = 1; i <= n; i++) printf " %.1f", v["\"reserved_" part[i] "\""]
+              printf "\n" }' > reserved
+    grep -m1 '^memory ' out | sed -E 's/ of the .*: weights/ weights/; s/,//g; s/ [a-z][a-z ]* ([0-9])/ \1/g' > said
+    cmp -s reserved said || fail "$set: the first lines say '$(cat said)', reserved is '$(cat reserved)'"
+    [ $set = checkpoint.interval=0 ] || ! grep -q ' 0\.0$' said || fail "no copy for checkpoints: $(cat said)"
+done

@@ -62,9 +62,6 @@ static int check_delta(const struct reading *reading) {
             reading,
             "an adaptive gate has gate_hidden channel groups: at least 2, and a divisor of hidden_size",
             DELTA(kind), DELTA(gate_hidden), MODEL(hidden_size), NULL);
-    if (delta->kind == KIND_ADAPTIVE && !(delta->temperature > 0))
-        return impossible(reading, "an adaptive gate needs a temperature above 0", DELTA(kind),
-                          DELTA(temperature), NULL);
     if (delta->aggregate == AGGREGATE_ATTENTION && delta->attention_dim < 1)
         return impossible(reading, "aggregate attention needs an attention_dim of at least 1",
                           DELTA(aggregate), DELTA(attention_dim), NULL);

@@ -22,7 +22,6 @@
 
 /* Limits. Reals end at float's largest number, since weights and activations are floats; what is divided by
  * or multiplied with them must not vanish there, so "above 0" means a normal float. */
-#define ANY .least = -FLT_MAX, .most = FLT_MAX
 #define FROM(limit) .least = limit, .most = FLT_MAX
 #define ABOVE_0 .least = FLT_MIN, .most = FLT_MAX
 #define UP_TO_1 .least = 0, .most = 1
@@ -59,7 +58,7 @@ const struct key config_keys[] = {
     ROW(model.delta.normalize, "false", RESUME, .help = "deltas of unit norm times a learned scale"),
     ROW(model.delta.epsilon, "1e-3", ABOVE_0, RESUME,
         .help = "least norm that normalize divides by; added to the mean square in adaptive gates"),
-    ROW(model.delta.temperature, "1.0", ANY, RESUME, .help = "adaptive: temperature of the gate's softmax"),
+    ROW(model.delta.temperature, "1.0", ABOVE_0, RESUME, .help = "adaptive: temperature of the gate's softmax, above 0"),
     WORDS(model.delta.aggregate, "learned", .words = "learned|mean|attention|multihead", RESUME,
           .help = "how a layer's connections are joined"),
     ROW(model.delta.attention_dim, "16", COUNT(0), RESUME,

@@ -41,7 +41,7 @@ void value_allowed(const struct key *key, FILE *out) {
         fprintf(out, "a finite decimal number");
         if (key->least == FLT_MIN)
             fprintf(out, " above 0");
-        else if (key->least > -FLT_MAX)
+        else
             fprintf(out, " of at least %g", key->least);
         if (key->most < FLT_MAX) fprintf(out, " and %s %g", key->below ? "below" : "at most", key->most);
         break;

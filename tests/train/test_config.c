@@ -125,13 +125,11 @@ static void overrides(void **state) {
 /* What does not matter is not checked: a plain transformer's delta section. */
 static void plain_ignores_delta(void **state) {
     (void)state;
-    struct config c = right("model: {delta: {distances: [], kind: adaptive, gate_hidden: 1, temperature: 0, "
-                            "aggregate: multihead, "
-                            "attention_heads: 5}}",
+    struct config c = right("model: {delta: {distances: [], kind: adaptive, gate_hidden: 1, aggregate: "
+                            "multihead, attention_heads: 5}}",
                             NULL, NULL);
     config_free(&c);
-    c = right("model: {delta: {temperature: -1, attention_heads: 5}}", NULL,
-              NULL); /* of other kinds and aggregates */
+    c = right("model: {delta: {attention_heads: 5}}", NULL, NULL); /* of other aggregates */
     config_free(&c);
 }
 

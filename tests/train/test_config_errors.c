@@ -83,6 +83,12 @@ static void reals(void **state) {
     refused("train: {adam_eps: 0}", NULL, "train.adam_eps", "above 0", NULL);
     refused("train: {adam_eps: 1e-46}", NULL, "train.adam_eps", "'1e-46'", "above 0", NULL);
     refused("model: {delta: {epsilon: 0}}", NULL, "model.delta.epsilon", "above 0", NULL);
+    /* Whether or not the kind of connection has one. */
+    refused("model: {delta: {temperature: 0}}", NULL, "model.delta.temperature", "'0'", "above 0", NULL);
+    refused("model: {delta: {kind: adaptive, temperature: -1}}", NULL, "model.delta.temperature", "'-1'",
+            "above 0", NULL);
+    refused("model: {delta: {distances: [], temperature: -1}}", NULL, "model.delta.temperature", "'-1'",
+            "above 0", NULL);
     refused("model: {delta: {decay: -0.1}}", NULL, "model.delta.decay", "'-0.1'", "at least 0", NULL);
     refused("data: {validation_fraction: 1}", NULL, "data.validation_fraction", "below 1", NULL);
 }
@@ -184,9 +190,6 @@ static void combinations(void **state) {
         refused("model: {delta: {kind: adaptive}}", set, "model.delta.kind: adaptive",
                 "model.delta.gate_hidden: ", adaptive[i], "model.hidden_size: 64", NULL);
     }
-    refused("model: {delta: {kind: adaptive, temperature: 0}}", NULL, "model.delta.temperature: 0.0",
-            "above 0", NULL);
-    refused("model: {delta: {kind: adaptive, temperature: -1}}", NULL, "model.delta.temperature: -1.0", NULL);
     refused("model: {delta: {hidden: 0}}", NULL, "model.delta.hidden: 0", NULL);
     refused("model: {delta: {gate_hidden: 0}}", NULL, "model.delta.gate_hidden: 0", NULL);
     refused("model: {delta: {aggregate: attention, attention_dim: 0}}", NULL, "model.delta.attention_dim: 0",

@@ -125,8 +125,7 @@ static int evaluate(struct subject *subject, const struct options *options, cons
     TRY(mesh_agree(mesh, prepare(subject, given)));
     struct saved_model *saved = &subject->saved;
     const struct ops *ops;
-    TRY(saved_model_place(saved, mesh, options->set, options->num_set, mesh->rank == 0 ? stderr : NULL,
-                          &ops));
+    TRY(saved_model_place(saved, mesh, mesh->rank == 0 ? stderr : NULL, &ops));
     TRY(evaluation_create(mesh, &saved->config, &saved->table, &saved->state, ops, subject->sampler,
                           &subject->evaluation));
     TRY(evaluation_loss(&subject->evaluation, loop_active(&saved->config, saved->step), &loss));

@@ -244,7 +244,7 @@ int cmd_generate(int argc, char **argv) {
         status = saved_model_load(&mesh, options.argument[0], set, count, &saved);
         if (!status) {
             const struct ops *ops;
-            status = saved_model_place(&saved, &mesh, set, count, stderr, &ops);
+            status = saved_model_place(&saved, &mesh, stderr, &ops);
             if (!status) status = generate(&s, &saved, ops);
             saved_model_free(&saved);
         }

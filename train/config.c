@@ -25,17 +25,26 @@ static int read_all(const char *text, size_t length, char *const *overrides, int
     return GDN_OK;
 }
 
-static int parse(const char *text, size_t length, const char *name, char *const *overrides, int count,
-                 struct config *out) {
-    struct reading reading = {.config = out, .name = name};
-    int status = read_all(text, length, overrides, count, &reading);
-    if (!status) status = check_combinations(&reading);
-    if (status) config_free(out);
+static int parse(const char *text, size_t length, char *const *overrides, int count,
+                 struct reading *reading) {
+    int status = read_all(text, length, overrides, count, reading);
+    if (!status) status = check_combinations(reading);
+    if (status) config_free(reading->config);
     return status;
 }
 
 int config_parse(const char *text, const char *name, char *const *overrides, int count, struct config *out) {
-    return parse(text, strlen(text), name, overrides, count, out);
+    struct reading reading = {.config = out, .name = name};
+    return parse(text, strlen(text), overrides, count, &reading);
+}
+
+int config_parse_trained(const char *text, const char *name, char *const *overrides, int count,
+                         struct config *out, struct config_asked *asked) {
+    struct reading reading = {.config = out, .name = name, .trained = true};
+    TRY(parse(text, strlen(text), overrides, count, &reading));
+    asked->device = key_place(&reading, KEY_PATH(device))->set;
+    asked->precision = key_place(&reading, KEY_PATH(train.precision))->set;
+    return GDN_OK;
 }
 
 int config_read_saved(const char *text, struct config *out) {
@@ -77,7 +86,8 @@ int config_load(const char *path, char *const *overrides, int count, struct conf
     char *text = NULL;
     size_t length = 0;
     TRY(read_file(path, &text, &length));
-    int status = parse(text, length, path, overrides, count, out);
+    struct reading reading = {.config = out, .name = path};
+    int status = parse(text, length, overrides, count, &reading);
     free(text);
     return status;
 }

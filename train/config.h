@@ -130,6 +130,16 @@ int config_load(const char *path, char *const *overrides, int count, struct conf
  */
 int config_parse(const char *text, const char *name, char *const *overrides, int count, struct config *out);
 
+/* What of a trained model's configuration was asked for by overrides, rather than used in training. */
+struct config_asked {
+    bool device, precision;
+};
+
+/* The same of a trained model, to use it: the cpu does not go together with another train.precision than fp32
+ * only where an override asks for that. */
+int config_parse_trained(const char *text, const char *name, char *const *overrides, int count,
+                         struct config *out, struct config_asked *asked);
+
 /* What only training needs: data.train or data.sources. GDN_INPUT names both. */
 int config_check_for_training(const struct config *config);
 

@@ -10,12 +10,16 @@
 #include "kernels/base/status.h"
 #include "train/spikes.h"
 
+const struct place *key_place(const struct reading *reading, const char *path) {
+    return &reading->place[key_find(path) - config_keys];
+}
+
 /* A line "model.hidden_size: 130 (line 3)" for each of the paths, which end with NULL. */
 static void write_values(const struct reading *reading, va_list paths, FILE *out) {
     const char *path;
     while ((path = va_arg(paths, const char *))) {
         const struct key *key = key_find(path);
-        const struct place *place = &reading->place[key - config_keys];
+        const struct place *place = key_place(reading, path);
         char text[SHOWN];
         char *value = value_text(reading->config, key);
         fprintf(out, "\n  %s: %s", path, shown(value ? value : "?", text));
@@ -222,6 +226,15 @@ static int check_data(const struct reading *reading) {
     return GDN_OK;
 }
 
+/* A trained model's precision is a wish only where an override asks for it (train/saved_model.h). */
+static int check_precision(const struct reading *reading) {
+    const struct config *config = reading->config;
+    if (config->device != DEVICE_CPU || config->train.precision == PRECISION_FP32) return GDN_OK;
+    if (reading->trained && !key_place(reading, KEY_PATH(train.precision))->set) return GDN_OK;
+    return impossible(reading, "the cpu computes in fp32 alone; fp32 is expected, or device cuda",
+                      KEY_PATH(train.precision), KEY_PATH(device), NULL);
+}
+
 int check_combinations(struct reading *reading) {
     TRY(check_model(reading));
     TRY(check_train(reading));
@@ -235,10 +248,7 @@ int check_combinations(struct reading *reading) {
                           "sources are factorised on the host, so passes cannot be recorded; one of the two "
                           "is expected",
                           KEY_PATH(train.graphs), KEY_PATH(train.compress_sources), NULL);
-    if (reading->config->device == DEVICE_CPU && reading->config->train.precision != PRECISION_FP32)
-        return impossible(reading, "the cpu computes in fp32 alone; fp32 is expected, or device cuda",
-                          KEY_PATH(train.precision), KEY_PATH(device), NULL);
-    return GDN_OK;
+    return check_precision(reading);
 }
 
 int config_check_for_training(const struct config *config) {

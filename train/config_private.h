@@ -21,7 +21,11 @@ struct reading {
     struct config *config;
     const char *name;                /* of the file, for messages */
     struct place place[CONFIG_KEYS]; /* of each key's value; both NULL: the default */
+    bool trained;                    /* of a trained model, which may be used elsewhere than it was trained */
 };
+
+/* Where the value of a key comes from: `path` as in KEY_PATH. */
+const struct place *key_place(const struct reading *reading, const char *path);
 
 /* Text from the user in a form that fits one line of a message: control characters become blanks, what is too
  * long ends in "...". `out` has room for SHOWN characters and is returned. */

@@ -5,12 +5,11 @@
 #include "train/state.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* What the checkpoint's own configuration says, and weights in its shape. Not collective. */
 static int prepare(const struct checkpoint_info *info, char *const *overrides, int count,
                    struct saved_model *out) {
-    TRY(config_parse(info->config, out->path, overrides, count, &out->config));
+    TRY(config_parse_trained(info->config, out->path, overrides, count, &out->config, &out->asked));
     TRY(params_create(&out->config.model, NULL, &out->table));
     out->step = (long)info->step;
     return state_reserve(&out->memory, NULL, &out->table, STATE_WEIGHTS, 0, &out->state);
@@ -46,17 +45,15 @@ static int move(struct saved_model *saved, const struct device *device) {
     return status;
 }
 
-int saved_model_place(struct saved_model *saved, const struct mesh *mesh, char *const *overrides, int count,
-                      FILE *log, const struct ops **ops) {
+int saved_model_place(struct saved_model *saved, const struct mesh *mesh, FILE *log, const struct ops **ops) {
     struct config *config = &saved->config;
-    bool named = false;
-    for (int i = 0; i < count; i++) named = named || !strncmp(overrides[i], "device=", 7);
-    if (!named) config->device = DEVICE_AUTO;
+    int trained_in = config->train.precision;
+    if (!saved->asked.device) config->device = DEVICE_AUTO;
     if (config->device == DEVICE_AUTO) TRY(backend_find(mesh, &config->device));
-    if (config->device == DEVICE_CPU && config->train.precision != PRECISION_FP32) {
+    if (config->device == DEVICE_CPU && trained_in != PRECISION_FP32 && !saved->asked.precision) {
         if (log)
-            fprintf(log, "gdn: note: %s was trained in another train.precision; the cpu computes in fp32\n",
-                    saved->path);
+            fprintf(log, "gdn: note: %s was trained in train.precision %s; the cpu computes in fp32\n",
+                    saved->path, precision_word[trained_in]);
         config->train.precision = PRECISION_FP32;
     }
     config->train.graphs = false; /* of training */

@@ -11,6 +11,7 @@
 
 struct saved_model {
     struct config config; /* the one it was trained with, with the overrides applied */
+    struct config_asked asked;
     struct table table;
     struct state_memory memory; /* what `state` points into */
     struct state state;         /* weights only */
@@ -25,11 +26,10 @@ int saved_model_load(const struct mesh *mesh, const char *given, char *const *ov
                      struct saved_model *out);
 void saved_model_free(struct saved_model *saved);
 
-/* Finds the backend for it and brings the weights to its device: the one that an override (KEY=VALUE, `count`
- * of them) names as device, else what this machine has, wherever it was trained; on the cpu always in fp32,
- * which `log` (NULL: silent) is told of where it was trained otherwise. Collective. Fails like
- * backend_choose; GDN_INTERNAL without memory. */
-int saved_model_place(struct saved_model *saved, const struct mesh *mesh, char *const *overrides, int count,
-                      FILE *log, const struct ops **ops);
+/* Finds the backend for it and brings the weights to its device: the one that an override has asked for, else
+ * what this machine has, wherever it was trained; on the cpu in fp32, which `log` (NULL: silent) is told of
+ * where it was trained otherwise. Collective. Fails like backend_choose, also where an override asks for
+ * a precision that the device lacks; GDN_INTERNAL without memory. */
+int saved_model_place(struct saved_model *saved, const struct mesh *mesh, FILE *log, const struct ops **ops);
 
 #endif

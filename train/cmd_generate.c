@@ -68,7 +68,10 @@ static int take_option(int key, const char *value, void *input) {
 }
 
 static const struct argp_option own[] = {
-    {"prompt", KEY_PROMPT, "TEXT", 0, "What the text starts with (default: a new document)", 0},
+    {"prompt", KEY_PROMPT, "TEXT", 0,
+     "What the text starts with (default: a new document; only where it is known that tokens are bytes and 256 "
+     "separates documents)",
+     0},
     {"ids", KEY_IDS, NULL, 0, "The prompt and the output are token ids, separated by blanks, not text", 0},
     {"length", KEY_LENGTH, "N", 0,
      "Tokens to add (default 256); the end of a document ends the text earlier, but not with --ids", 0},
@@ -126,13 +129,27 @@ static int read_ids(const char *prompt, int32_t *token, long *count) {
     return GDN_OK;
 }
 
-/* The prompt as tokens; an empty one is the end of the document before. */
-static int read_prompt(const struct settings *s, int vocab, struct text *text) {
+/* Starts from the end of a document before, where its token is known: in text, and in token files of the
+ * vocabulary that `gdn data write` makes. */
+static int start_document(const struct saved_model *saved, struct text *text) {
+    const struct config *c = &saved->config;
+    if (c->data.format != FORMAT_TEXT && c->model.vocab_size != TEXT_SEPARATOR + 1)
+        return gdn_fail(GDN_INPUT,
+                        "--prompt is empty: with a vocabulary of %d tokens that are not known to be bytes, "
+                        "none is known to begin a document; give one or more ids",
+                        c->model.vocab_size);
+    text->token[text->count++] = TEXT_SEPARATOR;
+    return GDN_OK;
+}
+
+/* The prompt as tokens. */
+static int read_prompt(const struct settings *s, const struct saved_model *saved, struct text *text) {
+    int vocab = saved->config.model.vocab_size;
     if (s->ids)
         TRY(read_ids(s->prompt, text->token, &text->count));
     else
         for (const char *c = s->prompt; *c; c++) text->token[text->count++] = (unsigned char)*c;
-    if (!text->count) text->token[text->count++] = vocab > TEXT_SEPARATOR ? TEXT_SEPARATOR : 0;
+    if (!text->count) TRY(start_document(saved, text));
     for (long i = 0; i < text->count; i++)
         if (text->token[i] >= vocab)
             return gdn_fail(GDN_INPUT,
@@ -223,7 +240,7 @@ static int generate(const struct settings *s, const struct saved_model *saved, c
     struct candidate *work = malloc((size_t)c->model.vocab_size * sizeof *work);
     int status =
         text.token && work ? GDN_OK : gdn_fail(GDN_INTERNAL, "out of memory for %ld tokens", s->length);
-    if (!status) status = read_prompt(s, c->model.vocab_size, &text);
+    if (!status) status = read_prompt(s, saved, &text);
     if (!status) status = decoder_create(&c->model, &saved->table, &saved->state, ops, context, &decoder);
     if (!status) status = write_text(s, saved, decoder, &text, work, context);
     decoder_free(decoder);

@@ -33,6 +33,15 @@ train 1 tokens --set train.steps=2 --set data.train=text.h5 --set data.format=hd
 one_line "$GDN" generate tokens --ids --prompt 73 --length 4 --json
 [ "$(value out text)" = null ] && [ "$(value out ids 3)" -lt 257 ] || fail "text of other tokens: $(cat out)"
 
+# ---- without a prompt: where 256 is known to begin a document, as text or as written by gdn data, and not elsewhere.
+for run in run tokens; do expect 0 "$GDN" generate $run --ids --length 2 > out; done
+train 1 other --set train.steps=2 --set data.train=text.h5 --set data.format=hdf5 --set model.vocab_size=300
+for prompt in '' ' '; do
+    expect 2 "$GDN" generate other --ids --prompt "$prompt" --length 2 > out 2> err
+    [ ! -s out ] && [ "$(wc -l < err)" -eq 1 ] && grep -q '^gdn: --prompt is empty: .*300' err || fail "no prompt: $(cat out err)"
+done
+expect 0 "$GDN" generate other --ids --prompt 299 --length 2 > out
+
 # ---- checkpoint ls (its fields: tests/dist/test_command.c)
 one_line "$GDN" checkpoint ls run --json
 [ "$(value out 0 step)$(value out 0 valid)" = 10true ] || fail "ls: $(cat out)"

@@ -46,8 +46,10 @@ enum checkpoint_files { FILES_ONE, FILES_NODE };
 
 struct checkpoint_info {
     int64_t step;            /* optimiser steps done */
-    int64_t samples;         /* samples consumed: the data position */
+    int64_t samples;         /* of the configuration's length, before which the data position is */
+    int64_t tokens;          /* consumed; −1: not known, of files that do not say */
     char *config;            /* resolved configuration, YAML text */
+    char *configured;        /* what a run's configuration said instead (train/config.h); NULL: the same */
     double best_loss;        /* least validation loss so far, NAN: none */
     double loss;             /* validation loss of this checkpoint, NAN where it was not evaluated */
     double loss_scale;       /* of the next step; 0: none, neither saved nor found */

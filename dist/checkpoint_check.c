@@ -29,7 +29,18 @@ static int file_info(hid_t file, const char *path, struct checkpoint_info *out) 
         TRY(h5_read_double(file, path, "loss_scale", &out->loss_scale));
         TRY(h5_read_int(file, path, "loss_scale_good", &out->loss_scale_good));
     }
-    return h5_read_text(file, path, "config", &out->config);
+    out->tokens = -1;
+    TRY(h5_has_attribute(file, path, "tokens", &there));
+    if (there) TRY(h5_read_int(file, path, "tokens", &out->tokens));
+    TRY(h5_read_text(file, path, "config", &out->config));
+    TRY(h5_has_attribute(file, path, "configured", &there));
+    return there ? h5_read_text(file, path, "configured", &out->configured) : 0;
+}
+
+static void info_free(struct checkpoint_info *info) {
+    free(info->config);
+    free(info->configured);
+    info->config = info->configured = NULL;
 }
 
 int file_check(const struct crew *crew, const char *path) {
@@ -47,7 +58,10 @@ int file_open(const char *path, hid_t *file, struct checkpoint_info *info) {
     *info = (struct checkpoint_info){0};
     TRY(h5_open(path, file));
     int status = file_info(*file, path, info);
-    if (status) h5_close(*file);
+    if (status) {
+        info_free(info);
+        h5_close(*file);
+    }
     return status;
 }
 
@@ -114,7 +128,7 @@ static int check_parts(struct check *c, const char *path) {
     hid_t file;
     struct checkpoint_info info;
     TRY(file_open(path, &file, &info));
-    free(info.config);
+    info_free(&info);
     int status = h5_each_name(file, path, check_dataset, c);
     h5_close(file);
     return status;
@@ -159,7 +173,7 @@ int checkpoint_open(const struct mesh *mesh, const char *path, struct checkpoint
 }
 
 void checkpoint_close(struct checkpoint *checkpoint) {
-    free(checkpoint->info.config);
+    info_free(&checkpoint->info);
     free(checkpoint->path);
     *checkpoint = (struct checkpoint){0};
 }

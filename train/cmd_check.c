@@ -55,7 +55,7 @@ static const struct command_line line = {
         "Examples:\n"
         "  mpirun -n 8 gdn check model.yaml --set mesh.tensor=2\n"
         "  srun --mpi=pmix gdn check model.yaml --run-dir /scratch/runs/model",
-    .common = OPTION_SET | OPTION_RUN_DIR | OPTION_RESUME | OPTION_HELP_CONFIG,
+    .common = OPTION_SET | OPTION_RUN_DIR | OPTION_RESUME | OPTION_HELP_CONFIG | OPTION_RESUME_WITH,
     .own = own,
     .take = take_option,
     .least = 1,
@@ -292,7 +292,9 @@ static int look(struct check *check, const struct options *options) {
     struct run *run = &check->run;
     FILE *log = run->mesh.rank == 0 ? stderr : NULL;
     TRY(mesh_agree(&run->mesh, check_started_together(&run->mesh)));
+    TRY(mesh_agree(&run->mesh, config_check_changes(options->resume_with, options->num_resume_with)));
     TRY(run_configure(run, options->argument[0], options->set, options->num_set));
+    TRY(mesh_agree(&run->mesh, config_change(&run->config, options->resume_with, options->num_resume_with)));
     TRY(run_prepare(run, log));
     TRY(look_at_ranks(check));
     TRY(look_at_axes(check));

@@ -32,6 +32,10 @@ static const struct command_line line = {
         "then "
         "takes the very steps that an uninterrupted one would have.\n"
         "\n"
+        "A run may go on with another batch size or sequence length from its newest checkpoint: add "
+        "--resume-with train.batch_size=64. It stays so, with or without the option; the same command may "
+        "be repeated.\n"
+        "\n"
         "TERM, USR1 or USR2, a file `stop` in the run directory, train.time_limit and the end of a Slurm "
         "job's time stop the run after the step in progress, with a checkpoint. Exit status: 0 "
         "finished; "
@@ -39,7 +43,7 @@ static const struct command_line line = {
         "4 stopped, no checkpoint could be saved; 5 training diverged.\n"
         "\n"
         "gdn train --help-config explains every key of the configuration.",
-    .common = OPTION_SET | OPTION_RUN_DIR | OPTION_RESUME | OPTION_HELP_CONFIG,
+    .common = OPTION_SET | OPTION_RUN_DIR | OPTION_RESUME | OPTION_HELP_CONFIG | OPTION_RESUME_WITH,
     .least = 1,
     .most = 1,
 };
@@ -63,12 +67,15 @@ static int see_rundir(const struct rundir *rundir) {
 static int train(struct run *run, struct rundir *rundir, const struct options *options,
                  struct checkpoint *start, struct watchdog **watchdog) {
     FILE *out = run->mesh.rank == 0 ? stdout : NULL, *log = run->mesh.rank == 0 ? stderr : NULL;
+    TRY(mesh_agree(&run->mesh, config_check_changes(options->resume_with, options->num_resume_with)));
     TRY(run_configure(run, options->argument[0], options->set, options->num_set));
     TRY(watchdog_begin(&run->mesh, &run->config.watchdog, watchdog));
-    TRY(run_prepare(run, log));
-    TRY(mesh_agree(&run->mesh, run_resolve_text(run))); /* with the device that was found */
     TRY(lock_existing(run, rundir));
     TRY(run_find_start(run, rundir->path, options->resume, log, start));
+    TRY(run_adopt(run, start, options->resume_with, options->num_resume_with, log));
+    TRY(run_prepare(run, log));
+    TRY(mesh_agree(&run->mesh, run_resolve_text(run))); /* with the device that was found */
+    if (start->path) TRY(mesh_agree(&run->mesh, run_take_position(run, &start->info)));
     if (start->path && run->step >= run->config.train.steps) {
         if (out)
             fprintf(out,

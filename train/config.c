@@ -21,7 +21,7 @@ static int read_all(const char *text, size_t length, char *const *overrides, int
     *reading->config = (struct config){0};
     for (int k = 0; k < CONFIG_KEYS; k++) TRY(value_default(reading->config, &config_keys[k]));
     TRY(read_file_text(reading, text, length));
-    for (int i = 0; i < count; i++) TRY(read_override(reading, overrides[i]));
+    for (int i = 0; i < count; i++) TRY(read_override(reading, overrides[i], false));
     return GDN_OK;
 }
 

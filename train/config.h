@@ -147,10 +147,41 @@ int config_check_for_training(const struct config *config);
  * same configuration, digit for digit. */
 char *config_text(const struct config *config);
 
-/* Compares what must match for a resume (model, seed, batch_size, sequence_length, data order; the latter
- * means data.order, validation_fraction and the number and weights of sources: files may move). Fails with
- * GDN_INPUT naming each differing key and both values. `saved` is YAML text from a checkpoint. */
+/* Compares what no resume may change (model, seed, data order; the latter means data.order,
+ * validation_fraction and the number and weights of sources: files may move). Fails with GDN_INPUT naming
+ * each differing key and both values. `saved` is YAML text from a checkpoint. */
 int config_match_resume(const struct config *now, const char *saved);
+
+/* A checkpoint to go on from, and what --resume-with asks for. */
+struct resume {
+    const char *saved;      /* the checkpoint's configuration */
+    const char *configured; /* and, where --resume-with has changed that: what the run's configuration said
+                               instead of it, YAML text; else NULL */
+    int64_t step;           /* of the checkpoint, for messages */
+    char *const *changes;   /* [count] "KEY=VALUE" */
+    int count;
+};
+
+/* What has come of it. resumed_free. */
+struct resumed {
+    bool changed;     /* something is other than in the checkpoint */
+    int length;       /* train.sequence_length there */
+    char *configured; /* as above, for later checkpoints */
+    char *words;      /* a line for each change, now or before, to be told */
+};
+
+/* Makes `now` the configuration that goes on from the checkpoint. Batch size and sequence length are as
+ * asked, or else as in the checkpoint, where `now` has what that has, or what the run's configuration had
+ * when they were changed; all else must match as config_match_resume says. GDN_INPUT naming each differing
+ * key and both values, or what cannot go together. Not collective. */
+int config_resume(struct config *now, const struct resume *resume, struct resumed *out);
+void resumed_free(struct resumed *resumed);
+
+/* Applies changes "KEY=VALUE" and checks the configuration again as a whole. GDN_INPUT. Not collective. */
+int config_change(struct config *now, char *const *changes, int count);
+
+/* Whether all of --resume-with's changes are of keys that may change so. GDN_INPUT names those. */
+int config_check_changes(char *const *changes, int count);
 
 /* Compares a rank's configuration with rank 0's, as config_text has it: nothing may differ. Not collective.
  * Fails with GDN_INPUT naming each differing key and both values. */

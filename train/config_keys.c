@@ -29,6 +29,7 @@
 #define COUNT(limit) .least = limit, .most = INT_MAX
 #define STEPS(limit) .least = limit, .most = (double)LONG_MAX
 #define RESUME .resume = true
+#define ASKED .resume = true, .asked = true
 
 const struct key config_keys[] = {
     ROW(model.vocab_size, "256", COUNT(1), RESUME, .help = "number of different tokens"),
@@ -75,11 +76,11 @@ const struct key config_keys[] = {
         .help = "regularizer fixed: weight of the gates' entropy"),
 
     ROW(train.steps, "20", STEPS(1), .help = "optimiser steps of the whole training"),
-    ROW(train.batch_size, "4", COUNT(1), RESUME,
+    ROW(train.batch_size, "4", COUNT(1), ASKED,
         .help = "sequences of one optimiser step, over the whole mesh"),
     ROW(train.micro_batch_size, "0", COUNT(0),
         .help = "sequences computed at a time by one rank; 0: batch_size / data ranks"),
-    ROW(train.sequence_length, "32", COUNT(1), RESUME, .help = "tokens of a sequence"),
+    ROW(train.sequence_length, "32", COUNT(1), ASKED, .help = "tokens of a sequence"),
     ROW(train.lr, "1e-3", FROM(0), .help = "highest learning rate"),
     ROW(train.min_lr_ratio, "0.1", UP_TO_1, .help = "the schedule ends at this part of lr"),
     ROW(train.warmup_steps, "5", STEPS(0), .help = "steps over which the learning rate rises to lr"),

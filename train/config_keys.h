@@ -31,6 +31,7 @@ struct key {
     const char *words;   /* KEY_WORD: "cosine|linear", in the order of the enum */
     size_t count_offset; /* KEY_INTS, KEY_SOURCES: of the int that counts the entries */
     bool resume;         /* must be as in the checkpoint that a run continues from */
+    bool asked;          /* but may change there where --resume-with asks for it */
     const char *help;
 };
 

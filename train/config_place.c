@@ -27,7 +27,9 @@ int fail_at(const struct place *place, const char *format, ...) {
     va_start(list, format);
     vsnprintf(words, sizeof words, format, list);
     va_end(list);
-    if (place->set) return gdn_fail(GDN_INPUT, "--set %s: %s", shown(place->set, name), words);
+    if (place->set)
+        return gdn_fail(GDN_INPUT, "%s %s: %s", place->resumed ? "--resume-with" : "--set",
+                        shown(place->set, name), words);
     if (place->line > 0) snprintf(line, sizeof line, ", line %d", place->line);
     return gdn_fail(GDN_INPUT, "%s%s: %s", shown(place->file ? place->file : "default", name), line, words);
 }

@@ -12,8 +12,9 @@
 
 struct place {
     const char *file; /* NULL: the default, or --set */
-    const char *set;  /* "KEY=VALUE" of --set; NULL: not from there */
+    const char *set;  /* "KEY=VALUE" of an option; NULL: not from there */
     int line;         /* 0: not known */
+    bool resumed;     /* the option is --resume-with, not --set */
 };
 
 /* A configuration that is being read. */
@@ -81,6 +82,9 @@ void value_write(const void *base, const struct key *key, FILE *out);
 /* The same in a string of its own (free it), NULL without memory. */
 char *value_text(const void *base, const struct key *key);
 
+/* Whether two members have the same text. */
+bool value_same(const void *a, const void *b, const struct key *key);
+
 /* What is allowed: "an integer from 1 to 64 in plain digits". */
 void value_allowed(const struct key *key, FILE *out);
 
@@ -103,11 +107,19 @@ void list_free_sources(void *base, const struct key *key);
 
 /* Reads the document's keys into the configuration. */
 int read_file_text(struct reading *reading, const char *text, size_t length);
-/* Applies "KEY=VALUE". */
-int read_override(struct reading *reading, const char *set);
+/* Applies "KEY=VALUE" of --set, or where `resumed` of --resume-with. */
+int read_override(struct reading *reading, const char *set, bool resumed);
 
 /* What cannot go together, with the places of all keys involved; resolves num_kv_heads and device. */
 int check_combinations(struct reading *reading);
+
+/* The configuration's values as YAML, as config_text writes them: of keys with `asked` alone, or all. NULL
+ * without memory; free() it. */
+char *config_text_of(const struct config *config, bool asked);
+
+/* config_resume.c: as config_match_resume, with all keys compared but those that are `settled` [CONFIG_KEYS].
+ */
+int config_match_but(const struct config *now, const char *saved, const bool *settled);
 
 /* A checkpoint's configuration for comparison: read, not checked for what this build and machine can do.
  * config_free. */

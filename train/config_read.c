@@ -88,8 +88,8 @@ int read_file_text(struct reading *reading, const char *text, size_t length) {
     return status;
 }
 
-int read_override(struct reading *reading, const char *set) {
-    struct place place = {.set = set};
+int read_override(struct reading *reading, const char *set, bool resumed) {
+    struct place place = {.set = set, .resumed = resumed};
     const char *equals = strchr(set, '=');
     if (!equals || equals == set) return fail_at(&place, "KEY=VALUE is expected, such as train.steps=100");
     char *path = strndup(set, (size_t)(equals - set));

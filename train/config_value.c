@@ -263,6 +263,14 @@ char *value_text(const void *base, const struct key *key) {
     return fclose(out) ? (free(text), NULL) : text;
 }
 
+bool value_same(const void *a, const void *b, const struct key *key) {
+    char *left = value_text(a, key), *right = value_text(b, key);
+    bool same = left && right && !strcmp(left, right);
+    free(left);
+    free(right);
+    return same;
+}
+
 void value_free(void *base, const struct key *key) {
     if (key->type == KEY_STRING) {
         free(*(char **)member(base, key));

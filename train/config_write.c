@@ -18,7 +18,7 @@ static int write_sections(const char *path, const char *before, FILE *out) {
     return depth;
 }
 
-char *config_text(const struct config *config) {
+char *config_text_of(const struct config *config, bool asked) {
     char *text = NULL;
     size_t length;
     FILE *out = open_memstream(&text, &length);
@@ -26,6 +26,7 @@ char *config_text(const struct config *config) {
     const char *before = "";
     for (int k = 0; k < CONFIG_KEYS; k++) {
         const struct key *key = &config_keys[k];
+        if (asked && !key->asked) continue;
         int depth = write_sections(key->path, before, out);
         const char *dot = strrchr(key->path, '.');
         fprintf(out, "%*s%s: ", 2 * depth, "", dot ? dot + 1 : key->path);
@@ -34,6 +35,10 @@ char *config_text(const struct config *config) {
         before = key->path;
     }
     return fclose(out) ? (free(text), NULL) : text;
+}
+
+char *config_text(const struct config *config) {
+    return config_text_of(config, false);
 }
 
 void config_help(FILE *out) {

@@ -58,6 +58,8 @@ static void record_start(struct loop *loop) {
     metrics_begin(metrics, run->resumed ? "resume" : "start");
     metrics_integer(metrics, "step", run->step);
     metrics_integer(metrics, "steps", run->config.train.steps);
+    metrics_integer(metrics, "batch_size", run->config.train.batch_size);
+    metrics_integer(metrics, "sequence_length", run->config.train.sequence_length);
     metrics_integer(metrics, "parameters", run_parameters(run));
     metrics_integer(metrics, "ranks", run->mesh.size);
     metrics_integer(metrics, "data", run->mesh.data.size);

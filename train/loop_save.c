@@ -98,7 +98,9 @@ int loop_save(struct loop *loop, bool now) {
     struct checkpoint_info info = {
         .step = run->step,
         .samples = run->samples,
+        .tokens = run->tokens,
         .config = run->config_text,
+        .configured = run->configured,
         .best_loss = fmin(run->best_loss, loss), /* fmin takes the number where one is NAN */
         .loss = loss,
         .loss_scale = run->loss_scale.dynamic ? run->loss_scale.scale : 0,

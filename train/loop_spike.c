@@ -78,7 +78,7 @@ static int rewind_run(struct loop *loop, bool *back, const char **reason) {
         *reason = "this start has no checkpoint of its own yet to go back to";
         return 0;
     }
-    const int64_t step = run->step, samples = run->samples, so_far = spikes_so_far(&run->spikes);
+    const int64_t step = run->step, so_far = spikes_so_far(&run->spikes);
     const struct spike spike = run->spikes.last;
     const struct loss_scale scale = run->loss_scale;
     const double best = run->best_loss;
@@ -86,9 +86,9 @@ static int rewind_run(struct loop *loop, bool *back, const char **reason) {
     struct checkpoint start = {0};
     FILE *log = run->mesh.rank == 0 ? stderr : NULL;
     int status = run_find_start(run, loop->rundir->path, "auto", log, &start);
+    if (!status && start.path) status = mesh_agree(&run->mesh, run_take_position(run, &start.info));
     run->resumed = resumed;
     run->on_disk = false; /* its data position is another one */
-    run->samples = samples;
     run->best_loss = best;
     *back = !status && start.path && run->step < step;
     if (status) {

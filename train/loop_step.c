@@ -161,7 +161,7 @@ int loop_step(struct run *run, const struct delta_watch *watch, struct step_repo
     *report = (struct step_report){
         .step = run->step,
         .active_distances = options.active,
-        .tokens = (run->samples + train->batch_size) * (int64_t)train->sequence_length,
+        .tokens = run->tokens + train->batch_size * (int64_t)train->sequence_length,
     };
     for (int i = 0; i < STEP_AXES; i++) {
         report->communication_bytes[i] = -axes[i]->bytes;
@@ -191,6 +191,7 @@ int loop_step(struct run *run, const struct delta_watch *watch, struct step_repo
     }
     run->step++;
     run->samples += train->batch_size;
+    run->tokens = report->tokens;
     return 0;
 }
 

@@ -20,7 +20,7 @@ static void progress_metrics(struct prometheus *p, const struct monitor *m) {
     prometheus_value(p, "gdn_planned_steps", "gauge", "Steps that the run is to have.",
                      (double)config->train.steps);
     prometheus_value(p, "gdn_tokens_total", "counter", "Tokens that the run was trained on.",
-                     (double)m->run->samples * (double)config->train.sequence_length);
+                     (double)m->run->tokens);
     prometheus_value(p, "gdn_loss", "gauge", "Training loss of the last step, with its regularisers.",
                      last->loss);
     prometheus_value(p, "gdn_validation_loss", "gauge", "Loss of the last evaluation.", m->validation);

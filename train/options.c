@@ -12,7 +12,7 @@
 #include "train/number.h"
 
 /* Keys of the options that are handled here; those of a command's own are smaller. */
-enum { KEY_SET = 0x1000, KEY_RUN_DIR, KEY_RESUME, KEY_HELP_CONFIG, KEY_HELP, KEY_USAGE };
+enum { KEY_SET = 0x1000, KEY_RUN_DIR, KEY_RESUME, KEY_HELP_CONFIG, KEY_RESUME_WITH, KEY_HELP, KEY_USAGE };
 
 /* Row i belongs to bit i of enum common_option; the last two every command has. */
 static const struct argp_option common[] = {
@@ -26,6 +26,10 @@ static const struct argp_option common[] = {
      "none: start, and refuse a run directory that has checkpoints; PATH: continue from this checkpoint",
      0},
     {"help-config", KEY_HELP_CONFIG, NULL, 0, "Explain every configuration key", 0},
+    {"resume-with", KEY_RESUME_WITH, "KEY=VALUE", 0,
+     "Go on from a checkpoint with another train.batch_size or train.sequence_length, from there on; "
+     "repeatable, and harmless where the change is made already",
+     0},
     {"help", KEY_HELP, NULL, 0, "Explain this command", -1},
     {"usage", KEY_USAGE, NULL, 0, "The command's form in short", -1},
 };
@@ -94,6 +98,9 @@ static error_t on_option(int key, char *value, struct argp_state *state) {
     case KEY_RESUME:
         out->resume = value;
         return 0;
+    case KEY_RESUME_WITH:
+        out->resume_with[out->num_resume_with++] = value;
+        return 0;
     case KEY_HELP_CONFIG:
         if (gdn_print_failure_here()) config_help(stdout);
         out->done = true;
@@ -148,8 +155,9 @@ int options_parse(const struct command_line *line, int argc, char **argv, struct
     *out = (struct options){0};
     struct argp_option *all = join_options(line);
     out->set = calloc((size_t)argc + 1, sizeof *out->set);
+    out->resume_with = calloc((size_t)argc + 1, sizeof *out->resume_with);
     out->argument = calloc((size_t)argc + 1, sizeof *out->argument);
-    if (!all || !out->set || !out->argument) {
+    if (!all || !out->set || !out->resume_with || !out->argument) {
         free(all);
         return gdn_fail(GDN_INTERNAL, "out of memory for the command line");
     }
@@ -167,6 +175,7 @@ int options_parse(const struct command_line *line, int argc, char **argv, struct
 
 void options_free(struct options *options) {
     free(options->set);
+    free(options->resume_with);
     free(options->argument);
     *options = (struct options){0};
 }

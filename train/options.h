@@ -10,10 +10,11 @@
 
 /* Options that several commands have, to be joined with `|`. */
 enum common_option {
-    OPTION_SET = 1,         /* --set KEY=VALUE, repeatable */
-    OPTION_RUN_DIR = 2,     /* --run-dir DIR */
-    OPTION_RESUME = 4,      /* --resume auto|none|PATH */
-    OPTION_HELP_CONFIG = 8, /* --help-config: prints every configuration key */
+    OPTION_SET = 1,          /* --set KEY=VALUE, repeatable */
+    OPTION_RUN_DIR = 2,      /* --run-dir DIR */
+    OPTION_RESUME = 4,       /* --resume auto|none|PATH */
+    OPTION_HELP_CONFIG = 8,  /* --help-config: prints every configuration key */
+    OPTION_RESUME_WITH = 16, /* --resume-with KEY=VALUE, repeatable */
 };
 
 /* What a command takes. */
@@ -33,6 +34,8 @@ struct options {
     bool done;  /* --help, --usage or --help-config was answered: return GDN_OK and do nothing more */
     char **set; /* [num_set] "KEY=VALUE", in order, as config_load takes them */
     int num_set;
+    char **resume_with; /* [num_resume_with] the same, as config_resume takes them */
+    int num_resume_with;
     const char *run_dir; /* NULL: not given */
     const char *resume;  /* NULL: not given */
     char **argument;     /* [num_arguments] */

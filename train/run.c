@@ -148,5 +148,6 @@ void run_free(struct run *run) {
     free(run->level);
     free(run->rows);
     free(run->config_text);
+    free(run->configured);
     config_free(&run->config);
 }

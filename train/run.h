@@ -60,7 +60,9 @@ struct run {
     long share, micro; /* sequences of one step on this data rank; of one micro-batch */
     int32_t *rows;     /* [share, sequence_length + 1] this data rank's part of the next batch */
 
-    int64_t step, samples; /* optimiser steps done; samples consumed */
+    int64_t step, samples; /* optimiser steps done; the data position, in sequences of this length */
+    int64_t tokens;        /* consumed, also in sequences of other lengths (--resume-with) */
+    char *configured;      /* what the configuration says where --resume-with has changed it; else NULL */
     struct loss_scale loss_scale;
     struct scales scales;
     struct spikes spikes;
@@ -103,11 +105,21 @@ int run_reserve(struct run *run);
 int run_plan(struct run *run);
 
 /* Where training starts: looks for a checkpoint as `resume` says (NULL and "auto", "none", or a path;
- * interfaces.md), refuses one whose configuration does not match, and sets the run's position. `start` is the
- * open checkpoint to load, also where this fails (checkpoint_close); start->path NULL: from the start.
- * Damaged checkpoints are named on `log`. Collective. */
+ * interfaces.md). `start` is the open checkpoint to load, also where this fails (checkpoint_close);
+ * start->path NULL: from the start. Damaged checkpoints are named on `log`. Needs nothing of run_prepare.
+ * Collective. */
 int run_find_start(struct run *run, const char *directory, const char *resume, FILE *log,
                    struct checkpoint *start);
+
+/* Makes the configuration the one that goes on from `start`, with `count` changes "KEY=VALUE" of
+ * --resume-with (train/config.h), before run_prepare, and finds the data position. What has changed is told
+ * on `log`. GDN_INPUT where the checkpoint is of another configuration, or there is none that could be
+ * changed. Collective. */
+int run_adopt(struct run *run, const struct checkpoint *start, char *const *changes, int count, FILE *log);
+
+/* The other figures of a checkpoint that the run goes on from, after run_prepare: steps, best loss, loss
+ * scale. GDN_INPUT where it is of another configuration. Not collective. */
+int run_take_position(struct run *run, const struct checkpoint_info *info);
 
 /* Fills the reserved weights and optimiser state: from `start`; or, where its path is NULL, weights drawn and
  * then replaced by checkpoint.init_from where that is set. Collective. */

@@ -41,10 +41,12 @@ static void describe_data(const struct run *run, FILE *out) {
     const struct data_config *data = &run->config.data;
     char count[32], tokens[32];
     long length = run->config.train.sequence_length, samples = sampler_epoch(run->data);
-    fprintf(out, "data      %s%s: %s sequences of %ld tokens a pass; the run reads %s tokens\n",
-            data->train[0] ? data->train : data->sources[0].path, data->train[0] ? "" : " and others",
-            grouped(samples, count), length,
-            grouped(run->config.train.steps * run->config.train.batch_size * length, tokens));
+    fprintf(
+        out, "data      %s%s: %s sequences of %ld tokens a pass; the run reads %s tokens\n",
+        data->train[0] ? data->train : data->sources[0].path, data->train[0] ? "" : " and others",
+        grouped(samples, count), length,
+        grouped(run->tokens + (run->config.train.steps - run->step) * run->config.train.batch_size * length,
+                tokens));
     if (run->validation)
         fprintf(out, "          validation on %s sequences\n", grouped(run->evaluation.sequences, count));
 }

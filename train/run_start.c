@@ -6,11 +6,40 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Position and best loss of the checkpoint that the run goes on from, if it is one of this run's. */
-static int take_position(struct run *run, const struct checkpoint_info *info) {
+/* Sequences of another length are cut elsewhere: the data go on at the first one that begins no earlier than
+ * where those consumed have ended. */
+static int64_t position(int64_t samples, long before, long now) {
+    return before == now ? samples : (samples * before + now - 1) / now;
+}
+
+static int adopt(struct run *run, const struct checkpoint_info *info, char *const *changes, int count,
+                 FILE *log) {
+    const struct resume resume = {info->config, info->configured, info->step, changes, count};
+    struct resumed resumed;
+    TRY(config_resume(&run->config, &resume, &resumed));
+    if (log) fputs(resumed.words, log);
+    run->samples = position(info->samples, resumed.length, run->config.train.sequence_length);
+    run->tokens = info->tokens >= 0 ? info->tokens : info->samples * resumed.length;
+    run->configured = resumed.configured;
+    if (resumed.changed) run->on_disk = false; /* not of this configuration */
+    resumed.configured = NULL;
+    resumed_free(&resumed);
+    return run_resolve_text(run);
+}
+
+int run_adopt(struct run *run, const struct checkpoint *start, char *const *changes, int count, FILE *log) {
+    if (start->path) return mesh_agree(&run->mesh, adopt(run, &start->info, changes, count, log));
+    int status = count ? gdn_fail(GDN_INPUT,
+                                  "--resume-with %s: there is no checkpoint to go on from; a run that begins "
+                                  "takes this from its configuration, or --set",
+                                  changes[0])
+                       : 0;
+    return mesh_agree(&run->mesh, status);
+}
+
+int run_take_position(struct run *run, const struct checkpoint_info *info) {
     TRY(config_match_resume(&run->config, info->config));
     run->step = info->step;
-    run->samples = info->samples;
     run->best_loss = info->best_loss;
     loss_scale_resume(&run->loss_scale, info->loss_scale, info->loss_scale_good);
     run->resumed = true;
@@ -47,7 +76,7 @@ int run_find_start(struct run *run, const char *directory, const char *resume, F
         TRY(open_given(run, resume, start));
         run->elsewhere = true;
     }
-    return start->path ? mesh_agree(&run->mesh, take_position(run, &start->info)) : 0;
+    return 0;
 }
 
 /* A weight depends on its place alone, so threads may draw in any order. */

@@ -310,8 +310,12 @@ static const char *const base = "model: {vocab_size: 300}\ntrain: {seed: 3}\ndat
  * words. */
 static void resumes(const char *set, const char *wrong, const char *values) {
     struct config before = right(base, NULL, NULL), now = right(base, set, NULL);
-    char *saved = config_text(&before);
-    int status = config_match_resume(&now, saved);
+    char *saved = config_text(&before), *own = config_text(&now);
+    struct resume resume = {.saved = saved};
+    struct resumed resumed;
+    int status = config_resume(&now, &resume, &resumed);
+    if (!status) assert_true(!resumed.changed && !resumed.configured && !resumed.words[0]);
+    resumed_free(&resumed);
     if (!wrong && status) fail_msg("--set %s: %s", set, gdn_failure());
     if (wrong) {
         assert_int_equal(status, GDN_INPUT);
@@ -320,9 +324,8 @@ static void resumes(const char *set, const char *wrong, const char *values) {
         failure_is_short();
     }
     gdn_failure_clear();
-    char *own = config_text(&now); /* among ranks, nothing may differ */
     bool differs = strcmp(own, saved) != 0;
-    assert_int_equal(config_match_ranks(&now, saved), differs ? GDN_INPUT : GDN_OK);
+    assert_int_equal(config_match_ranks(&now, saved), differs ? GDN_INPUT : GDN_OK); /* nothing may differ */
     if (differs) {
         failure_has("on rank 0");
         failure_is_short();
@@ -332,6 +335,63 @@ static void resumes(const char *set, const char *wrong, const char *values) {
     free(saved);
     config_free(&before);
     config_free(&now);
+}
+
+/* What config_resume makes of `set`, from a checkpoint that `saved` and `configured` are of, with a change or
+ * two: batch size and sequence length, and the words to be told. */
+static void goes_on(const char *set, const char *saved, const char *configured, const char *change,
+                    const char *another, int batch, int length, const char *words, const char *kept) {
+    struct config now = right(base, set, NULL);
+    char *changes[] = {(char *)change, (char *)another};
+    struct resume resume = {saved, configured, 70, changes, !!change + !!another};
+    struct resumed resumed;
+    if (config_resume(&now, &resume, &resumed)) fail_msg("%s", gdn_failure());
+    assert_int_equal(now.train.batch_size, batch);
+    assert_int_equal(now.train.sequence_length, length);
+    assert_true(strstr(resumed.words, words) && (words[0] || !resumed.words[0]));
+    assert_true(kept ? resumed.configured && strstr(resumed.configured, kept) : !resumed.configured);
+    assert_int_equal(resumed.changed, strstr(resumed.words, "before it was") != NULL);
+    resumed_free(&resumed);
+    config_free(&now);
+}
+
+/* Base says 4 and 32, and the checkpoint has 16 and 32 since a start that asked for 16. */
+static void resume_with(void **state) {
+    (void)state;
+    struct config changed = right(base, "train.batch_size=16", NULL);
+    char *saved = config_text(&changed);
+    const char *said = "train: {batch_size: 4}";
+    goes_on("train.batch_size=16", saved, NULL, "train.batch_size=16", NULL, 16, 32, "", "batch_size: 16");
+    goes_on("train.seed=3", saved, NULL, "train.batch_size=16", NULL, 16, 32, "", "batch_size: 4");
+    goes_on("train.seed=3", saved, said, NULL, NULL, 16, 32, "stays 16", "batch_size: 4");
+    goes_on("train.batch_size=16", saved, said, NULL, NULL, 16, 32, "", "batch_size: 4");
+    goes_on("train.batch_size=8", saved, said, "train.batch_size=16", NULL, 16, 32, "", "batch_size: 8");
+    goes_on("train.seed=3", saved, said, "train.batch_size=2", NULL, 2, 32,
+            "from step 70 on train.batch_size is 2", "batch_size: 4");
+    goes_on("train.seed=3", saved, said, "train.sequence_length=64", NULL, 16, 64, "stays 16", "length: 32");
+    goes_on("train.seed=3", saved, said, "train.sequence_length=8", "train.batch_size=4", 4, 8,
+            "is 4, before", "length: 32");
+
+    struct config now = right(base, "train.batch_size=8", NULL);
+    struct resumed resumed;
+    struct resume other = {.saved = saved, .configured = said};
+    assert_int_equal(config_resume(&now, &other, &resumed), GDN_INPUT);
+    failure_has("is 8, in the checkpoint 16 (to change it: --resume-with train.batch_size=8)");
+    failure_is_short();
+    gdn_failure_clear();
+    assert_int_equal(config_match_resume(&now, saved), GDN_OK); /* what a rewind needs */
+    char *no_batch[] = {"train.batch_size=0"}, *unknown[] = {"train.batch_sizes=8"};
+    other = (struct resume){saved, said, 0, no_batch, 1};
+    assert_int_equal(config_resume(&now, &other, &resumed), GDN_INPUT);
+    failure_has("--resume-with train.batch_size=0");
+    gdn_failure_clear();
+    assert_int_equal(config_check_changes(no_batch, 1), GDN_OK);
+    assert_int_equal(config_check_changes(unknown, 1), GDN_INPUT);
+    failure_has("train.sequence_length=");
+    gdn_failure_clear();
+    config_free(&now);
+    config_free(&changed);
+    free(saved);
 }
 
 static void resume(void **state) {
@@ -394,11 +454,11 @@ static void help(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults),  cmocka_unit_test(forms_of_values),
-        cmocka_unit_test(overrides), cmocka_unit_test(plain_ignores_delta),
-        cmocka_unit_test(meshes),    cmocka_unit_test(round_trip),
-        cmocka_unit_test(numbers),   cmocka_unit_test(resume),
-        cmocka_unit_test(help),
+        cmocka_unit_test(defaults),    cmocka_unit_test(forms_of_values),
+        cmocka_unit_test(overrides),   cmocka_unit_test(plain_ignores_delta),
+        cmocka_unit_test(meshes),      cmocka_unit_test(round_trip),
+        cmocka_unit_test(numbers),     cmocka_unit_test(resume),
+        cmocka_unit_test(resume_with), cmocka_unit_test(help),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

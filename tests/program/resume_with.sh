@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# Another batch size and sequence length from a checkpoint on, by --resume-with: told once, recorded, and from then on the
+# run goes on to the same bits however often it is stopped and started, with the option or without.
+. "$SOURCE/tests/program/small.sh"
+
+with=(--resume-with train.batch_size=24 --resume-with train.sequence_length=28)
+expect 3 train 1 base --set train.stop_at=13 2> /dev/null
+like_base() { cp -r base "$1"; }
+says() { grep -qE -e "$2" "$1.log" || fail "no '$2' in: $(cat "$1.log")"; }
+silent() { ! grep -q "gdn: note: .*\(from step\|stays\)" "$1.log" || fail "notes in: $(cat "$1.log")"; }
+
+# ------------------------------------------------------------------------------------------ exact afterwards
+like_base straight
+expect 0 train 1 straight "${with[@]}"
+says straight 'from step 13 on train.batch_size is 24, before it was 12$'
+says straight 'from step 13 on train.sequence_length is 28, before it was 16$'
+grep -q 'batch_size: 24$' straight/config.yaml || fail "config.yaml does not say what is in force"
+lines resume straight | grep -q '"batch_size":24,"sequence_length":28,' || fail "the event: $(lines resume straight)"
+
+like_base broken # a command that is repeated, then the plain one, and one whose configuration has followed
+expect 3 train 1 broken "${with[@]}" --set train.stop_at=13 2> /dev/null # before a step: saved all the same
+expect 3 train 1 broken --set train.stop_at=17 2> /dev/null
+says broken 'train.batch_size stays 24, as --resume-with has set it; the configuration says 12$'
+expect 3 train 1 broken "${with[@]}" --set train.stop_at=20 2> /dev/null
+silent broken
+expect 3 train 1 broken --set train.stop_at=27 2> /dev/null
+says broken 'train.sequence_length stays 28'
+expect 3 train 1 broken --set train.batch_size=24 --set train.sequence_length=28 --set train.stop_at=30 2> /dev/null
+silent broken
+expect 0 train 1 broken
+for event in step eval; do
+    lines $event straight > first && lines $event broken | cmp - first || fail "$event lines differ after stops"
+done
+[ "$(grep -c '"step"' first)" -eq 4 ] || fail "$(grep -c . first) evaluations"
+expect 0 "$GDN" checkpoint diff straight broken > diff
+
+# Consumed: 13 steps of 12 x 16 tokens, 27 of 24 x 28. The position: the first of 28 tokens behind 2496, and 27 x 24 more.
+lines step straight | awk -F'"tokens":' '{ split($2, n, /[,}]/); if (n[1] != (NR <= 13 ? NR * 192 : 2496 + (NR - 13) * 672)) exit 1 }' ||
+    fail "tokens: $(lines step straight | tail -28)"
+"$GDN" checkpoint ls straight | awk '$1 == 40 { exit $2 == 90 + 27 * 24 ? 0 : 1 } END { if (!NR) exit 1 }' || fail "position: $("$GDN" checkpoint ls straight)"
+
+# On other ranks, from there on and from the change on.
+like_base other
+expect 3 train 2 other "${with[@]}" --set train.stop_at=20 2> /dev/null
+expect 0 mpirun --oversubscribe -n 4 "$GDN" train small.yaml --run-dir other --set mesh.pipeline=2 --set train.micro_batch_size=4 > other.log 2>&1
+close_to $losses loss step straight other
+close_to $norms grad_norm step straight other
+
+# ------------------------------------------------------------------------------------------ what is refused
+refused() { # WORDS OPTION …: and nothing has changed
+    local words=$1
+    shift
+    before=$(cksum base/config.yaml base/metrics.jsonl)
+    expect 2 train 2 base "$@" 2> /dev/null
+    [ "$(grep -c '^gdn: ' base.log)" -le 2 ] && says base "$words"
+    [ "$before" = "$(cksum base/config.yaml base/metrics.jsonl)" ] || fail "a refused start has written"
+}
+refused 'train.batch_size is 24, in the checkpoint 12 \(to change it: --resume-with train.batch_size=24\)' --set train.batch_size=24
+refused 'train.lr=1: one of these is expected: train.batch_size=.*train.sequence_length=' --resume-with train.lr=1
+refused 'train.batch_size: one of these is expected' --resume-with train.batch_size
+refused '--resume-with train.batch_size=x' --resume-with train.batch_size=x
+refused 'train.batch_size 9 cannot be divided among 2' --resume-with train.batch_size=9
+refused 'train.seed is 9' "${with[@]}" --set train.seed=9
+expect 2 train 1 fresh "${with[@]}" 2> /dev/null
+says fresh 'no checkpoint to go on from'
+[ ! -e fresh ] || fail "a refused run left a directory"
+expect 2 train 1 broken --set train.batch_size=6 2> /dev/null # neither what is in force nor what was
+says broken 'train.batch_size is 6, in the checkpoint 24'

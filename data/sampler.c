@@ -164,6 +164,14 @@ int sampler_read(struct sampler *sampler, long first, long count, int vocab, int
     return GDN_OK;
 }
 
+int sampler_sources(const struct sampler *sampler) {
+    return sampler->num_sources;
+}
+
+int sampler_identify(struct sampler *sampler, int k, struct tokens_identity *out) {
+    return tokens_identify(sampler->sources[k].tokens, out);
+}
+
 long sampler_sequences(const struct sampler *sampler) {
     long sum = 0;
     for (int k = 0; k < sampler->num_sources; k++) sum += sampler->sources[k].samples;

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "data/identity.h"
 #include "data/tokens.h"
 
 struct sampler_source {
@@ -37,6 +38,11 @@ long sampler_epoch(const struct sampler *sampler);
 /* Reads samples first … first + count − 1, rows of S + 1 tokens, into rows [count, S+1]. Every value must lie
  * in [0, vocab): otherwise GDN_INPUT naming file, position in the file and value. */
 int sampler_read(struct sampler *sampler, long first, long count, int vocab, int32_t *rows);
+
+/* How many sources there are, and what tells the whole stream of source k from another (data/identity.h). Not
+ * collective; fails like tokens_identify. */
+int sampler_sources(const struct sampler *sampler);
+int sampler_identify(struct sampler *sampler, int k, struct tokens_identity *out);
 
 /* Every whole sequence of every source exactly once, source after source, each from its beginning to its end:
  * what an evaluation on all of the data reads, whatever the weights and the order of training. How many there

@@ -50,6 +50,7 @@ struct checkpoint_info {
     int64_t tokens;          /* consumed; −1: not known, of files that do not say */
     char *config;            /* resolved configuration, YAML text */
     char *configured;        /* what a run's configuration said instead (train/config.h); NULL: the same */
+    char *data;              /* what the training data were (train/run_identity.c); NULL: not known */
     double best_loss;        /* least validation loss so far, NAN: none */
     double loss;             /* validation loss of this checkpoint, NAN where it was not evaluated */
     double loss_scale;       /* of the next step; 0: none, neither saved nor found */

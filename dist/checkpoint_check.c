@@ -33,6 +33,8 @@ static int file_info(hid_t file, const char *path, struct checkpoint_info *out) 
     TRY(h5_has_attribute(file, path, "tokens", &there));
     if (there) TRY(h5_read_int(file, path, "tokens", &out->tokens));
     TRY(h5_read_text(file, path, "config", &out->config));
+    TRY(h5_has_attribute(file, path, "data", &there));
+    if (there) TRY(h5_read_text(file, path, "data", &out->data));
     TRY(h5_has_attribute(file, path, "configured", &there));
     return there ? h5_read_text(file, path, "configured", &out->configured) : 0;
 }
@@ -40,7 +42,8 @@ static int file_info(hid_t file, const char *path, struct checkpoint_info *out) 
 static void info_free(struct checkpoint_info *info) {
     free(info->config);
     free(info->configured);
-    info->config = info->configured = NULL;
+    free(info->data);
+    info->config = info->configured = info->data = NULL;
 }
 
 int file_check(const struct crew *crew, const char *path) {

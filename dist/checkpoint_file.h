@@ -82,8 +82,8 @@ int file_fill(const char *path, const struct parts *parts, const struct file_pla
 /* Whether the file is whole, by its seal. Collective. GDN_INPUT where it is not, or has no seal. */
 int file_check(const struct crew *crew, const char *path);
 
-/* Opens a file that was checked, and reads the root attributes: info->config and info->configured are the
- * caller's to free(), the file to H5Fclose. Not collective. GDN_INPUT; then nothing is open. */
+/* Opens a file that was checked, and reads the root attributes: info->config, info->configured and info->data
+ * are the caller's to free(), the file to H5Fclose. Not collective. GDN_INPUT; then nothing is open. */
 int file_open(const char *path, hid_t *file, struct checkpoint_info *info);
 
 /* What file_check_datasets has counted. */

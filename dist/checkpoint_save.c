@@ -108,7 +108,7 @@ static int summarize(const struct crew *crew, const struct checkpoint_content *c
 /* What checkpoint.h5 will need at most, with or without the elements. */
 static int64_t file_bytes(const struct save *save, const struct parts *parts,
                           const struct checkpoint_info *info, const struct joint *joint) {
-    int64_t bytes = FILE_LEAST + (int64_t)strlen(info->config) +
+    int64_t bytes = FILE_LEAST + (int64_t)(strlen(info->config) + (info->data ? strlen(info->data) : 0)) +
                     save->content->scale_words * (int64_t)sizeof *save->content->scales +
                     save->content->spike_values * (int64_t)sizeof *save->content->spikes,
             metadata = (parts->groups + 1) * FILE_METADATA;

@@ -173,6 +173,7 @@ static int write_attributes(struct maker *m, const struct checkpoint_info *info)
     if (info->tokens >= 0) TRY(h5_write_int(m->file, m->path, "tokens", info->tokens));
     TRY(h5_write_text(m->file, m->path, "config", info->config));
     if (info->configured) TRY(h5_write_text(m->file, m->path, "configured", info->configured));
+    if (info->data) TRY(h5_write_text(m->file, m->path, "data", info->data));
     TRY(h5_write_double(m->file, m->path, "best_loss", info->best_loss));
     TRY(h5_write_double(m->file, m->path, "loss", info->loss));
     if (info->loss_scale == 0) return 0;

@@ -15,6 +15,28 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { KEY_DATA_CHANGED = 256 };
+
+static const struct argp_option own[] = {
+    {"data-changed", KEY_DATA_CHANGED, "refuse|accept", 0,
+     "refuse (default): a run does not go on with training data that are not those its checkpoint was made "
+     "with; accept: it does, in the order that follows from the data of now",
+     0},
+    {0},
+};
+
+struct arguments {
+    bool accept_data; /* --data-changed accept */
+};
+
+static int take(int key, const char *value, void *input) {
+    struct arguments *given = input;
+    (void)key;
+    given->accept_data = !strcmp(value, "accept");
+    if (given->accept_data || !strcmp(value, "refuse")) return 0;
+    return gdn_fail(GDN_INPUT, "--data-changed '%.100s': refuse or accept is expected", value);
+}
+
 static const struct command_line line = {
     .arguments = "CONFIG.yaml",
     .doc =
@@ -44,6 +66,8 @@ static const struct command_line line = {
         "\n"
         "gdn train --help-config explains every key of the configuration.",
     .common = OPTION_SET | OPTION_RUN_DIR | OPTION_RESUME | OPTION_HELP_CONFIG | OPTION_RESUME_WITH,
+    .own = own,
+    .take = take,
     .least = 1,
     .most = 1,
 };
@@ -65,7 +89,7 @@ static int see_rundir(const struct rundir *rundir) {
 /* Everything but MPI's beginning and end. `start`: the checkpoint to go on from, found here, closed by the
  * caller. */
 static int train(struct run *run, struct rundir *rundir, const struct options *options,
-                 struct checkpoint *start, struct watchdog **watchdog) {
+                 const struct arguments *given, struct checkpoint *start, struct watchdog **watchdog) {
     FILE *out = run->mesh.rank == 0 ? stdout : NULL, *log = run->mesh.rank == 0 ? stderr : NULL;
     TRY(mesh_agree(&run->mesh, config_check_changes(options->resume_with, options->num_resume_with)));
     TRY(run_configure(run, options->argument[0], options->set, options->num_set));
@@ -84,6 +108,7 @@ static int train(struct run *run, struct rundir *rundir, const struct options *o
         return 0;
     }
     TRY(run_open_data(run));
+    TRY(run_match_data(run, start->info.data, given->accept_data, log));
     TRY(run_reserve(run));
     TRY(run_load(run, start, log));
     TRY(run_create(run));
@@ -96,7 +121,7 @@ static int train(struct run *run, struct rundir *rundir, const struct options *o
     return loop_run(run, rundir, &stop, out);
 }
 
-static int train_on_ranks(const struct options *options) {
+static int train_on_ranks(const struct options *options, const struct arguments *given) {
     struct run run = {.best_loss = NAN};
     struct rundir rundir;
     struct checkpoint start = {0};
@@ -104,7 +129,7 @@ static int train_on_ranks(const struct options *options) {
     TRY(rundir_name(&rundir, options->run_dir, options->argument[0]));
     signals_hold();
     int status = ranks_begin(&run.mesh);
-    if (!status) status = train(&run, &rundir, options, &start, &watchdog);
+    if (!status) status = train(&run, &rundir, options, given, &start, &watchdog);
     if (executor_failed(run.executor) || executor_failed(run.evaluation.executor))
         ranks_abort(&run.mesh, status);
     position_phase(PHASE_END, run.step);
@@ -117,8 +142,9 @@ static int train_on_ranks(const struct options *options) {
 
 int cmd_train(int argc, char **argv) {
     struct options options;
-    int status = options_parse(&line, argc, argv, &options, NULL);
-    if (!status && !options.done) status = train_on_ranks(&options);
+    struct arguments given = {0};
+    int status = options_parse(&line, argc, argv, &options, &given);
+    if (!status && !options.done) status = train_on_ranks(&options, &given);
     options_free(&options);
     return status;
 }

@@ -73,6 +73,7 @@ static void record_start(struct loop *loop) {
     metrics_text(metrics, "transport", run->mesh.transport);
     metrics_text(metrics, "number", GDN_REAL_NAME);
     metrics_integer(metrics, "skipped_checkpoints", run->skipped);
+    metrics_boolean(metrics, "data_changed", run->data_changed);
     metrics_end(metrics);
     monitor_start(loop->monitor);
 }

@@ -101,6 +101,7 @@ int loop_save(struct loop *loop, bool now) {
         .tokens = run->tokens,
         .config = run->config_text,
         .configured = run->configured,
+        .data = run->data_text,
         .best_loss = fmin(run->best_loss, loss), /* fmin takes the number where one is NAN */
         .loss = loss,
         .loss_scale = run->loss_scale.dynamic ? run->loss_scale.scale : 0,

@@ -149,5 +149,6 @@ void run_free(struct run *run) {
     free(run->rows);
     free(run->config_text);
     free(run->configured);
+    free(run->data_text);
     config_free(&run->config);
 }

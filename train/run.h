@@ -58,6 +58,8 @@ struct run {
     struct sampler *validation; /* NULL: there is none */
     struct evaluation evaluation;
     long share, micro; /* sequences of one step on this data rank; of one micro-batch */
+    char *data_text;   /* what the training data are, as checkpoints hold it; NULL before run_match_data */
+    bool data_changed; /* since the checkpoint that the run goes on from; rank 0 alone knows */
     int32_t *rows;     /* [share, sequence_length + 1] this data rank's part of the next batch */
 
     int64_t step, samples; /* optimiser steps done; the data position, in sequences of this length */
@@ -91,6 +93,12 @@ int run_prepare(struct run *run, FILE *log);
 /* Opens training and validation data and reads the first batch. GDN_INPUT for what is not readable or lies
  * outside the vocabulary. Collective. */
 int run_open_data(struct run *run);
+
+/* Finds what the training data are (data/identity.h), and compares it with `before`, which the checkpoint
+ * says that the run goes on from (NULL: nothing is known, or it starts). Where they differ: GDN_INPUT naming
+ * the source and how much it has and had; with `accept` a note on `log`. Run after run_open_data. Collective.
+ */
+int run_match_data(struct run *run, const char *before, bool accept, FILE *log);
 
 /* Reads this data rank's part of the batch at the run's position into `rows`. Not collective. GDN_INPUT where
  * a token lies outside the vocabulary. */

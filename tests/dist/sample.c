@@ -113,14 +113,15 @@ struct checkpoint_content sample_content(struct sample *sample) {
 
 int sample_load(const struct mesh *mesh, const char *path, struct sample *sample,
                 struct checkpoint_info *info) {
-    static char config[300000];
+    static char config[300000], data[1000];
     struct checkpoint checkpoint;
     struct checkpoint_content content = sample_content(sample);
     int status = checkpoint_open(mesh, path, &checkpoint);
     if (status) return status;
     status = checkpoint_load(mesh, &checkpoint, &content);
     snprintf(config, sizeof config, "%s", checkpoint.info.config);
-    if (info) *info = checkpoint.info, info->config = config;
+    snprintf(data, sizeof data, "%s", checkpoint.info.data ? checkpoint.info.data : "");
+    if (info) *info = checkpoint.info, info->config = config, info->data = checkpoint.info.data ? data : NULL;
     checkpoint_close(&checkpoint);
     return status;
 }
@@ -149,6 +150,7 @@ struct checkpoint_info sample_info(int64_t step, double loss, double best_loss) 
     return (struct checkpoint_info){.step = step,
                                     .samples = 32 * step,
                                     .config = "model:\n  hidden_size: 5 # größer\n",
+                                    .data = "300 tokens, xxh3 0123456789abcdef\n",
                                     .loss = loss,
                                     .best_loss = best_loss};
 }

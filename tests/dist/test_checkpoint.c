@@ -69,6 +69,7 @@ static void round_trip(void **unused) {
         assert_int_equal(info.samples, 3200);
         assert_true(info.loss == 2.5 && info.best_loss == 2.25);
         assert_string_equal(info.config, sample_info(0, 0, 0).config);
+        assert_string_equal(info.data, sample_info(0, 0, 0).data);
         barrier();
         sample_free(saved);
         sample_free(loaded);
@@ -476,6 +477,7 @@ static void version_1(void **unused) {
     assert_int_equal(sample_load(&mesh, old_file, loaded, &info), 0);
     assert_true(sample_same(right, loaded));
     assert_int_equal(info.step, 40);
+    assert_null(info.data);
     assert_true(info.loss == 1.5 && info.best_loss == 1.25);
     assert_string_equal(info.config, sample_info(0, 0, 0).config);
     if (mesh.rank == 0) assert_int_equal(checkpoint_verify(old_file, stdout), 0);

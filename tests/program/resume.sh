@@ -47,3 +47,39 @@ printf '{"event":"step","st' >> cut/metrics.jsonl
 expect 3 train 1 cut --set train.stop_at=7 2> /dev/null
 cmp -n "$(stat -c %s before)" before cut/metrics.jsonl || fail "lines of the first part were changed"
 [ "$(lines step cut | grep -c '}$')" -eq 7 ] || fail "metrics are not seven whole steps: $(cat cut/metrics.jsonl)"
+
+# Data that changed between two starts are refused, unless they are asked for; data that moved are the same.
+halves=(--set "data.sources=[{path: half_aa, weight: 1}, {path: half_ab, weight: 3}]" --set 'data.train=""')
+split -n l/2 text.txt half_
+begin() { # DIRECTORY [OPTION ...]: 5 steps on the halves
+    local directory=$1
+    shift
+    expect 3 train 2 "$directory" --set train.stop_at=5 "${halves[@]}" "$@" 2> /dev/null
+}
+changed() { # WORDS: the run `halves` is refused, and says why
+    local before
+    before=$(cksum < halves/metrics.jsonl)
+    expect 2 train 2 halves "${halves[@]}" 2> /dev/null
+    grep -q "^gdn: .*not those of the checkpoint: $1" halves.log && grep -q -e "--data-changed accept" halves.log ||
+        fail "no '$1' in: $(cat halves.log)"
+    [ "$before" = "$(cksum < halves/metrics.jsonl)" ] || fail "a refused run wrote metrics"
+}
+begin halves
+cp half_ab kept
+tokens=$(stat -c %s kept)
+cat kept >> half_ab
+changed "half_ab has $((2 * tokens)) tokens, and had $tokens when"
+tr a b < kept > half_ab
+changed "half_ab has $tokens tokens, and had others when"
+cp half_aa half_ab
+cp kept half_aa
+changed "half_aa has $tokens tokens, and had [0-9]* when"
+expect 2 train 1 halves --data-changed=perhaps 2> /dev/null
+grep -q "data-changed 'perhaps': refuse or accept is expected" halves.log || fail "unexpected: $(cat halves.log)"
+expect 3 train 2 halves "${halves[@]}" --set train.stop_at=7 --data-changed accept 2> /dev/null
+grep -q "^gdn: note: .*half_aa has" halves.log || fail "no note: $(cat halves.log)"
+lines resume halves | grep -q '"data_changed":true' || fail "no data_changed: $(lines resume halves)"
+expect 0 train 1 halves "${halves[@]}" # what was accepted is what the run has from then on
+lines resume halves | tail -1 | grep -q '"data_changed":false' || fail "data_changed: $(lines resume halves)"
+mkdir elsewhere_data && cp half_aa elsewhere_data/one && cp half_ab elsewhere_data/two
+expect 0 train 1 halves "${halves[@]/half_ab/elsewhere_data\/two}" --set train.steps=42 # data.sources has half_aa still

@@ -53,6 +53,7 @@ struct checkpoint_info {
     char *data;              /* what the training data were (train/run_identity.c); NULL: not known */
     double best_loss;        /* least validation loss so far, NAN: none */
     double loss;             /* validation loss of this checkpoint, NAN where it was not evaluated */
+    bool evaluation_due;     /* one was given up at this step, so that the run could stop */
     double loss_scale;       /* of the next step; 0: none, neither saved nor found */
     int64_t loss_scale_good; /* good steps in a row with it */
 };

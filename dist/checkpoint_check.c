@@ -24,6 +24,7 @@ static int file_info(hid_t file, const char *path, struct checkpoint_info *out) 
     TRY(h5_read_int(file, path, "samples", &out->samples));
     TRY(h5_read_double(file, path, "best_loss", &out->best_loss));
     TRY(h5_read_double(file, path, "loss", &out->loss));
+    TRY(h5_has_attribute(file, path, "evaluation_due", &out->evaluation_due));
     TRY(h5_has_attribute(file, path, "loss_scale", &there));
     if (there) {
         TRY(h5_read_double(file, path, "loss_scale", &out->loss_scale));

@@ -176,6 +176,7 @@ static int write_attributes(struct maker *m, const struct checkpoint_info *info)
     if (info->data) TRY(h5_write_text(m->file, m->path, "data", info->data));
     TRY(h5_write_double(m->file, m->path, "best_loss", info->best_loss));
     TRY(h5_write_double(m->file, m->path, "loss", info->loss));
+    if (info->evaluation_due) TRY(h5_write_int(m->file, m->path, "evaluation_due", 1));
     if (info->loss_scale == 0) return 0;
     TRY(h5_write_double(m->file, m->path, "loss_scale", info->loss_scale));
     return h5_write_int(m->file, m->path, "loss_scale_good", info->loss_scale_good);

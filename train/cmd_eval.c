@@ -128,7 +128,7 @@ static int evaluate(struct subject *subject, const struct options *options, cons
     TRY(saved_model_place(saved, mesh, mesh->rank == 0 ? stderr : NULL, &ops));
     TRY(evaluation_create(mesh, &saved->config, &saved->table, &saved->state, ops, subject->sampler,
                           &subject->evaluation));
-    TRY(evaluation_loss(&subject->evaluation, loop_active(&saved->config, saved->step), &loss));
+    TRY(evaluation_loss(&subject->evaluation, loop_active(&saved->config, saved->step), NULL, NULL, &loss));
     if (mesh->rank == 0) print_result(subject, loss, stdout);
     return 0;
 }

@@ -58,7 +58,8 @@ static const struct command_line line = {
         "--resume-with train.batch_size=64. It stays so, with or without the option; the same command may "
         "be repeated.\n"
         "\n"
-        "TERM, USR1 or USR2, a file `stop` in the run directory, train.time_limit and the end of a Slurm "
+        "Ctrl-C (INT), TERM, USR1 or USR2, a file `stop` in the run directory, train.time_limit and the end "
+        "of a Slurm "
         "job's time stop the run after the step in progress, with a checkpoint. Exit status: 0 "
         "finished; "
         "1 internal error; 2 bad usage, configuration or data; 3 stopped on request, checkpoint saved; "
@@ -100,7 +101,7 @@ static int train(struct run *run, struct rundir *rundir, const struct options *o
     TRY(run_prepare(run, log));
     TRY(mesh_agree(&run->mesh, run_resolve_text(run))); /* with the device that was found */
     if (start->path) TRY(mesh_agree(&run->mesh, run_take_position(run, &start->info)));
-    if (start->path && run->step >= run->config.train.steps) {
+    if (start->path && run->step >= run->config.train.steps && !run->evaluation_due) {
         if (out)
             fprintf(out,
                     "%s has done its %lld steps already: nothing is left to do; raise train.steps to go on\n",
@@ -127,12 +128,14 @@ static int train_on_ranks(const struct options *options, const struct arguments 
     struct checkpoint start = {0};
     struct watchdog *watchdog = NULL;
     TRY(rundir_name(&rundir, options->run_dir, options->argument[0]));
-    signals_hold();
+    TRY(signals_hold());
     int status = ranks_begin(&run.mesh);
     if (!status) status = train(&run, &rundir, options, given, &start, &watchdog);
+    signals_quiet();
     if (executor_failed(run.executor) || executor_failed(run.evaluation.executor))
         ranks_abort(&run.mesh, status);
     position_phase(PHASE_END, run.step);
+    commands_flush_unneeded(stdout);
     rundir_close(&rundir);
     run_free(&run);
     checkpoint_close(&start);

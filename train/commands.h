@@ -4,6 +4,7 @@
 #define GDN_COMMANDS_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 /* Each takes the words after the subcommand's name (argv[0] is "gdn NAME", for usage messages) and returns
  * the program's exit status (kernels/base/status.h), with the words of a failure recorded by gdn_fail. One
@@ -26,6 +27,11 @@ void commands_set_speaker(bool speaks);
 /* Flushes standard output: output that was asked for and could not be written, as on a full disk, is a
  * failure (GDN_INTERNAL). main calls it behind every command that succeeded. */
 int commands_finish_printing(void);
+
+/* For a command whose standard output is no part of what it does: flushes `out`. Where that cannot be written
+ * (a full disk, a pipe that nobody reads any more), says so on standard error; what is printed from then on
+ * goes nowhere, so that this is said once and is no failure. */
+void commands_flush_unneeded(FILE *out);
 
 /* Whether this process prints messages that every rank would print alike (failures, --help). Before
  * commands_set_speaker, the launcher's environment (Open MPI, PMIx, Slurm) tells the rank. */

@@ -39,19 +39,6 @@ static void record_loss_scale(struct loop *loop, int64_t step, bool lower) {
     metrics_end(metrics);
 }
 
-static void record_evaluation(struct loop *loop, double loss, double seconds) {
-    struct metrics *metrics = &loop->rundir->metrics;
-    metrics_begin(metrics, "eval");
-    metrics_integer(metrics, "step", loop->run->step);
-    metrics_number(metrics, "loss", loss);
-    metrics_integer(metrics, "sequences", loop->run->evaluation.sequences);
-    metrics_number(metrics, "seconds", seconds);
-    metrics_end(metrics);
-    tensorboard_write(&loop->rundir->board, loop->run->step, &(struct scalar){"validation/loss", loss}, 1);
-    monitor_evaluation(loop->monitor, loss);
-    progress_note(&loop->progress, "after step %lld: validation loss %.4f", (long long)loop->run->step, loss);
-}
-
 static void record_start(struct loop *loop) {
     const struct run *run = loop->run;
     struct metrics *metrics = &loop->rundir->metrics;
@@ -76,25 +63,6 @@ static void record_start(struct loop *loop) {
     metrics_boolean(metrics, "data_changed", run->data_changed);
     metrics_end(metrics);
     monitor_start(loop->monitor);
-}
-
-/* ------------------------------------------------------------------------------------------ evaluation */
-
-static int evaluate(struct loop *loop) {
-    struct run *run = loop->run;
-    double before = MPI_Wtime(), loss = NAN;
-    position_phase(PHASE_EVALUATION, run->step);
-    TRY(evaluation_loss(&run->evaluation, loop_active(&run->config, run->step), &loss));
-    scales_restore(&run->scales);
-    record_evaluation(loop, loss, MPI_Wtime() - before);
-    if (!isfinite(loss))
-        return gdn_fail(GDN_DIVERGED,
-                        "training diverged: the validation loss after %lld steps is %g; go on from an older "
-                        "checkpoint with a lower train.lr",
-                        (long long)run->step, loss);
-    loop->evaluated = run->step;
-    loop->eval_loss = loss;
-    return 0;
 }
 
 /* ------------------------------------------------------------------------------------ ways to end */
@@ -136,7 +104,7 @@ static int stop(struct loop *loop, enum stop_reason reason) {
     struct run *run = loop->run;
     TRY(loop_health_replicas(loop));
     const char *why = reason ? stop_words(reason) : "at train.stop_at";
-    metrics_begin(&loop->rundir->metrics, reason >= STOP_TERM ? "signal" : "stop");
+    metrics_begin(&loop->rundir->metrics, reason >= STOP_INT ? "signal" : "stop");
     metrics_integer(&loop->rundir->metrics, "step", run->step);
     metrics_text(&loop->rundir->metrics, "reason", reason ? stop_name(reason) : "train.stop_at");
     metrics_end(&loop->rundir->metrics);
@@ -182,13 +150,19 @@ static int written(const struct loop *loop) {
     return loop->rundir->metrics.status ? loop->rundir->metrics.status : loop->rundir->board.status;
 }
 
-/* Whether this rank knows of a request to stop. */
-static enum stop_reason asked(struct loop *loop) {
-    double now = MPI_Wtime(), took = loop->asked > 0 ? now - loop->asked : 0;
-    loop->asked = now;
-    /* One that is under way may take longer than all before it. */
-    double saving = loop->saving ? now - loop->saved_at : 0;
-    return stop_asked(loop->stop, took, fmax(saving, loop->save_seconds));
+enum stop_reason loop_asked(struct loop *loop, enum stop_work next) {
+    /* A checkpoint that is under way may take longer than all before it. */
+    double saving = loop->saving ? MPI_Wtime() - loop->saved_at : 0;
+    return stop_asked(loop->stop, next, fmax(saving, loop->save_seconds));
+}
+
+/* Ends the run on request: of whoever comes first by the order of reasons, on whichever rank. */
+static int stop_as_asked(struct loop *loop) {
+    int reason = (int)loop->stop->reason;
+    int status = loop_store_settle(loop, true);
+    if (status) return give_up(loop, status);
+    TRY(mesh_reduce(&loop->run->mesh, &reason, 1, MPI_INT, MPI_MAX));
+    return stop(loop, (enum stop_reason)reason);
 }
 
 /* Agrees before a step whether all can go on (*end false), or how the run ends. */
@@ -198,8 +172,7 @@ static int before_step(struct loop *loop, bool *end) {
     *end = stored != 0;
     if (stored) return give_up(loop, stored);
     long stop_at = run->config.train.stop_at;
-    int reason = (int)asked(loop);
-    bool wanted = reason || (stop_at > 0 && run->step >= stop_at);
+    bool wanted = loop_asked(loop, STOP_STEP) || (stop_at > 0 && run->step >= stop_at);
     int status = written(loop);
     if (!status && !wanted) status = run_read_batch(run);
     int any = mesh_any(&run->mesh, status || wanted);
@@ -208,10 +181,7 @@ static int before_step(struct loop *loop, bool *end) {
 
     /* Somebody raised a flag: a failure comes before a request. */
     status = mesh_agree(&run->mesh, status);
-    if (!status) status = loop_store_settle(loop, true);
-    if (status) return give_up(loop, status);
-    TRY(mesh_reduce(&run->mesh, &reason, 1, MPI_INT, MPI_MAX));
-    return stop(loop, (enum stop_reason)reason);
+    return status ? give_up(loop, status) : stop_as_asked(loop);
 }
 
 static int train_step(struct loop *loop, double began) {
@@ -234,14 +204,18 @@ static int train_step(struct loop *loop, double began) {
     return status == GDN_DIVERGED ? diverge(loop, &report) : status;
 }
 
-/* Evaluation and checkpoint where they are due after a step. */
+/* Evaluation and checkpoint where they are due after a step; the evaluation also where it is due still. */
 static int after_step(struct loop *loop) {
     struct run *run = loop->run;
     const struct train_config *train = &run->config.train;
     bool last = run->step >= train->steps;
-    if (run->validation && (last || due(run->step, train->eval_interval))) {
-        int status = evaluate(loop);
+    if (run->validation && (last || due(run->step, train->eval_interval) || run->evaluation_due)) {
+        int status = loop_evaluate(loop);
         if (executor_failed(run->evaluation.executor)) return status;
+        if (status == GDN_STOPPED) {
+            gdn_failure_clear();
+            return stop_as_asked(loop);
+        }
         if (status) return status == GDN_DIVERGED ? status : give_up(loop, status);
     }
     bool wanted;
@@ -262,6 +236,8 @@ static int train(struct loop *loop) {
     TRY(run_describe(run, loop->rundir->path, loop->progress.out)); /* with all that is reserved */
     record_start(loop);
     TRY(run_record_memory(run, &loop->rundir->metrics));
+    if (run->evaluation_due) TRY(after_step(loop));
+    run->evaluation_due = false; /* also where there are no validation data any more */
     while (run->step < run->config.train.steps) {
         double began = MPI_Wtime();
         position_phase(PHASE_STEP, run->step);
@@ -270,6 +246,9 @@ static int train(struct loop *loop) {
         if (end) return status;
         TRY(train_step(loop, began));
         TRY(loop_health_step(loop));
+        double took = MPI_Wtime() - began;
+        stop_took(loop->stop, STOP_STEP, took);
+        loop_grace_step(loop, took);
         TRY(after_step(loop));
     }
     int status = loop_store_settle(loop, true);

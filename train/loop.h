@@ -22,17 +22,19 @@ struct loop {
     struct delta_store *store; /* of differences; NULL: none */
     struct health *health;     /* of the ranks (loop_health.c) */
     struct monitor *monitor;
-    int64_t evaluated;   /* steps done at the last evaluation; −1: none */
-    double eval_loss;    /* its loss */
-    double started;      /* seconds */
-    double asked;        /* seconds at which it was last asked whether to stop; 0: not yet */
-    double save_seconds; /* that the longest save so far took; before the first an estimate */
-    bool saving;         /* one is under way */
-    bool ending;         /* the run ends, in one way or another */
-    double waited;       /* seconds of the last step that this rank waited for others */
-    struct saver *saver; /* of checkpoints */
-    double saved_at;     /* seconds at which the last one was begun */
-    int save_failures;   /* of checkpoints, in a row */
+    int64_t evaluated;    /* steps done at the last evaluation; −1: none */
+    double eval_loss;     /* its loss */
+    double started;       /* seconds */
+    double save_seconds;  /* that the longest save so far took; before the first an estimate */
+    double saved_seconds; /* that the longest save so far took; 0: none yet */
+    double step_seconds;  /* of the last step with all around it but evaluation and checkpoint; 0: none yet */
+    bool grace_told;      /* that mpirun would not wait long enough */
+    bool saving;          /* one is under way */
+    bool ending;          /* the run ends, in one way or another */
+    double waited;        /* seconds of the last step that this rank waited for others */
+    struct saver *saver;  /* of checkpoints */
+    double saved_at;      /* seconds at which the last one was begun */
+    int save_failures;    /* of checkpoints, in a row */
     struct stop *stop;
     struct step_report last; /* of the last step done */
 };
@@ -54,6 +56,15 @@ int loop_run(struct run *run, struct rundir *rundir, struct stop *stop, FILE *ou
  * spike (run->spikes.last), is left out unless spikes.action is report. GDN_INTERNAL where an axis of the
  * mesh failed: then the job cannot go on. Collective. (loop_step.c) */
 int loop_step(struct run *run, const struct delta_watch *watch, struct step_report *report);
+
+/* Whether this rank knows of a request to stop, or the time that is left is too short for `next` and a
+ * checkpoint. Not collective. */
+enum stop_reason loop_asked(struct loop *loop, enum stop_work next);
+
+/* Evaluates and records. Collective. The same on all ranks: GDN_STOPPED, with nothing recorded and
+ * run->evaluation_due set, where somebody asked to stop; GDN_DIVERGED for a loss that is not finite;
+ * GDN_INPUT, GDN_INTERNAL. (loop_eval.c) */
+int loop_evaluate(struct loop *loop);
 
 /* Creates loop->store where the configuration has one. Collective. GDN_INTERNAL. (loop_store.c) */
 int loop_store_create(struct loop *loop);
@@ -98,6 +109,10 @@ int loop_health_step(struct loop *loop);
 /* Compares replicas now, unless this was done after the last step, so that nothing wrong is saved.
  * Collective; fails as loop_health_step does. */
 int loop_health_replicas(struct loop *loop);
+
+/* After a step that took so long: says once, on rank 0, where mpirun would kill the run before it could stop
+ * as it is asked to. Not collective. (loop_grace.c) */
+void loop_grace_step(struct loop *loop, double seconds);
 
 /* Distances that were introduced in the last of `steps` steps done: what an evaluation after it computes
  * with. */

@@ -56,7 +56,8 @@ static int take_report(struct loop *loop, const struct saver_report *report) {
         run->elsewhere = false;
         run->on_disk = run->step == report->step;
         loop->save_failures = 0;
-        loop->save_seconds = fmax(loop->save_seconds, report->seconds);
+        loop->saved_seconds = fmax(loop->saved_seconds, report->seconds);
+        loop->save_seconds = fmax(loop->save_seconds, loop->saved_seconds);
         return 0;
     }
     record_failed(loop, report);
@@ -104,6 +105,7 @@ int loop_save(struct loop *loop, bool now) {
         .data = run->data_text,
         .best_loss = fmin(run->best_loss, loss), /* fmin takes the number where one is NAN */
         .loss = loss,
+        .evaluation_due = run->evaluation_due,
         .loss_scale = run->loss_scale.dynamic ? run->loss_scale.scale : 0,
         .loss_scale_good = run->loss_scale.good,
     };

@@ -90,6 +90,7 @@ static int rewind_run(struct loop *loop, bool *back, const char **reason) {
     run->resumed = resumed;
     run->on_disk = false; /* its data position is another one */
     run->best_loss = best;
+    run->evaluation_due = false; /* that was made up for */
     *back = !status && start.path && run->step < step;
     if (status) {
         *reason = "there are checkpoints, but none that training could go back to";

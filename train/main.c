@@ -1,7 +1,9 @@
 /* The program's top: finds the subcommand, and sees that the failure it returns with is printed. Nothing
  * below ends the program. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kernels/base/status.h"
 #include "train/commands.h"
@@ -91,7 +93,15 @@ static int run(int argc, char **argv) {
     return unknown_command(argv[1]);
 }
 
+/* A standard stream that the caller has closed fails when it is used; without this, the first file that is
+ * opened would take its place, and be written into. */
+static void hold_streams(void) {
+    for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++)
+        if (fcntl(stream, F_GETFD) < 0) open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 int main(int argc, char **argv) {
+    hold_streams();
     int status = run(argc, argv);
     if (status == GDN_OK) status = commands_finish_printing();
     commands_report(status);

@@ -1,5 +1,7 @@
 #include "train/progress.h"
 
+#include "train/commands.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -104,7 +106,7 @@ void progress_step(struct progress *progress, const struct step_report *report) 
     progress_line(line, sizeof line, width > 0 ? width : 0, progress->terminal, report, progress->steps,
                   left);
     fprintf(progress->out, progress->terminal ? "\r%s\033[K" : "%s\n", line);
-    fflush(progress->out);
+    commands_flush_unneeded(progress->out);
     progress->shown = time;
     progress->shown_step = done;
     progress->standing = progress->terminal;
@@ -119,11 +121,11 @@ void progress_note(struct progress *progress, const char *format, ...) {
     vfprintf(progress->out, format, list);
     va_end(list);
     fputc('\n', progress->out);
-    fflush(progress->out);
+    commands_flush_unneeded(progress->out);
 }
 
 void progress_close(struct progress *progress) {
     if (progress->out && progress->standing) fputc('\n', progress->out);
-    if (progress->out) fflush(progress->out);
+    if (progress->out) commands_flush_unneeded(progress->out);
     progress->out = NULL;
 }

@@ -26,6 +26,9 @@ done_steps() {
 # Open MPI gives each of two ranks a core of its own, and gdn then a thread to each. With one core only they take turns.
 launch=(mpirun -n 2)
 if [ "$(nproc)" -lt 2 ]; then launch+=(--oversubscribe); fi
+# Ctrl-C saves a checkpoint after the step in progress: mpirun kills later than that, even on a slow machine. It would also take
+# twice these seconds to end after the stop below, so that goes without.
+patient=(--mca odls_base_sigkill_timeout 60)
 # mpirun's ranks do not see the terminal that it writes to: this tells them its width, for a live progress line.
 if [ -t 1 ]; then COLUMNS=$(stty size < /dev/tty | cut -d' ' -f2) && export COLUMNS; fi
 # Open MPI refuses to run as root, as in containers, unless told twice.
@@ -60,7 +63,7 @@ else
         fi
     fi
     say "The same command resumes from the checkpoint of step $(done_steps)"
-    show "${launch[@]}" "${train[@]}"
+    show "${launch[@]}" "${patient[@]}" "${train[@]}"
 fi
 
 say "Loss on the text's last part, which training never read"
@@ -74,5 +77,5 @@ cat << END
 == Done, in $((SECONDS / 60)) min $((SECONDS % 60)) s. The program is build/gdn (build/gdn --help), the text lies in corpus/kjv, and
 the run in $run: config.yaml (every setting), metrics.jsonl (a line a step), tensorboard/ (the same as curves), and
 checkpoints/$(cat $run/checkpoints/latest)/checkpoint.h5 (weights and optimiser: h5ls -r shows them). To train on your own text, copy
-$config, change data.train and run: mpirun -n 2 build/gdn train YOUR.yaml
+$config, change data.train and run: mpirun ${patient[*]} -n 2 build/gdn train YOUR.yaml
 END

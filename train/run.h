@@ -74,7 +74,8 @@ struct run {
     bool resumed;
     bool elsewhere; /* it goes on from a checkpoint that --resume named: the newest may be another run's */
     int skipped;    /* checkpoints newer than that which the run goes on from, which are damaged */
-    bool on_disk;   /* the run directory holds a checkpoint of exactly this state */
+    bool evaluation_due; /* after the steps done so far, since it was given up */
+    bool on_disk;        /* the run directory holds a checkpoint of exactly this state */
 };
 
 /* Reads the configuration at `path` with `count` overrides, and its text, on each rank; they must be the same

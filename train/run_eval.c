@@ -120,24 +120,27 @@ void evaluation_free(struct evaluation *evaluation) {
     *evaluation = (struct evaluation){0};
 }
 
-/* One round: groups `first` … `end` − 1, which may be fewer than a round's, or none. Collective. */
-static int sum_round(struct evaluation *evaluation, long first, long end, int active, double *sum) {
+/* One round: groups `first` … `end` − 1, which may be fewer than a round's, or none. `given_up`: this rank
+ * was told to. Collective. */
+static int sum_round(struct evaluation *evaluation, long first, long end, int active, bool given_up,
+                     double *sum) {
     struct mesh *mesh = evaluation->mesh;
     const struct loss_options options = {.active = active};
     long from = first * evaluation->group, to = end * evaluation->group;
     if (to > evaluation->sequences) to = evaluation->sequences;
     struct step step = {
         .rows = evaluation->rows, .sequences = to > from ? to - from : 0, .options = &options};
-    int status = 0;
+    int status = given_up ? gdn_fail(GDN_STOPPED, "asked to stop in an evaluation") : 0;
     position_renew(); /* a round counts as a step, however many there are */
-    if (step.sequences) status = read_rows(evaluation, from, step.sequences);
+    if (step.sequences && !status) status = read_rows(evaluation, from, step.sequences);
     TRY(mesh_agree(mesh, status));
     TRY(execute(evaluation->executor, &step));
     *sum += step.sums.ce;
     return 0;
 }
 
-int evaluation_loss(struct evaluation *evaluation, int active, double *loss) {
+int evaluation_loss(struct evaluation *evaluation, int active, evaluation_ask *ask, void *context,
+                    double *loss) {
     struct mesh *mesh = evaluation->mesh;
     int ranks = mesh->data.size, each = evaluation->pipeline.micro_batches;
     long groups = (evaluation->sequences + evaluation->group - 1) / evaluation->group;
@@ -146,7 +149,7 @@ int evaluation_loss(struct evaluation *evaluation, int active, double *loss) {
     double sum = 0;
     for (long r = 0; r < rounds; r++) {
         long first = from + r * each, end = first + each;
-        TRY(sum_round(evaluation, first, end < to ? end : to, active, &sum));
+        TRY(sum_round(evaluation, first, end < to ? end : to, active, ask && ask(context), &sum));
     }
     TRY(mesh_sum(mesh, &sum, 1));
     *loss = sum / ((double)evaluation->sequences * (double)evaluation->length);

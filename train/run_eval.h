@@ -5,6 +5,7 @@
 #ifndef GDN_RUN_EVAL_H
 #define GDN_RUN_EVAL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "data/sampler.h"
@@ -53,8 +54,13 @@ int evaluation_plan(const struct evaluation *evaluation, const struct config *co
 /* Adds what this one has reserved. */
 void evaluation_memory(const struct evaluation *evaluation, struct memory *sum);
 
+/* Asked on each rank before each round: whether to give up. */
+typedef bool evaluation_ask(void *context);
+
 /* The mean cross entropy in nats over all tokens, the same bits on every rank. `active`: how many of the
- * distances are introduced. Collective; GDN_INPUT where a token lies outside the vocabulary. */
-int evaluation_loss(struct evaluation *evaluation, int active, double *loss);
+ * distances are introduced. `ask` may be NULL. Collective. The same on all ranks: GDN_STOPPED, and no loss,
+ * where some rank was told to give up; GDN_INPUT where a token lies outside the vocabulary. */
+int evaluation_loss(struct evaluation *evaluation, int active, evaluation_ask *ask, void *context,
+                    double *loss);
 
 #endif

@@ -41,6 +41,7 @@ int run_take_position(struct run *run, const struct checkpoint_info *info) {
     TRY(config_match_resume(&run->config, info->config));
     run->step = info->step;
     run->best_loss = info->best_loss;
+    run->evaluation_due = info->evaluation_due;
     loss_scale_resume(&run->loss_scale, info->loss_scale, info->loss_scale_good);
     run->resumed = true;
     return 0;

@@ -1,6 +1,10 @@
 /* What commands print: which process speaks where all ranks would print alike, and whether it arrived. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "kernels/base/status.h"
 #include "train/commands.h"
@@ -34,4 +38,21 @@ void commands_report(int status) {
 int commands_finish_printing(void) {
     if (!fflush(stdout) && !ferror(stdout)) return GDN_OK;
     return gdn_fail(GDN_INTERNAL, "standard output cannot be written");
+}
+
+/* What the stream still holds goes to /dev/null with all that follows. */
+static void to_nowhere(FILE *out) {
+    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (nowhere >= 0) dup2(nowhere, fileno(out));
+    if (nowhere >= 0) close(nowhere);
+    clearerr(out);
+}
+
+void commands_flush_unneeded(FILE *out) {
+    errno = 0;
+    if (!fflush(out) && !ferror(out)) return;
+    fprintf(stderr,
+            "gdn: note: progress cannot be written to standard output any more%s%s; training goes on\n",
+            errno ? ": " : "", errno ? strerror(errno) : "");
+    to_nowhere(out);
 }

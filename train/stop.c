@@ -61,6 +61,8 @@ int stop_open_with(struct stop *stop, const char *directory, double limit_minute
 
 static enum stop_reason of_signal(int number) {
     switch (number) {
+    case SIGINT:
+        return STOP_INT;
     case SIGTERM:
         return STOP_TERM;
     case SIGUSR1:
@@ -78,22 +80,30 @@ static int file_there(struct stop *stop, double now) {
     return !access(stop->file, F_OK);
 }
 
-static int end_is_near(const struct stop *stop, double now, double checkpoint_seconds) {
+/* Seconds that work of this kind may take. */
+static double expected(const struct stop *stop, enum stop_work work) {
+    static const double times[STOP_WORKS] = {[STOP_STEP] = 2, [STOP_EVALUATION] = 1, [STOP_ROUND] = 2};
     double longest = 0;
-    if (stop->end <= 0) return 0;
-    for (int i = 0; i < STOP_STEPS; i++) longest = fmax(longest, stop->step[i]);
-    return now + 2 * longest + 2 * checkpoint_seconds + stop->margin > stop->end;
+    for (int i = 0; i < STOP_RECENT; i++) longest = fmax(longest, stop->took[work].seconds[i]);
+    return times[work] * longest;
 }
 
-enum stop_reason stop_asked(struct stop *stop, double step_seconds, double checkpoint_seconds) {
-    stop->step[stop->next] = step_seconds;
-    stop->next = (stop->next + 1) % STOP_STEPS;
+static int end_is_near(const struct stop *stop, double now, enum stop_work next, double checkpoint_seconds) {
+    return stop->end > 0 && now + expected(stop, next) + 2 * checkpoint_seconds + stop->margin > stop->end;
+}
+
+void stop_took(struct stop *stop, enum stop_work work, double seconds) {
+    stop->took[work].seconds[stop->took[work].next] = seconds;
+    stop->took[work].next = (stop->took[work].next + 1) % STOP_RECENT;
+}
+
+enum stop_reason stop_asked(struct stop *stop, enum stop_work next, double checkpoint_seconds) {
     enum stop_reason found = of_signal(signals_received());
     if (!found && !stop->reason && stop->file[0]) { /* rank 0 */
         double now = stop->clock();
         if (file_there(stop, now))
             found = STOP_FILE;
-        else if (end_is_near(stop, now, checkpoint_seconds))
+        else if (end_is_near(stop, now, next, checkpoint_seconds))
             found = STOP_TIME;
     }
     if (found > stop->reason) stop->reason = found;
@@ -113,6 +123,7 @@ static const struct {
     [STOP_NONE] = {"", ""},
     [STOP_TIME] = {"time limit", "before the time limit"},
     [STOP_FILE] = {"stop file", "by the file stop"},
+    [STOP_INT] = {"INT", "by signal INT"},
     [STOP_TERM] = {"TERM", "by signal TERM"},
     [STOP_USR1] = {"USR1", "by signal USR1"},
     [STOP_USR2] = {"USR2", "by signal USR2"},

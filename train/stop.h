@@ -12,21 +12,32 @@ enum stop_reason {
     STOP_NONE,
     STOP_TIME, /* the end is near */
     STOP_FILE, /* somebody has made the file */
-    STOP_TERM, /* signals */
+    STOP_INT,  /* signals */
+    STOP_TERM,
     STOP_USR1,
     STOP_USR2,
     STOP_REASONS
 };
 
-enum { STOP_STEPS = 32 }; /* steps that count as recent */
+/* Kinds of work, between which the run can stop, each of which takes its own time. */
+enum stop_work {
+    STOP_STEP,
+    STOP_EVALUATION, /* a whole one */
+    STOP_ROUND,      /* of an evaluation */
+    STOP_WORKS
+};
+
+enum { STOP_RECENT = 32 }; /* times of each kind that count as recent */
 
 struct stop {
     char file[4200]; /* RUN/stop; "" on other ranks than 0 */
     double end;      /* Unix seconds at which the run is ended from outside; 0: not known, or not rank 0 */
     double margin;   /* seconds before it that are left free */
     double looked;   /* Unix seconds at which the file was last looked for */
-    double step[STOP_STEPS]; /* seconds of recent steps, a ring */
-    int next;
+    struct {
+        double seconds[STOP_RECENT]; /* a ring; 0: not known yet */
+        int next;
+    } took[STOP_WORKS];
     enum stop_reason reason; /* asked for so far */
     double (*clock)(void);   /* Unix seconds */
 };
@@ -41,11 +52,15 @@ int stop_open(struct stop *stop, const char *directory, double limit_minutes, in
 int stop_open_with(struct stop *stop, const char *directory, double limit_minutes, int rank,
                    double (*clock)(void));
 
-/* Whether this process knows of a request to stop. Called between steps with the seconds that the last one
- * took (evaluation and all) and those that a checkpoint takes as far as is known (0: none written yet). Looks
- * for the file at most once a second. Of time it asks for as much as two more of the longest recent step and
- * two checkpoints need, and the margin. Not collective. */
-enum stop_reason stop_asked(struct stop *stop, double step_seconds, double checkpoint_seconds);
+/* Work of this kind has taken so long. Not collective. */
+void stop_took(struct stop *stop, enum stop_work work, double seconds);
+
+/* Whether this process knows of a request to stop. Called before work of the kind `next`, with the seconds
+ * that a checkpoint takes as far as is known (0: none written yet). Looks for the file at most once a second.
+ * The time left must be enough for two more of the longest recent step or round, or for one evaluation as
+ * long as the longest recent one (within which rounds are asked about), for two checkpoints, and the margin.
+ * What was never measured counts as nothing. Not collective. */
+enum stop_reason stop_asked(struct stop *stop, enum stop_work next, double checkpoint_seconds);
 
 /* The request is honoured (a checkpoint is saved, or all steps are done): removes the file, on rank 0, so
  * that the same command goes on. Not collective. GDN_INTERNAL where it is there and cannot be removed. */
@@ -54,7 +69,7 @@ int stop_honoured(const struct stop *stop);
 /* For people, behind "stopped ": "by signal TERM", "by the file stop", "before the time limit". */
 const char *stop_words(enum stop_reason reason);
 
-/* For metrics.jsonl: "TERM", "USR1", "USR2", "stop file", "time limit". */
+/* For metrics.jsonl: "INT", "TERM", "USR1", "USR2", "stop file", "time limit". */
 const char *stop_name(enum stop_reason reason);
 
 #endif

@@ -3,7 +3,7 @@
 . "$SOURCE/tests/program/small.sh"
 
 says() { # LOG PATTERN: exactly one line of failure, and it says this
-    [ "$(grep -c '^gdn: ' "$1")" -eq 1 ] || fail "not one message: $(cat "$1")"
+    [ "$(grep '^gdn: ' "$1" | grep -vc '^gdn: \(note\|INT\): ')" -eq 1 ] || fail "not one message: $(cat "$1")"
     grep -q "$2" "$1" || fail "no '$2' in: $(cat "$1")"
 }
 
@@ -18,12 +18,13 @@ started() { # DIRECTORY: waits for the third step
 }
 
 # ------------------------------------------------------------------------------------------- signals
-for signal in TERM USR1 USR2; do
-    "$GDN" train small.yaml --run-dir $signal "${long[@]}" > $signal.log 2>&1 &
+for signal in INT TERM USR1 USR2; do # a shell's background starts with INT ignored
+    env --default-signal=INT "$GDN" train small.yaml --run-dir $signal "${long[@]}" > $signal.log 2>&1 &
     started $signal
     for thread in /proc/$!/task/*/status; do # no handler may interrupt a computation (train/signals.h)
+        ! grep -q '^Name:[[:space:]]signals$' "$thread" || continue # the one that waits for them
         held=$(sed -n 's/^SigBlk:[[:space:]]*/0x/p' "$thread")
-        [ $((held & 0x4a00)) -eq $((0x4a00)) ] || fail "TERM, USR1 or USR2 is not held back: $held in $thread"
+        [ $((held & 0x4a02)) -eq $((0x4a02)) ] || fail "INT, TERM, USR1 or USR2 is not held back: $held in $thread"
     done
     kill -$signal $!
     expect 3 wait $!
@@ -33,6 +34,7 @@ for signal in TERM USR1 USR2; do
     [ "$(cat $signal/checkpoints/latest)" = "$(printf 'step_%08d' "$steps")" ] || fail "latest is not step $steps"
     "$GDN" checkpoint verify $signal > /dev/null || fail "the checkpoint after $signal is not whole"
 done
+[ "$(grep -c '^gdn: INT: .*checkpoint is being saved; once more to end at once$' INT.log)" -eq 1 ] || fail "INT: $(cat INT.log)"
 
 # One rank of two gets the signal; both stop after the same step. Threads that a BLAS might start when it is loaded, before
 # signals are held back, must be gone (under mpirun: without it, MPI forks, and OpenBLAS stops them itself for that).
@@ -51,6 +53,36 @@ started both
 kill -USR1 $!
 expect 3 wait $!
 says both.log "signal USR1"
+
+# -------------------------------------------------------------------------------- standard output
+# Who watches is no part of training: told once, and the status is that of the training. Results must arrive.
+lost() { # DIRECTORY REASON: what one process says of its output
+    [ "$(grep -c "^gdn: note: progress cannot be written to standard output any more: $2; training goes on" "$1.err")" -eq 1 ] ||
+        fail "$1: $(cat "$1.err")"
+    [ "$(lines step "$1" | grep -c .)" -eq 40 ] && lines end "$1" | grep -q '"status":0' || fail "$1 did not train to the end"
+    "$GDN" checkpoint verify "$1" > /dev/null || fail "$1: no whole checkpoint"
+}
+mkfifo pipe
+"$GDN" train small.yaml --run-dir piped > pipe 2> piped.err &
+head -1 < pipe > first # and leaves; without it, the run waits for a reader
+expect 0 wait $!
+grep -q '^model' first || fail "not the first line: $(cat first)"
+lost piped "Broken pipe"
+expect 0 "$GDN" train small.yaml --run-dir nowhere > /dev/full 2> nowhere.err
+lost nowhere "No space left on device"
+expect 0 "$GDN" train small.yaml --run-dir closed >&- 2> closed.err
+lost closed "Bad file descriptor"
+expect 0 "$GDN" train small.yaml --run-dir closed >&- 2> closed.err # all is done: one line that does not arrive
+grep -q "^gdn: note: progress" closed.err || fail "closed: $(cat closed.err)"
+expect 0 "$GDN" train small.yaml --run-dir silent >&- 2>&-
+[ "$(lines end silent)" = "$(lines end closed)" ] || fail "without any output: $(lines end silent)"
+expect 1 "$GDN" eval closed > /dev/full 2> eval.log
+says eval.log "standard output cannot be written"
+"$GDN" generate closed --length 100000 2> generate.log > pipe & # more than a pipe holds
+head -c 1 < pipe > first
+expect 141 wait $! 2> /dev/null # killed by PIPE
+expect 1 "$GDN" plan small.yaml > /dev/full 2> plan.log
+says plan.log "standard output cannot be written"
 
 # -------------------------------------------------------------------------- a second run, a late stop
 "$GDN" train small.yaml --run-dir busy "${long[@]}" > busy.log 2>&1 &

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "kernels/base/status.h"
@@ -41,16 +42,23 @@ static void environment(const char *slurm, const char *own) {
     own ? setenv("GDN_END_TIME", own, 1) : unsetenv("GDN_END_TIME");
 }
 
-/* Seconds from the opening until it asks, in steps of a tenth, or −1 within a day. */
-static double asks_after(struct stop *stop, double step_seconds, double checkpoint_seconds) {
+/* Seconds from the opening until it asks before work of the kind `next`, looked at every tenth of a second;
+ * −1 where it does not within a day. */
+static double asks_before(struct stop *stop, enum stop_work next, double checkpoint_seconds) {
     const double began = now;
     for (long tick = 0; tick < 864000; tick++) {
         now = began + (double)tick / 10;
-        enum stop_reason reason = stop_asked(stop, step_seconds, checkpoint_seconds);
+        enum stop_reason reason = stop_asked(stop, next, checkpoint_seconds);
         if (reason == STOP_TIME) return now - began;
         assert_int_equal(reason, STOP_NONE);
     }
     return -1;
+}
+
+/* The same, with steps that take so long. */
+static double asks_after(struct stop *stop, double step_seconds, double checkpoint_seconds) {
+    stop_took(stop, STOP_STEP, step_seconds);
+    return asks_before(stop, STOP_STEP, checkpoint_seconds);
 }
 
 static void nobody_asks(void **state) {
@@ -75,7 +83,7 @@ static void stops_before_the_limit(void **state) {
         double seconds = asks_after(&stop, cases[i].step, cases[i].checkpoint);
         assert_true(seconds > cases[i].seconds - 0.01 && seconds < cases[i].seconds + 0.21);
         now += 1e6;
-        assert_int_equal(stop_asked(&stop, 0, 0), STOP_TIME); /* stays asked for */
+        assert_int_equal(stop_asked(&stop, STOP_STEP, 0), STOP_TIME); /* stays asked for */
     }
 }
 
@@ -83,13 +91,51 @@ static void stops_before_the_limit(void **state) {
 static void longest_step_counts(void **state) {
     (void)state;
     environment(NULL, NULL);
-    for (int since = 0; since <= STOP_STEPS; since++) {
+    for (int since = 0; since <= STOP_RECENT; since++) {
         struct stop stop = opened(100, 0);
-        stop_asked(&stop, 100, 0);
-        for (int i = 0; i < since; i++) assert_int_equal(stop_asked(&stop, 1, 0), STOP_NONE);
+        stop_took(&stop, STOP_STEP, 100);
+        for (int i = 0; i < since; i++) {
+            assert_int_equal(stop_asked(&stop, STOP_STEP, 0), STOP_NONE);
+            stop_took(&stop, STOP_STEP, 1);
+        }
         now += 6000 - 60 - 150; /* 50 s too late for two of 100 s, early enough for two of 1 s */
-        assert_int_equal(stop_asked(&stop, 1, 0), since + 1 < STOP_STEPS ? STOP_TIME : STOP_NONE);
+        assert_int_equal(stop_asked(&stop, STOP_STEP, 0), since < STOP_RECENT ? STOP_TIME : STOP_NONE);
     }
+}
+
+/* A limit of 10 minutes (30 s of margin), steps of 1 s, evaluations of 11 s in rounds of 2 s, checkpoints of
+ * 3 s: steps are done as long as a step fits, however long evaluations take, and an evaluation is not begun
+ * that does not fit, however long ago the last one was. */
+static void each_kind_has_its_time(void **state) {
+    (void)state;
+    environment(NULL, NULL);
+    static const struct {
+        enum stop_work next;
+        double seconds;
+    } cases[] = {
+        {STOP_STEP, 600 - 30 - 6 - 2}, {STOP_EVALUATION, 600 - 30 - 6 - 11}, {STOP_ROUND, 600 - 30 - 6 - 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct stop stop = opened(10, 0);
+        stop_took(&stop, STOP_EVALUATION, 11);
+        stop_took(&stop, STOP_ROUND, 2);
+        for (int step = 0; step < 100 * STOP_RECENT; step++) stop_took(&stop, STOP_STEP, 1);
+        double seconds = asks_before(&stop, cases[i].next, 3);
+        assert_true(seconds > cases[i].seconds - 0.01 && seconds < cases[i].seconds + 0.21);
+    }
+}
+
+/* The first evaluation is begun, since nobody knows how long it takes; its rounds are asked about. */
+static void first_evaluation_is_watched(void **state) {
+    (void)state;
+    environment(NULL, NULL);
+    struct stop stop = opened(10, 0);
+    stop_took(&stop, STOP_STEP, 1);
+    now += 600 - 30 - 5;
+    assert_int_equal(stop_asked(&stop, STOP_EVALUATION, 0), STOP_NONE);
+    stop_took(&stop, STOP_ROUND, 2);
+    assert_int_equal(stop_asked(&stop, STOP_ROUND, 0), STOP_NONE);
+    now += 2;
+    assert_int_equal(stop_asked(&stop, STOP_ROUND, 0), STOP_TIME);
 }
 
 static void slurm_tells_the_end(void **state) {
@@ -108,10 +154,10 @@ static void slurm_tells_the_end(void **state) {
     assert_true(seconds > 570 - 0.01 && seconds < 570.21);
     environment("900000", NULL); /* over already */
     stop = opened(0, 0);
-    assert_int_equal(stop_asked(&stop, 0, 0), STOP_TIME);
+    assert_int_equal(stop_asked(&stop, STOP_STEP, 0), STOP_TIME);
     environment("", ""); /* as if not there */
     stop = opened(0, 0);
-    assert_int_equal(stop_asked(&stop, 0, 0), STOP_NONE);
+    assert_int_equal(stop_asked(&stop, STOP_STEP, 0), STOP_NONE);
 }
 
 static void bad_times_are_refused(void **state) {
@@ -134,23 +180,23 @@ static void file_asks(void **state) {
     (void)state;
     environment(NULL, NULL);
     struct stop stop = opened(0, 0), other = opened(0, 1);
-    assert_int_equal(stop_asked(&stop, 0, 0), STOP_NONE);
+    assert_int_equal(stop_asked(&stop, STOP_STEP, 0), STOP_NONE);
     make_file();
     now += 0.5;
-    assert_int_equal(stop_asked(&stop, 0, 0), STOP_NONE);
+    assert_int_equal(stop_asked(&stop, STOP_STEP, 0), STOP_NONE);
     now += 0.6;
-    assert_int_equal(stop_asked(&stop, 0, 0), STOP_FILE);
-    assert_int_equal(stop_asked(&stop, 0, 0), STOP_FILE);
-    assert_int_equal(stop_asked(&other, 0, 0), STOP_NONE);
+    assert_int_equal(stop_asked(&stop, STOP_STEP, 0), STOP_FILE);
+    assert_int_equal(stop_asked(&stop, STOP_STEP, 0), STOP_FILE);
+    assert_int_equal(stop_asked(&other, STOP_STEP, 0), STOP_NONE);
     assert_int_equal(stop_honoured(&other), GDN_OK);
     assert_int_equal(access(file, F_OK), 0);
     assert_int_equal(stop_honoured(&stop), GDN_OK);
     assert_int_not_equal(access(file, F_OK), 0);
     stop = opened(0, 0);
-    assert_int_equal(stop_asked(&stop, 0, 0), STOP_NONE);
+    assert_int_equal(stop_asked(&stop, STOP_STEP, 0), STOP_NONE);
     make_file();
     now -= 3600; /* the clock was set back */
-    assert_int_equal(stop_asked(&stop, 0, 0), STOP_FILE);
+    assert_int_equal(stop_asked(&stop, STOP_STEP, 0), STOP_FILE);
     assert_int_equal(stop_honoured(&stop), GDN_OK);
 }
 
@@ -160,7 +206,7 @@ static void file_that_stays(void **state) {
     struct stop stop = opened(0, 0);
     snprintf(inside, sizeof inside, "mkdir -p %s/more", file);
     assert_int_equal(system(inside), 0); /* a directory of that name cannot be unlinked */
-    assert_int_equal(stop_asked(&stop, 0, 0), STOP_FILE);
+    assert_int_equal(stop_asked(&stop, STOP_STEP, 0), STOP_FILE);
     assert_int_equal(stop_honoured(&stop), GDN_INTERNAL);
     assert_non_null(strstr(gdn_failure(), file));
     gdn_failure_clear();
@@ -168,21 +214,47 @@ static void file_that_stays(void **state) {
     assert_int_equal(system(inside), 0);
 }
 
+/* Sends this process a signal, which a thread takes in its own time. */
+static void send(int number) {
+    kill(getpid(), number);
+    for (int i = 0; i < 1000 && signals_received() != number; i++) usleep(10000);
+    assert_int_equal(signals_received(), number);
+}
+
 /* Any rank may get a signal, and it comes before all else. Last, since signals stay received. */
 static void signals_ask(void **state) {
     (void)state;
     struct stop other = opened(0, 3), stop = opened(0, 0);
     make_file();
-    assert_int_equal(stop_asked(&stop, 0, 0), STOP_FILE);
-    kill(getpid(), SIGUSR2);
-    assert_int_equal(stop_asked(&other, 0, 0), STOP_USR2);
-    assert_int_equal(stop_asked(&other, 0, 0), STOP_USR2);
-    assert_int_equal(stop_asked(&stop, 0, 0), STOP_USR2);
-    kill(getpid(), SIGTERM);
+    assert_int_equal(stop_asked(&stop, STOP_STEP, 0), STOP_FILE);
+    send(SIGUSR2);
+    assert_int_equal(stop_asked(&other, STOP_STEP, 0), STOP_USR2);
+    assert_int_equal(stop_asked(&other, STOP_STEP, 0), STOP_USR2);
+    assert_int_equal(stop_asked(&stop, STOP_STEP, 0), STOP_USR2);
+    send(SIGTERM);
     stop = opened(0, 1);
-    assert_int_equal(stop_asked(&stop, 0, 0), STOP_TERM);
+    assert_int_equal(stop_asked(&stop, STOP_STEP, 0), STOP_TERM);
+    send(SIGINT);
+    stop = opened(0, 1);
+    assert_int_equal(stop_asked(&stop, STOP_EVALUATION, 0), STOP_INT);
     stop = opened(0, 0);
     assert_int_equal(stop_honoured(&stop), GDN_OK);
+}
+
+/* As if it had never been held back. */
+static void second_interrupt_kills(void **state) {
+    (void)state;
+    int status;
+    pid_t child = fork();
+    if (!child) {
+        if (signals_hold()) _exit(1);
+        send(SIGINT);
+        kill(getpid(), SIGINT);
+        sleep(60);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT);
 }
 
 static void every_reason_has_words(void **state) {
@@ -199,17 +271,19 @@ static void every_reason_has_words(void **state) {
 }
 
 int main(void) {
-    signals_hold();
-    if (!mkdtemp(directory)) return 1;
+    if (signals_hold() || !mkdtemp(directory)) return 1;
     snprintf(file, sizeof file, "%s/stop", directory);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nobody_asks),
         cmocka_unit_test(stops_before_the_limit),
         cmocka_unit_test(longest_step_counts),
+        cmocka_unit_test(each_kind_has_its_time),
+        cmocka_unit_test(first_evaluation_is_watched),
         cmocka_unit_test(slurm_tells_the_end),
         cmocka_unit_test(bad_times_are_refused),
         cmocka_unit_test(file_asks),
         cmocka_unit_test(file_that_stays),
+        cmocka_unit_test(second_interrupt_kills),
         cmocka_unit_test(signals_ask),
         cmocka_unit_test(every_reason_has_words),
     };

@@ -3,9 +3,9 @@
  * alone. */
 #include "dist/axis_move.h"
 #include "dist/mpi_check.h"
+#include "dist/mpi_pieces.h"
 #include "kernels/base/position.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,8 +17,9 @@ int axis_create(const char *name, MPI_Comm world, int color, int index, int size
     MPI_TRY(MPI_Comm_set_errhandler(out->comm, MPI_ERRORS_RETURN));
     size_t ranks = (size_t)size;
     out->gathered = malloc(ranks * AXIS_DOUBLES * sizeof *out->gathered);
-    out->count = calloc(5 * ranks, sizeof(int));
-    if (!out->gathered || !out->count) {
+    out->count = calloc(4 * ranks, sizeof *out->count);
+    out->call = calloc(5 * ranks, sizeof *out->call);
+    if (!out->gathered || !out->count || !out->call) {
         axis_free(out);
         return gdn_fail(GDN_INTERNAL, "out of memory: the buffers of a mesh of %d %s ranks cannot be had",
                         size, name);
@@ -26,7 +27,7 @@ int axis_create(const char *name, MPI_Comm world, int color, int index, int size
     out->at = out->count + ranks;
     out->received = out->at + ranks;
     out->received_at = out->received + ranks;
-    out->ticket = out->received_at + ranks;
+    out->ticket = out->call + 4 * ranks;
     return 0;
 }
 
@@ -49,6 +50,7 @@ void axis_free(struct axis *axis) {
     if (axis->comm != MPI_COMM_NULL) MPI_Comm_free(&axis->comm);
     free(axis->gathered);
     free(axis->count);
+    free(axis->call);
     *axis = (struct axis){.comm = MPI_COMM_NULL};
 }
 
@@ -140,14 +142,6 @@ static void leave(struct axis *axis, int status) {
     if (!axis->status) axis->status = device_of(axis)->status();
 }
 
-/* MPI counts in int. */
-static bool too_long(struct axis *axis, long count) {
-    if (count <= INT_MAX) return false;
-    axis->status = gdn_fail(GDN_INTERNAL, "%ld elements in one call over the %s axis, but %d are the most",
-                            count, axis->name, INT_MAX);
-    return true;
-}
-
 static bool too_small(struct axis *axis, long count, long pieces) {
     if (pieces <= axis->pieces_count) return false;
     axis->status = gdn_fail(GDN_INTERNAL,
@@ -162,11 +156,11 @@ static int sum_piece(struct axis *axis, real *x, long rows, long width, long fro
     int ranks = axis->size, me = axis->index;
     for (int r = 0; r < ranks; r++) {
         long part = part_of(rows, r, ranks) * width, n = least(part - from, most);
-        axis->at[r] = (int)(first_of(rows, r, ranks) * width + from);
-        axis->count[r] = n > 0 ? (int)n : 0;
+        axis->at[r] = first_of(rows, r, ranks) * width + from;
+        axis->count[r] = n > 0 ? n : 0;
         if (!axis->count[r]) axis->at[r] = 0;
     }
-    int mine = axis->count[me];
+    long mine = axis->count[me];
     for (int r = 0; r < ranks; r++) axis->received[r] = mine, axis->received_at[r] = r * mine;
     real *sum = x + axis->at[me];
     for (int r = 0; r < ranks; r++)
@@ -178,17 +172,16 @@ static int sum_piece(struct axis *axis, real *x, long rows, long width, long fro
 
 static int sum_rows(struct axis *axis, real *x, long rows, long width) {
     long count = rows * width, most = block_part(axis->size, count);
-    if (too_long(axis, count) || too_small(axis, count, most * axis->size)) return axis->status;
+    if (too_small(axis, count, most * axis->size)) return axis->status;
     long greatest = (rows + axis->size - 1) / axis->size * width; /* part */
     for (long from = 0; from < greatest; from += most) TRY(sum_piece(axis, x, rows, width, from, most));
     return 0;
 }
 
 static int gather_rows(struct axis *axis, real *x, long rows, long width) {
-    if (too_long(axis, rows * width)) return axis->status;
     for (int r = 0; r < axis->size; r++) {
-        axis->at[r] = (int)(first_of(rows, r, axis->size) * width);
-        axis->count[r] = (int)(part_of(rows, r, axis->size) * width);
+        axis->at[r] = first_of(rows, r, axis->size) * width;
+        axis->count[r] = part_of(rows, r, axis->size) * width;
     }
     axis->bytes += axis->count[axis->index] * REAL_BYTES * (axis->size - 1);
     return axis_move_rows(axis, x, rows * width);
@@ -219,7 +212,7 @@ void axis_gather_columns(struct axis *axis, const real *x, long rows, long width
     int64_t bytes = axis_formula_gather_columns(axis->size, rows, width);
     if (!enter(axis, bytes, "gather of columns", rows * width)) return;
     int status = 0;
-    if (!too_long(axis, rows * width * axis->size) && rows && width) {
+    if (rows && width) {
         axis->bytes += bytes;
         status = axis_move_columns(axis, x, rows, width, out);
     }
@@ -260,11 +253,15 @@ void axis_sum_doubles(struct axis *axis, double *values, int count) {
 }
 
 static int gather_doubles(struct axis *axis, const double *mine, long count, double *all) {
-    if (too_long(axis, count)) return axis->status;
     TRY(axis_settle(axis));
     axis->bytes += count * DOUBLE_BYTES * (axis->size - 1);
-    MPI_TRY(MPI_Allgather(mine, (int)count, MPI_DOUBLE, all, (int)count, MPI_DOUBLE, axis->comm));
-    return 0;
+    if (axis->size * count <= mpi_piece_most) {
+        MPI_TRY(MPI_Allgather(mine, (int)count, MPI_DOUBLE, all, (int)count, MPI_DOUBLE, axis->comm));
+        return 0;
+    }
+    for (int r = 0; r < axis->size; r++) axis->at[r] = r * count, axis->count[r] = count;
+    memmove(all + axis->at[axis->index], mine, (size_t)count * sizeof *all);
+    return mpi_gather_pieces(all, axis->at, axis->count, MPI_DOUBLE, axis->comm);
 }
 
 void axis_gather_doubles(struct axis *axis, const double *mine, long count, double *all) {

@@ -51,8 +51,9 @@ struct axis {
     double *gathered; /* [size, AXIS_DOUBLES] */
     real *pieces;     /* [pieces_count] a block's part from every rank, on the device; axis_reserve */
     long pieces_count;
-    int *count, *at, *received, *received_at; /* [size] for MPI's v-calls */
-    int *ticket;                              /* [size] of copies to host memory */
+    long *count, *at, *received, *received_at; /* [size] what is exchanged with each rank */
+    int *call;                                 /* [4, size] the same for MPI's v-calls */
+    int *ticket;                               /* [size] of copies to host memory */
 };
 
 enum {

@@ -1,5 +1,6 @@
 #include "dist/axis_move.h"
 #include "dist/mpi_check.h"
+#include "dist/mpi_pieces.h"
 #include "dist/parcel.h"
 
 static const struct device *device_of(const struct axis *axis) {
@@ -39,7 +40,7 @@ static int fetch_parts(struct axis *axis, const real *x, real *host) {
     long to = 0;
     for (int r = 0; r < axis->size; r++) {
         axis->ticket[r] = device_of(axis)->fetch(host + to, x + axis->at[r], bytes_of(axis->count[r]));
-        axis->at[r] = (int)to;
+        axis->at[r] = to;
         to += axis->count[r];
     }
     for (int r = 0; r < axis->size; r++) device_of(axis)->await(axis->ticket[r]);
@@ -79,9 +80,37 @@ static int wire_parts(struct axis *axis, const real *x) {
     return 0;
 }
 
+/* The same for each rank in turn, which no displacement is too far for; parts are within AXIS_BLOCK. */
+static int exchange_in_turn(struct axis *axis, const real *out, real *in) {
+    int size = axis->size;
+    for (int step = 0; step < size; step++) {
+        int to = (axis->index + step) % size, from = (axis->index + size - step) % size;
+        MPI_TRY(MPI_Sendrecv(out + axis->at[to], (int)axis->count[to], REAL_TYPE, to, 0,
+                             in + axis->received_at[from], (int)axis->received[from], REAL_TYPE, from, 0,
+                             axis->comm, MPI_STATUS_IGNORE));
+    }
+    return 0;
+}
+
+/* Where the parts of all ranks lie, which all ranks know alike: so they choose the same calls. */
+static bool in_one_call(const struct axis *axis) {
+    for (int r = 0; r < axis->size; r++)
+        if (axis->at[r] + axis->count[r] > mpi_piece_most) return false;
+    return true;
+}
+
+/* One of the axis's four lists as MPI has them. */
+static const int *for_call(struct axis *axis, int list, const long *values) {
+    int *out = axis->call + list * axis->size;
+    for (int r = 0; r < axis->size; r++) out[r] = (int)values[r];
+    return out;
+}
+
 static int exchange_parts(struct axis *axis, const real *out, real *in) {
-    MPI_TRY(MPI_Alltoallv(out, axis->count, axis->at, REAL_TYPE, in, axis->received, axis->received_at,
-                          REAL_TYPE, axis->comm));
+    if (!in_one_call(axis)) return exchange_in_turn(axis, out, in);
+    MPI_TRY(MPI_Alltoallv(out, for_call(axis, 0, axis->count), for_call(axis, 1, axis->at), REAL_TYPE, in,
+                          for_call(axis, 2, axis->received), for_call(axis, 3, axis->received_at), REAL_TYPE,
+                          axis->comm));
     return 0;
 }
 
@@ -114,7 +143,9 @@ static int wire_rows(struct axis *axis, real *x) {
 }
 
 static int gather_rows(struct axis *axis, real *x) {
-    MPI_TRY(MPI_Allgatherv(MPI_IN_PLACE, 0, REAL_TYPE, x, axis->count, axis->at, REAL_TYPE, axis->comm));
+    if (!in_one_call(axis)) return mpi_gather_pieces(x, axis->at, axis->count, REAL_TYPE, axis->comm);
+    MPI_TRY(MPI_Allgatherv(MPI_IN_PLACE, 0, REAL_TYPE, x, for_call(axis, 0, axis->count),
+                           for_call(axis, 1, axis->at), REAL_TYPE, axis->comm));
     return 0;
 }
 
@@ -157,7 +188,7 @@ static int wire_columns(struct axis *axis, const real *x, long rows, long width,
 }
 
 /* MPI puts each rank's columns in their place: `column` is [rows, width] out of lines of size·width. */
-static int gather_columns(struct axis *axis, const real *x, long rows, long width, real *out) {
+static int gather_lines(struct axis *axis, const real *x, long rows, long width, real *out) {
     MPI_Datatype lines, column;
     MPI_TRY(MPI_Type_vector((int)rows, (int)width, (int)(axis->size * width), REAL_TYPE, &lines));
     int code = MPI_Type_create_resized(lines, 0, (MPI_Aint)bytes_of(width), &column);
@@ -168,6 +199,15 @@ static int gather_columns(struct axis *axis, const real *x, long rows, long widt
         code = MPI_Allgather(x, (int)(rows * width), REAL_TYPE, out, 1, column, axis->comm);
     MPI_Type_free(&column);
     MPI_TRY(code);
+    return 0;
+}
+
+static int gather_columns(struct axis *axis, const real *x, long rows, long width, real *out) {
+    long line = axis->size * width, most = mpi_piece_most > line ? mpi_piece_most / line : 1;
+    for (long row = 0; row < rows; row += most) {
+        long n = rows - row < most ? rows - row : most;
+        TRY(gather_lines(axis, x + row * width, n, width, out + row * line));
+    }
     return 0;
 }
 

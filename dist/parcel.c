@@ -4,24 +4,33 @@
 /* ------------------------------------------------------------------------------------------------ MPI's part
  */
 
+/* A message in pieces, all at once: the peer may wait for the last before this rank looks here again. MPI
+ * keeps their order. */
+static int launch_message(struct parcel *p) {
+    long piece = mpi_piece(p->count);
+    for (long at = 0; at == 0 || at < p->count; at += piece) { /* an empty message is one, too */
+        int n = (int)(p->count - at < piece ? p->count - at : piece);
+        MPI_Request *request = &p->request[p->requests++];
+        if (p->kind == PARCEL_SEND)
+            MPI_TRY(MPI_Isend(p->out + at, n, REAL_TYPE, p->peer, p->tag, p->comm, request));
+        else
+            MPI_TRY(MPI_Irecv(p->in + at, n, REAL_TYPE, p->peer, p->tag, p->comm, request));
+    }
+    return 0;
+}
+
+/* Exchanges and gathers are of a bucket, within BUCKET_MOST elements. */
 static int launch(struct parcel *p) {
     int n = (int)p->count;
     p->state = PARCEL_UNDER_WAY;
-    switch (p->kind) {
-    case PARCEL_EXCHANGE:
-        MPI_TRY(MPI_Ialltoall(p->out, n, REAL_TYPE, p->in, n, REAL_TYPE, p->comm, &p->request));
-        return 0;
-    case PARCEL_GATHER:
-        MPI_TRY(MPI_Iallgather(MPI_IN_PLACE, 0, REAL_TYPE, p->in, n, REAL_TYPE, p->comm, &p->request));
-        return 0;
-    case PARCEL_SEND:
-        MPI_TRY(MPI_Isend(p->out, n, REAL_TYPE, p->peer, p->tag, p->comm, &p->request));
-        return 0;
-    case PARCEL_RECEIVE:
-        MPI_TRY(MPI_Irecv(p->in, n, REAL_TYPE, p->peer, p->tag, p->comm, &p->request));
-        return 0;
-    }
-    return gdn_fail(GDN_INTERNAL, "there is no parcel of kind %d", (int)p->kind);
+    p->requests = 0;
+    if (p->kind == PARCEL_SEND || p->kind == PARCEL_RECEIVE) return launch_message(p);
+    MPI_Request *request = &p->request[p->requests++];
+    if (p->kind == PARCEL_EXCHANGE)
+        MPI_TRY(MPI_Ialltoall(p->out, n, REAL_TYPE, p->in, n, REAL_TYPE, p->comm, request));
+    else
+        MPI_TRY(MPI_Iallgather(MPI_IN_PLACE, 0, REAL_TYPE, p->in, n, REAL_TYPE, p->comm, request));
+    return 0;
 }
 
 int parcels_start(struct staging *staging, bool all) {
@@ -74,7 +83,7 @@ static int stage(struct parcel *p) {
 
 static int start(struct parcel *p, struct staging *staging) {
     p->staging = staging;
-    p->request = MPI_REQUEST_NULL;
+    p->requests = 0;
     if (staging) return stage(p);
     p->out = p->x;
     p->in = p->kind == PARCEL_EXCHANGE ? p->pieces : p->x;
@@ -160,7 +169,7 @@ int parcel_move(struct parcel *parcel) {
     int done = 0;
     if (parcel->axis && parcel->axis->staging) TRY(parcels_start(parcel->axis->staging, false));
     if (parcel->state != PARCEL_UNDER_WAY) return 0;
-    MPI_TRY(MPI_Test(&parcel->request, &done, MPI_STATUS_IGNORE));
+    MPI_TRY(MPI_Testall(parcel->requests, parcel->request, &done, MPI_STATUSES_IGNORE));
     return done ? deliver(parcel) : 0;
 }
 
@@ -177,7 +186,7 @@ int parcel_await(struct parcel *parcel) {
             TRY(parcel_move(parcel));
             continue;
         }
-        MPI_TRY(MPI_Wait(&parcel->request, MPI_STATUS_IGNORE));
+        MPI_TRY(MPI_Waitall(parcel->requests, parcel->request, MPI_STATUSES_IGNORE));
         return deliver(parcel);
     }
     return 0;

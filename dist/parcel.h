@@ -16,6 +16,7 @@
 #define GDN_PARCEL_H
 
 #include "dist/axis.h"
+#include "dist/mpi_pieces.h"
 #include "dist/staging.h"
 
 enum parcel_kind { PARCEL_EXCHANGE, PARCEL_GATHER, PARCEL_SEND, PARCEL_RECEIVE };
@@ -40,7 +41,8 @@ struct parcel {
     int peer, tag;
     real *out, *in; /* what MPI reads and writes */
     int ticket;
-    MPI_Request request;
+    MPI_Request request[MPI_PIECES];
+    int requests;
     struct parcel *next; /* behind it among those that are being fetched */
 };
 

@@ -6,7 +6,6 @@
 #include "dist/parcel.h"
 #include "kernels/base/position.h"
 
-#include <limits.h>
 #include <stdlib.h>
 
 struct transfer {
@@ -83,7 +82,7 @@ void transport_expect(struct transport *transport, int count, const int *peer, c
 /* The place of a new transfer, or NULL where the axis has failed. */
 static struct transfer *begin(struct transport *t, int holder, long count) {
     if (t->axis->status) return NULL;
-    if (t->count == t->capacity || count > INT_MAX) {
+    if (t->count == t->capacity) {
         t->axis->status =
             gdn_fail(GDN_INTERNAL,
                      "a message of %ld elements between pipeline stages, with %d of %d under way, is more "

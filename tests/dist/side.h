@@ -17,6 +17,10 @@ int side_mesh(int data, int tensor, int pipeline, struct mesh *out);
 real *side_make(const real *host, long count);
 void side_drop(real *x);
 void side_put(real *x, const real *host, long count);
+/* The greatest count or displacement that MPI was given since the last call of this, by the calls that are cut
+ * into pieces (dist/mpi_pieces.h). */
+long side_longest(void);
+
 /* Waits for the device. */
 void side_get(real *host, const real *x, long count);
 

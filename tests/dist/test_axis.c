@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dist/mpi_pieces.h"
 #include "kernels/base/random.h"
 #include "side.h"
 
@@ -85,6 +86,11 @@ static void check(const real *x, long first, long end) {
         if (memcmp(&x[i], &right[i % PERIOD], sizeof *x)) fail_msg("element %ld of %ld…%ld", i, first, end);
 }
 
+/* Whether MPI has been given no more at a time since the last call than it is to be given. */
+static void check_pieces(long least) {
+    assert_true(side_longest() <= (least > mpi_piece_most ? least : mpi_piece_most));
+}
+
 /* What the axis has counted since the last call. */
 static int64_t counted(void) {
     static int64_t before;
@@ -105,6 +111,7 @@ static void sums(void **state) {
         get(&b);
         assert_int_equal(axis->status, 0);
         check(b.host, 0, n);
+        check_pieces(0);
         assert_int_equal(counted(), axis_formula_sum(mesh.size, mesh.rank, n));
         drop(&b);
     }
@@ -131,6 +138,7 @@ static void sums_of_rows(void **state) {
         get(&b);
         assert_int_equal(axis->status, 0);
         check(b.host, 0, n);
+        check_pieces(0);
         assert_int_equal(counted(), axis_formula_gather_rows(mesh.size, mesh.rank, rows, width));
         drop(&b);
     }
@@ -148,6 +156,7 @@ static void columns(void **state) {
         axis_gather_columns(axis, b.x, rows, width, all.x);
         get(&all);
         assert_int_equal(axis->status, 0);
+        check_pieces(line); /* a row at least */
         assert_int_equal(counted(), axis_formula_gather_columns(mesh.size, rows, width));
         for (long t = 0; t < rows; t++)
             for (long j = 0; j < line; j++)
@@ -193,6 +202,7 @@ static void doubles(void **state) {
         for (int i = 0; i < n; i++) values[i] = terms[mesh.rank * PERIOD + i] / 3.0;
         counted();
         axis_gather_doubles(axis, values, n, all);
+        check_pieces(0);
         assert_int_equal(counted(), axis_formula_gather_doubles(mesh.size, n));
         axis_sum_doubles(axis, values, n);
         assert_int_equal(counted(), axis_formula_sum_doubles(mesh.size, n));
@@ -307,9 +317,20 @@ int main(int argc, char **argv) {
         cmocka_unit_test(doubles),       cmocka_unit_test(one_after_the_other), cmocka_unit_test(formulas),
         cmocka_unit_test(failure_stays),
     };
+    /* Once more where all but the shortest go in pieces: as on the data of large models, to the bit. */
+    const struct CMUnitTest in_pieces[] = {
+        cmocka_unit_test(columns),
+        cmocka_unit_test(sums),
+        cmocka_unit_test(sums_of_rows),
+        cmocka_unit_test(doubles),
+        cmocka_unit_test(one_after_the_other),
+    };
     if (!bad) {
         draw();
         bad = cmocka_run_group_tests(tests, NULL, NULL);
+        mpi_piece_most = 1500;
+        side_longest();
+        bad += cmocka_run_group_tests(in_pieces, NULL, NULL);
         free(terms);
     }
     mesh_free(&mesh);

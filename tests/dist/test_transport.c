@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "dist/mpi_pieces.h"
 #include "dist/transport.h"
 #include "side.h"
 
@@ -82,6 +83,21 @@ static void empty_messages_arrive(void **state) {
     transport_free(t);
 }
 
+/* Long messages go in pieces, however many of one length they are. */
+static void messages_in_pieces(void **state) {
+    const long most = mpi_piece_most;
+    side_longest();
+    for (mpi_piece_most = COUNT; mpi_piece_most >= COUNT / MPI_PIECES; mpi_piece_most /= 3) {
+        messages_find_their_buffers(state);
+        assert_true(side_longest() <= mpi_piece_most);
+        empty_messages_arrive(state);
+    }
+    mpi_piece_most = 1; /* no more pieces than that */
+    messages_find_their_buffers(state);
+    assert_true(side_longest() <= COUNT / MPI_PIECES);
+    mpi_piece_most = most;
+}
+
 /* More than was reserved for is an error that stays; nothing is sent or received after it. */
 static void failures_stay(void **state) {
     (void)state;
@@ -114,6 +130,7 @@ int main(int argc, char **argv) {
     next = (rank + 1) % size, before = (rank + size - 1) % size;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_find_their_buffers), cmocka_unit_test(empty_messages_arrive),
+        cmocka_unit_test(messages_in_pieces),
         cmocka_unit_test(failures_stay), /* last: it leaves a receive behind */
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,8 +44,8 @@ struct token_format {
     void (*close)(struct token_file *file);
 };
 
-extern const struct token_format text_format, hdf5_format, llmc_format, megatron_format;
-extern const struct token_format *const token_formats[]; /* by enum tokens_format */
+extern const struct token_format text_format, hdf5_format, llmc_format, megatron_format, nanogpt_format;
+extern const struct token_format *const token_formats[NUM_TOKENS_FORMATS];
 
 /* For formats whose tokens lie in one piece at file->raw. */
 int format_read_raw(struct token_file *file, long first, long count, int32_t *out);

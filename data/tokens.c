@@ -1,16 +1,17 @@
 #include "data/tokens.h"
 
-#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/format_megatron.h"
+#include "data/files.h"
+#include "data/likeness.h"
 #include "data/stream.h"
 #include "kernels/base/status.h"
 
 static int open_file(struct tokens *tokens, const char *path, struct token_file *file) {
     file->path = strdup(path);
     if (!file->path) return gdn_fail(GDN_INTERNAL, "%s: no memory", path);
+    TRY(likeness_check(path, tokens->format));
     return tokens->format->open(file);
 }
 
@@ -45,37 +46,26 @@ int tokens_open_files(const char *const *paths, int num_files, enum tokens_forma
     return GDN_OK;
 }
 
-static int compare_names(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* Opens what `pattern` matches. A pattern without wildcards is a path, so that opening it says what is wrong.
- */
-static int open_pattern(const char *pattern, enum tokens_format format, struct tokens **out) {
-    if (!strpbrk(pattern, "*?[")) return tokens_open_files(&pattern, 1, format, out);
-    glob_t found;
-    int failed = glob(pattern, GLOB_NOSORT, NULL, &found);
-    int status;
-    if (failed == GLOB_NOMATCH) {
-        status = gdn_fail(GDN_INPUT, "no file matches '%s'", pattern);
-    } else if (failed || found.gl_pathc > INT32_MAX) {
-        status = gdn_fail(GDN_INTERNAL, "the files that match '%s' cannot be listed", pattern);
-    } else {
-        /* by bytes, since glob's own order depends on the user's locale */
-        qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, compare_names);
-        status = tokens_open_files((const char *const *)found.gl_pathv, (int)found.gl_pathc, format, out);
-    }
-    globfree(&found);
+int tokens_open_list(const char *const *patterns, int count, enum tokens_format format, struct tokens **out) {
+    *out = NULL;
+    struct files files;
+    int status = files_find(patterns, count, format, &files);
+    if (!status) status = tokens_open_files((const char *const *)files.paths, files.count, format, out);
+    files_free(&files);
     return status;
 }
 
 int tokens_open(const char *pattern, enum tokens_format format, struct tokens **out) {
-    *out = NULL;
-    if (format != TOKENS_MEGATRON) return open_pattern(pattern, format, out);
-    char *index = megatron_path(pattern, token_formats[format]->suffix); /* either file names the pair */
-    if (!index) return gdn_fail(GDN_INTERNAL, "%s: no memory", pattern);
-    int status = open_pattern(index, format, out);
-    free(index);
+    return tokens_open_list(&pattern, 1, format, out);
+}
+
+int tokens_detect(const char *pattern, enum tokens_format *out) {
+    struct files files;
+    *out = TOKENS_TEXT;
+    int status = files_find(&pattern, 1, TOKENS_TEXT, &files);
+    const struct likeness *found = status ? NULL : likeness_of(files.paths[0]);
+    if (found && found->format != NO_FORMAT) *out = (enum tokens_format)found->format;
+    files_free(&files);
     return status;
 }
 

@@ -8,20 +8,33 @@
 
 /* The formats; the order matches `data.format` in the configuration. */
 enum tokens_format {
-    TOKENS_TEXT,     /* bytes 0–255; 256 between documents (files of a glob are documents) */
+    TOKENS_TEXT,     /* bytes 1–255; 256 between documents (files of a glob are documents) */
     TOKENS_HDF5,     /* one-dimensional integer dataset `tokens` */
     TOKENS_LLMC,     /* llm.c .bin shards: header of 256 int32, uint16 or uint32 tokens */
     TOKENS_MEGATRON, /* Megatron .bin/.idx pair: give either path, or the path without suffix */
+    TOKENS_NANOGPT,  /* raw uint16 tokens, nothing else: nanoGPT's train.bin; never detected */
+    NUM_TOKENS_FORMATS,
 };
 
 enum { TEXT_SEPARATOR = 256 };
 
 struct tokens; /* opaque */
 
+/* As `data.format` has it: "text". */
+const char *tokens_format_name(enum tokens_format format);
+
+/* The format of a file, or of the first that a glob matches, by its content; text where nothing is known of
+ * it. Not collective. GDN_INPUT where nothing matches. */
+int tokens_detect(const char *pattern, enum tokens_format *out);
+
 /* Opens a file, or every file of a glob in name order as one stream. Not collective. Checks headers and
- * sizes. GDN_INPUT where nothing matches, a file is empty, truncated, foreign or not readable; the message
- * names the file, what was found and what is expected. */
+ * sizes. GDN_INPUT where nothing matches, a file is empty, truncated, plainly of another format or not
+ * readable; the message names the file, what was found and what is expected. */
 int tokens_open(const char *pattern, enum tokens_format format, struct tokens **out);
+
+/* The same of a list of files and globs, one stream in the given order; GDN_INPUT too where two of them name
+ * the same file. */
+int tokens_open_list(const char *const *patterns, int count, enum tokens_format format, struct tokens **out);
 void tokens_close(struct tokens *tokens);
 
 /* Tokens of the whole stream. */

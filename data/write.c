@@ -168,6 +168,9 @@ int tokens_write(const char *path, enum tokens_format format, const char *const 
     case TOKENS_HDF5:
         status = write_one(path, hdf5_fill, text);
         break;
+    case TOKENS_NANOGPT:
+        status = write_one(path, write_tokens, text);
+        break;
     case TOKENS_LLMC:
         status = write_one(path, llmc_fill, text);
         break;
@@ -175,8 +178,8 @@ int tokens_write(const char *path, enum tokens_format format, const char *const 
         status = megatron_write(path, text);
         break;
     default:
-        status =
-            gdn_fail(GDN_INPUT, "%s: text files are tokens as they are; write hdf5, llmc or megatron", path);
+        status = gdn_fail(
+            GDN_INPUT, "%s: text files are tokens as they are; write hdf5, llmc, megatron or nanogpt", path);
     }
     tokens_close(text);
     return status;

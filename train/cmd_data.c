@@ -22,21 +22,14 @@ struct settings {
     uint64_t seed;
 };
 
-static const char *const format_names[] = {
-    [TOKENS_TEXT] = "text",
-    [TOKENS_HDF5] = "hdf5",
-    [TOKENS_LLMC] = "llmc",
-    [TOKENS_MEGATRON] = "megatron",
-};
-enum { NUM_FORMATS = sizeof format_names / sizeof *format_names };
-
 #define FORMAT_HELP                                                                                          \
-    "What the files are: text (bytes), hdf5 (dataset `tokens`), llmc (.bin) or megatron (.bin and .idx)"
+    "What the files are: text (bytes), hdf5 (dataset `tokens`), llmc (.bin), megatron (.bin and .idx) or "   \
+    "nanogpt (raw uint16); default: as the first file looks, nanogpt never"
 
 static int take_format(const char *value, struct settings *settings) {
-    for (settings->format = 0; settings->format < NUM_FORMATS; settings->format++)
-        if (!strcmp(value, format_names[settings->format])) return GDN_OK;
-    return gdn_fail(GDN_INPUT, "--format '%s': text, hdf5, llmc or megatron is expected", value);
+    for (settings->format = 0; settings->format < NUM_TOKENS_FORMATS; settings->format++)
+        if (!strcmp(value, tokens_format_name((enum tokens_format)settings->format))) return GDN_OK;
+    return gdn_fail(GDN_INPUT, "--format '%s': text, hdf5, llmc, megatron or nanogpt is expected", value);
 }
 
 static int take_option(int key, const char *value, void *input) {
@@ -111,10 +104,16 @@ static int show_stream(struct tokens *tokens) {
     return commands_finish_printing();
 }
 
+static int choose_format(const struct settings *settings, const char *path, enum tokens_format *out) {
+    *out = (enum tokens_format)settings->format;
+    return settings->format < 0 ? tokens_detect(path, out) : GDN_OK;
+}
+
 static int show_file(const struct settings *settings, const struct options *options) {
-    TRY(need(settings->format >= 0, "gdn data show", "--format"));
+    enum tokens_format format;
     struct tokens *tokens;
-    TRY(tokens_open(options->argument[0], (enum tokens_format)settings->format, &tokens));
+    TRY(choose_format(settings, options->argument[0], &format));
+    TRY(tokens_open(options->argument[0], format, &tokens));
     int status = show_stream(tokens);
     tokens_close(tokens);
     return status;
@@ -137,15 +136,16 @@ static int print_samples(struct sampler *sampler, const struct settings *setting
 }
 
 static int sample_file(const struct settings *settings, const struct options *options) {
-    TRY(need(settings->format >= 0, "gdn data sample", "--format"));
     TRY(need(settings->length >= 1, "gdn data sample", "--length"));
     TRY(need(settings->first >= 0, "gdn data sample", "--first"));
     TRY(need(settings->count >= 1, "gdn data sample", "--count"));
+    enum tokens_format format;
+    TRY(choose_format(settings, options->argument[0], &format));
     struct sampler_source source = {.path = options->argument[0], .weight = 1};
     struct sampler_options wanted = {
         .sources = &source,
         .num_sources = 1,
-        .format = (enum tokens_format)settings->format,
+        .format = format,
         .shuffle = settings->shuffle,
         .seed = settings->seed,
         .length = settings->length,
@@ -160,7 +160,7 @@ static int sample_file(const struct settings *settings, const struct options *op
 }
 
 static const struct argp_option write_options[] = {
-    {"format", KEY_FORMAT, "FORMAT", 0, "What to write: hdf5, llmc or megatron", 0},
+    {"format", KEY_FORMAT, "FORMAT", 0, "What to write: hdf5, llmc, megatron or nanogpt", 0},
     {"output", KEY_OUTPUT, "PATH", 0,
      "The file to write (megatron: PATH.bin and PATH.idx); replaced if it exists", 0},
     {0},
@@ -190,7 +190,7 @@ static const struct {
      write_file,
      {.arguments = "FILE...",
       .doc = "Write text files as one token file.\v"
-             "A token is a byte, 0 to 255, and 256 stands between documents; each FILE is a document. The "
+             "A token is a byte, 1 to 255, and 256 stands between documents; each FILE is a document. The "
              "tokens are kept in "
              "two bytes each. The output appears complete or not at all.\n\n"
              "Text need not be written to be trained on (data.format: text reads it as it is); a token file "
@@ -212,7 +212,7 @@ static const struct {
              "sample, in large files) and the first tokens, as text too where they are bytes. The greatest "
              "token tells the "
              "least model.vocab_size.\n\n"
-             "Example: gdn data show --format llmc 'fineweb_train_*.bin'",
+             "Example: gdn data show 'fineweb_train_*.bin'",
       .own = show_options,
       .take = take_option,
       .least = 1,
@@ -249,7 +249,7 @@ static const struct command_group group = {
     .expected = "write, show or sample",
     .overview = "Usage: gdn data write|show|sample [OPTION...] PATH...\n"
                 "Prepare and inspect token files, the data of gdn train.\n\n"
-                "  write    turn text files into a token file (hdf5, llmc or megatron)\n"
+                "  write    turn text files into a token file (hdf5, llmc, megatron, nanogpt)\n"
                 "  show     print what a token file holds\n"
                 "  sample   print samples just as training reads them\n\n"
                 "'gdn data write --help' and so on explain each.\n",

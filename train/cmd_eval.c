@@ -15,7 +15,7 @@ enum { KEY_DATA = 256, KEY_FORMAT };
 static const struct argp_option own[] = {
     {"data", KEY_DATA, "FILE", 0, "Measure on this file or glob instead of the run's validation data", 0},
     {"format", KEY_FORMAT, "FORMAT", 0,
-     "Format of --data: text, hdf5, llmc or megatron (default: the run's data.format)", 0},
+     "Format of --data: text, hdf5, llmc, megatron or nanogpt (default: the run's data.format)", 0},
     {0},
 };
 

@@ -13,7 +13,7 @@
 enum lr_schedule { SCHEDULE_COSINE, SCHEDULE_LINEAR, SCHEDULE_CONSTANT, SCHEDULE_WSD };
 /* Levels as in model/model.h, or chosen by memory; of connections also: as their layers. */
 enum recompute_choice { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_AUTO, RECOMPUTE_SAME };
-enum data_format { FORMAT_TEXT, FORMAT_HDF5, FORMAT_LLMC, FORMAT_MEGATRON };
+enum data_format { FORMAT_TEXT, FORMAT_HDF5, FORMAT_LLMC, FORMAT_MEGATRON, FORMAT_NANOGPT };
 enum data_order { ORDER_SHUFFLE, ORDER_SEQUENTIAL };
 enum spike_action { SPIKE_SKIP, SPIKE_REWIND, SPIKE_REPORT };
 enum device_choice { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA, DEVICE_EMULATED };

@@ -174,7 +174,8 @@ const struct key config_keys[] = {
     {"data.sources", KEY_SOURCES, offsetof(struct config, data.sources), "[]",
      .count_offset = offsetof(struct config, data.num_sources), RESUME,
      .help = "instead of data.train, a mixture: [{path: a.txt, weight: 2}, {path: b.txt, weight: 1}]"},
-    WORDS(data.format, "text", .words = "text|hdf5|llmc|megatron", .help = "of the token files"),
+    WORDS(data.format, "text", .words = "text|hdf5|llmc|megatron|nanogpt",
+          .help = "of the token files; nanogpt: raw uint16 numbers"),
     WORDS(data.order, "shuffle", .words = "shuffle|sequential", RESUME, .help = "of the samples"),
 
     ROW(checkpoint.interval, "0", STEPS(0),

@@ -30,6 +30,16 @@ expect 0 'text       "Hello,\nworld<separator>b\xc3\xa9\""' "$GDN" data show --f
 expect 0 'tokens     17' "$GDN" data show --format llmc all.bin
 expect 0 'documents  2' "$GDN" data show --format megatron pair
 expect 0 'values     10 to 256' "$GDN" data show --format text '[ab].txt'
+"$GDN" data write --format nanogpt --output raw.bin a.txt b.txt
+expect 0 'tokens     17' "$GDN" data show --format nanogpt raw.bin
+# What is not named is found; what cannot be read says what it is.
+for file in all.h5 all.bin pair pair.bin a.txt; do "$GDN" data show $file; done | grep ^format | xargs >found
+[ "$(cat found)" = 'format hdf5 format llmc format megatron format megatron format text' ] || fail "found: $(cat found)"
+expect 0 '0: 72 101 108 108' "$GDN" data sample --length 3 --first 0 --count 1 all.h5
+expect 2 'raw.bin is no text: it has a NUL byte at position 1' "$GDN" data show raw.bin
+expect 2 'all.h5 is an HDF5 file, which format text cannot read; format hdf5 is expected' "$GDN" data show --format text all.h5
+gzip -k a.txt
+expect 2 'a.txt.gz is compressed by gzip, which no format reads; unpack it with gzip -d' "$GDN" data show a.txt.gz
 if command -v h5dump >/dev/null; then
     h5dump -d tokens all.h5 | grep -q 'H5T_STD_U16LE' || fail "h5dump does not find the tokens"
     h5dump -d tokens -y -w 0 all.h5 | grep -q '72, 101, 108, 108, 111, 44, 10, 119, 111, 114, 108, 100, 256, 98, 195, 169, 34' ||
@@ -48,7 +58,6 @@ expect 0 'Example: gdn data write' "$GDN" data write --help
 expect 0 'Usage: gdn data sample' "$GDN" data sample --help
 expect 2 'write, show or sample' "$GDN" data
 expect 2 "'shwo'" "$GDN" data shwo
-expect 2 '--format is missing' "$GDN" data show all.h5
 expect 2 "--format 'h5'" "$GDN" data show --format h5 all.h5
 expect 2 '--fromat' "$GDN" data show --fromat hdf5 all.h5
 expect 2 'argument' "$GDN" data show --format hdf5
@@ -61,6 +70,7 @@ expect 2 "--seed '-1'" "$GDN" data sample --format text --seed -1 --length 3 --f
 expect 2 'a.txt has 12 tokens' "$GDN" data sample --format text --length 12 --first 0 --count 1 a.txt
 expect 2 'c.txt' "$GDN" data write --format hdf5 --output x.h5 a.txt c.txt
 expect 2 'megatron' "$GDN" data write --format text --output x.txt a.txt
+expect 2 "a.txt.gz is compressed" "$GDN" data write --format hdf5 --output x.h5 a.txt.gz
 [ ! -e x.h5 ] && [ ! -e x.txt ] || fail "a refused write left a file"
 expect 2 'a.txt is not an HDF5 file' "$GDN" data show --format hdf5 a.txt
 expect 1 'standard output' bash -c '"$GDN" data show --format text a.txt >/dev/full'

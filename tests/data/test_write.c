@@ -19,6 +19,15 @@ static void put_documents(void) {
     put_text("doc_2", "c");
 }
 
+/* 1 MiB of text, as much as is looked through for NUL bytes when a file is opened. */
+static void put_long_text(const char *path) {
+    enum { SIZE = 1 << 20 };
+    char *text = malloc(SIZE);
+    memset(text, 'a', SIZE);
+    put_file(path, text, SIZE);
+    free(text);
+}
+
 /* Files in the scratch folder whose names contain `word`. */
 static int count_files(const char *word) {
     int count = 0;
@@ -37,6 +46,8 @@ static void small_documents(void **state) {
     assert_int_equal(tokens_write("small.bin", TOKENS_LLMC, two_documents, 2), GDN_OK);
     expect_stream("small.bin", TOKENS_LLMC, separated, 5);
     assert_int_equal(tokens_write("pair", TOKENS_MEGATRON, two_documents, 2), GDN_OK);
+    assert_int_equal(tokens_write("small.raw", TOKENS_NANOGPT, two_documents, 2), GDN_OK);
+    expect_stream("small.raw", TOKENS_NANOGPT, separated, 5);
     expect_stream("pair", TOKENS_MEGATRON, separated, 6); /* the last document is closed, too */
     assert_int_equal(count_files("partial"), 0);
 }
@@ -46,7 +57,7 @@ static void large_document(void **state) {
     enum { N = 100000 }; /* several of the writer's blocks */
     uint8_t *bytes = malloc(N);
     int32_t *expected = malloc((N + 1) * sizeof *expected);
-    for (int i = 0; i < N; i++) expected[i] = bytes[i] = (uint8_t)((unsigned)i * 2654435761u >> 24);
+    for (int i = 0; i < N; i++) expected[i] = bytes[i] = (uint8_t)((unsigned)i * 2654435761u >> 24 | 1);
     expected[N] = 256;
     put_file("large.txt", bytes, N);
     const char *const documents[] = {"large.txt"};
@@ -106,7 +117,8 @@ static void refusals(void **state) {
     const char *const own[] = {"doc_2", "./doc_1"};
     expect_failure(tokens_write("no", TOKENS_LLMC, missing, 2), GDN_INPUT, "doc_3|No such file");
     expect_failure(tokens_write("no", TOKENS_HDF5, empty, 2), GDN_INPUT, "empty|is empty");
-    expect_failure(tokens_write("no", TOKENS_TEXT, two_documents, 2), GDN_INPUT, "hdf5, llmc or megatron");
+    expect_failure(tokens_write("no", TOKENS_TEXT, two_documents, 2), GDN_INPUT,
+                   "hdf5, llmc, megatron or nanogpt");
     expect_failure(tokens_write("no", TOKENS_HDF5, two_documents, 0), GDN_INPUT, "no documents");
     expect_failure(tokens_write("doc_1", TOKENS_LLMC, own, 2), GDN_INPUT,
                    "doc_1|both a document and the output");
@@ -137,7 +149,7 @@ static void refusals(void **state) {
 /* More tokens than the formats can count: refused before anything is written. */
 static void too_many(void **state) {
     (void)state;
-    put_text("huge.txt", "a");
+    put_long_text("huge.txt");
     set_size("huge.txt", 1l << 31);
     const char *const documents[] = {"huge.txt"};
     expect_failure(tokens_write("no.bin", TOKENS_LLMC, documents, 1), GDN_INPUT,
@@ -153,7 +165,7 @@ static void too_many(void **state) {
 static void full_disk(void **state) {
     (void)state;
     put_documents();
-    put_text("long.txt", "a");
+    put_long_text("long.txt");
     set_size("long.txt", 1 << 20);
     const char *const large[] = {"long.txt"};
     const char *const paths[] = {

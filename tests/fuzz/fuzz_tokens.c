@@ -45,7 +45,7 @@ static void read_ends(struct tokens *tokens) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size < HEAD) return 0;
     const uint8_t *rest = data + HEAD;
-    enum tokens_format format = data[0] & 3;
+    enum tokens_format format = data[0] & 8 ? TOKENS_NANOGPT : (enum tokens_format)(data[0] & 3);
     long length = data[1] + 1;
     int vocab = (data[2] | data[3] << 8) + 1;
     size_t left = size - HEAD, cut = (size_t)(data[4] | data[5] << 8);

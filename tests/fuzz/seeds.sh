@@ -37,7 +37,7 @@ printf 'some text to train on, long enough for a few samples of it\n' > "$work/t
 byte() { printf "\\x$(printf %x "$1")"; }
 # head FORMAT LENGTH VOCABULARY CUT PART SEED: the first eight bytes (fuzz_tokens.c)
 head8() { byte "$1"; byte "$2"; byte $(($3 & 255)); byte $(($3 >> 8)); byte $(($4 & 255)); byte $(($4 >> 8)); byte "$5"; byte "$6"; }
-for format in hdf5 llmc megatron; do
+for format in hdf5 llmc megatron nanogpt; do
     "$build/gdn" data write --format $format --output "$work/tokens-$format" "$work/text" "$work/text" > /dev/null
 done
 { head8 0 7 255 0 240 1; cat "$work/text"; } > text
@@ -46,6 +46,7 @@ done
 { head8 2 7 256 0 240 1; cat "$work/tokens-llmc"; } > llmc
 { head8 6 3 256 "$(stat -c %s "$work/tokens-llmc")" 242 3; cat "$work/tokens-llmc" "$work/tokens-llmc"; } > llmc-two
 { head8 3 7 256 "$(stat -c %s "$work/tokens-megatron.idx")" 240 1; cat "$work/tokens-megatron.idx" "$work/tokens-megatron.bin"; } > megatron
+{ head8 8 7 256 0 240 1; cat "$work/tokens-nanogpt"; } > nanogpt
 patch() { printf '%b' "$3" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none; } # FILE BYTE BYTES
 cp llmc llmc-too-many
 patch llmc-too-many 16 '\0\0\0\0100' # 2^30 tokens

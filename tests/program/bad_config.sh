@@ -90,6 +90,9 @@ refused "did you mean train.lr?" "$GDN" train good.yaml --set lr=1 --run-dir r
 refused "device cuda: " "$GDN" train good.yaml --set device=cuda --run-dir r
 refused "train.precision: device cpu computes in fp32 alone" "$GDN" train good.yaml --set train.precision=bf16 --run-dir r
 refused "absent.txt" "$GDN" train good.yaml --set data.train=absent.txt --run-dir r
+refused "text.h5 is an HDF5 file, which format text cannot read; format hdf5 is expected" "$GDN" train good.yaml --set data.train=text.h5 --run-dir r
+gzip -k text.txt
+refused "text.txt.gz is compressed by gzip" "$GDN" train good.yaml --set data.train=text.txt.gz --run-dir r
 refused "257" "$GDN" train good.yaml --set model.vocab_size=256 --run-dir r
 refused "mesh.tensor" "$GDN" train good.yaml --set mesh.tensor=2 --run-dir r
 

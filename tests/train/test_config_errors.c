@@ -102,7 +102,7 @@ static void other_types(void **state) {
             "bottleneck, full or adaptive", NULL);
     refused("model: {delta: {kind: Full}}", NULL, "'Full'", NULL);
     refused("model: {delta: {kind: }}", NULL, "model.delta.kind is empty", NULL);
-    refused("data: {format: parquet}", NULL, "data.format", "text, hdf5, llmc or megatron", NULL);
+    refused("data: {format: parquet}", NULL, "data.format", "text, hdf5, llmc, megatron or nanogpt", NULL);
     refused("train: {precision: int4}", NULL, "train.precision is 'int4'", "fp32, bf16, fp16 or fp8", NULL);
     refused("train: {recompute: some}", NULL, "train.recompute is 'some'", "none, selective, full", NULL);
     static const char *const no_text[] = {"5", "1e3", "0x1F", ".inf", "true", "~", "null", "[a]", "{a: b}"};

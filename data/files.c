@@ -1,0 +1,115 @@
+#include "data/files.h"
+
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "data/format.h"
+#include "data/format_megatron.h"
+#include "data/likeness.h"
+#include "kernels/base/status.h"
+
+static int compare_names(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int append(struct files *files, const char *const *paths, size_t count) {
+    if (count > (size_t)(INT32_MAX - files->count))
+        return gdn_fail(GDN_INPUT, "more than %d files are named", INT32_MAX);
+    char **all = realloc(files->paths, ((size_t)files->count + count) * sizeof *all);
+    if (!all) return gdn_fail(GDN_INTERNAL, "no memory for the names of %zu files", count);
+    files->paths = all;
+    for (size_t i = 0; i < count; i++) {
+        if (!(all[files->count] = strdup(paths[i])))
+            return gdn_fail(GDN_INTERNAL, "%s: no memory for its name", paths[i]);
+        files->count++;
+    }
+    return GDN_OK;
+}
+
+static int find(const char *pattern, struct files *files) {
+    if (!strpbrk(pattern, "*?[")) return append(files, &pattern, 1);
+    glob_t found;
+    int failed = glob(pattern, GLOB_NOSORT, NULL, &found);
+    int status;
+    if (failed == GLOB_NOMATCH) {
+        status = gdn_fail(GDN_INPUT, "no file matches '%s'", pattern);
+    } else if (failed) {
+        status = gdn_fail(GDN_INTERNAL, "the files that match '%s' cannot be listed", pattern);
+    } else {
+        /* by bytes, since glob's own order depends on the user's locale */
+        qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, compare_names);
+        status = append(files, (const char *const *)found.gl_pathv, found.gl_pathc);
+    }
+    globfree(&found);
+    return status;
+}
+
+/* Either file of a pair names it. What is no pair is told by what it is, not by the index it lacks. */
+static int find_pairs(const char *pattern, struct files *files) {
+    char *index = megatron_path(pattern, token_formats[TOKENS_MEGATRON]->suffix);
+    if (!index) return gdn_fail(GDN_INTERNAL, "%s: no memory", pattern);
+    int status = access(index, F_OK) ? likeness_check(pattern, &megatron_format) : GDN_OK;
+    if (!status) status = find(index, files);
+    free(index);
+    return status;
+}
+
+/* A file, and which pattern named it. */
+struct identity {
+    dev_t device;
+    ino_t number;
+    int file, pattern;
+};
+
+static int compare_identities(const void *a, const void *b) {
+    const struct identity *x = a, *y = b;
+    if (x->device != y->device) return x->device < y->device ? -1 : 1;
+    if (x->number != y->number) return x->number < y->number ? -1 : 1;
+    return x->file - y->file;
+}
+
+/* `ends` [count] says how many files there were after each pattern. */
+static int refuse_twice(const struct files *files, const int *ends, const char *const *patterns) {
+    struct identity *all = calloc((size_t)files->count, sizeof *all);
+    if (!all) return gdn_fail(GDN_INTERNAL, "no memory to compare %d files", files->count);
+    int known = 0, status = GDN_OK;
+    for (int i = 0, pattern = 0; i < files->count; i++) {
+        struct stat about;
+        while (i >= ends[pattern]) pattern++;
+        if (!stat(files->paths[i], &about)) /* what is missing is told when it is opened */
+            all[known++] = (struct identity){about.st_dev, about.st_ino, i, pattern};
+    }
+    qsort(all, (size_t)known, sizeof *all, compare_identities);
+    for (int i = 1; i < known && !status; i++) {
+        const struct identity *a = &all[i - 1], *b = &all[i];
+        if (a->device == b->device && a->number == b->number && a->pattern != b->pattern)
+            status = gdn_fail(GDN_INPUT,
+                              "'%s' and '%s' both name %s, and a file can be in a list once; to read it more "
+                              "often, give it more weight in data.sources",
+                              patterns[a->pattern], patterns[b->pattern], files->paths[b->file]);
+    }
+    free(all);
+    return status;
+}
+
+int files_find(const char *const *patterns, int count, enum tokens_format format, struct files *out) {
+    *out = (struct files){0};
+    int *ends = calloc((size_t)count + 1, sizeof *ends), status = GDN_OK;
+    if (!ends) return gdn_fail(GDN_INTERNAL, "no memory for %d names", count);
+    for (int i = 0; i < count && !status; i++) {
+        status = format == TOKENS_MEGATRON ? find_pairs(patterns[i], out) : find(patterns[i], out);
+        ends[i] = out->count;
+    }
+    if (!status && count > 1) status = refuse_twice(out, ends, patterns);
+    free(ends);
+    return status;
+}
+
+void files_free(struct files *files) {
+    for (int i = 0; i < files->count; i++) free(files->paths[i]);
+    free(files->paths);
+    *files = (struct files){0};
+}

@@ -16,8 +16,6 @@ struct module {
 
 static struct module modules[] = {{"cuda", "GDN_CUDA", NULL}, {"emulated", "GDN_EMULATED", NULL}};
 
-enum { FOLDERS = 3 };
-
 #ifndef GDN_DOUBLE
 
 /* Puts the folder of the running program there, or "". */
@@ -28,27 +26,39 @@ static void program_folder(char folder[PATH_MAX]) {
     if (slash) *slash = 0;
 }
 
-/* The module's path, for the caller to free; NULL with a failure. */
-static char *find(const struct module *module) {
+/* Folder `i` of those in which modules are looked for, false behind the last: the one that was asked for and
+ * no other; else the program's own, where an installed program's are, and the build folder for the tests that
+ * lie in it (for no other program, since a build folder may be anybody's once the program is installed). */
+static bool module_folder(int i, char folder[PATH_MAX]) {
+    const char *asked = getenv("GDN_MODULES");
     char program[PATH_MAX];
     program_folder(program);
-    const char *asked = getenv("GDN_MODULES");
-    const char *const folders[FOLDERS][2] = {{asked ? asked : program, ""},
-                                             {asked ? NULL : program, "/../lib"},
-                                             {asked ? NULL : GDN_MODULE_FOLDER, ""}};
-    for (int i = 0; i < FOLDERS; i++) {
+    size_t length = strlen(GDN_BUILD_FOLDER);
+    const char *below = !strncmp(program, GDN_BUILD_FOLDER "/", length + 1) ? GDN_BUILD_FOLDER : program;
+    const char *const places[][2] = {{asked ? asked : program, ""},
+                                     {asked ? NULL : program, "/" GDN_INSTALLED_MODULES},
+                                     {asked ? NULL : below, ""}};
+    if (i == sizeof places / sizeof places[0] || !places[i][0]) return false;
+    return snprintf(folder, PATH_MAX, "%s%s", places[i][0], places[i][1]) < PATH_MAX;
+}
+
+/* The module's path, for the caller to free; NULL with a failure. */
+static char *find(const struct module *module) {
+    char folder[PATH_MAX], looked[2 * PATH_MAX] = "";
+    for (int i = 0; module_folder(i, folder); i++) {
         char *path = NULL;
-        if (!folders[i][0] ||
-            asprintf(&path, "%s%s/libgdn_%s.so", folders[i][0], folders[i][1], module->name) < 0)
-            continue;
+        if (asprintf(&path, "%s/libgdn_%s.so", folder, module->name) < 0) break;
         if (access(path, R_OK) == 0) return path;
         free(path);
+        size_t length = strlen(looked);
+        if (!strstr(looked, folder))
+            snprintf(looked + length, sizeof looked - length, "%s%s", length ? " or " : "", folder);
     }
-    gdn_fail(
-        GDN_INPUT,
-        "device %s: there is no libgdn_%s.so %s%s: this build has no such device; configure it with -D%s=ON",
-        module->name, module->name, asked ? "in GDN_MODULES, " : "beside the program or in ",
-        asked ? asked : GDN_MODULE_FOLDER, module->option);
+    gdn_fail(GDN_INPUT,
+             "device %s: there is no libgdn_%s.so in %s%s: this build has no such device; configure it with "
+             "-D%s=ON",
+             module->name, module->name, getenv("GDN_MODULES") ? "GDN_MODULES, " : "", looked,
+             module->option);
     return NULL;
 }
 

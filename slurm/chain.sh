@@ -11,14 +11,15 @@
 # Status 10: GDN_IDLE links in a row (default 2) have added no checkpoint. The others, and more variables: slurm/common.sh.
 #SBATCH --job-name=gdn-chain
 #SBATCH --nodes=1
-#SBATCH --ntasks-per-node=4        # ranks of each node: one for each card, or for a few cores
-##SBATCH --cpus-per-task=8         # threads of a rank
-##SBATCH --gpus-per-node=4
+#SBATCH --ntasks-per-node=4        # ranks of each node; with cards, one for each
 #SBATCH --time=04:00:00
 #SBATCH --signal=B:USR2@300        # seconds that the longest step and a checkpoint need together
 #SBATCH --no-requeue
 #SBATCH --output=%x-%j.out
 set -euo pipefail
+# Slurm runs a copy: what belongs to the script lies beside the one that was submitted.
+script=$(scontrol show job -o "${SLURM_JOB_ID:-none}" 2> /dev/null | sed -nE '1s#.* Command=(/[^ ]+).*#\1#p') || script=
+GDN_HOME=${GDN_HOME:-${script:+$(dirname "$script")/..}}
 . "${GDN_HOME:-${SLURM_SUBMIT_DIR:-$(dirname "$0")/..}}/slurm/common.sh"
 
 # What sbatch was told of this job, as far as it holds for the next. GDN_CHAIN_OPTIONS goes before what the job has.

@@ -8,8 +8,11 @@
 #   LAUNCHER is gdn_srun or gdn_mpirun
 #
 # Variables, all optional; set them before sbatch, or with sbatch --export=ALL,NAME=VALUE:
-#   GDN_HOME           the source tree (default: where sbatch was called)
-#   GDN_PROGRAM        the program (default: $GDN_HOME/build/gdn; in a container: gdn)
+#   GDN_HOME           the folder in which slurm/ lies, a source tree or PREFIX/share/gdn (default: that of the submitted
+#                      script)
+#   GDN_PROGRAM        the program (default: $GDN_HOME/build/gdn, the installed one beside these scripts, or gdn in PATH; in a container: gdn)
+#   GDN_CARDS          each (default): one rank for each card that sbatch was asked for, and a job without cards on nodes that have
+#                      some is refused; any: as many ranks as tasks, whatever the cards
 #   GDN_RUN            the run directory, which all nodes see (default: runs/NAME for NAME.yaml)
 #   GDN_CHECK          0: no `gdn check` before training
 #   GDN_IDLE           starts in a row that may end without a new checkpoint (default 2)
@@ -73,14 +76,45 @@ gdn_load_modules() {
     module load $GDN_MODULES_LOAD || gdn_fail "modules '$GDN_MODULES_LOAD' cannot be loaded"
 }
 
+# Of a source tree, of an installation (PREFIX/bin beside PREFIX/share/gdn), or whatever PATH has.
+gdn_built_or_installed() {
+    local program
+    for program in "$GDN_HOME/build/gdn" "$GDN_HOME/../../bin/gdn" "$(command -v gdn || true)"; do
+        if [ -x "$program" ]; then echo "$program"; return; fi
+    done
+    echo "$GDN_HOME/build/gdn"
+}
+
+# How many ranks each node gets, $gdn_ranks, and cores for each, $gdn_cores; both empty where tasks are as sbatch was told.
+gdn_find_ranks() {
+    local tasks=${SLURM_NTASKS_PER_NODE:-} cards=${SLURM_GPUS_ON_NODE:-0} there
+    gdn_ranks='' gdn_cores=${SLURM_CPUS_PER_TASK:-}
+    case "${GDN_CARDS:-each}" in
+        any) return 0 ;;
+        each) ;;
+        *) gdn_fail "GDN_CARDS is '$GDN_CARDS': each or any is expected" ;;
+    esac
+    [[ $tasks =~ ^[0-9]+$ ]] || tasks=$(((${SLURM_NTASKS:-1} + ${SLURM_JOB_NUM_NODES:-1} - 1) / ${SLURM_JOB_NUM_NODES:-1}))
+    if [ "$cards" -eq 0 ]; then
+        there=$(gdn_ask scontrol show node -o "${SLURMD_NODENAME:-none}" | sed -nE 's/.* Gres=([^ ]*gpu[^ ]*).*/\1/p') || there=
+        [ -z "$there" ] ||
+            gdn_fail "this job has no card, but its nodes have ($there): sbatch --gpus-per-node=N, or GDN_CARDS=any to train on their processors"
+    elif [ "$cards" -gt "$tasks" ]; then
+        gdn_fail "this job has $cards cards but $tasks task(s) on a node: sbatch --ntasks-per-node=$cards, one rank for each card, or GDN_CARDS=any"
+    elif [ "$cards" -lt "$tasks" ]; then
+        gdn_ranks=$cards gdn_cores=$((${gdn_cores:-1} * tasks / cards))
+        gdn_say "$cards card(s) and $tasks tasks on a node: $gdn_ranks rank(s) there, one for each card, with $gdn_cores core(s) each"
+    fi
+}
+
 # The program with whatever goes before it: gdn_program [words], launch_options [srun's words].
 gdn_find_program() {
     local -a more
     read -ra more <<< "${GDN_CONTAINER_OPTIONS:-}"
     launch_options=()
     if [ -z "${GDN_CONTAINER:-}" ]; then
-        GDN_PROGRAM=${GDN_PROGRAM:-$GDN_HOME/build/gdn}
-        [ -x "$GDN_PROGRAM" ] || gdn_fail "$GDN_PROGRAM is not there to be run: build it, or set GDN_PROGRAM or GDN_HOME"
+        GDN_PROGRAM=${GDN_PROGRAM:-$(gdn_built_or_installed)}
+        [ -x "$GDN_PROGRAM" ] || gdn_fail "$GDN_PROGRAM is not there to be run: build or install it, or set GDN_PROGRAM or GDN_HOME"
         gdn_program=("$GDN_PROGRAM")
         return
     fi
@@ -99,7 +133,7 @@ gdn_find_program() {
 
 gdn_report() {
     gdn_say "job $SLURM_JOB_ID (${SLURM_JOB_NAME:-}), start ${SLURM_RESTART_COUNT:-0}, $(date '+%F %T')"
-    gdn_say "nodes $SLURM_JOB_NODELIST, tasks ${SLURM_NTASKS:-1} (${SLURM_TASKS_PER_NODE:-1} a node), cores ${SLURM_CPUS_PER_TASK:-1} a task"
+    gdn_say "nodes $SLURM_JOB_NODELIST, tasks ${SLURM_NTASKS:-1} (${SLURM_TASKS_PER_NODE:-1} a node), cores ${SLURM_CPUS_PER_TASK:-1} a task, cards ${SLURM_GPUS_ON_NODE:-0} a node"
     gdn_say "program ${gdn_program[*]}"
     gdn_say "run $GDN_RUN, at $(gdn_latest)"
     if [ -n "${GDN_END_TIME:-}" ]; then gdn_say "time until $(date -d "@$GDN_END_TIME" '+%F %T')"; fi
@@ -150,9 +184,10 @@ gdn_is_killed() { [ "$1" -gt 128 ] && [ "$1" -le 192 ]; }
 
 gdn_srun() {
     gdn_need srun "Slurm's commands must be in PATH there"
-    local -a cores=()
-    if [ -n "${SLURM_CPUS_PER_TASK:-}" ]; then cores=(--cpus-per-task="$SLURM_CPUS_PER_TASK"); fi
-    exec srun --mpi="${GDN_MPI:-pmix}" --kill-on-bad-exit=1 ${cores[@]+"${cores[@]}"} \
+    local -a ranks=()
+    if [ -n "$gdn_cores" ]; then ranks=(--cpus-per-task="$gdn_cores"); fi
+    if [ -n "$gdn_ranks" ]; then ranks+=(--ntasks="$((gdn_ranks * SLURM_JOB_NUM_NODES))" --ntasks-per-node="$gdn_ranks"); fi
+    exec srun --mpi="${GDN_MPI:-pmix}" --kill-on-bad-exit=1 ${ranks[@]+"${ranks[@]}"} \
         ${launch_options[@]+"${launch_options[@]}"} "${gdn_program[@]}" "$@"
 }
 
@@ -162,8 +197,10 @@ gdn_mpirun() {
     # It takes these seconds after a stop with status 3 too, when the first rank has left. (With orte_abort_on_non_zero_status=0 it does
     # not, but then it ends with 0 whatever the ranks ended with.)
     export OMPI_MCA_odls_base_sigkill_timeout="${GDN_GRACE:-15}"
+    local -a ranks=(-n "$SLURM_NTASKS")
+    if [ -n "$gdn_ranks" ]; then ranks=(-n "$((gdn_ranks * SLURM_JOB_NUM_NODES))" --map-by "ppr:$gdn_ranks:node"); fi
     # It would bind each of one or two ranks to a single core, threads and all.
-    exec mpirun --bind-to none -n "$SLURM_NTASKS" "${gdn_program[@]}" "$@"
+    exec mpirun --bind-to none "${ranks[@]}" "${gdn_program[@]}" "$@"
 }
 
 # Runs a command beside this shell, so that signals are answered at once, and gives its status. USR2 and TERM are handed on
@@ -210,6 +247,7 @@ gdn_begin() {
     GDN_RUN=${GDN_RUN:-runs/${name%.yaml}}
     gdn_load_modules
     gdn_find_program
+    gdn_find_ranks
     gdn_tell_end
     gdn_report
 }

@@ -5,15 +5,16 @@
 # continues from there; likewise after the loss of a rank. What it is told by: slurm/README.md and the head of slurm/common.sh.
 #SBATCH --job-name=gdn
 #SBATCH --nodes=1
-#SBATCH --ntasks-per-node=4        # ranks: one for each card, or for a few cores
-##SBATCH --cpus-per-task=8         # threads of a rank
-##SBATCH --gpus-per-node=4
+#SBATCH --ntasks-per-node=4        # ranks of each node; with cards, one for each
 #SBATCH --time=04:00:00
 #SBATCH --signal=B:USR2@300        # seconds that the longest step and a checkpoint need together
 #SBATCH --requeue
 #SBATCH --open-mode=append
 #SBATCH --output=%x-%j.out
 set -euo pipefail
+# Slurm runs a copy: what belongs to the script lies beside the one that was submitted.
+script=$(scontrol show job -o "${SLURM_JOB_ID:-none}" 2> /dev/null | sed -nE '1s#.* Command=(/[^ ]+).*#\1#p') || script=
+GDN_HOME=${GDN_HOME:-${script:+$(dirname "$script")/..}}
 . "${GDN_HOME:-${SLURM_SUBMIT_DIR:-$(dirname "$0")/..}}/slurm/common.sh"
 
 gdn_begin "$@"

@@ -9,15 +9,16 @@
 # Runs go to GDN_RUN/0, GDN_RUN/1, … (default: runs/NAME/0, …). Each goes on like those of single.sh. More variables: slurm/common.sh.
 #SBATCH --job-name=gdn-sweep
 #SBATCH --nodes=1
-#SBATCH --ntasks-per-node=1        # ranks of each run
-##SBATCH --cpus-per-task=8         # threads of a rank
-##SBATCH --gpus-per-node=1
+#SBATCH --ntasks-per-node=1        # ranks of each run; with cards, one for each
 #SBATCH --time=04:00:00
 #SBATCH --signal=B:USR2@300        # seconds that the longest step and a checkpoint need together
 #SBATCH --requeue
 #SBATCH --open-mode=append
 #SBATCH --output=%x-%A_%a.out
 set -euo pipefail
+# Slurm runs a copy: what belongs to the script lies beside the one that was submitted.
+script=$(scontrol show job -o "${SLURM_JOB_ID:-none}" 2> /dev/null | sed -nE '1s#.* Command=(/[^ ]+).*#\1#p') || script=
+GDN_HOME=${GDN_HOME:-${script:+$(dirname "$script")/..}}
 . "${GDN_HOME:-${SLURM_SUBMIT_DIR:-$(dirname "$0")/..}}/slurm/common.sh"
 
 gdn_need_config "$@"

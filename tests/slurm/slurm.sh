@@ -17,6 +17,7 @@ checkpoint: {interval: 100}
 YAML
 sed -i "s/steps: 40/steps: $steps/; s/eval_interval: 10/eval_interval: 200/" small.yaml
 export GDN_HOME=$SOURCE GDN_PROGRAM=$GDN GDN_IDLE=3
+export GDN_CARDS=any # the "cards" of this cluster are none
 
 submit() { # NAME SCRIPT [OPTION of sbatch …] -- [OPTION of gdn …]: its number in $job
     local name=$1 script=$2
@@ -124,6 +125,19 @@ for status in 127 255; do
     echo "$job" > exits$status.job
 done
 
+# As installed, from any folder: the scripts find their program; ranks follow the cards of the job, and one without cards is told.
+cmake --install "$BUILD" --prefix "$PWD/prefix" --component gdn > install.log || fail "cmake --install: $(tail -n 5 install.log)"
+installed() { # NAME [OPTION of sbatch …]
+    local name=$1
+    shift
+    job=$(env -u GDN_HOME -u GDN_PROGRAM -u GDN_CARDS GDN_RUN="$name" sbatch --parsable --job-name="$name" --time=10 --nodes=1 --output="$name.out" "$@" \
+        prefix/share/gdn/slurm/single.sh small.yaml --set train.steps=5 --set train.eval_interval=0) || fail "$name cannot be submitted"
+    echo "$job" > "$name.job"
+}
+installed cardless
+installed few_cards --gpus-per-node=2 --cpus-per-task=2
+installed many_cards --gpus-per-node=2 --ntasks-per-node=1
+
 submit killed multi "${two[@]}" --
 killed=$job
 
@@ -199,6 +213,16 @@ out_says preempted "signal USR2: asking the run to stop"
 out_says preempted "training ended with status 3 at step_"
 [ "$(events preempted signal)" -eq 1 ] && [ "$(events preempted resume)" -ge 1 ] || fail "preempted: $(grep -v '"step"' preempted/metrics.jsonl)"
 same_as_reference preempted
+
+ended cardless "$(cat cardless.job)" FAILED 2
+out_says cardless "this job has no card, but its nodes have (gpu:2): sbatch --gpus-per-node=N"
+ended many_cards "$(cat many_cards.job)" FAILED 2
+out_says many_cards "2 cards but 1 task(s) on a node: sbatch --ntasks-per-node=2"
+ended few_cards "$(cat few_cards.job)" COMPLETED 0
+out_says few_cards "2 card(s) and 4 tasks on a node: 2 rank(s) there, one for each card, with 4 core(s) each"
+out_says few_cards "program $PWD/prefix/share/gdn/slurm/../../../bin/gdn"
+out_says few_cards "mesh  *data 2 x"
+out_says few_cards "2 ranks on 1 node"
 
 ended killed "$killed" COMPLETED 0 1
 out_says killed "training ended with status 137 at step_"

@@ -1,28 +1,29 @@
 #!/usr/bin/env bash
-# Builds gdn and runs its tests: run.sh [--full]
+# Builds gdn and runs its tests: run.sh [--full | --soak]
 #
-#   build/           float             quick tests; with --full the long ones too. With the CUDA backend where nvcc is found, and the
-#                                      same code on the emulated device
+#   build/           float             quick tests; with --full the long ones too, with --soak also those that take longest. With the
+#                                      CUDA backend where nvcc is found, and the same code on the emulated device
 #   build/double     -DGDN_DOUBLE=ON   the same
-#   build/sanitize   -DGDN_SANITIZE=address,undefined, only with --full
+#   build/sanitize   -DGDN_SANITIZE=address,undefined, only with --full or --soak
 #
-# Goes on after a failure, so that the last line counts everything; a build that fails counts as a failed test.
+# Each prints the ten tests that took longest. Goes on after a failure, so that the last line counts everything; a build that fails
+# counts as a failed test.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
-full=
+usage() { echo "usage: tests/run.sh [--full | --soak]" >&2; exit 2; }
+[ $# -le 1 ] || usage
+full=1
 case "${1:-}" in
-    '') ;;
-    --full) full=1 ;;
-    *) echo "usage: tests/run.sh [--full]" >&2; exit 2 ;;
+    '') full='' labels=(-L '^quick$') ;;
+    --full) labels=(-LE '^soak$') ;;
+    --soak) labels=() ;;
+    *) usage ;;
 esac
-[ $# -le 1 ] || { echo "usage: tests/run.sh [--full]" >&2; exit 2; }
 
 if command -v apt-get > /dev/null; then train/setup.sh --tests || exit 1; fi # elsewhere CMake says what is missing
 
 cores=$(nproc)
-labels=(-L '^quick$')
-[ -n "$full" ] && labels=()
 passed=0 failed=0 skipped=0
 
 build() { # DIRECTORY [CMAKE OPTION …]
@@ -35,6 +36,11 @@ build() { # DIRECTORY [CMAKE OPTION …]
 tell_skipped() { # DIRECTORY REPORT COUNT: which, and why by their own words
     echo "== $1: $3 skipped:" "$(awk -F'"' '/<testcase / { name = $2 } /<skipped message="SKIP_/ { printf "%s ", name }' "$2")"
     grep -ohE '(device [a-z]+|slurm): [^<]*' "$2" | sort | uniq -c | sort -rn | head -n 3
+}
+
+tell_slowest() { # DIRECTORY REPORT
+    echo "== $1: the slowest, in seconds:"
+    sed -nE 's/.*<testcase name="([^"]*)".* time="([0-9.]+)".*/\2 \1/p' "$2" | sort -rn | head -n 10 | awk '{ printf "%8.1f  %s\n", $1, $2 }'
 }
 
 suite() { # DIRECTORY [CMAKE OPTION …]
@@ -62,6 +68,7 @@ suite() { # DIRECTORY [CMAKE OPTION …]
     run=$(grep -c '<testcase .* status="run"' "$report")
     skip=$(grep -c '<skipped message="SKIP_' "$report") # a test said so; one that could not start is a failure
     [ "$skip" -eq 0 ] || tell_skipped "$directory" "$report" "$skip"
+    tell_slowest "$directory" "$report"
     passed=$((passed + run))
     skipped=$((skipped + skip))
     failed=$((failed + all - run - skip))

@@ -1,5 +1,6 @@
 #include "train/rundir.h"
 
+#include "dist/folder.h"
 #include "kernels/base/status.h"
 
 #include <errno.h>
@@ -14,7 +15,8 @@
 enum { LONGEST_INSIDE = 400 }; /* characters of the longest name below a run directory, an event file's */
 
 int rundir_set(struct rundir *rundir, const char *path) {
-    *rundir = (struct rundir){.lock = {.file = -1}, .metrics = {.file = -1}, .board = {.file = -1}};
+    *rundir =
+        (struct rundir){.lock = {.file = -1}, .newest = -1, .metrics = {.file = -1}, .board = {.file = -1}};
     size_t most = sizeof rundir->path - LONGEST_INSIDE, length = strlen(path);
     if (length == 0 || length > most)
         return gdn_fail(GDN_INPUT, "--run-dir: a path of 1 to %zu characters is expected; this one has %zu",
@@ -41,7 +43,14 @@ int rundir_name(struct rundir *rundir, const char *given, const char *config_pat
     return status;
 }
 
+static int64_t newest_in(const struct rundir *rundir) {
+    char path[PATH_MAX + LONGEST_INSIDE];
+    snprintf(path, sizeof path, "%s/checkpoints/latest", rundir->path);
+    return folder_pointer(AT_FDCWD, path);
+}
+
 int rundir_lock_existing(struct rundir *rundir) {
+    rundir->newest = newest_in(rundir);
     return lock_take(rundir->path, false, &rundir->lock);
 }
 
@@ -92,9 +101,20 @@ static int write_config(const char *directory, const char *text) {
     return gdn_fail(GDN_INPUT, "%s: cannot write: %s", path, strerror(reason));
 }
 
+/* Without a lock file there was nothing to hold: a run that began meanwhile may have ended already. */
+static int lock_late(struct rundir *rundir) {
+    TRY(lock_take(rundir->path, true, &rundir->lock));
+    int64_t newest = newest_in(rundir);
+    if (newest == rundir->newest) return 0;
+    return gdn_fail(GDN_INPUT,
+                    "run directory %s: another run has saved a checkpoint of step %lld there since this one "
+                    "looked for checkpoints; run the same command again to go on from it",
+                    rundir->path, (long long)newest);
+}
+
 int rundir_open(struct rundir *rundir, const char *config_text, int64_t step) {
     TRY(make_directories(rundir->path));
-    if (rundir->lock.file < 0) TRY(lock_take(rundir->path, true, &rundir->lock));
+    if (rundir->lock.file < 0) TRY(lock_late(rundir));
     TRY(write_config(rundir->path, config_text));
     TRY(metrics_open(rundir->path, &rundir->metrics));
     return tensorboard_open(rundir->path, step, &rundir->board);

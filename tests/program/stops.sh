@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Stops of runs whose steps take longer than a second, made so by slow_steps.c: what mpirun leaves them of it, and requests that
-# come in an evaluation.
+# Runs that slow_steps.c makes slow: stops in steps that take longer than a second, under mpirun too; requests to stop that come in
+# an evaluation; a first start that another one overtakes.
 . "$SOURCE/tests/program/small.sh"
 
 slow=(env LD_PRELOAD="$SLOW_STEPS_LIBRARY" SLOW_STEPS=1.2)
@@ -102,3 +102,18 @@ train 2 late "${evaluate[@]}" --set train.steps=4 --set mesh.pipeline=2
 "$GDN" checkpoint ls late | grep -q ' 4 .*[0-9]\.[0-9].*whole, latest, best' || fail "late: $("$GDN" checkpoint ls late)"
 train 2 late "${evaluate[@]}" --set train.steps=4 --set mesh.pipeline=2
 grep -q 'nothing is left to do' late.log || fail "late: $(cat late.log)"
+
+# ------------------------------------------------------------------------------ two first starts
+# Both find nothing to go on from. One is delayed before it makes its directory, until the other has ended: it must not begin
+# afresh over its checkpoints.
+LD_PRELOAD=$SLOW_STEPS_LIBRARY WAIT_WITH=new WAIT_FOR=go "$GDN" train small.yaml --run-dir new > delayed.log 2>&1 &
+delayed=$!
+for _ in $(seq 600); do ! grep -q '^new$' slow.log || break; sleep 0.1; done
+expect 3 "$GDN" train small.yaml --run-dir new --set train.stop_at=5 > new.log 2>&1
+find new -type f ! -name .lock -exec cksum {} + | sort > before
+touch go
+expect 2 wait $delayed
+grep -q '^gdn: .*run directory new: another run has saved a checkpoint of step 5 there .* run the same command again' delayed.log ||
+    fail "the run that was overtaken: $(cat delayed.log)"
+find new -type f ! -name .lock -exec cksum {} + | sort | cmp - before || fail "the run that was overtaken has changed files"
+expect 0 "$GDN" train small.yaml --run-dir new > new.log 2>&1

@@ -38,6 +38,11 @@ int mixture_place(const struct mixture *mixture, long i, long *own) {
     }
 }
 
+long mixture_share(const struct mixture *mixture, int k, long count) {
+    for (int j = 0; j < k; j++) count -= share(mixture, j, count);
+    return share(mixture, k, count);
+}
+
 long mixture_span(const struct mixture *mixture, int k, long samples) {
     uint64_t own = mixture->tails[k] - mixture->tails[k + 1];
     unsigned __int128 span = ((unsigned __int128)samples * mixture->tails[0] + own - 1) / own;

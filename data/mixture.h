@@ -20,6 +20,9 @@ void mixture_free(struct mixture *mixture);
  */
 int mixture_place(const struct mixture *mixture, long i, long *own);
 
+/* How many of the first `count` samples are source k's. */
+long mixture_share(const struct mixture *mixture, int k, long count);
+
 /* How many samples of the mixture it takes until source k has had `samples`, to within num_sources; LONG_MAX
  * where that is more. */
 long mixture_span(const struct mixture *mixture, int k, long samples);

@@ -1,5 +1,6 @@
 #include "data/sampler.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -191,4 +192,9 @@ int sampler_read_sequences(struct sampler *sampler, long first, long count, int 
                      rows + i * (sampler->length + 1)));
     }
     return GDN_OK;
+}
+
+long sampler_share(const struct sampler *sampler, int k, long count) {
+    long share = mixture_share(&sampler->mixture, k, count), all = sampler->sources[k].samples;
+    return count == LONG_MAX || share > all ? all : share;
 }

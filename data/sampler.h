@@ -50,4 +50,8 @@ int sampler_identify(struct sampler *sampler, int k, struct tokens_identity *out
 long sampler_sequences(const struct sampler *sampler);
 int sampler_read_sequences(struct sampler *sampler, long first, long count, int vocab, int32_t *rows);
 
+/* How many of source k's sequences are among the first `count` samples as weights mix them, each counted
+ * once; with LONG_MAX all that it has. */
+long sampler_share(const struct sampler *sampler, int k, long count);
+
 #endif

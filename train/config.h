@@ -54,15 +54,22 @@ struct mesh_config {
     bool compress_feedback;   /* what compression drops of a gradient joins the next micro-batch's */
 };
 
+/* What the loss on data.validation, or on the part held out of the training data, is called. */
+#define VALIDATION_NAME "validation"
+
+/* A set of data. Its name is of letters, digits, _ and -. */
 struct source_config {
     char *path;
-    double weight;
+    double weight; /* of data.sources; of data.validations without meaning */
+    char *name;    /* of data.sources, where it is not given: source_0, source_1 … */
 };
 
 struct data_config {
-    char *train;                /* file or glob; "" where `sources` is used */
-    char *validation;           /* "" for none */
-    double validation_fraction; /* the last part of the training data, where `validation` is empty */
+    char *train;                       /* file or glob; "" where `sources` is used */
+    char *validation;                  /* "" for none */
+    double validation_fraction;        /* the last part of the training data, where `validation` is empty */
+    struct source_config *validations; /* more sets, beside either of these or without */
+    int num_validations;
     struct source_config *sources;
     int num_sources;
     int format; /* enum data_format */

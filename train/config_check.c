@@ -205,6 +205,40 @@ static int check_spikes(const struct reading *reading) {
                       KEY_PATH(spikes.window), NULL);
 }
 
+/* Sources, then validations. */
+static const char *set_name(const struct data_config *data, int i) {
+    return i < data->num_sources ? data->sources[i].name : data->validations[i - data->num_sources].name;
+}
+
+/* Gives sources without a name one; then no two sets that are evaluated may be called alike. */
+static int name_sets(const struct reading *reading) {
+    struct data_config *data = &reading->config->data;
+    for (int k = 0; k < data->num_sources; k++) {
+        char **name = &data->sources[k].name;
+        if (*name && (*name)[0]) continue;
+        free(*name);
+        if (asprintf(name, "source_%d", k) < 0) {
+            *name = NULL;
+            return gdn_fail(GDN_INTERNAL, "out of memory for the configuration");
+        }
+    }
+    bool held_out = data->validation[0] || data->validation_fraction > 0;
+    int sets = data->num_sources + data->num_validations;
+    for (int i = 0; i < sets; i++) {
+        const char *name = set_name(data, i);
+        bool taken = held_out && !strcmp(name, VALIDATION_NAME);
+        for (int j = 0; j < i; j++) taken = taken || !strcmp(name, set_name(data, j));
+        if (!taken) continue;
+        char why[256];
+        snprintf(why, sizeof why,
+                 "two validation sets would be called '%s': other names are expected (" VALIDATION_NAME
+                 " is that of data.validation and data.validation_fraction)",
+                 name);
+        return impossible(reading, why, KEY_PATH(data.sources), KEY_PATH(data.validations), NULL);
+    }
+    return GDN_OK;
+}
+
 static int check_data(const struct reading *reading) {
     const struct config *config = reading->config;
     const struct data_config *data = &config->data;
@@ -217,7 +251,8 @@ static int check_data(const struct reading *reading) {
             reading,
             "validation data is either a file of its own or a fraction of the training data, not both",
             KEY_PATH(data.validation), KEY_PATH(data.validation_fraction), NULL);
-    bool any = data->train[0] || data->validation[0] || data->num_sources > 0;
+    TRY(name_sets(reading));
+    bool any = data->train[0] || data->validation[0] || data->num_sources > 0 || data->num_validations > 0;
     if (any && data->format == FORMAT_TEXT && config->model.vocab_size <= TEXT_SEPARATOR)
         return impossible(
             reading,
@@ -253,10 +288,11 @@ int check_combinations(struct reading *reading) {
 
 int config_check_for_training(const struct config *config) {
     const struct data_config *data = &config->data;
-    if (config->train.eval_interval > 0 && !data->validation[0] && data->validation_fraction == 0)
+    if (config->train.eval_interval > 0 && !data->validation[0] && data->validation_fraction == 0 &&
+        data->num_validations == 0)
         return gdn_fail(GDN_INPUT,
-                        "train.eval_interval is %ld, but data.validation is '' and data.validation_fraction "
-                        "is 0: there is "
+                        "train.eval_interval is %ld, but data.validation is '', data.validation_fraction is "
+                        "0 and data.validations is {}: there is "
                         "nothing to evaluate on; give one of them, or eval_interval 0",
                         config->train.eval_interval);
     if (!config->data.train[0] && config->data.num_sources == 0)

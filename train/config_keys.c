@@ -59,7 +59,8 @@ const struct key config_keys[] = {
     ROW(model.delta.normalize, "false", RESUME, .help = "deltas of unit norm times a learned scale"),
     ROW(model.delta.epsilon, "1e-3", ABOVE_0, RESUME,
         .help = "least norm that normalize divides by; added to the mean square in adaptive gates"),
-    ROW(model.delta.temperature, "1.0", ABOVE_0, RESUME, .help = "adaptive: temperature of the gate's softmax, above 0"),
+    ROW(model.delta.temperature, "1.0", ABOVE_0, RESUME,
+        .help = "adaptive: temperature of the gate's softmax, above 0"),
     WORDS(model.delta.aggregate, "learned", .words = "learned|mean|attention|multihead", RESUME,
           .help = "how a layer's connections are joined"),
     ROW(model.delta.attention_dim, "16", COUNT(0), RESUME,
@@ -171,9 +172,15 @@ const struct key config_keys[] = {
         .help = "validation tokens: a file or a glob; '': none, or see validation_fraction"),
     ROW(data.validation_fraction, "0.0", BELOW_1, RESUME,
         .help = "the last part of the training tokens that is kept for validation"),
+    {"data.validations", KEY_PATHS, offsetof(struct config, data.validations), "{}",
+     .count_offset = offsetof(struct config, data.num_validations), .most = 100,
+     .help = "more validation sets by name: {books: 'books/*.txt', letters: letters.txt}, each evaluated "
+             "whenever data.validation or validation_fraction is, by which the best checkpoint is judged; "
+             "without these by the first of them"},
     {"data.sources", KEY_SOURCES, offsetof(struct config, data.sources), "[]",
      .count_offset = offsetof(struct config, data.num_sources), RESUME,
-     .help = "instead of data.train, a mixture: [{path: a.txt, weight: 2}, {path: b.txt, weight: 1}]"},
+     .help = "instead of data.train, a mixture: [{path: a.txt, weight: 2, name: a}, {path: b.txt, weight: "
+             "1}]; of each source's part of validation_fraction the loss is told under its name"},
     WORDS(data.format, "text", .words = "text|hdf5|llmc|megatron|nanogpt",
           .help = "of the token files; nanogpt: raw uint16 numbers"),
     WORDS(data.order, "shuffle", .words = "shuffle|sequential", RESUME, .help = "of the samples"),
@@ -239,6 +246,7 @@ _Static_assert(sizeof config_keys / sizeof *config_keys == CONFIG_KEYS, "CONFIG_
 const struct key source_keys[SOURCE_KEYS] = {
     SOURCE(path, NULL, .help = "a file or a glob"),
     SOURCE(weight, "1.0", ABOVE_0, .help = "how often it is drawn from, relative to the others"),
+    SOURCE(name, "''", .help = "what its validation loss is called; '': source_0, source_1, ..."),
 };
 
 const struct key *key_find(const char *path) {

@@ -18,7 +18,8 @@ enum key_type {
     KEY_WORD,    /* int: the index of one of `words` */
     KEY_STRING,  /* char *, allocated */
     KEY_INTS,    /* int[MAX_DISTANCES] and its count */
-    KEY_SOURCES, /* struct source_config *, allocated, and its count */
+    KEY_SOURCES, /* struct source_config *, allocated, and its count; a list of {path, weight, name} */
+    KEY_PATHS,   /* the same as a mapping of names to paths */
 };
 
 struct key {
@@ -29,17 +30,17 @@ struct key {
     double least, most;  /* limits of a number, or of each in a list */
     bool below;          /* most itself is not allowed */
     const char *words;   /* KEY_WORD: "cosine|linear", in the order of the enum */
-    size_t count_offset; /* KEY_INTS, KEY_SOURCES: of the int that counts the entries */
+    size_t count_offset; /* KEY_INTS, KEY_SOURCES, KEY_PATHS: of the int that counts the entries */
     bool resume;         /* must be as in the checkpoint that a run continues from */
     bool asked;          /* but may change there where --resume-with asks for it */
     const char *help;
 };
 
 extern const struct key config_keys[];
-enum { CONFIG_KEYS = 95 }; /* rows of config_keys, which its initialiser is checked against */
+enum { CONFIG_KEYS = 96 }; /* rows of config_keys, which its initialiser is checked against */
 
 /* The keys of one entry of data.sources; offsets are in struct source_config. */
-enum { SOURCE_KEYS = 2 };
+enum { SOURCE_PATH, SOURCE_WEIGHT, SOURCE_NAME, SOURCE_KEYS };
 extern const struct key source_keys[SOURCE_KEYS];
 
 /* The row of a path, or NULL. */

@@ -99,6 +99,9 @@ int list_read_ints(void *base, const struct key *key, const char *label, struct 
                    const struct place *place);
 int list_read_sources(void *base, const struct key *key, const char *label, struct fy_node *list,
                       const struct place *place);
+/* The same of a mapping of names to paths. */
+int list_read_paths(void *base, const struct key *key, const char *label, struct fy_node *mapping,
+                    const struct place *place);
 void list_write(const void *entries, const struct key *key, int count, FILE *out);
 void list_free_sources(void *base, const struct key *key);
 

@@ -59,7 +59,10 @@ void value_allowed(const struct key *key, FILE *out) {
                 INT_MAX);
         break;
     case KEY_SOURCES:
-        fprintf(out, "a list of {path: TEXT, weight: a number above 0}");
+        fprintf(out, "a list of {path: TEXT, weight: a number above 0, name: TEXT}");
+        break;
+    case KEY_PATHS:
+        fprintf(out, "a mapping of names to files, such as {books: 'books/*.txt', letters: letters.txt},");
         break;
     }
 }
@@ -174,12 +177,19 @@ static int read_scalar(void *base, const struct key *key, const char *label, str
     return right ? GDN_OK : wrong_value(key, label, node, place);
 }
 
+static bool is_list(const struct key *key) {
+    return key->type == KEY_INTS || key->type == KEY_SOURCES || key->type == KEY_PATHS;
+}
+
 int value_read(void *base, const struct key *key, const char *label, struct fy_node *node,
                const struct place *place) {
     struct fy_node *value;
     TRY(yaml_resolve(node, place, label, &value));
-    if (key->type != KEY_INTS && key->type != KEY_SOURCES) return read_scalar(base, key, label, value, place);
-    if (!value || !fy_node_is_sequence(value)) return wrong_value(key, label, value, place);
+    if (!is_list(key)) return read_scalar(base, key, label, value, place);
+    bool mapping = key->type == KEY_PATHS;
+    if (!value || !(mapping ? fy_node_is_mapping(value) : fy_node_is_sequence(value)))
+        return wrong_value(key, label, value, place);
+    if (mapping) return list_read_paths(base, key, label, value, place);
     if (key->type == KEY_INTS) return list_read_ints(base, key, label, value, place);
     return list_read_sources(base, key, label, value, place);
 }
@@ -220,9 +230,7 @@ static void write_word(const char *words, int index, FILE *out) {
 
 void value_write(const void *base, const struct key *key, FILE *out) {
     const void *at = member_of(base, key);
-    int count = key->type == KEY_INTS || key->type == KEY_SOURCES
-                    ? *(const int *)((const char *)base + key->count_offset)
-                    : 0;
+    int count = is_list(key) ? *(const int *)((const char *)base + key->count_offset) : 0;
     char digits[NUMBER_TEXT];
     switch (key->type) {
     case KEY_INT:
@@ -249,6 +257,7 @@ void value_write(const void *base, const struct key *key, FILE *out) {
         break;
     case KEY_INTS:
     case KEY_SOURCES:
+    case KEY_PATHS:
         list_write(at, key, count, out);
         break;
     }
@@ -275,7 +284,7 @@ void value_free(void *base, const struct key *key) {
     if (key->type == KEY_STRING) {
         free(*(char **)member(base, key));
         *(char **)member(base, key) = NULL;
-    } else if (key->type == KEY_SOURCES) {
+    } else if (key->type == KEY_SOURCES || key->type == KEY_PATHS) {
         list_free_sources(base, key);
     }
 }

@@ -135,7 +135,8 @@ static void finish(struct loop *loop) {
     progress_duration(seconds, took);
     progress_note(&loop->progress, "finished after %lld steps, in %s: loss %.4f", (long long)run->step, took,
                   loop->last.loss);
-    if (loop->evaluated == run->step) progress_note(&loop->progress, "validation loss %.4f", loop->eval_loss);
+    if (loop->evaluated == run->step)
+        progress_note(&loop->progress, "%s loss %.4f", run->validation.set[0].name, loop->eval_loss);
     const char *path = loop->rundir->path;
     progress_note(&loop->progress, "weights      %s/checkpoints/step_%08lld/checkpoint.h5", path,
                   (long long)run->step);
@@ -209,7 +210,7 @@ static int after_step(struct loop *loop) {
     struct run *run = loop->run;
     const struct train_config *train = &run->config.train;
     bool last = run->step >= train->steps;
-    if (run->validation && (last || due(run->step, train->eval_interval) || run->evaluation_due)) {
+    if (run->validation.sets && (last || due(run->step, train->eval_interval) || run->evaluation_due)) {
         int status = loop_evaluate(loop);
         if (executor_failed(run->evaluation.executor)) return status;
         if (status == GDN_STOPPED) {

@@ -23,7 +23,7 @@ struct loop {
     struct health *health;     /* of the ranks (loop_health.c) */
     struct monitor *monitor;
     int64_t evaluated;    /* steps done at the last evaluation; −1: none */
-    double eval_loss;     /* its loss */
+    double eval_loss;     /* its loss, of the first validation set */
     double started;       /* seconds */
     double save_seconds;  /* that the longest save so far took; before the first an estimate */
     double saved_seconds; /* that the longest save so far took; 0: none yet */

@@ -79,12 +79,22 @@ static void add_quoted(struct metrics *metrics, const char *text) {
 }
 
 static void add_key(struct metrics *metrics, const char *key) {
-    add(metrics, ",\"%s\":", key);
+    bool first = metrics->used > 0 && metrics->line[metrics->used - 1] == '{';
+    add(metrics, "%s\"%s\":", first ? "" : ",", key);
 }
 
 void metrics_begin(struct metrics *metrics, const char *event) {
     metrics->used = 0;
     add(metrics, "{\"event\":\"%s\"", event);
+}
+
+void metrics_object(struct metrics *metrics, const char *key) {
+    add_key(metrics, key);
+    add(metrics, "{");
+}
+
+void metrics_object_end(struct metrics *metrics) {
+    add(metrics, "}");
 }
 
 void metrics_integer(struct metrics *metrics, const char *key, int64_t value) {
@@ -153,15 +163,13 @@ void metrics_numbers(struct metrics *metrics, const char *key, const double *val
 /* A value for each axis of the mesh, as an object: `seconds` or `bytes`, the other being NULL. */
 static void add_axes(struct metrics *metrics, const char *key, const double *seconds, const int64_t *bytes) {
     static const char *const name[STEP_AXES] = {"data", "tensor", "pipeline"};
-    add_key(metrics, key);
-    for (int i = 0; i < STEP_AXES; i++) {
-        add(metrics, "%c\"%s\":", i ? ',' : '{', name[i]);
+    metrics_object(metrics, key);
+    for (int i = 0; i < STEP_AXES; i++)
         if (seconds)
-            add_number(metrics, seconds[i]);
+            metrics_number(metrics, name[i], seconds[i]);
         else
-            add(metrics, "%lld", (long long)bytes[i]);
-    }
-    add(metrics, "}");
+            metrics_integer(metrics, name[i], bytes[i]);
+    metrics_object_end(metrics);
 }
 
 int metrics_step(struct metrics *metrics, const struct step_report *report) {

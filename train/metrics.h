@@ -31,6 +31,9 @@ void metrics_integer(struct metrics *metrics, const char *key, int64_t value);
 void metrics_number(struct metrics *metrics, const char *key, double value); /* NaN, infinite: null */
 void metrics_text(struct metrics *metrics, const char *key, const char *value);
 void metrics_boolean(struct metrics *metrics, const char *key, bool value);
+/* Values added until the object's end are its members. */
+void metrics_object(struct metrics *metrics, const char *key);
+void metrics_object_end(struct metrics *metrics);
 /* Lists. */
 void metrics_integers(struct metrics *metrics, const char *key, const int *values, int count);
 void metrics_numbers(struct metrics *metrics, const char *key, const double *values, int count);

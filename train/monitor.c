@@ -23,7 +23,7 @@ static int reserve(struct monitor *m) {
     for (int active = 0; active <= distances; active++)
         m->flops[active] = model_flops_per_token(&config->model, config->train.sequence_length, active);
     if (m->run->mesh.rank || !m->run->config.monitor.interval) return 0;
-    return prometheus_open(&m->prometheus, m->rundir->path, 64 + 2 * edges);
+    return prometheus_open(&m->prometheus, m->rundir->path, 64 + 2 * edges + m->run->validation.sets);
 }
 
 int monitor_create(struct run *run, struct rundir *rundir, struct progress *progress, struct monitor **out) {
@@ -35,7 +35,7 @@ int monitor_create(struct run *run, struct rundir *rundir, struct progress *prog
         m->furthest = rundir->metrics.tallies.of[TALLY_STEP].step;
         m->connection_seconds = model_connection_seconds(run->model);
         m->figures = (struct monitor_figures){NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, 0, NAN};
-        m->validation = m->effective = NAN;
+        m->effective = NAN;
         m->last = (struct step_report){.step = run->step - 1, .loss = NAN, .grad_norm = NAN, .lr = NAN};
         status = reserve(m);
     }
@@ -191,10 +191,8 @@ void monitor_step(struct monitor *monitor, const struct step_report *report) {
     write_unless_new(m, 1);
 }
 
-void monitor_evaluation(struct monitor *monitor, double loss) {
-    if (!monitor) return;
-    monitor->validation = loss;
-    write_unless_new(monitor, 1);
+void monitor_evaluation(struct monitor *monitor) {
+    if (monitor) write_unless_new(monitor, 1);
 }
 
 void monitor_stall(struct monitor *monitor, double seconds) {

@@ -27,8 +27,8 @@ void monitor_start(struct monitor *monitor);
 /* A step is done and recorded: writes what is due. Collective; a failure of the mesh shows in its axes. */
 void monitor_step(struct monitor *monitor, const struct step_report *report);
 
-/* An evaluation is done. Not collective. */
-void monitor_evaluation(struct monitor *monitor, double loss);
+/* An evaluation is done: run->evaluation has its results. Not collective. */
+void monitor_evaluation(struct monitor *monitor);
 
 /* Training has waited so many seconds for a checkpoint, written or failed. Not collective. */
 void monitor_stall(struct monitor *monitor, double seconds);

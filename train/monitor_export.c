@@ -13,6 +13,19 @@ static double mean(const double *x, int count) {
     return count ? sum / count : NAN;
 }
 
+static void validation_metrics(struct prometheus *p, const struct monitor *m) {
+    const struct validation *validation = &m->run->validation;
+    const struct evaluation_result *result = m->run->evaluation.result;
+    if (!validation->sets) return;
+    prometheus_value(p, "gdn_validation_loss", "gauge", "Loss of the last evaluation.", result[0].loss);
+    prometheus_metric(p, "gdn_validation_set_loss", "gauge", "The same of each validation set.");
+    for (int i = 0; i < validation->sets; i++) {
+        char label[80];
+        snprintf(label, sizeof label, "set=\"%s\"", validation->set[i].name);
+        prometheus_sample(p, "", label, result[i].loss);
+    }
+}
+
 static void progress_metrics(struct prometheus *p, const struct monitor *m) {
     const struct step_report *last = &m->last;
     const struct config *config = &m->run->config;
@@ -23,7 +36,7 @@ static void progress_metrics(struct prometheus *p, const struct monitor *m) {
                      (double)m->run->tokens);
     prometheus_value(p, "gdn_loss", "gauge", "Training loss of the last step, with its regularisers.",
                      last->loss);
-    prometheus_value(p, "gdn_validation_loss", "gauge", "Loss of the last evaluation.", m->validation);
+    validation_metrics(p, m);
     prometheus_value(p, "gdn_gradient_norm", "gauge", "Norm of the last step's gradient before clipping.",
                      last->grad_norm);
     prometheus_value(p, "gdn_learning_rate", "gauge", "Learning rate of the last step.", last->lr);

@@ -37,7 +37,6 @@ struct monitor {
 
     struct step_report last;
     struct monitor_figures figures; /* of the last event */
-    double validation;              /* loss of the last evaluation, NAN: none yet */
     struct run_most memory;         /* reserved, as at the start */
     double effective;               /* connections, as of the last measurement; NAN: none yet */
     int measured;                   /* connections of which gate and contribution are known */

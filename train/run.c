@@ -104,8 +104,8 @@ int run_create(struct run *run) {
         .graphs = run->config.train.graphs,
     };
     TRY(mesh_agree(&run->mesh, executor_create(&execution, &run->executor)));
-    if (!run->validation) return 0;
-    return evaluation_create(&run->mesh, &run->config, run->table, &run->state, run->ops, run->validation,
+    if (!run->validation.sets) return 0;
+    return evaluation_create(&run->mesh, &run->config, run->table, &run->state, run->ops, &run->validation,
                              &run->evaluation);
 }
 
@@ -137,7 +137,7 @@ void run_free(struct run *run) {
     sync_free(run->sync);
     model_free(run->model);
     sampler_close(run->data);
-    sampler_close(run->validation);
+    validation_close(&run->validation);
     pipeline_free(&run->pipeline);
     params_free(&run->whole);
     state_free(&run->memory);

@@ -26,6 +26,7 @@
 #include "train/scales.h"
 #include "train/spikes.h"
 #include "train/state.h"
+#include "train/validation.h"
 
 struct run {
     struct mesh mesh;
@@ -54,8 +55,8 @@ struct run {
     struct optimizer optimizer;
     struct executor *executor;
 
-    struct sampler *data;       /* training samples */
-    struct sampler *validation; /* NULL: there is none */
+    struct sampler *data; /* training samples */
+    struct validation validation;
     struct evaluation evaluation;
     long share, micro; /* sequences of one step on this data rank; of one micro-batch */
     char *data_text;   /* what the training data are, as checkpoints hold it; NULL before run_match_data */
@@ -171,8 +172,5 @@ void run_free(struct run *run);
 /* Prints what will be trained, on what: model, data, mesh, memory, backend; once all memory is reserved, the
  * copy for checkpoints too (saver_create). `out` is NULL on all ranks but one. Collective. GDN_INTERNAL. */
 int run_describe(const struct run *run, const char *directory, FILE *out);
-
-/* Opens the validation data of a configuration (NULL where there is none). Not collective. */
-int run_open_validation(const struct config *config, struct sampler **out);
 
 #endif

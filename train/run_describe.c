@@ -47,8 +47,10 @@ static void describe_data(const struct run *run, FILE *out) {
         grouped(samples, count), length,
         grouped(run->tokens + (run->config.train.steps - run->step) * run->config.train.batch_size * length,
                 tokens));
-    if (run->validation)
-        fprintf(out, "          validation on %s sequences\n", grouped(run->evaluation.sequences, count));
+    for (int i = 0; i < run->validation.sets; i++)
+        fprintf(out, "          %s%s on %s sequences\n", run->validation.set[i].name,
+                strcmp(run->validation.set[i].name, VALIDATION_NAME) ? ": validation" : "",
+                grouped(validation_sequences(&run->validation, i), count));
 }
 
 static void describe_mesh(const struct run *run, FILE *out) {

@@ -29,10 +29,10 @@ static int prepare(struct run *run, struct planning *planning) {
     run->level = calloc((size_t)model->num_layers, sizeof *run->level);
     if (!run->level) return gdn_fail(GDN_INTERNAL, "out of memory for %d layers", model->num_layers);
     recompute_fixed(&run->config.train, model->num_layers, run->level);
-    if (!run->validation) return 0;
+    if (!run->validation.sets) return 0;
     planning->work.evaluation = &planning->evaluation;
     return evaluation_describe(&run->config, mesh->data.size, mesh->data.index, mesh->tensor.index,
-                               sampler_sequences(run->validation), &planning->evaluation);
+                               validation_most(&run->validation), &planning->evaluation);
 }
 
 /* For the layers of this rank; all ranks that have the same ones come to the same choice. */
@@ -130,7 +130,7 @@ struct memory run_memory(const struct run *run) {
                              delta_store_memory(&store, run->mesh.data.index),
         [MEMORY_CHECKPOINT] = run->copy_bytes,
     }};
-    if (run->validation) evaluation_memory(&run->evaluation, &memory);
+    if (run->validation.sets) evaluation_memory(&run->evaluation, &memory);
     for (int i = 0; i < 3; i++)
         memory.bytes[MEMORY_COMMUNICATION] += axes[i]->pieces_count * (int64_t)sizeof(real);
     return memory;

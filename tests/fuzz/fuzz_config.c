@@ -14,7 +14,7 @@ static int same_numbers(struct config a, struct config b) {
     struct config *both[] = {&a, &b};
     for (int i = 0; i < 2; i++) {
         both[i]->data.train = both[i]->data.validation = both[i]->checkpoint.init_from = NULL;
-        both[i]->data.sources = NULL;
+        both[i]->data.sources = both[i]->data.validations = NULL;
     }
     return !memcmp(&a, &b, sizeof a);
 }

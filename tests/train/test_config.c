@@ -93,6 +93,8 @@ static void forms_of_values(void **state) {
     assert_string_equal(c.data.sources[0].path, "*.h5");
     assert_string_equal(c.data.sources[1].path, "é");
     assert_true(c.data.sources[0].weight == 2 && c.data.sources[1].weight == 1);
+    assert_string_equal(c.data.sources[0].name, "source_0");
+    assert_string_equal(c.data.sources[1].name, "source_1");
     config_free(&c);
 }
 
@@ -115,6 +117,15 @@ static void overrides(void **state) {
     c = right("{data: {format: hdf5, train: x}}", "data.train=a=b.h5", "checkpoint.init_from=golden.h5");
     assert_string_equal(c.data.train, "a=b.h5");
     assert_string_equal(c.checkpoint.init_from, "golden.h5");
+    config_free(&c);
+    c = right("data:\n  format: hdf5\n  validations:\n    books: 'b/*.h5'\n    5-_A: c.h5\n", NULL, NULL);
+    assert_int_equal(c.data.num_validations, 2);
+    assert_string_equal(c.data.validations[0].name, "books");
+    assert_string_equal(c.data.validations[0].path, "b/*.h5");
+    assert_string_equal(c.data.validations[1].name, "5-_A");
+    config_free(&c);
+    c = right("{data: {format: hdf5, validations: {a: b}}}", "data.validations={}", NULL);
+    assert_int_equal(c.data.num_validations, 0);
     config_free(&c);
     c = right("{data: {format: hdf5, train: x}}", "data.sources=[{path: a}, {path: b, weight: 0.5}]",
               "data.train=''");
@@ -212,8 +223,15 @@ static void random_value(const struct key *key, uint64_t draw, FILE *out) {
     case KEY_SOURCES:
         fputc('[', out);
         for (uint64_t i = 0; i < bits % 5; i++)
-            fprintf(out, "{path: %s, weight: %.17g},", texts[i], ldexp(1 + u, (int)i - 3));
+            fprintf(out, i % 2 ? "{path: %s, weight: %.17g}," : "{path: %s, weight: %.17g, name: first_%d},",
+                    texts[i], ldexp(1 + u, (int)i - 3), (int)i);
         fputc(']', out);
+        break;
+    case KEY_PATHS:
+        fputc('{', out);
+        for (uint64_t i = 0; i < bits % 4; i++)
+            fprintf(out, "%s: %s,", (const char *[]){"null", "5-_a", "-"}[i], texts[i + 1]);
+        fputc('}', out);
         break;
     }
 }
@@ -269,6 +287,7 @@ static void round_trip(void **state) {
         for (int i = 0; i < first.data.num_sources; i++) {
             assert_string_equal(first.data.sources[i].path, second.data.sources[i].path);
             assert_true(first.data.sources[i].weight == second.data.sources[i].weight);
+            assert_string_equal(first.data.sources[i].name, second.data.sources[i].name);
         }
         assert_int_equal(config_match_resume(&first, again), GDN_OK);
         assert_int_equal(config_match_ranks(&first, again), GDN_OK);

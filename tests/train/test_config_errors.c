@@ -136,6 +136,15 @@ static void lists_and_sections(void **state) {
     refused("data: {sources: [{path: a, weight: 0}]}", NULL, "data.sources[0].weight is '0'", "above 0",
             NULL);
     refused("data: {sources: [{path: a, size: 0}]}", NULL, "data.sources[0].size", "path and weight", NULL);
+    refused("data: {sources: [{path: a, name: 'a b'}]}", NULL, "data.sources[0]: 'a b' is no name", "letters",
+            NULL);
+    refused("data:\n  validations: [a]", NULL, "line 2: data.validations is '[a]'",
+            "a mapping of names to files", NULL);
+    refused("data:\n  validations:\n    a.b: c", NULL, "line 3: data.validations: 'a.b' is no name", NULL);
+    refused("data: {validations: {'': c}}", NULL, "data.validations: '' is no name", NULL);
+    refused("data: {validations: {a: ''}}", NULL, "data.validations.a is ''", "a file or a glob", NULL);
+    refused("data: {validations: {a: 5}}", NULL, "data.validations.a is '5'", "text", NULL);
+    refused("data: {validations: {a: b, a: c}}", NULL, "data.validations.a is given twice", NULL);
     refused("data: {sources: [{path: a, path: b}]}", NULL, "data.sources[0].path is given twice", NULL);
     refused("model:\n  delta:\n", NULL, "line 2", "model.delta is empty", "a mapping", NULL);
     refused("model: 5", NULL, "model is '5'", "a mapping", NULL);
@@ -231,6 +240,15 @@ static void combinations(void **state) {
             "data.train: \"a\" (line 2)", "data.sources: ", NULL);
     refused("model: {vocab_size: 300}\ndata: {validation: a, validation_fraction: 0.1}", NULL,
             "data.validation: \"a\"", "data.validation_fraction: 0.1", NULL);
+    refused("model: {vocab_size: 300}\ndata: {validation: a, validations: {validation: b}}", NULL,
+            "two validation sets would be called 'validation'", "data.validations: {\"validation\": \"b\"}",
+            NULL);
+    refused("model: {vocab_size: 300}\ndata: {sources: [{path: a}, {path: b, name: source_0}]}", NULL,
+            "two validation sets would be called 'source_0'", "data.sources: ", NULL);
+    refused("model: {vocab_size: 300}\ndata: {sources: [{path: a, name: x}], validations: {x: b}}", NULL,
+            "two validation sets would be called 'x'", NULL);
+    refused("model: {vocab_size: 256}\ndata: {validations: {x: b}}", NULL, "vocab_size of at least 257",
+            NULL);
     refused("device: cpu\ntrain: {precision: bf16}", NULL, "device: cpu (line 1)",
             "train.precision: bf16 (line 2)", "fp32 is expected", NULL);
 }

@@ -114,10 +114,12 @@ static void raise_alerts(struct monitor *m) {
     struct metrics *metrics = &m->rundir->metrics;
     const struct monitor_figures *f = &m->figures;
     const struct alert_look look = {
-        .p95 = f->p95,
-        .tokens_per_second = f->tokens_per_second,
-        .connection_share = f->connection_share,
-        .connection_use = f->active ? f->effective / f->active : NAN,
+        .step = m->last.step,
+        .seconds = MPI_Wtime(),
+        .value = {[ALERT_LATENCY] = f->p95,
+                  [ALERT_THROUGHPUT] = f->tokens_per_second,
+                  [ALERT_SHARE] = f->connection_share,
+                  [ALERT_USE] = f->active ? f->effective / f->active : NAN},
     };
     struct alert alert[ALERT_RULES];
     int count = alerts_look(&m->alerts, &look, alert);
@@ -129,9 +131,6 @@ static void raise_alerts(struct monitor *m) {
         metrics_number(metrics, "baseline", alert[i].baseline);
         metrics_text(metrics, "words", alert[i].words);
         metrics_end(metrics);
-        /* Steps of milliseconds vary by more than the rules allow: a line a minute is enough for people. */
-        if (MPI_Wtime() - fmax(m->told, m->started) < 60) continue;
-        m->told = MPI_Wtime();
         progress_note(m->progress, "alert after step %lld: %s", (long long)m->last.step + 1, alert[i].words);
     }
 }

@@ -1,34 +1,50 @@
-/* Rules by which a run is said to have become slow, or its connections dear or idle. A rule speaks when its
- * condition becomes true, and again only after it was false. The first two compare with the mean of the last
- * ALERT_HISTORY looks, and are silent until there are as many. */
+/* Rules by which a run is said to have become slow, or its connections dear or idle. What does not last is no
+ * news, on a machine that others use too: a rule speaks when its condition has held at every look for
+ * ALERT_STEPS steps and ALERT_SECONDS seconds, and at ALERT_LOOKS looks at least, and is silent until it has
+ * been false for as long.
+ *
+ * The first two compare with what was usual: the mean of the last ALERT_HISTORY looks at which the condition
+ * did not hold. They are silent until there are as many. A pace that was there at ALERT_HISTORY looks more
+ * after its rule has spoken is the usual one from then on. */
 #ifndef GDN_MONITOR_ALERT_H
 #define GDN_MONITOR_ALERT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
-enum { ALERT_HISTORY = 10 };
+enum { ALERT_HISTORY = 10, ALERT_LOOKS = 5 };
+enum { ALERT_STEPS = 100 }; /* of which figures are made (WINDOW_STEPS): all of them are then of that time */
+#define ALERT_SECONDS 60.0
 enum alert_rule { ALERT_LATENCY, ALERT_THROUGHPUT, ALERT_SHARE, ALERT_USE, ALERT_RULES };
 
 extern const char *const alert_rule_name[ALERT_RULES]; /* "latency", "throughput", "connection_share", … */
 
-struct alerts {
-    double p95[ALERT_HISTORY], rate[ALERT_HISTORY]; /* rings */
-    int count, next;
-    bool raised[ALERT_RULES]; /* conditions that hold as of the last look */
+/* What is looked at after step `step`; NAN: not known, so that its rule does not hold. */
+struct alert_look {
+    int64_t step;
+    double seconds;            /* of any clock */
+    double value[ALERT_RULES]; /* seconds of a step, the 95th percentile: more than 20 % above what is usual;
+                                  tokens per second: more than 15 % below; connections' part of a step's
+                                  seconds: above 0.3; effective over active connections: below 0.3 */
 };
 
-/* What is looked at; NAN: not known, so that its rule does not hold. */
-struct alert_look {
-    double p95;               /* seconds of a step: more than 20 % above the mean */
-    double tokens_per_second; /* more than 15 % below */
-    double connection_share;  /* of a step's seconds: above 0.3 */
-    double connection_use;    /* effective over active connections: below 0.3 */
+struct alerts {
+    struct alert_state {
+        double usual[ALERT_HISTORY]; /* a ring */
+        int count, next;
+        bool raised;     /* it has spoken, and its condition has not ended */
+        int looks;       /* in a row that say otherwise than `raised` */
+        int64_t since;   /* step of the first of them */
+        double began;    /* and its time */
+        double baseline; /* compared with during these, and while raised */
+        int held;        /* looks since it spoke at which it held */
+    } rule[ALERT_RULES];
 };
 
 struct alert {
     enum alert_rule rule;
     double value, baseline; /* the mean, or the bound */
-    char words[160];
+    char words[320];        /* what it is, and what to do about it */
 };
 
 /* Fills `out` [ALERT_RULES] with the rules that speak now; returns how many. */

@@ -123,11 +123,12 @@ static void event_metrics(struct prometheus *p, const struct monitor *m) {
                      saved->count ? (double)saved->step : NAN);
     prometheus_value(p, "gdn_checkpoint_timestamp_seconds", "gauge", "When the last checkpoint was written.",
                      saved->time > 0 ? saved->time : NAN);
-    prometheus_metric(p, "gdn_alert_active", "gauge", "Whether a rule's condition holds.");
+    prometheus_metric(p, "gdn_alert_active", "gauge",
+                      "Whether a rule has spoken of something that has not ended.");
     for (int i = 0; i < ALERT_RULES; i++) {
         char label[64];
         snprintf(label, sizeof label, "rule=\"%s\"", alert_rule_name[i]);
-        prometheus_sample(p, "", label, m->alerts.raised[i]);
+        prometheus_sample(p, "", label, m->alerts.rule[i].raised);
     }
 }
 

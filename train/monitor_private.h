@@ -48,7 +48,6 @@ struct monitor {
 
     struct prometheus prometheus; /* rank 0 */
     double written;               /* MPI_Wtime of the last metrics.prom */
-    double told;                  /* and of the last alert that was a line of progress */
     bool failed;                  /* it cannot be written, which has been said */
 };
 

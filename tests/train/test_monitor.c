@@ -77,69 +77,123 @@ static void share_of_the_last_steps(void **state) {
 
 /* ------------------------------------------------------------------------------------------ alerts */
 
+/* After every tenth step, as by default, of 0.625 s: a minute is 96 steps; the rules that spoke, as bits. */
 static int look(struct alerts *alerts, double p95, double rate, double share, double use) {
+    static int64_t step = 9;
     struct alert alert[ALERT_RULES];
-    int count = alerts_look(alerts, &(struct alert_look){p95, rate, share, use}, alert), spoke = 0;
+    step += 10;
+    struct alert_look now = {.step = step, .seconds = 0.625 * (double)step, .value = {p95, rate, share, use}};
+    int count = alerts_look(alerts, &now, alert), spoke = 0;
     for (int i = 0; i < count; i++) {
-        assert_true(strlen(alert[i].words) > 20);
+        assert_true(strlen(alert[i].words) > 80 && strlen(alert[i].words) < sizeof alert[i].words - 1);
         spoke |= 1 << alert[i].rule;
     }
     return spoke;
 }
 
+/* So many looks alike, which are all silent. */
+static void quiet(struct alerts *alerts, int looks, double p95, double rate, double share, double use) {
+    for (int i = 0; i < looks; i++) assert_int_equal(look(alerts, p95, rate, share, use), 0);
+}
+
 enum { LATENCY = 1 << ALERT_LATENCY, THROUGHPUT = 1 << ALERT_THROUGHPUT };
 enum { SHARE = 1 << ALERT_SHARE, USE = 1 << ALERT_USE };
+enum { LASTS = 11 }; /* looks from the first to the one a hundred steps later */
 
+/* Of ten looks, bounds and all; then what lasts a hundred steps speaks, with words on what it is. */
 static void slowness_needs_a_history(void **state) {
     (void)state;
-    struct alerts a = {.count = 0};
-    for (int i = 0; i < 9; i++) assert_int_equal(look(&a, 1, 100, NAN, NAN), 0);
-    assert_int_equal(look(&a, 5, 10, NAN, NAN), 0); /* the tenth look has nine before it */
-    assert_true(a.count == 10);
+    struct alerts a = {0};
+    quiet(&a, 9, 1, 100, NAN, NAN);
+    quiet(&a, 1, 5, 10, NAN, NAN); /* the tenth look has nine before it */
+    assert_int_equal(a.rule[ALERT_LATENCY].count, 10);
 
-    a = (struct alerts){.count = 0};
-    for (int i = 0; i < 10; i++) assert_int_equal(look(&a, 1, 100, NAN, NAN), 0);
+    a = (struct alerts){0};
+    quiet(&a, 10, 1, 100, NAN, NAN);
     struct alerts b = a;
-    assert_int_equal(look(&b, 1.199, 85.1, NAN, NAN), 0); /* just within */
+    quiet(&b, 2 * LASTS, 1.199, 85.1, NAN, NAN); /* just within */
     b = a;
+    quiet(&b, LASTS - 1, 1.201, 85.1, NAN, NAN);
     assert_int_equal(look(&b, 1.201, 85.1, NAN, NAN), LATENCY);
     b = a;
+    quiet(&b, LASTS - 1, 1.199, 84.9, NAN, NAN);
     assert_int_equal(look(&b, 1.199, 84.9, NAN, NAN), THROUGHPUT);
     b = a;
+    for (int i = 1; i < LASTS; i++) look(&b, 2, 50, NAN, NAN);
     struct alert alert[ALERT_RULES];
-    assert_int_equal(alerts_look(&b, &(struct alert_look){2, 50, NAN, NAN}, alert), 2);
+    assert_int_equal(alerts_look(&b, &(struct alert_look){100000, 1e6, {2, 50, NAN, NAN}}, alert), 2);
     assert_true(alert[0].rule == ALERT_LATENCY && alert[0].value == 2 && alert[0].baseline == 1);
     assert_true(alert[1].rule == ALERT_THROUGHPUT && alert[1].value == 50 && alert[1].baseline == 100);
     assert_non_null(strstr(alert[0].words, "100 % more"));
     assert_non_null(strstr(alert[1].words, "50 % fewer"));
 }
 
+/* Looks at long intervals: five of them at least. */
+static void a_few_looks_are_too_few(void **state) {
+    (void)state;
+    struct alerts a = {0};
+    struct alert alert[ALERT_RULES];
+    for (int i = 1; i <= 5; i++)
+        assert_int_equal(alerts_look(&a, &(struct alert_look){1000 * i, 1e3 * i, {1, 1, 0.5, NAN}}, alert),
+                         i == 5);
+}
+
+/* Steps of milliseconds: a thousand of them are no time. */
+static void a_moment_is_too_short(void **state) {
+    (void)state;
+    struct alerts a = {0};
+    struct alert alert[ALERT_RULES];
+    for (int i = 1; i <= 7681; i++)
+        assert_int_equal(alerts_look(&a, &(struct alert_look){10 * i, i / 128.0, {1, 1, 0.5, NAN}}, alert),
+                         i == 7681);
+}
+
 /* As long as a condition holds, its rule is silent; ten looks later the slow pace is the usual one. */
 static void rules_speak_once(void **state) {
     (void)state;
-    struct alerts a = {.count = 0};
-    int spoke = 0;
-    for (int i = 0; i < 10; i++) look(&a, 1, 100, NAN, NAN);
+    struct alerts a = {0};
+    quiet(&a, 10, 1, 100, NAN, NAN);
+    quiet(&a, LASTS - 1, 2, 100, NAN, NAN);
     assert_int_equal(look(&a, 2, 100, NAN, NAN), LATENCY);
-    for (int i = 0; i < 20; i++) spoke |= look(&a, 2, 100, NAN, NAN);
-    assert_int_equal(spoke, 0);
-    assert_false(a.raised[ALERT_LATENCY]);
-    assert_int_equal(look(&a, 1, 100, NAN, NAN), 0);
-    for (int i = 0; i < 10; i++) look(&a, 1, 100, NAN, NAN);
+    assert_true(a.rule[ALERT_LATENCY].raised);
+    quiet(&a, 20, 2, 100, NAN, NAN);
+    assert_false(a.rule[ALERT_LATENCY].raised);
+    quiet(&a, 20, 1, 100, NAN, NAN);
+    quiet(&a, LASTS - 1, 1.5, 100, NAN, NAN);
     assert_int_equal(look(&a, 1.5, 100, NAN, NAN), LATENCY);
-    assert_int_equal(look(&a, 1, 100, NAN, NAN), 0);
-    assert_int_equal(look(&a, 1.5, 100, NAN, NAN), LATENCY); /* it was false in between */
+    quiet(&a, LASTS - 1, 1, 100, NAN, NAN);
+    assert_true(a.rule[ALERT_LATENCY].raised); /* not over for long enough */
+    quiet(&a, 1, 1, 100, NAN, NAN);
+    assert_false(a.rule[ALERT_LATENCY].raised);
+    quiet(&a, LASTS - 1, 1.5, 100, NAN, NAN);
+    assert_int_equal(look(&a, 1.5, 100, NAN, NAN), LATENCY);
+}
+
+/* A machine with other work: throughput jumps, six slow steps in a hundred raise the 95th percentile for ten
+ * looks. 600 steps, and another 6000. */
+static void noise_is_no_news(void **state) {
+    (void)state;
+    struct alerts a = {0};
+    for (int i = 0; i < 660; i++) {
+        double rate = i % 5 == 0 ? 100 : 60 + i * 37 % 40, p95 = i / 10 % 3 == 1 ? 1.9 : 1;
+        quiet(&a, 1, p95, rate, i % 7 ? 0.5 : 0.29, i % 10 ? 0.1 : 0.31);
+    }
 }
 
 static void connections_have_fixed_bounds(void **state) {
     (void)state;
-    struct alerts a = {.count = 0};
-    assert_int_equal(look(&a, 1, 100, NAN, NAN), 0);
-    assert_int_equal(look(&a, 1, 100, 0.3, 0.3), 0);
+    struct alerts a = {0};
+    quiet(&a, 2 * LASTS, 1, 100, NAN, NAN);
+    quiet(&a, 2 * LASTS, 1, 100, 0.3, 0.3);
+    quiet(&a, LASTS - 1, 1, 100, 0.31, 0.3);
     assert_int_equal(look(&a, 1, 100, 0.31, 0.3), SHARE);
+    quiet(&a, LASTS - 1, 1, 100, 0.5, 0.29);
     assert_int_equal(look(&a, 1, 100, 0.5, 0.29), USE);
-    assert_int_equal(look(&a, 1, 100, 0.5, 0.1), 0);
-    assert_int_equal(look(&a, 1, 100, 0.1, 1), 0);
+    quiet(&a, 50, 1, 100, 0.5, 0.1);
+    quiet(&a, LASTS - 1, 1, 100, 0.1, 1); /* not long enough: as if it had not been */
+    quiet(&a, 50, 1, 100, 0.5, 0.1);
+    quiet(&a, LASTS, 1, 100, 0.1, 1);
+    quiet(&a, LASTS - 1, 1, 100, 0.5, 0.1);
     assert_int_equal(look(&a, 1, 100, 0.5, 0.1), SHARE | USE);
 }
 
@@ -312,7 +366,10 @@ int main(void) {
         cmocka_unit_test(percentiles_of_the_last_steps),
         cmocka_unit_test(share_of_the_last_steps),
         cmocka_unit_test(slowness_needs_a_history),
+        cmocka_unit_test(a_few_looks_are_too_few),
+        cmocka_unit_test(a_moment_is_too_short),
         cmocka_unit_test(rules_speak_once),
+        cmocka_unit_test(noise_is_no_news),
         cmocka_unit_test(connections_have_fixed_bounds),
         cmocka_unit_test(effective),
         cmocka_unit_test(events_are_counted),

@@ -1,7 +1,7 @@
 /* The backward pass of a layer. One gradient, m->g, walks down the residual stream and grows in place: at the
  * top of a layer it is the gradient of z, then of y, a and x. Over the tensor axis a norm's upstream gradient
  * dn is a sum over ranks; where rows are divided, m->g is kept up in the own rows and gathered for each
- * product. */
+ * product, and so are the norms' outputs. */
 #include "model/internal.h"
 
 void gradient_whole(struct model *m) {
@@ -9,11 +9,11 @@ void gradient_whole(struct model *m) {
     m->walk.whole = true;
 }
 
-/* From this rank's terms of dn, the gradient of a norm's output: adds to m->g. */
+/* From this rank's terms of dn [T, D], the gradient of a norm's output: adds to m->g. x: own rows. */
 static void norm_backward(struct model *m, const real *x, struct tensor norm, const real *rstd, real *dn) {
-    long D = m->config.hidden_size, at = m->row0 * D;
     stream_sum(m, dn);
-    m->ops->rms_norm_back(m->rows, D, x + at, norm.w, rstd + m->row0, dn + at, m->g + at, norm.g);
+    m->ops->rms_norm_back(m->rows, m->config.hidden_size, x, norm.w, rstd, own_rows(m, dn), own_rows(m, m->g),
+                          norm.g);
     m->walk.whole = !m->rows_divided;
 }
 
@@ -28,8 +28,8 @@ static void mlp_backward(struct model *m, int l) {
     ops->product(site_of(l, SITE_DOWN), 'T', 'N', D, F, T, 1, m->g, D, m->h, F, 1, layer->down.g, F);
     ops->product(site_of(l, SITE_GATE_UP), 'N', 'N', T, D, 2 * F, 1, m->dgu, 2 * F, layer->gate_up.w, D, 0,
                  dn, D);
-    ops->product(site_of(l, SITE_GATE_UP), 'T', 'N', 2 * F, D, T, 1, m->dgu, 2 * F, layer->n2, D, 1,
-                 layer->gate_up.g, D);
+    ops->product(site_of(l, SITE_GATE_UP), 'T', 'N', 2 * F, D, T, 1, m->dgu, 2 * F, stream_all(m, layer->n2),
+                 D, 1, layer->gate_up.g, D);
     norm_backward(m, layer->a, layer->norm2, layer->rstd2, dn);
 }
 
@@ -48,8 +48,8 @@ static void attention_backward(struct model *m, int l, const real *x) {
                         m->dqkv, m->work);
     ops->rope(T, m->S, 0, H + K, hd, m->cosine, m->sine, -1, m->dqkv, wide);
     ops->product(site_of(l, SITE_QKV), 'N', 'N', T, D, wide, 1, m->dqkv, wide, layer->qkv.w, D, 0, dn, D);
-    ops->product(site_of(l, SITE_QKV), 'T', 'N', wide, D, T, 1, m->dqkv, wide, layer->n1, D, 1, layer->qkv.g,
-                 D);
+    ops->product(site_of(l, SITE_QKV), 'T', 'N', wide, D, T, 1, m->dqkv, wide, stream_all(m, layer->n1), D, 1,
+                 layer->qkv.g, D);
     norm_backward(m, x, layer->norm1, layer->rstd1, dn);
 }
 
@@ -63,7 +63,7 @@ void layer_backward(struct model *m, int l) {
     }
     recompute_layer(m, l);
     mlp_backward(m, l);
-    attention_backward(m, l, node_output(m, l - 1));
+    attention_backward(m, l, own_rows(m, node_output(m, l - 1)));
 }
 
 void embedding_backward(struct model *m) {

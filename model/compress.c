@@ -125,8 +125,9 @@ void pack_sources(struct model *m, int layer) {
  * difference is small beside either, so what factors miss of a source may be many times the difference: by
  * the norms of the forward pass its gradient would grow with the square of that. */
 static void renew_norms(struct model *m, int layer) {
-    struct delta_pass p = {.m = m, .c = &m->layer[layer].connections, .t = m->layer[layer].y};
-    p.all = active_edges(&m->edges, layer, m->pass->options->active);
+    struct delta_pass p = {.m = m, .c = &m->layer[layer].connections};
+    p.all = m->config.delta.normalize ? active_edges(&m->edges, layer, m->pass->options->active) : 0;
+    if (p.all) p.t = stream_all(m, m->layer[layer].y);
     p.n = own_slots(&m->part, p.all);
     for (int i = 0; i < p.all; i++) p.slot[i].s = node_output(m, p.c->edge[i].source);
     normalize_forward(&p);

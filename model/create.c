@@ -46,14 +46,14 @@ static void find_tensors(struct model *m) {
 /* What a layer saves for its own backward pass. */
 static void lay_out_layer(struct model *m, struct layer *layer, long T) {
     struct layer *shared = &m->shared;
-    long D = m->config.hidden_size, hd = D / m->config.num_heads;
-    SAVE(m, layer, shared, n1, T * D, LEVEL_SELECTIVE);
+    long D = m->config.hidden_size, hd = D / m->config.num_heads, rows = m->rows_most;
+    SAVE(m, layer, shared, n1, rows * D, LEVEL_SELECTIVE);
     SAVE(m, layer, shared, qkv_out, T * (m->H + 2 * m->K) * hd, LEVEL_FULL);
     SAVE(m, layer, shared, attention, T * m->H * hd, LEVEL_FULL);
     SAVE(m, layer, shared, lse, T * m->H, LEVEL_FULL);
-    SAVE(m, layer, shared, a, T * D, LEVEL_NOTHING);
-    SAVE(m, layer, shared, n2, T * D, LEVEL_SELECTIVE);
-    SAVE(m, layer, shared, rstd2, T, LEVEL_NOTHING);
+    SAVE(m, layer, shared, a, rows * D, LEVEL_NOTHING);
+    SAVE(m, layer, shared, n2, rows * D, LEVEL_SELECTIVE);
+    SAVE(m, layer, shared, rstd2, rows, LEVEL_NOTHING);
     SAVE(m, layer, shared, gu, T * 2 * m->F, LEVEL_FULL);
     lay_out_connections(m, &layer->connections, T);
 }
@@ -83,15 +83,15 @@ static void lay_out_rstd(struct model *m, const struct chunk *chunk, struct slot
 }
 
 static void lay_out_slot(struct model *m, const struct chunk *chunk, struct slot *slot, long T) {
-    long D = m->config.hidden_size;
+    long D = m->config.hidden_size, rows = m->rows_most;
     if (chunk->first) slot->x0 = take(&m->nodes, T * D);
     for (int l = chunk->span.first; l < chunk->span.end; l++) {
         struct layer *layer = &slot->layer[l];
         *layer = m->held[l];
         lay_out_layer(m, layer, T);
-        layer->rstd1 = take(&m->saved, T);             /* a later layer's selection reads it */
+        layer->rstd1 = take(&m->saved, rows);          /* a later layer's selection reads it */
         layer->z = lay_out_node(m, chunk, slot, l, T); /* a later layer's source */
-        layer->y = !layer->connections.n ? layer->z : m->training ? take(&m->saved, T * D) : m->t2;
+        layer->y = !layer->connections.n ? NULL : m->training ? take(&m->saved, rows * D) : m->t2;
     }
     lay_out_rstd(m, chunk, slot, T);
 }
@@ -101,8 +101,8 @@ static void lay_out_head(struct model *m, long T) {
     m->logit_rows = LOGIT_ELEMENTS / part;
     if (m->logit_rows < 1) m->logit_rows = 1;
     if (m->logit_rows > T) m->logit_rows = T;
-    m->nf = take(&m->scratch, T * m->config.hidden_size);
-    m->rstdf = take(&m->scratch, T);
+    m->nf = m->rows_divided ? m->whole : take(&m->scratch, T * m->config.hidden_size);
+    m->rstdf = take(&m->scratch, m->rows_most);
     m->losses = take(&m->scratch, T);
     m->logits = take(&m->scratch, m->logit_rows * m->V);
     if (m->tensor->size == 1) return;
@@ -124,7 +124,8 @@ static void lay_out_scratch(struct model *m, long T, long positions) {
         m->rows_of_pass = arena_take(&m->tokens, (size_t)(T + m->batch) * sizeof *m->rows_of_pass);
     m->sums_of_pass = arena_take(a, sizeof *m->sums_of_pass);
     m->t1 = take(a, T * D);
-    if (!m->training) m->t2 = take(a, T * D);
+    if (m->rows_divided) m->whole = take(a, T * D);
+    if (!m->training) m->t2 = take(a, m->rows_most * D);
     m->h = take(a, T * m->F);
     if (last) lay_out_head(m, T);
     if (!m->training) return;
@@ -264,6 +265,7 @@ int model_build(const struct model_config *config, const struct table *table, co
     m->alone.ops = ops;
     m->tensor = part ? part->tensor : &m->alone;
     m->rows_divided = m->layout.sequence_parallel && ranks > 1;
+    m->rows_most = m->rows_divided ? (batch * length + ranks - 1) / ranks : batch * length;
     m->H = config->num_heads / ranks;
     m->K = config->num_kv_heads / ranks;
     m->F = config->intermediate_size / ranks;

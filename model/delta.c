@@ -48,7 +48,7 @@ static struct delta_pass start(struct model *m, int layer, const struct loss_opt
     p.all = active_edges(&m->edges, layer, o->active);
     p.n = own_slots(&m->part, p.all);
     p.total = total_edges(m, o->active);
-    p.t = m->layer[layer].y;
+    if (p.all) p.t = stream_all(m, m->layer[layer].y);
     for (int i = 0; i < p.all; i++) p.slot[i] = find_source(m, &p.c->edge[i]);
     p.sparsity = m->gradients && p.total ? o->sparsity_weight * o->token_weight / (double)p.total : 0;
     p.entropy = m->gradients && p.total ? -o->entropy_weight * o->token_weight / (double)p.total : 0;
@@ -75,8 +75,7 @@ static bool works(const struct delta_pass *p) {
 
 /* z += x in the own rows; both [T, D]. */
 static void add_own_rows(const struct model *m, const real *x, real *z) {
-    long D = m->config.hidden_size, at = m->row0 * D;
-    m->ops->add(m->rows * D, x + at, z + at);
+    m->ops->add(m->rows * m->config.hidden_size, own_rows(m, x), own_rows(m, z));
 }
 
 /* Adds the weighted contributions to z [T, D]. */
@@ -133,8 +132,11 @@ void connections_forward(struct model *m, int layer, const struct loss_options *
     if (!l->connections.n) return;
     double began = connections_clock(m);
     struct delta_pass p = start(m, layer, options, sums);
-    long T = m->T, D = m->config.hidden_size;
-    m->ops->copy(T * D, l->y, l->z);
+    long D = m->config.hidden_size;
+    if (p.all && parts(m) == ALIKE) /* which adds to all rows */
+        m->ops->copy(m->T * D, p.t, l->z);
+    else
+        m->ops->copy(m->rows * D, l->y, own_rows(m, l->z));
     if (!p.all) return;
     normalize_forward(&p);
     aggregate_forward(&p);

@@ -15,9 +15,8 @@ static void attend_cached(struct model *m, int l) {
 }
 
 void norm_rows(struct model *m, const real *x, struct tensor norm, real *n, real *rstd) {
-    long D = m->config.hidden_size, at = m->row0 * D;
-    m->ops->rms_norm(m->rows, D, x + at, norm.w, m->config.norm_eps, n + at, rstd + m->row0);
-    stream_whole(m, n);
+    m->ops->rms_norm(m->rows, m->config.hidden_size, x, norm.w, m->config.norm_eps, n, rstd);
+    stream_written(m, n);
 }
 
 void layer_attend(struct model *m, int l) {
@@ -25,8 +24,8 @@ void layer_attend(struct model *m, int l) {
     struct layer *layer = &m->layer[l];
     long T = m->T, D = m->config.hidden_size, H = m->H, K = m->K, hd = D / m->config.num_heads;
     long wide = (H + 2 * K) * hd;
-    ops->product(site_of(l, SITE_QKV), 'N', 'T', T, wide, D, 1, layer->n1, D, layer->qkv.w, D, 0,
-                 layer->qkv_out, wide);
+    ops->product(site_of(l, SITE_QKV), 'N', 'T', T, wide, D, 1, stream_all(m, layer->n1), D, layer->qkv.w, D,
+                 0, layer->qkv_out, wide);
     ops->rope(T, m->S, m->cache ? m->cache->length : 0, H + K, hd, m->cosine, m->sine, 1, layer->qkv_out,
               wide);
     if (m->cache)
@@ -38,29 +37,30 @@ void layer_attend(struct model *m, int l) {
 void layer_expand(struct model *m, int l) {
     struct layer *layer = &m->layer[l];
     long T = m->T, D = m->config.hidden_size, F = m->F;
-    m->ops->product(site_of(l, SITE_GATE_UP), 'N', 'T', T, 2 * F, D, 1, layer->n2, D, layer->gate_up.w, D, 0,
-                    layer->gu, 2 * F);
+    m->ops->product(site_of(l, SITE_GATE_UP), 'N', 'T', T, 2 * F, D, 1, stream_all(m, layer->n2), D,
+                    layer->gate_up.w, D, 0, layer->gu, 2 * F);
 }
 
 void layer_forward(struct model *m, int l) {
     const struct ops *ops = m->ops;
     struct layer *layer = &m->layer[l];
     long T = m->T, D = m->config.hidden_size, F = m->F, wide = m->H * (D / m->config.num_heads);
-    long rows = m->rows, at = m->row0 * D; /* own rows */
-    const real *x = node_output(m, l - 1);
+    const real *x = own_rows(m, node_output(m, l - 1));
+    real *sum = own_rows(m, m->t1), *y = layer->connections.n ? layer->y : own_rows(m, layer->z);
     norm_rows(m, x, layer->norm1, layer->n1, layer->rstd1);
     layer_attend(m, l);
     ops->product(site_of(l, SITE_O), 'N', 'T', T, D, wide, 1, layer->attention, wide, layer->o.w, wide, 0,
                  m->t1, D);
     stream_sum(m, m->t1);
-    ops->add_rms_norm(rows, D, x + at, m->t1 + at, layer->norm2.w, m->config.norm_eps, layer->a + at,
-                      layer->n2 + at, layer->rstd2 + m->row0);
-    stream_whole(m, layer->n2);
+    ops->add_rms_norm(m->rows, D, x, sum, layer->norm2.w, m->config.norm_eps, layer->a, layer->n2,
+                      layer->rstd2);
+    stream_written(m, layer->n2);
     layer_expand(m, l);
     ops->swiglu(T, F, layer->gu, m->h);
     ops->product(site_of(l, SITE_DOWN), 'N', 'T', T, D, F, 1, m->h, F, layer->down.w, F, 0, m->t1, D);
     stream_sum(m, m->t1);
-    ops->add_to(rows * D, layer->a + at, m->t1 + at, layer->y + at);
+    ops->add_to(m->rows * D, layer->a, sum, y);
+    stream_written(m, y);
     hold_layer(m, l);
 }
 

@@ -19,8 +19,9 @@ static void block_loss(struct model *m, long rows, const int32_t *target, double
 }
 
 void head_norm(struct model *m, const real *x) {
-    long D = m->config.hidden_size, own = m->row0 * D;
-    m->ops->rms_norm(m->rows, D, x + own, m->norm.w, m->config.norm_eps, m->nf + own, m->rstdf + m->row0);
+    m->whole_of = NULL; /* nf may be there */
+    m->ops->rms_norm(m->rows, m->config.hidden_size, own_rows(m, x), m->norm.w, m->config.norm_eps,
+                     own_rows(m, m->nf), m->rstdf);
     stream_whole(m, m->nf);
 }
 
@@ -31,7 +32,7 @@ void head_logits(struct model *m, long at, long rows) {
 
 void head_loss(struct model *m, const real *x, struct loss_sums *sums) {
     const struct ops *ops = m->ops;
-    long T = m->T, D = m->config.hidden_size, V = m->V, own = m->row0 * D;
+    long T = m->T, D = m->config.hidden_size, V = m->V;
     real *dnf = m->t1;
     head_norm(m, x);
     for (long at = 0; at < T; at += m->logit_rows) {
@@ -47,6 +48,7 @@ void head_loss(struct model *m, const real *x, struct loss_sums *sums) {
     if (!m->gradients) return;
     ops->zero(T * D, m->g);
     stream_sum(m, dnf);
-    ops->rms_norm_back(m->rows, D, x + own, m->norm.w, m->rstdf + m->row0, dnf + own, m->g + own, m->norm.g);
+    ops->rms_norm_back(m->rows, D, own_rows(m, x), m->norm.w, m->rstdf, own_rows(m, dnf), own_rows(m, m->g),
+                       m->norm.g);
     m->walk.whole = !m->rows_divided;
 }

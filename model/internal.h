@@ -1,7 +1,8 @@
 /* Private to model/: what the passes of a model share. Shapes: T = B·S tokens of a micro-batch, D hidden
  * size, H and K heads and key/value heads of width hd, F MLP width, V vocabulary, these four this rank's
- * part. "Saved" buffers live from the forward to the backward pass; scratch buffers hold nothing between
- * calls. */
+ * part. R own rows of the stream: all T but with sequence_parallel over several ranks, where a buffer of R
+ * rows begins with the rank's first. "Saved" buffers live from the forward to the backward pass; scratch
+ * buffers hold nothing between calls. */
 #ifndef GDN_MODEL_INTERNAL_H
 #define GDN_MODEL_INTERNAL_H
 
@@ -83,12 +84,12 @@ struct layer {
     struct tensor norm1, qkv, o, norm2, gate_up, down;
     struct connections connections;
     /* Saved. x, the layer's input, is the z of the layer below. */
-    real *n1, *rstd1;      /* [T, D], [T] */
+    real *n1, *rstd1;      /* [R, D], [R] */
     real *qkv_out;         /* [T, (H+2K)·hd], rotated */
     real *attention, *lse; /* [T, H·hd], [B, H, S] */
-    real *a, *n2, *rstd2;  /* [T, D], [T, D], [T] */
+    real *a, *n2, *rstd2;  /* [R, D], [R, D], [R] */
     real *gu;              /* [T, 2F] */
-    real *y, *z;           /* [T, D]; z is y where no connection leads here */
+    real *y, *z;           /* [R, D], [T, D]; y is z's own rows, and NULL, where no connection leads here */
 };
 
 /* A node's output as low-rank factors (compress.c); NULL where it is kept as it is. */
@@ -145,6 +146,7 @@ struct model {
     int form;                  /* enum form: how linear maps of δ and the mean are computed */
     struct cache *cache;       /* generation, or NULL */
     bool rows_divided;         /* sequence_parallel over more than one rank */
+    long rows_most;            /* R for passes of full capacity, the same on all ranks */
     long sums;                 /* most elements that are summed over the tensor axis in one call */
     int status;                /* of the first pass that failed */
     double connection_seconds; /* model_connection_seconds */
@@ -178,15 +180,17 @@ struct model {
     struct loss_sums *sums_of_pass; /* of model_train and model_loss */
 
     /* Scratch. */
-    real *nf, *rstdf; /* [T, D], [T] final norm */
-    real *t1, *t2;    /* [T, D]; t2 only without training, as the y of all layers */
-    real *h;          /* [T, F] */
-    real *dgu;        /* [T, 2F] */
-    real *dh;         /* [T, F] */
-    real *dqkv;       /* [T, (H+2K)·hd] */
-    real *work;       /* [B, H, S] */
-    real *losses;     /* [T] */
-    real *logits;     /* [logit_rows, V] */
+    real *whole;          /* [T, D] where rows are divided: all rows of the block `whole_of` (stream_all) */
+    const real *whole_of; /* NULL: of none */
+    real *nf, *rstdf;     /* [T, D], [R] final norm; nf is `whole` where there is that */
+    real *t1, *t2;        /* [T, D], [R, D]; t2 only without training, as the y of all layers */
+    real *h;              /* [T, F] */
+    real *dgu;            /* [T, 2F] */
+    real *dh;             /* [T, F] */
+    real *dqkv;           /* [T, (H+2K)·hd] */
+    real *work;           /* [B, H, S] */
+    real *losses;         /* [T] */
+    real *logits;         /* [logit_rows, V] */
     long logit_rows;
     real *largest, *exp_sums; /* [logit_rows], [2, logit_rows] of a vocabulary that is divided */
     real *whole_g;            /* [T, D] the gradient where one chunk is the whole model */
@@ -385,6 +389,14 @@ bool feeds(const struct model *m, int node, struct span span);
 void stream_sum(struct model *m, real *x);
 /* The own rows of x [T, D] are valid; afterwards all are. */
 void stream_whole(struct model *m, real *x);
+/* All rows [T, D] of a block of which own [R, D] are here: itself where rows are not divided, else scratch
+ * until another block is asked for. Who writes a block anew says so before. */
+const real *stream_all(struct model *m, const real *own);
+void stream_written(struct model *m, const real *own);
+/* The own rows of x [T, D]. */
+static inline real *own_rows(const struct model *m, const real *x) {
+    return (real *)x + m->row0 * m->config.hidden_size;
+}
 
 /* compress.c: whole outputs of nodes that are compressed (before any slot); the output of a slot's node. A
  * forward pass begins: records a failure where it comes between calls of a backward pass. After a layer's
@@ -405,8 +417,8 @@ static inline int site_of(int layer, enum site site) {
 /* forward.c */
 void embedding_forward(struct model *m);
 void layer_forward(struct model *m, int layer);
-/* Its parts that a backward pass may need again: a norm's output n, whole, and rstd, of x's own rows; qkv_out
- * and attention from n1; gu from n2. */
+/* Its parts that a backward pass may need again: a norm's output n [R, D] and rstd of own rows x [R, D];
+ * qkv_out and attention from n1; gu from n2. */
 void norm_rows(struct model *m, const real *x, struct tensor norm, real *n, real *rstd);
 void layer_attend(struct model *m, int layer);
 void layer_expand(struct model *m, int layer);

@@ -76,7 +76,6 @@ void chunk_forward(struct model *m, struct loss_sums *sums) {
     }
     for (int l = m->span.first; l < m->span.end; l++) {
         layer_forward(m, l);
-        if (active_edges(&m->edges, l, options->active)) stream_whole(m, m->layer[l].y);
         connections_forward(m, l, options, sums);
         share_node(m, l);
         pack_sources(m, l);

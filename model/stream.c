@@ -1,5 +1,6 @@
 /* The residual stream over the tensor axis: either every rank has all of its rows, or (sequence_parallel) its
- * own rows alone are kept up between the places that need all (Korthikanti et al. 2022). */
+ * own rows alone are kept up, and kept for the backward pass, between the places that need all, which gather
+ * them (Korthikanti et al. 2022). */
 #include "model/internal.h"
 
 void stream_sum(struct model *m, real *x) {
@@ -7,6 +8,19 @@ void stream_sum(struct model *m, real *x) {
         axis_sum_rows(m->tensor, x, m->T, m->config.hidden_size);
     else
         axis_sum(m->tensor, x, m->T * m->config.hidden_size);
+}
+
+void stream_written(struct model *m, const real *own) {
+    if (m->whole_of == own) m->whole_of = NULL;
+}
+
+const real *stream_all(struct model *m, const real *own) {
+    if (!m->rows_divided) return own;
+    if (m->whole_of == own) return m->whole;
+    m->ops->copy(m->rows * m->config.hidden_size, own, own_rows(m, m->whole));
+    stream_whole(m, m->whole);
+    m->whole_of = own;
+    return m->whole;
 }
 
 void stream_whole(struct model *m, real *x) {

@@ -1,14 +1,14 @@
 /* Aggregation over the active connections of a layer (model.md, 4). Every aggregate but multihead is a weight
  * per token and connection, into which the connection's `mix` folds; multihead mixes the contributions
- * themselves. Over the tensor axis selection's weights are computed by all ranks alike, and multihead's heads
- * are divided. */
+ * themselves. Over the tensor axis selection's weights are computed by all ranks alike, or where rows are
+ * divided by each rank for its own, and multihead's heads are divided. */
 #include "model/internal.h"
 
-/* Queries of the targets and keys of the sources. */
+/* Queries of the targets and keys of the sources, of the pass's rows: the own ones. */
 static void select_products(struct delta_pass *p) {
     const struct model *m = p->m;
     struct connections *c = p->c;
-    long T = m->T, D = m->config.hidden_size, a = m->config.delta.attention_dim, ld = p->all * a;
+    long T = p->rows, D = m->config.hidden_size, a = m->config.delta.attention_dim, ld = p->all * a;
     m->ops->gemm('N', 'T', T, a, D, 1, p->t, D, c->select.w, D, 0, c->select_query, a);
     for (int i = 0; i < p->all; i++) {
         const struct incoming *in = &p->slot[i];
@@ -16,30 +16,44 @@ static void select_products(struct delta_pass *p) {
         if (in->s)
             m->ops->gemm('N', 'T', T, a, D, 1, in->s, D, c->select.w, D, 0, key, ld);
         else
-            m->ops->copy_columns(T, a, in->strip + strip_offset(m, T, STRIP_SELECT), a, key, ld);
+            m->ops->copy_columns(T, a, in->strip + strip_offset(m, m->T, STRIP_SELECT) + p->row0 * a, a, key,
+                                 ld);
     }
 }
 
-static void select_forward(struct delta_pass *p) {
-    const struct model *m = p->m;
+static void select_forward(const struct delta_pass *whole) {
+    const struct model *m = whole->m;
+    struct delta_pass own = on_own_rows(whole), *p = &own;
     struct connections *c = p->c;
-    long T = m->T, D = m->config.hidden_size, a = m->config.delta.attention_dim;
+    long T = p->rows, D = m->config.hidden_size, a = m->config.delta.attention_dim;
     const real *rs[MAX_DISTANCES];
     for (int i = 0; i < p->all; i++) rs[i] = p->slot[i].rs;
     select_products(p);
     m->ops->row_rstd(T, D, p->t, m->config.norm_eps, c->rt);
-    m->ops->select(T, p->all, a, c->select_query, c->select_key, c->rt, rs, c->alpha);
+    m->ops->select(T, p->all, a, c->select_query, c->select_key, c->rt, rs, c->alpha + p->row0 * p->all);
+    if (m->rows_divided) axis_gather_rows(m->tensor, c->alpha, m->T, p->all);
+}
+
+/* The own rows of d [rows, width] as the block of a strip's gradient: of other rows these are all the terms.
+ */
+static void put_block(const struct delta_pass *p, const real *d, long ld, long width, real *block) {
+    const struct model *m = p->m;
+    m->ops->zero(m->T * width, block);
+    m->ops->copy_columns(p->rows, width, d, ld, block + p->row0 * width, width);
 }
 
 /* From m->dalpha: of the slots that are elsewhere it has zeros. */
-static void select_backward(struct delta_pass *p) {
-    struct model *m = p->m;
+static void select_backward(const struct delta_pass *whole) {
+    struct model *m = whole->m;
+    struct delta_pass own = on_own_rows(whole), *p = &own;
     struct connections *c = p->c;
-    long T = m->T, D = m->config.hidden_size, a = m->config.delta.attention_dim, ld = p->all * a;
+    long T = p->rows, at = p->row0 * p->all, D = m->config.hidden_size, a = m->config.delta.attention_dim,
+         ld = p->all * a;
     real *query = c->select_query, *keys = c->select_key; /* become their gradients */
     const real *rs[MAX_DISTANCES];
     for (int i = 0; i < p->all; i++) rs[i] = p->slot[i].rs;
-    m->ops->select_back(T, p->all, a, D, query, keys, c->rt, rs, c->alpha, m->dalpha, m->ct, m->cs);
+    if (m->rows_divided) axis_sum_rows(m->tensor, m->dalpha, m->T, p->all);
+    m->ops->select_back(T, p->all, a, D, query, keys, c->rt, rs, c->alpha + at, m->dalpha + at, m->ct, m->cs);
     m->ops->gemm('N', 'N', T, D, a, 1, query, a, c->select.w, D, 1, p->dt, D);
     m->ops->gemm('T', 'N', a, D, T, 1, query, a, p->t, D, 1, c->select.g, D);
     m->ops->add_scaled_rows(T, D, m->ct, p->t, p->dt);
@@ -51,8 +65,8 @@ static void select_backward(struct delta_pass *p) {
             m->ops->gemm('T', 'N', a, D, T, 1, key, ld, in->s, D, 1, c->select.g, D);
             m->ops->add_scaled_rows(T, D, cs, in->s, in->ds);
         } else {
-            m->ops->copy_columns(T, a, key, ld, in->strip_gradient + strip_offset(m, T, STRIP_SELECT), a);
-            m->ops->copy(T, cs, in->strip_gradient + strip_offset(m, T, STRIP_RSTD));
+            put_block(p, key, ld, a, in->strip_gradient + strip_offset(m, m->T, STRIP_SELECT));
+            put_block(p, cs, 1, 1, in->strip_gradient + strip_offset(m, m->T, STRIP_RSTD));
         }
     }
 }
@@ -76,17 +90,19 @@ void aggregate_forward(struct delta_pass *p) {
 }
 
 void aggregate_again(struct delta_pass *p) {
-    if (selects(p)) select_products(p);
+    struct delta_pass own = on_own_rows(p);
+    if (selects(p)) select_products(&own);
 }
 
 void aggregate_backward(struct delta_pass *p) {
     const struct model *m = p->m;
     const struct connections *c = p->c;
     const struct delta_part *part = &m->part;
-    if (selects(p) && part->step > 1) m->ops->zero(m->T * p->all, m->dalpha);
-    m->ops->slot_weights_back(m->T, p->n, selects(p) ? c->alpha + part->first : NULL, p->all, part->step,
-                              even_share(p), c->mix.w, m->dweight, c->mix.g,
-                              selects(p) ? m->dalpha + part->first : NULL);
+    if (selects(p) && (part->step > 1 || !p->works)) m->ops->zero(m->T * p->all, m->dalpha);
+    if (p->works)
+        m->ops->slot_weights_back(m->T, p->n, selects(p) ? c->alpha + part->first : NULL, p->all, part->step,
+                                  even_share(p), c->mix.w, m->dweight, c->mix.g,
+                                  selects(p) ? m->dalpha + part->first : NULL);
     if (selects(p)) select_backward(p);
 }
 

@@ -101,7 +101,7 @@ void bottleneck_fill(struct delta_pass *p, bool maps) {
     slot_scales(p, scale);
     if (maps) {
         project_forward(p, MAP_DIFFERENCE, c->proj.w, z.Hd, c->p);
-        project_forward(p, MAP_MEAN, c->gate_in.w, z.G, c->x);
+        means_forward(p, c->gate_in.w, c->x);
         ops->bias_silu(z.T, z.narrow, c->gate_in_bias.w, c->x, c->h);
     } else {
         ops->silu(z.T * z.narrow, c->x, c->h);
@@ -167,10 +167,12 @@ void bottleneck_backward(struct delta_pass *p, const real *dout, long ldo, long 
         ops->gemm('N', 'N', z.T, z.G, z.Hd, 1, dz, z.wide, c->gate_out.w + i * z.Hd * z.G, z.G, 0,
                   m->dx + i * z.G, z.narrow);
     }
-    ops->silu_back(z.T * z.narrow, c->x, m->dx, m->dx);
-    ops->add_column_sums(z.T, z.narrow, m->dx, z.narrow, c->gate_in_bias.g);
     project_backward(p, MAP_DIFFERENCE, c->proj, z.Hd, m->dv);
-    project_backward(p, MAP_MEAN, c->gate_in, z.G, m->dx);
+    struct delta_pass part = means_sum(p, m->dx);
+    real *dx = m->dx + part.row0 * z.narrow;
+    ops->silu_back(part.rows * z.narrow, c->x + part.row0 * z.narrow, dx, dx);
+    ops->add_column_sums(part.rows, z.narrow, dx, z.narrow, c->gate_in_bias.g);
+    project_backward(&part, MAP_MEAN, c->gate_in, z.G, dx);
     for (int i = 0; i < p->n && m->config.delta.normalize; i++) {
         ops->zero(z.T, m->k);
         normalize_backward(p, i, m->dr + i * z.T, m->k);

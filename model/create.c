@@ -74,12 +74,11 @@ static void lay_out_shared(struct model *m, long T) {
     lay_out_layer(m, shared, T);
 }
 
-/* Inverse norms that selection needs and no layer of the chunk computes for all rows (node_rstd). */
-static void lay_out_rstd(struct model *m, const struct chunk *chunk, struct slot *slot, long T) {
+/* Inverse norms that selection needs and no layer of the chunk computes (node_rstd). */
+static void lay_out_rstd(struct model *m, const struct chunk *chunk, struct slot *slot) {
     if (m->config.delta.aggregate != AGGREGATE_ATTENTION) return;
-    for (int node = -1; node < chunk->span.end - 1; node++)
-        if ((m->rows_divided || node + 1 < chunk->span.first) && feeds(m, node, chunk->span))
-            slot->rstd[1 + node] = take(&m->saved, T);
+    for (int node = -1; node + 1 < chunk->span.first; node++)
+        if (feeds(m, node, chunk->span)) slot->rstd[1 + node] = take(&m->saved, m->rows_most);
 }
 
 static void lay_out_slot(struct model *m, const struct chunk *chunk, struct slot *slot, long T) {
@@ -93,7 +92,7 @@ static void lay_out_slot(struct model *m, const struct chunk *chunk, struct slot
         layer->z = lay_out_node(m, chunk, slot, l, T); /* a later layer's source */
         layer->y = !layer->connections.n ? NULL : m->training ? take(&m->saved, rows * D) : m->t2;
     }
-    lay_out_rstd(m, chunk, slot, T);
+    lay_out_rstd(m, chunk, slot);
 }
 
 static void lay_out_head(struct model *m, long T) {

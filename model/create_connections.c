@@ -68,6 +68,7 @@ void lay_out_connections(struct model *m, struct connections *c, long T) {
     struct connections *shared = &m->shared.connections;
     long all = c->n, n = own_slots(part, (int)all), D = m->config.hidden_size, Hd = part->Hd,
          G = d->gate_hidden;
+    long rows = m->rows_most;
     if (!all) return;
     SAVE(m, c, shared, weight, T * n, LEVEL_NOTHING);
     SAVE(m, c, shared, rms, T * n, LEVEL_NOTHING);
@@ -93,10 +94,10 @@ void lay_out_connections(struct model *m, struct connections *c, long T) {
         SAVE(m, c, shared, square, T * n, LEVEL_NOTHING);
     }
     if (d->aggregate == AGGREGATE_ATTENTION) {
-        SAVE(m, c, shared, select_query, T * d->attention_dim, LEVEL_FULL);
-        SAVE(m, c, shared, select_key, T * all * d->attention_dim, LEVEL_FULL);
+        SAVE(m, c, shared, select_query, rows * d->attention_dim, LEVEL_FULL);
+        SAVE(m, c, shared, select_key, rows * all * d->attention_dim, LEVEL_FULL);
         SAVE(m, c, shared, alpha, T * all, LEVEL_NOTHING);
-        SAVE(m, c, shared, rt, T, LEVEL_NOTHING);
+        SAVE(m, c, shared, rt, rows, LEVEL_NOTHING);
     }
     if (d->aggregate == AGGREGATE_MULTIHEAD) {
         SAVE(m, c, shared, select_query, T * part->D, LEVEL_FULL);
@@ -131,7 +132,9 @@ void lay_out_delta_scratch(struct model *m, long T, long most) {
     m->kv = take(&m->scratch, T * n * Hd);
     m->dv = take(&m->scratch, T * n * largest(Hd, G));
     lay_out_columns(m, T, most);
-    m->sums = largest(m->sums, T * most); /* the root mean squares of `full` */
+    m->sums =
+        largest(m->sums, T * most); /* the root mean squares of `full`, gradients of attention's weights */
+    if (shares_means(m)) m->sums = largest(m->sums, T * most * G);
     if (!m->training) return;
     if (!m->ops->device->host) {
         m->seen = take(&m->staging, T * D);

@@ -37,9 +37,23 @@ static struct incoming find_source(struct model *m, const struct edge *edge) {
     } else {
         i.strip = pass->strip[e];
         i.strip_gradient = pass->strip_gradient ? pass->strip_gradient[e] : NULL;
-        if (selects) i.rs = i.strip + strip_offset(m, m->T, STRIP_RSTD);
+        if (selects) i.rs = i.strip + strip_offset(m, m->T, STRIP_RSTD) + m->row0;
     }
     return i;
+}
+
+struct delta_pass on_own_rows(const struct delta_pass *p) {
+    const struct model *m = p->m;
+    struct delta_pass own = *p;
+    own.row0 = m->row0, own.rows = m->rows;
+    own.t = own_rows(m, p->t);
+    if (p->dt) own.dt = own_rows(m, p->dt);
+    for (int i = 0; i < p->all; i++) {
+        struct incoming *in = &own.slot[i];
+        if (in->s) in->s = own_rows(m, in->s);
+        if (in->ds) in->ds = own_rows(m, in->ds);
+    }
+    return own;
 }
 
 static struct delta_pass start(struct model *m, int layer, const struct loss_options *o,
@@ -48,6 +62,8 @@ static struct delta_pass start(struct model *m, int layer, const struct loss_opt
     p.all = active_edges(&m->edges, layer, o->active);
     p.n = own_slots(&m->part, p.all);
     p.total = total_edges(m, o->active);
+    p.rows = m->T;
+    p.works = p.n && (parts(m) != ALIKE || m->part.leads);
     if (p.all) p.t = stream_all(m, m->layer[layer].y);
     for (int i = 0; i < p.all; i++) p.slot[i] = find_source(m, &p.c->edge[i]);
     p.sparsity = m->gradients && p.total ? o->sparsity_weight * o->token_weight / (double)p.total : 0;
@@ -66,11 +82,6 @@ static struct delta_pass start(struct model *m, int layer, const struct loss_opt
 
 static bool mixes(const struct model *m) {
     return m->config.delta.aggregate == AGGREGATE_MULTIHEAD;
-}
-
-/* Does this rank's backward pass go through gates of its own? */
-static bool works(const struct delta_pass *p) {
-    return p->n && (parts(p->m) != ALIKE || p->m->part.leads);
 }
 
 /* z += x in the own rows; both [T, D]. */
@@ -157,9 +168,9 @@ static void compute_again(struct model *m, int layer, const struct loss_options 
     struct delta_pass p = start(m, layer, options, NULL);
     bool full = c->level == LEVEL_FULL;
     p.again = true;
-    if (works(&p) || (full && mixes(m) && p.n)) kinds[m->config.delta.kind].fill(&p, full);
+    if (p.works || (full && p.n && (mixes(m) || shares_means(m)))) kinds[m->config.delta.kind].fill(&p, full);
     if (!full) return;
-    if (works(&p)) aggregate_again(&p);
+    if (p.works || m->rows_divided) aggregate_again(&p);
     if (!mixes(m)) return;
     form_contributions(&p, c->c);
     multihead_products(&p);
@@ -177,7 +188,7 @@ static void go_back(struct model *m, int layer, const struct loss_options *optio
     const struct delta_part *part = &m->part;
     long T = m->T, D = m->config.hidden_size;
     int kind = m->config.delta.kind;
-    bool multihead = mixes(m);
+    bool multihead = mixes(m), joins = p.works || (kind == KIND_ADAPTIVE && shares_means(m));
     /* y's gradient is z's plus the connections': it grows in place where nothing reads z's any more, and
      * where it has no terms on other ranks. */
     bool in_place = m->tensor->size == 1 && (multihead || kind == KIND_BOTTLENECK);
@@ -185,11 +196,11 @@ static void go_back(struct model *m, int layer, const struct loss_options *optio
     if (!in_place) m->ops->zero(T * D, m->dt);
     if (multihead) {
         multihead_backward(&p, m->g);
-        if (works(&p)) kinds[kind].backward(&p, m->dc + part->first * D, p.all * D, part->step * D);
-    } else if (works(&p)) {
+        if (joins) kinds[kind].backward(&p, m->dc + part->first * D, p.all * D, part->step * D);
+    } else if (joins) {
         kinds[kind].backward(&p, m->g, D, 0);
     }
-    if (works(&p)) aggregate_backward(&p);
+    if (p.works || m->rows_divided) aggregate_backward(&p);
     if (in_place) return;
     stream_sum(m, m->dt);
     add_own_rows(m, m->dt, m->g);

@@ -151,7 +151,7 @@ static void join_rms(const struct delta_pass *p) {
 void gated_fill(struct delta_pass *p, bool maps) {
     const struct delta_config *d = &p->m->config.delta;
     bool full = d->kind == KIND_FULL;
-    if (maps && !full) project_forward(p, MAP_MEAN, p->c->proj.w, d->gate_hidden, p->c->p);
+    if (maps && !full) means_forward(p, p->c->proj.w, p->c->p);
     for (int i = 0; i < p->n; i++) (full ? full_gate : adaptive_gate)(p, i, maps);
 }
 
@@ -180,7 +180,7 @@ void gated_backward(struct delta_pass *p, const real *dout, long ldo, long step)
     long T = m->T, D = m->config.hidden_size, W = width(m);
     bool full = d->kind == KIND_FULL;
     const real *t = own_columns(m, p->t, D, m->columns_t);
-    for (int i = 0; i < p->n; i++) {
+    for (int i = 0; p->works && i < p->n; i++) {
         struct gate g = gate_of(p, i);
         const real *s = own(p, i)->s, *r = row_factor(p, i), *di = dout + i * step;
         real *dd = m->mean; /* gradient of δ_i; project_backward below uses the buffer after the last slot */
@@ -202,5 +202,8 @@ void gated_backward(struct delta_pass *p, const real *dout, long ldo, long step)
         normalize_backward(p, i, m->dr, m->k);
         m->ops->delta_spread(T, D, dd, m->k, p->t, s, p->dt, own(p, i)->ds);
     }
-    if (!full) project_backward(p, MAP_MEAN, c->proj, d->gate_hidden, m->dx);
+    if (full) return;
+    if (!p->works) m->ops->zero(T * p->n * d->gate_hidden, m->dx);
+    struct delta_pass part = means_sum(p, m->dx);
+    project_backward(&part, MAP_MEAN, c->proj, d->gate_hidden, m->dx + part.row0 * p->n * d->gate_hidden);
 }

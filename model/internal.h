@@ -67,8 +67,8 @@ struct connections {
                         [n][Hd, D] */
     real *rms;       /* [n, T] of the contributions, for the sparsity term */
     real *magnitude, *square;        /* adaptive [n, T] */
-    real *select_query, *select_key; /* attention [T, a], [T, all, a]; multihead [T, D'], [T, all, D'] */
-    real *rt;                        /* attention [T]: inverse rms of the target */
+    real *select_query, *select_key; /* attention [R, a], [R, all, a]; multihead [T, D'], [T, all, D'] */
+    real *rt;                        /* attention [R]: inverse rms of the target */
     real *alpha;                     /* attention [T, all]; multihead [T, all, heads] */
     real *c;                         /* multihead [T, all, D]: mixed contributions */
 };
@@ -102,7 +102,7 @@ struct packed {
 struct slot {
     struct layer *layer;   /* [num_layers], those of the chunk */
     real *x0;              /* [T, D] embedding output, on the first stage; else NULL */
-    real **rstd;           /* [num_layers + 1], entry 1 + node: [T] node_rstd's; NULL where none is needed */
+    real **rstd;           /* [num_layers + 1], entry 1 + node: [R] node_rstd's; NULL where none is needed */
     bool *rstd_known;      /* [num_layers + 1] filled in this micro-batch */
     struct packed *packed; /* [num_layers] */
 };
@@ -227,8 +227,8 @@ struct model {
 /* One active slot of a layer. */
 struct incoming {
     const struct edge *edge;
-    const real *s, *rs;   /* [T, D] source; where it is only here as a strip NULL. [T] its inverse rms */
-    const real *strip;    /* narrow.c */
+    const real *s, *rs;   /* [T, D] source; where it is only here as a strip NULL. [R] its inverse rms */
+    const real *strip;    /* narrow.c; of all tokens, and so is its gradient */
     real *ds;             /* [T, D] gradient of s, added to */
     real *strip_gradient; /* overwritten */
 };
@@ -240,6 +240,8 @@ struct delta_pass {
     int all;                             /* active slots */
     int n;                               /* of which this rank computes n, see own() */
     long total;                          /* active edges of the whole model */
+    long row0, rows;                     /* T below: all tokens, or the own ones of on_own_rows */
+    bool works;                          /* this rank's backward pass goes through gates of its own */
     const real *t;                       /* [T, D] target */
     struct incoming slot[MAX_DISTANCES]; /* [all] */
     real *dt;                            /* [T, D] gradient of t, added to */
@@ -255,7 +257,14 @@ static inline const struct incoming *own(const struct delta_pass *p, int i) {
     return &p->slot[p->m->part.first + i * p->m->part.step];
 }
 
-/* delta.c: z = y + aggregate(contributions); backward adds to g and to the sources' deposits. */
+/* delta.c: the same pass over this rank's own rows alone, for what all tensor ranks would compute alike: with
+ * sequence_parallel each does it for its own tokens. Else it is the pass itself. */
+struct delta_pass on_own_rows(const struct delta_pass *p);
+/* Do all tensor ranks need the same maps of the means, so that each computes them for its own rows? */
+static inline bool shares_means(const struct model *m) {
+    return m->rows_divided && m->part.channels;
+}
+/* z = y + aggregate(contributions); backward adds to g and to the sources' deposits. */
 void connections_forward(struct model *m, int layer, const struct loss_options *options,
                          struct loss_sums *sums);
 void connections_backward(struct model *m, int layer, const struct loss_options *options);
@@ -287,12 +296,16 @@ double connections_clock(const struct model *m);
 /* watch.c: shows the active connections; overwrites m->delta. */
 void watch_connections(const struct delta_pass *p);
 
-/* project.c: maps[i] = W_i δ_i (difference) or W_i (s_i+t)/2 (mean) of all slots: W [n·rows, D], out [T,
- * n·rows]. */
+/* project.c: maps[i] = W_i δ_i (difference) or W_i (s_i+t)/2 (mean) of all slots: W [n·width, D], out [T,
+ * n·width], T the pass's. */
 enum map { MAP_DIFFERENCE, MAP_MEAN };
-void project_forward(struct delta_pass *p, enum map map, const real *w, long rows, real *out);
-/* From dout [T, n·rows]: adds to w.g, p->dt and p->ds. */
-void project_backward(struct delta_pass *p, enum map map, struct tensor w, long rows, const real *dout);
+void project_forward(struct delta_pass *p, enum map map, const real *w, long width, real *out);
+/* From dout [T, n·width]: adds to w.g, p->dt and p->ds. */
+void project_backward(struct delta_pass *p, enum map map, struct tensor w, long width, const real *dout);
+/* The maps [T, n·G] of the means, all rows of them on all ranks. Of their gradient dout each rank has its
+ * terms; what comes back is the pass, over all rows or own ones, that goes on with their sum. */
+void means_forward(struct delta_pass *p, const real *w, real *out);
+struct delta_pass means_sum(struct delta_pass *p, real *dout);
 
 /* normalize.c: the row factors r = γ/max(‖δ‖, ε), and their backward pass: from dr [T] of slot i adds to
  * scale's gradient and to k [T], the factor of δ in δ's gradient. Without `normalize` both do nothing. */
@@ -364,9 +377,8 @@ static inline real *node_output(const struct model *m, int node) {
     if (own_node(m, node)) return node < 0 ? m->slot->x0 : m->layer[node].z;
     return m->pass->node ? m->pass->node[1 + node] : NULL;
 }
-/* [T] inverse rms of each token of a node's output, for selection. Of a node whose next layer is in the chunk
- * it is that layer's first norm's (where it has all rows), else it is computed once a micro-batch, with the
- * same bits. */
+/* [R] inverse rms of each own row of a node's output, for selection. Of a node whose next layer is in the
+ * chunk it is that layer's first norm's, else it is computed once a micro-batch, with the same bits. */
 const real *node_rstd(struct model *m, int node);
 
 /* deposits.c: [T, D] where gradients for a node are added, in a backward pass: the pass's own buffer, or

@@ -1,5 +1,6 @@
 /* Narrow sources (dist/route.h): what a bottleneck connection needs of a source on another stage, projected
- * there with the connection's own weights, which both stages hold. */
+ * there with the connection's own weights, which both stages hold. Of the blocks that a tensor rank reads its
+ * own rows of, it computes these; the others are zeros. */
 #include "model/internal.h"
 #include "model/params.h"
 
@@ -34,15 +35,32 @@ static struct tensor block_map(const struct model *m, int edge, enum strip_block
     return block == STRIP_PROJ ? p->proj : block == STRIP_GATE_IN ? p->gate_in : p->select;
 }
 
+/* The rows of a block that are computed and read. */
+struct rows {
+    long first, count;
+};
+
+static struct rows block_rows(const struct model *m, enum strip_block block, long T) {
+    bool whole = block == STRIP_PROJ || (block == STRIP_GATE_IN ? !shares_means(m) : !m->rows_divided);
+    long first = whole ? 0 : axis_first_row(m->tensor, T, m->tensor->index);
+    long end = whole ? T : axis_first_row(m->tensor, T, m->tensor->index + 1);
+    return (struct rows){first, end - first};
+}
+
 void model_project(struct model *m, int edge, const real *s, long T, real *strip) {
     long D = m->config.hidden_size, width;
     double began = connections_clock(m);
-    for (enum strip_block b = STRIP_PROJ; b < STRIP_RSTD; b++)
-        if ((width = block_width(m, b)))
-            m->ops->gemm('N', 'T', T, width, D, 1, s, D, block_map(m, edge, b).w, D, 0,
-                         strip + strip_offset(m, T, b), width);
-    if (block_width(m, STRIP_RSTD))
-        m->ops->row_rstd(T, D, s, m->config.norm_eps, strip + strip_offset(m, T, STRIP_RSTD));
+    for (enum strip_block b = STRIP_PROJ; b <= STRIP_RSTD; b++) {
+        if (!(width = block_width(m, b))) continue;
+        struct rows r = block_rows(m, b, T);
+        real *block = strip + strip_offset(m, T, b), *out = block + r.first * width;
+        if (r.count < T) m->ops->zero(T * width, block);
+        if (b == STRIP_RSTD)
+            m->ops->row_rstd(r.count, D, s + r.first * D, m->config.norm_eps, out);
+        else
+            m->ops->gemm('N', 'T', r.count, width, D, 1, s + r.first * D, D, block_map(m, edge, b).w, D, 0,
+                         out, width);
+    }
     m->connection_seconds += connections_clock(m) - began;
 }
 
@@ -52,10 +70,11 @@ void model_unproject(struct model *m, int edge, const real *s, long T, const rea
     double began = connections_clock(m);
     for (enum strip_block b = STRIP_PROJ; b < STRIP_RSTD; b++) {
         if (!(width = block_width(m, b))) continue;
-        const real *d = strip_gradient + strip_offset(m, T, b);
+        struct rows r = block_rows(m, b, T);
+        const real *d = strip_gradient + strip_offset(m, T, b) + r.first * width;
         struct tensor w = block_map(m, edge, b);
-        m->ops->gemm('N', 'N', T, D, width, 1, d, width, w.w, D, 1, deposit, D);
-        m->ops->gemm('T', 'N', width, D, T, 1, d, width, s, D, 1, w.g, D);
+        m->ops->gemm('N', 'N', r.count, D, width, 1, d, width, w.w, D, 1, deposit + r.first * D, D);
+        m->ops->gemm('T', 'N', width, D, r.count, 1, d, width, s + r.first * D, D, 1, w.g, D);
     }
     if (block_width(m, STRIP_RSTD)) /* the inverse rms is worked in already, see select_back */
         m->ops->add_scaled_rows(T, D, strip_gradient + strip_offset(m, T, STRIP_RSTD), s, deposit);

@@ -34,7 +34,8 @@ const real *node_rstd(struct model *m, int node) {
     real *rstd = m->slot->rstd[1 + node];
     if (!rstd) return m->layer[node + 1].rstd1; /* the layer above normalises the node's output */
     if (!m->slot->rstd_known[1 + node])
-        m->ops->row_rstd(m->T, m->config.hidden_size, node_output(m, node), m->config.norm_eps, rstd);
+        m->ops->row_rstd(m->rows, m->config.hidden_size, own_rows(m, node_output(m, node)),
+                         m->config.norm_eps, rstd);
     m->slot->rstd_known[1 + node] = true;
     return rstd;
 }

@@ -146,7 +146,8 @@ const struct key config_keys[] = {
           .help = "tensor ranks share each connection's channels, or are dealt whole connections in turn"),
     ROW(mesh.sequence_parallel, "false",
         .help =
-            "a tensor rank normalises its own tokens only: the same bytes sent, less arithmetic and memory"),
+            "a tensor rank normalises, adds up and keeps its own tokens only; others' are gathered where a "
+            "product needs them, on the way back again: less memory and arithmetic, more bytes sent"),
     WORDS(mesh.transport, "auto", .words = "auto|staged|nccl",
           .help =
               "how ranks on devices exchange what lies there: through host memory and MPI; by NCCL, where "

@@ -57,7 +57,7 @@ struct mesh_config {
 /* What the loss on data.validation, or on the part held out of the training data, is called. */
 #define VALIDATION_NAME "validation"
 
-/* A set of data. Its name is of letters, digits, _ and -. */
+/* A set of data. */
 struct source_config {
     char *path;
     double weight; /* of data.sources; of data.validations without meaning */
@@ -193,6 +193,11 @@ int config_check_changes(char *const *changes, int count);
 /* Compares a rank's configuration with rank 0's, as config_text has it: nothing may differ. Not collective.
  * Fails with GDN_INPUT naming each differing key and both values. */
 int config_match_ranks(const struct config *mine, const char *first);
+
+/* Whether a set of data may be called so: 1 to SET_NAME letters, digits, _ and -. Names are keys of
+ * metrics.jsonl and labels of curves. */
+enum { SET_NAME = 64 };
+bool config_set_name(const char *name);
 
 /* Prints every key with type, default, and one line of explanation (gdn train --help-config). */
 void config_help(FILE *out);

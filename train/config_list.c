@@ -39,15 +39,17 @@ int list_read_ints(void *base, const struct key *key, const char *label, struct 
     return GDN_OK;
 }
 
-/* Whether a set of data may be called so: names are keys of metrics.jsonl and labels of curves. */
-static int check_name(const char *name, const char *label, const struct place *place) {
+bool config_set_name(const char *name) {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
-    enum { LONGEST = 64 };
-    char text[SHOWN];
     size_t length = strlen(name);
-    if (length > 0 && length <= LONGEST && strspn(name, allowed) == length) return GDN_OK;
+    return length > 0 && length <= SET_NAME && strspn(name, allowed) == length;
+}
+
+static int check_name(const char *name, const char *label, const struct place *place) {
+    char text[SHOWN];
+    if (config_set_name(name)) return GDN_OK;
     return fail_at(place, "%s: '%s' is no name: 1 to %d letters, digits, _ and - are expected", label,
-                   shown(name, text), LONGEST);
+                   shown(name, text), SET_NAME);
 }
 
 /* One entry of data.sources. */

@@ -249,6 +249,7 @@ int report_training(const struct report *report) {
     int status = draw_row(report, &loss);
     if (!status) status = draw_later(report);
     if (!status) status = draw_row(report, &norm);
+    if (!status) status = report_sets(report);
     if (!status) status = draw_row(report, &rate);
     fprintf(report->page, "</div>\n");
     if (!status) status = tell_lacking(report, &loss);

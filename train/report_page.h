@@ -21,6 +21,7 @@ int report_page(const struct report *report);
 
 int report_summary(const struct report *report);
 int report_training(const struct report *report); /* loss, gradient norm, learning rate */
+int report_sets(const struct report *report);     /* its figures of validation sets by name */
 int report_speed(const struct report *report);    /* throughput, step times, goodput */
 int report_memory(const struct report *report);
 int report_memory_curves(const struct report *report); /* its last figure, which ends its grid */

@@ -48,6 +48,7 @@ static void go_back(struct report_run *run, double step) {
     if (!(step < run->done)) return;
     for (int c = 0; c < CURVES; c++)
         series_cut(&run->curve[c], strcmp(curves[c].event, "eval") ? step : nextafter(step, INFINITY));
+    for (long s = 0; s < run->sets; s++) series_cut(&run->set[s].loss, nextafter(step, INFINITY));
     series_cut(&run->useful, step);
     while (run->gates > 0 && run->gate[run->gates - 1].step >= step) run->gates--;
     run->done = step;
@@ -69,6 +70,31 @@ static int take_step(struct report_run *run, double step, const json_t *line) {
     if (isfinite(time)) TRY(series_push(&run->clock, time, step + 1));
     if (isfinite(tokens)) run->tokens = tokens;
     run->done = step + 1;
+    return GDN_OK;
+}
+
+/* The set of that name, made where there is none yet; NULL without memory. */
+static struct report_set *find_set(struct report_run *run, const char *name) {
+    for (long s = 0; s < run->sets; s++)
+        if (!strcmp(run->set[s].name, name)) return &run->set[s];
+    if (make_room((void **)&run->set, run->sets, &run->set_room, sizeof *run->set)) return NULL;
+    struct report_set *set = &run->set[run->sets];
+    *set = (struct report_set){.name = strdup(name)};
+    if (!set->name) return NULL;
+    run->sets++;
+    return set;
+}
+
+static int take_eval(struct report_run *run, double step, const json_t *line) {
+    const char *name;
+    json_t *loss;
+    TRY(take_curves(run, "eval", step, line));
+    json_object_foreach(json_object_get(line, "losses"), name, loss) {
+        if (!config_set_name(name)) continue;
+        struct report_set *set = find_set(run, name);
+        if (!set) return report_no_memory();
+        TRY(series_add(&set->loss, step, json_is_number(loss) ? json_number_value(loss) : NAN));
+    }
     return GDN_OK;
 }
 
@@ -186,7 +212,8 @@ static int take_line(struct report_run *run, const char *kind, const json_t *lin
     if (!strcmp(kind, "step")) return take_step(run, step, line);
     if (!strcmp(kind, "gates")) return take_gates(run, step, line);
     if (!strcmp(kind, "checkpoint")) return take_checkpoint(run, step, line);
-    if (!strcmp(kind, "eval") || !strcmp(kind, "monitor")) return take_curves(run, kind, step, line);
+    if (!strcmp(kind, "eval")) return take_eval(run, step, line);
+    if (!strcmp(kind, "monitor")) return take_curves(run, kind, step, line);
     if (!strcmp(kind, "memory")) return take_memory(run, line), GDN_OK;
     const char *reason = report_string(line, "reason");
     bool skipped = !strcmp(kind, "skip"), scaled = !strcmp(kind, "loss_scale");
@@ -316,6 +343,10 @@ void report_run_free(struct report_run *run) {
         free(run->event[i].kind);
         free(run->event[i].words);
     }
+    for (long s = 0; s < run->sets; s++) {
+        free(run->set[s].name);
+        series_free(&run->set[s].loss);
+    }
     if (run->configured) config_free(&run->config);
     free(run->path);
     free(run->name);
@@ -324,6 +355,7 @@ void report_run_free(struct report_run *run) {
     free(run->checkpoint);
     free(run->event);
     free(run->gate);
+    free(run->set);
     free(run->device);
     free(run->precision);
     *run = (struct report_run){0};

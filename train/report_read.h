@@ -42,6 +42,12 @@ struct report_event {
     int status;  /* of an event "end": the exit status; −1: of any other */
 };
 
+/* A validation set, by the name it has in events `eval`. */
+struct report_set {
+    char *name;
+    struct series loss; /* over steps done */
+};
+
 /* A connection at one step. */
 struct report_gate {
     double step;
@@ -64,8 +70,9 @@ struct report_run {
     struct report_checkpoint *checkpoint;
     struct report_event *event;
     struct report_gate *gate; /* by step */
-    long checkpoints, events, gates;
-    long checkpoint_room, event_room, gate_room;
+    struct report_set *set;   /* in the order of their first loss */
+    long checkpoints, events, gates, sets;
+    long checkpoint_room, event_room, gate_room, set_room;
 
     bool started, has_memory; /* whether there was such a line */
     double parameters, ranks, data, tensor, pipeline, interleave,

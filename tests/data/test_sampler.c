@@ -166,6 +166,9 @@ static void mixture_shares(void **state) {
         struct sampler *sampler = open_mixture(shuffle, 4);
         long counts[SOURCES] = {0};
         for (long i = 0; i < N; i++) {
+            for (int k = 0; k < SOURCES && !shuffle; k++) /* none counts twice */
+                assert_int_equal(sampler_share(sampler, k, i),
+                                 counts[k] < mixed_samples[k] ? counts[k] : mixed_samples[k]);
             long first = first_token(sampler, i);
             int k = (int)(first / BASE);
             long sample = first % BASE / LENGTH;
@@ -177,6 +180,8 @@ static void mixture_shares(void **state) {
             if (share < wanted - 0.001 || share > wanted + 0.001)
                 fail_msg("source %d has a share of %g", k, share);
         }
+        for (int k = 0; k < SOURCES; k++)
+            assert_int_equal(sampler_share(sampler, k, LONG_MAX), mixed_samples[k]);
         sampler_close(sampler);
     }
 }

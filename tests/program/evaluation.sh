@@ -66,6 +66,10 @@ for name in validation much source_1 one all; do
     grep -qaF "validation/loss/$name" one/tensorboard/* || fail "TensorBoard has no $name"
 done
 grep -qaF validation/bits_per_byte one/tensorboard/* || fail "TensorBoard has no bits a byte"
+expect 0 "$GDN" report one > /dev/null
+for name in validation much source_1 one all; do grep -qE "<i class=\"c[0-9]\"></i>$name<" one/report.html || fail "the page about one has no $name"; done
+expect 0 "$GDN" report one data --output both.html > /dev/null
+for name in validation much source_1 one all; do grep -qF "<h3>Validation loss: $name</h3>" both.html || fail "the page about two has no $name"; done
 grep -qE '^after step 40: validation loss [0-9.]+, perplexity [0-9.]+, [0-9.]+ bits a byte; much [0-9.]+, source_1 [0-9.]+, one [0-9.]+, all [0-9.]+$' one.log || fail "$(cat one.log)"
 
 # ---- perplexity and bits a byte. Documents of three bytes: every fourth token is what separates them, and no byte.

@@ -177,6 +177,35 @@ static void steps_done_again_count_once(void **state) {
     report_run_free(&run);
 }
 
+/* Sets by name, which may come and go, and of which those of names that no set can have are left out. */
+static void sets_by_name(void **state) {
+    (void)state;
+    write_metrics("{\"event\":\"eval\",\"step\":0,\"loss\":9,\"losses\":[1]}\n" STEP(
+        0, 5, 102) "{\"event\":\"eval\",\"step\":1,\"loss\":7,\"losses\":{\"validation\":7,\"a-1\":6}}"
+                   "\n" STEP(1, 5,
+                             104) "{\"event\":\"eval\",\"step\":2,\"loss\":6,\"losses\":{\"<b>\":1,\"\":2,"
+                                  "\"validation\":6,\"a-1\":null,\"new\":4}}\n" STEP(
+                                      2, 5,
+                                      106) "{\"event\":\"eval\",\"step\":3,\"loss\":5,\"losses\":{\"a-1\":3,"
+                                           "\"new\":2}}\n"
+                                           "{\"event\":\"resume\",\"step\":2,\"steps\":4,\"time\":110}\n");
+    static const struct {
+        const char *name;
+        long count;
+        double last;
+    } wanted[] = {{"validation", 2, 6}, {"a-1", 1, 6}, {"new", 1, 4}};
+    struct report_run run;
+    assert_int_equal(report_run_read(directory, &run), 0);
+    assert_int_equal(run.sets, 3);
+    for (int s = 0; s < 3; s++) {
+        const struct series *loss = &run.set[s].loss;
+        assert_string_equal(run.set[s].name, wanted[s].name);
+        assert_int_equal(loss->count, wanted[s].count);
+        assert_true(loss->y[loss->count - 1] == wanted[s].last);
+    }
+    report_run_free(&run);
+}
+
 static void a_rewind_takes_steps_back(void **state) {
     (void)state;
     write_metrics(STEP(0, 5, 2) STEP(1, 4, 4)
@@ -408,6 +437,7 @@ int main(void) {
         cmocka_unit_test(all_at_one_step),
         cmocka_unit_test(spreads_are_ordered),
         cmocka_unit_test(steps_done_again_count_once),
+        cmocka_unit_test(sets_by_name),
         cmocka_unit_test(a_rewind_takes_steps_back),
         cmocka_unit_test(a_resume_takes_steps_back),
         cmocka_unit_test(gates_of_a_step_belong_together),

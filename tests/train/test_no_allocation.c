@@ -1,6 +1,4 @@
-/* A training step allocates nothing: this program's own malloc and its kin take the library's place, and
- * count calls from the program's own code while steps run. MPI and the libraries beneath may allocate: their
- * calls come from other addresses. */
+/* A training step allocates nothing (tests/allocations.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,62 +6,16 @@
 
 #include <cmocka.h>
 
-#include <dlfcn.h>
-#include <errno.h>
 #include <math.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "tests/allocations.h"
 #include "tests/train/mesh_fixture.h"
 #include "train/loop.h"
 #include "train/monitor_private.h"
 #include "train/run_ranks.h"
-
-/* The C library's, under the names that it keeps for this purpose. */
-void *__libc_malloc(size_t);
-void *__libc_calloc(size_t, size_t);
-void *__libc_realloc(void *, size_t);
-void *__libc_memalign(size_t, size_t);
-
-extern char __executable_start, etext; /* of the program's code, from the linker */
-
-static atomic_bool counting;
-static atomic_long calls;
-static _Atomic(const char *) caller; /* of the last one */
-
-static void note(const void *from) {
-    const char *at = from;
-    if (!atomic_load(&counting) || at < &__executable_start || at >= &etext) return;
-    atomic_fetch_add(&calls, 1);
-    atomic_store(&caller, at);
-}
-
-/* Not inlined: the return address is to be the caller's. */
-#define APART __attribute__((noinline))
-
-APART void *malloc(size_t size) {
-    note(__builtin_return_address(0));
-    return __libc_malloc(size);
-}
-APART void *calloc(size_t count, size_t size) {
-    note(__builtin_return_address(0));
-    return __libc_calloc(count, size);
-}
-APART void *realloc(void *at, size_t size) {
-    note(__builtin_return_address(0));
-    return __libc_realloc(at, size);
-}
-APART void *aligned_alloc(size_t alignment, size_t size) {
-    note(__builtin_return_address(0));
-    return __libc_memalign(alignment, size);
-}
-APART int posix_memalign(void **out, size_t alignment, size_t size) {
-    note(__builtin_return_address(0));
-    *out = __libc_memalign(alignment, size);
-    return *out ? 0 : ENOMEM;
-}
 
 static const char base[] =
     "model:\n"
@@ -121,21 +73,15 @@ static void test_steps(void **state) {
     struct monitor *monitor;
     assert_int_equal(monitor_create(&run, &rundir, &progress, &monitor), 0);
     for (int step = 0; step < STEPS; step++) {
-        atomic_store(&calls, 0);
-        atomic_store(&counting, step > 0);
+        allocations_count();
         status = loop_step(&run, NULL, &report);
         monitor->written = -1; /* metrics.prom at each step */
         monitor_step(monitor, &report);
-        atomic_store(&counting, false);
+        long made = allocations_counted();
         assert_int_equal(status, 0);
-        if (calls) {
-            Dl_info info = {0};
-            dladdr(caller, &info);
-            print_message("rank %d, step %d: %ld allocations, the last one from %s + 0x%lx\n", run.mesh.rank,
-                          step, (long)calls, info.dli_sname ? info.dli_sname : "the program",
-                          (unsigned long)(caller - &__executable_start));
-        }
-        assert_int_equal(calls, 0);
+        if (made && step > 0)
+            fail_msg("rank %d, step %d: %ld allocations, the last one from %s", run.mesh.rank, step, made,
+                     allocations_last());
         assert_int_equal(run_read_batch(&run), 0);
     }
     assert_int_equal(monitor->failed, run.mesh.rank == 0); /* it was tried */
@@ -147,16 +93,15 @@ static void test_steps(void **state) {
 static void test_counter(void **state) {
     (void)state;
     void *volatile kept[5] = {0};
-    calls = 0;
-    counting = true;
+    allocations_count();
     kept[0] = malloc(10);
     kept[1] = calloc(2, 10);
     kept[2] = realloc(kept[0], 5000);
     kept[3] = aligned_alloc(64, 128);
     int status = posix_memalign((void **)&kept[4], 64, 128);
-    counting = false;
+    long made = allocations_counted();
     assert_int_equal(status, 0);
-    assert_int_equal(calls, 5);
+    assert_int_equal(made, 5);
     for (int i = 1; i < 5; i++) free(kept[i]);
 }
 

@@ -15,22 +15,15 @@ static int compare_names(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static int append(struct files *files, const char *const *paths, size_t count) {
-    if (count > (size_t)(INT32_MAX - files->count))
-        return gdn_fail(GDN_INPUT, "more than %d files are named", INT32_MAX);
-    char **all = realloc(files->paths, ((size_t)files->count + count) * sizeof *all);
-    if (!all) return gdn_fail(GDN_INTERNAL, "no memory for the names of %zu files", count);
-    files->paths = all;
-    for (size_t i = 0; i < count; i++) {
-        if (!(all[files->count] = strdup(paths[i])))
-            return gdn_fail(GDN_INTERNAL, "%s: no memory for its name", paths[i]);
-        files->count++;
-    }
+static int append(struct path_list *files, char *const *paths, size_t count) {
+    if (count > (size_t)(INT32_MAX / 2 - files->count))
+        return gdn_fail(GDN_INPUT, "more than %d files are named", INT32_MAX / 2);
+    for (size_t i = 0; i < count; i++) TRY(path_list_add(files, paths[i]));
     return GDN_OK;
 }
 
-static int find(const char *pattern, struct files *files) {
-    if (!strpbrk(pattern, "*?[")) return append(files, &pattern, 1);
+static int find(const char *pattern, struct path_list *files) {
+    if (!strpbrk(pattern, "*?[")) return path_list_add(files, pattern);
     glob_t found;
     int failed = glob(pattern, GLOB_NOSORT, NULL, &found);
     int status;
@@ -41,14 +34,14 @@ static int find(const char *pattern, struct files *files) {
     } else {
         /* by bytes, since glob's own order depends on the user's locale */
         qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, compare_names);
-        status = append(files, (const char *const *)found.gl_pathv, found.gl_pathc);
+        status = append(files, found.gl_pathv, found.gl_pathc);
     }
     globfree(&found);
     return status;
 }
 
 /* Either file of a pair names it. What is no pair is told by what it is, not by the index it lacks. */
-static int find_pairs(const char *pattern, struct files *files) {
+static int find_pairs(const char *pattern, struct path_list *files) {
     char *index = megatron_path(pattern, token_formats[TOKENS_MEGATRON]->suffix);
     if (!index) return gdn_fail(GDN_INTERNAL, "%s: no memory", pattern);
     int status = access(index, F_OK) ? likeness_check(pattern, &megatron_format) : GDN_OK;
@@ -71,8 +64,8 @@ static int compare_identities(const void *a, const void *b) {
     return x->file - y->file;
 }
 
-/* `ends` [count] says how many files there were after each pattern. */
-static int refuse_twice(const struct files *files, const int *ends, const char *const *patterns) {
+/* `ends` says how many files there were after each pattern. */
+static int refuse_twice(const struct path_list *files, const int *ends, char *const *patterns) {
     struct identity *all = calloc((size_t)files->count, sizeof *all);
     if (!all) return gdn_fail(GDN_INTERNAL, "no memory to compare %d files", files->count);
     int known = 0, status = GDN_OK;
@@ -95,21 +88,16 @@ static int refuse_twice(const struct files *files, const int *ends, const char *
     return status;
 }
 
-int files_find(const char *const *patterns, int count, enum tokens_format format, struct files *out) {
-    *out = (struct files){0};
-    int *ends = calloc((size_t)count + 1, sizeof *ends), status = GDN_OK;
+int files_find(const struct path_list *patterns, enum tokens_format format, struct path_list *out) {
+    *out = (struct path_list){0};
+    int count = patterns->count, *ends = calloc((size_t)count + 1, sizeof *ends), status = GDN_OK;
     if (!ends) return gdn_fail(GDN_INTERNAL, "no memory for %d names", count);
     for (int i = 0; i < count && !status; i++) {
-        status = format == TOKENS_MEGATRON ? find_pairs(patterns[i], out) : find(patterns[i], out);
+        const char *pattern = patterns->paths[i];
+        status = format == TOKENS_MEGATRON ? find_pairs(pattern, out) : find(pattern, out);
         ends[i] = out->count;
     }
-    if (!status && count > 1) status = refuse_twice(out, ends, patterns);
+    if (!status && count > 1) status = refuse_twice(out, ends, patterns->paths);
     free(ends);
     return status;
-}
-
-void files_free(struct files *files) {
-    for (int i = 0; i < files->count; i++) free(files->paths[i]);
-    free(files->paths);
-    *files = (struct files){0};
 }

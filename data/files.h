@@ -2,19 +2,14 @@
 #ifndef GDN_FILES_H
 #define GDN_FILES_H
 
+#include "data/paths.h"
 #include "data/tokens.h"
 
-struct files {
-    char **paths; /* [count], owned */
-    int count;
-};
-
-/* The files of `count` patterns, in the order of the patterns, those of a glob in the order of their names.
+/* The files of the patterns, in the order of the patterns, those of a glob in the order of their names.
  * Of `format` Megatron they are the pairs' .idx, by whichever name a pair is given. A pattern without
  * wildcards is a path, whether there is such a file or not, so that opening it says what is wrong.
  * files_free, whatever this returns. GDN_INPUT where a glob matches nothing, or two patterns name the same
  * file. */
-int files_find(const char *const *patterns, int count, enum tokens_format format, struct files *out);
-void files_free(struct files *files);
+int files_find(const struct path_list *patterns, enum tokens_format format, struct path_list *out);
 
 #endif

@@ -34,11 +34,12 @@ static long part_of(long count, double fraction) {
 }
 
 static int open_source(const struct sampler_options *options, int k, struct source *source) {
-    const char *path = options->sources[k].path;
+    char path[256];
+    path_list_name(&options->sources[k].files, path, sizeof path);
     double weight = options->sources[k].weight;
     if (!(weight > 0) || !isfinite(weight))
         return gdn_fail(GDN_INPUT, "%s: its weight is %g, and a number above 0 is expected", path, weight);
-    TRY(tokens_open(path, options->format, &source->tokens));
+    TRY(tokens_open_list(&options->sources[k].files, options->format, &source->tokens));
     long count = tokens_count(source->tokens);
     source->first = part_of(count, options->from);
     long tokens = part_of(count, options->to) - source->first;

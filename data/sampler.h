@@ -10,8 +10,8 @@
 #include "data/tokens.h"
 
 struct sampler_source {
-    const char *path; /* file or glob */
-    double weight;    /* > 0; relative */
+    struct path_list files; /* files and globs, one stream in this order; not owned */
+    double weight;          /* > 0; relative */
 };
 
 struct sampler_options {

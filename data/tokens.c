@@ -46,26 +46,26 @@ int tokens_open_files(const char *const *paths, int num_files, enum tokens_forma
     return GDN_OK;
 }
 
-int tokens_open_list(const char *const *patterns, int count, enum tokens_format format, struct tokens **out) {
+int tokens_open_list(const struct path_list *patterns, enum tokens_format format, struct tokens **out) {
     *out = NULL;
-    struct files files;
-    int status = files_find(patterns, count, format, &files);
+    struct path_list files;
+    int status = files_find(patterns, format, &files);
     if (!status) status = tokens_open_files((const char *const *)files.paths, files.count, format, out);
-    files_free(&files);
+    path_list_free(&files);
     return status;
 }
 
 int tokens_open(const char *pattern, enum tokens_format format, struct tokens **out) {
-    return tokens_open_list(&pattern, 1, format, out);
+    return tokens_open_list(&(struct path_list)ONE_PATH(pattern), format, out);
 }
 
 int tokens_detect(const char *pattern, enum tokens_format *out) {
-    struct files files;
+    struct path_list files;
     *out = TOKENS_TEXT;
-    int status = files_find(&pattern, 1, TOKENS_TEXT, &files);
+    int status = files_find(&(struct path_list)ONE_PATH(pattern), TOKENS_TEXT, &files);
     const struct likeness *found = status ? NULL : likeness_of(files.paths[0]);
     if (found && found->format != NO_FORMAT) *out = (enum tokens_format)found->format;
-    files_free(&files);
+    path_list_free(&files);
     return status;
 }
 

@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "data/paths.h"
+
 /* The formats; the order matches `data.format` in the configuration. */
 enum tokens_format {
     TOKENS_TEXT,     /* bytes 1–255; 256 between documents (files of a glob are documents) */
@@ -34,7 +36,7 @@ int tokens_open(const char *pattern, enum tokens_format format, struct tokens **
 
 /* The same of a list of files and globs, one stream in the given order; GDN_INPUT too where two of them name
  * the same file. */
-int tokens_open_list(const char *const *patterns, int count, enum tokens_format format, struct tokens **out);
+int tokens_open_list(const struct path_list *patterns, enum tokens_format format, struct tokens **out);
 void tokens_close(struct tokens *tokens);
 
 /* Tokens of the whole stream. */

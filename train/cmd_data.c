@@ -104,16 +104,20 @@ static int show_stream(struct tokens *tokens) {
     return commands_finish_printing();
 }
 
-static int choose_format(const struct settings *settings, const char *path, enum tokens_format *out) {
-    *out = (enum tokens_format)settings->format;
-    return settings->format < 0 ? tokens_detect(path, out) : GDN_OK;
+/* The files that are named on the command line, and --format or what the first of them looks like. */
+static int name_files(const struct settings *settings, const struct options *options, struct path_list *files,
+                      enum tokens_format *format) {
+    *files = (struct path_list){options->argument, options->num_arguments};
+    *format = (enum tokens_format)settings->format;
+    return settings->format < 0 ? tokens_detect(files->paths[0], format) : GDN_OK;
 }
 
 static int show_file(const struct settings *settings, const struct options *options) {
     enum tokens_format format;
+    struct path_list files;
     struct tokens *tokens;
-    TRY(choose_format(settings, options->argument[0], &format));
-    TRY(tokens_open(options->argument[0], format, &tokens));
+    TRY(name_files(settings, options, &files, &format));
+    TRY(tokens_open_list(&files, format, &tokens));
     int status = show_stream(tokens);
     tokens_close(tokens);
     return status;
@@ -140,8 +144,8 @@ static int sample_file(const struct settings *settings, const struct options *op
     TRY(need(settings->first >= 0, "gdn data sample", "--first"));
     TRY(need(settings->count >= 1, "gdn data sample", "--count"));
     enum tokens_format format;
-    TRY(choose_format(settings, options->argument[0], &format));
-    struct sampler_source source = {.path = options->argument[0], .weight = 1};
+    struct sampler_source source = {.weight = 1};
+    TRY(name_files(settings, options, &source.files, &format));
     struct sampler_options wanted = {
         .sources = &source,
         .num_sources = 1,
@@ -203,7 +207,7 @@ static const struct {
       .most = -1}},
     {"gdn data show",
      show_file,
-     {.arguments = "PATH",
+     {.arguments = "PATH...",
       .doc = "Print what a token file holds.\v"
              "PATH is a file or a quoted pattern such as 'shard_*.bin', whose files are joined in the order "
              "of their names. "
@@ -216,10 +220,10 @@ static const struct {
       .own = show_options,
       .take = take_option,
       .least = 1,
-      .most = 1}},
+      .most = -1}},
     {"gdn data sample",
      sample_file,
-     {.arguments = "PATH",
+     {.arguments = "PATH...",
       .doc = "Print samples just as training reads them.\v"
              "Sample i of a sequential run is tokens iS to iS + S, so that neighbours share one token; a "
              "shuffled run takes "
@@ -231,7 +235,7 @@ static const struct {
       .own = sample_options,
       .take = take_option,
       .least = 1,
-      .most = 1}},
+      .most = -1}},
 };
 enum { NUM_COMMANDS = sizeof commands / sizeof *commands };
 

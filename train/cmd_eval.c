@@ -110,10 +110,8 @@ static int load(struct subject *subject, const struct options *options, const st
 
 /* With --data (load() has left the run's data.validations out). */
 static int set_data(struct data_config *data, const char *path) {
-    free(data->validation);
-    data->validation = strdup(path);
-    if (!data->validation) return gdn_fail(GDN_INTERNAL, "out of memory for the options");
-    return 0;
+    path_list_free(&data->validation);
+    return path_list_add(&data->validation, path);
 }
 
 static int open_validation(struct subject *subject, const struct arguments *given) {

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "data/paths.h"
 #include "kernels/ops.h" /* enum precision */
 #include "model/config.h"
 
@@ -59,14 +60,14 @@ struct mesh_config {
 
 /* A set of data. */
 struct source_config {
-    char *path;
+    struct path_list path;
     double weight; /* of data.sources; of data.validations without meaning */
     char *name;    /* of data.sources, where it is not given: source_0, source_1 … */
 };
 
 struct data_config {
-    char *train;                       /* file or glob; "" where `sources` is used */
-    char *validation;                  /* "" for none */
+    struct path_list train;            /* empty where `sources` is used */
+    struct path_list validation;       /* empty for none */
     double validation_fraction;        /* the last part of the training data, where `validation` is empty */
     struct source_config *validations; /* more sets, beside either of these or without */
     int num_validations;

@@ -222,7 +222,7 @@ static int name_sets(const struct reading *reading) {
             return gdn_fail(GDN_INTERNAL, "out of memory for the configuration");
         }
     }
-    bool held_out = data->validation[0] || data->validation_fraction > 0;
+    bool held_out = data->validation.count || data->validation_fraction > 0;
     int sets = data->num_sources + data->num_validations;
     for (int i = 0; i < sets; i++) {
         const char *name = set_name(data, i);
@@ -242,17 +242,18 @@ static int name_sets(const struct reading *reading) {
 static int check_data(const struct reading *reading) {
     const struct config *config = reading->config;
     const struct data_config *data = &config->data;
-    if (data->train[0] && data->num_sources > 0)
+    if (data->train.count && data->num_sources > 0)
         return impossible(reading,
                           "the training data is either data.train or the mixture data.sources, not both",
                           KEY_PATH(data.train), KEY_PATH(data.sources), NULL);
-    if (data->validation[0] && data->validation_fraction > 0)
+    if (data->validation.count && data->validation_fraction > 0)
         return impossible(
             reading,
             "validation data is either a file of its own or a fraction of the training data, not both",
             KEY_PATH(data.validation), KEY_PATH(data.validation_fraction), NULL);
     TRY(name_sets(reading));
-    bool any = data->train[0] || data->validation[0] || data->num_sources > 0 || data->num_validations > 0;
+    bool any =
+        data->train.count || data->validation.count || data->num_sources > 0 || data->num_validations > 0;
     if (any && data->format == FORMAT_TEXT && config->model.vocab_size <= TEXT_SEPARATOR)
         return impossible(
             reading,
@@ -288,14 +289,14 @@ int check_combinations(struct reading *reading) {
 
 int config_check_for_training(const struct config *config) {
     const struct data_config *data = &config->data;
-    if (config->train.eval_interval > 0 && !data->validation[0] && data->validation_fraction == 0 &&
+    if (config->train.eval_interval > 0 && !data->validation.count && data->validation_fraction == 0 &&
         data->num_validations == 0)
         return gdn_fail(GDN_INPUT,
                         "train.eval_interval is %ld, but data.validation is '', data.validation_fraction is "
                         "0 and data.validations is {}: there is "
                         "nothing to evaluate on; give one of them, or eval_interval 0",
                         config->train.eval_interval);
-    if (!config->data.train[0] && config->data.num_sources == 0)
+    if (!config->data.train.count && config->data.num_sources == 0)
         return gdn_fail(
             GDN_INPUT,
             "data.train is '' and data.sources is []: training needs data; give a file or a glob as "

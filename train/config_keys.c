@@ -14,7 +14,8 @@
         uint64_t: KEY_UNSIGNED,                                                                              \
         double: KEY_REAL,                                                                                    \
         bool: KEY_BOOL,                                                                                      \
-        char *: KEY_STRING)
+        char *: KEY_STRING,                                                                                  \
+        struct path_list: KEY_FILES)
 #define ROW(member, ...)                                                                                     \
     { #member, TYPE(config, member), offsetof(struct config, member), __VA_ARGS__ }
 #define WORDS(member, ...)                                                                                   \
@@ -168,9 +169,11 @@ const struct key config_keys[] = {
     ROW(mesh.compress_feedback, "true",
         .help = "what compress_boundary drops of a gradient is added to the next micro-batch's"),
 
-    ROW(data.train, "''", .help = "training tokens: a file or a glob such as 'text/*.txt'"),
+    ROW(data.train, "''",
+        .help = "training tokens: a file or a glob such as 'text/*.txt', or a list of them, joined in this "
+                "order"),
     ROW(data.validation, "''",
-        .help = "validation tokens: a file or a glob; '': none, or see validation_fraction"),
+        .help = "validation tokens: a file, a glob or a list of them; '': none, or see validation_fraction"),
     ROW(data.validation_fraction, "0.0", BELOW_1, RESUME,
         .help = "the last part of the training tokens that is kept for validation"),
     {"data.validations", KEY_PATHS, offsetof(struct config, data.validations), "{}",
@@ -198,7 +201,7 @@ const struct key config_keys[] = {
     WORDS(checkpoint.files, "one", .words = "one|node",
           .help = "all ranks write into one file, or those of each node into one of their own, joined by "
                   "checkpoint.h5"),
-    ROW(checkpoint.init_from, "''",
+    ROW(checkpoint.init_from, "''", .home = true,
         .help = "an HDF5 file with starting weights in /initial or /model; '': drawn at random"),
 
     ROW(delta_store.interval, "0", STEPS(0),
@@ -245,7 +248,7 @@ _Static_assert(sizeof config_keys / sizeof *config_keys == CONFIG_KEYS, "CONFIG_
 #define SOURCE(member, ...)                                                                                  \
     { #member, TYPE(source_config, member), offsetof(struct source_config, member), __VA_ARGS__ }
 const struct key source_keys[SOURCE_KEYS] = {
-    SOURCE(path, NULL, .help = "a file or a glob"),
+    SOURCE(path, NULL, .help = "a file, a glob or a list of them"),
     SOURCE(weight, "1.0", ABOVE_0, .help = "how often it is drawn from, relative to the others"),
     SOURCE(name, "''", .help = "what its validation loss is called; '': source_0, source_1, ..."),
 };

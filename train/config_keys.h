@@ -17,6 +17,7 @@ enum key_type {
     KEY_BOOL,
     KEY_WORD,    /* int: the index of one of `words` */
     KEY_STRING,  /* char *, allocated */
+    KEY_FILES,   /* struct path_list: one text, '' for none, or a list of them */
     KEY_INTS,    /* int[MAX_DISTANCES] and its count */
     KEY_SOURCES, /* struct source_config *, allocated, and its count; a list of {path, weight, name} */
     KEY_PATHS,   /* the same as a mapping of names to paths */
@@ -31,6 +32,7 @@ struct key {
     bool below;          /* most itself is not allowed */
     const char *words;   /* KEY_WORD: "cosine|linear", in the order of the enum */
     size_t count_offset; /* KEY_INTS, KEY_SOURCES, KEY_PATHS: of the int that counts the entries */
+    bool home;           /* KEY_STRING: a path, at whose start ~/ is the home directory */
     bool resume;         /* must be as in the checkpoint that a run continues from */
     bool asked;          /* but may change there where --resume-with asks for it */
     const char *help;

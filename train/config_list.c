@@ -123,7 +123,7 @@ static int read_path(struct source_config *entry, const char *label, struct fy_n
     char name[128];
     snprintf(name, sizeof name, "%s.%s", label, entry->name);
     TRY(value_read(entry, &source_keys[SOURCE_PATH], name, fy_node_pair_value(pair), &at));
-    if (!entry->path[0]) return fail_at(&at, "%s is '': a file or a glob is expected", name);
+    if (!entry->path.count) return fail_at(&at, "%s is '': a file or a glob is expected", name);
     return value_default(entry, &source_keys[SOURCE_WEIGHT]);
 }
 

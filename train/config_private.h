@@ -79,6 +79,9 @@ int value_default(void *base, const struct key *key);
 /* Writes the member as YAML on one line. */
 void value_write(const void *base, const struct key *key, FILE *out);
 
+/* Writes text in double quotes, as YAML. */
+void value_write_string(const char *text, FILE *out);
+
 /* The same in a string of its own (free it), NULL without memory. */
 char *value_text(const void *base, const struct key *key);
 
@@ -104,6 +107,17 @@ int list_read_paths(void *base, const struct key *key, const char *label, struct
                     const struct place *place);
 void list_write(const void *entries, const struct key *key, int count, FILE *out);
 void list_free_sources(void *base, const struct key *key);
+
+/* ------------------------------------------------------------------------------------------ config_files.c
+ */
+
+/* The same for lists of paths; `node` is one text or a sequence of them. */
+int list_read_files(void *base, const struct key *key, const char *label, struct fy_node *node,
+                    const struct place *place);
+void list_write_files(const struct path_list *list, FILE *out);
+
+/* Puts the home directory in the place of ~ at the start of *text, which is allocated anew. */
+int home_expand(const char *label, const struct place *place, char **text);
 
 /* ---------------------------------------------------------------------------- config_read.c, config_check.c
  */

@@ -54,6 +54,9 @@ void value_allowed(const struct key *key, FILE *out) {
     case KEY_STRING:
         fprintf(out, "text");
         break;
+    case KEY_FILES:
+        fprintf(out, "a list of texts or one text");
+        break;
     case KEY_INTS:
         fprintf(out, "a list of at most %d increasing integers from %.0f to %d", MAX_DISTANCES, key->least,
                 INT_MAX);
@@ -163,9 +166,10 @@ static int read_scalar(void *base, const struct key *key, const char *label, str
     if (key->type == KEY_STRING) {
         right = is_string(node, text);
         if (right) {
+            int status = key->home ? home_expand(label, place, &text) : GDN_OK;
             value_free(base, key);
             *(char **)member(base, key) = text;
-            return GDN_OK;
+            return status;
         }
     } else if (key->type == KEY_WORD)
         right = read_word(base, key, text);
@@ -185,6 +189,8 @@ int value_read(void *base, const struct key *key, const char *label, struct fy_n
                const struct place *place) {
     struct fy_node *value;
     TRY(yaml_resolve(node, place, label, &value));
+    if (key->type == KEY_FILES && value && (fy_node_is_scalar(value) || fy_node_is_sequence(value)))
+        return list_read_files(base, key, label, value, place);
     if (!is_list(key)) return read_scalar(base, key, label, value, place);
     bool mapping = key->type == KEY_PATHS;
     if (!value || !(mapping ? fy_node_is_mapping(value) : fy_node_is_sequence(value)))
@@ -205,7 +211,7 @@ int value_default(void *base, const struct key *key) {
 
 /* A YAML string in double quotes. Besides what must be escaped, so is what some readers take for a line's
  * end. */
-static void write_string(const char *text, FILE *out) {
+void value_write_string(const char *text, FILE *out) {
     fputc('"', out);
     for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
         if (*at == '"' || *at == '\\')
@@ -253,7 +259,10 @@ void value_write(const void *base, const struct key *key, FILE *out) {
         write_word(key->words, *(const int *)at, out);
         break;
     case KEY_STRING:
-        write_string(*(char *const *)at, out);
+        value_write_string(*(char *const *)at, out);
+        break;
+    case KEY_FILES:
+        list_write_files(at, out);
         break;
     case KEY_INTS:
     case KEY_SOURCES:
@@ -284,6 +293,8 @@ void value_free(void *base, const struct key *key) {
     if (key->type == KEY_STRING) {
         free(*(char **)member(base, key));
         *(char **)member(base, key) = NULL;
+    } else if (key->type == KEY_FILES) {
+        path_list_free((struct path_list *)member(base, key));
     } else if (key->type == KEY_SOURCES || key->type == KEY_PATHS) {
         list_free_sources(base, key);
     }

@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-int data_part_open(const struct config *config, const char *path, bool shuffle, double from, double to,
-                   struct sampler **out) {
+int data_part_open(const struct config *config, const struct path_list *files, bool shuffle, double from,
+                   double to, struct sampler **out) {
     const struct data_config *data = &config->data;
     struct sampler_options options = {
         .format = (enum tokens_format)data->format,
@@ -15,8 +15,8 @@ int data_part_open(const struct config *config, const char *path, bool shuffle, 
         .from = from,
         .to = to,
     };
-    if (path[0]) {
-        options.sources = &(struct sampler_source){path, 1};
+    if (files->count) {
+        options.sources = &(struct sampler_source){*files, 1};
         options.num_sources = 1;
         return sampler_open(&options, out);
     }
@@ -32,5 +32,5 @@ int data_part_open(const struct config *config, const char *path, bool shuffle, 
 }
 
 double data_held_out(const struct data_config *data) {
-    return data->validation[0] ? 0 : data->validation_fraction;
+    return data->validation.count ? 0 : data->validation_fraction;
 }

@@ -160,7 +160,7 @@ static int reserve(struct plan *plan) {
  * can use: a plan does not open them. */
 static int describe_evaluation(struct plan *plan) {
     const struct data_config *data = &plan->config->data;
-    if (!data->validation[0] && data->validation_fraction == 0 && data->num_validations == 0) return 0;
+    if (!data->validation.count && data->validation_fraction == 0 && data->num_validations == 0) return 0;
     TRY(evaluation_describe(plan->config, plan->data, 0, 0, validation_wanted(&plan->config->train),
                             &plan->evaluation));
     plan->work.evaluation = &plan->evaluation;

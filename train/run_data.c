@@ -9,10 +9,10 @@
 static int open_data(struct run *run) {
     const struct config *config = &run->config;
     TRY(config_check_for_training(config));
-    int status = data_part_open(config, config->data.train, config->data.order == ORDER_SHUFFLE, 0,
+    int status = data_part_open(config, &config->data.train, config->data.order == ORDER_SHUFFLE, 0,
                                 1 - data_held_out(&config->data), &run->data);
     TRY(gdn_fail_in(status, "%s with train.sequence_length %d",
-                    config->data.train[0] ? "data.train" : "data.sources", config->train.sequence_length));
+                    config->data.train.count ? "data.train" : "data.sources", config->train.sequence_length));
     TRY(validation_open(config, &run->validation));
     run->rows = malloc((size_t)run->share * (size_t)(config->train.sequence_length + 1) * sizeof *run->rows);
     if (!run->rows) return gdn_fail(GDN_INTERNAL, "out of memory for a batch of %ld sequences", run->share);

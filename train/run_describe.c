@@ -39,12 +39,13 @@ static void describe_model(const struct run *run, FILE *out) {
 
 static void describe_data(const struct run *run, FILE *out) {
     const struct data_config *data = &run->config.data;
-    char count[32], tokens[32];
+    char count[32], tokens[32], name[256];
+    bool mixed = data->train.count == 0;
     long length = run->config.train.sequence_length, samples = sampler_epoch(run->data);
     fprintf(
         out, "data      %s%s: %s sequences of %ld tokens a pass; the run reads %s tokens\n",
-        data->train[0] ? data->train : data->sources[0].path, data->train[0] ? "" : " and others",
-        grouped(samples, count), length,
+        path_list_name(mixed ? &data->sources[0].path : &data->train, name, sizeof name),
+        mixed ? " and others" : "", grouped(samples, count), length,
         grouped(run->tokens + (run->config.train.steps - run->step) * run->config.train.batch_size * length,
                 tokens));
     for (int i = 0; i < run->validation.sets; i++)

@@ -29,13 +29,17 @@ static const char *next_line(const char *line) {
     return *line ? line + 1 : line;
 }
 
+enum { SOURCE_NAME = 256 };
+
 /* The first source whose lines differ: its name as configured, and its line now and before. False: none. */
 static bool find_difference(const struct data_config *config, const char *now, const char *before,
-                            const char **name, long tokens[2]) {
+                            char name[SOURCE_NAME], long tokens[2]) {
     for (int k = 0; *now || *before; k++, now = next_line(now), before = next_line(before)) {
         size_t length = strcspn(now, "\n");
         if (length == strcspn(before, "\n") && !strncmp(now, before, length)) continue;
-        *name = config->train[0] ? config->train : k < config->num_sources ? config->sources[k].path : "";
+        const bool mixed = config->train.count == 0;
+        if (!mixed || k < config->num_sources)
+            path_list_name(mixed ? &config->sources[k].path : &config->train, name, SOURCE_NAME);
         tokens[0] = strtol(now, NULL, 10), tokens[1] = strtol(before, NULL, 10);
         return true;
     }
@@ -44,10 +48,10 @@ static bool find_difference(const struct data_config *config, const char *now, c
 
 /* Rank 0 alone: other ranks have been found to have the same data. */
 static int compare(struct run *run, const char *before, bool accept, FILE *log) {
-    const char *name = "";
+    char name[SOURCE_NAME] = "";
     long tokens[2];
     TRY(create_text(run->data, &run->data_text));
-    if (!before || !find_difference(&run->config.data, run->data_text, before, &name, tokens)) return 0;
+    if (!before || !find_difference(&run->config.data, run->data_text, before, name, tokens)) return 0;
     char words[1024], had[40] = "others";
     if (tokens[0] != tokens[1]) snprintf(had, sizeof had, "%ld", tokens[1]);
     snprintf(words, sizeof words, "%s has %ld tokens, and had %s when it was made", name, tokens[0], had);

@@ -46,10 +46,10 @@ static int add_sampler(struct validation *v, struct sampler *sampler, int source
 
 static int open_mixture(const struct config *config, struct validation *v) {
     const struct data_config *data = &config->data;
-    const bool mixed = !data->train[0];
+    const bool mixed = !data->train.count;
     const double fraction = data_held_out(data);
     struct sampler *sampler;
-    TRY(gdn_fail_in(data_part_open(config, data->train, false, 1 - fraction, 1, &sampler),
+    TRY(gdn_fail_in(data_part_open(config, &data->train, false, 1 - fraction, 1, &sampler),
                     "data.validation_fraction %g with train.sequence_length %d", fraction,
                     config->train.sequence_length));
     TRY(add_sampler(v, sampler, mixed ? data->num_sources : 1, VALIDATION_NAME,
@@ -59,10 +59,10 @@ static int open_mixture(const struct config *config, struct validation *v) {
     return 0;
 }
 
-static int open_file(const struct config *config, const char *key, const char *path, const char *name,
-                     struct validation *v) {
+static int open_file(const struct config *config, const char *key, const struct path_list *files,
+                     const char *name, struct validation *v) {
     struct sampler *sampler;
-    TRY(gdn_fail_in(data_part_open(config, path, false, 0, 1, &sampler), "%s with train.sequence_length %d",
+    TRY(gdn_fail_in(data_part_open(config, files, false, 0, 1, &sampler), "%s with train.sequence_length %d",
                     key, config->train.sequence_length));
     return add_sampler(v, sampler, 1, name, validation_wanted(&config->train));
 }
@@ -71,15 +71,15 @@ int validation_open(const struct config *config, struct validation *out) {
     const struct data_config *data = &config->data;
     *out = (struct validation){0};
     TRY(reserve(data, out));
-    if (data->validation[0])
-        TRY(open_file(config, "data.validation", data->validation, VALIDATION_NAME, out));
+    if (data->validation.count)
+        TRY(open_file(config, "data.validation", &data->validation, VALIDATION_NAME, out));
     else if (data->validation_fraction > 0)
         TRY(open_mixture(config, out));
     for (int i = 0; i < data->num_validations; i++) {
         const struct source_config *given = &data->validations[i];
         char key[128];
         snprintf(key, sizeof key, "data.validations.%s", given->name);
-        TRY(open_file(config, key, given->path, given->name, out));
+        TRY(open_file(config, key, &given->path, given->name, out));
     }
     return 0;
 }

@@ -48,7 +48,7 @@ static void sequential(void **state) {
     } cases[] = {{12, 3}, {13, 4}, {4, 1}};
     for (int c = 0; c < 3; c++) {
         put_counting("sequence.bin", 0, cases[c].tokens);
-        struct sampler_source source = {"sequence.bin", 0.3};
+        struct sampler_source source = {ONE_PATH("sequence.bin"), 0.3};
         struct sampler *sampler = open_sampler(one_source(&source));
         assert_int_equal(sampler_epoch(sampler), cases[c].samples);
         for (long i = 0; i < 3 * cases[c].samples; i++)
@@ -115,7 +115,7 @@ static void shuffled(void **state) {
     (void)state;
     enum { SAMPLES = 1000 };
     put_counting("shuffled.bin", 0, LENGTH * SAMPLES + 2);
-    struct sampler_source source = {"shuffled.bin", 1};
+    struct sampler_source source = {ONE_PATH("shuffled.bin"), 1};
     struct sampler_options options = one_source(&source);
     options.shuffle = true;
     options.seed = 1;
@@ -145,12 +145,12 @@ static void shuffled(void **state) {
 
 enum { SOURCES = 3, BASE = 10000000 }; /* source k's tokens begin at k · BASE */
 static const struct sampler_source mixed[SOURCES] = {
-    {"mix_0.bin", 5}, {"mix_1.bin", 3.2}, {"mix_2.bin", 0.07}};
+    {ONE_PATH("mix_0.bin"), 5}, {ONE_PATH("mix_1.bin"), 3.2}, {ONE_PATH("mix_2.bin"), 0.07}};
 static const long mixed_samples[SOURCES] = {2000, 7001, 13};
 
 static struct sampler *open_mixture(bool shuffle, uint64_t seed) {
     for (int k = 0; k < SOURCES; k++)
-        put_counting(mixed[k].path, (uint32_t)k * BASE, (int32_t)(LENGTH * mixed_samples[k] + 1));
+        put_counting(mixed[k].files.paths[0], (uint32_t)k * BASE, (int32_t)(LENGTH * mixed_samples[k] + 1));
     struct sampler_options options = one_source(mixed);
     options.num_sources = SOURCES;
     options.shuffle = shuffle;
@@ -190,7 +190,7 @@ static void mixture_shares(void **state) {
  */
 static void mixture_epochs(void **state) {
     (void)state;
-    const struct sampler_source sources[2] = {{"even_0.bin", 1}, {"even_1.bin", 3}};
+    const struct sampler_source sources[2] = {{ONE_PATH("even_0.bin"), 1}, {ONE_PATH("even_1.bin"), 3}};
     put_counting("even_0.bin", 0, LENGTH * 256 + 1);
     put_counting("even_1.bin", BASE, LENGTH * 768 * 2 + 1);
     struct sampler_options options = one_source(sources);
@@ -254,7 +254,7 @@ static void random_access(void **state) {
 static void parts(void **state) {
     (void)state;
     put_counting("parts.bin", 0, 101);
-    struct sampler_source source = {"parts.bin", 1};
+    struct sampler_source source = {ONE_PATH("parts.bin"), 1};
     struct sampler_options options = one_source(&source);
     options.to = 0.9; /* tokens 0 to 89: 29 samples */
     struct sampler *training = open_sampler(options);
@@ -274,7 +274,7 @@ static void parts(void **state) {
 /* Of a mixture of any weights in any order, every sequence of the parts once, source after source. */
 static void each_sequence_once(void **state) {
     (void)state;
-    const struct sampler_source sources[2] = {{"much.bin", 1000}, {"little.bin", 1}};
+    const struct sampler_source sources[2] = {{ONE_PATH("much.bin"), 1000}, {ONE_PATH("little.bin"), 1}};
     put_counting("much.bin", 0, 101);      /* from 0.9 on: tokens 90 to 100, 3 sequences */
     put_counting("little.bin", BASE, 141); /* tokens 126 to 140: 4 sequences */
     struct sampler_options options = one_source(sources);
@@ -302,7 +302,7 @@ static void each_sequence_once(void **state) {
  * another thing of more, fewer, others, and of files in another order, in streams that are read whole and in
  * long ones. */
 static struct tokens_identity identify(const char *pattern) {
-    struct sampler_source source = {pattern, 1};
+    struct sampler_source source = {ONE_PATH(pattern), 1};
     struct tokens_identity identity;
     struct sampler *sampler = open_sampler(one_source(&source));
     assert_int_equal(sampler_sources(sampler), 1);
@@ -361,7 +361,7 @@ static void many_tokens(void **state) {
     const long tokens = 1l << 40, samples = (tokens - 1) / LENGTH;
     put_text("many.bin", "");
     if (truncate("many.bin", 2 * tokens)) skip(); /* a file system that has no such sizes */
-    struct sampler_source source = {"many.bin", 1};
+    struct sampler_source source = {ONE_PATH("many.bin"), 1};
     struct sampler_options options = one_source(&source);
     options.format = TOKENS_NANOGPT;
     struct sampler *sequence = open_sampler(options);
@@ -382,7 +382,7 @@ static void vocabulary(void **state) {
     (void)state;
     put_counting("words_1.bin", 0, 4);
     put_llmc("words_2.bin", 20240520, 1, 4, (uint16_t[]){4, 5, 900, 7}, 8);
-    struct sampler_source source = {"words_?.bin", 1};
+    struct sampler_source source = {ONE_PATH("words_?.bin"), 1};
     struct sampler *sampler = open_sampler(one_source(&source));
     int32_t rows[2 * WIDTH];
     assert_int_equal(sampler_read(sampler, 0, 1, 4, rows), GDN_OK);
@@ -399,7 +399,7 @@ static void vocabulary(void **state) {
     memcpy(index + 38, places, 24);
     put_file("minus.bin", "\1\2\xfe\3", 4);
     put_file("minus.idx", index, sizeof index);
-    source.path = "minus";
+    source.files = (struct path_list)ONE_PATH("minus");
     struct sampler_options options = one_source(&source);
     options.format = TOKENS_MEGATRON;
     sampler = open_sampler(options);
@@ -417,7 +417,8 @@ static void refusals(void **state) {
     (void)state;
     put_counting("few.bin", 0, LENGTH);
     put_counting("more.bin", 0, 30);
-    struct sampler_source few = {"few.bin", 1}, none = {"none.bin", 1}, more = {"more.bin", 1};
+    struct sampler_source few = {ONE_PATH("few.bin"), 1}, none = {ONE_PATH("none.bin"), 1},
+                          more = {ONE_PATH("more.bin"), 1};
     expect_refused(one_source(&few), "few.bin|3 tokens|4");
     expect_refused(one_source(&none), "none.bin|No such file");
     struct sampler_options options = one_source(&more);
@@ -430,7 +431,7 @@ static void refusals(void **state) {
     expect_refused(options, "length");
     more.weight = 0;
     expect_refused(one_source(&more), "more.bin|weight is 0");
-    const struct sampler_source two[] = {{"more.bin", 1}, {"few.bin", 1}};
+    const struct sampler_source two[] = {{ONE_PATH("more.bin"), 1}, {ONE_PATH("few.bin"), 1}};
     options = one_source(two);
     options.num_sources = 2;
     expect_refused(options, "few.bin|3 tokens");

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static void one_file(void **state) {
     (void)state;
@@ -45,6 +46,51 @@ static void places(void **state) {
         assert_int_equal(in_file, expected[i].in_file);
     }
     tokens_close(tokens);
+}
+
+/* A list of files and globs: in its order, and no file by two of its names. */
+static void lists(void **state) {
+    (void)state;
+    put_text("list_1", "a");
+    put_text("list_2", "b");
+    put_text("list_3", "c");
+    assert_int_equal(symlink("list_2", "list_link"), 0);
+    const struct {
+        struct path_list list;
+        const char *text;
+    } right[] = {
+        {{(char *[]){"list_3", "list_1"}, 2}, "c|a"},
+        {{(char *[]){"list_2", "list_[13]"}, 2}, "b|a|c"},
+        {{(char *[]){"list_?", "doc_a"}, 2}, "a|b|c|p"},
+        {{(char *[]){"list_[2l]*"}, 1}, "b|b"}, /* of one glob, as ever */
+    };
+    put_text("doc_a", "p");
+    for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
+        struct tokens *tokens;
+        int32_t values[8];
+        long count = (long)strlen(right[i].text);
+        if (tokens_open_list(&right[i].list, TOKENS_TEXT, &tokens)) fail_msg("%s", gdn_failure());
+        assert_int_equal(tokens_count(tokens), count);
+        assert_int_equal(tokens_read(tokens, 0, count, values), GDN_OK);
+        for (long t = 0; t < count; t++)
+            assert_int_equal(values[t], right[i].text[t] == '|' ? 256 : right[i].text[t]);
+        tokens_close(tokens);
+    }
+    const struct {
+        struct path_list list;
+        const char *words;
+    } wrong[] = {
+        {{(char *[]){"list_1", "list_*"}, 2}, "'list_1' and 'list_*' both name list_1|data.sources"},
+        {{(char *[]){"list_2", "list_3", "./list_2"}, 3}, "'list_2' and './list_2' both name ./list_2"},
+        {{(char *[]){"list_link", "list_2"}, 2}, "'list_link' and 'list_2' both name list_2"},
+        {{(char *[]){"list_1", "list_4"}, 2}, "list_4|No such file"},
+        {{(char *[]){"list_1", "lost_*"}, 2}, "no file matches 'lost_*'"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct tokens *tokens;
+        expect_failure(tokens_open_list(&wrong[i].list, TOKENS_TEXT, &tokens), GDN_INPUT, wrong[i].words);
+        assert_null(tokens);
+    }
 }
 
 static void bad_files(void **state) {
@@ -103,6 +149,7 @@ int main(void) {
         cmocka_unit_test_setup(documents, clear_failure),
         cmocka_unit_test_setup(wildcards_in_a_name, clear_failure),
         cmocka_unit_test_setup(places, clear_failure),
+        cmocka_unit_test_setup(lists, clear_failure),
         cmocka_unit_test_setup(bad_files, clear_failure),
         cmocka_unit_test_setup(description, clear_failure),
         cmocka_unit_test_setup(description_of_a_large_file, clear_failure),

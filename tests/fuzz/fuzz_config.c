@@ -13,7 +13,8 @@ enum { OVERRIDES = 4, LINES = 5, MATCH_LINES = 100 /* a line a key that differs 
 static int same_numbers(struct config a, struct config b) {
     struct config *both[] = {&a, &b};
     for (int i = 0; i < 2; i++) {
-        both[i]->data.train = both[i]->data.validation = both[i]->checkpoint.init_from = NULL;
+        both[i]->data.train = both[i]->data.validation = (struct path_list){0};
+        both[i]->checkpoint.init_from = NULL;
         both[i]->data.sources = both[i]->data.validations = NULL;
     }
     return !memcmp(&a, &b, sizeof a);

@@ -66,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         read_ends(tokens);
         tokens_close(tokens);
     }
-    struct sampler_source source = {.path = pattern, .weight = 1};
+    struct sampler_source source = {.files = ONE_PATH(pattern), .weight = 1};
     struct sampler_options options = {.sources = &source,
                                       .num_sources = 1,
                                       .format = format,

@@ -18,6 +18,19 @@
 #include "train/config_keys.h"
 #include "train/number.h"
 
+/* `list` has exactly these paths; NULL ends them. */
+static void assert_paths(const struct path_list *list, ...) {
+    va_list paths;
+    va_start(paths, list);
+    int count = 0;
+    for (const char *path; (path = va_arg(paths, const char *)); count++) {
+        assert_true(count < list->count);
+        assert_string_equal(list->paths[count], path);
+    }
+    va_end(paths);
+    assert_int_equal(list->count, count);
+}
+
 static void defaults(void **state) {
     (void)state;
     struct config c = right("{}", NULL, NULL);
@@ -52,8 +65,8 @@ static void defaults(void **state) {
                 c.mesh.narrow_sources);
     assert_true(c.mesh.bucket == 4194304 && c.mesh.small == 8192);
     assert_int_equal(c.checkpoint.files, FILES_ONE);
-    assert_string_equal(c.data.train, "");
-    assert_string_equal(c.data.validation, "");
+    assert_int_equal(c.data.train.count, 0);
+    assert_int_equal(c.data.validation.count, 0);
     assert_true(c.data.validation_fraction == 0 && c.data.num_sources == 0);
     assert_true(c.data.format == FORMAT_TEXT && c.data.order == ORDER_SHUFFLE);
     assert_true(c.checkpoint.interval == 0 && c.checkpoint.keep == 3);
@@ -82,7 +95,7 @@ static void forms_of_values(void **state) {
               NULL, NULL);
     assert_true(c.train.lr == 0.5 && c.train.min_lr_ratio == 1 && c.train.weight_decay == 0.25 &&
                 c.train.steps == 7);
-    assert_string_equal(c.data.train, "no"); /* text in YAML 1.2 */
+    assert_paths(&c.data.train, "no", NULL); /* text in YAML 1.2 */
     assert_true(c.data.format == FORMAT_LLMC && c.model.tie_embeddings && c.model.delta.num_distances == 4);
     config_free(&c);
 
@@ -90,8 +103,8 @@ static void forms_of_values(void **state) {
               "data:\n  format: hdf5\n  sources:\n  - path: '*.h5'\n    weight: 2\n  - {path: \"\\u00e9\"}\n",
               NULL, NULL);
     assert_true(c.train.lr == 0.25 && c.train.min_lr_ratio == 0.25 && c.data.num_sources == 2);
-    assert_string_equal(c.data.sources[0].path, "*.h5");
-    assert_string_equal(c.data.sources[1].path, "é");
+    assert_paths(&c.data.sources[0].path, "*.h5", NULL);
+    assert_paths(&c.data.sources[1].path, "é", NULL);
     assert_true(c.data.sources[0].weight == 2 && c.data.sources[1].weight == 1);
     assert_string_equal(c.data.sources[0].name, "source_0");
     assert_string_equal(c.data.sources[1].name, "source_1");
@@ -115,13 +128,13 @@ static void overrides(void **state) {
     assert_true(c.model.delta.num_distances == 0 && c.model.delta.kind == KIND_FULL);
     config_free(&c);
     c = right("{data: {format: hdf5, train: x}}", "data.train=a=b.h5", "checkpoint.init_from=golden.h5");
-    assert_string_equal(c.data.train, "a=b.h5");
+    assert_paths(&c.data.train, "a=b.h5", NULL);
     assert_string_equal(c.checkpoint.init_from, "golden.h5");
     config_free(&c);
     c = right("data:\n  format: hdf5\n  validations:\n    books: 'b/*.h5'\n    5-_A: c.h5\n", NULL, NULL);
     assert_int_equal(c.data.num_validations, 2);
     assert_string_equal(c.data.validations[0].name, "books");
-    assert_string_equal(c.data.validations[0].path, "b/*.h5");
+    assert_paths(&c.data.validations[0].path, "b/*.h5", NULL);
     assert_string_equal(c.data.validations[1].name, "5-_A");
     config_free(&c);
     c = right("{data: {format: hdf5, validations: {a: b}}}", "data.validations={}", NULL);
@@ -214,6 +227,15 @@ static void random_value(const struct key *key, uint64_t draw, FILE *out) {
     case KEY_STRING:
         fputs(texts[bits % (sizeof texts / sizeof *texts)], out);
         break;
+    case KEY_FILES: /* one, which may be '', or a list of others */
+        if (bits & 1) {
+            fputs(texts[(bits >> 1) % (sizeof texts / sizeof *texts)], out);
+            break;
+        }
+        fputc('[', out);
+        for (uint64_t i = 1; i < (bits >> 1) % 5; i++) fprintf(out, "%s,", texts[i]);
+        fputc(']', out);
+        break;
     case KEY_INTS:
         fputc('[', out);
         for (uint64_t i = 0, n = bits % (MAX_DISTANCES + 1); i < n; i++)
@@ -282,10 +304,8 @@ static void round_trip(void **state) {
         assert_memory_equal(&first.mesh, &second.mesh, sizeof first.mesh);
         assert_true(first.model.rope_theta == second.model.rope_theta &&
                     first.model.delta.epsilon == second.model.delta.epsilon);
-        assert_string_equal(first.data.train, second.data.train);
         assert_int_equal(first.data.num_sources, second.data.num_sources);
         for (int i = 0; i < first.data.num_sources; i++) {
-            assert_string_equal(first.data.sources[i].path, second.data.sources[i].path);
             assert_true(first.data.sources[i].weight == second.data.sources[i].weight);
             assert_string_equal(first.data.sources[i].name, second.data.sources[i].name);
         }
@@ -471,9 +491,38 @@ static void help(void **state) {
     free(text);
 }
 
+/* One path or several, in their order, and ~/ for the home directory; what is written is read the same. */
+static void paths(void **state) {
+    (void)state;
+    setenv("HOME", "/home/me", 1);
+    struct config c = right("{data: {format: hdf5, train: [b.txt, \"~/a/*.txt\", 'a b'], validation: ~/v}}",
+                            "checkpoint.init_from=~/w.h5", NULL);
+    assert_paths(&c.data.train, "b.txt", "/home/me/a/*.txt", "a b", NULL);
+    assert_paths(&c.data.validation, "/home/me/v", NULL);
+    assert_string_equal(c.checkpoint.init_from, "/home/me/w.h5");
+    char *text = config_text(&c);
+    assert_non_null(strstr(text, "train: [\"b.txt\", \"/home/me/a/*.txt\", \"a b\"]\n"));
+    assert_non_null(strstr(text, "validation: \"/home/me/v\"\n")); /* one is a text, as ever */
+    setenv("HOME", "/home/another", 1);
+    struct config again;
+    assert_int_equal(config_parse(text, "written", NULL, 0, &again), GDN_OK);
+    assert_paths(&again.data.train, "b.txt", "/home/me/a/*.txt", "a b", NULL);
+    assert_int_equal(config_match_ranks(&c, text), GDN_OK);
+    config_free(&again);
+    config_free(&c);
+    free(text);
+
+    c = right("{data: {format: hdf5, sources: [{path: [a, ~/b]}, {path: c~}]}}", "data.train=[]", NULL);
+    assert_paths(&c.data.sources[0].path, "a", "/home/another/b", NULL);
+    assert_paths(&c.data.sources[1].path, "c~", NULL);
+    assert_int_equal(c.data.train.count, 0);
+    config_free(&c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults),    cmocka_unit_test(forms_of_values),
+        cmocka_unit_test(paths),       cmocka_unit_test(forms_of_values),
         cmocka_unit_test(overrides),   cmocka_unit_test(plain_ignores_delta),
         cmocka_unit_test(meshes),      cmocka_unit_test(round_trip),
         cmocka_unit_test(numbers),     cmocka_unit_test(resume),

@@ -105,12 +105,20 @@ static void other_types(void **state) {
     refused("data: {format: parquet}", NULL, "data.format", "text, hdf5, llmc, megatron or nanogpt", NULL);
     refused("train: {precision: int4}", NULL, "train.precision is 'int4'", "fp32, bf16, fp16 or fp8", NULL);
     refused("train: {recompute: some}", NULL, "train.recompute is 'some'", "none, selective, full", NULL);
-    static const char *const no_text[] = {"5", "1e3", "0x1F", ".inf", "true", "~", "null", "[a]", "{a: b}"};
+    static const char *const no_text[] = {"5", "1e3", "0x1F", ".inf", "true", "~", "null", "{a: b}"};
     for (size_t i = 0; i < sizeof no_text / sizeof *no_text; i++) {
         char set[64];
         snprintf(set, sizeof set, "data.train=%s", no_text[i]);
         refused("{}", set, "--set", "data.train is ", no_text[i], "text is expected", NULL);
     }
+    refused("data: {train: {a: b}}", NULL, "data.train is ", "a list of texts or one text is expected", NULL);
+    refused("data: {train: [a, 1]}", NULL, "data.train[1] is '1'", "text is expected", NULL);
+    refused("data:\n  train: [a,\n    '']", NULL, "line 3", "data.train[1] is ''", "a path is expected",
+            NULL);
+    refused("data: {train: ~you/a}", NULL, "data.train is '~you/a'", "only ~/", "./~you/a", NULL);
+    refused("data: {sources: [{path: [a, ~b]}]}", NULL, "data.sources[0].path[1] is '~b'", "./~b", NULL);
+    setenv("HOME", "", 1);
+    refused("checkpoint: {init_from: ~/a}", NULL, "checkpoint.init_from is '~/a'", "HOME", NULL);
     refused("data: {train: \"a\\0b\"}", NULL, "data.train", "text is expected", NULL);
     refused("data: {train: *.txt}", NULL, "data.train", "*.txt", "quotes", NULL);
     refused("data: {train: !x y}", NULL, "data.train", "!x", "tags are not accepted", NULL);

@@ -49,6 +49,24 @@ int tokens_read(struct tokens *tokens, long first, long count, int32_t *out);
 /* Which file a position of the stream lies in, and where in that file (a token index there). */
 const char *tokens_place(const struct tokens *tokens, long position, long *in_file);
 
+enum { TOKENS_SHOWN = 16 };
+
+/* What a stream holds. The strings live as long as the stream is open. */
+struct tokens_summary {
+    const char *format, *stored_as; /* "text", "uint16" */
+    const char *first_file, *last_file;
+    int files;
+    long tokens, bytes;
+    long documents;          /* −1: not recorded in the format */
+    int32_t least, greatest; /* of `seen` tokens: all, or of a large stream a sample spread over it */
+    long seen;
+    int32_t first[TOKENS_SHOWN]; /* [shown] */
+    int shown;
+};
+
+/* Fails like tokens_read. Not collective. */
+int tokens_summarize(struct tokens *tokens, struct tokens_summary *out);
+
 /* Prints what the stream holds: format, files, tokens, documents, dtype, bytes, least and greatest value (of
  * a sample where it is large), and the first few tokens. */
 int tokens_describe(struct tokens *tokens, FILE *out);

@@ -7,18 +7,19 @@
 #include "data/tokens.h"
 #include "kernels/base/status.h"
 #include "train/commands.h"
+#include "train/json_line.h"
 #include "train/number.h"
 #include "train/options.h"
 
 enum { SNIPPET = 256 }; /* tokens of text that `show` prints */
 
-enum key { KEY_FORMAT = 256, KEY_OUTPUT, KEY_LENGTH, KEY_ORDER, KEY_SEED, KEY_FIRST, KEY_COUNT };
+enum key { KEY_FORMAT = 256, KEY_OUTPUT, KEY_LENGTH, KEY_ORDER, KEY_SEED, KEY_FIRST, KEY_COUNT, KEY_JSON };
 
 struct settings {
     int format; /* enum tokens_format; −1: not given */
     const char *output;
     long length, first, count; /* −1: not given */
-    bool shuffle;
+    bool shuffle, json;
     uint64_t seed;
 };
 
@@ -37,6 +38,9 @@ static int take_option(int key, const char *value, void *input) {
     switch (key) {
     case KEY_FORMAT:
         return take_format(value, settings);
+    case KEY_JSON:
+        settings->json = true;
+        return GDN_OK;
     case KEY_OUTPUT:
         settings->output = value;
         return GDN_OK;
@@ -112,13 +116,27 @@ static int name_files(const struct settings *settings, const struct options *opt
     return settings->format < 0 ? tokens_detect(files->paths[0], format) : GDN_OK;
 }
 
+static int show_json(struct tokens *tokens) {
+    struct tokens_summary about;
+    TRY(tokens_summarize(tokens, &about));
+    json_t *first = json_array();
+    for (int i = 0; i < about.shown; i++) json_array_append_new(first, json_integer(about.first[i]));
+    return json_print_line(json_pack(
+        "{s:s, s:i, s:o, s:o, s:I, s:o, s:I, s:s, s:i, s:i, s:I, s:o}", "format", about.format, "files",
+        about.files, "first_file", json_bytes(about.first_file, strlen(about.first_file)), "last_file",
+        json_bytes(about.last_file, strlen(about.last_file)), "tokens", (json_int_t)about.tokens, "documents",
+        about.documents < 0 ? json_null() : json_integer(about.documents), "bytes", (json_int_t)about.bytes,
+        "stored_as", about.stored_as, "smallest_token", (int)about.least, "largest_token",
+        (int)about.greatest, "examined_tokens", (json_int_t)about.seen, "first", first));
+}
+
 static int show_file(const struct settings *settings, const struct options *options) {
     enum tokens_format format;
     struct path_list files;
     struct tokens *tokens;
     TRY(name_files(settings, options, &files, &format));
     TRY(tokens_open_list(&files, format, &tokens));
-    int status = show_stream(tokens);
+    int status = settings->json ? show_json(tokens) : show_stream(tokens);
     tokens_close(tokens);
     return status;
 }
@@ -171,6 +189,7 @@ static const struct argp_option write_options[] = {
 };
 static const struct argp_option show_options[] = {
     {"format", KEY_FORMAT, "FORMAT", 0, FORMAT_HELP, 0},
+    {"json", KEY_JSON, NULL, 0, "Print one object as JSON, on one line", 0},
     {0},
 };
 static const struct argp_option sample_options[] = {

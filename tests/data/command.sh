@@ -40,6 +40,10 @@ expect 2 'raw.bin is no text: it has a NUL byte at position 1' "$GDN" data show 
 expect 2 'all.h5 is an HDF5 file, which format text cannot read; format hdf5 is expected' "$GDN" data show --format text all.h5
 gzip -k a.txt
 expect 2 'a.txt.gz is compressed by gzip, which no format reads; unpack it with gzip -d' "$GDN" data show a.txt.gz
+expect 0 '{"format":"hdf5","files":1,"first_file":"all.h5","last_file":"all.h5","tokens":17,"documents":null,"bytes":' "$GDN" data show --json all.h5
+expect 0 '"documents":2,"bytes":16,"stored_as":"bytes","smallest_token":10,"largest_token":256,"examined_tokens":17,"first":[72,101,' "$GDN" data show --json a.txt b.txt
+[ "$(wc -l <out)" = 1 ] || fail "--json prints $(cat out)"
+expect 2 'raw.bin is no text' "$GDN" data show --json raw.bin
 if command -v h5dump >/dev/null; then
     h5dump -d tokens all.h5 | grep -q 'H5T_STD_U16LE' || fail "h5dump does not find the tokens"
     h5dump -d tokens -y -w 0 all.h5 | grep -q '72, 101, 108, 108, 111, 44, 10, 119, 111, 114, 108, 100, 256, 98, 195, 169, 34' ||

@@ -40,8 +40,9 @@ static int take(int key, const char *value, void *input) {
 static const struct command_line line = {
     .arguments = "CHECKPOINT",
     .doc =
-        "Measure the loss of a checkpoint. CHECKPOINT is a checkpoint.h5, its step_N directory, or a run "
-        "directory, which stands for the newest checkpoint in it."
+        "Measure the loss of a checkpoint. CHECKPOINT is a run directory, which stands for the newest "
+        "checkpoint "
+        "in it, its checkpoints/best or a step_N directory there, or a checkpoint.h5."
         "\v"
         "Examples:\n"
         "  gdn eval runs/small\n"
@@ -164,8 +165,11 @@ static void print_sets(const struct subject *subject, FILE *out) {
 static int print_result(const struct subject *subject, FILE *out) {
     const struct evaluation_result *r = &subject->evaluation.result[0];
     fprintf(out, "checkpoint   %s, after %ld steps\n", subject->saved.path, subject->saved.step);
-    fprintf(out, "data         %ld sequences of %ld tokens\n", validation_sequences(&subject->validation, 0),
-            subject->evaluation.length);
+    const long sequences = validation_sequences(&subject->validation, 0),
+               all = validation_all(&subject->validation, 0);
+    fprintf(out, "data         %ld sequences of %ld tokens", sequences, subject->evaluation.length);
+    if (sequences < all) fprintf(out, ", of %ld (all: --set train.eval_batches=0)", all);
+    fputc('\n', out);
     fprintf(out, "loss         %.9g nats a token\n", r->loss);
     fprintf(out, "             %.6g bits a token\n", r->loss / M_LN2);
     if (!isnan(r->bits_per_byte)) fprintf(out, "             %.6g bits a byte\n", r->bits_per_byte);

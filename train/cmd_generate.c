@@ -69,7 +69,8 @@ static int take_option(int key, const char *value, void *input) {
 
 static const struct argp_option own[] = {
     {"prompt", KEY_PROMPT, "TEXT", 0,
-     "What the text starts with (default: a new document; only where it is known that tokens are bytes and 256 "
+     "What the text starts with (default: a new document; only where it is known that tokens are bytes and "
+     "256 "
      "separates documents)",
      0},
     {"ids", KEY_IDS, NULL, 0, "The prompt and the output are token ids, separated by blanks, not text", 0},
@@ -94,7 +95,7 @@ static const struct command_line line = {
     .arguments = "CHECKPOINT",
     .doc =
         "Continue a prompt with a trained model. CHECKPOINT is a run directory, which stands for the newest "
-        "checkpoint in it, a step_N directory, or a checkpoint.h5.\v"
+        "checkpoint in it, its checkpoints/best or a step_N directory there, or a checkpoint.h5.\v"
         "Printed are the prompt and, token by token, what the model adds. Of a run whose data.format is text "
         "tokens are bytes; of any other, --ids is needed, since only whoever made the token files can turn "
         "ids into text.\n\n"
@@ -102,7 +103,7 @@ static const struct command_line line = {
         "ids (the same as tokens). Bytes that are no UTF-8 are U+FFFD in text, which is null where "
         "tokens are no bytes.\n\n"
         "Examples:\n"
-        "  gdn generate runs/tiny --prompt 'It was ' --length 400 --temperature 0.8 --top-k 40\n"
+        "  gdn generate runs/tiny --prompt 'It was ' --temperature 0.8 --top-k 40\n"
         "  gdn generate runs/tokens --ids --prompt '17 4 256' --length 20 --json",
     .own = own,
     .take = take_option,

@@ -38,8 +38,10 @@ static int add_sampler(struct validation *v, struct sampler *sampler, int source
     v->sampler[v->samplers++] = sampler;
     if (wanted >= sampler_sequences(sampler)) wanted = LONG_MAX;
     for (int k = 0; k < sources; k++) {
-        v->part[v->parts++] = (struct validation_part){sampler, first, sampler_share(sampler, k, wanted)};
-        first += sampler_share(sampler, k, LONG_MAX);
+        const long all = sampler_share(sampler, k, LONG_MAX);
+        v->part[v->parts++] =
+            (struct validation_part){sampler, first, sampler_share(sampler, k, wanted), all};
+        first += all;
     }
     return add_set(v, name, first_part, v->parts);
 }
@@ -127,6 +129,13 @@ long validation_sequences(const struct validation *validation, int set) {
     long sum = 0;
     for (int i = validation->set[set].first; i < validation->set[set].end; i++)
         sum += validation->part[i].sequences;
+    return sum;
+}
+
+long validation_all(const struct validation *validation, int set) {
+    long sum = 0;
+    for (int i = validation->set[set].first; i < validation->set[set].end; i++)
+        sum += validation->part[i].all;
     return sum;
 }
 

@@ -17,6 +17,7 @@ enum { VALIDATION_SOURCES = 100 };
 struct validation_part {
     struct sampler *sampler; /* not owned */
     long first, sequences;   /* as sampler_read_sequences numbers them */
+    long all;                /* that the source has */
 };
 
 struct validation_set {
@@ -41,8 +42,10 @@ void validation_close(struct validation *validation);
 /* Leaves the set of that name alone. Not collective. GDN_INPUT with the names that there are. */
 int validation_keep(struct validation *validation, const char *name);
 
-/* How many sequences set `set` has; those of the part that has most, 0 without parts. */
+/* How many sequences an evaluation reads of set `set`, and of how many; those of the part that has most, 0
+ * without parts. */
 long validation_sequences(const struct validation *validation, int set);
+long validation_all(const struct validation *validation, int set);
 long validation_most(const struct validation *validation);
 
 /* How many sequences an evaluation by this configuration reads of a set that has enough; LONG_MAX: all. */

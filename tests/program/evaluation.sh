@@ -36,6 +36,7 @@ same path "$(value found checkpoint)" '"one/checkpoints/step_00000040/checkpoint
 "$GDN" eval one > words1
 for ranks in 2 3; do mpirun --oversubscribe -n $ranks "$GDN" eval one > words$ranks 2> err || fail "$(cat err)"; done
 cmp words1 words2 && cmp words1 words3 || fail "ranks evaluate differently: $(cat words1 words2 words3)"
+grep -qE '^data +48 sequences of 16 tokens, of [0-9]+ \(all: --set train.eval_batches=0\)$' words1 || fail "$(cat words1)"
 same 'in words' "$(grep -cE '^(validation|much|source_1|one|all) +[0-9.]+ nats a token, [0-9.]+ bits a byte, perplexity [0-9.]+, (48|36|12) sequences$' words1)" 5
 
 # Each set for itself: by its name, by its file, and a mixture's source as the only one there is.
@@ -48,12 +49,16 @@ for name in one all; do
 done
 evaluate alone one --validation much
 same much "$(value alone loss)" "$(value found losses much)"
-evaluate alone one --set 'data.sources=[{path: part_aa}]' --set train.eval_batches=3
-same 'the source alone' "$(value alone loss)" "$(value found losses much)"
+for source in much:part_aa:3 source_1:part_ab:1; do # of so many batches by its weight
+    IFS=: read -r name file batches <<< "$source"
+    evaluate alone one --set "data.sources=[{path: $file}]" --set train.eval_batches="$batches"
+    same "$name as the only source" "$(value alone loss)" "$(value found losses "$name")"
+done
 # 36 and 12 sequences by weight; all of both where eval_batches is 0. Sums of doubles in another order.
 holds '(v[1] / ((36 * v[2] + 12 * v[3]) / 48) - 1) ^ 2 < 1e-28' "$(value found loss)" "$(value found losses much)" "$(value found losses source_1)"
 evaluate whole one --set train.eval_batches=0
 for name in much source_1; do evaluate $name one --set train.eval_batches=0 --validation $name; done
+same 'all sequences' "$(value whole sequences)" "$(sed -nE 's/^data .*, of ([0-9]+) .*/\1/p' words1)"
 holds 'v[1] == v[2] + v[3]' "$(value whole sequences)" "$(value much sequences)" "$(value source_1 sequences)"
 holds '(v[1] * v[2] / (v[3] * v[4] + v[5] * v[6]) - 1) ^ 2 < 1e-28' "$(value whole sequences)" "$(value whole loss)" \
     "$(value much sequences)" "$(value much loss)" "$(value source_1 sequences)" "$(value source_1 loss)"

@@ -98,9 +98,10 @@ void boundary_lay_out(struct boundary *b, struct arena *arena, struct arena *dev
 
 /* ---------------------------------------------------------------------------------------------- messages */
 
-void boundary_begin(struct boundary *b, uint64_t step) {
+void boundary_begin(struct boundary *b, uint64_t step, int micro_batches) {
     if (!(b->layout->compress > 0)) return;
     b->step = step;
+    b->micro_batches = micro_batches;
     for (int i = 0; i < b->outputs; i++) b->packed[i] = -1;
     b->host->zero(b->residuals * b->T * b->D, b->residual);
 }
@@ -146,7 +147,7 @@ const real *boundary_pack(struct boundary *b, const struct actions *list, const 
     if (!on_host(b)) x = download(b, T, x);
     if (dropped) b->host->add(n, dropped, x);
     pack(b, a->message, T, x, q);
-    if (!dropped || a->micro == b->pipeline->micro_batches - 1) return q;
+    if (!dropped || a->micro == b->micro_batches - 1) return q;
     b->host->copy(n, x, dropped);
     b->host->gemm('N', 'N', T, b->D, k, -1, q, k, q + T * k, b->D, 1, dropped, b->D); /* x − q·b */
     return q;

@@ -54,6 +54,7 @@ struct boundary {
     int *residual_of; /* [chunks, nodes] of a message with node n's from chunk c, −1 */
     int residuals;
     uint64_t step;
+    int micro_batches; /* of the step */
 };
 
 /* Takes the memory from the arena, and from `device` what must lie on a device other than the host: called
@@ -61,8 +62,8 @@ struct boundary {
  */
 void boundary_lay_out(struct boundary *boundary, struct arena *arena, struct arena *device);
 
-/* Before a step's first message; `step` numbers it. */
-void boundary_begin(struct boundary *boundary, uint64_t step);
+/* Before the first message of a step of so many micro-batches; `step` numbers it. */
+void boundary_begin(struct boundary *boundary, uint64_t step, int micro_batches);
 
 /* Where the message for a block arrives, and goes from. */
 real *boundary_room(const struct boundary *boundary, int block);

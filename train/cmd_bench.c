@@ -110,6 +110,7 @@ static int load(const struct settings *s, const struct options *options, struct 
     if (name) set[count++] = device;
     if (s->precision) set[count++] = precision;
     int status = config_load(options->argument[0], set, count, config);
+    if (!status) config->train.num_ramp = 0; /* steps of batch_size */
     free(set);
     return status;
 }

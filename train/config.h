@@ -19,10 +19,15 @@ enum data_order { ORDER_SHUFFLE, ORDER_SEQUENTIAL };
 enum spike_action { SPIKE_SKIP, SPIKE_REWIND, SPIKE_REPORT };
 enum device_choice { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA, DEVICE_EMULATED };
 
+enum { RAMP_MOST = 32 };       /* entries of train.batch_ramp */
+enum { RAMP_STEP, RAMP_SIZE }; /* of an entry: steps done before, sequences from then on */
+
 struct train_config {
     long steps;
-    int batch_size;       /* sequences of one optimiser step over the whole mesh */
-    int micro_batch_size; /* 0: batch_size / data ranks */
+    int batch_size; /* sequences of one optimiser step over the whole mesh; with a ramp its last */
+    long batch_ramp[RAMP_MOST][2]; /* batches of other sizes before (train/batch.h) */
+    int num_ramp;                  /* 0: all have batch_size */
+    int micro_batch_size;          /* 0: the smallest batch / data ranks */
     int sequence_length;
     double lr, min_lr_ratio;
     long warmup_steps;

@@ -31,10 +31,29 @@ int config_check_changes(char *const *changes, int count) {
 }
 
 /* Whether one of the changes is of the key. */
-static bool given(const struct resume *resume, const struct key *key) {
-    for (int i = 0; i < resume->count; i++)
-        if (is_of(resume->changes[i], key)) return true;
+static bool among(char *const *changes, int count, const struct key *key) {
+    for (int i = 0; i < count; i++)
+        if (is_of(changes[i], key)) return true;
     return false;
+}
+
+/* Whether a change says what becomes of the key. Batch size and ramp are one setting: either replaces both.
+ */
+static bool given(const struct resume *resume, const struct key *key) {
+    const char *pair[] = {KEY_PATH(train.batch_size), KEY_PATH(train.batch_ramp)};
+    for (int i = 0; i < 2; i++)
+        if (!strcmp(key->path, pair[i]) && among(resume->changes, resume->count, key_find(pair[1 - i])))
+            return true;
+    return among(resume->changes, resume->count, key);
+}
+
+/* The one of them that was not changed follows the other. */
+static void join_batches(struct train_config *train, char *const *changes, int count) {
+    bool size = among(changes, count, key_find(KEY_PATH(train.batch_size))),
+         ramp = among(changes, count, key_find(KEY_PATH(train.batch_ramp)));
+    if (size && !ramp) train->num_ramp = 0;
+    if (ramp && !size && train->num_ramp)
+        train->batch_size = (int)train->batch_ramp[train->num_ramp - 1][RAMP_SIZE];
 }
 
 /* What is differently now than in `before`, and what is as the configuration was when it was changed. */
@@ -58,6 +77,7 @@ int config_change(struct config *now, char *const *changes, int count) {
     struct reading reading = {.config = now, .name = "the configuration with --resume-with"};
     struct config checked;
     for (int i = 0; i < count; i++) TRY(read_override(&reading, changes[i], true));
+    join_batches(&now->train, changes, count);
     char *text = config_text(now);
     if (!text) return gdn_fail(GDN_INTERNAL, "out of memory for the configuration");
     int status = config_parse(text, reading.name, NULL, 0, &checked);

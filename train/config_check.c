@@ -92,9 +92,38 @@ static int check_model(const struct reading *reading) {
     return check_delta(reading);
 }
 
+/* Whether the user has given the key a value. */
+static bool given(const struct reading *reading, const char *path) {
+    const struct place *place = &reading->place[key_find(path) - config_keys];
+    return place->file || place->set;
+}
+
+/* A ramp's last batch is the one that stays: batch_size. */
+static int check_ramp(const struct reading *reading) {
+    struct train_config *train = &reading->config->train;
+    long last = train->batch_ramp[train->num_ramp - 1][RAMP_SIZE];
+    int micro = train->micro_batch_size, ranks = reading->config->mesh.data;
+    if (!given(reading, TRAIN(batch_size))) train->batch_size = (int)last;
+    if (train->batch_size != last)
+        return impossible(reading, "batch_size must be the last of batch_ramp, or be left out",
+                          TRAIN(batch_size), TRAIN(batch_ramp), NULL);
+    for (int i = 0; i < train->num_ramp; i++) {
+        long size = train->batch_ramp[i][RAMP_SIZE],
+             at_once = (long)(micro ? micro : 1) * (ranks ? ranks : 1);
+        char why[128];
+        if (size % at_once == 0) continue;
+        snprintf(why, sizeof why, "batch_ramp[%d], %ld, must be a multiple of data ranks x micro_batch_size",
+                 i, size);
+        return impossible(reading, why, TRAIN(batch_ramp), KEY_PATH(mesh.data), TRAIN(micro_batch_size),
+                          NULL);
+    }
+    return GDN_OK;
+}
+
 static int check_train(const struct reading *reading) {
     const struct train_config *train = &reading->config->train;
     int micro = train->micro_batch_size, ranks = reading->config->mesh.data;
+    if (train->num_ramp) return check_ramp(reading);
     if (micro > 0 && train->batch_size % micro)
         return impossible(reading, "batch_size must be a multiple of micro_batch_size", TRAIN(batch_size),
                           TRAIN(micro_batch_size), NULL);

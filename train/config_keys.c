@@ -80,8 +80,13 @@ const struct key config_keys[] = {
     ROW(train.steps, "20", STEPS(1), .help = "optimiser steps of the whole training"),
     ROW(train.batch_size, "4", COUNT(1), ASKED,
         .help = "sequences of one optimiser step, over the whole mesh"),
+    {"train.batch_ramp", KEY_RAMP, offsetof(struct config, train.batch_ramp), "[]", COUNT(1),
+     .count_offset = offsetof(struct config, train.num_ramp), ASKED,
+     .help = "batches that change their size: [[0, 32], [1000, 64]] has 32 sequences a step, and 64 after "
+             "1000 steps; batch_size is then the last, or left out"},
     ROW(train.micro_batch_size, "0", COUNT(0),
-        .help = "sequences computed at a time by one rank; 0: batch_size / data ranks"),
+        .help =
+            "sequences computed at a time by one rank; 0: batch_size, or the ramp's smallest, / data ranks"),
     ROW(train.sequence_length, "32", COUNT(1), ASKED, .help = "tokens of a sequence"),
     ROW(train.lr, "1e-3", FROM(0), .help = "highest learning rate"),
     ROW(train.min_lr_ratio, "0.1", UP_TO_1, .help = "the schedule ends at this part of lr"),

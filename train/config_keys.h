@@ -19,6 +19,7 @@ enum key_type {
     KEY_STRING,  /* char *, allocated */
     KEY_FILES,   /* struct path_list: one text, '' for none, or a list of them */
     KEY_INTS,    /* int[MAX_DISTANCES] and its count */
+    KEY_RAMP,    /* long[RAMP_MOST][2] and its count */
     KEY_SOURCES, /* struct source_config *, allocated, and its count; a list of {path, weight, name} */
     KEY_PATHS,   /* the same as a mapping of names to paths */
 };
@@ -31,7 +32,7 @@ struct key {
     double least, most;  /* limits of a number, or of each in a list */
     bool below;          /* most itself is not allowed */
     const char *words;   /* KEY_WORD: "cosine|linear", in the order of the enum */
-    size_t count_offset; /* KEY_INTS, KEY_SOURCES, KEY_PATHS: of the int that counts the entries */
+    size_t count_offset; /* lists: of the int that counts the entries */
     bool home;           /* KEY_STRING: a path, at whose start ~/ is the home directory */
     bool resume;         /* must be as in the checkpoint that a run continues from */
     bool asked;          /* but may change there where --resume-with asks for it */
@@ -39,7 +40,7 @@ struct key {
 };
 
 extern const struct key config_keys[];
-enum { CONFIG_KEYS = 96 }; /* rows of config_keys, which its initialiser is checked against */
+enum { CONFIG_KEYS = 97 }; /* rows of config_keys, which its initialiser is checked against */
 
 /* The keys of one entry of data.sources; offsets are in struct source_config. */
 enum { SOURCE_PATH, SOURCE_WEIGHT, SOURCE_NAME, SOURCE_KEYS };

@@ -6,8 +6,7 @@
 
 #include "kernels/base/status.h"
 
-/* What an entry of a list is, so that it is read like any other value. */
-static struct place place_of(struct fy_node *node, const struct place *list) {
+struct place place_of(struct fy_node *node, const struct place *list) {
     struct place place = *list;
     if (list->file) place.line = yaml_line(node, list->line);
     return place;

@@ -108,6 +108,14 @@ int list_read_paths(void *base, const struct key *key, const char *label, struct
 void list_write(const void *entries, const struct key *key, int count, FILE *out);
 void list_free_sources(void *base, const struct key *key);
 
+/* What an entry of a list is, so that it is read like any other value. */
+struct place place_of(struct fy_node *node, const struct place *list);
+
+/* config_ramp.c: the same for KEY_RAMP. */
+int ramp_read(void *base, const struct key *key, const char *label, struct fy_node *list,
+              const struct place *place);
+void ramp_write(const void *entries, int count, FILE *out);
+
 /* ------------------------------------------------------------------------------------------ config_files.c
  */
 

@@ -61,6 +61,9 @@ void value_allowed(const struct key *key, FILE *out) {
         fprintf(out, "a list of at most %d increasing integers from %.0f to %d", MAX_DISTANCES, key->least,
                 INT_MAX);
         break;
+    case KEY_RAMP:
+        fprintf(out, "a list of at most %d [STEP, SEQUENCES], steps increasing from 0", RAMP_MOST);
+        break;
     case KEY_SOURCES:
         fprintf(out, "a list of {path: TEXT, weight: a number above 0, name: TEXT}");
         break;
@@ -182,7 +185,8 @@ static int read_scalar(void *base, const struct key *key, const char *label, str
 }
 
 static bool is_list(const struct key *key) {
-    return key->type == KEY_INTS || key->type == KEY_SOURCES || key->type == KEY_PATHS;
+    return key->type == KEY_INTS || key->type == KEY_RAMP || key->type == KEY_SOURCES ||
+           key->type == KEY_PATHS;
 }
 
 int value_read(void *base, const struct key *key, const char *label, struct fy_node *node,
@@ -197,6 +201,7 @@ int value_read(void *base, const struct key *key, const char *label, struct fy_n
         return wrong_value(key, label, value, place);
     if (mapping) return list_read_paths(base, key, label, value, place);
     if (key->type == KEY_INTS) return list_read_ints(base, key, label, value, place);
+    if (key->type == KEY_RAMP) return ramp_read(base, key, label, value, place);
     return list_read_sources(base, key, label, value, place);
 }
 
@@ -263,6 +268,9 @@ void value_write(const void *base, const struct key *key, FILE *out) {
         break;
     case KEY_FILES:
         list_write_files(at, out);
+        break;
+    case KEY_RAMP:
+        ramp_write(at, count, out);
         break;
     case KEY_INTS:
     case KEY_SOURCES:

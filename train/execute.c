@@ -24,7 +24,8 @@ struct executor {
     const struct layout *layout; /* this rank's, with its tables */
     const struct edges *edges;
     const struct table *table;
-    int micro_batches;
+    int micro_batches; /* of the largest step */
+    int in_step;       /* of the step in progress */
     bool failed;
     struct transport *transport;
     struct arena arena;     /* the host's; where that is the device, all of it */
@@ -130,14 +131,17 @@ static void find_chunks(struct executor *x) {
 
 /* The most that any list of this rank needs. */
 static void find_most(const struct executor *x, int *actions, int *messages) {
+    const struct pipeline *pipeline = x->e.pipeline;
     int rank = x->layout->pipeline_index;
     *actions = *messages = 0;
-    for (int active = 0; active <= x->e.config->delta.num_distances; active++) {
-        const struct schedule *schedule = pipeline_schedule(x->e.pipeline, active);
-        if (!schedule->ranks) continue; /* no step has so many */
-        if (schedule->rank[rank].count > *actions) *actions = schedule->rank[rank].count;
-        if (schedule->messages > *messages) *messages = schedule->messages;
-    }
+    for (int i = -1; i < pipeline->num_smaller; i++)
+        for (int active = 0; active <= x->e.config->delta.num_distances; active++) {
+            const struct schedule *schedule = pipeline_schedule(
+                pipeline, i < 0 ? pipeline->micro_batches : pipeline->smaller[i].micro_batches, active);
+            if (!schedule->ranks) continue; /* no step has so many */
+            if (schedule->rank[rank].count > *actions) *actions = schedule->rank[rank].count;
+            if (schedule->messages > *messages) *messages = schedule->messages;
+        }
 }
 
 /* What its memory follows from, and how much that is. */
@@ -450,7 +454,7 @@ static void forward(struct executor *x, const struct step *step, const struct ac
 /* Between the layers of a backward pass: lets gradient sums under way move on, and, once a layer's gradients
  * are complete, sums those that are parts over the tensor axis, here on all tensor ranks (dist/sync.h). */
 static int between_layers(struct executor *x, int micro, int layer) {
-    if (micro == x->micro_batches - 1) TRY(sync_partial(x->e.sync, layer, x->e.state->gradient));
+    if (micro == x->in_step - 1) TRY(sync_partial(x->e.sync, layer, x->e.state->gradient));
     return sync_progress(x->e.sync);
 }
 
@@ -523,7 +527,7 @@ static void add_up(struct executor *x, struct step *step) {
     }
     for (int l = 0; l < x->e.config->num_layers; l++)
         all.connections += active_edges(x->edges, l, step->options->active);
-    for (int i = 0; i < x->micro_batches; i++) {
+    for (int i = 0; i < x->in_step; i++) {
         all.ce += x->found[i].ce;
         all.sparsity += x->found[i].sparsity;
         all.entropy += x->found[i].entropy;
@@ -668,14 +672,16 @@ static int execute_update(struct executor *x, struct step *step, int *verdict) {
 
 int execute(struct executor *executor, struct step *step) {
     struct executor *x = executor;
-    const struct schedule *schedule = pipeline_schedule(x->e.pipeline, step->options->active);
+    x->in_step = step->micro_batches ? step->micro_batches : x->micro_batches;
+    const struct schedule *schedule = pipeline_schedule(x->e.pipeline, x->in_step, step->options->active);
+    if (!schedule) return gdn_fail(GDN_INTERNAL, "no schedule has %d micro-batches", x->in_step);
     const struct actions *list = &schedule->rank[x->layout->pipeline_index];
     bool other = x->list != list;
     int status, verdict = 0;
     x->list = list;
     if (other) announce(x);
     forget(x);
-    boundary_begin(&x->boundary, (uint64_t)step->number);
+    boundary_begin(&x->boundary, (uint64_t)step->number, x->in_step);
     if (x->rows)
         x->e.ops->device->upload(x->rows, step->rows,
                                  (size_t)(step->sequences * (x->e.length + 1)) * sizeof *x->rows);

@@ -1,6 +1,7 @@
 #include "train/loop.h"
 
 #include "dist/checkpoint.h"
+#include "train/batch.h"
 #include "kernels/base/position.h"
 
 #include <math.h>
@@ -45,7 +46,7 @@ static void record_start(struct loop *loop) {
     metrics_begin(metrics, run->resumed ? "resume" : "start");
     metrics_integer(metrics, "step", run->step);
     metrics_integer(metrics, "steps", run->config.train.steps);
-    metrics_integer(metrics, "batch_size", run->config.train.batch_size);
+    metrics_integer(metrics, "batch_size", batch_at(&run->config.train, run->step));
     metrics_integer(metrics, "sequence_length", run->config.train.sequence_length);
     metrics_integer(metrics, "parameters", run_parameters(run));
     metrics_integer(metrics, "ranks", run->mesh.size);
@@ -196,8 +197,8 @@ static int train_step(struct loop *loop, double began) {
     run->on_disk = false;
     report.step_seconds = MPI_Wtime() - began;
     loop->waited = position_waited();
-    report.tokens_per_second = (double)run->config.train.batch_size *
-                               (double)run->config.train.sequence_length / report.step_seconds;
+    report.tokens_per_second =
+        (double)report.sequences * (double)run->config.train.sequence_length / report.step_seconds;
     loop->last = report;
     record_step(loop, &report);
     if (run->loss_scale.scale != scale) record_loss_scale(loop, report.step, run->loss_scale.scale < scale);
@@ -281,7 +282,7 @@ int loop_run(struct run *run, struct rundir *rundir, struct stop *asking, FILE *
         .evaluated = -1,
         .started = MPI_Wtime(),
     };
-    progress_open(&loop.progress, out, run->step, run->config.train.steps);
+    progress_open(&loop.progress, out, run->step, &run->config.train);
     int status = train(&loop);
     bool alone = false;
     loop.ending = true;

@@ -2,6 +2,7 @@
 #include "train/loop.h"
 
 #include "model/edges.h"
+#include "train/batch.h"
 #include "train/schedule.h"
 
 #include <math.h>
@@ -33,7 +34,7 @@ static struct loss_options options_of(const struct config *config, int64_t step,
     const struct train_config *train = &config->train;
     struct loss_options options = {
         .active = active_distances(&config->model.delta, step),
-        .token_weight = scale / ((double)train->batch_size * (double)train->sequence_length),
+        .token_weight = scale / ((double)batch_at(train, step) * (double)train->sequence_length),
     };
     regularizer_weights(config, step, &options);
     options.each = train->gate_interval > 0 && step % train->gate_interval == 0;
@@ -158,10 +159,12 @@ int loop_step(struct run *run, const struct delta_watch *watch, struct step_repo
     const struct train_config *train = &run->config.train;
     const struct axis *axes[] = {&run->mesh.data, &run->mesh.tensor, &run->mesh.pipeline};
     struct loss_options options = options_of(&run->config, run->step, run->loss_scale.scale);
+    const long batch = batch_at(train, run->step);
     *report = (struct step_report){
         .step = run->step,
+        .sequences = batch,
         .active_distances = options.active,
-        .tokens = run->tokens + train->batch_size * (int64_t)train->sequence_length,
+        .tokens = run->tokens + batch * (int64_t)train->sequence_length,
     };
     for (int i = 0; i < STEP_AXES; i++) {
         report->communication_bytes[i] = -axes[i]->bytes;
@@ -170,7 +173,8 @@ int loop_step(struct run *run, const struct delta_watch *watch, struct step_repo
     struct step step = {
         .number = run->step,
         .rows = run->rows,
-        .sequences = run->share,
+        .sequences = run_share(run),
+        .micro_batches = (int)(run_share(run) / run->micro),
         .options = &options,
         .watch = watch,
         .decide = decide,
@@ -190,7 +194,7 @@ int loop_step(struct run *run, const struct delta_watch *watch, struct step_repo
         report->communication_seconds[i] += axes[i]->seconds;
     }
     run->step++;
-    run->samples += train->batch_size;
+    run->samples += batch;
     run->tokens = report->tokens;
     return 0;
 }

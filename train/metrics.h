@@ -45,7 +45,8 @@ enum { STEP_AXES = 3 }; /* data, tensor, pipeline */
 
 /* What one training step has to tell; metrics.jsonl, TensorBoard and the progress line all show it. */
 struct step_report {
-    int64_t step; /* 0-based */
+    int64_t step;   /* 0-based */
+    long sequences; /* of its batch */
     double loss, ce;
     double sparsity, entropy; /* NAN where they were not computed */
     double grad_norm;         /* before clipping */

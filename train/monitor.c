@@ -78,14 +78,14 @@ static void take_figures(struct monitor *m, struct monitor_figures *f) {
     gather(m, f);
     window_percentiles(&m->window, percent, 3, percentile);
     f->p50 = percentile[0], f->p95 = percentile[1], f->p99 = percentile[2];
-    f->tokens_per_second = (double)m->recent_steps * (double)config->train.batch_size *
-                           (double)config->train.sequence_length / m->recent_seconds;
+    f->tokens_per_second =
+        (double)m->recent_sequences * (double)config->train.sequence_length / m->recent_seconds;
     f->goodput = m->good / (MPI_Wtime() - m->started);
     f->active = 0;
     for (int l = 0; l < config->model.num_layers; l++)
         f->active += active_edges(edges, l, m->last.active_distances);
     f->effective = m->effective;
-    m->recent_steps = 0, m->recent_seconds = 0;
+    m->recent_sequences = 0, m->recent_seconds = 0;
 }
 
 static void record_figures(struct monitor *m) {
@@ -146,7 +146,7 @@ static bool left_out(const struct run *run, const struct step_report *report) {
 static void count_step(struct monitor *m, const struct step_report *report) {
     m->steps++;
     m->seconds += report->step_seconds;
-    m->recent_steps++;
+    m->recent_sequences += report->sequences;
     m->recent_seconds += report->step_seconds;
     double spent = model_connection_seconds(m->run->model);
     window_add(&m->window, report->step_seconds, spent - m->connection_seconds);
@@ -154,6 +154,12 @@ static void count_step(struct monitor *m, const struct step_report *report) {
     if (report->step <= m->furthest || left_out(m->run, report)) return;
     m->furthest = report->step;
     m->good += report->step_seconds;
+}
+
+/* Steps of another batch take another time: what they are compared with begins anew. */
+static void forget(struct monitor *m) {
+    m->window = (struct window){0};
+    m->alerts.rule[ALERT_LATENCY] = m->alerts.rule[ALERT_THROUGHPUT] = (struct alert_state){0};
 }
 
 /* Without figures, what an earlier start has left would go on to speak of the run. */
@@ -174,6 +180,7 @@ void monitor_step(struct monitor *monitor, const struct step_report *report) {
     struct monitor *m = monitor;
     if (!m) return;
     const long gates = m->run->config.train.gate_interval, interval = m->run->config.monitor.interval;
+    if (report->sequences != m->last.sequences) forget(m);
     m->last = *report;
     count_step(m, report);
     if (gates && report->step % gates == 0) monitor_measure_gates(m, report);

@@ -19,14 +19,14 @@ double effective_connections(const double *contribution, int count) {
 }
 
 /* Means over the tokens of the step, from the sums over all ranks. */
-static void take_gates(struct monitor *m, int active) {
+static void take_gates(struct monitor *m, const struct step_report *report) {
     const struct edges *edges = &m->run->pipeline.edges;
     const struct config *config = &m->run->config;
-    const double tokens = (double)config->train.batch_size * (double)config->train.sequence_length;
+    const double tokens = (double)report->sequences * (double)config->train.sequence_length;
     const double gates = (double)model_gates(&config->model);
     m->measured = 0;
     for (int l = 0; l < config->model.num_layers; l++)
-        for (int i = 0; i < active_edges(edges, l, active); i++) {
+        for (int i = 0; i < active_edges(edges, l, report->active_distances); i++) {
             int e = edges->first[l] + i, at = m->measured++;
             m->gate[at] = m->sums[2 * e] / (tokens * gates);
             m->contribution[at] = m->sums[2 * e + 1] / tokens;
@@ -57,6 +57,6 @@ void monitor_measure_gates(struct monitor *m, const struct step_report *report) 
         m->sums[2 * e + 1] = found[e].contribution;
     }
     mesh_sum(&m->run->mesh, m->sums, 2 * edges);
-    take_gates(m, report->active_distances);
+    take_gates(m, report);
     record_gates(m, report->step);
 }

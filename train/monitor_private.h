@@ -32,7 +32,7 @@ struct monitor {
     struct alerts alerts;
     double connection_seconds; /* model_connection_seconds after the last step */
     /* Since the last event `monitor`. */
-    int64_t recent_steps;
+    int64_t recent_sequences;
     double recent_seconds;
 
     struct step_report last;

@@ -6,6 +6,7 @@
 #include "kernels/base/status.h"
 #include "model/edges.h"
 #include "model/params.h"
+#include "train/batch.h"
 #include "train/boundary.h"
 #include "train/placement.h"
 
@@ -63,15 +64,54 @@ static int schedule(struct builder *b, int active, struct routes *routes, struct
     return 0;
 }
 
+/* Schedules of steps with fewer than all distances: introduced one after the other, from the first on;
+ * without stages all are there at once. */
+static int introduce(struct builder *b, struct schedule *introduced) {
+    const struct delta_config *delta = &b->config->model.delta;
+    for (int active = active_distances(delta, 0); active < delta->num_distances; active++) {
+        struct routes routes = {0};
+        int status = schedule(b, active, &routes, &introduced[active]);
+        routes_free(&routes);
+        TRY(status);
+    }
+    return 0;
+}
+
+/* Schedules of another number of micro-batches, unless there are some. */
+static int add_smaller(struct builder *b, int micro_batches) {
+    struct pipeline *p = b->out;
+    if (pipeline_schedule(p, micro_batches, p->distances)) return 0;
+    struct pipeline_smaller *s = &p->smaller[p->num_smaller++];
+    struct routes routes = {0};
+    s->micro_batches = b->options.micro_batches = micro_batches;
+    s->introduced = calloc((size_t)p->distances + 1, sizeof *s->introduced);
+    if (!s->introduced) return gdn_fail(GDN_INTERNAL, "out of memory for the schedules of smaller batches");
+    TRY(introduce(b, s->introduced));
+    int status = schedule(b, p->distances, &routes, &s->schedule);
+    routes_free(&routes);
+    return status;
+}
+
+static int build_smaller(struct builder *b, int data) {
+    const struct train_config *train = &b->config->train;
+    struct pipeline *p = b->out;
+    int sizes = batch_sizes(train);
+    long micro = batch_largest(train) / data / p->micro_batches;
+    p->smaller = calloc((size_t)sizes, sizeof *p->smaller);
+    if (!p->smaller) return gdn_fail(GDN_INTERNAL, "out of memory for the schedules of %d batches", sizes);
+    for (int i = 0; train->num_ramp && i < sizes; i++)
+        TRY(add_smaller(b, (int)(batch_size(train, i) / data / micro)));
+    return 0;
+}
+
 static int build(struct builder *b, int data, int data_index, int tensor_index) {
     const struct config *config = b->config;
     struct pipeline *p = b->out;
-    const struct delta_config *delta = &config->model.delta;
     struct layout first;
     TRY(placement_create(config, data, tensor_index, 0, &first));
     p->stage = first.stage;
     if (!b->options.forward_only) {
-        TRY(boundary_check(config, config->train.batch_size / data / b->options.micro_batches));
+        TRY(boundary_check(config, batch_largest(&config->train) / data / b->options.micro_batches));
         first.compress = config->mesh.compress_boundary;
         first.feedback = config->mesh.compress_feedback;
     }
@@ -80,14 +120,9 @@ static int build(struct builder *b, int data, int data_index, int tensor_index) 
     TRY(edges_create(&config->model, &p->edges));
     if (!b->options.forward_only) b->options.shards = p->shards, b->options.share = p->share;
 
-    /* Introduced one after the other, from the first on; without stages all are there at once. */
-    for (int active = active_distances(delta, 0); active < delta->num_distances; active++) {
-        struct routes routes = {0};
-        int status = schedule(b, active, &routes, &p->introduced[active]);
-        routes_free(&routes);
-        TRY(status);
-    }
-    return schedule(b, delta->num_distances, &p->routes, &p->schedule);
+    TRY(introduce(b, p->introduced));
+    TRY(schedule(b, config->model.delta.num_distances, &p->routes, &p->schedule));
+    return b->options.forward_only ? 0 : build_smaller(b, data);
 }
 
 int pipeline_create(const struct config *config, int data, int data_index, int tensor_index,
@@ -106,20 +141,27 @@ int pipeline_create(const struct config *config, int data, int data_index, int t
     return status;
 }
 
+static void free_schedules(struct schedule *introduced, int distances, struct schedule *all) {
+    for (int a = 0; introduced && a < distances; a++) schedule_free(&introduced[a]);
+    free(introduced);
+    schedule_free(all);
+}
+
 void pipeline_free(struct pipeline *p) {
     for (int r = 0; r < p->ranks; r++) {
         if (p->shards) shards_free(&p->shards[r]);
         if (p->table) params_free(&p->table[r]);
     }
-    for (int a = 0; p->introduced && a < p->distances; a++) schedule_free(&p->introduced[a]);
-    schedule_free(&p->schedule);
+    free_schedules(p->introduced, p->distances, &p->schedule);
+    for (int i = 0; i < p->num_smaller; i++)
+        free_schedules(p->smaller[i].introduced, p->distances, &p->smaller[i].schedule);
+    free(p->smaller);
     routes_free(&p->routes);
     edges_free(&p->edges);
     free(p->stage);
     free(p->layout);
     free(p->table);
     free(p->shards);
-    free(p->introduced);
     free(p->slots);
     free(p->blocks);
     free(p->strips);
@@ -137,8 +179,19 @@ static void keep(struct schedule *schedule, int rank) {
 void pipeline_keep(struct pipeline *p, int rank) {
     for (int a = 0; a < p->distances; a++) keep(&p->introduced[a], rank);
     if (rank >= 0) keep(&p->schedule, rank);
+    for (int i = 0; i < p->num_smaller; i++) {
+        for (int a = 0; a < p->distances; a++) keep(&p->smaller[i].introduced[a], rank);
+        keep(&p->smaller[i].schedule, rank);
+    }
 }
 
-const struct schedule *pipeline_schedule(const struct pipeline *p, int active) {
-    return active < p->distances ? &p->introduced[active] : &p->schedule;
+const struct schedule *pipeline_schedule(const struct pipeline *p, int micro_batches, int active) {
+    if (micro_batches == p->micro_batches)
+        return active < p->distances ? &p->introduced[active] : &p->schedule;
+    for (int i = 0; i < p->num_smaller; i++) {
+        const struct pipeline_smaller *s = &p->smaller[i];
+        if (s->micro_batches == micro_batches)
+            return active < p->distances ? &s->introduced[active] : &s->schedule;
+    }
+    return NULL;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "model/edges.h"
+#include "train/batch.h"
 
 /* 1234567 as "1,234,567"; `out` holds at least 32 bytes. */
 static const char *grouped(int64_t value, char out[32]) {
@@ -92,9 +93,16 @@ static void print_head(const struct plan *plan, FILE *out) {
     fprintf(out, "\nmesh      data %d x tensor %d x pipeline %d: %s rank%s", plan->data, plan->tensor,
             plan->pipeline.schedule.ranks, grouped(plan->ranks, a), plan->ranks > 1 ? "s" : "");
     if (plan->config->mesh.interleave > 1) fprintf(out, "; %d stages each", plan->config->mesh.interleave);
-    fprintf(out, "\nstep      %d sequences of %d tokens; a data rank has %d micro-batch%s of %ld\n",
-            train->batch_size, train->sequence_length, plan->micro_batches,
+    fprintf(out, "\nstep      %ld sequences of %d tokens; a data rank has %d micro-batch%s of %ld\n",
+            batch_largest(train), train->sequence_length, plan->micro_batches,
             plan->micro_batches > 1 ? "es" : "", plan->micro);
+    if (train->num_ramp) {
+        char sizes[256];
+        batch_words(train, sizes, sizeof sizes);
+        fprintf(out, "          batches of %s; this plan is of the largest\n", sizes);
+    }
+    fprintf(out, "          %s tokens in %ld steps\n",
+            grouped(batch_sum(train, 0, train->steps) * train->sequence_length, a), train->steps);
     double mesh = 0;
     for (long r = 0; r < plan->ranks; r++) mesh += plan->rank[r].flops;
     struct unit unit = flop_unit(plan->flops);
@@ -291,7 +299,7 @@ static void print_time(const struct plan *plan, FILE *out) {
     const struct simulation *step = &plan->step;
     const struct train_config *train = &plan->config->train;
     char a[32], b[32], c[32];
-    double tokens = (double)train->batch_size * train->sequence_length;
+    double tokens = (double)batch_largest(train) * train->sequence_length;
     fprintf(out,
             "\nPredicted step %s, %s tokens/s. Efficiency %.1f%%: the arithmetic alone, spread evenly, takes "
             "%s\n",

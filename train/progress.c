@@ -1,5 +1,6 @@
 #include "train/progress.h"
 
+#include "train/batch.h"
 #include "train/commands.h"
 
 #include <math.h>
@@ -29,8 +30,8 @@ static int terminal_width(FILE *out) {
     return columns ? atoi(columns) : 0;
 }
 
-void progress_open(struct progress *progress, FILE *out, long done, long steps) {
-    *progress = (struct progress){.out = out, .steps = steps, .first = done, .shown_step = -1};
+void progress_open(struct progress *progress, FILE *out, long done, const struct train_config *train) {
+    *progress = (struct progress){.out = out, .train = train, .first = done, .shown_step = -1};
     progress->terminal = out && terminal_width(out) > 0;
     progress->started = progress->shown = now();
 }
@@ -86,10 +87,10 @@ void progress_line(char *line, size_t size, int width, bool bar, const struct st
 }
 
 static bool is_time(const struct progress *progress, long done, double time) {
-    if (progress->shown_step < 0 || done >= progress->steps) return true;
+    if (progress->shown_step < 0 || done >= progress->train->steps) return true;
     double waited = time - progress->shown;
     if (progress->terminal) return waited >= 0.1;
-    bool far = (done - progress->shown_step) * 20 >= progress->steps;
+    bool far = (done - progress->shown_step) * 20 >= progress->train->steps;
     return (waited >= 2 && far) || waited >= 60;
 }
 
@@ -98,13 +99,14 @@ void progress_step(struct progress *progress, const struct step_report *report) 
     double time = now();
     long done = (long)report->step + 1;
     if (!is_time(progress, done, time)) return;
-    long remaining = progress->steps - done;
-    double each = (time - progress->started) / (double)(done - progress->first);
+    /* A sequence takes as long as another, whatever its batch. */
+    double each = (time - progress->started) / (double)batch_sum(progress->train, progress->first, done);
+    int64_t remaining = batch_sum(progress->train, done, progress->train->steps);
     double left = remaining > 0 ? each * (double)remaining : -1;
     char line[LINE];
     int width = progress->terminal ? terminal_width(progress->out) - 1 : 0; /* a full last column wraps */
-    progress_line(line, sizeof line, width > 0 ? width : 0, progress->terminal, report, progress->steps,
-                  left);
+    progress_line(line, sizeof line, width > 0 ? width : 0, progress->terminal, report,
+                  progress->train->steps, left);
     fprintf(progress->out, progress->terminal ? "\r%s\033[K" : "%s\n", line);
     commands_flush_unneeded(progress->out);
     progress->shown = time;

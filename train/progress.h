@@ -6,20 +6,21 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "train/config.h"
 #include "train/metrics.h"
 
 struct progress {
-    FILE *out;             /* NULL: silent (every rank but one) */
-    bool terminal;         /* rewrite one line */
-    long steps;            /* of the whole run */
-    long first;            /* steps done before this start */
-    double started, shown; /* seconds of a monotonic clock; `shown`: of the last line */
-    long shown_step;       /* steps done at the last line; −1: none yet */
-    bool standing;         /* a line that is to be rewritten is on the terminal */
+    FILE *out;                        /* NULL: silent (every rank but one) */
+    bool terminal;                    /* rewrite one line */
+    const struct train_config *train; /* of the run, for the sizes of its batches */
+    long first;                       /* steps done before this start */
+    double started, shown;            /* seconds of a monotonic clock; `shown`: of the last line */
+    long shown_step;                  /* steps done at the last line; −1: none yet */
+    bool standing;                    /* a line that is to be rewritten is on the terminal */
 };
 
-/* Starts showing a run of `steps` steps, of which `done` are done. `out` may be NULL. */
-void progress_open(struct progress *progress, FILE *out, long done, long steps);
+/* Starts showing a run, of which `done` steps are done. `out` may be NULL. `train` outlives it. */
+void progress_open(struct progress *progress, FILE *out, long done, const struct train_config *train);
 
 /* Shows a step that was just done, where it is time to: on a terminal ten times a second, else after 2 s and
  * a twentieth of the run, or a minute; the first and the last step always. */

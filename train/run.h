@@ -58,10 +58,11 @@ struct run {
     struct sampler *data; /* training samples */
     struct validation validation;
     struct evaluation evaluation;
-    long share, micro; /* sequences of one step on this data rank; of one micro-batch */
+    long share, micro; /* sequences of the largest step on this data rank; of one micro-batch */
     char *data_text;   /* what the training data are, as checkpoints hold it; NULL before run_match_data */
     bool data_changed; /* since the checkpoint that the run goes on from; rank 0 alone knows */
-    int32_t *rows;     /* [share, sequence_length + 1] this data rank's part of the next batch */
+    int32_t *rows;     /* [share, sequence_length + 1] this data rank's part of the next batch, from the
+                          first on */
 
     int64_t step, samples; /* optimiser steps done; the data position, in sequences of this length */
     int64_t tokens;        /* consumed, also in sequences of other lengths (--resume-with) */
@@ -101,6 +102,9 @@ int run_open_data(struct run *run);
  * the source and how much it has and had; with `accept` a note on `log`. Run after run_open_data. Collective.
  */
 int run_match_data(struct run *run, const char *before, bool accept, FILE *log);
+
+/* Sequences of the next step on this data rank (train.batch_ramp). */
+long run_share(const struct run *run);
 
 /* Reads this data rank's part of the batch at the run's position into `rows`. Not collective. GDN_INPUT where
  * a token lies outside the vocabulary. */

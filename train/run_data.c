@@ -1,6 +1,7 @@
 /* The run's data: where samples come from. */
 #include "train/run.h"
 
+#include "train/batch.h"
 #include "train/data_part.h"
 
 #include <stdlib.h>
@@ -19,18 +20,24 @@ static int open_data(struct run *run) {
     return run_read_batch(run);
 }
 
+long run_share(const struct run *run) {
+    return batch_at(&run->config.train, run->step) / run->mesh.data.size;
+}
+
 int run_read_batch(struct run *run) {
     int vocab = run->config.model.vocab_size;
-    return gdn_fail_in(sampler_read(run->data, run->samples + run->mesh.data.index * run->share, run->share,
-                                    vocab, run->rows),
-                       "training data for model.vocab_size %d", vocab);
+    long share = run_share(run);
+    return gdn_fail_in(
+        sampler_read(run->data, run->samples + run->mesh.data.index * share, share, vocab, run->rows),
+        "training data for model.vocab_size %d", vocab);
 }
 
 /* Every node may have files of its own: ranks that read the same samples must have read the same tokens, and
  * all must find as many samples. Collective. */
 static int agree_on_data(struct run *run) {
     long samples = sampler_epoch(run->data), first_samples = samples;
-    size_t bytes = (size_t)run->share * (size_t)(run->config.train.sequence_length + 1) * sizeof *run->rows;
+    size_t bytes =
+        (size_t)run_share(run) * (size_t)(run->config.train.sequence_length + 1) * sizeof *run->rows;
     uint64_t mine = XXH3_64bits(run->rows, bytes), first = mine;
     TRY(mesh_broadcast(&run->mesh, &first_samples, sizeof first_samples));
     struct axis *axes[] = {&run->mesh.tensor,

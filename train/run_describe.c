@@ -2,6 +2,7 @@
 #include "train/run.h"
 
 #include "model/edges.h"
+#include "train/batch.h"
 #include "train/run_ranks.h"
 
 #include <stdlib.h>
@@ -42,12 +43,11 @@ static void describe_data(const struct run *run, FILE *out) {
     char count[32], tokens[32], name[256];
     bool mixed = data->train.count == 0;
     long length = run->config.train.sequence_length, samples = sampler_epoch(run->data);
-    fprintf(
-        out, "data      %s%s: %s sequences of %ld tokens a pass; the run reads %s tokens\n",
-        path_list_name(mixed ? &data->sources[0].path : &data->train, name, sizeof name),
-        mixed ? " and others" : "", grouped(samples, count), length,
-        grouped(run->tokens + (run->config.train.steps - run->step) * run->config.train.batch_size * length,
-                tokens));
+    const struct train_config *train = &run->config.train;
+    const int64_t reads = run->tokens + batch_sum(train, run->step, train->steps) * length;
+    fprintf(out, "data      %s%s: %s sequences of %ld tokens a pass; the run reads %s tokens\n",
+            path_list_name(mixed ? &data->sources[0].path : &data->train, name, sizeof name),
+            mixed ? " and others" : "", grouped(samples, count), length, grouped(reads, tokens));
     for (int i = 0; i < run->validation.sets; i++)
         fprintf(out, "          %s%s on %s sequences\n", run->validation.set[i].name,
                 strcmp(run->validation.set[i].name, VALIDATION_NAME) ? ": validation" : "",
@@ -56,10 +56,10 @@ static void describe_data(const struct run *run, FILE *out) {
 
 static void describe_mesh(const struct run *run, FILE *out) {
     const struct mesh *mesh = &run->mesh;
-    fprintf(
-        out,
-        "mesh      data %d x tensor %d x pipeline %d; batches of %d sequences, %ld at a time on each rank\n",
-        mesh->data.size, mesh->tensor.size, mesh->pipeline.size, run->config.train.batch_size, run->micro);
+    char batches[256];
+    batch_words(&run->config.train, batches, sizeof batches);
+    fprintf(out, "mesh      data %d x tensor %d x pipeline %d; batches of %s, %ld at a time on each rank\n",
+            mesh->data.size, mesh->tensor.size, mesh->pipeline.size, batches, run->micro);
     if (mesh->pipeline.size > 1) {
         int ranks = run->layout->pipeline, micro_batches = run->pipeline.micro_batches;
         fprintf(out, "stages    layers");

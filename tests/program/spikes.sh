@@ -85,12 +85,17 @@ same_end back1 killed
 
 # Back behind a change of the batch size: the training goes on with what is in force, the data behind the spike. Steps are of
 # 96 tokens from step 24 on, so the spike's text is in steps 27 to 30; what was consumed by then is told again after it.
+back+=(--set train.micro_batch_size=6)
 expect 3 train 1 changed "${back[@]}" --set train.stop_at=24 2> /dev/null
 expect 0 train 1 changed "${back[@]}" --set checkpoint.interval=0 --resume-with train.batch_size=6
 spikes changed | head -1 | grep -qE "^(2[6-9]|30) [a-z_]* rewind 24$" || fail "spikes: $(lines spike changed)"
 at=$(spikes changed | head -1 | cut -d' ' -f1)
 again=$(lines step changed | grep '"step":24,' | sed -n '2s/.*"tokens":\([0-9]*\)[,}].*/\1/p')
 [ "$again" -eq $((24 * 192 + (at - 24 + 2) * 96)) ] || fail "step 24 has consumed $again tokens the second time"
+
+# The same as a ramp: steps that are done again have the batch of their number.
+expect 0 train 1 ramped "${back[@]}" --set checkpoint.interval=24 --set 'train.batch_ramp=[[0, 12], [24, 6]]' --set train.batch_size=6
+lines step changed > first && lines step ramped | cmp - first || fail "a ramp goes back to other steps"
 
 # Without a checkpoint yet, the step is left out, and that is told; one spike too many ends the run.
 expect 0 train 1 none "${window[@]}" --set spikes.action=rewind

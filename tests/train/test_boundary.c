@@ -270,7 +270,7 @@ static void begin(struct packer *p, bool feedback, bool interleave) {
     assert_int_equal(arena_reserve(&p->device), 0);
     boundary_lay_out(&p->boundary, &p->arena, &p->device);
     p->block = side()->device->reserve(T * D * sizeof *p->block);
-    boundary_begin(&p->boundary, 7);
+    boundary_begin(&p->boundary, 7, 4);
 }
 
 static void end(struct packer *p) {
@@ -357,7 +357,7 @@ static void test_feedback(void **state) {
         begin(&p, feedback, false);
         memcpy(x, whole, sizeof x);
         send(&p, CARGO_GRADIENT, 0, T, x, first);
-        boundary_begin(&p.boundary, 8);
+        boundary_begin(&p.boundary, 8, 4);
         memcpy(x, zeros, sizeof x);
         send(&p, CARGO_GRADIENT, 1, T, x, second);
         assert_true(difference(second, zeros, T * D) == 0);
@@ -424,7 +424,7 @@ static void test_seed(void **state) {
     for (int i = 0; i < 4; i++) {
         struct packer p;
         begin(&p, true, false);
-        boundary_begin(&p.boundary, cases[i].step);
+        boundary_begin(&p.boundary, cases[i].step, 4);
         for (int j = 0; j < T * D; j++) x[j] = (real)random_normal(1, 2, (uint64_t)j);
         send(&p, CARGO_GRADIENT, cases[i].micro, T, x, y[i]);
         end(&p);

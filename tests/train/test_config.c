@@ -242,6 +242,12 @@ static void random_value(const struct key *key, uint64_t draw, FILE *out) {
             fprintf(out, "%s%llu", i ? "," : "", (unsigned long long)(3 * i + 1));
         fputc(']', out);
         break;
+    case KEY_RAMP:
+        fputc('[', out);
+        for (uint64_t i = 0, n = bits % (RAMP_MOST + 1); i < n; i++)
+            fprintf(out, "[%llu, 12],", (unsigned long long)(i * (1 + bits % 1000)));
+        fputc(']', out);
+        break;
     case KEY_SOURCES:
         fputc('[', out);
         for (uint64_t i = 0; i < bits % 5; i++)
@@ -284,6 +290,7 @@ static void round_trip(void **state) {
                           draw & 4 ? "delta_store={ratio: 0, layers: []}"
                                    : "delta_store={tolerance: 0, layers: []}",
                           "model.vocab_size=1000",
+                          draw & 128 ? "train.batch_ramp=[]" : "train.batch_size=12",
                           draw & 64 ? "spikes.window=0" : "spikes.window=100",
                           "model.delta.temperature=0.5",
                           draw & 32 ? "train.graphs=false" : "train.compress_sources=0",
@@ -342,8 +349,8 @@ static void numbers(void **state) {
     assert_string_equal(text, "3.0");
 }
 
-static const char *const base = "model: {vocab_size: 300}\ntrain: {seed: 3}\ndata: {sources: [{path: a, "
-                                "weight: 1}, {path: b, weight: 2}]}\n";
+#define DATA "model: {vocab_size: 300}\ndata: {sources: [{path: a, weight: 1}, {path: b, weight: 2}]}\n"
+static const char *const base = "train: {seed: 3}\n" DATA;
 
 /* Checks that a run with `set` may continue (wrong NULL) from a run of `base`, or is refused with all of the
  * words. */
@@ -407,6 +414,12 @@ static void resume_with(void **state) {
     goes_on("train.batch_size=8", saved, said, "train.batch_size=16", NULL, 16, 32, "", "batch_size: 8");
     goes_on("train.seed=3", saved, said, "train.batch_size=2", NULL, 2, 32,
             "from step 70 on train.batch_size is 2", "batch_size: 4");
+    /* Batch size and ramp are one setting: what is asked for replaces both. */
+    goes_on("train.seed=3", saved, said, "train.batch_ramp=[[0, 2], [90, 8]]", NULL, 8, 32,
+            "train.batch_ramp is [[0, 2], [90, 8]], before it was []", "batch_size: 4");
+    goes_on("train.seed=3", "train: {seed: 3, batch_ramp: [[0, 2], [90, 8]], batch_size: 8}\n" DATA, NULL,
+            "train.batch_size=4", NULL, 4, 32, "train.batch_ramp is [], before it was [[0, 2], [90, 8]]",
+            "batch_size: 4");
     goes_on("train.seed=3", saved, said, "train.sequence_length=64", NULL, 16, 64, "stays 16", "length: 32");
     goes_on("train.seed=3", saved, said, "train.sequence_length=8", "train.batch_size=4", 4, 8,
             "is 4, before", "length: 32");

@@ -85,7 +85,7 @@ static void pipelines(void **state) {
             check_rank(&config, &p, rank);
             int blocks = 0;
             for (int active = 1; active <= 4; active++) {
-                const struct schedule *s = pipeline_schedule(&p, active);
+                const struct schedule *s = pipeline_schedule(&p, 4, active);
                 assert_int_equal(s->ranks, 2);
                 assert_true(s->rank[rank].count > 0);
                 if (s->blocks[rank] > blocks) blocks = s->blocks[rank];
@@ -96,10 +96,46 @@ static void pipelines(void **state) {
         }
         assert_int_equal(p.introduced[0].ranks, 0);
         pipeline_keep(&p, 1);
-        assert_int_equal(pipeline_schedule(&p, 2)->rank[0].count, 0);
-        assert_true(pipeline_schedule(&p, 2)->rank[1].count > 0 && p.schedule.rank[1].count > 0);
+        assert_int_equal(pipeline_schedule(&p, 4, 2)->rank[0].count, 0);
+        assert_true(pipeline_schedule(&p, 4, 2)->rank[1].count > 0 && p.schedule.rank[1].count > 0);
         pipeline_free(&p);
     }
+    config_free(&config);
+}
+
+/* Steps of a ramp have schedules of their own, and all find room in what is counted. */
+static void ramp(void **state) {
+    (void)state;
+    struct config config = right(staged, "train.batch_ramp=[[0, 8], [10, 32], [20, 8], [30, 16]]", NULL);
+    struct pipeline p, alone;
+    if (pipeline_create(&config, 2, 1, 1, 8, true, &p)) fail_msg("%s", gdn_failure());
+    assert_int_equal(p.num_smaller, 2);
+    for (int micros = 1; micros <= 9; micros++) {
+        bool there = micros == 2 || micros == 4 || micros == 8;
+        for (int active = 1; active <= 4; active++) {
+            const struct schedule *s = pipeline_schedule(&p, micros, active);
+            assert_int_equal(s != NULL, there);
+            for (int rank = 0; there && rank < 2; rank++) {
+                assert_true(s->rank[rank].count > 0);
+                assert_true(s->blocks[rank] <= p.blocks[rank] && s->strips[rank] <= p.strips[rank]);
+                for (int chunk = 0; chunk < 2; chunk++)
+                    assert_true(s->slots[rank * 2 + chunk] <= p.slots[rank * 2 + chunk]);
+            }
+        }
+    }
+    /* The same actions as of a run with no other batch. */
+    struct config plain = right(staged, "train.batch_size=16", NULL);
+    if (pipeline_create(&plain, 2, 1, 1, 4, true, &alone)) fail_msg("%s", gdn_failure());
+    const struct actions *a = &pipeline_schedule(&p, 4, 3)->rank[1],
+                         *b = &pipeline_schedule(&alone, 4, 3)->rank[1];
+    assert_int_equal(a->count, b->count);
+    assert_memory_equal(a->action, b->action, (size_t)a->count * sizeof *a->action);
+    pipeline_keep(&p, 1);
+    assert_true(pipeline_schedule(&p, 2, 4)->rank[1].count > 0 &&
+                !pipeline_schedule(&p, 2, 4)->rank[0].count);
+    pipeline_free(&p);
+    pipeline_free(&alone);
+    config_free(&plain);
     config_free(&config);
 }
 
@@ -109,7 +145,7 @@ static void one_rank(void **state) {
     struct pipeline p;
     if (pipeline_create(&config, 1, 0, 0, 1, true, &p)) fail_msg("%s", gdn_failure());
     assert_true(p.ranks == 1 && !p.share && p.slots[0] == 1 && p.schedule.messages == 0);
-    assert_ptr_equal(pipeline_schedule(&p, 0), &p.schedule);
+    assert_ptr_equal(pipeline_schedule(&p, 1, 0), &p.schedule);
     pipeline_free(&p);
     config_free(&config);
 }
@@ -132,8 +168,8 @@ static void large(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(placement), cmocka_unit_test(flops), cmocka_unit_test(pipelines),
-        cmocka_unit_test(one_rank),  cmocka_unit_test(large),
+        cmocka_unit_test(placement), cmocka_unit_test(flops),    cmocka_unit_test(pipelines),
+        cmocka_unit_test(ramp),      cmocka_unit_test(one_rank), cmocka_unit_test(large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

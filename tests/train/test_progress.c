@@ -58,7 +58,8 @@ static void plain_lines_are_rare(void **state) {
     FILE *file = tmpfile();
     assert_non_null(file);
     struct progress progress;
-    progress_open(&progress, file, 0, 1000);
+    const struct train_config train = {.steps = 1000, .batch_size = 1};
+    progress_open(&progress, file, 0, &train);
     for (long step = 0; step < 1000; step++) {
         struct step_report each = report;
         each.step = step;
@@ -81,7 +82,7 @@ static void plain_lines_are_rare(void **state) {
 static void silent_without_output(void **state) {
     (void)state;
     struct progress progress;
-    progress_open(&progress, NULL, 0, 10);
+    progress_open(&progress, NULL, 0, &(struct train_config){.steps = 10});
     progress_step(&progress, &report);
     progress_note(&progress, "nothing");
     progress_close(&progress);

@@ -35,7 +35,7 @@ build() { # DIRECTORY [CMAKE OPTION …]
 
 tell_skipped() { # DIRECTORY REPORT COUNT: which, and why by their own words
     echo "== $1: $3 skipped:" "$(awk -F'"' '/<testcase / { name = $2 } /<skipped message="SKIP_/ { printf "%s ", name }' "$2")"
-    grep -ohE '(device [a-z]+|slurm): [^<]*' "$2" | sort | uniq -c | sort -rn | head -n 3
+    grep -ohE '(device [a-z]+|slurm|processor): [^<]*' "$2" | sort | uniq -c | sort -rn | head -n 3
 }
 
 tell_slowest() { # DIRECTORY REPORT

@@ -17,6 +17,8 @@ enum recompute_choice { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, REC
 enum data_format { FORMAT_TEXT, FORMAT_HDF5, FORMAT_LLMC, FORMAT_MEGATRON, FORMAT_NANOGPT };
 enum data_order { ORDER_SHUFFLE, ORDER_SEQUENTIAL };
 enum spike_action { SPIKE_SKIP, SPIKE_REWIND, SPIKE_REPORT };
+/* While training waits, or while it goes on, from a copy; or that where the copy fits beside all else. */
+enum saving { SAVE_FOREGROUND, SAVE_BACKGROUND, SAVE_AUTO };
 enum device_choice { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA, DEVICE_EMULATED };
 
 enum { RAMP_MOST = 32 };       /* entries of train.batch_ramp */
@@ -87,7 +89,7 @@ struct checkpoint_config {
     double interval_minutes; /* since the last one; 0: off */
     int keep;                /* newest checkpoints kept; 0: all */
     long keep_every;         /* those of every so-many-th step are kept besides; 0: off */
-    bool asynchronous;       /* written while training goes on */
+    int asynchronous;        /* enum saving; a run's plan leaves no SAVE_AUTO (train/run_memory.c) */
     int files;               /* enum checkpoint_files (dist/checkpoint.h) */
     char *init_from;         /* "" for none */
 };

@@ -225,6 +225,18 @@ static int check_store(const struct reading *reading) {
     return GDN_OK;
 }
 
+/* `true` is a demand, which a run refuses to start without memory for; where no interval was asked for there
+ * is nothing to demand it for, and configurations of the time when there were none by default go on to fit.
+ */
+static void resolve_saving(struct reading *reading) {
+    struct checkpoint_config *checkpoint = &reading->config->checkpoint;
+    const struct place *minutes =
+        &reading->place[key_find(KEY_PATH(checkpoint.interval_minutes)) - config_keys];
+    if (checkpoint->asynchronous == SAVE_BACKGROUND && !checkpoint->interval && !minutes->file &&
+        !minutes->set)
+        checkpoint->asynchronous = SAVE_AUTO;
+}
+
 static int check_spikes(const struct reading *reading) {
     long window = reading->config->spikes.window;
     if (!window || window >= SPIKE_LEAST) return GDN_OK;
@@ -308,6 +320,7 @@ int check_combinations(struct reading *reading) {
     TRY(check_memory(reading));
     TRY(check_store(reading));
     TRY(check_spikes(reading));
+    resolve_saving(reading);
     if (reading->config->train.graphs && reading->config->train.compress_sources > 0)
         return impossible(reading,
                           "sources are factorised on the host, so passes cannot be recorded; one of the two "

@@ -195,14 +195,16 @@ const struct key config_keys[] = {
     WORDS(data.order, "shuffle", .words = "shuffle|sequential", RESUME, .help = "of the samples"),
 
     ROW(checkpoint.interval, "0", STEPS(0),
-        .help = "steps between checkpoints; 0: only at the end or a stop"),
-    ROW(checkpoint.interval_minutes, "0.0", FROM(0),
+        .help = "steps between checkpoints; 0: off. One is always saved at the end and at a stop"),
+    ROW(checkpoint.interval_minutes, "30.0", FROM(0),
         .help = "minutes from one checkpoint to the next, besides interval; 0: off"),
     ROW(checkpoint.keep, "3", COUNT(0), .help = "how many of the newest checkpoints are kept; 0: all"),
     ROW(checkpoint.keep_every, "0", STEPS(0),
         .help = "checkpoints whose step is a multiple of this are kept besides; 0: none"),
-    ROW(checkpoint.asynchronous, "true",
-        .help = "training stops for a copy in memory only, which is written while it goes on"),
+    WORDS(checkpoint.asynchronous, "auto", .words = "false|true|auto",
+          .help = "true: training stops for a copy in memory only, which is written while it goes on; false: "
+                  "until the checkpoint is written; auto: true where the copy fits into train.memory or what "
+                  "is free, else false. With no interval given, true is auto"),
     WORDS(checkpoint.files, "one", .words = "one|node",
           .help = "all ranks write into one file, or those of each node into one of their own, joined by "
                   "checkpoint.h5"),

@@ -126,14 +126,19 @@ static bool read_number(void *base, const struct key *key, const char *text) {
     }
 }
 
-static bool read_bool(void *base, const struct key *key, const char *text) {
+static bool is_truth(const char *text, bool *out) {
     bool yes = !strcmp(text, "true") || !strcmp(text, "True") || !strcmp(text, "TRUE");
     bool no = !strcmp(text, "false") || !strcmp(text, "False") || !strcmp(text, "FALSE");
-    *(bool *)member(base, key) = yes;
+    *out = yes;
     return yes || no;
 }
 
 static bool read_word(void *base, const struct key *key, const char *text) {
+    bool truth;
+    if (!strncmp(key->words, "false|true|", 11) && is_truth(text, &truth)) {
+        *(int *)member(base, key) = truth;
+        return true;
+    }
     size_t length = strlen(text);
     int index = 0;
     for (const char *at = key->words;; index++) {
@@ -177,7 +182,7 @@ static int read_scalar(void *base, const struct key *key, const char *label, str
     } else if (key->type == KEY_WORD)
         right = read_word(base, key, text);
     else if (key->type == KEY_BOOL)
-        right = plain && read_bool(base, key, text);
+        right = plain && is_truth(text, member(base, key));
     else
         right = plain && read_number(base, key, text);
     free(text);

@@ -92,13 +92,18 @@ static bool more_ranks(const struct fit *fit, const char *text, long data, const
 }
 
 /* The first of these that fits; false: none. */
-static bool find(const struct fit *fit, const char *text, struct change *out) {
+static bool find(const struct fit *fit, const char *text, const struct memory *planned, struct change *out) {
     const struct mesh_config *mesh = &fit->config->mesh;
     long data = fit->ranks / mesh->tensor / mesh->pipeline;
     struct change none = {.ranks = fit->ranks}, all = none, both;
     recompute_all(&fit->config->train, &all);
     both = all;
     set(&both, "train.micro_batch_size", 1);
+    *out = none;
+    if (fit->config->checkpoint.asynchronous == SAVE_BACKGROUND && planned->bytes[MEMORY_CHECKPOINT]) {
+        snprintf(out->word[out->count++], WORD, "checkpoint.asynchronous=false");
+        if (fits(fit, text, out)) return true;
+    }
     *out = all;
     if (fits(fit, text, &all)) return true;
     if (smaller_micro(fit, text, data, &none, out) || smaller_micro(fit, text, data, &all, out)) return true;
@@ -136,11 +141,11 @@ static int refuse(const struct fit *fit, const char *who, const struct memory *p
 }
 
 int fit_check(const struct fit *fit, const char *who, const struct memory *planned) {
-    if (!fit->available->bytes || memory_sum(planned) <= fit->available->bytes) return 0;
+    if (memory_fits(fit->available, planned)) return 0;
     char *text = config_text(fit->config), words[300] = "", advice[400];
     struct change change;
     if (!text) return gdn_fail(GDN_INTERNAL, "out of memory for the configuration's text");
-    bool found = find(fit, text, &change);
+    bool found = find(fit, text, planned, &change);
     free(text);
     if (found) change_words(fit, &change, words, sizeof words);
     snprintf(advice, sizeof advice,

@@ -25,6 +25,10 @@ int64_t memory_sum(const struct memory *memory) {
     return all;
 }
 
+bool memory_fits(const struct available *available, const struct memory *memory) {
+    return !available->bytes || memory_sum(memory) <= available->bytes;
+}
+
 void memory_words(const struct memory *memory, double unit, char words[256]) {
     int at = 0;
     for (int i = 0; i < MEMORY_PARTS; i++)

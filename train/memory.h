@@ -41,6 +41,9 @@ struct available {
     double given;  /* train.memory, in GiB; 0: measured */
 };
 
+/* Whether so much is available, as it is taken to be where nothing is known. */
+bool memory_fits(const struct available *available, const struct memory *memory);
+
 /* Of what a machine has free this part is left for code and the buffers of MPI and other libraries. */
 #define MEMORY_RESERVE 0.05
 

@@ -13,6 +13,7 @@
 #include "train/fit.h"
 #include "train/optimizer.h"
 #include "train/plan_cost.h"
+#include "train/saver.h"
 
 /* ------------------------------------------------------------------------------------------- one rank */
 
@@ -180,6 +181,24 @@ static int choose_recomputation(struct plan *plan) {
     return 0;
 }
 
+static int plan_ranks(struct plan *plan) {
+    TRY(choose_recomputation(plan));
+    for (int r = 0; r < plan->config->mesh.pipeline; r++) TRY(plan_pipeline_rank(plan, r));
+    return 0;
+}
+
+/* checkpoint.asynchronous auto: without the copy where that does not fit on all ranks, as a run of so much
+ * memory decides (train/run_memory.c). */
+static int choose_saving(struct plan *plan) {
+    bool fits = true;
+    if (plan->config->checkpoint.asynchronous != SAVE_AUTO || !saver_has_intervals(plan->config)) return 0;
+    for (long r = 0; r < plan->ranks; r++) fits &= memory_fits(&plan->available, &plan->rank[r].memory);
+    if (fits) return 0;
+    plan->foreground = saver_no_memory;
+    plan->work.without_copy = true;
+    return plan_ranks(plan);
+}
+
 static int whole_step(struct plan *plan) {
     const struct config *config = plan->config;
     struct loss_options options = rank_plan_options(config);
@@ -207,8 +226,8 @@ static int build(struct plan *plan, long ranks) {
         .micro = plan->micro,
     };
     TRY(describe_evaluation(plan));
-    TRY(choose_recomputation(plan));
-    for (int r = 0; r < config->mesh.pipeline; r++) TRY(plan_pipeline_rank(plan, r));
+    TRY(plan_ranks(plan));
+    TRY(choose_saving(plan));
     TRY(whole_step(plan));
     return simulate(&plan->pipeline.schedule, plan->slowest, &plan->machine, &plan->step);
 }

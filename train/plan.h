@@ -37,6 +37,7 @@ struct plan {
     long ranks;
     long share, micro;             /* sequences of a step on a data rank, and of a micro-batch */
     int micro_batches;             /* of a data rank in a step */
+    const char *foreground;        /* why checkpoints are saved while training waits; NULL: as configured */
     int64_t parameters, connected; /* of the model; those of its connections */
     struct plan_machine machine;
 

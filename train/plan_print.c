@@ -199,6 +199,11 @@ static void print_memory(const struct plan *plan, FILE *out) {
         "", grouped(optimizer, a), (int)(2 * sizeof(real)), grouped(formula, b));
 }
 
+static void print_saving(const struct plan *plan, FILE *out) {
+    if (plan->foreground)
+        fprintf(out, "saving    training waits for each checkpoint: %s\n", plan->foreground);
+}
+
 /* What is computed again; where memory decided, also what the rule that it starts from would have done, by
  * the pipeline rank that is shortest of memory. */
 static void print_recomputation(const struct plan *plan, FILE *out) {
@@ -343,6 +348,7 @@ void plan_print(const struct plan *plan, FILE *out) {
     print_recomputation(plan, out);
     print_stages(plan, out);
     print_memory(plan, out);
+    print_saving(plan, out);
     print_bytes(plan, out);
     print_time(plan, out);
     print_assumptions(plan, out);

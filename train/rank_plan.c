@@ -95,7 +95,8 @@ int rank_plan_memory(const struct rank_plan *plan, const struct pass_costs *pass
     out->bytes[MEMORY_WORKSPACE] =
         passes->memory.workspace + optimizer_planned(&plan->table, &plan->shards, work->data) +
         batch_bytes(work->share, config->train.sequence_length) + delta_store_memory(&store, 0);
-    out->bytes[MEMORY_CHECKPOINT] = saver_planned(config, &plan->table, plan->shards.moments);
+    if (!work->without_copy)
+        out->bytes[MEMORY_CHECKPOINT] = saver_planned(config, &plan->table, plan->shards.moments);
     if (work->evaluation)
         TRY(evaluation_plan(work->evaluation, config, &plan->layout, &plan->table, &tensor, out));
     out->bytes[MEMORY_COMMUNICATION] += tensor.pieces_count * (int64_t)sizeof(real);

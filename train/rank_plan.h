@@ -15,6 +15,7 @@ struct rank_work {
     const struct evaluation *evaluation; /* as described (run_eval.h), or NULL: none */
     int data, tensor;                    /* ranks on these axes */
     long share, micro;                   /* sequences of a step on a data rank, and of a micro-batch */
+    bool without_copy; /* checkpoint.asynchronous auto has come to be false (train/saver.h) */
 };
 
 struct rank_plan {

@@ -50,8 +50,9 @@ struct run {
     struct state saved;
     struct model *model;
     struct sync *sync;
-    int64_t sync_bytes; /* its scratch */
-    int64_t copy_bytes; /* of the copy that checkpoints are written from (train/saver.h) */
+    int64_t sync_bytes;     /* its scratch */
+    const char *foreground; /* why checkpoints are saved while training waits; NULL: as configured */
+    int64_t copy_bytes;     /* of the copy that checkpoints are written from (train/saver.h) */
     struct optimizer optimizer;
     struct executor *executor;
 

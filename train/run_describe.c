@@ -75,6 +75,10 @@ static void describe_mesh(const struct run *run, FILE *out) {
     }
 }
 
+static void describe_saving(const struct run *run, FILE *out) {
+    if (run->foreground) fprintf(out, "saving    training waits for each checkpoint: %s\n", run->foreground);
+}
+
 static void describe_memory(const struct run *run, const struct run_most *most, FILE *out) {
     char words[400];
     double unit = 1048576;
@@ -104,6 +108,7 @@ int run_describe(const struct run *run, const char *directory, FILE *out) {
     if (run->mesh.size > 1) ranks_describe(&run->mesh, out);
     if (!out) return 0;
     describe_memory(run, &most, out);
+    describe_saving(run, out);
     fprintf(out, "backend   %s", ops_describe(run->ops));
     if (!run->ops->device->host) fprintf(out, "; %s", precision_word[run->ops->precision]);
     if (!run->ops->device->host && run->mesh.size > 1) fprintf(out, "; transport %s", run->mesh.transport);

@@ -7,6 +7,7 @@
 #include "train/delta_store.h"
 #include "train/fit.h"
 #include "train/rank_plan.h"
+#include "train/saver.h"
 #include "train/recompute_auto.h"
 
 /* What a plan of this run works on; evaluations as they will be on the data that are open. */
@@ -28,7 +29,6 @@ static int prepare(struct run *run, struct planning *planning) {
     };
     run->level = calloc((size_t)model->num_layers, sizeof *run->level);
     if (!run->level) return gdn_fail(GDN_INTERNAL, "out of memory for %d layers", model->num_layers);
-    recompute_fixed(&run->config.train, model->num_layers, run->level);
     if (!run->validation.sets) return 0;
     planning->work.evaluation = &planning->evaluation;
     return evaluation_describe(&run->config, mesh->data.size, mesh->data.index, mesh->tensor.index,
@@ -71,6 +71,37 @@ static int plan_rank(struct run *run, const struct planning *planning) {
     return status;
 }
 
+/* Whether several ranks may save beside training: their threads call MPI. */
+static bool has_threads(const struct mesh *mesh) {
+    int provided = MPI_THREAD_MULTIPLE;
+    return mesh->size == 1 || (MPI_Query_thread(&provided) == MPI_SUCCESS && provided == MPI_THREAD_MULTIPLE);
+}
+
+/* This rank's memory, with what is computed again. */
+static int plan_all(struct run *run, struct planning *planning) {
+    recompute_fixed(&run->config.train, run->config.model.num_layers, run->level);
+    TRY(mesh_agree(&run->mesh, choose(run, planning)));
+    TRY(share_choice(run));
+    return mesh_agree(&run->mesh, plan_rank(run, planning));
+}
+
+/* checkpoint.asynchronous auto: with a copy where all ranks have the memory for it, else planned anew
+ * without.
+ */
+static int choose_saving(struct run *run, struct planning *planning) {
+    int *saving = &run->config.checkpoint.asynchronous;
+    if (*saving != SAVE_AUTO) return 0;
+    bool threads = has_threads(&run->mesh);
+    int without = mesh_any(&run->mesh, !threads || !memory_fits(&run->available, &run->planned));
+    if (without < 0) return GDN_INTERNAL;
+    *saving = without ? SAVE_FOREGROUND : SAVE_BACKGROUND;
+    if (!without) return 0;
+    if (saver_has_intervals(&run->config))
+        run->foreground = threads ? saver_no_memory : "this MPI has no MPI_THREAD_MULTIPLE";
+    planning->work.without_copy = true;
+    return plan_all(run, planning);
+}
+
 /* Who needs most: bytes and its number. */
 static int find_most(const struct mesh *mesh, int64_t bytes, int *rank) {
     struct {
@@ -95,9 +126,8 @@ static int check(struct run *run) {
 static int plan(struct run *run, struct planning *planning) {
     TRY(mesh_agree(&run->mesh, prepare(run, planning)));
     TRY(memory_measure(&run->config, &run->mesh, run->ops->device, &run->available));
-    TRY(mesh_agree(&run->mesh, choose(run, planning)));
-    TRY(share_choice(run));
-    TRY(mesh_agree(&run->mesh, plan_rank(run, planning)));
+    TRY(plan_all(run, planning));
+    TRY(choose_saving(run, planning));
     return check(run);
 }
 

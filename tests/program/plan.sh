@@ -95,7 +95,7 @@ refused "hidden_size 2147483640" --set model.hidden_size=2147483640
 refused "mesh.bucket 1024" --set model.hidden_size=2147480 --set mesh.bucket=1
 
 # Memory: a plan that does not fit is refused in at most five lines, and the change that it names makes it fit.
-some=(--set train.batch_size=16 --set train.micro_batch_size=8 --set train.sequence_length=64)
+some=(--set train.batch_size=16 --set train.micro_batch_size=8 --set train.sequence_length=64 --set checkpoint.interval_minutes=0)
 mib() { # the sum of rank 0's memory
     "$GDN" plan wide.yaml --flops 1e11 --json "$@" | grep -o '"memory":{[^}]*}' | head -1 | grep -o '[0-9]*' | LC_ALL=C awk '{ n += $1 } END { print n / 1048576 }'
 }
@@ -126,6 +126,38 @@ grep -q "^recompute layers\|^recompute connections" chosen && grep -q "without, 
 grep -q "^recompute nothing" chosen && grep -q "but all fits" chosen || fail "$(head -7 chosen)"
 "$GDN" plan wide.yaml --flops 1e11 --json "${some[@]}" --set train.recompute=full --set train.recompute_every=4 |
     grep -q '"recompute":{"layers":\["full","none","none","none","full",.*"connections":\["full","none"' || fail "no levels in JSON"
+
+# The copy for checkpoints: by default there where it fits, and else left out with a word; where it was asked for, refused.
+room=(--set train.memory="$(gib "$(mib)" "$(mib --set checkpoint.asynchronous=false)" 0.5)") # for half of it
+says="^saving    training waits for each checkpoint: a copy .* does not fit"
+"$GDN" plan wide.yaml --flops 1e11 > with
+"$GDN" plan wide.yaml --flops 1e11 "${room[@]}" > without
+! grep -q "^saving" with && grep -q "$says" without || fail "$(cat with without)"
+plans() { "$GDN" plan wide.yaml --flops 1e11 --json "$@" | grep -o '"checkpoint":[0-9]*' | head -1; } # bytes of the copy
+[ "$(plans)" != '"checkpoint":0' ] && [ "$(plans "${room[@]}")" = '"checkpoint":0' ] || fail "$(plans) and $(plans "${room[@]}")"
+[ "$(plans "${room[@]}" --set checkpoint.asynchronous=True)" = '"checkpoint":0' ] || fail "no interval was asked for"
+for interval in interval=5 interval_minutes=5; do
+    refused "what would fit: checkpoint.asynchronous: false" "${room[@]}" --set checkpoint.asynchronous=true --set checkpoint.$interval
+    [ "$(plans "${room[@]}" --set checkpoint.$interval)" = '"checkpoint":0' ] || fail "$interval"
+done
+# Memory that computing again makes room in is for the copy too, and where all of that is not enough nothing is computed again.
+"$GDN" plan wide.yaml --flops 1e11 "${room[@]}" --set train.recompute=auto > again
+! grep -q "^saving" again && grep -q "^recompute layers\|^recompute connections" again || { grep -q "$says" again && grep -q "^recompute nothing" again; } ||
+    fail "$(cat again)"
+# The run does what the plan says, and its config.yaml, in which all defaults are given, does the same again.
+waits() { # RUN: whose checkpoints there are all in the foreground, and planned without a copy
+    grep -q "$says" out && lines checkpoint "$1" | grep -q . && ! lines checkpoint "$1" | grep -q '"asynchronous":true' &&
+        ! lines memory "$1" | grep -q '_checkpoint":[1-9]' || fail "$(cat out "$1/metrics.jsonl")"
+}
+expect 2 mpirun --oversubscribe -n 2 "$GDN" train wide.yaml --run-dir tight --set mesh.data=2 --set checkpoint.asynchronous=true --set checkpoint.interval=1 \
+    --set train.memory=0.001 > out 2> err
+expect 3 "$GDN" train wide.yaml --run-dir tight "${room[@]}" --set train.steps=9 --set train.stop_at=1 > out 2>&1
+waits tight
+grep -q "interval_minutes: 30.0" tight/config.yaml && grep -q "asynchronous: auto" tight/config.yaml || fail "$(cat tight/config.yaml)"
+expect 3 "$GDN" train tight/config.yaml --run-dir tight --set train.stop_at=2 > out 2>&1
+waits tight
+expect 3 "$GDN" train tight/config.yaml --run-dir tight --set train.memory=0 --set train.stop_at=4 --set checkpoint.interval_minutes=0.00001 > out 2>&1
+! grep -q "^saving" out && lines checkpoint tight | grep -q '"asynchronous":true' || fail "$(cat out tight/metrics.jsonl)"
 
 # A run is refused likewise, before it leaves anything, and one that fits tells what it planned, reserved and used.
 expect 2 mpirun --oversubscribe -n 2 "$GDN" train wide.yaml --run-dir small "${some[@]}" --set train.memory=0.001 > out 2> err

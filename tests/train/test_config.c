@@ -69,7 +69,8 @@ static void defaults(void **state) {
     assert_int_equal(c.data.validation.count, 0);
     assert_true(c.data.validation_fraction == 0 && c.data.num_sources == 0);
     assert_true(c.data.format == FORMAT_TEXT && c.data.order == ORDER_SHUFFLE);
-    assert_true(c.checkpoint.interval == 0 && c.checkpoint.keep == 3);
+    assert_true(c.checkpoint.interval == 0 && c.checkpoint.interval_minutes == 30 && c.checkpoint.keep == 3);
+    assert_int_equal(c.checkpoint.asynchronous, SAVE_AUTO);
     assert_string_equal(c.checkpoint.init_from, "");
     assert_int_equal(c.device, DEVICE_AUTO); /* until a run has looked */
     config_free(&c);
@@ -446,6 +447,35 @@ static void resume_with(void **state) {
     free(saved);
 }
 
+/* Only an interval that was asked for makes `true` a demand, and what is written out means the same again. */
+static void saving(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *set;
+        int saving;
+    } cases[] = {
+        {"{}", NULL, SAVE_AUTO},
+        {"checkpoint: {interval: 5}", NULL, SAVE_AUTO},
+        {"checkpoint: {asynchronous: true}", NULL, SAVE_AUTO},
+        {"checkpoint: {asynchronous: true, interval: 0}", NULL, SAVE_AUTO},
+        {"checkpoint: {asynchronous: True, interval: 5}", NULL, SAVE_BACKGROUND},
+        {"checkpoint: {asynchronous: true}", "checkpoint.interval_minutes=30", SAVE_BACKGROUND},
+        {"checkpoint: {asynchronous: true, interval: 0, interval_minutes: 0.0}", NULL, SAVE_BACKGROUND},
+        {"checkpoint: {asynchronous: FALSE, interval: 5}", NULL, SAVE_FOREGROUND},
+        {"checkpoint: {interval_minutes: 1}", "checkpoint.asynchronous=auto", SAVE_AUTO},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct config c = right(cases[i].text, cases[i].set, NULL);
+        assert_int_equal(c.checkpoint.asynchronous, cases[i].saving);
+        char *text = config_text(&c);
+        struct config again = right(text, NULL, NULL);
+        assert_int_equal(again.checkpoint.asynchronous, cases[i].saving);
+        free(text);
+        config_free(&again);
+        config_free(&c);
+    }
+}
+
 static void resume(void **state) {
     (void)state;
     static const char *const may_differ[] = {
@@ -540,6 +570,7 @@ int main(void) {
         cmocka_unit_test(meshes),      cmocka_unit_test(round_trip),
         cmocka_unit_test(numbers),     cmocka_unit_test(resume),
         cmocka_unit_test(resume_with), cmocka_unit_test(help),
+        cmocka_unit_test(saving),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,8 @@ static const char base[] = "model:\n"
                            "  intermediate_size: 48\n"
                            "  delta: {distances: [1, 2, 3], hidden: 8, gate_hidden: 4}\n"
                            "train: {steps: 2, batch_size: 16, micro_batch_size: 2, sequence_length: 8}\n"
-                           "mesh: {bucket: 2048, small: 300}\n";
+                           "mesh: {bucket: 2048, small: 300}\n"
+                           "checkpoint: {interval_minutes: 0}\n"; /* no saver is made here */
 
 enum { SETTINGS = 6 };
 

@@ -3,6 +3,7 @@
 #include "train/commands.h"
 
 #include "kernels/base/position.h"
+#include "train/guard.h"
 #include "train/loop.h"
 #include "train/options.h"
 #include "train/run_ranks.h"
@@ -13,6 +14,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { KEY_DATA_CHANGED = 256 };
@@ -94,6 +96,7 @@ static int train(struct run *run, struct rundir *rundir, const struct options *o
     FILE *out = run->mesh.rank == 0 ? stdout : NULL, *log = run->mesh.rank == 0 ? stderr : NULL;
     TRY(mesh_agree(&run->mesh, config_check_changes(options->resume_with, options->num_resume_with)));
     TRY(run_configure(run, options->argument[0], options->set, options->num_set));
+    guard_limits(&run->config.watchdog);
     TRY(watchdog_begin(&run->mesh, &run->config.watchdog, watchdog));
     TRY(lock_existing(run, rundir));
     TRY(run_find_start(run, rundir->path, options->resume, log, start));
@@ -122,6 +125,19 @@ static int train(struct run *run, struct rundir *rundir, const struct options *o
     return loop_run(run, rundir, &stop, out);
 }
 
+/* What MPI's beginning is watched by: of a configuration that can be read twice and is right, which is looked
+ * at again when all ranks are there. */
+static void limit_beginning(const struct options *options) {
+    struct config config;
+    struct stat about;
+    if (stat(options->argument[0], &about) || !S_ISREG(about.st_mode)) return;
+    if (!config_load(options->argument[0], options->set, options->num_set, &config)) {
+        guard_limits(&config.watchdog);
+        config_free(&config);
+    }
+    gdn_failure_clear();
+}
+
 static int train_on_ranks(const struct options *options, const struct arguments *given) {
     struct run run = {.best_loss = NAN};
     struct rundir rundir;
@@ -129,6 +145,7 @@ static int train_on_ranks(const struct options *options, const struct arguments 
     struct watchdog *watchdog = NULL;
     TRY(rundir_name(&rundir, options->run_dir, options->argument[0]));
     TRY(signals_hold());
+    limit_beginning(options);
     int status = ranks_begin(&run.mesh);
     if (!status) status = train(&run, &rundir, options, given, &start, &watchdog);
     signals_quiet();

@@ -24,6 +24,9 @@ int cmd_bench(int argc, char **argv);
  */
 void commands_set_speaker(bool speaks);
 
+/* This process's rank as the launcher's environment tells it (Open MPI, PMIx, Slurm), −1 where none does. */
+int commands_launched_rank(void);
+
 /* Flushes standard output: output that was asked for and could not be written, as on a full disk, is a
  * failure (GDN_INTERNAL). main calls it behind every command that succeeded. */
 int commands_finish_printing(void);

@@ -2,14 +2,14 @@
 
 #include "kernels/base/position.h"
 #include "train/commands.h"
+#include "train/guard.h"
 
 #include <omp.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
-int ranks_begin(struct mesh *mesh) {
-    *mesh = mesh_alone();
+static int begin(struct mesh *mesh) {
     int provided = 0, rank = 0;
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS ||
         provided < MPI_THREAD_FUNNELED)
@@ -17,6 +17,14 @@ int ranks_begin(struct mesh *mesh) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     commands_set_speaker(rank == 0);
     return mesh_create(0, 1, 1, mesh);
+}
+
+int ranks_begin(struct mesh *mesh) {
+    *mesh = mesh_alone();
+    guard_begin(GUARD_INIT, commands_launched_rank());
+    int status = begin(mesh);
+    guard_end();
+    return status;
 }
 
 int ranks_end(struct mesh *mesh, int status) {
@@ -27,8 +35,10 @@ int ranks_end(struct mesh *mesh, int status) {
     /* Now, not from main: after MPI_Finalize the first rank to leave with this status makes mpirun kill the
      * rest. */
     commands_report(status);
+    guard_begin(GUARD_FINALIZE, mesh->size > 1 ? mesh->rank : commands_launched_rank());
     if (mesh->world != MPI_COMM_NULL) mesh_free(mesh);
     MPI_Finalize();
+    guard_end();
     return status;
 }
 

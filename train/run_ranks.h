@@ -6,7 +6,7 @@
 
 #include "dist/mesh.h"
 
-/* Starts MPI and puts all ranks on one data axis. ranks_end follows, whatever this returns. Collective. */
+/* Starts MPI and puts all ranks on one data axis; both ends of MPI are guarded (train/guard.h). ranks_end follows, whatever this returns. Collective. */
 int ranks_begin(struct mesh *mesh);
 
 /* Prints the words of a failure (`status` not 0) on the rank that speaks for all, frees the mesh and ends

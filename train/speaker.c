@@ -15,15 +15,19 @@ void commands_set_speaker(bool speaks) {
     speaker = speaks ? SPEAKS : SILENT;
 }
 
-bool gdn_print_failure_here(void) {
+int commands_launched_rank(void) {
     /* Innermost launcher first: mpirun inside a Slurm job sets its own rank and leaves Slurm's as it was. */
     static const char *const ranks[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
-    if (speaker != UNKNOWN) return speaker == SPEAKS;
     for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) {
         const char *rank = getenv(ranks[i]);
-        if (rank) return atoi(rank) == 0;
+        if (rank) return atoi(rank);
     }
-    return true;
+    return -1;
+}
+
+bool gdn_print_failure_here(void) {
+    if (speaker != UNKNOWN) return speaker == SPEAKS;
+    return commands_launched_rank() <= 0;
 }
 
 void commands_report(int status) {

@@ -82,6 +82,19 @@ mkdir one && mkfifo one/metrics.jsonl
 timeout -k 5 90 "$GDN" train small.yaml --run-dir one "${long[@]}" --set watchdog.step=4 > one.log 2>&1 &
 job_one=$!
 
+# In MPI's own beginning and end, where ranks cannot ask each other; one rank without mpirun, too.
+hang() { # DIRECTORY CALL RANK RANKS [OPTION …]
+    local directory=$1 call=$2 rank=$3 ranks=$4
+    shift 4
+    timeout -k 5 90 mpirun --oversubscribe -n "$ranks" bash -c 'echo $$ > '"$directory"'.pid.$OMPI_COMM_WORLD_RANK; exec "$@"' - \
+        env LD_PRELOAD="$HANG_IN_MPI" GDN_HANG_IN="$call" GDN_HANG_RANK="$rank" "$GDN" train small.yaml --run-dir "$directory" "$@" > "$directory.log" 2>&1 &
+    declare -g "job_$directory=$!"
+}
+hang init MPI_Init 1 3 --set watchdog.start=4
+hang last MPI_Finalize 1 2 --set watchdog.checkpoint=4 --set train.steps=2
+env LD_PRELOAD="$HANG_IN_MPI" GDN_HANG_IN=MPI_Init GDN_HANG_RANK=0 "$GDN" train small.yaml --run-dir alone --set watchdog.start=4 > alone.log 2>&1 &
+job_alone=$!
+
 until_true "a rank that is watched" is_watched start 1
 until_true "a rank that is watched" is_watched start 0
 kill -STOP "$(process start 1)"
@@ -103,6 +116,20 @@ saving="\(the checkpoint of step [0-9]*, for .*; watchdog.checkpoint is 5\|step 
 ended save 2 "^gdn: rank 1 on $host does not answer; .*($saving)"
 ended behind 2 "^gdn: rank 0 on $host does not answer; .*($saving)"
 ended full 2 "^gdn: rank 0 on $host holds the others up: in step [0-9]*.*rank 1 waits in .*watchdog.step is 4)"
+
+# There it is a rank that waits that speaks: the lowest that still does.
+hung() { # DIRECTORY RANKS PATTERN: with status 1, one message, which says this, and nothing left
+    local job=job_$1 status=0 rank
+    wait "${!job}" || status=$?
+    [ $status -eq 1 ] || fail "$1: status $status instead of 1: $(cat "$1.log")"
+    [ "$(grep -v '^gdn: note' "$1.log" | grep -c '^gdn: ')" -eq 1 ] && grep -q "$3" "$1.log" || fail "$1: not one message '$3': $(cat "$1.log")"
+    for rank in $(seq 0 $(($2 - 1))); do until_true "the end of rank $rank of $1" gone "$(process "$1" "$rank")"; done
+}
+hung init 3 "^gdn: rank 0 on $host waits in MPI_Init, for [4-9].* s; watchdog.start is 4"
+[ ! -e init ] || fail "a run that did not begin left a directory"
+hung last 2 "^gdn: rank [01] on $host waits in MPI_Finalize, for .* s; watchdog.checkpoint is 4"
+[ "$(cat last/checkpoints/latest)" = step_00000002 ] || fail "last: $(cat last.log)"
+hung alone 0 "^gdn: this process on $host waits in MPI_Init, for [4-9].* s; watchdog.start is 4"
 
 if [ $flipped -eq 77 ]; then
     echo "not tested: flipped bits (this user may not write into other processes' memory)"

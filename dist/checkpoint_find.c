@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -48,12 +49,24 @@ static int find_whole(const struct mesh *mesh, const char *directory, const int6
                     count, directory, newest);
 }
 
+/* Warns of a line that does not name what it should. */
+static void tell_doubt(int folder, const char *directory, FILE *log) {
+    bool doubtful;
+    int64_t step = folder_pointer(folder, "latest", &doubtful);
+    if (doubtful && log)
+        fprintf(log,
+                "warning: %s/checkpoints/latest is damaged or was changed: step_%08" PRId64
+                " is the one marked as the latest, and is taken; --resume PATH goes on from another\n",
+                directory, step);
+}
+
 /* The steps that there are, on rank 0. */
-static int list_here(const char *directory, int64_t **steps, int *count) {
+static int list_here(const char *directory, FILE *log, int64_t **steps, int *count) {
     int folder = -1;
     TRY(open_folder(directory, &folder));
     if (folder < 0) return 0;
     folder_clean_up(folder); /* may put a checkpoint back */
+    tell_doubt(folder, directory, log);
     int error = folder_list(folder, steps, count);
     close(folder);
     return error ? gdn_fail(GDN_INPUT, "%s/checkpoints cannot be read: %s", directory, strerror(error)) : 0;
@@ -63,7 +76,7 @@ int checkpoint_find(const struct mesh *mesh, const char *directory, FILE *log, s
     int64_t *steps = NULL;
     int count = 0;
     *out = (struct checkpoint){0};
-    TRY(mesh_agree(mesh, mesh->rank == 0 ? list_here(directory, &steps, &count) : 0));
+    TRY(mesh_agree(mesh, mesh->rank == 0 ? list_here(directory, log, &steps, &count) : 0));
     int status = mesh_broadcast(mesh, &count, sizeof count);
     if (!status && mesh->rank != 0) steps = malloc((size_t)(count + 1) * sizeof *steps);
     if (!status) status = mesh_agree(mesh, steps || !count ? 0 : out_of_memory());
@@ -115,11 +128,15 @@ static int newest_in(const char *checkpoints, char **path) {
 /* The checkpoint that a file `latest` or `best` names; NULL where `given` is no such file. */
 static int named_by(const char *given, char **path) {
     const char *slash = strrchr(given, '/'), *pointer = slash ? slash + 1 : given;
-    int64_t step = -1;
     *path = NULL;
-    if (!strcmp(pointer, "latest") || !strcmp(pointer, "best")) step = folder_pointer(AT_FDCWD, given);
+    if (strcmp(pointer, "latest") && strcmp(pointer, "best")) return 0;
+    char *place, name[FOLDER_NAME];
+    if (asprintf(&place, "%.*s.", (int)(pointer - given), given) < 0) return out_of_memory();
+    int folder = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int64_t step = folder < 0 ? -1 : folder_pointer(folder, pointer, NULL);
+    if (folder >= 0) close(folder);
+    free(place);
     if (step < 0) return 0;
-    char name[FOLDER_NAME];
     folder_step_name(step, name);
     return asprintf(path, "%.*s%s/%s", (int)(pointer - given), given, name, CHECKPOINT_FILE) < 0
                ? out_of_memory()

@@ -205,9 +205,12 @@ static int write_file(const struct crew *crew, const struct save *save,
 
 /* --------------------------------------------------------------------------------------- rank 0's folder */
 
-/* Syncs what was prepared, and prepares the pointers. */
+/* Marks and syncs what was prepared, and prepares the pointers. */
 static int prepare_pointers(const struct save *save) {
-    int error = sync_directory(save->folder, save->prepared);
+    int error = folder_mark(save->folder, save->prepared, "latest");
+    bool best = save->best || folder_pointer(save->folder, "best", NULL) == save->step; /* it replaces that */
+    if (!error && best) error = folder_mark(save->folder, save->prepared, "best");
+    if (!error) error = sync_directory(save->folder, save->prepared);
     if (!error) error = folder_prepare_pointer(save->folder, "latest", save->step);
     if (!error && save->best) error = folder_prepare_pointer(save->folder, "best", save->step);
     return error ? failed(save, error) : 0;
@@ -223,7 +226,11 @@ static int publish(const struct save *save) {
     for (; done < count && !error; done += !error)
         error = folder_publish(save->folder, names[done], &replaced[done]);
     if (!error && fsync(save->folder)) error = errno;
-    if (!error) return 0;
+    if (!error) {
+        folder_unmark(save->folder, "latest", save->step);
+        if (save->best) folder_unmark(save->folder, "best", save->step);
+        return 0;
+    }
     while (done-- > 0) folder_take_back(save->folder, names[done], replaced[done]);
     return failed(save, error);
 }
@@ -231,8 +238,8 @@ static int publish(const struct save *save) {
 /* Keeps what `keep` says and what `latest` and `best` name. One that cannot be removed is no reason to
  * stop a training whose checkpoint is safe: the next save tries again. */
 static void prune(const struct save *save, const struct checkpoint_keep *keep) {
-    int64_t *steps, latest = folder_pointer(save->folder, "latest"),
-                    best = folder_pointer(save->folder, "best");
+    int64_t *steps, latest = folder_pointer(save->folder, "latest", NULL),
+                    best = folder_pointer(save->folder, "best", NULL);
     int count, whole = 0;
     if (keep->newest <= 0 || folder_list(save->folder, &steps, &count)) return;
     for (int i = 0; i < count; i++) {

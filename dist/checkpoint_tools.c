@@ -53,7 +53,7 @@ static int visit_one(struct checkpoint_entry *entry, checkpoint_visitor *visit, 
 
 static int visit_steps(const char *directory, int folder, const int64_t *steps, int count,
                        checkpoint_visitor *visit, void *context) {
-    int64_t latest = folder_pointer(folder, "latest"), best = folder_pointer(folder, "best");
+    int64_t latest = folder_pointer(folder, "latest", NULL), best = folder_pointer(folder, "best", NULL);
     for (int i = 0; i < count; i++) {
         struct checkpoint_entry entry = {
             .step = steps[i], .latest = steps[i] == latest, .best = steps[i] == best};

@@ -25,7 +25,8 @@ int64_t folder_step(const char *name) {
     return strcmp(name, right) ? -1 : step;
 }
 
-int64_t folder_pointer(int folder, const char *pointer) {
+/* The step that the line names. */
+static int64_t read_pointer(int folder, const char *pointer) {
     char name[FOLDER_NAME] = {0};
     int fd = openat(folder, pointer, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return -1;
@@ -35,6 +36,61 @@ int64_t folder_pointer(int folder, const char *pointer) {
     name[strcspn(name, "\n")] = 0;
     return folder_step(name);
 }
+
+/* A stream over the folder that does not close its descriptor. */
+static DIR *open_stream(int folder) {
+    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+    if (fd >= 0 && !stream) close(fd);
+    return stream;
+}
+
+/* ------------------------------------------------------------------------------------------------ marks */
+
+static void mark_name(const char *directory, const char *pointer, char out[2 * FOLDER_NAME]) {
+    snprintf(out, 2 * FOLDER_NAME, "%.*s/%.*s", FOLDER_NAME, directory, FOLDER_NAME - 2, pointer);
+}
+
+int folder_mark(int folder, const char *directory, const char *pointer) {
+    char mark[2 * FOLDER_NAME];
+    mark_name(directory, pointer, mark);
+    int fd = openat(folder, mark, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    return fd < 0 || close(fd) ? errno : 0;
+}
+
+void folder_unmark(int folder, const char *pointer, int64_t but) {
+    DIR *stream = open_stream(folder);
+    char mark[2 * FOLDER_NAME];
+    if (!stream) return;
+    for (struct dirent *entry; (entry = readdir(stream));) {
+        int64_t step = folder_step(entry->d_name);
+        if (step < 0 || step == but) continue;
+        mark_name(entry->d_name, pointer, mark);
+        unlinkat(folder, mark, 0);
+    }
+    closedir(stream);
+}
+
+int64_t folder_pointer(int folder, const char *pointer, bool *doubtful) {
+    int64_t named = read_pointer(folder, pointer), newest = -1;
+    DIR *stream = open_stream(folder);
+    bool right = false;
+    for (struct dirent *entry; stream && (entry = readdir(stream));) {
+        char mark[2 * FOLDER_NAME];
+        int64_t step = folder_step(entry->d_name);
+        if (step < 0) continue;
+        mark_name(entry->d_name, pointer, mark);
+        if (faccessat(folder, mark, F_OK, 0)) continue;
+        right |= step == named;
+        if (step > newest) newest = step;
+    }
+    if (stream) closedir(stream);
+    if (newest < 0) right = true;
+    if (doubtful) *doubtful = !right;
+    return right ? named : newest;
+}
+
+/* ------------------------------------------------------------------------------------------------ order */
 
 /* Up to `latest` descending, then the ones above it descending. */
 static int newest_first(const void *a, const void *b, void *latest) {
@@ -48,14 +104,6 @@ static bool is_among(int64_t step, const int64_t *steps, int count) {
     for (int i = 0; i < count; i++)
         if (steps[i] == step) return true;
     return false;
-}
-
-/* A stream over the folder that does not close its descriptor. */
-static DIR *open_stream(int folder) {
-    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *stream = fd < 0 ? NULL : fdopendir(fd);
-    if (fd >= 0 && !stream) close(fd);
-    return stream;
 }
 
 int folder_list(int folder, int64_t **steps, int *count) {
@@ -83,7 +131,7 @@ int folder_list(int folder, int64_t **steps, int *count) {
         *steps = NULL, *count = 0;
         return error;
     }
-    int64_t latest = folder_pointer(folder, "latest");
+    int64_t latest = folder_pointer(folder, "latest", NULL);
     if (!is_among(latest, *steps, *count))
         latest = INT64_MAX; /* a missing or damaged pointer orders nothing */
     if (*count) qsort_r(*steps, (size_t)*count, sizeof **steps, newest_first, &latest);

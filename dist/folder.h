@@ -19,8 +19,20 @@ int64_t folder_step(const char *name);
  * names none that is there. free() *steps. Returns 0 or errno. */
 int folder_list(int folder, int64_t **steps, int *count);
 
-/* The step that file `pointer` ("latest", "best") names, −1 where it names none. */
-int64_t folder_pointer(int folder, const char *pointer);
+/* The step that file `pointer` ("latest", "best") names, −1 where it names none.
+ *
+ * The file is one line that people and scripts read and write, so what it is checked by stands elsewhere: the
+ * directory of the step that it names holds an empty file of the pointer's name, its mark. A directory
+ * appears marked, before the pointer names it, and the others' marks go when it does: so between two renames
+ * both the old and the new step are marked, and at other times no damage to the line makes it name another.
+ * Where the line names a step without a mark and others have one (*doubtful, which may be NULL), the newest
+ * of these is returned. Without any mark, as before there were marks, the line is believed. */
+int64_t folder_pointer(int folder, const char *pointer, bool *doubtful);
+
+/* Marks what is being prepared under the name `directory`, not synced. 0 or errno. */
+int folder_mark(int folder, const char *directory, const char *pointer);
+/* Takes the marks of all steps but one. One that stays, because its disk fails, does no harm by itself. */
+void folder_unmark(int folder, const char *pointer, int64_t but);
 
 /* ".NAME.tmp": where what will be NAME is prepared. */
 void folder_temporary(const char *name, char out[FOLDER_NAME]);

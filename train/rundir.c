@@ -45,8 +45,11 @@ int rundir_name(struct rundir *rundir, const char *given, const char *config_pat
 
 static int64_t newest_in(const struct rundir *rundir) {
     char path[PATH_MAX + LONGEST_INSIDE];
-    snprintf(path, sizeof path, "%s/checkpoints/latest", rundir->path);
-    return folder_pointer(AT_FDCWD, path);
+    snprintf(path, sizeof path, "%s/checkpoints", rundir->path);
+    int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int64_t newest = folder < 0 ? -1 : folder_pointer(folder, "latest", NULL);
+    if (folder >= 0) close(folder);
+    return newest;
 }
 
 int rundir_lock_existing(struct rundir *rundir) {

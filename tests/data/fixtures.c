@@ -102,3 +102,10 @@ void expect_open_fails(const char *pattern, enum tokens_format format, const cha
     expect_failure(status, GDN_INPUT, words);
     assert_null(tokens);
 }
+
+void put_counting(const char *path, uint32_t base, int32_t count) {
+    uint32_t *tokens = malloc((size_t)count * sizeof *tokens);
+    for (int32_t i = 0; i < count; i++) tokens[i] = base + (uint32_t)i;
+    put_llmc(path, 20240801, 7, count, tokens, (size_t)count * sizeof *tokens);
+    free(tokens);
+}

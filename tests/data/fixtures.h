@@ -44,4 +44,7 @@ void expect_open_fails(const char *pattern, enum tokens_format format, const cha
  * failure. */
 void expect_failure(int status, int expected, const char *words);
 
+/* An llm.c file whose token i is `base` + i. */
+void put_counting(const char *path, uint32_t base, int32_t count);
+
 #endif

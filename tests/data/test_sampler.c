@@ -12,14 +12,6 @@
 
 enum { LENGTH = 3, WIDTH = LENGTH + 1, VOCAB = 1 << 30 };
 
-/* A file whose token i is `base` + i. */
-static void put_counting(const char *path, uint32_t base, int32_t count) {
-    uint32_t *tokens = malloc((size_t)count * sizeof *tokens);
-    for (int32_t i = 0; i < count; i++) tokens[i] = base + (uint32_t)i;
-    put_llmc(path, 20240801, 7, count, tokens, (size_t)count * sizeof *tokens);
-    free(tokens);
-}
-
 static struct sampler_options one_source(const struct sampler_source *source) {
     return (struct sampler_options){
         .sources = source, .num_sources = 1, .format = TOKENS_LLMC, .length = LENGTH, .from = 0, .to = 1};
@@ -298,63 +290,6 @@ static void each_sequence_once(void **state) {
     }
 }
 
-/* What is said of a stream: the same of the same tokens, wherever the files lie and however they are cut;
- * another thing of more, fewer, others, and of files in another order, in streams that are read whole and in
- * long ones. */
-static struct tokens_identity identify(const char *pattern) {
-    struct sampler_source source = {ONE_PATH(pattern), 1};
-    struct tokens_identity identity;
-    struct sampler *sampler = open_sampler(one_source(&source));
-    assert_int_equal(sampler_sources(sampler), 1);
-    assert_int_equal(sampler_identify(sampler, 0, &identity), GDN_OK);
-    sampler_close(sampler);
-    return identity;
-}
-
-static void assert_same(struct tokens_identity a, struct tokens_identity b, bool same) {
-    assert_true((a.tokens == b.tokens && a.hash == b.hash) == same);
-}
-
-static void identities(void **state) {
-    (void)state;
-    enum { LONG = 3 << 20, EACH = (LONG - 1024) / 1023 };
-    const int32_t sizes[] = {3000, LONG};
-    for (int i = 0; i < 2; i++) {
-        int32_t n = sizes[i], half = n / 2;
-        put_counting("as_is.bin", 5, n);
-        struct tokens_identity first = identify("as_is.bin");
-        assert_int_equal(first.tokens, n);
-        assert_int_equal(rename("as_is.bin", "moved.bin"), 0);
-        assert_same(first, identify("moved.bin"), true);
-        put_counting("cut_1.bin", 5, half);
-        put_counting("cut_2.bin", 5 + (uint32_t)half, n - half);
-        assert_same(first, identify("cut_?.bin"), true);
-        put_counting("cut_1.bin", 5 + (uint32_t)half, n - half);
-        put_counting("cut_2.bin", 5, half);
-        assert_same(first, identify("cut_?.bin"), false);
-        put_counting("as_is.bin", 5, n + 1);
-        assert_same(first, identify("as_is.bin"), false);
-        put_counting("as_is.bin", 6, n);
-        assert_same(first, identify("as_is.bin"), false);
-    }
-    /* one token, in a block and between two: byte 1024 is where llm.c's tokens begin */
-    struct tokens_identity first = identify("as_is.bin");
-    const long places[] = {0, LONG - 1, EACH * 1l, EACH * 511l + 1023, EACH * 3l + 1500};
-    for (int i = 0; i < 5; i++) {
-        FILE *file = fopen("as_is.bin", "r+b");
-        assert_non_null(file);
-        uint32_t right = 6 + (uint32_t)places[i], wrong = 1;
-        assert_int_equal(fseek(file, 1024 + 4 * places[i], SEEK_SET), 0);
-        assert_int_equal(fwrite(&wrong, sizeof wrong, 1, file), 1);
-        assert_int_equal(fflush(file), 0);
-        assert_same(first, identify("as_is.bin"), i == 4);
-        assert_int_equal(fseek(file, 1024 + 4 * places[i], SEEK_SET), 0);
-        assert_int_equal(fwrite(&right, sizeof right, 1, file), 1);
-        fclose(file);
-        assert_same(first, identify("as_is.bin"), true);
-    }
-}
-
 /* A sparse file of 2^40 tokens: positions, products and the shuffle beyond 32 bits. */
 static void many_tokens(void **state) {
     (void)state;
@@ -450,7 +385,6 @@ int main(void) {
         cmocka_unit_test_setup(random_access, clear_failure),
         cmocka_unit_test_setup(parts, clear_failure),
         cmocka_unit_test_setup(each_sequence_once, clear_failure),
-        cmocka_unit_test_setup(identities, clear_failure),
         cmocka_unit_test_setup(many_tokens, clear_failure),
         cmocka_unit_test_setup(vocabulary, clear_failure),
         cmocka_unit_test_setup(refusals, clear_failure),

@@ -135,21 +135,33 @@ static void version_1(void **unused) {
     free(bytes);
 }
 
-/* Whatever is in `latest`, one of the two is gone on from; the newer one, unless the older one is named. */
+static bool marked = true; /* the directories of what `latest` and `best` name, as they are saved */
+
+/* Whatever is in `latest`, one of the two is gone on from; the newer one, which is said where the line is not
+ * its own; without marks, as of old, unless the older one is named. */
 static void assert_found(const char *what, long where) {
     struct checkpoint found;
-    char *text, *other, right[64];
+    char *text, *other, right[64], *said = NULL;
     long length;
-    int status = checkpoint_find(&mesh, s.directory, NULL, &found);
+    size_t size;
+    FILE *log = open_memstream(&said, &size);
+    int status = checkpoint_find(&mesh, s.directory, log, &found);
+    fclose(log);
     if (status || !found.path) fail_msg("%s %ld in latest: nothing is found: %s", what, where, gdn_failure());
     snprintf(right, sizeof right, "step_%08d", OLDER);
     text = read_bytes(format("%s/checkpoints/latest", s.directory), &length);
-    int64_t step = strncmp(text, right, strlen(right)) || (text[strlen(right)] && text[strlen(right)] != '\n')
-                       ? NEWER
-                       : OLDER;
+    int64_t step =
+        marked || strncmp(text, right, strlen(right)) || (text[strlen(right)] && text[strlen(right)] != '\n')
+            ? NEWER
+            : OLDER;
     if (found.info.step != step)
         fail_msg("%s %ld in latest: step %d is found", what, where, (int)found.info.step);
     checkpoint_close(&found);
+    snprintf(right, sizeof right, "step_%08d", NEWER);
+    bool own = !strncmp(text, right, strlen(right)) && (!text[strlen(right)] || text[strlen(right)] == '\n');
+    bool told = strstr(said, "latest is damaged or was changed") && strstr(said, right);
+    if (told != (marked && !own)) fail_msg("%s %ld in latest: said is '%s'", what, where, said);
+    free(said);
     free(text);
 
     /* What is shown of the run directory does not fail either. */
@@ -157,8 +169,7 @@ static void assert_found(const char *what, long where) {
     free(other);
 }
 
-static void pointers(void **unused) {
-    (void)unused;
+static void each_line(void) {
     const char *latest = strdup(format("%s/checkpoints/latest", s.directory));
     long length;
     char *bytes = read_bytes(latest, &length);
@@ -186,15 +197,65 @@ static void pointers(void **unused) {
     write_text(latest, "");
     assert_found("nothing", 0);
     write_bytes(latest, bytes, length);
+    free(bytes);
+    free((char *)latest);
+}
 
+/* A line of `best`, which is asked for by name, is as good as that of `latest`. */
+static void each_bit_of_best(void) {
+    const char *best = strdup(format("%s/checkpoints/best", s.directory));
+    long length = file_length(best);
+    for (long i = 0; i < 8 * length; i++) {
+        char *path;
+        flip_bit(best, i / 8, (int)(i % 8));
+        assert_int_equal(checkpoint_resolve(best, &path), 0);
+        if (!strstr(path, format("step_%08d/", NEWER))) fail_msg("flipped bit %ld of best: %s", i, path);
+        free(path);
+        flip_bit(best, i / 8, (int)(i % 8));
+    }
+    free((char *)best);
+}
+
+static bool is_marked(int step, const char *pointer) {
+    return !access(file_of(step, pointer), F_OK);
+}
+
+static void pointers(void **unused) {
+    (void)unused;
+    assert_true(is_marked(NEWER, "latest") && is_marked(NEWER, "best"));
+    assert_false(is_marked(OLDER, "latest") || is_marked(OLDER, "best"));
+    each_line();
+    each_bit_of_best();
+
+    /* Between two renames of a save both are marked, and the line is believed. */
+    const char *latest = strdup(format("%s/checkpoints/latest", s.directory));
+    write_text(file_of(OLDER, "latest"), "");
+    write_text(latest, format("step_%08d\n", OLDER));
+    struct checkpoint found;
+    assert_int_equal(checkpoint_find(&mesh, s.directory, NULL, &found), 0);
+    assert_int_equal(found.info.step, OLDER);
+    checkpoint_close(&found);
+    write_text(latest, format("step_%08d\n", NEWER));
+    assert_int_equal(unlink(file_of(OLDER, "latest")), 0);
+
+    /* A run directory of the time before marks. */
+    const char *const names[] = {"latest", "best"};
+    for (int i = 0; i < 2; i++) assert_int_equal(unlink(file_of(NEWER, names[i])), 0);
+    marked = false;
+    each_line();
+    marked = true;
+
+    char noise[1000];
+    long length;
+    memset(noise, 's', sizeof noise);
     /* `best` names what must not be removed, no more: the next save replaces it. */
     const char *best = strdup(format("%s/checkpoints/best", s.directory));
     write_bytes(best, noise, sizeof noise);
     save(s.newer, NEWER);
     char *line = read_bytes(best, &length);
     assert_string_equal(line, format("step_%08d\n", NEWER));
+    assert_true(is_marked(NEWER, "latest") && is_marked(NEWER, "best"));
     free(line);
-    free(bytes);
     free((char *)best);
     free((char *)latest);
 }

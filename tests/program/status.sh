@@ -47,6 +47,16 @@ expect 3 wait $!
 says one.log "signal USR1"
 [ "$(cat one/checkpoints/latest)" = "$(printf 'step_%08d' "$(lines step one | grep -c .)")" ] || fail "latest is not the last step"
 
+# Both get INT, as from a terminal that they share: one says what that has begun.
+mpirun --oversubscribe -n 2 bash -c 'echo $$ > pid.$OMPI_COMM_WORLD_RANK; exec "$@"' - \
+    "$GDN" train small.yaml --run-dir keys "${long[@]}" > keys.log 2>&1 &
+started keys
+kill -INT "$(cat pid.0)" "$(cat pid.1)"
+expect 3 wait $!
+says keys.log "signal INT"
+[ "$(grep -c '^gdn: INT: ' keys.log)" -eq 1 ] || fail "INT on two ranks: $(cat keys.log)"
+"$GDN" checkpoint verify keys > /dev/null || fail "the checkpoint after INT on two ranks is not whole"
+
 # mpirun hands USR1 on to all ranks.
 mpirun --oversubscribe -n 2 "$GDN" train small.yaml --run-dir both "${long[@]}" > both.log 2>&1 &
 started both

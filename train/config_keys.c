@@ -113,7 +113,9 @@ const struct key config_keys[] = {
     WORDS(train.recompute, "none", .words = "none|selective|full|auto",
           .help = "what a layer's backward pass computes again instead of keeping it: nothing; what is large "
                   "and cheap (norms, and all of its delta connections); all of it; or auto, the least that "
-                  "fits into train.memory. No result changes by a bit"),
+                  "fits into train.memory. No result changes by a bit, but in fp8, whose scales count calls, "
+                  "and the "
+                  "gradients with compress_sources"),
     WORDS(train.recompute_delta, "same", .words = "none|selective|full|auto|same",
           .help = "of a layer's delta connections: nothing; what follows from the linear maps; all of it; "
                   "same: as train.recompute says"),
@@ -124,9 +126,13 @@ const struct key config_keys[] = {
     ROW(train.memory, "0.0", FROM(0),
         .help = "GiB that a rank may use; 0: what its machine has free, shared among the ranks on it"),
     ROW(train.compress_sources, "0.0", UP_TO_1,
-        .help = "keep sources from forward to backward pass as low-rank factors of this part of the full "
-                "rank; 0: as they are. Changes gradients; saves memory with many more layers than distances "
-                "(see gdn plan)"),
+        .help =
+            "keep sources from forward to backward pass as low-rank factors of this part of the full "
+            "rank; 0: as they are. Changes gradients: what the backward pass computes from factors it "
+            "computes a "
+            "little otherwise, so they depend on recompute and recompute_delta (auto: on the memory there "
+            "is), on micro_batch_size and on where stages end. Saves memory with many more layers than "
+            "distances (see gdn plan)"),
     ROW(train.eval_interval, "0", STEPS(0), .help = "steps between evaluations; 0: none"),
     ROW(train.eval_batches, "0", STEPS(0),
         .help = "batches of an evaluation; 0: every validation sequence, each once"),

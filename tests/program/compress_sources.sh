@@ -53,6 +53,29 @@ expect 3 "${parts[@]}" --set train.stop_at=7 > parts.log 2>&1
 expect 0 "${parts[@]}" > parts.log 2>&1
 expect 0 "$GDN" checkpoint diff half_alone parts > diff
 
+# What gradients may depend on (interfaces.md): of six steps, the first loss is the same to the bit whatever is computed again; data
+# and tensor ranks change what rounding does; auto is what it has chosen, here nothing. That recomputation does change
+# gradients is what both texts say: where this fails, they are to be made stronger.
+few=(--set train.steps=6 --set train.eval_interval=0 --set train.micro_batch_size=4 --set train.compress_sources=0.5)
+for level in none selective full auto; do on 1.1.1 deep_adaptive few_$level "${few[@]}" --set train.recompute=$level; done
+on 1.1.1 deep_adaptive few_parts "${few[@]}" --set train.recompute=full --set train.recompute_delta=none
+on 2.1.1 deep_adaptive few_data "${few[@]}" --set train.recompute=full
+on 1.2.1 deep_adaptive few_tensor "${few[@]}" --set train.recompute=full
+for level in selective full auto parts; do
+    [ "$(first few_none | value loss)" = "$(first few_$level | value loss)" ] || fail "the first loss depends on recomputation: $level"
+done
+[ "$(first few_none | value grad_norm)" != "$(first few_full | value grad_norm)" ] || fail "recomputation changes nothing"
+lines step few_none > first && lines step few_auto > second
+cmp first second || fail "auto, which has chosen nothing, is not none"
+for ranks in data tensor; do
+    close_to $losses loss step few_full few_$ranks
+    close_to $norms grad_norm step few_full few_$ranks
+done
+"$GDN" train --help-config > help
+for key in train.recompute train.compress_sources; do
+    grep -A2 "^$key:" help | grep -q gradients || fail "--help-config does not say what of gradients $key changes"
+done
+
 # What a plan says of every rank is what rank 0 has.
 for run in half_alone:0.5 whole_alone:0; do
     planned=$("$GDN" plan deep_adaptive.yaml --json --set train.recompute=full --set train.micro_batch_size=4 --set train.compress_sources="${run#*:}" |

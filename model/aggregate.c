@@ -138,7 +138,7 @@ void multihead_forward(struct delta_pass *p, real *z) {
                       c->alpha, out);
     if (!divided) return;
     axis_gather_columns(m->tensor, out, T, W, m->mean);
-    m->ops->add(m->rows * D, m->mean + m->row0 * D, z + m->row0 * D);
+    m->ops->add(m->rows * D, own_rows(m, m->mean), z);
 }
 
 /* The gradient of the contributions through this rank's heads: columns of its own from their sum, all from

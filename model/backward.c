@@ -63,7 +63,7 @@ void layer_backward(struct model *m, int l) {
     }
     recompute_layer(m, l);
     mlp_backward(m, l);
-    attention_backward(m, l, own_rows(m, node_output(m, l - 1)));
+    attention_backward(m, l, node_rows(m, l - 1));
 }
 
 void embedding_backward(struct model *m) {

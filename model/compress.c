@@ -1,54 +1,17 @@
 /* Sources as low-rank factors between their forward and their backward pass (model_part.compress_sources). A
- * node's whole output is there from its own layer up to the highest layer of the chunk that reads it, and on
- * the way back down again until the layer above it is done; nodes take turns in a few whole buffers, which
- * all micro-batches share. In between a slot keeps factors q [T, k] and b [k, D] (lowrank.h), so that what
- * comes back is not quite what went: the backward pass is one of slightly other activations. Nodes that other
- * chunks read, and outputs that no connection reads, are kept as they are. */
+ * node's whole output is there while a layer of the chunk reads it (nodes.c). In between a slot keeps factors
+ * q [T, k] and b [k, D] (lowrank.h), so that what comes back is not quite what went: the backward pass is one
+ * of slightly other activations. Nodes that other chunks read, and outputs that no connection reads, are kept
+ * as they are. */
 #include "kernels/base/status.h"
 #include "model/internal.h"
-
-enum { NOBODY = -1 };
 
 static long rank_of(const struct model *m, long T) {
     return lowrank_of_ratio(T, m->config.hidden_size, m->compress);
 }
 
-/* Is the chunk's node compressed? */
-static bool packs(const struct model *m, struct span span, int node) {
-    struct span behind = {span.end, m->config.num_layers};
-    return m->compress > 0 && feeds(m, node, span) && !feeds(m, node, behind);
-}
-
-/* The highest layer of the chunk that reads the node. */
-static int top_of(const struct model *m, struct span span, int node) {
-    int top = node + 1;
-    for (int l = node + 2; l < span.end; l++)
-        if (feeds(m, node, (struct span){l, l + 1})) top = l;
-    return top;
-}
-
-/* Gives each compressed node a whole buffer that is not in use while it needs one: from its own layer to its
- * top, and back. */
-static void lay_out_chunk(struct model *m, struct span span, real **pool, int *taken, long T) {
-    int user[m->config.num_layers];
-    for (int i = 0; i < m->config.num_layers; i++) user[i] = NOBODY;
-    for (int node = span.first; node < span.end; node++) {
-        int i = 0;
-        m->unpacked[node] = NULL;
-        if (!packs(m, span, node)) continue;
-        while (i < *taken && user[i] != NOBODY && top_of(m, span, user[i]) >= node) i++;
-        if (i == *taken) pool[(*taken)++] = take(&m->nodes, T * m->config.hidden_size);
-        user[i] = node;
-        m->unpacked[node] = pool[i];
-    }
-}
-
 void lay_out_unpacked(struct model *m, long T) {
-    real *pool[m->config.num_layers];
-    int taken = 0;
-    if (!(m->compress > 0)) return;
-    for (int c = 0; c < m->chunks; c++) lay_out_chunk(m, m->chunk[c].span, pool, &taken, T);
-    if (!taken) return;
+    if (!lay_out_turns(m, T) || !(m->compress > 0)) return;
     long D = m->config.hidden_size, k = rank_of(m, T);
     bool host = m->ops->device->host;
     lowrank_lay_out(&m->lowrank, host ? &m->scratch : &m->staging, ops_on_host(m->ops), T, D, k, false);
@@ -58,22 +21,10 @@ void lay_out_unpacked(struct model *m, long T) {
     m->split_b = take(&m->staging, k * D);
 }
 
-real *lay_out_node(struct model *m, const struct chunk *chunk, struct slot *slot, int node, long T) {
+void lay_out_factors(struct model *m, struct packed *packed, long T) {
     long D = m->config.hidden_size, k = rank_of(m, T);
-    if (!packs(m, chunk->span, node)) return take(&m->nodes, T * D);
-    struct packed *packed = &slot->packed[node];
-    packed->top = top_of(m, chunk->span, node);
     packed->q = take(&m->nodes, T * k);
     packed->b = take(&m->nodes, k * D);
-    return m->unpacked[node];
-}
-
-void check_unpacked(struct model *m) {
-    if (m->compress > 0 && m->walk.on)
-        pass_failed(m, gdn_fail(GDN_INTERNAL,
-                                "a forward pass begins before the backward pass of layers %d to %d is done, "
-                                "whose sources lie in the buffers that it needs",
-                                m->chunk[m->walk.chunk].span.first, m->chunk[m->walk.chunk].span.end - 1));
 }
 
 /* The arithmetic of lowrank_split: four products with x, and three orthonormal bases of k vectors by LAPACK,

@@ -83,7 +83,7 @@ static void lay_out_rstd(struct model *m, const struct chunk *chunk, struct slot
 
 static void lay_out_slot(struct model *m, const struct chunk *chunk, struct slot *slot, long T) {
     long D = m->config.hidden_size, rows = m->rows_most;
-    if (chunk->first) slot->x0 = take(&m->nodes, T * D);
+    if (chunk->first) slot->x0 = lay_out_node(m, chunk, slot, -1, T);
     for (int l = chunk->span.first; l < chunk->span.end; l++) {
         struct layer *layer = &slot->layer[l];
         *layer = m->held[l];
@@ -174,7 +174,8 @@ static int allocate_slots(struct model *m, struct chunk *chunk) {
         slot->rstd = calloc(nodes, sizeof *slot->rstd);
         slot->rstd_known = calloc(nodes, sizeof *slot->rstd_known);
         slot->packed = calloc(nodes, sizeof *slot->packed);
-        if (!slot->layer || !slot->rstd || !slot->rstd_known || !slot->packed) return -1;
+        slot->rows = calloc(nodes, sizeof *slot->rows);
+        if (!slot->layer || !slot->rstd || !slot->rstd_known || !slot->packed || !slot->rows) return -1;
     }
     return chunk->slot ? 0 : -1;
 }
@@ -299,6 +300,7 @@ void model_free(struct model *model) {
             free(chunk->slot[s].rstd);
             free(chunk->slot[s].rstd_known);
             free(chunk->slot[s].packed);
+            free(chunk->slot[s].rows);
         }
         free(chunk->slot);
     }

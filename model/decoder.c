@@ -69,7 +69,7 @@ const real *decoder_step(struct decoder *d, int32_t token, int active) {
     begin_pass(m, &pass);
     m->ops->device->upload(m->input, &token, sizeof token);
     chunk_forward(m, m->sums_of_pass);
-    head_norm(m, node_output(m, m->config.num_layers - 1));
+    head_norm(m, node_rows(m, m->config.num_layers - 1));
     head_logits(m, 0, 1);
     d->cache.length++;
     m->ops->device->download(d->logits, m->logits, (size_t)m->config.vocab_size * sizeof *d->logits);

@@ -84,12 +84,12 @@ static bool mixes(const struct model *m) {
     return m->config.delta.aggregate == AGGREGATE_MULTIHEAD;
 }
 
-/* z += x in the own rows; both [T, D]. */
+/* z [R, D] += own rows of x [T, D]. */
 static void add_own_rows(const struct model *m, const real *x, real *z) {
-    m->ops->add(m->rows * m->config.hidden_size, own_rows(m, x), own_rows(m, z));
+    m->ops->add(m->rows * m->config.hidden_size, own_rows(m, x), z);
 }
 
-/* Adds the weighted contributions to z [T, D]. */
+/* Adds the weighted contributions to the own rows z [R, D]. */
 static void contribute(struct delta_pass *p, real *z) {
     struct model *m = p->m;
     long T = m->T, D = m->config.hidden_size, W = m->part.W;
@@ -97,7 +97,13 @@ static void contribute(struct delta_pass *p, real *z) {
     int kind = m->config.delta.kind;
     switch (parts(m)) {
     case ALIKE:
-        kinds[kind].contribute(p, true, z, D, 0);
+        if (!m->rows_divided) {
+            kinds[kind].contribute(p, true, z, D, 0);
+            return;
+        }
+        m->ops->copy(T * D, p->t, terms);
+        kinds[kind].contribute(p, true, terms, D, 0);
+        m->ops->copy(m->rows * D, own_rows(m, terms), z);
         return;
     case SIDE_BY_SIDE:
         kinds[kind].contribute(p, false, terms, W, 0);
@@ -143,20 +149,17 @@ void connections_forward(struct model *m, int layer, const struct loss_options *
     if (!l->connections.n) return;
     double began = connections_clock(m);
     struct delta_pass p = start(m, layer, options, sums);
-    long D = m->config.hidden_size;
-    if (p.all && parts(m) == ALIKE) /* which adds to all rows */
-        m->ops->copy(m->T * D, p.t, l->z);
-    else
-        m->ops->copy(m->rows * D, l->y, own_rows(m, l->z));
+    real *z = node_rows(m, layer);
+    m->ops->copy(m->rows * m->config.hidden_size, l->y, z);
     if (!p.all) return;
     normalize_forward(&p);
     aggregate_forward(&p);
     if (p.n) kinds[m->config.delta.kind].fill(&p, true);
     if (mixes(m)) {
         form_contributions(&p, l->connections.c);
-        multihead_forward(&p, l->z);
+        multihead_forward(&p, z);
     } else {
-        contribute(&p, l->z);
+        contribute(&p, z);
     }
     hold_connections(m, layer);
     m->connection_seconds += connections_clock(m) - began;
@@ -203,7 +206,7 @@ static void go_back(struct model *m, int layer, const struct loss_options *optio
     if (p.works || m->rows_divided) aggregate_backward(&p);
     if (in_place) return;
     stream_sum(m, m->dt);
-    add_own_rows(m, m->dt, m->g);
+    add_own_rows(m, m->dt, own_rows(m, m->g));
 }
 
 void connections_backward(struct model *m, int layer, const struct loss_options *options) {

@@ -45,8 +45,8 @@ void layer_forward(struct model *m, int l) {
     const struct ops *ops = m->ops;
     struct layer *layer = &m->layer[l];
     long T = m->T, D = m->config.hidden_size, F = m->F, wide = m->H * (D / m->config.num_heads);
-    const real *x = own_rows(m, node_output(m, l - 1));
-    real *sum = own_rows(m, m->t1), *y = layer->connections.n ? layer->y : own_rows(m, layer->z);
+    const real *x = node_rows(m, l - 1);
+    real *sum = own_rows(m, m->t1), *y = layer->connections.n ? layer->y : node_rows(m, l);
     norm_rows(m, x, layer->norm1, layer->n1, layer->rstd1);
     layer_attend(m, l);
     ops->product(site_of(l, SITE_O), 'N', 'T', T, D, wide, 1, layer->attention, wide, layer->o.w, wide, 0,
@@ -65,6 +65,9 @@ void layer_forward(struct model *m, int l) {
 }
 
 void embedding_forward(struct model *m) {
-    m->ops->embed(m->T, m->config.hidden_size, m->input, m->first_token, m->V, m->embed.w, m->slot->x0);
-    stream_sum(m, m->slot->x0);
+    long D = m->config.hidden_size;
+    real *terms = m->slot->x0 ? m->slot->x0 : m->t1;
+    m->ops->embed(m->T, D, m->input, m->first_token, m->V, m->embed.w, terms);
+    stream_sum(m, terms);
+    if (!m->slot->x0) m->ops->copy(m->rows * D, own_rows(m, terms), node_rows(m, -1));
 }

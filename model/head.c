@@ -20,8 +20,8 @@ static void block_loss(struct model *m, long rows, const int32_t *target, double
 
 void head_norm(struct model *m, const real *x) {
     m->whole_of = NULL; /* nf may be there */
-    m->ops->rms_norm(m->rows, m->config.hidden_size, own_rows(m, x), m->norm.w, m->config.norm_eps,
-                     own_rows(m, m->nf), m->rstdf);
+    m->ops->rms_norm(m->rows, m->config.hidden_size, x, m->norm.w, m->config.norm_eps, own_rows(m, m->nf),
+                     m->rstdf);
     stream_whole(m, m->nf);
 }
 
@@ -48,7 +48,6 @@ void head_loss(struct model *m, const real *x, struct loss_sums *sums) {
     if (!m->gradients) return;
     ops->zero(T * D, m->g);
     stream_sum(m, dnf);
-    ops->rms_norm_back(m->rows, D, own_rows(m, x), m->norm.w, m->rstdf, own_rows(m, dnf), own_rows(m, m->g),
-                       m->norm.g);
+    ops->rms_norm_back(m->rows, D, x, m->norm.w, m->rstdf, own_rows(m, dnf), own_rows(m, m->g), m->norm.g);
     m->walk.whole = !m->rows_divided;
 }

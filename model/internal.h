@@ -89,7 +89,8 @@ struct layer {
     real *attention, *lse; /* [T, H·hd], [B, H, S] */
     real *a, *n2, *rstd2;  /* [R, D], [R, D], [R] */
     real *gu;              /* [T, 2F] */
-    real *y, *z;           /* [R, D], [T, D]; y is z's own rows, and NULL, where no connection leads here */
+    real *y;               /* [R, D]; NULL where no connection leads here: then it is z's own rows */
+    real *z;               /* [T, D]; NULL where nothing reads more than its own rows (nodes.c) */
 };
 
 /* A node's output as low-rank factors (compress.c); NULL where it is kept as it is. */
@@ -101,10 +102,11 @@ struct packed {
 /* What one micro-batch in flight keeps of a chunk of layers. */
 struct slot {
     struct layer *layer;   /* [num_layers], those of the chunk */
-    real *x0;              /* [T, D] embedding output, on the first stage; else NULL */
+    real *x0;              /* [T, D] embedding output, on the first stage where it is whole; else NULL */
     real **rstd;           /* [num_layers + 1], entry 1 + node: [R] node_rstd's; NULL where none is needed */
     bool *rstd_known;      /* [num_layers + 1] filled in this micro-batch */
     struct packed *packed; /* [num_layers] */
+    real **rows;           /* [num_layers + 1], entry 1 + node: [R, D]; NULL where the output is kept whole */
 };
 
 struct chunk {
@@ -200,7 +202,8 @@ struct model {
     struct lowrank lowrank;            /* then */
     real *split_x, *split_q, *split_b; /* staging: [T, D], [T, k], [k, D] of a source on its way to factors */
     real *seen, *seen_gates;           /* staging: [T, D], [T, n·widest gate] of a watched connection */
-    real **unpacked; /* [num_layers] whole outputs of compressed nodes, which have one in turn */
+    real **unpacked; /* [num_layers] whole outputs of nodes that have a buffer in turn (nodes.c) */
+    bool turns;      /* where rows are divided: sources have */
     struct delta_part part;
     struct projection *projection; /* [edges.count], or NULL where no source travels narrow */
 
@@ -319,7 +322,7 @@ void aggregate_forward(struct delta_pass *p);
 void aggregate_backward(struct delta_pass *p);
 /* Selection's queries and keys, computed again. */
 void aggregate_again(struct delta_pass *p);
-/* multihead: z += Σ α c; of that queries and keys alone; backward fills m->dc from dz. */
+/* multihead: own rows z [R, D] += Σ α c; of that queries and keys alone; backward fills m->dc from dz. */
 void multihead_forward(struct delta_pass *p, real *z);
 void multihead_products(struct delta_pass *p);
 void multihead_backward(struct delta_pass *p, const real *dz);
@@ -369,13 +372,18 @@ void pass_failed(struct model *m, int status);
 
 /* Is a node computed by the pass's chunk? */
 static inline bool own_node(const struct model *m, int node) {
-    return node < 0 ? m->slot->x0 != NULL : node >= m->span.first && node < m->span.end;
+    return node < 0 ? m->span.first == 0 : node >= m->span.first && node < m->span.end;
 }
 /* The output of a node: a layer's z, or the embedding output for −1; of a node that another chunk computes
  * what the pass brings; NULL where that is only a strip. */
 static inline real *node_output(const struct model *m, int node) {
     if (own_node(m, node)) return node < 0 ? m->slot->x0 : m->layer[node].z;
     return m->pass->node ? m->pass->node[1 + node] : NULL;
+}
+/* The own rows [R, D] of a node's output. */
+static inline real *node_rows(const struct model *m, int node) {
+    real *rows = own_node(m, node) ? m->slot->rows[1 + node] : NULL;
+    return rows ? rows : node_output(m, node) + m->row0 * m->config.hidden_size;
 }
 /* [R] inverse rms of each own row of a node's output, for selection. Of a node whose next layer is in the
  * chunk it is that layer's first norm's, else it is computed once a micro-batch, with the same bits. */
@@ -410,13 +418,21 @@ static inline real *own_rows(const struct model *m, const real *x) {
     return (real *)x + m->row0 * m->config.hidden_size;
 }
 
-/* compress.c: whole outputs of nodes that are compressed (before any slot); the output of a slot's node. A
- * forward pass begins: records a failure where it comes between calls of a backward pass. After a layer's
- * forward pass, compresses the nodes that it was the last to read; before its backward pass brings them back.
- */
-void lay_out_unpacked(struct model *m, long T);
+/* nodes.c: whole outputs of nodes that have one in turn (before any slot), and how many there are; the output
+ * of a slot's node, NULL where only rows are kept. All rows of a node's output from the own ones; before a
+ * layer's backward pass, of the nodes that it is the highest to read (node_top). A forward pass begins:
+ * records a failure where it comes between calls of a backward pass. */
+int lay_out_turns(struct model *m, long T);
 real *lay_out_node(struct model *m, const struct chunk *chunk, struct slot *slot, int node, long T);
-void check_unpacked(struct model *m);
+void gather_node(struct model *m, int node);
+void gather_sources(struct model *m, int layer);
+int node_top(const struct model *m, struct span span, int node);
+void check_turns(struct model *m);
+
+/* compress.c: what compressing needs (before any slot); a node's factors. After a layer's forward pass,
+ * compresses the nodes that it was the last to read; before its backward pass brings them back. */
+void lay_out_unpacked(struct model *m, long T);
+void lay_out_factors(struct model *m, struct packed *packed, long T);
 void pack_sources(struct model *m, int layer);
 void unpack_sources(struct model *m, int layer);
 
@@ -448,8 +464,8 @@ void embedding_backward(struct model *m);
 /* All rows of m->g become valid. */
 void gradient_whole(struct model *m);
 
-/* head.c: final norm of x, logits of `rows` tokens from token `at` on; and with both the loss in blocks of
- * rows, with gradients where m->gradients: then m->g is the gradient of x. */
+/* head.c: final norm of own rows x, logits of `rows` tokens from token `at` on; and with both the loss in
+ * blocks of rows, with gradients where m->gradients: then m->g is the gradient of x. */
 void head_norm(struct model *m, const real *x);
 void head_logits(struct model *m, long at, long rows);
 void head_loss(struct model *m, const real *x, struct loss_sums *sums);

@@ -160,8 +160,12 @@ void model_stage_backward(struct model *model, const struct pass *pass, int laye
 int model_status(const struct model *model);
 
 /* Output [T, D] of a node of one of this rank's chunks, in a slot; −1 on the first stage: the embedding.
- * Those that other stages read, sources and the stream, have all rows. */
+ * Those that other stages read, sources and the stream, have all rows; others may be NULL, or only there
+ * while a pass needs them. */
 real *model_output(const struct model *model, int chunk, int slot, int node);
+/* After a forward pass of T tokens, before the next one: the output's rows that this rank is sure to have,
+ * all or its own, and how many they are. Not where sources are compressed. */
+const real *model_output_rows(const struct model *model, int chunk, int slot, int node, long T, long *rows);
 
 /* Narrow sources (dist/route.h): the projections of edge e's source node s [T, D], strip [T, strip_width]: Wp
  * s [T, Hd/tensor], W1 s [T, G], then with aggregate attention A s [T, a] and the inverse rms of s [T, 1],

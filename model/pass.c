@@ -34,8 +34,7 @@ const real *node_rstd(struct model *m, int node) {
     real *rstd = m->slot->rstd[1 + node];
     if (!rstd) return m->layer[node + 1].rstd1; /* the layer above normalises the node's output */
     if (!m->slot->rstd_known[1 + node])
-        m->ops->row_rstd(m->rows, m->config.hidden_size, own_rows(m, node_output(m, node)),
-                         m->config.norm_eps, rstd);
+        m->ops->row_rstd(m->rows, m->config.hidden_size, node_rows(m, node), m->config.norm_eps, rstd);
     m->slot->rstd_known[1 + node] = true;
     return rstd;
 }
@@ -55,7 +54,7 @@ bool node_is_read(const struct model *m, int node) {
 /* Later layers read all rows of a source, and other stages those of the stream. */
 static void share_node(struct model *m, int node) {
     bool leaves = node == m->span.end - 1 && !chunk_of(m)->last;
-    if (m->rows_divided && (leaves || node_is_read(m, node))) stream_whole(m, node_output(m, node));
+    if (m->rows_divided && (leaves || node_is_read(m, node))) gather_node(m, node);
 }
 
 long total_edges(const struct model *m, int active) {
@@ -65,7 +64,7 @@ long total_edges(const struct model *m, int active) {
 }
 
 static const real *last_output(const struct model *m) {
-    return node_output(m, m->config.num_layers - 1);
+    return node_rows(m, m->config.num_layers - 1);
 }
 
 void chunk_forward(struct model *m, struct loss_sums *sums) {
@@ -85,7 +84,7 @@ void chunk_forward(struct model *m, struct loss_sums *sums) {
 
 void model_stage_forward(struct model *m, const struct pass *pass, struct loss_sums *sums) {
     begin_pass(m, pass);
-    check_unpacked(m);
+    check_turns(m);
     chunk_forward(m, sums);
     if (chunk_of(m)->last && !m->gradients) head_loss(m, last_output(m), sums);
 }
@@ -129,6 +128,7 @@ void model_stage_backward(struct model *m, const struct pass *pass, int layer, i
         if (l == m->config.num_layers) {
             head_loss(m, last_output(m), sums);
         } else if (l >= 0) {
+            gather_sources(m, l);
             unpack_sources(m, l);
             layer_backward(m, l);
             collect_deposit(m, l - 1);
@@ -138,11 +138,6 @@ void model_stage_backward(struct model *m, const struct pass *pass, int layer, i
     }
     m->walk.next = end - 1;
     if (end == bottom) finish_walk(m);
-}
-
-real *model_output(const struct model *model, int chunk, int slot, int node) {
-    const struct slot *s = &model->chunk[chunk].slot[slot];
-    return node < 0 ? s->x0 : s->layer[node].z;
 }
 
 static struct pass whole_pass(struct model *m, const int32_t *rows, long batch, long length,

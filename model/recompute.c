@@ -23,7 +23,7 @@ void recompute_layer(struct model *m, int l) {
     if (there) return;
     /* Of a compressed source x is not quite what it was: its norm stays the forward pass's (compress.c). */
     real *rstd = m->compress > 0 ? m->work : layer->rstd1;
-    norm_rows(m, own_rows(m, node_output(m, l - 1)), layer->norm1, layer->n1, rstd);
+    norm_rows(m, node_rows(m, l - 1), layer->norm1, layer->n1, rstd);
     if (layer->level == LEVEL_FULL) layer_attend(m, l);
     norm_rows(m, layer->a, layer->norm2, layer->n2, layer->rstd2);
     if (layer->level == LEVEL_FULL) layer_expand(m, l);

@@ -431,9 +431,12 @@ static void inquire_forward(struct executor *x, const struct step *step, const s
     struct span span = layout_span(x->layout, a->chunk, x->e.config->num_layers);
     int first = span.first ? span.first : -1;
     if (step->inquiry->packed) first = span.end - 1;
-    for (int node = first; node < span.end; node++)
-        inquiry_output(step->inquiry, a->micro, node, own_output(x, a->micro, node),
-                       rows_of(x, step, a->micro));
+    for (int node = first; node < span.end; node++) {
+        long rows;
+        const real *output = model_output_rows(x->e.model, a->chunk, *slot_of(x, a->micro, a->chunk), node,
+                                               rows_of(x, step, a->micro), &rows);
+        inquiry_output(step->inquiry, a->micro, node, output, rows);
+    }
 }
 
 static void inquire_backward(struct executor *x, const struct step *step, const struct action *a, int layer,

@@ -79,10 +79,10 @@ void inquiry_begin(struct inquiry *q, int active) {
     }
 }
 
-void inquiry_output(struct inquiry *q, int micro, int node, const real *x, long T) {
+void inquiry_output(struct inquiry *q, int micro, int node, const real *x, long rows) {
     int64_t order = order_of(q, micro, false, node, OUTPUT);
     char words[32];
-    if (earlier(q, order) && !good_rows(q, x, T))
+    if (earlier(q, order) && !good(q, x, rows * q->config->hidden_size))
         find(q, order, micro, node, "output of ", layer_words(q, node, words));
 }
 

@@ -64,10 +64,11 @@ void inquiry_free(struct inquiry *inquiry);
  */
 void inquiry_begin(struct inquiry *inquiry, int active);
 
-/* A node's output x [T, D], −1 the embedding; of a layer the gradients of this rank's part of its tensors,
- * once it has added a micro-batch's; the running gradient x [T, D] that leaves a layer downwards; the sums of
- * the loss of a micro-batch, on the device. Not collective. */
-void inquiry_output(struct inquiry *inquiry, int micro_batch, int node, const real *x, long T);
+/* A node's output x [rows, D], as far as this rank has it (model_output_rows), −1 the embedding; of a layer
+ * the gradients of this rank's part of its tensors, once it has added a micro-batch's; the running gradient x
+ * [T, D] that leaves a layer downwards; the sums of the loss of a micro-batch, on the device. Not collective.
+ */
+void inquiry_output(struct inquiry *inquiry, int micro_batch, int node, const real *x, long rows);
 void inquiry_gradients(struct inquiry *inquiry, int micro_batch, int layer);
 void inquiry_stream(struct inquiry *inquiry, int micro_batch, int layer, const real *x, long T);
 void inquiry_loss(struct inquiry *inquiry, int micro_batch, const struct loss_sums *sums);

@@ -207,16 +207,25 @@ static struct pass pass_of(struct runner *r, int micro, int slot, int c, real **
                          .deposit = deposit};
 }
 
-/* What compression does to a node, done to a model that keeps it whole. */
+/* What compression does to a node, done to a model that keeps all of it: whole, or on each rank its own rows,
+ * from which the backward pass gathers it. */
 static void overwrite(struct runner *r, int slot, long T) {
     long k = lowrank_of_ratio(T, D, r->ratio);
     for (int n = 0; n < LAYERS; n++) {
         int c = chunk_of(r, n);
         if (!compressed(r->s, r->s->cut->stage[c], n)) continue;
-        real *x = model_output(r->part.model, c, slot, n);
-        if (r->part.layout.sequence_parallel) axis_gather_rows(&tensor, x, T, D);
+        real *x = malloc((size_t)(T * D) * sizeof(real));
+        long rows;
+        real *own = (real *)model_output_rows(r->part.model, c, slot, n, T, &rows), *whole;
+        long first = rows < T ? axis_first_row(&tensor, T, tensor.index) : 0;
+        memcpy(x + first * D, own, (size_t)(rows * D) * sizeof(real));
+        if (rows < T) axis_gather_rows(&tensor, x, T, D);
         lowrank_split(&r->scratch, T, D, x, k, (uint64_t)n, r->q, r->b);
         lowrank_join(r->s->ops, T, D, k, r->q, r->b, x);
+        memcpy(own, x + first * D, (size_t)(rows * D) * sizeof(real));
+        if ((whole = model_output(r->part.model, c, slot, n)))
+            memcpy(whole, x, (size_t)(T * D) * sizeof(real));
+        free(x);
     }
 }
 
@@ -455,18 +464,36 @@ static long whole_buffers(const struct setting *s, struct span span) {
     return most;
 }
 
-/* By formula: x0, and of each slot what each node is kept as. */
+/* No layer reads the node's output as a source, and no later stage has it as its stream. */
+static bool stream_alone(const struct setting *s, struct span span, int node) {
+    for (int i = 0; i < s->config.delta.num_distances; i++)
+        if (node + s->config.delta.distances[i] < LAYERS && (node >= 0 || s->config.delta.embedding_source))
+            return false;
+    return node < span.end - 1 || span.end == LAYERS;
+}
+
+/* By formula: of each slot what x0 and each node is kept as. Where rows are divided, a rank keeps its own of
+ * what is not factors, if whole buffers in turn make that less, or are not needed. */
 static long sources_of(const struct setting *s, double ratio) {
-    long T = s->batch * s->length, k = lowrank_of_ratio(T, D, ratio), whole = 0,
-         sum = SLOTS * bytes_of(T * D);
+    long T = s->batch * s->length, k = lowrank_of_ratio(T, D, ratio), whole = 0, nodes = 0;
+    bool divided = s->way & 2 && tensor.size > 1;
+    long R = divided ? (T + tensor.size - 1) / tensor.size : T;
+    for (int c = 0; c < s->cut->chunks; c++) {
+        struct span span = s->cut->stage[c];
+        for (int n = span.first; n < span.end; n++) nodes += SLOTS * compressed(s, span, n);
+        if (whole_buffers(s, span) > whole) whole = whole_buffers(s, span);
+    }
+    bool turns = divided && !(ratio > 0) && whole * T + nodes * R < nodes * T;
+    long sum = SLOTS * bytes_of((stream_alone(s, s->cut->stage[0], -1) ? R : T) * D);
     for (int c = 0; c < s->cut->chunks; c++) {
         struct span span = s->cut->stage[c];
         for (int n = span.first; n < span.end; n++)
-            sum += SLOTS * (ratio > 0 && compressed(s, span, n) ? bytes_of(T * k) + bytes_of(k * D)
-                                                                : bytes_of(T * D));
-        if (ratio > 0 && whole_buffers(s, span) > whole) whole = whole_buffers(s, span);
+            sum +=
+                SLOTS * (ratio > 0 && compressed(s, span, n) ? bytes_of(T * k) + bytes_of(k * D)
+                         : stream_alone(s, span, n) || (turns && compressed(s, span, n)) ? bytes_of(R * D)
+                                                                                         : bytes_of(T * D));
     }
-    return sum + whole * bytes_of(T * D);
+    return sum + (ratio > 0 || turns ? whole * bytes_of(T * D) : 0);
 }
 
 static struct model_memory memory_of(const struct setting *s, double ratio, bool training, bool planned) {

@@ -84,6 +84,10 @@ static void seven_billion(void **state) {
         int64_t others = S * MICRO - OWN, norms = i == 1 ? 0 : 2;
         int64_t numbers = others * (L * ((norms + 1) * D + 2) + connected * (int64_t)D);
         assert_int_equal(saved(&whole, &rows, MEMORY_ACTIVATIONS), numbers * (int64_t)sizeof(real));
+        /* Outputs of the 32 layers and the embedding, and in turn whole ones of what connections read, from a
+         * layer to the eighth above it. */
+        int64_t sources = (L + 1) * others * D - (edges ? 9 : 0) * (int64_t)S * MICRO * D;
+        assert_int_equal(saved(&whole, &rows, MEMORY_SOURCES), sources * (int64_t)sizeof(real));
         assert_true(saved(&whole, &rows, MEMORY_WORKSPACE) >= -(int64_t)sizeof(real) * S * MICRO * D);
         /* W1 of every connection, on target and source: forward, back for either factor, and with selective
          * again, but for the last layer's 4, which are there still. A step has 4 micro-batches. What else
@@ -105,7 +109,8 @@ static const char small[] = "model:\n"
                             "  intermediate_size: 48\n"
                             "  delta: {distances: [1, 2, 3], hidden: 8, gate_hidden: 4}\n"
                             "train: {steps: 2, batch_size: 16, micro_batch_size: 2, sequence_length: 16}\n"
-                            "mesh: {bucket: 2048, small: 300}\n";
+                            "mesh: {bucket: 2048, small: 300}\n"
+                            "checkpoint: {interval_minutes: 0}\n"; /* no saver is made here */
 
 static struct memory reserved(char *sequence, char *other) {
     char *set[] = {sequence, other};

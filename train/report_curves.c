@@ -1,4 +1,4 @@
-/* gdn report: curves over steps, and the sections that consist of them. */
+/* gdn report: curves, and the sections that consist of them. */
 #include "train/report_page.h"
 
 #include <math.h>
@@ -70,9 +70,14 @@ static struct figure_axis axis_of(const struct report_curves *look, double most)
     return axis;
 }
 
+static struct figure_axis x_axis_of(const struct report_curves *look, double most) {
+    if (look->over == OVER_TIME) return axis_seconds("time spent in steps", most);
+    return axis_number(look->over == OVER_TOKENS ? "tokens" : "step", most);
+}
+
 /* What is what: kinds by colour in a page of one run, by dashes where colours are runs. */
-static void write_legend(const struct report *report, const struct report_curves *look,
-                         const struct report_line *line, int count) {
+void report_legend(const struct report *report, const struct report_curves *look,
+                   const struct report_line *line, int count) {
     if (!look->name) return;
     fprintf(report->page, "<ul class=\"legend\">");
     for (int k = 0; k < look->kinds; k++) {
@@ -87,12 +92,23 @@ static void write_legend(const struct report *report, const struct report_curves
     fprintf(report->page, "</ul>\n");
 }
 
+/* Curves are drawn in their order, each narrower than those before it, so that ones which coincide show as
+ * stripes. */
+static double width_of(const struct report *report, const struct report_curves *look,
+                       const struct report_line *line) {
+    int level = report->count == 1 ? line->kind : line->run;
+    int above = (report->count == 1 ? look->kinds : report->count) - 1;
+    double stripe = fmin(report->count == 1 ? 1 : 2.2, 4.4 / above);
+    return above > 0 ? 1.4 + stripe * (above - level) : CHART_WIDTH;
+}
+
 static int add_line(const struct report *report, const struct report_curves *look,
                     const struct report_line *line, struct report_chart *chart) {
     const struct series *s = line->series;
     int colour = report->count == 1 ? line->kind : line->run, dash = report->count == 1 ? 0 : line->kind;
     bool smooth = look->smooth && !line->raw && s->count >= 30;
     struct bins bins;
+    chart->width = width_of(report, look, line);
     TRY(series_bins(s, bins_for(report), smooth ? s->count / 50 + 1 : 1, &bins));
     chart_bins(chart, &bins, colour, dash, (smooth || (look->smooth && !bins.points)) && report->count <= 2);
     if (line->raw && s->count <= 40) chart_marks(chart, s->x, s->y, s->count, colour, false);
@@ -100,13 +116,13 @@ static int add_line(const struct report *report, const struct report_curves *loo
     return GDN_OK;
 }
 
-static int draw(const struct report *report, const struct report_curves *look, const struct report_line *line,
+int report_plot(const struct report *report, const struct report_curves *look, const struct report_line *line,
                 int count) {
     double x, y, limit;
     greatest(line, count, &x, &y);
     limit = y;
     if (look->smooth && !look->log) TRY(find_limit(line, count, y, &limit));
-    struct figure_axis steps = axis_number("step", x), values = axis_of(look, limit);
+    struct figure_axis across = x_axis_of(look, x), values = axis_of(look, limit);
     if (limit < y) values.most = limit;
     if (look->log) make_log(&values, line, count);
     long above = 0;
@@ -117,15 +133,14 @@ static int draw(const struct report *report, const struct report_curves *look, c
                             !look->wide    ? FIGURE_HEIGHT
                             : look->smooth ? FIGURE_HEIGHT + 60
                                            : FIGURE_HEIGHT - 50,
-                            &steps, &values);
+                            &across, &values);
     for (int l = 0; l < count && !status; l++) status = add_line(report, look, &line[l], &chart);
     if (!status) status = chart_write(&chart, look->title, report->page);
     chart_close(&chart);
     char number[32];
     if (above > 0)
-        fprintf(report->page,
-                "<figcaption>%ld point%s above %s, the greatest at %s, %s cut off.</figcaption>\n", above,
-                above == 1 ? "" : "s", words_number(limit, number), words_number(y, (char[32]){0}),
+        fprintf(report->page, "<p class=\"note\">%ld point%s above %s, the greatest at %s, %s cut off.</p>\n",
+                above, above == 1 ? "" : "s", words_number(limit, number), words_number(y, (char[32]){0}),
                 above == 1 ? "is" : "are");
     return status;
 }
@@ -133,8 +148,8 @@ static int draw(const struct report *report, const struct report_curves *look, c
 int report_draw(const struct report *report, const struct report_curves *look, const struct report_line *line,
                 int count) {
     report_card(report, look->wide, look->title, look->note);
-    write_legend(report, look, line, count);
-    int status = draw(report, look, line, count);
+    report_legend(report, look, line, count);
+    int status = report_plot(report, look, line, count);
     report_card_end(report);
     return status;
 }
@@ -227,10 +242,7 @@ static int draw_later(const struct report *report) {
 
 int report_training(const struct report *report) {
     static const struct figure_row loss = {
-        {.title = "Loss", .name = losses, .kinds = 2, .wide = true, .smooth = true},
-        {CURVE_LOSS, CURVE_VALIDATION},
-        {false, true},
-        NO_STEPS};
+        {.kinds = 2}, {CURVE_LOSS, CURVE_VALIDATION}, {false, true}, NO_STEPS};
     static const struct figure_row validation = {
         {.kinds = 1},
         {CURVE_VALIDATION},
@@ -246,7 +258,7 @@ int report_training(const struct report *report) {
         {.title = "Learning rate", .kinds = 1, .zero = true, .wide = true}, {CURVE_LR}, {false}, NO_STEPS};
     report_heading(report, "training", "Training");
     fprintf(report->page, "<div class=\"grid\">\n");
-    int status = draw_row(report, &loss);
+    int status = report_loss(report);
     if (!status) status = draw_later(report);
     if (!status) status = draw_row(report, &norm);
     if (!status) status = report_sets(report);

@@ -81,7 +81,7 @@ static void write_axis(FILE *out, char name, const struct figure_axis *axis) {
 
 int chart_open(struct report_chart *chart, int width, int height, const struct figure_axis *x,
                const struct figure_axis *y) {
-    *chart = (struct report_chart){.x = *x, .y = *y};
+    *chart = (struct report_chart){.x = *x, .y = *y, .width = CHART_WIDTH};
     TRY(plot_open(&chart->plot, PLOT_INLINE, width, height));
     chart->curves = open_memstream(&chart->curves_text, &chart->curves_size);
     if (!chart->curves) return gdn_fail(GDN_INTERNAL, "out of memory for a figure");
@@ -172,7 +172,8 @@ void chart_line(struct report_chart *chart, const double *x, const double *y, lo
         fprintf(out, "using 1:2 with points pt 7 ps 0.6 lc rgb '%s'", colour_of(colour));
         return;
     }
-    fprintf(out, "using 1:2 with lines lw 1.7 lc rgb '%s'", colour_of(colour));
+    fprintf(out, "using 1:2 with lines lw %.3g lc rgb '#%s%s'", chart->width,
+            chart->width > CHART_WIDTH ? "38" : "00", colour_of(colour) + 1);
     write_dash(out, dash);
 }
 
@@ -187,10 +188,11 @@ void chart_marks(struct report_chart *chart, const double *x, const double *y, l
         if (shown_at(chart, x[i], y[i]))
             fprintf(chart->plot.script, "%.7g %.6g\n", x[i] * chart->x.scale, y[i] * chart->y.scale);
     FILE *out = end_data(chart);
-    fprintf(out, "using 1:2 with points pt %d ps %s lc rgb '%s'", hollow ? 6 : 7,
-            drawn > 300  ? "0.25"
-            : drawn > 60 ? "0.4"
-                         : "0.65",
+    fprintf(out, "using 1:2 with points pt %d ps %.3g lc rgb '%s'", hollow ? 6 : 7,
+            (drawn > 300  ? 0.25
+             : drawn > 60 ? 0.4
+                          : 0.65) *
+                (1 + (chart->width - CHART_WIDTH) / 4),
             colour_of(colour));
 }
 

@@ -11,6 +11,7 @@
 #include "train/report_series.h"
 
 enum { FIGURE_WIDTH = 1120, FIGURE_HALF = 540, FIGURE_HEIGHT = 260, FIGURE_COLOURS = 8 };
+#define CHART_WIDTH 1.7 /* of lines, where nothing else was said */
 
 /* What axes show. Values are multiplied by `scale` and `unit` is put behind the numbers. */
 struct figure_axis {
@@ -36,8 +37,9 @@ struct report_chart {
     FILE *curves; /* of the plot command, after all data */
     char *curves_text;
     size_t curves_size;
-    int blocks; /* of data */
-    long drawn; /* points */
+    double width; /* of lines from here on, in pixels; marks grow with it */
+    int blocks;   /* of data */
+    long drawn;   /* points */
 };
 
 /* Begins a figure of so many pixels. Whatever happens then, chart_close must follow. GDN_INTERNAL. */

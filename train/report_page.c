@@ -95,7 +95,8 @@ static void write_title(const struct report *report) {
         report_name(report, r);
         fprintf(page, "</li>");
     }
-    fprintf(page, "</ul>\n");
+    fprintf(page, "</ul>\n<p class=\"note\">Where curves coincide, the wider one is that of the run named "
+                  "first.</p>\n");
 }
 
 static void write_foot(const struct report *report) {

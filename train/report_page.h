@@ -21,6 +21,7 @@ int report_page(const struct report *report);
 
 int report_summary(const struct report *report);
 int report_training(const struct report *report); /* loss, gradient norm, learning rate */
+int report_loss(const struct report *report);     /* its figure of losses, over steps, tokens or time */
 int report_sets(const struct report *report);     /* its figures of validation sets by name */
 int report_speed(const struct report *report);    /* throughput, step times, goodput */
 int report_memory(const struct report *report);
@@ -46,6 +47,11 @@ void report_lacks(const struct report *report, const bool *lacking, const char *
 /* Whether the run's model is known to have no delta connections. */
 bool report_plain_model(const struct report_run *run);
 
+/* Whether all validation losses were measured on the same data in the same way, as far as is known, and a
+ * paragraph about it where they were not. */
+bool report_alike(const struct report *report);
+void report_tell_alike(const struct report *report);
+
 /* A run's name with its colour. */
 void report_name(const struct report *report, int run);
 
@@ -56,6 +62,9 @@ struct report_line {
     bool raw;      /* single points, marked, neither smoothed nor shaded */
 };
 
+/* What curves are drawn over. */
+enum report_over { OVER_STEPS, OVER_TOKENS, OVER_TIME, OVERS };
+
 enum report_axis { AXIS_NUMBER, AXIS_SECONDS, AXIS_BYTES, AXIS_PERCENT, AXIS_COUNT };
 
 struct report_curves {
@@ -64,11 +73,18 @@ struct report_curves {
     const char *const *name;  /* [kinds] what the kinds of curves are; NULL for one kind */
     int kinds;
     enum report_axis axis;
+    enum report_over over;
     bool log, zero, wide;
     bool smooth; /* shows the points pale behind their mean */
 };
 
-/* A card with a figure of `count` curves over steps, empty ones left out. */
+/* The parts of a card with a figure: what is what, and the figure of `count` curves. */
+void report_legend(const struct report *report, const struct report_curves *look,
+                   const struct report_line *line, int count);
+int report_plot(const struct report *report, const struct report_curves *look, const struct report_line *line,
+                int count);
+
+/* A card with a figure of `count` curves, empty ones left out. */
 int report_draw(const struct report *report, const struct report_curves *look, const struct report_line *line,
                 int count);
 

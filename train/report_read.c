@@ -33,6 +33,7 @@ static const struct {
     [CURVE_LR] = {"step", "lr"},
     [CURVE_THROUGHPUT] = {"step", "tokens_per_second"},
     [CURVE_STEP_SECONDS] = {"step", "step_seconds"},
+    [CURVE_TOKENS] = {"step", "tokens"},
     [CURVE_VALIDATION] = {"eval", "loss"},
     [CURVE_GOODPUT] = {"monitor", "goodput"},
     [CURVE_CONNECTION_SHARE] = {"monitor", "connection_share"},

@@ -16,6 +16,7 @@ enum report_curve {
     CURVE_LR,
     CURVE_THROUGHPUT, /* tokens a second */
     CURVE_STEP_SECONDS,
+    CURVE_TOKENS, /* consumed so far */
     CURVE_VALIDATION,
     CURVE_GOODPUT, /* this and the following: of events `monitor` */
     CURVE_CONNECTION_SHARE,

@@ -86,10 +86,34 @@ static double *running_sums(const struct series *series) {
     return sum;
 }
 
-static double smoothed(const struct series *series, const double *sum, long i, long window) {
-    long reach = window / 2;
+/* A straight line: what the last points lie around. */
+struct line {
+    long centre; /* the point in the middle of those it was fitted to */
+    double mean, slope;
+};
+
+/* The least-squares line through the last 2 · reach + 1 points. */
+static struct line fit_end(const struct series *series, const double *sum, long reach) {
+    long count = series->count, centre = count - 1 - reach, points = 2 * reach + 1;
+    struct line line = {.centre = centre,
+                        .mean = series->y[0] + (sum[count] - sum[count - points]) / (double)points};
+    double products = 0, squares = 0;
+    for (long d = -reach; d <= reach; d++) {
+        products += (double)d * (series->y[centre + d] - line.mean);
+        squares += (double)d * (double)d;
+    }
+    line.slope = squares > 0 ? products / squares : 0;
+    return line;
+}
+
+/* At the beginning as many points on both sides as there are: a loss starts with a fall, which is real. At
+ * the end the line through the last window, which as a mean ends in the middle of it: means of ever fewer
+ * points would end in a single one, and whatever that one happens to be would look like the run's last turn.
+ */
+static double smoothed(const struct series *series, const double *sum, const struct line *end, long i,
+                       long reach) {
+    if (i > end->centre) return end->mean + end->slope * (double)(i - end->centre);
     if (reach > i) reach = i;
-    if (reach > series->count - 1 - i) reach = series->count - 1 - i;
     return series->y[0] + (sum[i + reach + 1] - sum[i - reach]) / (double)(2 * reach + 1);
 }
 
@@ -104,12 +128,14 @@ int series_bins(const struct series *series, long most, long window, struct bins
         bins_free(out);
         return report_no_memory();
     }
+    const long reach = window / 2 < (count - 1) / 2 ? window / 2 : (count - 1) / 2;
+    const struct line end = fit_end(series, sum, reach);
     double first = series->x[0], width = (series->x[count - 1] - first) / (double)most;
     long place = -1, points = 0;
     for (long i = 0; i < count; i++) {
         long here = out->points ? i : width > 0 ? (long)((series->x[i] - first) / width) : 0;
         if (here >= most) here = most - 1;
-        double y = series->y[i], mean = smoothed(series, sum, i, window);
+        double y = series->y[i], mean = smoothed(series, sum, &end, i, reach);
         if (here != place) {
             place = here, points = 0;
             out->bin[out->count++] = (struct bin){.low = y, .high = y};

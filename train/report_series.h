@@ -43,8 +43,8 @@ struct bins {
 };
 
 /* At most `most` bins of the points, smoothed by the mean over `window` points around each (1: not at all;
- * fewer at the ends, alike on both sides). `out` is owned by the caller: bins_free. GDN_INTERNAL without
- * memory. */
+ * fewer at the beginning, alike on both sides; at the end by the straight line through the last `window`).
+ * `out` is owned by the caller: bins_free. GDN_INTERNAL without memory. */
 int series_bins(const struct series *series, long most, long window, struct bins *out);
 void bins_free(struct bins *bins);
 

@@ -36,6 +36,7 @@ const char report_style[] =
     "10px}.sub,.lacks,.note{color:var(--muted)}.lacks{font-style:italic;margin-top:8px}.lacks::first-letter{"
     "text-transform:uppercase}.note{font-size:13px}"
     "code,pre{font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;font-size:13px}"
+    "a{color:var(--accent)}"
     "nav{display:flex;flex-wrap:wrap;gap:4px 16px;margin:14px 0 20px;font-size:14px}"
     "nav a{color:var(--accent);text-decoration:none}nav a:hover{text-decoration:underline}"
     ".card{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:14px "
@@ -49,6 +50,15 @@ const char report_style[] =
     ".tile b{display:block;font-size:21px;font-weight:600;line-height:1.3;overflow-wrap:anywhere}"
     ".tile.words b{font-size:16px;line-height:1.7}"
     ".tile span{font-size:12.5px;color:var(--muted);display:block}"
+    ".caution{margin:10px 0;padding:6px 12px;border-left:4px solid #b87400;background:var(--card)}"
+    ".views{position:relative}.views>input{position:absolute;opacity:0}"
+    ".views>label{display:inline-block;margin:0 6px 6px 0;padding:0 10px;border:1px solid var(--line);"
+    "border-radius:12px;font-size:13px;color:var(--muted);cursor:pointer}"
+    ".views>input:checked+label{border-color:var(--accent);color:var(--accent);font-weight:600}"
+    ".views>input:focus-visible+label{outline:2px solid var(--accent);outline-offset:1px}"
+    ".view{display:none}.views>input:nth-of-type(1):checked~.view:nth-of-type(1),"
+    ".views>input:nth-of-type(2):checked~.view:nth-of-type(2),"
+    ".views>input:nth-of-type(3):checked~.view:nth-of-type(3){display:block}"
     "figure{margin:0}figcaption{color:var(--muted);font-size:13px}"
     ".chart svg{display:block;width:100%;height:auto;overflow:visible}"
     ".chart svg text{fill:var(--muted);font-family:inherit}"
@@ -97,8 +107,13 @@ const char report_style[] =
     "details{margin-top:12px}summary{cursor:pointer;color:var(--accent)}"
     "pre{overflow:auto;max-height:480px;margin:10px 0 0}"
     "footer{margin-top:40px;color:var(--muted);font-size:13px}"
+    /* A narrow screen: tables and wide figures are moved sideways, under the names of their rows. */
+    "@media(max-width:820px){main{padding:20px 12px 36px}.chart.wide,.scroll{overflow-x:auto}"
+    ".chart.wide svg{min-width:720px}td.w{min-width:92px}th,td{padding-right:8px}"
+    ".scroll tr>th:first-child{position:sticky;left:0;z-index:1;background:var(--card)}}"
     "@media "
-    "print{body{background:#fff}.scroll{max-height:none}.card{break-inside:avoid}.key{position:static}}";
+    "print{body{background:#fff}.scroll{max-height:none}.view{display:block}.views>label{display:none}.card{"
+    "break-inside:avoid}.key{position:static}}";
 
 const char report_shapes[] =
     "<svg width=\"0\" height=\"0\" style=\"position:absolute\" aria-hidden=\"true\"><defs>"

@@ -197,7 +197,8 @@ static int write_table(const struct report *report) {
     }
     fprintf(page, "</tr></thead>\n");
     for (int f = 0; f < FIELDS && !status; f++) {
-        fprintf(page, "<tr><th>%s</th>", fields[f].label);
+        bool uneven = f == VALIDATION && !report_alike(report);
+        fprintf(page, "<tr><th>%s%s</th>", fields[f].label, uneven ? " (not comparable)" : "");
         for (int r = 0; r < report->count; r++) {
             fprintf(page, "<td class=\"w\">");
             html_text(page, value[r][f].text);
@@ -214,6 +215,7 @@ static int write_table(const struct report *report) {
         fprintf(page, "</code></td>");
     }
     fprintf(page, "</tr></table></div>\n");
+    report_tell_alike(report);
     free(value);
     return status;
 }

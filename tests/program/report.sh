@@ -121,6 +121,34 @@ count 10 "href='data:image/png;base64," all.html # 2 x 3 of storm, 2 x 2 of the 
 cd calm && report report.html ../storm . && cd ..
 has calm/report.html '<h1>2 runs side by side</h1>'
 
+# The last run has other data, and holds a part of them out.
+has all.html '<tr><th>Best validation loss (not comparable)</th>'
+has all.html 'Validation losses of these runs cannot be compared, and which is least says nothing: they were measured differently (<code>data.train</code>).'
+has all.html 'cannot be compared: see the <a href="#summary">summary</a>.'
+hasnt calm/report.html 'not comparable' # lr and seed differ alone
+mkdir short
+cp calm/metrics.jsonl short/
+sed 's/^  sequence_length: 16/  sequence_length: 8/; s/^  eval_batches: 4/  eval_batches: 0/' real/config.yaml > short/config.yaml
+report all.html storm short --output all.html
+has all.html '(<code>train.sequence_length</code>, <code>train.eval_batches</code>).'
+
+# Losses over steps, tokens and time; none of tokens where none are told.
+count 3 '<div class="view">' storm/report.html
+for axis in tokens 'time spent in steps'; do has storm/report.html ">$axis<"; done
+has storm/report.html '>120M<' # 2000 steps of 65536 tokens
+has storm/report.html '>10 min<' # and of 0.34 seconds and more
+has storm/report.html '<input type="radio" name="loss" id="loss0" checked><label for="loss0">over steps</label>'
+mkdir untold
+sed 's/"tokens":[0-9]*,//' calm/metrics.jsonl > untold/metrics.jsonl
+report untold/report.html untold
+count 2 '<div class="view">' untold/report.html
+hasnt untold/report.html 'over tokens'
+
+# Runs whose curves coincide: each curve is narrower than the one that it lies on.
+cp -r calm twin
+report all.html calm twin --output all.html
+for width in 3.60 1.40; do has all.html "stroke-width=\"$width\""; done
+
 # ---- little
 
 mkdir old empty single

@@ -53,6 +53,22 @@ static long partial_count(const struct table *table, int layer, bool shared) {
     return count;
 }
 
+/* The same of one layer after another, from the lowest up: `at` [ZONES], which begins with zeros, is how far
+ * each zone has been looked through. */
+static long next_partial_count(const struct table *table, int layer, bool shared, int at[ZONES]) {
+    long count = 0;
+    for (int zone = 0; zone < ZONES; zone++) {
+        if ((zone == ZONE_SHARED_LARGE || zone == ZONE_SHARED_SMALL) != shared) continue;
+        for (; at[zone] < table->rows; at[zone]++) {
+            const struct row *row = &table->row[at[zone]];
+            if ((int)row->zone != zone || row->layer < layer) continue;
+            if (row->layer > layer) break;
+            if (row->partial) count += row->count;
+        }
+    }
+    return count;
+}
+
 static void find_layers(const struct table *table, int *lowest, int *highest) {
     *lowest = *highest = table->rows ? table->row[0].layer : 0;
     for (int i = 1; i < table->rows; i++) {
@@ -76,12 +92,12 @@ static long longest_bucket(const struct shards *shards) {
 }
 
 long sync_longest_partial(const struct table *table) {
-    int lowest, highest;
+    int lowest, highest, at[ZONES] = {0};
     long longest = 0;
     find_layers(table, &lowest, &highest);
     for (int layer = lowest; layer <= highest; layer++)
         for (int shared = 0; shared < 2; shared++) {
-            long count = partial_count(table, layer, shared);
+            long count = next_partial_count(table, layer, shared, at);
             if (count > longest) longest = count;
         }
     return longest;
@@ -103,12 +119,12 @@ int64_t sync_formula_bucket(const struct bucket *bucket, int data, int index) {
 }
 
 int64_t sync_formula_partial(const struct table *table, int tensor, int index) {
-    int lowest, highest;
+    int lowest, highest, at[ZONES] = {0};
     int64_t bytes = 0;
     find_layers(table, &lowest, &highest);
     for (int layer = lowest; layer <= highest; layer++)
         for (int shared = 0; shared < 2; shared++)
-            bytes += axis_formula_sum(tensor, index, partial_count(table, layer, shared));
+            bytes += axis_formula_sum(tensor, index, next_partial_count(table, layer, shared, at));
     return bytes;
 }
 

@@ -47,7 +47,8 @@ struct row {
 
 struct table {
     int rows;
-    struct row *row;
+    struct row *row;      /* [rows] those of a zone by rising layer */
+    int *by_name;         /* [rows] rows in the order of their names (params_find); NULL where none is looked for */
     long total;           /* elements of a flat buffer, padding included */
     long zone[ZONES + 1]; /* zone z is [zone[z], zone[z + 1]); each a multiple of data·SHARD_GRAIN (shard.h) */
 };

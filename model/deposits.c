@@ -6,8 +6,11 @@
 #include "model/internal.h"
 
 bool feeds(const struct model *m, int node, struct span span) {
-    for (int e = m->edges.first[span.first]; e < m->edges.first[span.end]; e++)
-        if (m->edges.edge[e].source == node) return true;
+    const struct delta_config *delta = &m->config.delta;
+    for (int i = 0; i < delta->num_distances; i++) {
+        int l = node + delta->distances[i]; /* which has an edge for each of the first so many distances */
+        if (l >= span.first && l < span.end && i < m->edges.first[l + 1] - m->edges.first[l]) return true;
+    }
     return false;
 }
 

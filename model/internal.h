@@ -152,6 +152,8 @@ struct model {
     long sums;                 /* most elements that are summed over the tensor axis in one call */
     int status;                /* of the first pass that failed */
     double connection_seconds; /* model_connection_seconds */
+    int total_for;             /* active distances … */
+    long total;                /* … that give the whole model so many edges (total_edges) */
 
     /* This rank's part. Of layers and vocabulary that are elsewhere the tensors are NULL. */
     int chunks;
@@ -366,7 +368,7 @@ void chunk_forward(struct model *m, struct loss_sums *sums);
 /* Does an active edge start from the node? */
 bool node_is_read(const struct model *m, int node);
 /* Active edges of the whole model: what the regularisers average over. */
-long total_edges(const struct model *m, int active);
+long total_edges(struct model *m, int active);
 /* Records the first failure of a pass (model_status). */
 void pass_failed(struct model *m, int status);
 

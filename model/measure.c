@@ -38,7 +38,7 @@ long model_gates(const struct model_config *config) {
 
 double connections_clock(const struct model *m) {
     struct timespec now;
-    if (!m->ops->device->host) return 0;
+    if (!m->ops->device->host || m->planned) return 0;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }

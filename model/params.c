@@ -249,6 +249,20 @@ static long round_up(long n, long grain) {
     return (n + grain - 1) / grain * grain;
 }
 
+static int by_name(const void *a, const void *b, void *context) {
+    const struct row *row = context;
+    return strcmp(row[*(const int *)a].name, row[*(const int *)b].name);
+}
+
+static int index_names(struct table *table) {
+    size_t rows = (size_t)table->rows;
+    table->by_name = malloc((rows + 1) * sizeof *table->by_name);
+    if (!table->by_name) return 1;
+    for (int i = 0; i < table->rows; i++) table->by_name[i] = i;
+    qsort_r(table->by_name, rows, sizeof *table->by_name, by_name, table->row);
+    return 0;
+}
+
 /* Gives every row its place: zone by zone, each in the order of the model. */
 static int place_rows(const struct builder *b, struct table *out) {
     struct row *row = malloc((size_t)(b->count ? b->count : 1) * sizeof *row);
@@ -269,7 +283,7 @@ static int place_rows(const struct builder *b, struct table *out) {
         out->total = round_up(out->total, (long)b->layout->data * SHARD_GRAIN);
     }
     out->zone[ZONES] = out->total;
-    return 0;
+    return index_names(out);
 }
 
 struct route_widths params_route_widths(const struct model_config *model, const struct layout *layout) {
@@ -312,6 +326,7 @@ static int build(const struct model_config *model, struct builder *b, int *proje
     add_model(b, model);
     if (!b->failed) TRY(check_countable(model, b));
     if (!b->failed && !place_rows(b, out)) return 0;
+    params_free(out);
     return gdn_fail(GDN_INTERNAL, "out of memory for the parameter table of %d layers", model->num_layers);
 }
 
@@ -335,12 +350,22 @@ int params_create(const struct model_config *model, const struct layout *layout,
 
 void params_free(struct table *table) {
     free(table->row);
+    free(table->by_name);
     *table = (struct table){0};
 }
 
 const struct row *params_find(const struct table *table, const char *name) {
-    for (int i = 0; i < table->rows; i++)
-        if (!strcmp(table->row[i].name, name)) return &table->row[i];
+    int low = 0, high = table->rows;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        const struct row *row = &table->row[table->by_name[middle]];
+        int order = strcmp(name, row->name);
+        if (!order) return row;
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
     return NULL;
 }
 

@@ -44,10 +44,11 @@ static const struct chunk *chunk_of(const struct model *m) {
 }
 
 bool node_is_read(const struct model *m, int node) {
-    int active = m->pass->options->active;
-    for (int l = node + 1; l < m->config.num_layers; l++)
-        for (int i = 0; i < active_edges(&m->edges, l, active); i++)
-            if (m->edges.edge[m->edges.first[l] + i].source == node) return true;
+    const struct delta_config *delta = &m->config.delta;
+    for (int i = 0; i < delta->num_distances; i++) {
+        int l = node + delta->distances[i];
+        if (l < m->config.num_layers && i < active_edges(&m->edges, l, m->pass->options->active)) return true;
+    }
     return false;
 }
 
@@ -57,10 +58,12 @@ static void share_node(struct model *m, int node) {
     if (m->rows_divided && (leaves || node_is_read(m, node))) gather_node(m, node);
 }
 
-long total_edges(const struct model *m, int active) {
-    long total = 0;
-    for (int l = 0; l < m->config.num_layers; l++) total += active_edges(&m->edges, l, active);
-    return total;
+long total_edges(struct model *m, int active) {
+    if (m->total_for == active) return m->total;
+    m->total_for = active;
+    m->total = 0;
+    for (int l = 0; l < m->config.num_layers; l++) m->total += active_edges(&m->edges, l, active);
+    return m->total;
 }
 
 static const real *last_output(const struct model *m) {

@@ -35,6 +35,8 @@ struct pass_costs {
 
 /* Not collective. GDN_INTERNAL without memory, or where a pass fails. */
 int pass_costs_create(const struct costing *costing, struct pass_costs *out);
+/* The same without running anything: `memory` and `pieces` alone, a hundred times as fast. */
+int pass_sizes(const struct costing *costing, struct pass_costs *out);
 void pass_costs_free(struct pass_costs *costs);
 /* Raises each cost to that of `other`, another tensor index's, where that is more. */
 void pass_costs_raise(struct pass_costs *costs, const struct pass_costs *other);

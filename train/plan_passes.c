@@ -61,16 +61,28 @@ static void add_since(const struct dry_run *run, const struct action_cost *befor
 
 /* ------------------------------------------------------------------------------------------- passes */
 
+/* The lowest node that a chunk's layers read, its stream included. */
+static int lowest_source(const struct dry_run *run, struct span span) {
+    const struct edges *edges = run->of->edges;
+    int lowest = span.first - 1;
+    for (int e = edges->first[span.first]; e < edges->first[span.end]; e++)
+        if (edges->edge[e].source < lowest) lowest = edges->edge[e].source;
+    return lowest;
+}
+
 static struct pass pass_of(struct dry_run *run, const struct action *a) {
     const struct model_config *config = run->of->config;
-    for (int node = -1; node < config->num_layers; node++) {
+    const struct edges *edges = run->of->edges;
+    struct span span = layout_span(run->of->layout, a->chunk, config->num_layers);
+    int edge = edges->first[span.first], lowest = lowest_source(run, span);
+    for (int node = lowest; node < span.end; node++) {
         int chunk = run->chunk_of[1 + node];
         bool own =
             chunk >= 0 && chunk != a->chunk && run->in_slot[a->micro * run->of->layout->chunks + chunk];
         run->node[1 + node] = own ? nothing : held(run, CARGO_NODE, a->micro, node);
         run->deposit[1 + node] = held(run, CARGO_DEPOSIT, a->micro, node);
     }
-    for (int e = 0; e < run->of->edges->count; e++) {
+    for (int e = edge; e < edges->first[span.end]; e++) {
         run->strip[e] = held(run, CARGO_EDGE, a->micro, e);
         run->strip_gradient[e] = held(run, CARGO_EDGE_GRADIENT, a->micro, e);
     }
@@ -209,6 +221,11 @@ static int create_model(struct dry_run *run) {
     return axis_reserve(&run->tensor, sync_longest_partial(of->table));
 }
 
+static void note_sizes(const struct dry_run *run, struct pass_costs *out) {
+    model_memory(run->model, &out->memory);
+    out->pieces = run->tensor.pieces_count;
+}
+
 static int run_all(struct dry_run *run) {
     for (int i = 0; i < run->list->count; i++) {
         struct action_cost before = counted(run);
@@ -216,6 +233,17 @@ static int run_all(struct dry_run *run) {
         add_since(run, &before, &run->costs->action[i]);
     }
     return model_status(run->model);
+}
+
+int pass_sizes(const struct costing *costing, struct pass_costs *out) {
+    const struct layout *layout = costing->layout;
+    struct dry_run run = {.of = costing,
+                          .tensor = axis_planned("tensor", layout->tensor, layout->tensor_index)};
+    *out = (struct pass_costs){0};
+    int status = create_model(&run);
+    if (!status) note_sizes(&run, out);
+    dry_run_free(&run);
+    return status;
 }
 
 int pass_costs_create(const struct costing *costing, struct pass_costs *out) {
@@ -233,8 +261,7 @@ int pass_costs_create(const struct costing *costing, struct pass_costs *out) {
     if (!status) status = create_model(&run);
     if (!status) {
         find_chunks(&run);
-        model_memory(run.model, &out->memory);
-        out->pieces = run.tensor.pieces_count;
+        note_sizes(&run, out);
         status = run_all(&run);
     }
     dry_run_free(&run);

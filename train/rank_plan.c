@@ -55,6 +55,12 @@ int rank_plan_costs(const struct rank_plan *plan, const struct recompute *level,
     return pass_costs_create(&costing, out);
 }
 
+int rank_plan_sizes(const struct rank_plan *plan, const struct recompute *level, struct pass_costs *out) {
+    struct costing costing = plan->costing;
+    costing.recompute = level;
+    return pass_sizes(&costing, out);
+}
+
 int64_t batch_bytes(long share, long length) {
     return (int64_t)share * (length + 1) * (int64_t)sizeof(int32_t);
 }

@@ -67,13 +67,18 @@ static int solve(const struct chooser *c, int64_t budget, struct recompute_optio
     return 0;
 }
 
+/* NULL: all layers as they were. */
+static void set_levels(const struct chooser *c, const unsigned char *chosen) {
+    for (int place = 0; place < c->count; place++) try_set(c, c->layer[place], chosen ? chosen[place] : 0);
+}
+
 /* Solves, and where layers that were taken for alike are not quite, again with as much less. */
 static int choose(struct chooser *c, struct recompute_option *options, unsigned char *chosen,
                   struct solution *best) {
     int64_t budget = c->available - c->taken;
     for (int round = 0; round < 8; round++) {
         TRY(solve(c, budget, options, chosen, best));
-        for (int place = 0; place < c->count; place++) try_set(c, c->layer[place], best->chosen[place]);
+        set_levels(c, best->chosen);
         if (!best->fits) return 0;
         TRY(try_memory(c));
         if (c->taken <= c->available) return 0;
@@ -82,17 +87,33 @@ static int choose(struct chooser *c, struct recompute_option *options, unsigned 
     return 0;
 }
 
+/* Costs take most of the time and matter only where something fits, which bytes alone tell. */
+static int choose_cheapest(struct chooser *c, struct recompute_option *options, unsigned char *chosen,
+                           struct solution *best) {
+    int64_t taken = c->taken;
+    TRY(try_bytes(c));
+    TRY(solve(c, c->available - taken, options, chosen, best));
+    if (!best->fits) {
+        set_levels(c, best->chosen);
+        TRY(try_memory(c));
+        if (c->taken > c->available) return 0;
+    }
+    c->taken = taken;
+    set_levels(c, NULL);
+    TRY(try_costs(c));
+    return choose(c, options, chosen, best);
+}
+
 static int run_chooser(struct chooser *c, double *ratio) {
     TRY(try_begin(c));
     TRY(try_memory(c));
     *ratio = (double)c->taken / (double)c->available;
     if (c->taken <= c->available) return 0;
-    TRY(try_layers(c));
     struct recompute_option *options = calloc((size_t)c->count * COMBINATIONS, sizeof *options);
     unsigned char *chosen = calloc(2 * (size_t)c->count, 1);
     struct solution best = {.chosen = chosen ? chosen + c->count : NULL};
     int status = options && chosen
-                     ? choose(c, options, chosen, &best)
+                     ? choose_cheapest(c, options, chosen, &best)
                      : gdn_fail(GDN_INTERNAL, "out of memory for the choice of what is recomputed");
     free(options);
     free(chosen);

@@ -90,25 +90,40 @@ static int try_layer(struct chooser *c, const struct rank_plan *rank, int place,
         struct pass_costs with;
         if (!try_allowed(c, i)) continue;
         try_set(c, c->layer[place], i);
-        TRY(rank_plan_costs(rank, c->level, &with));
+        TRY(rank_plan_sizes(rank, c->level, &with));
         int64_t bytes = saved(&with) - saved(base);
         if (first || bytes > option->bytes) option->bytes = bytes;
-        pass_costs_free(&with);
     }
     try_set(c, c->layer[place], 0);
     return 0;
 }
 
-/* What a combination costs each layer, and the workspace that it takes, when all layers have it: a layer on
- * its own would still find in the shared buffers what it wrote there on the way forward. So does the highest
- * of the layers chosen where its backward pass comes right after, which makes these costs a bound. */
+static void set_all(const struct chooser *c, int combination) {
+    for (int place = 0; place < c->count; place++) try_set(c, c->layer[place], combination);
+}
+
+/* The workspace that a combination takes where any layer has it. */
+static int try_shared(struct chooser *c, const struct rank_plan *rank, const struct pass_costs *base) {
+    for (int i = 1; i < COMBINATIONS; i++) {
+        struct pass_costs with;
+        if (!try_allowed(c, i)) continue;
+        set_all(c, i);
+        TRY(rank_plan_sizes(rank, c->level, &with));
+        raise_to(&c->shared[i], with.memory.workspace - base->memory.workspace);
+    }
+    set_all(c, 0);
+    return 0;
+}
+
+/* What a combination costs each layer when all layers have it: a layer on its own would still find in the
+ * shared buffers what it wrote there on the way forward. So does the highest of the layers chosen where its
+ * backward pass comes right after, which makes these costs a bound. */
 static int try_all(struct chooser *c, const struct rank_plan *rank, const struct pass_costs *base) {
     for (int i = 1; i < COMBINATIONS; i++) {
         struct pass_costs with;
         if (!try_allowed(c, i)) continue;
-        for (int place = 0; place < c->count; place++) try_set(c, c->layer[place], i);
+        set_all(c, i);
         TRY(rank_plan_costs(rank, c->level, &with));
-        raise_to(&c->shared[i], with.memory.workspace - base->memory.workspace);
         for (int place = 0; place < c->count; place++) {
             const struct action_cost *before = &base->layer[1 + c->layer[place]],
                                      *now = &with.layer[1 + c->layer[place]];
@@ -119,12 +134,12 @@ static int try_all(struct chooser *c, const struct rank_plan *rank, const struct
         }
         pass_costs_free(&with);
     }
-    for (int place = 0; place < c->count; place++) try_set(c, c->layer[place], 0);
+    set_all(c, 0);
     return 0;
 }
 
 static int try_each(struct chooser *c, const struct rank_plan *rank, const struct pass_costs *base) {
-    TRY(try_all(c, rank, base));
+    TRY(try_shared(c, rank, base));
     for (int place = 0; place < c->count; place++)
         if (c->like[place] == place) TRY(try_layer(c, rank, place, base));
     return 0;
@@ -138,15 +153,17 @@ static int note_taken(struct chooser *c, const struct rank_plan *rank, const str
     return 0;
 }
 
+typedef int measure(const struct rank_plan *rank, const struct recompute *level, struct pass_costs *out);
 typedef int trial(struct chooser *c, const struct rank_plan *rank, const struct pass_costs *costs);
 
-/* Plans the rank at every tensor index with the levels as they are, and tries something with it. */
-static int for_tensor_ranks(struct chooser *c, trial *try) {
+/* Plans the rank at every tensor index with the levels as they are, its costs or its sizes alone, and tries
+ * something with it. */
+static int for_tensor_ranks(struct chooser *c, measure *take, trial *try) {
     for (int tensor = 0; tensor < c->work->tensor; tensor++) {
         struct rank_plan rank;
         struct pass_costs costs;
         TRY(rank_plan_create(c->work, tensor, c->pipeline, &rank));
-        int status = rank_plan_costs(&rank, c->level, &costs);
+        int status = take(&rank, c->level, &costs);
         if (!status) {
             status = try(c, &rank, &costs);
             pass_costs_free(&costs);
@@ -159,15 +176,22 @@ static int for_tensor_ranks(struct chooser *c, trial *try) {
 
 int try_memory(struct chooser *c) {
     c->taken = 0;
-    return for_tensor_ranks(c, note_taken);
+    return for_tensor_ranks(c, rank_plan_sizes, note_taken);
 }
 
-int try_layers(struct chooser *c) {
-    TRY(for_tensor_ranks(c, try_each));
+int try_bytes(struct chooser *c) {
+    TRY(for_tensor_ranks(c, rank_plan_sizes, try_each));
+    for (int place = 0; place < c->count; place++)
+        for (int i = 1; i < COMBINATIONS; i++)
+            c->option[place * COMBINATIONS + i].bytes = c->option[c->like[place] * COMBINATIONS + i].bytes;
+    return 0;
+}
+
+int try_costs(struct chooser *c) {
+    TRY(for_tensor_ranks(c, rank_plan_costs, try_all));
     for (int place = 0; place < c->count; place++)
         for (int i = 1; i < COMBINATIONS; i++) {
             struct recompute_option *option = &c->option[place * COMBINATIONS + i];
-            option->bytes = c->option[c->like[place] * COMBINATIONS + i].bytes;
             option->cost -=
                 FLOP_PER_BYTE * (double)option->bytes / c->slots[place] * c->work->pipeline->micro_batches;
         }

@@ -46,7 +46,9 @@ void try_free(struct chooser *c);
 
 /* Fills `taken` for the levels as they are. GDN_INTERNAL. */
 int try_memory(struct chooser *c);
-/* Fills `option` and `shared`, with all levels as `fixed`. GDN_INTERNAL. */
-int try_layers(struct chooser *c);
+/* Fills the bytes of `option`, and `shared`, with all levels as `fixed`. GDN_INTERNAL. */
+int try_bytes(struct chooser *c);
+/* Then the costs of `option`, which take far longer: every pass of a step is run dry. GDN_INTERNAL. */
+int try_costs(struct chooser *c);
 
 #endif

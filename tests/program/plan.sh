@@ -172,7 +172,7 @@ grep '"event":"memory"' fitting/metrics.jsonl | tail -1 | tr ',{}' '\n' | LC_ALL
 # Its first lines say what is reserved, the copy for checkpoints too: the sum and every part as the event has them.
 for set in checkpoint.interval=1 checkpoint.interval=0; do
     run=first-lines-$set
-    expect 0 mpirun --oversubscribe -n 2 "$GDN" train wide.yaml --run-dir "$run" --set $set --set checkpoint.interval_minutes=0 > out 2>&1 || fail "$(cat out)"
+    expect 0 mpirun --oversubscribe -n 2 "$GDN" train wide.yaml --run-dir "$run" --set $set --set checkpoint.interval_minutes=0 --set checkpoint.asynchronous=true > out 2>&1 || fail "$(cat out)"
     grep -m1 '"event":"memory"' "$run/metrics.jsonl" | tr ',{}' '\n' | LC_ALL=C awk -F: '
         { v[$1] = $2 / 1048576 }
         END { printf "memory    %.2f MiB", v["\"reserved_sum\""]

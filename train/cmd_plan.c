@@ -130,8 +130,7 @@ static int make_plan(struct settings *s, const struct options *options) {
     if (!s->machine.flops) s->machine.flops = ops_peak();
     int status = plan_create(&config, s->ranks, &s->machine, &plan);
     if (!status) {
-        status = plan_check_memory(&plan);
-        if (!status) status = show(s, &plan);
+        status = show(s, &plan);
         plan_free(&plan);
     }
     config_free(&config);

@@ -109,6 +109,24 @@ static int plan_pipeline_rank(struct plan *plan, int pipeline) {
 
 /* --------------------------------------------------------------------------------------------- all of it */
 
+/* As mesh_check does for a run, in words for whoever gave --ranks. */
+static int check_ranks(const struct mesh_config *mesh, long ranks) {
+    long each = (long)mesh->tensor * mesh->pipeline, needed = each * mesh->data;
+    if (mesh->data && needed != ranks)
+        return gdn_fail(
+            GDN_INPUT,
+            "mesh.data: %d with mesh.tensor: %d and mesh.pipeline: %d needs %ld ranks, but --ranks "
+            "is %ld; plan it with --ranks %ld, or change one of these keys (mesh.data: 0 takes "
+            "all ranks left over)",
+            mesh->data, mesh->tensor, mesh->pipeline, needed, ranks, needed);
+    if (ranks % each)
+        return gdn_fail(GDN_INPUT,
+                        "mesh.tensor: %d and mesh.pipeline: %d need a multiple of %ld ranks, but --ranks is "
+                        "%ld; plan it with --ranks %ld, or change one of these keys",
+                        mesh->tensor, mesh->pipeline, each, ranks, (ranks + each - 1) / each * each);
+    return 0;
+}
+
 /* Data ranks and micro-batches, as `gdn train` has them on so many ranks. */
 static int divide(struct plan *plan, long ranks) {
     const struct mesh_config *mesh = &plan->config->mesh;
@@ -122,10 +140,19 @@ static int divide(struct plan *plan, long ranks) {
                         "of the largest plan",
                         mesh->data, mesh->tensor, mesh->pipeline, PLAN_RANKS);
     if (!ranks) ranks = (long)named;
+    TRY(check_ranks(mesh, ranks));
     TRY(mesh_check(&plan->data, mesh->tensor, mesh->pipeline, (int)ranks));
     plan->ranks = ranks;
     TRY(batch_divide(train, plan->data, &plan->share, &plan->micro));
     plan->micro_batches = (int)(plan->share / plan->micro);
+    return 0;
+}
+
+int plan_parameters(const struct config *config, int64_t *count) {
+    struct table table;
+    TRY(params_create(&config->model, NULL, &table));
+    *count = parameters_of(&table);
+    params_free(&table);
     return 0;
 }
 
@@ -142,9 +169,7 @@ static int count_parameters(struct plan *plan) {
 static int reserve(struct plan *plan) {
     const struct schedule *schedule = &plan->pipeline.schedule;
     size_t pipelines = (size_t)schedule->ranks, columns = pipelines * (size_t)plan->tensor;
-    size_t layers = (size_t)plan->config->model.num_layers;
-    bool all = (plan->level = calloc(layers, sizeof *plan->level)) &&
-               (plan->ratio = calloc(pipelines, sizeof *plan->ratio)) &&
+    bool all = (plan->ratio = calloc(pipelines, sizeof *plan->ratio)) &&
                (plan->rank = calloc((size_t)plan->ranks, sizeof *plan->rank)) &&
                (plan->cost = calloc(columns, sizeof *plan->cost)) &&
                (plan->slowest = calloc(pipelines, sizeof *plan->slowest));
@@ -181,22 +206,61 @@ static int choose_recomputation(struct plan *plan) {
     return 0;
 }
 
-static int plan_ranks(struct plan *plan) {
-    TRY(choose_recomputation(plan));
-    for (int r = 0; r < plan->config->mesh.pipeline; r++) TRY(plan_pipeline_rank(plan, r));
+/* The rank that needs most memory. */
+struct greatest {
+    long rank;
+    struct memory memory;
+};
+
+static int raise_greatest(const struct plan *plan, int tensor, int pipeline, struct greatest *greatest) {
+    struct rank_plan part;
+    struct pass_costs sizes;
+    struct memory memory;
+    TRY(rank_plan_create(&plan->work, tensor, pipeline, &part));
+    int status = rank_plan_sizes(&part, plan->level, &sizes);
+    if (!status) status = rank_plan_memory(&part, &sizes, &memory);
+    rank_plan_free(&part);
+    if (!status && memory_sum(&memory) > memory_sum(&greatest->memory))
+        *greatest = (struct greatest){tensor + plan->tensor * ((long)plan->data * pipeline), memory};
+    return status;
+}
+
+/* Of all ranks, until one needs more than `enough`. */
+static int find_greatest(const struct plan *plan, int64_t enough, struct greatest *out) {
+    for (int pipeline = 0; pipeline < plan->config->mesh.pipeline; pipeline++)
+        for (int tensor = 0; tensor < plan->tensor; tensor++) {
+            TRY(raise_greatest(plan, tensor, pipeline, out));
+            if (memory_sum(&out->memory) > enough) return 0;
+        }
     return 0;
+}
+
+/* What is computed again, and what that leaves the rank that needs most. */
+static int plan_levels(struct plan *plan, struct greatest *most) {
+    *most = (struct greatest){0};
+    TRY(choose_recomputation(plan));
+    return plan->available.bytes ? find_greatest(plan, INT64_MAX, most) : 0;
 }
 
 /* checkpoint.asynchronous auto: without the copy where that does not fit on all ranks, as a run of so much
  * memory decides (train/run_memory.c). */
-static int choose_saving(struct plan *plan) {
-    bool fits = true;
+static int choose_saving(struct plan *plan, struct greatest *most) {
     if (plan->config->checkpoint.asynchronous != SAVE_AUTO || !saver_has_intervals(plan->config)) return 0;
-    for (long r = 0; r < plan->ranks; r++) fits &= memory_fits(&plan->available, &plan->rank[r].memory);
-    if (fits) return 0;
+    if (memory_fits(&plan->available, &most->memory)) return 0;
     plan->foreground = saver_no_memory;
     plan->work.without_copy = true;
-    return plan_ranks(plan);
+    return plan_levels(plan, most);
+}
+
+/* Before what a step costs, which takes far longer to find. */
+static int check_memory(struct plan *plan) {
+    struct greatest most;
+    char who[40];
+    TRY(plan_levels(plan, &most));
+    TRY(choose_saving(plan, &most));
+    snprintf(who, sizeof who, "rank %ld", most.rank);
+    const struct fit fit = {plan->config, plan->ranks, &plan->available};
+    return fit_check(&fit, who, &most.memory);
 }
 
 static int whole_step(struct plan *plan) {
@@ -209,13 +273,15 @@ static int whole_step(struct plan *plan) {
     return 0;
 }
 
-static int build(struct plan *plan, long ranks) {
+/* What comes before any rank's own part. */
+static int prepare(struct plan *plan, long ranks) {
     const struct config *config = plan->config;
     TRY(divide(plan, ranks));
     TRY(pipeline_create(config, plan->data, 0, 0, plan->micro_batches, true, &plan->pipeline));
     pipeline_keep(&plan->pipeline, -1);
-    TRY(count_parameters(plan));
-    TRY(reserve(plan));
+    plan->level = calloc((size_t)config->model.num_layers, sizeof *plan->level);
+    if (!plan->level) return gdn_fail(GDN_INTERNAL, "out of memory for %d layers", config->model.num_layers);
+    recompute_fixed(&config->train, config->model.num_layers, plan->level);
     plan->available = memory_given(config);
     plan->work = (struct rank_work){
         .config = config,
@@ -225,9 +291,16 @@ static int build(struct plan *plan, long ranks) {
         .share = plan->share,
         .micro = plan->micro,
     };
-    TRY(describe_evaluation(plan));
-    TRY(plan_ranks(plan));
-    TRY(choose_saving(plan));
+    return describe_evaluation(plan);
+}
+
+static int build(struct plan *plan, long ranks) {
+    const struct config *config = plan->config;
+    TRY(prepare(plan, ranks));
+    TRY(count_parameters(plan));
+    TRY(reserve(plan));
+    TRY(check_memory(plan));
+    for (int r = 0; r < config->mesh.pipeline; r++) TRY(plan_pipeline_rank(plan, r));
     TRY(whole_step(plan));
     return simulate(&plan->pipeline.schedule, plan->slowest, &plan->machine, &plan->step);
 }
@@ -240,14 +313,20 @@ int plan_create(const struct config *config, long ranks, const struct plan_machi
     return status;
 }
 
-int plan_check_memory(const struct plan *plan) {
-    long most = 0;
-    for (long r = 1; r < plan->ranks; r++)
-        if (memory_sum(&plan->rank[r].memory) > memory_sum(&plan->rank[most].memory)) most = r;
-    char who[40];
-    snprintf(who, sizeof who, "rank %ld", most);
-    const struct fit fit = {plan->config, plan->ranks, &plan->available};
-    return fit_check(&fit, who, &plan->rank[most].memory);
+int plan_greatest_memory(const struct config *config, long ranks, int64_t enough, int64_t *bytes) {
+    struct plan plan = {.config = config};
+    struct greatest greatest = {0};
+    int status = prepare(&plan, ranks);
+    plan.work.without_copy = config->checkpoint.asynchronous == SAVE_AUTO; /* which does without at need */
+    if (!status) status = find_greatest(&plan, enough, &greatest);
+    *bytes = memory_sum(&greatest.memory);
+    plan_free(&plan);
+    return status;
+}
+
+double plan_run_seconds(const struct plan *plan) {
+    const struct train_config *train = &plan->config->train;
+    return plan->step.seconds * (double)batch_sum(train, 0, train->steps) / (double)batch_largest(train);
 }
 
 void plan_free(struct plan *plan) {

@@ -52,17 +52,29 @@ struct plan {
 };
 
 /* Plans a configuration for `ranks` ranks; 0: as many as its mesh names. Not collective. GDN_INPUT for what
- * does not fit, as in training; GDN_INTERNAL. `config` outlives the plan. */
+ * does not fit, as in training, also where a rank's memory is more than train.memory leaves, in the words of
+ * train/fit.h; GDN_INTERNAL. `config` outlives the plan. */
 int plan_create(const struct config *config, long ranks, const struct plan_machine *machine,
                 struct plan *out);
 void plan_free(struct plan *plan);
 
-/* GDN_INPUT where a rank's memory is more than train.memory leaves, in the words of train/fit.h. */
-int plan_check_memory(const struct plan *plan);
+/* The bytes of the rank that needs most, of those looked at until one needs more than `enough`, and nothing
+ * else, which is far quicker; train.recompute and recompute_delta are not auto. Not collective. As plan_create,
+ * but train.memory is not looked at. */
+int plan_greatest_memory(const struct config *config, long ranks, int64_t enough, int64_t *bytes);
+
+/* The parameters of the whole model. Not collective. GDN_INPUT, GDN_INTERNAL. */
+int plan_parameters(const struct config *config, int64_t *count);
+
+/* How long all of train.steps should take, without start-up, evaluations and waits for checkpoints; smaller
+ * batches in proportion. */
+double plan_run_seconds(const struct plan *plan);
 
 /* Tables for people; one JSON object; every action of every pipeline rank in words. */
 void plan_print(const struct plan *plan, FILE *out);
 void plan_json(const struct plan *plan, FILE *out);
+/* Of the tables, the step as a picture. */
+void plan_print_picture(const struct plan *plan, FILE *out);
 void plan_print_schedule(const struct plan *plan, FILE *out);
 
 /* Writes the step as SimGrid's time-independent traces (Desprez et al. 2011) into `directory`, which is made:

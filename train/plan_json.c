@@ -63,8 +63,8 @@ static void write_ranks(const struct plan *plan, FILE *out) {
 static void write_prediction(const struct plan *plan, FILE *out) {
     const struct simulation *step = &plan->step;
     const struct plan_machine *m = &plan->machine;
-    fprintf(out, ",\"step_seconds\":%.17g,\"efficiency\":%.17g,\"pipeline_ranks\":[", step->seconds,
-            plan->ideal / step->seconds);
+    fprintf(out, ",\"step_seconds\":%.17g,\"run_seconds\":%.17g,\"efficiency\":%.17g,\"pipeline_ranks\":[",
+            step->seconds, plan_run_seconds(plan), plan->ideal / step->seconds);
     for (int r = 0; r < step->ranks; r++) {
         const struct rank_time *t = &step->rank[r];
         fprintf(out,

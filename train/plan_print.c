@@ -4,20 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "model/edges.h"
 #include "train/batch.h"
-
-/* 1234567 as "1,234,567"; `out` holds at least 32 bytes. */
-static const char *grouped(int64_t value, char out[32]) {
-    char digits[24];
-    int n = snprintf(digits, sizeof digits, "%lld", (long long)value), at = 0;
-    for (int i = 0; i < n; i++) {
-        if (i && (n - i) % 3 == 0) out[at++] = ',';
-        out[at++] = digits[i];
-    }
-    out[at] = 0;
-    return out;
-}
+#include "train/no_effect.h"
+#include "train/plan_words.h"
 
 struct unit {
     double size;
@@ -39,17 +28,6 @@ static struct unit byte_unit(double greatest) {
 static struct unit flop_unit(double greatest) {
     static const char *const names[] = {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP"};
     return unit_of(greatest, 1000, names, 7);
-}
-
-/* Seconds as "12.3 ms"; `out` holds at least 32 bytes. */
-static const char *duration(double seconds, char out[32]) {
-    if (seconds < 1e-3)
-        snprintf(out, 32, "%.1f us", seconds * 1e6);
-    else if (seconds < 1)
-        snprintf(out, 32, "%.1f ms", seconds * 1e3);
-    else
-        snprintf(out, 32, "%.2f s", seconds);
-    return out;
 }
 
 /* ------------------------------------------------------------------ greatest over a pipeline rank's ranks */
@@ -86,12 +64,12 @@ static void print_head(const struct plan *plan, FILE *out) {
     const struct train_config *train = &plan->config->train;
     char a[32];
     fprintf(out, "model     %d layers, hidden %d, %d heads, vocabulary %d: %s parameters", model->num_layers,
-            model->hidden_size, model->num_heads, model->vocab_size, grouped(plan->parameters, a));
+            model->hidden_size, model->num_heads, model->vocab_size, plan_grouped(plan->parameters, a));
     if (plan->connected)
-        fprintf(out, ", %s of them for %d delta connections", grouped(plan->connected, a),
+        fprintf(out, ", %s of them for %d delta connections", plan_grouped(plan->connected, a),
                 plan->pipeline.edges.count);
     fprintf(out, "\nmesh      data %d x tensor %d x pipeline %d: %s rank%s", plan->data, plan->tensor,
-            plan->pipeline.schedule.ranks, grouped(plan->ranks, a), plan->ranks > 1 ? "s" : "");
+            plan->pipeline.schedule.ranks, plan_grouped(plan->ranks, a), plan->ranks > 1 ? "s" : "");
     if (plan->config->mesh.interleave > 1) fprintf(out, "; %d stages each", plan->config->mesh.interleave);
     fprintf(out, "\nstep      %ld sequences of %d tokens; a data rank has %d micro-batch%s of %ld\n",
             batch_largest(train), train->sequence_length, plan->micro_batches,
@@ -102,7 +80,7 @@ static void print_head(const struct plan *plan, FILE *out) {
         fprintf(out, "          batches of %s; this plan is of the largest\n", sizes);
     }
     fprintf(out, "          %s tokens in %ld steps\n",
-            grouped(batch_sum(train, 0, train->steps) * train->sequence_length, a), train->steps);
+            plan_grouped(batch_sum(train, 0, train->steps) * train->sequence_length, a), train->steps);
     double mesh = 0;
     for (long r = 0; r < plan->ranks; r++) mesh += plan->rank[r].flops;
     struct unit unit = flop_unit(plan->flops);
@@ -160,7 +138,8 @@ static void print_stages(const struct plan *plan, FILE *out) {
         char text[400] = "", count[32];
         write_layers(plan, r, text, sizeof text);
         fprintf(out, "%6d  %-*s %15s %12.1f %7.0f%%\n", r, width, text,
-                grouped((int64_t)parameters[r], count), flops[r] / unit.size, 100 * flops[r] * ranks / sum);
+                plan_grouped((int64_t)parameters[r], count), flops[r] / unit.size,
+                100 * flops[r] * ranks / sum);
     }
     if (ranks > 1)
         fprintf(out, "%6s  greatest over mean: arithmetic %.3f, parameters %.3f, memory %.3f\n", "",
@@ -169,6 +148,11 @@ static void print_stages(const struct plan *plan, FILE *out) {
 }
 
 /* ----------------------------------------------------------------------------------------------- memory */
+
+static int memory_width(int part) {
+    int length = (int)strlen(memory_word[part]);
+    return length < 8 ? 8 : length;
+}
 
 static void print_memory(const struct plan *plan, FILE *out) {
     int ranks = plan->pipeline.schedule.ranks;
@@ -183,12 +167,13 @@ static void print_memory(const struct plan *plan, FILE *out) {
     if (unit.size > 1) unit = byte_unit((double)greatest / 8); /* so that small ones show */
     fprintf(out, "\nMemory of a rank, %s%s\n", unit.name, over_others(plan));
     fprintf(out, "%6s", "rank");
-    for (int i = 0; i < MEMORY_PARTS; i++) fprintf(out, " %13s", memory_word[i]);
+    for (int i = 0; i < MEMORY_PARTS; i++) fprintf(out, " %*s", memory_width(i), memory_word[i]);
     fprintf(out, " %10s\n", "all");
     for (int r = 0; r < ranks; r++) {
         struct memory m = greatest_of(plan, r).memory;
         fprintf(out, "%6d", r);
-        for (int i = 0; i < MEMORY_PARTS; i++) fprintf(out, " %13.1f", (double)m.bytes[i] / unit.size);
+        for (int i = 0; i < MEMORY_PARTS; i++)
+            fprintf(out, " %*.1f", memory_width(i), (double)m.bytes[i] / unit.size);
         fprintf(out, " %10.1f\n", (double)memory_sum(&m) / unit.size);
     }
     char a[32], b[32];
@@ -196,7 +181,7 @@ static void print_memory(const struct plan *plan, FILE *out) {
         out,
         "%6s  optimiser: %s bytes at most; %d x (large parameters / data + small ones) is %s, the rest is "
         "padding\n",
-        "", grouped(optimizer, a), (int)(2 * sizeof(real)), grouped(formula, b));
+        "", plan_grouped(optimizer, a), (int)(2 * sizeof(real)), plan_grouped(formula, b));
 }
 
 static void print_saving(const struct plan *plan, FILE *out) {
@@ -254,52 +239,6 @@ static void print_bytes(const struct plan *plan, FILE *out) {
 
 /* ----------------------------------------------------------------------------------------------- time */
 
-static char letter(const struct action *a) {
-    switch (a->act) {
-    case ACT_FORWARD:
-    case ACT_PROJECT:
-        return (char)('0' + a->micro % 10);
-    case ACT_BACKWARD:
-    case ACT_UNPROJECT:
-        return (char)('a' + a->micro % 10);
-    case ACT_UPDATE:
-        return '+';
-    case ACT_SHARE:
-    case ACT_REDUCE:
-    case ACT_FINISH:
-    case ACT_NORM:
-    case ACT_GATHERED:
-        return '=';
-    default:
-        return '.';
-    }
-}
-
-enum { PICTURE = 100 }; /* columns of a step */
-
-/* For each column, what the rank does for the longest part of it. */
-static void draw(const struct plan *plan, int rank, char line[PICTURE + 1]) {
-    const struct actions *list = &plan->pipeline.schedule.rank[rank];
-    double column = plan->step.seconds / PICTURE;
-    int from = 0;
-    for (int c = 0; c < PICTURE; c++) {
-        double begin = c * column, end = begin + column, spent[128] = {0}, busy = 0;
-        while (from < list->count && plan->step.action[rank][from].end <= begin) from++;
-        for (int i = from; i < list->count && plan->step.action[rank][i].start < end; i++) {
-            const struct action_time *time = &plan->step.action[rank][i];
-            double part = fmin(end, time->end) - fmax(begin, time->start);
-            if (part <= 0) continue;
-            spent[(int)letter(&list->action[i])] += part;
-            busy += part;
-        }
-        spent['.'] += column - busy;
-        line[c] = '.';
-        for (int l = 0; l < 128; l++)
-            if (spent[l] > spent[(int)line[c]]) line[c] = (char)l;
-    }
-    line[PICTURE] = 0;
-}
-
 static void print_time(const struct plan *plan, FILE *out) {
     const struct simulation *step = &plan->step;
     const struct train_config *train = &plan->config->train;
@@ -307,9 +246,11 @@ static void print_time(const struct plan *plan, FILE *out) {
     double tokens = (double)batch_largest(train) * train->sequence_length;
     fprintf(out,
             "\nPredicted step %s, %s tokens/s. Efficiency %.1f%%: the arithmetic alone, spread evenly, takes "
-            "%s\n",
-            duration(step->seconds, a), grouped((int64_t)(tokens / step->seconds), b),
-            100 * plan->ideal / step->seconds, duration(plan->ideal, c));
+            "%s.\n",
+            plan_seconds(step->seconds, a), plan_grouped((int64_t)(tokens / step->seconds), b),
+            100 * plan->ideal / step->seconds, plan_seconds(plan->ideal, c));
+    fprintf(out, "All %s steps: %s, without start-up, evaluations and waits for checkpoints\n",
+            plan_grouped(train->steps, a), plan_seconds(plan_run_seconds(plan), b));
     fprintf(out, "%6s %11s %8s %8s %8s %9s %8s   of the step\n", "rank", "arithmetic", "update", "tensor",
             "data", "pipeline", "bubble");
     for (int r = 0; r < step->ranks; r++) {
@@ -320,31 +261,26 @@ static void print_time(const struct plan *plan, FILE *out) {
                 t->exposed[PLAN_PIPELINE] * percent, t->bubble * percent);
     }
     fputc('\n', out);
-    for (int r = 0; r < step->ranks; r++) {
-        char line[PICTURE + 1];
-        draw(plan, r, line);
-        fprintf(out, "%6d |%s|\n", r, line);
-    }
-    fprintf(out, "        0-9 forward pass of a micro-batch (its last digit), a-j its backward pass, = sums, "
-                 "+ update, "
-                 ". waiting\n");
+    plan_print_picture(plan, out);
 }
 
 static void print_assumptions(const struct plan *plan, FILE *out) {
     const struct plan_machine *m = &plan->machine;
+    char words[32];
     fprintf(out, "\nAssumed of each rank, for the time alone (--help tells what else)\n");
-    fprintf(out, "  --flops              %10.4g GFLOP/s in matrix products\n", m->flops / 1e9);
-    fprintf(out, "  --bandwidth-tensor   %10.4g GB/s\n", m->bandwidth[PLAN_TENSOR] / 1e9);
-    fprintf(out, "  --bandwidth-data     %10.4g GB/s\n", m->bandwidth[PLAN_DATA] / 1e9);
-    fprintf(out, "  --bandwidth-pipeline %10.4g GB/s\n", m->bandwidth[PLAN_PIPELINE] / 1e9);
-    fprintf(out, "  --bandwidth-memory   %10.4g GB/s of the optimiser's update, %d bytes a parameter\n",
-            m->memory / 1e9, (int)(7 * sizeof(real)));
-    fprintf(out, "  --latency            %10.4g us of each message and each sum over an axis\n",
-            m->latency * 1e6);
+    fprintf(out, "  --flops              %s in matrix products\n", plan_rate(m->flops, "FLOP/s", words));
+    fprintf(out, "  --bandwidth-tensor   %s\n", plan_rate(m->bandwidth[PLAN_TENSOR], "B/s", words));
+    fprintf(out, "  --bandwidth-data     %s\n", plan_rate(m->bandwidth[PLAN_DATA], "B/s", words));
+    fprintf(out, "  --bandwidth-pipeline %s\n", plan_rate(m->bandwidth[PLAN_PIPELINE], "B/s", words));
+    fprintf(out, "  --bandwidth-memory   %s of the optimiser's update, %d bytes a parameter\n",
+            plan_rate(m->memory, "B/s", words), (int)(7 * sizeof(real)));
+    fprintf(out, "  --latency            %s of each message and each sum over an axis\n",
+            plan_seconds(m->latency, words));
 }
 
 void plan_print(const struct plan *plan, FILE *out) {
     print_head(plan, out);
+    no_effect_print(plan->config, out);
     print_recomputation(plan, out);
     print_stages(plan, out);
     print_memory(plan, out);

@@ -3,6 +3,7 @@
 
 #include "model/edges.h"
 #include "train/batch.h"
+#include "train/no_effect.h"
 #include "train/run_ranks.h"
 
 #include <stdlib.h>
@@ -104,6 +105,7 @@ int run_describe(const struct run *run, const char *directory, FILE *out) {
         describe_model(run, out);
         describe_data(run, out);
         describe_mesh(run, out);
+        no_effect_print(&run->config, out);
     }
     if (run->mesh.size > 1) ranks_describe(&run->mesh, out);
     if (!out) return 0;

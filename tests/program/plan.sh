@@ -34,6 +34,13 @@ compare() { # NAME RANKS OPTION …
     cmp -s counted planned || fail "$name: a step counts $(paste -sd' ' counted), the plan has $(paste -sd' ' planned)"
 }
 
+refused() { # WORDS OPTION …
+    local words=$1
+    shift
+    expect 2 timeout 60 "$GDN" plan wide.yaml --flops 1e11 "$@" > out 2> err
+    [ ! -s out ] && [ "$(grep -c '^gdn: ' err)" -eq 1 ] && grep -qF -e "$words" err || fail "$*: $(cat out err)"
+}
+
 d() { echo --set mesh.data="$1" --set mesh.tensor="$2" --set mesh.pipeline="$3"; }
 # shellcheck disable=SC2046 # words on purpose
 {
@@ -50,7 +57,7 @@ d() { echo --set mesh.data="$1" --set mesh.tensor="$2" --set mesh.pipeline="$3";
 }
 
 # What a mesh does not fit is refused in the words that training has for it.
-for set in mesh.tensor=3 mesh.pipeline=9 mesh.data=3 train.batch_size=15; do
+for set in mesh.tensor=3 mesh.pipeline=9 train.batch_size=15; do
     expect 2 "$GDN" plan wide.yaml --ranks 2 --set $set > out 2> plan.err
     [ ! -s out ] || fail "$set: output in spite of a failure"
     expect 2 mpirun --oversubscribe -n 2 "$GDN" train wide.yaml --run-dir refused --set $set > /dev/null 2> train.err
@@ -65,6 +72,33 @@ time=$SECONDS
 [ $((SECONDS - time)) -lt 20 ] || fail "a plan for 2,048 ranks took $((SECONDS - time)) s"
 grep -q "data 64 x tensor 4 x pipeline 8: 2,048 ranks" large || fail "$(head -3 large)"
 
+# A configuration for another number of ranks: what to change, in words of this command.
+refused "needs 80 ranks, but --ranks is 64; plan it with --ranks 80, or change" $(d 10 4 2) --set train.batch_size=80 --set train.micro_batch_size=0 --ranks 64
+refused "need a multiple of 4 ranks, but --ranks is 6; plan it with --ranks 8, or change" $(d 0 4 1) --ranks 6
+
+# A picture of fixed width for any number of micro-batches, and figures in units that people read.
+for batch in 8 512; do
+    "$GDN" plan wide.yaml $(d 1 1 4) --set train.micro_batch_size=1 --set train.batch_size=$batch --set train.steps=1000000 --flops 4e14 > picture
+    awk '/^ *[0-9]+ \|/ { n++; if (length($0) > 100) exit 1 } END { exit n != 4 }' picture || fail "$batch micro-batches: $(cat picture)"
+    [ "$(grep -c "left out in the gap: .* most of $batch micro-batches" picture)" -eq $((batch > 100)) ] || fail "$batch micro-batches: $(cat picture)"
+    grep -q "400 TFLOP/s" picture && grep -qE "^All 1,000,000 steps: [0-9.]+ (min|h|days), " picture || fail "$(cat picture)"
+done
+"$GDN" plan wide.yaml --flops 1e11 --set train.steps=500 --json | LC_ALL=C awk '
+    match($0, /"step_seconds":[^,]*/) { step = substr($0, RSTART + 15, RLENGTH - 15) }
+    match($0, /"run_seconds":[^,]*/) { run = substr($0, RSTART + 14, RLENGTH - 14) }
+    END { exit !(step > 0 && run / step > 499.999 && run / step < 500.001) }' || fail "run_seconds is not 500 steps"
+
+# Settings of no effect are told, and others are not.
+"$GDN" plan wide.yaml --flops 1e11 --set model.num_layers=4 --set model.delta.distances=[1,4,5,9] --set train.warmup_steps=7 > notes
+grep -q "^note .*distances: 5, 9 of no effect: with 4 layers, the farthest source lies 4 back" notes && grep -q "^note .*warmup_steps: 7 is beyond train.steps: 2" notes ||
+    fail "$(head notes)"
+"$GDN" plan wide.yaml --flops 1e11 --set model.delta.stage_steps=1 --set train.warmup_steps=1 > notes
+grep -q "^note .*stage_steps: 1 introduces 2 of the 3 distances in 2 steps" notes && [ "$(grep -c ^note notes)" -eq 1 ] || fail "$(head notes)"
+
+# Thousands of layers within the time that the whole script has.
+"$GDN" plan wide.yaml --flops 1e11 --set model.num_layers=8000 --set mesh.pipeline=4 > deep || fail "no plan for 8,000 layers"
+grep -q "8000 layers" deep || fail "$(head -3 deep)"
+
 # The schedule in words: what every rank does, forward first.
 "$GDN" plan wide.yaml $(d 1 1 2) --flops 1e11 --schedule > words
 [ "$(grep -c '^pipeline rank' words)" -eq 2 ] && grep -q forward words && grep -q "send" words || fail "$(head words)"
@@ -78,12 +112,6 @@ cat traces/rank_*.txt | awk '
     END { for (m in n) if (n[m]) { print "unmatched: " m; exit 1 }; exit !sent }' || fail "a trace is at odds with another"
 
 # What cannot be is said in one message, without any output.
-refused() { # WORDS OPTION …
-    local words=$1
-    shift
-    expect 2 timeout 60 "$GDN" plan wide.yaml --flops 1e11 "$@" > out 2> err
-    [ ! -s out ] && [ "$(grep -c '^gdn: ' err)" -eq 1 ] && grep -qF -e "$words" err || fail "$*: $(cat out err)"
-}
 refused "--trace: text.txt" --trace text.txt
 refused "--trace is ''" --trace ''
 refused "--json and --schedule" --json --schedule
@@ -114,7 +142,7 @@ some+=(--set train.recompute=full --set train.recompute_every=4)
 advised "$(gib "$none" "$full" 0.1)" "train.recompute_every: 1"
 some=("${some[@]:0:${#some[@]}-4}")
 advised "$(gib "$one" 0 0.9)" "train.recompute: full, train.micro_batch_size: 1"
-advised "$(gib "$one" 0 0.6)" "train.recompute: full, .* on [0-9]* ranks with as much memory each"
+advised "$(gib "$one" 0 0.6)" "train.*: .*, mesh.*: 2 on 2 ranks with as much memory each"
 refused "nothing that was tried would fit" "${some[@]}" --set train.memory=0.0001
 refused "train.memory is 0: a plan knows of no machine" "${some[@]}" --set train.recompute=auto
 
@@ -158,6 +186,23 @@ expect 3 "$GDN" train tight/config.yaml --run-dir tight --set train.stop_at=2 > 
 waits tight
 expect 3 "$GDN" train tight/config.yaml --run-dir tight --set train.memory=0 --set train.stop_at=4 --set checkpoint.interval_minutes=0.00001 > out 2>&1
 ! grep -q "^saving" out && lines checkpoint tight | grep -q '"asynchronous":true' || fail "$(cat out tight/metrics.jsonl)"
+
+# On other meshes too: of as many ranks, and of any number up to 16 times as many. What is advised makes it fit.
+followed() { # WORDS MiB OPTION …: the advice, which is then taken
+    local words=$1 mib=$2 taken=() key
+    shift 2
+    set -- "$@" --set train.memory="$(gib "$mib" 0 1)"
+    expect 2 "$GDN" plan --flops 1e11 "$@" > out 2> err
+    grep -q "^  what would fit: $words$" err || fail "$words is not what is advised: $(cat err)"
+    while IFS= read -r key; do taken+=(--set "${key/: /=}"); done < <(grep -oE '(mesh|train)\.[a-z_]+: [a-z0-9]+' <(grep 'what would fit' err))
+    "$GDN" plan --flops 1e11 "$@" "${taken[@]}" --ranks "$(grep -oE 'on [0-9]+ ranks' err | grep -oE '[0-9]+' || echo 8)" > /dev/null
+}
+cat > deep.yaml <<'YAML'
+model: {vocab_size: 263, hidden_size: 256, num_layers: 6, num_heads: 1, intermediate_size: 512, delta: {distances: [1, 2], hidden: 16, gate_hidden: 8}}
+train: {batch_size: 1, sequence_length: 16}
+YAML
+followed "mesh.pipeline: 6 on 6 ranks with as much memory each" 15 deep.yaml
+followed "mesh.tensor: 4, mesh.pipeline: 2" 8 deep.yaml --ranks 8 --set model.num_layers=2 --set model.num_heads=4 --set train.batch_size=8
 
 # A run is refused likewise, before it leaves anything, and one that fits tells what it planned, reserved and used.
 expect 2 mpirun --oversubscribe -n 2 "$GDN" train wide.yaml --run-dir small "${some[@]}" --set train.memory=0.001 > out 2> err

@@ -41,6 +41,7 @@ static double settle(const struct cut *c, int layer, int stages, int *end) {
     *end = layer + 1;
     for (int e = layer + 1; e <= c->layers - (stages - 1); e++) {
         sum += c->cost[e - 1];
+        if (c->bound == 0 ? sum >= least : sum > c->bound) break; /* and longer stages are no better */
         if (stages == 1 && e < c->layers) continue;
         double value = join(c, sum, *best(c, e, stages - 1));
         if (value < least * (1 - EQUAL)) least = value, *end = e;
@@ -64,6 +65,10 @@ int stages_cut(int layers, const double *cost, double first, double last, int st
             "model.num_layers is %d, but mesh.pipeline x mesh.interleave make %d stages of at least "
             "one layer each",
             layers, stages);
+    if (stages == 1) {
+        out[0] = (struct span){0, layers};
+        return 0;
+    }
     struct cut c = {.layers = layers, .stages = stages, .cost = cost, .first = first, .last = last};
     c.best = calloc((size_t)(stages + 1) * (size_t)(layers + 1), sizeof *c.best);
     if (!c.best) return gdn_fail(GDN_INTERNAL, "out of memory for cutting %d layers", layers);

@@ -36,7 +36,7 @@ const struct key config_keys[] = {
     ROW(model.vocab_size, "256", COUNT(1), RESUME, .help = "number of different tokens"),
     ROW(model.hidden_size, "64", COUNT(1), RESUME,
         .help = "width of the hidden states; a multiple of 2 x num_heads"),
-    ROW(model.num_layers, "6", COUNT(1), RESUME, .help = "transformer layers"),
+    ROW(model.num_layers, "6", .least = 1, .most = 100000, RESUME, .help = "transformer layers"),
     ROW(model.num_heads, "4", COUNT(1), RESUME, .help = "attention heads"),
     ROW(model.num_kv_heads, "0", COUNT(0), RESUME,
         .help = "key/value heads, a divisor of num_heads; 0: num_heads"),

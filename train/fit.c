@@ -58,6 +58,13 @@ static void assume_least(struct train_config *train) {
     if (train->recompute_delta == RECOMPUTE_AUTO) train->recompute_delta = RECOMPUTE_FULL;
 }
 
+/* Weights and gradients are divided among tensor and pipeline ranks, moments among all: no rank can do with
+ * less than an even part. */
+static bool could_hold(const struct search *s, long tensor, long pipeline, long ranks) {
+    double least = s->state / (double)(tensor * pipeline) + s->state / (double)ranks;
+    return least <= (double)s->fit->available->bytes;
+}
+
 /* What planning a mesh takes: the schedule has each pass of each rank, and is made of every layer. */
 static bool affordable(struct search *s, const struct config *config, long ranks) {
     const struct mesh_config *mesh = &config->mesh;
@@ -71,8 +78,8 @@ static bool config_fits(struct search *s, struct config *config, long ranks) {
     int64_t most, available = s->fit->available->bytes;
     config->train.memory = (double)available / GIB; /* for auto */
     assume_least(&config->train);
-    return affordable(s, config, ranks) && !plan_greatest_memory(config, ranks, available, &most) &&
-           most <= available;
+    return could_hold(s, config->mesh.tensor, config->mesh.pipeline, ranks) && affordable(s, config, ranks) &&
+           !plan_greatest_memory(config, ranks, available, &most) && most <= available;
 }
 
 static bool fits(struct search *s, const struct change *change) {
@@ -127,13 +134,6 @@ static int nearer(const void *a, const void *b) {
     return x->tensor < y->tensor ? -1 : x->tensor > y->tensor; /* which sends more than a pipeline */
 }
 
-/* Weights and gradients are divided among tensor and pipeline ranks, moments among all: no rank can do with
- * less than an even part. */
-static bool could_hold(const struct search *s, const struct axes *axes, long ranks) {
-    double least = s->state / (double)(axes->tensor * axes->pipeline) + s->state / (double)ranks;
-    return least <= (double)s->fit->available->bytes;
-}
-
 /* The meshes of so many ranks that the model's shape, the batch and memory do not rule out, nearest first. */
 static int list_meshes(const struct search *s, long ranks, struct axes *out) {
     const struct config *config = s->fit->config;
@@ -148,7 +148,7 @@ static int list_meshes(const struct search *s, long ranks, struct axes *out) {
             axes.distance = fabs(log2((double)axes.data / (double)data)) +
                             fabs(log2((double)tensor / now->tensor)) +
                             fabs(log2((double)pipeline / now->pipeline));
-            if (config->train.batch_size % axes.data || !could_hold(s, &axes, ranks)) continue;
+            if (config->train.batch_size % axes.data || !could_hold(s, tensor, pipeline, ranks)) continue;
             if (ranks == s->fit->ranks && axes.distance < 1e-9) continue; /* the present one */
             if (count < MESHES) out[count++] = axes;
         }

@@ -1,5 +1,6 @@
 #include "train/pipeline.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "dist/check.h"
@@ -104,10 +105,29 @@ static int build_smaller(struct builder *b, int data) {
     return 0;
 }
 
+/* Buffers are counted in longs, their bytes too: all that the passes of a rank could have, at most. */
+static int check_countable(const struct config *config, int data, int micro_batches) {
+    const struct model_config *m = &config->model;
+    const struct delta_config *d = &m->delta;
+    long micro = batch_largest(&config->train) / data / micro_batches;
+    double most = 0x1p56, connection = 4.0 * d->hidden + 4.0 * d->gate_hidden + 4.0 * m->hidden_size,
+           layer = 16.0 * m->hidden_size + 6.0 * m->intermediate_size + d->num_distances * connection,
+           slots = fmin(micro_batches, 2.0 * config->mesh.pipeline * config->mesh.interleave),
+           all = (double)micro * config->train.sequence_length * layer * (m->num_layers + 2.0) * slots;
+    if (all < most) return 0;
+    return gdn_fail(GDN_INPUT,
+                    "train.sequence_length %d, micro-batches of %ld, model.num_layers %d, hidden_size %d, "
+                    "intermediate_size %d and model.delta together give up to %.3g numbers in memory; fewer "
+                    "than %.3g are expected",
+                    config->train.sequence_length, micro, m->num_layers, m->hidden_size, m->intermediate_size,
+                    all, most);
+}
+
 static int build(struct builder *b, int data, int data_index, int tensor_index) {
     const struct config *config = b->config;
     struct pipeline *p = b->out;
     struct layout first;
+    TRY(check_countable(config, data, b->options.micro_batches));
     TRY(placement_create(config, data, tensor_index, 0, &first));
     p->stage = first.stage;
     if (!b->options.forward_only) {

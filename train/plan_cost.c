@@ -138,15 +138,13 @@ int cost_whole(const struct model_config *config, long batch, long length, const
     struct model *model;
     TRY(params_create(config, NULL, &table));
     int status = model_create_planned(config, &table, NULL, batch, length, true, &model);
-    int32_t *rows = calloc((size_t)(batch * (length + 1)), sizeof *rows);
-    if (!status && !rows) status = gdn_fail(GDN_INTERNAL, "out of memory for a plan");
     if (!status) {
+        static const int32_t no_tokens[1]; /* nothing reads them */
         struct loss_sums sums;
         double before = ops_counted();
-        model_train(model, rows, batch, length, options, &sums);
+        model_train(model, no_tokens, batch, length, options, &sums);
         *flops = ops_counted() - before;
     }
-    free(rows);
     if (!status) model_free(model);
     params_free(&table);
     return status;

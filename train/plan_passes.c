@@ -15,7 +15,6 @@ struct dry_run {
     int micro_batches;
     struct model *model;
     struct axis tensor;
-    int32_t *rows;      /* [batch, length + 1] */
     int *where[CARGOS]; /* [micro_batches, num_layers + 1 or edges] 1 + the buffer that holds it; 0: none does
                          */
     bool *in_slot;      /* [micro_batches, chunks] the chunk's activations are there */
@@ -25,6 +24,7 @@ struct dry_run {
 };
 
 static real nothing[1];
+static const int32_t no_tokens[1];
 
 static bool narrow(int cargo) {
     return cargo == CARGO_EDGE || cargo == CARGO_EDGE_GRADIENT;
@@ -89,7 +89,7 @@ static struct pass pass_of(struct dry_run *run, const struct action *a) {
     return (struct pass){
         .chunk = a->chunk,
         .slot = a->slot,
-        .rows = run->rows,
+        .rows = no_tokens,
         .batch = run->of->batch,
         .length = run->of->length,
         .options = run->of->options,
@@ -170,7 +170,6 @@ static void act(struct dry_run *run, const struct action *a) {
 static void dry_run_free(struct dry_run *run) {
     model_free(run->model);
     axis_free(&run->tensor);
-    free(run->rows);
     for (int c = 0; c < CARGOS; c++) free(run->where[c]);
     free(run->in_slot);
     free(run->chunk_of);
@@ -185,8 +184,7 @@ static int reserve(struct dry_run *run) {
     size_t layers = (size_t)of->config->num_layers, edges = (size_t)of->edges->count + 1,
            micros = (size_t)run->micro_batches, chunks = (size_t)of->layout->chunks;
     struct pass_costs *costs = run->costs;
-    bool all = (run->rows = calloc((size_t)(of->batch * (of->length + 1)), sizeof *run->rows)) &&
-               (run->in_slot = calloc(micros * chunks, sizeof *run->in_slot)) &&
+    bool all = (run->in_slot = calloc(micros * chunks, sizeof *run->in_slot)) &&
                (run->chunk_of = calloc(layers + 1, sizeof *run->chunk_of)) &&
                (run->node = calloc(layers + 1, sizeof *run->node)) &&
                (run->deposit = calloc(layers + 1, sizeof *run->deposit)) &&

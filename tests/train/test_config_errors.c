@@ -54,7 +54,7 @@ static void integers(void **state) {
         refused(text, NULL, "run.yaml, line 3", "model.num_layers is ", wrong[i], NULL);
         refused("{}", set, "--set model.num_layers=", "model.num_layers is ", wrong[i], NULL);
     }
-    refused("model: {num_layers: 1.0}", NULL, "an integer from 1 to 2147483647", NULL);
+    refused("model: {num_layers: 1.0}", NULL, "an integer from 1 to 100000", NULL);
     refused("model:\n  num_layers:\n  num_heads: 4\n", NULL, "line 2", "model.num_layers is empty", NULL);
     refused("{}", "model.num_layers=", "--set model.num_layers=", "is empty", NULL);
     refused("train: {steps: 9223372036854775808}", NULL, "train.steps", "from 1 to 9223372036854775807",

@@ -28,6 +28,9 @@ on 1.1.1 adaptive again
 equal one_adaptive again
 on 1.1.1 adaptive recorded --set train.graphs=true
 equal one_adaptive recorded
+on 1.1.1 adaptive ramp --set 'train.batch_ramp=[[0, 4], [2, 8]]' # as many micro-batches as a step has
+on 1.1.1 adaptive recorded_ramp --set 'train.batch_ramp=[[0, 4], [2, 8]]' --set train.graphs=true
+equal ramp recorded_ramp
 for name in mean adaptive; do
     rm -rf recomputed
     on 1.1.1 $name recomputed --set train.recompute=full

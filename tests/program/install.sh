@@ -42,6 +42,11 @@ if command -v man > /dev/null; then
     done
 fi
 
+# The manual: README.md with the pages and the picture that it leads to.
+leads=$(grep -oE '\]\(train/[^()]+\)' "$share/doc/gdn/README.md" | sed 's/^](//; s/)$//' | grep -v '^train/README' | sort -u)
+[ "$(wc -w <<< "$leads")" -ge 10 ] || fail "the installed README.md leads to $leads"
+for page in $leads; do [ -s "$share/doc/gdn/$page" ] || fail "$share/doc/gdn: no $page"; done
+
 # Completion, as an interactive bash asks for it, where a command may fail: LINE, then all that is offered.
 set +e +o pipefail
 . "$share/bash-completion/completions/gdn"

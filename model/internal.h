@@ -93,10 +93,10 @@ struct layer {
     real *z;               /* [T, D]; NULL where nothing reads more than its own rows (nodes.c) */
 };
 
-/* A node's output as low-rank factors (compress.c); NULL where it is kept as it is. */
+/* A node's output that is kept as own rows (nodes.c) or as low-rank factors (compress.c). */
 struct packed {
     int top;     /* the highest layer of the chunk that reads the node */
-    real *q, *b; /* [T, k], [k, D] */
+    real *q, *b; /* [T, k], [k, D] the factors; NULL where there are none */
 };
 
 /* What one micro-batch in flight keeps of a chunk of layers. */

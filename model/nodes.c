@@ -89,6 +89,7 @@ real *lay_out_node(struct model *m, const struct chunk *chunk, struct slot *slot
         return m->unpacked[node];
     case KEEP_ROWS:
         slot->rows[1 + node] = take(&m->nodes, m->rows_most * D);
+        if (node >= 0) slot->packed[node].top = node_top(m, chunk->span, node);
         return node < 0 ? NULL : m->unpacked[node];
     default:
         return take(&m->nodes, T * D);
@@ -105,7 +106,7 @@ void gather_node(struct model *m, int node) {
 void gather_sources(struct model *m, int layer) {
     if (!m->turns) return;
     for (int node = m->span.first; node < layer; node++)
-        if (m->slot->rows[1 + node] && node_top(m, m->span, node) == layer && node_is_read(m, node))
+        if (m->slot->rows[1 + node] && m->slot->packed[node].top == layer && node_is_read(m, node))
             gather_node(m, node);
 }
 

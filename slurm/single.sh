@@ -14,7 +14,7 @@
 set -euo pipefail
 # Slurm runs a copy: what belongs to the script lies beside the one that was submitted.
 script=$(scontrol show job -o "${SLURM_JOB_ID:-none}" 2> /dev/null | sed -nE '1s#.* Command=(/[^ ]+).*#\1#p') || script=
-GDN_HOME=${GDN_HOME:-${script:+$(dirname "$script")/..}}
+if [ -z "${GDN_HOME:-}" ] && [ -r "${script%/*}/common.sh" ]; then GDN_HOME=${script%/*}/..; fi
 . "${GDN_HOME:-${SLURM_SUBMIT_DIR:-$(dirname "$0")/..}}/slurm/common.sh"
 
 gdn_begin "$@"

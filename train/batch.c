@@ -34,15 +34,20 @@ long batch_largest(const struct train_config *train) {
     return most;
 }
 
-int64_t batch_sum(const struct train_config *train, int64_t from, int64_t to) {
-    int64_t sum = 0;
+double batch_sum(const struct train_config *train, int64_t from, int64_t to) {
+    double sum = 0;
     for (int i = 0; i < batch_sizes(train); i++) {
         int64_t end, first = first_of(train, i, &end);
         if (first < from) first = from;
         if (end > to) end = to;
-        if (first < end) sum += (end - first) * batch_size(train, i);
+        if (first < end) sum += (double)(end - first) * (double)batch_size(train, i);
     }
     return sum;
+}
+
+int64_t batch_tokens(const struct train_config *train, int64_t from, int64_t to) {
+    double tokens = batch_sum(train, from, to) * train->sequence_length;
+    return tokens < 0x1p63 ? (int64_t)tokens : INT64_MAX;
 }
 
 /* The smallest batch on a rank is one micro-batch, unless that is set. */

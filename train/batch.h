@@ -9,10 +9,12 @@
 int batch_sizes(const struct train_config *train);
 long batch_size(const struct train_config *train, int entry);
 
-/* Sequences of the step that follows `step` steps; of the largest batch; of all steps from `from` to `to`. */
+/* Sequences of the step that follows `step` steps; of the largest batch; of all steps from `from` to `to`, and
+ * their tokens (INT64_MAX where they are more). */
 long batch_at(const struct train_config *train, int64_t step);
 long batch_largest(const struct train_config *train);
-int64_t batch_sum(const struct train_config *train, int64_t from, int64_t to);
+double batch_sum(const struct train_config *train, int64_t from, int64_t to);
+int64_t batch_tokens(const struct train_config *train, int64_t from, int64_t to);
 
 /* Sequences of the largest step on each of `ranks` data ranks, and of each micro-batch of any step. Not
  * collective. GDN_INPUT naming the batch that cannot be divided so. */

@@ -15,6 +15,7 @@
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define MOST_SKEW 2.0 /* seconds that clocks may be apart */
 
@@ -67,6 +68,7 @@ struct check {
     struct rundir rundir; /* stays closed */
     struct check_report report;
     const struct settings *settings;
+    struct checkpoint start; /* that a run would go on from; no path: none */
 };
 
 /* ------------------------------------------------------------------------------------------ ranks */
@@ -287,6 +289,16 @@ static int look_at_disk(struct check *check) {
 
 /* ----------------------------------------------------------------------------------------- the whole */
 
+/* The checkpoint that a run would go on from. A run directory that is not there yet has none, and one that is
+ * no directory is look_at_disk's to judge. */
+static int find_start(struct check *check, const char *resume, FILE *log) {
+    struct mesh *mesh = &check->run.mesh;
+    struct stat about;
+    bool there = mesh->rank == 0 && !stat(check->rundir.path, &about) && S_ISDIR(about.st_mode);
+    TRY(mesh_broadcast(mesh, &there, sizeof there));
+    return there || resume ? run_find_start(&check->run, check->rundir.path, resume, log, &check->start) : 0;
+}
+
 /* What the rest needs ends the check where it fails; what is looked at then is put together. */
 static int look(struct check *check, const struct options *options) {
     struct run *run = &check->run;
@@ -294,7 +306,8 @@ static int look(struct check *check, const struct options *options) {
     TRY(mesh_agree(&run->mesh, check_started_together(&run->mesh)));
     TRY(mesh_agree(&run->mesh, config_check_changes(options->resume_with, options->num_resume_with)));
     TRY(run_configure(run, options->argument[0], options->set, options->num_set));
-    TRY(mesh_agree(&run->mesh, config_change(&run->config, options->resume_with, options->num_resume_with)));
+    TRY(find_start(check, options->resume, log));
+    TRY(run_adopt(run, &check->start, options->resume_with, options->num_resume_with, log));
     TRY(run_prepare(run, log));
     TRY(look_at_ranks(check));
     TRY(look_at_axes(check));
@@ -315,6 +328,7 @@ static int check_on_ranks(const struct options *options, const struct settings *
         status = ranks_begin(&check->run.mesh);
         if (!status) status = look(check, options);
         run_free(&check->run);
+        checkpoint_close(&check->start);
         status = ranks_end(&check->run.mesh, status);
     }
     free(check);

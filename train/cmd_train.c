@@ -139,7 +139,7 @@ static void limit_beginning(const struct options *options) {
 }
 
 static int train_on_ranks(const struct options *options, const struct arguments *given) {
-    struct run run = {.best_loss = NAN};
+    struct run run = {.best_loss = NAN, .start_loss = NAN};
     struct rundir rundir;
     struct checkpoint start = {0};
     struct watchdog *watchdog = NULL;

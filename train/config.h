@@ -198,6 +198,17 @@ int config_change(struct config *now, char *const *changes, int count);
 /* Whether all of --resume-with's changes are of keys that may change so. GDN_INPUT names those. */
 int config_check_changes(char *const *changes, int count);
 
+/* The keys on which it depends what a validation loss is. Sets those in `differs` that are not the same in `a`
+ * and `b`; others are left as they are. Not collective. */
+enum { MEASURE_KEYS = 8 };
+extern const char *const measure_key[MEASURE_KEYS];
+void config_measured(const struct config *a, const struct config *b, bool differs[MEASURE_KEYS]);
+
+/* Whether a checkpoint's validation losses have an order with those of `now`, as far as configurations tell:
+ * training data that a part is held out of may have moved. `saved` is the checkpoint's YAML text. Not
+ * collective. GDN_INPUT where it cannot be read. */
+int config_measured_as(const struct config *now, const char *saved, bool *alike);
+
 /* Compares a rank's configuration with rank 0's, as config_text has it: nothing may differ. Not collective.
  * Fails with GDN_INPUT naming each differing key and both values. */
 int config_match_ranks(const struct config *mine, const char *first);

@@ -106,12 +106,21 @@ static void tell(const struct settings *s, const struct config *result, const st
     free(after);
 }
 
+/* Batch size and ramp are one setting: either was asked for, or both are as they were. */
+static void settle_batches(const struct settings *s, const struct resume *resume, bool settled[CONFIG_KEYS]) {
+    const struct key *size = key_find("train.batch_size"), *ramp = key_find("train.batch_ramp");
+    settled[size - config_keys] = settled[ramp - config_keys] =
+        given(resume, size) || given(resume, ramp) ||
+        (value_same(&s->now, &s->said, size) && value_same(&s->now, &s->said, ramp));
+}
+
 static int take(struct settings *s, struct config *now, const struct resume *resume, struct resumed *out) {
     bool settled[CONFIG_KEYS];
     for (int k = 0; k < CONFIG_KEYS; k++) {
         const struct key *key = &config_keys[k];
         settled[k] = key->asked && (given(resume, key) || value_same(&s->now, &s->said, key));
     }
+    settle_batches(s, resume, settled);
     TRY(config_match_but(now, resume->saved, settled));
     out->configured = resume->count        ? config_text_of(now, true)
                       : resume->configured ? strdup(resume->configured)

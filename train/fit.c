@@ -36,7 +36,7 @@ struct search {
     const char *text; /* the configuration */
     const struct memory *planned;
     double state;       /* bytes of weights and gradients of the whole model; of its moments as many again */
-    long passes;        /* planned so far, to bound the time */
+    double passes;      /* planned so far, to bound the time */
     struct change *out; /* the change under trial */
 };
 
@@ -70,8 +70,10 @@ static bool affordable(struct search *s, const struct config *config, long ranks
     const struct mesh_config *mesh = &config->mesh;
     long data = ranks / mesh->tensor / mesh->pipeline, share, micro;
     if (data < 1 || batch_divide(&config->train, (int)data, &share, &micro)) return false;
-    s->passes += share / micro * mesh->pipeline * mesh->interleave + config->model.num_layers;
-    return s->passes <= PASSES;
+    double passes = (double)(share / micro) * mesh->pipeline * mesh->interleave + config->model.num_layers;
+    if (s->passes + passes > PASSES) return false;
+    s->passes += passes;
+    return true;
 }
 
 static bool config_fits(struct search *s, struct config *config, long ranks) {

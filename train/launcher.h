@@ -7,7 +7,14 @@
 #ifndef GDN_LAUNCHER_H
 #define GDN_LAUNCHER_H
 
+#include <stdbool.h>
+#include <sys/types.h>
+
 /* Seconds between mpirun's signals; INFINITY where no mpirun has started this process. */
 double launcher_grace(void);
+
+/* Whether the process is mpirun, or its helper on a node, and its CONT says that the job ends: where mpirun
+ * hands on a terminal's signals (orte_forward_job_control), CONT may be just that. */
+bool launcher_is(pid_t process);
 
 #endif

@@ -134,8 +134,11 @@ static void finish(struct loop *loop) {
 
     char took[32];
     progress_duration(seconds, took);
-    progress_note(&loop->progress, "finished after %lld steps, in %s: loss %.4f", (long long)run->step, took,
-                  loop->last.loss);
+    if (loop->last.sequences)
+        progress_note(&loop->progress, "finished after %lld steps, in %s: loss %.4f", (long long)run->step,
+                      took, loop->last.loss);
+    else /* this start had no step to do */
+        progress_note(&loop->progress, "finished after %lld steps", (long long)run->step);
     if (loop->evaluated == run->step)
         progress_note(&loop->progress, "%s loss %.4f", run->validation.set[0].name, loop->eval_loss);
     const char *path = loop->rundir->path;
@@ -238,9 +241,15 @@ static int train(struct loop *loop) {
     TRY(run_describe(run, loop->rundir->path, loop->progress.out)); /* with all that is reserved */
     record_start(loop);
     TRY(run_record_memory(run, &loop->rundir->metrics));
-    if (run->evaluation_due) TRY(after_step(loop));
-    run->evaluation_due = false; /* also where there are no validation data any more */
+    const bool due = run->evaluation_due;
+    if (due && !run->validation.sets) /* any more: no later start is to look for it */
+        run->evaluation_due = run->on_disk = false;
+    if (due) TRY(after_step(loop));
     while (run->step < run->config.train.steps) {
+        const struct train_config *train = &run->config.train;
+        if (run->step > 0)
+            stop_grows(loop->stop, STOP_STEP,
+                       (double)batch_at(train, run->step) / (double)batch_at(train, run->step - 1));
         double began = MPI_Wtime();
         position_phase(PHASE_STEP, run->step);
         bool end = false;
@@ -279,7 +288,8 @@ int loop_run(struct run *run, struct rundir *rundir, struct stop *asking, FILE *
         .run = run,
         .rundir = rundir,
         .stop = asking,
-        .evaluated = -1,
+        .evaluated = isnan(run->start_loss) ? -1 : run->step,
+        .eval_loss = run->start_loss,
         .started = MPI_Wtime(),
     };
     progress_open(&loop.progress, out, run->step, &run->config.train);

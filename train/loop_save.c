@@ -57,7 +57,7 @@ static int take_report(struct loop *loop, const struct saver_report *report) {
         run->on_disk = run->step == report->step;
         loop->save_failures = 0;
         loop->saved_seconds = fmax(loop->saved_seconds, report->seconds);
-        loop->save_seconds = fmax(loop->save_seconds, loop->saved_seconds);
+        loop->save_seconds = loop->saved_seconds;
         return 0;
     }
     record_failed(loop, report);

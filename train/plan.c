@@ -326,7 +326,7 @@ int plan_greatest_memory(const struct config *config, long ranks, int64_t enough
 
 double plan_run_seconds(const struct plan *plan) {
     const struct train_config *train = &plan->config->train;
-    return plan->step.seconds * (double)batch_sum(train, 0, train->steps) / (double)batch_largest(train);
+    return plan->step.seconds * batch_sum(train, 0, train->steps) / (double)batch_largest(train);
 }
 
 void plan_free(struct plan *plan) {

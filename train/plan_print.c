@@ -79,8 +79,8 @@ static void print_head(const struct plan *plan, FILE *out) {
         batch_words(train, sizes, sizeof sizes);
         fprintf(out, "          batches of %s; this plan is of the largest\n", sizes);
     }
-    fprintf(out, "          %s tokens in %ld steps\n",
-            plan_grouped(batch_sum(train, 0, train->steps) * train->sequence_length, a), train->steps);
+    fprintf(out, "          %s tokens in %ld steps\n", plan_grouped(batch_tokens(train, 0, train->steps), a),
+            train->steps);
     double mesh = 0;
     for (long r = 0; r < plan->ranks; r++) mesh += plan->rank[r].flops;
     struct unit unit = flop_unit(plan->flops);

@@ -100,9 +100,9 @@ void progress_step(struct progress *progress, const struct step_report *report) 
     long done = (long)report->step + 1;
     if (!is_time(progress, done, time)) return;
     /* A sequence takes as long as another, whatever its batch. */
-    double each = (time - progress->started) / (double)batch_sum(progress->train, progress->first, done);
-    int64_t remaining = batch_sum(progress->train, done, progress->train->steps);
-    double left = remaining > 0 ? each * (double)remaining : -1;
+    double each = (time - progress->started) / batch_sum(progress->train, progress->first, done);
+    double remaining = batch_sum(progress->train, done, progress->train->steps);
+    double left = remaining > 0 ? each * remaining : -1;
     char line[LINE];
     int width = progress->terminal ? terminal_width(progress->out) - 1 : 0; /* a full last column wraps */
     progress_line(line, sizeof line, width > 0 ? width : 0, progress->terminal, report,

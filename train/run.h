@@ -61,7 +61,7 @@ struct run {
     struct evaluation evaluation;
     long share, micro; /* sequences of the largest step on this data rank; of one micro-batch */
     char *data_text;   /* what the training data are, as checkpoints hold it; NULL before run_match_data */
-    bool data_changed; /* since the checkpoint that the run goes on from; rank 0 alone knows */
+    bool data_changed; /* since the checkpoint that the run goes on from */
     int32_t *rows;     /* [share, sequence_length + 1] this data rank's part of the next batch, from the
                           first on */
 
@@ -74,6 +74,7 @@ struct run {
     struct inquiry inquiry;
     struct verdict verdict; /* of the last step, where it was inquired into */
     double best_loss;       /* least validation loss of a checkpoint, NAN: none */
+    double start_loss;      /* that of the checkpoint it goes on from, NAN: not known, or another quantity */
     bool resumed;
     bool elsewhere; /* it goes on from a checkpoint that --resume named: the newest may be another run's */
     int skipped;    /* checkpoints newer than that which the run goes on from, which are damaged */

@@ -45,7 +45,8 @@ static void describe_data(const struct run *run, FILE *out) {
     bool mixed = data->train.count == 0;
     long length = run->config.train.sequence_length, samples = sampler_epoch(run->data);
     const struct train_config *train = &run->config.train;
-    const int64_t reads = run->tokens + batch_sum(train, run->step, train->steps) * length;
+    const int64_t more = batch_tokens(train, run->step, train->steps);
+    const int64_t reads = more < INT64_MAX - run->tokens ? run->tokens + more : INT64_MAX;
     fprintf(out, "data      %s%s: %s sequences of %ld tokens a pass; the run reads %s tokens\n",
             path_list_name(mixed ? &data->sources[0].path : &data->train, name, sizeof name),
             mixed ? " and others" : "", grouped(samples, count), length, grouped(reads, tokens));

@@ -3,6 +3,7 @@
 #include "train/run.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,5 +81,8 @@ static int share_text(struct run *run) {
 
 int run_match_data(struct run *run, const char *before, bool accept, FILE *log) {
     TRY(mesh_agree(&run->mesh, run->mesh.rank == 0 ? compare(run, before, accept, log) : 0));
+    TRY(mesh_broadcast(&run->mesh, &run->data_changed, sizeof run->data_changed));
+    if (run->data_changed && run->config.data.validation_fraction > 0)
+        run->best_loss = run->start_loss = NAN; /* of data that are not these */
     return run->mesh.size > 1 ? share_text(run) : 0;
 }

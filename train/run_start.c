@@ -3,6 +3,7 @@
 
 #include "model/params.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,7 +41,10 @@ int run_adopt(struct run *run, const struct checkpoint *start, char *const *chan
 int run_take_position(struct run *run, const struct checkpoint_info *info) {
     TRY(config_match_resume(&run->config, info->config));
     run->step = info->step;
-    run->best_loss = info->best_loss;
+    bool alike;
+    TRY(config_measured_as(&run->config, info->config, &alike));
+    run->best_loss = alike ? info->best_loss : NAN;
+    run->start_loss = alike ? info->loss : NAN;
     run->evaluation_due = info->evaluation_due;
     loss_scale_resume(&run->loss_scale, info->loss_scale, info->loss_scale_good);
     run->resumed = true;

@@ -53,7 +53,7 @@ static void take_interrupt(const siginfo_t *about) {
 /* CONT of anybody else than mpirun continues a process that was stopped, which the system has done. */
 static void take_continue(const siginfo_t *about) {
     char words[160];
-    if (isinf(self.grace) || about->si_code != SI_USER || about->si_pid != getppid()) return;
+    if (isinf(self.grace) || about->si_code != SI_USER || !launcher_is(about->si_pid)) return;
     self.received = SIGTERM;
     snprintf(words, sizeof words,
              "note: mpirun ends the job: stopping after this step, checkpoint is being saved; in %g s it "

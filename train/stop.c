@@ -97,6 +97,10 @@ void stop_took(struct stop *stop, enum stop_work work, double seconds) {
     stop->took[work].next = (stop->took[work].next + 1) % STOP_RECENT;
 }
 
+void stop_grows(struct stop *stop, enum stop_work work, double factor) {
+    for (int i = 0; i < STOP_RECENT && factor > 1; i++) stop->took[work].seconds[i] *= factor;
+}
+
 enum stop_reason stop_asked(struct stop *stop, enum stop_work next, double checkpoint_seconds) {
     enum stop_reason found = of_signal(signals_received());
     if (!found && !stop->reason && stop->file[0]) { /* rank 0 */

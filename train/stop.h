@@ -55,11 +55,15 @@ int stop_open_with(struct stop *stop, const char *directory, double limit_minute
 /* Work of this kind has taken so long. Not collective. */
 void stop_took(struct stop *stop, enum stop_work work, double seconds);
 
+/* From now on work of this kind is `factor` times as much, as where train.batch_ramp has a larger batch: the
+ * times that are known grow likewise. Less work leaves them as they are. Not collective. */
+void stop_grows(struct stop *stop, enum stop_work work, double factor);
+
 /* Whether this process knows of a request to stop. Called before work of the kind `next`, with the seconds
- * that a checkpoint takes as far as is known (0: none written yet). Looks for the file at most once a second.
+ * that a checkpoint takes, measured or estimated. Looks for the file at most once a second.
  * The time left must be enough for two more of the longest recent step or round, or for one evaluation as
  * long as the longest recent one (within which rounds are asked about), for two checkpoints, and the margin.
- * What was never measured counts as nothing. Not collective. */
+ * Work that was never measured counts as nothing. Not collective. */
 enum stop_reason stop_asked(struct stop *stop, enum stop_work next, double checkpoint_seconds);
 
 /* The request is honoured (a checkpoint is saved, or all steps are done): removes the file, on rank 0, so

@@ -10,7 +10,11 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_SCALARS = 16, MAX_TAG = 64, MAX_DATA = 128 + MAX_SCALARS * (MAX_TAG + 16) };
+enum {
+    MAX_SCALARS = 16,
+    MAX_TAG = 96 /* "validation/loss/" and a name of 64 */,
+    MAX_DATA = 128 + MAX_SCALARS * (MAX_TAG + 16)
+};
 
 /* Protocol buffers: a message is a list of fields, each a key (field number, wire type) and a value. */
 enum wire { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };

@@ -1,6 +1,7 @@
 #include "kernels/base/arena.h"
 #include "kernels/base/status.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,9 +23,9 @@ enum {
     HUGE_PAGE = 2 << 20, /* of x86-64 and, with 4 KiB pages, of arm64 */
 };
 
-/* Addresses that no processor maps, with room behind them for more than any model has: a plan's sizes are bound
- * neither by ulimit -v nor by the 128 TiB of a process. */
-static const uintptr_t NOWHERE = (uintptr_t)1 << 60;
+/* Addresses that no processor maps, with room behind them for more than any model has: a plan's sizes are
+ * bound neither by ulimit -v nor by the 128 TiB of a process. */
+static const uintptr_t NOWHERE = (uintptr_t)1 << 60, PLACE = (uintptr_t)1 << 44, PLACES = (uintptr_t)1 << 15;
 
 static bool on_host(const struct arena *arena) {
     return !arena->device || arena->device->host;
@@ -71,7 +72,8 @@ int arena_reserve(struct arena *arena) {
 int arena_pretend(struct arena *arena) {
     arena->size = arena->used;
     arena->used = 0;
-    arena->base = (char *)(NOWHERE + (uintptr_t)arena * ALIGNMENT); /* another for each arena */
+    static atomic_uint_least64_t count; /* another place for each arena, so that no two overlap */
+    arena->base = (char *)(NOWHERE + (uintptr_t)(count++ % PLACES) * PLACE);
     arena->pretended = true;
     return 0;
 }

@@ -3,6 +3,7 @@
 #   NAME.yaml, $models                 see below
 #   on MESH MODEL DIRECTORY [OPTION …] trains on DATA.TENSOR.PIPELINE ranks
 #   equal RUN RUN, close RUN RUN       to the last bit, or but for the order of sums
+#   in_turn COUNT                      sets $chosen to so many of $models, the next at each call: all are had where calls are many
 . "$SOURCE/tests/program/small.sh"
 
 # In floats, `normalize` divides by norms of differences that may be close to 0: a gradient that is suddenly three times as
@@ -40,6 +41,14 @@ model full "distances: [1, 4], kind: full, aggregate: mean, normalize: true, reg
 model full_heads "distances: [1, 2, 6], kind: full, aggregate: multihead, attention_heads: 4, embedding_source: true"
 model adaptive "distances: [1, 2, 4], kind: adaptive, aggregate: attention, attention_dim: 3, normalize: true, regularizer: fixed"
 model adaptive_learned "distances: [3, 7], kind: adaptive, aggregate: learned, embedding_source: true, stage_steps: 4" true
+
+turn=0
+in_turn() {
+    local -a all
+    read -ra all <<< "$models"
+    chosen=
+    for ((i = 0; i < $1 && i < ${#all[@]}; i++)); do chosen="$chosen ${all[turn++ % ${#all[@]}]}"; done
+}
 
 on() {
     local mesh=$1 config=$2 directory=$3 data tensor pipeline status=0

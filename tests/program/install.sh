@@ -66,6 +66,8 @@ offers 'train --set=mesh.overlap=t' 'true'
 offers 'train --set train.lr=' ''
 offers 'train --resume ' 'auto none'
 offers 'train --resume=n' 'none'
+offers 'train a/b.yaml ' '' 2> errors
+[ ! -s errors ] || fail "completion behind a file: $(cat errors)"
 offers 'train sma' '' # a file, which bash completes by itself
 COMP_WORDBREAKS=${COMP_WORDBREAKS//=/} offers 'train --set=mesh.overlap=t' '--set=mesh.overlap=true'
 set -e -o pipefail

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# What a backward pass computes again changes no bit: recompute.sh [short]. On every mesh, losses, norms, evaluations and final
+# What a backward pass computes again changes no bit: recompute.sh [short | some]; some: two models on each mesh, in turn. On every mesh, losses, norms, evaluations and final
 # tensors with each setting equal those of the same mesh without.
 . "$SOURCE/tests/program/eight_layers.sh"
-short=${1:-}
+short=${1:-} some=
+[ "$short" != some ] || short='' some=2
 
 settings=("recompute=selective" "recompute=full" "recompute=none recompute_delta=selective" "recompute=none recompute_delta=full"
     "recompute=full recompute_delta=none recompute_every=3" "recompute=selective recompute_every=2 recompute_delta=full recompute_delta_every=4")
@@ -15,9 +16,10 @@ memory_of() {
 }
 
 against_none() { # MESH [OPTION …]
-    local mesh=$1 name setting word options
+    local mesh=$1 name setting word options chosen=$models
     shift
-    for name in $models; do
+    [ -z "$some" ] || in_turn $some
+    for name in $chosen; do
         rm -rf kept
         on "$mesh" $name kept "$@"
         for setting in "${settings[@]}"; do

@@ -63,6 +63,27 @@ refused 'train.batch_size 9 cannot be divided among 2' --resume-with train.batch
 refused 'train.seed is 9' "${with[@]}" --set train.seed=9
 expect 2 train 1 fresh "${with[@]}" 2> /dev/null
 says fresh 'no checkpoint to go on from'
+expect 2 "$GDN" check small.yaml --run-dir fresh "${with[@]}" > fresh.log 2>&1
+says fresh 'no checkpoint to go on from'
 [ ! -e fresh ] || fail "a refused run left a directory"
 expect 2 train 1 broken --set train.batch_size=6 2> /dev/null # neither what is in force nor what was
 says broken 'train.batch_size is 6, in the checkpoint 24'
+
+# `gdn check` looks at the run that would go on: with what is in force there.
+expect 0 "$GDN" check small.yaml --run-dir broken > check.log 2>&1
+says check 'train.batch_size stays 24'
+
+# ------------------------------------------------------------------------------------------ the best so far
+# A loss that was measured otherwise has no order with later ones: the best begins anew. So it does with other validation data, here without
+# a learning rate, so that the weights remain, on text that the model cannot know.
+tr 'a-z' 'n-za-m' < text.txt > strange.txt
+other=(--set data.validation_fraction=0 --set train.eval_interval=3 --set train.eval_batches=0)
+expect 3 train 1 best "${other[@]}" --set data.validation=text.txt --set train.stop_at=6 2> /dev/null
+loss_of() { "$GDN" checkpoint ls best --json | tail -n 1 | tr '{' '\n' | sed -nE "/\"step\": ?$1,/s/.*\"loss\": ?([^,}]*).*/\1/p"; }
+loss=$(loss_of 6)
+[[ $loss =~ ^[0-9.]+$ ]] || fail "no loss in $("$GDN" checkpoint ls best --json)"
+expect 3 train 1 best "${other[@]}" --set data.validation=text.txt --resume-with train.batch_size=24 --set train.stop_at=6 2> /dev/null
+[ "$(loss_of 6)" = "$loss" ] || fail "saved again without a step, the loss is $(loss_of 6) instead of $loss"
+expect 3 train 1 best "${other[@]}" --set data.validation=strange.txt --set train.lr=0 --set train.stop_at=9 2> /dev/null
+[ "$(cat best/checkpoints/best)" = step_00000009 ] || fail "best is $(cat best/checkpoints/best), of other validation data: $(lines eval best)"
+awk -v a="$loss" -v b="$(loss_of 9)" 'BEGIN { exit b > a ? 0 : 1 }' || fail "the strange text is not the harder one: $(lines eval best)"

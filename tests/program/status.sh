@@ -36,6 +36,20 @@ for signal in INT TERM USR1 USR2; do # a shell's background starts with INT igno
 done
 [ "$(grep -c '^gdn: INT: .*checkpoint is being saved; once more to end at once$' INT.log)" -eq 1 ] || fail "INT: $(cat INT.log)"
 
+# CONT asks for an end where mpirun sends it. Somebody else's, as of a shell that lets a stopped job go on, does not.
+OMPI_COMM_WORLD_SIZE=1 "$GDN" train small.yaml --run-dir goes_on "${long[@]}" > goes_on.log 2>&1 &
+started goes_on
+kill -CONT $!
+after=$(($(lines step goes_on | grep -c .) + 20))
+for _ in $(seq 300); do
+    [ "$(lines step goes_on | grep -c .)" -lt $after ] || break
+    sleep 0.1
+done
+kill -USR1 $!
+expect 3 wait $!
+says goes_on.log "signal USR1"
+! grep -q 'mpirun ends the job' goes_on.log || fail "CONT: $(cat goes_on.log)"
+
 # One rank of two gets the signal; both stop after the same step. Threads that a BLAS might start when it is loaded, before
 # signals are held back, must be gone (under mpirun: without it, MPI forks, and OpenBLAS stops them itself for that).
 export OPENBLAS_NUM_THREADS=2

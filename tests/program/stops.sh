@@ -89,7 +89,13 @@ expect 0 "$GDN" train small.yaml --run-dir early "${evaluate[@]}" > early.log 2>
 grep -q "going on after step 4" early.log || fail "early: $(cat early.log)"
 same_run early
 
-# The last evaluation of a run: all steps are done, but something is left to do.
+# The last evaluation of a run: all steps are done, but something is left to do. Without validation data nothing is, which is found once.
+cp -r late without
+without=("${evaluate[@]}" --set train.steps=4 --set mesh.pipeline=2 --set "data.validation=''" --set train.eval_interval=0)
+train 2 without "${without[@]}"
+grep -q '^finished after 4 steps$' without.log || fail "without: $(cat without.log)"
+train 2 without "${without[@]}"
+grep -q 'nothing is left to do' without.log || fail "without: $(cat without.log)"
 train 2 late "${evaluate[@]}" --set train.steps=4 --set mesh.pipeline=2
 [ "$(lines eval late | grep -c '"step":4,')" -eq 1 ] && lines end late | tail -1 | grep -q '"status":0' || fail "late: $(cat late.log)"
 "$GDN" checkpoint ls late | grep -q ' 4 .*[0-9]\.[0-9].*whole, latest, best' || fail "late: $("$GDN" checkpoint ls late)"

@@ -427,6 +427,11 @@ static void resume_with(void **state) {
 
     struct config now = right(base, "train.batch_size=8", NULL);
     struct resumed resumed;
+    struct resume ramp = {.saved = "train: {seed: 3, batch_ramp: [[0, 2], [90, 8]], batch_size: 8}\n" DATA,
+                          .configured = "train: {batch_size: 4}"};
+    assert_int_equal(config_resume(&now, &ramp, &resumed), GDN_INPUT); /* 8 is the ramp's last, and no ramp */
+    failure_has("train.batch_ramp is [], in the checkpoint [[0, 2], [90, 8]]");
+    gdn_failure_clear();
     struct resume other = {.saved = saved, .configured = said};
     assert_int_equal(config_resume(&now, &other, &resumed), GDN_INPUT);
     failure_has("is 8, in the checkpoint 16 (to change it: --resume-with train.batch_size=8)");

@@ -103,6 +103,20 @@ static void longest_step_counts(void **state) {
     }
 }
 
+/* Where the next step has 16 times the sequences of those that were timed, it counts as 16 times as long; a
+ * smaller one as they did. */
+static void larger_batches_take_longer(void **state) {
+    (void)state;
+    environment(NULL, NULL);
+    for (int larger = 0; larger < 2; larger++) {
+        struct stop stop = opened(10, 0);
+        stop_took(&stop, STOP_STEP, 1);
+        stop_grows(&stop, STOP_STEP, larger ? 16 : 0.25);
+        double seconds = asks_before(&stop, STOP_STEP, 0), expected = 600 - 30 - (larger ? 32 : 2);
+        assert_true(seconds > expected - 0.01 && seconds < expected + 0.21);
+    }
+}
+
 /* A limit of 10 minutes (30 s of margin), steps of 1 s, evaluations of 11 s in rounds of 2 s, checkpoints of
  * 3 s: steps are done as long as a step fits, however long evaluations take, and an evaluation is not begun
  * that does not fit, however long ago the last one was. */
@@ -277,6 +291,7 @@ int main(void) {
         cmocka_unit_test(nobody_asks),
         cmocka_unit_test(stops_before_the_limit),
         cmocka_unit_test(longest_step_counts),
+        cmocka_unit_test(larger_batches_take_longer),
         cmocka_unit_test(each_kind_has_its_time),
         cmocka_unit_test(first_evaluation_is_watched),
         cmocka_unit_test(slurm_tells_the_end),

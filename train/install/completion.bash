@@ -84,8 +84,11 @@ _gdn() {
     case $typed in
         --*=*) before=${typed%%=*} ;;
     esac
-    words=$(sed -nE "s/^ +(-[a-zA-Z], )?$before=([^ ]*\|[^ ]*).*/\2/p" <<< "$_gdn_text" | tr '|' '\n' | grep -E '^[a-z0-9]+$')
-    if [ -n "$words" ] && [[ $before == --* ]]; then
+    words=
+    if [[ $before =~ ^--[a-z-]+$ ]]; then
+        words=$(sed -nE "s/^ +(-[a-zA-Z], )?$before=([^ ]*\|[^ ]*).*/\2/p" <<< "$_gdn_text" | tr '|' '\n' | grep -E '^[a-z0-9]+$')
+    fi
+    if [ -n "$words" ]; then
         mapfile -t candidates <<< "$words"
         if [[ $typed == --*=* ]]; then candidates=("${candidates[@]/#/$before=}"); fi
         _gdn_offer "$typed" "${candidates[@]}"

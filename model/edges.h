@@ -4,7 +4,7 @@
 #ifndef GDN_EDGES_H
 #define GDN_EDGES_H
 
-#include "dist/edge.h"
+#include "dist/layout/edge.h"
 #include "model/config.h"
 
 /* Builds the table. Not collective. Fails only without memory. Free with edges_free. */

@@ -6,12 +6,12 @@
 #ifndef GDN_MODEL_INTERNAL_H
 #define GDN_MODEL_INTERNAL_H
 
-#include "dist/axis.h"
-#include "dist/layout.h"
-#include "dist/table.h"
+#include "dist/comm/axis.h"
+#include "dist/layout/layout.h"
+#include "dist/layout/table.h"
 #include "kernels/base/arena.h"
 #include "kernels/ops.h"
-#include "lowrank/lowrank.h"
+#include "kernels/lowrank/lowrank.h"
 #include "model/config.h"
 #include "model/edges.h"
 #include "model/model.h"
@@ -21,7 +21,7 @@ struct tensor {
     real *w, *g;
 };
 
-/* How this rank shares in the connections of every layer (dist/layout.h), with t tensor ranks. Of its slots'
+/* How this rank shares in the connections of every layer (dist/layout/layout.h), with t tensor ranks. Of its slots'
  * gates it has all channels or every t-th part of them; of multihead's columns always that part. */
 struct delta_part {
     int first, step; /* it computes slots first, first + step, …; 0, 1: all */

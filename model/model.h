@@ -3,16 +3,16 @@
  * operations table, everything it exchanges with other tensor ranks through an axis; all memory is reserved
  * at creation.
  *
- * A rank computes a part of the model: some chunks (spans of layers), a share of the tensors (dist/layout.h).
+ * A rank computes a part of the model: some chunks (spans of layers), a share of the tensors (dist/layout/layout.h).
  * Whoever calls brings what other stages computed and takes what they need (struct pass). */
 #ifndef GDN_MODEL_H
 #define GDN_MODEL_H
 
 #include <stdint.h>
 
-#include "dist/axis.h"
-#include "dist/layout.h"
-#include "dist/table.h"
+#include "dist/comm/axis.h"
+#include "dist/layout/layout.h"
+#include "dist/layout/table.h"
 #include "kernels/ops.h"
 #include "model/config.h"
 
@@ -167,7 +167,7 @@ real *model_output(const struct model *model, int chunk, int slot, int node);
  * all or its own, and how many they are. Not where sources are compressed. */
 const real *model_output_rows(const struct model *model, int chunk, int slot, int node, long T, long *rows);
 
-/* Narrow sources (dist/route.h): the projections of edge e's source node s [T, D], strip [T, strip_width]: Wp
+/* Narrow sources (dist/layout/route.h): the projections of edge e's source node s [T, D], strip [T, strip_width]: Wp
  * s [T, Hd/tensor], W1 s [T, G], then with aggregate attention A s [T, a] and the inverse rms of s [T, 1],
  * each a block of its own. And back: from the strip's gradient adds to deposit [T, D] and to the weights'
  * gradients. */

@@ -1,4 +1,4 @@
-/* Narrow sources (dist/route.h): what a bottleneck connection needs of a source on another stage, projected
+/* Narrow sources (dist/layout/route.h): what a bottleneck connection needs of a source on another stage, projected
  * there with the connection's own weights, which both stages hold. Of the blocks that a tensor rank reads its
  * own rows of, it computes these; the others are zeros. */
 #include "model/internal.h"

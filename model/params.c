@@ -1,6 +1,6 @@
 /* The parameter table of a rank. Initial weights are in params_init.c. */
 #include "model/params.h"
-#include "dist/shard.h"
+#include "dist/layout/shard.h"
 #include "kernels/base/status.h"
 #include "model/edges.h"
 

@@ -1,12 +1,12 @@
-/* The parameters: fills the parameter table (dist/table.h) for a model and draws initial weights. */
+/* The parameters: fills the parameter table (dist/layout/table.h) for a model and draws initial weights. */
 #ifndef GDN_PARAMS_H
 #define GDN_PARAMS_H
 
 #include <stdint.h>
 
-#include "dist/layout.h"
-#include "dist/route.h"
-#include "dist/table.h"
+#include "dist/layout/layout.h"
+#include "dist/layout/route.h"
+#include "dist/layout/table.h"
 #include "model/config.h"
 
 /* Builds a rank's table: names and shapes of model.md, 8; the rank's parts of them by `layout` (NULL: all of

@@ -1,4 +1,4 @@
-/* The position: what this process is doing just now, told so that another thread can ask (train/watchdog.h),
+/* The position: what this process is doing just now, told so that another thread can ask (train/health/watchdog.h),
  * however the process hangs: the phase of the run and its step, the action of the schedule, and the call in
  * which it waits for other ranks. It also adds up the time spent in such calls.
  *
@@ -19,7 +19,7 @@ enum position_thread { POSITION_MAIN, POSITION_WRITER, POSITIONS };
 
 enum { POSITION_WORDS = 160 };
 
-/* Puts what an action is into words; see dist/schedule.h, action_words. */
+/* Puts what an action is into words; see dist/schedule/schedule.h, action_words. */
 typedef void position_describe(const void *action, char words[POSITION_WORDS]);
 
 /* A new phase begins, or the same one anew, whose time-out then begins again; `step`: steps done. The time

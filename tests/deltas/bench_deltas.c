@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "deltas/list.h"
+#include "train/deltas/list.h"
 #include "kernels/base/status.h"
-#include "lowrank/lowrank.h"
+#include "kernels/lowrank/lowrank.h"
 
 static const double ratios[] = {0.05, 0.1, 0.25, 0.5};
 enum { RATIOS = sizeof ratios / sizeof *ratios };

@@ -2,7 +2,7 @@
 #ifndef GDN_DELTA_MADE_UP_H
 #define GDN_DELTA_MADE_UP_H
 
-#include "deltas/file.h"
+#include "train/deltas/file.h"
 
 struct made_up {
     long batch, length, hidden, rank;

@@ -17,7 +17,7 @@
 
 #include "made_up.h"
 #include "kernels/base/status.h"
-#include "deltas/list.h"
+#include "train/deltas/list.h"
 
 static bool all, few;
 static char root[] = "/tmp/gdn-delta-read-XXXXXX";

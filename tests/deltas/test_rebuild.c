@@ -14,7 +14,7 @@
 
 #include "made_up.h"
 #include "kernels/base/status.h"
-#include "deltas/rebuild.h"
+#include "train/deltas/rebuild.h"
 
 static char root[] = "/tmp/gdn-delta-rebuild-XXXXXX";
 

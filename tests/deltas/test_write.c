@@ -19,8 +19,8 @@
 
 #include "disk.h"
 #include "kernels/base/status.h"
-#include "deltas/file.h"
-#include "deltas/writer.h"
+#include "train/deltas/file.h"
+#include "train/deltas/writer.h"
 
 static char directory[] = "/tmp/gdn-delta-file-XXXXXX";
 static char deltas[64];

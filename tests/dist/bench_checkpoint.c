@@ -1,12 +1,12 @@
 /* Speed of saving and loading checkpoints: bench_checkpoint [MB [ranks of a node]], under mpirun, writes to
- * $TMPDIR. Weights and moments of square matrices, sharded over data. The numbers in dist/checkpoint.h come
+ * $TMPDIR. Weights and moments of square matrices, sharded over data. The numbers in dist/checkpoint/checkpoint.h come
  * from here. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "dist/checkpoint_snapshot.h"
+#include "dist/checkpoint/snapshot.h"
 #include "sample.h"
 
 enum { SIDE = 1024 };

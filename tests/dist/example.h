@@ -2,7 +2,7 @@
 #ifndef GDN_TESTS_EXAMPLE_H
 #define GDN_TESTS_EXAMPLE_H
 
-#include "dist/check.h"
+#include "dist/verify/check.h"
 #include "kernels/base/status.h"
 
 /* What an example is made from; fields left out are 0. */

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "dist/shard.h"
+#include "dist/layout/shard.h"
 #include "kernels/base/random.h"
 
 enum { LAYERS = 9, MOST_ROWS = 7, LONGEST = 6000, SMALL = 1500 };

@@ -2,7 +2,7 @@
 #ifndef GDN_TEST_MADE_UP_H
 #define GDN_TEST_MADE_UP_H
 
-#include "dist/table.h"
+#include "dist/layout/table.h"
 
 struct made_up {
     int data, tensor, tensor_index, pipeline, pipeline_index;

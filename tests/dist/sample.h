@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "dist/checkpoint.h"
+#include "dist/checkpoint/checkpoint.h"
 
 struct sample {
     struct table table;

@@ -4,7 +4,7 @@
 #ifndef GDN_TESTS_SIDE_H
 #define GDN_TESTS_SIDE_H
 
-#include "dist/mesh.h"
+#include "dist/mesh/mesh.h"
 
 /* The backend; ends the program with a message where there is none. */
 const struct ops *side_ops(void);
@@ -18,7 +18,7 @@ real *side_make(const real *host, long count);
 void side_drop(real *x);
 void side_put(real *x, const real *host, long count);
 /* The greatest count or displacement that MPI was given since the last call of this, by the calls that are cut
- * into pieces (dist/mpi_pieces.h). */
+ * into pieces (dist/mesh/mpi_pieces.h). */
 long side_longest(void);
 
 /* Waits for the device. */

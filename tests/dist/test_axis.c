@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dist/mpi_pieces.h"
+#include "dist/mesh/mpi_pieces.h"
 #include "kernels/base/random.h"
 #include "side.h"
 

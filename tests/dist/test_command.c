@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "sample.h"
-#include "train/commands.h"
+#include "train/command/commands.h"
 
 static struct mesh mesh;
 

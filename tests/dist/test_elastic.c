@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "dist/stages.h"
+#include "dist/layout/stages.h"
 #include "kernels/base/random.h"
 #include "model/params.h"
 #include "sample.h"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dist/shard.h"
+#include "dist/layout/shard.h"
 #include "kernels/base/status.h"
 #include "made_up.h"
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "dist/stages.h"
+#include "dist/layout/stages.h"
 #include "kernels/base/random.h"
 #include "kernels/base/status.h"
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dist/sync.h"
+#include "dist/sync/sync.h"
 #include "kernels/base/random.h"
 #include "made_up.h"
 #include "side.h"

@@ -8,8 +8,8 @@
 
 #include <stdio.h>
 
-#include "dist/mpi_pieces.h"
-#include "dist/transport.h"
+#include "dist/mesh/mpi_pieces.h"
+#include "dist/comm/transport.h"
 #include "side.h"
 
 enum { MESSAGES = 5, COUNT = 40000 /* elements: more than MPI sends before the receiver asks */ };

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "dist/transport.h"
+#include "dist/comm/transport.h"
 #include "side.h"
 
 enum { COUNT = 5000 };

@@ -8,13 +8,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "dist/checkpoint.h"
-#include "dist/checkpoint_crew.h"
-#include "dist/seal.h"
+#include "dist/checkpoint/checkpoint.h"
+#include "dist/checkpoint/crew.h"
+#include "dist/checkpoint/seal.h"
 #include "h5_mutate.h"
 #include "harness.h"
 #include "tiny_model.h"
-#include "train/config.h"
+#include "train/config/config.h"
 
 #define STEP "run/checkpoints/step_00000007/"
 #define PART "part_00000.h5" /* what a checkpoint in one file a node joins */

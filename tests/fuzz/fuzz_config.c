@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "harness.h"
-#include "train/config.h"
+#include "train/config/config.h"
 
 enum { OVERRIDES = 4, LINES = 5, MATCH_LINES = 100 /* a line a key that differs */ };
 

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "dist/checkpoint.h"
-#include "dist/seal.h"
+#include "dist/checkpoint/checkpoint.h"
+#include "dist/checkpoint/seal.h"
 #include "kernels/base/status.h"
 #include "tiny_model.h"
 

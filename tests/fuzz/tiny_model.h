@@ -2,7 +2,7 @@
 #ifndef GDN_TEST_TINY_MODEL_H
 #define GDN_TEST_TINY_MODEL_H
 
-#include "dist/checkpoint.h"
+#include "dist/checkpoint/checkpoint.h"
 
 /* Its weights, optimiser state and scales, the same memory each time; values are functions of their places.
  */

@@ -10,7 +10,7 @@
 
 #include "kernels/base/status.h"
 #include "kernels/ops.h"
-#include "lowrank/lapack.h"
+#include "kernels/lowrank/lapack.h"
 
 char *openblas_get_corename(void) __attribute__((weak));
 

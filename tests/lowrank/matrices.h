@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "lowrank/lowrank.h"
+#include "kernels/lowrank/lowrank.h"
 
 extern const double EPSILON; /* of `real` */
 

@@ -2,8 +2,8 @@
 #ifndef GDN_TEST_FIXTURE_H
 #define GDN_TEST_FIXTURE_H
 
-#include "dist/axis.h"
-#include "dist/layout.h"
+#include "dist/comm/axis.h"
+#include "dist/layout/layout.h"
 #include "model/edges.h"
 #include "model/model.h"
 #include "model/params.h"

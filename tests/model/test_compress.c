@@ -16,7 +16,7 @@
 
 #include "kernels/base/random.h"
 #include "kernels/base/status.h"
-#include "lowrank/lowrank.h"
+#include "kernels/lowrank/lowrank.h"
 #include "model/internal.h"
 #include "tests/model/fixture.h"
 
@@ -176,7 +176,7 @@ static bool reads(const struct runner *r, struct span span, int node) {
     return false;
 }
 
-/* The pass of a micro-batch, of which the last is smaller than the others, with what train/execute.c would
+/* The pass of a micro-batch, of which the last is smaller than the others, with what train/step/execute.c would
  * bring. `node` and `deposit` [NODES] are filled. */
 static struct pass pass_of(struct runner *r, int micro, int slot, int c, real **node, real **deposit) {
     static int32_t rows[MOST + 4];

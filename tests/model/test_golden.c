@@ -18,7 +18,7 @@
 
 #include "kernels/base/status.h"
 #include "tests/model/fixture.h"
-#include "train/config.h"
+#include "train/config/config.h"
 
 static const char *directory;
 

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dist/table.h"
+#include "dist/layout/table.h"
 #include "kernels/base/random.h"
 #include "kernels/base/status.h"
 #include "tests/model/fixture.h"

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "dist/shard.h"
+#include "dist/layout/shard.h"
 #include "kernels/base/status.h"
 #include "model/edges.h"
 #include "model/params.h"

@@ -35,7 +35,7 @@ done
 
 # A room's README.md: `name.c` and `part*.c` are files of the room, or paths from the top; NAME is for the reader to fill in.
 names=0
-for page in kernels model data dist lowrank deltas train tests; do
+for page in kernels kernels/lowrank model data dist train train/deltas tests; do
     for name in $(grep -oE '`[A-Za-z0-9_/*]+\.(c|h|cu|cc|sh|cmake|py)`' "$page/README.md" | tr -d '`' | grep -v NAME | sort -u); do
         names=$((names + 1))
         found=$(find "$page" -path "$page/$name" -o -path "$page/*/$name")

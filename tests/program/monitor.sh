@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What a run tells of itself (train/monitor.h): gates and contributions are the same on every mesh, events come when they
+# What a run tells of itself (train/monitor/monitor.h): gates and contributions are the same on every mesh, events come when they
 # are due, metrics.prom is there and speaks of the run, across a stop and a resume, and does not end it where it cannot be
 # written.
 . "$SOURCE/tests/program/small.sh"

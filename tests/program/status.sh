@@ -21,7 +21,7 @@ started() { # DIRECTORY: waits for the third step
 for signal in INT TERM USR1 USR2; do # a shell's background starts with INT ignored
     env --default-signal=INT "$GDN" train small.yaml --run-dir $signal "${long[@]}" > $signal.log 2>&1 &
     started $signal
-    for thread in /proc/$!/task/*/status; do # no handler may interrupt a computation (train/signals.h)
+    for thread in /proc/$!/task/*/status; do # no handler may interrupt a computation (train/health/signals.h)
         ! grep -q '^Name:[[:space:]]signals$' "$thread" || continue # the one that waits for them
         held=$(sed -n 's/^SigBlk:[[:space:]]*/0x/p' "$thread")
         [ $((held & 0x4a02)) -eq $((0x4a02)) ] || fail "INT, TERM, USR1 or USR2 is not held back: $held in $thread"

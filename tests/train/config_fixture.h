@@ -2,7 +2,7 @@
 #ifndef GDN_CONFIG_FIXTURE_H
 #define GDN_CONFIG_FIXTURE_H
 
-#include "train/config.h"
+#include "train/config/config.h"
 
 /* Parses YAML text that must be right, with at most two overrides (NULL: none). config_free. */
 struct config right(const char *text, const char *first, const char *second);

@@ -2,7 +2,7 @@
 #ifndef GDN_MESH_FIXTURE_H
 #define GDN_MESH_FIXTURE_H
 
-#include "train/run.h"
+#include "train/run/run.h"
 
 /* Writes text to a new file, whose name is made of the template `path` (mkstemp) on rank 0, and is then the
  * same on all. False where it cannot be written. Collective. */

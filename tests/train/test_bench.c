@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "train/bench_card.h"
-#include "train/bench_time.h"
+#include "train/bench/card.h"
+#include "train/bench/time.h"
 
 /* A call takes 300 us, or what a busy machine makes of that: `least` is the shortest that it has been. */
 static const double each = 300e-6;

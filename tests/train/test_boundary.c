@@ -17,10 +17,10 @@
 #include "tests/train/mesh_fixture.h"
 #include "kernels/base/random.h"
 #include "tests/train/config_fixture.h"
-#include "train/boundary.h"
-#include "train/loop.h"
-#include "train/plan.h"
-#include "train/run_ranks.h"
+#include "train/step/boundary.h"
+#include "train/loop/loop.h"
+#include "train/plan/plan.h"
+#include "train/run/ranks.h"
 
 /* At full rank, of a gradient's norm: factors and their product are sums of at most 24 terms, in each of up
  * to seven messages one after the other. Measured: at most a third. */

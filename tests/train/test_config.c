@@ -10,13 +10,13 @@
 
 #include <cmocka.h>
 
-#include "dist/checkpoint.h"
-#include "dist/layout.h"
+#include "dist/checkpoint/checkpoint.h"
+#include "dist/layout/layout.h"
 #include "kernels/base/random.h"
 #include "kernels/base/status.h"
 #include "tests/train/config_fixture.h"
-#include "train/config_keys.h"
-#include "train/number.h"
+#include "train/config/keys.h"
+#include "train/config/number.h"
 
 /* `list` has exactly these paths; NULL ends them. */
 static void assert_paths(const struct path_list *list, ...) {

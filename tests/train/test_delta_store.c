@@ -15,9 +15,9 @@
 #include "kernels/base/random.h"
 #include "kernels/base/status.h"
 #include "model/edges.h"
-#include "deltas/file.h"
-#include "deltas/gates.h"
-#include "train/delta_store_private.h"
+#include "train/deltas/file.h"
+#include "train/deltas/gates.h"
+#include "train/deltas/delta_store_private.h"
 
 static const char base[] = "model:\n"
                            "  vocab_size: 257\n"

@@ -15,8 +15,8 @@
 #include "kernels/base/random.h"
 #include "model/edges.h"
 #include "model/params.h"
-#include "train/run.h"
-#include "train/run_ranks.h"
+#include "train/run/run.h"
+#include "train/run/ranks.h"
 
 /* Sums of other orders. Double: a few hundred additions and the condition of the norms. Float: the same,
  * which shows most where a gradient is a small difference of large ones: hence the part of the global norm.

@@ -1,10 +1,10 @@
-/* The rules of the loss scale (train/loss_scale.h). */
+/* The rules of the loss scale (train/optimizer/loss_scale.h). */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "train/loss_scale.h"
+#include "train/optimizer/loss_scale.h"
 
 static void check(const struct loss_scale *s, double scale, int64_t good) {
     assert_true(s->scale == scale);

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "kernels/base/status.h"
-#include "train/metrics.h"
+#include "train/records/metrics.h"
 
 static char directory[] = "/tmp/gdn-metrics-XXXXXX";
 static char path[64];

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "kernels/base/status.h"
-#include "train/metrics.h"
-#include "train/monitor_private.h"
+#include "train/records/metrics.h"
+#include "train/monitor/private.h"
 
 static char directory[] = "/tmp/gdn-monitor-XXXXXX";
 

@@ -13,9 +13,9 @@
 
 #include "tests/allocations.h"
 #include "tests/train/mesh_fixture.h"
-#include "train/loop.h"
-#include "train/monitor_private.h"
-#include "train/run_ranks.h"
+#include "train/loop/loop.h"
+#include "train/monitor/private.h"
+#include "train/run/ranks.h"
 
 static const char base[] =
     "model:\n"

@@ -13,8 +13,8 @@
 #include "kernels/base/random.h"
 #include "model/edges.h"
 #include "model/params.h"
-#include "train/optimizer.h"
-#include "train/state.h"
+#include "train/optimizer/optimizer.h"
+#include "train/memory/state.h"
 
 /* Relative to a weight's size: a few roundings of the number type a step. */
 static const double close_enough = sizeof(real) == sizeof(double) ? 1e-14 : 1e-6;

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "kernels/base/status.h"
-#include "train/options.h"
+#include "train/command/options.h"
 
 static int take(int key, const char *value, void *input) {
     if (key == 'n') return options_long("--number", value, 1, 9, input);

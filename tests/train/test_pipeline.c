@@ -11,8 +11,8 @@
 #include "model/model.h"
 #include "model/params.h"
 #include "tests/train/config_fixture.h"
-#include "train/pipeline.h"
-#include "train/placement.h"
+#include "train/partition/pipeline.h"
+#include "train/partition/placement.h"
 
 static const char *const staged =
     "model: {num_layers: 8, delta: {stage_steps: 5, embedding_source: true, hidden: 8}}\n"

@@ -7,11 +7,11 @@
 
 #include <cmocka.h>
 
-#include "dist/check.h"
+#include "dist/verify/check.h"
 #include "kernels/base/status.h"
 #include "kernels/ops.h"
 #include "model/edges.h"
-#include "train/plan_simulate.h"
+#include "train/plan/simulate.h"
 
 /* 1 FLOP, 1 byte, a second each; no latency. */
 static const struct plan_machine unit = {.flops = 1, .bandwidth = {1, 1, 1}, .memory = 1};

@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "tests/train/mesh_fixture.h"
-#include "train/loop.h"
-#include "train/plan.h"
-#include "train/run_ranks.h"
+#include "train/loop/loop.h"
+#include "train/plan/plan.h"
+#include "train/run/ranks.h"
 
 static const char base[] = "model:\n"
                            "  vocab_size: 263\n" /* divides by nothing */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "train/progress.h"
+#include "train/records/progress.h"
 
 static const struct step_report report = {
     .step = 249, .loss = 3.14159, .grad_norm = 0.51234, .lr = 3e-4, .tokens_per_second = 12345};

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "train/run_ranks.h"
+#include "train/run/ranks.h"
 
 enum { MOST = 64 };
 

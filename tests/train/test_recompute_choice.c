@@ -14,10 +14,10 @@
 #include <sys/stat.h>
 
 #include "kernels/base/random.h"
-#include "train/memory.h"
-#include "train/plan.h"
-#include "train/recompute_auto.h"
-#include "train/recompute_try.h"
+#include "train/memory/memory.h"
+#include "train/plan/plan.h"
+#include "train/plan/recompute_auto.h"
+#include "train/plan/recompute_try.h"
 
 /* --------------------------------------------------------------------------------------- fixed levels */
 

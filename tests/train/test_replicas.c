@@ -13,9 +13,9 @@
 
 #include "tests/train/mesh_fixture.h"
 #include "model/params.h"
-#include "train/loop.h"
-#include "train/replicas.h"
-#include "train/run_ranks.h"
+#include "train/loop/loop.h"
+#include "train/health/replicas.h"
+#include "train/run/ranks.h"
 
 static const char base[] = "model:\n"
                            "  vocab_size: 263\n"

@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "kernels/base/status.h"
-#include "train/report_figure.h"
-#include "train/report_html.h"
-#include "train/report_read.h"
-#include "train/report_words.h"
+#include "train/report/figure.h"
+#include "train/report/html.h"
+#include "train/report/read.h"
+#include "train/report/words.h"
 
 /* ---- series */
 

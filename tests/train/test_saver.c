@@ -15,9 +15,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "dist/checkpoint_snapshot.h"
-#include "train/run_ranks.h"
-#include "train/saver.h"
+#include "dist/checkpoint/snapshot.h"
+#include "train/run/ranks.h"
+#include "train/loop/saver.h"
 
 static const char base[] = "model:\n"
                            "  vocab_size: 263\n"

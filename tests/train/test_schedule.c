@@ -1,4 +1,4 @@
-/* Learning rates against values worked out by hand from the formulas in train/schedule.h. */
+/* Learning rates against values worked out by hand from the formulas in train/optimizer/schedule.h. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "train/schedule.h"
+#include "train/optimizer/schedule.h"
 
 /* Rounding of a handful of double operations. */
 static const double close_enough = 1e-15;

@@ -12,8 +12,8 @@
 
 #include "kernels/base/real.h"
 #include "tests/train/mesh_fixture.h"
-#include "train/plan.h"
-#include "train/run_ranks.h"
+#include "train/plan/plan.h"
+#include "train/run/ranks.h"
 
 static struct mesh *world; /* of all ranks */
 static char path[] = "/tmp/test_sequence_XXXXXX";

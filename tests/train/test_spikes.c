@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "kernels/ops.h"
-#include "train/finite.h"
-#include "train/spikes.h"
+#include "train/step/finite.h"
+#include "train/loop/spikes.h"
 
 static struct spikes_config config = {.window = 16, .threshold = 6, .most = 10};
 

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "kernels/base/status.h"
-#include "train/signals.h"
-#include "train/stop.h"
+#include "train/health/signals.h"
+#include "train/loop/stop.h"
 
 static double now;
 

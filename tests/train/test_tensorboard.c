@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "train/tensorboard.h"
+#include "train/records/tensorboard.h"
 
 static char directory[] = "/tmp/gdn-board-XXXXXX";
 

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "train/hang.h"
-#include "train/slow.h"
+#include "train/health/hang.h"
+#include "train/health/slow.h"
 
 /* --------------------------------------------------------------------------------------------- positions */
 

@@ -1,0 +1,163 @@
+#include "dist/checkpoint/parts.h"
+#include "kernels/base/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const groups[PARTS_GROUPS] = {"model", "optimizer/exp_avg", "optimizer/exp_avg_sq"};
+
+void parts_name(const struct parts *parts, int dataset, char name[ROWS_NAME]) {
+    rows_dataset_name(parts_row(parts, dataset), groups[dataset / parts->rows], name);
+}
+
+const struct row *parts_row(const struct parts *parts, int dataset) {
+    return &parts->whole->row[dataset % parts->rows];
+}
+
+/* ------------------------------------------------------------------- rows of the rank in the whole table */
+
+static int by_name(const void *a, const void *b) {
+    return strcmp((*(const struct row *const *)a)->name, (*(const struct row *const *)b)->name);
+}
+
+static int find_rows(const struct table *table, const struct table *whole, const struct row **sorted,
+                     int *out) {
+    for (int i = 0; i < whole->rows; i++) sorted[i] = &whole->row[i];
+    qsort(sorted, (size_t)whole->rows, sizeof *sorted, by_name);
+    for (int i = 0; i < table->rows; i++) {
+        const struct row *row = &table->row[i], *const * found;
+        found = bsearch(&row, sorted, (size_t)whole->rows, sizeof *sorted, by_name);
+        if (!found || (*found)->shape[0] != row->shape[0] || (*found)->shape[1] != row->shape[1])
+            return gdn_fail(GDN_INTERNAL, "tensor %s of a rank's table is not that of the whole model",
+                            row->name);
+        out[i] = (int)(*found - whole->row);
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------------- listing */
+
+struct lister {
+    const struct checkpoint_content *content;
+    struct parts *out;
+    int room;
+    bool first_data;  /* of the ranks that hold the same, this one answers for what is not sharded */
+    bool responsible; /* the same, for what is */
+};
+
+static int add(struct lister *l, int group, const struct piece *run, real *memory, bool counts) {
+    struct parts *out = l->out;
+    struct rectangle cut[3];
+    const struct row *row = &l->content->table->row[run->row];
+    int n = rows_cut(row, run->first, run->count, cut);
+    if (out->count + n > l->room) {
+        int room = 2 * l->room + 64;
+        struct part *grown = realloc(out->part, (size_t)room * sizeof *grown);
+        if (!grown) return gdn_fail(GDN_INTERNAL, "out of memory for the parts of a checkpoint");
+        out->part = grown, l->room = room;
+    }
+    for (int i = 0; i < n; i++)
+        out->part[out->count++] = (struct part){.dataset = group * out->rows + out->row[run->row],
+                                                .where = cut[i],
+                                                .memory = memory,
+                                                .counts = counts};
+    return 0;
+}
+
+static int add_weights(struct lister *l, const struct piece *run, bool counts) {
+    const struct checkpoint_content *c = l->content;
+    long place = c->owned ? run->moment : c->table->row[run->row].offset + run->first;
+    return add(l, 0, run, c->state->weight + place, counts);
+}
+
+static int add_moments(struct lister *l, const struct piece *run, bool counts) {
+    const struct state *state = l->content->state;
+    if (l->out->groups == 1) return 0;
+    TRY(add(l, 1, run, state->exp_avg + run->moment, counts));
+    return add(l, 2, run, state->exp_avg_sq + run->moment, counts);
+}
+
+/* One piece, or a whole row where there are no shards. */
+static int add_run(struct lister *l, const struct piece *run, enum parts_use use) {
+    const struct row *row = &l->content->table->row[run->row];
+    bool sharded =
+        l->content->shards && (row->zone == ZONE_LARGE || row->zone == ZONE_SHARED_LARGE); /* over data */
+    bool counts = row->counted && l->responsible && (sharded || l->first_data);
+    if (use == PARTS_READ) return add_moments(l, run, counts);
+    if (!counts) return 0;
+    TRY(add_weights(l, run, true));
+    return add_moments(l, run, true);
+}
+
+static int add_runs(struct lister *l, enum parts_use use) {
+    const struct table *table = l->content->table;
+    const struct shards *shards = l->content->shards;
+    if (shards)
+        for (int i = 0; i < shards->pieces; i++) TRY(add_run(l, &shards->piece[i], use));
+    for (int i = 0; i < table->rows; i++) {
+        const struct row *row = &table->row[i];
+        struct piece all = {.row = i, .count = row->count, .moment = row->offset};
+        if (!shards) TRY(add_run(l, &all, use));
+        /* Weights are read whole whatever the shards. */
+        if (use == PARTS_READ) TRY(add_weights(l, &all, row->counted && l->responsible && l->first_data));
+    }
+    return 0;
+}
+
+static int by_place(const void *a, const void *b) {
+    const struct part *x = a, *y = b;
+    if (x->dataset != y->dataset) return x->dataset < y->dataset ? -1 : 1;
+    for (int i = 0; i < 2; i++)
+        if (x->where.at[i] != y->where.at[i]) return x->where.at[i] < y->where.at[i] ? -1 : 1;
+    return 0;
+}
+
+int parts_create(const struct mesh *mesh, const struct checkpoint_content *content, enum parts_use use,
+                 struct parts *out) {
+    const struct table *table = content->table, *whole = content->whole;
+    *out = (struct parts){
+        .whole = whole, .rows = whole->rows, .groups = content->state->exp_avg ? PARTS_GROUPS : 1};
+    out->datasets = out->groups * out->rows;
+    struct lister l = {.content = content, .out = out};
+    l.first_data = mesh->data.index == 0;
+    l.responsible = table != whole || (mesh->tensor.index == 0 && mesh->pipeline.index == 0);
+    const struct row **sorted = malloc((size_t)(whole->rows + 1) * sizeof *sorted);
+    out->row = malloc((size_t)(table->rows + 1) * sizeof *out->row);
+    int status = sorted && out->row ? find_rows(table, whole, sorted, out->row)
+                                    : gdn_fail(GDN_INTERNAL, "out of memory for the parts of a checkpoint");
+    if (!status) status = add_runs(&l, use);
+    free(sorted);
+    if (status)
+        parts_free(out);
+    else if (out->count)
+        qsort(out->part, (size_t)out->count, sizeof *out->part, by_place);
+    return status;
+}
+
+void parts_free(struct parts *parts) {
+    free(parts->row);
+    free(parts->part);
+    *parts = (struct parts){0};
+}
+
+/* ------------------------------------------------------------------------------------------- packing */
+
+int parts_each(const struct parts *parts, parts_take *take, void *context) {
+    long room = (1 << 18) / (long)sizeof(real); /* in cache */
+    for (int i = 0; i < parts->count; i++)
+        if (parts->part[i].where.size[1] > room) room = parts->part[i].where.size[1];
+    real *buffer = malloc((size_t)room * sizeof(real));
+    if (!buffer) return gdn_fail(GDN_INTERNAL, "out of memory for the parts of a checkpoint");
+    int status = 0;
+    for (int i = 0; i < parts->count && !status; i++) {
+        const struct part *part = &parts->part[i];
+        long rows = part->where.size[0], block = room / part->where.size[1];
+        for (long first = 0; first < rows && !status; first += block) {
+            long n = rows - first < block ? rows - first : block;
+            rows_pack(&part->where, part->memory, first, n, buffer);
+            status = take(context, part, first, n, buffer);
+        }
+    }
+    free(buffer);
+    return status;
+}

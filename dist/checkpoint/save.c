@@ -1,0 +1,315 @@
+/* Saving: complete or invisible. Everything is written and synced under names that begin with a dot, read
+ * back and checked, and then becomes visible by renames alone, which need no space; a rename that fails takes
+ * back those before. */
+#include "dist/checkpoint/node.h"
+#include "dist/checkpoint/whole.h"
+#include "dist/checkpoint/sum.h"
+#include "dist/checkpoint/folder.h"
+#include "dist/checkpoint/seal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct save {
+    char *path; /* of the folder `checkpoints` */
+    char *file; /* of the checkpoint.h5 that is being prepared */
+    const struct checkpoint_content *content;
+    int64_t step;
+    enum checkpoint_files files;
+    char name[FOLDER_NAME], prepared[FOLDER_NAME];
+    bool best;
+
+    /* Rank 0's. */
+    int folder; /* open; −1: not */
+    bool made;  /* the folder is new */
+};
+
+static int failed(const struct save *save, int error) {
+    return gdn_fail(GDN_INTERNAL, "checkpoint %s/%s cannot be saved: %s", save->path, save->name,
+                    strerror(error));
+}
+
+static int sync_directory(int folder, const char *name) {
+    int fd = openat(folder, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return errno;
+    int error = fsync(fd) ? errno : 0;
+    close(fd);
+    return error;
+}
+
+/* ------------------------------------------------------------------------------------------- the file */
+
+/* What is known of a model's content before it is written, the same on all ranks. */
+struct summary {
+    uint64_t *sum;   /* [datasets] checksums */
+    uint64_t *count; /* [datasets] elements that are somebody's part */
+    int64_t *steps;  /* [rows] */
+    int64_t *offset; /* [datasets] places in the file */
+    struct file_dataset *dataset;
+};
+
+struct summing {
+    const struct parts *parts;
+    struct summary *summary;
+};
+
+static int sum_block(void *context, const struct part *part, long first, long n, const real *buffer) {
+    const struct summing *s = context;
+    const struct rectangle *where = &part->where;
+    long width = parts_row(s->parts, part->dataset)->shape[1], lines = n, length = where->size[1];
+    if (length == width) length *= lines, lines = 1;
+    for (long r = 0; r < lines; r++)
+        s->summary->sum[part->dataset] +=
+            sum_elements(buffer + r * length, sizeof(real), length,
+                         (uint64_t)((where->at[0] + first + r) * width + where->at[1]), 1);
+    return 0;
+}
+
+/* Whether the ranks' parts make up the model. */
+static int check_cover(const struct parts *parts, const struct summary *s) {
+    for (int i = 0; i < parts->datasets; i++) {
+        const struct row *row = parts_row(parts, i);
+        uint64_t right = (uint64_t)(row->shape[0] * row->shape[1]);
+        if (s->count[i] != right)
+            return gdn_fail(GDN_INTERNAL,
+                            "the ranks together have %" PRIu64 " elements to save of tensor %s, not %" PRIu64,
+                            s->count[i], row->name, right);
+    }
+    for (int i = 0; i < parts->rows && parts->groups > 1; i++)
+        if (s->steps[i] == INT64_MIN)
+            return gdn_fail(GDN_INTERNAL, "no rank has the steps of tensor %s", parts->whole->row[i].name);
+    return 0;
+}
+
+static int summarize(const struct crew *crew, const struct checkpoint_content *content,
+                     const struct parts *parts, struct summary *s) {
+    for (int i = 0; i < parts->rows; i++) s->steps[i] = INT64_MIN;
+    for (int i = 0; i < content->table->rows && parts->groups > 1; i++)
+        s->steps[parts->row[i]] = content->state->steps[i];
+    for (int i = 0; i < parts->count; i++)
+        s->count[parts->part[i].dataset] +=
+            (uint64_t)(parts->part[i].where.size[0] * parts->part[i].where.size[1]);
+    if (content->sums)
+        memcpy(s->sum, content->sums, (size_t)parts->datasets * sizeof *s->sum);
+    else
+        TRY(crew_agree(crew, parts_each(parts, sum_block, &(struct summing){parts, s})));
+    TRY(crew_sum(crew, s->sum, parts->datasets));
+    TRY(crew_sum(crew, s->count, parts->datasets));
+    TRY(crew_max(crew, s->steps, parts->rows));
+    return crew_agree(crew, check_cover(parts, s));
+}
+
+/* What checkpoint.h5 will need at most, with or without the elements. */
+static int64_t file_bytes(const struct save *save, const struct parts *parts,
+                          const struct checkpoint_info *info, const struct joint *joint) {
+    int64_t bytes = FILE_LEAST + (int64_t)(strlen(info->config) + (info->data ? strlen(info->data) : 0)) +
+                    save->content->scale_words * (int64_t)sizeof *save->content->scales +
+                    save->content->spike_values * (int64_t)sizeof *save->content->spikes,
+            metadata = (parts->groups + 1) * FILE_METADATA;
+    if (joint) return bytes + parts->rows * metadata + (joint->pieces + 1) * (int64_t)FILE_METADATA;
+    for (int i = 0; i < parts->rows; i++) {
+        const struct row *row = &parts->whole->row[i];
+        bytes += parts->groups * row->shape[0] * row->shape[1] * (int64_t)sizeof(real) + metadata;
+    }
+    return bytes;
+}
+
+/* Rank 0: makes checkpoint.h5; `joint`: from other files. */
+static int make_file(const struct save *save, const struct parts *parts, const struct checkpoint_info *info,
+                     const struct joint *joint, struct summary *s) {
+    struct file_plan plan = {.datasets = parts->datasets,
+                             .dataset = s->dataset,
+                             .whole = parts->whole,
+                             .steps = parts->groups > 1 ? s->steps : NULL,
+                             .scales = save->content->scales,
+                             .scale_words = save->content->scale_words,
+                             .spikes = save->content->spikes,
+                             .spike_values = save->content->spike_values,
+                             .info = info,
+                             .bytes = file_bytes(save, parts, info, joint)};
+    if (joint) plan.pieces = joint->pieces, plan.piece = joint->piece, plan.seals = joint->seals;
+    for (int i = 0; i < parts->datasets; i++) {
+        const struct row *row = parts_row(parts, i);
+        s->dataset[i] = (struct file_dataset){
+            .ndim = row->ndim, .shape = {row->shape[0], row->shape[1]}, .has_sum = true, .sum = s->sum[i]};
+        parts_name(parts, i, s->dataset[i].name);
+    }
+    return file_make(save->file, &plan, s->offset);
+}
+
+/* Everything in one file. */
+static int write_one(const struct crew *crew, const struct save *save, const struct checkpoint_info *info,
+                     const struct parts *parts, struct summary *s) {
+    TRY(crew_agree(crew, file_check_limit(save->file, file_bytes(save, parts, info, NULL))));
+    TRY(crew_agree(crew, crew->rank == 0 ? make_file(save, parts, info, NULL, s) : 0));
+    TRY(crew_broadcast(crew, s->offset, parts->datasets * (long)sizeof *s->offset));
+    return crew_agree(crew, file_fill(save->file, parts, &(struct file_places){s->offset, false}));
+}
+
+/* A file for each node, joined by checkpoint.h5. */
+static int write_nodes(const struct crew *crew, const struct save *save, const struct checkpoint_info *info,
+                       const struct parts *parts, struct summary *s) {
+    struct node node;
+    struct joint joint;
+    TRY(node_create(crew->mesh, &node));
+    int status = node_write(&node, save->file, parts, &joint);
+    if (!status) status = crew_agree(crew, crew->rank == 0 ? make_file(save, parts, info, &joint, s) : 0);
+    joint_free(&joint);
+    node_free(&node);
+    return status;
+}
+
+/* The phases of writing, after each of which the ranks agree. */
+static int write_phases(const struct crew *crew, const struct save *save,
+                        const struct checkpoint_content *content, const struct checkpoint_info *info,
+                        const struct parts *parts, struct summary *s) {
+    char hash[SEAL_HASH];
+    struct file_size size;
+    int error = 0;
+    TRY(summarize(crew, content, parts, s));
+    if (crew->rank == 0 && mkdirat(save->folder, save->prepared, 0777)) error = errno;
+    TRY(crew_agree(crew, error ? failed(save, error) : 0));
+    TRY((save->files == FILES_NODE ? write_nodes : write_one)(crew, save, info, parts, s));
+    TRY(seal_write(crew, save->file, hash));
+    return file_check_datasets(crew, save->file, &size) ? GDN_INTERNAL : 0;
+}
+
+static int write_file(const struct crew *crew, const struct save *save,
+                      const struct checkpoint_content *content, const struct checkpoint_info *info) {
+    struct parts parts;
+    int status = crew_agree(crew, parts_create(crew->mesh, content, PARTS_WRITTEN, &parts));
+    if (!status) {
+        static const char what[] = "the summary of a checkpoint";
+        size_t datasets = (size_t)parts.datasets;
+        struct summary s = {.sum = crew_allocate(crew, datasets * sizeof *s.sum, what)};
+        if (s.sum) s.count = crew_allocate(crew, datasets * sizeof *s.count, what);
+        if (s.count) s.steps = crew_allocate(crew, (size_t)parts.rows * sizeof *s.steps, what);
+        if (s.steps) s.offset = crew_allocate(crew, datasets * sizeof *s.offset, what);
+        if (s.offset) s.dataset = crew_allocate(crew, crew->rank ? 1 : datasets * sizeof *s.dataset, what);
+        status = s.dataset ? write_phases(crew, save, content, info, &parts, &s) : GDN_INTERNAL;
+        free(s.sum);
+        free(s.count);
+        free(s.steps);
+        free(s.offset);
+        free(s.dataset);
+    }
+    parts_free(&parts);
+    return status;
+}
+
+/* --------------------------------------------------------------------------------------- rank 0's folder */
+
+/* Marks and syncs what was prepared, and prepares the pointers. */
+static int prepare_pointers(const struct save *save) {
+    int error = folder_mark(save->folder, save->prepared, "latest");
+    bool best = save->best || folder_pointer(save->folder, "best", NULL) == save->step; /* it replaces that */
+    if (!error && best) error = folder_mark(save->folder, save->prepared, "best");
+    if (!error) error = sync_directory(save->folder, save->prepared);
+    if (!error) error = folder_prepare_pointer(save->folder, "latest", save->step);
+    if (!error && save->best) error = folder_prepare_pointer(save->folder, "best", save->step);
+    return error ? failed(save, error) : 0;
+}
+
+/* Makes the checkpoint, `latest` and `best` visible, or nothing. */
+static int publish(const struct save *save) {
+    TRY(prepare_pointers(save));
+    /* `best` before `latest`: killed in between, the run goes on from an older one and comes here again. */
+    const char *names[] = {save->name, save->best ? "best" : "latest", "latest"};
+    bool replaced[3];
+    int count = save->best ? 3 : 2, done = 0, error = 0;
+    for (; done < count && !error; done += !error)
+        error = folder_publish(save->folder, names[done], &replaced[done]);
+    if (!error && fsync(save->folder)) error = errno;
+    if (!error) {
+        folder_unmark(save->folder, "latest", save->step);
+        if (save->best) folder_unmark(save->folder, "best", save->step);
+        return 0;
+    }
+    while (done-- > 0) folder_take_back(save->folder, names[done], replaced[done]);
+    return failed(save, error);
+}
+
+/* Keeps what `keep` says and what `latest` and `best` name. One that cannot be removed is no reason to
+ * stop a training whose checkpoint is safe: the next save tries again. */
+static void prune(const struct save *save, const struct checkpoint_keep *keep) {
+    int64_t *steps, latest = folder_pointer(save->folder, "latest", NULL),
+                    best = folder_pointer(save->folder, "best", NULL);
+    int count, whole = 0;
+    if (keep->newest <= 0 || folder_list(save->folder, &steps, &count)) return;
+    for (int i = 0; i < count; i++) {
+        bool named = steps[i] == latest || steps[i] == best;
+        if (whole < keep->newest)
+            whole += checkpoint_is_whole(save->path, steps[i]);
+        else if (!named && !(keep->every > 0 && steps[i] % keep->every == 0))
+            folder_remove_step(save->folder, steps[i]);
+    }
+    free(steps);
+}
+
+/* Opens the folder, making it where it is not there. */
+static int open_folder(const char *directory, struct save *save) {
+    save->made = !mkdir(save->path, 0777);
+    if (!save->made && errno != EEXIST)
+        return gdn_fail(GDN_INTERNAL, "%s cannot be made: %s", save->path, strerror(errno));
+    save->folder = open(save->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (save->folder < 0)
+        return gdn_fail(GDN_INTERNAL, "%s cannot be opened: %s", save->path, strerror(errno));
+    int error = save->made ? sync_directory(AT_FDCWD, directory) : 0;
+    if (error) return gdn_fail(GDN_INTERNAL, "%s cannot be synced: %s", directory, strerror(error));
+    folder_clean_up(save->folder);
+    return 0;
+}
+
+/* Takes away what failed, or what was replaced. */
+static void close_folder(struct save *save, int status) {
+    if (save->folder >= 0) {
+        folder_clean_up(save->folder);
+        close(save->folder);
+    }
+    if (status && save->made) rmdir(save->path);
+}
+
+static int save_on(const struct crew *crew, const char *directory, const struct checkpoint_content *content,
+                   const struct checkpoint_info *info, const struct checkpoint_keep *keep,
+                   struct save *save) {
+    bool first = crew->rank == 0;
+    int status = crew_agree(crew, first ? open_folder(directory, save) : 0);
+    if (!status) status = write_file(crew, save, content, info);
+    if (!status) status = crew_agree(crew, first ? publish(save) : 0);
+    if (first && !status) checkpoint_note_whole(save->path, save->step);
+    if (first && !status) prune(save, keep);
+    if (first) close_folder(save, status);
+    mesh_any(crew->mesh, 0); /* when this returns, nothing is left on any rank's disk */
+    return status;
+}
+
+int checkpoint_save(const struct mesh *mesh, const char *directory, const struct checkpoint_content *content,
+                    const struct checkpoint_info *info, const struct checkpoint_keep *keep,
+                    enum checkpoint_files files) {
+    struct crew crew = crew_all(mesh);
+    struct save save = {.content = content, .step = info->step, .files = files, .folder = -1};
+    save.best = !isnan(info->loss) && !(info->loss > info->best_loss);
+    folder_step_name(info->step, save.name);
+    folder_temporary(save.name, save.prepared);
+    if (asprintf(&save.path, "%s/checkpoints", directory) < 0) save.path = NULL;
+    if (!save.path || asprintf(&save.file, "%s/%s/%s", save.path, save.prepared, CHECKPOINT_FILE) < 0)
+        save.file = NULL;
+    int status = crew_agree(&crew, save.file ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for a path"));
+    if (!status) status = save_on(&crew, directory, content, info, keep, &save);
+    free(save.file);
+    free(save.path);
+    return status;
+}
+
+int64_t checkpoint_bytes(const struct checkpoint_content *content) {
+    int64_t elements = 0;
+    for (int i = 0; i < content->whole->rows; i++)
+        elements += content->whole->row[i].shape[0] * content->whole->row[i].shape[1];
+    return elements * (content->state->exp_avg ? PARTS_GROUPS : 1) * (int64_t)sizeof(real);
+}

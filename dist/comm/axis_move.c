@@ -1,0 +1,252 @@
+#include "dist/comm/axis_move.h"
+#include "dist/mesh/mpi_check.h"
+#include "dist/mesh/mpi_pieces.h"
+#include "dist/comm/parcel.h"
+
+static const struct device *device_of(const struct axis *axis) {
+    return axis->ops->device;
+}
+
+static size_t bytes_of(long count) {
+    return (size_t)count * sizeof(real);
+}
+
+int axis_settle(const struct axis *axis) {
+    const struct wires *wires = device_of(axis)->wires;
+    if (axis->wire) {
+        wires->settle();
+        wires->poll();
+    }
+    TRY(parcels_start(axis->staging, true));
+    return device_of(axis)->status();
+}
+
+/* ------------------------------------------------------------------------------------ through host memory */
+
+/* Host memory for what goes out and what comes in; both NULL, with a failure, without memory. */
+struct stopover {
+    real *out, *in;
+};
+
+static int take(struct axis *axis, long out, long in, struct stopover *s) {
+    s->in = staging_take(axis->staging, in);
+    s->out = s->in && out ? staging_take(axis->staging, out) : s->in;
+    return s->in && s->out ? 0 : GDN_INTERNAL;
+}
+
+/* Fetches count[r] elements from x + at[r] for each r, one after the other; `at` becomes where they lie on
+ * the host. Waits until they and whatever was to go to MPI before them have arrived. */
+static int fetch_parts(struct axis *axis, const real *x, real *host) {
+    long to = 0;
+    for (int r = 0; r < axis->size; r++) {
+        axis->ticket[r] = device_of(axis)->fetch(host + to, x + axis->at[r], bytes_of(axis->count[r]));
+        axis->at[r] = to;
+        to += axis->count[r];
+    }
+    for (int r = 0; r < axis->size; r++) device_of(axis)->await(axis->ticket[r]);
+    return axis_settle(axis);
+}
+
+static int fetch_one(struct axis *axis, const real *x, long count, real *host) {
+    device_of(axis)->await(device_of(axis)->fetch(host, x, bytes_of(count)));
+    return axis_settle(axis);
+}
+
+/* What has come in goes to x [count]. */
+static int deliver(struct axis *axis, struct stopover *s, real *x, long count) {
+    int ticket = device_of(axis)->deliver(x, s->in, bytes_of(count));
+    device_of(axis)->join();
+    if (s->out != s->in) staging_give(axis->staging, s->out, -1);
+    staging_give(axis->staging, s->in, ticket);
+    return 0;
+}
+
+/* ---------------------------------------------------------------------------------------------------- parts
+ */
+
+static int wire_parts(struct axis *axis, const real *x) {
+    const struct wires *wires = device_of(axis)->wires;
+    int me = axis->index;
+    wires->begin(axis->wire, "a sum");
+    for (int r = 0; r < axis->size; r++) {
+        if (r == me) continue;
+        if (axis->count[r]) wires->send(axis->wire, x + axis->at[r], bytes_of(axis->count[r]), r);
+        if (axis->received[r])
+            wires->receive(axis->wire, axis->pieces + axis->received_at[r], bytes_of(axis->received[r]), r);
+    }
+    int ticket = wires->end(axis->wire);
+    device_of(axis)->move(axis->pieces + axis->received_at[me], x + axis->at[me], bytes_of(axis->count[me]));
+    wires->join(axis->wire, ticket);
+    return 0;
+}
+
+/* The same for each rank in turn, which no displacement is too far for; parts are within AXIS_BLOCK. */
+static int exchange_in_turn(struct axis *axis, const real *out, real *in) {
+    int size = axis->size;
+    for (int step = 0; step < size; step++) {
+        int to = (axis->index + step) % size, from = (axis->index + size - step) % size;
+        MPI_TRY(MPI_Sendrecv(out + axis->at[to], (int)axis->count[to], REAL_TYPE, to, 0,
+                             in + axis->received_at[from], (int)axis->received[from], REAL_TYPE, from, 0,
+                             axis->comm, MPI_STATUS_IGNORE));
+    }
+    return 0;
+}
+
+/* Where the parts of all ranks lie, which all ranks know alike: so they choose the same calls. */
+static bool in_one_call(const struct axis *axis) {
+    for (int r = 0; r < axis->size; r++)
+        if (axis->at[r] + axis->count[r] > mpi_piece_most) return false;
+    return true;
+}
+
+/* One of the axis's four lists as MPI has them. */
+static const int *for_call(struct axis *axis, int list, const long *values) {
+    int *out = axis->call + list * axis->size;
+    for (int r = 0; r < axis->size; r++) out[r] = (int)values[r];
+    return out;
+}
+
+static int exchange_parts(struct axis *axis, const real *out, real *in) {
+    if (!in_one_call(axis)) return exchange_in_turn(axis, out, in);
+    MPI_TRY(MPI_Alltoallv(out, for_call(axis, 0, axis->count), for_call(axis, 1, axis->at), REAL_TYPE, in,
+                          for_call(axis, 2, axis->received), for_call(axis, 3, axis->received_at), REAL_TYPE,
+                          axis->comm));
+    return 0;
+}
+
+int axis_move_parts(struct axis *axis, const real *x) {
+    if (axis->wire) return wire_parts(axis, x);
+    if (!axis->staging) return exchange_parts(axis, x, axis->pieces);
+    struct stopover s;
+    long out = 0, in = 0;
+    for (int r = 0; r < axis->size; r++) out += axis->count[r], in += axis->received[r];
+    TRY(take(axis, out, in, &s));
+    TRY(fetch_parts(axis, x, s.out));
+    TRY(exchange_parts(axis, s.out, s.in));
+    return deliver(axis, &s, axis->pieces, in);
+}
+
+/* ----------------------------------------------------------------------------------------------------- rows
+ */
+
+static int wire_rows(struct axis *axis, real *x) {
+    const struct wires *wires = device_of(axis)->wires;
+    int me = axis->index;
+    wires->begin(axis->wire, "a gather");
+    for (int r = 0; r < axis->size; r++) {
+        if (r == me) continue;
+        if (axis->count[me]) wires->send(axis->wire, x + axis->at[me], bytes_of(axis->count[me]), r);
+        if (axis->count[r]) wires->receive(axis->wire, x + axis->at[r], bytes_of(axis->count[r]), r);
+    }
+    wires->join(axis->wire, wires->end(axis->wire));
+    return 0;
+}
+
+static int gather_rows(struct axis *axis, real *x) {
+    if (!in_one_call(axis)) return mpi_gather_pieces(x, axis->at, axis->count, REAL_TYPE, axis->comm);
+    MPI_TRY(MPI_Allgatherv(MPI_IN_PLACE, 0, REAL_TYPE, x, for_call(axis, 0, axis->count),
+                           for_call(axis, 1, axis->at), REAL_TYPE, axis->comm));
+    return 0;
+}
+
+int axis_move_rows(struct axis *axis, real *x, long total) {
+    if (axis->wire) return wire_rows(axis, x);
+    if (!axis->staging) return gather_rows(axis, x);
+    struct stopover s;
+    int me = axis->index;
+    TRY(take(axis, 0, total, &s));
+    TRY(fetch_one(axis, x + axis->at[me], axis->count[me], s.in + axis->at[me]));
+    TRY(gather_rows(axis, s.in));
+    return deliver(axis, &s, x, total);
+}
+
+/* -------------------------------------------------------------------------------------------------- columns
+ */
+
+/* Everybody's rows, as many at a time as there is scratch for, which then go to their columns. */
+static int wire_columns(struct axis *axis, const real *x, long rows, long width, real *out) {
+    const struct wires *wires = device_of(axis)->wires;
+    int size = axis->size, me = axis->index;
+    long most = axis->pieces_count / (size * width);
+    if (!most)
+        return gdn_fail(GDN_INTERNAL,
+                        "rows of %ld columns are gathered over the %s axis, but axis_reserve was "
+                        "asked for fewer",
+                        size * width, axis->name);
+    for (long row = 0; row < rows; row += most) {
+        long n = rows - row < most ? rows - row : most;
+        size_t bytes = bytes_of(n * width);
+        device_of(axis)->move(axis->pieces + me * n * width, x + row * width, bytes);
+        wires->begin(axis->wire, "a gather of columns");
+        wires->gather(axis->wire, axis->pieces, bytes);
+        wires->join(axis->wire, wires->end(axis->wire));
+        for (int r = 0; r < size; r++)
+            axis->ops->copy_columns(n, width, axis->pieces + r * n * width, width,
+                                    out + row * size * width + r * width, size * width);
+    }
+    return 0;
+}
+
+/* MPI puts each rank's columns in their place: `column` is [rows, width] out of lines of size·width. */
+static int gather_lines(struct axis *axis, const real *x, long rows, long width, real *out) {
+    MPI_Datatype lines, column;
+    MPI_TRY(MPI_Type_vector((int)rows, (int)width, (int)(axis->size * width), REAL_TYPE, &lines));
+    int code = MPI_Type_create_resized(lines, 0, (MPI_Aint)bytes_of(width), &column);
+    MPI_Type_free(&lines);
+    MPI_TRY(code);
+    code = MPI_Type_commit(&column);
+    if (code == MPI_SUCCESS)
+        code = MPI_Allgather(x, (int)(rows * width), REAL_TYPE, out, 1, column, axis->comm);
+    MPI_Type_free(&column);
+    MPI_TRY(code);
+    return 0;
+}
+
+static int gather_columns(struct axis *axis, const real *x, long rows, long width, real *out) {
+    long line = axis->size * width, most = mpi_piece_most > line ? mpi_piece_most / line : 1;
+    for (long row = 0; row < rows; row += most) {
+        long n = rows - row < most ? rows - row : most;
+        TRY(gather_lines(axis, x + row * width, n, width, out + row * line));
+    }
+    return 0;
+}
+
+int axis_move_columns(struct axis *axis, const real *x, long rows, long width, real *out) {
+    if (axis->wire) return wire_columns(axis, x, rows, width, out);
+    if (!axis->staging) return gather_columns(axis, x, rows, width, out);
+    struct stopover s;
+    TRY(take(axis, rows * width, rows * width * axis->size, &s));
+    TRY(fetch_one(axis, x, rows * width, s.out));
+    TRY(gather_columns(axis, s.out, rows, width, s.in));
+    return deliver(axis, &s, out, rows * width * axis->size);
+}
+
+/* -------------------------------------------------------------------------------------------------- maximum
+ */
+
+static void greatest_of(real *x, const real *pieces, int ranks, long count) {
+    for (long i = 0; i < count; i++) {
+        real most = pieces[i];
+        for (int r = 1; r < ranks; r++) {
+            real other = pieces[r * count + i];
+            if (other > most || other != other) most = other;
+        }
+        x[i] = most;
+    }
+}
+
+static int find_max(struct axis *axis, real *x, real *pieces, long count) {
+    MPI_TRY(MPI_Allgather(x, (int)count, REAL_TYPE, pieces, (int)count, REAL_TYPE, axis->comm));
+    greatest_of(x, pieces, axis->size, count);
+    return 0;
+}
+
+/* There are few, so nothing but the host's memory is worth while. */
+int axis_move_max(struct axis *axis, real *x, long count) {
+    if (!axis->staging) return find_max(axis, x, axis->pieces, count);
+    struct stopover s;
+    TRY(take(axis, axis->size * count, count, &s));
+    TRY(fetch_one(axis, x, count, s.in));
+    TRY(find_max(axis, s.in, s.out, count));
+    return deliver(axis, &s, x, count);
+}

@@ -1,0 +1,40 @@
+/* Messages between pipeline stages: point-to-point calls over the pipeline axis, with the schedule's message
+ * numbers as MPI's tags. Buffers lie on the axis's device, and travel as its sums do (dist/comm/axis.h), over
+ * wires in lanes (dist/comm/lanes.h); or on the host (`on_host`, the same at both ends), and then over MPI.
+ *
+ * A transfer belongs to a *holder*, a number that the caller gives each of its buffers: whoever wants to use
+ * a buffer's memory for something else waits for its holder. Several sends from one holder may be under way,
+ * or one receive into it.
+ *
+ * Like the axis's sums, calls return no status: the first failure stays in axis->status, and later calls do
+ * nothing. Payload handed over counts into axis->bytes, time inside calls into axis->seconds. */
+#ifndef GDN_TRANSPORT_H
+#define GDN_TRANSPORT_H
+
+#include "dist/comm/axis.h"
+
+struct transport; /* opaque */
+
+/* For up to `transfers` at a time and message numbers below `messages`. The axis outlives it. Collective over
+ * the axis. GDN_INPUT where MPI has fewer tags than messages; GDN_INTERNAL. */
+int transport_create(struct axis *axis, int transfers, int messages, struct transport **out);
+void transport_free(struct transport *transport);
+
+/* Which messages this rank is going to receive before each transport_finish from now on, in the order of the
+ * calls of transport_receive, but for those on the host: message[i] from peer[i]. Wires need to know it.
+ * Collective over the axis, with nothing under way. */
+void transport_expect(struct transport *transport, int count, const int *peer, const int *message);
+
+/* Starts to receive or send `count` elements; x is left alone until transport_wait of its holder. `peer` is a
+ * pipeline index. */
+void transport_receive(struct transport *transport, int holder, real *x, long count, int peer, int message,
+                       bool on_host);
+void transport_send(struct transport *transport, int holder, const real *x, long count, int peer, int message,
+                    bool on_host);
+
+/* Waits for all transfers of a holder; on a device, operations queued from now on do so. */
+void transport_wait(struct transport *transport, int holder);
+/* Waits for all that are under way: at the end of a step. */
+void transport_finish(struct transport *transport);
+
+#endif

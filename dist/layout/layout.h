@@ -1,0 +1,53 @@
+/* A layout: which part of the model one rank holds. model/params.h turns it into that rank's parameter table;
+ * the plan makes the layouts of ranks that do not exist. */
+#ifndef GDN_LAYOUT_H
+#define GDN_LAYOUT_H
+
+#include <stdbool.h>
+
+/* Consecutive layers [first, end), as one rank computes them in one go. The first stage has the embedding too
+ * (layer −1), the last one the final norm and the head. */
+struct span {
+    int first, end;
+};
+
+enum delta_split {
+    DELTA_CHANNEL,    /* each connection's channels are divided among the tensor ranks */
+    DELTA_CONNECTION, /* whole connections are dealt out: slot i to tensor rank i mod tensor */
+};
+
+struct layout {
+    int data;                 /* ranks of the data axis: flat buffers are padded for them */
+    int tensor, tensor_index; /* tensor axis */
+    int delta;                /* enum delta_split */
+    bool sequence_parallel;   /* norms and residual sums on 1/tensor of the tokens */
+    int pipeline, pipeline_index;
+    int chunks;         /* stages a rank holds: pipeline_index, pipeline_index + pipeline, … */
+    struct span *stage; /* [pipeline·chunks] layers of all stages, in order; stages_create makes them */
+    long small;         /* tensors of fewer elements on the rank are summed whole and not sharded */
+    bool narrow;        /* sources may cross stages as narrow projections (route.h) */
+    double compress;    /* what else crosses stages goes as low-rank factors of this part of the full rank; 0:
+                           as it is (train/step/boundary.h) */
+    bool feedback;      /* what that drops of a gradient joins the next micro-batch's */
+};
+
+/* One rank that holds everything. `stage` is then NULL. */
+static inline struct layout layout_whole(void) {
+    return (struct layout){.data = 1, .tensor = 1, .pipeline = 1, .chunks = 1};
+}
+
+/* The layers of this rank's chunk c; for a whole layout [0, num_layers). */
+static inline struct span layout_span(const struct layout *l, int chunk, int num_layers) {
+    if (!l->stage) return (struct span){0, num_layers};
+    return l->stage[l->pipeline_index + chunk * l->pipeline];
+}
+
+/* The stage that has layer l (layer −1: the first, num_layers: the last). */
+static inline int layout_stage_of(const struct layout *l, int layer) {
+    int stages = l->stage ? l->pipeline * l->chunks : 1;
+    for (int s = 0; s < stages - 1; s++)
+        if (layer < l->stage[s].end) return s;
+    return stages - 1;
+}
+
+#endif

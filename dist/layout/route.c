@@ -1,0 +1,144 @@
+#include "dist/layout/route.h"
+#include "kernels/base/status.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+struct maker {
+    const struct edges *edges;
+    const struct layout *layout;
+    struct routes *out;
+    int *stage;   /* [num_layers + 1] stage of node n at 1 + n */
+    int *leaving; /* [edges] edges by source, then by target */
+    int *first; /* [num_layers + 2] those of node n are leaving[first[1 + n]] … leaving[first[2 + n]] − 1 */
+    bool full; /* no memory left */
+};
+
+static int stage_of(const struct maker *m, int node) {
+    return m->stage[1 + node];
+}
+
+/* Nodes cross the boundary above their own stage as the stream where they are its last layer. */
+static bool is_stream(const struct maker *m, int node) {
+    return m->layout->stage && m->layout->stage[stage_of(m, node)].end == node + 1;
+}
+
+/* How many hops the rank of stage `to` lies after that of stage `from`: 0 … pipeline − 1. */
+static int hops(const struct maker *m, int from, int to) {
+    return (to - from) % m->layout->pipeline;
+}
+
+static void push(struct maker *m, struct items *items, int kind, int index) {
+    int n = items->count;
+    if ((n & (n - 1)) == 0) { /* grows at powers of two */
+        struct item *more = realloc(items->item, (size_t)(n ? 2 * n : 1) * sizeof *more);
+        if (!more) {
+            m->full = true;
+            return;
+        }
+        items->item = more;
+    }
+    items->item[items->count].kind = kind;
+    items->item[items->count++].index = index;
+}
+
+/* The node's edges into ranks that a node known at stages own … own + k does not reach; names `projector`
+ * theirs where it is one. */
+static int edges_beyond(struct maker *m, int node, int k, int projector) {
+    int n = 0, own = stage_of(m, node);
+    for (int i = m->first[1 + node]; i < m->first[2 + node]; i++) {
+        int e = m->leaving[i];
+        if (hops(m, own, stage_of(m, m->edges->edge[e].target)) <= k) continue;
+        if (projector >= 0) m->out->projector[e] = projector;
+        n++;
+    }
+    return n;
+}
+
+/* The first boundary at which the node's projections are together smaller than the node. */
+static void choose_projector(struct maker *m, int node, const struct route_widths *widths) {
+    int own = stage_of(m, node);
+    for (int k = is_stream(m, node) ? 1 : 0;; k++) {
+        int n = edges_beyond(m, node, k, -1);
+        if (!n) return;
+        if (n * widths->edge < widths->node) {
+            edges_beyond(m, node, k, own + k);
+            return;
+        }
+    }
+}
+
+static void route_node(struct maker *m, int node) {
+    int own = stage_of(m, node), reach = own, last = own; /* stages that need it: by first passage; at all */
+    for (int i = m->first[1 + node]; i < m->first[2 + node]; i++) {
+        int e = m->leaving[i];
+        const struct edge *edge = &m->edges->edge[e];
+        if (edge->slot >= m->out->active) continue;
+        int projector = m->out->projector[e], target = stage_of(m, edge->target);
+        int first = projector >= 0 ? projector : own + hops(m, own, target);
+        if (projector >= 0) target = projector;
+        if (reach < first) reach = first;
+        if (last < target) last = target;
+    }
+    int begin = own + (is_stream(m, node) ? 1 : 0);
+    for (int b = begin; b < reach; b++) push(m, &m->out->forward[b], ITEM_NODE, node);
+    for (int b = begin; b < last; b++) push(m, &m->out->backward[b], ITEM_NODE, node);
+}
+
+static void route_edge(struct maker *m, int e) {
+    int projector = m->out->projector[e], target = stage_of(m, m->edges->edge[e].target);
+    if (projector < 0 || m->edges->edge[e].slot >= m->out->active) return;
+    int first = projector + hops(m, projector, target); /* the target's rank has it from here on */
+    for (int b = projector; b < first; b++) push(m, &m->out->forward[b], ITEM_EDGE, e);
+    for (int b = projector; b < target; b++) push(m, &m->out->backward[b], ITEM_EDGE, e);
+}
+
+static void sort_by_source(struct maker *m, int num_layers) {
+    for (int e = 0; e < m->edges->count; e++) m->first[1 + m->edges->edge[e].source]++;
+    for (int i = 1; i <= num_layers + 1; i++) m->first[i] += m->first[i - 1]; /* where a node's edges end */
+    for (int e = m->edges->count; e-- > 0;) m->leaving[--m->first[1 + m->edges->edge[e].source]] = e;
+}
+
+int routes_create(const struct edges *edges, int num_layers, int active, const struct layout *layout,
+                  const struct route_widths *widths, struct routes *out) {
+    int stages = layout->stage ? layout->pipeline * layout->chunks : 1;
+    *out = (struct routes){.active = active,
+                           .boundaries = stages - 1,
+                           .forward = calloc((size_t)stages, sizeof *out->forward),
+                           .backward = calloc((size_t)stages, sizeof *out->backward),
+                           .projector = malloc((size_t)(edges->count + 1) * sizeof *out->projector)};
+    struct maker m = {.edges = edges,
+                      .layout = layout,
+                      .out = out,
+                      .stage = malloc((size_t)(num_layers + 1) * sizeof *m.stage),
+                      .leaving = malloc((size_t)(edges->count + 1) * sizeof *m.leaving),
+                      .first = calloc((size_t)num_layers + 2, sizeof *m.first)};
+    m.full = !out->forward || !out->backward || !out->projector || !m.stage || !m.leaving || !m.first;
+    if (!m.full) {
+        for (int n = -1; n < num_layers; n++) m.stage[1 + n] = layout_stage_of(layout, n);
+        for (int e = 0; e < edges->count; e++) out->projector[e] = -1;
+        sort_by_source(&m, num_layers);
+        if (layout->narrow && widths->narrow)
+            for (int n = -1; n < num_layers; n++) choose_projector(&m, n, widths);
+        for (int n = -1; n < num_layers; n++) route_node(&m, n);
+        for (int e = 0; e < edges->count; e++) route_edge(&m, e);
+    }
+    free(m.stage);
+    free(m.leaving);
+    free(m.first);
+    if (!m.full) return 0;
+    routes_free(out);
+    return gdn_fail(GDN_INTERNAL, "out of memory for the routes of %d layers over %d stages", num_layers,
+                    stages);
+}
+
+void routes_free(struct routes *routes) {
+    for (int b = 0; b < routes->boundaries; b++) {
+        if (routes->forward) free(routes->forward[b].item);
+        if (routes->backward) free(routes->backward[b].item);
+    }
+    free(routes->forward);
+    free(routes->backward);
+    free(routes->projector);
+    *routes = (struct routes){0};
+}

@@ -1,0 +1,53 @@
+/* Buckets and shards: how flat buffers are cut for gradient sums over the data axis and for the optimiser.
+ *
+ * A bucket is a range of one zone of the flat buffers (table.h), whatever tensors lie there. In ZONE_LARGE
+ * zones each data rank owns one data-th of every bucket, its shard: it gets the summed gradient of that part,
+ * updates it, and sends the weights to the others. In ZONE_SMALL zones every rank sums and updates all.
+ * Optimiser moments exist for owned parts only: `moments` elements each of exp_avg and exp_avg_sq, which is
+ * (large ÷ data) + small, padding included, in the order of addresses: on one data rank a moment's place is
+ * its flat index.
+ *
+ * Pieces are the intersections of owned parts and tensors: what optimiser, norm and checkpoints walk. */
+#ifndef GDN_SHARD_H
+#define GDN_SHARD_H
+
+#include "dist/layout/table.h"
+
+/* Elements. Zones, buckets and shards are multiples of it (times data, for all but shards), so that the norm's
+ * blocks of this length lie on one rank each. */
+enum { SHARD_GRAIN = 1024 };
+
+struct bucket {
+    long first, count; /* range of the flat buffers */
+    bool sharded;      /* else every data rank owns all of it */
+    bool shared;       /* of a ZONE_SHARED_… zone: wait for the sum over stages */
+    int ready; /* lowest layer with a tensor in it: complete once that layer's last backward is done (−1:
+                  the embedding) */
+    long own_first, own_count; /* this rank's part */
+    long moment;               /* place of the own part in the moments */
+};
+
+struct piece {
+    int row;    /* of the table */
+    int bucket; /* that it lies in */
+    long first; /* first element within the rank's part of the tensor, as in memory: flat index row.offset +
+                   first */
+    long count;
+    long moment; /* place in the moments */
+};
+
+struct shards {
+    int buckets;
+    struct bucket *bucket; /* in the order in which backward completes them: highest address first within
+                              zones, shared ones last */
+    int pieces;
+    struct piece *piece; /* by flat index */
+    long moments;
+};
+
+/* Cuts a table for data rank `index` of `data` into buckets of at most `bucket` elements (rounded up to
+ * data·SHARD_GRAIN). Not collective. GDN_INTERNAL without memory. */
+int shards_create(const struct table *table, int data, int index, long bucket, struct shards *out);
+void shards_free(struct shards *shards);
+
+#endif

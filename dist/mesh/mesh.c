@@ -1,0 +1,193 @@
+/* Layout, agreement and broadcast; sums over an axis are in axis.c. */
+#include "dist/mesh/mesh.h"
+#include "dist/comm/axis_move.h"
+#include "dist/mesh/mpi_check.h"
+#include "dist/mesh/patience.h"
+#include "dist/comm/staging.h"
+#include "kernels/base/position.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int mpi_failed(int code, const char *call) {
+    char words[MPI_MAX_ERROR_STRING] = "unknown error";
+    int length = 0;
+    MPI_Error_string(code, words, &length);
+    return gdn_fail(GDN_INTERNAL, "%s failed: %s", call, words);
+}
+
+int mesh_check(int *data, int tensor, int pipeline, int size) {
+    if (*data < 0)
+        return gdn_fail(GDN_INPUT,
+                        "mesh.data: %d is not a number of ranks; use 1 or more, or 0 for all ranks left over",
+                        *data);
+    if (tensor < 1)
+        return gdn_fail(GDN_INPUT, "mesh.tensor: %d is not a number of ranks; use 1 or more", tensor);
+    if (pipeline < 1)
+        return gdn_fail(GDN_INPUT, "mesh.pipeline: %d is not a number of ranks; use 1 or more", pipeline);
+    long each = (long)tensor * pipeline;
+    if (*data == 0 && size % each == 0) *data = (int)(size / each);
+    if (*data * each == size) return 0;
+    if (*data == 0)
+        return gdn_fail(
+            GDN_INPUT,
+            "mesh.tensor: %d and mesh.pipeline: %d need a multiple of %ld ranks, but the program runs "
+            "on %d; start it with mpirun -n %ld, or change the mesh",
+            tensor, pipeline, each, size, (size + each - 1) / each * each);
+    return gdn_fail(
+        GDN_INPUT,
+        "mesh.data: %d with mesh.tensor: %d and mesh.pipeline: %d needs %ld ranks, but the program "
+        "runs on %d; start it with mpirun -n %ld, or change the mesh",
+        *data, tensor, pipeline, *data * each, size, *data * each);
+}
+
+static int create_axes(int data, int tensor, int pipeline, struct mesh *m) {
+    int t = m->rank % tensor, d = m->rank / tensor % data, p = m->rank / tensor / data;
+    /* All three, whatever becomes of one, since the other ranks make them too. */
+    int status = axis_create("tensor", m->world, m->rank - t, t, tensor, &m->tensor);
+    int next = axis_create("data", m->world, m->rank - d * tensor, d, data, &m->data);
+    int last = axis_create("pipeline", m->world, t + d * tensor, p, pipeline, &m->pipeline);
+    return status ? status : next ? next : last;
+}
+
+int mesh_create(int data, int tensor, int pipeline, struct mesh *out) {
+    *out = mesh_alone();
+    MPI_TRY(MPI_Comm_rank(MPI_COMM_WORLD, &out->rank));
+    MPI_TRY(MPI_Comm_size(MPI_COMM_WORLD, &out->size));
+    TRY(mesh_check(&data, tensor, pipeline, out->size));
+    if (gethostname(out->host, sizeof out->host)) strcpy(out->host, "unknown host");
+    out->host[sizeof out->host - 1] = 0;
+
+    position_enter("mesh", "laying out", -1, -1);
+    int code = MPI_Comm_dup(MPI_COMM_WORLD, &out->world);
+    position_leave();
+    MPI_TRY(code);
+    MPI_TRY(MPI_Comm_set_errhandler(out->world, MPI_ERRORS_RETURN));
+    position_enter("mesh", "laying out", -1, -1);
+    int status = create_axes(data, tensor, pipeline, out);
+    position_leave();
+    status = mesh_agree(out, status);
+    if (status) mesh_free(out);
+    return status;
+}
+
+struct mesh mesh_alone(void) {
+    return (struct mesh){.size = 1,
+                         .data = axis_alone("data"),
+                         .tensor = axis_alone("tensor"),
+                         .pipeline = axis_alone("pipeline"),
+                         .world = MPI_COMM_NULL,
+                         .node = MPI_COMM_NULL,
+                         .transport = "mpi"};
+}
+
+void mesh_free(struct mesh *mesh) {
+    axis_free(&mesh->data);
+    axis_free(&mesh->tensor);
+    axis_free(&mesh->pipeline);
+    staging_free(mesh->staging);
+    if (mesh->node != MPI_COMM_NULL) MPI_Comm_free(&mesh->node);
+    if (mesh->world != MPI_COMM_NULL) MPI_Comm_free(&mesh->world);
+    *mesh = mesh_alone();
+}
+
+int mesh_sum(struct mesh *mesh, double *values, int count) {
+    struct axis *axes[] = {&mesh->tensor, &mesh->pipeline, &mesh->data};
+    for (int i = 0; i < 3; i++) {
+        axis_sum_doubles(axes[i], values, count);
+        if (axes[i]->status) return axes[i]->status;
+    }
+    return 0;
+}
+
+/* Before this rank waits for all others. */
+static void settle(const struct mesh *mesh) {
+    if (mesh->patient) return; /* a thread that has no axes */
+    const struct axis *axes[] = {&mesh->tensor, &mesh->pipeline, &mesh->data};
+    for (int i = 0; i < 3; i++) axis_settle(axes[i]); /* failures show in the device's status */
+}
+
+static int agree(const struct mesh *mesh, int status) {
+    settle(mesh);
+    int mine = status ? mesh->rank : mesh->size, lowest = mine;
+    MPI_TRY(patience_allreduce(mesh->patient, &mine, &lowest, 1, MPI_INT, MPI_MIN, mesh->world));
+    if (lowest == mesh->size) return 0;
+
+    struct {
+        int status;
+        char words[4096];
+    } outcome = {.status = status};
+    if (mesh->rank == lowest) {
+        int at = snprintf(outcome.words, sizeof outcome.words, "rank %d on %s: ", mesh->rank, mesh->host);
+        snprintf(outcome.words + at, sizeof outcome.words - (size_t)at, "%s",
+                 *gdn_failure() ? gdn_failure() : "failed without saying why");
+    }
+    MPI_TRY(patience_broadcast(mesh->patient, &outcome, sizeof outcome, lowest, mesh->world));
+    gdn_failure_clear();
+    return gdn_fail(outcome.status, "%s", outcome.words);
+}
+
+int mesh_agree(const struct mesh *mesh, int status) {
+    if (mesh->size == 1) return status;
+    position_enter("mesh", "agreement", -1, -1);
+    status = agree(mesh, status);
+    position_leave();
+    return status;
+}
+
+int mesh_any(const struct mesh *mesh, int flag) {
+    int mine = flag != 0, any = 0;
+    if (mesh->size == 1) return mine;
+    position_enter("mesh", "flag", -1, -1);
+    settle(mesh);
+    int code = patience_allreduce(mesh->patient, &mine, &any, 1, MPI_INT, MPI_MAX, mesh->world);
+    position_leave();
+    if (code != MPI_SUCCESS) {
+        mpi_failed(code, "MPI_Allreduce of a flag");
+        return -1;
+    }
+    return any;
+}
+
+int mesh_reduce(const struct mesh *mesh, void *values, int count, MPI_Datatype type, MPI_Op operation) {
+    if (mesh->size == 1) return 0;
+    position_enter("mesh", "reduction", -1, -1);
+    settle(mesh);
+    int code = patience_allreduce(mesh->patient, MPI_IN_PLACE, values, count, type, operation, mesh->world);
+    position_leave();
+    MPI_TRY(code);
+    return 0;
+}
+
+static int broadcast(const struct mesh *mesh, void *bytes, long count) {
+    enum { PIECE = 1 << 28 }; /* MPI counts in int */
+    settle(mesh);
+    for (long at = 0; at < count; at += PIECE) {
+        int piece = count - at < PIECE ? (int)(count - at) : PIECE;
+        MPI_TRY(patience_broadcast(mesh->patient, (char *)bytes + at, piece, 0, mesh->world));
+    }
+    return 0;
+}
+
+int mesh_broadcast(const struct mesh *mesh, void *bytes, long count) {
+    if (mesh->size == 1) return 0;
+    position_enter("mesh", "broadcast", -1, -1);
+    int status = broadcast(mesh, bytes, count);
+    position_leave();
+    return status;
+}
+
+int mesh_gather(const struct mesh *mesh, const void *mine, long bytes, void *all) {
+    if (mesh->size == 1) {
+        memcpy(all, mine, (size_t)bytes);
+        return 0;
+    }
+    position_enter("mesh", "gather", -1, -1);
+    settle(mesh);
+    int code = patience_allgather(mesh->patient, mine, (int)bytes, all, mesh->world);
+    position_leave();
+    MPI_TRY(code);
+    return 0;
+}

@@ -1,0 +1,165 @@
+/* How a schedule is built:
+ *   schedule/order.c    each rank's computations in order, and one order of all ranks' that could happen;
+ *   schedule/stage.c    what each stage brings in, uses and hands on, the same for every micro-batch;
+ *   schedule/emit.c     the actions of each computation, in that order that could happen, with
+ *   schedule/hold.c     their buffers and slots,
+ *   schedule/pool.c     handed out from pools, with
+ *   lookup.c            an index of what they hold,
+ *   schedule/message.c  their messages, and
+ *   schedule/buckets.c  gradient buckets.
+ * Waits are only ever put for what has come before in that one order of all ranks, so the lists cannot block.
+ */
+#ifndef GDN_SCHEDULE_PRIVATE_H
+#define GDN_SCHEDULE_PRIVATE_H
+
+#include <stdbool.h>
+
+#include "dist/layout/lookup.h"
+#include "dist/schedule/schedule.h"
+
+/* --- Order. */
+
+/* One computation: a stage's forward or backward pass for one micro-batch. */
+struct step {
+    int rank, stage, micro;
+    bool backward;
+    int begin, end; /* when, in units of a forward pass */
+};
+
+struct order {
+    int ranks, steps;     /* steps of each rank */
+    struct step *step;    /* [ranks, steps] */
+    struct step **sorted; /* [ranks·steps] by begin, then by rank */
+};
+
+int order_create(int ranks, int chunks, int micro_batches, bool forward_only, struct order *out);
+void order_free(struct order *order);
+
+/* --- Stages. */
+
+/* Something that a stage receives, makes, sends or drops for every micro-batch. Ports number the messages of
+ * one micro-batch; −1: does not come from or go to another stage here. */
+struct entry {
+    enum cargo cargo;
+    int index;
+    int in, out;
+};
+
+struct entries {
+    int count;
+    struct entry *entry;
+};
+
+struct stage {
+    int rank, chunk;
+    int first, end;         /* layers */
+    bool bottom, top;       /* the first stage, the last one */
+    int before, after;      /* ranks of the stages before and after */
+    struct entries arrive;  /* FORWARD: nodes and strips received, those that go on first, the stream last */
+    struct entries early;   /* strips projected from nodes received */
+    struct entries produce; /* own nodes sent, the stream first */
+    struct entries late;    /* strips projected from own nodes */
+    struct entries forget;  /* not needed on this rank after this FORWARD */
+    struct entries retire;  /* forward only: stages (index) whose outputs this rank does not read after it */
+    struct entries
+        collect; /* BACKWARD: deposits and strip gradients received, those that only pass through first */
+    struct entries begin;     /* deposits and strip gradients that begin here */
+    struct entries unproject; /* edges, by descending target */
+    struct entries deliver;   /* deposits and strip gradients sent afterwards */
+    struct entries drain;     /* deposits that end here */
+    struct entries leave;     /* nodes and strips not needed on this rank after this BACKWARD */
+    struct entry gradient;    /* the stream's: in from the stage after, out to the stage before */
+};
+
+struct stages {
+    int count, ports;
+    struct stage *stage;
+};
+
+int stages_describe(const struct edges *edges, const struct routes *routes, const struct layout *layout,
+                    int num_layers, bool forward_only, struct stages *out);
+void stages_free(struct stages *stages);
+
+/* --- Lists under construction. */
+
+struct builder {
+    const struct schedule_options *options;
+    struct schedule *out;
+    bool full; /* no memory left; what follows does nothing */
+};
+
+/* Everything that does not apply to an action is −1. */
+struct action action_blank(enum act act);
+void schedule_append(struct builder *builder, int rank, struct action action);
+
+/* All actions. */
+int emit_all(const struct order *order, const struct stages *stages, struct builder *builder);
+
+/* --- Buffers of one kind on one rank. */
+
+/* Sends from a buffer or slot. */
+struct outgoing {
+    int open; /* those whose receive has not come yet in the order of all ranks */
+    int when; /* the latest time at which one of the others could begin to move; −1 */
+};
+
+struct buffer {
+    enum {
+        BUFFER_FREE,
+        BUFFER_POSTED, /* a receive is under way */
+        BUFFER_TAKEN,
+        BUFFER_DONE, /* not needed, but sends may be in flight */
+    } state;
+    enum cargo cargo;
+    int index, micro;
+    int next; /* of DONE: the one that was done after it; −1 */
+    struct outgoing sends;
+};
+
+struct pool {
+    int count;
+    struct buffer *buffer;
+    struct lookup holders; /* of all that are not free */
+    int lowest;            /* there is no free one below it */
+    int oldest, newest;    /* of those that are DONE; −1: none */
+};
+
+void pool_begin(struct pool *pool);
+void pool_end(struct pool *pool);
+
+/* A free buffer with the lowest number; −1 where there is none. */
+int pool_lowest(struct pool *pool);
+/* The buffer that has been DONE for longest and whose sends began before `now`; −1 where there is none. */
+int pool_oldest(const struct pool *pool, int now);
+/* The buffer that holds something; −1 where none does. */
+int pool_find(const struct pool *pool, enum cargo cargo, int index, int micro);
+/* One more buffer; −1 without memory. */
+int pool_grow(struct pool *pool);
+/* A free buffer is TAKEN for something. */
+void pool_take(struct pool *pool, int b, enum cargo cargo, int index, int micro);
+/* What it holds is from now on that of another index. */
+void pool_rename(struct pool *pool, int b, int index);
+/* A buffer that was TAKEN is DONE. */
+void pool_done(struct pool *pool, int b);
+void pool_free(struct pool *pool, int b);
+
+/* --- Buckets. */
+
+/* How far a rank has come with its buckets. Buckets of shared tensors come last, in the same order otherwise.
+ */
+struct syncing {
+    int *queue;            /* [buckets] */
+    int plain;             /* of them not shared */
+    int reduced, finished; /* so far */
+};
+
+int buckets_begin(const struct builder *builder, int rank, struct syncing *out);
+/* Where to cut a rank's last backward pass from `layer` down to `end` next: at the highest layer with which a
+ * bucket becomes complete, or at `end`. */
+int buckets_cut(const struct builder *builder, int rank, const struct syncing *sync, int layer, int end);
+/* Starts the buckets that are complete once the rank's last backward pass has done `layer`. */
+void buckets_after_layer(struct builder *builder, int rank, struct syncing *sync, int layer);
+/* All that remains after the rank's last backward pass. */
+void buckets_finish(struct builder *builder, int rank, struct syncing *sync);
+
+#endif

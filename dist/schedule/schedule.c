@@ -1,0 +1,71 @@
+#include "dist/schedule/private.h"
+#include "kernels/base/status.h"
+
+#include <stdlib.h>
+
+struct action action_blank(enum act act) {
+    return (struct action){.act = act,
+                           .chunk = -1,
+                           .micro = -1,
+                           .slot = -1,
+                           .layer = -1,
+                           .end = -1,
+                           .index = -1,
+                           .boundary = -1,
+                           .peer = -1,
+                           .buffer = -1,
+                           .message = -1};
+}
+
+void schedule_append(struct builder *builder, int rank, struct action action) {
+    struct actions *list = &builder->out->rank[rank];
+    int n = list->count;
+    if ((n & (n - 1)) == 0) { /* grows at powers of two */
+        struct action *more =
+            builder->full ? NULL : realloc(list->action, (size_t)(n ? 2 * n : 1) * sizeof *more);
+        if (!more) {
+            builder->full = true;
+            return;
+        }
+        list->action = more;
+    }
+    list->action[list->count++] = action;
+}
+
+int schedule_create(const struct edges *edges, const struct routes *routes, const struct layout *layout,
+                    const struct schedule_options *options, struct schedule *out) {
+    int ranks = layout->stage ? layout->pipeline : 1, chunks = layout->stage ? layout->chunks : 1;
+    *out = (struct schedule){0};
+    if (options->micro_batches < 1)
+        return gdn_fail(GDN_INPUT, "a step needs at least 1 micro-batch, not %d", options->micro_batches);
+    struct order order = {0};
+    struct stages stages = {0};
+    struct builder builder = {.options = options, .out = out};
+    *out = (struct schedule){.ranks = ranks,
+                             .rank = calloc((size_t)ranks, sizeof *out->rank),
+                             .slots = calloc((size_t)ranks * (size_t)chunks, sizeof *out->slots),
+                             .blocks = calloc((size_t)ranks, sizeof *out->blocks),
+                             .strips = calloc((size_t)ranks, sizeof *out->strips)};
+    builder.full = !out->rank || !out->slots || !out->blocks || !out->strips;
+    int status = 0;
+    if (!builder.full)
+        status = order_create(ranks, chunks, options->micro_batches, options->forward_only, &order);
+    if (!builder.full && !status)
+        status = stages_describe(edges, routes, layout, options->num_layers, options->forward_only, &stages);
+    if (!builder.full && !status) status = emit_all(&order, &stages, &builder);
+    if (!status && builder.full)
+        status = gdn_fail(GDN_INTERNAL, "out of memory for a schedule of %d ranks", ranks);
+    order_free(&order);
+    stages_free(&stages);
+    if (status) schedule_free(out);
+    return status;
+}
+
+void schedule_free(struct schedule *schedule) {
+    for (int r = 0; schedule->rank && r < schedule->ranks; r++) free(schedule->rank[r].action);
+    free(schedule->rank);
+    free(schedule->slots);
+    free(schedule->blocks);
+    free(schedule->strips);
+    *schedule = (struct schedule){0};
+}

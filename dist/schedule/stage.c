@@ -1,0 +1,265 @@
+#include "dist/schedule/private.h"
+#include "kernels/base/status.h"
+
+#include <stdlib.h>
+
+/* What a stage uses a node for. */
+enum { USE_STREAM = 1, USE_LAYERS = 2, USE_PROJECT = 4 };
+
+struct maker {
+    const struct edges *edges;
+    const struct routes *routes;
+    const struct layout *layout;
+    int num_layers;
+    bool forward_only;
+    struct stages *out;
+    unsigned char *use; /* [stages, num_layers + 1], node n at 1 + n */
+    int *forward_port;  /* [boundaries] the stream's; items follow in their order */
+    int *backward_port; /* the same for gradients */
+    bool full;
+};
+
+static void push(struct maker *m, struct entries *list, enum cargo cargo, int index, int in, int out) {
+    int n = list->count;
+    if ((n & (n - 1)) == 0) { /* grows at powers of two */
+        struct entry *more = realloc(list->entry, (size_t)(n ? 2 * n : 1) * sizeof *more);
+        if (!more) {
+            m->full = true;
+            return;
+        }
+        list->entry = more;
+    }
+    list->entry[list->count++] = (struct entry){.cargo = cargo, .index = index, .in = in, .out = out};
+}
+
+static unsigned char use_of(const struct maker *m, int stage, int node) {
+    return m->use[(long)stage * (m->num_layers + 1) + 1 + node];
+}
+
+static bool edge_active(const struct maker *m, int e) {
+    return m->edges->edge[e].slot < m->routes->active;
+}
+
+/* The edges into a stage's layers are first_edge(first) … first_edge(end) − 1. */
+static int first_edge(const struct maker *m, int layer) {
+    return m->edges->first[layer];
+}
+
+static void mark_uses(struct maker *m) {
+    int width = m->num_layers + 1;
+    for (int s = 0; s < m->out->count; s++) {
+        const struct stage *stage = &m->out->stage[s];
+        unsigned char *use = m->use + (long)s * width;
+        if (!stage->bottom) use[stage->first] |= USE_STREAM;
+        for (int e = first_edge(m, stage->first); e < first_edge(m, stage->end); e++)
+            if (edge_active(m, e) && m->routes->projector[e] < 0)
+                use[1 + m->edges->edge[e].source] |= USE_LAYERS;
+    }
+    for (int e = 0; e < m->edges->count; e++)
+        if (edge_active(m, e) && m->routes->projector[e] >= 0)
+            m->use[(long)m->routes->projector[e] * width + 1 + m->edges->edge[e].source] |= USE_PROJECT;
+}
+
+/* Port of an item in a boundary's list; −1 where it is not there. */
+static int port(const struct items *lists, const int *ports, int count, int boundary, int kind, int index) {
+    if (boundary < 0 || boundary >= count) return -1;
+    for (int i = 0; i < lists[boundary].count; i++)
+        if ((int)lists[boundary].item[i].kind == kind && lists[boundary].item[i].index == index)
+            return ports[boundary] + 1 + i;
+    return -1;
+}
+
+static int forward_port(const struct maker *m, int boundary, int kind, int index) {
+    return port(m->routes->forward, m->forward_port, m->routes->boundaries, boundary, kind, index);
+}
+
+static int backward_port(const struct maker *m, int boundary, int kind, int index) {
+    return port(m->routes->backward, m->backward_port, m->routes->boundaries, boundary, kind, index);
+}
+
+static void number_ports(struct maker *m) {
+    int n = 0;
+    for (int b = 0; b < m->routes->boundaries; b++) {
+        m->forward_port[b] = n;
+        n += 1 + m->routes->forward[b].count;
+        m->backward_port[b] = n;
+        if (!m->forward_only) n += 1 + m->routes->backward[b].count;
+    }
+    m->out->ports = n;
+}
+
+/* A node received at stage s stays on the rank until its last use there, by stage s or by one of the rank's
+ * later stages, whose backward passes come first. */
+static void plan_end_of_node(struct maker *m, int s, int node) {
+    struct stage *stage = m->out->stage;
+    int last = -1;
+    for (int u = s; u < m->out->count; u += m->layout->pipeline)
+        if (use_of(m, u, node) && (m->forward_only || last < 0)) last = u;
+    if (last >= 0 && !m->forward_only)
+        push(m, &stage[last].leave, CARGO_NODE, node, -1, -1);
+    else
+        push(m, &stage[last >= 0 ? last : s].forget, CARGO_NODE, node, -1, -1);
+}
+
+static void plan_end_of_strip(struct maker *m, int s, int edge) {
+    struct stage *stage = m->out->stage;
+    int target = layout_stage_of(m->layout, m->edges->edge[edge].target);
+    if (stage[target].rank != stage[s].rank)
+        push(m, &stage[s].forget, CARGO_EDGE, edge, -1, -1);
+    else
+        push(m, m->forward_only ? &stage[target].forget : &stage[target].leave, CARGO_EDGE, edge, -1, -1);
+}
+
+/* The same for a stage's own outputs, in its slot. */
+static void plan_end_of_slot(struct maker *m, int s) {
+    const struct stage *stage = &m->out->stage[s];
+    int last = s;
+    for (int u = s + m->layout->pipeline; u < m->out->count; u += m->layout->pipeline)
+        for (int n = stage->bottom ? -1 : stage->first; n < stage->end; n++)
+            if (use_of(m, u, n)) last = u;
+    push(m, &m->out->stage[last].retire, CARGO_NODE, s, -1, -1);
+}
+
+static void describe_forward(struct maker *m, int s) {
+    struct stage *stage = &m->out->stage[s];
+    for (int pass = 0; s > 0 && pass < 2; pass++) {
+        const struct items *items = &m->routes->forward[s - 1];
+        for (int i = 0; i < items->count; i++) {
+            int kind = (int)items->item[i].kind, index = items->item[i].index;
+            int out = forward_port(m, s, kind, index);
+            if ((pass == 0) != (out >= 0)) continue; /* those that go on, then the others */
+            push(m, &stage->arrive, kind == ITEM_NODE ? CARGO_NODE : CARGO_EDGE, index,
+                 m->forward_port[s - 1] + 1 + i, out);
+        }
+    }
+    if (s > 0) {
+        int stream = stage->first - 1;
+        push(m, &stage->arrive, CARGO_NODE, stream, m->forward_port[s - 1],
+             forward_port(m, s, ITEM_NODE, stream));
+    }
+    for (int i = 0; i < stage->arrive.count; i++) {
+        const struct entry *it = &stage->arrive.entry[i];
+        if (it->cargo == CARGO_NODE)
+            plan_end_of_node(m, s, it->index);
+        else
+            plan_end_of_strip(m, s, it->index);
+    }
+
+    if (!stage->top) {
+        push(m, &stage->produce, CARGO_NODE, stage->end - 1, -1, m->forward_port[s]);
+        const struct items *items = &m->routes->forward[s];
+        for (int i = 0; i < items->count; i++)
+            if (items->item[i].kind == ITEM_NODE &&
+                (items->item[i].index >= stage->first || (stage->bottom && items->item[i].index == -1)))
+                push(m, &stage->produce, CARGO_NODE, items->item[i].index, -1, m->forward_port[s] + 1 + i);
+    }
+    for (int e = 0; e < m->edges->count; e++) {
+        if (m->routes->projector[e] != s || !edge_active(m, e)) continue;
+        bool own = layout_stage_of(m->layout, m->edges->edge[e].source) == s;
+        push(m, own ? &stage->late : &stage->early, CARGO_EDGE, e, -1, forward_port(m, s, ITEM_EDGE, e));
+        push(m, &stage->forget, CARGO_EDGE, e, -1, -1);
+    }
+    if (m->forward_only) plan_end_of_slot(m, s);
+}
+
+/* Where a deposit goes once this stage has added its part: on, or into the gradient of its own node or the
+ * stream. */
+static void plan_end_of_deposit(struct maker *m, int s, int node) {
+    struct stage *stage = &m->out->stage[s];
+    if (node < stage->first - 1)
+        push(m, &stage->deliver, CARGO_DEPOSIT, node, -1, backward_port(m, s - 1, ITEM_NODE, node));
+    else
+        push(m, &stage->drain, CARGO_DEPOSIT, node, -1, -1);
+}
+
+static void describe_backward(struct maker *m, int s) {
+    struct stage *stage = &m->out->stage[s];
+    stage->gradient = (struct entry){.cargo = CARGO_GRADIENT,
+                                     .index = stage->end - 1,
+                                     .in = stage->top ? -1 : m->backward_port[s],
+                                     .out = stage->bottom ? -1 : m->backward_port[s - 1]};
+    for (int pass = 0; !stage->top && pass < 2; pass++) {
+        const struct items *items = &m->routes->backward[s];
+        for (int i = 0; i < items->count; i++) {
+            int kind = (int)items->item[i].kind, index = items->item[i].index,
+                in = m->backward_port[s] + 1 + i;
+            bool node = kind == ITEM_NODE;
+            bool stays = node
+                             ? index >= stage->first - 1 || (use_of(m, s, index) & (USE_LAYERS | USE_PROJECT))
+                             : m->routes->projector[index] == s;
+            if ((pass == 0) == stays) continue; /* those that only pass through, then the others */
+            push(m, &stage->collect, node ? CARGO_DEPOSIT : CARGO_EDGE_GRADIENT, index, in,
+                 stays ? -1 : backward_port(m, s - 1, kind, index));
+            if (node && stays) plan_end_of_deposit(m, s, index);
+        }
+    }
+    for (int n = -1; n < stage->end; n++) {
+        int use = use_of(m, s, n);
+        bool own = n >= stage->first - 1; /* or the stream's: collected in place */
+        if (!(use & USE_PROJECT) && (own || !(use & USE_LAYERS))) continue;
+        if (!stage->top && backward_port(m, s, ITEM_NODE, n) >= 0) continue; /* comes with a sum in it */
+        push(m, &stage->begin, CARGO_DEPOSIT, n, -1, -1);
+        plan_end_of_deposit(m, s, n);
+    }
+    for (int e = first_edge(m, stage->first); e < first_edge(m, stage->end); e++) {
+        if (m->routes->projector[e] < 0 || !edge_active(m, e)) continue;
+        push(m, &stage->begin, CARGO_EDGE_GRADIENT, e, -1, -1);
+        push(m, &stage->deliver, CARGO_EDGE_GRADIENT, e, -1, backward_port(m, s - 1, ITEM_EDGE, e));
+    }
+    for (int e = m->edges->count - 1; e >= 0; e--)
+        if (m->routes->projector[e] == s && edge_active(m, e))
+            push(m, &stage->unproject, CARGO_EDGE_GRADIENT, e, -1, -1);
+}
+
+int stages_describe(const struct edges *edges, const struct routes *routes, const struct layout *layout,
+                    int num_layers, bool forward_only, struct stages *out) {
+    int count = layout->stage ? layout->pipeline * layout->chunks : 1,
+        ranks = layout->stage ? layout->pipeline : 1;
+    *out = (struct stages){.count = count, .stage = calloc((size_t)count, sizeof *out->stage)};
+    struct maker m = {.edges = edges,
+                      .routes = routes,
+                      .layout = layout,
+                      .num_layers = num_layers,
+                      .forward_only = forward_only,
+                      .out = out,
+                      .use = calloc((size_t)count * (size_t)(num_layers + 1), 1),
+                      .forward_port = malloc((size_t)count * sizeof *m.forward_port),
+                      .backward_port = malloc((size_t)count * sizeof *m.backward_port)};
+    m.full = !out->stage || !m.use || !m.forward_port || !m.backward_port;
+    if (!m.full) {
+        for (int s = 0; s < count; s++) {
+            struct span span = layout->stage ? layout->stage[s] : (struct span){0, num_layers};
+            struct stage *stage = &out->stage[s];
+            stage->rank = s % ranks;
+            stage->chunk = s / ranks;
+            stage->before = (s + ranks - 1) % ranks;
+            stage->after = (s + 1) % ranks;
+            stage->first = span.first;
+            stage->end = span.end;
+            stage->bottom = s == 0;
+            stage->top = s == count - 1;
+        }
+        number_ports(&m);
+        mark_uses(&m);
+        for (int s = 0; s < count; s++) describe_forward(&m, s);
+        for (int s = 0; s < count && !forward_only; s++) describe_backward(&m, s);
+    }
+    free(m.use);
+    free(m.forward_port);
+    free(m.backward_port);
+    if (!m.full) return 0;
+    stages_free(out);
+    return gdn_fail(GDN_INTERNAL, "out of memory for the schedule of %d stages", count);
+}
+
+void stages_free(struct stages *stages) {
+    for (int s = 0; stages->stage && s < stages->count; s++) {
+        struct stage *it = &stages->stage[s];
+        struct entries *lists[] = {&it->arrive,  &it->early,   &it->produce, &it->late,
+                                   &it->forget,  &it->collect, &it->begin,   &it->unproject,
+                                   &it->deliver, &it->drain,   &it->leave,   &it->retire};
+        for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) free(lists[i]->entry);
+    }
+    free(stages->stage);
+    *stages = (struct stages){0};
+}

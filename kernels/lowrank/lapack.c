@@ -1,0 +1,59 @@
+#include "kernels/lowrank/lapack.h"
+
+#include <lapacke.h>
+
+#include "kernels/base/blas_threads.h"
+
+#ifdef GDN_DOUBLE
+#define LAPACK(routine) LAPACKE_d##routine##_work
+#else
+#define LAPACK(routine) LAPACKE_s##routine##_work
+#endif
+
+static long least(long a, long b) {
+    return a < b ? a : b;
+}
+
+static long most(long a, long b) {
+    return a > b ? a : b;
+}
+
+/* A size that LAPACK tells in `real` may have been rounded down. */
+static long told(real size) {
+    return (long)(1.001 * (double)size) + 1;
+}
+
+long lapack_basis_work(long n, long k) {
+    blas_one_thread();
+    real factor = 0, form = 0, none = 0;
+    LAPACK(geqrf)(LAPACK_COL_MAJOR, (int)n, (int)k, &none, (int)n, &none, &factor, -1);
+    LAPACK(orgqr)(LAPACK_COL_MAJOR, (int)n, (int)k, (int)k, &none, (int)n, &none, &form, -1);
+    return most(most(told(factor), told(form)), k);
+}
+
+/* What it would like for these sizes, and no less than it demands for smaller ones, which grows with them. */
+long lapack_svd_work(long m, long n) {
+    long s = least(m, n), demanded = 4 * s * s + 7 * s + most(m, n);
+    real liked = 0, none = 0;
+    int integer = 0;
+    LAPACK(gesdd)
+    (LAPACK_COL_MAJOR, 'S', (int)n, (int)m, &none, (int)n, &none, &none, (int)n, &none, (int)s, &liked, -1,
+     &integer);
+    return most(demanded, told(liked));
+}
+
+/* The QR factorisation of a's transpose: by columns, a is [n, k]. */
+void lapack_basis(long n, long k, real *a, real *triangle, real *tau, real *work, long work_count) {
+    LAPACK(geqrf)(LAPACK_COL_MAJOR, (int)n, (int)k, a, (int)n, tau, work, (int)work_count);
+    for (long i = 0; triangle && i < k; i++)
+        for (long j = 0; j < k; j++) triangle[i * k + j] = j <= i ? a[i * n + j] : 0;
+    LAPACK(orgqr)(LAPACK_COL_MAJOR, (int)n, (int)k, (int)k, a, (int)n, tau, work, (int)work_count);
+}
+
+/* By columns a is [n, m] and its factors are in the other order. */
+bool lapack_svd(long m, long n, real *a, real *left, real *sigma, real *right, int *integers, real *work,
+                long work_count) {
+    int s = (int)least(m, n);
+    return LAPACK(gesdd)(LAPACK_COL_MAJOR, 'S', (int)n, (int)m, a, (int)n, sigma, right, (int)n, left, s,
+                         work, (int)work_count, integers) == 0;
+}

@@ -1,0 +1,33 @@
+#include "kernels/lowrank/range.h"
+
+#include <stddef.h>
+
+#include "kernels/base/random.h"
+#include "kernels/lowrank/lapack.h"
+
+/* Uniform in (−1, 1), four numbers from each 64 random bits: a sketch needs no more of them than that they
+ * lie in no particular direction, and normal ones would take as long as a product with x. Signs alone are too
+ * few: on two columns, half of all pairs of them are parallel. */
+static void draw(uint64_t seed, long n, real *x) {
+    const uint64_t what = random_name("lowrank");
+    for (long i = 0; i < n; i += 4) {
+        uint64_t bits = random_bits(seed, what, (uint64_t)(i / 4));
+        for (long j = i; j < n && j < i + 4; j++, bits >>= 16)
+            x[j] = (real)((double)(bits & 0xffff) + 0.5 - 0x8000) / 0x8000;
+    }
+}
+
+/* Neither x nor its transpose is better to begin with, whichever of T and D is larger: both have as many
+ * products with x, and as many factorisations of [T, k] as of [D, k]. */
+void range_find(struct lowrank *w, long T, long D, const real *x, long k, int power, uint64_t seed) {
+    const struct ops *ops = w->ops;
+    draw(seed, k * D, w->basis);
+    for (int i = 0; i <= power; i++) {
+        if (i > 0) {
+            ops->gemm('N', 'N', k, D, T, 1, w->sketch, T, x, D, 0, w->basis, D);
+            lapack_basis(D, k, w->basis, NULL, w->tau, w->work, w->work_count);
+        }
+        ops->gemm('N', 'T', k, T, D, 1, w->basis, D, x, D, 0, w->sketch, T);
+        lapack_basis(T, k, w->sketch, NULL, w->tau, w->work, w->work_count);
+    }
+}

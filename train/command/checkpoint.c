@@ -1,0 +1,222 @@
+/* gdn checkpoint: lists, verifies and compares checkpoints. One process, no MPI. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dist/checkpoint/checkpoint.h"
+#include "kernels/base/status.h"
+#include "train/command/commands.h"
+#include "train/command/json_line.h"
+#include "train/command/options.h"
+
+enum { DIFFERENT = 1 }; /* exit status of diff, as diff(1) has it */
+
+enum { KEY_JSON = 256 };
+
+struct settings {
+    bool json; /* of ls */
+};
+
+static int take_option(int key, const char *value, void *input) {
+    (void)value;
+    struct settings *settings = input;
+    if (key == KEY_JSON) settings->json = true;
+    return GDN_OK;
+}
+
+/* What `ls` has found so far. */
+struct listing {
+    json_t *all; /* with --json; NULL: a line each is printed */
+    bool headed; /* the line above these is */
+};
+
+static void print_head(struct listing *listing) {
+    if (!listing->headed) printf("%10s %14s %14s %10s  state\n", "step", "samples", "loss", "MiB");
+    listing->headed = true;
+}
+
+static int print_entry(const struct checkpoint_entry *e) {
+    const struct checkpoint_info *info = e->info;
+    printf("%10" PRId64 " ", e->step);
+    if (info)
+        printf("%14" PRId64 " ", info->samples);
+    else
+        printf("%14s ", "-");
+    if (info && !isnan(info->loss))
+        printf("%14.6f", info->loss);
+    else
+        printf("%14s", "-");
+    printf(" %10.1f  %s%s%s%s%s\n", (double)e->bytes / 1048576, info ? "whole" : "damaged",
+           e->latest ? ", latest" : "", e->best ? ", best" : "", info ? "" : ": ", info ? "" : e->damage);
+    return ferror(stdout) ? commands_finish_printing() : GDN_OK;
+}
+
+/* A checkpoint as an object; NULL without memory. */
+static json_t *entry_json(const struct checkpoint_entry *e) {
+    const struct checkpoint_info *info = e->info;
+    return json_pack("{s:I, s:o, s:I, s:b, s:b, s:b, s:o, s:o, s:o}", "step", (json_int_t)e->step, "path",
+                     json_bytes(e->path, strlen(e->path)), "bytes", (json_int_t)e->bytes, "valid",
+                     info != NULL, "latest", e->latest, "best", e->best, "samples",
+                     info ? json_integer(info->samples) : json_null(), "loss",
+                     info ? json_finite(info->loss) : json_null(), "reason",
+                     info ? json_null() : json_bytes(e->damage, strlen(e->damage)));
+}
+
+static int list_entry(void *context, const struct checkpoint_entry *entry) {
+    struct listing *listing = context;
+    if (!listing->all) {
+        print_head(listing);
+        return print_entry(entry);
+    }
+    if (!json_array_append_new(listing->all, entry_json(entry))) return GDN_OK;
+    return gdn_fail(GDN_INTERNAL, "out of memory for the list of checkpoints");
+}
+
+static int list(const struct options *options, const struct settings *settings) {
+    struct listing listing = {.all = settings->json ? json_array() : NULL};
+    if (settings->json && !listing.all)
+        return gdn_fail(GDN_INTERNAL, "out of memory for the list of checkpoints");
+    int status = checkpoint_each(options->argument[0], list_entry, &listing);
+    if (!status && settings->json) return json_print_line(listing.all);
+    json_decref(listing.all);
+    if (status) return status;
+    print_head(&listing); /* of none */
+    return commands_finish_printing();
+}
+
+static int verify_one(const char *given) {
+    char *path;
+    TRY(checkpoint_resolve(given, &path));
+    int status = checkpoint_verify(path, stdout);
+    free(path);
+    return status;
+}
+
+/* Goes through all paths whatever the first ones are like. */
+static int verify(const struct options *options, const struct settings *unused) {
+    (void)unused;
+    int bad = 0;
+    for (int i = 0; i < options->num_arguments; i++) {
+        int status = verify_one(options->argument[i]);
+        if (!status) continue;
+        if (options->num_arguments == 1 || status != GDN_INPUT) return status;
+        bad++;
+        printf("%s\n", gdn_failure());
+        gdn_failure_clear();
+    }
+    TRY(commands_finish_printing());
+    if (bad) return gdn_fail(GDN_INPUT, "%d of %d checkpoints are not whole", bad, options->num_arguments);
+    return GDN_OK;
+}
+
+static int compare(const char *given_a, const char *given_b, bool *same) {
+    char *a, *b;
+    TRY(checkpoint_resolve(given_a, &a));
+    int status = checkpoint_resolve(given_b, &b);
+    if (!status) {
+        status = checkpoint_diff(a, b, same, stdout);
+        free(b);
+    }
+    free(a);
+    return status;
+}
+
+static int diff(const struct options *options, const struct settings *unused) {
+    (void)unused;
+    bool same;
+    TRY(compare(options->argument[0], options->argument[1], &same));
+    if (same) printf("the tensors are the same\n");
+    TRY(commands_finish_printing());
+    if (same) return GDN_OK;
+    return gdn_fail(DIFFERENT, "%s and %s differ", options->argument[0], options->argument[1]);
+}
+
+#define PATH_HELP                                                                                            \
+    "PATH is a run directory (its newest checkpoint is meant), a step_N directory, or a checkpoint.h5. "
+
+static const struct argp_option list_options[] = {
+    {"json", KEY_JSON, NULL, 0, "Print a list of objects as JSON, on one line", 0},
+    {0},
+};
+
+static const struct {
+    const char *name;
+    int (*run)(const struct options *, const struct settings *);
+    struct command_line line;
+} commands[] = {
+    {"gdn checkpoint ls",
+     list,
+     {.arguments = "RUN-DIRECTORY",
+      .doc = "List a run's checkpoints, the newest first.\v"
+             "A line has the steps done, the samples consumed, the validation loss where it was measured, "
+             "the size, and "
+             "the state: 'whole', or 'damaged' with the reason. 'latest' marks the one that a restarted run "
+             "continues "
+             "from, 'best' the one with the least validation loss. Every byte is read to tell whole from "
+             "damaged, so "
+             "that large checkpoints take a while.\n\n"
+             "With --json the list is printed as JSON, on one line: objects of step, path, bytes, valid "
+             "(whole), "
+             "latest, best, samples and loss (null where not known), and reason (what is wrong, or null).\n\n"
+             "Example: gdn checkpoint ls runs/tiny\n"
+             "Example: gdn checkpoint ls runs/tiny --json | jq -r '.[] | select(.best).path'",
+      .own = list_options,
+      .take = take_option,
+      .least = 1,
+      .most = 1}},
+    {"gdn checkpoint verify",
+     verify,
+     {.arguments = "PATH...",
+      .doc = "Check every byte of checkpoints against their checksums.\v" PATH_HELP
+             "The exit status is 0 where all are whole and 2 where one is not.\n\n"
+             "Example: gdn checkpoint verify runs/tiny/checkpoints/step_*",
+      .least = 1,
+      .most = -1}},
+    {"gdn checkpoint diff",
+     diff,
+     {.arguments = "PATH PATH",
+      .doc = "Compare the tensors of two checkpoints.\v" PATH_HELP
+             "Printed are the tensors that only one has, that differ in shape, or that differ in a number, "
+             "with the "
+             "greatest absolute difference: weights, the optimiser's averages and its step counts. Any two "
+             "HDF5 files "
+             "will do. The exit status is as of diff: 0 where nothing differs, 1 where something does, 2 "
+             "where a file "
+             "cannot be read.\n\n"
+             "Example: gdn checkpoint diff runs/one-rank runs/two-ranks",
+      .least = 2,
+      .most = 2}},
+};
+enum { NUM_COMMANDS = sizeof commands / sizeof *commands };
+
+static int run_command(int i, int argc, char **argv) {
+    struct settings settings = {0};
+    struct options options;
+    int status = options_parse(&commands[i].line, argc, argv, &options, &settings);
+    if (!status && !options.done) status = commands[i].run(&options, &settings);
+    options_free(&options);
+    return status;
+}
+
+static const struct command_group group = {
+    .name = "gdn checkpoint",
+    .expected = "ls, verify or diff",
+    .overview = "Usage: gdn checkpoint ls|verify|diff [OPTION...] PATH...\n"
+                "List, verify and compare checkpoints.\n\n"
+                "  ls       list a run's checkpoints: step, samples, loss, size, state\n"
+                "  verify   check every byte against the checksums\n"
+                "  diff     compare the tensors of two checkpoints\n\n"
+                "A checkpoint is an HDF5 file, checkpoint.h5, that h5ls and h5py read too; with\n"
+                "checkpoint.files: node it joins part_00000.h5 and so on beside it.\n"
+                "'gdn checkpoint ls --help' and so on explain each.\n",
+    .commands = commands,
+    .size = sizeof *commands,
+    .count = NUM_COMMANDS,
+    .run = run_command,
+};
+
+int cmd_checkpoint(int argc, char **argv) {
+    return options_choose(&group, argc, argv);
+}

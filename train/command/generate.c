@@ -1,0 +1,272 @@
+/* gdn generate: text from a prompt, one token at a time with a key/value cache. One process. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/tokens.h"
+#include "dist/mesh/mesh.h"
+#include "kernels/base/random.h"
+#include "kernels/base/status.h"
+#include "model/edges.h"
+#include "model/model.h"
+#include "train/command/choose.h"
+#include "train/command/commands.h"
+#include "train/command/json_line.h"
+#include "train/command/options.h"
+#include "train/command/saved_model.h"
+
+enum key {
+    KEY_PROMPT = 256,
+    KEY_IDS,
+    KEY_LENGTH,
+    KEY_TEMPERATURE,
+    KEY_TOP_K,
+    KEY_TOP_P,
+    KEY_SEED,
+    KEY_CONTEXT,
+    KEY_DEVICE,
+    KEY_JSON
+};
+
+struct settings {
+    const char *prompt;
+    bool ids, json;
+    long length, context, seed; /* context 0: the sequence length of training */
+    struct choice choice;
+    char device[40]; /* "device=…", as an override; "": what this machine has */
+};
+
+static int take_option(int key, const char *value, void *input) {
+    struct settings *s = input;
+    switch (key) {
+    case KEY_PROMPT:
+        s->prompt = value;
+        return GDN_OK;
+    case KEY_IDS:
+        s->ids = true;
+        return GDN_OK;
+    case KEY_JSON:
+        s->json = true;
+        return GDN_OK;
+    case KEY_LENGTH:
+        return options_long("--length", value, 1, INT32_MAX, &s->length);
+    case KEY_TEMPERATURE:
+        return options_real("--temperature", value, 0, 1e6, &s->choice.temperature);
+    case KEY_TOP_K:
+        return options_long("--top-k", value, 0, INT32_MAX, &s->choice.top_k);
+    case KEY_TOP_P:
+        return options_real("--top-p", value, 0, 1, &s->choice.top_p);
+    case KEY_SEED:
+        return options_long("--seed", value, 0, INT64_MAX, &s->seed);
+    case KEY_DEVICE:
+        snprintf(s->device, sizeof s->device, "device=%s", value);
+        return GDN_OK;
+    default:
+        return options_long("--context", value, 2, INT32_MAX, &s->context);
+    }
+}
+
+static const struct argp_option own[] = {
+    {"prompt", KEY_PROMPT, "TEXT", 0,
+     "What the text starts with (default: a new document; only where it is known that tokens are bytes and "
+     "256 "
+     "separates documents)",
+     0},
+    {"ids", KEY_IDS, NULL, 0, "The prompt and the output are token ids, separated by blanks, not text", 0},
+    {"length", KEY_LENGTH, "N", 0,
+     "Tokens to add (default 256); the end of a document ends the text earlier, but not with --ids", 0},
+    {"temperature", KEY_TEMPERATURE, "X", 0,
+     "0: always the likeliest token; 1 (default): as the model has it; "
+     "above: more surprising",
+     0},
+    {"top-k", KEY_TOP_K, "K", 0, "Choose among the K likeliest tokens only (default 0: all)", 0},
+    {"top-p", KEY_TOP_P, "P", 0,
+     "Choose among the likeliest tokens that together have probability P (default 1: all)", 0},
+    {"seed", KEY_SEED, "N", 0, "Same seed, same text (default 1)", 0},
+    {"context", KEY_CONTEXT, "N", 0,
+     "Tokens that the model looks back on at most (default: train.sequence_length of its training)", 0},
+    {"device", KEY_DEVICE, "NAME", 0, "cpu or cuda (default: auto, a card where there is one)", 0},
+    {"json", KEY_JSON, NULL, 0, "Print one object as JSON, on one line, once the text is whole", 0},
+    {0},
+};
+
+static const struct command_line line = {
+    .arguments = "CHECKPOINT",
+    .doc =
+        "Continue a prompt with a trained model. CHECKPOINT is a run directory, which stands for the newest "
+        "checkpoint in it, its checkpoints/best or a step_N directory there, or a checkpoint.h5.\v"
+        "Printed are the prompt and, token by token, what the model adds. Of a run whose data.format is text "
+        "tokens are bytes; of any other, --ids is needed, since only whoever made the token files can turn "
+        "ids into text.\n\n"
+        "With --json one line is printed instead: an object of prompt (as given), text (what was added) and "
+        "ids (the same as tokens). Bytes that are no UTF-8 are U+FFFD in text, which is null where "
+        "tokens are no bytes.\n\n"
+        "Examples:\n"
+        "  gdn generate runs/tiny --prompt 'It was ' --temperature 0.8 --top-k 40\n"
+        "  gdn generate runs/tokens --ids --prompt '17 4 256' --length 20 --json",
+    .own = own,
+    .take = take_option,
+    .least = 1,
+    .most = 1,
+};
+
+/* The tokens so far, of which the last `context` at most are in the cache. */
+struct text {
+    int32_t *token;
+    long count, fed; /* fed: tokens in the cache */
+    long given;      /* the first so many are the prompt's */
+};
+
+static int read_ids(const char *prompt, int32_t *token, long *count) {
+    for (char *end; *(prompt += strspn(prompt, " ,\t\n")); prompt = end) {
+        errno = 0;
+        long id = strtol(prompt, &end, 10);
+        if (end == prompt || errno || id < 0 || id > INT32_MAX)
+            return gdn_fail(GDN_INPUT, "--prompt '%s': token ids separated by blanks are expected with --ids",
+                            prompt);
+        token[(*count)++] = (int32_t)id;
+    }
+    return GDN_OK;
+}
+
+/* Starts from the end of a document before, where its token is known: in text, and in token files of the
+ * vocabulary that `gdn data write` makes. */
+static int start_document(const struct saved_model *saved, struct text *text) {
+    const struct config *c = &saved->config;
+    if (c->data.format != FORMAT_TEXT && c->model.vocab_size != TEXT_SEPARATOR + 1)
+        return gdn_fail(GDN_INPUT,
+                        "--prompt is empty: with a vocabulary of %d tokens that are not known to be bytes, "
+                        "none is known to begin a document; give one or more ids",
+                        c->model.vocab_size);
+    text->token[text->count++] = TEXT_SEPARATOR;
+    return GDN_OK;
+}
+
+/* The prompt as tokens. */
+static int read_prompt(const struct settings *s, const struct saved_model *saved, struct text *text) {
+    int vocab = saved->config.model.vocab_size;
+    if (s->ids)
+        TRY(read_ids(s->prompt, text->token, &text->count));
+    else
+        for (const char *c = s->prompt; *c; c++) text->token[text->count++] = (unsigned char)*c;
+    if (!text->count) TRY(start_document(saved, text));
+    for (long i = 0; i < text->count; i++)
+        if (text->token[i] >= vocab)
+            return gdn_fail(GDN_INPUT,
+                            "--prompt: token %d at position %ld is outside the model's vocabulary of %d",
+                            text->token[i], i, vocab);
+    text->given = text->count;
+    return GDN_OK;
+}
+
+/* Feeds all tokens that the cache lacks; where it is full, starts again from the newest half. */
+static const real *feed(struct decoder *decoder, struct text *text, long *start, long context, int active) {
+    const real *logits = NULL;
+    while (text->fed < text->count) {
+        if (text->fed - *start == context) {
+            decoder_reset(decoder);
+            *start = text->fed = text->count - context / 2;
+        }
+        logits = decoder_step(decoder, text->token[text->fed++], active);
+    }
+    return logits;
+}
+
+static void print_token(const struct settings *s, int32_t token) {
+    if (s->json) return; /* printed at the end, whole */
+    if (s->ids)
+        printf("%d ", token);
+    else if (token < 256)
+        putchar(token);
+    fflush(stdout); /* people watch it being written */
+}
+
+/* Tokens as the bytes they are; what separates documents is none. NULL without memory. */
+static json_t *text_json(const int32_t *token, long count) {
+    char *bytes = malloc((size_t)count + 1);
+    size_t length = 0;
+    for (long i = 0; bytes && i < count; i++)
+        if (token[i] < TEXT_SEPARATOR) bytes[length++] = (char)token[i];
+    json_t *string = bytes ? json_bytes(bytes, length) : NULL;
+    free(bytes);
+    return string;
+}
+
+/* `known`: tokens are bytes. */
+static int print_json(const struct settings *s, bool known, const struct text *text) {
+    const int32_t *added = text->token + text->given;
+    json_t *ids = json_array();
+    for (long i = 0; i < text->count - text->given; i++)
+        if (json_array_append_new(ids, json_integer(added[i]))) { /* also without `ids` */
+            json_decref(ids);
+            return gdn_fail(GDN_INTERNAL, "out of memory for the output as JSON");
+        }
+    return json_print_line(
+        json_pack("{s:o, s:o, s:o}", "prompt", json_bytes(s->prompt, strlen(s->prompt)), "text",
+                  known ? text_json(added, text->count - text->given) : json_null(), "ids", ids));
+}
+
+static int write_text(const struct settings *s, const struct saved_model *saved, struct decoder *decoder,
+                      struct text *text, struct candidate *work, long context) {
+    const struct model_config *model = &saved->config.model;
+    int active = active_distances(&model->delta, saved->step > 0 ? saved->step - 1 : 0);
+    if (!s->ids && !s->json) fputs(s->prompt, stdout);
+    long start = text->count > context ? text->count - context : 0;
+    text->fed = start;
+    for (long i = 0; i < s->length; i++) {
+        const real *logits = feed(decoder, text, &start, context, active);
+        double uniform = random_uniform((uint64_t)s->seed, random_name("generate"), (uint64_t)i);
+        int32_t token = choose_token(logits, model->vocab_size, &s->choice, uniform, work);
+        if (!s->ids && token >= TEXT_SEPARATOR) break;
+        text->token[text->count++] = token;
+        print_token(s, token);
+    }
+    if (s->json) return print_json(s, saved->config.data.format == FORMAT_TEXT, text);
+    putchar('\n'); /* main finds out whether all could be written */
+    return GDN_OK;
+}
+
+static int generate(const struct settings *s, const struct saved_model *saved, const struct ops *ops) {
+    const struct config *c = &saved->config;
+    if (!s->ids && c->data.format != FORMAT_TEXT)
+        return gdn_fail(
+            GDN_INPUT,
+            "%s was not trained on data.format text, so its tokens are not known to be text: use --ids",
+            saved->path);
+    long context = s->context ? s->context : c->train.sequence_length;
+    if (context < 2) context = 2; /* the newest half must be a token at least */
+    struct decoder *decoder = NULL;
+    struct text text = {.token = malloc((strlen(s->prompt) + (size_t)s->length + 1) * sizeof *text.token)};
+    struct candidate *work = malloc((size_t)c->model.vocab_size * sizeof *work);
+    int status =
+        text.token && work ? GDN_OK : gdn_fail(GDN_INTERNAL, "out of memory for %ld tokens", s->length);
+    if (!status) status = read_prompt(s, saved, &text);
+    if (!status) status = decoder_create(&c->model, &saved->table, &saved->state, ops, context, &decoder);
+    if (!status) status = write_text(s, saved, decoder, &text, work, context);
+    decoder_free(decoder);
+    free(text.token);
+    free(work);
+    return status;
+}
+
+int cmd_generate(int argc, char **argv) {
+    struct settings s = {.prompt = "", .length = 256, .seed = 1, .choice = {.temperature = 1, .top_p = 1}};
+    struct options options;
+    int status = options_parse(&line, argc, argv, &options, &s);
+    if (!status && !options.done) {
+        struct saved_model saved;
+        struct mesh mesh = mesh_alone();
+        char *const set[] = {s.device};
+        int count = s.device[0] != 0;
+        status = saved_model_load(&mesh, options.argument[0], set, count, &saved);
+        if (!status) {
+            const struct ops *ops;
+            status = saved_model_place(&saved, &mesh, stderr, &ops);
+            if (!status) status = generate(&s, &saved, ops);
+            saved_model_free(&saved);
+        }
+    }
+    options_free(&options);
+    return status;
+}

@@ -1,0 +1,149 @@
+/* gdn plan: what a run would take on a mesh of any size. One process. */
+#include <stdio.h>
+
+#include "kernels/base/status.h"
+#include "kernels/ops.h"
+#include "train/command/commands.h"
+#include "train/command/options.h"
+#include "train/plan/plan.h"
+
+enum key {
+    KEY_RANKS = 256,
+    KEY_JSON,
+    KEY_SCHEDULE,
+    KEY_TRACE,
+    KEY_FLOPS,
+    KEY_TENSOR,
+    KEY_DATA,
+    KEY_PIPELINE,
+    KEY_MEMORY,
+    KEY_LATENCY
+};
+
+struct settings {
+    long ranks; /* 0: as many as the mesh names */
+    bool json, schedule;
+    const char *trace; /* NULL: none */
+    struct plan_machine machine;
+};
+
+static int take_option(int key, const char *value, void *input) {
+    struct settings *s = input;
+    switch (key) {
+    case KEY_RANKS:
+        return options_long("--ranks", value, 1, PLAN_RANKS, &s->ranks);
+    case KEY_JSON:
+        s->json = true;
+        return GDN_OK;
+    case KEY_SCHEDULE:
+        s->schedule = true;
+        return GDN_OK;
+    case KEY_TRACE:
+        if (!*value) return gdn_fail(GDN_INPUT, "--trace is '': a directory is expected");
+        s->trace = value;
+        return GDN_OK;
+    case KEY_FLOPS:
+        return options_real("--flops", value, 1, 1e24, &s->machine.flops);
+    case KEY_TENSOR:
+        return options_real("--bandwidth-tensor", value, 1, 1e24, &s->machine.bandwidth[PLAN_TENSOR]);
+    case KEY_DATA:
+        return options_real("--bandwidth-data", value, 1, 1e24, &s->machine.bandwidth[PLAN_DATA]);
+    case KEY_PIPELINE:
+        return options_real("--bandwidth-pipeline", value, 1, 1e24, &s->machine.bandwidth[PLAN_PIPELINE]);
+    case KEY_MEMORY:
+        return options_real("--bandwidth-memory", value, 1, 1e24, &s->machine.memory);
+    default:
+        return options_real("--latency", value, 0, 1e6, &s->machine.latency);
+    }
+}
+
+static const struct argp_option own[] = {
+    {"ranks", KEY_RANKS, "N", 0,
+     "for N ranks (default: as many as mesh.data x tensor x pipeline; data 0 is 1)", 0},
+    {"schedule", KEY_SCHEDULE, NULL, 0, "every pipeline rank's list of actions in words, instead of tables",
+     0},
+    {"json", KEY_JSON, NULL, 0, "one JSON object, with every rank's figures, instead of tables", 0},
+    {"trace", KEY_TRACE, "DIR", 0,
+     "also write a trace of each rank for SimGrid's smpirun -replay DIR/traces.txt", 0},
+    {"flops", KEY_FLOPS, "X", 0,
+     "a rank's arithmetic a second (default: what this machine's processors together are measured to reach)",
+     0},
+    {"bandwidth-tensor", KEY_TENSOR, "X", 0,
+     "bytes a second that a rank sends on the tensor axis (default 12.5e9)", 0},
+    {"bandwidth-data", KEY_DATA, "X", 0, "the same on the data axis (default 12.5e9)", 0},
+    {"bandwidth-pipeline", KEY_PIPELINE, "X", 0, "the same on the pipeline axis (default 12.5e9)", 0},
+    {"bandwidth-memory", KEY_MEMORY, "X", 0, "bytes a second of memory during the update (default 20e9)", 0},
+    {"latency", KEY_LATENCY, "X", 0, "seconds of a message or sum besides those of its bytes (default 5e-6)",
+     0},
+    {0},
+};
+
+static const struct command_line line = {
+    .arguments = "CONFIG.yaml",
+    .doc = "Shows what a run would take, without training and without other ranks: memory by category, the "
+           "pipeline's "
+           "schedule, arithmetic and bytes on the wire of a step, and how long a step should take."
+           "\v"
+           "All but the time is exact: the parameter tables, schedules and passes are those of training, run "
+           "dry.\n"
+           "\n"
+           "The time comes from running all pipeline ranks' schedules against each other, with these "
+           "assumptions: a "
+           "rank computes its matrix products and attention's at --flops and the rest in no time; sums over "
+           "the tensor "
+           "axis are waited for; messages between stages and sums of gradients move beside arithmetic, one "
+           "after the "
+           "other on each axis, from when both ends have started them; data and tensor ranks keep in step. "
+           "Efficiency "
+           "is the time of the arithmetic alone, without repetition, spread evenly over all ranks, over that "
+           "of the "
+           "step.\n"
+           "\n"
+           "Examples:\n"
+           "  gdn plan configs/tiny.yaml\n"
+           "  gdn plan configs/tiny.yaml --ranks 8 --set mesh.pipeline=2 \\\n      --set "
+           "train.micro_batch_size=1",
+    .common = OPTION_SET | OPTION_HELP_CONFIG,
+    .own = own,
+    .take = take_option,
+    .least = 1,
+    .most = 1,
+};
+
+static int show(const struct settings *s, const struct plan *plan) {
+    if (s->trace) TRY(plan_trace(plan, s->trace)); /* which can fail: before any output */
+    if (s->json)
+        plan_json(plan, stdout);
+    else if (s->schedule)
+        plan_print_schedule(plan, stdout);
+    else
+        plan_print(plan, stdout);
+    return GDN_OK;
+}
+
+static int make_plan(struct settings *s, const struct options *options) {
+    struct config config;
+    struct plan plan;
+    if (s->json && s->schedule)
+        return gdn_fail(GDN_INPUT, "--json and --schedule are two forms of output: one of them is expected");
+    TRY(config_load(options->argument[0], options->set, options->num_set, &config));
+    if (!s->machine.flops) s->machine.flops = ops_peak();
+    int status = plan_create(&config, s->ranks, &s->machine, &plan);
+    if (!status) {
+        status = show(s, &plan);
+        plan_free(&plan);
+    }
+    config_free(&config);
+    return status;
+}
+
+int cmd_plan(int argc, char **argv) {
+    struct settings settings = {
+        .machine = {.bandwidth = {12.5e9, 12.5e9, 12.5e9}, .latency = 5e-6, .memory = 20e9},
+    };
+    struct options options;
+    int status = options_parse(&line, argc, argv, &options, &settings);
+    if (!status && !options.done) status = make_plan(&settings, &options);
+    options_free(&options);
+    return status;
+}

@@ -1,0 +1,35 @@
+/* The weights of a checkpoint, ready for use without training: what eval and generate start from. */
+#ifndef GDN_SAVED_MODEL_H
+#define GDN_SAVED_MODEL_H
+
+#include <stdio.h>
+
+#include "dist/checkpoint/checkpoint.h"
+#include "kernels/ops.h"
+#include "train/memory/state.h"
+#include "train/config/config.h"
+
+struct saved_model {
+    struct config config; /* the one it was trained with, with the overrides applied */
+    struct config_asked asked;
+    struct table table;
+    struct state_memory memory; /* what `state` points into */
+    struct state state;         /* weights only */
+    char *path;                 /* of its checkpoint.h5 */
+    long step;                  /* steps of training done */
+};
+
+/* Loads a checkpoint, given as a checkpoint.h5, a step_N directory or a run directory, with the configuration
+ * that it carries, to which the `count` overrides KEY=VALUE are applied. Collective over the mesh. `out` is
+ * owned by the caller: saved_model_free. Fails like checkpoint_resolve, checkpoint_load and config_parse. */
+int saved_model_load(const struct mesh *mesh, const char *given, char *const *overrides, int count,
+                     struct saved_model *out);
+void saved_model_free(struct saved_model *saved);
+
+/* Finds the backend for it and brings the weights to its device: the one that an override has asked for, else
+ * what this machine has, wherever it was trained; on the cpu in fp32, which `log` (NULL: silent) is told of
+ * where it was trained otherwise. Collective. Fails like backend_choose, also where an override asks for
+ * a precision that the device lacks; GDN_INTERNAL without memory. */
+int saved_model_place(struct saved_model *saved, const struct mesh *mesh, FILE *log, const struct ops **ops);
+
+#endif

@@ -1,0 +1,170 @@
+/* gdn train: from a configuration to a run directory. Everything is checked by reading first; only then is
+ * something created. */
+#include "train/command/commands.h"
+
+#include "kernels/base/position.h"
+#include "train/health/guard.h"
+#include "train/loop/loop.h"
+#include "train/command/options.h"
+#include "train/run/ranks.h"
+#include "train/health/signals.h"
+#include "train/health/watchdog.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { KEY_DATA_CHANGED = 256 };
+
+static const struct argp_option own[] = {
+    {"data-changed", KEY_DATA_CHANGED, "refuse|accept", 0,
+     "refuse (default): a run does not go on with training data that are not those its checkpoint was made "
+     "with; accept: it does, in the order that follows from the data of now",
+     0},
+    {0},
+};
+
+struct arguments {
+    bool accept_data; /* --data-changed accept */
+};
+
+static int take(int key, const char *value, void *input) {
+    struct arguments *given = input;
+    (void)key;
+    given->accept_data = !strcmp(value, "accept");
+    if (given->accept_data || !strcmp(value, "refuse")) return 0;
+    return gdn_fail(GDN_INPUT, "--data-changed '%.100s': refuse or accept is expected", value);
+}
+
+static const struct command_line line = {
+    .arguments = "CONFIG.yaml",
+    .doc =
+        "Train a model as CONFIG.yaml says, on all ranks that it is started with."
+        "\v"
+        "Examples:\n"
+        "  gdn train configs/tiny.yaml\n"
+        "  gdn train configs/tiny.yaml --set train.steps=2000 --set train.lr=5e-4\n"
+        "  mpirun -n 4 gdn train configs/tiny.yaml --run-dir runs/four\n"
+        "  mpirun -n 8 gdn train configs/tiny.yaml --set mesh.tensor=2 \\\n      --set mesh.pipeline=2\n"
+        "\n"
+        "The run directory receives config.yaml (every setting, defaults too), metrics.jsonl (a line of "
+        "JSON for each step), checkpoints/ and tensorboard/. Running the same command again goes on from the "
+        "newest checkpoint there, with any number of ranks and any mesh that fits model and batch; that run "
+        "then "
+        "takes the very steps that an uninterrupted one would have.\n"
+        "\n"
+        "A run may go on with another batch size or sequence length from its newest checkpoint: add "
+        "--resume-with train.batch_size=64. It stays so, with or without the option; the same command may "
+        "be repeated.\n"
+        "\n"
+        "Ctrl-C (INT), TERM, USR1 or USR2, a file `stop` in the run directory, train.time_limit and the end "
+        "of a Slurm "
+        "job's time stop the run after the step in progress, with a checkpoint. Exit status: 0 "
+        "finished; "
+        "1 internal error; 2 bad usage, configuration or data; 3 stopped on request, checkpoint saved; "
+        "4 stopped, no checkpoint could be saved; 5 training diverged.\n"
+        "\n"
+        "gdn train --help-config explains every key of the configuration.",
+    .common = OPTION_SET | OPTION_RUN_DIR | OPTION_RESUME | OPTION_HELP_CONFIG | OPTION_RESUME_WITH,
+    .own = own,
+    .take = take,
+    .least = 1,
+    .most = 1,
+};
+
+static int lock_existing(struct run *run, struct rundir *rundir) {
+    return mesh_agree(&run->mesh, run->mesh.rank == 0 ? rundir_lock_existing(rundir) : 0);
+}
+
+/* Every rank writes its part of a checkpoint; this must not fail at the end of the training. */
+static int see_rundir(const struct rundir *rundir) {
+    if (!access(rundir->path, W_OK | X_OK)) return 0;
+    return gdn_fail(
+        GDN_INPUT,
+        "run directory %s cannot be written by this rank: %s; all nodes need to see it (a shared file "
+        "system, an absolute path)",
+        rundir->path, strerror(errno));
+}
+
+/* Everything but MPI's beginning and end. `start`: the checkpoint to go on from, found here, closed by the
+ * caller. */
+static int train(struct run *run, struct rundir *rundir, const struct options *options,
+                 const struct arguments *given, struct checkpoint *start, struct watchdog **watchdog) {
+    FILE *out = run->mesh.rank == 0 ? stdout : NULL, *log = run->mesh.rank == 0 ? stderr : NULL;
+    TRY(mesh_agree(&run->mesh, config_check_changes(options->resume_with, options->num_resume_with)));
+    TRY(run_configure(run, options->argument[0], options->set, options->num_set));
+    guard_limits(&run->config.watchdog);
+    TRY(watchdog_begin(&run->mesh, &run->config.watchdog, watchdog));
+    TRY(lock_existing(run, rundir));
+    TRY(run_find_start(run, rundir->path, options->resume, log, start));
+    TRY(run_adopt(run, start, options->resume_with, options->num_resume_with, log));
+    TRY(run_prepare(run, log));
+    TRY(mesh_agree(&run->mesh, run_resolve_text(run))); /* with the device that was found */
+    if (start->path) TRY(mesh_agree(&run->mesh, run_take_position(run, &start->info)));
+    if (start->path && run->step >= run->config.train.steps && !run->evaluation_due) {
+        if (out)
+            fprintf(out,
+                    "%s has done its %lld steps already: nothing is left to do; raise train.steps to go on\n",
+                    start->path, (long long)run->step);
+        return 0;
+    }
+    TRY(run_open_data(run));
+    TRY(run_match_data(run, start->info.data, given->accept_data, log));
+    TRY(run_reserve(run));
+    TRY(run_load(run, start, log));
+    TRY(run_create(run));
+
+    struct stop stop = {0};
+    TRY(mesh_agree(&run->mesh, stop_open(&stop, rundir->path, run->config.train.time_limit, run->mesh.rank)));
+    int status = run->mesh.rank == 0 ? rundir_open(rundir, run->config_text, run->step) : 0;
+    TRY(mesh_agree(&run->mesh, status));
+    TRY(mesh_agree(&run->mesh, see_rundir(rundir)));
+    return loop_run(run, rundir, &stop, out);
+}
+
+/* What MPI's beginning is watched by: of a configuration that can be read twice and is right, which is looked
+ * at again when all ranks are there. */
+static void limit_beginning(const struct options *options) {
+    struct config config;
+    struct stat about;
+    if (stat(options->argument[0], &about) || !S_ISREG(about.st_mode)) return;
+    if (!config_load(options->argument[0], options->set, options->num_set, &config)) {
+        guard_limits(&config.watchdog);
+        config_free(&config);
+    }
+    gdn_failure_clear();
+}
+
+static int train_on_ranks(const struct options *options, const struct arguments *given) {
+    struct run run = {.best_loss = NAN, .start_loss = NAN};
+    struct rundir rundir;
+    struct checkpoint start = {0};
+    struct watchdog *watchdog = NULL;
+    TRY(rundir_name(&rundir, options->run_dir, options->argument[0]));
+    TRY(signals_hold());
+    limit_beginning(options);
+    int status = ranks_begin(&run.mesh);
+    if (!status) status = train(&run, &rundir, options, given, &start, &watchdog);
+    signals_quiet();
+    if (executor_failed(run.executor) || executor_failed(run.evaluation.executor))
+        ranks_abort(&run.mesh, status);
+    position_phase(PHASE_END, run.step);
+    commands_flush_unneeded(stdout);
+    rundir_close(&rundir);
+    run_free(&run);
+    checkpoint_close(&start);
+    watchdog_end(watchdog);
+    return ranks_end(&run.mesh, status);
+}
+
+int cmd_train(int argc, char **argv) {
+    struct options options;
+    struct arguments given = {0};
+    int status = options_parse(&line, argc, argv, &options, &given);
+    if (!status && !options.done) status = train_on_ranks(&options, &given);
+    options_free(&options);
+    return status;
+}

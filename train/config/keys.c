@@ -1,0 +1,306 @@
+#include "train/config/keys.h"
+
+#include <float.h>
+#include <limits.h>
+#include <string.h>
+
+#include "train/config/nearest.h"
+
+/* The type follows from the member, so that a row cannot contradict struct config. */
+#define TYPE(owner, member)                                                                                  \
+    _Generic(((struct owner *)0)->member,                                                                    \
+        int: KEY_INT,                                                                                        \
+        long: KEY_LONG,                                                                                      \
+        uint64_t: KEY_UNSIGNED,                                                                              \
+        double: KEY_REAL,                                                                                    \
+        bool: KEY_BOOL,                                                                                      \
+        char *: KEY_STRING,                                                                                  \
+        struct path_list: KEY_FILES)
+#define ROW(member, ...)                                                                                     \
+    { #member, TYPE(config, member), offsetof(struct config, member), __VA_ARGS__ }
+#define WORDS(member, ...)                                                                                   \
+    { #member, KEY_WORD, offsetof(struct config, member), __VA_ARGS__ }
+
+/* Limits. Reals end at float's largest number, since weights and activations are floats; what is divided by
+ * or multiplied with them must not vanish there, so "above 0" means a normal float. */
+#define FROM(limit) .least = limit, .most = FLT_MAX
+#define ABOVE_0 .least = FLT_MIN, .most = FLT_MAX
+#define UP_TO_1 .least = 0, .most = 1
+#define BELOW_1 .least = 0, .most = 1, .below = true
+#define COUNT(limit) .least = limit, .most = INT_MAX
+#define STEPS(limit) .least = limit, .most = (double)LONG_MAX
+#define RESUME .resume = true
+#define ASKED .resume = true, .asked = true
+
+const struct key config_keys[] = {
+    ROW(model.vocab_size, "256", COUNT(1), RESUME, .help = "number of different tokens"),
+    ROW(model.hidden_size, "64", COUNT(1), RESUME,
+        .help = "width of the hidden states; a multiple of 2 x num_heads"),
+    ROW(model.num_layers, "6", .least = 1, .most = 100000, RESUME, .help = "transformer layers"),
+    ROW(model.num_heads, "4", COUNT(1), RESUME, .help = "attention heads"),
+    ROW(model.num_kv_heads, "0", COUNT(0), RESUME,
+        .help = "key/value heads, a divisor of num_heads; 0: num_heads"),
+    ROW(model.intermediate_size, "176", COUNT(1), RESUME, .help = "width of the MLP"),
+    ROW(model.rope_theta, "10000.0", ABOVE_0, RESUME, .help = "base of the rotary position frequencies"),
+    ROW(model.norm_eps, "1e-5", ABOVE_0, RESUME, .help = "added to the mean square in RMSNorm"),
+    ROW(model.tie_embeddings, "false", RESUME, .help = "the output head shares the embedding's weights"),
+
+    {"model.delta.distances", KEY_INTS, offsetof(struct config, model.delta.distances), "[1, 2, 3, 4]",
+     COUNT(1), .count_offset = offsetof(struct config, model.delta.num_distances), RESUME,
+     .help = "layer l reads layers l - d for these d, increasing; []: a plain transformer"},
+    ROW(model.delta.embedding_source, "false", RESUME, .help = "the embedding output counts as layer -1"),
+    WORDS(model.delta.kind, "bottleneck", .words = "bottleneck|full|adaptive", RESUME,
+          .help = "the gate of a connection"),
+    ROW(model.delta.hidden, "32", COUNT(0), RESUME, .help = "bottleneck: width of the projected delta"),
+    ROW(model.delta.gate_hidden, "16", COUNT(0), RESUME,
+        .help = "bottleneck: width of the gate's MLP; adaptive: channel groups"),
+    WORDS(model.delta.distance_scale, "reciprocal", .words = "reciprocal|exponential|none", RESUME,
+          .help = "how a connection weakens with its distance d: 1/(1 + decay d), exp(-decay d), 1"),
+    ROW(model.delta.decay, "0.1", FROM(0), RESUME, .help = "decay of distance_scale"),
+    ROW(model.delta.normalize, "false", RESUME, .help = "deltas of unit norm times a learned scale"),
+    ROW(model.delta.epsilon, "1e-3", ABOVE_0, RESUME,
+        .help = "least norm that normalize divides by; added to the mean square in adaptive gates"),
+    ROW(model.delta.temperature, "1.0", ABOVE_0, RESUME,
+        .help = "adaptive: temperature of the gate's softmax, above 0"),
+    WORDS(model.delta.aggregate, "learned", .words = "learned|mean|attention|multihead", RESUME,
+          .help = "how a layer's connections are joined"),
+    ROW(model.delta.attention_dim, "16", COUNT(0), RESUME,
+        .help = "aggregate attention: width of queries and keys"),
+    ROW(model.delta.attention_heads, "4", COUNT(0), RESUME,
+        .help = "aggregate multihead: heads, a divisor of hidden_size"),
+    ROW(model.delta.stage_steps, "0", COUNT(0), RESUME,
+        .help = "steps between the introduction of one distance and the next; 0: all from the start"),
+    WORDS(model.delta.regularizer, "none", .words = "none|fixed|adaptive", RESUME,
+          .help = "sparsity and entropy terms in the loss"),
+    ROW(model.delta.sparsity_weight, "0.01", FROM(0), RESUME,
+        .help = "regularizer fixed: weight of the contributions' size"),
+    ROW(model.delta.entropy_weight, "0.001", FROM(0), RESUME,
+        .help = "regularizer fixed: weight of the gates' entropy"),
+
+    ROW(train.steps, "20", STEPS(1), .help = "optimiser steps of the whole training"),
+    ROW(train.batch_size, "4", COUNT(1), ASKED,
+        .help = "sequences of one optimiser step, over the whole mesh"),
+    {"train.batch_ramp", KEY_RAMP, offsetof(struct config, train.batch_ramp), "[]", COUNT(1),
+     .count_offset = offsetof(struct config, train.num_ramp), ASKED,
+     .help = "batches that change their size: [[0, 32], [1000, 64]] has 32 sequences a step, and 64 after "
+             "1000 steps; batch_size is then the last, or left out"},
+    ROW(train.micro_batch_size, "0", COUNT(0),
+        .help =
+            "sequences computed at a time by one rank; 0: batch_size, or the ramp's smallest, / data ranks"),
+    ROW(train.sequence_length, "32", COUNT(1), ASKED, .help = "tokens of a sequence"),
+    ROW(train.lr, "1e-3", FROM(0), .help = "highest learning rate"),
+    ROW(train.min_lr_ratio, "0.1", UP_TO_1, .help = "the schedule ends at this part of lr"),
+    ROW(train.warmup_steps, "5", STEPS(0), .help = "steps over which the learning rate rises to lr"),
+    ROW(train.beta1, "0.9", BELOW_1, .help = "AdamW: decay of the mean of gradients"),
+    ROW(train.beta2, "0.95", BELOW_1, .help = "AdamW: decay of the mean of squared gradients"),
+    ROW(train.adam_eps, "1e-8", ABOVE_0, .help = "AdamW: added to the root of the mean square"),
+    ROW(train.weight_decay, "0.1", FROM(0), .help = "AdamW: decoupled decay of matrices"),
+    ROW(train.grad_clip, "1.0", FROM(0), .help = "greatest global gradient norm; 0: no clipping"),
+    ROW(train.seed, "1", .most = (double)UINT64_MAX, RESUME,
+        .help = "of the initial weights and the data order"),
+    WORDS(train.schedule, "cosine", .words = "cosine|linear|constant|wsd",
+          .help = "after the warm-up: a cosine or a line down to min_lr_ratio; constant; or wsd, lr held and "
+                  "a line down over the last fifth"),
+    WORDS(train.precision, "fp32", .words = "fp32|bf16|fp16|fp8",
+          .help =
+              "how numbers enter matrix products and attention, on a device that has it: bf16; fp16, with "
+              "a loss scale; or fp8 in the trunk's products and bf16 elsewhere. Weights, sums, norms and "
+              "activations stay fp32; the cpu has fp32 alone"),
+    ROW(train.graphs, "false",
+        .help = "record a step's passes on the device once and repeat them as one call (CUDA graphs), which "
+                "saves "
+                "launches where operations are short; on one rank. Changes no bit"),
+    WORDS(train.recompute, "none", .words = "none|selective|full|auto",
+          .help = "what a layer's backward pass computes again instead of keeping it: nothing; what is large "
+                  "and cheap (norms, and all of its delta connections); all of it; or auto, the least that "
+                  "fits into train.memory. No result changes by a bit, but in fp8, whose scales count calls, "
+                  "and the "
+                  "gradients with compress_sources"),
+    WORDS(train.recompute_delta, "same", .words = "none|selective|full|auto|same",
+          .help = "of a layer's delta connections: nothing; what follows from the linear maps; all of it; "
+                  "same: as train.recompute says"),
+    ROW(train.recompute_every, "1", COUNT(1),
+        .help = "recompute selective or full: only layers 0, n, 2n, ..."),
+    ROW(train.recompute_delta_every, "0", COUNT(0),
+        .help = "the same of delta connections; 0: as recompute_every"),
+    ROW(train.memory, "0.0", FROM(0),
+        .help = "GiB that a rank may use; 0: what its machine has free, shared among the ranks on it"),
+    ROW(train.compress_sources, "0.0", UP_TO_1,
+        .help =
+            "keep sources from forward to backward pass as low-rank factors of this part of the full "
+            "rank; 0: as they are. Changes gradients: what the backward pass computes from factors it "
+            "computes a "
+            "little otherwise, so they depend on recompute and recompute_delta (auto: on the memory there "
+            "is), on micro_batch_size and on where stages end. Saves memory with many more layers than "
+            "distances (see gdn plan)"),
+    ROW(train.eval_interval, "0", STEPS(0), .help = "steps between evaluations; 0: none"),
+    ROW(train.eval_batches, "0", STEPS(0),
+        .help = "batches of an evaluation; 0: every validation sequence, each once"),
+    ROW(train.gate_interval, "0", STEPS(0),
+        .help = "steps between records of the gates' sparsity and entropy, and of each connection's gate and "
+                "contribution (events `gates`); 0: none"),
+    ROW(train.stop_at, "0", STEPS(0),
+        .help = "stop with a checkpoint and status 3 once this many steps are done; 0: off"),
+    ROW(train.time_limit, "0.0", FROM(0),
+        .help = "minutes after which this start stops in time, with a checkpoint and status 3; 0: what the "
+                "environment says, SLURM_JOB_END_TIME or GDN_END_TIME, in Unix seconds"),
+
+    ROW(mesh.data, "0", COUNT(0), .help = "data-parallel ranks; 0: all that are left over"),
+    ROW(mesh.tensor, "1", COUNT(1),
+        .help = "ranks that share every layer's heads and channels: a divisor of num_heads, num_kv_heads, "
+                "intermediate_size, delta.hidden (unless dealt out) and attention_heads (multihead)"),
+    ROW(mesh.pipeline, "1", .least = 1, .most = 64,
+        .help = "ranks that have the layers one after the other, as stages of a pipeline"),
+    ROW(mesh.interleave, "1", COUNT(1),
+        .help = "stages of each pipeline rank, pipeline x interleave <= num_layers; more: it idles less at a "
+                "step's ends, but sends more"),
+    WORDS(mesh.delta, "channel", .words = "channel|connection",
+          .help = "tensor ranks share each connection's channels, or are dealt whole connections in turn"),
+    ROW(mesh.sequence_parallel, "false",
+        .help =
+            "a tensor rank normalises, adds up and keeps its own tokens only; others' are gathered where a "
+            "product needs them, on the way back again: less memory and arithmetic, more bytes sent"),
+    WORDS(mesh.transport, "auto", .words = "auto|staged|nccl",
+          .help =
+              "how ranks on devices exchange what lies there: through host memory and MPI; by NCCL, where "
+              "every rank has a card of its own; or auto, NCCL where that is so"),
+    ROW(mesh.overlap, "true",
+        .help = "sum gradients over data ranks while the last micro-batch's backward pass still runs"),
+    ROW(mesh.narrow_sources, "true",
+        .help = "bottleneck sources cross stages as their projections where those are fewer bytes"),
+    ROW(mesh.bucket, "4194304", .least = 1, .most = 1 << 30,
+        .help = "elements of the gradient summed at a time; small ones overlap better, large ones cost fewer "
+                "calls"),
+    ROW(mesh.small, "8192", COUNT(0),
+        .help = "every data rank has the optimiser state of tensors with fewer elements on it; of others, a "
+                "share"),
+    ROW(mesh.compress_boundary, "0.0", UP_TO_1,
+        .help = "what crosses stages in training goes as low-rank factors of this part of the full rank; 0: "
+                "as it is. Changes losses"),
+    ROW(mesh.compress_feedback, "true",
+        .help = "what compress_boundary drops of a gradient is added to the next micro-batch's"),
+
+    ROW(data.train, "''",
+        .help = "training tokens: a file or a glob such as 'text/*.txt', or a list of them, joined in this "
+                "order"),
+    ROW(data.validation, "''",
+        .help = "validation tokens: a file, a glob or a list of them; '': none, or see validation_fraction"),
+    ROW(data.validation_fraction, "0.0", BELOW_1, RESUME,
+        .help = "the last part of the training tokens that is kept for validation"),
+    {"data.validations", KEY_PATHS, offsetof(struct config, data.validations), "{}",
+     .count_offset = offsetof(struct config, data.num_validations), .most = 100,
+     .help = "more validation sets by name: {books: 'books/*.txt', letters: letters.txt}, each evaluated "
+             "whenever data.validation or validation_fraction is, by which the best checkpoint is judged; "
+             "without these by the first of them"},
+    {"data.sources", KEY_SOURCES, offsetof(struct config, data.sources), "[]",
+     .count_offset = offsetof(struct config, data.num_sources), RESUME,
+     .help = "instead of data.train, a mixture: [{path: a.txt, weight: 2, name: a}, {path: b.txt, weight: "
+             "1}]; of each source's part of validation_fraction the loss is told under its name"},
+    WORDS(data.format, "text", .words = "text|hdf5|llmc|megatron|nanogpt",
+          .help = "of the token files; nanogpt: raw uint16 numbers"),
+    WORDS(data.order, "shuffle", .words = "shuffle|sequential", RESUME, .help = "of the samples"),
+
+    ROW(checkpoint.interval, "0", STEPS(0),
+        .help = "steps between checkpoints; 0: off. One is always saved at the end and at a stop"),
+    ROW(checkpoint.interval_minutes, "30.0", FROM(0),
+        .help = "minutes from one checkpoint to the next, besides interval; 0: off"),
+    ROW(checkpoint.keep, "3", COUNT(0), .help = "how many of the newest checkpoints are kept; 0: all"),
+    ROW(checkpoint.keep_every, "0", STEPS(0),
+        .help = "checkpoints whose step is a multiple of this are kept besides; 0: none"),
+    WORDS(checkpoint.asynchronous, "auto", .words = "false|true|auto",
+          .help = "true: training stops for a copy in memory only, which is written while it goes on; false: "
+                  "until the checkpoint is written; auto: true where the copy fits into train.memory or what "
+                  "is free, else false. With no interval given, true is auto"),
+    WORDS(checkpoint.files, "one", .words = "one|node",
+          .help = "all ranks write into one file, or those of each node into one of their own, joined by "
+                  "checkpoint.h5"),
+    ROW(checkpoint.init_from, "''", .home = true,
+        .help = "an HDF5 file with starting weights in /initial or /model; '': drawn at random"),
+
+    ROW(delta_store.interval, "0", STEPS(0),
+        .help = "steps between stored differences (target - source) of delta connections, as low-rank "
+                "factors in RUN/deltas (see gdn deltas); 0: none"),
+    ROW(delta_store.ratio, "0.0", UP_TO_1,
+        .help = "rank of the factors as part of the full rank; or give a tolerance"),
+    ROW(delta_store.tolerance, "0.0", BELOW_1,
+        .help = "relative error (Frobenius norm) that the factors may have; or give a ratio"),
+    {"delta_store.layers", KEY_INTS, offsetof(struct config, delta_store.layers), "[]", COUNT(0),
+     .count_offset = offsetof(struct config, delta_store.num_layers),
+     .help = "whose incoming connections are stored; []: all layers'"},
+    ROW(delta_store.required, "false",
+        .help = "end the run where factors cannot be computed or written; false: warn and go on"),
+
+    ROW(watchdog.start, "1800.0", FROM(0),
+        .help = "seconds until the first step after which a run is ended as hanging; 0: never"),
+    ROW(watchdog.step, "600.0", FROM(0), .help = "the same of a step or an evaluation"),
+    ROW(watchdog.checkpoint, "1800.0", FROM(0), .help = "the same of saving a checkpoint"),
+    ROW(watchdog.replicas, "100", STEPS(0),
+        .help = "steps between comparisons of the copies of weights that ranks have; 0: none"),
+    ROW(watchdog.slow, "1.5", FROM(0),
+        .help = "a rank that computes this many times as long as the median rank is reported; 0: none"),
+
+    ROW(spikes.window, "0", STEPS(0),
+        .help = "steps whose losses and gradient norms the next one's are compared with; 0: not compared"),
+    ROW(spikes.threshold, "6.0", ABOVE_0,
+        .help = "standard deviations above the window's mean that make a spike"),
+    WORDS(spikes.action, "skip", .words = "skip|rewind|report",
+          .help = "a spike's step is left out; or training goes back to the last checkpoint and on with the "
+                  "data after the spike; or it is only reported"),
+    ROW(spikes.most, "10", STEPS(0), .help = "spikes of a run; one more ends it with status 5"),
+
+    ROW(monitor.interval, "10", STEPS(0),
+        .help = "steps between events `monitor` in metrics.jsonl, with RUN/metrics.prom for Prometheus; 0: "
+                "none"),
+
+    WORDS(device, "auto", .words = "auto|cpu|cuda|emulated",
+          .help = "where to compute; auto: cuda where this build has it and every rank a card, else cpu; "
+                  "emulated: the CUDA code on the CPU, for tests"),
+};
+_Static_assert(sizeof config_keys / sizeof *config_keys == CONFIG_KEYS, "CONFIG_KEYS is the number of rows");
+
+#define SOURCE(member, ...)                                                                                  \
+    { #member, TYPE(source_config, member), offsetof(struct source_config, member), __VA_ARGS__ }
+const struct key source_keys[SOURCE_KEYS] = {
+    SOURCE(path, NULL, .help = "a file, a glob or a list of them"),
+    SOURCE(weight, "1.0", ABOVE_0, .help = "how often it is drawn from, relative to the others"),
+    SOURCE(name, "''", .help = "what its validation loss is called; '': source_0, source_1, ..."),
+};
+
+const struct key *key_find(const char *path) {
+    for (int k = 0; k < CONFIG_KEYS; k++)
+        if (!strcmp(config_keys[k].path, path)) return &config_keys[k];
+    return NULL;
+}
+
+bool key_is_section(const char *path) {
+    size_t length = strlen(path);
+    for (int k = 0; k < CONFIG_KEYS; k++)
+        if (!strncmp(config_keys[k].path, path, length) && config_keys[k].path[length] == '.') return true;
+    return false;
+}
+
+static const char *leaf(const char *path) {
+    const char *dot = strrchr(path, '.');
+    return dot ? dot + 1 : path;
+}
+
+const char *key_nearest(const char *path) {
+    /* The right name in the wrong place is likelier than a misspelt one. */
+    for (int k = 0; k < CONFIG_KEYS; k++)
+        if (!strcmp(leaf(config_keys[k].path), leaf(path))) return config_keys[k].path;
+    static const char *const sections[] = {"model",      "model.delta", "train",    "mesh",   "data",
+                                           "checkpoint", "delta_store", "watchdog", "spikes", "monitor"};
+    enum { SECTIONS = sizeof sections / sizeof *sections };
+    const char *paths[SECTIONS + CONFIG_KEYS + 1] = {NULL}, *siblings[SECTIONS + CONFIG_KEYS + 1] = {NULL};
+    memcpy(paths, sections, sizeof sections);
+    for (int k = 0; k < CONFIG_KEYS; k++) paths[SECTIONS + k] = config_keys[k].path;
+
+    /* Inside a known section only the last name can be wrong, and it is compared alone. */
+    size_t parent = (size_t)(leaf(path) - path);
+    int count = 0;
+    for (const char **known = paths; *known; known++)
+        if (leaf(*known) == *known + parent && !strncmp(*known, path, parent))
+            siblings[count++] = *known + parent;
+    const char *near = nearest_word(path + parent, count ? siblings : paths);
+    return near && count ? near - parent : near;
+}

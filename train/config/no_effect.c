@@ -1,0 +1,40 @@
+#include "train/config/no_effect.h"
+
+/* The last layer reaches farthest: to layer 0, or to the embedding below it. */
+static void print_unreachable(const struct model_config *model, FILE *out) {
+    const struct delta_config *delta = &model->delta;
+    int farthest = model->num_layers - 1 + (delta->embedding_source ? 1 : 0), first = 0;
+    while (first < delta->num_distances && delta->distances[first] <= farthest) first++;
+    if (first == delta->num_distances) return;
+    fprintf(out, "note      model.delta.distances: ");
+    for (int i = first; i < delta->num_distances; i++)
+        fprintf(out, "%s%d", i > first ? ", " : "", delta->distances[i]);
+    if (farthest > 0)
+        fprintf(out, " of no effect: with %d layers, the farthest source lies %d back\n", model->num_layers,
+                farthest);
+    else
+        fprintf(out, " of no effect: one layer has no layer to read\n");
+}
+
+/* Distance i is introduced at step i · stage_steps (active_distances). */
+static void print_late(const struct config *config, FILE *out) {
+    const struct delta_config *delta = &config->model.delta;
+    long steps = config->train.steps;
+    if (!delta->stage_steps || !delta->num_distances) return;
+    long introduced = (steps - 1) / delta->stage_steps + 1;
+    if (introduced >= delta->num_distances) return;
+    fprintf(out, "note      model.delta.stage_steps: %d introduces %ld of the %d distances in %ld steps\n",
+            delta->stage_steps, introduced, delta->num_distances, steps);
+}
+
+void no_effect_print(const struct config *config, FILE *out) {
+    const struct train_config *train = &config->train;
+    print_unreachable(&config->model, out);
+    print_late(config, out);
+    if (train->warmup_steps > train->steps)
+        fprintf(out,
+                "note      train.warmup_steps: %ld is beyond train.steps: %ld, so the learning rate ends at "
+                "%.3g, before it has risen to train.lr\n",
+                train->warmup_steps, train->steps,
+                train->lr * (double)train->steps / (double)train->warmup_steps);
+}

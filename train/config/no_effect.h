@@ -1,0 +1,13 @@
+/* Settings that are allowed but change nothing, or not what they seem to. */
+#ifndef GDN_NO_EFFECT_H
+#define GDN_NO_EFFECT_H
+
+#include <stdio.h>
+
+#include "train/config/config.h"
+
+/* A line for each such setting: distances that no layer has a source at, or that are introduced after the
+ * last step, and a warm-up that does not end. Not collective. */
+void no_effect_print(const struct config *config, FILE *out);
+
+#endif

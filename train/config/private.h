@@ -1,0 +1,153 @@
+/* What the files config*.c share: a YAML document, the places values come from, and the words of errors. */
+#ifndef GDN_CONFIG_PRIVATE_H
+#define GDN_CONFIG_PRIVATE_H
+
+#include <libfyaml.h>
+#include <stdio.h>
+
+#include "train/config/config.h"
+#include "train/config/keys.h"
+
+/* ------------------------------------------------------------------------------- where a value comes from */
+
+struct place {
+    const char *file; /* NULL: the default, or --set */
+    const char *set;  /* "KEY=VALUE" of an option; NULL: not from there */
+    int line;         /* 0: not known */
+    bool resumed;     /* the option is --resume-with, not --set */
+};
+
+/* A configuration that is being read. */
+struct reading {
+    struct config *config;
+    const char *name;                /* of the file, for messages */
+    struct place place[CONFIG_KEYS]; /* of each key's value; both NULL: the default */
+    bool trained;                    /* of a trained model, which may be used elsewhere than it was trained */
+};
+
+/* Where the value of a key comes from: `path` as in KEY_PATH. */
+const struct place *key_place(const struct reading *reading, const char *path);
+
+/* Text from the user in a form that fits one line of a message: control characters become blanks, what is too
+ * long ends in "...". `out` has room for SHOWN characters and is returned. */
+enum { SHOWN = 128 };
+const char *shown(const char *text, char *out);
+
+/* Records a failure (GDN_INPUT) that begins with the place: "FILE, line 3: …" or "--set KEY=VALUE: …". */
+int fail_at(const struct place *place, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* ------------------------------------------------------------------------------------------- config/yaml.c
+ */
+
+struct yaml {
+    struct fy_diag *diag;
+    struct fy_parser *parser;
+    struct fy_document *document; /* NULL: the text holds none */
+};
+
+/* Parses exactly one document. `place` names the text's origin; syntax errors give line and column. */
+int yaml_open(const char *text, size_t length, const struct place *place, struct yaml *out);
+void yaml_close(struct yaml *yaml);
+
+/* Follows an alias to the node it stands for; refuses tags. `label` is the key, for messages. */
+int yaml_resolve(struct fy_node *node, const struct place *place, const char *label, struct fy_node **out);
+
+/* The document's node, NULL for a text without one. */
+struct fy_node *yaml_root(const struct yaml *yaml);
+
+/* The line of the node's first scalar, or `otherwise` where there is none. */
+int yaml_line(struct fy_node *node, int otherwise);
+
+/* The node as one line of YAML, for messages; NULL stands for an empty text. `out` as in shown(). */
+const char *yaml_shown(struct fy_node *node, char *out);
+
+/* A key of a mapping: "FILE, line L: …" where it is no plain text. `out` is owned by the caller (free). */
+int yaml_key(struct fy_node *mapping, struct fy_node_pair *pair, const struct place *place,
+             const char *section, char **out);
+
+/* ------------------------------------------------------------------------------------------ config/value.c
+ */
+
+/* Reads the node into the key's member of the struct at `base` and checks type and limits. `label` names it
+ * in messages. Replaces (and frees) the value that was there. */
+int value_read(void *base, const struct key *key, const char *label, struct fy_node *node,
+               const struct place *place);
+
+/* Reads the key's default. */
+int value_default(void *base, const struct key *key);
+
+/* Writes the member as YAML on one line. */
+void value_write(const void *base, const struct key *key, FILE *out);
+
+/* Writes text in double quotes, as YAML. */
+void value_write_string(const char *text, FILE *out);
+
+/* The same in a string of its own (free it), NULL without memory. */
+char *value_text(const void *base, const struct key *key);
+
+/* Whether two members have the same text. */
+bool value_same(const void *a, const void *b, const struct key *key);
+
+/* What is allowed: "an integer from 1 to 64 in plain digits". */
+void value_allowed(const struct key *key, FILE *out);
+
+/* Frees what the member points at and empties it. */
+void value_free(void *base, const struct key *key);
+
+/* ------------------------------------------------------------------------------------------- config/list.c
+ */
+
+/* value_read, value_write and value_free for the list types; `list` is a sequence, `entries` the member. */
+int list_read_ints(void *base, const struct key *key, const char *label, struct fy_node *list,
+                   const struct place *place);
+int list_read_sources(void *base, const struct key *key, const char *label, struct fy_node *list,
+                      const struct place *place);
+/* The same of a mapping of names to paths. */
+int list_read_paths(void *base, const struct key *key, const char *label, struct fy_node *mapping,
+                    const struct place *place);
+void list_write(const void *entries, const struct key *key, int count, FILE *out);
+void list_free_sources(void *base, const struct key *key);
+
+/* What an entry of a list is, so that it is read like any other value. */
+struct place place_of(struct fy_node *node, const struct place *list);
+
+/* config/ramp.c: the same for KEY_RAMP. */
+int ramp_read(void *base, const struct key *key, const char *label, struct fy_node *list,
+              const struct place *place);
+void ramp_write(const void *entries, int count, FILE *out);
+
+/* ------------------------------------------------------------------------------------------ config/files.c
+ */
+
+/* The same for lists of paths; `node` is one text or a sequence of them. */
+int list_read_files(void *base, const struct key *key, const char *label, struct fy_node *node,
+                    const struct place *place);
+void list_write_files(const struct path_list *list, FILE *out);
+
+/* Puts the home directory in the place of ~ at the start of *text, which is allocated anew. */
+int home_expand(const char *label, const struct place *place, char **text);
+
+/* ---------------------------------------------------------------------------- config/read.c, config/check.c
+ */
+
+/* Reads the document's keys into the configuration. */
+int read_file_text(struct reading *reading, const char *text, size_t length);
+/* Applies "KEY=VALUE" of --set, or where `resumed` of --resume-with. */
+int read_override(struct reading *reading, const char *set, bool resumed);
+
+/* What cannot go together, with the places of all keys involved; resolves num_kv_heads and device. */
+int check_combinations(struct reading *reading);
+
+/* The configuration's values as YAML, as config_text writes them: of keys with `asked` alone, or all. NULL
+ * without memory; free() it. */
+char *config_text_of(const struct config *config, bool asked);
+
+/* config/resume.c: as config_match_resume, with all keys compared but those that are `settled` [CONFIG_KEYS].
+ */
+int config_match_but(const struct config *now, const char *saved, const bool *settled);
+
+/* A checkpoint's configuration for comparison: read, not checked for what this build and machine can do.
+ * config_free. */
+int config_read_saved(const char *text, struct config *out);
+
+#endif

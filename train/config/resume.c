@@ -1,0 +1,66 @@
+/* What may not differ: from a checkpoint to the run that continues from it, and from rank to rank. */
+#include "train/config/private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/base/status.h"
+
+/* Whether the run's data or model would be the same. A mixture's files may move unless `exact`, its weights
+ * may not change. */
+static bool same(const struct key *key, bool exact, const struct config *a, const struct config *b) {
+    if (key->type == KEY_SOURCES && !exact) {
+        if (a->data.num_sources != b->data.num_sources) return false;
+        for (int i = 0; i < a->data.num_sources; i++)
+            if (a->data.sources[i].weight != b->data.sources[i].weight) return false;
+        return true;
+    }
+    return value_same(a, b, key);
+}
+
+/* Compares with the configuration `text` of `owner`: all keys, or those that a resume needs and that are not
+ * `settled` [CONFIG_KEYS]. Fails with `why` and what differs. */
+static int match(const struct config *now, const char *text, bool all, const bool *settled, const char *owner,
+                 const char *why) {
+    struct config before;
+    TRY(config_read_saved(text, &before));
+    char *words = NULL;
+    size_t length;
+    FILE *out = open_memstream(&words, &length);
+    int differing = 0;
+    for (int k = 0; out && k < CONFIG_KEYS; k++) {
+        const struct key *key = &config_keys[k];
+        if (!all && (!key->resume || settled[k])) continue;
+        if (same(key, all, now, &before)) continue;
+        char *old = value_text(&before, key), *new = value_text(now, key), old_shown[SHOWN], new_shown[SHOWN];
+        /* A line each for the first three, the rest in one line: five lines at most. */
+        fprintf(out, "%s%s is %s, %s %s", differing < 4 ? "\n  " : "; ", key->path,
+                shown(new ? new : "?", new_shown), owner, shown(old ? old : "?", old_shown));
+        if (!all && key->asked) fprintf(out, " (to change it: --resume-with %s=%s)", key->path, new_shown);
+        differing++;
+        free(old);
+        free(new);
+    }
+    config_free(&before);
+    if (!out || fclose(out)) return gdn_fail(GDN_INTERNAL, "out of memory for comparing configurations");
+    int status = differing > 0 ? gdn_fail(GDN_INPUT, "%s:%s", why, words) : GDN_OK;
+    free(words);
+    return status;
+}
+
+int config_match_but(const struct config *now, const char *saved, const bool *settled) {
+    return match(now, saved, false, settled, "in the checkpoint",
+                 "the checkpoint was made with another configuration, which must stay as it was (or start "
+                 "afresh in another run directory)");
+}
+
+int config_match_resume(const struct config *now, const char *saved) {
+    bool settled[CONFIG_KEYS];
+    for (int k = 0; k < CONFIG_KEYS; k++) settled[k] = config_keys[k].asked;
+    return config_match_but(now, saved, settled);
+}
+
+int config_match_ranks(const struct config *mine, const char *first) {
+    return match(mine, first, true, NULL, "on rank 0",
+                 "this rank read another configuration than rank 0; the same file and options are expected");
+}

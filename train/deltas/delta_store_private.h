@@ -1,0 +1,36 @@
+/* What creating a store of differences and running it share. Private to delta_store*.c. */
+#ifndef GDN_DELTA_STORE_PRIVATE_H
+#define GDN_DELTA_STORE_PRIVATE_H
+
+#include "train/deltas/file.h"
+#include "train/deltas/gates.h"
+#include "train/deltas/delta_store.h"
+
+struct delta_store {
+    struct delta_place place;
+    char directory[4096]; /* RUN/deltas */
+    struct arena arena;
+    bool watches, files; /* this rank sees connections; and factorises and writes them */
+    bool alike;          /* every tensor rank has all gates */
+    int layers, most;    /* its layers that have connections to store; most connections of one */
+    int connections;     /* of all of them */
+    bool *layer;         /* [num_layers] whose connections are watched */
+    struct gates *part;  /* [tensor ranks] */
+    struct lowrank lowrank;
+    struct delta_record *record; /* [most] of the layer in progress, with memory for its factors */
+    struct delta_watch watch;
+    struct delta_writer *writer;
+
+    bool under_way; /* on all ranks alike: a store that has not been told of yet */
+    int64_t step;
+    int active; /* distances */
+    int count;  /* records of the layer in progress */
+    struct delta_tally tally;
+    struct delta_failure failure;
+    double factorise_seconds, stall_seconds;
+};
+
+/* Watches one connection (struct delta_watch). Collective over the tensor axis. */
+void delta_store_see(void *store, const struct delta_view *view);
+
+#endif

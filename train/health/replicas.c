@@ -1,0 +1,172 @@
+#include "train/health/replicas.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { HALVES = 2 }; /* a hash travels as two doubles of 32 bits each, which are exact */
+
+static const double ABSENT = -1;
+
+/* What a rank found. */
+struct finding {
+    int score; /* peers that disagree with it about the tensor where most do */
+    int tensor;
+};
+
+struct replicas {
+    struct mesh *mesh;
+    const struct table *table, *whole;
+    const struct ops *ops;
+    int *place;           /* [table->rows] the same tensor's row in `whole` */
+    uint64_t *hash;       /* [table->rows] */
+    uint64_t *found;      /* [table->rows] the same where passes may write it; may be `hash` */
+    double *mine, *all;   /* [whole->rows, HALVES], [longest axis] of these */
+    int *score;           /* [whole->rows] peers that disagree about it */
+    struct finding *rank; /* [ranks] */
+    int *off;             /* [ranks] */
+};
+
+/* ------------------------------------------------------------------------------------------- creation */
+
+/* Both tables are in the model's order, so that each search goes on where the last one ended. */
+static int find_places(struct replicas *x) {
+    int at = 0;
+    for (int i = 0; i < x->table->rows; i++) {
+        int tried = 0;
+        while (tried < x->whole->rows && strcmp(x->whole->row[at].name, x->table->row[i].name))
+            at = (at + 1) % x->whole->rows, tried++;
+        if (tried == x->whole->rows)
+            return gdn_fail(GDN_INTERNAL, "the model has no tensor %s", x->table->row[i].name);
+        x->place[i] = at;
+    }
+    return 0;
+}
+
+static int build(struct replicas *x) {
+    const struct axis *axes[] = {&x->mesh->data, &x->mesh->tensor, &x->mesh->pipeline};
+    size_t rows = (size_t)x->table->rows, all = (size_t)x->whole->rows, ranks = (size_t)x->mesh->size,
+           most = 1;
+    for (int i = 0; i < 3; i++)
+        if ((size_t)axes[i]->size > most) most = (size_t)axes[i]->size;
+    x->place = calloc(rows + 1, sizeof *x->place);
+    x->hash = calloc(rows + 1, sizeof *x->hash);
+    x->mine = calloc(all * HALVES + 1, sizeof *x->mine);
+    x->all = calloc(all * HALVES * most + 1, sizeof *x->all);
+    x->score = calloc(all + 1, sizeof *x->score);
+    x->rank = calloc(ranks, sizeof *x->rank);
+    x->off = calloc(ranks, sizeof *x->off);
+    x->found = x->ops->device->host ? x->hash : x->ops->device->reserve((rows + 1) * sizeof *x->found);
+    if (!x->place || !x->hash || !x->mine || !x->all || !x->score || !x->rank || !x->off || !x->found)
+        return gdn_fail(GDN_INTERNAL, "out of memory for hashes of %d tensors on %d ranks", x->whole->rows,
+                        x->mesh->size);
+    return find_places(x);
+}
+
+int replicas_create(struct mesh *mesh, const struct table *table, const struct table *whole,
+                    const struct ops *ops, struct replicas **out) {
+    struct replicas *x = *out = calloc(1, sizeof *x);
+    int status = x ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for hashes of tensors");
+    if (x) {
+        *x = (struct replicas){.mesh = mesh, .table = table, .whole = whole, .ops = ops};
+        status = build(x);
+    }
+    status = mesh_agree(mesh, status);
+    if (!status) return 0;
+    replicas_free(x);
+    *out = NULL;
+    return status;
+}
+
+void replicas_free(struct replicas *x) {
+    if (!x) return;
+    if (x->found && x->found != x->hash) x->ops->device->release(x->found);
+    free(x->place);
+    free(x->hash);
+    free(x->mine);
+    free(x->all);
+    free(x->score);
+    free(x->rank);
+    free(x->off);
+    free(x);
+}
+
+/* ------------------------------------------------------------------------------------------ comparison */
+
+static int hash_all(struct replicas *x, const real *weight) {
+    const struct device *device = x->ops->device;
+    const size_t bytes = (size_t)x->table->rows * sizeof *x->hash;
+    device->clear(x->found, bytes);
+    for (int i = 0; i < x->table->rows; i++) {
+        const struct row *row = &x->table->row[i];
+        x->ops->add_hash(weight + row->offset, 1, row->count, row->count, 0, 0, &x->found[i]);
+    }
+    if (x->found != x->hash) device->download(x->hash, x->found, bytes);
+    return device->status();
+}
+
+static bool on_stages(const struct row *row) {
+    return __builtin_popcountll(row->stages) > 1;
+}
+
+/* Exchanges the hashes of rows that several ranks of the axis may hold, and counts who disagrees. A whole row
+ * is held by all tensor ranks, or, where connections are dealt out to them, by one. */
+static int compare_over(struct replicas *x, struct axis *axis) {
+    const bool tensor = axis == &x->mesh->tensor, pipeline = axis == &x->mesh->pipeline;
+    const int count = x->whole->rows * HALVES;
+    if (axis->size == 1) return 0;
+    for (int i = 0; i < count; i++) x->mine[i] = ABSENT;
+    for (int i = 0; i < x->table->rows; i++) {
+        const struct row *row = &x->table->row[i];
+        if ((tensor && row->split != SPLIT_NONE) || (pipeline && !on_stages(row))) continue;
+        double *at = x->mine + x->place[i] * HALVES;
+        at[0] = (double)(x->hash[i] >> 32), at[1] = (double)(uint32_t)x->hash[i];
+    }
+    axis_gather_doubles(axis, x->mine, count, x->all);
+    if (axis->status) return axis->status;
+    for (int i = 0; i < count; i += HALVES) {
+        if (x->mine[i] == ABSENT) continue;
+        for (int r = 0; r < axis->size; r++) {
+            const double *other = x->all + r * count + i;
+            x->score[i / HALVES] +=
+                other[0] != ABSENT && (other[0] != x->mine[i] || other[1] != x->mine[i + 1]);
+        }
+    }
+    return 0;
+}
+
+/* The tensor that most peers disagree about, the first of several. */
+static struct finding worst_of(const struct replicas *x) {
+    struct finding worst = {0, 0};
+    for (int i = 0; i < x->whole->rows; i++)
+        if (x->score[i] > worst.score) worst = (struct finding){x->score[i], i};
+    return worst;
+}
+
+static void judge(struct replicas *x, struct replicas_verdict *verdict) {
+    int top = 0, ranks = x->mesh->size, disagree = 0;
+    for (int r = 0; r < ranks; r++) {
+        if (x->rank[r].score > top) top = x->rank[r].score;
+        disagree += x->rank[r].score > 0;
+    }
+    for (int r = 0; r < ranks; r++)
+        if (x->rank[r].score == top) x->off[verdict->count++] = r;
+    verdict->rank = x->off;
+    verdict->undecided = verdict->count == disagree; /* nobody has more on his side */
+    verdict->tensor = x->whole->row[x->rank[x->off[0]].tensor].name;
+}
+
+int replicas_compare(struct replicas *x, const real *weight, struct replicas_verdict *verdict) {
+    *verdict = (struct replicas_verdict){0};
+    if (x->mesh->size == 1) return 0;
+    TRY(mesh_agree(x->mesh, hash_all(x, weight)));
+    memset(x->score, 0, (size_t)x->whole->rows * sizeof *x->score);
+    TRY(compare_over(x, &x->mesh->data));
+    TRY(compare_over(x, &x->mesh->tensor));
+    TRY(compare_over(x, &x->mesh->pipeline));
+    struct finding mine = worst_of(x);
+    int any = mesh_any(x->mesh, mine.score > 0);
+    if (any <= 0) return any < 0 ? GDN_INTERNAL : 0;
+    TRY(mesh_gather(x->mesh, &mine, sizeof mine, x->rank));
+    judge(x, verdict);
+    return 0;
+}

@@ -1,0 +1,121 @@
+/* The training loop: steps, evaluations, checkpoints, and the ways in which a run ends.
+ *
+ * Every rank goes through the same steps. Before each, the ranks agree in one exchange that all have read
+ * their part of the batch, that nobody was asked to stop, and that rank 0 could write what it had to; only
+ * when someone raises a flag do they ask who and why. So a bad token, a signal or a full disk on one rank
+ * ends the run on all, between two steps, when weights and optimiser state are whole and can be saved. */
+#ifndef GDN_LOOP_H
+#define GDN_LOOP_H
+
+#include "train/deltas/delta_store.h"
+#include "train/monitor/monitor.h"
+#include "train/records/progress.h"
+#include "train/run/run.h"
+#include "train/records/rundir.h"
+#include "train/loop/saver.h"
+#include "train/loop/stop.h"
+
+struct loop {
+    struct run *run;
+    struct rundir *rundir; /* open on rank 0, closed elsewhere */
+    struct progress progress;
+    struct delta_store *store; /* of differences; NULL: none */
+    struct health *health;     /* of the ranks (loop/health.c) */
+    struct monitor *monitor;
+    int64_t evaluated;    /* steps done at the last evaluation; −1: none */
+    double eval_loss;     /* its loss, of the first validation set */
+    double started;       /* seconds */
+    double save_seconds;  /* that the longest save so far took; before the first an estimate */
+    double saved_seconds; /* that the longest save so far took; 0: none yet */
+    double step_seconds;  /* of the last step with all around it but evaluation and checkpoint; 0: none yet */
+    bool grace_told;      /* that mpirun would not wait long enough */
+    bool saving;          /* one is under way */
+    bool ending;          /* the run ends, in one way or another */
+    double waited;        /* seconds of the last step that this rank waited for others */
+    struct saver *saver;  /* of checkpoints */
+    double saved_at;      /* seconds at which the last one was begun */
+    int save_failures;    /* of checkpoints, in a row */
+    struct stop *stop;
+    struct step_report last; /* of the last step done */
+};
+
+/* Trains until the configured number of steps is done, or a stop. The run is prepared and loaded; `rundir` is
+ * open on rank 0, `stop` on all. The first lines (run_describe) and progress go to `out` (NULL on all ranks
+ * but one). Collective. Returns, the same on all ranks: 0, all steps done and a checkpoint written;
+ * GDN_STOPPED at train.stop_at or where somebody asked (train/loop/stop.h), with a checkpoint; GDN_DIVERGED, loss
+ * or gradients not finite; GDN_UNSAVED, a checkpoint could not be written; GDN_INPUT (a token outside the
+ * vocabulary) and GDN_INTERNAL (also of a store of differences that is required), after a checkpoint of the
+ * steps done. */
+int loop_run(struct run *run, struct rundir *rundir, struct stop *stop, FILE *out);
+
+/* One optimiser step on the batch in run->rows: the schedule's actions (train/step/execute.h), whose first
+ * micro-batch `watch` sees (NULL: nobody); fills `report` but for its times. Where the gradient norm is not
+ * finite and a smaller loss scale may help, nothing is updated, but the step counts. Where loss
+ * or gradient norm is not finite otherwise, the step is computed again to find out where that begins
+ * (run->verdict), and is GDN_DIVERGED: then nothing is updated. With spikes.window such a step, and any other
+ * spike (run->spikes.last), is left out unless spikes.action is report. GDN_INTERNAL where an axis of the
+ * mesh failed: then the job cannot go on. Collective. (loop/step.c) */
+int loop_step(struct run *run, const struct delta_watch *watch, struct step_report *report);
+
+/* Whether this rank knows of a request to stop, or the time that is left is too short for `next` and a
+ * checkpoint. Not collective. */
+enum stop_reason loop_asked(struct loop *loop, enum stop_work next);
+
+/* Evaluates and records. Collective. The same on all ranks: GDN_STOPPED, with nothing recorded and
+ * run->evaluation_due set, where somebody asked to stop; GDN_DIVERGED for a loss that is not finite;
+ * GDN_INPUT, GDN_INTERNAL. (loop/eval.c) */
+int loop_evaluate(struct loop *loop);
+
+/* Creates loop->store where the configuration has one. Collective. GDN_INTERNAL. (loop/store.c) */
+int loop_store_create(struct loop *loop);
+
+/* Creates loop->saver. Collective. GDN_INPUT, GDN_INTERNAL. (loop/save.c) */
+int loop_save_create(struct loop *loop);
+
+/* Whether a checkpoint is due after a step by its number or the time, the same on all ranks. Collective.
+ * GDN_INTERNAL. */
+int loop_save_due(struct loop *loop, bool *due);
+
+/* Saves the run as it is, in the background unless `now` or the configuration says otherwise; waits for the
+ * save under way, and does nothing where that, or the last, was of this very state. Collective. Fails where
+ * one in the foreground failed, or too many in a row in the background. */
+int loop_save(struct loop *loop, bool now);
+
+/* Records what has become of the save under way, where that is finished on all ranks; `wait` waits for it: to
+ * be called before the state is loaded anew. Collective. GDN_UNSAVED, the same on all ranks, where too many
+ * in a row have failed; GDN_INTERNAL. */
+int loop_save_settle(struct loop *loop, bool wait);
+
+/* Records what has become of the store under way, where that is finished on all ranks; `wait` waits for it.
+ * GDN_INTERNAL, the same on all ranks, where it failed and delta_store.required is set. Collective. */
+int loop_store_settle(struct loop *loop, bool wait);
+
+/* After every loop_step, whatever its status: records what an inquiry has found. (loop/spike.c) */
+void loop_record_inquiry(struct loop *loop, const struct step_report *report);
+
+/* After a step that was done or left out: where it was a spike (train/loop/spikes.h), counts and records it and
+ * goes back to the newest whole checkpoint where spikes.action says so; the data go on behind the spike's
+ * batch. Collective. GDN_DIVERGED, the same on all ranks, for one spike more than spikes.most, or where that
+ * checkpoint cannot be loaded. */
+int loop_spike(struct loop *loop, const struct step_report *report);
+
+/* Creates and frees loop->health. Collective. GDN_INTERNAL. (loop/health.c) */
+int loop_health_create(struct loop *loop);
+void loop_health_free(struct loop *loop);
+
+/* After a step: reports slow ranks and compares replicas where that is due. Collective. GDN_INTERNAL, the
+ * same on all ranks, where copies of the weights differ: the state must not be saved. */
+int loop_health_step(struct loop *loop);
+/* Compares replicas now, unless this was done after the last step, so that nothing wrong is saved.
+ * Collective; fails as loop_health_step does. */
+int loop_health_replicas(struct loop *loop);
+
+/* After a step that took so long: says once, on rank 0, where mpirun would kill the run before it could stop
+ * as it is asked to. Not collective. (loop/grace.c) */
+void loop_grace_step(struct loop *loop, double seconds);
+
+/* Distances that were introduced in the last of `steps` steps done: what an evaluation after it computes
+ * with. */
+int loop_active(const struct config *config, int64_t steps);
+
+#endif

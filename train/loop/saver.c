@@ -1,0 +1,237 @@
+#include "train/loop/saver.h"
+
+#include "dist/checkpoint/snapshot.h"
+#include "kernels/base/position.h"
+
+#include <errno.h>
+#include <omp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum phase { IDLE, GIVEN, DONE, CLOSING };
+
+struct saver {
+    struct run *run;
+    char *directory;
+    struct snapshot *snapshot; /* NULL: saves in the foreground from the state itself */
+    bool under_way;            /* begun, and not yet told of */
+    double waited;             /* for the last one, which counts as the next one's stall */
+
+    /* The save under way: the owner's while the phase is IDLE or DONE, the thread's while it is GIVEN. */
+    struct checkpoint_info info;
+    struct saver_report report;
+    double began; /* seconds */
+
+    /* Of the thread; there is none where `started` is false. */
+    bool started;
+    struct mesh apart;
+    pthread_t thread;
+    pthread_mutex_t lock; /* of the phase */
+    pthread_cond_t changed;
+    enum phase phase;
+};
+
+const char saver_no_memory[] = "a copy of the state, to save while training goes on, does not fit into memory";
+
+bool saver_has_intervals(const struct config *config) {
+    return config->checkpoint.interval > 0 || config->checkpoint.interval_minutes > 0;
+}
+
+/* Whether a run saves on a thread. */
+static bool in_background(const struct config *config) {
+    return config->checkpoint.asynchronous == SAVE_BACKGROUND && saver_has_intervals(config);
+}
+
+int64_t saver_planned(const struct config *config, const struct table *table, long moments) {
+    bool host = config->device == DEVICE_CPU || config->device == DEVICE_AUTO;
+    bool copy = config->checkpoint.asynchronous != SAVE_FOREGROUND && saver_has_intervals(config);
+    return copy && host ? snapshot_planned(table, moments) : 0;
+}
+
+/* ------------------------------------------------------------------------------------------- writing */
+
+/* Writes `content` and fills the report. Takes what failed out of the thread's recorded words. */
+static void write_content(struct saver *s, const struct mesh *mesh,
+                          const struct checkpoint_content *content) {
+    const struct checkpoint_config *config = &s->run->config.checkpoint;
+    const struct checkpoint_keep keep = {config->keep, config->keep_every};
+    s->report.status =
+        checkpoint_save(mesh, s->directory, content, &s->info, &keep, (enum checkpoint_files)config->files);
+    s->report.bytes = checkpoint_bytes(content);
+    s->report.seconds = MPI_Wtime() - s->began;
+    if (!s->report.status) return;
+    snprintf(s->report.words, sizeof s->report.words, "%.*s", (int)sizeof s->report.words - 1, gdn_failure());
+    gdn_failure_clear();
+}
+
+static void enter_phase(struct saver *s, enum phase phase) {
+    pthread_mutex_lock(&s->lock);
+    s->phase = phase;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* Waits until the phase is `a` or `b`, and returns it. */
+static enum phase wait_for(struct saver *s, enum phase a, enum phase b) {
+    pthread_mutex_lock(&s->lock);
+    while (s->phase != a && s->phase != b) pthread_cond_wait(&s->changed, &s->lock);
+    enum phase phase = s->phase;
+    pthread_mutex_unlock(&s->lock);
+    return phase;
+}
+
+static void *write_checkpoints(void *context) {
+    struct saver *s = context;
+    omp_set_num_threads(1); /* the cores are training's */
+    position_of_writer();
+    while (wait_for(s, GIVEN, CLOSING) == GIVEN) {
+        position_phase(PHASE_CHECKPOINT, s->info.step);
+        write_content(s, &s->apart, snapshot_content(s->snapshot));
+        position_phase(PHASE_NONE, s->info.step);
+        enter_phase(s, DONE);
+    }
+    return NULL;
+}
+
+/* Signals are for the thread that trains. */
+static int start(struct saver *s) {
+    sigset_t all, before;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->changed, NULL);
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    int error = pthread_create(&s->thread, NULL, write_checkpoints, s);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    s->started = !error;
+    return error ? gdn_fail(GDN_INTERNAL, "a thread that writes checkpoints cannot be started: %s",
+                            strerror(error))
+                 : 0;
+}
+
+/* ------------------------------------------------------------------------------------------ its owner */
+
+/* What snapshots are taken of: where training has its state. */
+static struct checkpoint_content live_content(struct run *run) {
+    struct checkpoint_content content = run_content(run);
+    content.state = &run->state;
+    return content;
+}
+
+/* The copy: always where there is a device, whose memory files cannot be written from. */
+static int create_snapshot(struct saver *s) {
+    struct run *run = s->run;
+    bool host = run->ops->device->host;
+    struct checkpoint_content live = live_content(run);
+    if (host && !in_background(&run->config)) return 0;
+    TRY(snapshot_create(&run->mesh, run->ops, &live, host ? NULL : &run->saved, &s->snapshot));
+    run->copy_bytes = snapshot_reserved(s->snapshot);
+    return 0;
+}
+
+static int create(struct saver *s) {
+    const struct mesh *mesh = &s->run->mesh;
+    TRY(mesh_agree(mesh, s->directory ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for a path")));
+    TRY(mesh_agree(mesh, create_snapshot(s)));
+    if (!in_background(&s->run->config)) return 0;
+    TRY(mesh_apart(mesh, "checkpoint.asynchronous", &s->apart));
+    return mesh_agree(mesh, start(s));
+}
+
+int saver_create(struct run *run, const char *directory, struct saver **out) {
+    struct saver *s = *out = calloc(1, sizeof *s);
+    TRY(mesh_agree(&run->mesh, s ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for saving checkpoints")));
+    s->run = run;
+    s->apart = mesh_alone();
+    s->directory = strdup(directory);
+    int status = create(s);
+    if (!status) return 0;
+    saver_free(s, false);
+    *out = NULL;
+    return status;
+}
+
+void saver_free(struct saver *saver, bool alone) {
+    struct saver *s = saver;
+    if (!s) return;
+    if (s->started && alone) {
+        pthread_detach(s->thread);
+        return;
+    }
+    if (s->started) {
+        wait_for(s, IDLE, DONE);
+        enter_phase(s, CLOSING);
+        pthread_join(s->thread, NULL);
+        pthread_cond_destroy(&s->changed);
+        pthread_mutex_destroy(&s->lock);
+    }
+    s->run->copy_bytes = 0;
+    mesh_free(&s->apart);
+    snapshot_free(s->snapshot);
+    free(s->directory);
+    free(s);
+}
+
+/* Copies the state, on the host or from the device. */
+static int take(struct saver *s) {
+    struct checkpoint_content live = live_content(s->run);
+    TRY(run_snapshot(s->run));
+    return snapshot_take(s->snapshot, &live);
+}
+
+int saver_begin(struct saver *saver, const struct checkpoint_info *info, bool now) {
+    struct saver *s = saver;
+    struct run *run = s->run;
+    if (s->under_way) return gdn_fail(GDN_INTERNAL, "a checkpoint was begun before the last one was told of");
+    s->began = MPI_Wtime();
+    s->info = *info;
+    s->report = (struct saver_report){
+        .step = info->step, .asynchronous = s->started && !now, .best_loss = info->best_loss};
+    if (s->snapshot && (s->report.asynchronous || !run->ops->device->host))
+        TRY(mesh_agree(&run->mesh, take(s)));
+    s->under_way = true;
+    if (s->report.asynchronous) {
+        s->report.stall_seconds = MPI_Wtime() - s->began + s->waited;
+        enter_phase(s, GIVEN);
+    } else {
+        struct checkpoint_content content = run_content(run);
+        write_content(s, &run->mesh,
+                      s->snapshot && !run->ops->device->host ? snapshot_content(s->snapshot) : &content);
+        s->report.stall_seconds = s->report.seconds + s->waited;
+    }
+    s->waited = 0;
+    return 0;
+}
+
+static bool is_busy(struct saver *s) {
+    if (!s->report.asynchronous) return false;
+    pthread_mutex_lock(&s->lock);
+    bool busy = s->phase == GIVEN;
+    pthread_mutex_unlock(&s->lock);
+    return busy;
+}
+
+int saver_settle(struct saver *saver, bool wait, struct saver_report *out) {
+    struct saver *s = saver;
+    const struct mesh *mesh = &s->run->mesh;
+    *out = (struct saver_report){0};
+    if (!s->under_way) return 0;
+    if (!wait) {
+        int busy = mesh_any(mesh, is_busy(s));
+        if (busy) return busy < 0 ? GDN_INTERNAL : 0;
+    }
+    double began = MPI_Wtime();
+    if (s->report.asynchronous) {
+        wait_for(s, DONE, IDLE);
+        enter_phase(s, IDLE);
+    }
+    s->waited += MPI_Wtime() - began;
+    s->under_way = false;
+    *out = s->report;
+    out->settled = true;
+    double seconds[] = {out->seconds, out->stall_seconds};
+    TRY(mesh_reduce(mesh, seconds, 2, MPI_DOUBLE, MPI_MAX));
+    out->seconds = seconds[0], out->stall_seconds = seconds[1];
+    return 0;
+}

@@ -1,0 +1,204 @@
+/* One optimiser step (model.md, 5 and 6). */
+#include "train/loop/loop.h"
+
+#include "model/edges.h"
+#include "train/partition/batch.h"
+#include "train/optimizer/schedule.h"
+
+#include <math.h>
+
+/* The regularisers' weights at a step (model.md, 5): w_s and w_e. */
+static void regularizer_weights(const struct config *config, int64_t step, struct loss_options *options) {
+    const struct delta_config *delta = &config->model.delta;
+    switch ((enum delta_regularizer)delta->regularizer) {
+    case REGULARIZER_FIXED:
+        options->sparsity_weight = delta->sparsity_weight;
+        options->entropy_weight = delta->entropy_weight;
+        return;
+    case REGULARIZER_ADAPTIVE: {
+        long steps = config->train.steps;
+        double p = (double)step / (double)(steps > 1 ? steps : 1);
+        options->sparsity_weight = 0.1 * p;
+        options->entropy_weight = 0.01 * (1 - p);
+        return;
+    }
+    case REGULARIZER_NONE:
+        return;
+    }
+}
+
+/* What a step computes, on every rank alike: active distances and the regularisers' weights (model.md, 5 and
+ * 6). Gradients, all of which have the factor token_weight, are those of scale · loss (train/optimizer/loss_scale.h).
+ */
+static struct loss_options options_of(const struct config *config, int64_t step, double scale) {
+    const struct train_config *train = &config->train;
+    struct loss_options options = {
+        .active = active_distances(&config->model.delta, step),
+        .token_weight = scale / ((double)batch_at(train, step) * (double)train->sequence_length),
+    };
+    regularizer_weights(config, step, &options);
+    options.each = train->gate_interval > 0 && step % train->gate_interval == 0;
+    options.measure = config->model.delta.regularizer != REGULARIZER_NONE || options.each;
+    return options;
+}
+
+/* The loss and its terms, not scaled, from the sums over all ranks. */
+static void fill_losses(const struct loss_options *options, double scale, const double sums[3],
+                        long connections, struct step_report *report) {
+    double places = connections ? (double)connections : 1, weight = options->token_weight / scale;
+    double sparsity = sums[1] * weight / places, entropy = sums[2] * weight / places;
+    report->ce = sums[0] * weight;
+    report->loss = report->ce + options->sparsity_weight * sparsity - options->entropy_weight * entropy;
+    report->sparsity = options->measure ? sparsity : NAN;
+    report->entropy = options->measure ? entropy : NAN;
+}
+
+/* What `decide` works on. */
+struct decision {
+    struct run *run;
+    struct step_report *report;
+};
+
+/* Verdicts: nothing is updated, but the run may go on. */
+enum {
+    SKIP = -1,       /* with a smaller loss scale */
+    NOT_FINITE = -2, /* after an inquiry */
+    SPIKE = -3,      /* as spikes.action says */
+    INQUIRED = -4,   /* in an inquiry: with the step's outcome */
+};
+
+/* Whether loss and gradient norm are fit for an update. They have the same bits on every rank, so all come to
+ * the same verdict. */
+static int judge(struct run *run, const struct step_report *report, bool suspect) {
+    if (suspect || !isfinite(report->loss) || !isfinite(report->grad_norm))
+        return isfinite(report->loss) && loss_scale_lower(&run->loss_scale) ? SKIP : NOT_FINITE;
+    bool spike = spikes_judge(&run->spikes, report->loss, report->grad_norm);
+    if (spike && run->config.spikes.action != SPIKE_REPORT) return SPIKE;
+    if (!spike) spikes_accept(&run->spikes, report->loss, report->grad_norm);
+    loss_scale_good(&run->loss_scale);
+    return 0;
+}
+
+/* Fills in losses and norm from the sums over all ranks, and whether anybody was about to hand over what was
+ * not finite. */
+static int measure(struct step *step, bool *suspect) {
+    struct run *run = ((struct decision *)step->context)->run;
+    struct step_report *report = ((struct decision *)step->context)->report;
+    const double scale = run->loss_scale.scale;
+    double sums[STEP_SUMS] = {step->sums.ce, step->sums.sparsity, step->sums.entropy, step->suspect >= 0},
+           norm;
+    TRY(mesh_sum(&run->mesh, sums, STEP_SUMS));
+    TRY(optimizer_norm(&run->optimizer, step->options->active, &norm));
+    fill_losses(step->options, scale, sums, step->sums.connections, report);
+    report->grad_norm = norm / scale;
+    *suspect = sums[3] > 0;
+    return 0;
+}
+
+/* Once all gradients are summed (train/step/execute.h). */
+static int decide(struct step *step) {
+    struct run *run = ((struct decision *)step->context)->run;
+    struct step_report *report = ((struct decision *)step->context)->report;
+    const double scale = run->loss_scale.scale;
+    bool suspect;
+    TRY(measure(step, &suspect));
+    report->lr = step->lr = learning_rate(&run->config.train, run->step);
+    step->gscale = optimizer_clip(&run->optimizer, report->grad_norm) / scale;
+    return judge(run, report, suspect);
+}
+
+/* The same in an inquiry, which updates nothing in any case. */
+static int hear(struct step *step) {
+    struct decision *decision = step->context;
+    bool suspect;
+    TRY(measure(step, &suspect));
+    decision->run->verdict.recurred =
+        suspect || !isfinite(decision->report->loss) || !isfinite(decision->report->grad_norm);
+    return INQUIRED;
+}
+
+/* Computes the step again, to find out where it went wrong (train/health/inquiry.h). Collective. GDN_INTERNAL. */
+static int inquire(struct run *run, const struct step *step) {
+    struct step_report report = {0};
+    struct step again = *step;
+    again.watch = NULL;
+    again.inquiry = &run->inquiry;
+    again.decide = hear;
+    again.context = &(struct decision){run, &report};
+    scales_restore(&run->scales);
+    inquiry_begin(&run->inquiry, step->options->active);
+    int status = execute(run->executor, &again);
+    if (status != INQUIRED) return status;
+    bool recurred = run->verdict.recurred;
+    TRY(inquiry_end(&run->inquiry, step->suspect, &run->verdict));
+    run->verdict.recurred = recurred;
+    return 0;
+}
+
+/* After a step that was not finite: SPIKE where such a step may be left out. */
+static int not_finite(struct run *run, const struct step *step, const struct step_report *report) {
+    TRY(inquire(run, step));
+    if (run->config.spikes.window > 0 && run->config.spikes.action != SPIKE_REPORT) {
+        spikes_judge(&run->spikes, NAN, NAN);
+        return SPIKE;
+    }
+    char words[512];
+    inquiry_words(&run->verdict, words);
+    return gdn_fail(GDN_DIVERGED,
+                    "training diverged at step %lld: %s not finite; %s. Nothing was updated. Go on "
+                    "from an older checkpoint with a lower train.lr, more train.warmup_steps or a "
+                    "train.grad_clip, or let spikes.window leave such steps out",
+                    (long long)run->step,
+                    !isfinite(report->loss)        ? "the loss is"
+                    : !isfinite(report->grad_norm) ? "the gradient norm is"
+                                                   : "numbers between ranks are",
+                    words);
+}
+
+int loop_step(struct run *run, const struct delta_watch *watch, struct step_report *report) {
+    const struct train_config *train = &run->config.train;
+    const struct axis *axes[] = {&run->mesh.data, &run->mesh.tensor, &run->mesh.pipeline};
+    struct loss_options options = options_of(&run->config, run->step, run->loss_scale.scale);
+    const long batch = batch_at(train, run->step);
+    *report = (struct step_report){
+        .step = run->step,
+        .sequences = batch,
+        .active_distances = options.active,
+        .tokens = run->tokens + batch * (int64_t)train->sequence_length,
+    };
+    for (int i = 0; i < STEP_AXES; i++) {
+        report->communication_bytes[i] = -axes[i]->bytes;
+        report->communication_seconds[i] = -axes[i]->seconds;
+    }
+    struct step step = {
+        .number = run->step,
+        .rows = run->rows,
+        .sequences = run_share(run),
+        .micro_batches = (int)(run_share(run) / run->micro),
+        .options = &options,
+        .watch = watch,
+        .decide = decide,
+        .context = &(struct decision){run, report},
+    };
+    run->verdict.asked = false;
+    run->spikes.last.kind = SPIKE_NONE;
+    int status = execute(run->executor, &step);
+    if (status == NOT_FINITE) status = not_finite(run, &step, report);
+    if (status != SKIP && status != SPIKE) TRY(status);
+    if (status == SPIKE)
+        scales_restore(&run->scales); /* as if the step had not been */
+    else
+        TRY(scales_agree(&run->scales, &run->mesh));
+    for (int i = 0; i < STEP_AXES; i++) {
+        report->communication_bytes[i] += axes[i]->bytes;
+        report->communication_seconds[i] += axes[i]->seconds;
+    }
+    run->step++;
+    run->samples += batch;
+    run->tokens = report->tokens;
+    return 0;
+}
+
+int loop_active(const struct config *config, int64_t steps) {
+    return active_distances(&config->model.delta, steps > 0 ? (long)steps - 1 : 0);
+}

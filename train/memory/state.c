@@ -1,0 +1,61 @@
+#include "train/memory/state.h"
+#include "kernels/base/status.h"
+
+/* Called once to count and once to hand out. */
+static void lay_out(struct state_memory *memory, const struct table *table, enum state_kind kind,
+                    long moments, struct state *state) {
+    size_t bytes = (size_t)table->total * sizeof(real), owned = (size_t)moments * sizeof(real);
+    *state = (struct state){.weight = arena_take(&memory->weights, bytes)};
+    state->steps = arena_take(&memory->steps, (size_t)table->rows * sizeof *state->steps);
+    if (kind == STATE_TRAINING) state->gradient = arena_take(&memory->gradients, bytes);
+    if (kind == STATE_WEIGHTS) return;
+    state->exp_avg = arena_take(&memory->optimizer, owned);
+    state->exp_avg_sq = arena_take(&memory->optimizer, owned);
+}
+
+int state_reserve(struct state_memory *memory, const struct device *device, const struct table *table,
+                  enum state_kind kind, long moments, struct state *state) {
+    state_plan(memory, device, table, kind, moments);
+    struct arena *const arenas[] = {&memory->weights, &memory->steps, &memory->gradients, &memory->optimizer};
+    for (int i = 0; i < 4; i++)
+        if (arenas[i]->used) TRY(arena_reserve(arenas[i]));
+    lay_out(memory, table, kind, moments, state);
+    return 0;
+}
+
+void state_plan(struct state_memory *memory, const struct device *device, const struct table *table,
+                enum state_kind kind, long moments) {
+    struct state nowhere;
+    *memory = (struct state_memory){.weights = {.name = "weights", .device = device},
+                                    .steps.name = "step counts",
+                                    .gradients = {.name = "gradients", .device = device},
+                                    .optimizer = {.name = "the optimiser's averages", .device = device}};
+    lay_out(memory, table, kind, moments, &nowhere);
+}
+
+static const struct device *device_of(const struct arena *arena) {
+    return arena->device ? arena->device : &host_device;
+}
+
+static int copy(struct arena *to, const struct arena *from) {
+    if (!to->base || !from->base) return 0;
+    if (device_of(from)->host) {
+        device_of(to)->upload(to->base, from->base, from->size);
+        return device_of(to)->wait();
+    }
+    device_of(from)->download(to->base, from->base, from->size);
+    return device_of(from)->status();
+}
+
+int state_copy(struct state_memory *to, const struct state_memory *from) {
+    TRY(copy(&to->weights, &from->weights));
+    TRY(copy(&to->steps, &from->steps));
+    return copy(&to->optimizer, &from->optimizer);
+}
+
+void state_free(struct state_memory *memory) {
+    arena_free(&memory->weights);
+    arena_free(&memory->steps);
+    arena_free(&memory->gradients);
+    arena_free(&memory->optimizer);
+}

@@ -1,0 +1,64 @@
+/* AdamW with decoupled weight decay (Loshchilov & Hutter 2019) over the parameter table (model.md, 6),
+ * sharded: a rank updates its own parts of each bucket alone (dist/layout/shard.h) and has moments for these only.
+ *
+ * Only the tensors that are trained at a step, the active rows, are touched: a connection that is not yet
+ * introduced is not updated, not decayed, and its moments and step count stand still. The step count is per
+ * tensor, so that a late connection gets its own bias correction.
+ *
+ * A step: optimizer_norm once all buckets are summed, optimizer_begin, then optimizer_update of every bucket.
+ */
+#ifndef GDN_OPTIMIZER_H
+#define GDN_OPTIMIZER_H
+
+#include "dist/mesh/mesh.h"
+#include "dist/layout/shard.h"
+#include "dist/layout/table.h"
+#include "kernels/base/arena.h"
+#include "kernels/ops.h"
+#include "model/config.h"
+#include "train/config/config.h"
+
+/* Everything the optimiser walks over; it owns only its scratch. Fill in the rest, then optimizer_reserve. */
+struct optimizer {
+    const struct ops *ops; /* whose device `state` lies on, but for its step counts */
+    const struct model_config *model;
+    const struct train_config *train;
+    const struct table *table;
+    const struct shards *shards; /* of `table` on this data rank */
+    struct mesh *mesh;
+    struct state *state; /* gradient, exp_avg, exp_avg_sq and steps must be there */
+
+    struct arena scratch;   /* of what follows */
+    double *own, *gathered; /* squares of this rank's blocks in sharded buckets; of every data rank's */
+    double *square;         /* [table->total / SHARD_GRAIN] squares of all blocks of the flat buffer */
+    struct arena on_device; /* of what follows, where the gradients do not lie on the host */
+    double *found;          /* `square` as it is computed */
+};
+
+/* Reserves the scratch. Not collective. GDN_INTERNAL without memory. */
+int optimizer_reserve(struct optimizer *optimizer);
+void optimizer_free(struct optimizer *optimizer);
+/* Bytes of the scratch on a mesh of `data` data ranks, for plans. */
+long optimizer_planned(const struct table *table, const struct shards *shards, int data);
+
+/* The global norm of the active rows' gradients over all ranks, each tensor's part counted once
+ * (row.counted). Squares are summed in double over fixed blocks of SHARD_GRAIN elements of the flat buffer,
+ * these in their order, then over the tensor and pipeline axes by rank: neither buckets nor their order show
+ * in the bits, which are the same on all ranks. `active`: how many of the distances are introduced. Every
+ * rank's own parts must hold the sums. Collective over all ranks. Returns the status of the axes. */
+int optimizer_norm(struct optimizer *optimizer, int active, double *norm);
+/* Bytes that data rank hands to others for it over the data axis (the other axes: axis_formula_sum_doubles of
+ * 1). */
+int64_t optimizer_formula_norm(const struct shards *shards, int data);
+
+/* What gradients of norm `norm` are multiplied with: grad_clip/(norm + 1e-6) where norm exceeds grad_clip (0:
+ * never), else 1. */
+double optimizer_clip(const struct optimizer *optimizer, double norm);
+
+/* Begins an update: one more step for every active row. Not collective. */
+void optimizer_begin(struct optimizer *optimizer, int active);
+/* Updates the active rows in this rank's part of one bucket with learning rate `lr`, gradients times
+ * `gscale`. Not collective. */
+void optimizer_update(struct optimizer *optimizer, int bucket, int active, double lr, double gscale);
+
+#endif

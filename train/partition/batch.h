@@ -1,0 +1,26 @@
+/* Batches: how many sequences a step has, and how they are divided, first among data ranks, then into
+ * micro-batches. */
+#ifndef GDN_BATCH_H
+#define GDN_BATCH_H
+
+#include "train/config/config.h"
+
+/* Sizes that batches have one after the other: the entries of train.batch_ramp, or train.batch_size alone. */
+int batch_sizes(const struct train_config *train);
+long batch_size(const struct train_config *train, int entry);
+
+/* Sequences of the step that follows `step` steps; of the largest batch; of all steps from `from` to `to`, and
+ * their tokens (INT64_MAX where they are more). */
+long batch_at(const struct train_config *train, int64_t step);
+long batch_largest(const struct train_config *train);
+double batch_sum(const struct train_config *train, int64_t from, int64_t to);
+int64_t batch_tokens(const struct train_config *train, int64_t from, int64_t to);
+
+/* Sequences of the largest step on each of `ranks` data ranks, and of each micro-batch of any step. Not
+ * collective. GDN_INPUT naming the batch that cannot be divided so. */
+int batch_divide(const struct train_config *train, int ranks, long *share, long *micro);
+
+/* "32 sequences", or "32 sequences, 64 from step 1000 on". */
+void batch_words(const struct train_config *train, char *words, size_t size);
+
+#endif

@@ -1,0 +1,217 @@
+#include "train/partition/pipeline.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "dist/verify/check.h"
+#include "kernels/base/status.h"
+#include "model/edges.h"
+#include "model/params.h"
+#include "train/partition/batch.h"
+#include "train/step/boundary.h"
+#include "train/partition/placement.h"
+
+/* What the steps before and between have in common. */
+struct builder {
+    const struct config *config;
+    struct pipeline *out;
+    struct schedule_options options;
+};
+
+static int reserve(struct builder *b) {
+    struct pipeline *p = b->out;
+    size_t ranks = (size_t)p->ranks, distances = (size_t)p->distances;
+    p->layout = calloc(ranks, sizeof *p->layout);
+    p->table = calloc(ranks, sizeof *p->table);
+    p->shards = calloc(ranks, sizeof *p->shards);
+    p->introduced = calloc(distances + 1, sizeof *p->introduced);
+    p->slots = calloc(ranks * (size_t)b->config->mesh.interleave, sizeof *p->slots);
+    p->blocks = calloc(ranks, sizeof *p->blocks);
+    p->strips = calloc(ranks, sizeof *p->strips);
+    if (p->layout && p->table && p->shards && p->introduced && p->slots && p->blocks && p->strips) return 0;
+    return gdn_fail(GDN_INTERNAL, "out of memory for the schedule of %d pipeline ranks", p->ranks);
+}
+
+/* What every pipeline rank has: layouts, tables, shards. */
+static int place(struct builder *b, const struct layout *first, int data_index) {
+    struct pipeline *p = b->out;
+    for (int r = 0; r < p->ranks; r++) {
+        p->layout[r] = *first;
+        p->layout[r].pipeline_index = r;
+        TRY(params_create(&b->config->model, &p->layout[r], &p->table[r]));
+        TRY(shards_create(&p->table[r], first->data, data_index, b->config->mesh.bucket, &p->shards[r]));
+        p->share |= p->table[r].zone[ZONE_SHARED_LARGE] < p->table[r].total;
+    }
+    p->widths = params_route_widths(&b->config->model, first);
+    return 0;
+}
+
+static void raise_to(int *most, int value) {
+    if (value > *most) *most = value;
+}
+
+/* One schedule, checked; `routes` is left to the caller. */
+static int schedule(struct builder *b, int active, struct routes *routes, struct schedule *out) {
+    struct pipeline *p = b->out;
+    TRY(routes_create(&p->edges, b->config->model.num_layers, active, p->layout, &p->widths, routes));
+    TRY(schedule_create(&p->edges, routes, p->layout, &b->options, out));
+    TRY(schedule_check(&p->edges, active, routes, p->layout, &b->options, out));
+    int chunks = b->config->mesh.interleave;
+    for (int i = 0; i < p->ranks * chunks; i++) raise_to(&p->slots[i], out->slots[i]);
+    for (int r = 0; r < p->ranks; r++) {
+        raise_to(&p->blocks[r], out->blocks[r]);
+        raise_to(&p->strips[r], out->strips[r]);
+    }
+    return 0;
+}
+
+/* Schedules of steps with fewer than all distances: introduced one after the other, from the first on;
+ * without stages all are there at once. */
+static int introduce(struct builder *b, struct schedule *introduced) {
+    const struct delta_config *delta = &b->config->model.delta;
+    for (int active = active_distances(delta, 0); active < delta->num_distances; active++) {
+        struct routes routes = {0};
+        int status = schedule(b, active, &routes, &introduced[active]);
+        routes_free(&routes);
+        TRY(status);
+    }
+    return 0;
+}
+
+/* Schedules of another number of micro-batches, unless there are some. */
+static int add_smaller(struct builder *b, int micro_batches) {
+    struct pipeline *p = b->out;
+    if (pipeline_schedule(p, micro_batches, p->distances)) return 0;
+    struct pipeline_smaller *s = &p->smaller[p->num_smaller++];
+    struct routes routes = {0};
+    s->micro_batches = b->options.micro_batches = micro_batches;
+    s->introduced = calloc((size_t)p->distances + 1, sizeof *s->introduced);
+    if (!s->introduced) return gdn_fail(GDN_INTERNAL, "out of memory for the schedules of smaller batches");
+    TRY(introduce(b, s->introduced));
+    int status = schedule(b, p->distances, &routes, &s->schedule);
+    routes_free(&routes);
+    return status;
+}
+
+static int build_smaller(struct builder *b, int data) {
+    const struct train_config *train = &b->config->train;
+    struct pipeline *p = b->out;
+    int sizes = batch_sizes(train);
+    long micro = batch_largest(train) / data / p->micro_batches;
+    p->smaller = calloc((size_t)sizes, sizeof *p->smaller);
+    if (!p->smaller) return gdn_fail(GDN_INTERNAL, "out of memory for the schedules of %d batches", sizes);
+    for (int i = 0; train->num_ramp && i < sizes; i++)
+        TRY(add_smaller(b, (int)(batch_size(train, i) / data / micro)));
+    return 0;
+}
+
+/* Buffers are counted in longs, their bytes too: all that the passes of a rank could have, at most. */
+static int check_countable(const struct config *config, int data, int micro_batches) {
+    const struct model_config *m = &config->model;
+    const struct delta_config *d = &m->delta;
+    long micro = batch_largest(&config->train) / data / micro_batches;
+    double most = 0x1p56, connection = 4.0 * d->hidden + 4.0 * d->gate_hidden + 4.0 * m->hidden_size,
+           layer = 16.0 * m->hidden_size + 6.0 * m->intermediate_size + d->num_distances * connection,
+           slots = fmin(micro_batches, 2.0 * config->mesh.pipeline * config->mesh.interleave),
+           all = (double)micro * config->train.sequence_length * layer * (m->num_layers + 2.0) * slots;
+    if (all < most) return 0;
+    return gdn_fail(GDN_INPUT,
+                    "train.sequence_length %d, micro-batches of %ld, model.num_layers %d, hidden_size %d, "
+                    "intermediate_size %d and model.delta together give up to %.3g numbers in memory; fewer "
+                    "than %.3g are expected",
+                    config->train.sequence_length, micro, m->num_layers, m->hidden_size, m->intermediate_size,
+                    all, most);
+}
+
+static int build(struct builder *b, int data, int data_index, int tensor_index) {
+    const struct config *config = b->config;
+    struct pipeline *p = b->out;
+    struct layout first;
+    TRY(check_countable(config, data, b->options.micro_batches));
+    TRY(placement_create(config, data, tensor_index, 0, &first));
+    p->stage = first.stage;
+    if (!b->options.forward_only) {
+        TRY(boundary_check(config, batch_largest(&config->train) / data / b->options.micro_batches));
+        first.compress = config->mesh.compress_boundary;
+        first.feedback = config->mesh.compress_feedback;
+    }
+    TRY(reserve(b));
+    TRY(place(b, &first, data_index));
+    TRY(edges_create(&config->model, &p->edges));
+    if (!b->options.forward_only) b->options.shards = p->shards, b->options.share = p->share;
+
+    TRY(introduce(b, p->introduced));
+    TRY(schedule(b, config->model.delta.num_distances, &p->routes, &p->schedule));
+    return b->options.forward_only ? 0 : build_smaller(b, data);
+}
+
+int pipeline_create(const struct config *config, int data, int data_index, int tensor_index,
+                    int micro_batches, bool training, struct pipeline *out) {
+    *out = (struct pipeline){.ranks = config->mesh.pipeline,
+                             .distances = config->model.delta.num_distances,
+                             .micro_batches = micro_batches};
+    struct builder b = {.config = config,
+                        .out = out,
+                        .options = {.micro_batches = micro_batches,
+                                    .num_layers = config->model.num_layers,
+                                    .forward_only = !training,
+                                    .overlap = config->mesh.overlap}};
+    int status = build(&b, data, data_index, tensor_index);
+    if (status) pipeline_free(out);
+    return status;
+}
+
+static void free_schedules(struct schedule *introduced, int distances, struct schedule *all) {
+    for (int a = 0; introduced && a < distances; a++) schedule_free(&introduced[a]);
+    free(introduced);
+    schedule_free(all);
+}
+
+void pipeline_free(struct pipeline *p) {
+    for (int r = 0; r < p->ranks; r++) {
+        if (p->shards) shards_free(&p->shards[r]);
+        if (p->table) params_free(&p->table[r]);
+    }
+    free_schedules(p->introduced, p->distances, &p->schedule);
+    for (int i = 0; i < p->num_smaller; i++)
+        free_schedules(p->smaller[i].introduced, p->distances, &p->smaller[i].schedule);
+    free(p->smaller);
+    routes_free(&p->routes);
+    edges_free(&p->edges);
+    free(p->stage);
+    free(p->layout);
+    free(p->table);
+    free(p->shards);
+    free(p->slots);
+    free(p->blocks);
+    free(p->strips);
+    *p = (struct pipeline){0};
+}
+
+static void keep(struct schedule *schedule, int rank) {
+    for (int r = 0; r < schedule->ranks; r++) {
+        if (r == rank) continue;
+        free(schedule->rank[r].action);
+        schedule->rank[r] = (struct actions){0};
+    }
+}
+
+void pipeline_keep(struct pipeline *p, int rank) {
+    for (int a = 0; a < p->distances; a++) keep(&p->introduced[a], rank);
+    if (rank >= 0) keep(&p->schedule, rank);
+    for (int i = 0; i < p->num_smaller; i++) {
+        for (int a = 0; a < p->distances; a++) keep(&p->smaller[i].introduced[a], rank);
+        keep(&p->smaller[i].schedule, rank);
+    }
+}
+
+const struct schedule *pipeline_schedule(const struct pipeline *p, int micro_batches, int active) {
+    if (micro_batches == p->micro_batches)
+        return active < p->distances ? &p->introduced[active] : &p->schedule;
+    for (int i = 0; i < p->num_smaller; i++) {
+        const struct pipeline_smaller *s = &p->smaller[i];
+        if (s->micro_batches == micro_batches)
+            return active < p->distances ? &s->introduced[active] : &s->schedule;
+    }
+    return NULL;
+}

@@ -1,0 +1,66 @@
+/* What is known of a run before its first step, without memory for weights and without MPI: which part of the
+ * model every pipeline rank has, how its flat buffers are cut, and what it does in a step, as checked
+ * schedules. `gdn train` and `gdn eval` make it for their own tensor and data index, `gdn plan` for those of
+ * any rank. */
+#ifndef GDN_PIPELINE_H
+#define GDN_PIPELINE_H
+
+#include "dist/schedule/schedule.h"
+#include "dist/layout/shard.h"
+#include "dist/layout/table.h"
+#include "train/config/config.h"
+
+/* What steps of fewer micro-batches do (train.batch_ramp). */
+struct pipeline_smaller {
+    int micro_batches;
+    struct schedule schedule;    /* as in struct pipeline */
+    struct schedule *introduced; /* [distances] */
+};
+
+struct pipeline {
+    int ranks;         /* pipeline ranks */
+    int distances;     /* of the model's configuration */
+    int micro_batches; /* of a data rank in a step, the largest */
+    struct edges edges;
+    struct span *stage;    /* [ranks·interleave] layers of all stages, in order */
+    struct layout *layout; /* [ranks] of every pipeline rank; they share `stage` */
+    struct table *table;   /* [ranks] */
+    struct shards *shards; /* [ranks] cut for the data index */
+    bool share;            /* some rank has ZONE_SHARED_… tensors */
+    struct route_widths widths;
+
+    /* With all distances active, every rank's actions. */
+    struct routes routes;
+    struct schedule schedule;
+    /* [distances] the same with only the first a distances active; empty (ranks 0) for an a that no step has.
+     */
+    struct schedule *introduced;
+
+    /* Of other numbers of micro-batches that steps have. */
+    struct pipeline_smaller *smaller;
+    int num_smaller;
+
+    /* The most that any of these schedules needs. */
+    int *slots;           /* [ranks, interleave] sets of saved activations */
+    int *blocks, *strips; /* [ranks] */
+};
+
+/* Computes it all for one tensor index and data index of a mesh with `data` data ranks, for steps of
+ * `micro_batches` micro-batches of a data rank, and, of training with train.batch_ramp, in which these are
+ * the largest steps, for those of all its batches; schedules are those of training steps, or where `training`
+ * is false forward-only ones, and each has been checked (dist/verify/check.h). Not collective: every rank computes
+ * the same. Free with pipeline_free; after a failure there is nothing to free. GDN_INPUT for a mesh that does
+ * not fit the model, GDN_INTERNAL. */
+int pipeline_create(const struct config *config, int data, int data_index, int tensor_index,
+                    int micro_batches, bool training, struct pipeline *out);
+void pipeline_free(struct pipeline *pipeline);
+
+/* Frees the actions of all other ranks than `rank`, for whoever executes that rank's only; −1: of all ranks
+ * but in the largest steps with all distances active. What was counted stays. */
+void pipeline_keep(struct pipeline *pipeline, int rank);
+
+/* The schedule of a step of so many micro-batches with the first `active` distances. NULL where there are no
+ * such steps. */
+const struct schedule *pipeline_schedule(const struct pipeline *pipeline, int micro_batches, int active);
+
+#endif

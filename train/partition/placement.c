@@ -1,0 +1,43 @@
+#include "train/partition/placement.h"
+
+#include <stdlib.h>
+
+#include "dist/layout/stages.h"
+#include "kernels/base/status.h"
+#include "model/model.h"
+
+/* Cuts the layers into stages by their arithmetic; the embedding is a look-up and costs nothing. */
+static int cut_stages(const struct config *config, int stages, double *cost, struct span *out) {
+    const struct model_config *model = &config->model;
+    TRY(model_layer_flops(model, config->train.sequence_length, model->delta.num_distances, cost));
+    return stages_cut(model->num_layers, cost, 0, model_head_flops(model), stages, out);
+}
+
+int placement_create(const struct config *config, int data, int tensor_index, int pipeline_index,
+                     struct layout *out) {
+    const struct mesh_config *mesh = &config->mesh;
+    long stages = (long)mesh->pipeline * mesh->interleave;
+    *out = (struct layout){.data = data,
+                           .tensor = mesh->tensor,
+                           .tensor_index = tensor_index,
+                           .delta = mesh->delta,
+                           .sequence_parallel = mesh->sequence_parallel,
+                           .pipeline = mesh->pipeline,
+                           .pipeline_index = pipeline_index,
+                           .chunks = mesh->interleave,
+                           .small = mesh->small,
+                           /* a store reads whole sources */
+                           .narrow = mesh->narrow_sources && !config->delta_store.interval};
+    out->stage = malloc((size_t)stages * sizeof *out->stage);
+    double *cost = malloc((size_t)config->model.num_layers * sizeof *cost);
+    int status = out->stage && cost ? cut_stages(config, (int)stages, cost, out->stage)
+                                    : gdn_fail(GDN_INTERNAL, "out of memory for %ld pipeline stages", stages);
+    free(cost);
+    if (status) placement_free(out);
+    return status;
+}
+
+void placement_free(struct layout *layout) {
+    free(layout->stage);
+    layout->stage = NULL;
+}

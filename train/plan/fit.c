@@ -1,0 +1,264 @@
+#include "train/plan/fit.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/base/status.h"
+#include "train/partition/batch.h"
+#include "train/plan/plan.h"
+
+enum {
+    CHANGES = 10,
+    WORD = 64,
+    TIMES = 16,      /* as many ranks, at most */
+    PIPELINES = 64,  /* mesh.pipeline's limit */
+    MESHES = 4096,   /* of a number of ranks that are looked at */
+    PASSES = 100000, /* of all meshes that are planned, over all ranks; and layers */
+};
+
+/* Settings as the command line would have them. */
+struct change {
+    int count;
+    char word[CHANGES][WORD];
+    long ranks;
+};
+
+static void set(struct change *change, const char *key, long value) {
+    snprintf(change->word[change->count++], WORD, "%s=%ld", key, value);
+}
+
+/* What the search has in hand. */
+struct search {
+    const struct fit *fit;
+    const char *text; /* the configuration */
+    const struct memory *planned;
+    double state;       /* bytes of weights and gradients of the whole model; of its moments as many again */
+    double passes;      /* planned so far, to bound the time */
+    struct change *out; /* the change under trial */
+};
+
+/* What the configuration has already is no advice. */
+static void recompute_all(const struct train_config *train, struct change *change) {
+    if (train->recompute != RECOMPUTE_FULL)
+        snprintf(change->word[change->count++], WORD, "train.recompute=full");
+    if (train->recompute_delta != RECOMPUTE_SAME)
+        snprintf(change->word[change->count++], WORD, "train.recompute_delta=same");
+    if (train->recompute_every > 1) set(change, "train.recompute_every", 1);
+    if (train->recompute_delta_every) set(change, "train.recompute_delta_every", 0);
+}
+
+/* -------------------------------------------------------------------------------------------- one trial */
+
+/* Of all that auto could choose, full needs least, or nearly. */
+static void assume_least(struct train_config *train) {
+    if (train->recompute == RECOMPUTE_AUTO) train->recompute = RECOMPUTE_FULL;
+    if (train->recompute_delta == RECOMPUTE_AUTO) train->recompute_delta = RECOMPUTE_FULL;
+}
+
+/* Weights and gradients are divided among tensor and pipeline ranks, moments among all: no rank can do with
+ * less than an even part. */
+static bool could_hold(const struct search *s, long tensor, long pipeline, long ranks) {
+    double least = s->state / (double)(tensor * pipeline) + s->state / (double)ranks;
+    return least <= (double)s->fit->available->bytes;
+}
+
+/* What planning a mesh takes: the schedule has each pass of each rank, and is made of every layer. */
+static bool affordable(struct search *s, const struct config *config, long ranks) {
+    const struct mesh_config *mesh = &config->mesh;
+    long data = ranks / mesh->tensor / mesh->pipeline, share, micro;
+    if (data < 1 || batch_divide(&config->train, (int)data, &share, &micro)) return false;
+    double passes = (double)(share / micro) * mesh->pipeline * mesh->interleave + config->model.num_layers;
+    if (s->passes + passes > PASSES) return false;
+    s->passes += passes;
+    return true;
+}
+
+static bool config_fits(struct search *s, struct config *config, long ranks) {
+    int64_t most, available = s->fit->available->bytes;
+    config->train.memory = (double)available / GIB; /* for auto */
+    assume_least(&config->train);
+    return could_hold(s, config->mesh.tensor, config->mesh.pipeline, ranks) && affordable(s, config, ranks) &&
+           !plan_greatest_memory(config, ranks, available, &most) && most <= available;
+}
+
+static bool fits(struct search *s, const struct change *change) {
+    char *overrides[CHANGES];
+    struct config config;
+    bool fit = false;
+    for (int i = 0; i < change->count; i++) overrides[i] = (char *)change->word[i];
+    if (!config_parse(s->text, "", overrides, change->count, &config)) {
+        fit = config_fits(s, &config, change->ranks);
+        config_free(&config);
+    }
+    gdn_failure_clear();
+    return fit;
+}
+
+/* ------------------------------------------------------------------------------------------ on this mesh */
+
+/* The largest micro-batch below the present one with which it fits, on top of `change`. */
+static bool smaller_micro(struct search *s, const struct change *change) {
+    const struct config *config = s->fit->config;
+    long share, micro, data = s->fit->ranks / config->mesh.tensor / config->mesh.pipeline;
+    if (batch_divide(&config->train, (int)data, &share, &micro)) return false;
+    for (long count = share / micro + 1; count <= share && count <= PASSES; count++) {
+        if (share % count) continue;
+        *s->out = *change;
+        set(s->out, "train.micro_batch_size", share / count);
+        if (fits(s, s->out)) return true;
+    }
+    return false;
+}
+
+static bool same_mesh(struct search *s, const struct change *none, const struct change *all) {
+    if (s->fit->config->checkpoint.asynchronous == SAVE_BACKGROUND && s->planned->bytes[MEMORY_CHECKPOINT]) {
+        *s->out = *none;
+        snprintf(s->out->word[s->out->count++], WORD, "checkpoint.asynchronous=false");
+        if (fits(s, s->out)) return true;
+    }
+    *s->out = *all;
+    return (all->count && fits(s, all)) || smaller_micro(s, none) || smaller_micro(s, all);
+}
+
+/* ------------------------------------------------------------------------------------------ other meshes */
+
+struct axes {
+    long data, tensor, pipeline;
+    double distance; /* from the present mesh: factors of two, over all axes */
+};
+
+static int nearer(const void *a, const void *b) {
+    const struct axes *x = a, *y = b;
+    if (fabs(x->distance - y->distance) > 1e-9) return x->distance < y->distance ? -1 : 1;
+    return x->tensor < y->tensor ? -1 : x->tensor > y->tensor; /* which sends more than a pipeline */
+}
+
+/* The meshes of so many ranks that the model's shape, the batch and memory do not rule out, nearest first. */
+static int list_meshes(const struct search *s, long ranks, struct axes *out) {
+    const struct config *config = s->fit->config;
+    const struct mesh_config *now = &config->mesh;
+    long data = s->fit->ranks / now->tensor / now->pipeline;
+    int count = 0;
+    for (long tensor = 1; tensor <= config->model.num_kv_heads; tensor++) {
+        if (ranks % tensor || config->model.num_kv_heads % tensor) continue;
+        for (long pipeline = 1; pipeline <= PIPELINES && pipeline <= config->model.num_layers; pipeline++) {
+            if (ranks / tensor % pipeline) continue;
+            struct axes axes = {ranks / tensor / pipeline, tensor, pipeline, 0};
+            axes.distance = fabs(log2((double)axes.data / (double)data)) +
+                            fabs(log2((double)tensor / now->tensor)) +
+                            fabs(log2((double)pipeline / now->pipeline));
+            if (config->train.batch_size % axes.data || !could_hold(s, tensor, pipeline, ranks)) continue;
+            if (ranks == s->fit->ranks && axes.distance < 1e-9) continue; /* the present one */
+            if (count < MESHES) out[count++] = axes;
+        }
+    }
+    qsort(out, (size_t)count, sizeof *out, nearer);
+    return count;
+}
+
+static void set_mesh(const struct search *s, const struct axes *axes) {
+    const struct mesh_config *now = &s->fit->config->mesh;
+    long stages = axes->pipeline * now->interleave;
+    struct change *out = s->out;
+    if (now->data && now->data != axes->data) set(out, "mesh.data", axes->data);
+    if (now->tensor != axes->tensor) set(out, "mesh.tensor", axes->tensor);
+    if (now->pipeline != axes->pipeline) set(out, "mesh.pipeline", axes->pipeline);
+    if (now->interleave > 1 && (axes->pipeline == 1 || stages > s->fit->config->model.num_layers))
+        set(out, "mesh.interleave", 1);
+}
+
+/* Any mesh of so many ranks, with as little else as possible. */
+static bool other_mesh(struct search *s, long ranks, const struct change *ways, int count,
+                       struct axes *meshes) {
+    int found = list_meshes(s, ranks, meshes);
+    for (int way = 0; way < count; way++)
+        for (int i = 0; i < found; i++) {
+            *s->out = ways[way];
+            s->out->ranks = ranks;
+            set_mesh(s, &meshes[i]);
+            if (fits(s, s->out)) return true;
+        }
+    return false;
+}
+
+/* ----------------------------------------------------------------------------------------------- search */
+
+/* First on this mesh, then on others of as many ranks, then on the fewest times as many. */
+static bool find_with(struct search *s, struct axes *meshes) {
+    const struct train_config *train = &s->fit->config->train;
+    struct change none = {.ranks = s->fit->ranks}, all = none;
+    recompute_all(train, &all);
+    if (same_mesh(s, &none, &all)) return true;
+    struct change ways[] = {none, all, none, all};
+    set(&ways[2], "train.micro_batch_size", 1);
+    set(&ways[3], "train.micro_batch_size", 1);
+    int count = train->micro_batch_size == 1 ? 2 : 4;
+    for (long times = 1; times <= TIMES && s->fit->ranks * times <= PLAN_RANKS; times++)
+        if (other_mesh(s, s->fit->ranks * times, ways, count, meshes)) return true;
+    return false;
+}
+
+static int find(const struct fit *fit, const char *text, const struct memory *planned, struct change *out,
+                bool *found) {
+    struct search search = {.fit = fit, .text = text, .planned = planned, .out = out};
+    struct axes *meshes = calloc(MESHES, sizeof *meshes);
+    int64_t parameters;
+    if (!meshes) return gdn_fail(GDN_INTERNAL, "out of memory for the search of a mesh");
+    int status = plan_parameters(fit->config, &parameters);
+    search.state = 2.0 * (double)parameters * (double)sizeof(real);
+    if (!status) *found = find_with(&search, meshes);
+    free(meshes);
+    return status;
+}
+
+/* "train.recompute: full, mesh.pipeline: 4 on 8 ranks with as much memory each" */
+static void change_words(const struct fit *fit, const struct change *change, char *words, size_t size) {
+    FILE *out = fmemopen(words, size, "w");
+    if (!out) return;
+    for (int i = 0; i < change->count; i++) {
+        const char *word = change->word[i], *value = strchr(word, '=') + 1;
+        fprintf(out, "%s%.*s: %s", i ? ", " : "", (int)(value - word - 1), word, value);
+    }
+    const char *between = change->count ? " " : "";
+    if (change->ranks != fit->ranks)
+        fprintf(out, "%son %ld ranks with as much memory each", between, change->ranks);
+    fclose(out);
+}
+
+static int refuse(const struct fit *fit, const char *who, const struct memory *planned, const char *advice) {
+    const struct available *a = fit->available;
+    double needed = (double)memory_sum(planned);
+    bool large = needed >= 2 * GIB;
+    const char *unit = large ? "GiB" : "MiB";
+    double size = large ? GIB : GIB / 1024;
+    char parts[256], from[100];
+    memory_words(planned, size, parts);
+    if (a->given > 0)
+        snprintf(from, sizeof from, "train.memory: %g GiB", a->given);
+    else
+        snprintf(from, sizeof from, "what its machine has free for it, less %g%% for code and libraries",
+                 100 * MEMORY_RESERVE);
+    return gdn_fail(GDN_INPUT, "%s needs %.2f %s of memory, but has %.2f (%s)\n  %s %s\n  %s", who,
+                    needed / size, unit, (double)a->bytes / size, from, unit, parts, advice);
+}
+
+int fit_check(const struct fit *fit, const char *who, const struct memory *planned) {
+    if (memory_fits(fit->available, planned)) return 0;
+    char *text = config_text(fit->config), words[500] = "", advice[600];
+    struct change change;
+    bool found = false;
+    if (!text) return gdn_fail(GDN_INTERNAL, "out of memory for the configuration's text");
+    int status = find(fit, text, planned, &change, &found);
+    free(text);
+    TRY(status);
+    if (found) change_words(fit, &change, words, sizeof words);
+    snprintf(advice, sizeof advice,
+             found ? "what would fit: %s"
+                   : "nothing that was tried would fit (recomputation of all layers, smaller micro-batches, "
+                     "other meshes of as many ranks and of up to 16 times as many)%s: use a smaller model",
+             words);
+    return refuse(fit, who, planned, advice);
+}

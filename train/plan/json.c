@@ -1,0 +1,99 @@
+/* The plan for programs: one JSON object. Bytes, seconds, and arithmetic in which a multiply and an add are
+ * two. */
+#include "train/plan/plan.h"
+
+static const char *const axis_names[PLAN_AXES] = {
+    [PLAN_TENSOR] = "tensor", [PLAN_DATA] = "data", [PLAN_PIPELINE] = "pipeline"};
+
+static void write_bytes(const int64_t bytes[PLAN_AXES], FILE *out) {
+    for (int axis = 0; axis < PLAN_AXES; axis++)
+        fprintf(out, "%s\"%s\":%lld", axis ? "," : "{", axis_names[axis], (long long)bytes[axis]);
+    fputc('}', out);
+}
+
+static void write_memory(const struct memory *m, FILE *out) {
+    for (int i = 0; i < MEMORY_PARTS; i++)
+        fprintf(out, "%s\"%s\":%lld", i ? "," : "{", memory_key[i], (long long)m->bytes[i]);
+    fputc('}', out);
+}
+
+/* Levels of all layers and of their connections; where memory decided, by pipeline rank what it started from.
+ */
+static void write_recomputation(const struct plan *plan, FILE *out) {
+    for (int delta = 0; delta < 2; delta++) {
+        fprintf(out, delta ? "],\"connections\":[" : ",\"recompute\":{\"layers\":[");
+        for (int l = 0; l < plan->config->model.num_layers; l++)
+            fprintf(out, "%s\"%s\"", l ? "," : "",
+                    recompute_name(delta ? plan->level[l].delta : plan->level[l].layer));
+    }
+    fprintf(out, "],\"memory\":%lld,\"ratio\":[", (long long)plan->available.bytes);
+    for (int r = 0; plan->ratio[0] > 0 && r < plan->pipeline.schedule.ranks; r++)
+        fprintf(out, "%s%.6g", r ? "," : "", plan->ratio[r]);
+    fprintf(out, "]}");
+}
+
+static void write_stages(const struct plan *plan, FILE *out) {
+    int ranks = plan->pipeline.schedule.ranks, stages = ranks * plan->config->mesh.interleave;
+    fprintf(out, ",\"stages\":[");
+    for (int s = 0; s < stages; s++)
+        fprintf(out, "%s{\"pipeline\":%d,\"first\":%d,\"end\":%d}", s ? "," : "", s % ranks,
+                plan->pipeline.stage[s].first, plan->pipeline.stage[s].end);
+    fputc(']', out);
+}
+
+static void write_ranks(const struct plan *plan, FILE *out) {
+    fprintf(out, ",\"ranks\":[");
+    for (long r = 0; r < plan->ranks; r++) {
+        const struct plan_rank *rank = &plan->rank[r];
+        long line = r / plan->tensor;
+        fprintf(
+            out,
+            "%s{\"rank\":%ld,\"data\":%ld,\"tensor\":%ld,\"pipeline\":%ld,\"parameters\":%lld,\"memory\":",
+            r ? "," : "", r, line % plan->data, r % plan->tensor, line / plan->data,
+            (long long)rank->parameters);
+        write_memory(&rank->memory, out);
+        fprintf(out, ",\"optimizer_formula\":%lld,\"flops\":%.17g,\"communication_bytes\":",
+                (long long)rank->optimizer_formula, rank->flops);
+        write_bytes(rank->bytes, out);
+        fputc('}', out);
+    }
+    fputc(']', out);
+}
+
+static void write_prediction(const struct plan *plan, FILE *out) {
+    const struct simulation *step = &plan->step;
+    const struct plan_machine *m = &plan->machine;
+    fprintf(out, ",\"step_seconds\":%.17g,\"run_seconds\":%.17g,\"efficiency\":%.17g,\"pipeline_ranks\":[",
+            step->seconds, plan_run_seconds(plan), plan->ideal / step->seconds);
+    for (int r = 0; r < step->ranks; r++) {
+        const struct rank_time *t = &step->rank[r];
+        fprintf(out,
+                "%s{\"arithmetic\":%.17g,\"update\":%.17g,\"tensor\":%.17g,\"data\":%.17g,\"pipeline\":%.17g,"
+                "\"bubble\":%.17g}",
+                r ? "," : "", t->arithmetic, t->update, t->exposed[PLAN_TENSOR], t->exposed[PLAN_DATA],
+                t->exposed[PLAN_PIPELINE], t->bubble);
+    }
+    fprintf(out,
+            "],\"assumed\":{\"flops\":%.17g,\"bandwidth_tensor\":%.17g,\"bandwidth_data\":%.17g,"
+            "\"bandwidth_pipeline\":%.17g,\"bandwidth_memory\":%.17g,\"latency\":%.17g}",
+            m->flops, m->bandwidth[PLAN_TENSOR], m->bandwidth[PLAN_DATA], m->bandwidth[PLAN_PIPELINE],
+            m->memory, m->latency);
+}
+
+void plan_json(const struct plan *plan, FILE *out) {
+    int64_t all[PLAN_AXES] = {0};
+    for (long r = 0; r < plan->ranks; r++)
+        for (int axis = 0; axis < PLAN_AXES; axis++) all[axis] += plan->rank[r].bytes[axis];
+    fprintf(out,
+            "{\"data\":%d,\"tensor\":%d,\"pipeline\":%d,\"interleave\":%d,\"parameters\":%lld,\"micro_"
+            "batches\":%d,"
+            "\"micro_batch_size\":%ld,\"flops\":%.17g,\"communication_bytes\":",
+            plan->data, plan->tensor, plan->pipeline.schedule.ranks, plan->config->mesh.interleave,
+            (long long)plan->parameters, plan->micro_batches, plan->micro, plan->flops);
+    write_bytes(all, out);
+    write_stages(plan, out);
+    write_recomputation(plan, out);
+    write_ranks(plan, out);
+    write_prediction(plan, out);
+    fputs("}\n", out);
+}

@@ -1,0 +1,85 @@
+/* The plan of a run, made without training and without MPI, for a mesh of any size: what every rank holds,
+ * computes and sends in a step, and how long that should take. It is made of the parts that training itself
+ * uses: the ranks' parameter tables and shards, the schedule that would be executed, and the passes, run dry
+ * (plan/cost.h). */
+#ifndef GDN_PLAN_H
+#define GDN_PLAN_H
+
+#include <stdio.h>
+
+#include "train/config/config.h"
+#include "train/memory/memory.h"
+#include "train/partition/pipeline.h"
+#include "train/plan/simulate.h"
+#include "train/plan/rank_plan.h"
+#include "train/plan/recompute_auto.h"
+
+enum { PLAN_RANKS = 1000000 }; /* at most */
+
+struct plan_rank {
+    struct memory memory;
+    int64_t optimizer_formula; /* 8 bytes × (large parameters ÷ data + small ones), for floats */
+    int64_t parameters;        /* that it holds */
+    double flops;              /* of a step */
+    int64_t bytes[PLAN_AXES];  /* that it hands over in a step */
+};
+
+struct plan {
+    const struct config *config;
+    struct pipeline pipeline;     /* of tensor index 0 */
+    struct evaluation evaluation; /* as described; empty where there is no validation data */
+    struct rank_work work;
+    struct available available; /* train.memory's */
+    struct recompute *level;    /* [num_layers] */
+    double *ratio; /* [pipeline ranks] memory without recomputation over memory available; 0: memory did not
+                      decide */
+    int data, tensor;
+    long ranks;
+    long share, micro;             /* sequences of a step on a data rank, and of a micro-batch */
+    int micro_batches;             /* of a data rank in a step */
+    const char *foreground;        /* why checkpoints are saved while training waits; NULL: as configured */
+    int64_t parameters, connected; /* of the model; those of its connections */
+    struct plan_machine machine;
+
+    struct plan_rank *rank; /* [ranks] by MPI's number: tensor + tensors·(data + datas·pipeline) */
+    struct action_cost *
+        *cost; /* [pipeline ranks · tensor], tensor index fastest; each [actions]; data index 0 */
+    struct action_cost **slowest; /* [pipeline ranks] the same of whichever tensor index has most of each */
+    struct simulation step;
+
+    double flops; /* of a step on one rank with the whole model */
+    double ideal; /* seconds of it, evenly spread over all ranks at machine.flops */
+};
+
+/* Plans a configuration for `ranks` ranks; 0: as many as its mesh names. Not collective. GDN_INPUT for what
+ * does not fit, as in training, also where a rank's memory is more than train.memory leaves, in the words of
+ * train/plan/fit.h; GDN_INTERNAL. `config` outlives the plan. */
+int plan_create(const struct config *config, long ranks, const struct plan_machine *machine,
+                struct plan *out);
+void plan_free(struct plan *plan);
+
+/* The bytes of the rank that needs most, of those looked at until one needs more than `enough`, and nothing
+ * else, which is far quicker; train.recompute and recompute_delta are not auto. Not collective. As plan_create,
+ * but train.memory is not looked at. */
+int plan_greatest_memory(const struct config *config, long ranks, int64_t enough, int64_t *bytes);
+
+/* The parameters of the whole model. Not collective. GDN_INPUT, GDN_INTERNAL. */
+int plan_parameters(const struct config *config, int64_t *count);
+
+/* How long all of train.steps should take, without start-up, evaluations and waits for checkpoints; smaller
+ * batches in proportion. */
+double plan_run_seconds(const struct plan *plan);
+
+/* Tables for people; one JSON object; every action of every pipeline rank in words. */
+void plan_print(const struct plan *plan, FILE *out);
+void plan_json(const struct plan *plan, FILE *out);
+/* Of the tables, the step as a picture. */
+void plan_print_picture(const struct plan *plan, FILE *out);
+void plan_print_schedule(const struct plan *plan, FILE *out);
+
+/* Writes the step as SimGrid's time-independent traces (Desprez et al. 2011) into `directory`, which is made:
+ * rank_N.txt for each rank, and traces.txt, the list that `smpirun -replay` takes. GDN_INPUT where that
+ * cannot be written. */
+int plan_trace(const struct plan *plan, const char *directory);
+
+#endif

@@ -1,0 +1,304 @@
+/* The plan as text: a few aligned tables, a line a pipeline rank. */
+#include "train/plan/plan.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "train/partition/batch.h"
+#include "train/config/no_effect.h"
+#include "train/plan/words.h"
+
+struct unit {
+    double size;
+    const char *name;
+};
+
+/* The unit in which a greatest value is at least 1, or nearly. */
+static struct unit unit_of(double greatest, double step, const char *const names[], int count) {
+    struct unit unit = {1, names[0]};
+    for (int i = 1; i < count && greatest >= unit.size * step * 0.9; i++)
+        unit = (struct unit){unit.size * step, names[i]};
+    return unit;
+}
+
+static struct unit byte_unit(double greatest) {
+    return unit_of(greatest, 1024, (const char *const[]){"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"}, 6);
+}
+
+static struct unit flop_unit(double greatest) {
+    static const char *const names[] = {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP"};
+    return unit_of(greatest, 1000, names, 7);
+}
+
+/* ------------------------------------------------------------------ greatest over a pipeline rank's ranks */
+
+static void raise(int64_t *greatest, int64_t value) {
+    if (value > *greatest) *greatest = value;
+}
+
+/* Of all data and tensor indices of a pipeline rank, the greatest of each figure. Memory is that of the rank
+ * that needs most. */
+static struct plan_rank greatest_of(const struct plan *plan, int pipeline_index) {
+    long each = (long)plan->data * plan->tensor;
+    struct plan_rank most = plan->rank[pipeline_index * each];
+    for (long i = 1; i < each; i++) {
+        const struct plan_rank *r = &plan->rank[pipeline_index * each + i];
+        if (memory_sum(&r->memory) > memory_sum(&most.memory)) most.memory = r->memory;
+        raise(&most.optimizer_formula, r->optimizer_formula);
+        raise(&most.parameters, r->parameters);
+        most.flops = fmax(most.flops, r->flops);
+        for (int axis = 0; axis < PLAN_AXES; axis++) raise(&most.bytes[axis], r->bytes[axis]);
+    }
+    return most;
+}
+
+static const char *over_others(const struct plan *plan) {
+    return plan->tensor > 1 || plan->data > 1 ? " (where its tensor and data ranks differ, the greatest)"
+                                              : "";
+}
+
+/* ----------------------------------------------------------------------------------------------- head */
+
+static void print_head(const struct plan *plan, FILE *out) {
+    const struct model_config *model = &plan->config->model;
+    const struct train_config *train = &plan->config->train;
+    char a[32];
+    fprintf(out, "model     %d layers, hidden %d, %d heads, vocabulary %d: %s parameters", model->num_layers,
+            model->hidden_size, model->num_heads, model->vocab_size, plan_grouped(plan->parameters, a));
+    if (plan->connected)
+        fprintf(out, ", %s of them for %d delta connections", plan_grouped(plan->connected, a),
+                plan->pipeline.edges.count);
+    fprintf(out, "\nmesh      data %d x tensor %d x pipeline %d: %s rank%s", plan->data, plan->tensor,
+            plan->pipeline.schedule.ranks, plan_grouped(plan->ranks, a), plan->ranks > 1 ? "s" : "");
+    if (plan->config->mesh.interleave > 1) fprintf(out, "; %d stages each", plan->config->mesh.interleave);
+    fprintf(out, "\nstep      %ld sequences of %d tokens; a data rank has %d micro-batch%s of %ld\n",
+            batch_largest(train), train->sequence_length, plan->micro_batches,
+            plan->micro_batches > 1 ? "es" : "", plan->micro);
+    if (train->num_ramp) {
+        char sizes[256];
+        batch_words(train, sizes, sizeof sizes);
+        fprintf(out, "          batches of %s; this plan is of the largest\n", sizes);
+    }
+    fprintf(out, "          %s tokens in %ld steps\n", plan_grouped(batch_tokens(train, 0, train->steps), a),
+            train->steps);
+    double mesh = 0;
+    for (long r = 0; r < plan->ranks; r++) mesh += plan->rank[r].flops;
+    struct unit unit = flop_unit(plan->flops);
+    fprintf(out, "          %.2f %s on one rank; all ranks of the mesh together %.2f, %.1f%% more\n",
+            plan->flops / unit.size, unit.name, mesh / unit.size, 100 * (mesh / plan->flops - 1));
+}
+
+/* ----------------------------------------------------------------------------------------------- stages */
+
+/* "embedding, 0-3; 8-11, head" */
+static void write_layers(const struct plan *plan, int rank, char *text, size_t size) {
+    int layers = plan->config->model.num_layers,
+        stages = plan->pipeline.schedule.ranks * plan->config->mesh.interleave;
+    FILE *out = fmemopen(text, size, "w");
+    if (!out) return;
+    for (int s = rank; s < stages; s += plan->pipeline.schedule.ranks) {
+        struct span span = plan->pipeline.stage[s];
+        if (s != rank) fputs("; ", out);
+        if (s == 0) fputs("embedding, ", out);
+        if (span.end - span.first == 1)
+            fprintf(out, "%d", span.first);
+        else
+            fprintf(out, "%d-%d", span.first, span.end - 1);
+        if (span.end == layers) fputs(", head", out);
+    }
+    fclose(out);
+    text[size - 1] = 0;
+}
+
+static double greatest_to_mean(const double *x, int count) {
+    double sum = 0, most = 0;
+    for (int i = 0; i < count; i++) sum += x[i], most = fmax(most, x[i]);
+    return sum > 0 ? most / (sum / count) : 1;
+}
+
+static void print_stages(const struct plan *plan, FILE *out) {
+    int ranks = plan->pipeline.schedule.ranks;
+    double flops[64], parameters[64], memory[64];
+    int width = 6;
+    for (int r = 0; r < ranks; r++) {
+        struct plan_rank most = greatest_of(plan, r);
+        char text[400] = "";
+        flops[r] = most.flops;
+        parameters[r] = (double)most.parameters;
+        memory[r] = (double)memory_sum(&most.memory);
+        write_layers(plan, r, text, sizeof text);
+        if ((int)strlen(text) > width) width = (int)strlen(text);
+    }
+    double most = 0, sum = 0;
+    for (int r = 0; r < ranks; r++) most = fmax(most, flops[r]), sum += flops[r];
+    struct unit unit = flop_unit(most);
+    fprintf(out, "\nEach pipeline rank's part, on one tensor rank\n");
+    fprintf(out, "%6s  %-*s %15s %12s %8s\n", "rank", width, "layers", "parameters", unit.name, "of mean");
+    for (int r = 0; r < ranks; r++) {
+        char text[400] = "", count[32];
+        write_layers(plan, r, text, sizeof text);
+        fprintf(out, "%6d  %-*s %15s %12.1f %7.0f%%\n", r, width, text,
+                plan_grouped((int64_t)parameters[r], count), flops[r] / unit.size,
+                100 * flops[r] * ranks / sum);
+    }
+    if (ranks > 1)
+        fprintf(out, "%6s  greatest over mean: arithmetic %.3f, parameters %.3f, memory %.3f\n", "",
+                greatest_to_mean(flops, ranks), greatest_to_mean(parameters, ranks),
+                greatest_to_mean(memory, ranks));
+}
+
+/* ----------------------------------------------------------------------------------------------- memory */
+
+static int memory_width(int part) {
+    int length = (int)strlen(memory_word[part]);
+    return length < 8 ? 8 : length;
+}
+
+static void print_memory(const struct plan *plan, FILE *out) {
+    int ranks = plan->pipeline.schedule.ranks;
+    int64_t greatest = 0, formula = 0, optimizer = 0;
+    for (int r = 0; r < ranks; r++) {
+        struct plan_rank most = greatest_of(plan, r);
+        raise(&greatest, memory_sum(&most.memory));
+        raise(&formula, most.optimizer_formula);
+        raise(&optimizer, most.memory.bytes[MEMORY_OPTIMIZER]);
+    }
+    struct unit unit = byte_unit((double)greatest);
+    if (unit.size > 1) unit = byte_unit((double)greatest / 8); /* so that small ones show */
+    fprintf(out, "\nMemory of a rank, %s%s\n", unit.name, over_others(plan));
+    fprintf(out, "%6s", "rank");
+    for (int i = 0; i < MEMORY_PARTS; i++) fprintf(out, " %*s", memory_width(i), memory_word[i]);
+    fprintf(out, " %10s\n", "all");
+    for (int r = 0; r < ranks; r++) {
+        struct memory m = greatest_of(plan, r).memory;
+        fprintf(out, "%6d", r);
+        for (int i = 0; i < MEMORY_PARTS; i++)
+            fprintf(out, " %*.1f", memory_width(i), (double)m.bytes[i] / unit.size);
+        fprintf(out, " %10.1f\n", (double)memory_sum(&m) / unit.size);
+    }
+    char a[32], b[32];
+    fprintf(
+        out,
+        "%6s  optimiser: %s bytes at most; %d x (large parameters / data + small ones) is %s, the rest is "
+        "padding\n",
+        "", plan_grouped(optimizer, a), (int)(2 * sizeof(real)), plan_grouped(formula, b));
+}
+
+static void print_saving(const struct plan *plan, FILE *out) {
+    if (plan->foreground)
+        fprintf(out, "saving    training waits for each checkpoint: %s\n", plan->foreground);
+}
+
+/* What is computed again; where memory decided, also what the rule that it starts from would have done, by
+ * the pipeline rank that is shortest of memory. */
+static void print_recomputation(const struct plan *plan, FILE *out) {
+    char words[400];
+    int worst = 0;
+    recompute_words(plan->level, plan->config->model.num_layers, words, sizeof words);
+    fprintf(out, "recompute %s\n", words);
+    for (int r = 1; r < plan->pipeline.schedule.ranks; r++)
+        if (plan->ratio[r] > plan->ratio[worst]) worst = r;
+    if (plan->ratio[worst] == 0) return;
+    recompute_rule_words(plan->ratio[worst], words, sizeof words);
+    fprintf(out, "          pipeline rank %d: %s\n", worst, words);
+}
+
+/* ----------------------------------------------------------------------------------------------- bytes */
+
+static long messages_of(const struct plan *plan, int rank) {
+    const struct actions *list = &plan->pipeline.schedule.rank[rank];
+    long count = 0;
+    for (int i = 0; i < list->count; i++) count += list->action[i].act == ACT_SEND;
+    return count;
+}
+
+static void print_bytes(const struct plan *plan, FILE *out) {
+    if (plan->ranks == 1) return;
+    int ranks = plan->pipeline.schedule.ranks;
+    int64_t greatest = 0;
+    double sum[PLAN_AXES] = {0};
+    for (int r = 0; r < ranks; r++) {
+        struct plan_rank most = greatest_of(plan, r);
+        for (int axis = 0; axis < PLAN_AXES; axis++) raise(&greatest, most.bytes[axis]);
+    }
+    for (long r = 0; r < plan->ranks; r++)
+        for (int axis = 0; axis < PLAN_AXES; axis++) sum[axis] += (double)plan->rank[r].bytes[axis];
+    struct unit unit = byte_unit((double)greatest / 8);
+    fprintf(out, "\nBytes that a rank hands over in a step, %s%s\n", unit.name, over_others(plan));
+    fprintf(out, "%6s %12s %12s %12s %10s\n", "rank", "tensor", "data", "pipeline", "messages");
+    for (int r = 0; r < ranks; r++) {
+        struct plan_rank most = greatest_of(plan, r);
+        fprintf(out, "%6d %12.2f %12.2f %12.2f %10ld\n", r, (double)most.bytes[PLAN_TENSOR] / unit.size,
+                (double)most.bytes[PLAN_DATA] / unit.size, (double)most.bytes[PLAN_PIPELINE] / unit.size,
+                messages_of(plan, r));
+    }
+    struct unit all = byte_unit(fmax(sum[0], fmax(sum[1], sum[2])) / 8);
+    fprintf(out, "%6s %12.2f %12.2f %12.2f %s over all ranks\n", "", sum[PLAN_TENSOR] / all.size,
+            sum[PLAN_DATA] / all.size, sum[PLAN_PIPELINE] / all.size, all.name);
+}
+
+/* ----------------------------------------------------------------------------------------------- time */
+
+static void print_time(const struct plan *plan, FILE *out) {
+    const struct simulation *step = &plan->step;
+    const struct train_config *train = &plan->config->train;
+    char a[32], b[32], c[32];
+    double tokens = (double)batch_largest(train) * train->sequence_length;
+    fprintf(out,
+            "\nPredicted step %s, %s tokens/s. Efficiency %.1f%%: the arithmetic alone, spread evenly, takes "
+            "%s.\n",
+            plan_seconds(step->seconds, a), plan_grouped((int64_t)(tokens / step->seconds), b),
+            100 * plan->ideal / step->seconds, plan_seconds(plan->ideal, c));
+    fprintf(out, "All %s steps: %s, without start-up, evaluations and waits for checkpoints\n",
+            plan_grouped(train->steps, a), plan_seconds(plan_run_seconds(plan), b));
+    fprintf(out, "%6s %11s %8s %8s %8s %9s %8s   of the step\n", "rank", "arithmetic", "update", "tensor",
+            "data", "pipeline", "bubble");
+    for (int r = 0; r < step->ranks; r++) {
+        const struct rank_time *t = &step->rank[r];
+        double percent = 100 / step->seconds;
+        fprintf(out, "%6d %10.1f%% %7.1f%% %7.1f%% %7.1f%% %8.1f%% %7.1f%%\n", r, t->arithmetic * percent,
+                t->update * percent, t->exposed[PLAN_TENSOR] * percent, t->exposed[PLAN_DATA] * percent,
+                t->exposed[PLAN_PIPELINE] * percent, t->bubble * percent);
+    }
+    fputc('\n', out);
+    plan_print_picture(plan, out);
+}
+
+static void print_assumptions(const struct plan *plan, FILE *out) {
+    const struct plan_machine *m = &plan->machine;
+    char words[32];
+    fprintf(out, "\nAssumed of each rank, for the time alone (--help tells what else)\n");
+    fprintf(out, "  --flops              %s in matrix products\n", plan_rate(m->flops, "FLOP/s", words));
+    fprintf(out, "  --bandwidth-tensor   %s\n", plan_rate(m->bandwidth[PLAN_TENSOR], "B/s", words));
+    fprintf(out, "  --bandwidth-data     %s\n", plan_rate(m->bandwidth[PLAN_DATA], "B/s", words));
+    fprintf(out, "  --bandwidth-pipeline %s\n", plan_rate(m->bandwidth[PLAN_PIPELINE], "B/s", words));
+    fprintf(out, "  --bandwidth-memory   %s of the optimiser's update, %d bytes a parameter\n",
+            plan_rate(m->memory, "B/s", words), (int)(7 * sizeof(real)));
+    fprintf(out, "  --latency            %s of each message and each sum over an axis\n",
+            plan_seconds(m->latency, words));
+}
+
+void plan_print(const struct plan *plan, FILE *out) {
+    print_head(plan, out);
+    no_effect_print(plan->config, out);
+    print_recomputation(plan, out);
+    print_stages(plan, out);
+    print_memory(plan, out);
+    print_saving(plan, out);
+    print_bytes(plan, out);
+    print_time(plan, out);
+    print_assumptions(plan, out);
+}
+
+void plan_print_schedule(const struct plan *plan, FILE *out) {
+    const struct schedule *schedule = &plan->pipeline.schedule;
+    for (int r = 0; r < schedule->ranks; r++) {
+        const struct actions *list = &schedule->rank[r];
+        fprintf(out, "%spipeline rank %d: %d actions\n", r ? "\n" : "", r, list->count);
+        for (int i = 0; i < list->count; i++) {
+            char words[160];
+            action_words(&list->action[i], words);
+            fprintf(out, "%8.3f ms  %s\n", plan->step.action[r][i].end * 1e3, words);
+        }
+    }
+}

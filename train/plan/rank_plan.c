@@ -1,0 +1,110 @@
+#include "train/plan/rank_plan.h"
+
+#include "dist/sync/sync.h"
+#include "model/params.h"
+#include "train/deltas/delta_store.h"
+#include "train/optimizer/optimizer.h"
+#include "train/loop/saver.h"
+#include "train/memory/state.h"
+
+struct loss_options rank_plan_options(const struct config *config) {
+    const struct delta_config *delta = &config->model.delta;
+    bool on = delta->regularizer != REGULARIZER_NONE;
+    return (struct loss_options){
+        .active = delta->num_distances,
+        .token_weight = 1,
+        .sparsity_weight = on,
+        .entropy_weight = on,
+        .measure = on,
+    };
+}
+
+int rank_plan_create(const struct rank_work *work, int tensor, int pipeline, struct rank_plan *out) {
+    const struct config *config = work->config;
+    const struct pipeline *p = work->pipeline;
+    *out =
+        (struct rank_plan){.work = work, .layout = p->layout[pipeline], .options = rank_plan_options(config)};
+    out->layout.tensor_index = tensor;
+    TRY(params_create(&config->model, &out->layout, &out->table));
+    int status = shards_create(&out->table, work->data, 0, config->mesh.bucket, &out->shards);
+    if (status) params_free(&out->table);
+    out->costing = (struct costing){
+        .config = &config->model,
+        .layout = &out->layout,
+        .table = &out->table,
+        .edges = &p->edges,
+        .schedule = &p->schedule,
+        .shards = &p->shards[pipeline],
+        .slots = p->slots + pipeline * out->layout.chunks,
+        .batch = work->micro,
+        .length = config->train.sequence_length,
+        .compress_sources = config->train.compress_sources,
+        .options = &out->options,
+    };
+    return status;
+}
+
+void rank_plan_free(struct rank_plan *plan) {
+    shards_free(&plan->shards);
+    params_free(&plan->table);
+}
+
+int rank_plan_costs(const struct rank_plan *plan, const struct recompute *level, struct pass_costs *out) {
+    struct costing costing = plan->costing;
+    costing.recompute = level;
+    return pass_costs_create(&costing, out);
+}
+
+int rank_plan_sizes(const struct rank_plan *plan, const struct recompute *level, struct pass_costs *out) {
+    struct costing costing = plan->costing;
+    costing.recompute = level;
+    return pass_sizes(&costing, out);
+}
+
+int64_t batch_bytes(long share, long length) {
+    return (int64_t)share * (length + 1) * (int64_t)sizeof(int32_t);
+}
+
+static struct memory state_memory(const struct rank_plan *plan) {
+    struct state_memory state;
+    state_plan(&state, NULL, &plan->table, STATE_TRAINING, plan->shards.moments);
+    return (struct memory){{
+        [MEMORY_WEIGHTS] = (int64_t)(state.weights.used + state.steps.used),
+        [MEMORY_GRADIENTS] = (int64_t)state.gradients.used,
+        [MEMORY_OPTIMIZER] = (int64_t)state.optimizer.used,
+    }};
+}
+
+int rank_plan_memory(const struct rank_plan *plan, const struct pass_costs *passes, struct memory *out) {
+    const struct rank_work *work = plan->work;
+    const struct config *config = work->config;
+    const struct execution execution = {
+        .config = &config->model,
+        .pipeline = work->pipeline,
+        .batch = work->micro,
+        .length = config->train.sequence_length,
+    };
+    struct axis tensor = axis_planned("tensor", plan->layout.tensor, plan->layout.tensor_index);
+    const struct delta_place store = {
+        .config = config,
+        .layout = &plan->layout,
+        .edges = &work->pipeline->edges,
+        .batch = work->micro,
+    };
+    tensor.pieces_count = passes->pieces;
+    *out = state_memory(plan);
+    out->bytes[MEMORY_ACTIVATIONS] = passes->memory.activations;
+    out->bytes[MEMORY_SOURCES] = passes->memory.sources;
+    out->bytes[MEMORY_COMMUNICATION] =
+        sync_formula_scratch(&plan->table, &plan->shards, work->data, work->tensor) +
+        executor_planned(&execution, plan->layout.pipeline_index);
+    out->bytes[MEMORY_WORKSPACE] =
+        passes->memory.workspace + optimizer_planned(&plan->table, &plan->shards, work->data) +
+        batch_bytes(work->share, config->train.sequence_length) + delta_store_memory(&store, 0);
+    if (!work->without_copy)
+        out->bytes[MEMORY_CHECKPOINT] = saver_planned(config, &plan->table, plan->shards.moments);
+    if (work->evaluation)
+        TRY(evaluation_plan(work->evaluation, config, &plan->layout, &plan->table, &tensor, out));
+    out->bytes[MEMORY_COMMUNICATION] += tensor.pieces_count * (int64_t)sizeof(real);
+    return 0;
+}

@@ -1,0 +1,56 @@
+/* The time of a step, predicted: the schedule's lists (dist/schedule/schedule.h) of all pipeline ranks run against
+ * each other with a clock each, from what every action costs and what a machine is assumed to do in a second.
+ *
+ * One data and one tensor index stand for all, which act alike and in step. Arithmetic takes its count over
+ * the rate. Sums over the tensor axis, within a pass, come on top of it. Messages between stages and bucket
+ * sums go on beside arithmetic, over a link of their own for each axis and rank, one after the other: a
+ * message takes the latency and its bytes over the bandwidth, from the moment on that both its ends have
+ * started it; only what a rank then has to wait for counts. */
+#ifndef GDN_PLAN_SIMULATE_H
+#define GDN_PLAN_SIMULATE_H
+
+#include "dist/schedule/schedule.h"
+
+enum plan_axis { PLAN_TENSOR, PLAN_DATA, PLAN_PIPELINE, PLAN_AXES };
+
+/* What one rank is assumed to do in a second. */
+struct plan_machine {
+    double flops;                /* arithmetic, a multiply and an add being two */
+    double bandwidth[PLAN_AXES]; /* bytes handed over */
+    double latency;              /* seconds of any message, sum or gather besides those of its bytes */
+    double memory;               /* bytes read and written by the optimiser's update */
+};
+
+/* What one action costs the rank that does it. */
+struct action_cost {
+    double flops;
+    int64_t bytes[PLAN_AXES]; /* handed over */
+    int calls[PLAN_AXES];     /* messages, sums and gathers, one after the other */
+    int64_t memory;           /* bytes read and written */
+};
+
+/* Where a pipeline rank's seconds go; all of them together are the step's. */
+struct rank_time {
+    double arithmetic, update;
+    double exposed[PLAN_AXES]; /* waiting for bytes on the way */
+    double bubble;             /* waiting for another rank to do its part */
+};
+
+struct action_time {
+    double start, end;
+};
+
+struct simulation {
+    double seconds; /* of the step */
+    int ranks;
+    struct rank_time *rank;      /* [ranks] */
+    struct action_time **action; /* [ranks][schedule->rank[r].count] */
+};
+
+/* cost [ranks][count of the rank's actions]. Not collective. GDN_INTERNAL without memory or where the lists
+ * wait for each other for ever. */
+int simulate(const struct schedule *schedule, struct action_cost *const *cost,
+             const struct plan_machine *machine, struct simulation *out);
+void simulation_free(struct simulation *simulation);
+
+#endif

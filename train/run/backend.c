@@ -1,0 +1,70 @@
+#include "train/run/backend.h"
+
+#include "kernels/base/status.h"
+
+/* Tells which card this rank takes: by the ranks of its host before it. */
+static int choose_card(const struct mesh *mesh) {
+    MPI_Comm host;
+    int local;
+    if (mesh->world == MPI_COMM_NULL) return 0; /* a command of one process, without MPI: the first */
+    if (MPI_Comm_split_type(mesh->world, MPI_COMM_TYPE_SHARED, mesh->rank, MPI_INFO_NULL, &host) !=
+        MPI_SUCCESS)
+        return gdn_fail(GDN_INTERNAL, "MPI_Comm_split_type failed");
+    MPI_Comm_rank(host, &local);
+    MPI_Comm_free(&host);
+    ops_set_local(local);
+    return 0;
+}
+
+/* Every rank looks for a card. */
+int backend_find(const struct mesh *mesh, int *device) {
+    TRY(choose_card(mesh));
+    int have = ops_have_driver() && ops_find("cuda"), least = have, most = have;
+    gdn_failure_clear();
+    if (mesh->size > 1 && (MPI_Allreduce(&have, &least, 1, MPI_INT, MPI_MIN, mesh->world) != MPI_SUCCESS ||
+                           MPI_Allreduce(&have, &most, 1, MPI_INT, MPI_MAX, mesh->world) != MPI_SUCCESS))
+        return gdn_fail(GDN_INTERNAL, "MPI_Allreduce of what devices there are failed");
+    *device = least ? DEVICE_CUDA : DEVICE_CPU;
+    if (least == most) return 0;
+    return gdn_fail(GDN_INPUT, "device: auto, but only some ranks have a card: start them on machines alike, "
+                               "or choose device cpu");
+}
+
+static int check_graphs(const struct config *config, const struct mesh *mesh, const struct ops *ops) {
+    if (!config->train.graphs || (ops->device->record && mesh->size == 1)) return 0;
+    return gdn_fail(GDN_INPUT, "train.graphs: %s; false is expected",
+                    mesh->size > 1 ? "passes are recorded on one rank alone, and this run has more"
+                                   : "the cpu has nothing to record passes with");
+}
+
+static int check_heads(const struct config *config, const struct ops *ops) {
+    const struct model_config *model = &config->model;
+    int width = model->hidden_size / model->num_heads;
+    if (ops->device->host || width <= OPS_WIDEST_HEAD) return 0;
+    return gdn_fail(
+        GDN_INPUT,
+        "model.hidden_size: %d and model.num_heads: %d make heads %d wide; on device %s they are at most %d",
+        model->hidden_size, model->num_heads, width, ops->name, OPS_WIDEST_HEAD);
+}
+
+static int open_device(const struct config *config, const struct mesh *mesh, const struct ops **ops) {
+    static const char *const names[] = {
+        [DEVICE_CPU] = "cpu", [DEVICE_CUDA] = "cuda", [DEVICE_EMULATED] = "emulated"};
+    const char *name = names[config->device];
+    const struct ops *found = ops_find(name);
+    if (!found) return gdn_fail(GDN_INPUT, "device %s: this machine has none", name);
+    *ops = ops_in(found, (enum precision)config->train.precision);
+    if (*ops) {
+        TRY(check_heads(config, *ops));
+        return check_graphs(config, mesh, *ops);
+    }
+    return gdn_fail_in(gdn_fail(GDN_INPUT, "device %s does not have it", name), "train.precision");
+}
+
+int backend_choose(struct config *config, const struct mesh *mesh, const struct ops **ops) {
+    if (config->device == DEVICE_AUTO)
+        TRY(backend_find(mesh, &config->device));
+    else
+        TRY(choose_card(mesh));
+    return mesh_agree(mesh, open_device(config, mesh, ops));
+}

@@ -1,0 +1,123 @@
+/* The head of a run's output. */
+#include "train/run/run.h"
+
+#include "model/edges.h"
+#include "train/partition/batch.h"
+#include "train/config/no_effect.h"
+#include "train/run/ranks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* 1234567 as "1,234,567"; `out` holds at least 32 bytes. */
+static const char *grouped(long value, char *out) {
+    char digits[24];
+    int n = snprintf(digits, sizeof digits, "%ld", value), at = 0;
+    for (int i = 0; i < n; i++) {
+        if (i && (n - i) % 3 == 0) out[at++] = ',';
+        out[at++] = digits[i];
+    }
+    out[at] = 0;
+    return out;
+}
+
+static void describe_model(const struct run *run, FILE *out) {
+    const struct model_config *model = &run->config.model;
+    char count[32];
+    long connected = 0;
+    for (int i = 0; i < run->whole.rows; i++) {
+        const struct row *row = &run->whole.row[i];
+        if (row->distance || row->select) connected += row->count;
+    }
+    fprintf(out, "model     %d layers, hidden %d, %d heads, vocabulary %d: %s parameters", model->num_layers,
+            model->hidden_size, model->num_heads, model->vocab_size, grouped(run_parameters(run), count));
+    struct edges edges;
+    if (connected && !edges_create(model, &edges)) {
+        fprintf(out, ", %s of them for %d delta connections", grouped(connected, count), edges.count);
+        edges_free(&edges);
+    }
+    fputc('\n', out);
+}
+
+static void describe_data(const struct run *run, FILE *out) {
+    const struct data_config *data = &run->config.data;
+    char count[32], tokens[32], name[256];
+    bool mixed = data->train.count == 0;
+    long length = run->config.train.sequence_length, samples = sampler_epoch(run->data);
+    const struct train_config *train = &run->config.train;
+    const int64_t more = batch_tokens(train, run->step, train->steps);
+    const int64_t reads = more < INT64_MAX - run->tokens ? run->tokens + more : INT64_MAX;
+    fprintf(out, "data      %s%s: %s sequences of %ld tokens a pass; the run reads %s tokens\n",
+            path_list_name(mixed ? &data->sources[0].path : &data->train, name, sizeof name),
+            mixed ? " and others" : "", grouped(samples, count), length, grouped(reads, tokens));
+    for (int i = 0; i < run->validation.sets; i++)
+        fprintf(out, "          %s%s on %s sequences\n", run->validation.set[i].name,
+                strcmp(run->validation.set[i].name, VALIDATION_NAME) ? ": validation" : "",
+                grouped(validation_sequences(&run->validation, i), count));
+}
+
+static void describe_mesh(const struct run *run, FILE *out) {
+    const struct mesh *mesh = &run->mesh;
+    char batches[256];
+    batch_words(&run->config.train, batches, sizeof batches);
+    fprintf(out, "mesh      data %d x tensor %d x pipeline %d; batches of %s, %ld at a time on each rank\n",
+            mesh->data.size, mesh->tensor.size, mesh->pipeline.size, batches, run->micro);
+    if (mesh->pipeline.size > 1) {
+        int ranks = run->layout->pipeline, micro_batches = run->pipeline.micro_batches;
+        fprintf(out, "stages    layers");
+        for (int r = 0; r < ranks; r++) {
+            for (int s = r; s < ranks * run->layout->chunks; s += ranks) {
+                struct span span = run->layout->stage[s];
+                fprintf(out, span.end - span.first > 1 ? " %d-%d" : " %d", span.first, span.end - 1);
+            }
+            fputs(r < ranks - 1 ? " |" : ";", out);
+        }
+        fprintf(out, " %d micro-batch%s%s\n", micro_batches, micro_batches == 1 ? "" : "es",
+                run->layout->chunks > 1 ? ", interleaved" : "");
+    }
+}
+
+static void describe_saving(const struct run *run, FILE *out) {
+    if (run->foreground) fprintf(out, "saving    training waits for each checkpoint: %s\n", run->foreground);
+}
+
+static void describe_memory(const struct run *run, const struct run_most *most, FILE *out) {
+    char words[400];
+    double unit = 1048576;
+    memory_words(&most->reserved, unit, words);
+    fprintf(out, "memory    %.2f MiB", (double)memory_sum(&most->reserved) / unit);
+    double available = (double)most->available / unit;
+    if (most->available)
+        fprintf(out, available < 100 ? " of the %.2f available" : " of the %.0f available", available);
+    if (run->mesh.size > 1) fprintf(out, ", on the rank that needs most");
+    fprintf(out, ": %s\n", words);
+    recompute_words(run->level, run->config.model.num_layers, words, sizeof words);
+    if (strcmp(words, "nothing") || run->ratio > 0) fprintf(out, "recompute %s\n", words);
+    if (run->ratio > 0) {
+        recompute_rule_words(run->ratio, words, sizeof words);
+        fprintf(out, "          %s\n", words);
+    }
+}
+
+int run_describe(const struct run *run, const char *directory, FILE *out) {
+    struct run_most most;
+    TRY(run_measure_memory(run, &most));
+    if (out) {
+        describe_model(run, out);
+        describe_data(run, out);
+        describe_mesh(run, out);
+        no_effect_print(&run->config, out);
+    }
+    if (run->mesh.size > 1) ranks_describe(&run->mesh, out);
+    if (!out) return 0;
+    describe_memory(run, &most, out);
+    describe_saving(run, out);
+    fprintf(out, "backend   %s", ops_describe(run->ops));
+    if (!run->ops->device->host) fprintf(out, "; %s", precision_word[run->ops->precision]);
+    if (!run->ops->device->host && run->mesh.size > 1) fprintf(out, "; transport %s", run->mesh.transport);
+    fputc('\n', out);
+    fprintf(out, "run       %s, %s step %lld of %ld\n", directory, run->resumed ? "going on after" : "from",
+            (long long)run->step, run->config.train.steps);
+    fflush(out);
+    return 0;
+}

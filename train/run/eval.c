@@ -1,0 +1,238 @@
+#include "train/run/eval.h"
+
+#include "data/tokens.h"
+#include "kernels/base/position.h"
+#include "kernels/base/status.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Tokens of a group: enough for efficient matrix products, few enough that its logits stay small. */
+enum { GROUP_TOKENS = 1024 };
+
+/* Groups of a round: enough that a pipeline is mostly full. */
+static int round_groups(int pipeline_ranks) {
+    return pipeline_ranks == 1 ? 1 : 4 * pipeline_ranks;
+}
+
+static size_t rows_bytes(const struct evaluation *e) {
+    long rows = e->group * e->pipeline.micro_batches;
+    return (size_t)(rows * (e->length + 1)) * sizeof *e->rows;
+}
+
+int evaluation_describe(const struct config *config, int data, int data_index, int tensor_index, long most,
+                        struct evaluation *out) {
+    *out = (struct evaluation){.length = config->train.sequence_length,
+                               .vocab = config->model.vocab_size,
+                               .text = config->data.format == FORMAT_TEXT};
+    out->group = out->length < GROUP_TOKENS ? GROUP_TOKENS / out->length : 1;
+    if (out->group > most) out->group = most;
+    return pipeline_create(config, data, data_index, tensor_index, round_groups(config->mesh.pipeline), false,
+                           &out->pipeline);
+}
+
+static struct model_part part_of(const struct evaluation *e, const struct layout *layout,
+                                 struct axis *tensor) {
+    return (struct model_part){
+        .layout = layout,
+        .tensor = tensor,
+        .slots = e->pipeline.slots + layout->pipeline_index * layout->chunks,
+    };
+}
+
+/* Reads `count` sequences of the part from number `first` on into `rows`. */
+static int read_rows(struct evaluation *e, const struct validation_part *part, long first, long count) {
+    return sampler_read_sequences(part->sampler, part->first + first, count, e->vocab, e->rows);
+}
+
+static int read_first_groups(struct evaluation *e) {
+    for (int i = 0; i < e->validation->parts; i++) {
+        const struct validation_part *part = &e->validation->part[i];
+        long count = part->sequences < e->group ? part->sequences : e->group;
+        TRY(gdn_fail_in(read_rows(e, part, 0, count), "validation data for model.vocab_size %d", e->vocab));
+    }
+    return 0;
+}
+
+static int reserve(struct evaluation *e) {
+    e->rows = malloc(rows_bytes(e));
+    e->sums = calloc((size_t)e->validation->parts, 2 * sizeof *e->sums);
+    e->result = calloc((size_t)e->validation->sets, sizeof *e->result);
+    if (!e->rows || !e->sums || !e->result)
+        return gdn_fail(GDN_INTERNAL, "out of memory for %zu bytes of evaluation sequences", rows_bytes(e));
+    for (int i = 0; i < e->validation->sets; i++) e->result[i] = (struct evaluation_result){NAN, NAN};
+    return 0;
+}
+
+/* Every node may have files of its own: all ranks must have found as many sequences, of which each then reads
+ * its part. Collective; the status is this rank's. */
+static int same_data(struct evaluation *e) {
+    const struct validation *v = e->validation;
+    for (int i = 0; i < v->parts; i++) e->sums[i] = (double)v->part[i].sequences;
+    TRY(mesh_broadcast(e->mesh, e->sums, (size_t)v->parts * sizeof *e->sums));
+    for (int i = 0; i < v->sets; i++)
+        for (int p = v->set[i].first; p < v->set[i].end; p++)
+            if (e->sums[p] != (double)v->part[p].sequences)
+                return gdn_fail(GDN_INPUT,
+                                "the validation data '%s' of this rank have %ld sequences where rank 0 has "
+                                "%.0f; every node needs the same files, by absolute paths best",
+                                v->set[i].name, v->part[p].sequences, e->sums[p]);
+    return 0;
+}
+
+/* What this rank can do alone. */
+static int prepare(struct mesh *mesh, const struct config *config, const struct table *table,
+                   const struct state *state, const struct ops *ops, const struct validation *validation,
+                   struct evaluation *out) {
+    TRY(evaluation_describe(config, mesh->data.size, mesh->data.index, mesh->tensor.index,
+                            validation_most(validation), out));
+    out->mesh = mesh;
+    out->validation = validation;
+    pipeline_keep(&out->pipeline, mesh->pipeline.index);
+    TRY(reserve(out));
+    TRY(read_first_groups(out));
+    struct model_part part = part_of(out, &out->pipeline.layout[mesh->pipeline.index], &mesh->tensor);
+    return model_create(&config->model, table, state, ops, &part, out->group, out->length, false,
+                        &out->model);
+}
+
+static struct execution execution_of(const struct evaluation *e, const struct model_config *config) {
+    return (struct execution){
+        .mesh = e->mesh,
+        .config = config,
+        .pipeline = &e->pipeline,
+        .model = e->model,
+        .batch = e->group,
+        .length = e->length,
+    };
+}
+
+int evaluation_create(struct mesh *mesh, const struct config *config, const struct table *table,
+                      const struct state *state, const struct ops *ops, const struct validation *validation,
+                      struct evaluation *out) {
+    *out = (struct evaluation){0};
+    TRY(mesh_agree(mesh, prepare(mesh, config, table, state, ops, validation, out)));
+    TRY(mesh_agree(mesh, same_data(out)));
+    struct execution execution = execution_of(out, &config->model);
+    execution.ops = ops;
+    return mesh_agree(mesh, executor_create(&execution, &out->executor));
+}
+
+static void add_memory(const struct evaluation *e, const struct model_memory *model, long executor,
+                       struct memory *sum) {
+    sum->bytes[MEMORY_COMMUNICATION] += executor;
+    sum->bytes[MEMORY_WORKSPACE] +=
+        model->activations + model->sources + model->workspace + (int64_t)rows_bytes(e);
+}
+
+int evaluation_plan(const struct evaluation *evaluation, const struct config *config,
+                    const struct layout *layout, const struct table *table, struct axis *tensor,
+                    struct memory *sum) {
+    struct model_part part = part_of(evaluation, layout, tensor);
+    struct model_memory memory;
+    struct model *model;
+    TRY(model_create_planned(&config->model, table, &part, evaluation->group, evaluation->length, false,
+                             &model));
+    model_memory(model, &memory);
+    model_free(model);
+    struct execution execution = execution_of(evaluation, &config->model);
+    add_memory(evaluation, &memory, executor_planned(&execution, layout->pipeline_index), sum);
+    return 0;
+}
+
+void evaluation_memory(const struct evaluation *evaluation, struct memory *sum) {
+    struct model_memory model;
+    model_memory(evaluation->model, &model);
+    add_memory(evaluation, &model, executor_memory(evaluation->executor), sum);
+}
+
+void evaluation_free(struct evaluation *evaluation) {
+    executor_free(evaluation->executor);
+    model_free(evaluation->model);
+    pipeline_free(&evaluation->pipeline);
+    free(evaluation->rows);
+    free(evaluation->sums);
+    free(evaluation->result);
+    *evaluation = (struct evaluation){0};
+}
+
+/* How many of the sequences' targets are bytes, and not what separates documents. */
+static double count_bytes(const struct evaluation *e, long sequences) {
+    long bytes = 0;
+    for (long s = 0; s < sequences; s++)
+        for (long t = 1; t <= e->length; t++) bytes += e->rows[s * (e->length + 1) + t] != TEXT_SEPARATOR;
+    return (double)bytes;
+}
+
+/* How an evaluation is to be made. */
+struct wish {
+    int active;
+    evaluation_ask *ask;
+    void *context;
+};
+
+/* One round of a part: its groups `first` … `end` − 1, which may be fewer than a round's, or none. Adds to
+ * `sums` this rank's part of nats and bytes. Collective. */
+static int sum_round(struct evaluation *evaluation, const struct validation_part *part, long first, long end,
+                     const struct wish *wish, double sums[2]) {
+    struct mesh *mesh = evaluation->mesh;
+    const struct loss_options options = {.active = wish->active};
+    const bool given_up = wish->ask && wish->ask(wish->context);
+    long from = first * evaluation->group, to = end * evaluation->group;
+    if (to > part->sequences) to = part->sequences;
+    struct step step = {
+        .rows = evaluation->rows, .sequences = to > from ? to - from : 0, .options = &options};
+    int status = given_up ? gdn_fail(GDN_STOPPED, "asked to stop in an evaluation") : 0;
+    position_renew(); /* a round counts as a step, however many there are */
+    if (step.sequences && !status) status = read_rows(evaluation, part, from, step.sequences);
+    TRY(mesh_agree(mesh, status));
+    TRY(execute(evaluation->executor, &step));
+    sums[0] += step.sums.ce;
+    if (mesh->tensor.index == 0 && mesh->pipeline.index == 0) /* others read the same */
+        sums[1] += count_bytes(evaluation, step.sequences);
+    return 0;
+}
+
+/* Collective. */
+static int sum_part(struct evaluation *evaluation, int index, const struct wish *wish) {
+    const struct validation_part *part = &evaluation->validation->part[index];
+    double *sums = evaluation->sums + 2 * index;
+    int ranks = evaluation->mesh->data.size, rank = evaluation->mesh->data.index;
+    long groups = (part->sequences + evaluation->group - 1) / evaluation->group;
+    long from = groups * rank / ranks, to = groups * (rank + 1) / ranks;
+    long each = evaluation->pipeline.micro_batches;
+    long rounds = ((groups + ranks - 1) / ranks + each - 1) / each; /* of whichever rank has most */
+    sums[0] = sums[1] = 0;
+    for (long r = 0; r < rounds; r++) {
+        long first = from + r * each, end = first + each;
+        TRY(sum_round(evaluation, part, first, end < to ? end : to, wish, sums));
+    }
+    return 0;
+}
+
+static struct evaluation_result result_of(const struct evaluation *e, int set) {
+    const struct validation_set *s = &e->validation->set[set];
+    double nats = 0, bytes = 0;
+    for (int i = s->first; i < s->end; i++) nats += e->sums[2 * i], bytes += e->sums[2 * i + 1];
+    double tokens = (double)validation_sequences(e->validation, set) * (double)e->length;
+    double loss = tokens > 0 ? nats / tokens : NAN;
+    return (struct evaluation_result){
+        .loss = loss,
+        .bits_per_byte = e->text && bytes > 0 ? loss / M_LN2 * (tokens / bytes) : NAN,
+    };
+}
+
+double evaluation_perplexity(const struct evaluation_result *result) {
+    return exp(result->loss);
+}
+
+int evaluation_loss(struct evaluation *evaluation, int active, evaluation_ask *ask, void *context,
+                    double *loss) {
+    const struct validation *validation = evaluation->validation;
+    const struct wish wish = {active, ask, context};
+    for (int i = 0; i < validation->parts; i++) TRY(sum_part(evaluation, i, &wish));
+    TRY(mesh_sum(evaluation->mesh, evaluation->sums, 2 * validation->parts));
+    for (int i = 0; i < validation->sets; i++) evaluation->result[i] = result_of(evaluation, i);
+    *loss = evaluation->result[0].loss;
+    return 0;
+}

@@ -1,0 +1,76 @@
+/* The loss on validation data. Sequences are computed in groups whose size depends on the sequence length
+ * alone and summed in double, so that neither ranks nor micro-batches change the value beyond the rounding of
+ * that sum. Groups go through the pipeline's stages as a step's micro-batches do, by forward-only schedules,
+ * in rounds of as many as a schedule has. */
+#ifndef GDN_RUN_EVAL_H
+#define GDN_RUN_EVAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dist/mesh/mesh.h"
+#include "dist/layout/table.h"
+#include "kernels/ops.h"
+#include "model/model.h"
+#include "train/config/config.h"
+#include "train/step/execute.h"
+#include "train/memory/memory.h"
+#include "train/partition/pipeline.h"
+#include "train/run/validation.h"
+
+/* Of one set. What is not known, or before the first evaluation, is NAN. */
+struct evaluation_result {
+    double loss;          /* the mean cross entropy of its tokens, in nats */
+    double bits_per_byte; /* of the text that they are; NAN where tokens are no bytes */
+};
+
+struct evaluation {
+    struct model *model; /* without what a backward pass needs */
+    struct executor *executor;
+    struct pipeline pipeline;            /* forward only */
+    struct mesh *mesh;                   /* not owned */
+    const struct validation *validation; /* not owned */
+    long group;                          /* sequences computed at a time */
+    long length;                         /* tokens of a sequence */
+    int vocab;
+    bool text;                        /* tokens are bytes, and what separates documents */
+    int32_t *rows;                    /* [groups of a round · group, length + 1] */
+    double *sums;                     /* [parts · 2] of an evaluation: nats, and bytes that were predicted */
+    struct evaluation_result *result; /* [sets] of the last one that was whole */
+};
+
+/* exp(loss): among how many equally likely tokens the model would be as unsure. */
+double evaluation_perplexity(const struct evaluation_result *result);
+
+/* Prepares evaluations on `validation`, which has a set at least, by the rank's part of the model, with
+ * weights in `state` as `table` has them. Reads the first group of each part, so that unfit data is found
+ * before training starts. Collective. Free with evaluation_free. */
+int evaluation_create(struct mesh *mesh, const struct config *config, const struct table *table,
+                      const struct state *state, const struct ops *ops, const struct validation *validation,
+                      struct evaluation *out);
+void evaluation_free(struct evaluation *evaluation);
+
+/* The same without data and memory, for any mesh and for plans: how evaluations on at most `most` sequences
+ * of one source are cut, and their pipeline. All else is NULL. Not collective. Free with evaluation_free,
+ * whatever this returns. GDN_INPUT, GDN_INTERNAL. */
+int evaluation_describe(const struct config *config, int data, int data_index, int tensor_index, long most,
+                        struct evaluation *out);
+/* Adds to `sum` what evaluations, as described, would reserve on a rank of this layout and its table;
+ * `tensor` is planned. The model counts as workspace. Not collective. GDN_INTERNAL. */
+int evaluation_plan(const struct evaluation *evaluation, const struct config *config,
+                    const struct layout *layout, const struct table *table, struct axis *tensor,
+                    struct memory *sum);
+/* Adds what this one has reserved. */
+void evaluation_memory(const struct evaluation *evaluation, struct memory *sum);
+
+/* Asked on each rank before each round: whether to give up. */
+typedef bool evaluation_ask(void *context);
+
+/* Evaluates all sets: `loss` is that of the first, the same bits on every rank, as are all of
+ * evaluation->result. `active`: how many of the distances are introduced. `ask` may be NULL. Collective. The
+ * same on all ranks: GDN_STOPPED, and no results, where some rank was told to give up; GDN_INPUT where a
+ * token lies outside the vocabulary. */
+int evaluation_loss(struct evaluation *evaluation, int active, evaluation_ask *ask, void *context,
+                    double *loss);
+
+#endif

@@ -1,0 +1,88 @@
+/* Whether a run that goes on finds the data that it began with: a shuffle, and what an epoch is, follow from
+ * how much there is, so that a run on other data would go on with samples in no order that it ever had. */
+#include "train/run/run.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A line for each source, in the configuration's order: "96000 tokens, xxh3 0123456789abcdef". */
+static int write_lines(struct sampler *data, FILE *out) {
+    for (int k = 0; k < sampler_sources(data); k++) {
+        struct tokens_identity identity;
+        TRY(sampler_identify(data, k, &identity));
+        fprintf(out, "%ld tokens, xxh3 %016" PRIx64 "\n", identity.tokens, identity.hash);
+    }
+    return 0;
+}
+
+static int create_text(struct sampler *data, char **text) {
+    size_t length;
+    FILE *out = open_memstream(text, &length);
+    int status = out ? write_lines(data, out) : 0;
+    if (!out || fclose(out)) return gdn_fail(GDN_INTERNAL, "out of memory for what the data are");
+    return status;
+}
+
+static const char *next_line(const char *line) {
+    line += strcspn(line, "\n");
+    return *line ? line + 1 : line;
+}
+
+enum { SOURCE_NAME = 256 };
+
+/* The first source whose lines differ: its name as configured, and its line now and before. False: none. */
+static bool find_difference(const struct data_config *config, const char *now, const char *before,
+                            char name[SOURCE_NAME], long tokens[2]) {
+    for (int k = 0; *now || *before; k++, now = next_line(now), before = next_line(before)) {
+        size_t length = strcspn(now, "\n");
+        if (length == strcspn(before, "\n") && !strncmp(now, before, length)) continue;
+        const bool mixed = config->train.count == 0;
+        if (!mixed || k < config->num_sources)
+            path_list_name(mixed ? &config->sources[k].path : &config->train, name, SOURCE_NAME);
+        tokens[0] = strtol(now, NULL, 10), tokens[1] = strtol(before, NULL, 10);
+        return true;
+    }
+    return false;
+}
+
+/* Rank 0 alone: other ranks have been found to have the same data. */
+static int compare(struct run *run, const char *before, bool accept, FILE *log) {
+    char name[SOURCE_NAME] = "";
+    long tokens[2];
+    TRY(create_text(run->data, &run->data_text));
+    if (!before || !find_difference(&run->config.data, run->data_text, before, name, tokens)) return 0;
+    char words[1024], had[40] = "others";
+    if (tokens[0] != tokens[1]) snprintf(had, sizeof had, "%ld", tokens[1]);
+    snprintf(words, sizeof words, "%s has %ld tokens, and had %s when it was made", name, tokens[0], had);
+    run->data_changed = true;
+    if (accept && log)
+        fprintf(log, "gdn: note: the training data are not those of the checkpoint: %s\n", words);
+    if (accept) return 0;
+    return gdn_fail(
+        GDN_INPUT,
+        "the training data are not those of the checkpoint: %s\n"
+        "  Their order follows from how many there are, so this would be another training. Give the "
+        "data back,\n  start afresh in another run directory, or go on with these: --data-changed "
+        "accept",
+        words);
+}
+
+/* The text to all ranks, which all hand it to checkpoints. */
+static int share_text(struct run *run) {
+    long length = run->data_text ? (long)strlen(run->data_text) + 1 : 0;
+    TRY(mesh_broadcast(&run->mesh, &length, sizeof length));
+    if (run->mesh.rank) run->data_text = malloc((size_t)length);
+    TRY(mesh_agree(&run->mesh,
+                   run->data_text ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for what the data are")));
+    return mesh_broadcast(&run->mesh, run->data_text, length);
+}
+
+int run_match_data(struct run *run, const char *before, bool accept, FILE *log) {
+    TRY(mesh_agree(&run->mesh, run->mesh.rank == 0 ? compare(run, before, accept, log) : 0));
+    TRY(mesh_broadcast(&run->mesh, &run->data_changed, sizeof run->data_changed));
+    if (run->data_changed && run->config.data.validation_fraction > 0)
+        run->best_loss = run->start_loss = NAN; /* of data that are not these */
+    return run->mesh.size > 1 ? share_text(run) : 0;
+}

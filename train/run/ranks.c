@@ -1,0 +1,190 @@
+#include "train/run/ranks.h"
+
+#include "kernels/base/position.h"
+#include "train/command/commands.h"
+#include "train/health/guard.h"
+
+#include <omp.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int begin(struct mesh *mesh) {
+    int provided = 0, rank = 0;
+    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS ||
+        provided < MPI_THREAD_FUNNELED)
+        return gdn_fail(GDN_INTERNAL, "MPI cannot be started with thread support (MPI_THREAD_FUNNELED)");
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    commands_set_speaker(rank == 0);
+    return mesh_create(0, 1, 1, mesh);
+}
+
+int ranks_begin(struct mesh *mesh) {
+    *mesh = mesh_alone();
+    guard_begin(GUARD_INIT, commands_launched_rank());
+    int status = begin(mesh);
+    guard_end();
+    return status;
+}
+
+int ranks_end(struct mesh *mesh, int status) {
+    int started = 0;
+    MPI_Initialized(&started);
+    if (!started) return status;
+    fflush(stdout);
+    /* Now, not from main: after MPI_Finalize the first rank to leave with this status makes mpirun kill the
+     * rest. */
+    commands_report(status);
+    guard_begin(GUARD_FINALIZE, mesh->size > 1 ? mesh->rank : commands_launched_rank());
+    if (mesh->world != MPI_COMM_NULL) mesh_free(mesh);
+    MPI_Finalize();
+    guard_end();
+    return status;
+}
+
+void ranks_abort(const struct mesh *mesh, int status) {
+    fflush(stdout);
+    commands_set_speaker(true);
+    commands_report(gdn_fail_in(status, "rank %d on %s", mesh->rank, mesh->host));
+    MPI_Abort(MPI_COMM_WORLD, status);
+}
+
+int ranks_arrange(struct mesh *mesh, int data, int tensor, int pipeline) {
+    struct mesh arranged;
+    TRY(mesh_agree(mesh, mesh_check(&data, tensor, pipeline, mesh->size)));
+    TRY(mesh_create(data, tensor, pipeline, &arranged));
+    mesh_free(mesh);
+    *mesh = arranged;
+    return 0;
+}
+
+static int share_cores(const struct mesh *mesh, FILE *log) {
+    MPI_Comm host;
+    int ranks = 1;
+    if (MPI_Comm_split_type(mesh->world, MPI_COMM_TYPE_SHARED, mesh->rank, MPI_INFO_NULL, &host) !=
+        MPI_SUCCESS)
+        return gdn_fail(GDN_INTERNAL, "MPI_Comm_split_type failed");
+    MPI_Comm_size(host, &ranks);
+
+    /* A launcher may have bound each rank to cores of its own: what the host's ranks may use is the union. */
+    cpu_set_t mine, all;
+    CPU_ZERO(&mine);
+    if (sched_getaffinity(0, sizeof mine, &mine)) CPU_SET(0, &mine);
+    MPI_Allreduce(&mine, &all, (int)sizeof mine, MPI_BYTE, MPI_BOR, host);
+    MPI_Comm_free(&host);
+
+    int cores = CPU_COUNT(&all), share = cores / ranks, threads = omp_get_max_threads();
+    if (share < 1) share = 1;
+    if (share > CPU_COUNT(&mine)) share = CPU_COUNT(&mine);
+    if (getenv("OMP_NUM_THREADS")) {
+        if (log && threads * ranks > cores)
+            fprintf(log,
+                    "gdn: note: OMP_NUM_THREADS=%d for %d ranks on %s is more threads than its %d cores\n",
+                    threads, ranks, mesh->host, cores);
+        return 0;
+    }
+    omp_set_num_threads(share);
+    if (log && threads > share)
+        fprintf(log, "gdn: note: %d ranks share the %d cores of %s: %d thread%s each instead of %d\n", ranks,
+                cores, mesh->host, share, share > 1 ? "s" : "", threads);
+    return 0;
+}
+
+int ranks_share_cores(const struct mesh *mesh, FILE *log) {
+    position_enter("mesh", "sharing of cores", -1, -1);
+    int status = share_cores(mesh, log);
+    position_leave();
+    return status;
+}
+
+/* ------------------------------------------------------------------------------------------ placement */
+
+/* Does a list of processors as "0-3,8-11" name one that is allowed? */
+static bool meets(const char *list, const cpu_set_t *allowed) {
+    while (*list) {
+        char *end;
+        long first = strtol(list, &end, 10), last = *end == '-' ? strtol(end + 1, &end, 10) : first;
+        if (end == list) return false;
+        for (long cpu = first; cpu <= last && cpu < CPU_SETSIZE; cpu++)
+            if (CPU_ISSET((size_t)cpu, allowed)) return true;
+        list = *end == ',' ? end + 1 : end + strlen(end);
+    }
+    return false;
+}
+
+/* The one NUMA domain whose processors this process may use, or −1. */
+static int own_domain(void) {
+    enum { MOST_DOMAINS = 1024 };
+    cpu_set_t allowed;
+    int domain = -1, domains = 0;
+    CPU_ZERO(&allowed);
+    if (sched_getaffinity(0, sizeof allowed, &allowed)) return -1;
+    for (int i = 0; i < MOST_DOMAINS; i++) {
+        char path[64], list[4096] = "";
+        snprintf(path, sizeof path, "/sys/devices/system/node/node%d/cpulist", i);
+        FILE *file = fopen(path, "r");
+        if (!file) continue; /* their numbers may have gaps */
+        if (fgets(list, sizeof list, file) && meets(list, &allowed)) domain = i, domains++;
+        fclose(file);
+    }
+    return domains == 1 ? domain : -1;
+}
+
+enum reach { WITHIN_DOMAIN, WITHIN_NODE, ACROSS_NODES };
+
+/* How far the ranks of one axis lie apart, at most. `stride`: from one rank to the next on it. */
+static enum reach reach_of(const struct rank_place *place, int ranks, int size, int stride) {
+    enum reach reach = WITHIN_DOMAIN;
+    for (int r = 0; r < ranks; r++) {
+        const struct rank_place *first = &place[r - r / stride % size * stride];
+        if (strcmp(first->host, place[r].host)) return ACROSS_NODES;
+        if (first->domain != place[r].domain || place[r].domain < 0) reach = WITHIN_NODE;
+    }
+    return reach;
+}
+
+static int count_hosts(const struct rank_place *place, int ranks) {
+    int hosts = 0;
+    for (int r = 0; r < ranks; r++) {
+        int same = 0;
+        while (strcmp(place[same].host, place[r].host)) same++;
+        hosts += same == r;
+    }
+    return hosts;
+}
+
+void ranks_describe_places(const struct rank_place *place, int data, int tensor, int pipeline, FILE *out) {
+    static const char *const words[] = {"within a NUMA domain", "within a node", "across nodes"};
+    const struct {
+        const char *name;
+        int size, stride;
+    } axes[] = {{"tensor", tensor, 1}, {"data", data, tensor}, {"pipeline", pipeline, tensor * data}};
+    int ranks = data * tensor * pipeline, hosts = count_hosts(place, ranks), said = 0;
+    fprintf(out, "placement %d rank%s on %d node%s", ranks, ranks > 1 ? "s" : "", hosts,
+            hosts > 1 ? "s" : "");
+    for (int a = 0; a < 3; a++)
+        if (axes[a].size > 1)
+            fprintf(out, "%s%s %s", said++ ? ", " : ": ", axes[a].name,
+                    words[reach_of(place, ranks, axes[a].size, axes[a].stride)]);
+    fputc('\n', out);
+    if (reach_of(place, ranks, tensor, 1) == ACROSS_NODES)
+        fprintf(out,
+                "          sums in every layer go from node to node: fill one node after the other (mpirun "
+                "--map-by slot), with a multiple of mesh.tensor: %d ranks on each\n",
+                tensor);
+}
+
+void ranks_describe(const struct mesh *mesh, FILE *out) {
+    struct rank_place mine = {.domain = own_domain()}, *all = calloc((size_t)mesh->size, sizeof *all);
+    snprintf(mine.host, sizeof mine.host, "%s", mesh->host);
+    int have = all != NULL, code = MPI_SUCCESS;
+    if (mesh->size > 1) {
+        if (MPI_Allreduce(MPI_IN_PLACE, &have, 1, MPI_INT, MPI_MIN, mesh->world) != MPI_SUCCESS) have = 0;
+        if (have) code = MPI_Gather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, 0, mesh->world);
+    } else if (have) {
+        *all = mine;
+    }
+    if (out && have && code == MPI_SUCCESS)
+        ranks_describe_places(all, mesh->data.size, mesh->tensor.size, mesh->pipeline.size, out);
+    free(all);
+}

@@ -1,0 +1,168 @@
+#include "train/step/boundary.h"
+
+#include "kernels/base/random.h"
+#include "kernels/base/status.h"
+
+long boundary_elements(const struct layout *layout, long T, long D) {
+    if (!(layout->compress > 0) || T == 0) return T * D;
+    return lowrank_of_ratio(T, D, layout->compress) * (T + D);
+}
+
+int boundary_check(const struct config *config, long micro) {
+    const struct layout layout = {.compress = config->mesh.compress_boundary};
+    long T = micro * config->train.sequence_length, D = config->model.hidden_size;
+    if (!(layout.compress > 0) || boundary_elements(&layout, T, D) < T * D) return 0;
+    long most = (T * D - 1) / (T + D), side = T < D ? T : D; /* the greatest rank that saves something */
+    char words[80] = "none saves here";
+    if (most) snprintf(words, sizeof words, "at most %.4g", (double)most / (double)side);
+    return gdn_fail(GDN_INPUT,
+                    "mesh.compress_boundary: %g saves nothing: factors of rank %ld have %ld elements, blocks "
+                    "%ld\n"
+                    "  with model.hidden_size %ld, train.micro_batch_size %ld and train.sequence_length %d\n"
+                    "  expected: %s; or 0, which sends blocks as they are",
+                    layout.compress, lowrank_of_ratio(T, D, layout.compress),
+                    boundary_elements(&layout, T, D), T * D, D, micro, config->train.sequence_length, words);
+}
+
+/* ------------------------------------------------------------------------------------------------ memory */
+
+static const struct actions *actions_of(const struct boundary *b) {
+    return &b->pipeline->schedule.rank[b->layout->pipeline_index];
+}
+
+/* Goes on from here unchanged: no pass stands between. */
+static bool just_received(const struct actions *list, const struct action *a) {
+    const struct action *before = a - 1;
+    return a > list->action && before->act == ACT_RECEIVE && before->cargo == a->cargo &&
+           before->buffer == a->buffer;
+}
+
+static bool wide(const struct action *a) {
+    return a->cargo == CARGO_NODE || a->cargo == CARGO_GRADIENT || a->cargo == CARGO_DEPOSIT;
+}
+
+static int *residual_of(const struct boundary *b, const struct action *a) {
+    return &b->residual_of[a->chunk * b->nodes + 1 + a->index];
+}
+
+/* A place for every message of the first micro-batch that is compressed here, which stands for the others.
+ * A step with fewer distances has some of the same messages. Counts, and notes what is where if there is
+ * memory for that. */
+static void find_places(struct boundary *b) {
+    const struct actions *list = actions_of(b);
+    const int *slots = b->pipeline->slots + b->layout->pipeline_index * b->layout->chunks;
+    bool feedback = b->layout->feedback && b->pipeline->micro_batches > 1;
+    b->outputs = b->residuals = 0;
+    for (int n = 0; b->output_of && n < b->nodes; n++) b->output_of[n] = -1;
+    for (int i = 0; b->residual_of && i < b->layout->chunks * b->nodes; i++) b->residual_of[i] = -1;
+    for (int i = 0; i < list->count; i++) {
+        const struct action *a = &list->action[i];
+        if (a->act != ACT_SEND || a->micro != 0 || !wide(a)) continue;
+        if (a->buffer < 0) {
+            if (b->output_of) b->output_of[1 + a->index] = b->outputs;
+            b->outputs += slots[a->chunk];
+        } else if (a->cargo != CARGO_NODE && feedback && !just_received(list, a)) {
+            if (b->residual_of) *residual_of(b, a) = b->residuals;
+            b->residuals++;
+        }
+    }
+}
+
+static void *take(struct arena *arena, long count, size_t size) {
+    return arena_take(arena, (size_t)count * size);
+}
+
+static bool on_host(const struct boundary *b) {
+    return !b->ops || b->ops->device->host;
+}
+
+void boundary_lay_out(struct boundary *b, struct arena *arena, struct arena *device) {
+    const struct layout *layout = b->layout;
+    if (!(layout->compress > 0)) return;
+    b->room = boundary_elements(layout, b->T, b->D);
+    b->host = b->ops ? ops_on_host(b->ops) : NULL;
+    if (!on_host(b)) {
+        b->copy = take(arena, b->T * b->D, sizeof(real));
+        b->factors = take(device, b->room, sizeof(real));
+    }
+    lowrank_lay_out(&b->scratch, arena, b->host, b->T, b->D, lowrank_of_ratio(b->T, b->D, layout->compress),
+                    false);
+    b->output_of = take(arena, b->nodes, sizeof *b->output_of);
+    b->residual_of = take(arena, (long)layout->chunks * b->nodes, sizeof *b->residual_of);
+    find_places(b);
+    b->block = take(arena, b->pipeline->blocks[layout->pipeline_index] * b->room, sizeof(real));
+    b->output = take(arena, b->outputs * b->room, sizeof(real));
+    b->packed = take(arena, b->outputs, sizeof *b->packed);
+    b->residual = take(arena, b->residuals * b->T * b->D, sizeof(real));
+}
+
+/* ---------------------------------------------------------------------------------------------- messages */
+
+void boundary_begin(struct boundary *b, uint64_t step, int micro_batches) {
+    if (!(b->layout->compress > 0)) return;
+    b->step = step;
+    b->micro_batches = micro_batches;
+    for (int i = 0; i < b->outputs; i++) b->packed[i] = -1;
+    b->host->zero(b->residuals * b->T * b->D, b->residual);
+}
+
+real *boundary_room(const struct boundary *b, int block) {
+    return b->block + block * b->room;
+}
+
+static long rank_of(const struct boundary *b, long T) {
+    return lowrank_of_ratio(T, b->D, b->layout->compress);
+}
+
+void boundary_unpack(struct boundary *b, int block, long T, real *x) {
+    const real *q = boundary_room(b, block);
+    long k = rank_of(b, T);
+    if (!T) return;
+    if (!on_host(b)) {
+        b->ops->device->upload(b->factors, q, (size_t)(k * (T + b->D)) * sizeof *q);
+        q = b->factors;
+    }
+    lowrank_join(b->ops, T, b->D, k, q, q + T * k, x);
+}
+
+/* A copy on the host of a device's block [T, D]. */
+static real *download(struct boundary *b, long T, const real *x) {
+    b->ops->device->download(b->copy, x, (size_t)(T * b->D) * sizeof *x);
+    return b->copy;
+}
+
+static void pack(struct boundary *b, int message, long T, const real *x, real *q) {
+    uint64_t seed = random_bits(b->step, random_name("boundary"), (uint64_t)message);
+    long k = rank_of(b, T);
+    lowrank_split(&b->scratch, T, b->D, x, k, seed, q, q + T * k);
+}
+
+const real *boundary_pack(struct boundary *b, const struct actions *list, const struct action *a, long T,
+                          real *x) {
+    real *q = boundary_room(b, a->buffer);
+    if (a->cargo == CARGO_NODE || just_received(list, a) || !T) return q;
+    long n = T * b->D, k = rank_of(b, T);
+    int kept = *residual_of(b, a);
+    real *dropped = kept < 0 ? NULL : b->residual + kept * b->T * b->D;
+    if (!on_host(b)) x = download(b, T, x);
+    if (dropped) b->host->add(n, dropped, x);
+    pack(b, a->message, T, x, q);
+    if (!dropped || a->micro == b->micro_batches - 1) return q;
+    b->host->copy(n, x, dropped);
+    b->host->gemm('N', 'N', T, b->D, k, -1, q, k, q + T * k, b->D, 1, dropped, b->D); /* x − q·b */
+    return q;
+}
+
+const real *boundary_pack_output(struct boundary *b, const struct action *a, int slot, long T,
+                                 const real *x) {
+    int at = b->output_of[1 + a->index];
+    if (at < 0) return NULL;
+    at += slot;
+    real *q = b->output + at * b->room;
+    if (b->packed[at] != a->micro && T) {
+        if (!on_host(b)) x = download(b, T, x);
+        pack(b, a->message, T, x, q);
+    }
+    b->packed[at] = a->micro;
+    return q;
+}

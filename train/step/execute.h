@@ -1,0 +1,93 @@
+/* The executor: walks a pipeline rank's list of actions (dist/schedule/schedule.h) exactly as it stands: forward and
+ * backward passes, messages between stages, gradient sums, update. It decides nothing but what the list
+ * leaves open: where a buffer's memory lies, and whether loss and gradients are fit for an update (struct
+ * step).
+ *
+ * All memory is reserved at creation: the pools of blocks and strips that lists hand out by number, and
+ * tables that tell where a micro-batch's nodes, edges and gradients are at the moment. */
+#ifndef GDN_EXECUTE_H
+#define GDN_EXECUTE_H
+
+#include "dist/mesh/mesh.h"
+#include "dist/sync/sync.h"
+#include "dist/comm/transport.h"
+#include "model/model.h"
+#include "train/optimizer/optimizer.h"
+#include "train/partition/pipeline.h"
+
+/* What lists are executed on; all of it outlives the executor. */
+struct execution {
+    struct mesh *mesh;
+    const struct model_config *config;
+    const struct pipeline
+        *pipeline; /* its schedules are executed, for training or evaluation as it was made */
+    const struct ops *ops;
+    struct model *model; /* with the pipeline's slots for this rank */
+    long batch, length;  /* capacity of a micro-batch */
+    /* For training; else NULL. */
+    const struct state *state;
+    struct sync *sync;
+    struct optimizer *optimizer;
+    bool graphs; /* record passes and repeat them (recording.h): on one rank, with nothing that waits in a
+                    pass */
+};
+
+struct executor; /* opaque */
+struct inquiry;  /* train/health/inquiry.h */
+
+/* Collective over the pipeline axis. GDN_INTERNAL without memory, GDN_INPUT where a step has more messages
+ * than MPI has tags. */
+int executor_create(const struct execution *execution, struct executor **out);
+void executor_free(struct executor *executor);
+
+/* Bytes reserved for messages between stages. */
+long executor_memory(const struct executor *executor);
+/* The same of an executor that need not exist, of any pipeline rank: of the execution only config, pipeline,
+ * batch and length are looked at. Not collective. */
+long executor_planned(const struct execution *execution, int pipeline_index);
+
+/* Doubles that the ranks sum before they decide on an update: those of struct loss_sums, and how many are
+ * suspect. */
+enum { STEP_SUMS = 4 };
+
+/* One batch. */
+struct step {
+    int64_t number;      /* steps done before it: what random choices in it follow from */
+    int micro_batches;   /* as many as the pipeline has schedules for; 0: as the largest steps have */
+    const int32_t *rows; /* [sequences, length + 1] this data rank's part of the batch */
+    long sequences; /* micro-batch i is sequences i·batch … (i + 1)·batch − 1; those beyond the last sequence
+                       are empty: passed on, but not computed */
+    const struct loss_options *options;
+
+    const struct delta_watch *watch; /* sees the first micro-batch's connections; NULL: nobody */
+
+    struct inquiry *inquiry; /* looks at all that is computed, before it is handed on; NULL: nobody */
+
+    /* Called at ACT_NORM with the sums below: fills `lr` and `gscale`. A status other than 0 ends the step on
+     * all ranks, with nothing updated; another step may follow. NULL: the step ends here in any case, when
+     * every rank's own parts of the buckets (shard.h) hold the gradients' sums. */
+    int (*decide)(struct step *step);
+    void *context; /* for `decide` */
+
+    double lr, gscale; /* of the update: learning rate; what gradients are multiplied with */
+    /* out: the first place where what this rank was about to hand to others was not finite, −1: none. Stages
+     * in order are 0 …, for messages forward; then the last one to the first, for messages back; then
+     * gradients before any sum. Before `decide`. */
+    int suspect;
+    struct loss_sums sums; /* out: this rank's part, micro-batches added in index order */
+};
+
+/* Whether a step has failed on this rank for other reasons than `decide`: others may be waiting for it, so
+ * that the job has to be ended for all. False for NULL. */
+bool executor_failed(const struct executor *executor);
+
+/* [edges] Sums of each connection in the last step whose options had `each` (model.h): this rank's part, of
+ * all micro-batches. Owned by the executor. */
+const struct connection_sums *executor_connections(const struct executor *executor);
+
+/* Executes this rank's actions of a step with options->active distances, all of them or up to the first
+ * failure, which may be any axis's (GDN_INTERNAL: then the job cannot go on). Gradients start from zero.
+ * Collective over the mesh. */
+int execute(struct executor *executor, struct step *step);
+
+#endif

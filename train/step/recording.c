@@ -1,0 +1,41 @@
+#include "train/step/recording.h"
+
+static bool alike(const struct loss_options *a, const struct loss_options *b) {
+    return a->active == b->active && a->token_weight == b->token_weight &&
+           a->sparsity_weight == b->sparsity_weight && a->entropy_weight == b->entropy_weight &&
+           a->measure == b->measure && a->each == b->each;
+}
+
+enum recording_way recording_way(struct recording *r, const struct loss_options *options, long sequences) {
+    if (!r->device) return RECORDING_EXECUTE;
+    if (r->count == 0 || sequences != r->sequences || !alike(options, &r->options)) {
+        recording_free(r);
+        r->options = *options;
+        r->sequences = sequences;
+        r->count = 1;
+        return RECORDING_EXECUTE;
+    }
+    r->count++;
+    return r->kept ? RECORDING_REPEAT : RECORDING_RECORD;
+}
+
+void recording_begin(struct recording *r) {
+    r->device->record();
+}
+
+int recording_end(struct recording *r, int status) {
+    r->kept = r->device->recorded();
+    if (!status) status = r->device->status();
+    if (!status) recording_repeat(r);
+    return status;
+}
+
+void recording_repeat(struct recording *r) {
+    r->device->repeat(r->kept);
+}
+
+void recording_free(struct recording *r) {
+    if (r->kept) r->device->discard(r->kept);
+    r->kept = NULL;
+    r->count = 0;
+}

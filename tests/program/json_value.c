@@ -14,14 +14,20 @@ int main(int argc, char **argv) {
     text[length - 1] = 0;
     char *line = strrchr(text, '\n');
     json_error_t error;
-    json_t *value = json_loads(line ? line + 1 : text, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &error);
+    json_t *root = json_loads(line ? line + 1 : text, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &error);
+    json_t *value = root;
+    free(text);
     if (!value) return fprintf(stderr, "no JSON: %s\n", error.text), 1;
     for (int i = 1; i < argc; i++) {
         value = json_is_array(value) ? json_array_get(value, (size_t)atol(argv[i]))
                                      : json_object_get(value, argv[i]);
-        if (!value) return fprintf(stderr, "there is no '%s'\n", argv[i]), 1;
+        if (!value) break;
     }
-    json_dumpf(value, stdout, JSON_COMPACT | JSON_ENCODE_ANY);
-    putchar('\n');
-    return 0;
+    if (value) json_dumpf(value, stdout, JSON_COMPACT | JSON_ENCODE_ANY);
+    if (value)
+        putchar('\n');
+    else
+        fprintf(stderr, "the keys lead nowhere\n");
+    json_decref(root);
+    return !value;
 }

@@ -4,22 +4,11 @@
 #include "model/edges.h"
 #include "train/partition/batch.h"
 #include "train/config/no_effect.h"
+#include "train/plan/words.h"
 #include "train/run/ranks.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* 1234567 as "1,234,567"; `out` holds at least 32 bytes. */
-static const char *grouped(long value, char *out) {
-    char digits[24];
-    int n = snprintf(digits, sizeof digits, "%ld", value), at = 0;
-    for (int i = 0; i < n; i++) {
-        if (i && (n - i) % 3 == 0) out[at++] = ',';
-        out[at++] = digits[i];
-    }
-    out[at] = 0;
-    return out;
-}
 
 static void describe_model(const struct run *run, FILE *out) {
     const struct model_config *model = &run->config.model;
@@ -30,10 +19,11 @@ static void describe_model(const struct run *run, FILE *out) {
         if (row->distance || row->select) connected += row->count;
     }
     fprintf(out, "model     %d layers, hidden %d, %d heads, vocabulary %d: %s parameters", model->num_layers,
-            model->hidden_size, model->num_heads, model->vocab_size, grouped(run_parameters(run), count));
+            model->hidden_size, model->num_heads, model->vocab_size,
+            plan_grouped(run_parameters(run), count));
     struct edges edges;
     if (connected && !edges_create(model, &edges)) {
-        fprintf(out, ", %s of them for %d delta connections", grouped(connected, count), edges.count);
+        fprintf(out, ", %s of them for %d delta connections", plan_grouped(connected, count), edges.count);
         edges_free(&edges);
     }
     fputc('\n', out);
@@ -49,11 +39,11 @@ static void describe_data(const struct run *run, FILE *out) {
     const int64_t reads = more < INT64_MAX - run->tokens ? run->tokens + more : INT64_MAX;
     fprintf(out, "data      %s%s: %s sequences of %ld tokens a pass; the run reads %s tokens\n",
             path_list_name(mixed ? &data->sources[0].path : &data->train, name, sizeof name),
-            mixed ? " and others" : "", grouped(samples, count), length, grouped(reads, tokens));
+            mixed ? " and others" : "", plan_grouped(samples, count), length, plan_grouped(reads, tokens));
     for (int i = 0; i < run->validation.sets; i++)
         fprintf(out, "          %s%s on %s sequences\n", run->validation.set[i].name,
                 strcmp(run->validation.set[i].name, VALIDATION_NAME) ? ": validation" : "",
-                grouped(validation_sequences(&run->validation, i), count));
+                plan_grouped(validation_sequences(&run->validation, i), count));
 }
 
 static void describe_mesh(const struct run *run, FILE *out) {

@@ -21,8 +21,8 @@ struct tensor {
     real *w, *g;
 };
 
-/* How this rank shares in the connections of every layer (dist/layout/layout.h), with t tensor ranks. Of its slots'
- * gates it has all channels or every t-th part of them; of multihead's columns always that part. */
+/* How this rank shares in the connections of every layer (dist/layout/layout.h), with t tensor ranks. Of its
+ * slots' gates it has all channels or every t-th part of them; of multihead's columns always that part. */
 struct delta_part {
     int first, step; /* it computes slots first, first + step, …; 0, 1: all */
     bool channels;   /* it has Hd and W channels of each slot, others have the rest */

@@ -3,8 +3,9 @@
  * operations table, everything it exchanges with other tensor ranks through an axis; all memory is reserved
  * at creation.
  *
- * A rank computes a part of the model: some chunks (spans of layers), a share of the tensors (dist/layout/layout.h).
- * Whoever calls brings what other stages computed and takes what they need (struct pass). */
+ * A rank computes a part of the model: some chunks (spans of layers), a share of the tensors
+ * (dist/layout/layout.h). Whoever calls brings what other stages computed and takes what they need (struct
+ * pass). */
 #ifndef GDN_MODEL_H
 #define GDN_MODEL_H
 
@@ -167,10 +168,10 @@ real *model_output(const struct model *model, int chunk, int slot, int node);
  * all or its own, and how many they are. Not where sources are compressed. */
 const real *model_output_rows(const struct model *model, int chunk, int slot, int node, long T, long *rows);
 
-/* Narrow sources (dist/layout/route.h): the projections of edge e's source node s [T, D], strip [T, strip_width]: Wp
- * s [T, Hd/tensor], W1 s [T, G], then with aggregate attention A s [T, a] and the inverse rms of s [T, 1],
- * each a block of its own. And back: from the strip's gradient adds to deposit [T, D] and to the weights'
- * gradients. */
+/* Narrow sources (dist/layout/route.h): the projections of edge e's source node s [T, D], strip [T,
+ * strip_width]: Wp s [T, Hd/tensor], W1 s [T, G], then with aggregate attention A s [T, a] and the inverse
+ * rms of s [T, 1], each a block of its own. And back: from the strip's gradient adds to deposit [T, D] and to
+ * the weights' gradients. */
 long strip_width(const struct model_config *config, const struct layout *layout);
 void model_project(struct model *model, int edge, const real *s, long T, real *strip);
 void model_unproject(struct model *model, int edge, const real *s, long T, const real *strip_gradient,

@@ -1,6 +1,6 @@
-/* Narrow sources (dist/layout/route.h): what a bottleneck connection needs of a source on another stage, projected
- * there with the connection's own weights, which both stages hold. Of the blocks that a tensor rank reads its
- * own rows of, it computes these; the others are zeros. */
+/* Narrow sources (dist/layout/route.h): what a bottleneck connection needs of a source on another stage,
+ * projected there with the connection's own weights, which both stages hold. Of the blocks that a tensor rank
+ * reads its own rows of, it computes these; the others are zeros. */
 #include "model/internal.h"
 #include "model/params.h"
 

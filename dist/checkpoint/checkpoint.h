@@ -45,16 +45,16 @@
 enum checkpoint_files { FILES_ONE, FILES_NODE };
 
 struct checkpoint_info {
-    int64_t step;            /* optimiser steps done */
-    int64_t samples;         /* of the configuration's length, before which the data position is */
-    int64_t tokens;          /* consumed; −1: not known, of files that do not say */
-    char *config;            /* resolved configuration, YAML text */
-    char *configured;        /* what a run's configuration said instead (train/config/config.h); NULL: the same */
-    char *data;              /* what the training data were (train/run/identity.c); NULL: not known */
-    double best_loss;        /* least validation loss so far, NAN: none */
-    double loss;             /* validation loss of this checkpoint, NAN where it was not evaluated */
-    bool evaluation_due;     /* one was given up at this step, so that the run could stop */
-    double loss_scale;       /* of the next step; 0: none, neither saved nor found */
+    int64_t step;        /* optimiser steps done */
+    int64_t samples;     /* of the configuration's length, before which the data position is */
+    int64_t tokens;      /* consumed; −1: not known, of files that do not say */
+    char *config;        /* resolved configuration, YAML text */
+    char *configured;    /* what a run's configuration said instead (train/config/config.h); NULL: the same */
+    char *data;          /* what the training data were (train/run/identity.c); NULL: not known */
+    double best_loss;    /* least validation loss so far, NAN: none */
+    double loss;         /* validation loss of this checkpoint, NAN where it was not evaluated */
+    bool evaluation_due; /* one was given up at this step, so that the run could stop */
+    double loss_scale;   /* of the next step; 0: none, neither saved nor found */
     int64_t loss_scale_good; /* good steps in a row with it */
 };
 
@@ -65,7 +65,7 @@ struct checkpoint_content {
     const struct shards *shards; /* of this rank's data index; NULL: every rank has all moments of its table's
                                     tensors, at the offsets of the weights */
     struct state *state;         /* exp_avg NULL: weights alone */
-    uint32_t *scales;  /* [scale_words] of products in 8 bits (train/optimizer/scales.h), the same on all ranks */
+    uint32_t *scales;  /* [scale_words] of 8-bit products (train/optimizer/scales.h), the same on all ranks */
     long scale_words;  /* 0: neither saved nor loaded */
     double *spikes;    /* [spike_values] what spikes are judged by, the same on all ranks */
     long spike_values; /* 0: neither saved nor loaded; loaded where the file has as many */

@@ -6,8 +6,8 @@
  *
  * Buffers lie in the memory of the axis's device (`ops`); doubles are the host's. From a device, terms go
  * through host memory and MPI, for which a call waits, or over the axis's wire (kernels/base/wires.h), for
- * which only the device waits. Either way later operations find the result. dist/mesh/mesh.h, mesh_use, sets this
- * up; an axis begins on the host.
+ * which only the device waits. Either way later operations find the result. dist/mesh/mesh.h, mesh_use, sets
+ * this up; an axis begins on the host.
  *
  * Calls do not return a status, so that the model's passes need not check each: the first failure is recorded
  * (status.h) and kept in `status`; later calls on the axis do nothing. Whoever runs the passes looks at it.

@@ -1,5 +1,5 @@
-/* A transfer stays where it is while it is under way (dist/comm/parcel.h points to it), so those that are open are
- * kept as a list of numbers; one that is done gives its place there to the last. */
+/* A transfer stays where it is while it is under way (dist/comm/parcel.h points to it), so those that are
+ * open are kept as a list of numbers; one that is done gives its place there to the last. */
 #include "dist/comm/transport.h"
 #include "dist/comm/lanes.h"
 #include "dist/mesh/mpi_check.h"

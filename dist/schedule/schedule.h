@@ -1,7 +1,7 @@
 /* The schedule: every pipeline rank's list of actions for one optimiser step, computed before training,
- * checked (check.h), printed by `gdn plan`, and executed as it stands (train/step/execute.h). It is the same for
- * all data and tensor indices. 1F1B (Narayanan et al. 2019) or, with several chunks a rank, interleaved 1F1B
- * (Narayanan et al. 2021).
+ * checked (check.h), printed by `gdn plan`, and executed as it stands (train/step/execute.h). It is the same
+ * for all data and tensor indices. 1F1B (Narayanan et al. 2019) or, with several chunks a rank, interleaved
+ * 1F1B (Narayanan et al. 2021).
  *
  * Stage s is chunk s div P of rank s mod P, its layers layout.stage[s]. Actions of a rank are done in order.
  * Only RECEIVE, FREE, FORWARD, FINISH, GATHERED and the collectives SHARE and NORM wait.

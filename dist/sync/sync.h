@@ -2,10 +2,10 @@
  * work goes on in between (dist/layout/shard.h; the actions of dist/schedule/schedule.h).
  *
  * A sharded bucket: every rank sends each other rank its part, and adds what it gets in rank order; after the
- * update the parts are gathered (dist/comm/parcel.h: whichever way the device's buffers travel). Any other bucket:
- * the same sum and a gather of sums, so that all ranks have all. Same order, same bits, whatever the bucket
- * or zone. Gradients of `partial` rows (table.h) are first summed over the tensor axis, all of a layer's at
- * once.
+ * update the parts are gathered (dist/comm/parcel.h: whichever way the device's buffers travel). Any other
+ * bucket: the same sum and a gather of sums, so that all ranks have all. Same order, same bits, whatever the
+ * bucket or zone. Gradients of `partial` rows (table.h) are first summed over the tensor axis, all of a
+ * layer's at once.
  *
  * Functions return a status and are collective over the axes they sum over; every rank of these makes the
  * same calls in the same order. At most SYNC_IN_FLIGHT buckets are being reduced at a time. */

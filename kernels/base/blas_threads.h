@@ -3,9 +3,9 @@
 #define GDN_BLAS_THREADS_H
 
 /* Stops the threads that OpenBLAS has of its own; does nothing with any other BLAS. Runs by itself before
- * main wherever this file is linked: OpenBLAS starts its threads when it is loaded, so before train/health/signals.h
- * can hold signals back for them, and one that reaches such a thread ends the program. To be named by whoever
- * calls a BLAS or LAPACK, so that it is linked. */
+ * main wherever this file is linked: OpenBLAS starts its threads when it is loaded, so before
+ * train/health/signals.h can hold signals back for them, and one that reaches such a thread ends the program.
+ * To be named by whoever calls a BLAS or LAPACK, so that it is linked. */
 void blas_one_thread(void);
 
 #endif

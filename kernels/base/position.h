@@ -1,6 +1,6 @@
-/* The position: what this process is doing just now, told so that another thread can ask (train/health/watchdog.h),
- * however the process hangs: the phase of the run and its step, the action of the schedule, and the call in
- * which it waits for other ranks. It also adds up the time spent in such calls.
+/* The position: what this process is doing just now, told so that another thread can ask
+ * (train/health/watchdog.h), however the process hangs: the phase of the run and its step, the action of the
+ * schedule, and the call in which it waits for other ranks. It also adds up the time spent in such calls.
  *
  * There are two positions, of the main thread and of the thread that writes checkpoints: what a thread tells
  * goes to its own. Each is written by one thread, with relaxed atomic stores and no locks, and may be read by

@@ -1,6 +1,6 @@
 /* Speed of saving and loading checkpoints: bench_checkpoint [MB [ranks of a node]], under mpirun, writes to
- * $TMPDIR. Weights and moments of square matrices, sharded over data. The numbers in dist/checkpoint/checkpoint.h come
- * from here. */
+ * $TMPDIR. Weights and moments of square matrices, sharded over data. The numbers in
+ * dist/checkpoint/checkpoint.h come from here. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -176,8 +176,8 @@ static bool reads(const struct runner *r, struct span span, int node) {
     return false;
 }
 
-/* The pass of a micro-batch, of which the last is smaller than the others, with what train/step/execute.c would
- * bring. `node` and `deposit` [NODES] are filled. */
+/* The pass of a micro-batch, of which the last is smaller than the others, with what train/step/execute.c
+ * would bring. `node` and `deposit` [NODES] are filled. */
 static struct pass pass_of(struct runner *r, int micro, int slot, int c, real **node, real **deposit) {
     static int32_t rows[MOST + 4];
     const struct setting *s = r->s;

@@ -198,8 +198,8 @@ int config_change(struct config *now, char *const *changes, int count);
 /* Whether all of --resume-with's changes are of keys that may change so. GDN_INPUT names those. */
 int config_check_changes(char *const *changes, int count);
 
-/* The keys on which it depends what a validation loss is. Sets those in `differs` that are not the same in `a`
- * and `b`; others are left as they are. Not collective. */
+/* The keys on which it depends what a validation loss is. Sets those in `differs` that are not the same in
+ * `a` and `b`; others are left as they are. Not collective. */
 enum { MEASURE_KEYS = 8 };
 extern const char *const measure_key[MEASURE_KEYS];
 void config_measured(const struct config *a, const struct config *b, bool differs[MEASURE_KEYS]);

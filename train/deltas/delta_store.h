@@ -1,7 +1,7 @@
 /* The store of differences (delta_store.* of the configuration): in every interval-th step, low-rank factors
  * of the differences of the first micro-batch on data rank 0, and statistics of the gates, written to
- * RUN/deltas (train/deltas/file.h) while training goes on. It reads what the forward pass computes and changes
- * none of it.
+ * RUN/deltas (train/deltas/file.h) while training goes on. It reads what the forward pass computes and
+ * changes none of it.
  *
  * The first tensor rank of each pipeline rank factorises the connections into its layers, as the forward pass
  * comes to them, makes the file of a layer in memory and hands it to a thread that writes

@@ -1,6 +1,6 @@
 /* Writes the files of stored differences on a thread of its own, so that training goes on meanwhile. The
- * thread uses neither HDF5 nor MPI, and holds all signals back (train/health/signals.h); a file larger than the
- * process may write fails like a full disk. */
+ * thread uses neither HDF5 nor MPI, and holds all signals back (train/health/signals.h); a file larger than
+ * the process may write fails like a full disk. */
 #ifndef GDN_DELTA_WRITER_H
 #define GDN_DELTA_WRITER_H
 

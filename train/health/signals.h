@@ -4,8 +4,8 @@
  * handler's frame goes, and one signal in ten crashed the run. And of two signals that are held back only one
  * is there to be found after a step, whereas the second INT is to end the process at once.
  *
- * Open MPI's mpirun ends a job by CONT, TERM and KILL, some seconds apart (train/health/launcher.h): its CONT, which
- * comes at once, counts as TERM. */
+ * Open MPI's mpirun ends a job by CONT, TERM and KILL, some seconds apart (train/health/launcher.h): its
+ * CONT, which comes at once, counts as TERM. */
 #ifndef GDN_SIGNALS_H
 #define GDN_SIGNALS_H
 

@@ -42,10 +42,10 @@ struct loop {
 /* Trains until the configured number of steps is done, or a stop. The run is prepared and loaded; `rundir` is
  * open on rank 0, `stop` on all. The first lines (run_describe) and progress go to `out` (NULL on all ranks
  * but one). Collective. Returns, the same on all ranks: 0, all steps done and a checkpoint written;
- * GDN_STOPPED at train.stop_at or where somebody asked (train/loop/stop.h), with a checkpoint; GDN_DIVERGED, loss
- * or gradients not finite; GDN_UNSAVED, a checkpoint could not be written; GDN_INPUT (a token outside the
- * vocabulary) and GDN_INTERNAL (also of a store of differences that is required), after a checkpoint of the
- * steps done. */
+ * GDN_STOPPED at train.stop_at or where somebody asked (train/loop/stop.h), with a checkpoint; GDN_DIVERGED,
+ * loss or gradients not finite; GDN_UNSAVED, a checkpoint could not be written; GDN_INPUT (a token outside
+ * the vocabulary) and GDN_INTERNAL (also of a store of differences that is required), after a checkpoint of
+ * the steps done. */
 int loop_run(struct run *run, struct rundir *rundir, struct stop *stop, FILE *out);
 
 /* One optimiser step on the batch in run->rows: the schedule's actions (train/step/execute.h), whose first
@@ -93,8 +93,8 @@ int loop_store_settle(struct loop *loop, bool wait);
 /* After every loop_step, whatever its status: records what an inquiry has found. (loop/spike.c) */
 void loop_record_inquiry(struct loop *loop, const struct step_report *report);
 
-/* After a step that was done or left out: where it was a spike (train/loop/spikes.h), counts and records it and
- * goes back to the newest whole checkpoint where spikes.action says so; the data go on behind the spike's
+/* After a step that was done or left out: where it was a spike (train/loop/spikes.h), counts and records it
+ * and goes back to the newest whole checkpoint where spikes.action says so; the data go on behind the spike's
  * batch. Collective. GDN_DIVERGED, the same on all ranks, for one spike more than spikes.most, or where that
  * checkpoint cannot be loaded. */
 int loop_spike(struct loop *loop, const struct step_report *report);

@@ -33,7 +33,8 @@ struct saver {
     enum phase phase;
 };
 
-const char saver_no_memory[] = "a copy of the state, to save while training goes on, does not fit into memory";
+const char saver_no_memory[] =
+    "a copy of the state, to save while training goes on, does not fit into memory";
 
 bool saver_has_intervals(const struct config *config) {
     return config->checkpoint.interval > 0 || config->checkpoint.interval_minutes > 0;

@@ -28,7 +28,8 @@ static void regularizer_weights(const struct config *config, int64_t step, struc
 }
 
 /* What a step computes, on every rank alike: active distances and the regularisers' weights (model.md, 5 and
- * 6). Gradients, all of which have the factor token_weight, are those of scale · loss (train/optimizer/loss_scale.h).
+ * 6). Gradients, all of which have the factor token_weight, are those of scale · loss
+ * (train/optimizer/loss_scale.h).
  */
 static struct loss_options options_of(const struct config *config, int64_t step, double scale) {
     const struct train_config *train = &config->train;
@@ -117,7 +118,8 @@ static int hear(struct step *step) {
     return INQUIRED;
 }
 
-/* Computes the step again, to find out where it went wrong (train/health/inquiry.h). Collective. GDN_INTERNAL. */
+/* Computes the step again, to find out where it went wrong (train/health/inquiry.h). Collective.
+ * GDN_INTERNAL. */
 static int inquire(struct run *run, const struct step *step) {
     struct step_report report = {0};
     struct step again = *step;

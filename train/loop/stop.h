@@ -1,5 +1,5 @@
-/* Who asks a run to stop: a signal (train/health/signals.h), a file `stop` in the run directory, or the end of the
- * time that the run has.
+/* Who asks a run to stop: a signal (train/health/signals.h), a file `stop` in the run directory, or the end
+ * of the time that the run has.
  *
  * A signal counts on whichever rank gets it. File and time are rank 0's to look at, since clocks and the
  * caches of a shared file system differ from rank to rank; so the ranks agree on an answer between two steps,

@@ -1,5 +1,6 @@
 /* AdamW with decoupled weight decay (Loshchilov & Hutter 2019) over the parameter table (model.md, 6),
- * sharded: a rank updates its own parts of each bucket alone (dist/layout/shard.h) and has moments for these only.
+ * sharded: a rank updates its own parts of each bucket alone (dist/layout/shard.h) and has moments for these
+ * only.
  *
  * Only the tensors that are trained at a step, the active rows, are touched: a connection that is not yet
  * introduced is not updated, not decayed, and its moments and step count stand still. The step count is per

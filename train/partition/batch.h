@@ -9,8 +9,8 @@
 int batch_sizes(const struct train_config *train);
 long batch_size(const struct train_config *train, int entry);
 
-/* Sequences of the step that follows `step` steps; of the largest batch; of all steps from `from` to `to`, and
- * their tokens (INT64_MAX where they are more). */
+/* Sequences of the step that follows `step` steps; of the largest batch; of all steps from `from` to `to`,
+ * and their tokens (INT64_MAX where they are more). */
 long batch_at(const struct train_config *train, int64_t step);
 long batch_largest(const struct train_config *train);
 double batch_sum(const struct train_config *train, int64_t from, int64_t to);

@@ -59,8 +59,8 @@ int plan_create(const struct config *config, long ranks, const struct plan_machi
 void plan_free(struct plan *plan);
 
 /* The bytes of the rank that needs most, of those looked at until one needs more than `enough`, and nothing
- * else, which is far quicker; train.recompute and recompute_delta are not auto. Not collective. As plan_create,
- * but train.memory is not looked at. */
+ * else, which is far quicker; train.recompute and recompute_delta are not auto. Not collective. As
+ * plan_create, but train.memory is not looked at. */
 int plan_greatest_memory(const struct config *config, long ranks, int64_t enough, int64_t *bytes);
 
 /* The parameters of the whole model. Not collective. GDN_INPUT, GDN_INTERNAL. */

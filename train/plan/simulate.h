@@ -1,5 +1,6 @@
-/* The time of a step, predicted: the schedule's lists (dist/schedule/schedule.h) of all pipeline ranks run against
- * each other with a clock each, from what every action costs and what a machine is assumed to do in a second.
+/* The time of a step, predicted: the schedule's lists (dist/schedule/schedule.h) of all pipeline ranks run
+ * against each other with a clock each, from what every action costs and what a machine is assumed to do in a
+ * second.
  *
  * One data and one tensor index stand for all, which act alike and in step. Arithmetic takes its count over
  * the rate. Sums over the tensor axis, within a pass, come on top of it. Messages between stages and bucket

@@ -116,8 +116,8 @@ int run_read_batch(struct run *run);
 int run_reserve(struct run *run);
 
 /* Finds how much memory there is, decides what is computed again, and plans all that the run will reserve on
- * this rank. GDN_INPUT where that does not fit on some rank (train/plan/fit.h). Run after run_open_data, if that
- * is run at all: without validation data there are no evaluations. Collective. */
+ * this rank. GDN_INPUT where that does not fit on some rank (train/plan/fit.h). Run after run_open_data, if
+ * that is run at all: without validation data there are no evaluations. Collective. */
 int run_plan(struct run *run);
 
 /* Where training starts: looks for a checkpoint as `resume` says (NULL and "auto", "none", or a path;
@@ -128,8 +128,8 @@ int run_find_start(struct run *run, const char *directory, const char *resume, F
                    struct checkpoint *start);
 
 /* Makes the configuration the one that goes on from `start`, with `count` changes "KEY=VALUE" of
- * --resume-with (train/config/config.h), before run_prepare, and finds the data position. What has changed is told
- * on `log`. GDN_INPUT where the checkpoint is of another configuration, or there is none that could be
+ * --resume-with (train/config/config.h), before run_prepare, and finds the data position. What has changed is
+ * told on `log`. GDN_INPUT where the checkpoint is of another configuration, or there is none that could be
  * changed. Collective. */
 int run_adopt(struct run *run, const struct checkpoint *start, char *const *changes, int count, FILE *log);
 

@@ -1,7 +1,7 @@
 /* Compressed boundaries (mesh.compress_boundary): in training, the blocks [T, D] that cross pipeline stages,
- * nodes, gradients and deposits, go as low-rank factors q [T, k] and b [k, D] (kernels/lowrank/lowrank.h) in one
- * message of k·(T + D) elements, and the receiver goes on with q·b. Narrow strips stay as they are, and so
- * does what the schedule says: messages are shorter, nothing else.
+ * nodes, gradients and deposits, go as low-rank factors q [T, k] and b [k, D] (kernels/lowrank/lowrank.h) in
+ * one message of k·(T + D) elements, and the receiver goes on with q·b. Narrow strips stay as they are, and
+ * so does what the schedule says: messages are shorter, nothing else.
  *
  * Whose is the loss. The stage that computes a node goes on with it as it is; all others have what arrived.
  * What arrived is handed on as it came, so nothing is lost twice, and all receivers have the same.

@@ -1,7 +1,7 @@
-/* The executor: walks a pipeline rank's list of actions (dist/schedule/schedule.h) exactly as it stands: forward and
- * backward passes, messages between stages, gradient sums, update. It decides nothing but what the list
- * leaves open: where a buffer's memory lies, and whether loss and gradients are fit for an update (struct
- * step).
+/* The executor: walks a pipeline rank's list of actions (dist/schedule/schedule.h) exactly as it stands:
+ * forward and backward passes, messages between stages, gradient sums, update. It decides nothing but what
+ * the list leaves open: where a buffer's memory lies, and whether loss and gradients are fit for an update
+ * (struct step).
  *
  * All memory is reserved at creation: the pools of blocks and strips that lists hand out by number, and
  * tables that tell where a micro-batch's nodes, edges and gradients are at the moment. */

@@ -112,7 +112,7 @@ export GDN_CHECK=0 # it takes a while where all start at once
 # Stand-ins for the program: one that runs until it is asked to stop, in chains of which one is out of time and one is cancelled; and
 # statuses that no signal gave.
 mkdir bin
-printf '#!/bin/bash\ntrap "exit 3" TERM USR2\nsleep 300 & wait\n' > bin/waits
+printf '#!/bin/bash\ntrap "exit 3" TERM USR2\necho it waits\nsleep 300 & wait\n' > bin/waits
 printf '#!/bin/bash\nexit 127\n' > bin/exits127
 printf '#!/bin/bash\nexit 255\n' > bin/exits255
 chmod +x bin/*
@@ -154,8 +154,8 @@ cancelled=$job
 
 trained stopped 120
 touch stopped/stop
-for _ in $(seq 300); do
-    if grep -q "the next is job" dropped.out 2> /dev/null; then break; fi
+for _ in $(seq 300); do # a program that has not begun has no status to end with
+    if grep -q "it waits" dropped.out 2> /dev/null; then break; fi
     sleep 0.2
 done
 scancel "$dropped"

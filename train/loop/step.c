@@ -118,7 +118,7 @@ static int hear(struct step *step) {
     return INQUIRED;
 }
 
-/* Computes the step again, to find out where it went wrong (train/health/inquiry.h). Collective.
+/* Computes the step again, to find out where it went wrong (train/step/inquiry.h). Collective.
  * GDN_INTERNAL. */
 static int inquire(struct run *run, const struct step *step) {
     struct step_report report = {0};

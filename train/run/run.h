@@ -15,7 +15,7 @@
 #include "model/model.h"
 #include "train/config/config.h"
 #include "train/step/execute.h"
-#include "train/health/inquiry.h"
+#include "train/step/inquiry.h"
 #include "train/optimizer/loss_scale.h"
 #include "train/optimizer/optimizer.h"
 #include "train/memory/memory.h"

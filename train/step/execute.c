@@ -5,7 +5,7 @@
 #include "model/edges.h"
 #include "train/step/boundary.h"
 #include "train/step/finite.h"
-#include "train/health/inquiry.h"
+#include "train/step/inquiry.h"
 #include "train/step/recording.h"
 
 #include <stdlib.h>

@@ -33,7 +33,7 @@ struct execution {
 };
 
 struct executor; /* opaque */
-struct inquiry;  /* train/health/inquiry.h */
+struct inquiry;  /* train/step/inquiry.h */
 
 /* Collective over the pipeline axis. GDN_INTERNAL without memory, GDN_INPUT where a step has more messages
  * than MPI has tags. */

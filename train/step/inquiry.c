@@ -1,4 +1,4 @@
-#include "train/health/inquiry.h"
+#include "train/step/inquiry.h"
 
 #include "dist/mesh/mpi_check.h"
 #include "model/params.h"

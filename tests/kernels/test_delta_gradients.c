@@ -1,238 +1,12 @@
-/* The reference's backward passes of delta connections against finite differences of its forward passes:
- * every input that has a gradient, with and without its optional arguments. Only in a GDN_DOUBLE build: the
- * difference of two losses near 10 in float has 1e-6 of noise to divide by a step. */
+/* The reference's backward passes of contributions, norms of deltas and weights among connections against
+ * finite differences of its forward passes: every input that has a gradient, with and without its optional
+ * arguments. */
+#include "tests/kernels/reference.h"
+
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-#include <cmocka.h>
 
-#include "kernels/base/random.h"
-#include "kernels/ops.h"
-
-enum { T = 3, n = 3, Hd = 5, W = n * Hd, D = 12, G = 4, A = 4, HEADS = 3 };
-
-static const struct ops *ops;
-
-static void fill(const char *name, long count, real *x, double low, double high) {
-    for (long i = 0; i < count; i++)
-        x[i] = (real)(low + (high - low) * random_uniform(7, random_name(name), (uint64_t)i));
-}
-#define FILL(array, low, high) fill(#array, (long)(sizeof(array) / sizeof(real)), array, low, high)
-
-static double dot(long count, const real *x, const real *y) {
-    double sum = 0;
-    for (long i = 0; i < count; i++) sum += (double)x[i] * y[i];
-    return sum;
-}
-
-/* Sums of gates' entropies, as the slots add them to what is there. */
-static double binary_entropy(long rows, long width, const real *g, long ld) {
-    double sum = 0;
-    ops->binary_entropy(rows, width, g, ld, 1, &sum);
-    return sum;
-}
-
-static double softmax_entropy(long rows, long width, const real *p, long ld) {
-    double sum = 0;
-    ops->softmax_entropy(rows, width, p, ld, &sum);
-    return sum;
-}
-
-/* An input [rows, width] of a loss and the gradient claimed for it; rows are ld and ldg apart. */
-struct input {
-    const char *name;
-    long rows, width;
-    real *x;
-    long ld;
-    const real *gradient;
-    long ldg;
-};
-
-/* Central differences with step 1e-5: of losses below about 100 with derivatives of order 1 they are off by
- * 1e-16·100/1e-5 from rounding and by 1e-10 from the third derivative, so 2e-8 leaves room for nothing
- * but these. A wrong term of any gradient here is of order 1e-2 or more. */
-static void check(double (*loss)(const void *), const void *context, const struct input *inputs) {
-    const double step = 1e-5, tolerance = 2e-8;
-    for (const struct input *in = inputs; in->name; in++)
-        for (long i = 0; i < in->rows * in->width; i++) {
-            real *x = &in->x[i / in->width * in->ld + i % in->width], kept = *x;
-            *x = (real)(kept + step);
-            double above = loss(context);
-            *x = (real)(kept - step);
-            double below = loss(context);
-            *x = kept;
-            double expected = (above - below) / (2 * step);
-            double got = in->gradient[i / in->width * in->ldg + i % in->width];
-            if (!(fabs(got - expected) <= tolerance * fmax(1, fabs(expected))))
-                fail_msg("gradient of %s[%ld]: %.12g, by differences %.12g", in->name, i, got, expected);
-        }
-}
-
-/* ------------------------------------------------------------------------------- activation of the gate MLP
- */
-
-struct silu {
-    real x[T * W], bias[W], dh[T * W];
-};
-
-static double silu_loss(const void *context) {
-    const struct silu *c = context;
-    real x[T * W], h[T * W];
-    memcpy(x, c->x, sizeof x);
-    ops->bias_silu(T, W, c->bias, x, h);
-    return dot(T * W, c->dh, h);
-}
-
-static void silu(void **state) {
-    (void)state;
-    static struct silu c;
-    FILL(c.x, -4, 4);
-    FILL(c.bias, -1, 1);
-    FILL(c.dh, -1, 1);
-    real x[T * W], h[T * W], dx[T * W], dbias[W] = {0};
-    memcpy(x, c.x, sizeof x);
-    ops->bias_silu(T, W, c.bias, x, h);
-    memcpy(dx, c.dh, sizeof dx);
-    ops->silu_back(T * W, x, dx, dx); /* in place, as the contract allows */
-    for (long i = 0; i < T * W; i++) dbias[i % W] += dx[i];
-    check(silu_loss, &c,
-          (struct input[]){{"x", 1, T * W, c.x, T * W, dx, T * W}, {"bias", 1, W, c.bias, W, dbias, W}, {0}});
-}
-
-/* -------------------------------------------------------------------------------------------- bottleneck
- * gate */
-
-struct bottleneck {
-    bool has_r, has_weight, has_extra;
-    double entropy;
-    real bias[W], p[T * W], r[n * T], scale[n], weight[T * n], logits[T * W], dv[T * W], extra[T * W];
-};
-
-static double bottleneck_loss(const void *context) {
-    const struct bottleneck *c = context;
-    real g[T * W], v[T * W];
-    memcpy(g, c->logits, sizeof g);
-    ops->bottleneck_gate(T, n, Hd, c->bias, c->p, c->has_r ? c->r : NULL, c->scale,
-                         c->has_weight ? c->weight : NULL, g, v);
-    double loss = dot(T * W, c->dv, v) + c->entropy * binary_entropy(T, W, g, W);
-    if (c->has_extra) { /* `extra` is the gradient of the v that was not weighted */
-        memcpy(g, c->logits, sizeof g);
-        ops->bottleneck_gate(T, n, Hd, c->bias, c->p, c->has_r ? c->r : NULL, c->scale, NULL, g, v);
-        loss += dot(T * W, c->extra, v);
-    }
-    return loss;
-}
-
-static void bottleneck(void **state) {
-    (void)state;
-    static struct bottleneck c;
-    FILL(c.bias, -1, 1);
-    FILL(c.p, -2, 2);
-    FILL(c.r, 0.5, 2);
-    FILL(c.scale, 0.5, 1);
-    FILL(c.weight, -1, 1);
-    FILL(c.logits, -3, 3);
-    FILL(c.dv, -1, 1);
-    FILL(c.extra, -1, 1);
-    for (int variant = 0; variant < 16; variant++) {
-        c.has_r = variant & 1;
-        c.has_weight = variant & 2;
-        c.has_extra = variant & 4;
-        c.entropy = variant & 8 ? 0.3 : 0;
-        real g[T * W], v[T * W], dv[T * W], dweight[T * n], dr[n * T], dbias[W] = {0};
-        memcpy(g, c.logits, sizeof g);
-        memcpy(dv, c.dv, sizeof dv);
-        ops->bottleneck_gate(T, n, Hd, c.bias, c.p, c.has_r ? c.r : NULL, c.scale,
-                             c.has_weight ? c.weight : NULL, g, v);
-        ops->bottleneck_gate_back(T, n, Hd, c.p, c.has_r ? c.r : NULL, c.scale,
-                                  c.has_weight ? c.weight : NULL, c.has_extra ? c.extra : NULL, c.entropy, g,
-                                  dv, dweight, c.has_r ? dr : NULL);
-        for (long i = 0; i < T * W; i++) dbias[i % W] += g[i];
-        check(bottleneck_loss, &c,
-              (struct input[]){{"p", T, W, c.p, W, dv, W},
-                               {"logits", T, W, c.logits, W, g, W},
-                               {"bias", 1, W, c.bias, W, dbias, W},
-                               {"weight", c.has_weight ? T : 0, n, c.weight, n, dweight, n},
-                               {"r", c.has_r ? n : 0, T, c.r, T, dr, T},
-                               {0}});
-    }
-}
-
-/* ------------------------------------------------------------------------------------ sigmoid and softmax
- * gates */
-
-enum { LD = 7, LDG = 6, W5 = 5 }; /* row distances beyond the width of 5 */
-
-struct gate {
-    bool has_r;
-    double entropy;
-    real x[T * LD], r[T], bias[W5], dg[T * LDG];
-};
-
-static double gate_loss(const struct gate *c, const real *g) {
-    double loss = 0;
-    for (long t = 0; t < T; t++) loss += dot(W5, c->dg + t * LDG, g + t * LD);
-    return loss;
-}
-
-static double sigmoid_loss(const void *context) {
-    const struct gate *c = context;
-    real g[T * LD];
-    ops->sigmoid_gate(T, W5, 0.7, c->has_r ? c->r : NULL, c->x, g, LD);
-    return gate_loss(c, g) + c->entropy * binary_entropy(T, W5, g, LD);
-}
-
-static void sigmoid(void **state) {
-    (void)state;
-    static struct gate c;
-    FILL(c.x, -3, 3);
-    FILL(c.r, 0.5, 2);
-    FILL(c.dg, -1, 1);
-    for (int variant = 0; variant < 4; variant++) {
-        c.has_r = variant & 1;
-        c.entropy = variant & 2 ? 0.3 : 0;
-        real g[T * LD], dx[T * LDG], dr[T], before[T];
-        FILL(before, -1, 1);
-        memcpy(dx, c.dg, sizeof dx);
-        memcpy(dr, before, sizeof dr);
-        ops->sigmoid_gate(T, W5, 0.7, c.has_r ? c.r : NULL, c.x, g, LD);
-        ops->sigmoid_gate_back(T, W5, 0.7, c.has_r ? c.r : NULL, c.x, g, LD, c.entropy, dx, LDG,
-                               c.has_r ? dr : NULL);
-        for (long t = 0; t < T; t++) dr[t] -= before[t]; /* dr adds */
-        check(
-            sigmoid_loss, &c,
-            (struct input[]){{"x", T, W5, c.x, LD, dx, LDG}, {"r", c.has_r ? 1 : 0, T, c.r, T, dr, T}, {0}});
-    }
-}
-
-static double softmax_loss(const void *context) {
-    const struct gate *c = context;
-    real p[T * LD];
-    memcpy(p, c->x, sizeof p);
-    ops->softmax_gate(T, W5, c->bias, 1.3, p, LD);
-    return gate_loss(c, p) + c->entropy * softmax_entropy(T, W5, p, LD);
-}
-
-static void softmax(void **state) {
-    (void)state;
-    static struct gate c;
-    FILL(c.x, -3, 3);
-    FILL(c.bias, -1, 1);
-    FILL(c.dg, -1, 1);
-    for (int variant = 0; variant < 2; variant++) {
-        c.entropy = variant ? 0.3 : 0;
-        real p[T * LD], dx[T * LDG], dbias[W5] = {0};
-        memcpy(p, c.x, sizeof p);
-        memcpy(dx, c.dg, sizeof dx);
-        ops->softmax_gate(T, W5, c.bias, 1.3, p, LD);
-        ops->softmax_gate_back(T, W5, 1.3, p, LD, c.entropy, dx, LDG);
-        for (long i = 0; i < T * W5; i++) dbias[i % W5] += dx[i / W5 * LDG + i % W5];
-        check(softmax_loss, &c,
-              (struct input[]){{"x", T, W5, c.x, LD, dx, LDG}, {"bias", 1, W5, c.bias, W5, dbias, W5}, {0}});
-    }
-}
+enum { T = 3, n = 3, Hd = 5, D = 12, G = 4, A = 4, HEADS = 3, LD = 7 };
 
 /* -------------------------------------------------------------------- contributions that gate the delta
  * itself */
@@ -282,17 +56,17 @@ static void contribution(void **state) {
         ops->delta_spread(T, D, dd, NULL, c.t, c.s, dt, ds);
         if (c.ldw == 0) /* the one weight serves all tokens */
             for (long t = 1; t < T; t++) dweight[0] += dweight[t * n];
-        check(contribution_loss, &c,
-              (struct input[]){{"t", T, D, c.t, D, dt, D},
-                               {"s", T, D, c.s, D, ds, D},
-                               {"gate", T, c.groups, c.gate, c.groups + 2, dgate, c.groups},
-                               {"r", c.has_r ? 1 : 0, T, c.r, T, dr, T},
-                               {"weight",
-                                c.ldw < 0    ? 0
-                                : c.ldw == 0 ? 1
-                                             : T,
-                                1, c.weight, n, dweight, n},
-                               {0}});
+        check_gradients(contribution_loss, &c,
+                        (struct input[]){{"t", T, D, c.t, D, dt, D},
+                                         {"s", T, D, c.s, D, ds, D},
+                                         {"gate", T, c.groups, c.gate, c.groups + 2, dgate, c.groups},
+                                         {"r", c.has_r ? 1 : 0, T, c.r, T, dr, T},
+                                         {"weight",
+                                          c.ldw < 0    ? 0
+                                          : c.ldw == 0 ? 1
+                                                       : T,
+                                          1, c.weight, n, dweight, n},
+                                         {0}});
     }
 }
 
@@ -332,11 +106,11 @@ static void norms(void **state) {
     ops->delta_inverse_norm(T, D, c.t, c.s, 1e-3, inv);
     ops->row_factors_back(T, &c.gamma, inv, 1e-3, c.d, k, &dgamma);
     ops->delta_spread(T, D, NULL, k, c.t, c.s, dt, ds);
-    check(row_factor_loss, &c,
-          (struct input[]){{"t", T, D, c.t, D, dt, D},
-                           {"s", T, D, c.s, D, ds, D},
-                           {"gamma", 1, 1, &c.gamma, 1, &dgamma, 1},
-                           {0}});
+    check_gradients(row_factor_loss, &c,
+                    (struct input[]){{"t", T, D, c.t, D, dt, D},
+                                     {"s", T, D, c.s, D, ds, D},
+                                     {"gamma", 1, 1, &c.gamma, 1, &dgamma, 1},
+                                     {0}});
 
     for (int has_r = 0; has_r < 2; has_r++) {
         real e[T], square[T], dr[T] = {0};
@@ -346,7 +120,7 @@ static void norms(void **state) {
         memset(dt, 0, sizeof dt);
         memset(ds, 0, sizeof ds);
         ops->delta_spread(T, D, NULL, k, c.t, c.s, dt, ds);
-        check(
+        check_gradients(
             magnitude_loss, &c,
             (struct input[]){
                 {"t", T, D, c.t, D, dt, D}, {"s", T, D, c.s, D, ds, D}, {"r", has_r, T, c.r, T, dr, T}, {0}});
@@ -384,8 +158,8 @@ static void gram(void **state) {
     ops->gram_rms(T, Hd, D, c.v, 0.6, q, kv, LD, rms);
     ops->gemm('T', 'N', Hd, Hd, T, 1, kv, LD, c.v, LD, 0, outer, Hd);
     ops->gemm('N', 'N', D, Hd, Hd, 1, c.wo, Hd, outer, Hd, 0, dwo, Hd); /* dWo = Wo·Σ_t kv vᵀ */
-    check(gram_loss, &c,
-          (struct input[]){{"v", T, Hd, c.v, LD, q, LD}, {"Wo", D, Hd, c.wo, Hd, dwo, Hd}, {0}});
+    check_gradients(gram_loss, &c,
+                    (struct input[]){{"v", T, Hd, c.v, LD, q, LD}, {"Wo", D, Hd, c.wo, Hd, dwo, Hd}, {0}});
 }
 
 /* -------------------------------------------------------------------------------- weights among the
@@ -417,10 +191,10 @@ static void weights(void **state) {
         ops->slot_weights_back(T, n, c.even ? NULL : c.alpha, 2 * n + 1, 2, (real)0.3,
                                c.has_mix ? c.mix : NULL, c.dweight, c.has_mix ? dmix : NULL,
                                c.even ? NULL : dalpha);
-        check(weights_loss, &c,
-              (struct input[]){{"alpha", T, 2 * n + 1, c.alpha, 2 * n + 1, dalpha, 2 * n + 1},
-                               {"mix", 1, n, c.mix, n, dmix, n},
-                               {0}});
+        check_gradients(weights_loss, &c,
+                        (struct input[]){{"alpha", T, 2 * n + 1, c.alpha, 2 * n + 1, dalpha, 2 * n + 1},
+                                         {"mix", 1, n, c.mix, n, dmix, n},
+                                         {0}});
     }
 }
 
@@ -462,11 +236,11 @@ static void selection(void **state) {
     ops->select_back(T, n, A, D, dquery, dkey, r, sources, weight, dweight, factor, factor + T);
     real dx[(n + 1) * T * D];
     for (long i = 0; i < (n + 1) * T * D; i++) dx[i] = factor[i / D] * c.x[i];
-    check(selection_loss, &c,
-          (struct input[]){{"x", (n + 1) * T, D, c.x, D, dx, D},
-                           {"query", T, A, c.query, A, dquery, A},
-                           {"key", T * n, A, c.key, A, dkey, A},
-                           {0}});
+    check_gradients(selection_loss, &c,
+                    (struct input[]){{"x", (n + 1) * T, D, c.x, D, dx, D},
+                                     {"query", T, A, c.query, A, dquery, A},
+                                     {"key", T * n, A, c.key, A, dkey, A},
+                                     {0}});
 }
 
 struct heads {
@@ -492,20 +266,18 @@ static void multihead(void **state) {
     memcpy(dquery, c.query, sizeof dquery);
     memcpy(dkey, c.key, sizeof dkey);
     ops->multihead_back(T, n, D, HEADS, dquery, dkey, c.c, weight, c.dz, dc);
-    check(heads_loss, &c,
-          (struct input[]){{"query", T, D, c.query, D, dquery, D},
-                           {"key", T * n, D, c.key, D, dkey, D},
-                           {"c", T * n, D, c.c, D, dc, D},
-                           {0}});
+    check_gradients(heads_loss, &c,
+                    (struct input[]){{"query", T, D, c.query, D, dquery, D},
+                                     {"key", T * n, D, c.key, D, dkey, D},
+                                     {"c", T * n, D, c.c, D, dc, D},
+                                     {0}});
 }
 
 int main(void) {
     ops = ops_find("reference");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(silu),    cmocka_unit_test(bottleneck),   cmocka_unit_test(sigmoid),
-        cmocka_unit_test(softmax), cmocka_unit_test(contribution), cmocka_unit_test(norms),
-        cmocka_unit_test(gram),    cmocka_unit_test(selection),    cmocka_unit_test(multihead),
-        cmocka_unit_test(weights),
+        cmocka_unit_test(contribution), cmocka_unit_test(norms),     cmocka_unit_test(gram),
+        cmocka_unit_test(selection),    cmocka_unit_test(multihead), cmocka_unit_test(weights),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,35 +1,10 @@
-/* The reference's forward slots of delta connections against model.md's formulas written out a second time
- * (the delta is replaced first where it is normalised, sums in double), and all slots at their edges: equal
- * source and target, norms below the least one, gates of exactly 0 and 1. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
+/* The reference's forward slots of delta connections against model.md's formulas written out a second time:
+ * the delta is replaced first where it is normalised, sums are in double. */
+#include "tests/kernels/delta_formulas.h"
+
 #include <string.h>
-#include <cmocka.h>
 
-#include "kernels/base/random.h"
-#include "kernels/ops.h"
-
-enum { T = 3, n = 2, Hd = 4, W = n * Hd, D = 12, G = 3, A = 4, HEADS = 3, LD = 15 };
-
-static const struct ops *ops;
-static const double EPS = 1e-3, GAMMA = 3.5, SCALE = 0.8;
-
-static void fill(const char *name, long count, real *x, double low, double high) {
-    for (long i = 0; i < count; i++)
-        x[i] = (real)(low + (high - low) * random_uniform(11, random_name(name), (uint64_t)i));
-}
-#define FILL(array, low, high) fill(#array, (long)(sizeof(array) / sizeof(real)), array, low, high)
-
-/* Values here are of order 1 and pass through at most five stored intermediate results, each rounded once:
- * eight roundings of 6e-8 (float) or 1.1e-16 (double), and the same again for sums of up to twelve terms of
- * either sign. */
-static void near(const char *name, long i, double got, double expected) {
-    double tolerance = (sizeof(real) == sizeof(float) ? 1e-6 : 2e-15) * fmax(1, fabs(expected));
-    if (!(fabs(got - expected) <= tolerance))
-        fail_msg("%s[%ld]: %.17g, expected %.17g", name, i, got, expected);
-}
+static const double GAMMA = 3.5;
 
 static double sigmoid(double x) {
     return 1 / (1 + exp(-x));
@@ -188,19 +163,6 @@ static void silu(void **state) {
     for (long i = 0; i < T * W; i++) near("silu", i, h[i], (double)x[i] * sigmoid((double)x[i]));
 }
 
-/* What the slots add for factor 1 to a sum of 0. */
-static double binary_entropy(long rows, long width, const real *g, long ld) {
-    double sum = 0;
-    ops->binary_entropy(rows, width, g, ld, 1, &sum);
-    return sum;
-}
-
-static double softmax_entropy(long rows, long width, const real *p, long ld) {
-    double sum = 0;
-    ops->softmax_entropy(rows, width, p, ld, &sum);
-    return sum;
-}
-
 static void entropies(void **state) {
     (void)state;
     real g[T * LD];
@@ -310,109 +272,14 @@ static void aggregates(void **state) {
         }
 }
 
-/* ---------------------------------------------------------------------------------------------------------
- * edges */
-
-static void all_are(const char *name, const real *x, long count, double value) {
-    for (long i = 0; i < count; i++)
-        if (x[i] != (real)value) fail_msg("%s[%ld] is %g, expected exactly %g", name, i, (double)x[i], value);
-}
-
-/* Source and target equal: every quantity is finite, and what is a multiple of the delta is 0. */
-static void equal_source_and_target(void **state) {
-    (void)state;
-    real t[T * D], inv[T], e[T], square[T], gate[T * G], out[T * D], rms[T], dout[T * D], dweight[T],
-        dgate[T * G];
-    real dd[T * D], dr[T], dt[T * D] = {0}, ds[T * D] = {0};
-    FILL(t, -1, 1);
-    FILL(gate, 0, 1);
-    FILL(dout, 0.5, 1);
-    ops->delta_inverse_norm(T, D, t, t, EPS, inv);
-    all_are("inv", inv, T, 1 / EPS);
-    ops->delta_magnitude(T, D, t, t, inv, EPS, e, 1, square);
-    all_are("e", e, T, sqrt(EPS));
-    all_are("square", square, T, 0);
-    ops->delta_spread(T, D, NULL, inv, t, t, dt, ds);
-    all_are("dt", dt, T * D, 0);
-    all_are("ds", ds, T * D, 0);
-    ops->gated_delta(T, D, G, t, t, gate, G, inv, SCALE, NULL, 0, false, out, D, rms);
-    all_are("out", out, T * D, 0);
-    all_are("rms", rms, T, 1e-6);
-    ops->gated_delta_back(T, D, G, t, t, gate, G, inv, SCALE, NULL, 0, dout, D, rms, 0.5, dweight, 1, dgate,
-                          dd, dr);
-    all_are("dweight", dweight, T, 0);
-    all_are("dgate", dgate, T * G, 0);
-    all_are("dr", dr, T, 0);
-    for (long i = 0; i < T * D; i++) /* sparsity adds nothing where c is 0 */
-        assert_true(fabs(dd[i] - inv[0] * SCALE * gate[i * G / D] * dout[i]) < 1e-6 * fabs(dd[i]));
-}
-
-/* Below ε the norm is ε; just above it is itself. */
-static void least_norm(void **state) {
-    (void)state;
-    real t[2 * D] = {0}, s[2 * D] = {0}, inv[2];
-    t[3] = (real)(EPS / 2);
-    t[D + 3] = (real)(EPS * 2);
-    ops->delta_inverse_norm(2, D, t, s, EPS, inv);
-    near("inv", 0, inv[0] * EPS, 1);
-    near("inv", 1, inv[1] * EPS, 0.5);
-}
-
-/* Gates whose logits leave no digits: exactly 0 or 1, no gradient, entropy that of the clamp, no slope. */
-static void saturated_gates(void **state) {
-    (void)state;
-    const double clamped = -(1e-7 * log2(1e-7) + (1 - 1e-7) * log2(1 - 1e-7));
-    real x[4] = {1000, -1000, 80, (real)-1e30}, g[4], dg[4] = {1, 1, 1, 1}, r[1] = {1}, dr[1] = {0};
-    ops->sigmoid_gate(1, 4, 1, r, x, g, 4);
-    assert_true(g[0] == 1 && g[1] == 0 && g[2] > 1 - 1e-15 && g[3] == 0);
-    /* 1 − (1 − 1e-7) has lost nine digits to cancellation */
-    assert_true(fabs(binary_entropy(1, 4, g, 4) - 4 * clamped) < 1e-8 * clamped);
-    ops->sigmoid_gate_back(1, 4, 1, r, x, g, 4, 1e6, dg, 4, dr);
-    assert_true(dg[0] == 0 && dg[1] == 0 && dg[3] == 0 && dr[0] == dr[0] && isfinite(dr[0]));
-
-    real bias[4] = {0}, p[4] = {1, 1, 1, 1}, one = 1, logits[4] = {1000, -1000, 0, 0}, v[4], dweight[1];
-    ops->bottleneck_gate(1, 1, 4, bias, p, NULL, &one, NULL, logits, v);
-    real dv[4] = {1, 1, 0, 0};
-    ops->bottleneck_gate_back(1, 1, 4, p, NULL, &one, NULL, NULL, 1e6, logits, dv, dweight, NULL);
-    all_are("gradient of saturated logits", logits, 2, 0);
-    all_are("entropy's slope at 1/2", logits + 2, 2, 0); /* where it is largest */
-
-    real q[3] = {(real)1e4, 0, 0}, dq[3] = {1, 2, 3};
-    ops->softmax_gate(1, 3, bias, 2, q, 3);
-    assert_true(q[0] == 1 && q[1] == 0 && q[2] == 0);
-    assert_true(softmax_entropy(1, 3, q, 3) == 0);
-    ops->softmax_gate_back(1, 3, 2, q, 3, 0.5, dq, 3);
-    all_are("gradient of a saturated softmax", dq, 3, 0);
-}
-
-/* Squared norms that rounding made negative count as 0. */
-static void negative_square(void **state) {
-    (void)state;
-    real v[2] = {1, 1}, q[2] = {(real)-1e-9, 0}, kv[2], rms;
-    ops->gram_rms(1, 2, D, v, 0, q, NULL, 2, &rms);
-    all_are("rms", &rms, 1, 1e-6);
-    all_are("q without sparsity", q, 1, -1e-9);
-    ops->gram_rms(1, 2, D, v, 0.5, q, kv, 2, &rms);
-    near("kv", 0, kv[0] * 1e-6, 0.5 / D);
-    near("q", 0, q[0], -1e-9 * 0.5 / (D * 1e-6));
-}
-
 int main(void) {
     ops = ops_find("reference");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(differences),
-        cmocka_unit_test(bottleneck),
-        cmocka_unit_test(full),
-        cmocka_unit_test(adaptive),
-        cmocka_unit_test(silu),
-        cmocka_unit_test(entropies),
-        cmocka_unit_test(rows),
-        cmocka_unit_test(root_mean_squares),
+        cmocka_unit_test(differences), cmocka_unit_test(bottleneck),
+        cmocka_unit_test(full),        cmocka_unit_test(adaptive),
+        cmocka_unit_test(silu),        cmocka_unit_test(entropies),
+        cmocka_unit_test(rows),        cmocka_unit_test(root_mean_squares),
         cmocka_unit_test(aggregates),
-        cmocka_unit_test(least_norm),
-        cmocka_unit_test(equal_source_and_target),
-        cmocka_unit_test(negative_square),
-        cmocka_unit_test(saturated_gates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

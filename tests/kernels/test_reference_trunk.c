@@ -1,29 +1,10 @@
 /* The reference's trunk: forward passes against formulas written here in another way, backward passes against
  * finite differences of the forward ones (in a GDN_DOUBLE build, where differences have the digits). */
+#include "tests/kernels/reference.h"
+
 #include <float.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-#include <cmocka.h>
-
-#include "kernels/base/random.h"
-#include "kernels/ops.h"
-
-static const struct ops *ops;
-
-static void fill(const char *name, long count, real *x, double low, double high) {
-    for (long i = 0; i < count; i++)
-        x[i] = (real)(low + (high - low) * random_uniform(3, random_name(name), (uint64_t)i));
-}
-#define FILL(array, low, high) fill(#array, (long)(sizeof(array) / sizeof(real)), array, low, high)
-
-static double dot(long count, const real *x, const real *y) {
-    double sum = 0;
-    for (long i = 0; i < count; i++) sum += (double)x[i] * y[i];
-    return sum;
-}
 
 /* Values here are of order 1 to 10 and rounded once, or a few times where sums are stored in between: 32
  * roundings. */
@@ -31,27 +12,6 @@ static void near(const char *what, double got, double expected) {
     double epsilon = sizeof(real) == sizeof(float) ? FLT_EPSILON : DBL_EPSILON;
     if (!(fabs(got - expected) <= 32 * epsilon * (1 + fabs(expected))))
         fail_msg("%s: %.12g, expected %.12g", what, got, expected);
-}
-
-/* Central differences of a loss with step 1e-5: rounding leaves 1e-16·100/1e-5, the third derivative 1e-10
- * times a number of order 1 to 10; 2e-8 leaves room for these only. A wrong term of a gradient is of order
- * 1e-2 or more. */
-static void differences(const char *name, double (*loss)(void), long count, real *x, const real *gradient) {
-#ifdef GDN_DOUBLE
-    const double step = 1e-5, tolerance = 2e-8;
-    for (long i = 0; i < count; i++) {
-        real kept = x[i];
-        x[i] = kept + step;
-        double above = loss();
-        x[i] = kept - step;
-        double expected = (above - loss()) / (2 * step);
-        x[i] = kept;
-        if (!(fabs(gradient[i] - expected) <= tolerance * fmax(1, fabs(expected))))
-            fail_msg("gradient of %s[%ld]: %.12g, by differences %.12g", name, i, gradient[i], expected);
-    }
-#else
-    (void)name, (void)loss, (void)count, (void)x, (void)gradient;
-#endif
 }
 
 /* ---------------------------------------------------------------------------------------- matrices and
@@ -152,7 +112,8 @@ static void embed(void **state) {
 
 static struct { real x[3 * 5], w[5], dy[3 * 5]; } norm_case;
 
-static double norm_loss(void) {
+static double norm_loss(const void *context) {
+    (void)context;
     real y[15], rstd[3];
     ops->rms_norm(3, 5, norm_case.x, norm_case.w, 0.1, y, rstd);
     return dot(15, y, norm_case.dy);
@@ -180,8 +141,9 @@ static void norm(void **state) {
     assert_memory_equal(again, rstd, sizeof rstd);
     ops->rms_norm(3, 5, norm_case.x, norm_case.w, 0.1, y, rstd);
     ops->rms_norm_back(3, 5, norm_case.x, norm_case.w, rstd, norm_case.dy, dx, dw);
-    differences("x", norm_loss, 15, norm_case.x, dx);
-    differences("w", norm_loss, 5, norm_case.w, dw);
+    check_gradients(
+        norm_loss, NULL,
+        (struct input[]){{"x", 3, 5, norm_case.x, 5, dx, 5}, {"w", 1, 5, norm_case.w, 5, dw, 5}, {0}});
     real twice = dx[7];
     ops->rms_norm_back(3, 5, norm_case.x, norm_case.w, rstd, norm_case.dy, dx, dw);
     near("dx accumulated", dx[7], 2 * (double)twice);
@@ -216,7 +178,8 @@ static void rope(void **state) {
 enum { B = 2, S = 5, H = 4, K = 2, HD = 6, W = (H + 2 * K) * HD };
 static struct { real qkv[B * S * W], dout[B * S * H * HD]; } heads;
 
-static double attention_loss(void) {
+static double attention_loss(const void *context) {
+    (void)context;
     real o[B * S * H * HD], lse[B * H * S];
     ops->attention(B, S, H, K, HD, heads.qkv, o, lse);
     return dot(B * S * H * HD, o, heads.dout);
@@ -248,7 +211,7 @@ static void attention(void **state) {
             }
         }
     ops->attention_back(B, S, H, K, HD, heads.qkv, o, lse, heads.dout, dqkv, work);
-    differences("qkv", attention_loss, B * S * W, heads.qkv, dqkv);
+    check_gradients(attention_loss, NULL, (struct input[]){{"qkv", B * S, W, heads.qkv, W, dqkv, W}, {0}});
 
     /* The last position of the first sequence, decoded from a cache. */
     real keys[S * K * HD], values[S * K * HD], last[H * HD];
@@ -265,7 +228,8 @@ static void attention(void **state) {
 
 static struct { real gu[2 * 6], dh[2 * 3]; } mlp;
 
-static double swiglu_loss(void) {
+static double swiglu_loss(const void *context) {
+    (void)context;
     real h[6];
     ops->swiglu(2, 3, mlp.gu, h);
     return dot(6, h, mlp.dh);
@@ -283,13 +247,14 @@ static void swiglu(void **state) {
     }
     ops->swiglu_back(2, 3, mlp.gu, mlp.dh, dgu, again);
     assert_memory_equal(h, again, sizeof h);
-    differences("gu", swiglu_loss, 12, mlp.gu, dgu);
+    check_gradients(swiglu_loss, NULL, (struct input[]){{"gu", 2, 6, mlp.gu, 6, dgu, 6}, {0}});
 }
 
 static const int32_t target[] = {3, 0};
 static real logits[2 * 5]; /* 4 columns, rows 5 apart */
 
-static double cross_entropy_loss(void) {
+static double cross_entropy_loss(const void *context) {
+    (void)context;
     real copy[10], loss[2];
     memcpy(copy, logits, sizeof copy);
     ops->cross_entropy(2, 4, copy, 5, target, 0, loss);
@@ -310,7 +275,8 @@ static void cross_entropy(void **state) {
         near("padding", gradient[t * 5 + 4], logits[t * 5 + 4]);
         gradient[t * 5 + 4] = 0;
     }
-    differences("logits", cross_entropy_loss, 10, logits, gradient);
+    check_gradients(cross_entropy_loss, NULL,
+                    (struct input[]){{"logits", 2, 5, logits, 5, gradient, 5}, {0}});
 
     /* The same from parts of three and one columns, which know of each other by a maximum and two sums. */
     const long first[] = {0, 3, 4};

@@ -1,0 +1,108 @@
+/* Buckets of the gradient over the data axis: a sum begins, and ends, while other work goes on in between. */
+#include "dist/sync/private.h"
+
+#include "kernels/base/position.h"
+
+static int wrong_phase(const char *call, int bucket) {
+    return gdn_fail(GDN_INTERNAL, "%s of gradient bucket %d at the wrong time", call, bucket);
+}
+
+static int wait_for(struct sync *sync, int bucket) {
+    struct axis *data = &sync->mesh->data;
+    data->seconds -= MPI_Wtime();
+    position_enter(data->name, sync->phase[bucket] == REDUCING ? "sum of gradients" : "gather of weights",
+                   sync->shards->bucket[bucket].count, -1);
+    int status = parcel_end(&sync->parcel[bucket]);
+    position_leave();
+    data->seconds += MPI_Wtime();
+    sync->under_way--;
+    sync->phase[bucket] = IDLE;
+    return status ? status : data->ops->device->status();
+}
+
+/* Counts what was handed over, `part` elements to each of the others. */
+static int started(struct sync *sync, int bucket, enum phase phase, long part, double began, int status) {
+    struct axis *data = &sync->mesh->data;
+    data->seconds += MPI_Wtime() - began;
+    data->bytes += (data->size - 1) * part * REAL_BYTES;
+    sync->phase[bucket] = phase;
+    sync->under_way++;
+    return status;
+}
+
+/* Through host memory: waits, where GATHERS are under way, until the first of them is through MPI. */
+static int make_room(struct sync *sync, int bucket) {
+    int *place = &sync->gather[sync->gathers++ % GATHERS];
+    int before = *place;
+    *place = bucket;
+    if (!sync->mesh->staging || sync->gathers <= GATHERS || sync->phase[before] != GATHERING) return 0;
+    return parcel_await(&sync->parcel[before]);
+}
+
+/* Starts to send every rank's part of x [count] to all, in place. */
+static int start_gather(struct sync *sync, int bucket, real *x, long part) {
+    struct axis *data = &sync->mesh->data;
+    double began = MPI_Wtime();
+    position_enter(data->name, "gather of weights", part * data->size, -1);
+    int status = make_room(sync, bucket);
+    position_leave();
+    if (!status) status = parcel_gather(&sync->parcel[bucket], data, sync->data, x, part);
+    return started(sync, bucket, GATHERING, part, began, status);
+}
+
+int sync_reduce(struct sync *sync, int bucket, real *gradient) {
+    const struct bucket *b = &sync->shards->bucket[bucket];
+    int ranks = sync->mesh->data.size, slot = 0;
+    if (!b->shared) TRY(sync_partial(sync, b->ready, gradient));
+    if (++sync->reduced == sync->shards->buckets) { /* what comes next is another step */
+        sync->reduced = 0;
+        sync->from = sync->highest + 1;
+    }
+    if (ranks == 1) return 0;
+    if (sync->phase[bucket] != IDLE) return wrong_phase("reduction", bucket);
+    while (slot < SYNC_IN_FLIGHT && sync->used[slot]) slot++;
+    if (slot == SYNC_IN_FLIGHT)
+        return gdn_fail(GDN_INTERNAL, "gradient bucket %d would be one more than the %d in flight", bucket,
+                        SYNC_IN_FLIGHT);
+    sync->used[sync->slot[bucket] = slot] = true;
+    long part = b->count / ranks;
+    double began = MPI_Wtime();
+    int status = parcel_exchange(&sync->parcel[bucket], &sync->mesh->data, sync->data, gradient + b->first,
+                                 sync->scratch + slot * sync->largest, part);
+    return started(sync, bucket, REDUCING, part, began, status);
+}
+
+int sync_finish(struct sync *sync, int bucket, real *gradient) {
+    const struct bucket *b = &sync->shards->bucket[bucket];
+    struct axis *data = &sync->mesh->data;
+    if (data->size == 1) return 0;
+    if (sync->phase[bucket] != REDUCING) return wrong_phase("the end of a reduction", bucket);
+    TRY(wait_for(sync, bucket));
+    int slot = sync->slot[bucket];
+    long part = b->count / data->size;
+    data->ops->add_parts(part, data->size, sync->scratch + slot * sync->largest,
+                         gradient + b->first + data->index * part);
+    sync->used[slot] = false;
+    if (b->sharded) return 0;
+    TRY(start_gather(sync, bucket, gradient + b->first, part));
+    return wait_for(sync, bucket);
+}
+
+int sync_gather(struct sync *sync, int bucket, real *weight) {
+    const struct bucket *b = &sync->shards->bucket[bucket];
+    if (sync->mesh->data.size == 1 || !b->sharded) return 0;
+    if (sync->phase[bucket] != IDLE) return wrong_phase("the gather", bucket);
+    return start_gather(sync, bucket, weight + b->first, b->own_count);
+}
+
+int sync_gathered(struct sync *sync, int bucket) {
+    if (sync->mesh->data.size == 1 || !sync->shards->bucket[bucket].sharded) return 0;
+    if (sync->phase[bucket] != GATHERING) return wrong_phase("the end of a gather", bucket);
+    return wait_for(sync, bucket);
+}
+
+int sync_progress(struct sync *sync) {
+    for (int b = 0; sync->under_way && b < sync->shards->buckets; b++)
+        if (sync->phase[b] != IDLE) TRY(parcel_move(&sync->parcel[b]));
+    return 0;
+}

@@ -1,0 +1,69 @@
+#include "dist/sync/private.h"
+
+#include "dist/mesh/mpi_check.h"
+
+#include <stdlib.h>
+
+static int duplicate(const struct axis *axis, MPI_Comm *out) {
+    if (axis->size == 1) return 0;
+    MPI_TRY(MPI_Comm_dup(axis->comm, out));
+    MPI_TRY(MPI_Comm_set_errhandler(*out, MPI_ERRORS_RETURN));
+    return 0;
+}
+
+/* Reserves elements on the device. */
+static real *reserve_elements(const struct sync *sync, long count) {
+    return sync->mesh->data.ops->device->reserve(((size_t)count + 1) * sizeof(real));
+}
+
+static int reserve(struct sync *sync) {
+    struct mesh *mesh = sync->mesh;
+    size_t buckets = (size_t)sync->shards->buckets + 1;
+    long partial = mesh->tensor.size > 1 ? sync_longest_partial(sync->table) : 0;
+    sync->largest = mesh->data.size > 1 ? sync_longest_bucket(sync->shards) : 0;
+    sync->parcel = calloc(buckets, sizeof *sync->parcel);
+    sync->phase = calloc(buckets, sizeof *sync->phase);
+    sync->slot = calloc(buckets, sizeof *sync->slot);
+    sync->scratch = reserve_elements(sync, SYNC_IN_FLIGHT * sync->largest);
+    sync->packed = reserve_elements(sync, partial);
+    sync->versions = reserve_elements(sync, sync_longest_versions(sync->table));
+    if (!sync->parcel || !sync->phase || !sync->slot || !sync->scratch || !sync->packed || !sync->versions)
+        return gdn_fail(GDN_INTERNAL,
+                        "out of memory: buffers for sums of gradient buckets of %ld elements cannot be had; "
+                        "a smaller mesh.bucket needs less",
+                        sync->largest);
+    return axis_reserve(&mesh->tensor, partial);
+}
+
+int sync_create(struct mesh *mesh, const struct table *table, const struct shards *shards, struct sync **out,
+                int64_t *bytes) {
+    /* First what needs the other ranks, so that none waits for one that has no memory. */
+    MPI_Comm data = MPI_COMM_NULL, pipeline = MPI_COMM_NULL;
+    TRY(duplicate(&mesh->data, &data));
+    TRY(duplicate(&mesh->pipeline, &pipeline));
+    struct sync *sync = *out = calloc(1, sizeof *sync);
+    if (!sync) return gdn_fail(GDN_INTERNAL, "out of memory for the gradient sums");
+    *sync = (struct sync){.mesh = mesh, .table = table, .shards = shards, .data = data, .pipeline = pipeline};
+    sync_find_layers(table, &sync->lowest, &sync->highest);
+    sync->from = sync->highest + 1;
+    int status = reserve(sync);
+    if (bytes) *bytes = sync_formula_scratch(table, shards, mesh->data.size, mesh->tensor.size);
+    if (!status) return 0;
+    sync_free(sync);
+    *out = NULL;
+    return status;
+}
+
+void sync_free(struct sync *sync) {
+    if (!sync) return;
+    if (sync->data != MPI_COMM_NULL) MPI_Comm_free(&sync->data);
+    if (sync->pipeline != MPI_COMM_NULL) MPI_Comm_free(&sync->pipeline);
+    const struct device *device = sync->mesh->data.ops->device;
+    free(sync->parcel);
+    free(sync->phase);
+    free(sync->slot);
+    if (sync->scratch) device->release(sync->scratch);
+    if (sync->packed) device->release(sync->packed);
+    if (sync->versions) device->release(sync->versions);
+    free(sync);
+}

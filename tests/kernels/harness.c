@@ -127,6 +127,12 @@ void release(void) {
     tokens = NULL;
 }
 
+int release_after(void **state) {
+    (void)state;
+    release();
+    return 0;
+}
+
 /* ------------------------------------------------------------------------------------------------- sides */
 
 enum side next_side(enum side side) {

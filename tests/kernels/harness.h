@@ -68,6 +68,10 @@ void compare(long terms, enum promise promise);
 
 void release(void);
 
+/* An entry of a table of tests of slots: buffers that a test has left, having failed, are released. */
+#define SLOT_TEST(name) cmocka_unit_test_teardown(name, release_after)
+int release_after(void **state);
+
 /* For a test's main: 0, or the status to leave with: 77, a skipped test, because GDN_ISA asks for what this
  * processor lacks or GDN_TEST_BACKEND for a card and there is none; 1 because another backend is missing. */
 int harness_begin(void);
@@ -77,6 +81,8 @@ const struct ops *const *harness_backends(void);
 
 /* The next side that takes part. */
 enum side next_side(enum side side);
+
+#define COUNT(list) (sizeof(list) / sizeof(list)[0])
 
 /* The pointer of this side, or NULL. */
 #define AT(b, side) ((b) ? (b)->x[side] : NULL)

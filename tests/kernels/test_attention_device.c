@@ -19,8 +19,6 @@
 #include "harness.h"
 #include "kernels/base/status.h"
 
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
-
 static const struct format {
     const char *name;
     enum precision precision;

@@ -15,8 +15,6 @@
 #define __device__ __attribute__((unused))
 #include "kernels/cuda/number.h"
 
-#define COUNT(list) (sizeof(list) / sizeof(list)[0])
-
 static const struct device *device;
 
 /* ------------------------------------------------------------------------------------------- matrices */

@@ -12,8 +12,8 @@
 #include "kernels/base/arena.h"
 #include "kernels/ops.h"
 #include "kernels/lowrank/lowrank.h"
-#include "model/config.h"
-#include "model/edges.h"
+#include "model/params/config.h"
+#include "model/params/edges.h"
 #include "model/model.h"
 
 /* A weight and its gradient, or the first of several that are neighbours in memory. */
@@ -333,7 +333,7 @@ void multihead_backward(struct delta_pass *p, const real *dz);
 enum strip_block { STRIP_PROJ, STRIP_GATE_IN, STRIP_SELECT, STRIP_RSTD };
 long strip_offset(const struct model *m, long T, enum strip_block block);
 
-/* create_connections.c: this rank's part of all connections (before any other call; GDN_INTERNAL without
+/* delta/create.c: this rank's part of all connections (before any other call; GDN_INTERNAL without
  * memory); the tensors of layer l's; what a layer's connections save; scratch for layers of up to `most`
  * connections. */
 int prepare_connections(struct model *m);
@@ -472,7 +472,7 @@ void head_norm(struct model *m, const real *x);
 void head_logits(struct model *m, long at, long rows);
 void head_loss(struct model *m, const real *x, struct loss_sums *sums);
 
-/* create*.c: of two sizes of a buffer. */
+/* Of two sizes of a buffer. */
 static inline long largest(long a, long b) {
     return a > b ? a : b;
 }

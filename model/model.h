@@ -15,7 +15,7 @@
 #include "dist/layout/layout.h"
 #include "dist/layout/table.h"
 #include "kernels/ops.h"
-#include "model/config.h"
+#include "model/params/config.h"
 
 struct model; /* opaque */
 

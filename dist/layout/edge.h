@@ -1,6 +1,6 @@
 /* The edge table's type: delta connections are a static list of edges between layers, known before training
- * starts (model.md, 2). model/edges.h fills it. Activation lifetimes, progressive introduction, pipeline
- * transport, recomputation and pruning read this table; none has a private copy of that knowledge.
+ * starts (model.md, 2). model/params/edges.h fills it. Activation lifetimes, progressive introduction,
+ * pipeline transport, recomputation and pruning read this table; none has a private copy of that knowledge.
  *
  * A node is a layer's output z, named by the layer; node −1 is the embedding output. */
 #ifndef GDN_EDGE_H

@@ -1,5 +1,5 @@
-/* A layout: which part of the model one rank holds. model/params.h turns it into that rank's parameter table;
- * the plan makes the layouts of ranks that do not exist. */
+/* A layout: which part of the model one rank holds. model/params/params.h turns it into that rank's parameter
+ * table; the plan makes the layouts of ranks that do not exist. */
 #ifndef GDN_LAYOUT_H
 #define GDN_LAYOUT_H
 

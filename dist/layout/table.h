@@ -1,6 +1,6 @@
 /* The parameter table: one row a tensor. Initialisation, optimiser, gradient sync, checkpoints and export
- * walk it; no code names a tensor by its position. model/ fills it (model/params.h), for one rank's layout:
- * a rank's table has only the tensors of which the rank holds a part. */
+ * walk it; no code names a tensor by its position. model/ fills it (model/params/params.h), for one rank's
+ * layout: a rank's table has only the tensors of which the rank holds a part. */
 #ifndef GDN_TABLE_H
 #define GDN_TABLE_H
 
@@ -15,7 +15,8 @@ enum split { SPLIT_NONE, SPLIT_ROWS, SPLIT_COLUMNS }; /* over the tensor axis */
 enum zone {
     ZONE_LARGE,        /* sharded over data */
     ZONE_SMALL,        /* held whole by every data rank */
-    ZONE_SHARED_LARGE, /* the same, of tensors that several stages hold (tied embeddings, the weights of narrow */
+    ZONE_SHARED_LARGE, /* the same, of tensors that several stages hold (tied embeddings, the weights of
+                          narrow */
     ZONE_SHARED_SMALL, /* sources): their gradients are first summed over the stages */
     ZONES
 };
@@ -27,10 +28,10 @@ struct row {
     enum split split;
     bool transposed; /* memory holds [in, out], so that a layer's tensors stack into one GEMM */
     bool decay;      /* weight decay applies (ndim ≥ 2) */
-    int layer;       /* −1: embedding; num_layers: final norm and head. Tensors that several stages hold keep theirs
-                        on all of them: a rank may have rows of a layer that it does not compute */
-    int distance;    /* of the delta connection that it belongs to; 0: none */
-    bool select;     /* a layer's shared selection weights: active with its first connection */
+    int layer; /* −1: embedding; num_layers: final norm and head. Tensors that several stages hold keep theirs
+                  on all of them: a rank may have rows of a layer that it does not compute */
+    int distance; /* of the delta connection that it belongs to; 0: none */
+    bool select;  /* a layer's shared selection weights: active with its first connection */
 
     /* This rank's part. */
     long local[2]; /* its shape; shape itself where the tensor is not split */
@@ -38,26 +39,29 @@ struct row {
     long offset;   /* of its first element in the flat buffers */
     long count;    /* its elements: local[0]·local[1] */
     enum zone zone;
-    bool partial; /* every tensor rank holds it whole, and its gradient is a part of a sum over the tensor axis */
-    bool counted; /* among the ranks of one data index that hold this same part, this one counts it in norms and
-                     writes it to checkpoints */
-    uint64_t stages; /* of ZONE_SHARED_…: bit s is set where pipeline rank s holds it (its own alone, where only
-                        neighbours in a stack are shared); else 0 */
+    bool partial; /* every tensor rank holds it whole, and its gradient is a part of a sum over the tensor
+                     axis */
+    bool counted; /* among the ranks of one data index that hold this same part, this one counts it in norms
+                     and writes it to checkpoints */
+    uint64_t stages; /* of ZONE_SHARED_…: bit s is set where pipeline rank s holds it (its own alone, where
+                        only neighbours in a stack are shared); else 0 */
 };
 
 struct table {
     int rows;
-    struct row *row;      /* [rows] those of a zone by rising layer */
-    int *by_name;         /* [rows] rows in the order of their names (params_find); NULL where none is looked for */
-    long total;           /* elements of a flat buffer, padding included */
-    long zone[ZONES + 1]; /* zone z is [zone[z], zone[z + 1]); each a multiple of data·SHARD_GRAIN (shard.h) */
+    struct row *row; /* [rows] those of a zone by rising layer */
+    int *by_name; /* [rows] rows in the order of their names (params_find); NULL where none is looked for */
+    long total;   /* elements of a flat buffer, padding included */
+    long
+        zone[ZONES + 1]; /* zone z is [zone[z], zone[z + 1]); each a multiple of data·SHARD_GRAIN (shard.h) */
 };
 
 /* The training state: flat buffers of table->total elements, and a step count per tensor. */
 struct state {
     real *weight, *gradient;
-    real *exp_avg, *exp_avg_sq; /* [shards.moments] (shard.h); NULL where there is no optimiser (eval, generate) */
-    int64_t *steps;             /* [table->rows] updates a tensor has had */
+    real *exp_avg,
+        *exp_avg_sq; /* [shards.moments] (shard.h); NULL where there is no optimiser (eval, generate) */
+    int64_t *steps;  /* [table->rows] updates a tensor has had */
 };
 
 #endif

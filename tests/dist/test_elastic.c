@@ -11,7 +11,7 @@
 
 #include "dist/layout/stages.h"
 #include "kernels/base/random.h"
-#include "model/params.h"
+#include "model/params/params.h"
 #include "sample.h"
 
 static struct mesh all; /* every rank, along data */

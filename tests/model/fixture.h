@@ -4,9 +4,9 @@
 
 #include "dist/comm/axis.h"
 #include "dist/layout/layout.h"
-#include "model/edges.h"
+#include "model/params/edges.h"
 #include "model/model.h"
-#include "model/params.h"
+#include "model/params/params.h"
 
 struct fixture {
     struct model_config config;

@@ -1,4 +1,4 @@
-/* Compressed sources (model/compress.c) against a model that keeps all and whose outputs of nodes are
+/* Compressed sources (model/pass/compress.c) against a model that keeps all and whose outputs of nodes are
  * overwritten by the product of their factors between the passes: the same bits, at every ratio, of every
  * kind, aggregate and normalize, recompute level, cut into chunks and way to divide, several micro-batches in
  * flight. And at full rank, or of outputs of low rank, against the model as it is. Runs on 1, 2 or 4 ranks,

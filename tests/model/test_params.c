@@ -11,8 +11,8 @@
 
 #include "dist/layout/shard.h"
 #include "kernels/base/status.h"
-#include "model/edges.h"
-#include "model/params.h"
+#include "model/params/edges.h"
+#include "model/params/params.h"
 
 enum { L = 6, SEED = 7, MOST_STAGES = 8 };
 

@@ -14,7 +14,7 @@
 #include "tests/deltas/disk.h"
 #include "kernels/base/random.h"
 #include "kernels/base/status.h"
-#include "model/edges.h"
+#include "model/params/edges.h"
 #include "train/deltas/file.h"
 #include "train/deltas/gates.h"
 #include "train/deltas/delta_store_private.h"

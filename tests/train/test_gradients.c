@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "kernels/base/random.h"
-#include "model/edges.h"
-#include "model/params.h"
+#include "model/params/edges.h"
+#include "model/params/params.h"
 #include "train/run/run.h"
 #include "train/run/ranks.h"
 

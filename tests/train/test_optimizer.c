@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "kernels/base/random.h"
-#include "model/edges.h"
-#include "model/params.h"
+#include "model/params/edges.h"
+#include "model/params/params.h"
 #include "train/optimizer/optimizer.h"
 #include "train/memory/state.h"
 

@@ -9,7 +9,7 @@
 
 #include "kernels/base/status.h"
 #include "model/model.h"
-#include "model/params.h"
+#include "model/params/params.h"
 #include "tests/train/config_fixture.h"
 #include "train/partition/pipeline.h"
 #include "train/partition/placement.h"

@@ -10,7 +10,7 @@
 #include "dist/verify/check.h"
 #include "kernels/base/status.h"
 #include "kernels/ops.h"
-#include "model/edges.h"
+#include "model/params/edges.h"
 #include "train/plan/simulate.h"
 
 /* 1 FLOP, 1 byte, a second each; no latency. */

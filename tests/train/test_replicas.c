@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "tests/train/mesh_fixture.h"
-#include "model/params.h"
+#include "model/params/params.h"
 #include "train/loop/loop.h"
 #include "train/health/replicas.h"
 #include "train/run/ranks.h"

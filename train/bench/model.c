@@ -5,8 +5,8 @@
 
 #include "kernels/base/random.h"
 #include "kernels/base/status.h"
-#include "model/edges.h"
-#include "model/params.h"
+#include "model/params/edges.h"
+#include "model/params/params.h"
 
 int bench_model_step(struct bench_model *b) {
     const struct train_config *t = &b->config->train;

@@ -8,7 +8,7 @@
 #include "dist/mesh/mesh.h"
 #include "kernels/base/random.h"
 #include "kernels/base/status.h"
-#include "model/edges.h"
+#include "model/params/edges.h"
 #include "model/model.h"
 #include "train/command/choose.h"
 #include "train/command/commands.h"

@@ -9,7 +9,7 @@
 
 #include "data/paths.h"
 #include "kernels/ops.h" /* enum precision */
-#include "model/config.h"
+#include "model/params/config.h"
 
 enum lr_schedule { SCHEDULE_COSINE, SCHEDULE_LINEAR, SCHEDULE_CONSTANT, SCHEDULE_WSD };
 /* Levels as in model/model.h, or chosen by memory; of connections also: as their layers. */

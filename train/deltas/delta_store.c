@@ -1,7 +1,7 @@
 /* A store of differences as it runs: what is seen, what becomes of it. */
 #include "kernels/base/random.h"
 #include "kernels/base/status.h"
-#include "model/edges.h"
+#include "model/params/edges.h"
 #include "train/deltas/delta_store_private.h"
 
 #include <stdio.h>

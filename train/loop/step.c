@@ -1,7 +1,7 @@
 /* One optimiser step (model.md, 5 and 6). */
 #include "train/loop/loop.h"
 
-#include "model/edges.h"
+#include "model/params/edges.h"
 #include "train/partition/batch.h"
 #include "train/optimizer/schedule.h"
 

@@ -1,7 +1,7 @@
 /* Mean gates and contributions of single connections, in steps that measure them. */
 #include "train/monitor/private.h"
 
-#include "model/edges.h"
+#include "model/params/edges.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 #include "train/monitor/private.h"
 
 #include "kernels/base/status.h"
-#include "model/edges.h"
+#include "model/params/edges.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -16,7 +16,7 @@
 #include "dist/layout/table.h"
 #include "kernels/base/arena.h"
 #include "kernels/ops.h"
-#include "model/config.h"
+#include "model/params/config.h"
 #include "train/config/config.h"
 
 /* Everything the optimiser walks over; it owns only its scratch. Fill in the rest, then optimizer_reserve. */

@@ -14,7 +14,7 @@
 
 #include "dist/mesh/mesh.h"
 #include "kernels/ops.h"
-#include "model/config.h"
+#include "model/params/config.h"
 
 struct scales {
     const struct device *device;

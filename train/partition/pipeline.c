@@ -5,8 +5,8 @@
 
 #include "dist/verify/check.h"
 #include "kernels/base/status.h"
-#include "model/edges.h"
-#include "model/params.h"
+#include "model/params/edges.h"
+#include "model/params/params.h"
 #include "train/partition/batch.h"
 #include "train/step/boundary.h"
 #include "train/partition/placement.h"

@@ -3,7 +3,7 @@
 
 #include "dist/sync/sync.h"
 #include "kernels/base/status.h"
-#include "model/params.h"
+#include "model/params/params.h"
 #include "train/step/boundary.h"
 #include "train/step/execute.h"
 #include "train/optimizer/optimizer.h"

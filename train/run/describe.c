@@ -1,7 +1,7 @@
 /* The head of a run's output. */
 #include "train/run/run.h"
 
-#include "model/edges.h"
+#include "model/params/edges.h"
 #include "train/partition/batch.h"
 #include "train/config/no_effect.h"
 #include "train/plan/words.h"

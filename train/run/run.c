@@ -1,6 +1,6 @@
 #include "train/run/run.h"
 
-#include "model/params.h"
+#include "model/params/params.h"
 #include "train/run/backend.h"
 #include "train/partition/batch.h"
 #include "train/run/ranks.h"

@@ -1,7 +1,7 @@
 /* Where a run starts from: a checkpoint, other weights, or drawn ones. */
 #include "train/run/run.h"
 
-#include "model/params.h"
+#include "model/params/params.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 
 #include "kernels/base/arena.h"
 #include "kernels/base/position.h"
-#include "model/edges.h"
+#include "model/params/edges.h"
 #include "train/step/boundary.h"
 #include "train/step/finite.h"
 #include "train/step/inquiry.h"

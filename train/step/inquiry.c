@@ -1,7 +1,7 @@
 #include "train/step/inquiry.h"
 
 #include "dist/mesh/mpi_check.h"
-#include "model/params.h"
+#include "model/params/params.h"
 
 #include <math.h>
 #include <stdio.h>

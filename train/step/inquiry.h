@@ -20,7 +20,7 @@
 #include "dist/mesh/mesh.h"
 #include "dist/layout/table.h"
 #include "kernels/ops.h"
-#include "model/config.h"
+#include "model/params/config.h"
 #include "model/model.h"
 #include "train/step/finite.h"
 

@@ -5,7 +5,7 @@
 #define GDN_EDGES_H
 
 #include "dist/layout/edge.h"
-#include "model/config.h"
+#include "model/params/config.h"
 
 /* Builds the table. Not collective. Fails only without memory. Free with edges_free. */
 int edges_create(const struct model_config *model, struct edges *out);

@@ -1,5 +1,5 @@
 /* Initial weights (model.md, 7). */
-#include "model/params.h"
+#include "model/params/params.h"
 #include "kernels/base/random.h"
 
 #include <math.h>

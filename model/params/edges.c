@@ -1,4 +1,4 @@
-#include "model/edges.h"
+#include "model/params/edges.h"
 #include "kernels/base/status.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
  * projected there with the connection's own weights, which both stages hold. Of the blocks that a tensor rank
  * reads its own rows of, it computes these; the others are zeros. */
 #include "model/internal.h"
-#include "model/params.h"
+#include "model/params/params.h"
 
 /* Elements a token of each block. */
 static long block_width(const struct model *m, enum strip_block block) {

@@ -1,8 +1,8 @@
-/* The parameter table of a rank. Initial weights are in params_init.c. */
-#include "model/params.h"
+/* The parameter table of a rank. Initial weights are in init.c. */
+#include "model/params/params.h"
 #include "dist/layout/shard.h"
 #include "kernels/base/status.h"
-#include "model/edges.h"
+#include "model/params/edges.h"
 
 #include <stdio.h>
 #include <stdlib.h>

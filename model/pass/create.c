@@ -2,7 +2,7 @@
  * count their bytes, then for real. A planned model gets addresses that nothing lies behind. */
 #include "kernels/base/status.h"
 #include "model/internal.h"
-#include "model/params.h"
+#include "model/params/params.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -7,7 +7,7 @@
 #include "dist/layout/layout.h"
 #include "dist/layout/route.h"
 #include "dist/layout/table.h"
-#include "model/config.h"
+#include "model/params/config.h"
 
 /* Builds a rank's table: names and shapes of model.md, 8; the rank's parts of them by `layout` (NULL: all of
  * everything); memory order such that tensors that one GEMM reads together (q, k, v; gate, up; each part of a

@@ -306,17 +306,9 @@ static void fp8_is_bf16(void **state) {
     }
 }
 
-static int clean(void **state) {
-    (void)state;
-    release(); /* what a test that failed has left */
-    return 0;
-}
-
-#define TEST(name) cmocka_unit_test_teardown(name, clean)
-
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(passes), TEST(steep), TEST(nan_is_seen), TEST(decoding),
-                                       TEST(fp8_is_bf16)};
+    const struct CMUnitTest tests[] = {SLOT_TEST(passes), SLOT_TEST(steep), SLOT_TEST(nan_is_seen),
+                                       SLOT_TEST(decoding), SLOT_TEST(fp8_is_bf16)};
     int status = harness_begin();
     return status ? status : cmocka_run_group_tests(tests, NULL, NULL);
 }

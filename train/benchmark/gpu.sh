@@ -135,7 +135,7 @@ if wanted sanitizer && [ "$device" = cuda ]; then
     sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2> /dev/null || true)
     [ -n "$sanitizer" ] || row steps "| sanitizer | not run | compute-sanitizer is not installed |"
     for tool in memcheck racecheck initcheck synccheck; do
-        for program in test_backends test_attention_backends test_delta_backends test_gate_backends test_attention_device test_gemm_device; do
+        for program in test_backends test_attention_backends test_delta_backends test_gate_backends test_attention_device test_gemm_device test_scales_device; do
             [ -n "$sanitizer" ] || continue
             run "$tool-$program" env GDN_TEST_BACKEND=cuda "$sanitizer" --tool $tool --error-exitcode 99 "$build/tests/kernels/$program"
             finish "$tool-$program" $? "$(sed -n 's/^=* *\(ERROR SUMMARY: .*\|RACECHECK SUMMARY: .*\)/\1/p' "$logs/$tool-$program.log" | tail -1)"

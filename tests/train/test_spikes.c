@@ -12,7 +12,7 @@
 
 #include "kernels/ops.h"
 #include "train/step/finite.h"
-#include "train/loop/spikes.h"
+#include "train/health/spikes.h"
 
 static struct spikes_config config = {.window = 16, .threshold = 6, .most = 10};
 

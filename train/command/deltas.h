@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "train/deltas/list.h"
-#include "train/deltas/plot.h"
+#include "train/plot/plot.h"
 
 enum { DELTAS_ALL = -1 };
 

@@ -9,6 +9,7 @@
 #include "kernels/base/status.h"
 #include "train/command/commands.h"
 #include "train/command/options.h"
+#include "train/command/version.h"
 #include "train/report/page.h"
 
 enum { MOST_RUNS = 32 };
@@ -103,7 +104,7 @@ static int make_page(struct report *report, const char *path) {
 
 static int make_report(const struct options *options, const char *output) {
     struct report_run run[MOST_RUNS];
-    struct report report = {.run = run};
+    struct report report = {.run = run, .commit = version_commit()};
     char *path = NULL;
     int status = GDN_OK;
     for (; report.count < options->num_arguments && !status; report.count++)

@@ -144,7 +144,7 @@ static int train_on_ranks(const struct options *options, const struct arguments 
     struct checkpoint start = {0};
     struct watchdog *watchdog = NULL;
     TRY(rundir_name(&rundir, options->run_dir, options->argument[0]));
-    TRY(signals_hold());
+    TRY(signals_hold(gdn_print_failure_here()));
     limit_beginning(options);
     int status = ranks_begin(&run.mesh);
     if (!status) status = train(&run, &rundir, options, given, &start, &watchdog);

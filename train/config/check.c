@@ -8,7 +8,6 @@
 #include "data/tokens.h"
 #include "dist/layout/layout.h"
 #include "kernels/base/status.h"
-#include "train/loop/spikes.h"
 
 const struct place *key_place(const struct reading *reading, const char *path) {
     return &reading->place[key_find(path) - config_keys];

@@ -110,6 +110,9 @@ struct watchdog_config {
     double slow;                    /* a rank that computes so many times as long as the median is reported */
 };
 
+/* Values that a window of spikes has at least before a step is judged by them. */
+enum { SPIKE_LEAST = 8 };
+
 /* Steps whose loss or gradient norm is far from what it was before. */
 struct spikes_config {
     long window;      /* steps that mean and deviation are taken of; 0: off */

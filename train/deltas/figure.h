@@ -3,7 +3,7 @@
 #define GDN_DELTA_FIGURE_H
 
 #include "train/deltas/file.h"
-#include "train/deltas/plot.h"
+#include "train/plot/plot.h"
 
 /* Records without U and Vt, by step, layer and distance. */
 struct delta_set {

@@ -1,7 +1,6 @@
 #include "train/health/signals.h"
 
 #include "kernels/base/status.h"
-#include "train/command/commands.h"
 #include "train/health/launcher.h"
 
 #include <math.h>
@@ -88,12 +87,12 @@ static int start_thread(void) {
     return 0;
 }
 
-int signals_hold(void) {
+int signals_hold(bool speaks) {
     static const int awaited[] = {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT};
     struct sigaction before;
     sigaction(SIGINT, NULL, &before);
     self.background = before.sa_handler == SIG_IGN;
-    self.speaks = gdn_print_failure_here();
+    self.speaks = speaks;
     self.grace = launcher_grace();
     signal(SIGINT, SIG_DFL); /* what is ignored may not be held back */
     signal(SIGPIPE, SIG_IGN);

@@ -93,7 +93,7 @@ int loop_store_settle(struct loop *loop, bool wait);
 /* After every loop_step, whatever its status: records what an inquiry has found. (loop/spike.c) */
 void loop_record_inquiry(struct loop *loop, const struct step_report *report);
 
-/* After a step that was done or left out: where it was a spike (train/loop/spikes.h), counts and records it
+/* After a step that was done or left out: where it was a spike (train/health/spikes.h), counts and records it
  * and goes back to the newest whole checkpoint where spikes.action says so; the data go on behind the spike's
  * batch. Collective. GDN_DIVERGED, the same on all ranks, for one spike more than spikes.most, or where that
  * checkpoint cannot be loaded. */

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "train/monitor/tally.h"
+#include "train/records/tally.h"
 
 /* An open file and the line being built. */
 struct metrics {

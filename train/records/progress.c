@@ -1,7 +1,7 @@
 #include "train/records/progress.h"
 
 #include "train/partition/batch.h"
-#include "train/command/commands.h"
+#include "train/records/printing.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "train/deltas/plot.h"
+#include "train/plot/plot.h"
 #include "train/report/series.h"
 
 enum { FIGURE_WIDTH = 1120, FIGURE_HALF = 540, FIGURE_HEIGHT = 260, FIGURE_COLOURS = 8 };

@@ -6,7 +6,6 @@
 #include "kernels/base/status.h"
 #include "train/report/html.h"
 #include "train/report/style.h"
-#include "train/command/version.h"
 
 void report_heading(const struct report *report, const char *id, const char *title) {
     fprintf(report->page, "<h2 id=\"%s\">%s</h2>\n", id, title);
@@ -102,7 +101,7 @@ static void write_title(const struct report *report) {
 static void write_foot(const struct report *report) {
     char now[32];
     fprintf(report->page, "<footer>Made by gdn report (commit ");
-    html_text(report->page, version_commit());
+    html_text(report->page, report->commit);
     fprintf(report->page, "), %s UTC</footer>\n</main>\n</body>\n</html>\n",
             words_moment((double)time(NULL), now));
 }

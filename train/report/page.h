@@ -11,6 +11,7 @@ struct report {
     struct report_run *run; /* [count] */
     int count;
     FILE *page;
+    const char *commit; /* of the program that writes it */
 };
 
 /* Writes the whole page. Not collective; starts gnuplot for each figure. What a run lacks is left out, with a

@@ -1,7 +1,7 @@
 #include "train/run/ranks.h"
 
 #include "kernels/base/position.h"
-#include "train/command/commands.h"
+#include "train/records/printing.h"
 #include "train/health/guard.h"
 
 #include <omp.h>

@@ -24,7 +24,7 @@
 #include "train/plan/recompute.h"
 #include "train/run/eval.h"
 #include "train/optimizer/scales.h"
-#include "train/loop/spikes.h"
+#include "train/health/spikes.h"
 #include "train/memory/state.h"
 #include "train/run/validation.h"
 

@@ -1,4 +1,4 @@
-#include "train/monitor/tally.h"
+#include "train/records/tally.h"
 
 #include <errno.h>
 #include <stdbool.h>

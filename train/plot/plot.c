@@ -1,4 +1,4 @@
-#include "train/deltas/plot.h"
+#include "train/plot/plot.h"
 
 #include "data/output.h"
 #include "kernels/base/status.h"

@@ -21,8 +21,6 @@
 
 #include "train/config/config.h"
 
-enum { SPIKE_LEAST = 8 };
-
 enum spike_kind { SPIKE_NONE, SPIKE_LOSS, SPIKE_NORM, SPIKE_NOT_FINITE };
 
 /* One spike, and what it was compared with (NAN where it was not). */

@@ -1,4 +1,5 @@
-/* What commands print: which process speaks where all ranks would print alike, and whether it arrived. */
+#include "train/records/printing.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -7,7 +8,6 @@
 #include <unistd.h>
 
 #include "kernels/base/status.h"
-#include "train/command/commands.h"
 
 static enum { UNKNOWN, SPEAKS, SILENT } speaker = UNKNOWN;
 

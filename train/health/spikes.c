@@ -1,4 +1,4 @@
-#include "train/loop/spikes.h"
+#include "train/health/spikes.h"
 
 #include "kernels/base/status.h"
 

@@ -1,4 +1,4 @@
-#include "train/command/utf8.h"
+#include "train/config/utf8.h"
 
 #include <stdbool.h>
 

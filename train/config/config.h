@@ -27,7 +27,7 @@ enum { RAMP_STEP, RAMP_SIZE }; /* of an entry: steps done before, sequences from
 struct train_config {
     long steps;
     int batch_size; /* sequences of one optimiser step over the whole mesh; with a ramp its last */
-    long batch_ramp[RAMP_MOST][2]; /* batches of other sizes before (train/partition/batch.h) */
+    long batch_ramp[RAMP_MOST][2]; /* batches of other sizes before (train/config/batch.h) */
     int num_ramp;                  /* 0: all have batch_size */
     int micro_batch_size;          /* 0: the smallest batch / data ranks */
     int sequence_length;

@@ -1,7 +1,7 @@
 #include "train/loop/loop.h"
 
 #include "dist/checkpoint/checkpoint.h"
-#include "train/partition/batch.h"
+#include "train/config/batch.h"
 #include "kernels/base/position.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
 #include "train/loop/loop.h"
 
 #include "model/params/edges.h"
-#include "train/partition/batch.h"
+#include "train/config/batch.h"
 #include "train/optimizer/schedule.h"
 
 #include <math.h>

@@ -7,8 +7,8 @@
 #include "kernels/base/status.h"
 #include "model/params/edges.h"
 #include "model/params/params.h"
-#include "train/partition/batch.h"
-#include "train/step/boundary.h"
+#include "train/config/batch.h"
+#include "train/partition/boundary_size.h"
 #include "train/partition/placement.h"
 
 /* What the steps before and between have in common. */

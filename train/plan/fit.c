@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "kernels/base/status.h"
-#include "train/partition/batch.h"
+#include "train/config/batch.h"
+#include "train/partition/divide.h"
 #include "train/plan/plan.h"
 
 enum {

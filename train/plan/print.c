@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "train/partition/batch.h"
+#include "train/config/batch.h"
 #include "train/config/no_effect.h"
 #include "train/plan/words.h"
 

@@ -1,6 +1,6 @@
 #include "train/records/progress.h"
 
-#include "train/partition/batch.h"
+#include "train/config/batch.h"
 #include "train/records/printing.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* The run's data: where samples come from. */
 #include "train/run/run.h"
 
-#include "train/partition/batch.h"
+#include "train/config/batch.h"
 #include "train/run/data_part.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include "train/run/run.h"
 
 #include "model/params/edges.h"
-#include "train/partition/batch.h"
+#include "train/config/batch.h"
 #include "train/config/no_effect.h"
 #include "train/plan/words.h"
 #include "train/run/ranks.h"

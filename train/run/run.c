@@ -2,7 +2,7 @@
 
 #include "model/params/params.h"
 #include "train/run/backend.h"
-#include "train/partition/batch.h"
+#include "train/partition/divide.h"
 #include "train/run/ranks.h"
 
 #include <stdlib.h>

@@ -24,13 +24,8 @@
 
 #include "kernels/base/arena.h"
 #include "kernels/lowrank/lowrank.h"
+#include "train/partition/boundary_size.h"
 #include "train/partition/pipeline.h"
-
-/* Elements of a message with a block of T rows. */
-long boundary_elements(const struct layout *layout, long T, long D);
-
-/* Whether compression saves anything in micro-batches of `micro` sequences: GDN_INPUT where not. */
-int boundary_check(const struct config *config, long micro);
 
 /* What a pipeline rank's messages are packed in. */
 struct boundary {

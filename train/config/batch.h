@@ -1,7 +1,9 @@
-/* Batches: how many sequences a step has, and how they are divided, first among data ranks, then into
- * micro-batches. */
+/* Batches: how many sequences a step has (train.batch_size, train.batch_ramp). */
 #ifndef GDN_BATCH_H
 #define GDN_BATCH_H
+
+#include <stddef.h>
+#include <stdint.h>
 
 #include "train/config/config.h"
 
@@ -15,10 +17,6 @@ long batch_at(const struct train_config *train, int64_t step);
 long batch_largest(const struct train_config *train);
 double batch_sum(const struct train_config *train, int64_t from, int64_t to);
 int64_t batch_tokens(const struct train_config *train, int64_t from, int64_t to);
-
-/* Sequences of the largest step on each of `ranks` data ranks, and of each micro-batch of any step. Not
- * collective. GDN_INPUT naming the batch that cannot be divided so. */
-int batch_divide(const struct train_config *train, int ranks, long *share, long *micro);
 
 /* "32 sequences", or "32 sequences, 64 from step 1000 on". */
 void batch_words(const struct train_config *train, char *words, size_t size);

@@ -7,8 +7,7 @@ const struct stage *emit_stage_of(const struct emitter *e, const struct step *st
 }
 
 struct pool *emit_pool_of(struct emitter *e, int rank, enum cargo cargo) {
-    bool strip = cargo == CARGO_EDGE || cargo == CARGO_EDGE_GRADIENT;
-    return strip ? &e->strips[rank] : &e->blocks[rank];
+    return cargo_is_strip(cargo) ? &e->strips[rank] : &e->blocks[rank];
 }
 
 void emit_latest(int *when, int time) {

@@ -78,6 +78,16 @@ enum cargo {
     CARGO_EDGE_GRADIENT,
 };
 
+/* Does it travel narrow, in strips? Else in blocks. */
+static inline bool cargo_is_strip(enum cargo cargo) {
+    return cargo == CARGO_EDGE || cargo == CARGO_EDGE_GRADIENT;
+}
+
+/* Does it travel to earlier stages, as gradients do? */
+static inline bool cargo_goes_down(enum cargo cargo) {
+    return cargo != CARGO_NODE && cargo != CARGO_EDGE;
+}
+
 struct action {
     enum act act;
     int chunk, micro, slot;

@@ -17,11 +17,10 @@ static void thing(const struct action *a, char words[WORDS]) {
 void action_words(const struct action *a, char words[WORDS]) {
     char what[WORDS], where[32];
     thing(a, what);
-    bool strip = a->cargo == CARGO_EDGE || a->cargo == CARGO_EDGE_GRADIENT;
     if (a->buffer < 0)
         snprintf(where, sizeof where, "slot %d", a->slot);
     else
-        snprintf(where, sizeof where, "%s %d", strip ? "strip" : "block", a->buffer);
+        snprintf(where, sizeof where, "%s %d", cargo_is_strip(a->cargo) ? "strip" : "block", a->buffer);
     switch (a->act) {
     case ACT_RECEIVE:
         snprintf(words, WORDS, "receive %.60s from rank %d into %s", what, a->peer, where);

@@ -79,14 +79,6 @@ static inline int stage_bottom(const struct checker *c, int s) {
     return s == 0 ? -1 : c->span[s].first;
 }
 
-static inline bool cargo_is_strip(enum cargo cargo) {
-    return cargo == CARGO_EDGE || cargo == CARGO_EDGE_GRADIENT;
-}
-
-static inline bool cargo_goes_down(enum cargo cargo) {
-    return cargo != CARGO_NODE && cargo != CARGO_EDGE;
-}
-
 /* Pairs sends with receives. */
 int check_messages(struct checker *c);
 

@@ -11,10 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool narrow(enum cargo cargo) {
-    return cargo == CARGO_EDGE || cargo == CARGO_EDGE_GRADIENT;
-}
-
 static void add(struct action_cost *sum, const struct action_cost *cost) {
     sum->flops += cost->flops;
     sum->memory += cost->memory;
@@ -26,7 +22,7 @@ static void add(struct action_cost *sum, const struct action_cost *cost) {
 
 int64_t cost_message(const struct model_config *config, const struct layout *layout, long tokens,
                      const struct action *action) {
-    int64_t elements = narrow(action->cargo) ? tokens * strip_width(config, layout)
+    int64_t elements = cargo_is_strip(action->cargo) ? tokens * strip_width(config, layout)
                                              : boundary_elements(layout, tokens, config->hidden_size);
     return elements * (int64_t)sizeof(real);
 }

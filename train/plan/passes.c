@@ -26,19 +26,15 @@ struct dry_run {
 static real nothing[1];
 static const int32_t no_tokens[1];
 
-static bool narrow(int cargo) {
-    return cargo == CARGO_EDGE || cargo == CARGO_EDGE_GRADIENT;
+static long entries(const struct dry_run *run, enum cargo cargo) {
+    return cargo_is_strip(cargo) ? run->of->edges->count : run->of->config->num_layers + 1;
 }
 
-static long entries(const struct dry_run *run, int cargo) {
-    return narrow(cargo) ? run->of->edges->count : run->of->config->num_layers + 1;
+static int *entry(const struct dry_run *run, enum cargo cargo, int micro, int index) {
+    return &run->where[cargo][micro * entries(run, cargo) + (cargo_is_strip(cargo) ? index : 1 + index)];
 }
 
-static int *entry(const struct dry_run *run, int cargo, int micro, int index) {
-    return &run->where[cargo][micro * entries(run, cargo) + (narrow(cargo) ? index : 1 + index)];
-}
-
-static real *held(const struct dry_run *run, int cargo, int micro, int index) {
+static real *held(const struct dry_run *run, enum cargo cargo, int micro, int index) {
     return *entry(run, cargo, micro, index) ? nothing : NULL;
 }
 
@@ -193,7 +189,8 @@ static int reserve(struct dry_run *run) {
                (costs->action = calloc((size_t)costs->actions + 1, sizeof *costs->action)) &&
                (costs->layer = calloc(layers + 2, sizeof *costs->layer));
     for (int c = 0; all && c < CARGOS; c++)
-        all = (run->where[c] = calloc(micros * (size_t)entries(run, c) + 1, sizeof *run->where[c]));
+        all =
+            (run->where[c] = calloc(micros * (size_t)entries(run, (enum cargo)c) + 1, sizeof *run->where[c]));
     return all ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for a plan");
 }
 

@@ -56,8 +56,7 @@ static void start_transfer(struct walk *s, struct message *m) {
 
 /* The message that was sent last from an action's buffer. */
 static int *last_sent(const struct walk *s, int rank, const struct action *a) {
-    bool strip = a->cargo == CARGO_EDGE || a->cargo == CARGO_EDGE_GRADIENT;
-    return (strip ? s->clock[rank].strip : s->clock[rank].block) + a->buffer;
+    return (cargo_is_strip(a->cargo) ? s->clock[rank].strip : s->clock[rank].block) + a->buffer;
 }
 
 static void send(struct walk *s, int rank, const struct action *a, const struct action_cost *cost) {

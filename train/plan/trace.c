@@ -134,9 +134,7 @@ static double message_bytes(const struct tracer *t, const struct action *a) {
 }
 
 static bool same_buffer(const struct action *a, const struct action *b) {
-    bool strip = a->cargo == CARGO_EDGE || a->cargo == CARGO_EDGE_GRADIENT,
-         other = b->cargo == CARGO_EDGE || b->cargo == CARGO_EDGE_GRADIENT;
-    return a->buffer == b->buffer && strip == other;
+    return a->buffer == b->buffer && cargo_is_strip(a->cargo) == cargo_is_strip(b->cargo);
 }
 
 /* Before a buffer is free its sends are done: those since it was last freed. Those from a slot's own output

@@ -15,10 +15,6 @@ static bool just_received(const struct actions *list, const struct action *a) {
            before->buffer == a->buffer;
 }
 
-static bool wide(const struct action *a) {
-    return a->cargo == CARGO_NODE || a->cargo == CARGO_GRADIENT || a->cargo == CARGO_DEPOSIT;
-}
-
 static int *residual_of(const struct boundary *b, const struct action *a) {
     return &b->residual_of[a->chunk * b->nodes + 1 + a->index];
 }
@@ -35,7 +31,7 @@ static void find_places(struct boundary *b) {
     for (int i = 0; b->residual_of && i < b->layout->chunks * b->nodes; i++) b->residual_of[i] = -1;
     for (int i = 0; i < list->count; i++) {
         const struct action *a = &list->action[i];
-        if (a->act != ACT_SEND || a->micro != 0 || !wide(a)) continue;
+        if (a->act != ACT_SEND || a->micro != 0 || cargo_is_strip(a->cargo)) continue;
         if (a->buffer < 0) {
             if (b->output_of) b->output_of[1 + a->index] = b->outputs;
             b->outputs += slots[a->chunk];

@@ -57,14 +57,10 @@ struct executor {
     real **strip, **strip_gradient; /* [edges] */
 };
 
-static bool narrow(enum cargo cargo) {
-    return cargo == CARGO_EDGE || cargo == CARGO_EDGE_GRADIENT;
-}
-
 /* ------------------------------------------------------------------------------------ creation */
 
 static long entries(const struct executor *x, enum cargo cargo) {
-    return narrow(cargo) ? x->edges->count : x->e.config->num_layers + 1;
+    return cargo_is_strip(cargo) ? x->edges->count : x->e.config->num_layers + 1;
 }
 
 static void *take(struct executor *x, long count, size_t size) {
@@ -222,11 +218,11 @@ long executor_memory(const struct executor *executor) {
 /* ------------------------------------------------------------------------- where things are at the moment */
 
 static int holder(const struct executor *x, enum cargo cargo, int buffer) {
-    return narrow(cargo) ? x->blocks + buffer : buffer;
+    return cargo_is_strip(cargo) ? x->blocks + buffer : buffer;
 }
 
 static int *entry(const struct executor *x, enum cargo cargo, int micro, int index) {
-    return &x->where[cargo][micro * entries(x, cargo) + (narrow(cargo) ? index : 1 + index)];
+    return &x->where[cargo][micro * entries(x, cargo) + (cargo_is_strip(cargo) ? index : 1 + index)];
 }
 
 /* Notes that a buffer now holds this. */
@@ -310,11 +306,12 @@ static long rows_of(const struct executor *x, const struct step *step, int micro
 /* Elements of a message. */
 static long elements(const struct executor *x, const struct step *step, const struct action *a) {
     long T = rows_of(x, step, a->micro);
-    return narrow(a->cargo) ? T * x->width : boundary_elements(x->layout, T, x->e.config->hidden_size);
+    return cargo_is_strip(a->cargo) ? T * x->width
+                                    : boundary_elements(x->layout, T, x->e.config->hidden_size);
 }
 
 static bool packed(const struct executor *x, const struct action *a) {
-    return x->compressed && !narrow(a->cargo);
+    return x->compressed && !cargo_is_strip(a->cargo);
 }
 
 static int missing(const struct action *a, const char *what) {
@@ -348,7 +345,7 @@ static void look(struct executor *x, long which, long count, const real *at) {
 static void look_at_message(struct executor *x, const struct step *step, const struct action *a,
                             const real *at) {
     bool forward = a->cargo == CARGO_NODE || a->cargo == CARGO_EDGE;
-    long width = narrow(a->cargo) ? x->width : x->e.config->hidden_size;
+    long width = cargo_is_strip(a->cargo) ? x->width : x->e.config->hidden_size;
     look(x, forward ? a->chunk : x->layout->chunks + a->chunk, rows_of(x, step, a->micro) * width, at);
 }
 

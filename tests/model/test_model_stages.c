@@ -13,29 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dist/layout/table.h"
 #include "kernels/base/random.h"
 #include "kernels/base/status.h"
-#include "tests/model/fixture.h"
+#include "tests/model/pipeline.h"
 
-enum {
-    B = FIXTURE_BATCH,
-    S = FIXTURE_LENGTH,
-    T = B * S,
-    LAYERS = 6,
-    NODES = LAYERS + 1,
-    MICRO = 3,
-    MOST = 6
-};
-
-static struct axis tensor;
-static int failures; /* counted, so that this rank goes on as the others do */
-
-/* A cut into pipeline·chunks stages. */
-struct cut {
-    int pipeline, chunks;
-    struct span stage[MOST];
-};
+enum { B = FIXTURE_BATCH, S = FIXTURE_LENGTH, T = B * S, LAYERS = 6, NODES = LAYERS + 1, MICRO = 3 };
 
 static const struct cut cuts[] = {
     {1, 1, {{0, 6}}},
@@ -48,11 +30,9 @@ static const struct cut cuts[] = {
     {1, 2, {{0, 4}, {4, 6}}},
 };
 
-/* All ranks of a pipeline, and the buffers that their messages would fill. */
+/* Micro-batches in flight, and the buffers that their messages would fill. */
 struct line {
-    const struct cut *cut;
-    struct edges edges;
-    struct part rank[MOST];
+    struct pipeline pipe;
     struct loss_options options;
     int32_t rows[MICRO][B * (S + 1)];
     struct loss_sums sums[MICRO];
@@ -60,69 +40,30 @@ struct line {
     real *deposit[MICRO][NODES]; /* [T, D] entry 1 + node */
     bool left[MICRO][NODES];     /* something has been left at the node that was not collected yet */
     long D;
-    int slots[MOST];
+    int slots[MOST_STAGES];
 };
 
-static struct span span_of(const struct line *l, int stage) {
-    return l->cut->stage[stage];
-}
-
-static struct model *model_of(struct line *l, int stage) {
-    return l->rank[stage % l->cut->pipeline].model;
-}
-
-static int stages(const struct line *l) {
-    return l->cut->pipeline * l->cut->chunks;
-}
-
-static int stage_of(const struct line *l, int node) {
-    for (int s = 0;; s++)
-        if (node < span_of(l, s).end) return s;
-}
-
-/* Do layers of a stage read this node? */
-static bool reads(const struct line *l, int stage, int node) {
-    for (int t = span_of(l, stage).first; t < span_of(l, stage).end; t++)
-        for (int i = 0; i < active_edges(&l->edges, t, l->options.active); i++)
-            if (l->edges.edge[l->edges.first[t] + i].source == node) return true;
-    return false;
-}
-
-/* The buffers that a stage's pass is handed: what it reads and leaves, and nothing else. */
 static struct pass make_pass(struct line *l, int stage, int micro, int slot, real **node, real **deposit) {
-    struct span span = span_of(l, stage);
-    for (int n = -1; n < LAYERS; n++) {
-        bool outside = n < span.first && stage > 0, stream = outside && n == span.first - 1;
-        int owner = stage_of(l, n);
-        node[1 + n] = outside && (stream || reads(l, stage, n))
-                          ? model_output(model_of(l, owner), owner / l->cut->pipeline, slot, n)
-                          : NULL;
-        bool leaves = outside && !stream && reads(l, stage, n),
-             given = l->left[micro][1 + n] && n < span.end - 1;
-        deposit[1 + n] = leaves || (given && (stream || owner == stage)) ? l->deposit[micro][1 + n] : NULL;
-        if (leaves) l->left[micro][1 + n] = true;
-    }
-    return (struct pass){.chunk = stage / l->cut->pipeline,
-                         .slot = slot,
-                         .rows = l->rows[micro],
-                         .batch = B,
-                         .length = S,
-                         .options = &l->options,
-                         .node = node,
-                         .gradient = l->gradient[micro],
-                         .deposit = deposit};
+    struct pass pass = {.slot = slot,
+                        .rows = l->rows[micro],
+                        .batch = B,
+                        .length = S,
+                        .options = &l->options,
+                        .gradient = l->gradient[micro]};
+    pipeline_hand_over(&l->pipe, stage, l->deposit[micro], l->left[micro], node, deposit, &pass);
+    return pass;
 }
 
 static void forward(struct line *l, int micro, int slot) {
     bool left[NODES];
     memcpy(left, l->left[micro], sizeof left);
-    for (int s = 0; s < stages(l); s++) {
+    for (int s = 0; s < pipeline_stages(&l->pipe); s++) {
         real *node[NODES], *deposit[NODES];
         struct pass pass = make_pass(l, s, micro, slot, node, deposit);
         pass.gradient = NULL, pass.deposit = NULL;
         memcpy(l->left[micro], left, sizeof left); /* only a backward pass leaves something */
-        model_stage_forward(model_of(l, s), &pass, &l->sums[micro]);
-        failures += model_status(model_of(l, s)) != 0;
+        model_stage_forward(pipeline_model(&l->pipe, s), &pass, &l->sums[micro]);
+        failures += model_status(pipeline_model(&l->pipe, s)) != 0;
     }
 }
 
@@ -130,41 +71,27 @@ static void forward(struct line *l, int micro, int slot) {
 static void backward(struct line *l, int micro, int slot, int step) {
     memset(l->left[micro], 0, sizeof l->left[micro]);
     for (int n = 0; n < NODES; n++) memset(l->deposit[micro][n], 0, (size_t)(T * l->D) * sizeof(real));
-    for (int s = stages(l) - 1; s >= 0; s--) {
-        struct span span = span_of(l, s);
+    for (int s = pipeline_stages(&l->pipe) - 1; s >= 0; s--) {
         real *node[NODES], *deposit[NODES];
         struct pass pass = make_pass(l, s, micro, slot, node, deposit);
-        int layer = s == stages(l) - 1 ? LAYERS : span.end - 1, bottom = s ? span.first : -1;
-        while (layer >= bottom) {
-            int end = step && layer - step + 1 > bottom ? layer - step + 1 : bottom;
-            model_stage_backward(model_of(l, s), &pass, layer, end, &l->sums[micro]);
-            layer = end - 1;
+        int bottom = pipeline_bottom(&l->pipe, s);
+        for (int layer = pipeline_top(&l->pipe, s), end; layer >= bottom; layer = end - 1) {
+            end = pipeline_end(layer, bottom, step);
+            model_stage_backward(pipeline_model(&l->pipe, s), &pass, layer, end, &l->sums[micro]);
         }
-        if (model_status(model_of(l, s))) failures += printf("stage %d: %s\n", s, gdn_failure());
+        if (model_status(pipeline_model(&l->pipe, s))) failures += printf("stage %d: %s\n", s, gdn_failure());
     }
-}
-
-/* How the tensor axis divides a stage: of several ways that of number `way`. */
-static struct layout layout_of(const struct cut *cut, int index, int way) {
-    return (struct layout){.data = 1,
-                           .tensor = tensor.size,
-                           .tensor_index = tensor.index,
-                           .delta = way & 1 ? DELTA_CONNECTION : DELTA_CHANNEL,
-                           .sequence_parallel = way & 2,
-                           .pipeline = cut->pipeline,
-                           .pipeline_index = index,
-                           .chunks = cut->chunks,
-                           .stage = (struct span *)cut->stage};
 }
 
 static void line_create(struct line *l, const struct cut *cut, int way, const struct fixture *whole,
                         const struct loss_options *options, int slots, const struct recompute *levels) {
-    *l = (struct line){.cut = cut, .options = *options, .D = whole->config.hidden_size};
-    assert_int_equal(edges_create(&whole->config, &l->edges), 0);
+    *l = (struct line){.options = *options, .D = whole->config.hidden_size};
+    l->pipe = (struct pipeline){.cut = cut, .layers = LAYERS, .active = options->active};
+    assert_int_equal(edges_create(&whole->config, &l->pipe.edges), 0);
     for (int c = 0; c < cut->chunks; c++) l->slots[c] = slots;
     for (int p = 0; p < cut->pipeline; p++) {
-        struct layout layout = layout_of(cut, p, way);
-        part_create_levels(&l->rank[p], whole, &layout, &tensor, l->slots, levels, ops_all()[0], B, S);
+        struct layout layout = cut_layout(cut, p, way);
+        part_create_levels(&l->pipe.rank[p], whole, &layout, &tensor, l->slots, levels, ops_all()[0], B, S);
     }
     for (int m = 0; m < MICRO; m++) {
         l->gradient[m] = calloc((size_t)(T * l->D), sizeof(real));
@@ -175,25 +102,26 @@ static void line_create(struct line *l, const struct cut *cut, int way, const st
 }
 
 static void line_free(struct line *l) {
-    for (int p = 0; p < l->cut->pipeline; p++) part_free(&l->rank[p]);
+    for (int p = 0; p < l->pipe.cut->pipeline; p++) part_free(&l->pipe.rank[p]);
     for (int m = 0; m < MICRO; m++) {
         free(l->gradient[m]);
         for (int n = 0; n < NODES; n++) free(l->deposit[m][n]);
     }
-    edges_free(&l->edges);
+    edges_free(&l->pipe.edges);
 }
 
 /* Compares a tensor's gradient, summed over the stages that hold it. */
 static void compare_row(struct line *l, const struct part *one, const struct row *row, const char *what) {
     const real *wanted = one->state.gradient + row->offset;
     int holders = 0;
-    for (int p = 0; p < l->cut->pipeline; p++) holders += params_find(&l->rank[p].table, row->name) != NULL;
+    for (int p = 0; p < l->pipe.cut->pipeline; p++)
+        holders += params_find(&l->pipe.rank[p].table, row->name) != NULL;
     failures += holders != 1 && !(holders == 2 && strcmp(row->name, "embed_tokens.weight") == 0);
     for (long j = 0; j < row->count; j++) {
         double sum = 0;
-        for (int p = 0; p < l->cut->pipeline; p++) {
-            const struct row *own = params_find(&l->rank[p].table, row->name);
-            if (own) sum += l->rank[p].state.gradient[own->offset + j];
+        for (int p = 0; p < l->pipe.cut->pipeline; p++) {
+            const struct row *own = params_find(&l->pipe.rank[p].table, row->name);
+            if (own) sum += l->pipe.rank[p].state.gradient[own->offset + j];
         }
         double tolerance =
             holders == 1 ? 0 : (sizeof(real) == 8 ? 1e-14 : 1e-6) * (1 + fabs((double)wanted[j]));
@@ -211,8 +139,8 @@ static void compare_losses(const struct loss_sums *a, const struct loss_sums *b,
 
 /* Models that only evaluate have the head in the last stage's forward pass. */
 static void evaluate(struct line *l, const struct model_config *config, struct part *one, const char *what) {
-    for (int p = 0; p < l->cut->pipeline; p++) {
-        struct part *part = &l->rank[p];
+    for (int p = 0; p < l->pipe.cut->pipeline; p++) {
+        struct part *part = &l->pipe.rank[p];
         struct model_part of = {.layout = &part->layout, .tensor = &tensor, .slots = l->slots};
         model_free(part->model);
         assert_int_equal(
@@ -236,7 +164,7 @@ static void run(const struct model_config *c, const struct loss_options *o, cons
     struct line line, *l = &line;
     struct loss_sums sums[MICRO];
     struct recompute levels[LAYERS];
-    struct layout layout = layout_of(&cuts[0], 0, way);
+    struct layout layout = cut_layout(&cuts[0], 0, way);
     fixture_create(&whole, c, ops_all()[0], B, S, 3, 0.2);
     part_create(&one, &whole, &layout, &tensor, NULL, ops_all()[0], B, S);
     for (int i = 0; i < LAYERS; i++) {
@@ -274,7 +202,7 @@ static void test_bits(void **state) {
             run(&c, &o, &cuts[k], slots, step, v + (int)k, what);
         }
     }
-    assert_int_equal(failures, 0);
+    no_failures();
 }
 
 /* A long way: an edge over three stages, from the embedding too. */
@@ -291,7 +219,7 @@ static void test_far_edges(void **state) {
         run(&c, &o, &cuts[4], slots, 0, slots, "far edges, four ranks");
         run(&c, &o, &cuts[6], slots, 1, slots, "far edges, six stages");
     }
-    assert_int_equal(failures, 0);
+    no_failures();
 }
 
 /* What later stages left at a node that this pass does not collect is an error, not a wrong gradient. */
@@ -309,8 +237,8 @@ static void test_undrained(void **state) {
     real *node[NODES], *deposit[NODES];
     struct pass pass = make_pass(l, 0, 0, 0, node, deposit);
     deposit[1 + 2] = l->deposit[0][1 + 2]; /* its last layer's: the stream brings that already */
-    model_stage_backward(model_of(l, 0), &pass, 2, -1, &l->sums[0]);
-    assert_int_equal(model_status(model_of(l, 0)), GDN_INTERNAL);
+    model_stage_backward(pipeline_model(&l->pipe, 0), &pass, 2, -1, &l->sums[0]);
+    assert_int_equal(model_status(pipeline_model(&l->pipe, 0)), GDN_INTERNAL);
     assert_non_null(strstr(gdn_failure(), "node 2"));
     gdn_failure_clear();
     line_free(l);
@@ -331,10 +259,10 @@ static void test_order(void **state) {
     forward(l, 0, 0);
     real *node[NODES], *deposit[NODES];
     struct pass pass = make_pass(l, 0, 0, 0, node, deposit);
-    model_stage_backward(model_of(l, 0), &pass, LAYERS, 4, &l->sums[0]);
-    assert_int_equal(model_status(model_of(l, 0)), 0);
-    model_stage_backward(model_of(l, 0), &pass, 2, 0, &l->sums[0]); /* layer 3 is left out */
-    assert_int_equal(model_status(model_of(l, 0)), GDN_INTERNAL);
+    model_stage_backward(pipeline_model(&l->pipe, 0), &pass, LAYERS, 4, &l->sums[0]);
+    assert_int_equal(model_status(pipeline_model(&l->pipe, 0)), 0);
+    model_stage_backward(pipeline_model(&l->pipe, 0), &pass, 2, 0, &l->sums[0]); /* layer 3 is left out */
+    assert_int_equal(model_status(pipeline_model(&l->pipe, 0)), GDN_INTERNAL);
     gdn_failure_clear();
     line_free(l);
     fixture_free(&whole);
@@ -342,8 +270,8 @@ static void test_order(void **state) {
 
 /* Puts planned models in the place of a line's. */
 static void plan(struct line *l, const struct model_config *c, struct axis *planned) {
-    for (int p = 0; p < l->cut->pipeline; p++) {
-        struct part *part = &l->rank[p];
+    for (int p = 0; p < l->pipe.cut->pipeline; p++) {
+        struct part *part = &l->pipe.rank[p];
         struct model_part of = {.layout = &part->layout, .tensor = planned, .slots = l->slots};
         struct model_memory real_memory, planned_memory;
         model_memory(part->model, &real_memory);
@@ -389,7 +317,7 @@ static void test_planned(void **state) {
             failures +=
                 printf("variant %d: %g operations in one piece, %g in stages\n", v, flops[0], flops[1]);
     }
-    assert_int_equal(failures, 0);
+    no_failures();
 }
 
 int main(int argc, char **argv) {

@@ -1,0 +1,45 @@
+/* A model cut into the stages of a pipeline whose ranks are all in one process, walked by hand: nodes,
+ * deposits and the gradient of the stream are handed from stage to stage as ranks send them. */
+#ifndef GDN_TEST_PIPELINE_H
+#define GDN_TEST_PIPELINE_H
+
+#include "tests/model/tensor_ranks.h"
+
+/* A cut into pipeline·chunks stages. */
+enum { MOST_STAGES = 6 };
+struct cut {
+    int pipeline, chunks;
+    struct span stage[MOST_STAGES];
+};
+
+/* The layout of a pipeline rank, divided over the tensor axis in a way of divided_layout. */
+struct layout cut_layout(const struct cut *cut, int pipeline_index, int way);
+
+struct pipeline {
+    const struct cut *cut;
+    int layers, active; /* of the model; distances */
+    struct edges edges;
+    struct part rank[MOST_STAGES]; /* all ranks of the pipeline */
+};
+
+int pipeline_stages(const struct pipeline *p);
+
+/* The model that computes a stage. */
+struct model *pipeline_model(const struct pipeline *p, int stage);
+
+/* Fills what the pass of a stage, in pass->slot, is handed: nothing but what it reads, collects or leaves.
+ * `node` and `deposit` [1 + layers], entry 1 + node, are memory for pass->node and pass->deposit; `deposits`
+ * are the buffers of the micro-batch's deposits, and `left` says where something has been left that was not
+ * collected yet. */
+void pipeline_hand_over(const struct pipeline *p, int stage, real *const *deposits, bool *left, real **node,
+                        real **deposit, struct pass *pass);
+
+/* The layers of a stage's backward pass: from the head, or its last layer, down to the embedding, or its
+ * first. */
+int pipeline_top(const struct pipeline *p, int stage);
+int pipeline_bottom(const struct pipeline *p, int stage);
+
+/* The last layer of one call of that pass, which begins at `layer` and has at most `step` of them; 0: all. */
+int pipeline_end(int layer, int bottom, int step);
+
+#endif

@@ -1,0 +1,23 @@
+#include "tests/model/tensor_ranks.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+struct axis tensor;
+int failures;
+
+void no_failures(void) {
+    int counted = failures;
+    failures = 0;
+    assert_int_equal(counted, 0);
+}
+
+struct layout divided_layout(int way) {
+    struct layout layout = layout_whole();
+    layout.tensor = tensor.size, layout.tensor_index = tensor.index;
+    layout.delta = way & 1 ? DELTA_CONNECTION : DELTA_CHANNEL;
+    layout.sequence_parallel = way & 2;
+    return layout;
+}

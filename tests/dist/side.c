@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/backend.h"
+
 /* Between the program and MPI: how long what is handed over is. */
 static long longest;
 
@@ -61,13 +63,7 @@ int MPI_Irecv(void *x, int count, MPI_Datatype type, int from, int tag, MPI_Comm
 }
 
 const struct ops *side_ops(void) {
-    static const struct ops *ops;
-    const char *name = getenv("GDN_TEST_BACKEND");
-    if (!name) name = "cpu";
-    if (!ops) ops = ops_find(name);
-    if (ops) return ops;
-    fprintf(stderr, "GDN_TEST_BACKEND: %s\n", gdn_failure());
-    exit(strcmp(name, "cuda") == 0 ? 77 : 1); /* skipped without a card */
+    return test_backend("cpu");
 }
 
 bool side_slow(void) {

@@ -1,12 +1,12 @@
-/* The side under test: which device buffers lie on and how they travel. GDN_TEST_BACKEND: a backend's name,
- * "cpu" where it is not set; GDN_TEST_TRANSPORT: "staged", "nccl", or not set. Test programs hold what they
- * compare on the host, and give and take it here. */
+/* The side under test: which device buffers lie on (tests/support/backend.h) and how they travel.
+ * GDN_TEST_TRANSPORT: "staged", "nccl", or not set. Test programs hold what they compare on the host, and
+ * give and take it here. */
 #ifndef GDN_TESTS_SIDE_H
 #define GDN_TESTS_SIDE_H
 
 #include "dist/mesh/mesh.h"
 
-/* The backend; ends the program with a message where there is none. */
+/* The backend, "cpu" where none is named. */
 const struct ops *side_ops(void);
 /* Whether that is an emulated device, for which large cases take too long. */
 bool side_slow(void);

@@ -1,20 +1,13 @@
 /* Ways between devices: which one is taken, and a peer that does not come, which ends in a failure that names
  * the call and the axis instead of a rank that waits for ever. On a backend with a device. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "dist/comm/transport.h"
 #include "side.h"
+#include "tests/support/rank_main.h"
 
 enum { COUNT = 5000 };
-
-static int ranks, rank;
 
 static void the_way_that_is_asked_for(void **state) {
     (void)state;
@@ -27,7 +20,7 @@ static void the_way_that_is_asked_for(void **state) {
         assert_int_equal(mesh_create(0, 1, 1, &mesh), 0);
         assert_string_equal(mesh.transport, "mpi");
         assert_int_equal(mesh_use(&mesh, side_ops(), cases[i].choice, 0), 0);
-        if (ranks > 1) assert_string_equal(mesh.transport, cases[i].name);
+        if (test_ranks > 1) assert_string_equal(mesh.transport, cases[i].name);
         mesh_free(&mesh);
     }
 }
@@ -48,11 +41,11 @@ static void messages_of_both_memories(void **state) {
     struct mesh mesh;
     struct transport *t;
     static real host[4][COUNT], back[COUNT];
-    assert_int_equal(side_mesh(1, 1, ranks, &mesh), 0);
+    assert_int_equal(side_mesh(1, 1, test_ranks, &mesh), 0);
     real *x[4];
-    int next = (rank + 1) % ranks, before = (rank + ranks - 1) % ranks;
+    int next = (test_rank + 1) % test_ranks, before = (test_rank + test_ranks - 1) % test_ranks;
     for (int i = 0; i < 4; i++) {
-        for (int j = 0; j < COUNT; j++) host[i][j] = (real)(i < 2 ? rank * 10 + i : -1);
+        for (int j = 0; j < COUNT; j++) host[i][j] = (real)(i < 2 ? test_rank * 10 + i : -1);
         x[i] = side_make(host[i], COUNT);
     }
     assert_int_equal(transport_create(&mesh.pipeline, 8, 4, &t), 0);
@@ -85,12 +78,12 @@ static void a_peer_that_does_not_come(void **state) {
     struct mesh mesh;
     real host[COUNT] = {1}, *x;
     const char *asked = getenv("GDN_TEST_TRANSPORT");
-    if (ranks == 1 || !asked || strcmp(asked, "nccl") != 0) return;
+    if (test_ranks == 1 || !asked || strcmp(asked, "nccl") != 0) return;
     assert_int_equal(mesh_create(0, 1, 1, &mesh), 0);
     assert_int_equal(mesh_use(&mesh, side_ops(), MESH_NCCL, 0.2), 0);
     assert_int_equal(axis_reserve(&mesh.data, COUNT), 0);
     x = side_make(host, COUNT);
-    if (rank < ranks - 1) {
+    if (test_rank < test_ranks - 1) {
         axis_sum(&mesh.data, x, COUNT);
         side_get(host, x, COUNT);
         assert_int_equal(side_ops()->device->status(), GDN_INTERNAL);
@@ -102,16 +95,11 @@ static void a_peer_that_does_not_come(void **state) {
     mesh_free(&mesh);
 }
 
-int main(int argc, char **argv) {
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+int rank_main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_way_that_is_asked_for), cmocka_unit_test(the_host_has_no_wires),
         cmocka_unit_test(messages_of_both_memories),
         cmocka_unit_test(a_peer_that_does_not_come), /* last: the device has failed then */
     };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    MPI_Finalize();
-    return failed;
+    return run_on_ranks(tests, NULL, NULL);
 }

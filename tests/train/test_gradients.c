@@ -3,11 +3,6 @@
  * divided by channel or dealt out whole, with sequence-parallel norms, narrow sources, tied embeddings, edges
  * that span many stages. The mesh's step is that of `gdn train`, up to the gradients' sums: each rank
  * compares the parts that its optimiser would read with its own computation of the whole model. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +10,9 @@
 #include "kernels/base/random.h"
 #include "model/params/edges.h"
 #include "model/params/params.h"
+#include "tests/support/meshes.h"
+#include "tests/support/world.h"
 #include "train/run/run.h"
-#include "train/run/ranks.h"
 
 /* Sums of other orders. Double: a few hundred additions and the condition of the norms. Float: the same,
  * which shows most where a gradient is a small difference of large ones: hence the part of the global norm.
@@ -26,8 +22,6 @@ static const double OWN = 1e-11, GLOBAL = 0, LOSS = 1e-11;
 #else
 static const double OWN = 1e-5, GLOBAL = 1e-8, LOSS = 1e-5;
 #endif
-
-static struct mesh world;
 
 /* A rank that fails ends all: the others may be waiting for it. */
 #define die(...)                                                                                             \
@@ -42,14 +36,15 @@ static const char *const kinds[] = {"bottleneck", "full", "adaptive"};
 static const char *const aggregates[] = {"learned", "mean", "attention", "multihead"};
 enum { VARIANTS = 26, ALL = -1 };
 
-struct mesh_case {
-    int data, tensor, pipeline, interleave;
+struct placement {
+    struct mesh_shape mesh;
+    int interleave;
     bool by_connection, sequence_parallel;
 };
 
 /* Variants 0–23 are every kind × aggregate × normalize, with other settings that go round; then a plain
  * transformer, and narrow bottlenecks with long edges. */
-static char *configuration(int v, const struct mesh_case *c) {
+static char *configuration(int v, const struct placement *c) {
     int kind = v % 3, aggregate = v / 3 % 4, normalize = v / 12 % 2;
     const char *distances = v == 24 ? "[]" : v == 25 ? "[2, 5]" : v % 4 == 1 ? "[1, 3, 6]" : "[1, 2, 3, 4]";
     if (v == 25) kind = 0, aggregate = 2, normalize = 0;
@@ -67,7 +62,7 @@ static char *configuration(int v, const struct mesh_case *c) {
             "mesh: {data: %d, tensor: %d, pipeline: %d, interleave: %d, delta: %s, sequence_parallel: %s, "
             "bucket: 1024, small: 100}\n",
             v % 5 == 2 ? "true" : "false", distances, v % 2 ? "true" : "false", kinds[kind], hidden,
-            aggregates[aggregate], normalize ? "true" : "false", c->data, c->tensor, c->pipeline,
+            aggregates[aggregate], normalize ? "true" : "false", c->mesh.data, c->mesh.tensor, c->mesh.pipeline,
             c->interleave, c->by_connection ? "connection" : "channel",
             c->sequence_parallel ? "true" : "false") > 0);
     return text;
@@ -187,10 +182,10 @@ static void compare_gradients(struct run *run, const real *right, int active, co
     free(sums);
 }
 
-static void check(int v, const struct mesh_case *c, int active) {
+static void check(int v, const struct placement *c, int active) {
     char *text = configuration(v, c), what[200];
-    snprintf(what, sizeof what, "mesh %d.%d.%d interleave %d%s%s, variant %d (%s, %s), %d distances", c->data,
-             c->tensor, c->pipeline, c->interleave, c->by_connection ? ", by connection" : "",
+    snprintf(what, sizeof what, "mesh %d.%d.%d interleave %d%s%s, variant %d (%s, %s), %d distances", c->mesh.data,
+             c->mesh.tensor, c->mesh.pipeline, c->interleave, c->by_connection ? ", by connection" : "",
              c->sequence_parallel ? ", sequence parallel" : "", v, kinds[v % 3], aggregates[v / 3 % 4],
              active);
     struct run run = {.mesh = world};
@@ -223,26 +218,23 @@ static void check(int v, const struct mesh_case *c, int active) {
     run_free(&run);
 }
 
-static void every_variant(const struct mesh_case *c) {
+static void every_variant(const struct placement *c) {
     for (int v = 0; v < VARIANTS; v++) check(v, c, ALL);
     check(3, c, 2); /* the farther distances are not introduced yet */
 }
 
 static void on_every_mesh(void **state) {
     (void)state;
-    static const int meshes[][3] = {{1, 1, 1}, {2, 1, 1}, {1, 2, 1}, {1, 1, 2}, {2, 2, 1},
-                                    {2, 1, 2}, {1, 2, 2}, {1, 1, 4}, {1, 4, 1}, {2, 2, 2},
-                                    {1, 1, 8}, {1, 4, 2}, {4, 2, 2}};
-    for (size_t i = 0; i < sizeof meshes / sizeof *meshes; i++) {
-        struct mesh_case c = {meshes[i][0], meshes[i][1], meshes[i][2], 1, false, false};
-        if (c.data * c.tensor * c.pipeline != world.size) continue;
+    for (int i = 0; i < meshes_count; i++) {
+        struct placement c = {meshes[i], 1, false, false};
+        if (mesh_ranks(c.mesh) != test_ranks) continue;
         every_variant(&c);
-        if (c.pipeline > 1 && c.pipeline <= 4) {
+        if (c.mesh.pipeline > 1 && c.mesh.pipeline <= 4) {
             c.interleave = 2;
             every_variant(&c);
             c.interleave = 1;
         }
-        if (c.tensor == 1) continue;
+        if (c.mesh.tensor == 1) continue;
         c.by_connection = true;
         every_variant(&c);
         c.by_connection = false, c.sequence_parallel = true;
@@ -250,9 +242,7 @@ static void on_every_mesh(void **state) {
     }
 }
 
-int main(void) {
-    if (ranks_begin(&world)) return 1;
+int rank_main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(on_every_mesh)};
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    return ranks_end(&world, failed != 0);
+    return run_on_ranks(tests, world_create, world_free);
 }

@@ -1,9 +1,4 @@
 /* metrics.jsonl: numbers read back the same, lines are whole, whatever happens to the disk. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,23 +9,11 @@
 #include <unistd.h>
 
 #include "kernels/base/status.h"
+#include "tests/support/scratch.h"
+#include "tests/support/unit.h"
 #include "train/records/metrics.h"
 
-static char directory[] = "/tmp/gdn-metrics-XXXXXX";
-static char path[64];
-
-static int make_directory(void **state) {
-    (void)state;
-    if (!mkdtemp(directory)) return -1;
-    snprintf(path, sizeof path, "%s/metrics.jsonl", directory);
-    return 0;
-}
-
-static int remove_directory(void **state) {
-    (void)state;
-    unlink(path);
-    return rmdir(directory);
-}
+static const char *path; /* of the file */
 
 static void write_file(const char *text) {
     FILE *file = fopen(path, "w");
@@ -60,7 +43,7 @@ static void check_file(const char *expected) {
 
 static struct metrics opened(void) {
     struct metrics metrics;
-    assert_int_equal(metrics_open(directory, &metrics), 0);
+    assert_int_equal(metrics_open(scratch(), &metrics), 0);
     return metrics;
 }
 
@@ -176,6 +159,7 @@ static void a_closed_one_is_silent(void **state) {
 }
 
 int main(void) {
+    path = strdup(scratch_path("metrics.jsonl"));
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_line_each),
         cmocka_unit_test(numbers_read_back_the_same),
@@ -184,5 +168,5 @@ int main(void) {
         cmocka_unit_test(what_does_not_fit_leaves_whole_lines),
         cmocka_unit_test(a_closed_one_is_silent),
     };
-    return cmocka_run_group_tests(tests, make_directory, remove_directory);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

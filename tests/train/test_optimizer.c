@@ -1,11 +1,6 @@
 /* AdamW over a model's parameter table, against a plain element-by-element update: which tensors are touched
  * at which step, clipping, decay, and a bias correction of its own for each tensor; on shards, where the norm
  * must not show how buckets were cut or how many ranks there are. Runs on any number of ranks. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +8,7 @@
 #include "kernels/base/random.h"
 #include "model/params/edges.h"
 #include "model/params/params.h"
+#include "tests/support/rank_main.h"
 #include "train/optimizer/optimizer.h"
 #include "train/memory/state.h"
 
@@ -252,14 +248,11 @@ static void inactive_rows_stand_still(void **unused) {
     tear_down(&f);
 }
 
-int main(int argc, char **argv) {
+int rank_main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(follows_the_formula_through_stages),
         cmocka_unit_test(norm_is_one_number),
         cmocka_unit_test(inactive_rows_stand_still),
     };
-    MPI_Init(&argc, &argv);
-    int bad = cmocka_run_group_tests(tests, NULL, NULL);
-    MPI_Finalize();
-    return bad != 0;
+    return run_on_ranks(tests, NULL, NULL);
 }

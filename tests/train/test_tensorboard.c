@@ -1,10 +1,5 @@
 /* Event files are taken apart again, byte by byte, with a decoder that shares nothing with the writer but the
  * formats' definition. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,29 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/support/scratch.h"
+#include "tests/support/unit.h"
 #include "train/records/tensorboard.h"
-
-static char directory[] = "/tmp/gdn-board-XXXXXX";
-
-static int make_directory(void **state) {
-    (void)state;
-    return mkdtemp(directory) ? 0 : -1;
-}
-
-static int remove_directory(void **state) {
-    (void)state;
-    char path[512];
-    snprintf(path, sizeof path, "%s/tensorboard", directory);
-    DIR *folder = opendir(path);
-    for (struct dirent *entry; folder && (entry = readdir(folder));) {
-        char file[1024];
-        snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
-        if (entry->d_name[0] != '.') unlink(file);
-    }
-    if (folder) closedir(folder);
-    rmdir(path);
-    return rmdir(directory);
-}
 
 /* ------------------------------------------------------------------------------------------- decoder */
 
@@ -171,7 +146,7 @@ static void reads_back(void **state) {
     (void)state;
     struct tensorboard board;
     time_t before = time(NULL);
-    assert_int_equal(tensorboard_open(directory, 300, &board), 0);
+    assert_int_equal(tensorboard_open(scratch(), 300, &board), 0);
     const struct scalar scalars[] = {{"train/loss", 2.5}, {"train/lr", 1e-3}};
     assert_int_equal(tensorboard_write(&board, 300, scalars, 2), 0);
     struct scalar many[16];
@@ -220,5 +195,5 @@ int main(void) {
         cmocka_unit_test(reads_back),
         cmocka_unit_test(a_closed_one_is_silent),
     };
-    return cmocka_run_group_tests(tests, make_directory, remove_directory);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

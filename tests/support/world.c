@@ -1,0 +1,11 @@
+#include "tests/support/world.h"
+
+struct mesh world;
+
+int world_create(void) {
+    return mesh_create(0, 1, 1, &world);
+}
+
+void world_free(void) {
+    mesh_free(&world);
+}

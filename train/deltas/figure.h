@@ -2,17 +2,8 @@
 #ifndef GDN_DELTA_FIGURE_H
 #define GDN_DELTA_FIGURE_H
 
-#include "train/deltas/file.h"
+#include "train/deltas/set.h"
 #include "train/plot/plot.h"
-
-/* Records without U and Vt, by step, layer and distance. */
-struct delta_set {
-    char title[128]; /* what titles call the run */
-    int count, layers, distances, steps;
-    struct delta_record *record;
-    int *layer, *distance; /* each once, rising */
-    int64_t newest;
-};
 
 /* Panels of one figure: a layer each, at most FIGURE_PANELS of them, evenly chosen; curves of all distances.
  */
@@ -43,8 +34,5 @@ extern const int delta_figure_count;
 int delta_figure_draw(const struct figure *figure, const struct delta_set *set, enum plot_format format,
                       const char *path);
 int delta_maps_draw(const struct delta_set *set, enum plot_format format, const char *path);
-
-/* The record of the newest step, NULL where there is none. */
-const struct delta_record *delta_set_newest(const struct delta_set *set, int layer, int distance);
 
 #endif

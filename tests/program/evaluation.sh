@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Evaluations on several sets (train/run/validation.h): each by its name, everywhere; the same on every mesh, and to the bit what an
+# Evaluations on several sets (train/evaluation/validation.h): each by its name, everywhere; the same on every mesh, and to the bit what an
 # evaluation on that set alone finds; a mixture's loss is its sources'; perplexity and bits a byte are what they are defined as.
 . "$SOURCE/tests/program/small.sh"
 

@@ -2,6 +2,7 @@
 
 #include "dist/checkpoint/snapshot.h"
 #include "kernels/base/position.h"
+#include "train/memory/saving.h"
 
 #include <errno.h>
 #include <omp.h>
@@ -33,22 +34,9 @@ struct saver {
     enum phase phase;
 };
 
-const char saver_no_memory[] =
-    "a copy of the state, to save while training goes on, does not fit into memory";
-
-bool saver_has_intervals(const struct config *config) {
-    return config->checkpoint.interval > 0 || config->checkpoint.interval_minutes > 0;
-}
-
 /* Whether a run saves on a thread. */
 static bool in_background(const struct config *config) {
     return config->checkpoint.asynchronous == SAVE_BACKGROUND && saver_has_intervals(config);
-}
-
-int64_t saver_planned(const struct config *config, const struct table *table, long moments) {
-    bool host = config->device == DEVICE_CPU || config->device == DEVICE_AUTO;
-    bool copy = config->checkpoint.asynchronous != SAVE_FOREGROUND && saver_has_intervals(config);
-    return copy && host ? snapshot_planned(table, moments) : 0;
 }
 
 /* ------------------------------------------------------------------------------------------- writing */

@@ -43,15 +43,4 @@ int saver_begin(struct saver *saver, const struct checkpoint_info *info, bool no
  * exchange while there is none. Collective. GDN_INTERNAL where MPI failed. */
 int saver_settle(struct saver *saver, bool wait, struct saver_report *out);
 
-/* Whether any checkpoints are due before the end. */
-bool saver_has_intervals(const struct config *config);
-
-/* Why a run with checkpoint.asynchronous auto saves in the foreground. */
-extern const char saver_no_memory[];
-
-/* Bytes that a rank will reserve for the copy beside its state, or would where that is still open
- * (SAVE_AUTO): none where the state lies on a device, whose memory the host has a copy of in any case. Not
- * collective. */
-int64_t saver_planned(const struct config *config, const struct table *table, long moments);
-
 #endif

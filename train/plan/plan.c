@@ -14,7 +14,7 @@
 #include "train/plan/fit.h"
 #include "train/optimizer/optimizer.h"
 #include "train/plan/cost.h"
-#include "train/loop/saver.h"
+#include "train/memory/saving.h"
 
 /* ------------------------------------------------------------------------------------------- one rank */
 

@@ -4,7 +4,7 @@
 #include "model/params/params.h"
 #include "train/deltas/delta_store.h"
 #include "train/optimizer/optimizer.h"
-#include "train/loop/saver.h"
+#include "train/memory/saving.h"
 #include "train/memory/state.h"
 
 struct loss_options rank_plan_options(const struct config *config) {

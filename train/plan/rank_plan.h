@@ -6,16 +6,16 @@
 #include "train/memory/memory.h"
 #include "train/partition/pipeline.h"
 #include "train/plan/cost.h"
-#include "train/run/eval.h"
+#include "train/evaluation/evaluation.h"
 
 /* What all ranks have in common. */
 struct rank_work {
     const struct config *config;
     const struct pipeline *pipeline;     /* of any tensor index */
-    const struct evaluation *evaluation; /* as described (run/eval.h), or NULL: none */
+    const struct evaluation *evaluation; /* as described (evaluation/evaluation.h), or NULL: none */
     int data, tensor;                    /* ranks on these axes */
     long share, micro;                   /* sequences of a step on a data rank, and of a micro-batch */
-    bool without_copy; /* checkpoint.asynchronous auto has come to be false (train/loop/saver.h) */
+    bool without_copy; /* checkpoint.asynchronous auto has come to be false (train/memory/saving.h) */
 };
 
 struct rank_plan {

@@ -2,7 +2,7 @@
 #include "train/run/run.h"
 
 #include "train/config/batch.h"
-#include "train/run/data_part.h"
+#include "train/evaluation/data_part.h"
 
 #include <stdlib.h>
 #include <xxhash.h>

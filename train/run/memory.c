@@ -7,7 +7,7 @@
 #include "train/deltas/delta_store.h"
 #include "train/plan/fit.h"
 #include "train/plan/rank_plan.h"
-#include "train/loop/saver.h"
+#include "train/memory/saving.h"
 #include "train/plan/recompute_auto.h"
 
 /* What a plan of this run works on; evaluations as they will be on the data that are open. */

@@ -22,11 +22,11 @@
 #include "train/records/metrics.h"
 #include "train/partition/pipeline.h"
 #include "train/plan/recompute.h"
-#include "train/run/eval.h"
+#include "train/evaluation/evaluation.h"
 #include "train/optimizer/scales.h"
 #include "train/health/spikes.h"
 #include "train/memory/state.h"
-#include "train/run/validation.h"
+#include "train/evaluation/validation.h"
 
 struct run {
     struct mesh mesh;

@@ -1,7 +1,7 @@
-#include "train/run/validation.h"
+#include "train/evaluation/validation.h"
 
 #include "kernels/base/status.h"
-#include "train/run/data_part.h"
+#include "train/evaluation/data_part.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "train/run/eval.h"
+#include "train/evaluation/evaluation.h"
 
 #include "data/tokens.h"
 #include "kernels/base/position.h"

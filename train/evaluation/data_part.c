@@ -1,4 +1,4 @@
-#include "train/run/data_part.h"
+#include "train/evaluation/data_part.h"
 
 #include "kernels/base/status.h"
 

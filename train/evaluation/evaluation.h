@@ -2,8 +2,8 @@
  * alone and summed in double, so that neither ranks nor micro-batches change the value beyond the rounding of
  * that sum. Groups go through the pipeline's stages as a step's micro-batches do, by forward-only schedules,
  * in rounds of as many as a schedule has. */
-#ifndef GDN_RUN_EVAL_H
-#define GDN_RUN_EVAL_H
+#ifndef GDN_EVALUATION_H
+#define GDN_EVALUATION_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@
 #include "train/step/execute.h"
 #include "train/memory/memory.h"
 #include "train/partition/pipeline.h"
-#include "train/run/validation.h"
+#include "train/evaluation/validation.h"
 
 /* Of one set. What is not known, or before the first evaluation, is NAN. */
 struct evaluation_result {

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "kernels/base/status.h"
-#include "tests/model/fixture.h"
+#include "tests/model/tensor_ranks.h"
 
 enum { B = FIXTURE_BATCH, S = FIXTURE_LENGTH, T = B * S, LAYERS = 4, NODES = LAYERS + 1, MOST_EDGES = 16 };
 
@@ -21,7 +21,6 @@ enum { B = FIXTURE_BATCH, S = FIXTURE_LENGTH, T = B * S, LAYERS = 4, NODES = LAY
  */
 static const double NOISE = 0.1;
 
-static struct axis tensor;
 static char words[160];
 
 /* Everything that is divided divides by 12. T does not: own rows differ in number. */
@@ -34,18 +33,6 @@ static struct model_config divisible(void) {
     c.delta.gate_hidden = 4;
     c.delta.attention_heads = 12;
     return c;
-}
-
-/* A rank that found something wrong goes on to the end of the check, where all ranks fail together: one that
- * left alone would leave the others waiting. */
-static int wrong;
-#define WRONG(...) (print_error(__VA_ARGS__), wrong = 1)
-
-static void agree(void) {
-    int any;
-    MPI_Allreduce(&wrong, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-    wrong = 0;
-    if (any) fail_msg("%s: see above", words);
 }
 
 /* A sum in another order: rounding, about √(terms) of it, with a factor of ten for what cancels. Some
@@ -76,10 +63,10 @@ static void compare_row(const struct fixture *whole, const struct row *row, cons
     for (long j = 0; j < all->count; j++) norm += pow(expected[j], 2);
     for (long j = 0; j < row->count; j++) error += pow(gradient[j] - (double)expected[part_place(row, j)], 2);
     if (!(sqrt(error) <= tolerance(sqrt(norm), global)))
-        WRONG("%s, rank %d: gradient of %s is off by %g, its norm is %g, that of all %g\n", words,
-              tensor.index, row->name, sqrt(error), sqrt(norm), global);
+        failures += printf("%s, rank %d: gradient of %s is off by %g, its norm is %g, that of all %g\n",
+                           words, tensor.index, row->name, sqrt(error), sqrt(norm), global);
     if (norm == 0 && error != 0)
-        WRONG("%s, rank %d: gradient of %s is not 0\n", words, tensor.index, row->name);
+        failures += printf("%s, rank %d: gradient of %s is not 0\n", words, tensor.index, row->name);
 }
 
 static void compare_sums(const struct loss_sums *whole, struct loss_sums *part) {
@@ -89,8 +76,9 @@ static void compare_sums(const struct loss_sums *whole, struct loss_sums *part) 
     axis_sum_doubles(&tensor, &part->ce, 3); /* neighbours */
     for (int i = 0; i < 3; i++)
         if (!(fabs(*ours[i] - theirs[i]) <= sum_tolerance() * fabs(theirs[i])))
-            WRONG("%s: %s is %.17g, expected %.17g\n", words, names[i], *ours[i], theirs[i]);
-    if (whole->connections != part->connections) WRONG("%s: %ld connections\n", words, part->connections);
+            failures += printf("%s: %s is %.17g, expected %.17g\n", words, names[i], *ours[i], theirs[i]);
+    if (whole->connections != part->connections)
+        failures += printf("%s: %ld connections\n", words, part->connections);
 }
 
 /* Sums what is partial over the ranks and compares all. */
@@ -118,13 +106,12 @@ static void check(const struct model_config *c, const struct loss_options *o, co
     model_set_form(part.model, form);
     model_train(whole.model, rows, B, S, o, &expected);
     model_train(part.model, rows, B, S, o, &sums);
-    if (model_status(part.model)) WRONG("%s: %s\n", words, gdn_failure());
+    if (model_status(part.model)) failures += printf("%s: %s\n", words, gdn_failure());
     assert_int_equal(axis_reserve(&tensor, part.table.total), 0);
     compare_sums(&expected, &sums);
     compare_gradients(&whole, &part);
     part_free(&part);
     fixture_free(&whole);
-    agree();
 }
 
 /* Every kind, aggregate, normalize and way to divide. Which regularisers, distances and so on goes round. */
@@ -144,16 +131,14 @@ static void test_divided(void **state) {
             int active = v % 7 == 3 ? 1 : v % 7 == 5 ? 2 : 3;
             struct loss_options o = fixture_options(&c, active, regularize);
             o.measure = v % 4 != 2;
-            struct layout layout = layout_whole();
-            layout.tensor = tensor.size, layout.tensor_index = tensor.index;
-            layout.delta = way / 2 ? DELTA_CONNECTION : DELTA_CHANNEL;
-            layout.sequence_parallel = way % 2;
+            struct layout layout = divided_layout(way);
             snprintf(words, sizeof words, "kind %d, aggregate %d, %s, %s, %s, %d active%s%s", c.delta.kind,
                      c.delta.aggregate, c.delta.normalize ? "normalized" : "plain",
-                     way / 2 ? "dealt out" : "by channel", way % 2 ? "rows divided" : "rows whole", active,
+                     way & 1 ? "dealt out" : "by channel", way & 2 ? "rows divided" : "rows whole", active,
                      regularize ? ", regularized" : "", o.measure ? ", measured" : "");
             check(&c, &o, &layout, v % 5 == 1 ? FORM_SPLIT : v % 5 == 2 ? FORM_DIRECT : FORM_AUTO);
         }
+    no_failures();
 }
 
 /* More ranks than slots, and no connections at all. */
@@ -163,15 +148,13 @@ static void test_few_slots(void **state) {
         for (int way = 0; way < 4; way++) {
             struct model_config c = divisible();
             c.delta.kind = kind;
-            c.delta.num_distances = way < 2;
+            c.delta.num_distances = way % 2;
             struct loss_options o = fixture_options(&c, -1, true);
-            struct layout layout = layout_whole();
-            layout.tensor = tensor.size, layout.tensor_index = tensor.index;
-            layout.delta = DELTA_CONNECTION;
-            layout.sequence_parallel = way % 2;
+            struct layout layout = divided_layout(way | 1);
             snprintf(words, sizeof words, "kind %d, %d distances, dealt out", kind, c.delta.num_distances);
             check(&c, &o, &layout, FORM_AUTO);
         }
+    no_failures();
 }
 
 /* --------------------------------------------------------------------------------------- narrow sources */
@@ -255,7 +238,7 @@ static void check_narrow(const struct model_config *c, const struct loss_options
     model_stage_backward(p->part[0].model, &pass, stage[0].end - 1, -1, &sums);
     sums.connections = expected.connections; /* stages leave it alone */
     for (int s = 0; s < 2; s++)
-        if (model_status(p->part[s].model)) WRONG("%s: %s\n", words, gdn_failure());
+        if (model_status(p->part[s].model)) failures += printf("%s: %s\n", words, gdn_failure());
     assert_true(p->narrow > 0);
 
     /* What both stages hold is summed over them. */
@@ -278,7 +261,6 @@ static void check_narrow(const struct model_config *c, const struct loss_options
     for (int n = 0; n < NODES; n++) free(p->deposit[n]);
     edges_free(&p->edges);
     fixture_free(&whole);
-    agree();
 }
 
 static void test_narrow(void **state) {
@@ -289,12 +271,11 @@ static void test_narrow(void **state) {
             c.delta.embedding_source = true;
             c.delta.aggregate = aggregate;
             struct loss_options o = fixture_options(&c, way == 3 ? 2 : 3, way != 1);
-            struct layout layout = layout_whole();
-            layout.tensor = tensor.size, layout.tensor_index = tensor.index;
-            layout.sequence_parallel = way % 2;
+            struct layout layout = divided_layout(way % 2 ? 2 : 0);
             snprintf(words, sizeof words, "narrow sources, aggregate %d, way %d", aggregate, way);
             check_narrow(&c, &o, layout);
         }
+    no_failures();
 }
 
 int main(int argc, char **argv) {

@@ -14,12 +14,9 @@
 
 #include "kernels/base/random.h"
 #include "kernels/base/status.h"
-#include "tests/model/fixture.h"
+#include "tests/model/tensor_ranks.h"
 
 enum { B = FIXTURE_BATCH, S = FIXTURE_LENGTH, T = B * S, LAYERS = 6, D = 48, SLOTS = 3, PLAYED = 6 };
-
-static struct axis tensor;
-static int failures; /* counted, so that this rank goes on as the others do */
 
 /* What is divided divides by 12; widths are no multiples of a vector, so that loops have tails. */
 static struct model_config model_of(int combination, bool regularize) {
@@ -38,15 +35,6 @@ static struct model_config model_of(int combination, bool regularize) {
     c.delta.normalize = combination / 12;
     c.delta.regularizer = regularize ? REGULARIZER_FIXED : REGULARIZER_NONE;
     return c;
-}
-
-/* Of several ways to divide that of number `way`. */
-static struct layout layout_of(int way) {
-    struct layout layout = layout_whole();
-    layout.tensor = tensor.size, layout.tensor_index = tensor.index;
-    layout.delta = way & 1 ? DELTA_CONNECTION : DELTA_CHANNEL;
-    layout.sequence_parallel = way & 2;
-    return layout;
 }
 
 /* Level i < 9: all layers alike; beyond: each layer its own. */
@@ -159,7 +147,7 @@ static void check(const struct model_config *c, const struct loss_options *o, in
     struct fixture whole;
     struct result wanted;
     struct part p;
-    struct layout layout = layout_of(way);
+    struct layout layout = divided_layout(way);
     fixture_create(&whole, c, ops, B, S, 3, 0.2);
     part_create(&p, &whole, &layout, &tensor, slots, ops, B, S);
     play(&p, o, &wanted);
@@ -187,7 +175,7 @@ static void test_bits(void **state) {
     for (int combination = 0; combination < 24; combination++)
         for (int regularize = 0; regularize < 2; regularize++)
             for (int b = 0; fixture_backends()[b]; b++)
-                for (int way = 0; way < (tensor.size > 1 ? 4 : 1); way++, v++) {
+                for (int way = 0; way < (tensor.size > 1 ? WAYS : 1); way++, v++) {
                     if (tensor.size > 1 && (b != v / 8 % 2 || (way + combination) % 2)) continue; /* time */
                     struct model_config c = model_of(combination, regularize);
                     struct loss_options o = fixture_options(&c, v % 5 == 3 ? 2 : -1, regularize);
@@ -198,7 +186,7 @@ static void test_bits(void **state) {
                              regularize ? "regularized" : "plain", way);
                     check(&c, &o, way, fixture_backends()[b], b ? v % 6 : 0, b ? 6 : 1, words);
                 }
-    assert_int_equal(failures, 0);
+    no_failures();
 }
 
 /* The memory of a model with these layers at one pair of levels, the others at none. */
@@ -206,7 +194,7 @@ static struct model_memory memory_at(const struct model_config *c, struct span l
     struct recompute levels[LAYERS] = {0};
     for (int l = layers.first; l < layers.end; l++)
         levels[l] = (struct recompute){(unsigned char)layer, (unsigned char)delta};
-    struct layout layout = layout_of(0);
+    struct layout layout = divided_layout(0);
     struct axis planned = axis_planned("tensor", tensor.size, tensor.index);
     struct model_part of = {.layout = &layout, .tensor = &planned, .recompute = levels};
     struct table table;
@@ -286,7 +274,7 @@ static void test_unexpected_weight(void **state) {
     struct loss_sums sums;
     int32_t rows[B * (S + 1)];
     struct loss_options o = fixture_options(&c, -1, true);
-    struct layout layout = layout_of(0);
+    struct layout layout = divided_layout(0);
     fixture_rows(rows, c.vocab_size);
     fixture_create(&whole, &c, fixture_backends()[0], B, S, 3, 0.2);
     part_create(&p, &whole, &layout, &tensor, NULL, fixture_backends()[0], B, S);

@@ -222,18 +222,23 @@ static void test_far_edges(void **state) {
     no_failures();
 }
 
-/* What later stages left at a node that this pass does not collect is an error, not a wrong gradient. */
-static void test_undrained(void **state) {
-    (void)state;
+/* One micro-batch forward through a plain model. */
+static void after_forward(struct line *l, const struct cut *cut, struct fixture *whole, int slots) {
     struct model_config c = small_model();
     fixture_widen(&c);
     c.num_layers = LAYERS;
     struct loss_options o = fixture_options(&c, -1, false);
+    fixture_create(whole, &c, ops_all()[0], B, S, 3, 0.2);
+    line_create(l, cut, 0, whole, &o, slots, NULL);
+    forward(l, 0, 0);
+}
+
+/* What later stages left at a node that this pass does not collect is an error, not a wrong gradient. */
+static void test_undrained(void **state) {
+    (void)state;
     struct fixture whole;
     struct line line, *l = &line;
-    fixture_create(&whole, &c, ops_all()[0], B, S, 3, 0.2);
-    line_create(l, &cuts[1], 0, &whole, &o, 1, NULL);
-    forward(l, 0, 0);
+    after_forward(l, &cuts[1], &whole, 1);
     real *node[NODES], *deposit[NODES];
     struct pass pass = make_pass(l, 0, 0, 0, node, deposit);
     deposit[1 + 2] = l->deposit[0][1 + 2]; /* its last layer's: the stream brings that already */
@@ -248,15 +253,9 @@ static void test_undrained(void **state) {
 /* Calls of one backward pass must come one after the other. */
 static void test_order(void **state) {
     (void)state;
-    struct model_config c = small_model();
-    fixture_widen(&c);
-    c.num_layers = LAYERS;
-    struct loss_options o = fixture_options(&c, -1, false);
     struct fixture whole;
     struct line line, *l = &line;
-    fixture_create(&whole, &c, ops_all()[0], B, S, 3, 0.2);
-    line_create(l, &cuts[0], 0, &whole, &o, 2, NULL);
-    forward(l, 0, 0);
+    after_forward(l, &cuts[0], &whole, 2);
     real *node[NODES], *deposit[NODES];
     struct pass pass = make_pass(l, 0, 0, 0, node, deposit);
     model_stage_backward(pipeline_model(&l->pipe, 0), &pass, LAYERS, 4, &l->sums[0]);

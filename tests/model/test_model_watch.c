@@ -14,12 +14,9 @@
 #include <string.h>
 
 #include "kernels/base/status.h"
-#include "tests/model/fixture.h"
+#include "tests/model/tensor_ranks.h"
 
 enum { B = FIXTURE_BATCH, S = FIXTURE_LENGTH, T = B * S, LAYERS = 5, D = 24, Hd = 12, G = 12 };
-
-static struct axis tensor;
-static int failures; /* counted, so that this rank goes on as the others do */
 
 static struct model_config model_of(int kind) {
     struct model_config c = small_model();
@@ -129,7 +126,7 @@ static void check(int kind, bool dealt, bool rows, const struct recompute *level
     struct fixture whole;
     struct part part;
     struct loss_sums sums = {0};
-    struct layout layout = layout_whole();
+    struct layout layout = divided_layout((dealt ? 1 : 0) | (rows ? 2 : 0));
     struct loss_options o = fixture_options(&c, active, kind == 1);
     static int32_t tokens[B * (S + 1)];
     static real gradient[T * D];
@@ -138,9 +135,6 @@ static void check(int kind, bool dealt, bool rows, const struct recompute *level
     char words[100];
     snprintf(words, sizeof words, "kind %d, %s, %s, %d active", kind, dealt ? "dealt out" : "by channel",
              rows ? "rows divided" : "rows whole", active);
-    layout.tensor = tensor.size, layout.tensor_index = tensor.index;
-    layout.delta = dealt ? DELTA_CONNECTION : DELTA_CHANNEL;
-    layout.sequence_parallel = rows;
     fixture_rows(tokens, c.vocab_size);
     fixture_create(&whole, &c, fixture_backends()[0], B, S, 3, 0.2);
     part_create_levels(&part, &whole, &layout, &tensor, NULL, levels, fixture_backends()[0], B, S);
@@ -171,7 +165,7 @@ static void test_seen(void **state) {
                     levels[l] = (struct recompute){(unsigned char)level, (unsigned char)level};
                 check(kind, way & 1, way & 2, levels, level == 1 ? 2 : 3);
             }
-    assert_int_equal(failures, 0);
+    no_failures();
 }
 
 int main(int argc, char **argv) {

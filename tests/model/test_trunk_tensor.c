@@ -17,12 +17,9 @@
 #include <string.h>
 
 #include "kernels/base/status.h"
-#include "tests/model/fixture.h"
+#include "tests/model/tensor_ranks.h"
 
 enum { B = FIXTURE_BATCH, S = FIXTURE_LENGTH };
-
-static struct axis tensor;
-static int failures; /* counted, so that this rank goes on as the others do */
 
 static double tolerance(void) {
     return sizeof(real) == 8 ? 1e-12 : 1e-5;
@@ -57,15 +54,12 @@ static void compare_row(struct part *p, const struct fixture *whole, const struc
         failures += printf("%s: gradient %s is off by %g of %g\n", what, row->name, sqrt(error), norm);
 }
 
-static void run(const struct model_config *c, const struct loss_options *o, int delta, bool sequence_parallel,
-                const char *what) {
+static void run(const struct model_config *c, const struct loss_options *o, int way, const char *what) {
     struct fixture whole;
     struct part part;
     struct loss_sums wanted, sums;
     int32_t rows[B * (S + 1)];
-    struct layout layout = layout_whole();
-    layout.tensor = tensor.size, layout.tensor_index = tensor.index;
-    layout.delta = delta, layout.sequence_parallel = sequence_parallel;
+    struct layout layout = divided_layout(way);
     fixture_create(&whole, c, fixture_backends()[0], B, S, 3, 0.1);
     fixture_rows(rows, c->vocab_size);
     model_train(whole.model, rows, B, S, o, &wanted);
@@ -93,9 +87,9 @@ static void test_plain(void **state) {
         c.delta.num_distances = 0;
         c.tie_embeddings = mask & 1;
         struct loss_options o = fixture_options(&c, -1, false);
-        run(&c, &o, DELTA_CHANNEL, mask & 2, mask & 2 ? "plain, rows divided" : "plain");
+        run(&c, &o, mask & 2, mask & 2 ? "plain, rows divided" : "plain");
     }
-    assert_int_equal(failures, 0);
+    no_failures();
 }
 
 static void test_connected(void **state) {
@@ -108,9 +102,9 @@ static void test_connected(void **state) {
             snprintf(what, sizeof what, "variant %d, delta %s, sequence_parallel %s", v,
                      mask & 1 ? "connection" : "channel", mask & 2 ? "on" : "off");
             fixture_widen(&c);
-            run(&c, &o, mask & 1 ? DELTA_CONNECTION : DELTA_CHANNEL, mask & 2, what);
+            run(&c, &o, mask, what);
         }
-    assert_int_equal(failures, 0);
+    no_failures();
 }
 
 int main(int argc, char **argv) {

@@ -10,7 +10,7 @@
  * Reading back and checking is divided among the ranks too; the datasets' checksums do not depend on how
  * (checkpoint/sum.h). To load, each rank reads what it holds, whatever mesh wrote it.
  *
- * One file is the default. Measured (tests/dist/bench_checkpoint.c: 201 MB, a local disk, two cores busy with
+ * One file is the default. Measured (tests/dist/checkpoint/bench_checkpoint.c: 201 MB, a local disk, two cores busy with
  * other work, ranks in nodes of two; seconds, the better of two runs):
  *
  *     ranks                                  1      2      4      8

@@ -4,7 +4,7 @@
  * A wire knows no message numbers: what goes in first comes out first. So both ends keep to the order in
  * which the receiver begins its receives (dist/schedule/schedule.h: POST, or RECEIVE without), and a sender
  * holds a message back until it is that one's turn. A receiver never waits for a message before those that it
- * began to receive earlier have been sent; tests/dist/test_lanes.c tries schedules at random. Private to
+ * began to receive earlier have been sent; tests/dist/comm/test_lanes.c tries schedules at random. Private to
  * dist/. */
 #ifndef GDN_LANES_H
 #define GDN_LANES_H

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../dist/sample.h"
+#include "tests/dist/checkpoint/sample.h"
 
 static struct mesh mesh;
 static const char *old_file;

@@ -2,7 +2,7 @@
 # `gdn deltas`: lists, shows, rebuilds and draws what a run has stored; damaged files, bad usage, full disks.
 . "$SOURCE/tests/program/small.sh"
 
-MAKE="$BUILD/tests/deltas/made_up_deltas"
+MAKE="$BUILD/tests/train/made_up_deltas"
 
 has() { # FILE WORDS
     grep -qF -e "$2" "$1" || fail "'$2' is not in: $(cat "$1")"

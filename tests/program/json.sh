@@ -42,6 +42,6 @@ for prompt in '' ' '; do
 done
 expect 0 "$GDN" generate other --ids --prompt 299 --length 2 > out
 
-# ---- checkpoint ls (its fields: tests/dist/test_command.c)
+# ---- checkpoint ls (its fields: tests/train/command/test_checkpoint.c)
 one_line "$GDN" checkpoint ls run --json
 [ "$(value out 0 step)$(value out 0 valid)" = 10true ] || fail "ls: $(cat out)"

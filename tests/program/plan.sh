@@ -20,7 +20,7 @@ bytes() { # the first object of communication bytes by axis, as one line an axis
     grep -o '"communication_bytes":{[^}]*}' | head -1 | grep -oE '"(data|tensor|pipeline)":[0-9]+' | sort
 }
 
-# Metrics tell of rank 0; a rank's object in the plan is found by its number. tests/train/test_plan_run.c looks at all
+# Metrics tell of rank 0; a rank's object in the plan is found by its number. tests/train/plan/test_plan_run.c looks at all
 # ranks, and at more settings.
 compare() { # NAME RANKS OPTION …
     local name=$1 ranks=$2

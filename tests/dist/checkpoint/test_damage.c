@@ -1,0 +1,187 @@
+/* Damaged files: every flipped bit and every cut is found, without a crash and in one message. An argument
+ * `all` tries everything; without it a sample is tried. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/base/random.h"
+#include "tests/dist/checkpoint/sample.h"
+
+static struct mesh mesh;
+static bool all;
+
+struct setting {
+    char *directory;
+    struct sample *saved, *loaded;
+    struct checkpoint_info info;
+    char sealed[512];   /* path of the checkpoint */
+    char unsealed[512]; /* the same without its first 512 bytes, as HDF5 tools may rewrite it: no checksum of
+                           the whole */
+};
+
+static struct setting s;
+
+static int set_up(void **unused) {
+    (void)unused;
+    s.directory = scratch_new(&mesh);
+    s.saved = sample_new(1, 1), s.loaded = sample_new(1, 1);
+    s.info = sample_info(12, 1.5, 1.25);
+    if (sample_save(&mesh, s.directory, s.saved, &s.info, 0)) return -1;
+    snprintf(s.sealed, sizeof s.sealed, "%s/checkpoints/step_00000012/checkpoint.h5", s.directory);
+    snprintf(s.unsealed, sizeof s.unsealed, "%s/unsealed.h5", s.directory);
+    long length;
+    char *bytes = read_bytes(s.sealed, &length);
+    write_bytes(s.unsealed, bytes + 512, length - 512);
+    free(bytes);
+    return 0;
+}
+
+static int tear_down(void **unused) {
+    (void)unused;
+    sample_free(s.saved);
+    sample_free(s.loaded);
+    scratch_remove(&mesh, s.directory);
+    return 0;
+}
+
+static int load(const char *path, struct checkpoint_info *info) {
+    return sample_load(&mesh, path, s.loaded, info);
+}
+
+static int load_initial(const char *path, int *missing) {
+    struct checkpoint_content content = sample_content(s.loaded);
+    return checkpoint_load_initial(&mesh, path, &content, missing);
+}
+
+static void assert_one_message(int status, const char *path) {
+    assert_int_equal(status, GDN_INPUT);
+    assert_non_null(strstr(gdn_failure(), path));
+    assert_null(strchr(gdn_failure(), '\n'));
+    gdn_failure_clear();
+}
+
+static bool same_info(const struct checkpoint_info *info) {
+    return info->step == s.info.step && info->samples == s.info.samples && info->loss == s.info.loss &&
+           info->best_loss == s.info.best_loss && !strcmp(info->config, s.info.config);
+}
+
+/* Where the seal is missing, the weights can still be had as starting weights, and only so. */
+static void without_seal(void **unused) {
+    (void)unused;
+    struct checkpoint_info info;
+    int missing;
+    assert_int_equal(load(s.unsealed, &info), GDN_INPUT);
+    assert_non_null(strstr(gdn_failure(), "checkpoint.init_from"));
+    gdn_failure_clear();
+    assert_int_equal(load(s.sealed, &info), 0);
+    assert_true(same_info(&info) && sample_same(s.saved, s.loaded));
+    memset(s.loaded->state.weight, 0, (size_t)s.loaded->table.total * sizeof(real));
+    assert_int_equal(load_initial(s.unsealed, &missing), 0);
+    assert_int_equal(missing, 0);
+    assert_true(sample_same(s.saved, s.loaded));
+}
+
+/* A checkpoint as it was written: each flipped bit is found, wherever it is. */
+static void flipped_bits(void **unused) {
+    (void)unused;
+    long bits = 8 * file_length(s.sealed), step = all ? 1 : 67;
+    for (long i = 0; i < bits; i += step) {
+        struct checkpoint_info info;
+        flip_bit(s.sealed, i / 8, (int)(i % 8));
+        int status = load(s.sealed, &info);
+        if (!status) fail_msg("bit %ld of byte %ld", i % 8, i / 8);
+        assert_one_message(status, s.sealed);
+        flip_bit(s.sealed, i / 8, (int)(i % 8));
+    }
+}
+
+/* Starting weights from a file without a seal: HDF5 has bytes that are not read here, or not used, and
+ * flipping these does no harm; every flipped bit that would change a weight is found. */
+static void flipped_bits_without_seal(void **unused) {
+    (void)unused;
+    long bits = 8 * file_length(s.unsealed), step = all ? 7 : 331, harmless = 0, tried = 0;
+    for (long i = 0; i < bits; i += step, tried++) {
+        int missing;
+        flip_bit(s.unsealed, i / 8, (int)(i % 8));
+        memset(s.loaded->state.weight, 0, (size_t)s.loaded->table.total * sizeof(real));
+        int status = load_initial(s.unsealed, &missing);
+        if (status)
+            assert_one_message(status, s.unsealed);
+        else if (missing || !sample_same(s.saved, s.loaded))
+            fail_msg("bit %ld of byte %ld, %d missing", i % 8, i / 8, missing);
+        harmless += !status;
+        flip_bit(s.unsealed, i / 8, (int)(i % 8));
+    }
+    print_message("%ld of %ld flipped bits were not of weights\n", harmless, tried);
+}
+
+static void cut_short(void **unused) {
+    (void)unused;
+    long length, step = all ? 1 : 97;
+    char *bytes = read_bytes(s.sealed, &length);
+    const char *cut = format("%s/cut.h5", s.directory);
+    for (long n = 0; n < length; n += n < 600 ? 13 : step) {
+        struct checkpoint_info info;
+        int missing;
+        write_bytes(cut, bytes, n);
+        assert_one_message(load(cut, &info), cut);
+        if (n <= 512) continue;
+        write_bytes(cut, bytes + 512, n - 512);
+        assert_one_message(load_initial(cut, &missing), cut);
+    }
+    free(bytes);
+}
+
+static void longer(void **unused) {
+    (void)unused;
+    long length;
+    char *bytes = read_bytes(s.sealed, &length);
+    const char *path = format("%s/longer.h5", s.directory);
+    struct checkpoint_info info;
+    write_bytes(path, bytes, length + 1); /* one zero byte more */
+    assert_one_message(load(path, &info), path);
+    free(bytes);
+}
+
+static void not_checkpoints(void **unused) {
+    (void)unused;
+    const char *path = format("%s/noise.h5", s.directory);
+    static const char *const beginnings[] = {"", "gdn checkpoint\n", "\x89HDF\r\n\x1a\n",
+                                             "\x89HDF\r\n\x1a\n\x02\x08\x08"};
+    int missing;
+    for (int length = 0; length < 20000; length += 997)
+        for (int b = 0; b < 4; b++) {
+            char noise[20000];
+            struct checkpoint_info info;
+            for (int i = 0; i < length; i++) noise[i] = (char)random_bits(3, (uint64_t)b, (uint64_t)i);
+            for (int i = 0; beginnings[b][i] && i < length; i++) noise[i] = beginnings[b][i];
+            write_bytes(path, noise, length);
+            assert_one_message(load(path, &info), path);
+            assert_one_message(load_initial(path, &missing), path);
+            assert_one_message(checkpoint_verify(path, stdout), path);
+        }
+    struct checkpoint_info info;
+    assert_one_message(load(s.directory, &info), s.directory);
+    assert_one_message(load("/dev/null", &info), "/dev/null");
+    assert_one_message(load("/dev/zero", &info), "/dev/zero");
+}
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    all = argc > 1 && !strcmp(argv[1], "all");
+    int bad = mesh_create(0, 1, 1, &mesh);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_seal),
+        cmocka_unit_test(flipped_bits),
+        cmocka_unit_test(flipped_bits_without_seal),
+        cmocka_unit_test(without_seal),
+        cmocka_unit_test(cut_short),
+        cmocka_unit_test(longer),
+        cmocka_unit_test(not_checkpoints),
+    };
+    if (!bad) bad = cmocka_run_group_tests(tests, set_up, tear_down);
+    mesh_free(&mesh);
+    MPI_Finalize();
+    return bad != 0;
+}

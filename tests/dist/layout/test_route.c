@@ -1,0 +1,239 @@
+/* Routes: known cases by hand, and of many random ones that every stage gets what it reads and nothing
+ * crosses a boundary in vain. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/dist/schedule/example.h"
+
+/* A boundary's items as text: "n3 e7". */
+static const char *text(const struct items *items) {
+    static char words[400];
+    words[0] = 0;
+    for (int i = 0; i < items->count; i++)
+        sprintf(words + strlen(words), "%s%c%d", i ? " " : "", items->item[i].kind == ITEM_NODE ? 'n' : 'e',
+                items->item[i].index);
+    return words;
+}
+
+static void expect(const struct items *items, const char *const *words, int boundaries) {
+    for (int b = 0; b < boundaries; b++) assert_string_equal(text(&items[b]), words[b]);
+}
+
+/* Four stages of one layer, connections of all distances: node n is read by every later layer. */
+static void chain(void **state) {
+    (void)state;
+    struct shape shape = {.layers = 4, .pipeline = 4, .chunks = 1, .distances = {1, 2, 3}};
+    struct example e;
+    example_routes(&shape, &e);
+    expect(e.routes.forward, (const char *[]){"", "n0", "n0 n1"}, 3);
+    expect(e.routes.backward, (const char *[]){"", "n0", "n0 n1"}, 3);
+    example_free(&e);
+
+    /* Only distance 1 active: the stream has it all. */
+    shape.active = 1;
+    example_routes(&shape, &e);
+    expect(e.routes.forward, (const char *[]){"", "", ""}, 3);
+    expect(e.routes.backward, (const char *[]){"", "", ""}, 3);
+    example_free(&e);
+}
+
+/* The embedding's output is not the stream above stage 0, even where that has a single layer. */
+static void embedding(void **state) {
+    (void)state;
+    struct shape shape = {.layers = 3, .pipeline = 3, .chunks = 1, .distances = {3}, .embedding = true};
+    struct example e;
+    example_routes(&shape, &e);
+    expect(e.routes.forward, (const char *[]){"n-1", "n-1"}, 2);
+    expect(e.routes.backward, (const char *[]){"n-1", "n-1"}, 2);
+    example_free(&e);
+}
+
+/* Two ranks with three chunks, a layer each: rank 0 has layers 0, 2, 4. Node 0 is read by 2 (own rank), 4
+ * (own rank) and, as the stream, by 1; its deposits pass all boundaries but its own. */
+static void interleaved(void **state) {
+    (void)state;
+    struct shape shape = {.layers = 6, .pipeline = 2, .chunks = 3, .distances = {2, 4}};
+    struct example e;
+    example_routes(&shape, &e);
+    expect(e.routes.forward, (const char *[]){"", "", "", "", ""}, 5);
+    expect(e.routes.backward, (const char *[]){"", "n0", "n0 n1", "n0 n1 n2", "n1 n3"}, 5);
+    example_free(&e);
+
+    /* Distance 3: the other rank reads it, which has had it as the stream; so nothing more crosses forward.
+     */
+    shape.distances[0] = 3, shape.distances[1] = 0;
+    example_routes(&shape, &e);
+    expect(e.routes.forward, (const char *[]){"", "", "", "", ""}, 5);
+    expect(e.routes.backward, (const char *[]){"", "n0", "n0 n1", "n1 n2", "n2"}, 5);
+    example_free(&e);
+}
+
+/* Three ranks, two chunks of two layers: node 0 (not the stream) is read by layer 10 on rank 2 alone: two
+ * hops, once, and home over all five boundaries. */
+static void first_passage(void **state) {
+    (void)state;
+    struct shape shape = {.layers = 12, .pipeline = 3, .chunks = 2, .distances = {10}};
+    struct example e;
+    example_routes(&shape, &e); /* edges 0 → 10 and 1 → 11; node 1 is stage 0's stream */
+    expect(e.routes.forward, (const char *[]){"n0", "n0 n1", "", "", ""}, 5);
+    expect(e.routes.backward, (const char *[]){"n0", "n0 n1", "n0 n1", "n0 n1", "n0 n1"}, 5);
+    example_free(&e);
+}
+
+static bool crosses(const struct items *items, int kind, int index) {
+    for (int i = 0; i < items->count; i++)
+        if ((int)items->item[i].kind == kind && items->item[i].index == index) return true;
+    return false;
+}
+
+static void narrow(void **state) {
+    (void)state;
+    /* Node 0 → layers 2, 4, 6 (stages 1, 2, 3), node 1 is the stream above stage 0. */
+    struct shape shape = {.layers = 8,
+                          .pipeline = 4,
+                          .chunks = 1,
+                          .distances = {2, 4, 6},
+                          .narrow = true,
+                          .node = 12,
+                          .edge = 4};
+    struct example e;
+    example_routes(&shape, &e);
+    int e2 = example_edge(&e, 0, 2), e4 = example_edge(&e, 0, 4), e6 = example_edge(&e, 0, 6);
+    /* Three edges are as wide as the node, which goes whole to stage 1; two are narrower from there on. */
+    assert_int_equal(e.routes.projector[e2], -1);
+    assert_int_equal(e.routes.projector[e4], 1);
+    assert_int_equal(e.routes.projector[e6], 1);
+    /* Node 1 crosses its own boundary as the stream; stage 1 projects it. */
+    assert_int_equal(e.routes.projector[example_edge(&e, 1, 3)], -1);
+    assert_int_equal(e.routes.projector[example_edge(&e, 1, 5)], 1);
+    assert_int_equal(e.routes.projector[example_edge(&e, 1, 7)], 1);
+    assert_string_equal(text(&e.routes.forward[0]), "n0");
+    assert_string_equal(text(&e.routes.backward[0]), "n0");
+    char words[100];
+    /* Edges are in order of their target; node 2, read by layers 4 and 6, is projected at its own stage. */
+    snprintf(words, sizeof words, "e%d e%d e%d e%d e%d e%d", example_edge(&e, 2, 4), e4,
+             example_edge(&e, 1, 5), example_edge(&e, 2, 6), e6, example_edge(&e, 1, 7));
+    assert_string_equal(text(&e.routes.forward[1]), words);
+    assert_string_equal(text(&e.routes.backward[1]), words);
+    example_free(&e);
+
+    shape.edge = 3; /* now three are narrower */
+    example_routes(&shape, &e);
+    assert_int_equal(e.routes.projector[example_edge(&e, 0, 2)], 0);
+    assert_int_equal(e.routes.projector[example_edge(&e, 0, 6)], 0);
+    example_free(&e);
+
+    /* The choice is made with all distances active, whatever are: for node 0 there is one edge now. */
+    shape.edge = 4, shape.active = 1;
+    example_routes(&shape, &e);
+    assert_int_equal(e.routes.projector[example_edge(&e, 0, 2)], -1);
+    assert_int_equal(e.routes.projector[example_edge(&e, 0, 6)], 1);
+    assert_string_equal(text(&e.routes.forward[0]), "n0");
+    assert_string_equal(text(&e.routes.forward[1]), "e2"); /* node 2 into layer 4; nothing of nodes 0 and 1 */
+    assert_int_equal(example_edge(&e, 2, 4), 2);
+    example_free(&e);
+
+    shape.narrow = false, shape.active = 0;
+    example_routes(&shape, &e);
+    for (int i = 0; i < e.edges.count; i++) assert_int_equal(e.routes.projector[i], -1);
+    example_free(&e);
+
+    /* Two ranks, two chunks: a target on the node's own rank reads the node itself. */
+    struct shape two = {.layers = 8,
+                        .pipeline = 2,
+                        .chunks = 2,
+                        .distances = {2, 4, 6},
+                        .narrow = true,
+                        .node = 12,
+                        .edge = 4};
+    example_routes(&two, &e);
+    assert_int_equal(e.routes.projector[example_edge(&e, 0, 2)], 0);
+    assert_int_equal(e.routes.projector[example_edge(&e, 0, 4)], -1);
+    assert_int_equal(e.routes.projector[example_edge(&e, 0, 6)], 0);
+    /* Its strip goes one hop and stays for the second chunk; the strip's gradient comes back over three. */
+    int far = example_edge(&e, 0, 6);
+    for (int b = 0; b < 3; b++) {
+        assert_int_equal(crosses(&e.routes.forward[b], ITEM_EDGE, far), b == 0);
+        assert_true(crosses(&e.routes.backward[b], ITEM_EDGE, far));
+    }
+    example_free(&e);
+}
+
+/* Whether a stage's rank comes to have something that begins at stage `own`, when its first passages cross
+ * `from`. */
+static bool reaches(const struct example *e, int kind, int index, int own, int stage) {
+    int ranks = e->shape.pipeline, s = own;
+    while (s % ranks != stage % ranks) {
+        bool stream = kind == ITEM_NODE && s == own && e->stage[own].end == index + 1;
+        if (!stream && !crosses(&e->routes.forward[s], kind, index)) return false;
+        s++;
+    }
+    return true;
+}
+
+/* Every edge's target gets its source, or its strip; and without any one item some would not. */
+static int unreached(const struct example *e) {
+    int n = 0;
+    for (int i = 0; i < e->edges.count; i++) {
+        const struct edge *edge = &e->edges.edge[i];
+        if (edge->slot >= e->active || e->shape.pipeline * e->shape.chunks == 1) continue;
+        int own = layout_stage_of(&e->layout, edge->source),
+            target = layout_stage_of(&e->layout, edge->target);
+        int by = e->routes.projector[i];
+        if (by < 0)
+            n += !reaches(e, ITEM_NODE, edge->source, own, target);
+        else
+            n += !reaches(e, ITEM_NODE, edge->source, own, by) || !reaches(e, ITEM_EDGE, i, by, target);
+        for (int b = by < 0 ? own : by; b < target; b++) { /* and its gradient comes back */
+            bool stream = by < 0 && b == own && e->stage[own].end == edge->source + 1;
+            if (!stream)
+                n += !crosses(&e->routes.backward[b], by < 0 ? ITEM_NODE : ITEM_EDGE,
+                              by < 0 ? edge->source : i);
+        }
+        for (int b = own; by >= 0 && b < by; b++)
+            if (b != own || e->stage[own].end != edge->source + 1)
+                n += !crosses(&e->routes.backward[b], ITEM_NODE, edge->source);
+    }
+    return n;
+}
+
+static void nothing_missing_nothing_in_vain(void **state) {
+    (void)state;
+    long items = 0;
+    for (unsigned n = 0; n < 1000; n++) {
+        struct shape shape = example_random(3, n);
+        struct example e;
+        example_routes(&shape, &e);
+        assert_int_equal(unreached(&e), 0);
+        for (int b = 0; b < 2 * e.routes.boundaries; b++) {
+            struct items *list = b % 2 ? &e.routes.backward[b / 2] : &e.routes.forward[b / 2];
+            for (int i = 0; i < list->count; i++) { /* taken out, it is missed; nor is it there twice */
+                struct item kept = list->item[i];
+                list->item[i].index = -2;
+                if (!unreached(&e)) {
+                    example_print(&shape);
+                    fail_msg("boundary %d, item %d", b / 2, i);
+                }
+                list->item[i] = kept;
+                items++;
+            }
+        }
+        example_free(&e);
+    }
+    assert_true(items > 10000);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(chain),       cmocka_unit_test(embedding),
+        cmocka_unit_test(interleaved), cmocka_unit_test(first_passage),
+        cmocka_unit_test(narrow),      cmocka_unit_test(nothing_missing_nothing_in_vain),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

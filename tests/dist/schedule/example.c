@@ -1,0 +1,144 @@
+#include "tests/dist/schedule/example.h"
+#include "kernels/base/random.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static void make_edges(const struct shape *shape, struct example *out) {
+    out->edges.edge = malloc(((size_t)shape->layers * 6 + 1) * sizeof *out->edges.edge);
+    out->edges.first = malloc((size_t)(shape->layers + 1) * sizeof *out->edges.first);
+    for (int l = 0; l < shape->layers; l++) {
+        out->edges.first[l] = out->edges.count;
+        for (int i = 0; i < 6 && shape->distances[i] && shape->distances[i] <= l + (shape->embedding ? 1 : 0);
+             i++)
+            out->edges.edge[out->edges.count++] = (struct edge){.target = l,
+                                                                .distance = shape->distances[i],
+                                                                .source = l - shape->distances[i],
+                                                                .slot = i,
+                                                                .scale = 1};
+    }
+    out->edges.first[shape->layers] = out->edges.count;
+}
+
+/* Buckets as rows of a rank's layers could fill them: complete at layers in descending order, some shared. */
+static void make_shards(const struct shape *shape, struct example *out) {
+    int ranks = shape->pipeline, stages = ranks * shape->chunks;
+    out->shards = calloc((size_t)ranks, sizeof *out->shards);
+    for (int r = 0; r < ranks; r++) {
+        struct shards *shards = &out->shards[r];
+        int layers[64], n = 0;
+        if (r == ranks - 1) layers[n++] = shape->layers;
+        for (int s = stages - ranks + r; s >= 0; s -= ranks)
+            for (int l = out->stage[s].end - 1; l >= out->stage[s].first; l--) layers[n++] = l;
+        if (r == 0) layers[n++] = -1;
+        shards->buckets = shape->buckets;
+        shards->bucket = calloc((size_t)shape->buckets, sizeof *shards->bucket);
+        for (int b = 0; b < shape->buckets; b++) {
+            uint64_t bits = random_bits(shape->seed, (uint64_t)r, (uint64_t)b);
+            shards->bucket[b].ready = layers[b * n / shape->buckets];                    /* descending */
+            if (bits % 5 == 0) shards->bucket[b].ready = layers[bits / 5 % (uint64_t)n]; /* of another zone */
+            shards->bucket[b].shared = shape->share && bits / 1000 % 4 == 0;
+        }
+        /* A rank's last bucket, so that its gradients are all in some bucket. */
+        shards->bucket[shape->buckets - 1].ready = layers[n - 1];
+    }
+}
+
+void example_routes(const struct shape *shape, struct example *out) {
+    *out = (struct example){.shape = *shape};
+    make_edges(shape, out);
+    int stages = shape->pipeline * shape->chunks;
+    for (int s = 0; s < stages; s++) {
+        out->stage[s].first = s ? out->stage[s - 1].end : 0;
+        out->stage[s].end = shape->ends[0] ? shape->ends[s] : shape->layers * (s + 1) / stages;
+    }
+    out->layout = layout_whole();
+    out->layout.pipeline = shape->pipeline;
+    out->layout.chunks = shape->chunks;
+    if (stages > 1) out->layout.stage = out->stage;
+    out->layout.narrow = shape->narrow;
+    out->active = shape->active ? shape->active : 6;
+    struct route_widths widths = {.narrow = shape->narrow, .node = shape->node, .edge = shape->edge};
+    if (routes_create(&out->edges, shape->layers, out->active, &out->layout, &widths, &out->routes)) abort();
+}
+
+void example_schedule(const struct shape *shape, struct example *out) {
+    example_routes(shape, out);
+    if (shape->buckets) make_shards(shape, out);
+    out->options = (struct schedule_options){.micro_batches = shape->micro_batches,
+                                             .num_layers = shape->layers,
+                                             .forward_only = shape->forward_only,
+                                             .overlap = shape->overlap,
+                                             .shards = out->shards,
+                                             .share = shape->share};
+    if (schedule_create(&out->edges, &out->routes, &out->layout, &out->options, &out->schedule)) {
+        fprintf(stderr, "%s\n", gdn_failure());
+        abort();
+    }
+}
+
+void example_free(struct example *example) {
+    schedule_free(&example->schedule);
+    routes_free(&example->routes);
+    for (int r = 0; example->shards && r < example->shape.pipeline; r++) free(example->shards[r].bucket);
+    free(example->shards);
+    free(example->edges.edge);
+    free(example->edges.first);
+}
+
+/* The n-th case's k-th number, in [0, below). */
+static int draw(unsigned seed, unsigned n, unsigned k, int below) {
+    return (int)(random_bits(seed, n, k) % (uint64_t)below);
+}
+
+struct shape example_random(unsigned seed, unsigned n) {
+    unsigned k = 0;
+#define DRAW(below) draw(seed, n, k++, below)
+    struct shape shape = {.seed = seed + n};
+    shape.pipeline = 1 + DRAW(8);
+    shape.chunks = 1 + DRAW(4);
+    int stages = shape.pipeline * shape.chunks;
+    shape.layers = stages + DRAW(41 - stages);
+    for (int s = 0, end = 0; s < stages; s++) { /* the stages after this one need a layer each */
+        int most = shape.layers - end - (stages - 1 - s);
+        end += s == stages - 1 ? most : DRAW(3) ? 1 + DRAW(most < 3 ? most : 3) : 1 + DRAW(most);
+        shape.ends[s] = end;
+    }
+    for (int i = 0, d = 0, count = DRAW(7); i < count; i++) {
+        int most = DRAW(2) ? 2 : 8;
+        shape.distances[i] = d += 1 + DRAW(most);
+    }
+    shape.embedding = DRAW(2);
+    shape.active = DRAW(2) ? 0 : 1 + DRAW(6);
+    shape.micro_batches = 1 + DRAW(20);
+    shape.narrow = DRAW(2);
+    shape.node = 16;
+    shape.edge = 1 + DRAW(16);
+    shape.buckets = DRAW(3) ? 1 + DRAW(10) : 0;
+    shape.overlap = DRAW(2);
+    shape.share = DRAW(2);
+    shape.forward_only = DRAW(6) == 0;
+    return shape;
+}
+
+void example_print(const struct shape *s) {
+    fprintf(stderr,
+            "layers %d pipeline %d chunks %d micro-batches %d active %d embedding %d narrow %d edge %ld "
+            "buckets %d overlap %d share %d forward_only %d distances",
+            s->layers, s->pipeline, s->chunks, s->micro_batches, s->active, s->embedding, s->narrow, s->edge,
+            s->buckets, s->overlap, s->share, s->forward_only);
+    for (int i = 0; i < 6 && s->distances[i]; i++) fprintf(stderr, " %d", s->distances[i]);
+    fprintf(stderr, " ends");
+    for (int i = 0; s->ends[0] && i < s->pipeline * s->chunks; i++) fprintf(stderr, " %d", s->ends[i]);
+    fprintf(stderr, "\n");
+}
+
+int example_check(const struct example *e) {
+    return schedule_check(&e->edges, e->active, &e->routes, &e->layout, &e->options, &e->schedule);
+}
+
+int example_edge(const struct example *example, int source, int target) {
+    for (int e = 0; e < example->edges.count; e++)
+        if (example->edges.edge[e].source == source && example->edges.edge[e].target == target) return e;
+    abort();
+}

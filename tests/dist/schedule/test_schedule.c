@@ -1,0 +1,375 @@
+/* Schedules: lists of small cases word by word; facts of 1F1B and interleaved 1F1B (memory, bubble); and
+ * thousands of random models and meshes, all of which the checker must pass. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "tests/dist/schedule/example.h"
+
+static void assert_sound(const struct example *e) {
+    if (!example_check(e)) return;
+    example_print(&e->shape);
+    fail_msg("%s", gdn_failure());
+}
+
+/* What a rank's list uses of each kind of buffer. */
+struct usage {
+    int slots[64]; /* by chunk */
+    int blocks, strips;
+};
+
+static struct usage usage_of(const struct actions *list) {
+    struct usage usage = {0};
+    for (int i = 0; i < list->count; i++) {
+        const struct action *a = &list->action[i];
+        bool strip = a->cargo == CARGO_EDGE || a->cargo == CARGO_EDGE_GRADIENT;
+        int *most = strip ? &usage.strips : &usage.blocks;
+        if (*most <= a->buffer) *most = a->buffer + 1;
+        if (a->act == ACT_FORWARD && usage.slots[a->chunk] <= a->slot) usage.slots[a->chunk] = a->slot + 1;
+    }
+    return usage;
+}
+
+static void random_cases(void **state) {
+    (void)state;
+    for (unsigned n = 0; n < 2000; n++) {
+        struct shape shape = example_random(1, n);
+        struct example e;
+        example_schedule(&shape, &e);
+        assert_sound(&e);
+        for (int r = 0; r < shape.pipeline; r++) { /* what is reserved is what is used */
+            struct usage usage = usage_of(&e.schedule.rank[r]);
+            assert_int_equal(usage.blocks, e.schedule.blocks[r]);
+            assert_int_equal(usage.strips, e.schedule.strips[r]);
+            for (int c = 0; c < shape.chunks; c++)
+                assert_int_equal(usage.slots[c], e.schedule.slots[r * shape.chunks + c]);
+        }
+        example_free(&e);
+    }
+}
+
+static void expect_list(const struct example *e, int rank, const char *const *words, int count) {
+    const struct actions *list = &e->schedule.rank[rank];
+    for (int i = 0; i < count && i < list->count; i++) {
+        char actual[160];
+        action_words(&list->action[i], actual);
+        assert_string_equal(actual, words[i]);
+    }
+    assert_int_equal(list->count, count);
+}
+#define EXPECT_LIST(e, rank, ...)                                                                            \
+    expect_list(e, rank, (const char *[]){__VA_ARGS__},                                                      \
+                sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *))
+
+static void one_rank(void **state) {
+    (void)state;
+    struct shape shape = {.layers = 3, .pipeline = 1, .chunks = 1, .micro_batches = 2, .distances = {1, 2}};
+    struct example e;
+    example_schedule(&shape, &e);
+    assert_sound(&e);
+    EXPECT_LIST(&e, 0,                                                          //
+                "forward chunk 0 of micro-batch 0 in slot 0",                   //
+                "take block 0 for the gradient of node 2 of micro-batch 0",     //
+                "backward chunk 0 of micro-batch 0, layers 3 to -1, in slot 0", //
+                "free block 0 of the gradient of node -1 of micro-batch 0",     //
+                "forward chunk 0 of micro-batch 1 in slot 0",                   //
+                "take block 0 for the gradient of node 2 of micro-batch 1",     //
+                "backward chunk 0 of micro-batch 1, layers 3 to -1, in slot 0", //
+                "free block 0 of the gradient of node -1 of micro-batch 1");
+    example_free(&e);
+}
+
+/* Three ranks of one layer: node 0 goes on to layer 2 through rank 1, its deposit comes back through it. */
+static void three_ranks(void **state) {
+    (void)state;
+    struct shape shape = {.layers = 3, .pipeline = 3, .chunks = 1, .micro_batches = 1, .distances = {2}};
+    struct example e;
+    example_schedule(&shape, &e);
+    assert_sound(&e);
+    EXPECT_LIST(&e, 0,                                                                                  //
+                "post the receive of the gradient of node 0 of micro-batch 0 from rank 1 into block 0", //
+                "forward chunk 0 of micro-batch 0 in slot 0",                                           //
+                "send node 0 of micro-batch 0 to rank 1 from slot 0",                                   //
+                "receive the gradient of node 0 of micro-batch 0 from rank 1 into block 0",             //
+                "backward chunk 0 of micro-batch 0, layers 0 to -1, in slot 0",                         //
+                "free block 0 of the gradient of node -1 of micro-batch 0");
+    EXPECT_LIST(&e, 1,                                                                                  //
+                "receive node 0 of micro-batch 0 from rank 0 into block 0",                             //
+                "send node 0 of micro-batch 0 to rank 2 from block 0",                                  //
+                "post the receive of the gradient of node 1 of micro-batch 0 from rank 2 into block 1", //
+                "forward chunk 0 of micro-batch 0 in slot 0",                                           //
+                "send node 1 of micro-batch 0 to rank 2 from slot 0",                                   //
+                "receive the deposit for node 0 of micro-batch 0 from rank 2 into block 2",             //
+                "receive the gradient of node 1 of micro-batch 0 from rank 2 into block 1",             //
+                "backward chunk 0 of micro-batch 0, layers 1 to 1, in slot 0",                          //
+                "send the gradient of node 0 of micro-batch 0 to rank 0 from block 1",                  //
+                "free block 2 of the deposit for node 0 of micro-batch 0",                              //
+                "free block 0 of node 0 of micro-batch 0",                                              //
+                "free block 1 of the gradient of node 0 of micro-batch 0");
+    EXPECT_LIST(&e, 2,                                                                 //
+                "receive node 0 of micro-batch 0 from rank 1 into block 0",            //
+                "receive node 1 of micro-batch 0 from rank 1 into block 1",            //
+                "forward chunk 0 of micro-batch 0 in slot 0",                          //
+                "take block 2 for the deposit for node 0 of micro-batch 0",            //
+                "take block 3 for the gradient of node 2 of micro-batch 0",            //
+                "backward chunk 0 of micro-batch 0, layers 3 to 2, in slot 0",         //
+                "send the gradient of node 1 of micro-batch 0 to rank 1 from block 3", //
+                "send the deposit for node 0 of micro-batch 0 to rank 1 from block 2", //
+                "free block 0 of node 0 of micro-batch 0",                             //
+                "free block 1 of node 1 of micro-batch 0",                             //
+                "free block 3 of the gradient of node 1 of micro-batch 0",             //
+                "free block 2 of the deposit for node 0 of micro-batch 0");
+    example_free(&e);
+}
+
+/* The same with strips: edge 0 is projected by rank 1, where node 0 has come as the stream. */
+static void strips(void **state) {
+    (void)state;
+    struct shape shape = {.layers = 3,
+                          .pipeline = 3,
+                          .chunks = 1,
+                          .micro_batches = 1,
+                          .distances = {2},
+                          .narrow = true,
+                          .node = 8,
+                          .edge = 2};
+    struct example e;
+    example_schedule(&shape, &e);
+    assert_sound(&e);
+    EXPECT_LIST(&e, 1,                                                                                  //
+                "receive node 0 of micro-batch 0 from rank 0 into block 0",                             //
+                "take strip 0 for the strip of edge 0 of micro-batch 0",                                //
+                "project the strip of edge 0 of micro-batch 0 into strip 0",                            //
+                "send the strip of edge 0 of micro-batch 0 to rank 2 from strip 0",                     //
+                "post the receive of the gradient of node 1 of micro-batch 0 from rank 2 into block 1", //
+                "forward chunk 0 of micro-batch 0 in slot 0",                                           //
+                "send node 1 of micro-batch 0 to rank 2 from slot 0",                                   //
+                "free strip 0 of the strip of edge 0 of micro-batch 0",                                 //
+                "receive the strip gradient of edge 0 of micro-batch 0 from rank 2 into strip 0",       //
+                "take block 2 for the deposit for node 0 of micro-batch 0",                             //
+                "unproject the strip gradient of edge 0 of micro-batch 0 from strip 0",                 //
+                "free strip 0 of the strip gradient of edge 0 of micro-batch 0",                        //
+                "receive the gradient of node 1 of micro-batch 0 from rank 2 into block 1",             //
+                "backward chunk 0 of micro-batch 0, layers 1 to 1, in slot 0",                          //
+                "send the gradient of node 0 of micro-batch 0 to rank 0 from block 1",                  //
+                "free block 2 of the deposit for node 0 of micro-batch 0",                              //
+                "free block 0 of node 0 of micro-batch 0",                                              //
+                "free block 1 of the gradient of node 0 of micro-batch 0");
+    example_free(&e);
+}
+
+/* Four buckets on one rank of three layers: ready at 3 (head), 1, 1 and −1, the second one shared. */
+static void buckets(void **state) {
+    (void)state;
+    struct shape shape = {.layers = 3, .pipeline = 1, .chunks = 1, .micro_batches = 1, .overlap = true};
+    struct example e;
+    example_routes(&shape, &e);
+    struct bucket bucket[] = {{.ready = 3}, {.ready = 1, .shared = true}, {.ready = 1}, {.ready = -1}};
+    struct shards shards = {.buckets = 4, .bucket = bucket};
+    e.options = (struct schedule_options){
+        .micro_batches = 1, .num_layers = 3, .overlap = true, .shards = &shards, .share = true};
+    assert_int_equal(schedule_create(&e.edges, &e.routes, &e.layout, &e.options, &e.schedule), 0);
+    assert_sound(&e);
+    EXPECT_LIST(&e, 0,                                                          //
+                "forward chunk 0 of micro-batch 0 in slot 0",                   //
+                "take block 0 for the gradient of node 2 of micro-batch 0",     //
+                "backward chunk 0 of micro-batch 0, layers 3 to 3, in slot 0",  //
+                "reduce bucket 0",                                              //
+                "backward chunk 0 of micro-batch 0, layers 2 to 1, in slot 0",  //
+                "reduce bucket 2",                                              //
+                "backward chunk 0 of micro-batch 0, layers 0 to -1, in slot 0", //
+                "free block 0 of the gradient of node -1 of micro-batch 0",     //
+                "finish bucket 0", "reduce bucket 3",                           //
+                "sum shared gradients over the stages",                         //
+                "finish bucket 2", "reduce bucket 1", "finish bucket 3", "finish bucket 1",
+                "global gradient norm",                                                     //
+                "update bucket 0", "gather bucket 0", "update bucket 2", "gather bucket 2", //
+                "update bucket 3", "gather bucket 3", "update bucket 1", "gather bucket 1", //
+                "bucket 0 gathered", "bucket 2 gathered", "bucket 3 gathered", "bucket 1 gathered");
+    schedule_free(&e.schedule);
+    e.options.overlap = false;
+    assert_int_equal(schedule_create(&e.edges, &e.routes, &e.layout, &e.options, &e.schedule), 0);
+    assert_sound(&e);
+    for (int i = 0, reduced = 0; i < e.schedule.rank[0].count; i++) { /* all after one whole backward pass */
+        const struct action *a = &e.schedule.rank[0].action[i];
+        if (a->act == ACT_BACKWARD) assert_true(a->layer == 3 && a->end == -1 && !reduced);
+        reduced += a->act == ACT_REDUCE;
+    }
+    example_free(&e);
+}
+
+/* The time of the lists where a forward pass takes 1, a backward pass 2 and everything else nothing but
+ * waiting: RECEIVE for the send, FREE for its receive to begin. */
+static int makespan(const struct example *e) {
+    int ranks = e->shape.pipeline, messages = e->schedule.messages, longest = 0;
+    int *at = calloc((size_t)ranks, sizeof *at), *clock = calloc((size_t)ranks, sizeof *clock);
+    int *sent = malloc((size_t)(messages + 1) * sizeof *sent),
+        *begun = malloc((size_t)(messages + 1) * sizeof *begun);
+    int *from = malloc(1000 * (size_t)ranks * sizeof *from); /* message last sent from a block */
+    for (int k = 0; k < messages; k++) sent[k] = begun[k] = -1;
+    for (int i = 0; i < 1000 * ranks; i++) from[i] = -1;
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int r = 0; r < ranks; r++)
+            for (; at[r] < e->schedule.rank[r].count; at[r]++) {
+                const struct action *a = &e->schedule.rank[r].action[at[r]];
+                int *last = &from[r * 1000 + (a->buffer < 0 ? 999 : a->buffer)], wait = 0;
+                if (a->act == ACT_RECEIVE && begun[a->message] < 0) begun[a->message] = clock[r];
+                if (a->act == ACT_RECEIVE && (wait = sent[a->message]) < 0) break;
+                if (a->act == ACT_FREE && *last >= 0 && (wait = begun[*last]) < 0) break;
+                if (clock[r] < wait) clock[r] = wait;
+                if (a->act == ACT_POST) begun[a->message] = clock[r];
+                if (a->act == ACT_SEND) sent[a->message] = clock[r], *last = a->message;
+                if (a->act == ACT_FREE) *last = -1;
+                clock[r] += a->act == ACT_FORWARD ? 1 : a->act == ACT_BACKWARD ? 2 : 0;
+                moved = true;
+            }
+    }
+    for (int r = 0; r < ranks; r++) {
+        assert_int_equal(at[r], e->schedule.rank[r].count);
+        if (longest < clock[r]) longest = clock[r];
+    }
+    free(at), free(clock), free(sent), free(begun), free(from);
+    return longest;
+}
+
+/* 1F1B: rank p keeps min(P − p, M) micro-batches, and stands still for P − 1 forward and backward passes. */
+static void one_forward_one_backward(void **state) {
+    (void)state;
+    for (int ranks = 1; ranks <= 8; ranks++)
+        for (int micros = 1; micros <= 20; micros++) {
+            struct shape shape = {.layers = 16,
+                                  .pipeline = ranks,
+                                  .chunks = 1,
+                                  .micro_batches = micros,
+                                  .distances = {1, 3, 9}};
+            struct example e;
+            example_schedule(&shape, &e);
+            for (int r = 0; r < ranks; r++)
+                assert_int_equal(e.schedule.slots[r], ranks - r < micros ? ranks - r : micros);
+            assert_int_equal(makespan(&e), 3 * (micros + ranks - 1));
+            example_free(&e);
+        }
+}
+
+/* Slots of all chunks in use at the same time. */
+static int most_in_flight(const struct example *e, int rank) {
+    int now = 0, most = 0;
+    for (int i = 0; i < e->schedule.rank[rank].count; i++) {
+        enum act act = e->schedule.rank[rank].action[i].act;
+        now += act == ACT_FORWARD ? 1 : act == ACT_BACKWARD ? -1 : 0;
+        if (most < now) most = now;
+    }
+    return most;
+}
+
+/* Interleaved, in passes of a chunk: the same P − 1, though each rank has `chunks` times as many passes, also
+ * where the ranks do not divide the micro-batches. */
+static void interleaved(void **state) {
+    (void)state;
+    for (int ranks = 2; ranks <= 8; ranks++)
+        for (int chunks = 2; chunks <= 4; chunks++)
+            for (int micros = ranks; micros <= 3 * ranks; micros++) {
+                struct shape shape = {.layers = 32,
+                                      .pipeline = ranks,
+                                      .chunks = chunks,
+                                      .micro_batches = micros,
+                                      .distances = {1, 3, 9}};
+                struct example e;
+                example_schedule(&shape, &e);
+                assert_int_equal(makespan(&e), 3 * (micros * chunks + ranks - 1));
+                for (int r = 0; r < ranks; r++) { /* the warm-up's passes and one more */
+                    int warm_up = 2 * (ranks - 1 - r) + (chunks - 1) * ranks, all = micros * chunks;
+                    if (micros % ranks == 0)
+                        assert_int_equal(most_in_flight(&e, r), warm_up < all ? warm_up + 1 : all);
+                }
+                example_free(&e);
+            }
+}
+
+static int by_message(const void *a, const void *b) {
+    const struct action *x = *(struct action *const *)a, *y = *(struct action *const *)b;
+    if (x->boundary != y->boundary) return x->boundary - y->boundary;
+    if (x->cargo != y->cargo) return x->cargo < y->cargo ? -1 : 1;
+    if (x->index != y->index) return x->index - y->index;
+    return x->micro - y->micro;
+}
+
+static void nothing_crosses_a_boundary_twice(void **state) {
+    (void)state;
+    for (unsigned n = 0; n < 200; n++) {
+        struct shape shape = example_random(5, n);
+        struct example e;
+        example_schedule(&shape, &e);
+        const struct action **sends = malloc((size_t)(e.schedule.messages + 1) * sizeof *sends);
+        int count = 0;
+        for (int r = 0; r < shape.pipeline; r++)
+            for (int i = 0; i < e.schedule.rank[r].count; i++)
+                if (e.schedule.rank[r].action[i].act == ACT_SEND)
+                    sends[count++] = &e.schedule.rank[r].action[i];
+        assert_int_equal(count, e.schedule.messages);
+        qsort(sends, (size_t)count, sizeof *sends, by_message);
+        for (int i = 1; i < count; i++) assert_true(by_message(&sends[i - 1], &sends[i]) < 0);
+        free(sends);
+        example_free(&e);
+    }
+}
+
+static void no_micro_batch(void **state) {
+    (void)state;
+    struct shape shape = {.layers = 2, .pipeline = 2, .chunks = 1};
+    struct example e;
+    example_routes(&shape, &e);
+    e.options.num_layers = 2;
+    assert_int_equal(schedule_create(&e.edges, &e.routes, &e.layout, &e.options, &e.schedule), GDN_INPUT);
+    gdn_failure_clear();
+    example_free(&e);
+}
+
+/* 64 ranks with two chunks and 512 micro-batches: seconds. */
+static void large(void **state) {
+    (void)state;
+    const struct shape shapes[] = {
+        {.layers = 128, .pipeline = 64, .chunks = 2, .micro_batches = 512, .distances = {1, 2, 3, 4}},
+        /* Sources live long: hundreds of buffers on a rank. */
+        {.layers = 128,
+         .pipeline = 64,
+         .chunks = 1,
+         .micro_batches = 512,
+         .distances = {1, 12, 24, 36, 50, 64}},
+    };
+    for (int i = 0; i < 2; i++) {
+        struct example e;
+        clock_t begin = clock();
+        example_schedule(&shapes[i], &e);
+        assert_sound(&e);
+        double seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
+        print_message("64 ranks, %d chunks, 512 micro-batches, %d blocks: %.1f s\n", shapes[i].chunks,
+                      e.schedule.blocks[32], seconds);
+        assert_true(seconds < 10); /* 1 to 2 alone */
+        example_free(&e);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_rank),
+        cmocka_unit_test(three_ranks),
+        cmocka_unit_test(strips),
+        cmocka_unit_test(buckets),
+        cmocka_unit_test(one_forward_one_backward),
+        cmocka_unit_test(interleaved),
+        cmocka_unit_test(nothing_crosses_a_boundary_twice),
+        cmocka_unit_test(no_micro_batch),
+        cmocka_unit_test(random_cases),
+        cmocka_unit_test(large),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

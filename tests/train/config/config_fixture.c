@@ -1,0 +1,44 @@
+#include "tests/train/config/config_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "kernels/base/status.h"
+
+struct config right(const char *text, const char *first, const char *second) {
+    char *overrides[] = {(char *)first, (char *)second};
+    int count = (first != NULL) + (second != NULL);
+    struct config config;
+    if (config_parse(text, "run.yaml", overrides, count, &config))
+        fail_msg("%s\nrefused: %s", text, gdn_failure());
+    return config;
+}
+
+void failure_has(const char *word) {
+    if (!strstr(gdn_failure(), word)) fail_msg("'%s' is not said by: %s", word, gdn_failure());
+}
+
+void failure_is_short(void) {
+    int lines = 1;
+    for (const char *at = gdn_failure(); *at; at++) lines += *at == '\n';
+    if (lines > 5 || !gdn_failure()[0] || strstr(gdn_failure(), "\n\n"))
+        fail_msg("one to five lines are expected: %s", gdn_failure());
+}
+
+void refused(const char *text, const char *set, ...) {
+    char *overrides[] = {(char *)set};
+    struct config config;
+    int status = config_parse(text, "run.yaml", overrides, set != NULL, &config);
+    if (!status) config_free(&config);
+    if (status != GDN_INPUT) fail_msg("status %d for: %s --set %s", status, text, set ? set : "nothing");
+    failure_is_short();
+    va_list words;
+    va_start(words, set);
+    for (const char *word; (word = va_arg(words, const char *));) failure_has(word);
+    va_end(words);
+    gdn_failure_clear();
+}

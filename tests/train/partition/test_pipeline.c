@@ -1,0 +1,175 @@
+/* Placement and pipeline: what runs and plans compute before the first step. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "kernels/base/status.h"
+#include "model/model.h"
+#include "model/params/params.h"
+#include "tests/train/config/config_fixture.h"
+#include "train/partition/pipeline.h"
+#include "train/partition/placement.h"
+
+static const char *const staged =
+    "model: {num_layers: 8, delta: {stage_steps: 5, embedding_source: true, hidden: 8}}\n"
+    "mesh: {tensor: 2, pipeline: 2, interleave: 2, small: 100, bucket: 5000}";
+
+static void placement(void **state) {
+    (void)state;
+    struct config config = right(staged, NULL, NULL);
+    struct layout layout;
+    assert_int_equal(placement_create(&config, 3, 1, 1, &layout), 0);
+    assert_true(layout.data == 3 && layout.tensor == 2 && layout.tensor_index == 1 && layout.pipeline == 2);
+    assert_true(layout.pipeline_index == 1 && layout.chunks == 2 && layout.small == 100 && layout.narrow);
+    int layer = 0;
+    for (int s = 0; s < 4; s++) { /* every layer once, in order */
+        assert_true(layout.stage[s].first == layer && layout.stage[s].end > layer);
+        layer = layout.stage[s].end;
+    }
+    assert_int_equal(layer, 8);
+    placement_free(&layout);
+    config_free(&config);
+
+    /* A head that costs as much as two layers takes their place in the last stage. */
+    config = right("model: {num_layers: 6, delta: {distances: []}}\nmesh: {pipeline: 2}", NULL, NULL);
+    double cost[6];
+    assert_int_equal(model_layer_flops(&config.model, config.train.sequence_length, 0, cost), 0);
+    config.model.vocab_size = (int)(2 * cost[0] / 2 / config.model.hidden_size);
+    assert_int_equal(placement_create(&config, 1, 0, 0, &layout), 0);
+    assert_true(layout.stage[0].end == 4 && layout.stage[1].end == 6);
+    placement_free(&layout);
+    config_free(&config);
+}
+
+/* The parts of the arithmetic add up to the whole. */
+static void flops(void **state) {
+    (void)state;
+    struct config config = right("model: {delta: {aggregate: attention}}", NULL, NULL);
+    for (int active = 0; active <= 4; active++) {
+        double layer[6], sum = model_head_flops(&config.model);
+        assert_int_equal(model_layer_flops(&config.model, 32, active, layer), 0);
+        for (int l = 0; l < 6; l++) sum += layer[l];
+        assert_true(3 * sum == model_flops_per_token(&config.model, 32, active));
+        if (active) assert_true(layer[0] < layer[1]); /* nothing leads into the first */
+    }
+    config_free(&config);
+}
+
+static void check_rank(const struct config *config, const struct pipeline *p, int rank) {
+    struct layout layout;
+    struct table table;
+    assert_int_equal(placement_create(config, 2, 1, rank, &layout), 0);
+    assert_int_equal(params_create(&config->model, &layout, &table), 0);
+    assert_int_equal(table.rows, p->table[rank].rows);
+    assert_int_equal(table.total, p->table[rank].total);
+    long owned = 0;
+    for (int b = 0; b < p->shards[rank].buckets; b++) owned += p->shards[rank].bucket[b].own_count;
+    assert_int_equal(owned, p->shards[rank].moments);
+    params_free(&table);
+    placement_free(&layout);
+}
+
+/* A list for every number of distances that a run goes through, and the most that any needs. */
+static void pipelines(void **state) {
+    (void)state;
+    struct config config = right(staged, NULL, NULL);
+    for (int training = 0; training < 2; training++) {
+        struct pipeline p;
+        if (pipeline_create(&config, 2, 1, 1, 4, training, &p)) fail_msg("%s", gdn_failure());
+        assert_true(p.ranks == 2 && p.distances == 4 && p.micro_batches == 4);
+        for (int rank = 0; rank < p.ranks; rank++) {
+            check_rank(&config, &p, rank);
+            int blocks = 0;
+            for (int active = 1; active <= 4; active++) {
+                const struct schedule *s = pipeline_schedule(&p, 4, active);
+                assert_int_equal(s->ranks, 2);
+                assert_true(s->rank[rank].count > 0);
+                if (s->blocks[rank] > blocks) blocks = s->blocks[rank];
+                for (int chunk = 0; chunk < 2; chunk++)
+                    assert_true(s->slots[rank * 2 + chunk] <= p.slots[rank * 2 + chunk]);
+            }
+            assert_int_equal(p.blocks[rank], blocks);
+        }
+        assert_int_equal(p.introduced[0].ranks, 0);
+        pipeline_keep(&p, 1);
+        assert_int_equal(pipeline_schedule(&p, 4, 2)->rank[0].count, 0);
+        assert_true(pipeline_schedule(&p, 4, 2)->rank[1].count > 0 && p.schedule.rank[1].count > 0);
+        pipeline_free(&p);
+    }
+    config_free(&config);
+}
+
+/* Steps of a ramp have schedules of their own, and all find room in what is counted. */
+static void ramp(void **state) {
+    (void)state;
+    struct config config = right(staged, "train.batch_ramp=[[0, 8], [10, 32], [20, 8], [30, 16]]", NULL);
+    struct pipeline p, alone;
+    if (pipeline_create(&config, 2, 1, 1, 8, true, &p)) fail_msg("%s", gdn_failure());
+    assert_int_equal(p.num_smaller, 2);
+    for (int micros = 1; micros <= 9; micros++) {
+        bool there = micros == 2 || micros == 4 || micros == 8;
+        for (int active = 1; active <= 4; active++) {
+            const struct schedule *s = pipeline_schedule(&p, micros, active);
+            assert_int_equal(s != NULL, there);
+            for (int rank = 0; there && rank < 2; rank++) {
+                assert_true(s->rank[rank].count > 0);
+                assert_true(s->blocks[rank] <= p.blocks[rank] && s->strips[rank] <= p.strips[rank]);
+                for (int chunk = 0; chunk < 2; chunk++)
+                    assert_true(s->slots[rank * 2 + chunk] <= p.slots[rank * 2 + chunk]);
+            }
+        }
+    }
+    /* The same actions as of a run with no other batch. */
+    struct config plain = right(staged, "train.batch_size=16", NULL);
+    if (pipeline_create(&plain, 2, 1, 1, 4, true, &alone)) fail_msg("%s", gdn_failure());
+    const struct actions *a = &pipeline_schedule(&p, 4, 3)->rank[1],
+                         *b = &pipeline_schedule(&alone, 4, 3)->rank[1];
+    assert_int_equal(a->count, b->count);
+    assert_memory_equal(a->action, b->action, (size_t)a->count * sizeof *a->action);
+    pipeline_keep(&p, 1);
+    assert_true(pipeline_schedule(&p, 2, 4)->rank[1].count > 0 &&
+                !pipeline_schedule(&p, 2, 4)->rank[0].count);
+    pipeline_free(&p);
+    pipeline_free(&alone);
+    config_free(&plain);
+    config_free(&config);
+}
+
+static void one_rank(void **state) {
+    (void)state;
+    struct config config = right("model: {delta: {distances: []}}", NULL, NULL);
+    struct pipeline p;
+    if (pipeline_create(&config, 1, 0, 0, 1, true, &p)) fail_msg("%s", gdn_failure());
+    assert_true(p.ranks == 1 && !p.share && p.slots[0] == 1 && p.schedule.messages == 0);
+    assert_ptr_equal(pipeline_schedule(&p, 1, 0), &p.schedule);
+    pipeline_free(&p);
+    config_free(&config);
+}
+
+/* 64 pipeline ranks, 128 layers, 512 micro-batches: seconds (a slow machine gets some more of them). */
+static void large(void **state) {
+    (void)state;
+    struct config config = right("model: {num_layers: 128, delta: {distances: [1, 2, 4, 8]}}\n"
+                                 "mesh: {pipeline: 64, tensor: 2}\ntrain: {batch_size: 512}",
+                                 NULL, NULL);
+    clock_t began = clock();
+    struct pipeline p;
+    if (pipeline_create(&config, 16, 3, 1, 512, true, &p)) fail_msg("%s", gdn_failure());
+    pipeline_free(&p);
+    double seconds = (double)(clock() - began) / CLOCKS_PER_SEC;
+    print_message("%.2f s\n", seconds);
+    assert_true(seconds < 20);
+    config_free(&config);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(placement), cmocka_unit_test(flops),    cmocka_unit_test(pipelines),
+        cmocka_unit_test(ramp),      cmocka_unit_test(one_rank), cmocka_unit_test(large),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,179 @@
+/* Every rank's part of a plan against what that rank reserves, and hands over in a real step: equal to the
+ * byte. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tests/train/run/mesh_fixture.h"
+#include "train/loop/loop.h"
+#include "train/plan/plan.h"
+#include "train/run/ranks.h"
+
+static const char base[] = "model:\n"
+                           "  vocab_size: 263\n" /* divides by nothing */
+                           "  hidden_size: 32\n"
+                           "  num_layers: 8\n"
+                           "  num_heads: 4\n"
+                           "  intermediate_size: 48\n"
+                           "  delta: {distances: [1, 2, 3], hidden: 8, gate_hidden: 4}\n"
+                           "train: {steps: 2, batch_size: 16, micro_batch_size: 2, sequence_length: 8}\n"
+                           "mesh: {bucket: 2048, small: 300}\n"
+                           "checkpoint: {interval_minutes: 0}\n"; /* no saver is made here */
+
+enum { SETTINGS = 6 };
+
+/* A mesh, and what else is set. */
+struct example {
+    int data, tensor, pipeline;
+    char *set[SETTINGS];
+    double part; /* above 0: train.memory lies this far from all recomputed to nothing */
+};
+
+static struct example examples[] = {
+    {1, 1, 1, {"model.delta.distances=[]"}, 0},
+    {1, 1, 1, {"model.delta.aggregate=attention", "data.validation_fraction=0.2"}, 0},
+    {1, 1, 1, {"train.recompute=full", "train.recompute_every=2"}, 0},
+    {1, 1, 1, {"train.recompute=auto", "data.validation_fraction=0.2"}, 0.4},
+    {2, 1, 1, {"train.recompute=selective", "data.validation_fraction=0.2"}, 0},
+    {1, 2, 1, {"train.recompute=auto", "mesh.delta=connection"}, 0.6},
+    {1, 1, 2, {"train.recompute=none", "train.recompute_delta=auto"}, 0.9},
+    {1, 1, 2, {"mesh.compress_boundary=0.25", "mesh.narrow_sources=false"}, 0},
+    {2, 1, 2, {"train.recompute=auto", "data.validation_fraction=0.2"}, 0.2},
+    {2, 2, 2, {"train.recompute=full", "mesh.sequence_parallel=true", "data.validation_fraction=0.2"}, 0},
+    {2, 1, 1, {"model.delta.normalize=true"}, 0},
+    {1, 2, 1, {"mesh.sequence_parallel=true", "model.delta.regularizer=fixed"}, 0},
+    {1, 2, 1, {"mesh.delta=connection", "model.delta.kind=full"}, 0},
+    {1, 1, 2, {"model.delta.embedding_source=true", "mesh.interleave=2"}, 0},
+    {1, 1, 2, {"model.delta.normalize=true", "model.tie_embeddings=true"}, 0},
+    {2, 1, 2, {"mesh.overlap=false", "mesh.interleave=4"}, 0},
+    {1, 2, 2, {"model.delta.aggregate=attention", "model.delta.attention_dim=4"}, 0},
+    {1, 4, 1, {"model.delta.kind=adaptive", "model.delta.aggregate=mean"}, 0},
+    {2, 2, 2, {"mesh.interleave=2", "mesh.sequence_parallel=true", "model.tie_embeddings=true"}, 0},
+    {1, 1, 8, {"model.delta.hidden=2", "model.delta.gate_hidden=2"}, 0},
+    {1, 2, 4, {"model.delta.aggregate=multihead", "model.delta.attention_heads=2", "mesh.interleave=2"}, 0},
+};
+
+static struct mesh *world; /* of all ranks */
+static char path[] = "/tmp/test_plan_run_XXXXXX";
+
+/* The most that a rank needs with these settings and fixed recomputation. */
+static double planned_most(char *const *given, int count, char *recompute) {
+    const struct plan_machine machine = {.flops = 1, .bandwidth = {1, 1, 1}, .memory = 1};
+    char *set[SETTINGS + 8];
+    struct config config;
+    struct plan plan;
+    double most = 0;
+    for (int i = 0; i < count; i++) set[i] = given[i];
+    set[count++] = recompute;
+    set[count++] = "train.recompute_delta=same";
+    assert_int_equal(config_parse(base, "test", set, count, &config), 0);
+    assert_int_equal(plan_create(&config, 0, &machine, &plan), 0);
+    for (long r = 0; r < plan.ranks; r++) most = fmax(most, (double)memory_sum(&plan.rank[r].memory));
+    plan_free(&plan);
+    config_free(&config);
+    return most;
+}
+
+static int start(struct run *run, const struct example *example) {
+    struct overrides o;
+    char memory[80];
+    overrides_fill(&o, example->data, example->tensor, example->pipeline, path, example->set, SETTINGS);
+    if (example->part > 0) {
+        double all = planned_most(o.set, o.count, "train.recompute=full"),
+               none = planned_most(o.set, o.count, "train.recompute=none");
+        double limit = all + example->part * (none - all);
+        snprintf(memory, sizeof memory, "train.memory=%.17g", limit / GIB);
+        o.set[o.count++] = memory;
+    }
+    TRY(prepared(run, base, &o));
+    return readied(run);
+}
+
+/* Planned before the run, planned without it, reserved: all the same, by category. */
+static void check_memory(const struct run *run, const struct memory *planned) {
+    struct memory reserved = run_memory(run);
+    for (int i = 0; i < MEMORY_PARTS; i++) {
+        if (planned->bytes[i] != reserved.bytes[i] || run->planned.bytes[i] != reserved.bytes[i])
+            print_message("rank %d, %s: plan %lld, run's plan %lld, reserved %lld\n", run->mesh.rank,
+                          memory_key[i], (long long)planned->bytes[i], (long long)run->planned.bytes[i],
+                          (long long)reserved.bytes[i]);
+        assert_int_equal(planned->bytes[i], reserved.bytes[i]);
+        assert_int_equal(run->planned.bytes[i], reserved.bytes[i]);
+    }
+}
+
+/* 8 bytes (for floats) × (large parameters ÷ data + small ones), but for the padding that makes each zone of
+ * the flat buffers whole grains on each data rank. */
+static void check_optimizer(const struct run *run, const struct plan_rank *planned) {
+    double elements = 0;
+    for (int i = 0; i < run->table->rows; i++) {
+        const struct row *row = &run->table->row[i];
+        bool large = row->zone == ZONE_LARGE || row->zone == ZONE_SHARED_LARGE;
+        elements += (double)row->count / (large ? run->mesh.data.size : 1);
+    }
+    int64_t size = 2 * (int64_t)sizeof(real);
+    assert_true(planned->optimizer_formula == size * (int64_t)ceil(elements));
+    int64_t padding = planned->memory.bytes[MEMORY_OPTIMIZER] - planned->optimizer_formula;
+    assert_in_range(padding, 0, size * ZONES * SHARD_GRAIN * run->mesh.data.size);
+}
+
+static void test_step(void **state) {
+    const struct example *example = *state;
+    static const int plan_axis[STEP_AXES] = {PLAN_DATA, PLAN_TENSOR, PLAN_PIPELINE};
+    const struct plan_machine machine = {.flops = 1e11, .bandwidth = {1e9, 1e9, 1e9}, .memory = 1e9};
+    struct run run = {.best_loss = NAN, .mesh = *world};
+    struct step_report report;
+    struct plan plan;
+    int status = start(&run, example);
+    *world = run.mesh;
+    assert_int_equal(status, 0);
+    assert_int_equal(plan_create(&run.config, run.mesh.size, &machine, &plan), 0);
+    const struct plan_rank *planned = &plan.rank[run.mesh.rank];
+    check_memory(&run, &planned->memory);
+    if (example->part > 0) { /* the same choice, and something was to choose */
+        size_t layers = (size_t)run.config.model.num_layers;
+        char words[200];
+        recompute_words(run.level, (int)layers, words, sizeof words);
+        print_message("%s\n", words);
+        assert_memory_equal(run.level, plan.level, layers * sizeof *run.level);
+        assert_true(plan.ratio[0] > 1 || plan.ratio[run.config.mesh.pipeline - 1] > 1);
+    }
+    check_optimizer(&run, planned);
+    if (run.config.model.delta.num_distances ==
+        0) { /* no choice of how to compute: the closed formula holds */
+        const struct train_config *train = &run.config.train;
+        double tokens = (double)train->batch_size * train->sequence_length;
+        assert_true(plan.flops ==
+                    tokens * model_flops_per_token(&run.config.model, train->sequence_length, 0));
+    }
+    assert_int_equal(loop_step(&run, NULL, &report), 0);
+    for (int i = 0; i < STEP_AXES; i++)
+        assert_int_equal(report.communication_bytes[i], planned->bytes[plan_axis[i]]);
+    plan_free(&plan);
+    run_free(&run);
+}
+
+int main(void) {
+    struct mesh mesh;
+    struct CMUnitTest tests[sizeof examples / sizeof *examples];
+    size_t count = 0;
+    int bad = ranks_begin(&mesh);
+    world = &mesh;
+    if (!bad) bad = !make_up_text(&mesh, path);
+    for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
+        struct example *e = &examples[i];
+        if (e->data * e->tensor * e->pipeline != mesh.size) continue;
+        tests[count++] = (struct CMUnitTest){e->set[0], test_step, NULL, NULL, e};
+    }
+    if (!bad) bad = _cmocka_run_group_tests("plan", tests, count, NULL, NULL);
+    if (mesh.rank == 0) unlink(path);
+    return ranks_end(&mesh, bad != 0);
+}

@@ -1,0 +1,211 @@
+/* Numbers that are not finite are named by rank and layer. Products of one rank are spoilt, by operations
+ * that stand before the backend's: always, as a damaged card would, or once, as a flipped bit would. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/train/run/mesh_fixture.h"
+#include "train/loop/loop.h"
+#include "train/run/ranks.h"
+
+static const char base[] = "model:\n"
+                           "  vocab_size: 263\n"
+                           "  hidden_size: 32\n"
+                           "  num_layers: 8\n"
+                           "  num_heads: 4\n"
+                           "  intermediate_size: 48\n"
+                           "  delta: {distances: [1, 3], hidden: 8, gate_hidden: 4}\n"
+                           "train: {steps: 9, batch_size: 16, micro_batch_size: 2, sequence_length: 8}\n"
+                           "mesh: {bucket: 2048, small: 300}\n";
+
+/* ------------------------------------------------------------------------------------------ the fault */
+
+static struct {
+    const struct ops *real;
+    int site;  /* products with this weight … */
+    char kind; /* … forward ('f'), or of the gradient of the weight ('w') or its input ('x') … */
+    long left; /* … are spoilt, so many of them */
+} fault;
+
+enum { DOWN = 3 }; /* the product of a layer that ends its MLP */
+
+static void spoilt_product(int site, char ta, char tb, long m, long n, long k, real alpha, const real *a,
+                           long lda, const real *b, long ldb, real beta, real *c, long ldc) {
+    fault.real->product(site, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    char kind = ta == 'T' ? 'w' : tb == 'T' ? 'f' : 'x';
+    if (site != fault.site || kind != fault.kind) return;
+    if (fault.left-- > 0) c[0] = (real)NAN;
+}
+
+/* --------------------------------------------------------------------------------------------- a run */
+
+enum { SETTINGS = 5 };
+
+struct example {
+    int data, tensor, pipeline;
+    char *set[SETTINGS];
+    int layer; /* that is spoilt, forward or back */
+    char kind;
+    int rank; /* by this rank */
+    const char *what;
+    bool all_tensor; /* ranks of its tensor axis have it too, the lowest is named */
+};
+
+static struct mesh *world;
+static char path[] = "/tmp/test_inquiry_XXXXXX";
+
+static int start(struct run *run, const struct example *example, struct ops *ops) {
+    struct overrides overrides;
+    overrides_fill(&overrides, example->data, example->tensor, example->pipeline, path, example->set,
+                   SETTINGS);
+    TRY(prepared(run, base, &overrides));
+    *ops = *run->ops;
+    fault.real = run->ops;
+    ops->product = spoilt_product;
+    run->ops = ops;
+    return readied(run);
+}
+
+static real *copy_of_weights(const struct run *run) {
+    real *copy = malloc((size_t)run->table->total * sizeof *copy);
+    assert_non_null(copy);
+    memcpy(copy, run->state.weight, (size_t)run->table->total * sizeof *copy);
+    return copy;
+}
+
+static void same_weights(const struct run *run, real *before) {
+    assert_memory_equal(before, run->state.weight, (size_t)run->table->total * sizeof *before);
+    free(before);
+}
+
+static void check_place(const struct run *run, const struct example *example) {
+    const struct verdict *v = &run->verdict;
+    char suspect[32];
+    int rank = example->all_tensor ? example->rank / example->tensor * example->tensor : example->rank;
+    assert_true(v->asked && v->recurred && v->found);
+    assert_string_equal(v->finding.what, example->what);
+    assert_int_equal(v->finding.layer, example->layer);
+    assert_int_equal(v->finding.micro_batch, 0);
+    assert_int_equal(v->rank, rank);
+    assert_string_equal(v->host, run->mesh.host);
+    snprintf(suspect, sizeof suspect, "rank%s %d", example->all_tensor ? "s" : "", rank);
+    if (run->mesh.size == 1)
+        assert_string_equal(v->suspects, "");
+    else if (strncmp(v->suspects, suspect, strlen(suspect)) != 0 ||
+             (!example->all_tensor && v->suspects[strlen(suspect)]))
+        fail_msg("suspects are \"%s\", not \"%s\"", v->suspects, suspect);
+}
+
+/* A fault that is always there: named, twice alike; and nothing is updated. */
+static void lasting(struct run *run, const struct example *example) {
+    struct step_report report;
+    fault.left = run->mesh.rank == example->rank ? 1000000 : 0;
+    real *before = copy_of_weights(run);
+    for (int i = 0; i < 2; i++) {
+        char words[64];
+        assert_int_equal(loop_step(run, NULL, &report), GDN_DIVERGED);
+        snprintf(words, sizeof words, "is the %s on rank %d", example->what, run->verdict.rank);
+        if (!strstr(gdn_failure(), words)) fail_msg("no \"%s\" in: %s", words, gdn_failure());
+        gdn_failure_clear();
+        check_place(run, example);
+        assert_int_equal(run->step, 1);
+    }
+    same_weights(run, before);
+    fault.left = 0;
+}
+
+/* One that happens once: computed again, the step is good. */
+static void passing(struct run *run, const struct example *example) {
+    struct step_report report;
+    int64_t samples = run->samples;
+    fault.left = run->mesh.rank == example->rank;
+    real *before = copy_of_weights(run);
+    assert_int_equal(loop_step(run, NULL, &report), GDN_DIVERGED);
+    assert_true(run->verdict.asked && !run->verdict.recurred && !run->verdict.found);
+    assert_non_null(strstr(gdn_failure(), "did not recur"));
+    gdn_failure_clear();
+    int rank = example->all_tensor ? example->rank / example->tensor * example->tensor : example->rank;
+    assert_int_equal(run->verdict.rank, run->mesh.size == 1 ? -1 : rank);
+    same_weights(run, before);
+
+    /* The same with a window: the step is left out, and the next one is none the worse. */
+    before = copy_of_weights(run);
+    struct spikes_config *spikes = &run->config.spikes;
+    spikes->window = 8;
+    assert_int_equal(spikes_create(spikes, &run->spikes), 0);
+    fault.left = run->mesh.rank == example->rank;
+    assert_int_equal(loop_step(run, NULL, &report), 0);
+    assert_int_equal(run->spikes.last.kind, SPIKE_NOT_FINITE);
+    assert_true(run->verdict.asked && !run->verdict.recurred);
+    assert_int_equal(run->step, 2);
+    assert_int_equal(run->samples, samples + 16);
+    same_weights(run, before);
+    assert_int_equal(loop_step(run, NULL, &report), 0);
+    assert_true(isfinite(report.loss) && isfinite(report.grad_norm));
+    assert_false(run->verdict.asked);
+    assert_int_equal(run->spikes.last.kind, SPIKE_NONE);
+    assert_int_equal(run->step, 3);
+}
+
+static void test_example(void **state) {
+    const struct example *example = *state;
+    struct run run = {.best_loss = NAN, .mesh = *world};
+    struct step_report report;
+    struct ops ops;
+    int status = start(&run, example, &ops);
+    *world = run.mesh;
+    if (status) fail_msg("%s", gdn_failure());
+    fault.site = example->layer * (model_sites(&run.config.model) / run.config.model.num_layers) + DOWN;
+    fault.kind = example->kind;
+    fault.left = 0;
+    assert_int_equal(loop_step(&run, NULL, &report), 0); /* all is well */
+    assert_false(run.verdict.asked);
+    lasting(&run, example);
+    passing(&run, example);
+    run_free(&run);
+}
+
+static struct example examples[] = {
+    {1, 1, 1, {NULL}, 3, 'f', 0, "output of layer 3", false},
+    {1, 1, 1, {"train.recompute=full"}, 0, 'f', 0, "output of layer 0", false},
+    {1, 1, 1, {NULL}, 5, 'w', 0, "gradient of layers.5.mlp.down_proj.weight", false},
+    {1, 1, 1, {NULL}, 5, 'x', 0, "gradient of layers.5.self_attn.q_proj.weight", false},
+    {2, 1, 1, {NULL}, 6, 'f', 1, "output of layer 6", false},
+    {2, 1, 1, {NULL}, 2, 'w', 1, "gradient of layers.2.mlp.down_proj.weight", false},
+    {1, 2, 1, {NULL}, 4, 'f', 1, "output of layer 4", true},
+    {1, 2, 1, {"mesh.sequence_parallel=true"}, 1, 'f', 1, "output of layer 1", true},
+    {1, 2, 1, {NULL}, 4, 'w', 1, "gradient of layers.4.mlp.down_proj.weight", false},
+    {1, 1, 2, {NULL}, 1, 'f', 0, "output of layer 1", false},
+    {1, 1, 2, {NULL}, 6, 'f', 1, "output of layer 6", false},
+    {1, 1, 2, {"mesh.interleave=2", "mesh.narrow_sources=false"}, 5, 'f', 0, "output of layer 5", false},
+    {1, 1, 2, {NULL}, 2, 'w', 0, "gradient of layers.2.mlp.down_proj.weight", false},
+    {2, 1, 2, {NULL}, 6, 'f', 3, "output of layer 6", false},
+    {2, 1, 2, {"mesh.overlap=false"}, 1, 'w', 1, "gradient of layers.1.mlp.down_proj.weight", false},
+    {1, 2, 2, {NULL}, 7, 'f', 2, "output of layer 7", true},
+};
+
+int main(void) {
+    struct mesh mesh;
+    struct CMUnitTest tests[sizeof examples / sizeof *examples];
+    size_t count = 0;
+    int bad = ranks_begin(&mesh);
+    world = &mesh;
+    if (!bad) bad = !make_up_text(&mesh, path);
+    for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
+        struct example *e = &examples[i];
+        if (e->data * e->tensor * e->pipeline != mesh.size) continue;
+        tests[count++] = (struct CMUnitTest){e->what, test_example, NULL, NULL, e};
+    }
+    if (!bad) bad = _cmocka_run_group_tests("inquiries", tests, count, NULL, NULL);
+    if (mesh.rank == 0) unlink(path);
+    return ranks_end(&mesh, bad != 0);
+}

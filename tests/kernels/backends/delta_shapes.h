@@ -1,0 +1,20 @@
+/* For tests of every backend's delta slots: the shapes that each is tried at. */
+#ifndef GDN_TEST_DELTA_SHAPES_H
+#define GDN_TEST_DELTA_SHAPES_H
+
+#include "tests/kernels/backends/harness.h"
+
+/* Odd ones too, with several groups, slots and heads. */
+extern struct shape { long T, D, G, n, Hd, a, heads; } shape;
+
+/* Runs `test` on every backend, with each of the shapes in `shape`. */
+void everywhere(void (*test)(void));
+
+/* Defines test_NAME, a test that runs the function NAME everywhere. */
+#define EVERYWHERE(name)                                                                                     \
+    static void test_##name(void **state) {                                                                  \
+        (void)state;                                                                                         \
+        everywhere(name);                                                                                    \
+    }
+
+#endif

@@ -1,0 +1,236 @@
+#include "tests/kernels/backends/harness.h"
+
+#include <float.h>
+#include <math.h>
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/base/random.h"
+#include "kernels/base/status.h"
+
+static const double EPSILON = sizeof(real) == sizeof(float) ? FLT_EPSILON : DBL_EPSILON;
+
+const struct ops *backend;
+const char *slot;
+char words[160];
+
+/* ----------------------------------------------------------------------------------------------- memory */
+
+/* One copy of a buffer: `bytes` bytes at `base`, and behind them GUARD bytes that nobody may write. */
+struct copy {
+    const struct device *device; /* NULL: memory of malloc, whose bounds a sanitizer watches */
+    char *reserved, *base;
+    size_t bytes;
+};
+
+enum { MOST_BUFFERS = 32, MOST_SUMS = 4, MOST_COPIES = (MOST_BUFFERS + MOST_SUMS) * SIDES, GUARD = 64 };
+static const char guard = 0x55;
+
+static struct copy copies[MOST_COPIES];
+static struct buffer buffers[MOST_BUFFERS];
+static struct sums sums[MOST_SUMS];
+static enum digits sums_digits[MOST_SUMS];
+static int copies_used, buffers_used, sums_used;
+static int32_t *tokens;
+static struct copy tokens_copy;
+
+static bool on_device(void) {
+    return backend && !backend->device->host;
+}
+
+/* Memory for `count` elements; on a device, `shift` elements behind an aligned address. */
+static struct copy reserve(bool device, size_t count, size_t size, size_t shift) {
+    struct copy copy = {.bytes = count * size};
+    if (!device) {
+        assert_non_null(copy.reserved = copy.base = malloc(copy.bytes));
+        return copy;
+    }
+    copy.device = backend->device;
+    copy.reserved = copy.device->reserve(shift * size + copy.bytes + GUARD);
+    if (!copy.reserved) fail_msg("%zu bytes of %s: %s", copy.bytes, backend->name, gdn_failure());
+    copy.base = copy.reserved + shift * size;
+    settle();
+    memset(copy.base + copy.bytes, guard, GUARD);
+    return copy;
+}
+
+static void give_back(const struct copy *copy) {
+    if (copy->device)
+        copy->device->release(copy->reserved);
+    else
+        free(copy->reserved);
+}
+
+static void check_guard(const struct copy *copy) {
+    for (size_t i = 0; copy->device && i < GUARD; i++)
+        if (copy->base[copy->bytes + i] != guard)
+            fail_msg("%s of %s, %s: byte %zu behind a buffer of %zu is written", slot, backend->name, words,
+                     i, copy->bytes);
+}
+
+static void *reserve_side(enum side side, long count, size_t size) {
+    struct copy *copy = &copies[copies_used];
+    *copy = reserve(side != REFERENCE && on_device(), (size_t)count, size, side == ONE_THREAD);
+    copies_used++;
+    return copy->base;
+}
+
+struct buffer *make(const char *name, long count, double low, double high) {
+    assert_true(buffers_used < MOST_BUFFERS);
+    struct buffer *b = &buffers[buffers_used++];
+    *b = (struct buffer){.name = name, .count = count};
+    uint64_t state = random_name(name) | 1;
+    EACH_SIDE(side) b->x[side] = reserve_side(side, count, sizeof(real));
+    for (long i = 0; i < count; i++) { /* a linear congruential generator, as many numbers are needed */
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        b->x[REFERENCE][i] = (real)(low + (high - low) * (double)(state >> 40) / (1 << 24));
+    }
+    EACH_SIDE(side)
+    if (side != REFERENCE) memcpy(b->x[side], b->x[REFERENCE], (size_t)count * sizeof(real));
+    return b;
+}
+
+struct sums *make_sums(const char *name, long count, enum digits digits) {
+    assert_true(sums_used < MOST_SUMS);
+    struct sums *s = &sums[sums_used];
+    sums_digits[sums_used++] = digits;
+    *s = (struct sums){.name = name, .count = count};
+    EACH_SIDE(side) {
+        s->x[side] = reserve_side(side, count, sizeof(double));
+        for (long i = 0; i < count; i++) s->x[side][i] = random_uniform(1, random_name(name), (uint64_t)i);
+    }
+    return s;
+}
+
+int32_t *make_tokens(long count, int32_t below) {
+    if (tokens) settle(), give_back(&tokens_copy);
+    tokens_copy = reserve(on_device(), (size_t)count, sizeof *tokens, 1);
+    tokens = (int32_t *)tokens_copy.base;
+    for (long i = 0; i < count; i++)
+        tokens[i] = (int32_t)(random_bits(1, random_name("token"), (uint64_t)i) % (uint64_t)below);
+    return tokens;
+}
+
+void set(struct buffer *b, long first, long step, double value) {
+    EACH_SIDE(side)
+    for (long i = first; i < b->count; i += step) b->x[side][i] = (real)value;
+}
+
+void release(void) {
+    if (on_device()) backend->device->wait();
+    for (; copies_used > 0; copies_used--) give_back(&copies[copies_used - 1]);
+    buffers_used = sums_used = 0;
+    if (tokens) give_back(&tokens_copy);
+    tokens = NULL;
+}
+
+int release_after(void **state) {
+    (void)state;
+    release();
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------------------- sides */
+
+enum side next_side(enum side side) {
+    return side == ONE_THREAD && on_device() ? THREE_THREADS : side + 1;
+}
+
+const struct ops *start(enum side side) {
+    static const int threads[SIDES] = {1, 1, 2, 3, 3};
+    omp_set_num_threads(threads[side]);
+    if (side != REFERENCE) return backend;
+    settle();
+    return ops_find("reference");
+}
+
+void settle(void) {
+    if (on_device() && backend->device->wait() != 0)
+        fail_msg("%s of %s, %s: %s", slot, backend->name, words, gdn_failure());
+}
+
+/* ------------------------------------------------------------------------------------------- comparisons */
+
+/* The reference rounds once, a backend after every operation. Roundings are about as often up as down, so
+ * those of a sum of k terms add up to about √k of one; but a term is rounded relative to itself, or to the
+ * sum so far, not to what is left after terms cancelled. Hence √k roundings, with a factor of 4 for the tail
+ * of the distribution and 16 for the operations around the sum, of the element, of a usual element of the
+ * buffer (root mean square), and of 1/16 for buffers of one element in which terms of order 1 cancel. A wrong
+ * term is wrong by order 1. */
+static double tolerance(double epsilon, double expected, double usual, long terms) {
+    return epsilon * (16 + 4 * sqrt((double)terms)) * (fabs(expected) + usual + 0.0625);
+}
+
+static bool same(const void *const x[SIDES], enum side a, enum side b, size_t bytes) {
+    return memcmp(x[a], x[b], bytes) == 0;
+}
+
+static void compare_bits(const char *name, enum promise promise, const void *const x[SIDES], size_t bytes) {
+    bool any = promise == ANY_THREADS && !on_device();
+    if (!same(x, THREE_THREADS, THREE_AGAIN, bytes) ||
+        (any && !(same(x, ONE_THREAD, TWO_THREADS, bytes) && same(x, ONE_THREAD, THREE_THREADS, bytes))))
+        fail_msg("%s of %s, %s: %s is not the same for %s number of threads", slot, backend->name, words,
+                 name, any ? "every" : "a");
+}
+
+static void compare_element(const char *name, long i, double got, double expected, double usual,
+                            double allowed) {
+    if (!(fabs(got - expected) <= allowed))
+        fail_msg("%s of %s, %s: %s[%ld] is %.17g, the reference has %.17g (usual size %.3g)", slot,
+                 backend->name, words, name, i, got, expected, usual);
+}
+
+static void compare_buffer(const struct buffer *b, long terms, enum promise promise) {
+    double squares = 0;
+    for (long i = 0; i < b->count; i++) squares += (double)b->x[REFERENCE][i] * b->x[REFERENCE][i];
+    double usual = sqrt(squares / (double)b->count);
+    EACH_SIDE(side) for (long i = 0; side != REFERENCE && i < b->count; i++) {
+        double expected = b->x[REFERENCE][i];
+        compare_element(b->name, i, b->x[side][i], expected, usual,
+                        tolerance(EPSILON, expected, usual, terms));
+    }
+    compare_bits(b->name, promise, (const void *const *)b->x, (size_t)b->count * sizeof(real));
+}
+
+/* Sums of few terms may cancel, but here none is measured by the others. */
+static void compare_sums(const struct sums *s, enum digits digits, long terms, enum promise promise) {
+    double epsilon = digits == OF_DOUBLES ? DBL_EPSILON : EPSILON;
+    EACH_SIDE(side) for (long i = 0; side != REFERENCE && i < s->count; i++) {
+        double expected = s->x[REFERENCE][i];
+        compare_element(s->name, i, s->x[side][i], expected, 0, tolerance(epsilon, expected, 0, terms));
+    }
+    compare_bits(s->name, promise, (const void *const *)s->x, (size_t)s->count * sizeof(double));
+}
+
+void compare(long terms, enum promise promise) {
+    settle();
+    for (int i = 0; i < copies_used; i++) check_guard(&copies[i]);
+    for (int i = 0; i < buffers_used; i++) compare_buffer(&buffers[i], terms, promise);
+    for (int i = 0; i < sums_used; i++) compare_sums(&sums[i], sums_digits[i], terms, promise);
+    release();
+}
+
+/* ---------------------------------------------------------------------------------------------- backends */
+
+static const struct ops *named[2]; /* the one of GDN_TEST_BACKEND, and NULL */
+
+const struct ops *const *harness_backends(void) {
+    return named[0] ? named : ops_all();
+}
+
+int harness_begin(void) {
+    const char *name = getenv("GDN_TEST_BACKEND");
+    if (name) setenv("GDN_SHARED_DEVICE_MEMORY", "1", 1);
+    const struct ops *ops = ops_find(name ? name : "cpu");
+    if (name) named[0] = ops;
+    if (ops) {
+        printf("%s\n", ops->device->host ? ops_describe(ops) : ops->device->describe());
+        return 0;
+    }
+    printf("%s\n", gdn_failure());
+    bool no_card = name && strcmp(name, "cuda") == 0 && access("/dev/nvidiactl", F_OK) != 0;
+    return no_card || getenv("GDN_ISA") ? 77 : 1;
+}

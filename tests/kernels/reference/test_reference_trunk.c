@@ -1,0 +1,315 @@
+/* The reference's trunk: forward passes against formulas written here in another way, backward passes against
+ * finite differences of the forward ones (in a GDN_DOUBLE build, where differences have the digits). */
+#include "tests/kernels/reference/reference.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+/* Values here are of order 1 to 10 and rounded once, or a few times where sums are stored in between: 32
+ * roundings. */
+static void near(const char *what, double got, double expected) {
+    double epsilon = sizeof(real) == sizeof(float) ? FLT_EPSILON : DBL_EPSILON;
+    if (!(fabs(got - expected) <= 32 * epsilon * (1 + fabs(expected))))
+        fail_msg("%s: %.12g, expected %.12g", what, got, expected);
+}
+
+/* ---------------------------------------------------------------------------------------- matrices and
+ * vectors */
+
+static void gemm(void **state) {
+    (void)state;
+    /* [[1 2 3] [4 5 6]] · [[1 0] [2 1] [0 3]] = [[5 11] [14 23]] */
+    const real a[] = {1, 2, 3, 4, 5, 6}, at[] = {1, 4, 2, 5, 3, 6}, b[] = {1, 0, 2, 1, 0, 3},
+               bt[] = {1, 2, 0, 0, 1, 3};
+    const real expected[] = {5, 11, 14, 23};
+    for (int mask = 0; mask < 4; mask++) {
+        real c[] = {1, 1, NAN, 1, 1, NAN}; /* rows are 3 apart */
+        ops->gemm(mask & 1 ? 'T' : 'N', mask & 2 ? 'T' : 'N', 2, 2, 3, 2, mask & 1 ? at : a, mask & 1 ? 2 : 3,
+                  mask & 2 ? bt : b, mask & 2 ? 3 : 2, -1, c, 3);
+        for (int i = 0; i < 4; i++) near("gemm", c[i / 2 * 3 + i % 2], 2 * expected[i] - 1);
+        assert_true(isnan(c[2]) && isnan(c[5]));
+        c[0] = NAN; /* not read with beta 0 */
+        ops->gemm('N', 'N', 2, 2, 3, 1, a, 3, b, 2, 0, c, 3);
+        near("gemm", c[0], 5);
+    }
+}
+
+static void vectors(void **state) {
+    (void)state;
+    real x[] = {1, 2, 3, 4, 5, 6}, y[] = {10, 20, 30, 40, 50, 60}, z[6], c[] = {2, -1}, sum[] = {100, 200};
+    ops->add_to(6, x, y, z);
+    near("add_to", z[5], 66);
+    ops->add(6, x, z);
+    near("add", z[5], 72);
+    ops->add_scaled_rows(2, 3, c, x, y);
+    near("add_scaled_rows", y[2], 36);
+    near("add_scaled_rows", y[3], 36);
+    ops->add_column_sums(2, 2, x, 3, sum); /* rows 3 apart */
+    near("add_column_sums", sum[0], 105);
+    near("add_column_sums", sum[1], 207);
+    double square[] = {1, 2, 3};
+    ops->add_squares(1, 4, 2, x, square); /* blocks of two, the first and the last by half */
+    near("add_squares", square[0], 5);
+    near("add_squares", square[1], 27);
+    near("add_squares", square[2], 28);
+    real pieces[] = {1, 2, 30, 40, 500, 600};
+    ops->add_parts(2, 3, pieces, pieces);
+    near("add_parts", pieces[0], 531);
+    near("add_parts", pieces[1], 642);
+    near("add_parts", pieces[2], 30);
+    ops->copy(6, x, z);
+    assert_memory_equal(x, z, sizeof x);
+    ops->zero(5, z);
+    near("zero", z[4], 0);
+    near("zero", z[5], 6);
+}
+
+/* Two steps from zero moments, as model.md's formula reads. */
+static void adamw(void **state) {
+    const double lr = 0.1, b1 = 0.9, b2 = 0.99, eps = 1e-8, decay = 0.2, gscale = 0.5, gradient[] = {3, -1};
+    double w0 = 2, m0 = 0, v0 = 0;
+    real w = 2, m = 0, v = 0;
+    (void)state;
+    for (int n = 1; n <= 2; n++) {
+        real g = (real)gradient[n - 1];
+        ops->adamw(1, &w, &g, &m, &v, gscale, lr, b1, b2, eps, decay, 1 - pow(b1, n), 1 - pow(b2, n));
+        m0 = b1 * m0 + (1 - b1) * gradient[n - 1] * gscale;
+        v0 = b2 * v0 + (1 - b2) * pow(gradient[n - 1] * gscale, 2);
+        w0 -= lr * decay * w0;
+        w0 -= lr * m0 / (1 - pow(b1, n)) / (sqrt(v0 / (1 - pow(b2, n))) + eps);
+        near("w", w, w0), near("m", m, m0), near("v", v, v0);
+    }
+}
+
+static void embed(void **state) {
+    enum { T = 4, D = 3, V = 5 };
+    const int32_t token[T] = {2, 0, 2, 4};
+    real E[V * D], x[T * D], dE[V * D] = {0};
+    (void)state;
+    const int32_t rows[] = {1, 2, 3, 4, 5, 6}, cut[][4] = {{1, 2, 4, 5}, {2, 3, 5, 6}};
+    int32_t input[4], target[4];
+    ops->cut_tokens(2, 2, rows, input, target);
+    assert_memory_equal(input, cut[0], sizeof input);
+    assert_memory_equal(target, cut[1], sizeof target);
+    FILL(E, -1, 1);
+    ops->embed(T, D, token, 0, V, E, x);
+    for (int i = 0; i < T * D; i++) assert_true(x[i] == E[token[i / D] * D + i % D]);
+    ops->embed_back(T, D, token, 0, V, x, dE); /* of Σ x²/2 */
+    for (int i = 0; i < V * D; i++) near("dE", dE[i], (i / D == 2 ? 2 : i / D == 0 || i / D == 4) * E[i]);
+
+    /* Rows 1 to 3 of the vocabulary: of the tokens only those that are 2. */
+    memset(dE, 0, sizeof dE);
+    ops->embed(T, D, token, 1, 3, E + D, x);
+    for (int i = 0; i < T * D; i++) assert_true(x[i] == (token[i / D] == 2 ? E[2 * D + i % D] : 0));
+    for (int i = 0; i < T * D; i++) x[i] = 1;
+    ops->embed_back(T, D, token, 1, 3, x, dE + D);
+    for (int i = 0; i < V * D; i++) assert_true(dE[i] == (i / D == 2 ? 2 : 0));
+}
+
+/* ----------------------------------------------------------------------------------------------------------
+ * norm */
+
+static struct { real x[3 * 5], w[5], dy[3 * 5]; } norm_case;
+
+static double norm_loss(const void *context) {
+    (void)context;
+    real y[15], rstd[3];
+    ops->rms_norm(3, 5, norm_case.x, norm_case.w, 0.1, y, rstd);
+    return dot(15, y, norm_case.dy);
+}
+
+static void norm(void **state) {
+    real y[15], rstd[3], sum[15], more[15], again[3], zero[15] = {0}, dx[15] = {0}, dw[5] = {0};
+    (void)state;
+    FILL(norm_case.x, -2, 2);
+    FILL(norm_case.w, 0.5, 1.5);
+    FILL(norm_case.dy, -1, 1);
+    ops->rms_norm(3, 5, norm_case.x, norm_case.w, 0.1, y, rstd);
+    for (int i = 0; i < 15; i++) {
+        const real *row = norm_case.x + i / 5 * 5;
+        near("y", y[i], row[i % 5] * norm_case.w[i % 5] / sqrt(dot(5, row, row) / 5 + 0.1));
+        near("rstd", rstd[i / 5], pow(dot(5, row, row) / 5 + 0.1, -0.5));
+    }
+    ops->add_rms_norm(3, 5, norm_case.x, zero, norm_case.w, 0.1, sum, more, again);
+    assert_memory_equal(sum, norm_case.x, sizeof sum);
+    assert_memory_equal(more, y, sizeof y);
+    ops->add_rms_norm(3, 5, norm_case.x, norm_case.dy, norm_case.w, 0.1, sum, more, again);
+    for (int i = 0; i < 15; i++) near("sum", sum[i], (double)norm_case.x[i] + norm_case.dy[i]);
+    ops->rms_norm(3, 5, sum, norm_case.w, 0.1, y, rstd);
+    assert_memory_equal(more, y, sizeof y);
+    assert_memory_equal(again, rstd, sizeof rstd);
+    ops->rms_norm(3, 5, norm_case.x, norm_case.w, 0.1, y, rstd);
+    ops->rms_norm_back(3, 5, norm_case.x, norm_case.w, rstd, norm_case.dy, dx, dw);
+    check_gradients(
+        norm_loss, NULL,
+        (struct input[]){{"x", 3, 5, norm_case.x, 5, dx, 5}, {"w", 1, 5, norm_case.w, 5, dw, 5}, {0}});
+    real twice = dx[7];
+    ops->rms_norm_back(3, 5, norm_case.x, norm_case.w, rstd, norm_case.dy, dx, dw);
+    near("dx accumulated", dx[7], 2 * (double)twice);
+}
+
+/* -----------------------------------------------------------------------------------------------------
+ * attention */
+
+/* Rotation of the complex numbers x[j] + i·x[j + hd/2] by the position's angles. */
+static void rope(void **state) {
+    enum { T = 6, S = 3, HEADS = 2, HD = 4, LD = 9, FROM = 2 };
+    real cosine[(FROM + S) * HD / 2], sine[(FROM + S) * HD / 2], x[T * LD], y[T * LD];
+    (void)state;
+    for (int i = 0; i < (FROM + S) * HD / 2; i++)
+        cosine[i] = (real)cos(0.3 * (i / 2) / (1 + i % 2)), sine[i] = (real)sin(0.3 * (i / 2) / (1 + i % 2));
+    FILL(x, -1, 1);
+    memcpy(y, x, sizeof x);
+    ops->rope(T, S, FROM, HEADS, HD, cosine, sine, 1, y, LD);
+    for (int t = 0; t < T; t++)
+        for (int h = 0; h < HEADS; h++)
+            for (int j = 0; j < 2; j++) {
+                double angle = 0.3 * (FROM + t % S) / (1 + j);
+                long low = t * LD + h * HD + j, high = low + 2;
+                near("low", y[low], x[low] * cos(angle) - x[high] * sin(angle));
+                near("high", y[high], x[low] * sin(angle) + x[high] * cos(angle));
+            }
+    near("padding", y[LD - 1], x[LD - 1]);
+    ops->rope(T, S, FROM, HEADS, HD, cosine, sine, -1, y, LD);
+    for (int i = 0; i < T * LD; i++) near("back", y[i], x[i]);
+}
+
+enum { B = 2, S = 5, H = 4, K = 2, HD = 6, W = (H + 2 * K) * HD };
+static struct { real qkv[B * S * W], dout[B * S * H * HD]; } heads;
+
+static double attention_loss(const void *context) {
+    (void)context;
+    real o[B * S * H * HD], lse[B * H * S];
+    ops->attention(B, S, H, K, HD, heads.qkv, o, lse);
+    return dot(B * S * H * HD, o, heads.dout);
+}
+
+static void attention(void **state) {
+    static real o[B * S * H * HD], lse[B * H * S], dqkv[B * S * W], work[B * H * S];
+    (void)state;
+    FILL(heads.qkv, -2, 2);
+    FILL(heads.dout, -1, 1);
+    ops->attention(B, S, H, K, HD, heads.qkv, o, lse);
+    for (int b = 0; b < B; b++)
+        for (int h = 0; h < H; h++) {
+            double weight[S][S] = {{0}}; /* the whole matrix, which the slot never forms */
+            for (int i = 0; i < S; i++) {
+                const real *q = heads.qkv + (b * S + i) * W + h * HD;
+                double sum = 0;
+                for (int j = 0; j <= i; j++)
+                    sum += weight[i][j] =
+                        exp(dot(HD, q, heads.qkv + (b * S + j) * W + (H + h / 2) * HD) / sqrt(HD));
+                near("lse", lse[(b * H + h) * S + i], log(sum));
+                for (int c = 0; c < HD; c++) {
+                    double expected = 0;
+                    for (int j = 0; j < S; j++)
+                        expected +=
+                            weight[i][j] / sum * heads.qkv[(b * S + j) * W + (H + K + h / 2) * HD + c];
+                    near("o", o[(b * S + i) * H * HD + h * HD + c], expected);
+                }
+            }
+        }
+    ops->attention_back(B, S, H, K, HD, heads.qkv, o, lse, heads.dout, dqkv, work);
+    check_gradients(attention_loss, NULL, (struct input[]){{"qkv", B * S, W, heads.qkv, W, dqkv, W}, {0}});
+
+    /* The last position of the first sequence, decoded from a cache. */
+    real keys[S * K * HD], values[S * K * HD], last[H * HD];
+    for (int i = 0; i < S; i++) {
+        memcpy(keys + i * K * HD, heads.qkv + i * W + H * HD, K * HD * sizeof(real));
+        memcpy(values + i * K * HD, heads.qkv + i * W + (H + K) * HD, K * HD * sizeof(real));
+    }
+    ops->attention_decode(S, H, K, HD, heads.qkv + (S - 1) * W, keys, values, last);
+    for (int i = 0; i < H * HD; i++) near("decoded", last[i], o[(S - 1) * H * HD + i]);
+}
+
+/* ------------------------------------------------------------------------------------------------- MLP and
+ * loss */
+
+static struct { real gu[2 * 6], dh[2 * 3]; } mlp;
+
+static double swiglu_loss(const void *context) {
+    (void)context;
+    real h[6];
+    ops->swiglu(2, 3, mlp.gu, h);
+    return dot(6, h, mlp.dh);
+}
+
+static void swiglu(void **state) {
+    real h[6], again[6], dgu[12];
+    (void)state;
+    FILL(mlp.gu, -3, 3);
+    FILL(mlp.dh, -1, 1);
+    ops->swiglu(2, 3, mlp.gu, h);
+    for (int i = 0; i < 6; i++) {
+        double g = mlp.gu[i / 3 * 6 + i % 3], u = mlp.gu[i / 3 * 6 + 3 + i % 3];
+        near("h", h[i], g * u * (0.5 + 0.5 * tanh(g / 2)));
+    }
+    ops->swiglu_back(2, 3, mlp.gu, mlp.dh, dgu, again);
+    assert_memory_equal(h, again, sizeof h);
+    check_gradients(swiglu_loss, NULL, (struct input[]){{"gu", 2, 6, mlp.gu, 6, dgu, 6}, {0}});
+}
+
+static const int32_t target[] = {3, 0};
+static real logits[2 * 5]; /* 4 columns, rows 5 apart */
+
+static double cross_entropy_loss(const void *context) {
+    (void)context;
+    real copy[10], loss[2];
+    memcpy(copy, logits, sizeof copy);
+    ops->cross_entropy(2, 4, copy, 5, target, 0, loss);
+    assert_memory_equal(copy, logits, sizeof copy); /* left alone without a scale */
+    return 0.25 * ((double)loss[0] + loss[1]);
+}
+
+static void cross_entropy(void **state) {
+    real gradient[10], loss[2];
+    (void)state;
+    FILL(logits, -2, 2);
+    memcpy(gradient, logits, sizeof gradient);
+    ops->cross_entropy(2, 4, gradient, 5, target, 0.25, loss);
+    for (int t = 0; t < 2; t++) {
+        double sum = 0;
+        for (int v = 0; v < 4; v++) sum += exp((double)logits[t * 5 + v] - logits[t * 5 + target[t]]);
+        near("loss", loss[t], log(sum));
+        near("padding", gradient[t * 5 + 4], logits[t * 5 + 4]);
+        gradient[t * 5 + 4] = 0;
+    }
+    check_gradients(cross_entropy_loss, NULL,
+                    (struct input[]){{"logits", 2, 5, logits, 5, gradient, 5}, {0}});
+
+    /* The same from parts of three and one columns, which know of each other by a maximum and two sums. */
+    const long first[] = {0, 3, 4};
+    real part[10], largest[2] = {-9, -9}, one[2], sums[4] = {0}, two[4], again[2];
+    memcpy(part, logits, sizeof part);
+    for (int p = 0; p < 2; p++) {
+        ops->row_largest(2, first[p + 1] - first[p], part + first[p], 5, one);
+        for (int t = 0; t < 2; t++) largest[t] = one[t] > largest[t] ? one[t] : largest[t];
+    }
+    for (int p = 0; p < 2; p++) {
+        ops->part_exp(2, first[p + 1] - first[p], part + first[p], 5, target, first[p], largest, two);
+        for (int i = 0; i < 4; i++) sums[i] += two[i];
+    }
+    for (int p = 0; p < 2; p++) {
+        ops->part_cross_entropy(2, first[p + 1] - first[p], part + first[p], 5, target, first[p], sums, 0.25,
+                                again);
+        for (int t = 0; t < 2; t++) near("loss from parts", again[t], loss[t]);
+    }
+    for (int i = 0; i < 10; i++)
+        if (i % 5 < 4) near("gradient from parts", part[i], gradient[i]);
+
+    real far[] = {-2000, 3000}, far_loss; /* exp of neither is a number */
+    ops->cross_entropy(1, 2, far, 2, target + 1, 1, &far_loss);
+    near("far", far_loss, 5000);
+    near("far", far[0], -1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gemm),   cmocka_unit_test(vectors),   cmocka_unit_test(adamw),
+        cmocka_unit_test(embed),  cmocka_unit_test(norm),      cmocka_unit_test(rope),
+        cmocka_unit_test(swiglu), cmocka_unit_test(attention), cmocka_unit_test(cross_entropy),
+    };
+    ops = ops_find("reference");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,207 @@
+/* What compressed sources (model/pass/compress.c) take and cost, as the plan counts it and as it is: memory,
+ * arithmetic, bytes on the tensor axis, each by a formula of its own. Runs on 1, 2 or 4 ranks, which are then
+ * tensor ranks. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include "tests/model/pass/compress_run.h"
+
+/* What a buffer takes of an arena. */
+static long bytes_of(long count) {
+    struct arena arena = {.base = NULL};
+    arena_take(&arena, (size_t)count * sizeof(real));
+    return (long)arena.used;
+}
+
+/* Whole buffers that a chunk's compressed nodes need: as many as are read at once at most. */
+static long whole_buffers(const struct setting *s, struct span span) {
+    long most = 0;
+    for (int l = span.first; l < span.end; l++) {
+        long here = 0;
+        for (int n = span.first; n <= l; n++) {
+            bool later = n == l || n + 1 == l;
+            for (int i = 0; i < s->config.delta.num_distances; i++) {
+                int target = n + s->config.delta.distances[i];
+                later |= target >= l && target < span.end;
+            }
+            here += later && compressed(s, span, n);
+        }
+        if (here > most) most = here;
+    }
+    return most;
+}
+
+/* No layer reads the node's output as a source, and no later stage has it as its stream. */
+static bool stream_alone(const struct setting *s, struct span span, int node) {
+    for (int i = 0; i < s->config.delta.num_distances; i++)
+        if (node + s->config.delta.distances[i] < LAYERS && (node >= 0 || s->config.delta.embedding_source))
+            return false;
+    return node < span.end - 1 || span.end == LAYERS;
+}
+
+/* By formula: of each slot what x0 and each node is kept as. Where rows are divided, a rank keeps its own of
+ * what is not factors, if whole buffers in turn make that less, or are not needed. */
+static long sources_of(const struct setting *s, double ratio) {
+    long T = s->batch * s->length, k = lowrank_of_ratio(T, D, ratio), whole = 0, nodes = 0;
+    bool divided = s->way & 2 && tensor.size > 1;
+    long R = divided ? (T + tensor.size - 1) / tensor.size : T;
+    for (int c = 0; c < s->cut->chunks; c++) {
+        struct span span = s->cut->stage[c];
+        for (int n = span.first; n < span.end; n++) nodes += SLOTS * compressed(s, span, n);
+        if (whole_buffers(s, span) > whole) whole = whole_buffers(s, span);
+    }
+    bool turns = divided && !(ratio > 0) && whole * T + nodes * R < nodes * T;
+    long sum = SLOTS * bytes_of((stream_alone(s, s->cut->stage[0], -1) ? R : T) * D);
+    for (int c = 0; c < s->cut->chunks; c++) {
+        struct span span = s->cut->stage[c];
+        for (int n = span.first; n < span.end; n++)
+            sum +=
+                SLOTS * (ratio > 0 && compressed(s, span, n) ? bytes_of(T * k) + bytes_of(k * D)
+                         : stream_alone(s, span, n) || (turns && compressed(s, span, n)) ? bytes_of(R * D)
+                                                                                         : bytes_of(T * D));
+    }
+    return sum + (ratio > 0 || turns ? whole * bytes_of(T * D) : 0);
+}
+
+static struct model_memory memory_of(const struct setting *s, double ratio, bool training, bool planned) {
+    struct fixture whole;
+    struct part part;
+    struct model_memory memory;
+    struct layout layout = cut_layout(s->cut, 0, s->way);
+    struct axis counts = axis_planned("tensor", tensor.size, tensor.index);
+    fixture_create(&whole, &s->config, s->ops, s->batch, s->length, 3, s->noise);
+    part_create(&part, &whole, &layout, &tensor, slots, s->ops, s->batch, s->length);
+    model_free(part.model);
+    struct model_part of = part_of(s, &part.layout, planned ? &counts : &tensor, ratio);
+    assert_int_equal(planned ? model_create_planned(&s->config, &part.table, &of, s->batch, s->length,
+                                                    training, &part.model)
+                             : model_create(&s->config, &part.table, &part.state, s->ops, &of, s->batch,
+                                            s->length, training, &part.model),
+                     0);
+    model_memory(part.model, &memory);
+    part_free(&part);
+    fixture_free(&whole);
+    return memory;
+}
+
+/* Sources are what the formula says, planned as real; nothing else changes but scratch; models that do not
+ * train, or have no connections, are as they were. */
+static void test_memory(void **state) {
+    (void)state;
+    for (int v = 0; v < VARIANTS; v++) {
+        struct setting s = setting_of(v, v % CUTS, v % 4, ops_all()[0]), bare = s;
+        struct model_memory none = memory_of(&s, 0, true, false), apply = memory_of(&s, 0, false, false);
+        assert_int_equal(none.sources, sources_of(&s, 0));
+        for (int i = 0; i < RATIOS; i++) {
+            struct model_memory got = memory_of(&s, ratios[i], true, false),
+                                planned = memory_of(&s, ratios[i], true, true),
+                                idle = memory_of(&s, ratios[i], false, false);
+            assert_memory_equal(&got, &planned, sizeof got);
+            assert_int_equal(got.sources, sources_of(&s, ratios[i]));
+            assert_int_equal(got.activations, none.activations);
+            assert_true(got.workspace > none.workspace);
+            assert_memory_equal(&idle, &apply, sizeof idle);
+        }
+        bare.config.delta.num_distances = 0;
+        none = memory_of(&bare, 0, true, false), apply = memory_of(&bare, 0.5, true, false);
+        assert_memory_equal(&none, &apply, sizeof none);
+    }
+}
+
+static double products; /* arithmetic of all matrix products */
+
+/* Arithmetic by formula, of one [T, D]: four products make its factors and one brings it back; `bases`: what
+ * LAPACK does for three orthonormal bases of k vectors, as much as is known of Householder's method (Golub &
+ * Van Loan 2013, 5.2). */
+static double formula(long T, double ratio, bool bases) {
+    long k = lowrank_of_ratio(T, D, ratio), longest = 2 * (2 * T + D), less = 2 * k / 3;
+    return bases ? 2.0 * (double)(k * k * (longest - 3 * less)) : 5 * 2.0 * (double)(T * k * D);
+}
+
+/* Of all nodes of the micro-batches of a played step. */
+static double formula_of(const struct setting *s, double ratio, bool bases) {
+    long T = s->batch * s->length, small = (s->batch - 1) * (s->length - 2);
+    double sum = 0;
+    for (int c = 0; c < s->cut->chunks; c++)
+        for (int n = s->cut->stage[c].first; n < s->cut->stage[c].end; n++)
+            if (compressed(s, s->cut->stage[c], n))
+                sum += (PLAYED - 1) * formula(T, ratio, bases) + formula(small, ratio, bases);
+    return sum;
+}
+
+static void (*product)(char, char, long, long, long, real, const real *, long, const real *, long, real,
+                       real *, long);
+
+static void count_product(char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda,
+                          const real *b, long ldb, real beta, real *c, long ldc) {
+    products += 2.0 * (double)m * (double)n * (double)k;
+    product(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+/* What a played step costs more than one without compression: arithmetic and bytes on the tensor axis. */
+struct cost {
+    double flops;
+    int64_t bytes;
+};
+
+static struct cost cost_of(const struct setting *s, double ratio, bool planned) {
+    struct runner *r = runner_create(s, ratio, false);
+    struct axis counts = axis_planned("tensor", tensor.size, tensor.index),
+                *axis = planned ? &counts : &tensor;
+    if (planned) {
+        struct model_part of = part_of(s, &r->part->layout, &counts, ratio);
+        model_free(r->part->model);
+        r->planned = true;
+        assert_int_equal(model_create_planned(&s->config, &r->part->table, &of, s->batch, s->length, true,
+                                              &r->part->model),
+                         0);
+    }
+    double flops = planned ? ops_counted() : products;
+    int64_t bytes = axis->bytes;
+    play(r);
+    struct cost cost = {(planned ? ops_counted() : products) - flops, axis->bytes - bytes};
+    runner_free(r);
+    return cost;
+}
+
+static void test_plan(void **state) {
+    (void)state;
+    for (int v = 0; v<VARIANTS; v += tensor.size> 1 ? 3 : 1) {
+        struct ops counting = *ops_all()[1];
+        product = counting.gemm;
+        counting.gemm = count_product;
+        struct setting s = setting_of(v, v % CUTS, v / 2 % 4, &counting);
+        struct cost none = cost_of(&s, 0, false), planned_none = cost_of(&s, 0, true);
+        for (int i = 0; i < RATIOS; i++) {
+            struct cost real_cost = cost_of(&s, ratios[i], false), planned = cost_of(&s, ratios[i], true);
+            double more = real_cost.flops - none.flops, planned_more = planned.flops - planned_none.flops;
+            double known = formula_of(&s, ratios[i], false), bases = formula_of(&s, ratios[i], true);
+            if (more != known || planned_more != known + bases)
+                failures += printf("%s: %g operations more at ratio %g, %g planned; %g and %g are known\n",
+                                   s.what, more, ratios[i], planned_more, known, known + bases);
+            if (real_cost.bytes - none.bytes != planned.bytes - planned_none.bytes)
+                failures += printf("%s: other bytes planned\n", s.what);
+        }
+    }
+    no_failures();
+}
+
+int main(int argc, char **argv) {
+    int rank, size;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    int status = axis_create("tensor", MPI_COMM_WORLD, 0, rank, size, &tensor);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_plan),
+    };
+    if (!status) status = cmocka_run_group_tests(tests, NULL, NULL);
+    axis_free(&tensor);
+    MPI_Finalize();
+    return status;
+}

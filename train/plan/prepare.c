@@ -1,0 +1,144 @@
+#include "train/plan/prepare.h"
+
+#include <stdlib.h>
+
+#include "dist/mesh/mesh.h"
+#include "kernels/base/status.h"
+#include "model/params/params.h"
+#include "train/partition/divide.h"
+
+int64_t plan_table_parameters(const struct table *table) {
+    int64_t count = 0;
+    for (int i = 0; i < table->rows; i++) count += table->row[i].count;
+    return count;
+}
+
+/* ---------------------------------------------------------------------------------------------- the mesh */
+
+/* As mesh_check does for a run, in words for whoever gave --ranks. */
+static int check_ranks(const struct mesh_config *mesh, long ranks) {
+    long each = (long)mesh->tensor * mesh->pipeline, needed = each * mesh->data;
+    if (mesh->data && needed != ranks)
+        return gdn_fail(
+            GDN_INPUT,
+            "mesh.data: %d with mesh.tensor: %d and mesh.pipeline: %d needs %ld ranks, but --ranks "
+            "is %ld; plan it with --ranks %ld, or change one of these keys (mesh.data: 0 takes "
+            "all ranks left over)",
+            mesh->data, mesh->tensor, mesh->pipeline, needed, ranks, needed);
+    if (ranks % each)
+        return gdn_fail(GDN_INPUT,
+                        "mesh.tensor: %d and mesh.pipeline: %d need a multiple of %ld ranks, but --ranks is "
+                        "%ld; plan it with --ranks %ld, or change one of these keys",
+                        mesh->tensor, mesh->pipeline, each, ranks, (ranks + each - 1) / each * each);
+    return 0;
+}
+
+/* Data ranks and micro-batches, as `gdn train` has them on so many ranks. */
+static int divide(struct plan *plan, long ranks) {
+    const struct mesh_config *mesh = &plan->config->mesh;
+    const struct train_config *train = &plan->config->train;
+    plan->data = mesh->data;
+    plan->tensor = mesh->tensor;
+    double named = (double)(mesh->data ? mesh->data : 1) * mesh->tensor * mesh->pipeline;
+    if (named > PLAN_RANKS)
+        return gdn_fail(GDN_INPUT,
+                        "mesh.data: %d with mesh.tensor: %d and mesh.pipeline: %d is more ranks than the %d "
+                        "of the largest plan",
+                        mesh->data, mesh->tensor, mesh->pipeline, PLAN_RANKS);
+    if (!ranks) ranks = (long)named;
+    TRY(check_ranks(mesh, ranks));
+    TRY(mesh_check(&plan->data, mesh->tensor, mesh->pipeline, (int)ranks));
+    plan->ranks = ranks;
+    TRY(batch_divide(train, plan->data, &plan->share, &plan->micro));
+    plan->micro_batches = (int)(plan->share / plan->micro);
+    return 0;
+}
+
+int plan_parameters(const struct config *config, int64_t *count) {
+    struct table table;
+    TRY(params_create(&config->model, NULL, &table));
+    *count = plan_table_parameters(&table);
+    params_free(&table);
+    return 0;
+}
+
+/* Evaluations as training has them where the validation data have as many sequences as a group and a round
+ * can use: a plan does not open them. */
+static int describe_evaluation(struct plan *plan) {
+    const struct data_config *data = &plan->config->data;
+    if (!data->validation.count && data->validation_fraction == 0 && data->num_validations == 0) return 0;
+    TRY(evaluation_describe(plan->config, plan->data, 0, 0, validation_wanted(&plan->config->train),
+                            &plan->evaluation));
+    plan->work.evaluation = &plan->evaluation;
+    return 0;
+}
+
+int plan_prepare(struct plan *plan, long ranks) {
+    const struct config *config = plan->config;
+    TRY(divide(plan, ranks));
+    TRY(pipeline_create(config, plan->data, 0, 0, plan->micro_batches, true, &plan->pipeline));
+    pipeline_keep(&plan->pipeline, -1);
+    plan->level = calloc((size_t)config->model.num_layers, sizeof *plan->level);
+    if (!plan->level) return gdn_fail(GDN_INTERNAL, "out of memory for %d layers", config->model.num_layers);
+    recompute_fixed(&config->train, config->model.num_layers, plan->level);
+    plan->available = memory_given(config);
+    plan->work = (struct rank_work){
+        .config = config,
+        .pipeline = &plan->pipeline,
+        .data = plan->data,
+        .tensor = plan->tensor,
+        .share = plan->share,
+        .micro = plan->micro,
+    };
+    return describe_evaluation(plan);
+}
+
+/* ------------------------------------------------------------------------------- the rank that needs most */
+
+static int raise_greatest(const struct plan *plan, int tensor, int pipeline, struct plan_greatest *greatest) {
+    struct rank_plan part;
+    struct pass_costs sizes;
+    struct memory memory;
+    TRY(rank_plan_create(&plan->work, tensor, pipeline, &part));
+    int status = rank_plan_sizes(&part, plan->level, &sizes);
+    if (!status) status = rank_plan_memory(&part, &sizes, &memory);
+    rank_plan_free(&part);
+    if (!status && memory_sum(&memory) > memory_sum(&greatest->memory))
+        *greatest = (struct plan_greatest){tensor + plan->tensor * ((long)plan->data * pipeline), memory};
+    return status;
+}
+
+int plan_find_greatest(const struct plan *plan, int64_t enough, struct plan_greatest *out) {
+    for (int pipeline = 0; pipeline < plan->config->mesh.pipeline; pipeline++)
+        for (int tensor = 0; tensor < plan->tensor; tensor++) {
+            TRY(raise_greatest(plan, tensor, pipeline, out));
+            if (memory_sum(&out->memory) > enough) return 0;
+        }
+    return 0;
+}
+
+int plan_greatest_memory(const struct config *config, long ranks, int64_t enough, int64_t *bytes) {
+    struct plan plan = {.config = config};
+    struct plan_greatest greatest = {0};
+    int status = plan_prepare(&plan, ranks);
+    plan.work.without_copy = config->checkpoint.asynchronous == SAVE_AUTO; /* which does without at need */
+    if (!status) status = plan_find_greatest(&plan, enough, &greatest);
+    *bytes = memory_sum(&greatest.memory);
+    plan_free(&plan);
+    return status;
+}
+
+void plan_free(struct plan *plan) {
+    int pipelines = plan->config->mesh.pipeline;
+    for (int i = 0; plan->cost && i < pipelines * plan->tensor; i++) free(plan->cost[i]);
+    for (int r = 0; plan->slowest && r < pipelines; r++) free(plan->slowest[r]);
+    free(plan->cost);
+    free(plan->slowest);
+    free(plan->rank);
+    free(plan->level);
+    free(plan->ratio);
+    evaluation_free(&plan->evaluation);
+    simulation_free(&plan->step);
+    pipeline_free(&plan->pipeline);
+    *plan = (struct plan){0};
+}

@@ -1,5 +1,5 @@
 /* What a loadable module with a device of its own offers: libgdn_cuda.so and libgdn_emulated.so, opened by
- * ops.c when their backend is asked for. The program itself links nothing of CUDA's. */
+ * kernels/backends/ when their backend is asked for. The program itself links nothing of CUDA's. */
 #ifndef GDN_ACCELERATOR_H
 #define GDN_ACCELERATOR_H
 

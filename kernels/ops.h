@@ -271,46 +271,4 @@ struct ops {
                            const real *weight, const real *dz, real *dc);
 };
 
-/* Finds a backend by name ("reference", "cpu", "cuda", "emulated", or "count", which computes nothing: see
- * ops_counted); NULL where this build or machine has none: for "cuda" and "emulated" a failure is recorded
- * that says what is missing. The environment variable GDN_ISA (v2, v3, v4) forces the CPU backend to an
- * instruction set, for tests; one that is unknown or that the processor lacks leaves no CPU backend, and
- * asking for it then records a failure. */
-const struct ops *ops_find(const char *name);
-
-/* The same backend in another precision. NULL, with a failure that says what is missing, where this build or
- * device has none; backends on the host have fp32 alone. */
-const struct ops *ops_in(const struct ops *ops, enum precision precision);
-
-/* Which of its host's processes this one is, from 0: each takes the next card. Before a device is opened. */
-void ops_set_local(int local);
-
-/* Whether this machine has an NVIDIA driver: without one ops_find("cuda") only finds that out after loading
- * 150 MB of libraries. */
-bool ops_have_driver(void);
-
-/* This backend where its buffers lie on the host, else one whose do. */
-const struct ops *ops_on_host(const struct ops *ops);
-
-/* All backends of this build that run on this machine's processor, in order of preference; NULL-terminated.
- * Those with a device of their own are found by name. */
-const struct ops *const *ops_all(void);
-
-/* The arithmetic that calls of the backend "count" would have been so far, a multiply and an add being two:
- * matrix products, and attention's products of the causal half. The difference between two moments is what
- * lies in between. That backend reads and writes nothing, so buffers may be NULL; ops_all does not list it.
- */
-double ops_counted(void);
-
-/* One line on what the CPU backend's kernels are on this machine: vector width, GEMM library and its
- * dispatch. Owned by this module. */
-const char *ops_describe(const struct ops *ops);
-
-/* The processor's arithmetic peak in FLOP/s, measured with multiply-adds on registers on all threads; 0
- * without a CPU backend. Takes a moment. */
-double ops_peak(void);
-
-/* Threads the CPU backend uses now (OpenMP's maximum). */
-int ops_threads(void);
-
 #endif

@@ -4,6 +4,7 @@
 #include "dist/comm/axis_move.h"
 #include "dist/mesh/mpi_check.h"
 #include "dist/mesh/mpi_pieces.h"
+#include "kernels/backends/backends.h"
 #include "kernels/base/position.h"
 
 #include <stdlib.h>

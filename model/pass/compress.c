@@ -4,6 +4,7 @@
  * of slightly other activations. Nodes that other chunks read, and outputs that no connection reads, are kept
  * as they are. */
 #include "kernels/base/status.h"
+#include "kernels/backends/backends.h"
 #include "model/internal.h"
 
 static long rank_of(const struct model *m, long T) {

@@ -1,6 +1,7 @@
 /* Creates a model: finds its tensors in the parameter table and lays out every buffer of its passes, first to
  * count their bytes, then for real. A planned model gets addresses that nothing lies behind. */
 #include "kernels/base/status.h"
+#include "kernels/backends/backends.h"
 #include "model/internal.h"
 #include "model/params/params.h"
 

@@ -3,7 +3,9 @@
 # circle of files. $SOURCE and $BUILD are the two trees; by hand: SOURCE=$PWD BUILD=$PWD/build bash tests/arrows/arrows.sh
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-table=${TABLE:-$here/permitted.txt}
+table=$(realpath "${TABLE:-$here/permitted.txt}")
+SOURCE=$(realpath "$SOURCE")
+BUILD=$(realpath "$BUILD")
 # The rooms are the first parts of the table's folders.
 rooms=$(sed -n 's/^\([a-z]*\)[a-z_/]*:.*/\1/p' "$table" | sort -u)
 scratch=$(mktemp -d)

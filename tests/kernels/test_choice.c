@@ -6,8 +6,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "kernels/backends/backends.h"
 #include "kernels/base/status.h"
-#include "kernels/ops.h"
 
 static void unknown_instruction_set(void **state) {
     (void)state;

@@ -8,8 +8,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "kernels/backends/backends.h"
 #include "kernels/base/status.h"
-#include "kernels/ops.h"
 
 static char folder[] = "/tmp/test_modules_XXXXXX", path[64];
 

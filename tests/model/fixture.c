@@ -1,3 +1,4 @@
+#include "kernels/backends/backends.h"
 #include "tests/model/fixture.h"
 #include "kernels/base/random.h"
 #include "kernels/base/status.h"

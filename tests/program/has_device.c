@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/backends/backends.h"
 #include "kernels/base/status.h"
-#include "kernels/ops.h"
 
 int main(int argc, char **argv) {
     if (argc != 2) return 2;

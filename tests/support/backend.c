@@ -1,3 +1,4 @@
+#include "kernels/backends/backends.h"
 #include "tests/support/backend.h"
 
 #include <stdio.h>

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/base/status.h"
+#include "kernels/backends/backends.h"
 #include "train/bench/bench.h"
 #include "train/bench/card.h"
 #include "train/bench/time.h"

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "kernels/base/status.h"
+#include "kernels/backends/backends.h"
 #include "train/bench/bench.h"
 #include "train/bench/model.h"
 #include "train/bench/products.h"

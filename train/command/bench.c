@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "dist/mesh/mesh.h"
+#include "kernels/backends/backends.h"
 #include "kernels/base/status.h"
 #include "train/run/backend.h"
 #include "train/bench/bench.h"

@@ -2,6 +2,7 @@
  */
 #include "train/command/commands.h"
 
+#include "kernels/backends/backends.h"
 #include "train/check/disk.h"
 #include "train/check/network.h"
 #include "train/check/report.h"

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "kernels/base/status.h"
-#include "kernels/ops.h"
+#include "kernels/backends/backends.h"
 #include "train/command/commands.h"
 #include "train/command/options.h"
 #include "train/plan/plan.h"

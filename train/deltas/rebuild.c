@@ -4,6 +4,7 @@
 #include "data/output.h"
 #include "dist/checkpoint/h5.h"
 #include "dist/checkpoint/h5_sink.h"
+#include "kernels/backends/backends.h"
 #include "kernels/base/status.h"
 #include "train/deltas/each.h"
 

@@ -1,6 +1,7 @@
 #include "train/loop/loop.h"
 
 #include "dist/checkpoint/checkpoint.h"
+#include "kernels/backends/backends.h"
 #include "train/config/batch.h"
 #include "kernels/base/position.h"
 

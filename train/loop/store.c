@@ -1,5 +1,6 @@
 /* The store of differences in the training loop: what is told of it, and what its failures mean. */
 #include "train/loop/loop.h"
+#include "kernels/backends/backends.h"
 
 #include <math.h>
 #include <stdio.h>

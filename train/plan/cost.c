@@ -2,6 +2,7 @@
 #include "train/plan/cost.h"
 
 #include "dist/sync/sync.h"
+#include "kernels/backends/backends.h"
 #include "kernels/base/status.h"
 #include "model/params/params.h"
 #include "train/partition/boundary_size.h"

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "dist/sync/sync.h"
+#include "kernels/backends/backends.h"
 #include "kernels/base/status.h"
 #include "train/plan/cost.h"
 

@@ -1,5 +1,6 @@
 #include "train/run/backend.h"
 
+#include "kernels/backends/backends.h"
 #include "kernels/base/status.h"
 
 /* Tells which card this rank takes: by the ranks of its host before it. */

@@ -1,6 +1,7 @@
 /* The head of a run's output. */
 #include "train/run/run.h"
 
+#include "kernels/backends/backends.h"
 #include "model/params/edges.h"
 #include "train/config/batch.h"
 #include "train/config/no_effect.h"

@@ -1,5 +1,6 @@
 #include "train/step/boundary.h"
 
+#include "kernels/backends/backends.h"
 #include "kernels/base/random.h"
 
 /* ------------------------------------------------------------------------------------------------ memory */

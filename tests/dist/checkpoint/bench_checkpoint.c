@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "dist/checkpoint/snapshot.h"
+#include "kernels/backends/backends.h"
 #include "tests/dist/checkpoint/sample.h"
 
 enum { SIDE = 1024 };

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "dist/comm/transport.h"
+#include "kernels/backends/backends.h"
 #include "tests/dist/comm/side.h"
 #include "tests/support/rank_main.h"
 

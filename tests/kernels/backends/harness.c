@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "kernels/backends/backends.h"
 #include "kernels/base/random.h"
 #include "kernels/base/status.h"
 

@@ -8,8 +8,8 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "kernels/backends/backends.h"
 #include "kernels/base/status.h"
-#include "kernels/ops.h"
 #include "kernels/lowrank/lapack.h"
 
 char *openblas_get_corename(void) __attribute__((weak));

@@ -1,3 +1,4 @@
+#include "kernels/backends/backends.h"
 #include "tests/kernels/device/device_product.h"
 
 #include <float.h>

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/backends/backends.h"
 #include "tests/kernels/backends/harness.h"
 #include "kernels/base/status.h"
 

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "kernels/backends/backends.h"
 #include "kernels/base/status.h"
-#include "kernels/ops.h"
 
 static const struct ops *ops;
 static const struct device *d;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "kernels/backends/backends.h"
 #include "matrices.h"
 
 #include "kernels/base/status.h"

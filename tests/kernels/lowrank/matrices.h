@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include "kernels/backends/backends.h"
 #include "kernels/lowrank/lowrank.h"
 
 extern const double EPSILON; /* of `real` */

@@ -1,4 +1,5 @@
 /* Factors of matrices of known singular values, of all shapes and scales, on every backend. */
+#include "kernels/backends/backends.h"
 #include "matrices.h"
 
 #include <math.h>

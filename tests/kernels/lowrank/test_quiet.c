@@ -1,4 +1,5 @@
 /* What calls must not do to the process: allocate, or leave threads of a BLAS behind. */
+#include "kernels/backends/backends.h"
 #include "matrices.h"
 
 #include <dirent.h>

@@ -1,5 +1,6 @@
 /* The reference's slots of delta connections at their edges: equal source and target, norms below the least
  * one, gates of exactly 0 and 1. */
+#include "kernels/backends/backends.h"
 #include "tests/kernels/reference/delta_formulas.h"
 
 static void all_are(const char *name, const real *x, long count, double value) {

@@ -1,6 +1,7 @@
 /* The reference's backward passes of contributions, norms of deltas and weights among connections against
  * finite differences of its forward passes: every input that has a gradient, with and without its optional
  * arguments. */
+#include "kernels/backends/backends.h"
 #include "tests/kernels/reference/reference.h"
 
 #include <math.h>

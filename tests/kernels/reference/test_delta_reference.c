@@ -1,5 +1,6 @@
 /* The reference's forward slots of delta connections against model.md's formulas written out a second time:
  * the delta is replaced first where it is normalised, sums are in double. */
+#include "kernels/backends/backends.h"
 #include "tests/kernels/reference/delta_formulas.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* The reference's backward passes of gates against finite differences of its forward passes: every input that
  * has a gradient, with and without its optional arguments. */
+#include "kernels/backends/backends.h"
 #include "tests/kernels/reference/reference.h"
 
 #include <string.h>

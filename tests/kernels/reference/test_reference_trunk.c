@@ -1,5 +1,6 @@
 /* The reference's trunk: forward passes against formulas written here in another way, backward passes against
  * finite differences of the forward ones (in a GDN_DOUBLE build, where differences have the digits). */
+#include "kernels/backends/backends.h"
 #include "tests/kernels/reference/reference.h"
 
 #include <float.h>

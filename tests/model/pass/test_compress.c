@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/backends/backends.h"
 #include "kernels/base/status.h"
 #include "tests/model/pass/compress_run.h"
 

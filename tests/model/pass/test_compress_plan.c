@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "kernels/backends/backends.h"
 #include "tests/model/pass/compress_run.h"
 
 /* What a buffer takes of an arena. */

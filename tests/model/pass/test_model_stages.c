@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/backends/backends.h"
 #include "kernels/base/random.h"
 #include "kernels/base/status.h"
 #include "tests/model/pass/pipeline.h"

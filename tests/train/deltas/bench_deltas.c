@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "kernels/backends/backends.h"
 #include "train/deltas/list.h"
 #include "kernels/base/status.h"
 #include "kernels/lowrank/lowrank.h"

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "kernels/backends/backends.h"
 #include "tests/train/deltas/disk.h"
 #include "kernels/base/random.h"
 #include "kernels/base/status.h"

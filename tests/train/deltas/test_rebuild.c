@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "kernels/backends/backends.h"
 #include "tests/train/deltas/made_up.h"
 #include "kernels/base/status.h"
 #include "train/deltas/rebuild.h"

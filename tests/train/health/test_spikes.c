@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/ops.h"
+#include "kernels/backends/backends.h"
 #include "train/step/finite.h"
 #include "train/health/spikes.h"
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/backends/backends.h"
 #include "kernels/base/random.h"
 #include "model/params/edges.h"
 #include "model/params/params.h"

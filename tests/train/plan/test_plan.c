@@ -8,8 +8,8 @@
 #include <cmocka.h>
 
 #include "dist/verify/check.h"
+#include "kernels/backends/backends.h"
 #include "kernels/base/status.h"
-#include "kernels/ops.h"
 #include "model/params/edges.h"
 #include "train/plan/simulate.h"
 

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "kernels/backends/backends.h"
 #include "tests/train/run/mesh_fixture.h"
 #include "kernels/base/random.h"
 #include "tests/train/config/config_fixture.h"

@@ -1,4 +1,4 @@
-#include "kernels/modules.h"
+#include "kernels/backends/modules.h"
 
 #include <dlfcn.h>
 #include <limits.h>

@@ -1,6 +1,6 @@
 /* The configuration's keys, one row each. Reading, defaults, limits, writing, --help-config and the
  * comparison at a resume walk this table; a new key is one new member of struct config and one new row.
- * Private to config*.c. */
+ * For config/, and for reports, which list them. */
 #ifndef GDN_CONFIG_KEYS_H
 #define GDN_CONFIG_KEYS_H
 

@@ -27,7 +27,7 @@ int list_read_ints(void *base, const struct key *key, const char *label, struct 
         char name[64];
         snprintf(name, sizeof name, "%s[%d]", label, count);
         struct place at = place_of(node, place);
-        TRY(value_read(&values[count], &entry, name, node, &at));
+        TRY(entry_read(&values[count], &entry, name, node, &at));
         if (count > 0 && values[count] <= values[count - 1]) {
             char text[SHOWN];
             return fail_at(&at, "%s is %s, and %d does not come after %d: increasing numbers are expected",
@@ -75,7 +75,7 @@ static int read_source(struct source_config *source, const char *label, struct f
         free(found);
         TRY(status);
         snprintf(name, sizeof name, "%s.%s", label, source_keys[k].path);
-        TRY(value_read(source, &source_keys[k], name, fy_node_pair_value(pair), &at));
+        TRY(entry_read(source, &source_keys[k], name, fy_node_pair_value(pair), &at));
         given[k] = true;
     }
     for (int k = 0; k < SOURCE_KEYS; k++) {
@@ -83,14 +83,14 @@ static int read_source(struct source_config *source, const char *label, struct f
         if (!source_keys[k].value)
             return fail_at(&place, "%s lacks %s: %s is expected", label, source_keys[k].path,
                            source_keys[k].help);
-        TRY(value_default(source, &source_keys[k]));
+        TRY(default_read(source, &source_keys[k], entry_read));
     }
     return source->name[0] ? check_name(source->name, label, &place) : GDN_OK;
 }
 
 /* Empties the member and gives it room for `length` entries. */
 static int make_room(void *base, const struct key *key, int length, struct source_config ***sources) {
-    value_free(base, key);
+    list_free_sources(base, key);
     *sources = (struct source_config **)((char *)base + key->offset);
     if (length == 0) return GDN_OK;
     **sources = calloc((size_t)length, sizeof ***sources);
@@ -121,9 +121,9 @@ static int read_path(struct source_config *entry, const char *label, struct fy_n
     TRY(check_name(entry->name, label, &at));
     char name[128];
     snprintf(name, sizeof name, "%s.%s", label, entry->name);
-    TRY(value_read(entry, &source_keys[SOURCE_PATH], name, fy_node_pair_value(pair), &at));
+    TRY(entry_read(entry, &source_keys[SOURCE_PATH], name, fy_node_pair_value(pair), &at));
     if (!entry->path.count) return fail_at(&at, "%s is '': a file or a glob is expected", name);
-    return value_default(entry, &source_keys[SOURCE_WEIGHT]);
+    return default_read(entry, &source_keys[SOURCE_WEIGHT], entry_read);
 }
 
 int list_read_paths(void *base, const struct key *key, const char *label, struct fy_node *mapping,
@@ -143,7 +143,7 @@ int list_read_paths(void *base, const struct key *key, const char *label, struct
 static void write_source(const struct source_config *source, FILE *out) {
     for (int k = 0; k < SOURCE_KEYS; k++) {
         fprintf(out, "%s%s: ", k ? ", " : "{", source_keys[k].path);
-        value_write(source, &source_keys[k], out);
+        entry_write(source, &source_keys[k], out);
     }
     fputc('}', out);
 }
@@ -160,7 +160,7 @@ void list_write(const void *entries, const struct key *key, int count, FILE *out
             write_source(&sources[i], out);
         } else {
             fprintf(out, "\"%s\": ", sources[i].name);
-            value_write(&sources[i], &source_keys[SOURCE_PATH], out);
+            entry_write(&sources[i], &source_keys[SOURCE_PATH], out);
         }
     }
     fputc(key->type == KEY_PATHS ? '}' : ']', out);
@@ -169,7 +169,7 @@ void list_write(const void *entries, const struct key *key, int count, FILE *out
 void list_free_sources(void *base, const struct key *key) {
     struct source_config **sources = (struct source_config **)((char *)base + key->offset);
     for (int i = 0; i < *count_of(base, key); i++)
-        for (int k = 0; k < SOURCE_KEYS; k++) value_free(&(*sources)[i], &source_keys[k]);
+        for (int k = 0; k < SOURCE_KEYS; k++) entry_free(&(*sources)[i], &source_keys[k]);
     free(*sources);
     *sources = NULL;
     *count_of(base, key) = 0;

@@ -65,6 +65,34 @@ const char *yaml_shown(struct fy_node *node, char *out);
 int yaml_key(struct fy_node *mapping, struct fy_node_pair *pair, const struct place *place,
              const char *section, char **out);
 
+/* ------------------------------------------------------------- config/allowed.c, config/scalar.c, config/entry.c
+ */
+
+/* What is allowed: "an integer from 1 to 64 in plain digits". */
+void value_allowed(const struct key *key, FILE *out);
+
+/* Records that the value is not what the key allows. */
+int value_wrong(const struct key *key, const char *label, struct fy_node *node, const struct place *place);
+
+/* value_read and value_write (below) for numbers, truth values, words and texts; `node` is no alias. */
+int scalar_read(void *base, const struct key *key, const char *label, struct fy_node *node,
+                const struct place *place);
+void scalar_write(const void *base, const struct key *key, FILE *out);
+
+/* Writes text in double quotes, as YAML. */
+void value_write_string(const char *text, FILE *out);
+
+/* The same, and value_free, for what may stand in an entry of a list: these and files. */
+int entry_read(void *base, const struct key *key, const char *label, struct fy_node *node,
+               const struct place *place);
+void entry_write(const void *base, const struct key *key, FILE *out);
+void entry_free(void *base, const struct key *key);
+
+/* Reads the key's default by entry_read or value_read. */
+typedef int read_value(void *base, const struct key *key, const char *label, struct fy_node *node,
+                       const struct place *place);
+int default_read(void *base, const struct key *key, read_value *read);
+
 /* ------------------------------------------------------------------------------------------ config/value.c
  */
 
@@ -79,17 +107,11 @@ int value_default(void *base, const struct key *key);
 /* Writes the member as YAML on one line. */
 void value_write(const void *base, const struct key *key, FILE *out);
 
-/* Writes text in double quotes, as YAML. */
-void value_write_string(const char *text, FILE *out);
-
 /* The same in a string of its own (free it), NULL without memory. */
 char *value_text(const void *base, const struct key *key);
 
 /* Whether two members have the same text. */
 bool value_same(const void *a, const void *b, const struct key *key);
-
-/* What is allowed: "an integer from 1 to 64 in plain digits". */
-void value_allowed(const struct key *key, FILE *out);
 
 /* Frees what the member points at and empties it. */
 void value_free(void *base, const struct key *key);
@@ -115,17 +137,6 @@ struct place place_of(struct fy_node *node, const struct place *list);
 int ramp_read(void *base, const struct key *key, const char *label, struct fy_node *list,
               const struct place *place);
 void ramp_write(const void *entries, int count, FILE *out);
-
-/* ------------------------------------------------------------------------------------------ config/files.c
- */
-
-/* The same for lists of paths; `node` is one text or a sequence of them. */
-int list_read_files(void *base, const struct key *key, const char *label, struct fy_node *node,
-                    const struct place *place);
-void list_write_files(const struct path_list *list, FILE *out);
-
-/* Puts the home directory in the place of ~ at the start of *text, which is allocated anew. */
-int home_expand(const char *label, const struct place *place, char **text);
 
 /* ---------------------------------------------------------------------------- config/read.c, config/check.c
  */

@@ -22,7 +22,7 @@ static int read_entry(long entry[2], const long *before, const char *label, stru
     void *iterator = NULL;
     for (int i = 0; i < 2; i++) {
         snprintf(name, sizeof name, "%s[%d]", label, i);
-        TRY(value_read(&entry[i], &number[i], name, fy_node_sequence_iterate(pair, &iterator), &place));
+        TRY(entry_read(&entry[i], &number[i], name, fy_node_sequence_iterate(pair, &iterator), &place));
     }
     if (!before && entry[RAMP_STEP])
         return fail_at(&place, "%s begins at step %ld: the first entry begins at step 0", label,

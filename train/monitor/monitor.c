@@ -1,7 +1,8 @@
-#include "train/monitor/private.h"
+#include "train/monitor/monitor.h"
 
 #include "kernels/base/status.h"
 #include "model/params/edges.h"
+#include "train/monitor/private.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,10 +2,12 @@
 #ifndef GDN_MONITOR_PRIVATE_H
 #define GDN_MONITOR_PRIVATE_H
 
-#include "train/monitor/monitor.h"
 #include "train/monitor/alert.h"
 #include "train/monitor/window.h"
+#include "train/records/progress.h"
 #include "train/records/prometheus.h"
+#include "train/records/rundir.h"
+#include "train/run/run.h"
 
 /* What an event `monitor` says. Figures that are not known are NAN. */
 struct monitor_figures {

@@ -1,0 +1,89 @@
+/* The words of what a key allows, and of a value that it does not. */
+#include "train/config/private.h"
+
+#include <float.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/base/status.h"
+
+/* "a, b or c" of "a|b|c". */
+static void write_words(const char *words, FILE *out) {
+    for (const char *at = words; *at;) {
+        size_t length = strcspn(at, "|");
+        bool last = !at[length];
+        bool before_last = !last && !strchr(at + length + 1, '|');
+        fprintf(out, "%.*s%s", (int)length, at, last ? "" : before_last ? " or " : ", ");
+        at += length + !last;
+    }
+}
+
+void value_allowed(const struct key *key, FILE *out) {
+    switch (key->type) {
+    case KEY_INT:
+    case KEY_LONG: /* a double cannot tell LONG_MAX from the number after it */
+        fprintf(out, "an integer from %.0f to %ld in plain digits", key->least,
+                key->most < (double)LONG_MAX ? (long)key->most : LONG_MAX);
+        break;
+    case KEY_UNSIGNED:
+        fprintf(out, "an integer from 0 to %llu in plain digits", ULLONG_MAX);
+        break;
+    case KEY_REAL:
+        fprintf(out, "a finite decimal number");
+        if (key->least == FLT_MIN)
+            fprintf(out, " above 0");
+        else
+            fprintf(out, " of at least %g", key->least);
+        if (key->most < FLT_MAX) fprintf(out, " and %s %g", key->below ? "below" : "at most", key->most);
+        break;
+    case KEY_BOOL:
+        fprintf(out, "true or false");
+        break;
+    case KEY_WORD:
+        write_words(key->words, out);
+        break;
+    case KEY_STRING:
+        fprintf(out, "text");
+        break;
+    case KEY_FILES:
+        fprintf(out, "a list of texts or one text");
+        break;
+    case KEY_INTS:
+        fprintf(out, "a list of at most %d increasing integers from %.0f to %d", MAX_DISTANCES, key->least,
+                INT_MAX);
+        break;
+    case KEY_RAMP:
+        fprintf(out, "a list of at most %d [STEP, SEQUENCES], steps increasing from 0", RAMP_MOST);
+        break;
+    case KEY_SOURCES:
+        fprintf(out, "a list of {path: TEXT, weight: a number above 0, name: TEXT}");
+        break;
+    case KEY_PATHS:
+        fprintf(out, "a mapping of names to files, such as {books: 'books/*.txt', letters: letters.txt},");
+        break;
+    }
+}
+
+int value_wrong(const struct key *key, const char *label, struct fy_node *node, const struct place *place) {
+    char value[SHOWN], *allowed = NULL;
+    size_t length;
+    FILE *out = open_memstream(&allowed, &length);
+    if (!out) return gdn_fail(GDN_INTERNAL, "out of memory for a message");
+    if (key->type == KEY_WORD && !strchr(key->words, '|'))
+        fprintf(out, "this version has %s only", key->words);
+    else {
+        value_allowed(key, out);
+        fprintf(out, " is expected");
+    }
+    bool quoted =
+        node && fy_node_is_scalar(node) && !fy_node_is_null(node) && fy_node_get_style(node) != FYNS_PLAIN;
+    if (key->type == KEY_STRING)
+        fprintf(out, node && fy_node_is_scalar(node) && !quoted ? ", in quotes" : "");
+    else if (quoted && key->type != KEY_WORD)
+        fprintf(out, ", without quotes");
+    fclose(out);
+    int status = fail_at(place, "%s is %s: %s", label, yaml_shown(node, value), allowed);
+    free(allowed);
+    return status;
+}

@@ -2,7 +2,7 @@
  * per token and connection, into which the connection's `mix` folds; multihead mixes the contributions
  * themselves. Over the tensor axis selection's weights are computed by all ranks alike, or where rows are
  * divided by each rank for its own, and multihead's heads are divided. */
-#include "model/internal.h"
+#include "model/delta/private.h"
 
 /* Queries of the targets and keys of the sources, of the pass's rows: the own ones. */
 static void select_products(struct delta_pass *p) {
@@ -42,7 +42,7 @@ static void put_block(const struct delta_pass *p, const real *d, long ld, long w
     m->ops->copy_columns(p->rows, width, d, ld, block + p->row0 * width, width);
 }
 
-/* From m->dalpha: of the slots that are elsewhere it has zeros. */
+/* From m->delta->dalpha: of the slots that are elsewhere it has zeros. */
 static void select_backward(const struct delta_pass *whole) {
     struct model *m = whole->m;
     struct delta_pass own = on_own_rows(whole), *p = &own;
@@ -52,14 +52,15 @@ static void select_backward(const struct delta_pass *whole) {
     real *query = c->select_query, *keys = c->select_key; /* become their gradients */
     const real *rs[MAX_DISTANCES];
     for (int i = 0; i < p->all; i++) rs[i] = p->slot[i].rs;
-    if (m->rows_divided) axis_sum_rows(m->tensor, m->dalpha, m->T, p->all);
-    m->ops->select_back(T, p->all, a, D, query, keys, c->rt, rs, c->alpha + at, m->dalpha + at, m->ct, m->cs);
+    if (m->rows_divided) axis_sum_rows(m->tensor, m->delta->dalpha, m->T, p->all);
+    m->ops->select_back(T, p->all, a, D, query, keys, c->rt, rs, c->alpha + at, m->delta->dalpha + at,
+                        m->delta->ct, m->delta->cs);
     m->ops->gemm('N', 'N', T, D, a, 1, query, a, c->select.w, D, 1, p->dt, D);
     m->ops->gemm('T', 'N', a, D, T, 1, query, a, p->t, D, 1, c->select.g, D);
-    m->ops->add_scaled_rows(T, D, m->ct, p->t, p->dt);
+    m->ops->add_scaled_rows(T, D, m->delta->ct, p->t, p->dt);
     for (int i = 0; i < p->all; i++) {
         const struct incoming *in = &p->slot[i];
-        const real *key = keys + i * a, *cs = m->cs + i * T;
+        const real *key = keys + i * a, *cs = m->delta->cs + i * T;
         if (in->s) {
             m->ops->gemm('N', 'N', T, D, a, 1, key, ld, c->select.w, D, 1, in->ds, D);
             m->ops->gemm('T', 'N', a, D, T, 1, key, ld, in->s, D, 1, c->select.g, D);
@@ -85,8 +86,8 @@ void aggregate_forward(struct delta_pass *p) {
     const struct model *m = p->m;
     const struct connections *c = p->c;
     if (selects(p)) select_forward(p);
-    m->ops->slot_weights(m->T, p->n, selects(p) ? c->alpha + m->part.first : NULL, p->all, m->part.step,
-                         even_share(p), c->mix.w, c->weight);
+    m->ops->slot_weights(m->T, p->n, selects(p) ? c->alpha + m->delta->part.first : NULL, p->all,
+                         m->delta->part.step, even_share(p), c->mix.w, c->weight);
 }
 
 void aggregate_again(struct delta_pass *p) {
@@ -97,12 +98,12 @@ void aggregate_again(struct delta_pass *p) {
 void aggregate_backward(struct delta_pass *p) {
     const struct model *m = p->m;
     const struct connections *c = p->c;
-    const struct delta_part *part = &m->part;
-    if (selects(p) && (part->step > 1 || !p->works)) m->ops->zero(m->T * p->all, m->dalpha);
+    const struct delta_part *part = &m->delta->part;
+    if (selects(p) && (part->step > 1 || !p->works)) m->ops->zero(m->T * p->all, m->delta->dalpha);
     if (p->works)
         m->ops->slot_weights_back(m->T, p->n, selects(p) ? c->alpha + part->first : NULL, p->all, part->step,
-                                  even_share(p), c->mix.w, m->dweight, c->mix.g,
-                                  selects(p) ? m->dalpha + part->first : NULL);
+                                  even_share(p), c->mix.w, m->delta->dweight, c->mix.g,
+                                  selects(p) ? m->delta->dalpha + part->first : NULL);
     if (selects(p)) select_backward(p);
 }
 
@@ -111,17 +112,17 @@ void aggregate_backward(struct delta_pass *p) {
 /* This rank's columns of contributions [T, all, D], compact in scratch; themselves where it has all. */
 static const real *own_columns(const struct delta_pass *p, const real *c) {
     const struct model *m = p->m;
-    const struct delta_part *part = &m->part;
+    const struct delta_part *part = &m->delta->part;
     long D = m->config.hidden_size;
     if (part->D == D) return c;
-    m->ops->copy_columns(m->T * p->all, part->D, c + part->column, D, m->columns_c, part->D);
-    return m->columns_c;
+    m->ops->copy_columns(m->T * p->all, part->D, c + part->column, D, m->delta->columns_c, part->D);
+    return m->delta->columns_c;
 }
 
 void multihead_products(struct delta_pass *p) {
     const struct model *m = p->m;
     struct connections *c = p->c;
-    long T = m->T, D = m->config.hidden_size, W = m->part.D;
+    long T = m->T, D = m->config.hidden_size, W = m->delta->part.D;
     m->ops->gemm('N', 'T', T, W, D, 1, p->t, D, c->query.w, D, 0, c->select_query, W);
     m->ops->gemm('N', 'T', T * p->all, W, D, 1, c->c, D, c->key.w, D, 0, c->select_key, W);
 }
@@ -129,16 +130,16 @@ void multihead_products(struct delta_pass *p) {
 void multihead_forward(struct delta_pass *p, real *z) {
     const struct model *m = p->m;
     struct connections *c = p->c;
-    long T = m->T, D = m->config.hidden_size, W = m->part.D;
+    long T = m->T, D = m->config.hidden_size, W = m->delta->part.D;
     bool divided = W < D;
-    real *out = divided ? m->columns_out : z;
+    real *out = divided ? m->delta->columns_out : z;
     multihead_products(p);
     if (divided) m->ops->zero(T * W, out);
-    m->ops->multihead(T, p->all, W, m->part.heads, c->select_query, c->select_key, own_columns(p, c->c),
-                      c->alpha, out);
+    m->ops->multihead(T, p->all, W, m->delta->part.heads, c->select_query, c->select_key,
+                      own_columns(p, c->c), c->alpha, out);
     if (!divided) return;
-    axis_gather_columns(m->tensor, out, T, W, m->mean);
-    m->ops->add(m->rows * D, own_rows(m, m->mean), z);
+    axis_gather_columns(m->tensor, out, T, W, m->delta->mean);
+    m->ops->add(m->rows * D, own_rows(m, m->delta->mean), z);
 }
 
 /* The gradient of the contributions through this rank's heads: columns of its own from their sum, all from
@@ -146,25 +147,25 @@ void multihead_forward(struct delta_pass *p, real *z) {
 void multihead_backward(struct delta_pass *p, const real *dz) {
     struct model *m = p->m;
     struct connections *c = p->c;
-    const struct delta_part *part = &m->part;
+    const struct delta_part *part = &m->delta->part;
     long T = m->T, D = m->config.hidden_size, W = part->D;
     bool divided = W < D;
     real *query = c->select_query, *key = c->select_key; /* become their gradients */
-    real *dc = divided ? m->columns_dc : m->dc;
+    real *dc = divided ? m->delta->columns_dc : m->delta->dc;
     const real *out = dz;
     if (divided) {
-        m->ops->copy_columns(T, W, dz + part->column, D, m->columns_out, W);
-        out = m->columns_out;
+        m->ops->copy_columns(T, W, dz + part->column, D, m->delta->columns_out, W);
+        out = m->delta->columns_out;
     }
     m->ops->multihead_back(T, p->all, W, part->heads, query, key, own_columns(p, c->c), c->alpha, out, dc);
     if (divided) {
-        m->ops->zero(T * p->all * D, m->dc);
-        m->ops->copy_columns(T * p->all, W, dc, W, m->dc + part->column, D);
+        m->ops->zero(T * p->all * D, m->delta->dc);
+        m->ops->copy_columns(T * p->all, W, dc, W, m->delta->dc + part->column, D);
     }
-    m->ops->gemm('N', 'N', T * p->all, D, W, 1, key, W, c->key.w, D, 1, m->dc, D);
+    m->ops->gemm('N', 'N', T * p->all, D, W, 1, key, W, c->key.w, D, 1, m->delta->dc, D);
     m->ops->gemm('T', 'N', W, D, T * p->all, 1, key, W, c->c, D, 1, c->key.g, D);
     m->ops->gemm('T', 'N', W, D, T, 1, query, W, p->t, D, 1, c->query.g, D);
     m->ops->gemm('N', 'N', T, D, W, 1, query, W, c->query.w, D, 1, p->dt,
                  D); /* dz is used up where dt is dz */
-    axis_sum(m->tensor, m->dc, T * p->all * D);
+    axis_sum(m->tensor, m->delta->dc, T * p->all * D);
 }

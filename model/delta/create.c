@@ -1,6 +1,6 @@
 /* Finds the tensors of a layer's delta connections and lays out their buffers. */
 #include "kernels/base/status.h"
-#include "model/internal.h"
+#include "model/delta/private.h"
 
 #include <stdlib.h>
 
@@ -23,35 +23,36 @@ static struct delta_part divide(const struct model *m) {
 /* The weights of sources that travel narrow, wherever this rank has them. */
 static int find_projections(struct model *m) {
     if (!m->layout.narrow) return 0;
-    m->projection = calloc((size_t)m->edges.count + 1, sizeof *m->projection);
-    if (!m->projection) return gdn_fail(GDN_INTERNAL, "out of memory for %d connections", m->edges.count);
+    m->delta->projection = calloc((size_t)m->edges.count + 1, sizeof *m->delta->projection);
+    if (!m->delta->projection)
+        return gdn_fail(GDN_INTERNAL, "out of memory for %d connections", m->edges.count);
     for (int e = 0; e < m->edges.count; e++) {
         int l = m->edges.edge[e].target, d = m->edges.edge[e].distance;
-        m->projection[e].proj = find_tensor(m, "layers.%d.delta.%d.delta_proj.weight", l, d);
-        m->projection[e].gate_in = find_tensor(m, "layers.%d.delta.%d.gate_in.weight", l, d);
-        m->projection[e].select = find_tensor(m, "layers.%d.delta.select.weight", l);
+        m->delta->projection[e].proj = find_tensor(m, "layers.%d.delta.%d.delta_proj.weight", l, d);
+        m->delta->projection[e].gate_in = find_tensor(m, "layers.%d.delta.%d.gate_in.weight", l, d);
+        m->delta->projection[e].select = find_tensor(m, "layers.%d.delta.select.weight", l);
     }
     return 0;
 }
 
 int prepare_connections(struct model *m) {
-    m->part = divide(m);
+    m->delta->part = divide(m);
     return find_projections(m);
 }
 
 void find_connections(struct model *m, int l) {
-    struct connections *c = &m->held[l].connections;
+    struct connections *c = &m->delta->held[l];
     c->edge = &m->edges.edge[m->edges.first[l]];
     c->n = m->edges.first[l + 1] - m->edges.first[l];
     if (!c->n) return;
     c->select = find_tensor(m, "layers.%d.delta.select.weight", l);
     c->query = find_tensor(m, "layers.%d.delta.query.weight", l);
     c->key = find_tensor(m, "layers.%d.delta.key.weight", l);
-    if (!own_slots(&m->part, c->n)) return;
+    if (!own_slots(&m->delta->part, c->n)) return;
     static const char *const maps[] = {[KIND_BOTTLENECK] = "delta_proj.weight",
                                        [KIND_FULL] = "gate.weight",
                                        [KIND_ADAPTIVE] = "context_proj.weight"};
-    int d = c->edge[m->part.first].distance; /* the first of each stack */
+    int d = c->edge[m->delta->part.first].distance; /* the first of each stack */
     c->proj = find_tensor(m, "layers.%d.delta.%d.%s", l, d, maps[m->config.delta.kind]);
     c->gate_in = find_tensor(m, "layers.%d.delta.%d.gate_in.weight", l, d);
     c->gate_in_bias = find_tensor(m, "layers.%d.delta.%d.gate_in.bias", l, d);
@@ -64,8 +65,8 @@ void find_connections(struct model *m, int l) {
 
 void lay_out_connections(struct model *m, struct connections *c, long T) {
     const struct delta_config *d = &m->config.delta;
-    const struct delta_part *part = &m->part;
-    struct connections *shared = &m->shared.connections;
+    const struct delta_part *part = &m->delta->part;
+    struct connections *shared = &m->delta->shared;
     long all = c->n, n = own_slots(part, (int)all), D = m->config.hidden_size, Hd = part->Hd,
          G = d->gate_hidden;
     long rows = m->rows_most;
@@ -107,47 +108,69 @@ void lay_out_connections(struct model *m, struct connections *c, long T) {
     }
 }
 
+void share_connections(struct model *m, int l) {
+    const struct connections *from = &m->delta->held[l];
+    struct connections *to = &m->delta->shared;
+    to->level = (int)largest(to->level, from->level);
+    if (from->level != LEVEL_NONE) to->n = (int)largest(to->n, from->n);
+}
+
+void lay_out_shared_connections(struct model *m, long T) {
+    lay_out_connections(m, &m->delta->shared, T);
+}
+
 /* Columns of one rank, compact, for up to `all` slots. */
 static void lay_out_columns(struct model *m, long T, long all) {
-    long D = m->part.D;
+    struct delta_state *s = m->delta;
+    long D = s->part.D;
     bool multihead = m->config.delta.aggregate == AGGREGATE_MULTIHEAD;
     if (m->tensor->size == 1) return;
-    m->columns_t = take(&m->scratch, T * D);
-    m->columns_s = take(&m->scratch, T * D);
-    m->columns_out = take(&m->scratch, T * D);
-    if (m->training) m->columns_d = take(&m->scratch, T * D);
+    s->columns_t = take(&m->scratch, T * D);
+    s->columns_s = take(&m->scratch, T * D);
+    s->columns_out = take(&m->scratch, T * D);
+    if (m->training) s->columns_d = take(&m->scratch, T * D);
     if (!multihead) return;
-    m->columns_c = take(&m->scratch, T * all * D);
-    if (m->training) m->columns_dc = take(&m->scratch, T * all * D);
+    s->columns_c = take(&m->scratch, T * all * D);
+    if (m->training) s->columns_dc = take(&m->scratch, T * all * D);
     m->sums = largest(m->sums, T * all * m->config.hidden_size);
 }
 
-void lay_out_delta_scratch(struct model *m, long T, long most) {
-    const struct delta_config *d = &m->config.delta;
-    const struct delta_part *part = &m->part;
-    long n = own_slots(part, (int)most), D = m->config.hidden_size, Hd = part->Hd, G = d->gate_hidden;
-    m->delta = take(&m->scratch, T * D);
-    m->mean = take(&m->scratch, T * D);
-    m->gram = take(&m->scratch, Hd * Hd);
-    m->kv = take(&m->scratch, T * n * Hd);
-    m->dv = take(&m->scratch, T * n * largest(Hd, G));
+/* Gradients, for layers of up to `all` slots of which this rank has n. */
+static void lay_out_gradients(struct model *m, long T, long all, long n) {
+    struct delta_state *s = m->delta;
+    long D = m->config.hidden_size, G = m->config.delta.gate_hidden;
+    s->dt = take(&m->scratch, T * D);
+    s->dx = take(&m->scratch, T * n * G);
+    s->dgate = take(&m->scratch, T * largest(s->part.W, G));
+    s->dweight = take(&m->scratch, T * n);
+    s->dalpha = s->part.step > 1 ? take(&m->scratch, T * all) : s->dweight;
+    s->dr = take(&m->scratch, T * n);
+    s->k = take(&m->scratch, T);
+    s->ct = take(&m->scratch, T);
+    s->cs = take(&m->scratch, T * all);
+    if (m->config.delta.aggregate == AGGREGATE_MULTIHEAD) s->dc = take(&m->scratch, T * all * D);
+}
+
+void lay_out_delta_scratch(struct model *m, long T) {
+    struct delta_state *s = m->delta;
+    const struct delta_part *part = &s->part;
+    long D = m->config.hidden_size, Hd = part->Hd, G = m->config.delta.gate_hidden, most = 0;
+    for (int l = 0; l < m->config.num_layers; l++) most = largest(most, s->held[l].n);
+    if (!most) return;
+    long n = own_slots(part, (int)most);
+    s->difference = take(&m->scratch, T * D);
+    s->mean = take(&m->scratch, T * D);
+    s->gram = take(&m->scratch, Hd * Hd);
+    s->kv = take(&m->scratch, T * n * Hd);
+    s->dv = take(&m->scratch, T * n * largest(Hd, G));
     lay_out_columns(m, T, most);
-    m->sums =
-        largest(m->sums, T * most); /* the root mean squares of `full`, gradients of attention's weights */
+    /* The root mean squares of `full`, gradients of attention's weights. */
+    m->sums = largest(m->sums, T * most);
     if (shares_means(m)) m->sums = largest(m->sums, T * most * G);
     if (!m->training) return;
     if (!m->ops->device->host) {
-        m->seen = take(&m->staging, T * D);
-        m->seen_gates = take(&m->staging, T * n * largest(largest(Hd, part->W), G));
+        s->seen = take(&m->staging, T * D);
+        s->seen_gates = take(&m->staging, T * n * largest(largest(Hd, part->W), G));
     }
-    m->dt = take(&m->scratch, T * D);
-    m->dx = take(&m->scratch, T * n * G);
-    m->dgate = take(&m->scratch, T * largest(part->W, G));
-    m->dweight = take(&m->scratch, T * n);
-    m->dalpha = part->step > 1 ? take(&m->scratch, T * most) : m->dweight;
-    m->dr = take(&m->scratch, T * n);
-    m->k = take(&m->scratch, T);
-    m->ct = take(&m->scratch, T);
-    m->cs = take(&m->scratch, T * most);
-    if (d->aggregate == AGGREGATE_MULTIHEAD) m->dc = take(&m->scratch, T * most * D);
+    lay_out_gradients(m, T, most, n);
 }

@@ -6,7 +6,7 @@
  * connections each rank makes its terms of every gradient: those of the target are added once a layer, those
  * of the sources where they are collected, those of replicated weights once a step. */
 #include "kernels/base/status.h"
-#include "model/internal.h"
+#include "model/delta/private.h"
 
 /* The kinds of gate; another rule between layers is another row. */
 static const struct {
@@ -23,47 +23,17 @@ static const struct {
 /* How this rank's contributions become those of all ranks. */
 static int parts(const struct model *m) {
     if (m->tensor->size == 1) return ALIKE;
-    return m->part.channels ? (int)kinds[m->config.delta.kind].parts : SUMMED;
-}
-
-static struct incoming find_source(struct model *m, const struct edge *edge) {
-    const struct pass *pass = m->pass;
-    long e = edge - m->edges.edge;
-    struct incoming i = {.edge = edge, .s = node_output(m, edge->source)};
-    bool selects = m->config.delta.aggregate == AGGREGATE_ATTENTION;
-    if (i.s) {
-        if (selects) i.rs = node_rstd(m, edge->source);
-        i.ds = m->gradients ? node_deposit(m, edge->source) : NULL;
-    } else {
-        i.strip = pass->strip[e];
-        i.strip_gradient = pass->strip_gradient ? pass->strip_gradient[e] : NULL;
-        if (selects) i.rs = i.strip + strip_offset(m, m->T, STRIP_RSTD) + m->row0;
-    }
-    return i;
-}
-
-struct delta_pass on_own_rows(const struct delta_pass *p) {
-    const struct model *m = p->m;
-    struct delta_pass own = *p;
-    own.row0 = m->row0, own.rows = m->rows;
-    own.t = own_rows(m, p->t);
-    if (p->dt) own.dt = own_rows(m, p->dt);
-    for (int i = 0; i < p->all; i++) {
-        struct incoming *in = &own.slot[i];
-        if (in->s) in->s = own_rows(m, in->s);
-        if (in->ds) in->ds = own_rows(m, in->ds);
-    }
-    return own;
+    return m->delta->part.channels ? (int)kinds[m->config.delta.kind].parts : SUMMED;
 }
 
 static struct delta_pass start(struct model *m, int layer, const struct loss_options *o,
                                struct loss_sums *sums) {
-    struct delta_pass p = {.m = m, .c = &m->layer[layer].connections, .sums = sums};
+    struct delta_pass p = {.m = m, .c = &m->slot->connections[layer], .sums = sums};
     p.all = active_edges(&m->edges, layer, o->active);
-    p.n = own_slots(&m->part, p.all);
+    p.n = own_slots(&m->delta->part, p.all);
     p.total = total_edges(m, o->active);
     p.rows = m->T;
-    p.works = p.n && (parts(m) != ALIKE || m->part.leads);
+    p.works = p.n && (parts(m) != ALIKE || m->delta->part.leads);
     if (p.all) p.t = stream_all(m, m->layer[layer].y);
     for (int i = 0; i < p.all; i++) p.slot[i] = find_source(m, &p.c->edge[i]);
     p.sparsity = m->gradients && p.total ? o->sparsity_weight * o->token_weight / (double)p.total : 0;
@@ -92,8 +62,9 @@ static void add_own_rows(const struct model *m, const real *x, real *z) {
 /* Adds the weighted contributions to the own rows z [R, D]. */
 static void contribute(struct delta_pass *p, real *z) {
     struct model *m = p->m;
-    long T = m->T, D = m->config.hidden_size, W = m->part.W;
-    real *terms = m->mean; /* this rank's; the kinds are done with the buffer before they write there */
+    long T = m->T, D = m->config.hidden_size, W = m->delta->part.W;
+    real *terms =
+        m->delta->mean; /* this rank's; the kinds are done with the buffer before they write there */
     int kind = m->config.delta.kind;
     switch (parts(m)) {
     case ALIKE:
@@ -107,8 +78,8 @@ static void contribute(struct delta_pass *p, real *z) {
         return;
     case SIDE_BY_SIDE:
         kinds[kind].contribute(p, false, terms, W, 0);
-        axis_gather_columns(m->tensor, terms, T, W, m->delta);
-        add_own_rows(m, m->delta, z);
+        axis_gather_columns(m->tensor, terms, T, W, m->delta->difference);
+        add_own_rows(m, m->delta->difference, z);
         return;
     case SUMMED:
         if (p->n)
@@ -124,7 +95,7 @@ static void contribute(struct delta_pass *p, real *z) {
 /* Fills c [T, all, D] with the mixed contributions, whole on all ranks. */
 static void form_contributions(struct delta_pass *p, real *c) {
     struct model *m = p->m;
-    const struct delta_part *part = &m->part;
+    const struct delta_part *part = &m->delta->part;
     long T = m->T, D = m->config.hidden_size, ld = p->all * D;
     int kind = m->config.delta.kind;
     switch (parts(m)) {
@@ -132,8 +103,8 @@ static void form_contributions(struct delta_pass *p, real *c) {
         kinds[kind].contribute(p, false, c, ld, D);
         return;
     case SIDE_BY_SIDE:
-        kinds[kind].contribute(p, false, m->columns_c, p->all * part->W, part->W);
-        axis_gather_columns(m->tensor, m->columns_c, T * p->all, part->W, c);
+        kinds[kind].contribute(p, false, m->delta->columns_c, p->all * part->W, part->W);
+        axis_gather_columns(m->tensor, m->delta->columns_c, T * p->all, part->W, c);
         return;
     case SUMMED:
         if (!part->channels) m->ops->zero(T * ld, c); /* slots of other ranks */
@@ -145,29 +116,29 @@ static void form_contributions(struct delta_pass *p, real *c) {
 
 void connections_forward(struct model *m, int layer, const struct loss_options *options,
                          struct loss_sums *sums) {
-    struct layer *l = &m->layer[layer];
-    if (!l->connections.n) return;
+    struct connections *c = &m->slot->connections[layer];
+    if (!c->n) return;
     double began = connections_clock(m);
     struct delta_pass p = start(m, layer, options, sums);
     real *z = node_rows(m, layer);
-    m->ops->copy(m->rows * m->config.hidden_size, l->y, z);
+    m->ops->copy(m->rows * m->config.hidden_size, m->layer[layer].y, z);
     if (!p.all) return;
     normalize_forward(&p);
     aggregate_forward(&p);
     if (p.n) kinds[m->config.delta.kind].fill(&p, true);
     if (mixes(m)) {
-        form_contributions(&p, l->connections.c);
+        form_contributions(&p, c->c);
         multihead_forward(&p, z);
     } else {
         contribute(&p, z);
     }
-    hold_connections(m, layer);
-    m->connection_seconds += connections_clock(m) - began;
+    if (c->level != LEVEL_NONE) m->delta->holder = c;
+    m->delta->seconds += connections_clock(m) - began;
     if (m->pass->watch && m->pass->watch->layer[layer]) watch_connections(&p);
 }
 
 static void compute_again(struct model *m, int layer, const struct loss_options *options) {
-    struct connections *c = &m->layer[layer].connections;
+    struct connections *c = &m->slot->connections[layer];
     struct delta_pass p = start(m, layer, options, NULL);
     bool full = c->level == LEVEL_FULL;
     p.again = true;
@@ -179,39 +150,44 @@ static void compute_again(struct model *m, int layer, const struct loss_options 
     multihead_products(&p);
 }
 
-void connections_again(struct model *m, int layer, const struct loss_options *options) {
+void recompute_connections(struct model *m, int layer) {
+    struct connections *c = &m->slot->connections[layer];
+    bool there = m->delta->holder == c;
+    if (c->level == LEVEL_NONE) return;
+    m->delta->holder = NULL; /* the backward pass uses it up */
+    if (there) return;
     double began = connections_clock(m);
-    compute_again(m, layer, options);
-    m->connection_seconds += connections_clock(m) - began;
+    compute_again(m, layer, m->pass->options);
+    m->delta->seconds += connections_clock(m) - began;
 }
 
 static void go_back(struct model *m, int layer, const struct loss_options *options) {
     struct delta_pass p = start(m, layer, options, NULL);
     if (!p.all) return;
-    const struct delta_part *part = &m->part;
+    const struct delta_part *part = &m->delta->part;
     long T = m->T, D = m->config.hidden_size;
     int kind = m->config.delta.kind;
     bool multihead = mixes(m), joins = p.works || (kind == KIND_ADAPTIVE && shares_means(m));
     /* y's gradient is z's plus the connections': it grows in place where nothing reads z's any more, and
      * where it has no terms on other ranks. */
     bool in_place = m->tensor->size == 1 && (multihead || kind == KIND_BOTTLENECK);
-    p.dt = in_place ? m->g : m->dt;
-    if (!in_place) m->ops->zero(T * D, m->dt);
+    p.dt = in_place ? m->g : m->delta->dt;
+    if (!in_place) m->ops->zero(T * D, m->delta->dt);
     if (multihead) {
         multihead_backward(&p, m->g);
-        if (joins) kinds[kind].backward(&p, m->dc + part->first * D, p.all * D, part->step * D);
+        if (joins) kinds[kind].backward(&p, m->delta->dc + part->first * D, p.all * D, part->step * D);
     } else if (joins) {
         kinds[kind].backward(&p, m->g, D, 0);
     }
     if (p.works || m->rows_divided) aggregate_backward(&p);
     if (in_place) return;
-    stream_sum(m, m->dt);
-    add_own_rows(m, m->dt, own_rows(m, m->g));
+    stream_sum(m, m->delta->dt);
+    add_own_rows(m, m->delta->dt, own_rows(m, m->g));
 }
 
 void connections_backward(struct model *m, int layer, const struct loss_options *options) {
-    if (!m->layer[layer].connections.n) return;
+    if (!m->slot->connections[layer].n) return;
     double began = connections_clock(m);
     go_back(m, layer, options);
-    m->connection_seconds += connections_clock(m) - began;
+    m->delta->seconds += connections_clock(m) - began;
 }

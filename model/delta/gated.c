@@ -4,24 +4,24 @@
  *
  * Where channels are divided among ranks, `full` has the rows of Wg for its columns of gate and contribution:
  * these columns of t, s and dout are copied out. `adaptive` is the same on all ranks and goes back on one. */
-#include "model/internal.h"
+#include "model/delta/private.h"
 
 static const real *form_delta(const struct delta_pass *p, int slot) {
     struct model *m = p->m;
-    m->ops->delta_mean(m->T, m->config.hidden_size, p->t, own(p, slot)->s, m->delta, NULL);
-    return m->delta;
+    m->ops->delta_mean(m->T, m->config.hidden_size, p->t, own(p, slot)->s, m->delta->difference, NULL);
+    return m->delta->difference;
 }
 
 /* Columns of the contributions that this rank has. */
 static long width(const struct model *m) {
-    return m->config.delta.kind == KIND_FULL ? m->part.W : m->config.hidden_size;
+    return m->config.delta.kind == KIND_FULL ? m->delta->part.W : m->config.hidden_size;
 }
 
 /* These columns of x (row distance ld), compact in scratch; x itself where they are all. */
 static const real *own_columns(const struct model *m, const real *x, long ld, real *scratch) {
     long W = width(m);
     if (W == m->config.hidden_size) return x;
-    m->ops->copy_columns(m->T, W, x + m->part.column, ld, scratch, W);
+    m->ops->copy_columns(m->T, W, x + m->delta->part.column, ld, scratch, W);
     return scratch;
 }
 
@@ -36,7 +36,7 @@ static bool measures(const struct delta_pass *p) {
 static void full_gate(struct delta_pass *p, int i, bool maps) {
     const struct model *m = p->m;
     struct connections *c = p->c;
-    long T = m->T, D = m->config.hidden_size, W = m->part.W;
+    long T = m->T, D = m->config.hidden_size, W = m->delta->part.W;
     real *x = c->p + i * T * W, *gate = c->gate + i * T * W;
     if (maps) m->ops->gemm('N', 'T', T, W, D, 1, form_delta(p, i), D, c->proj.w + i * W * D, D, 0, x, W);
     m->ops->sigmoid_gate(T, W, own(p, i)->edge->scale, row_factor(p, i), x, gate, W);
@@ -45,22 +45,23 @@ static void full_gate(struct delta_pass *p, int i, bool maps) {
     measure_gates(p, i, W, gate, W, NULL);
 }
 
-/* From the gate's gradient m->dgate: adds the map's part to δ's gradient dd [T, D] and to dr. */
+/* From the gate's gradient m->delta->dgate: adds the map's part to δ's gradient dd [T, D] and to dr. */
 static void full_gate_back(struct delta_pass *p, int i, real *dd) {
     struct model *m = p->m;
     struct connections *c = p->c;
-    long T = m->T, D = m->config.hidden_size, W = m->part.W;
+    long T = m->T, D = m->config.hidden_size, W = m->delta->part.W;
     m->ops->sigmoid_gate_back(T, W, own(p, i)->edge->scale, row_factor(p, i), c->p + i * T * W,
-                              c->gate + i * T * W, W, p->entropy / (double)D, m->dgate, W, m->dr);
-    m->ops->gemm('N', 'N', T, D, W, 1, m->dgate, W, c->proj.w + i * W * D, D, 1, dd, D);
-    m->ops->gemm('T', 'N', W, D, T, 1, m->dgate, W, form_delta(p, i), D, 1, c->proj.g + i * W * D, D);
+                              c->gate + i * T * W, W, p->entropy / (double)D, m->delta->dgate, W,
+                              m->delta->dr);
+    m->ops->gemm('N', 'N', T, D, W, 1, m->delta->dgate, W, c->proj.w + i * W * D, D, 1, dd, D);
+    m->ops->gemm('T', 'N', W, D, T, 1, m->delta->dgate, W, form_delta(p, i), D, 1, c->proj.g + i * W * D, D);
 }
 
 /* ------------------------------------------------------------------------------------------ adaptive */
 
 /* Does this rank count what it computes? */
 static bool counts(const struct model *m) {
-    return !m->part.channels || m->part.leads;
+    return !m->delta->part.channels || m->delta->part.leads;
 }
 
 static void adaptive_magnitude(struct delta_pass *p, int i) {
@@ -100,15 +101,16 @@ static void adaptive_gate(struct delta_pass *p, int i, bool maps) {
     measure_gates(p, i, G, gate, G, NULL);
 }
 
-/* From the gate's gradient m->dgate [T, G]: gradients of the MLP, of the context (into m->dx [T, n·G]), and
- * of the magnitude: its part of δ's gradient goes to k [T] as a factor of δ, its part of r's to dr. */
+/* From the gate's gradient m->delta->dgate [T, G]: gradients of the MLP, of the context (into m->delta->dx
+ * [T, n·G]), and of the magnitude: its part of δ's gradient goes to k [T] as a factor of δ, its part of r's
+ * to dr. */
 static void adaptive_gate_back(struct delta_pass *p, int i, real *k) {
     struct model *m = p->m;
     struct connections *c = p->c;
     long T = m->T, D = m->config.hidden_size, G = m->config.delta.gate_hidden, in = G + 1;
-    real *dz = m->dgate, *dh = m->dv; /* [T, G] each */
+    real *dz = m->delta->dgate, *dh = m->delta->dv; /* [T, G] each */
     const real *w1 = c->gate_in.w + i * G * in, *h = c->h + i * T * G, *magnitude = c->magnitude + i * T;
-    real *g1 = c->gate_in.g + i * G * in, *dmagnitude = m->ct;
+    real *g1 = c->gate_in.g + i * G * in, *dmagnitude = m->delta->ct;
     m->ops->softmax_gate_back(T, G, 1 / m->config.delta.temperature, c->gate + i * T * G, G, p->entropy, dz,
                               G);
     m->ops->add_column_sums(T, G, dz, G, c->gate_out_bias.g + i * G);
@@ -119,8 +121,9 @@ static void adaptive_gate_back(struct delta_pass *p, int i, real *k) {
     m->ops->gemm('T', 'N', G, 1, T, 1, dh, G, magnitude, 1, 1, g1, in);
     m->ops->gemm('T', 'N', G, G, T, 1, dh, G, c->p + i * G, p->n * G, 1, g1 + 1, in);
     m->ops->gemm('N', 'N', T, 1, G, 1, dh, G, w1, in, 0, dmagnitude, 1);
-    m->ops->gemm('N', 'N', T, G, G, 1, dh, G, w1 + 1, in, 0, m->dx + i * G, p->n * G);
-    m->ops->delta_magnitude_back(T, D, row_factor(p, i), magnitude, c->square + i * T, dmagnitude, k, m->dr);
+    m->ops->gemm('N', 'N', T, G, G, 1, dh, G, w1 + 1, in, 0, m->delta->dx + i * G, p->n * G);
+    m->ops->delta_magnitude_back(T, D, row_factor(p, i), magnitude, c->square + i * T, dmagnitude, k,
+                                 m->delta->dr);
 }
 
 /* ---------------------------------------------------------------------------------------------- both */
@@ -135,7 +138,7 @@ struct gate {
 static struct gate gate_of(const struct delta_pass *p, int i) {
     const struct model *m = p->m;
     bool full = m->config.delta.kind == KIND_FULL;
-    long gates = full ? m->part.W : m->config.delta.gate_hidden;
+    long gates = full ? m->delta->part.W : m->config.delta.gate_hidden;
     return (struct gate){p->c->gate + i * m->T * gates, gates, full ? 1.0 : own(p, i)->edge->scale};
 }
 
@@ -159,11 +162,11 @@ void gated_contribute(struct delta_pass *p, bool add, real *out, long ldo, long 
     const struct model *m = p->m;
     struct connections *c = p->c;
     long T = m->T, D = m->config.hidden_size, W = width(m);
-    const real *t = own_columns(m, p->t, D, m->columns_t);
+    const real *t = own_columns(m, p->t, D, m->delta->columns_t);
     for (int i = 0; i < p->n; i++) {
         struct gate g = gate_of(p, i);
-        m->ops->gated_delta(T, W, g.width, t, own_columns(m, own(p, i)->s, D, m->columns_s), g.gate, g.width,
-                            row_factor(p, i), g.scale, c->weight + i, p->n, add || (i && !step),
+        m->ops->gated_delta(T, W, g.width, t, own_columns(m, own(p, i)->s, D, m->delta->columns_s), g.gate,
+                            g.width, row_factor(p, i), g.scale, c->weight + i, p->n, add || (i && !step),
                             out + i * step, ldo, measures(p) ? c->rms + i * T : NULL);
     }
     if (!measures(p)) return;
@@ -179,31 +182,33 @@ void gated_backward(struct delta_pass *p, const real *dout, long ldo, long step)
     const struct delta_config *d = &m->config.delta;
     long T = m->T, D = m->config.hidden_size, W = width(m);
     bool full = d->kind == KIND_FULL;
-    const real *t = own_columns(m, p->t, D, m->columns_t);
+    const real *t = own_columns(m, p->t, D, m->delta->columns_t);
     for (int i = 0; p->works && i < p->n; i++) {
         struct gate g = gate_of(p, i);
         const real *s = own(p, i)->s, *r = row_factor(p, i), *di = dout + i * step;
-        real *dd = m->mean; /* gradient of δ_i; project_backward below uses the buffer after the last slot */
-        real *columns = W < D ? m->columns_d : dd; /* of it, this rank's */
-        m->ops->gated_delta_back(T, W, g.width, t, own_columns(m, s, D, m->columns_s), g.gate, g.width, r,
-                                 g.scale, c->weight + i, p->n, own_columns(m, di, ldo, m->columns_out),
-                                 W < D ? W : ldo, p->sparsity ? c->rms + i * T : NULL,
-                                 p->sparsity * ((double)W / (double)D), m->dweight + i, p->n, m->dgate,
-                                 columns, m->dr);
+        real *dd =
+            m->delta->mean; /* gradient of δ_i; project_backward below uses the buffer after the last slot */
+        real *columns = W < D ? m->delta->columns_d : dd; /* of it, this rank's */
+        m->ops->gated_delta_back(T, W, g.width, t, own_columns(m, s, D, m->delta->columns_s), g.gate, g.width,
+                                 r, g.scale, c->weight + i, p->n,
+                                 own_columns(m, di, ldo, m->delta->columns_out), W < D ? W : ldo,
+                                 p->sparsity ? c->rms + i * T : NULL, p->sparsity * ((double)W / (double)D),
+                                 m->delta->dweight + i, p->n, m->delta->dgate, columns, m->delta->dr);
         if (W < D) {
             m->ops->zero(T * D, dd);
-            m->ops->copy_columns(T, W, columns, W, dd + m->part.column, D);
+            m->ops->copy_columns(T, W, columns, W, dd + m->delta->part.column, D);
         }
-        m->ops->zero(T, m->k);
+        m->ops->zero(T, m->delta->k);
         if (full)
             full_gate_back(p, i, dd);
         else
-            adaptive_gate_back(p, i, m->k);
-        normalize_backward(p, i, m->dr, m->k);
-        m->ops->delta_spread(T, D, dd, m->k, p->t, s, p->dt, own(p, i)->ds);
+            adaptive_gate_back(p, i, m->delta->k);
+        normalize_backward(p, i, m->delta->dr, m->delta->k);
+        m->ops->delta_spread(T, D, dd, m->delta->k, p->t, s, p->dt, own(p, i)->ds);
     }
     if (full) return;
-    if (!p->works) m->ops->zero(T * p->n * d->gate_hidden, m->dx);
-    struct delta_pass part = means_sum(p, m->dx);
-    project_backward(&part, MAP_MEAN, c->proj, d->gate_hidden, m->dx + part.row0 * p->n * d->gate_hidden);
+    if (!p->works) m->ops->zero(T * p->n * d->gate_hidden, m->delta->dx);
+    struct delta_pass part = means_sum(p, m->delta->dx);
+    project_backward(&part, MAP_MEAN, c->proj, d->gate_hidden,
+                     m->delta->dx + part.row0 * p->n * d->gate_hidden);
 }

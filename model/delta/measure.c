@@ -1,6 +1,6 @@
 /* What single connections do, beside the sums over all of them: mean gates, contributions, and the time that
  * all take together. */
-#include "model/internal.h"
+#include "model/delta/private.h"
 
 #include <math.h>
 #include <time.h>
@@ -44,5 +44,5 @@ double connections_clock(const struct model *m) {
 }
 
 double model_connection_seconds(const struct model *model) {
-    return model->ops->device->host ? model->connection_seconds : NAN;
+    return model->ops->device->host ? model->delta->seconds : NAN;
 }

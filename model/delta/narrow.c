@@ -1,7 +1,7 @@
 /* Narrow sources (dist/layout/route.h): what a bottleneck connection needs of a source on another stage,
  * projected there with the connection's own weights, which both stages hold. Of the blocks that a tensor rank
  * reads its own rows of, it computes these; the others are zeros. */
-#include "model/internal.h"
+#include "model/delta/private.h"
 #include "model/params/params.h"
 
 /* Elements a token of each block. */
@@ -9,7 +9,7 @@ static long block_width(const struct model *m, enum strip_block block) {
     bool selects = m->config.delta.aggregate == AGGREGATE_ATTENTION;
     switch (block) {
     case STRIP_PROJ:
-        return m->part.Hd;
+        return m->delta->part.Hd;
     case STRIP_GATE_IN:
         return m->config.delta.gate_hidden;
     case STRIP_SELECT:
@@ -31,7 +31,7 @@ long strip_width(const struct model_config *config, const struct layout *layout)
 
 /* The weights of the blocks that are products. */
 static struct tensor block_map(const struct model *m, int edge, enum strip_block block) {
-    const struct projection *p = &m->projection[edge];
+    const struct projection *p = &m->delta->projection[edge];
     return block == STRIP_PROJ ? p->proj : block == STRIP_GATE_IN ? p->gate_in : p->select;
 }
 
@@ -61,7 +61,7 @@ void model_project(struct model *m, int edge, const real *s, long T, real *strip
             m->ops->gemm('N', 'T', r.count, width, D, 1, s + r.first * D, D, block_map(m, edge, b).w, D, 0,
                          out, width);
     }
-    m->connection_seconds += connections_clock(m) - began;
+    m->delta->seconds += connections_clock(m) - began;
 }
 
 void model_unproject(struct model *m, int edge, const real *s, long T, const real *strip_gradient,
@@ -78,5 +78,5 @@ void model_unproject(struct model *m, int edge, const real *s, long T, const rea
     }
     if (block_width(m, STRIP_RSTD)) /* the inverse rms is worked in already, see select_back */
         m->ops->add_scaled_rows(T, D, strip_gradient + strip_offset(m, T, STRIP_RSTD), s, deposit);
-    m->connection_seconds += connections_clock(m) - began;
+    m->delta->seconds += connections_clock(m) - began;
 }

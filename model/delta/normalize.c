@@ -1,6 +1,6 @@
 /* `delta.normalize`: δ' = γ·δ/max(‖δ‖, ε) (model.md, 2). It is never formed: δ' = r·δ with one factor r a
  * token, and everything linear in δ' commutes with it. */
-#include "model/internal.h"
+#include "model/delta/private.h"
 
 void normalize_forward(struct delta_pass *p) {
     const struct model *m = p->m;
@@ -23,4 +23,13 @@ void normalize_backward(struct delta_pass *p, int slot, const real *dr, real *k)
     if (!p->m->config.delta.normalize) return;
     p->m->ops->row_factors_back(p->m->T, c->scale.w + slot, c->inv + slot * p->m->T,
                                 p->m->config.delta.epsilon, dr, k, c->scale.g + slot);
+}
+
+void renew_norms(struct model *m, int layer) {
+    struct delta_pass p = {.m = m, .c = &m->slot->connections[layer]};
+    p.all = m->config.delta.normalize ? active_edges(&m->edges, layer, m->pass->options->active) : 0;
+    if (p.all) p.t = stream_all(m, m->layer[layer].y);
+    p.n = own_slots(&m->delta->part, p.all);
+    for (int i = 0; i < p.all; i++) p.slot[i].s = node_output(m, p.c->edge[i].source);
+    normalize_forward(&p);
 }

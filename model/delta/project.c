@@ -4,14 +4,14 @@
  * target's half of all slots is one GEMM over the stacked weights and each source's half another (model.md,
  * 3). Split has twice the arithmetic and fewer passes over memory: it wins where the maps are narrow against
  * D. Of a source that came as a strip the half is there already. The pass may be one over own rows alone. */
-#include "model/internal.h"
+#include "model/delta/private.h"
 
 /* Width of one map per hidden channel up to which split is faster: measured by `gdn bench --form`, see
  * train/benchmark/README.md. Fixed, not timed at start, so that a resumed run takes the same path. */
 static const double SPLIT_BELOW = 0.125;
 
 static bool split(const struct delta_pass *p, long width) {
-    if (p->m->form != FORM_AUTO) return p->m->form == FORM_SPLIT;
+    if (p->m->delta->form != FORM_AUTO) return p->m->delta->form == FORM_SPLIT;
     return (double)width <= SPLIT_BELOW * p->m->config.hidden_size;
 }
 
@@ -32,9 +32,9 @@ static long strip_half(const struct delta_pass *p, enum map map) {
 static const real *form_input(const struct delta_pass *p, enum map map, int slot) {
     struct model *m = p->m;
     bool difference = map == MAP_DIFFERENCE;
-    m->ops->delta_mean(p->rows, m->config.hidden_size, p->t, own(p, slot)->s, difference ? m->delta : NULL,
-                       difference ? NULL : m->mean);
-    return difference ? m->delta : m->mean;
+    m->ops->delta_mean(p->rows, m->config.hidden_size, p->t, own(p, slot)->s,
+                       difference ? m->delta->difference : NULL, difference ? NULL : m->delta->mean);
+    return difference ? m->delta->difference : m->delta->mean;
 }
 
 void project_forward(struct delta_pass *p, enum map map, const real *w, long width, real *out) {
@@ -74,7 +74,7 @@ static void direct_backward(struct delta_pass *p, enum map map, int i, struct te
     long T = p->rows, D = m->config.hidden_size;
     const struct incoming *in = own(p, i);
     m->ops->gemm('T', 'N', width, D, T, 1, di, ld, form_input(p, map, i), D, 1, w.g, D);
-    real *d = m->delta; /* the input is used up: its gradient takes its place */
+    real *d = m->delta->difference; /* the input is used up: its gradient takes its place */
     m->ops->gemm('N', 'N', T, D, width, target_sign(map), di, ld, w.w, D, 0, d, D);
     if (map == MAP_DIFFERENCE) {
         m->ops->delta_spread(T, D, d, NULL, p->t, in->s, p->dt, in->ds);

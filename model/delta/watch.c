@@ -1,11 +1,11 @@
 /* Shows a layer's active connections to whoever watches a forward pass (model.h, struct delta_watch). */
 #include "kernels/base/status.h"
-#include "model/internal.h"
+#include "model/delta/private.h"
 
 /* This rank's gates of active slot i; NULL where another rank computes them. */
 static void show_gate(const struct delta_pass *p, int i, struct delta_view *view) {
     const struct model *m = p->m;
-    const struct delta_part *part = &m->part;
+    const struct delta_part *part = &m->delta->part;
     int own = (i - part->first) / part->step; /* the slot's place among this rank's */
     if (i < part->first || (i - part->first) % part->step) return;
     switch (m->config.delta.kind) {
@@ -26,12 +26,12 @@ static void show_gate(const struct delta_pass *p, int i, struct delta_view *view
 static void bring(const struct model *m, struct delta_view *view) {
     const struct device *device = m->ops->device;
     if (device->host) return;
-    device->download(m->seen, view->difference, (size_t)(m->T * view->D) * sizeof(real));
-    view->difference = m->seen;
+    device->download(m->delta->seen, view->difference, (size_t)(m->T * view->D) * sizeof(real));
+    view->difference = m->delta->seen;
     if (!view->gate) return;
     size_t span = (size_t)((m->T - 1) * view->gate_ld + view->gates);
-    device->download(m->seen_gates, view->gate, span * sizeof(real));
-    view->gate = m->seen_gates;
+    device->download(m->delta->seen_gates, view->gate, span * sizeof(real));
+    view->gate = m->delta->seen_gates;
 }
 
 void watch_connections(const struct delta_pass *p) {
@@ -43,7 +43,7 @@ void watch_connections(const struct delta_pass *p) {
                                   .batch = m->B,
                                   .length = m->S,
                                   .D = m->config.hidden_size,
-                                  .difference = m->delta};
+                                  .difference = m->delta->difference};
         if (!in->s) {
             pass_failed(m, gdn_fail(GDN_INTERNAL,
                                     "the connection from node %d to layer %d is watched, but its source came "
@@ -51,7 +51,7 @@ void watch_connections(const struct delta_pass *p) {
                                     in->edge->source, in->edge->target));
             continue;
         }
-        m->ops->delta_mean(m->T, view.D, p->t, in->s, m->delta, NULL);
+        m->ops->delta_mean(m->T, view.D, p->t, in->s, m->delta->difference, NULL);
         show_gate(p, i, &view);
         bring(m, &view);
         watch->see(watch->context, &view);

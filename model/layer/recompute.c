@@ -3,36 +3,19 @@
  * fp8, whose scales have moved on in between). Layers that keep less than all share one set of buffers for
  * the rest. Where that still holds what this very layer wrote on the way forward, as for the last layer
  * before the head, nothing is done. */
-#include "model/internal.h"
-
-void hold_layer(struct model *m, int l) {
-    struct layer *layer = &m->layer[l];
-    if (layer->level != LEVEL_NONE) m->holder = layer;
-}
-
-void hold_connections(struct model *m, int l) {
-    struct connections *c = &m->layer[l].connections;
-    if (c->level != LEVEL_NONE) m->delta_holder = c;
-}
+#include "model/layer/stream.h"
 
 void recompute_layer(struct model *m, int l) {
     struct layer *layer = &m->layer[l];
-    bool there = m->holder == layer;
+    bool there = m->trunk->holder == layer;
     if (layer->level == LEVEL_NONE) return;
-    m->holder = NULL; /* the backward pass uses it up */
+    m->trunk->holder = NULL; /* the backward pass uses it up */
     if (there) return;
     /* Of a compressed source x is not quite what it was: its norm stays the forward pass's (compress.c). */
-    real *rstd = m->compress > 0 ? m->work : layer->rstd1;
+    real *rstd = m->compress > 0 ? m->attention->work : layer->rstd1;
     norm_rows(m, node_rows(m, l - 1), layer->norm1, layer->n1, rstd);
-    if (layer->level == LEVEL_FULL) layer_attend(m, l);
+    if (layer->level == LEVEL_FULL)
+        attention_forward(m, l, &layer->attention, stream_all(m, layer->n1), NULL);
     norm_rows(m, layer->a, layer->norm2, layer->n2, layer->rstd2);
     if (layer->level == LEVEL_FULL) layer_expand(m, l);
-}
-
-void recompute_connections(struct model *m, int l) {
-    struct connections *c = &m->layer[l].connections;
-    bool there = m->delta_holder == c;
-    if (c->level == LEVEL_NONE) return;
-    m->delta_holder = NULL;
-    if (!there) connections_again(m, l, m->pass->options);
 }

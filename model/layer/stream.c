@@ -1,7 +1,7 @@
 /* The residual stream over the tensor axis: either every rank has all of its rows, or (sequence_parallel) its
  * own rows alone are kept up, and kept for the backward pass, between the places that need all, which gather
  * them (Korthikanti et al. 2022). */
-#include "model/internal.h"
+#include "model/layer/stream.h"
 
 void stream_sum(struct model *m, real *x) {
     if (m->rows_divided)
@@ -11,18 +11,23 @@ void stream_sum(struct model *m, real *x) {
 }
 
 void stream_written(struct model *m, const real *own) {
-    if (m->whole_of == own) m->whole_of = NULL;
+    if (m->trunk->whole_of == own) m->trunk->whole_of = NULL;
 }
 
 const real *stream_all(struct model *m, const real *own) {
     if (!m->rows_divided) return own;
-    if (m->whole_of == own) return m->whole;
-    m->ops->copy(m->rows * m->config.hidden_size, own, own_rows(m, m->whole));
-    stream_whole(m, m->whole);
-    m->whole_of = own;
-    return m->whole;
+    if (m->trunk->whole_of == own) return m->trunk->whole;
+    m->ops->copy(m->rows * m->config.hidden_size, own, own_rows(m, m->trunk->whole));
+    stream_whole(m, m->trunk->whole);
+    m->trunk->whole_of = own;
+    return m->trunk->whole;
 }
 
 void stream_whole(struct model *m, real *x) {
     if (m->rows_divided) axis_gather_rows(m->tensor, x, m->T, m->config.hidden_size);
+}
+
+void gradient_whole(struct model *m) {
+    if (!m->g_whole) stream_whole(m, m->g);
+    m->g_whole = true;
 }

@@ -5,21 +5,21 @@
  * as they are. */
 #include "kernels/base/status.h"
 #include "kernels/backends/backends.h"
-#include "model/internal.h"
+#include "model/pass/private.h"
 
 static long rank_of(const struct model *m, long T) {
     return lowrank_of_ratio(T, m->config.hidden_size, m->compress);
 }
 
-void lay_out_unpacked(struct model *m, long T) {
-    if (!lay_out_turns(m, T) || !(m->compress > 0)) return;
+void lay_out_split(struct model *m, long T) {
     long D = m->config.hidden_size, k = rank_of(m, T);
     bool host = m->ops->device->host;
-    lowrank_lay_out(&m->lowrank, host ? &m->scratch : &m->staging, ops_on_host(m->ops), T, D, k, false);
+    lowrank_lay_out(&m->passes->lowrank, host ? &m->scratch : &m->staging, ops_on_host(m->ops), T, D, k,
+                    false);
     if (host) return;
-    m->split_x = take(&m->staging, T * D);
-    m->split_q = take(&m->staging, T * k);
-    m->split_b = take(&m->staging, k * D);
+    m->passes->split_x = take(&m->staging, T * D);
+    m->passes->split_q = take(&m->staging, T * k);
+    m->passes->split_b = take(&m->staging, k * D);
 }
 
 void lay_out_factors(struct model *m, struct packed *packed, long T) {
@@ -50,13 +50,15 @@ static void split(struct model *m, int node, long k) {
     const struct device *device = m->ops->device;
     long T = m->T, D = m->config.hidden_size;
     if (device->host) {
-        lowrank_split(&m->lowrank, T, D, node_output(m, node), k, (uint64_t)node, packed->q, packed->b);
+        lowrank_split(&m->passes->lowrank, T, D, node_output(m, node), k, (uint64_t)node, packed->q,
+                      packed->b);
         return;
     }
-    device->download(m->split_x, node_output(m, node), (size_t)(T * D) * sizeof(real));
-    lowrank_split(&m->lowrank, T, D, m->split_x, k, (uint64_t)node, m->split_q, m->split_b);
-    device->upload(packed->q, m->split_q, (size_t)(T * k) * sizeof(real));
-    device->upload(packed->b, m->split_b, (size_t)(k * D) * sizeof(real));
+    device->download(m->passes->split_x, node_output(m, node), (size_t)(T * D) * sizeof(real));
+    lowrank_split(&m->passes->lowrank, T, D, m->passes->split_x, k, (uint64_t)node, m->passes->split_q,
+                  m->passes->split_b);
+    device->upload(packed->q, m->passes->split_q, (size_t)(T * k) * sizeof(real));
+    device->upload(packed->b, m->passes->split_b, (size_t)(k * D) * sizeof(real));
 }
 
 void pack_sources(struct model *m, int layer) {
@@ -71,18 +73,6 @@ void pack_sources(struct model *m, int layer) {
         else
             split(m, node, k);
     }
-}
-
-/* The norms of the layer's differences from what its sources came back as. Of two layers next to each other a
- * difference is small beside either, so what factors miss of a source may be many times the difference: by
- * the norms of the forward pass its gradient would grow with the square of that. */
-static void renew_norms(struct model *m, int layer) {
-    struct delta_pass p = {.m = m, .c = &m->layer[layer].connections};
-    p.all = m->config.delta.normalize ? active_edges(&m->edges, layer, m->pass->options->active) : 0;
-    if (p.all) p.t = stream_all(m, m->layer[layer].y);
-    p.n = own_slots(&m->part, p.all);
-    for (int i = 0; i < p.all; i++) p.slot[i].s = node_output(m, p.c->edge[i].source);
-    normalize_forward(&p);
 }
 
 void unpack_sources(struct model *m, int layer) {

@@ -2,77 +2,25 @@
  * count their bytes, then for real. A planned model gets addresses that nothing lies behind. */
 #include "kernels/base/status.h"
 #include "kernels/backends/backends.h"
-#include "model/internal.h"
-#include "model/params/params.h"
+#include "model/pass/private.h"
 
-#include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-/* Logits are computed in blocks of rows, about this many elements at a time: a vocabulary never costs T·V. */
-enum { LOGIT_ELEMENTS = 1 << 20 };
+/* A model with what its folders have of their own. */
+struct whole_model {
+    struct model model; /* first: freeing it frees all */
+    struct attention_state attention;
+    struct trunk trunk;
+    struct delta_state delta;
+    struct pass_state passes;
+};
 
-struct tensor find_tensor(const struct model *m, const char *format, ...) {
-    char name[128];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(name, sizeof name, format, list);
-    va_end(list);
-    const struct row *row = params_find(m->table, name);
-    if (!row) return (struct tensor){NULL, NULL};
-    return (struct tensor){m->state->weight + row->offset,
-                           m->state->gradient ? m->state->gradient + row->offset : NULL};
-}
+typedef void each(struct model *m, int layer);
 
-static void find_layer(struct model *m, int l) {
-    struct layer *layer = &m->held[l];
-    layer->norm1 = find_tensor(m, "layers.%d.input_layernorm.weight", l);
-    layer->qkv = find_tensor(m, "layers.%d.self_attn.q_proj.weight", l);
-    layer->o = find_tensor(m, "layers.%d.self_attn.o_proj.weight", l);
-    layer->norm2 = find_tensor(m, "layers.%d.post_attention_layernorm.weight", l);
-    layer->gate_up = find_tensor(m, "layers.%d.mlp.gate_proj.weight", l);
-    layer->down = find_tensor(m, "layers.%d.mlp.down_proj.weight", l);
-    find_connections(m, l);
-}
-
-static void find_tensors(struct model *m) {
-    m->embed = find_tensor(m, "embed_tokens.weight");
-    m->norm = find_tensor(m, "norm.weight");
-    m->head = m->config.tie_embeddings ? m->embed : find_tensor(m, "lm_head.weight");
-    for (int c = 0; c < m->chunks; c++)
-        for (int l = m->chunk[c].span.first; l < m->chunk[c].span.end; l++) find_layer(m, l);
-}
-
-/* What a layer saves for its own backward pass. */
-static void lay_out_layer(struct model *m, struct layer *layer, long T) {
-    struct layer *shared = &m->shared;
-    long D = m->config.hidden_size, hd = D / m->config.num_heads, rows = m->rows_most;
-    SAVE(m, layer, shared, n1, rows * D, LEVEL_SELECTIVE);
-    SAVE(m, layer, shared, qkv_out, T * (m->H + 2 * m->K) * hd, LEVEL_FULL);
-    SAVE(m, layer, shared, attention, T * m->H * hd, LEVEL_FULL);
-    SAVE(m, layer, shared, lse, T * m->H, LEVEL_FULL);
-    SAVE(m, layer, shared, a, rows * D, LEVEL_NOTHING);
-    SAVE(m, layer, shared, n2, rows * D, LEVEL_SELECTIVE);
-    SAVE(m, layer, shared, rstd2, rows, LEVEL_NOTHING);
-    SAVE(m, layer, shared, gu, T * 2 * m->F, LEVEL_FULL);
-    lay_out_connections(m, &layer->connections, T);
-}
-
-/* What layers of this rank do not keep is laid out once: `shared` drops all that any of them drops, and has
- * the most connections. */
-static void lay_out_shared(struct model *m, long T) {
-    struct layer *shared = &m->shared;
-    for (int c = 0; c < m->chunks; c++)
-        for (int l = m->chunk[c].span.first; l < m->chunk[c].span.end; l++) {
-            const struct layer *layer = &m->held[l];
-            const struct connections *from = &layer->connections;
-            struct connections *to = &shared->connections;
-            if (layer->level > shared->level) shared->level = layer->level;
-            if (from->level > to->level) to->level = from->level;
-            if (from->level != LEVEL_NONE && from->n > to->n) to->n = from->n;
-        }
-    lay_out_layer(m, shared, T);
+/* Calls it for every layer of this rank. */
+static void for_layers(struct model *m, each *call) {
+    for (int c = 0; c < m->passes->chunks; c++)
+        for (int l = m->passes->chunk[c].span.first; l < m->passes->chunk[c].span.end; l++) call(m, l);
 }
 
 /* Inverse norms that selection needs and no layer of the chunk computes (node_rstd). */
@@ -87,83 +35,46 @@ static void lay_out_slot(struct model *m, const struct chunk *chunk, struct slot
     if (chunk->first) slot->x0 = lay_out_node(m, chunk, slot, -1, T);
     for (int l = chunk->span.first; l < chunk->span.end; l++) {
         struct layer *layer = &slot->layer[l];
-        *layer = m->held[l];
+        struct connections *connections = &slot->connections[l];
+        *layer = m->trunk->held[l];
+        *connections = m->delta->held[l];
         lay_out_layer(m, layer, T);
+        lay_out_connections(m, connections, T);
         layer->rstd1 = take(&m->saved, rows);          /* a later layer's selection reads it */
         layer->z = lay_out_node(m, chunk, slot, l, T); /* a later layer's source */
-        layer->y = !layer->connections.n ? NULL : m->training ? take(&m->saved, rows * D) : m->t2;
+        layer->y = !connections->n ? NULL : m->training ? take(&m->saved, rows * D) : m->trunk->t2;
     }
     lay_out_rstd(m, chunk, slot);
 }
 
-static void lay_out_head(struct model *m, long T) {
-    long part = (m->config.vocab_size + m->tensor->size - 1) / m->tensor->size; /* alike on all ranks */
-    m->logit_rows = LOGIT_ELEMENTS / part;
-    if (m->logit_rows < 1) m->logit_rows = 1;
-    if (m->logit_rows > T) m->logit_rows = T;
-    m->nf = m->rows_divided ? m->whole : take(&m->scratch, T * m->config.hidden_size);
-    m->rstdf = take(&m->scratch, m->rows_most);
-    m->losses = take(&m->scratch, T);
-    m->logits = take(&m->scratch, m->logit_rows * m->V);
-    if (m->tensor->size == 1) return;
-    m->largest = take(&m->scratch, m->logit_rows);
-    m->exp_sums = take(&m->scratch, 2 * m->logit_rows);
-    m->sums = largest(m->sums, 2 * m->logit_rows);
-}
-
+/* Scratch of passes, and what they share. */
 static void lay_out_scratch(struct model *m, long T, long positions) {
-    long D = m->config.hidden_size, hd = D / m->config.num_heads, ranks = m->tensor->size;
-    struct arena *a = &m->scratch;
-    bool first = m->chunk[0].first, last = m->chunk[m->chunks - 1].last;
+    struct pass_state *p = m->passes;
+    long D = m->config.hidden_size, ranks = m->tensor->size;
+    bool first = p->chunk[0].first, last = p->chunk[p->chunks - 1].last;
     m->sums = (T + ranks - 1) / ranks * ranks * D;
-    m->cosine = take(a, positions * hd / 2);
-    m->sine = take(a, positions * hd / 2);
-    m->input = arena_take(a, (size_t)T * sizeof *m->input);
-    m->target = arena_take(a, (size_t)T * sizeof *m->target);
     if (!m->ops->device->host)
-        m->rows_of_pass = arena_take(&m->tokens, (size_t)(T + m->batch) * sizeof *m->rows_of_pass);
-    m->sums_of_pass = arena_take(a, sizeof *m->sums_of_pass);
-    m->t1 = take(a, T * D);
-    if (m->rows_divided) m->whole = take(a, T * D);
-    if (!m->training) m->t2 = take(a, m->rows_most * D);
-    m->h = take(a, T * m->F);
-    if (last) lay_out_head(m, T);
+        p->rows_of_pass = arena_take(&p->tokens, (size_t)(T + m->batch) * sizeof *p->rows_of_pass);
+    p->sums_of_pass = arena_take(&m->scratch, sizeof *p->sums_of_pass);
+    lay_out_attention_scratch(m, T, positions);
+    lay_out_layer_scratch(m, T, last);
+    lay_out_delta_scratch(m, T);
     if (!m->training) return;
-    if (first && last && m->chunks == 1) m->whole_g = take(a, T * D);
-    m->dgu = take(a, T * 2 * m->F);
-    m->dh = take(a, T * m->F);
-    m->dqkv = take(a, T * (m->H + 2 * m->K) * hd);
-    m->work = take(a, T * m->H);
+    if (first && last && p->chunks == 1) p->whole_g = take(&m->scratch, T * D);
     lay_out_deposits(m, T);
 }
 
 static void lay_out(struct model *m, long positions) {
-    long T = m->batch * m->length, most = 0;
+    struct pass_state *p = m->passes;
+    long T = m->batch * m->length;
     lay_out_scratch(m, T, positions);
-    for (int l = 0; l < m->config.num_layers; l++) most = largest(most, m->held[l].connections.n);
-    if (most) lay_out_delta_scratch(m, T, most);
-    lay_out_shared(m, T);
-    lay_out_unpacked(m, T);
-    for (int c = 0; c < m->chunks; c++)
-        for (int s = 0; s < m->chunk[c].slots; s++) lay_out_slot(m, &m->chunk[c], &m->chunk[c].slot[s], T);
-}
-
-/* cos and sin of position · theta^(−2i/hd) (Su et al. 2021). */
-static int fill_rotary(struct model *m, long positions) {
-    long hd = m->config.hidden_size / m->config.num_heads, half = hd / 2;
-    size_t bytes = (size_t)(positions * half) * sizeof(real);
-    real *cosine = malloc(2 * bytes + 1), *sine = cosine + positions * half;
-    if (!cosine) return gdn_fail(GDN_INTERNAL, "out of memory for the angles of %ld positions", positions);
-    for (long s = 0; s < positions; s++)
-        for (long i = 0; i < half; i++) {
-            double angle = (double)s * pow(m->config.rope_theta, -2.0 * (double)i / (double)hd);
-            cosine[s * half + i] = (real)cos(angle);
-            sine[s * half + i] = (real)sin(angle);
-        }
-    m->ops->device->upload(m->cosine, cosine, bytes);
-    m->ops->device->upload(m->sine, sine, bytes);
-    free(cosine);
-    return 0;
+    for_layers(m, share_layer);
+    lay_out_shared_layer(m, T);
+    for_layers(m, share_connections);
+    lay_out_shared_connections(m, T);
+    if (lay_out_turns(m, T) && m->compress > 0) lay_out_split(m, T);
+    for (int c = 0; c < p->chunks; c++)
+        for (int s = 0; s < p->chunk[c].slots; s++) lay_out_slot(m, &p->chunk[c], &p->chunk[c].slot[s], T);
 }
 
 static int allocate_slots(struct model *m, struct chunk *chunk) {
@@ -172,11 +83,14 @@ static int allocate_slots(struct model *m, struct chunk *chunk) {
     for (int s = 0; chunk->slot && s < chunk->slots; s++) {
         struct slot *slot = &chunk->slot[s];
         slot->layer = calloc(nodes, sizeof *slot->layer);
+        slot->connections = calloc(nodes, sizeof *slot->connections);
         slot->rstd = calloc(nodes, sizeof *slot->rstd);
         slot->rstd_known = calloc(nodes, sizeof *slot->rstd_known);
         slot->packed = calloc(nodes, sizeof *slot->packed);
         slot->rows = calloc(nodes, sizeof *slot->rows);
-        if (!slot->layer || !slot->rstd || !slot->rstd_known || !slot->packed || !slot->rows) return -1;
+        if (!slot->layer || !slot->connections || !slot->rstd || !slot->rstd_known || !slot->packed ||
+            !slot->rows)
+            return -1;
     }
     return chunk->slot ? 0 : -1;
 }
@@ -185,40 +99,45 @@ static int allocate_slots(struct model *m, struct chunk *chunk) {
 static int allocate(struct model *m, const struct model_part *part) {
     size_t nodes = (size_t)m->config.num_layers + 1;
     int stages = m->layout.stage ? m->layout.pipeline * m->layout.chunks : 1;
-    m->chunks = m->layout.chunks;
-    m->chunk = calloc((size_t)m->chunks, sizeof *m->chunk);
-    m->held = calloc(nodes, sizeof *m->held);
-    m->deposit = calloc(nodes, sizeof *m->deposit);
-    m->unpacked = calloc(nodes, sizeof *m->unpacked);
-    m->walk.owed = calloc(nodes, sizeof *m->walk.owed);
-    int status = m->chunk && m->held && m->deposit && m->unpacked && m->walk.owed ? 0 : -1;
-    for (int c = 0; !status && c < m->chunks; c++) {
+    m->passes->chunks = m->layout.chunks;
+    m->passes->chunk = calloc((size_t)m->passes->chunks, sizeof *m->passes->chunk);
+    m->trunk->held = calloc(nodes, sizeof *m->trunk->held);
+    m->delta->held = calloc(nodes, sizeof *m->delta->held);
+    m->delta->deposit = calloc(nodes, sizeof *m->delta->deposit);
+    m->passes->unpacked = calloc(nodes, sizeof *m->passes->unpacked);
+    m->passes->walk.owed = calloc(nodes, sizeof *m->passes->walk.owed);
+    int status = m->passes->chunk && m->trunk->held && m->delta->held && m->delta->deposit &&
+                         m->passes->unpacked && m->passes->walk.owed
+                     ? 0
+                     : -1;
+    for (int c = 0; !status && c < m->passes->chunks; c++) {
         int stage = m->layout.pipeline_index + c * m->layout.pipeline;
-        m->chunk[c] = (struct chunk){.span = layout_span(&m->layout, c, m->config.num_layers),
-                                     .first = stage == 0,
-                                     .last = stage == stages - 1,
-                                     .slots = part && part->slots ? part->slots[c] : 1};
-        status = allocate_slots(m, &m->chunk[c]);
+        m->passes->chunk[c] = (struct chunk){.span = layout_span(&m->layout, c, m->config.num_layers),
+                                             .first = stage == 0,
+                                             .last = stage == stages - 1,
+                                             .slots = part && part->slots ? part->slots[c] : 1};
+        status = allocate_slots(m, &m->passes->chunk[c]);
     }
     if (status) return gdn_fail(GDN_INTERNAL, "out of memory for %d layers", m->config.num_layers);
     for (int l = 0; l < m->config.num_layers; l++) {
         struct recompute level = {LEVEL_NONE, LEVEL_NONE};
         if (part && part->recompute) level = part->recompute[l];
-        m->held[l].level = m->training ? level.layer : LEVEL_NOTHING;
-        m->held[l].connections.level = m->training ? level.delta : LEVEL_NOTHING;
+        m->trunk->held[l].level = m->trunk->held[l].attention.level =
+            m->training ? level.layer : LEVEL_NOTHING;
+        m->delta->held[l].level = m->training ? level.delta : LEVEL_NOTHING;
     }
     return 0;
 }
 
 /* Addresses for the weights and gradients of a planned model. */
 static int pretend_state(struct model *m) {
-    m->weights.name = "weights";
+    m->passes->weights.name = "weights";
     for (int round = 0; round < 2; round++) {
-        m->planned_state.weight = take(&m->weights, m->table->total);
-        m->planned_state.gradient = m->training ? take(&m->weights, m->table->total) : NULL;
-        if (!round) TRY(arena_pretend(&m->weights));
+        m->passes->planned_state.weight = take(&m->passes->weights, m->table->total);
+        m->passes->planned_state.gradient = m->training ? take(&m->passes->weights, m->table->total) : NULL;
+        if (!round) TRY(arena_pretend(&m->passes->weights));
     }
-    m->state = &m->planned_state;
+    m->state = &m->passes->planned_state;
     return 0;
 }
 
@@ -227,14 +146,16 @@ static int fill(struct model *m, const struct model_part *part, long positions) 
     TRY(edges_create(&m->config, &m->edges));
     if (m->planned) TRY(pretend_state(m));
     TRY(prepare_connections(m));
-    find_tensors(m);
+    find_ends(m);
+    for_layers(m, find_layer);
+    for_layers(m, find_connections);
     lay_out(m, positions);
     int (*const reserve)(struct arena *) = m->planned ? arena_pretend : arena_reserve;
     TRY(reserve(&m->saved));
     TRY(reserve(&m->nodes));
     TRY(reserve(&m->scratch));
     TRY(reserve(&m->staging));
-    if (m->tokens.used) TRY(reserve(&m->tokens));
+    if (m->passes->tokens.used) TRY(reserve(&m->passes->tokens));
     TRY(axis_reserve(m->tensor, m->sums));
     lay_out(m, positions);
     return m->planned ? 0 : fill_rotary(m, positions);
@@ -243,9 +164,10 @@ static int fill(struct model *m, const struct model_part *part, long positions) 
 int model_build(const struct model_config *config, const struct table *table, const struct state *state,
                 const struct ops *ops, const struct model_part *part, long batch, long length, long positions,
                 bool training, struct model **out) {
-    struct model *m = calloc(1, sizeof *m);
+    struct whole_model *whole = calloc(1, sizeof *whole);
+    struct model *m = &whole->model;
     *out = NULL;
-    if (!m) return gdn_fail(GDN_INTERNAL, "out of memory for a model");
+    if (!whole) return gdn_fail(GDN_INTERNAL, "out of memory for a model");
     *m = (struct model){.config = *config,
                         .table = table,
                         .state = state,
@@ -260,18 +182,22 @@ int model_build(const struct model_config *config, const struct table *table, co
                         .saved = {.name = "activations", .device = ops->device},
                         .nodes = {.name = "sources", .device = ops->device},
                         .scratch = {.name = "scratch buffers", .device = ops->device},
-                        .tokens = {.name = "tokens", .device = ops->device},
-                        .staging.name = "buffers between host and device"};
+                        .staging.name = "buffers between host and device",
+                        .attention = &whole->attention,
+                        .trunk = &whole->trunk,
+                        .delta = &whole->delta,
+                        .passes = &whole->passes};
+    m->passes->tokens = (struct arena){.name = "tokens", .device = ops->device};
     long ranks = m->layout.tensor, index = m->layout.tensor_index;
     m->alone.ops = ops;
     m->tensor = part ? part->tensor : &m->alone;
     m->rows_divided = m->layout.sequence_parallel && ranks > 1;
     m->rows_most = m->rows_divided ? (batch * length + ranks - 1) / ranks : batch * length;
-    m->H = config->num_heads / ranks;
-    m->K = config->num_kv_heads / ranks;
-    m->F = config->intermediate_size / ranks;
-    m->first_token = config->vocab_size * index / ranks;
-    m->V = config->vocab_size * (index + 1) / ranks - m->first_token;
+    m->attention->H = config->num_heads / ranks;
+    m->attention->K = config->num_kv_heads / ranks;
+    m->trunk->F = config->intermediate_size / ranks;
+    m->trunk->first_token = config->vocab_size * index / ranks;
+    m->trunk->V = config->vocab_size * (index + 1) / ranks - m->trunk->first_token;
     int status = fill(m, part, positions);
     if (status)
         model_free(m);
@@ -294,10 +220,11 @@ int model_create_planned(const struct model_config *config, const struct table *
 
 void model_free(struct model *model) {
     if (!model) return;
-    for (int c = 0; model->chunk && c < model->chunks; c++) {
-        struct chunk *chunk = &model->chunk[c];
+    for (int c = 0; model->passes->chunk && c < model->passes->chunks; c++) {
+        struct chunk *chunk = &model->passes->chunk[c];
         for (int s = 0; chunk->slot && s < chunk->slots; s++) {
             free(chunk->slot[s].layer);
+            free(chunk->slot[s].connections);
             free(chunk->slot[s].rstd);
             free(chunk->slot[s].rstd_known);
             free(chunk->slot[s].packed);
@@ -308,17 +235,18 @@ void model_free(struct model *model) {
     arena_free(&model->saved);
     arena_free(&model->nodes);
     arena_free(&model->scratch);
-    arena_free(&model->weights);
+    arena_free(&model->passes->weights);
     arena_free(&model->staging);
-    arena_free(&model->tokens);
+    arena_free(&model->passes->tokens);
     edges_free(&model->edges);
-    free(model->chunk);
-    free(model->held);
-    free(model->deposit);
-    free(model->unpacked);
-    free(model->projection);
-    free(model->walk.owed);
-    free(model);
+    free(model->passes->chunk);
+    free(model->trunk->held);
+    free(model->delta->held);
+    free(model->delta->deposit);
+    free(model->passes->unpacked);
+    free(model->delta->projection);
+    free(model->passes->walk.owed);
+    free(model); /* and the rest of its struct whole */
 }
 
 void model_memory(const struct model *model, struct model_memory *out) {
@@ -332,5 +260,5 @@ int model_sites(const struct model_config *config) {
 }
 
 void model_set_form(struct model *model, enum form form) {
-    model->form = form;
+    model->delta->form = form;
 }

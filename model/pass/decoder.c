@@ -1,6 +1,6 @@
 /* Generation: one token at a time through the same layers, with keys and values kept. */
 #include "kernels/base/status.h"
-#include "model/internal.h"
+#include "model/pass/private.h"
 
 #include <stdlib.h>
 
@@ -43,7 +43,7 @@ int decoder_create(const struct model_config *config, const struct table *table,
         decoder_free(d);
         return status;
     }
-    d->model->cache = &d->cache;
+    d->model->attention->cache = &d->cache;
     *out = d;
     return 0;
 }
@@ -67,11 +67,11 @@ const real *decoder_step(struct decoder *d, int32_t token, int active) {
     struct loss_options options = {.active = active};
     struct pass pass = {.batch = 1, .length = 1, .options = &options};
     begin_pass(m, &pass);
-    m->ops->device->upload(m->input, &token, sizeof token);
-    chunk_forward(m, m->sums_of_pass);
+    m->ops->device->upload(m->trunk->input, &token, sizeof token);
+    chunk_forward(m, m->passes->sums_of_pass);
     head_norm(m, node_rows(m, m->config.num_layers - 1));
     head_logits(m, 0, 1);
     d->cache.length++;
-    m->ops->device->download(d->logits, m->logits, (size_t)m->config.vocab_size * sizeof *d->logits);
+    m->ops->device->download(d->logits, m->trunk->logits, (size_t)m->config.vocab_size * sizeof *d->logits);
     return d->logits;
 }

@@ -3,16 +3,7 @@
  * of a few that nodes use in turn: a node's is needed from the highest layer of the chunk that reads it down
  * to its own collection. */
 #include "kernels/base/status.h"
-#include "model/internal.h"
-
-bool feeds(const struct model *m, int node, struct span span) {
-    const struct delta_config *delta = &m->config.delta;
-    for (int i = 0; i < delta->num_distances; i++) {
-        int l = node + delta->distances[i]; /* which has an edge for each of the first so many distances */
-        if (l >= span.first && l < span.end && i < m->edges.first[l + 1] - m->edges.first[l]) return true;
-    }
-    return false;
-}
+#include "model/pass/private.h"
 
 enum { NOBODY = -2 }; /* the embedding is node −1 */
 
@@ -30,15 +21,15 @@ static void assign(struct model *m, struct span span, int l, real **pool, int *u
         while (i < *taken && user[i] != NOBODY) i++;
         if (i == *taken) pool[(*taken)++] = take(&m->scratch, T * m->config.hidden_size);
         user[i] = node;
-        m->deposit[1 + node] = pool[i];
+        m->delta->deposit[1 + node] = pool[i];
     }
 }
 
 void lay_out_deposits(struct model *m, long T) {
     real *pool[m->config.num_layers];
     int user[m->config.num_layers], taken = 0;
-    for (int c = 0; c < m->chunks; c++) { /* walked one after the other, so they share the pool */
-        struct span span = m->chunk[c].span;
+    for (int c = 0; c < m->passes->chunks; c++) { /* walked one after the other, so they share the pool */
+        struct span span = m->passes->chunk[c].span;
         for (int i = 0; i < m->config.num_layers; i++) user[i] = NOBODY;
         for (int l = span.end - 1; l >= span.first; l--) {
             assign(m, span, l, pool, user, &taken, T);
@@ -48,38 +39,33 @@ void lay_out_deposits(struct model *m, long T) {
     }
 }
 
-real *node_deposit(const struct model *m, int node) {
-    real *given = m->pass->deposit ? m->pass->deposit[1 + node] : NULL;
-    return given || node < lowest_node(m->span) ? given : m->deposit[1 + node];
-}
-
 void begin_deposits(struct model *m) {
     for (int node = lowest_node(m->span); node < m->span.end; node++)
-        m->walk.owed[1 + node] = m->pass->deposit && m->pass->deposit[1 + node];
+        m->passes->walk.owed[1 + node] = m->pass->deposit && m->pass->deposit[1 + node];
 }
 
 void open_deposits(struct model *m, int layer) {
     for (int i = 0; i < active_edges(&m->edges, layer, m->pass->options->active); i++) {
         int node = m->edges.edge[m->edges.first[layer] + i].source;
-        if (node < lowest_node(m->span) || m->walk.owed[1 + node]) continue;
-        m->walk.owed[1 + node] = true;
-        m->ops->zero(m->T * m->config.hidden_size, m->deposit[1 + node]);
+        if (node < lowest_node(m->span) || m->passes->walk.owed[1 + node]) continue;
+        m->passes->walk.owed[1 + node] = true;
+        m->ops->zero(m->T * m->config.hidden_size, m->delta->deposit[1 + node]);
     }
 }
 
 void collect_deposit(struct model *m, int node) {
-    if (!m->walk.owed[1 + node]) return;
+    if (!m->passes->walk.owed[1 + node]) return;
     long D = m->config.hidden_size, at = m->row0 * D;
     real *deposit = node_deposit(m, node);
     stream_sum(m, deposit);
     m->ops->add(m->rows * D, deposit + at, m->g + at);
-    m->walk.whole = !m->rows_divided;
-    m->walk.owed[1 + node] = false;
+    m->g_whole = !m->rows_divided;
+    m->passes->walk.owed[1 + node] = false;
 }
 
 void check_deposits(struct model *m) {
     for (int node = lowest_node(m->span); node < m->span.end; node++)
-        if (m->walk.owed[1 + node])
+        if (m->passes->walk.owed[1 + node])
             pass_failed(
                 m, gdn_fail(GDN_INTERNAL,
                             "gradients left at node %d were not collected by the backward pass of layers "

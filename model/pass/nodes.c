@@ -3,7 +3,7 @@
  * own layer up to the highest layer of the chunk that reads it, and on the way back down again until the
  * layer above the node is done: nodes take turns in a few whole buffers, which all micro-batches share. */
 #include "kernels/base/status.h"
-#include "model/internal.h"
+#include "model/pass/private.h"
 
 enum { NOBODY = -1 };
 
@@ -19,19 +19,12 @@ static enum keep keep_of(const struct model *m, const struct chunk *chunk, int n
     bool read = feeds(m, node, chunk->span);
     if (!stays(m, chunk, node)) return KEEP_WHOLE;
     if (m->compress > 0 && read && node >= 0) return KEEP_FACTORS;
-    return m->rows_divided && (!read || (m->turns && node >= 0)) ? KEEP_ROWS : KEEP_WHOLE;
+    return m->rows_divided && (!read || (m->passes->turns && node >= 0)) ? KEEP_ROWS : KEEP_WHOLE;
 }
 
 /* Does the node's whole output have a buffer in turn? */
 static bool in_turn(const struct model *m, const struct chunk *chunk, int node) {
     return keep_of(m, chunk, node) != KEEP_WHOLE && feeds(m, node, chunk->span);
-}
-
-int node_top(const struct model *m, struct span span, int node) {
-    int top = node + 1;
-    for (int l = node + 2; l < span.end; l++)
-        if (feeds(m, node, (struct span){l, l + 1})) top = l;
-    return top;
 }
 
 /* Gives each node of the chunk that has one in turn a buffer that is not in use while it needs it: turn
@@ -52,7 +45,7 @@ static void deal_chunk(const struct model *m, const struct chunk *chunk, int *tu
 
 static int deal(const struct model *m, int *turn) {
     int taken = 0;
-    for (int c = 0; c < m->chunks; c++) deal_chunk(m, &m->chunk[c], turn, &taken);
+    for (int c = 0; c < m->passes->chunks; c++) deal_chunk(m, &m->passes->chunk[c], turn, &taken);
     return taken;
 }
 
@@ -60,23 +53,23 @@ static int deal(const struct model *m, int *turn) {
 static bool turns_pay(struct model *m, long T) {
     int turn[m->config.num_layers];
     long nodes = 0;
-    m->turns = true;
+    m->passes->turns = true;
     long taken = deal(m, turn);
-    for (int c = 0; c < m->chunks; c++)
-        for (int node = m->chunk[c].span.first; node < m->chunk[c].span.end; node++)
-            nodes += turn[node] != NOBODY ? m->chunk[c].slots : 0;
+    for (int c = 0; c < m->passes->chunks; c++)
+        for (int node = m->passes->chunk[c].span.first; node < m->passes->chunk[c].span.end; node++)
+            nodes += turn[node] != NOBODY ? m->passes->chunk[c].slots : 0;
     return taken * T + nodes * m->rows_most < nodes * T;
 }
 
 int lay_out_turns(struct model *m, long T) {
     int turn[m->config.num_layers];
-    m->turns = m->rows_divided && !(m->compress > 0) && turns_pay(m, T);
+    m->passes->turns = m->rows_divided && !(m->compress > 0) && turns_pay(m, T);
     int taken = deal(m, turn);
     real *pool[taken + 1];
     for (int i = 0; i < taken; i++) pool[i] = take(&m->nodes, T * m->config.hidden_size);
-    for (int c = 0; c < m->chunks; c++)
-        for (int node = m->chunk[c].span.first; node < m->chunk[c].span.end; node++)
-            m->unpacked[node] = turn[node] == NOBODY ? NULL : pool[turn[node]];
+    for (int c = 0; c < m->passes->chunks; c++)
+        for (int node = m->passes->chunk[c].span.first; node < m->passes->chunk[c].span.end; node++)
+            m->passes->unpacked[node] = turn[node] == NOBODY ? NULL : pool[turn[node]];
     return taken;
 }
 
@@ -86,11 +79,11 @@ real *lay_out_node(struct model *m, const struct chunk *chunk, struct slot *slot
     case KEEP_FACTORS:
         lay_out_factors(m, &slot->packed[node], T);
         slot->packed[node].top = node_top(m, chunk->span, node);
-        return m->unpacked[node];
+        return m->passes->unpacked[node];
     case KEEP_ROWS:
         slot->rows[1 + node] = take(&m->nodes, m->rows_most * D);
         if (node >= 0) slot->packed[node].top = node_top(m, chunk->span, node);
-        return node < 0 ? NULL : m->unpacked[node];
+        return node < 0 ? NULL : m->passes->unpacked[node];
     default:
         return take(&m->nodes, T * D);
     }
@@ -104,22 +97,23 @@ void gather_node(struct model *m, int node) {
 }
 
 void gather_sources(struct model *m, int layer) {
-    if (!m->turns) return;
+    if (!m->passes->turns) return;
     for (int node = m->span.first; node < layer; node++)
         if (m->slot->rows[1 + node] && m->slot->packed[node].top == layer && node_is_read(m, node))
             gather_node(m, node);
 }
 
 void check_turns(struct model *m) {
-    if ((m->compress > 0 || m->turns) && m->walk.on)
+    if ((m->compress > 0 || m->passes->turns) && m->passes->walk.on)
         pass_failed(m, gdn_fail(GDN_INTERNAL,
                                 "a forward pass begins before the backward pass of layers %d to %d is done, "
                                 "whose sources lie in the buffers that it needs",
-                                m->chunk[m->walk.chunk].span.first, m->chunk[m->walk.chunk].span.end - 1));
+                                m->passes->chunk[m->passes->walk.chunk].span.first,
+                                m->passes->chunk[m->passes->walk.chunk].span.end - 1));
 }
 
 real *model_output(const struct model *model, int chunk, int slot, int node) {
-    const struct slot *s = &model->chunk[chunk].slot[slot];
+    const struct slot *s = &model->passes->chunk[chunk].slot[slot];
     return node < 0 ? s->x0 : s->layer[node].z;
 }
 
@@ -127,7 +121,7 @@ const real *model_output_rows(const struct model *model, int chunk, int slot, in
     const struct axis *tensor = model->tensor;
     long first = model->rows_divided ? axis_first_row(tensor, T, tensor->index) : 0;
     long end = model->rows_divided ? axis_first_row(tensor, T, tensor->index + 1) : T;
-    const real *own = model->chunk[chunk].slot[slot].rows[1 + node];
+    const real *own = model->passes->chunk[chunk].slot[slot].rows[1 + node];
     *rows = end - first;
     return own ? own : model_output(model, chunk, slot, node) + first * model->config.hidden_size;
 }

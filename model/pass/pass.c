@@ -2,12 +2,12 @@
  * nodes on the way forward, gradients left at them on the way back (struct pass). A whole model is one chunk.
  */
 #include "kernels/base/status.h"
-#include "model/internal.h"
+#include "model/pass/private.h"
 
 #include <string.h>
 
 void begin_pass(struct model *m, const struct pass *pass) {
-    const struct chunk *chunk = &m->chunk[pass->chunk];
+    const struct chunk *chunk = &m->passes->chunk[pass->chunk];
     m->pass = pass;
     m->B = pass->batch, m->S = pass->length, m->T = m->B * m->S;
     m->row0 = m->rows_divided ? axis_first_row(m->tensor, m->T, m->tensor->index) : 0;
@@ -18,11 +18,7 @@ void begin_pass(struct model *m, const struct pass *pass) {
     m->layer = m->slot->layer;
     m->g = pass->gradient;
     if (pass->rows && (chunk->first || chunk->last))
-        m->ops->cut_tokens(m->B, m->S, pass->rows, m->input, m->target);
-}
-
-void pass_failed(struct model *m, int status) {
-    if (!m->status) m->status = status;
+        m->ops->cut_tokens(m->B, m->S, pass->rows, m->trunk->input, m->trunk->target);
 }
 
 int model_status(const struct model *model) {
@@ -30,40 +26,14 @@ int model_status(const struct model *model) {
     return model->tensor->status ? model->tensor->status : model->ops->device->status();
 }
 
-const real *node_rstd(struct model *m, int node) {
-    real *rstd = m->slot->rstd[1 + node];
-    if (!rstd) return m->layer[node + 1].rstd1; /* the layer above normalises the node's output */
-    if (!m->slot->rstd_known[1 + node])
-        m->ops->row_rstd(m->rows, m->config.hidden_size, node_rows(m, node), m->config.norm_eps, rstd);
-    m->slot->rstd_known[1 + node] = true;
-    return rstd;
-}
-
 static const struct chunk *chunk_of(const struct model *m) {
-    return &m->chunk[m->pass->chunk];
-}
-
-bool node_is_read(const struct model *m, int node) {
-    const struct delta_config *delta = &m->config.delta;
-    for (int i = 0; i < delta->num_distances; i++) {
-        int l = node + delta->distances[i];
-        if (l < m->config.num_layers && i < active_edges(&m->edges, l, m->pass->options->active)) return true;
-    }
-    return false;
+    return &m->passes->chunk[m->pass->chunk];
 }
 
 /* Later layers read all rows of a source, and other stages those of the stream. */
 static void share_node(struct model *m, int node) {
     bool leaves = node == m->span.end - 1 && !chunk_of(m)->last;
     if (m->rows_divided && (leaves || node_is_read(m, node))) gather_node(m, node);
-}
-
-long total_edges(struct model *m, int active) {
-    if (m->total_for == active) return m->total;
-    m->total_for = active;
-    m->total = 0;
-    for (int l = 0; l < m->config.num_layers; l++) m->total += active_edges(&m->edges, l, active);
-    return m->total;
 }
 
 static const real *last_output(const struct model *m) {
@@ -95,15 +65,12 @@ void model_stage_forward(struct model *m, const struct pass *pass, struct loss_s
 /* Starts or goes on with a walk; records a failure where the call is not the one that comes next. */
 static bool step_walk(struct model *m, int layer) {
     const struct pass *pass = m->pass;
-    struct walk *walk = &m->walk;
+    struct walk *walk = &m->passes->walk;
     int top = chunk_of(m)->last ? m->config.num_layers : m->span.end - 1;
     if (layer == top) {
-        *walk = (struct walk){.on = true,
-                              .chunk = pass->chunk,
-                              .slot = pass->slot,
-                              .next = top,
-                              .whole = true,
-                              .owed = walk->owed};
+        *walk = (struct walk){
+            .on = true, .chunk = pass->chunk, .slot = pass->slot, .next = top, .owed = walk->owed};
+        m->g_whole = true;
         begin_deposits(m);
     }
     if (walk->on && walk->chunk == pass->chunk && walk->slot == pass->slot && walk->next == layer)
@@ -117,9 +84,24 @@ static bool step_walk(struct model *m, int layer) {
 }
 
 static void finish_walk(struct model *m) {
-    m->walk.on = false;
+    m->passes->walk.on = false;
     check_deposits(m);
     if (!chunk_of(m)->first) gradient_whole(m);
+}
+
+/* One layer with the connections into it: what they leave at their sources is collected further down. */
+static void go_back_layer(struct model *m, int l) {
+    gather_sources(m, l);
+    unpack_sources(m, l);
+    if (active_edges(&m->edges, l, m->pass->options->active)) {
+        gradient_whole(m);
+        open_deposits(m, l);
+        recompute_connections(m, l);
+        connections_backward(m, l, m->pass->options);
+        m->g_whole = !m->rows_divided;
+    }
+    layer_backward(m, l);
+    collect_deposit(m, l - 1);
 }
 
 void model_stage_backward(struct model *m, const struct pass *pass, int layer, int end,
@@ -131,40 +113,37 @@ void model_stage_backward(struct model *m, const struct pass *pass, int layer, i
         if (l == m->config.num_layers) {
             head_loss(m, last_output(m), sums);
         } else if (l >= 0) {
-            gather_sources(m, l);
-            unpack_sources(m, l);
-            layer_backward(m, l);
-            collect_deposit(m, l - 1);
+            go_back_layer(m, l);
         } else {
             embedding_backward(m);
         }
     }
-    m->walk.next = end - 1;
+    m->passes->walk.next = end - 1;
     if (end == bottom) finish_walk(m);
 }
 
 static struct pass whole_pass(struct model *m, const int32_t *rows, long batch, long length,
                               const struct loss_options *options, bool evaluate) {
-    if (m->rows_of_pass) {
-        m->ops->device->upload(m->rows_of_pass, rows, (size_t)(batch * (length + 1)) * sizeof *rows);
-        rows = m->rows_of_pass;
+    if (m->passes->rows_of_pass) {
+        m->ops->device->upload(m->passes->rows_of_pass, rows, (size_t)(batch * (length + 1)) * sizeof *rows);
+        rows = m->passes->rows_of_pass;
     }
     return (struct pass){.rows = rows,
                          .batch = batch,
                          .length = length,
                          .options = options,
                          .evaluate = evaluate,
-                         .gradient = m->whole_g};
+                         .gradient = m->passes->whole_g};
 }
 
 static struct loss_sums *begin_sums(struct model *m) {
-    m->ops->device->clear(m->sums_of_pass, sizeof *m->sums_of_pass);
-    return m->sums_of_pass;
+    m->ops->device->clear(m->passes->sums_of_pass, sizeof *m->passes->sums_of_pass);
+    return m->passes->sums_of_pass;
 }
 
 static void take_sums(struct model *m, int active, struct loss_sums *out) {
     *out = (struct loss_sums){0}; /* of a planned model */
-    m->ops->device->download(out, m->sums_of_pass, sizeof *out);
+    m->ops->device->download(out, m->passes->sums_of_pass, sizeof *out);
     out->connections = total_edges(m, active);
 }
 

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/internal.h"
 #include "tests/model/fixture.h"
 
 enum { B = FIXTURE_BATCH, S = FIXTURE_LENGTH };
@@ -69,7 +68,7 @@ static void test_forms_agree(void **state) {
         fixture_rows(rows, c.vocab_size);
         for (int form = 0; form < 2; form++) {
             fixture_create(&f[form], &c, fixture_backends()[0], B, S, 3, 0.2);
-            f[form].model->form = form ? FORM_SPLIT : FORM_DIRECT;
+            model_set_form(f[form].model, form ? FORM_SPLIT : FORM_DIRECT);
             loss[form] = fixture_loss(&f[form], rows, B, S, &o, true, &sums);
         }
         assert_true(fabs(loss[0] - loss[1]) <= (wide ? 1e-13 : 1e-5) * fabs(loss[0]));

@@ -12,7 +12,7 @@
 
 #include "kernels/base/random.h"
 #include "kernels/base/status.h"
-#include "model/internal.h"
+#include "model/base/base.h"
 
 const double ratios[RATIOS] = {1, 0.5, 0.1};
 

@@ -1,0 +1,112 @@
+/* Private to model/: what all its folders share. Shapes, here and in their headers: T = B·S tokens of a
+ * micro-batch, D hidden size, H and K heads and key/value heads of width hd, F MLP width, V vocabulary, these
+ * four this rank's part. R own rows of the stream: all T but with sequence_parallel over several ranks, where
+ * a buffer of R rows begins with the rank's first. "Saved" buffers live from the forward to the backward
+ * pass; scratch buffers hold nothing between calls. */
+#ifndef GDN_MODEL_BASE_H
+#define GDN_MODEL_BASE_H
+
+#include "dist/comm/axis.h"
+#include "dist/layout/layout.h"
+#include "dist/layout/table.h"
+#include "kernels/base/arena.h"
+#include "kernels/ops.h"
+#include "model/model.h"
+#include "model/params/config.h"
+#include "model/params/edges.h"
+
+/* A weight and its gradient, or the first of several that are neighbours in memory. */
+struct tensor {
+    real *w, *g;
+};
+
+/* Beyond enum recompute_level: nothing is kept for a backward pass, since none follows. */
+enum { LEVEL_NOTHING = LEVEL_FULL + 1 };
+
+/* What one micro-batch in flight keeps of a chunk of layers. */
+struct slot {
+    struct layer *layer;             /* [num_layers], those of the chunk (layer/layer.h) */
+    struct connections *connections; /* [num_layers] that lead into them (delta/connections.h) */
+    real *x0;              /* [T, D] embedding output, on the first stage where it is whole; else NULL */
+    real **rstd;           /* [num_layers + 1], entry 1 + node: [R] node_rstd's; NULL where none is needed */
+    bool *rstd_known;      /* [num_layers + 1] filled in this micro-batch */
+    struct packed *packed; /* [num_layers] (pass/private.h) */
+    real **rows;           /* [num_layers + 1], entry 1 + node: [R, D]; NULL where the output is kept whole */
+};
+
+struct model {
+    struct model_config config;
+    const struct table *table;
+    const struct state *state;
+    const struct ops *ops;
+    struct layout layout;
+    struct axis *tensor, alone; /* the tensor axis; points to `alone`, of one rank, for a whole model */
+    struct edges edges;
+    struct arena saved, nodes, scratch; /* nodes: their outputs, as far as saved */
+    struct arena staging;   /* host memory, where the device is not the host: what crosses between the two */
+    bool training, planned; /* planned: addresses without memory behind them */
+    long batch, length;     /* capacity of a micro-batch */
+    bool rows_divided;      /* sequence_parallel over more than one rank */
+    long rows_most;         /* R for passes of full capacity, the same on all ranks */
+    long sums;              /* most elements that are summed over the tensor axis in one call */
+    double compress;        /* part of the full rank that sources keep, 0: they are not compressed */
+    int status;             /* of the first pass that failed */
+    int total_for;          /* active distances … */
+    long total;             /* … that give the whole model so many edges (total_edges) */
+
+    /* What each folder has of its own: tensors, scratch, accounts. */
+    struct attention_state *attention; /* mixer/attention.h */
+    struct trunk *trunk;               /* layer/layer.h */
+    struct delta_state *delta;         /* delta/connections.h */
+    struct pass_state *passes;         /* pass/private.h */
+
+    /* The pass in progress. */
+    const struct pass *pass;
+    long B, S, T;
+    long row0, rows;  /* own rows of the stream: all of them but with sequence_parallel */
+    bool gradients;   /* a backward pass follows, or is this */
+    struct span span; /* of its chunk */
+    struct slot *slot;
+    struct layer *layer; /* the slot's */
+    real *g;             /* [T, D] gradient of the stream that the backward pass walks down: pass->gradient */
+    bool g_whole;        /* all rows of g are valid */
+};
+
+/* model.c: the tensor of a name, or the first of a stack; NULL pointers where this rank has none. */
+struct tensor find_tensor(const struct model *m, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Records the first failure of a pass (model_status). */
+void pass_failed(struct model *m, int status);
+
+/* edges.c: does an edge lead from the node into one of these layers? */
+bool feeds(const struct model *m, int node, struct span span);
+/* Does an active edge start from the node? */
+bool node_is_read(const struct model *m, int node);
+/* The highest of the span's layers that reads the node; where none does, the one above it. */
+int node_top(const struct model *m, struct span span, int node);
+/* Active edges of the whole model: what the regularisers average over. */
+long total_edges(struct model *m, int active);
+
+/* The products of a layer with its trunk's weights, numbered among all layers' (ops.h, product). */
+enum site { SITE_QKV, SITE_O, SITE_GATE_UP, SITE_DOWN, SITES };
+static inline int site_of(int layer, enum site site) {
+    return layer * SITES + (int)site;
+}
+
+/* The next `count` elements of an arena. */
+static inline real *take(struct arena *arena, long count) {
+    return arena_take(arena, (size_t)count * sizeof(real));
+}
+/* A saved buffer of a layer, of its mixer or its connections: its own, or from level `from` on that of
+ * `common`, which is shared by all that do not keep theirs and itself has those that somebody needs. */
+#define SAVE(m, owner, common, member, count, from)                                                          \
+    ((owner)->member = (owner)->level < (from) ? (owner) == (common) ? NULL : take(&(m)->saved, count)       \
+                       : (owner) == (common) ? take(&(m)->scratch, count)                                    \
+                                               : (common)->member)
+
+/* Of two sizes of a buffer. */
+static inline long largest(long a, long b) {
+    return a > b ? a : b;
+}
+
+#endif

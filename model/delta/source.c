@@ -1,0 +1,48 @@
+/* What a connection reads of its source, and where it leaves the source's gradient. */
+#include "model/delta/private.h"
+
+/* [R] inverse rms of each own row of a node's output, for selection. Of a node whose next layer is in the
+ * chunk it is that layer's first norm's, else it is computed once a micro-batch, with the same bits. */
+static const real *node_rstd(struct model *m, int node) {
+    real *rstd = m->slot->rstd[1 + node];
+    if (!rstd) return m->layer[node + 1].rstd1; /* the layer above normalises the node's output */
+    if (!m->slot->rstd_known[1 + node])
+        m->ops->row_rstd(m->rows, m->config.hidden_size, node_rows(m, node), m->config.norm_eps, rstd);
+    m->slot->rstd_known[1 + node] = true;
+    return rstd;
+}
+
+real *node_deposit(const struct model *m, int node) {
+    real *given = m->pass->deposit ? m->pass->deposit[1 + node] : NULL;
+    return given || node < m->span.first - 1 ? given : m->delta->deposit[1 + node];
+}
+
+struct incoming find_source(struct model *m, const struct edge *edge) {
+    const struct pass *pass = m->pass;
+    long e = edge - m->edges.edge;
+    struct incoming i = {.edge = edge, .s = node_output(m, edge->source)};
+    bool selects = m->config.delta.aggregate == AGGREGATE_ATTENTION;
+    if (i.s) {
+        if (selects) i.rs = node_rstd(m, edge->source);
+        i.ds = m->gradients ? node_deposit(m, edge->source) : NULL;
+    } else {
+        i.strip = pass->strip[e];
+        i.strip_gradient = pass->strip_gradient ? pass->strip_gradient[e] : NULL;
+        if (selects) i.rs = i.strip + strip_offset(m, m->T, STRIP_RSTD) + m->row0;
+    }
+    return i;
+}
+
+struct delta_pass on_own_rows(const struct delta_pass *p) {
+    const struct model *m = p->m;
+    struct delta_pass own = *p;
+    own.row0 = m->row0, own.rows = m->rows;
+    own.t = own_rows(m, p->t);
+    if (p->dt) own.dt = own_rows(m, p->dt);
+    for (int i = 0; i < p->all; i++) {
+        struct incoming *in = &own.slot[i];
+        if (in->s) in->s = own_rows(m, in->s);
+        if (in->ds) in->ds = own_rows(m, in->ds);
+    }
+    return own;
+}

@@ -1,0 +1,74 @@
+/* Private to model/: a layer without its connections, the embedding and the head. */
+#ifndef GDN_LAYER_H
+#define GDN_LAYER_H
+
+#include "model/mixer/attention.h"
+
+struct layer {
+    int level; /* enum recompute_level, or LEVEL_NOTHING, of all but the connections */
+    struct attention attention;
+    struct tensor norm1, norm2, gate_up, down;
+    /* Saved. x, the layer's input, is the z of the layer below. */
+    real *n1, *rstd1;     /* [R, D], [R] */
+    real *a, *n2, *rstd2; /* [R, D], [R, D], [R] */
+    real *gu;             /* [T, 2F] */
+    real *y;              /* [R, D]; NULL where no connection leads here: then it is z's own rows */
+    real *z;              /* [T, D]; NULL where nothing reads more than its own rows (pass/nodes.c) */
+};
+
+/* What all layers share. Of layers and vocabulary that are elsewhere the tensors are NULL. */
+struct trunk {
+    long F;              /* this rank's MLP width */
+    long V, first_token; /* its rows of the vocabulary, and the first of them */
+    struct tensor embed, norm, head;
+    struct layer *held;         /* [num_layers] tensors of the layers held; slots have copies */
+    struct layer shared;        /* the saved buffers that layers do not have of their own but use in turn */
+    const struct layer *holder; /* for whose backward pass `shared` holds what its forward pass wrote */
+    int32_t *input, *target;    /* [T] of the pass in progress */
+
+    /* Scratch. */
+    real *whole;          /* [T, D] where rows are divided: all rows of the block `whole_of` (stream_all) */
+    const real *whole_of; /* NULL: of none */
+    real *nf, *rstdf;     /* [T, D], [R] final norm; nf is `whole` where there is that */
+    real *t1, *t2;        /* [T, D], [R, D]; t2 only without training, as the y of all layers */
+    real *h;              /* [T, F] */
+    real *dgu;            /* [T, 2F] */
+    real *dh;             /* [T, F] */
+    real *losses;         /* [T] */
+    real *logits;         /* [logit_rows, V] */
+    long logit_rows;
+    real *largest, *exp_sums; /* [logit_rows], [2, logit_rows] of a vocabulary that is divided */
+};
+
+/* create.c: the tensors of embedding and head, of a layer; what a layer saves for its own backward pass; what
+ * layers of this rank do not keep, laid out once: share_layer first for each of them; scratch, with the
+ * head's where `last`. */
+void find_ends(struct model *m);
+void find_layer(struct model *m, int l);
+void lay_out_layer(struct model *m, struct layer *layer, long T);
+void share_layer(struct model *m, int l);
+void lay_out_shared_layer(struct model *m, long T);
+void lay_out_layer_scratch(struct model *m, long T, bool last);
+
+/* forward.c */
+void embedding_forward(struct model *m);
+void layer_forward(struct model *m, int layer);
+/* Its parts that a backward pass may need again: a norm's output n [R, D] and rstd of own rows x [R, D]; gu
+ * from n2. */
+void norm_rows(struct model *m, const real *x, struct tensor norm, real *n, real *rstd);
+void layer_expand(struct model *m, int layer);
+
+/* recompute.c: before a layer's backward pass, computes what is not kept, unless `shared` still has it. */
+void recompute_layer(struct model *m, int layer);
+
+/* backward.c: from m->g, the gradient of the layer's y, to that of its x. */
+void layer_backward(struct model *m, int layer);
+void embedding_backward(struct model *m);
+
+/* head.c: final norm of own rows x, logits of `rows` tokens from token `at` on; and with both the loss in
+ * blocks of rows, with gradients where m->gradients: then m->g is the gradient of x. */
+void head_norm(struct model *m, const real *x);
+void head_logits(struct model *m, long at, long rows);
+void head_loss(struct model *m, const real *x, struct loss_sums *sums);
+
+#endif

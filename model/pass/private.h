@@ -1,0 +1,83 @@
+/* Private to model/pass/: a rank's chunks of layers, and what its passes keep account of. */
+#ifndef GDN_PASS_PRIVATE_H
+#define GDN_PASS_PRIVATE_H
+
+#include "kernels/lowrank/lowrank.h"
+#include "model/delta/connections.h"
+#include "model/layer/stream.h"
+
+/* A node's output that is kept as own rows (nodes.c) or as low-rank factors (compress.c). */
+struct packed {
+    int top;     /* the highest layer of the chunk that reads the node */
+    real *q, *b; /* [T, k], [k, D] the factors; NULL where there are none */
+};
+
+struct chunk {
+    struct span span;
+    bool first, last; /* of all stages: with the embedding, with final norm and head */
+    int slots;
+    struct slot *slot;
+};
+
+/* Where a backward pass that may come in several calls has got to. */
+struct walk {
+    bool on;
+    int chunk, slot, next; /* the layer that comes next */
+    bool *owed; /* [num_layers + 1], entry 1 + node: gradients left there are yet to be collected */
+};
+
+struct pass_state {
+    int chunks;
+    struct chunk *chunk; /* [chunks] */
+    struct walk walk;
+    struct arena weights; /* of a planned model: `planned_state` */
+    struct state planned_state;
+    struct arena tokens; /* of rows_of_pass alone, which plans leave out */
+    int32_t
+        *rows_of_pass; /* [batch, length + 1] model_train's and model_loss's, where they are not the host's */
+    struct loss_sums *sums_of_pass; /* of model_train and model_loss */
+    real *whole_g;                  /* [T, D] the gradient where one chunk is the whole model */
+    real **unpacked;        /* [num_layers] whole outputs of nodes that have a buffer in turn (nodes.c) */
+    bool turns;             /* where rows are divided: sources have */
+    struct lowrank lowrank; /* where sources are compressed */
+    real *split_x, *split_q, *split_b; /* staging: [T, D], [T, k], [k, D] of a source on its way to factors */
+};
+
+/* create.c: model_create with a rotary table of `positions`; without `state` a planned model. */
+int model_build(const struct model_config *config, const struct table *table, const struct state *state,
+                const struct ops *ops, const struct model_part *part, long batch, long length, long positions,
+                bool training, struct model **out);
+
+/* pass.c: selects the pass's chunk and slot. */
+void begin_pass(struct model *m, const struct pass *pass);
+/* The forward pass through its layers. */
+void chunk_forward(struct model *m, struct loss_sums *sums);
+
+/* deposits.c: a walk begins: something has been left where the pass brings a buffer. */
+void begin_deposits(struct model *m);
+/* Zeroes those that the layer is the first to leave something in. */
+void open_deposits(struct model *m, int layer);
+/* Adds to the stream's gradient what layers above have left at a node: each rank's terms of it. */
+void collect_deposit(struct model *m, int node);
+/* Records a failure where something was left and not collected. */
+void check_deposits(struct model *m);
+void lay_out_deposits(struct model *m, long T);
+
+/* nodes.c: whole outputs of nodes that have one in turn (before any slot), and how many there are; the output
+ * of a slot's node, NULL where only rows are kept. All rows of a node's output from the own ones; before a
+ * layer's backward pass, of the nodes that it is the highest to read (node_top). A forward pass begins:
+ * records a failure where it comes between calls of a backward pass. */
+int lay_out_turns(struct model *m, long T);
+real *lay_out_node(struct model *m, const struct chunk *chunk, struct slot *slot, int node, long T);
+void gather_node(struct model *m, int node);
+void gather_sources(struct model *m, int layer);
+void check_turns(struct model *m);
+
+/* compress.c: what compressing needs; a node's factors. After a layer's forward pass, compresses the nodes
+ * that it was the last to read; before its backward pass brings them back. */
+void lay_out_split(struct model *m, long T);
+void lay_out_factors(struct model *m, struct packed *packed, long T);
+void pack_sources(struct model *m, int layer);
+void unpack_sources(struct model *m, int layer);
+
+#endif

@@ -7,9 +7,10 @@
 #include <unistd.h>
 
 #include "tests/dist/checkpoint/sample.h"
+#include "tests/support/scratch.h"
+#include "tests/support/world.h"
 
-static struct mesh mesh;
-static const char *old_file;
+static const char *old_file = "version_1.h5";
 static bool all;
 
 enum { OLDER = 11, NEWER = 19 }; /* steps; one flipped bit makes many another number of the second */
@@ -27,25 +28,24 @@ static const char *file_of(int step, const char *name) {
 static void save(const struct sample *sample, int step) {
     struct checkpoint_info info = sample_info(step, 1, 1);
     sample_files = FILES_NODE;
-    assert_int_equal(sample_save(&mesh, s.directory, sample, &info, 0), 0);
+    assert_int_equal(sample_save(&world, s.directory, sample, &info, 0), 0);
 }
 
-static int set_up(void **unused) {
-    (void)unused;
-    s.directory = scratch_new(&mesh);
+static int set_up(void) {
+    TRY(world_create());
+    s.directory = scratch_folder();
     s.older = sample_new(1, 1), s.newer = sample_new(1, 2), s.loaded = sample_new(1, 3);
     save(s.older, OLDER);
     save(s.newer, NEWER);
     return 0;
 }
 
-static int tear_down(void **unused) {
-    (void)unused;
+static void tear_down(void) {
     sample_free(s.older);
     sample_free(s.newer);
     sample_free(s.loaded);
-    scratch_remove(&mesh, s.directory);
-    return 0;
+    free(s.directory);
+    world_free();
 }
 
 static void assert_one_message(int status, const char *path, const char *what, long where) {
@@ -58,12 +58,12 @@ static void assert_one_message(int status, const char *path, const char *what, l
 
 /* The whole of a checkpoint is found damaged by loading it and by `gdn checkpoint verify`. */
 static void assert_noticed(const char *checkpoint, const char *what, long where) {
-    assert_one_message(sample_load(&mesh, checkpoint, s.loaded, NULL), checkpoint, what, where);
+    assert_one_message(sample_load(&world, checkpoint, s.loaded, NULL), checkpoint, what, where);
     assert_one_message(checkpoint_verify(checkpoint, stdout), checkpoint, what, where);
 }
 
 static void assert_whole(const char *checkpoint) {
-    assert_int_equal(sample_load(&mesh, checkpoint, s.loaded, NULL), 0);
+    assert_int_equal(sample_load(&world, checkpoint, s.loaded, NULL), 0);
     assert_true(sample_same(s.loaded, s.newer));
 }
 
@@ -127,10 +127,10 @@ static void version_1(void **unused) {
     char *bytes = read_bytes(old_file, &length);
     const char *copy = strdup(format("%s/version_1.h5", s.directory));
     write_bytes(copy, bytes, length);
-    assert_int_equal(sample_load(&mesh, copy, s.loaded, NULL), 0);
+    assert_int_equal(sample_load(&world, copy, s.loaded, NULL), 0);
     flip_each(copy, copy, 331);
     cut_each(copy, copy, all ? 512 : 4096);
-    assert_int_equal(sample_load(&mesh, copy, s.loaded, NULL), 0);
+    assert_int_equal(sample_load(&world, copy, s.loaded, NULL), 0);
     free((char *)copy);
     free(bytes);
 }
@@ -145,7 +145,7 @@ static void assert_found(const char *what, long where) {
     long length;
     size_t size;
     FILE *log = open_memstream(&said, &size);
-    int status = checkpoint_find(&mesh, s.directory, log, &found);
+    int status = checkpoint_find(&world, s.directory, log, &found);
     fclose(log);
     if (status || !found.path) fail_msg("%s %ld in latest: nothing is found: %s", what, where, gdn_failure());
     snprintf(right, sizeof right, "step_%08d", OLDER);
@@ -232,7 +232,7 @@ static void pointers(void **unused) {
     write_text(file_of(OLDER, "latest"), "");
     write_text(latest, format("step_%08d\n", OLDER));
     struct checkpoint found;
-    assert_int_equal(checkpoint_find(&mesh, s.directory, NULL, &found), 0);
+    assert_int_equal(checkpoint_find(&world, s.directory, NULL, &found), 0);
     assert_int_equal(found.info.step, OLDER);
     checkpoint_close(&found);
     write_text(latest, format("step_%08d\n", NEWER));
@@ -260,18 +260,13 @@ static void pointers(void **unused) {
     free((char *)latest);
 }
 
-int main(int argc, char **argv) {
-    MPI_Init(&argc, &argv);
-    old_file = argc > 1 ? argv[1] : "version_1.h5";
-    all = argc > 2 && !strcmp(argv[2], "all");
-    int bad = mesh_create(0, 1, 1, &mesh);
+int rank_main(void) {
+    if (test_argument(1)) old_file = test_argument(1);
+    all = test_argument(1) && test_argument(2) && !strcmp(test_argument(2), "all");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_of_nodes),
         cmocka_unit_test(version_1),
         cmocka_unit_test(pointers),
     };
-    if (!bad) bad = cmocka_run_group_tests(tests, set_up, tear_down);
-    mesh_free(&mesh);
-    MPI_Finalize();
-    return bad != 0;
+    return run_on_ranks(tests, set_up, tear_down);
 }

@@ -9,10 +9,10 @@
 #include "dist/checkpoint/snapshot.h"
 #include "kernels/backends/backends.h"
 #include "tests/dist/checkpoint/sample.h"
+#include "tests/support/scratch.h"
+#include "tests/support/world.h"
 
 enum { SIDE = 1024 };
-
-static struct mesh mesh;
 
 static void make_table(long tensors, struct table *out) {
     *out = (struct table){.rows = (int)tensors, .row = calloc((size_t)tensors, sizeof(struct row))};
@@ -25,7 +25,7 @@ static void make_table(long tensors, struct table *out) {
         out->total += row->count;
         snprintf(row->name, sizeof row->name, "layers.%d.weight", i);
     }
-    long grain = (long)mesh.data.size * SHARD_GRAIN;
+    long grain = (long)world.data.size * SHARD_GRAIN;
     out->total = (out->total + grain - 1) / grain * grain;
     for (int z = ZONE_LARGE + 1; z <= ZONES; z++) out->zone[z] = out->total;
 }
@@ -37,31 +37,31 @@ static real *random_memory(long count) {
 }
 
 static double seconds_since(double *before) {
-    MPI_Barrier(mesh.world);
+    MPI_Barrier(world.world);
     double now = MPI_Wtime(), seconds = now - *before;
     *before = now;
     return seconds;
 }
 
-static int measure(const char *scratch, const struct checkpoint_content *content, double mb, int files) {
+static int measure(const struct checkpoint_content *content, double mb, int files) {
     static const char *const names[] = {"one file", "one a node"};
     struct checkpoint_info info = sample_info(5 + files, 1, 1);
     struct checkpoint checkpoint;
     double before = MPI_Wtime();
     seconds_since(&before);
-    TRY(checkpoint_save(&mesh, scratch, content, &info, &(struct checkpoint_keep){0},
+    TRY(checkpoint_save(&world, scratch(), content, &info, &(struct checkpoint_keep){0},
                         (enum checkpoint_files)files));
     double save = seconds_since(&before);
-    const char *path = format("%s/checkpoints/step_%08d/checkpoint.h5", scratch, 5 + files);
-    TRY(checkpoint_open(&mesh, path, &checkpoint));
+    const char *path = format("%s/checkpoints/step_%08d/checkpoint.h5", scratch(), 5 + files);
+    TRY(checkpoint_open(&world, path, &checkpoint));
     double open = seconds_since(&before);
-    TRY(checkpoint_load(&mesh, &checkpoint, content));
+    TRY(checkpoint_load(&world, &checkpoint, content));
     double load = seconds_since(&before);
     checkpoint_close(&checkpoint);
-    if (mesh.rank == 0)
+    if (world.rank == 0)
         printf("%2d ranks, %-10s: save %6.2f s (%5.0f MB/s), open %5.2f s (%5.0f MB/s), load %5.2f s (%5.0f "
                "MB/s)\n",
-               mesh.size, names[files], save, mb / save, open, mb / open, load, mb / load);
+               world.size, names[files], save, mb / save, open, mb / open, load, mb / load);
     return 0;
 }
 
@@ -74,7 +74,7 @@ static int measure_snapshot(const struct checkpoint_content *content, double mb)
     const long count = content->shards->moments, piece = 1 << 18;
     real *other = random_memory(3 * count);
     const real *from[] = {content->state->weight, content->state->exp_avg, content->state->exp_avg_sq};
-    TRY(snapshot_create(&mesh, ops, content, NULL, &snapshot));
+    TRY(snapshot_create(&world, ops, content, NULL, &snapshot));
     for (int i = 0; i < 9; i++) {
         double before = MPI_Wtime();
         seconds_since(&before);
@@ -87,21 +87,20 @@ static int measure_snapshot(const struct checkpoint_content *content, double mb)
         }
         copy = fmin(copy, seconds_since(&before));
     }
-    if (mesh.rank == 0)
+    if (world.rank == 0)
         printf("%2d ranks of %d threads, copy with checksums: %6.4f s (%5.0f MB/s), copy alone %6.4f s "
                "(%5.0f MB/s)\n",
-               mesh.size, ops_threads(), both, mb / both, copy, mb / copy);
+               world.size, ops_threads(), both, mb / both, copy, mb / copy);
     snapshot_free(snapshot);
     free(other);
     return 0;
 }
 
-static int run(double mb, int node_ranks) {
+static int measure_all(double mb, int node_ranks) {
     struct table table;
     struct shards shards;
-    char *scratch = scratch_new(&mesh);
     make_table((long)(mb * 1e6 / 3 / sizeof(real) / SIDE / SIDE + 0.5), &table);
-    TRY(shards_create(&table, mesh.data.size, mesh.data.index, 4 << 20, &shards));
+    TRY(shards_create(&table, world.data.size, world.data.index, 4 << 20, &shards));
     struct state state = {.weight = random_memory(table.total),
                           .exp_avg = random_memory(shards.moments),
                           .exp_avg_sq = random_memory(shards.moments),
@@ -109,20 +108,18 @@ static int run(double mb, int node_ranks) {
     struct table whole = table;
     struct checkpoint_content content = {
         .whole = &whole, .table = &table, .shards = &shards, .state = &state};
-    snprintf(mesh.host, sizeof mesh.host, "node%d", mesh.rank / node_ranks);
+    snprintf(world.host, sizeof world.host, "node%d", world.rank / node_ranks);
     double all = table.rows * 3.0 * SIDE * SIDE * sizeof(real) / 1e6;
     int status = measure_snapshot(&content, all);
-    for (int i = 0; i < 4 && !status; i++) status = measure(scratch, &content, all, i % 2);
-    scratch_remove(&mesh, scratch);
+    for (int i = 0; i < 4 && !status; i++) status = measure(&content, all, i % 2);
     return status;
 }
 
-int main(int argc, char **argv) {
-    MPI_Init(&argc, &argv);
-    int status = mesh_create(0, 1, 1, &mesh);
-    if (!status) status = run(argc > 1 ? atof(argv[1]) : 200, argc > 2 ? atoi(argv[2]) : 2);
-    if (status && mesh.rank == 0) fprintf(stderr, "%s\n", gdn_failure());
-    mesh_free(&mesh);
-    MPI_Finalize();
+int rank_main(void) {
+    const char *mb = test_argument(1), *node_ranks = test_argument(2);
+    TRY(world_create());
+    int status = measure_all(mb ? atof(mb) : 200, node_ranks ? atoi(node_ranks) : 2);
+    if (status && world.rank == 0) fprintf(stderr, "%s\n", gdn_failure());
+    world_free();
     return status;
 }

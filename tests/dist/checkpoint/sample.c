@@ -1,7 +1,6 @@
 #include "tests/dist/checkpoint/sample.h"
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,26 +152,6 @@ struct checkpoint_info sample_info(int64_t step, double loss, double best_loss) 
                                     .data = "300 tokens, xxh3 0123456789abcdef\n",
                                     .loss = loss,
                                     .best_loss = best_loss};
-}
-
-char *scratch_new(const struct mesh *mesh) {
-    const char *base = getenv("TMPDIR");
-    char *path = calloc(1, 256);
-    snprintf(path, 256, "%s/gdn-test-dist.XXXXXX", base ? base : "/tmp");
-    if (mesh->rank == 0) assert_non_null(mkdtemp(path));
-    assert_int_equal(mesh_broadcast(mesh, path, 256), 0);
-    return path;
-}
-
-static int remove_one(const char *path, const struct stat *about, int kind, struct FTW *walk) {
-    (void)about, (void)kind, (void)walk;
-    return remove(path);
-}
-
-void scratch_remove(const struct mesh *mesh, char *scratch) {
-    MPI_Barrier(mesh->world);
-    if (mesh->rank == 0) assert_int_equal(nftw(scratch, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
-    free(scratch);
 }
 
 const char *format(const char *text, ...) {

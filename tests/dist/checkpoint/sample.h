@@ -1,15 +1,9 @@
-/* A small parameter table and training state to save and load, and the folders and files that tests damage.
- */
+/* A small parameter table and training state to save and load, and files that tests damage. */
 #ifndef GDN_TEST_SAMPLE_H
 #define GDN_TEST_SAMPLE_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "dist/checkpoint/checkpoint.h"
+#include "tests/support/unit.h"
 
 struct sample {
     struct table table;
@@ -43,10 +37,6 @@ bool sample_same(const struct sample *a, const struct sample *b);
 
 /* Information to go with it. */
 struct checkpoint_info sample_info(int64_t step, double loss, double best_loss);
-
-/* A fresh folder, the same on all ranks: free() it. And its removal with all that is in it. */
-char *scratch_new(const struct mesh *mesh);
-void scratch_remove(const struct mesh *mesh, char *scratch);
 
 /* A path "format" in a buffer that is used again after eight more. */
 const char *format(const char *text, ...) __attribute__((format(printf, 1, 2)));

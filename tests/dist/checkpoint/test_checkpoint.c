@@ -10,9 +10,11 @@
 #include <unistd.h>
 
 #include "tests/dist/checkpoint/sample.h"
+#include "tests/support/rank_main.h"
+#include "tests/support/scratch.h"
 
 static struct mesh mesh;
-static const char *old_file; /* a checkpoint of version 1 */
+static const char *old_file = "version_1.h5"; /* a checkpoint of version 1 */
 
 static void barrier(void) {
     MPI_Barrier(mesh.world);
@@ -57,7 +59,7 @@ static void assert_refused(int status, const char *word) {
 
 static void round_trip(void **unused) {
     (void)unused;
-    char *directory = scratch_new(&mesh);
+    char *directory = scratch_folder();
     static const int scales[] = {1, 3, 200}; /* 200: more than a block, and more than the transpose's tiles */
     for (int i = 0; i < 3; i++) {
         struct sample *saved = sample_new(scales[i], 1), *loaded = sample_new(scales[i], 2);
@@ -74,12 +76,12 @@ static void round_trip(void **unused) {
         sample_free(saved);
         sample_free(loaded);
     }
-    scratch_remove(&mesh, directory);
+    free(directory);
 }
 
 static void weights_alone(void **unused) {
     (void)unused;
-    char *directory = scratch_new(&mesh);
+    char *directory = scratch_folder();
     struct sample *saved = sample_new(2, 1), *loaded = sample_new(2, 2);
     save(directory, saved, 7, NAN, NAN, 0);
     struct state weights = {.weight = loaded->state.weight};
@@ -97,14 +99,14 @@ static void weights_alone(void **unused) {
     }
     sample_free(saved);
     sample_free(loaded);
-    scratch_remove(&mesh, directory);
+    free(directory);
 }
 
 /* The state of low precisions: there where a run has it, and only there. */
 static void of_low_precisions(void **unused) {
     (void)unused;
     enum { WORDS = 300000 }; /* more than is read at a time */
-    char *directory = scratch_new(&mesh);
+    char *directory = scratch_folder();
     struct sample *saved = sample_new(1, 1);
     struct sample *part = sample_part(saved, &mesh);
     uint32_t *scales = calloc(WORDS, sizeof *scales), *loaded = calloc(WORDS, sizeof *loaded);
@@ -145,13 +147,13 @@ static void of_low_precisions(void **unused) {
     H5Fclose(file);
     free(scales), free(loaded);
     sample_free(saved), sample_free(part), sample_free(whole);
-    scratch_remove(&mesh, directory);
+    free(directory);
 }
 
 /* What is on disk is the logical shape, whatever memory's order. */
 static void shapes_on_disk(void **unused) {
     (void)unused;
-    char *directory = scratch_new(&mesh);
+    char *directory = scratch_folder();
     struct sample *saved = sample_new(1, 1);
     save(directory, saved, 1, NAN, NAN, 0);
     hid_t file = H5Fopen(file_of(directory, 1), H5F_ACC_RDONLY, H5P_DEFAULT);
@@ -176,12 +178,12 @@ static void shapes_on_disk(void **unused) {
     H5Dclose(dataset);
     H5Fclose(file);
     sample_free(saved);
-    scratch_remove(&mesh, directory);
+    free(directory);
 }
 
 static void keep_latest_best(void **unused) {
     (void)unused;
-    char *directory = scratch_new(&mesh);
+    char *directory = scratch_folder();
     struct sample *sample = sample_new(1, 1);
     assert_false(checkpoint_any(directory));
     barrier();
@@ -209,7 +211,7 @@ static void keep_latest_best(void **unused) {
     assert_false(there(file_of(directory, 10)) || there(file_of(directory, 30)) ||
                  there(file_of(directory, 40)));
     sample_free(sample);
-    scratch_remove(&mesh, directory);
+    free(directory);
 }
 
 static bool is_there(const char *directory, int step) {
@@ -220,7 +222,7 @@ static bool is_there(const char *directory, int step) {
 /* A damaged one does not count among the newest; those of every so-many-th step stay. */
 static void keep_whole(void **unused) {
     (void)unused;
-    char *directory = scratch_new(&mesh);
+    char *directory = scratch_folder();
     struct sample *sample = sample_new(1, 3);
     sample_keep_every = 5;
     for (int step = 5; step <= 8; step++) {
@@ -240,12 +242,12 @@ static void keep_whole(void **unused) {
     assert_int_equal(sample_save(&mesh, directory, sample, &info, 2), 0);
     assert_false(is_there(directory, 5) || is_there(directory, 8));
     sample_free(sample);
-    scratch_remove(&mesh, directory);
+    free(directory);
 }
 
 static void replaced(void **unused) {
     (void)unused;
-    char *directory = scratch_new(&mesh);
+    char *directory = scratch_folder();
     struct sample *first = sample_new(1, 1), *second = sample_new(1, 2), *loaded = sample_new(1, 3);
     struct checkpoint_info info;
     save(directory, first, 10, NAN, NAN, 0);
@@ -266,7 +268,7 @@ static void replaced(void **unused) {
     sample_free(first);
     sample_free(second);
     sample_free(loaded);
-    scratch_remove(&mesh, directory);
+    free(directory);
 }
 
 /* The text of a log file. */
@@ -280,7 +282,7 @@ static char *logged(FILE *log) {
 
 static void find_newest_whole(void **unused) {
     (void)unused;
-    char *directory = scratch_new(&mesh);
+    char *directory = scratch_folder();
     struct checkpoint found;
     struct sample *sample = sample_new(1, 1);
     FILE *log = tmpfile();
@@ -314,12 +316,12 @@ static void find_newest_whole(void **unused) {
     checkpoint_close(&found);
     fclose(log);
     sample_free(sample);
-    scratch_remove(&mesh, directory);
+    free(directory);
 }
 
 static void resolve(void **unused) {
     (void)unused;
-    char *directory = scratch_new(&mesh), *path;
+    char *directory = scratch_folder(), *path;
     struct sample *sample = sample_new(1, 1);
     save(directory, sample, 10, 1, 1, 0);
     save(directory, sample, 20, 2, 1, 0);
@@ -341,13 +343,13 @@ static void resolve(void **unused) {
     assert_refused(checkpoint_resolve("/dev", &path), "/dev has no checkpoint");
     assert_refused(checkpoint_resolve("/dev/null", &path), "neither a file nor a directory");
     sample_free(sample);
-    scratch_remove(&mesh, directory);
+    free(directory);
 }
 
 /* A model that the checkpoint is not of. */
 static void wrong_model(void **unused) {
     (void)unused;
-    char *directory = scratch_new(&mesh);
+    char *directory = scratch_folder();
     struct sample *sample = sample_new(1, 1), *other = sample_new(1, 2);
     struct checkpoint_info info;
     save(directory, sample, 10, NAN, NAN, 0);
@@ -365,7 +367,7 @@ static void wrong_model(void **unused) {
                    "7 tensors where this one has 6");
     sample_free(sample);
     sample_free(other);
-    scratch_remove(&mesh, directory);
+    free(directory);
 }
 
 /* Writes the sample's weights, but for delta connections', as float64 under /initial, as other programs do.
@@ -397,7 +399,7 @@ static void write_foreign(const char *path, const struct sample *sample, bool mi
 
 static void initial_weights(void **unused) {
     (void)unused;
-    char *directory = scratch_new(&mesh);
+    char *directory = scratch_folder();
     const char *path = format("%s/foreign.h5", directory);
     struct sample *sample = sample_new(2, 1), *before = sample_new(2, 1);
     int missing;
@@ -437,13 +439,13 @@ static void initial_weights(void **unused) {
     sample->table.rows++;
     sample_free(sample);
     sample_free(before);
-    scratch_remove(&mesh, directory);
+    free(directory);
 }
 
 /* A configuration of 200 kB, more than HDF5 keeps in an object's header. */
 static void long_config(void **unused) {
     (void)unused;
-    char *directory = scratch_new(&mesh), *config = malloc(200001);
+    char *directory = scratch_folder(), *config = malloc(200001);
     struct sample *sample = sample_new(1, 1);
     struct checkpoint_info info = sample_info(3, NAN, NAN), loaded;
     for (int i = 0; i < 200000; i++) config[i] = (char)('a' + i % 26);
@@ -454,7 +456,7 @@ static void long_config(void **unused) {
     assert_string_equal(loaded.config, config);
     free(config);
     sample_free(sample);
-    scratch_remove(&mesh, directory);
+    free(directory);
 }
 
 /* Files of format version 1 still load: version_1.h5 was written by the program of that time, in float32,
@@ -483,7 +485,7 @@ static void version_1(void **unused) {
     if (mesh.rank == 0) assert_int_equal(checkpoint_verify(old_file, stdout), 0);
 
     /* Its checksums are still looked at: of the whole, and of a dataset where that is missing. */
-    char *directory = scratch_new(&mesh);
+    char *directory = scratch_folder();
     const char *damaged = format("%s/damaged.h5", directory), *unsealed = format("%s/unsealed.h5", directory);
     int missing;
     if (mesh.rank == 0) {
@@ -506,13 +508,13 @@ static void version_1(void **unused) {
                    "dataset model/layers/0/mlp/up/weight does not match its checksum");
     sample_free(right);
     sample_free(loaded);
-    scratch_remove(&mesh, directory);
+    free(directory);
 }
 
 /* One file a node, each rank being taken for one: the files belong together. */
 static void files_of_nodes(void **unused) {
     (void)unused;
-    char *directory = scratch_new(&mesh);
+    char *directory = scratch_folder();
     struct sample *saved = sample_new(3, 1), *other = sample_new(3, 2), *loaded = sample_new(3, 3);
     struct mesh before = mesh;
     snprintf(mesh.host, sizeof mesh.host, "node%d", mesh.rank);
@@ -544,14 +546,20 @@ static void files_of_nodes(void **unused) {
     sample_free(saved);
     sample_free(other);
     sample_free(loaded);
-    scratch_remove(&mesh, directory);
+    free(directory);
 }
 
-int main(int argc, char **argv) {
-    MPI_Init(&argc, &argv);
-    old_file = argc > 1 ? argv[1] : "version_1.h5";
-    int size, bad = MPI_Comm_size(MPI_COMM_WORLD, &size);
-    if (!bad) bad = mesh_create(1, size, 1, &mesh); /* the parts are those of the tensor axis */
+/* The parts are those of the tensor axis. */
+static int set_up(void) {
+    return mesh_create(1, test_ranks, 1, &mesh);
+}
+
+static void tear_down(void) {
+    mesh_free(&mesh);
+}
+
+int rank_main(void) {
+    if (test_argument(1)) old_file = test_argument(1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(round_trip),        cmocka_unit_test(weights_alone),
         cmocka_unit_test(of_low_precisions), cmocka_unit_test(shapes_on_disk),
@@ -561,8 +569,5 @@ int main(int argc, char **argv) {
         cmocka_unit_test(long_config),       cmocka_unit_test(version_1),
         cmocka_unit_test(files_of_nodes),    cmocka_unit_test(keep_whole),
     };
-    if (!bad) bad = cmocka_run_group_tests(tests, NULL, NULL);
-    mesh_free(&mesh);
-    MPI_Finalize();
-    return bad != 0;
+    return run_on_ranks(tests, set_up, tear_down);
 }

@@ -7,8 +7,9 @@
 
 #include "kernels/base/random.h"
 #include "tests/dist/checkpoint/sample.h"
+#include "tests/support/scratch.h"
+#include "tests/support/world.h"
 
-static struct mesh mesh;
 static bool all;
 
 struct setting {
@@ -22,12 +23,12 @@ struct setting {
 
 static struct setting s;
 
-static int set_up(void **unused) {
-    (void)unused;
-    s.directory = scratch_new(&mesh);
+static int set_up(void) {
+    TRY(world_create());
+    s.directory = scratch_folder();
     s.saved = sample_new(1, 1), s.loaded = sample_new(1, 1);
     s.info = sample_info(12, 1.5, 1.25);
-    if (sample_save(&mesh, s.directory, s.saved, &s.info, 0)) return -1;
+    if (sample_save(&world, s.directory, s.saved, &s.info, 0)) return -1;
     snprintf(s.sealed, sizeof s.sealed, "%s/checkpoints/step_00000012/checkpoint.h5", s.directory);
     snprintf(s.unsealed, sizeof s.unsealed, "%s/unsealed.h5", s.directory);
     long length;
@@ -37,21 +38,20 @@ static int set_up(void **unused) {
     return 0;
 }
 
-static int tear_down(void **unused) {
-    (void)unused;
+static void tear_down(void) {
     sample_free(s.saved);
     sample_free(s.loaded);
-    scratch_remove(&mesh, s.directory);
-    return 0;
+    free(s.directory);
+    world_free();
 }
 
 static int load(const char *path, struct checkpoint_info *info) {
-    return sample_load(&mesh, path, s.loaded, info);
+    return sample_load(&world, path, s.loaded, info);
 }
 
 static int load_initial(const char *path, int *missing) {
     struct checkpoint_content content = sample_content(s.loaded);
-    return checkpoint_load_initial(&mesh, path, &content, missing);
+    return checkpoint_load_initial(&world, path, &content, missing);
 }
 
 static void assert_one_message(int status, const char *path) {
@@ -167,10 +167,8 @@ static void not_checkpoints(void **unused) {
     assert_one_message(load("/dev/zero", &info), "/dev/zero");
 }
 
-int main(int argc, char **argv) {
-    MPI_Init(&argc, &argv);
-    all = argc > 1 && !strcmp(argv[1], "all");
-    int bad = mesh_create(0, 1, 1, &mesh);
+int rank_main(void) {
+    all = test_argument(1) && !strcmp(test_argument(1), "all");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_seal),
         cmocka_unit_test(flipped_bits),
@@ -180,8 +178,5 @@ int main(int argc, char **argv) {
         cmocka_unit_test(longer),
         cmocka_unit_test(not_checkpoints),
     };
-    if (!bad) bad = cmocka_run_group_tests(tests, set_up, tear_down);
-    mesh_free(&mesh);
-    MPI_Finalize();
-    return bad != 0;
+    return run_on_ranks(tests, set_up, tear_down);
 }

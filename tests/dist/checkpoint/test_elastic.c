@@ -13,8 +13,8 @@
 #include "kernels/base/random.h"
 #include "model/params/params.h"
 #include "tests/dist/checkpoint/sample.h"
-
-static struct mesh all; /* every rank, along data */
+#include "tests/support/scratch.h"
+#include "tests/support/world.h"
 
 /* A mesh and how a model lies on it. */
 struct spot {
@@ -110,29 +110,29 @@ static int size_of(const struct spot *spot) {
 }
 
 static bool fits(const struct spot *spot) {
-    return size_of(spot) <= all.size;
+    return size_of(spot) <= world.size;
 }
 
 static bool on(const struct spot *spot) {
-    return fits(spot) && all.rank < size_of(spot);
+    return fits(spot) && world.rank < size_of(spot);
 }
 
 static struct mesh meshes[SPOTS];
 
 /* The mesh of the first ranks. */
 static void make_mesh(const struct spot *spot, struct mesh *out) {
-    int t = all.rank % spot->tensor, d = all.rank / spot->tensor % spot->data,
-        p = all.rank / spot->tensor / spot->data;
+    int t = world.rank % spot->tensor, d = world.rank / spot->tensor % spot->data,
+        p = world.rank / spot->tensor / spot->data;
     *out = mesh_alone();
-    MPI_Comm_split(all.world, on(spot) ? 0 : MPI_UNDEFINED, all.rank, &out->world);
+    MPI_Comm_split(world.world, on(spot) ? 0 : MPI_UNDEFINED, world.rank, &out->world);
     if (!on(spot)) return;
     MPI_Comm_rank(out->world, &out->rank);
     MPI_Comm_size(out->world, &out->size);
     snprintf(out->host, sizeof out->host, "node%d",
              out->rank / 3); /* nodes of three ranks, as files see them */
-    assert_int_equal(axis_create("tensor", out->world, all.rank - t, t, spot->tensor, &out->tensor), 0);
-    assert_int_equal(axis_create("data", out->world, all.rank - d * spot->tensor, d, spot->data, &out->data),
-                     0);
+    assert_int_equal(axis_create("tensor", out->world, world.rank - t, t, spot->tensor, &out->tensor), 0);
+    assert_int_equal(
+        axis_create("data", out->world, world.rank - d * spot->tensor, d, spot->data, &out->data), 0);
     assert_int_equal(
         axis_create("pipeline", out->world, t + d * spot->tensor, p, spot->pipeline, &out->pipeline), 0);
 }
@@ -194,7 +194,7 @@ static struct checkpoint_content content_of(struct share *s) {
 static void wait_for_all(void) {
     MPI_Request request;
     int done = 0;
-    MPI_Ibarrier(all.world, &request);
+    MPI_Ibarrier(world.world, &request);
     while (!done) {
         MPI_Test(&request, &done, MPI_STATUS_IGNORE);
         if (!done) usleep(200);
@@ -252,60 +252,60 @@ static long each_value(struct share *s, bool set) {
 
 /* ------------------------------------------------------------------------------------------- tests */
 
-static const char *folder_of(const char *scratch, int model, int spot) {
-    return format("%s/%d-%d", scratch, model, spot);
+static const char *folder_of(const char *folder, int model, int spot) {
+    return format("%s/%d-%d", folder, model, spot);
 }
 
-static const char *file_of(const char *scratch, int model, int spot) {
-    return format("%s/checkpoints/step_00000005/checkpoint.h5", folder_of(scratch, model, spot));
+static const char *file_of(const char *folder, int model, int spot) {
+    return format("%s/checkpoints/step_00000005/checkpoint.h5", folder_of(folder, model, spot));
 }
 
-static void save_on(const char *scratch, int model, int spot, struct share *s) {
+static void save_on(const char *folder, int model, int spot, struct share *s) {
     if (!on(&spots[spot])) return;
     struct checkpoint_content content = content_of(s);
     struct checkpoint_info info = sample_info(5, 1.5, 1.25);
     clear(s);
     each_value(s, true);
-    int status = checkpoint_save(s->mesh, folder_of(scratch, model, spot), &content, &info,
+    int status = checkpoint_save(s->mesh, folder_of(folder, model, spot), &content, &info,
                                  &(struct checkpoint_keep){0}, spots[spot].files);
     assert_string_equal(gdn_failure(), "");
     assert_int_equal(status, 0);
 }
 
-static void load_on(const char *scratch, int model, int from, int to, struct share *s) {
+static void load_on(const char *folder, int model, int from, int to, struct share *s) {
     if (!on(&spots[to])) return;
     struct checkpoint checkpoint;
     struct checkpoint_content content = content_of(s);
     clear(s);
-    int status = checkpoint_open(s->mesh, file_of(scratch, model, from), &checkpoint);
+    int status = checkpoint_open(s->mesh, file_of(folder, model, from), &checkpoint);
     if (!status) status = checkpoint_load(s->mesh, &checkpoint, &content);
     assert_string_equal(gdn_failure(), "");
     assert_int_equal(status, 0);
     checkpoint_close(&checkpoint);
     long wrong = each_value(s, false);
     if (wrong)
-        fail_msg("rank %d: %ld wrong elements, from mesh %s to %s, model %d", all.rank, wrong,
+        fail_msg("rank %d: %ld wrong elements, from mesh %s to %s, model %d", world.rank, wrong,
                  spots[from].name, spots[to].name, model);
 }
 
 /* Weights alone, as starting weights. */
-static void start_on(const char *scratch, int model, int from, int to, struct share *s) {
+static void start_on(const char *folder, int model, int from, int to, struct share *s) {
     if (!on(&spots[to])) return;
     struct checkpoint_content content = content_of(s);
     int missing;
     each_value(s, true); /* moments are to stay */
     fill(s->state.weight, s->table.total, (real)NAN);
-    int status = checkpoint_load_initial(s->mesh, file_of(scratch, model, from), &content, &missing);
+    int status = checkpoint_load_initial(s->mesh, file_of(folder, model, from), &content, &missing);
     assert_int_equal(status + missing, 0);
     assert_int_equal(each_value(s, false), 0);
 }
 
 /* Each mesh's file has the same datasets as that of one rank. */
-static void compare_with_one(const char *scratch, int model, int spot) {
+static void compare_with_one(const char *folder, int model, int spot) {
     char text[512] = "";
     FILE *out = tmpfile();
     bool same = false;
-    int status = checkpoint_diff(file_of(scratch, model, 0), file_of(scratch, model, spot), &same, out);
+    int status = checkpoint_diff(file_of(folder, model, 0), file_of(folder, model, spot), &same, out);
     rewind(out);
     text[fread(text, 1, sizeof text - 1, out)] = 0;
     fclose(out);
@@ -317,39 +317,38 @@ static bool every_pair;
 
 /* Small meshes among themselves are tried where there are few ranks. */
 static bool tried(int model, int from, int to) {
-    bool small = size_of(&spots[from]) <= all.size / 2 && size_of(&spots[to]) <= all.size / 2;
+    bool small = size_of(&spots[from]) <= world.size / 2 && size_of(&spots[to]) <= world.size / 2;
     if (every_pair && model == 0) return true;
     return (every_pair || !small) && (to == (from + 1) % SPOTS || to == (from + 7) % SPOTS);
 }
 
 static void any_to_any(void **unused) {
     (void)unused;
-    char *scratch = scratch_new(&all);
+    char *folder = scratch_folder();
     for (int m = 0; m < MODELS; m++) {
         struct share *shares[SPOTS];
         for (int i = 0; i < SPOTS; i++) shares[i] = share_new(&spots[i], &models[m]);
         for (int from = 0; from < SPOTS; from++) {
             if (!fits(&spots[from])) continue;
-            if (all.rank == 0) mkdir(folder_of(scratch, m, from), 0777);
-            save_on(scratch, m, from, shares[from]);
-            if (all.rank == 0) compare_with_one(scratch, m, from);
+            if (world.rank == 0) mkdir(folder_of(folder, m, from), 0777);
+            save_on(folder, m, from, shares[from]);
+            if (world.rank == 0) compare_with_one(folder, m, from);
             wait_for_all();
             for (int to = 0; to < SPOTS; to++)
-                if (fits(&spots[to]) && tried(m, from, to)) load_on(scratch, m, from, to, shares[to]);
+                if (fits(&spots[to]) && tried(m, from, to)) load_on(folder, m, from, to, shares[to]);
             int to = (from + 2) % SPOTS;
             if (m == 0 && fits(&spots[to]) && tried(m, from, (from + 1) % SPOTS))
-                start_on(scratch, m, from, to, shares[to]);
+                start_on(folder, m, from, to, shares[to]);
         }
         for (int i = 0; i < SPOTS; i++) share_free(shares[i]);
     }
-    wait_for_all();
-    scratch_remove(&all, scratch);
+    free(folder);
 }
 
 /* Every rank holds the whole model, as for evaluation: rank 0 alone writes it, all read it. */
 static void whole_on_every_rank(void **unused) {
     (void)unused;
-    char *scratch = scratch_new(&all);
+    char *folder = scratch_folder();
     struct share *s = share_new(&spots[0], &models[0]);
     struct table whole;
     assert_int_equal(params_create(&models[0], NULL, &whole), 0);
@@ -359,13 +358,13 @@ static void whole_on_every_rank(void **unused) {
     for (int i = 0; i < whole.rows; i++)
         for (long j = 0; j < whole.row[i].count; j++)
             state.weight[whole.row[i].offset + j] = value(&whole.row[i], 0, j);
-    assert_int_equal(checkpoint_save(&all, scratch, &content, &info, &(struct checkpoint_keep){0}, FILES_ONE),
-                     0);
+    assert_int_equal(
+        checkpoint_save(&world, folder, &content, &info, &(struct checkpoint_keep){0}, FILES_ONE), 0);
     memset(state.weight, 0, (size_t)whole.total * sizeof(real));
     struct checkpoint found;
-    assert_int_equal(checkpoint_find(&all, scratch, NULL, &found), 0);
+    assert_int_equal(checkpoint_find(&world, folder, NULL, &found), 0);
     assert_non_null(found.path);
-    assert_int_equal(checkpoint_load(&all, &found, &content), 0);
+    assert_int_equal(checkpoint_load(&world, &found, &content), 0);
     checkpoint_close(&found);
     for (int i = 0; i < whole.rows; i++)
         for (long j = 0; j < whole.row[i].count; j++)
@@ -373,13 +372,13 @@ static void whole_on_every_rank(void **unused) {
     free(state.weight);
     params_free(&whole);
     share_free(s);
-    scratch_remove(&all, scratch);
+    free(folder);
 }
 
 /* A tensor that no rank would write, and one that two would, are noticed before anything is written. */
 static void not_a_partition(void **unused) {
     (void)unused;
-    char *scratch = scratch_new(&all);
+    char *folder = scratch_folder();
     for (int extra = 0; extra < 2; extra++) {
         struct share *s = share_new(&spots[0], &models[1]);
         if (on(&spots[0])) {
@@ -389,31 +388,35 @@ static void not_a_partition(void **unused) {
             s->table.row[3].counted = extra;
             if (extra) s->shards.piece[0] = s->shards.piece[1];
             assert_int_equal(
-                checkpoint_save(s->mesh, scratch, &content, &info, &(struct checkpoint_keep){0}, FILES_ONE),
+                checkpoint_save(s->mesh, folder, &content, &info, &(struct checkpoint_keep){0}, FILES_ONE),
                 GDN_INTERNAL);
             assert_non_null(strstr(gdn_failure(), "elements to save of tensor "));
             gdn_failure_clear();
-            assert_false(checkpoint_any(scratch));
+            assert_false(checkpoint_any(folder));
         }
         share_free(s);
     }
-    scratch_remove(&all, scratch);
+    free(folder);
 }
 
-int main(int argc, char **argv) {
-    MPI_Init(&argc, &argv);
-    every_pair = argc > 1 && !strcmp(argv[1], "all");
-    int bad = mesh_create(0, 1, 1, &all);
+static int set_up(void) {
+    TRY(world_create());
+    for (int i = 0; i < SPOTS; i++) make_mesh(&spots[i], &meshes[i]);
+    return 0;
+}
+
+static void tear_down(void) {
+    for (int i = 0; i < SPOTS; i++)
+        if (on(&spots[i])) mesh_free(&meshes[i]);
+    world_free();
+}
+
+int rank_main(void) {
+    every_pair = test_argument(1) && !strcmp(test_argument(1), "all");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_to_any),
         cmocka_unit_test(whole_on_every_rank),
         cmocka_unit_test(not_a_partition),
     };
-    for (int i = 0; i < SPOTS && !bad; i++) make_mesh(&spots[i], &meshes[i]);
-    if (!bad) bad = cmocka_run_group_tests(tests, NULL, NULL);
-    for (int i = 0; i < SPOTS; i++)
-        if (on(&spots[i])) mesh_free(&meshes[i]);
-    mesh_free(&all);
-    MPI_Finalize();
-    return bad != 0;
+    return run_on_ranks(tests, set_up, tear_down);
 }

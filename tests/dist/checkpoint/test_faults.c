@@ -19,6 +19,8 @@
 #include <unistd.h>
 
 #include "tests/dist/checkpoint/sample.h"
+#include "tests/support/rank_main.h"
+#include "tests/support/scratch.h"
 
 static struct mesh mesh;
 
@@ -50,7 +52,7 @@ static bool in_scratch(int fd) {
     ssize_t n = readlink(link, path, sizeof path - 1);
     if (n < 0) return false;
     path[n] = 0;
-    return strstr(path, "gdn-test-dist.") != NULL;
+    return strncmp(path, scratch(), strlen(scratch())) == 0;
 }
 
 static bool fails(enum call call, int fd) {
@@ -170,14 +172,14 @@ static void fail_each(const char *directory, enum call call, int guilty, int err
 
 static void each_call(enum call call, int error, bool once, bool replace) {
     for (int guilty = 0; guilty < (on_all_ranks(call) ? mesh.size : 1); guilty++) {
-        char *directory = scratch_new(&mesh);
+        char *directory = scratch_folder();
         struct sample *old = sample_new(1, 1), *new = sample_new(1, 2);
         assert_int_equal(save(directory, old, 10), 0);
         fail_each(directory, call, guilty, error, once, replace ? 10 : 20, old, new);
         assert_int_equal(entries(directory), replace ? 3 : 4); /* steps, latest, best */
         sample_free(old);
         sample_free(new);
-        scratch_remove(&mesh, directory);
+        free(directory);
     }
 }
 
@@ -224,14 +226,14 @@ static void renames(void **unused) {
 /* File systems that cannot reserve space are asked how much is free. */
 static void without_fallocate(void **unused) {
     (void)unused;
-    char *directory = scratch_new(&mesh);
+    char *directory = scratch_folder();
     struct sample *sample = sample_new(1, 1);
     fault.call = CALL_FALLOCATE, fault.error = EOPNOTSUPP, fault.once = false, fault.countdown = 0;
     assert_int_equal(save(directory, sample, 10), 0);
     fault.call = NO_CALL;
     assert_holds(directory, 10, sample);
     sample_free(sample);
-    scratch_remove(&mesh, directory);
+    free(directory);
 }
 
 /* Mounts a disk of 2 MB for this process alone, so that it goes away with it. Returns 0 or errno. */
@@ -251,7 +253,7 @@ static int join_disks(long pid) {
 
 static void full_disk(void **unused) {
     (void)unused;
-    char *directory = scratch_new(&mesh);
+    char *directory = scratch_folder();
     struct sample *small = sample_new(1, 1), *large = sample_new(60, 2); /* large: 3.7 MB and more */
     long pid = getpid();
     assert_int_equal(mesh_broadcast(&mesh, &pid, sizeof pid), 0);
@@ -279,12 +281,12 @@ static void full_disk(void **unused) {
     }
     sample_free(small);
     sample_free(large);
-    scratch_remove(&mesh, directory);
+    free(directory);
 }
 
 static void file_size_limit(void **unused) {
     (void)unused;
-    char *directory = scratch_new(&mesh);
+    char *directory = scratch_folder();
     struct sample *sample = sample_new(1, 1);
     struct rlimit before, limit;
     signal(SIGXFSZ, SIG_IGN);
@@ -303,12 +305,12 @@ static void file_size_limit(void **unused) {
     }
     assert_int_equal(save(directory, sample, 20), 0);
     sample_free(sample);
-    scratch_remove(&mesh, directory);
+    free(directory);
 }
 
 static void unwritable(void **unused) {
     (void)unused;
-    char *directory = scratch_new(&mesh);
+    char *directory = scratch_folder();
     struct sample *sample = sample_new(1, 1);
     assert_int_equal(save(format("%s/nowhere", directory), sample, 10), GDN_INTERNAL);
     assert_non_null(strstr(gdn_failure(), "nowhere/checkpoints cannot be made: No such file or directory"));
@@ -334,21 +336,24 @@ static void unwritable(void **unused) {
     barrier();
     if (mesh.rank == 0) chmod(directory, 0777);
     sample_free(sample);
-    scratch_remove(&mesh, directory);
+    free(directory);
 }
 
-int main(int argc, char **argv) {
-    MPI_Init(&argc, &argv);
-    int size, bad = MPI_Comm_size(MPI_COMM_WORLD, &size);
-    if (!bad) bad = mesh_create(1, size, 1, &mesh); /* the parts are those of the tensor axis */
+/* The parts are those of the tensor axis. */
+static int set_up(void) {
+    return mesh_create(1, test_ranks, 1, &mesh);
+}
+
+static void tear_down(void) {
+    mesh_free(&mesh);
+}
+
+int rank_main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writes),     cmocka_unit_test(other_calls),
         cmocka_unit_test(renames),    cmocka_unit_test(without_fallocate),
         cmocka_unit_test(full_disk),  cmocka_unit_test(file_size_limit),
         cmocka_unit_test(unwritable), cmocka_unit_test(files_of_nodes),
     };
-    if (!bad) bad = cmocka_run_group_tests(tests, NULL, NULL);
-    mesh_free(&mesh);
-    MPI_Finalize();
-    return bad != 0;
+    return run_on_ranks(tests, set_up, tear_down);
 }

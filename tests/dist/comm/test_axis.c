@@ -1,12 +1,6 @@
 /* One axis: every sum equals the plain sum in rank order to the bit, gathers and maxima are exact, and the
  * bytes counted from what is handed over equal the formulas that plans use. Runs on any number of ranks, and
  * on any device and transport (side.h). */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +9,7 @@
 #include "dist/mesh/mpi_pieces.h"
 #include "kernels/base/random.h"
 #include "tests/dist/comm/side.h"
+#include "tests/support/rank_main.h"
 
 static struct mesh mesh;
 static struct axis *axis; /* the data axis: all ranks */
@@ -306,11 +301,19 @@ static void failure_stays(void **state) {
     mesh_free(&m);
 }
 
-int main(int argc, char **argv) {
-    MPI_Init(&argc, &argv);
-    int bad = side_mesh(0, 1, 1, &mesh);
-    if (bad) fprintf(stderr, "%s\n", gdn_failure());
+static int set_up(void) {
+    TRY(side_mesh(0, 1, 1, &mesh));
     axis = &mesh.data;
+    draw();
+    return 0;
+}
+
+static void tear_down(void) {
+    free(terms);
+    mesh_free(&mesh);
+}
+
+int rank_main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns), /* first, while there is little scratch */
         cmocka_unit_test(sums),          cmocka_unit_test(sums_of_rows),        cmocka_unit_test(maxima),
@@ -325,15 +328,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(doubles),
         cmocka_unit_test(one_after_the_other),
     };
-    if (!bad) {
-        draw();
-        bad = cmocka_run_group_tests(tests, NULL, NULL);
-        mpi_piece_most = 1500;
-        side_longest();
-        bad += cmocka_run_group_tests(in_pieces, NULL, NULL);
-        free(terms);
-    }
-    mesh_free(&mesh);
-    MPI_Finalize();
-    return bad != 0;
+    int failed = run_on_ranks(tests, set_up, NULL);
+    mpi_piece_most = 1500;
+    side_longest();
+    return failed + run_on_ranks(in_pieces, NULL, tear_down);
 }

@@ -1,15 +1,10 @@
 /* Order on lanes (dist/comm/lanes.h): schedules at random are walked as devices with wires would, where a
  * message goes once it is its turn in the order in which its receiver begins, at both ends. None gets stuck,
  * and no buffer is waited for whose message is still held back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "tests/dist/schedule/example.h"
+#include "tests/support/unit.h"
 
 struct message {
     int from, to, turn; /* its place among those between the two */

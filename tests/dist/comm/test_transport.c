@@ -1,16 +1,9 @@
 /* Messages between stages: contents by message number whatever the order of calls, waits by holder, bytes,
  * failures that stay. Runs on any number of ranks, in a ring; on one rank to itself. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-
 #include "dist/mesh/mpi_pieces.h"
 #include "dist/comm/transport.h"
 #include "tests/dist/comm/side.h"
+#include "tests/support/rank_main.h"
 
 enum { MESSAGES = 5, COUNT = 40000 /* elements: more than MPI sends before the receiver asks */ };
 
@@ -117,25 +110,24 @@ static void failures_stay(void **state) {
     transport_free(t);
 }
 
-int main(int argc, char **argv) {
-    int rank, size;
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    int bad = side_mesh(1, 1, size, &mesh);
-    if (bad) fprintf(stderr, "%s\n", gdn_failure());
-    if (bad) return 1;
+static int set_up(void) {
+    TRY(side_mesh(1, 1, test_ranks, &mesh));
     axis = &mesh.pipeline;
     for (int m = 0; m < MESSAGES; m++) out[m] = side_make(NULL, COUNT), in[m] = side_make(NULL, COUNT);
-    next = (rank + 1) % size, before = (rank + size - 1) % size;
+    next = (test_rank + 1) % test_ranks, before = (test_rank + test_ranks - 1) % test_ranks;
+    return 0;
+}
+
+static void tear_down(void) {
+    for (int m = 0; m < MESSAGES; m++) side_drop(out[m]), side_drop(in[m]);
+    mesh_free(&mesh);
+}
+
+int rank_main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_find_their_buffers), cmocka_unit_test(empty_messages_arrive),
         cmocka_unit_test(messages_in_pieces),
         cmocka_unit_test(failures_stay), /* last: it leaves a receive behind */
     };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    for (int m = 0; m < MESSAGES; m++) side_drop(out[m]), side_drop(in[m]);
-    mesh_free(&mesh);
-    MPI_Finalize();
-    return failed;
+    return run_on_ranks(tests, set_up, tear_down);
 }

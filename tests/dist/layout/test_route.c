@@ -1,15 +1,10 @@
 /* Routes: known cases by hand, and of many random ones that every stage gets what it reads and nothing
  * crosses a boundary in vain. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/dist/schedule/example.h"
+#include "tests/support/unit.h"
 
 /* A boundary's items as text: "n3 e7". */
 static const char *text(const struct items *items) {

@@ -1,17 +1,12 @@
 /* Cutting flat buffers: buckets tile the zones, every element of every tensor is owned by one data rank where
  * its zone is sharded and by all where it is not, and moments are as many as promised. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "dist/layout/shard.h"
 #include "kernels/base/status.h"
 #include "tests/dist/layout/made_up.h"
+#include "tests/support/unit.h"
 
 static const long sizes[] = {0, 1, 1024, 5000, 20000, 1L << 40};
 enum { SIZES = sizeof sizes / sizeof *sizes, MOST_DATA = 5 };

@@ -1,15 +1,11 @@
 /* Stages against all cuts there are. Costs are small integers, so that sums and squares are exact. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "dist/layout/stages.h"
 #include "kernels/base/random.h"
 #include "kernels/base/status.h"
+#include "tests/support/unit.h"
 
 enum { MOST = 10 };
 

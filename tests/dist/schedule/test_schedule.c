@@ -1,17 +1,12 @@
 /* Schedules: lists of small cases word by word; facts of 1F1B and interleaved 1F1B (memory, bubble); and
  * thousands of random models and meshes, all of which the checker must pass. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include "tests/dist/schedule/example.h"
+#include "tests/support/unit.h"
 
 static void assert_sound(const struct example *e) {
     if (!example_check(e)) return;

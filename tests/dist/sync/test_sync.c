@@ -1,12 +1,6 @@
 /* Gradient sync on every mesh of this many ranks: sums over tensor, pipeline and data axes equal plain sums
  * in rank order to the bit, whatever the buckets, with several under way at once or one after the other;
  * gathered weights are those of their owners; bytes are those of the formulas. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +9,7 @@
 #include "kernels/base/random.h"
 #include "tests/dist/layout/made_up.h"
 #include "tests/dist/comm/side.h"
+#include "tests/support/rank_main.h"
 
 enum order { ONE_BY_ONE, OVERLAPPED };
 
@@ -80,9 +75,7 @@ static void make_buffers(struct fixture *f) {
 }
 
 static void set_up(struct fixture *f, int data, int tensor, long bucket) {
-    int ranks, pipeline;
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    pipeline = ranks / data / tensor;
+    int pipeline = test_ranks / data / tensor;
     *f = (struct fixture){0};
     assert_int_equal(side_mesh(data, tensor, pipeline, &f->mesh), 0);
     f->table =
@@ -199,12 +192,10 @@ static void check_mesh(int data, int tensor, long bucket, enum order order) {
 }
 
 static void check_meshes(long bucket, enum order order) {
-    int ranks;
     if (side_slow() && bucket != 9000) return;
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    for (int data = 1; data <= ranks; data++)
-        for (int tensor = 1; tensor <= ranks; tensor++)
-            if (ranks % (data * tensor) == 0) check_mesh(data, tensor, bucket, order);
+    for (int data = 1; data <= test_ranks; data++)
+        for (int tensor = 1; tensor <= test_ranks; tensor++)
+            if (test_ranks % (data * tensor) == 0) check_mesh(data, tensor, bucket, order);
 }
 
 static void one_by_one(void **state) {
@@ -224,17 +215,15 @@ static void overlapped(void **state) {
 /* A row longer than what is exchanged in one go. */
 static void long_shared_row(void **state) {
     (void)state;
-    int ranks;
     if (side_slow()) return;
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     struct row row = {.name = "embed_tokens.weight",
                       .layer = -1,
-                      .count = 2 * AXIS_BLOCK / ranks + 4321,
+                      .count = 2 * AXIS_BLOCK / test_ranks + 4321,
                       .zone = ZONE_SHARED_LARGE,
-                      .stages = ((uint64_t)1 << ranks) - 1};
+                      .stages = ((uint64_t)1 << test_ranks) - 1};
     long total = (row.count + SHARD_GRAIN - 1) / SHARD_GRAIN * SHARD_GRAIN;
     struct fixture f = {.table = {.rows = 1, .row = &row, .total = total, .zone = {0, 0, 0, total, total}}};
-    assert_int_equal(side_mesh(1, 1, ranks, &f.mesh), 0);
+    assert_int_equal(side_mesh(1, 1, test_ranks, &f.mesh), 0);
     assert_int_equal(shards_create(&f.table, 1, 0, 1 << 20, &f.shards), 0);
     assert_int_equal(sync_create(&f.mesh, &f.table, &f.shards, &f.sync, NULL), 0);
     make_buffers(&f);
@@ -251,10 +240,8 @@ static void long_shared_row(void **state) {
 static void out_of_turn(void **state) {
     (void)state;
     struct fixture f;
-    int ranks;
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    if (ranks == 1) return;
-    set_up(&f, ranks, 1, 1);
+    if (test_ranks == 1) return;
+    set_up(&f, test_ranks, 1, 1);
     draw(&f, 0);
     assert_true(f.shards.buckets > SYNC_IN_FLIGHT);
     assert_int_equal(sync_finish(f.sync, 0, f.gradient), GDN_INTERNAL);
@@ -274,15 +261,12 @@ static void out_of_turn(void **state) {
     tear_down(&f);
 }
 
-int main(int argc, char **argv) {
+int rank_main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_by_one),
         cmocka_unit_test(overlapped),
         cmocka_unit_test(long_shared_row),
         cmocka_unit_test(out_of_turn),
     };
-    MPI_Init(&argc, &argv);
-    int bad = cmocka_run_group_tests(tests, NULL, NULL);
-    MPI_Finalize();
-    return bad != 0;
+    return run_on_ranks(tests, NULL, NULL);
 }

@@ -1,17 +1,12 @@
 /* The schedule's checker: faults planted in sound schedules are found before anything is sent, in words that
  * say where and what. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/dist/schedule/example.h"
 #include "kernels/base/random.h"
+#include "tests/support/unit.h"
 
 /* Three ranks of two layers; node 0 is read two stages on, buckets overlap. */
 static const struct shape shape = {.layers = 6,

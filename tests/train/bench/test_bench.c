@@ -1,13 +1,8 @@
 /* What gdn bench makes of times: calls that are queued on a device between two waits, calls on the host, and
  * the nominal peaks of cards. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <time.h>
 
-#include <cmocka.h>
-
+#include "tests/support/unit.h"
 #include "train/bench/card.h"
 #include "train/bench/time.h"
 

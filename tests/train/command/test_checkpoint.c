@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "tests/dist/checkpoint/sample.h"
+#include "tests/support/scratch.h"
+#include "tests/support/world.h"
 #include "train/command/commands.h"
-
-static struct mesh mesh;
 
 struct setting {
     char *directory;
@@ -19,9 +19,9 @@ struct setting {
 
 static struct setting s;
 
-static int set_up(void **unused) {
-    (void)unused;
-    s.directory = scratch_new(&mesh);
+static int set_up(void) {
+    TRY(world_create());
+    s.directory = scratch_folder();
     snprintf(s.a, sizeof s.a, "%s", s.directory);
     snprintf(s.b, sizeof s.b, "%s/other", s.directory);
     if (mkdir(s.b, 0777)) return -1;
@@ -29,20 +29,19 @@ static int set_up(void **unused) {
     int status = 0;
     for (int step = 10; step <= 30; step += 10) {
         struct checkpoint_info info = sample_info(step, step == 20 ? 1.5 : NAN, 1.5);
-        status |= sample_save(&mesh, s.a, sample, &info, 0);
+        status |= sample_save(&world, s.a, sample, &info, 0);
     }
     const struct row *row = &sample->table.row[5];
     sample->state.weight[row->offset + 2] += (real)0.125;
     struct checkpoint_info info = sample_info(30, NAN, NAN);
-    status |= sample_save(&mesh, s.b, sample, &info, 0);
+    status |= sample_save(&world, s.b, sample, &info, 0);
     sample_free(sample);
     return status;
 }
 
-static int tear_down(void **unused) {
-    (void)unused;
-    scratch_remove(&mesh, s.directory);
-    return 0;
+static void tear_down(void) {
+    free(s.directory);
+    world_free();
 }
 
 /* Runs `gdn checkpoint` with up to three words; what it prints is in `printed`. */
@@ -178,15 +177,10 @@ static void usage(void **unused) {
     assert_failed("ls, verify or diff is expected");
 }
 
-int main(int argc, char **argv) {
-    MPI_Init(&argc, &argv);
-    int bad = mesh_create(0, 1, 1, &mesh);
+int rank_main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(differences), cmocka_unit_test(list),  cmocka_unit_test(list_as_json),
         cmocka_unit_test(verify),      cmocka_unit_test(usage),
     };
-    if (!bad) bad = cmocka_run_group_tests(tests, set_up, tear_down);
-    mesh_free(&mesh);
-    MPI_Finalize();
-    return bad != 0;
+    return run_on_ranks(tests, set_up, tear_down);
 }

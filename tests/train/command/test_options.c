@@ -1,13 +1,10 @@
 /* Command lines: what is accepted, and one helpful sentence for what is not. */
-#include <setjmp.h>
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "kernels/base/status.h"
+#include "tests/support/unit.h"
 #include "train/command/options.h"
 
 static int take(int key, const char *value, void *input) {

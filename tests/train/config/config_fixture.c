@@ -1,13 +1,10 @@
 #include "tests/train/config/config_fixture.h"
 
-#include <setjmp.h>
 #include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "kernels/base/status.h"
+#include "tests/support/unit.h"
 
 struct config right(const char *text, const char *first, const char *second) {
     char *overrides[] = {(char *)first, (char *)second};

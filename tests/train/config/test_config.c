@@ -1,20 +1,17 @@
 /* Configurations that are right: defaults, all ways to write a value, --set, the round trip through text, and
  * what a resume compares. */
 #include <math.h>
-#include <setjmp.h>
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "dist/checkpoint/checkpoint.h"
 #include "dist/layout/layout.h"
 #include "kernels/base/random.h"
 #include "kernels/base/status.h"
 #include "tests/train/config/config_fixture.h"
+#include "tests/support/unit.h"
 #include "train/config/keys.h"
 #include "train/config/number.h"
 

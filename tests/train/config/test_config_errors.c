@@ -1,17 +1,13 @@
 /* Every class of configuration error: the message names the keys, quotes the value, gives the line or the
  * --set, and says what is allowed, in at most five lines (config_fixture.c counts). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "kernels/base/status.h"
 #include "tests/train/config/config_fixture.h"
+#include "tests/support/unit.h"
 
 static void unknown_keys(void **state) {
     (void)state;

@@ -1,9 +1,4 @@
 /* A store of differences on one rank, shown made-up connections. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,6 +11,7 @@
 #include "kernels/base/random.h"
 #include "kernels/base/status.h"
 #include "model/params/edges.h"
+#include "tests/support/unit.h"
 #include "train/deltas/file.h"
 #include "train/deltas/gates.h"
 #include "train/deltas/delta_store_private.h"

@@ -1,11 +1,6 @@
 /* Reading stored differences: which are listed, that they come back to the bit, and that every damage is
  * found or does no harm. One bit of each byte of a file is flipped; with an argument `all` every bit, with
  * `few` one of each 17 bytes. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <hdf5.h>
 #include <math.h>
@@ -17,6 +12,7 @@
 
 #include "tests/train/deltas/made_up.h"
 #include "kernels/base/status.h"
+#include "tests/support/unit.h"
 #include "train/deltas/list.h"
 
 static bool all, few;

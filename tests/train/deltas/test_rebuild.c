@@ -1,10 +1,5 @@
 /* From factors back to differences: the file has what lowrank_expand computes, to the bit, and that is what
  * the factors say. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <hdf5.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,6 +10,7 @@
 #include "kernels/backends/backends.h"
 #include "tests/train/deltas/made_up.h"
 #include "kernels/base/status.h"
+#include "tests/support/unit.h"
 #include "train/deltas/rebuild.h"
 
 static char root[] = "/tmp/gdn-delta-rebuild-XXXXXX";

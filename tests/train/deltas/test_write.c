@@ -1,10 +1,5 @@
 /* Files of stored differences: what is in an image, and that a file is complete or not there, whatever the
  * disk does. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <hdf5.h>
 #include <pthread.h>
@@ -19,6 +14,7 @@
 
 #include "tests/train/deltas/disk.h"
 #include "kernels/base/status.h"
+#include "tests/support/unit.h"
 #include "train/deltas/file.h"
 #include "train/deltas/writer.h"
 

@@ -1,11 +1,5 @@
 /* Copies of weights: after training they are the same bit for bit on every mesh, and one flipped bit is
  * found, on the rank that has it as far as anybody can know. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +7,7 @@
 
 #include "tests/train/run/mesh_fixture.h"
 #include "model/params/params.h"
+#include "tests/support/unit.h"
 #include "train/loop/loop.h"
 #include "train/health/replicas.h"
 #include "train/run/ranks.h"

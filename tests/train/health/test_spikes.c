@@ -1,16 +1,10 @@
 /* What counts as a spike, and that a window that was saved and loaded goes on as if it had not been. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/backends/backends.h"
+#include "tests/support/unit.h"
 #include "train/step/finite.h"
 #include "train/health/spikes.h"
 

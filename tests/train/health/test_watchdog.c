@@ -1,15 +1,10 @@
 /* Positions as another thread sees them, who is found to hold a hanging run up, and which ranks are slow. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "tests/support/unit.h"
 #include "train/health/hang.h"
 #include "train/health/slow.h"
 

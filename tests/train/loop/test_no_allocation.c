@@ -1,11 +1,4 @@
 /* A training step allocates nothing (tests/allocations.h). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +6,7 @@
 
 #include "tests/allocations.h"
 #include "tests/train/run/mesh_fixture.h"
+#include "tests/support/unit.h"
 #include "train/loop/loop.h"
 #include "train/monitor/private.h"
 #include "train/run/ranks.h"

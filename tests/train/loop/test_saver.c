@@ -1,13 +1,6 @@
 /* Checkpoints in the background: what is saved is the state as it was when the save began, whatever training
  * does meanwhile; a copy that went wrong is found; the next one waits; failures are told of once, on all
  * ranks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +9,7 @@
 #include <unistd.h>
 
 #include "dist/checkpoint/snapshot.h"
+#include "tests/support/unit.h"
 #include "train/run/ranks.h"
 #include "train/loop/saver.h"
 

@@ -1,10 +1,5 @@
 /* Who asks a run to stop, with a clock that the test sets: the file, the time limit, signals, and their
  * order. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +8,7 @@
 #include <unistd.h>
 
 #include "kernels/base/status.h"
+#include "tests/support/unit.h"
 #include "train/health/signals.h"
 #include "train/loop/stop.h"
 

@@ -1,10 +1,5 @@
 /* What monitoring is made of: percentiles, rules of alerts, effective connections, tallies of events, and the
  * text for Prometheus. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,6 +9,7 @@
 #include <unistd.h>
 
 #include "kernels/base/status.h"
+#include "tests/support/unit.h"
 #include "train/records/metrics.h"
 #include "train/monitor/private.h"
 

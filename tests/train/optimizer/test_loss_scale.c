@@ -1,9 +1,5 @@
 /* The rules of the loss scale (train/optimizer/loss_scale.h). */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
+#include "tests/support/unit.h"
 #include "train/optimizer/loss_scale.h"
 
 static void check(const struct loss_scale *s, double scale, int64_t good) {

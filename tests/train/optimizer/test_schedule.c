@@ -1,11 +1,7 @@
 /* Learning rates against values worked out by hand from the formulas in train/optimizer/schedule.h. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <math.h>
 
+#include "tests/support/unit.h"
 #include "train/optimizer/schedule.h"
 
 /* Rounding of a handful of double operations. */

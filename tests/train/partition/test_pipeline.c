@@ -1,16 +1,12 @@
 /* Placement and pipeline: what runs and plans compute before the first step. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 #include "kernels/base/status.h"
 #include "model/model.h"
 #include "model/params/params.h"
 #include "tests/train/config/config_fixture.h"
+#include "tests/support/unit.h"
 #include "train/partition/pipeline.h"
 #include "train/partition/placement.h"
 

@@ -1,16 +1,10 @@
 /* The predicted step: schedules whose times are known by hand. Costs are chosen as small powers of two, so
  * that sums of seconds are exact. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "dist/verify/check.h"
 #include "kernels/backends/backends.h"
 #include "kernels/base/status.h"
 #include "model/params/edges.h"
+#include "tests/support/unit.h"
 #include "train/plan/simulate.h"
 
 /* 1 FLOP, 1 byte, a second each; no latency. */

@@ -1,18 +1,12 @@
 /* Every rank's part of a plan against what that rank reserves, and hands over in a real step: equal to the
  * byte. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "tests/train/run/mesh_fixture.h"
+#include "tests/support/unit.h"
 #include "train/loop/loop.h"
 #include "train/plan/plan.h"
 #include "train/run/ranks.h"

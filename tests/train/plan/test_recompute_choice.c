@@ -1,12 +1,5 @@
 /* What is computed again: levels that the configuration fixes, the solver against trying every choice, and
  * how much memory a machine is found to have. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "kernels/base/random.h"
+#include "tests/support/unit.h"
 #include "train/memory/memory.h"
 #include "train/plan/plan.h"
 #include "train/plan/recompute_auto.h"

@@ -1,17 +1,11 @@
 /* What mesh.sequence_parallel saves: memory and arithmetic, exactly as much as divides by tokens. Planned for
  * a 7 B model on 8 tensor ranks, and reserved by a real run on two. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <unistd.h>
 
 #include "kernels/base/real.h"
 #include "tests/train/run/mesh_fixture.h"
+#include "tests/support/unit.h"
 #include "train/plan/plan.h"
 #include "train/run/ranks.h"
 

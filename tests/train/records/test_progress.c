@@ -1,12 +1,8 @@
 /* The progress line: what it says at which width, and how often it is printed. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/unit.h"
 #include "train/records/progress.h"
 
 static const struct step_report report = {

@@ -1,9 +1,4 @@
 /* gdn report: series and what is drawn of them, reading a run's metrics, text in HTML. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +6,7 @@
 #include <unistd.h>
 
 #include "kernels/base/status.h"
+#include "tests/support/unit.h"
 #include "train/report/figure.h"
 #include "train/report/html.h"
 #include "train/report/read.h"

@@ -1,13 +1,8 @@
 /* Where ranks lie: the words for made-up machines, and for this one. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/unit.h"
 #include "train/run/ranks.h"
 
 enum { MOST = 64 };

@@ -1,13 +1,6 @@
 /* Compressed boundaries: at full rank a step is the uncompressed one but for rounding, on every kind of mesh;
  * below it, bytes and memory are the plan's, the same run has the same bits, feedback brings back what was
  * dropped, evaluations are exact, and what is not finite ends as divergence on all ranks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +11,7 @@
 #include "tests/train/run/mesh_fixture.h"
 #include "kernels/base/random.h"
 #include "tests/train/config/config_fixture.h"
+#include "tests/support/unit.h"
 #include "train/step/boundary.h"
 #include "train/loop/loop.h"
 #include "train/plan/plan.h"

@@ -1,12 +1,5 @@
 /* Numbers that are not finite are named by rank and layer. Products of one rank are spoilt, by operations
  * that stand before the backend's: always, as a damaged card would, or once, as a flipped bit would. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +7,7 @@
 #include <unistd.h>
 
 #include "tests/train/run/mesh_fixture.h"
+#include "tests/support/unit.h"
 #include "train/loop/loop.h"
 #include "train/run/ranks.h"
 

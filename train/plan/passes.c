@@ -1,4 +1,4 @@
-/* The dry run: all passes of a rank's list in its order, as the executor would run them (execute.c).
+/* The dry run: all passes of a rank's list in its order, as the executor would run them (train/step/step.c).
  * Micro-batches differ: what a backward pass has to compute again depends on which passes came in between.
  * What passes read and write is known by whether it is there alone: a pointer to nothing marks it. */
 #include <stdlib.h>

@@ -1,0 +1,134 @@
+/* Creation: all memory of the executor, laid out by one function that also counts it for plans. */
+#include "train/step/finite.h"
+#include "train/step/private.h"
+
+#include <stdlib.h>
+
+static void *take(struct executor *x, long count, size_t size) {
+    return arena_take(&x->arena, (size_t)count * size);
+}
+
+/* What passes and messages work on. */
+static void *take_shared(struct executor *x, long count, size_t size) {
+    bool host = !x->e.ops || x->e.ops->device->host;
+    return arena_take(host ? &x->arena : &x->on_device, (size_t)count * size);
+}
+
+/* Called once to count and once to hand out. */
+static void lay_out(struct executor *x) {
+    long T = x->e.batch * x->e.length, D = x->e.config->hidden_size;
+    long edges = x->edges->count, micros = x->micro_batches;
+    struct locations *l = &x->locations;
+    real *blocks = take_shared(x, l->blocks * T * D, sizeof(real));
+    real *strips = take_shared(x, l->strips * T * x->width, sizeof(real));
+    locations_lay_out(l, &x->arena);
+    if (x->e.ops && !x->e.ops->device->host)
+        x->rows = arena_take(&x->tokens, (size_t)(micros * x->e.batch * (x->e.length + 1)) * sizeof *x->rows);
+    x->sums = take_shared(x, micros, sizeof *x->sums);
+    x->found = take(x, micros, sizeof *x->found);
+    x->connections = take_shared(x, edges, sizeof *x->connections);
+    x->found_connections = take(x, edges, sizeof *x->found_connections);
+    x->own = take_shared(x, executor_looks(x) * FINITE_SUMS, sizeof *x->own);
+    x->found_own = take(x, executor_looks(x) * FINITE_SUMS, sizeof *x->found_own);
+    boundary_lay_out(&x->boundary, &x->arena, &x->on_device);
+    if (!x->arena.base) return;
+    for (int i = 0; i < l->blocks; i++) l->buffer[i].x = blocks + i * T * D;
+    for (int i = 0; i < l->strips; i++) l->buffer[l->blocks + i].x = strips + i * T * x->width;
+}
+
+/* The most that any list of this rank needs. */
+static void find_most(const struct executor *x, int *actions, int *messages) {
+    const struct pipeline *pipeline = x->e.pipeline;
+    int rank = x->layout->pipeline_index;
+    *actions = *messages = 0;
+    for (int i = -1; i < pipeline->num_smaller; i++)
+        for (int active = 0; active <= x->e.config->delta.num_distances; active++) {
+            const struct schedule *schedule = pipeline_schedule(
+                pipeline, i < 0 ? pipeline->micro_batches : pipeline->smaller[i].micro_batches, active);
+            if (!schedule->ranks) continue; /* no step has so many */
+            if (schedule->rank[rank].count > *actions) *actions = schedule->rank[rank].count;
+            if (schedule->messages > *messages) *messages = schedule->messages;
+        }
+}
+
+/* What its memory follows from, and how much that is. */
+static void describe(struct executor *x, int rank) {
+    const struct pipeline *pipeline = x->e.pipeline;
+    x->layout = &pipeline->layout[rank];
+    x->table = &pipeline->table[rank];
+    x->edges = &pipeline->edges;
+    x->micro_batches = pipeline->micro_batches;
+    x->locations = (struct locations){
+        .layout = x->layout,
+        .edges = x->edges,
+        .num_layers = x->e.config->num_layers,
+        .micro_batches = x->micro_batches,
+        .blocks = pipeline->blocks[rank],
+        .strips = pipeline->strips[rank],
+        .slots = pipeline->slots + rank * x->layout->chunks,
+        .model = x->e.model,
+    };
+    if (x->locations.strips) x->width = strip_width(x->e.config, x->layout);
+    x->compressed = x->layout->compress > 0;
+    x->boundary = (struct boundary){
+        .ops = x->e.ops,
+        .pipeline = pipeline,
+        .layout = x->layout,
+        .T = x->e.batch * x->e.length,
+        .D = x->e.config->hidden_size,
+        .nodes = x->e.config->num_layers + 1,
+    };
+    x->arena.name = x->on_device.name = "messages between pipeline stages";
+    x->tokens.name = "tokens";
+    x->on_device.device = x->tokens.device = x->e.ops ? x->e.ops->device : NULL;
+    lay_out(x);
+}
+
+static int build(struct executor *x) {
+    int actions, messages;
+    describe(x, x->e.mesh->pipeline.index);
+    find_most(x, &actions, &messages);
+    int reserved = arena_reserve(&x->arena); /* looked at once all ranks have met */
+    if (!reserved && x->on_device.used) reserved = arena_reserve(&x->on_device);
+    if (!reserved && x->tokens.used) reserved = arena_reserve(&x->tokens);
+    TRY(transport_create(&x->e.mesh->pipeline, actions, messages, &x->transport));
+    x->peer = calloc(2 * (size_t)actions + 1, sizeof *x->peer);
+    if (!x->peer) return gdn_fail(GDN_INTERNAL, "out of memory for a list of %d actions", actions);
+    x->message = x->peer + actions;
+    TRY(reserved);
+    lay_out(x);
+    if (x->e.graphs) x->recording.device = x->e.ops->device;
+    return 0;
+}
+
+int executor_create(const struct execution *execution, struct executor **out) {
+    struct executor *x = *out = calloc(1, sizeof *x);
+    if (!x) return gdn_fail(GDN_INTERNAL, "out of memory for the executor");
+    x->e = *execution;
+    int status = build(x);
+    if (!status) return 0;
+    executor_free(x);
+    *out = NULL;
+    return status;
+}
+
+void executor_free(struct executor *executor) {
+    if (!executor) return;
+    recording_free(&executor->recording);
+    transport_free(executor->transport);
+    free(executor->peer);
+    arena_free(&executor->arena);
+    arena_free(&executor->on_device);
+    arena_free(&executor->tokens);
+    free(executor);
+}
+
+long executor_planned(const struct execution *execution, int pipeline_index) {
+    struct executor x = {.e = *execution};
+    describe(&x, pipeline_index);
+    return (long)(x.arena.used + x.on_device.used);
+}
+
+long executor_memory(const struct executor *executor) {
+    return (long)(executor->arena.size + executor->on_device.size);
+}

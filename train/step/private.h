@@ -1,0 +1,91 @@
+/* The executor's state, and what its files offer each other (execute.h is what it offers):
+ *   create.c        creation and memory
+ *   step.c          a step: the walk over its list, and the sums that are made of it
+ *   messages.c      handlers of messages between stages, and of the buffers that they use
+ *   passes.c        handlers of forward and backward passes and of projections
+ *   buckets.c       handlers of gradient sums, updates and gathers
+ *   finite_check.c  whether what is handed to other ranks is finite
+ * Below them stand locations.h and walk.h, which plans use too. */
+#ifndef GDN_EXECUTE_PRIVATE_H
+#define GDN_EXECUTE_PRIVATE_H
+
+#include "kernels/base/arena.h"
+#include "train/step/boundary.h"
+#include "train/step/execute.h"
+#include "train/step/locations.h"
+#include "train/step/recording.h"
+#include "train/step/walk.h"
+
+struct executor {
+    struct execution e;
+    const struct layout *layout; /* this rank's, with its tables */
+    const struct edges *edges;
+    const struct table *table;
+    int micro_batches; /* of the largest step */
+    bool failed;
+    struct transport *transport;
+    struct arena arena;     /* the host's; where that is the device, all of it */
+    struct arena on_device; /* blocks, strips and sums elsewhere */
+    struct arena tokens;    /* of `rows`; not among what is planned */
+    long width;             /* of a strip, elements a token */
+    struct locations locations;
+    struct loss_sums *sums;                    /* [micro_batches] as passes add to them */
+    struct loss_sums *found;                   /* [micro_batches] the same on the host */
+    struct connection_sums *connections;       /* [edges] of all micro-batches, as passes add to them */
+    struct connection_sums *found_connections; /* [edges] the same on the host */
+    double *own;       /* [looks, FINITE_SUMS] squares of what was handed to other ranks (finite_check.c) */
+    double *found_own; /* the same on the host */
+    int32_t *rows;   /* [micro_batches·batch, length + 1] of the step, where passes cannot read the host's */
+    bool compressed; /* blocks cross stages as factors */
+    struct boundary boundary;
+    struct recording recording; /* of passes */
+    int *peer, *message;        /* [actions of the longest list] those that it receives */
+
+    /* The step in progress. */
+    struct step *step;
+    const struct actions *list; /* its, or the last one's */
+    int in_step;                /* micro-batches */
+};
+
+/* Sequences of a micro-batch of the step in progress, and rows of its blocks and strips. */
+static inline long executor_batch(const struct executor *x, int micro) {
+    long left = x->step->sequences - micro * x->e.batch;
+    return left < 0 ? 0 : left < x->e.batch ? left : x->e.batch;
+}
+static inline long executor_rows(const struct executor *x, int micro) {
+    return executor_batch(x, micro) * x->e.length;
+}
+
+/* The action's buffer. */
+static inline struct buffer *executor_buffer(const struct executor *x, const struct action *a) {
+    return &x->locations.buffer[locations_holder(&x->locations, a->cargo, a->buffer)];
+}
+
+/* Records that something an action needs is not on this rank. */
+int executor_missing(const struct action *action, const char *what);
+
+/* Tells the transport which messages the list receives, in the order in which it begins to. Collective over
+ * the pipeline axis, with nothing under way. */
+void executor_expect(struct executor *executor);
+
+/* Handlers; of an executor. */
+action_handler execute_post, execute_receive, execute_take, execute_send, execute_free; /* messages.c */
+action_handler execute_forward, execute_backward, execute_project, execute_unproject;   /* passes.c */
+action_handler execute_share, execute_reduce, execute_finish, execute_update, execute_gather,
+    execute_gathered;
+
+/* Looks, in training on several ranks, at numbers that are about to be handed to others, before they are
+ * mixed with theirs: whether all are finite is known when the step waits for its losses. What a message is
+ * made of, x [rows, D or width]; the gradients of a bucket, before its sum, and for ACT_SHARE those of all
+ * shared buckets. */
+void executor_look_at_message(struct executor *executor, const struct action *action, const real *x);
+void executor_look_at_gradients(struct executor *executor, const struct action *action);
+
+/* How many looks have a place of their own: of each chunk the messages forward, then of each the messages
+ * back, then the gradients. */
+long executor_looks(const struct executor *executor);
+/* Forgets what was seen, before a step; brings down what was seen in it: struct step, `suspect`. */
+void executor_look_begin(struct executor *executor);
+int executor_suspect(struct executor *executor);
+
+#endif

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 
 #include "data/format.h"
-#include "kernels/base/hdf5_lock.h"
-#include "kernels/base/hdf5_source.h"
+#include "data/hdf5/lock.h"
+#include "data/hdf5/source.h"
 #include "kernels/base/status.h"
 
 enum { BLOCK = 8192 };                             /* tokens converted at a time */

@@ -69,7 +69,7 @@ struct ops {
      * element and block 0. Blocks are added in fixed order [any threads]. */
     void (*add_squares)(long first, long count, long grain, const real *x, double *square);
     /* *sum += the checksum of x [rows, width] (row distance ld) modulo 2⁶⁴: of its elements' bits and places,
-     * index + r·stride + c for element (r, c), as dist/checkpoint/sum.h defines it. Whole numbers, so parts
+     * index + r·stride + c for element (r, c), as data/hdf5/sum.h defines it. Whole numbers, so parts
      * may be added in any order, by any backend [any threads]. */
     void (*add_hash)(const real *x, long rows, long width, long ld, uint64_t index, uint64_t stride,
                      uint64_t *sum);

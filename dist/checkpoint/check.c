@@ -1,7 +1,7 @@
 /* What a checkpoint.h5 says about itself, and whether it is whole. */
 #include "dist/checkpoint/node.h"
 #include "dist/checkpoint/whole.h"
-#include "dist/checkpoint/h5.h"
+#include "data/hdf5/h5.h"
 #include "dist/checkpoint/seal.h"
 
 #include <stdlib.h>

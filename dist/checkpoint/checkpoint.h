@@ -8,7 +8,7 @@
  * in their places: the pieces that the rank owns (shard.h), of small tensors data rank 0 the whole. After
  * each phase all ranks agree on the outcome, so that a disk that is full for one ends the save for all.
  * Reading back and checking is divided among the ranks too; the datasets' checksums do not depend on how
- * (checkpoint/sum.h). To load, each rank reads what it holds, whatever mesh wrote it.
+ * (data/hdf5/sum.h). To load, each rank reads what it holds, whatever mesh wrote it.
  *
  * One file is the default. Measured (tests/dist/checkpoint/bench_checkpoint.c: 201 MB, a local disk, two cores busy with
  * other work, ranks in nodes of two; seconds, the better of two runs):

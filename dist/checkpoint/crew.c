@@ -1,6 +1,6 @@
 #include "dist/checkpoint/crew.h"
-#include "dist/mesh/mpi_check.h"
-#include "dist/mesh/patience.h"
+#include "dist/mpi/mpi_check.h"
+#include "dist/mpi/patience.h"
 
 #include <stdlib.h>
 #include <string.h>

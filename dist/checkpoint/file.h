@@ -2,7 +2,7 @@
  *
  * Two kinds of checksums, each for what the other cannot see. The seal (seal.h) covers every byte of the
  * file, and is checked before HDF5 opens it: HDF5 1.10 can hang or crash on damaged metadata. Attribute
- * "placed_sum" of each dataset (checkpoint/sum.h) covers its elements, computed from memory before they are
+ * "placed_sum" of each dataset (data/hdf5/sum.h) covers its elements, computed from memory before they are
  * written, so that checking it after a save finds a faulty write, and checking it while loading a faulty
  * read; it also goes along where other programs copy datasets. */
 #ifndef GDN_CHECKPOINT_FILE_H
@@ -13,7 +13,7 @@
 
 #include "dist/checkpoint/crew.h"
 #include "dist/checkpoint/parts.h"
-#include "dist/checkpoint/h5.h"
+#include "data/hdf5/h5.h"
 
 enum { FORMAT_VERSION = 2 };
 

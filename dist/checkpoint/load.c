@@ -1,9 +1,9 @@
 /* Reading weights and optimiser state: each rank what it holds. All ranks look at all datasets, so that what
  * does not fit is found by all alike. */
 #include "dist/checkpoint/node.h"
-#include "dist/checkpoint/h5.h"
+#include "data/hdf5/h5.h"
 #include "dist/checkpoint/seal.h"
-#include "kernels/base/hdf5_lock.h"
+#include "data/hdf5/lock.h"
 
 #include <stdio.h>
 #include <stdlib.h>

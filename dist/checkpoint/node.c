@@ -1,7 +1,7 @@
 #include "dist/checkpoint/node.h"
-#include "dist/checkpoint/h5.h"
-#include "dist/mesh/mpi_check.h"
-#include "dist/mesh/patience.h"
+#include "data/hdf5/h5.h"
+#include "dist/mpi/mpi_check.h"
+#include "dist/mpi/patience.h"
 #include "dist/checkpoint/seal.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * back those before. */
 #include "dist/checkpoint/node.h"
 #include "dist/checkpoint/whole.h"
-#include "dist/checkpoint/sum.h"
+#include "data/hdf5/sum.h"
 #include "dist/checkpoint/folder.h"
 #include "dist/checkpoint/seal.h"
 

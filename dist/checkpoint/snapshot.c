@@ -1,7 +1,7 @@
 #include "dist/checkpoint/snapshot.h"
 
 #include "dist/checkpoint/parts.h"
-#include "dist/checkpoint/sum.h"
+#include "data/hdf5/sum.h"
 #include "kernels/base/arena.h"
 #include "kernels/base/status.h"
 

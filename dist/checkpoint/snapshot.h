@@ -1,5 +1,5 @@
 /* What a rank has to save, copied at one moment, so that training can change it while it is written. The
- * checksums that the file will carry (checkpoint/sum.h) are computed from the original in the same pass over
+ * checksums that the file will carry (data/hdf5/sum.h) are computed from the original in the same pass over
  * memory that copies it: a copy that went wrong is found when the written file is read back.
  *
  * On the host the copy has this rank's own pieces alone: weights, and both moments of the optimiser, in the

@@ -1,7 +1,7 @@
 /* What `gdn checkpoint` finds out. */
 #include "dist/checkpoint/node.h"
 #include "dist/checkpoint/folder.h"
-#include "dist/checkpoint/h5.h"
+#include "data/hdf5/h5.h"
 #include "dist/checkpoint/seal.h"
 
 #include <dirent.h>

@@ -2,11 +2,11 @@
  * each and nothing in them; then every rank writes its elements to their places with the system's own calls.
  */
 #include "dist/checkpoint/file.h"
-#include "dist/checkpoint/sum.h"
-#include "dist/checkpoint/h5.h"
-#include "dist/checkpoint/h5_sink.h"
+#include "data/hdf5/sum.h"
+#include "data/hdf5/h5.h"
+#include "data/hdf5/h5_sink.h"
 #include "dist/checkpoint/seal.h"
-#include "kernels/base/hdf5_lock.h"
+#include "data/hdf5/lock.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,10 +2,10 @@
  * with the count; exchanging the terms and adding here makes a sum a function of its terms and their ranks
  * alone. */
 #include "dist/comm/axis_move.h"
-#include "dist/mesh/mpi_check.h"
-#include "dist/mesh/mpi_pieces.h"
+#include "dist/mpi/mpi_check.h"
+#include "dist/mpi/mpi_pieces.h"
 #include "kernels/backends/backends.h"
-#include "kernels/base/position.h"
+#include "dist/mpi/activity.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -132,12 +132,12 @@ static bool enter(struct axis *axis, int64_t planned, const char *call, long cou
         return false;
     }
     axis->seconds -= MPI_Wtime();
-    position_enter(axis->name, call, count, -1);
+    activity_enter(axis->name, call, count, -1);
     return true;
 }
 
 static void leave(struct axis *axis, int status) {
-    position_leave();
+    activity_leave();
     axis->seconds += MPI_Wtime();
     if (!axis->status) axis->status = status;
     if (!axis->status) axis->status = device_of(axis)->status();

@@ -1,6 +1,6 @@
 #include "dist/comm/axis_move.h"
-#include "dist/mesh/mpi_check.h"
-#include "dist/mesh/mpi_pieces.h"
+#include "dist/mpi/mpi_check.h"
+#include "dist/mpi/mpi_pieces.h"
 #include "dist/comm/parcel.h"
 
 static const struct device *device_of(const struct axis *axis) {

@@ -1,6 +1,6 @@
 #include "dist/comm/lanes.h"
-#include "dist/mesh/mpi_check.h"
-#include "kernels/base/position.h"
+#include "dist/mpi/mpi_check.h"
+#include "dist/mpi/activity.h"
 
 #include <stdlib.h>
 
@@ -54,9 +54,9 @@ int lanes_create(struct axis *axis, MPI_Comm comm, struct lanes **out) {
     lanes->from = calloc(2 * (size_t)axis->size, sizeof *lanes->from);
     lanes->to = lanes->from + axis->size;
     if (!lanes->from) return gdn_fail(GDN_INTERNAL, "out of memory for wires between pipeline stages");
-    position_enter(axis->name, "opening of wires", -1, -1);
+    activity_enter(axis->name, "opening of wires", -1, -1);
     int status = open_lanes(lanes);
-    position_leave();
+    activity_leave();
     return status;
 }
 
@@ -113,9 +113,9 @@ int lanes_expect(struct lanes *lanes, int count, const int *peer, const int *mes
         struct lane *lane = &lanes->from[peer[i]];
         lane->message[lane->count++] = message[i];
     }
-    position_enter(lanes->axis->name, "exchange of message lists", -1, -1);
+    activity_enter(lanes->axis->name, "exchange of message lists", -1, -1);
     if (!status) status = exchange(lanes, counts, counts + size);
-    position_leave();
+    activity_leave();
     free(counts);
     return status;
 }

@@ -1,5 +1,5 @@
 #include "dist/comm/parcel.h"
-#include "dist/mesh/mpi_check.h"
+#include "dist/mpi/mpi_check.h"
 
 /* ------------------------------------------------------------------------------------------------ MPI's part
  */

@@ -16,7 +16,7 @@
 #define GDN_PARCEL_H
 
 #include "dist/comm/axis.h"
-#include "dist/mesh/mpi_pieces.h"
+#include "dist/mpi/mpi_pieces.h"
 #include "dist/comm/staging.h"
 
 enum parcel_kind { PARCEL_EXCHANGE, PARCEL_GATHER, PARCEL_SEND, PARCEL_RECEIVE };

@@ -2,9 +2,9 @@
  * open are kept as a list of numbers; one that is done gives its place there to the last. */
 #include "dist/comm/transport.h"
 #include "dist/comm/lanes.h"
-#include "dist/mesh/mpi_check.h"
+#include "dist/mpi/mpi_check.h"
 #include "dist/comm/parcel.h"
-#include "kernels/base/position.h"
+#include "dist/mpi/activity.h"
 
 #include <stdlib.h>
 
@@ -175,10 +175,10 @@ static void close_transfer(struct transport *t, int i) {
     const struct parcel *parcel =
         &t->transfer[done].parcel; /* with nothing in it over a wire, which waits on the device */
     t->axis->seconds -= MPI_Wtime();
-    position_enter(t->axis->name, parcel->kind == PARCEL_RECEIVE ? "receive" : "send", parcel->count,
+    activity_enter(t->axis->name, parcel->kind == PARCEL_RECEIVE ? "receive" : "send", parcel->count,
                    parcel->axis ? parcel->peer : -1);
     end(t, finish(t, &t->transfer[done]));
-    position_leave();
+    activity_leave();
     t->open[i] = t->open[--t->count];
     t->open[t->count] = done;
 }

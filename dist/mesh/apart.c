@@ -1,7 +1,7 @@
 /* The mesh as a thread beside the one that trains sees it. */
 #include "dist/checkpoint/node.h"
 #include "dist/mesh/mesh.h"
-#include "dist/mesh/mpi_check.h"
+#include "dist/mpi/mpi_check.h"
 
 #include <string.h>
 

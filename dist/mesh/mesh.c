@@ -1,22 +1,15 @@
 /* Layout, agreement and broadcast; sums over an axis are in axis.c. */
 #include "dist/mesh/mesh.h"
 #include "dist/comm/axis_move.h"
-#include "dist/mesh/mpi_check.h"
-#include "dist/mesh/patience.h"
+#include "dist/mpi/mpi_check.h"
+#include "dist/mpi/patience.h"
 #include "dist/comm/staging.h"
-#include "kernels/base/position.h"
+#include "dist/mpi/activity.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-int mpi_failed(int code, const char *call) {
-    char words[MPI_MAX_ERROR_STRING] = "unknown error";
-    int length = 0;
-    MPI_Error_string(code, words, &length);
-    return gdn_fail(GDN_INTERNAL, "%s failed: %s", call, words);
-}
 
 int mesh_check(int *data, int tensor, int pipeline, int size) {
     if (*data < 0)
@@ -60,14 +53,14 @@ int mesh_create(int data, int tensor, int pipeline, struct mesh *out) {
     if (gethostname(out->host, sizeof out->host)) strcpy(out->host, "unknown host");
     out->host[sizeof out->host - 1] = 0;
 
-    position_enter("mesh", "laying out", -1, -1);
+    activity_enter("mesh", "laying out", -1, -1);
     int code = MPI_Comm_dup(MPI_COMM_WORLD, &out->world);
-    position_leave();
+    activity_leave();
     MPI_TRY(code);
     MPI_TRY(MPI_Comm_set_errhandler(out->world, MPI_ERRORS_RETURN));
-    position_enter("mesh", "laying out", -1, -1);
+    activity_enter("mesh", "laying out", -1, -1);
     int status = create_axes(data, tensor, pipeline, out);
-    position_leave();
+    activity_leave();
     status = mesh_agree(out, status);
     if (status) mesh_free(out);
     return status;
@@ -131,19 +124,19 @@ static int agree(const struct mesh *mesh, int status) {
 
 int mesh_agree(const struct mesh *mesh, int status) {
     if (mesh->size == 1) return status;
-    position_enter("mesh", "agreement", -1, -1);
+    activity_enter("mesh", "agreement", -1, -1);
     status = agree(mesh, status);
-    position_leave();
+    activity_leave();
     return status;
 }
 
 int mesh_any(const struct mesh *mesh, int flag) {
     int mine = flag != 0, any = 0;
     if (mesh->size == 1) return mine;
-    position_enter("mesh", "flag", -1, -1);
+    activity_enter("mesh", "flag", -1, -1);
     settle(mesh);
     int code = patience_allreduce(mesh->patient, &mine, &any, 1, MPI_INT, MPI_MAX, mesh->world);
-    position_leave();
+    activity_leave();
     if (code != MPI_SUCCESS) {
         mpi_failed(code, "MPI_Allreduce of a flag");
         return -1;
@@ -153,10 +146,10 @@ int mesh_any(const struct mesh *mesh, int flag) {
 
 int mesh_reduce(const struct mesh *mesh, void *values, int count, MPI_Datatype type, MPI_Op operation) {
     if (mesh->size == 1) return 0;
-    position_enter("mesh", "reduction", -1, -1);
+    activity_enter("mesh", "reduction", -1, -1);
     settle(mesh);
     int code = patience_allreduce(mesh->patient, MPI_IN_PLACE, values, count, type, operation, mesh->world);
-    position_leave();
+    activity_leave();
     MPI_TRY(code);
     return 0;
 }
@@ -173,9 +166,9 @@ static int broadcast(const struct mesh *mesh, void *bytes, long count) {
 
 int mesh_broadcast(const struct mesh *mesh, void *bytes, long count) {
     if (mesh->size == 1) return 0;
-    position_enter("mesh", "broadcast", -1, -1);
+    activity_enter("mesh", "broadcast", -1, -1);
     int status = broadcast(mesh, bytes, count);
-    position_leave();
+    activity_leave();
     return status;
 }
 
@@ -184,10 +177,10 @@ int mesh_gather(const struct mesh *mesh, const void *mine, long bytes, void *all
         memcpy(all, mine, (size_t)bytes);
         return 0;
     }
-    position_enter("mesh", "gather", -1, -1);
+    activity_enter("mesh", "gather", -1, -1);
     settle(mesh);
     int code = patience_allgather(mesh->patient, mine, (int)bytes, all, mesh->world);
-    position_leave();
+    activity_leave();
     MPI_TRY(code);
     return 0;
 }

@@ -1,8 +1,8 @@
 /* Which ways the buffers of a mesh's axes take, and opening them. */
 #include "dist/mesh/mesh.h"
-#include "dist/mesh/mpi_check.h"
+#include "dist/mpi/mpi_check.h"
 #include "dist/comm/staging.h"
-#include "kernels/base/position.h"
+#include "dist/mpi/activity.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,9 +85,9 @@ static int open_wire(struct axis *axis) {
 static int open_wires(struct mesh *mesh) {
     struct axis *axes[] = {&mesh->tensor, &mesh->data, &mesh->pipeline};
     for (int i = 0; i < 3; i++) {
-        position_enter(axes[i]->name, "opening of wires", -1, -1);
+        activity_enter(axes[i]->name, "opening of wires", -1, -1);
         int status = open_wire(axes[i]);
-        position_leave();
+        activity_leave();
         TRY(mesh_agree(mesh, status));
     }
     return 0;

@@ -1,7 +1,7 @@
 /* Buckets of the gradient over the data axis: a sum begins, and ends, while other work goes on in between. */
 #include "dist/sync/private.h"
 
-#include "kernels/base/position.h"
+#include "dist/mpi/activity.h"
 
 static int wrong_phase(const char *call, int bucket) {
     return gdn_fail(GDN_INTERNAL, "%s of gradient bucket %d at the wrong time", call, bucket);
@@ -10,10 +10,10 @@ static int wrong_phase(const char *call, int bucket) {
 static int wait_for(struct sync *sync, int bucket) {
     struct axis *data = &sync->mesh->data;
     data->seconds -= MPI_Wtime();
-    position_enter(data->name, sync->phase[bucket] == REDUCING ? "sum of gradients" : "gather of weights",
+    activity_enter(data->name, sync->phase[bucket] == REDUCING ? "sum of gradients" : "gather of weights",
                    sync->shards->bucket[bucket].count, -1);
     int status = parcel_end(&sync->parcel[bucket]);
-    position_leave();
+    activity_leave();
     data->seconds += MPI_Wtime();
     sync->under_way--;
     sync->phase[bucket] = IDLE;
@@ -43,9 +43,9 @@ static int make_room(struct sync *sync, int bucket) {
 static int start_gather(struct sync *sync, int bucket, real *x, long part) {
     struct axis *data = &sync->mesh->data;
     double began = MPI_Wtime();
-    position_enter(data->name, "gather of weights", part * data->size, -1);
+    activity_enter(data->name, "gather of weights", part * data->size, -1);
     int status = make_room(sync, bucket);
-    position_leave();
+    activity_leave();
     if (!status) status = parcel_gather(&sync->parcel[bucket], data, sync->data, x, part);
     return started(sync, bucket, GATHERING, part, began, status);
 }

@@ -1,6 +1,6 @@
 #include "dist/sync/private.h"
 
-#include "dist/mesh/mpi_check.h"
+#include "dist/mpi/mpi_check.h"
 
 #include <stdlib.h>
 

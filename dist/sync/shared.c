@@ -2,7 +2,7 @@
  * order. */
 #include "dist/sync/private.h"
 
-#include "kernels/base/position.h"
+#include "dist/mpi/activity.h"
 
 /* Sends x [count] to another holder and receives its version. */
 static int swap(struct sync *sync, int rank, real *x, real *version, long count, struct parcel *parcel) {
@@ -57,9 +57,9 @@ int sync_share(struct sync *sync, real *gradient) {
     struct axis *pipeline = &sync->mesh->pipeline;
     if (pipeline->size > 1) {
         pipeline->seconds -= MPI_Wtime();
-        position_enter(pipeline->name, "sum of shared gradients", -1, -1);
+        activity_enter(pipeline->name, "sum of shared gradients", -1, -1);
         int status = share_rows(sync, gradient);
-        position_leave();
+        activity_leave();
         pipeline->seconds += MPI_Wtime();
         TRY(status);
     }

@@ -1,5 +1,5 @@
 /* The number that an element gives to a checksum of a tensor: a function of its bits and its place, so that
- * parts of a tensor can be summed by anybody in any order (dist/checkpoint/sum.h says more). C and CUDA. */
+ * parts of a tensor can be summed by anybody in any order (data/hdf5/sum.h says more). C and CUDA. */
 #ifndef GDN_HASH_H
 #define GDN_HASH_H
 

@@ -2,7 +2,7 @@
  * something created. */
 #include "train/command/commands.h"
 
-#include "kernels/base/position.h"
+#include "dist/mpi/activity.h"
 #include "train/health/guard.h"
 #include "train/loop/loop.h"
 #include "train/command/options.h"
@@ -151,7 +151,7 @@ static int train_on_ranks(const struct options *options, const struct arguments 
     signals_quiet();
     if (executor_failed(run.executor) || executor_failed(run.evaluation.executor))
         ranks_abort(&run.mesh, status);
-    position_phase(PHASE_END, run.step);
+    activity_phase(PHASE_END, run.step);
     commands_flush_unneeded(stdout);
     rundir_close(&rundir);
     run_free(&run);

@@ -1,6 +1,6 @@
 /* Reading one file of stored differences. Everything that a record says is checked against the shapes of its
  * datasets, and these against their checksums; attributes are covered by HDF5's own. */
-#include "dist/checkpoint/h5.h"
+#include "data/hdf5/h5.h"
 #include "kernels/base/status.h"
 #include "train/deltas/list.h"
 

@@ -1,6 +1,6 @@
 /* Making files of stored differences in memory, and bringing them to disk. */
-#include "dist/checkpoint/h5.h"
-#include "kernels/base/hdf5_lock.h"
+#include "data/hdf5/h5.h"
+#include "data/hdf5/lock.h"
 #include "kernels/base/status.h"
 #include "train/deltas/file.h"
 

@@ -2,8 +2,8 @@
 #include "train/deltas/rebuild.h"
 
 #include "data/output.h"
-#include "dist/checkpoint/h5.h"
-#include "dist/checkpoint/h5_sink.h"
+#include "data/hdf5/h5.h"
+#include "data/hdf5/h5_sink.h"
 #include "kernels/backends/backends.h"
 #include "kernels/base/status.h"
 #include "train/deltas/each.h"

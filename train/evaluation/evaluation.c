@@ -1,7 +1,7 @@
 #include "train/evaluation/evaluation.h"
 
 #include "data/tokens.h"
-#include "kernels/base/position.h"
+#include "dist/mpi/activity.h"
 #include "kernels/base/status.h"
 
 #include <math.h>
@@ -183,7 +183,7 @@ static int sum_round(struct evaluation *evaluation, const struct validation_part
     struct step step = {
         .rows = evaluation->rows, .sequences = to > from ? to - from : 0, .options = &options};
     int status = given_up ? gdn_fail(GDN_STOPPED, "asked to stop in an evaluation") : 0;
-    position_renew(); /* a round counts as a step, however many there are */
+    activity_renew(); /* a round counts as a step, however many there are */
     if (step.sequences && !status) status = read_rows(evaluation, part, from, step.sequences);
     TRY(mesh_agree(mesh, status));
     TRY(execute(evaluation->executor, &step));

@@ -11,7 +11,7 @@
 static int thread_of(const struct hang *h) {
     for (int r = 0; r < h->ranks; r++)
         if (h->station[r].answered && h->station[r].late) return h->station[r].late - 1;
-    return POSITION_MAIN;
+    return ACTIVITY_MAIN;
 }
 
 static const struct station_thread *at(const struct hang *h, int rank) {
@@ -220,7 +220,7 @@ static void add_table_line(struct text *t, int rank, const char *host, const cha
 
 size_t hang_room(int ranks) {
     enum { LINE = 512, HEAD = 8192 };
-    return HEAD + (size_t)ranks * POSITIONS * LINE;
+    return HEAD + (size_t)ranks * ACTIVITIES * LINE;
 }
 
 size_t hang_report(const struct hang *h, char *culprit, char *words, size_t size) {
@@ -236,10 +236,10 @@ size_t hang_report(const struct hang *h, char *culprit, char *words, size_t size
             add(&t, "%6d  %-20.20s  no answer\n", r, h->host[r]);
             continue;
         }
-        add_table_line(&t, r, h->host[r], position_phase_name(s->thread[POSITION_MAIN].phase),
-                       &s->thread[POSITION_MAIN]);
-        if (s->thread[POSITION_WRITER].phase != PHASE_NONE)
-            add_table_line(&t, r, h->host[r], "writing", &s->thread[POSITION_WRITER]);
+        add_table_line(&t, r, h->host[r], activity_phase_name(s->thread[ACTIVITY_MAIN].phase),
+                       &s->thread[ACTIVITY_MAIN]);
+        if (s->thread[ACTIVITY_WRITER].phase != PHASE_NONE)
+            add_table_line(&t, r, h->host[r], "writing", &s->thread[ACTIVITY_WRITER]);
     }
     return t.used;
 }

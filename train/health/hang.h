@@ -1,11 +1,11 @@
-/* What to say of a run that hangs: from every rank's position, who holds the others up, and words for it.
+/* What to say of a run that hangs: from every rank's activity, who holds the others up, and words for it.
  * Looks at what it is given only. */
 #ifndef GDN_HANG_H
 #define GDN_HANG_H
 
 #include <stddef.h>
 
-#include "kernels/base/position.h"
+#include "dist/mpi/activity.h"
 
 /* One thread of a rank. */
 struct station_thread {
@@ -13,14 +13,14 @@ struct station_thread {
     int64_t step;
     double phase_seconds;                              /* since the phase began */
     double seconds;                                    /* at this very place */
-    char action[POSITION_WORDS], wait[POSITION_WORDS]; /* "": none */
+    char action[ACTIVITY_WORDS], wait[ACTIVITY_WORDS]; /* "": none */
 };
 
 /* A rank, as it has answered. It is sent as it stands. */
 struct station {
     int answered;
     int late; /* 1 + the thread whose phase has lasted too long; 0: none */
-    struct station_thread thread[POSITIONS];
+    struct station_thread thread[ACTIVITIES];
 };
 
 /* What is known of all. */

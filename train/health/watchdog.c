@@ -1,6 +1,6 @@
 #include "train/health/watchdog.h"
 
-#include "dist/mesh/mpi_check.h"
+#include "dist/mpi/mpi_check.h"
 #include "train/health/hang.h"
 
 #include <pthread.h>
@@ -16,7 +16,7 @@ static const double ANSWERS = 3;  /* that answers are waited for */
 static const double PRINTING = 5; /* that a lower rank has to print and end the job, before the next does */
 static const double ASLEEP = 2;   /* more between two looks: this process was stopped, not the run */
 
-/* What is remembered of a position. */
+/* What is remembered of an activity. */
 struct seen {
     uint64_t begun, moves;
     double phase_seconds, seconds;
@@ -32,7 +32,7 @@ struct watchdog {
     size_t room;
     MPI_Request *request; /* [ranks] */
     struct station mine;  /* as it was sent */
-    struct seen seen[POSITIONS];
+    struct seen seen[ACTIVITIES];
     bool told;
     double since; /* it told the others */
     double hold;  /* seconds of silence left after it was stopped: others may be ending the job already */
@@ -53,10 +53,10 @@ static double seconds(void) {
 /* ------------------------------------------------------------------------------------ what is seen here */
 
 /* Looks at one thread; whether it is late. */
-static bool look_at(struct watchdog *w, enum position_thread thread, double passed) {
-    struct position p;
+static bool look_at(struct watchdog *w, enum activity_thread thread, double passed) {
+    struct activity p;
     struct seen *seen = &w->seen[thread];
-    position_read(thread, &p);
+    activity_read(thread, &p);
     seen->phase_seconds = p.begun == seen->begun ? seen->phase_seconds + passed : 0;
     seen->seconds = p.moves == seen->moves ? seen->seconds + passed : 0;
     seen->begun = p.begun, seen->moves = p.moves;
@@ -67,23 +67,23 @@ static bool look_at(struct watchdog *w, enum position_thread thread, double pass
 /* 1 + the thread that is late, or 0. */
 static int look(struct watchdog *w, double passed) {
     int late = 0;
-    for (int t = POSITIONS; t-- > 0;)
-        if (look_at(w, (enum position_thread)t, passed)) late = 1 + t;
+    for (int t = ACTIVITIES; t-- > 0;)
+        if (look_at(w, (enum activity_thread)t, passed)) late = 1 + t;
     return late;
 }
 
 static void describe(struct watchdog *w, int late) {
     w->mine = (struct station){.answered = 1, .late = late};
-    for (int t = 0; t < POSITIONS; t++) {
-        struct position p;
+    for (int t = 0; t < ACTIVITIES; t++) {
+        struct activity p;
         struct station_thread *s = &w->mine.thread[t];
-        position_read((enum position_thread)t, &p);
+        activity_read((enum activity_thread)t, &p);
         s->phase = p.phase;
         s->step = p.step;
         s->phase_seconds = w->seen[t].phase_seconds;
         s->seconds = w->seen[t].seconds;
-        position_action_words(&p, s->action);
-        position_wait_words(&p, s->wait);
+        activity_action_words(&p, s->action);
+        activity_wait_words(&p, s->wait);
     }
 }
 
@@ -252,7 +252,7 @@ static int open_comm(struct watchdog *w, const struct mesh *mesh) {
 
 int watchdog_begin(const struct mesh *mesh, const struct watchdog_config *config, struct watchdog **out) {
     *out = NULL;
-    position_phase(PHASE_START, 0);
+    activity_phase(PHASE_START, 0);
     if (config->start <= 0 && config->step <= 0 && config->checkpoint <= 0) return 0;
     TRY(mesh_agree(mesh, need_threads(mesh)));
     struct watchdog *w = reserve(mesh, config);
@@ -268,9 +268,9 @@ int watchdog_begin(const struct mesh *mesh, const struct watchdog_config *config
 void watchdog_end(struct watchdog *w) {
     if (!w) return;
     if (w->ranks > 1 && w->begun) {
-        position_enter("mesh", "end", -1, -1);
+        activity_enter("mesh", "end", -1, -1);
         MPI_Barrier(w->comm);
-        position_leave();
+        activity_leave();
     }
     pthread_mutex_lock(&w->lock);
     w->end = true;

@@ -1,7 +1,7 @@
 /* The watchdog: ends a run that hangs, and says who holds it up and where everybody is.
  *
  * A thread of each rank looks five times a second at what the process says of itself
- * (kernels/base/position.h) and sleeps otherwise. Where a phase lasts longer than it may, its rank tells all
+ * (dist/mpi/activity.h) and sleeps otherwise. Where a phase lasts longer than it may, its rank tells all
  * others where it is, over a communicator of its own; whoever hears of that does the same. The ranks that are
  * heard from within a few seconds are those that answer. The lowest of them prints on standard error what
  * hang.h makes of it, and ends the job with MPI_Abort and status 1; should it fail to, the next ones do. This

@@ -2,7 +2,7 @@
  * is no result. The checkpoint then says that an evaluation is due, and the next start begins with it. */
 #include "train/loop/loop.h"
 
-#include "kernels/base/position.h"
+#include "dist/mpi/activity.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -91,7 +91,7 @@ int loop_evaluate(struct loop *loop) {
     struct run *run = loop->run;
     struct rounds rounds = {.loop = loop};
     double before = MPI_Wtime(), loss = NAN;
-    position_phase(PHASE_EVALUATION, run->step);
+    activity_phase(PHASE_EVALUATION, run->step);
     int status = evaluation_loss(&run->evaluation, loop_active(&run->config, run->step), ask, &rounds, &loss);
     scales_restore(&run->scales); /* as if there had been no evaluation */
     if (status == GDN_STOPPED) run->evaluation_due = true;

@@ -2,7 +2,7 @@
  * slow. */
 #include "train/loop/loop.h"
 
-#include "kernels/base/position.h"
+#include "dist/mpi/activity.h"
 #include "train/health/replicas.h"
 #include "train/health/slow.h"
 

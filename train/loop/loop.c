@@ -3,7 +3,7 @@
 #include "dist/checkpoint/checkpoint.h"
 #include "kernels/backends/backends.h"
 #include "train/config/batch.h"
-#include "kernels/base/position.h"
+#include "dist/mpi/activity.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -200,7 +200,7 @@ static int train_step(struct loop *loop, double began) {
     if (status) return status;
     run->on_disk = false;
     report.step_seconds = MPI_Wtime() - began;
-    loop->waited = position_waited();
+    loop->waited = activity_waited();
     report.tokens_per_second =
         (double)report.sequences * (double)run->config.train.sequence_length / report.step_seconds;
     loop->last = report;
@@ -252,7 +252,7 @@ static int train(struct loop *loop) {
             stop_grows(loop->stop, STOP_STEP,
                        (double)batch_at(train, run->step) / (double)batch_at(train, run->step - 1));
         double began = MPI_Wtime();
-        position_phase(PHASE_STEP, run->step);
+        activity_phase(PHASE_STEP, run->step);
         bool end = false;
         int status = before_step(loop, &end);
         if (end) return status;
@@ -297,7 +297,7 @@ int loop_run(struct run *run, struct rundir *rundir, struct stop *asking, FILE *
     int status = train(&loop);
     bool alone = false;
     loop.ending = true;
-    position_phase(PHASE_END, run->step); /* a checkpoint under way may take its time */
+    activity_phase(PHASE_END, run->step); /* a checkpoint under way may take its time */
     /* Where all ranks have come here together, what the run's end has overtaken is told of too. */
     if (!executor_failed(run->executor) && !executor_failed(run->evaluation.executor))
         loop_store_settle(&loop, true), loop_save_settle(&loop, true);

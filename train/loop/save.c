@@ -1,7 +1,7 @@
 /* Checkpoints in the training loop: when they are due, what is told of them, and what their failures mean. */
 #include "train/loop/loop.h"
 
-#include "kernels/base/position.h"
+#include "dist/mpi/activity.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -85,7 +85,7 @@ int loop_save(struct loop *loop, bool now) {
     if (run->on_disk) return 0;
     TRY(loop_health_replicas(loop)); /* nothing wrong is to be saved */
     loop->ending |= now;
-    position_phase(PHASE_CHECKPOINT, run->step);
+    activity_phase(PHASE_CHECKPOINT, run->step);
     int status = loop_save_settle(loop, true);
     if (status == GDN_UNSAVED &&
         now) { /* of failures in a row: this one may work, and then nothing is lost */
@@ -94,7 +94,7 @@ int loop_save(struct loop *loop, bool now) {
     }
     TRY(status);
     if (run->on_disk) return 0;                  /* it was this very one */
-    position_phase(PHASE_CHECKPOINT, run->step); /* another one, with time of its own */
+    activity_phase(PHASE_CHECKPOINT, run->step); /* another one, with time of its own */
     double loss = loop->evaluated == run->step ? loop->eval_loss : NAN;
     struct checkpoint_info info = {
         .step = run->step,

@@ -1,7 +1,7 @@
 #include "train/loop/saver.h"
 
 #include "dist/checkpoint/snapshot.h"
-#include "kernels/base/position.h"
+#include "dist/mpi/activity.h"
 #include "train/memory/saving.h"
 
 #include <errno.h>
@@ -74,11 +74,11 @@ static enum phase wait_for(struct saver *s, enum phase a, enum phase b) {
 static void *write_checkpoints(void *context) {
     struct saver *s = context;
     omp_set_num_threads(1); /* the cores are training's */
-    position_of_writer();
+    activity_of_writer();
     while (wait_for(s, GIVEN, CLOSING) == GIVEN) {
-        position_phase(PHASE_CHECKPOINT, s->info.step);
+        activity_phase(PHASE_CHECKPOINT, s->info.step);
         write_content(s, &s->apart, snapshot_content(s->snapshot));
-        position_phase(PHASE_NONE, s->info.step);
+        activity_phase(PHASE_NONE, s->info.step);
         enter_phase(s, DONE);
     }
     return NULL;

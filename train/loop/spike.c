@@ -1,7 +1,7 @@
 /* Spikes in the training loop: what is told of them, and the way back to a checkpoint. */
 #include "train/loop/loop.h"
 
-#include "kernels/base/position.h"
+#include "dist/mpi/activity.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -71,7 +71,7 @@ static void tell(struct loop *loop, const struct step_report *report, enum spike
  * in words and nothing changed, where there is none. */
 static int rewind_run(struct loop *loop, bool *back, const char **reason) {
     struct run *run = loop->run;
-    position_phase(PHASE_CHECKPOINT, run->step);
+    activity_phase(PHASE_CHECKPOINT, run->step);
     TRY(loop_save_settle(loop, true)); /* the newest may be under way */
     *back = false;
     if (run->elsewhere) {

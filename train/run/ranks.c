@@ -1,6 +1,6 @@
 #include "train/run/ranks.h"
 
-#include "kernels/base/position.h"
+#include "dist/mpi/activity.h"
 #include "train/records/printing.h"
 #include "train/health/guard.h"
 
@@ -91,9 +91,9 @@ static int share_cores(const struct mesh *mesh, FILE *log) {
 }
 
 int ranks_share_cores(const struct mesh *mesh, FILE *log) {
-    position_enter("mesh", "sharing of cores", -1, -1);
+    activity_enter("mesh", "sharing of cores", -1, -1);
     int status = share_cores(mesh, log);
-    position_leave();
+    activity_leave();
     return status;
 }
 

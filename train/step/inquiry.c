@@ -1,6 +1,6 @@
 #include "train/step/inquiry.h"
 
-#include "dist/mesh/mpi_check.h"
+#include "dist/mpi/mpi_check.h"
 #include "model/params/params.h"
 
 #include <math.h>

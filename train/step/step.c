@@ -1,4 +1,4 @@
-#include "kernels/base/position.h"
+#include "dist/mpi/activity.h"
 #include "model/params/edges.h"
 #include "train/step/private.h"
 
@@ -28,9 +28,9 @@ static void add_up(struct executor *x) {
     const struct device *device = x->e.ops->device;
     const struct mesh *mesh = x->e.mesh;
     const bool wired = mesh->data.wire || mesh->tensor.wire || mesh->pipeline.wire;
-    if (wired) position_enter("device", "exchanges", -1, -1); /* in which it may wait for other ranks */
+    if (wired) activity_enter("device", "exchanges", -1, -1); /* in which it may wait for other ranks */
     device->download(x->found, x->sums, (size_t)x->micro_batches * sizeof *x->sums);
-    if (wired) position_leave();
+    if (wired) activity_leave();
     if (step->options->each)
         device->download(x->found_connections, x->connections,
                          (size_t)x->edges->count * sizeof *x->connections);
@@ -73,7 +73,7 @@ static int status_of(const struct execution *e) {
     return status ? status : e->mesh->data.status;
 }
 
-static void describe_action(const void *action, char words[POSITION_WORDS]) {
+static void describe_action(const void *action, char words[ACTIVITY_WORDS]) {
     action_words(action, words);
 }
 
@@ -82,7 +82,7 @@ static int walk(struct executor *x, int *at) {
     const struct walk with = {handlers, x, &x->locations};
     for (; *at < x->list->count && x->list->action[*at].act != ACT_NORM; ++*at) {
         const struct action *a = &x->list->action[*at];
-        position_action(a, describe_action);
+        activity_action(a, describe_action);
         TRY(walk_action(&with, a));
         TRY(status_of(&x->e));
     }
@@ -118,7 +118,7 @@ static int update(struct executor *x, int *verdict) {
     int at = 0;
     while (at < x->list->count && x->list->action[at].act != ACT_NORM) at++;
     if (at == x->list->count || !x->step->decide) return 0;
-    position_action(&x->list->action[at++], describe_action);
+    activity_action(&x->list->action[at++], describe_action);
     add_up(x);
     *verdict = x->step->decide(x->step);
     if (*verdict) return status_of(&x->e);
@@ -151,7 +151,7 @@ int execute(struct executor *executor, struct step *step) {
     int status = passes_or_recording(x);
     if (!status) status = update(x, &verdict);
     transport_finish(x->transport);
-    position_action(NULL, NULL); /* the list may be freed before another one is executed */
+    activity_action(NULL, NULL); /* the list may be freed before another one is executed */
     if (!step->decide || status) add_up(x);
     if (!status) status = status_of(&x->e);
     x->failed = x->failed || status;

@@ -18,7 +18,7 @@ real *side_make(const real *host, long count);
 void side_drop(real *x);
 void side_put(real *x, const real *host, long count);
 /* The greatest count or displacement that MPI was given since the last call of this, by the calls that are
- * cut into pieces (dist/mesh/mpi_pieces.h). */
+ * cut into pieces (dist/mpi/mpi_pieces.h). */
 long side_longest(void);
 
 /* Waits for the device. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dist/mesh/mpi_pieces.h"
+#include "dist/mpi/mpi_pieces.h"
 #include "kernels/base/random.h"
 #include "tests/dist/comm/side.h"
 #include "tests/support/rank_main.h"

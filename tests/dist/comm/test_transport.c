@@ -1,6 +1,6 @@
 /* Messages between stages: contents by message number whatever the order of calls, waits by holder, bytes,
  * failures that stay. Runs on any number of ranks, in a ring; on one rank to itself. */
-#include "dist/mesh/mpi_pieces.h"
+#include "dist/mpi/mpi_pieces.h"
 #include "dist/comm/transport.h"
 #include "tests/dist/comm/side.h"
 #include "tests/support/rank_main.h"

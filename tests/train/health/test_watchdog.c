@@ -8,110 +8,110 @@
 #include "train/health/hang.h"
 #include "train/health/slow.h"
 
-/* --------------------------------------------------------------------------------------------- positions */
+/* -------------------------------------------------------------------------------------------- activities */
 
-static struct position seen(enum position_thread thread) {
-    struct position p;
-    position_read(thread, &p);
+static struct activity seen(enum activity_thread thread) {
+    struct activity p;
+    activity_read(thread, &p);
     return p;
 }
 
 static void expect_wait(const char *right) {
-    struct position p = seen(POSITION_MAIN);
-    char words[POSITION_WORDS];
-    position_wait_words(&p, words);
+    struct activity p = seen(ACTIVITY_MAIN);
+    char words[ACTIVITY_WORDS];
+    activity_wait_words(&p, words);
     assert_string_equal(words, right);
 }
 
-static void describe(const void *action, char words[POSITION_WORDS]) {
-    snprintf(words, POSITION_WORDS, "action %d", *(const int *)action);
+static void describe(const void *action, char words[ACTIVITY_WORDS]) {
+    snprintf(words, ACTIVITY_WORDS, "action %d", *(const int *)action);
 }
 
 static void waits_are_told(void **state) {
     (void)state;
-    position_phase(PHASE_STEP, 17);
+    activity_phase(PHASE_STEP, 17);
     expect_wait("");
-    position_enter("data", "sum", 4096, -1);
+    activity_enter("data", "sum", 4096, -1);
     expect_wait("the data axis's sum of 4096 elements");
-    position_enter("mesh", "agreement", -1, -1); /* inside: not told */
+    activity_enter("mesh", "agreement", -1, -1); /* inside: not told */
     expect_wait("the data axis's sum of 4096 elements");
-    position_leave();
+    activity_leave();
     expect_wait("the data axis's sum of 4096 elements");
-    position_leave();
+    activity_leave();
     expect_wait("");
-    position_enter("pipeline", "receive", 64, 1);
+    activity_enter("pipeline", "receive", 64, 1);
     expect_wait("the pipeline axis's receive of 64 elements with its rank 1");
-    position_leave();
-    position_enter("mesh", "agreement", -1, -1);
+    activity_leave();
+    activity_enter("mesh", "agreement", -1, -1);
     expect_wait("the agreement of all ranks");
-    position_leave();
-    assert_int_equal(seen(POSITION_MAIN).phase, PHASE_STEP);
-    assert_int_equal(seen(POSITION_MAIN).step, 17);
+    activity_leave();
+    assert_int_equal(seen(ACTIVITY_MAIN).phase, PHASE_STEP);
+    assert_int_equal(seen(ACTIVITY_MAIN).step, 17);
 }
 
 static void every_change_moves(void **state) {
     (void)state;
     int number = 3;
-    char words[POSITION_WORDS];
-    struct position before = seen(POSITION_MAIN), after;
-    position_action(&number, describe);
-    after = seen(POSITION_MAIN);
+    char words[ACTIVITY_WORDS];
+    struct activity before = seen(ACTIVITY_MAIN), after;
+    activity_action(&number, describe);
+    after = seen(ACTIVITY_MAIN);
     assert_true(after.moves != before.moves && after.begun == before.begun);
-    position_action_words(&after, words);
+    activity_action_words(&after, words);
     assert_string_equal(words, "action 3");
-    position_action(NULL, NULL);
-    after = seen(POSITION_MAIN);
-    position_action_words(&after, words);
+    activity_action(NULL, NULL);
+    after = seen(ACTIVITY_MAIN);
+    activity_action_words(&after, words);
     assert_string_equal(words, "");
-    position_enter("data", "sum", 1, -1);
-    assert_true(seen(POSITION_MAIN).moves != after.moves);
-    after = seen(POSITION_MAIN);
-    position_leave();
-    assert_true(seen(POSITION_MAIN).moves != after.moves);
-    after = seen(POSITION_MAIN);
-    position_renew();
-    assert_true(seen(POSITION_MAIN).moves != after.moves && seen(POSITION_MAIN).begun != after.begun);
+    activity_enter("data", "sum", 1, -1);
+    assert_true(seen(ACTIVITY_MAIN).moves != after.moves);
+    after = seen(ACTIVITY_MAIN);
+    activity_leave();
+    assert_true(seen(ACTIVITY_MAIN).moves != after.moves);
+    after = seen(ACTIVITY_MAIN);
+    activity_renew();
+    assert_true(seen(ACTIVITY_MAIN).moves != after.moves && seen(ACTIVITY_MAIN).begun != after.begun);
 }
 
 static void sleep_in_wait(void) {
-    position_enter("data", "sum", 1, -1);
+    activity_enter("data", "sum", 1, -1);
     nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
-    position_leave();
+    activity_leave();
 }
 
 static void waiting_is_added_up(void **state) {
     (void)state;
-    position_phase(PHASE_STEP, 1);
-    assert_true(position_waited() == 0);
+    activity_phase(PHASE_STEP, 1);
+    assert_true(activity_waited() == 0);
     sleep_in_wait();
     sleep_in_wait();
-    assert_true(position_waited() >= 0.04);
-    position_renew();
-    assert_true(position_waited() >= 0.04);
-    position_phase(PHASE_STEP, 2);
-    assert_true(position_waited() == 0);
+    assert_true(activity_waited() >= 0.04);
+    activity_renew();
+    assert_true(activity_waited() >= 0.04);
+    activity_phase(PHASE_STEP, 2);
+    assert_true(activity_waited() == 0);
 }
 
 static void *write_checkpoint(void *unused) {
     (void)unused;
-    position_of_writer();
-    position_phase(PHASE_CHECKPOINT, 12);
-    position_enter("mesh", "agreement", -1, -1);
+    activity_of_writer();
+    activity_phase(PHASE_CHECKPOINT, 12);
+    activity_enter("mesh", "agreement", -1, -1);
     return NULL;
 }
 
 static void writer_has_its_own(void **state) {
     (void)state;
     pthread_t thread;
-    position_phase(PHASE_STEP, 14);
-    assert_int_equal(seen(POSITION_WRITER).phase, PHASE_NONE);
+    activity_phase(PHASE_STEP, 14);
+    assert_int_equal(seen(ACTIVITY_WRITER).phase, PHASE_NONE);
     pthread_create(&thread, NULL, write_checkpoint, NULL);
     pthread_join(thread, NULL);
-    assert_int_equal(seen(POSITION_WRITER).phase, PHASE_CHECKPOINT);
-    assert_int_equal(seen(POSITION_WRITER).step, 12);
-    assert_string_equal(seen(POSITION_WRITER).where, "mesh");
-    assert_int_equal(seen(POSITION_MAIN).phase, PHASE_STEP);
-    assert_null(seen(POSITION_MAIN).where);
+    assert_int_equal(seen(ACTIVITY_WRITER).phase, PHASE_CHECKPOINT);
+    assert_int_equal(seen(ACTIVITY_WRITER).step, 12);
+    assert_string_equal(seen(ACTIVITY_WRITER).where, "mesh");
+    assert_int_equal(seen(ACTIVITY_MAIN).phase, PHASE_STEP);
+    assert_null(seen(ACTIVITY_MAIN).where);
 }
 
 /* ------------------------------------------------------------------------------------------ who holds it up
@@ -133,16 +133,16 @@ static int all_wait(void **state) {
     (void)state;
     for (int r = 0; r < RANKS; r++) {
         station[r] = (struct station){.answered = 1, .late = r == 0};
-        station[r].thread[POSITION_MAIN] =
+        station[r].thread[ACTIVITY_MAIN] =
             (struct station_thread){.phase = PHASE_STEP, .step = 17, .phase_seconds = 3.25, .seconds = 3};
-        strcpy(station[r].thread[POSITION_MAIN].wait, "the data axis's sum of 64 elements");
-        strcpy(station[r].thread[POSITION_MAIN].action, "reduce bucket 3");
+        strcpy(station[r].thread[ACTIVITY_MAIN].wait, "the data axis's sum of 64 elements");
+        strcpy(station[r].thread[ACTIVITY_MAIN].action, "reduce bucket 3");
     }
     return 0;
 }
 
 static struct station_thread *main_of(int rank) {
-    return &station[rank].thread[POSITION_MAIN];
+    return &station[rank].thread[ACTIVITY_MAIN];
 }
 
 /* `right`: a character a rank, x for those that are named. */
@@ -222,11 +222,11 @@ static void other_phases_name_their_keys(void **state) {
     /* The writers, while the main threads train on. */
     all_wait(NULL);
     for (int r = 0; r < RANKS; r++) {
-        station[r].late = r == 1 ? 1 + POSITION_WRITER : 0;
-        station[r].thread[POSITION_WRITER] = (struct station_thread){
+        station[r].late = r == 1 ? 1 + ACTIVITY_WRITER : 0;
+        station[r].thread[ACTIVITY_WRITER] = (struct station_thread){
             .phase = PHASE_CHECKPOINT, .step = 12, .phase_seconds = 21, .wait = "the agreement of all ranks"};
     }
-    station[3].thread[POSITION_WRITER].wait[0] = 0;
+    station[3].thread[ACTIVITY_WRITER].wait[0] = 0;
     expect(HANG_BUSY, "...x.");
     says("in the checkpoint of step 12");
     says("watchdog.checkpoint is 20)");

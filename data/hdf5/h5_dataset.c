@@ -1,7 +1,7 @@
 /* Datasets, read block by block, and their checksums. */
-#include "dist/checkpoint/sum.h"
-#include "dist/checkpoint/h5.h"
-#include "kernels/base/hdf5_lock.h"
+#include "data/hdf5/sum.h"
+#include "data/hdf5/h5.h"
+#include "data/hdf5/lock.h"
 #include "kernels/base/status.h"
 
 #include <stdlib.h>

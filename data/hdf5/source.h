@@ -9,7 +9,7 @@
 #include <hdf5.h>
 
 /* Selects the driver in the properties with which a file is then opened, for reading alone. Less than 0 on
- * failure. To be called with the lock of HDF5 (hdf5_lock.h). */
+ * failure. To be called with the lock of HDF5 (lock.h). */
 herr_t hdf5_source_select(hid_t access);
 
 #endif

@@ -1,5 +1,5 @@
-#include "dist/mesh/mpi_pieces.h"
-#include "dist/mesh/mpi_check.h"
+#include "dist/mpi/mpi_pieces.h"
+#include "dist/mpi/mpi_check.h"
 
 long mpi_piece_most = 1L << 28;
 

@@ -1,6 +1,6 @@
 /* What checkpoints need of HDF5, with errors as statuses: opening files, attributes, and datasets that are
  * read block by block with their checksum. Functions hold the lock of HDF5 while they are in it
- * (kernels/base/hdf5_lock.h); others must be held by who calls HDF5 itself. Works on one process without MPI.
+ * (data/hdf5/lock.h); others must be held by who calls HDF5 itself. Works on one process without MPI.
  * Private to dist/ and to train's files of stored differences. */
 #ifndef GDN_H5_H
 #define GDN_H5_H
@@ -58,7 +58,7 @@ int h5_has_attribute(hid_t object, const char *path, const char *name, bool *the
 /* The checksum that a dataset carries as an attribute. */
 enum h5_sum {
     SUM_NONE,
-    SUM_PLACED, /* "placed_sum": checkpoint/sum.h */
+    SUM_PLACED, /* "placed_sum": data/hdf5/sum.h */
     SUM_XXH3,   /* "xxh3", of files of version 1: XXH3_64bits of the stored elements in row-major order */
 };
 

@@ -1,4 +1,4 @@
-#include "dist/checkpoint/sum.h"
+#include "data/hdf5/sum.h"
 #include "kernels/base/hash.h"
 
 #include <stdbool.h>

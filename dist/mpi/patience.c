@@ -1,6 +1,6 @@
-#include "dist/mesh/patience.h"
+#include "dist/mpi/patience.h"
 
-#include "kernels/base/position.h"
+#include "dist/mpi/activity.h"
 
 #include <time.h>
 
@@ -25,42 +25,42 @@ static int end(int code, MPI_Request *request) {
 int patience_allreduce(bool patient, const void *send, void *receive, int count, MPI_Datatype type,
                        MPI_Op operation, MPI_Comm comm) {
     MPI_Request request;
-    position_enter("mesh", "reduction", -1, -1);
+    activity_enter("mesh", "reduction", -1, -1);
     int code = !patient
                    ? MPI_Allreduce(send, receive, count, type, operation, comm)
                    : end(MPI_Iallreduce(send, receive, count, type, operation, comm, &request), &request);
-    position_leave();
+    activity_leave();
     return code;
 }
 
 int patience_broadcast(bool patient, void *bytes, int count, int root, MPI_Comm comm) {
     MPI_Request request;
-    position_enter("mesh", "broadcast", -1, -1);
+    activity_enter("mesh", "broadcast", -1, -1);
     int code = !patient ? MPI_Bcast(bytes, count, MPI_BYTE, root, comm)
                         : end(MPI_Ibcast(bytes, count, MPI_BYTE, root, comm, &request), &request);
-    position_leave();
+    activity_leave();
     return code;
 }
 
 int patience_allgather(bool patient, const void *send, int count, void *receive, MPI_Comm comm) {
     MPI_Request request;
-    position_enter("mesh", "gathering", -1, -1);
+    activity_enter("mesh", "gathering", -1, -1);
     int code = !patient ? MPI_Allgather(send, count, MPI_BYTE, receive, count, MPI_BYTE, comm)
                         : end(MPI_Iallgather(send, count, MPI_BYTE, receive, count, MPI_BYTE, comm, &request),
                               &request);
-    position_leave();
+    activity_leave();
     return code;
 }
 
 int patience_gather(bool patient, const void *send, int count, void *receive, const int *counts,
                     const int *places, MPI_Comm comm) {
     MPI_Request request;
-    position_enter("mesh", "gathering", -1, -1);
+    activity_enter("mesh", "gathering", -1, -1);
     int code =
         !patient
             ? MPI_Gatherv(send, count, MPI_BYTE, receive, counts, places, MPI_BYTE, 0, comm)
             : end(MPI_Igatherv(send, count, MPI_BYTE, receive, counts, places, MPI_BYTE, 0, comm, &request),
                   &request);
-    position_leave();
+    activity_leave();
     return code;
 }

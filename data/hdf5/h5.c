@@ -1,7 +1,7 @@
 /* Files, reasons, and the walk over datasets. */
-#include "dist/checkpoint/h5.h"
-#include "kernels/base/hdf5_lock.h"
-#include "kernels/base/hdf5_source.h"
+#include "data/hdf5/h5.h"
+#include "data/hdf5/lock.h"
+#include "data/hdf5/source.h"
 #include "kernels/base/status.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "kernels/base/position.h"
+#include "dist/mpi/activity.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@ struct slot {
     _Atomic int64_t step;
     _Atomic uint64_t begun, moves;
     _Atomic(const void *) action;
-    _Atomic(position_describe *) describe;
+    _Atomic(activity_describe *) describe;
     _Atomic(const char *) where, call;
     _Atomic int64_t count;
     atomic_int peer;
@@ -20,8 +20,8 @@ struct slot {
     double waited, entered;
 };
 
-static struct slot slots[POSITIONS];
-static _Thread_local struct slot *own = &slots[POSITION_MAIN];
+static struct slot slots[ACTIVITIES];
+static _Thread_local struct slot *own = &slots[ACTIVITY_MAIN];
 
 #define PUT(field, value) atomic_store_explicit(&own->field, value, memory_order_relaxed)
 #define GET(slot, field) atomic_load_explicit(&(slot)->field, memory_order_relaxed)
@@ -37,25 +37,25 @@ static double seconds(void) {
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-void position_renew(void) {
+void activity_renew(void) {
     PUT(begun, GET(own, begun) + 1);
     moved();
 }
 
-void position_phase(enum run_phase phase, int64_t step) {
+void activity_phase(enum run_phase phase, int64_t step) {
     PUT(phase, (int)phase);
     PUT(step, step);
     own->waited = 0;
-    position_renew();
+    activity_renew();
 }
 
-void position_action(const void *action, position_describe *describe) {
+void activity_action(const void *action, activity_describe *describe) {
     PUT(describe, describe);
     PUT(action, action);
     moved();
 }
 
-void position_enter(const char *where, const char *call, int64_t count, int peer) {
+void activity_enter(const char *where, const char *call, int64_t count, int peer) {
     if (own->depth++) return;
     PUT(call, call);
     PUT(count, count);
@@ -65,24 +65,24 @@ void position_enter(const char *where, const char *call, int64_t count, int peer
     own->entered = seconds();
 }
 
-void position_leave(void) {
+void activity_leave(void) {
     if (--own->depth) return;
     own->waited += seconds() - own->entered;
     PUT(where, NULL);
     moved();
 }
 
-double position_waited(void) {
+double activity_waited(void) {
     return own->waited;
 }
 
-void position_of_writer(void) {
-    own = &slots[POSITION_WRITER];
+void activity_of_writer(void) {
+    own = &slots[ACTIVITY_WRITER];
 }
 
-void position_read(enum position_thread thread, struct position *out) {
+void activity_read(enum activity_thread thread, struct activity *out) {
     const struct slot *slot = &slots[thread];
-    *out = (struct position){
+    *out = (struct activity){
         .phase = (enum run_phase)GET(slot, phase),
         .step = GET(slot, step),
         .begun = GET(slot, begun),
@@ -96,26 +96,26 @@ void position_read(enum position_thread thread, struct position *out) {
     };
 }
 
-const char *position_phase_name(enum run_phase phase) {
+const char *activity_phase_name(enum run_phase phase) {
     static const char *const names[PHASES] = {"idle", "start", "step", "evaluation", "checkpoint", "end"};
     return phase < PHASES ? names[phase] : "?";
 }
 
-void position_wait_words(const struct position *p, char words[POSITION_WORDS]) {
+void activity_wait_words(const struct activity *p, char words[ACTIVITY_WORDS]) {
     char count[40] = "", peer[40] = "";
     *words = 0;
     if (!p->where || !p->call) return;
     if (p->count >= 0) snprintf(count, sizeof count, " of %lld elements", (long long)p->count);
     if (p->peer >= 0) snprintf(peer, sizeof peer, " with its rank %d", p->peer);
     if (!strcmp(p->where, "mesh"))
-        snprintf(words, POSITION_WORDS, "the %s of all ranks", p->call);
+        snprintf(words, ACTIVITY_WORDS, "the %s of all ranks", p->call);
     else if (!strcmp(p->where, "device"))
-        snprintf(words, POSITION_WORDS, "the %s of the device", p->call);
+        snprintf(words, ACTIVITY_WORDS, "the %s of the device", p->call);
     else
-        snprintf(words, POSITION_WORDS, "the %s axis's %s%s%s", p->where, p->call, count, peer);
+        snprintf(words, ACTIVITY_WORDS, "the %s axis's %s%s%s", p->where, p->call, count, peer);
 }
 
-void position_action_words(const struct position *p, char words[POSITION_WORDS]) {
+void activity_action_words(const struct activity *p, char words[ACTIVITY_WORDS]) {
     *words = 0;
     if (p->action && p->describe) p->describe(p->action, words);
 }

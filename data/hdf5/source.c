@@ -1,4 +1,4 @@
-#include "kernels/base/hdf5_source.h"
+#include "data/hdf5/source.h"
 
 #if H5_VERSION_GE(1, 13, 0)
 #include <H5FDdevelop.h> /* where newer versions keep H5FD_class_t */

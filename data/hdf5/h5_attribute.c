@@ -1,6 +1,6 @@
 /* Attributes: one number or one text each. */
-#include "dist/checkpoint/h5.h"
-#include "kernels/base/hdf5_lock.h"
+#include "data/hdf5/h5.h"
+#include "data/hdf5/lock.h"
 #include "kernels/base/status.h"
 
 #include <stdlib.h>

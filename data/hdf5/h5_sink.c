@@ -1,4 +1,4 @@
-#include "dist/checkpoint/h5_sink.h"
+#include "data/hdf5/h5_sink.h"
 
 #if H5_VERSION_GE(1, 13, 0)
 #include <H5FDdevelop.h> /* where newer versions keep H5FD_class_t */

@@ -1,4 +1,4 @@
-#include "kernels/base/hdf5_lock.h"
+#include "data/hdf5/lock.h"
 
 #include <pthread.h>
 

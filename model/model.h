@@ -208,14 +208,4 @@ void decoder_free(struct decoder *decoder);
 const real *decoder_step(struct decoder *decoder, int32_t token, int active);
 void decoder_reset(struct decoder *decoder);
 
-/* Multiply-adds ×2 of one training step (forward and backward) per token: the GEMMs and attention's products
- * at `length`, with `active` distances. For model_flops_utilization and the benchmark. */
-double model_flops_per_token(const struct model_config *config, long length, int active);
-
-/* The same of the forward pass, by parts: of every layer with its connections, out [num_layers], and of the
- * head (final norm and loss cost next to nothing, like the embedding). For cutting layers into pipeline
- * stages. GDN_INTERNAL without memory. */
-int model_layer_flops(const struct model_config *config, long length, int active, double *out);
-double model_head_flops(const struct model_config *config);
-
 #endif

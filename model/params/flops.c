@@ -1,7 +1,6 @@
-/* Arithmetic of a training step, counted from the shapes (a multiply and an add are two). */
+#include "model/params/flops.h"
 #include "kernels/base/status.h"
 #include "model/params/edges.h"
-#include "model/model.h"
 
 /* Of one connection, per token, forward: its matrix products in the direct form. */
 static double connection_flops(const struct model_config *m) {

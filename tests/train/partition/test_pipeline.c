@@ -3,7 +3,7 @@
 #include <time.h>
 
 #include "kernels/base/status.h"
-#include "model/model.h"
+#include "model/params/flops.h"
 #include "model/params/params.h"
 #include "tests/train/config/config_fixture.h"
 #include "tests/support/unit.h"

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "model/params/flops.h"
 #include "tests/train/run/mesh_fixture.h"
 #include "tests/support/unit.h"
 #include "train/loop/loop.h"

@@ -1,35 +1,15 @@
 #include "tests/data/fixtures.h"
 
-#include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-static char *scratch;
+#include "tests/support/scratch.h"
 
 int scratch_setup(void **state) {
     (void)state;
-    const char *parent = getenv("TMPDIR");
-    if (asprintf(&scratch, "%s/gdn-test.XXXXXX", parent ? parent : "/tmp") < 0) return -1;
-    return mkdtemp(scratch) && !chdir(scratch) ? 0 : -1;
-}
-
-static int remove_one(const char *path, const struct stat *about, int type, struct FTW *walk) {
-    (void)about;
-    (void)type;
-    (void)walk;
-    return remove(path);
-}
-
-int scratch_teardown(void **state) {
-    (void)state;
-    if (chdir("/")) return -1;
-    int failed = nftw(scratch, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-    free(scratch);
-    return failed;
+    return chdir(scratch());
 }
 
 int clear_failure(void **state) {

@@ -2,19 +2,12 @@
 #ifndef GDN_DATA_FIXTURES_H
 #define GDN_DATA_FIXTURES_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "data/tokens.h"
 #include "kernels/base/status.h"
+#include "tests/support/unit.h"
 
-/* Group setup and teardown: makes the scratch folder the working directory, and removes it. */
+/* Set-up of a group: makes the scratch folder the working directory. */
 int scratch_setup(void **state);
-int scratch_teardown(void **state);
 
 /* Test setup: forgets the failure of the test before. */
 int clear_failure(void **state);

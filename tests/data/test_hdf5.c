@@ -225,5 +225,5 @@ int main(void) {
         cmocka_unit_test_setup(damaged_chunk, clear_failure),
         cmocka_unit_test_setup(nothing_left_open, clear_failure),
     };
-    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
+    return cmocka_run_group_tests(tests, scratch_setup, NULL);
 }

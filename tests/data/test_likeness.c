@@ -157,5 +157,5 @@ int main(void) {
         cmocka_unit_test_setup(nul_bytes, clear_failure),
         cmocka_unit_test_setup(nanogpt, clear_failure),
     };
-    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
+    return cmocka_run_group_tests(tests, scratch_setup, NULL);
 }

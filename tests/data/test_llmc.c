@@ -105,5 +105,5 @@ int main(void) {
         cmocka_unit_test_setup(beyond_4_gib, clear_failure),
         cmocka_unit_test_setup(damaged, clear_failure),
     };
-    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
+    return cmocka_run_group_tests(tests, scratch_setup, NULL);
 }

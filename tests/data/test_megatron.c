@@ -235,5 +235,5 @@ int main(void) {
         cmocka_unit_test_setup(damaged_documents, clear_failure),
         cmocka_unit_test_setup(damaged_tokens, clear_failure),
     };
-    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
+    return cmocka_run_group_tests(tests, scratch_setup, NULL);
 }

@@ -389,5 +389,5 @@ int main(void) {
         cmocka_unit_test_setup(vocabulary, clear_failure),
         cmocka_unit_test_setup(refusals, clear_failure),
     };
-    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
+    return cmocka_run_group_tests(tests, scratch_setup, NULL);
 }

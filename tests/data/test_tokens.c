@@ -154,5 +154,5 @@ int main(void) {
         cmocka_unit_test_setup(description, clear_failure),
         cmocka_unit_test_setup(description_of_a_large_file, clear_failure),
     };
-    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
+    return cmocka_run_group_tests(tests, scratch_setup, NULL);
 }

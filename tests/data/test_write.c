@@ -198,5 +198,5 @@ int main(void) {
         cmocka_unit_test_setup(too_many, clear_failure),
         cmocka_unit_test_setup(full_disk, clear_failure),
     };
-    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
+    return cmocka_run_group_tests(tests, scratch_setup, NULL);
 }

@@ -1,13 +1,10 @@
 /* An instruction set that does not exist is refused in words, and no other one is taken in its place. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "kernels/backends/backends.h"
 #include "kernels/base/status.h"
+#include "tests/support/unit.h"
 
 static void unknown_instruction_set(void **state) {
     (void)state;

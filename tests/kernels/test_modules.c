@@ -1,15 +1,12 @@
 /* A device that this build or machine does not have is refused in words that say what is missing. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "kernels/backends/backends.h"
 #include "kernels/base/status.h"
+#include "tests/support/unit.h"
 
 static char folder[] = "/tmp/test_modules_XXXXXX", path[64];
 

@@ -8,17 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct ops *const *fixture_backends(void) {
-    static const struct ops *one[2];
-    const char *name = getenv("GDN_TEST_BACKEND");
-    if (!name) return ops_all();
-    setenv("GDN_SHARED_DEVICE_MEMORY", "1", 1);
-    one[0] = ops_find(name);
-    if (one[0]) return one;
-    fprintf(stderr, "%s: %s\n", name, gdn_failure());
-    exit(!strcmp(name, "cuda") ? 77 : 1);
-}
-
 static void state_of(const struct ops *ops, const struct table *table, struct state *state) {
     size_t bytes = (size_t)table->total * sizeof(real);
     *state = (struct state){.weight = ops->device->reserve(bytes), .gradient = ops->device->reserve(bytes)};

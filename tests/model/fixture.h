@@ -7,6 +7,8 @@
 #include "model/params/edges.h"
 #include "model/model.h"
 #include "model/params/params.h"
+#include "tests/support/backend.h"
+#include "tests/support/unit.h"
 
 struct fixture {
     struct model_config config;
@@ -15,11 +17,6 @@ struct fixture {
     struct model *model;
     const struct ops *ops;
 };
-
-/* What to test on: the backends of ops_all, or the one that the environment variable GDN_TEST_BACKEND names
- * (cuda where there is no card: ends the test as skipped), with memory that the test may touch after a pass.
- */
-const struct ops *const *fixture_backends(void);
 
 /* Builds a model with initial weights from `seed`, moved off the symmetric start by `noise`·normal. */
 void fixture_create(struct fixture *f, const struct model_config *config, const struct ops *ops, long batch,

@@ -1,12 +1,17 @@
 #include "tests/model/tensor_ranks.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include <mpi.h>
 
 struct axis tensor;
 int failures;
+
+int tensor_create(void) {
+    return axis_create("tensor", MPI_COMM_WORLD, 0, test_rank, test_ranks, &tensor);
+}
+
+void tensor_free(void) {
+    axis_free(&tensor);
+}
 
 void no_failures(void) {
     int counted = failures;

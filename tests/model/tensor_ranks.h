@@ -3,8 +3,13 @@
 #define GDN_TEST_TENSOR_RANKS_H
 
 #include "tests/model/fixture.h"
+#include "tests/support/rank_main.h"
 
+/* All ranks on a tensor axis: run_on_ranks(tests, tensor_create, tensor_free). tensor_create fails like
+ * axis_create. Collective. */
 extern struct axis tensor;
+int tensor_create(void);
+void tensor_free(void);
 
 /* What a test found wrong, counted, so that this rank goes on as the others do; no_failures fails the test
  * then, at its end. */

@@ -1,10 +1,5 @@
 /* The whole model against finite differences (double build), the two forms of the linear maps against each
  * other, and generation against training's forward pass. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,11 +18,11 @@ static void test_finite_differences(void **state) {
     struct model_config c;
     struct loss_options o;
     for (int v = 0; fixture_variant(v, &c, &o); v++) {
-        for (int b = 0; fixture_backends()[b]; b++) {
+        for (int b = 0; test_backends()[b]; b++) {
             struct fixture f;
             struct loss_sums sums;
             int32_t rows[B * (S + 1)];
-            fixture_create(&f, &c, fixture_backends()[b], B, S, 3, 0.2);
+            fixture_create(&f, &c, test_backends()[b], B, S, 3, 0.2);
             fixture_rows(rows, c.vocab_size);
             fixture_loss(&f, rows, B, S, &o, true, &sums);
             for (int i = 0; i < f.table.rows; i++) {
@@ -44,7 +39,7 @@ static void test_finite_differences(void **state) {
                     *w = kept;
                     if (!(fabs(slope - g) <= 2e-8 * (1 + fabs(g))))
                         fail_msg("variant %d, %s, %s[%ld]: gradient %.12g, difference %.12g", v,
-                                 fixture_backends()[b]->name, row->name, j, g, slope);
+                                 test_backends()[b]->name, row->name, j, g, slope);
                 }
             }
             fixture_free(&f);
@@ -67,7 +62,7 @@ static void test_forms_agree(void **state) {
         int32_t rows[B * (S + 1)];
         fixture_rows(rows, c.vocab_size);
         for (int form = 0; form < 2; form++) {
-            fixture_create(&f[form], &c, fixture_backends()[0], B, S, 3, 0.2);
+            fixture_create(&f[form], &c, test_backends()[0], B, S, 3, 0.2);
             model_set_form(f[form].model, form ? FORM_SPLIT : FORM_DIRECT);
             loss[form] = fixture_loss(&f[form], rows, B, S, &o, true, &sums);
         }
@@ -99,10 +94,10 @@ static void test_decoder(void **state) {
         struct loss_sums sums;
         struct decoder *decoder;
         int32_t rows[B * (S + 1)];
-        fixture_create(&f, &c, fixture_backends()[0], B, S, 3, 0.2);
+        fixture_create(&f, &c, test_backends()[0], B, S, 3, 0.2);
         fixture_rows(rows, c.vocab_size);
         model_loss(f.model, rows, B, S, &o, &sums);
-        assert_int_equal(decoder_create(&c, &f.table, &f.state, fixture_backends()[0], S, &decoder), 0);
+        assert_int_equal(decoder_create(&c, &f.table, &f.state, test_backends()[0], S, &decoder), 0);
         double ce = 0;
         for (int b = 0; b < B; b++) {
             decoder_reset(decoder);
@@ -127,7 +122,7 @@ static void test_inactive(void **state) {
     struct fixture f;
     struct loss_sums sums;
     int32_t rows[B * (S + 1)];
-    fixture_create(&f, &c, fixture_backends()[0], B, S, 3, 0.2);
+    fixture_create(&f, &c, test_backends()[0], B, S, 3, 0.2);
     fixture_rows(rows, c.vocab_size);
     struct loss_options o = fixture_options(&c, 1, true);
     double before = fixture_loss(&f, rows, B, S, &o, true, &sums);

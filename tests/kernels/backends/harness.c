@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "kernels/backends/backends.h"
 #include "kernels/base/random.h"
@@ -214,24 +213,9 @@ void compare(long terms, enum promise promise) {
     release();
 }
 
-/* ---------------------------------------------------------------------------------------------- backends */
-
-static const struct ops *named[2]; /* the one of GDN_TEST_BACKEND, and NULL */
-
-const struct ops *const *harness_backends(void) {
-    return named[0] ? named : ops_all();
-}
-
-int harness_begin(void) {
-    const char *name = getenv("GDN_TEST_BACKEND");
-    if (name) setenv("GDN_SHARED_DEVICE_MEMORY", "1", 1);
-    const struct ops *ops = ops_find(name ? name : "cpu");
-    if (name) named[0] = ops;
-    if (ops) {
-        printf("%s\n", ops->device->host ? ops_describe(ops) : ops->device->describe());
-        return 0;
-    }
-    printf("%s\n", gdn_failure());
-    bool no_card = name && strcmp(name, "cuda") == 0 && access("/dev/nvidiactl", F_OK) != 0;
-    return no_card || getenv("GDN_ISA") ? 77 : 1;
+int describe_backends(void **state) {
+    (void)state;
+    for (const struct ops *const *each = test_backends(); *each; each++)
+        printf("%s\n", (*each)->device->host ? ops_describe(*each) : (*each)->device->describe());
+    return 0;
 }

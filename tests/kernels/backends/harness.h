@@ -6,19 +6,15 @@
  *     EACH_SIDE(i) start(i)->add(n, x->x[i], y->x[i]);
  *     compare(1, ANY_THREADS);
  *
- * The backends are those of the processor, or the one that the environment variable GDN_TEST_BACKEND names.
- * Where that one has a device of its own, the backend's copies lie in the device's memory, of which the host
- * sees no result before settle(); compare() and start(REFERENCE) do that themselves.
+ * The backends are those of test_backends (support/backend.h). Where one has a device of its own, the
+ * backend's copies lie in the device's memory, of which the host sees no result before settle(); compare()
+ * and start(REFERENCE) do that themselves.
  */
 #ifndef GDN_TEST_HARNESS_H
 #define GDN_TEST_HARNESS_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
-#include "kernels/ops.h"
+#include "tests/support/backend.h"
+#include "tests/support/unit.h"
 
 /* The reference, and the backend on one, two and three threads, and on three once more. On a device
  * TWO_THREADS is left out, and ONE_THREAD has buffers that begin one element behind an aligned address. */
@@ -72,12 +68,8 @@ void release(void);
 #define SLOT_TEST(name) cmocka_unit_test_teardown(name, release_after)
 int release_after(void **state);
 
-/* For a test's main: 0, or the status to leave with: 77, a skipped test, because GDN_ISA asks for what this
- * processor lacks or GDN_TEST_BACKEND for a card and there is none; 1 because another backend is missing. */
-int harness_begin(void);
-
-/* The backends under test; NULL-terminated. */
-const struct ops *const *harness_backends(void);
+/* Set-up of a group of tests: says which backends it is about. */
+int describe_backends(void **state);
 
 /* The next side that takes part. */
 enum side next_side(enum side side);
@@ -87,6 +79,6 @@ enum side next_side(enum side side);
 /* The pointer of this side, or NULL. */
 #define AT(b, side) ((b) ? (b)->x[side] : NULL)
 #define EACH_SIDE(i) for (enum side i = REFERENCE; i < SIDES; i = next_side(i))
-#define EACH_BACKEND for (const struct ops *const *each = harness_backends(); (backend = *each); each++)
+#define EACH_BACKEND for (const struct ops *const *each = test_backends(); (backend = *each); each++)
 
 #endif

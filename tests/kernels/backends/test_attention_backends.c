@@ -81,6 +81,5 @@ int main(void) {
         SLOT_TEST(attention_decode),
         SLOT_TEST(rope),
     };
-    int status = harness_begin();
-    return status ? status : cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, describe_backends, NULL);
 }

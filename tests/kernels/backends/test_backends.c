@@ -375,6 +375,5 @@ int main(void) {
         SLOT_TEST(nan_is_seen),
         SLOT_TEST(swiglu),
     };
-    int status = harness_begin();
-    return status ? status : cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, describe_backends, NULL);
 }

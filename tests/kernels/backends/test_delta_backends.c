@@ -271,6 +271,5 @@ int main(void) {
         SLOT_TEST(test_columns),   SLOT_TEST(test_mixing),      SLOT_TEST(test_nan_is_seen),
         SLOT_TEST(test_same_bits),
     };
-    int status = harness_begin();
-    return status ? status : cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, describe_backends, NULL);
 }

@@ -197,6 +197,5 @@ int main(void) {
         SLOT_TEST(test_clamped_gates), SLOT_TEST(test_softmax),    SLOT_TEST(test_entropies),
         SLOT_TEST(test_gram_rms),
     };
-    int status = harness_begin();
-    return status ? status : cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, describe_backends, NULL);
 }

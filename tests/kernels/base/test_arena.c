@@ -1,13 +1,7 @@
 /* Arenas: what is counted is what is handed out, aligned and zeroed; past the end there is nothing, and with
  * the address sanitizer nothing between buffers either. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
-#include <stdint.h>
-
 #include "kernels/base/arena.h"
+#include "tests/support/unit.h"
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>

@@ -1,12 +1,9 @@
 /* exp, sigmoid and silu for vectorised loops, against libm in double. */
 #include <float.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
 
 #include "kernels/cpu/vector_math.h"
+#include "tests/support/unit.h"
 
 static const double EPSILON = sizeof(real) == sizeof(float) ? FLT_EPSILON : DBL_EPSILON;
 

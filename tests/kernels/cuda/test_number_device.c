@@ -2,15 +2,11 @@
  * neighbours among floats, and what is not finite. The device's functions are compiled here for the host;
  * that the card's instructions agree is seen by test_gemm_device. */
 #include <math.h>
-#include <setjmp.h>
 #include <stdbool.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #define __device__ __attribute__((unused))
 #include "kernels/cuda/number.h"
+#include "tests/support/unit.h"
 
 struct format {
     const char *name;

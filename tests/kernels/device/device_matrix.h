@@ -4,7 +4,7 @@
 
 #include "tests/kernels/backends/harness.h"
 
-/* The device under test; set by main. */
+/* The device under test; set by device_begin (device_product.h). */
 extern const struct device *device;
 
 /* Rows of `columns` numbers, `ld` apart, on the host and, `shift` elements behind an aligned address, on the

@@ -180,11 +180,9 @@ const struct ops *ops_of(enum precision precision) {
     return NULL;
 }
 
-int device_begin(void) {
+int device_begin(void **state) {
     setenv("GDN_TEST_BACKEND", "emulated", 0);
-    int status = harness_begin();
-    if (status) return status;
-    backend = harness_backends()[0];
+    backend = test_backends()[0];
     device = backend->device;
-    return 0;
+    return describe_backends(state);
 }

@@ -49,8 +49,8 @@ const struct ops *ops_of(enum precision precision);
     for (enum precision precision = PRECISION_FP32; precision < PRECISIONS; precision++)                     \
         for (const struct ops *ops = ops_of(precision); ops; ops = NULL)
 
-/* Before a group of tests, in main: takes the backend under test, which is the emulated device unless
- * GDN_TEST_BACKEND names one. 0, or the status to leave with. */
-int device_begin(void);
+/* Set-up of a group of tests: takes the backend under test, which is the emulated device unless
+ * GDN_TEST_BACKEND names one. */
+int device_begin(void **state);
 
 #endif

@@ -234,7 +234,7 @@ static bool next_format(const struct ops *device, size_t at) {
 }
 
 #define EACH_FORMAT                                                                                          \
-    for (const struct ops *const *each = harness_backends(); *each; each++)                                  \
+    for (const struct ops *const *each = test_backends(); *each; each++)                                     \
         for (size_t at = 0; next_format(*each, at); at++)
 
 static void describe(const struct shape *s, const char *more) {
@@ -299,7 +299,7 @@ static void decoding(void **state) {
 /* Products alone are of 8 bits. A card may have none of it. */
 static void fp8_is_bf16(void **state) {
     (void)state;
-    for (const struct ops *const *each = harness_backends(); *each; each++) {
+    for (const struct ops *const *each = test_backends(); *each; each++) {
         const struct ops *fp8 = ops_in(*each, PRECISION_FP8), *bf16 = ops_in(*each, PRECISION_BF16);
         assert_true(!fp8 ||
                     (fp8->attention == bf16->attention && fp8->attention_back == bf16->attention_back &&
@@ -310,6 +310,5 @@ static void fp8_is_bf16(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {SLOT_TEST(passes), SLOT_TEST(steep), SLOT_TEST(nan_is_seen),
                                        SLOT_TEST(decoding), SLOT_TEST(fp8_is_bf16)};
-    int status = harness_begin();
-    return status ? status : cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, describe_backends, NULL);
 }

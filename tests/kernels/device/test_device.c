@@ -1,16 +1,13 @@
 /* What every device promises (kernels/base/device.h), on the host's or on that of GDN_TEST_BACKEND: a card's
  * is skipped where there is none. No test here touches the device's memory itself. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "kernels/backends/backends.h"
 #include "kernels/base/status.h"
+#include "tests/support/backend.h"
+#include "tests/support/unit.h"
 
 static const struct ops *ops;
 static const struct device *d;
@@ -181,12 +178,7 @@ static void tables_are_full(void **state) {
 }
 
 int main(void) {
-    const char *name = getenv("GDN_TEST_BACKEND");
-    ops = ops_find(name ? name : "reference");
-    if (!ops) {
-        printf("%s\n", gdn_failure());
-        return strcmp(name, "cuda") == 0 ? 77 : 1;
-    }
+    ops = test_backend("reference");
     d = ops->device;
     printf("%s\n", d->describe());
     const struct CMUnitTest tests[] = {

@@ -167,6 +167,5 @@ int main(void) {
         cmocka_unit_test(shapes),      cmocka_unit_test(not_finite),  cmocka_unit_test(empty),
         cmocka_unit_test(conversions), cmocka_unit_test(many_shapes),
     };
-    int status = device_begin();
-    return status ? status : cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, device_begin, NULL);
 }

@@ -72,6 +72,5 @@ int main(void) {
         cmocka_unit_test(delays),
         cmocka_unit_test(many_calls),
     };
-    int status = device_begin();
-    return status ? status : cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, device_begin, NULL);
 }

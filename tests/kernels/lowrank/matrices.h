@@ -2,13 +2,9 @@
 #ifndef GDN_TEST_MATRICES_H
 #define GDN_TEST_MATRICES_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
-#include "kernels/backends/backends.h"
 #include "kernels/lowrank/lowrank.h"
+#include "tests/support/backend.h"
+#include "tests/support/unit.h"
 
 extern const double EPSILON; /* of `real` */
 
@@ -55,6 +51,6 @@ struct shape {
 };
 extern const struct shape shapes[];
 
-#define EACH_BACKEND(ops) for (const struct ops *const *each = ops_all(), *ops; (ops = *each); each++)
+#define EACH_BACKEND(ops) for (const struct ops *const *each = test_backends(), *ops; (ops = *each); each++)
 
 #endif

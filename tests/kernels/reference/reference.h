@@ -2,12 +2,8 @@
 #ifndef GDN_TEST_REFERENCE_H
 #define GDN_TEST_REFERENCE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
 #include "kernels/ops.h"
+#include "tests/support/unit.h"
 
 /* The reference's operations. */
 extern const struct ops *ops;

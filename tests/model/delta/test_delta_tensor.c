@@ -1,13 +1,7 @@
 /* Delta connections over the tensor axis, divided by channel or dealt out, against the whole model computed
  * on the same rank: loss sums and every gradient. Runs on any number of ranks that divides 12. Sources that
  * travel narrow between two stages, walked by hand, are compared likewise. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
 #include <math.h>
-#include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,8 +94,8 @@ static void check(const struct model_config *c, const struct loss_options *o, co
     struct loss_sums expected, sums;
     int32_t rows[B * (S + 1)];
     fixture_rows(rows, c->vocab_size);
-    fixture_create(&whole, c, fixture_backends()[0], B, S, 3, NOISE);
-    part_create(&part, &whole, layout, &tensor, NULL, fixture_backends()[0], B, S);
+    fixture_create(&whole, c, test_backends()[0], B, S, 3, NOISE);
+    part_create(&part, &whole, layout, &tensor, NULL, test_backends()[0], B, S);
     model_set_form(whole.model, form);
     model_set_form(part.model, form);
     model_train(whole.model, rows, B, S, o, &expected);
@@ -212,11 +206,11 @@ static void check_narrow(const struct model_config *c, const struct loss_options
     memset(p, 0, sizeof *p);
     layout.pipeline = 2, layout.stage = stage, layout.narrow = true;
     fixture_rows(rows, c->vocab_size);
-    fixture_create(&whole, c, fixture_backends()[0], B, S, 3, NOISE);
+    fixture_create(&whole, c, test_backends()[0], B, S, 3, NOISE);
     assert_int_equal(edges_create(c, &p->edges), 0);
     for (int s = 0; s < 2; s++) {
         layout.pipeline_index = s;
-        part_create(&p->part[s], &whole, &layout, &tensor, NULL, fixture_backends()[0], B, S);
+        part_create(&p->part[s], &whole, &layout, &tensor, NULL, test_backends()[0], B, S);
     }
     model_train(whole.model, rows, B, S, o, &expected);
 
@@ -278,19 +272,11 @@ static void test_narrow(void **state) {
     no_failures();
 }
 
-int main(int argc, char **argv) {
-    MPI_Init(&argc, &argv);
-    int rank, size;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    int bad = axis_create("tensor", MPI_COMM_WORLD, 0, rank, size, &tensor);
+int rank_main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_divided),
         cmocka_unit_test(test_few_slots),
         cmocka_unit_test(test_narrow),
     };
-    if (!bad) bad = cmocka_run_group_tests(tests, NULL, NULL);
-    axis_free(&tensor);
-    MPI_Finalize();
-    return bad != 0;
+    return run_on_ranks(tests, tensor_create, tensor_free);
 }

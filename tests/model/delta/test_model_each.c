@@ -2,11 +2,6 @@
  * sum, and each one's gates to what a watcher sees of them; only where they are asked for, once a micro-batch
  * whatever is computed again, and of connections that are active. On several tensor ranks each has a part.
  * Runs on any number of ranks that divides 12. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
 #include <math.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -73,8 +68,8 @@ static void check(int kind, int aggregate, bool dealt, int level, int active, bo
     assert_int_equal(edges_create(&c, &edges), 0);
     assert_true(edges.count <= EDGES);
     fixture_rows(tokens, c.vocab_size);
-    fixture_create(&whole, &c, fixture_backends()[0], B, S, 3, 0.2);
-    part_create_levels(&part, &whole, &layout, &tensor, NULL, levels, fixture_backends()[0], B, S);
+    fixture_create(&whole, &c, test_backends()[0], B, S, 3, 0.2);
+    part_create_levels(&part, &whole, &layout, &tensor, NULL, levels, test_backends()[0], B, S);
     struct loss_options o = fixture_options(&c, active, false);
     o.measure = true, o.each = each;
     seen.edges = &edges;
@@ -120,15 +115,7 @@ static void test_each(void **state) {
     no_failures();
 }
 
-int main(int argc, char **argv) {
-    int rank, size;
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    int status = axis_create("tensor", MPI_COMM_WORLD, 0, rank, size, &tensor);
+int rank_main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_each)};
-    if (!status) status = cmocka_run_group_tests(tests, NULL, NULL);
-    axis_free(&tensor);
-    MPI_Finalize();
-    return status;
+    return run_on_ranks(tests, tensor_create, tensor_free);
 }

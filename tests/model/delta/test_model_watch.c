@@ -2,11 +2,6 @@
  * the weights alone the layer's output is put together again, in plain C, and compared with the model's. On
  * several tensor ranks each adds what its own gates let through. Runs on any number of ranks that divides 12.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
 #include <math.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -136,8 +131,8 @@ static void check(int kind, bool dealt, bool rows, const struct recompute *level
     snprintf(words, sizeof words, "kind %d, %s, %s, %d active", kind, dealt ? "dealt out" : "by channel",
              rows ? "rows divided" : "rows whole", active);
     fixture_rows(tokens, c.vocab_size);
-    fixture_create(&whole, &c, fixture_backends()[0], B, S, 3, 0.2);
-    part_create_levels(&part, &whole, &layout, &tensor, NULL, levels, fixture_backends()[0], B, S);
+    fixture_create(&whole, &c, test_backends()[0], B, S, 3, 0.2);
+    part_create_levels(&part, &whole, &layout, &tensor, NULL, levels, test_backends()[0], B, S);
     seen = (struct seen){.whole = &whole, .part = &part, .channels = !dealt || tensor.size == 1, .layer = -1};
     struct delta_watch watch = {see, &seen, layer};
     struct pass pass = {
@@ -168,15 +163,7 @@ static void test_seen(void **state) {
     no_failures();
 }
 
-int main(int argc, char **argv) {
-    int rank, size;
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    int status = axis_create("tensor", MPI_COMM_WORLD, 0, rank, size, &tensor);
+int rank_main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_seen)};
-    if (!status) status = cmocka_run_group_tests(tests, NULL, NULL);
-    axis_free(&tensor);
-    MPI_Finalize();
-    return status;
+    return run_on_ranks(tests, tensor_create, tensor_free);
 }

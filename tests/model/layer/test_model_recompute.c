@@ -2,12 +2,6 @@
  * the bit: same operations, same shapes, same order. Every kind, aggregate and normalize, with and without
  * regulariser, levels alike and mixed, several micro-batches in flight. Runs on any number of ranks that
  * divides 12, which are then tensor ranks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
-#include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -174,7 +168,7 @@ static void test_bits(void **state) {
     int v = 0;
     for (int combination = 0; combination < 24; combination++)
         for (int regularize = 0; regularize < 2; regularize++)
-            for (int b = 0; fixture_backends()[b]; b++)
+            for (int b = 0; test_backends()[b]; b++)
                 for (int way = 0; way < (tensor.size > 1 ? WAYS : 1); way++, v++) {
                     if (tensor.size > 1 && (b != v / 8 % 2 || (way + combination) % 2)) continue; /* time */
                     struct model_config c = model_of(combination, regularize);
@@ -182,9 +176,9 @@ static void test_bits(void **state) {
                     o.measure = combination % 4 == 2;
                     char words[120];
                     snprintf(words, sizeof words, "%s, kind %d, aggregate %d, normalize %d, %s, way %d",
-                             fixture_backends()[b]->name, c.delta.kind, c.delta.aggregate, c.delta.normalize,
+                             test_backends()[b]->name, c.delta.kind, c.delta.aggregate, c.delta.normalize,
                              regularize ? "regularized" : "plain", way);
-                    check(&c, &o, way, fixture_backends()[b], b ? v % 6 : 0, b ? 6 : 1, words);
+                    check(&c, &o, way, test_backends()[b], b ? v % 6 : 0, b ? 6 : 1, words);
                 }
     no_failures();
 }
@@ -276,8 +270,8 @@ static void test_unexpected_weight(void **state) {
     struct loss_options o = fixture_options(&c, -1, true);
     struct layout layout = divided_layout(0);
     fixture_rows(rows, c.vocab_size);
-    fixture_create(&whole, &c, fixture_backends()[0], B, S, 3, 0.2);
-    part_create(&p, &whole, &layout, &tensor, NULL, fixture_backends()[0], B, S);
+    fixture_create(&whole, &c, test_backends()[0], B, S, 3, 0.2);
+    part_create(&p, &whole, &layout, &tensor, NULL, test_backends()[0], B, S);
     model_train(p.model, rows, B, S, &o, &sums);
     assert_int_equal(model_status(p.model), GDN_INTERNAL);
     assert_non_null(strstr(gdn_failure(), "regularizer is none"));
@@ -286,20 +280,12 @@ static void test_unexpected_weight(void **state) {
     fixture_free(&whole);
 }
 
-int main(int argc, char **argv) {
-    int rank, size;
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    int status = axis_create("tensor", MPI_COMM_WORLD, 0, rank, size, &tensor);
+int rank_main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bits),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_deposits),
         cmocka_unit_test(test_unexpected_weight),
     };
-    if (!status) status = cmocka_run_group_tests(tests, NULL, NULL);
-    axis_free(&tensor);
-    MPI_Finalize();
-    return status;
+    return run_on_ranks(tests, tensor_create, tensor_free);
 }

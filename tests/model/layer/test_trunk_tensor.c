@@ -6,11 +6,6 @@
  * gradient's norm is added to a tensor's own, since gradients of single numbers (`scale`, `mix`) are sums
  * that cancel. (With weights twice as far from their start, one `mix` on 4 ranks cancels to 1.3 times that.)
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,10 +55,10 @@ static void run(const struct model_config *c, const struct loss_options *o, int 
     struct loss_sums wanted, sums;
     int32_t rows[B * (S + 1)];
     struct layout layout = divided_layout(way);
-    fixture_create(&whole, c, fixture_backends()[0], B, S, 3, 0.1);
+    fixture_create(&whole, c, test_backends()[0], B, S, 3, 0.1);
     fixture_rows(rows, c->vocab_size);
     model_train(whole.model, rows, B, S, o, &wanted);
-    part_create(&part, &whole, &layout, &tensor, NULL, fixture_backends()[0], B, S);
+    part_create(&part, &whole, &layout, &tensor, NULL, test_backends()[0], B, S);
     for (int evaluate = 1; evaluate >= 0; evaluate--) {
         (evaluate ? model_loss : model_train)(part.model, rows, B, S, o, &sums);
         double all[] = {sums.ce, sums.sparsity, sums.entropy};
@@ -107,15 +102,7 @@ static void test_connected(void **state) {
     no_failures();
 }
 
-int main(int argc, char **argv) {
-    int rank, size;
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    int status = axis_create("tensor", MPI_COMM_WORLD, 0, rank, size, &tensor);
+int rank_main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_plain), cmocka_unit_test(test_connected)};
-    if (!status) status = cmocka_run_group_tests(tests, NULL, NULL);
-    axis_free(&tensor);
-    MPI_Finalize();
-    return status;
+    return run_on_ranks(tests, tensor_create, tensor_free);
 }

@@ -1,17 +1,14 @@
 /* Tables of ranks: whatever the mesh, the ranks together hold every element of the model where the rules of
  * layout.h say, count each once, and draw the same weights as one rank alone. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "dist/layout/shard.h"
 #include "kernels/base/status.h"
 #include "tests/model/params/param_rules.h"
+#include "tests/support/unit.h"
 
 enum { L = 6, SEED = 7 };
 

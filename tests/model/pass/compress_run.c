@@ -1,10 +1,5 @@
 #include "tests/model/pass/compress_run.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

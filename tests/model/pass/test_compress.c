@@ -3,11 +3,6 @@
  * kind, aggregate and normalize, recompute level, cut into chunks and way to divide, several micro-batches in
  * flight. And at full rank, or of outputs of low rank, against the model as it is. Runs on 1, 2 or 4 ranks,
  * which are then tensor ranks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -171,21 +166,14 @@ static void test_order(void **state) {
         }
 }
 
-int main(int argc, char **argv) {
-    int rank, size;
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    int status = axis_create("tensor", MPI_COMM_WORLD, 0, rank, size, &tensor);
+int rank_main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bits),
         cmocka_unit_test(test_low_rank),
         cmocka_unit_test(test_small_differences),
         cmocka_unit_test(test_order),
     };
-    if (!status) status = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = run_on_ranks(tests, tensor_create, tensor_free);
     print_message("%.2g of what rounding is allowed\n", worst);
-    axis_free(&tensor);
-    MPI_Finalize();
-    return status;
+    return failed;
 }

@@ -1,11 +1,6 @@
 /* What compressed sources (model/pass/compress.c) take and cost, as the plan counts it and as it is: memory,
  * arithmetic, bytes on the tensor axis, each by a formula of its own. Runs on 1, 2 or 4 ranks, which are then
  * tensor ranks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 
 #include "kernels/backends/backends.h"
@@ -191,18 +186,10 @@ static void test_plan(void **state) {
     no_failures();
 }
 
-int main(int argc, char **argv) {
-    int rank, size;
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    int status = axis_create("tensor", MPI_COMM_WORLD, 0, rank, size, &tensor);
+int rank_main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_plan),
     };
-    if (!status) status = cmocka_run_group_tests(tests, NULL, NULL);
-    axis_free(&tensor);
-    MPI_Finalize();
-    return status;
+    return run_on_ranks(tests, tensor_create, tensor_free);
 }

@@ -3,11 +3,6 @@
  * whole model, which keeps all activations, whatever the layers of the stages compute again. Only tied
  * embeddings, whose gradient two stages have a part of each, may differ, by rounding.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -320,18 +315,10 @@ static void test_planned(void **state) {
     no_failures();
 }
 
-int main(int argc, char **argv) {
-    int rank, size;
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    int status = axis_create("tensor", MPI_COMM_WORLD, 0, rank, size, &tensor);
+int rank_main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bits),  cmocka_unit_test(test_far_edges), cmocka_unit_test(test_undrained),
         cmocka_unit_test(test_order), cmocka_unit_test(test_planned),
     };
-    if (!status) status = cmocka_run_group_tests(tests, NULL, NULL);
-    axis_free(&tensor);
-    MPI_Finalize();
-    return status;
+    return run_on_ranks(tests, tensor_create, tensor_free);
 }

@@ -1,13 +1,12 @@
 #include "harness.h"
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "kernels/base/status.h"
+#include "tests/support/scratch.h"
 
 enum { GREATEST_MESSAGE = 3000 }; /* bytes; a message that is cut short ends in the middle of a word */
 
@@ -35,35 +34,14 @@ int fuzz_status(int status, int lines, const char *what) {
     return 0;
 }
 
-static char folder[256];
-static pid_t owner; /* a child that libFuzzer forks removes nothing */
-
-static int remove_one(const char *path, const struct stat *about, int kind, struct FTW *walk) {
-    (void)about, (void)kind, (void)walk;
-    return remove(path);
-}
-
-static void remove_folder(void) {
-    if (getpid() == owner) nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
 const char *fuzz_folder(void) {
-    if (*folder) return folder;
-    const char *base = getenv("TMPDIR");
-    if (!base) base = access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm";
-    snprintf(folder, sizeof folder, "%s/gdn-fuzz.XXXXXX", base);
-    if (!mkdtemp(folder)) fuzz_check(0, "a scratch folder");
-    owner = getpid();
-    atexit(remove_folder);
-    return folder;
+    if (!access("/dev/shm", W_OK)) setenv("TMPDIR", "/dev/shm", 0);
+    return scratch();
 }
 
 const char *fuzz_path(const char *name) {
-    static char buffers[8][512];
-    static int next;
-    char *out = buffers[next++ % 8];
-    snprintf(out, sizeof buffers[0], "%s/%s", fuzz_folder(), name);
-    return out;
+    fuzz_folder();
+    return scratch_path("%s", name);
 }
 
 void fuzz_write(const char *name, const void *bytes, size_t size) {

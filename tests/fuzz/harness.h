@@ -21,7 +21,7 @@ int fuzz_status(int status, int lines, const char *what);
 /* Ends the process where `right` is false. */
 void fuzz_check(int right, const char *what);
 
-/* A folder of this process in memory (/dev/shm) or $TMPDIR, removed at exit. */
+/* The scratch folder (support/scratch.h), in memory (/dev/shm) unless TMPDIR is set. */
 const char *fuzz_folder(void);
 
 /* The path of `name` in that folder, which may have folders of its own, in one of eight buffers used in turn.

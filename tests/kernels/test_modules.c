@@ -6,9 +6,8 @@
 
 #include "kernels/backends/backends.h"
 #include "kernels/base/status.h"
+#include "tests/support/scratch.h"
 #include "tests/support/unit.h"
-
-static char folder[] = "/tmp/test_modules_XXXXXX", path[64];
 
 static void expect(const char *name, const char *words) {
     gdn_failure_clear();
@@ -32,13 +31,14 @@ static void double_precision(void **state) {
 static void no_module(void **state) {
     (void)state;
     expect("cuda", "no libgdn_cuda.so in GDN_MODULES");
-    expect("cuda", folder);
+    expect("cuda", scratch());
     expect("cuda", "-DGDN_CUDA=ON");
     expect("emulated", "-DGDN_EMULATED=ON");
 }
 
 static void broken_module(void **state) {
     (void)state;
+    const char *path = scratch_path("libgdn_cuda.so");
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     fputs("not a library", file);
@@ -76,9 +76,7 @@ static void host_has_one_precision(void **state) {
 }
 
 int main(void) {
-    if (!mkdtemp(folder)) return 1;
-    snprintf(path, sizeof path, "%s/libgdn_cuda.so", folder);
-    setenv("GDN_MODULES", folder, 1);
+    setenv("GDN_MODULES", scratch(), 1);
     const struct CMUnitTest tests[] = {
 #ifdef GDN_DOUBLE
         cmocka_unit_test(double_precision),
@@ -89,7 +87,5 @@ int main(void) {
 #endif
         cmocka_unit_test(host_has_one_precision),
     };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    rmdir(folder);
-    return failed;
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

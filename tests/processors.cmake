@@ -16,9 +16,8 @@ foreach(variable GDN_ISA OPENBLAS_CORETYPE)
   foreach(value ${${variable}_VALUES})
     foreach(test ${${variable}_TESTS})
       set(name ${test}_on_${value})
-      add_test(NAME ${name} COMMAND on_processor $<TARGET_FILE:${test}> ${arguments_${test}})
-      set_tests_properties(${name} PROPERTIES LABELS long TIMEOUT 300 SKIP_RETURN_CODE 77
-        ENVIRONMENT "${GDN_TEST_ENVIRONMENT};OMP_NUM_THREADS=1;OPENBLAS_NUM_THREADS=3;${variable}=${value}")
+      gdn_test(NAME ${name} PROGRAM on_processor LABEL long TIMEOUT 300 MAY_SKIP ARGUMENTS $<TARGET_FILE:${test}> ${arguments_${test}}
+        ENVIRONMENT OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=3 ${variable}=${value})
     endforeach()
   endforeach()
 endforeach()

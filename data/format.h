@@ -1,5 +1,5 @@
-/* What a token format is: how one file is opened, read and closed. tokens.c joins files to a stream and knows
- * no format; a new format is a new format_*.c and a row of token_formats. Private to this room. */
+/* What a token format is: how one file is opened, read and closed. stream.c joins files to a stream and knows
+ * no format; a new format is a new format_*.c and a row of token_formats (formats.c). Private to this room. */
 #ifndef GDN_FORMAT_H
 #define GDN_FORMAT_H
 
@@ -16,7 +16,7 @@ _Static_assert(sizeof(long) == 8, "positions in token files are `long` and need 
 
 enum { NOT_RECORDED = -1 };
 
-/* One open file. tokens.c sets `path`, the format's open() the rest. */
+/* One open file. stream.c sets `path`, the format's open() the rest. */
 struct token_file {
     char *path;           /* owned; what messages name */
     long count;           /* tokens */

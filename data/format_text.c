@@ -1,5 +1,5 @@
 /* Text: a file's bytes are its tokens, read where they are mapped. A file is a document, and TEXT_SEPARATOR,
- * which is no byte, closes every document that another follows: tokens.c counts it as the file's last token.
+ * which is no byte, closes every document that another follows: stream.c counts it as the file's last token.
  *
  * A NUL byte is what no text has and nearly every other file: it is looked for in the first bytes of a file
  * when it is opened, and in all that is read from it, so that no model ever sees one. */

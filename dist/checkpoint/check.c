@@ -1,6 +1,5 @@
 /* What a checkpoint.h5 says about itself, and whether it is whole. */
 #include "dist/checkpoint/node.h"
-#include "dist/checkpoint/whole.h"
 #include "data/hdf5/h5.h"
 #include "dist/checkpoint/seal.h"
 
@@ -40,7 +39,7 @@ static int file_info(hid_t file, const char *path, struct checkpoint_info *out) 
     return there ? h5_read_text(file, path, "configured", &out->configured) : 0;
 }
 
-static void info_free(struct checkpoint_info *info) {
+void file_info_free(struct checkpoint_info *info) {
     free(info->config);
     free(info->configured);
     free(info->data);
@@ -63,7 +62,7 @@ int file_open(const char *path, hid_t *file, struct checkpoint_info *info) {
     TRY(h5_open(path, file));
     int status = file_info(*file, path, info);
     if (status) {
-        info_free(info);
+        file_info_free(info);
         h5_close(*file);
     }
     return status;
@@ -132,7 +131,7 @@ static int check_parts(struct check *c, const char *path) {
     hid_t file;
     struct checkpoint_info info;
     TRY(file_open(path, &file, &info));
-    info_free(&info);
+    file_info_free(&info);
     int status = h5_each_name(file, path, check_dataset, c);
     h5_close(file);
     return status;
@@ -155,29 +154,4 @@ int file_check_datasets(const struct crew *crew, const char *path, struct file_s
     free(c.item);
     free(c.sum);
     return status;
-}
-
-/* ------------------------------------------------------------------------------------------- opening */
-
-int checkpoint_open(const struct mesh *mesh, const char *path, struct checkpoint *out) {
-    struct crew crew = crew_all(mesh);
-    hid_t file;
-    *out = (struct checkpoint){0};
-    TRY(file_check(&crew, path));
-    int status = file_open(path, &file, &out->info);
-    if (!status) {
-        h5_close(file);
-        out->path = strdup(path);
-        if (!out->path) status = gdn_fail(GDN_INTERNAL, "out of memory for a path");
-    }
-    status = crew_agree(&crew, status);
-    if (!status && crew.rank == 0) checkpoint_note_file(path);
-    if (status) checkpoint_close(out);
-    return status;
-}
-
-void checkpoint_close(struct checkpoint *checkpoint) {
-    info_free(&checkpoint->info);
-    free(checkpoint->path);
-    *checkpoint = (struct checkpoint){0};
 }

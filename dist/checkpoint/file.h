@@ -85,6 +85,8 @@ int file_check(const struct crew *crew, const char *path);
 /* Opens a file that was checked, and reads the root attributes: info->config, info->configured and info->data
  * are the caller's to free(), the file to H5Fclose. Not collective. GDN_INPUT; then nothing is open. */
 int file_open(const char *path, hid_t *file, struct checkpoint_info *info);
+/* Frees the three. */
+void file_info_free(struct checkpoint_info *info);
 
 /* What file_check_datasets has counted. */
 struct file_size {

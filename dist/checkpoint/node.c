@@ -22,26 +22,6 @@ static void part_name(int node, char name[FILE_PART_NAME]) {
 
 /* ------------------------------------------------------------------------------------------- nodes */
 
-enum { HOST = sizeof((struct mesh *)0)->host };
-
-/* The lowest rank on the same host. */
-static int first_on_host(const char *hosts, int rank) {
-    int first = 0;
-    while (strncmp(hosts + (size_t)first * HOST, hosts + (size_t)rank * HOST, HOST)) first++;
-    return first;
-}
-
-static int find_node(const struct mesh *mesh, char *hosts, int *color, struct node *out) {
-    MPI_TRY(patience_allgather(mesh->patient, mesh->host, HOST, hosts, mesh->world));
-    *color = first_on_host(hosts, mesh->rank);
-    for (int r = 0; r < mesh->size; r++) {
-        bool starts = first_on_host(hosts, r) == r;
-        out->count += starts;
-        out->index += starts && r < *color;
-    }
-    return 0;
-}
-
 static int split(const struct mesh *mesh, int color, struct crew *out) {
     out->comm = mesh->node;
     if (out->comm == MPI_COMM_NULL) MPI_TRY(MPI_Comm_split(mesh->world, color, mesh->rank, &out->comm));
@@ -51,25 +31,15 @@ static int split(const struct mesh *mesh, int color, struct crew *out) {
 }
 
 int node_create(const struct mesh *mesh, struct node *out) {
-    int color = 0;
+    int first;
     *out = (struct node){.crew = crew_all(mesh), .count = mesh->size == 1};
     if (mesh->size == 1) return 0;
-    char *hosts = crew_allocate(&out->crew, (size_t)mesh->size * HOST, "the names of all hosts");
-    if (!hosts) return GDN_INTERNAL;
-    int status = find_node(mesh, hosts, &color, out);
-    free(hosts);
-    return status ? status : split(mesh, color, &out->crew);
+    TRY(mesh_hosts(mesh, &first, &out->index, &out->count));
+    return split(mesh, first, &out->crew);
 }
 
 void node_free(struct node *node) {
     if (node->crew.mesh->size > 1 && node->crew.mesh->node == MPI_COMM_NULL) MPI_Comm_free(&node->crew.comm);
-}
-
-int node_split(struct mesh *mesh) {
-    struct node node;
-    TRY(node_create(mesh, &node));
-    mesh->node = node.crew.comm;
-    return 0;
 }
 
 /* ------------------------------------------------------------------------------------------ writing */

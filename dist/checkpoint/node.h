@@ -16,10 +16,6 @@ struct node {
 int node_create(const struct mesh *mesh, struct node *out);
 void node_free(struct node *node);
 
-/* Makes the communicator of a mesh's nodes once for all, so that none is made while a checkpoint is written.
- * Collective. GDN_INTERNAL. */
-int node_split(struct mesh *mesh);
-
 /* What joins the files, on rank 0 of the mesh. */
 struct joint {
     int pieces;

@@ -1,5 +1,4 @@
 /* The mesh as a thread beside the one that trains sees it. */
-#include "dist/checkpoint/node.h"
 #include "dist/mesh/mesh.h"
 #include "dist/mpi/mpi_check.h"
 
@@ -23,11 +22,20 @@ static int check_threads(const struct mesh *mesh, const char *key) {
         key);
 }
 
+/* Makes the communicator of the host's ranks once for all, so that none is made while a checkpoint is written.
+ */
+static int split_hosts(struct mesh *out) {
+    int first, index, count;
+    TRY(mesh_hosts(out, &first, &index, &count));
+    MPI_TRY(MPI_Comm_split(out->world, first, out->rank, &out->node));
+    return 0;
+}
+
 static int join(struct mesh *out, MPI_Comm world) {
     if (out->size == 1) return 0;
     MPI_TRY(MPI_Comm_dup(world, &out->world));
     MPI_TRY(MPI_Comm_set_errhandler(out->world, MPI_ERRORS_RETURN));
-    return node_split(out);
+    return split_hosts(out);
 }
 
 int mesh_apart(const struct mesh *mesh, const char *key, struct mesh *out) {

@@ -1,4 +1,4 @@
-/* Layout, agreement and broadcast; sums over an axis are in axis.c. */
+/* Layout, agreement and broadcast; sums over an axis are in dist/comm/axis_sum.c. */
 #include "dist/mesh/mesh.h"
 #include "dist/comm/axis_move.h"
 #include "dist/mpi/mpi_check.h"

@@ -51,6 +51,10 @@ int mesh_use(struct mesh *mesh, const struct ops *ops, enum mesh_transport choic
  * a core busy; its axes cannot be used. Collective over `mesh`; mesh_free. GDN_INPUT, the same on all ranks,
  * where there are several and MPI is not for several threads: names `key`, the setting that asks for it. */
 int mesh_apart(const struct mesh *mesh, const char *key, struct mesh *out);
+/* The ranks of this host are those that give the same host name: the lowest of them; hosts in the order of
+ * their first ranks: which one it is, and how many there are. For meshes of several ranks; waits as the mesh
+ * does. Collective over `mesh`. GDN_INTERNAL. */
+int mesh_hosts(const struct mesh *mesh, int *first, int *index, int *count);
 /* After all that uses the axes. */
 void mesh_free(struct mesh *mesh);
 

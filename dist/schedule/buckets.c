@@ -1,5 +1,4 @@
 #include "dist/schedule/private.h"
-#include "dist/sync/sync.h"
 #include "kernels/base/status.h"
 
 #include <stdlib.h>

@@ -4,9 +4,10 @@
  *   schedule/emit.c     the actions of each computation, in that order that could happen, with
  *   schedule/hold.c     their buffers and slots,
  *   schedule/pool.c     handed out from pools, with
- *   lookup.c            an index of what they hold,
+ *   schedule/lookup.c   an index of what they hold,
  *   schedule/message.c  their messages, and
- *   schedule/buckets.c  gradient buckets.
+ *   schedule/buckets.c  gradient buckets, each put on its list by
+ *   schedule/append.c.
  * Waits are only ever put for what has come before in that one order of all ranks, so the lists cannot block.
  */
 #ifndef GDN_SCHEDULE_PRIVATE_H
@@ -14,7 +15,7 @@
 
 #include <stdbool.h>
 
-#include "dist/layout/lookup.h"
+#include "dist/schedule/lookup.h"
 #include "dist/schedule/schedule.h"
 
 /* --- Order. */

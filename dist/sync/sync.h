@@ -15,8 +15,6 @@
 #include "dist/mesh/mesh.h"
 #include "dist/layout/shard.h"
 
-enum { SYNC_IN_FLIGHT = 2 };
-
 struct sync; /* opaque; owns scratch of SYNC_IN_FLIGHT buckets on the device */
 
 /* `table`, `shards` and the mesh outlive it. Collective over all ranks (it duplicates communicators, so that

@@ -1,5 +1,4 @@
 #include "dist/verify/private.h"
-#include "dist/sync/sync.h"
 #include "kernels/base/status.h"
 
 /* Whether all of a rank's backward passes have done the layers ≥ `layer`. */

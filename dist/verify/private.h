@@ -6,8 +6,8 @@
 
 #include <stdbool.h>
 
-#include "dist/verify/check.h"
-#include "dist/layout/lookup.h"
+#include "dist/schedule/lookup.h"
+#include "dist/schedule/schedule.h"
 
 /* What a block or strip holds. */
 struct held {
@@ -65,7 +65,7 @@ struct checker {
     int *at;               /* [ranks] next action */
 };
 
-/* Records what is wrong with a rank's action (−1: with its list). */
+/* Records what is wrong with a rank's action (−1: with its list); verify/wrong.c. */
 int check_wrong(const struct checker *c, int rank, int action, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* The same of its next action. */

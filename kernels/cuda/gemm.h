@@ -1,6 +1,6 @@
 /* Matrix products on the device: what the files of gemm share.
  *
- *     gemm.cu          the slots: which numbers a product is made in
+ *     gemm_slots.cu    the slots: which numbers a product is made in
  *     gemm_pieces.cu   a product in 16 or 8 bits, in pieces whose operands fit into the scratch
  *     gemm_library.cu  one product by cuBLASLt
  *     convert.cu       operands from float to 16 or 8 bits

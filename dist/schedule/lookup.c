@@ -1,4 +1,4 @@
-#include "dist/layout/lookup.h"
+#include "dist/schedule/lookup.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,8 @@
 #include "dist/verify/private.h"
 #include "kernels/base/status.h"
 
+#include <stddef.h>
+
 /* Whether all of a rank's backward passes have done the layers ≥ `layer`. */
 static bool backward_done(const struct checker *c, int rank, int layer) {
     for (int s = rank; s < c->stages; s += c->ranks) {

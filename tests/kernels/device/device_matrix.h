@@ -2,7 +2,7 @@
 #ifndef GDN_TEST_DEVICE_MATRIX_H
 #define GDN_TEST_DEVICE_MATRIX_H
 
-#include "tests/kernels/backends/harness.h"
+#include "tests/kernels/ops/harness.h"
 
 /* The device under test; set by device_begin (device_product.h). */
 extern const struct device *device;

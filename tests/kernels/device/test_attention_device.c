@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "kernels/backends/backends.h"
-#include "tests/kernels/backends/harness.h"
+#include "tests/kernels/ops/harness.h"
 #include "kernels/base/status.h"
 
 static const struct format {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/kernels/backends/harness.h"
+#include "tests/kernels/ops/harness.h"
 
 static void every_slot_is_filled(void **state) {
     (void)state;

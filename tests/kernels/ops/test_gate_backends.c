@@ -1,7 +1,7 @@
 /* Gates of delta connections: every backend against the reference at odd shapes, with row distances beyond
  * the width, odd ones and multiples of four, and with every combination of optional arguments. All slots give
  * the same bits for every number of threads. */
-#include "tests/kernels/backends/delta_shapes.h"
+#include "tests/kernels/ops/delta_shapes.h"
 
 #include <math.h>
 #include <string.h>

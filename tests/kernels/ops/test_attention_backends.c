@@ -1,5 +1,5 @@
 /* Attention: every backend against the reference, at odd shapes and with one, two and three threads. */
-#include "tests/kernels/backends/harness.h"
+#include "tests/kernels/ops/harness.h"
 
 #include <math.h>
 #include <stdio.h>

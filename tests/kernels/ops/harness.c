@@ -1,4 +1,4 @@
-#include "tests/kernels/backends/harness.h"
+#include "tests/kernels/ops/harness.h"
 
 #include <float.h>
 #include <math.h>

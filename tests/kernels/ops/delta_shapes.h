@@ -2,7 +2,7 @@
 #ifndef GDN_TEST_DELTA_SHAPES_H
 #define GDN_TEST_DELTA_SHAPES_H
 
-#include "tests/kernels/backends/harness.h"
+#include "tests/kernels/ops/harness.h"
 
 /* Odd ones too, with several groups, slots and heads. */
 extern struct shape { long T, D, G, n, Hd, a, heads; } shape;

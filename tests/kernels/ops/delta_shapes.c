@@ -1,4 +1,4 @@
-#include "tests/kernels/backends/delta_shapes.h"
+#include "tests/kernels/ops/delta_shapes.h"
 
 #include <stdio.h>
 

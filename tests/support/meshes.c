@@ -17,7 +17,7 @@ size_t tests_of_cases(struct CMUnitTest *tests, CMUnitTestFunction test, void *c
     for (size_t i = 0; i < count; i++) {
         struct mesh_case *c = (struct mesh_case *)((char *)cases + i * size);
         if (mesh_ranks(c->mesh) != test_ranks) continue;
-        tests[made++] = (struct CMUnitTest){c->name ? c->name : c->set[0], test, NULL, NULL, c};
+        tests[made++] = (struct CMUnitTest){c->set[0], test, NULL, NULL, c};
     }
     return made;
 }

@@ -21,11 +21,11 @@ enum { CASE_SET = 6 };
 struct mesh_case {
     struct mesh_shape mesh;
     char *set[CASE_SET]; /* KEY=VALUE; a NULL ends them */
-    const char *name;    /* of the test; NULL: set[0] */
 };
 
-/* Writes a test for each case whose mesh has test_ranks ranks (rank_main.h), with the case as its state, and
- * returns how many. `cases`: [count] structures of `size` bytes; `tests`: room for all. */
+/* Writes a test for each case whose mesh has test_ranks ranks (rank_main.h), named by its first setting, with
+ * the case as its state, and returns how many. `cases`: [count] structures of `size` bytes; `tests`: room for
+ * all. */
 size_t tests_of_cases(struct CMUnitTest *tests, CMUnitTestFunction test, void *cases, size_t count,
                       size_t size);
 

@@ -1,16 +1,12 @@
 /* Copies of weights: after training they are the same bit for bit on every mesh, and one flipped bit is
  * found, on the rank that has it as far as anybody can know. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tests/train/run/mesh_fixture.h"
 #include "model/params/params.h"
-#include "tests/support/unit.h"
 #include "train/loop/loop.h"
 #include "train/health/replicas.h"
-#include "train/run/ranks.h"
 
 static const char base[] = "model:\n"
                            "  vocab_size: 263\n"
@@ -33,51 +29,31 @@ struct flip {
     bool undecided;
 };
 
-enum { SETTINGS = 3, FLIPS = 4 };
+enum { FLIPS = 4 };
 
-struct example {
-    int data, tensor, pipeline;
-    char *set[SETTINGS];
+struct flips {
+    struct mesh_case on;
     struct flip flip[FLIPS];
 };
 
 static const char up[] = "layers.1.mlp.gate_proj.weight", norm[] = "layers.2.post_attention_layernorm.weight",
                   wide[] = "embed_tokens.weight";
 
-static struct example examples[] = {
-    {2, 1, 1, {"train.seed=3"}, {{up, 0, {0, 1, -1}, true}, {norm, 1, {0, 1, -1}, true}}},
+static struct flips cases[] = {
+    {{{2, 1, 1}, {"train.seed=3"}}, {{up, 0, {0, 1, -1}, true}, {norm, 1, {0, 1, -1}, true}}},
     /* A tensor that is split over the tensor axis has no copy there. */
-    {1, 2, 1, {"mesh.sequence_parallel=true"}, {{norm, 1, {0, 1, -1}, true}, {up, 1, {-1}, false}}},
-    {1, 1, 2, {"model.tie_embeddings=true"}, {{wide, 1, {0, 1, -1}, true}, {up, 0, {-1}, false}}},
-    {4,
-     1,
-     1,
-     {"train.seed=4"},
+    {{{1, 2, 1}, {"mesh.sequence_parallel=true"}}, {{norm, 1, {0, 1, -1}, true}, {up, 1, {-1}, false}}},
+    {{{1, 1, 2}, {"model.tie_embeddings=true"}}, {{wide, 1, {0, 1, -1}, true}, {up, 0, {-1}, false}}},
+    {{{4, 1, 1}, {"train.seed=4"}},
      {{up, 2, {2, -1}, false}, {norm, 0, {0, -1}, false}, {wide, 3, {3, -1}, false}}},
-    {2, 2, 1, {"train.seed=5"}, {{up, 2, {0, 2, -1}, true}, {norm, 2, {2, -1}, false}}},
-    {2,
-     2,
-     1,
-     {"mesh.delta=connection"},
+    {{{2, 2, 1}, {"train.seed=5"}}, {{up, 2, {0, 2, -1}, true}, {norm, 2, {2, -1}, false}}},
+    {{{2, 2, 1}, {"mesh.delta=connection"}},
      {{"layers.2.delta.2.gate_in.weight", 1, {1, 3, -1}, true}, {norm, 3, {3, -1}, false}}},
-    {2, 1, 2, {"model.tie_embeddings=true"}, {{wide, 3, {3, -1}, false}, {up, 1, {0, 1, -1}, true}}},
-    {1,
-     2,
-     2,
-     {"model.delta.aggregate=attention"},
+    {{{2, 1, 2}, {"model.tie_embeddings=true"}}, {{wide, 3, {3, -1}, false}, {up, 1, {0, 1, -1}, true}}},
+    {{{1, 2, 2}, {"model.delta.aggregate=attention"}},
      {{"layers.3.input_layernorm.weight", 3, {2, 3, -1}, true}}},
 };
-
-static struct mesh *world;
-static char path[] = "/tmp/test_replicas_XXXXXX";
-
-static int start(struct run *run, const struct example *example) {
-    struct overrides overrides;
-    overrides_fill(&overrides, example->data, example->tensor, example->pipeline, path, example->set,
-                   SETTINGS);
-    TRY(prepared(run, base, &overrides));
-    return readied(run);
-}
+enum { CASES = sizeof cases / sizeof *cases };
 
 /* Flips the last bit of a tensor's last element, on that rank, if it has it. */
 static void flip(struct run *run, const struct flip *f) {
@@ -110,12 +86,11 @@ static void expect_found(struct replicas *replicas, struct run *run, const struc
 }
 
 static void test_mesh(void **state) {
-    const struct example *example = *state;
-    struct run run = {.best_loss = NAN, .mesh = *world};
+    const struct flips *flips = *state;
+    struct run run;
     struct replicas *replicas;
     struct step_report report;
-    int status = start(&run, example);
-    *world = run.mesh;
+    int status = started(&run, base, &flips->on);
     if (status) print_message("%s\n", gdn_failure());
     assert_int_equal(status, 0);
     assert_int_equal(replicas_create(&run.mesh, run.table, &run.whole, run.ops, &replicas), 0);
@@ -125,36 +100,25 @@ static void test_mesh(void **state) {
         assert_int_equal(run_read_batch(&run), 0);
     }
     expect_alike(replicas, &run);
-    for (int i = 0; i < FLIPS && example->flip[i].tensor; i++) {
-        expect_found(replicas, &run, &example->flip[i]);
+    for (int i = 0; i < FLIPS && flips->flip[i].tensor; i++) {
+        expect_found(replicas, &run, &flips->flip[i]);
         expect_alike(replicas, &run);
     }
     /* Two elements that change places are seen, too. */
-    if (example->data == 4 && run.mesh.rank == 1) {
+    if (flips->on.mesh.data == 4 && run.mesh.rank == 1) {
         real *first = run.state.weight + run.table->row[0].offset, kept = first[0];
         assert_true(first[0] != first[1]);
         first[0] = first[1], first[1] = kept;
     }
     struct replicas_verdict verdict;
     assert_int_equal(replicas_compare(replicas, run.state.weight, &verdict), 0);
-    assert_int_equal(verdict.count, example->data == 4);
+    assert_int_equal(verdict.count, flips->on.mesh.data == 4);
     replicas_free(replicas);
-    run_free(&run);
+    ended(&run);
 }
 
-int main(void) {
-    struct mesh mesh;
-    struct CMUnitTest tests[sizeof examples / sizeof *examples];
-    size_t count = 0;
-    int bad = ranks_begin(&mesh);
-    world = &mesh;
-    if (!bad) bad = !make_up_text(&mesh, path);
-    for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
-        struct example *e = &examples[i];
-        if (e->data * e->tensor * e->pipeline != mesh.size) continue;
-        tests[count++] = (struct CMUnitTest){e->set[0], test_mesh, NULL, NULL, e};
-    }
-    if (!bad) bad = _cmocka_run_group_tests("replicas", tests, count, NULL, NULL);
-    if (mesh.rank == 0) unlink(path);
-    return ranks_end(&mesh, bad != 0);
+int rank_main(void) {
+    struct CMUnitTest tests[CASES];
+    size_t count = tests_of_cases(tests, test_mesh, cases, CASES, sizeof *cases);
+    return run_list_on_ranks("replicas", tests, count, world_with_text, world_free);
 }

@@ -1,15 +1,11 @@
 /* A training step allocates nothing (tests/allocations.h). */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "tests/allocations.h"
 #include "tests/train/run/mesh_fixture.h"
-#include "tests/support/unit.h"
 #include "train/loop/loop.h"
 #include "train/monitor/private.h"
-#include "train/run/ranks.h"
 
 static const char base[] =
     "model:\n"
@@ -23,44 +19,28 @@ static const char base[] =
     "monitor: {interval: 1}\n"
     "mesh: {bucket: 2048, small: 300}\n";
 
-enum { SETTINGS = 6, STEPS = 6 };
+enum { STEPS = 6 };
 
-struct example {
-    int data, tensor, pipeline;
-    char *set[SETTINGS];
+static struct mesh_case cases[] = {
+    {{1, 1, 1}, {"model.delta.aggregate=attention", "model.delta.regularizer=adaptive"}},
+    {{1, 1, 1}, {"train.recompute=full", "model.delta.kind=adaptive", "model.delta.normalize=true"}},
+    {{1, 1, 1}, {"train.recompute=selective", "model.delta.kind=full", "model.delta.aggregate=multihead"}},
+    {{2, 1, 1}, {"train.recompute=full"}},
+    {{1, 2, 1}, {"mesh.sequence_parallel=true", "train.recompute=selective"}},
+    {{1, 1, 2}, {"mesh.interleave=2", "model.tie_embeddings=true", "train.recompute=full"}},
+    {{1, 1, 2}, {"mesh.compress_boundary=0.25", "mesh.narrow_sources=false"}},
+    {{2, 1, 2}, {"mesh.overlap=false", "model.delta.hidden=2", "model.delta.gate_hidden=2"}},
+    {{1, 2, 2}, {"model.delta.aggregate=attention", "train.recompute=full"}},
+    {{2, 2, 1}, {"mesh.delta=connection"}},
 };
-
-static struct example examples[] = {
-    {1, 1, 1, {"model.delta.aggregate=attention", "model.delta.regularizer=adaptive"}},
-    {1, 1, 1, {"train.recompute=full", "model.delta.kind=adaptive", "model.delta.normalize=true"}},
-    {1, 1, 1, {"train.recompute=selective", "model.delta.kind=full", "model.delta.aggregate=multihead"}},
-    {2, 1, 1, {"train.recompute=full"}},
-    {1, 2, 1, {"mesh.sequence_parallel=true", "train.recompute=selective"}},
-    {1, 1, 2, {"mesh.interleave=2", "model.tie_embeddings=true", "train.recompute=full"}},
-    {1, 1, 2, {"mesh.compress_boundary=0.25", "mesh.narrow_sources=false"}},
-    {2, 1, 2, {"mesh.overlap=false", "model.delta.hidden=2", "model.delta.gate_hidden=2"}},
-    {1, 2, 2, {"model.delta.aggregate=attention", "train.recompute=full"}},
-    {2, 2, 1, {"mesh.delta=connection"}},
-};
-
-static struct mesh *world;
-static char path[] = "/tmp/test_no_allocation_XXXXXX";
-
-static int start(struct run *run, const struct example *example) {
-    struct overrides overrides;
-    overrides_fill(&overrides, example->data, example->tensor, example->pipeline, path, example->set,
-                   SETTINGS);
-    TRY(prepared(run, base, &overrides));
-    return readied(run);
-}
+enum { CASES = sizeof cases / sizeof *cases };
 
 /* The first step may fill caches that live on; the others do all that a step does, with one distance more
  * every two steps. */
 static void test_steps(void **state) {
-    struct run run = {.best_loss = NAN, .mesh = *world};
+    struct run run;
     struct step_report report;
-    int status = start(&run, *state);
-    *world = run.mesh;
+    int status = started(&run, base, *state);
     assert_int_equal(status, 0);
     struct rundir rundir = {.path = "/nowhere", .metrics.file = -1, .board.file = -1};
     struct progress progress = {.out = NULL};
@@ -80,7 +60,7 @@ static void test_steps(void **state) {
     }
     assert_int_equal(monitor->failed, run.mesh.rank == 0); /* it was tried */
     monitor_free(monitor);
-    run_free(&run);
+    ended(&run);
 }
 
 /* The counter counts: this program's own calls, of each kind. */
@@ -99,19 +79,8 @@ static void test_counter(void **state) {
     for (int i = 1; i < 5; i++) free(kept[i]);
 }
 
-int main(void) {
-    struct mesh mesh;
-    struct CMUnitTest tests[1 + sizeof examples / sizeof *examples] = {cmocka_unit_test(test_counter)};
-    size_t count = 1;
-    int bad = ranks_begin(&mesh);
-    world = &mesh;
-    if (!bad) bad = !make_up_text(&mesh, path);
-    for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
-        struct example *e = &examples[i];
-        if (e->data * e->tensor * e->pipeline != mesh.size) continue;
-        tests[count++] = (struct CMUnitTest){e->set[0], test_steps, NULL, NULL, e};
-    }
-    if (!bad) bad = _cmocka_run_group_tests("no allocation", tests, count, NULL, NULL);
-    if (mesh.rank == 0) unlink(path);
-    return ranks_end(&mesh, bad != 0);
+int rank_main(void) {
+    struct CMUnitTest tests[1 + CASES] = {cmocka_unit_test(test_counter)};
+    size_t count = 1 + tests_of_cases(tests + 1, test_steps, cases, CASES, sizeof *cases);
+    return run_list_on_ranks("no allocation", tests, count, world_with_text, world_free);
 }

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "dist/checkpoint/snapshot.h"
-#include "tests/support/unit.h"
-#include "train/run/ranks.h"
+#include "tests/support/scratch.h"
+#include "tests/support/world.h"
 #include "train/loop/saver.h"
 
 static const char base[] = "model:\n"
@@ -24,9 +24,6 @@ static const char base[] = "model:\n"
                            "checkpoint: {interval: 1, keep: 0}\n"
                            "mesh: {bucket: 20000, small: 300}\n";
 
-static struct mesh *world;
-static char scratch[256];
-
 /* A run that could be trained, with a state that is a function of `seed`. */
 static void fill(struct run *run, int seed) {
     for (long i = 0; i < run->table->total; i++) run->state.weight[i] = (real)(seed + (i % 1009) * 1e-3);
@@ -38,15 +35,15 @@ static void fill(struct run *run, int seed) {
 }
 
 static void start(struct run *run, char *set) {
-    char data[300], *settings[] = {data, "device=cpu", set};
-    *run = (struct run){.best_loss = NAN, .mesh = *world};
-    snprintf(data, sizeof data, "data.train=%s/text", scratch);
+    char data[SCRATCH_LONGEST + 40], *settings[] = {data, "device=cpu", set};
+    *run = (struct run){.best_loss = NAN, .mesh = world};
+    snprintf(data, sizeof data, "data.train=%s", scratch_path("text"));
     assert_int_equal(config_parse(base, "test", settings, set ? 3 : 2, &run->config), 0);
     assert_int_equal(run_prepare(run, NULL), 0);
     assert_int_equal(run_open_data(run), 0);
     assert_int_equal(run_reserve(run), 0);
     run->config_text = config_text(&run->config);
-    *world = run->mesh;
+    world = run->mesh;
 }
 
 static struct checkpoint_info info_of(struct run *run, int64_t step) {
@@ -69,7 +66,6 @@ static struct saver_report settled(struct saver *saver) {
 /* Whether the checkpoint of `step` has the state of `seed`. */
 static bool holds(struct run *run, int64_t step, int seed) {
     struct checkpoint checkpoint;
-    char path[400];
     fill(run, seed);
     size_t weights = (size_t)run->table->total * sizeof(real),
            moments = (size_t)run->shards->moments * sizeof(real),
@@ -81,7 +77,7 @@ static bool holds(struct run *run, int64_t step, int seed) {
     memcpy(right.steps, run->state.steps, steps);
     fill(run, seed + 50);
     struct checkpoint_content content = run_content(run);
-    snprintf(path, sizeof path, "%s/checkpoints/step_%08lld/checkpoint.h5", scratch, (long long)step);
+    const char *path = scratch_path("checkpoints/step_%08lld/checkpoint.h5", (long long)step);
     assert_int_equal(checkpoint_open(&run->mesh, path, &checkpoint), 0);
     assert_int_equal(checkpoint_load(&run->mesh, &checkpoint, &content), 0);
     checkpoint_close(&checkpoint);
@@ -105,10 +101,9 @@ static bool holds(struct run *run, int64_t step, int seed) {
 }
 
 static bool there(int64_t step) {
-    char path[400];
     struct stat about;
-    MPI_Barrier(world->world);
-    snprintf(path, sizeof path, "%s/checkpoints/step_%08lld/checkpoint.h5", scratch, (long long)step);
+    MPI_Barrier(world.world);
+    const char *path = scratch_path("checkpoints/step_%08lld/checkpoint.h5", (long long)step);
     return !stat(path, &about);
 }
 
@@ -122,7 +117,7 @@ static void saved_as_it_was(void **state) {
         struct saver *saver;
         struct saver_report report;
         start(&run, settings[i]);
-        assert_int_equal(saver_create(&run, scratch, &saver), 0);
+        assert_int_equal(saver_create(&run, scratch(), &saver), 0);
         assert_int_equal(run.copy_bytes, run.planned.bytes[MEMORY_CHECKPOINT]);
         assert_true((run.copy_bytes > 0) == (i < 2));
         assert_int_equal(saver_settle(saver, true, &report), 0);
@@ -178,11 +173,11 @@ static void wrong_copy(void **state) {
         assert_int_equal(snapshot_take(snapshot, &live), 0);
         real *const lists[] = {copy->state->weight, copy->state->exp_avg, copy->state->exp_avg_sq};
         const struct piece *piece = &run.shards->piece[run.shards->pieces / 2];
-        if (which < 3 && world->rank == world->size - 1)
+        if (which < 3 && world.rank == world.size - 1)
             ((unsigned char *)&lists[which][piece->moment + piece->count / 2])[0] ^= 4;
         struct checkpoint_info info = info_of(&run, 40 + which);
         int status =
-            checkpoint_save(&run.mesh, scratch, copy, &info, &(struct checkpoint_keep){0}, FILES_ONE);
+            checkpoint_save(&run.mesh, scratch(), copy, &info, &(struct checkpoint_keep){0}, FILES_ONE);
         assert_int_equal(status, which < 3 ? GDN_INTERNAL : 0);
         if (which < 3) assert_non_null(strstr(gdn_failure(), "does not match its checksum"));
         assert_true(there(40 + which) == (which == 3));
@@ -198,10 +193,9 @@ static void failure(void **state) {
     (void)state;
     struct run run;
     struct saver *saver;
-    char path[300];
     start(&run, NULL);
     fill(&run, 6);
-    snprintf(path, sizeof path, "%s/other", scratch);
+    const char *path = scratch_path("other");
     assert_int_equal(saver_create(&run, path, &saver), 0); /* not there yet */
     for (int i = 0; i < 2; i++) {
         begin(saver, &run, 50 + i, i == 1);
@@ -211,8 +205,8 @@ static void failure(void **state) {
         assert_non_null(strstr(report.words, "checkpoints cannot be made: No such file or directory"));
         assert_string_equal(gdn_failure(), "");
     }
-    if (world->rank == 0) assert_int_equal(mkdir(path, 0777), 0);
-    MPI_Barrier(world->world);
+    if (world.rank == 0) assert_int_equal(mkdir(path, 0777), 0);
+    MPI_Barrier(world.world);
     begin(saver, &run, 52, false);
     assert_int_equal(settled(saver).status, 0);
     saver_free(saver, false);
@@ -227,7 +221,7 @@ static void asked(void **state) {
     struct saver_report report = {0};
     start(&run, NULL);
     fill(&run, 7);
-    assert_int_equal(saver_create(&run, scratch, &saver), 0);
+    assert_int_equal(saver_create(&run, scratch(), &saver), 0);
     begin(saver, &run, 60, false);
     while (!report.settled) assert_int_equal(saver_settle(saver, false, &report), 0);
     assert_true(report.step == 60 && !report.status && there(60));
@@ -236,37 +230,23 @@ static void asked(void **state) {
 }
 
 static int set_up(void) {
-    FILE *file;
-    char path[300];
-    strcpy(scratch, "/tmp/test_saver_XXXXXX");
-    if (world->rank == 0 && !mkdtemp(scratch)) return 1;
-    if (mesh_broadcast(world, scratch, sizeof scratch)) return 1;
-    snprintf(path, sizeof path, "%s/text", scratch);
-    if (world->rank == 0) {
-        if (!(file = fopen(path, "w"))) return 1;
+    TRY(world_create());
+    if (world.rank == 0) {
+        FILE *file = fopen(scratch_path("text"), "w");
+        if (!file) return 1;
         for (int i = 0; i < 500; i++) fputs("some words to train on ", file);
         if (fclose(file)) return 1;
     }
-    MPI_Barrier(world->world);
+    MPI_Barrier(world.world);
     return 0;
 }
 
-int main(void) {
-    struct mesh mesh;
+int rank_main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(saved_as_it_was),
         cmocka_unit_test(wrong_copy),
         cmocka_unit_test(failure),
         cmocka_unit_test(asked),
     };
-    int bad = ranks_begin(&mesh);
-    world = &mesh;
-    if (!bad) bad = set_up();
-    if (!bad) bad = cmocka_run_group_tests(tests, NULL, NULL);
-    if (mesh.rank == 0) {
-        char command[300];
-        snprintf(command, sizeof command, "rm -rf %s", scratch);
-        bad |= system(command);
-    }
-    return ranks_end(&mesh, bad != 0);
+    return run_on_ranks(tests, set_up, world_free);
 }

@@ -3,14 +3,11 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "model/params/flops.h"
 #include "tests/train/run/mesh_fixture.h"
-#include "tests/support/unit.h"
 #include "train/loop/loop.h"
 #include "train/plan/plan.h"
-#include "train/run/ranks.h"
 
 static const char base[] = "model:\n"
                            "  vocab_size: 263\n" /* divides by nothing */
@@ -23,46 +20,41 @@ static const char base[] = "model:\n"
                            "mesh: {bucket: 2048, small: 300}\n"
                            "checkpoint: {interval_minutes: 0}\n"; /* no saver is made here */
 
-enum { SETTINGS = 6 };
-
-/* A mesh, and what else is set. */
-struct example {
-    int data, tensor, pipeline;
-    char *set[SETTINGS];
+struct planned {
+    struct mesh_case on;
     double part; /* above 0: train.memory lies this far from all recomputed to nothing */
 };
 
-static struct example examples[] = {
-    {1, 1, 1, {"model.delta.distances=[]"}, 0},
-    {1, 1, 1, {"model.delta.aggregate=attention", "data.validation_fraction=0.2"}, 0},
-    {1, 1, 1, {"train.recompute=full", "train.recompute_every=2"}, 0},
-    {1, 1, 1, {"train.recompute=auto", "data.validation_fraction=0.2"}, 0.4},
-    {2, 1, 1, {"train.recompute=selective", "data.validation_fraction=0.2"}, 0},
-    {1, 2, 1, {"train.recompute=auto", "mesh.delta=connection"}, 0.6},
-    {1, 1, 2, {"train.recompute=none", "train.recompute_delta=auto"}, 0.9},
-    {1, 1, 2, {"mesh.compress_boundary=0.25", "mesh.narrow_sources=false"}, 0},
-    {2, 1, 2, {"train.recompute=auto", "data.validation_fraction=0.2"}, 0.2},
-    {2, 2, 2, {"train.recompute=full", "mesh.sequence_parallel=true", "data.validation_fraction=0.2"}, 0},
-    {2, 1, 1, {"model.delta.normalize=true"}, 0},
-    {1, 2, 1, {"mesh.sequence_parallel=true", "model.delta.regularizer=fixed"}, 0},
-    {1, 2, 1, {"mesh.delta=connection", "model.delta.kind=full"}, 0},
-    {1, 1, 2, {"model.delta.embedding_source=true", "mesh.interleave=2"}, 0},
-    {1, 1, 2, {"model.delta.normalize=true", "model.tie_embeddings=true"}, 0},
-    {2, 1, 2, {"mesh.overlap=false", "mesh.interleave=4"}, 0},
-    {1, 2, 2, {"model.delta.aggregate=attention", "model.delta.attention_dim=4"}, 0},
-    {1, 4, 1, {"model.delta.kind=adaptive", "model.delta.aggregate=mean"}, 0},
-    {2, 2, 2, {"mesh.interleave=2", "mesh.sequence_parallel=true", "model.tie_embeddings=true"}, 0},
-    {1, 1, 8, {"model.delta.hidden=2", "model.delta.gate_hidden=2"}, 0},
-    {1, 2, 4, {"model.delta.aggregate=multihead", "model.delta.attention_heads=2", "mesh.interleave=2"}, 0},
+static struct planned cases[] = {
+    {{{1, 1, 1}, {"model.delta.distances=[]"}}, 0},
+    {{{1, 1, 1}, {"model.delta.aggregate=attention", "data.validation_fraction=0.2"}}, 0},
+    {{{1, 1, 1}, {"train.recompute=full", "train.recompute_every=2"}}, 0},
+    {{{1, 1, 1}, {"train.recompute=auto", "data.validation_fraction=0.2"}}, 0.4},
+    {{{2, 1, 1}, {"train.recompute=selective", "data.validation_fraction=0.2"}}, 0},
+    {{{1, 2, 1}, {"train.recompute=auto", "mesh.delta=connection"}}, 0.6},
+    {{{1, 1, 2}, {"train.recompute=none", "train.recompute_delta=auto"}}, 0.9},
+    {{{1, 1, 2}, {"mesh.compress_boundary=0.25", "mesh.narrow_sources=false"}}, 0},
+    {{{2, 1, 2}, {"train.recompute=auto", "data.validation_fraction=0.2"}}, 0.2},
+    {{{2, 2, 2}, {"train.recompute=full", "mesh.sequence_parallel=true", "data.validation_fraction=0.2"}}, 0},
+    {{{2, 1, 1}, {"model.delta.normalize=true"}}, 0},
+    {{{1, 2, 1}, {"mesh.sequence_parallel=true", "model.delta.regularizer=fixed"}}, 0},
+    {{{1, 2, 1}, {"mesh.delta=connection", "model.delta.kind=full"}}, 0},
+    {{{1, 1, 2}, {"model.delta.embedding_source=true", "mesh.interleave=2"}}, 0},
+    {{{1, 1, 2}, {"model.delta.normalize=true", "model.tie_embeddings=true"}}, 0},
+    {{{2, 1, 2}, {"mesh.overlap=false", "mesh.interleave=4"}}, 0},
+    {{{1, 2, 2}, {"model.delta.aggregate=attention", "model.delta.attention_dim=4"}}, 0},
+    {{{1, 4, 1}, {"model.delta.kind=adaptive", "model.delta.aggregate=mean"}}, 0},
+    {{{2, 2, 2}, {"mesh.interleave=2", "mesh.sequence_parallel=true", "model.tie_embeddings=true"}}, 0},
+    {{{1, 1, 8}, {"model.delta.hidden=2", "model.delta.gate_hidden=2"}}, 0},
+    {{{1, 2, 4}, {"model.delta.aggregate=multihead", "model.delta.attention_heads=2", "mesh.interleave=2"}},
+     0},
 };
-
-static struct mesh *world; /* of all ranks */
-static char path[] = "/tmp/test_plan_run_XXXXXX";
+enum { CASES = sizeof cases / sizeof *cases };
 
 /* The most that a rank needs with these settings and fixed recomputation. */
 static double planned_most(char *const *given, int count, char *recompute) {
     const struct plan_machine machine = {.flops = 1, .bandwidth = {1, 1, 1}, .memory = 1};
-    char *set[SETTINGS + 8];
+    char *set[MOST_SET + 2];
     struct config config;
     struct plan plan;
     double most = 0;
@@ -77,14 +69,14 @@ static double planned_most(char *const *given, int count, char *recompute) {
     return most;
 }
 
-static int start(struct run *run, const struct example *example) {
+static int start(struct run *run, const struct planned *c) {
     struct overrides o;
     char memory[80];
-    overrides_fill(&o, example->data, example->tensor, example->pipeline, path, example->set, SETTINGS);
-    if (example->part > 0) {
+    overrides_fill(&o, &c->on);
+    if (c->part > 0) {
         double all = planned_most(o.set, o.count, "train.recompute=full"),
                none = planned_most(o.set, o.count, "train.recompute=none");
-        double limit = all + example->part * (none - all);
+        double limit = all + c->part * (none - all);
         snprintf(memory, sizeof memory, "train.memory=%.17g", limit / GIB);
         o.set[o.count++] = memory;
     }
@@ -121,19 +113,18 @@ static void check_optimizer(const struct run *run, const struct plan_rank *plann
 }
 
 static void test_step(void **state) {
-    const struct example *example = *state;
+    const struct planned *c = *state;
     static const int plan_axis[STEP_AXES] = {PLAN_DATA, PLAN_TENSOR, PLAN_PIPELINE};
     const struct plan_machine machine = {.flops = 1e11, .bandwidth = {1e9, 1e9, 1e9}, .memory = 1e9};
-    struct run run = {.best_loss = NAN, .mesh = *world};
+    struct run run;
     struct step_report report;
     struct plan plan;
-    int status = start(&run, example);
-    *world = run.mesh;
+    int status = start(&run, c);
     assert_int_equal(status, 0);
     assert_int_equal(plan_create(&run.config, run.mesh.size, &machine, &plan), 0);
     const struct plan_rank *planned = &plan.rank[run.mesh.rank];
     check_memory(&run, &planned->memory);
-    if (example->part > 0) { /* the same choice, and something was to choose */
+    if (c->part > 0) { /* the same choice, and something was to choose */
         size_t layers = (size_t)run.config.model.num_layers;
         char words[200];
         recompute_words(run.level, (int)layers, words, sizeof words);
@@ -153,22 +144,11 @@ static void test_step(void **state) {
     for (int i = 0; i < STEP_AXES; i++)
         assert_int_equal(report.communication_bytes[i], planned->bytes[plan_axis[i]]);
     plan_free(&plan);
-    run_free(&run);
+    ended(&run);
 }
 
-int main(void) {
-    struct mesh mesh;
-    struct CMUnitTest tests[sizeof examples / sizeof *examples];
-    size_t count = 0;
-    int bad = ranks_begin(&mesh);
-    world = &mesh;
-    if (!bad) bad = !make_up_text(&mesh, path);
-    for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
-        struct example *e = &examples[i];
-        if (e->data * e->tensor * e->pipeline != mesh.size) continue;
-        tests[count++] = (struct CMUnitTest){e->set[0], test_step, NULL, NULL, e};
-    }
-    if (!bad) bad = _cmocka_run_group_tests("plan", tests, count, NULL, NULL);
-    if (mesh.rank == 0) unlink(path);
-    return ranks_end(&mesh, bad != 0);
+int rank_main(void) {
+    struct CMUnitTest tests[CASES];
+    size_t count = tests_of_cases(tests, test_step, cases, CASES, sizeof *cases);
+    return run_list_on_ranks("plan", tests, count, world_with_text, world_free);
 }

@@ -1,16 +1,8 @@
 /* What mesh.sequence_parallel saves: memory and arithmetic, exactly as much as divides by tokens. Planned for
  * a 7 B model on 8 tensor ranks, and reserved by a real run on two. */
-#include <math.h>
-#include <unistd.h>
-
 #include "kernels/base/real.h"
 #include "tests/train/run/mesh_fixture.h"
-#include "tests/support/unit.h"
 #include "train/plan/plan.h"
-#include "train/run/ranks.h"
-
-static struct mesh *world; /* of all ranks */
-static char path[] = "/tmp/test_sequence_XXXXXX";
 
 /* ------------------------------------------------------------------------------------------------- a plan */
 
@@ -73,7 +65,7 @@ static void seven_billion(void **state) {
     static char *const settings[] = {"train.recompute=none", "train.recompute=selective",
                                      "model.delta.distances=[]"};
     (void)state;
-    if (world->size > 1) return;
+    if (world.size > 1) return;
     for (int i = 0; i < 3; i++) {
         int connected, edges = count_edges(&connected);
         if (i == 2) connected = edges = 0;
@@ -114,17 +106,13 @@ static const char small[] = "model:\n"
                             "checkpoint: {interval_minutes: 0}\n"; /* no saver is made here */
 
 static struct memory reserved(char *sequence, char *other) {
-    char *set[] = {sequence, other};
-    struct overrides o;
-    struct run run = {.best_loss = NAN, .mesh = *world};
-    overrides_fill(&o, 1, 2, 1, path, set, 2);
-    int status = prepared(&run, small, &o);
-    if (!status) status = readied(&run);
-    *world = run.mesh;
+    const struct mesh_case c = {{1, 2, 1}, {sequence, other}};
+    struct run run;
+    int status = started(&run, small, &c);
     assert_int_equal(status, 0);
     struct memory memory = run_memory(&run);
     assert_memory_equal(&memory, &run.planned, sizeof memory);
-    run_free(&run);
+    ended(&run);
     return memory;
 }
 
@@ -133,7 +121,7 @@ static void real_run(void **state) {
                                      "model.delta.aggregate=attention", "model.delta.kind=adaptive",
                                      "model.delta.distances=[]"};
     (void)state;
-    if (world->size != 2) return;
+    if (world.size != 2) return;
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         struct memory whole = reserved("mesh.sequence_parallel=false", settings[i]),
                       rows = reserved("mesh.sequence_parallel=true", settings[i]);
@@ -143,13 +131,7 @@ static void real_run(void **state) {
     }
 }
 
-int main(void) {
-    struct mesh mesh;
+int rank_main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(seven_billion), cmocka_unit_test(real_run)};
-    int bad = ranks_begin(&mesh);
-    world = &mesh;
-    if (!bad) bad = !make_up_text(&mesh, path);
-    if (!bad) bad = cmocka_run_group_tests(tests, NULL, NULL);
-    if (mesh.rank == 0) unlink(path);
-    return ranks_end(&mesh, bad != 0);
+    return run_on_ranks(tests, world_with_text, world_free);
 }

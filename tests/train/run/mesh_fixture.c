@@ -1,37 +1,42 @@
 #include "tests/train/run/mesh_fixture.h"
 
+#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-static bool write_text(char *path) {
-    int file = mkstemp(path);
-    FILE *out = file < 0 ? NULL : fdopen(file, "w");
+const char *text_path(void) {
+    return scratch_path("text");
+}
+
+static bool write_text(void) {
+    FILE *out = fopen(text_path(), "w");
     if (!out) return false;
     for (int i = 0; i < 4000; i++) fprintf(out, "%d ", i * i);
     return fclose(out) == 0;
 }
 
-bool make_up_text(struct mesh *mesh, char *path) {
-    bool written = mesh->rank != 0 || write_text(path);
-    return !mesh_any(mesh, !written) && !mesh_broadcast(mesh, path, (long)strlen(path) + 1);
+int world_with_text(void) {
+    TRY(world_create());
+    bool written = world.rank != 0 || write_text();
+    return mesh_any(&world, !written) ? gdn_fail(GDN_INTERNAL, "%s cannot be written", text_path()) : 0;
 }
 
-void overrides_fill(struct overrides *o, int data, int tensor, int pipeline, const char *path,
-                    char *const *set, int most) {
+void overrides_fill(struct overrides *o, const struct mesh_case *c) {
     *o = (struct overrides){.count = 4};
-    snprintf(o->axes[0], sizeof o->axes[0], "mesh.data=%d", data);
-    snprintf(o->axes[1], sizeof o->axes[1], "mesh.tensor=%d", tensor);
-    snprintf(o->axes[2], sizeof o->axes[2], "mesh.pipeline=%d", pipeline);
-    snprintf(o->data, sizeof o->data, "data.train=%s", path);
+    snprintf(o->axes[0], sizeof o->axes[0], "mesh.data=%d", c->mesh.data);
+    snprintf(o->axes[1], sizeof o->axes[1], "mesh.tensor=%d", c->mesh.tensor);
+    snprintf(o->axes[2], sizeof o->axes[2], "mesh.pipeline=%d", c->mesh.pipeline);
+    snprintf(o->data, sizeof o->data, "data.train=%s", text_path());
     for (int i = 0; i < 3; i++) o->set[i] = o->axes[i];
     o->set[3] = o->data;
-    for (int i = 0; i < most && set[i]; i++) o->set[o->count++] = set[i];
+    for (int i = 0; i < CASE_SET && c->set[i]; i++) o->set[o->count++] = c->set[i];
 }
 
 int prepared(struct run *run, const char *base, const struct overrides *overrides) {
+    *run = (struct run){.best_loss = NAN, .mesh = world};
     TRY(config_parse(base, "test", overrides->set, overrides->count, &run->config));
-    return run_prepare(run, NULL);
+    int status = run_prepare(run, NULL);
+    world = run->mesh;
+    return status;
 }
 
 int readied(struct run *run) {
@@ -39,5 +44,19 @@ int readied(struct run *run) {
     TRY(run_open_data(run));
     TRY(run_reserve(run));
     TRY(run_load(run, &none, NULL));
-    return run_create(run);
+    int status = run_create(run);
+    world = run->mesh;
+    return status;
+}
+
+int started(struct run *run, const char *base, const struct mesh_case *c) {
+    struct overrides overrides;
+    overrides_fill(&overrides, c);
+    TRY(prepared(run, base, &overrides));
+    return readied(run);
+}
+
+void ended(struct run *run) {
+    run_free(run);
+    world = run->mesh;
 }

@@ -1,29 +1,38 @@
-/* Helpers of tests that train a small model on several meshes, on text that they make up. */
+/* Runs of a small model on several meshes, on made-up text. A program's set-up is world_with_text. */
 #ifndef GDN_MESH_FIXTURE_H
 #define GDN_MESH_FIXTURE_H
 
+#include "tests/support/meshes.h"
+#include "tests/support/scratch.h"
+#include "tests/support/world.h"
 #include "train/run/run.h"
 
-/* Writes text to a new file, whose name is made of the template `path` (mkstemp) on rank 0, and is then the
- * same on all. False where it cannot be written. Collective. */
-bool make_up_text(struct mesh *mesh, char *path);
+/* world_create, and text to train on in the scratch folder. Collective. */
+int world_with_text(void);
 
-/* Overrides of a configuration: a mesh, the data, and others. */
+/* The text's path. */
+const char *text_path(void);
+
+/* Overrides of a configuration: a case's mesh, the text, what the case sets; room for others. */
 enum { MOST_SET = 16 };
 struct overrides {
-    char axes[3][40], data[80];
+    char axes[3][40], data[SCRATCH_LONGEST + 40];
     char *set[MOST_SET]; /* the first four are those above */
     int count;
 };
+void overrides_fill(struct overrides *overrides, const struct mesh_case *c);
 
-/* `set`: others, of which the first that is NULL ends the list, at most `most`. */
-void overrides_fill(struct overrides *overrides, int data, int tensor, int pipeline, const char *path,
-                    char *const *set, int most);
-
-/* Parses the configuration `base` with the overrides, and prepares a run of it. Collective. */
+/* Begins a run: parses the configuration `base` with the overrides, and prepares it on the world, which is
+ * laid out anew. Collective; fails like run_prepare. */
 int prepared(struct run *run, const char *base, const struct overrides *overrides);
 
 /* All that then follows until the run could take its first step, from drawn weights. Collective. */
 int readied(struct run *run);
+
+/* Both, with what the case sets. */
+int started(struct run *run, const char *base, const struct mesh_case *c);
+
+/* run_free; the world lives on, with the scratch that its axes have reserved. */
+void ended(struct run *run);
 
 #endif

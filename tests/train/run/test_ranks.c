@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/unit.h"
+#include "tests/support/rank_main.h"
 #include "train/run/ranks.h"
 
 enum { MOST = 64 };
@@ -64,10 +64,7 @@ static void this_machine(void **state) {
     mesh_free(&mesh);
 }
 
-int main(int argc, char **argv) {
+int rank_main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(made_up_machines), cmocka_unit_test(this_machine)};
-    MPI_Init(&argc, &argv);
-    int bad = cmocka_run_group_tests(tests, NULL, NULL);
-    MPI_Finalize();
-    return bad != 0;
+    return run_on_ranks(tests, NULL, NULL);
 }

@@ -62,8 +62,8 @@ static char *configuration(int v, const struct placement *c) {
             "mesh: {data: %d, tensor: %d, pipeline: %d, interleave: %d, delta: %s, sequence_parallel: %s, "
             "bucket: 1024, small: 100}\n",
             v % 5 == 2 ? "true" : "false", distances, v % 2 ? "true" : "false", kinds[kind], hidden,
-            aggregates[aggregate], normalize ? "true" : "false", c->mesh.data, c->mesh.tensor, c->mesh.pipeline,
-            c->interleave, c->by_connection ? "connection" : "channel",
+            aggregates[aggregate], normalize ? "true" : "false", c->mesh.data, c->mesh.tensor,
+            c->mesh.pipeline, c->interleave, c->by_connection ? "connection" : "channel",
             c->sequence_parallel ? "true" : "false") > 0);
     return text;
 }
@@ -184,10 +184,10 @@ static void compare_gradients(struct run *run, const real *right, int active, co
 
 static void check(int v, const struct placement *c, int active) {
     char *text = configuration(v, c), what[200];
-    snprintf(what, sizeof what, "mesh %d.%d.%d interleave %d%s%s, variant %d (%s, %s), %d distances", c->mesh.data,
-             c->mesh.tensor, c->mesh.pipeline, c->interleave, c->by_connection ? ", by connection" : "",
-             c->sequence_parallel ? ", sequence parallel" : "", v, kinds[v % 3], aggregates[v / 3 % 4],
-             active);
+    snprintf(what, sizeof what, "mesh %d.%d.%d interleave %d%s%s, variant %d (%s, %s), %d distances",
+             c->mesh.data, c->mesh.tensor, c->mesh.pipeline, c->interleave,
+             c->by_connection ? ", by connection" : "", c->sequence_parallel ? ", sequence parallel" : "", v,
+             kinds[v % 3], aggregates[v / 3 % 4], active);
     struct run run = {.mesh = world};
     if (config_parse(text, "test", NULL, 0, &run.config) || run_prepare(&run, NULL) || run_reserve(&run))
         die("%s: %s", what, gdn_failure());

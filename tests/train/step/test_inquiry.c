@@ -4,12 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tests/train/run/mesh_fixture.h"
-#include "tests/support/unit.h"
 #include "train/loop/loop.h"
-#include "train/run/ranks.h"
 
 static const char base[] = "model:\n"
                            "  vocab_size: 263\n"
@@ -42,11 +39,8 @@ static void spoilt_product(int site, char ta, char tb, long m, long n, long k, r
 
 /* --------------------------------------------------------------------------------------------- a run */
 
-enum { SETTINGS = 5 };
-
-struct example {
-    int data, tensor, pipeline;
-    char *set[SETTINGS];
+struct inquired {
+    struct mesh_case on;
     int layer; /* that is spoilt, forward or back */
     char kind;
     int rank; /* by this rank */
@@ -54,13 +48,9 @@ struct example {
     bool all_tensor; /* ranks of its tensor axis have it too, the lowest is named */
 };
 
-static struct mesh *world;
-static char path[] = "/tmp/test_inquiry_XXXXXX";
-
-static int start(struct run *run, const struct example *example, struct ops *ops) {
+static int start(struct run *run, const struct inquired *c, struct ops *ops) {
     struct overrides overrides;
-    overrides_fill(&overrides, example->data, example->tensor, example->pipeline, path, example->set,
-                   SETTINGS);
+    overrides_fill(&overrides, &c->on);
     TRY(prepared(run, base, &overrides));
     *ops = *run->ops;
     fault.real = run->ops;
@@ -81,36 +71,36 @@ static void same_weights(const struct run *run, real *before) {
     free(before);
 }
 
-static void check_place(const struct run *run, const struct example *example) {
+static void check_place(const struct run *run, const struct inquired *c) {
     const struct verdict *v = &run->verdict;
     char suspect[32];
-    int rank = example->all_tensor ? example->rank / example->tensor * example->tensor : example->rank;
+    int rank = c->all_tensor ? c->rank / c->on.mesh.tensor * c->on.mesh.tensor : c->rank;
     assert_true(v->asked && v->recurred && v->found);
-    assert_string_equal(v->finding.what, example->what);
-    assert_int_equal(v->finding.layer, example->layer);
+    assert_string_equal(v->finding.what, c->what);
+    assert_int_equal(v->finding.layer, c->layer);
     assert_int_equal(v->finding.micro_batch, 0);
     assert_int_equal(v->rank, rank);
     assert_string_equal(v->host, run->mesh.host);
-    snprintf(suspect, sizeof suspect, "rank%s %d", example->all_tensor ? "s" : "", rank);
+    snprintf(suspect, sizeof suspect, "rank%s %d", c->all_tensor ? "s" : "", rank);
     if (run->mesh.size == 1)
         assert_string_equal(v->suspects, "");
     else if (strncmp(v->suspects, suspect, strlen(suspect)) != 0 ||
-             (!example->all_tensor && v->suspects[strlen(suspect)]))
+             (!c->all_tensor && v->suspects[strlen(suspect)]))
         fail_msg("suspects are \"%s\", not \"%s\"", v->suspects, suspect);
 }
 
 /* A fault that is always there: named, twice alike; and nothing is updated. */
-static void lasting(struct run *run, const struct example *example) {
+static void lasting(struct run *run, const struct inquired *c) {
     struct step_report report;
-    fault.left = run->mesh.rank == example->rank ? 1000000 : 0;
+    fault.left = run->mesh.rank == c->rank ? 1000000 : 0;
     real *before = copy_of_weights(run);
     for (int i = 0; i < 2; i++) {
         char words[64];
         assert_int_equal(loop_step(run, NULL, &report), GDN_DIVERGED);
-        snprintf(words, sizeof words, "is the %s on rank %d", example->what, run->verdict.rank);
+        snprintf(words, sizeof words, "is the %s on rank %d", c->what, run->verdict.rank);
         if (!strstr(gdn_failure(), words)) fail_msg("no \"%s\" in: %s", words, gdn_failure());
         gdn_failure_clear();
-        check_place(run, example);
+        check_place(run, c);
         assert_int_equal(run->step, 1);
     }
     same_weights(run, before);
@@ -118,16 +108,16 @@ static void lasting(struct run *run, const struct example *example) {
 }
 
 /* One that happens once: computed again, the step is good. */
-static void passing(struct run *run, const struct example *example) {
+static void passing(struct run *run, const struct inquired *c) {
     struct step_report report;
     int64_t samples = run->samples;
-    fault.left = run->mesh.rank == example->rank;
+    fault.left = run->mesh.rank == c->rank;
     real *before = copy_of_weights(run);
     assert_int_equal(loop_step(run, NULL, &report), GDN_DIVERGED);
     assert_true(run->verdict.asked && !run->verdict.recurred && !run->verdict.found);
     assert_non_null(strstr(gdn_failure(), "did not recur"));
     gdn_failure_clear();
-    int rank = example->all_tensor ? example->rank / example->tensor * example->tensor : example->rank;
+    int rank = c->all_tensor ? c->rank / c->on.mesh.tensor * c->on.mesh.tensor : c->rank;
     assert_int_equal(run->verdict.rank, run->mesh.size == 1 ? -1 : rank);
     same_weights(run, before);
 
@@ -136,7 +126,7 @@ static void passing(struct run *run, const struct example *example) {
     struct spikes_config *spikes = &run->config.spikes;
     spikes->window = 8;
     assert_int_equal(spikes_create(spikes, &run->spikes), 0);
-    fault.left = run->mesh.rank == example->rank;
+    fault.left = run->mesh.rank == c->rank;
     assert_int_equal(loop_step(run, NULL, &report), 0);
     assert_int_equal(run->spikes.last.kind, SPIKE_NOT_FINITE);
     assert_true(run->verdict.asked && !run->verdict.recurred);
@@ -151,55 +141,45 @@ static void passing(struct run *run, const struct example *example) {
 }
 
 static void test_example(void **state) {
-    const struct example *example = *state;
-    struct run run = {.best_loss = NAN, .mesh = *world};
+    const struct inquired *c = *state;
+    struct run run;
     struct step_report report;
     struct ops ops;
-    int status = start(&run, example, &ops);
-    *world = run.mesh;
+    int status = start(&run, c, &ops);
     if (status) fail_msg("%s", gdn_failure());
-    fault.site = example->layer * (model_sites(&run.config.model) / run.config.model.num_layers) + DOWN;
-    fault.kind = example->kind;
+    fault.site = c->layer * (model_sites(&run.config.model) / run.config.model.num_layers) + DOWN;
+    fault.kind = c->kind;
     fault.left = 0;
     assert_int_equal(loop_step(&run, NULL, &report), 0); /* all is well */
     assert_false(run.verdict.asked);
-    lasting(&run, example);
-    passing(&run, example);
-    run_free(&run);
+    lasting(&run, c);
+    passing(&run, c);
+    ended(&run);
 }
 
-static struct example examples[] = {
-    {1, 1, 1, {NULL}, 3, 'f', 0, "output of layer 3", false},
-    {1, 1, 1, {"train.recompute=full"}, 0, 'f', 0, "output of layer 0", false},
-    {1, 1, 1, {NULL}, 5, 'w', 0, "gradient of layers.5.mlp.down_proj.weight", false},
-    {1, 1, 1, {NULL}, 5, 'x', 0, "gradient of layers.5.self_attn.q_proj.weight", false},
-    {2, 1, 1, {NULL}, 6, 'f', 1, "output of layer 6", false},
-    {2, 1, 1, {NULL}, 2, 'w', 1, "gradient of layers.2.mlp.down_proj.weight", false},
-    {1, 2, 1, {NULL}, 4, 'f', 1, "output of layer 4", true},
-    {1, 2, 1, {"mesh.sequence_parallel=true"}, 1, 'f', 1, "output of layer 1", true},
-    {1, 2, 1, {NULL}, 4, 'w', 1, "gradient of layers.4.mlp.down_proj.weight", false},
-    {1, 1, 2, {NULL}, 1, 'f', 0, "output of layer 1", false},
-    {1, 1, 2, {NULL}, 6, 'f', 1, "output of layer 6", false},
-    {1, 1, 2, {"mesh.interleave=2", "mesh.narrow_sources=false"}, 5, 'f', 0, "output of layer 5", false},
-    {1, 1, 2, {NULL}, 2, 'w', 0, "gradient of layers.2.mlp.down_proj.weight", false},
-    {2, 1, 2, {NULL}, 6, 'f', 3, "output of layer 6", false},
-    {2, 1, 2, {"mesh.overlap=false"}, 1, 'w', 1, "gradient of layers.1.mlp.down_proj.weight", false},
-    {1, 2, 2, {NULL}, 7, 'f', 2, "output of layer 7", true},
+static struct inquired cases[] = {
+    {{{1, 1, 1}, {NULL}}, 3, 'f', 0, "output of layer 3", false},
+    {{{1, 1, 1}, {"train.recompute=full"}}, 0, 'f', 0, "output of layer 0", false},
+    {{{1, 1, 1}, {NULL}}, 5, 'w', 0, "gradient of layers.5.mlp.down_proj.weight", false},
+    {{{1, 1, 1}, {NULL}}, 5, 'x', 0, "gradient of layers.5.self_attn.q_proj.weight", false},
+    {{{2, 1, 1}, {NULL}}, 6, 'f', 1, "output of layer 6", false},
+    {{{2, 1, 1}, {NULL}}, 2, 'w', 1, "gradient of layers.2.mlp.down_proj.weight", false},
+    {{{1, 2, 1}, {NULL}}, 4, 'f', 1, "output of layer 4", true},
+    {{{1, 2, 1}, {"mesh.sequence_parallel=true"}}, 1, 'f', 1, "output of layer 1", true},
+    {{{1, 2, 1}, {NULL}}, 4, 'w', 1, "gradient of layers.4.mlp.down_proj.weight", false},
+    {{{1, 1, 2}, {NULL}}, 1, 'f', 0, "output of layer 1", false},
+    {{{1, 1, 2}, {NULL}}, 6, 'f', 1, "output of layer 6", false},
+    {{{1, 1, 2}, {"mesh.interleave=2", "mesh.narrow_sources=false"}}, 5, 'f', 0, "output of layer 5", false},
+    {{{1, 1, 2}, {NULL}}, 2, 'w', 0, "gradient of layers.2.mlp.down_proj.weight", false},
+    {{{2, 1, 2}, {NULL}}, 6, 'f', 3, "output of layer 6", false},
+    {{{2, 1, 2}, {"mesh.overlap=false"}}, 1, 'w', 1, "gradient of layers.1.mlp.down_proj.weight", false},
+    {{{1, 2, 2}, {NULL}}, 7, 'f', 2, "output of layer 7", true},
 };
+enum { CASES = sizeof cases / sizeof *cases };
 
-int main(void) {
-    struct mesh mesh;
-    struct CMUnitTest tests[sizeof examples / sizeof *examples];
-    size_t count = 0;
-    int bad = ranks_begin(&mesh);
-    world = &mesh;
-    if (!bad) bad = !make_up_text(&mesh, path);
-    for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
-        struct example *e = &examples[i];
-        if (e->data * e->tensor * e->pipeline != mesh.size) continue;
-        tests[count++] = (struct CMUnitTest){e->what, test_example, NULL, NULL, e};
-    }
-    if (!bad) bad = _cmocka_run_group_tests("inquiries", tests, count, NULL, NULL);
-    if (mesh.rank == 0) unlink(path);
-    return ranks_end(&mesh, bad != 0);
+int rank_main(void) {
+    struct CMUnitTest tests[CASES];
+    size_t count = tests_of_cases(tests, test_example, cases, CASES, sizeof *cases);
+    for (size_t i = 0; i < count; i++) tests[i].name = ((struct inquired *)tests[i].initial_state)->what;
+    return run_list_on_ranks("inquiries", tests, count, world_with_text, world_free);
 }

@@ -15,16 +15,17 @@ static void norm_backward(struct model *m, const real *x, struct tensor norm, co
 static void mlp_backward(struct model *m, int l) {
     struct layer *layer = &m->layer[l];
     const struct ops *ops = m->ops;
-    long T = m->T, D = m->config.hidden_size, F = m->trunk->F;
-    real *dn = m->trunk->t1;
+    struct trunk *t = m->trunk;
+    long T = m->T, D = m->config.hidden_size, F = t->F;
+    real *dn = t->t1;
     gradient_whole(m);
-    ops->product(site_of(l, SITE_DOWN), 'N', 'N', T, F, D, 1, m->g, D, layer->down.w, F, 0, m->trunk->dh, F);
-    ops->swiglu_back(T, F, layer->gu, m->trunk->dh, m->trunk->dgu, m->trunk->h);
-    ops->product(site_of(l, SITE_DOWN), 'T', 'N', D, F, T, 1, m->g, D, m->trunk->h, F, 1, layer->down.g, F);
-    ops->product(site_of(l, SITE_GATE_UP), 'N', 'N', T, D, 2 * F, 1, m->trunk->dgu, 2 * F, layer->gate_up.w,
-                 D, 0, dn, D);
-    ops->product(site_of(l, SITE_GATE_UP), 'T', 'N', 2 * F, D, T, 1, m->trunk->dgu, 2 * F,
-                 stream_all(m, layer->n2), D, 1, layer->gate_up.g, D);
+    ops->product(site_of(l, SITE_DOWN), 'N', 'N', T, F, D, 1, m->g, D, layer->down.w, F, 0, t->dh, F);
+    ops->swiglu_back(T, F, layer->gu, t->dh, t->dgu, t->h);
+    ops->product(site_of(l, SITE_DOWN), 'T', 'N', D, F, T, 1, m->g, D, t->h, F, 1, layer->down.g, F);
+    ops->product(site_of(l, SITE_GATE_UP), 'N', 'N', T, D, 2 * F, 1, t->dgu, 2 * F, layer->gate_up.w, D, 0,
+                 dn, D);
+    ops->product(site_of(l, SITE_GATE_UP), 'T', 'N', 2 * F, D, T, 1, t->dgu, 2 * F, stream_all(m, layer->n2),
+                 D, 1, layer->gate_up.g, D);
     norm_backward(m, layer->a, layer->norm2, layer->rstd2, dn);
 }
 
@@ -39,7 +40,7 @@ void layer_backward(struct model *m, int l) {
 }
 
 void embedding_backward(struct model *m) {
+    struct trunk *t = m->trunk;
     gradient_whole(m);
-    m->ops->embed_back(m->T, m->config.hidden_size, m->trunk->input, m->trunk->first_token, m->trunk->V, m->g,
-                       m->trunk->embed.g);
+    m->ops->embed_back(m->T, m->config.hidden_size, t->input, t->first_token, t->V, m->g, t->embed.g);
 }

@@ -17,30 +17,31 @@ void layer_expand(struct model *m, int l) {
 
 void layer_forward(struct model *m, int l) {
     const struct ops *ops = m->ops;
+    struct trunk *t = m->trunk;
     struct layer *layer = &m->layer[l];
-    long T = m->T, D = m->config.hidden_size, F = m->trunk->F;
+    long T = m->T, D = m->config.hidden_size, F = t->F;
     const real *x = node_rows(m, l - 1);
-    real *sum = own_rows(m, m->trunk->t1), *y = layer->y ? layer->y : node_rows(m, l);
+    real *sum = own_rows(m, t->t1), *y = layer->y ? layer->y : node_rows(m, l);
     norm_rows(m, x, layer->norm1, layer->n1, layer->rstd1);
-    attention_forward(m, l, &layer->attention, stream_all(m, layer->n1), m->trunk->t1);
-    stream_sum(m, m->trunk->t1);
+    attention_forward(m, l, &layer->attention, stream_all(m, layer->n1), t->t1);
+    stream_sum(m, t->t1);
     ops->add_rms_norm(m->rows, D, x, sum, layer->norm2.w, m->config.norm_eps, layer->a, layer->n2,
                       layer->rstd2);
     stream_written(m, layer->n2);
     layer_expand(m, l);
-    ops->swiglu(T, F, layer->gu, m->trunk->h);
-    ops->product(site_of(l, SITE_DOWN), 'N', 'T', T, D, F, 1, m->trunk->h, F, layer->down.w, F, 0,
-                 m->trunk->t1, D);
-    stream_sum(m, m->trunk->t1);
+    ops->swiglu(T, F, layer->gu, t->h);
+    ops->product(site_of(l, SITE_DOWN), 'N', 'T', T, D, F, 1, t->h, F, layer->down.w, F, 0, t->t1, D);
+    stream_sum(m, t->t1);
     ops->add_to(m->rows * D, layer->a, sum, y);
     stream_written(m, y);
-    if (layer->level != LEVEL_NONE) m->trunk->holder = layer;
+    if (layer->level != LEVEL_NONE) t->holder = layer;
 }
 
 void embedding_forward(struct model *m) {
+    struct trunk *t = m->trunk;
     long D = m->config.hidden_size;
-    real *terms = m->slot->x0 ? m->slot->x0 : m->trunk->t1;
-    m->ops->embed(m->T, D, m->trunk->input, m->trunk->first_token, m->trunk->V, m->trunk->embed.w, terms);
+    real *terms = m->slot->x0 ? m->slot->x0 : t->t1;
+    m->ops->embed(m->T, D, t->input, t->first_token, t->V, t->embed.w, terms);
     stream_sum(m, terms);
     if (!m->slot->x0) m->ops->copy(m->rows * D, own_rows(m, terms), node_rows(m, -1));
 }

@@ -11,16 +11,18 @@ void stream_sum(struct model *m, real *x) {
 }
 
 void stream_written(struct model *m, const real *own) {
-    if (m->trunk->whole_of == own) m->trunk->whole_of = NULL;
+    struct trunk *t = m->trunk;
+    if (t->whole_of == own) t->whole_of = NULL;
 }
 
 const real *stream_all(struct model *m, const real *own) {
+    struct trunk *t = m->trunk;
     if (!m->rows_divided) return own;
-    if (m->trunk->whole_of == own) return m->trunk->whole;
-    m->ops->copy(m->rows * m->config.hidden_size, own, own_rows(m, m->trunk->whole));
-    stream_whole(m, m->trunk->whole);
-    m->trunk->whole_of = own;
-    return m->trunk->whole;
+    if (t->whole_of == own) return t->whole;
+    m->ops->copy(m->rows * m->config.hidden_size, own, own_rows(m, t->whole));
+    stream_whole(m, t->whole);
+    t->whole_of = own;
+    return t->whole;
 }
 
 void stream_whole(struct model *m, real *x) {

@@ -77,7 +77,7 @@ static void lay_out(struct model *m, long positions) {
         for (int s = 0; s < p->chunk[c].slots; s++) lay_out_slot(m, &p->chunk[c], &p->chunk[c].slot[s], T);
 }
 
-static int allocate_slots(struct model *m, struct chunk *chunk) {
+static bool allocate_slots(struct model *m, struct chunk *chunk) {
     size_t nodes = (size_t)m->config.num_layers + 1;
     chunk->slot = calloc((size_t)chunk->slots, sizeof *chunk->slot);
     for (int s = 0; chunk->slot && s < chunk->slots; s++) {
@@ -90,54 +90,60 @@ static int allocate_slots(struct model *m, struct chunk *chunk) {
         slot->rows = calloc(nodes, sizeof *slot->rows);
         if (!slot->layer || !slot->connections || !slot->rstd || !slot->rstd_known || !slot->packed ||
             !slot->rows)
-            return -1;
+            return false;
     }
-    return chunk->slot ? 0 : -1;
+    return chunk->slot;
+}
+
+/* What to compute again, layer by layer. */
+static void set_levels(struct model *m, const struct model_part *part) {
+    for (int l = 0; l < m->config.num_layers; l++) {
+        struct layer *layer = &m->trunk->held[l];
+        struct recompute level = {LEVEL_NONE, LEVEL_NONE};
+        if (part && part->recompute) level = part->recompute[l];
+        layer->level = layer->attention.level = m->training ? level.layer : LEVEL_NOTHING;
+        m->delta->held[l].level = m->training ? level.delta : LEVEL_NOTHING;
+    }
 }
 
 /* The chunks of this rank, and what its passes keep account of. */
 static int allocate(struct model *m, const struct model_part *part) {
+    struct pass_state *p = m->passes;
     size_t nodes = (size_t)m->config.num_layers + 1;
     int stages = m->layout.stage ? m->layout.pipeline * m->layout.chunks : 1;
-    m->passes->chunks = m->layout.chunks;
-    m->passes->chunk = calloc((size_t)m->passes->chunks, sizeof *m->passes->chunk);
+    p->chunks = m->layout.chunks;
+    p->chunk = calloc((size_t)p->chunks, sizeof *p->chunk);
+    p->unpacked = calloc(nodes, sizeof *p->unpacked);
+    p->walk.owed = calloc(nodes, sizeof *p->walk.owed);
     m->trunk->held = calloc(nodes, sizeof *m->trunk->held);
     m->delta->held = calloc(nodes, sizeof *m->delta->held);
     m->delta->deposit = calloc(nodes, sizeof *m->delta->deposit);
-    m->passes->unpacked = calloc(nodes, sizeof *m->passes->unpacked);
-    m->passes->walk.owed = calloc(nodes, sizeof *m->passes->walk.owed);
-    int status = m->passes->chunk && m->trunk->held && m->delta->held && m->delta->deposit &&
-                         m->passes->unpacked && m->passes->walk.owed
-                     ? 0
-                     : -1;
-    for (int c = 0; !status && c < m->passes->chunks; c++) {
+    bool there =
+        p->chunk && p->unpacked && p->walk.owed && m->trunk->held && m->delta->held && m->delta->deposit;
+    for (int c = 0; there && c < p->chunks; c++) {
         int stage = m->layout.pipeline_index + c * m->layout.pipeline;
-        m->passes->chunk[c] = (struct chunk){.span = layout_span(&m->layout, c, m->config.num_layers),
-                                             .first = stage == 0,
-                                             .last = stage == stages - 1,
-                                             .slots = part && part->slots ? part->slots[c] : 1};
-        status = allocate_slots(m, &m->passes->chunk[c]);
+        p->chunk[c] = (struct chunk){.span = layout_span(&m->layout, c, m->config.num_layers),
+                                     .first = stage == 0,
+                                     .last = stage == stages - 1,
+                                     .slots = part && part->slots ? part->slots[c] : 1};
+        there = allocate_slots(m, &p->chunk[c]);
     }
-    if (status) return gdn_fail(GDN_INTERNAL, "out of memory for %d layers", m->config.num_layers);
-    for (int l = 0; l < m->config.num_layers; l++) {
-        struct recompute level = {LEVEL_NONE, LEVEL_NONE};
-        if (part && part->recompute) level = part->recompute[l];
-        m->trunk->held[l].level = m->trunk->held[l].attention.level =
-            m->training ? level.layer : LEVEL_NOTHING;
-        m->delta->held[l].level = m->training ? level.delta : LEVEL_NOTHING;
-    }
+    if (!there) return gdn_fail(GDN_INTERNAL, "out of memory for %d layers", m->config.num_layers);
+    set_levels(m, part);
     return 0;
 }
 
 /* Addresses for the weights and gradients of a planned model. */
 static int pretend_state(struct model *m) {
-    m->passes->weights.name = "weights";
+    struct arena *weights = &m->passes->weights;
+    struct state *state = &m->passes->planned_state;
+    weights->name = "weights";
     for (int round = 0; round < 2; round++) {
-        m->passes->planned_state.weight = take(&m->passes->weights, m->table->total);
-        m->passes->planned_state.gradient = m->training ? take(&m->passes->weights, m->table->total) : NULL;
-        if (!round) TRY(arena_pretend(&m->passes->weights));
+        state->weight = take(weights, m->table->total);
+        state->gradient = m->training ? take(weights, m->table->total) : NULL;
+        if (!round) TRY(arena_pretend(weights));
     }
-    m->state = &m->passes->planned_state;
+    m->state = state;
     return 0;
 }
 
@@ -165,9 +171,9 @@ int model_build(const struct model_config *config, const struct table *table, co
                 const struct ops *ops, const struct model_part *part, long batch, long length, long positions,
                 bool training, struct model **out) {
     struct whole_model *whole = calloc(1, sizeof *whole);
-    struct model *m = &whole->model;
     *out = NULL;
     if (!whole) return gdn_fail(GDN_INTERNAL, "out of memory for a model");
+    struct model *m = &whole->model;
     *m = (struct model){.config = *config,
                         .table = table,
                         .state = state,

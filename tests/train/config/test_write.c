@@ -1,0 +1,195 @@
+/* A configuration that is written reads back the same, whatever its values. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dist/checkpoint/checkpoint.h"
+#include "dist/layout/layout.h"
+#include "kernels/base/random.h"
+#include "kernels/base/status.h"
+#include "tests/train/config/config_fixture.h"
+#include "tests/support/unit.h"
+#include "train/config/keys.h"
+#include "train/config/number.h"
+
+/* A random value that the key allows, as YAML. */
+static void random_value(const struct key *key, uint64_t draw, FILE *out) {
+    uint64_t what = random_name(key->path);
+    double u = random_uniform(1, what, draw);
+    uint64_t bits = random_bits(2, what, draw);
+    static const char *const texts[] = {"''",
+                                        "a b.txt",
+                                        "'*.txt'",
+                                        "\"q\\\"\\\\\\t\\n\\x7f\\e\\u2028\\u0085\\u2029\"",
+                                        "'  '",
+                                        "\"true\"",
+                                        "'5'",
+                                        "ü/日本/😀",
+                                        "'#: {[,&!|>%@`'",
+                                        "\"\\n\\n\""};
+    char digits[NUMBER_TEXT];
+    switch (key->type) {
+    case KEY_INT: {
+        double values = key->most - key->least + 1;
+        fprintf(out, "%d", (int)key->least + (int)(bits % (values < 1000 ? (uint64_t)values : 1000)));
+        break;
+    }
+    case KEY_LONG: {
+        long value = (long)key->least + (long)(bits >> (2 + bits % 60));
+        fprintf(out, "%ld", (double)value > key->most ? (long)key->most : value);
+        break;
+    }
+    case KEY_UNSIGNED:
+        fprintf(out, "%llu", (unsigned long long)bits);
+        break;
+    case KEY_REAL:
+        snprintf(digits, sizeof digits, "%.17g",
+                 key->most <= 1 ? u : ldexp(0.5 + u / 2, (int)(bits % 200) - 100));
+        fputs(digits, out);
+        break;
+    case KEY_BOOL:
+        fputs(bits & 1 ? "true" : "false", out);
+        break;
+    case KEY_WORD: {
+        int count = 1, pick;
+        for (const char *at = key->words; *at; at++) count += *at == '|';
+        const char *word = key->words;
+        for (pick = (int)(bits % (uint64_t)count); pick > 0; pick--) word = strchr(word, '|') + 1;
+        bool cuda = !strncmp(word, "cuda", 4);
+        fprintf(out, "%.*s", (int)strcspn(word, "|"), cuda ? "cpu" : word);
+        break;
+    }
+    case KEY_STRING:
+        fputs(texts[bits % (sizeof texts / sizeof *texts)], out);
+        break;
+    case KEY_FILES: /* one, which may be '', or a list of others */
+        if (bits & 1) {
+            fputs(texts[(bits >> 1) % (sizeof texts / sizeof *texts)], out);
+            break;
+        }
+        fputc('[', out);
+        for (uint64_t i = 1; i < (bits >> 1) % 5; i++) fprintf(out, "%s,", texts[i]);
+        fputc(']', out);
+        break;
+    case KEY_INTS:
+        fputc('[', out);
+        for (uint64_t i = 0, n = bits % (MAX_DISTANCES + 1); i < n; i++)
+            fprintf(out, "%s%llu", i ? "," : "", (unsigned long long)(3 * i + 1));
+        fputc(']', out);
+        break;
+    case KEY_RAMP:
+        fputc('[', out);
+        for (uint64_t i = 0, n = bits % (RAMP_MOST + 1); i < n; i++)
+            fprintf(out, "[%llu, 12],", (unsigned long long)(i * (1 + bits % 1000)));
+        fputc(']', out);
+        break;
+    case KEY_SOURCES:
+        fputc('[', out);
+        for (uint64_t i = 0; i < bits % 5; i++)
+            fprintf(out, i % 2 ? "{path: %s, weight: %.17g}," : "{path: %s, weight: %.17g, name: first_%d},",
+                    texts[i], ldexp(1 + u, (int)i - 3), (int)i);
+        fputc(']', out);
+        break;
+    case KEY_PATHS:
+        fputc('{', out);
+        for (uint64_t i = 0; i < bits % 4; i++)
+            fprintf(out, "%s: %s,", (const char *[]){"null", "5-_a", "-"}[i], texts[i + 1]);
+        fputc('}', out);
+        break;
+    }
+}
+
+/* Random configurations, written and read again, are the same to the last digit. */
+static void round_trip(void **state) {
+    (void)state;
+    int tried = 0;
+    for (uint64_t draw = 0; draw < 3000 && tried < 300; draw++) {
+        char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+        fprintf(out, "{}");
+        fclose(out);
+        char *set[CONFIG_KEYS] = {NULL};
+        for (int k = 0; k < CONFIG_KEYS; k++) {
+            out = open_memstream(&set[k], &length);
+            fprintf(out, "%s=", config_keys[k].path);
+            random_value(&config_keys[k], draw, out);
+            fclose(out);
+        }
+        /* Two settings are drawn so that the widths divide, which random numbers seldom do. */
+        char *widths[] = {"model={hidden_size: 720, num_heads: 12, num_kv_heads: 0}",
+                          "mesh={data: 1, tensor: 1, pipeline: 1, interleave: 1, compress_boundary: 0}",
+                          "model.delta={gate_hidden: 12, attention_heads: 12, hidden: 7, attention_dim: 3}",
+                          "train={micro_batch_size: 0, recompute: full, recompute_delta: same}",
+                          draw & 8 ? "delta_store.interval=0" : "model.delta.distances=[2, 3]",
+                          draw & 4 ? "delta_store={ratio: 0, layers: []}"
+                                   : "delta_store={tolerance: 0, layers: []}",
+                          "model.vocab_size=1000",
+                          draw & 128 ? "train.batch_ramp=[]" : "train.batch_size=12",
+                          draw & 64 ? "spikes.window=0" : "spikes.window=100",
+                          "model.delta.temperature=0.5",
+                          draw & 32 ? "train.graphs=false" : "train.compress_sources=0",
+                          draw & 16 ? "device=cuda" : "train.precision=fp32",
+                          draw & 1 ? "data.validation=''" : "data.validation_fraction=0",
+                          draw & 2 ? "data.train=''" : "data.sources=[]"};
+        enum { WIDTHS = sizeof widths / sizeof *widths };
+        char *all[CONFIG_KEYS + WIDTHS];
+        memcpy(all, set, sizeof set);
+        memcpy(all + CONFIG_KEYS, widths, sizeof widths);
+        struct config first, second;
+        if (config_parse(text, "random", all, CONFIG_KEYS + WIDTHS, &first)) fail_msg("%s", gdn_failure());
+        char *written = config_text(&first);
+        if (config_parse(written, "written", NULL, 0, &second)) fail_msg("%s\n%s", gdn_failure(), written);
+        char *again = config_text(&second);
+        assert_string_equal(written, again);
+        assert_memory_equal(&first.train, &second.train, sizeof first.train);
+        assert_memory_equal(&first.mesh, &second.mesh, sizeof first.mesh);
+        assert_true(first.model.rope_theta == second.model.rope_theta &&
+                    first.model.delta.epsilon == second.model.delta.epsilon);
+        assert_int_equal(first.data.num_sources, second.data.num_sources);
+        for (int i = 0; i < first.data.num_sources; i++) {
+            assert_true(first.data.sources[i].weight == second.data.sources[i].weight);
+            assert_string_equal(first.data.sources[i].name, second.data.sources[i].name);
+        }
+        assert_int_equal(config_match_resume(&first, again), GDN_OK);
+        assert_int_equal(config_match_ranks(&first, again), GDN_OK);
+        tried++;
+        free(written);
+        free(again);
+        free(text);
+        for (int k = 0; k < CONFIG_KEYS; k++) free(set[k]);
+        config_free(&first);
+        config_free(&second);
+    }
+    assert_int_equal(tried, 300);
+}
+
+static void numbers(void **state) {
+    (void)state;
+    char text[NUMBER_TEXT];
+    for (uint64_t i = 0; i < 20000; i++) {
+        uint64_t bits = random_bits(3, 4, i);
+        double value, back;
+        memcpy(&value, &bits, sizeof value);
+        if (!isfinite(value)) continue;
+        number_write(value, text);
+        assert_true(number_real(text, &back) && back == value);
+        assert_true(strchr(text, '.') != NULL); /* YAML 1.1 readers take 1e-05 for text */
+    }
+    number_write(0.1, text);
+    assert_string_equal(text, "0.1");
+    number_write(1e-5, text);
+    assert_string_equal(text, "1.0e-05");
+    number_write(3, text);
+    assert_string_equal(text, "3.0");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(round_trip),
+        cmocka_unit_test(numbers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

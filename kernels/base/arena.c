@@ -7,15 +7,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* The address sanitizer knows an arena as one allocation, and would not see a run past one buffer into the
- * next: there, every buffer is followed by bytes that may not be touched. */
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
-enum { GUARD = 64 };
 #else
 #define ASAN_POISON_MEMORY_REGION(address, bytes) ((void)(address), (void)(bytes))
 #define ASAN_UNPOISON_MEMORY_REGION(address, bytes) ((void)(address), (void)(bytes))
-enum { GUARD = 0 };
 #endif
 
 enum {
@@ -33,7 +29,7 @@ static bool on_host(const struct arena *arena) {
 
 void *arena_take(struct arena *arena, size_t bytes) {
     size_t at = arena->used;
-    arena->used += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT + GUARD;
+    arena->used += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT + ARENA_GUARD;
     if (!arena->base || arena->used > arena->size) return NULL;
     if (!arena->pretended && on_host(arena))
         ASAN_POISON_MEMORY_REGION(arena->base + at + bytes, arena->used - at - bytes);

@@ -8,6 +8,14 @@
 
 #include "kernels/base/device.h"
 
+/* The address sanitizer knows an arena as one allocation, and would not see a run past one buffer into the
+ * next: there, every buffer is followed by bytes that may not be touched. */
+#ifdef __SANITIZE_ADDRESS__
+enum { ARENA_GUARD = 64 };
+#else
+enum { ARENA_GUARD = 0 };
+#endif
+
 struct arena {
     const char *name;            /* for messages: "activations", "gradients", ... */
     const struct device *device; /* whose memory it is; NULL: the host's */

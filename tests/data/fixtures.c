@@ -67,6 +67,18 @@ void expect_stream(const char *pattern, enum tokens_format format, const int32_t
     tokens_close(tokens);
 }
 
+char *describe(const char *pattern, enum tokens_format format) {
+    struct tokens *tokens;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    assert_int_equal(tokens_open(pattern, format, &tokens), GDN_OK);
+    assert_int_equal(tokens_describe(tokens, out), GDN_OK);
+    tokens_close(tokens);
+    fclose(out);
+    return text;
+}
+
 void expect_failure(int status, int expected, const char *words) {
     assert_int_equal(status, expected);
     char *list = strdup(words), *rest = NULL;

@@ -29,6 +29,9 @@ void set_size(const char *path, long size);
  * in pieces of two sizes, small files token by token. */
 void expect_stream(const char *pattern, enum tokens_format format, const int32_t *expected, long count);
 
+/* Opens `pattern` and returns its description. free() */
+char *describe(const char *pattern, enum tokens_format format);
+
 /* Checks that opening `pattern` fails with GDN_INPUT and words that contain `words`, several of them
  * separated by '|', and leaves no stream. Forgets the failure. */
 void expect_open_fails(const char *pattern, enum tokens_format format, const char *words);

@@ -56,14 +56,7 @@ static void fill(int64_t least, int64_t greatest) {
 
 /* Whether the stream is mapped, which the description tells. */
 static bool is_mapped(const char *path) {
-    struct tokens *tokens;
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    assert_int_equal(tokens_open(path, TOKENS_HDF5, &tokens), GDN_OK);
-    assert_int_equal(tokens_describe(tokens, out), GDN_OK);
-    tokens_close(tokens);
-    fclose(out);
+    char *text = describe(path, TOKENS_HDF5);
     bool mapped = !strstr(text, "through the HDF5 library");
     free(text);
     return mapped;

@@ -105,18 +105,6 @@ static void bad_files(void **state) {
     expect_open_fails("folder", TOKENS_TEXT, "folder|is not a file");
 }
 
-static char *describe(const char *pattern, enum tokens_format format) {
-    struct tokens *tokens;
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    assert_int_equal(tokens_open(pattern, format, &tokens), GDN_OK);
-    assert_int_equal(tokens_describe(tokens, out), GDN_OK);
-    tokens_close(tokens);
-    fclose(out);
-    return text;
-}
-
 static void description(void **state) {
     (void)state;
     put_text("told_1", "bc");

@@ -85,6 +85,18 @@ struct loss_options fixture_options(const struct model_config *c, int active, bo
                                  .measure = true};
 }
 
+void fixture_levels(struct recompute *levels, int layers, int level) {
+    for (int l = 0; l < layers; l++)
+        levels[l] = (struct recompute){(unsigned char)level, (unsigned char)level};
+}
+
+void fixture_random_levels(struct recompute *levels, int layers, uint64_t seed, uint64_t index) {
+    for (int l = 0; l < layers; l++) {
+        uint64_t bits = random_bits(seed, index, (uint64_t)l);
+        levels[l] = (struct recompute){(unsigned char)(bits % 3), (unsigned char)(bits / 3 % 3)};
+    }
+}
+
 void fixture_widen(struct model_config *c) {
     c->vocab_size = 37;
     c->hidden_size = 16;

@@ -33,6 +33,10 @@ void fixture_rows(int32_t *rows, int vocab);
 /* `active` distances, −1 for all. */
 struct loss_options fixture_options(const struct model_config *c, int active, bool regularize);
 
+/* What `layers` layers compute again: all the same, or each its own, drawn by `seed` and `index`. */
+void fixture_levels(struct recompute *levels, int layers, int level);
+void fixture_random_levels(struct recompute *levels, int layers, uint64_t seed, uint64_t index);
+
 /* Makes it a model that four ranks can divide: eight heads on four key/value heads, a vocabulary that does
  * not divide. */
 void fixture_widen(struct model_config *c);

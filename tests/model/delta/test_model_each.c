@@ -63,8 +63,7 @@ static void check(int kind, int aggregate, bool dealt, int level, int active, bo
     char words[120];
     snprintf(words, sizeof words, "kind %d, aggregate %d, %s, level %d, %d active", kind, aggregate,
              dealt ? "dealt out" : "by channel", level, active);
-    for (int l = 0; l < LAYERS; l++)
-        levels[l] = (struct recompute){(unsigned char)level, (unsigned char)level};
+    fixture_levels(levels, LAYERS, level);
     assert_int_equal(edges_create(&c, &edges), 0);
     assert_true(edges.count <= EDGES);
     fixture_rows(tokens, c.vocab_size);

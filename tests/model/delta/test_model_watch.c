@@ -156,8 +156,7 @@ static void test_seen(void **state) {
     for (int kind = 0; kind < 3; kind++)
         for (int way = 0; way < 4; way++)
             for (int level = 0; level < 3; level++) {
-                for (int l = 0; l < LAYERS; l++)
-                    levels[l] = (struct recompute){(unsigned char)level, (unsigned char)level};
+                fixture_levels(levels, LAYERS, level);
                 check(kind, way & 1, way & 2, levels, level == 1 ? 2 : 3);
             }
     no_failures();

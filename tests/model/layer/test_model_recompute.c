@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/base/random.h"
 #include "kernels/base/status.h"
 #include "tests/model/tensor_ranks.h"
 
@@ -33,11 +32,9 @@ static struct model_config model_of(int combination, bool regularize) {
 
 /* Level i < 9: all layers alike; beyond: each layer its own. */
 static void levels_of(int i, struct recompute levels[LAYERS]) {
-    for (int l = 0; l < LAYERS; l++) {
-        uint64_t bits = random_bits(11, (uint64_t)i, (uint64_t)l);
-        levels[l].layer = (unsigned char)(i < 9 ? i % 3 : (int)(bits % 3));
-        levels[l].delta = (unsigned char)(i < 9 ? i / 3 : (int)(bits / 3 % 3));
-    }
+    fixture_random_levels(levels, LAYERS, 11, (uint64_t)i);
+    for (int l = 0; l < LAYERS && i < 9; l++)
+        levels[l] = (struct recompute){(unsigned char)(i % 3), (unsigned char)(i / 3)};
 }
 
 /* What training computed. */

@@ -34,10 +34,7 @@ struct setting setting_of(int v, int cut, int way, const struct ops *ops) {
     s.options = fixture_options(c, v % 7 == 4 ? 1 : v % 7 == 6 ? 0 : -1, c->delta.regularizer);
     s.options.measure = v % 2;
     if (v % 2) s.batch = 4, s.length = 6; /* more tokens than channels, else fewer */
-    for (int l = 0; l < LAYERS && v % 3; l++) {
-        uint64_t bits = random_bits(17, (uint64_t)v, (uint64_t)l);
-        s.levels[l] = (struct recompute){(unsigned char)(bits % 3), (unsigned char)(bits / 3 % 3)};
-    }
+    if (v % 3) fixture_random_levels(s.levels, LAYERS, 17, (uint64_t)v);
     snprintf(s.what, sizeof s.what, "%s, variant %d (kind %d, aggregate %d), cut %d, way %d", ops->name, v,
              c->delta.kind, c->delta.aggregate, cut, way);
     return s;

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "kernels/backends/backends.h"
-#include "kernels/base/random.h"
 #include "kernels/base/status.h"
 #include "tests/model/pass/pipeline.h"
 
@@ -163,10 +162,7 @@ static void run(const struct model_config *c, const struct loss_options *o, cons
     struct layout layout = cut_layout(&cuts[0], 0, way);
     fixture_create(&whole, c, ops_all()[0], B, S, 3, 0.2);
     part_create(&one, &whole, &layout, &tensor, NULL, ops_all()[0], B, S);
-    for (int i = 0; i < LAYERS; i++) {
-        uint64_t bits = random_bits(5, (uint64_t)(way + slots), (uint64_t)i);
-        levels[i] = (struct recompute){(unsigned char)(bits % 3), (unsigned char)(bits / 3 % 3)};
-    }
+    fixture_random_levels(levels, LAYERS, 5, (uint64_t)(way + slots));
     line_create(l, cut, way, &whole, o, slots, levels);
     for (int m = 0; m < MICRO; m++) model_train(one.model, l->rows[m], B, S, o, &sums[m]);
     for (int m = 0; m < MICRO + slots - 1; m++) {

@@ -55,12 +55,6 @@ static int count_edges(int *connected) {
     return edges;
 }
 
-#ifdef __SANITIZE_ADDRESS__
-enum { GUARD = 64 }; /* bytes behind each buffer (kernels/base/arena.c) */
-#else
-enum { GUARD = 0 };
-#endif
-
 static void seven_billion(void **state) {
     static char *const settings[] = {"train.recompute=none", "train.recompute=selective",
                                      "model.delta.distances=[]"};
@@ -80,7 +74,7 @@ static void seven_billion(void **state) {
          * layer to the eighth above it. */
         int64_t sources = (L + 1) * others * D - (edges ? 9 : 0) * (int64_t)S * MICRO * D;
         assert_int_equal(saved(&whole, &rows, MEMORY_SOURCES),
-                         sources * (int64_t)sizeof(real) - (edges ? 9 * GUARD : 0));
+                         sources * (int64_t)sizeof(real) - (edges ? 9 * ARENA_GUARD : 0));
         assert_true(saved(&whole, &rows, MEMORY_WORKSPACE) >= -(int64_t)sizeof(real) * S * MICRO * D);
         /* W1 of every connection, on target and source: forward, back for either factor, and with selective
          * again, but for the last layer's 4, which are there still. A step has 4 micro-batches. What else

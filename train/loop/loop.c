@@ -156,12 +156,6 @@ static int written(const struct loop *loop) {
     return loop->rundir->metrics.status ? loop->rundir->metrics.status : loop->rundir->board.status;
 }
 
-enum stop_reason loop_asked(struct loop *loop, enum stop_work next) {
-    /* A checkpoint that is under way may take longer than all before it. */
-    double saving = loop->saving ? MPI_Wtime() - loop->saved_at : 0;
-    return stop_asked(loop->stop, next, fmax(saving, loop->save_seconds));
-}
-
 /* Ends the run on request: of whoever comes first by the order of reasons, on whichever rank. */
 static int stop_as_asked(struct loop *loop) {
     int reason = (int)loop->stop->reason;

@@ -58,7 +58,7 @@ int loop_run(struct run *run, struct rundir *rundir, struct stop *stop, FILE *ou
 int loop_step(struct run *run, const struct delta_watch *watch, struct step_report *report);
 
 /* Whether this rank knows of a request to stop, or the time that is left is too short for `next` and a
- * checkpoint. Not collective. */
+ * checkpoint. Not collective. (loop/save.c) */
 enum stop_reason loop_asked(struct loop *loop, enum stop_work next);
 
 /* Evaluates and records. Collective. The same on all ranks: GDN_STOPPED, with nothing recorded and

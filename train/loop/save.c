@@ -127,3 +127,9 @@ int loop_save_due(struct loop *loop, bool *is_due) {
     *is_due |= any;
     return 0;
 }
+
+enum stop_reason loop_asked(struct loop *loop, enum stop_work next) {
+    /* A checkpoint that is under way may take longer than all before it. */
+    double saving = loop->saving ? MPI_Wtime() - loop->saved_at : 0;
+    return stop_asked(loop->stop, next, fmax(saving, loop->save_seconds));
+}

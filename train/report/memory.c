@@ -6,6 +6,7 @@
 
 #include "kernels/base/status.h"
 #include "train/report/html.h"
+#include "train/report/rows.h"
 
 /* Whether any run has memory of this category, planned or reserved. */
 static bool used(const struct report *report, int part) {
@@ -102,6 +103,20 @@ static void write_table(const struct report *report) {
     fprintf(page, "</table></div>\n");
 }
 
+/* The last figure, which ends the grid. */
+static int draw_use(const struct report *report) {
+    static const char *const places[] = {"resident on the host", "on the device"};
+    struct figure_row row = {
+        {.title = "Memory in use", .name = places, .kinds = 2, .axis = AXIS_BYTES, .zero = true},
+        {CURVE_RESIDENT, CURVE_DEVICE},
+        {false, false},
+        "memory over time: " NO_MONITOR};
+    row.look.wide = report->count > 2; /* as the card before it */
+    TRY(report_row(report, &row));
+    fprintf(report->page, "</div>\n");
+    return report_row_lacks(report, &row);
+}
+
 int report_memory(const struct report *report) {
     report_heading(report, "memory", "Memory");
     bool *lacking = calloc((size_t)report->count, sizeof *lacking), any = false;
@@ -115,7 +130,7 @@ int report_memory(const struct report *report) {
         write_table(report);
         report_card_end(report);
     }
-    int status = report_memory_curves(report);
+    int status = draw_use(report);
     report_lacks(report, lacking, "no <code>memory</code> events: they come with the start of a run");
     free(lacking);
     return status;

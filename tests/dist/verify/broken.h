@@ -1,0 +1,24 @@
+/* Schedules that a test breaks, to see that the checker finds it. */
+#ifndef GDN_TEST_BROKEN_H
+#define GDN_TEST_BROKEN_H
+
+#include "tests/dist/schedule/example.h"
+
+/* Three ranks of two layers; node 0 is read two stages on, buckets overlap. */
+extern const struct shape shape, with_strips;
+
+/* A rank's actions, and one of them. */
+struct actions *list(struct example *e, int rank);
+struct action *at(struct example *e, int rank, int i);
+
+/* The place of a rank's action; `index` and `micro` −1: any. */
+int find(struct example *e, int rank, enum act act, int cargo, int index, int micro);
+
+/* Leaves an action out, or moves it to before place `to`. */
+void delete (struct example *e, int rank, int i);
+void move(struct example *e, int rank, int i, int to);
+
+/* The check fails, and its words have these in them. Frees the example. */
+void expect(struct example *e, const char *first, const char *second);
+
+#endif

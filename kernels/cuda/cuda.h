@@ -18,9 +18,10 @@ extern "C" {
 }
 
 enum { WARP = 32 };
+enum { CUDA_SITES = 4096 }; /* weights that have scales of their own: device.h, sites */
 static const size_t WORKSPACE_BYTES = (size_t)64 << 20;
 
-/* ------------------------------------------------------------------ the host's side: device.cu */
+/* ------------------------------------------------------------------ the host's side: context.cu */
 
 /* Operations are queued on this stream. */
 cudaStream_t cuda_stream(void);
@@ -38,6 +39,19 @@ void *workspace(size_t bytes);
 
 /* Where `error` is one, records the first failure with what was being done; returns whether it is. */
 bool cuda_failed(cudaError_t error, const char *what);
+
+int cuda_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+bool cuda_has_failed(void);
+
+/* Zeroed device memory; NULL where there is none left. */
+void *cuda_reserve(size_t bytes);
+
+extern const char *const cuda_name; /* "cuda" or "emulated" */
+
+/* For device.cu, which opens the card: how failures are recorded; and once it is chosen, streams and scratch
+ * memory. */
+void cuda_begin(gdn_fail_function *fail);
+bool cuda_make_streams(void);
 
 static __host__ __device__ inline long ceil_div(long a, long b) {
     return (a + b - 1) / b;
@@ -119,11 +133,9 @@ void cuda_discard(void *recording);
 /* ------------------------------------------------------------------ device.cu for module.cu */
 
 extern const struct device cuda_device;
-extern const char *const cuda_name; /* "cuda" or "emulated" */
 
 /* Opens the card of this process; false with a failure that says what is missing. */
 bool cuda_open(gdn_fail_function *fail, int local);
-int cuda_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ------------------------------------------------------------------ card.cu */
 

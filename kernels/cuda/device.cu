@@ -1,12 +1,11 @@
-/* The card as a device (kernels/base/device.h): memory, copies, tickets, and the first failure.
+/* The card as a device (kernels/base/device.h): memory, copies, tickets, and opening it.
  *
  * Operations, uploads, downloads, moves and clears are queued on one stream, communication's copies on
  * another, which events order behind the operations queued so far. Uploads go through a ring of pinned host
- * memory, so the host waits only where the whole ring is under way. */
+ * memory, so the host waits only where the whole ring is under way. What all files need of it is in
+ * context.cu. */
 #include "kernels/cuda/cuda.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,28 +13,13 @@ extern "C" {
 #include "kernels/base/status.h"
 }
 
-#ifdef GDN_EMULATED
-const char *const cuda_name = "emulated";
-static const char *const advice = ""; /* a fault names its kernel */
-#else
-const char *const cuda_name = "cuda";
-static const char *const advice = " (CUDA_LAUNCH_BLOCKING=1 in the environment makes this name the kernel)";
-#endif
-
 enum {
-    SITES = 4096,
     TICKETS = 1024,
     RING = 32, /* pieces of pinned host memory for uploads */
 };
 static const size_t PIECE = (size_t)512 << 10;
 
-static gdn_fail_function *fail_words;
-static bool failed;
-static cudaStream_t compute, talk;
 static cudaEvent_t queued, delivered; /* operations, deliveries so far */
-void (*cuda_watch)(void);
-static void *scratch; /* [WORKSPACE_BYTES] */
-
 static struct {
     char *memory; /* [RING, PIECE] */
     cudaEvent_t sent[RING];
@@ -47,32 +31,6 @@ static struct {
     int free[TICKETS], count; /* tickets that are free */
 } tickets;
 
-int cuda_fail(const char *format, ...) {
-    char words[600];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(words, sizeof words, format, list);
-    va_end(list);
-    failed = true;
-    return fail_words(GDN_INTERNAL, "device %s: %s", cuda_name, words);
-}
-
-bool cuda_failed(cudaError_t error, const char *what) {
-    if (error == cudaSuccess) return false;
-    cudaGetLastError();
-    bool fault = error == cudaErrorIllegalAddress || error == cudaErrorLaunchFailure;
-    if (!failed) cuda_fail("%s: %s%s", what, cudaGetErrorString(error), fault ? advice : "");
-    return true;
-}
-
-cudaStream_t cuda_stream(void) {
-    return compute;
-}
-
-cudaStream_t cuda_talk(void) {
-    return talk;
-}
-
 /* Waits for a stream's work, which may wait for other processes. */
 static void finish(cudaStream_t stream, const char *what) {
     cudaError_t error = cudaErrorNotReady;
@@ -81,32 +39,7 @@ static void finish(cudaStream_t stream, const char *what) {
     cuda_failed(error, what);
 }
 
-void *workspace(size_t bytes) {
-    if (bytes > WORKSPACE_BYTES)
-        cuda_fail("an operation asks for %zu bytes of scratch memory of %zu", bytes, WORKSPACE_BYTES);
-    return scratch;
-}
-
 /* ------------------------------------------------------------------ memory */
-
-static bool shared_memory(void) {
-    const char *asked = getenv("GDN_SHARED_DEVICE_MEMORY");
-    return asked && asked[0] && strcmp(asked, "0") != 0;
-}
-
-static void *reserve(size_t bytes) {
-    void *memory = NULL;
-    if (bytes == 0) bytes = 1;
-    cudaError_t error = shared_memory() ? cudaMallocManaged(&memory, bytes) : cudaMalloc(&memory, bytes);
-    if (error == cudaErrorMemoryAllocation) {
-        cudaGetLastError();
-        return NULL;
-    }
-    if (cuda_failed(error, "reserving memory")) return NULL;
-    cuda_failed(cudaMemsetAsync(memory, 0, bytes, compute), "clearing memory");
-    cuda_failed(cudaStreamSynchronize(compute), "clearing memory"); /* for the other stream, and the host */
-    return memory;
-}
 
 static void release(void *memory) {
     cuda_failed(cudaFree(memory), "releasing memory");
@@ -147,8 +80,8 @@ static void upload_piece(void *device, const void *host, size_t bytes) {
     ring.next = (i + 1) % RING;
     await_event(ring.sent[i], "an upload");
     memcpy(piece, host, bytes);
-    cuda_failed(cudaMemcpyAsync(device, piece, bytes, cudaMemcpyHostToDevice, compute), "an upload");
-    cuda_failed(cudaEventRecord(ring.sent[i], compute), "an upload");
+    cuda_failed(cudaMemcpyAsync(device, piece, bytes, cudaMemcpyHostToDevice, cuda_stream()), "an upload");
+    cuda_failed(cudaEventRecord(ring.sent[i], cuda_stream()), "an upload");
 }
 
 static void upload(void *device, const void *host, size_t bytes) {
@@ -159,18 +92,21 @@ static void upload(void *device, const void *host, size_t bytes) {
 
 static void download(void *host, const void *device, size_t bytes) {
     if (cuda_watch)
-        finish(compute, "a download"); /* the copy itself may wait in the driver, where nobody watches */
+        finish(cuda_stream(),
+               "a download"); /* the copy itself may wait in the driver, where nobody watches */
     if (bytes)
-        cuda_failed(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, compute), "a download");
-    finish(compute, "a download");
+        cuda_failed(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, cuda_stream()),
+                    "a download");
+    finish(cuda_stream(), "a download");
 }
 
 static void move(void *to, const void *from, size_t bytes) {
-    if (bytes) cuda_failed(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, compute), "a copy");
+    if (bytes)
+        cuda_failed(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, cuda_stream()), "a copy");
 }
 
 static void clear(void *memory, size_t bytes) {
-    if (bytes) cuda_failed(cudaMemsetAsync(memory, 0, bytes, compute), "a clear");
+    if (bytes) cuda_failed(cudaMemsetAsync(memory, 0, bytes, cuda_stream()), "a clear");
 }
 
 /* ------------------------------------------------------------------ communication */
@@ -182,10 +118,10 @@ static int start(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, 
         return -1;
     }
     int ticket = tickets.free[--tickets.count];
-    cuda_failed(cudaEventRecord(queued, compute), what);
-    cuda_failed(cudaStreamWaitEvent(talk, queued, 0), what);
-    if (bytes) cuda_failed(cudaMemcpyAsync(to, from, bytes, kind, talk), what);
-    cuda_failed(cudaEventRecord(tickets.event[ticket], talk), what);
+    cuda_failed(cudaEventRecord(queued, cuda_stream()), what);
+    cuda_failed(cudaStreamWaitEvent(cuda_talk(), queued, 0), what);
+    if (bytes) cuda_failed(cudaMemcpyAsync(to, from, bytes, kind, cuda_talk()), what);
+    cuda_failed(cudaEventRecord(tickets.event[ticket], cuda_talk()), what);
     return ticket;
 }
 
@@ -212,20 +148,20 @@ static void await(int ticket) {
 }
 
 static void join(void) {
-    cuda_failed(cudaEventRecord(delivered, talk), "a delivery");
-    cuda_failed(cudaStreamWaitEvent(compute, delivered, 0), "a delivery");
+    cuda_failed(cudaEventRecord(delivered, cuda_talk()), "a delivery");
+    cuda_failed(cudaStreamWaitEvent(cuda_stream(), delivered, 0), "a delivery");
 }
 
 static int status(void) {
     cudaError_t error = cudaGetLastError();
     if (error != cudaErrorNotReady)
         cuda_failed(error, "an operation"); /* that one is an answer to a question */
-    return failed ? GDN_INTERNAL : GDN_OK;
+    return cuda_has_failed() ? GDN_INTERNAL : GDN_OK;
 }
 
 static int wait(void) {
-    finish(compute, "an operation");
-    finish(talk, "communication");
+    finish(cuda_stream(), "an operation");
+    finish(cuda_talk(), "communication");
     return status();
 }
 
@@ -235,10 +171,7 @@ static bool make_event(cudaEvent_t *event) {
     return !cuda_failed(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "creating events");
 }
 
-static bool make_streams(void) {
-    if (cuda_failed(cudaStreamCreateWithFlags(&compute, cudaStreamNonBlocking), "creating a stream") ||
-        cuda_failed(cudaStreamCreateWithFlags(&talk, cudaStreamNonBlocking), "creating a stream"))
-        return false;
+static bool make_events(void) {
     bool good = make_event(&queued) && make_event(&delivered);
     for (int i = 0; i < RING; i++) good = good && make_event(&ring.sent[i]);
     for (int i = 0; i < TICKETS; i++) {
@@ -254,19 +187,19 @@ static bool make_buffers(void) {
                     "reserving pinned host memory"))
         return false;
     ring.memory = (char *)memory;
-    return !cuda_failed(cudaMalloc(&scratch, WORKSPACE_BYTES), "reserving scratch memory");
+    return true;
 }
 
 bool cuda_open(gdn_fail_function *fail, int local) {
-    fail_words = fail;
-    return card_take(local) && make_streams() && make_buffers();
+    cuda_begin(fail);
+    return card_take(local) && cuda_make_streams() && make_events() && make_buffers();
 }
 
 static struct device make_device(void) {
     struct device d = {};
     d.name = cuda_name;
-    d.sites = SITES;
-    d.reserve = reserve;
+    d.sites = CUDA_SITES;
+    d.reserve = cuda_reserve;
     d.release = release;
     d.reserve_host = reserve_host;
     d.release_host = release_host;

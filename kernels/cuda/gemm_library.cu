@@ -33,7 +33,7 @@ static struct answer answers[PLACES];
 static int shapes;
 
 void *reserve(size_t bytes) {
-    void *memory = cuda_device.reserve(bytes);
+    void *memory = cuda_reserve(bytes);
     if (!memory) cuda_fail("no memory for %zu bytes of matrix products' scratch", bytes);
     return memory;
 }

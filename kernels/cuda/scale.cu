@@ -12,7 +12,7 @@ static float *largest;       /* [2, MOST_BLOCKS], 0 between calls */
 static bool *seen; /* [sites, ROLES], on the host: that this process made a call; spares asking the device */
 
 static size_t count(void) {
-    return (size_t)cuda_device.sites * ROLES;
+    return (size_t)CUDA_SITES * ROLES;
 }
 
 void scales_open(void) {

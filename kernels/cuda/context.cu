@@ -1,0 +1,90 @@
+/* What every file of the backend stands on: the two streams, scratch memory, and the first failure. */
+#include "kernels/cuda/cuda.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern "C" {
+#include "kernels/base/status.h"
+}
+
+#ifdef GDN_EMULATED
+const char *const cuda_name = "emulated";
+static const char *const advice = ""; /* a fault names its kernel */
+#else
+const char *const cuda_name = "cuda";
+static const char *const advice = " (CUDA_LAUNCH_BLOCKING=1 in the environment makes this name the kernel)";
+#endif
+
+static gdn_fail_function *fail_words;
+static bool failed;
+static cudaStream_t compute, talk;
+void (*cuda_watch)(void);
+static void *scratch; /* [WORKSPACE_BYTES] */
+
+void cuda_begin(gdn_fail_function *fail) {
+    fail_words = fail;
+}
+
+int cuda_fail(const char *format, ...) {
+    char words[600];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(words, sizeof words, format, list);
+    va_end(list);
+    failed = true;
+    return fail_words(GDN_INTERNAL, "device %s: %s", cuda_name, words);
+}
+
+bool cuda_failed(cudaError_t error, const char *what) {
+    if (error == cudaSuccess) return false;
+    cudaGetLastError();
+    bool fault = error == cudaErrorIllegalAddress || error == cudaErrorLaunchFailure;
+    if (!failed) cuda_fail("%s: %s%s", what, cudaGetErrorString(error), fault ? advice : "");
+    return true;
+}
+
+cudaStream_t cuda_stream(void) {
+    return compute;
+}
+
+cudaStream_t cuda_talk(void) {
+    return talk;
+}
+
+bool cuda_has_failed(void) {
+    return failed;
+}
+
+void *workspace(size_t bytes) {
+    if (bytes > WORKSPACE_BYTES)
+        cuda_fail("an operation asks for %zu bytes of scratch memory of %zu", bytes, WORKSPACE_BYTES);
+    return scratch;
+}
+
+static bool shared_memory(void) {
+    const char *asked = getenv("GDN_SHARED_DEVICE_MEMORY");
+    return asked && asked[0] && strcmp(asked, "0") != 0;
+}
+
+void *cuda_reserve(size_t bytes) {
+    void *memory = NULL;
+    if (bytes == 0) bytes = 1;
+    cudaError_t error = shared_memory() ? cudaMallocManaged(&memory, bytes) : cudaMalloc(&memory, bytes);
+    if (error == cudaErrorMemoryAllocation) {
+        cudaGetLastError();
+        return NULL;
+    }
+    if (cuda_failed(error, "reserving memory")) return NULL;
+    cuda_failed(cudaMemsetAsync(memory, 0, bytes, compute), "clearing memory");
+    cuda_failed(cudaStreamSynchronize(compute), "clearing memory"); /* for the other stream, and the host */
+    return memory;
+}
+
+bool cuda_make_streams(void) {
+    return !cuda_failed(cudaStreamCreateWithFlags(&compute, cudaStreamNonBlocking), "creating a stream") &&
+           !cuda_failed(cudaStreamCreateWithFlags(&talk, cudaStreamNonBlocking), "creating a stream") &&
+           !cuda_failed(cudaMalloc(&scratch, WORKSPACE_BYTES), "reserving scratch memory");
+}

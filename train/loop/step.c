@@ -54,30 +54,33 @@ static void fill_losses(const struct loss_options *options, double scale, const 
     report->entropy = options->measure ? entropy : NAN;
 }
 
+/* What becomes of a step. All but the first leave it out: nothing is updated. */
+enum outcome {
+    OUTCOME_UPDATE,
+    OUTCOME_SKIP,       /* the run goes on with a smaller loss scale */
+    OUTCOME_SPIKE,      /* it goes on as spikes.action says */
+    OUTCOME_NOT_FINITE, /* it is inquired into; then the run ends, or goes on as after a spike */
+};
+
 /* What `decide` works on. */
 struct decision {
     struct run *run;
     struct step_report *report;
-};
-
-/* Verdicts: nothing is updated, but the run may go on. */
-enum {
-    SKIP = -1,       /* with a smaller loss scale */
-    NOT_FINITE = -2, /* after an inquiry */
-    SPIKE = -3,      /* as spikes.action says */
-    INQUIRED = -4,   /* in an inquiry: with the step's outcome */
+    enum outcome outcome; /* out */
 };
 
 /* Whether loss and gradient norm are fit for an update. They have the same bits on every rank, so all come to
- * the same verdict. */
-static int judge(struct run *run, const struct step_report *report, bool suspect) {
-    if (suspect || !isfinite(report->loss) || !isfinite(report->grad_norm))
-        return isfinite(report->loss) && loss_scale_lower(&run->loss_scale) ? SKIP : NOT_FINITE;
+ * the same outcome. */
+static enum outcome judge(struct run *run, const struct step_report *report, bool suspect) {
+    if (suspect || !isfinite(report->loss) || !isfinite(report->grad_norm)) {
+        bool lower = isfinite(report->loss) && loss_scale_lower(&run->loss_scale);
+        return lower ? OUTCOME_SKIP : OUTCOME_NOT_FINITE;
+    }
     bool spike = spikes_judge(&run->spikes, report->loss, report->grad_norm);
-    if (spike && run->config.spikes.action != SPIKE_REPORT) return SPIKE;
+    if (spike && run->config.spikes.action != SPIKE_REPORT) return OUTCOME_SPIKE;
     if (!spike) spikes_accept(&run->spikes, report->loss, report->grad_norm);
     loss_scale_good(&run->loss_scale);
-    return 0;
+    return OUTCOME_UPDATE;
 }
 
 /* Fills in losses and norm from the sums over all ranks, and whether anybody was about to hand over what was
@@ -98,14 +101,17 @@ static int measure(struct step *step, bool *suspect) {
 
 /* Once all gradients are summed (train/step/execute.h). */
 static int decide(struct step *step) {
-    struct run *run = ((struct decision *)step->context)->run;
-    struct step_report *report = ((struct decision *)step->context)->report;
+    struct decision *decision = step->context;
+    struct run *run = decision->run;
+    struct step_report *report = decision->report;
     const double scale = run->loss_scale.scale;
     bool suspect;
     TRY(measure(step, &suspect));
     report->lr = step->lr = learning_rate(&run->config.train, run->step);
     step->gscale = optimizer_clip(&run->optimizer, report->grad_norm) / scale;
-    return judge(run, report, suspect);
+    decision->outcome = judge(run, report, suspect);
+    step->update = decision->outcome == OUTCOME_UPDATE;
+    return 0;
 }
 
 /* The same in an inquiry, which updates nothing in any case. */
@@ -115,7 +121,7 @@ static int hear(struct step *step) {
     TRY(measure(step, &suspect));
     decision->run->verdict.recurred =
         suspect || !isfinite(decision->report->loss) || !isfinite(decision->report->grad_norm);
-    return INQUIRED;
+    return 0;
 }
 
 /* Computes the step again, to find out where it went wrong (train/step/inquiry.h). Collective.
@@ -126,23 +132,22 @@ static int inquire(struct run *run, const struct step *step) {
     again.watch = NULL;
     again.inquiry = &run->inquiry;
     again.decide = hear;
-    again.context = &(struct decision){run, &report};
+    again.context = &(struct decision){.run = run, .report = &report};
     scales_restore(&run->scales);
     inquiry_begin(&run->inquiry, step->options->active);
-    int status = execute(run->executor, &again);
-    if (status != INQUIRED) return status;
+    TRY(execute(run->executor, &again));
     bool recurred = run->verdict.recurred;
     TRY(inquiry_end(&run->inquiry, step->suspect, &run->verdict));
     run->verdict.recurred = recurred;
     return 0;
 }
 
-/* After a step that was not finite: SPIKE where such a step may be left out. */
+/* After a step that was not finite: 0 where such a step may be left out, like a spike. */
 static int not_finite(struct run *run, const struct step *step, const struct step_report *report) {
     TRY(inquire(run, step));
     if (run->config.spikes.window > 0 && run->config.spikes.action != SPIKE_REPORT) {
         spikes_judge(&run->spikes, NAN, NAN);
-        return SPIKE;
+        return 0;
     }
     char words[512];
     inquiry_words(&run->verdict, words);
@@ -172,6 +177,7 @@ int loop_step(struct run *run, const struct delta_watch *watch, struct step_repo
         report->communication_bytes[i] = -axes[i]->bytes;
         report->communication_seconds[i] = -axes[i]->seconds;
     }
+    struct decision decision = {.run = run, .report = report};
     struct step step = {
         .number = run->step,
         .rows = run->rows,
@@ -180,14 +186,13 @@ int loop_step(struct run *run, const struct delta_watch *watch, struct step_repo
         .options = &options,
         .watch = watch,
         .decide = decide,
-        .context = &(struct decision){run, report},
+        .context = &decision,
     };
     run->verdict.asked = false;
     run->spikes.last.kind = SPIKE_NONE;
-    int status = execute(run->executor, &step);
-    if (status == NOT_FINITE) status = not_finite(run, &step, report);
-    if (status != SKIP && status != SPIKE) TRY(status);
-    if (status == SPIKE)
+    TRY(execute(run->executor, &step));
+    if (decision.outcome == OUTCOME_NOT_FINITE) TRY(not_finite(run, &step, report));
+    if (decision.outcome == OUTCOME_SPIKE || decision.outcome == OUTCOME_NOT_FINITE)
         scales_restore(&run->scales); /* as if the step had not been */
     else
         TRY(scales_agree(&run->scales, &run->mesh));

@@ -63,12 +63,14 @@ struct step {
 
     struct inquiry *inquiry; /* looks at all that is computed, before it is handed on; NULL: nobody */
 
-    /* Called at ACT_NORM with the sums below: fills `lr` and `gscale`. A status other than 0 ends the step on
-     * all ranks, with nothing updated; another step may follow. NULL: the step ends here in any case, when
-     * every rank's own parts of the buckets (shard.h) hold the gradients' sums. */
+    /* Called at ACT_NORM with the sums below: fills in `update` and what goes with it; returns a status.
+     * NULL: the step ends here in any case, when every rank's own parts of the buckets (shard.h) hold the
+     * gradients' sums. */
     int (*decide)(struct step *step);
     void *context; /* for `decide` */
 
+    bool
+        update; /* the same on all ranks. False: the step ends with nothing updated, and another may follow */
     double lr, gscale; /* of the update: learning rate; what gradients are multiplied with */
     /* out: the first place where what this rank was about to hand to others was not finite, −1: none. Stages
      * in order are 0 …, for messages forward; then the last one to the first, for messages back; then
@@ -77,8 +79,8 @@ struct step {
     struct loss_sums sums; /* out: this rank's part, micro-batches added in index order */
 };
 
-/* Whether a step has failed on this rank for other reasons than `decide`: others may be waiting for it, so
- * that the job has to be ended for all. False for NULL. */
+/* Whether a step has failed on this rank: others may be waiting for it, so that the job has to be ended for
+ * all. False for NULL. */
 bool executor_failed(const struct executor *executor);
 
 /* [edges] Sums of each connection in the last step whose options had `each` (model.h): this rank's part, of

@@ -114,14 +114,15 @@ static int passes_or_recording(struct executor *x) {
 }
 
 /* The norm, and everything after it. */
-static int update(struct executor *x, int *verdict) {
+static int update(struct executor *x) {
     int at = 0;
     while (at < x->list->count && x->list->action[at].act != ACT_NORM) at++;
     if (at == x->list->count || !x->step->decide) return 0;
     activity_action(&x->list->action[at++], describe_action);
     add_up(x);
-    *verdict = x->step->decide(x->step);
-    if (*verdict) return status_of(&x->e);
+    x->step->update = false;
+    TRY(x->step->decide(x->step));
+    if (!x->step->update) return status_of(&x->e);
     optimizer_begin(x->e.optimizer, x->step->options->active);
     return walk(x, &at);
 }
@@ -146,15 +147,14 @@ static int begin(struct executor *x, struct step *step) {
 
 int execute(struct executor *executor, struct step *step) {
     struct executor *x = executor;
-    int verdict = 0;
     TRY(begin(x, step));
     int status = passes_or_recording(x);
-    if (!status) status = update(x, &verdict);
+    if (!status) status = update(x);
     transport_finish(x->transport);
     activity_action(NULL, NULL); /* the list may be freed before another one is executed */
     if (!step->decide || status) add_up(x);
     if (!status) status = status_of(&x->e);
     x->failed = x->failed || status;
     x->step = NULL;
-    return status ? status : verdict;
+    return status;
 }

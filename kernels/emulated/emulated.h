@@ -6,8 +6,10 @@
  *     queue.cc    streams and events: work is kept until somebody waits, and then done in an unkind order
  *     graph.cc    work that is captured, to be queued again
  *     memory.cc   device memory, and when the host may touch it
+ *     copy.cc     copies, and giving memory back
  *     guard.cc    memory accesses that the hardware refuses
- *     device.cc   properties, the first fault and its words
+ *     device.cc   properties
+ *     fault.cc    the first fault and its words
  *
  * Everything runs on the host's calling thread, one thread of one block at a time. Faults that are found:
  * threads that wait for each other at different places, lanes that are missing from a shuffle, launches
@@ -21,6 +23,9 @@
 #define GDN_EMULATED_H
 
 #include <cuda_runtime.h>
+
+#include <string>
+#include <vector>
 
 /* ---- fiber.cc: a stack of its own each; what runs on none of them runs on `fiber_main`. */
 struct fiber;
@@ -40,8 +45,14 @@ bool block_run(const std::function<void()> &kernel, bool backwards);
 bool block_runs(void);
 [[noreturn]] void block_abandon(void);
 
-/* ---- queue.cc: the name of the kernel or other work that runs, or NULL. */
-extern const char *running;
+struct emulated_node {
+    std::string name;
+    std::function<void()> work;
+};
+
+struct emulated_graph {
+    std::vector<struct emulated_node> nodes;
+};
 
 /* ---- graph.cc: is work for this stream captured; captures it; a fault where a capture does not allow the
  * call. */
@@ -55,14 +66,18 @@ void memory_close(void);
 /* Whether something was written around a piece of device memory. */
 bool memory_overrun(void);
 bool memory_holds(const void *at);
+/* Gives a piece back that no work uses any more. */
+cudaError_t memory_give(void *memory);
 
-/* ---- guard.cc: from now on, and no more. */
-void guard_begin(void);
+/* ---- guard.cc: from now on, and no more. `holds` tells device memory, for words on an access of the host's. */
+void guard_begin(bool (*holds)(const void *at));
 void guard_end(void);
 
-/* ---- device.cc: the first fault, which no call gets past. */
+/* ---- fault.cc: the first fault, which no call gets past; names what runs. */
 void fault(cudaError_t error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 cudaError_t faulted(void);
+/* The name of the kernel or other work that runs, or NULL. */
+extern const char *running;
 /* Remembers an error for cudaGetLastError and returns it. */
 cudaError_t returned(cudaError_t error);
 

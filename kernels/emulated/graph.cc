@@ -3,18 +3,6 @@
  * event, gets an error that stays, as on a card. */
 #include "emulated.h"
 
-#include <string>
-#include <vector>
-
-struct node {
-    std::string name;
-    std::function<void()> work;
-};
-
-struct emulated_graph {
-    std::vector<struct node> nodes;
-};
-
 static cudaStream_t captured; /* stream; NULL: none */
 static struct emulated_graph *capture;
 
@@ -48,11 +36,6 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long) {
     *exec = new struct emulated_graph(*graph);
-    return returned(faulted());
-}
-
-cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
-    for (const struct node &node : exec->nodes) emulated_enqueue(stream, node.name.c_str(), node.work);
     return returned(faulted());
 }
 

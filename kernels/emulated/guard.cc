@@ -11,6 +11,7 @@
 #ifndef __SANITIZE_ADDRESS__
 
 static const int signals[] = {SIGSEGV, SIGBUS};
+static bool (*is_device)(const void *at);
 static struct sigaction before[2]; /* what is done at each of them while no queued work runs */
 
 static void say(const char *words) {
@@ -26,7 +27,7 @@ static void refused(int number, siginfo_t *info, void *) {
         say("emulated device: an illegal memory access in ");
         say(running);
         say("\n");
-    } else if (memory_holds(info->si_addr))
+    } else if (is_device(info->si_addr))
         say("emulated device: the host touched device memory\n");
     signal(number, SIG_DFL); /* the access is tried again */
 }
@@ -41,10 +42,11 @@ static void make_stack(void) {
     sigaltstack(&stack, NULL);
 }
 
-void guard_begin(void) {
+void guard_begin(bool (*holds)(const void *at)) {
     struct sigaction action = {};
     action.sa_sigaction = refused;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER; /* it may not return */
+    is_device = holds;
     make_stack();
     for (int i = 0; i < 2; i++) sigaction(signals[i], &action, &before[i]);
 }
@@ -55,7 +57,7 @@ void guard_end(void) {
 
 #else
 
-void guard_begin(void) {}
+void guard_begin(bool (*)(const void *at)) {}
 void guard_end(void) {}
 
 #endif

@@ -41,7 +41,7 @@ void memory_open(void) {
     if (opened) return;
     opened = true;
     if (strict()) protect(PROT_READ | PROT_WRITE);
-    guard_begin();
+    guard_begin(memory_holds);
 }
 
 void memory_close(void) {
@@ -78,7 +78,7 @@ static cudaError_t take(void **memory, size_t bytes, bool managed) {
     *memory = (char *)pages + offset;
     pieces[(char *)*memory] = {bytes, room, managed, offset};
     if (strict()) {
-        guard_begin();
+        guard_begin(memory_holds);
         if (!managed) mprotect(pages, room, PROT_NONE);
     }
     return cudaSuccess;
@@ -92,9 +92,7 @@ cudaError_t cudaMallocManaged(void **memory, size_t bytes, unsigned) {
     return take(memory, bytes, true);
 }
 
-cudaError_t cudaFree(void *memory) {
-    if (!memory) return cudaSuccess;
-    cudaDeviceSynchronize();
+cudaError_t memory_give(void *memory) {
     auto found = pieces.find((char *)memory);
     if (found == pieces.end()) return returned(cudaErrorInvalidValue);
     used -= found->second.room;
@@ -114,27 +112,6 @@ bool memory_overrun(void) {
             return true;
     }
     return false;
-}
-
-cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned) {
-    *memory = malloc(bytes);
-    if (!*memory) return returned(cudaErrorMemoryAllocation);
-    memset(*memory, 0xff, bytes);
-    return cudaSuccess;
-}
-
-cudaError_t cudaFreeHost(void *memory) {
-    cudaDeviceSynchronize();
-    free(memory);
-    return returned(faulted());
-}
-
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
-    return emulated_enqueue(stream, "a copy", [=] { memcpy(to, from, bytes); });
-}
-
-cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream) {
-    return emulated_enqueue(stream, "a clear", [=] { memset(memory, value, bytes); });
 }
 
 cudaError_t cudaMemGetInfo(size_t *free, size_t *total) {

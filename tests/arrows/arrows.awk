@@ -57,7 +57,6 @@ function tell_circle(kind, members, size,    i, j, text) {
         for (j = i; j > 1 && members[j] < members[j - 1]; j--) { text = members[j]; members[j] = members[j - 1]; members[j - 1] = text }
     text = kind
     for (i = 1; i <= size; i++) text = text " " members[i]
-    if (text in owed_circle) { owed_circle[text] = 2; return }
     tell("a circle, " text)
     for (i = 1; i <= size; i++)
         for (j = 1; j <= size; j++)
@@ -72,7 +71,6 @@ function circles(kind,    i) {
 part == "table" {
     sub(/#.*/, "")
     if (NF == 0) next
-    if ($1 == "circle") { $1 = ""; sub(/^ /, ""); owed_circle[$0] = 1; next }
     if ($1 == "stand-ins:") { for (i = 2; i <= NF; i++) stand_in[$i] = 1; next }
     if ($1 !~ /:$/) { tell("the table has a line that says nothing: " $0); next }
     a = substr($1, 1, length($1) - 1)
@@ -80,13 +78,9 @@ part == "table" {
     listed[a] = 1
     for (i = 2; i <= NF; i++) {
         b = $i
-        owed = sub(/^!/, "", b)
         permitted[a, b] = 1
-        owed_arrows += owed
-        if (!owed) {
-            reason["table", a, b] = a " may use " b
-            next_to["table", a] = next_to["table", a] " " b
-        }
+        reason["table", a, b] = a " may use " b
+        next_to["table", a] = next_to["table", a] " " b
         pair[++pairs] = a SUBSEP b
     }
     nodes["table", ++count["table"]] = a
@@ -109,7 +103,7 @@ part == "includes" { # FILE:LINE:#include "NAME"
     else if (to && to != from) arrow("include", from, to, from " includes " to)
 }
 
-part == "objects" { split($0, two, "\t"); source_of[two[1]] = two[2]; built[two[2]] = built_module[module(two[2])] = 1 }
+part == "objects" { split($0, two, "\t"); source_of[two[1]] = two[2]; built[two[2]] = 1 }
 
 part == "symbols" { # OBJECT: SYMBOL TYPE …; weak ones are C++'s inline functions, which no file owns
     object = $1; sub(/:$/, "", object)
@@ -133,12 +127,7 @@ END {
             if (!(pair[i] in used)) { split(pair[i], two, SUBSEP); tell("the table lets " two[1] " use " two[2] ", which it does not") }
     }
     circles("table"); circles("include"); circles("link")
-    for (a in owed_circle) {
-        owed_circles++
-        split(a, two, " ")
-        if (owed_circle[a] == 1 && (two[1] == "include" || two[2] in built_module)) tell("the table owes a circle that is no more: " a)
-    }
-    printf "%d folders, %d permitted arrows (%d owed), %d circles of files owed; %d files include, %d use symbols of others\n", \
-        count["table"], pairs, owed_arrows, owed_circles, count["include"], count["link"]
+    printf "%d folders, %d permitted arrows; %d files include others, %d use symbols of others\n", \
+        count["table"], pairs, count["include"], count["link"]
     exit bad
 }

@@ -154,22 +154,26 @@ int mesh_reduce(const struct mesh *mesh, void *values, int count, MPI_Datatype t
     return 0;
 }
 
-static int broadcast(const struct mesh *mesh, void *bytes, long count) {
+static int broadcast(const struct mesh *mesh, int root, void *bytes, long count) {
     enum { PIECE = 1 << 28 }; /* MPI counts in int */
     settle(mesh);
     for (long at = 0; at < count; at += PIECE) {
         int piece = count - at < PIECE ? (int)(count - at) : PIECE;
-        MPI_TRY(patience_broadcast(mesh->patient, (char *)bytes + at, piece, 0, mesh->world));
+        MPI_TRY(patience_broadcast(mesh->patient, (char *)bytes + at, piece, root, mesh->world));
     }
     return 0;
 }
 
-int mesh_broadcast(const struct mesh *mesh, void *bytes, long count) {
+int mesh_broadcast_from(const struct mesh *mesh, int root, void *bytes, long count) {
     if (mesh->size == 1) return 0;
     activity_enter("mesh", "broadcast", -1, -1);
-    int status = broadcast(mesh, bytes, count);
+    int status = broadcast(mesh, root, bytes, count);
     activity_leave();
     return status;
+}
+
+int mesh_broadcast(const struct mesh *mesh, void *bytes, long count) {
+    return mesh_broadcast_from(mesh, 0, bytes, count);
 }
 
 int mesh_gather(const struct mesh *mesh, const void *mine, long bytes, void *all) {

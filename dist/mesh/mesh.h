@@ -80,5 +80,7 @@ int mesh_reduce(const struct mesh *mesh, void *values, int count, MPI_Datatype t
 
 /* Bytes from rank 0's file or buffer to all. Collective. */
 int mesh_broadcast(const struct mesh *mesh, void *bytes, long count);
+/* The same from another rank. */
+int mesh_broadcast_from(const struct mesh *mesh, int root, void *bytes, long count);
 
 #endif

@@ -121,9 +121,7 @@ static int join_ranks(const struct delta_store *s, struct delta_report *out) {
     if (rank == mesh->rank)
         snprintf(out->failure.words, sizeof out->failure.words, "rank %d on %s: %.900s", rank, mesh->host,
                  s->failure.words);
-    if (MPI_Bcast(&out->failure, sizeof out->failure, MPI_BYTE, rank, mesh->world) != MPI_SUCCESS)
-        return gdn_fail(GDN_INTERNAL, "MPI_Bcast of what was not stored failed");
-    return 0;
+    return mesh_broadcast_from(mesh, rank, &out->failure, sizeof out->failure);
 }
 
 int delta_store_settle(struct delta_store *store, bool wait, struct delta_report *out) {

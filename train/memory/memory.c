@@ -68,9 +68,7 @@ int memory_measure(const struct config *config, const struct mesh *mesh, const s
     if (out->given > 0) return 0;
     TRY(count_sharers(mesh, device, &sharers));
     long mine = (long)(device->host ? memory_of_machine("") : (int64_t)device->available()) / sharers;
-    if (mesh->size > 1 &&
-        MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_LONG, MPI_MIN, mesh->world) != MPI_SUCCESS)
-        return gdn_fail(GDN_INTERNAL, "MPI_Allreduce of the memory available failed");
+    TRY(mesh_reduce(mesh, &mine, 1, MPI_LONG, MPI_MIN));
     out->bytes = (int64_t)((double)mine * (1 - MEMORY_RESERVE));
     return 0;
 }

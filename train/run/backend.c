@@ -22,9 +22,8 @@ int backend_find(const struct mesh *mesh, int *device) {
     TRY(choose_card(mesh));
     int have = ops_have_driver() && ops_find("cuda"), least = have, most = have;
     gdn_failure_clear();
-    if (mesh->size > 1 && (MPI_Allreduce(&have, &least, 1, MPI_INT, MPI_MIN, mesh->world) != MPI_SUCCESS ||
-                           MPI_Allreduce(&have, &most, 1, MPI_INT, MPI_MAX, mesh->world) != MPI_SUCCESS))
-        return gdn_fail(GDN_INTERNAL, "MPI_Allreduce of what devices there are failed");
+    TRY(mesh_reduce(mesh, &least, 1, MPI_INT, MPI_MIN));
+    TRY(mesh_reduce(mesh, &most, 1, MPI_INT, MPI_MAX));
     *device = least ? DEVICE_CUDA : DEVICE_CPU;
     if (least == most) return 0;
     return gdn_fail(GDN_INPUT, "device: auto, but only some ranks have a card: start them on machines alike, "

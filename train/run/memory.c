@@ -50,12 +50,8 @@ static int choose(struct run *run, const struct planning *planning) {
  * chosen a rank leaves others' layers at 0. */
 static int share_choice(struct run *run) {
     int bytes = run->config.model.num_layers * (int)sizeof *run->level;
-    if (run->mesh.size == 1 ||
-        (MPI_Allreduce(MPI_IN_PLACE, run->level, bytes, MPI_UNSIGNED_CHAR, MPI_MAX, run->mesh.world) ==
-             MPI_SUCCESS &&
-         MPI_Allreduce(MPI_IN_PLACE, &run->ratio, 1, MPI_DOUBLE, MPI_MAX, run->mesh.world) == MPI_SUCCESS))
-        return 0;
-    return gdn_fail(GDN_INTERNAL, "MPI_Allreduce of what is recomputed failed");
+    TRY(mesh_reduce(&run->mesh, run->level, bytes, MPI_UNSIGNED_CHAR, MPI_MAX));
+    return mesh_reduce(&run->mesh, &run->ratio, 1, MPI_DOUBLE, MPI_MAX);
 }
 
 static int plan_rank(struct run *run, const struct planning *planning) {
@@ -108,9 +104,7 @@ static int find_most(const struct mesh *mesh, int64_t bytes, int *rank) {
         long bytes;
         int rank;
     } most = {bytes, mesh->rank};
-    if (mesh->size > 1 &&
-        MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_LONG_INT, MPI_MAXLOC, mesh->world) != MPI_SUCCESS)
-        return gdn_fail(GDN_INTERNAL, "MPI_Allreduce of memory figures failed");
+    TRY(mesh_reduce(mesh, &most, 1, MPI_LONG_INT, MPI_MAXLOC));
     *rank = most.rank;
     return 0;
 }
@@ -176,8 +170,7 @@ int run_measure_memory(const struct run *run, struct run_most *out) {
     };
     int most;
     TRY(find_most(&run->mesh, memory_sum(&mine.reserved), &most));
-    if (run->mesh.size > 1 && MPI_Bcast(&mine, sizeof mine, MPI_BYTE, most, run->mesh.world) != MPI_SUCCESS)
-        return gdn_fail(GDN_INTERNAL, "MPI_Bcast of memory figures failed");
+    TRY(mesh_broadcast_from(&run->mesh, most, &mine, sizeof mine));
     *out = mine;
     return 0;
 }

@@ -177,14 +177,9 @@ void ranks_describe_places(const struct rank_place *place, int data, int tensor,
 void ranks_describe(const struct mesh *mesh, FILE *out) {
     struct rank_place mine = {.domain = own_domain()}, *all = calloc((size_t)mesh->size, sizeof *all);
     snprintf(mine.host, sizeof mine.host, "%s", mesh->host);
-    int have = all != NULL, code = MPI_SUCCESS;
-    if (mesh->size > 1) {
-        if (MPI_Allreduce(MPI_IN_PLACE, &have, 1, MPI_INT, MPI_MIN, mesh->world) != MPI_SUCCESS) have = 0;
-        if (have) code = MPI_Gather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, 0, mesh->world);
-    } else if (have) {
-        *all = mine;
-    }
-    if (out && have && code == MPI_SUCCESS)
+    int have = all != NULL;
+    if (mesh_reduce(mesh, &have, 1, MPI_INT, MPI_MIN)) have = 0;
+    if (have && !mesh_gather(mesh, &mine, sizeof mine, all) && out)
         ranks_describe_places(all, mesh->data.size, mesh->tensor.size, mesh->pipeline.size, out);
     free(all);
 }

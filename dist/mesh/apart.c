@@ -22,7 +22,8 @@ static int check_threads(const struct mesh *mesh, const char *key) {
         key);
 }
 
-/* Makes the communicator of the host's ranks once for all, so that none is made while a checkpoint is written.
+/* Makes the communicator of the host's ranks once for all, so that none is made while a checkpoint is
+ * written.
  */
 static int split_hosts(struct mesh *out) {
     int first, index, count;

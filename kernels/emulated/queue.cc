@@ -121,7 +121,8 @@ cudaError_t emulated_enqueue_when(cudaStream_t stream, const char *name, std::fu
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
-    for (const struct emulated_node &node : exec->nodes) emulated_enqueue(stream, node.name.c_str(), node.work);
+    for (const struct emulated_node &node : exec->nodes)
+        emulated_enqueue(stream, node.name.c_str(), node.work);
     return returned(faulted());
 }
 

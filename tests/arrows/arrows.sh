@@ -34,7 +34,7 @@ objects() {
 if command -v nm > /dev/null; then
     cd "$BUILD"
     objects > "$scratch/objects"
-    cut -f1 "$scratch/objects" | tr '\n' '\0' | xargs -0 nm -g -P -A > "$scratch/symbols" 2> /dev/null
+    cut -f1 "$scratch/objects" | tr '\n' '\0' | xargs -0 nm -g -P -A > "$scratch/symbols" 2> /dev/null || true # of an object without symbols
     linked=1
 else
     echo "no nm here: symbols are not looked at, only includes"

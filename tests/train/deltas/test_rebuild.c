@@ -10,22 +10,9 @@
 #include "kernels/backends/backends.h"
 #include "tests/train/deltas/made_up.h"
 #include "kernels/base/status.h"
+#include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 #include "train/deltas/rebuild.h"
-
-static char root[] = "/tmp/gdn-delta-rebuild-XXXXXX";
-
-static int make_root(void **state) {
-    (void)state;
-    return mkdtemp(root) ? 0 : -1;
-}
-
-static int remove_root(void **state) {
-    (void)state;
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", root);
-    return system(command);
-}
 
 /* Dataset `delta`, of [batch, length, hidden]. */
 static real *read_delta(const char *path, const struct made_up *shape, double *error, int64_t *rank) {
@@ -93,7 +80,7 @@ static void check_rank(const struct made_up *shape, long rank) {
     double left = r.factors.error * r.factors.error;
     for (long i = rank; i < shape->rank; i++) left += pow((double)r.factors.sigma[i] / r.factors.norm, 2);
     char path[256];
-    snprintf(path, sizeof path, "%s/rank_%ld_%ld.h5", root, shape->hidden, rank);
+    snprintf(path, sizeof path, "%s/rank_%ld_%ld.h5", scratch(), shape->hidden, rank);
     if (rank < shape->rank) delta_cut(&r.factors, rank);
     assert_int_equal(delta_rebuild(&r, shape->rank, "somewhere", path), GDN_OK);
     double error;
@@ -121,9 +108,9 @@ static void complete_or_not_there(void **state) {
     static const struct made_up shape = {2, 3, 5, 4};
     struct delta_record r = made_up_record(1, 2, 1, &shape);
     char path[256];
-    snprintf(path, sizeof path, "%s/again.h5", root);
+    snprintf(path, sizeof path, "%s/again.h5", scratch());
     for (int i = 0; i < 2; i++) assert_int_equal(delta_rebuild(&r, 4, "somewhere", path), GDN_OK);
-    snprintf(path, sizeof path, "%s/no/such/folder.h5", root);
+    snprintf(path, sizeof path, "%s/no/such/folder.h5", scratch());
     assert_int_equal(delta_rebuild(&r, 4, "somewhere", path), GDN_INPUT);
     assert_non_null(strstr(gdn_failure(), path));
     gdn_failure_clear();
@@ -132,5 +119,5 @@ static void complete_or_not_there(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(all_ranks), cmocka_unit_test(complete_or_not_there)};
-    return cmocka_run_group_tests_name("delta_rebuild", tests, make_root, remove_root);
+    return cmocka_run_group_tests_name("delta_rebuild", tests, NULL, NULL);
 }

@@ -2,40 +2,20 @@
  * disk does. */
 #include <errno.h>
 #include <hdf5.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
 
 #include "tests/train/deltas/disk.h"
 #include "kernels/base/status.h"
+#include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 #include "train/deltas/file.h"
-#include "train/deltas/writer.h"
 
-static char directory[] = "/tmp/gdn-delta-file-XXXXXX";
-static char deltas[64];
-
-static int make_directory(void **state) {
-    (void)state;
-    if (!mkdtemp(directory)) return -1;
-    snprintf(deltas, sizeof deltas, "%s/deltas", directory);
-    return 0;
-}
-
-static int remove_directory(void **state) {
-    (void)state;
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", directory);
-    return system(command);
-}
-
-/* ------------------------------------------------------------------------------------------- records */
+static const char *deltas; /* the folder */
 
 enum { B = 2, S = 5, D = 7, RANK = 3, COUNT = 2, STEP = 1234567, LAYER = 9 };
 
@@ -218,8 +198,6 @@ static void is_read_back(void **state) {
     assert_int_equal(unlink(path), 0);
 }
 
-/* ------------------------------------------------------------------------------------------ the disk */
-
 static void check_content(const char *path, const char *expected) {
     char text[256];
     FILE *file = fopen(path, "r");
@@ -231,7 +209,7 @@ static void check_content(const char *path, const char *expected) {
 
 /* That the step's folder has these files, in the order of ls, and nothing else. */
 static void check_folder(const char *names) {
-    char command[128], text[256] = "";
+    char command[512], text[256] = "";
     snprintf(command, sizeof command, "cd '%s/step_00000007' && ls -A | tr '\\n' ' '", deltas);
     FILE *pipe = popen(command, "r");
     text[fread(text, 1, sizeof text - 1, pipe)] = 0;
@@ -268,135 +246,25 @@ static void is_complete_or_as_before(void **state) {
 
 static void needs_a_directory(void **state) {
     (void)state;
-    char path[4096], file[128], below[4096];
-    snprintf(file, sizeof file, "%s/file", directory);
+    char path[4096], file[512], below[4096];
+    snprintf(file, sizeof file, "%s/file", scratch());
     fclose(fopen(file, "w"));
     assert_int_equal(delta_file_write(file, 7, 1, "x", 1, path), ENOTDIR);
     snprintf(below, sizeof below, "%s/below", file);
     assert_int_equal(delta_file_write(below, 7, 1, "x", 1, path), ENOTDIR);
-    snprintf(below, sizeof below, "%s/not/there", directory);
+    snprintf(below, sizeof below, "%s/not/there", scratch());
     assert_int_equal(delta_file_write(below, 7, 1, "x", 1, path), ENOENT);
     memset(below, 'x', sizeof below - 1);
     below[sizeof below - 1] = 0;
     assert_int_equal(delta_file_write(below, 7, 1, "x", 1, path), ENAMETOOLONG);
 }
 
-/* ------------------------------------------------------------------------------------------ the writer */
-
-static struct delta_job job_of(int layer, size_t bytes) {
-    return (struct delta_job){.step = 8,
-                              .layer = layer,
-                              .image = calloc(bytes, 1),
-                              .bytes = bytes,
-                              .tally = {.files = 1,
-                                        .connections = layer,
-                                        .bytes = (long)bytes,
-                                        .plain_bytes = 2 * (long)bytes,
-                                        .rank = 10 * layer,
-                                        .error = 0.1 * layer}};
-}
-
-static void give(struct delta_writer *writer, int layer, size_t bytes) {
-    struct delta_job job = job_of(layer, bytes);
-    delta_writer_give(writer, &job);
-}
-
-static struct delta_writer *started(int room) {
-    struct delta_writer *writer;
-    assert_int_equal(delta_writer_create(deltas, room, &writer), 0);
-    return writer;
-}
-
-static void writes_beside_its_owner(void **state) {
-    (void)state;
-    struct delta_writer *writer = started(3);
-    struct delta_tally tally = {0};
-    struct delta_failure failure = {0};
-    for (int round = 0; round < 3; round++) { /* the ring comes round */
-        disk_wait();
-        for (int layer = 1; layer <= 3; layer++) give(writer, layer, 1000);
-        assert_false(delta_writer_idle(writer));
-        disk_go_on();
-        delta_writer_take(writer, &tally, &failure);
-        assert_true(delta_writer_idle(writer));
-        assert_int_equal(tally.files, 3 * (round + 1));
-    }
-    delta_writer_take(writer, &tally, &failure); /* adds nothing twice */
-    struct delta_tally expected = {9, 18, 9000, 18000, 180, 0, 0.1 * 3};
-    assert_memory_equal(&tally, &expected, sizeof tally);
-    assert_string_equal(failure.words, "");
-    delta_writer_free(writer);
-}
-
-static void *let_go_on_soon(void *context) {
-    (void)context;
-    usleep(100000);
-    disk_go_on();
-    return NULL;
-}
-
-static void takes_no_more_than_there_is_room_for(void **state) {
-    (void)state;
-    struct delta_writer *writer = started(2);
-    struct timespec before, after;
-    pthread_t helper;
-    disk_wait();
-    give(writer, 1, 10), give(writer, 2, 10);
-    pthread_create(&helper, NULL, let_go_on_soon, NULL);
-    clock_gettime(CLOCK_MONOTONIC, &before);
-    give(writer, 3, 10);
-    clock_gettime(CLOCK_MONOTONIC, &after);
-    double waited = (double)(after.tv_sec - before.tv_sec) + 1e-9 * (double)(after.tv_nsec - before.tv_nsec);
-    assert_true(waited > 0.05); /* of 0.1 s, less what starting the helper took */
-    pthread_join(helper, NULL);
-    delta_writer_free(writer); /* writes what is left */
-    char path[128];
-    snprintf(path, sizeof path, "%s/step_00000008/layer_003.h5", deltas);
-    assert_int_equal(access(path, R_OK), 0);
-}
-
-/* The system's own failure: SIGXFSZ would end this program, were it not held back in the thread. */
-static void outlives_files_that_are_too_large(void **state) {
-    (void)state;
-    struct rlimit limit, before;
-    getrlimit(RLIMIT_FSIZE, &before);
-    limit = before;
-    limit.rlim_cur = 5000;
-    struct delta_writer *writer = started(3);
-    struct delta_tally tally = {0};
-    struct delta_failure failure = {0};
-    setrlimit(RLIMIT_FSIZE, &limit);
-    give(writer, 4, 1000), give(writer, 5, 6000), give(writer, 6, 7000);
-    delta_writer_take(writer, &tally, &failure);
-    setrlimit(RLIMIT_FSIZE, &before);
-    struct delta_tally expected = {1, 4, 1000, 2000, 40, 11, 0.1 * 4};
-    assert_memory_equal(&tally, &expected, sizeof tally);
-    assert_int_equal(failure.layer, 5);
-    assert_int_equal(failure.distance, 0);
-    assert_non_null(strstr(failure.words, "/deltas/step_00000008/layer_005.h5 cannot be written: "));
-    assert_non_null(strstr(failure.words, strerror(EFBIG)));
-
-    struct delta_failure earlier = {1, 2, "words of another"};
-    tally = (struct delta_tally){0};
-    disk_full(0, ENOSPC);
-    give(writer, 7, 10);
-    delta_writer_take(writer, &tally, &earlier);
-    disk_full(0, 0);
-    assert_int_equal(tally.failed, 7);
-    assert_string_equal(earlier.words, "words of another");
-    delta_writer_free(writer);
-}
-
 int main(void) {
+    deltas = strdup(scratch_path("deltas"));
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(holds_its_records),
-        cmocka_unit_test(is_no_longer_than_planned),
-        cmocka_unit_test(is_read_back),
-        cmocka_unit_test(is_complete_or_as_before),
+        cmocka_unit_test(holds_its_records), cmocka_unit_test(is_no_longer_than_planned),
+        cmocka_unit_test(is_read_back),      cmocka_unit_test(is_complete_or_as_before),
         cmocka_unit_test(needs_a_directory),
-        cmocka_unit_test(writes_beside_its_owner),
-        cmocka_unit_test(takes_no_more_than_there_is_room_for),
-        cmocka_unit_test(outlives_files_that_are_too_large),
     };
-    return cmocka_run_group_tests(tests, make_directory, remove_directory);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "kernels/base/status.h"
+#include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 #include "train/health/signals.h"
 #include "train/loop/stop.h"
@@ -18,12 +19,12 @@ static double test_clock(void) {
     return now;
 }
 
-static char directory[] = "/tmp/gdn-stop.XXXXXX", file[64];
+static const char *file; /* that asks to stop */
 
 static struct stop opened(double limit_minutes, int rank) {
     struct stop stop;
     now = 1000000;
-    assert_int_equal(stop_open_with(&stop, directory, limit_minutes, rank, test_clock), GDN_OK);
+    assert_int_equal(stop_open_with(&stop, scratch(), limit_minutes, rank, test_clock), GDN_OK);
     return stop;
 }
 
@@ -177,7 +178,7 @@ static void bad_times_are_refused(void **state) {
     for (size_t i = 0; i < 2 * sizeof bad / sizeof *bad; i++) {
         const char *text = bad[i / 2];
         environment(i % 2 ? text : NULL, i % 2 ? NULL : text);
-        assert_int_equal(stop_open(&stop, directory, 0, 0), GDN_INPUT);
+        assert_int_equal(stop_open(&stop, scratch(), 0, 0), GDN_INPUT);
         assert_non_null(strstr(gdn_failure(), i % 2 ? "SLURM_JOB_END_TIME" : "GDN_END_TIME"));
         assert_non_null(strstr(gdn_failure(), text));
         gdn_failure_clear();
@@ -281,8 +282,8 @@ static void every_reason_has_words(void **state) {
 }
 
 int main(void) {
-    if (signals_hold(true) || !mkdtemp(directory)) return 1;
-    snprintf(file, sizeof file, "%s/stop", directory);
+    if (signals_hold(true)) return 1;
+    file = strdup(scratch_path("stop"));
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nobody_asks),
         cmocka_unit_test(stops_before_the_limit),
@@ -298,7 +299,5 @@ int main(void) {
         cmocka_unit_test(signals_ask),
         cmocka_unit_test(every_reason_has_words),
     };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    rmdir(directory);
-    return failed;
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,26 +9,10 @@
 #include <unistd.h>
 
 #include "kernels/base/status.h"
+#include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 #include "train/records/metrics.h"
 #include "train/monitor/private.h"
-
-static char directory[] = "/tmp/gdn-monitor-XXXXXX";
-
-static int make_directory(void **state) {
-    (void)state;
-    return mkdtemp(directory) ? 0 : -1;
-}
-
-static int remove_directory(void **state) {
-    (void)state;
-    char path[100];
-    snprintf(path, sizeof path, "%s/metrics.jsonl", directory);
-    unlink(path);
-    snprintf(path, sizeof path, "%s/metrics.prom", directory);
-    unlink(path);
-    return rmdir(directory);
-}
 
 /* ------------------------------------------------------------------------------------- percentiles */
 
@@ -214,7 +198,7 @@ static void check_tally(const struct tally *t, int64_t count, int64_t step, doub
 static void events_are_counted(void **state) {
     (void)state;
     char path[100];
-    snprintf(path, sizeof path, "%s/metrics.jsonl", directory);
+    snprintf(path, sizeof path, "%s/metrics.jsonl", scratch());
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     fputs("{\"event\":\"start\",\"step\":0,\"time\":100.500}\n"
@@ -236,7 +220,7 @@ static void events_are_counted(void **state) {
     fclose(file);
 
     struct metrics metrics;
-    assert_int_equal(metrics_open(directory, &metrics), 0);
+    assert_int_equal(metrics_open(scratch(), &metrics), 0);
     const struct tally *t = metrics.tallies.of;
     check_tally(&t[TALLY_START], 1, 0, 100.5);
     check_tally(&t[TALLY_STEP], 2, 8, 300);
@@ -261,7 +245,7 @@ static char text[1 << 16];
 
 static const char *file_text(void) {
     char path[100];
-    snprintf(path, sizeof path, "%s/metrics.prom", directory);
+    snprintf(path, sizeof path, "%s/metrics.prom", scratch());
     FILE *file = fopen(path, "r");
     assert_non_null(file);
     text[fread(text, 1, sizeof text - 1, file)] = 0;
@@ -272,9 +256,9 @@ static const char *file_text(void) {
 static void text_format(void **state) {
     (void)state;
     struct prometheus p;
-    char *whole = realpath(directory, NULL);
+    char *whole = realpath(scratch(), NULL);
     assert_non_null(whole);
-    assert_int_equal(prometheus_open(&p, directory, 4), 0);
+    assert_int_equal(prometheus_open(&p, scratch(), 4), 0);
     prometheus_begin(&p);
     prometheus_value(&p, "gdn_up", "gauge", "Whether.", 1);
     prometheus_value(&p, "gdn_unknown", "gauge", "Left out.", NAN);
@@ -305,9 +289,9 @@ static void a_run_keeps_its_label(void **state) {
     (void)state;
     struct prometheus whole, other;
     char spelt[200], *before = getcwd(NULL, 0);
-    assert_int_equal(prometheus_open(&whole, directory, 1), 0);
-    assert_int_equal(chdir(directory), 0);
-    snprintf(spelt, sizeof spelt, "../%s/.", strrchr(directory, '/') + 1);
+    assert_int_equal(prometheus_open(&whole, scratch(), 1), 0);
+    assert_int_equal(chdir(scratch()), 0);
+    snprintf(spelt, sizeof spelt, "../%s/.", strrchr(scratch(), '/') + 1);
     assert_int_equal(prometheus_open(&other, spelt, 1), 0);
     assert_string_equal(whole.run, other.run);
     assert_int_equal(chdir(before), 0);
@@ -319,16 +303,16 @@ static void a_run_keeps_its_label(void **state) {
 static void a_file_can_be_removed(void **state) {
     (void)state;
     struct prometheus p;
-    assert_int_equal(prometheus_open(&p, directory, 1), 0);
+    assert_int_equal(prometheus_open(&p, scratch(), 1), 0);
     prometheus_begin(&p);
     assert_int_equal(prometheus_write(&p), 0);
     assert_int_equal(access(p.path, F_OK), 0);
     prometheus_free(&p);
-    assert_int_equal(prometheus_remove(&p, directory), 0);
+    assert_int_equal(prometheus_remove(&p, scratch()), 0);
     assert_int_equal(access(p.path, F_OK), -1);
-    assert_int_equal(prometheus_remove(&p, directory), 0); /* there is none */
+    assert_int_equal(prometheus_remove(&p, scratch()), 0); /* there is none */
     assert_int_equal(mkdir(p.path, 0777), 0);
-    assert_int_equal(prometheus_remove(&p, directory), -1);
+    assert_int_equal(prometheus_remove(&p, scratch()), -1);
     assert_non_null(strstr(p.failure, "metrics.prom: cannot remove: "));
     assert_int_equal(rmdir(p.path), 0);
 }
@@ -375,5 +359,5 @@ int main(void) {
         cmocka_unit_test(labels_are_escaped),
         cmocka_unit_test(the_process),
     };
-    return cmocka_run_group_tests(tests, make_directory, remove_directory);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "kernels/base/random.h"
+#include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 #include "train/memory/memory.h"
 #include "train/plan/plan.h"
@@ -229,12 +230,10 @@ static void test_auto(void **state) {
 
 /* ------------------------------------------------------------------------------------------- the machine */
 
-static char root[] = "/tmp/test_recompute_choice_XXXXXX";
-
 static void put(const char *path, const char *text) {
     char full[300];
-    snprintf(full, sizeof full, "%s%s", root, path);
-    for (char *at = full + strlen(root) + 1; (at = strchr(at, '/')); at++) {
+    snprintf(full, sizeof full, "%s%s", scratch(), path);
+    for (char *at = full + strlen(scratch()) + 1; (at = strchr(at, '/')); at++) {
         *at = 0;
         mkdir(full, 0777);
         *at = '/';
@@ -247,35 +246,31 @@ static void put(const char *path, const char *text) {
 
 static void test_machine(void **state) {
     (void)state;
-    assert_non_null(mkdtemp(root));
-    assert_int_equal(memory_of_machine(root), 0); /* nothing is told */
+    assert_int_equal(memory_of_machine(scratch()), 0); /* nothing is told */
     put("/proc/meminfo", "MemTotal: 999 kB\nMemAvailable:   1000 kB\n");
-    assert_int_equal(memory_of_machine(root), 1000 * 1024);
+    assert_int_equal(memory_of_machine(scratch()), 1000 * 1024);
 
     /* Version 2: a limit further up counts too; cached files make way. */
     put("/proc/self/cgroup", "0::/a/b\n");
     put("/sys/fs/cgroup/a/b/memory.max", "max\n");
-    assert_int_equal(memory_of_machine(root), 1000 * 1024);
+    assert_int_equal(memory_of_machine(scratch()), 1000 * 1024);
     put("/sys/fs/cgroup/a/memory.max", "500000\n");
     put("/sys/fs/cgroup/a/memory.current", "300000\n");
-    assert_int_equal(memory_of_machine(root), 200000);
+    assert_int_equal(memory_of_machine(scratch()), 200000);
     put("/sys/fs/cgroup/a/memory.stat", "anon 7\ninactive_file 100000\nactive_file 3\n");
-    assert_int_equal(memory_of_machine(root), 300000);
+    assert_int_equal(memory_of_machine(scratch()), 300000);
     put("/sys/fs/cgroup/a/b/memory.max", "100\n");
     put("/sys/fs/cgroup/a/b/memory.current", "101\n");
-    assert_int_equal(memory_of_machine(root), 4096); /* not 0, which is not known */
+    assert_int_equal(memory_of_machine(scratch()), 4096); /* not 0, which is not known */
 
     /* Version 1, of which a container sees the upper end alone. */
     put("/proc/self/cgroup", "12:cpu:/x\n4:memory,misc:/far/away\n");
     put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
-    assert_int_equal(memory_of_machine(root), 1000 * 1024);
+    assert_int_equal(memory_of_machine(scratch()), 1000 * 1024);
     put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "600000\n");
     put("/sys/fs/cgroup/memory/memory.usage_in_bytes", "100000\n");
     put("/sys/fs/cgroup/memory/memory.stat", "inactive_file 1\ntotal_inactive_file 20000\n");
-    assert_int_equal(memory_of_machine(root), 520000);
-    char command[300];
-    snprintf(command, sizeof command, "rm -rf '%s'", root);
-    assert_int_equal(system(command), 0);
+    assert_int_equal(memory_of_machine(scratch()), 520000);
     assert_true(memory_of_machine("") > 0);
     assert_true(memory_peak() > 1000000);
 }

@@ -9,7 +9,7 @@ struct mesh_shape {
     int data, tensor, pipeline;
 };
 
-/* The meshes that are to work, of 1 to 16 ranks: meshes.inc, which scripts read, too (program/meshes.sh). */
+/* The meshes that are to work, of 1 to 16 ranks (meshes.inc). */
 extern const struct mesh_shape meshes[];
 extern const int meshes_count;
 

@@ -12,15 +12,15 @@ static int find_extent(struct tokens *tokens, struct tokens_summary *out) {
     long blocks = (count + BLOCK - 1) / BLOCK;
     long visited = blocks < SAMPLE_BLOCKS ? blocks : SAMPLE_BLOCKS;
     int32_t values[BLOCK];
-    out->least = INT32_MAX;
-    out->greatest = INT32_MIN;
+    out->min = INT32_MAX;
+    out->max = INT32_MIN;
     for (long b = 0; b < visited; b++) {
         long first = (visited == blocks ? b : (long)((double)b * blocks / visited)) * BLOCK;
         long n = count - first < BLOCK ? count - first : BLOCK;
         TRY(tokens_read(tokens, first, n, values));
         for (long i = 0; i < n; i++) {
-            if (values[i] < out->least) out->least = values[i];
-            if (values[i] > out->greatest) out->greatest = values[i];
+            if (values[i] < out->min) out->min = values[i];
+            if (values[i] > out->max) out->max = values[i];
         }
         out->seen += n;
     }
@@ -60,7 +60,7 @@ int tokens_describe(struct tokens *tokens, FILE *out) {
         fprintf(out, "documents  %ld\n", about.documents);
     fprintf(out, "stored as  %s\n", about.stored_as);
     fprintf(out, "bytes      %ld\n", about.bytes);
-    fprintf(out, "values     %d to %d", about.least, about.greatest);
+    fprintf(out, "values     %d to %d", about.min, about.max);
     if (about.seen < about.tokens) fprintf(out, " in a sample of %ld tokens", about.seen);
     fprintf(out, "\nfirst     ");
     for (int i = 0; i < about.shown; i++) fprintf(out, " %d", about.first[i]);

@@ -44,7 +44,7 @@ static int find(const char *pattern, struct path_list *files) {
 static int find_pairs(const char *pattern, struct path_list *files) {
     char *index = megatron_path(pattern, token_formats[TOKENS_MEGATRON]->suffix);
     if (!index) return gdn_fail(GDN_INTERNAL, "%s: no memory", pattern);
-    int status = access(index, F_OK) ? likeness_check(pattern, &megatron_format) : GDN_OK;
+    int status = access(index, F_OK) ? likeness_verify(pattern, &megatron_format) : GDN_OK;
     if (!status) status = find(index, files);
     free(index);
     return status;

@@ -63,7 +63,7 @@ static int open_dataset(struct token_file *file, struct hdf5 *h) {
 }
 
 /* HDF5 1.10 copies elements beyond the end of a compact dataset that has fewer than it says. */
-static int check_compact(const struct token_file *file, const struct hdf5 *h) {
+static int validate_compact(const struct token_file *file, const struct hdf5 *h) {
     size_t width = H5Tget_size(h->type);
     if ((hsize_t)file->count <= H5Dget_storage_size(h->dataset) / width) return GDN_OK;
     return gdn_fail(GDN_INPUT,
@@ -78,7 +78,7 @@ static int map_dataset(struct token_file *file, struct hdf5 *h) {
     bool plain = plist >= 0 && H5Pget_layout(plist) == H5D_CONTIGUOUS && H5Pget_external_count(plist) == 0;
     bool compact = plist >= 0 && H5Pget_layout(plist) == H5D_COMPACT;
     H5Pclose(plist);
-    if (compact) return check_compact(file, h);
+    if (compact) return validate_compact(file, h);
     haddr_t offset =
         plain ? H5Dget_offset(h->dataset) : HADDR_UNDEF; /* undefined, too, where never written */
     if (element == NUM_ELEMENTS || offset == HADDR_UNDEF) return GDN_OK;

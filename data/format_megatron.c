@@ -87,7 +87,7 @@ static int read_header(struct token_file *file, struct megatron *m) {
     return GDN_OK;
 }
 
-static int check_documents(const struct token_file *file, const struct megatron *m) {
+static int validate_documents(const struct token_file *file, const struct megatron *m) {
     const uint8_t *documents = m->pointers + 8 * m->sequences;
     if (file->documents < 0 || load_int64(documents, 0) != 0 ||
         load_int64(documents, file->documents) != m->sequences)
@@ -103,7 +103,7 @@ static int check_documents(const struct token_file *file, const struct megatron 
 }
 
 /* Checks every sequence against the size of .bin and sums their lengths. */
-static int check_sequences(struct token_file *file, struct megatron *m) {
+static int validate_sequences(struct token_file *file, struct megatron *m) {
     long width = (long)element_size(file->element), size = (long)file->map.size;
     m->starts = malloc((size_t)(m->sequences / STRIDE + 1) * sizeof *m->starts);
     if (!m->starts)
@@ -141,8 +141,8 @@ static int megatron_open(struct token_file *file) {
     TRY(mapping_open(m->index_path, &m->index));
     TRY(read_header(file, m));
     TRY(mapping_open(file->path, &file->map));
-    TRY(check_documents(file, m));
-    TRY(check_sequences(file, m));
+    TRY(validate_documents(file, m));
+    TRY(validate_sequences(file, m));
     file->bytes = (long)(m->index.size + file->map.size);
     snprintf(file->stored_as, sizeof file->stored_as, "%s", element_name(file->element));
     return GDN_OK;

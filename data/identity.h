@@ -1,12 +1,10 @@
-/* What tells one stream of tokens from another without reading all of it: whether a run that goes on finds
- * the data that it began with.
- *
- * Seen: every change of the number of tokens, and every change of a token that is read here: of all tokens
- * where there are at most 2^20, else of 1024 blocks of 1024 tokens, the first and the last of the stream and
- * the rest evenly between. So files that are replaced, added, taken away, cut, written by another tokenizer
- * or put in another order are seen, unless they are so many and so alike that no block differs. Not seen:
- * edits between the blocks that keep the length; the files' names, places and format, and how a stream is cut
- * into files, none of which changes a sample. */
+/* A fingerprint of a token stream, by which a resumed run recognises the data it began with, without
+ * reading all of it. Detected: every change of the number of tokens, and every change of a token that is
+ * read here (all tokens up to 2^20; beyond that 1024 blocks of 1024 tokens, evenly spaced, with the first
+ * and the last of the stream). So replaced, added, removed, truncated, reordered or differently tokenized
+ * files are detected, unless no block differs. Not detected: edits between the blocks that keep the
+ * length, and the files' names, paths, formats and how the stream is cut into files, none of which changes
+ * a sample. */
 #ifndef GDN_IDENTITY_H
 #define GDN_IDENTITY_H
 

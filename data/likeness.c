@@ -69,7 +69,7 @@ const struct likeness *likeness_of(const char *path) {
     return has_index(path) ? &megatron_bin : found; /* a .bin's tokens may look like anything */
 }
 
-int likeness_check(const char *path, const struct token_format *format) {
+int likeness_verify(const char *path, const struct token_format *format) {
     const struct likeness *found = likeness_of(path);
     if (!found) return GDN_OK;
     if (found->format != NO_FORMAT) {

@@ -21,6 +21,6 @@ const struct likeness *likeness_of(const char *path);
 
 /* GDN_INPUT where `path` is plainly something else than `format`; the message says what it is and what to do.
  */
-int likeness_check(const char *path, const struct token_format *format);
+int likeness_verify(const char *path, const struct token_format *format);
 
 #endif

@@ -137,7 +137,7 @@ static const struct source *locate(const struct sampler *sampler, long i, long *
     return source;
 }
 
-static int check_row(const struct source *source, long first, int vocab, const int32_t *row, long count) {
+static int validate_row(const struct source *source, long first, int vocab, const int32_t *row, long count) {
     for (long t = 0; t < count; t++) {
         if (row[t] >= 0 && row[t] < vocab) continue;
         long in_file;
@@ -152,7 +152,7 @@ static int check_row(const struct source *source, long first, int vocab, const i
 static int read_row(const struct sampler *sampler, const struct source *source, long first, int vocab,
                     int32_t *row) {
     TRY(tokens_read(source->tokens, first, sampler->length + 1, row));
-    return check_row(source, first, vocab, row, sampler->length + 1);
+    return validate_row(source, first, vocab, row, sampler->length + 1);
 }
 
 int sampler_read(struct sampler *sampler, long first, long count, int vocab, int32_t *rows) {

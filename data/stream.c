@@ -11,7 +11,7 @@
 static int open_file(struct tokens *tokens, const char *path, struct token_file *file) {
     file->path = strdup(path);
     if (!file->path) return gdn_fail(GDN_INTERNAL, "%s: no memory", path);
-    TRY(likeness_check(path, tokens->format));
+    TRY(likeness_verify(path, tokens->format));
     return tokens->format->open(file);
 }
 

@@ -57,8 +57,8 @@ struct tokens_summary {
     const char *first_file, *last_file;
     int files;
     long tokens, bytes;
-    long documents;          /* −1: not recorded in the format */
-    int32_t least, greatest; /* of `seen` tokens: all, or of a large stream a sample spread over it */
+    long documents;   /* −1: not recorded in the format */
+    int32_t min, max; /* of `seen` tokens: all, or of a large stream a sample spread over it */
     long seen;
     int32_t first[TOKENS_SHOWN]; /* [shown] */
     int shown;

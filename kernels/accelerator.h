@@ -16,7 +16,7 @@ struct accelerator {
 
 /* The module's one entry: opens the device that this process is to use and returns what it offers; NULL, with
  * a failure that says what is missing, where there is none. `local` numbers this process among those on its
- * host, of which each takes the next card. */
+ * host, of which each takes the next GPU. */
 typedef const struct accelerator *gdn_accelerator_function(gdn_fail_function *fail, int local);
 #define GDN_ACCELERATOR_ENTRY "gdn_accelerator"
 

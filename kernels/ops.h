@@ -1,8 +1,8 @@
-/* The operations table: everything the model computes is a call through one of these slots.
+/* The operations table: everything the model computes is a call through one of these functions.
  *
- * `reference/` fills every slot with plain, obvious C; `cpu/` starts from a copy of that table and replaces
- * slots; `cuda/` fills every slot of a table of its own. Every slot of every backend is tested against the
- * reference, and the reference against finite differences.
+ * `reference/` fills every operation with plain, obvious C; `cpu/` starts from a copy of that table and
+ * replaces operations; `cuda/` fills every operation of a table of its own. Every operation of every backend
+ * is tested against the reference, and the reference against finite differences.
  *
  * Conventions. Matrices are row-major; `ld` is the distance between rows in elements. T counts tokens, D is
  * the hidden size. Weights are [out, in] unless said otherwise. "adds" means `+=`: gradients accumulate, so
@@ -11,10 +11,9 @@
  * Buffers lie in the memory of the table's device (kernels/base/device.h), sums in double included; short
  * lists marked "on the host" do not, and have been read when the call returns. On a device other than the
  * host a call only queues its work: calls take effect in the order they were made, and who wants to see a
- * result copies it with the device's download. No slot can fail (a device's faults show in its status),
+ * result copies it with the device's download. No operation can fail (a device's faults show in its status),
  * allocate on the heap in a way that grows, or keep state between calls. Sums over tokens have one fixed
- * order for a given thread count. Slots marked [any threads] give the same bits for every thread count.
- */
+ * order for a given thread count. Slots marked [any threads] give the same bits for every thread count. */
 #ifndef GDN_OPS_H
 #define GDN_OPS_H
 
@@ -25,7 +24,7 @@
 #include "kernels/base/real.h"
 
 enum {
-    OPS_SLOTS = 64,        /* the most connections into a layer: of lists on the host */
+    OPS_CONNECTIONS = 64,  /* the most connections into a layer: of lists on the host */
     OPS_WIDEST_HEAD = 256, /* of attention on a device other than the host */
 };
 
@@ -54,10 +53,11 @@ struct ops {
                  long ldb, real beta, real *c, long ldc);
 
     /* The same as a product with a trunk's weight, or the gradient of one: forward x·Wᵀ ('N', 'T'), gradient
-     * of x ('N', 'N'), gradient of W ('T', 'N'). `site` numbers the weight, below the device's sites: a
-     * backend that scales what it multiplies keeps scales by site, the only state between calls. */
-    void (*product)(int site, char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda,
-                    const real *b, long ldb, real beta, real *c, long ldc);
+     * of x ('N', 'N'), gradient of W ('T', 'N'). `weight_id` numbers the weight, below the device's
+     * weight_ids: a backend that scales what it multiplies keeps scales by weight id, the only state between
+     * calls. */
+    void (*linear)(int weight_id, char ta, char tb, long m, long n, long k, real alpha, const real *a,
+                   long lda, const real *b, long ldb, real beta, real *c, long ldc);
 
     void (*zero)(long n, real *x);                                 /* x = 0 */
     void (*copy)(long n, const real *x, real *y);                  /* y = x */
@@ -144,7 +144,7 @@ struct ops {
                                const real *sums, double scale, real *loss);
 
     /* ---------------------------------------------------------------- delta connections
-     * n connections ("slots") lead into a layer. t [T, D] is the target, s [T, D] one slot's source.
+     * n connections lead into a layer. t [T, D] is the target, s [T, D] one connection's source.
      * r: row factor of `normalize`, γ/max(‖t−s‖, ε) per token, or NULL for 1. */
 
     /* delta = t − s, mean = (t + s)/2; either may be NULL. */
@@ -171,12 +171,12 @@ struct ops {
 
     /* Weights of a layer's contributions: weight[t, i] = share·mix[i] (mix NULL: 1), share =
      * alpha[t·lda + i·step], or the number `even` where alpha is NULL. weight [T, n]. */
-    void (*slot_weights)(long T, long n, const real *alpha, long lda, long step, real even, const real *mix,
-                         real *weight);
+    void (*connection_weights)(long T, long n, const real *alpha, long lda, long step, real even,
+                               const real *mix, real *weight);
     /* From dweight [T, n]: dmix[i] += Σ_t dweight·share (in double, in order) and dalpha[t·lda + i·step] =
      * dweight·mix[i], each where it is not NULL. dalpha may be dweight (lda n, step 1). */
-    void (*slot_weights_back)(long T, long n, const real *alpha, long lda, long step, real even,
-                              const real *mix, const real *dweight, real *dmix, real *dalpha);
+    void (*connection_weights_back)(long T, long n, const real *alpha, long lda, long step, real even,
+                                    const real *mix, const real *dweight, real *dmix, real *dalpha);
 
     /* Columns of rows: y[t·ldy + j] = x[t·ldx + j], and y += factor·x, j < W. */
     void (*copy_columns)(long T, long W, const real *x, long ldx, real *y, long ldy);
@@ -188,13 +188,13 @@ struct ops {
     void (*squares)(long n, real *x);
     void (*root_means)(long n, long parts, real *x);
 
-    /* Gates of a layer's bottleneck connections, all slots at once. W = n·Hd columns, slot i = columns i·Hd….
+    /* Gates of a layer's bottleneck connections, all at once. W = n·Hd columns, connection i = columns i·Hd….
      * g (in: gate logits, out: σ(logits + bias)); v = weight · r · scale[i] · p ⊙ g.
      * r [n, T] or NULL; scale [n] on the host; weight [T, n] or NULL for 1. p [T, W] raw projections. */
     void (*bottleneck_gate)(long T, long n, long Hd, const real *bias, const real *p, const real *r,
                             const real *scale, const real *weight, real *g, real *v);
-    /* y = weight ⊙ x by slot: x, y [T, n·Hd], weight [T, n]. */
-    void (*scale_slots)(long T, long n, long Hd, const real *weight, const real *x, real *y);
+    /* y = weight ⊙ x by connection: x, y [T, n·Hd], weight [T, n]. */
+    void (*scale_connections)(long T, long n, long Hd, const real *weight, const real *x, real *y);
     /* From dv [T, W] (gradient of the weighted v) and extra [T, W] or NULL (gradient of the unweighted v):
      * dv becomes dp; g becomes the gradient of the logits; dweight [T, n] = Σ_j dv_j·v_j of the unweighted v;
      * dr [n, T] (or NULL) is overwritten. entropy: each g also receives entropy·d(binary entropy in

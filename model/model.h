@@ -48,31 +48,31 @@ struct loss_options {
 
 /* What one rank's memory goes to, in bytes. */
 struct model_memory {
-    long activations; /* saved buffers of all slots: what the backward pass reads */
-    long sources;     /* outputs of nodes, of all slots: streams and sources of later layers */
+    long activations; /* saved buffers of all activation sets: what the backward pass reads */
+    long sources;     /* outputs of nodes, of all activation sets: streams and sources of later layers */
     long workspace;   /* scratch, and what layers that compute again share */
 };
 
 /* What a layer's backward pass computes again instead of keeping it from the forward pass (Chen et al. 2016;
  * Korthikanti et al. 2022). The same calls at the same shapes: no result changes by a bit. The outputs of
  * nodes are kept in any case, since later layers read them, and are where it starts from. */
-enum recompute_level {
-    LEVEL_NONE,      /* everything is kept */
-    LEVEL_SELECTIVE, /* what is large and cheap: of a layer its norms' outputs, of its connections what
+enum recompute_policy {
+    POLICY_NONE,      /* everything is kept */
+    POLICY_SELECTIVE, /* what is large and cheap: of a layer its norms' outputs, of its connections what
                         follows from the linear maps */
-    LEVEL_FULL,      /* of a layer all but sums that end in it, of its connections all but the target */
+    POLICY_FULL,      /* of a layer all but sums that end in it, of its connections all but the target */
 };
 struct recompute {
-    unsigned char layer, delta; /* enum recompute_level of a layer without its connections, and of those */
+    unsigned char layer, delta; /* enum recompute_policy of a layer without its connections, and of those */
 };
 
 /* The part of the model that a rank computes, and how much of it at a time. NULL stands for all of it, with
- * one slot. */
+ * one activation set. */
 struct model_part {
     const struct layout *layout; /* the one that the table was made with; its `stage` outlives the model */
     struct axis *tensor;         /* the tensor axis; outlives the model */
-    const int *slots;            /* [layout->chunks] sets of saved activations: micro-batches in flight */
-    const struct recompute *recompute; /* [num_layers], read at creation; NULL: LEVEL_NONE. For training */
+    const int *activation_sets;  /* [layout->chunks] sets of saved activations: micro-batches in flight */
+    const struct recompute *recompute; /* [num_layers], read at creation; NULL: POLICY_NONE. For training */
     double compress_sources; /* 0: nothing. Else sources that no other chunk reads are kept from forward to
                                 backward as low-rank factors of this part of the full rank */
 };
@@ -86,8 +86,8 @@ struct delta_view {
     long gates, gate_ld;
 };
 
-/* Called for every active connection of the layers marked, in order of layer and slot, on all tensor ranks.
- * What the view points to is valid during the call alone. `see` may use the tensor axis. */
+/* Called for every active connection of the layers marked, in order of layer and connection, on all tensor
+ * ranks. What the view points to is valid during the call alone. `see` may use the tensor axis. */
 struct delta_watch {
     void (*see)(void *context, const struct delta_view *view);
     void *context;
@@ -111,14 +111,14 @@ int model_create_planned(const struct model_config *config, const struct table *
 
 /* How the linear maps of a connection's difference and mean are computed (project.c): AUTO is what training
  * uses, the others are for benchmarks and tests. */
-enum form { FORM_AUTO, FORM_DIRECT, FORM_SPLIT };
-void model_set_form(struct model *model, enum form form);
+enum projection_way { PROJECTION_AUTO, PROJECTION_DIRECT, PROJECTION_SPLIT };
+void model_set_projection(struct model *model, enum projection_way projection);
 
 /* One micro-batch through one chunk. Arrays over nodes have num_layers + 1 entries, entry 1 + node; blocks
- * are [T, D] with T = batch·length. Arrays over edges have an entry for each of edges.edge; strips are [T,
- * edge width], see strip_width. NULL entries: not there. */
+ * are [T, D] with T = batch·length. Arrays over edges have an entry for each of edges.edge; projected sources
+ * are [T, edge width], see projected_width. NULL entries: not there. */
 struct pass {
-    int chunk, slot;
+    int chunk, activation_set;
     const int32_t *rows; /* [batch, length + 1] tokens: inputs are the first `length`, targets the last; the
                             first stage reads inputs, the last one targets. On the model's device */
     long batch, length;
@@ -130,9 +130,9 @@ struct pass {
     struct connection_sums *connections; /* [edges] forward, added to where options->each; else not looked at
                                             (NULL: nobody wants them) */
 
-    real *const *node;  /* outputs of nodes outside the chunk that its layers read, the stream's among them
-                           (entry  `first` of the span, node first − 1) */
-    real *const *strip; /* an edge's narrow projections, where the node itself is not there */
+    real *const *source; /* outputs of nodes outside the chunk that its layers read, the stream's among them
+                          (entry  `first` of the span, node first − 1) */
+    real *const *projected; /* an edge's narrow projections, where the node itself is not there */
 
     /* Backward. */
     real *gradient; /* in: gradient of the chunk's last output, with everything later stages have left there
@@ -141,12 +141,13 @@ struct pass {
     /* Running sums of gradients left at nodes: of nodes outside the chunk that its layers read (but for the
      * stream's, which joins `gradient`), added to by descending target; and of the chunk's own nodes where
      * later stages have left something, collected here. */
-    real *const *deposit;
-    real *const *strip_gradient; /* overwritten */
+    real *const *source_gradient;
+    real *const *projected_gradient; /* overwritten */
 };
 
-/* Forward through the pass's chunk, saving in its slot what the backward pass needs. On the last stage, where
- * no backward pass follows, also the head: sums->ce. Adds to `sums`. Collective over the tensor axis. */
+/* Forward through the pass's chunk, saving in its activation set what the backward pass needs. On the last
+ * stage, where no backward pass follows, also the head: sums->ce. Adds to `sums`. Collective over the tensor
+ * axis. */
 void model_stage_forward(struct model *model, const struct pass *pass, struct loss_sums *sums);
 
 /* Backward through layers `layer`, layer − 1, …, `end` of the chunk: num_layers is final norm, head and loss
@@ -160,22 +161,23 @@ void model_stage_backward(struct model *model, const struct pass *pass, int laye
  * pass's results are worthless. */
 int model_status(const struct model *model);
 
-/* Output [T, D] of a node of one of this rank's chunks, in a slot; −1 on the first stage: the embedding.
- * Those that other stages read, sources and the stream, have all rows; others may be NULL, or only there
- * while a pass needs them. */
-real *model_output(const struct model *model, int chunk, int slot, int node);
+/* Output [T, D] of a node of one of this rank's chunks, in an activation set; −1 on the first stage: the
+ * embedding. Those that other stages read, sources and the stream, have all rows; others may be NULL, or only
+ * there while a pass needs them. */
+real *model_output(const struct model *model, int chunk, int activation_set, int node);
 /* After a forward pass of T tokens, before the next one: the output's rows that this rank is sure to have,
  * all or its own, and how many they are. Not where sources are compressed. */
-const real *model_output_rows(const struct model *model, int chunk, int slot, int node, long T, long *rows);
+const real *model_output_rows(const struct model *model, int chunk, int activation_set, int node, long T,
+                              long *rows);
 
-/* Narrow sources (dist/layout/route.h): the projections of edge e's source node s [T, D], strip [T,
- * strip_width]: Wp s [T, Hd/tensor], W1 s [T, G], then with aggregate attention A s [T, a] and the inverse
- * rms of s [T, 1], each a block of its own. And back: from the strip's gradient adds to deposit [T, D] and to
- * the weights' gradients. */
-long strip_width(const struct model_config *config, const struct layout *layout);
-void model_project(struct model *model, int edge, const real *s, long T, real *strip);
-void model_unproject(struct model *model, int edge, const real *s, long T, const real *strip_gradient,
-                     real *deposit);
+/* Narrow sources (dist/layout/route.h): the projections of edge e's source node s [T, D], projected source
+ * [T, projected_width]: Wp s [T, Hd/tensor], W1 s [T, G], then with aggregate attention A s [T, a] and the
+ * inverse rms of s [T, 1], each a block of its own. And back: from the projected source's gradient adds to
+ * source_gradient [T, D] and to the weights' gradients. */
+long projected_width(const struct model_config *config, const struct layout *layout);
+void model_project(struct model *model, int edge, const real *s, long T, real *projected);
+void model_unproject(struct model *model, int edge, const real *s, long T, const real *projected_gradient,
+                     real *source_gradient);
 
 /* Gates of one connection, over all tensor ranks: its hidden channels, the model's columns, or its groups. */
 long model_gates(const struct model_config *config);
@@ -185,8 +187,8 @@ long model_gates(const struct model_config *config);
  * there the time of a call says nothing. */
 double model_connection_seconds(const struct model *model);
 
-/* How many weights of the trunk's products are numbered (ops.h, product), the same number in each layer. */
-int model_sites(const struct model_config *config);
+/* How many weights of the trunk's products are numbered (ops.h, linear), the same number in each layer. */
+int model_weight_ids(const struct model_config *config);
 
 /* Loss of a micro-batch, whose rows are the host's, by a rank that holds the whole model. Adds gradients of
  * Σ_t ce·token_weight + sparsity and entropy terms to state->gradient. Tokens must lie in [0, vocab). */

@@ -4,14 +4,14 @@
 #
 # Every link submits the next before it trains (--dependency=singleton: that waits for all jobs of the same name and user, so
 # give each chain a name of its own), so that the chain survives the loss of a node too, and takes it back when the run is finished or
-# cannot go on, or this link is cancelled. Account, partition, nodes, tasks, cores, cards, memory and time limit of the first link
+# cannot go on, or this link is cancelled. Account, partition, nodes, tasks, cores, GPUs, memory and time limit of the first link
 # hold for all.
 #   GDN_LINKS          at most so many links (default 100)
 #   GDN_CHAIN_OPTIONS  more options of sbatch for the later links: "--signal=B:USR2@600 --constraint=h200"
 # Status 10: GDN_IDLE links in a row (default 2) have added no checkpoint. The others, and more variables: slurm/common.sh.
 #SBATCH --job-name=gdn-chain
 #SBATCH --nodes=1
-#SBATCH --ntasks-per-node=4        # ranks of each node; with cards, one for each
+#SBATCH --ntasks-per-node=4        # ranks of each node; with GPUs, one for each
 #SBATCH --time=04:00:00
 #SBATCH --signal=B:USR2@300        # seconds that the longest step and a checkpoint need together
 #SBATCH --no-requeue
@@ -33,7 +33,7 @@ like_this() {
     [ -z "${SLURM_JOB_ACCOUNT:-}" ] || words+=(--account="$SLURM_JOB_ACCOUNT")
     [ -z "${SLURM_NTASKS_PER_NODE:-}" ] || words+=(--ntasks-per-node="$SLURM_NTASKS_PER_NODE")
     [ -z "${SLURM_CPUS_PER_TASK:-}" ] || words+=(--cpus-per-task="$SLURM_CPUS_PER_TASK")
-    if [[ $other != *" --gres"* && $other != *" --gpus"* && $other != *" -G"* ]]; then cards; fi
+    if [[ $other != *" --gres"* && $other != *" --gpus"* && $other != *" -G"* ]]; then gpus; fi
     if [[ $other != *" --mem"* ]]; then memory; fi
     read -ra more <<< "$other"
     words+=(${more[@]+"${more[@]}"})
@@ -42,9 +42,9 @@ like_this() {
 # A field's gres:gpu:h200:2 (gres/gpu:h200=2 in later versions) as options have it: gpu:h200:2.
 resources() { field "$1" | sed -E 's#(^|,)(cpu|mem|node)=[^,]*##g; s#^,##; s#gres[:/]##g; s#=#:#g'; }
 
-cards() {
+gpus() {
     [ -z "$(field TresPerSocket)" ] ||
-        gdn_fail "cards per socket ($(field TresPerSocket)) cannot be asked for again: name the cards of the later links in GDN_CHAIN_OPTIONS, --gres=…"
+        gdn_fail "GPUs per socket ($(field TresPerSocket)) cannot be asked for again: name the GPUs of the later links in GDN_CHAIN_OPTIONS, --gres=…"
     value=$(resources TresPerNode)
     [ -z "$value" ] || words+=(--gres="$value")
     value=$(resources TresPerJob)

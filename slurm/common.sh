@@ -11,8 +11,8 @@
 #   GDN_HOME           the folder in which slurm/ lies, a source tree or PREFIX/share/gdn (default: that of the submitted
 #                      script)
 #   GDN_PROGRAM        the program (default: $GDN_HOME/build/gdn, the installed one beside these scripts, or gdn in PATH; in a container: gdn)
-#   GDN_CARDS          each (default): one rank for each card that sbatch was asked for, and a job without cards on nodes that have
-#                      some is refused; any: as many ranks as tasks, whatever the cards
+#   GDN_CARDS          each (default): one rank for each GPU that sbatch was asked for, and a job without GPUs on nodes that have
+#                      some is refused; any: as many ranks as tasks, whatever the GPUs
 #   GDN_RUN            the run directory, which all nodes see (default: runs/NAME for NAME.yaml)
 #   GDN_CHECK          0: no `gdn check` before training
 #   GDN_IDLE           starts in a row that may end without a new checkpoint (default 2)
@@ -87,7 +87,7 @@ gdn_built_or_installed() {
 
 # How many ranks each node gets, $gdn_ranks, and cores for each, $gdn_cores; both empty where tasks are as sbatch was told.
 gdn_find_ranks() {
-    local tasks=${SLURM_NTASKS_PER_NODE:-} cards=${SLURM_GPUS_ON_NODE:-0} there
+    local tasks=${SLURM_NTASKS_PER_NODE:-} gpus=${SLURM_GPUS_ON_NODE:-0} there
     gdn_ranks='' gdn_cores=${SLURM_CPUS_PER_TASK:-}
     case "${GDN_CARDS:-each}" in
         any) return 0 ;;
@@ -95,15 +95,15 @@ gdn_find_ranks() {
         *) gdn_fail "GDN_CARDS is '$GDN_CARDS': each or any is expected" ;;
     esac
     [[ $tasks =~ ^[0-9]+$ ]] || tasks=$(((${SLURM_NTASKS:-1} + ${SLURM_JOB_NUM_NODES:-1} - 1) / ${SLURM_JOB_NUM_NODES:-1}))
-    if [ "$cards" -eq 0 ]; then
+    if [ "$gpus" -eq 0 ]; then
         there=$(gdn_ask scontrol show node -o "${SLURMD_NODENAME:-none}" | sed -nE 's/.* Gres=([^ ]*gpu[^ ]*).*/\1/p') || there=
         [ -z "$there" ] ||
-            gdn_fail "this job has no card, but its nodes have ($there): sbatch --gpus-per-node=N, or GDN_CARDS=any to train on their processors"
-    elif [ "$cards" -gt "$tasks" ]; then
-        gdn_fail "this job has $cards cards but $tasks task(s) on a node: sbatch --ntasks-per-node=$cards, one rank for each card, or GDN_CARDS=any"
-    elif [ "$cards" -lt "$tasks" ]; then
-        gdn_ranks=$cards gdn_cores=$((${gdn_cores:-1} * tasks / cards))
-        gdn_say "$cards card(s) and $tasks tasks on a node: $gdn_ranks rank(s) there, one for each card, with $gdn_cores core(s) each"
+            gdn_fail "this job has no GPU, but its nodes have ($there): sbatch --gpus-per-node=N, or GDN_CARDS=any to train on their processors"
+    elif [ "$gpus" -gt "$tasks" ]; then
+        gdn_fail "this job has $gpus GPUs but $tasks task(s) on a node: sbatch --ntasks-per-node=$gpus, one rank for each GPU, or GDN_CARDS=any"
+    elif [ "$gpus" -lt "$tasks" ]; then
+        gdn_ranks=$gpus gdn_cores=$((${gdn_cores:-1} * tasks / gpus))
+        gdn_say "$gpus GPU(s) and $tasks tasks on a node: $gdn_ranks rank(s) there, one for each GPU, with $gdn_cores core(s) each"
     fi
 }
 
@@ -133,7 +133,7 @@ gdn_find_program() {
 
 gdn_report() {
     gdn_say "job $SLURM_JOB_ID (${SLURM_JOB_NAME:-}), start ${SLURM_RESTART_COUNT:-0}, $(date '+%F %T')"
-    gdn_say "nodes $SLURM_JOB_NODELIST, tasks ${SLURM_NTASKS:-1} (${SLURM_TASKS_PER_NODE:-1} a node), cores ${SLURM_CPUS_PER_TASK:-1} a task, cards ${SLURM_GPUS_ON_NODE:-0} a node"
+    gdn_say "nodes $SLURM_JOB_NODELIST, tasks ${SLURM_NTASKS:-1} (${SLURM_TASKS_PER_NODE:-1} a node), cores ${SLURM_CPUS_PER_TASK:-1} a task, GPUs ${SLURM_GPUS_ON_NODE:-0} a node"
     gdn_say "program ${gdn_program[*]}"
     gdn_say "run $GDN_RUN, at $(gdn_latest)"
     if [ -n "${GDN_END_TIME:-}" ]; then gdn_say "time until $(date -d "@$GDN_END_TIME" '+%F %T')"; fi

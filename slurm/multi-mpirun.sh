@@ -8,7 +8,7 @@
 # of a rank, mpirun takes twice GDN_GRACE seconds (default 15) to end.
 #SBATCH --job-name=gdn
 #SBATCH --nodes=2
-#SBATCH --ntasks-per-node=4        # ranks of each node; with cards, one for each
+#SBATCH --ntasks-per-node=4        # ranks of each node; with GPUs, one for each
 #SBATCH --time=04:00:00
 #SBATCH --signal=B:USR2@300        # seconds that the longest step and a checkpoint need together
 #SBATCH --requeue

@@ -6,7 +6,7 @@
 # `srun --mpi=list` says whether the cluster has pmix; where it has not: multi-mpirun.sh.
 #SBATCH --job-name=gdn
 #SBATCH --nodes=2
-#SBATCH --ntasks-per-node=4        # ranks of each node; with cards, one for each
+#SBATCH --ntasks-per-node=4        # ranks of each node; with GPUs, one for each
 #SBATCH --time=04:00:00
 #SBATCH --signal=B:USR2@300        # seconds that the longest step and a checkpoint need together
 #SBATCH --requeue

@@ -5,7 +5,7 @@
 # continues from there; likewise after the loss of a rank. What it is told by: slurm/README.md and the head of slurm/common.sh.
 #SBATCH --job-name=gdn
 #SBATCH --nodes=1
-#SBATCH --ntasks-per-node=4        # ranks of each node; with cards, one for each
+#SBATCH --ntasks-per-node=4        # ranks of each node; with GPUs, one for each
 #SBATCH --time=04:00:00
 #SBATCH --signal=B:USR2@300        # seconds that the longest step and a checkpoint need together
 #SBATCH --requeue

@@ -9,7 +9,7 @@
 # Runs go to GDN_RUN/0, GDN_RUN/1, … (default: runs/NAME/0, …). Each goes on like those of single.sh. More variables: slurm/common.sh.
 #SBATCH --job-name=gdn-sweep
 #SBATCH --nodes=1
-#SBATCH --ntasks-per-node=1        # ranks of each run; with cards, one for each
+#SBATCH --ntasks-per-node=1        # ranks of each run; with GPUs, one for each
 #SBATCH --time=04:00:00
 #SBATCH --signal=B:USR2@300        # seconds that the longest step and a checkpoint need together
 #SBATCH --requeue

@@ -37,13 +37,13 @@ long allocations_counted(void) {
 }
 
 const char *allocations_last(void) {
-    static char words[200];
+    static char text[200];
     Dl_info info = {0};
     const char *at = atomic_load(&caller);
     dladdr(at, &info);
-    snprintf(words, sizeof words, "%s + 0x%lx", info.dli_sname ? info.dli_sname : "the program",
+    snprintf(text, sizeof text, "%s + 0x%lx", info.dli_sname ? info.dli_sname : "the program",
              (unsigned long)(at - &__executable_start));
-    return words;
+    return text;
 }
 
 /* Not inlined: the return address is to be the caller's. */

@@ -17,25 +17,25 @@ void h5_quiet(void) {
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
 }
 
-static herr_t keep_first(unsigned n, const H5E_error2_t *error, void *words) {
-    if (n == 0) snprintf(words, 256, "%s", error->desc ? error->desc : "");
+static herr_t keep_first(unsigned n, const H5E_error2_t *error, void *text) {
+    if (n == 0) snprintf(text, 256, "%s", error->desc ? error->desc : "");
     return 0;
 }
 
-void h5_reason(char words[256]) {
+void h5_reason(char text[256]) {
     HDF5_HOLD();
-    words[0] = 0;
-    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_first, words);
+    text[0] = 0;
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_first, text);
     /* A failed system call is described with times and addresses; the system's words among them are what
      * helps. */
-    char *system = strstr(words, "error message = '");
+    char *system = strstr(text, "error message = '");
     if (system) {
         system += strlen("error message = '");
         char *end = strchr(system, '\'');
         if (end) *end = 0;
-        memmove(words, system, strlen(system) + 1);
+        memmove(text, system, strlen(system) + 1);
     }
-    if (!words[0]) strcpy(words, "HDF5 gives no reason");
+    if (!text[0]) strcpy(text, "HDF5 gives no reason");
 }
 
 int h5_fail(int status, const char *path, const char *format, ...) {
@@ -104,7 +104,7 @@ struct names {
 };
 
 /* Far beyond any checkpoint: groups may hold each other. */
-enum { MOST_GROUPS = 1 << 20, MOST_DEPTH = 32 };
+enum { MAX_GROUPS = 1 << 20, MAX_DEPTH = 32 };
 
 static herr_t stop(struct names *names, const char *problem) {
     names->problem = problem;
@@ -157,7 +157,7 @@ static herr_t walk_link(hid_t parent, const char *name, const H5L_info_t *link, 
 /* HDF5 1.10 has a walk of its own, which frees what it has not allocated where an entry of a group cannot be
  * read. Looking for one that is not there reads them all, without that. */
 static herr_t walk_group(hid_t group, struct names *names) {
-    if (++names->groups > MOST_GROUPS || names->depth >= MOST_DEPTH)
+    if (++names->groups > MAX_GROUPS || names->depth >= MAX_DEPTH)
         return stop(names, "groups hold each other");
     if (H5Lexists(group, "\1", H5P_DEFAULT) < 0) return -1;
     names->depth++;

@@ -25,7 +25,7 @@ enum { H5_BLOCK_BYTES = 1 << 20 }; /* tensors are read and written in blocks of 
 int h5_fail(int status, const char *path, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* HDF5's innermost reason for its last failure, in words. */
-void h5_reason(char words[256]);
+void h5_reason(char text[256]);
 
 /* Turns off HDF5's own printing of errors and its file locks. Called before each file is opened or created.
  */
@@ -95,7 +95,7 @@ uint64_t h5_dataset_sum(const struct h5_dataset *dataset, const long at[2], cons
                         const void *buffer);
 
 /* Reads a whole dataset and checks its SUM_XXH3. GDN_INPUT where that differs. */
-int h5_dataset_check_xxh3(const struct h5_dataset *dataset);
+int h5_dataset_verify_xxh3(const struct h5_dataset *dataset);
 
 /* GDN_INPUT, in the words that a wrong checksum has. */
 int h5_dataset_damaged(const char *path, const char *name);

@@ -171,7 +171,7 @@ int h5_dataset_damaged(const char *path, const char *name) {
     return gdn_fail(GDN_INPUT, "%s is damaged: dataset %s does not match its checksum", path, name);
 }
 
-int h5_dataset_check_xxh3(const struct h5_dataset *d) {
+int h5_dataset_verify_xxh3(const struct h5_dataset *d) {
     const long at[2] = {0, 0}, size[2] = {(long)d->shape[0], (long)d->shape[1]};
     XXH3_state_t *hash = XXH3_createState();
     if (!hash) return gdn_fail(GDN_INTERNAL, "out of memory for reading dataset %s of %s", d->name, d->path);

@@ -16,8 +16,8 @@ struct sink_file {
     haddr_t written;   /* end of the file */
 };
 
-static H5FD_t *sink_open(const char *name, unsigned flags, hid_t access, haddr_t most) {
-    (void)name, (void)flags, (void)most;
+static H5FD_t *sink_open(const char *name, unsigned flags, hid_t access, haddr_t max) {
+    (void)name, (void)flags, (void)max;
     struct h5_sink *const *sink = H5Pget_driver_info(access);
     struct sink_file *file = sink ? calloc(1, sizeof *file) : NULL;
     if (!file) return NULL;

@@ -19,8 +19,8 @@ struct source_file {
     haddr_t allocated; /* end of what the file says that it uses */
 };
 
-static H5FD_t *source_open(const char *name, unsigned flags, hid_t access, haddr_t most) {
-    (void)access, (void)most;
+static H5FD_t *source_open(const char *name, unsigned flags, hid_t access, haddr_t max) {
+    (void)access, (void)max;
     if (flags & (H5F_ACC_RDWR | H5F_ACC_CREAT | H5F_ACC_TRUNC)) return NULL;
     struct stat about;
     struct source_file *file = calloc(1, sizeof *file);
@@ -108,7 +108,8 @@ static bool heap_is_whole(const uint8_t *heap, uint64_t length) {
 }
 
 /* `beginning` [size] is what was read of the heap at `at`. */
-static herr_t check_heap(const struct source_file *file, haddr_t at, size_t size, const uint8_t *beginning) {
+static herr_t validate_heap(const struct source_file *file, haddr_t at, size_t size,
+                            const uint8_t *beginning) {
     if (size < HEAP_HEADER) return -1;
     uint64_t length = number(beginning + HEAP_LENGTH_AT);
     if (length < HEAP_HEADER || length > file->length - at) return -1;
@@ -167,7 +168,7 @@ static herr_t source_read(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t
     const struct source_file *file = (const struct source_file *)base;
     if (at > file->length || size > file->length - at || read_all(file, at, size, buffer)) return -1;
     /* HDF5 says of heaps that they are data, so they are known by their first eight bytes alone. */
-    if (size >= 8 && !memcmp(buffer, "GCOL\1\0\0", 8)) return check_heap(file, at, size, buffer);
+    if (size >= 8 && !memcmp(buffer, "GCOL\1\0\0", 8)) return validate_heap(file, at, size, buffer);
     return type == H5FD_MEM_DRAW || block_is_sane(buffer, size) ? 0 : -1;
 }
 

@@ -1,8 +1,8 @@
 /* Checkpoints in HDF5 (interfaces.md): every parameter under /model/… and its optimiser state under
  * /optimizer/{exp_avg,exp_avg_sq,step}/… as one dataset of its global shape, whatever mesh wrote it. A
  * checkpoint is complete or invisible: written under a temporary name, synced, read back and verified,
- * renamed, then named in `latest`. The file's first 512 bytes hold a checksum of all the others (seal.h), and
- * each dataset carries one of its elements; load and verify recompute them.
+ * renamed, then named in `latest`. The file's first 512 bytes hold a checksum of all the others (digest.h),
+ * and each dataset carries one of its elements; load and verify recompute them.
  *
  * No rank gathers the model. Each writes its own parts of the file, which rank 0 has made with all datasets
  * in their places: the pieces that the rank owns (shard.h), of small tensors data rank 0 the whole. After
@@ -10,14 +10,14 @@
  * Reading back and checking is divided among the ranks too; the datasets' checksums do not depend on how
  * (data/hdf5/sum.h). To load, each rank reads what it holds, whatever mesh wrote it.
  *
- * One file is the default. Measured (tests/dist/checkpoint/bench_checkpoint.c: 201 MB, a local disk, two cores busy with
- * other work, ranks in nodes of two; seconds, the better of two runs):
+ * One file is the default. Measured (tests/dist/checkpoint/bench_checkpoint.c: 201 MB, a local disk, two
+ * cores busy with other work, ranks in nodes of two; seconds, the better of two runs):
  *
  *     ranks                                  1      2      4      8
  *     save, synced and read back, one file   0.47   0.57   0.55   0.71
  *     save, one file a node                  0.65   0.46   0.64   0.62
- *     check the seal, one file               0.06   0.03   0.10   0.09
- *     check the seals, one file a node       0.09   0.07   0.10   0.24
+ *     check the digest, one file             0.06   0.03   0.10   0.09
+ *     check the digests, one file a node     0.09   0.07   0.10   0.24
  *     load, one file                         0.10   0.09   0.23   0.35
  *     load, one file a node                  0.15   0.12   0.25   0.48
  *
@@ -60,13 +60,13 @@ struct checkpoint_info {
 
 /* What a rank has of a model, to be saved or filled. */
 struct checkpoint_content {
-    const struct table *whole;   /* the model's, without a layout (params_create), the same on all ranks */
-    const struct table *table;   /* this rank's; `whole` itself where every rank holds everything */
+    const struct table *global;  /* the model's, without a layout (params_create), the same on all ranks */
+    const struct table *table;   /* this rank's; `global` itself where every rank holds everything */
     const struct shards *shards; /* of this rank's data index; NULL: every rank has all moments of its table's
                                     tensors, at the offsets of the weights */
     struct state *state;         /* exp_avg NULL: weights alone */
-    uint32_t *scales;  /* [scale_words] of 8-bit products (train/optimizer/scales.h), the same on all ranks */
-    long scale_words;  /* 0: neither saved nor loaded */
+    uint32_t *scales;  /* [num_scales] of 8-bit products (train/optimizer/scales.h), the same on all ranks */
+    long num_scales;   /* 0: neither saved nor loaded */
     double *spikes;    /* [spike_values] what spikes are judged by, the same on all ranks */
     long spike_values; /* 0: neither saved nor loaded; loaded where the file has as many */
     bool owned; /* state->weight has the rank's own pieces alone, at the places of their moments (shard.h) */
@@ -116,9 +116,9 @@ bool checkpoint_any(const char *directory);
  * looked at. Not collective. GDN_INPUT naming what was looked for. */
 int checkpoint_resolve(const char *given, char **path);
 
-/* Checks the seal of a checkpoint.h5, for which the ranks read all of it between them (HDF5 is not to be let
- * loose on a damaged file), and reads its attributes. Collective; checkpoint_close. GDN_INPUT, with nothing
- * to close, for a foreign, damaged or newer-format file. */
+/* Checks the digest of a checkpoint.h5, for which the ranks read all of it between them (HDF5 is not to be
+ * let loose on a damaged file), and reads its attributes. Collective; checkpoint_close. GDN_INPUT, with
+ * nothing to close, for a foreign, damaged or newer-format file. */
 int checkpoint_open(const struct mesh *mesh, const char *path, struct checkpoint *out);
 void checkpoint_close(struct checkpoint *checkpoint);
 

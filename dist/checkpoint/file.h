@@ -1,17 +1,17 @@
-/* One checkpoint.h5: made, filled, checked and read by the ranks of a crew. Private to dist/.
+/* One checkpoint.h5: created, written, verified and read by the ranks of a file group. Private to dist/.
  *
- * Two kinds of checksums, each for what the other cannot see. The seal (seal.h) covers every byte of the
- * file, and is checked before HDF5 opens it: HDF5 1.10 can hang or crash on damaged metadata. Attribute
- * "placed_sum" of each dataset (data/hdf5/sum.h) covers its elements, computed from memory before they are
- * written, so that checking it after a save finds a faulty write, and checking it while loading a faulty
- * read; it also goes along where other programs copy datasets. */
+ * There are two kinds of checksums. The digest (digest.h) covers every byte of the file and is verified
+ * before HDF5 opens it, since HDF5 1.10 can hang or crash on damaged metadata. Attribute "placed_sum" of
+ * each dataset (checkpoint/sum.h) covers its elements and is computed from memory before they are written,
+ * so that verifying after a save detects a faulty write and verifying at load a faulty read; it is kept
+ * where other programs copy datasets. */
 #ifndef GDN_CHECKPOINT_FILE_H
 #define GDN_CHECKPOINT_FILE_H
 
 #include <hdf5.h>
 #include <stdint.h>
 
-#include "dist/checkpoint/crew.h"
+#include "dist/checkpoint/file_group.h"
 #include "dist/checkpoint/parts.h"
 #include "data/hdf5/h5.h"
 
@@ -21,14 +21,14 @@ enum { FORMAT_VERSION = 2 };
 
 enum {
     FILE_NAME = ROWS_NAME + 16,
-    FILE_PART_NAME = 16,  /* "part_00000.h5" */
-    FILE_LEAST = 1 << 20, /* bytes of a file, at most, besides its datasets and its configuration */
+    FILE_PART_NAME = 16,     /* "part_00000.h5" */
+    FILE_OVERHEAD = 1 << 20, /* bytes of a file, at most, besides its datasets and its configuration */
     FILE_METADATA = 2048, /* bytes that a dataset takes besides its elements, at most: names, checksum, … */
 };
 
 #define FILE_SCALES "scales/product" /* dataset: content->scales */
 #define FILE_SPIKES "spikes/window"  /* dataset: content->spikes */
-#define FILE_PARTS "parts" /* root attribute: the files that a checkpoint.h5 joins, and their seals */
+#define FILE_PARTS "parts" /* root attribute: the files that a checkpoint.h5 joins, and their digests */
 
 /* A dataset to be made. */
 struct file_dataset {
@@ -51,11 +51,11 @@ struct file_plan {
     const struct file_dataset *dataset;
     int pieces;                     /* 0: the datasets' elements are to lie in this file */
     const struct file_piece *piece; /* by dataset */
-    const char *seals;              /* attribute FILE_PARTS; NULL: none */
-    const struct table *whole;
-    const int64_t *steps;               /* [whole->rows]; NULL: none */
-    const uint32_t *scales;             /* [scale_words] */
-    long scale_words;                   /* 0: none */
+    const char *digests;            /* attribute FILE_PARTS; NULL: none */
+    const struct table *global;
+    const int64_t *steps;               /* [global->rows]; NULL: none */
+    const uint32_t *scales;             /* [num_scales] */
+    long num_scales;                    /* 0: none */
     const double *spikes;               /* [spike_values] */
     long spike_values;                  /* 0: none */
     const struct checkpoint_info *info; /* root attributes; NULL: none */
@@ -74,13 +74,13 @@ struct file_places {
 int file_make(const char *path, const struct file_plan *plan, int64_t *offset);
 
 /* Refuses files longer than this process may write. Not collective. GDN_INTERNAL. */
-int file_check_limit(const char *path, int64_t bytes);
+int file_verify_limit(const char *path, int64_t bytes);
 
 /* Writes this rank's parts into the file that file_make has made, and syncs. Not collective. GDN_INTERNAL. */
 int file_fill(const char *path, const struct parts *parts, const struct file_places *places);
 
-/* Whether the file is whole, by its seal. Collective. GDN_INPUT where it is not, or has no seal. */
-int file_check(const struct crew *crew, const char *path);
+/* Whether the file is whole, by its digest. Collective. GDN_INPUT where it is not, or has no digest. */
+int file_verify(const struct file_group *group, const char *path);
 
 /* Opens a file that was checked, and reads the root attributes: info->config, info->configured and info->data
  * are the caller's to free(), the file to H5Fclose. Not collective. GDN_INPUT; then nothing is open. */
@@ -88,13 +88,13 @@ int file_open(const char *path, hid_t *file, struct checkpoint_info *info);
 /* Frees the three. */
 void file_info_free(struct checkpoint_info *info);
 
-/* What file_check_datasets has counted. */
+/* What file_verify_datasets has counted. */
 struct file_size {
     int datasets;
     int64_t bytes; /* of the elements */
 };
 
-/* Checks every dataset's checksum of a file that is whole by its seal. Collective. GDN_INPUT. */
-int file_check_datasets(const struct crew *crew, const char *path, struct file_size *out);
+/* Checks every dataset's checksum of a file that is whole by its digest. Collective. GDN_INPUT. */
+int file_verify_datasets(const struct file_group *group, const char *path, struct file_size *out);
 
 #endif

@@ -27,8 +27,8 @@ static int open_folder(const char *directory, int *folder) {
 }
 
 /* Tries the checkpoints from the newest on. */
-static int find_whole(const struct mesh *mesh, const char *directory, const int64_t *steps, int count,
-                      FILE *log, struct checkpoint *out) {
+static int find_intact(const struct mesh *mesh, const char *directory, const int64_t *steps, int count,
+                       FILE *log, struct checkpoint *out) {
     char newest[1024] = "";
     for (int i = 0; i < count; i++) {
         char name[FOLDER_NAME], *path;
@@ -81,7 +81,7 @@ int checkpoint_find(const struct mesh *mesh, const char *directory, FILE *log, s
     if (!status && mesh->rank != 0) steps = malloc((size_t)(count + 1) * sizeof *steps);
     if (!status) status = mesh_agree(mesh, steps || !count ? 0 : out_of_memory());
     if (!status) status = mesh_broadcast(mesh, steps, count * (long)sizeof *steps);
-    if (!status) status = find_whole(mesh, directory, steps, count, log, out);
+    if (!status) status = find_intact(mesh, directory, steps, count, log, out);
     free(steps);
     return status;
 }

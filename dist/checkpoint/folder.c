@@ -94,8 +94,8 @@ int64_t folder_pointer(int folder, const char *pointer, bool *doubtful) {
 
 /* Up to `latest` descending, then the ones above it descending. */
 static int newest_first(const void *a, const void *b, void *latest) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b, most = *(const int64_t *)latest;
-    bool x_above = x > most, y_above = y > most;
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b, max = *(const int64_t *)latest;
+    bool x_above = x > max, y_above = y > max;
     if (x_above != y_above) return x_above ? 1 : -1;
     return x < y ? 1 : x > y ? -1 : 0;
 }

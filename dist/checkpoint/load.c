@@ -2,7 +2,7 @@
  * does not fit is found by all alike. */
 #include "dist/checkpoint/node.h"
 #include "data/hdf5/h5.h"
-#include "dist/checkpoint/seal.h"
+#include "dist/checkpoint/digest.h"
 #include "data/hdf5/lock.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 /* A file that is being read into a rank's parts. */
 struct reader {
-    const struct crew *crew;
+    const struct file_group *file_group;
     const char *path;
     hid_t file;
     const struct parts *parts;
@@ -34,23 +34,23 @@ static void name_of(const struct reader *r, int dataset, char name[ROWS_NAME]) {
 
 /* ------------------------------------------------------------------------------------------- a tensor */
 
-static void shape_words(int ndim, long a, long b, char words[64]) {
+static void shape_text(int ndim, long a, long b, char text[64]) {
     if (ndim == 0)
-        strcpy(words, "[]");
+        strcpy(text, "[]");
     else if (ndim == 1)
-        snprintf(words, 64, "[%ld]", a);
+        snprintf(text, 64, "[%ld]", a);
     else
-        snprintf(words, 64, "[%ld, %ld]", a, b);
+        snprintf(text, 64, "[%ld, %ld]", a, b);
 }
 
-static int check_tensor(const struct h5_dataset *d, const struct row *row) {
+static int verify_tensor(const struct h5_dataset *d, const struct row *row) {
     if (d->integer)
         return gdn_fail(GDN_INPUT, "%s: dataset %s holds integers, not weights", d->path, d->name);
     if (d->ndim == row->ndim && (long)d->shape[0] == row->shape[0] && (long)d->shape[1] == row->shape[1])
         return 0;
     char stored[64], wanted[64];
-    shape_words(d->ndim, (long)d->shape[0], (long)d->shape[1], stored);
-    shape_words(row->ndim, row->shape[0], row->shape[1], wanted);
+    shape_text(d->ndim, (long)d->shape[0], (long)d->shape[1], stored);
+    shape_text(row->ndim, row->shape[0], row->shape[1], wanted);
     return gdn_fail(GDN_INPUT, "%s: dataset %s has the shape %s, but the model's tensor %s has %s", d->path,
                     d->name, stored, row->name, wanted);
 }
@@ -75,9 +75,10 @@ static int take_block(void *context, const struct h5_dataset *d, const long at[2
 
 /* Reads this rank's parts of an open dataset. */
 static int read_parts(struct reader *r, int dataset, const struct h5_dataset *d) {
-    TRY(check_tensor(d, parts_row(r->parts, dataset)));
+    TRY(verify_tensor(d, parts_row(r->parts, dataset)));
     r->right[dataset] = d->sum, r->placed[dataset] = d->kind == SUM_PLACED;
-    if (d->kind == SUM_XXH3 && dataset % r->crew->size == r->crew->rank) TRY(h5_dataset_check_xxh3(d));
+    if (d->kind == SUM_XXH3 && dataset % r->file_group->size == r->file_group->rank)
+        TRY(h5_dataset_verify_xxh3(d));
     for (; r->next < r->parts->count && r->parts->part[r->next].dataset == dataset; r->next++) {
         const struct part *part = &r->parts->part[r->next];
         TRY(h5_dataset_each(d, part->where.at, part->where.size, take_block, &(struct target){r, part}));
@@ -128,7 +129,7 @@ static int read_open_steps(const struct h5_dataset *d, int64_t *steps) {
     const long at[2] = {0, 0}, size[2] = {1, 1};
     if (!d->integer || d->shape[0] != 1 || d->shape[1] != 1)
         return gdn_fail(GDN_INPUT, "%s: dataset %s is not one integer", d->path, d->name);
-    if (d->kind == SUM_XXH3) TRY(h5_dataset_check_xxh3(d));
+    if (d->kind == SUM_XXH3) TRY(h5_dataset_verify_xxh3(d));
     return h5_dataset_each(d, at, size, take_steps, steps);
 }
 
@@ -186,7 +187,7 @@ static int read_small(const struct reader *r, const struct small *small) {
 
 /* Scales of products in 8 bits; the window in which spikes are looked for. */
 static int read_smalls(const struct reader *r, const struct checkpoint_content *c) {
-    TRY(read_small(r, &(struct small){FILE_SCALES, c->scales, c->scale_words, sizeof *c->scales, true}));
+    TRY(read_small(r, &(struct small){FILE_SCALES, c->scales, c->num_scales, sizeof *c->scales, true}));
     return read_small(r, &(struct small){FILE_SPIKES, c->spikes, c->spike_values, sizeof *c->spikes, false});
 }
 
@@ -282,17 +283,17 @@ static int compare_sums(const struct reader *r) {
 }
 
 /* Reads the parts that parts_create has listed with this status. */
-static int load_parts(const struct crew *crew, struct reader *r, read_file *read,
+static int load_parts(const struct file_group *file_group, struct reader *r, read_file *read,
                       const struct checkpoint_content *content) {
     static const char what[] = "reading a checkpoint";
     size_t datasets = (size_t)r->parts->datasets;
     int status = GDN_INTERNAL;
-    r->sum = crew_allocate(crew, datasets * sizeof *r->sum, what);
-    if (r->sum) r->right = crew_allocate(crew, datasets * sizeof *r->right, what);
-    if (r->right) r->placed = crew_allocate(crew, datasets * sizeof *r->placed, what);
-    if (r->placed) status = crew_agree(crew, open_and_read(r, read, content));
-    if (!status) status = crew_sum(crew, r->sum, (long)datasets);
-    if (!status) status = crew_agree(crew, compare_sums(r));
+    r->sum = file_group_allocate(file_group, datasets * sizeof *r->sum, what);
+    if (r->sum) r->right = file_group_allocate(file_group, datasets * sizeof *r->right, what);
+    if (r->right) r->placed = file_group_allocate(file_group, datasets * sizeof *r->placed, what);
+    if (r->placed) status = file_group_agree(file_group, open_and_read(r, read, content));
+    if (!status) status = file_group_sum(file_group, r->sum, (long)datasets);
+    if (!status) status = file_group_agree(file_group, compare_sums(r));
     free(r->sum);
     free(r->right);
     free(r->placed);
@@ -301,11 +302,11 @@ static int load_parts(const struct crew *crew, struct reader *r, read_file *read
 
 static int load(const struct mesh *mesh, const char *path, read_file *read,
                 const struct checkpoint_content *content, int *missing) {
-    struct crew crew = crew_all(mesh);
+    struct file_group file_group = file_group_all(mesh);
     struct parts parts;
-    struct reader r = {.crew = &crew, .path = path, .parts = &parts, .missing = missing};
-    int status = crew_agree(&crew, parts_create(mesh, content, PARTS_READ, &parts));
-    if (!status) status = load_parts(&crew, &r, read, content);
+    struct reader r = {.file_group = &file_group, .path = path, .parts = &parts, .missing = missing};
+    int status = file_group_agree(&file_group, parts_create(mesh, content, PARTS_READ, &parts));
+    if (!status) status = load_parts(&file_group, &r, read, content);
     parts_free(&parts);
     return status;
 }
@@ -317,12 +318,12 @@ int checkpoint_load(const struct mesh *mesh, const struct checkpoint *checkpoint
 
 int checkpoint_load_initial(const struct mesh *mesh, const char *path,
                             const struct checkpoint_content *content, int *missing) {
-    struct crew crew = crew_all(mesh);
+    struct file_group file_group = file_group_all(mesh);
     struct state weights = {.weight = content->state->weight};
-    struct checkpoint_content alone = {.whole = content->whole, .table = content->table, .state = &weights};
-    bool sealed; /* or not: weights of other programs are welcome */
+    struct checkpoint_content alone = {.global = content->global, .table = content->table, .state = &weights};
+    bool has_digest; /* or not: weights of other programs are welcome */
     *missing = 0;
-    TRY(seal_check(&crew, path, &sealed, NULL));
-    if (sealed) TRY(node_check(&crew, path));
+    TRY(digest_verify(&file_group, path, &has_digest, NULL));
+    if (has_digest) TRY(node_verify(&file_group, path));
     return load(mesh, path, read_initial, &alone, missing);
 }

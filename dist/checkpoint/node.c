@@ -1,8 +1,8 @@
 #include "dist/checkpoint/node.h"
 #include "data/hdf5/h5.h"
-#include "dist/mpi/mpi_check.h"
-#include "dist/mpi/patience.h"
-#include "dist/checkpoint/seal.h"
+#include "dist/mpi/mpi_error.h"
+#include "dist/mpi/polling.h"
+#include "dist/checkpoint/digest.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static void part_name(int node, char name[FILE_PART_NAME]) {
 
 /* ------------------------------------------------------------------------------------------- nodes */
 
-static int split(const struct mesh *mesh, int color, struct crew *out) {
+static int split(const struct mesh *mesh, int color, struct file_group *out) {
     out->comm = mesh->node;
     if (out->comm == MPI_COMM_NULL) MPI_TRY(MPI_Comm_split(mesh->world, color, mesh->rank, &out->comm));
     MPI_TRY(MPI_Comm_rank(out->comm, &out->rank));
@@ -32,14 +32,15 @@ static int split(const struct mesh *mesh, int color, struct crew *out) {
 
 int node_create(const struct mesh *mesh, struct node *out) {
     int first;
-    *out = (struct node){.crew = crew_all(mesh), .count = mesh->size == 1};
+    *out = (struct node){.group = file_group_all(mesh), .count = mesh->size == 1};
     if (mesh->size == 1) return 0;
     TRY(mesh_hosts(mesh, &first, &out->index, &out->count));
-    return split(mesh, first, &out->crew);
+    return split(mesh, first, &out->group);
 }
 
 void node_free(struct node *node) {
-    if (node->crew.mesh->size > 1 && node->crew.mesh->node == MPI_COMM_NULL) MPI_Comm_free(&node->crew.comm);
+    if (node->group.mesh->size > 1 && node->group.mesh->node == MPI_COMM_NULL)
+        MPI_Comm_free(&node->group.comm);
 }
 
 /* ------------------------------------------------------------------------------------------ writing */
@@ -53,7 +54,7 @@ struct pieces {
 /* Collects the node's parts on its first rank. */
 static int collect(const struct node *node, const struct parts *parts, struct pieces *out) {
     struct file_piece *mine =
-        crew_allocate(&node->crew, (size_t)parts->count * sizeof *mine, "the parts of a checkpoint");
+        file_group_allocate(&node->group, (size_t)parts->count * sizeof *mine, "the parts of a checkpoint");
     if (!mine) return GDN_INTERNAL;
     for (int i = 0; i < parts->count; i++) {
         const struct rectangle *where = &parts->part[i].where;
@@ -63,11 +64,11 @@ static int collect(const struct node *node, const struct parts *parts, struct pi
                                       .size = {where->size[0], where->size[1]}};
     }
     long bytes, first;
-    int status = crew_gather(&node->crew, mine, parts->count * (long)sizeof *mine, (void **)&out->piece,
-                             &bytes, &first);
+    int status = file_group_gather(&node->group, mine, parts->count * (long)sizeof *mine,
+                                   (void **)&out->piece, &bytes, &first);
     free(mine);
     out->count = (int)(bytes / (long)sizeof *mine), out->first = (int)(first / (long)sizeof *mine);
-    if (node->crew.rank == 0)
+    if (node->group.rank == 0)
         for (int i = 0; i < out->count; i++) out->piece[i].index = i;
     return status;
 }
@@ -97,7 +98,7 @@ static int make_file(const char *path, const struct parts *parts, const struct p
 
 /* What the node's file will need at most. */
 static int64_t bytes_of(const struct pieces *pieces) {
-    int64_t bytes = FILE_LEAST;
+    int64_t bytes = FILE_OVERHEAD;
     for (int i = 0; i < pieces->count; i++)
         bytes += pieces->piece[i].size[0] * pieces->piece[i].size[1] * (int64_t)sizeof(real) + FILE_METADATA;
     return bytes;
@@ -105,15 +106,15 @@ static int64_t bytes_of(const struct pieces *pieces) {
 
 /* The phases of one node's file, in step with those of the others. */
 static int write_file(const struct node *node, const char *path, const struct parts *parts,
-                      const struct pieces *pieces, int64_t *offset, char hash[SEAL_HASH]) {
-    const struct crew *crew = &node->crew;
-    int64_t bytes = crew->rank == 0 ? bytes_of(pieces) : 0;
-    TRY(crew_broadcast(crew, &bytes, sizeof bytes));
-    TRY(crew_agree(crew, file_check_limit(path, bytes)));
-    TRY(crew_agree(crew, crew->rank == 0 ? make_file(path, parts, pieces, bytes, offset) : 0));
-    TRY(crew_broadcast(crew, offset, pieces->count * (long)sizeof *offset));
-    TRY(crew_agree(crew, file_fill(path, parts, &(struct file_places){offset + pieces->first, true})));
-    return seal_write(crew, path, hash);
+                      const struct pieces *pieces, int64_t *offset, char hash[DIGEST_HASH]) {
+    const struct file_group *group = &node->group;
+    int64_t bytes = group->rank == 0 ? bytes_of(pieces) : 0;
+    TRY(file_group_broadcast(group, &bytes, sizeof bytes));
+    TRY(file_group_agree(group, file_verify_limit(path, bytes)));
+    TRY(file_group_agree(group, group->rank == 0 ? make_file(path, parts, pieces, bytes, offset) : 0));
+    TRY(file_group_broadcast(group, offset, pieces->count * (long)sizeof *offset));
+    TRY(file_group_agree(group, file_fill(path, parts, &(struct file_places){offset + pieces->first, true})));
+    return digest_write(group, path, hash);
 }
 
 static int by_dataset(const void *a, const void *b) {
@@ -123,15 +124,15 @@ static int by_dataset(const void *a, const void *b) {
 
 /* Gives rank 0 what it needs to join the files. */
 static int join(const struct node *node, const struct pieces *pieces, const char *hash, struct joint *out) {
-    struct crew all = crew_all(node->crew.mesh);
-    char name[FILE_PART_NAME], line[FILE_PART_NAME + SEAL_HASH + 2] = "";
-    bool first = node->crew.rank == 0;
+    struct file_group all = file_group_all(node->group.mesh);
+    char name[FILE_PART_NAME], line[FILE_PART_NAME + DIGEST_HASH + 2] = "";
+    bool first = node->group.rank == 0;
     long bytes, unused;
     part_name(node->index, name);
     if (first) snprintf(line, sizeof line, "%s %s\n", name, hash);
-    TRY(crew_gather(&all, line, (long)strlen(line), (void **)&out->seals, &bytes, &unused));
+    TRY(file_group_gather(&all, line, (long)strlen(line), (void **)&out->digests, &bytes, &unused));
     long mine = first ? pieces->count * (long)sizeof *pieces->piece : 0;
-    TRY(crew_gather(&all, pieces->piece, mine, (void **)&out->piece, &bytes, &unused));
+    TRY(file_group_gather(&all, pieces->piece, mine, (void **)&out->piece, &bytes, &unused));
     out->pieces = (int)(bytes / (long)sizeof *out->piece);
     if (all.rank == 0 && out->pieces) qsort(out->piece, (size_t)out->pieces, sizeof *out->piece, by_dataset);
     return 0;
@@ -139,16 +140,16 @@ static int join(const struct node *node, const struct pieces *pieces, const char
 
 int node_write(const struct node *node, const char *path, const struct parts *parts, struct joint *out) {
     struct pieces pieces = {0};
-    char name[FILE_PART_NAME], hash[SEAL_HASH] = "";
+    char name[FILE_PART_NAME], hash[DIGEST_HASH] = "";
     *out = (struct joint){0};
     part_name(node->index, name);
     char *own = part_path(path, name);
-    int status = crew_agree(&node->crew, own ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for a path"));
+    int status = file_group_agree(&node->group, own ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for a path"));
     if (!status) status = collect(node, parts, &pieces);
     int64_t *offset = NULL;
     if (!status) {
-        offset =
-            crew_allocate(&node->crew, (size_t)pieces.count * sizeof *offset, "the parts of a checkpoint");
+        offset = file_group_allocate(&node->group, (size_t)pieces.count * sizeof *offset,
+                                     "the parts of a checkpoint");
         status = offset ? write_file(node, own, parts, &pieces, offset, hash) : GDN_INTERNAL;
     }
     if (!status) status = join(node, &pieces, hash, out);
@@ -160,48 +161,49 @@ int node_write(const struct node *node, const char *path, const struct parts *pa
 
 void joint_free(struct joint *joint) {
     free(joint->piece);
-    free(joint->seals);
+    free(joint->digests);
     *joint = (struct joint){0};
 }
 
 /* ------------------------------------------------------------------------------------------ checking */
 
-/* The recorded seals of a checkpoint.h5, NULL where it joins nothing; free(). */
-static int read_seals(const char *path, char **seals) {
+/* The recorded digests of a checkpoint.h5, NULL where it joins nothing; free(). */
+static int read_digests(const char *path, char **digests) {
     hid_t file;
     bool there;
-    *seals = NULL;
+    *digests = NULL;
     TRY(h5_open(path, &file));
     int status = h5_has_attribute(file, path, FILE_PARTS, &there);
-    if (!status && there) status = h5_read_text(file, path, FILE_PARTS, seals);
+    if (!status && there) status = h5_read_text(file, path, FILE_PARTS, digests);
     h5_close(file);
     return status;
 }
 
 /* Checks one file against its line of the record. */
-static int check_part(const struct crew *crew, const char *path, const char *line) {
-    char name[FILE_PART_NAME], right[SEAL_HASH], found[SEAL_HASH] = "";
-    bool sealed;
+static int verify_part(const struct file_group *group, const char *path, const char *line) {
+    char name[FILE_PART_NAME], right[DIGEST_HASH], found[DIGEST_HASH] = "";
+    bool has_digest;
     if (sscanf(line, "%15s %32s", name, right) != 2 || strchr(name, '/'))
         return gdn_fail(GDN_INPUT, "%s names the files that it joins in a way that is unknown", path);
     char *part = part_path(path, name);
-    int status = crew_agree(crew, part ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for a path"));
-    if (!status) status = gdn_fail_in(seal_check(crew, part, &sealed, found), "%s joins other files", path);
-    if (!status && (!sealed || strcmp(found, right)))
+    int status = file_group_agree(group, part ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for a path"));
+    if (!status)
+        status = gdn_fail_in(digest_verify(group, part, &has_digest, found), "%s joins other files", path);
+    if (!status && (!has_digest || strcmp(found, right)))
         status =
             gdn_fail(GDN_INPUT, "%s is damaged: %s is not the file that it was written with", path, part);
     free(part);
     return status;
 }
 
-int node_check(const struct crew *crew, const char *path) {
-    char *seals = NULL;
-    int status = crew_agree(crew, read_seals(path, &seals));
-    for (const char *line = seals; !status && line && *line;) {
-        status = check_part(crew, path, line);
+int node_verify(const struct file_group *group, const char *path) {
+    char *digests = NULL;
+    int status = file_group_agree(group, read_digests(path, &digests));
+    for (const char *line = digests; !status && line && *line;) {
+        status = verify_part(group, path, line);
         line = strchrnul(line, '\n');
         if (*line) line++;
     }
-    free(seals);
+    free(digests);
     return status;
 }

@@ -1,6 +1,6 @@
 /* Checkpoints in one file a node (checkpoint.files: node). The ranks of a node write their parts, each a
  * dataset of its own, into part_00000.h5 and so on; checkpoint.h5 joins them by virtual datasets of the
- * tensors' global shapes, and records the parts' seals. Private to dist/. */
+ * tensors' global shapes, and records the parts' digests. Private to dist/. */
 #ifndef GDN_CHECKPOINT_NODE_H
 #define GDN_CHECKPOINT_NODE_H
 
@@ -8,7 +8,7 @@
 
 /* The ranks of one node: those that give the same host name in the mesh. */
 struct node {
-    struct crew crew;
+    struct file_group group;
     int index, count; /* nodes in the order of their first ranks */
 };
 
@@ -20,16 +20,16 @@ void node_free(struct node *node);
 struct joint {
     int pieces;
     struct file_piece *piece; /* [pieces] by dataset */
-    char *seals;              /* text: a line "part_00000.h5 <hash>" for each file */
+    char *digests;            /* text: a line "part_00000.h5 <hash>" for each file */
 };
 
-/* Writes and seals the files of all nodes in the directory of `path`, the checkpoint.h5. joint_free.
+/* Writes the files, with digests, of all nodes in the directory of `path`, the checkpoint.h5. joint_free.
  * Collective; the same status on all. GDN_INTERNAL. */
 int node_write(const struct node *node, const char *path, const struct parts *parts, struct joint *out);
 void joint_free(struct joint *joint);
 
 /* Checks the files that a checkpoint.h5, whole itself, joins, if it does. Collective; the same status on all.
  * GDN_INPUT where one is missing, damaged or of another checkpoint. */
-int node_check(const struct crew *crew, const char *path);
+int node_verify(const struct file_group *group, const char *path);
 
 #endif

@@ -11,7 +11,7 @@ void parts_name(const struct parts *parts, int dataset, char name[ROWS_NAME]) {
 }
 
 const struct row *parts_row(const struct parts *parts, int dataset) {
-    return &parts->whole->row[dataset % parts->rows];
+    return &parts->global->row[dataset % parts->rows];
 }
 
 /* ------------------------------------------------------------------- rows of the rank in the whole table */
@@ -20,17 +20,17 @@ static int by_name(const void *a, const void *b) {
     return strcmp((*(const struct row *const *)a)->name, (*(const struct row *const *)b)->name);
 }
 
-static int find_rows(const struct table *table, const struct table *whole, const struct row **sorted,
+static int find_rows(const struct table *table, const struct table *global, const struct row **sorted,
                      int *out) {
-    for (int i = 0; i < whole->rows; i++) sorted[i] = &whole->row[i];
-    qsort(sorted, (size_t)whole->rows, sizeof *sorted, by_name);
+    for (int i = 0; i < global->rows; i++) sorted[i] = &global->row[i];
+    qsort(sorted, (size_t)global->rows, sizeof *sorted, by_name);
     for (int i = 0; i < table->rows; i++) {
         const struct row *row = &table->row[i], *const * found;
-        found = bsearch(&row, sorted, (size_t)whole->rows, sizeof *sorted, by_name);
+        found = bsearch(&row, sorted, (size_t)global->rows, sizeof *sorted, by_name);
         if (!found || (*found)->shape[0] != row->shape[0] || (*found)->shape[1] != row->shape[1])
             return gdn_fail(GDN_INTERNAL, "tensor %s of a rank's table is not that of the whole model",
                             row->name);
-        out[i] = (int)(*found - whole->row);
+        out[i] = (int)(*found - global->row);
     }
     return 0;
 }
@@ -114,16 +114,16 @@ static int by_place(const void *a, const void *b) {
 
 int parts_create(const struct mesh *mesh, const struct checkpoint_content *content, enum parts_use use,
                  struct parts *out) {
-    const struct table *table = content->table, *whole = content->whole;
+    const struct table *table = content->table, *global = content->global;
     *out = (struct parts){
-        .whole = whole, .rows = whole->rows, .groups = content->state->exp_avg ? PARTS_GROUPS : 1};
+        .global = global, .rows = global->rows, .groups = content->state->exp_avg ? PARTS_GROUPS : 1};
     out->datasets = out->groups * out->rows;
     struct lister l = {.content = content, .out = out};
     l.first_data = mesh->data.index == 0;
-    l.responsible = table != whole || (mesh->tensor.index == 0 && mesh->pipeline.index == 0);
-    const struct row **sorted = malloc((size_t)(whole->rows + 1) * sizeof *sorted);
+    l.responsible = table != global || (mesh->tensor.index == 0 && mesh->pipeline.index == 0);
+    const struct row **sorted = malloc((size_t)(global->rows + 1) * sizeof *sorted);
     out->row = malloc((size_t)(table->rows + 1) * sizeof *out->row);
-    int status = sorted && out->row ? find_rows(table, whole, sorted, out->row)
+    int status = sorted && out->row ? find_rows(table, global, sorted, out->row)
                                     : gdn_fail(GDN_INTERNAL, "out of memory for the parts of a checkpoint");
     if (!status) status = add_runs(&l, use);
     free(sorted);

@@ -17,9 +17,9 @@ struct part {
 };
 
 struct parts {
-    const struct table *whole;
-    int rows, groups, datasets; /* rows of `whole`; 1: weights alone, else PARTS_GROUPS; their product */
-    int *row;                   /* [table->rows] row of `whole` of each of the rank's */
+    const struct table *global;
+    int rows, groups, datasets; /* rows of `global`; 1: weights alone, else PARTS_GROUPS; their product */
+    int *row;                   /* [table->rows] row of `global` of each of the rank's */
     int count;
     struct part *part; /* by dataset; those of one dataset by place */
 };
@@ -35,7 +35,7 @@ int parts_create(const struct mesh *mesh, const struct checkpoint_content *conte
                  struct parts *out);
 void parts_free(struct parts *parts);
 
-/* The name of a dataset under the group's; and its row in `whole`. */
+/* The name of a dataset under the group's; and its row in `global`. */
 void parts_name(const struct parts *parts, int dataset, char name[ROWS_NAME]);
 const struct row *parts_row(const struct parts *parts, int dataset);
 

@@ -2,10 +2,10 @@
  * back and checked, and then becomes visible by renames alone, which need no space; a rename that fails takes
  * back those before. */
 #include "dist/checkpoint/node.h"
-#include "dist/checkpoint/whole.h"
+#include "dist/checkpoint/intact.h"
 #include "data/hdf5/sum.h"
 #include "dist/checkpoint/folder.h"
-#include "dist/checkpoint/seal.h"
+#include "dist/checkpoint/digest.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -72,7 +72,7 @@ static int sum_block(void *context, const struct part *part, long first, long n,
 }
 
 /* Whether the ranks' parts make up the model. */
-static int check_cover(const struct parts *parts, const struct summary *s) {
+static int verify_cover(const struct parts *parts, const struct summary *s) {
     for (int i = 0; i < parts->datasets; i++) {
         const struct row *row = parts_row(parts, i);
         uint64_t right = (uint64_t)(row->shape[0] * row->shape[1]);
@@ -83,11 +83,11 @@ static int check_cover(const struct parts *parts, const struct summary *s) {
     }
     for (int i = 0; i < parts->rows && parts->groups > 1; i++)
         if (s->steps[i] == INT64_MIN)
-            return gdn_fail(GDN_INTERNAL, "no rank has the steps of tensor %s", parts->whole->row[i].name);
+            return gdn_fail(GDN_INTERNAL, "no rank has the steps of tensor %s", parts->global->row[i].name);
     return 0;
 }
 
-static int summarize(const struct crew *crew, const struct checkpoint_content *content,
+static int summarize(const struct file_group *group, const struct checkpoint_content *content,
                      const struct parts *parts, struct summary *s) {
     for (int i = 0; i < parts->rows; i++) s->steps[i] = INT64_MIN;
     for (int i = 0; i < content->table->rows && parts->groups > 1; i++)
@@ -98,23 +98,23 @@ static int summarize(const struct crew *crew, const struct checkpoint_content *c
     if (content->sums)
         memcpy(s->sum, content->sums, (size_t)parts->datasets * sizeof *s->sum);
     else
-        TRY(crew_agree(crew, parts_each(parts, sum_block, &(struct summing){parts, s})));
-    TRY(crew_sum(crew, s->sum, parts->datasets));
-    TRY(crew_sum(crew, s->count, parts->datasets));
-    TRY(crew_max(crew, s->steps, parts->rows));
-    return crew_agree(crew, check_cover(parts, s));
+        TRY(file_group_agree(group, parts_each(parts, sum_block, &(struct summing){parts, s})));
+    TRY(file_group_sum(group, s->sum, parts->datasets));
+    TRY(file_group_sum(group, s->count, parts->datasets));
+    TRY(file_group_max(group, s->steps, parts->rows));
+    return file_group_agree(group, verify_cover(parts, s));
 }
 
 /* What checkpoint.h5 will need at most, with or without the elements. */
 static int64_t file_bytes(const struct save *save, const struct parts *parts,
                           const struct checkpoint_info *info, const struct joint *joint) {
-    int64_t bytes = FILE_LEAST + (int64_t)(strlen(info->config) + (info->data ? strlen(info->data) : 0)) +
-                    save->content->scale_words * (int64_t)sizeof *save->content->scales +
+    int64_t bytes = FILE_OVERHEAD + (int64_t)(strlen(info->config) + (info->data ? strlen(info->data) : 0)) +
+                    save->content->num_scales * (int64_t)sizeof *save->content->scales +
                     save->content->spike_values * (int64_t)sizeof *save->content->spikes,
             metadata = (parts->groups + 1) * FILE_METADATA;
     if (joint) return bytes + parts->rows * metadata + (joint->pieces + 1) * (int64_t)FILE_METADATA;
     for (int i = 0; i < parts->rows; i++) {
-        const struct row *row = &parts->whole->row[i];
+        const struct row *row = &parts->global->row[i];
         bytes += parts->groups * row->shape[0] * row->shape[1] * (int64_t)sizeof(real) + metadata;
     }
     return bytes;
@@ -125,15 +125,15 @@ static int make_file(const struct save *save, const struct parts *parts, const s
                      const struct joint *joint, struct summary *s) {
     struct file_plan plan = {.datasets = parts->datasets,
                              .dataset = s->dataset,
-                             .whole = parts->whole,
+                             .global = parts->global,
                              .steps = parts->groups > 1 ? s->steps : NULL,
                              .scales = save->content->scales,
-                             .scale_words = save->content->scale_words,
+                             .num_scales = save->content->num_scales,
                              .spikes = save->content->spikes,
                              .spike_values = save->content->spike_values,
                              .info = info,
                              .bytes = file_bytes(save, parts, info, joint)};
-    if (joint) plan.pieces = joint->pieces, plan.piece = joint->piece, plan.seals = joint->seals;
+    if (joint) plan.pieces = joint->pieces, plan.piece = joint->piece, plan.digests = joint->digests;
     for (int i = 0; i < parts->datasets; i++) {
         const struct row *row = parts_row(parts, i);
         s->dataset[i] = (struct file_dataset){
@@ -144,55 +144,57 @@ static int make_file(const struct save *save, const struct parts *parts, const s
 }
 
 /* Everything in one file. */
-static int write_one(const struct crew *crew, const struct save *save, const struct checkpoint_info *info,
-                     const struct parts *parts, struct summary *s) {
-    TRY(crew_agree(crew, file_check_limit(save->file, file_bytes(save, parts, info, NULL))));
-    TRY(crew_agree(crew, crew->rank == 0 ? make_file(save, parts, info, NULL, s) : 0));
-    TRY(crew_broadcast(crew, s->offset, parts->datasets * (long)sizeof *s->offset));
-    return crew_agree(crew, file_fill(save->file, parts, &(struct file_places){s->offset, false}));
+static int write_one(const struct file_group *group, const struct save *save,
+                     const struct checkpoint_info *info, const struct parts *parts, struct summary *s) {
+    TRY(file_group_agree(group, file_verify_limit(save->file, file_bytes(save, parts, info, NULL))));
+    TRY(file_group_agree(group, group->rank == 0 ? make_file(save, parts, info, NULL, s) : 0));
+    TRY(file_group_broadcast(group, s->offset, parts->datasets * (long)sizeof *s->offset));
+    return file_group_agree(group, file_fill(save->file, parts, &(struct file_places){s->offset, false}));
 }
 
 /* A file for each node, joined by checkpoint.h5. */
-static int write_nodes(const struct crew *crew, const struct save *save, const struct checkpoint_info *info,
-                       const struct parts *parts, struct summary *s) {
+static int write_nodes(const struct file_group *group, const struct save *save,
+                       const struct checkpoint_info *info, const struct parts *parts, struct summary *s) {
     struct node node;
     struct joint joint;
-    TRY(node_create(crew->mesh, &node));
+    TRY(node_create(group->mesh, &node));
     int status = node_write(&node, save->file, parts, &joint);
-    if (!status) status = crew_agree(crew, crew->rank == 0 ? make_file(save, parts, info, &joint, s) : 0);
+    if (!status)
+        status = file_group_agree(group, group->rank == 0 ? make_file(save, parts, info, &joint, s) : 0);
     joint_free(&joint);
     node_free(&node);
     return status;
 }
 
 /* The phases of writing, after each of which the ranks agree. */
-static int write_phases(const struct crew *crew, const struct save *save,
+static int write_phases(const struct file_group *group, const struct save *save,
                         const struct checkpoint_content *content, const struct checkpoint_info *info,
                         const struct parts *parts, struct summary *s) {
-    char hash[SEAL_HASH];
+    char hash[DIGEST_HASH];
     struct file_size size;
     int error = 0;
-    TRY(summarize(crew, content, parts, s));
-    if (crew->rank == 0 && mkdirat(save->folder, save->prepared, 0777)) error = errno;
-    TRY(crew_agree(crew, error ? failed(save, error) : 0));
-    TRY((save->files == FILES_NODE ? write_nodes : write_one)(crew, save, info, parts, s));
-    TRY(seal_write(crew, save->file, hash));
-    return file_check_datasets(crew, save->file, &size) ? GDN_INTERNAL : 0;
+    TRY(summarize(group, content, parts, s));
+    if (group->rank == 0 && mkdirat(save->folder, save->prepared, 0777)) error = errno;
+    TRY(file_group_agree(group, error ? failed(save, error) : 0));
+    TRY((save->files == FILES_NODE ? write_nodes : write_one)(group, save, info, parts, s));
+    TRY(digest_write(group, save->file, hash));
+    return file_verify_datasets(group, save->file, &size) ? GDN_INTERNAL : 0;
 }
 
-static int write_file(const struct crew *crew, const struct save *save,
+static int write_file(const struct file_group *group, const struct save *save,
                       const struct checkpoint_content *content, const struct checkpoint_info *info) {
     struct parts parts;
-    int status = crew_agree(crew, parts_create(crew->mesh, content, PARTS_WRITTEN, &parts));
+    int status = file_group_agree(group, parts_create(group->mesh, content, PARTS_WRITTEN, &parts));
     if (!status) {
         static const char what[] = "the summary of a checkpoint";
         size_t datasets = (size_t)parts.datasets;
-        struct summary s = {.sum = crew_allocate(crew, datasets * sizeof *s.sum, what)};
-        if (s.sum) s.count = crew_allocate(crew, datasets * sizeof *s.count, what);
-        if (s.count) s.steps = crew_allocate(crew, (size_t)parts.rows * sizeof *s.steps, what);
-        if (s.steps) s.offset = crew_allocate(crew, datasets * sizeof *s.offset, what);
-        if (s.offset) s.dataset = crew_allocate(crew, crew->rank ? 1 : datasets * sizeof *s.dataset, what);
-        status = s.dataset ? write_phases(crew, save, content, info, &parts, &s) : GDN_INTERNAL;
+        struct summary s = {.sum = file_group_allocate(group, datasets * sizeof *s.sum, what)};
+        if (s.sum) s.count = file_group_allocate(group, datasets * sizeof *s.count, what);
+        if (s.count) s.steps = file_group_allocate(group, (size_t)parts.rows * sizeof *s.steps, what);
+        if (s.steps) s.offset = file_group_allocate(group, datasets * sizeof *s.offset, what);
+        if (s.offset)
+            s.dataset = file_group_allocate(group, group->rank ? 1 : datasets * sizeof *s.dataset, what);
+        status = s.dataset ? write_phases(group, save, content, info, &parts, &s) : GDN_INTERNAL;
         free(s.sum);
         free(s.count);
         free(s.steps);
@@ -240,12 +242,12 @@ static int publish(const struct save *save) {
 static void prune(const struct save *save, const struct checkpoint_keep *keep) {
     int64_t *steps, latest = folder_pointer(save->folder, "latest", NULL),
                     best = folder_pointer(save->folder, "best", NULL);
-    int count, whole = 0;
+    int count, intact = 0;
     if (keep->newest <= 0 || folder_list(save->folder, &steps, &count)) return;
     for (int i = 0; i < count; i++) {
         bool named = steps[i] == latest || steps[i] == best;
-        if (whole < keep->newest)
-            whole += checkpoint_is_whole(save->path, steps[i]);
+        if (intact < keep->newest)
+            intact += checkpoint_is_intact(save->path, steps[i]);
         else if (!named && !(keep->every > 0 && steps[i] % keep->every == 0))
             folder_remove_step(save->folder, steps[i]);
     }
@@ -275,24 +277,24 @@ static void close_folder(struct save *save, int status) {
     if (status && save->made) rmdir(save->path);
 }
 
-static int save_on(const struct crew *crew, const char *directory, const struct checkpoint_content *content,
-                   const struct checkpoint_info *info, const struct checkpoint_keep *keep,
-                   struct save *save) {
-    bool first = crew->rank == 0;
-    int status = crew_agree(crew, first ? open_folder(directory, save) : 0);
-    if (!status) status = write_file(crew, save, content, info);
-    if (!status) status = crew_agree(crew, first ? publish(save) : 0);
-    if (first && !status) checkpoint_note_whole(save->path, save->step);
+static int save_on(const struct file_group *group, const char *directory,
+                   const struct checkpoint_content *content, const struct checkpoint_info *info,
+                   const struct checkpoint_keep *keep, struct save *save) {
+    bool first = group->rank == 0;
+    int status = file_group_agree(group, first ? open_folder(directory, save) : 0);
+    if (!status) status = write_file(group, save, content, info);
+    if (!status) status = file_group_agree(group, first ? publish(save) : 0);
+    if (first && !status) checkpoint_note_intact(save->path, save->step);
     if (first && !status) prune(save, keep);
     if (first) close_folder(save, status);
-    mesh_any(crew->mesh, 0); /* when this returns, nothing is left on any rank's disk */
+    mesh_any(group->mesh, 0); /* when this returns, nothing is left on any rank's disk */
     return status;
 }
 
 int checkpoint_save(const struct mesh *mesh, const char *directory, const struct checkpoint_content *content,
                     const struct checkpoint_info *info, const struct checkpoint_keep *keep,
                     enum checkpoint_files files) {
-    struct crew crew = crew_all(mesh);
+    struct file_group group = file_group_all(mesh);
     struct save save = {.content = content, .step = info->step, .files = files, .folder = -1};
     save.best = !isnan(info->loss) && !(info->loss > info->best_loss);
     folder_step_name(info->step, save.name);
@@ -300,8 +302,8 @@ int checkpoint_save(const struct mesh *mesh, const char *directory, const struct
     if (asprintf(&save.path, "%s/checkpoints", directory) < 0) save.path = NULL;
     if (!save.path || asprintf(&save.file, "%s/%s/%s", save.path, save.prepared, CHECKPOINT_FILE) < 0)
         save.file = NULL;
-    int status = crew_agree(&crew, save.file ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for a path"));
-    if (!status) status = save_on(&crew, directory, content, info, keep, &save);
+    int status = file_group_agree(&group, save.file ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for a path"));
+    if (!status) status = save_on(&group, directory, content, info, keep, &save);
     free(save.file);
     free(save.path);
     return status;
@@ -309,7 +311,7 @@ int checkpoint_save(const struct mesh *mesh, const char *directory, const struct
 
 int64_t checkpoint_bytes(const struct checkpoint_content *content) {
     int64_t elements = 0;
-    for (int i = 0; i < content->whole->rows; i++)
-        elements += content->whole->row[i].shape[0] * content->whole->row[i].shape[1];
+    for (int i = 0; i < content->global->rows; i++)
+        elements += content->global->row[i].shape[0] * content->global->row[i].shape[1];
     return elements * (content->state->exp_avg ? PARTS_GROUPS : 1) * (int64_t)sizeof(real);
 }

@@ -59,9 +59,9 @@ static int add_cut(struct snapshot *s, const struct cut *cut) {
     return 0;
 }
 
-/* A part in pieces of at most `most` elements: whole rows, or pieces of one that is longer. */
-static int cut_part(struct snapshot *s, const struct cut *part, long most) {
-    long rows = part->width < most ? most / part->width : 1, width = part->width < most ? part->width : most;
+/* A part in pieces of at most `max` elements: whole rows, or pieces of one that is longer. */
+static int cut_part(struct snapshot *s, const struct cut *part, long max) {
+    long rows = part->width < max ? max / part->width : 1, width = part->width < max ? part->width : max;
     for (long r = 0; r < part->rows; r += rows)
         for (long c = 0; c < part->width; c += width) {
             struct cut cut = *part;
@@ -76,7 +76,7 @@ static int cut_part(struct snapshot *s, const struct cut *part, long most) {
 }
 
 /* A rectangle of a tensor lies in one piece in a rank's memory, line by line. */
-static struct cut whole_part(const struct parts *parts, const struct part *part, const struct part *copy) {
+static struct cut full_part(const struct parts *parts, const struct part *part, const struct part *copy) {
     const struct rectangle *where = &part->where;
     uint64_t width = (uint64_t)parts_row(parts, part->dataset)->shape[1];
     int across = where->transposed ? 1 : 0;
@@ -101,10 +101,10 @@ static int list_cuts(struct snapshot *s, const struct mesh *mesh, const struct c
     if (!status) status = parts_create(mesh, &s->content, PARTS_WRITTEN, &to);
     if (!status && from.count != to.count)
         status = gdn_fail(GDN_INTERNAL, "the copy of a checkpoint has other parts than the original");
-    long most = s->ops->device->host ? CUT : INT64_MAX;
+    long max = s->ops->device->host ? CUT : INT64_MAX;
     for (int i = 0; i < from.count && !status; i++) {
-        struct cut cut = whole_part(&from, &from.part[i], &to.part[i]);
-        if (cut.rows && cut.width) status = cut_part(s, &cut, most);
+        struct cut cut = full_part(&from, &from.part[i], &to.part[i]);
+        if (cut.rows && cut.width) status = cut_part(s, &cut, max);
     }
     s->datasets = from.datasets;
     parts_free(&to);
@@ -147,10 +147,10 @@ static int reserve(struct snapshot *s, const struct checkpoint_content *live, st
         TRY(arena_reserve(&s->memory));
         lay_out(&s->memory, live->table, moments, &s->state);
     }
-    s->scales = malloc((size_t)live->scale_words * sizeof *s->scales + 1);
+    s->scales = malloc((size_t)live->num_scales * sizeof *s->scales + 1);
     s->spikes = malloc((size_t)live->spike_values * sizeof *s->spikes + 1);
     if (!s->scales || !s->spikes) return out_of_memory();
-    s->content = (struct checkpoint_content){.whole = live->whole,
+    s->content = (struct checkpoint_content){.global = live->global,
                                              .table = live->table,
                                              .shards = live->shards,
                                              .state = &s->state,
@@ -262,9 +262,9 @@ static int sum_on_device(struct snapshot *s) {
 }
 
 int snapshot_take(struct snapshot *s, const struct checkpoint_content *live) {
-    s->content.scale_words = live->scale_words;
+    s->content.num_scales = live->num_scales;
     s->content.spike_values = live->spike_values;
-    if (live->scale_words) memcpy(s->scales, live->scales, (size_t)live->scale_words * sizeof *s->scales);
+    if (live->num_scales) memcpy(s->scales, live->scales, (size_t)live->num_scales * sizeof *s->scales);
     if (live->spike_values) memcpy(s->spikes, live->spikes, (size_t)live->spike_values * sizeof *s->spikes);
     if (!s->ops->device->host) return sum_on_device(s);
     memcpy(s->state.steps, live->state->steps, (size_t)live->table->rows * sizeof *s->state.steps);

@@ -2,7 +2,7 @@
 #include "dist/checkpoint/node.h"
 #include "dist/checkpoint/folder.h"
 #include "data/hdf5/h5.h"
-#include "dist/checkpoint/seal.h"
+#include "dist/checkpoint/digest.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -90,10 +90,10 @@ int checkpoint_each(const char *directory, checkpoint_visitor *visit, void *cont
 
 int checkpoint_verify(const char *path, FILE *out) {
     struct mesh alone = mesh_alone();
-    struct crew crew = crew_all(&alone);
+    struct file_group group = file_group_all(&alone);
     struct file_size size;
-    TRY(file_check(&crew, path));
-    TRY(file_check_datasets(&crew, path, &size));
+    TRY(file_verify(&group, path));
+    TRY(file_verify_datasets(&group, path, &size));
     fprintf(out, "%s: whole, %d datasets, %.1f MiB\n", path, size.datasets, (double)size.bytes / 1048576);
     return 0;
 }
@@ -107,7 +107,7 @@ struct comparison {
 };
 
 /* The greatest |x − y| of n numbers; NAN where a NAN stands against anything else. */
-static double greatest_difference(const double *x, const double *y, size_t n, double so_far) {
+static double max_difference(const double *x, const double *y, size_t n, double so_far) {
     for (size_t i = 0; i < n; i++) {
         if (x[i] == y[i] || (isnan(x[i]) && isnan(y[i]))) continue;
         double difference = fabs(x[i] - y[i]);
@@ -137,7 +137,7 @@ static int compare_block(void *context, const struct h5_dataset *b, const long a
     if (isnan(pair->difference)) return 0; /* greater than all */
     TRY(to_doubles(b, size, buffer));
     const double *x = pair->x + (at[0] - pair->first) * size[1];
-    pair->difference = greatest_difference(x, buffer, (size_t)(size[0] * size[1]), pair->difference);
+    pair->difference = max_difference(x, buffer, (size_t)(size[0] * size[1]), pair->difference);
     return 0;
 }
 
@@ -197,19 +197,19 @@ static int only_in_b(void *context, hid_t file, const char *path, const char *na
     return 0;
 }
 
-static int open_whole(const char *path, hid_t *file) {
+static int open_intact(const char *path, hid_t *file) {
     struct mesh alone = mesh_alone();
-    struct crew crew = crew_all(&alone);
-    bool sealed;
-    TRY(seal_check(&crew, path, &sealed, NULL));
-    if (sealed) TRY(node_check(&crew, path));
+    struct file_group group = file_group_all(&alone);
+    bool has_digest;
+    TRY(digest_verify(&group, path, &has_digest, NULL));
+    if (has_digest) TRY(node_verify(&group, path));
     return h5_open(path, file);
 }
 
 int checkpoint_diff(const char *a, const char *b, bool *same, FILE *out) {
     struct comparison c = {.path_a = a, .path_b = b, .same = true, .out = out};
-    TRY(open_whole(a, &c.a));
-    int status = open_whole(b, &c.b);
+    TRY(open_intact(a, &c.a));
+    int status = open_intact(b, &c.b);
     if (!status) {
         status = h5_each_name(c.a, a, compare_name, &c);
         if (!status) status = h5_each_name(c.b, b, only_in_b, &c);

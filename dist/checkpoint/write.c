@@ -5,7 +5,7 @@
 #include "data/hdf5/sum.h"
 #include "data/hdf5/h5.h"
 #include "data/hdf5/h5_sink.h"
-#include "dist/checkpoint/seal.h"
+#include "dist/checkpoint/digest.h"
 #include "data/hdf5/lock.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ static int cannot_write(const char *path, int error) {
     return gdn_fail(GDN_INTERNAL, "%s cannot be written: %s", path, strerror(error));
 }
 
-int file_check_limit(const char *path, int64_t bytes) {
+int file_verify_limit(const char *path, int64_t bytes) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= (rlim_t)bytes)
         return 0;
@@ -152,10 +152,10 @@ static int write_steps(struct maker *m, const struct row *row, int64_t steps) {
 
 static int write_scales(struct maker *m, const struct file_plan *plan) {
     HDF5_HOLD();
-    const hsize_t words = (hsize_t)plan->scale_words;
-    if (!words) return 0;
-    return write_small(m, FILE_SCALES, H5T_STD_U32LE, H5Screate_simple(1, &words, NULL), plan->scales,
-                       plan->scale_words);
+    const hsize_t num_scales = (hsize_t)plan->num_scales;
+    if (!num_scales) return 0;
+    return write_small(m, FILE_SCALES, H5T_STD_U32LE, H5Screate_simple(1, &num_scales, NULL), plan->scales,
+                       plan->num_scales);
 }
 
 static int write_spikes(struct maker *m, const struct file_plan *plan) {
@@ -185,10 +185,11 @@ static int write_attributes(struct maker *m, const struct checkpoint_info *info)
 static int make_content(struct maker *m, const struct file_plan *plan, int64_t *offset) {
     TRY(make_datasets(m, plan, offset));
     if (plan->steps)
-        for (int i = 0; i < plan->whole->rows; i++) TRY(write_steps(m, &plan->whole->row[i], plan->steps[i]));
+        for (int i = 0; i < plan->global->rows; i++)
+            TRY(write_steps(m, &plan->global->row[i], plan->steps[i]));
     TRY(write_scales(m, plan));
     TRY(write_spikes(m, plan));
-    if (plan->seals) TRY(h5_write_text(m->file, m->path, FILE_PARTS, plan->seals));
+    if (plan->digests) TRY(h5_write_text(m->file, m->path, FILE_PARTS, plan->digests));
     return plan->info ? write_attributes(m, plan->info) : 0;
 }
 
@@ -203,7 +204,7 @@ static int create_hdf5(struct maker *m, const struct file_plan *plan) {
     H5Pset_fill_time(m->dataset, H5D_FILL_TIME_NEVER); /* every element is written */
     hid_t access = h5_access(), creation = H5Pcreate(H5P_FILE_CREATE);
     m->driver = h5_sink_select(access, &m->sink);
-    H5Pset_userblock(creation, SEAL_BYTES);
+    H5Pset_userblock(creation, DIGEST_BYTES);
     if (plan->pieces) H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_LATEST); /* virtual datasets */
     H5Pset_alignment(access, 512, sizeof(double)); /* elements at multiples of their size */
     m->file = m->driver < 0 ? -1 : H5Fcreate(m->path, H5F_ACC_TRUNC, creation, access);

@@ -1,5 +1,5 @@
 #include "dist/comm/axis.h"
-#include "dist/mpi/mpi_check.h"
+#include "dist/mpi/mpi_error.h"
 #include "kernels/backends/backends.h"
 
 #include <stdlib.h>
@@ -34,7 +34,7 @@ struct axis axis_planned(const char *name, int size, int index) {
 }
 
 void axis_free(struct axis *axis) {
-    if (axis->wire) axis->ops->device->wires->close(axis->wire);
+    if (axis->device_comm) axis->ops->device->comm->close(axis->device_comm);
     if (axis->pieces) axis->ops->device->release(axis->pieces);
     if (axis->comm != MPI_COMM_NULL) MPI_Comm_free(&axis->comm);
     free(axis->gathered);

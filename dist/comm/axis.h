@@ -5,9 +5,9 @@
  * backend's add_parts.
  *
  * Buffers lie in the memory of the axis's device (`ops`); doubles are the host's. From a device, terms go
- * through host memory and MPI, for which a call waits, or over the axis's wire (kernels/base/wires.h), for
- * which only the device waits. Either way later operations find the result. dist/mesh/mesh.h, mesh_use, sets
- * this up; an axis begins on the host.
+ * through host memory and MPI, for which a call waits, or over the axis's device communicator
+ * (kernels/base/device_comm.h), for which only the device waits. Either way later operations find the result.
+ * dist/mesh/mesh.h, mesh_use, sets this up; an axis begins on the host.
  *
  * Calls do not return a status, so that the model's passes need not check each: the first failure is recorded
  * (status.h) and kept in `status`; later calls on the axis do nothing. Whoever runs the passes looks at it.
@@ -28,7 +28,7 @@
 #include <stdint.h>
 
 #include "kernels/base/status.h"
-#include "kernels/base/wires.h"
+#include "kernels/base/device_comm.h"
 #include "kernels/ops.h"
 
 struct staging; /* dist/comm/staging.h */
@@ -42,10 +42,10 @@ struct axis {
     int64_t calls;    /* sums and gathers so far */
     double seconds;   /* spent inside calls so far: exposed communication */
 
-    const struct ops *ops;   /* of the device that the buffers lie on */
-    struct staging *staging; /* the mesh's; NULL: MPI takes the buffers as they are */
-    struct wire *wire;       /* owned by the axis; NULL: none */
-    double patience;         /* seconds until an exchange over wires is given up */
+    const struct ops *ops;           /* of the device that the buffers lie on */
+    struct staging *staging;         /* the mesh's; NULL: MPI takes the buffers as they are */
+    struct device_comm *device_comm; /* owned by the axis; NULL: none */
+    double timeout;                  /* seconds until an exchange over device communicators is given up */
 
     /* Scratch, owned by the axis. */
     double *gathered; /* [size, AXIS_DOUBLES] */

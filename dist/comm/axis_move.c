@@ -1,7 +1,7 @@
 #include "dist/comm/axis_move.h"
-#include "dist/mpi/mpi_check.h"
+#include "dist/mpi/mpi_error.h"
 #include "dist/mpi/mpi_pieces.h"
-#include "dist/comm/parcel.h"
+#include "dist/comm/async_op.h"
 
 static const struct device *device_of(const struct axis *axis) {
     return axis->ops->device;
@@ -11,13 +11,13 @@ static size_t bytes_of(long count) {
     return (size_t)count * sizeof(real);
 }
 
-int axis_settle(const struct axis *axis) {
-    const struct wires *wires = device_of(axis)->wires;
-    if (axis->wire) {
-        wires->settle();
-        wires->poll();
+int axis_before_wait(const struct axis *axis) {
+    const struct device_comm_ops *comms = device_of(axis)->comm;
+    if (axis->device_comm) {
+        comms->rest();
+        comms->poll();
     }
-    TRY(parcels_start(axis->staging, true));
+    TRY(async_ops_start(axis->staging, true));
     return device_of(axis)->status();
 }
 
@@ -44,12 +44,12 @@ static int fetch_parts(struct axis *axis, const real *x, real *host) {
         to += axis->count[r];
     }
     for (int r = 0; r < axis->size; r++) device_of(axis)->await(axis->ticket[r]);
-    return axis_settle(axis);
+    return axis_before_wait(axis);
 }
 
 static int fetch_one(struct axis *axis, const real *x, long count, real *host) {
     device_of(axis)->await(device_of(axis)->fetch(host, x, bytes_of(count)));
-    return axis_settle(axis);
+    return axis_before_wait(axis);
 }
 
 /* What has come in goes to x [count]. */
@@ -64,19 +64,20 @@ static int deliver(struct axis *axis, struct stopover *s, real *x, long count) {
 /* ---------------------------------------------------------------------------------------------------- parts
  */
 
-static int wire_parts(struct axis *axis, const real *x) {
-    const struct wires *wires = device_of(axis)->wires;
+static int device_parts(struct axis *axis, const real *x) {
+    const struct device_comm_ops *comms = device_of(axis)->comm;
     int me = axis->index;
-    wires->begin(axis->wire, "a sum");
+    comms->begin(axis->device_comm, "a sum");
     for (int r = 0; r < axis->size; r++) {
         if (r == me) continue;
-        if (axis->count[r]) wires->send(axis->wire, x + axis->at[r], bytes_of(axis->count[r]), r);
+        if (axis->count[r]) comms->send(axis->device_comm, x + axis->at[r], bytes_of(axis->count[r]), r);
         if (axis->received[r])
-            wires->receive(axis->wire, axis->pieces + axis->received_at[r], bytes_of(axis->received[r]), r);
+            comms->receive(axis->device_comm, axis->pieces + axis->received_at[r],
+                           bytes_of(axis->received[r]), r);
     }
-    int ticket = wires->end(axis->wire);
+    int ticket = comms->end(axis->device_comm);
     device_of(axis)->move(axis->pieces + axis->received_at[me], x + axis->at[me], bytes_of(axis->count[me]));
-    wires->join(axis->wire, ticket);
+    comms->join(axis->device_comm, ticket);
     return 0;
 }
 
@@ -95,7 +96,7 @@ static int exchange_in_turn(struct axis *axis, const real *out, real *in) {
 /* Where the parts of all ranks lie, which all ranks know alike: so they choose the same calls. */
 static bool in_one_call(const struct axis *axis) {
     for (int r = 0; r < axis->size; r++)
-        if (axis->at[r] + axis->count[r] > mpi_piece_most) return false;
+        if (axis->at[r] + axis->count[r] > mpi_piece_max) return false;
     return true;
 }
 
@@ -115,7 +116,7 @@ static int exchange_parts(struct axis *axis, const real *out, real *in) {
 }
 
 int axis_move_parts(struct axis *axis, const real *x) {
-    if (axis->wire) return wire_parts(axis, x);
+    if (axis->device_comm) return device_parts(axis, x);
     if (!axis->staging) return exchange_parts(axis, x, axis->pieces);
     struct stopover s;
     long out = 0, in = 0;
@@ -129,16 +130,16 @@ int axis_move_parts(struct axis *axis, const real *x) {
 /* ----------------------------------------------------------------------------------------------------- rows
  */
 
-static int wire_rows(struct axis *axis, real *x) {
-    const struct wires *wires = device_of(axis)->wires;
+static int device_rows(struct axis *axis, real *x) {
+    const struct device_comm_ops *comms = device_of(axis)->comm;
     int me = axis->index;
-    wires->begin(axis->wire, "a gather");
+    comms->begin(axis->device_comm, "a gather");
     for (int r = 0; r < axis->size; r++) {
         if (r == me) continue;
-        if (axis->count[me]) wires->send(axis->wire, x + axis->at[me], bytes_of(axis->count[me]), r);
-        if (axis->count[r]) wires->receive(axis->wire, x + axis->at[r], bytes_of(axis->count[r]), r);
+        if (axis->count[me]) comms->send(axis->device_comm, x + axis->at[me], bytes_of(axis->count[me]), r);
+        if (axis->count[r]) comms->receive(axis->device_comm, x + axis->at[r], bytes_of(axis->count[r]), r);
     }
-    wires->join(axis->wire, wires->end(axis->wire));
+    comms->join(axis->device_comm, comms->end(axis->device_comm));
     return 0;
 }
 
@@ -150,7 +151,7 @@ static int gather_rows(struct axis *axis, real *x) {
 }
 
 int axis_move_rows(struct axis *axis, real *x, long total) {
-    if (axis->wire) return wire_rows(axis, x);
+    if (axis->device_comm) return device_rows(axis, x);
     if (!axis->staging) return gather_rows(axis, x);
     struct stopover s;
     int me = axis->index;
@@ -164,22 +165,22 @@ int axis_move_rows(struct axis *axis, real *x, long total) {
  */
 
 /* Everybody's rows, as many at a time as there is scratch for, which then go to their columns. */
-static int wire_columns(struct axis *axis, const real *x, long rows, long width, real *out) {
-    const struct wires *wires = device_of(axis)->wires;
+static int device_columns(struct axis *axis, const real *x, long rows, long width, real *out) {
+    const struct device_comm_ops *comms = device_of(axis)->comm;
     int size = axis->size, me = axis->index;
-    long most = axis->pieces_count / (size * width);
-    if (!most)
+    long max = axis->pieces_count / (size * width);
+    if (!max)
         return gdn_fail(GDN_INTERNAL,
                         "rows of %ld columns are gathered over the %s axis, but axis_reserve was "
                         "asked for fewer",
                         size * width, axis->name);
-    for (long row = 0; row < rows; row += most) {
-        long n = rows - row < most ? rows - row : most;
+    for (long row = 0; row < rows; row += max) {
+        long n = rows - row < max ? rows - row : max;
         size_t bytes = bytes_of(n * width);
         device_of(axis)->move(axis->pieces + me * n * width, x + row * width, bytes);
-        wires->begin(axis->wire, "a gather of columns");
-        wires->gather(axis->wire, axis->pieces, bytes);
-        wires->join(axis->wire, wires->end(axis->wire));
+        comms->begin(axis->device_comm, "a gather of columns");
+        comms->gather(axis->device_comm, axis->pieces, bytes);
+        comms->join(axis->device_comm, comms->end(axis->device_comm));
         for (int r = 0; r < size; r++)
             axis->ops->copy_columns(n, width, axis->pieces + r * n * width, width,
                                     out + row * size * width + r * width, size * width);
@@ -203,16 +204,16 @@ static int gather_lines(struct axis *axis, const real *x, long rows, long width,
 }
 
 static int gather_columns(struct axis *axis, const real *x, long rows, long width, real *out) {
-    long line = axis->size * width, most = mpi_piece_most > line ? mpi_piece_most / line : 1;
-    for (long row = 0; row < rows; row += most) {
-        long n = rows - row < most ? rows - row : most;
+    long line = axis->size * width, max = mpi_piece_max > line ? mpi_piece_max / line : 1;
+    for (long row = 0; row < rows; row += max) {
+        long n = rows - row < max ? rows - row : max;
         TRY(gather_lines(axis, x + row * width, n, width, out + row * line));
     }
     return 0;
 }
 
 int axis_move_columns(struct axis *axis, const real *x, long rows, long width, real *out) {
-    if (axis->wire) return wire_columns(axis, x, rows, width, out);
+    if (axis->device_comm) return device_columns(axis, x, rows, width, out);
     if (!axis->staging) return gather_columns(axis, x, rows, width, out);
     struct stopover s;
     TRY(take(axis, rows * width, rows * width * axis->size, &s));
@@ -224,20 +225,20 @@ int axis_move_columns(struct axis *axis, const real *x, long rows, long width, r
 /* -------------------------------------------------------------------------------------------------- maximum
  */
 
-static void greatest_of(real *x, const real *pieces, int ranks, long count) {
+static void max_of(real *x, const real *pieces, int ranks, long count) {
     for (long i = 0; i < count; i++) {
-        real most = pieces[i];
+        real max = pieces[i];
         for (int r = 1; r < ranks; r++) {
             real other = pieces[r * count + i];
-            if (other > most || other != other) most = other;
+            if (other > max || other != other) max = other;
         }
-        x[i] = most;
+        x[i] = max;
     }
 }
 
 static int find_max(struct axis *axis, real *x, real *pieces, long count) {
     MPI_TRY(MPI_Allgather(x, (int)count, REAL_TYPE, pieces, (int)count, REAL_TYPE, axis->comm));
-    greatest_of(x, pieces, axis->size, count);
+    max_of(x, pieces, axis->size, count);
     return 0;
 }
 

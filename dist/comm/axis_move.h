@@ -1,7 +1,7 @@
 /* How elements get from rank to rank within one blocking call on an axis: MPI on the buffers themselves, MPI
- * on host memory through which a device's buffers go, or the axis's wire. Private to dist/. Functions return
- * a status and are collective over the axis; what they leave is in place for operations queued from then on.
- */
+ * on host memory through which a device's buffers go, or the axis's device communicator. Private to dist/.
+ * Functions return a status and are collective over the axis; what they leave is in place for operations
+ * queued from then on. */
 #ifndef GDN_AXIS_MOVE_H
 #define GDN_AXIS_MOVE_H
 
@@ -20,6 +20,6 @@ int axis_move_max(struct axis *axis, real *x, long count);
 
 /* Before the host waits in MPI for ranks of this axis: nothing else that they may wait for first is left
  * behind. */
-int axis_settle(const struct axis *axis);
+int axis_before_wait(const struct axis *axis);
 
 #endif

@@ -3,7 +3,7 @@
  * alone. */
 #include "dist/comm/axis_move.h"
 #include "dist/mpi/activity.h"
-#include "dist/mpi/mpi_check.h"
+#include "dist/mpi/mpi_error.h"
 #include "dist/mpi/mpi_pieces.h"
 
 #include <string.h>
@@ -14,14 +14,14 @@ static const struct device *device_of(const struct axis *axis) {
     return axis->ops->device;
 }
 
-static long least(long a, long b) {
+static long min(long a, long b) {
     return a < b ? a : b;
 }
 
 /* Elements of one rank's part that a sum of `count` exchanges in one go: its part, or less where that is more
  * than the scratch may hold. The same on all ranks. */
 static long block_part(int size, long count) {
-    long part = (least(count, AXIS_BLOCK) + size - 1) / size;
+    long part = (min(count, AXIS_BLOCK) + size - 1) / size;
     return part ? part : 1;
 }
 
@@ -110,12 +110,12 @@ static bool too_small(struct axis *axis, long count, long pieces) {
     return true;
 }
 
-/* Hands to each rank the elements [from, from + most) of its part of the rows, as far as it has so many, and
+/* Hands to each rank the elements [from, from + max) of its part of the rows, as far as it has so many, and
  * sums what comes for this rank's. */
-static int sum_piece(struct axis *axis, real *x, long rows, long width, long from, long most) {
+static int sum_piece(struct axis *axis, real *x, long rows, long width, long from, long max) {
     int ranks = axis->size, me = axis->index;
     for (int r = 0; r < ranks; r++) {
-        long part = part_of(rows, r, ranks) * width, n = least(part - from, most);
+        long part = part_of(rows, r, ranks) * width, n = min(part - from, max);
         axis->at[r] = first_of(rows, r, ranks) * width + from;
         axis->count[r] = n > 0 ? n : 0;
         if (!axis->count[r]) axis->at[r] = 0;
@@ -131,10 +131,10 @@ static int sum_piece(struct axis *axis, real *x, long rows, long width, long fro
 }
 
 static int sum_rows(struct axis *axis, real *x, long rows, long width) {
-    long count = rows * width, most = block_part(axis->size, count);
-    if (too_small(axis, count, most * axis->size)) return axis->status;
+    long count = rows * width, max = block_part(axis->size, count);
+    if (too_small(axis, count, max * axis->size)) return axis->status;
     long greatest = (rows + axis->size - 1) / axis->size * width; /* part */
-    for (long from = 0; from < greatest; from += most) TRY(sum_piece(axis, x, rows, width, from, most));
+    for (long from = 0; from < greatest; from += max) TRY(sum_piece(axis, x, rows, width, from, max));
     return 0;
 }
 
@@ -182,10 +182,10 @@ void axis_gather_columns(struct axis *axis, const real *x, long rows, long width
 void axis_max(struct axis *axis, real *x, long count) {
     if (!enter(axis, axis_formula_max(axis->size, count), "maximum", count)) return;
     int status = 0, ranks = axis->size;
-    long most = block_part(ranks, count * ranks);
-    if (too_small(axis, count * ranks, most * ranks)) count = 0;
-    for (long at = 0; at < count && !status; at += most) {
-        long n = least(count - at, most);
+    long max = block_part(ranks, count * ranks);
+    if (too_small(axis, count * ranks, max * ranks)) count = 0;
+    for (long at = 0; at < count && !status; at += max) {
+        long n = min(count - at, max);
         axis->bytes += n * REAL_BYTES * (ranks - 1);
         status = axis_move_max(axis, x + at, n);
     }
@@ -193,7 +193,7 @@ void axis_max(struct axis *axis, real *x, long count) {
 }
 
 static int sum_doubles(struct axis *axis, double *values, int count) {
-    TRY(axis_settle(axis));
+    TRY(axis_before_wait(axis));
     for (int at = 0; at < count; at += AXIS_DOUBLES) {
         int n = count - at < AXIS_DOUBLES ? count - at : AXIS_DOUBLES;
         MPI_TRY(MPI_Allgather(values + at, n, MPI_DOUBLE, axis->gathered, n, MPI_DOUBLE, axis->comm));
@@ -213,9 +213,9 @@ void axis_sum_doubles(struct axis *axis, double *values, int count) {
 }
 
 static int gather_doubles(struct axis *axis, const double *mine, long count, double *all) {
-    TRY(axis_settle(axis));
+    TRY(axis_before_wait(axis));
     axis->bytes += count * DOUBLE_BYTES * (axis->size - 1);
-    if (axis->size * count <= mpi_piece_most) {
+    if (axis->size * count <= mpi_piece_max) {
         MPI_TRY(MPI_Allgather(mine, (int)count, MPI_DOUBLE, all, (int)count, MPI_DOUBLE, axis->comm));
         return 0;
     }

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-enum { LEAST = 4096, /* elements */ UNDER_WAY = 128 /* copies: a device has at least 256 tickets */ };
+enum { MIN = 4096, /* elements */ UNDER_WAY = 128 /* copies: a device has at least 256 tickets */ };
 
 struct staged_memory {
     real *host;
@@ -52,7 +52,7 @@ static struct staged_memory *find(struct staging *s, long count) {
 }
 
 static struct staged_memory *grow(struct staging *s, long count) {
-    long room = LEAST;
+    long room = MIN;
     while (room < count) room *= 2;
     size_t bytes = (size_t)room * sizeof(real);
     struct staged_memory *more = realloc(s->memory, (size_t)(s->count + 1) * sizeof *more);

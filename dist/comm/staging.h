@@ -6,11 +6,11 @@
 #include "kernels/base/device.h"
 #include "kernels/base/real.h"
 
-struct parcel; /* dist/comm/parcel.h */
+struct async_op; /* dist/comm/async_op.h */
 
 struct staging {
     const struct device *device;
-    struct parcel *first, *last; /* those that are being fetched, in the order in which they go to MPI */
+    struct async_op *first, *last; /* those that are being fetched, in the order in which they go to MPI */
     /* private to staging.c */
     struct staged_memory *memory;
     int count;

@@ -1,19 +1,19 @@
-/* A transfer stays where it is while it is under way (dist/comm/parcel.h points to it), so those that are
+/* A transfer stays where it is while it is under way (dist/comm/async_op.h points to it), so those that are
  * open are kept as a list of numbers; one that is done gives its place there to the last. */
 #include "dist/comm/transport.h"
-#include "dist/comm/lanes.h"
-#include "dist/mpi/mpi_check.h"
-#include "dist/comm/parcel.h"
+#include "dist/comm/p2p.h"
+#include "dist/mpi/mpi_error.h"
+#include "dist/comm/async_op.h"
 #include "dist/mpi/activity.h"
 
 #include <stdlib.h>
 
 struct transfer {
-    int holder;
-    struct parcel parcel; /* over MPI */
-    struct wire *wire;    /* over a wire; NULL: not, or not yet */
-    int ticket;           /* −1: of an empty message */
-    bool held;            /* a send whose turn on the lane has not come: */
+    int owner;
+    struct async_op op;              /* over MPI */
+    struct device_comm *device_comm; /* over a device communicator; NULL: not, or not yet */
+    int ticket;                      /* −1: of an empty message */
+    bool held;                       /* a send whose turn on the channel has not come: */
     const real *x;
     long count;
     int peer, message;
@@ -21,41 +21,41 @@ struct transfer {
 
 struct transport {
     struct axis *axis;
-    MPI_Comm comm;       /* a duplicate, so that message numbers meet no other tags */
-    struct lanes *lanes; /* NULL: all goes over MPI */
+    MPI_Comm comm;                 /* a duplicate, so that message numbers meet no other tags */
+    struct p2p_channels *channels; /* NULL: all goes over MPI */
     int capacity, count;
     struct transfer *transfer; /* [capacity] */
     int *open; /* [capacity] numbers of transfers: the first `count` are under way, others free */
 };
 
-static int check_tags(int messages) {
-    int *most = NULL, found = 0; /* an attribute of this communicator, for all */
-    MPI_TRY(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &most, &found));
-    if (!found || messages - 1 <= *most) return 0;
+static int validate_tags(int messages) {
+    int *max = NULL, found = 0; /* an attribute of this communicator, for all */
+    MPI_TRY(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &max, &found));
+    if (!found || messages - 1 <= *max) return 0;
     return gdn_fail(
         GDN_INPUT,
         "a step sends %d messages between pipeline stages, but this MPI tells only %d apart; use a larger "
         "train.micro_batch_size",
-        messages, *most);
+        messages, *max);
 }
 
 int transport_create(struct axis *axis, int transfers, int messages, struct transport **out) {
     /* First what needs the other ranks, so that none waits for one that has no memory. */
     MPI_Comm comm = MPI_COMM_NULL;
-    struct lanes *lanes = NULL;
+    struct p2p_channels *channels = NULL;
     int status = 0;
     if (axis->comm != MPI_COMM_NULL) {
         MPI_TRY(MPI_Comm_dup(axis->comm, &comm));
         MPI_TRY(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
     }
-    if (axis->wire) status = lanes_create(axis, comm, &lanes);
+    if (axis->device_comm) status = p2p_create(axis, comm, &channels);
     struct transport *t = *out = calloc(1, sizeof *t);
     if (!t) return gdn_fail(GDN_INTERNAL, "out of memory for messages between pipeline stages");
-    *t = (struct transport){.axis = axis, .comm = comm, .lanes = lanes, .capacity = transfers};
+    *t = (struct transport){.axis = axis, .comm = comm, .channels = channels, .capacity = transfers};
     t->transfer = calloc((size_t)transfers + 1, sizeof *t->transfer);
     t->open = calloc((size_t)transfers + 1, sizeof *t->open);
     for (int i = 0; t->open && i < transfers; i++) t->open[i] = i;
-    if (!status) status = check_tags(messages);
+    if (!status) status = validate_tags(messages);
     if (!t->transfer || !t->open)
         status = gdn_fail(GDN_INTERNAL, "out of memory for %d messages between pipeline stages", transfers);
     if (!status) return 0;
@@ -66,7 +66,7 @@ int transport_create(struct axis *axis, int transfers, int messages, struct tran
 
 void transport_free(struct transport *transport) {
     if (!transport) return;
-    lanes_free(transport->lanes);
+    p2p_free(transport->channels);
     if (transport->comm != MPI_COMM_NULL) MPI_Comm_free(&transport->comm);
     free(transport->transfer);
     free(transport->open);
@@ -75,12 +75,12 @@ void transport_free(struct transport *transport) {
 
 void transport_expect(struct transport *transport, int count, const int *peer, const int *message) {
     struct transport *t = transport;
-    if (!t->lanes || t->axis->status) return;
-    t->axis->status = lanes_expect(t->lanes, count, peer, message);
+    if (!t->channels || t->axis->status) return;
+    t->axis->status = p2p_expect(t->channels, count, peer, message);
 }
 
 /* The place of a new transfer, or NULL where the axis has failed. */
-static struct transfer *begin(struct transport *t, int holder, long count) {
+static struct transfer *begin(struct transport *t, int owner, long count) {
     if (t->axis->status) return NULL;
     if (t->count == t->capacity) {
         t->axis->status =
@@ -92,7 +92,7 @@ static struct transfer *begin(struct transport *t, int holder, long count) {
     }
     t->axis->seconds -= MPI_Wtime();
     struct transfer *transfer = &t->transfer[t->open[t->count++]];
-    *transfer = (struct transfer){.holder = holder};
+    *transfer = (struct transfer){.owner = owner};
     return transfer;
 }
 
@@ -106,52 +106,52 @@ static int out_of_turn(const char *what, int message) {
                     message, what);
 }
 
-/* ------------------------------------------------------------------------------------------------ over wires
+/* --------------------------------------------------------------------------------- over device communicators
  */
 
 /* Sends what was held back and whose turn it is. */
 static void send_held(struct transport *t, int peer) {
-    struct lane *lane = &t->lanes->to[peer];
+    struct p2p_channel *channel = &t->channels->to[peer];
     for (int i = 0; i < t->count; i++) {
         struct transfer *transfer = &t->transfer[t->open[i]];
-        if (!transfer->held || transfer->peer != peer || !lane_turn(lane, transfer->message)) continue;
+        if (!transfer->held || transfer->peer != peer || !p2p_turn(channel, transfer->message)) continue;
         transfer->held = false;
-        transfer->wire = lane->wire;
-        transfer->ticket = lane_send(t->lanes, peer, transfer->x, transfer->count);
+        transfer->device_comm = channel->device_comm;
+        transfer->ticket = p2p_send(t->channels, peer, transfer->x, transfer->count);
         i = -1; /* one before it may be next */
     }
 }
 
-static int receive_over_lane(struct transport *t, struct transfer *transfer, real *x, long count, int peer,
-                             int message) {
-    struct lane *lane = &t->lanes->from[peer];
-    if (!lane_turn(lane, message)) return out_of_turn("received", message);
-    transfer->wire = lane->wire;
-    transfer->ticket = lane_receive(t->lanes, peer, x, count);
+static int receive_over_channel(struct transport *t, struct transfer *transfer, real *x, long count, int peer,
+                                int message) {
+    struct p2p_channel *channel = &t->channels->from[peer];
+    if (!p2p_turn(channel, message)) return out_of_turn("received", message);
+    transfer->device_comm = channel->device_comm;
+    transfer->ticket = p2p_receive(t->channels, peer, x, count);
     return 0;
 }
 
 /* ------------------------------------------------------------------------------------------------ the calls
  */
 
-void transport_receive(struct transport *transport, int holder, real *x, long count, int peer, int message,
+void transport_receive(struct transport *transport, int owner, real *x, long count, int peer, int message,
                        bool on_host) {
     struct transport *t = transport;
-    struct transfer *transfer = begin(t, holder, count);
+    struct transfer *transfer = begin(t, owner, count);
     if (!transfer) return;
-    if (t->lanes && !on_host)
-        end(t, receive_over_lane(t, transfer, x, count, peer, message));
+    if (t->channels && !on_host)
+        end(t, receive_over_channel(t, transfer, x, count, peer, message));
     else
-        end(t, parcel_receive(&transfer->parcel, t->axis, t->comm, x, count, peer, message, on_host));
+        end(t, async_op_receive(&transfer->op, t->axis, t->comm, x, count, peer, message, on_host));
 }
 
-void transport_send(struct transport *transport, int holder, const real *x, long count, int peer, int message,
+void transport_send(struct transport *transport, int owner, const real *x, long count, int peer, int message,
                     bool on_host) {
     struct transport *t = transport;
-    struct transfer *transfer = begin(t, holder, count);
+    struct transfer *transfer = begin(t, owner, count);
     if (!transfer) return;
     t->axis->bytes += count * (int64_t)sizeof(real);
-    if (t->lanes && !on_host) {
+    if (t->channels && !on_host) {
         transfer->held = true;
         transfer->x = x, transfer->count = count;
         transfer->peer = peer, transfer->message = message;
@@ -159,39 +159,39 @@ void transport_send(struct transport *transport, int holder, const real *x, long
         end(t, 0);
         return;
     }
-    end(t, parcel_send(&transfer->parcel, t->axis, t->comm, x, count, peer, message, on_host));
+    end(t, async_op_send(&transfer->op, t->axis, t->comm, x, count, peer, message, on_host));
 }
 
 static int finish(struct transport *t, struct transfer *transfer) {
     if (transfer->held) return out_of_turn("waited for", transfer->message);
-    if (transfer->wire && transfer->ticket >= 0)
-        t->axis->ops->device->wires->join(transfer->wire, transfer->ticket);
-    return transfer->wire ? 0 : parcel_end(&transfer->parcel);
+    if (transfer->device_comm && transfer->ticket >= 0)
+        t->axis->ops->device->comm->join(transfer->device_comm, transfer->ticket);
+    return transfer->device_comm ? 0 : async_op_end(&transfer->op);
 }
 
 /* Ends the i-th that is under way. */
 static void close_transfer(struct transport *t, int i) {
     int done = t->open[i];
-    const struct parcel *parcel =
-        &t->transfer[done].parcel; /* with nothing in it over a wire, which waits on the device */
+    const struct async_op *op =
+        &t->transfer[done].op; /* with nothing in it over a device communicator, which waits on the device */
     t->axis->seconds -= MPI_Wtime();
-    activity_enter(t->axis->name, parcel->kind == PARCEL_RECEIVE ? "receive" : "send", parcel->count,
-                   parcel->axis ? parcel->peer : -1);
+    activity_enter(t->axis->name, op->kind == ASYNC_RECEIVE ? "receive" : "send", op->count,
+                   op->axis ? op->peer : -1);
     end(t, finish(t, &t->transfer[done]));
     activity_leave();
     t->open[i] = t->open[--t->count];
     t->open[t->count] = done;
 }
 
-void transport_wait(struct transport *transport, int holder) {
+void transport_wait(struct transport *transport, int owner) {
     struct transport *t = transport;
     for (int i = t->count; i-- > 0 && !t->axis->status;)
-        if (t->transfer[t->open[i]].holder == holder) close_transfer(t, i);
+        if (t->transfer[t->open[i]].owner == owner) close_transfer(t, i);
     if (!t->axis->status) t->axis->status = t->axis->ops->device->status();
 }
 
 void transport_finish(struct transport *transport) {
     struct transport *t = transport;
     while (t->count && !t->axis->status) close_transfer(t, t->count - 1);
-    if (t->lanes) lanes_rewind(t->lanes);
+    if (t->channels) p2p_rewind(t->channels);
 }

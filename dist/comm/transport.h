@@ -1,9 +1,10 @@
 /* Messages between pipeline stages: point-to-point calls over the pipeline axis, with the schedule's message
  * numbers as MPI's tags. Buffers lie on the axis's device, and travel as its sums do (dist/comm/axis.h), over
- * wires in lanes (dist/comm/lanes.h); or on the host (`on_host`, the same at both ends), and then over MPI.
+ * device communicators through channels (dist/comm/p2p.h); or on the host (`on_host`, the same at both ends),
+ * and then over MPI.
  *
- * A transfer belongs to a *holder*, a number that the caller gives each of its buffers: whoever wants to use
- * a buffer's memory for something else waits for its holder. Several sends from one holder may be under way,
+ * A transfer belongs to an *owner*, a number that the caller gives each of its buffers: whoever wants to use
+ * a buffer's memory for something else waits for its owner. Several sends from one owner may be under way,
  * or one receive into it.
  *
  * Like the axis's sums, calls return no status: the first failure stays in axis->status, and later calls do
@@ -20,20 +21,20 @@ struct transport; /* opaque */
 int transport_create(struct axis *axis, int transfers, int messages, struct transport **out);
 void transport_free(struct transport *transport);
 
-/* Which messages this rank is going to receive before each transport_finish from now on, in the order of the
- * calls of transport_receive, but for those on the host: message[i] from peer[i]. Wires need to know it.
- * Collective over the axis, with nothing under way. */
+/* The messages that this rank will receive before each transport_finish from now on, in the order of the
+ * calls of transport_receive, but for those on the host: message[i] from peer[i]. Device communicators
+ * need it. Collective over the axis, with no message pending. */
 void transport_expect(struct transport *transport, int count, const int *peer, const int *message);
 
-/* Starts to receive or send `count` elements; x is left alone until transport_wait of its holder. `peer` is a
+/* Starts to receive or send `count` elements; x is left alone until transport_wait of its owner. `peer` is a
  * pipeline index. */
-void transport_receive(struct transport *transport, int holder, real *x, long count, int peer, int message,
+void transport_receive(struct transport *transport, int owner, real *x, long count, int peer, int message,
                        bool on_host);
-void transport_send(struct transport *transport, int holder, const real *x, long count, int peer, int message,
+void transport_send(struct transport *transport, int owner, const real *x, long count, int peer, int message,
                     bool on_host);
 
-/* Waits for all transfers of a holder; on a device, operations queued from now on do so. */
-void transport_wait(struct transport *transport, int holder);
+/* Waits for all transfers of an owner; on a device, operations queued from now on do so. */
+void transport_wait(struct transport *transport, int owner);
 /* Waits for all that are under way: at the end of a step. */
 void transport_finish(struct transport *transport);
 

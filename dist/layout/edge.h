@@ -7,11 +7,11 @@
 #define GDN_EDGE_H
 
 struct edge {
-    int target;   /* layer it leads into */
-    int distance; /* one of delta.distances */
-    int source;   /* node that it reads, target − distance */
-    int slot;     /* its place among the target's edges, by increasing distance */
-    double scale; /* s(distance) */
+    int target;     /* layer it leads into */
+    int distance;   /* one of delta.distances */
+    int source;     /* node that it reads, target − distance */
+    int connection; /* its place among the target's edges, by increasing distance */
+    double scale;   /* s(distance) */
 };
 
 struct edges {

@@ -13,7 +13,7 @@ struct span {
 
 enum delta_split {
     DELTA_CHANNEL,    /* each connection's channels are divided among the tensor ranks */
-    DELTA_CONNECTION, /* whole connections are dealt out: slot i to tensor rank i mod tensor */
+    DELTA_CONNECTION, /* tensor ranks hold whole connections: connection i to tensor rank i mod tensor */
 };
 
 struct layout {
@@ -32,7 +32,7 @@ struct layout {
 };
 
 /* One rank that holds everything. `stage` is then NULL. */
-static inline struct layout layout_whole(void) {
+static inline struct layout layout_full(void) {
     return (struct layout){.data = 1, .tensor = 1, .pipeline = 1, .chunks = 1};
 }
 

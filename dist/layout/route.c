@@ -28,18 +28,18 @@ static int hops(const struct maker *m, int from, int to) {
     return (to - from) % m->layout->pipeline;
 }
 
-static void push(struct maker *m, struct items *items, int kind, int index) {
-    int n = items->count;
+static void push(struct maker *m, struct crossings *crossings, int kind, int index) {
+    int n = crossings->count;
     if ((n & (n - 1)) == 0) { /* grows at powers of two */
-        struct item *more = realloc(items->item, (size_t)(n ? 2 * n : 1) * sizeof *more);
+        struct crossing *more = realloc(crossings->crossing, (size_t)(n ? 2 * n : 1) * sizeof *more);
         if (!more) {
             m->full = true;
             return;
         }
-        items->item = more;
+        crossings->crossing = more;
     }
-    items->item[items->count].kind = kind;
-    items->item[items->count++].index = index;
+    crossings->crossing[crossings->count].kind = kind;
+    crossings->crossing[crossings->count++].index = index;
 }
 
 /* The node's edges into ranks that a node known at stages own … own + k does not reach; names `projector`
@@ -73,7 +73,7 @@ static void route_node(struct maker *m, int node) {
     for (int i = m->first[1 + node]; i < m->first[2 + node]; i++) {
         int e = m->leaving[i];
         const struct edge *edge = &m->edges->edge[e];
-        if (edge->slot >= m->out->active) continue;
+        if (edge->connection >= m->out->active) continue;
         int projector = m->out->projector[e], target = stage_of(m, edge->target);
         int first = projector >= 0 ? projector : own + hops(m, own, target);
         if (projector >= 0) target = projector;
@@ -81,16 +81,16 @@ static void route_node(struct maker *m, int node) {
         if (last < target) last = target;
     }
     int begin = own + (is_stream(m, node) ? 1 : 0);
-    for (int b = begin; b < reach; b++) push(m, &m->out->forward[b], ITEM_NODE, node);
-    for (int b = begin; b < last; b++) push(m, &m->out->backward[b], ITEM_NODE, node);
+    for (int b = begin; b < reach; b++) push(m, &m->out->forward[b], CROSSING_SOURCE, node);
+    for (int b = begin; b < last; b++) push(m, &m->out->backward[b], CROSSING_SOURCE, node);
 }
 
 static void route_edge(struct maker *m, int e) {
     int projector = m->out->projector[e], target = stage_of(m, m->edges->edge[e].target);
-    if (projector < 0 || m->edges->edge[e].slot >= m->out->active) return;
+    if (projector < 0 || m->edges->edge[e].connection >= m->out->active) return;
     int first = projector + hops(m, projector, target); /* the target's rank has it from here on */
-    for (int b = projector; b < first; b++) push(m, &m->out->forward[b], ITEM_EDGE, e);
-    for (int b = projector; b < target; b++) push(m, &m->out->backward[b], ITEM_EDGE, e);
+    for (int b = projector; b < first; b++) push(m, &m->out->forward[b], CROSSING_PROJECTED, e);
+    for (int b = projector; b < target; b++) push(m, &m->out->backward[b], CROSSING_PROJECTED, e);
 }
 
 static void sort_by_source(struct maker *m, int num_layers) {
@@ -134,8 +134,8 @@ int routes_create(const struct edges *edges, int num_layers, int active, const s
 
 void routes_free(struct routes *routes) {
     for (int b = 0; b < routes->boundaries; b++) {
-        if (routes->forward) free(routes->forward[b].item);
-        if (routes->backward) free(routes->backward[b].item);
+        if (routes->forward) free(routes->forward[b].crossing);
+        if (routes->backward) free(routes->backward[b].crossing);
     }
     free(routes->forward);
     free(routes->backward);

@@ -21,21 +21,21 @@
 #include "dist/layout/layout.h"
 
 /* One thing that crosses a boundary, in one direction. */
-struct item {
-    enum { ITEM_NODE, ITEM_EDGE } kind;
+struct crossing {
+    enum { CROSSING_SOURCE, CROSSING_PROJECTED } kind;
     int index; /* node, or index into edges.edge */
 };
 
-struct items {
+struct crossings {
     int count;
-    struct item *item;
+    struct crossing *crossing;
 };
 
 struct routes {
-    int active;             /* slots of every layer that they are made for */
-    int boundaries;         /* stages − 1 */
-    struct items *forward;  /* [boundaries] besides the stream: nodes ascending, then edges ascending */
-    struct items *backward; /* [boundaries] the same for gradients, besides the stream's */
+    int active;                 /* connections of every layer that they are made for */
+    int boundaries;             /* stages − 1 */
+    struct crossings *forward;  /* [boundaries] besides the stream: nodes ascending, then edges ascending */
+    struct crossings *backward; /* [boundaries] the same for gradients, besides the stream's */
     int *projector; /* [edges.count] the stage whose rank projects the edge's source; −1: the target's stage
                        reads the node itself */
 };
@@ -46,7 +46,7 @@ struct route_widths {
     long node, edge; /* D; Hd/tensor + G (+ a + 1) */
 };
 
-/* For the first `active` slots of every layer. The choice between a node and its edges is made with all
+/* For the first `active` connections of every layer. The choice between a node and its edges is made with all
  * distances active, so that it does not change while a run introduces them: projector[] does not depend on
  * `active`. Not collective. GDN_INTERNAL without memory. */
 int routes_create(const struct edges *edges, int num_layers, int active, const struct layout *layout,

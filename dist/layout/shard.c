@@ -4,7 +4,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
-static const long BUCKET_MOST = 1L << 30; /* elements: MPI counts in int */
+static const long BUCKET_MAX = 1L << 30; /* elements: MPI counts in int */
 
 struct cut {
     const struct table *table;
@@ -139,13 +139,13 @@ static int cut_all(struct cut *cut) {
 
 int shards_create(const struct table *table, int data, int index, long bucket, struct shards *out) {
     *out = (struct shards){0};
-    long unit = (long)data * SHARD_GRAIN, most = BUCKET_MOST / unit * unit;
+    long unit = (long)data * SHARD_GRAIN, max = BUCKET_MAX / unit * unit;
     for (int z = 0; z <= ZONES; z++)
         if (table->zone[z] % unit)
             return gdn_fail(GDN_INTERNAL,
                             "a zone of the parameter table starts at %ld, not a multiple of %ld",
                             table->zone[z], unit);
-    if (bucket > most) bucket = most;
+    if (bucket > max) bucket = max;
     struct cut cut = {.table = table, .data = data, .index = index, .out = out};
     cut.size = bucket > unit ? (bucket + unit - 1) / unit * unit : unit;
     int status = cut_all(&cut);

@@ -36,25 +36,25 @@ static double join(const struct cut *c, double sum, double rest) {
 
 /* The least value of layers `layer` … in `stages` stages, and *end of the first of these, the lowest of
  * equals. */
-static double settle(const struct cut *c, int layer, int stages, int *end) {
-    double least = DBL_MAX, sum = extra(c, stages - 1);
+static double solve(const struct cut *c, int layer, int stages, int *end) {
+    double min = DBL_MAX, sum = extra(c, stages - 1);
     *end = layer + 1;
     for (int e = layer + 1; e <= c->layers - (stages - 1); e++) {
         sum += c->cost[e - 1];
-        if (c->bound == 0 ? sum >= least : sum > c->bound) break; /* and longer stages are no better */
+        if (c->bound == 0 ? sum >= min : sum > c->bound) break; /* and longer stages are no better */
         if (stages == 1 && e < c->layers) continue;
         double value = join(c, sum, *best(c, e, stages - 1));
-        if (value < least * (1 - EQUAL)) least = value, *end = e;
+        if (value < min * (1 - EQUAL)) min = value, *end = e;
     }
-    return least;
+    return min;
 }
 
 /* Fills `best` and returns the whole's value. */
-static double settle_all(const struct cut *c) {
+static double solve_all(const struct cut *c) {
     int end;
     *best(c, c->layers, 0) = 0;
     for (int s = 1; s <= c->stages; s++)
-        for (int l = c->stages - s; l <= c->layers - s; l++) *best(c, l, s) = settle(c, l, s, &end);
+        for (int l = c->stages - s; l <= c->layers - s; l++) *best(c, l, s) = solve(c, l, s, &end);
     return *best(c, 0, c->stages);
 }
 
@@ -72,11 +72,11 @@ int stages_cut(int layers, const double *cost, double first, double last, int st
     struct cut c = {.layers = layers, .stages = stages, .cost = cost, .first = first, .last = last};
     c.best = calloc((size_t)(stages + 1) * (size_t)(layers + 1), sizeof *c.best);
     if (!c.best) return gdn_fail(GDN_INTERNAL, "out of memory for cutting %d layers", layers);
-    c.bound = settle_all(&c) * (1 + EQUAL);
-    settle_all(&c);
+    c.bound = solve_all(&c) * (1 + EQUAL);
+    solve_all(&c);
     for (int s = 0, layer = 0; s < stages; s++) {
         out[s].first = layer;
-        settle(&c, layer, stages - s, &layer);
+        solve(&c, layer, stages - s, &layer);
         out[s].end = layer;
     }
     free(c.best);

@@ -1,7 +1,7 @@
 /* Which ranks of a mesh share a host: those that give the same name. */
 #include "dist/mesh/mesh.h"
-#include "dist/mpi/mpi_check.h"
-#include "dist/mpi/patience.h"
+#include "dist/mpi/mpi_error.h"
+#include "dist/mpi/polling.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static int first_on_host(const char *hosts, int rank) {
 }
 
 static int find(const struct mesh *mesh, char *hosts, int *first, int *index, int *count) {
-    MPI_TRY(patience_allgather(mesh->patient, mesh->host, HOST, hosts, mesh->world));
+    MPI_TRY(polling_allgather(mesh->polling, mesh->host, HOST, hosts, mesh->world));
     *first = first_on_host(hosts, mesh->rank);
     for (int r = 0; r < mesh->size; r++) {
         bool starts = first_on_host(hosts, r) == r;

@@ -1,8 +1,8 @@
 /* Layout, agreement and broadcast; sums over an axis are in dist/comm/axis_sum.c. */
 #include "dist/mesh/mesh.h"
 #include "dist/comm/axis_move.h"
-#include "dist/mpi/mpi_check.h"
-#include "dist/mpi/patience.h"
+#include "dist/mpi/mpi_error.h"
+#include "dist/mpi/polling.h"
 #include "dist/comm/staging.h"
 #include "dist/mpi/activity.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-int mesh_check(int *data, int tensor, int pipeline, int size) {
+int mesh_validate(int *data, int tensor, int pipeline, int size) {
     if (*data < 0)
         return gdn_fail(GDN_INPUT,
                         "mesh.data: %d is not a number of ranks; use 1 or more, or 0 for all ranks left over",
@@ -49,7 +49,7 @@ int mesh_create(int data, int tensor, int pipeline, struct mesh *out) {
     *out = mesh_alone();
     MPI_TRY(MPI_Comm_rank(MPI_COMM_WORLD, &out->rank));
     MPI_TRY(MPI_Comm_size(MPI_COMM_WORLD, &out->size));
-    TRY(mesh_check(&data, tensor, pipeline, out->size));
+    TRY(mesh_validate(&data, tensor, pipeline, out->size));
     if (gethostname(out->host, sizeof out->host)) strcpy(out->host, "unknown host");
     out->host[sizeof out->host - 1] = 0;
 
@@ -96,30 +96,30 @@ int mesh_sum(struct mesh *mesh, double *values, int count) {
 }
 
 /* Before this rank waits for all others. */
-static void settle(const struct mesh *mesh) {
-    if (mesh->patient) return; /* a thread that has no axes */
+static void before_wait(const struct mesh *mesh) {
+    if (mesh->polling) return; /* a thread that has no axes */
     const struct axis *axes[] = {&mesh->tensor, &mesh->pipeline, &mesh->data};
-    for (int i = 0; i < 3; i++) axis_settle(axes[i]); /* failures show in the device's status */
+    for (int i = 0; i < 3; i++) axis_before_wait(axes[i]); /* failures show in the device's status */
 }
 
 static int agree(const struct mesh *mesh, int status) {
-    settle(mesh);
+    before_wait(mesh);
     int mine = status ? mesh->rank : mesh->size, lowest = mine;
-    MPI_TRY(patience_allreduce(mesh->patient, &mine, &lowest, 1, MPI_INT, MPI_MIN, mesh->world));
+    MPI_TRY(polling_allreduce(mesh->polling, &mine, &lowest, 1, MPI_INT, MPI_MIN, mesh->world));
     if (lowest == mesh->size) return 0;
 
     struct {
         int status;
-        char words[4096];
+        char text[4096];
     } outcome = {.status = status};
     if (mesh->rank == lowest) {
-        int at = snprintf(outcome.words, sizeof outcome.words, "rank %d on %s: ", mesh->rank, mesh->host);
-        snprintf(outcome.words + at, sizeof outcome.words - (size_t)at, "%s",
+        int at = snprintf(outcome.text, sizeof outcome.text, "rank %d on %s: ", mesh->rank, mesh->host);
+        snprintf(outcome.text + at, sizeof outcome.text - (size_t)at, "%s",
                  *gdn_failure() ? gdn_failure() : "failed without saying why");
     }
-    MPI_TRY(patience_broadcast(mesh->patient, &outcome, sizeof outcome, lowest, mesh->world));
+    MPI_TRY(polling_broadcast(mesh->polling, &outcome, sizeof outcome, lowest, mesh->world));
     gdn_failure_clear();
-    return gdn_fail(outcome.status, "%s", outcome.words);
+    return gdn_fail(outcome.status, "%s", outcome.text);
 }
 
 int mesh_agree(const struct mesh *mesh, int status) {
@@ -134,8 +134,8 @@ int mesh_any(const struct mesh *mesh, int flag) {
     int mine = flag != 0, any = 0;
     if (mesh->size == 1) return mine;
     activity_enter("mesh", "flag", -1, -1);
-    settle(mesh);
-    int code = patience_allreduce(mesh->patient, &mine, &any, 1, MPI_INT, MPI_MAX, mesh->world);
+    before_wait(mesh);
+    int code = polling_allreduce(mesh->polling, &mine, &any, 1, MPI_INT, MPI_MAX, mesh->world);
     activity_leave();
     if (code != MPI_SUCCESS) {
         mpi_failed(code, "MPI_Allreduce of a flag");
@@ -147,8 +147,8 @@ int mesh_any(const struct mesh *mesh, int flag) {
 int mesh_reduce(const struct mesh *mesh, void *values, int count, MPI_Datatype type, MPI_Op operation) {
     if (mesh->size == 1) return 0;
     activity_enter("mesh", "reduction", -1, -1);
-    settle(mesh);
-    int code = patience_allreduce(mesh->patient, MPI_IN_PLACE, values, count, type, operation, mesh->world);
+    before_wait(mesh);
+    int code = polling_allreduce(mesh->polling, MPI_IN_PLACE, values, count, type, operation, mesh->world);
     activity_leave();
     MPI_TRY(code);
     return 0;
@@ -156,10 +156,10 @@ int mesh_reduce(const struct mesh *mesh, void *values, int count, MPI_Datatype t
 
 static int broadcast(const struct mesh *mesh, int root, void *bytes, long count) {
     enum { PIECE = 1 << 28 }; /* MPI counts in int */
-    settle(mesh);
+    before_wait(mesh);
     for (long at = 0; at < count; at += PIECE) {
         int piece = count - at < PIECE ? (int)(count - at) : PIECE;
-        MPI_TRY(patience_broadcast(mesh->patient, (char *)bytes + at, piece, root, mesh->world));
+        MPI_TRY(polling_broadcast(mesh->polling, (char *)bytes + at, piece, root, mesh->world));
     }
     return 0;
 }
@@ -182,8 +182,8 @@ int mesh_gather(const struct mesh *mesh, const void *mine, long bytes, void *all
         return 0;
     }
     activity_enter("mesh", "gather", -1, -1);
-    settle(mesh);
-    int code = patience_allgather(mesh->patient, mine, (int)bytes, all, mesh->world);
+    before_wait(mesh);
+    int code = polling_allgather(mesh->polling, mine, (int)bytes, all, mesh->world);
     activity_leave();
     MPI_TRY(code);
     return 0;

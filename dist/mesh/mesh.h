@@ -21,12 +21,13 @@ struct mesh {
     char host[64];
     const char *transport;   /* "mpi", "staged" or "nccl": how buffers travel; mesh_use */
     struct staging *staging; /* its axes' (dist/comm/staging.h), or NULL */
-    bool patient;            /* mesh_apart */
+    bool polling;            /* mesh_duplicate */
     MPI_Comm node;           /* the ranks of this host, where made once for all; MPI_COMM_NULL: not made */
 };
 
-/* How the buffers of devices travel between ranks: through host memory and MPI, or over wires between the
- * devices (NCCL); MESH_AUTO: over wires where all ranks have them and a card each. */
+/* How the buffers of devices travel between ranks: through host memory and MPI, or over device communicators
+ * between the devices (NCCL); MESH_AUTO: over device communicators where all ranks have them and a GPU each.
+ */
 enum mesh_transport { MESH_AUTO, MESH_STAGED, MESH_NCCL };
 
 /* Lays all ranks out; `data` 0 takes all ranks left over. Collective over all ranks, after MPI_Init.
@@ -35,22 +36,22 @@ enum mesh_transport { MESH_AUTO, MESH_STAGED, MESH_NCCL };
  * nothing to free. */
 int mesh_create(int data, int tensor, int pipeline, struct mesh *out);
 /* Checks the axes against the number of ranks, as mesh_create does, and resolves *data. Not collective. */
-int mesh_check(int *data, int tensor, int pipeline, int size);
+int mesh_validate(int *data, int tensor, int pipeline, int size);
 /* A mesh of this process alone, which needs no MPI_Init: for commands that run as one process. Nothing to
  * free. */
 struct mesh mesh_alone(void);
 
 /* From now on the axes' buffers lie on the device of `ops`; before, on the host. Opens the ways between the
- * ranks' devices. `seconds`: after which an exchange over wires that has not ended is given up, and the job
- * with it (0: 600). Called at most once for a mesh, before anything is reserved or created that uses its
- * axes. Collective over all ranks. GDN_INPUT, the same on all ranks, for MESH_NCCL where some rank has no
- * wires or no card of its own; GDN_INTERNAL. */
+ * ranks' devices. `seconds`: after which an exchange over device communicators that has not ended is given
+ * up, and the job with it (0: 600). Called at most once for a mesh, before anything is reserved or created
+ * that uses its axes. Collective over all ranks. GDN_INPUT, the same on all ranks, for MESH_NCCL where some
+ * rank has no device communicators or no GPU of its own; GDN_INTERNAL. */
 int mesh_use(struct mesh *mesh, const struct ops *ops, enum mesh_transport choice, double seconds);
 /* The same ranks at the same places for a thread that works beside the caller's, with communicators of its
  * own: for mesh_agree, mesh_any, mesh_gather, mesh_broadcast and checkpoints, which then wait without keeping
  * a core busy; its axes cannot be used. Collective over `mesh`; mesh_free. GDN_INPUT, the same on all ranks,
  * where there are several and MPI is not for several threads: names `key`, the setting that asks for it. */
-int mesh_apart(const struct mesh *mesh, const char *key, struct mesh *out);
+int mesh_duplicate(const struct mesh *mesh, const char *key, struct mesh *out);
 /* The ranks of this host are those that give the same host name: the lowest of them; hosts in the order of
  * their first ranks: which one it is, and how many there are. For meshes of several ranks; waits as the mesh
  * does. Collective over `mesh`. GDN_INTERNAL. */

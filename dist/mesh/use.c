@@ -1,6 +1,6 @@
 /* Which ways the buffers of a mesh's axes take, and opening them. */
 #include "dist/mesh/mesh.h"
-#include "dist/mpi/mpi_check.h"
+#include "dist/mpi/mpi_error.h"
 #include "dist/comm/staging.h"
 #include "dist/mpi/activity.h"
 
@@ -10,83 +10,85 @@
 
 static const double SECONDS = 600;
 
-/* What stands in the way of wires. */
-enum hindrance { NONE, NO_WIRES, SHARED_CARD };
+/* What stands in the way of device communicators. */
+enum hindrance { NONE, NO_DEVICE_COMM, SHARED_DEVICE };
 
-struct card {
+struct rank_device {
     char host[64];
     int number; /* on the host */
-    bool wires;
+    bool has_comm;
 };
 
-/* Looks at all ranks' cards; *first and *second: the ranks of a card that two share, or without wires. */
-static enum hindrance look(const struct card *card, int ranks, int *first, int *second) {
+/* Looks at all ranks' GPUs; *first and *second: the ranks of a GPU that two share, or without device
+ * communicators. */
+static enum hindrance look(const struct rank_device *devices, int ranks, int *first, int *second) {
     for (*first = *second = 0; *first < ranks; ++*first) {
-        if (!card[*first].wires) return NO_WIRES;
+        if (!devices[*first].has_comm) return NO_DEVICE_COMM;
         for (*second = 0; *second < *first; ++*second)
-            if (card[*first].number == card[*second].number &&
-                strcmp(card[*first].host, card[*second].host) == 0)
-                return SHARED_CARD;
+            if (devices[*first].number == devices[*second].number &&
+                strcmp(devices[*first].host, devices[*second].host) == 0)
+                return SHARED_DEVICE;
     }
     return NONE;
 }
 
-static int refuse(enum hindrance hindrance, const struct device *device, const struct card *card, int first,
-                  int second) {
-    if (hindrance == NO_WIRES)
+static int refuse(enum hindrance hindrance, const struct device *device, const struct rank_device *devices,
+                  int first, int second) {
+    if (hindrance == NO_DEVICE_COMM)
         return gdn_fail(
             GDN_INPUT,
             "mesh.transport: nccl, but rank %d on %s has none: device %s was built without NCCL; use "
             "auto or staged",
-            first, card[first].host, device->name);
+            first, devices[first].host, device->name);
     return gdn_fail(
         GDN_INPUT,
-        "mesh.transport: nccl, but ranks %d and %d share card %d of %s, which NCCL refuses; use auto or "
-        "staged, or a card for each rank",
-        second, first, card[first].number, card[first].host);
+        "mesh.transport: nccl, but ranks %d and %d share GPU %d of %s, which NCCL refuses; use auto or "
+        "staged, or a GPU for each rank",
+        second, first, devices[first].number, devices[first].host);
 }
 
-/* *wired: whether buffers go over wires. The same on all ranks. */
-static int choose(struct mesh *mesh, const struct device *device, enum mesh_transport choice, bool *wired) {
-    struct card mine = {.number = device->number(), .wires = device->wires != NULL};
-    struct card *card = calloc((size_t)mesh->size, sizeof *card);
-    TRY(mesh_agree(mesh, card ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for the list of ranks' devices")));
+/* *direct: whether buffers go over device communicators. The same on all ranks. */
+static int choose(struct mesh *mesh, const struct device *device, enum mesh_transport choice, bool *direct) {
+    struct rank_device mine = {.number = device->number(), .has_comm = device->comm != NULL};
+    struct rank_device *devices = calloc((size_t)mesh->size, sizeof *devices);
+    TRY(mesh_agree(mesh,
+                   devices ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for the list of ranks' devices")));
     const char *host = getenv("NCCL_HOSTID"); /* by which NCCL tells hosts apart, where it is set */
     snprintf(mine.host, sizeof mine.host, "%s", host ? host : mesh->host);
-    int code = MPI_Allgather(&mine, sizeof mine, MPI_BYTE, card, sizeof mine, MPI_BYTE, mesh->world);
+    int code = MPI_Allgather(&mine, sizeof mine, MPI_BYTE, devices, sizeof mine, MPI_BYTE, mesh->world);
     int first, second;
-    enum hindrance hindrance = look(card, mesh->size, &first, &second);
-    *wired = choice != MESH_STAGED && hindrance == NONE;
+    enum hindrance hindrance = look(devices, mesh->size, &first, &second);
+    *direct = choice != MESH_STAGED && hindrance == NONE;
     int status = 0;
-    if (choice == MESH_NCCL && hindrance != NONE) status = refuse(hindrance, device, card, first, second);
-    free(card);
+    if (choice == MESH_NCCL && hindrance != NONE) status = refuse(hindrance, device, devices, first, second);
+    free(devices);
     MPI_TRY(code);
     return status;
 }
 
-/* One rank makes the id, all of the axis open the wire with it. */
-static int open_wire(struct axis *axis) {
-    const struct wires *wires = axis->ops->device->wires;
+/* One rank makes the id, all of the axis open the device communicator with it. */
+static int open_device_comm(struct axis *axis) {
+    const struct device_comm_ops *comms = axis->ops->device->comm;
     struct {
         int status;
-        char id[WIRES_ID];
+        char id[DEVICE_COMM_ID];
     } made = {0};
     if (axis->size == 1) return 0;
-    if (axis->index == 0) made.status = wires->identify(made.id);
+    if (axis->index == 0) made.status = comms->identify(made.id);
     MPI_TRY(MPI_Bcast(&made, sizeof made, MPI_BYTE, 0, axis->comm));
     if (made.status) return made.status;
-    const struct wire_end end = {
-        .index = axis->index, .size = axis->size, .words = axis->name, .seconds = axis->patience};
-    axis->wire = wires->open(&end, made.id);
-    return axis->wire ? 0 : GDN_INTERNAL;
+    const struct device_comm_info end = {
+        .index = axis->index, .size = axis->size, .name = axis->name, .seconds = axis->timeout};
+    axis->device_comm = comms->open(&end, made.id);
+    return axis->device_comm ? 0 : GDN_INTERNAL;
 }
 
 /* One axis after the other, so that no rank waits for one that waits for it. */
-static int open_wires(struct mesh *mesh) {
+static int open_device_comms(struct mesh *mesh) {
     struct axis *axes[] = {&mesh->tensor, &mesh->data, &mesh->pipeline};
     for (int i = 0; i < 3; i++) {
-        activity_enter(axes[i]->name, "opening of wires", -1, -1);
-        int status = open_wire(axes[i]);
+        activity_enter(axes[i]->name, "opening of device communicators", -1, -1);
+        int status = open_device_comm(axes[i]);
         activity_leave();
         TRY(mesh_agree(mesh, status));
     }
@@ -95,16 +97,16 @@ static int open_wires(struct mesh *mesh) {
 
 int mesh_use(struct mesh *mesh, const struct ops *ops, enum mesh_transport choice, double seconds) {
     struct axis *axes[] = {&mesh->tensor, &mesh->data, &mesh->pipeline};
-    bool wired = false;
-    for (int i = 0; i < 3; i++) axes[i]->ops = ops, axes[i]->patience = seconds > 0 ? seconds : SECONDS;
+    bool direct = false;
+    for (int i = 0; i < 3; i++) axes[i]->ops = ops, axes[i]->timeout = seconds > 0 ? seconds : SECONDS;
     if (ops->device->host && choice == MESH_NCCL)
         return gdn_fail(GDN_INPUT,
-                        "mesh.transport: nccl goes from card to card, but the device is %s; use auto",
+                        "mesh.transport: nccl goes from GPU to GPU, but the device is %s; use auto",
                         ops->name);
     if (ops->device->host) return 0;
     TRY(mesh_agree(mesh, staging_create(ops->device, &mesh->staging)));
     for (int i = 0; i < 3; i++) axes[i]->staging = mesh->staging;
-    if (mesh->size > 1) TRY(choose(mesh, ops->device, choice, &wired));
-    mesh->transport = wired ? "nccl" : "staged";
-    return wired ? open_wires(mesh) : 0;
+    if (mesh->size > 1) TRY(choose(mesh, ops->device, choice, &direct));
+    mesh->transport = direct ? "nccl" : "staged";
+    return direct ? open_device_comms(mesh) : 0;
 }

@@ -6,7 +6,7 @@
 #include <time.h>
 
 /* What others read, one cache line or two, and what is the thread's own. */
-struct slot {
+struct place {
     _Alignas(64) atomic_int phase;
     _Atomic int64_t step;
     _Atomic uint64_t begun, moves;
@@ -20,11 +20,11 @@ struct slot {
     double waited, entered;
 };
 
-static struct slot slots[ACTIVITIES];
-static _Thread_local struct slot *own = &slots[ACTIVITY_MAIN];
+static struct place places[ACTIVITIES];
+static _Thread_local struct place *own = &places[ACTIVITY_MAIN];
 
 #define PUT(field, value) atomic_store_explicit(&own->field, value, memory_order_relaxed)
-#define GET(slot, field) atomic_load_explicit(&(slot)->field, memory_order_relaxed)
+#define GET(place, field) atomic_load_explicit(&(place)->field, memory_order_relaxed)
 
 /* Its only writer needs no atomic addition. */
 static void moved(void) {
@@ -77,22 +77,22 @@ double activity_waited(void) {
 }
 
 void activity_of_writer(void) {
-    own = &slots[ACTIVITY_WRITER];
+    own = &places[ACTIVITY_WRITER];
 }
 
 void activity_read(enum activity_thread thread, struct activity *out) {
-    const struct slot *slot = &slots[thread];
+    const struct place *place = &places[thread];
     *out = (struct activity){
-        .phase = (enum run_phase)GET(slot, phase),
-        .step = GET(slot, step),
-        .begun = GET(slot, begun),
-        .moves = GET(slot, moves),
-        .action = GET(slot, action),
-        .describe = GET(slot, describe),
-        .where = GET(slot, where),
-        .call = GET(slot, call),
-        .count = GET(slot, count),
-        .peer = GET(slot, peer),
+        .phase = (enum run_phase)GET(place, phase),
+        .step = GET(place, step),
+        .begun = GET(place, begun),
+        .moves = GET(place, moves),
+        .action = GET(place, action),
+        .describe = GET(place, describe),
+        .where = GET(place, where),
+        .call = GET(place, call),
+        .count = GET(place, count),
+        .peer = GET(place, peer),
     };
 }
 
@@ -101,21 +101,21 @@ const char *activity_phase_name(enum run_phase phase) {
     return phase < PHASES ? names[phase] : "?";
 }
 
-void activity_wait_words(const struct activity *p, char words[ACTIVITY_WORDS]) {
+void activity_wait_text(const struct activity *p, char text[ACTIVITY_TEXT]) {
     char count[40] = "", peer[40] = "";
-    *words = 0;
+    *text = 0;
     if (!p->where || !p->call) return;
     if (p->count >= 0) snprintf(count, sizeof count, " of %lld elements", (long long)p->count);
     if (p->peer >= 0) snprintf(peer, sizeof peer, " with its rank %d", p->peer);
     if (!strcmp(p->where, "mesh"))
-        snprintf(words, ACTIVITY_WORDS, "the %s of all ranks", p->call);
+        snprintf(text, ACTIVITY_TEXT, "the %s of all ranks", p->call);
     else if (!strcmp(p->where, "device"))
-        snprintf(words, ACTIVITY_WORDS, "the %s of the device", p->call);
+        snprintf(text, ACTIVITY_TEXT, "the %s of the device", p->call);
     else
-        snprintf(words, ACTIVITY_WORDS, "the %s axis's %s%s%s", p->where, p->call, count, peer);
+        snprintf(text, ACTIVITY_TEXT, "the %s axis's %s%s%s", p->where, p->call, count, peer);
 }
 
-void activity_action_words(const struct activity *p, char words[ACTIVITY_WORDS]) {
-    *words = 0;
-    if (p->action && p->describe) p->describe(p->action, words);
+void activity_action_text(const struct activity *p, char text[ACTIVITY_TEXT]) {
+    *text = 0;
+    if (p->action && p->describe) p->describe(p->action, text);
 }

@@ -17,10 +17,10 @@ enum run_phase { PHASE_NONE, PHASE_START, PHASE_STEP, PHASE_EVALUATION, PHASE_CH
 
 enum activity_thread { ACTIVITY_MAIN, ACTIVITY_WRITER, ACTIVITIES };
 
-enum { ACTIVITY_WORDS = 160 };
+enum { ACTIVITY_TEXT = 160 };
 
-/* Puts what an action is into words; see dist/schedule/schedule.h, action_words. */
-typedef void activity_describe(const void *action, char words[ACTIVITY_WORDS]);
+/* Puts what an action is into words; see dist/schedule/schedule.h, action_text. */
+typedef void activity_describe(const void *action, char text[ACTIVITY_TEXT]);
 
 /* A new phase begins, or the same one anew, whose time-out then begins again; `step`: steps done. The time
  * waited begins at 0. */
@@ -32,7 +32,7 @@ void activity_renew(void);
 void activity_action(const void *action, activity_describe *describe);
 
 /* From here to activity_leave the thread waits for other ranks: in `call` ("sum") of `where` ("data", an
- * axis; "mesh", all ranks; "device", the card), of `count` elements, with `peer`, a rank of the axis (−1
+ * axis; "mesh", all ranks; "device", the GPU), of `count` elements, with `peer`, a rank of the axis (−1
  * each: none). In pairs; inside a pair other pairs count for nothing. */
 void activity_enter(const char *where, const char *call, int64_t count, int peer);
 void activity_leave(void);
@@ -63,8 +63,8 @@ void activity_read(enum activity_thread thread, struct activity *out);
 /* "step", "checkpoint", …; PHASE_NONE: "idle". */
 const char *activity_phase_name(enum run_phase phase);
 /* "the data axis's sum of 4096 elements", "the agreement of all ranks"; "" where it does not wait. */
-void activity_wait_words(const struct activity *activity, char words[ACTIVITY_WORDS]);
+void activity_wait_text(const struct activity *activity, char text[ACTIVITY_TEXT]);
 /* "backward chunk 0 of micro-batch 1, …"; "" where there is no action. */
-void activity_action_words(const struct activity *activity, char words[ACTIVITY_WORDS]);
+void activity_action_text(const struct activity *activity, char text[ACTIVITY_TEXT]);
 
 #endif

@@ -8,9 +8,9 @@
 enum { MPI_PIECES = 64 /* of a message, all under way together */ };
 
 /* Elements, of whatever type: a GiB of floats. The same on all ranks; only tests set it. */
-extern long mpi_piece_most;
+extern long mpi_piece_max;
 
-/* The length of a message's pieces, of which only the last may be shorter: at most mpi_piece_most, unless
+/* The length of a message's pieces, of which only the last may be shorter: at most mpi_piece_max, unless
  * there would be more than MPI_PIECES. */
 long mpi_piece(long count);
 

@@ -5,8 +5,8 @@
 struct action action_blank(enum act act) {
     return (struct action){.act = act,
                            .chunk = -1,
-                           .micro = -1,
-                           .slot = -1,
+                           .micro_batch = -1,
+                           .activation_set = -1,
                            .layer = -1,
                            .end = -1,
                            .index = -1,

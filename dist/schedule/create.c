@@ -14,10 +14,11 @@ int schedule_create(const struct edges *edges, const struct routes *routes, cons
     struct builder builder = {.options = options, .out = out};
     *out = (struct schedule){.ranks = ranks,
                              .rank = calloc((size_t)ranks, sizeof *out->rank),
-                             .slots = calloc((size_t)ranks * (size_t)chunks, sizeof *out->slots),
+                             .activation_sets =
+                                 calloc((size_t)ranks * (size_t)chunks, sizeof *out->activation_sets),
                              .blocks = calloc((size_t)ranks, sizeof *out->blocks),
-                             .strips = calloc((size_t)ranks, sizeof *out->strips)};
-    builder.full = !out->rank || !out->slots || !out->blocks || !out->strips;
+                             .narrow_blocks = calloc((size_t)ranks, sizeof *out->narrow_blocks)};
+    builder.full = !out->rank || !out->activation_sets || !out->blocks || !out->narrow_blocks;
     int status = 0;
     if (!builder.full)
         status = order_create(ranks, chunks, options->micro_batches, options->forward_only, &order);
@@ -35,8 +36,8 @@ int schedule_create(const struct edges *edges, const struct routes *routes, cons
 void schedule_free(struct schedule *schedule) {
     for (int r = 0; schedule->rank && r < schedule->ranks; r++) free(schedule->rank[r].action);
     free(schedule->rank);
-    free(schedule->slots);
+    free(schedule->activation_sets);
     free(schedule->blocks);
-    free(schedule->strips);
+    free(schedule->narrow_blocks);
     *schedule = (struct schedule){0};
 }

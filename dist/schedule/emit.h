@@ -7,30 +7,31 @@
 
 /* One message on its way. */
 struct flight {
-    int buffer, slot; /* the sender's, once it is sent: a buffer, or a slot (the other: −1) */
-    int into;         /* the receiver's buffer, once its receive has begun; −1 */
-    int when;         /* it began; −1 */
+    int buffer,
+        activation_set; /* the sender's, once it is sent: a buffer, or an activation set (the other: −1) */
+    int into;           /* the receiver's buffer, once its receive has begun; −1 */
+    int when;           /* it began; −1 */
 };
 
 /* One set of saved activations of a stage. */
-struct place {
-    int micro; /* whose; −1: free */
+struct activation_set {
+    int micro_batch; /* whose; −1: free */
     struct outgoing sends;
 };
 
-struct places {
+struct activation_sets {
     int count;
-    struct place *place;
+    struct activation_set *activation_set;
 };
 
 struct emitter {
     struct builder *builder;
     const struct order *order;
     const struct stages *stages;
-    struct pool *blocks, *strips; /* [ranks] */
-    struct places *places;        /* [stages] */
-    struct flight *flight;        /* [ports, micro-batches] */
-    struct syncing *sync;         /* [ranks] */
+    struct pool *blocks, *narrow_blocks;     /* [ranks] */
+    struct activation_sets *activation_sets; /* [stages] */
+    struct flight *flight;                   /* [ports, micro-batches] */
+    struct syncing *sync;                    /* [ranks] */
 
     /* In hand: */
     const struct step *step;
@@ -40,32 +41,34 @@ struct emitter {
 /* --- schedule/hold.c */
 
 const struct stage *emit_stage_of(const struct emitter *e, const struct step *step);
-struct pool *emit_pool_of(struct emitter *e, int rank, enum cargo cargo);
+struct pool *emit_pool_of(struct emitter *e, int rank, enum payload payload);
 void emit_latest(int *when, int time);
 /* An action on something of `step`: the one in hand, or a later one whose receives are posted. */
-struct action emit_about(const struct emitter *e, const struct step *step, enum act act, enum cargo cargo,
+struct action emit_about(const struct emitter *e, const struct step *step, enum act act, enum payload payload,
                          int index);
 /* Appends to the list of the rank in hand. */
 void emit_action(struct emitter *e, struct action action);
 void emit_free(struct emitter *e, int rank, struct pool *pool, int b);
 /* A buffer for something that the rank in hand gets; without `grow` only one there is already, else −1. */
-int emit_take(struct emitter *e, enum cargo cargo, int index, int micro, bool grow);
-int emit_take_fresh(struct emitter *e, enum cargo cargo, int index);
+int emit_take(struct emitter *e, enum payload payload, int index, int micro_batch, bool grow);
+int emit_take_fresh(struct emitter *e, enum payload payload, int index);
 /* The contents are not needed any more. */
-void emit_release(struct emitter *e, enum cargo cargo, int index);
-void emit_release_all(struct emitter *e, const struct entries *list);
-/* The slot that holds a stage's micro-batch; −1. */
-int emit_slot_of(const struct emitter *e, int stage, int micro);
-int emit_take_slot(struct emitter *e);
+void emit_release(struct emitter *e, enum payload payload, int index);
+void emit_release_all(struct emitter *e, const struct transfers *list);
+/* The activation set that holds a stage's micro-batch; −1. */
+int emit_activation_set_of(const struct emitter *e, int stage, int micro_batch);
+int emit_take_activation_set(struct emitter *e);
 void emit_retire(struct emitter *e, int stage);
 
 /* --- schedule/message.c */
 
-/* Sends what lies in a buffer, or a node from the slot where the buffer is −1; it can go from `ready` on. */
-void emit_send(struct emitter *e, enum cargo cargo, int index, int port, int buffer, int slot, int ready);
-void emit_send_held(struct emitter *e, enum cargo cargo, int index, int port, int ready);
+/* Sends what lies in a buffer, or a node from the activation set where the buffer is −1; it can go from
+ * `ready` on. */
+void emit_send(struct emitter *e, enum payload payload, int index, int port, int buffer, int activation_set,
+               int ready);
+void emit_send_held(struct emitter *e, enum payload payload, int index, int port, int ready);
 /* Receives, and sends on what only passes through. */
-void emit_receive(struct emitter *e, const struct entry *it);
+void emit_receive(struct emitter *e, const struct transfer *it);
 /* Posts what the rank's next step receives. */
 void emit_post_next(struct emitter *e);
 

@@ -2,11 +2,11 @@
 
 #include <stdlib.h>
 
-enum { LEAST = 16, NOWHERE = -2 };
+enum { MIN = 16, NOWHERE = -2 };
 
-static unsigned hash_of(enum cargo cargo, int index, int micro) {
+static unsigned hash_of(enum payload payload, int index, int micro_batch) {
     unsigned h =
-        (unsigned)index * 2654435761u ^ (unsigned)micro * 2246822519u ^ (unsigned)cargo * 3266489917u;
+        (unsigned)index * 2654435761u ^ (unsigned)micro_batch * 2246822519u ^ (unsigned)payload * 3266489917u;
     return h ^ h >> 15;
 }
 
@@ -23,7 +23,7 @@ static void put(struct lookup *lookup, int number, unsigned hash) {
 
 int lookup_reserve(struct lookup *lookup, int count) {
     if (count <= lookup->capacity) return 0;
-    struct lookup more = {.capacity = lookup->capacity ? lookup->capacity : LEAST};
+    struct lookup more = {.capacity = lookup->capacity ? lookup->capacity : MIN};
     while (more.capacity < count) more.capacity *= 2;
     more.first = malloc((size_t)more.capacity * sizeof *more.first);
     more.next = malloc((size_t)more.capacity * sizeof *more.next);
@@ -47,8 +47,8 @@ void lookup_free(struct lookup *lookup) {
     *lookup = (struct lookup){0};
 }
 
-void lookup_put(struct lookup *lookup, int number, enum cargo cargo, int index, int micro) {
-    put(lookup, number, hash_of(cargo, index, micro));
+void lookup_put(struct lookup *lookup, int number, enum payload payload, int index, int micro_batch) {
+    put(lookup, number, hash_of(payload, index, micro_batch));
 }
 
 void lookup_remove(struct lookup *lookup, int number) {
@@ -58,8 +58,8 @@ void lookup_remove(struct lookup *lookup, int number) {
     lookup->next[number] = NOWHERE;
 }
 
-int lookup_first(const struct lookup *lookup, enum cargo cargo, int index, int micro) {
-    return lookup->capacity ? *first_of(lookup, hash_of(cargo, index, micro)) : -1;
+int lookup_first(const struct lookup *lookup, enum payload payload, int index, int micro_batch) {
+    return lookup->capacity ? *first_of(lookup, hash_of(payload, index, micro_batch)) : -1;
 }
 
 int lookup_next(const struct lookup *lookup, int number) {

@@ -1,5 +1,5 @@
-/* Finds a rank's buffers by what they hold (cargo, index, micro-batch), among thousands: a hash table of the
- * buffers' numbers. The caller, who has the buffers, compares what comes. */
+/* Finds a rank's buffers by what they hold (payload, index, micro-batch), among thousands: a hash table of
+ * the buffers' numbers. The caller, who has the buffers, compares what comes. */
 #ifndef GDN_LOOKUP_H
 #define GDN_LOOKUP_H
 
@@ -18,12 +18,12 @@ int lookup_reserve(struct lookup *lookup, int count);
 void lookup_free(struct lookup *lookup);
 
 /* Buffer `number` holds this from now on; nothing of it is in the table. */
-void lookup_put(struct lookup *lookup, int number, enum cargo cargo, int index, int micro);
+void lookup_put(struct lookup *lookup, int number, enum payload payload, int index, int micro_batch);
 /* It holds nothing any more. */
 void lookup_remove(struct lookup *lookup, int number);
 
 /* Numbers of buffers, one after the other, all that hold this among them; −1: no more. */
-int lookup_first(const struct lookup *lookup, enum cargo cargo, int index, int micro);
+int lookup_first(const struct lookup *lookup, enum payload payload, int index, int micro_batch);
 int lookup_next(const struct lookup *lookup, int number);
 
 #endif

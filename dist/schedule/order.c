@@ -8,7 +8,7 @@ enum { FORWARD_TIME = 1, BACKWARD_TIME = 2 };
 /* The i-th pass of a rank in one direction. Micro-batches go through a rank's chunks in groups of as many as
  * there are ranks, so that a group's first has come round when its last has left; where they do not divide,
  * in groups as equal as can be of no fewer than that. */
-static void place(int ranks, int chunks, int micro_batches, int i, int *chunk, int *micro) {
+static void activation_set(int ranks, int chunks, int micro_batches, int i, int *chunk, int *micro_batch) {
     long groups = micro_batches / ranks > 1 ? micro_batches / ranks : 1;
     long group =
         ((i / chunks + 1) * groups - 1) / micro_batches; /* group g: those from micro_batches·g/groups on */
@@ -16,14 +16,15 @@ static void place(int ranks, int chunks, int micro_batches, int i, int *chunk, i
         size = (int)(micro_batches * (group + 1) / groups) - first;
     int within = i - first * chunks;
     *chunk = within / size;
-    *micro = first + within % size;
+    *micro_batch = first + within % size;
 }
 
 static struct step step_at(int ranks, int chunks, int micro_batches, int rank, int i, bool backward) {
-    int chunk, micro;
-    place(ranks, chunks, micro_batches, i, &chunk, &micro);
+    int chunk, micro_batch;
+    activation_set(ranks, chunks, micro_batches, i, &chunk, &micro_batch);
     if (backward) chunk = chunks - 1 - chunk;
-    return (struct step){.rank = rank, .stage = rank + chunk * ranks, .micro = micro, .backward = backward};
+    return (struct step){
+        .rank = rank, .stage = rank + chunk * ranks, .micro_batch = micro_batch, .backward = backward};
 }
 
 /* A rank's list: `warm_up` forward passes, then one forward and one backward in turn, then what is left. */
@@ -50,8 +51,8 @@ static bool walk(struct order *order, int chunks, int micro_batches, int *next, 
         int r = stack[--waiting];
         if (next[r] == order->steps) continue;
         struct step *s = &order->step[(long)r * order->steps + next[r]];
-        int *forward = done + (long)s->micro * stages, *backward = forward + (long)stages * micro_batches,
-            needed = 0;
+        int *forward = done + (long)s->micro_batch * stages,
+            *backward = forward + (long)stages * micro_batches, needed = 0;
         if (s->backward)
             needed = s->stage == stages - 1 ? forward[s->stage] : backward[s->stage + 1];
         else if (s->stage)

@@ -15,11 +15,12 @@ int pool_oldest(const struct pool *pool, int now) {
     return -1;
 }
 
-int pool_find(const struct pool *pool, enum cargo cargo, int index, int micro) {
-    for (int b = lookup_first(&pool->holders, cargo, index, micro); b >= 0;
-         b = lookup_next(&pool->holders, b)) {
+int pool_find(const struct pool *pool, enum payload payload, int index, int micro_batch) {
+    for (int b = lookup_first(&pool->by_content, payload, index, micro_batch); b >= 0;
+         b = lookup_next(&pool->by_content, b)) {
         const struct buffer *it = &pool->buffer[b];
-        if (it->state == BUFFER_TAKEN && it->cargo == cargo && it->index == index && it->micro == micro)
+        if (it->state == BUFFER_TAKEN && it->payload == payload && it->index == index &&
+            it->micro_batch == micro_batch)
             return b;
     }
     return -1;
@@ -31,14 +32,14 @@ void pool_begin(struct pool *pool) {
 
 void pool_end(struct pool *pool) {
     free(pool->buffer);
-    lookup_free(&pool->holders);
+    lookup_free(&pool->by_content);
 }
 
 int pool_grow(struct pool *pool) {
     int n = pool->count;
     if ((n & (n - 1)) == 0) { /* grows at powers of two */
         int capacity = n ? 2 * n : 1;
-        if (lookup_reserve(&pool->holders, capacity)) return -1;
+        if (lookup_reserve(&pool->by_content, capacity)) return -1;
         struct buffer *more = realloc(pool->buffer, (size_t)capacity * sizeof *more);
         if (!more) return -1;
         pool->buffer = more;
@@ -47,21 +48,21 @@ int pool_grow(struct pool *pool) {
     return pool->count++;
 }
 
-void pool_take(struct pool *pool, int b, enum cargo cargo, int index, int micro) {
+void pool_take(struct pool *pool, int b, enum payload payload, int index, int micro_batch) {
     pool->buffer[b] = (struct buffer){.state = BUFFER_TAKEN,
-                                      .cargo = cargo,
+                                      .payload = payload,
                                       .index = index,
-                                      .micro = micro,
+                                      .micro_batch = micro_batch,
                                       .next = -1,
                                       .sends = {.when = -1}};
-    lookup_put(&pool->holders, b, cargo, index, micro);
+    lookup_put(&pool->by_content, b, payload, index, micro_batch);
 }
 
 void pool_rename(struct pool *pool, int b, int index) {
     struct buffer *it = &pool->buffer[b];
-    lookup_remove(&pool->holders, b);
+    lookup_remove(&pool->by_content, b);
     it->index = index;
-    lookup_put(&pool->holders, b, it->cargo, index, it->micro);
+    lookup_put(&pool->by_content, b, it->payload, index, it->micro_batch);
 }
 
 void pool_done(struct pool *pool, int b) {
@@ -80,7 +81,7 @@ static void leave(struct pool *pool, int b) {
 
 void pool_free(struct pool *pool, int b) {
     if (pool->buffer[b].state == BUFFER_DONE) leave(pool, b);
-    lookup_remove(&pool->holders, b);
+    lookup_remove(&pool->by_content, b);
     pool->buffer[b].state = BUFFER_FREE;
     if (pool->lowest > b) pool->lowest = b;
 }

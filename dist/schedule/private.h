@@ -2,7 +2,7 @@
  *   schedule/order.c    each rank's computations in order, and one order of all ranks' that could happen;
  *   schedule/stage.c    what each stage brings in, uses and hands on, the same for every micro-batch;
  *   schedule/emit.c     the actions of each computation, in that order that could happen, with
- *   schedule/hold.c     their buffers and slots,
+ *   schedule/hold.c     their buffers and activation sets,
  *   schedule/pool.c     handed out from pools, with
  *   schedule/lookup.c   an index of what they hold,
  *   schedule/message.c  their messages, and
@@ -22,7 +22,7 @@
 
 /* One computation: a stage's forward or backward pass for one micro-batch. */
 struct step {
-    int rank, stage, micro;
+    int rank, stage, micro_batch;
     bool backward;
     int begin, end; /* when, in units of a forward pass */
 };
@@ -40,36 +40,35 @@ void order_free(struct order *order);
 
 /* Something that a stage receives, makes, sends or drops for every micro-batch. Ports number the messages of
  * one micro-batch; −1: does not come from or go to another stage here. */
-struct entry {
-    enum cargo cargo;
+struct transfer {
+    enum payload payload;
     int index;
     int in, out;
 };
 
-struct entries {
+struct transfers {
     int count;
-    struct entry *entry;
+    struct transfer *transfer;
 };
 
 struct stage {
     int rank, chunk;
-    int first, end;         /* layers */
-    bool bottom, top;       /* the first stage, the last one */
-    int before, after;      /* ranks of the stages before and after */
-    struct entries arrive;  /* FORWARD: nodes and strips received, those that go on first, the stream last */
-    struct entries early;   /* strips projected from nodes received */
-    struct entries produce; /* own nodes sent, the stream first */
-    struct entries late;    /* strips projected from own nodes */
-    struct entries forget;  /* not needed on this rank after this FORWARD */
-    struct entries retire;  /* forward only: stages (index) whose outputs this rank does not read after it */
-    struct entries
-        collect; /* BACKWARD: deposits and strip gradients received, those that only pass through first */
-    struct entries begin;     /* deposits and strip gradients that begin here */
-    struct entries unproject; /* edges, by descending target */
-    struct entries deliver;   /* deposits and strip gradients sent afterwards */
-    struct entries drain;     /* deposits that end here */
-    struct entries leave;     /* nodes and strips not needed on this rank after this BACKWARD */
-    struct entry gradient;    /* the stream's: in from the stage after, out to the stage before */
+    int first, end;           /* layers */
+    bool bottom, top;         /* the first stage, the last one */
+    int before, after;        /* ranks of the stages before and after */
+    struct transfers arrive;  /* FORWARD: what is received: what goes on first, the stream last */
+    struct transfers early;   /* sources projected from nodes received */
+    struct transfers produce; /* own nodes sent, the stream first */
+    struct transfers late;    /* sources projected from own nodes */
+    struct transfers forget;  /* not needed on this rank after this FORWARD */
+    struct transfers retire; /* forward only: stages (index) whose outputs this rank does not read after it */
+    struct transfers collect;   /* BACKWARD: gradients received: those that only pass through first */
+    struct transfers begin;     /* source gradients and projected sources' gradients that begin here */
+    struct transfers unproject; /* edges, by descending target */
+    struct transfers deliver;   /* source gradients and projected sources' gradients sent afterwards */
+    struct transfers drain;     /* source gradients that end here */
+    struct transfers leave;     /* nodes and projected sources not needed on this rank after this BACKWARD */
+    struct transfer gradient;   /* the stream's: in from the stage after, out to the stage before */
 };
 
 struct stages {
@@ -98,7 +97,7 @@ int emit_all(const struct order *order, const struct stages *stages, struct buil
 
 /* --- Buffers of one kind on one rank. */
 
-/* Sends from a buffer or slot. */
+/* Sends from a buffer or activation set. */
 struct outgoing {
     int open; /* those whose receive has not come yet in the order of all ranks */
     int when; /* the latest time at which one of the others could begin to move; −1 */
@@ -111,8 +110,8 @@ struct buffer {
         BUFFER_TAKEN,
         BUFFER_DONE, /* not needed, but sends may be in flight */
     } state;
-    enum cargo cargo;
-    int index, micro;
+    enum payload payload;
+    int index, micro_batch;
     int next; /* of DONE: the one that was done after it; −1 */
     struct outgoing sends;
 };
@@ -120,9 +119,9 @@ struct buffer {
 struct pool {
     int count;
     struct buffer *buffer;
-    struct lookup holders; /* of all that are not free */
-    int lowest;            /* there is no free one below it */
-    int oldest, newest;    /* of those that are DONE; −1: none */
+    struct lookup by_content; /* of all that are not free */
+    int lowest;               /* there is no free one below it */
+    int oldest, newest;       /* of those that are DONE; −1: none */
 };
 
 void pool_begin(struct pool *pool);
@@ -133,11 +132,11 @@ int pool_lowest(struct pool *pool);
 /* The buffer that has been DONE for longest and whose sends began before `now`; −1 where there is none. */
 int pool_oldest(const struct pool *pool, int now);
 /* The buffer that holds something; −1 where none does. */
-int pool_find(const struct pool *pool, enum cargo cargo, int index, int micro);
+int pool_find(const struct pool *pool, enum payload payload, int index, int micro_batch);
 /* One more buffer; −1 without memory. */
 int pool_grow(struct pool *pool);
 /* A free buffer is TAKEN for something. */
-void pool_take(struct pool *pool, int b, enum cargo cargo, int index, int micro);
+void pool_take(struct pool *pool, int b, enum payload payload, int index, int micro_batch);
 /* What it holds is from now on that of another index. */
 void pool_rename(struct pool *pool, int b, int index);
 /* A buffer that was TAKEN is DONE. */

@@ -1,42 +1,48 @@
-/* The schedule: every pipeline rank's list of actions for one optimiser step, computed before training,
- * checked (check.h), printed by `gdn plan`, and executed as it stands (train/step/execute.h). It is the same
- * for all data and tensor indices. 1F1B (Narayanan et al. 2019) or, with several chunks a rank, interleaved
- * 1F1B (Narayanan et al. 2021).
+/* The pipeline schedule: every pipeline rank's list of actions for one optimiser step, computed before
+ * training, verified (dist/verify/verify.h), printed by `gdn plan`, and executed in order
+ * (train/step/execute.h). It is the same for all data and tensor indices. 1F1B (Narayanan et al. 2019) or,
+ * with several chunks a rank, interleaved 1F1B (Narayanan et al. 2021).
  *
- * Stage s is chunk s div P of rank s mod P, its layers layout.stage[s]. Actions of a rank are done in order.
- * Only RECEIVE, FREE, FORWARD, FINISH, GATHERED and the collectives SHARE and NORM wait.
+ * Stage s is chunk s div P of rank s mod P, its layers layout.stage[s]. A rank executes its actions in
+ * order. Only RECEIVE, FREE, FORWARD, FINISH, GATHERED and the collectives SHARE and NORM wait.
  *
- * Buffers. Three kinds of memory move through a schedule, each handed out here, so that peaks are known:
- *   slots     sets of saved activations of a chunk, taken by FORWARD, which waits for sends from the slot's
- *             last contents, and given back by the end of BACKWARD; in a forward-only schedule FORWARD
- *             overwrites a slot once nobody needs its outputs;
- *   blocks    received nodes, gradients and deposits, [T, D] each, from one pool a rank;
- *   strips    the same for narrow items, [T, edge width] each, from a second pool.
- * POST, RECEIVE without POST and TAKE take a block or strip; FREE gives it back, after waiting for sends.
+ * Memory. The schedule numbers three kinds of buffers, so that their greatest number is known:
+ *   activation sets  what one micro-batch saves of a chunk: taken by FORWARD, which waits for
+ *                    pending sends of the set's last contents, given back by the end of
+ *                    BACKWARD. In a forward-only schedule FORWARD overwrites a set when its
+ *                    outputs are no longer needed
+ *   blocks           [T, D] each, from one pool a rank: received sources, the stream's
+ *                    gradients and source gradients
+ *   narrow blocks    [T, edge width] each, from a second pool: projected sources and their
+ *                    gradients
+ * POST, RECEIVE without POST and TAKE take a block or narrow block; FREE waits for sends from it and gives
+ * it back.
  *
- * Where things are. A buffer holds what the action that took it says: (cargo, index, micro), from RECEIVE
- * (not POST) or TAKE on. A rank has no more than one buffer in use for each of these, so whoever executes
- * looks them up by it; a gradient or deposit ceases to be in use when it is sent or used up (by its node's or
- * the stream's BACKWARD, by UNPROJECT). Nodes of the rank's own chunks lie in the slot that holds the
- * micro-batch; a chunk may read those of the rank's other chunks.
+ * Contents. From RECEIVE (not POST) or TAKE on a buffer holds what that action says: (payload, index,
+ * micro-batch). A rank has at most one buffer in use for each of these, so that the executor finds buffers
+ * by them. A gradient's buffer ceases to be in use when the gradient is sent or consumed (by the BACKWARD
+ * of its node or of the stream, or by UNPROJECT). Outputs of the rank's own chunks are in the
+ * micro-batch's activation set; a chunk may read those of the rank's other chunks.
  *
- * FORWARD finds its stream (node first − 1) and every node outside the chunk that its layers read, in blocks
- * (CARGO_NODE) or other chunks' slots, and the strips of its narrow edges (CARGO_EDGE). All of them stay
- * there until its BACKWARD is done.
+ * FORWARD reads its stream (node first − 1) and every source outside the chunk that its layers need, from
+ * blocks (PAYLOAD_SOURCE) or other chunks' activation sets, and the projected sources of its narrow edges
+ * (PAYLOAD_PROJECTED). All of them stay until its BACKWARD is done.
  *
- * BACKWARD finds a block with the gradient of the chunk's last node (CARGO_GRADIENT, index end − 1) and
- * leaves in it the gradient of node first − 1, which is what is sent and freed as CARGO_GRADIENT with that
- * index. It finds empty strips for the gradients of its narrow edges (CARGO_EDGE_GRADIENT) and deposits:
- *   - of every node outside the chunk that its layers read, but for the stream's, to which it adds;
- *   - of the stream's node where something was left there before, to which it adds, and which then joins the
+ * BACKWARD reads a block with the gradient of the chunk's last node (PAYLOAD_STREAM_GRADIENT, index
+ * end − 1) and overwrites it with the gradient of node first − 1, which is sent and freed as
+ * PAYLOAD_STREAM_GRADIENT with that index. It fills narrow blocks with the gradients of its projected
+ * sources (PAYLOAD_PROJECTED_GRADIENT). The source gradients that it uses are:
+ *   - of every source outside the chunk that its layers read, but for the stream's: added to;
+ *   - of the stream's node, where there already is one: added to, then added to the stream's
  *     gradient (where there is none, that sum begins in the pass);
- *   - of the chunk's own nodes, but for its last, where later stages left something, for the node's layer.
+ *   - of the chunk's own nodes, but for its last, where later stages have one: added to the
+ *     stream's gradient at the node's layer.
  *
- * The last micro-batch's BACKWARD comes in pieces, downwards, between which buckets start; they are one pass,
- * given the same buffers.
+ * The last micro-batch's BACKWARD is cut into several actions, downwards, between which buckets start;
+ * they are one pass with the same buffers.
  *
- * PROJECT reads the edge's source node and fills a strip; UNPROJECT reads the node and the strip gradient
- * `buffer`, and adds to the source's deposit. */
+ * PROJECT reads the edge's source and fills a narrow block; UNPROJECT reads the source and the narrow
+ * block `buffer` with the gradient of its projection, and adds to the source gradient. */
 #ifndef GDN_SCHEDULE_H
 #define GDN_SCHEDULE_H
 
@@ -45,59 +51,60 @@
 #include "dist/layout/route.h"
 #include "dist/layout/shard.h"
 
-/* All messages (RECEIVE, POST, SEND) have chunk, micro, cargo, index, boundary, peer, message and, but for
- * SEND from a slot, buffer. Fields that an action does not have are −1. */
+/* All messages (RECEIVE, POST, SEND) have chunk, micro_batch, payload, index, boundary, peer, message and,
+ * but for SEND from an activation set, buffer. Fields that an action does not have are −1. */
 enum act {
     ACT_RECEIVE, /* wait for a message, into `buffer` */
     ACT_POST,    /* start the rank's next pass's receive; not every RECEIVE has one */
-    ACT_TAKE, /* chunk, micro, cargo, index, buffer: of what begins here: a deposit (zeroed), the last node's
-                 gradient, a strip or its gradient */
-    ACT_FORWARD,   /* chunk, micro, slot */
-    ACT_PROJECT,   /* as TAKE: edge `index` from its source into strip `buffer`; slot where the source is the
-                      chunk's own */
-    ACT_BACKWARD,  /* chunk, micro, slot, layer, end: layers from `layer` down to `end` */
-    ACT_UNPROJECT, /* as TAKE, slot: from the strip's gradient, add to the source's deposit and the weights'
-                      gradients */
-    ACT_SEND,      /* start sending from `buffer`, or where that is −1 the chunk's own output from `slot` */
-    ACT_FREE,      /* micro, cargo, index, buffer: not needed any more; wait for sends from it */
-    ACT_SHARE,     /* sum the gradients of ZONE_SHARED_… tensors over the stages; all ranks have it */
-    ACT_REDUCE,    /* start bucket `index`'s sum over the data axis (tensor sums of partial tensors first) */
-    ACT_FINISH,    /* wait for it: the own part of the bucket has the sum */
-    ACT_NORM,      /* the global gradient norm; every rank decides alike whether to go on */
-    ACT_UPDATE,    /* optimiser on the own part of bucket `index` */
-    ACT_GATHER,    /* start sending updated weights of bucket `index` to the data axis */
-    ACT_GATHERED,  /* wait for it */
+    ACT_TAKE, /* chunk, micro_batch, payload, index, buffer: of what begins here: a source gradient (zeroed),
+                 the last node's gradient, a projected source or its gradient */
+    ACT_FORWARD, /* chunk, micro_batch, activation_set */
+    ACT_PROJECT, /* as TAKE: edge `index` from its source into narrow block `buffer`; activation_set where the
+                    source is the chunk's own */
+    ACT_BACKWARD,  /* chunk, micro_batch, activation_set, layer, end: layers from `layer` down to `end` */
+    ACT_UNPROJECT, /* as TAKE, activation_set: from the projected source's gradient, add to the source
+                      gradient and the weights' gradients */
+    ACT_SEND, /* start sending from `buffer`, or where that is −1 the chunk's own output from `activation_set`
+               */
+    ACT_FREE,     /* micro_batch, payload, index, buffer: not needed any more; wait for sends from it */
+    ACT_SHARE,    /* sum the gradients of ZONE_SHARED_… tensors over the stages; all ranks have it */
+    ACT_REDUCE,   /* start bucket `index`'s sum over the data axis (tensor sums of partial tensors first) */
+    ACT_FINISH,   /* wait for it: the own part of the bucket has the sum */
+    ACT_NORM,     /* the global gradient norm; every rank decides alike whether to go on */
+    ACT_UPDATE,   /* optimiser on the own part of bucket `index` */
+    ACT_GATHER,   /* start sending updated weights of bucket `index` to the data axis */
+    ACT_GATHERED, /* wait for it */
     ACTS
 };
 
-enum cargo {
-    CARGO_NODE,     /* a node's output; the stream is its stage's last */
-    CARGO_GRADIENT, /* the stream's gradient, which has collected its node's deposits */
-    CARGO_DEPOSIT,  /* a node's running sum of deposits */
-    CARGO_EDGE,     /* an edge's narrow projections */
-    CARGO_EDGE_GRADIENT,
+enum payload {
+    PAYLOAD_SOURCE,          /* a node's output; a stage's stream is the last node of the stage before */
+    PAYLOAD_STREAM_GRADIENT, /* the stream's gradient, with its node's source gradient added */
+    PAYLOAD_SOURCE_GRADIENT, /* a node's source gradient, a running sum over the layers that read it */
+    PAYLOAD_PROJECTED,       /* an edge's projected source */
+    PAYLOAD_PROJECTED_GRADIENT,
 };
 
-/* Does it travel narrow, in strips? Else in blocks. */
-static inline bool cargo_is_strip(enum cargo cargo) {
-    return cargo == CARGO_EDGE || cargo == CARGO_EDGE_GRADIENT;
+/* Does it travel projected, in narrow blocks? Else in blocks. */
+static inline bool payload_is_narrow(enum payload payload) {
+    return payload == PAYLOAD_PROJECTED || payload == PAYLOAD_PROJECTED_GRADIENT;
 }
 
 /* Does it travel to earlier stages, as gradients do? */
-static inline bool cargo_goes_down(enum cargo cargo) {
-    return cargo != CARGO_NODE && cargo != CARGO_EDGE;
+static inline bool payload_goes_down(enum payload payload) {
+    return payload != PAYLOAD_SOURCE && payload != PAYLOAD_PROJECTED;
 }
 
 struct action {
     enum act act;
-    int chunk, micro, slot;
+    int chunk, micro_batch, activation_set;
     int layer, end; /* BACKWARD: layers layer, layer − 1, …, end; end is −1 where the embedding is included;
                        layer is num_layers where it begins with the head */
-    enum cargo cargo;
-    int index;    /* node or edge (by cargo), or bucket (in shards.bucket) */
+    enum payload payload;
+    int index;    /* node or edge (by payload), or bucket (in shards.bucket) */
     int boundary; /* that a message crosses */
     int peer;     /* pipeline rank at the other end */
-    int buffer;   /* block, or strip for edges; −1 */
+    int buffer;   /* block, or narrow block for edges; −1 */
     int message;  /* in [0, schedule.messages), the same at both ends, unique in the step: MPI's tag */
 };
 
@@ -109,9 +116,9 @@ struct actions {
 struct schedule {
     int ranks; /* pipeline ranks */
     struct actions *rank;
-    int *slots;  /* [ranks, chunks] sets of saved activations */
-    int *blocks; /* [ranks] */
-    int *strips; /* [ranks] */
+    int *activation_sets; /* [ranks, chunks] sets of saved activations */
+    int *blocks;          /* [ranks] */
+    int *narrow_blocks;   /* [ranks] */
     int messages;
 };
 
@@ -130,8 +137,8 @@ int schedule_create(const struct edges *edges, const struct routes *routes, cons
                     const struct schedule_options *options, struct schedule *out);
 void schedule_free(struct schedule *schedule);
 
-/* One line for an action, for `gdn plan` and failures: "receive node 3 of micro-batch 2 from rank 1 into
+/* One line for an action, for `gdn plan` and failures: "receive source 3 of micro-batch 2 from rank 1 into
  * block 4". */
-void action_words(const struct action *action, char words[160]);
+void action_text(const struct action *action, char text[160]);
 
 #endif

@@ -14,22 +14,23 @@ struct maker {
     bool forward_only;
     struct stages *out;
     unsigned char *use; /* [stages, num_layers + 1], node n at 1 + n */
-    int *forward_port;  /* [boundaries] the stream's; items follow in their order */
+    int *forward_port;  /* [boundaries] the stream's; crossings follow in their order */
     int *backward_port; /* the same for gradients */
     bool full;
 };
 
-static void push(struct maker *m, struct entries *list, enum cargo cargo, int index, int in, int out) {
+static void push(struct maker *m, struct transfers *list, enum payload payload, int index, int in, int out) {
     int n = list->count;
     if ((n & (n - 1)) == 0) { /* grows at powers of two */
-        struct entry *more = realloc(list->entry, (size_t)(n ? 2 * n : 1) * sizeof *more);
+        struct transfer *more = realloc(list->transfer, (size_t)(n ? 2 * n : 1) * sizeof *more);
         if (!more) {
             m->full = true;
             return;
         }
-        list->entry = more;
+        list->transfer = more;
     }
-    list->entry[list->count++] = (struct entry){.cargo = cargo, .index = index, .in = in, .out = out};
+    list->transfer[list->count++] =
+        (struct transfer){.payload = payload, .index = index, .in = in, .out = out};
 }
 
 static unsigned char use_of(const struct maker *m, int stage, int node) {
@@ -37,7 +38,7 @@ static unsigned char use_of(const struct maker *m, int stage, int node) {
 }
 
 static bool edge_active(const struct maker *m, int e) {
-    return m->edges->edge[e].slot < m->routes->active;
+    return m->edges->edge[e].connection < m->routes->active;
 }
 
 /* The edges into a stage's layers are first_edge(first) … first_edge(end) − 1. */
@@ -60,11 +61,12 @@ static void mark_uses(struct maker *m) {
             m->use[(long)m->routes->projector[e] * width + 1 + m->edges->edge[e].source] |= USE_PROJECT;
 }
 
-/* Port of an item in a boundary's list; −1 where it is not there. */
-static int port(const struct items *lists, const int *ports, int count, int boundary, int kind, int index) {
+/* Port of a crossing in a boundary's list; −1 where it is not there. */
+static int port(const struct crossings *lists, const int *ports, int count, int boundary, int kind,
+                int index) {
     if (boundary < 0 || boundary >= count) return -1;
     for (int i = 0; i < lists[boundary].count; i++)
-        if ((int)lists[boundary].item[i].kind == kind && lists[boundary].item[i].index == index)
+        if ((int)lists[boundary].crossing[i].kind == kind && lists[boundary].crossing[i].index == index)
             return ports[boundary] + 1 + i;
     return -1;
 }
@@ -96,119 +98,126 @@ static void plan_end_of_node(struct maker *m, int s, int node) {
     for (int u = s; u < m->out->count; u += m->layout->pipeline)
         if (use_of(m, u, node) && (m->forward_only || last < 0)) last = u;
     if (last >= 0 && !m->forward_only)
-        push(m, &stage[last].leave, CARGO_NODE, node, -1, -1);
+        push(m, &stage[last].leave, PAYLOAD_SOURCE, node, -1, -1);
     else
-        push(m, &stage[last >= 0 ? last : s].forget, CARGO_NODE, node, -1, -1);
+        push(m, &stage[last >= 0 ? last : s].forget, PAYLOAD_SOURCE, node, -1, -1);
 }
 
-static void plan_end_of_strip(struct maker *m, int s, int edge) {
+static void plan_end_of_narrow(struct maker *m, int s, int edge) {
     struct stage *stage = m->out->stage;
     int target = layout_stage_of(m->layout, m->edges->edge[edge].target);
     if (stage[target].rank != stage[s].rank)
-        push(m, &stage[s].forget, CARGO_EDGE, edge, -1, -1);
+        push(m, &stage[s].forget, PAYLOAD_PROJECTED, edge, -1, -1);
     else
-        push(m, m->forward_only ? &stage[target].forget : &stage[target].leave, CARGO_EDGE, edge, -1, -1);
+        push(m, m->forward_only ? &stage[target].forget : &stage[target].leave, PAYLOAD_PROJECTED, edge, -1,
+             -1);
 }
 
-/* The same for a stage's own outputs, in its slot. */
-static void plan_end_of_slot(struct maker *m, int s) {
+/* The same for a stage's own outputs, in its activation set. */
+static void plan_end_of_activation_set(struct maker *m, int s) {
     const struct stage *stage = &m->out->stage[s];
     int last = s;
     for (int u = s + m->layout->pipeline; u < m->out->count; u += m->layout->pipeline)
         for (int n = stage->bottom ? -1 : stage->first; n < stage->end; n++)
             if (use_of(m, u, n)) last = u;
-    push(m, &m->out->stage[last].retire, CARGO_NODE, s, -1, -1);
+    push(m, &m->out->stage[last].retire, PAYLOAD_SOURCE, s, -1, -1);
 }
 
 static void describe_forward(struct maker *m, int s) {
     struct stage *stage = &m->out->stage[s];
     for (int pass = 0; s > 0 && pass < 2; pass++) {
-        const struct items *items = &m->routes->forward[s - 1];
-        for (int i = 0; i < items->count; i++) {
-            int kind = (int)items->item[i].kind, index = items->item[i].index;
+        const struct crossings *crossings = &m->routes->forward[s - 1];
+        for (int i = 0; i < crossings->count; i++) {
+            int kind = (int)crossings->crossing[i].kind, index = crossings->crossing[i].index;
             int out = forward_port(m, s, kind, index);
             if ((pass == 0) != (out >= 0)) continue; /* those that go on, then the others */
-            push(m, &stage->arrive, kind == ITEM_NODE ? CARGO_NODE : CARGO_EDGE, index,
+            push(m, &stage->arrive, kind == CROSSING_SOURCE ? PAYLOAD_SOURCE : PAYLOAD_PROJECTED, index,
                  m->forward_port[s - 1] + 1 + i, out);
         }
     }
     if (s > 0) {
         int stream = stage->first - 1;
-        push(m, &stage->arrive, CARGO_NODE, stream, m->forward_port[s - 1],
-             forward_port(m, s, ITEM_NODE, stream));
+        push(m, &stage->arrive, PAYLOAD_SOURCE, stream, m->forward_port[s - 1],
+             forward_port(m, s, CROSSING_SOURCE, stream));
     }
     for (int i = 0; i < stage->arrive.count; i++) {
-        const struct entry *it = &stage->arrive.entry[i];
-        if (it->cargo == CARGO_NODE)
+        const struct transfer *it = &stage->arrive.transfer[i];
+        if (it->payload == PAYLOAD_SOURCE)
             plan_end_of_node(m, s, it->index);
         else
-            plan_end_of_strip(m, s, it->index);
+            plan_end_of_narrow(m, s, it->index);
     }
 
     if (!stage->top) {
-        push(m, &stage->produce, CARGO_NODE, stage->end - 1, -1, m->forward_port[s]);
-        const struct items *items = &m->routes->forward[s];
-        for (int i = 0; i < items->count; i++)
-            if (items->item[i].kind == ITEM_NODE &&
-                (items->item[i].index >= stage->first || (stage->bottom && items->item[i].index == -1)))
-                push(m, &stage->produce, CARGO_NODE, items->item[i].index, -1, m->forward_port[s] + 1 + i);
+        push(m, &stage->produce, PAYLOAD_SOURCE, stage->end - 1, -1, m->forward_port[s]);
+        const struct crossings *crossings = &m->routes->forward[s];
+        for (int i = 0; i < crossings->count; i++)
+            if (crossings->crossing[i].kind == CROSSING_SOURCE &&
+                (crossings->crossing[i].index >= stage->first ||
+                 (stage->bottom && crossings->crossing[i].index == -1)))
+                push(m, &stage->produce, PAYLOAD_SOURCE, crossings->crossing[i].index, -1,
+                     m->forward_port[s] + 1 + i);
     }
     for (int e = 0; e < m->edges->count; e++) {
         if (m->routes->projector[e] != s || !edge_active(m, e)) continue;
         bool own = layout_stage_of(m->layout, m->edges->edge[e].source) == s;
-        push(m, own ? &stage->late : &stage->early, CARGO_EDGE, e, -1, forward_port(m, s, ITEM_EDGE, e));
-        push(m, &stage->forget, CARGO_EDGE, e, -1, -1);
+        push(m, own ? &stage->late : &stage->early, PAYLOAD_PROJECTED, e, -1,
+             forward_port(m, s, CROSSING_PROJECTED, e));
+        push(m, &stage->forget, PAYLOAD_PROJECTED, e, -1, -1);
     }
-    if (m->forward_only) plan_end_of_slot(m, s);
+    if (m->forward_only) plan_end_of_activation_set(m, s);
 }
 
-/* Where a deposit goes once this stage has added its part: on, or into the gradient of its own node or the
- * stream. */
-static void plan_end_of_deposit(struct maker *m, int s, int node) {
+/* Where a source gradient goes once this stage has added its part: on, or into the gradient of its own node
+ * or the stream. */
+static void plan_end_of_source_gradient(struct maker *m, int s, int node) {
     struct stage *stage = &m->out->stage[s];
     if (node < stage->first - 1)
-        push(m, &stage->deliver, CARGO_DEPOSIT, node, -1, backward_port(m, s - 1, ITEM_NODE, node));
+        push(m, &stage->deliver, PAYLOAD_SOURCE_GRADIENT, node, -1,
+             backward_port(m, s - 1, CROSSING_SOURCE, node));
     else
-        push(m, &stage->drain, CARGO_DEPOSIT, node, -1, -1);
+        push(m, &stage->drain, PAYLOAD_SOURCE_GRADIENT, node, -1, -1);
 }
 
 static void describe_backward(struct maker *m, int s) {
     struct stage *stage = &m->out->stage[s];
-    stage->gradient = (struct entry){.cargo = CARGO_GRADIENT,
-                                     .index = stage->end - 1,
-                                     .in = stage->top ? -1 : m->backward_port[s],
-                                     .out = stage->bottom ? -1 : m->backward_port[s - 1]};
+    stage->gradient = (struct transfer){.payload = PAYLOAD_STREAM_GRADIENT,
+                                        .index = stage->end - 1,
+                                        .in = stage->top ? -1 : m->backward_port[s],
+                                        .out = stage->bottom ? -1 : m->backward_port[s - 1]};
     for (int pass = 0; !stage->top && pass < 2; pass++) {
-        const struct items *items = &m->routes->backward[s];
-        for (int i = 0; i < items->count; i++) {
-            int kind = (int)items->item[i].kind, index = items->item[i].index,
+        const struct crossings *crossings = &m->routes->backward[s];
+        for (int i = 0; i < crossings->count; i++) {
+            int kind = (int)crossings->crossing[i].kind, index = crossings->crossing[i].index,
                 in = m->backward_port[s] + 1 + i;
-            bool node = kind == ITEM_NODE;
+            bool node = kind == CROSSING_SOURCE;
             bool stays = node
                              ? index >= stage->first - 1 || (use_of(m, s, index) & (USE_LAYERS | USE_PROJECT))
                              : m->routes->projector[index] == s;
             if ((pass == 0) == stays) continue; /* those that only pass through, then the others */
-            push(m, &stage->collect, node ? CARGO_DEPOSIT : CARGO_EDGE_GRADIENT, index, in,
+            push(m, &stage->collect, node ? PAYLOAD_SOURCE_GRADIENT : PAYLOAD_PROJECTED_GRADIENT, index, in,
                  stays ? -1 : backward_port(m, s - 1, kind, index));
-            if (node && stays) plan_end_of_deposit(m, s, index);
+            if (node && stays) plan_end_of_source_gradient(m, s, index);
         }
     }
     for (int n = -1; n < stage->end; n++) {
         int use = use_of(m, s, n);
         bool own = n >= stage->first - 1; /* or the stream's: collected in place */
         if (!(use & USE_PROJECT) && (own || !(use & USE_LAYERS))) continue;
-        if (!stage->top && backward_port(m, s, ITEM_NODE, n) >= 0) continue; /* comes with a sum in it */
-        push(m, &stage->begin, CARGO_DEPOSIT, n, -1, -1);
-        plan_end_of_deposit(m, s, n);
+        if (!stage->top && backward_port(m, s, CROSSING_SOURCE, n) >= 0)
+            continue; /* comes with a sum in it */
+        push(m, &stage->begin, PAYLOAD_SOURCE_GRADIENT, n, -1, -1);
+        plan_end_of_source_gradient(m, s, n);
     }
     for (int e = first_edge(m, stage->first); e < first_edge(m, stage->end); e++) {
         if (m->routes->projector[e] < 0 || !edge_active(m, e)) continue;
-        push(m, &stage->begin, CARGO_EDGE_GRADIENT, e, -1, -1);
-        push(m, &stage->deliver, CARGO_EDGE_GRADIENT, e, -1, backward_port(m, s - 1, ITEM_EDGE, e));
+        push(m, &stage->begin, PAYLOAD_PROJECTED_GRADIENT, e, -1, -1);
+        push(m, &stage->deliver, PAYLOAD_PROJECTED_GRADIENT, e, -1,
+             backward_port(m, s - 1, CROSSING_PROJECTED, e));
     }
     for (int e = m->edges->count - 1; e >= 0; e--)
         if (m->routes->projector[e] == s && edge_active(m, e))
-            push(m, &stage->unproject, CARGO_EDGE_GRADIENT, e, -1, -1);
+            push(m, &stage->unproject, PAYLOAD_PROJECTED_GRADIENT, e, -1, -1);
 }
 
 int stages_describe(const struct edges *edges, const struct routes *routes, const struct layout *layout,
@@ -255,10 +264,10 @@ int stages_describe(const struct edges *edges, const struct routes *routes, cons
 void stages_free(struct stages *stages) {
     for (int s = 0; stages->stage && s < stages->count; s++) {
         struct stage *it = &stages->stage[s];
-        struct entries *lists[] = {&it->arrive,  &it->early,   &it->produce, &it->late,
-                                   &it->forget,  &it->collect, &it->begin,   &it->unproject,
-                                   &it->deliver, &it->drain,   &it->leave,   &it->retire};
-        for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) free(lists[i]->entry);
+        struct transfers *lists[] = {&it->arrive,  &it->early,   &it->produce, &it->late,
+                                     &it->forget,  &it->collect, &it->begin,   &it->unproject,
+                                     &it->deliver, &it->drain,   &it->leave,   &it->retire};
+        for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) free(lists[i]->transfer);
     }
     free(stages->stage);
     *stages = (struct stages){0};

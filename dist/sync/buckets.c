@@ -12,7 +12,7 @@ static int wait_for(struct sync *sync, int bucket) {
     data->seconds -= MPI_Wtime();
     activity_enter(data->name, sync->phase[bucket] == REDUCING ? "sum of gradients" : "gather of weights",
                    sync->shards->bucket[bucket].count, -1);
-    int status = parcel_end(&sync->parcel[bucket]);
+    int status = async_op_end(&sync->op[bucket]);
     activity_leave();
     data->seconds += MPI_Wtime();
     sync->under_way--;
@@ -36,7 +36,7 @@ static int make_room(struct sync *sync, int bucket) {
     int before = *place;
     *place = bucket;
     if (!sync->mesh->staging || sync->gathers <= GATHERS || sync->phase[before] != GATHERING) return 0;
-    return parcel_await(&sync->parcel[before]);
+    return async_op_await(&sync->op[before]);
 }
 
 /* Starts to send every rank's part of x [count] to all, in place. */
@@ -46,13 +46,13 @@ static int start_gather(struct sync *sync, int bucket, real *x, long part) {
     activity_enter(data->name, "gather of weights", part * data->size, -1);
     int status = make_room(sync, bucket);
     activity_leave();
-    if (!status) status = parcel_gather(&sync->parcel[bucket], data, sync->data, x, part);
+    if (!status) status = async_op_gather(&sync->op[bucket], data, sync->data, x, part);
     return started(sync, bucket, GATHERING, part, began, status);
 }
 
 int sync_reduce(struct sync *sync, int bucket, real *gradient) {
     const struct bucket *b = &sync->shards->bucket[bucket];
-    int ranks = sync->mesh->data.size, slot = 0;
+    int ranks = sync->mesh->data.size, place = 0;
     if (!b->shared) TRY(sync_partial(sync, b->ready, gradient));
     if (++sync->reduced == sync->shards->buckets) { /* what comes next is another step */
         sync->reduced = 0;
@@ -60,15 +60,15 @@ int sync_reduce(struct sync *sync, int bucket, real *gradient) {
     }
     if (ranks == 1) return 0;
     if (sync->phase[bucket] != IDLE) return wrong_phase("reduction", bucket);
-    while (slot < SYNC_IN_FLIGHT && sync->used[slot]) slot++;
-    if (slot == SYNC_IN_FLIGHT)
+    while (place < SYNC_IN_FLIGHT && sync->used[place]) place++;
+    if (place == SYNC_IN_FLIGHT)
         return gdn_fail(GDN_INTERNAL, "gradient bucket %d would be one more than the %d in flight", bucket,
                         SYNC_IN_FLIGHT);
-    sync->used[sync->slot[bucket] = slot] = true;
+    sync->used[sync->place[bucket] = place] = true;
     long part = b->count / ranks;
     double began = MPI_Wtime();
-    int status = parcel_exchange(&sync->parcel[bucket], &sync->mesh->data, sync->data, gradient + b->first,
-                                 sync->scratch + slot * sync->largest, part);
+    int status = async_op_exchange(&sync->op[bucket], &sync->mesh->data, sync->data, gradient + b->first,
+                                   sync->scratch + place * sync->largest, part);
     return started(sync, bucket, REDUCING, part, began, status);
 }
 
@@ -78,11 +78,11 @@ int sync_finish(struct sync *sync, int bucket, real *gradient) {
     if (data->size == 1) return 0;
     if (sync->phase[bucket] != REDUCING) return wrong_phase("the end of a reduction", bucket);
     TRY(wait_for(sync, bucket));
-    int slot = sync->slot[bucket];
+    int place = sync->place[bucket];
     long part = b->count / data->size;
-    data->ops->add_parts(part, data->size, sync->scratch + slot * sync->largest,
+    data->ops->add_parts(part, data->size, sync->scratch + place * sync->largest,
                          gradient + b->first + data->index * part);
-    sync->used[slot] = false;
+    sync->used[place] = false;
     if (b->sharded) return 0;
     TRY(start_gather(sync, bucket, gradient + b->first, part));
     return wait_for(sync, bucket);
@@ -103,6 +103,6 @@ int sync_gathered(struct sync *sync, int bucket) {
 
 int sync_progress(struct sync *sync) {
     for (int b = 0; sync->under_way && b < sync->shards->buckets; b++)
-        if (sync->phase[b] != IDLE) TRY(parcel_move(&sync->parcel[b]));
+        if (sync->phase[b] != IDLE) TRY(async_op_move(&sync->op[b]));
     return 0;
 }

@@ -1,6 +1,6 @@
 #include "dist/sync/private.h"
 
-#include "dist/mpi/mpi_check.h"
+#include "dist/mpi/mpi_error.h"
 
 #include <stdlib.h>
 
@@ -21,13 +21,13 @@ static int reserve(struct sync *sync) {
     size_t buckets = (size_t)sync->shards->buckets + 1;
     long partial = mesh->tensor.size > 1 ? sync_longest_partial(sync->table) : 0;
     sync->largest = mesh->data.size > 1 ? sync_longest_bucket(sync->shards) : 0;
-    sync->parcel = calloc(buckets, sizeof *sync->parcel);
+    sync->op = calloc(buckets, sizeof *sync->op);
     sync->phase = calloc(buckets, sizeof *sync->phase);
-    sync->slot = calloc(buckets, sizeof *sync->slot);
+    sync->place = calloc(buckets, sizeof *sync->place);
     sync->scratch = reserve_elements(sync, SYNC_IN_FLIGHT * sync->largest);
     sync->packed = reserve_elements(sync, partial);
     sync->versions = reserve_elements(sync, sync_longest_versions(sync->table));
-    if (!sync->parcel || !sync->phase || !sync->slot || !sync->scratch || !sync->packed || !sync->versions)
+    if (!sync->op || !sync->phase || !sync->place || !sync->scratch || !sync->packed || !sync->versions)
         return gdn_fail(GDN_INTERNAL,
                         "out of memory: buffers for sums of gradient buckets of %ld elements cannot be had; "
                         "a smaller mesh.bucket needs less",
@@ -59,9 +59,9 @@ void sync_free(struct sync *sync) {
     if (sync->data != MPI_COMM_NULL) MPI_Comm_free(&sync->data);
     if (sync->pipeline != MPI_COMM_NULL) MPI_Comm_free(&sync->pipeline);
     const struct device *device = sync->mesh->data.ops->device;
-    free(sync->parcel);
+    free(sync->op);
     free(sync->phase);
-    free(sync->slot);
+    free(sync->place);
     if (sync->scratch) device->release(sync->scratch);
     if (sync->packed) device->release(sync->packed);
     if (sync->versions) device->release(sync->versions);

@@ -7,12 +7,12 @@
 #ifndef GDN_SYNC_PRIVATE_H
 #define GDN_SYNC_PRIVATE_H
 
-#include "dist/comm/parcel.h"
+#include "dist/comm/async_op.h"
 #include "dist/sync/sync.h"
 
 static const int64_t REAL_BYTES = sizeof(real);
 
-/* What a bucket's parcel is doing. */
+/* What a bucket's operation is doing. */
 enum phase { IDLE, REDUCING, GATHERING };
 
 /* Gathers under way at a time through host memory, which bounds that. */
@@ -25,13 +25,13 @@ struct sync {
     MPI_Comm data, pipeline; /* duplicates: what is under way meets no other call */
 
     /* Buckets. */
-    struct parcel *parcel; /* [buckets] */
-    enum phase *phase;     /* [buckets] */
-    int *slot;             /* [buckets] of scratch, while it is being reduced */
+    struct async_op *op; /* [buckets] */
+    enum phase *phase;   /* [buckets] */
+    int *place;          /* [buckets] of scratch, while it is being reduced */
     bool used[SYNC_IN_FLIGHT];
     real *scratch;       /* [SYNC_IN_FLIGHT, largest] every data rank's version of the own part */
     long largest;        /* bucket */
-    int under_way;       /* parcels */
+    int under_way;       /* operations */
     int gather[GATHERS]; /* buckets whose gathers were started last, in turn */
     int gathers;         /* so far */
 
@@ -41,8 +41,8 @@ struct sync {
     int lowest, highest; /* layers of the table */
     real *packed;        /* a layer's partial rows side by side, for one sum */
 
-    real *versions; /* every holder's version of a piece of a shared row */
-    struct parcel swap[2 * 64];
+    real *versions; /* every owner's version of a piece of a shared row */
+    struct async_op swap[2 * 64];
 };
 
 static inline bool is_shared(const struct row *row) {
@@ -52,10 +52,10 @@ static inline bool is_shared(const struct row *row) {
 /* Lowest and highest layer of a table; 0 where that is empty. */
 void sync_find_layers(const struct table *table, int *lowest, int *highest);
 
-/* Elements of a shared row that are exchanged in one go: the same on all of its holders. */
+/* Elements of a shared row that are exchanged in one go: the same on all of its owners. */
 long sync_shared_piece(const struct row *row);
 
-/* Elements of the longest bucket, and of all holders' versions of the longest piece of a shared row. */
+/* Elements of the longest bucket, and of all owners' versions of the longest piece of a shared row. */
 long sync_longest_bucket(const struct shards *shards);
 long sync_longest_versions(const struct table *table);
 

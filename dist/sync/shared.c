@@ -1,42 +1,42 @@
-/* Rows that several stages hold: every holder gets every other one's version, and all add them in the same
+/* Rows that several stages hold: every owner gets every other one's version, and all add them in the same
  * order. */
 #include "dist/sync/private.h"
 
 #include "dist/mpi/activity.h"
 
-/* Sends x [count] to another holder and receives its version. */
-static int swap(struct sync *sync, int rank, real *x, real *version, long count, struct parcel *parcel) {
+/* Sends x [count] to another owner and receives its version. */
+static int swap(struct sync *sync, int rank, real *x, real *version, long count, struct async_op *op) {
     struct axis *axis = &sync->mesh->pipeline;
-    if (axis->wire) {
-        const struct wires *wires = axis->ops->device->wires;
-        wires->send(axis->wire, x, (size_t)count * sizeof *x, rank);
-        wires->receive(axis->wire, version, (size_t)count * sizeof *x, rank);
+    if (axis->device_comm) {
+        const struct device_comm_ops *comms = axis->ops->device->comm;
+        comms->send(axis->device_comm, x, (size_t)count * sizeof *x, rank);
+        comms->receive(axis->device_comm, version, (size_t)count * sizeof *x, rank);
         return 0;
     }
-    TRY(parcel_receive(&parcel[0], axis, sync->pipeline, version, count, rank, 0, false));
-    return parcel_send(&parcel[1], axis, sync->pipeline, x, count, rank, 0, false);
+    TRY(async_op_receive(&op[0], axis, sync->pipeline, version, count, rank, 0, false));
+    return async_op_send(&op[1], axis, sync->pipeline, x, count, rank, 0, false);
 }
 
-/* Sums x [count] of a row's holders, whose versions are exchanged with each. */
+/* Sums x [count] of a row's owners, whose versions are exchanged with each. */
 static int sum_versions(struct sync *sync, uint64_t stages, real *x, long count) {
     struct axis *axis = &sync->mesh->pipeline;
-    const struct wires *wires = axis->ops->device->wires;
-    int holders = 0, parcels = 0;
-    if (axis->wire) wires->begin(axis->wire, "a sum of shared gradients");
+    const struct device_comm_ops *comms = axis->ops->device->comm;
+    int owners = 0, swaps = 0;
+    if (axis->device_comm) comms->begin(axis->device_comm, "a sum of shared gradients");
     for (int rank = 0; rank < axis->size; rank++) {
         if (!(stages >> rank & 1)) continue;
-        real *version = sync->versions + holders++ * count;
+        real *version = sync->versions + owners++ * count;
         if (rank == axis->index) {
             axis->ops->copy(count, x, version);
             continue;
         }
-        TRY(swap(sync, rank, x, version, count, sync->swap + parcels));
-        if (!axis->wire) parcels += 2;
+        TRY(swap(sync, rank, x, version, count, sync->swap + swaps));
+        if (!axis->device_comm) swaps += 2;
         axis->bytes += count * REAL_BYTES;
     }
-    if (axis->wire) wires->join(axis->wire, wires->end(axis->wire));
-    for (int i = 0; i < parcels; i++) TRY(parcel_end(&sync->swap[i]));
-    axis->ops->add_parts(count, holders, sync->versions, x);
+    if (axis->device_comm) comms->join(axis->device_comm, comms->end(axis->device_comm));
+    for (int i = 0; i < swaps; i++) TRY(async_op_end(&sync->swap[i]));
+    axis->ops->add_parts(count, owners, sync->versions, x);
     return axis->ops->device->status();
 }
 

@@ -27,8 +27,8 @@ void sync_find_layers(const struct table *table, int *lowest, int *highest) {
 }
 
 long sync_shared_piece(const struct row *row) {
-    long most = AXIS_BLOCK / __builtin_popcountll(row->stages);
-    return row->count < most ? row->count : most;
+    long max = AXIS_BLOCK / __builtin_popcountll(row->stages);
+    return row->count < max ? row->count : max;
 }
 
 long sync_longest_bucket(const struct shards *shards) {

@@ -1,14 +1,14 @@
-/* Gradient sync: sums buckets of the gradient over the data axis and sends updated weights back, while other
- * work goes on in between (dist/layout/shard.h; the actions of dist/schedule/schedule.h).
+/* Gradient synchronisation: sums buckets of the gradient over the data axis and gathers updated weights,
+ * while other work goes on (dist/layout/shard.h; actions of dist/schedule/schedule.h).
  *
- * A sharded bucket: every rank sends each other rank its part, and adds what it gets in rank order; after the
- * update the parts are gathered (dist/comm/parcel.h: whichever way the device's buffers travel). Any other
- * bucket: the same sum and a gather of sums, so that all ranks have all. Same order, same bits, whatever the
- * bucket or zone. Gradients of `partial` rows (table.h) are first summed over the tensor axis, all of a
- * layer's at once.
+ * Of a sharded bucket every rank sends each other rank its part and adds the parts that it receives in
+ * rank order; after the update the parts are gathered (dist/comm/async_op.h). Of any other bucket the sums
+ * are gathered too, so that all ranks have all of them. Sums are made in the same order, with the same
+ * bits, whatever the bucket or zone. Gradients of `partial` rows (table.h) are first summed over the
+ * tensor axis, all of a layer's at once.
  *
- * Functions return a status and are collective over the axes they sum over; every rank of these makes the
- * same calls in the same order. At most SYNC_IN_FLIGHT buckets are being reduced at a time. */
+ * Functions return a status and are collective over the axes they sum over, in the same order on every
+ * rank. At most SYNC_IN_FLIGHT buckets are being reduced at a time. */
 #ifndef GDN_SYNC_H
 #define GDN_SYNC_H
 
@@ -31,9 +31,9 @@ int sync_share(struct sync *sync, real *gradient);
 /* Sums the partial rows of all layers from `layer` up over the tensor axis, but for those of ZONE_SHARED_…
  * (which sync_share sums) and those that were summed before in this step. The gradients of these layers are
  * complete. sync_reduce does so for the layers of its bucket. But where tensor ranks' tables differ in length
- * (an uneven vocabulary, connections dealt out), their buckets may become complete at different layers:
- * whoever reduces buckets during a backward pass calls this after each layer, so that all tensor ranks sum at
- * the same place. */
+ * (an uneven vocabulary, tensor ranks with whole connections), their buckets may become complete at different
+ * layers: whoever reduces buckets during a backward pass calls this after each layer, so that all tensor
+ * ranks sum at the same place. */
 int sync_partial(struct sync *sync, int layer, real *gradient);
 
 /* ACT_REDUCE and ACT_FINISH of one bucket: afterwards its own part (not sharded: all of it) holds the sum. */

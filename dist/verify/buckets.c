@@ -4,36 +4,36 @@
 #include <stddef.h>
 
 /* Whether all of a rank's backward passes have done the layers ≥ `layer`. */
-static bool backward_done(const struct checker *c, int rank, int layer) {
+static bool backward_done(const struct verifier *c, int rank, int layer) {
     for (int s = rank; s < c->stages; s += c->ranks) {
         if (stage_top(c, s) < layer) continue;
         int to = layer > stage_bottom(c, s) ? layer : stage_bottom(c, s);
         for (int m = 0; m < c->micro_batches; m++)
-            if (c->layer[check_pass_index(c, s, m)] > to) return false;
+            if (c->layer[verify_pass_index(c, s, m)] > to) return false;
     }
     return true;
 }
 
-int check_share(struct checker *c, int rank) {
+int verify_share(struct verifier *c, int rank) {
     if (!backward_done(c, rank, -1)) return WRONG("a backward pass is still to come");
     if (c->shared[rank]) return WRONG("done before");
     c->shared[rank] = true;
     return 0;
 }
 
-int check_norm(struct checker *c, int rank) {
+int verify_norm(struct verifier *c, int rank) {
     for (int b = 0; c->options->shards && b < c->options->shards[rank].buckets; b++)
         if (c->bucket[rank][b] != ACT_FINISH) return WRONG("bucket %d is not finished", b);
     c->normed[rank] = true;
     return 0;
 }
 
-int check_bucket(struct checker *c, int rank) {
+int verify_bucket(struct verifier *c, int rank) {
     static const int after[ACTS] = {[ACT_FINISH] = ACT_REDUCE,
                                     [ACT_UPDATE] = ACT_FINISH,
                                     [ACT_GATHER] = ACT_UPDATE,
                                     [ACT_GATHERED] = ACT_GATHER};
-    const struct action *a = check_next(c, rank);
+    const struct action *a = verify_next(c, rank);
     const struct shards *shards = c->options->shards ? &c->options->shards[rank] : NULL;
     if (!shards || a->index < 0 || a->index >= shards->buckets) return WRONG("there is no such bucket");
     int *state = &c->bucket[rank][a->index];

@@ -4,14 +4,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-int check_wrong(const struct checker *c, int rank, int action, const char *format, ...) {
-    char words[160], why[300];
+int verify_wrong(const struct verifier *c, int rank, int action, const char *format, ...) {
+    char text[160], why[300];
     va_list args;
     va_start(args, format);
     vsnprintf(why, sizeof why, format, args);
     va_end(args);
     if (action < 0) return gdn_fail(GDN_INTERNAL, "schedule of pipeline rank %d: %s", rank, why);
-    action_words(&c->schedule->rank[rank].action[action], words);
-    return gdn_fail(GDN_INTERNAL, "schedule of pipeline rank %d, action %d (%s): %s", rank, action, words,
+    action_text(&c->schedule->rank[rank].action[action], text);
+    return gdn_fail(GDN_INTERNAL, "schedule of pipeline rank %d, action %d (%s): %s", rank, action, text,
                     why);
 }

@@ -16,7 +16,7 @@
 
 struct instruction_set {
     const char *name; /* as in GDN_ISA */
-    const char *words;
+    const char *text;
     bool (*supported)(void);
     void (*trunk)(struct ops *ops);
     void (*delta)(struct ops *ops);
@@ -93,7 +93,7 @@ static const struct instruction_set *choose(void) {
         if (set->supported()) return set;
         if (asked) {
             snprintf(refusal, sizeof refusal, "GDN_ISA is '%s', but this processor lacks %s: unset GDN_ISA",
-                     asked, set->words);
+                     asked, set->text);
             return NULL;
         }
     }
@@ -102,7 +102,7 @@ static const struct instruction_set *choose(void) {
                  INSTRUCTION_SETS > 1 ? "v2, v3 or v4" : instruction_sets[0].name);
     else
         snprintf(refusal, sizeof refusal, "this processor lacks %s, the least that the CPU backend needs",
-                 instruction_sets[INSTRUCTION_SETS - 1].words);
+                 instruction_sets[INSTRUCTION_SETS - 1].text);
     return NULL;
 }
 
@@ -163,15 +163,15 @@ double ops_counted(void) {
 }
 
 const char *ops_describe(const struct ops *ops) {
-    static char words[200];
+    static char text[200];
     if (ops == &cpu)
-        snprintf(words, sizeof words, "cpu: %s, %s, %d thread%s", chosen->words, gemm_describe(),
-                 ops_threads(), ops_threads() == 1 ? "" : "s");
+        snprintf(text, sizeof text, "cpu: %s, %s, %d thread%s", chosen->text, gemm_describe(), ops_threads(),
+                 ops_threads() == 1 ? "" : "s");
     else if (!ops->device->host)
-        snprintf(words, sizeof words, "%s: %s", ops->name, ops->device->describe());
+        snprintf(text, sizeof text, "%s: %s", ops->name, ops->device->describe());
     else
-        snprintf(words, sizeof words, "%s: plain C, 1 thread", ops->name);
-    return words;
+        snprintf(text, sizeof text, "%s: plain C, 1 thread", ops->name);
+    return text;
 }
 
 int ops_threads(void) {

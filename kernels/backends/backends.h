@@ -15,7 +15,7 @@ const struct ops *ops_find(const char *name);
  * device has none; backends on the host have fp32 alone. */
 const struct ops *ops_in(const struct ops *ops, enum precision precision);
 
-/* Which of its host's processes this one is, from 0: each takes the next card. Before a device is opened. */
+/* Which of its host's processes this one is, from 0: each takes the next GPU. Before a device is opened. */
 void ops_set_local(int local);
 
 /* Whether this machine has an NVIDIA driver: without one ops_find("cuda") only finds that out after loading

@@ -26,9 +26,9 @@ static void program_folder(char folder[PATH_MAX]) {
     if (slash) *slash = 0;
 }
 
-/* Folder `i` of those in which modules are looked for, false behind the last: the one that was asked for and
- * no other; else the program's own, where an installed program's are, and the build folder for the tests that
- * lie in it (for no other program, since a build folder may be anybody's once the program is installed). */
+/* The i-th folder that is searched for modules, false behind the last: where GDN_MODULES is set, that one
+ * alone; else the program's own, the one for an installed program's modules, and the build folder, this
+ * for programs inside it alone (once the program is installed, a build folder may be anybody's). */
 static bool module_folder(int i, char folder[PATH_MAX]) {
     const char *asked = getenv("GDN_MODULES");
     char program[PATH_MAX];

@@ -31,7 +31,7 @@ void *arena_take(struct arena *arena, size_t bytes) {
     size_t at = arena->used;
     arena->used += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT + ARENA_GUARD;
     if (!arena->base || arena->used > arena->size) return NULL;
-    if (!arena->pretended && on_host(arena))
+    if (!arena->dry_run && on_host(arena))
         ASAN_POISON_MEMORY_REGION(arena->base + at + bytes, arena->used - at - bytes);
     return arena->base + at;
 }
@@ -65,17 +65,17 @@ int arena_reserve(struct arena *arena) {
     return 0;
 }
 
-int arena_pretend(struct arena *arena) {
+int arena_dry_run(struct arena *arena) {
     arena->size = arena->used;
     arena->used = 0;
     static atomic_uint_least64_t count; /* another place for each arena, so that no two overlap */
     arena->base = (char *)(NOWHERE + (uintptr_t)(count++ % PLACES) * PLACE);
-    arena->pretended = true;
+    arena->dry_run = true;
     return 0;
 }
 
 void arena_free(struct arena *arena) {
-    if (arena->pretended) {
+    if (arena->dry_run) {
         /* there is nothing */
     } else if (!on_host(arena)) {
         if (arena->base) arena->device->release(arena->base);
@@ -83,7 +83,7 @@ void arena_free(struct arena *arena) {
         if (arena->base) ASAN_UNPOISON_MEMORY_REGION(arena->base, arena->size);
         free(arena->base);
     }
-    arena->pretended = false;
+    arena->dry_run = false;
     arena->base = NULL;
     arena->size = arena->used = 0;
 }

@@ -22,7 +22,7 @@ struct arena {
     char *base;                  /* NULL while planning */
     size_t size;                 /* bytes reserved; 0 while planning */
     size_t used;                 /* bytes handed out so far */
-    bool pretended;              /* addresses alone */
+    bool dry_run;                /* addresses alone */
 };
 
 /* The next `bytes` of the arena, 64-byte aligned and zeroed at reservation. While planning returns NULL
@@ -34,7 +34,7 @@ void *arena_take(struct arena *arena, size_t bytes);
 int arena_reserve(struct arena *arena);
 
 /* The same with addresses alone: nothing may be read or written there. For plans. */
-int arena_pretend(struct arena *arena);
+int arena_dry_run(struct arena *arena);
 
 void arena_free(struct arena *arena);
 

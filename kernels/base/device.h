@@ -1,4 +1,4 @@
-/* Where a backend's buffers lie: the host's memory, a graphics card's, or an emulated card's.
+/* Where a backend's buffers lie: the host's memory, a GPU's, or an emulated GPU's.
  *
  * A process uses one device. Its operations, copies and clears queue up and take effect in the order of the
  * calls, while the host goes on; on the host they are done at once. Calls here do not return a status, so
@@ -14,12 +14,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct wires; /* kernels/base/wires.h */
+struct device_comm_ops; /* kernels/base/device_comm.h */
 
 struct device {
     const char *name; /* "host", "cuda", "emulated" */
     bool host;        /* buffers are ordinary memory */
-    int sites;        /* ops.h, product */
+    int weight_ids;   /* ops.h, linear */
 
     /* Zeroed device memory, 256-byte aligned; NULL where it cannot be had. Where the environment variable
      * GDN_SHARED_DEVICE_MEMORY is set, the host may touch it after `wait`: slow, for tests. */
@@ -29,7 +29,7 @@ struct device {
     void *(*reserve_host)(size_t bytes);
     void (*release_host)(void *memory);
     size_t (*available)(void); /* bytes of device memory that can be reserved now */
-    int (*number)(void);       /* of the card on this machine; processes that share one have the same */
+    int (*number)(void);       /* of the GPU on this machine; processes that share one have the same */
 
     void (*upload)(void *device, const void *host, size_t bytes);   /* `host` may be reused at return */
     void (*download)(void *host, const void *device, size_t bytes); /* there at return: waits */
@@ -60,13 +60,13 @@ struct device {
     /* The device in words: "NVIDIA H200, 139.8 GiB, sm_90, driver 580.1". Owned by the device. */
     const char *(*describe)(void);
 
-    /* What a precision keeps between calls (ops.h, product), on the device, in `sites` equal parts by site:
-     * words (uint32_t), 0 where nothing is known, of which the greatest of several processes hold for all of
-     * them. Once operations in fp8 were asked for; NULL: the device has no fp8. */
+    /* What a precision keeps between calls (ops.h, linear), on the device, in `weight_ids` equal parts by
+     * weight id: words (uint32_t), 0 where nothing is known, of which the greatest of several processes hold
+     * for all of them. Once operations in fp8 were asked for; NULL: the device has no fp8. */
     void *(*scales)(size_t *bytes);
 
     /* Peers' devices, without going through host memory; NULL: there is no such way. */
-    const struct wires *wires;
+    const struct device_comm_ops *comm;
 };
 
 extern const struct device host_device;

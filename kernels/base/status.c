@@ -4,13 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static _Thread_local char words[4096]; /* of a thread: one that writes checkpoints may fail as others do */
+static _Thread_local char text[4096]; /* of a thread: one that writes checkpoints may fail as others do */
 
 int gdn_fail(int status, const char *format, ...) {
-    if (!words[0]) {
+    if (!text[0]) {
         va_list list;
         va_start(list, format);
-        vsnprintf(words, sizeof words, format, list);
+        vsnprintf(text, sizeof text, format, list);
         va_end(list);
     }
     return status;
@@ -18,21 +18,21 @@ int gdn_fail(int status, const char *format, ...) {
 
 int gdn_fail_in(int status, const char *format, ...) {
     if (!status) return status;
-    char inner[sizeof words];
-    memcpy(inner, words, sizeof words);
+    char inner[sizeof text];
+    memcpy(inner, text, sizeof text);
     va_list list;
     va_start(list, format);
-    int used = vsnprintf(words, sizeof words, format, list);
+    int used = vsnprintf(text, sizeof text, format, list);
     va_end(list);
-    if (used >= 0 && (size_t)used < sizeof words)
-        snprintf(words + used, sizeof words - (size_t)used, ": %s", inner);
+    if (used >= 0 && (size_t)used < sizeof text)
+        snprintf(text + used, sizeof text - (size_t)used, ": %s", inner);
     return status;
 }
 
 const char *gdn_failure(void) {
-    return words;
+    return text;
 }
 
 void gdn_failure_clear(void) {
-    words[0] = 0;
+    text[0] = 0;
 }

@@ -19,7 +19,7 @@ enum status {
  * gdn_failure_clear(); later ones, which are usually its consequences, are dropped. */
 int gdn_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Puts what the caller was doing before the recorded words, "context: words", and returns `status`; does
+/* Puts what the caller was doing before the recorded words, "context: text", and returns `status`; does
  * nothing where `status` is 0. For a caller that knows what the user called the thing. */
 int gdn_fail_in(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -1,6 +1,6 @@
 #include "kernels/count/count.h"
 
-/* The slots have no room for a context of their own. */
+/* The operations have no room for a context of their own. */
 static double flops;
 
 double count_flops(void) {
@@ -13,9 +13,9 @@ static void gemm(char ta, char tb, long m, long n, long k, real alpha, const rea
     flops += 2.0 * (double)m * (double)n * (double)k;
 }
 
-static void product(int site, char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda,
-                    const real *b, long ldb, real beta, real *c, long ldc) {
-    (void)site;
+static void linear(int weight_id, char ta, char tb, long m, long n, long k, real alpha, const real *a,
+                   long lda, const real *b, long ldb, real beta, real *c, long ldc) {
+    (void)weight_id;
     gemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
@@ -79,9 +79,9 @@ static void delta_spread(long, long, const real *, const real *, const real *, c
 }
 static void row_factors(long, const real *, const real *, real *) {}
 static void row_factors_back(long, const real *, const real *, double, const real *, real *, real *) {}
-static void slot_weights(long, long, const real *, long, long, real, const real *, real *) {}
-static void slot_weights_back(long, long, const real *, long, long, real, const real *, const real *, real *,
-                              real *) {}
+static void connection_weights(long, long, const real *, long, long, real, const real *, real *) {}
+static void connection_weights_back(long, long, const real *, long, long, real, const real *, const real *,
+                                    real *, real *) {}
 static void copy_columns(long, long, const real *, long, real *, long) {}
 static void add_columns(long, long, real, const real *, long, real *, long) {}
 static void add_up(long, const real *, double *) {}
@@ -92,7 +92,7 @@ static void silu(long, const real *, real *) {}
 static void silu_back(long, const real *, const real *, real *) {}
 static void bottleneck_gate(long, long, long, const real *, const real *, const real *, const real *,
                             const real *, real *, real *) {}
-static void scale_slots(long, long, long, const real *, const real *, real *) {}
+static void scale_connections(long, long, long, const real *, const real *, real *) {}
 static void bottleneck_gate_back(long, long, long, const real *, const real *, const real *, const real *,
                                  const real *, double, real *, real *, real *, real *) {}
 static void sigmoid_gate(long, long, double, const real *, const real *, real *, long) {}
@@ -144,7 +144,7 @@ const struct ops count_ops = {
     .name = "count",
     .device = &nowhere,
     .gemm = gemm,
-    .product = product,
+    .linear = linear,
     .zero = zero,
     .copy = copy,
     .add = add,
@@ -177,8 +177,8 @@ const struct ops count_ops = {
     .delta_spread = delta_spread,
     .row_factors = row_factors,
     .row_factors_back = row_factors_back,
-    .slot_weights = slot_weights,
-    .slot_weights_back = slot_weights_back,
+    .connection_weights = connection_weights,
+    .connection_weights_back = connection_weights_back,
     .copy_columns = copy_columns,
     .add_columns = add_columns,
     .add_up = add_up,
@@ -188,7 +188,7 @@ const struct ops count_ops = {
     .silu = silu,
     .silu_back = silu_back,
     .bottleneck_gate = bottleneck_gate,
-    .scale_slots = scale_slots,
+    .scale_connections = scale_connections,
     .bottleneck_gate_back = bottleneck_gate_back,
     .sigmoid_gate = sigmoid_gate,
     .sigmoid_gate_back = sigmoid_gate_back,

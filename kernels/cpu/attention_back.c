@@ -93,7 +93,7 @@ static void prepare(long B, long S, long H, long K, long hd, const real *o, cons
  * leaves too many threads idle, tiles of keys and tiles of queries are tasks of their own instead, which
  * recomputes scores: 7 products. Both add in the same order, so the result does not depend on the number of
  * threads. */
-static bool by_whole_heads(long heads, long threads) {
+static bool by_full_heads(long heads, long threads) {
     long rounds = (heads + threads - 1) / threads;
     return 7 * heads >= 5 * rounds * threads;
 }
@@ -104,7 +104,7 @@ static void attention_back(long B, long S, long H, long K, long hd, const real *
 #pragma omp parallel if (B * S * H * hd > PARALLEL_WORK)
     {
         prepare(B, S, H, K, hd, o, dout, dqkv, work);
-        if (by_whole_heads(B * K, omp_get_num_threads())) {
+        if (by_full_heads(B * K, omp_get_num_threads())) {
 #pragma omp for collapse(2) schedule(dynamic)
             for (long b = 0; b < B; b++)
                 for (long group = 0; group < K; group++)

@@ -1,12 +1,12 @@
-/* The CPU backend: OpenMP over rows and vectorised loops. Its files replace slots of the reference's table;
- * every function below exists once for each instruction set (isa.h). */
+/* The CPU backend: OpenMP over rows and vectorised loops. Its files replace operations of the reference's
+ * table; every function below exists once for each instruction set (isa.h). */
 #ifndef GDN_CPU_H
 #define GDN_CPU_H
 
 #include "kernels/cpu/isa.h"
 #include "kernels/ops.h"
 
-/* Fill the slots of the trunk and of the delta connections. */
+/* Fill the operations of the trunk and of the delta connections. */
 void ISA_NAME(cpu_trunk)(struct ops *ops);
 void ISA_NAME(cpu_delta)(struct ops *ops);
 

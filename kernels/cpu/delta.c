@@ -1,5 +1,6 @@
 /* Entry of the CPU's delta connections. Rows (tokens) are shared among the threads and a row never depends
- * on another one, so all slots give the same bits for every thread count; sums over rows use fixed chunks. */
+ * on another one, so all operations give the same bits for every thread count; sums over rows use fixed
+ * chunks. */
 #include "kernels/cpu/delta_parts.h"
 
 void ISA_NAME(cpu_delta)(struct ops *ops) {

@@ -1,5 +1,6 @@
-/* CPU slots bottleneck_gate, scale_slots and bottleneck_gate_back: the gates of all bottleneck connections of
- * a layer in loops over all n·Hd columns, with each slot's factor spread over its Hd columns. */
+/* CPU operations bottleneck_gate, scale_connections and bottleneck_gate_back: the gates of all bottleneck
+ * connections of a layer in loops over all n·Hd columns, with each connection's factor spread over its Hd
+ * columns. */
 #include <stddef.h>
 
 #include "kernels/cpu/delta_log.h"
@@ -13,10 +14,10 @@ static void bottleneck_gate(long T, long n, long Hd, const real *bias, const rea
     for (long t = 0; t < T; t++)
         for (long first = 0, columns; first < W; first += columns) {
             struct tile tile = tile_at(first, W, Hd);
-            real of_slot[TILE], factor[TILE];
+            real of_connection[TILE], factor[TILE];
             for (long k = 0, i = tile.group; k < tile.groups; k++, i++)
-                of_slot[k] = scale[i] * (r ? r[i * T + t] : 1) * (weight ? weight[t * n + i] : 1);
-            tile_spread(&tile, of_slot, factor);
+                of_connection[k] = scale[i] * (r ? r[i * T + t] : 1) * (weight ? weight[t * n + i] : 1);
+            tile_spread(&tile, of_connection, factor);
             columns = tile.columns;
             const real *pj = p + t * W + first, *b = bias + first;
             real *gj = g + t * W + first, *vj = v + t * W + first;
@@ -28,7 +29,7 @@ static void bottleneck_gate(long T, long n, long Hd, const real *bias, const rea
         }
 }
 
-static void scale_slots(long T, long n, long Hd, const real *weight, const real *x, real *y) {
+static void scale_connections(long T, long n, long Hd, const real *weight, const real *x, real *y) {
     long W = n * Hd;
 #pragma omp parallel for schedule(static) if (T * W >= PARALLEL_WORK)
     for (long t = 0; t < T; t++)
@@ -44,10 +45,10 @@ static void scale_slots(long T, long n, long Hd, const real *weight, const real 
         }
 }
 
-/* The factors of one tile's columns, and what is left to sum over each slot. */
+/* The factors of one tile's columns, and what is left to sum over each connection. */
 struct back_tile {
-    real weight[TILE];  /* of the slot */
-    real factor[TILE];  /* r·scale of the slot */
+    real weight[TILE];  /* of the connection */
+    real factor[TILE];  /* r·scale of the connection */
     real dweight[TILE]; /* dv·u, u = factor·p·g */
     real dr[TILE];      /* du·p·g */
 };
@@ -76,14 +77,15 @@ static void bottleneck_gate_back(long T, long n, long Hd, const real *p, const r
         for (long first = 0, columns; first < W; first += columns) {
             struct tile tile = tile_at(first, W, Hd);
             struct back_tile b;
-            real of_slot[TILE], h = (real)entropy;
+            real of_connection[TILE], h = (real)entropy;
             long at = t * W + first;
             columns = tile.columns;
             for (long k = 0, i = tile.group; k < tile.groups; k++, i++)
-                of_slot[k] = scale[i] * (r ? r[i * T + t] : 1);
-            tile_spread(&tile, of_slot, b.factor);
-            for (long k = 0; k < tile.groups; k++) of_slot[k] = weight ? weight[t * n + tile.group + k] : 1;
-            tile_spread(&tile, of_slot, b.weight);
+                of_connection[k] = scale[i] * (r ? r[i * T + t] : 1);
+            tile_spread(&tile, of_connection, b.factor);
+            for (long k = 0; k < tile.groups; k++)
+                of_connection[k] = weight ? weight[t * n + tile.group + k] : 1;
+            tile_spread(&tile, of_connection, b.weight);
             if (entropy != 0 && extra)
                 backward_columns(columns, &b, p + at, true, extra + at, true, h, g + at, dv + at);
             else if (entropy != 0)
@@ -92,21 +94,21 @@ static void bottleneck_gate_back(long T, long n, long Hd, const real *p, const r
                 backward_columns(columns, &b, p + at, true, extra + at, false, 0, g + at, dv + at);
             else
                 backward_columns(columns, &b, p + at, false, NULL, false, 0, g + at, dv + at);
-            tile_sums(&tile, b.dweight, of_slot);
-            bool starts = first % Hd == 0; /* else an earlier tile holds the slot's first columns */
+            tile_sums(&tile, b.dweight, of_connection);
+            bool starts = first % Hd == 0; /* else an earlier tile holds the connection's first columns */
             for (long k = 0; k < tile.groups; k++) {
                 real *d = &dweight[t * n + tile.group + k];
-                *d = (starts ? 0 : *d) + of_slot[k];
+                *d = (starts ? 0 : *d) + of_connection[k];
             }
             if (!dr) continue;
-            tile_sums(&tile, b.dr, of_slot);
+            tile_sums(&tile, b.dr, of_connection);
             for (long k = 0, i = tile.group; k < tile.groups; k++, i++)
-                dr[i * T + t] = (starts ? 0 : dr[i * T + t]) + scale[i] * of_slot[k];
+                dr[i * T + t] = (starts ? 0 : dr[i * T + t]) + scale[i] * of_connection[k];
         }
 }
 
 void ISA_NAME(cpu_delta_bottleneck)(struct ops *ops) {
     ops->bottleneck_gate = bottleneck_gate;
-    ops->scale_slots = scale_slots;
+    ops->scale_connections = scale_connections;
     ops->bottleneck_gate_back = bottleneck_gate_back;
 }

@@ -1,4 +1,4 @@
-/* CPU slots of the regularisers: gate entropies, and the norms of bottleneck contributions. */
+/* CPU operations of the regularisers: gate entropies, and the norms of bottleneck contributions. */
 #include <math.h>
 #include <stddef.h>
 

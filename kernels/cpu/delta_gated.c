@@ -1,4 +1,4 @@
-/* CPU slots gated_delta and gated_delta_back: contributions that gate the delta itself (kinds `full` and
+/* CPU operations gated_delta and gated_delta_back: contributions that gate the delta itself (kinds `full` and
  * `adaptive`), in one pass over t, s and out or dout. */
 #include <math.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* CPU slots of the gates that work on single columns: the gate MLP's activation, the sigmoid and the softmax
- * gate, with their backward passes. Bound by the exponential. */
+/* CPU operations of the gates that work on single columns: the gate MLP's activation, the sigmoid and the
+ * softmax gate, with their backward passes. Bound by the exponential. */
 #include <math.h>
 #include <stddef.h>
 

@@ -33,35 +33,35 @@ VECTOR_INLINE real vector_log(real x) {
 #endif
 
 #define INV_LN2 ((real)1.4426950408889634)
-#define GATE_LEAST ((real)1e-7) /* clamp of a gate, and of 1 − gate, in its entropy */
-#define GATE_MOST ((real)(1 - 1e-7))
-#define PROBABILITY_LEAST ((real)1e-30) /* clamp of a probability in its logarithm */
+#define GATE_MIN ((real)1e-7) /* clamp of a gate, and of 1 − gate, in its entropy */
+#define GATE_MAX ((real)(1 - 1e-7))
+#define PROBABILITY_MIN ((real)1e-30) /* clamp of a probability in its logarithm */
 
 /* −(g·log₂ g + (1 − g)·log₂(1 − g)), clamped. */
 VECTOR_INLINE real gate_entropy(real g) {
-    real a = g < GATE_LEAST ? GATE_LEAST : g, b = 1 - g < GATE_LEAST ? GATE_LEAST : 1 - g;
-    a = a > GATE_MOST ? GATE_MOST : a;
-    b = b > GATE_MOST ? GATE_MOST : b;
+    real a = g < GATE_MIN ? GATE_MIN : g, b = 1 - g < GATE_MIN ? GATE_MIN : 1 - g;
+    a = a > GATE_MAX ? GATE_MAX : a;
+    b = b > GATE_MAX ? GATE_MAX : b;
     return -INV_LN2 * (a * vector_log(a) + b * vector_log(b));
 }
 
 /* Its derivative, 0 outside the clamp. */
 VECTOR_INLINE real gate_entropy_slope(real g) {
-    real a = g < GATE_LEAST ? GATE_LEAST : g;
-    a = a > GATE_MOST ? GATE_MOST : a;
+    real a = g < GATE_MIN ? GATE_MIN : g;
+    a = a > GATE_MAX ? GATE_MAX : a;
     real slope = INV_LN2 * vector_log((1 - a) / a);
     return a == g ? slope : 0;
 }
 
 /* −p·ln(max(p, 1e-30)) */
 VECTOR_INLINE real probability_entropy(real p) {
-    return -p * vector_log(p < PROBABILITY_LEAST ? PROBABILITY_LEAST : p);
+    return -p * vector_log(p < PROBABILITY_MIN ? PROBABILITY_MIN : p);
 }
 
 /* Its derivative. */
 VECTOR_INLINE real probability_entropy_slope(real p) {
-    real clamped = p < PROBABILITY_LEAST ? PROBABILITY_LEAST : p;
-    return -vector_log(clamped) - (p < PROBABILITY_LEAST ? (real)0 : (real)1);
+    real clamped = p < PROBABILITY_MIN ? PROBABILITY_MIN : p;
+    return -vector_log(clamped) - (p < PROBABILITY_MIN ? (real)0 : (real)1);
 }
 
 #endif

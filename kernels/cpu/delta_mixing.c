@@ -1,4 +1,4 @@
-/* CPU slots of the aggregates `attention` and `multihead`: softmax weights over the n connections into a
+/* CPU operations of the aggregates `attention` and `multihead`: softmax weights over the n connections into a
  * layer. Tokens are shared among the threads. */
 #include <math.h>
 #include <stddef.h>
@@ -82,7 +82,8 @@ static void multihead(long T, long n, long D, long heads, const real *query, con
 #pragma omp parallel for schedule(static) if (T * n * D >= PARALLEL_WORK)
     for (long t = 0; t < T; t++)
         for (long h = 0; h < heads; h++) {
-            long first = t * n * D + h * hd; /* of this token and head in key and c; slots are D apart */
+            long first =
+                t * n * D + h * hd; /* of this token and head in key and c; connections are D apart */
             real *w = weight + t * n * heads + h, *zh = z + t * D + h * hd; /* weights are `heads` apart */
             for (long i = 0; i < n; i++)
                 w[i * heads] = dot(hd, query + t * D + h * hd, key + first + i * D) * root;

@@ -1,11 +1,11 @@
-/* CPU slots of connections' columns of rows and weights of contributions: threads share the tokens. What has
- * one number a token and is summed in order stays the reference's. */
+/* CPU operations of connections' columns of rows and weights of contributions: threads share the tokens. What
+ * has one number a token and is summed in order stays the reference's. */
 #include <string.h>
 
 #include "kernels/cpu/delta_parts.h"
 
-static void slot_weights(long T, long n, const real *alpha, long lda, long step, real even, const real *mix,
-                         real *weight) {
+static void connection_weights(long T, long n, const real *alpha, long lda, long step, real even,
+                               const real *mix, real *weight) {
 #pragma omp parallel for schedule(static) if (T * n >= PARALLEL_WORK)
     for (long t = 0; t < T; t++)
         for (long i = 0; i < n; i++)
@@ -25,7 +25,7 @@ static void add_columns(long T, long W, real factor, const real *x, long ldx, re
 }
 
 void ISA_NAME(cpu_delta_rows)(struct ops *ops) {
-    ops->slot_weights = slot_weights;
+    ops->connection_weights = connection_weights;
     ops->copy_columns = copy_columns;
     ops->add_columns = add_columns;
 }

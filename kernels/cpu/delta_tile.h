@@ -1,7 +1,7 @@
-/* Values that hold for a whole group of columns (a gate of a channel group, a factor of a slot) in loops over
- * all columns of a row: groups are often only 8 or 32 wide, too short for a loop each. A row is cut into
- * tiles that fit a buffer on the stack; a tile holds whole groups, or a part of one that is wider than a
- * tile. */
+/* Values that hold for a whole group of columns (a gate of a channel group, a factor of a connection) in
+ * loops over all columns of a row: groups are often only 8 or 32 wide, too short for a loop each. A row is
+ * cut into tiles that fit a buffer on the stack; a tile holds whole groups, or a part of one that is wider
+ * than a tile. */
 #ifndef GDN_DELTA_TILE_H
 #define GDN_DELTA_TILE_H
 
@@ -16,9 +16,9 @@ struct tile {
 
 /* The tile that starts at column `first` of a row of `width` columns in groups of `group`. */
 static inline struct tile tile_at(long first, long width, long group) {
-    long most = group < TILE ? TILE / group * group : group - first % group;
-    if (most > TILE) most = TILE;
-    long columns = width - first < most ? width - first : most;
+    long max = group < TILE ? TILE / group * group : group - first % group;
+    if (max > TILE) max = TILE;
+    long columns = width - first < max ? width - first : max;
     return (struct tile){first, columns, first / group, group < TILE ? columns / group : 1};
 }
 

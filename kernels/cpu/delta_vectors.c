@@ -1,4 +1,5 @@
-/* CPU slots that work on whole deltas t − s: differences and norms. All are bound by memory: one pass. */
+/* CPU operations that work on whole deltas t − s: differences and norms. All are bound by memory: one pass.
+ */
 #include <math.h>
 #include <stddef.h>
 

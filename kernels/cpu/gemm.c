@@ -28,17 +28,16 @@ void gemm_prepare(const char *isa) {
 }
 
 const char *gemm_describe(void) {
-    static char words[80];
+    static char text[80];
     const dnnl_version_t *version = dnnl_version();
     unsigned isa = dnnl_get_effective_cpu_isa(); /* a set of bits */
     bool avx512 = (isa & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
     bool avx2 = (isa & dnnl_cpu_isa_avx2) == dnnl_cpu_isa_avx2;
-    snprintf(words, sizeof words, "oneDNN %d.%d.%d sgemm (%s)", version->major, version->minor,
-             version->patch,
+    snprintf(text, sizeof text, "oneDNN %d.%d.%d sgemm (%s)", version->major, version->minor, version->patch,
              avx512 ? "AVX-512"
              : avx2 ? "AVX2"
                     : "less than AVX2");
-    return words;
+    return text;
 }
 
 #else
@@ -70,17 +69,17 @@ void gemm_prepare(const char *isa) {
 }
 
 const char *gemm_describe(void) {
-    static char words[80] = "BLAS " NAME;
+    static char text[80] = "BLAS " NAME;
     if (openblas_get_corename)
-        snprintf(words, sizeof words, "OpenBLAS " NAME " (%s kernels)", openblas_get_corename());
-    return words;
+        snprintf(text, sizeof text, "OpenBLAS " NAME " (%s kernels)", openblas_get_corename());
+    return text;
 }
 
 #endif
 
 enum {
-    LEAST_PRODUCTS = 1 << 18, /* multiplications worth waking a thread for: about a microsecond */
-    GRAIN = 16,               /* rows and columns of a block are a multiple of this, but for the last */
+    MIN_PRODUCTS = 1 << 18, /* multiplications worth waking a thread for: about a microsecond */
+    GRAIN = 16,             /* rows and columns of a block are a multiple of this, but for the last */
 };
 
 static long piece(long size, long parts) {
@@ -101,7 +100,7 @@ static long row_blocks(long m, long n, long threads) {
 
 void gemm_library(char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda,
                   const real *b, long ldb, real beta, real *c, long ldc) {
-    long threads = omp_in_parallel() ? 1 : omp_get_max_threads(), worth = m * n * k / LEAST_PRODUCTS;
+    long threads = omp_in_parallel() ? 1 : omp_get_max_threads(), worth = m * n * k / MIN_PRODUCTS;
     if (threads > worth) threads = worth;
     if (threads <= 1) {
         product(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);

@@ -8,8 +8,8 @@
  * no further than that instruction set, where it can be told; NULL leaves it the choice. */
 void gemm_prepare(const char *isa);
 
-/* The gemm slot. The same bits for a given number of threads; inside a parallel region it runs on the calling
- * thread alone. */
+/* The gemm operation. The same bits for a given number of threads; inside a parallel region it runs on the
+ * calling thread alone. */
 void gemm_library(char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda,
                   const real *b, long ldb, real beta, real *c, long ldc);
 

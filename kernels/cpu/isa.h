@@ -1,7 +1,7 @@
-/* One source, several instruction sets: each file of cpu/ is compiled once for every instruction set with
- * -DISA=v2, v3 or v4 (x86-64 levels) or `plain` elsewhere. Functions that other files call carry the name of
- * their instruction set, all others are static, so that code of one never runs on a machine that has only
- * the other. */
+/* One source, several instruction sets: each file of cpu/ is compiled once for every instruction set, with
+ * -DISA=v2, v3 or v4 (x86-64 levels), or `plain` elsewhere. Functions that other files call have the
+ * instruction set in their names, all others are static, so that a machine never executes code of an
+ * instruction set that it lacks. */
 #ifndef GDN_ISA_H
 #define GDN_ISA_H
 

@@ -1,5 +1,5 @@
-/* The CPU backend's trunk: which file fills which slots. The embedding's copy and the rest below are short
- * loops that only need their rows shared among the threads. */
+/* The CPU backend's trunk: which file fills which operations. The embedding's copy and the rest below are
+ * short loops that only need their rows shared among the threads. */
 #include <omp.h>
 #include <string.h>
 
@@ -53,15 +53,15 @@ static void rope(long T, long S, long position, long heads, long hd, const real 
     }
 }
 
-static void product(int site, char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda,
-                    const real *b, long ldb, real beta, real *c, long ldc) {
-    (void)site; /* nothing is scaled */
+static void linear(int weight_id, char ta, char tb, long m, long n, long k, real alpha, const real *a,
+                   long lda, const real *b, long ldb, real beta, real *c, long ldc) {
+    (void)weight_id; /* nothing is scaled */
     gemm_library(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
 void ISA_NAME(cpu_trunk)(struct ops *ops) {
     ops->gemm = gemm_library;
-    ops->product = product;
+    ops->linear = linear;
     ops->embed = embed;
     ops->embed_back = embed_back;
     ops->rope = rope;

@@ -6,14 +6,14 @@
 #include "kernels/base/hash.h"
 #include "kernels/cpu/cpu.h"
 
-static inline long least(long a, long b) {
+static inline long min(long a, long b) {
     return a < b ? a : b;
 }
 
 static void add_to(long n, const real *x, const real *y, real *z) {
 #pragma omp parallel for schedule(static) if (n > PARALLEL_WORK)
     for (long first = 0; first < n; first += PIECE) {
-        long end = least(n, first + PIECE);
+        long end = min(n, first + PIECE);
 #pragma omp simd
         for (long i = first; i < end; i++) z[i] = x[i] + y[i];
     }
@@ -22,13 +22,13 @@ static void add_to(long n, const real *x, const real *y, real *z) {
 static void zero(long n, real *x) {
 #pragma omp parallel for schedule(static) if (n > PARALLEL_WORK)
     for (long first = 0; first < n; first += PIECE)
-        memset(x + first, 0, (size_t)(least(n, first + PIECE) - first) * sizeof *x);
+        memset(x + first, 0, (size_t)(min(n, first + PIECE) - first) * sizeof *x);
 }
 
 static void copy(long n, const real *x, real *y) {
 #pragma omp parallel for schedule(static) if (n > PARALLEL_WORK)
     for (long first = 0; first < n; first += PIECE)
-        memcpy(y + first, x + first, (size_t)(least(n, first + PIECE) - first) * sizeof *x);
+        memcpy(y + first, x + first, (size_t)(min(n, first + PIECE) - first) * sizeof *x);
 }
 
 static void add(long n, const real *x, real *y) {
@@ -40,10 +40,10 @@ static void add(long n, const real *x, real *y) {
 static void add_column_sums(long T, long W, const real *x, long ldx, real *sum) {
 #pragma omp parallel for schedule(static) if (T * W > PARALLEL_WORK)
     for (long first = 0; first < W; first += COLUMNS) {
-        long width = least(W - first, COLUMNS);
+        long width = min(W - first, COLUMNS);
         for (long row = 0; row < T; row += ROWS) {
             real part[COLUMNS] = {0};
-            for (long t = row; t < least(T, row + ROWS); t++)
+            for (long t = row; t < min(T, row + ROWS); t++)
 #pragma omp simd
                 for (long j = 0; j < width; j++) part[j] += x[t * ldx + first + j];
             for (long j = 0; j < width; j++) sum[first + j] += part[j];
@@ -60,14 +60,14 @@ static void add_scaled_rows(long T, long D, const real *c, const real *x, real *
 
 /* A fixed number of parts, added in order. */
 static double sum_of_squares(long n, const real *x) {
-    enum { MOST = 256, SHORT = 4096 };
-    double part[MOST];
-    int parts = n > SHORT ? MOST : 1;
+    enum { MAX = 256, SHORT = 4096 };
+    double part[MAX];
+    int parts = n > SHORT ? MAX : 1;
     long length = (n / parts + PIECE) / PIECE * PIECE;
 #pragma omp parallel for schedule(static, 1) if (n > PARALLEL_WORK)
     for (int p = 0; p < parts; p++) {
         double sum = 0;
-        long end = least(n, (p + 1) * length);
+        long end = min(n, (p + 1) * length);
 #pragma omp simd reduction(+ : sum)
         for (long i = p * length; i < end; i++) sum += (double)x[i] * (double)x[i];
         part[p] = sum;
@@ -81,7 +81,7 @@ static void add_squares(long first, long count, long grain, const real *x, doubl
     const long end = first + count, blocks_end = (end + grain - 1) / grain;
 #pragma omp parallel for schedule(static) if (count > PARALLEL_WORK && blocks_end - first / grain > 1)
     for (long block = first / grain; block < blocks_end; block++) {
-        long from = block * grain > first ? block * grain : first, to = least(end, (block + 1) * grain);
+        long from = block * grain > first ? block * grain : first, to = min(end, (block + 1) * grain);
         square[block] += sum_of_squares(to - from, x + from);
     }
 }
@@ -95,7 +95,7 @@ static void add_hash(const real *x, long rows, long width, long ld, uint64_t ind
     const long cuts = (width + PIECE - 1) / PIECE;
 #pragma omp parallel for schedule(static) reduction(+ : total) if (rows * width > PARALLEL_WORK)
     for (long piece = 0; piece < rows * cuts; piece++) {
-        const long r = piece / cuts, first = piece % cuts * PIECE, end = least(width, first + PIECE);
+        const long r = piece / cuts, first = piece % cuts * PIECE, end = min(width, first + PIECE);
         const uint64_t place = index + (uint64_t)r * stride;
         uint64_t part = 0;
 #pragma omp simd reduction(+ : part)
@@ -120,15 +120,15 @@ static void adamw(long n, real *w, const real *g, real *m, real *v, double gscal
     const real keep1 = (real)beta1, take1 = (real)((1 - beta1) * gscale);
     const real keep2 = (real)beta2, take2 = (real)((1 - beta2) * gscale * gscale);
     const real keep = (real)(1 - lr * decay), rate = (real)(lr / c1), root = (real)sqrt(1 / c2);
-    const real least_root = (real)eps;
+    const real min_root = (real)eps;
 #pragma omp parallel for schedule(static) if (n > PARALLEL_WORK)
     for (long first = 0; first < n; first += PIECE) {
-        long end = least(n, first + PIECE);
+        long end = min(n, first + PIECE);
 #pragma omp simd
         for (long i = first; i < end; i++) {
             m[i] = keep1 * m[i] + take1 * g[i];
             v[i] = keep2 * v[i] + take2 * (g[i] * g[i]);
-            w[i] = keep * w[i] - rate * m[i] / (REAL_SQRT(v[i]) * root + least_root);
+            w[i] = keep * w[i] - rate * m[i] / (REAL_SQRT(v[i]) * root + min_root);
         }
     }
 }

@@ -1,4 +1,4 @@
-/* Attention's slots, each file's; and their launches. */
+/* Attention's operations, each file's; and their launches. */
 #ifndef GDN_CUDA_ATTENTION_H
 #define GDN_CUDA_ATTENTION_H
 
@@ -41,7 +41,7 @@ static inline struct heads heads_of(long S, long H, long K, long hd, bool quads)
 }
 
 /* A block for each tile of each of `heads` heads. A block's memory, scratch included, must fit into the
- * shared memory of every card; what is more than 48 KiB has to be asked for. */
+ * shared memory of every GPU; what is more than 48 KiB has to be asked for. */
 template <class tiles, class memory, class... Parameters, class... Arguments>
 static inline void launch_tiles(const char *name, void (*kernel)(struct heads, Parameters...), long heads,
                                 struct heads s, Arguments... arguments) {
@@ -54,10 +54,10 @@ static inline void launch_tiles(const char *name, void (*kernel)(struct heads, P
                 arguments...);
 }
 
-/* A slot that is a template of the precision. FP8 is for other products. */
-#define IN_PRECISION(precision, slot)                                                                        \
-    ((precision) == PRECISION_FP32   ? slot<PRECISION_FP32>                                                  \
-     : (precision) == PRECISION_FP16 ? slot<PRECISION_FP16>                                                  \
-                                     : slot<PRECISION_BF16>)
+/* An operation that is a template of the precision. FP8 is for other products. */
+#define IN_PRECISION(precision, operation)                                                                   \
+    ((precision) == PRECISION_FP32   ? operation<PRECISION_FP32>                                             \
+     : (precision) == PRECISION_FP16 ? operation<PRECISION_FP16>                                             \
+                                     : operation<PRECISION_BF16>)
 
 #endif

@@ -1,6 +1,6 @@
 /* Attention of one new token on cached keys and values. Each warp takes a stretch of the cache for one query
  * head, with an online softmax of its own; a second kernel puts the stretches together in order. So a single
- * token fills the card: there are up to PARTS stretches a head.
+ * token fills the GPU: there are up to PARTS stretches a head.
  *
  * The floor: 4·length·H·hd FLOP and 8·length·K·hd bytes; it is bound by memory, so products need no tensor
  * cores, but their operands are rounded as theirs are. */

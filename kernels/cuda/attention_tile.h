@@ -32,7 +32,7 @@ enum {
     ATTENTION_WIDEST = OPS_WIDEST_HEAD, /* head */
 };
 
-/* B sequences as the slots have them. */
+/* B sequences as the operations have them. */
 struct heads {
     long S, H, K;
     long ld, ldo;   /* rows of qkv and dqkv, of o and dout */

@@ -5,37 +5,37 @@
 #include "kernels/cuda/parts.h"
 #include "kernels/cuda/rows.h"
 
-static __global__ void copy_kernel(long T, long W, const real *x, long ldx, real *y, long ldy, bool whole) {
+static __global__ void copy_kernel(long T, long W, const real *x, long ldx, real *y, long ldy, bool aligned) {
     long at = tile_column();
     if (at >= W) return;
     EACH_TILE_ROW(t, T) {
-        store_quad(y + t * ldy + at, W - at, whole, load_quad(x + t * ldx + at, W - at, whole));
+        store_quad(y + t * ldy + at, W - at, aligned, load_quad(x + t * ldx + at, W - at, aligned));
     }
 }
 
 /* y[t] += factor · x[t], with the row's own factor where there are some. */
 static __global__ void add_kernel(long T, long W, const real *factors, real factor, const real *x, long ldx,
-                                  real *y, long ldy, bool whole) {
+                                  real *y, long ldy, bool aligned) {
     long at = tile_column();
     if (at >= W) return;
     EACH_TILE_ROW(t, T) {
-        quad from = load_quad(x + t * ldx + at, W - at, whole);
-        quad to = load_quad(y + t * ldy + at, W - at, whole);
+        quad from = load_quad(x + t * ldx + at, W - at, aligned);
+        quad to = load_quad(y + t * ldy + at, W - at, aligned);
         real f = factors ? factors[t] : factor;
         for (int i = 0; i < 4; i++) to.v[i] += f * from.v[i];
-        store_quad(y + t * ldy + at, W - at, whole, to);
+        store_quad(y + t * ldy + at, W - at, aligned, to);
     }
 }
 
 static void copy_columns(long T, long W, const real *x, long ldx, real *y, long ldy) {
-    bool whole = on_quads(x, ldx) && on_quads(y, ldy);
-    LAUNCH(copy_kernel, tile_grid(T, W), tile_block(W), 0, T, W, x, ldx, y, ldy, whole);
+    bool aligned = on_quads(x, ldx) && on_quads(y, ldy);
+    LAUNCH(copy_kernel, tile_grid(T, W), tile_block(W), 0, T, W, x, ldx, y, ldy, aligned);
 }
 
 static void add_with(long T, long W, const real *factors, real factor, const real *x, long ldx, real *y,
                      long ldy) {
-    bool whole = on_quads(x, ldx) && on_quads(y, ldy);
-    LAUNCH(add_kernel, tile_grid(T, W), tile_block(W), 0, T, W, factors, factor, x, ldx, y, ldy, whole);
+    bool aligned = on_quads(x, ldx) && on_quads(y, ldy);
+    LAUNCH(add_kernel, tile_grid(T, W), tile_block(W), 0, T, W, factors, factor, x, ldx, y, ldy, aligned);
 }
 
 static void add_columns(long T, long W, real factor, const real *x, long ldx, real *y, long ldy) {
@@ -46,19 +46,19 @@ static void add_scaled_rows(long T, long D, const real *c, const real *x, real *
     add_with(T, D, c, 0, x, D, y, D);
 }
 
-static __global__ void squares_kernel(long n, real *x, bool whole) {
+static __global__ void squares_kernel(long n, real *x, bool aligned) {
     EACH_QUAD(at, n) {
-        quad q = load_quad(x + at, n - at, whole);
+        quad q = load_quad(x + at, n - at, aligned);
         for (int i = 0; i < 4; i++) q.v[i] *= q.v[i];
-        store_quad(x + at, n - at, whole, q);
+        store_quad(x + at, n - at, aligned, q);
     }
 }
 
-static __global__ void root_means_kernel(long n, real parts, real *x, bool whole) {
+static __global__ void root_means_kernel(long n, real parts, real *x, bool aligned) {
     EACH_QUAD(at, n) {
-        quad q = load_quad(x + at, n - at, whole);
+        quad q = load_quad(x + at, n - at, aligned);
         for (int i = 0; i < 4; i++) q.v[i] = sqrtf(q.v[i] / parts);
-        store_quad(x + at, n - at, whole, q);
+        store_quad(x + at, n - at, aligned, q);
     }
 }
 

@@ -18,24 +18,24 @@ const char *const cuda_name = "cuda";
 static const char *const advice = " (CUDA_LAUNCH_BLOCKING=1 in the environment makes this name the kernel)";
 #endif
 
-static gdn_fail_function *fail_words;
+static gdn_fail_function *fail_text;
 static bool failed;
 static cudaStream_t compute, talk;
 void (*cuda_watch)(void);
 static void *scratch; /* [WORKSPACE_BYTES] */
 
 void cuda_begin(gdn_fail_function *fail) {
-    fail_words = fail;
+    fail_text = fail;
 }
 
 int cuda_fail(const char *format, ...) {
-    char words[600];
+    char text[600];
     va_list list;
     va_start(list, format);
-    vsnprintf(words, sizeof words, format, list);
+    vsnprintf(text, sizeof text, format, list);
     va_end(list);
     failed = true;
-    return fail_words(GDN_INTERNAL, "device %s: %s", cuda_name, words);
+    return fail_text(GDN_INTERNAL, "device %s: %s", cuda_name, text);
 }
 
 bool cuda_failed(cudaError_t error, const char *what) {

@@ -95,7 +95,7 @@ static __global__ void narrow(struct operand x, long count_to, long k_to, typena
 template <class Number>
 static void convert_to(const struct operand *x, long count_to, long k_to, void *to, float *largest) {
     long across = min(ceil_div(k_to, TILE_K), 32L);
-    dim3 grid((unsigned)across, (unsigned)min(ceil_div(count_to, TILE_ROWS), MOST_BLOCKS / across));
+    dim3 grid((unsigned)across, (unsigned)min(ceil_div(count_to, TILE_ROWS), MAX_BLOCKS / across));
     LAUNCH(narrow<Number>, grid, THREADS, 0, *x, count_to, k_to, (typename Number::code *)to, largest);
 }
 

@@ -1,7 +1,7 @@
 /* What the CUDA backend's files share: launches, scratch memory, failures, sums over warps and blocks.
  *
  * They are compiled twice: by nvcc, and by the host's C++ compiler against kernels/emulated, which runs them
- * on machines without a card. So kernels keep to what emulated/include offers. Sums have a fixed order that
+ * on machines without a GPU. So kernels keep to what emulated/include offers. Sums have a fixed order that
  * depends on shapes alone. */
 #ifndef GDN_CUDA_H
 #define GDN_CUDA_H
@@ -30,11 +30,11 @@ cudaStream_t cuda_talk(void);
 /* Called again and again while the host waits for the device, which may wait for other processes. NULL:
  * nobody asks. */
 extern void (*cuda_watch)(void);
-/* nccl.cu: wires to other processes' cards, or NULL. */
-const struct wires *cuda_wires(void);
+/* nccl.cu: device communicators to other processes' GPUs, or NULL. */
+const struct device_comm_ops *cuda_device_comm(void);
 
-/* Scratch memory on the device for one call of a slot, up to WORKSPACE_BYTES, 256-byte aligned. All calls are
- * given the same: what one leaves there lasts until the next is queued. */
+/* Scratch memory on the device for one call of an operation, up to WORKSPACE_BYTES, 256-byte aligned. All
+ * calls are given the same: what one leaves there lasts until the next is queued. */
 void *workspace(size_t bytes);
 
 /* Where `error` is one, records the first failure with what was being done; returns whether it is. */
@@ -48,7 +48,7 @@ void *cuda_reserve(size_t bytes);
 
 extern const char *const cuda_name; /* "cuda" or "emulated" */
 
-/* For device.cu, which opens the card: how failures are recorded; and once it is chosen, streams and scratch
+/* For device.cu, which opens the GPU: how failures are recorded; and once it is chosen, streams and scratch
  * memory. */
 void cuda_begin(gdn_fail_function *fail);
 bool cuda_make_streams(void);
@@ -134,15 +134,15 @@ void cuda_discard(void *recording);
 
 extern const struct device cuda_device;
 
-/* Opens the card of this process; false with a failure that says what is missing. */
+/* Opens the GPU of this process; false with a failure that says what is missing. */
 bool cuda_open(gdn_fail_function *fail, int local);
 
-/* ------------------------------------------------------------------ card.cu */
+/* ------------------------------------------------------------------ gpu.cu */
 
-/* Takes one of the cards for this process; false with a failure that says what is missing. */
-bool card_take(int local);
+/* Takes one of the GPUs for this process; false with a failure that says what is missing. */
+bool gpu_take(int local);
 int cuda_architecture(void); /* 90 for sm_90 */
-int card_number(void);       /* its place on the machine's buses: the same for all processes that use it */
-const char *card_describe(void);
+int gpu_number(void);        /* its place on the machine's buses: the same for all processes that use it */
+const char *gpu_describe(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* CUDA slots of the regularisers: sums of gate entropies, and the norms of bottleneck contributions. */
+/* CUDA operations of the regularisers: sums of gate entropies, and the norms of bottleneck contributions. */
 #include "kernels/cuda/delta_gate.h"
 #include "kernels/cuda/delta_sums.h"
 #include "kernels/cuda/parts.h"
@@ -16,14 +16,14 @@ struct of_probabilities {
  * `real`, all else in double. */
 template <typename kind>
 static __global__ void entropy_kernel(long T, long W, long rows, const real *__restrict__ x, long ld,
-                                      bool whole, double *__restrict__ part) {
+                                      bool aligned, double *__restrict__ part) {
     long first = blockIdx.x * rows, mine = T - first < rows ? T - first : rows;
     unsigned of_row = (unsigned)((W + 3) / 4), quads = (unsigned)mine * of_row;
     double sum = 0;
     for (unsigned k = threadIdx.x; k < quads; k += blockDim.x) {
         unsigned row = k / of_row;
         long at = 4 * (long)(k - row * of_row), left = W - at;
-        quad q = load_quad(x + (first + row) * ld + at, left, whole);
+        quad q = load_quad(x + (first + row) * ld + at, left, aligned);
         real four = 0;
         for (int i = 0; i < 4; i++) four += i < left ? kind::entropy(q.v[i]) : 0;
         sum += four;
@@ -55,12 +55,12 @@ struct gram {
     real *q, *kv;
     long ld;
     real *rms;
-    bool whole;
+    bool aligned;
 };
 
 static __device__ inline void load_both(const struct gram &a, long at, long left, quad *q, quad *v) {
-    *q = load_quad(a.q + at, left, a.whole);
-    *v = load_quad(a.v + at, left, a.whole);
+    *q = load_quad(a.q + at, left, a.aligned);
+    *v = load_quad(a.v + at, left, a.aligned);
 }
 
 static __device__ inline real dot_of(const quad &q, const quad &v) {
@@ -72,12 +72,12 @@ static __device__ inline void put(const struct gram &a, long at, long left, quad
         q.v[i] *= slope;
         v.v[i] *= slope;
     }
-    store_quad(a.q + at, left, a.whole, q);
-    if (a.kv) store_quad(a.kv + at, left, a.whole, v);
+    store_quad(a.q + at, left, a.aligned, q);
+    if (a.kv) store_quad(a.kv + at, left, a.aligned, v);
 }
 
 /* 8 bytes an element; with sparsity 4 more, and 4 for kv. What fits of a row stays in registers. */
-static __global__ void __launch_bounds__(MOST_TEAM) gram_kernel(struct gram a) {
+static __global__ void __launch_bounds__(MAX_TEAM) gram_kernel(struct gram a) {
     EACH_TEAM_ROW(t, a.T) {
         quad q[KEPT], v[KEPT], other_q, other_v;
         long row = t * a.ld;
@@ -107,8 +107,8 @@ static __global__ void __launch_bounds__(MOST_TEAM) gram_kernel(struct gram a) {
 
 static void gram_rms(long T, long W, long D, const real *v, double sparsity, real *q, real *kv, long ld,
                      real *rms) {
-    bool whole = on_quads(v, ld) && on_quads(q, ld) && on_quads(kv, ld);
-    struct gram a = {T, W, D, v, sparsity, q, kv, ld, rms, whole};
+    bool aligned = on_quads(v, ld) && on_quads(q, ld) && on_quads(kv, ld);
+    struct gram a = {T, W, D, v, sparsity, q, kv, ld, rms, aligned};
     LAUNCH(gram_kernel, team_grid(T, W), team_block(W), 0, a);
 }
 

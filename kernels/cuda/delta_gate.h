@@ -6,17 +6,17 @@
 #include "kernels/cuda/cuda.h"
 
 #define INV_LN2 1.4426950408889634f
-#define GATE_LEAST 1e-7f /* clamp of a gate, and of 1 − gate, in its entropy */
-#define GATE_MOST ((real)(1 - 1e-7))
-#define PROBABILITY_LEAST 1e-30f /* clamp of a probability in its logarithm */
+#define GATE_MIN 1e-7f /* clamp of a gate, and of 1 − gate, in its entropy */
+#define GATE_MAX ((real)(1 - 1e-7))
+#define PROBABILITY_MIN 1e-30f /* clamp of a probability in its logarithm */
 
 static __device__ inline real sigmoid(real x) {
     return 1 / (1 + expf(-x));
 }
 
 static __device__ inline real clamped_gate(real g) {
-    real a = g < GATE_LEAST ? GATE_LEAST : g;
-    return a > GATE_MOST ? GATE_MOST : a;
+    real a = g < GATE_MIN ? GATE_MIN : g;
+    return a > GATE_MAX ? GATE_MAX : a;
 }
 
 /* −(g·log₂ g + (1 − g)·log₂(1 − g)), clamped. */
@@ -33,13 +33,13 @@ static __device__ inline real gate_entropy_slope(real g) {
 
 /* −p·ln(max(p, 1e-30)) */
 static __device__ inline real probability_entropy(real p) {
-    return -p * logf(p < PROBABILITY_LEAST ? PROBABILITY_LEAST : p);
+    return -p * logf(p < PROBABILITY_MIN ? PROBABILITY_MIN : p);
 }
 
 /* Its derivative. */
 static __device__ inline real probability_entropy_slope(real p) {
-    bool clamped = p < PROBABILITY_LEAST;
-    return -logf(clamped ? PROBABILITY_LEAST : p) - (clamped ? 0 : 1);
+    bool clamped = p < PROBABILITY_MIN;
+    return -logf(clamped ? PROBABILITY_MIN : p) - (clamped ? 0 : 1);
 }
 
 /* Slots softmax_gate and softmax_gate_back (delta_softmax.cu). */

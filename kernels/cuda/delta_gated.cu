@@ -1,6 +1,6 @@
-/* CUDA slots gated_delta and gated_delta_back: contributions that gate the delta itself (kinds `full` and
- * `adaptive`). Difference, row factor, distance scale, gate and weight meet in one pass over memory forward
- * and one backward. */
+/* CUDA operations gated_delta and gated_delta_back: contributions that gate the delta itself (kinds `full`
+ * and `adaptive`). Difference, row factor, distance scale, gate and weight meet in one pass over memory
+ * forward and one backward. */
 #include "kernels/cuda/parts.h"
 #include "kernels/cuda/rows.h"
 
@@ -12,14 +12,14 @@ struct contribution {
     const real *r, *weight;
     real scale;
     long ldw;
-    bool whole;
+    bool aligned;
 };
 
 static struct contribution contribution(long T, long D, long G, const real *t, const real *s,
                                         const real *gate, long ldg, const real *r, double scale,
                                         const real *weight, long ldw) {
-    bool whole = on_quads(t, D) && on_quads(s, D) && (G < D ? D / G % 4 == 0 : on_quads(gate, ldg));
-    return {T, D, G, t, s, gate, ldg, r, weight, (real)scale, ldw, whole};
+    bool aligned = on_quads(t, D) && on_quads(s, D) && (G < D ? D / G % 4 == 0 : on_quads(gate, ldg));
+    return {T, D, G, t, s, gate, ldg, r, weight, (real)scale, ldw, aligned};
 }
 
 static __device__ inline real factor_of(const struct contribution &c, long row) {
@@ -32,32 +32,32 @@ static __device__ inline real weight_of(const struct contribution &c, long row) 
 
 /* The gates of four columns of a row. */
 static __device__ inline quad gates_of(const struct contribution &c, const real *gate, long at) {
-    if (c.G == c.D) return load_quad(gate + at, c.D - at, c.whole);
+    if (c.G == c.D) return load_quad(gate + at, c.D - at, c.aligned);
     unsigned group = (unsigned)(c.D / c.G), first = (unsigned)at / group;
     quad q;
     for (unsigned i = 0; i < 4;
          i++) /* those of columns that do not exist are never used, but must be read there */
-        q.v[i] = gate[c.whole ? first : at + i < c.D ? (unsigned)(at + i) / group : first];
+        q.v[i] = gate[c.aligned ? first : at + i < c.D ? (unsigned)(at + i) / group : first];
     return q;
 }
 
 /* 12 bytes an element, 4 more where it adds and 4 more for a gate a column (G = D). */
-static __global__ void __launch_bounds__(MOST_TEAM)
+static __global__ void __launch_bounds__(MAX_TEAM)
     gated_kernel(struct contribution c, bool add, real *__restrict__ out, long ldo, real *__restrict__ rms) {
     EACH_TEAM_ROW(row, c.T) {
         const real *t = c.t + row * c.D, *s = c.s + row * c.D, *gate = c.gate + row * c.ldg;
         real factor = factor_of(c, row), weight = weight_of(c, row), squares = 0, *to = out + row * ldo;
         EACH_TEAM_QUAD(at, c.D) {
             long left = c.D - at;
-            quad a = load_quad(t + at, left, c.whole), b = load_quad(s + at, left, c.whole), sum = {};
+            quad a = load_quad(t + at, left, c.aligned), b = load_quad(s + at, left, c.aligned), sum = {};
             quad g = gates_of(c, gate, at);
-            if (add) sum = load_quad(to + at, left, c.whole);
+            if (add) sum = load_quad(to + at, left, c.aligned);
             for (int i = 0; i < 4; i++) {
                 real x = factor * (a.v[i] - b.v[i]) * g.v[i];
                 sum.v[i] += weight * x;
                 squares += x * x;
             }
-            store_quad(to + at, left, c.whole, sum);
+            store_quad(to + at, left, c.aligned, sum);
         }
         if (!rms) continue;
         squares = team_sum(squares);
@@ -69,7 +69,7 @@ static void gated_delta(long T, long D, long G, const real *t, const real *s, co
                         const real *r, double scale, const real *weight, long ldw, bool add, real *out,
                         long ldo, real *rms) {
     struct contribution c = contribution(T, D, G, t, s, gate, ldg, r, scale, weight, ldw);
-    c.whole = c.whole && on_quads(out, ldo);
+    c.aligned = c.aligned && on_quads(out, ldo);
     LAUNCH(gated_kernel, team_grid(T, D), team_block(D), 0, c, add, out, ldo, rms);
 }
 
@@ -95,9 +95,9 @@ struct row_back {
  * factor·dc⊙δ, the gates' gradients. */
 static __device__ inline quad quad_back(const struct contribution &c, const struct contribution_back &b,
                                         struct row_back *r, long row, long at, long left, const quad &gate) {
-    quad t = load_quad(c.t + row * c.D + at, left, c.whole),
-         s = load_quad(c.s + row * c.D + at, left, c.whole);
-    quad dout = load_quad(b.dout + row * b.ldo + at, left, c.whole), dd, dgate;
+    quad t = load_quad(c.t + row * c.D + at, left, c.aligned),
+         s = load_quad(c.s + row * c.D + at, left, c.aligned);
+    quad dout = load_quad(b.dout + row * b.ldo + at, left, c.aligned), dd, dgate;
     for (int i = 0; i < 4; i++) {
         real delta = t.v[i] - s.v[i], gated = delta * gate.v[i], x = r->factor * gated;
         real dc = r->weight * dout.v[i] + r->k * x;
@@ -106,7 +106,7 @@ static __device__ inline quad quad_back(const struct contribution &c, const stru
         dd.v[i] = r->factor * dc * gate.v[i];
         dgate.v[i] = r->factor * dc * delta;
     }
-    store_quad(b.dd + row * c.D + at, left, c.whole, dd);
+    store_quad(b.dd + row * c.D + at, left, c.aligned, dd);
     return dgate;
 }
 
@@ -120,9 +120,9 @@ static __device__ inline real lanes_sum(real x, int lanes) {
 static __device__ inline void columns_back(const struct contribution &c, const struct contribution_back &b,
                                            struct row_back *r, long row) {
     EACH_TEAM_QUAD(at, c.D) {
-        quad gate = load_quad(c.gate + row * c.ldg + at, c.D - at, c.whole);
+        quad gate = load_quad(c.gate + row * c.ldg + at, c.D - at, c.aligned);
         quad dgate = quad_back(c, b, r, row, at, c.D - at, gate);
-        store_quad(b.dgate + row * c.G + at, c.D - at, c.whole, dgate);
+        store_quad(b.dgate + row * c.G + at, c.D - at, c.aligned, dgate);
     }
 }
 
@@ -143,7 +143,7 @@ static __device__ inline void groups_back(const struct contribution &c, const st
 }
 
 /* 16 bytes an element; a gate a column 8 more. */
-static __global__ void __launch_bounds__(MOST_TEAM)
+static __global__ void __launch_bounds__(MAX_TEAM)
     gated_back_kernel(struct contribution c, struct contribution_back b, int lanes) {
     EACH_TEAM_ROW(row, c.T) {
         real k = b.rms ? (real)(b.sparsity / ((double)c.D * b.rms[row])) : 0;
@@ -173,7 +173,7 @@ static void gated_delta_back(long T, long D, long G, const real *t, const real *
                              real *dd, real *dr) {
     struct contribution c = contribution(T, D, G, t, s, gate, ldg, r, scale, weight, ldw);
     struct contribution_back b = {dout, ldo, rms, sparsity, dweight, n, dgate, dd, dr};
-    c.whole = c.whole && on_quads(dout, ldo) && on_quads(dd, D) && (G < D || on_quads(dgate, D));
+    c.aligned = c.aligned && on_quads(dout, ldo) && on_quads(dd, D) && (G < D || on_quads(dgate, D));
     int lanes = lanes_for(D / G);
     long threads = G == D ? D : 4 * G * lanes; /* as for a row of so many columns */
     LAUNCH(gated_back_kernel, team_grid(T, threads), team_block(threads), 0, c, b, lanes);

@@ -1,5 +1,5 @@
-/* CUDA slots of the gates that work on single columns: the gate MLP's activation and the sigmoid gate, with
- * their backward passes, each one pass over memory. */
+/* CUDA operations of the gates that work on single columns: the gate MLP's activation and the sigmoid gate,
+ * with their backward passes, each one pass over memory. */
 #include "kernels/cuda/delta_gate.h"
 #include "kernels/cuda/parts.h"
 #include "kernels/cuda/rows.h"
@@ -11,19 +11,19 @@ static __device__ inline real silu_of(real x) {
 
 /* 12 bytes an element. */
 static __global__ void bias_silu_kernel(long T, long W, const real *__restrict__ bias, real *__restrict__ x,
-                                        real *__restrict__ h, bool whole) {
+                                        real *__restrict__ h, bool aligned) {
     long column = tile_column(), left = W - column;
     if (left <= 0) return;
-    quad b = load_quad(bias + column, left, whole);
+    quad b = load_quad(bias + column, left, aligned);
     EACH_TILE_ROW(row, T) {
         long at = row * W + column;
-        quad a = load_quad(x + at, left, whole), y;
+        quad a = load_quad(x + at, left, aligned), y;
         for (int i = 0; i < 4; i++) {
             a.v[i] += b.v[i];
             y.v[i] = silu_of(a.v[i]);
         }
-        store_quad(x + at, left, whole, a);
-        store_quad(h + at, left, whole, y);
+        store_quad(x + at, left, aligned, a);
+        store_quad(h + at, left, aligned, y);
     }
 }
 
@@ -33,11 +33,11 @@ static void bias_silu(long T, long W, const real *bias, real *x, real *h) {
 }
 
 /* 8 bytes an element. */
-static __global__ void silu_kernel(long n, const real *__restrict__ x, real *__restrict__ h, bool whole) {
+static __global__ void silu_kernel(long n, const real *__restrict__ x, real *__restrict__ h, bool aligned) {
     EACH_QUAD(at, n) {
-        quad a = load_quad(x + at, n - at, whole);
+        quad a = load_quad(x + at, n - at, aligned);
         for (int i = 0; i < 4; i++) a.v[i] = silu_of(a.v[i]);
-        store_quad(h + at, n - at, whole, a);
+        store_quad(h + at, n - at, aligned, a);
     }
 }
 
@@ -47,14 +47,14 @@ static void silu(long n, const real *x, real *h) {
 
 /* 12 bytes an element; dx may be dh. */
 static __global__ void silu_back_kernel(long n, const real *__restrict__ x, const real *dh, real *dx,
-                                        bool whole) {
+                                        bool aligned) {
     EACH_QUAD(at, n) {
-        quad a = load_quad(x + at, n - at, whole), d = load_quad(dh + at, n - at, whole);
+        quad a = load_quad(x + at, n - at, aligned), d = load_quad(dh + at, n - at, aligned);
         for (int i = 0; i < 4; i++) {
             real g = sigmoid(a.v[i]);
             d.v[i] *= g * (1 + a.v[i] * (1 - g));
         }
-        store_quad(dx + at, n - at, whole, d);
+        store_quad(dx + at, n - at, aligned, d);
     }
 }
 
@@ -65,14 +65,15 @@ static void silu_back(long n, const real *x, const real *dh, real *dx) {
 
 /* 8 bytes an element. */
 static __global__ void sigmoid_kernel(long T, long W, real scale, const real *__restrict__ r,
-                                      const real *__restrict__ x, real *__restrict__ g, long ld, bool whole) {
+                                      const real *__restrict__ x, real *__restrict__ g, long ld,
+                                      bool aligned) {
     long column = tile_column(), left = W - column;
     if (left <= 0) return;
     EACH_TILE_ROW(row, T) {
         real factor = scale * (r ? r[row] : 1);
-        quad a = load_quad(x + row * ld + column, left, whole);
+        quad a = load_quad(x + row * ld + column, left, aligned);
         for (int i = 0; i < 4; i++) a.v[i] = sigmoid(factor * a.v[i]);
-        store_quad(g + row * ld + column, left, whole, a);
+        store_quad(g + row * ld + column, left, aligned, a);
     }
 }
 
@@ -82,24 +83,24 @@ static void sigmoid_gate(long T, long W, double scale, const real *r, const real
 }
 
 /* 16 bytes an element: dg becomes the gradient of x, whose product with x is summed. */
-static __global__ void __launch_bounds__(MOST_TEAM)
+static __global__ void __launch_bounds__(MAX_TEAM)
     sigmoid_back_kernel(long T, long W, real scale, const real *__restrict__ r, const real *__restrict__ x,
                         const real *__restrict__ g, long ld, real entropy, real *__restrict__ dg, long lddg,
-                        real *__restrict__ dr, bool whole) {
+                        real *__restrict__ dr, bool aligned) {
     EACH_TEAM_ROW(row, T) {
         real factor = scale * (r ? r[row] : 1), sum = 0, *to = dg + row * lddg;
         EACH_TEAM_QUAD(at, W) {
             long left = W - at;
-            quad a = load_quad(x + row * ld + at, left, whole),
-                 gate = load_quad(g + row * ld + at, left, whole);
-            quad d = load_quad(to + at, left, whole);
+            quad a = load_quad(x + row * ld + at, left, aligned),
+                 gate = load_quad(g + row * ld + at, left, aligned);
+            quad d = load_quad(to + at, left, aligned);
             for (int i = 0; i < 4; i++) {
                 if (entropy != 0) d.v[i] += entropy * gate_entropy_slope(gate.v[i]);
                 real dlogit = d.v[i] * gate.v[i] * (1 - gate.v[i]);
                 sum += dlogit * a.v[i];
                 d.v[i] = factor * dlogit;
             }
-            store_quad(to + at, left, whole, d);
+            store_quad(to + at, left, aligned, d);
         }
         if (!r) continue;
         sum = team_sum(sum);

@@ -1,10 +1,11 @@
-/* CUDA slots of the aggregate `attention`, a warp a token; those of `multihead` are in delta_multihead.cu. */
+/* CUDA operations of the aggregate `attention`, a warp a token; those of `multihead` are in
+ * delta_multihead.cu. */
 #include "kernels/cuda/delta_mixing.h"
 #include "kernels/cuda/parts.h"
 
 /* Sources' inverse rms [T], by value: the caller's list need not outlive the call. */
 struct sources {
-    const real *rms[OPS_SLOTS];
+    const real *rms[OPS_CONNECTIONS];
 };
 
 static struct sources take_sources(long n, const real *const *rs) {
@@ -17,15 +18,15 @@ static struct sources take_sources(long n, const real *const *rs) {
 static __global__ void select_kernel(long T, long n, long a, const real *__restrict__ query,
                                      const real *__restrict__ key, const real *__restrict__ rt,
                                      struct sources sources, real root, real *__restrict__ weight,
-                                     bool whole) {
-    __shared__ slot_numbers of_warp[WARPS_OF_BLOCK];
+                                     bool aligned) {
+    __shared__ connection_numbers of_warp[WARPS_OF_BLOCK];
     real *w = of_warp[threadIdx.y];
     EACH_TEAM_ROW(t, T) {
         real scale = rt[t] * root;
-        for (long i = 0; i < n; i++) keep(w, i, dot(a, query + t * a, key + (t * n + i) * a, whole));
-        EACH_OWN_SLOT(i, n) w[i] *= scale * sources.rms[i][t];
+        for (long i = 0; i < n; i++) keep(w, i, dot(a, query + t * a, key + (t * n + i) * a, aligned));
+        EACH_OWN_CONNECTION(i, n) w[i] *= scale * sources.rms[i][t];
         softmax(n, w);
-        EACH_OWN_SLOT(i, n) weight[t * n + i] = w[i];
+        EACH_OWN_CONNECTION(i, n) weight[t * n + i] = w[i];
     }
 }
 
@@ -41,17 +42,17 @@ static __global__ void select_back_kernel(long T, long n, long a, long D, real *
                                           real *__restrict__ key, const real *__restrict__ rt,
                                           struct sources sources, real root, const real *__restrict__ weight,
                                           const real *__restrict__ dweight, real *__restrict__ ct,
-                                          real *__restrict__ cs, bool whole) {
-    __shared__ slot_numbers of_warp[WARPS_OF_BLOCK];
+                                          real *__restrict__ cs, bool aligned) {
+    __shared__ connection_numbers of_warp[WARPS_OF_BLOCK];
     real *dscore = of_warp[threadIdx.y], inverse = 1 / (real)D;
     EACH_TEAM_ROW(t, T) {
         const real *w = weight + t * n, *dw = dweight + t * n;
         real *q = query + t * a, *k = key + t * n * a, target = rt[t], mean = 0, drt = 0;
         for (long i = 0; i < n; i++)
-            keep(dscore, i, dot(a, q, k + i * a, whole)); /* at first the score itself */
-        EACH_OWN_SLOT(i, n) mean += w[i] * dw[i];
+            keep(dscore, i, dot(a, q, k + i * a, aligned)); /* at first the score itself */
+        EACH_OWN_CONNECTION(i, n) mean += w[i] * dw[i];
         mean = warp_sum(mean);
-        EACH_OWN_SLOT(i, n) {
+        EACH_OWN_CONNECTION(i, n) {
             real r = sources.rms[i][t], dlogit = w[i] * (dw[i] - mean) * root, by_score = dlogit * dscore[i];
             drt += by_score * r;
             cs[i * T + t] = -by_score * target * r * r * r * inverse;
@@ -60,7 +61,7 @@ static __global__ void select_back_kernel(long T, long n, long a, long D, real *
         drt = warp_sum(drt);
         if (threadIdx.x == 0) ct[t] = -drt * target * target * target * inverse;
         __syncwarp();
-        scores_back(n, a, dscore, q, k, a, whole);
+        scores_back(n, a, dscore, q, k, a, aligned);
         __syncwarp();
     }
 }

@@ -1,4 +1,4 @@
-/* CUDA slots of what connections have one number a token of: row factors of `normalize`, magnitudes and
+/* CUDA operations of what connections have one number a token of: row factors of `normalize`, magnitudes and
  * weights of contributions, with their sums over tokens. Small beside everything D wide. */
 #include "kernels/cuda/delta_sums.h"
 #include "kernels/cuda/parts.h"
@@ -57,7 +57,7 @@ static void delta_magnitude_back(long T, long D, const real *r, const real *e, c
     LAUNCH(magnitude_back, one_each(T), SUM_THREADS, 0, T, D, r, e, square, de, k, dr);
 }
 
-/* What slot i's share of a token is read from. */
+/* What connection i's share of a token is read from. */
 struct shares {
     const real *alpha; /* or NULL: `even` */
     long lda, step;
@@ -77,31 +77,31 @@ static __global__ void weights(long T, int n, struct shares shares, const real *
     weight[at] = share(shares, t, i) * (mix ? mix[i] : 1);
 }
 
-static void slot_weights(long T, long n, const real *alpha, long lda, long step, real even, const real *mix,
-                         real *weight) {
+static void connection_weights(long T, long n, const real *alpha, long lda, long step, real even,
+                               const real *mix, real *weight) {
     struct shares shares = {alpha, lda, step, even};
     LAUNCH(weights, one_each(T * n), SUM_THREADS, 0, T, (int)n, shares, mix, weight);
 }
 
-/* Block (p, i): slot i of tokens [p·rows, (p + 1)·rows). dalpha may be dweight: a thread reads an element
- * before it writes it. */
+/* Block (p, i): connection i of tokens [p·rows, (p + 1)·rows). dalpha may be dweight: a thread reads an
+ * element before it writes it. */
 static __global__ void weights_back(long T, long rows, struct shares shares, const real *__restrict__ mix,
                                     const real *dweight, double *__restrict__ part, real *dalpha) {
     long n = gridDim.y, i = blockIdx.y;
     long end = (blockIdx.x + 1) * rows < T ? (blockIdx.x + 1) * rows : T;
-    real of_slot = mix ? mix[i] : 1;
+    real of_connection = mix ? mix[i] : 1;
     double sum = 0;
     for (long t = blockIdx.x * rows + threadIdx.x; t < end; t += blockDim.x) {
         real d = dweight[t * n + i];
         sum += (double)d * share(shares, t, i);
-        if (dalpha) dalpha[t * shares.lda + i * shares.step] = d * of_slot;
+        if (dalpha) dalpha[t * shares.lda + i * shares.step] = d * of_connection;
     }
     sum = block_sum(sum);
     if (threadIdx.x == 0) part[i * gridDim.x + blockIdx.x] = sum;
 }
 
-static void slot_weights_back(long T, long n, const real *alpha, long lda, long step, real even,
-                              const real *mix, const real *dweight, real *dmix, real *dalpha) {
+static void connection_weights_back(long T, long n, const real *alpha, long lda, long step, real even,
+                                    const real *mix, const real *dweight, real *dmix, real *dalpha) {
     struct shares shares = {alpha, lda, step, even};
     long rows = rows_of_part(T, TOKENS_OF_PART), parts = ceil_div(T, rows);
     double *part = (double *)workspace((size_t)(n * parts) * sizeof *part);
@@ -114,6 +114,6 @@ void cuda_delta_rows(struct ops *ops) {
     ops->row_factors = row_factors;
     ops->row_factors_back = row_factors_back;
     ops->delta_magnitude_back = delta_magnitude_back;
-    ops->slot_weights = slot_weights;
-    ops->slot_weights_back = slot_weights_back;
+    ops->connection_weights = connection_weights;
+    ops->connection_weights_back = connection_weights_back;
 }

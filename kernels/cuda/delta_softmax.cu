@@ -1,4 +1,4 @@
-/* CUDA slots of the softmax gate, a team of threads a row. A row that fits stays in registers from the
+/* CUDA operations of the softmax gate, a team of threads a row. A row that fits stays in registers from the
  * reading to the writing, so memory is passed once; what is left of a wider one is read again. */
 #include "kernels/cuda/delta_gate.h"
 #include "kernels/cuda/parts.h"
@@ -9,13 +9,14 @@ struct softmax {
     const real *bias;
     real inverse, *x;
     long ld;
-    bool whole;
+    bool aligned;
 };
 
 /* Scores of four columns; those of columns that do not exist are −∞ and count for nothing. */
 static __device__ inline quad scores(const struct softmax &a, const real *row, long at) {
     if (at >= a.W) return {-INFINITY, -INFINITY, -INFINITY, -INFINITY};
-    quad q = load_quad(row + at, a.W - at, a.whole, -INFINITY), b = load_quad(a.bias + at, a.W - at, a.whole);
+    quad q = load_quad(row + at, a.W - at, a.aligned, -INFINITY),
+         b = load_quad(a.bias + at, a.W - at, a.aligned);
     for (int i = 0; i < 4; i++) q.v[i] = (q.v[i] + b.v[i]) * a.inverse;
     return q;
 }
@@ -33,11 +34,11 @@ static __device__ inline real exponentials(quad *q, real largest) {
 
 static __device__ inline void put(const struct softmax &a, real *row, long at, quad q, real factor) {
     for (int i = 0; i < 4; i++) q.v[i] *= factor;
-    store_quad(row + at, a.W - at, a.whole, q);
+    store_quad(row + at, a.W - at, a.aligned, q);
 }
 
 /* 8 bytes an element. */
-static __global__ void __launch_bounds__(MOST_TEAM) softmax_kernel(struct softmax a) {
+static __global__ void __launch_bounds__(MAX_TEAM) softmax_kernel(struct softmax a) {
     EACH_TEAM_ROW(t, a.T) {
         real *row = a.x + t * a.ld, largest = -INFINITY, sum = 0;
         quad kept[KEPT];
@@ -75,15 +76,15 @@ struct softmax_back {
     real slope; /* entropy/ln W, the weight of the entropy's gradient */
     real *dp;
     long lddp;
-    bool whole;
+    bool aligned;
 };
 
 /* Probabilities p and their whole gradients of four columns; returns Σ p·gradient. */
 static __device__ inline real gradients(const struct softmax_back &a, long t, long at, quad *p, quad *d) {
     *p = *d = {};
     if (at >= a.W) return 0;
-    *p = load_quad(a.p + t * a.ld + at, a.W - at, a.whole);
-    *d = load_quad(a.dp + t * a.lddp + at, a.W - at, a.whole);
+    *p = load_quad(a.p + t * a.ld + at, a.W - at, a.aligned);
+    *d = load_quad(a.dp + t * a.lddp + at, a.W - at, a.aligned);
     real sum = 0;
     for (int i = 0; i < 4; i++) {
         if (a.slope != 0) d->v[i] += a.slope * probability_entropy_slope(p->v[i]);
@@ -95,11 +96,11 @@ static __device__ inline real gradients(const struct softmax_back &a, long t, lo
 static __device__ inline void put(const struct softmax_back &a, long t, long at, const quad &p, quad d,
                                   real mean) {
     for (int i = 0; i < 4; i++) d.v[i] = a.inverse * p.v[i] * (d.v[i] - mean);
-    store_quad(a.dp + t * a.lddp + at, a.W - at, a.whole, d);
+    store_quad(a.dp + t * a.lddp + at, a.W - at, a.aligned, d);
 }
 
 /* 12 bytes an element. */
-static __global__ void __launch_bounds__(MOST_TEAM) softmax_back_kernel(struct softmax_back a) {
+static __global__ void __launch_bounds__(MAX_TEAM) softmax_back_kernel(struct softmax_back a) {
     EACH_TEAM_ROW(t, a.T) {
         quad p[KEPT], d[KEPT], other_p, other_d;
         real mean = 0; /* Σ p·(dL/dp) */
@@ -117,8 +118,8 @@ static __global__ void __launch_bounds__(MOST_TEAM) softmax_back_kernel(struct s
 static void softmax_gate_back(long T, long W, double inv_temperature, const real *p, long ld, double entropy,
                               real *dp, long lddp) {
     real slope = entropy != 0 ? (real)(entropy / log((double)W)) : 0;
-    bool whole = on_quads(p, ld) && on_quads(dp, lddp);
-    struct softmax_back a = {T, W, (real)inv_temperature, p, ld, slope, dp, lddp, whole};
+    bool aligned = on_quads(p, ld) && on_quads(dp, lddp);
+    struct softmax_back a = {T, W, (real)inv_temperature, p, ld, slope, dp, lddp, aligned};
     LAUNCH(softmax_back_kernel, team_grid(T, W), team_block(W), 0, a);
 }
 

@@ -7,7 +7,7 @@
 
 enum {
     SUM_THREADS = 256,
-    SUM_PARTS = 1024, /* at most, of one sum: blocks enough to fill a card, few enough for one block to add */
+    SUM_PARTS = 1024, /* at most, of one sum: blocks enough to fill a GPU, few enough for one block to add */
 };
 
 /* Tokens or rows of each part, and how many parts that makes. */

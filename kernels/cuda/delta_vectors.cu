@@ -1,33 +1,33 @@
-/* CUDA slots that work on whole deltas t − s: differences and norms. Bound by memory, and each one pass over
- * it. */
+/* CUDA operations that work on whole deltas t − s: differences and norms. Bound by memory, and each one pass
+ * over it. */
 #include "kernels/cuda/parts.h"
 #include "kernels/cuda/rows.h"
 
 /* 8 bytes an element, and 4 for each result. */
 static __global__ void mean_kernel(long n, const real *__restrict__ t, const real *__restrict__ s,
-                                   real *__restrict__ delta, real *__restrict__ mean, bool whole) {
+                                   real *__restrict__ delta, real *__restrict__ mean, bool aligned) {
     EACH_QUAD(at, n) {
-        quad a = load_quad(t + at, n - at, whole), b = load_quad(s + at, n - at, whole), d, m;
+        quad a = load_quad(t + at, n - at, aligned), b = load_quad(s + at, n - at, aligned), d, m;
         for (int i = 0; i < 4; i++) {
             d.v[i] = a.v[i] - b.v[i];
             m.v[i] = (a.v[i] + b.v[i]) * (real)0.5;
         }
-        if (delta) store_quad(delta + at, n - at, whole, d);
-        if (mean) store_quad(mean + at, n - at, whole, m);
+        if (delta) store_quad(delta + at, n - at, aligned, d);
+        if (mean) store_quad(mean + at, n - at, aligned, m);
     }
 }
 
 static void delta_mean(long T, long D, const real *t, const real *s, real *delta, real *mean) {
-    bool whole = on_quads(t, 0) && on_quads(s, 0) && on_quads(delta, 0) && on_quads(mean, 0);
+    bool aligned = on_quads(t, 0) && on_quads(s, 0) && on_quads(delta, 0) && on_quads(mean, 0);
     if (delta || mean)
-        LAUNCH(mean_kernel, vector_grid(T * D), VECTOR_BLOCK, 0, T * D, t, s, delta, mean, whole);
+        LAUNCH(mean_kernel, vector_grid(T * D), VECTOR_BLOCK, 0, T * D, t, s, delta, mean, aligned);
 }
 
 /* ‖t − s‖² of a team's row. */
-static __device__ real square_distance(long D, const real *t, const real *s, bool whole) {
+static __device__ real square_distance(long D, const real *t, const real *s, bool aligned) {
     real sum = 0;
     EACH_TEAM_QUAD(at, D) {
-        quad a = load_quad(t + at, D - at, whole), b = load_quad(s + at, D - at, whole);
+        quad a = load_quad(t + at, D - at, aligned), b = load_quad(s + at, D - at, aligned);
         for (int i = 0; i < 4; i++) sum += (a.v[i] - b.v[i]) * (a.v[i] - b.v[i]);
     }
     return team_sum(sum);
@@ -36,9 +36,9 @@ static __device__ real square_distance(long D, const real *t, const real *s, boo
 /* 8 bytes an element. */
 static __global__ void inverse_norm_kernel(long T, long D, const real *__restrict__ t,
                                            const real *__restrict__ s, double eps, real *__restrict__ inv,
-                                           bool whole) {
+                                           bool aligned) {
     EACH_TEAM_ROW(row, T) {
-        real square = square_distance(D, t + row * D, s + row * D, whole);
+        real square = square_distance(D, t + row * D, s + row * D, aligned);
         if (threadIdx.x > 0) continue;
         double norm = sqrt((double)square);
         inv[row] = (real)(1 / (norm < eps ? eps : norm)); /* a NaN stays one */
@@ -54,9 +54,9 @@ static void delta_inverse_norm(long T, long D, const real *t, const real *s, dou
 static __global__ void magnitude_kernel(long T, long D, const real *__restrict__ t,
                                         const real *__restrict__ s, const real *__restrict__ r, double eps,
                                         real *__restrict__ e, long lde, real *__restrict__ square,
-                                        bool whole) {
+                                        bool aligned) {
     EACH_TEAM_ROW(row, T) {
-        double mean = (double)square_distance(D, t + row * D, s + row * D, whole) / (double)D;
+        double mean = (double)square_distance(D, t + row * D, s + row * D, aligned) / (double)D;
         if (threadIdx.x > 0) continue;
         double factor = r ? r[row] : 1;
         e[row * lde] = (real)sqrt(factor * factor * mean + eps);
@@ -73,31 +73,31 @@ static void delta_magnitude(long T, long D, const real *t, const real *s, const 
 /* 16 bytes an element, 4 more with d and 8 more with k. */
 static __global__ void spread_kernel(long T, long D, const real *__restrict__ d, const real *__restrict__ k,
                                      const real *__restrict__ t, const real *__restrict__ s,
-                                     real *__restrict__ dt, real *__restrict__ ds, bool whole) {
+                                     real *__restrict__ dt, real *__restrict__ ds, bool aligned) {
     long column = tile_column(), left = D - column;
     if (left <= 0) return;
     EACH_TILE_ROW(row, T) {
         long at = row * D + column;
-        quad e = {}, a = load_quad(dt + at, left, whole), b = load_quad(ds + at, left, whole);
-        if (d) e = load_quad(d + at, left, whole);
+        quad e = {}, a = load_quad(dt + at, left, aligned), b = load_quad(ds + at, left, aligned);
+        if (d) e = load_quad(d + at, left, aligned);
         if (k) {
-            quad x = load_quad(t + at, left, whole), y = load_quad(s + at, left, whole);
+            quad x = load_quad(t + at, left, aligned), y = load_quad(s + at, left, aligned);
             for (int i = 0; i < 4; i++) e.v[i] += k[row] * (x.v[i] - y.v[i]);
         }
         for (int i = 0; i < 4; i++) {
             a.v[i] += e.v[i];
             b.v[i] -= e.v[i];
         }
-        store_quad(dt + at, left, whole, a);
-        store_quad(ds + at, left, whole, b);
+        store_quad(dt + at, left, aligned, a);
+        store_quad(ds + at, left, aligned, b);
     }
 }
 
 static void delta_spread(long T, long D, const real *d, const real *k, const real *t, const real *s, real *dt,
                          real *ds) {
-    bool whole = on_quads(d, D) && on_quads(dt, D) && on_quads(ds, D);
-    if (k) whole = whole && on_quads(t, D) && on_quads(s, D);
-    if (d || k) LAUNCH(spread_kernel, tile_grid(T, D), tile_block(D), 0, T, D, d, k, t, s, dt, ds, whole);
+    bool aligned = on_quads(d, D) && on_quads(dt, D) && on_quads(ds, D);
+    if (k) aligned = aligned && on_quads(t, D) && on_quads(s, D);
+    if (d || k) LAUNCH(spread_kernel, tile_grid(T, D), tile_block(D), 0, T, D, d, k, t, s, dt, ds, aligned);
 }
 
 void cuda_delta_vectors(struct ops *ops) {

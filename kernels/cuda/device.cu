@@ -1,4 +1,4 @@
-/* The card as a device (kernels/base/device.h): memory, copies, tickets, and opening it.
+/* The GPU as a device (kernels/base/device.h): memory, copies, tickets, and opening it.
  *
  * Operations, uploads, downloads, moves and clears are queued on one stream, communication's copies on
  * another, which events order behind the operations queued so far. Uploads go through a ring of pinned host
@@ -66,7 +66,7 @@ static size_t available(void) {
 
 /* ------------------------------------------------------------------ copies among operations */
 
-/* Looks after the wires meanwhile: a peer that is lost never comes. */
+/* Looks after the device communicators meanwhile: a peer that is lost never comes. */
 static void await_event(cudaEvent_t event, const char *what) {
     cudaError_t error = cudaErrorNotReady;
     while (cuda_watch && (error = cudaEventQuery(event)) == cudaErrorNotReady) cuda_watch();
@@ -192,19 +192,19 @@ static bool make_buffers(void) {
 
 bool cuda_open(gdn_fail_function *fail, int local) {
     cuda_begin(fail);
-    return card_take(local) && cuda_make_streams() && make_events() && make_buffers();
+    return gpu_take(local) && cuda_make_streams() && make_events() && make_buffers();
 }
 
 static struct device make_device(void) {
     struct device d = {};
     d.name = cuda_name;
-    d.sites = CUDA_SITES;
+    d.weight_ids = CUDA_SITES;
     d.reserve = cuda_reserve;
     d.release = release;
     d.reserve_host = reserve_host;
     d.release_host = release_host;
     d.available = available;
-    d.number = card_number;
+    d.number = gpu_number;
     d.upload = upload;
     d.download = download;
     d.move = move;
@@ -220,8 +220,8 @@ static struct device make_device(void) {
     d.join = join;
     d.wait = wait;
     d.status = status;
-    d.describe = card_describe;
-    d.wires = cuda_wires();
+    d.describe = gpu_describe;
+    d.comm = cuda_device_comm();
     d.scales = cuda_scales;
     return d;
 }

@@ -20,20 +20,20 @@ static void cut_tokens(long B, long S, const int32_t *rows, int32_t *input, int3
 }
 
 static __global__ void embed_kernel(long T, long D, const int32_t *token, long first, long V, const real *E,
-                                    real *x, bool whole) {
+                                    real *x, bool aligned) {
     long at = tile_column();
     if (at >= D) return;
     EACH_TILE_ROW(t, T) {
         long row = token[t] - first;
         quad q = {};
-        if (row >= 0 && row < V) q = load_quad(E + row * D + at, D - at, whole);
-        store_quad(x + t * D + at, D - at, whole, q);
+        if (row >= 0 && row < V) q = load_quad(E + row * D + at, D - at, aligned);
+        store_quad(x + t * D + at, D - at, aligned, q);
     }
 }
 
 static void embed(long T, long D, const int32_t *token, long first, long V, const real *E, real *x) {
-    bool whole = on_quads(E, D) && on_quads(x, D);
-    LAUNCH(embed_kernel, tile_grid(T, D), tile_block(D), 0, T, D, token, first, V, E, x, whole);
+    bool aligned = on_quads(E, D) && on_quads(x, D);
+    LAUNCH(embed_kernel, tile_grid(T, D), tile_block(D), 0, T, D, token, first, V, E, x, aligned);
 }
 
 /* The positions of one token: order[first … first + count − 1]. */
@@ -67,30 +67,30 @@ static __global__ void runs_kernel(long T, const int32_t *token, long first, lon
 }
 
 static __global__ void embed_back_kernel(long T, long D, const int32_t *token, long first, const int *order,
-                                         const struct run *run, const real *dx, real *dE, bool whole) {
+                                         const struct run *run, const real *dx, real *dE, bool aligned) {
     long at = tile_column();
     if (at >= D) return;
     EACH_TILE_ROW(t, T) {
         const struct run own = run[t];
         if (own.count == 0) continue;
         real *to = dE + (token[t] - first) * D + at;
-        quad sum = load_quad(to, D - at, whole);
+        quad sum = load_quad(to, D - at, aligned);
         for (int i = 0; i < own.count; i++) {
-            quad q = load_quad(dx + order[own.first + i] * D + at, D - at, whole);
+            quad q = load_quad(dx + order[own.first + i] * D + at, D - at, aligned);
             for (int k = 0; k < 4; k++) sum.v[k] += q.v[k];
         }
-        store_quad(to, D - at, whole, sum);
+        store_quad(to, D - at, aligned, sum);
     }
 }
 
 static void embed_back(long T, long D, const int32_t *token, long first, long V, const real *dx, real *dE) {
     struct run *run = (struct run *)workspace((size_t)T * (sizeof *run + sizeof(int)));
     int *order = (int *)(run + T);
-    bool whole = on_quads(dx, D) && on_quads(dE, D);
+    bool aligned = on_quads(dx, D) && on_quads(dE, D);
     LAUNCH(runs_kernel, (unsigned)ceil_div(T, RUN_WARPS), dim3(WARP, RUN_WARPS), 0, T, token, first, V, order,
            run);
     LAUNCH(embed_back_kernel, tile_grid(T, D), tile_block(D), 0, T, D, token, first, order, run, dx, dE,
-           whole);
+           aligned);
 }
 
 extern "C" void cuda_embed(struct ops *ops) {

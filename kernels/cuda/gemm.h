@@ -1,6 +1,6 @@
 /* Matrix products on the device: what the files of gemm share.
  *
- *     gemm_slots.cu    the slots: which numbers a product is made in
+ *     gemm_slots.cu    the operations: which numbers a product is made in
  *     gemm_pieces.cu   a product in 16 or 8 bits, in pieces whose operands fit into the scratch
  *     gemm_library.cu  one product by cuBLASLt
  *     convert.cu       operands from float to 16 or 8 bits
@@ -39,17 +39,17 @@ void *reserve(size_t bytes);
 /* Once, before the first product. */
 void library_open(void);
 
-/* The gemm slot for operands of any type. Nothing of m, n and k is 0. Of 8 bits: 'N', 'T', all of m, n, k and
- * the row distances multiples of 16, C at a multiple of 16 bytes. */
+/* The gemm operation for operands of any type. Nothing of m, n and k is 0. Of 8 bits: 'N', 'T', all of m, n,
+ * k and the row distances multiples of 16, C at a multiple of 16 bytes. */
 void library_product(char ta, char tb, long m, long n, long k, float alpha, const struct factor *a,
                      const struct factor *b, float beta, float *c, long ldc);
 
 /* Writes an operand in numbers of its type, [count_to, k_to] with rows along memory, zero beyond [count, k];
- * k_to is a multiple of 8. With a scale, numbers are multiplied by its factor, and largest [MOST_BLOCKS]
+ * k_to is a multiple of 8. With a scale, numbers are multiplied by its factor, and largest [MAX_BLOCKS]
  * keeps the largest finite |x| per block. `to` NULL: only that, and only where the scale has seen nothing
  * yet. */
 void convert(const struct operand *x, long count_to, long k_to, void *to, float *largest);
-enum { MOST_BLOCKS = 1024 };
+enum { MAX_BLOCKS = 1024 };
 
 /* C [m, n] = beta·C + R; r NULL: zeros. With beta 0, C is not read. */
 void add_result(long m, long n, float beta, const float *r, long ldr, float *c, long ldc);

@@ -2,7 +2,7 @@
  * memory, so the operands change places.
  *
  * The library is asked once for each shape how it would make the product, and the answer is kept in a table
- * of a fixed size: the first step of a run fills it. A run with more than MOST_SHAPES shapes is slower, as
+ * of a fixed size: the first step of a run fills it. A run with more than MAX_SHAPES shapes is slower, as
  * those beyond are asked for at each call, and no less correct. Sums that are split over k are only allowed
  * where their parts are added in a fixed order. */
 #include "kernels/cuda/gemm.h"
@@ -10,8 +10,8 @@
 #include <string.h>
 
 enum {
-    MOST_SHAPES = 1024,
-    PLACES = 2 * MOST_SHAPES, /* of the table, a power of two */
+    MAX_SHAPES = 1024,
+    PLACES = 2 * MAX_SHAPES,  /* of the table, a power of two */
     LIBRARY_BYTES = 32 << 20, /* what it gets to work with */
 };
 
@@ -142,7 +142,7 @@ static const cublasLtMatmulAlgo_t *algorithm(const struct shape *shape, struct c
     static cublasLtMatmulAlgo_t beyond;
     struct answer *answer = place_of(shape);
     if (answer->shape.m > 0) return &answer->algo;
-    if (shapes == MOST_SHAPES) return ask(shape, call, &beyond) ? &beyond : NULL;
+    if (shapes == MAX_SHAPES) return ask(shape, call, &beyond) ? &beyond : NULL;
     if (!ask(shape, call, &answer->algo)) return NULL;
     answer->shape = *shape;
     shapes++;

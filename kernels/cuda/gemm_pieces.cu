@@ -12,10 +12,10 @@
 #include "kernels/cuda/scale.h"
 
 enum {
-    SCRATCH = 64 << 20,   /* bytes of an operand's buffer */
-    SCRATCH_LEAST = 1024, /* a result of STEP × STEP */
-    STEP = 16,            /* pieces are multiples of this, but for the last */
-    ROWS = 2048,          /* of a piece, before k is cut */
+    SCRATCH = 64 << 20, /* bytes of an operand's buffer */
+    SCRATCH_MIN = 1024, /* a result of STEP × STEP */
+    STEP = 16,          /* pieces are multiples of this, but for the last */
+    ROWS = 2048,        /* of a piece, before k is cut */
 };
 
 static long scratch; /* bytes; GDN_GEMM_SCRATCH, for tests, makes it smaller */
@@ -24,7 +24,7 @@ static char *buffer[2];
 void pieces_open(void) {
     if (scratch) return;
     const char *wanted = getenv("GDN_GEMM_SCRATCH");
-    scratch = wanted ? max((long)SCRATCH_LEAST, min((long)SCRATCH, atol(wanted))) : (long)SCRATCH;
+    scratch = wanted ? max((long)SCRATCH_MIN, min((long)SCRATCH, atol(wanted))) : (long)SCRATCH;
     for (int side = 0; side < 2; side++) buffer[side] = (char *)reserve(scratch);
 }
 

@@ -1,5 +1,5 @@
-/* The slots `gemm` and `product`. In fp32 they are the library's; in fewer bits operands are converted first,
- * and sums and results stay float. */
+/* The operations `gemm` and `linear`. In fp32 they are the library's; in fewer bits operands are converted
+ * first, and sums and results stay float. */
 #include "kernels/cuda/gemm.h"
 
 #include "kernels/cuda/parts.h"
@@ -35,17 +35,17 @@ static void gemm_16(char ta, char tb, long m, long n, long k, float alpha, const
     pieces_product(&x, &y, alpha, beta, c, ldc);
 }
 
-static void scale_by(struct operand *x, int site, enum role role) {
+static void scale_by(struct operand *x, int weight_id, enum role role) {
     x->type = role == ROLE_DY ? CUDA_R_8F_E5M2 : CUDA_R_8F_E4M3;
-    x->scale = scale_of(site, role);
+    x->scale = scale_of(weight_id, role);
 }
 
-static void product_fp8(int site, char ta, char tb, long m, long n, long k, float alpha, const float *a,
-                        long lda, const float *b, long ldb, float beta, float *c, long ldc) {
+static void linear_fp8(int weight_id, char ta, char tb, long m, long n, long k, float alpha, const float *a,
+                       long lda, const float *b, long ldb, float beta, float *c, long ldc) {
     if (trivial(m, n, k, beta, c, ldc)) return;
     struct operand x = left(ta, m, k, a, lda, CUDA_R_8F_E4M3), y = right(tb, n, k, b, ldb, CUDA_R_8F_E4M3);
-    scale_by(&x, site, ta == 'N' && tb == 'T' ? ROLE_X : ROLE_DY); /* forward x·Wᵀ, else dy·W or dyᵀ·x */
-    scale_by(&y, site, ta == 'T' ? ROLE_X : ROLE_W);
+    scale_by(&x, weight_id, ta == 'N' && tb == 'T' ? ROLE_X : ROLE_DY); /* forward x·Wᵀ, else dy·W or dyᵀ·x */
+    scale_by(&y, weight_id, ta == 'T' ? ROLE_X : ROLE_W);
     scales_begin(&x, &y);
     pieces_product(&x, &y, alpha, beta, c, ldc);
     scales_end(&x, &y);
@@ -54,8 +54,8 @@ static void product_fp8(int site, char ta, char tb, long m, long n, long k, floa
 /* A product with a weight as any other. */
 template <void (*GEMM)(char, char, long, long, long, float, const float *, long, const float *, long, float,
                        float *, long)>
-static void product_as(int, char ta, char tb, long m, long n, long k, float alpha, const float *a, long lda,
-                       const float *b, long ldb, float beta, float *c, long ldc) {
+static void linear_as(int, char ta, char tb, long m, long n, long k, float alpha, const float *a, long lda,
+                      const float *b, long ldb, float beta, float *c, long ldc) {
     GEMM(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
@@ -63,19 +63,19 @@ void cuda_gemm(struct ops *ops, enum precision precision) {
     library_open();
     if (precision == PRECISION_FP32) {
         ops->gemm = gemm_fp32;
-        ops->product = product_as<gemm_fp32>;
+        ops->linear = linear_as<gemm_fp32>;
         return;
     }
     pieces_open();
     if (precision == PRECISION_FP16) {
         ops->gemm = gemm_16<CUDA_R_16F>;
-        ops->product = product_as<gemm_16<CUDA_R_16F>>;
+        ops->linear = linear_as<gemm_16<CUDA_R_16F>>;
         return;
     }
     ops->gemm = gemm_16<CUDA_R_16BF>;
-    ops->product = product_as<gemm_16<CUDA_R_16BF>>;
+    ops->linear = linear_as<gemm_16<CUDA_R_16BF>>;
     if (precision == PRECISION_FP8) {
         scales_open();
-        ops->product = product_fp8;
+        ops->linear = linear_fp8;
     }
 }

@@ -13,8 +13,8 @@ struct soft {
     real largest, sum;
 };
 
-static __device__ inline quad load_logits(const real *row, long V, long at, bool whole) {
-    return load_quad(row + at, V - at, whole, -INFINITY); /* whose exponential is 0 */
+static __device__ inline quad load_logits(const real *row, long V, long at, bool aligned) {
+    return load_quad(row + at, V - at, aligned, -INFINITY); /* whose exponential is 0 */
 }
 
 static __device__ inline real largest_of(real largest, const quad &q) {
@@ -30,15 +30,15 @@ static __device__ inline void join(struct soft *all, const quad &q) {
 }
 
 /* Of the whole row, for all threads of the team; its first KEPT quads are kept. */
-static __device__ inline struct soft soft_row(const real *row, long V, bool whole, quad *kept) {
+static __device__ inline struct soft soft_row(const real *row, long V, bool aligned, quad *kept) {
     struct soft own = {-FLT_MAX, 0};
     EACH_KEPT(k) {
-        kept[k] = load_logits(row, V, team_quad(k), whole);
+        kept[k] = load_logits(row, V, team_quad(k), aligned);
         join(&own, kept[k]);
     }
     for (int next = KEPT; team_quad(next) < V; next += KEPT) { /* as many reads at a time */
         quad q[KEPT];
-        EACH_KEPT(k) q[k] = load_logits(row, V, team_quad(next + k), whole);
+        EACH_KEPT(k) q[k] = load_logits(row, V, team_quad(next + k), aligned);
         EACH_KEPT(k) join(&own, q[k]);
     }
     real largest = team_max(own.largest);
@@ -47,29 +47,29 @@ static __device__ inline struct soft soft_row(const real *row, long V, bool whol
 
 /* factor·exp(logit − largest), less `scale` for the target, whose place counts from this quad. */
 static __device__ inline void put_gradient(real *to, long left, quad q, real largest, real factor,
-                                           long target, real scale, bool whole) {
+                                           long target, real scale, bool aligned) {
     for (int i = 0; i < 4; i++) q.v[i] = factor * expf(q.v[i] - largest) - (i == target ? scale : 0);
-    store_quad(to, left, whole, q);
+    store_quad(to, left, aligned, q);
 }
 
-static __global__ void __launch_bounds__(MOST_TEAM, 2)
+static __global__ void __launch_bounds__(MAX_TEAM, 2)
     cross_entropy_kernel(long T, long V, real *logits, long ld, const int32_t *target, real scale, real *loss,
-                         bool whole) {
+                         bool aligned) {
     EACH_TEAM_ROW(t, T) {
         real *row = logits + t * ld;
         quad kept[KEPT];
         long aim = target[t];
         real right = row[aim]; /* before anyone overwrites it, which is after the team's sums */
-        struct soft soft = soft_row(row, V, whole, kept);
+        struct soft soft = soft_row(row, V, aligned, kept);
         __syncwarp();
         if (threadIdx.x == 0) loss[t] = logf(soft.sum) + (soft.largest - right);
         if (scale == 0) continue;
         real factor = scale / soft.sum;
         for (int next = 0; team_quad(next) < V; next += KEPT) {
-            if (next > 0) EACH_KEPT(k) kept[k] = load_logits(row, V, team_quad(next + k), whole);
+            if (next > 0) EACH_KEPT(k) kept[k] = load_logits(row, V, team_quad(next + k), aligned);
             EACH_KEPT(k) {
                 long at = team_quad(next + k);
-                put_gradient(row + at, V - at, kept[k], soft.largest, factor, aim - at, scale, whole);
+                put_gradient(row + at, V - at, kept[k], soft.largest, factor, aim - at, scale, aligned);
             }
         }
     }
@@ -84,12 +84,12 @@ static void cross_entropy(long T, long V, real *logits, long ld, const int32_t *
 /* --------------------------------------------------------------------------------- parts of the vocabulary
  */
 
-static __global__ void __launch_bounds__(MOST_TEAM)
-    row_largest_kernel(long T, long V, const real *logits, long ld, real *largest, bool whole) {
+static __global__ void __launch_bounds__(MAX_TEAM)
+    row_largest_kernel(long T, long V, const real *logits, long ld, real *largest, bool aligned) {
     EACH_TEAM_ROW(t, T) {
         real own = -INFINITY;
         for (long at = team_quad(0); at < V; at += 4 * (long)blockDim.x)
-            own = largest_of(own, load_logits(logits + t * ld, V, at, whole));
+            own = largest_of(own, load_logits(logits + t * ld, V, at, aligned));
         own = team_max(own);
         if (threadIdx.x == 0) largest[t] = own;
     }
@@ -100,20 +100,20 @@ static void row_largest(long T, long V, const real *logits, long ld, real *large
            on_quads(logits, ld));
 }
 
-static __global__ void __launch_bounds__(MOST_TEAM)
+static __global__ void __launch_bounds__(MAX_TEAM)
     part_exp_kernel(long T, long V, real *logits, long ld, const int32_t *target, long first,
-                    const real *largest, real *sums, bool whole) {
+                    const real *largest, real *sums, bool aligned) {
     EACH_TEAM_ROW(t, T) {
         long aim = target[t] - first;
         real sum = 0, most = largest[t];
         for (long at = team_quad(0); at < V; at += 4 * (long)blockDim.x) {
-            quad q = load_logits(logits + t * ld, V, at, whole);
+            quad q = load_logits(logits + t * ld, V, at, aligned);
             for (int i = 0; i < 4; i++) {
                 real less = q.v[i] - most;
                 if (at + i == aim && aim < V) sums[T + t] = less;
                 sum += q.v[i] = expf(less);
             }
-            store_quad(logits + t * ld + at, V - at, whole, q);
+            store_quad(logits + t * ld + at, V - at, aligned, q);
         }
         sum = team_sum(sum);
         if (threadIdx.x != 0) continue;
@@ -130,7 +130,7 @@ static void part_exp(long T, long V, real *logits, long ld, const int32_t *targe
 
 static __global__ void part_cross_entropy_kernel(long T, long V, real *logits, long ld, const int32_t *target,
                                                  long first, const real *sums, real scale, real *loss,
-                                                 bool whole) {
+                                                 bool aligned) {
     long at = tile_column();
     if (at >= V) return;
     EACH_TILE_ROW(t, T) {
@@ -138,9 +138,9 @@ static __global__ void part_cross_entropy_kernel(long T, long V, real *logits, l
         if (scale == 0) continue;
         real *to = logits + t * ld + at, factor = scale / sums[t];
         long aim = target[t] - first - at;
-        quad q = load_quad(to, V - at, whole);
+        quad q = load_quad(to, V - at, aligned);
         for (int i = 0; i < 4; i++) q.v[i] = factor * q.v[i] - (i == aim ? scale : 0);
-        store_quad(to, V - at, whole, q);
+        store_quad(to, V - at, aligned, q);
     }
 }
 

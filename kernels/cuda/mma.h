@@ -11,8 +11,8 @@
  * of which each 32-bit register has the first number in its low half. Two C side by side are, once rounded,
  * an A.
  *
- * Elsewhere than on a card the two instructions are computed from the same registers of the same lanes:
- * products are exact, sums are rounded to fp32 one after another. A card adds in an order of its own and may
+ * Elsewhere than on a GPU the two instructions are computed from the same registers of the same lanes:
+ * products are exact, sums are rounded to fp32 one after another. A GPU adds in an order of its own and may
  * cut off bits below fp32's last; for given operands it does so the same way every time. */
 #ifndef GDN_MMA_H
 #define GDN_MMA_H
@@ -83,7 +83,7 @@ template <bool TRANSPOSED> static __device__ inline void load_matrices(uint32_t 
 
 #else
 
-enum { MMA_MOST_WARPS = 32 };
+enum { MMA_MAX_WARPS = 32 };
 
 /* The two numbers of each of `count` registers. */
 template <enum precision P> static inline void unpack(int count, const uint32_t *r, float *x) {
@@ -91,7 +91,7 @@ template <enum precision P> static inline void unpack(int count, const uint32_t 
 }
 
 template <enum precision P> static void mma_16x8x16(float c[4], const uint32_t a[4], const uint32_t b[2]) {
-    static struct { float a[8], b[4]; } all[MMA_MOST_WARPS][WARP];
+    static struct { float a[8], b[4]; } all[MMA_MAX_WARPS][WARP];
     auto *warp = all[threadIdx.x / WARP];
     int lane = (int)threadIdx.x % WARP, g = lane / 4, t = lane % 4;
     unpack<P>(4, a, warp[lane].a);
@@ -110,7 +110,7 @@ template <enum precision P> static void mma_16x8x16(float c[4], const uint32_t a
 }
 
 template <bool TRANSPOSED> static void load_matrices(uint32_t r[4], const uint16_t *row) {
-    static const uint16_t *all[MMA_MOST_WARPS][WARP];
+    static const uint16_t *all[MMA_MAX_WARPS][WARP];
     const uint16_t **rows = all[threadIdx.x / WARP];
     int lane = (int)threadIdx.x % WARP, g = lane / 4, t = lane % 4;
     rows[lane] = row;

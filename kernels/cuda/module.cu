@@ -1,4 +1,4 @@
-/* The module's entry: opens the card, and makes a table of operations for each precision that it has. */
+/* The module's entry: opens the GPU, and makes a table of operations for each precision that it has. */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/parts.h"
 
@@ -28,7 +28,7 @@ static void fill(struct ops *ops, enum precision precision) {
     cuda_gemm(ops, precision);
 }
 
-/* What the card must be; the oldest that the backend is built for is sm_80. */
+/* What the GPU must be; the oldest that the backend is built for is sm_80. */
 static const struct {
     const char *name;
     int arch;
@@ -36,7 +36,7 @@ static const struct {
 
 static const struct ops *ops_of(enum precision precision) {
     if (cuda_architecture() < needs[precision].arch) {
-        cuda_fail("%s needs a card of sm_%d or newer, this is %s", needs[precision].name,
+        cuda_fail("%s needs a GPU of sm_%d or newer, this is %s", needs[precision].name,
                   needs[precision].arch, cuda_device.describe());
         return NULL;
     }

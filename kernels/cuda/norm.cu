@@ -8,17 +8,17 @@ struct norm {
     long T, D;
     const real *x, *r, *w;
     real eps, *sum, *y, *rstd;
-    bool whole;
+    bool aligned;
 };
 
 /* Four columns of the row that is normed, stored where it had to be formed. */
 static __device__ inline quad form(const struct norm &a, long t, long at) {
     long left = a.D - at, from = t * a.D + at;
-    quad q = load_quad(a.x + from, left, a.whole);
+    quad q = load_quad(a.x + from, left, a.aligned);
     if (a.r) {
-        quad r = load_quad(a.r + from, left, a.whole);
+        quad r = load_quad(a.r + from, left, a.aligned);
         for (int i = 0; i < 4; i++) q.v[i] += r.v[i];
-        store_quad(a.sum + from, left, a.whole, q);
+        store_quad(a.sum + from, left, a.aligned, q);
     }
     return q;
 }
@@ -28,12 +28,12 @@ static __device__ inline real square_of(const quad &q) {
 }
 
 static __device__ inline void put(const struct norm &a, long t, long at, quad q, real rstd) {
-    quad w = load_quad(a.w + at, a.D - at, a.whole);
+    quad w = load_quad(a.w + at, a.D - at, a.aligned);
     for (int i = 0; i < 4; i++) q.v[i] = q.v[i] * rstd * w.v[i];
-    store_quad(a.y + t * a.D + at, a.D - at, a.whole, q);
+    store_quad(a.y + t * a.D + at, a.D - at, a.aligned, q);
 }
 
-static __global__ void __launch_bounds__(MOST_TEAM, 2) norm_kernel(struct norm a) {
+static __global__ void __launch_bounds__(MAX_TEAM, 2) norm_kernel(struct norm a) {
     EACH_TEAM_ROW(t, a.T) {
         quad kept[KEPT];
         real square = 0;
@@ -48,14 +48,14 @@ static __global__ void __launch_bounds__(MOST_TEAM, 2) norm_kernel(struct norm a
         if (!a.y) continue;
         EACH_KEPT(k) if (team_quad(k) < a.D) put(a, t, team_quad(k), kept[k], rstd);
         const real *row = (a.r ? a.sum : a.x) + t * a.D;
-        EACH_OTHER(at, a.D) put(a, t, at, load_quad(row + at, a.D - at, a.whole), rstd);
+        EACH_OTHER(at, a.D) put(a, t, at, load_quad(row + at, a.D - at, a.aligned), rstd);
     }
 }
 
 static void add_rms_norm(long T, long D, const real *x, const real *r, const real *w, double eps, real *sum,
                          real *y, real *rstd) {
-    bool whole = on_quads(x, D) && on_quads(r, D) && on_quads(w, D) && on_quads(sum, D) && on_quads(y, D);
-    struct norm a = {T, D, x, r, w, (real)eps, sum, y, rstd, whole};
+    bool aligned = on_quads(x, D) && on_quads(r, D) && on_quads(w, D) && on_quads(sum, D) && on_quads(y, D);
+    struct norm a = {T, D, x, r, w, (real)eps, sum, y, rstd, aligned};
     LAUNCH(norm_kernel, team_grid(T, D), team_block(D), 0, a);
 }
 
@@ -72,11 +72,11 @@ struct back {
     long T, D;
     const real *x, *w, *rstd, *dy;
     real *dx, *part;
-    bool whole;
+    bool aligned;
 };
 
 static __device__ inline quad load(const struct back &a, const real *row, long at) {
-    return load_quad(row + at, a.D - at, a.whole);
+    return load_quad(row + at, a.D - at, a.aligned);
 }
 
 /* The quad's part of Σ_j dy·w·x. */
@@ -94,7 +94,7 @@ static __device__ inline void back_quad(const struct back &a, long t, long at, c
         dx.v[i] += rstd * w.v[i] * dy.v[i] - by * x.v[i];
         dw->v[i] += dy.v[i] * x.v[i] * rstd;
     }
-    store_quad(a.dx + t * a.D + at, a.D - at, a.whole, dx);
+    store_quad(a.dx + t * a.D + at, a.D - at, a.aligned, dx);
 }
 
 /* The shares of a block's narrow teams, added in order. All its threads come here. */
@@ -109,7 +109,7 @@ static __device__ inline void add_teams(const struct back &a, const quad *dw) {
     }
 }
 
-static __global__ void __launch_bounds__(MOST_TEAM) back_kernel(struct back a) {
+static __global__ void __launch_bounds__(MAX_TEAM) back_kernel(struct back a) {
     real *part = a.part + blockIdx.x * a.D;
     bool started = false;
     quad dw[KEPT];
@@ -129,29 +129,26 @@ static __global__ void __launch_bounds__(MOST_TEAM) back_kernel(struct back a) {
         EACH_KEPT(k) back_quad(a, t, team_quad(k), x[k], dy[k], dx[k], rstd, by, &dw[k]);
         EACH_OTHER(at, a.D) {
             quad sum = {};
-            if (started) sum = load_quad(part + at, a.D - at, a.whole);
+            if (started) sum = load_quad(part + at, a.D - at, a.aligned);
             back_quad(a, t, at, load(a, xt, at), load(a, dyt, at), load(a, dxt, at), rstd, by, &sum);
-            store_quad(part + at, a.D - at, a.whole, sum);
+            store_quad(part + at, a.D - at, a.aligned, sum);
         }
         started = true;
     }
     if (blockDim.x == WARP)
         add_teams(a, dw);
     else
-        EACH_KEPT(k) store_quad(part + team_quad(k), a.D - team_quad(k), a.whole, dw[k]);
+        EACH_KEPT(k) store_quad(part + team_quad(k), a.D - team_quad(k), a.aligned, dw[k]);
 }
 
 static void rms_norm_back(long T, long D, const real *x, const real *w, const real *rstd, const real *dy,
                           real *dx, real *dw) {
-    enum {
-        MOST_BLOCKS = 512,
-        TEAM_ROWS = 4
-    }; /* several rows a team, next to which a share of dw is little */
+    enum { MAX_BLOCKS = 512, TEAM_ROWS = 4 }; /* several rows a team, next to which a share of dw is little */
     long room = WORKSPACE_BYTES / (D * (long)sizeof(real));
-    long blocks = least(ceil_div(team_grid(T, D), TEAM_ROWS), least(MOST_BLOCKS, room));
+    long blocks = least(ceil_div(team_grid(T, D), TEAM_ROWS), least(MAX_BLOCKS, room));
     real *part = (real *)workspace((size_t)(blocks * D) * sizeof(real));
-    bool whole = on_quads(x, D) && on_quads(w, D) && on_quads(dy, D) && on_quads(dx, D);
-    struct back a = {T, D, x, w, rstd, dy, dx, part, whole};
+    bool aligned = on_quads(x, D) && on_quads(w, D) && on_quads(dy, D) && on_quads(dx, D);
+    struct back a = {T, D, x, w, rstd, dy, dx, part, aligned};
     LAUNCH(back_kernel, (unsigned)blocks, team_block(D), 0, a);
     add_few_rows(blocks, D, part, D, dw);
 }

@@ -8,7 +8,7 @@
  *
  * Rounded to nearest, ties to even, subnormal numbers included. Finite numbers saturate in the two of 8 bits,
  * whose scales may lag behind; what was not finite before never comes out finite, so that a run that diverges
- * shows it. NaN becomes the one NaN 0x7fff or 0x7f. The card's own instructions do this, but for infinities
+ * shows it. NaN becomes the one NaN 0x7fff or 0x7f. The GPU's own instructions do this, but for infinities
  * in 8 bits; elsewhere the same is done on the bits. The file is C too. */
 #ifndef GDN_NUMBER_H
 #define GDN_NUMBER_H

@@ -1,4 +1,4 @@
-/* The files that make up the CUDA backend's table, each for its slots. */
+/* The files that make up the CUDA backend's table, each for its operations. */
 #ifndef GDN_CUDA_PARTS_H
 #define GDN_CUDA_PARTS_H
 
@@ -18,10 +18,10 @@ void cuda_swiglu(struct ops *ops);
 void cuda_loss(struct ops *ops); /* cross_entropy, and its three steps */
 
 void cuda_delta_vectors(struct ops *ops);    /* delta_mean … delta_magnitude */
-void cuda_delta_rows(struct ops *ops);       /* row_factors, slot_weights */
+void cuda_delta_rows(struct ops *ops);       /* row_factors, connection_weights */
 void cuda_delta_gated(struct ops *ops);      /* gated_delta and its backward pass */
 void cuda_delta_gates(struct ops *ops);      /* bias_silu, silu, sigmoid_gate, softmax_gate */
-void cuda_delta_bottleneck(struct ops *ops); /* gates of all slots at once, scale_slots */
+void cuda_delta_bottleneck(struct ops *ops); /* all connections' gates at once, scale_connections */
 void cuda_delta_entropy(struct ops *ops);    /* entropies and gram_rms */
 void cuda_delta_mixing(struct ops *ops);     /* select and multihead */
 

@@ -15,11 +15,11 @@ static inline bool on_quads(const real *x, long distance) {
     return (uintptr_t)x % (4 * sizeof(real)) == 0 && distance % 4 == 0;
 }
 
-/* The elements x[0 … 3], of which those from `left` on do not exist and are read as `missing`. whole:
+/* The elements x[0 … 3], of which those from `left` on do not exist and are read as `missing`. aligned:
  * on_quads. */
-static __device__ inline quad load_quad(const real *x, long left, bool whole, real missing = 0) {
+static __device__ inline quad load_quad(const real *x, long left, bool aligned, real missing = 0) {
     quad q;
-    if (whole && left >= 4) {
+    if (aligned && left >= 4) {
         float4 four = *(const float4 *)x;
         q.v[0] = four.x, q.v[1] = four.y, q.v[2] = four.z, q.v[3] = four.w;
     } else {
@@ -28,8 +28,8 @@ static __device__ inline quad load_quad(const real *x, long left, bool whole, re
     return q;
 }
 
-static __device__ inline void store_quad(real *x, long left, bool whole, const quad &q) {
-    if (whole && left >= 4)
+static __device__ inline void store_quad(real *x, long left, bool aligned, const quad &q) {
+    if (aligned && left >= 4)
         *(float4 *)x = make_float4(q.v[0], q.v[1], q.v[2], q.v[3]);
     else
         for (int i = 0; i < 4; i++)
@@ -38,7 +38,7 @@ static __device__ inline void store_quad(real *x, long left, bool whole, const q
 
 /* Long vectors: the elements at, at + 1, at + 2, at + 3 for each `at` of this thread, from LAUNCH(kernel,
  * vector_grid(n), VECTOR_BLOCK, …). */
-enum { VECTOR_BLOCK = 256, VECTOR_GRID = 2048 /* more than any card holds at once */ };
+enum { VECTOR_BLOCK = 256, VECTOR_GRID = 2048 /* more than any GPU holds at once */ };
 
 static inline unsigned vector_grid(long n) {
     long blocks = ceil_div(n, 4 * VECTOR_BLOCK), most = VECTOR_GRID;

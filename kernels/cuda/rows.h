@@ -12,7 +12,7 @@ static inline long least(long a, long b) {
 /* ------------------------------------------------------------------------------------------------- tiles
  * LAUNCH(kernel, tile_grid(T, W), tile_block(W), 0, …): a thread has the columns tile_column() to + 3, if
  * that is below W, of each row t of EACH_TILE_ROW(t, T). */
-enum { TILE = 256, TILE_ROWS = 4096 /* more blocks than any card holds at once */ };
+enum { TILE = 256, TILE_ROWS = 4096 /* more blocks than any GPU holds at once */ };
 
 static inline dim3 tile_block(long W) {
     unsigned columns = 1;
@@ -36,13 +36,13 @@ static __device__ inline long tile_column(void) {
  * LAUNCH(kernel, team_grid(T, W), team_block(W), 0, …): the threads of a team have a row t of
  * EACH_TEAM_ROW(t, T) together: a warp has a narrow row, a block any other. A thread's quads are those at
  * team_quad(0), team_quad(1), … A kernel keeps the first KEPT of them in registers from one pass over the row
- * to the next, which is all of a row up to MOST_TEAM · 4 · KEPT = 8192 columns, and reads what is left of a
+ * to the next, which is all of a row up to MAX_TEAM · 4 · KEPT = 8192 columns, and reads what is left of a
  * wider one again. */
-enum { KEPT = 4, NARROW = 4 * KEPT * WARP, NARROW_ROWS = 8, MOST_TEAM = 512 };
+enum { KEPT = 4, NARROW = 4 * KEPT * WARP, NARROW_ROWS = 8, MAX_TEAM = 512 };
 
 static inline dim3 team_block(long W) {
     if (W <= NARROW) return dim3(WARP, NARROW_ROWS);
-    return dim3(W <= MOST_TEAM / 2 * 4 * KEPT ? MOST_TEAM / 2 : MOST_TEAM);
+    return dim3(W <= MAX_TEAM / 2 * 4 * KEPT ? MAX_TEAM / 2 : MAX_TEAM);
 }
 
 static inline unsigned team_grid(long T, long W) {

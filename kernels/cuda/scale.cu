@@ -8,7 +8,7 @@
 enum { THREADS = 256 };
 
 static struct scale *scales; /* [sites, ROLES] */
-static float *largest;       /* [2, MOST_BLOCKS], 0 between calls */
+static float *largest;       /* [2, MAX_BLOCKS], 0 between calls */
 static bool *seen; /* [sites, ROLES], on the host: that this process made a call; spares asking the device */
 
 static size_t count(void) {
@@ -19,7 +19,7 @@ void scales_open(void) {
     if (scales) return;
     scales = (struct scale *)reserve(count() * sizeof *scales);
     seen = (bool *)calloc(count(), sizeof *seen);
-    largest = (float *)reserve(2 * MOST_BLOCKS * sizeof *largest);
+    largest = (float *)reserve(2 * MAX_BLOCKS * sizeof *largest);
 }
 
 void *cuda_scales(size_t *bytes) {
@@ -27,12 +27,12 @@ void *cuda_scales(size_t *bytes) {
     return scales;
 }
 
-struct scale *scale_of(int site, enum role role) {
-    return scales + (long)site * ROLES + role;
+struct scale *scale_of(int weight_id, enum role role) {
+    return scales + (long)weight_id * ROLES + role;
 }
 
 float *scales_largest(int operand) {
-    return largest + operand * MOST_BLOCKS;
+    return largest + operand * MAX_BLOCKS;
 }
 
 /* The exponent of the largest number, 1.75·2^top, of both formats. */
@@ -53,8 +53,8 @@ static __device__ int room(float most, int top) {
 static __global__ void settle(struct scale *scale_a, struct scale *scale_b, int top_a, int top_b,
                               float *largest, bool record) {
     struct scale *scale = blockIdx.x == 0 ? scale_a : scale_b;
-    float *mine = largest + blockIdx.x * MOST_BLOCKS, most = 0;
-    for (int i = threadIdx.x; i < MOST_BLOCKS; i += blockDim.x) {
+    float *mine = largest + blockIdx.x * MAX_BLOCKS, most = 0;
+    for (int i = threadIdx.x; i < MAX_BLOCKS; i += blockDim.x) {
         most = fmaxf(most, mine[i]);
         mine[i] = 0;
     }

@@ -24,7 +24,7 @@ struct scale {
 
 /* Reserves the scales. */
 void scales_open(void);
-struct scale *scale_of(int site, enum role role); /* on the device */
+struct scale *scale_of(int weight_id, enum role role); /* on the device */
 
 /* Before the operands of a call are converted: readies the scales that have seen nothing yet. */
 void scales_begin(const struct operand *a, const struct operand *b);

@@ -6,7 +6,7 @@
 
 /* ---------------------------------------------------------------------------------------------- of columns
  * A block sums COLUMNS columns over the rows of its part, in STRIPS strips of rows side by side. */
-enum { COLUMNS = 32, STRIPS = 8, PART_ROWS = 64, MOST_PARTS = 512 };
+enum { COLUMNS = 32, STRIPS = 8, PART_ROWS = 64, MAX_PARTS = 512 };
 
 /* to[part] = Σ x[t] over the part's `rows` rows; with `add`, to += Σ x[t]. */
 static __global__ void column_sums_kernel(long T, long W, long rows, const real *x, long ldx, bool add,
@@ -35,7 +35,7 @@ void add_few_rows(long T, long W, const real *x, long ldx, real *sum) {
 }
 
 static void add_column_sums(long T, long W, const real *x, long ldx, real *sum) {
-    long most = least(MOST_PARTS, WORKSPACE_BYTES / (W * (long)sizeof(real)));
+    long most = least(MAX_PARTS, WORKSPACE_BYTES / (W * (long)sizeof(real)));
     long parts = least(ceil_div(T, PART_ROWS), most);
     if (parts <= 1) {
         add_few_rows(T, W, x, ldx, sum);
@@ -51,26 +51,26 @@ static void add_column_sums(long T, long W, const real *x, long ldx, real *sum) 
 /* ----------------------------------------------------------------------------------------------- of pieces
  */
 
-static __global__ void parts_kernel(long count, int parts, const real *pieces, real *sum, bool whole) {
+static __global__ void parts_kernel(long count, int parts, const real *pieces, real *sum, bool aligned) {
     EACH_QUAD(at, count) {
-        quad total = load_quad(pieces + at, count - at, whole);
+        quad total = load_quad(pieces + at, count - at, aligned);
         for (int p = 1; p < parts; p++) {
-            quad q = load_quad(pieces + p * count + at, count - at, whole);
+            quad q = load_quad(pieces + p * count + at, count - at, aligned);
             for (int i = 0; i < 4; i++) total.v[i] += q.v[i];
         }
-        store_quad(sum + at, count - at, whole, total);
+        store_quad(sum + at, count - at, aligned, total);
     }
 }
 
 static void add_parts(long count, int parts, const real *pieces, real *sum) {
-    bool whole = on_quads(pieces, count) && on_quads(sum, 0);
-    LAUNCH(parts_kernel, vector_grid(count), VECTOR_BLOCK, 0, count, parts, pieces, sum, whole);
+    bool aligned = on_quads(pieces, count) && on_quads(sum, 0);
+    LAUNCH(parts_kernel, vector_grid(count), VECTOR_BLOCK, 0, count, parts, pieces, sum, aligned);
 }
 
 /* ------------------------------------------------------------------------------------------ in double, of
  * all */
 
-enum { SUM_BLOCK = 256, SUM_LENGTH = 16 * SUM_BLOCK, MOST_SUMS = 1024 };
+enum { SUM_BLOCK = 256, SUM_LENGTH = 16 * SUM_BLOCK, MAX_SUMS = 1024 };
 
 /* sum[part] = Σ x over the part's `length` elements; with `add`, sum += Σ x. */
 template <typename number>
@@ -83,7 +83,7 @@ static __global__ void add_up_kernel(long n, long length, const number *x, bool 
 }
 
 static void add_up(long n, const real *x, double *sum) {
-    long parts = least(ceil_div(n, SUM_LENGTH), MOST_SUMS), length = ceil_div(n, parts > 0 ? parts : 1);
+    long parts = least(ceil_div(n, SUM_LENGTH), MAX_SUMS), length = ceil_div(n, parts > 0 ? parts : 1);
     if (parts <= 1) {
         LAUNCH(add_up_kernel<real>, 1, SUM_BLOCK, 0, n, n, x, true, sum);
         return;
@@ -134,7 +134,7 @@ static __global__ void add_hash_kernel(const real *x, long rows, long width, lon
 
 static void add_hash(const real *x, long rows, long width, long ld, uint64_t index, uint64_t stride,
                      uint64_t *sum) {
-    unsigned grid = (unsigned)least(ceil_div(rows * width, SUM_LENGTH), MOST_SUMS);
+    unsigned grid = (unsigned)least(ceil_div(rows * width, SUM_LENGTH), MAX_SUMS);
     LAUNCH(add_hash_kernel, grid, SUM_BLOCK, 0, x, rows, width, ld, index, stride, (whole_number *)sum);
 }
 

@@ -13,45 +13,45 @@ static __device__ inline real gated(real g, real s, real u) {
     return g * s * u;
 }
 
-static __global__ void swiglu_kernel(long T, long F, const real *gu, real *h, bool whole) {
+static __global__ void swiglu_kernel(long T, long F, const real *gu, real *h, bool aligned) {
     long at = tile_column(), left = F - at;
     if (at >= F) return;
     EACH_TILE_ROW(t, T) {
         const real *row = gu + t * 2 * F + at;
-        quad g = load_quad(row, left, whole), u = load_quad(row + F, left, whole);
+        quad g = load_quad(row, left, aligned), u = load_quad(row + F, left, aligned);
         for (int i = 0; i < 4; i++) g.v[i] = gated(g.v[i], sigmoid(g.v[i]), u.v[i]);
-        store_quad(h + t * F + at, left, whole, g);
+        store_quad(h + t * F + at, left, aligned, g);
     }
 }
 
 static __global__ void swiglu_back_kernel(long T, long F, const real *gu, const real *dh, real *dgu, real *h,
-                                          bool whole) {
+                                          bool aligned) {
     long at = tile_column(), left = F - at;
     if (at >= F) return;
     EACH_TILE_ROW(t, T) {
         long row = t * 2 * F + at, to = t * F + at;
-        quad g = load_quad(gu + row, left, whole), u = load_quad(gu + row + F, left, whole);
-        quad d = load_quad(dh + to, left, whole), again;
+        quad g = load_quad(gu + row, left, aligned), u = load_quad(gu + row + F, left, aligned);
+        quad d = load_quad(dh + to, left, aligned), again;
         for (int i = 0; i < 4; i++) {
             real gi = g.v[i], ui = u.v[i], s = sigmoid(gi);
             again.v[i] = gated(gi, s, ui);
             g.v[i] = d.v[i] * ui * (s * (1 + gi * (1 - s)));
             u.v[i] = d.v[i] * (gi * s);
         }
-        store_quad(dgu + row, left, whole, g);
-        store_quad(dgu + row + F, left, whole, u);
-        if (h) store_quad(h + to, left, whole, again);
+        store_quad(dgu + row, left, aligned, g);
+        store_quad(dgu + row + F, left, aligned, u);
+        if (h) store_quad(h + to, left, aligned, again);
     }
 }
 
 static void swiglu(long T, long F, const real *gu, real *h) {
-    bool whole = on_quads(gu, F) && on_quads(h, F);
-    LAUNCH(swiglu_kernel, tile_grid(T, F), tile_block(F), 0, T, F, gu, h, whole);
+    bool aligned = on_quads(gu, F) && on_quads(h, F);
+    LAUNCH(swiglu_kernel, tile_grid(T, F), tile_block(F), 0, T, F, gu, h, aligned);
 }
 
 static void swiglu_back(long T, long F, const real *gu, const real *dh, real *dgu, real *h) {
-    bool whole = on_quads(gu, F) && on_quads(dh, F) && on_quads(dgu, F) && on_quads(h, F);
-    LAUNCH(swiglu_back_kernel, tile_grid(T, F), tile_block(F), 0, T, F, gu, dh, dgu, h, whole);
+    bool aligned = on_quads(gu, F) && on_quads(dh, F) && on_quads(dgu, F) && on_quads(h, F);
+    LAUNCH(swiglu_back_kernel, tile_grid(T, F), tile_block(F), 0, T, F, gu, dh, dgu, h, aligned);
 }
 
 extern "C" void cuda_swiglu(struct ops *ops) {

@@ -4,20 +4,20 @@
 #include "kernels/cuda/parts.h"
 #include "kernels/cuda/quad.h"
 
-static __global__ void zero_kernel(long n, real *x, bool whole) {
-    EACH_QUAD(at, n) store_quad(x + at, n - at, whole, {});
+static __global__ void zero_kernel(long n, real *x, bool aligned) {
+    EACH_QUAD(at, n) store_quad(x + at, n - at, aligned, {});
 }
 
-static __global__ void copy_kernel(long n, const real *x, real *y, bool whole) {
-    EACH_QUAD(at, n) store_quad(y + at, n - at, whole, load_quad(x + at, n - at, whole));
+static __global__ void copy_kernel(long n, const real *x, real *y, bool aligned) {
+    EACH_QUAD(at, n) store_quad(y + at, n - at, aligned, load_quad(x + at, n - at, aligned));
 }
 
 /* z may be x or y. */
-static __global__ void add_kernel(long n, const real *x, const real *y, real *z, bool whole) {
+static __global__ void add_kernel(long n, const real *x, const real *y, real *z, bool aligned) {
     EACH_QUAD(at, n) {
-        quad a = load_quad(x + at, n - at, whole), b = load_quad(y + at, n - at, whole);
+        quad a = load_quad(x + at, n - at, aligned), b = load_quad(y + at, n - at, aligned);
         for (int i = 0; i < 4; i++) a.v[i] += b.v[i];
-        store_quad(z + at, n - at, whole, a);
+        store_quad(z + at, n - at, aligned, a);
     }
 }
 
@@ -30,8 +30,8 @@ static void copy(long n, const real *x, real *y) {
 }
 
 static void add_to(long n, const real *x, const real *y, real *z) {
-    bool whole = on_quads(x, 0) && on_quads(y, 0) && on_quads(z, 0);
-    LAUNCH(add_kernel, vector_grid(n), VECTOR_BLOCK, 0, n, x, y, z, whole);
+    bool aligned = on_quads(x, 0) && on_quads(y, 0) && on_quads(z, 0);
+    LAUNCH(add_kernel, vector_grid(n), VECTOR_BLOCK, 0, n, x, y, z, aligned);
 }
 
 static void add(long n, const real *x, real *y) {
@@ -40,23 +40,23 @@ static void add(long n, const real *x, real *y) {
 
 /* The update with m/c1 and v/c2 as products with numbers that are computed once: √(v/c2) = √v·√(1/c2). */
 struct update {
-    real keep1, take1, keep2, take2, keep, rate, root, least_root;
+    real keep1, take1, keep2, take2, keep, rate, root, min_root;
 };
 
 static __global__ void adamw_kernel(long n, real *w, const real *g, real *m, real *v, struct update u,
-                                    bool whole) {
+                                    bool aligned) {
     EACH_QUAD(at, n) {
         long left = n - at;
-        quad wq = load_quad(w + at, left, whole), gq = load_quad(g + at, left, whole);
-        quad mq = load_quad(m + at, left, whole), vq = load_quad(v + at, left, whole);
+        quad wq = load_quad(w + at, left, aligned), gq = load_quad(g + at, left, aligned);
+        quad mq = load_quad(m + at, left, aligned), vq = load_quad(v + at, left, aligned);
         for (int i = 0; i < 4; i++) {
             mq.v[i] = u.keep1 * mq.v[i] + u.take1 * gq.v[i];
             vq.v[i] = u.keep2 * vq.v[i] + u.take2 * (gq.v[i] * gq.v[i]);
-            wq.v[i] = u.keep * wq.v[i] - u.rate * mq.v[i] / (sqrtf(vq.v[i]) * u.root + u.least_root);
+            wq.v[i] = u.keep * wq.v[i] - u.rate * mq.v[i] / (sqrtf(vq.v[i]) * u.root + u.min_root);
         }
-        store_quad(w + at, left, whole, wq);
-        store_quad(m + at, left, whole, mq);
-        store_quad(v + at, left, whole, vq);
+        store_quad(w + at, left, aligned, wq);
+        store_quad(m + at, left, aligned, mq);
+        store_quad(v + at, left, aligned, vq);
     }
 }
 
@@ -66,9 +66,9 @@ static void adamw(long n, real *w, const real *g, real *m, real *v, double gscal
     u.keep1 = (real)beta1, u.take1 = (real)((1 - beta1) * gscale);
     u.keep2 = (real)beta2, u.take2 = (real)((1 - beta2) * gscale * gscale);
     u.keep = (real)(1 - lr * decay), u.rate = (real)(lr / c1);
-    u.root = (real)sqrt(1 / c2), u.least_root = (real)eps;
-    bool whole = on_quads(w, 0) && on_quads(g, 0) && on_quads(m, 0) && on_quads(v, 0);
-    LAUNCH(adamw_kernel, vector_grid(n), VECTOR_BLOCK, 0, n, w, g, m, v, u, whole);
+    u.root = (real)sqrt(1 / c2), u.min_root = (real)eps;
+    bool aligned = on_quads(w, 0) && on_quads(g, 0) && on_quads(m, 0) && on_quads(v, 0);
+    LAUNCH(adamw_kernel, vector_grid(n), VECTOR_BLOCK, 0, n, w, g, m, v, u, aligned);
 }
 
 extern "C" void cuda_vectors(struct ops *ops) {

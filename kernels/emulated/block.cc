@@ -1,10 +1,9 @@
-/* The threads of one block.
- *
- * A warp's threads begin one after another on the same stack, until one of them waits; that thread keeps the
- * fiber, and another fiber goes on with the next thread. So kernels without barriers cost no switches. Once
- * every thread of the warp has ended or waits, those whose exchange is complete are let go, and so on, until
- * the warp has ended or waits for the block; then the next warp is run, and after the last one the barrier is
- * opened. Where nobody can be let go, threads wait for each other in vain: a fault. */
+/* The threads of one block. A warp's threads start one after another on the same stack until one of them
+ * waits; that thread keeps the fiber, and another fiber continues with the next thread, so kernels without
+ * barriers cost no switches. When every thread of the warp has ended or waits, those whose exchange is
+ * complete are resumed, until the warp has ended or waits for the block's barrier; then the next warp
+ * runs. After the last warp the barrier opens. Where no thread can be resumed, the block is deadlocked: a
+ * fault. */
 #include "emulated.h"
 
 #include <stdio.h>
@@ -26,13 +25,13 @@ struct thread {
     uint64_t value, result;
 };
 
-static struct thread threads[BLOCK_MOST];
-static uint3 places[BLOCK_MOST]; /* threadIdx of each */
-static int count;                /* of the block's threads */
-static int first, lanes;         /* the warp that runs */
-static int begun, resumed;       /* of its threads, in this round */
-static bool descending;          /* the last warp and lane run first */
-static int current = -1;         /* the thread that runs; −1: none */
+static struct thread threads[BLOCK_MAX];
+static uint3 places[BLOCK_MAX]; /* threadIdx of each */
+static int count;               /* of the block's threads */
+static int first, lanes;        /* the warp that runs */
+static int begun, resumed;      /* of its threads, in this round */
+static bool descending;         /* the last warp and lane run first */
+static int current = -1;        /* the thread that runs; −1: none */
 static struct fiber *fiber_now = &fiber_main;
 static struct fiber *abandoned; /* by the thread that ran last, in a fault; or NULL */
 static std::vector<struct fiber *> &idle = *new std::vector<struct fiber *>(); /* at the top of serve() */
@@ -124,9 +123,9 @@ void block_abandon(void) {
 }
 
 static const char *place(void) {
-    static char words[80];
-    snprintf(words, sizeof words, "in block (%u, %u, %u)", blockIdx.x, blockIdx.y, blockIdx.z);
-    return words;
+    static char text[80];
+    snprintf(text, sizeof text, "in block (%u, %u, %u)", blockIdx.x, blockIdx.y, blockIdx.z);
+    return text;
 }
 
 /* Whether all lanes that `one` waits for are there, too; those that have ended are not waited for. */

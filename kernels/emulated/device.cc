@@ -24,7 +24,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int) {
     snprintf(p->name, sizeof p->name, "emulated device");
     p->major = 9;
     p->multiProcessorCount = 4;
-    p->maxThreadsPerBlock = BLOCK_MOST;
+    p->maxThreadsPerBlock = BLOCK_MAX;
     p->warpSize = WARP_SIZE;
     p->pciDomainID = getpid() >> 16, p->pciBusID = getpid() >> 8 & 255, p->pciDeviceID = getpid() & 255;
     p->sharedMemPerBlock = 48 << 10;

@@ -38,7 +38,7 @@ void fiber_reset(struct fiber *fiber);
 void fiber_switch(struct fiber *from, struct fiber *to);
 
 /* ---- block.cc */
-enum { WARP_SIZE = 32, BLOCK_MOST = 1024 };
+enum { WARP_SIZE = 32, BLOCK_MAX = 1024 };
 /* Runs a block of the launch's blockDim threads, in descending order where `backwards`. False: a fault. */
 bool block_run(const std::function<void()> &kernel, bool backwards);
 /* Whether a kernel's thread is running, and the end of its block. */

@@ -6,15 +6,15 @@
 
 const char *running;
 static cudaError_t first_fault, last;
-static char words[512];
+static char text[512];
 
 void fault(cudaError_t error, const char *format, ...) {
     if (first_fault) return;
     first_fault = error;
-    int used = snprintf(words, sizeof words, "%s: ", running ? running : "the host");
+    int used = snprintf(text, sizeof text, "%s: ", running ? running : "the host");
     va_list list;
     va_start(list, format);
-    vsnprintf(words + used, sizeof words - (size_t)used, format, list);
+    vsnprintf(text + used, sizeof text - (size_t)used, format, list);
     va_end(list);
 }
 
@@ -28,7 +28,7 @@ cudaError_t returned(cudaError_t error) {
 }
 
 const char *cudaGetErrorString(cudaError_t error) {
-    if (error && error == first_fault) return words;
+    if (error && error == first_fault) return text;
     switch (error) {
     case cudaSuccess:
         return "no error";

@@ -1,6 +1,6 @@
 /* Captured work and graphs: a list of tasks that can be queued again. Tasks keep their arguments by value, so
  * running one twice is running it twice. A capture allows nothing but work: whoever waits, or records an
- * event, gets an error that stays, as on a card. */
+ * event, gets an error that stays, as on a GPU. */
 #include "emulated.h"
 
 static cudaStream_t captured; /* stream; NULL: none */

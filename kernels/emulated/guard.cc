@@ -1,6 +1,6 @@
 /* Memory accesses that the host's hardware refuses.
  *
- * In a kernel they are a fault of that kernel, as they are on a card. Elsewhere they end the program, with a
+ * In a kernel they are a fault of that kernel, as they are on a GPU. Elsewhere they end the program, with a
  * word on what it was. The sanitizers have their own way. */
 #include "emulated.h"
 
@@ -14,8 +14,8 @@ static const int signals[] = {SIGSEGV, SIGBUS};
 static bool (*is_device)(const void *at);
 static struct sigaction before[2]; /* what is done at each of them while no queued work runs */
 
-static void say(const char *words) {
-    if (write(STDERR_FILENO, words, strlen(words)) < 0) abort();
+static void say(const char *text) {
+    if (write(STDERR_FILENO, text, strlen(text)) < 0) abort();
 }
 
 static void refused(int number, siginfo_t *info, void *) {

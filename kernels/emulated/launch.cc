@@ -76,10 +76,10 @@ void emulated_name(const char *name) {
 static bool allowed(const cudaLaunchConfig_t *c, const void *function) {
     const dim3 *g = &c->gridDim, *b = &c->blockDim;
     if (!g->x || !g->y || !g->z || g->x > 0x7fffffff || g->y > GRID_YZ || g->z > GRID_YZ) return false;
-    if (!b->x || !b->y || !b->z || (size_t)b->x * b->y * b->z > BLOCK_MOST || b->z > 64) return false;
+    if (!b->x || !b->y || !b->z || (size_t)b->x * b->y * b->z > BLOCK_MAX || b->z > 64) return false;
     auto set = optin.find(function);
-    int most = set == optin.end() || set->second < SHARED_PLAIN ? (int)SHARED_PLAIN : set->second;
-    return c->dynamicSmemBytes <= (size_t)most;
+    int max = set == optin.end() || set->second < SHARED_PLAIN ? (int)SHARED_PLAIN : set->second;
+    return c->dynamicSmemBytes <= (size_t)max;
 }
 
 static void fill(struct piece piece) {

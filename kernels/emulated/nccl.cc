@@ -1,10 +1,8 @@
-/* The emulated device's NCCL. A group becomes two pieces of work on its stream: the first hands copies of
- * what is sent to MPI and asks for what is received, the second is ready once that is all there. So a send
- * waits for nobody, as streams rest while their process does something else, and a receive keeps its own
- * stream waiting, but no other.
- *
- * Between two ranks of a communicator messages keep their order, as in NCCL; they are not told apart
- * otherwise, and their sizes must be the same at both ends, else the wire is broken. */
+/* The emulated device's NCCL. A group becomes two pieces of work on its stream: the first gives copies of
+ * what is sent to MPI and posts the receives, the second completes when all has arrived. So a send waits
+ * for nothing, and a receive blocks its own stream alone. Between two ranks of a communicator messages
+ * keep their order, as in NCCL; they are not matched otherwise, and sizes must agree at both ends, else
+ * the communicator is broken. */
 #include <memory>
 #include <string.h>
 #include <vector>
@@ -16,7 +14,7 @@
 
 namespace {
 
-enum { FIRST_TAG = 20000, /* of MPI_COMM_WORLD's */ WIRES_EACH = 1000 };
+enum { FIRST_TAG = 20000, /* of MPI_COMM_WORLD's */ COMMUNICATORS_EACH = 1000 };
 
 struct message {
     char *x;
@@ -82,7 +80,7 @@ static int world_rank(void) {
 ncclResult_t ncclGetUniqueId(ncclUniqueId *out) {
     static int made;
     struct id id = {world_rank(), made++};
-    if (made >= WIRES_EACH) return ncclSystemError;
+    if (made >= COMMUNICATORS_EACH) return ncclSystemError;
     memset(out, 0, sizeof *out);
     memcpy(out, &id, sizeof id);
     return ncclSuccess;
@@ -114,7 +112,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId un
     emulated_communicator *c = *comm = new emulated_communicator();
     c->rank = rank;
     c->world.resize((size_t)ranks);
-    c->tag = FIRST_TAG + id.root * WIRES_EACH + id.number;
+    c->tag = FIRST_TAG + id.root * COMMUNICATORS_EACH + id.number;
     meet(c, id.root);
     return ncclSuccess;
 }

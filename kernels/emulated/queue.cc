@@ -1,9 +1,7 @@
-/* Streams and events.
- *
- * A stream keeps its work until somebody waits for it. Nothing but events orders streams among each other,
- * and between what events allow, the order is unkind: `late` does only what is waited for and what that waits
- * for, `early` first does whatever all the other streams can do. A program with an event or a wait too few
- * computes with stale data in one of them. */
+/* Streams and events. A stream defers its work until something waits for it. Events alone order streams
+ * among each other; where events leave the order open, it is the worst one: `late` executes only what is
+ * waited for and what that depends on, `early` first executes all that other streams can. A program that
+ * lacks an event or a wait computes with stale data in one of the two. */
 #include "emulated.h"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 #include "kernels/lowrank/lapack.h"
 #include "kernels/lowrank/range.h"
 
-static int check_scratch(const struct lowrank *w, long T, long D) {
+static int validate_scratch(const struct lowrank *w, long T, long D) {
     if (w->full && T <= w->T && D <= w->D) return 0;
     return gdn_fail(GDN_INTERNAL, "the full SVD of a matrix [%ld, %ld] for scratch of %s [%ld, %ld]", T, D,
                     w->full ? "" : "no full SVD,", w->T, w->D);
@@ -13,7 +13,7 @@ int lowrank_full(struct lowrank *w, long T, long D, const real *x, long rank, re
     const struct ops *ops = w->ops;
     long side = T < D ? T : D;
     TRY(factors_begin(ops, T, D, x, rank, out));
-    TRY(check_scratch(w, T, D));
+    TRY(validate_scratch(w, T, D));
     ops->copy(T * D, x, w->copy);
     if (!lapack_svd(T, D, w->copy, w->left, w->sigma, w->right, w->integers, w->work, w->work_count))
         return gdn_fail(GDN_INTERNAL, "LAPACK's SVD of a matrix [%ld, %ld] does not converge", T, D);

@@ -10,11 +10,11 @@
 #define LAPACK(routine) LAPACKE_s##routine##_work
 #endif
 
-static long least(long a, long b) {
+static long min(long a, long b) {
     return a < b ? a : b;
 }
 
-static long most(long a, long b) {
+static long max(long a, long b) {
     return a > b ? a : b;
 }
 
@@ -28,18 +28,18 @@ long lapack_basis_work(long n, long k) {
     real factor = 0, form = 0, none = 0;
     LAPACK(geqrf)(LAPACK_COL_MAJOR, (int)n, (int)k, &none, (int)n, &none, &factor, -1);
     LAPACK(orgqr)(LAPACK_COL_MAJOR, (int)n, (int)k, (int)k, &none, (int)n, &none, &form, -1);
-    return most(most(told(factor), told(form)), k);
+    return max(max(told(factor), told(form)), k);
 }
 
 /* What it would like for these sizes, and no less than it demands for smaller ones, which grows with them. */
 long lapack_svd_work(long m, long n) {
-    long s = least(m, n), demanded = 4 * s * s + 7 * s + most(m, n);
+    long s = min(m, n), demanded = 4 * s * s + 7 * s + max(m, n);
     real liked = 0, none = 0;
     int integer = 0;
     LAPACK(gesdd)
     (LAPACK_COL_MAJOR, 'S', (int)n, (int)m, &none, (int)n, &none, &none, (int)n, &none, (int)s, &liked, -1,
      &integer);
-    return most(demanded, told(liked));
+    return max(demanded, told(liked));
 }
 
 /* The QR factorisation of a's transpose: by columns, a is [n, k]. */
@@ -53,7 +53,7 @@ void lapack_basis(long n, long k, real *a, real *triangle, real *tau, real *work
 /* By columns a is [n, m] and its factors are in the other order. */
 bool lapack_svd(long m, long n, real *a, real *left, real *sigma, real *right, int *integers, real *work,
                 long work_count) {
-    int s = (int)least(m, n);
+    int s = (int)min(m, n);
     return LAPACK(gesdd)(LAPACK_COL_MAJOR, 'S', (int)n, (int)m, a, (int)n, sigma, right, (int)n, left, s,
                          work, (int)work_count, integers) == 0;
 }

@@ -7,22 +7,22 @@
 #include "kernels/lowrank/lapack.h"
 #include "kernels/lowrank/range.h"
 
-static long least(long a, long b) {
+static long min(long a, long b) {
     return a < b ? a : b;
 }
 
-static long most(long a, long b) {
+static long max(long a, long b) {
     return a > b ? a : b;
 }
 
 long lowrank_of_ratio(long T, long D, double ratio) {
-    long side = least(T, D), rank = (long)(ratio * (double)side);
+    long side = min(T, D), rank = (long)(ratio * (double)side);
     return rank < 1 ? 1 : rank > side ? side : rank;
 }
 
 /* Columns of the sketch for factors of that rank. */
 static long sketch_width(long T, long D, long rank) {
-    return least(rank + LOWRANK_OVERSAMPLE, least(T, D));
+    return min(rank + LOWRANK_OVERSAMPLE, min(T, D));
 }
 
 static void *take(struct arena *arena, long count, size_t size) {
@@ -31,10 +31,10 @@ static void *take(struct arena *arena, long count, size_t size) {
 
 void lowrank_lay_out(struct lowrank *w, struct arena *arena, const struct ops *ops, long T, long D, long rank,
                      bool full) {
-    long k = sketch_width(T, D, rank), side = full ? least(T, D) : k;
+    long k = sketch_width(T, D, rank), side = full ? min(T, D) : k;
     *w = (struct lowrank){.ops = ops, .T = T, .D = D, .rank = rank, .full = full};
-    w->work_count = most(lapack_basis_work(most(T, D), k), lapack_svd_work(k, k));
-    if (full) w->work_count = most(w->work_count, lapack_svd_work(T, D));
+    w->work_count = max(lapack_basis_work(max(T, D), k), lapack_svd_work(k, k));
+    if (full) w->work_count = max(w->work_count, lapack_svd_work(T, D));
     w->sketch = take(arena, k * T, sizeof(real));
     w->basis = take(arena, k * D, sizeof(real));
     w->triangle = take(arena, k * k, sizeof(real));
@@ -42,7 +42,7 @@ void lowrank_lay_out(struct lowrank *w, struct arena *arena, const struct ops *o
     w->right = take(arena, full ? side * D : k * k, sizeof(real));
     w->sigma = take(arena, side, sizeof(real));
     w->tau = take(arena, k, sizeof(real));
-    w->rows = take(arena, least(T, LOWRANK_ROWS) * D, sizeof(real));
+    w->rows = take(arena, min(T, LOWRANK_ROWS) * D, sizeof(real));
     w->work = take(arena, w->work_count, sizeof(real));
     w->integers = take(arena, 8 * side, sizeof(int));
     if (full) w->copy = take(arena, T * D, sizeof(real));
@@ -52,7 +52,7 @@ static int no_convergence(long T, long D) {
     return gdn_fail(GDN_INTERNAL, "LAPACK's SVD of a matrix [%ld, %ld] does not converge", T, D);
 }
 
-static int check_scratch(const struct lowrank *w, long T, long D, long rank) {
+static int validate_scratch(const struct lowrank *w, long T, long D, long rank) {
     if (T <= w->T && D <= w->D && rank <= w->rank) return 0;
     return gdn_fail(GDN_INTERNAL, "a matrix [%ld, %ld] and rank %ld for scratch of [%ld, %ld] and rank %ld",
                     T, D, rank, w->T, w->D, w->rank);
@@ -64,7 +64,7 @@ int lowrank_factor(struct lowrank *w, long T, long D, const real *x, long rank, 
                    struct factors *out) {
     const struct ops *ops = w->ops;
     TRY(factors_begin(ops, T, D, x, rank, out));
-    TRY(check_scratch(w, T, D, rank));
+    TRY(validate_scratch(w, T, D, rank));
     long k = sketch_width(T, D, rank);
     range_find(w, T, D, x, k, LOWRANK_POWER, seed);
     ops->gemm('N', 'N', k, D, T, 1, w->sketch, T, x, D, 0, w->basis, D);
@@ -89,10 +89,10 @@ static void keep(struct factors *f, long rank) {
 int lowrank_to(struct lowrank *w, long T, long D, const real *x, double tolerance, uint64_t seed,
                struct factors *out) {
     enum { FIRST = 16 };
-    long limit = least(w->rank, least(T, D)), rank = least(FIRST, limit);
+    long limit = min(w->rank, min(T, D)), rank = min(FIRST, limit);
     TRY(lowrank_factor(w, T, D, x, rank, seed, out));
     while (!(out->error <= tolerance) && rank < limit) {
-        rank = least(2 * rank, limit);
+        rank = min(2 * rank, limit);
         TRY(lowrank_factor(w, T, D, x, rank, seed, out));
     }
     for (; rank > 1; rank--) {

@@ -1,5 +1,5 @@
-/* Reference slots of the regularisers (model.md 5): gate entropies, and the norms of bottleneck contributions
- * from the Gram matrix of their output projection. */
+/* Reference operations of the regularisers (model.md 5): gate entropies, and the norms of bottleneck
+ * contributions from the Gram matrix of their output projection. */
 #include <math.h>
 #include <stddef.h>
 

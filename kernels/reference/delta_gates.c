@@ -1,5 +1,5 @@
-/* Reference slots of the gates: the gate MLP's activation, and the bottleneck, sigmoid and softmax gates with
- * their backward passes (model.md 3). Entropy's part of a gate's gradient is added here (model.md 5). */
+/* Reference operations of the gates: the gate MLP's activation, and the bottleneck, sigmoid and softmax gates
+ * with their backward passes (model.md 3). Entropy's part of a gate's gradient is added here (model.md 5). */
 #include <math.h>
 #include <stddef.h>
 
@@ -49,7 +49,7 @@ static void bottleneck_gate(long T, long n, long Hd, const real *bias, const rea
         }
 }
 
-static void scale_slots(long T, long n, long Hd, const real *weight, const real *x, real *y) {
+static void scale_connections(long T, long n, long Hd, const real *weight, const real *x, real *y) {
     for (long t = 0; t < T; t++)
         for (long i = 0; i < n; i++)
             for (long at = (t * n + i) * Hd; at < (t * n + i + 1) * Hd; at++)
@@ -134,7 +134,7 @@ void reference_delta_gates(struct ops *ops) {
     ops->silu = silu;
     ops->silu_back = silu_back;
     ops->bottleneck_gate = bottleneck_gate;
-    ops->scale_slots = scale_slots;
+    ops->scale_connections = scale_connections;
     ops->bottleneck_gate_back = bottleneck_gate_back;
     ops->sigmoid_gate = sigmoid_gate;
     ops->sigmoid_gate_back = sigmoid_gate_back;

@@ -1,4 +1,4 @@
-/* Reference slots of the aggregates `attention` and `multihead` (model.md 4): softmax weights over the n
+/* Reference operations of the aggregates `attention` and `multihead` (model.md 4): softmax weights over the n
  * connections into a layer. */
 #include <math.h>
 #include <stddef.h>
@@ -87,7 +87,8 @@ static void multihead_back(long T, long n, long D, long heads, real *query, real
     long hd = D / heads;
     for (long t = 0; t < T; t++)
         for (long h = 0; h < heads; h++) {
-            long first = t * n * D + h * hd; /* of this token and head in key, c and dc; slots are D apart */
+            long first =
+                t * n * D + h * hd; /* of this token and head in key, c and dc; connections are D apart */
             const real *w = weight + t * n * heads + h, *d = dz + t * D + h * hd;
             double mean = 0; /* Σ_i weight_i·(dz·c_i) */
             for (long i = 0; i < n; i++) mean += w[i * heads] * dot(hd, d, c + first + i * D);

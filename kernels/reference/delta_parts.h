@@ -1,4 +1,4 @@
-/* The files that make up reference_delta(); each fills the slots it implements. */
+/* The files that make up reference_delta(); each fills the operations it implements. */
 #ifndef GDN_REFERENCE_DELTA_PARTS_H
 #define GDN_REFERENCE_DELTA_PARTS_H
 

@@ -1,4 +1,4 @@
-/* Reference slots of what connections have one number a token of: row factors of `normalize`, weights of
+/* Reference operations of what connections have one number a token of: row factors of `normalize`, weights of
  * contributions (model.md 2 and 4), root mean squares; and columns of rows, for connections whose channels
  * are divided among ranks. */
 #include <math.h>
@@ -21,15 +21,15 @@ static void row_factors_back(long T, const real *gamma, const real *inv, double 
     *dgamma += (real)sum;
 }
 
-static void slot_weights(long T, long n, const real *alpha, long lda, long step, real even, const real *mix,
-                         real *weight) {
+static void connection_weights(long T, long n, const real *alpha, long lda, long step, real even,
+                               const real *mix, real *weight) {
     for (long t = 0; t < T; t++)
         for (long i = 0; i < n; i++)
             weight[t * n + i] = (alpha ? alpha[t * lda + i * step] : even) * (mix ? mix[i] : 1);
 }
 
-static void slot_weights_back(long T, long n, const real *alpha, long lda, long step, real even,
-                              const real *mix, const real *dweight, real *dmix, real *dalpha) {
+static void connection_weights_back(long T, long n, const real *alpha, long lda, long step, real even,
+                                    const real *mix, const real *dweight, real *dmix, real *dalpha) {
     for (long i = 0; i < n; i++) {
         double sum = 0;
         for (long t = 0; t < T; t++) {
@@ -75,8 +75,8 @@ static void delta_magnitude_back(long T, long D, const real *r, const real *e, c
 void reference_delta_rows(struct ops *ops) {
     ops->row_factors = row_factors;
     ops->row_factors_back = row_factors_back;
-    ops->slot_weights = slot_weights;
-    ops->slot_weights_back = slot_weights_back;
+    ops->connection_weights = connection_weights;
+    ops->connection_weights_back = connection_weights_back;
     ops->copy_columns = copy_columns;
     ops->add_columns = add_columns;
     ops->add_up = add_up;

@@ -1,4 +1,4 @@
-/* Reference slots that work on whole deltas t − s: differences, norms, and contributions that gate the
+/* Reference operations that work on whole deltas t − s: differences, norms, and contributions that gate the
  * delta itself (kinds `full` and `adaptive`). */
 #include <math.h>
 #include <stddef.h>

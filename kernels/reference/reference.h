@@ -1,11 +1,12 @@
-/* The reference backend: plain, obvious C for every slot, one thread, sums in double. It is what the other
- * backends are tested against, and what a slot falls back to where a backend has nothing faster. */
+/* The reference backend: plain, obvious C for every operation, one thread, sums in double. It is what the
+ * other backends are tested against, and what an operation falls back to where a backend has nothing faster.
+ */
 #ifndef GDN_REFERENCE_H
 #define GDN_REFERENCE_H
 
 #include "kernels/ops.h"
 
-/* Fill the slots of the trunk and of the delta connections. */
+/* Fill the operations of the trunk and of the delta connections. */
 void reference_trunk(struct ops *ops);
 void reference_delta(struct ops *ops);
 

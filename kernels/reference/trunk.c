@@ -1,4 +1,4 @@
-/* The reference's trunk: which file fills which slots. */
+/* The reference's trunk: which file fills which operations. */
 #include "kernels/reference/trunk_parts.h"
 
 void reference_trunk(struct ops *ops) {

@@ -1,4 +1,4 @@
-/* Private to reference/trunk*.c: each function fills the slots of its file. */
+/* Private to reference/trunk*.c: each function fills the operations of its file. */
 #ifndef GDN_REFERENCE_TRUNK_PARTS_H
 #define GDN_REFERENCE_TRUNK_PARTS_H
 

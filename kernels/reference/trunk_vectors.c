@@ -75,15 +75,15 @@ static void adamw(long n, real *w, const real *g, real *m, real *v, double gscal
     }
 }
 
-static void product(int site, char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda,
-                    const real *b, long ldb, real beta, real *c, long ldc) {
-    (void)site; /* nothing is scaled */
+static void linear(int weight_id, char ta, char tb, long m, long n, long k, real alpha, const real *a,
+                   long lda, const real *b, long ldb, real beta, real *c, long ldc) {
+    (void)weight_id; /* nothing is scaled */
     gemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
 void reference_trunk_vectors(struct ops *ops) {
     ops->gemm = gemm;
-    ops->product = product;
+    ops->linear = linear;
     ops->zero = zero;
     ops->copy = copy;
     ops->add = add;

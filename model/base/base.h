@@ -20,18 +20,18 @@ struct tensor {
     real *w, *g;
 };
 
-/* Beyond enum recompute_level: nothing is kept for a backward pass, since none follows. */
-enum { LEVEL_NOTHING = LEVEL_FULL + 1 };
+/* Beyond enum recompute_policy: nothing is kept for a backward pass, since none follows. */
+enum { POLICY_NO_BACKWARD = POLICY_FULL + 1 };
 
 /* What one micro-batch in flight keeps of a chunk of layers. */
-struct slot {
+struct activation_set {
     struct layer *layer;             /* [num_layers], those of the chunk (layer/layer.h) */
     struct connections *connections; /* [num_layers] that lead into them (delta/connections.h) */
-    real *x0;              /* [T, D] embedding output, on the first stage where it is whole; else NULL */
-    real **rstd;           /* [num_layers + 1], entry 1 + node: [R] node_rstd's; NULL where none is needed */
-    bool *rstd_known;      /* [num_layers + 1] filled in this micro-batch */
-    struct packed *packed; /* [num_layers] (pass/private.h) */
-    real **rows;           /* [num_layers + 1], entry 1 + node: [R, D]; NULL where the output is kept whole */
+    real *x0;         /* [T, D] embedding output, on the first stage where it is whole; else NULL */
+    real **rstd;      /* [num_layers + 1], entry 1 + node: [R] node_rstd's; NULL where none is needed */
+    bool *rstd_known; /* [num_layers + 1] filled in this micro-batch */
+    struct kept_output *kept; /* [num_layers] (pass/private.h) */
+    real **rows; /* [num_layers + 1], entry 1 + node: [R, D]; NULL where the output is kept whole */
 };
 
 struct model {
@@ -47,7 +47,7 @@ struct model {
     bool training, planned; /* planned: addresses without memory behind them */
     long batch, length;     /* capacity of a micro-batch */
     bool rows_divided;      /* sequence_parallel over more than one rank */
-    long rows_most;         /* R for passes of full capacity, the same on all ranks */
+    long rows_max;          /* R for passes of full capacity, the same on all ranks */
     long sums;              /* most elements that are summed over the tensor axis in one call */
     double compress;        /* part of the full rank that sources keep, 0: they are not compressed */
     int status;             /* of the first pass that failed */
@@ -66,10 +66,10 @@ struct model {
     long row0, rows;  /* own rows of the stream: all of them but with sequence_parallel */
     bool gradients;   /* a backward pass follows, or is this */
     struct span span; /* of its chunk */
-    struct slot *slot;
-    struct layer *layer; /* the slot's */
+    struct activation_set *activation_set;
+    struct layer *layer; /* the activation set's */
     real *g;             /* [T, D] gradient of the stream that the backward pass walks down: pass->gradient */
-    bool g_whole;        /* all rows of g are valid */
+    bool g_full;         /* all rows of g are valid */
 };
 
 /* model.c: the tensor of a name, or the first of a stack; NULL pointers where this rank has none. */
@@ -87,22 +87,22 @@ int node_top(const struct model *m, struct span span, int node);
 /* Active edges of the whole model: what the regularisers average over. */
 long total_edges(struct model *m, int active);
 
-/* The products of a layer with its trunk's weights, numbered among all layers' (ops.h, product). */
-enum site { SITE_QKV, SITE_O, SITE_GATE_UP, SITE_DOWN, SITES };
-static inline int site_of(int layer, enum site site) {
-    return layer * SITES + (int)site;
+/* The products of a layer with its trunk's weights, numbered among all layers' (ops.h, linear). */
+enum trunk_weight { WEIGHT_QKV, WEIGHT_O, WEIGHT_GATE_UP, WEIGHT_DOWN, TRUNK_WEIGHTS };
+static inline int weight_id(int layer, enum trunk_weight weight) {
+    return layer * TRUNK_WEIGHTS + (int)weight;
 }
 
 /* The next `count` elements of an arena. */
 static inline real *take(struct arena *arena, long count) {
     return arena_take(arena, (size_t)count * sizeof(real));
 }
-/* A saved buffer of a layer, of its mixer or its connections: its own, or from level `from` on that of
+/* A saved buffer of a layer, of its mixer or its connections: its own, or from policy `from` on that of
  * `common`, which is shared by all that do not keep theirs and itself has those that somebody needs. */
 #define SAVE(m, owner, common, member, count, from)                                                          \
-    ((owner)->member = (owner)->level < (from) ? (owner) == (common) ? NULL : take(&(m)->saved, count)       \
+    ((owner)->member = (owner)->policy < (from) ? (owner) == (common) ? NULL : take(&(m)->saved, count)      \
                        : (owner) == (common) ? take(&(m)->scratch, count)                                    \
-                                               : (common)->member)
+                                                : (common)->member)
 
 /* Of two sizes of a buffer. */
 static inline long largest(long a, long b) {

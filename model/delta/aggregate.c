@@ -11,47 +11,48 @@ static void select_products(struct delta_pass *p) {
     long T = p->rows, D = m->config.hidden_size, a = m->config.delta.attention_dim, ld = p->all * a;
     m->ops->gemm('N', 'T', T, a, D, 1, p->t, D, c->select.w, D, 0, c->select_query, a);
     for (int i = 0; i < p->all; i++) {
-        const struct incoming *in = &p->slot[i];
+        const struct source *source = &p->source[i];
         real *key = c->select_key + i * a;
-        if (in->s)
-            m->ops->gemm('N', 'T', T, a, D, 1, in->s, D, c->select.w, D, 0, key, ld);
+        if (source->s)
+            m->ops->gemm('N', 'T', T, a, D, 1, source->s, D, c->select.w, D, 0, key, ld);
         else
-            m->ops->copy_columns(T, a, in->strip + strip_offset(m, m->T, STRIP_SELECT) + p->row0 * a, a, key,
-                                 ld);
+            m->ops->copy_columns(
+                T, a, source->projected + projected_offset(m, m->T, PROJECTED_SELECT) + p->row0 * a, a, key,
+                ld);
     }
 }
 
-static void select_forward(const struct delta_pass *whole) {
-    const struct model *m = whole->m;
-    struct delta_pass own = on_own_rows(whole), *p = &own;
+static void select_forward(const struct delta_pass *full) {
+    const struct model *m = full->m;
+    struct delta_pass own = on_own_rows(full), *p = &own;
     struct connections *c = p->c;
     long T = p->rows, D = m->config.hidden_size, a = m->config.delta.attention_dim;
     const real *rs[MAX_DISTANCES];
-    for (int i = 0; i < p->all; i++) rs[i] = p->slot[i].rs;
+    for (int i = 0; i < p->all; i++) rs[i] = p->source[i].rs;
     select_products(p);
     m->ops->row_rstd(T, D, p->t, m->config.norm_eps, c->rt);
     m->ops->select(T, p->all, a, c->select_query, c->select_key, c->rt, rs, c->alpha + p->row0 * p->all);
     if (m->rows_divided) axis_gather_rows(m->tensor, c->alpha, m->T, p->all);
 }
 
-/* The own rows of d [rows, width] as the block of a strip's gradient: of other rows these are all the terms.
- */
+/* The own rows of d [rows, width] as the block of a projected source's gradient: of other rows these are all
+ * the terms. */
 static void put_block(const struct delta_pass *p, const real *d, long ld, long width, real *block) {
     const struct model *m = p->m;
     m->ops->zero(m->T * width, block);
     m->ops->copy_columns(p->rows, width, d, ld, block + p->row0 * width, width);
 }
 
-/* From m->delta->dalpha: of the slots that are elsewhere it has zeros. */
-static void select_backward(const struct delta_pass *whole) {
-    struct model *m = whole->m;
-    struct delta_pass own = on_own_rows(whole), *p = &own;
+/* From m->delta->dalpha: of the connections that are elsewhere it has zeros. */
+static void select_backward(const struct delta_pass *full) {
+    struct model *m = full->m;
+    struct delta_pass own = on_own_rows(full), *p = &own;
     struct connections *c = p->c;
     long T = p->rows, at = p->row0 * p->all, D = m->config.hidden_size, a = m->config.delta.attention_dim,
          ld = p->all * a;
     real *query = c->select_query, *keys = c->select_key; /* become their gradients */
     const real *rs[MAX_DISTANCES];
-    for (int i = 0; i < p->all; i++) rs[i] = p->slot[i].rs;
+    for (int i = 0; i < p->all; i++) rs[i] = p->source[i].rs;
     if (m->rows_divided) axis_sum_rows(m->tensor, m->delta->dalpha, m->T, p->all);
     m->ops->select_back(T, p->all, a, D, query, keys, c->rt, rs, c->alpha + at, m->delta->dalpha + at,
                         m->delta->ct, m->delta->cs);
@@ -59,15 +60,16 @@ static void select_backward(const struct delta_pass *whole) {
     m->ops->gemm('T', 'N', a, D, T, 1, query, a, p->t, D, 1, c->select.g, D);
     m->ops->add_scaled_rows(T, D, m->delta->ct, p->t, p->dt);
     for (int i = 0; i < p->all; i++) {
-        const struct incoming *in = &p->slot[i];
+        const struct source *source = &p->source[i];
         const real *key = keys + i * a, *cs = m->delta->cs + i * T;
-        if (in->s) {
-            m->ops->gemm('N', 'N', T, D, a, 1, key, ld, c->select.w, D, 1, in->ds, D);
-            m->ops->gemm('T', 'N', a, D, T, 1, key, ld, in->s, D, 1, c->select.g, D);
-            m->ops->add_scaled_rows(T, D, cs, in->s, in->ds);
+        if (source->s) {
+            m->ops->gemm('N', 'N', T, D, a, 1, key, ld, c->select.w, D, 1, source->ds, D);
+            m->ops->gemm('T', 'N', a, D, T, 1, key, ld, source->s, D, 1, c->select.g, D);
+            m->ops->add_scaled_rows(T, D, cs, source->s, source->ds);
         } else {
-            put_block(p, key, ld, a, in->strip_gradient + strip_offset(m, m->T, STRIP_SELECT));
-            put_block(p, cs, 1, 1, in->strip_gradient + strip_offset(m, m->T, STRIP_RSTD));
+            put_block(p, key, ld, a,
+                      source->projected_gradient + projected_offset(m, m->T, PROJECTED_SELECT));
+            put_block(p, cs, 1, 1, source->projected_gradient + projected_offset(m, m->T, PROJECTED_RSTD));
         }
     }
 }
@@ -86,11 +88,11 @@ void aggregate_forward(struct delta_pass *p) {
     const struct model *m = p->m;
     const struct connections *c = p->c;
     if (selects(p)) select_forward(p);
-    m->ops->slot_weights(m->T, p->n, selects(p) ? c->alpha + m->delta->part.first : NULL, p->all,
-                         m->delta->part.step, even_share(p), c->mix.w, c->weight);
+    m->ops->connection_weights(m->T, p->n, selects(p) ? c->alpha + m->delta->part.first : NULL, p->all,
+                               m->delta->part.step, even_share(p), c->mix.w, c->weight);
 }
 
-void aggregate_again(struct delta_pass *p) {
+void aggregate_recompute(struct delta_pass *p) {
     struct delta_pass own = on_own_rows(p);
     if (selects(p)) select_products(&own);
 }
@@ -101,9 +103,9 @@ void aggregate_backward(struct delta_pass *p) {
     const struct delta_part *part = &m->delta->part;
     if (selects(p) && (part->step > 1 || !p->works)) m->ops->zero(m->T * p->all, m->delta->dalpha);
     if (p->works)
-        m->ops->slot_weights_back(m->T, p->n, selects(p) ? c->alpha + part->first : NULL, p->all, part->step,
-                                  even_share(p), c->mix.w, m->delta->dweight, c->mix.g,
-                                  selects(p) ? m->delta->dalpha + part->first : NULL);
+        m->ops->connection_weights_back(m->T, p->n, selects(p) ? c->alpha + part->first : NULL, p->all,
+                                        part->step, even_share(p), c->mix.w, m->delta->dweight, c->mix.g,
+                                        selects(p) ? m->delta->dalpha + part->first : NULL);
     if (selects(p)) select_backward(p);
 }
 

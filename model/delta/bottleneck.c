@@ -1,9 +1,9 @@
 /* The gate `bottleneck` (model.md, 3): u = Wp δ, g = σ(W2 silu(W1 (s+t)/2 + b1) + b2), c = Wo (u ⊙ s(d) g).
  *
- * All slots of a layer are computed side by side in [T, n·Hd]; the weights of the aggregate fold into u ⊙ g,
- * so that one GEMM over n·Hd adds all contributions and none is formed by itself. Where channels are divided
- * among ranks, Hd counts this rank's and W1 is the same on all: what comes out of Wo are its terms of a sum.
- */
+ * All connections of a layer are computed side by side in [T, n·Hd]; the weights of the aggregate fold into u
+ * ⊙ g, so that one GEMM over n·Hd adds all contributions and none is formed by itself. Where channels are
+ * divided among ranks, Hd counts this rank's and W1 is the same on all: what comes out of Wo are its terms of
+ * a sum. */
 #include "model/delta/private.h"
 
 struct sizes {
@@ -17,13 +17,13 @@ static struct sizes sizes(const struct delta_pass *p) {
         p->n,    (long)p->n * p->m->delta->part.Hd, (long)p->n * d->gate_hidden};
 }
 
-static void slot_scales(const struct delta_pass *p, real scale[MAX_DISTANCES]) {
+static void connection_scales(const struct delta_pass *p, real scale[MAX_DISTANCES]) {
     for (int i = 0; i < p->n; i++) scale[i] = (real)own(p, i)->edge->scale;
 }
 
-/* The sparsity term of slot i from v [T, Hd] (unweighted): ‖Wo v‖² = vᵀ (WoᵀWo) v, so no contribution is
- * formed. Its gradients depend on the forward pass alone: the one on v is kept in `extra`, the one on Wo in
- * `out_extra`, as its factor Σ k v vᵀ. */
+/* The sparsity term of connection i from v [T, Hd] (unweighted): ‖Wo v‖² = vᵀ (WoᵀWo) v, so no contribution
+ * is formed. Its gradients depend on the forward pass alone: the one on v is kept in `extra`, the one on Wo
+ * in `out_extra`, as its factor Σ k v vᵀ. */
 static void measure_by_gram(struct delta_pass *p, int i, const real *v, struct sizes z) {
     struct model *m = p->m;
     struct connections *c = p->c;
@@ -85,8 +85,8 @@ static void sparsity_backward(struct delta_pass *p, struct sizes z) {
                      c->out.w + i * z.Hd * z.D, z.D, 1, c->out.g + i * z.Hd * z.D, z.D);
 }
 
-bool bottleneck_keeps_extra(const struct model *m, int level) {
-    return level < (m->delta->part.channels ? LEVEL_FULL : LEVEL_SELECTIVE);
+bool bottleneck_keeps_extra(const struct model *m, int policy) {
+    return policy < (m->delta->part.channels ? POLICY_FULL : POLICY_SELECTIVE);
 }
 
 void bottleneck_fill(struct delta_pass *p, bool maps) {
@@ -95,7 +95,7 @@ void bottleneck_fill(struct delta_pass *p, bool maps) {
     const struct ops *ops = m->ops;
     struct sizes z = sizes(p);
     real scale[MAX_DISTANCES];
-    slot_scales(p, scale);
+    connection_scales(p, scale);
     if (maps) {
         project_forward(p, MAP_DIFFERENCE, c->proj.w, z.Hd, c->p);
         means_forward(p, c->gate_in.w, c->x);
@@ -112,10 +112,10 @@ void bottleneck_fill(struct delta_pass *p, bool maps) {
         return;
     }
     ops->bottleneck_gate(z.T, z.n, z.Hd, bias, c->p, r, scale, NULL, c->gate, m->delta->dv);
-    ops->scale_slots(z.T, z.n, z.Hd, c->weight, m->delta->dv, c->v);
-    if (!p->again || (p->sparsity && !bottleneck_keeps_extra(m, c->level)))
+    ops->scale_connections(z.T, z.n, z.Hd, c->weight, m->delta->dv, c->v);
+    if (!p->recomputed || (p->sparsity && !bottleneck_keeps_extra(m, c->policy)))
         measure_sparsity(p, m->delta->dv, z);
-    if (!p->again) count_measures(p, z);
+    if (!p->recomputed) count_measures(p, z);
 }
 
 void bottleneck_contribute(struct delta_pass *p, bool add, real *out, long ldo, long step) {
@@ -135,7 +135,7 @@ void bottleneck_contribute(struct delta_pass *p, bool add, real *out, long ldo, 
 static void output_backward(struct delta_pass *p, const real *dout, long ldo, long step, struct sizes z) {
     struct model *m = p->m;
     struct connections *c = p->c;
-    int blocks = step ? p->n : 1; /* one GEMM over all slots where they share dout */
+    int blocks = step ? p->n : 1; /* one GEMM over all connections where they share dout */
     long width = step ? z.Hd : z.wide;
     for (int i = 0; i < blocks; i++) {
         const real *d = dout + i * step, *v = c->v + i * width;
@@ -151,7 +151,7 @@ void bottleneck_backward(struct delta_pass *p, const real *dout, long ldo, long 
     const struct ops *ops = m->ops;
     struct sizes z = sizes(p);
     real scale[MAX_DISTANCES];
-    slot_scales(p, scale);
+    connection_scales(p, scale);
     if (p->sparsity) sparsity_backward(p, z);
     output_backward(p, dout, ldo, step, z);
     ops->bottleneck_gate_back(z.T, z.n, z.Hd, c->p, row_factor(p, 0), scale, c->weight,

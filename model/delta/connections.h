@@ -5,10 +5,11 @@
 #include "model/base/base.h"
 
 /* How this rank shares in the connections of every layer (dist/layout/layout.h), with t tensor ranks. Of its
- * slots' gates it has all channels or every t-th part of them; of multihead's columns always that part. */
+ * connections' gates it has all channels or every t-th part of them; of multihead's columns always that part.
+ */
 struct delta_part {
-    int first, step; /* it computes slots first, first + step, …; 0, 1: all */
-    bool channels;   /* it has Hd and W channels of each slot, others have the rest */
+    int first, step; /* it computes connections first, first + step, …; 0, 1: all */
+    bool channels;   /* it has Hd and W channels of each connection, others have the rest */
     bool leads;      /* what all ranks compute whole is counted, and goes back, on this one */
     long Hd;         /* bottleneck */
     long W;          /* full: columns of the gate */
@@ -16,18 +17,18 @@ struct delta_part {
     long column;     /* the first of the D (or, where these are divided, W) columns */
 };
 
-/* How many of a layer's first n slots are this rank's: its stacks and what it saves hold only these, packed.
- */
-static inline int own_slots(const struct delta_part *part, int n) {
+/* How many of a layer's first n connections are this rank's: its stacks and what it saves hold only these,
+ * packed. */
+static inline int own_connections(const struct delta_part *part, int n) {
     return n > part->first ? (n - part->first - 1) / part->step + 1 : 0;
 }
 
-/* A layer's connections: tensors of this rank's slots stacked in slot order, and what is saved for the
- * backward pass. In shapes n counts the rank's slots, `all` those of all ranks; Hd, W, heads and D' are the
- * rank's channels (struct delta_part). A pass uses the active slots, packed. */
+/* A layer's connections: tensors of this rank's connections stacked in their order, and what is saved for the
+ * backward pass. In shapes n counts the rank's connections, `all` those of all ranks; Hd, W, heads and D' are
+ * the rank's channels (struct delta_part). A pass uses the active connections, packed. */
 struct connections {
     int n;                   /* edges that lead into this layer, whichever ranks'; 0: none */
-    int level;               /* enum recompute_level, or LEVEL_NOTHING */
+    int policy;              /* enum recompute_policy, or POLICY_NO_BACKWARD */
     const struct edge *edge; /* [n] */
     /* bottleneck: proj [n·Hd, D], gate_in [n·G, D] + bias, gate_out [n][Hd, G] + bias, out [n·Hd, D]
      * (transposed). full: proj [n][W, D].  adaptive: proj [n·G, D] (context), gate_in [n][G, G+1] + bias,
@@ -62,14 +63,14 @@ struct projection {
 /* What the connections of all layers share. */
 struct delta_state {
     struct delta_part part;
-    struct connections *held;  /* [num_layers] tensors of those held; slots have copies */
+    struct connections *held;  /* [num_layers] tensors of those held; connections have copies */
     struct connections shared; /* the saved buffers that they do not have of their own but use in turn */
-    const struct connections *holder; /* for whose backward pass `shared` holds what its forward pass wrote */
-    struct projection *projection;    /* [edges.count], or NULL where no source travels narrow */
-    int form;                         /* enum form: how linear maps of δ and the mean are computed */
-    double seconds;                   /* model_connection_seconds */
-    real **deposit; /* [num_layers + 1], entry 1 + node: [T, D] gradients left at a node by layers of the
-                       chunk above it; NULL where no edge of that chunk starts. Nodes have one in turn */
+    const struct connections *owner; /* for whose backward pass `shared` holds what its forward pass wrote */
+    struct projection *projection;   /* [edges.count], or NULL where no source travels narrow */
+    int projection_way;      /* enum projection_way: how linear maps of δ and the mean are computed */
+    double seconds;          /* model_connection_seconds */
+    real **source_gradient;  /* [num_layers + 1], entry 1 + node: [T, D] gradients left at a node by layers of
+                        the  chunk above it; NULL where no edge of that chunk starts. Nodes have one in turn */
     real *seen, *seen_gates; /* staging: [T, D], [T, n·widest gate] of a watched connection */
 
     /* Scratch: enough for the layer with most of them. n, Hd and so on as in struct connections. */
@@ -79,12 +80,12 @@ struct delta_state {
     real *dx;                /* [T, n·G] */
     real *dgate;             /* [T, max(W, G)] */
     real *dweight;           /* [T, n] */
-    real *dalpha;  /* [T, all] gradient of attention's weights; dweight where the slots are not dealt out */
-    real *dr, *k;  /* [n, T], [T] */
-    real *ct, *cs; /* [T], [all, T] */
-    real *dc;      /* multihead [T, all, D] */
-    real *gram;    /* [Hd, Hd] */
-    real *kv;      /* [T, n·Hd] */
+    real *dalpha;            /* [T, all] gradient of attention's weights; dweight where by channel */
+    real *dr, *k;            /* [n, T], [T] */
+    real *ct, *cs;           /* [T], [all, T] */
+    real *dc;                /* multihead [T, all, D] */
+    real *gram;              /* [Hd, Hd] */
+    real *kv;                /* [T, n·Hd] */
     /* With several tensor ranks: columns of this one, compact. */
     real *columns_t, *columns_s;   /* [T, D/t] of target and source */
     real *columns_d, *columns_out; /* [T, D/t] */
@@ -101,7 +102,7 @@ void share_connections(struct model *m, int l);
 void lay_out_shared_connections(struct model *m, long T);
 void lay_out_delta_scratch(struct model *m, long T);
 
-/* delta.c: z = y + aggregate(contributions); backward adds to m->g and to the sources' deposits. */
+/* delta.c: z = y + aggregate(contributions); backward adds to m->g and to the sources' gradients. */
 void connections_forward(struct model *m, int layer, const struct loss_options *options,
                          struct loss_sums *sums);
 void connections_backward(struct model *m, int layer, const struct loss_options *options);
@@ -114,7 +115,7 @@ void recompute_connections(struct model *m, int layer);
 void renew_norms(struct model *m, int layer);
 
 /* source.c: [T, D] where gradients for a node are added, in a backward pass: the pass's own buffer, or
- * scratch. NULL where the pass brings only a strip. */
-real *node_deposit(const struct model *m, int node);
+ * scratch. NULL where the pass brings only a projected source. */
+real *source_gradient_of(const struct model *m, int node);
 
 #endif

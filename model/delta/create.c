@@ -7,10 +7,10 @@
 static struct delta_part divide(const struct model *m) {
     const struct model_config *c = &m->config;
     const struct layout *l = &m->layout;
-    bool dealt = l->tensor > 1 && l->delta == DELTA_CONNECTION;
-    long cut = dealt ? 1 : l->tensor; /* of a connection's channels */
-    return (struct delta_part){.first = dealt ? l->tensor_index : 0,
-                               .step = dealt ? l->tensor : 1,
+    bool by_connection = l->tensor > 1 && l->delta == DELTA_CONNECTION;
+    long cut = by_connection ? 1 : l->tensor; /* of a connection's channels */
+    return (struct delta_part){.first = by_connection ? l->tensor_index : 0,
+                               .step = by_connection ? l->tensor : 1,
                                .channels = cut > 1,
                                .leads = l->tensor_index == 0,
                                .Hd = c->delta.hidden / cut,
@@ -48,7 +48,7 @@ void find_connections(struct model *m, int l) {
     c->select = find_tensor(m, "layers.%d.delta.select.weight", l);
     c->query = find_tensor(m, "layers.%d.delta.query.weight", l);
     c->key = find_tensor(m, "layers.%d.delta.key.weight", l);
-    if (!own_slots(&m->delta->part, c->n)) return;
+    if (!own_connections(&m->delta->part, c->n)) return;
     static const char *const maps[] = {[KIND_BOTTLENECK] = "delta_proj.weight",
                                        [KIND_FULL] = "gate.weight",
                                        [KIND_ADAPTIVE] = "context_proj.weight"};
@@ -67,59 +67,59 @@ void lay_out_connections(struct model *m, struct connections *c, long T) {
     const struct delta_config *d = &m->config.delta;
     const struct delta_part *part = &m->delta->part;
     struct connections *shared = &m->delta->shared;
-    long all = c->n, n = own_slots(part, (int)all), D = m->config.hidden_size, Hd = part->Hd,
+    long all = c->n, n = own_connections(part, (int)all), D = m->config.hidden_size, Hd = part->Hd,
          G = d->gate_hidden;
-    long rows = m->rows_most;
+    long rows = m->rows_max;
     if (!all) return;
-    SAVE(m, c, shared, weight, T * n, LEVEL_NOTHING);
-    SAVE(m, c, shared, rms, T * n, LEVEL_NOTHING);
+    SAVE(m, c, shared, weight, T * n, POLICY_NO_BACKWARD);
+    SAVE(m, c, shared, rms, T * n, POLICY_NO_BACKWARD);
     if (d->normalize) {
-        SAVE(m, c, shared, inv, T * n, LEVEL_NOTHING);
-        SAVE(m, c, shared, r, T * n, LEVEL_NOTHING);
+        SAVE(m, c, shared, inv, T * n, POLICY_NO_BACKWARD);
+        SAVE(m, c, shared, r, T * n, POLICY_NO_BACKWARD);
     }
     long map = d->kind == KIND_BOTTLENECK ? Hd : d->kind == KIND_FULL ? part->W : G;
-    SAVE(m, c, shared, p, T * n * map, LEVEL_FULL);
-    SAVE(m, c, shared, gate, T * n * map, LEVEL_SELECTIVE);
+    SAVE(m, c, shared, p, T * n * map, POLICY_FULL);
+    SAVE(m, c, shared, gate, T * n * map, POLICY_SELECTIVE);
     if (d->kind != KIND_FULL) {
-        SAVE(m, c, shared, x, T * n * G, LEVEL_FULL);
-        SAVE(m, c, shared, h, T * n * G, LEVEL_SELECTIVE);
+        SAVE(m, c, shared, x, T * n * G, POLICY_FULL);
+        SAVE(m, c, shared, h, T * n * G, POLICY_SELECTIVE);
     }
-    if (d->kind == KIND_BOTTLENECK) SAVE(m, c, shared, v, T * n * Hd, LEVEL_SELECTIVE);
+    if (d->kind == KIND_BOTTLENECK) SAVE(m, c, shared, v, T * n * Hd, POLICY_SELECTIVE);
     if (d->kind == KIND_BOTTLENECK && m->training && d->regularizer != REGULARIZER_NONE) {
-        int from = bottleneck_keeps_extra(m, LEVEL_SELECTIVE) ? LEVEL_FULL : LEVEL_SELECTIVE;
+        int from = bottleneck_keeps_extra(m, POLICY_SELECTIVE) ? POLICY_FULL : POLICY_SELECTIVE;
         SAVE(m, c, shared, extra, T * n * Hd, from);
         SAVE(m, c, shared, out_extra, n * Hd * (part->channels ? D : Hd), from);
     }
     if (d->kind == KIND_ADAPTIVE) {
-        SAVE(m, c, shared, magnitude, T * n, LEVEL_NOTHING);
-        SAVE(m, c, shared, square, T * n, LEVEL_NOTHING);
+        SAVE(m, c, shared, magnitude, T * n, POLICY_NO_BACKWARD);
+        SAVE(m, c, shared, square, T * n, POLICY_NO_BACKWARD);
     }
     if (d->aggregate == AGGREGATE_ATTENTION) {
-        SAVE(m, c, shared, select_query, rows * d->attention_dim, LEVEL_FULL);
-        SAVE(m, c, shared, select_key, rows * all * d->attention_dim, LEVEL_FULL);
-        SAVE(m, c, shared, alpha, T * all, LEVEL_NOTHING);
-        SAVE(m, c, shared, rt, rows, LEVEL_NOTHING);
+        SAVE(m, c, shared, select_query, rows * d->attention_dim, POLICY_FULL);
+        SAVE(m, c, shared, select_key, rows * all * d->attention_dim, POLICY_FULL);
+        SAVE(m, c, shared, alpha, T * all, POLICY_NO_BACKWARD);
+        SAVE(m, c, shared, rt, rows, POLICY_NO_BACKWARD);
     }
     if (d->aggregate == AGGREGATE_MULTIHEAD) {
-        SAVE(m, c, shared, select_query, T * part->D, LEVEL_FULL);
-        SAVE(m, c, shared, select_key, T * all * part->D, LEVEL_FULL);
-        SAVE(m, c, shared, alpha, T * all * part->heads, LEVEL_NOTHING);
-        SAVE(m, c, shared, c, T * all * D, LEVEL_FULL);
+        SAVE(m, c, shared, select_query, T * part->D, POLICY_FULL);
+        SAVE(m, c, shared, select_key, T * all * part->D, POLICY_FULL);
+        SAVE(m, c, shared, alpha, T * all * part->heads, POLICY_NO_BACKWARD);
+        SAVE(m, c, shared, c, T * all * D, POLICY_FULL);
     }
 }
 
 void share_connections(struct model *m, int l) {
     const struct connections *from = &m->delta->held[l];
     struct connections *to = &m->delta->shared;
-    to->level = (int)largest(to->level, from->level);
-    if (from->level != LEVEL_NONE) to->n = (int)largest(to->n, from->n);
+    to->policy = (int)largest(to->policy, from->policy);
+    if (from->policy != POLICY_NONE) to->n = (int)largest(to->n, from->n);
 }
 
 void lay_out_shared_connections(struct model *m, long T) {
     lay_out_connections(m, &m->delta->shared, T);
 }
 
-/* Columns of one rank, compact, for up to `all` slots. */
+/* Columns of one rank, compact, for up to `all` connections. */
 static void lay_out_columns(struct model *m, long T, long all) {
     struct delta_state *s = m->delta;
     long D = s->part.D;
@@ -135,7 +135,7 @@ static void lay_out_columns(struct model *m, long T, long all) {
     m->sums = largest(m->sums, T * all * m->config.hidden_size);
 }
 
-/* Gradients, for layers of up to `all` slots of which this rank has n. */
+/* Gradients, for layers of up to `all` connections of which this rank has n. */
 static void lay_out_gradients(struct model *m, long T, long all, long n) {
     struct delta_state *s = m->delta;
     long D = m->config.hidden_size, G = m->config.delta.gate_hidden;
@@ -154,23 +154,23 @@ static void lay_out_gradients(struct model *m, long T, long all, long n) {
 void lay_out_delta_scratch(struct model *m, long T) {
     struct delta_state *s = m->delta;
     const struct delta_part *part = &s->part;
-    long D = m->config.hidden_size, Hd = part->Hd, G = m->config.delta.gate_hidden, most = 0;
-    for (int l = 0; l < m->config.num_layers; l++) most = largest(most, s->held[l].n);
-    if (!most) return;
-    long n = own_slots(part, (int)most);
+    long D = m->config.hidden_size, Hd = part->Hd, G = m->config.delta.gate_hidden, max = 0;
+    for (int l = 0; l < m->config.num_layers; l++) max = largest(max, s->held[l].n);
+    if (!max) return;
+    long n = own_connections(part, (int)max);
     s->difference = take(&m->scratch, T * D);
     s->mean = take(&m->scratch, T * D);
     s->gram = take(&m->scratch, Hd * Hd);
     s->kv = take(&m->scratch, T * n * Hd);
     s->dv = take(&m->scratch, T * n * largest(Hd, G));
-    lay_out_columns(m, T, most);
+    lay_out_columns(m, T, max);
     /* The root mean squares of `full`, gradients of attention's weights. */
-    m->sums = largest(m->sums, T * most);
-    if (shares_means(m)) m->sums = largest(m->sums, T * most * G);
+    m->sums = largest(m->sums, T * max);
+    if (shares_means(m)) m->sums = largest(m->sums, T * max * G);
     if (!m->training) return;
     if (!m->ops->device->host) {
         s->seen = take(&m->staging, T * D);
         s->seen_gates = take(&m->staging, T * n * largest(largest(Hd, part->W), G));
     }
-    lay_out_gradients(m, T, most, n);
+    lay_out_gradients(m, T, max, n);
 }

@@ -13,29 +13,29 @@ static const struct {
     void (*fill)(struct delta_pass *, bool);
     void (*contribute)(struct delta_pass *, bool, real *, long, long);
     void (*backward)(struct delta_pass *, const real *, long, long);
-    enum { SUMMED, SIDE_BY_SIDE, ALIKE } parts; /* how contributions of divided channels lie on the ranks */
+    enum { SUMMED, SIDE_BY_SIDE, REPLICATED } parts; /* how contributions of divided channels lie */
 } kinds[] = {
     [KIND_BOTTLENECK] = {bottleneck_fill, bottleneck_contribute, bottleneck_backward, SUMMED},
     [KIND_FULL] = {gated_fill, gated_contribute, gated_backward, SIDE_BY_SIDE},
-    [KIND_ADAPTIVE] = {gated_fill, gated_contribute, gated_backward, ALIKE},
+    [KIND_ADAPTIVE] = {gated_fill, gated_contribute, gated_backward, REPLICATED},
 };
 
 /* How this rank's contributions become those of all ranks. */
 static int parts(const struct model *m) {
-    if (m->tensor->size == 1) return ALIKE;
+    if (m->tensor->size == 1) return REPLICATED;
     return m->delta->part.channels ? (int)kinds[m->config.delta.kind].parts : SUMMED;
 }
 
 static struct delta_pass start(struct model *m, int layer, const struct loss_options *o,
                                struct loss_sums *sums) {
-    struct delta_pass p = {.m = m, .c = &m->slot->connections[layer], .sums = sums};
+    struct delta_pass p = {.m = m, .c = &m->activation_set->connections[layer], .sums = sums};
     p.all = active_edges(&m->edges, layer, o->active);
-    p.n = own_slots(&m->delta->part, p.all);
+    p.n = own_connections(&m->delta->part, p.all);
     p.total = total_edges(m, o->active);
     p.rows = m->T;
-    p.works = p.n && (parts(m) != ALIKE || m->delta->part.leads);
+    p.works = p.n && (parts(m) != REPLICATED || m->delta->part.leads);
     if (p.all) p.t = stream_all(m, m->layer[layer].y);
-    for (int i = 0; i < p.all; i++) p.slot[i] = find_source(m, &p.c->edge[i]);
+    for (int i = 0; i < p.all; i++) p.source[i] = find_source(m, &p.c->edge[i]);
     p.sparsity = m->gradients && p.total ? o->sparsity_weight * o->token_weight / (double)p.total : 0;
     p.entropy = m->gradients && p.total ? -o->entropy_weight * o->token_weight / (double)p.total : 0;
     p.measure = o->measure || p.sparsity || p.entropy;
@@ -67,7 +67,7 @@ static void contribute(struct delta_pass *p, real *z) {
         m->delta->mean; /* this rank's; the kinds are done with the buffer before they write there */
     int kind = m->config.delta.kind;
     switch (parts(m)) {
-    case ALIKE:
+    case REPLICATED:
         if (!m->rows_divided) {
             kinds[kind].contribute(p, true, z, D, 0);
             return;
@@ -99,7 +99,7 @@ static void form_contributions(struct delta_pass *p, real *c) {
     long T = m->T, D = m->config.hidden_size, ld = p->all * D;
     int kind = m->config.delta.kind;
     switch (parts(m)) {
-    case ALIKE:
+    case REPLICATED:
         kinds[kind].contribute(p, false, c, ld, D);
         return;
     case SIDE_BY_SIDE:
@@ -107,7 +107,7 @@ static void form_contributions(struct delta_pass *p, real *c) {
         axis_gather_columns(m->tensor, m->delta->columns_c, T * p->all, part->W, c);
         return;
     case SUMMED:
-        if (!part->channels) m->ops->zero(T * ld, c); /* slots of other ranks */
+        if (!part->channels) m->ops->zero(T * ld, c); /* connections of other ranks */
         if (p->n) kinds[kind].contribute(p, false, c + part->first * D, ld, part->step * D);
         axis_sum(m->tensor, c, T * ld);
         return;
@@ -116,7 +116,7 @@ static void form_contributions(struct delta_pass *p, real *c) {
 
 void connections_forward(struct model *m, int layer, const struct loss_options *options,
                          struct loss_sums *sums) {
-    struct connections *c = &m->slot->connections[layer];
+    struct connections *c = &m->activation_set->connections[layer];
     if (!c->n) return;
     double began = connections_clock(m);
     struct delta_pass p = start(m, layer, options, sums);
@@ -132,32 +132,32 @@ void connections_forward(struct model *m, int layer, const struct loss_options *
     } else {
         contribute(&p, z);
     }
-    if (c->level != LEVEL_NONE) m->delta->holder = c;
+    if (c->policy != POLICY_NONE) m->delta->owner = c;
     m->delta->seconds += connections_clock(m) - began;
     if (m->pass->watch && m->pass->watch->layer[layer]) watch_connections(&p);
 }
 
-static void compute_again(struct model *m, int layer, const struct loss_options *options) {
-    struct connections *c = &m->slot->connections[layer];
+static void recompute_dropped(struct model *m, int layer, const struct loss_options *options) {
+    struct connections *c = &m->activation_set->connections[layer];
     struct delta_pass p = start(m, layer, options, NULL);
-    bool full = c->level == LEVEL_FULL;
-    p.again = true;
+    bool full = c->policy == POLICY_FULL;
+    p.recomputed = true;
     if (p.works || (full && p.n && (mixes(m) || shares_means(m)))) kinds[m->config.delta.kind].fill(&p, full);
     if (!full) return;
-    if (p.works || m->rows_divided) aggregate_again(&p);
+    if (p.works || m->rows_divided) aggregate_recompute(&p);
     if (!mixes(m)) return;
     form_contributions(&p, c->c);
     multihead_products(&p);
 }
 
 void recompute_connections(struct model *m, int layer) {
-    struct connections *c = &m->slot->connections[layer];
-    bool there = m->delta->holder == c;
-    if (c->level == LEVEL_NONE) return;
-    m->delta->holder = NULL; /* the backward pass uses it up */
+    struct connections *c = &m->activation_set->connections[layer];
+    bool there = m->delta->owner == c;
+    if (c->policy == POLICY_NONE) return;
+    m->delta->owner = NULL; /* the backward pass uses it up */
     if (there) return;
     double began = connections_clock(m);
-    compute_again(m, layer, m->pass->options);
+    recompute_dropped(m, layer, m->pass->options);
     m->delta->seconds += connections_clock(m) - began;
 }
 
@@ -186,7 +186,7 @@ static void go_back(struct model *m, int layer, const struct loss_options *optio
 }
 
 void connections_backward(struct model *m, int layer, const struct loss_options *options) {
-    if (!m->slot->connections[layer].n) return;
+    if (!m->activation_set->connections[layer].n) return;
     double began = connections_clock(m);
     go_back(m, layer, options);
     m->delta->seconds += connections_clock(m) - began;

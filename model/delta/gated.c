@@ -6,9 +6,9 @@
  * these columns of t, s and dout are copied out. `adaptive` is the same on all ranks and goes back on one. */
 #include "model/delta/private.h"
 
-static const real *form_delta(const struct delta_pass *p, int slot) {
+static const real *form_delta(const struct delta_pass *p, int connection) {
     struct model *m = p->m;
-    m->ops->delta_mean(m->T, m->config.hidden_size, p->t, own(p, slot)->s, m->delta->difference, NULL);
+    m->ops->delta_mean(m->T, m->config.hidden_size, p->t, own(p, connection)->s, m->delta->difference, NULL);
     return m->delta->difference;
 }
 
@@ -29,10 +29,10 @@ static const real *own_columns(const struct model *m, const real *x, long ld, re
 
 /* Does this pass add to the sums? */
 static bool measures(const struct delta_pass *p) {
-    return p->measure && !p->again;
+    return p->measure && !p->recomputed;
 }
 
-/* Fills the gate [T, W] of one slot. */
+/* Fills the gate [T, W] of one connection. */
 static void full_gate(struct delta_pass *p, int i, bool maps) {
     const struct model *m = p->m;
     struct connections *c = p->c;
@@ -71,7 +71,8 @@ static void adaptive_magnitude(struct delta_pass *p, int i) {
                             m->config.delta.epsilon, p->c->magnitude + i * T, 1, p->c->square + i * T);
 }
 
-/* Fills x and h of one slot's MLP [T, G] from its magnitude and the context of all slots, c->p [T, n·G]. */
+/* Fills x and h of one connection's MLP [T, G] from its magnitude and the context of all connections, c->p
+ * [T, n·G]. */
 static void adaptive_hidden(struct delta_pass *p, int i) {
     const struct model *m = p->m;
     struct connections *c = p->c;
@@ -83,13 +84,13 @@ static void adaptive_hidden(struct delta_pass *p, int i) {
     m->ops->bias_silu(T, G, c->gate_in_bias.w + i * G, x, c->h + i * T * G);
 }
 
-/* Fills the gate [T, G] of one slot. */
+/* Fills the gate [T, G] of one connection. */
 static void adaptive_gate(struct delta_pass *p, int i, bool maps) {
     const struct model *m = p->m;
     struct connections *c = p->c;
     long T = m->T, G = m->config.delta.gate_hidden;
     real *h = c->h + i * T * G, *gate = c->gate + i * T * G;
-    if (!p->again) adaptive_magnitude(p, i);
+    if (!p->recomputed) adaptive_magnitude(p, i);
     if (maps)
         adaptive_hidden(p, i);
     else
@@ -128,7 +129,7 @@ static void adaptive_gate_back(struct delta_pass *p, int i, real *k) {
 
 /* ---------------------------------------------------------------------------------------------- both */
 
-/* How `gated_delta` is told about a slot's gate. */
+/* How `gated_delta` is told about a connection's gate. */
 struct gate {
     const real *gate; /* [T, width] */
     long width;
@@ -186,8 +187,8 @@ void gated_backward(struct delta_pass *p, const real *dout, long ldo, long step)
     for (int i = 0; p->works && i < p->n; i++) {
         struct gate g = gate_of(p, i);
         const real *s = own(p, i)->s, *r = row_factor(p, i), *di = dout + i * step;
-        real *dd =
-            m->delta->mean; /* gradient of δ_i; project_backward below uses the buffer after the last slot */
+        real *dd = m->delta->mean; /* gradient of δ_i; project_backward below uses the buffer after the last
+                                      connection */
         real *columns = W < D ? m->delta->columns_d : dd; /* of it, this rank's */
         m->ops->gated_delta_back(T, W, g.width, t, own_columns(m, s, D, m->delta->columns_s), g.gate, g.width,
                                  r, g.scale, c->weight + i, p->n,

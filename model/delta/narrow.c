@@ -5,34 +5,34 @@
 #include "model/params/params.h"
 
 /* Elements a token of each block. */
-static long block_width(const struct model *m, enum strip_block block) {
+static long block_width(const struct model *m, enum projected_block block) {
     bool selects = m->config.delta.aggregate == AGGREGATE_ATTENTION;
     switch (block) {
-    case STRIP_PROJ:
+    case PROJECTED_PROJ:
         return m->delta->part.Hd;
-    case STRIP_GATE_IN:
+    case PROJECTED_GATE_IN:
         return m->config.delta.gate_hidden;
-    case STRIP_SELECT:
+    case PROJECTED_SELECT:
         return selects ? m->config.delta.attention_dim : 0;
     default:
         return selects;
     }
 }
 
-long strip_offset(const struct model *m, long T, enum strip_block block) {
+long projected_offset(const struct model *m, long T, enum projected_block block) {
     long offset = 0;
-    for (enum strip_block b = STRIP_PROJ; b < block; b++) offset += T * block_width(m, b);
+    for (enum projected_block b = PROJECTED_PROJ; b < block; b++) offset += T * block_width(m, b);
     return offset;
 }
 
-long strip_width(const struct model_config *config, const struct layout *layout) {
+long projected_width(const struct model_config *config, const struct layout *layout) {
     return params_route_widths(config, layout).edge;
 }
 
 /* The weights of the blocks that are products. */
-static struct tensor block_map(const struct model *m, int edge, enum strip_block block) {
+static struct tensor block_map(const struct model *m, int edge, enum projected_block block) {
     const struct projection *p = &m->delta->projection[edge];
-    return block == STRIP_PROJ ? p->proj : block == STRIP_GATE_IN ? p->gate_in : p->select;
+    return block == PROJECTED_PROJ ? p->proj : block == PROJECTED_GATE_IN ? p->gate_in : p->select;
 }
 
 /* The rows of a block that are computed and read. */
@@ -40,22 +40,22 @@ struct rows {
     long first, count;
 };
 
-static struct rows block_rows(const struct model *m, enum strip_block block, long T) {
-    bool whole = block == STRIP_PROJ || (block == STRIP_GATE_IN ? !shares_means(m) : !m->rows_divided);
-    long first = whole ? 0 : axis_first_row(m->tensor, T, m->tensor->index);
-    long end = whole ? T : axis_first_row(m->tensor, T, m->tensor->index + 1);
+static struct rows block_rows(const struct model *m, enum projected_block block, long T) {
+    bool full = block == PROJECTED_PROJ || (block == PROJECTED_GATE_IN ? !shares_means(m) : !m->rows_divided);
+    long first = full ? 0 : axis_first_row(m->tensor, T, m->tensor->index);
+    long end = full ? T : axis_first_row(m->tensor, T, m->tensor->index + 1);
     return (struct rows){first, end - first};
 }
 
-void model_project(struct model *m, int edge, const real *s, long T, real *strip) {
+void model_project(struct model *m, int edge, const real *s, long T, real *projected) {
     long D = m->config.hidden_size, width;
     double began = connections_clock(m);
-    for (enum strip_block b = STRIP_PROJ; b <= STRIP_RSTD; b++) {
+    for (enum projected_block b = PROJECTED_PROJ; b <= PROJECTED_RSTD; b++) {
         if (!(width = block_width(m, b))) continue;
         struct rows r = block_rows(m, b, T);
-        real *block = strip + strip_offset(m, T, b), *out = block + r.first * width;
+        real *block = projected + projected_offset(m, T, b), *out = block + r.first * width;
         if (r.count < T) m->ops->zero(T * width, block);
-        if (b == STRIP_RSTD)
+        if (b == PROJECTED_RSTD)
             m->ops->row_rstd(r.count, D, s + r.first * D, m->config.norm_eps, out);
         else
             m->ops->gemm('N', 'T', r.count, width, D, 1, s + r.first * D, D, block_map(m, edge, b).w, D, 0,
@@ -64,19 +64,20 @@ void model_project(struct model *m, int edge, const real *s, long T, real *strip
     m->delta->seconds += connections_clock(m) - began;
 }
 
-void model_unproject(struct model *m, int edge, const real *s, long T, const real *strip_gradient,
-                     real *deposit) {
+void model_unproject(struct model *m, int edge, const real *s, long T, const real *projected_gradient,
+                     real *source_gradient) {
     long D = m->config.hidden_size, width;
     double began = connections_clock(m);
-    for (enum strip_block b = STRIP_PROJ; b < STRIP_RSTD; b++) {
+    for (enum projected_block b = PROJECTED_PROJ; b < PROJECTED_RSTD; b++) {
         if (!(width = block_width(m, b))) continue;
         struct rows r = block_rows(m, b, T);
-        const real *d = strip_gradient + strip_offset(m, T, b) + r.first * width;
+        const real *d = projected_gradient + projected_offset(m, T, b) + r.first * width;
         struct tensor w = block_map(m, edge, b);
-        m->ops->gemm('N', 'N', r.count, D, width, 1, d, width, w.w, D, 1, deposit + r.first * D, D);
+        m->ops->gemm('N', 'N', r.count, D, width, 1, d, width, w.w, D, 1, source_gradient + r.first * D, D);
         m->ops->gemm('T', 'N', width, D, r.count, 1, d, width, s + r.first * D, D, 1, w.g, D);
     }
-    if (block_width(m, STRIP_RSTD)) /* the inverse rms is worked in already, see select_back */
-        m->ops->add_scaled_rows(T, D, strip_gradient + strip_offset(m, T, STRIP_RSTD), s, deposit);
+    if (block_width(m, PROJECTED_RSTD)) /* the inverse rms is worked in already, see select_back */
+        m->ops->add_scaled_rows(T, D, projected_gradient + projected_offset(m, T, PROJECTED_RSTD), s,
+                                source_gradient);
     m->delta->seconds += connections_clock(m) - began;
 }

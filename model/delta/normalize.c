@@ -14,22 +14,22 @@ void normalize_forward(struct delta_pass *p) {
     }
 }
 
-const real *row_factor(const struct delta_pass *p, int slot) {
-    return p->m->config.delta.normalize ? p->c->r + slot * p->m->T : NULL;
+const real *row_factor(const struct delta_pass *p, int connection) {
+    return p->m->config.delta.normalize ? p->c->r + connection * p->m->T : NULL;
 }
 
-void normalize_backward(struct delta_pass *p, int slot, const real *dr, real *k) {
+void normalize_backward(struct delta_pass *p, int connection, const real *dr, real *k) {
     const struct connections *c = p->c;
     if (!p->m->config.delta.normalize) return;
-    p->m->ops->row_factors_back(p->m->T, c->scale.w + slot, c->inv + slot * p->m->T,
-                                p->m->config.delta.epsilon, dr, k, c->scale.g + slot);
+    p->m->ops->row_factors_back(p->m->T, c->scale.w + connection, c->inv + connection * p->m->T,
+                                p->m->config.delta.epsilon, dr, k, c->scale.g + connection);
 }
 
 void renew_norms(struct model *m, int layer) {
-    struct delta_pass p = {.m = m, .c = &m->slot->connections[layer]};
+    struct delta_pass p = {.m = m, .c = &m->activation_set->connections[layer]};
     p.all = m->config.delta.normalize ? active_edges(&m->edges, layer, m->pass->options->active) : 0;
     if (p.all) p.t = stream_all(m, m->layer[layer].y);
-    p.n = own_slots(&m->delta->part, p.all);
-    for (int i = 0; i < p.all; i++) p.slot[i].s = node_output(m, p.c->edge[i].source);
+    p.n = own_connections(&m->delta->part, p.all);
+    for (int i = 0; i < p.all; i++) p.source[i].s = node_output(m, p.c->edge[i].source);
     normalize_forward(&p);
 }

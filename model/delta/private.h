@@ -5,38 +5,38 @@
 #include "model/delta/connections.h"
 #include "model/layer/stream.h"
 
-/* One active slot of a layer. */
-struct incoming {
+/* One active connection of a layer. */
+struct source {
     const struct edge *edge;
-    const real *s, *rs;   /* [T, D] source; where it is only here as a strip NULL. [R] its inverse rms */
-    const real *strip;    /* narrow.c; of all tokens, and so is its gradient */
-    real *ds;             /* [T, D] gradient of s, added to */
-    real *strip_gradient; /* overwritten */
+    const real *s, *rs;       /* [T, D] source; NULL where it came projected. [R] its inverse rms */
+    const real *projected;    /* narrow.c; of all tokens, and so is its gradient */
+    real *ds;                 /* [T, D] gradient of s, added to */
+    real *projected_gradient; /* overwritten */
 };
 
 /* One pass over a layer's connections. */
 struct delta_pass {
     struct model *m;
     struct connections *c;
-    int all;                             /* active slots */
+    int all;                             /* active connections */
     int n;                               /* of which this rank computes n, see own() */
     long total;                          /* active edges of the whole model */
     long row0, rows;                     /* T below: all tokens, or the own ones of on_own_rows */
     bool works;                          /* this rank's backward pass goes through gates of its own */
     const real *t;                       /* [T, D] target */
-    struct incoming slot[MAX_DISTANCES]; /* [all] */
+    struct source source[MAX_DISTANCES]; /* [all] */
     real *dt;                            /* [T, D] gradient of t, added to */
     struct loss_sums *sums;
     struct connection_sums *each; /* [edges] of the whole model; NULL: not wanted */
     bool measure;                 /* compute the sparsity and entropy sums */
-    bool again;                   /* what the forward pass has not kept: sums have been counted then */
+    bool recomputed;              /* what the forward pass has not kept: sums have been counted then */
     double sparsity, entropy;     /* gradient weights of one token of one connection; 0: none */
 };
 
-/* This rank's i-th active slot. */
-static inline const struct incoming *own(const struct delta_pass *p, int i) {
+/* This rank's i-th active connection. */
+static inline const struct source *own(const struct delta_pass *p, int i) {
     const struct delta_part *part = &p->m->delta->part;
-    return &p->slot[part->first + i * part->step];
+    return &p->source[part->first + i * part->step];
 }
 /* Do all tensor ranks need the same maps of the means, so that each computes them for its own rows? */
 static inline bool shares_means(const struct model *m) {
@@ -44,28 +44,28 @@ static inline bool shares_means(const struct model *m) {
 }
 
 /* source.c: an edge's source, and where its gradient goes. */
-struct incoming find_source(struct model *m, const struct edge *edge);
+struct source find_source(struct model *m, const struct edge *edge);
 /* The same pass over this rank's own rows alone, for what all tensor ranks would compute alike: with
  * sequence_parallel each does it for its own tokens. Else it is the pass itself. */
 struct delta_pass on_own_rows(const struct delta_pass *p);
 
 /* bottleneck.c, gated.c: the contributions of one kind. `fill` computes gates and whatever else is saved,
  * from the linear maps on or (`maps` false) from the maps as they were saved. `contribute` adds weighted
- * contributions to out (row distance ldo; slot i at out + i·step; of `full` with divided channels only these
- * columns), or overwrites it with them where `add` is false; backward reads dout [T, D] likewise, always
- * whole, and fills dweight. */
+ * contributions to out (row distance ldo; connection i at out + i·step; of `full` with divided channels only
+ * these columns), or overwrites it with them where `add` is false; backward reads dout [T, D] likewise,
+ * always whole, and fills dweight. */
 void bottleneck_fill(struct delta_pass *p, bool maps);
 void bottleneck_contribute(struct delta_pass *p, bool add, real *out, long ldo, long step);
 void bottleneck_backward(struct delta_pass *p, const real *dout, long ldo, long step);
 void gated_fill(struct delta_pass *p, bool maps);
 void gated_contribute(struct delta_pass *p, bool add, real *out, long ldo, long step);
 void gated_backward(struct delta_pass *p, const real *dout, long ldo, long step);
-/* bottleneck.c: are the sparsity term's gradients kept at a recompute level? They are dropped where they can
+/* bottleneck.c: are the sparsity term's gradients kept at a recompute policy? They are dropped where they can
  * be had from v alone. */
-bool bottleneck_keeps_extra(const struct model *m, int level);
+bool bottleneck_keeps_extra(const struct model *m, int policy);
 
-/* measure.c: adds to the sums of this rank's i-th slot, where they are wanted: its gates [T, W] with row
- * distance ld (scratch [T, W] where that is not W), and of all its slots c->rms [n, T]. */
+/* measure.c: adds to the sums of this rank's i-th connection, where they are wanted: its gates [T, W] with
+ * row distance ld (scratch [T, W] where that is not W), and of all its connections c->rms [n, T]. */
 void measure_gates(const struct delta_pass *p, int i, long W, const real *gate, long ld, real *scratch);
 void measure_contributions(const struct delta_pass *p);
 /* The same file: seconds of a clock, for model_connection_seconds; 0 on a device that runs by itself. */
@@ -74,8 +74,8 @@ double connections_clock(const struct model *m);
 /* watch.c: shows the active connections; overwrites the scratch of differences. */
 void watch_connections(const struct delta_pass *p);
 
-/* project.c: maps[i] = W_i δ_i (difference) or W_i (s_i+t)/2 (mean) of all slots: W [n·width, D], out [T,
- * n·width], T the pass's. */
+/* project.c: maps[i] = W_i δ_i (difference) or W_i (s_i+t)/2 (mean) of all connections: W [n·width, D], out
+ * [T, n·width], T the pass's. */
 enum map { MAP_DIFFERENCE, MAP_MEAN };
 void project_forward(struct delta_pass *p, enum map map, const real *w, long width, real *out);
 /* From dout [T, n·width]: adds to w.g, p->dt and p->ds. */
@@ -85,25 +85,25 @@ void project_backward(struct delta_pass *p, enum map map, struct tensor w, long 
 void means_forward(struct delta_pass *p, const real *w, real *out);
 struct delta_pass means_sum(struct delta_pass *p, real *dout);
 
-/* normalize.c: the row factors r = γ/max(‖δ‖, ε), and their backward pass: from dr [T] of slot i adds to
- * scale's gradient and to k [T], the factor of δ in δ's gradient. Without `normalize` both do nothing. */
+/* normalize.c: the row factors r = γ/max(‖δ‖, ε), and their backward pass: from dr [T] of connection i adds
+ * to scale's gradient and to k [T], the factor of δ in δ's gradient. Without `normalize` both do nothing. */
 void normalize_forward(struct delta_pass *p);
-void normalize_backward(struct delta_pass *p, int slot, const real *dr, real *k);
-/* The row factors of a slot, or NULL. */
-const real *row_factor(const struct delta_pass *p, int slot);
+void normalize_backward(struct delta_pass *p, int connection, const real *dr, real *k);
+/* The row factors of a connection, or NULL. */
+const real *row_factor(const struct delta_pass *p, int connection);
 
 /* aggregate.c: fills the weights [T, n] of the contributions; backward reads dweight. */
 void aggregate_forward(struct delta_pass *p);
 void aggregate_backward(struct delta_pass *p);
 /* Selection's queries and keys, computed again. */
-void aggregate_again(struct delta_pass *p);
+void aggregate_recompute(struct delta_pass *p);
 /* multihead: own rows z [R, D] += Σ α c; of that queries and keys alone; backward fills dc from dz. */
 void multihead_forward(struct delta_pass *p, real *z);
 void multihead_products(struct delta_pass *p);
 void multihead_backward(struct delta_pass *p, const real *dz);
 
-/* Blocks of a strip [T, strip_width] (narrow.c), one after the other. */
-enum strip_block { STRIP_PROJ, STRIP_GATE_IN, STRIP_SELECT, STRIP_RSTD };
-long strip_offset(const struct model *m, long T, enum strip_block block);
+/* Blocks of a projected source [T, projected_width] (narrow.c), one after the other. */
+enum projected_block { PROJECTED_PROJ, PROJECTED_GATE_IN, PROJECTED_SELECT, PROJECTED_RSTD };
+long projected_offset(const struct model *m, long T, enum projected_block block);
 
 #endif

@@ -1,9 +1,10 @@
-/* Linear maps of a connection's difference δ = t − s or mean (s + t)/2, for all slots of a layer.
+/* Linear maps of a connection's difference δ = t − s or mean (s + t)/2, for all of a layer's connections.
  *
  * Direct: δ_i (or the mean) is formed and multiplied. Split: what reads t and s linearly splits, so the
- * target's half of all slots is one GEMM over the stacked weights and each source's half another (model.md,
- * 3). Split has twice the arithmetic and fewer passes over memory: it wins where the maps are narrow against
- * D. Of a source that came as a strip the half is there already. The pass may be one over own rows alone. */
+ * target's half of all connections is one GEMM over the stacked weights and each source's half another
+ * (model.md, 3). Split has twice the arithmetic and fewer passes over memory: it wins where the maps are
+ * narrow against D. Of a source that came projected the half is there already. The pass may be one over own
+ * rows alone. */
 #include "model/delta/private.h"
 
 /* Width of one map per hidden channel up to which split is faster: measured by `gdn bench --form`, see
@@ -11,7 +12,8 @@
 static const double SPLIT_BELOW = 0.125;
 
 static bool split(const struct delta_pass *p, long width) {
-    if (p->m->delta->form != FORM_AUTO) return p->m->delta->form == FORM_SPLIT;
+    if (p->m->delta->projection_way != PROJECTION_AUTO)
+        return p->m->delta->projection_way == PROJECTION_SPLIT;
     return (double)width <= SPLIT_BELOW * p->m->config.hidden_size;
 }
 
@@ -23,16 +25,16 @@ static real source_sign(enum map map) {
     return map == MAP_DIFFERENCE ? -1 : (real)0.5;
 }
 
-/* Where a map's source half of all tokens lies in a strip. */
-static long strip_half(const struct delta_pass *p, enum map map) {
-    return strip_offset(p->m, p->m->T, map == MAP_DIFFERENCE ? STRIP_PROJ : STRIP_GATE_IN);
+/* Where a map's source half of all tokens lies in a projected source. */
+static long projected_half(const struct delta_pass *p, enum map map) {
+    return projected_offset(p->m, p->m->T, map == MAP_DIFFERENCE ? PROJECTED_PROJ : PROJECTED_GATE_IN);
 }
 
-/* Forms a slot's δ or mean in scratch. */
-static const real *form_input(const struct delta_pass *p, enum map map, int slot) {
+/* Forms a connection's δ or mean in scratch. */
+static const real *form_input(const struct delta_pass *p, enum map map, int connection) {
     struct model *m = p->m;
     bool difference = map == MAP_DIFFERENCE;
-    m->ops->delta_mean(p->rows, m->config.hidden_size, p->t, own(p, slot)->s,
+    m->ops->delta_mean(p->rows, m->config.hidden_size, p->t, own(p, connection)->s,
                        difference ? m->delta->difference : NULL, difference ? NULL : m->delta->mean);
     return difference ? m->delta->difference : m->delta->mean;
 }
@@ -43,22 +45,22 @@ void project_forward(struct delta_pass *p, enum map map, const real *w, long wid
     bool halves = split(p, width);
     if (halves) m->ops->gemm('N', 'T', T, ld, D, target_sign(map), p->t, D, w, D, 0, out, ld);
     for (int i = 0; i < p->n; i++) {
-        const struct incoming *in = own(p, i);
+        const struct source *source = own(p, i);
         const real *wi = w + i * width * D;
         real *oi = out + i * width;
-        if (!in->s) {
+        if (!source->s) {
             if (!halves) m->ops->gemm('N', 'T', T, width, D, target_sign(map), p->t, D, wi, D, 0, oi, ld);
-            m->ops->add_columns(T, width, source_sign(map), in->strip + strip_half(p, map) + p->row0 * width,
-                                width, oi, ld);
+            m->ops->add_columns(T, width, source_sign(map),
+                                source->projected + projected_half(p, map) + p->row0 * width, width, oi, ld);
         } else if (halves) {
-            m->ops->gemm('N', 'T', T, width, D, source_sign(map), in->s, D, wi, D, 1, oi, ld);
+            m->ops->gemm('N', 'T', T, width, D, source_sign(map), source->s, D, wi, D, 1, oi, ld);
         } else {
             m->ops->gemm('N', 'T', T, width, D, 1, form_input(p, map, i), D, wi, D, 0, oi, ld);
         }
     }
 }
 
-/* The target's half of the slots whose maps are the `ld` … wide columns of dout. */
+/* The target's half of the connections whose maps are the `ld` … wide columns of dout. */
 static void target_backward(struct delta_pass *p, enum map map, struct tensor w, long wide, const real *dout,
                             long ld) {
     struct model *m = p->m;
@@ -67,20 +69,20 @@ static void target_backward(struct delta_pass *p, enum map map, struct tensor w,
     m->ops->gemm('T', 'N', wide, D, T, target_sign(map), dout, ld, p->t, D, 1, w.g, D);
 }
 
-/* Both halves of one slot by way of its δ or mean. */
+/* Both halves of one connection by way of its δ or mean. */
 static void direct_backward(struct delta_pass *p, enum map map, int i, struct tensor w, long width,
                             const real *di, long ld) {
     struct model *m = p->m;
     long T = p->rows, D = m->config.hidden_size;
-    const struct incoming *in = own(p, i);
+    const struct source *source = own(p, i);
     m->ops->gemm('T', 'N', width, D, T, 1, di, ld, form_input(p, map, i), D, 1, w.g, D);
     real *d = m->delta->difference; /* the input is used up: its gradient takes its place */
     m->ops->gemm('N', 'N', T, D, width, target_sign(map), di, ld, w.w, D, 0, d, D);
     if (map == MAP_DIFFERENCE) {
-        m->ops->delta_spread(T, D, d, NULL, p->t, in->s, p->dt, in->ds);
+        m->ops->delta_spread(T, D, d, NULL, p->t, source->s, p->dt, source->ds);
     } else {
         m->ops->add(T * D, d, p->dt);
-        m->ops->add(T * D, d, in->ds);
+        m->ops->add(T * D, d, source->ds);
     }
 }
 
@@ -90,17 +92,17 @@ void project_backward(struct delta_pass *p, enum map map, struct tensor w, long 
     bool halves = split(p, width);
     if (halves) target_backward(p, map, w, ld, dout, ld);
     for (int i = 0; i < p->n; i++) {
-        const struct incoming *in = own(p, i);
+        const struct source *source = own(p, i);
         const real *di = dout + i * width;
         struct tensor wi = {w.w + i * width * D, w.g + i * width * D};
-        if (!in->s) {
-            real *half = in->strip_gradient + strip_half(p, map);
+        if (!source->s) {
+            real *half = source->projected_gradient + projected_half(p, map);
             if (!halves) target_backward(p, map, wi, width, di, ld);
             m->ops->zero(m->T * width, half); /* of other ranks' rows these are all the terms */
             m->ops->add_columns(T, width, source_sign(map), di, ld, half + p->row0 * width, width);
         } else if (halves) {
-            m->ops->gemm('N', 'N', T, D, width, source_sign(map), di, ld, wi.w, D, 1, in->ds, D);
-            m->ops->gemm('T', 'N', width, D, T, source_sign(map), di, ld, in->s, D, 1, wi.g, D);
+            m->ops->gemm('N', 'N', T, D, width, source_sign(map), di, ld, wi.w, D, 1, source->ds, D);
+            m->ops->gemm('T', 'N', width, D, T, source_sign(map), di, ld, source->s, D, 1, wi.g, D);
         } else {
             direct_backward(p, map, i, wi, width, di, ld);
         }

@@ -4,31 +4,31 @@
 /* [R] inverse rms of each own row of a node's output, for selection. Of a node whose next layer is in the
  * chunk it is that layer's first norm's, else it is computed once a micro-batch, with the same bits. */
 static const real *node_rstd(struct model *m, int node) {
-    real *rstd = m->slot->rstd[1 + node];
+    real *rstd = m->activation_set->rstd[1 + node];
     if (!rstd) return m->layer[node + 1].rstd1; /* the layer above normalises the node's output */
-    if (!m->slot->rstd_known[1 + node])
+    if (!m->activation_set->rstd_known[1 + node])
         m->ops->row_rstd(m->rows, m->config.hidden_size, node_rows(m, node), m->config.norm_eps, rstd);
-    m->slot->rstd_known[1 + node] = true;
+    m->activation_set->rstd_known[1 + node] = true;
     return rstd;
 }
 
-real *node_deposit(const struct model *m, int node) {
-    real *given = m->pass->deposit ? m->pass->deposit[1 + node] : NULL;
-    return given || node < m->span.first - 1 ? given : m->delta->deposit[1 + node];
+real *source_gradient_of(const struct model *m, int node) {
+    real *given = m->pass->source_gradient ? m->pass->source_gradient[1 + node] : NULL;
+    return given || node < m->span.first - 1 ? given : m->delta->source_gradient[1 + node];
 }
 
-struct incoming find_source(struct model *m, const struct edge *edge) {
+struct source find_source(struct model *m, const struct edge *edge) {
     const struct pass *pass = m->pass;
     long e = edge - m->edges.edge;
-    struct incoming i = {.edge = edge, .s = node_output(m, edge->source)};
+    struct source i = {.edge = edge, .s = node_output(m, edge->source)};
     bool selects = m->config.delta.aggregate == AGGREGATE_ATTENTION;
     if (i.s) {
         if (selects) i.rs = node_rstd(m, edge->source);
-        i.ds = m->gradients ? node_deposit(m, edge->source) : NULL;
+        i.ds = m->gradients ? source_gradient_of(m, edge->source) : NULL;
     } else {
-        i.strip = pass->strip[e];
-        i.strip_gradient = pass->strip_gradient ? pass->strip_gradient[e] : NULL;
-        if (selects) i.rs = i.strip + strip_offset(m, m->T, STRIP_RSTD) + m->row0;
+        i.projected = pass->projected[e];
+        i.projected_gradient = pass->projected_gradient ? pass->projected_gradient[e] : NULL;
+        if (selects) i.rs = i.projected + projected_offset(m, m->T, PROJECTED_RSTD) + m->row0;
     }
     return i;
 }
@@ -40,9 +40,9 @@ struct delta_pass on_own_rows(const struct delta_pass *p) {
     own.t = own_rows(m, p->t);
     if (p->dt) own.dt = own_rows(m, p->dt);
     for (int i = 0; i < p->all; i++) {
-        struct incoming *in = &own.slot[i];
-        if (in->s) in->s = own_rows(m, in->s);
-        if (in->ds) in->ds = own_rows(m, in->ds);
+        struct source *source = &own.source[i];
+        if (source->s) source->s = own_rows(m, source->s);
+        if (source->ds) source->ds = own_rows(m, source->ds);
     }
     return own;
 }

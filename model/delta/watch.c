@@ -2,11 +2,11 @@
 #include "kernels/base/status.h"
 #include "model/delta/private.h"
 
-/* This rank's gates of active slot i; NULL where another rank computes them. */
+/* This rank's gates of active connection i; NULL where another rank computes them. */
 static void show_gate(const struct delta_pass *p, int i, struct delta_view *view) {
     const struct model *m = p->m;
     const struct delta_part *part = &m->delta->part;
-    int own = (i - part->first) / part->step; /* the slot's place among this rank's */
+    int own = (i - part->first) / part->step; /* the connection's place among this rank's */
     if (i < part->first || (i - part->first) % part->step) return;
     switch (m->config.delta.kind) {
     case KIND_BOTTLENECK:
@@ -38,20 +38,20 @@ void watch_connections(const struct delta_pass *p) {
     struct model *m = p->m;
     const struct delta_watch *watch = m->pass->watch;
     for (int i = 0; i < p->all; i++) {
-        const struct incoming *in = &p->slot[i];
-        struct delta_view view = {.edge = in->edge,
+        const struct source *source = &p->source[i];
+        struct delta_view view = {.edge = source->edge,
                                   .batch = m->B,
                                   .length = m->S,
                                   .D = m->config.hidden_size,
                                   .difference = m->delta->difference};
-        if (!in->s) {
+        if (!source->s) {
             pass_failed(m, gdn_fail(GDN_INTERNAL,
                                     "the connection from node %d to layer %d is watched, but its source came "
                                     "as a narrow projection",
-                                    in->edge->source, in->edge->target));
+                                    source->edge->source, source->edge->target));
             continue;
         }
-        m->ops->delta_mean(m->T, view.D, p->t, in->s, m->delta->difference, NULL);
+        m->ops->delta_mean(m->T, view.D, p->t, source->s, m->delta->difference, NULL);
         show_gate(p, i, &view);
         bring(m, &view);
         watch->see(watch->context, &view);

@@ -9,7 +9,7 @@ static void norm_backward(struct model *m, const real *x, struct tensor norm, co
     stream_sum(m, dn);
     m->ops->rms_norm_back(m->rows, m->config.hidden_size, x, norm.w, rstd, own_rows(m, dn), own_rows(m, m->g),
                           norm.g);
-    m->g_whole = !m->rows_divided;
+    m->g_full = !m->rows_divided;
 }
 
 static void mlp_backward(struct model *m, int l) {
@@ -18,14 +18,14 @@ static void mlp_backward(struct model *m, int l) {
     struct trunk *t = m->trunk;
     long T = m->T, D = m->config.hidden_size, F = t->F;
     real *dn = t->t1;
-    gradient_whole(m);
-    ops->product(site_of(l, SITE_DOWN), 'N', 'N', T, F, D, 1, m->g, D, layer->down.w, F, 0, t->dh, F);
+    gradient_full(m);
+    ops->linear(weight_id(l, WEIGHT_DOWN), 'N', 'N', T, F, D, 1, m->g, D, layer->down.w, F, 0, t->dh, F);
     ops->swiglu_back(T, F, layer->gu, t->dh, t->dgu, t->h);
-    ops->product(site_of(l, SITE_DOWN), 'T', 'N', D, F, T, 1, m->g, D, t->h, F, 1, layer->down.g, F);
-    ops->product(site_of(l, SITE_GATE_UP), 'N', 'N', T, D, 2 * F, 1, t->dgu, 2 * F, layer->gate_up.w, D, 0,
-                 dn, D);
-    ops->product(site_of(l, SITE_GATE_UP), 'T', 'N', 2 * F, D, T, 1, t->dgu, 2 * F, stream_all(m, layer->n2),
-                 D, 1, layer->gate_up.g, D);
+    ops->linear(weight_id(l, WEIGHT_DOWN), 'T', 'N', D, F, T, 1, m->g, D, t->h, F, 1, layer->down.g, F);
+    ops->linear(weight_id(l, WEIGHT_GATE_UP), 'N', 'N', T, D, 2 * F, 1, t->dgu, 2 * F, layer->gate_up.w, D, 0,
+                dn, D);
+    ops->linear(weight_id(l, WEIGHT_GATE_UP), 'T', 'N', 2 * F, D, T, 1, t->dgu, 2 * F,
+                stream_all(m, layer->n2), D, 1, layer->gate_up.g, D);
     norm_backward(m, layer->a, layer->norm2, layer->rstd2, dn);
 }
 
@@ -34,13 +34,13 @@ void layer_backward(struct model *m, int l) {
     real *dn = m->trunk->t1;
     recompute_layer(m, l);
     mlp_backward(m, l);
-    gradient_whole(m);
+    gradient_full(m);
     attention_backward(m, l, &layer->attention, m->g, stream_all(m, layer->n1), dn);
     norm_backward(m, node_rows(m, l - 1), layer->norm1, layer->rstd1, dn);
 }
 
 void embedding_backward(struct model *m) {
     struct trunk *t = m->trunk;
-    gradient_whole(m);
+    gradient_full(m);
     m->ops->embed_back(m->T, m->config.hidden_size, t->input, t->first_token, t->V, m->g, t->embed.g);
 }

@@ -22,19 +22,19 @@ void find_layer(struct model *m, int l) {
 
 void lay_out_layer(struct model *m, struct layer *layer, long T) {
     struct layer *shared = &m->trunk->shared;
-    long D = m->config.hidden_size, rows = m->rows_most;
-    SAVE(m, layer, shared, n1, rows * D, LEVEL_SELECTIVE);
+    long D = m->config.hidden_size, rows = m->rows_max;
+    SAVE(m, layer, shared, n1, rows * D, POLICY_SELECTIVE);
     lay_out_attention(m, &layer->attention, &shared->attention, T);
-    SAVE(m, layer, shared, a, rows * D, LEVEL_NOTHING);
-    SAVE(m, layer, shared, n2, rows * D, LEVEL_SELECTIVE);
-    SAVE(m, layer, shared, rstd2, rows, LEVEL_NOTHING);
-    SAVE(m, layer, shared, gu, T * 2 * m->trunk->F, LEVEL_FULL);
+    SAVE(m, layer, shared, a, rows * D, POLICY_NO_BACKWARD);
+    SAVE(m, layer, shared, n2, rows * D, POLICY_SELECTIVE);
+    SAVE(m, layer, shared, rstd2, rows, POLICY_NO_BACKWARD);
+    SAVE(m, layer, shared, gu, T * 2 * m->trunk->F, POLICY_FULL);
 }
 
 void share_layer(struct model *m, int l) {
     struct layer *shared = &m->trunk->shared;
-    shared->level = (int)largest(shared->level, m->trunk->held[l].level);
-    shared->attention.level = shared->level;
+    shared->policy = (int)largest(shared->policy, m->trunk->held[l].policy);
+    shared->attention.policy = shared->policy;
 }
 
 void lay_out_shared_layer(struct model *m, long T) {
@@ -47,8 +47,8 @@ static void lay_out_head(struct model *m, long T) {
     t->logit_rows = LOGIT_ELEMENTS / part;
     if (t->logit_rows < 1) t->logit_rows = 1;
     if (t->logit_rows > T) t->logit_rows = T;
-    t->nf = m->rows_divided ? t->whole : take(&m->scratch, T * m->config.hidden_size);
-    t->rstdf = take(&m->scratch, m->rows_most);
+    t->nf = m->rows_divided ? t->full : take(&m->scratch, T * m->config.hidden_size);
+    t->rstdf = take(&m->scratch, m->rows_max);
     t->losses = take(&m->scratch, T);
     t->logits = take(&m->scratch, t->logit_rows * t->V);
     if (m->tensor->size == 1) return;
@@ -64,8 +64,8 @@ void lay_out_layer_scratch(struct model *m, long T, bool last) {
     t->input = arena_take(a, (size_t)T * sizeof *t->input);
     t->target = arena_take(a, (size_t)T * sizeof *t->target);
     t->t1 = take(a, T * D);
-    if (m->rows_divided) t->whole = take(a, T * D);
-    if (!m->training) t->t2 = take(a, m->rows_most * D);
+    if (m->rows_divided) t->full = take(a, T * D);
+    if (!m->training) t->t2 = take(a, m->rows_max * D);
     t->h = take(a, T * t->F);
     if (last) lay_out_head(m, T);
     if (!m->training) return;

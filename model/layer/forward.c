@@ -11,8 +11,8 @@ void norm_rows(struct model *m, const real *x, struct tensor norm, real *n, real
 void layer_expand(struct model *m, int l) {
     struct layer *layer = &m->layer[l];
     long T = m->T, D = m->config.hidden_size, F = m->trunk->F;
-    m->ops->product(site_of(l, SITE_GATE_UP), 'N', 'T', T, 2 * F, D, 1, stream_all(m, layer->n2), D,
-                    layer->gate_up.w, D, 0, layer->gu, 2 * F);
+    m->ops->linear(weight_id(l, WEIGHT_GATE_UP), 'N', 'T', T, 2 * F, D, 1, stream_all(m, layer->n2), D,
+                   layer->gate_up.w, D, 0, layer->gu, 2 * F);
 }
 
 void layer_forward(struct model *m, int l) {
@@ -30,18 +30,18 @@ void layer_forward(struct model *m, int l) {
     stream_written(m, layer->n2);
     layer_expand(m, l);
     ops->swiglu(T, F, layer->gu, t->h);
-    ops->product(site_of(l, SITE_DOWN), 'N', 'T', T, D, F, 1, t->h, F, layer->down.w, F, 0, t->t1, D);
+    ops->linear(weight_id(l, WEIGHT_DOWN), 'N', 'T', T, D, F, 1, t->h, F, layer->down.w, F, 0, t->t1, D);
     stream_sum(m, t->t1);
     ops->add_to(m->rows * D, layer->a, sum, y);
     stream_written(m, y);
-    if (layer->level != LEVEL_NONE) t->holder = layer;
+    if (layer->policy != POLICY_NONE) t->owner = layer;
 }
 
 void embedding_forward(struct model *m) {
     struct trunk *t = m->trunk;
     long D = m->config.hidden_size;
-    real *terms = m->slot->x0 ? m->slot->x0 : t->t1;
+    real *terms = m->activation_set->x0 ? m->activation_set->x0 : t->t1;
     m->ops->embed(m->T, D, t->input, t->first_token, t->V, t->embed.w, terms);
     stream_sum(m, terms);
-    if (!m->slot->x0) m->ops->copy(m->rows * D, own_rows(m, terms), node_rows(m, -1));
+    if (!m->activation_set->x0) m->ops->copy(m->rows * D, own_rows(m, terms), node_rows(m, -1));
 }

@@ -21,10 +21,10 @@ static void block_loss(struct model *m, long rows, const int32_t *target, double
 
 void head_norm(struct model *m, const real *x) {
     struct trunk *t = m->trunk;
-    t->whole_of = NULL; /* nf may be there */
+    t->full_of = NULL; /* nf may be there */
     m->ops->rms_norm(m->rows, m->config.hidden_size, x, t->norm.w, m->config.norm_eps, own_rows(m, t->nf),
                      t->rstdf);
-    stream_whole(m, t->nf);
+    stream_full(m, t->nf);
 }
 
 void head_logits(struct model *m, long at, long rows) {
@@ -53,5 +53,5 @@ void head_loss(struct model *m, const real *x, struct loss_sums *sums) {
     ops->zero(T * D, m->g);
     stream_sum(m, dnf);
     ops->rms_norm_back(m->rows, D, x, t->norm.w, t->rstdf, own_rows(m, dnf), own_rows(m, m->g), t->norm.g);
-    m->g_whole = !m->rows_divided;
+    m->g_full = !m->rows_divided;
 }

@@ -5,7 +5,7 @@
 #include "model/mixer/attention.h"
 
 struct layer {
-    int level; /* enum recompute_level, or LEVEL_NOTHING, of all but the connections */
+    int policy; /* enum recompute_policy, or POLICY_NO_BACKWARD, of all but the connections */
     struct attention attention;
     struct tensor norm1, norm2, gate_up, down;
     /* Saved. x, the layer's input, is the z of the layer below. */
@@ -21,21 +21,21 @@ struct trunk {
     long F;              /* this rank's MLP width */
     long V, first_token; /* its rows of the vocabulary, and the first of them */
     struct tensor embed, norm, head;
-    struct layer *held;         /* [num_layers] tensors of the layers held; slots have copies */
-    struct layer shared;        /* the saved buffers that layers do not have of their own but use in turn */
-    const struct layer *holder; /* for whose backward pass `shared` holds what its forward pass wrote */
-    int32_t *input, *target;    /* [T] of the pass in progress */
+    struct layer *held;        /* [num_layers] tensors of the layers held; activation sets have copies */
+    struct layer shared;       /* the saved buffers that layers do not have of their own but use in turn */
+    const struct layer *owner; /* for whose backward pass `shared` holds what its forward pass wrote */
+    int32_t *input, *target;   /* [T] of the pass in progress */
 
     /* Scratch. */
-    real *whole;          /* [T, D] where rows are divided: all rows of the block `whole_of` (stream_all) */
-    const real *whole_of; /* NULL: of none */
-    real *nf, *rstdf;     /* [T, D], [R] final norm; nf is `whole` where there is that */
-    real *t1, *t2;        /* [T, D], [R, D]; t2 only without training, as the y of all layers */
-    real *h;              /* [T, F] */
-    real *dgu;            /* [T, 2F] */
-    real *dh;             /* [T, F] */
-    real *losses;         /* [T] */
-    real *logits;         /* [logit_rows, V] */
+    real *full;          /* [T, D] where rows are divided: all rows of the block `full_of` (stream_all) */
+    const real *full_of; /* NULL: of none */
+    real *nf, *rstdf;    /* [T, D], [R] final norm; nf is `full` where there is that */
+    real *t1, *t2;       /* [T, D], [R, D]; t2 only without training, as the y of all layers */
+    real *h;             /* [T, F] */
+    real *dgu;           /* [T, 2F] */
+    real *dh;            /* [T, F] */
+    real *losses;        /* [T] */
+    real *logits;        /* [logit_rows, V] */
     long logit_rows;
     real *largest, *exp_sums; /* [logit_rows], [2, logit_rows] of a vocabulary that is divided */
 };

@@ -1,21 +1,21 @@
-/* What a layer has not kept from its forward pass (model.h, enum recompute_level), computed again before its
- * backward pass: the same calls at the same shapes on the same inputs, so that every bit is the same (but in
- * fp8, whose scales have moved on in between). Layers that keep less than all share one set of buffers for
- * the rest. Where that still holds what this very layer wrote on the way forward, as for the last layer
- * before the head, nothing is done. */
+/* Recomputes, before a layer's backward pass, what the layer has not kept from its forward pass (model.h,
+ * enum recompute_policy): the same calls at the same shapes on the same inputs, so that every bit is the
+ * same (but in fp8, whose scales have changed in between). Layers that do not keep everything share one
+ * set of buffers for the rest. Where that still holds what this layer wrote on the way forward, as for the
+ * last layer before the head, nothing is done. */
 #include "model/layer/stream.h"
 
 void recompute_layer(struct model *m, int l) {
     struct layer *layer = &m->layer[l];
-    bool there = m->trunk->holder == layer;
-    if (layer->level == LEVEL_NONE) return;
-    m->trunk->holder = NULL; /* the backward pass uses it up */
+    bool there = m->trunk->owner == layer;
+    if (layer->policy == POLICY_NONE) return;
+    m->trunk->owner = NULL; /* the backward pass uses it up */
     if (there) return;
     /* Of a compressed source x is not quite what it was: its norm stays the forward pass's (compress.c). */
     real *rstd = m->compress > 0 ? m->attention->work : layer->rstd1;
     norm_rows(m, node_rows(m, l - 1), layer->norm1, layer->n1, rstd);
-    if (layer->level == LEVEL_FULL)
+    if (layer->policy == POLICY_FULL)
         attention_forward(m, l, &layer->attention, stream_all(m, layer->n1), NULL);
     norm_rows(m, layer->a, layer->norm2, layer->n2, layer->rstd2);
-    if (layer->level == LEVEL_FULL) layer_expand(m, l);
+    if (layer->policy == POLICY_FULL) layer_expand(m, l);
 }

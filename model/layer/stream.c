@@ -12,24 +12,24 @@ void stream_sum(struct model *m, real *x) {
 
 void stream_written(struct model *m, const real *own) {
     struct trunk *t = m->trunk;
-    if (t->whole_of == own) t->whole_of = NULL;
+    if (t->full_of == own) t->full_of = NULL;
 }
 
 const real *stream_all(struct model *m, const real *own) {
     struct trunk *t = m->trunk;
     if (!m->rows_divided) return own;
-    if (t->whole_of == own) return t->whole;
-    m->ops->copy(m->rows * m->config.hidden_size, own, own_rows(m, t->whole));
-    stream_whole(m, t->whole);
-    t->whole_of = own;
-    return t->whole;
+    if (t->full_of == own) return t->full;
+    m->ops->copy(m->rows * m->config.hidden_size, own, own_rows(m, t->full));
+    stream_full(m, t->full);
+    t->full_of = own;
+    return t->full;
 }
 
-void stream_whole(struct model *m, real *x) {
+void stream_full(struct model *m, real *x) {
     if (m->rows_divided) axis_gather_rows(m->tensor, x, m->T, m->config.hidden_size);
 }
 
-void gradient_whole(struct model *m) {
-    if (!m->g_whole) stream_whole(m, m->g);
-    m->g_whole = true;
+void gradient_full(struct model *m) {
+    if (!m->g_full) stream_full(m, m->g);
+    m->g_full = true;
 }

@@ -8,13 +8,13 @@
 /* x [T, D] holds this rank's terms of a sum over the tensor axis; afterwards its own rows hold the sum. */
 void stream_sum(struct model *m, real *x);
 /* The own rows of x [T, D] are valid; afterwards all are. */
-void stream_whole(struct model *m, real *x);
+void stream_full(struct model *m, real *x);
 /* All rows [T, D] of a block of which own [R, D] are here: itself where rows are not divided, else scratch
  * until another block is asked for. Who writes a block anew says so before. */
 const real *stream_all(struct model *m, const real *own);
 void stream_written(struct model *m, const real *own);
 /* All rows of m->g become valid. */
-void gradient_whole(struct model *m);
+void gradient_full(struct model *m);
 
 /* The own rows of x [T, D]. */
 static inline real *own_rows(const struct model *m, const real *x) {
@@ -25,14 +25,14 @@ static inline bool own_node(const struct model *m, int node) {
     return node < 0 ? m->span.first == 0 : node >= m->span.first && node < m->span.end;
 }
 /* The output of a node: a layer's z, or the embedding output for −1; of a node that another chunk computes
- * what the pass brings; NULL where that is only a strip. */
+ * what the pass brings; NULL where that is only a projected source. */
 static inline real *node_output(const struct model *m, int node) {
-    if (own_node(m, node)) return node < 0 ? m->slot->x0 : m->layer[node].z;
-    return m->pass->node ? m->pass->node[1 + node] : NULL;
+    if (own_node(m, node)) return node < 0 ? m->activation_set->x0 : m->layer[node].z;
+    return m->pass->source ? m->pass->source[1 + node] : NULL;
 }
 /* The own rows [R, D] of a node's output. */
 static inline real *node_rows(const struct model *m, int node) {
-    real *rows = own_node(m, node) ? m->slot->rows[1 + node] : NULL;
+    real *rows = own_node(m, node) ? m->activation_set->rows[1 + node] : NULL;
     return rows ? rows : node_output(m, node) + m->row0 * m->config.hidden_size;
 }
 

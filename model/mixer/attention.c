@@ -13,9 +13,9 @@ void find_attention(const struct model *m, int l, struct attention *a) {
 
 void lay_out_attention(struct model *m, struct attention *a, struct attention *shared, long T) {
     long hd = m->config.hidden_size / m->config.num_heads, H = m->attention->H, K = m->attention->K;
-    SAVE(m, a, shared, qkv_out, T * (H + 2 * K) * hd, LEVEL_FULL);
-    SAVE(m, a, shared, out, T * H * hd, LEVEL_FULL);
-    SAVE(m, a, shared, lse, T * H, LEVEL_FULL);
+    SAVE(m, a, shared, qkv_out, T * (H + 2 * K) * hd, POLICY_FULL);
+    SAVE(m, a, shared, out, T * H * hd, POLICY_FULL);
+    SAVE(m, a, shared, lse, T * H, POLICY_FULL);
 }
 
 void lay_out_attention_scratch(struct model *m, long T, long positions) {
@@ -61,14 +61,14 @@ void attention_forward(struct model *m, int l, struct attention *a, const real *
     const struct attention_state *s = m->attention;
     long T = m->T, D = m->config.hidden_size, H = s->H, K = s->K, hd = D / m->config.num_heads;
     long wide = (H + 2 * K) * hd;
-    ops->product(site_of(l, SITE_QKV), 'N', 'T', T, wide, D, 1, n, D, a->qkv.w, D, 0, a->qkv_out, wide);
+    ops->linear(weight_id(l, WEIGHT_QKV), 'N', 'T', T, wide, D, 1, n, D, a->qkv.w, D, 0, a->qkv_out, wide);
     ops->rope(T, m->S, s->cache ? s->cache->length : 0, H + K, hd, s->cosine, s->sine, 1, a->qkv_out, wide);
     if (s->cache)
         attend_cached(m, l, a);
     else
         ops->attention(m->B, m->S, H, K, hd, a->qkv_out, a->out, a->lse);
     if (!out) return;
-    ops->product(site_of(l, SITE_O), 'N', 'T', T, D, H * hd, 1, a->out, H * hd, a->o.w, H * hd, 0, out, D);
+    ops->linear(weight_id(l, WEIGHT_O), 'N', 'T', T, D, H * hd, 1, a->out, H * hd, a->o.w, H * hd, 0, out, D);
 }
 
 void attention_backward(struct model *m, int l, struct attention *a, const real *dout, const real *n,
@@ -78,10 +78,11 @@ void attention_backward(struct model *m, int l, struct attention *a, const real 
     long T = m->T, D = m->config.hidden_size, H = s->H, K = s->K, hd = D / m->config.num_heads;
     long wide = (H + 2 * K) * hd;
     real *da = dn; /* [T, H·hd] gradient of a->out, used up before dn is written */
-    ops->product(site_of(l, SITE_O), 'N', 'N', T, H * hd, D, 1, dout, D, a->o.w, H * hd, 0, da, H * hd);
-    ops->product(site_of(l, SITE_O), 'T', 'N', D, H * hd, T, 1, dout, D, a->out, H * hd, 1, a->o.g, H * hd);
+    ops->linear(weight_id(l, WEIGHT_O), 'N', 'N', T, H * hd, D, 1, dout, D, a->o.w, H * hd, 0, da, H * hd);
+    ops->linear(weight_id(l, WEIGHT_O), 'T', 'N', D, H * hd, T, 1, dout, D, a->out, H * hd, 1, a->o.g,
+                H * hd);
     ops->attention_back(m->B, m->S, H, K, hd, a->qkv_out, a->out, a->lse, da, s->dqkv, s->work);
     ops->rope(T, m->S, 0, H + K, hd, s->cosine, s->sine, -1, s->dqkv, wide);
-    ops->product(site_of(l, SITE_QKV), 'N', 'N', T, D, wide, 1, s->dqkv, wide, a->qkv.w, D, 0, dn, D);
-    ops->product(site_of(l, SITE_QKV), 'T', 'N', wide, D, T, 1, s->dqkv, wide, n, D, 1, a->qkv.g, D);
+    ops->linear(weight_id(l, WEIGHT_QKV), 'N', 'N', T, D, wide, 1, s->dqkv, wide, a->qkv.w, D, 0, dn, D);
+    ops->linear(weight_id(l, WEIGHT_QKV), 'T', 'N', wide, D, T, 1, s->dqkv, wide, n, D, 1, a->qkv.g, D);
 }

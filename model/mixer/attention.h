@@ -7,7 +7,7 @@
 
 /* Of one layer, and what a micro-batch saves of it. */
 struct attention {
-    int level; /* the layer's */
+    int policy; /* the layer's */
     struct tensor qkv, o;
     real *qkv_out;   /* [T, (H+2K)·hd], rotated */
     real *out, *lse; /* [T, H·hd], [B, H, S] */

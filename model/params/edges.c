@@ -22,8 +22,8 @@ static int reach(int layer, const struct delta_config *delta) {
 
 int edges_create(const struct model_config *model, struct edges *out) {
     const struct delta_config *delta = &model->delta;
-    int most = model->num_layers * delta->num_distances;
-    *out = (struct edges){.edge = malloc((size_t)(most + 1) * sizeof *out->edge),
+    int max = model->num_layers * delta->num_distances;
+    *out = (struct edges){.edge = malloc((size_t)(max + 1) * sizeof *out->edge),
                           .first = malloc((size_t)(model->num_layers + 1) * sizeof *out->first)};
     if (!out->edge || !out->first) {
         edges_free(out);
@@ -36,7 +36,7 @@ int edges_create(const struct model_config *model, struct edges *out) {
             out->edge[out->count++] = (struct edge){.target = layer,
                                                     .distance = d,
                                                     .source = layer - d,
-                                                    .slot = i,
+                                                    .connection = i,
                                                     .scale = distance_scale(d, delta)};
         }
     }

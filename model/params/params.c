@@ -32,7 +32,7 @@ struct builder {
 struct place {
     int layer, distance;
     bool select;
-    uint64_t holders; /* bit p: pipeline rank p holds it */
+    uint64_t owners; /* bit p: pipeline rank p holds it */
 };
 
 static uint64_t bit(int pipeline_rank) {
@@ -40,16 +40,16 @@ static uint64_t bit(int pipeline_rank) {
 }
 
 /* The pipeline rank that has a layer, as a bit. */
-static uint64_t layer_holder(const struct builder *b, int layer) {
+static uint64_t layer_owner(const struct builder *b, int layer) {
     return bit(layout_stage_of(b->layout, layer) % b->layout->pipeline);
 }
 
-static bool held(const struct builder *b, uint64_t holders) {
-    return holders & bit(b->layout->pipeline_index);
+static bool held(const struct builder *b, uint64_t owners) {
+    return owners & bit(b->layout->pipeline_index);
 }
 
 /* Is the connection's every tensor whole on one tensor rank? */
-static bool dealt_out(const struct layout *l) {
+static bool by_connection(const struct layout *l) {
     return l->delta == DELTA_CONNECTION && l->tensor > 1;
 }
 
@@ -101,33 +101,33 @@ static void take_part(const struct layout *l, struct row *row) {
 static bool is_partial(const struct layout *l, const struct row *row) {
     if (l->tensor == 1 || row->split != SPLIT_NONE) return false;
     if (row->select) return true;
-    if (row->distance) return !dealt_out(l);
+    if (row->distance) return !by_connection(l);
     return l->sequence_parallel;
 }
 
 static bool is_counted(const struct layout *l, const struct row *row) {
     bool lowest_stage = !(row->stages & (bit(l->pipeline_index) - 1));
-    bool own = row->split != SPLIT_NONE || (row->distance && dealt_out(l));
+    bool own = row->split != SPLIT_NONE || (row->distance && by_connection(l));
     return lowest_stage && (own || l->tensor_index == 0);
 }
 
-/* Adds one row, if the rank is one of its holders; in = 0 makes it one-dimensional. Returns it, or NULL. */
+/* Adds one row, if the rank is one of its owners; in = 0 makes it one-dimensional. Returns it, or NULL. */
 static struct row *add(struct builder *b, struct place place, enum split split, long out, long in,
                        const char *leaf) {
-    if (!held(b, place.holders)) return NULL;
+    if (!held(b, place.owners)) return NULL;
     if (b->count == b->capacity && !grow(b)) {
         b->failed = true;
         return NULL;
     }
-    bool whole = place.distance && dealt_out(b->layout);
+    bool full = place.distance && by_connection(b->layout);
     struct row row = {.ndim = in ? 2 : 1,
                       .shape = {out, in ? in : 1},
-                      .split = whole ? SPLIT_NONE : split,
+                      .split = full ? SPLIT_NONE : split,
                       .decay = in != 0,
                       .layer = place.layer,
                       .distance = place.distance,
                       .select = place.select,
-                      .stages = place.holders};
+                      .stages = place.owners};
     take_part(b->layout, &row);
     row.partial = is_partial(b->layout, &row);
     row.counted = is_counted(b->layout, &row);
@@ -157,10 +157,11 @@ static void add_stack(struct builder *b, int layer, const struct leaf *leaf) {
     start_group(b);
     for (int e = b->edges->first[layer]; e < b->edges->first[layer + 1]; e++) {
         const struct edge *edge = &b->edges->edge[e];
-        if (dealt_out(b->layout) && edge->slot % b->layout->tensor != b->layout->tensor_index) continue;
-        struct place place = {layer, edge->distance, false, layer_holder(b, layer)};
+        if (by_connection(b->layout) && edge->connection % b->layout->tensor != b->layout->tensor_index)
+            continue;
+        struct place place = {layer, edge->distance, false, layer_owner(b, layer)};
         if (leaf->use == NARROW && b->projector[e] >= 0)
-            place.holders |= bit(b->projector[e] % b->layout->pipeline);
+            place.owners |= bit(b->projector[e] % b->layout->pipeline);
         struct row *row = add(b, place, leaf->split, leaf->out, leaf->in, leaf->name);
         if (row) row->transposed = leaf->use == TRANSPOSED;
     }
@@ -168,7 +169,7 @@ static void add_stack(struct builder *b, int layer, const struct leaf *leaf) {
 
 /* A layer's shared selection weights: `attention` projects sources with them too. */
 static void add_selection(struct builder *b, const struct model_config *m, int layer) {
-    struct place place = {layer, 0, true, layer_holder(b, layer)};
+    struct place place = {layer, 0, true, layer_owner(b, layer)};
     start_group(b);
     if (m->delta.aggregate == AGGREGATE_MULTIHEAD) {
         add(b, place, SPLIT_ROWS, m->hidden_size, m->hidden_size, "delta.query.weight");
@@ -176,7 +177,7 @@ static void add_selection(struct builder *b, const struct model_config *m, int l
     }
     if (m->delta.aggregate != AGGREGATE_ATTENTION) return;
     for (int e = b->edges->first[layer]; e < b->edges->first[layer + 1]; e++)
-        if (b->projector[e] >= 0) place.holders |= bit(b->projector[e] % b->layout->pipeline);
+        if (b->projector[e] >= 0) place.owners |= bit(b->projector[e] % b->layout->pipeline);
     add(b, place, SPLIT_NONE, m->delta.attention_dim, m->hidden_size, "delta.select.weight");
 }
 
@@ -210,7 +211,7 @@ static void add_connections(struct builder *b, const struct model_config *m, int
 
 static void add_trunk(struct builder *b, const struct model_config *m, int layer) {
     long D = m->hidden_size, F = m->intermediate_size, kv = D / m->num_heads * m->num_kv_heads;
-    struct place place = {.layer = layer, .holders = layer_holder(b, layer)};
+    struct place place = {.layer = layer, .owners = layer_owner(b, layer)};
     start_group(b);
     add(b, place, SPLIT_NONE, D, 0, "input_layernorm.weight");
     start_group(b);
@@ -230,9 +231,9 @@ static void add_trunk(struct builder *b, const struct model_config *m, int layer
 
 static void add_model(struct builder *b, const struct model_config *m) {
     int L = m->num_layers;
-    struct place embedding = {.layer = -1, .holders = layer_holder(b, -1)};
-    struct place last = {.layer = L, .holders = layer_holder(b, L)};
-    if (m->tie_embeddings) embedding.holders |= last.holders;
+    struct place embedding = {.layer = -1, .owners = layer_owner(b, -1)};
+    struct place last = {.layer = L, .owners = layer_owner(b, L)};
+    if (m->tie_embeddings) embedding.owners |= last.owners;
     add(b, embedding, SPLIT_ROWS, m->vocab_size, m->hidden_size, "embed_tokens.weight");
     for (int layer = 0; layer < L; layer++) {
         add_trunk(b, m, layer);
@@ -289,7 +290,7 @@ static int place_rows(const struct builder *b, struct table *out) {
 struct route_widths params_route_widths(const struct model_config *model, const struct layout *layout) {
     const struct delta_config *delta = &model->delta;
     long select = delta->aggregate == AGGREGATE_ATTENTION ? delta->attention_dim + 1 : 0;
-    return (struct route_widths){.narrow = layout->narrow && !dealt_out(layout) &&
+    return (struct route_widths){.narrow = layout->narrow && !by_connection(layout) &&
                                            delta->kind == KIND_BOTTLENECK && !delta->normalize,
                                  .node = model->hidden_size,
                                  .edge = delta->hidden / layout->tensor + delta->gate_hidden + select};
@@ -309,34 +310,34 @@ static int find_projectors(const struct model_config *model, const struct layout
 }
 
 /* Flat buffers are counted in longs, their bytes too. */
-static int check_countable(const struct model_config *m, const struct builder *b) {
-    double weights = 0, most = 0x1p56;
+static int validate_countable(const struct model_config *m, const struct builder *b) {
+    double weights = 0, max = 0x1p56;
     for (int i = 0; i < b->count; i++)
         weights += (double)b->pending[i].row.shape[0] * (double)b->pending[i].row.shape[1];
-    if (weights < most) return 0;
+    if (weights < max) return 0;
     return gdn_fail(
         GDN_INPUT,
         "model.vocab_size %d, hidden_size %d, intermediate_size %d, num_layers %d and model.delta "
         "together give %.3g weights; fewer than %.3g are expected",
-        m->vocab_size, m->hidden_size, m->intermediate_size, m->num_layers, weights, most);
+        m->vocab_size, m->hidden_size, m->intermediate_size, m->num_layers, weights, max);
 }
 
 static int build(const struct model_config *model, struct builder *b, int *projector, struct table *out) {
     TRY(find_projectors(model, b->layout, b->edges, projector));
     add_model(b, model);
-    if (!b->failed) TRY(check_countable(model, b));
+    if (!b->failed) TRY(validate_countable(model, b));
     if (!b->failed && !place_rows(b, out)) return 0;
     params_free(out);
     return gdn_fail(GDN_INTERNAL, "out of memory for the parameter table of %d layers", model->num_layers);
 }
 
 int params_create(const struct model_config *model, const struct layout *layout, struct table *out) {
-    const struct layout whole = layout_whole();
+    const struct layout full = layout_full();
     struct edges edges;
     *out = (struct table){0};
     TRY(edges_create(model, &edges));
     int *projector = malloc((size_t)(edges.count + 1) * sizeof *projector);
-    struct builder b = {.layout = layout ? layout : &whole,
+    struct builder b = {.layout = layout ? layout : &full,
                         .edges = &edges,
                         .projector = projector,
                         .num_layers = model->num_layers};

@@ -16,7 +16,7 @@ int params_create(const struct model_config *model, const struct layout *layout,
 void params_free(struct table *table);
 
 /* What decides whether sources cross stages as narrow projections, for routes_create: never where whole
- * connections are dealt out to tensor ranks, since then only one of them could project an edge. */
+ * connections are held by tensor ranks as a whole, since then only one of them could project an edge. */
 struct route_widths params_route_widths(const struct model_config *model, const struct layout *layout);
 
 /* The row of a name, or NULL. */

@@ -1,8 +1,8 @@
-/* Sources as low-rank factors between their forward and their backward pass (model_part.compress_sources). A
- * node's whole output is there while a layer of the chunk reads it (nodes.c). In between a slot keeps factors
- * q [T, k] and b [k, D] (lowrank.h), so that what comes back is not quite what went: the backward pass is one
- * of slightly other activations. Nodes that other chunks read, and outputs that no connection reads, are kept
- * as they are. */
+/* Keeps sources as low-rank factors between their forward and their backward pass
+ * (model_part.compress_sources). A node's full output is there while a layer of the chunk reads it
+ * (nodes.c). In between an activation set keeps factors q [T, k] and b [k, D] (lowrank.h). Their product
+ * differs slightly from the output, and the backward pass is that of the product. Nodes that other chunks
+ * read, and outputs that no connection reads, are kept as they are. */
 #include "kernels/base/status.h"
 #include "kernels/backends/backends.h"
 #include "model/pass/private.h"
@@ -22,10 +22,10 @@ void lay_out_split(struct model *m, long T) {
     m->passes->split_b = take(&m->staging, k * D);
 }
 
-void lay_out_factors(struct model *m, struct packed *packed, long T) {
+void lay_out_factors(struct model *m, struct kept_output *kept, long T) {
     long D = m->config.hidden_size, k = rank_of(m, T);
-    packed->q = take(&m->nodes, T * k);
-    packed->b = take(&m->nodes, k * D);
+    kept->q = take(&m->nodes, T * k);
+    kept->b = take(&m->nodes, k * D);
 }
 
 /* The arithmetic of lowrank_split: four products with x, and three orthonormal bases of k vectors by LAPACK,
@@ -41,32 +41,31 @@ static void count_split(struct model *m, long k) {
 
 /* All rows, where only own ones are because no active connection reads the node. */
 static void complete(struct model *m, int node) {
-    if (m->rows_divided && !node_is_read(m, node)) stream_whole(m, node_output(m, node));
+    if (m->rows_divided && !node_is_read(m, node)) stream_full(m, node_output(m, node));
 }
 
 /* Factors are made on the host, which a node on a device visits for that. */
 static void split(struct model *m, int node, long k) {
-    const struct packed *packed = &m->slot->packed[node];
+    const struct kept_output *kept = &m->activation_set->kept[node];
     const struct device *device = m->ops->device;
     long T = m->T, D = m->config.hidden_size;
     if (device->host) {
-        lowrank_split(&m->passes->lowrank, T, D, node_output(m, node), k, (uint64_t)node, packed->q,
-                      packed->b);
+        lowrank_split(&m->passes->lowrank, T, D, node_output(m, node), k, (uint64_t)node, kept->q, kept->b);
         return;
     }
     device->download(m->passes->split_x, node_output(m, node), (size_t)(T * D) * sizeof(real));
     lowrank_split(&m->passes->lowrank, T, D, m->passes->split_x, k, (uint64_t)node, m->passes->split_q,
                   m->passes->split_b);
-    device->upload(packed->q, m->passes->split_q, (size_t)(T * k) * sizeof(real));
-    device->upload(packed->b, m->passes->split_b, (size_t)(k * D) * sizeof(real));
+    device->upload(kept->q, m->passes->split_q, (size_t)(T * k) * sizeof(real));
+    device->upload(kept->b, m->passes->split_b, (size_t)(k * D) * sizeof(real));
 }
 
-void pack_sources(struct model *m, int layer) {
+void compress_sources(struct model *m, int layer) {
     long k = rank_of(m, m->T);
     if (!(m->compress > 0) || !m->gradients) return;
     for (int node = m->span.first; node < layer; node++) {
-        const struct packed *packed = &m->slot->packed[node];
-        if (!packed->q || packed->top != layer) continue;
+        const struct kept_output *kept = &m->activation_set->kept[node];
+        if (!kept->q || kept->top != layer) continue;
         complete(m, node);
         if (m->planned)
             count_split(m, k);
@@ -75,13 +74,13 @@ void pack_sources(struct model *m, int layer) {
     }
 }
 
-void unpack_sources(struct model *m, int layer) {
+void decompress_sources(struct model *m, int layer) {
     long T = m->T, D = m->config.hidden_size, k = rank_of(m, T);
     if (!(m->compress > 0)) return;
     for (int node = m->span.first; node < layer; node++) {
-        const struct packed *packed = &m->slot->packed[node];
-        if (packed->q && packed->top == layer)
-            lowrank_join(m->ops, T, D, k, packed->q, packed->b, node_output(m, node));
+        const struct kept_output *kept = &m->activation_set->kept[node];
+        if (kept->q && kept->top == layer)
+            lowrank_join(m->ops, T, D, k, kept->q, kept->b, node_output(m, node));
     }
     renew_norms(m, layer);
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 /* A model with what its folders have of their own. */
-struct whole_model {
+struct full_model {
     struct model model; /* first: freeing it frees all */
     struct attention_state attention;
     struct trunk trunk;
@@ -24,27 +24,28 @@ static void for_layers(struct model *m, each *call) {
 }
 
 /* Inverse norms that selection needs and no layer of the chunk computes (node_rstd). */
-static void lay_out_rstd(struct model *m, const struct chunk *chunk, struct slot *slot) {
+static void lay_out_rstd(struct model *m, const struct chunk *chunk, struct activation_set *activation_set) {
     if (m->config.delta.aggregate != AGGREGATE_ATTENTION) return;
     for (int node = -1; node + 1 < chunk->span.first; node++)
-        if (feeds(m, node, chunk->span)) slot->rstd[1 + node] = take(&m->saved, m->rows_most);
+        if (feeds(m, node, chunk->span)) activation_set->rstd[1 + node] = take(&m->saved, m->rows_max);
 }
 
-static void lay_out_slot(struct model *m, const struct chunk *chunk, struct slot *slot, long T) {
-    long D = m->config.hidden_size, rows = m->rows_most;
-    if (chunk->first) slot->x0 = lay_out_node(m, chunk, slot, -1, T);
+static void lay_out_activation_set(struct model *m, const struct chunk *chunk,
+                                   struct activation_set *activation_set, long T) {
+    long D = m->config.hidden_size, rows = m->rows_max;
+    if (chunk->first) activation_set->x0 = lay_out_node(m, chunk, activation_set, -1, T);
     for (int l = chunk->span.first; l < chunk->span.end; l++) {
-        struct layer *layer = &slot->layer[l];
-        struct connections *connections = &slot->connections[l];
+        struct layer *layer = &activation_set->layer[l];
+        struct connections *connections = &activation_set->connections[l];
         *layer = m->trunk->held[l];
         *connections = m->delta->held[l];
         lay_out_layer(m, layer, T);
         lay_out_connections(m, connections, T);
-        layer->rstd1 = take(&m->saved, rows);          /* a later layer's selection reads it */
-        layer->z = lay_out_node(m, chunk, slot, l, T); /* a later layer's source */
+        layer->rstd1 = take(&m->saved, rows);                    /* a later layer's selection reads it */
+        layer->z = lay_out_node(m, chunk, activation_set, l, T); /* a later layer's source */
         layer->y = !connections->n ? NULL : m->training ? take(&m->saved, rows * D) : m->trunk->t2;
     }
-    lay_out_rstd(m, chunk, slot);
+    lay_out_rstd(m, chunk, activation_set);
 }
 
 /* Scratch of passes, and what they share. */
@@ -60,8 +61,8 @@ static void lay_out_scratch(struct model *m, long T, long positions) {
     lay_out_layer_scratch(m, T, last);
     lay_out_delta_scratch(m, T);
     if (!m->training) return;
-    if (first && last && p->chunks == 1) p->whole_g = take(&m->scratch, T * D);
-    lay_out_deposits(m, T);
+    if (first && last && p->chunks == 1) p->full_g = take(&m->scratch, T * D);
+    lay_out_source_gradients(m, T);
 }
 
 static void lay_out(struct model *m, long positions) {
@@ -74,35 +75,36 @@ static void lay_out(struct model *m, long positions) {
     lay_out_shared_connections(m, T);
     if (lay_out_turns(m, T) && m->compress > 0) lay_out_split(m, T);
     for (int c = 0; c < p->chunks; c++)
-        for (int s = 0; s < p->chunk[c].slots; s++) lay_out_slot(m, &p->chunk[c], &p->chunk[c].slot[s], T);
+        for (int s = 0; s < p->chunk[c].activation_sets; s++)
+            lay_out_activation_set(m, &p->chunk[c], &p->chunk[c].activation_set[s], T);
 }
 
-static bool allocate_slots(struct model *m, struct chunk *chunk) {
+static bool allocate_activation_sets(struct model *m, struct chunk *chunk) {
     size_t nodes = (size_t)m->config.num_layers + 1;
-    chunk->slot = calloc((size_t)chunk->slots, sizeof *chunk->slot);
-    for (int s = 0; chunk->slot && s < chunk->slots; s++) {
-        struct slot *slot = &chunk->slot[s];
-        slot->layer = calloc(nodes, sizeof *slot->layer);
-        slot->connections = calloc(nodes, sizeof *slot->connections);
-        slot->rstd = calloc(nodes, sizeof *slot->rstd);
-        slot->rstd_known = calloc(nodes, sizeof *slot->rstd_known);
-        slot->packed = calloc(nodes, sizeof *slot->packed);
-        slot->rows = calloc(nodes, sizeof *slot->rows);
-        if (!slot->layer || !slot->connections || !slot->rstd || !slot->rstd_known || !slot->packed ||
-            !slot->rows)
+    chunk->activation_set = calloc((size_t)chunk->activation_sets, sizeof *chunk->activation_set);
+    for (int s = 0; chunk->activation_set && s < chunk->activation_sets; s++) {
+        struct activation_set *activation_set = &chunk->activation_set[s];
+        activation_set->layer = calloc(nodes, sizeof *activation_set->layer);
+        activation_set->connections = calloc(nodes, sizeof *activation_set->connections);
+        activation_set->rstd = calloc(nodes, sizeof *activation_set->rstd);
+        activation_set->rstd_known = calloc(nodes, sizeof *activation_set->rstd_known);
+        activation_set->kept = calloc(nodes, sizeof *activation_set->kept);
+        activation_set->rows = calloc(nodes, sizeof *activation_set->rows);
+        if (!activation_set->layer || !activation_set->connections || !activation_set->rstd ||
+            !activation_set->rstd_known || !activation_set->kept || !activation_set->rows)
             return false;
     }
-    return chunk->slot;
+    return chunk->activation_set;
 }
 
 /* What to compute again, layer by layer. */
 static void set_levels(struct model *m, const struct model_part *part) {
     for (int l = 0; l < m->config.num_layers; l++) {
         struct layer *layer = &m->trunk->held[l];
-        struct recompute level = {LEVEL_NONE, LEVEL_NONE};
-        if (part && part->recompute) level = part->recompute[l];
-        layer->level = layer->attention.level = m->training ? level.layer : LEVEL_NOTHING;
-        m->delta->held[l].level = m->training ? level.delta : LEVEL_NOTHING;
+        struct recompute policy = {POLICY_NONE, POLICY_NONE};
+        if (part && part->recompute) policy = part->recompute[l];
+        layer->policy = layer->attention.policy = m->training ? policy.layer : POLICY_NO_BACKWARD;
+        m->delta->held[l].policy = m->training ? policy.delta : POLICY_NO_BACKWARD;
     }
 }
 
@@ -113,20 +115,21 @@ static int allocate(struct model *m, const struct model_part *part) {
     int stages = m->layout.stage ? m->layout.pipeline * m->layout.chunks : 1;
     p->chunks = m->layout.chunks;
     p->chunk = calloc((size_t)p->chunks, sizeof *p->chunk);
-    p->unpacked = calloc(nodes, sizeof *p->unpacked);
+    p->restored = calloc(nodes, sizeof *p->restored);
     p->walk.owed = calloc(nodes, sizeof *p->walk.owed);
     m->trunk->held = calloc(nodes, sizeof *m->trunk->held);
     m->delta->held = calloc(nodes, sizeof *m->delta->held);
-    m->delta->deposit = calloc(nodes, sizeof *m->delta->deposit);
-    bool there =
-        p->chunk && p->unpacked && p->walk.owed && m->trunk->held && m->delta->held && m->delta->deposit;
+    m->delta->source_gradient = calloc(nodes, sizeof *m->delta->source_gradient);
+    bool there = p->chunk && p->restored && p->walk.owed && m->trunk->held && m->delta->held &&
+                 m->delta->source_gradient;
     for (int c = 0; there && c < p->chunks; c++) {
         int stage = m->layout.pipeline_index + c * m->layout.pipeline;
-        p->chunk[c] = (struct chunk){.span = layout_span(&m->layout, c, m->config.num_layers),
-                                     .first = stage == 0,
-                                     .last = stage == stages - 1,
-                                     .slots = part && part->slots ? part->slots[c] : 1};
-        there = allocate_slots(m, &p->chunk[c]);
+        p->chunk[c] =
+            (struct chunk){.span = layout_span(&m->layout, c, m->config.num_layers),
+                           .first = stage == 0,
+                           .last = stage == stages - 1,
+                           .activation_sets = part && part->activation_sets ? part->activation_sets[c] : 1};
+        there = allocate_activation_sets(m, &p->chunk[c]);
     }
     if (!there) return gdn_fail(GDN_INTERNAL, "out of memory for %d layers", m->config.num_layers);
     set_levels(m, part);
@@ -134,14 +137,14 @@ static int allocate(struct model *m, const struct model_part *part) {
 }
 
 /* Addresses for the weights and gradients of a planned model. */
-static int pretend_state(struct model *m) {
+static int dry_run_state(struct model *m) {
     struct arena *weights = &m->passes->weights;
     struct state *state = &m->passes->planned_state;
     weights->name = "weights";
     for (int round = 0; round < 2; round++) {
         state->weight = take(weights, m->table->total);
         state->gradient = m->training ? take(weights, m->table->total) : NULL;
-        if (!round) TRY(arena_pretend(weights));
+        if (!round) TRY(arena_dry_run(weights));
     }
     m->state = state;
     return 0;
@@ -150,13 +153,13 @@ static int pretend_state(struct model *m) {
 static int fill(struct model *m, const struct model_part *part, long positions) {
     TRY(allocate(m, part));
     TRY(edges_create(&m->config, &m->edges));
-    if (m->planned) TRY(pretend_state(m));
+    if (m->planned) TRY(dry_run_state(m));
     TRY(prepare_connections(m));
     find_ends(m);
     for_layers(m, find_layer);
     for_layers(m, find_connections);
     lay_out(m, positions);
-    int (*const reserve)(struct arena *) = m->planned ? arena_pretend : arena_reserve;
+    int (*const reserve)(struct arena *) = m->planned ? arena_dry_run : arena_reserve;
     TRY(reserve(&m->saved));
     TRY(reserve(&m->nodes));
     TRY(reserve(&m->scratch));
@@ -170,15 +173,15 @@ static int fill(struct model *m, const struct model_part *part, long positions) 
 int model_build(const struct model_config *config, const struct table *table, const struct state *state,
                 const struct ops *ops, const struct model_part *part, long batch, long length, long positions,
                 bool training, struct model **out) {
-    struct whole_model *whole = calloc(1, sizeof *whole);
+    struct full_model *full = calloc(1, sizeof *full);
     *out = NULL;
-    if (!whole) return gdn_fail(GDN_INTERNAL, "out of memory for a model");
-    struct model *m = &whole->model;
+    if (!full) return gdn_fail(GDN_INTERNAL, "out of memory for a model");
+    struct model *m = &full->model;
     *m = (struct model){.config = *config,
                         .table = table,
                         .state = state,
                         .ops = ops,
-                        .layout = part ? *part->layout : layout_whole(),
+                        .layout = part ? *part->layout : layout_full(),
                         .alone = axis_alone("tensor"),
                         .batch = batch,
                         .length = length,
@@ -189,16 +192,16 @@ int model_build(const struct model_config *config, const struct table *table, co
                         .nodes = {.name = "sources", .device = ops->device},
                         .scratch = {.name = "scratch buffers", .device = ops->device},
                         .staging.name = "buffers between host and device",
-                        .attention = &whole->attention,
-                        .trunk = &whole->trunk,
-                        .delta = &whole->delta,
-                        .passes = &whole->passes};
+                        .attention = &full->attention,
+                        .trunk = &full->trunk,
+                        .delta = &full->delta,
+                        .passes = &full->passes};
     m->passes->tokens = (struct arena){.name = "tokens", .device = ops->device};
     long ranks = m->layout.tensor, index = m->layout.tensor_index;
     m->alone.ops = ops;
     m->tensor = part ? part->tensor : &m->alone;
     m->rows_divided = m->layout.sequence_parallel && ranks > 1;
-    m->rows_most = m->rows_divided ? (batch * length + ranks - 1) / ranks : batch * length;
+    m->rows_max = m->rows_divided ? (batch * length + ranks - 1) / ranks : batch * length;
     m->attention->H = config->num_heads / ranks;
     m->attention->K = config->num_kv_heads / ranks;
     m->trunk->F = config->intermediate_size / ranks;
@@ -228,15 +231,15 @@ void model_free(struct model *model) {
     if (!model) return;
     for (int c = 0; model->passes->chunk && c < model->passes->chunks; c++) {
         struct chunk *chunk = &model->passes->chunk[c];
-        for (int s = 0; chunk->slot && s < chunk->slots; s++) {
-            free(chunk->slot[s].layer);
-            free(chunk->slot[s].connections);
-            free(chunk->slot[s].rstd);
-            free(chunk->slot[s].rstd_known);
-            free(chunk->slot[s].packed);
-            free(chunk->slot[s].rows);
+        for (int s = 0; chunk->activation_set && s < chunk->activation_sets; s++) {
+            free(chunk->activation_set[s].layer);
+            free(chunk->activation_set[s].connections);
+            free(chunk->activation_set[s].rstd);
+            free(chunk->activation_set[s].rstd_known);
+            free(chunk->activation_set[s].kept);
+            free(chunk->activation_set[s].rows);
         }
-        free(chunk->slot);
+        free(chunk->activation_set);
     }
     arena_free(&model->saved);
     arena_free(&model->nodes);
@@ -248,8 +251,8 @@ void model_free(struct model *model) {
     free(model->passes->chunk);
     free(model->trunk->held);
     free(model->delta->held);
-    free(model->delta->deposit);
-    free(model->passes->unpacked);
+    free(model->delta->source_gradient);
+    free(model->passes->restored);
     free(model->delta->projection);
     free(model->passes->walk.owed);
     free(model); /* and the rest of its struct whole */
@@ -261,10 +264,10 @@ void model_memory(const struct model *model, struct model_memory *out) {
                                  .workspace = (long)model->scratch.size};
 }
 
-int model_sites(const struct model_config *config) {
-    return site_of(config->num_layers, (enum site)0);
+int model_weight_ids(const struct model_config *config) {
+    return weight_id(config->num_layers, (enum trunk_weight)0);
 }
 
-void model_set_form(struct model *model, enum form form) {
-    model->delta->form = form;
+void model_set_projection(struct model *model, enum projection_way projection) {
+    model->delta->projection_way = projection;
 }

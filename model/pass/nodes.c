@@ -1,13 +1,14 @@
-/* Where outputs of nodes lie: whole in their slot; as low-rank factors (compress.c); or, where rows are
- * divided and no other chunk reads them, as own rows. Whole ones of the latter two are there from the node's
- * own layer up to the highest layer of the chunk that reads it, and on the way back down again until the
- * layer above the node is done: nodes take turns in a few whole buffers, which all micro-batches share. */
+/* Where outputs of nodes lie: whole in their activation set; as low-rank factors (compress.c); or, where rows
+ * are divided and no other chunk reads them, as own rows. Whole ones of the latter two are there from the
+ * node's own layer up to the highest layer of the chunk that reads it, and on the way back down again until
+ * the layer above the node is done: nodes take turns in a few whole buffers, which all micro-batches share.
+ */
 #include "kernels/base/status.h"
 #include "model/pass/private.h"
 
 enum { NOBODY = -1 };
 
-enum keep { KEEP_WHOLE, KEEP_FACTORS, KEEP_ROWS };
+enum keep { KEEP_FULL, KEEP_FACTORS, KEEP_ROWS };
 
 /* Does the chunk alone use the node's output? Of others, later stages read all rows. */
 static bool stays(const struct model *m, const struct chunk *chunk, int node) {
@@ -17,14 +18,14 @@ static bool stays(const struct model *m, const struct chunk *chunk, int node) {
 
 static enum keep keep_of(const struct model *m, const struct chunk *chunk, int node) {
     bool read = feeds(m, node, chunk->span);
-    if (!stays(m, chunk, node)) return KEEP_WHOLE;
+    if (!stays(m, chunk, node)) return KEEP_FULL;
     if (m->compress > 0 && read && node >= 0) return KEEP_FACTORS;
-    return m->rows_divided && (!read || (m->passes->turns && node >= 0)) ? KEEP_ROWS : KEEP_WHOLE;
+    return m->rows_divided && (!read || (m->passes->turns && node >= 0)) ? KEEP_ROWS : KEEP_FULL;
 }
 
 /* Does the node's whole output have a buffer in turn? */
 static bool in_turn(const struct model *m, const struct chunk *chunk, int node) {
-    return keep_of(m, chunk, node) != KEEP_WHOLE && feeds(m, node, chunk->span);
+    return keep_of(m, chunk, node) != KEEP_FULL && feeds(m, node, chunk->span);
 }
 
 /* Gives each node of the chunk that has one in turn a buffer that is not in use while it needs it: turn
@@ -49,7 +50,7 @@ static int deal(const struct model *m, int *turn) {
     return taken;
 }
 
-/* Are own rows in slots and a few whole buffers less than whole outputs in slots? */
+/* Are own rows in activation sets and a few whole buffers less than whole outputs in activation sets? */
 static bool turns_pay(struct model *m, long T) {
     int turn[m->config.num_layers];
     long nodes = 0;
@@ -57,8 +58,8 @@ static bool turns_pay(struct model *m, long T) {
     long taken = deal(m, turn);
     for (int c = 0; c < m->passes->chunks; c++)
         for (int node = m->passes->chunk[c].span.first; node < m->passes->chunk[c].span.end; node++)
-            nodes += turn[node] != NOBODY ? m->passes->chunk[c].slots : 0;
-    return taken * T + nodes * m->rows_most < nodes * T;
+            nodes += turn[node] != NOBODY ? m->passes->chunk[c].activation_sets : 0;
+    return taken * T + nodes * m->rows_max < nodes * T;
 }
 
 int lay_out_turns(struct model *m, long T) {
@@ -69,37 +70,39 @@ int lay_out_turns(struct model *m, long T) {
     for (int i = 0; i < taken; i++) pool[i] = take(&m->nodes, T * m->config.hidden_size);
     for (int c = 0; c < m->passes->chunks; c++)
         for (int node = m->passes->chunk[c].span.first; node < m->passes->chunk[c].span.end; node++)
-            m->passes->unpacked[node] = turn[node] == NOBODY ? NULL : pool[turn[node]];
+            m->passes->restored[node] = turn[node] == NOBODY ? NULL : pool[turn[node]];
     return taken;
 }
 
-real *lay_out_node(struct model *m, const struct chunk *chunk, struct slot *slot, int node, long T) {
+real *lay_out_node(struct model *m, const struct chunk *chunk, struct activation_set *activation_set,
+                   int node, long T) {
     long D = m->config.hidden_size;
     switch (keep_of(m, chunk, node)) {
     case KEEP_FACTORS:
-        lay_out_factors(m, &slot->packed[node], T);
-        slot->packed[node].top = node_top(m, chunk->span, node);
-        return m->passes->unpacked[node];
+        lay_out_factors(m, &activation_set->kept[node], T);
+        activation_set->kept[node].top = node_top(m, chunk->span, node);
+        return m->passes->restored[node];
     case KEEP_ROWS:
-        slot->rows[1 + node] = take(&m->nodes, m->rows_most * D);
-        if (node >= 0) slot->packed[node].top = node_top(m, chunk->span, node);
-        return node < 0 ? NULL : m->passes->unpacked[node];
+        activation_set->rows[1 + node] = take(&m->nodes, m->rows_max * D);
+        if (node >= 0) activation_set->kept[node].top = node_top(m, chunk->span, node);
+        return node < 0 ? NULL : m->passes->restored[node];
     default:
         return take(&m->nodes, T * D);
     }
 }
 
 void gather_node(struct model *m, int node) {
-    const real *rows = m->slot->rows[1 + node];
-    real *whole = node_output(m, node);
-    if (rows) m->ops->copy(m->rows * m->config.hidden_size, rows, own_rows(m, whole));
-    stream_whole(m, whole);
+    const real *rows = m->activation_set->rows[1 + node];
+    real *full = node_output(m, node);
+    if (rows) m->ops->copy(m->rows * m->config.hidden_size, rows, own_rows(m, full));
+    stream_full(m, full);
 }
 
 void gather_sources(struct model *m, int layer) {
     if (!m->passes->turns) return;
     for (int node = m->span.first; node < layer; node++)
-        if (m->slot->rows[1 + node] && m->slot->packed[node].top == layer && node_is_read(m, node))
+        if (m->activation_set->rows[1 + node] && m->activation_set->kept[node].top == layer &&
+            node_is_read(m, node))
             gather_node(m, node);
 }
 
@@ -112,16 +115,17 @@ void check_turns(struct model *m) {
                                 m->passes->chunk[m->passes->walk.chunk].span.end - 1));
 }
 
-real *model_output(const struct model *model, int chunk, int slot, int node) {
-    const struct slot *s = &model->passes->chunk[chunk].slot[slot];
+real *model_output(const struct model *model, int chunk, int activation_set, int node) {
+    const struct activation_set *s = &model->passes->chunk[chunk].activation_set[activation_set];
     return node < 0 ? s->x0 : s->layer[node].z;
 }
 
-const real *model_output_rows(const struct model *model, int chunk, int slot, int node, long T, long *rows) {
+const real *model_output_rows(const struct model *model, int chunk, int activation_set, int node, long T,
+                              long *rows) {
     const struct axis *tensor = model->tensor;
     long first = model->rows_divided ? axis_first_row(tensor, T, tensor->index) : 0;
     long end = model->rows_divided ? axis_first_row(tensor, T, tensor->index + 1) : T;
-    const real *own = model->passes->chunk[chunk].slot[slot].rows[1 + node];
+    const real *own = model->passes->chunk[chunk].activation_set[activation_set].rows[1 + node];
     *rows = end - first;
-    return own ? own : model_output(model, chunk, slot, node) + first * model->config.hidden_size;
+    return own ? own : model_output(model, chunk, activation_set, node) + first * model->config.hidden_size;
 }

@@ -1,6 +1,5 @@
-/* A pass of one micro-batch through one chunk of layers, and what is exchanged with other chunks: outputs of
- * nodes on the way forward, gradients left at them on the way back (struct pass). A whole model is one chunk.
- */
+/* A pass of one micro-batch through one chunk of layers, and what it exchanges with other chunks: nodes'
+ * outputs forward, their gradients backward (struct pass). A whole model is one chunk. */
 #include "kernels/base/status.h"
 #include "model/pass/private.h"
 
@@ -14,8 +13,8 @@ void begin_pass(struct model *m, const struct pass *pass) {
     m->rows = (m->rows_divided ? axis_first_row(m->tensor, m->T, m->tensor->index + 1) : m->T) - m->row0;
     m->gradients = m->training && !pass->evaluate;
     m->span = chunk->span;
-    m->slot = &chunk->slot[pass->slot];
-    m->layer = m->slot->layer;
+    m->activation_set = &chunk->activation_set[pass->activation_set];
+    m->layer = m->activation_set->layer;
     m->g = pass->gradient;
     if (pass->rows && (chunk->first || chunk->last))
         m->ops->cut_tokens(m->B, m->S, pass->rows, m->trunk->input, m->trunk->target);
@@ -42,7 +41,8 @@ static const real *last_output(const struct model *m) {
 
 void chunk_forward(struct model *m, struct loss_sums *sums) {
     const struct loss_options *options = m->pass->options;
-    memset(m->slot->rstd_known, 0, ((size_t)m->config.num_layers + 1) * sizeof *m->slot->rstd_known);
+    memset(m->activation_set->rstd_known, 0,
+           ((size_t)m->config.num_layers + 1) * sizeof *m->activation_set->rstd_known);
     if (chunk_of(m)->first) {
         embedding_forward(m);
         share_node(m, -1);
@@ -51,7 +51,7 @@ void chunk_forward(struct model *m, struct loss_sums *sums) {
         layer_forward(m, l);
         connections_forward(m, l, options, sums);
         share_node(m, l);
-        pack_sources(m, l);
+        compress_sources(m, l);
     }
 }
 
@@ -68,40 +68,46 @@ static bool step_walk(struct model *m, int layer) {
     struct walk *walk = &m->passes->walk;
     int top = chunk_of(m)->last ? m->config.num_layers : m->span.end - 1;
     if (layer == top) {
-        *walk = (struct walk){
-            .on = true, .chunk = pass->chunk, .slot = pass->slot, .next = top, .owed = walk->owed};
-        m->g_whole = true;
-        begin_deposits(m);
+        *walk = (struct walk){.on = true,
+                              .chunk = pass->chunk,
+                              .activation_set = pass->activation_set,
+                              .next = top,
+                              .owed = walk->owed};
+        m->g_full = true;
+        begin_source_gradients(m);
     }
-    if (walk->on && walk->chunk == pass->chunk && walk->slot == pass->slot && walk->next == layer)
+    if (walk->on && walk->chunk == pass->chunk && walk->activation_set == pass->activation_set &&
+        walk->next == layer)
         return true;
     pass_failed(
-        m, gdn_fail(GDN_INTERNAL,
-                    "a backward pass of layers %d to %d goes on at layer %d, but layer %d of slot %d comes "
-                    "next",
-                    m->span.first, m->span.end - 1, layer, walk->next, walk->slot));
+        m,
+        gdn_fail(
+            GDN_INTERNAL,
+            "a backward pass of layers %d to %d goes on at layer %d, but layer %d of activation set %d comes "
+            "next",
+            m->span.first, m->span.end - 1, layer, walk->next, walk->activation_set));
     return false;
 }
 
 static void finish_walk(struct model *m) {
     m->passes->walk.on = false;
-    check_deposits(m);
-    if (!chunk_of(m)->first) gradient_whole(m);
+    check_source_gradients(m);
+    if (!chunk_of(m)->first) gradient_full(m);
 }
 
 /* One layer with the connections into it: what they leave at their sources is collected further down. */
 static void go_back_layer(struct model *m, int l) {
     gather_sources(m, l);
-    unpack_sources(m, l);
+    decompress_sources(m, l);
     if (active_edges(&m->edges, l, m->pass->options->active)) {
-        gradient_whole(m);
-        open_deposits(m, l);
+        gradient_full(m);
+        open_source_gradients(m, l);
         recompute_connections(m, l);
         connections_backward(m, l, m->pass->options);
-        m->g_whole = !m->rows_divided;
+        m->g_full = !m->rows_divided;
     }
     layer_backward(m, l);
-    collect_deposit(m, l - 1);
+    collect_source_gradient(m, l - 1);
 }
 
 void model_stage_backward(struct model *m, const struct pass *pass, int layer, int end,
@@ -122,8 +128,8 @@ void model_stage_backward(struct model *m, const struct pass *pass, int layer, i
     if (end == bottom) finish_walk(m);
 }
 
-static struct pass whole_pass(struct model *m, const int32_t *rows, long batch, long length,
-                              const struct loss_options *options, bool evaluate) {
+static struct pass full_pass(struct model *m, const int32_t *rows, long batch, long length,
+                             const struct loss_options *options, bool evaluate) {
     if (m->passes->rows_of_pass) {
         m->ops->device->upload(m->passes->rows_of_pass, rows, (size_t)(batch * (length + 1)) * sizeof *rows);
         rows = m->passes->rows_of_pass;
@@ -133,7 +139,7 @@ static struct pass whole_pass(struct model *m, const int32_t *rows, long batch, 
                          .length = length,
                          .options = options,
                          .evaluate = evaluate,
-                         .gradient = m->passes->whole_g};
+                         .gradient = m->passes->full_g};
 }
 
 static struct loss_sums *begin_sums(struct model *m) {
@@ -149,7 +155,7 @@ static void take_sums(struct model *m, int active, struct loss_sums *out) {
 
 void model_train(struct model *model, const int32_t *rows, long batch, long length,
                  const struct loss_options *options, struct loss_sums *out) {
-    struct pass pass = whole_pass(model, rows, batch, length, options, false);
+    struct pass pass = full_pass(model, rows, batch, length, options, false);
     struct loss_sums *sums = begin_sums(model);
     model_stage_forward(model, &pass, sums);
     model_stage_backward(model, &pass, model->config.num_layers, -1, sums);
@@ -158,7 +164,7 @@ void model_train(struct model *model, const int32_t *rows, long batch, long leng
 
 void model_loss(struct model *model, const int32_t *rows, long batch, long length,
                 const struct loss_options *options, struct loss_sums *out) {
-    struct pass pass = whole_pass(model, rows, batch, length, options, true);
+    struct pass pass = full_pass(model, rows, batch, length, options, true);
     model_stage_forward(model, &pass, begin_sums(model));
     take_sums(model, options->active, out);
 }

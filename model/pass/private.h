@@ -7,7 +7,7 @@
 #include "model/layer/stream.h"
 
 /* A node's output that is kept as own rows (nodes.c) or as low-rank factors (compress.c). */
-struct packed {
+struct kept_output {
     int top;     /* the highest layer of the chunk that reads the node */
     real *q, *b; /* [T, k], [k, D] the factors; NULL where there are none */
 };
@@ -15,14 +15,14 @@ struct packed {
 struct chunk {
     struct span span;
     bool first, last; /* of all stages: with the embedding, with final norm and head */
-    int slots;
-    struct slot *slot;
+    int activation_sets;
+    struct activation_set *activation_set;
 };
 
 /* Where a backward pass that may come in several calls has got to. */
 struct walk {
     bool on;
-    int chunk, slot, next; /* the layer that comes next */
+    int chunk, activation_set, next; /* the layer that comes next */
     bool *owed; /* [num_layers + 1], entry 1 + node: gradients left there are yet to be collected */
 };
 
@@ -36,8 +36,8 @@ struct pass_state {
     int32_t
         *rows_of_pass; /* [batch, length + 1] model_train's and model_loss's, where they are not the host's */
     struct loss_sums *sums_of_pass; /* of model_train and model_loss */
-    real *whole_g;                  /* [T, D] the gradient where one chunk is the whole model */
-    real **unpacked;        /* [num_layers] whole outputs of nodes that have a buffer in turn (nodes.c) */
+    real *full_g;                   /* [T, D] the gradient where one chunk is the whole model */
+    real **restored;        /* [num_layers] whole outputs of nodes that have a buffer in turn (nodes.c) */
     bool turns;             /* where rows are divided: sources have */
     struct lowrank lowrank; /* where sources are compressed */
     real *split_x, *split_q, *split_b; /* staging: [T, D], [T, k], [k, D] of a source on its way to factors */
@@ -48,27 +48,28 @@ int model_build(const struct model_config *config, const struct table *table, co
                 const struct ops *ops, const struct model_part *part, long batch, long length, long positions,
                 bool training, struct model **out);
 
-/* pass.c: selects the pass's chunk and slot. */
+/* pass.c: selects the pass's chunk and activation set. */
 void begin_pass(struct model *m, const struct pass *pass);
 /* The forward pass through its layers. */
 void chunk_forward(struct model *m, struct loss_sums *sums);
 
-/* deposits.c: a walk begins: something has been left where the pass brings a buffer. */
-void begin_deposits(struct model *m);
+/* source_gradients.c: a walk begins: something has been left where the pass brings a buffer. */
+void begin_source_gradients(struct model *m);
 /* Zeroes those that the layer is the first to leave something in. */
-void open_deposits(struct model *m, int layer);
+void open_source_gradients(struct model *m, int layer);
 /* Adds to the stream's gradient what layers above have left at a node: each rank's terms of it. */
-void collect_deposit(struct model *m, int node);
+void collect_source_gradient(struct model *m, int node);
 /* Records a failure where something was left and not collected. */
-void check_deposits(struct model *m);
-void lay_out_deposits(struct model *m, long T);
+void check_source_gradients(struct model *m);
+void lay_out_source_gradients(struct model *m, long T);
 
-/* nodes.c: whole outputs of nodes that have one in turn (before any slot), and how many there are; the output
- * of a slot's node, NULL where only rows are kept. All rows of a node's output from the own ones; before a
- * layer's backward pass, of the nodes that it is the highest to read (node_top). A forward pass begins:
- * records a failure where it comes between calls of a backward pass. */
+/* nodes.c: whole outputs of nodes that have one in turn (before any activation set), and how many there are;
+ * the output of an activation set's node, NULL where only rows are kept. All rows of a node's output from the
+ * own ones; before a layer's backward pass, of the nodes that it is the highest to read (node_top). A forward
+ * pass begins: records a failure where it comes between calls of a backward pass. */
 int lay_out_turns(struct model *m, long T);
-real *lay_out_node(struct model *m, const struct chunk *chunk, struct slot *slot, int node, long T);
+real *lay_out_node(struct model *m, const struct chunk *chunk, struct activation_set *activation_set,
+                   int node, long T);
 void gather_node(struct model *m, int node);
 void gather_sources(struct model *m, int layer);
 void check_turns(struct model *m);
@@ -76,8 +77,8 @@ void check_turns(struct model *m);
 /* compress.c: what compressing needs; a node's factors. After a layer's forward pass, compresses the nodes
  * that it was the last to read; before its backward pass brings them back. */
 void lay_out_split(struct model *m, long T);
-void lay_out_factors(struct model *m, struct packed *packed, long T);
-void pack_sources(struct model *m, int layer);
-void unpack_sources(struct model *m, int layer);
+void lay_out_factors(struct model *m, struct kept_output *kept, long T);
+void compress_sources(struct model *m, int layer);
+void decompress_sources(struct model *m, int layer);
 
 #endif

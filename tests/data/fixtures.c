@@ -49,8 +49,8 @@ void expect_stream(const char *pattern, enum tokens_format format, const int32_t
     if (tokens_open(pattern, format, &tokens)) fail_msg("%s", gdn_failure());
     assert_int_equal(tokens_count(tokens), count);
     int32_t *read = malloc((size_t)count * sizeof *read);
-    const long least = count > 5000 ? 997 : 1; /* a large file token by token would take seconds */
-    const long pieces[] = {least, 4 * least, count};
+    const long min = count > 5000 ? 997 : 1; /* a large file token by token would take seconds */
+    const long pieces[] = {min, 4 * min, count};
     for (int p = 0; p < 3; p++) {
         long piece = pieces[p];
         memset(read, 0x55, (size_t)count * sizeof *read);
@@ -79,19 +79,19 @@ char *describe(const char *pattern, enum tokens_format format) {
     return text;
 }
 
-void expect_failure(int status, int expected, const char *words) {
+void expect_failure(int status, int expected, const char *text) {
     assert_int_equal(status, expected);
-    char *list = strdup(words), *rest = NULL;
+    char *list = strdup(text), *rest = NULL;
     for (char *word = strtok_r(list, "|", &rest); word; word = strtok_r(NULL, "|", &rest))
         if (!strstr(gdn_failure(), word)) fail_msg("'%s' is not in the message: %s", word, gdn_failure());
     free(list);
     gdn_failure_clear();
 }
 
-void expect_open_fails(const char *pattern, enum tokens_format format, const char *words) {
+void expect_open_fails(const char *pattern, enum tokens_format format, const char *text) {
     struct tokens *tokens = (struct tokens *)(uintptr_t)1;
     int status = tokens_open(pattern, format, &tokens);
-    expect_failure(status, GDN_INPUT, words);
+    expect_failure(status, GDN_INPUT, text);
     assert_null(tokens);
 }
 

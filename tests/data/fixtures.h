@@ -32,13 +32,13 @@ void expect_stream(const char *pattern, enum tokens_format format, const int32_t
 /* Opens `pattern` and returns its description. free() */
 char *describe(const char *pattern, enum tokens_format format);
 
-/* Checks that opening `pattern` fails with GDN_INPUT and words that contain `words`, several of them
+/* Checks that opening `pattern` fails with GDN_INPUT and words that contain `text`, several of them
  * separated by '|', and leaves no stream. Forgets the failure. */
-void expect_open_fails(const char *pattern, enum tokens_format format, const char *words);
+void expect_open_fails(const char *pattern, enum tokens_format format, const char *text);
 
-/* Checks that `status` is `expected` and the recorded failure contains `words` (as above). Forgets the
+/* Checks that `status` is `expected` and the recorded failure contains `text` (as above). Forgets the
  * failure. */
-void expect_failure(int status, int expected, const char *words);
+void expect_failure(int status, int expected, const char *text);
 
 /* An llm.c file whose token i is `base` + i. */
 void put_counting(const char *path, uint32_t base, int32_t count);

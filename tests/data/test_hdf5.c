@@ -46,10 +46,10 @@ static void put_dataset(const char *path, struct storage s) {
     assert_true(H5Fclose(file) >= 0);
 }
 
-/* Fills values, and what is to be read back, with N numbers from `least` to `greatest`. */
-static void fill(int64_t least, int64_t greatest) {
+/* Fills values, and what is to be read back, with N numbers from `min` to `max`. */
+static void fill(int64_t min, int64_t max) {
     for (int i = 0; i < N; i++) {
-        values[i] = least + (greatest - least) * (i % 1009) / 1008;
+        values[i] = min + (max - min) * (i % 1009) / 1008;
         expected[i] = (int32_t)values[i];
     }
 }
@@ -127,7 +127,7 @@ static void values_beyond_int32(void **state) {
     const struct {
         hid_t type;
         int64_t value;
-        const char *words;
+        const char *text;
     } cases[] = {{H5T_STD_U32LE, 4000000000, "4000000000"},   {H5T_STD_U32BE, 4000000000, "4000000000"},
                  {H5T_STD_I64LE, -2147483649, "-2147483649"}, {H5T_STD_I64BE, 1ll << 40, "1099511627776"},
                  {H5T_STD_U64LE, -1, "18446744073709551615"}, {H5T_STD_U64BE, -1, "18446744073709551615"}};
@@ -141,7 +141,7 @@ static void values_beyond_int32(void **state) {
         assert_int_equal(tokens_read(tokens, 0, N - 2, read), GDN_OK);
         expect_failure(tokens_read(tokens, 1, N - 1, read), GDN_INPUT, "wide.h5|token 19998 ");
         tokens_read(tokens, 1, N - 1, read);
-        expect_failure(GDN_INPUT, GDN_INPUT, cases[i].words);
+        expect_failure(GDN_INPUT, GDN_INPUT, cases[i].text);
         tokens_close(tokens);
     }
 }

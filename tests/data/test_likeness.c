@@ -71,11 +71,11 @@ static void wrong_formats(void **state) {
                 continue;
             }
             if (made[i].format == TOKENS_NANOGPT) continue; /* without a mark: below */
-            char words[128];
+            char text[128];
             const char *path = made[i].format == TOKENS_MEGATRON ? "pair.bin" : made[i].path;
-            snprintf(words, sizeof words, "%s is |format %s cannot|format %s is expected", path,
+            snprintf(text, sizeof text, "%s is |format %s cannot|format %s is expected", path,
                      tokens_format_name(format), tokens_format_name(made[i].format));
-            expect_open_fails(path, format, words);
+            expect_open_fails(path, format, text);
         }
     expect_open_fails("raw.bin", TOKENS_TEXT, "raw.bin is no text|NUL byte at position 1|nanogpt");
     expect_open_fails("raw.bin", TOKENS_LLMC, "raw.bin is not a file of llm.c tokens");
@@ -87,7 +87,7 @@ static void packed_files(void **state) {
     const struct {
         const char *bytes;
         int size, at;
-        const char *words;
+        const char *text;
     } files[] = {
         {"\x1f\x8b\x08\x01", 4, 0, "compressed by gzip|gzip -d"},
         {"\x28\xb5\x2f\xfd", 4, 0, "compressed by zstd|zstd -d"},
@@ -104,8 +104,8 @@ static void packed_files(void **state) {
         memset(bytes, 'x', sizeof bytes);
         memcpy(bytes + files[i].at, files[i].bytes, (size_t)files[i].size);
         put_file("packed", bytes, sizeof bytes);
-        expect_open_fails("packed", TOKENS_TEXT, files[i].words);
-        expect_open_fails("packed", TOKENS_HDF5, files[i].words);
+        expect_open_fails("packed", TOKENS_TEXT, files[i].text);
+        expect_open_fails("packed", TOKENS_HDF5, files[i].text);
     }
     put_text("short", "PK"); /* shorter than any mark */
     expect_stream("short", TOKENS_TEXT, (int32_t[]){'P', 'K'}, 2);

@@ -342,9 +342,9 @@ static void vocabulary(void **state) {
     sampler_close(sampler);
 }
 
-static void expect_refused(struct sampler_options options, const char *words) {
+static void expect_refused(struct sampler_options options, const char *text) {
     struct sampler *sampler = (struct sampler *)(uintptr_t)1;
-    expect_failure(sampler_open(&options, &sampler), GDN_INPUT, words);
+    expect_failure(sampler_open(&options, &sampler), GDN_INPUT, text);
     assert_null(sampler);
 }
 

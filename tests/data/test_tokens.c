@@ -78,7 +78,7 @@ static void lists(void **state) {
     }
     const struct {
         struct path_list list;
-        const char *words;
+        const char *text;
     } wrong[] = {
         {{(char *[]){"list_1", "list_*"}, 2}, "'list_1' and 'list_*' both name list_1|data.sources"},
         {{(char *[]){"list_2", "list_3", "./list_2"}, 3}, "'list_2' and './list_2' both name ./list_2"},
@@ -88,7 +88,7 @@ static void lists(void **state) {
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct tokens *tokens;
-        expect_failure(tokens_open_list(&wrong[i].list, TOKENS_TEXT, &tokens), GDN_INPUT, wrong[i].words);
+        expect_failure(tokens_open_list(&wrong[i].list, TOKENS_TEXT, &tokens), GDN_INPUT, wrong[i].text);
         assert_null(tokens);
     }
 }

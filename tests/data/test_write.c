@@ -131,10 +131,10 @@ static void refusals(void **state) {
     const char *const named[] = {"memo.bin", "memo.idx", "memo.idx"};
     for (int i = 0; i < 3; i++)
         for (int k = 0; k < 2; k++) {
-            char words[100];
-            snprintf(words, sizeof words, "%s is both|another output", named[i]);
+            char text[100];
+            snprintf(text, sizeof text, "%s is both|another output", named[i]);
             expect_failure(tokens_write(k ? "memo.bin" : "memo", TOKENS_MEGATRON, megatron[i], 2), GDN_INPUT,
-                           words);
+                           text);
         }
     expect_stream("memo.bin", TOKENS_TEXT, (int32_t[]){'b', 'i', 'n'}, 3);
     expect_stream("memo.idx", TOKENS_TEXT, (int32_t[]){'i', 'd', 'x'}, 3);

@@ -42,7 +42,7 @@ shorten() { truncate -s "$1" "$2"; }
 remove() { rm "$1"; }
 whole_zero() { truncate -s 0 "$1" && truncate -s "$(size three_one/checkpoints/step_00000009/checkpoint.h5)" "$1"; }
 
-try one checkpoint.h5 flip_at 20 0     # the seal
+try one checkpoint.h5 flip_at 20 0     # the digest
 try one checkpoint.h5 flip_at 520 7    # HDF5's superblock
 try one checkpoint.h5 flip_text hidden_size # the attribute config
 try one checkpoint.h5 flip_text format_version

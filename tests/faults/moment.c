@@ -5,8 +5,7 @@
  *   moment PIDFILE MICROSECONDS made FOLDER N    … after the N-th name .step_*.tmp is made in FOLDER
  *
  * PIDFILE is where the process writes its number; it and FOLDER may still be missing. Status 0: killed, 1:
- * the process had ended by then, 2: called wrongly, or nothing of the kind has happened for a minute.
- */
+ * the process had ended by then, 2: called wrongly, or nothing of the kind has happened for a minute. */
 #include <errno.h>
 #include <fnmatch.h>
 #include <poll.h>
@@ -20,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { KILLED = 0, GONE = 1, STUCK = 2, PATIENCE = 60 };
+enum { KILLED = 0, GONE = 1, STUCK = 2, TIMEOUT = 60 };
 
 static time_t now(void) {
     struct timespec time;
@@ -30,13 +29,13 @@ static time_t now(void) {
 
 static time_t began;
 
-static bool patient(void) {
-    return now() - began < PATIENCE;
+static bool in_time(void) {
+    return now() - began < TIMEOUT;
 }
 
 /* The number in `path` once there is a whole line, 0 where it does not come. */
 static long read_pid(const char *path) {
-    for (; patient(); usleep(200)) {
+    for (; in_time(); usleep(200)) {
         FILE *file = fopen(path, "r");
         long pid = 0;
         char end = 0;
@@ -56,7 +55,7 @@ static bool alive(long pid) {
 static int await_line(long pid, const char *path) {
     struct stat about;
     off_t before = stat(path, &about) ? 0 : about.st_size;
-    for (; patient(); usleep(200)) {
+    for (; in_time(); usleep(200)) {
         if (!stat(path, &about) && about.st_size > before) return 0;
         if (!alive(pid)) return GONE;
     }
@@ -80,7 +79,7 @@ static int await_names(long pid, const char *folder, const char *pattern, int wa
     int watch = inotify_init1(IN_CLOEXEC);
     if (watch < 0) return STUCK;
     while (inotify_add_watch(watch, folder, IN_CREATE) < 0) {
-        if (errno != ENOENT || !patient()) return STUCK;
+        if (errno != ENOENT || !in_time()) return STUCK;
         if (!alive(pid)) return GONE;
         usleep(200);
     }
@@ -88,7 +87,7 @@ static int await_names(long pid, const char *folder, const char *pattern, int wa
         struct pollfd events = {.fd = watch, .events = POLLIN};
         if (poll(&events, 1, 20) > 0) wanted -= count_names(watch, pattern);
         if (wanted > 0 && !alive(pid)) return GONE;
-        if (!patient()) return STUCK;
+        if (!in_time()) return STUCK;
     }
     close(watch);
     return 0;

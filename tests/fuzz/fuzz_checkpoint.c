@@ -1,16 +1,16 @@
 /* Checkpoints and other HDF5 files with weights. An input is a file, with or without the 512 bytes that hold
- * the seal.
+ * the digest.
  *
- * As it is, it is a file of starting weights (checkpoint.init_from) and one to compare. The seal stops nearly
- * everything else, so it is made anew, as somebody who means harm would; then the file is the checkpoint of a
- * run that is listed, verified, resumed from and compared. */
+ * As it is, it is a file of starting weights (checkpoint.init_from) and one to compare. The digest stops
+ * nearly everything else, so it is made anew, as somebody who means harm would; then the file is the
+ * checkpoint of a run that is listed, verified, resumed from and compared. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "dist/checkpoint/checkpoint.h"
-#include "dist/checkpoint/crew.h"
-#include "dist/checkpoint/seal.h"
+#include "dist/checkpoint/file_group.h"
+#include "dist/checkpoint/digest.h"
 #include "h5_mutate.h"
 #include "harness.h"
 #include "tiny_model.h"
@@ -83,29 +83,29 @@ static void compare(const char *a, const char *b) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static const char zeros[SEAL_BYTES];
-    char hash[SEAL_HASH], *file;
-    bool sealed = size >= SEAL_BYTES && !memcmp(data, "gdn checkpoint\n", 15);
+    static const char zeros[DIGEST_BYTES];
+    char hash[DIGEST_HASH], *file;
+    bool with_digest = size >= DIGEST_BYTES && !memcmp(data, "gdn checkpoint\n", 15);
     if (!mesh.size) set_up();
 
     fuzz_write(STEP "given.h5", data, size);
     load_initial(fuzz_path(STEP "given.h5"));
     compare(fuzz_path(STEP "given.h5"), fuzz_path("reference.h5"));
 
-    size_t left = sealed ? size - SEAL_BYTES : size;
-    struct crew crew = crew_all(&mesh);
+    size_t left = with_digest ? size - DIGEST_BYTES : size;
+    struct file_group group = file_group_all(&mesh);
     const char *path = fuzz_path(STEP "checkpoint.h5");
-    if (sealed) { /* the seal itself is read */
+    if (with_digest) { /* the digest itself is read */
         fuzz_write(STEP "checkpoint.h5", data, size);
         resume();
     }
-    file = malloc(left + SEAL_BYTES);
+    file = malloc(left + DIGEST_BYTES);
     fuzz_check(file != NULL, "memory");
-    memcpy(file, zeros, SEAL_BYTES);
-    memcpy(file + SEAL_BYTES, data + size - left, left);
-    fuzz_write(STEP "checkpoint.h5", file, left + SEAL_BYTES);
+    memcpy(file, zeros, DIGEST_BYTES);
+    memcpy(file + DIGEST_BYTES, data + size - left, left);
+    fuzz_write(STEP "checkpoint.h5", file, left + DIGEST_BYTES);
     free(file);
-    fuzz_check(!seal_write(&crew, path, hash), "seal_write");
+    fuzz_check(!digest_write(&group, path, hash), "digest_write");
     resume();
     fuzz_status(checkpoint_verify(path, fuzz_nowhere()), 1, "checkpoint_verify");
     fuzz_status(checkpoint_each(fuzz_path("run"), look_at, NULL), 1, "checkpoint_each");
@@ -114,9 +114,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     return 0;
 }
 
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed) {
-    bool sealed = size > SEAL_BYTES && !memcmp(data, "gdn checkpoint\n", 15);
-    if (!sealed) return h5_mutate(data, size, most, seed);
-    if (seed % 4 == 0 || most <= SEAL_BYTES) return h5_mutate_plainly(data, size, most);
-    return SEAL_BYTES + h5_mutate(data + SEAL_BYTES, size - SEAL_BYTES, most - SEAL_BYTES, seed / 4);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed) {
+    bool with_digest = size > DIGEST_BYTES && !memcmp(data, "gdn checkpoint\n", 15);
+    if (!with_digest) return h5_mutate(data, size, max, seed);
+    if (seed % 4 == 0 || max <= DIGEST_BYTES) return h5_mutate_plainly(data, size, max);
+    return DIGEST_BYTES + h5_mutate(data + DIGEST_BYTES, size - DIGEST_BYTES, max - DIGEST_BYTES, seed / 4);
 }

@@ -56,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         overrides[count++] = ++at;
     struct config config;
     if (fuzz_status(config_parse(text, "fuzzed.yaml", overrides, count, &config), LINES, "config_parse")) {
-        fuzz_status(config_check_for_training(&config), LINES, "config_check_for_training");
+        fuzz_status(config_validate_for_training(&config), LINES, "config_validate_for_training");
         check_round_trip(&config);
         config_free(&config);
     }

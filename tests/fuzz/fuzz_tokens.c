@@ -4,8 +4,7 @@
  *     1     tokens of a sample less one
  *     2, 3  vocabulary, low byte first, less one
  *     4, 5  where the rest is cut in two files: of the same format, or a Megatron index and its tokens; 0:
- * not 6     the part of the stream that is used: from 0 … 15 to 0 … 15 sixteenths 7     seed
- */
+ * not 6     the part of the stream that is used: from 0 … 15 to 0 … 15 sixteenths 7     seed */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,8 +83,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 }
 
 /* HDF5's blocks of metadata carry checksums, which a change would not get past. */
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed) {
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed) {
     bool hdf5 = size > HEAD && (data[0] & 3) == TOKENS_HDF5 && seed % 8;
-    if (!hdf5 || most <= HEAD) return h5_mutate_plainly(data, size, most);
-    return HEAD + h5_mutate(data + HEAD, size - HEAD, most - HEAD, seed);
+    if (!hdf5 || max <= HEAD) return h5_mutate_plainly(data, size, max);
+    return HEAD + h5_mutate(data + HEAD, size - HEAD, max - HEAD, seed);
 }

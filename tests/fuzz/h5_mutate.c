@@ -3,7 +3,7 @@
 #include <string.h>
 
 /* libFuzzer's; without it (replay.c) nothing is changed. */
-size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most) __attribute__((weak));
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max) __attribute__((weak));
 
 /* HDF5's own (Bob Jenkins' lookup3); exported by the library, in no header. */
 uint32_t H5_checksum_metadata(const void *data, size_t size, uint32_t initial);
@@ -74,8 +74,8 @@ static int find_blocks(const uint8_t *file, size_t size, struct block blocks[BLO
     return count;
 }
 
-size_t h5_mutate_plainly(uint8_t *data, size_t size, size_t most) {
-    return LLVMFuzzerMutate ? LLVMFuzzerMutate(data, size, most) : size;
+size_t h5_mutate_plainly(uint8_t *data, size_t size, size_t max) {
+    return LLVMFuzzerMutate ? LLVMFuzzerMutate(data, size, max) : size;
 }
 
 /* Changes bytes in one place, keeping everything else where it is. */
@@ -89,11 +89,11 @@ static void change_near(uint8_t *file, size_t size, size_t at, size_t length) {
     memcpy(file + at, part, length);
 }
 
-size_t h5_mutate(uint8_t *file, size_t size, size_t most, unsigned seed) {
+size_t h5_mutate(uint8_t *file, size_t size, size_t max, unsigned seed) {
     struct block blocks[BLOCKS];
     int count = find_blocks(file, size, blocks);
     unsigned kind = seed % 16, number = seed / 16;
-    if (kind == 0 || size < 64) return h5_mutate_plainly(file, size, most);
+    if (kind == 0 || size < 64) return h5_mutate_plainly(file, size, max);
     if (kind < 10 && count) { /* in a block of metadata */
         const struct block *block = &blocks[number % (unsigned)count];
         size_t skip = (number / (unsigned)count) % (block->length + 1);

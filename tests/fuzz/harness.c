@@ -8,7 +8,7 @@
 #include "kernels/base/status.h"
 #include "tests/support/scratch.h"
 
-enum { GREATEST_MESSAGE = 3000 }; /* bytes; a message that is cut short ends in the middle of a word */
+enum { MAX_MESSAGE = 3000 }; /* bytes; a message that is cut short ends in the middle of a word */
 
 void fuzz_check(int right, const char *what) {
     if (right) return;
@@ -17,15 +17,15 @@ void fuzz_check(int right, const char *what) {
 }
 
 int fuzz_status(int status, int lines, const char *what) {
-    const char *words = gdn_failure();
-    if (getenv("GDN_FUZZ_TELL")) fprintf(stderr, "  %s: %d %s\n", what, status, words);
+    const char *text = gdn_failure();
+    if (getenv("GDN_FUZZ_TELL")) fprintf(stderr, "  %s: %d %s\n", what, status, text);
     if (!status) {
-        fuzz_check(!*words, what);
+        fuzz_check(!*text, what);
         return 1;
     }
     int count = 1;
-    fuzz_check(status == GDN_INPUT && *words && strlen(words) < GREATEST_MESSAGE, what);
-    for (const char *at = words; *at; at++) {
+    fuzz_check(status == GDN_INPUT && *text && strlen(text) < MAX_MESSAGE, what);
+    for (const char *at = text; *at; at++) {
         count += *at == '\n';
         fuzz_check((unsigned char)*at >= 0x20 || *at == '\n', what);
     }

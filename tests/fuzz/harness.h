@@ -11,7 +11,7 @@
 
 /* libFuzzer's two entries. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed);
 
 /* The status of a call: success, or GDN_INPUT with a message of one to `lines` lines of plain text, which is
  * cleared. Ends the process otherwise, naming `what`. Returns whether it was success. With GDN_FUZZ_TELL in

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "dist/checkpoint/checkpoint.h"
-#include "dist/checkpoint/seal.h"
+#include "dist/checkpoint/digest.h"
 #include "kernels/base/status.h"
 #include "tiny_model.h"
 
@@ -120,9 +120,9 @@ int main(int argc, char **argv) {
     check(!mkdir("run", 0700), "the folder run");
     save(FILES_ONE, 7);
     save(FILES_NODE, 8);
-    copy("run/checkpoints/step_00000007/checkpoint.h5", TO("one"), SEAL_BYTES);
+    copy("run/checkpoints/step_00000007/checkpoint.h5", TO("one"), DIGEST_BYTES);
     copy("run/checkpoints/step_00000007/checkpoint.h5", TO("one-sealed"), 0);
-    copy("run/checkpoints/step_00000008/checkpoint.h5", TO("node"), SEAL_BYTES);
+    copy("run/checkpoints/step_00000008/checkpoint.h5", TO("node"), DIGEST_BYTES);
     snprintf(path, sizeof path, "%s/part_00000.h5", argv[2]);
     copy("run/checkpoints/step_00000008/part_00000.h5", path, 0);
     write_foreign(TO("foreign-oldest"), "initial", H5F_LIBVER_EARLIEST, false);

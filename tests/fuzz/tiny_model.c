@@ -31,5 +31,5 @@ struct checkpoint_content tiny_model(void) {
     }
     for (int i = 0; i < SCALES; i++) scales[i] = 0x3f800000u + (uint32_t)i;
     return (struct checkpoint_content){
-        .whole = &table, .table = &table, .state = &state, .scales = scales, .scale_words = SCALES};
+        .global = &table, .table = &table, .state = &state, .scales = scales, .num_scales = SCALES};
 }

@@ -85,15 +85,15 @@ struct loss_options fixture_options(const struct model_config *c, int active, bo
                                  .measure = true};
 }
 
-void fixture_levels(struct recompute *levels, int layers, int level) {
+void fixture_levels(struct recompute *policies, int layers, int policy) {
     for (int l = 0; l < layers; l++)
-        levels[l] = (struct recompute){(unsigned char)level, (unsigned char)level};
+        policies[l] = (struct recompute){(unsigned char)policy, (unsigned char)policy};
 }
 
-void fixture_random_levels(struct recompute *levels, int layers, uint64_t seed, uint64_t index) {
+void fixture_random_levels(struct recompute *policies, int layers, uint64_t seed, uint64_t index) {
     for (int l = 0; l < layers; l++) {
         uint64_t bits = random_bits(seed, index, (uint64_t)l);
-        levels[l] = (struct recompute){(unsigned char)(bits % 3), (unsigned char)(bits / 3 % 3)};
+        policies[l] = (struct recompute){(unsigned char)(bits % 3), (unsigned char)(bits / 3 % 3)};
     }
 }
 
@@ -145,24 +145,25 @@ long part_place(const struct row *row, long i) {
     return (row->start[0] + i / row->local[1]) * row->shape[1] + row->start[1] + i % row->local[1];
 }
 
-void part_create(struct part *p, const struct fixture *whole, const struct layout *layout,
-                 struct axis *tensor, const int *slots, const struct ops *ops, long batch, long length) {
-    part_create_levels(p, whole, layout, tensor, slots, NULL, ops, batch, length);
+void part_create(struct part *p, const struct fixture *full, const struct layout *layout, struct axis *tensor,
+                 const int *activation_sets, const struct ops *ops, long batch, long length) {
+    part_create_policies(p, full, layout, tensor, activation_sets, NULL, ops, batch, length);
 }
 
-void part_create_levels(struct part *p, const struct fixture *whole, const struct layout *layout,
-                        struct axis *tensor, const int *slots, const struct recompute *recompute,
-                        const struct ops *ops, long batch, long length) {
+void part_create_policies(struct part *p, const struct fixture *full, const struct layout *layout,
+                          struct axis *tensor, const int *activation_sets, const struct recompute *recompute,
+                          const struct ops *ops, long batch, long length) {
     *p = (struct part){.layout = *layout, .ops = ops};
-    assert(!params_create(&whole->config, layout, &p->table));
+    assert(!params_create(&full->config, layout, &p->table));
     state_of(ops, &p->table, &p->state);
     for (int i = 0; i < p->table.rows; i++) {
-        const struct row *row = &p->table.row[i], *from = params_find(&whole->table, row->name);
+        const struct row *row = &p->table.row[i], *from = params_find(&full->table, row->name);
         for (long j = 0; j < row->count; j++)
-            p->state.weight[row->offset + j] = whole->state.weight[from->offset + part_place(row, j)];
+            p->state.weight[row->offset + j] = full->state.weight[from->offset + part_place(row, j)];
     }
-    struct model_part part = {.layout = &p->layout, .tensor = tensor, .slots = slots, .recompute = recompute};
-    assert(!model_create(&whole->config, &p->table, &p->state, ops, &part, batch, length, true, &p->model));
+    struct model_part part = {
+        .layout = &p->layout, .tensor = tensor, .activation_sets = activation_sets, .recompute = recompute};
+    assert(!model_create(&full->config, &p->table, &p->state, ops, &part, batch, length, true, &p->model));
 }
 
 void part_free(struct part *p) {

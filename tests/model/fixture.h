@@ -34,8 +34,8 @@ void fixture_rows(int32_t *rows, int vocab);
 struct loss_options fixture_options(const struct model_config *c, int active, bool regularize);
 
 /* What `layers` layers compute again: all the same, or each its own, drawn by `seed` and `index`. */
-void fixture_levels(struct recompute *levels, int layers, int level);
-void fixture_random_levels(struct recompute *levels, int layers, uint64_t seed, uint64_t index);
+void fixture_levels(struct recompute *policies, int layers, int policy);
+void fixture_random_levels(struct recompute *policies, int layers, uint64_t seed, uint64_t index);
 
 /* Makes it a model that four ranks can divide: eight heads on four key/value heads, a vocabulary that does
  * not divide. */
@@ -53,12 +53,12 @@ struct part {
     const struct ops *ops;
 };
 
-void part_create(struct part *p, const struct fixture *whole, const struct layout *layout,
-                 struct axis *tensor, const int *slots, const struct ops *ops, long batch, long length);
+void part_create(struct part *p, const struct fixture *full, const struct layout *layout, struct axis *tensor,
+                 const int *activation_sets, const struct ops *ops, long batch, long length);
 /* The same with recompute levels [num_layers]. */
-void part_create_levels(struct part *p, const struct fixture *whole, const struct layout *layout,
-                        struct axis *tensor, const int *slots, const struct recompute *recompute,
-                        const struct ops *ops, long batch, long length);
+void part_create_policies(struct part *p, const struct fixture *full, const struct layout *layout,
+                          struct axis *tensor, const int *activation_sets, const struct recompute *recompute,
+                          const struct ops *ops, long batch, long length);
 void part_free(struct part *p);
 /* Where element i of a rank's part of a tensor lies in the memory of the whole tensor. */
 long part_place(const struct row *row, long i);

@@ -1,4 +1,4 @@
-/* The whole model against finite differences (double build), the two forms of the linear maps against each
+/* The whole model against finite differences (double build), the two projections against each
  * other, and generation against training's forward pass. */
 #include <math.h>
 #include <stdio.h>
@@ -50,7 +50,7 @@ static void test_finite_differences(void **state) {
 
 /* Direct and split maps are the same function: they differ by rounding, which split multiplies by ‖t‖/‖δ‖ (a
  * few here): 1e-5 and 1e-4 of the norm in float32, 1e-13 and 1e-11 in double. */
-static void test_forms_agree(void **state) {
+static void test_projections_agree(void **state) {
     (void)state;
     const bool wide = sizeof(real) == 8;
     struct model_config c;
@@ -61,10 +61,10 @@ static void test_forms_agree(void **state) {
         struct loss_sums sums;
         int32_t rows[B * (S + 1)];
         fixture_rows(rows, c.vocab_size);
-        for (int form = 0; form < 2; form++) {
-            fixture_create(&f[form], &c, test_backends()[0], B, S, 3, 0.2);
-            model_set_form(f[form].model, form ? FORM_SPLIT : FORM_DIRECT);
-            loss[form] = fixture_loss(&f[form], rows, B, S, &o, true, &sums);
+        for (int projection = 0; projection < 2; projection++) {
+            fixture_create(&f[projection], &c, test_backends()[0], B, S, 3, 0.2);
+            model_set_projection(f[projection].model, projection ? PROJECTION_SPLIT : PROJECTION_DIRECT);
+            loss[projection] = fixture_loss(&f[projection], rows, B, S, &o, true, &sums);
         }
         assert_true(fabs(loss[0] - loss[1]) <= (wide ? 1e-13 : 1e-5) * fabs(loss[0]));
         for (int i = 0; i < f[0].table.rows; i++) {
@@ -146,7 +146,7 @@ int main(void) {
 #ifdef GDN_DOUBLE
         cmocka_unit_test(test_finite_differences),
 #endif
-        cmocka_unit_test(test_forms_agree),
+        cmocka_unit_test(test_projections_agree),
         cmocka_unit_test(test_decoder),
         cmocka_unit_test(test_inactive),
     };

@@ -88,7 +88,7 @@ for name in all plain recompute; do
     bench "$device" fp32 $(options $name) > "$name.$device"
     sane $name "$device" fp32
 done
-[ "$device" != emulated ] || grep -q 'times say nothing about a card' all.emulated || fail "the emulated device is not named as such"
+[ "$device" != emulated ] || grep -q 'times say nothing about a GPU' all.emulated || fail "the emulated device is not named as such"
 for precision in bf16 fp16 fp8; do
     if ! bench "$device" $precision --steps-only > "steps.$device" 2> words; then
         grep -q "$precision needs" words || fail "$precision: $(cat words)"

@@ -26,7 +26,7 @@ precisions="bf16 fp16"
 for limit in bf16:0.0005 fp16:0.00005 fp8:0.005; do
     precision=${limit%:*} status=0
     in_precision $precision 1 $precision 2> refused || status=$?
-    if [ $precision = fp8 ] && [ $status -eq 2 ] && grep -q "fp8 needs a card of" fp8.log; then
+    if [ $precision = fp8 ] && [ $status -eq 2 ] && grep -q "fp8 needs a GPU of" fp8.log; then
         echo "this card has no fp8" # older than sm_89
         continue
     fi

@@ -215,11 +215,11 @@ out_says preempted "training ended with status 3 at step_"
 same_as_reference preempted
 
 ended cardless "$(cat cardless.job)" FAILED 2
-out_says cardless "this job has no card, but its nodes have (gpu:2): sbatch --gpus-per-node=N"
+out_says cardless "this job has no GPU, but its nodes have (gpu:2): sbatch --gpus-per-node=N"
 ended many_cards "$(cat many_cards.job)" FAILED 2
-out_says many_cards "2 cards but 1 task(s) on a node: sbatch --ntasks-per-node=2"
+out_says many_cards "2 GPUs but 1 task(s) on a node: sbatch --ntasks-per-node=2"
 ended few_cards "$(cat few_cards.job)" COMPLETED 0
-out_says few_cards "2 card(s) and 4 tasks on a node: 2 rank(s) there, one for each card, with 4 core(s) each"
+out_says few_cards "2 GPU(s) and 4 tasks on a node: 2 rank(s) there, one for each GPU, with 4 core(s) each"
 out_says few_cards "program $PWD/prefix/share/gdn/slurm/../../../bin/gdn"
 out_says few_cards "mesh  *data 2 x"
 out_says few_cards "2 ranks on 1 node"

@@ -17,8 +17,8 @@ const struct ops *test_backend(const char *usual) {
     const struct ops *ops = ops_find(name);
     if (ops) return ops;
     printf("%s: %s\n", name, gdn_failure());
-    bool no_card = strcmp(name, "cuda") == 0 && access("/dev/nvidiactl", F_OK) != 0;
-    exit(no_card || getenv("GDN_ISA") ? 77 : 1);
+    bool no_gpu = strcmp(name, "cuda") == 0 && access("/dev/nvidiactl", F_OK) != 0;
+    exit(no_gpu || getenv("GDN_ISA") ? 77 : 1);
 }
 
 const struct ops *const *test_backends(void) {

@@ -2,7 +2,7 @@
  * GDN_TEST_BACKEND (DEVICE of gdn_test in tests/CMakeLists.txt).
  *
  * Where the named one is not there, these functions print why and end the program: with 77, a skipped test,
- * where this machine lacks the card, or the instruction set that GDN_ISA names; else with 1. */
+ * where this machine lacks the GPU, or the instruction set that GDN_ISA names; else with 1. */
 #ifndef GDN_TEST_BACKEND_H
 #define GDN_TEST_BACKEND_H
 

@@ -6,12 +6,12 @@
 #include "kernels/base/status.h"
 #include "kernels/backends/backends.h"
 #include "train/bench/bench.h"
-#include "train/bench/card.h"
+#include "train/bench/nominal.h"
 #include "train/bench/time.h"
 
 enum { PATTERN = 1 << 16 };
 
-/* Reproducible mantissas without order: what a card needs for a product depends on the bits that change in
+/* Reproducible mantissas without order: what a GPU needs for a product depends on the bits that change in
  * it. */
 static void fill(const struct device *device, real *x, long count) {
     static real pattern[PATTERN];
@@ -30,8 +30,8 @@ real *bench_take(struct arena *arena, long count) {
 /* Sizes that make a device busy and pass its caches by far, but leave an emulated one in reach: numbers of
  * that mean nothing anyhow. */
 struct sizes {
-    long least, step, most; /* of square products */
-    long half;              /* elements copied: on the host 96 MiB of float32, on a card 512 MiB */
+    long min, step, max; /* of square products */
+    long half;           /* elements copied: on the host 96 MiB of float32, on a GPU 512 MiB */
 };
 
 static bool is_emulated(const struct ops *ops) {
@@ -52,7 +52,7 @@ struct square {
 
 static void multiply(const void *context) {
     const struct square *s = context;
-    s->ops->product(0, 'N', 'T', s->n, s->n, s->n, 1, s->a, s->n, s->b, s->n, 0, s->c, s->n);
+    s->ops->linear(0, 'N', 'T', s->n, s->n, s->n, 1, s->a, s->n, s->b, s->n, 0, s->c, s->n);
 }
 
 static void copy(const void *context) {
@@ -61,38 +61,38 @@ static void copy(const void *context) {
 }
 
 /* `memory` is enough for the largest of all. */
-static void measure(const struct ops *ops, real *memory, const struct patience *patience,
+static void measure(const struct ops *ops, real *memory, const struct bench_seconds *spend,
                     struct ceilings *out) {
     const struct sizes sizes = sizes_for(ops);
-    for (long n = sizes.least; n <= sizes.most; n += sizes.step) {
+    for (long n = sizes.min; n <= sizes.max; n += sizes.step) {
         struct square s = {ops, n, memory, memory + n * n, memory + 2 * n * n};
         fill(ops->device, memory, 3 * n * n);
-        double seconds = bench_time(ops->device, multiply, &s, 3 * patience->operation).best;
+        double seconds = bench_time(ops->device, multiply, &s, 3 * spend->operation).best;
         out->gemm = fmax(out->gemm, 2.0 * (double)n * (double)n * (double)n / seconds);
     }
     struct square halves = {ops, sizes.half, memory, memory + sizes.half, NULL};
     fill(ops->device, memory, 2 * sizes.half);
     out->copy = 2.0 * (double)sizes.half * sizeof(real) /
-                bench_time(ops->device, copy, &halves, patience->operation).best;
+                bench_time(ops->device, copy, &halves, spend->operation).best;
 }
 
-int bench_ceilings(const struct ops *ops, const struct patience *patience, struct ceilings *out) {
+int bench_ceilings(const struct ops *ops, const struct bench_seconds *spend, struct ceilings *out) {
     const struct sizes sizes = sizes_for(ops);
-    const char *words = ops->device->describe();
+    const char *text = ops->device->describe();
     struct arena arena = {.name = "measuring the device", .device = ops->device};
     *out = (struct ceilings){
-        .arithmetic = ops->device->host ? ops_peak() : card_flops(words, ops->precision),
-        .memory = ops->device->host ? 0 : card_copy(words),
+        .arithmetic = ops->device->host ? ops_peak() : nominal_flops(text, ops->precision),
+        .memory = ops->device->host ? 0 : nominal_copy(text),
     };
-    long squares = 3 * sizes.most * sizes.most, count = squares > 2 * sizes.half ? squares : 2 * sizes.half;
+    long squares = 3 * sizes.max * sizes.max, count = squares > 2 * sizes.half ? squares : 2 * sizes.half;
     arena_take(&arena, (size_t)count * sizeof(real));
     TRY(arena_reserve(&arena));
-    measure(ops, arena_take(&arena, (size_t)count * sizeof(real)), patience, out);
+    measure(ops, arena_take(&arena, (size_t)count * sizeof(real)), spend, out);
     arena_free(&arena);
     return ops->device->status();
 }
 
-static const char *const no_speed = "emulated: a stand-in for tests; times say nothing about a card";
+static const char *const no_speed = "emulated: a stand-in for tests; times say nothing about a GPU";
 
 /* A number or null. */
 static void print_rate(const char *key, double rate) {
@@ -103,11 +103,11 @@ static void print_rate(const char *key, double rate) {
 }
 
 static void print_json(const struct ops *ops, const struct ceilings *c) {
-    const char *words = ops->device->describe(), *driver = strstr(words, ", driver ");
-    int card = driver ? (int)(driver - words) : (int)strlen(words);
+    const char *text = ops->device->describe(), *driver = strstr(text, ", driver ");
+    int name = driver ? (int)(driver - text) : (int)strlen(text);
     printf("{\"what\":\"machine\",\"device\":\"%s\",\"precision\":\"%s\"", ops->name,
            precision_word[ops->precision]);
-    if (!ops->device->host) printf(",\"card\":\"%.*s\"", card, words);
+    if (!ops->device->host) printf(",\"card\":\"%.*s\"", name, text);
     if (driver) printf(",\"driver\":\"%s\"", driver + strlen(", driver "));
     print_rate("gemm_flops", c->gemm);
     print_rate("copy_bytes", c->copy);
@@ -132,10 +132,10 @@ void bench_print_machine(const struct ops *ops, const struct ceilings *c, bool j
     printf("%s: %s; %s\nmatrix products reach %.1f GFLOP/s", ops->name, ops->device->describe(),
            precision_word[ops->precision], c->gemm / 1e9);
     if (c->arithmetic > 0)
-        printf(", %.0f%% of the card's nominal %.0f", 100 * c->gemm / c->arithmetic, c->arithmetic / 1e9);
+        printf(", %.0f%% of the GPU's nominal %.0f", 100 * c->gemm / c->arithmetic, c->arithmetic / 1e9);
     printf("; copying %.1f GB/s", c->copy / 1e9);
     if (c->memory > 0) printf(", %.0f%% of its nominal %.0f", 100 * c->copy / c->memory, c->memory / 1e9);
-    if (c->arithmetic <= 0) printf("; nominal peaks of this card are not known here");
+    if (c->arithmetic <= 0) printf("; nominal peaks of this GPU are not known here");
     printf("\n");
     if (is_emulated(ops)) printf("%s\n", no_speed);
 }

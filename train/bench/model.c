@@ -15,9 +15,9 @@ int bench_model_step(struct bench_model *b) {
                                    .token_weight = scale / ((double)t->batch_size * t->sequence_length)};
     struct loss_sums sums;
     b->ops.zero(b->table.total, b->state.gradient);
-    for (long at = 0; at < t->batch_size; at += b->micro)
-        model_train(b->model, b->rows + at * (t->sequence_length + 1), b->micro, t->sequence_length, &options,
-                    &sums);
+    for (long at = 0; at < t->batch_size; at += b->micro_batch)
+        model_train(b->model, b->rows + at * (t->sequence_length + 1), b->micro_batch, t->sequence_length,
+                    &options, &sums);
     TRY(model_status(b->model));
     double norm;
     TRY(optimizer_norm(&b->optimizer, b->active, &norm));
@@ -67,8 +67,8 @@ static int create(struct bench_model *b, const struct recompute *recompute) {
     TRY(mesh_use(&b->mesh, &b->ops, MESH_AUTO, 0));
     TRY(create_state(b));
     TRY(create_rows(b));
-    TRY(model_create(&c->model, &b->table, &b->state, &b->ops, &part, b->micro, c->train.sequence_length,
-                     true, &b->model));
+    TRY(model_create(&c->model, &b->table, &b->state, &b->ops, &part, b->micro_batch,
+                     c->train.sequence_length, true, &b->model));
     b->optimizer = (struct optimizer){.ops = &b->ops,
                                       .model = &c->model,
                                       .train = &c->train,
@@ -84,10 +84,11 @@ int bench_model_create(const struct ops *ops, const struct config *config, const
     *out = (struct bench_model){
         .config = config,
         .ops = *ops,
-        .layout = layout_whole(),
+        .layout = layout_full(),
         .mesh = mesh_alone(),
         .loss_scale = loss_scale_start(ops->precision),
-        .micro = config->train.micro_batch_size ? config->train.micro_batch_size : config->train.batch_size,
+        .micro_batch =
+            config->train.micro_batch_size ? config->train.micro_batch_size : config->train.batch_size,
         .active = config->model.delta.num_distances,
     };
     int status = create(out, recompute);

@@ -15,7 +15,7 @@
 
 struct bench_model {
     const struct config *config;
-    struct ops ops; /* the backend's table, in which a benchmark may replace slots */
+    struct ops ops; /* the backend's table, in which a benchmark may replace operations */
     struct layout layout;
     struct mesh mesh; /* of this process alone */
     struct table table;
@@ -25,9 +25,9 @@ struct bench_model {
     struct model *model;
     struct optimizer optimizer;
     struct loss_scale loss_scale;
-    int32_t *rows; /* [batch_size, sequence_length + 1] */
-    long micro;    /* sequences of a micro-batch */
-    int active;    /* all distances */
+    int32_t *rows;    /* [batch_size, sequence_length + 1] */
+    long micro_batch; /* sequences of a micro-batch */
+    int active;       /* all distances */
 };
 
 /* `recompute` [num_layers] as in model_part, NULL: nothing is computed again. Points into itself: do not

@@ -1,4 +1,5 @@
-/* The table of operations: each slot at the shapes that a model gives it, against the machine's ceilings. */
+/* The table of operations: each operation at the shapes that a model gives it, against the machine's
+ * ceilings. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,7 +16,7 @@ struct shapes {
     real *row1, *row2, *row3;    /* [T·(n + H)] */
     int32_t *token;              /* [T] */
     const real *scale;           /* [n] on the host */
-    double enough;               /* patience.operation */
+    double enough;               /* bench_seconds.operation */
 };
 
 struct operation {
@@ -34,15 +35,15 @@ struct operation {
         return (double)(expression);                                                                         \
     }
 
-RUN(qkv, s->ops->product(0, 'N', 'T', s->T, s->wide, s->D, 1, s->a, s->D, s->w, s->D, 0, s->b, s->wide))
+RUN(qkv, s->ops->linear(0, 'N', 'T', s->T, s->wide, s->D, 1, s->a, s->D, s->w, s->D, 0, s->b, s->wide))
 COUNT(qkv, 2 * s->T * s->wide * s->D)
-RUN(gate_up, s->ops->product(1, 'N', 'T', s->T, 2 * s->F, s->D, 1, s->a, s->D, s->w, s->D, 0, s->b, 2 * s->F))
+RUN(gate_up, s->ops->linear(1, 'N', 'T', s->T, 2 * s->F, s->D, 1, s->a, s->D, s->w, s->D, 0, s->b, 2 * s->F))
 COUNT(gate_up, 4 * s->T * s->F * s->D)
 RUN(gate_up_in,
-    s->ops->product(1, 'N', 'N', s->T, s->D, 2 * s->F, 1, s->a, 2 * s->F, s->w, s->D, 0, s->b, s->D))
+    s->ops->linear(1, 'N', 'N', s->T, s->D, 2 * s->F, 1, s->a, 2 * s->F, s->w, s->D, 0, s->b, s->D))
 RUN(gate_up_weight,
-    s->ops->product(1, 'T', 'N', 2 * s->F, s->D, s->T, 1, s->a, 2 * s->F, s->b, s->D, 1, s->w, s->D))
-RUN(down, s->ops->product(2, 'N', 'T', s->T, s->D, s->F, 1, s->a, s->F, s->w, s->F, 0, s->b, s->D))
+    s->ops->linear(1, 'T', 'N', 2 * s->F, s->D, s->T, 1, s->a, 2 * s->F, s->b, s->D, 1, s->w, s->D))
+RUN(down, s->ops->linear(2, 'N', 'T', s->T, s->D, s->F, 1, s->a, s->F, s->w, s->F, 0, s->b, s->D))
 COUNT(down, 2 * s->T * s->F * s->D)
 RUN(proj, s->ops->gemm('N', 'T', s->T, s->n * s->Hd, s->D, 1, s->a, s->D, s->w, s->D, 0, s->b, s->n * s->Hd))
 COUNT(proj, 2 * s->T * s->n * s->Hd * s->D)
@@ -199,21 +200,21 @@ static struct shapes shapes_of(const struct ops *ops, const struct config *confi
 
 /* Scattered tokens, and factors of the connections, which stay on the host. */
 static int fill_lists(struct shapes *s) {
-    static real scale[OPS_SLOTS];
+    static real scale[OPS_CONNECTIONS];
     int32_t *token = malloc((size_t)s->T * sizeof *token);
     if (!token) return gdn_fail(GDN_INTERNAL, "out of memory for %ld tokens", s->T);
     for (long t = 0; t < s->T; t++) token[t] = (int32_t)(t * 7 % s->V);
     s->ops->device->upload(s->token, token, (size_t)s->T * sizeof *token);
     free(token);
-    for (int i = 0; i < OPS_SLOTS; i++) scale[i] = (real)0.5;
+    for (int i = 0; i < OPS_CONNECTIONS; i++) scale[i] = (real)0.5;
     s->scale = scale;
     return GDN_OK;
 }
 
 int bench_operations(const struct ops *ops, const struct config *config, const struct ceilings *ceilings,
-                     const struct patience *patience, bool json) {
+                     const struct bench_seconds *spend, bool json) {
     struct shapes s = shapes_of(ops, config);
-    s.enough = patience->operation;
+    s.enough = spend->operation;
     struct arena arena = {.name = "the benchmark's buffers", .device = ops->device};
     lay_out(&s, &arena);
     TRY(arena_reserve(&arena));

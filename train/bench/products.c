@@ -7,60 +7,61 @@
 #include "train/bench/bench.h"
 #include "train/bench/time.h"
 
-enum { NO_SITE = -1 };
+enum { NO_WEIGHT_ID = -1 };
 
 struct product {
-    int site; /* NO_SITE: of the slot gemm, else of the slot product the first weight of this shape */
+    int weight_id; /* NO_WEIGHT_ID: of the operation gemm, else of the operation linear the first weight of
+                      this shape */
     char ta, tb;
     long m, n, k, lda, ldb, ldc;
     bool add; /* beta is not 0 */
     long count;
 };
 
-enum { MOST_PRODUCTS = 512 };
+enum { MAX_PRODUCTS = 512 };
 
-/* The recorder stands in the table's slots, which have no room for a context of their own. */
+/* The recorder stands in the table's operations, which have no room for a context of their own. */
 static struct {
     const struct ops *ops;
-    struct product product[MOST_PRODUCTS];
+    struct product product[MAX_PRODUCTS];
     int products;
 } record;
 
-static bool alike(const struct product *p, const struct product *q) {
-    return (p->site == NO_SITE) == (q->site == NO_SITE) && p->ta == q->ta && p->tb == q->tb && p->m == q->m &&
-           p->n == q->n && p->k == q->k && p->lda == q->lda && p->ldb == q->ldb && p->ldc == q->ldc &&
-           p->add == q->add;
+static bool same(const struct product *p, const struct product *q) {
+    return (p->weight_id == NO_WEIGHT_ID) == (q->weight_id == NO_WEIGHT_ID) && p->ta == q->ta &&
+           p->tb == q->tb && p->m == q->m && p->n == q->n && p->k == q->k && p->lda == q->lda &&
+           p->ldb == q->ldb && p->ldc == q->ldc && p->add == q->add;
 }
 
 static void note(const struct product *p) {
     int i = 0;
-    while (i < record.products && !alike(p, &record.product[i])) i++;
-    if (i == record.products && i < MOST_PRODUCTS) record.product[record.products++] = *p;
-    if (i < MOST_PRODUCTS) record.product[i].count++;
+    while (i < record.products && !same(p, &record.product[i])) i++;
+    if (i == record.products && i < MAX_PRODUCTS) record.product[record.products++] = *p;
+    if (i < MAX_PRODUCTS) record.product[i].count++;
 }
 
 static void record_gemm(char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda,
                         const real *b, long ldb, real beta, real *c, long ldc) {
-    note(&(struct product){NO_SITE, ta, tb, m, n, k, lda, ldb, ldc, beta != 0, 0});
+    note(&(struct product){NO_WEIGHT_ID, ta, tb, m, n, k, lda, ldb, ldc, beta != 0, 0});
     record.ops->gemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
-static void record_product(int site, char ta, char tb, long m, long n, long k, real alpha, const real *a,
-                           long lda, const real *b, long ldb, real beta, real *c, long ldc) {
-    note(&(struct product){site, ta, tb, m, n, k, lda, ldb, ldc, beta != 0, 0});
-    record.ops->product(site, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+static void record_linear(int weight_id, char ta, char tb, long m, long n, long k, real alpha, const real *a,
+                          long lda, const real *b, long ldb, real beta, real *c, long ldc) {
+    note(&(struct product){weight_id, ta, tb, m, n, k, lda, ldb, ldc, beta != 0, 0});
+    record.ops->linear(weight_id, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
 void products_record(const struct ops *ops, struct ops *table) {
     memset(&record, 0, sizeof record);
     record.ops = ops;
     table->gemm = record_gemm;
-    table->product = record_product;
+    table->linear = record_linear;
 }
 
 void products_stop(struct ops *table) {
     table->gemm = record.ops->gemm;
-    table->product = record.ops->product;
+    table->linear = record.ops->linear;
 }
 
 /* What bench_time calls. */
@@ -72,11 +73,11 @@ struct call {
 static void run(const void *context) {
     const struct call *x = context;
     const struct product *p = x->product;
-    if (p->site == NO_SITE)
+    if (p->weight_id == NO_WEIGHT_ID)
         record.ops->gemm(p->ta, p->tb, p->m, p->n, p->k, 1, x->a, p->lda, x->b, p->ldb, p->add, x->c, p->ldc);
     else
-        record.ops->product(p->site, p->ta, p->tb, p->m, p->n, p->k, 1, x->a, p->lda, x->b, p->ldb, p->add,
-                            x->c, p->ldc);
+        record.ops->linear(p->weight_id, p->ta, p->tb, p->m, p->n, p->k, 1, x->a, p->lda, x->b, p->ldb,
+                           p->add, x->c, p->ldc);
 }
 
 /* Called once to count and once to hand out. */

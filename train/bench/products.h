@@ -4,7 +4,7 @@
 
 #include "kernels/ops.h"
 
-/* Puts a recorder into the slots of `table`, a copy of `ops`, or takes it out again. One at a time. */
+/* Puts a recorder into the operations of `table`, a copy of `ops`, or takes it out again. One at a time. */
 void products_record(const struct ops *ops, struct ops *table);
 void products_stop(struct ops *table);
 

@@ -1,5 +1,5 @@
-/* What recomputation saves and costs: training steps of one model with each of train.recompute's settings,
- * taken in turn, so that what else the machine does meets all alike. */
+/* Measures what recomputation saves and costs: training steps of one model with each value of
+ * train.recompute in turn, so that other load on the machine affects all of them equally. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,17 +10,17 @@
 #include "train/plan/rank_plan.h"
 #include "train/plan/recompute_auto.h"
 
-enum { SETTINGS = 4, MOST_ROUNDS = 400 };
+enum { SETTINGS = 4, MAX_ROUNDS = 400 };
 
 static const char *const names[SETTINGS] = {"none", "selective", "full", "auto"};
 
 struct setting {
     struct config config; /* the bench's, with this train.recompute; shares its pointers */
-    struct recompute *level;
+    struct recompute *policy;
     struct memory memory; /* planned */
     struct bench_model bench;
     bool created;
-    double seconds[MOST_ROUNDS];
+    double seconds[MAX_ROUNDS];
 };
 
 struct comparison {
@@ -31,20 +31,20 @@ struct comparison {
 
 static struct rank_work work_of(const struct comparison *c, const struct config *config) {
     const struct train_config *train = &config->train;
-    long micro = train->micro_batch_size ? train->micro_batch_size : train->batch_size;
+    long micro_batch = train->micro_batch_size ? train->micro_batch_size : train->batch_size;
     return (struct rank_work){.config = config,
                               .pipeline = &c->pipeline,
                               .data = 1,
                               .tensor = 1,
                               .share = train->batch_size,
-                              .micro = micro};
+                              .micro_batch = micro_batch};
 }
 
 static int plan_memory(const struct rank_work *work, struct setting *s) {
     struct rank_plan plan;
     struct pass_costs passes;
     TRY(rank_plan_create(work, 0, 0, &plan));
-    int status = rank_plan_costs(&plan, s->level, &passes);
+    int status = rank_plan_costs(&plan, s->policy, &passes);
     if (!status) {
         status = rank_plan_memory(&plan, &passes, &s->memory);
         pass_costs_free(&passes);
@@ -65,17 +65,17 @@ static int prepare(struct comparison *c, int i, const struct ops *ops, const str
     int layers = config->model.num_layers;
     s->config = *config;
     s->config.train.recompute = i == 3 ? RECOMPUTE_AUTO : i == 2 ? RECOMPUTE_FULL : i;
-    s->level = calloc((size_t)layers, sizeof *s->level);
-    if (!s->level) return gdn_fail(GDN_INTERNAL, "out of memory for %d layers", layers);
+    s->policy = calloc((size_t)layers, sizeof *s->policy);
+    if (!s->policy) return gdn_fail(GDN_INTERNAL, "out of memory for %d layers", layers);
     struct rank_work work = work_of(c, &s->config);
-    recompute_fixed(&s->config.train, layers, s->level);
+    recompute_fixed(&s->config.train, layers, s->policy);
     if (i == 3) {
         double ratio;
         set_budget(c, config);
-        TRY(recompute_auto(&work, 0, c->budget, s->level, &ratio));
+        TRY(recompute_auto(&work, 0, c->budget, s->policy, &ratio));
     }
     TRY(plan_memory(&work, s));
-    TRY(bench_model_create(ops, &s->config, s->level, &s->bench));
+    TRY(bench_model_create(ops, &s->config, s->policy, &s->bench));
     s->created = true;
     return bench_model_step(&s->bench); /* pages and libraries' caches */
 }
@@ -90,16 +90,16 @@ static void print(struct comparison *c, int rounds, bool json) {
         printf("\nRecomputation: %d layers, width %d, context %d, micro-batch %ld, %d distances; %d rounds\n"
                "  %-10s %12s %10s %10s %10s %12s %10s  %s\n",
                c->setting[0].config.model.num_layers, c->setting[0].config.model.hidden_size,
-               c->setting[0].config.train.sequence_length, c->setting[0].bench.micro,
+               c->setting[0].config.train.sequence_length, c->setting[0].bench.micro_batch,
                c->setting[0].config.model.delta.num_distances, rounds, "recompute", "activations", "of none",
                "workspace", "total", "step", "of none", "computes again");
     for (int i = 0; i < SETTINGS; i++) {
         struct setting *s = &c->setting[i];
         struct model_memory held;
-        char words[160];
+        char text[160];
         double seconds = bench_median(s->seconds, rounds);
         model_memory(s->bench.model, &held);
-        recompute_words(s->level, s->config.model.num_layers, words, sizeof words);
+        recompute_text(s->policy, s->config.model.num_layers, text, sizeof text);
         if (!i) first = seconds;
         if (json)
             printf("{\"what\":\"recompute\",\"setting\":\"%s\",\"activations\":%ld,\"sources\":%ld,"
@@ -112,7 +112,7 @@ static void print(struct comparison *c, int rounds, bool json) {
             printf("  %-10s %8.1f MiB %9.1f%% %6.1f MiB %6.1f MiB %9.2f ms %9.3f  %s\n", names[i],
                    (double)(held.activations + held.sources) / mebi,
                    100.0 * (double)kept(s) / (double)kept(&c->setting[0]), (double)held.workspace / mebi,
-                   (double)memory_sum(&s->memory) / mebi, 1e3 * seconds, seconds / first, words);
+                   (double)memory_sum(&s->memory) / mebi, 1e3 * seconds, seconds / first, text);
     }
     if (!json)
         printf(
@@ -126,7 +126,7 @@ static int compare(struct comparison *c, const struct ops *ops, const struct con
     for (int i = 0; i < SETTINGS; i++) TRY(prepare(c, i, ops, config));
     double began = bench_now();
     int rounds = 0;
-    for (; rounds < MOST_ROUNDS && (rounds < 3 || bench_now() - began < limit); rounds++)
+    for (; rounds < MAX_ROUNDS && (rounds < 3 || bench_now() - began < limit); rounds++)
         for (int i = 0; i < SETTINGS; i++) {
             double start = bench_now();
             TRY(bench_model_step(&c->setting[i].bench));
@@ -136,18 +136,18 @@ static int compare(struct comparison *c, const struct ops *ops, const struct con
     return GDN_OK;
 }
 
-int bench_recompute(const struct ops *ops, const struct config *config, const struct patience *patience,
+int bench_recompute(const struct ops *ops, const struct config *config, const struct bench_seconds *spend,
                     bool json) {
     struct comparison *c = calloc(1, sizeof *c);
     if (!c) return gdn_fail(GDN_INTERNAL, "out of memory for a benchmark");
     const struct train_config *train = &config->train;
-    long micro = train->micro_batch_size ? train->micro_batch_size : train->batch_size;
-    int status = pipeline_create(config, 1, 0, 0, (int)(train->batch_size / micro), true, &c->pipeline);
+    long micro_batch = train->micro_batch_size ? train->micro_batch_size : train->batch_size;
+    int status = pipeline_create(config, 1, 0, 0, (int)(train->batch_size / micro_batch), true, &c->pipeline);
     if (!status) {
-        status = compare(c, ops, config, patience->step, json);
+        status = compare(c, ops, config, spend->step, json);
         for (int i = 0; i < SETTINGS; i++) {
             if (c->setting[i].created) bench_model_free(&c->setting[i].bench);
-            free(c->setting[i].level);
+            free(c->setting[i].policy);
         }
         pipeline_free(&c->pipeline);
     }

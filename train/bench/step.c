@@ -9,7 +9,7 @@
 #include "train/bench/products.h"
 #include "train/bench/time.h"
 
-enum { MOST_SAMPLES = 2000 };
+enum { MAX_SAMPLES = 2000 };
 
 /* What was measured of a step. */
 struct measured {
@@ -47,7 +47,7 @@ static void print_step(const struct bench_model *b, const struct ceilings *ceili
     printf("  whole step              %9.3f ms   %.0f tokens/s   %.0f GFLOP/s, %.0f%% of peak\n",
            1e3 * x->seconds, tokens / x->seconds, rate / 1e9, 100 * rate / ceilings->gemm);
     if (!host && ceilings->arithmetic > 0)
-        printf("  model-flops utilisation %9.1f %%    of the card's nominal %.0f GFLOP/s in %s\n",
+        printf("  model-flops utilisation %9.1f %%    of the GPU's nominal %.0f GFLOP/s in %s\n",
                100 * rate / ceilings->arithmetic, ceilings->arithmetic / 1e9,
                precision_word[b->ops.precision]);
     printf("  its matrix products     %9.3f ms   alone, one by one: the floor (%.0f GFLOP/s)\n",
@@ -55,9 +55,9 @@ static void print_step(const struct bench_model *b, const struct ceilings *ceili
     printf("  step / floor            %9.3f\n", x->seconds / x->floor);
 }
 
-static int measure(struct bench_model *b, const struct ops *ops, const struct patience *patience,
+static int measure(struct bench_model *b, const struct ops *ops, const struct bench_seconds *spend,
                    struct measured *out) {
-    static double seconds[MOST_SAMPLES];
+    static double seconds[MAX_SAMPLES];
     const struct config *c = b->config;
     TRY(bench_model_step(b)); /* pages and libraries' caches */
     products_record(ops, &b->ops);
@@ -65,7 +65,7 @@ static int measure(struct bench_model *b, const struct ops *ops, const struct pa
     products_stop(&b->ops);
     double spent = 0;
     int count = 0;
-    for (; count < MOST_SAMPLES && (count < 3 || spent < patience->step); count++) {
+    for (; count < MAX_SAMPLES && (count < 3 || spent < spend->step); count++) {
         double start = bench_now();
         TRY(bench_model_step(b));
         spent += seconds[count] = bench_now() - start;
@@ -73,16 +73,16 @@ static int measure(struct bench_model *b, const struct ops *ops, const struct pa
     out->seconds = bench_median(seconds, count);
     out->flops = model_flops_per_token(&c->model, c->train.sequence_length, b->active) *
                  (double)c->train.batch_size * c->train.sequence_length;
-    return products_time(patience->operation / 2, &out->floor, &out->floor_flops);
+    return products_time(spend->operation / 2, &out->floor, &out->floor_flops);
 }
 
 int bench_steps(const struct ops *ops, const struct config *config, const struct ceilings *ceilings,
-                enum form form, const struct patience *patience, bool json) {
+                enum projection_way projection, const struct bench_seconds *spend, bool json) {
     struct bench_model b;
     TRY(bench_model_create(ops, config, NULL, &b));
-    model_set_form(b.model, form);
+    model_set_projection(b.model, projection);
     struct measured measured;
-    int status = measure(&b, ops, patience, &measured);
+    int status = measure(&b, ops, spend, &measured);
     if (!status) print_step(&b, ceilings, &measured, json);
     bench_model_free(&b);
     return status ? status : ops->device->status();

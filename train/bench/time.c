@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* A device's queue takes about a thousand launches before the host must wait, and a slot may be several. */
-enum { LEAST_SAMPLES = 7, MOST_SAMPLES = 400, MOST_QUEUED = 200 };
+/* A device's queue takes about a thousand launches before the host must wait, and an operation may be
+ * several. */
+enum { MIN_SAMPLES = 7, MAX_SAMPLES = 400, MAX_QUEUED = 200 };
 static const double long_enough = 5e-3; /* of a batch, against some 1e-5 of waiting */
 
 double bench_now(void) {
@@ -40,14 +41,14 @@ static int batch_size(const struct device *device, void (*call)(const void *), c
     double queued, one = time_batch(device, call, context, 1, &queued);
     if (device->host) return 1;
     for (int i = 0; i < 2; i++) one = fmin(one, time_batch(device, call, context, 1, &queued));
-    return one * MOST_QUEUED < long_enough ? MOST_QUEUED : 1 + (int)(long_enough / one);
+    return one * MAX_QUEUED < long_enough ? MAX_QUEUED : 1 + (int)(long_enough / one);
 }
 
 struct call_time bench_time(const struct device *device, void (*call)(const void *context),
                             const void *context, double enough) {
-    double seconds[MOST_SAMPLES], queued[MOST_SAMPLES], spent = 0;
+    double seconds[MAX_SAMPLES], queued[MAX_SAMPLES], spent = 0;
     int calls = batch_size(device, call, context), count = 0;
-    for (; count < MOST_SAMPLES && (count < LEAST_SAMPLES || spent < enough); count++) {
+    for (; count < MAX_SAMPLES && (count < MIN_SAMPLES || spent < enough); count++) {
         double all = time_batch(device, call, context, calls, &queued[count]);
         spent += all;
         seconds[count] = all / calls;

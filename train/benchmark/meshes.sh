@@ -56,7 +56,7 @@ measure 1.1.1 1 1 1
 measure 2.1.1 2 1 1
 measure "2.1.1, no overlap" 2 1 1 --set mesh.overlap=false
 measure 1.2.1 1 2 1
-measure "1.2.1, connections dealt out" 1 2 1 --set mesh.delta=connection
+measure "1.2.1, whole connections" 1 2 1 --set mesh.delta=connection
 measure "1.2.1, sequence parallel" 1 2 1 --set mesh.sequence_parallel=true
 measure 1.1.2 1 1 2
 measure "1.1.2, interleave 2" 1 1 2 --set mesh.interleave=2

@@ -14,15 +14,15 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PATH_MOST = 4096, PROBE = PATH_MOST + 64 };
+enum { PATH_BYTES = 4096, PROBE = PATH_BYTES + 64 };
 
-#define PATIENCE                                                                                             \
+#define TIMEOUT                                                                                              \
     5.0 /* seconds until a file of another node is seen: network file systems remember for some              \
            that it was not there */
 
 /* The directory, or the nearest one above it that exists. */
-static int existing(const char *directory, char out[PATH_MOST]) {
-    if (snprintf(out, PATH_MOST, "%s", directory) >= PATH_MOST)
+static int existing(const char *directory, char out[PATH_BYTES]) {
+    if (snprintf(out, PATH_BYTES, "%s", directory) >= PATH_BYTES)
         return gdn_fail(GDN_INPUT, "run directory %.60s…: its path is too long", directory);
     for (;;) {
         struct stat info;
@@ -58,7 +58,7 @@ static int make_file(const char *path, const char *bytes) {
 /* Whether the file has these bytes. */
 static int see_file(const char *path, const char *bytes) {
     int reason = 0;
-    for (int tenths = 0; tenths < (int)(10 * PATIENCE); tenths++) {
+    for (int tenths = 0; tenths < (int)(10 * TIMEOUT); tenths++) {
         char found[64] = "";
         int file = open(path, O_RDONLY | O_CLOEXEC);
         reason = file < 0 ? errno : 0;
@@ -80,7 +80,7 @@ struct probe {
 };
 
 static int start_probe(const char *directory, struct probe *probe) {
-    char place[PATH_MOST];
+    char place[PATH_BYTES];
     TRY(existing(directory, place));
     snprintf(probe->path, sizeof probe->path, "%s/.check-%ld", place, (long)getpid());
     snprintf(probe->bytes, sizeof probe->bytes, "%ld %lld", (long)getpid(), (long long)time(NULL));
@@ -114,11 +114,11 @@ int check_directory(const struct mesh *mesh, const char *directory) {
 /* Of a dataset besides its elements, and of a file besides its datasets, at most. */
 enum { DATASET_BYTES = 2048, FILE_BYTES = 1 << 20 };
 
-static int64_t checkpoint_bytes(const struct table *whole) {
+static int64_t checkpoint_bytes(const struct table *global) {
     int64_t elements = 0;
-    for (int i = 0; i < whole->rows; i++) elements += whole->row[i].count;
+    for (int i = 0; i < global->rows; i++) elements += global->row[i].count;
     /* weights and two moments; steps have a dataset too */
-    return 3 * elements * (int64_t)sizeof(real) + 4LL * whole->rows * DATASET_BYTES + FILE_BYTES;
+    return 3 * elements * (int64_t)sizeof(real) + 4LL * global->rows * DATASET_BYTES + FILE_BYTES;
 }
 
 /* How many checkpoints will lie in the run directory at a time, at most; with checkpoint.interval_minutes and
@@ -133,7 +133,7 @@ static int64_t checkpoints(const struct config *config) {
 }
 
 static int64_t present(const char *directory) {
-    char path[PATH_MOST + 16];
+    char path[PATH_BYTES + 16];
     int64_t count = 0;
     snprintf(path, sizeof path, "%s/checkpoints", directory);
     DIR *folder = opendir(path);
@@ -174,9 +174,9 @@ static int ask_disk(const char *directory, struct check_space *s) {
     int64_t needed = s->expected - s->present;
     if (needed < s->each) needed = s->each;
     if (s->free >= 0 && s->free < needed) {
-        char words[64];
-        snprintf(words, sizeof words, "where %.1f MiB are free", (double)s->free / 1048576);
-        return too_little(s, needed, words);
+        char text[64];
+        snprintf(text, sizeof text, "where %.1f MiB are free", (double)s->free / 1048576);
+        return too_little(s, needed, text);
     }
     struct rlimit limit;
     if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY &&
@@ -197,8 +197,8 @@ static int check_limit(const struct check_space *s) {
 }
 
 int check_space(const struct mesh *mesh, const char *directory, const struct config *config,
-                const struct table *whole, struct check_space *out) {
-    *out = (struct check_space){.each = checkpoint_bytes(whole)};
+                const struct table *global, struct check_space *out) {
+    *out = (struct check_space){.each = checkpoint_bytes(global)};
     out->expected = out->each * checkpoints(config);
     out->unknown = config->checkpoint.interval_minutes > 0 && !config->checkpoint.keep;
     TRY(mesh_agree(mesh, check_limit(out)));

@@ -27,9 +27,9 @@ int check_directory(const struct mesh *mesh, const char *directory);
 
 /* What the checkpoints of a run need of a directory's file system, and whether they get it: by the free space
  * that the system tells, the limit of a file's size (ulimit -f, on all ranks), and by reserving the space for
- * a moment, which shows quotas too. `whole`: the whole model's parameters. The same result on all ranks.
+ * a moment, which shows quotas too. `global`: the whole model's parameters. The same result on all ranks.
  * Collective. GDN_INPUT where there is not enough. */
 int check_space(const struct mesh *mesh, const char *directory, const struct config *config,
-                const struct table *whole, struct check_space *out);
+                const struct table *global, struct check_space *out);
 
 #endif

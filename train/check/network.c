@@ -43,10 +43,10 @@ static int measure(struct axis *axis, const struct ops *ops, real *x, double val
 int check_axis(const struct mesh *mesh, struct axis *axis, const struct ops *ops, struct axis_speed *out) {
     *out = (struct axis_speed){.rank = 0};
     if (axis->size == 1) return 0;
-    const long most = sums[SUMS - 1].elements;
+    const long max = sums[SUMS - 1].elements;
     double value[SUMS] = {0};
-    real *x = ops->device->reserve((size_t)most * sizeof *x);
-    int status = x ? axis_reserve(axis, most)
+    real *x = ops->device->reserve((size_t)max * sizeof *x);
+    int status = x ? axis_reserve(axis, max)
                    : gdn_fail(GDN_INTERNAL, "no memory to measure the %s axis with", axis->name);
     status = mesh_agree(mesh, status);
     if (!status) status = mesh_agree(mesh, measure(axis, ops, x, value));

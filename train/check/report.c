@@ -15,15 +15,15 @@ void check_fit(struct check_report *report, const char *name, const char *format
     struct check_row *row = add(report, name);
     va_list list;
     va_start(list, format);
-    vsnprintf(row->words, sizeof row->words, format, list);
+    vsnprintf(row->text, sizeof row->text, format, list);
     va_end(list);
 }
 
-void check_outcome(struct check_report *report, const char *name, int status, const char *words) {
-    if (!status && !words) return;
+void check_outcome(struct check_report *report, const char *name, int status, const char *text) {
+    if (!status && !text) return;
     struct check_row *row = add(report, name);
     row->unfit = status != 0;
-    snprintf(row->words, sizeof row->words, "%s", status ? gdn_failure() : words);
+    snprintf(row->text, sizeof row->text, "%s", status ? gdn_failure() : text);
     if (status) gdn_failure_clear();
 }
 
@@ -31,23 +31,23 @@ void check_print(const struct check_report *report, FILE *out) {
     if (!out) return;
     for (int i = 0; i < report->rows; i++)
         fprintf(out, "%-14s%s%s\n", report->row[i].name, report->row[i].unfit ? "UNFIT: " : "",
-                report->row[i].words);
+                report->row[i].text);
     fflush(out);
 }
 
 int check_verdict(const struct check_report *report) {
-    char words[3072];
+    char text[3072];
     int unfit = 0;
     size_t at = 0;
-    words[0] = 0;
+    text[0] = 0;
     for (int i = 0; i < report->rows; i++) {
         const struct check_row *row = &report->row[i];
         if (!row->unfit) continue;
         unfit++;
-        int n = snprintf(words + at, sizeof words - at, "\n  %s: %s", row->name, row->words);
-        if (n > 0) at = at + (size_t)n < sizeof words ? at + (size_t)n : sizeof words - 1;
+        int n = snprintf(text + at, sizeof text - at, "\n  %s: %s", row->name, row->text);
+        if (n > 0) at = at + (size_t)n < sizeof text ? at + (size_t)n : sizeof text - 1;
     }
     if (!unfit) return 0;
     return gdn_fail(GDN_INPUT, "this environment is unfit for the run in %d of %d respects:%s", unfit,
-                    report->rows, words);
+                    report->rows, text);
 }

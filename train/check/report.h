@@ -8,10 +8,10 @@
 
 #include "dist/mesh/mesh.h"
 
-enum { CHECK_ROWS = 16, CHECK_NAME = 16, CHECK_WORDS = 1024 };
+enum { CHECK_ROWS = 16, CHECK_NAME = 16, CHECK_TEXT = 1024 };
 
 struct check_row {
-    char name[CHECK_NAME], words[CHECK_WORDS];
+    char name[CHECK_NAME], text[CHECK_TEXT];
     bool unfit;
 };
 
@@ -26,8 +26,8 @@ void check_fit(struct check_report *report, const char *name, const char *format
     __attribute__((format(printf, 3, 4)));
 
 /* Adds a row for an outcome that all ranks have agreed on: where `status` is not 0, an unfit one with the
- * recorded words, which are then forgotten; else a fit one, unless `words` is NULL. Not collective. */
-void check_outcome(struct check_report *report, const char *name, int status, const char *words);
+ * recorded words, which are then forgotten; else a fit one, unless `text` is NULL. Not collective. */
+void check_outcome(struct check_report *report, const char *name, int status, const char *text);
 
 /* The table. `out` is NULL on all ranks but one. */
 void check_print(const struct check_report *report, FILE *out);

@@ -30,7 +30,7 @@ struct settings {
     long threads;                   /* 0: as the environment has it */
     const char *device, *precision; /* NULL: as the configuration has them */
     const char *backend;            /* of the cpu; NULL: the fastest */
-    enum form form;
+    enum projection_way projection;
 };
 
 static int take_option(int key, const char *value, void *input) {
@@ -59,8 +59,10 @@ static int take_option(int key, const char *value, void *input) {
         s->backend = value;
         return GDN_OK;
     default:
-        s->form = !strcmp(value, "direct") ? FORM_DIRECT : !strcmp(value, "split") ? FORM_SPLIT : FORM_AUTO;
-        if (s->form != FORM_AUTO || !strcmp(value, "auto")) return GDN_OK;
+        s->projection = !strcmp(value, "direct")  ? PROJECTION_DIRECT
+                        : !strcmp(value, "split") ? PROJECTION_SPLIT
+                                                  : PROJECTION_AUTO;
+        if (s->projection != PROJECTION_AUTO || !strcmp(value, "auto")) return GDN_OK;
         return gdn_fail(GDN_INPUT, "--form '%s': auto, direct or split is expected", value);
     }
 }
@@ -74,7 +76,7 @@ static const struct argp_option own[] = {
      "how long to repeat training steps (default 5; 0: they and all else a few times only)", 0},
     {"threads", KEY_THREADS, "N", 0, "OpenMP threads (default: OMP_NUM_THREADS, or all processors)", 0},
     {"device", KEY_DEVICE, "NAME", 0,
-     "cpu, cuda or emulated: --set device=NAME (default auto: a card, or the cpu)", 0},
+     "cpu, cuda or emulated: --set device=NAME (default auto: a GPU, or the cpu)", 0},
     {"precision", KEY_PRECISION, "NAME", 0,
      "fp32, bf16, fp16 or fp8: --set train.precision=NAME (default fp32)", 0},
     {"backend", KEY_BACKEND, "NAME", 0, "of the cpu: cpu, its fast operations (default), or reference", 0},
@@ -94,8 +96,8 @@ static const struct command_line line = {
     .common = OPTION_SET,
     .own = own,
     .take = take_option,
-    .least = 1,
-    .most = 1,
+    .min = 1,
+    .max = 1,
 };
 
 /* The configuration with what the options set, which comes after all of --set. */
@@ -120,7 +122,7 @@ static int check_backend(const struct settings *s) {
     if (!s->backend) return GDN_OK;
     if (strcmp(s->backend, "cpu") && strcmp(s->backend, "reference"))
         return gdn_fail(GDN_INPUT,
-                        "--backend '%s': cpu or reference is expected; cards are chosen by --device",
+                        "--backend '%s': cpu or reference is expected; GPUs are chosen by --device",
                         s->backend);
     if (s->device && strcmp(s->device, "cpu"))
         return gdn_fail(GDN_INPUT,
@@ -142,13 +144,13 @@ static int find_ops(const struct settings *s, struct config *config, const struc
 }
 
 static int measure(const struct settings *s, const struct ops *ops, const struct config *config) {
-    const struct patience patience = {.step = s->seconds, .operation = s->seconds > 0 ? 0.1 : 0};
+    const struct bench_seconds spend = {.step = s->seconds, .operation = s->seconds > 0 ? 0.1 : 0};
     struct ceilings ceilings;
-    TRY(bench_ceilings(ops, &patience, &ceilings));
+    TRY(bench_ceilings(ops, &spend, &ceilings));
     bench_print_machine(ops, &ceilings, s->json);
-    if (s->recompute) return bench_recompute(ops, config, &patience, s->json);
-    if (!s->steps_only) TRY(bench_operations(ops, config, &ceilings, &patience, s->json));
-    return bench_steps(ops, config, &ceilings, s->form, &patience, s->json);
+    if (s->recompute) return bench_recompute(ops, config, &spend, s->json);
+    if (!s->steps_only) TRY(bench_operations(ops, config, &ceilings, &spend, s->json));
+    return bench_steps(ops, config, &ceilings, s->projection, &spend, s->json);
 }
 
 static int bench(const struct settings *s, const struct options *options) {

@@ -18,19 +18,19 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define MOST_SKEW 2.0 /* seconds that clocks may be apart */
+#define MAX_SKEW 2.0 /* seconds that clocks may be apart */
 
 struct settings {
-    double least_bandwidth; /* bytes a second; 0: any */
-    double most_skew;       /* seconds */
+    double min_bandwidth; /* bytes a second; 0: any */
+    double max_skew;      /* seconds */
 };
 
 enum { KEY_BANDWIDTH = 256, KEY_SKEW };
 
 static int take_option(int key, const char *value, void *input) {
     struct settings *s = input;
-    if (key == KEY_SKEW) return options_real("--most-skew", value, 0, 1e9, &s->most_skew);
-    return options_real("--least-bandwidth", value, 1, 1e24, &s->least_bandwidth);
+    if (key == KEY_SKEW) return options_real("--most-skew", value, 0, 1e9, &s->max_skew);
+    return options_real("--least-bandwidth", value, 1, 1e24, &s->min_bandwidth);
 }
 
 static const struct argp_option own[] = {
@@ -60,8 +60,8 @@ static const struct command_line line = {
     .common = OPTION_SET | OPTION_RUN_DIR | OPTION_RESUME | OPTION_HELP_CONFIG | OPTION_RESUME_WITH,
     .own = own,
     .take = take_option,
-    .least = 1,
-    .most = 1,
+    .min = 1,
+    .max = 1,
 };
 
 struct check {
@@ -88,7 +88,7 @@ static int check_started_together(const struct mesh *mesh) {
 
 struct place {
     char node[64], device[160];
-    int threads, card; /* −1: no card */
+    int threads, gpu; /* −1: no GPU */
 };
 
 /* Every rank's place, on rank 0; NULL elsewhere. free() it. */
@@ -97,7 +97,7 @@ static int gather_places(struct check *check, struct place **out) {
     const struct mesh *mesh = &run->mesh;
     const char *node = getenv("SLURMD_NODENAME");
     const struct device *device = run->ops->device;
-    struct place mine = {.threads = omp_get_max_threads(), .card = device->host ? -1 : device->number()};
+    struct place mine = {.threads = omp_get_max_threads(), .gpu = device->host ? -1 : device->number()};
     snprintf(mine.node, sizeof mine.node, "%s", node ? node : mesh->host);
     snprintf(mine.device, sizeof mine.device, "%s",
              device->host ? ops_describe(run->ops) : device->describe());
@@ -119,7 +119,7 @@ static int gather_places(struct check *check, struct place **out) {
 static void tell_ranks(struct check *check, const struct place *place) {
     enum { NAMED = 16 };
     int size = check->run.mesh.size, nodes = 0;
-    char words[CHECK_WORDS] = "";
+    char text[CHECK_TEXT] = "";
     size_t at = 0;
     for (int r = 0; r < size; r++) {
         int first = 0, count = 0;
@@ -127,10 +127,10 @@ static void tell_ranks(struct check *check, const struct place *place) {
         if (first < r) continue;
         for (int i = r; i < size; i++) count += !strcmp(place[i].node, place[r].node);
         if (nodes++ < NAMED)
-            at += (size_t)snprintf(words + at, sizeof words - at, "%s%.40s %d", nodes > 1 ? ", " : "",
+            at += (size_t)snprintf(text + at, sizeof text - at, "%s%.40s %d", nodes > 1 ? ", " : "",
                                    place[r].node, count);
     }
-    check_fit(&check->report, "ranks", "%d on %d node%s: %s%s", size, nodes, nodes > 1 ? "s" : "", words,
+    check_fit(&check->report, "ranks", "%d on %d node%s: %s%s", size, nodes, nodes > 1 ? "s" : "", text,
               nodes > NAMED ? ", …" : "");
 }
 
@@ -149,26 +149,26 @@ static void tell_mesh(struct check *check) {
 }
 
 static void tell_devices(struct check *check, const struct place *place) {
-    int size = check->run.mesh.size, kinds = 0, shared = 0, least = INT_MAX, most = 0;
+    int size = check->run.mesh.size, kinds = 0, shared = 0, min = INT_MAX, max = 0;
     for (int r = 0; r < size; r++) {
-        int same = 0, card = 0;
+        int same = 0, gpu = 0;
         while (strcmp(place[same].device, place[r].device)) same++;
         kinds += same == r;
-        while (place[card].card != place[r].card || strcmp(place[card].node, place[r].node)) card++;
-        shared += place[r].card >= 0 && card < r;
-        if (place[r].threads < least) least = place[r].threads;
-        if (place[r].threads > most) most = place[r].threads;
+        while (place[gpu].gpu != place[r].gpu || strcmp(place[gpu].node, place[r].node)) gpu++;
+        shared += place[r].gpu >= 0 && gpu < r;
+        if (place[r].threads < min) min = place[r].threads;
+        if (place[r].threads > max) max = place[r].threads;
     }
     char more[160] = "";
     if (kinds > 1) snprintf(more, sizeof more, "; not all alike: %d kinds", kinds);
     if (shared)
-        snprintf(more + strlen(more), sizeof more - strlen(more), "; %d ranks share a card with another",
+        snprintf(more + strlen(more), sizeof more - strlen(more), "; %d ranks share a GPU with another",
                  shared);
     check_fit(&check->report, "devices", "%s%s", place[0].device, more);
-    if (least == most)
-        check_fit(&check->report, "threads", "%d a rank", least);
+    if (min == max)
+        check_fit(&check->report, "threads", "%d a rank", min);
     else
-        check_fit(&check->report, "threads", "%d to %d a rank", least, most);
+        check_fit(&check->report, "threads", "%d to %d a rank", min, max);
 }
 
 static int look_at_ranks(struct check *check) {
@@ -189,17 +189,17 @@ static int look_at_ranks(struct check *check) {
 
 /* ----------------------------------------------------------------------------------- between ranks */
 
-static const char *rate(double bytes, char words[32]) {
-    snprintf(words, 32, bytes >= 1e9 ? "%.2f GB/s" : "%.1f MB/s", bytes >= 1e9 ? bytes / 1e9 : bytes / 1e6);
-    return words;
+static const char *rate(double bytes, char text[32]) {
+    snprintf(text, 32, bytes >= 1e9 ? "%.2f GB/s" : "%.1f MB/s", bytes >= 1e9 ? bytes / 1e9 : bytes / 1e6);
+    return text;
 }
 
 static int judge_speed(const struct check *check, const struct axis_speed *speed) {
     char is[32], wanted[32];
-    if (speed->large >= check->settings->least_bandwidth) return 0;
+    if (speed->large >= check->settings->min_bandwidth) return 0;
     return gdn_fail(GDN_INPUT,
                     "%s a rank in sums of 4 MiB, slowest at rank %d; --least-bandwidth asks for %s",
-                    rate(speed->large, is), speed->rank, rate(check->settings->least_bandwidth, wanted));
+                    rate(speed->large, is), speed->rank, rate(check->settings->min_bandwidth, wanted));
 }
 
 /* The same on all ranks, so that a failure to measure is all that can end the check early. */
@@ -208,33 +208,33 @@ static int look_at_axes(struct check *check) {
     struct axis *axes[] = {&mesh->data, &mesh->tensor, &mesh->pipeline};
     for (int i = 0; i < 3; i++) {
         struct axis_speed speed;
-        char name[32], words[200], medium[32], large[32];
+        char name[32], text[200], medium[32], large[32];
         if (axes[i]->size == 1) continue;
         TRY(check_axis(mesh, axes[i], check->run.ops, &speed));
-        snprintf(words, sizeof words, "%s a rank, %s in sums of 64 KiB; %.0f us a sum; slowest at rank %d",
+        snprintf(text, sizeof text, "%s a rank, %s in sums of 64 KiB; %.0f us a sum; slowest at rank %d",
                  rate(speed.large, large), rate(speed.medium, medium), 1e6 * speed.latency, speed.rank);
         snprintf(name, sizeof name, "%s axis", axes[i]->name);
-        check_outcome(&check->report, name, judge_speed(check, &speed), words);
+        check_outcome(&check->report, name, judge_speed(check, &speed), text);
     }
     return 0;
 }
 
 static int look_at_clocks(struct check *check) {
     struct clock_skew skew;
-    char words[160];
+    char text[160];
     if (check->run.mesh.size == 1) return 0;
     TRY(check_clocks(&check->run.mesh, &skew));
-    snprintf(words, sizeof words, "at most %.6f s apart (rank %d, +- %.6f s)", fabs(skew.seconds), skew.rank,
+    snprintf(text, sizeof text, "at most %.6f s apart (rank %d, +- %.6f s)", fabs(skew.seconds), skew.rank,
              skew.uncertainty);
     int status = 0;
-    if (fabs(skew.seconds) - skew.uncertainty > check->settings->most_skew)
+    if (fabs(skew.seconds) - skew.uncertainty > check->settings->max_skew)
         status = gdn_fail(
             GDN_INPUT,
             "the clock of rank %d is %.3f s %s rank 0's (+- %.3f s), more than %g s: time limits and "
             "the times of files will be wrong; set the machines' clocks",
             skew.rank, fabs(skew.seconds), skew.seconds > 0 ? "ahead of" : "behind", skew.uncertainty,
-            check->settings->most_skew);
-    check_outcome(&check->report, "clocks", status, words);
+            check->settings->max_skew);
+    check_outcome(&check->report, "clocks", status, text);
     return 0;
 }
 
@@ -254,37 +254,37 @@ static int look_at_memory(struct check *check) {
     if (!data) return 0; /* without it evaluations are not known, and less memory would be planned */
     status = run_plan(run);
     if (!is_row(status)) return status;
-    char words[160];
+    char text[160];
     double unit = 1048576, planned = (double)memory_sum(&run->planned) / unit;
-    snprintf(words, sizeof words, "%.1f MiB on rank 0", planned);
+    snprintf(text, sizeof text, "%.1f MiB on rank 0", planned);
     if (run->available.bytes)
-        snprintf(words, sizeof words, "%.1f MiB on rank 0, of %.0f MiB", planned,
+        snprintf(text, sizeof text, "%.1f MiB on rank 0, of %.0f MiB", planned,
                  (double)run->available.bytes / unit);
-    check_outcome(&check->report, "memory", status, words);
+    check_outcome(&check->report, "memory", status, text);
     return 0;
 }
 
 static int look_at_disk(struct check *check) {
     const struct run *run = &check->run;
     const char *directory = check->rundir.path;
-    char words[CHECK_WORDS];
+    char text[CHECK_TEXT];
     int status = check_directory(&run->mesh, directory);
     if (!is_row(status)) return status;
     bool seen = !status;
-    snprintf(words, sizeof words, "%.900s: all ranks see it and write there", directory);
-    check_outcome(&check->report, "directory", status, words);
+    snprintf(text, sizeof text, "%.900s: all ranks see it and write there", directory);
+    check_outcome(&check->report, "directory", status, text);
     if (!seen) return 0;
 
     struct check_space space;
-    status = check_space(&run->mesh, directory, &run->config, &run->whole, &space);
+    status = check_space(&run->mesh, directory, &run->config, &run->global, &space);
     if (!is_row(status)) return status;
     double unit = 1048576;
     char number[64] = "their number is not known";
     if (!space.unknown)
         snprintf(number, sizeof number, "%lld at most", (long long)(space.expected / space.each));
-    snprintf(words, sizeof words, "checkpoints of %.1f MiB, %s, %.1f MiB there already; %.0f MiB free",
+    snprintf(text, sizeof text, "checkpoints of %.1f MiB, %s, %.1f MiB there already; %.0f MiB free",
              (double)space.each / unit, number, (double)space.present / unit, (double)space.free / unit);
-    check_outcome(&check->report, "disk", status, words);
+    check_outcome(&check->report, "disk", status, text);
     return 0;
 }
 
@@ -305,7 +305,7 @@ static int look(struct check *check, const struct options *options) {
     struct run *run = &check->run;
     FILE *log = run->mesh.rank == 0 ? stderr : NULL;
     TRY(mesh_agree(&run->mesh, check_started_together(&run->mesh)));
-    TRY(mesh_agree(&run->mesh, config_check_changes(options->resume_with, options->num_resume_with)));
+    TRY(mesh_agree(&run->mesh, config_validate_changes(options->resume_with, options->num_resume_with)));
     TRY(run_configure(run, options->argument[0], options->set, options->num_set));
     TRY(find_start(check, options->resume, log));
     TRY(run_adopt(run, &check->start, options->resume_with, options->num_resume_with, log));
@@ -337,7 +337,7 @@ static int check_on_ranks(const struct options *options, const struct settings *
 }
 
 int cmd_check(int argc, char **argv) {
-    struct settings settings = {.most_skew = MOST_SKEW};
+    struct settings settings = {.max_skew = MAX_SKEW};
     struct options options;
     int status = options_parse(&line, argc, argv, &options, &settings);
     if (!status && !options.done) status = check_on_ranks(&options, &settings);

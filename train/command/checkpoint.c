@@ -164,16 +164,16 @@ static const struct {
              "Example: gdn checkpoint ls runs/tiny --json | jq -r '.[] | select(.best).path'",
       .own = list_options,
       .take = take_option,
-      .least = 1,
-      .most = 1}},
+      .min = 1,
+      .max = 1}},
     {"gdn checkpoint verify",
      verify,
      {.arguments = "PATH...",
       .doc = "Check every byte of checkpoints against their checksums.\v" PATH_HELP
              "The exit status is 0 where all are whole and 2 where one is not.\n\n"
              "Example: gdn checkpoint verify runs/tiny/checkpoints/step_*",
-      .least = 1,
-      .most = -1}},
+      .min = 1,
+      .max = -1}},
     {"gdn checkpoint diff",
      diff,
      {.arguments = "PATH PATH",
@@ -186,8 +186,8 @@ static const struct {
              "where a file "
              "cannot be read.\n\n"
              "Example: gdn checkpoint diff runs/one-rank runs/two-ranks",
-      .least = 2,
-      .most = 2}},
+      .min = 2,
+      .max = 2}},
 };
 enum { NUM_COMMANDS = sizeof commands / sizeof *commands };
 

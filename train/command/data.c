@@ -126,8 +126,8 @@ static int show_json(struct tokens *tokens) {
         about.files, "first_file", json_bytes(about.first_file, strlen(about.first_file)), "last_file",
         json_bytes(about.last_file, strlen(about.last_file)), "tokens", (json_int_t)about.tokens, "documents",
         about.documents < 0 ? json_null() : json_integer(about.documents), "bytes", (json_int_t)about.bytes,
-        "stored_as", about.stored_as, "smallest_token", (int)about.least, "largest_token",
-        (int)about.greatest, "examined_tokens", (json_int_t)about.seen, "first", first));
+        "stored_as", about.stored_as, "smallest_token", (int)about.min, "largest_token", (int)about.max,
+        "examined_tokens", (json_int_t)about.seen, "first", first));
 }
 
 static int show_file(const struct settings *settings, const struct options *options) {
@@ -222,8 +222,8 @@ static const struct {
              "Example: gdn data write --format hdf5 --output corpus.h5 a.txt b.txt",
       .own = write_options,
       .take = take_option,
-      .least = 1,
-      .most = -1}},
+      .min = 1,
+      .max = -1}},
     {"gdn data show",
      show_file,
      {.arguments = "PATH...",
@@ -238,8 +238,8 @@ static const struct {
              "Example: gdn data show 'fineweb_train_*.bin'",
       .own = show_options,
       .take = take_option,
-      .least = 1,
-      .most = -1}},
+      .min = 1,
+      .max = -1}},
     {"gdn data sample",
      sample_file,
      {.arguments = "PATH...",
@@ -253,8 +253,8 @@ static const struct {
              "4 corpus.txt",
       .own = sample_options,
       .take = take_option,
-      .least = 1,
-      .most = -1}},
+      .min = 1,
+      .max = -1}},
 };
 enum { NUM_COMMANDS = sizeof commands / sizeof *commands };
 

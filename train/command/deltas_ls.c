@@ -103,7 +103,7 @@ static void print_end(const struct listing *l, const struct delta_survey *survey
                l->count, l->count == 1 ? "" : "s", l->stored, l->plain,
                100 * (double)l->stored / (double)l->plain, l->disk, survey->files - survey->damaged,
                survey->files - survey->damaged == 1 ? "" : "s");
-    for (int i = 0; i < survey->damaged; i++) printf("%s\n", survey->damage[i].words);
+    for (int i = 0; i < survey->damaged; i++) printf("%s\n", survey->damage[i].text);
 }
 
 static void print_json_end(const struct listing *l, const struct delta_survey *survey) {
@@ -114,7 +114,7 @@ static void print_json_end(const struct listing *l, const struct delta_survey *s
         printf("%s{\"file\":", i ? ",\n" : "");
         print_quoted(survey->damage[i].path);
         printf(",\"reason\":");
-        print_quoted(survey->damage[i].words);
+        print_quoted(survey->damage[i].text);
         putchar('}');
     }
     printf("]}\n");

@@ -37,10 +37,10 @@ static int draw_all(const struct deltas_settings *settings, const struct delta_s
 
 /* The run's path, or the end of a long one. */
 static void name_set(struct delta_set *set, const char *run) {
-    enum { MOST = 24 };
+    enum { MAX = 24 };
     size_t length = strlen(run);
-    bool whole = length <= MOST;
-    snprintf(set->title, sizeof set->title, "%s%s", whole ? "" : "...", whole ? run : run + length - MOST);
+    bool whole = length <= MAX;
+    snprintf(set->title, sizeof set->title, "%s%s", whole ? "" : "...", whole ? run : run + length - MAX);
 }
 
 int deltas_plot(const struct deltas_settings *settings) {

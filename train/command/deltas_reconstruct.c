@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 static int find_one(const struct delta_survey *survey, const char *run, const struct delta_entry **entry) {
-    if (survey->damaged) return gdn_fail(GDN_INPUT, "%s", survey->damage[0].words);
+    if (survey->damaged) return gdn_fail(GDN_INPUT, "%s", survey->damage[0].text);
     *entry = survey->list.entry;
     if (survey->list.count == 1) return 0;
     const struct delta_entry *last = &survey->list.entry[survey->list.count - 1];

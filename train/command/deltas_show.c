@@ -63,15 +63,15 @@ static void print_energies(const struct factors *f) {
 }
 
 static void print_gates(const struct delta_record *r) {
-    int64_t row[ROWS] = {0}, most = 1;
+    int64_t row[ROWS] = {0}, max = 1;
     for (int i = 0; i < DELTA_BINS; i++) row[i * ROWS / DELTA_BINS] += r->gate_histogram[i];
     for (int i = 0; i < ROWS; i++)
-        if (row[i] > most) most = row[i];
+        if (row[i] > max) max = row[i];
     printf("\ngates: mean %.4f, deviation %.4f, from %.4f to %.4f\n", r->gate_mean, r->gate_deviation,
            r->gate_least, r->gate_most);
     for (int i = 0; i < ROWS; i++) {
         printf("  %.4f to %.4f  %12" PRId64, (double)i / ROWS, (i + 1.0) / ROWS, row[i]);
-        print_bar((double)row[i] / (double)most);
+        print_bar((double)row[i] / (double)max);
     }
 }
 

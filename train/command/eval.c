@@ -73,8 +73,8 @@ static const struct command_line line = {
     .common = OPTION_SET,
     .own = own,
     .take = take,
-    .least = 1,
-    .most = 1,
+    .min = 1,
+    .max = 1,
 };
 
 /* What an evaluation works on. */

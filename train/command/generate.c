@@ -10,7 +10,7 @@
 #include "kernels/base/status.h"
 #include "model/params/edges.h"
 #include "model/model.h"
-#include "train/command/choose.h"
+#include "train/command/sample_token.h"
 #include "train/command/commands.h"
 #include "train/command/json_line.h"
 #include "train/command/options.h"
@@ -33,7 +33,7 @@ struct settings {
     const char *prompt;
     bool ids, json;
     long length, context, seed; /* context 0: the sequence length of training */
-    struct choice choice;
+    struct sampling sampling;
     char device[40]; /* "device=…", as an override; "": what this machine has */
 };
 
@@ -52,11 +52,11 @@ static int take_option(int key, const char *value, void *input) {
     case KEY_LENGTH:
         return options_long("--length", value, 1, INT32_MAX, &s->length);
     case KEY_TEMPERATURE:
-        return options_real("--temperature", value, 0, 1e6, &s->choice.temperature);
+        return options_real("--temperature", value, 0, 1e6, &s->sampling.temperature);
     case KEY_TOP_K:
-        return options_long("--top-k", value, 0, INT32_MAX, &s->choice.top_k);
+        return options_long("--top-k", value, 0, INT32_MAX, &s->sampling.top_k);
     case KEY_TOP_P:
-        return options_real("--top-p", value, 0, 1, &s->choice.top_p);
+        return options_real("--top-p", value, 0, 1, &s->sampling.top_p);
     case KEY_SEED:
         return options_long("--seed", value, 0, INT64_MAX, &s->seed);
     case KEY_DEVICE:
@@ -86,7 +86,7 @@ static const struct argp_option own[] = {
     {"seed", KEY_SEED, "N", 0, "Same seed, same text (default 1)", 0},
     {"context", KEY_CONTEXT, "N", 0,
      "Tokens that the model looks back on at most (default: train.sequence_length of its training)", 0},
-    {"device", KEY_DEVICE, "NAME", 0, "cpu or cuda (default: auto, a card where there is one)", 0},
+    {"device", KEY_DEVICE, "NAME", 0, "cpu or cuda (default: auto, a GPU where there is one)", 0},
     {"json", KEY_JSON, NULL, 0, "Print one object as JSON, on one line, once the text is whole", 0},
     {0},
 };
@@ -107,8 +107,8 @@ static const struct command_line line = {
         "  gdn generate runs/tokens --ids --prompt '17 4 256' --length 20 --json",
     .own = own,
     .take = take_option,
-    .least = 1,
-    .most = 1,
+    .min = 1,
+    .max = 1,
 };
 
 /* The tokens so far, of which the last `context` at most are in the cache. */
@@ -217,7 +217,7 @@ static int write_text(const struct settings *s, const struct saved_model *saved,
     for (long i = 0; i < s->length; i++) {
         const real *logits = feed(decoder, text, &start, context, active);
         double uniform = random_uniform((uint64_t)s->seed, random_name("generate"), (uint64_t)i);
-        int32_t token = choose_token(logits, model->vocab_size, &s->choice, uniform, work);
+        int32_t token = sample_token(logits, model->vocab_size, &s->sampling, uniform, work);
         if (!s->ids && token >= TEXT_SEPARATOR) break;
         text->token[text->count++] = token;
         print_token(s, token);
@@ -251,7 +251,7 @@ static int generate(const struct settings *s, const struct saved_model *saved, c
 }
 
 int cmd_generate(int argc, char **argv) {
-    struct settings s = {.prompt = "", .length = 256, .seed = 1, .choice = {.temperature = 1, .top_p = 1}};
+    struct settings s = {.prompt = "", .length = 256, .seed = 1, .sampling = {.temperature = 1, .top_p = 1}};
     struct options options;
     int status = options_parse(&line, argc, argv, &options, &s);
     if (!status && !options.done) {

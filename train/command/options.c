@@ -143,12 +143,12 @@ static struct argp_option *join_options(const struct command_line *line) {
 static int check_arguments(const struct parse *parse) {
     const struct command_line *line = parse->line;
     int count = parse->out->num_arguments;
-    if (count < line->least)
+    if (count < line->min)
         return gdn_fail(GDN_INPUT, "%s: an argument is missing: %s %s is expected; %s --help explains it",
                         parse->name, parse->name, line->arguments, parse->name);
-    if (line->most >= 0 && count > line->most)
+    if (line->max >= 0 && count > line->max)
         return gdn_fail(GDN_INPUT, "%s: '%.200s' is an argument too many: %s %s is expected", parse->name,
-                        parse->out->argument[line->most], parse->name, line->arguments);
+                        parse->out->argument[line->max], parse->name, line->arguments);
     return GDN_OK;
 }
 
@@ -181,16 +181,16 @@ void options_free(struct options *options) {
     *options = (struct options){0};
 }
 
-int options_long(const char *option, const char *text, long least, long most, long *out) {
-    if (number_long(text, out) && *out >= least && *out <= most) return GDN_OK;
-    return gdn_fail(GDN_INPUT, "%s is '%.100s': an integer from %ld to %ld is expected", option, text, least,
-                    most);
+int options_long(const char *option, const char *text, long min, long max, long *out) {
+    if (number_long(text, out) && *out >= min && *out <= max) return GDN_OK;
+    return gdn_fail(GDN_INPUT, "%s is '%.100s': an integer from %ld to %ld is expected", option, text, min,
+                    max);
 }
 
-int options_real(const char *option, const char *text, double least, double most, double *out) {
-    if (number_real(text, out) && *out >= least && *out <= most) return GDN_OK;
+int options_real(const char *option, const char *text, double min, double max, double *out) {
+    if (number_real(text, out) && *out >= min && *out <= max) return GDN_OK;
     return gdn_fail(GDN_INPUT, "%s is '%.100s': a decimal number from %g to %g is expected", option, text,
-                    least, most);
+                    min, max);
 }
 
 int options_choose(const struct command_group *group, int argc, char **argv) {

@@ -26,7 +26,7 @@ struct command_line {
                                       255 are short options as well */
     /* Called for each own option, with its key and value (NULL where it takes none); returns a status. */
     int (*take)(int key, const char *value, void *input);
-    int least, most; /* how many arguments without a dash; most −1: any number */
+    int min, max; /* how many arguments without a dash; max −1: any number */
 };
 
 /* What the user gave. */
@@ -51,8 +51,8 @@ void options_free(struct options *options);
 
 /* A decimal number given to an option, within limits; fails with GDN_INPUT naming the option, the text and
  * the limits. */
-int options_long(const char *option, const char *text, long least, long most, long *out);
-int options_real(const char *option, const char *text, double least, double most, double *out);
+int options_long(const char *option, const char *text, long min, long max, long *out);
+int options_real(const char *option, const char *text, double min, double max, double *out);
 
 /* A command that consists of commands: "gdn data write", "gdn data show", … */
 struct command_group {

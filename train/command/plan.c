@@ -106,8 +106,8 @@ static const struct command_line line = {
     .common = OPTION_SET | OPTION_HELP_CONFIG,
     .own = own,
     .take = take_option,
-    .least = 1,
-    .most = 1,
+    .min = 1,
+    .max = 1,
 };
 
 static int show(const struct settings *s, const struct plan *plan) {

@@ -12,7 +12,7 @@
 #include "train/command/version.h"
 #include "train/report/page.h"
 
-enum { MOST_RUNS = 32 };
+enum { MAX_RUNS = 32 };
 
 static int take_option(int key, const char *value, void *input) {
     const char **output = input;
@@ -55,13 +55,13 @@ static const struct command_line line = {
         "  gdn report runs/plain runs/gdn --output compare.html",
     .own = own,
     .take = take_option,
-    .least = 1,
-    .most = MOST_RUNS,
+    .min = 1,
+    .max = MAX_RUNS,
 };
 
 /* Runs whose directories have the same name are told apart by their paths. */
 static int name_apart(struct report *report) {
-    bool same[MOST_RUNS] = {false};
+    bool same[MAX_RUNS] = {false};
     for (int a = 0; a < report->count; a++)
         for (int b = 0; b < report->count; b++)
             same[a] |= a != b && !strcmp(report->run[a].name, report->run[b].name);
@@ -103,7 +103,7 @@ static int make_page(struct report *report, const char *path) {
 }
 
 static int make_report(const struct options *options, const char *output) {
-    struct report_run run[MOST_RUNS];
+    struct report_run run[MAX_RUNS];
     struct report report = {.run = run, .commit = version_commit()};
     char *path = NULL;
     int status = GDN_OK;

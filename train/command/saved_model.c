@@ -21,7 +21,7 @@ static int load(const struct mesh *mesh, const char *given, char *const *overrid
     TRY(mesh_agree(mesh, checkpoint_resolve(given, &out->path)));
     TRY(checkpoint_open(mesh, out->path, &checkpoint));
     int status = mesh_agree(mesh, prepare(&checkpoint.info, overrides, count, out));
-    struct checkpoint_content content = {.whole = &out->table, .table = &out->table, .state = &out->state};
+    struct checkpoint_content content = {.global = &out->table, .table = &out->table, .state = &out->state};
     if (!status) status = checkpoint_load(mesh, &checkpoint, &content);
     checkpoint_close(&checkpoint);
     return status;

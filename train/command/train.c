@@ -71,8 +71,8 @@ static const struct command_line line = {
     .common = OPTION_SET | OPTION_RUN_DIR | OPTION_RESUME | OPTION_HELP_CONFIG | OPTION_RESUME_WITH,
     .own = own,
     .take = take,
-    .least = 1,
-    .most = 1,
+    .min = 1,
+    .max = 1,
 };
 
 static int lock_existing(struct run *run, struct rundir *rundir) {
@@ -94,7 +94,7 @@ static int see_rundir(const struct rundir *rundir) {
 static int train(struct run *run, struct rundir *rundir, const struct options *options,
                  const struct arguments *given, struct checkpoint *start, struct watchdog **watchdog) {
     FILE *out = run->mesh.rank == 0 ? stdout : NULL, *log = run->mesh.rank == 0 ? stderr : NULL;
-    TRY(mesh_agree(&run->mesh, config_check_changes(options->resume_with, options->num_resume_with)));
+    TRY(mesh_agree(&run->mesh, config_validate_changes(options->resume_with, options->num_resume_with)));
     TRY(run_configure(run, options->argument[0], options->set, options->num_set));
     guard_limits(&run->config.watchdog);
     TRY(watchdog_begin(&run->mesh, &run->config.watchdog, watchdog));

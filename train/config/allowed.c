@@ -9,8 +9,8 @@
 #include "kernels/base/status.h"
 
 /* "a, b or c" of "a|b|c". */
-static void write_words(const char *words, FILE *out) {
-    for (const char *at = words; *at;) {
+static void write_text(const char *text, FILE *out) {
+    for (const char *at = text; *at;) {
         size_t length = strcspn(at, "|");
         bool last = !at[length];
         bool before_last = !last && !strchr(at + length + 1, '|');
@@ -23,25 +23,25 @@ void value_allowed(const struct key *key, FILE *out) {
     switch (key->type) {
     case KEY_INT:
     case KEY_LONG: /* a double cannot tell LONG_MAX from the number after it */
-        fprintf(out, "an integer from %.0f to %ld in plain digits", key->least,
-                key->most < (double)LONG_MAX ? (long)key->most : LONG_MAX);
+        fprintf(out, "an integer from %.0f to %ld in plain digits", key->min,
+                key->max < (double)LONG_MAX ? (long)key->max : LONG_MAX);
         break;
     case KEY_UNSIGNED:
         fprintf(out, "an integer from 0 to %llu in plain digits", ULLONG_MAX);
         break;
     case KEY_REAL:
         fprintf(out, "a finite decimal number");
-        if (key->least == FLT_MIN)
+        if (key->min == FLT_MIN)
             fprintf(out, " above 0");
         else
-            fprintf(out, " of at least %g", key->least);
-        if (key->most < FLT_MAX) fprintf(out, " and %s %g", key->below ? "below" : "at most", key->most);
+            fprintf(out, " of at least %g", key->min);
+        if (key->max < FLT_MAX) fprintf(out, " and %s %g", key->below ? "below" : "at most", key->max);
         break;
     case KEY_BOOL:
         fprintf(out, "true or false");
         break;
     case KEY_WORD:
-        write_words(key->words, out);
+        write_text(key->choices, out);
         break;
     case KEY_STRING:
         fprintf(out, "text");
@@ -50,11 +50,11 @@ void value_allowed(const struct key *key, FILE *out) {
         fprintf(out, "a list of texts or one text");
         break;
     case KEY_INTS:
-        fprintf(out, "a list of at most %d increasing integers from %.0f to %d", MAX_DISTANCES, key->least,
+        fprintf(out, "a list of at most %d increasing integers from %.0f to %d", MAX_DISTANCES, key->min,
                 INT_MAX);
         break;
     case KEY_RAMP:
-        fprintf(out, "a list of at most %d [STEP, SEQUENCES], steps increasing from 0", RAMP_MOST);
+        fprintf(out, "a list of at most %d [STEP, SEQUENCES], steps increasing from 0", RAMP_MAX);
         break;
     case KEY_SOURCES:
         fprintf(out, "a list of {path: TEXT, weight: a number above 0, name: TEXT}");
@@ -70,8 +70,8 @@ int value_wrong(const struct key *key, const char *label, struct fy_node *node, 
     size_t length;
     FILE *out = open_memstream(&allowed, &length);
     if (!out) return gdn_fail(GDN_INTERNAL, "out of memory for a message");
-    if (key->type == KEY_WORD && !strchr(key->words, '|'))
-        fprintf(out, "this version has %s only", key->words);
+    if (key->type == KEY_WORD && !strchr(key->choices, '|'))
+        fprintf(out, "this version has %s only", key->choices);
     else {
         value_allowed(key, out);
         fprintf(out, " is expected");

@@ -23,10 +23,10 @@ long batch_at(const struct train_config *train, int64_t step) {
 }
 
 long batch_largest(const struct train_config *train) {
-    long most = 0;
+    long max = 0;
     for (int i = 0; i < batch_sizes(train); i++)
-        if (batch_size(train, i) > most) most = batch_size(train, i);
-    return most;
+        if (batch_size(train, i) > max) max = batch_size(train, i);
+    return max;
 }
 
 double batch_sum(const struct train_config *train, int64_t from, int64_t to) {
@@ -45,9 +45,9 @@ int64_t batch_tokens(const struct train_config *train, int64_t from, int64_t to)
     return tokens < 0x1p63 ? (int64_t)tokens : INT64_MAX;
 }
 
-void batch_words(const struct train_config *train, char *words, size_t size) {
-    size_t used = (size_t)snprintf(words, size, "%ld sequences", batch_size(train, 0));
+void batch_text(const struct train_config *train, char *text, size_t size) {
+    size_t used = (size_t)snprintf(text, size, "%ld sequences", batch_size(train, 0));
     for (int i = 1; i < train->num_ramp && used < size; i++)
-        used += (size_t)snprintf(words + used, size - used, ", %ld from step %ld on", batch_size(train, i),
+        used += (size_t)snprintf(text + used, size - used, ", %ld from step %ld on", batch_size(train, i),
                                  train->batch_ramp[i][RAMP_STEP]);
 }

@@ -19,6 +19,6 @@ double batch_sum(const struct train_config *train, int64_t from, int64_t to);
 int64_t batch_tokens(const struct train_config *train, int64_t from, int64_t to);
 
 /* "32 sequences", or "32 sequences, 64 from step 1000 on". */
-void batch_words(const struct train_config *train, char *words, size_t size);
+void batch_text(const struct train_config *train, char *text, size_t size);
 
 #endif

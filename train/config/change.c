@@ -12,7 +12,7 @@ static bool is_of(const char *change, const struct key *key) {
     return change[length] && strlen(key->path) == length && !strncmp(change, key->path, length);
 }
 
-int config_check_changes(char *const *changes, int count) {
+int config_validate_changes(char *const *changes, int count) {
     for (int i = 0; i < count; i++) {
         char allowed[256] = "", name[SHOWN];
         bool known = false;
@@ -107,21 +107,21 @@ static void tell(const struct settings *s, const struct config *result, const st
 }
 
 /* Batch size and ramp are one setting: either was asked for, or both are as they were. */
-static void settle_batches(const struct settings *s, const struct resume *resume, bool settled[CONFIG_KEYS]) {
+static void decide_batches(const struct settings *s, const struct resume *resume, bool decided[CONFIG_KEYS]) {
     const struct key *size = key_find("train.batch_size"), *ramp = key_find("train.batch_ramp");
-    settled[size - config_keys] = settled[ramp - config_keys] =
+    decided[size - config_keys] = decided[ramp - config_keys] =
         given(resume, size) || given(resume, ramp) ||
         (value_same(&s->now, &s->said, size) && value_same(&s->now, &s->said, ramp));
 }
 
 static int take(struct settings *s, struct config *now, const struct resume *resume, struct resumed *out) {
-    bool settled[CONFIG_KEYS];
+    bool decided[CONFIG_KEYS];
     for (int k = 0; k < CONFIG_KEYS; k++) {
         const struct key *key = &config_keys[k];
-        settled[k] = key->asked && (given(resume, key) || value_same(&s->now, &s->said, key));
+        decided[k] = key->asked && (given(resume, key) || value_same(&s->now, &s->said, key));
     }
-    settle_batches(s, resume, settled);
-    TRY(config_match_but(now, resume->saved, settled));
+    decide_batches(s, resume, decided);
+    TRY(config_match_but(now, resume->saved, decided));
     out->configured = resume->count        ? config_text_of(now, true)
                       : resume->configured ? strdup(resume->configured)
                                            : NULL;
@@ -132,14 +132,14 @@ static int take(struct settings *s, struct config *now, const struct resume *res
     TRY(config_change(now, resume->changes, resume->count));
     out->length = s->before.train.sequence_length;
     size_t length;
-    FILE *words = open_memstream(&out->words, &length);
-    if (!words) return gdn_fail(GDN_INTERNAL, "out of memory for a message");
+    FILE *stream = open_memstream(&out->text, &length);
+    if (!stream) return gdn_fail(GDN_INTERNAL, "out of memory for a message");
     for (int k = 0; k < CONFIG_KEYS; k++) {
         if (!config_keys[k].asked) continue;
         out->changed |= !value_same(&s->before, now, &config_keys[k]);
-        tell(s, now, resume, &config_keys[k], words);
+        tell(s, now, resume, &config_keys[k], stream);
     }
-    return fclose(words) ? gdn_fail(GDN_INTERNAL, "out of memory for a message") : GDN_OK;
+    return fclose(stream) ? gdn_fail(GDN_INTERNAL, "out of memory for a message") : GDN_OK;
 }
 
 int config_resume(struct config *now, const struct resume *resume, struct resumed *out) {
@@ -165,6 +165,6 @@ int config_resume(struct config *now, const struct resume *resume, struct resume
 
 void resumed_free(struct resumed *resumed) {
     free(resumed->configured);
-    free(resumed->words);
+    free(resumed->text);
     *resumed = (struct resumed){0};
 }

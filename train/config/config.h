@@ -11,7 +11,7 @@
 #include "kernels/ops.h" /* enum precision */
 #include "model/params/config.h"
 
-enum lr_schedule { SCHEDULE_COSINE, SCHEDULE_LINEAR, SCHEDULE_CONSTANT, SCHEDULE_WSD };
+enum lr_schedule { LR_COSINE, LR_LINEAR, LR_CONSTANT, LR_WSD };
 /* Levels as in model/model.h, or chosen by memory; of connections also: as their layers. */
 enum recompute_choice { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_AUTO, RECOMPUTE_SAME };
 enum data_format { FORMAT_TEXT, FORMAT_HDF5, FORMAT_LLMC, FORMAT_MEGATRON, FORMAT_NANOGPT };
@@ -21,15 +21,15 @@ enum spike_action { SPIKE_SKIP, SPIKE_REWIND, SPIKE_REPORT };
 enum saving { SAVE_FOREGROUND, SAVE_BACKGROUND, SAVE_AUTO };
 enum device_choice { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA, DEVICE_EMULATED };
 
-enum { RAMP_MOST = 32 };       /* entries of train.batch_ramp */
+enum { RAMP_MAX = 32 };        /* entries of train.batch_ramp */
 enum { RAMP_STEP, RAMP_SIZE }; /* of an entry: steps done before, sequences from then on */
 
 struct train_config {
     long steps;
     int batch_size; /* sequences of one optimiser step over the whole mesh; with a ramp its last */
-    long batch_ramp[RAMP_MOST][2]; /* batches of other sizes before (train/config/batch.h) */
-    int num_ramp;                  /* 0: all have batch_size */
-    int micro_batch_size;          /* 0: the smallest batch / data ranks */
+    long batch_ramp[RAMP_MAX][2]; /* batches of other sizes before (train/config/batch.h) */
+    int num_ramp;                 /* 0: all have batch_size */
+    int micro_batch_size;         /* 0: the smallest batch / data ranks */
     int sequence_length;
     double lr, min_lr_ratio;
     long warmup_steps;
@@ -111,7 +111,7 @@ struct watchdog_config {
 };
 
 /* Values that a window of spikes has at least before a step is judged by them. */
-enum { SPIKE_LEAST = 8 };
+enum { SPIKE_MIN = 8 };
 
 /* Steps whose loss or gradient norm is far from what it was before. */
 struct spikes_config {
@@ -159,7 +159,7 @@ int config_parse_trained(const char *text, const char *name, char *const *overri
                          struct config *out, struct config_asked *asked);
 
 /* What only training needs: data.train or data.sources. GDN_INPUT names both. */
-int config_check_for_training(const struct config *config);
+int config_validate_for_training(const struct config *config);
 
 /* The resolved configuration as YAML text, every default written out; free() it. config_parse of it gives the
  * same configuration, digit for digit. */
@@ -185,7 +185,7 @@ struct resumed {
     bool changed;     /* something is other than in the checkpoint */
     int length;       /* train.sequence_length there */
     char *configured; /* as above, for later checkpoints */
-    char *words;      /* a line for each change, now or before, to be told */
+    char *text;       /* a line for each change, now or before, to be told */
 };
 
 /* Makes `now` the configuration that goes on from the checkpoint. Batch size and sequence length are as
@@ -199,7 +199,7 @@ void resumed_free(struct resumed *resumed);
 int config_change(struct config *now, char *const *changes, int count);
 
 /* Whether all of --resume-with's changes are of keys that may change so. GDN_INPUT names those. */
-int config_check_changes(char *const *changes, int count);
+int config_validate_changes(char *const *changes, int count);
 
 /* The keys on which it depends what a validation loss is. Sets those in `differs` that are not the same in
  * `a` and `b`; others are left as they are. Not collective. */
@@ -210,7 +210,7 @@ void config_measured(const struct config *a, const struct config *b, bool differ
 /* Whether a checkpoint's validation losses have an order with those of `now`, as far as configurations tell:
  * training data that a part is held out of may have moved. `saved` is the checkpoint's YAML text. Not
  * collective. GDN_INPUT where it cannot be read. */
-int config_measured_as(const struct config *now, const char *saved, bool *alike);
+int config_measured_as(const struct config *now, const char *saved, bool *comparable);
 
 /* Compares a rank's configuration with rank 0's, as config_text has it: nothing may differ. Not collective.
  * Fails with GDN_INPUT naming each differing key and both values. */

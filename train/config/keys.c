@@ -18,17 +18,17 @@
         struct path_list: KEY_FILES)
 #define ROW(member, ...)                                                                                     \
     { #member, TYPE(config, member), offsetof(struct config, member), __VA_ARGS__ }
-#define WORDS(member, ...)                                                                                   \
+#define CHOICE(member, ...)                                                                                  \
     { #member, KEY_WORD, offsetof(struct config, member), __VA_ARGS__ }
 
 /* Limits. Reals end at float's largest number, since weights and activations are floats; what is divided by
  * or multiplied with them must not vanish there, so "above 0" means a normal float. */
-#define FROM(limit) .least = limit, .most = FLT_MAX
-#define ABOVE_0 .least = FLT_MIN, .most = FLT_MAX
-#define UP_TO_1 .least = 0, .most = 1
-#define BELOW_1 .least = 0, .most = 1, .below = true
-#define COUNT(limit) .least = limit, .most = INT_MAX
-#define STEPS(limit) .least = limit, .most = (double)LONG_MAX
+#define FROM(limit) .min = limit, .max = FLT_MAX
+#define ABOVE_0 .min = FLT_MIN, .max = FLT_MAX
+#define UP_TO_1 .min = 0, .max = 1
+#define BELOW_1 .min = 0, .max = 1, .below = true
+#define COUNT(limit) .min = limit, .max = INT_MAX
+#define STEPS(limit) .min = limit, .max = (double)LONG_MAX
 #define RESUME .resume = true
 #define ASKED .resume = true, .asked = true
 
@@ -36,7 +36,7 @@ const struct key config_keys[] = {
     ROW(model.vocab_size, "256", COUNT(1), RESUME, .help = "number of different tokens"),
     ROW(model.hidden_size, "64", COUNT(1), RESUME,
         .help = "width of the hidden states; a multiple of 2 x num_heads"),
-    ROW(model.num_layers, "6", .least = 1, .most = 100000, RESUME, .help = "transformer layers"),
+    ROW(model.num_layers, "6", .min = 1, .max = 100000, RESUME, .help = "transformer layers"),
     ROW(model.num_heads, "4", COUNT(1), RESUME, .help = "attention heads"),
     ROW(model.num_kv_heads, "0", COUNT(0), RESUME,
         .help = "key/value heads, a divisor of num_heads; 0: num_heads"),
@@ -49,29 +49,29 @@ const struct key config_keys[] = {
      COUNT(1), .count_offset = offsetof(struct config, model.delta.num_distances), RESUME,
      .help = "layer l reads layers l - d for these d, increasing; []: a plain transformer"},
     ROW(model.delta.embedding_source, "false", RESUME, .help = "the embedding output counts as layer -1"),
-    WORDS(model.delta.kind, "bottleneck", .words = "bottleneck|full|adaptive", RESUME,
-          .help = "the gate of a connection"),
+    CHOICE(model.delta.kind, "bottleneck", .choices = "bottleneck|full|adaptive", RESUME,
+           .help = "the gate of a connection"),
     ROW(model.delta.hidden, "32", COUNT(0), RESUME, .help = "bottleneck: width of the projected delta"),
     ROW(model.delta.gate_hidden, "16", COUNT(0), RESUME,
         .help = "bottleneck: width of the gate's MLP; adaptive: channel groups"),
-    WORDS(model.delta.distance_scale, "reciprocal", .words = "reciprocal|exponential|none", RESUME,
-          .help = "how a connection weakens with its distance d: 1/(1 + decay d), exp(-decay d), 1"),
+    CHOICE(model.delta.distance_scale, "reciprocal", .choices = "reciprocal|exponential|none", RESUME,
+           .help = "how a connection weakens with its distance d: 1/(1 + decay d), exp(-decay d), 1"),
     ROW(model.delta.decay, "0.1", FROM(0), RESUME, .help = "decay of distance_scale"),
     ROW(model.delta.normalize, "false", RESUME, .help = "deltas of unit norm times a learned scale"),
     ROW(model.delta.epsilon, "1e-3", ABOVE_0, RESUME,
         .help = "least norm that normalize divides by; added to the mean square in adaptive gates"),
     ROW(model.delta.temperature, "1.0", ABOVE_0, RESUME,
         .help = "adaptive: temperature of the gate's softmax, above 0"),
-    WORDS(model.delta.aggregate, "learned", .words = "learned|mean|attention|multihead", RESUME,
-          .help = "how a layer's connections are joined"),
+    CHOICE(model.delta.aggregate, "learned", .choices = "learned|mean|attention|multihead", RESUME,
+           .help = "how a layer's connections are joined"),
     ROW(model.delta.attention_dim, "16", COUNT(0), RESUME,
         .help = "aggregate attention: width of queries and keys"),
     ROW(model.delta.attention_heads, "4", COUNT(0), RESUME,
         .help = "aggregate multihead: heads, a divisor of hidden_size"),
     ROW(model.delta.stage_steps, "0", COUNT(0), RESUME,
         .help = "steps between the introduction of one distance and the next; 0: all from the start"),
-    WORDS(model.delta.regularizer, "none", .words = "none|fixed|adaptive", RESUME,
-          .help = "sparsity and entropy terms in the loss"),
+    CHOICE(model.delta.regularizer, "none", .choices = "none|fixed|adaptive", RESUME,
+           .help = "sparsity and entropy terms in the loss"),
     ROW(model.delta.sparsity_weight, "0.01", FROM(0), RESUME,
         .help = "regularizer fixed: weight of the contributions' size"),
     ROW(model.delta.entropy_weight, "0.001", FROM(0), RESUME,
@@ -96,29 +96,31 @@ const struct key config_keys[] = {
     ROW(train.adam_eps, "1e-8", ABOVE_0, .help = "AdamW: added to the root of the mean square"),
     ROW(train.weight_decay, "0.1", FROM(0), .help = "AdamW: decoupled decay of matrices"),
     ROW(train.grad_clip, "1.0", FROM(0), .help = "greatest global gradient norm; 0: no clipping"),
-    ROW(train.seed, "1", .most = (double)UINT64_MAX, RESUME,
+    ROW(train.seed, "1", .max = (double)UINT64_MAX, RESUME,
         .help = "of the initial weights and the data order"),
-    WORDS(train.schedule, "cosine", .words = "cosine|linear|constant|wsd",
-          .help = "after the warm-up: a cosine or a line down to min_lr_ratio; constant; or wsd, lr held and "
-                  "a line down over the last fifth"),
-    WORDS(train.precision, "fp32", .words = "fp32|bf16|fp16|fp8",
-          .help =
-              "how numbers enter matrix products and attention, on a device that has it: bf16; fp16, with "
-              "a loss scale; or fp8 in the trunk's products and bf16 elsewhere. Weights, sums, norms and "
-              "activations stay fp32; the cpu has fp32 alone"),
+    CHOICE(train.schedule, "cosine", .choices = "cosine|linear|constant|wsd",
+           .help =
+               "after the warm-up: a cosine or a line down to min_lr_ratio; constant; or wsd, lr held and "
+               "a line down over the last fifth"),
+    CHOICE(train.precision, "fp32", .choices = "fp32|bf16|fp16|fp8",
+           .help =
+               "how numbers enter matrix products and attention, on a device that has it: bf16; fp16, with "
+               "a loss scale; or fp8 in the trunk's products and bf16 elsewhere. Weights, sums, norms and "
+               "activations stay fp32; the cpu has fp32 alone"),
     ROW(train.graphs, "false",
         .help = "record a step's passes on the device once and repeat them as one call (CUDA graphs), which "
                 "saves "
                 "launches where operations are short; on one rank. Changes no bit"),
-    WORDS(train.recompute, "none", .words = "none|selective|full|auto",
-          .help = "what a layer's backward pass computes again instead of keeping it: nothing; what is large "
-                  "and cheap (norms, and all of its delta connections); all of it; or auto, the least that "
-                  "fits into train.memory. No result changes by a bit, but in fp8, whose scales count calls, "
-                  "and the "
-                  "gradients with compress_sources"),
-    WORDS(train.recompute_delta, "same", .words = "none|selective|full|auto|same",
-          .help = "of a layer's delta connections: nothing; what follows from the linear maps; all of it; "
-                  "same: as train.recompute says"),
+    CHOICE(train.recompute, "none", .choices = "none|selective|full|auto",
+           .help =
+               "what a layer's backward pass computes again instead of keeping it: nothing; what is large "
+               "and cheap (norms, and all of its delta connections); all of it; or auto, the least that "
+               "fits into train.memory. No result changes by a bit, but in fp8, whose scales count calls, "
+               "and the "
+               "gradients with compress_sources"),
+    CHOICE(train.recompute_delta, "same", .choices = "none|selective|full|auto|same",
+           .help = "of a layer's delta connections: nothing; what follows from the linear maps; all of it; "
+                   "same: as train.recompute says"),
     ROW(train.recompute_every, "1", COUNT(1),
         .help = "recompute selective or full: only layers 0, n, 2n, ..."),
     ROW(train.recompute_delta_every, "0", COUNT(0),
@@ -148,27 +150,27 @@ const struct key config_keys[] = {
     ROW(mesh.data, "0", COUNT(0), .help = "data-parallel ranks; 0: all that are left over"),
     ROW(mesh.tensor, "1", COUNT(1),
         .help = "ranks that share every layer's heads and channels: a divisor of num_heads, num_kv_heads, "
-                "intermediate_size, delta.hidden (unless dealt out) and attention_heads (multihead)"),
-    ROW(mesh.pipeline, "1", .least = 1, .most = 64,
+                "intermediate_size, delta.hidden (unless by connection) and attention_heads (multihead)"),
+    ROW(mesh.pipeline, "1", .min = 1, .max = 64,
         .help = "ranks that have the layers one after the other, as stages of a pipeline"),
     ROW(mesh.interleave, "1", COUNT(1),
         .help = "stages of each pipeline rank, pipeline x interleave <= num_layers; more: it idles less at a "
                 "step's ends, but sends more"),
-    WORDS(mesh.delta, "channel", .words = "channel|connection",
-          .help = "tensor ranks share each connection's channels, or are dealt whole connections in turn"),
+    CHOICE(mesh.delta, "channel", .choices = "channel|connection",
+           .help = "tensor ranks share each connection's channels, or hold whole connections in turn"),
     ROW(mesh.sequence_parallel, "false",
         .help =
             "a tensor rank normalises, adds up and keeps its own tokens only; others' are gathered where a "
             "product needs them, on the way back again: less memory and arithmetic, more bytes sent"),
-    WORDS(mesh.transport, "auto", .words = "auto|staged|nccl",
-          .help =
-              "how ranks on devices exchange what lies there: through host memory and MPI; by NCCL, where "
-              "every rank has a card of its own; or auto, NCCL where that is so"),
+    CHOICE(mesh.transport, "auto", .choices = "auto|staged|nccl",
+           .help =
+               "how ranks on devices exchange what lies there: through host memory and MPI; by NCCL, where "
+               "every rank has a GPU of its own; or auto, NCCL where that is so"),
     ROW(mesh.overlap, "true",
         .help = "sum gradients over data ranks while the last micro-batch's backward pass still runs"),
     ROW(mesh.narrow_sources, "true",
         .help = "bottleneck sources cross stages as their projections where those are fewer bytes"),
-    ROW(mesh.bucket, "4194304", .least = 1, .most = 1 << 30,
+    ROW(mesh.bucket, "4194304", .min = 1, .max = 1 << 30,
         .help = "elements of the gradient summed at a time; small ones overlap better, large ones cost fewer "
                 "calls"),
     ROW(mesh.small, "8192", COUNT(0),
@@ -188,7 +190,7 @@ const struct key config_keys[] = {
     ROW(data.validation_fraction, "0.0", BELOW_1, RESUME,
         .help = "the last part of the training tokens that is kept for validation"),
     {"data.validations", KEY_PATHS, offsetof(struct config, data.validations), "{}",
-     .count_offset = offsetof(struct config, data.num_validations), .most = 100,
+     .count_offset = offsetof(struct config, data.num_validations), .max = 100,
      .help = "more validation sets by name: {books: 'books/*.txt', letters: letters.txt}, each evaluated "
              "whenever data.validation or validation_fraction is, by which the best checkpoint is judged; "
              "without these by the first of them"},
@@ -196,9 +198,9 @@ const struct key config_keys[] = {
      .count_offset = offsetof(struct config, data.num_sources), RESUME,
      .help = "instead of data.train, a mixture: [{path: a.txt, weight: 2, name: a}, {path: b.txt, weight: "
              "1}]; of each source's part of validation_fraction the loss is told under its name"},
-    WORDS(data.format, "text", .words = "text|hdf5|llmc|megatron|nanogpt",
-          .help = "of the token files; nanogpt: raw uint16 numbers"),
-    WORDS(data.order, "shuffle", .words = "shuffle|sequential", RESUME, .help = "of the samples"),
+    CHOICE(data.format, "text", .choices = "text|hdf5|llmc|megatron|nanogpt",
+           .help = "of the token files; nanogpt: raw uint16 numbers"),
+    CHOICE(data.order, "shuffle", .choices = "shuffle|sequential", RESUME, .help = "of the samples"),
 
     ROW(checkpoint.interval, "0", STEPS(0),
         .help = "steps between checkpoints; 0: off. One is always saved at the end and at a stop"),
@@ -207,13 +209,14 @@ const struct key config_keys[] = {
     ROW(checkpoint.keep, "3", COUNT(0), .help = "how many of the newest checkpoints are kept; 0: all"),
     ROW(checkpoint.keep_every, "0", STEPS(0),
         .help = "checkpoints whose step is a multiple of this are kept besides; 0: none"),
-    WORDS(checkpoint.asynchronous, "auto", .words = "false|true|auto",
-          .help = "true: training stops for a copy in memory only, which is written while it goes on; false: "
-                  "until the checkpoint is written; auto: true where the copy fits into train.memory or what "
-                  "is free, else false. With no interval given, true is auto"),
-    WORDS(checkpoint.files, "one", .words = "one|node",
-          .help = "all ranks write into one file, or those of each node into one of their own, joined by "
-                  "checkpoint.h5"),
+    CHOICE(checkpoint.asynchronous, "auto", .choices = "false|true|auto",
+           .help =
+               "true: training stops for a copy in memory only, which is written while it goes on; false: "
+               "until the checkpoint is written; auto: true where the copy fits into train.memory or what "
+               "is free, else false. With no interval given, true is auto"),
+    CHOICE(checkpoint.files, "one", .choices = "one|node",
+           .help = "all ranks write into one file, or those of each node into one of their own, joined by "
+                   "checkpoint.h5"),
     ROW(checkpoint.init_from, "''", .home = true,
         .help = "an HDF5 file with starting weights in /initial or /model; '': drawn at random"),
 
@@ -243,18 +246,18 @@ const struct key config_keys[] = {
         .help = "steps whose losses and gradient norms the next one's are compared with; 0: not compared"),
     ROW(spikes.threshold, "6.0", ABOVE_0,
         .help = "standard deviations above the window's mean that make a spike"),
-    WORDS(spikes.action, "skip", .words = "skip|rewind|report",
-          .help = "a spike's step is left out; or training goes back to the last checkpoint and on with the "
-                  "data after the spike; or it is only reported"),
+    CHOICE(spikes.action, "skip", .choices = "skip|rewind|report",
+           .help = "a spike's step is left out; or training goes back to the last checkpoint and on with the "
+                   "data after the spike; or it is only reported"),
     ROW(spikes.most, "10", STEPS(0), .help = "spikes of a run; one more ends it with status 5"),
 
     ROW(monitor.interval, "10", STEPS(0),
         .help = "steps between events `monitor` in metrics.jsonl, with RUN/metrics.prom for Prometheus; 0: "
                 "none"),
 
-    WORDS(device, "auto", .words = "auto|cpu|cuda|emulated",
-          .help = "where to compute; auto: cuda where this build has it and every rank a card, else cpu; "
-                  "emulated: the CUDA code on the CPU, for tests"),
+    CHOICE(device, "auto", .choices = "auto|cpu|cuda|emulated",
+           .help = "where to compute; auto: cuda where this build has it and every rank a GPU, else cpu; "
+                   "emulated: the CUDA code on the CPU, for tests"),
 };
 _Static_assert(sizeof config_keys / sizeof *config_keys == CONFIG_KEYS, "CONFIG_KEYS is the number of rows");
 

@@ -15,11 +15,11 @@ enum key_type {
     KEY_UNSIGNED, /* uint64_t */
     KEY_REAL,     /* double */
     KEY_BOOL,
-    KEY_WORD,    /* int: the index of one of `words` */
+    KEY_WORD,    /* int: the index of one of `choices` */
     KEY_STRING,  /* char *, allocated */
     KEY_FILES,   /* struct path_list: one text, '' for none, or a list of them */
     KEY_INTS,    /* int[MAX_DISTANCES] and its count */
-    KEY_RAMP,    /* long[RAMP_MOST][2] and its count */
+    KEY_RAMP,    /* long[RAMP_MAX][2] and its count */
     KEY_SOURCES, /* struct source_config *, allocated, and its count; a list of {path, weight, name} */
     KEY_PATHS,   /* the same as a mapping of names to paths */
 };
@@ -29,9 +29,9 @@ struct key {
     enum key_type type;
     size_t offset;       /* of the member in its struct */
     const char *value;   /* the default, as YAML; NULL: must be given */
-    double least, most;  /* limits of a number, or of each in a list */
+    double min, max;     /* limits of a number, or of each in a list */
     bool below;          /* most itself is not allowed */
-    const char *words;   /* KEY_WORD: "cosine|linear", in the order of the enum */
+    const char *choices; /* KEY_WORD: "cosine|linear", in the order of the enum */
     size_t count_offset; /* lists: of the int that counts the entries */
     bool home;           /* KEY_STRING: a path, at whose start ~/ is the home directory */
     bool resume;         /* must be as in the checkpoint that a run continues from */

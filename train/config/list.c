@@ -18,7 +18,7 @@ static int *count_of(void *base, const struct key *key) {
 
 int list_read_ints(void *base, const struct key *key, const char *label, struct fy_node *list,
                    const struct place *place) {
-    struct key entry = {.type = KEY_INT, .least = key->least, .most = key->most};
+    struct key entry = {.type = KEY_INT, .min = key->min, .max = key->max};
     int *values = (int *)((char *)base + key->offset), count = 0, length = fy_node_sequence_item_count(list);
     if (length > MAX_DISTANCES)
         return fail_at(place, "%s has %d entries: at most %d are allowed", label, length, MAX_DISTANCES);
@@ -44,7 +44,7 @@ bool config_set_name(const char *name) {
     return length > 0 && length <= SET_NAME && strspn(name, allowed) == length;
 }
 
-static int check_name(const char *name, const char *label, const struct place *place) {
+static int validate_name(const char *name, const char *label, const struct place *place) {
     char text[SHOWN];
     if (config_set_name(name)) return GDN_OK;
     return fail_at(place, "%s: '%s' is no name: 1 to %d letters, digits, _ and - are expected", label,
@@ -85,7 +85,7 @@ static int read_source(struct source_config *source, const char *label, struct f
                            source_keys[k].help);
         TRY(default_read(source, &source_keys[k], entry_read));
     }
-    return source->name[0] ? check_name(source->name, label, &place) : GDN_OK;
+    return source->name[0] ? validate_name(source->name, label, &place) : GDN_OK;
 }
 
 /* Empties the member and gives it room for `length` entries. */
@@ -118,7 +118,7 @@ static int read_path(struct source_config *entry, const char *label, struct fy_n
                      struct fy_node_pair *pair, const struct place *place) {
     TRY(yaml_key(mapping, pair, place, label, &entry->name));
     struct place at = place_of(fy_node_pair_key(pair), place);
-    TRY(check_name(entry->name, label, &at));
+    TRY(validate_name(entry->name, label, &at));
     char name[128];
     snprintf(name, sizeof name, "%s.%s", label, entry->name);
     TRY(entry_read(entry, &source_keys[SOURCE_PATH], name, fy_node_pair_value(pair), &at));
@@ -130,8 +130,8 @@ int list_read_paths(void *base, const struct key *key, const char *label, struct
                     const struct place *place) {
     int length = fy_node_mapping_item_count(mapping);
     struct source_config **entries;
-    if (length > key->most)
-        return fail_at(place, "%s has %d entries: at most %g are allowed", label, length, key->most);
+    if (length > key->max)
+        return fail_at(place, "%s has %d entries: at most %g are allowed", label, length, key->max);
     TRY(make_room(base, key, length, &entries));
     void *iterator = NULL;
     struct fy_node_pair *pair;

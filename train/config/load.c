@@ -7,9 +7,7 @@
 
 #include "kernels/base/status.h"
 
-enum {
-    GREATEST_FILE = 1 << 20
-}; /* bytes; far beyond any configuration, so that a wrong file is not read whole */
+enum { MAX_FILE = 1 << 20 }; /* bytes; far beyond any configuration, so that a wrong file is not read whole */
 
 void config_free(struct config *config) {
     for (int k = 0; k < CONFIG_KEYS; k++) value_free(config, &config_keys[k]);
@@ -28,7 +26,7 @@ static int read_all(const char *text, size_t length, char *const *overrides, int
 static int parse(const char *text, size_t length, char *const *overrides, int count,
                  struct reading *reading) {
     int status = read_all(text, length, overrides, count, reading);
-    if (!status) status = check_combinations(reading);
+    if (!status) status = validate_combinations(reading);
     if (status) config_free(reading->config);
     return status;
 }
@@ -66,8 +64,8 @@ static int read_file(const char *path, char **text, size_t *length) {
         if (file) fclose(file);
         return gdn_fail(GDN_INPUT, "%s: the configuration cannot be read: %s", path, strerror(why));
     }
-    *text = malloc(GREATEST_FILE + 1);
-    *length = *text && !S_ISDIR(about.st_mode) ? fread(*text, 1, GREATEST_FILE + 1, file) : 0;
+    *text = malloc(MAX_FILE + 1);
+    *length = *text && !S_ISDIR(about.st_mode) ? fread(*text, 1, MAX_FILE + 1, file) : 0;
     int why = S_ISDIR(about.st_mode) ? EISDIR : ferror(file) ? errno : 0;
     fclose(file);
     int status = GDN_OK;
@@ -75,9 +73,9 @@ static int read_file(const char *path, char **text, size_t *length) {
         status = gdn_fail(GDN_INTERNAL, "out of memory for %s", path);
     else if (why)
         status = gdn_fail(GDN_INPUT, "%s: the configuration cannot be read: %s", path, strerror(why));
-    else if (*length > GREATEST_FILE)
+    else if (*length > MAX_FILE)
         status = gdn_fail(GDN_INPUT, "%s: is larger than %d bytes: a YAML configuration is expected", path,
-                          GREATEST_FILE);
+                          MAX_FILE);
     if (status) free(*text);
     return status;
 }

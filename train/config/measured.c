@@ -56,15 +56,15 @@ void config_measured(const struct config *a, const struct config *b, bool differ
     for (int k = 0; k < MEASURE_KEYS; k++) differs[k] |= now[k];
 }
 
-int config_measured_as(const struct config *now, const char *saved, bool *alike) {
+int config_measured_as(const struct config *now, const char *saved, bool *comparable) {
     struct config before;
     bool differs[MEASURE_KEYS] = {false};
     TRY(config_read_saved(saved, &before));
     config_measured(&before, now, differs);
     config_free(&before);
-    *alike = true;
+    *comparable = true;
     for (int k = 0; k < MEASURE_KEYS; k++)
-        *alike &=
+        *comparable &=
             !differs[k] || !strcmp(measure_key[k], "data.train") || !strcmp(measure_key[k], "data.sources");
     return GDN_OK;
 }

@@ -5,7 +5,7 @@
 
 enum { LONGEST = 63 };
 
-static int least(int a, int b) {
+static int min(int a, int b) {
     return a < b ? a : b;
 }
 
@@ -20,9 +20,9 @@ int edit_distance(const char *a, const char *b) {
                 continue;
             }
             int replaced = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
-            d[i][j] = least(replaced, 1 + least(d[i - 1][j], d[i][j - 1]));
+            d[i][j] = min(replaced, 1 + min(d[i - 1][j], d[i][j - 1]));
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                d[i][j] = least(d[i][j], d[i - 2][j - 2] + 1);
+                d[i][j] = min(d[i][j], d[i - 2][j - 2] + 1);
         }
     }
     return d[rows][columns];

@@ -22,14 +22,14 @@ const char *shown(const char *text, char *out) {
 }
 
 int fail_at(const struct place *place, const char *format, ...) {
-    char words[2048], name[SHOWN], line[32] = "";
+    char text[2048], name[SHOWN], line[32] = "";
     va_list list;
     va_start(list, format);
-    vsnprintf(words, sizeof words, format, list);
+    vsnprintf(text, sizeof text, format, list);
     va_end(list);
     if (place->set)
         return gdn_fail(GDN_INPUT, "%s %s: %s", place->resumed ? "--resume-with" : "--set",
-                        shown(place->set, name), words);
+                        shown(place->set, name), text);
     if (place->line > 0) snprintf(line, sizeof line, ", line %d", place->line);
-    return gdn_fail(GDN_INPUT, "%s%s: %s", shown(place->file ? place->file : "default", name), line, words);
+    return gdn_fail(GDN_INPUT, "%s%s: %s", shown(place->file ? place->file : "default", name), line, text);
 }

@@ -65,7 +65,7 @@ const char *yaml_shown(struct fy_node *node, char *out);
 int yaml_key(struct fy_node *mapping, struct fy_node_pair *pair, const struct place *place,
              const char *section, char **out);
 
-/* ------------------------------------------------------------- config/allowed.c, config/scalar.c, config/entry.c
+/* --------------------------------------------------------- config/allowed.c, config/scalar.c, config/entry.c
  */
 
 /* What is allowed: "an integer from 1 to 64 in plain digits". */
@@ -138,7 +138,7 @@ int ramp_read(void *base, const struct key *key, const char *label, struct fy_no
               const struct place *place);
 void ramp_write(const void *entries, int count, FILE *out);
 
-/* ---------------------------------------------------------------------------- config/read.c, config/check.c
+/* -------------------------------------------------------------------------- config/read.c, config/validate.c
  */
 
 /* Reads the document's keys into the configuration. */
@@ -147,15 +147,15 @@ int read_file_text(struct reading *reading, const char *text, size_t length);
 int read_override(struct reading *reading, const char *set, bool resumed);
 
 /* What cannot go together, with the places of all keys involved; resolves num_kv_heads and device. */
-int check_combinations(struct reading *reading);
+int validate_combinations(struct reading *reading);
 
 /* The configuration's values as YAML, as config_text writes them: of keys with `asked` alone, or all. NULL
  * without memory; free() it. */
 char *config_text_of(const struct config *config, bool asked);
 
-/* config/resume.c: as config_match_resume, with all keys compared but those that are `settled` [CONFIG_KEYS].
+/* config/resume.c: as config_match_resume, with all keys compared but those that are `decided` [CONFIG_KEYS].
  */
-int config_match_but(const struct config *now, const char *saved, const bool *settled);
+int config_match_but(const struct config *now, const char *saved, const bool *decided);
 
 /* A checkpoint's configuration for comparison: read, not checked for what this build and machine can do.
  * config_free. */

@@ -11,8 +11,8 @@ static int read_entry(long entry[2], const long *before, const char *label, stru
                       const struct key *key, const struct place *list) {
     struct place place = place_of(node, list);
     const struct key number[2] = {
-        [RAMP_STEP] = {.type = KEY_LONG, .least = 0, .most = (double)LONG_MAX},
-        [RAMP_SIZE] = {.type = KEY_LONG, .least = key->least, .most = key->most},
+        [RAMP_STEP] = {.type = KEY_LONG, .min = 0, .max = (double)LONG_MAX},
+        [RAMP_SIZE] = {.type = KEY_LONG, .min = key->min, .max = key->max},
     };
     char text[SHOWN], name[64];
     struct fy_node *pair;
@@ -38,9 +38,9 @@ int ramp_read(void *base, const struct key *key, const char *label, struct fy_no
               const struct place *place) {
     long(*entry)[2] = (void *)((char *)base + key->offset);
     int length = fy_node_sequence_item_count(list);
-    if (length > RAMP_MOST)
-        return fail_at(place, "%s has %d entries: at most %d are allowed", label, length, RAMP_MOST);
-    memset(entry, 0, RAMP_MOST * sizeof *entry);
+    if (length > RAMP_MAX)
+        return fail_at(place, "%s has %d entries: at most %d are allowed", label, length, RAMP_MAX);
+    memset(entry, 0, RAMP_MAX * sizeof *entry);
     void *iterator = NULL;
     for (int i = 0; i < length; i++) {
         char name[48];

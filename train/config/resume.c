@@ -19,18 +19,18 @@ static bool same(const struct key *key, bool exact, const struct config *a, cons
 }
 
 /* Compares with the configuration `text` of `owner`: all keys, or those that a resume needs and that are not
- * `settled` [CONFIG_KEYS]. Fails with `why` and what differs. */
-static int match(const struct config *now, const char *text, bool all, const bool *settled, const char *owner,
+ * `decided` [CONFIG_KEYS]. Fails with `why` and what differs. */
+static int match(const struct config *now, const char *text, bool all, const bool *decided, const char *owner,
                  const char *why) {
     struct config before;
     TRY(config_read_saved(text, &before));
-    char *words = NULL;
+    char *differences = NULL;
     size_t length;
-    FILE *out = open_memstream(&words, &length);
+    FILE *out = open_memstream(&differences, &length);
     int differing = 0;
     for (int k = 0; out && k < CONFIG_KEYS; k++) {
         const struct key *key = &config_keys[k];
-        if (!all && (!key->resume || settled[k])) continue;
+        if (!all && (!key->resume || decided[k])) continue;
         if (same(key, all, now, &before)) continue;
         char *old = value_text(&before, key), *new = value_text(now, key), old_shown[SHOWN], new_shown[SHOWN];
         /* A line each for the first three, the rest in one line: five lines at most. */
@@ -43,21 +43,21 @@ static int match(const struct config *now, const char *text, bool all, const boo
     }
     config_free(&before);
     if (!out || fclose(out)) return gdn_fail(GDN_INTERNAL, "out of memory for comparing configurations");
-    int status = differing > 0 ? gdn_fail(GDN_INPUT, "%s:%s", why, words) : GDN_OK;
-    free(words);
+    int status = differing > 0 ? gdn_fail(GDN_INPUT, "%s:%s", why, differences) : GDN_OK;
+    free(differences);
     return status;
 }
 
-int config_match_but(const struct config *now, const char *saved, const bool *settled) {
-    return match(now, saved, false, settled, "in the checkpoint",
+int config_match_but(const struct config *now, const char *saved, const bool *decided) {
+    return match(now, saved, false, decided, "in the checkpoint",
                  "the checkpoint was made with another configuration, which must stay as it was (or start "
                  "afresh in another run directory)");
 }
 
 int config_match_resume(const struct config *now, const char *saved) {
-    bool settled[CONFIG_KEYS];
-    for (int k = 0; k < CONFIG_KEYS; k++) settled[k] = config_keys[k].asked;
-    return config_match_but(now, saved, settled);
+    bool decided[CONFIG_KEYS];
+    for (int k = 0; k < CONFIG_KEYS; k++) decided[k] = config_keys[k].asked;
+    return config_match_but(now, saved, decided);
 }
 
 int config_match_ranks(const struct config *mine, const char *first) {

@@ -24,12 +24,12 @@ static bool read_number(void *base, const struct key *key, const char *text) {
     switch (key->type) {
     case KEY_INT:
         if (!number_long(text, &integer) || integer < INT_MIN || integer > INT_MAX) return false;
-        if ((double)integer < key->least || (double)integer > key->most) return false;
+        if ((double)integer < key->min || (double)integer > key->max) return false;
         *(int *)member(base, key) = (int)integer;
         return true;
     case KEY_LONG:
         if (!number_long(text, &integer)) return false;
-        if ((double)integer < key->least || (double)integer > key->most) return false;
+        if ((double)integer < key->min || (double)integer > key->max) return false;
         *(long *)member(base, key) = integer;
         return true;
     case KEY_UNSIGNED:
@@ -37,8 +37,8 @@ static bool read_number(void *base, const struct key *key, const char *text) {
         *(uint64_t *)member(base, key) = natural;
         return true;
     default:
-        if (!number_real(text, &value) || value < key->least || value > key->most) return false;
-        if (key->below && value >= key->most) return false;
+        if (!number_real(text, &value) || value < key->min || value > key->max) return false;
+        if (key->below && value >= key->max) return false;
         *(double *)member(base, key) = value;
         return true;
     }
@@ -53,13 +53,13 @@ static bool is_truth(const char *text, bool *out) {
 
 static bool read_word(void *base, const struct key *key, const char *text) {
     bool truth;
-    if (!strncmp(key->words, "false|true|", 11) && is_truth(text, &truth)) {
+    if (!strncmp(key->choices, "false|true|", 11) && is_truth(text, &truth)) {
         *(int *)member(base, key) = truth;
         return true;
     }
     size_t length = strlen(text);
     int index = 0;
-    for (const char *at = key->words;; index++) {
+    for (const char *at = key->choices;; index++) {
         size_t word = strcspn(at, "|");
         if (word == length && !strncmp(at, text, length)) {
             *(int *)member(base, key) = index;
@@ -148,9 +148,9 @@ void value_write_string(const char *text, FILE *out) {
     fputc('"', out);
 }
 
-static void write_word(const char *words, int index, FILE *out) {
-    while (index-- > 0) words += strcspn(words, "|") + 1;
-    fprintf(out, "%.*s", (int)strcspn(words, "|"), words);
+static void write_word(const char *text, int index, FILE *out) {
+    while (index-- > 0) text += strcspn(text, "|") + 1;
+    fprintf(out, "%.*s", (int)strcspn(text, "|"), text);
 }
 
 void scalar_write(const void *base, const struct key *key, FILE *out) {
@@ -174,7 +174,7 @@ void scalar_write(const void *base, const struct key *key, FILE *out) {
         fputs(*(const bool *)at ? "true" : "false", out);
         break;
     case KEY_WORD:
-        write_word(key->words, *(const int *)at, out);
+        write_word(key->choices, *(const int *)at, out);
         break;
     case KEY_STRING:
         value_write_string(*(char *const *)at, out);

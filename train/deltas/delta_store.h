@@ -43,12 +43,12 @@ void delta_store_free(struct delta_store *store);
 long delta_store_memory(const struct delta_place *place, int data_index);
 
 /* Begins the store of a step where one is due: returns what is to watch the step's first micro-batch on this
- * rank (NULL: nothing). The store before has been settled. `store` may be NULL. */
+ * rank (NULL: nothing). The outcome of the store before has been told. `store` may be NULL. */
 const struct delta_watch *delta_store_begin(struct delta_store *store, int64_t step);
 
 /* What has become of a store, over all ranks. */
 struct delta_report {
-    bool settled; /* false: there is none, or it is not finished yet */
+    bool done; /* false: there is none, or it is not finished yet */
     int64_t step;
     struct delta_tally tally;
     struct delta_failure failure; /* the first of the lowest rank that has one, which it names */
@@ -58,6 +58,6 @@ struct delta_report {
 
 /* Asks whether the store under way is finished on all ranks, or waits for it; tells of each store once.
  * `store` may be NULL, on all ranks. Collective over the mesh. GDN_INTERNAL where MPI failed. */
-int delta_store_settle(struct delta_store *store, bool wait, struct delta_report *out);
+int delta_store_poll(struct delta_store *store, bool wait, struct delta_report *out);
 
 #endif

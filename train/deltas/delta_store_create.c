@@ -11,7 +11,7 @@ static long tokens(const struct delta_place *place) {
 }
 
 /* Of factors; with a tolerance any rank may be needed. */
-static long greatest_rank(const struct delta_place *place) {
+static long max_rank(const struct delta_place *place) {
     const struct delta_store_config *config = &place->config->delta_store;
     return lowrank_of_ratio(tokens(place), place->config->model.hidden_size,
                             config->ratio > 0 ? config->ratio : 1);
@@ -26,7 +26,7 @@ static bool chosen(const struct delta_store_config *config, int layer) {
 /* This rank's layers with connections that are to be stored; `mark` [num_layers] takes them, or is NULL. */
 static void find_layers(struct delta_store *s, bool *mark) {
     const struct delta_place *p = &s->place;
-    s->layers = s->most = s->connections = 0;
+    s->layers = s->max = s->connections = 0;
     for (int c = 0; c < p->layout->chunks; c++) {
         struct span span = layout_span(p->layout, c, p->config->model.num_layers);
         for (int l = span.first; l < span.end; l++) {
@@ -35,7 +35,7 @@ static void find_layers(struct delta_store *s, bool *mark) {
             if (mark) mark[l] = true;
             s->layers++;
             s->connections += connections;
-            if (connections > s->most) s->most = connections;
+            if (connections > s->max) s->max = connections;
         }
     }
 }
@@ -46,13 +46,13 @@ static real *take(struct delta_store *s, long count) {
 
 /* Called once to count and once to hand out. */
 static void lay_out(struct delta_store *s) {
-    long T = tokens(&s->place), D = s->place.config->model.hidden_size, rank = greatest_rank(&s->place);
+    long T = tokens(&s->place), D = s->place.config->model.hidden_size, rank = max_rank(&s->place);
     s->layer = arena_take(&s->arena, (size_t)s->place.config->model.num_layers * sizeof *s->layer);
     s->part = arena_take(&s->arena, (size_t)s->place.layout->tensor * sizeof *s->part);
     if (!s->files) return;
     lowrank_lay_out(&s->lowrank, &s->arena, s->place.ops, T, D, rank, false);
-    s->record = arena_take(&s->arena, (size_t)s->most * sizeof *s->record);
-    for (int i = 0; i < s->most; i++) {
+    s->record = arena_take(&s->arena, (size_t)s->max * sizeof *s->record);
+    for (int i = 0; i < s->max; i++) {
         struct factors factors = {.u = take(s, T * rank), .sigma = take(s, rank), .vt = take(s, rank * D)};
         if (s->record) s->record[i].factors = factors;
     }
@@ -62,7 +62,7 @@ static void lay_out(struct delta_store *s) {
 static void plan(struct delta_store *s, const struct delta_place *place, int data_index) {
     const struct layout *layout = place->layout;
     *s = (struct delta_store){.place = *place, .arena = {.name = "stored differences"}};
-    s->alike = place->config->model.delta.kind == KIND_ADAPTIVE && layout->delta == DELTA_CHANNEL;
+    s->all_replicated = place->config->model.delta.kind == KIND_ADAPTIVE && layout->delta == DELTA_CHANNEL;
     find_layers(s, NULL);
     s->watches = data_index == 0 && s->layers > 0;
     s->files = s->watches && layout->tensor_index == 0;
@@ -74,9 +74,9 @@ long delta_store_memory(const struct delta_place *place, int data_index) {
     struct delta_store s;
     plan(&s, place, data_index);
     if (!s.files) return (long)s.arena.used;
-    long T = tokens(place), D = place->config->model.hidden_size, rank = greatest_rank(place);
-    long records = delta_file_most(s.connections, T, D, rank),
-         files = (s.layers - 1) * delta_file_most(0, T, D, rank);
+    long T = tokens(place), D = place->config->model.hidden_size, rank = max_rank(place);
+    long records = delta_file_max(s.connections, T, D, rank),
+         files = (s.layers - 1) * delta_file_max(0, T, D, rank);
     return (long)s.arena.used + records + files;
 }
 

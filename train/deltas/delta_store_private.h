@@ -11,8 +11,8 @@ struct delta_store {
     char directory[4096]; /* RUN/deltas */
     struct arena arena;
     bool watches, files; /* this rank sees connections; and factorises and writes them */
-    bool alike;          /* every tensor rank has all gates */
-    int layers, most;    /* its layers that have connections to store; most connections of one */
+    bool all_replicated; /* every tensor rank has all gates */
+    int layers, max;     /* its layers that have connections to store; most connections of one */
     int connections;     /* of all of them */
     bool *layer;         /* [num_layers] whose connections are watched */
     struct gates *part;  /* [tensor ranks] */

@@ -16,7 +16,7 @@ const struct delta_watch *delta_store_begin(struct delta_store *store, int64_t s
     s->active = active_distances(&s->place.config->model.delta, (long)step);
     s->count = 0;
     s->tally = (struct delta_tally){0};
-    s->failure.words[0] = 0;
+    s->failure.text[0] = 0;
     s->factorise_seconds = s->stall_seconds = 0;
     return s->watches ? &s->watch : NULL;
 }
@@ -27,9 +27,9 @@ const struct delta_watch *delta_store_begin(struct delta_store *store, int64_t s
  * which stay. */
 static void note(struct delta_store *s, bool before, int layer, int distance, int connections) {
     s->tally.failed += connections;
-    if (!s->failure.words[0]) {
+    if (!s->failure.text[0]) {
         s->failure.layer = layer, s->failure.distance = distance;
-        snprintf(s->failure.words, sizeof s->failure.words, "%.*s", (int)sizeof s->failure.words - 1,
+        snprintf(s->failure.text, sizeof s->failure.text, "%.*s", (int)sizeof s->failure.text - 1,
                  before ? "the run has failed" : gdn_failure());
     }
     if (!before) gdn_failure_clear();
@@ -79,12 +79,12 @@ static int close_layer(struct delta_store *s, int layer) {
 static void add_connection(struct delta_store *s, const struct delta_view *view, const struct gates *gates) {
     int layer = view->edge->target;
     bool before = *gdn_failure() != 0;
-    if (view->edge->slot == 0) s->count = 0;
+    if (view->edge->connection == 0) s->count = 0;
     if (make_record(s, view, gates, &s->record[s->count]))
         note(s, before, layer, view->edge->distance, 1);
     else
         s->count++;
-    if (view->edge->slot + 1 < active_edges(s->place.edges, layer, s->active)) return;
+    if (view->edge->connection + 1 < active_edges(s->place.edges, layer, s->active)) return;
     if (s->count && close_layer(s, layer)) note(s, before, layer, 0, s->count);
 }
 
@@ -92,7 +92,7 @@ void delta_store_see(void *store, const struct delta_view *view) {
     struct delta_store *s = store;
     double began = MPI_Wtime(), factorised = s->factorise_seconds;
     struct gates gates;
-    gates_measure(s->alike && !s->files ? NULL : view->gate, view->batch * view->length, view->gates,
+    gates_measure(s->all_replicated && !s->files ? NULL : view->gate, view->batch * view->length, view->gates,
                   view->gate_ld, &gates);
     axis_gather_doubles(&s->place.mesh->tensor, (const double *)&gates, GATES_DOUBLES, (double *)s->part);
     if (s->files) {
@@ -109,22 +109,22 @@ static int join_ranks(const struct delta_store *s, struct delta_report *out) {
     const struct mesh *mesh = s->place.mesh;
     const struct delta_tally *t = &s->tally;
     long sums[] = {t->files, t->connections, t->bytes, t->plain_bytes, t->rank, t->failed};
-    double most[] = {t->error, s->factorise_seconds, s->stall_seconds,
-                     s->failure.words[0] ? -mesh->rank : -mesh->size};
-    enum { SUMS = sizeof sums / sizeof *sums, MOST = sizeof most / sizeof *most };
+    double max[] = {t->error, s->factorise_seconds, s->stall_seconds,
+                    s->failure.text[0] ? -mesh->rank : -mesh->size};
+    enum { SUMS = sizeof sums / sizeof *sums, MAX = sizeof max / sizeof *max };
     TRY(mesh_reduce(mesh, sums, SUMS, MPI_LONG, MPI_SUM));
-    TRY(mesh_reduce(mesh, most, MOST, MPI_DOUBLE, MPI_MAX));
-    out->tally = (struct delta_tally){sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], most[0]};
-    out->factorise_seconds = most[1], out->stall_seconds = most[2];
-    int rank = -(int)most[3]; /* the lowest that has failed */
+    TRY(mesh_reduce(mesh, max, MAX, MPI_DOUBLE, MPI_MAX));
+    out->tally = (struct delta_tally){sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], max[0]};
+    out->factorise_seconds = max[1], out->stall_seconds = max[2];
+    int rank = -(int)max[3]; /* the lowest that has failed */
     if (mesh->size == 1 || rank == mesh->size) return 0;
     if (rank == mesh->rank)
-        snprintf(out->failure.words, sizeof out->failure.words, "rank %d on %s: %.900s", rank, mesh->host,
-                 s->failure.words);
+        snprintf(out->failure.text, sizeof out->failure.text, "rank %d on %s: %.900s", rank, mesh->host,
+                 s->failure.text);
     return mesh_broadcast_from(mesh, rank, &out->failure, sizeof out->failure);
 }
 
-int delta_store_settle(struct delta_store *store, bool wait, struct delta_report *out) {
+int delta_store_poll(struct delta_store *store, bool wait, struct delta_report *out) {
     struct delta_store *s = store;
     *out = (struct delta_report){0};
     if (!s || !s->under_way) return 0;
@@ -136,7 +136,7 @@ int delta_store_settle(struct delta_store *store, bool wait, struct delta_report
     if (s->writer) delta_writer_take(s->writer, &s->tally, &s->failure);
     s->stall_seconds += MPI_Wtime() - began;
     s->under_way = false;
-    out->settled = true;
+    out->done = true;
     out->step = s->step;
     out->failure = s->failure;
     return join_ranks(s, out);

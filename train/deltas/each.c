@@ -23,9 +23,9 @@ int deltas_each(struct delta_survey *survey, deltas_take *take, void *context) {
 
 int deltas_report_damage(const struct delta_survey *survey) {
     if (survey->damaged == 0) return 0;
-    if (survey->files == 1) return gdn_fail(GDN_INPUT, "%s", survey->damage[0].words);
+    if (survey->files == 1) return gdn_fail(GDN_INPUT, "%s", survey->damage[0].text);
     return gdn_fail(GDN_INPUT, "%d of %d files cannot be read; the first: %s", survey->damaged, survey->files,
-                    survey->damage[0].words);
+                    survey->damage[0].text);
 }
 
 /* The factors' own error and what the dropped singular values hold are orthogonal. */

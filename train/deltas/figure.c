@@ -8,7 +8,7 @@
 #include <math.h>
 
 enum {
-    LEAST_WIDTH = 640, /* for titles */
+    MIN_WIDTH = 640, /* for titles */
     PANEL_WIDTH = 270,
     PANEL_HEIGHT = 190,
     LEFT = 95,
@@ -24,7 +24,7 @@ struct drawing {
     const struct delta_set *set;
     FILE *out;
     int panels, columns, rows, width, height;
-    struct figure_point least, most; /* over all panels */
+    struct figure_point min, max; /* over all panels */
     bool log_y;
     int curves; /* written so far */
 };
@@ -55,8 +55,8 @@ static int each_point(struct drawing *d, int layer, int distance,
 }
 
 static void widen(struct drawing *d, const struct figure_point *p) {
-    d->least.x = fmin(d->least.x, p->x), d->most.x = fmax(d->most.x, p->x);
-    d->least.y = fmin(d->least.y, p->low), d->most.y = fmax(d->most.y, p->high);
+    d->min.x = fmin(d->min.x, p->x), d->max.x = fmax(d->max.x, p->x);
+    d->min.y = fmin(d->min.y, p->low), d->max.y = fmax(d->max.y, p->high);
 }
 
 static void write_point(struct drawing *d, const struct figure_point *p) {
@@ -64,23 +64,22 @@ static void write_point(struct drawing *d, const struct figure_point *p) {
 }
 
 static void find_ranges(struct drawing *d) {
-    d->least = (struct figure_point){.x = INFINITY, .y = INFINITY};
-    d->most = (struct figure_point){.x = -INFINITY, .y = -INFINITY};
+    d->min = (struct figure_point){.x = INFINITY, .y = INFINITY};
+    d->max = (struct figure_point){.x = -INFINITY, .y = -INFINITY};
     for (int i = 0; i < d->panels; i++)
         for (int j = 0; j < d->set->distances; j++) each_point(d, layer_of(d, i), d->set->distance[j], widen);
-    if (d->least.x > d->most.x)
-        d->least = (struct figure_point){0}, d->most = (struct figure_point){1, 1, 1, 1};
+    if (d->min.x > d->max.x) d->min = (struct figure_point){0}, d->max = (struct figure_point){1, 1, 1, 1};
 }
 
 /* Tics at round steps, not more than fit: 0, 20k, 40k, … */
-static void write_step_tics(FILE *out, double least, double most) {
+static void write_step_tics(FILE *out, double min, double max) {
     enum { TICS = 6 };
     int64_t step = 1, unit, first;
-    for (int i = 0; (most - least) / (double)step > TICS; i++) step = i % 3 == 1 ? step / 2 * 5 : step * 2;
+    for (int i = 0; (max - min) / (double)step > TICS; i++) step = i % 3 == 1 ? step / 2 * 5 : step * 2;
     unit = step % 1000000 == 0 ? 1000000 : step % 1000 == 0 ? 1000 : 1;
-    first = ((int64_t)least + step - 1) / step * step;
+    first = ((int64_t)min + step - 1) / step * step;
     fprintf(out, "set xtics (");
-    for (int64_t x = first; (double)x <= most; x += step)
+    for (int64_t x = first; (double)x <= max; x += step)
         fprintf(out, "%s'%" PRId64 "%s' %" PRId64, x == first ? "" : ", ", x / unit,
                 x == 0 || unit == 1 ? ""
                 : unit == 1000      ? "k"
@@ -90,25 +89,24 @@ static void write_step_tics(FILE *out, double least, double most) {
 }
 
 static void write_x_range(const struct drawing *d) {
-    double least = d->least.x, most = d->most.x;
+    double min = d->min.x, max = d->max.x;
     if (d->figure->log_x)
-        fprintf(d->out, "set logscale x 2\nset xrange [%.9g:%.9g]\n", least / 1.15, fmax(most, 2) * 1.15);
-    else if (least == most)
-        fprintf(d->out, "set xrange [%.9g:%.9g]\nset xtics (%.9g)\n", least - 1, most + 1, least);
+        fprintf(d->out, "set logscale x 2\nset xrange [%.9g:%.9g]\n", min / 1.15, fmax(max, 2) * 1.15);
+    else if (min == max)
+        fprintf(d->out, "set xrange [%.9g:%.9g]\nset xtics (%.9g)\n", min - 1, max + 1, min);
     else
-        fprintf(d->out, "set xrange [%.9g:%.9g]\n", least - 0.03 * (most - least),
-                most + 0.03 * (most - least));
-    if (!d->figure->newest && least < most) write_step_tics(d->out, least, most);
+        fprintf(d->out, "set xrange [%.9g:%.9g]\n", min - 0.03 * (max - min), max + 0.03 * (max - min));
+    if (!d->figure->newest && min < max) write_step_tics(d->out, min, max);
 }
 
 /* 1, 2, 5, 10, …: powers of ten alone would be one or two. */
-static void write_few_decades(FILE *out, double least, double most) {
+static void write_few_decades(FILE *out, double min, double max) {
     const char *separator = "";
     fprintf(out, "set ytics (");
-    for (double unit = pow(10, floor(log10(least))); unit <= most; unit *= 10)
+    for (double unit = pow(10, floor(log10(min))); unit <= max; unit *= 10)
         for (int i = 0; i < 3; i++) {
             double y = unit * (i == 0 ? 1 : i == 1 ? 2 : 5);
-            if (y < least || y > most) continue;
+            if (y < min || y > max) continue;
             fprintf(out, "%s'%g' %g", separator, y, y);
             separator = ", ";
         }
@@ -116,20 +114,20 @@ static void write_few_decades(FILE *out, double least, double most) {
 }
 
 static void write_y_range(struct drawing *d) {
-    double least = d->least.y, most = d->most.y;
+    double min = d->min.y, max = d->max.y;
     /* In less than a decade a line of round numbers is easier to read. */
-    d->log_y = d->figure->log_y && least > 0 && most > 10 * least;
+    d->log_y = d->figure->log_y && min > 0 && max > 10 * min;
     if (d->log_y) {
-        fprintf(d->out, "set logscale y\nset yrange [%.9g:%.9g]\n", least / 1.3, most * 1.3);
-        fprintf(d->out, most > 1e4 * least ? "set format y '1e%%T'\n" : "set format y '%%g'\n");
-        if (most < 200 * least) write_few_decades(d->out, least / 1.3, most * 1.3);
+        fprintf(d->out, "set logscale y\nset yrange [%.9g:%.9g]\n", min / 1.3, max * 1.3);
+        fprintf(d->out, max > 1e4 * min ? "set format y '1e%%T'\n" : "set format y '%%g'\n");
+        if (max < 200 * min) write_few_decades(d->out, min / 1.3, max * 1.3);
     } else if (d->figure->unit) {
         fprintf(d->out, "set yrange [0:1.04]\n");
     } else if (d->figure->band) {
-        double pad = most > least ? 0.05 * (most - least) : 0.05;
-        fprintf(d->out, "set yrange [%.9g:%.9g]\n", least - pad, most + pad);
+        double pad = max > min ? 0.05 * (max - min) : 0.05;
+        fprintf(d->out, "set yrange [%.9g:%.9g]\n", min - pad, max + pad);
     } else {
-        fprintf(d->out, "set yrange [0:%.9g]\n", most > 0 ? 1.08 * most : 1);
+        fprintf(d->out, "set yrange [0:%.9g]\n", max > 0 ? 1.08 * max : 1);
     }
 }
 
@@ -240,7 +238,7 @@ int delta_figure_draw(const struct figure *figure, const struct delta_set *set, 
     d.columns = d.panels <= 3 ? d.panels : d.panels == 4 ? 2 : d.panels <= 9 ? 3 : 4;
     d.rows = (d.panels + d.columns - 1) / d.columns;
     d.width = LEFT + d.columns * (PANEL_WIDTH + GAP_X) - GAP_X + RIGHT;
-    if (d.width < LEAST_WIDTH) d.width = LEAST_WIDTH;
+    if (d.width < MIN_WIDTH) d.width = MIN_WIDTH;
     d.height = TOP + d.rows * (PANEL_HEIGHT + GAP_Y) - GAP_Y + BOTTOM;
     struct plot plot;
     int status = plot_open(&plot, format, d.width, d.height);

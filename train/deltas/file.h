@@ -26,7 +26,7 @@ struct delta_record {
 };
 
 /* Bytes that a file of so many records has, at most. */
-long delta_file_most(long count, long T, long D, long rank);
+long delta_file_max(long count, long T, long D, long rank);
 
 /* Makes the file of `count` records of one step and layer in memory. *image is the caller's to free().
  * GDN_INTERNAL. Touches no disk. */

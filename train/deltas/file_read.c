@@ -164,9 +164,9 @@ static int read_finite(hid_t group, const char *path, const char *name, double *
 
 /* Sizes that can be, and whose products fit. */
 static bool right_sizes(const int64_t shape[3], int64_t rank) {
-    const int64_t most = INT32_MAX;
+    const int64_t max = INT32_MAX;
     for (int i = 0; i < 3; i++)
-        if (shape[i] < 1 || shape[i] > most) return false;
+        if (shape[i] < 1 || shape[i] > max) return false;
     int64_t T = shape[0] * shape[1];
     return T <= INT64_MAX / 16 / shape[2] && rank >= 1 && rank <= T && rank <= shape[2];
 }

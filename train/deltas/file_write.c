@@ -134,8 +134,8 @@ static herr_t leave_kept(void *kept) {
     return 0;
 }
 
-/* Access to a file in memory, which *kept will point to; `most` bytes are taken at once. */
-static hid_t access_to_memory(void **kept, long most) {
+/* Access to a file in memory, which *kept will point to; `max` bytes are taken at once. */
+static hid_t access_to_memory(void **kept, long max) {
     hid_t access = h5_access();
     H5FD_file_image_callbacks_t calls = {.image_malloc = take_memory,
                                          .image_realloc = resize_memory,
@@ -143,7 +143,7 @@ static hid_t access_to_memory(void **kept, long most) {
                                          .udata_copy = same_kept,
                                          .udata_free = leave_kept,
                                          .udata = kept};
-    H5Pset_fapl_core(access, (size_t)most, false);
+    H5Pset_fapl_core(access, (size_t)max, false);
     H5Pset_file_image_callbacks(access, &calls);
     return access;
 }
@@ -158,7 +158,7 @@ static int finish(const struct image *image, size_t *bytes) {
     return status;
 }
 
-long delta_file_most(long count, long T, long D, long rank) {
+long delta_file_max(long count, long T, long D, long rank) {
     return BESIDES + count * ((T + 1 + D) * rank * (long)sizeof(real) + BESIDES);
 }
 
@@ -166,10 +166,10 @@ int delta_file_image(const struct delta_record *record, int count, void **image,
     HDF5_HOLD();
     h5_quiet();
     *image = NULL, *bytes = 0;
-    long most = 0;
+    long max = 0;
     for (int i = 0; i < count; i++)
-        most += delta_file_most(1, record[i].factors.T, record[i].factors.D, record[i].factors.rank);
-    hid_t access = access_to_memory(image, most), creation = H5Pcreate(H5P_FILE_CREATE);
+        max += delta_file_max(1, record[i].factors.T, record[i].factors.D, record[i].factors.rank);
+    hid_t access = access_to_memory(image, max), creation = H5Pcreate(H5P_FILE_CREATE);
     struct image m = {.groups = H5Pcreate(H5P_GROUP_CREATE), .datasets = H5Pcreate(H5P_DATASET_CREATE)};
     snprintf(m.name, sizeof m.name, "the file of step %lld, layer %d", (long long)record->step,
              record->layer);

@@ -10,7 +10,7 @@ static int bin_of(double gate) {
 
 /* All but the deviations; `mean` is the sum. */
 static void add_row(struct gates *g, const real *gate, long width) {
-    double sum = 0, least = g->least, most = g->most;
+    double sum = 0, min = g->min, max = g->max;
     for (long i = 0; i < width; i++) {
         double x = gate[i];
         if (!isfinite(x)) {
@@ -18,11 +18,11 @@ static void add_row(struct gates *g, const real *gate, long width) {
             continue;
         }
         sum += x;
-        least = x < least ? x : least;
-        most = x > most ? x : most;
+        min = x < min ? x : min;
+        max = x > max ? x : max;
         g->bin[bin_of(x)]++;
     }
-    g->mean += sum, g->least = least, g->most = most;
+    g->mean += sum, g->min = min, g->max = max;
 }
 
 static double squares_of_row(const real *gate, long width, double mean) {
@@ -35,7 +35,7 @@ static double squares_of_row(const real *gate, long width, double mean) {
 void gates_measure(const real *gate, long T, long width, long ld, struct gates *out) {
     *out = (struct gates){0};
     if (!gate) return;
-    out->least = INFINITY, out->most = -INFINITY;
+    out->min = INFINITY, out->max = -INFINITY;
     for (long t = 0; t < T; t++) add_row(out, gate + t * ld, width);
     out->count = (double)(T * width) - out->strange;
     if (!out->count) {
@@ -52,8 +52,8 @@ static void join(struct gates *all, const struct gates *part) {
     double count = all->count + part->count, apart = part->mean - all->mean;
     all->squares += part->squares + apart * apart * all->count * part->count / count;
     all->mean += apart * part->count / count;
-    all->least = all->count ? fmin(all->least, part->least) : part->least;
-    all->most = all->count ? fmax(all->most, part->most) : part->most;
+    all->min = all->count ? fmin(all->min, part->min) : part->min;
+    all->max = all->count ? fmax(all->max, part->max) : part->max;
     for (int i = 0; i < DELTA_BINS; i++) all->bin[i] += part->bin[i];
     all->count = count;
 }
@@ -66,7 +66,7 @@ void gates_join(const struct gates *part, int count, struct gates *out) {
 void gates_record(const struct gates *gates, struct delta_record *record) {
     record->gate_mean = gates->mean;
     record->gate_deviation = gates->count ? sqrt(gates->squares / gates->count) : 0;
-    record->gate_least = gates->least;
-    record->gate_most = gates->most;
+    record->gate_least = gates->min;
+    record->gate_most = gates->max;
     for (int i = 0; i < DELTA_BINS; i++) record->gate_histogram[i] = (int64_t)gates->bin[i];
 }

@@ -9,7 +9,7 @@
  */
 struct gates {
     double count, mean, squares; /* squares: of the deviations from the mean, summed */
-    double least, most;
+    double min, max;
     double strange; /* how many are NaN or infinite; these are not in what is above */
     double bin[DELTA_BINS];
 };

@@ -21,7 +21,7 @@ static int add_damage(struct delta_survey *survey, const char *path, int64_t ste
     *d = (struct delta_damage){strdup(path), strdup(gdn_failure()), step, layer};
     survey->damaged++;
     gdn_failure_clear();
-    return d->path && d->words ? 0 : no_memory();
+    return d->path && d->text ? 0 : no_memory();
 }
 
 int delta_survey_damaged(struct delta_survey *survey, const struct delta_entry *entry) {
@@ -70,14 +70,14 @@ static int survey_all(const char *run, const struct delta_choice *choice, struct
 
 /* ---------------------------------------------------------------------------------------------- in words */
 
-enum { WORDS = 200 };
+enum { RANGES_TEXT = 200 };
 
 /* Puts the numbers that entries have, each once, into words: "1, 2, 5". */
 static void write_numbers(const struct delta_list *list, int64_t (*number)(const struct delta_entry *),
-                          char words[WORDS]) {
+                          char text[RANGES_TEXT]) {
     int64_t last = -1;
     size_t used = 0;
-    words[0] = 0;
+    text[0] = 0;
     for (;;) {
         int64_t next = INT64_MAX;
         for (int i = 0; i < list->count; i++) {
@@ -85,9 +85,9 @@ static void write_numbers(const struct delta_list *list, int64_t (*number)(const
             if (n > last && n < next) next = n;
         }
         if (next == INT64_MAX) return;
-        used += (size_t)snprintf(words + used, WORDS - used, "%s%" PRId64, used ? ", " : "", next);
-        if (used > WORDS - 32) {
-            strcpy(words + used, ", ...");
+        used += (size_t)snprintf(text + used, RANGES_TEXT - used, "%s%" PRId64, used ? ", " : "", next);
+        if (used > RANGES_TEXT - 32) {
+            strcpy(text + used, ", ...");
             return;
         }
         last = next;
@@ -106,7 +106,7 @@ static int64_t distance_in(const struct delta_entry *entry) {
 
 static int none_chosen(const char *run) {
     struct delta_survey all;
-    char steps[WORDS], layers[WORDS], distances[WORDS];
+    char steps[RANGES_TEXT], layers[RANGES_TEXT], distances[RANGES_TEXT];
     TRY(survey_all(run, NULL, &all));
     write_numbers(&all.list, step_in, steps);
     write_numbers(&all.list, layer_in, layers);
@@ -136,7 +136,7 @@ void delta_survey_free(struct delta_survey *survey) {
     delta_list_free(&survey->list);
     for (int i = 0; i < survey->damaged; i++) {
         free(survey->damage[i].path);
-        free(survey->damage[i].words);
+        free(survey->damage[i].text);
     }
     free(survey->damage);
     *survey = (struct delta_survey){0};
@@ -146,7 +146,7 @@ int delta_list_open(const char *run, struct delta_list *out) {
     struct delta_survey survey;
     *out = (struct delta_list){0};
     TRY(delta_survey(run, NULL, &survey));
-    int status = survey.damaged ? gdn_fail(GDN_INPUT, "%s", survey.damage[0].words) : 0;
+    int status = survey.damaged ? gdn_fail(GDN_INPUT, "%s", survey.damage[0].text) : 0;
     if (!status) {
         *out = survey.list;
         survey.list = (struct delta_list){0};

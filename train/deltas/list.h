@@ -28,7 +28,7 @@ void delta_found_free(struct delta_found *found, int count);
 
 /* A file that cannot be read. */
 struct delta_damage {
-    char *path, *words; /* words: what is wrong with it, naming it */
+    char *path, *text; /* text: what is wrong with it, naming it */
     int64_t step;
     int layer;
 };

@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-enum { MAP_LEFT = 70, MAP_TOP = 95, MAP_GAP = 130, MAP_BOTTOM = 50, MOST_TICS = 24 };
+enum { MAP_LEFT = 70, MAP_TOP = 95, MAP_GAP = 130, MAP_BOTTOM = 50, MAX_TICS = 24 };
 
 static double error_of(const struct delta_record *r) {
     return r->factors.error;
@@ -27,7 +27,7 @@ static double gate_of(const struct delta_record *r) {
 static const struct {
     const char *title;
     double (*number)(const struct delta_record *);
-    double most; /* that it can be */
+    double max; /* that it can be */
 } maps[] = {
     {"relative error", error_of, 1},
     {"norm", norm_of, INFINITY},
@@ -58,7 +58,7 @@ static struct sizes sizes_of(const struct delta_set *set) {
 
 /* "set xtics ('1' 0, '2' 1, …)", not more than can be read. */
 static void write_tics(FILE *out, char axis, const int *number, int count) {
-    int every = (count + MOST_TICS - 1) / MOST_TICS;
+    int every = (count + MAX_TICS - 1) / MAX_TICS;
     fprintf(out, "set %ctics (", axis);
     for (int i = 0; i < count; i += every) fprintf(out, "%s'%d' %d", i ? ", " : "", number[i], i);
     fprintf(out, ") scale 0\n");
@@ -78,16 +78,16 @@ static const char *short_number(double x, char text[32]) {
 
 /* Field by field: column, row, number, the colour that text has on it, and the text. */
 static void write_fields(FILE *out, const struct delta_set *set, int map) {
-    double least = INFINITY, most = -INFINITY;
+    double min = INFINITY, max = -INFINITY;
     for (int i = 0; i < set->count; i++)
         if (set->record[i].step == set->newest) {
             double x = maps[map].number(&set->record[i]);
-            least = fmin(least, x), most = fmax(most, x);
+            min = fmin(min, x), max = fmax(max, x);
         }
     /* Not so narrow that numbers beside the colours look the same. */
-    double widen = 0.05 * most - (most - least);
-    if (widen > 0 || most == 0)
-        least = fmax(0, least - fmax(widen, 1e-9)), most = fmin(maps[map].most, most + fmax(widen, 1e-9));
+    double widen = 0.05 * max - (max - min);
+    if (widen > 0 || max == 0)
+        min = fmax(0, min - fmax(widen, 1e-9)), max = fmin(maps[map].max, max + fmax(widen, 1e-9));
     fprintf(out, "$m%d << END\n", map);
     for (int l = 0; l < set->layers; l++)
         for (int d = 0; d < set->distances; d++) {
@@ -95,10 +95,10 @@ static void write_fields(FILE *out, const struct delta_set *set, int map) {
             if (!r) continue;
             double x = maps[map].number(r);
             char text[32];
-            fprintf(out, "%d %d %.9g %d %s\n", d, l, x, (x - least) / (most - least) > 0.6 ? 0 : 0xffffff,
+            fprintf(out, "%d %d %.9g %d %s\n", d, l, x, (x - min) / (max - min) > 0.6 ? 0 : 0xffffff,
                     short_number(x, text));
         }
-    fprintf(out, "END\nset cbrange [%.9g:%.9g]\n", least, most);
+    fprintf(out, "END\nset cbrange [%.9g:%.9g]\n", min, max);
 }
 
 static void write_map(FILE *out, const struct delta_set *set, const struct sizes *s, int map) {

@@ -24,7 +24,7 @@ static bool take_range(const char **text, struct ranges *ranges) {
         ++*text;
         if (!take_number(text, &last)) return false;
     }
-    if (last < first || ranges->count == RANGES_MOST) return false;
+    if (last < first || ranges->count == RANGES_MAX) return false;
     ranges->range[ranges->count].first = first;
     ranges->range[ranges->count++].last = last;
     return true;
@@ -38,7 +38,7 @@ int ranges_take(const char *option, const char *text, struct ranges *ranges) {
     }
     return gdn_fail(
         GDN_INPUT, "%s is '%.100s': numbers and ranges such as 3 or 0,2,5-9 are expected, at most %d of them",
-        option, text, RANGES_MOST);
+        option, text, RANGES_MAX);
 }
 
 struct ranges ranges_one(int64_t number) {

@@ -5,13 +5,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { RANGES_MOST = 64 };
+enum { RANGES_MAX = 64 };
 
 struct ranges {
     int count; /* 0: all numbers */
     struct {
         int64_t first, last;
-    } range[RANGES_MOST];
+    } range[RANGES_MAX];
 };
 
 /* Adds what `text` chooses, numbers of 0 or more. GDN_INPUT naming the option, the text and what is expected.

@@ -42,10 +42,10 @@ static void note(struct delta_writer *w, const struct delta_job *job, int error,
         return;
     }
     w->tally.failed += job->tally.connections;
-    if (w->failure.words[0]) return;
+    if (w->failure.text[0]) return;
     char reason[128];
     w->failure.layer = job->layer, w->failure.distance = 0;
-    snprintf(w->failure.words, sizeof w->failure.words, "%.800s cannot be written: %s", path,
+    snprintf(w->failure.text, sizeof w->failure.text, "%.800s cannot be written: %s", path,
              strerror_r(error, reason, sizeof reason));
 }
 
@@ -135,8 +135,8 @@ void delta_writer_take(struct delta_writer *writer, struct delta_tally *tally,
     pthread_mutex_lock(&writer->lock);
     while (writer->done < writer->given) pthread_cond_wait(&writer->changed, &writer->lock);
     delta_tally_add(tally, &writer->tally);
-    if (!failure->words[0] && writer->failure.words[0]) *failure = writer->failure;
+    if (!failure->text[0] && writer->failure.text[0]) *failure = writer->failure;
     writer->tally = (struct delta_tally){0};
-    writer->failure.words[0] = 0;
+    writer->failure.text[0] = 0;
     pthread_mutex_unlock(&writer->lock);
 }

@@ -20,7 +20,7 @@ struct delta_tally {
 /* The first of them that failed, and why. */
 struct delta_failure {
     int layer, distance; /* distance 0: all connections of a file */
-    char words[1024];    /* "": none has failed */
+    char text[1024];     /* "": none has failed */
 };
 
 /* A file to be written. */

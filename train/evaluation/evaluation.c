@@ -20,13 +20,13 @@ static size_t rows_bytes(const struct evaluation *e) {
     return (size_t)(rows * (e->length + 1)) * sizeof *e->rows;
 }
 
-int evaluation_describe(const struct config *config, int data, int data_index, int tensor_index, long most,
+int evaluation_describe(const struct config *config, int data, int data_index, int tensor_index, long max,
                         struct evaluation *out) {
     *out = (struct evaluation){.length = config->train.sequence_length,
                                .vocab = config->model.vocab_size,
                                .text = config->data.format == FORMAT_TEXT};
     out->group = out->length < GROUP_TOKENS ? GROUP_TOKENS / out->length : 1;
-    if (out->group > most) out->group = most;
+    if (out->group > max) out->group = max;
     return pipeline_create(config, data, data_index, tensor_index, round_groups(config->mesh.pipeline), false,
                            &out->pipeline);
 }
@@ -36,7 +36,7 @@ static struct model_part part_of(const struct evaluation *e, const struct layout
     return (struct model_part){
         .layout = layout,
         .tensor = tensor,
-        .slots = e->pipeline.slots + layout->pipeline_index * layout->chunks,
+        .activation_sets = e->pipeline.activation_sets + layout->pipeline_index * layout->chunks,
     };
 }
 
@@ -85,7 +85,7 @@ static int prepare(struct mesh *mesh, const struct config *config, const struct 
                    const struct state *state, const struct ops *ops, const struct validation *validation,
                    struct evaluation *out) {
     TRY(evaluation_describe(config, mesh->data.size, mesh->data.index, mesh->tensor.index,
-                            validation_most(validation), out));
+                            validation_max(validation), out));
     out->mesh = mesh;
     out->validation = validation;
     pipeline_keep(&out->pipeline, mesh->pipeline.index);

@@ -15,12 +15,12 @@ long validation_wanted(const struct train_config *train) {
 
 /* Room for everything that the configuration may have. */
 static int reserve(const struct data_config *data, struct validation *out) {
-    size_t most = (size_t)data->num_sources + (size_t)data->num_validations + 1;
-    out->sampler = calloc(most, sizeof *out->sampler);
-    out->part = calloc(most, sizeof *out->part);
-    out->set = calloc(most, sizeof *out->set);
+    size_t max = (size_t)data->num_sources + (size_t)data->num_validations + 1;
+    out->sampler = calloc(max, sizeof *out->sampler);
+    out->part = calloc(max, sizeof *out->part);
+    out->set = calloc(max, sizeof *out->set);
     if (out->sampler && out->part && out->set) return 0;
-    return gdn_fail(GDN_INTERNAL, "out of memory for %zu validation sets", most);
+    return gdn_fail(GDN_INTERNAL, "out of memory for %zu validation sets", max);
 }
 
 /* A set of the parts `first` … `end` − 1. */
@@ -139,9 +139,9 @@ long validation_all(const struct validation *validation, int set) {
     return sum;
 }
 
-long validation_most(const struct validation *validation) {
-    long most = 0;
+long validation_max(const struct validation *validation) {
+    long max = 0;
     for (int i = 0; i < validation->parts; i++)
-        if (validation->part[i].sequences > most) most = validation->part[i].sequences;
-    return most;
+        if (validation->part[i].sequences > max) max = validation->part[i].sequences;
+    return max;
 }

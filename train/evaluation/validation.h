@@ -46,7 +46,7 @@ int validation_keep(struct validation *validation, const char *name);
  * without parts. */
 long validation_sequences(const struct validation *validation, int set);
 long validation_all(const struct validation *validation, int set);
-long validation_most(const struct validation *validation);
+long validation_max(const struct validation *validation);
 
 /* How many sequences an evaluation by this configuration reads of a set that has enough; LONG_MAX: all. */
 long validation_wanted(const struct train_config *train);

@@ -43,18 +43,18 @@ static double seconds(void) {
 }
 
 static void end_process(double waited) {
-    char words[700], who[40] = "this process", host[64] = "unknown host";
+    char text[700], who[40] = "this process", host[64] = "unknown host";
     if (guard.rank >= 0) snprintf(who, sizeof who, "rank %d", guard.rank);
     gethostname(host, sizeof host - 1);
     int length = snprintf(
-        words, sizeof words,
+        text, sizeof text,
         "gdn: %s on %s waits in %s, for %.1f s; %s is %g\n"
         "     Either another rank does not come there, or the network or MPI hangs; or it just takes long "
         "here: then\n     raise %s (seconds, 0: never). All ranks are ended.\n",
         who, host, guarded[guard.what].call, waited, guarded[guard.what].key, guarded[guard.what].limit,
         guarded[guard.what].key);
     /* Straight to the descriptor: a thread that hangs may hold the stream's lock. */
-    if (write(STDERR_FILENO, words, (size_t)length) < 0) length = 0;
+    if (write(STDERR_FILENO, text, (size_t)length) < 0) length = 0;
     _exit(GDN_INTERNAL);
 }
 

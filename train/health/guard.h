@@ -1,11 +1,10 @@
-/* Ends a process that MPI's beginning or end does not return from. There the watchdog (watchdog.h) cannot
- * work: ranks cannot ask each other, and MPI_Abort is not to be called. So a thread of the process looks at
- * the clock alone, says on standard error which rank this is and what it waits in, and leaves with status 1,
- * upon which the launcher ends the others. The lowest rank is the first to; the next ones leave it some
- * seconds, so that there is one message, and come after it where it is the one that was stopped.
- *
- * Who holds the others up is not known here. Time counts only while the thread itself runs, as the watchdog's
- * does. One at a time in a process. */
+/* Ends a process that MPI_Init or MPI_Finalize does not return from. The watchdog (watchdog.h) cannot work
+ * there, since ranks cannot exchange messages and MPI_Abort must not be called. A thread of the process
+ * measures time by its own clock alone, prints on standard error which rank this is and what it waits in,
+ * and exits with status 1; the launcher then ends the other ranks. The lowest rank exits first, the others
+ * a few seconds later, so that there is one message even where the lowest rank is the one that is stopped.
+ * Which rank is the cause is not known here. Time counts only while the thread itself runs, as in the
+ * watchdog. One guard at a time in a process. */
 #ifndef GDN_GUARD_H
 #define GDN_GUARD_H
 

@@ -45,21 +45,21 @@ static int company(const struct hang *h, int rank) {
 
 /* All wait: those that are not where most are; of two equal halves, both. */
 static enum hang_kind find_apart(const struct hang *h, char *culprit) {
-    int most = 0, found = 0;
+    int max = 0, found = 0;
     for (int r = 0; r < h->ranks; r++)
-        if (company(h, r) > most) most = company(h, r);
-    if (most == h->ranks) return HANG_TOGETHER;
-    for (int r = 0; r < h->ranks; r++) found += culprit[r] = company(h, r) < most;
+        if (company(h, r) > max) max = company(h, r);
+    if (max == h->ranks) return HANG_TOGETHER;
+    for (int r = 0; r < h->ranks; r++) found += culprit[r] = company(h, r) < max;
     for (int r = 0; !found && r < h->ranks; r++) culprit[r] = 1;
     return HANG_APART;
 }
 
 /* Of those that wait for nobody, the ones that have come least far. */
 static void find_busy(const struct hang *h, char *culprit) {
-    int64_t least = INT64_MAX;
+    int64_t min = INT64_MAX;
     for (int r = 0; r < h->ranks; r++)
-        if (!waits(h, r) && at(h, r)->step < least) least = at(h, r)->step;
-    for (int r = 0; r < h->ranks; r++) culprit[r] = !waits(h, r) && at(h, r)->step == least;
+        if (!waits(h, r) && at(h, r)->step < min) min = at(h, r)->step;
+    for (int r = 0; r < h->ranks; r++) culprit[r] = !waits(h, r) && at(h, r)->step == min;
 }
 
 enum hang_kind hang_judge(const struct hang *h, char *culprit) {
@@ -78,7 +78,7 @@ enum hang_kind hang_judge(const struct hang *h, char *culprit) {
 /* ----------------------------------------------------------------------------------------------- words */
 
 struct text {
-    char *words;
+    char *text;
     size_t size, used;
 };
 
@@ -87,7 +87,7 @@ static void add(struct text *t, const char *format, ...) __attribute__((format(p
 static void add(struct text *t, const char *format, ...) {
     va_list list;
     va_start(list, format);
-    int n = vsnprintf(t->words + t->used, t->size - t->used, format, list);
+    int n = vsnprintf(t->text + t->used, t->size - t->used, format, list);
     va_end(list);
     size_t room = t->size - t->used - 1;
     t->used += n > 0 && (size_t)n < room ? (size_t)n : n > 0 ? room : 0;
@@ -136,10 +136,10 @@ static const char *key(enum run_phase phase) {
 
 /* "ranks 0, 1 and 3 wait in the data axis's sum …": those that are where the first of the others is. */
 static bool add_others(struct text *t, const struct hang *h, const char *culprit) {
-    enum { MOST = 4096 };
-    char together[MOST] = {0};
+    enum { MAX = 4096 };
+    char together[MAX] = {0};
     int first = -1, elsewhere = 0;
-    for (int r = 0; r < h->ranks && r < MOST; r++) {
+    for (int r = 0; r < h->ranks && r < MAX; r++) {
         if (culprit[r] || !waits(h, r)) continue;
         if (first < 0) first = r;
         together[r] = same_place(h, first, r);
@@ -147,7 +147,7 @@ static bool add_others(struct text *t, const struct hang *h, const char *culprit
     }
     if (first < 0) return false;
     struct hang some = *h;
-    if (some.ranks > MOST) some.ranks = MOST;
+    if (some.ranks > MAX) some.ranks = MAX;
     bool several = add_ranks(t, &some, together, false) > 1;
     add(t, " %s in %s", several ? "wait" : "waits", at(h, first)->wait);
     if (elsewhere) add(t, ", %d elsewhere", elsewhere);
@@ -199,10 +199,10 @@ static void add_first_line(struct text *t, const struct hang *h, const char *cul
 static void add_advice(struct text *t, const struct hang *h, enum hang_kind kind) {
     static const char *const advice[] = {
         [HANG_SILENT] = "a rank that does not answer was stopped or has died, or its machine or network has",
-        [HANG_BUSY] = "a file system, a card or a machine there hangs",
+        [HANG_BUSY] = "a file system, a GPU or a machine there hangs",
         [HANG_APART] = "messages got lost, or it is a fault of the program",
         [HANG_TOGETHER] = "messages got lost: the network between them, or MPI, is at fault",
-        [HANG_SLOW] = "a file system, a card or a machine hangs",
+        [HANG_SLOW] = "a file system, a GPU or a machine hangs",
     };
     enum run_phase phase = at(h, witness(h))->phase;
     add(t,
@@ -223,8 +223,8 @@ size_t hang_room(int ranks) {
     return HEAD + (size_t)ranks * ACTIVITIES * LINE;
 }
 
-size_t hang_report(const struct hang *h, char *culprit, char *words, size_t size) {
-    struct text t = {.words = words, .size = size};
+size_t hang_report(const struct hang *h, char *culprit, char *text, size_t size) {
+    struct text t = {.text = text, .size = size};
     enum hang_kind kind = hang_judge(h, culprit);
     add_first_line(&t, h, culprit, kind);
     add_advice(&t, h, kind);

@@ -11,9 +11,9 @@
 struct station_thread {
     enum run_phase phase;
     int64_t step;
-    double phase_seconds;                              /* since the phase began */
-    double seconds;                                    /* at this very place */
-    char action[ACTIVITY_WORDS], wait[ACTIVITY_WORDS]; /* "": none */
+    double phase_seconds;                            /* since the phase began */
+    double seconds;                                  /* at this very place */
+    char action[ACTIVITY_TEXT], wait[ACTIVITY_TEXT]; /* "": none */
 };
 
 /* A rank, as it has answered. It is sent as it stands. */
@@ -44,7 +44,7 @@ enum hang_kind hang_judge(const struct hang *hang, char *culprit);
 
 /* Writes it all, cut off at `size`: a line that names the culprits and what the others wait in, one with what
  * to do, and a table of all ranks. `culprit` [ranks] is scratch. Returns the length. */
-size_t hang_report(const struct hang *hang, char *culprit, char *words, size_t size);
+size_t hang_report(const struct hang *hang, char *culprit, char *text, size_t size);
 
 /* Room that hang_report needs for so many ranks. */
 size_t hang_room(int ranks);

@@ -15,9 +15,9 @@ struct finding {
 
 struct replicas {
     struct mesh *mesh;
-    const struct table *table, *whole;
+    const struct table *table, *global;
     const struct ops *ops;
-    int *place;           /* [table->rows] the same tensor's row in `whole` */
+    int *place;           /* [table->rows] the same tensor's row in `global` */
     uint64_t *hash;       /* [table->rows] */
     uint64_t *found;      /* [table->rows] the same where passes may write it; may be `hash` */
     double *mine, *all;   /* [whole->rows, HALVES], [longest axis] of these */
@@ -33,9 +33,9 @@ static int find_places(struct replicas *x) {
     int at = 0;
     for (int i = 0; i < x->table->rows; i++) {
         int tried = 0;
-        while (tried < x->whole->rows && strcmp(x->whole->row[at].name, x->table->row[i].name))
-            at = (at + 1) % x->whole->rows, tried++;
-        if (tried == x->whole->rows)
+        while (tried < x->global->rows && strcmp(x->global->row[at].name, x->table->row[i].name))
+            at = (at + 1) % x->global->rows, tried++;
+        if (tried == x->global->rows)
             return gdn_fail(GDN_INTERNAL, "the model has no tensor %s", x->table->row[i].name);
         x->place[i] = at;
     }
@@ -44,30 +44,30 @@ static int find_places(struct replicas *x) {
 
 static int build(struct replicas *x) {
     const struct axis *axes[] = {&x->mesh->data, &x->mesh->tensor, &x->mesh->pipeline};
-    size_t rows = (size_t)x->table->rows, all = (size_t)x->whole->rows, ranks = (size_t)x->mesh->size,
-           most = 1;
+    size_t rows = (size_t)x->table->rows, all = (size_t)x->global->rows, ranks = (size_t)x->mesh->size,
+           max = 1;
     for (int i = 0; i < 3; i++)
-        if ((size_t)axes[i]->size > most) most = (size_t)axes[i]->size;
+        if ((size_t)axes[i]->size > max) max = (size_t)axes[i]->size;
     x->place = calloc(rows + 1, sizeof *x->place);
     x->hash = calloc(rows + 1, sizeof *x->hash);
     x->mine = calloc(all * HALVES + 1, sizeof *x->mine);
-    x->all = calloc(all * HALVES * most + 1, sizeof *x->all);
+    x->all = calloc(all * HALVES * max + 1, sizeof *x->all);
     x->score = calloc(all + 1, sizeof *x->score);
     x->rank = calloc(ranks, sizeof *x->rank);
     x->off = calloc(ranks, sizeof *x->off);
     x->found = x->ops->device->host ? x->hash : x->ops->device->reserve((rows + 1) * sizeof *x->found);
     if (!x->place || !x->hash || !x->mine || !x->all || !x->score || !x->rank || !x->off || !x->found)
-        return gdn_fail(GDN_INTERNAL, "out of memory for hashes of %d tensors on %d ranks", x->whole->rows,
+        return gdn_fail(GDN_INTERNAL, "out of memory for hashes of %d tensors on %d ranks", x->global->rows,
                         x->mesh->size);
     return find_places(x);
 }
 
-int replicas_create(struct mesh *mesh, const struct table *table, const struct table *whole,
+int replicas_create(struct mesh *mesh, const struct table *table, const struct table *global,
                     const struct ops *ops, struct replicas **out) {
     struct replicas *x = *out = calloc(1, sizeof *x);
     int status = x ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for hashes of tensors");
     if (x) {
-        *x = (struct replicas){.mesh = mesh, .table = table, .whole = whole, .ops = ops};
+        *x = (struct replicas){.mesh = mesh, .table = table, .global = global, .ops = ops};
         status = build(x);
     }
     status = mesh_agree(mesh, status);
@@ -109,10 +109,10 @@ static bool on_stages(const struct row *row) {
 }
 
 /* Exchanges the hashes of rows that several ranks of the axis may hold, and counts who disagrees. A whole row
- * is held by all tensor ranks, or, where connections are dealt out to them, by one. */
+ * is held by all tensor ranks, or, where they hold whole connections, by one. */
 static int compare_over(struct replicas *x, struct axis *axis) {
     const bool tensor = axis == &x->mesh->tensor, pipeline = axis == &x->mesh->pipeline;
-    const int count = x->whole->rows * HALVES;
+    const int count = x->global->rows * HALVES;
     if (axis->size == 1) return 0;
     for (int i = 0; i < count; i++) x->mine[i] = ABSENT;
     for (int i = 0; i < x->table->rows; i++) {
@@ -137,7 +137,7 @@ static int compare_over(struct replicas *x, struct axis *axis) {
 /* The tensor that most peers disagree about, the first of several. */
 static struct finding worst_of(const struct replicas *x) {
     struct finding worst = {0, 0};
-    for (int i = 0; i < x->whole->rows; i++)
+    for (int i = 0; i < x->global->rows; i++)
         if (x->score[i] > worst.score) worst = (struct finding){x->score[i], i};
     return worst;
 }
@@ -152,14 +152,14 @@ static void judge(struct replicas *x, struct replicas_verdict *verdict) {
         if (x->rank[r].score == top) x->off[verdict->count++] = r;
     verdict->rank = x->off;
     verdict->undecided = verdict->count == disagree; /* nobody has more on his side */
-    verdict->tensor = x->whole->row[x->rank[x->off[0]].tensor].name;
+    verdict->tensor = x->global->row[x->rank[x->off[0]].tensor].name;
 }
 
 int replicas_compare(struct replicas *x, const real *weight, struct replicas_verdict *verdict) {
     *verdict = (struct replicas_verdict){0};
     if (x->mesh->size == 1) return 0;
     TRY(mesh_agree(x->mesh, hash_all(x, weight)));
-    memset(x->score, 0, (size_t)x->whole->rows * sizeof *x->score);
+    memset(x->score, 0, (size_t)x->global->rows * sizeof *x->score);
     TRY(compare_over(x, &x->mesh->data));
     TRY(compare_over(x, &x->mesh->tensor));
     TRY(compare_over(x, &x->mesh->pipeline));

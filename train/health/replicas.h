@@ -1,5 +1,5 @@
 /* Replicas: do the ranks that hold copies of the same weights still have the same bits? Memory that fails, a
- * card that computes wrongly or a fault of the program make copies drift apart without anything else to show
+ * GPU that computes wrongly or a fault of the program make copies drift apart without anything else to show
  * for it.
  *
  * Copies are held by all ranks of the data axis; by those of the tensor axis, of tensors that are not split
@@ -15,9 +15,9 @@
 
 struct replicas; /* opaque */
 
-/* All of these outlive it. `whole`: the table of the whole model. Collective. GDN_INTERNAL without memory,
+/* All of these outlive it. `global`: the table of the whole model. Collective. GDN_INTERNAL without memory,
  * the same on all ranks. */
-int replicas_create(struct mesh *mesh, const struct table *table, const struct table *whole,
+int replicas_create(struct mesh *mesh, const struct table *table, const struct table *global,
                     const struct ops *ops, struct replicas **out);
 void replicas_free(struct replicas *replicas);
 

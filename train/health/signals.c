@@ -15,7 +15,7 @@
 static struct {
     atomic_int received;
     atomic_bool quiet;
-    bool speaks;      /* this rank says what all would */
+    bool prints;      /* this rank says what all would */
     bool background;  /* INT was ignored when the process started */
     double grace;     /* seconds that mpirun leaves between its signals; INFINITY: no mpirun */
     sigset_t awaited; /* signals */
@@ -23,10 +23,10 @@ static struct {
 
 /* Straight to the descriptor, in one write: the main thread may hold the stream's lock. On a terminal in a
  * line of its own, since progress may stand in the present one. */
-static void say(const char *words) {
+static void say(const char *text) {
     char line[256];
-    if (!self.speaks || self.quiet) return;
-    int length = snprintf(line, sizeof line, "%sgdn: %s\n", isatty(STDERR_FILENO) ? "\n" : "", words);
+    if (!self.prints || self.quiet) return;
+    int length = snprintf(line, sizeof line, "%sgdn: %s\n", isatty(STDERR_FILENO) ? "\n" : "", text);
     if (write(STDERR_FILENO, line, (size_t)length) < 0) return; /* nobody is there to be told */
 }
 
@@ -51,14 +51,14 @@ static void take_interrupt(const siginfo_t *about) {
 
 /* CONT of anybody else than mpirun continues a process that was stopped, which the system has done. */
 static void take_continue(const siginfo_t *about) {
-    char words[160];
+    char text[160];
     if (isinf(self.grace) || about->si_code != SI_USER || !launcher_is(about->si_pid)) return;
     self.received = SIGTERM;
-    snprintf(words, sizeof words,
+    snprintf(text, sizeof text,
              "note: mpirun ends the job: stopping after this step, checkpoint is being saved; in %g s it "
              "kills all ranks",
              2 * self.grace);
-    say(words);
+    say(text);
 }
 
 static void *wait_for_signals(void *unused) {
@@ -87,12 +87,12 @@ static int start_thread(void) {
     return 0;
 }
 
-int signals_hold(bool speaks) {
+int signals_hold(bool prints) {
     static const int awaited[] = {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT};
     struct sigaction before;
     sigaction(SIGINT, NULL, &before);
     self.background = before.sa_handler == SIG_IGN;
-    self.speaks = speaks;
+    self.prints = prints;
     self.grace = launcher_grace();
     signal(SIGINT, SIG_DFL); /* what is ignored may not be held back */
     signal(SIGPIPE, SIG_IGN);

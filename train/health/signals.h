@@ -12,12 +12,12 @@
 #include <stdbool.h>
 
 /* Holds the signals back from now on, and starts the thread that waits for them. The first INT says on
- * standard error what it has begun, where this process `speaks` for all; the second kills the process as if
+ * standard error what it has begun, where this process `prints` for all; the second kills the process as if
  * it had not been held back. An INT from the keyboard does nothing to a process that was started with INT
  * ignored, as shells start what runs in the background. To be called once, before any other thread is
  * started, since threads inherit this, and before MPI. Also, a write to a pipe or socket that nobody reads
  * fails from now on, without a signal. GDN_INTERNAL where there can be no thread. */
-int signals_hold(bool speaks);
+int signals_hold(bool prints);
 
 /* The signal that has asked this process to stop last, 0 where none has. */
 int signals_received(void);

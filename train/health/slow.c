@@ -53,7 +53,7 @@ int slow_judge(struct slow *slow, const double *seconds, int *found) {
     find_medians(slow, seconds);
     for (int r = 0; r < slow->ranks; r++) {
         double median = slow->median[r];
-        bool is_slow = seconds[r] > slow->factor * median && seconds[r] > median + SLOW_LEAST;
+        bool is_slow = seconds[r] > slow->factor * median && seconds[r] > median + SLOW_MIN;
         int *times = &slow->slow_times[r];
         *times = !is_slow ? 0 : *times <= TIMES ? *times + 1 : *times;
         if (*times == TIMES) found[count++] = r;

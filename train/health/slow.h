@@ -1,16 +1,14 @@
-/* Slow ranks: which of them compute longer than those that have the same work to do. The others wait for them
- * in every step.
- *
- * Seconds of computing are gathered from all ranks now and then. A rank that takes more than `factor` times
- * the median of its group, and SLOW_LEAST seconds more, in two gatherings in a row is found, once until it
- * has been as fast as the others again. Where a group's size is even, the median is the lower of the two in
- * the middle, so that of two ranks the slower one can be found; in a group of one nobody is. */
+/* Slow ranks: those that compute longer than others with the same work, which the others wait for in every
+ * step. Seconds of computing are gathered from all ranks at intervals. A rank is reported where it takes
+ * more than `factor` times the median of its group, and SLOW_MIN seconds more, in two gatherings in a row;
+ * once, until it has been as fast as the others again. Where a group's size is even, the median is the
+ * lower of the middle two, so that of two ranks the slower one can be reported; in a group of one none is. */
 #ifndef GDN_SLOW_H
 #define GDN_SLOW_H
 
 #include <stdbool.h>
 
-#define SLOW_LEAST 1e-3 /* seconds a step: less is not worth a word, and may be chance */
+#define SLOW_MIN 1e-3 /* seconds a step: less is not worth a word, and may be chance */
 
 struct slow {
     int ranks;

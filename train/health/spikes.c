@@ -66,13 +66,13 @@ bool spikes_judge(struct spikes *spikes, double loss, double norm) {
         return true;
     }
     long window = spikes->config->window, held = (long)spikes->values[HELD];
-    if (held < SPIKE_LEAST || 2 * held < window) return false;
+    if (held < SPIKE_MIN || 2 * held < window) return false;
     const double *losses = spikes->values + HEAD, *norms = losses + window;
     struct spike by_loss = compare(losses, held, loss), by_norm = compare(norms, held, norm);
     bool of_norm = by_norm.z > by_loss.z;
-    struct spike most = of_norm ? by_norm : by_loss;
-    if (!(most.z > spikes->config->threshold)) return false;
-    spikes->last = most;
+    struct spike max = of_norm ? by_norm : by_loss;
+    if (!(max.z > spikes->config->threshold)) return false;
+    spikes->last = max;
     spikes->last.kind = of_norm ? SPIKE_NORM : SPIKE_LOSS;
     return true;
 }

@@ -7,7 +7,7 @@
  * by little more than rounding, and by the deviation alone a change in the fourth digit would be a spike.
  * With it, and the default threshold of 6, a value has to be 6% above the mean at least.
  *
- * A step is judged once there are SPIKE_LEAST values, and half a window of them: deviations of fewer are too
+ * A step is judged once there are SPIKE_MIN values, and half a window of them: deviations of fewer are too
  * uncertain. What was a spike never enters the window, or a few would make the next ones look usual. A value
  * that is not finite is a spike whatever the window holds.
  *

@@ -1,6 +1,6 @@
 #include "train/health/watchdog.h"
 
-#include "dist/mpi/mpi_check.h"
+#include "dist/mpi/mpi_error.h"
 #include "train/health/hang.h"
 
 #include <pthread.h>
@@ -28,7 +28,7 @@ struct watchdog {
     struct hang hang;
     struct station *station; /* [ranks] */
     char (*host)[64];        /* [ranks] */
-    char *culprit, *words;   /* [ranks], [hang_room] */
+    char *culprit, *text;    /* [ranks], [hang_room] */
     size_t room;
     MPI_Request *request; /* [ranks] */
     struct station mine;  /* as it was sent */
@@ -82,8 +82,8 @@ static void describe(struct watchdog *w, int late) {
         s->step = p.step;
         s->phase_seconds = w->seen[t].phase_seconds;
         s->seconds = w->seen[t].seconds;
-        activity_action_words(&p, s->action);
-        activity_wait_words(&p, s->wait);
+        activity_action_text(&p, s->action);
+        activity_wait_text(&p, s->wait);
     }
 }
 
@@ -119,16 +119,16 @@ static int answers(const struct watchdog *w, int below) {
 }
 
 /* Straight to the descriptor: a main thread that hangs may hold the stream's lock. */
-static void print(const char *words, size_t length) {
+static void print(const char *text, size_t length) {
     while (length) {
-        ssize_t n = write(STDERR_FILENO, words, length);
+        ssize_t n = write(STDERR_FILENO, text, length);
         if (n <= 0) return;
-        words += n, length -= (size_t)n;
+        text += n, length -= (size_t)n;
     }
 }
 
 static void end_job(struct watchdog *w) {
-    print(w->words, hang_report(&w->hang, w->culprit, w->words, w->room));
+    print(w->text, hang_report(&w->hang, w->culprit, w->text, w->room));
     MPI_Abort(MPI_COMM_WORLD, GDN_INTERNAL);
 }
 
@@ -209,7 +209,7 @@ static void release(struct watchdog *w) {
     free(w->station);
     free(w->host);
     free(w->culprit);
-    free(w->words);
+    free(w->text);
     free(w->request);
     free(w);
 }
@@ -223,7 +223,7 @@ static struct watchdog *reserve(const struct mesh *mesh, const struct watchdog_c
     w->station = calloc(ranks, sizeof *w->station);
     w->host = calloc(ranks, sizeof *w->host);
     w->culprit = calloc(ranks, 1);
-    w->words = malloc(w->room);
+    w->text = malloc(w->room);
     w->request = calloc(ranks, sizeof *w->request);
     w->hang = (struct hang){
         .ranks = mesh->size,
@@ -235,7 +235,7 @@ static struct watchdog *reserve(const struct mesh *mesh, const struct watchdog_c
                   [PHASE_CHECKPOINT] = config->checkpoint,
                   [PHASE_END] = config->checkpoint},
     };
-    if (w->station && w->host && w->culprit && w->words && w->request) return w;
+    if (w->station && w->host && w->culprit && w->text && w->request) return w;
     release(w);
     return NULL;
 }

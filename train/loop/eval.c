@@ -1,5 +1,5 @@
-/* Evaluations in the training loop. One that somebody asks to stop in is given up: what part of the data says
- * is no result. The checkpoint then says that an evaluation is due, and the next start begins with it. */
+/* Evaluations in the training loop. A stop request abandons an evaluation without a result; the checkpoint
+ * then records that an evaluation is due, and the next start begins with it. */
 #include "train/loop/loop.h"
 
 #include "dist/mpi/activity.h"

@@ -11,7 +11,7 @@
 
 struct health {
     struct replicas *replicas; /* NULL: not compared */
-    int64_t alike;             /* steps done when all copies were found the same; −1: not yet */
+    int64_t replicated_at;     /* steps done when all copies were found the same; −1: not yet */
 
     bool watch_slow;
     struct slow slow;
@@ -24,9 +24,11 @@ struct health {
 
 /* ------------------------------------------------------------------------------------------- creation */
 
-/* Where exchanges go over wires, the host cannot tell a card that computes from one that waits for others. */
+/* Where exchanges go over device communicators, the host cannot tell a GPU that computes from one that waits
+ * for others. */
 static bool can_tell(const struct mesh *mesh) {
-    return mesh->size > 1 && !mesh->data.wire && !mesh->tensor.wire && !mesh->pipeline.wire;
+    return mesh->size > 1 && !mesh->data.device_comm && !mesh->tensor.device_comm &&
+           !mesh->pipeline.device_comm;
 }
 
 /* Ranks of one pipeline index have the same layers. */
@@ -52,14 +54,14 @@ int loop_health_create(struct loop *loop) {
     struct health *h = loop->health = calloc(1, sizeof *h);
     int status = h ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for what is known of the ranks");
     if (h) {
-        h->alike = -1;
+        h->replicated_at = -1;
         h->watch_slow = run->config.watchdog.slow > 0 && can_tell(mesh);
         status = reserve(h, run);
     }
     TRY(mesh_agree(mesh, status));
     TRY(mesh_gather(mesh, mesh->host, sizeof *h->host, h->host));
     if (run->config.watchdog.replicas <= 0 || mesh->size == 1) return 0;
-    return replicas_create(mesh, run->table, &run->whole, run->ops, &h->replicas);
+    return replicas_create(mesh, run->table, &run->global, run->ops, &h->replicas);
 }
 
 void loop_health_free(struct loop *loop) {
@@ -89,13 +91,13 @@ static void record_mismatch(struct loop *loop, const struct replicas_verdict *ve
 }
 
 /* "rank 1 on HOST, rank 3 on HOST" */
-static void name_ranks(const struct health *h, const struct replicas_verdict *verdict, char words[1024]) {
-    int used = 0, most = verdict->count < 8 ? verdict->count : 8;
-    for (int i = 0; i < most; i++)
-        used += snprintf(words + used, (size_t)(1024 - used), "%srank %d on %s", i ? ", " : "",
+static void name_ranks(const struct health *h, const struct replicas_verdict *verdict, char text[1024]) {
+    int used = 0, max = verdict->count < 8 ? verdict->count : 8;
+    for (int i = 0; i < max; i++)
+        used += snprintf(text + used, (size_t)(1024 - used), "%srank %d on %s", i ? ", " : "",
                          verdict->rank[i], h->host[verdict->rank[i]]);
-    if (most < verdict->count)
-        snprintf(words + used, (size_t)(1024 - used), " and %d more", verdict->count - most);
+    if (max < verdict->count)
+        snprintf(text + used, (size_t)(1024 - used), " and %d more", verdict->count - max);
 }
 
 static int mismatch(struct loop *loop, const struct replicas_verdict *verdict) {
@@ -103,8 +105,9 @@ static int mismatch(struct loop *loop, const struct replicas_verdict *verdict) {
     char names[1024], since[96] = "";
     record_mismatch(loop, verdict);
     name_ranks(loop->health, verdict, names);
-    if (loop->health->alike >= 0)
-        snprintf(since, sizeof since, " (after %lld steps all were alike)", (long long)loop->health->alike);
+    if (loop->health->replicated_at >= 0)
+        snprintf(since, sizeof since, " (after %lld steps all were identical)",
+                 (long long)loop->health->replicated_at);
     return gdn_fail(
         GDN_INTERNAL,
         "after %lld steps the copies of weights that ranks have are not the same any more%s: %s %s %s. "
@@ -117,10 +120,10 @@ static int mismatch(struct loop *loop, const struct replicas_verdict *verdict) {
 int loop_health_replicas(struct loop *loop) {
     struct health *h = loop->health;
     struct replicas_verdict verdict;
-    if (!h || !h->replicas || h->alike == loop->run->step) return 0;
+    if (!h || !h->replicas || h->replicated_at == loop->run->step) return 0;
     TRY(replicas_compare(h->replicas, loop->run->state.weight, &verdict));
     if (verdict.count) return mismatch(loop, &verdict);
-    h->alike = loop->run->step;
+    h->replicated_at = loop->run->step;
     return 0;
 }
 
@@ -156,7 +159,7 @@ int loop_health_step(struct loop *loop) {
     struct health *h = loop->health;
     const struct config *config = &loop->run->config;
     const long compare = config->watchdog.replicas, monitor = config->monitor.interval;
-    if (h->alike > loop->run->step) h->alike = -1; /* training went back (loop/spike.c) */
+    if (h->replicated_at > loop->run->step) h->replicated_at = -1; /* training went back (loop/spike.c) */
     h->computed += loop->last.step_seconds - loop->waited;
     h->steps++;
     if (h->watch_slow && h->steps >= (monitor > 0 ? monitor : 10)) TRY(gather_times(loop));

@@ -105,18 +105,18 @@ static int diverge(struct loop *loop, const struct step_report *report) {
 static int stop(struct loop *loop, enum stop_reason reason) {
     struct run *run = loop->run;
     TRY(loop_health_replicas(loop));
-    const char *why = reason ? stop_words(reason) : "at train.stop_at";
+    const char *why = reason ? stop_text(reason) : "at train.stop_at";
     metrics_begin(&loop->rundir->metrics, reason >= STOP_INT ? "signal" : "stop");
     metrics_integer(&loop->rundir->metrics, "step", run->step);
     metrics_text(&loop->rundir->metrics, "reason", reason ? stop_name(reason) : "train.stop_at");
     metrics_end(&loop->rundir->metrics);
     if (loop_save(loop, true)) {
-        char *words = strdup(gdn_failure());
+        char *text = strdup(gdn_failure());
         gdn_failure_clear();
         int status =
             gdn_fail(GDN_UNSAVED, "stopped %s after %lld steps, but no checkpoint could be saved: %s", why,
-                     (long long)run->step, words ? words : "");
-        free(words);
+                     (long long)run->step, text ? text : "");
+        free(text);
         return status;
     }
     TRY(mesh_agree(&run->mesh, stop_honoured(loop->stop)));
@@ -159,7 +159,7 @@ static int written(const struct loop *loop) {
 /* Ends the run on request: of whoever comes first by the order of reasons, on whichever rank. */
 static int stop_as_asked(struct loop *loop) {
     int reason = (int)loop->stop->reason;
-    int status = loop_store_settle(loop, true);
+    int status = loop_store_poll(loop, true);
     if (status) return give_up(loop, status);
     TRY(mesh_reduce(&loop->run->mesh, &reason, 1, MPI_INT, MPI_MAX));
     return stop(loop, (enum stop_reason)reason);
@@ -168,7 +168,7 @@ static int stop_as_asked(struct loop *loop) {
 /* Agrees before a step whether all can go on (*end false), or how the run ends. */
 static int before_step(struct loop *loop, bool *end) {
     struct run *run = loop->run;
-    int stored = loop_store_settle(loop, due(run->step, run->config.delta_store.interval));
+    int stored = loop_store_poll(loop, due(run->step, run->config.delta_store.interval));
     *end = stored != 0;
     if (stored) return give_up(loop, stored);
     long stop_at = run->config.train.stop_at;
@@ -189,7 +189,7 @@ static int train_step(struct loop *loop, double began) {
     struct step_report report = {0};
     const double scale = run->loss_scale.scale;
     int status = loop_step(run, delta_store_begin(loop->store, run->step), &report);
-    loop_record_inquiry(loop, &report);
+    loop_record_nan_trace(loop, &report);
     if (status == GDN_DIVERGED) return diverge(loop, &report);
     if (status) return status;
     run->on_disk = false;
@@ -224,7 +224,7 @@ static int after_step(struct loop *loop) {
         TRY(loop_health_replicas(loop));
         if (loop_save(loop, last)) return GDN_UNSAVED;
     }
-    return loop_save_settle(loop, false);
+    return loop_save_poll(loop, false);
 }
 
 static int train(struct loop *loop) {
@@ -257,7 +257,7 @@ static int train(struct loop *loop) {
         loop_grace_step(loop, took);
         TRY(after_step(loop));
     }
-    int status = loop_store_settle(loop, true);
+    int status = loop_store_poll(loop, true);
     if (status) return give_up(loop, status);
     TRY(run_record_memory(run, &loop->rundir->metrics));
     TRY(mesh_agree(&run->mesh, stop_honoured(loop->stop))); /* one that came too late is for nobody */
@@ -294,7 +294,7 @@ int loop_run(struct run *run, struct rundir *rundir, struct stop *asking, FILE *
     activity_phase(PHASE_END, run->step); /* a checkpoint under way may take its time */
     /* Where all ranks have come here together, what the run's end has overtaken is told of too. */
     if (!executor_failed(run->executor) && !executor_failed(run->evaluation.executor))
-        loop_store_settle(&loop, true), loop_save_settle(&loop, true);
+        loop_store_poll(&loop, true), loop_save_poll(&loop, true);
     else
         alone = true;
     saver_free(loop.saver, alone);

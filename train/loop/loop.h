@@ -1,9 +1,8 @@
-/* The training loop: steps, evaluations, checkpoints, and the ways in which a run ends.
- *
- * Every rank goes through the same steps. Before each, the ranks agree in one exchange that all have read
- * their part of the batch, that nobody was asked to stop, and that rank 0 could write what it had to; only
- * when someone raises a flag do they ask who and why. So a bad token, a signal or a full disk on one rank
- * ends the run on all, between two steps, when weights and optimiser state are whole and can be saved. */
+/* The training loop: steps, evaluations, checkpoints, and the end of a run. All ranks go through the same
+ * steps. Before each step the ranks agree in one exchange that all have read their part of the batch, that
+ * none was asked to stop, and that rank 0 could write its files; only where a rank raises a flag do they
+ * exchange the reason. So a bad token, a signal or a full disk on one rank ends the run on all ranks
+ * between two steps, when weights and optimiser state are consistent and can be saved. */
 #ifndef GDN_LOOP_H
 #define GDN_LOOP_H
 
@@ -84,14 +83,14 @@ int loop_save(struct loop *loop, bool now);
 /* Records what has become of the save under way, where that is finished on all ranks; `wait` waits for it: to
  * be called before the state is loaded anew. Collective. GDN_UNSAVED, the same on all ranks, where too many
  * in a row have failed; GDN_INTERNAL. */
-int loop_save_settle(struct loop *loop, bool wait);
+int loop_save_poll(struct loop *loop, bool wait);
 
 /* Records what has become of the store under way, where that is finished on all ranks; `wait` waits for it.
  * GDN_INTERNAL, the same on all ranks, where it failed and delta_store.required is set. Collective. */
-int loop_store_settle(struct loop *loop, bool wait);
+int loop_store_poll(struct loop *loop, bool wait);
 
-/* After every loop_step, whatever its status: records what an inquiry has found. (loop/spike.c) */
-void loop_record_inquiry(struct loop *loop, const struct step_report *report);
+/* After every loop_step, whatever its status: records what a NaN trace has found. (loop/spike.c) */
+void loop_record_nan_trace(struct loop *loop, const struct step_report *report);
 
 /* After a step that was done or left out: where it was a spike (train/health/spikes.h), counts and records it
  * and goes back to the newest whole checkpoint where spikes.action says so; the data go on behind the spike's

@@ -9,7 +9,7 @@
 
 /* A disk may be full for a while: a checkpoint that failed in the background is told of, and the next one is
  * the next try; so many in a row that fail end the run. */
-enum { MOST_FAILURES = 3 };
+enum { MAX_FAILURES = 3 };
 
 /* Bytes a second at which a checkpoint is written, synced and read back by a slow disk: how long the first
  * one may take. */
@@ -37,7 +37,7 @@ static void record_failed(struct loop *loop, const struct saver_report *report) 
     struct metrics *metrics = &loop->rundir->metrics;
     metrics_begin(metrics, "checkpoint_failed");
     metrics_integer(metrics, "step", report->step);
-    metrics_text(metrics, "reason", report->words);
+    metrics_text(metrics, "reason", report->text);
     metrics_number(metrics, "seconds", report->seconds);
     metrics_number(metrics, "stall_seconds", report->stall_seconds);
     metrics_boolean(metrics, "asynchronous", report->asynchronous);
@@ -47,7 +47,7 @@ static void record_failed(struct loop *loop, const struct saver_report *report) 
 /* Returns GDN_UNSAVED for a failure that ends the run. */
 static int take_report(struct loop *loop, const struct saver_report *report) {
     struct run *run = loop->run;
-    if (!report->settled) return 0;
+    if (!report->done) return 0;
     loop->saving = false;
     monitor_stall(loop->monitor, report->stall_seconds);
     if (!report->status) {
@@ -62,21 +62,21 @@ static int take_report(struct loop *loop, const struct saver_report *report) {
     }
     record_failed(loop, report);
     loop->save_failures++;
-    if (!report->asynchronous) return gdn_fail(GDN_UNSAVED, "%s", report->words);
-    if (loop->save_failures >= MOST_FAILURES)
+    if (!report->asynchronous) return gdn_fail(GDN_UNSAVED, "%s", report->text);
+    if (loop->save_failures >= MAX_FAILURES)
         return gdn_fail(GDN_UNSAVED,
                         "%d checkpoints in a row could not be saved; the last, after %lld steps: %s",
-                        loop->save_failures, (long long)report->step, report->words);
+                        loop->save_failures, (long long)report->step, report->text);
     progress_note(&loop->progress, "warning: the checkpoint after %lld steps could not be saved: %s%s",
-                  (long long)report->step, report->words,
+                  (long long)report->step, report->text,
                   loop->ending ? "" : "; training goes on, and the next one is due as usual");
     return 0;
 }
 
-int loop_save_settle(struct loop *loop, bool wait) {
+int loop_save_poll(struct loop *loop, bool wait) {
     struct saver_report report;
     if (!loop->saver) return 0;
-    TRY(saver_settle(loop->saver, wait, &report));
+    TRY(saver_poll(loop->saver, wait, &report));
     return take_report(loop, &report);
 }
 
@@ -86,7 +86,7 @@ int loop_save(struct loop *loop, bool now) {
     TRY(loop_health_replicas(loop)); /* nothing wrong is to be saved */
     loop->ending |= now;
     activity_phase(PHASE_CHECKPOINT, run->step);
-    int status = loop_save_settle(loop, true);
+    int status = loop_save_poll(loop, true);
     if (status == GDN_UNSAVED &&
         now) { /* of failures in a row: this one may work, and then nothing is lost */
         gdn_failure_clear();
@@ -112,7 +112,7 @@ int loop_save(struct loop *loop, bool now) {
     loop->saved_at = MPI_Wtime();
     TRY(saver_begin(loop->saver, &info, now));
     loop->saving = true;
-    return loop_save_settle(loop, now); /* one in the foreground has ended */
+    return loop_save_poll(loop, now); /* one in the foreground has ended */
 }
 
 int loop_save_due(struct loop *loop, bool *is_due) {

@@ -27,7 +27,7 @@ struct saver {
 
     /* Of the thread; there is none where `started` is false. */
     bool started;
-    struct mesh apart;
+    struct mesh duplicate;
     pthread_t thread;
     pthread_mutex_t lock; /* of the phase */
     pthread_cond_t changed;
@@ -51,7 +51,7 @@ static void write_content(struct saver *s, const struct mesh *mesh,
     s->report.bytes = checkpoint_bytes(content);
     s->report.seconds = MPI_Wtime() - s->began;
     if (!s->report.status) return;
-    snprintf(s->report.words, sizeof s->report.words, "%.*s", (int)sizeof s->report.words - 1, gdn_failure());
+    snprintf(s->report.text, sizeof s->report.text, "%.*s", (int)sizeof s->report.text - 1, gdn_failure());
     gdn_failure_clear();
 }
 
@@ -77,7 +77,7 @@ static void *write_checkpoints(void *context) {
     activity_of_writer();
     while (wait_for(s, GIVEN, CLOSING) == GIVEN) {
         activity_phase(PHASE_CHECKPOINT, s->info.step);
-        write_content(s, &s->apart, snapshot_content(s->snapshot));
+        write_content(s, &s->duplicate, snapshot_content(s->snapshot));
         activity_phase(PHASE_NONE, s->info.step);
         enter_phase(s, DONE);
     }
@@ -124,7 +124,7 @@ static int create(struct saver *s) {
     TRY(mesh_agree(mesh, s->directory ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for a path")));
     TRY(mesh_agree(mesh, create_snapshot(s)));
     if (!in_background(&s->run->config)) return 0;
-    TRY(mesh_apart(mesh, "checkpoint.asynchronous", &s->apart));
+    TRY(mesh_duplicate(mesh, "checkpoint.asynchronous", &s->duplicate));
     return mesh_agree(mesh, start(s));
 }
 
@@ -132,7 +132,7 @@ int saver_create(struct run *run, const char *directory, struct saver **out) {
     struct saver *s = *out = calloc(1, sizeof *s);
     TRY(mesh_agree(&run->mesh, s ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for saving checkpoints")));
     s->run = run;
-    s->apart = mesh_alone();
+    s->duplicate = mesh_alone();
     s->directory = strdup(directory);
     int status = create(s);
     if (!status) return 0;
@@ -156,7 +156,7 @@ void saver_free(struct saver *saver, bool alone) {
         pthread_mutex_destroy(&s->lock);
     }
     s->run->copy_bytes = 0;
-    mesh_free(&s->apart);
+    mesh_free(&s->duplicate);
     snapshot_free(s->snapshot);
     free(s->directory);
     free(s);
@@ -201,7 +201,7 @@ static bool is_busy(struct saver *s) {
     return busy;
 }
 
-int saver_settle(struct saver *saver, bool wait, struct saver_report *out) {
+int saver_poll(struct saver *saver, bool wait, struct saver_report *out) {
     struct saver *s = saver;
     const struct mesh *mesh = &s->run->mesh;
     *out = (struct saver_report){0};
@@ -218,7 +218,7 @@ int saver_settle(struct saver *saver, bool wait, struct saver_report *out) {
     s->waited += MPI_Wtime() - began;
     s->under_way = false;
     *out = s->report;
-    out->settled = true;
+    out->done = true;
     double seconds[] = {out->seconds, out->stall_seconds};
     TRY(mesh_reduce(mesh, seconds, 2, MPI_DOUBLE, MPI_MAX));
     out->seconds = seconds[0], out->stall_seconds = seconds[1];

@@ -8,12 +8,12 @@
 
 static const char *const action_name[] = {"skip", "rewind", "report"};
 
-void loop_record_inquiry(struct loop *loop, const struct step_report *report) {
+void loop_record_nan_trace(struct loop *loop, const struct step_report *report) {
     const struct verdict *v = &loop->run->verdict;
     struct metrics *metrics = &loop->rundir->metrics;
     if (!v->asked) return;
-    char words[512];
-    inquiry_words(v, words);
+    char text[512];
+    nan_trace_text(v, text);
     metrics_begin(metrics, "not_finite");
     metrics_integer(metrics, "step", report->step);
     if (v->rank >= 0) metrics_integer(metrics, "rank", v->rank);
@@ -24,7 +24,7 @@ void loop_record_inquiry(struct loop *loop, const struct step_report *report) {
         metrics_integer(metrics, "micro_batch", v->finding.micro_batch);
     }
     metrics_integer(metrics, "recurred", v->recurred);
-    metrics_text(metrics, "words", words);
+    metrics_text(metrics, "words", text);
     metrics_end(metrics);
 }
 
@@ -72,7 +72,7 @@ static void tell(struct loop *loop, const struct step_report *report, enum spike
 static int rewind_run(struct loop *loop, bool *back, const char **reason) {
     struct run *run = loop->run;
     activity_phase(PHASE_CHECKPOINT, run->step);
-    TRY(loop_save_settle(loop, true)); /* the newest may be under way */
+    TRY(loop_save_poll(loop, true)); /* the newest may be under way */
     *back = false;
     if (run->elsewhere) {
         *reason = "this start has no checkpoint of its own yet to go back to";
@@ -102,7 +102,7 @@ static int rewind_run(struct loop *loop, bool *back, const char **reason) {
     }
     if (*back) {
         if (run->scales.word)
-            memset(run->scales.word, 0, (size_t)run->scales.words * sizeof *run->scales.word);
+            memset(run->scales.word, 0, (size_t)run->scales.count * sizeof *run->scales.word);
         status = run_load(run, &start, NULL);
         spikes_set_so_far(&run->spikes, so_far);
         run->spikes.last = spike;

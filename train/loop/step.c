@@ -3,7 +3,7 @@
 
 #include "model/params/edges.h"
 #include "train/config/batch.h"
-#include "train/optimizer/schedule.h"
+#include "train/optimizer/lr_schedule.h"
 
 #include <math.h>
 
@@ -29,8 +29,7 @@ static void regularizer_weights(const struct config *config, int64_t step, struc
 
 /* What a step computes, on every rank alike: active distances and the regularisers' weights (model.md, 5 and
  * 6). Gradients, all of which have the factor token_weight, are those of scale · loss
- * (train/optimizer/loss_scale.h).
- */
+ * (train/optimizer/loss_scale.h). */
 static struct loss_options options_of(const struct config *config, int64_t step, double scale) {
     const struct train_config *train = &config->train;
     struct loss_options options = {
@@ -71,8 +70,8 @@ struct decision {
 
 /* Whether loss and gradient norm are fit for an update. They have the same bits on every rank, so all come to
  * the same outcome. */
-static enum outcome judge(struct run *run, const struct step_report *report, bool suspect) {
-    if (suspect || !isfinite(report->loss) || !isfinite(report->grad_norm)) {
+static enum outcome judge(struct run *run, const struct step_report *report, bool any_bad) {
+    if (any_bad || !isfinite(report->loss) || !isfinite(report->grad_norm)) {
         bool lower = isfinite(report->loss) && loss_scale_lower(&run->loss_scale);
         return lower ? OUTCOME_SKIP : OUTCOME_NOT_FINITE;
     }
@@ -85,17 +84,17 @@ static enum outcome judge(struct run *run, const struct step_report *report, boo
 
 /* Fills in losses and norm from the sums over all ranks, and whether anybody was about to hand over what was
  * not finite. */
-static int measure(struct step *step, bool *suspect) {
+static int measure(struct step *step, bool *any_bad) {
     struct run *run = ((struct decision *)step->context)->run;
     struct step_report *report = ((struct decision *)step->context)->report;
     const double scale = run->loss_scale.scale;
-    double sums[STEP_SUMS] = {step->sums.ce, step->sums.sparsity, step->sums.entropy, step->suspect >= 0},
+    double sums[STEP_SUMS] = {step->sums.ce, step->sums.sparsity, step->sums.entropy, step->first_bad >= 0},
            norm;
     TRY(mesh_sum(&run->mesh, sums, STEP_SUMS));
     TRY(optimizer_norm(&run->optimizer, step->options->active, &norm));
     fill_losses(step->options, scale, sums, step->sums.connections, report);
     report->grad_norm = norm / scale;
-    *suspect = sums[3] > 0;
+    *any_bad = sums[3] > 0;
     return 0;
 }
 
@@ -105,52 +104,52 @@ static int decide(struct step *step) {
     struct run *run = decision->run;
     struct step_report *report = decision->report;
     const double scale = run->loss_scale.scale;
-    bool suspect;
-    TRY(measure(step, &suspect));
+    bool any_bad;
+    TRY(measure(step, &any_bad));
     report->lr = step->lr = learning_rate(&run->config.train, run->step);
     step->gscale = optimizer_clip(&run->optimizer, report->grad_norm) / scale;
-    decision->outcome = judge(run, report, suspect);
+    decision->outcome = judge(run, report, any_bad);
     step->update = decision->outcome == OUTCOME_UPDATE;
     return 0;
 }
 
-/* The same in an inquiry, which updates nothing in any case. */
+/* The same in a NaN trace, which updates nothing in any case. */
 static int hear(struct step *step) {
     struct decision *decision = step->context;
-    bool suspect;
-    TRY(measure(step, &suspect));
+    bool any_bad;
+    TRY(measure(step, &any_bad));
     decision->run->verdict.recurred =
-        suspect || !isfinite(decision->report->loss) || !isfinite(decision->report->grad_norm);
+        any_bad || !isfinite(decision->report->loss) || !isfinite(decision->report->grad_norm);
     return 0;
 }
 
-/* Computes the step again, to find out where it went wrong (train/step/inquiry.h). Collective.
+/* Computes the step again, to find out where it went wrong (train/step/nan_trace.h). Collective.
  * GDN_INTERNAL. */
-static int inquire(struct run *run, const struct step *step) {
+static int trace_nan(struct run *run, const struct step *step) {
     struct step_report report = {0};
-    struct step again = *step;
-    again.watch = NULL;
-    again.inquiry = &run->inquiry;
-    again.decide = hear;
-    again.context = &(struct decision){.run = run, .report = &report};
+    struct step traced = *step;
+    traced.watch = NULL;
+    traced.nan_trace = &run->nan_trace;
+    traced.decide = hear;
+    traced.context = &(struct decision){.run = run, .report = &report};
     scales_restore(&run->scales);
-    inquiry_begin(&run->inquiry, step->options->active);
-    TRY(execute(run->executor, &again));
+    nan_trace_begin(&run->nan_trace, step->options->active);
+    TRY(execute(run->executor, &traced));
     bool recurred = run->verdict.recurred;
-    TRY(inquiry_end(&run->inquiry, step->suspect, &run->verdict));
+    TRY(nan_trace_end(&run->nan_trace, step->first_bad, &run->verdict));
     run->verdict.recurred = recurred;
     return 0;
 }
 
 /* After a step that was not finite: 0 where such a step may be left out, like a spike. */
 static int not_finite(struct run *run, const struct step *step, const struct step_report *report) {
-    TRY(inquire(run, step));
+    TRY(trace_nan(run, step));
     if (run->config.spikes.window > 0 && run->config.spikes.action != SPIKE_REPORT) {
         spikes_judge(&run->spikes, NAN, NAN);
         return 0;
     }
-    char words[512];
-    inquiry_words(&run->verdict, words);
+    char text[512];
+    nan_trace_text(&run->verdict, text);
     return gdn_fail(GDN_DIVERGED,
                     "training diverged at step %lld: %s not finite; %s. Nothing was updated. Go on "
                     "from an older checkpoint with a lower train.lr, more train.warmup_steps or a "
@@ -159,7 +158,7 @@ static int not_finite(struct run *run, const struct step *step, const struct ste
                     !isfinite(report->loss)        ? "the loss is"
                     : !isfinite(report->grad_norm) ? "the gradient norm is"
                                                    : "numbers between ranks are",
-                    words);
+                    text);
 }
 
 int loop_step(struct run *run, const struct delta_watch *watch, struct step_report *report) {
@@ -182,7 +181,7 @@ int loop_step(struct run *run, const struct delta_watch *watch, struct step_repo
         .number = run->step,
         .rows = run->rows,
         .sequences = run_share(run),
-        .micro_batches = (int)(run_share(run) / run->micro),
+        .micro_batches = (int)(run_share(run) / run->micro_batch),
         .options = &options,
         .watch = watch,
         .decide = decide,

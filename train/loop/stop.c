@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MOST_MARGIN 60.0
+#define MAX_MARGIN 60.0
 #define MARGIN_PART 0.05
 
 /* Unix seconds in an environment variable, 0 where it is not set. */
@@ -55,7 +55,7 @@ int stop_open_with(struct stop *stop, const char *directory, double limit_minute
         return gdn_fail(GDN_INPUT, "run directory %.60s…: its path is too long", directory);
     double now = stop->clock();
     TRY(find_end(limit_minutes, now, &stop->end));
-    stop->margin = fmax(0, fmin(MOST_MARGIN, MARGIN_PART * (stop->end - now)));
+    stop->margin = fmax(0, fmin(MAX_MARGIN, MARGIN_PART * (stop->end - now)));
     return 0;
 }
 
@@ -122,7 +122,7 @@ int stop_honoured(const struct stop *stop) {
 }
 
 static const struct {
-    const char *name, *words;
+    const char *name, *text;
 } told[STOP_REASONS] = {
     [STOP_NONE] = {"", ""},
     [STOP_TIME] = {"time limit", "before the time limit"},
@@ -133,8 +133,8 @@ static const struct {
     [STOP_USR2] = {"USR2", "by signal USR2"},
 };
 
-const char *stop_words(enum stop_reason reason) {
-    return told[reason].words;
+const char *stop_text(enum stop_reason reason) {
+    return told[reason].text;
 }
 
 const char *stop_name(enum stop_reason reason) {

@@ -1,10 +1,8 @@
-/* Who asks a run to stop: a signal (train/health/signals.h), a file `stop` in the run directory, or the end
- * of the time that the run has.
- *
- * A signal counts on whichever rank gets it. File and time are rank 0's to look at, since clocks and the
- * caches of a shared file system differ from rank to rank; so the ranks agree on an answer between two steps,
- * for which reasons are ordered: the greatest of all ranks holds (MPI_MAX). What has been asked for stays
- * asked for. Nothing here is collective, and nothing allocates. */
+/* Requests to stop a run: a signal (train/health/signals.h), a file `stop` in the run directory, or the
+ * end of the run's time limit. A signal counts on any rank. Rank 0 alone looks at the file and the clock,
+ * since clocks and file caches differ between ranks. The ranks agree between two steps on the reason with
+ * the greatest number (MPI_MAX). A request is never withdrawn. Nothing here is collective, and nothing
+ * allocates. */
 #ifndef GDN_STOP_H
 #define GDN_STOP_H
 
@@ -71,7 +69,7 @@ enum stop_reason stop_asked(struct stop *stop, enum stop_work next, double check
 int stop_honoured(const struct stop *stop);
 
 /* For people, behind "stopped ": "by signal TERM", "by the file stop", "before the time limit". */
-const char *stop_words(enum stop_reason reason);
+const char *stop_text(enum stop_reason reason);
 
 /* For metrics.jsonl: "INT", "TERM", "USR1", "USR2", "stop file", "time limit". */
 const char *stop_name(enum stop_reason reason);

@@ -13,7 +13,7 @@ int loop_store_create(struct loop *loop) {
         .edges = &run->pipeline.edges,
         .ops = ops_on_host(run->ops),
         .mesh = &run->mesh,
-        .batch = run->micro,
+        .batch = run->micro_batch,
         .directory = loop->rundir->path,
     };
     return mesh_agree(&run->mesh, delta_store_create(&place, &loop->store));
@@ -37,37 +37,37 @@ static void record_stored(struct loop *loop, const struct delta_report *report) 
 }
 
 /* "step 100: 3 of 12 differences are not stored: layer 4, distance 2: …" */
-static void describe_failure(const struct delta_report *report, char words[1280]) {
+static void describe_failure(const struct delta_report *report, char text[1280]) {
     const struct delta_failure *failure = &report->failure;
     long failed = report->tally.failed, all = failed + report->tally.connections;
     char distance[32] = "";
     if (failure->distance) snprintf(distance, sizeof distance, ", distance %d", failure->distance);
-    snprintf(words, 1280, "step %lld: %ld of %ld differences %s not stored: layer %d%s: %s",
+    snprintf(text, 1280, "step %lld: %ld of %ld differences %s not stored: layer %d%s: %s",
              (long long)report->step, failed, all, failed == 1 ? "is" : "are", failure->layer, distance,
-             failure->words);
+             failure->text);
 }
 
-static void record_failed(struct loop *loop, const struct delta_report *report, const char *words) {
+static void record_failed(struct loop *loop, const struct delta_report *report, const char *text) {
     struct metrics *metrics = &loop->rundir->metrics;
     metrics_begin(metrics, "delta_store_failed");
     metrics_integer(metrics, "step", report->step);
     metrics_integer(metrics, "connections", report->tally.failed);
     metrics_integer(metrics, "layer", report->failure.layer);
     if (report->failure.distance) metrics_integer(metrics, "distance", report->failure.distance);
-    metrics_text(metrics, "reason", report->failure.words);
+    metrics_text(metrics, "reason", report->failure.text);
     metrics_end(metrics);
-    if (!loop->run->config.delta_store.required) progress_note(&loop->progress, "warning: %s", words);
+    if (!loop->run->config.delta_store.required) progress_note(&loop->progress, "warning: %s", text);
 }
 
-int loop_store_settle(struct loop *loop, bool wait) {
+int loop_store_poll(struct loop *loop, bool wait) {
     struct delta_report report;
-    TRY(delta_store_settle(loop->store, wait, &report));
-    if (!report.settled) return 0;
+    TRY(delta_store_poll(loop->store, wait, &report));
+    if (!report.done) return 0;
     if (report.tally.files || !report.tally.failed) record_stored(loop, &report);
     if (!report.tally.failed) return 0;
-    char words[1280];
-    describe_failure(&report, words);
-    record_failed(loop, &report, words);
+    char text[1280];
+    describe_failure(&report, text);
+    record_failed(loop, &report, text);
     if (!loop->run->config.delta_store.required) return 0;
-    return gdn_fail(GDN_INTERNAL, "%s\n(delta_store.required is set)", words);
+    return gdn_fail(GDN_INTERNAL, "%s\n(delta_store.required is set)", text);
 }

@@ -66,12 +66,12 @@ static char *group_of(char *line, const struct version **version) {
 
 /* Lowers `*least` to what the group and all groups around it have left. In a container the path may be the
  * host's, of which only the upper end is mounted: what is not there sets no limit. */
-static void lower(const char *root, const struct version *v, char *group, int64_t *least) {
+static void lower(const char *root, const struct version *v, char *group, int64_t *min) {
     for (;;) {
         size_t length = strlen(group);
         if (length && group[length - 1] == '/') group[length - 1] = 0;
         int64_t left = left_in(root, v, group);
-        if (left >= 0 && left < *least) *least = left;
+        if (left >= 0 && left < *min) *min = left;
         char *slash = strrchr(group, '/');
         if (!slash) return;
         *slash = 0;
@@ -81,14 +81,14 @@ static void lower(const char *root, const struct version *v, char *group, int64_
 int64_t memory_of_machine(const char *root) {
     char path[PATH], line[PATH];
     snprintf(path, sizeof path, "%s/proc/meminfo", root);
-    int64_t kib = number_in(path, "MemAvailable:"), least = kib < 0 ? INT64_MAX : kib * 1024;
+    int64_t kib = number_in(path, "MemAvailable:"), min = kib < 0 ? INT64_MAX : kib * 1024;
     snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
     FILE *file = fopen(path, "r");
     while (file && fgets(line, sizeof line, file)) {
         const struct version *version;
         char *group = group_of(line, &version);
-        if (group) lower(root, version, group, &least);
+        if (group) lower(root, version, group, &min);
     }
     if (file) fclose(file);
-    return least == INT64_MAX ? 0 : least < PAGE ? PAGE : least;
+    return min == INT64_MAX ? 0 : min < PAGE ? PAGE : min;
 }

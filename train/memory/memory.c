@@ -29,10 +29,10 @@ bool memory_fits(const struct available *available, const struct memory *memory)
     return !available->bytes || memory_sum(memory) <= available->bytes;
 }
 
-void memory_words(const struct memory *memory, double unit, char words[256]) {
+void memory_text(const struct memory *memory, double unit, char text[256]) {
     int at = 0;
     for (int i = 0; i < MEMORY_PARTS; i++)
-        at += snprintf(words + at, (size_t)(256 - at), "%s%s %.1f", i ? ", " : "", memory_word[i],
+        at += snprintf(text + at, (size_t)(256 - at), "%s%s %.1f", i ? ", " : "", memory_word[i],
                        (double)memory->bytes[i] / unit);
 }
 
@@ -46,7 +46,7 @@ struct available memory_given(const struct config *config) {
     return (struct available){.bytes = llround(gib * GIB), .given = gib};
 }
 
-/* Ranks on this rank's machine that use the same device: all of them the host, every so-many-th a card. */
+/* Ranks on this rank's machine that use the same device: all of them the host, every so-many-th a GPU. */
 static int count_sharers(const struct mesh *mesh, const struct device *device, int *sharers) {
     MPI_Comm node, same;
     *sharers = 1;

@@ -30,8 +30,8 @@ extern const char *const memory_key[MEMORY_PARTS], *const memory_word[MEMORY_PAR
 
 int64_t memory_sum(const struct memory *memory);
 
-/* "weights 1.2, gradients 1.2, …, workspace 0.4", in units of `unit` bytes; `words` holds 256 bytes. */
-void memory_words(const struct memory *memory, double unit, char words[256]);
+/* "weights 1.2, gradients 1.2, …, workspace 0.4", in units of `unit` bytes; `text` holds 256 bytes. */
+void memory_text(const struct memory *memory, double unit, char text[256]);
 
 #define GIB 1073741824.0
 

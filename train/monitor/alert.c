@@ -24,30 +24,30 @@ const char *const alert_rule_name[ALERT_RULES] = {
 
 static void describe(struct alert *alert) {
     double change = 100 * fabs(alert->value / alert->baseline - 1);
-    size_t size = sizeof alert->words;
+    size_t size = sizeof alert->text;
     switch (alert->rule) {
     case ALERT_LATENCY:
         snprintf(
-            alert->words, size,
+            alert->text, size,
             "one step in 20 has taken %.3g s or more for a while, %.0f %% more than before: look for other "
             "work on the machines (top, nvidia-smi), a busy disk or network, and events slow_rank; gdn "
             "check measures the ranks",
             alert->value, change);
         return;
     case ALERT_THROUGHPUT:
-        snprintf(alert->words, size,
+        snprintf(alert->text, size,
                  "%.4g tokens/s for a while, %.0f %% fewer than before: look for other work on the machines "
                  "(top, nvidia-smi), for heat, and events slow_rank; gdn check measures the ranks",
                  alert->value, change);
         return;
     case ALERT_SHARE:
-        snprintf(alert->words, size,
+        snprintf(alert->text, size,
                  "%.0f %% of a step's time is spent in delta connections: fewer model.delta.distances or a "
                  "smaller model.delta.hidden make them cheaper; gdn bench measures them",
                  100 * alert->value);
         return;
     default:
-        snprintf(alert->words, size,
+        snprintf(alert->text, size,
                  "a few delta connections carry most: those in use amount to %.0f %% of the active ones; gdn "
                  "report shows which, and model.delta.distances can do without the others",
                  100 * alert->value);

@@ -1,11 +1,9 @@
-/* Rules by which a run is said to have become slow, or its connections dear or idle. What does not last is no
- * news, on a machine that others use too: a rule speaks when its condition has held at every look for
- * ALERT_STEPS steps and ALERT_SECONDS seconds, and at ALERT_LOOKS looks at least, and is silent until it has
- * been false for as long.
- *
- * The first two compare with what was usual: the mean of the last ALERT_HISTORY looks at which the condition
- * did not hold. They are silent until there are as many. A pace that was there at ALERT_HISTORY looks more
- * after its rule has spoken is the usual one from then on. */
+/* Alert rules: a run has become slow, or its connections expensive or idle. A rule raises an alert when
+ * its condition has held at every sample for ALERT_STEPS steps and ALERT_SECONDS seconds, and at
+ * ALERT_LOOKS samples at least, since machines are shared and short delays mean nothing; it raises none
+ * again until the condition has been false for as long. The first two rules compare with a baseline, the
+ * mean of the last ALERT_HISTORY samples at which the condition did not hold, and need that many. A speed
+ * that holds for ALERT_HISTORY samples more after the alert becomes the new baseline. */
 #ifndef GDN_MONITOR_ALERT_H
 #define GDN_MONITOR_ALERT_H
 
@@ -44,7 +42,7 @@ struct alerts {
 struct alert {
     enum alert_rule rule;
     double value, baseline; /* the mean, or the bound */
-    char words[320];        /* what it is, and what to do about it */
+    char text[320];         /* what it is, and what to do about it */
 };
 
 /* Fills `out` [ALERT_RULES] with the rules that speak now; returns how many. */

@@ -69,7 +69,7 @@ static void memory_metrics(struct prometheus *p, const struct monitor *m) {
     prometheus_value(p, "gdn_resident_memory_bytes", "gauge",
                      "Host memory of the rank that has most at the moment.", m->figures.resident);
     prometheus_value(p, "gdn_device_memory_bytes", "gauge",
-                     "Memory reserved on a card by the rank that needs most.", m->figures.device);
+                     "Memory reserved on a GPU by the rank that needs most.", m->figures.device);
     prometheus_metric(p, "gdn_reserved_memory_bytes", "gauge",
                       "Memory reserved by the rank that needs most, by what it is for.");
     for (int i = 0; i < MEMORY_PARTS; i++) {
@@ -152,14 +152,14 @@ static void state_metrics(struct prometheus *p, int status) {
 /* Not a failure of the run's. */
 static void tell_failure(struct monitor *m) {
     struct metrics *metrics = &m->rundir->metrics;
-    const char *words = m->prometheus.failure;
+    const char *text = m->prometheus.failure;
     if (m->failed) return;
     m->failed = true;
     metrics_begin(metrics, "monitor_failed");
     metrics_integer(metrics, "step", m->last.step);
-    metrics_text(metrics, "reason", words);
+    metrics_text(metrics, "reason", text);
     metrics_end(metrics);
-    progress_note(m->progress, "warning: %s; the run goes on without it", words);
+    progress_note(m->progress, "warning: %s; the run goes on without it", text);
 }
 
 void monitor_write_prometheus(struct monitor *monitor, int status) {

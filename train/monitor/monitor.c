@@ -131,9 +131,9 @@ static void raise_alerts(struct monitor *m) {
         metrics_text(metrics, "rule", alert_rule_name[alert[i].rule]);
         metrics_number(metrics, "value", alert[i].value);
         metrics_number(metrics, "baseline", alert[i].baseline);
-        metrics_text(metrics, "words", alert[i].words);
+        metrics_text(metrics, "words", alert[i].text);
         metrics_end(metrics);
-        progress_note(m->progress, "alert after step %lld: %s", (long long)m->last.step + 1, alert[i].words);
+        progress_note(m->progress, "alert after step %lld: %s", (long long)m->last.step + 1, alert[i].text);
     }
 }
 

@@ -1,12 +1,10 @@
-/* What a run tells of itself while it goes on, beside the lines of its steps: how fast it is, what it needs,
- * what its connections do, and what ought to worry somebody. At the end of every so many steps
- *   events `monitor` and `alert` in metrics.jsonl, curves in TensorBoard, RUN/metrics.prom for Prometheus
- * (monitor.interval), and events `gates` (train.gate_interval); interfaces.md has their keys.
- *
- * Rank 0 writes; what is a sum or a maximum over ranks is gathered at these events alone. Times are rank 0's
- * but for connections', a mean over ranks. Nothing here allocates after creation, and no failure of
- * metrics.prom is one of the run's: it is told of once, as an event `monitor_failed`. Functions take NULL for
- * a monitor that there is not, and then do nothing. */
+/* Figures of a run while it goes, besides the lines of its steps: speed, memory, its connections, and
+ * alerts. At the end of every monitor.interval-th step: events `monitor` and `alert` in metrics.jsonl,
+ * curves in TensorBoard, RUN/metrics.prom for Prometheus; and events `gates` (train.gate_interval).
+ * interfaces.md has their keys. Rank 0 writes; sums and maxima over ranks are gathered at these events
+ * alone. Times are rank 0's, those of connections a mean over ranks. Nothing here allocates after
+ * creation. A failure to write metrics.prom does not end the run: it is recorded once, as an event
+ * `monitor_failed`. Functions accept a NULL monitor and do nothing. */
 #ifndef GDN_MONITOR_H
 #define GDN_MONITOR_H
 

@@ -39,7 +39,7 @@ struct monitor {
 
     struct step_report last;
     struct monitor_figures figures; /* of the last event */
-    struct run_most memory;         /* reserved, as at the start */
+    struct run_max_memory memory;   /* reserved, as at the start */
     double effective;               /* connections, as of the last measurement; NAN: none yet */
     int measured;                   /* connections of which gate and contribution are known */
     double *sums;                   /* [2·edges] gate, contribution of each, over all ranks */

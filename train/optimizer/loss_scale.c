@@ -14,7 +14,7 @@ void loss_scale_resume(struct loss_scale *s, double scale, int64_t good) {
 void loss_scale_good(struct loss_scale *s) {
     if (!s->dynamic || ++s->good < LOSS_SCALE_INTERVAL) return;
     s->good = 0;
-    if (s->scale < LOSS_SCALE_MOST) s->scale *= 2;
+    if (s->scale < LOSS_SCALE_MAX) s->scale *= 2;
 }
 
 bool loss_scale_lower(struct loss_scale *s) {

@@ -17,7 +17,7 @@
 
 /* Start and interval as common implementations of the paper's rule have them (apex, torch.amp.GradScaler). */
 #define LOSS_SCALE_START 65536.0
-#define LOSS_SCALE_MOST 16777216.0
+#define LOSS_SCALE_MAX 16777216.0
 enum { LOSS_SCALE_INTERVAL = 2000 };
 
 struct loss_scale {

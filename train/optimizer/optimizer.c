@@ -105,8 +105,8 @@ int optimizer_norm(struct optimizer *o, int active, double *norm) {
 /* --------------------------------------------------------------------------------------------- update */
 
 double optimizer_clip(const struct optimizer *o, double norm) {
-    double most = o->train->grad_clip;
-    return most > 0 && norm > most ? most / (norm + 1e-6) : 1; /* 1e-6: as the reference */
+    double max = o->train->grad_clip;
+    return max > 0 && norm > max ? max / (norm + 1e-6) : 1; /* 1e-6: as the reference */
 }
 
 void optimizer_begin(struct optimizer *o, int active) {

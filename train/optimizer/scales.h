@@ -1,5 +1,5 @@
 /* The scales of products in 8 bits (fp8) as a part of the training state. A backend scales each operand by
- * the largest numbers that its weight's last products have had (ops.h, product): what it keeps between calls
+ * the largest numbers that its weight's last products have had (ops.h, linear): what it keeps between calls
  * lies on its device (device.h, scales).
  *
  * After each step the ranks give one another the greatest numbers, as is usual for such scales (NVIDIA's
@@ -19,7 +19,7 @@
 struct scales {
     const struct device *device;
     uint32_t *word; /* as of the last step; NULL: the precision has none */
-    long words;
+    long count;
 };
 
 /* Zeros: nothing is known. Not collective. GDN_INPUT where the device has not scales enough, GDN_INTERNAL

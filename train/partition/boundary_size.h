@@ -9,7 +9,7 @@
 /* Elements of a message with a block of T rows. */
 long boundary_elements(const struct layout *layout, long T, long D);
 
-/* Whether compression saves anything in micro-batches of `micro` sequences: GDN_INPUT where not. */
-int boundary_check(const struct config *config, long micro);
+/* Whether compression saves anything in micro-batches of `micro_batch` sequences: GDN_INPUT where not. */
+int boundary_validate(const struct config *config, long micro_batch);
 
 #endif

@@ -6,6 +6,6 @@
 
 /* Sequences of the largest step on each of `ranks` data ranks, and of each micro-batch of any step. Not
  * collective. GDN_INPUT naming the batch that cannot be divided so. */
-int batch_divide(const struct train_config *train, int ranks, long *share, long *micro);
+int batch_divide(const struct train_config *train, int ranks, long *share, long *micro_batch);
 
 #endif

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "dist/verify/check.h"
+#include "dist/verify/verify.h"
 #include "kernels/base/status.h"
 #include "model/params/edges.h"
 #include "model/params/params.h"
@@ -25,10 +25,12 @@ static int reserve(struct builder *b) {
     p->table = calloc(ranks, sizeof *p->table);
     p->shards = calloc(ranks, sizeof *p->shards);
     p->introduced = calloc(distances + 1, sizeof *p->introduced);
-    p->slots = calloc(ranks * (size_t)b->config->mesh.interleave, sizeof *p->slots);
+    p->activation_sets = calloc(ranks * (size_t)b->config->mesh.interleave, sizeof *p->activation_sets);
     p->blocks = calloc(ranks, sizeof *p->blocks);
-    p->strips = calloc(ranks, sizeof *p->strips);
-    if (p->layout && p->table && p->shards && p->introduced && p->slots && p->blocks && p->strips) return 0;
+    p->narrow_blocks = calloc(ranks, sizeof *p->narrow_blocks);
+    if (p->layout && p->table && p->shards && p->introduced && p->activation_sets && p->blocks &&
+        p->narrow_blocks)
+        return 0;
     return gdn_fail(GDN_INTERNAL, "out of memory for the schedule of %d pipeline ranks", p->ranks);
 }
 
@@ -46,8 +48,8 @@ static int place(struct builder *b, const struct layout *first, int data_index) 
     return 0;
 }
 
-static void raise_to(int *most, int value) {
-    if (value > *most) *most = value;
+static void raise_to(int *max, int value) {
+    if (value > *max) *max = value;
 }
 
 /* One schedule, checked; `routes` is left to the caller. */
@@ -55,12 +57,12 @@ static int schedule(struct builder *b, int active, struct routes *routes, struct
     struct pipeline *p = b->out;
     TRY(routes_create(&p->edges, b->config->model.num_layers, active, p->layout, &p->widths, routes));
     TRY(schedule_create(&p->edges, routes, p->layout, &b->options, out));
-    TRY(schedule_check(&p->edges, active, routes, p->layout, &b->options, out));
+    TRY(schedule_verify(&p->edges, active, routes, p->layout, &b->options, out));
     int chunks = b->config->mesh.interleave;
-    for (int i = 0; i < p->ranks * chunks; i++) raise_to(&p->slots[i], out->slots[i]);
+    for (int i = 0; i < p->ranks * chunks; i++) raise_to(&p->activation_sets[i], out->activation_sets[i]);
     for (int r = 0; r < p->ranks; r++) {
         raise_to(&p->blocks[r], out->blocks[r]);
-        raise_to(&p->strips[r], out->strips[r]);
+        raise_to(&p->narrow_blocks[r], out->narrow_blocks[r]);
     }
     return 0;
 }
@@ -97,41 +99,42 @@ static int build_smaller(struct builder *b, int data) {
     const struct train_config *train = &b->config->train;
     struct pipeline *p = b->out;
     int sizes = batch_sizes(train);
-    long micro = batch_largest(train) / data / p->micro_batches;
+    long micro_batch = batch_largest(train) / data / p->micro_batches;
     p->smaller = calloc((size_t)sizes, sizeof *p->smaller);
     if (!p->smaller) return gdn_fail(GDN_INTERNAL, "out of memory for the schedules of %d batches", sizes);
     for (int i = 0; train->num_ramp && i < sizes; i++)
-        TRY(add_smaller(b, (int)(batch_size(train, i) / data / micro)));
+        TRY(add_smaller(b, (int)(batch_size(train, i) / data / micro_batch)));
     return 0;
 }
 
 /* Buffers are counted in longs, their bytes too: all that the passes of a rank could have, at most. */
-static int check_countable(const struct config *config, int data, int micro_batches) {
+static int validate_countable(const struct config *config, int data, int micro_batches) {
     const struct model_config *m = &config->model;
     const struct delta_config *d = &m->delta;
-    long micro = batch_largest(&config->train) / data / micro_batches;
-    double most = 0x1p56, connection = 4.0 * d->hidden + 4.0 * d->gate_hidden + 4.0 * m->hidden_size,
+    long micro_batch = batch_largest(&config->train) / data / micro_batches;
+    double max = 0x1p56, connection = 4.0 * d->hidden + 4.0 * d->gate_hidden + 4.0 * m->hidden_size,
            layer = 16.0 * m->hidden_size + 6.0 * m->intermediate_size + d->num_distances * connection,
-           slots = fmin(micro_batches, 2.0 * config->mesh.pipeline * config->mesh.interleave),
-           all = (double)micro * config->train.sequence_length * layer * (m->num_layers + 2.0) * slots;
-    if (all < most) return 0;
+           activation_sets = fmin(micro_batches, 2.0 * config->mesh.pipeline * config->mesh.interleave),
+           all = (double)micro_batch * config->train.sequence_length * layer * (m->num_layers + 2.0) *
+                 activation_sets;
+    if (all < max) return 0;
     return gdn_fail(GDN_INPUT,
                     "train.sequence_length %d, micro-batches of %ld, model.num_layers %d, hidden_size %d, "
                     "intermediate_size %d and model.delta together give up to %.3g numbers in memory; fewer "
                     "than %.3g are expected",
-                    config->train.sequence_length, micro, m->num_layers, m->hidden_size, m->intermediate_size,
-                    all, most);
+                    config->train.sequence_length, micro_batch, m->num_layers, m->hidden_size,
+                    m->intermediate_size, all, max);
 }
 
 static int build(struct builder *b, int data, int data_index, int tensor_index) {
     const struct config *config = b->config;
     struct pipeline *p = b->out;
     struct layout first;
-    TRY(check_countable(config, data, b->options.micro_batches));
+    TRY(validate_countable(config, data, b->options.micro_batches));
     TRY(placement_create(config, data, tensor_index, 0, &first));
     p->stage = first.stage;
     if (!b->options.forward_only) {
-        TRY(boundary_check(config, batch_largest(&config->train) / data / b->options.micro_batches));
+        TRY(boundary_validate(config, batch_largest(&config->train) / data / b->options.micro_batches));
         first.compress = config->mesh.compress_boundary;
         first.feedback = config->mesh.compress_feedback;
     }
@@ -182,9 +185,9 @@ void pipeline_free(struct pipeline *p) {
     free(p->layout);
     free(p->table);
     free(p->shards);
-    free(p->slots);
+    free(p->activation_sets);
     free(p->blocks);
-    free(p->strips);
+    free(p->narrow_blocks);
     *p = (struct pipeline){0};
 }
 

@@ -41,14 +41,14 @@ struct pipeline {
     int num_smaller;
 
     /* The most that any of these schedules needs. */
-    int *slots;           /* [ranks, interleave] sets of saved activations */
-    int *blocks, *strips; /* [ranks] */
+    int *activation_sets;        /* [ranks, interleave] sets of saved activations */
+    int *blocks, *narrow_blocks; /* [ranks] */
 };
 
 /* Computes it all for one tensor index and data index of a mesh with `data` data ranks, for steps of
  * `micro_batches` micro-batches of a data rank, and, of training with train.batch_ramp, in which these are
  * the largest steps, for those of all its batches; schedules are those of training steps, or where `training`
- * is false forward-only ones, and each has been checked (dist/verify/check.h). Not collective: every rank
+ * is false forward-only ones, and each has been checked (dist/verify/verify.h). Not collective: every rank
  * computes the same. Free with pipeline_free; after a failure there is nothing to free. GDN_INPUT for a mesh
  * that does not fit the model, GDN_INTERNAL. */
 int pipeline_create(const struct config *config, int data, int data_index, int tensor_index,

@@ -23,8 +23,9 @@ static void add(struct action_cost *sum, const struct action_cost *cost) {
 
 int64_t cost_message(const struct model_config *config, const struct layout *layout, long tokens,
                      const struct action *action) {
-    int64_t elements = cargo_is_strip(action->cargo) ? tokens * strip_width(config, layout)
-                                             : boundary_elements(layout, tokens, config->hidden_size);
+    int64_t elements = payload_is_narrow(action->payload)
+                           ? tokens * projected_width(config, layout)
+                           : boundary_elements(layout, tokens, config->hidden_size);
     return elements * (int64_t)sizeof(real);
 }
 
@@ -129,8 +130,8 @@ void pass_costs_raise(struct pass_costs *costs, const struct pass_costs *other) 
     raise_all(costs->action, other->action, costs->actions);
 }
 
-int cost_whole(const struct model_config *config, long batch, long length, const struct loss_options *options,
-               double *flops) {
+int cost_full(const struct model_config *config, long batch, long length, const struct loss_options *options,
+              double *flops) {
     struct table table;
     struct model *model;
     TRY(params_create(config, NULL, &table));

@@ -17,7 +17,7 @@ struct costing {
     const struct edges *edges;
     const struct schedule *schedule;
     const struct shards *shards;       /* whose buckets the schedule's list for the rank names */
-    const int *slots;                  /* [layout->chunks] */
+    const int *activation_sets;        /* [layout->chunks] */
     long batch, length;                /* of a micro-batch */
     const struct recompute *recompute; /* [num_layers]; NULL: nothing is computed again */
     double compress_sources;           /* model_part's */
@@ -49,7 +49,7 @@ int64_t cost_message(const struct model_config *config, const struct layout *lay
                      const struct action *action);
 
 /* The arithmetic of one micro-batch, forward and backward, on one rank that has the whole model. */
-int cost_whole(const struct model_config *config, long batch, long length, const struct loss_options *options,
-               double *flops);
+int cost_full(const struct model_config *config, long batch, long length, const struct loss_options *options,
+              double *flops);
 
 #endif

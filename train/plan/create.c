@@ -63,42 +63,42 @@ static void fill_ranks(struct plan *plan, const struct rank_plan *part, const st
     }
 }
 
-/* Costs of one tensor and pipeline index; raises `most` to its passes'. */
-static int plan_passes(struct plan *plan, const struct rank_plan *part, struct pass_costs *most) {
+/* Costs of one tensor and pipeline index; raises `max` to its passes'. */
+static int plan_passes(struct plan *plan, const struct rank_plan *part, struct pass_costs *max) {
     int tensor = part->layout.tensor_index, pipeline = part->layout.pipeline_index;
     struct action_cost *cost = plan->cost[pipeline * plan->tensor + tensor];
     struct pass_costs passes;
     struct memory memory;
-    TRY(rank_plan_costs(part, plan->level, &passes));
+    TRY(rank_plan_costs(part, plan->policy, &passes));
     int status = rank_plan_memory(part, &passes, &memory);
     if (!status) {
         cost_actions(&part->costing, &passes, cost);
         fill_ranks(plan, part, &memory, cost);
     }
     if (tensor == 0) {
-        *most = passes;
+        *max = passes;
     } else {
-        pass_costs_raise(most, &passes);
+        pass_costs_raise(max, &passes);
         pass_costs_free(&passes);
     }
-    if (!status && tensor == plan->tensor - 1) cost_actions(&part->costing, most, plan->slowest[pipeline]);
+    if (!status && tensor == plan->tensor - 1) cost_actions(&part->costing, max, plan->slowest[pipeline]);
     return status;
 }
 
-static int plan_rank(struct plan *plan, int tensor, int pipeline, struct pass_costs *most) {
+static int plan_rank(struct plan *plan, int tensor, int pipeline, struct pass_costs *max) {
     struct rank_plan part;
     TRY(rank_plan_create(&plan->work, tensor, pipeline, &part));
-    int status = plan_passes(plan, &part, most);
+    int status = plan_passes(plan, &part, max);
     rank_plan_free(&part);
     return status;
 }
 
 static int plan_pipeline_rank(struct plan *plan, int pipeline) {
-    struct pass_costs most = {0};
+    struct pass_costs max = {0};
     int status = 0;
     for (int tensor = 0; tensor < plan->tensor && !status; tensor++)
-        status = plan_rank(plan, tensor, pipeline, &most);
-    pass_costs_free(&most);
+        status = plan_rank(plan, tensor, pipeline, &max);
+    pass_costs_free(&max);
     return status;
 }
 
@@ -132,50 +132,50 @@ static int reserve(struct plan *plan) {
 
 static int choose_recomputation(struct plan *plan) {
     const struct config *config = plan->config;
-    recompute_fixed(&config->train, config->model.num_layers, plan->level);
+    recompute_fixed(&config->train, config->model.num_layers, plan->policy);
     if (!recompute_chosen(&config->train)) return 0;
     if (!plan->available.bytes)
         return gdn_fail(GDN_INPUT,
                         "train.recompute or recompute_delta is auto, but train.memory is 0: a plan "
                         "knows of no machine; give the GiB that a rank may use as train.memory");
     for (int r = 0; r < config->mesh.pipeline; r++)
-        TRY(recompute_auto(&plan->work, r, plan->available.bytes, plan->level, &plan->ratio[r]));
+        TRY(recompute_auto(&plan->work, r, plan->available.bytes, plan->policy, &plan->ratio[r]));
     return 0;
 }
 
 /* What is computed again, and what that leaves the rank that needs most. */
-static int plan_levels(struct plan *plan, struct plan_greatest *most) {
-    *most = (struct plan_greatest){0};
+static int plan_policies(struct plan *plan, struct plan_max *max) {
+    *max = (struct plan_max){0};
     TRY(choose_recomputation(plan));
-    return plan->available.bytes ? plan_find_greatest(plan, INT64_MAX, most) : 0;
+    return plan->available.bytes ? plan_find_max(plan, INT64_MAX, max) : 0;
 }
 
 /* checkpoint.asynchronous auto: without the copy where that does not fit on all ranks, as a run of so much
  * memory decides (train/run/memory.c). */
-static int choose_saving(struct plan *plan, struct plan_greatest *most) {
+static int choose_saving(struct plan *plan, struct plan_max *max) {
     if (plan->config->checkpoint.asynchronous != SAVE_AUTO || !saver_has_intervals(plan->config)) return 0;
-    if (memory_fits(&plan->available, &most->memory)) return 0;
+    if (memory_fits(&plan->available, &max->memory)) return 0;
     plan->foreground = saver_no_memory;
     plan->work.without_copy = true;
-    return plan_levels(plan, most);
+    return plan_policies(plan, max);
 }
 
 /* Before what a step costs, which takes far longer to find. */
-static int check_memory(struct plan *plan) {
-    struct plan_greatest most;
+static int validate_memory(struct plan *plan) {
+    struct plan_max max;
     char who[40];
-    TRY(plan_levels(plan, &most));
-    TRY(choose_saving(plan, &most));
-    snprintf(who, sizeof who, "rank %ld", most.rank);
+    TRY(plan_policies(plan, &max));
+    TRY(choose_saving(plan, &max));
+    snprintf(who, sizeof who, "rank %ld", max.rank);
     const struct fit fit = {plan->config, plan->ranks, &plan->available};
-    return fit_check(&fit, who, &most.memory);
+    return fit_verify(&fit, who, &max.memory);
 }
 
-static int whole_step(struct plan *plan) {
+static int full_step(struct plan *plan) {
     const struct config *config = plan->config;
     struct loss_options options = rank_plan_options(config);
     double flops;
-    TRY(cost_whole(&config->model, plan->micro, config->train.sequence_length, &options, &flops));
+    TRY(cost_full(&config->model, plan->micro_batch, config->train.sequence_length, &options, &flops));
     plan->flops = flops * plan->micro_batches * plan->data;
     plan->ideal = plan->flops / (double)plan->ranks / plan->machine.flops;
     return 0;
@@ -186,9 +186,9 @@ static int build(struct plan *plan, long ranks) {
     TRY(plan_prepare(plan, ranks));
     TRY(count_parameters(plan));
     TRY(reserve(plan));
-    TRY(check_memory(plan));
+    TRY(validate_memory(plan));
     for (int r = 0; r < config->mesh.pipeline; r++) TRY(plan_pipeline_rank(plan, r));
-    TRY(whole_step(plan));
+    TRY(full_step(plan));
     return simulate(&plan->pipeline.schedule, plan->slowest, &plan->machine, &plan->step);
 }
 

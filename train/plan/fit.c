@@ -54,7 +54,7 @@ static void recompute_all(const struct train_config *train, struct change *chang
 /* -------------------------------------------------------------------------------------------- one trial */
 
 /* Of all that auto could choose, full needs least, or nearly. */
-static void assume_least(struct train_config *train) {
+static void assume_min(struct train_config *train) {
     if (train->recompute == RECOMPUTE_AUTO) train->recompute = RECOMPUTE_FULL;
     if (train->recompute_delta == RECOMPUTE_AUTO) train->recompute_delta = RECOMPUTE_FULL;
 }
@@ -62,27 +62,28 @@ static void assume_least(struct train_config *train) {
 /* Weights and gradients are divided among tensor and pipeline ranks, moments among all: no rank can do with
  * less than an even part. */
 static bool could_hold(const struct search *s, long tensor, long pipeline, long ranks) {
-    double least = s->state / (double)(tensor * pipeline) + s->state / (double)ranks;
-    return least <= (double)s->fit->available->bytes;
+    double min = s->state / (double)(tensor * pipeline) + s->state / (double)ranks;
+    return min <= (double)s->fit->available->bytes;
 }
 
 /* What planning a mesh takes: the schedule has each pass of each rank, and is made of every layer. */
 static bool affordable(struct search *s, const struct config *config, long ranks) {
     const struct mesh_config *mesh = &config->mesh;
-    long data = ranks / mesh->tensor / mesh->pipeline, share, micro;
-    if (data < 1 || batch_divide(&config->train, (int)data, &share, &micro)) return false;
-    double passes = (double)(share / micro) * mesh->pipeline * mesh->interleave + config->model.num_layers;
+    long data = ranks / mesh->tensor / mesh->pipeline, share, micro_batch;
+    if (data < 1 || batch_divide(&config->train, (int)data, &share, &micro_batch)) return false;
+    double passes =
+        (double)(share / micro_batch) * mesh->pipeline * mesh->interleave + config->model.num_layers;
     if (s->passes + passes > PASSES) return false;
     s->passes += passes;
     return true;
 }
 
 static bool config_fits(struct search *s, struct config *config, long ranks) {
-    int64_t most, available = s->fit->available->bytes;
+    int64_t max, available = s->fit->available->bytes;
     config->train.memory = (double)available / GIB; /* for auto */
-    assume_least(&config->train);
+    assume_min(&config->train);
     return could_hold(s, config->mesh.tensor, config->mesh.pipeline, ranks) && affordable(s, config, ranks) &&
-           !plan_greatest_memory(config, ranks, available, &most) && most <= available;
+           !plan_max_memory(config, ranks, available, &max) && max <= available;
 }
 
 static bool fits(struct search *s, const struct change *change) {
@@ -101,11 +102,11 @@ static bool fits(struct search *s, const struct change *change) {
 /* ------------------------------------------------------------------------------------------ on this mesh */
 
 /* The largest micro-batch below the present one with which it fits, on top of `change`. */
-static bool smaller_micro(struct search *s, const struct change *change) {
+static bool smaller_micro_batch(struct search *s, const struct change *change) {
     const struct config *config = s->fit->config;
-    long share, micro, data = s->fit->ranks / config->mesh.tensor / config->mesh.pipeline;
-    if (batch_divide(&config->train, (int)data, &share, &micro)) return false;
-    for (long count = share / micro + 1; count <= share && count <= PASSES; count++) {
+    long share, micro_batch, data = s->fit->ranks / config->mesh.tensor / config->mesh.pipeline;
+    if (batch_divide(&config->train, (int)data, &share, &micro_batch)) return false;
+    for (long count = share / micro_batch + 1; count <= share && count <= PASSES; count++) {
         if (share % count) continue;
         *s->out = *change;
         set(s->out, "train.micro_batch_size", share / count);
@@ -121,7 +122,7 @@ static bool same_mesh(struct search *s, const struct change *none, const struct 
         if (fits(s, s->out)) return true;
     }
     *s->out = *all;
-    return (all->count && fits(s, all)) || smaller_micro(s, none) || smaller_micro(s, all);
+    return (all->count && fits(s, all)) || smaller_micro_batch(s, none) || smaller_micro_batch(s, all);
 }
 
 /* ------------------------------------------------------------------------------------------ other meshes */
@@ -216,8 +217,8 @@ static int find(const struct fit *fit, const char *text, const struct memory *pl
 }
 
 /* "train.recompute: full, mesh.pipeline: 4 on 8 ranks with as much memory each" */
-static void change_words(const struct fit *fit, const struct change *change, char *words, size_t size) {
-    FILE *out = fmemopen(words, size, "w");
+static void change_text(const struct fit *fit, const struct change *change, char *changes, size_t size) {
+    FILE *out = fmemopen(changes, size, "w");
     if (!out) return;
     for (int i = 0; i < change->count; i++) {
         const char *word = change->word[i], *value = strchr(word, '=') + 1;
@@ -236,7 +237,7 @@ static int refuse(const struct fit *fit, const char *who, const struct memory *p
     const char *unit = large ? "GiB" : "MiB";
     double size = large ? GIB : GIB / 1024;
     char parts[256], from[100];
-    memory_words(planned, size, parts);
+    memory_text(planned, size, parts);
     if (a->given > 0)
         snprintf(from, sizeof from, "train.memory: %g GiB", a->given);
     else
@@ -246,20 +247,20 @@ static int refuse(const struct fit *fit, const char *who, const struct memory *p
                     needed / size, unit, (double)a->bytes / size, from, unit, parts, advice);
 }
 
-int fit_check(const struct fit *fit, const char *who, const struct memory *planned) {
+int fit_verify(const struct fit *fit, const char *who, const struct memory *planned) {
     if (memory_fits(fit->available, planned)) return 0;
-    char *text = config_text(fit->config), words[500] = "", advice[600];
+    char *text = config_text(fit->config), changes[500] = "", advice[600];
     struct change change;
     bool found = false;
     if (!text) return gdn_fail(GDN_INTERNAL, "out of memory for the configuration's text");
     int status = find(fit, text, planned, &change, &found);
     free(text);
     TRY(status);
-    if (found) change_words(fit, &change, words, sizeof words);
+    if (found) change_text(fit, &change, changes, sizeof changes);
     snprintf(advice, sizeof advice,
              found ? "what would fit: %s"
                    : "nothing that was tried would fit (recomputation of all layers, smaller micro-batches, "
                      "other meshes of as many ranks and of up to 16 times as many)%s: use a smaller model",
-             words);
+             changes);
     return refuse(fit, who, planned, advice);
 }

@@ -16,6 +16,6 @@ struct fit {
  * after the other (checkpoints in the foreground, recomputation, smaller micro-batches, other meshes of as
  * many ranks, the fewest times as many ranks with as much memory each), within a bound on their number. 0
  * where nothing is known of the memory available. Not collective. GDN_INTERNAL. */
-int fit_check(const struct fit *fit, const char *who, const struct memory *planned);
+int fit_verify(const struct fit *fit, const char *who, const struct memory *planned);
 
 #endif

@@ -24,7 +24,7 @@ static void write_recomputation(const struct plan *plan, FILE *out) {
         fprintf(out, delta ? "],\"connections\":[" : ",\"recompute\":{\"layers\":[");
         for (int l = 0; l < plan->config->model.num_layers; l++)
             fprintf(out, "%s\"%s\"", l ? "," : "",
-                    recompute_name(delta ? plan->level[l].delta : plan->level[l].layer));
+                    recompute_name(delta ? plan->policy[l].delta : plan->policy[l].layer));
     }
     fprintf(out, "],\"memory\":%lld,\"ratio\":[", (long long)plan->available.bytes);
     for (int r = 0; plan->ratio[0] > 0 && r < plan->pipeline.schedule.ranks; r++)
@@ -89,7 +89,7 @@ void plan_json(const struct plan *plan, FILE *out) {
             "batches\":%d,"
             "\"micro_batch_size\":%ld,\"flops\":%.17g,\"communication_bytes\":",
             plan->data, plan->tensor, plan->pipeline.schedule.ranks, plan->config->mesh.interleave,
-            (long long)plan->parameters, plan->micro_batches, plan->micro, plan->flops);
+            (long long)plan->parameters, plan->micro_batches, plan->micro_batch, plan->flops);
     write_bytes(all, out);
     write_stages(plan, out);
     write_recomputation(plan, out);

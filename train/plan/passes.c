@@ -126,7 +126,7 @@ static int create_model(struct dry_run *run) {
     struct model_part part = {
         .layout = of->layout,
         .tensor = &run->tensor,
-        .slots = of->slots,
+        .activation_sets = of->activation_sets,
         .recompute = of->recompute,
         .compress_sources = of->compress_sources,
     };
@@ -138,7 +138,8 @@ static int create_locations(struct dry_run *run) {
     const struct costing *of = run->of;
     int rank = of->layout->pipeline_index, micro_batches = 0;
     for (int i = 0; i < run->list->count; i++)
-        if (run->list->action[i].micro >= micro_batches) micro_batches = run->list->action[i].micro + 1;
+        if (run->list->action[i].micro_batch >= micro_batches)
+            micro_batches = run->list->action[i].micro_batch + 1;
     run->arena.name = "a plan";
     run->locations = (struct locations){
         .layout = of->layout,
@@ -146,15 +147,15 @@ static int create_locations(struct dry_run *run) {
         .num_layers = of->config->num_layers,
         .micro_batches = micro_batches,
         .blocks = of->schedule->blocks[rank],
-        .strips = of->schedule->strips[rank],
-        .slots = of->slots,
+        .narrow_blocks = of->schedule->narrow_blocks[rank],
+        .activation_sets = of->activation_sets,
         .model = run->model,
     };
     locations_lay_out(&run->locations, &run->arena);
     TRY(arena_reserve(&run->arena));
     locations_lay_out(&run->locations, &run->arena);
     locations_forget(&run->locations);
-    for (int i = 0; i < run->locations.blocks + run->locations.strips; i++)
+    for (int i = 0; i < run->locations.blocks + run->locations.narrow_blocks; i++)
         run->locations.buffer[i].x = nothing;
     return 0;
 }

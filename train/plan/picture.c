@@ -1,7 +1,7 @@
 /* A step as a picture, a line for each pipeline rank. Where a step has more micro-batches than a line can
  * show, its beginning and its end are drawn, and what lies between is left out. */
 #include "train/plan/plan.h"
-#include "train/plan/words.h"
+#include "train/plan/text.h"
 
 #include <math.h>
 #include <string.h>
@@ -24,10 +24,10 @@ static char letter(const struct action *a) {
     switch (a->act) {
     case ACT_FORWARD:
     case ACT_PROJECT:
-        return (char)('0' + a->micro % 10);
+        return (char)('0' + a->micro_batch % 10);
     case ACT_BACKWARD:
     case ACT_UNPROJECT:
-        return (char)('a' + a->micro % 10);
+        return (char)('a' + a->micro_batch % 10);
     case ACT_UPDATE:
         return '+';
     case ACT_SHARE:

@@ -30,12 +30,12 @@ struct plan {
     struct evaluation evaluation; /* as described; empty where there is no validation data */
     struct rank_work work;
     struct available available; /* train.memory's */
-    struct recompute *level;    /* [num_layers] */
+    struct recompute *policy;   /* [num_layers] */
     double *ratio; /* [pipeline ranks] memory without recomputation over memory available; 0: memory did not
                       decide */
     int data, tensor;
     long ranks;
-    long share, micro;             /* sequences of a step on a data rank, and of a micro-batch */
+    long share, micro_batch;       /* sequences of a step on a data rank, and of a micro-batch */
     int micro_batches;             /* of a data rank in a step */
     const char *foreground;        /* why checkpoints are saved while training waits; NULL: as configured */
     int64_t parameters, connected; /* of the model; those of its connections */
@@ -61,7 +61,7 @@ void plan_free(struct plan *plan);
 /* The bytes of the rank that needs most, of those looked at until one needs more than `enough`, and nothing
  * else, which is far quicker; train.recompute and recompute_delta are not auto. Not collective. As
  * plan_create, but train.memory is not looked at. */
-int plan_greatest_memory(const struct config *config, long ranks, int64_t enough, int64_t *bytes);
+int plan_max_memory(const struct config *config, long ranks, int64_t enough, int64_t *bytes);
 
 /* The parameters of the whole model. Not collective. GDN_INPUT, GDN_INTERNAL. */
 int plan_parameters(const struct config *config, int64_t *count);

@@ -15,8 +15,8 @@ int64_t plan_table_parameters(const struct table *table) {
 
 /* ---------------------------------------------------------------------------------------------- the mesh */
 
-/* As mesh_check does for a run, in words for whoever gave --ranks. */
-static int check_ranks(const struct mesh_config *mesh, long ranks) {
+/* As mesh_validate does for a run, in words for whoever gave --ranks. */
+static int validate_ranks(const struct mesh_config *mesh, long ranks) {
     long each = (long)mesh->tensor * mesh->pipeline, needed = each * mesh->data;
     if (mesh->data && needed != ranks)
         return gdn_fail(
@@ -46,11 +46,11 @@ static int divide(struct plan *plan, long ranks) {
                         "of the largest plan",
                         mesh->data, mesh->tensor, mesh->pipeline, PLAN_RANKS);
     if (!ranks) ranks = (long)named;
-    TRY(check_ranks(mesh, ranks));
-    TRY(mesh_check(&plan->data, mesh->tensor, mesh->pipeline, (int)ranks));
+    TRY(validate_ranks(mesh, ranks));
+    TRY(mesh_validate(&plan->data, mesh->tensor, mesh->pipeline, (int)ranks));
     plan->ranks = ranks;
-    TRY(batch_divide(train, plan->data, &plan->share, &plan->micro));
-    plan->micro_batches = (int)(plan->share / plan->micro);
+    TRY(batch_divide(train, plan->data, &plan->share, &plan->micro_batch));
+    plan->micro_batches = (int)(plan->share / plan->micro_batch);
     return 0;
 }
 
@@ -78,9 +78,9 @@ int plan_prepare(struct plan *plan, long ranks) {
     TRY(divide(plan, ranks));
     TRY(pipeline_create(config, plan->data, 0, 0, plan->micro_batches, true, &plan->pipeline));
     pipeline_keep(&plan->pipeline, -1);
-    plan->level = calloc((size_t)config->model.num_layers, sizeof *plan->level);
-    if (!plan->level) return gdn_fail(GDN_INTERNAL, "out of memory for %d layers", config->model.num_layers);
-    recompute_fixed(&config->train, config->model.num_layers, plan->level);
+    plan->policy = calloc((size_t)config->model.num_layers, sizeof *plan->policy);
+    if (!plan->policy) return gdn_fail(GDN_INTERNAL, "out of memory for %d layers", config->model.num_layers);
+    recompute_fixed(&config->train, config->model.num_layers, plan->policy);
     plan->available = memory_given(config);
     plan->work = (struct rank_work){
         .config = config,
@@ -88,42 +88,42 @@ int plan_prepare(struct plan *plan, long ranks) {
         .data = plan->data,
         .tensor = plan->tensor,
         .share = plan->share,
-        .micro = plan->micro,
+        .micro_batch = plan->micro_batch,
     };
     return describe_evaluation(plan);
 }
 
 /* ------------------------------------------------------------------------------- the rank that needs most */
 
-static int raise_greatest(const struct plan *plan, int tensor, int pipeline, struct plan_greatest *greatest) {
+static int raise_max(const struct plan *plan, int tensor, int pipeline, struct plan_max *max) {
     struct rank_plan part;
     struct pass_costs sizes;
     struct memory memory;
     TRY(rank_plan_create(&plan->work, tensor, pipeline, &part));
-    int status = rank_plan_sizes(&part, plan->level, &sizes);
+    int status = rank_plan_sizes(&part, plan->policy, &sizes);
     if (!status) status = rank_plan_memory(&part, &sizes, &memory);
     rank_plan_free(&part);
-    if (!status && memory_sum(&memory) > memory_sum(&greatest->memory))
-        *greatest = (struct plan_greatest){tensor + plan->tensor * ((long)plan->data * pipeline), memory};
+    if (!status && memory_sum(&memory) > memory_sum(&max->memory))
+        *max = (struct plan_max){tensor + plan->tensor * ((long)plan->data * pipeline), memory};
     return status;
 }
 
-int plan_find_greatest(const struct plan *plan, int64_t enough, struct plan_greatest *out) {
+int plan_find_max(const struct plan *plan, int64_t enough, struct plan_max *out) {
     for (int pipeline = 0; pipeline < plan->config->mesh.pipeline; pipeline++)
         for (int tensor = 0; tensor < plan->tensor; tensor++) {
-            TRY(raise_greatest(plan, tensor, pipeline, out));
+            TRY(raise_max(plan, tensor, pipeline, out));
             if (memory_sum(&out->memory) > enough) return 0;
         }
     return 0;
 }
 
-int plan_greatest_memory(const struct config *config, long ranks, int64_t enough, int64_t *bytes) {
+int plan_max_memory(const struct config *config, long ranks, int64_t enough, int64_t *bytes) {
     struct plan plan = {.config = config};
-    struct plan_greatest greatest = {0};
+    struct plan_max max = {0};
     int status = plan_prepare(&plan, ranks);
     plan.work.without_copy = config->checkpoint.asynchronous == SAVE_AUTO; /* which does without at need */
-    if (!status) status = plan_find_greatest(&plan, enough, &greatest);
-    *bytes = memory_sum(&greatest.memory);
+    if (!status) status = plan_find_max(&plan, enough, &max);
+    *bytes = memory_sum(&max.memory);
     plan_free(&plan);
     return status;
 }
@@ -135,7 +135,7 @@ void plan_free(struct plan *plan) {
     free(plan->cost);
     free(plan->slowest);
     free(plan->rank);
-    free(plan->level);
+    free(plan->policy);
     free(plan->ratio);
     evaluation_free(&plan->evaluation);
     simulation_free(&plan->step);

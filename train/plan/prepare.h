@@ -9,14 +9,14 @@
 int plan_prepare(struct plan *plan, long ranks);
 
 /* The rank that needs most memory. */
-struct plan_greatest {
+struct plan_max {
     long rank;
     struct memory memory;
 };
 
 /* Raises `out` to the greatest of all ranks, looking no further once one needs more than `enough`.
  * GDN_INTERNAL. */
-int plan_find_greatest(const struct plan *plan, int64_t enough, struct plan_greatest *out);
+int plan_find_max(const struct plan *plan, int64_t enough, struct plan_max *out);
 
 /* Parameters that a table has. */
 int64_t plan_table_parameters(const struct table *table);

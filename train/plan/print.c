@@ -6,7 +6,7 @@
 
 #include "train/config/batch.h"
 #include "train/config/no_effect.h"
-#include "train/plan/words.h"
+#include "train/plan/text.h"
 
 struct unit {
     double size;
@@ -38,18 +38,18 @@ static void raise(int64_t *greatest, int64_t value) {
 
 /* Of all data and tensor indices of a pipeline rank, the greatest of each figure. Memory is that of the rank
  * that needs most. */
-static struct plan_rank greatest_of(const struct plan *plan, int pipeline_index) {
+static struct plan_rank max_of(const struct plan *plan, int pipeline_index) {
     long each = (long)plan->data * plan->tensor;
-    struct plan_rank most = plan->rank[pipeline_index * each];
+    struct plan_rank max = plan->rank[pipeline_index * each];
     for (long i = 1; i < each; i++) {
         const struct plan_rank *r = &plan->rank[pipeline_index * each + i];
-        if (memory_sum(&r->memory) > memory_sum(&most.memory)) most.memory = r->memory;
-        raise(&most.optimizer_formula, r->optimizer_formula);
-        raise(&most.parameters, r->parameters);
-        most.flops = fmax(most.flops, r->flops);
-        for (int axis = 0; axis < PLAN_AXES; axis++) raise(&most.bytes[axis], r->bytes[axis]);
+        if (memory_sum(&r->memory) > memory_sum(&max.memory)) max.memory = r->memory;
+        raise(&max.optimizer_formula, r->optimizer_formula);
+        raise(&max.parameters, r->parameters);
+        max.flops = fmax(max.flops, r->flops);
+        for (int axis = 0; axis < PLAN_AXES; axis++) raise(&max.bytes[axis], r->bytes[axis]);
     }
-    return most;
+    return max;
 }
 
 static const char *over_others(const struct plan *plan) {
@@ -73,10 +73,10 @@ static void print_head(const struct plan *plan, FILE *out) {
     if (plan->config->mesh.interleave > 1) fprintf(out, "; %d stages each", plan->config->mesh.interleave);
     fprintf(out, "\nstep      %ld sequences of %d tokens; a data rank has %d micro-batch%s of %ld\n",
             batch_largest(train), train->sequence_length, plan->micro_batches,
-            plan->micro_batches > 1 ? "es" : "", plan->micro);
+            plan->micro_batches > 1 ? "es" : "", plan->micro_batch);
     if (train->num_ramp) {
         char sizes[256];
-        batch_words(train, sizes, sizeof sizes);
+        batch_text(train, sizes, sizeof sizes);
         fprintf(out, "          batches of %s; this plan is of the largest\n", sizes);
     }
     fprintf(out, "          %s tokens in %ld steps\n", plan_grouped(batch_tokens(train, 0, train->steps), a),
@@ -110,10 +110,10 @@ static void write_layers(const struct plan *plan, int rank, char *text, size_t s
     text[size - 1] = 0;
 }
 
-static double greatest_to_mean(const double *x, int count) {
-    double sum = 0, most = 0;
-    for (int i = 0; i < count; i++) sum += x[i], most = fmax(most, x[i]);
-    return sum > 0 ? most / (sum / count) : 1;
+static double max_to_mean(const double *x, int count) {
+    double sum = 0, max = 0;
+    for (int i = 0; i < count; i++) sum += x[i], max = fmax(max, x[i]);
+    return sum > 0 ? max / (sum / count) : 1;
 }
 
 static void print_stages(const struct plan *plan, FILE *out) {
@@ -121,17 +121,17 @@ static void print_stages(const struct plan *plan, FILE *out) {
     double flops[64], parameters[64], memory[64];
     int width = 6;
     for (int r = 0; r < ranks; r++) {
-        struct plan_rank most = greatest_of(plan, r);
+        struct plan_rank max = max_of(plan, r);
         char text[400] = "";
-        flops[r] = most.flops;
-        parameters[r] = (double)most.parameters;
-        memory[r] = (double)memory_sum(&most.memory);
+        flops[r] = max.flops;
+        parameters[r] = (double)max.parameters;
+        memory[r] = (double)memory_sum(&max.memory);
         write_layers(plan, r, text, sizeof text);
         if ((int)strlen(text) > width) width = (int)strlen(text);
     }
-    double most = 0, sum = 0;
-    for (int r = 0; r < ranks; r++) most = fmax(most, flops[r]), sum += flops[r];
-    struct unit unit = flop_unit(most);
+    double max = 0, sum = 0;
+    for (int r = 0; r < ranks; r++) max = fmax(max, flops[r]), sum += flops[r];
+    struct unit unit = flop_unit(max);
     fprintf(out, "\nEach pipeline rank's part, on one tensor rank\n");
     fprintf(out, "%6s  %-*s %15s %12s %8s\n", "rank", width, "layers", "parameters", unit.name, "of mean");
     for (int r = 0; r < ranks; r++) {
@@ -143,8 +143,7 @@ static void print_stages(const struct plan *plan, FILE *out) {
     }
     if (ranks > 1)
         fprintf(out, "%6s  greatest over mean: arithmetic %.3f, parameters %.3f, memory %.3f\n", "",
-                greatest_to_mean(flops, ranks), greatest_to_mean(parameters, ranks),
-                greatest_to_mean(memory, ranks));
+                max_to_mean(flops, ranks), max_to_mean(parameters, ranks), max_to_mean(memory, ranks));
 }
 
 /* ----------------------------------------------------------------------------------------------- memory */
@@ -158,10 +157,10 @@ static void print_memory(const struct plan *plan, FILE *out) {
     int ranks = plan->pipeline.schedule.ranks;
     int64_t greatest = 0, formula = 0, optimizer = 0;
     for (int r = 0; r < ranks; r++) {
-        struct plan_rank most = greatest_of(plan, r);
-        raise(&greatest, memory_sum(&most.memory));
-        raise(&formula, most.optimizer_formula);
-        raise(&optimizer, most.memory.bytes[MEMORY_OPTIMIZER]);
+        struct plan_rank max = max_of(plan, r);
+        raise(&greatest, memory_sum(&max.memory));
+        raise(&formula, max.optimizer_formula);
+        raise(&optimizer, max.memory.bytes[MEMORY_OPTIMIZER]);
     }
     struct unit unit = byte_unit((double)greatest);
     if (unit.size > 1) unit = byte_unit((double)greatest / 8); /* so that small ones show */
@@ -170,7 +169,7 @@ static void print_memory(const struct plan *plan, FILE *out) {
     for (int i = 0; i < MEMORY_PARTS; i++) fprintf(out, " %*s", memory_width(i), memory_word[i]);
     fprintf(out, " %10s\n", "all");
     for (int r = 0; r < ranks; r++) {
-        struct memory m = greatest_of(plan, r).memory;
+        struct memory m = max_of(plan, r).memory;
         fprintf(out, "%6d", r);
         for (int i = 0; i < MEMORY_PARTS; i++)
             fprintf(out, " %*.1f", memory_width(i), (double)m.bytes[i] / unit.size);
@@ -192,15 +191,15 @@ static void print_saving(const struct plan *plan, FILE *out) {
 /* What is computed again; where memory decided, also what the rule that it starts from would have done, by
  * the pipeline rank that is shortest of memory. */
 static void print_recomputation(const struct plan *plan, FILE *out) {
-    char words[400];
+    char text[400];
     int worst = 0;
-    recompute_words(plan->level, plan->config->model.num_layers, words, sizeof words);
-    fprintf(out, "recompute %s\n", words);
+    recompute_text(plan->policy, plan->config->model.num_layers, text, sizeof text);
+    fprintf(out, "recompute %s\n", text);
     for (int r = 1; r < plan->pipeline.schedule.ranks; r++)
         if (plan->ratio[r] > plan->ratio[worst]) worst = r;
     if (plan->ratio[worst] == 0) return;
-    recompute_rule_words(plan->ratio[worst], words, sizeof words);
-    fprintf(out, "          pipeline rank %d: %s\n", worst, words);
+    recompute_rule_text(plan->ratio[worst], text, sizeof text);
+    fprintf(out, "          pipeline rank %d: %s\n", worst, text);
 }
 
 /* ----------------------------------------------------------------------------------------------- bytes */
@@ -218,8 +217,8 @@ static void print_bytes(const struct plan *plan, FILE *out) {
     int64_t greatest = 0;
     double sum[PLAN_AXES] = {0};
     for (int r = 0; r < ranks; r++) {
-        struct plan_rank most = greatest_of(plan, r);
-        for (int axis = 0; axis < PLAN_AXES; axis++) raise(&greatest, most.bytes[axis]);
+        struct plan_rank max = max_of(plan, r);
+        for (int axis = 0; axis < PLAN_AXES; axis++) raise(&greatest, max.bytes[axis]);
     }
     for (long r = 0; r < plan->ranks; r++)
         for (int axis = 0; axis < PLAN_AXES; axis++) sum[axis] += (double)plan->rank[r].bytes[axis];
@@ -227,9 +226,9 @@ static void print_bytes(const struct plan *plan, FILE *out) {
     fprintf(out, "\nBytes that a rank hands over in a step, %s%s\n", unit.name, over_others(plan));
     fprintf(out, "%6s %12s %12s %12s %10s\n", "rank", "tensor", "data", "pipeline", "messages");
     for (int r = 0; r < ranks; r++) {
-        struct plan_rank most = greatest_of(plan, r);
-        fprintf(out, "%6d %12.2f %12.2f %12.2f %10ld\n", r, (double)most.bytes[PLAN_TENSOR] / unit.size,
-                (double)most.bytes[PLAN_DATA] / unit.size, (double)most.bytes[PLAN_PIPELINE] / unit.size,
+        struct plan_rank max = max_of(plan, r);
+        fprintf(out, "%6d %12.2f %12.2f %12.2f %10ld\n", r, (double)max.bytes[PLAN_TENSOR] / unit.size,
+                (double)max.bytes[PLAN_DATA] / unit.size, (double)max.bytes[PLAN_PIPELINE] / unit.size,
                 messages_of(plan, r));
     }
     struct unit all = byte_unit(fmax(sum[0], fmax(sum[1], sum[2])) / 8);
@@ -266,16 +265,16 @@ static void print_time(const struct plan *plan, FILE *out) {
 
 static void print_assumptions(const struct plan *plan, FILE *out) {
     const struct plan_machine *m = &plan->machine;
-    char words[32];
+    char text[32];
     fprintf(out, "\nAssumed of each rank, for the time alone (--help tells what else)\n");
-    fprintf(out, "  --flops              %s in matrix products\n", plan_rate(m->flops, "FLOP/s", words));
-    fprintf(out, "  --bandwidth-tensor   %s\n", plan_rate(m->bandwidth[PLAN_TENSOR], "B/s", words));
-    fprintf(out, "  --bandwidth-data     %s\n", plan_rate(m->bandwidth[PLAN_DATA], "B/s", words));
-    fprintf(out, "  --bandwidth-pipeline %s\n", plan_rate(m->bandwidth[PLAN_PIPELINE], "B/s", words));
+    fprintf(out, "  --flops              %s in matrix products\n", plan_rate(m->flops, "FLOP/s", text));
+    fprintf(out, "  --bandwidth-tensor   %s\n", plan_rate(m->bandwidth[PLAN_TENSOR], "B/s", text));
+    fprintf(out, "  --bandwidth-data     %s\n", plan_rate(m->bandwidth[PLAN_DATA], "B/s", text));
+    fprintf(out, "  --bandwidth-pipeline %s\n", plan_rate(m->bandwidth[PLAN_PIPELINE], "B/s", text));
     fprintf(out, "  --bandwidth-memory   %s of the optimiser's update, %d bytes a parameter\n",
-            plan_rate(m->memory, "B/s", words), (int)(7 * sizeof(real)));
+            plan_rate(m->memory, "B/s", text), (int)(7 * sizeof(real)));
     fprintf(out, "  --latency            %s of each message and each sum over an axis\n",
-            plan_seconds(m->latency, words));
+            plan_seconds(m->latency, text));
 }
 
 void plan_print(const struct plan *plan, FILE *out) {
@@ -296,9 +295,9 @@ void plan_print_schedule(const struct plan *plan, FILE *out) {
         const struct actions *list = &schedule->rank[r];
         fprintf(out, "%spipeline rank %d: %d actions\n", r ? "\n" : "", r, list->count);
         for (int i = 0; i < list->count; i++) {
-            char words[160];
-            action_words(&list->action[i], words);
-            fprintf(out, "%8.3f ms  %s\n", plan->step.action[r][i].end * 1e3, words);
+            char text[160];
+            action_text(&list->action[i], text);
+            fprintf(out, "%8.3f ms  %s\n", plan->step.action[r][i].end * 1e3, text);
         }
     }
 }

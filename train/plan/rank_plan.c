@@ -35,8 +35,8 @@ int rank_plan_create(const struct rank_work *work, int tensor, int pipeline, str
         .edges = &p->edges,
         .schedule = &p->schedule,
         .shards = &p->shards[pipeline],
-        .slots = p->slots + pipeline * out->layout.chunks,
-        .batch = work->micro,
+        .activation_sets = p->activation_sets + pipeline * out->layout.chunks,
+        .batch = work->micro_batch,
         .length = config->train.sequence_length,
         .compress_sources = config->train.compress_sources,
         .options = &out->options,
@@ -49,15 +49,15 @@ void rank_plan_free(struct rank_plan *plan) {
     params_free(&plan->table);
 }
 
-int rank_plan_costs(const struct rank_plan *plan, const struct recompute *level, struct pass_costs *out) {
+int rank_plan_costs(const struct rank_plan *plan, const struct recompute *policy, struct pass_costs *out) {
     struct costing costing = plan->costing;
-    costing.recompute = level;
+    costing.recompute = policy;
     return pass_costs_create(&costing, out);
 }
 
-int rank_plan_sizes(const struct rank_plan *plan, const struct recompute *level, struct pass_costs *out) {
+int rank_plan_sizes(const struct rank_plan *plan, const struct recompute *policy, struct pass_costs *out) {
     struct costing costing = plan->costing;
-    costing.recompute = level;
+    costing.recompute = policy;
     return pass_sizes(&costing, out);
 }
 
@@ -81,7 +81,7 @@ int rank_plan_memory(const struct rank_plan *plan, const struct pass_costs *pass
     const struct execution execution = {
         .config = &config->model,
         .pipeline = work->pipeline,
-        .batch = work->micro,
+        .batch = work->micro_batch,
         .length = config->train.sequence_length,
     };
     struct axis tensor = axis_planned("tensor", plan->layout.tensor, plan->layout.tensor_index);
@@ -89,7 +89,7 @@ int rank_plan_memory(const struct rank_plan *plan, const struct pass_costs *pass
         .config = config,
         .layout = &plan->layout,
         .edges = &work->pipeline->edges,
-        .batch = work->micro,
+        .batch = work->micro_batch,
     };
     tensor.pieces_count = passes->pieces;
     *out = state_memory(plan);

@@ -14,7 +14,7 @@ struct rank_work {
     const struct pipeline *pipeline;     /* of any tensor index */
     const struct evaluation *evaluation; /* as described (evaluation/evaluation.h), or NULL: none */
     int data, tensor;                    /* ranks on these axes */
-    long share, micro;                   /* sequences of a step on a data rank, and of a micro-batch */
+    long share, micro_batch;             /* sequences of a step on a data rank, and of a micro-batch */
     bool without_copy; /* checkpoint.asynchronous auto has come to be false (train/memory/saving.h) */
 };
 
@@ -32,11 +32,11 @@ struct rank_plan {
 int rank_plan_create(const struct rank_work *work, int tensor, int pipeline, struct rank_plan *out);
 void rank_plan_free(struct rank_plan *plan);
 
-/* Its passes, with recomputation `level` [num_layers]. GDN_INTERNAL. */
-int rank_plan_costs(const struct rank_plan *plan, const struct recompute *level, struct pass_costs *out);
+/* Its passes, with recomputation `policy` [num_layers]. GDN_INTERNAL. */
+int rank_plan_costs(const struct rank_plan *plan, const struct recompute *policy, struct pass_costs *out);
 
 /* Of these what rank_plan_memory needs, with nothing to free and a hundred times as fast. GDN_INTERNAL. */
-int rank_plan_sizes(const struct rank_plan *plan, const struct recompute *level, struct pass_costs *out);
+int rank_plan_sizes(const struct rank_plan *plan, const struct recompute *policy, struct pass_costs *out);
 
 /* All that it reserves with such passes, on data rank 0, which stores differences too where that is wanted.
  * GDN_INTERNAL. */

@@ -1,4 +1,4 @@
-/* What backward passes compute again (enum recompute_level of model/model.h), layer by layer: fixed by the
+/* What backward passes compute again (enum recompute_policy of model/model.h), layer by layer: fixed by the
  * configuration, or the least that fits into a rank's memory. */
 #ifndef GDN_RECOMPUTE_H
 #define GDN_RECOMPUTE_H
@@ -12,15 +12,15 @@
 /* Does memory decide, of layers or of their connections? */
 bool recompute_chosen(const struct train_config *train);
 
-/* What the configuration fixes, out [layers]; LEVEL_NONE where memory decides. */
+/* What the configuration fixes, out [layers]; POLICY_NONE where memory decides. */
 void recompute_fixed(const struct train_config *train, int layers, struct recompute *out);
 
 /* "layers 0-5 full, connections of layers 0-11 full", or "nothing"; cut short where `size` bytes do not hold
  * it. */
-void recompute_words(const struct recompute *level, int layers, char *words, int size);
+void recompute_text(const struct recompute *policy, int layers, char *text, int size);
 
-/* The level of a layer or its connections in one word. */
-const char *recompute_name(int level);
+/* The policy of a layer or its connections in one word. */
+const char *recompute_name(int policy);
 
 /* The policy that these choices start from: by memory without recomputation over memory
  * available, below 0.8 every fourth layer, below 1.2 every
@@ -28,7 +28,7 @@ const char *recompute_name(int level);
 int recompute_rule(double ratio);
 
 /* That ratio and what the rule would have done, in a line. */
-void recompute_rule_words(double ratio, char *words, int size);
+void recompute_rule_text(double ratio, char *text, int size);
 
 /* One choice for a layer. */
 struct recompute_option {

@@ -1,4 +1,4 @@
-/* Buffers that layers computing again share are paid once, whichever layers do; so each set of levels that
+/* Buffers that layers computing again share are paid once, whichever layers do; so each set of policies that
  * may be used at all is solved for itself, with that much less memory (recompute_solve), and the cheapest
  * wins. */
 #include "train/plan/recompute_auto.h"
@@ -9,22 +9,22 @@
 #include "kernels/base/status.h"
 #include "train/plan/recompute_try.h"
 
-/* The options that a set of levels leaves: none above the combination `most` in either part. Others are as
- * LEVEL_NONE, which comes first and so is taken. */
-static void limit(const struct chooser *c, int most, struct recompute_option *out) {
+/* The options that a set of policies leaves: none above the combination `max` in either part. Others are as
+ * POLICY_NONE, which comes first and so is taken. */
+static void limit(const struct chooser *c, int max, struct recompute_option *out) {
     for (int place = 0; place < c->count; place++)
         for (int i = 0; i < COMBINATIONS; i++) {
-            bool may = try_allowed(c, i) && i / LEVELS <= most / LEVELS && i % LEVELS <= most % LEVELS;
+            bool may = try_allowed(c, i) && i / POLICIES <= max / POLICIES && i % POLICIES <= max % POLICIES;
             out[place * COMBINATIONS + i] =
                 may ? c->option[place * COMBINATIONS + i] : (struct recompute_option){0};
         }
 }
 
-/* Workspace of layers with different levels up to these. */
-static int64_t shared_up_to(const struct chooser *c, int most) {
+/* Workspace of layers with different policies up to these. */
+static int64_t shared_up_to(const struct chooser *c, int max) {
     int64_t bytes = 0;
     for (int i = 0; i < COMBINATIONS; i++)
-        if (i / LEVELS <= most / LEVELS && i % LEVELS <= most % LEVELS && c->shared[i] > bytes)
+        if (i / POLICIES <= max / POLICIES && i % POLICIES <= max % POLICIES && c->shared[i] > bytes)
             bytes = c->shared[i];
     return bytes;
 }
@@ -52,11 +52,11 @@ static bool better(const struct solution *a, const struct solution *than) {
 static int solve(const struct chooser *c, int64_t budget, struct recompute_option *options,
                  unsigned char *chosen, struct solution *best) {
     best->any = false;
-    for (int most = 0; most < COMBINATIONS; most++) {
+    for (int max = 0; max < COMBINATIONS; max++) {
         struct solution found = {.any = true, .chosen = best->chosen};
-        int64_t shared = shared_up_to(c, most);
-        if (!try_allowed(c, most)) continue;
-        limit(c, most, options);
+        int64_t shared = shared_up_to(c, max);
+        if (!try_allowed(c, max)) continue;
+        limit(c, max, options);
         TRY(recompute_solve(options, c->count, COMBINATIONS, budget - shared, chosen, &found.cost,
                             &found.fits));
         found.bytes = bytes_of(c, chosen) + shared;
@@ -68,7 +68,7 @@ static int solve(const struct chooser *c, int64_t budget, struct recompute_optio
 }
 
 /* NULL: all layers as they were. */
-static void set_levels(const struct chooser *c, const unsigned char *chosen) {
+static void set_policies(const struct chooser *c, const unsigned char *chosen) {
     for (int place = 0; place < c->count; place++) try_set(c, c->layer[place], chosen ? chosen[place] : 0);
 }
 
@@ -78,7 +78,7 @@ static int choose(struct chooser *c, struct recompute_option *options, unsigned 
     int64_t budget = c->available - c->taken;
     for (int round = 0; round < 8; round++) {
         TRY(solve(c, budget, options, chosen, best));
-        set_levels(c, best->chosen);
+        set_policies(c, best->chosen);
         if (!best->fits) return 0;
         TRY(try_memory(c));
         if (c->taken <= c->available) return 0;
@@ -94,12 +94,12 @@ static int choose_cheapest(struct chooser *c, struct recompute_option *options, 
     TRY(try_bytes(c));
     TRY(solve(c, c->available - taken, options, chosen, best));
     if (!best->fits) {
-        set_levels(c, best->chosen);
+        set_policies(c, best->chosen);
         TRY(try_memory(c));
         if (c->taken > c->available) return 0;
     }
     c->taken = taken;
-    set_levels(c, NULL);
+    set_policies(c, NULL);
     TRY(try_costs(c));
     return choose(c, options, chosen, best);
 }
@@ -120,21 +120,22 @@ static int run_chooser(struct chooser *c, double *ratio) {
     return status;
 }
 
-int recompute_auto(const struct rank_work *work, int pipeline, int64_t available, struct recompute *level,
+int recompute_auto(const struct rank_work *work, int pipeline, int64_t available, struct recompute *policy,
                    double *ratio) {
     const struct train_config *train = &work->config->train;
     struct chooser c = {
         .work = work,
         .pipeline = pipeline,
         .available = available,
-        .fixed = level,
+        .fixed = policy,
         .layers_open = train->recompute == RECOMPUTE_AUTO,
         .delta_open = train->recompute_delta == RECOMPUTE_AUTO ||
                       (train->recompute_delta == RECOMPUTE_SAME && train->recompute == RECOMPUTE_AUTO),
     };
     *ratio = 0;
     int status = run_chooser(&c, ratio);
-    for (int place = 0; !status && place < c.count; place++) level[c.layer[place]] = c.level[c.layer[place]];
+    for (int place = 0; !status && place < c.count; place++)
+        policy[c.layer[place]] = c.policy[c.layer[place]];
     try_free(&c);
     return status;
 }

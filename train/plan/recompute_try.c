@@ -1,8 +1,7 @@
-/* Every figure comes from dry runs. Layers that are alike (same chunk, same connections into them) are tried
- * once for all: each combination of levels on one of them tells the bytes that it saves.
- *
- * A cost is in FLOP: those of the matrix products, and for everything beside them as many as take about the
- * same time on a processor, whatever machine this is, so that plans and runs choose alike. */
+/* Every figure comes from dry runs. Equal layers (same chunk, same connections into them) are tried once:
+ * each combination of policies on one of them gives the bytes that it saves. A cost is in FLOP: those of
+ * matrix products, and for everything else as many as take about the same time on a processor, whatever
+ * machine this is, so that plans and runs make the same choice. */
 #include "train/plan/recompute_try.h"
 
 #include <stdlib.h>
@@ -11,14 +10,14 @@
 #include "kernels/base/status.h"
 
 bool try_allowed(const struct chooser *c, int combination) {
-    return (c->layers_open || combination / LEVELS == 0) && (c->delta_open || combination % LEVELS == 0);
+    return (c->layers_open || combination / POLICIES == 0) && (c->delta_open || combination % POLICIES == 0);
 }
 
 void try_set(const struct chooser *c, int layer, int combination) {
-    struct recompute *level = &c->level[layer];
-    *level = c->fixed[layer];
-    if (c->layers_open) level->layer = (unsigned char)(combination / LEVELS);
-    if (c->delta_open) level->delta = (unsigned char)(combination % LEVELS);
+    struct recompute *policy = &c->policy[layer];
+    *policy = c->fixed[layer];
+    if (c->layers_open) policy->layer = (unsigned char)(combination / POLICIES);
+    if (c->delta_open) policy->delta = (unsigned char)(combination % POLICIES);
 }
 
 /* ------------------------------------------------------------------------------------- which layers */
@@ -35,7 +34,7 @@ static int connections_into(const struct chooser *c, int layer) {
 /* The distances of connections into layers are a set that only grows with the layer, but for those that lie
  * above all layers: as many are the same ones. Which sources come from outside the chunk differs with the
  * place in it, and with that what passes over the edges; at the chunk's end nothing does. */
-static bool alike(const struct chooser *c, int a, struct span in_a, int b, struct span in_b) {
+static bool same(const struct chooser *c, int a, struct span in_a, int b, struct span in_b) {
     const struct edges *edges = &c->work->pipeline->edges;
     if (in_a.first != in_b.first || connections_into(c, a) != connections_into(c, b)) return false;
     if ((a == in_a.first) != (b == in_b.first) || (a == in_a.end - 1) != (b == in_b.end - 1)) return false;
@@ -50,31 +49,33 @@ static bool alike(const struct chooser *c, int a, struct span in_a, int b, struc
 int try_begin(struct chooser *c) {
     const struct layout *layout = layout_of(c);
     int layers = c->work->config->model.num_layers;
-    size_t most = (size_t)layers;
-    struct span *in = calloc(most, sizeof *in);
-    bool all = (c->layer = calloc(most, sizeof *c->layer)) && (c->like = calloc(most, sizeof *c->like)) &&
-               (c->slots = calloc(most, sizeof *c->slots)) && (c->level = calloc(most, sizeof *c->level)) &&
-               (c->option = calloc(most * COMBINATIONS, sizeof *c->option));
+    size_t max = (size_t)layers;
+    struct span *in = calloc(max, sizeof *in);
+    bool all = (c->layer = calloc(max, sizeof *c->layer)) && (c->like = calloc(max, sizeof *c->like)) &&
+               (c->activation_sets = calloc(max, sizeof *c->activation_sets)) &&
+               (c->policy = calloc(max, sizeof *c->policy)) &&
+               (c->option = calloc(max * COMBINATIONS, sizeof *c->option));
     for (int chunk = 0; in && all && chunk < layout->chunks; chunk++) {
         struct span span = layout_span(layout, chunk, layers);
         for (int l = span.first; l < span.end; l++) {
             in[c->count] = span;
             c->layer[c->count] = l;
-            c->slots[c->count] = c->work->pipeline->slots[c->pipeline * layout->chunks + chunk];
+            c->activation_sets[c->count] =
+                c->work->pipeline->activation_sets[c->pipeline * layout->chunks + chunk];
             int like = 0;
-            while (like < c->count && !alike(c, c->layer[like], in[like], l, span)) like++;
+            while (like < c->count && !same(c, c->layer[like], in[like], l, span)) like++;
             c->like[c->count++] = like;
         }
     }
     free(in);
-    if (in && all) memcpy(c->level, c->fixed, most * sizeof *c->level);
+    if (in && all) memcpy(c->policy, c->fixed, max * sizeof *c->policy);
     return in && all ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for the choice of what is recomputed");
 }
 
 /* ------------------------------------------------------------------------------------------ dry runs */
 
-static void raise_to(int64_t *most, int64_t value) {
-    if (value > *most) *most = value;
+static void raise_to(int64_t *max, int64_t value) {
+    if (value > *max) *max = value;
 }
 
 static int64_t saved(const struct pass_costs *costs) {
@@ -90,7 +91,7 @@ static int try_layer(struct chooser *c, const struct rank_plan *rank, int place,
         struct pass_costs with;
         if (!try_allowed(c, i)) continue;
         try_set(c, c->layer[place], i);
-        TRY(rank_plan_sizes(rank, c->level, &with));
+        TRY(rank_plan_sizes(rank, c->policy, &with));
         int64_t bytes = saved(&with) - saved(base);
         if (first || bytes > option->bytes) option->bytes = bytes;
     }
@@ -108,7 +109,7 @@ static int try_shared(struct chooser *c, const struct rank_plan *rank, const str
         struct pass_costs with;
         if (!try_allowed(c, i)) continue;
         set_all(c, i);
-        TRY(rank_plan_sizes(rank, c->level, &with));
+        TRY(rank_plan_sizes(rank, c->policy, &with));
         raise_to(&c->shared[i], with.memory.workspace - base->memory.workspace);
     }
     set_all(c, 0);
@@ -123,14 +124,14 @@ static int try_all(struct chooser *c, const struct rank_plan *rank, const struct
         struct pass_costs with;
         if (!try_allowed(c, i)) continue;
         set_all(c, i);
-        TRY(rank_plan_costs(rank, c->level, &with));
+        TRY(rank_plan_costs(rank, c->policy, &with));
         for (int place = 0; place < c->count; place++) {
             const struct action_cost *before = &base->layer[1 + c->layer[place]],
                                      *now = &with.layer[1 + c->layer[place]];
             double cost = now->flops - before->flops +
                           FLOP_PER_BYTE_SENT * (double)(now->bytes[PLAN_TENSOR] - before->bytes[PLAN_TENSOR]);
-            double *most = &c->option[place * COMBINATIONS + i].cost;
-            if (cost > *most) *most = cost;
+            double *max = &c->option[place * COMBINATIONS + i].cost;
+            if (cost > *max) *max = cost;
         }
         pass_costs_free(&with);
     }
@@ -145,7 +146,7 @@ static int try_each(struct chooser *c, const struct rank_plan *rank, const struc
     return 0;
 }
 
-/* The memory that the levels as they are take, of the tensor index that takes most. */
+/* The memory that the policies as they are take, of the tensor index that takes most. */
 static int note_taken(struct chooser *c, const struct rank_plan *rank, const struct pass_costs *costs) {
     struct memory memory;
     TRY(rank_plan_memory(rank, costs, &memory));
@@ -153,17 +154,17 @@ static int note_taken(struct chooser *c, const struct rank_plan *rank, const str
     return 0;
 }
 
-typedef int measure(const struct rank_plan *rank, const struct recompute *level, struct pass_costs *out);
+typedef int measure(const struct rank_plan *rank, const struct recompute *policy, struct pass_costs *out);
 typedef int trial(struct chooser *c, const struct rank_plan *rank, const struct pass_costs *costs);
 
-/* Plans the rank at every tensor index with the levels as they are, its costs or its sizes alone, and tries
+/* Plans the rank at every tensor index with the policies as they are, its costs or its sizes alone, and tries
  * something with it. */
 static int for_tensor_ranks(struct chooser *c, measure *take, trial *try) {
     for (int tensor = 0; tensor < c->work->tensor; tensor++) {
         struct rank_plan rank;
         struct pass_costs costs;
         TRY(rank_plan_create(c->work, tensor, c->pipeline, &rank));
-        int status = take(&rank, c->level, &costs);
+        int status = take(&rank, c->policy, &costs);
         if (!status) {
             status = try(c, &rank, &costs);
             pass_costs_free(&costs);
@@ -192,8 +193,8 @@ int try_costs(struct chooser *c) {
     for (int place = 0; place < c->count; place++)
         for (int i = 1; i < COMBINATIONS; i++) {
             struct recompute_option *option = &c->option[place * COMBINATIONS + i];
-            option->cost -=
-                FLOP_PER_BYTE * (double)option->bytes / c->slots[place] * c->work->pipeline->micro_batches;
+            option->cost -= FLOP_PER_BYTE * (double)option->bytes / c->activation_sets[place] *
+                            c->work->pipeline->micro_batches;
         }
     return 0;
 }
@@ -201,7 +202,7 @@ int try_costs(struct chooser *c) {
 void try_free(struct chooser *c) {
     free(c->layer);
     free(c->like);
-    free(c->slots);
-    free(c->level);
+    free(c->activation_sets);
+    free(c->policy);
     free(c->option);
 }

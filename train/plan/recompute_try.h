@@ -12,8 +12,8 @@ static const double FLOP_PER_BYTE = 6;
 /* The same of a byte that is sent again over the tensor axis, at 10 GB/s. */
 static const double FLOP_PER_BYTE_SENT = 10;
 
-/* Combination i is level i div LEVELS of a layer, i mod LEVELS of its connections. */
-enum { LEVELS = LEVEL_FULL + 1, COMBINATIONS = LEVELS * LEVELS };
+/* Combination i is policy i div POLICIES of a layer, i mod POLICIES of its connections. */
+enum { POLICIES = POLICY_FULL + 1, COMBINATIONS = POLICIES * POLICIES };
 
 struct chooser {
     const struct rank_work *work;
@@ -22,21 +22,21 @@ struct chooser {
     const struct recompute *fixed; /* [num_layers] */
     bool layers_open, delta_open;  /* to choice */
 
-    int count;  /* own layers */
-    int *layer; /* [count] their numbers, rising */
-    int *like;  /* [count] place of the first layer that is like it */
-    int *slots; /* [count] sets of activations of its chunk */
+    int count;            /* own layers */
+    int *layer;           /* [count] their numbers, rising */
+    int *like;            /* [count] place of the first layer that is like it */
+    int *activation_sets; /* [count] sets of activations of its chunk */
 
-    struct recompute *level;         /* [num_layers] of the dry run in progress */
+    struct recompute *policy;        /* [num_layers] of the dry run in progress */
     int64_t taken;                   /* bytes of the rank that takes most with these */
-    int64_t shared[COMBINATIONS];    /* more workspace once these levels are used */
+    int64_t shared[COMBINATIONS];    /* more workspace once these policies are used */
     struct recompute_option *option; /* [count, COMBINATIONS] */
 };
 
-/* May a layer have the combination? Where memory does not decide one of the levels, it counts as LEVEL_NONE.
- */
+/* May a layer have the combination? Where memory does not decide one of the policies, it counts as
+ * POLICY_NONE. */
 bool try_allowed(const struct chooser *c, int combination);
-/* Sets it in `level`. */
+/* Sets it in `policy`. */
 void try_set(const struct chooser *c, int layer, int combination);
 
 /* Finds the rank's layers and which are alike; fills all but what the caller has. GDN_INTERNAL without
@@ -44,9 +44,9 @@ void try_set(const struct chooser *c, int layer, int combination);
 int try_begin(struct chooser *c);
 void try_free(struct chooser *c);
 
-/* Fills `taken` for the levels as they are. GDN_INTERNAL. */
+/* Fills `taken` for the policies as they are. GDN_INTERNAL. */
 int try_memory(struct chooser *c);
-/* Fills the bytes of `option`, and `shared`, with all levels as `fixed`. GDN_INTERNAL. */
+/* Fills the bytes of `option`, and `shared`, with all policies as `fixed`. GDN_INTERNAL. */
 int try_bytes(struct chooser *c);
 /* Then the costs of `option`, which take far longer: every pass of a step is run dry. GDN_INTERNAL. */
 int try_costs(struct chooser *c);

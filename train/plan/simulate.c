@@ -17,11 +17,11 @@ struct message {
 struct clock {
     int at; /* next action */
     double now;
-    double free[PLAN_AXES]; /* when the axis's link is free again */
-    double *bucket;         /* [buckets] when the sum or gather under way is done */
-    bool waits;             /* for another rank */
-    int share, norm;        /* where in its list it meets the other ranks; −1: nowhere */
-    int *block, *strip;     /* [buffers] the last message sent from it; −1 */
+    double free[PLAN_AXES];    /* when the axis's link is free again */
+    double *bucket;            /* [buckets] when the sum or gather under way is done */
+    bool waits;                /* for another rank */
+    int share, norm;           /* where in its list it meets the other ranks; −1: nowhere */
+    int *block, *narrow_block; /* [buffers] the last message sent from it; −1 */
 };
 
 struct walk {
@@ -32,7 +32,7 @@ struct walk {
     struct message *message; /* [schedule->messages] */
     struct clock *clock;     /* [ranks] */
     double *bucket;          /* all clocks' buckets */
-    int *buffer;             /* and blocks and strips */
+    int *buffer;             /* and blocks and narrow blocks */
 };
 
 static double later(double a, double b) {
@@ -48,15 +48,15 @@ static void start_transfer(struct walk *s, struct message *m) {
     if (isnan(m->sent) || isnan(m->posted)) return;
     struct clock *sender = &s->clock[m->sender];
     double start = later(later(m->sent, m->posted), sender->free[PLAN_PIPELINE]);
-    double wire = (double)m->cost->bytes[PLAN_PIPELINE] / s->machine->bandwidth[PLAN_PIPELINE];
-    sender->free[PLAN_PIPELINE] = start + wire;
-    m->arrived = start + wire + s->machine->latency;
+    double sending = (double)m->cost->bytes[PLAN_PIPELINE] / s->machine->bandwidth[PLAN_PIPELINE];
+    sender->free[PLAN_PIPELINE] = start + sending;
+    m->arrived = start + sending + s->machine->latency;
     s->clock[m->sender].waits = s->clock[m->receiver].waits = false;
 }
 
 /* The message that was sent last from an action's buffer. */
 static int *last_sent(const struct walk *s, int rank, const struct action *a) {
-    return (cargo_is_strip(a->cargo) ? s->clock[rank].strip : s->clock[rank].block) + a->buffer;
+    return (payload_is_narrow(a->payload) ? s->clock[rank].narrow_block : s->clock[rank].block) + a->buffer;
 }
 
 static void send(struct walk *s, int rank, const struct action *a, const struct action_cost *cost) {
@@ -227,11 +227,10 @@ static int run(struct walk *s) {
     }
     for (int r = 0; r < ranks; r++) {
         const struct actions *list = &s->schedule->rank[r];
-        char words[160];
+        char text[160];
         if (s->clock[r].at < list->count) {
-            action_words(&list->action[s->clock[r].at], words);
-            return gdn_fail(GDN_INTERNAL, "the schedule stands still: pipeline rank %d waits to %s", r,
-                            words);
+            action_text(&list->action[s->clock[r].at], text);
+            return gdn_fail(GDN_INTERNAL, "the schedule stands still: pipeline rank %d waits to %s", r, text);
         }
         s->out->seconds = later(s->out->seconds, s->clock[r].now);
     }
@@ -269,7 +268,7 @@ static bool reserve(struct walk *s) {
     for (size_t r = 0; r < ranks; r++) {
         s->clock[r].bucket = s->bucket + r * buckets;
         s->clock[r].block = s->buffer + 2 * r * buffers;
-        s->clock[r].strip = s->clock[r].block + buffers;
+        s->clock[r].narrow_block = s->clock[r].block + buffers;
         s->out->action[r] = calloc((size_t)schedule->rank[r].count + 1, sizeof **s->out->action);
         if (!s->out->action[r]) return false;
         s->clock[r].share = find(&schedule->rank[r], ACT_SHARE);

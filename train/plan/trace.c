@@ -110,35 +110,35 @@ static int64_t share_bytes(const struct plan *plan, int pipeline_index, int tens
 /* The pipeline ranks that hold shared tensors hand each other an even part of their bytes. */
 static void share(const struct tracer *t) {
     const struct plan *plan = t->plan;
-    int ranks = plan->pipeline.schedule.ranks, holders = 0;
-    for (int r = 0; r < ranks; r++) holders += share_bytes(plan, r, t->tensor_index) > 0;
+    int ranks = plan->pipeline.schedule.ranks, owners = 0;
+    for (int r = 0; r < ranks; r++) owners += share_bytes(plan, r, t->tensor_index) > 0;
     double mine = (double)share_bytes(plan, t->pipeline_index, t->tensor_index);
-    if (!mine || holders < 2) return;
+    if (!mine || owners < 2) return;
     for (int pass = 0; pass < 3; pass++)
         for (int r = 0; r < ranks; r++) {
             double theirs = (double)share_bytes(plan, r, t->tensor_index);
             long peer = rank_at(plan, t->data_index, t->tensor_index, r);
             if (r == t->pipeline_index || !theirs) continue;
-            if (pass == 0) line(t, "irecv", peer, TAG_SHARE, theirs / (holders - 1));
-            if (pass == 1) line(t, "isend", peer, TAG_SHARE, mine / (holders - 1));
+            if (pass == 0) line(t, "irecv", peer, TAG_SHARE, theirs / (owners - 1));
+            if (pass == 1) line(t, "isend", peer, TAG_SHARE, mine / (owners - 1));
             if (pass != 2) continue;
-            wait_for(t, peer, t->rank, TAG_SHARE, theirs / (holders - 1));
-            wait_for(t, t->rank, peer, TAG_SHARE, mine / (holders - 1));
+            wait_for(t, peer, t->rank, TAG_SHARE, theirs / (owners - 1));
+            wait_for(t, t->rank, peer, TAG_SHARE, mine / (owners - 1));
         }
 }
 
 static double message_bytes(const struct tracer *t, const struct action *a) {
     const struct config *config = t->plan->config;
     return (double)cost_message(&config->model, &t->plan->pipeline.layout[t->pipeline_index],
-                                t->plan->micro * config->train.sequence_length, a);
+                                t->plan->micro_batch * config->train.sequence_length, a);
 }
 
 static bool same_buffer(const struct action *a, const struct action *b) {
-    return a->buffer == b->buffer && cargo_is_strip(a->cargo) == cargo_is_strip(b->cargo);
+    return a->buffer == b->buffer && payload_is_narrow(a->payload) == payload_is_narrow(b->payload);
 }
 
-/* Before a buffer is free its sends are done: those since it was last freed. Those from a slot's own output
- * (buffer −1) are waited for at the end. */
+/* Before a buffer is free its sends are done: those since it was last freed. Those from an activation set's
+ * own output (buffer −1) are waited for at the end. */
 static void wait_for_sends(const struct tracer *t, int free_at) {
     const struct action *list = t->plan->pipeline.schedule.rank[t->pipeline_index].action;
     for (int i = free_at; i-- > 0;) {
@@ -204,7 +204,7 @@ static void act(const struct tracer *t, int i) {
     }
 }
 
-static void wait_for_slots(const struct tracer *t) {
+static void wait_for_activation_sets(const struct tracer *t) {
     const struct actions *list = &t->plan->pipeline.schedule.rank[t->pipeline_index];
     for (int i = 0; i < list->count; i++) {
         const struct action *a = &list->action[i];
@@ -223,7 +223,7 @@ static void write_rank(struct tracer *t) {
     t->cost = plan->cost[t->pipeline_index * plan->tensor + t->tensor_index];
     fprintf(t->out, "%ld init\n", t->rank);
     for (int i = 0; i < plan->pipeline.schedule.rank[t->pipeline_index].count; i++) act(t, i);
-    wait_for_slots(t);
+    wait_for_activation_sets(t);
     fprintf(t->out, "%ld finalize\n", t->rank);
 }
 

@@ -79,24 +79,24 @@ struct streams {
 
 static int start(const struct streams *s, pid_t *child) {
     posix_spawn_file_actions_t actions;
-    char *words[] = {"gnuplot", "--default-settings", "-", NULL}; /* nobody's ~/.gnuplot */
+    char *arguments[] = {"gnuplot", "--default-settings", "-", NULL}; /* nobody's ~/.gnuplot */
     int error = posix_spawn_file_actions_init(&actions);
     if (error) return error;
     error = posix_spawn_file_actions_adddup2(&actions, s->script, STDIN_FILENO);
     if (!error) error = posix_spawn_file_actions_adddup2(&actions, s->picture, STDOUT_FILENO);
     if (!error) error = posix_spawn_file_actions_adddup2(&actions, s->errors, STDERR_FILENO);
-    if (!error) error = posix_spawnp(child, words[0], &actions, NULL, words, environ);
+    if (!error) error = posix_spawnp(child, arguments[0], &actions, NULL, arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
     return error;
 }
 
 /* The line of gnuplot's words that says what is wrong: the last that is not empty. */
 static void last_line(int errors, char *line, size_t size) {
-    char words[4096];
-    ssize_t n = pread(errors, words, sizeof words - 1, 0);
-    words[n > 0 ? n : 0] = 0;
+    char text[4096];
+    ssize_t n = pread(errors, text, sizeof text - 1, 0);
+    text[n > 0 ? n : 0] = 0;
     snprintf(line, size, "it says nothing");
-    char *rest = words;
+    char *rest = text;
     for (char *next; (next = strsep(&rest, "\n"));) {
         next += strspn(next, " \t^");
         if (*next) snprintf(line, size, "%s", next);
@@ -121,13 +121,13 @@ static int run(const struct streams *s, const char *path) {
     if (error) return gdn_fail(GDN_INPUT, "gnuplot cannot be started: %s", strerror(error));
     while (waitpid(child, &how, 0) < 0)
         if (errno != EINTR) return gdn_fail(GDN_INTERNAL, "gnuplot is lost: %s", strerror(errno));
-    char words[512];
-    last_line(s->errors, words, sizeof words);
+    char text[512];
+    last_line(s->errors, text, sizeof text);
     if (WIFSIGNALED(how))
-        return gdn_fail(GDN_INPUT, "%s: gnuplot was ended by signal %d: %s", path, WTERMSIG(how), words);
-    if (WEXITSTATUS(how) == 127) return gdn_fail(GDN_INPUT, "gnuplot cannot be started: %s", words);
+        return gdn_fail(GDN_INPUT, "%s: gnuplot was ended by signal %d: %s", path, WTERMSIG(how), text);
+    if (WEXITSTATUS(how) == 127) return gdn_fail(GDN_INPUT, "gnuplot cannot be started: %s", text);
     if (WEXITSTATUS(how) == 0 && whole(s->picture)) return 0;
-    return gdn_fail(GDN_INPUT, "%s: gnuplot could not draw it: %s", path, words);
+    return gdn_fail(GDN_INPUT, "%s: gnuplot could not draw it: %s", path, text);
 }
 
 /* Memory that is a file, so that nothing waits on a pipe. */

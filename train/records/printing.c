@@ -9,10 +9,10 @@
 
 #include "kernels/base/status.h"
 
-static enum { UNKNOWN, SPEAKS, SILENT } speaker = UNKNOWN;
+static enum { UNKNOWN, PRINTS, SILENT } here = UNKNOWN;
 
-void commands_set_speaker(bool speaks) {
-    speaker = speaks ? SPEAKS : SILENT;
+void commands_set_printing(bool prints) {
+    here = prints ? PRINTS : SILENT;
 }
 
 int commands_launched_rank(void) {
@@ -26,7 +26,7 @@ int commands_launched_rank(void) {
 }
 
 bool gdn_print_failure_here(void) {
-    if (speaker != UNKNOWN) return speaker == SPEAKS;
+    if (here != UNKNOWN) return here == PRINTS;
     return commands_launched_rank() <= 0;
 }
 

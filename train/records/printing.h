@@ -1,14 +1,14 @@
-/* What commands print: which process speaks where all ranks would print alike, whether what was asked for
- * arrived, and the one line of a failure, "gdn: <words>" on standard error. */
+/* What commands print: which process prints what would be the same on all ranks, whether standard output
+ * could be written, and the one line of a failure, "gdn: <text>" on standard error. */
 #ifndef GDN_PRINTING_H
 #define GDN_PRINTING_H
 
 #include <stdbool.h>
 #include <stdio.h>
 
-/* A command that uses MPI says, once it knows its rank, whether this process speaks for all (rank 0: true).
+/* A command that uses MPI says, once it knows its rank, whether this process prints for all (rank 0: true).
  */
-void commands_set_speaker(bool speaks);
+void commands_set_printing(bool prints);
 
 /* This process's rank as the launcher's environment tells it (Open MPI, PMIx, Slurm), −1 where none does. */
 int commands_launched_rank(void);
@@ -23,11 +23,11 @@ int commands_finish_printing(void);
 void commands_flush_unneeded(FILE *out);
 
 /* Whether this process prints messages that every rank would print alike (failures, --help). Before
- * commands_set_speaker, the launcher's environment (Open MPI, PMIx, Slurm) tells the rank. */
+ * commands_set_printing, the launcher's environment (Open MPI, PMIx, Slurm) tells the rank. */
 bool gdn_print_failure_here(void);
 
-/* Prints the recorded failure, "gdn: <words>" on standard error, where `status` is not GDN_OK and this
- * process speaks; once, whoever calls first. main calls it last of all. mpirun ends all ranks as soon as one
+/* Prints the recorded failure, "gdn: <text>" on standard error, where `status` is not GDN_OK and this
+ * process prints; once, whoever calls first. main calls it last of all. mpirun ends all ranks as soon as one
  * has left with a failure, so a command that uses MPI calls it before MPI_Finalize already, which no rank
  * leaves before all have come. Not collective. */
 void commands_report(int status);

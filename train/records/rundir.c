@@ -17,10 +17,10 @@ enum { LONGEST_INSIDE = 400 }; /* characters of the longest name below a run dir
 int rundir_set(struct rundir *rundir, const char *path) {
     *rundir =
         (struct rundir){.lock = {.file = -1}, .newest = -1, .metrics = {.file = -1}, .board = {.file = -1}};
-    size_t most = sizeof rundir->path - LONGEST_INSIDE, length = strlen(path);
-    if (length == 0 || length > most)
+    size_t max = sizeof rundir->path - LONGEST_INSIDE, length = strlen(path);
+    if (length == 0 || length > max)
         return gdn_fail(GDN_INPUT, "--run-dir: a path of 1 to %zu characters is expected; this one has %zu",
-                        most, length);
+                        max, length);
     memcpy(rundir->path, path, length + 1);
     return 0;
 }

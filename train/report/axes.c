@@ -77,7 +77,7 @@ static int draw(const struct report *report, const struct views *views) {
         .title = "Loss", .name = losses, .kinds = LOSSES, .wide = true, .smooth = true};
     FILE *page = report->page;
     report_card(report, true, look.title,
-                report_alike(report)
+                report_comparable(report)
                     ? NULL
                     : "Validation losses of these runs were measured differently and cannot be "
                       "compared: see the <a href=\"#summary\">summary</a>.");

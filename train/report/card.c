@@ -20,7 +20,7 @@ void report_name(const struct report *report, int run) {
     html_text(report->page, report->run[run].name);
 }
 
-void report_lacks(const struct report *report, const bool *lacking, const char *words) {
+void report_lacks(const struct report *report, const bool *lacking, const char *text) {
     int lack = 0;
     for (int r = 0; r < report->count; r++) lack += lacking[r];
     if (lack == 0) return;
@@ -32,7 +32,7 @@ void report_lacks(const struct report *report, const bool *lacking, const char *
         html_text(report->page, report->run[r].name);
         if (said == lack) fprintf(report->page, ": ");
     }
-    fprintf(report->page, "%s.</p>\n", words);
+    fprintf(report->page, "%s.</p>\n", text);
 }
 
 bool report_plain_model(const struct report_run *run) {

@@ -25,7 +25,7 @@ void report_card_end(const struct report *report);
 
 /* The line that says what is missing, e.g. "No `gates` events: …"; of several runs with the names of those
  * that lack it (lacking[i] of run i). Nothing where none does. */
-void report_lacks(const struct report *report, const bool *lacking, const char *words);
+void report_lacks(const struct report *report, const bool *lacking, const char *text);
 
 /* Whether the run's model is known to have no delta connections. */
 bool report_plain_model(const struct report_run *run);

@@ -50,34 +50,34 @@ static int add_marks(const struct report *report, struct report_chart *chart, va
     return GDN_OK;
 }
 
-static void greatest(const struct report *report, value_of value, double *step, double *most) {
-    *step = *most = 0;
+static void find_max(const struct report *report, value_of value, double *step, double *max) {
+    *step = *max = 0;
     for (int r = 0; r < report->count; r++)
         for (long i = 0; i < report->run[r].checkpoints; i++) {
             const struct report_checkpoint *c = &report->run[r].checkpoint[i];
-            *step = fmax(*step, c->step), *most = fmax(*most, value(c));
+            *step = fmax(*step, c->step), *max = fmax(*max, value(c));
         }
 }
 
 /* The least duration or stall above 0. */
-static double least_of(const struct report *report) {
-    double least = INFINITY;
+static double min_of(const struct report *report) {
+    double min = INFINITY;
     for (int r = 0; r < report->count; r++)
         for (long i = 0; i < report->run[r].checkpoints; i++) {
             const struct report_checkpoint *c = &report->run[r].checkpoint[i];
-            if (c->seconds > 0) least = fmin(least, c->seconds);
-            if (c->stall > 0) least = fmin(least, c->stall);
+            if (c->seconds > 0) min = fmin(min, c->seconds);
+            if (c->stall > 0) min = fmin(min, c->stall);
         }
-    return least;
+    return min;
 }
 
 static int draw_times(const struct report *report) {
-    double step, most, stall;
-    greatest(report, seconds_of, &step, &most);
-    greatest(report, stall_of, &step, &stall);
-    most = fmax(most, stall);
-    struct figure_axis x = axis_number("step", step), y = axis_seconds(NULL, most);
-    if (most > 0) axis_make_log(&y, least_of(report), most);
+    double step, max, stall;
+    find_max(report, seconds_of, &step, &max);
+    find_max(report, stall_of, &step, &stall);
+    max = fmax(max, stall);
+    struct figure_axis x = axis_number("step", step), y = axis_seconds(NULL, max);
+    if (max > 0) axis_make_log(&y, min_of(report), max);
     report_card(report, false, "Duration and stall",
                 "duration: until it was verified on disk; stall: how long training stood still");
     const char *colour = report->count > 1 ? "" : " c";
@@ -96,11 +96,11 @@ static int draw_times(const struct report *report) {
 }
 
 static int draw_sizes(const struct report *report) {
-    double step, most;
-    greatest(report, bytes_of, &step, &most);
-    if (most <= 0) return GDN_OK;
-    struct figure_axis x = axis_number("step", step), y = axis_bytes(NULL, most);
-    y.least = 0, y.most = 1.1 * most;
+    double step, max;
+    find_max(report, bytes_of, &step, &max);
+    if (max <= 0) return GDN_OK;
+    struct figure_axis x = axis_number("step", step), y = axis_bytes(NULL, max);
+    y.min = 0, y.max = 1.1 * max;
     report_card(report, false, "Size", "of each checkpoint on disk");
     struct report_chart chart;
     int status = chart_open(&chart, FIGURE_HALF, FIGURE_HEIGHT, &x, &y);
@@ -115,16 +115,16 @@ static int draw_sizes(const struct report *report) {
 
 static int write_figures(const struct report_run *run, value_of value, bool sum, FILE *page) {
     struct series points;
-    double middle = NAN, most = NAN;
+    double middle = NAN, max = NAN;
     char number[32];
     int status = collect(run, value, &points);
     if (!status) status = series_quantile(&points, 0.5, &middle);
-    if (!status) status = series_quantile(&points, 1, &most);
-    fprintf(page, "<td class=\"n\">%s</td>", words_seconds(middle, number));
-    fprintf(page, "<td class=\"n\">%s</td>", words_seconds(most, number));
+    if (!status) status = series_quantile(&points, 1, &max);
+    fprintf(page, "<td class=\"n\">%s</td>", seconds_text(middle, number));
+    fprintf(page, "<td class=\"n\">%s</td>", seconds_text(max, number));
     if (sum)
         fprintf(page, "<td class=\"n\">%s</td>",
-                words_seconds(points.count ? series_sum(&points) : NAN, number));
+                seconds_text(points.count ? series_sum(&points) : NAN, number));
     series_free(&points);
     return status;
 }
@@ -158,7 +158,7 @@ static int write_row(const struct report *report, int r) {
             failed ? "<span class=\"tag bad\">" : "", failed, failed ? "</span>" : "");
     int status = write_figures(run, seconds_of, false, page);
     if (!status) status = write_figures(run, stall_of, true, page);
-    fprintf(page, "<td class=\"n\">%s</td>", words_bytes(last ? last->bytes : NAN, number));
+    fprintf(page, "<td class=\"n\">%s</td>", bytes_text(last ? last->bytes : NAN, number));
     write_ways(run, page);
     fprintf(page, "</tr>\n");
     return status;

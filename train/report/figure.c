@@ -14,24 +14,24 @@ static struct figure_axis axis(const char *label, double scale, const char *unit
     return (struct figure_axis){label, scale, unit, NAN, NAN, false};
 }
 
-struct figure_axis axis_number(const char *label, double most) {
-    if (most >= 1e10) return axis(label, 1e-9, "G");
-    if (most >= 1e7) return axis(label, 1e-6, "M");
-    if (most >= 1e4) return axis(label, 1e-3, "k");
+struct figure_axis axis_number(const char *label, double max) {
+    if (max >= 1e10) return axis(label, 1e-9, "G");
+    if (max >= 1e7) return axis(label, 1e-6, "M");
+    if (max >= 1e4) return axis(label, 1e-3, "k");
     return axis(label, 1, "");
 }
 
-struct figure_axis axis_bytes(const char *label, double most) {
-    if (most >= 1 << 30) return axis(label, 1.0 / (1 << 30), " GiB");
-    if (most >= 1 << 20) return axis(label, 1.0 / (1 << 20), " MiB");
+struct figure_axis axis_bytes(const char *label, double max) {
+    if (max >= 1 << 30) return axis(label, 1.0 / (1 << 30), " GiB");
+    if (max >= 1 << 20) return axis(label, 1.0 / (1 << 20), " MiB");
     return axis(label, 1.0 / (1 << 10), " KiB");
 }
 
-struct figure_axis axis_seconds(const char *label, double most) {
-    if (most >= 3 * 86400) return axis(label, 1 / 86400.0, " d");
-    if (most >= 2 * 3600) return axis(label, 1 / 3600.0, " h");
-    if (most >= 300) return axis(label, 1 / 60.0, " min");
-    if (most < 1) return axis(label, 1e3, " ms");
+struct figure_axis axis_seconds(const char *label, double max) {
+    if (max >= 3 * 86400) return axis(label, 1 / 86400.0, " d");
+    if (max >= 2 * 3600) return axis(label, 1 / 3600.0, " h");
+    if (max >= 300) return axis(label, 1 / 60.0, " min");
+    if (max < 1) return axis(label, 1e3, " ms");
     return axis(label, 1, " s");
 }
 
@@ -39,21 +39,21 @@ struct figure_axis axis_percent(const char *label) {
     return axis(label, 100, "%%"); /* one sign: gnuplot formats with this */
 }
 
-void axis_make_log(struct figure_axis *axis, double least, double most) {
-    double room = fmax(1.3, sqrt(10 * least / most)); /* a decade at least, so that there are some tics */
-    axis->log = true, axis->least = least / room, axis->most = most * room;
+void axis_make_log(struct figure_axis *axis, double min, double max) {
+    double room = fmax(1.3, sqrt(10 * min / max)); /* a decade at least, so that there are some tics */
+    axis->log = true, axis->min = min / room, axis->max = max * room;
 }
 
 /* 0.1, 0.2, 0.5, 1, … within the axis; over many decades 0.1, 1, 10, … alone. */
 static void write_log_tics(FILE *out, char name, const struct figure_axis *axis) {
-    double least = axis->least * axis->scale, most = axis->most * axis->scale;
-    bool few = most / least > 2000;
+    double min = axis->min * axis->scale, max = axis->max * axis->scale;
+    bool few = max / min > 2000;
     const char *comma = "";
     fprintf(out, "set %ctics (", name);
-    for (int decade = (int)floor(log10(least)); decade <= (int)ceil(log10(most)); decade++)
+    for (int decade = (int)floor(log10(min)); decade <= (int)ceil(log10(max)); decade++)
         for (int digit = 1; digit <= 5; digit = digit == 1 ? 2 : digit == 2 ? 5 : 10) {
             double at = digit * pow(10, decade);
-            if (at < least || at > most || (few && digit > 1)) continue;
+            if (at < min || at > max || (few && digit > 1)) continue;
             fprintf(out, "%s%.9g", comma, at);
             comma = ", ";
         }
@@ -69,11 +69,11 @@ static void write_axis(FILE *out, char name, const struct figure_axis *axis) {
         fprintf(out, "set logscale %c\n", name);
         write_log_tics(out, name, axis);
     }
-    if (isnan(axis->least) && isnan(axis->most)) return;
+    if (isnan(axis->min) && isnan(axis->max)) return;
     fprintf(out, "set %crange [", name);
-    if (!isnan(axis->least)) fprintf(out, "%.9g", axis->least * axis->scale);
+    if (!isnan(axis->min)) fprintf(out, "%.9g", axis->min * axis->scale);
     fprintf(out, ":");
-    if (!isnan(axis->most)) fprintf(out, "%.9g", axis->most * axis->scale);
+    if (!isnan(axis->max)) fprintf(out, "%.9g", axis->max * axis->scale);
     fprintf(out, "]\n");
 }
 
@@ -196,7 +196,7 @@ void chart_marks(struct report_chart *chart, const double *x, const double *y, l
             colour_of(colour));
 }
 
-int chart_write(struct report_chart *chart, const char *words, FILE *page) {
+int chart_write(struct report_chart *chart, const char *text, FILE *page) {
     if (chart->drawn == 0) {
         fprintf(page, "<p class=\"lacks\">There is nothing that this figure could show.</p>\n");
         return GDN_OK;
@@ -205,8 +205,8 @@ int chart_write(struct report_chart *chart, const char *words, FILE *page) {
     fprintf(chart->plot.script, "%s\n", chart->curves_text);
     char *svg;
     size_t size;
-    TRY(plot_text(&chart->plot, words, &svg, &size));
-    figure_embed(svg, words, page);
+    TRY(plot_text(&chart->plot, text, &svg, &size));
+    figure_embed(svg, text, page);
     free(svg);
     return GDN_OK;
 }
@@ -226,7 +226,7 @@ static const char *behind(const char *from, const char *end) {
     return found ? found + strlen(end) : from + strlen(from);
 }
 
-void figure_embed(const char *svg, const char *words, FILE *page) {
+void figure_embed(const char *svg, const char *text, FILE *page) {
     /* Elements that are left out, from where they begin to where they end. */
     static const struct {
         const char *begin, *end;
@@ -235,7 +235,7 @@ void figure_embed(const char *svg, const char *words, FILE *page) {
     if (!at) return;
     const char *box = at, *box_end = behind(at + strlen("viewBox=\""), "\"");
     fprintf(page, "<svg %.*s role=\"img\" aria-label=\"", (int)(box_end - box), box);
-    html_text(page, words);
+    html_text(page, text);
     fprintf(page, "\">");
     at = behind(box_end, ">");
     while (*at) {

@@ -17,19 +17,19 @@ enum { FIGURE_WIDTH = 1120, FIGURE_HALF = 540, FIGURE_HEIGHT = 260, FIGURE_COLOU
 struct figure_axis {
     const char *label; /* NULL: none */
     double scale;
-    const char *unit;   /* "k" */
-    double least, most; /* before scaling; NAN: as the values have it */
-    bool log;           /* with least and most, which are then above 0 */
+    const char *unit; /* "k" */
+    double min, max;  /* before scaling; NAN: as the values have it */
+    bool log;         /* with min and max, which are then above 0 */
 };
 
-/* An axis whose values go up to `most`: with thousands, millions; bytes with KiB, MiB; seconds with ms. */
-struct figure_axis axis_number(const char *label, double most);
-struct figure_axis axis_bytes(const char *label, double most);
-struct figure_axis axis_seconds(const char *label, double most);
+/* An axis whose values go up to `max`: with thousands, millions; bytes with KiB, MiB; seconds with ms. */
+struct figure_axis axis_number(const char *label, double max);
+struct figure_axis axis_bytes(const char *label, double max);
+struct figure_axis axis_seconds(const char *label, double max);
 struct figure_axis axis_percent(const char *label);
 
-/* Makes the axis logarithmic for values from `least` to `most`, both above 0, with room around them. */
-void axis_make_log(struct figure_axis *axis, double least, double most);
+/* Makes the axis logarithmic for values from `min` to `max`, both above 0, with room around them. */
+void axis_make_log(struct figure_axis *axis, double min, double max);
 
 struct report_chart {
     struct plot plot;
@@ -58,13 +58,13 @@ void chart_line(struct report_chart *chart, const double *x, const double *y, lo
 void chart_marks(struct report_chart *chart, const double *x, const double *y, long count, int colour,
                  bool hollow);
 
-/* Draws it and writes the SVG to `page`, called `words` for those who cannot see it; a line of words where
+/* Draws it and writes the SVG to `page`, called `text` for those who cannot see it; a line of words where
  * nothing was to be drawn. GDN_INPUT as plot_draw. */
-int chart_write(struct report_chart *chart, const char *words, FILE *page);
+int chart_write(struct report_chart *chart, const char *text, FILE *page);
 void chart_close(struct report_chart *chart);
 
 /* Puts gnuplot's SVG into the page: its frame, titles and definitions, which all figures share, are left out.
  */
-void figure_embed(const char *svg, const char *words, FILE *page);
+void figure_embed(const char *svg, const char *text, FILE *page);
 
 #endif

@@ -9,7 +9,7 @@
 #include "train/report/html.h"
 #include "train/report/style.h"
 
-enum { COLUMNS = 240, PANEL_LEFT = 62, PANEL_TOP = 26, PANEL_BOTTOM = 54, PANEL_GAP = 24, MOST_TICS = 8 };
+enum { COLUMNS = 240, PANEL_LEFT = 62, PANEL_TOP = 26, PANEL_BOTTOM = 54, PANEL_GAP = 24, MAX_TICS = 8 };
 
 static double gate_of(const struct report_gate *gate) {
     return gate->gate;
@@ -34,7 +34,7 @@ struct extent {
     int distances;
     double first, last; /* steps */
     long columns;       /* of a map */
-    double least, most; /* values; NAN without any */
+    double min, max;    /* values; NAN without any */
 };
 
 static int rising(const void *a, const void *b) {
@@ -44,7 +44,7 @@ static int rising(const void *a, const void *b) {
 
 static int measure(const struct report_run *run, const struct quantity *quantity, struct extent *out) {
     *out = (struct extent){
-        .least = NAN, .most = NAN, .first = run->gate[0].step, .last = run->gate[run->gates - 1].step};
+        .min = NAN, .max = NAN, .first = run->gate[0].step, .last = run->gate[run->gates - 1].step};
     out->distance = malloc((size_t)run->gates * sizeof *out->distance);
     if (!out->distance) return report_no_memory();
     long steps = 0;
@@ -53,7 +53,7 @@ static int measure(const struct report_run *run, const struct quantity *quantity
         double value = quantity->value(gate);
         if (gate->layer >= out->layers) out->layers = gate->layer + 1;
         out->distance[i] = gate->distance;
-        out->least = fmin(out->least, value), out->most = fmax(out->most, value);
+        out->min = fmin(out->min, value), out->max = fmax(out->max, value);
         if (i == 0 || gate->step != gate[-1].step) steps++;
     }
     qsort(out->distance, (size_t)run->gates, sizeof *out->distance, rising);
@@ -62,9 +62,9 @@ static int measure(const struct report_run *run, const struct quantity *quantity
             out->distance[out->distances++] = out->distance[i];
     out->columns = steps < COLUMNS ? steps : COLUMNS;
     /* Colours of numbers that are all but the same would tell of differences that there are not. */
-    double widen = 0.02 * fabs(out->most) - (out->most - out->least);
-    if (widen > 0) out->least -= widen;
-    if (out->most == 0 && out->least == 0) out->most = 1;
+    double widen = 0.02 * fabs(out->max) - (out->max - out->min);
+    if (widen > 0) out->min -= widen;
+    if (out->max == 0 && out->min == 0) out->max = 1;
     return GDN_OK;
 }
 
@@ -136,7 +136,7 @@ static int draw_panels(const struct report_run *run, const struct quantity *quan
             "set ylabel 'layer' offset 0.5,0 textcolor rgb '#777777'\nset ytics %d\n"
             "set xtics autofreq\nset cbrange [%.9g:%.9g]\nset xrange [%.9g:%.9g]\nset yrange "
             "[-0.5:%d.5]\nset multiplot\n",
-            steps.unit, (e->layers + MOST_TICS - 1) / MOST_TICS, e->least, e->most,
+            steps.unit, (e->layers + MAX_TICS - 1) / MAX_TICS, e->min, e->max,
             (e->first - half) * steps.scale, (e->last + half) * steps.scale, e->layers - 1);
     if (e->columns == 1) fprintf(out, "set xtics ('%g' %.9g)\n", e->first, e->first * steps.scale);
     for (int d = 0; d < e->distances; d++) write_panel(out, e, d, columns, width, height, panel_height);
@@ -146,9 +146,9 @@ static int draw_panels(const struct report_run *run, const struct quantity *quan
 
 /* Which colour is which number. */
 static void write_scale(const struct report *report, const struct extent *e) {
-    char least[32], most[32];
-    fprintf(report->page, "<div class=\"scale\">%s<i></i>%s</div>\n", words_number(e->least, least),
-            words_number(e->most, most));
+    char min[32], max[32];
+    fprintf(report->page, "<div class=\"scale\">%s<i></i>%s</div>\n", number_text(e->min, min),
+            number_text(e->max, max));
 }
 
 static int draw_maps(const struct report *report, const struct report_run *run,
@@ -193,7 +193,7 @@ static void write_last(const struct report *report, const struct report_run *run
                 if (run->gate[i].layer == layer && run->gate[i].distance == e->distance[d])
                     value = quantity->value(&run->gate[i]);
             char colour[8], number[32];
-            double t = (value - e->least) / (e->most - e->least);
+            double t = (value - e->min) / (e->max - e->min);
             if (!isfinite(value)) {
                 fprintf(page, "<td></td>");
                 continue;
@@ -219,7 +219,7 @@ static int write_run(const struct report *report, int r) {
     int status = GDN_OK;
     for (int q = 0; q < QUANTITIES && !status; q++) {
         status = measure(run, &quantities[q], &extent[q]);
-        if (status || !isfinite(extent[q].most)) continue;
+        if (status || !isfinite(extent[q].max)) continue;
         write_card_title(report, r, quantities[q].title);
         write_scale(report, &extent[q]);
         status = draw_maps(report, run, &quantities[q], &extent[q]);
@@ -229,7 +229,7 @@ static int write_run(const struct report *report, int r) {
         write_card_title(report, r, "Last state, by layer and distance");
         fprintf(report->page, "<div class=\"pair\">");
         for (int q = 0; q < QUANTITIES; q++)
-            if (isfinite(extent[q].most)) write_last(report, run, &quantities[q], &extent[q]);
+            if (isfinite(extent[q].max)) write_last(report, run, &quantities[q], &extent[q]);
         fprintf(report->page, "</div>");
         report_card_end(report);
     }

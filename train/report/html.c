@@ -68,7 +68,7 @@ static char *digits(double x, const char *unit, char text[32]) {
     return text;
 }
 
-char *words_number(double x, char text[32]) {
+char *number_text(double x, char text[32]) {
     if (!isfinite(x)) return unknown(text);
     if (x != 0 && (fabs(x) < 1e-4 || fabs(x) >= 1e7))
         snprintf(text, 32, "%.3e", x);
@@ -77,9 +77,9 @@ char *words_number(double x, char text[32]) {
     return text;
 }
 
-char *words_count(double x, char text[32]) {
+char *count_text(double x, char text[32]) {
     if (!isfinite(x)) return unknown(text);
-    if (x >= 1e12) return words_number(x, text);
+    if (x >= 1e12) return number_text(x, text);
     if (x >= 1e9) return digits(x / 1e9, " G", text);
     if (x >= 1e6) return digits(x / 1e6, " M", text);
     if (x >= 1e4) return digits(x / 1e3, " k", text);
@@ -87,7 +87,7 @@ char *words_count(double x, char text[32]) {
     return text;
 }
 
-char *words_bytes(double x, char text[32]) {
+char *bytes_text(double x, char text[32]) {
     static const char *const unit[] = {" B", " KiB", " MiB", " GiB", " TiB"};
     int u = 0;
     if (!isfinite(x)) return unknown(text);
@@ -99,7 +99,7 @@ char *words_bytes(double x, char text[32]) {
     return digits(x, unit[u], text);
 }
 
-char *words_seconds(double x, char text[32]) {
+char *seconds_text(double x, char text[32]) {
     if (!isfinite(x)) return unknown(text);
     if (x == 0) return strcpy(text, "0 s");
     if (fabs(x) < 1e-3) return digits(x * 1e6, " \xc2\xb5s", text);
@@ -109,13 +109,13 @@ char *words_seconds(double x, char text[32]) {
     return text;
 }
 
-char *words_percent(double x, char text[32]) {
+char *percent_text(double x, char text[32]) {
     if (!isfinite(x)) return unknown(text);
     snprintf(text, 32, "%.1f%%", 100 * x);
     return text;
 }
 
-char *words_moment(double unix_seconds, char text[32]) {
+char *moment_text(double unix_seconds, char text[32]) {
     struct tm parts;
     time_t moment = isfinite(unix_seconds) && fabs(unix_seconds) < 1e12 ? (time_t)unix_seconds : 0;
     if (!moment || !gmtime_r(&moment, &parts) || !strftime(text, 32, "%Y-%m-%d %H:%M:%S", &parts))

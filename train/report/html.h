@@ -9,11 +9,11 @@
 void html_text(FILE *page, const char *text);
 
 /* Numbers for people in `text` (32 bytes), which is returned: "–" where one is not finite. */
-char *words_number(double x, char text[32]);            /* four digits: 0.001234, 12.35, 1235 */
-char *words_count(double x, char text[32]);             /* 1234, 12.3 k, 4.56 M */
-char *words_bytes(double x, char text[32]);             /* 12.3 MiB */
-char *words_seconds(double x, char text[32]);           /* 1.2 ms, 3.45 s, 12:05 */
-char *words_percent(double x, char text[32]);           /* of 0.123: 12.3% */
-char *words_moment(double unix_seconds, char text[32]); /* 2026-11-22 14:03:05, UTC */
+char *number_text(double x, char text[32]);            /* four digits: 0.001234, 12.35, 1235 */
+char *count_text(double x, char text[32]);             /* 1234, 12.3 k, 4.56 M */
+char *bytes_text(double x, char text[32]);             /* 12.3 MiB */
+char *seconds_text(double x, char text[32]);           /* 1.2 ms, 3.45 s, 12:05 */
+char *percent_text(double x, char text[32]);           /* of 0.123: 12.3% */
+char *moment_text(double unix_seconds, char text[32]); /* 2026-11-22 14:03:05, UTC */
 
 #endif

@@ -7,11 +7,11 @@
 
 /* Bins of a curve; many runs share what a page may hold. */
 static long bins_for(const struct report *report) {
-    long most = 2400 / (report->count + 2);
-    return most > 800 ? 800 : most < 100 ? 100 : most;
+    long max = 2400 / (report->count + 2);
+    return max > 800 ? 800 : max < 100 ? 100 : max;
 }
 
-static void greatest(const struct report_line *line, int count, double *x, double *y) {
+static void find_max(const struct report_line *line, int count, double *x, double *y) {
     *x = *y = 0;
     for (int l = 0; l < count; l++)
         for (long i = 0; i < line[l].series->count; i++)
@@ -25,10 +25,10 @@ static int find_limit(const struct report_line *line, int count, double top, dou
     for (int l = 0; l < count; l++) {
         const struct series *s = line[l].series;
         if (s->count == 0) continue;
-        double middle, most;
+        double middle, max;
         TRY(series_quantile(s, 0.5, &middle));
-        TRY(series_quantile(s, line[l].raw ? 1 : 0.997, &most));
-        low = fmin(low, middle), high = fmax(high, most);
+        TRY(series_quantile(s, line[l].raw ? 1 : 0.997, &max));
+        low = fmin(low, middle), high = fmax(high, max);
     }
     *limit = high + 1.5 * (high - low);
     if (!(top > *limit && high > low)) *limit = top;
@@ -37,39 +37,39 @@ static int find_limit(const struct report_line *line, int count, double top, dou
 
 /* A logarithmic axis needs its limits: those of all values above 0. */
 static void make_log(struct figure_axis *axis, const struct report_line *line, int count) {
-    double least = INFINITY, most = 0;
+    double min = INFINITY, max = 0;
     for (int l = 0; l < count; l++)
         for (long i = 0; i < line[l].series->count; i++)
             if (line[l].series->y[i] > 0) {
-                least = fmin(least, line[l].series->y[i]);
-                most = fmax(most, line[l].series->y[i]);
+                min = fmin(min, line[l].series->y[i]);
+                max = fmax(max, line[l].series->y[i]);
             }
-    if (most > 0) axis_make_log(axis, least, most);
+    if (max > 0) axis_make_log(axis, min, max);
 }
 
-static struct figure_axis axis_of(const struct report_curves *look, double most) {
+static struct figure_axis axis_of(const struct report_curves *look, double max) {
     struct figure_axis axis;
     switch (look->axis) {
     case AXIS_SECONDS:
-        axis = axis_seconds(look->label, most);
+        axis = axis_seconds(look->label, max);
         break;
     case AXIS_BYTES:
-        axis = axis_bytes(look->label, most);
+        axis = axis_bytes(look->label, max);
         break;
     case AXIS_PERCENT:
         axis = axis_percent(look->label);
         break;
     default:
-        axis = axis_number(look->label, most);
+        axis = axis_number(look->label, max);
     }
-    if (look->zero) axis.least = 0;
-    if (look->axis == AXIS_COUNT) axis.least = 0, axis.most = most + 1;
+    if (look->zero) axis.min = 0;
+    if (look->axis == AXIS_COUNT) axis.min = 0, axis.max = max + 1;
     return axis;
 }
 
-static struct figure_axis x_axis_of(const struct report_curves *look, double most) {
-    if (look->over == OVER_TIME) return axis_seconds("time spent in steps", most);
-    return axis_number(look->over == OVER_TOKENS ? "tokens" : "step", most);
+static struct figure_axis x_axis_of(const struct report_curves *look, double max) {
+    if (look->over == OVER_TIME) return axis_seconds("time spent in steps", max);
+    return axis_number(look->over == OVER_TOKENS ? "tokens" : "step", max);
 }
 
 /* Kinds by colour in a page of one run, by dashes where colours are runs. */
@@ -116,11 +116,11 @@ static int add_line(const struct report *report, const struct report_curves *loo
 int report_plot(const struct report *report, const struct report_curves *look, const struct report_line *line,
                 int count) {
     double x, y, limit;
-    greatest(line, count, &x, &y);
+    find_max(line, count, &x, &y);
     limit = y;
     if (look->smooth && !look->log) TRY(find_limit(line, count, y, &limit));
     struct figure_axis across = x_axis_of(look, x), values = axis_of(look, limit);
-    if (limit < y) values.most = limit;
+    if (limit < y) values.max = limit;
     if (look->log) make_log(&values, line, count);
     long above = 0;
     for (int l = 0; l < count && limit < y; l++)
@@ -137,7 +137,7 @@ int report_plot(const struct report *report, const struct report_curves *look, c
     char number[32];
     if (above > 0)
         fprintf(report->page, "<p class=\"note\">%ld point%s above %s, the greatest at %s, %s cut off.</p>\n",
-                above, above == 1 ? "" : "s", words_number(limit, number), words_number(y, (char[32]){0}),
+                above, above == 1 ? "" : "s", number_text(limit, number), number_text(y, (char[32]){0}),
                 above == 1 ? "is" : "are");
     return status;
 }

@@ -16,28 +16,28 @@ static bool used(const struct report *report, int part) {
 }
 
 static void write_bar(const struct report *report, const char *what, const struct memory *memory,
-                      int64_t most) {
+                      int64_t max) {
     FILE *page = report->page;
     char number[32];
     int64_t sum = memory_sum(memory);
     fprintf(page, "<span>%s</span><span class=\"bar\" style=\"width:%.2f%%\">", what,
-            most > 0 ? 100 * (double)sum / (double)most : 0);
+            max > 0 ? 100 * (double)sum / (double)max : 0);
     for (int part = 0; part < MEMORY_PARTS; part++)
         if (memory->bytes[part] > 0)
             fprintf(page, "<i class=\"c%d\" style=\"width:%.2f%%\" title=\"%s %s\"></i>",
                     part % FIGURE_COLOURS, 100 * (double)memory->bytes[part] / (double)sum, memory_word[part],
-                    words_bytes((double)memory->bytes[part], number));
-    fprintf(page, "</span><span>%s</span>\n", words_bytes((double)sum, number));
+                    bytes_text((double)memory->bytes[part], number));
+    fprintf(page, "</span><span>%s</span>\n", bytes_text((double)sum, number));
 }
 
 static void write_bars(const struct report *report) {
     FILE *page = report->page;
-    int64_t most = 0;
+    int64_t max = 0;
     for (int r = 0; r < report->count; r++) {
         int64_t planned = memory_sum(&report->run[r].planned),
                 reserved = memory_sum(&report->run[r].reserved);
-        if (planned > most) most = planned;
-        if (reserved > most) most = reserved;
+        if (planned > max) max = planned;
+        if (reserved > max) max = reserved;
     }
     fprintf(page, "<ul class=\"legend\">");
     for (int part = 0; part < MEMORY_PARTS; part++)
@@ -53,8 +53,8 @@ static void write_bars(const struct report *report) {
             fprintf(page, "</h3>");
         }
         fprintf(page, "<div class=\"bars\">\n");
-        write_bar(report, "planned", &run->planned, most);
-        write_bar(report, "reserved", &run->reserved, most);
+        write_bar(report, "planned", &run->planned, max);
+        write_bar(report, "reserved", &run->reserved, max);
         fprintf(page, "</div>\n");
     }
 }
@@ -65,7 +65,7 @@ static void write_row(const struct report *report, const char *name,
     fprintf(report->page, "<tr><th>%s</th>", name);
     for (int r = 0; r < report->count; r++)
         fprintf(report->page, "<td class=\"n\">%s</td>",
-                words_bytes(report->run[r].has_memory ? value(&report->run[r], part) : NAN, number));
+                bytes_text(report->run[r].has_memory ? value(&report->run[r], part) : NAN, number));
     fprintf(report->page, "</tr>\n");
 }
 

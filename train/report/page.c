@@ -31,8 +31,8 @@ static void write_period(const struct report *report) {
         if (!(run->last_time <= last)) last = run->last_time;
     }
     if (first == first && last == last)
-        fprintf(report->page, "<p class=\"sub\">%s to %s UTC</p>\n", words_moment(first, from),
-                words_moment(last, to));
+        fprintf(report->page, "<p class=\"sub\">%s to %s UTC</p>\n", moment_text(first, from),
+                moment_text(last, to));
 }
 
 static void write_title(const struct report *report) {
@@ -66,7 +66,7 @@ static void write_foot(const struct report *report) {
     fprintf(report->page, "<footer>Made by gdn report (commit ");
     html_text(report->page, report->commit);
     fprintf(report->page, "), %s UTC</footer>\n</main>\n</body>\n</html>\n",
-            words_moment((double)time(NULL), now));
+            moment_text((double)time(NULL), now));
 }
 
 int report_page(const struct report *report) {

@@ -25,7 +25,7 @@ int report_settings(const struct report *report); /* config.yaml, or what differ
 
 /* Whether all validation losses were measured on the same data in the same way, as far as is known, and a
  * paragraph about it where they were not. */
-bool report_alike(const struct report *report);
-void report_tell_alike(const struct report *report);
+bool report_comparable(const struct report *report);
+void report_tell_comparable(const struct report *report);
 
 #endif

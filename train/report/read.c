@@ -10,7 +10,7 @@
 
 #include "kernels/base/status.h"
 #include "train/config/private.h"
-#include "train/report/words.h"
+#include "train/report/text.h"
 #include "train/config/utf8.h"
 
 /* Room for one more entry of an array. */
@@ -184,15 +184,15 @@ static int take_start(struct report_run *run, bool resumed, double step, const j
 static int take_event(struct report_run *run, const char *kind, double step, const json_t *line) {
     TRY(make_room((void **)&run->event, run->events, &run->event_room, sizeof *run->event));
     struct report_event event = {.kind = strdup(kind),
-                                 .words = report_words(kind, line),
+                                 .text = report_text(kind, line),
                                  .step = step,
                                  .time = report_number(line, "time"),
                                  .status = -1};
     double status = report_number(line, "status");
     if (!strcmp(kind, "end")) event.status = status >= 0 && status < 256 ? (int)status : GDN_INTERNAL;
-    if (!event.kind || !event.words) {
+    if (!event.kind || !event.text) {
         free(event.kind);
-        free(event.words);
+        free(event.text);
         return report_no_memory();
     }
     run->event[run->events++] = event;
@@ -342,7 +342,7 @@ void report_run_free(struct report_run *run) {
     series_free(&run->clock);
     for (long i = 0; i < run->events; i++) {
         free(run->event[i].kind);
-        free(run->event[i].words);
+        free(run->event[i].text);
     }
     for (long s = 0; s < run->sets; s++) {
         free(run->set[s].name);

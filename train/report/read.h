@@ -37,7 +37,7 @@ struct report_checkpoint {
 /* Something to know besides curves: a start, a signal, a spike, … */
 struct report_event {
     char *kind;  /* "spike" */
-    char *words; /* all else that its line says */
+    char *text;  /* all else that its line says */
     double step; /* NAN: none */
     double time; /* Unix seconds; NAN: not told */
     int status;  /* of an event "end": the exit status; −1: of any other */

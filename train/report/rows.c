@@ -11,7 +11,7 @@ static bool has_row(const struct report_run *run, const struct figure_row *row) 
 }
 
 int report_row(const struct report *report, const struct figure_row *row) {
-    struct report_line *line = calloc((size_t)report->count * MOST_KINDS, sizeof *line);
+    struct report_line *line = calloc((size_t)report->count * MAX_KINDS, sizeof *line);
     if (!line) return report_no_memory();
     int count = 0;
     for (int r = 0; r < report->count; r++)

@@ -4,12 +4,12 @@
 
 #include "train/report/lines.h"
 
-enum { MOST_KINDS = 3 };
+enum { MAX_KINDS = 3 };
 
 struct figure_row {
     struct report_curves look;
-    enum report_curve curve[MOST_KINDS];
-    bool raw[MOST_KINDS];
+    enum report_curve curve[MAX_KINDS];
+    bool raw[MAX_KINDS];
     const char *lacks; /* what to say of runs without any of them */
 };
 

@@ -117,9 +117,9 @@ static double smoothed(const struct series *series, const double *sum, const str
     return series->y[0] + (sum[i + reach + 1] - sum[i - reach]) / (double)(2 * reach + 1);
 }
 
-int series_bins(const struct series *series, long most, long window, struct bins *out) {
-    long count = series->count, room = count < most ? count : most;
-    *out = (struct bins){.points = count <= most};
+int series_bins(const struct series *series, long max, long window, struct bins *out) {
+    long count = series->count, room = count < max ? count : max;
+    *out = (struct bins){.points = count <= max};
     if (count == 0) return GDN_OK;
     double *sum = running_sums(series);
     out->bin = malloc((size_t)room * sizeof *out->bin);
@@ -130,11 +130,11 @@ int series_bins(const struct series *series, long most, long window, struct bins
     }
     const long reach = window / 2 < (count - 1) / 2 ? window / 2 : (count - 1) / 2;
     const struct line end = fit_end(series, sum, reach);
-    double first = series->x[0], width = (series->x[count - 1] - first) / (double)most;
+    double first = series->x[0], width = (series->x[count - 1] - first) / (double)max;
     long place = -1, points = 0;
     for (long i = 0; i < count; i++) {
         long here = out->points ? i : width > 0 ? (long)((series->x[i] - first) / width) : 0;
-        if (here >= most) here = most - 1;
+        if (here >= max) here = max - 1;
         double y = series->y[i], mean = smoothed(series, sum, &end, i, reach);
         if (here != place) {
             place = here, points = 0;
@@ -155,10 +155,10 @@ void bins_free(struct bins *bins) {
     *bins = (struct bins){0};
 }
 
-int series_spread(const struct series *series, long most, long least, const double *q, int count,
+int series_spread(const struct series *series, long max, long min, const double *q, int count,
                   struct series *out) {
-    long stretches = series->count / least;
-    if (stretches > most) stretches = most;
+    long stretches = series->count / min;
+    if (stretches > max) stretches = max;
     if (stretches < 1) stretches = 1;
     for (int k = 0; k < count; k++) out[k] = (struct series){0};
     for (long s = 0; s < stretches && series->count; s++) {

@@ -42,16 +42,16 @@ struct bins {
     bool points; /* each is one point: low = high = the point itself */
 };
 
-/* At most `most` bins of the points, smoothed by the mean over `window` points around each (1: not at all;
+/* At most `max` bins of the points, smoothed by the mean over `window` points around each (1: not at all;
  * fewer at the beginning, alike on both sides; at the end by the straight line through the last `window`).
  * `out` is owned by the caller: bins_free. GDN_INTERNAL without memory. */
-int series_bins(const struct series *series, long most, long window, struct bins *out);
+int series_bins(const struct series *series, long max, long window, struct bins *out);
 void bins_free(struct bins *bins);
 
-/* Quantiles `q` [count] of y over at most `most` stretches of equally many points, each of at least `least`:
+/* Quantiles `q` [count] of y over at most `max` stretches of equally many points, each of at least `min`:
  * one series each in `out` [count], at the middle of its stretch. GDN_INTERNAL without memory; `out` is owned
  * by the caller in any case. */
-int series_spread(const struct series *series, long most, long least, const double *q, int count,
+int series_spread(const struct series *series, long max, long min, const double *q, int count,
                   struct series *out);
 
 #endif

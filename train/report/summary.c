@@ -7,7 +7,7 @@
 
 #include "kernels/base/status.h"
 #include "train/report/html.h"
-#include "train/report/words.h"
+#include "train/report/text.h"
 
 enum field {
     STATE,
@@ -27,7 +27,7 @@ enum field {
 
 static const struct {
     const char *label;
-    bool words; /* rather than a number */
+    bool is_text; /* rather than a number */
 } fields[FIELDS] = {
     [STATE] = {"State", true},
     [STEPS] = {"Steps", false},
@@ -49,21 +49,21 @@ struct value {
 };
 
 /* As much of a text as a note has room for, up to a whole character. */
-static void note_words(const char *words, struct value *out) {
-    size_t most = sizeof out->note - 4, length = strlen(words);
-    if (length <= most) {
-        memcpy(out->note, words, length + 1);
+static void note_text(const char *text, struct value *out) {
+    size_t max = sizeof out->note - 4, length = strlen(text);
+    if (length <= max) {
+        memcpy(out->note, text, length + 1);
         return;
     }
-    while (most > 0 && ((unsigned char)words[most] & 0xc0) == 0x80) most--;
-    snprintf(out->note, sizeof out->note, "%.*s\xe2\x80\xa6", (int)most, words);
+    while (max > 0 && ((unsigned char)text[max] & 0xc0) == 0x80) max--;
+    snprintf(out->note, sizeof out->note, "%.*s\xe2\x80\xa6", (int)max, text);
 }
 
 /* Of a run that has told its end: its status, with why it was asked to stop, or what failed. */
 static void tell_end(const struct report_event *end, const struct report_event *asked, struct value *out) {
-    snprintf(out->text, sizeof out->text, "%s", report_end_words(end->status));
+    snprintf(out->text, sizeof out->text, "%s", report_end_text(end->status));
     if (end->status == GDN_OK) return;
-    note_words(end->status == GDN_STOPPED && asked ? asked->words : end->words, out);
+    note_text(end->status == GDN_STOPPED && asked ? asked->text : end->text, out);
 }
 
 /* How the run ended, as far as it has told; older versions have no event `end`. */
@@ -83,10 +83,10 @@ static void tell_state(const struct report_run *run, struct value *out) {
         tell_end(end, asked, out);
     } else if (!last) {
         snprintf(out->text, sizeof out->text, "%s", run->started ? "no end told" : "not started");
-        if (run->started) note_words("still running, or ended at once", out);
+        if (run->started) note_text("still running, or ended at once", out);
     } else if (last == asked) {
         snprintf(out->text, sizeof out->text, "stopped");
-        note_words(asked->words, out);
+        note_text(asked->text, out);
     } else {
         snprintf(out->text, sizeof out->text, "%s",
                  strcmp(last->kind, "finish") ? last->kind : "finished"); /* or diverged */
@@ -97,20 +97,20 @@ static void tell_losses(const struct report_run *run, struct value *out) {
     char number[32];
     const struct series *loss = &run->curve[CURVE_LOSS], *validation = &run->curve[CURVE_VALIDATION];
     double last = loss->count ? loss->y[loss->count - 1] : NAN;
-    snprintf(out[LOSS].text, sizeof out->text, "%s", words_number(last, number));
+    snprintf(out[LOSS].text, sizeof out->text, "%s", number_text(last, number));
     if (loss->count >= 20) {
         long some = loss->count / 20 < 100 ? loss->count / 20 : 100;
         double sum = 0;
         for (long i = loss->count - some; i < loss->count; i++) sum += loss->y[i];
         if (some > 1)
             snprintf(out[LOSS].note, sizeof out->note, "mean of the last %ld: %s", some,
-                     words_number(sum / (double)some, number));
+                     number_text(sum / (double)some, number));
     }
     long best = -1;
     for (long i = 0; i < validation->count; i++)
         if (best < 0 || validation->y[i] < validation->y[best]) best = i;
     snprintf(out[VALIDATION].text, sizeof out->text, "%s",
-             words_number(best < 0 ? NAN : validation->y[best], number));
+             number_text(best < 0 ? NAN : validation->y[best], number));
     if (best >= 0) snprintf(out[VALIDATION].note, sizeof out->note, "after step %.0f", validation->x[best]);
 }
 
@@ -118,26 +118,24 @@ static int tell_speed(const struct report_run *run, struct value *out) {
     char number[32];
     double median;
     TRY(series_quantile(&run->curve[CURVE_THROUGHPUT], 0.5, &median));
-    snprintf(out[THROUGHPUT].text, sizeof out->text, "%s", words_count(median, number));
+    snprintf(out[THROUGHPUT].text, sizeof out->text, "%s", count_text(median, number));
     if (isfinite(run->tokens))
-        snprintf(out[THROUGHPUT].note, sizeof out->note, "%s tokens in all",
-                 words_count(run->tokens, number));
+        snprintf(out[THROUGHPUT].note, sizeof out->note, "%s tokens in all", count_text(run->tokens, number));
     double wall = run->last_time - run->first_time, goodput = report_goodput(run);
-    snprintf(out[WALL].text, sizeof out->text, "%s",
-             isfinite(wall) ? words_seconds(wall, number) : "unknown");
+    snprintf(out[WALL].text, sizeof out->text, "%s", isfinite(wall) ? seconds_text(wall, number) : "unknown");
     snprintf(out[WALL].note, sizeof out->note, "%s",
              isfinite(wall) ? "from the first start to the last event" : "its events carry no time");
     snprintf(out[GOODPUT].text, sizeof out->text, "%s",
-             isfinite(goodput) ? words_percent(goodput, number) : "unknown");
+             isfinite(goodput) ? percent_text(goodput, number) : "unknown");
     if (isfinite(goodput))
         snprintf(out[GOODPUT].note, sizeof out->note, "%s of steps that count",
-                 words_seconds(series_sum(&run->useful), number));
+                 seconds_text(series_sum(&run->useful), number));
     return GDN_OK;
 }
 
 static void tell_setting(const struct report_run *run, struct value *out) {
     char number[32];
-    snprintf(out[PARAMETERS].text, sizeof out->text, "%s", words_count(run->parameters, number));
+    snprintf(out[PARAMETERS].text, sizeof out->text, "%s", count_text(run->parameters, number));
     snprintf(out[MESH].text, sizeof out->text, "\xe2\x80\x93");
     if (run->ranks > 0)
         snprintf(out[MESH].text, sizeof out->text, "%.0f rank%s", run->ranks, run->ranks == 1 ? "" : "s");
@@ -158,7 +156,7 @@ static int tell(const struct report_run *run, struct value out[FIELDS]) {
     snprintf(out[STEPS].text, sizeof out->text, "%.0f", run->done);
     if (run->steps > 0)
         snprintf(out[STEPS].note, sizeof out->note, "of %.0f, %s", run->steps,
-                 words_percent(run->done / run->steps, number));
+                 percent_text(run->done / run->steps, number));
     snprintf(out[RESTARTS].text, sizeof out->text, "%d", run->restarts);
     tell_setting(run, out);
     tell_losses(run, out);
@@ -170,7 +168,7 @@ static int write_tiles(const struct report *report) {
     TRY(tell(&report->run[0], value));
     fprintf(report->page, "<div class=\"tiles\">\n");
     for (int f = 0; f < FIELDS; f++) {
-        fprintf(report->page, "<div class=\"tile%s\"><span>%s</span><b>", fields[f].words ? " words" : "",
+        fprintf(report->page, "<div class=\"tile%s\"><span>%s</span><b>", fields[f].is_text ? " words" : "",
                 fields[f].label);
         html_text(report->page, value[f].text);
         fprintf(report->page, "</b><span>");
@@ -197,7 +195,7 @@ static int write_table(const struct report *report) {
     }
     fprintf(page, "</tr></thead>\n");
     for (int f = 0; f < FIELDS && !status; f++) {
-        bool uneven = f == VALIDATION && !report_alike(report);
+        bool uneven = f == VALIDATION && !report_comparable(report);
         fprintf(page, "<tr><th>%s%s</th>", fields[f].label, uneven ? " (not comparable)" : "");
         for (int r = 0; r < report->count; r++) {
             fprintf(page, "<td class=\"w\">");
@@ -215,7 +213,7 @@ static int write_table(const struct report *report) {
         fprintf(page, "</code></td>");
     }
     fprintf(page, "</tr></table></div>\n");
-    report_tell_alike(report);
+    report_tell_comparable(report);
     free(value);
     return status;
 }

@@ -10,12 +10,12 @@
 #include "train/report/style.h"
 
 enum {
-    MOST_POINTS = 1500,
+    MAX_POINTS = 1500,
     MARK_COLUMNS = FIGURE_WIDTH / 2, /* marks of a kind, which are wider than two pixels */
-    MOST_ROWS = 300,                 /* of a table that has all events */
+    MAX_ROWS = 300,                  /* of a table that has all events */
     FIRST_ROWS = 15,                 /* of each kind in one that has not */
     LAST_ROWS = 25,
-    MOST_KINDS = 48
+    MAX_KINDS = 48
 };
 
 static const struct {
@@ -37,8 +37,8 @@ static const struct {
     {"diverged", MARK_BAD},
     {"delta_store_failed", MARK_BAD},
 };
-static const char *const mark_words[MARKS] = {"other", "start, resume, finish", "asked to stop", "to look at",
-                                              "fault"};
+static const char *const mark_text[MARKS] = {"other", "start, resume, finish", "asked to stop", "to look at",
+                                             "fault"};
 
 static enum report_mark mark_of(const struct report_event *event) {
     if (event->status >= 0)
@@ -53,7 +53,7 @@ static enum report_mark mark_of(const struct report_event *event) {
 /* Draws of a long clock every so-many-th point, and those where it jumps. */
 static int draw_clock(struct report_chart *chart, const struct report_run *run, int colour) {
     const struct series *clock = &run->clock;
-    long every = clock->count / MOST_POINTS + 1;
+    long every = clock->count / MAX_POINTS + 1;
     struct series drawn = {0};
     int status = GDN_OK;
     for (long i = 0; i < clock->count && !status; i++) {
@@ -118,10 +118,10 @@ static int draw(const struct report *report) {
     for (int mark = 0; mark < MARKS; mark++)
         if (used[mark])
             fprintf(report->page, "<li><i class=\"dot %s\" style=\"--c:%s\"></i>%s</li>",
-                    report_mark_class[mark], report_mark_colour[mark], mark_words[mark]);
+                    report_mark_class[mark], report_mark_colour[mark], mark_text[mark]);
     fprintf(report->page, "</ul>\n");
     struct figure_axis x = axis_seconds(NULL, fmax(wall, 1)), y = axis_number("steps done", steps);
-    y.least = 0;
+    y.min = 0;
     struct report_chart chart;
     int status = chart_open(&chart, FIGURE_WIDTH, FIGURE_HEIGHT, &x, &y);
     for (int r = 0; r < report->count && !status; r++) status = draw_clock(&chart, &report->run[r], r);
@@ -140,7 +140,7 @@ static void write_row(const struct report *report, const struct report_run *run,
     FILE *page = report->page;
     char text[32];
     fprintf(page, "<tr><td class=\"t\">%s</td><td class=\"n\">%s</td><td class=\"n\">",
-            words_moment(event->time, text), words_seconds(event->time - run->first_time, (char[32]){0}));
+            moment_text(event->time, text), seconds_text(event->time - run->first_time, (char[32]){0}));
     if (isfinite(event->step))
         fprintf(page, "%.0f", event->step);
     else
@@ -148,20 +148,20 @@ static void write_row(const struct report *report, const struct report_run *run,
     fprintf(page, "</td><td><span class=\"tag %s\">", report_mark_class[mark_of(event)]);
     html_text(page, event->kind);
     fprintf(page, "</span></td><td class=\"w\">");
-    html_text(page, event->words);
+    html_text(page, event->text);
     fprintf(page, "</td></tr>\n");
 }
 
-/* Events of one kind, or of all kinds beyond the first MOST_KINDS − 1. */
+/* Events of one kind, or of all kinds beyond the first MAX_KINDS − 1. */
 struct kind {
     const struct report_event *first;
     long count, seen;
 };
 
 static struct kind *kind_of(struct kind *kind, int *count, const struct report_event *event) {
-    for (int k = 0; k < *count && k < MOST_KINDS - 1; k++)
+    for (int k = 0; k < *count && k < MAX_KINDS - 1; k++)
         if (!strcmp(kind[k].first->kind, event->kind)) return &kind[k];
-    if (*count == MOST_KINDS) return &kind[MOST_KINDS - 1];
+    if (*count == MAX_KINDS) return &kind[MAX_KINDS - 1];
     kind[*count] = (struct kind){.first = event};
     return &kind[(*count)++];
 }
@@ -173,7 +173,7 @@ static void write_counts(const struct report *report, const struct kind *kind, i
     for (int k = 0; k < count; k++) {
         fprintf(page, "<span class=\"tag %s\">%ld ", report_mark_class[mark_of(kind[k].first)],
                 kind[k].count);
-        html_text(page, k == MOST_KINDS - 1 ? "others" : kind[k].first->kind);
+        html_text(page, k == MAX_KINDS - 1 ? "others" : kind[k].first->kind);
         fprintf(page, "</span> ");
     }
     fprintf(page, "</p>\n");
@@ -193,7 +193,7 @@ static void write_rows(const struct report *report, const struct report_run *run
     for (long i = 0; i < run->events; i++) {
         struct kind *own = kind_of(kind, &count, &run->event[i]);
         long at = own->seen++;
-        if (run->events > MOST_ROWS && at >= FIRST_ROWS && at < own->count - LAST_ROWS) {
+        if (run->events > MAX_ROWS && at >= FIRST_ROWS && at < own->count - LAST_ROWS) {
             left_out++;
             continue;
         }
@@ -207,14 +207,14 @@ static void write_rows(const struct report *report, const struct report_run *run
 static void write_table(const struct report *report, int r) {
     const struct report_run *run = &report->run[r];
     FILE *page = report->page;
-    struct kind kind[MOST_KINDS];
+    struct kind kind[MAX_KINDS];
     int count = 0;
     for (long i = 0; i < run->events; i++) kind_of(kind, &count, &run->event[i])->count++;
     fprintf(page, "<div class=\"card wide\"><h3>");
     if (report->count > 1) report_name(report, r);
     fprintf(page, "%s</h3>\n", report->count > 1 ? "" : "Events");
     if (run->events >= 12) write_counts(report, kind, count);
-    if (run->events > MOST_ROWS)
+    if (run->events > MAX_ROWS)
         fprintf(page, "<p class=\"note\">of each kind the first %d and the last %d</p>\n", FIRST_ROWS,
                 LAST_ROWS);
     fprintf(page, "<div class=\"scroll\"><table class=\"full\"><thead><tr><th>time, UTC</th><th "

@@ -3,7 +3,7 @@
 #include "kernels/backends/backends.h"
 #include "kernels/base/status.h"
 
-/* Tells which card this rank takes: by the ranks of its host before it. */
+/* Tells which GPU this rank takes: by the ranks of its host before it. */
 static int choose_card(const struct mesh *mesh) {
     MPI_Comm host;
     int local;
@@ -17,27 +17,27 @@ static int choose_card(const struct mesh *mesh) {
     return 0;
 }
 
-/* Every rank looks for a card. */
+/* Every rank looks for a GPU. */
 int backend_find(const struct mesh *mesh, int *device) {
     TRY(choose_card(mesh));
-    int have = ops_have_driver() && ops_find("cuda"), least = have, most = have;
+    int have = ops_have_driver() && ops_find("cuda"), min = have, max = have;
     gdn_failure_clear();
-    TRY(mesh_reduce(mesh, &least, 1, MPI_INT, MPI_MIN));
-    TRY(mesh_reduce(mesh, &most, 1, MPI_INT, MPI_MAX));
-    *device = least ? DEVICE_CUDA : DEVICE_CPU;
-    if (least == most) return 0;
-    return gdn_fail(GDN_INPUT, "device: auto, but only some ranks have a card: start them on machines alike, "
+    TRY(mesh_reduce(mesh, &min, 1, MPI_INT, MPI_MIN));
+    TRY(mesh_reduce(mesh, &max, 1, MPI_INT, MPI_MAX));
+    *device = min ? DEVICE_CUDA : DEVICE_CPU;
+    if (min == max) return 0;
+    return gdn_fail(GDN_INPUT, "device: auto, but only some ranks have a GPU: start them on machines alike, "
                                "or choose device cpu");
 }
 
-static int check_graphs(const struct config *config, const struct mesh *mesh, const struct ops *ops) {
+static int validate_graphs(const struct config *config, const struct mesh *mesh, const struct ops *ops) {
     if (!config->train.graphs || (ops->device->record && mesh->size == 1)) return 0;
     return gdn_fail(GDN_INPUT, "train.graphs: %s; false is expected",
                     mesh->size > 1 ? "passes are recorded on one rank alone, and this run has more"
                                    : "the cpu has nothing to record passes with");
 }
 
-static int check_heads(const struct config *config, const struct ops *ops) {
+static int validate_heads(const struct config *config, const struct ops *ops) {
     const struct model_config *model = &config->model;
     int width = model->hidden_size / model->num_heads;
     if (ops->device->host || width <= OPS_WIDEST_HEAD) return 0;
@@ -55,8 +55,8 @@ static int open_device(const struct config *config, const struct mesh *mesh, con
     if (!found) return gdn_fail(GDN_INPUT, "device %s: this machine has none", name);
     *ops = ops_in(found, (enum precision)config->train.precision);
     if (*ops) {
-        TRY(check_heads(config, *ops));
-        return check_graphs(config, mesh, *ops);
+        TRY(validate_heads(config, *ops));
+        return validate_graphs(config, mesh, *ops);
     }
     return gdn_fail_in(gdn_fail(GDN_INPUT, "device %s does not have it", name), "train.precision");
 }

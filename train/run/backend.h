@@ -7,9 +7,9 @@
 #include "train/config/config.h"
 
 /* Opens the device that config->device asks for, on every rank alike, and gives its operations in
- * config->train.precision. `auto` becomes what was found: cuda where every rank has a card, cpu where none
+ * config->train.precision. `auto` becomes what was found: cuda where every rank has a GPU, cpu where none
  * has one. GDN_INPUT, naming what is missing, for a device or precision that this build or some rank's
- * machine does not have, or cards on some ranks alone with `auto`. Collective. */
+ * machine does not have, or GPUs on some ranks alone with `auto`. Collective. */
 int backend_choose(struct config *config, const struct mesh *mesh, const struct ops **ops);
 
 /* What `auto` means on this mesh: DEVICE_CUDA or DEVICE_CPU. Fails likewise. Collective. */

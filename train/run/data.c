@@ -9,7 +9,7 @@
 
 static int open_data(struct run *run) {
     const struct config *config = &run->config;
-    TRY(config_check_for_training(config));
+    TRY(config_validate_for_training(config));
     int status = data_part_open(config, &config->data.train, config->data.order == ORDER_SHUFFLE, 0,
                                 1 - data_held_out(&config->data), &run->data);
     TRY(gdn_fail_in(status, "%s with train.sequence_length %d",

@@ -5,7 +5,7 @@
 #include "model/params/edges.h"
 #include "train/config/batch.h"
 #include "train/config/no_effect.h"
-#include "train/plan/words.h"
+#include "train/plan/text.h"
 #include "train/run/ranks.h"
 
 #include <stdlib.h>
@@ -15,8 +15,8 @@ static void describe_model(const struct run *run, FILE *out) {
     const struct model_config *model = &run->config.model;
     char count[32];
     long connected = 0;
-    for (int i = 0; i < run->whole.rows; i++) {
-        const struct row *row = &run->whole.row[i];
+    for (int i = 0; i < run->global.rows; i++) {
+        const struct row *row = &run->global.row[i];
         if (row->distance || row->select) connected += row->count;
     }
     fprintf(out, "model     %d layers, hidden %d, %d heads, vocabulary %d: %s parameters", model->num_layers,
@@ -50,9 +50,9 @@ static void describe_data(const struct run *run, FILE *out) {
 static void describe_mesh(const struct run *run, FILE *out) {
     const struct mesh *mesh = &run->mesh;
     char batches[256];
-    batch_words(&run->config.train, batches, sizeof batches);
+    batch_text(&run->config.train, batches, sizeof batches);
     fprintf(out, "mesh      data %d x tensor %d x pipeline %d; batches of %s, %ld at a time on each rank\n",
-            mesh->data.size, mesh->tensor.size, mesh->pipeline.size, batches, run->micro);
+            mesh->data.size, mesh->tensor.size, mesh->pipeline.size, batches, run->micro_batch);
     if (mesh->pipeline.size > 1) {
         int ranks = run->layout->pipeline, micro_batches = run->pipeline.micro_batches;
         fprintf(out, "stages    layers");
@@ -72,27 +72,27 @@ static void describe_saving(const struct run *run, FILE *out) {
     if (run->foreground) fprintf(out, "saving    training waits for each checkpoint: %s\n", run->foreground);
 }
 
-static void describe_memory(const struct run *run, const struct run_most *most, FILE *out) {
-    char words[400];
+static void describe_memory(const struct run *run, const struct run_max_memory *max, FILE *out) {
+    char text[400];
     double unit = 1048576;
-    memory_words(&most->reserved, unit, words);
-    fprintf(out, "memory    %.2f MiB", (double)memory_sum(&most->reserved) / unit);
-    double available = (double)most->available / unit;
-    if (most->available)
+    memory_text(&max->reserved, unit, text);
+    fprintf(out, "memory    %.2f MiB", (double)memory_sum(&max->reserved) / unit);
+    double available = (double)max->available / unit;
+    if (max->available)
         fprintf(out, available < 100 ? " of the %.2f available" : " of the %.0f available", available);
     if (run->mesh.size > 1) fprintf(out, ", on the rank that needs most");
-    fprintf(out, ": %s\n", words);
-    recompute_words(run->level, run->config.model.num_layers, words, sizeof words);
-    if (strcmp(words, "nothing") || run->ratio > 0) fprintf(out, "recompute %s\n", words);
+    fprintf(out, ": %s\n", text);
+    recompute_text(run->policy, run->config.model.num_layers, text, sizeof text);
+    if (strcmp(text, "nothing") || run->ratio > 0) fprintf(out, "recompute %s\n", text);
     if (run->ratio > 0) {
-        recompute_rule_words(run->ratio, words, sizeof words);
-        fprintf(out, "          %s\n", words);
+        recompute_rule_text(run->ratio, text, sizeof text);
+        fprintf(out, "          %s\n", text);
     }
 }
 
 int run_describe(const struct run *run, const char *directory, FILE *out) {
-    struct run_most most;
-    TRY(run_measure_memory(run, &most));
+    struct run_max_memory max;
+    TRY(run_measure_memory(run, &max));
     if (out) {
         describe_model(run, out);
         describe_data(run, out);
@@ -101,7 +101,7 @@ int run_describe(const struct run *run, const char *directory, FILE *out) {
     }
     if (run->mesh.size > 1) ranks_describe(&run->mesh, out);
     if (!out) return 0;
-    describe_memory(run, &most, out);
+    describe_memory(run, &max, out);
     describe_saving(run, out);
     fprintf(out, "backend   %s", ops_describe(run->ops));
     if (!run->ops->device->host) fprintf(out, "; %s", precision_word[run->ops->precision]);

@@ -1,5 +1,5 @@
-/* Whether a run that goes on finds the data that it began with: a shuffle, and what an epoch is, follow from
- * how much there is, so that a run on other data would go on with samples in no order that it ever had. */
+/* Checks that a resumed run has the data it began with: the shuffle and the length of an epoch follow from
+ * the number of tokens, so on other data the order of samples would be another. */
 #include "train/run/run.h"
 
 #include <inttypes.h>
@@ -53,12 +53,12 @@ static int compare(struct run *run, const char *before, bool accept, FILE *log) 
     long tokens[2];
     TRY(create_text(run->data, &run->data_text));
     if (!before || !find_difference(&run->config.data, run->data_text, before, name, tokens)) return 0;
-    char words[1024], had[40] = "others";
+    char text[1024], had[40] = "others";
     if (tokens[0] != tokens[1]) snprintf(had, sizeof had, "%ld", tokens[1]);
-    snprintf(words, sizeof words, "%s has %ld tokens, and had %s when it was made", name, tokens[0], had);
+    snprintf(text, sizeof text, "%s has %ld tokens, and had %s when it was made", name, tokens[0], had);
     run->data_changed = true;
     if (accept && log)
-        fprintf(log, "gdn: note: the training data are not those of the checkpoint: %s\n", words);
+        fprintf(log, "gdn: note: the training data are not those of the checkpoint: %s\n", text);
     if (accept) return 0;
     return gdn_fail(
         GDN_INPUT,
@@ -66,7 +66,7 @@ static int compare(struct run *run, const char *before, bool accept, FILE *log) 
         "  Their order follows from how many there are, so this would be another training. Give the "
         "data back,\n  start afresh in another run directory, or go on with these: --data-changed "
         "accept",
-        words);
+        text);
 }
 
 /* The text to all ranks, which all hand it to checkpoints. */

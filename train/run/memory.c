@@ -25,14 +25,14 @@ static int prepare(struct run *run, struct planning *planning) {
         .data = mesh->data.size,
         .tensor = mesh->tensor.size,
         .share = run->share,
-        .micro = run->micro,
+        .micro_batch = run->micro_batch,
     };
-    run->level = calloc((size_t)model->num_layers, sizeof *run->level);
-    if (!run->level) return gdn_fail(GDN_INTERNAL, "out of memory for %d layers", model->num_layers);
+    run->policy = calloc((size_t)model->num_layers, sizeof *run->policy);
+    if (!run->policy) return gdn_fail(GDN_INTERNAL, "out of memory for %d layers", model->num_layers);
     if (!run->validation.sets) return 0;
     planning->work.evaluation = &planning->evaluation;
     return evaluation_describe(&run->config, mesh->data.size, mesh->data.index, mesh->tensor.index,
-                               validation_most(&run->validation), &planning->evaluation);
+                               validation_max(&run->validation), &planning->evaluation);
 }
 
 /* For the layers of this rank; all ranks that have the same ones come to the same choice. */
@@ -42,15 +42,15 @@ static int choose(struct run *run, const struct planning *planning) {
         return gdn_fail(GDN_INPUT,
                         "train.recompute or recompute_delta is auto, but this system does not tell how "
                         "much memory it has; give the GiB that a rank may use as train.memory");
-    return recompute_auto(&planning->work, run->mesh.pipeline.index, run->available.bytes, run->level,
+    return recompute_auto(&planning->work, run->mesh.pipeline.index, run->available.bytes, run->policy,
                           &run->ratio);
 }
 
 /* What other ranks chose, for whoever describes the run. What is fixed is so on all ranks, and of what is
  * chosen a rank leaves others' layers at 0. */
 static int share_choice(struct run *run) {
-    int bytes = run->config.model.num_layers * (int)sizeof *run->level;
-    TRY(mesh_reduce(&run->mesh, run->level, bytes, MPI_UNSIGNED_CHAR, MPI_MAX));
+    int bytes = run->config.model.num_layers * (int)sizeof *run->policy;
+    TRY(mesh_reduce(&run->mesh, run->policy, bytes, MPI_UNSIGNED_CHAR, MPI_MAX));
     return mesh_reduce(&run->mesh, &run->ratio, 1, MPI_DOUBLE, MPI_MAX);
 }
 
@@ -58,7 +58,7 @@ static int plan_rank(struct run *run, const struct planning *planning) {
     struct rank_plan plan;
     struct pass_costs costs;
     TRY(rank_plan_create(&planning->work, run->mesh.tensor.index, run->mesh.pipeline.index, &plan));
-    int status = rank_plan_costs(&plan, run->level, &costs);
+    int status = rank_plan_costs(&plan, run->policy, &costs);
     if (!status) {
         status = rank_plan_memory(&plan, &costs, &run->planned);
         pass_costs_free(&costs);
@@ -75,15 +75,14 @@ static bool has_threads(const struct mesh *mesh) {
 
 /* This rank's memory, with what is computed again. */
 static int plan_all(struct run *run, struct planning *planning) {
-    recompute_fixed(&run->config.train, run->config.model.num_layers, run->level);
+    recompute_fixed(&run->config.train, run->config.model.num_layers, run->policy);
     TRY(mesh_agree(&run->mesh, choose(run, planning)));
     TRY(share_choice(run));
     return mesh_agree(&run->mesh, plan_rank(run, planning));
 }
 
 /* checkpoint.asynchronous auto: with a copy where all ranks have the memory for it, else planned anew
- * without.
- */
+ * without. */
 static int choose_saving(struct run *run, struct planning *planning) {
     int *saving = &run->config.checkpoint.asynchronous;
     if (*saving != SAVE_AUTO) return 0;
@@ -99,22 +98,22 @@ static int choose_saving(struct run *run, struct planning *planning) {
 }
 
 /* Who needs most: bytes and its number. */
-static int find_most(const struct mesh *mesh, int64_t bytes, int *rank) {
+static int find_max(const struct mesh *mesh, int64_t bytes, int *rank) {
     struct {
         long bytes;
         int rank;
-    } most = {bytes, mesh->rank};
-    TRY(mesh_reduce(mesh, &most, 1, MPI_LONG_INT, MPI_MAXLOC));
-    *rank = most.rank;
+    } max = {bytes, mesh->rank};
+    TRY(mesh_reduce(mesh, &max, 1, MPI_LONG_INT, MPI_MAXLOC));
+    *rank = max.rank;
     return 0;
 }
 
 /* The rank that needs most speaks for all: it alone looks for what would fit. */
 static int check(struct run *run) {
-    int most;
+    int max;
     const struct fit fit = {&run->config, run->mesh.size, &run->available};
-    TRY(find_most(&run->mesh, memory_sum(&run->planned), &most));
-    return mesh_agree(&run->mesh, run->mesh.rank == most ? fit_check(&fit, "this run", &run->planned) : 0);
+    TRY(find_max(&run->mesh, memory_sum(&run->planned), &max));
+    return mesh_agree(&run->mesh, run->mesh.rank == max ? fit_verify(&fit, "this run", &run->planned) : 0);
 }
 
 static int plan(struct run *run, struct planning *planning) {
@@ -140,7 +139,7 @@ struct memory run_memory(const struct run *run) {
         .config = &run->config,
         .layout = run->layout,
         .edges = &run->pipeline.edges,
-        .batch = run->micro,
+        .batch = run->micro_batch,
     };
     struct memory memory = {{
         [MEMORY_WEIGHTS] = (int64_t)(run->memory.weights.size + run->memory.steps.size),
@@ -160,17 +159,17 @@ struct memory run_memory(const struct run *run) {
     return memory;
 }
 
-int run_measure_memory(const struct run *run, struct run_most *out) {
-    struct run_most mine = {
+int run_measure_memory(const struct run *run, struct run_max_memory *out) {
+    struct run_max_memory mine = {
         .rank = run->mesh.rank,
         .planned = run->planned,
         .reserved = run_memory(run),
         .available = run->available.bytes,
         .peak = memory_peak(),
     };
-    int most;
-    TRY(find_most(&run->mesh, memory_sum(&mine.reserved), &most));
-    TRY(mesh_broadcast_from(&run->mesh, most, &mine, sizeof mine));
+    int max;
+    TRY(find_max(&run->mesh, memory_sum(&mine.reserved), &max));
+    TRY(mesh_broadcast_from(&run->mesh, max, &mine, sizeof mine));
     *out = mine;
     return 0;
 }
@@ -184,15 +183,15 @@ static void record_parts(struct metrics *metrics, const char *what, const struct
 }
 
 int run_record_memory(const struct run *run, struct metrics *metrics) {
-    struct run_most most;
-    TRY(run_measure_memory(run, &most));
+    struct run_max_memory max;
+    TRY(run_measure_memory(run, &max));
     metrics_begin(metrics, "memory");
     metrics_integer(metrics, "step", run->step);
-    metrics_integer(metrics, "rank", most.rank);
-    record_parts(metrics, "planned", &most.planned);
-    record_parts(metrics, "reserved", &most.reserved);
-    metrics_integer(metrics, "available", most.available);
-    metrics_integer(metrics, "peak_resident", most.peak);
+    metrics_integer(metrics, "rank", max.rank);
+    record_parts(metrics, "planned", &max.planned);
+    record_parts(metrics, "reserved", &max.reserved);
+    metrics_integer(metrics, "available", max.available);
+    metrics_integer(metrics, "peak_resident", max.peak);
     metrics_end(metrics);
     return 0;
 }

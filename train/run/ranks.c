@@ -15,7 +15,7 @@ static int begin(struct mesh *mesh) {
         provided < MPI_THREAD_FUNNELED)
         return gdn_fail(GDN_INTERNAL, "MPI cannot be started with thread support (MPI_THREAD_FUNNELED)");
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    commands_set_speaker(rank == 0);
+    commands_set_printing(rank == 0);
     return mesh_create(0, 1, 1, mesh);
 }
 
@@ -44,14 +44,14 @@ int ranks_end(struct mesh *mesh, int status) {
 
 void ranks_abort(const struct mesh *mesh, int status) {
     fflush(stdout);
-    commands_set_speaker(true);
+    commands_set_printing(true);
     commands_report(gdn_fail_in(status, "rank %d on %s", mesh->rank, mesh->host));
     MPI_Abort(MPI_COMM_WORLD, status);
 }
 
 int ranks_arrange(struct mesh *mesh, int data, int tensor, int pipeline) {
     struct mesh arranged;
-    TRY(mesh_agree(mesh, mesh_check(&data, tensor, pipeline, mesh->size)));
+    TRY(mesh_agree(mesh, mesh_validate(&data, tensor, pipeline, mesh->size)));
     TRY(mesh_create(data, tensor, pipeline, &arranged));
     mesh_free(mesh);
     *mesh = arranged;
@@ -114,12 +114,12 @@ static bool meets(const char *list, const cpu_set_t *allowed) {
 
 /* The one NUMA domain whose processors this process may use, or −1. */
 static int own_domain(void) {
-    enum { MOST_DOMAINS = 1024 };
+    enum { MAX_DOMAINS = 1024 };
     cpu_set_t allowed;
     int domain = -1, domains = 0;
     CPU_ZERO(&allowed);
     if (sched_getaffinity(0, sizeof allowed, &allowed)) return -1;
-    for (int i = 0; i < MOST_DOMAINS; i++) {
+    for (int i = 0; i < MAX_DOMAINS; i++) {
         char path[64], list[4096] = "";
         snprintf(path, sizeof path, "/sys/devices/system/node/node%d/cpulist", i);
         FILE *file = fopen(path, "r");
@@ -154,7 +154,7 @@ static int count_hosts(const struct rank_place *place, int ranks) {
 }
 
 void ranks_describe_places(const struct rank_place *place, int data, int tensor, int pipeline, FILE *out) {
-    static const char *const words[] = {"within a NUMA domain", "within a node", "across nodes"};
+    static const char *const text[] = {"within a NUMA domain", "within a node", "across nodes"};
     const struct {
         const char *name;
         int size, stride;
@@ -165,7 +165,7 @@ void ranks_describe_places(const struct rank_place *place, int data, int tensor,
     for (int a = 0; a < 3; a++)
         if (axes[a].size > 1)
             fprintf(out, "%s%s %s", said++ ? ", " : ": ", axes[a].name,
-                    words[reach_of(place, ranks, axes[a].size, axes[a].stride)]);
+                    text[reach_of(place, ranks, axes[a].size, axes[a].stride)]);
     fputc('\n', out);
     if (reach_of(place, ranks, tensor, 1) == ACROSS_NODES)
         fprintf(out,

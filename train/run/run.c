@@ -9,11 +9,11 @@
 
 static int prepare(struct run *run) {
     const struct mesh *mesh = &run->mesh;
-    TRY(batch_divide(&run->config.train, mesh->data.size, &run->share, &run->micro));
-    TRY(params_create(&run->config.model, NULL, &run->whole));
+    TRY(batch_divide(&run->config.train, mesh->data.size, &run->share, &run->micro_batch));
+    TRY(params_create(&run->config.model, NULL, &run->global));
     TRY(spikes_create(&run->config.spikes, &run->spikes));
     TRY(pipeline_create(&run->config, mesh->data.size, mesh->data.index, mesh->tensor.index,
-                        (int)(run->share / run->micro), true, &run->pipeline));
+                        (int)(run->share / run->micro_batch), true, &run->pipeline));
     pipeline_keep(&run->pipeline, mesh->pipeline.index);
     run->layout = &run->pipeline.layout[mesh->pipeline.index];
     run->table = &run->pipeline.table[mesh->pipeline.index];
@@ -54,11 +54,11 @@ static int create_model(struct run *run) {
     const struct model_part part = {
         .layout = run->layout,
         .tensor = &run->mesh.tensor,
-        .slots = run->pipeline.slots + run->mesh.pipeline.index * run->layout->chunks,
-        .recompute = run->level,
+        .activation_sets = run->pipeline.activation_sets + run->mesh.pipeline.index * run->layout->chunks,
+        .recompute = run->policy,
         .compress_sources = config->train.compress_sources,
     };
-    return model_create(&config->model, run->table, &run->state, run->ops, &part, run->micro,
+    return model_create(&config->model, run->table, &run->state, run->ops, &part, run->micro_batch,
                         config->train.sequence_length, true, &run->model);
 }
 
@@ -74,16 +74,16 @@ static int create_optimizer(struct run *run) {
         .mesh = &run->mesh,
         .state = &run->state,
     };
-    run->inquiry = (struct inquiry){
+    run->nan_trace = (struct nan_trace){
         .ops = run->ops,
         .config = &run->config.model,
         .layout = run->layout,
         .table = run->table,
         .state = &run->state,
         .mesh = &run->mesh,
-        .packed = run->config.train.compress_sources > 0,
+        .compressed = run->config.train.compress_sources > 0,
     };
-    TRY(inquiry_reserve(&run->inquiry));
+    TRY(nan_trace_reserve(&run->nan_trace));
     return optimizer_reserve(&run->optimizer);
 }
 
@@ -96,7 +96,7 @@ int run_create(struct run *run) {
         .pipeline = &run->pipeline,
         .ops = run->ops,
         .model = run->model,
-        .batch = run->micro,
+        .batch = run->micro_batch,
         .length = run->config.train.sequence_length,
         .state = &run->state,
         .sync = run->sync,
@@ -111,17 +111,17 @@ int run_create(struct run *run) {
 
 int64_t run_parameters(const struct run *run) {
     int64_t all = 0;
-    for (int i = 0; i < run->whole.rows; i++) all += run->whole.row[i].count;
+    for (int i = 0; i < run->global.rows; i++) all += run->global.row[i].count;
     return all;
 }
 
 struct checkpoint_content run_content(struct run *run) {
-    return (struct checkpoint_content){.whole = &run->whole,
+    return (struct checkpoint_content){.global = &run->global,
                                        .table = run->table,
                                        .shards = run->shards,
                                        .state = &run->saved,
                                        .scales = run->scales.word,
-                                       .scale_words = run->scales.words,
+                                       .num_scales = run->scales.count,
                                        .spikes = run->spikes.values,
                                        .spike_values = run->spikes.count};
 }
@@ -139,13 +139,13 @@ void run_free(struct run *run) {
     sampler_close(run->data);
     validation_close(&run->validation);
     pipeline_free(&run->pipeline);
-    params_free(&run->whole);
+    params_free(&run->global);
     state_free(&run->memory);
     state_free(&run->mirror);
     scales_free(&run->scales);
     spikes_free(&run->spikes);
-    inquiry_free(&run->inquiry);
-    free(run->level);
+    nan_trace_free(&run->nan_trace);
+    free(run->policy);
     free(run->rows);
     free(run->config_text);
     free(run->configured);

@@ -15,7 +15,7 @@
 #include "model/model.h"
 #include "train/config/config.h"
 #include "train/step/execute.h"
-#include "train/step/inquiry.h"
+#include "train/step/nan_trace.h"
 #include "train/optimizer/loss_scale.h"
 #include "train/optimizer/optimizer.h"
 #include "train/memory/memory.h"
@@ -34,13 +34,13 @@ struct run {
     char *config_text; /* resolved, as config.yaml and checkpoints hold it */
 
     const struct ops *ops;
-    struct table whole;          /* of the whole model, as checkpoints have it */
+    struct table global;         /* of the whole model, as checkpoints have it */
     struct pipeline pipeline;    /* what every pipeline rank has and does */
     const struct layout *layout; /* this rank's, with its table and shards, in `pipeline` */
     const struct table *table;
     const struct shards *shards;
     struct available available; /* memory for this rank */
-    struct recompute *level;    /* [num_layers] what backward passes compute again */
+    struct recompute *policy;   /* [num_layers] what backward passes compute again */
     double ratio;               /* memory without recomputation over memory available, the greatest of all
                                    ranks; 0: memory did not decide */
     struct memory planned;      /* by run_reserve, of this rank */
@@ -59,7 +59,7 @@ struct run {
     struct sampler *data; /* training samples */
     struct validation validation;
     struct evaluation evaluation;
-    long share, micro; /* sequences of the largest step on this data rank; of one micro-batch */
+    long share, micro_batch; /* sequences of the largest step on this data rank; of one micro-batch */
     char *data_text;   /* what the training data are, as checkpoints hold it; NULL before run_match_data */
     bool data_changed; /* since the checkpoint that the run goes on from */
     int32_t *rows;     /* [share, sequence_length + 1] this data rank's part of the next batch, from the
@@ -71,8 +71,8 @@ struct run {
     struct loss_scale loss_scale;
     struct scales scales;
     struct spikes spikes;
-    struct inquiry inquiry;
-    struct verdict verdict; /* of the last step, where it was inquired into */
+    struct nan_trace nan_trace;
+    struct verdict verdict; /* of the last step, where it was traced */
     double best_loss;       /* least validation loss of a checkpoint, NAN: none */
     double start_loss;      /* that of the checkpoint it goes on from, NAN: not known, or another quantity */
     bool resumed;
@@ -158,14 +158,14 @@ int run_snapshot(struct run *run);
 struct memory run_memory(const struct run *run);
 
 /* What the rank that needs most has planned and reserved. */
-struct run_most {
+struct run_max_memory {
     int rank;
     struct memory planned, reserved;
     int64_t available, peak; /* for that rank; the most that it has had resident so far */
 };
 
 /* The same on all ranks. Collective. GDN_INTERNAL. */
-int run_measure_memory(const struct run *run, struct run_most *out);
+int run_measure_memory(const struct run *run, struct run_max_memory *out);
 
 /* Writes an event "memory" of that to the metrics, which are closed on all ranks but one: planned and
  * reserved bytes by category, the memory available, and what the rank has had resident at most so far.

@@ -18,7 +18,7 @@ static int adopt(struct run *run, const struct checkpoint_info *info, char *cons
     const struct resume resume = {info->config, info->configured, info->step, changes, count};
     struct resumed resumed;
     TRY(config_resume(&run->config, &resume, &resumed));
-    if (log) fputs(resumed.words, log);
+    if (log) fputs(resumed.text, log);
     run->samples = position(info->samples, resumed.length, run->config.train.sequence_length);
     run->tokens = info->tokens >= 0 ? info->tokens : info->samples * resumed.length;
     run->configured = resumed.configured;
@@ -41,10 +41,10 @@ int run_adopt(struct run *run, const struct checkpoint *start, char *const *chan
 int run_take_position(struct run *run, const struct checkpoint_info *info) {
     TRY(config_match_resume(&run->config, info->config));
     run->step = info->step;
-    bool alike;
-    TRY(config_measured_as(&run->config, info->config, &alike));
-    run->best_loss = alike ? info->best_loss : NAN;
-    run->start_loss = alike ? info->loss : NAN;
+    bool comparable;
+    TRY(config_measured_as(&run->config, info->config, &comparable));
+    run->best_loss = comparable ? info->best_loss : NAN;
+    run->start_loss = comparable ? info->loss : NAN;
     run->evaluation_due = info->evaluation_due;
     loss_scale_resume(&run->loss_scale, info->loss_scale, info->loss_scale_good);
     run->resumed = true;

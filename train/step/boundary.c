@@ -12,7 +12,7 @@ static const struct actions *actions_of(const struct boundary *b) {
 /* Goes on from here unchanged: no pass stands between. */
 static bool just_received(const struct actions *list, const struct action *a) {
     const struct action *before = a - 1;
-    return a > list->action && before->act == ACT_RECEIVE && before->cargo == a->cargo &&
+    return a > list->action && before->act == ACT_RECEIVE && before->payload == a->payload &&
            before->buffer == a->buffer;
 }
 
@@ -25,18 +25,18 @@ static int *residual_of(const struct boundary *b, const struct action *a) {
  * memory for that. */
 static void find_places(struct boundary *b) {
     const struct actions *list = actions_of(b);
-    const int *slots = b->pipeline->slots + b->layout->pipeline_index * b->layout->chunks;
+    const int *activation_sets = b->pipeline->activation_sets + b->layout->pipeline_index * b->layout->chunks;
     bool feedback = b->layout->feedback && b->pipeline->micro_batches > 1;
     b->outputs = b->residuals = 0;
     for (int n = 0; b->output_of && n < b->nodes; n++) b->output_of[n] = -1;
     for (int i = 0; b->residual_of && i < b->layout->chunks * b->nodes; i++) b->residual_of[i] = -1;
     for (int i = 0; i < list->count; i++) {
         const struct action *a = &list->action[i];
-        if (a->act != ACT_SEND || a->micro != 0 || cargo_is_strip(a->cargo)) continue;
+        if (a->act != ACT_SEND || a->micro_batch != 0 || payload_is_narrow(a->payload)) continue;
         if (a->buffer < 0) {
             if (b->output_of) b->output_of[1 + a->index] = b->outputs;
-            b->outputs += slots[a->chunk];
-        } else if (a->cargo != CARGO_NODE && feedback && !just_received(list, a)) {
+            b->outputs += activation_sets[a->chunk];
+        } else if (a->payload != PAYLOAD_SOURCE && feedback && !just_received(list, a)) {
             if (b->residual_of) *residual_of(b, a) = b->residuals;
             b->residuals++;
         }
@@ -67,7 +67,7 @@ void boundary_lay_out(struct boundary *b, struct arena *arena, struct arena *dev
     find_places(b);
     b->block = take(arena, b->pipeline->blocks[layout->pipeline_index] * b->room, sizeof(real));
     b->output = take(arena, b->outputs * b->room, sizeof(real));
-    b->packed = take(arena, b->outputs, sizeof *b->packed);
+    b->compressed = take(arena, b->outputs, sizeof *b->compressed);
     b->residual = take(arena, b->residuals * b->T * b->D, sizeof(real));
 }
 
@@ -77,7 +77,7 @@ void boundary_begin(struct boundary *b, uint64_t step, int micro_batches) {
     if (!(b->layout->compress > 0)) return;
     b->step = step;
     b->micro_batches = micro_batches;
-    for (int i = 0; i < b->outputs; i++) b->packed[i] = -1;
+    for (int i = 0; i < b->outputs; i++) b->compressed[i] = -1;
     b->host->zero(b->residuals * b->T * b->D, b->residual);
 }
 
@@ -89,7 +89,7 @@ static long rank_of(const struct boundary *b, long T) {
     return lowrank_of_ratio(T, b->D, b->layout->compress);
 }
 
-void boundary_unpack(struct boundary *b, int block, long T, real *x) {
+void boundary_decompress(struct boundary *b, int block, long T, real *x) {
     const real *q = boundary_room(b, block);
     long k = rank_of(b, T);
     if (!T) return;
@@ -106,38 +106,38 @@ static real *download(struct boundary *b, long T, const real *x) {
     return b->copy;
 }
 
-static void pack(struct boundary *b, int message, long T, const real *x, real *q) {
+static void compress(struct boundary *b, int message, long T, const real *x, real *q) {
     uint64_t seed = random_bits(b->step, random_name("boundary"), (uint64_t)message);
     long k = rank_of(b, T);
     lowrank_split(&b->scratch, T, b->D, x, k, seed, q, q + T * k);
 }
 
-const real *boundary_pack(struct boundary *b, const struct actions *list, const struct action *a, long T,
-                          real *x) {
+const real *boundary_compress(struct boundary *b, const struct actions *list, const struct action *a, long T,
+                              real *x) {
     real *q = boundary_room(b, a->buffer);
-    if (a->cargo == CARGO_NODE || just_received(list, a) || !T) return q;
+    if (a->payload == PAYLOAD_SOURCE || just_received(list, a) || !T) return q;
     long n = T * b->D, k = rank_of(b, T);
     int kept = *residual_of(b, a);
     real *dropped = kept < 0 ? NULL : b->residual + kept * b->T * b->D;
     if (!on_host(b)) x = download(b, T, x);
     if (dropped) b->host->add(n, dropped, x);
-    pack(b, a->message, T, x, q);
-    if (!dropped || a->micro == b->micro_batches - 1) return q;
+    compress(b, a->message, T, x, q);
+    if (!dropped || a->micro_batch == b->micro_batches - 1) return q;
     b->host->copy(n, x, dropped);
     b->host->gemm('N', 'N', T, b->D, k, -1, q, k, q + T * k, b->D, 1, dropped, b->D); /* x − q·b */
     return q;
 }
 
-const real *boundary_pack_output(struct boundary *b, const struct action *a, int slot, long T,
-                                 const real *x) {
+const real *boundary_compress_output(struct boundary *b, const struct action *a, int activation_set, long T,
+                                     const real *x) {
     int at = b->output_of[1 + a->index];
     if (at < 0) return NULL;
-    at += slot;
+    at += activation_set;
     real *q = b->output + at * b->room;
-    if (b->packed[at] != a->micro && T) {
+    if (b->compressed[at] != a->micro_batch && T) {
         if (!on_host(b)) x = download(b, T, x);
-        pack(b, a->message, T, x, q);
+        compress(b, a->message, T, x, q);
     }
-    b->packed[at] = a->micro;
+    b->compressed[at] = a->micro_batch;
     return q;
 }

@@ -17,15 +17,16 @@ static void *take_shared(struct executor *x, long count, size_t size) {
 /* Called once to count and once to hand out. */
 static void lay_out(struct executor *x) {
     long T = x->e.batch * x->e.length, D = x->e.config->hidden_size;
-    long edges = x->edges->count, micros = x->micro_batches;
+    long edges = x->edges->count, micro_batches = x->micro_batches;
     struct locations *l = &x->locations;
     real *blocks = take_shared(x, l->blocks * T * D, sizeof(real));
-    real *strips = take_shared(x, l->strips * T * x->width, sizeof(real));
+    real *narrow_blocks = take_shared(x, l->narrow_blocks * T * x->width, sizeof(real));
     locations_lay_out(l, &x->arena);
     if (x->e.ops && !x->e.ops->device->host)
-        x->rows = arena_take(&x->tokens, (size_t)(micros * x->e.batch * (x->e.length + 1)) * sizeof *x->rows);
-    x->sums = take_shared(x, micros, sizeof *x->sums);
-    x->found = take(x, micros, sizeof *x->found);
+        x->rows = arena_take(&x->tokens,
+                             (size_t)(micro_batches * x->e.batch * (x->e.length + 1)) * sizeof *x->rows);
+    x->sums = take_shared(x, micro_batches, sizeof *x->sums);
+    x->found = take(x, micro_batches, sizeof *x->found);
     x->connections = take_shared(x, edges, sizeof *x->connections);
     x->found_connections = take(x, edges, sizeof *x->found_connections);
     x->own = take_shared(x, executor_looks(x) * FINITE_SUMS, sizeof *x->own);
@@ -33,11 +34,11 @@ static void lay_out(struct executor *x) {
     boundary_lay_out(&x->boundary, &x->arena, &x->on_device);
     if (!x->arena.base) return;
     for (int i = 0; i < l->blocks; i++) l->buffer[i].x = blocks + i * T * D;
-    for (int i = 0; i < l->strips; i++) l->buffer[l->blocks + i].x = strips + i * T * x->width;
+    for (int i = 0; i < l->narrow_blocks; i++) l->buffer[l->blocks + i].x = narrow_blocks + i * T * x->width;
 }
 
 /* The most that any list of this rank needs. */
-static void find_most(const struct executor *x, int *actions, int *messages) {
+static void find_max(const struct executor *x, int *actions, int *messages) {
     const struct pipeline *pipeline = x->e.pipeline;
     int rank = x->layout->pipeline_index;
     *actions = *messages = 0;
@@ -64,11 +65,11 @@ static void describe(struct executor *x, int rank) {
         .num_layers = x->e.config->num_layers,
         .micro_batches = x->micro_batches,
         .blocks = pipeline->blocks[rank],
-        .strips = pipeline->strips[rank],
-        .slots = pipeline->slots + rank * x->layout->chunks,
+        .narrow_blocks = pipeline->narrow_blocks[rank],
+        .activation_sets = pipeline->activation_sets + rank * x->layout->chunks,
         .model = x->e.model,
     };
-    if (x->locations.strips) x->width = strip_width(x->e.config, x->layout);
+    if (x->locations.narrow_blocks) x->width = projected_width(x->e.config, x->layout);
     x->compressed = x->layout->compress > 0;
     x->boundary = (struct boundary){
         .ops = x->e.ops,
@@ -87,7 +88,7 @@ static void describe(struct executor *x, int rank) {
 static int build(struct executor *x) {
     int actions, messages;
     describe(x, x->e.mesh->pipeline.index);
-    find_most(x, &actions, &messages);
+    find_max(x, &actions, &messages);
     int reserved = arena_reserve(&x->arena); /* looked at once all ranks have met */
     if (!reserved && x->on_device.used) reserved = arena_reserve(&x->on_device);
     if (!reserved && x->tokens.used) reserved = arena_reserve(&x->tokens);

@@ -1,10 +1,10 @@
-/* The executor: walks a pipeline rank's list of actions (dist/schedule/schedule.h) exactly as it stands:
- * forward and backward passes, messages between stages, gradient sums, update. It decides nothing but what
- * the list leaves open: where a buffer's memory lies, and whether loss and gradients are fit for an update
- * (struct step).
+/* The executor: executes a pipeline rank's list of actions (dist/schedule/schedule.h) in order: forward
+ * and backward passes, messages between stages, gradient sums, update. It decides only what the list
+ * leaves open: the memory of each buffer, and whether loss and gradients are fit for an update (struct
+ * step).
  *
- * All memory is reserved at creation: the pools of blocks and strips that lists hand out by number, and
- * tables that tell where a micro-batch's nodes, edges and gradients are at the moment. */
+ * All memory is reserved at creation: the pools of blocks and narrow blocks that lists number, and tables
+ * of where a micro-batch's sources, projected sources and gradients are. */
 #ifndef GDN_EXECUTE_H
 #define GDN_EXECUTE_H
 
@@ -22,7 +22,7 @@ struct execution {
     const struct pipeline
         *pipeline; /* its schedules are executed, for training or evaluation as it was made */
     const struct ops *ops;
-    struct model *model; /* with the pipeline's slots for this rank */
+    struct model *model; /* with the pipeline's activation sets for this rank */
     long batch, length;  /* capacity of a micro-batch */
     /* For training; else NULL. */
     const struct state *state;
@@ -32,8 +32,8 @@ struct execution {
                     pass */
 };
 
-struct executor; /* opaque */
-struct inquiry;  /* train/step/inquiry.h */
+struct executor;  /* opaque */
+struct nan_trace; /* train/step/nan_trace.h */
 
 /* Collective over the pipeline axis. GDN_INTERNAL without memory, GDN_INPUT where a step has more messages
  * than MPI has tags. */
@@ -47,7 +47,7 @@ long executor_memory(const struct executor *executor);
 long executor_planned(const struct execution *execution, int pipeline_index);
 
 /* Doubles that the ranks sum before they decide on an update: those of struct loss_sums, and how many are
- * suspect. */
+ * saw values that are not finite. */
 enum { STEP_SUMS = 4 };
 
 /* One batch. */
@@ -61,7 +61,7 @@ struct step {
 
     const struct delta_watch *watch; /* sees the first micro-batch's connections; NULL: nobody */
 
-    struct inquiry *inquiry; /* looks at all that is computed, before it is handed on; NULL: nobody */
+    struct nan_trace *nan_trace; /* looks at all that is computed, before it is handed on; NULL: nobody */
 
     /* Called at ACT_NORM with the sums below: fills in `update` and what goes with it; returns a status.
      * NULL: the step ends here in any case, when every rank's own parts of the buckets (shard.h) hold the
@@ -75,7 +75,7 @@ struct step {
     /* out: the first place where what this rank was about to hand to others was not finite, −1: none. Stages
      * in order are 0 …, for messages forward; then the last one to the first, for messages back; then
      * gradients before any sum. Before `decide`. */
-    int suspect;
+    int first_bad;
     struct loss_sums sums; /* out: this rank's part, micro-batches added in index order */
 };
 

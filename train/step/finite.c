@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-void finite_look(const struct ops *ops, long count, const real *x, double *square) {
+void finite_check(const struct ops *ops, long count, const real *x, double *square) {
     if (count > 0) ops->add_squares(0, count, (count + FINITE_SUMS - 1) / FINITE_SUMS, x, square);
 }
 
@@ -14,7 +14,7 @@ bool finite_seen(const double *square) {
 
 bool finite_now(const struct ops *ops, long count, const real *x, double *square, double *found) {
     ops->device->clear(square, FINITE_SUMS * sizeof *square);
-    finite_look(ops, count, x, square);
+    finite_check(ops, count, x, square);
     ops->device->download(found, square, FINITE_SUMS * sizeof *square);
     return finite_seen(found);
 }

@@ -10,25 +10,24 @@ long executor_looks(const struct executor *x) {
 }
 
 static void look(struct executor *x, long which, long count, const real *at) {
-    if (looks_at_all(x)) finite_look(x->e.ops, count, at, x->own + which * FINITE_SUMS);
+    if (looks_at_all(x)) finite_check(x->e.ops, count, at, x->own + which * FINITE_SUMS);
 }
 
 void executor_look_at_message(struct executor *x, const struct action *a, const real *at) {
-    long which = cargo_goes_down(a->cargo) ? x->layout->chunks + a->chunk : a->chunk;
-    long width = cargo_is_strip(a->cargo) ? x->width : x->e.config->hidden_size;
-    look(x, which, executor_rows(x, a->micro) * width, at);
+    long which = payload_goes_down(a->payload) ? x->layout->chunks + a->chunk : a->chunk;
+    long width = payload_is_narrow(a->payload) ? x->width : x->e.config->hidden_size;
+    look(x, which, executor_rows(x, a->micro_batch) * width, at);
 }
 
-static void look_at_bucket(struct executor *x, const struct bucket *bucket) {
+static void check_bucket(struct executor *x, const struct bucket *bucket) {
     look(x, 2 * x->layout->chunks, bucket->count, x->e.state->gradient + bucket->first);
 }
 
 void executor_look_at_gradients(struct executor *x, const struct action *a) {
     const struct shards *shards = &x->e.pipeline->shards[x->layout->pipeline_index];
-    if (a->act == ACT_REDUCE && !shards->bucket[a->index].shared)
-        look_at_bucket(x, &shards->bucket[a->index]);
+    if (a->act == ACT_REDUCE && !shards->bucket[a->index].shared) check_bucket(x, &shards->bucket[a->index]);
     for (int b = 0; a->act == ACT_SHARE && b < shards->buckets; b++)
-        if (shards->bucket[b].shared) look_at_bucket(x, &shards->bucket[b]);
+        if (shards->bucket[b].shared) check_bucket(x, &shards->bucket[b]);
 }
 
 void executor_look_begin(struct executor *x) {
@@ -49,7 +48,7 @@ static int first_bad(const struct executor *x) {
     return first;
 }
 
-int executor_suspect(struct executor *x) {
+int executor_first_bad(struct executor *x) {
     if (!looks_at_all(x)) return -1;
     size_t bytes = (size_t)(executor_looks(x) * FINITE_SUMS) * sizeof *x->found_own;
     x->e.ops->device->download(x->found_own, x->own, bytes);

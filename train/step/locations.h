@@ -1,7 +1,7 @@
 /* Locations: where a micro-batch's nodes, edges and gradients are at the moment on a pipeline rank: in the
- * blocks and strips that lists of actions hand out by number (dist/schedule/schedule.h), and in slots, the
- * model's sets of saved activations. Whoever walks a list, to execute it or to predict it, has one
- * (train/step/walk.h), so that passes find what they read and write. */
+ * blocks and narrow blocks that lists of actions hand out by number (dist/schedule/schedule.h), and in
+ * activation sets, the model's sets of saved activations. Whoever walks a list, to execute it or to predict
+ * it, has one (train/step/walk.h), so that passes find what they read and write. */
 #ifndef GDN_LOCATIONS_H
 #define GDN_LOCATIONS_H
 
@@ -9,9 +9,9 @@
 #include "kernels/base/arena.h"
 #include "model/model.h"
 
-enum { CARGOS = CARGO_EDGE_GRADIENT + 1 };
+enum { PAYLOADS = PAYLOAD_PROJECTED_GRADIENT + 1 };
 
-/* A block or strip, and what it holds. */
+/* A block or narrow block, and what it holds. */
 struct buffer {
     real *x;        /* whoever has the locations fills this in */
     bool posted;    /* its receive was started ahead (messages.c) */
@@ -23,20 +23,22 @@ struct locations {
     const struct layout *layout; /* this rank's */
     const struct edges *edges;
     int num_layers;
-    int micro_batches;         /* of the largest step */
-    int blocks, strips;        /* buffers */
-    const int *slots;          /* [layout->chunks] */
-    const struct model *model; /* whose outputs own nodes are; before the first action */
+    int micro_batches;          /* of the largest step */
+    int blocks, narrow_blocks;  /* buffers */
+    const int *activation_sets; /* [layout->chunks] */
+    const struct model *model;  /* whose outputs own nodes are; before the first action */
 
-    struct buffer *buffer; /* [blocks + strips] by holder, see locations_holder */
-    int *where[CARGOS]; /* [micro_batches, num_layers + 1 or edges] number of the buffer that holds it, −1 */
-    int *chunk_of;      /* [num_layers + 1], entry 1 + node: this rank's chunk that computes it, −1 */
-    int *slot_of;       /* [micro_batches, chunks] slot that holds the chunk's activations, −1 */
-    int *micro_of;      /* [Σ slots] and back */
+    struct buffer *buffer; /* [blocks + narrow_blocks] by owner, see locations_owner */
+    int *
+        where[PAYLOADS]; /* [micro_batches, num_layers + 1 or edges] number of the buffer that holds it, −1 */
+    int *chunk_of;       /* [num_layers + 1], entry 1 + node: this rank's chunk that computes it, −1 */
+    int *
+        activation_set_of; /* [micro_batches, chunks] activation set that holds the chunk's activations, −1 */
+    int *micro_batch_of;   /* [Σ activation sets] and back */
 
     /* Arrays of the pass in progress (model/model.h). */
-    real **node, **deposit;         /* [num_layers + 1] */
-    real **strip, **strip_gradient; /* [edges] */
+    real **source, **source_gradient;       /* [num_layers + 1] */
+    real **projected, **projected_gradient; /* [edges] */
 };
 
 /* Takes the tables from the arena: called once while that counts, once when it has memory. */
@@ -50,26 +52,27 @@ void locations_forget(struct locations *locations);
 void locations_begin(struct locations *locations, const struct action *action);
 void locations_end(struct locations *locations, const struct action *action);
 
-/* Is this BACKWARD the last piece of its chunk's? Then its slot is given back. */
+/* Is this BACKWARD the last piece of its chunk's? Then its activation set is given back. */
 bool locations_last_backward(const struct locations *locations, const struct action *action);
 
 /* A number for each place whose transfers are waited for: of buffers, which is also their index in `buffer`,
- * and behind these of slots. */
-int locations_holder(const struct locations *locations, enum cargo cargo, int buffer);
-int locations_slot_holder(const struct locations *locations, int chunk, int slot);
+ * and behind these of activation sets. */
+int locations_owner(const struct locations *locations, enum payload payload, int buffer);
+int locations_activation_set_owner(const struct locations *locations, int chunk, int activation_set);
 
-/* The slot that holds a chunk's activations, −1; the chunk of this rank that computes a node, −1. */
-int locations_slot(const struct locations *locations, int micro, int chunk);
+/* The activation set that holds a chunk's activations, −1; the chunk of this rank that computes a node, −1.
+ */
+int locations_activation_set(const struct locations *locations, int micro_batch, int chunk);
 int locations_chunk(const struct locations *locations, int node);
 
 /* The buffer that holds this; a node's output where this rank has computed it and still has it; either of
  * these. NULL where it is not here. */
-real *locations_held(const struct locations *locations, enum cargo cargo, int micro, int index);
-real *locations_own_output(const struct locations *locations, int micro, int node);
-real *locations_node(const struct locations *locations, int micro, int node);
+real *locations_held(const struct locations *locations, enum payload payload, int micro_batch, int index);
+real *locations_own_output(const struct locations *locations, int micro_batch, int node);
+real *locations_source(const struct locations *locations, int micro_batch, int node);
 
-/* What the pass of a FORWARD or BACKWARD reads and writes of other chunks': fills in the pass's chunk, slot
- * and arrays, which are valid until the next call. */
+/* What the pass of a FORWARD or BACKWARD reads and writes of other chunks': fills in the pass's chunk,
+ * activation set and arrays, which are valid until the next call. */
 void locations_of_pass(struct locations *locations, const struct action *action, struct pass *pass);
 
 #endif

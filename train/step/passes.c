@@ -1,17 +1,17 @@
-#include "train/step/inquiry.h"
+#include "train/step/nan_trace.h"
 #include "train/step/private.h"
 
 int executor_missing(const struct action *a, const char *what) {
-    char words[160];
-    action_words(a, words);
-    return gdn_fail(GDN_INTERNAL, "the schedule is at fault: %s: its %s is not on this rank", words, what);
+    char text[160];
+    action_text(a, text);
+    return gdn_fail(GDN_INTERNAL, "the schedule is at fault: %s: its %s is not on this rank", text, what);
 }
 
 /* What a pass of an action reads and writes, but for its gradient. */
 static struct pass pass_of(struct executor *x, const struct action *a) {
     struct pass pass = {
-        .rows = (x->rows ? x->rows : x->step->rows) + a->micro * x->e.batch * (x->e.length + 1),
-        .batch = executor_batch(x, a->micro),
+        .rows = (x->rows ? x->rows : x->step->rows) + a->micro_batch * x->e.batch * (x->e.length + 1),
+        .batch = executor_batch(x, a->micro_batch),
         .length = x->e.length,
         .options = x->step->options,
         .connections = x->connections,
@@ -20,51 +20,53 @@ static struct pass pass_of(struct executor *x, const struct action *a) {
     return pass;
 }
 
-/* ------------------------------------------------------------------------------------------- inquiries */
+/* ------------------------------------------------------------------------------------------- NaN traces */
 
 /* What a pass has computed. */
-static void inquire_forward(struct executor *x, const struct action *a) {
-    struct inquiry *inquiry = x->step->inquiry;
+static void trace_forward(struct executor *x, const struct action *a) {
+    struct nan_trace *nan_trace = x->step->nan_trace;
     struct span span = layout_span(x->layout, a->chunk, x->e.config->num_layers);
-    int first = span.first ? span.first : -1, slot = locations_slot(&x->locations, a->micro, a->chunk);
-    if (inquiry->packed) first = span.end - 1;
+    int first = span.first ? span.first : -1,
+        activation_set = locations_activation_set(&x->locations, a->micro_batch, a->chunk);
+    if (nan_trace->compressed) first = span.end - 1;
     for (int node = first; node < span.end; node++) {
         long rows;
-        const real *output =
-            model_output_rows(x->e.model, a->chunk, slot, node, executor_rows(x, a->micro), &rows);
-        inquiry_output(inquiry, a->micro, node, output, rows);
+        const real *output = model_output_rows(x->e.model, a->chunk, activation_set, node,
+                                               executor_rows(x, a->micro_batch), &rows);
+        nan_trace_output(nan_trace, a->micro_batch, node, output, rows);
     }
 }
 
-static void inquire_backward(struct executor *x, const struct action *a, int layer, const real *gradient) {
-    struct inquiry *inquiry = x->step->inquiry;
-    if (layer == x->e.config->num_layers) inquiry_loss(inquiry, a->micro, &x->sums[a->micro]);
-    inquiry_gradients(inquiry, a->micro, layer);
-    if (layer >= 0) inquiry_stream(inquiry, a->micro, layer, gradient, executor_rows(x, a->micro));
+static void trace_backward(struct executor *x, const struct action *a, int layer, const real *gradient) {
+    struct nan_trace *nan_trace = x->step->nan_trace;
+    if (layer == x->e.config->num_layers) nan_trace_loss(nan_trace, a->micro_batch, &x->sums[a->micro_batch]);
+    nan_trace_gradients(nan_trace, a->micro_batch, layer);
+    if (layer >= 0)
+        nan_trace_stream(nan_trace, a->micro_batch, layer, gradient, executor_rows(x, a->micro_batch));
 }
 
 /* ------------------------------------------------------------------------------------------- handlers */
 
-/* What was sent from the slot whose contents change has to be gone. */
-static void wait_for_slot(struct executor *x, int chunk, int slot) {
-    transport_wait(x->transport, locations_slot_holder(&x->locations, chunk, slot));
+/* What was sent from the activation set whose contents change has to be gone. */
+static void wait_for_activation_set(struct executor *x, int chunk, int activation_set) {
+    transport_wait(x->transport, locations_activation_set_owner(&x->locations, chunk, activation_set));
 }
 
 int execute_forward(void *executor, const struct action *a) {
     struct executor *x = executor;
-    wait_for_slot(x, a->chunk, a->slot);
+    wait_for_activation_set(x, a->chunk, a->activation_set);
     struct pass pass = pass_of(x, a);
-    if (a->micro == 0) pass.watch = x->step->watch;
-    if (pass.batch) model_stage_forward(x->e.model, &pass, &x->sums[a->micro]);
-    if (pass.batch && x->step->inquiry) inquire_forward(x, a);
+    if (a->micro_batch == 0) pass.watch = x->step->watch;
+    if (pass.batch) model_stage_forward(x->e.model, &pass, &x->sums[a->micro_batch]);
+    if (pass.batch && x->step->nan_trace) trace_forward(x, a);
     return 0;
 }
 
 /* Between the layers of a backward pass: lets gradient sums under way move on, and, once a layer's gradients
  * are complete, sums those that are parts over the tensor axis, here on all tensor ranks (dist/sync/sync.h).
  */
-static int between_layers(struct executor *x, int micro, int layer) {
-    if (micro == x->in_step - 1) TRY(sync_partial(x->e.sync, layer, x->e.state->gradient));
+static int between_layers(struct executor *x, int micro_batch, int layer) {
+    if (micro_batch == x->in_step - 1) TRY(sync_partial(x->e.sync, layer, x->e.state->gradient));
     return sync_progress(x->e.sync);
 }
 
@@ -72,22 +74,22 @@ int execute_backward(void *executor, const struct action *a) {
     struct executor *x = executor;
     struct span span = layout_span(x->layout, a->chunk, x->e.config->num_layers);
     struct pass pass = pass_of(x, a);
-    pass.gradient = locations_held(&x->locations, CARGO_GRADIENT, a->micro, span.end - 1);
+    pass.gradient = locations_held(&x->locations, PAYLOAD_STREAM_GRADIENT, a->micro_batch, span.end - 1);
     if (!pass.gradient) return executor_missing(a, "gradient");
-    if (pass.slot < 0) return executor_missing(a, "slot");
+    if (pass.activation_set < 0) return executor_missing(a, "activation set");
     for (int layer = a->layer; layer >= a->end; layer--) {
-        if (pass.batch) model_stage_backward(x->e.model, &pass, layer, layer, &x->sums[a->micro]);
-        if (pass.batch && x->step->inquiry) inquire_backward(x, a, layer, pass.gradient);
-        TRY(between_layers(x, a->micro, layer));
+        if (pass.batch) model_stage_backward(x->e.model, &pass, layer, layer, &x->sums[a->micro_batch]);
+        if (pass.batch && x->step->nan_trace) trace_backward(x, a, layer, pass.gradient);
+        TRY(between_layers(x, a->micro_batch, layer));
     }
-    if (locations_last_backward(&x->locations, a)) wait_for_slot(x, a->chunk, pass.slot);
+    if (locations_last_backward(&x->locations, a)) wait_for_activation_set(x, a->chunk, pass.activation_set);
     return 0;
 }
 
 int execute_project(void *executor, const struct action *a) {
     struct executor *x = executor;
-    long T = executor_rows(x, a->micro);
-    const real *s = locations_node(&x->locations, a->micro, x->edges->edge[a->index].source);
+    long T = executor_rows(x, a->micro_batch);
+    const real *s = locations_source(&x->locations, a->micro_batch, x->edges->edge[a->index].source);
     if (!s) return executor_missing(a, "source");
     if (T) model_project(x->e.model, a->index, s, T, executor_buffer(x, a)->x);
     return 0;
@@ -96,14 +98,15 @@ int execute_project(void *executor, const struct action *a) {
 int execute_unproject(void *executor, const struct action *a) {
     struct executor *x = executor;
     const struct locations *l = &x->locations;
-    long T = executor_rows(x, a->micro);
+    long T = executor_rows(x, a->micro_batch);
     int source = x->edges->edge[a->index].source;
-    const real *s = locations_node(l, a->micro, source);
-    const real *gradient = locations_held(l, CARGO_EDGE_GRADIENT, a->micro, a->index);
-    real *deposit = locations_held(l, CARGO_DEPOSIT, a->micro, source);
-    if (!s || !gradient || !deposit)
-        return executor_missing(a, !s ? "source" : !gradient ? "gradient" : "deposit");
-    if (T) model_unproject(x->e.model, a->index, s, T, gradient, deposit);
-    if (T && x->step->inquiry) inquiry_gradients(x->step->inquiry, a->micro, x->edges->edge[a->index].target);
+    const real *s = locations_source(l, a->micro_batch, source);
+    const real *gradient = locations_held(l, PAYLOAD_PROJECTED_GRADIENT, a->micro_batch, a->index);
+    real *source_gradient = locations_held(l, PAYLOAD_SOURCE_GRADIENT, a->micro_batch, source);
+    if (!s || !gradient || !source_gradient)
+        return executor_missing(a, !s ? "source" : !gradient ? "gradient" : "source gradient");
+    if (T) model_unproject(x->e.model, a->index, s, T, gradient, source_gradient);
+    if (T && x->step->nan_trace)
+        nan_trace_gradients(x->step->nan_trace, a->micro_batch, x->edges->edge[a->index].target);
     return 0;
 }

@@ -25,9 +25,9 @@ struct executor {
     bool failed;
     struct transport *transport;
     struct arena arena;     /* the host's; where that is the device, all of it */
-    struct arena on_device; /* blocks, strips and sums elsewhere */
+    struct arena on_device; /* blocks, narrow blocks and sums elsewhere */
     struct arena tokens;    /* of `rows`; not among what is planned */
-    long width;             /* of a strip, elements a token */
+    long width;             /* of a projected source, elements a token */
     struct locations locations;
     struct loss_sums *sums;                    /* [micro_batches] as passes add to them */
     struct loss_sums *found;                   /* [micro_batches] the same on the host */
@@ -47,18 +47,18 @@ struct executor {
     int in_step;                /* micro-batches */
 };
 
-/* Sequences of a micro-batch of the step in progress, and rows of its blocks and strips. */
-static inline long executor_batch(const struct executor *x, int micro) {
-    long left = x->step->sequences - micro * x->e.batch;
+/* Sequences of a micro-batch of the step in progress, and rows of its blocks and narrow blocks. */
+static inline long executor_batch(const struct executor *x, int micro_batch) {
+    long left = x->step->sequences - micro_batch * x->e.batch;
     return left < 0 ? 0 : left < x->e.batch ? left : x->e.batch;
 }
-static inline long executor_rows(const struct executor *x, int micro) {
-    return executor_batch(x, micro) * x->e.length;
+static inline long executor_rows(const struct executor *x, int micro_batch) {
+    return executor_batch(x, micro_batch) * x->e.length;
 }
 
 /* The action's buffer. */
 static inline struct buffer *executor_buffer(const struct executor *x, const struct action *a) {
-    return &x->locations.buffer[locations_holder(&x->locations, a->cargo, a->buffer)];
+    return &x->locations.buffer[locations_owner(&x->locations, a->payload, a->buffer)];
 }
 
 /* Records that something an action needs is not on this rank. */
@@ -84,8 +84,8 @@ void executor_look_at_gradients(struct executor *executor, const struct action *
 /* How many looks have a place of their own: of each chunk the messages forward, then of each the messages
  * back, then the gradients. */
 long executor_looks(const struct executor *executor);
-/* Forgets what was seen, before a step; brings down what was seen in it: struct step, `suspect`. */
+/* Forgets what was seen, before a step; brings down what was seen in it: struct step, `first_bad`. */
 void executor_look_begin(struct executor *executor);
-int executor_suspect(struct executor *executor);
+int executor_first_bad(struct executor *executor);
 
 #endif

@@ -1,6 +1,6 @@
 #include "train/step/recording.h"
 
-static bool alike(const struct loss_options *a, const struct loss_options *b) {
+static bool same(const struct loss_options *a, const struct loss_options *b) {
     return a->active == b->active && a->token_weight == b->token_weight &&
            a->sparsity_weight == b->sparsity_weight && a->entropy_weight == b->entropy_weight &&
            a->measure == b->measure && a->each == b->each;
@@ -8,7 +8,7 @@ static bool alike(const struct loss_options *a, const struct loss_options *b) {
 
 enum recording_way recording_way(struct recording *r, const struct loss_options *options, long sequences) {
     if (!r->device) return RECORDING_EXECUTE;
-    if (r->count == 0 || sequences != r->sequences || !alike(options, &r->options)) {
+    if (r->count == 0 || sequences != r->sequences || !same(options, &r->options)) {
         recording_free(r);
         r->options = *options;
         r->sequences = sequences;

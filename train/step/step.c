@@ -27,14 +27,14 @@ static void add_up(struct executor *x) {
     struct loss_sums all = {0};
     const struct device *device = x->e.ops->device;
     const struct mesh *mesh = x->e.mesh;
-    const bool wired = mesh->data.wire || mesh->tensor.wire || mesh->pipeline.wire;
-    if (wired) activity_enter("device", "exchanges", -1, -1); /* in which it may wait for other ranks */
+    const bool by_device = mesh->data.device_comm || mesh->tensor.device_comm || mesh->pipeline.device_comm;
+    if (by_device) activity_enter("device", "exchanges", -1, -1); /* in which it may wait for other ranks */
     device->download(x->found, x->sums, (size_t)x->micro_batches * sizeof *x->sums);
-    if (wired) activity_leave();
+    if (by_device) activity_leave();
     if (step->options->each)
         device->download(x->found_connections, x->connections,
                          (size_t)x->edges->count * sizeof *x->connections);
-    step->suspect = executor_suspect(x);
+    step->first_bad = executor_first_bad(x);
     for (int l = 0; l < x->e.config->num_layers; l++)
         all.connections += active_edges(x->edges, l, step->options->active);
     for (int i = 0; i < x->in_step; i++) {
@@ -73,8 +73,8 @@ static int status_of(const struct execution *e) {
     return status ? status : e->mesh->data.status;
 }
 
-static void describe_action(const void *action, char words[ACTIVITY_WORDS]) {
-    action_words(action, words);
+static void describe_action(const void *action, char text[ACTIVITY_TEXT]) {
+    action_text(action, text);
 }
 
 /* Does the list's actions from *at on, up to its norm, its end or the first failure. */
@@ -99,7 +99,7 @@ static int passes(struct executor *x) {
 /* The same, or as it was recorded. */
 static int passes_or_recording(struct executor *x) {
     const struct step *step = x->step;
-    if (step->watch || step->inquiry) return passes(x); /* they wait */
+    if (step->watch || step->nan_trace) return passes(x); /* they wait */
     switch (recording_way(&x->recording, step->options, step->sequences)) {
     case RECORDING_EXECUTE:
         return passes(x);

@@ -1,8 +1,8 @@
 /* The emulated device: a stand-in for the part of CUDA that kernels/cuda uses, so that its sources can be
- * compiled by the host's C++ compiler and tested on machines without a graphics card.
+ * compiled by the host's C++ compiler and tested on machines without a GPU.
  *
  * It is for tests alone and is called "emulated" wherever a user can see it. It shows whether the kernels
- * compute the right numbers and whether they keep CUDA's rules, some of them more strictly than a card would:
+ * compute the right numbers and whether they keep CUDA's rules, some of them more strictly than a GPU would:
  * see emulated.h for what is checked. It says nothing about speed, and it does not see data races within a
  * warp or between blocks.
  *
@@ -43,7 +43,7 @@ struct cudaDeviceProp {
     char name[256];
     size_t totalGlobalMem, sharedMemPerBlock, sharedMemPerBlockOptin;
     int major, minor, multiProcessorCount, maxThreadsPerBlock, warpSize;
-    int pciDomainID, pciBusID, pciDeviceID; /* the process: each has a card of its own */
+    int pciDomainID, pciBusID, pciDeviceID; /* the process: each has a GPU of its own */
 };
 
 enum {

@@ -1,5 +1,5 @@
 /* The emulated device's NCCL: the calls that kernels/cuda/nccl.cu makes, served by MPI (nccl.cc). Each
- * process has an emulated card of its own. Names and meanings are NCCL's. */
+ * process has an emulated GPU of its own. Names and meanings are NCCL's. */
 #ifndef GDN_EMULATED_NCCL_H
 #define GDN_EMULATED_NCCL_H
 

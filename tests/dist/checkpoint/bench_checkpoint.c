@@ -105,9 +105,9 @@ static int measure_all(double mb, int node_ranks) {
                           .exp_avg = random_memory(shards.moments),
                           .exp_avg_sq = random_memory(shards.moments),
                           .steps = calloc((size_t)table.rows, sizeof(int64_t))};
-    struct table whole = table;
+    struct table global = table;
     struct checkpoint_content content = {
-        .whole = &whole, .table = &table, .shards = &shards, .state = &state};
+        .global = &global, .table = &table, .shards = &shards, .state = &state};
     snprintf(world.host, sizeof world.host, "node%d", world.rank / node_ranks);
     double all = table.rows * 3.0 * SIDE * SIDE * sizeof(real) / 1e6;
     int status = measure_snapshot(&content, all);

@@ -54,20 +54,20 @@ struct sample *sample_new(int scale, int seed) {
 }
 
 /* Copies this rank's part of one row between the whole tensor and its own place. */
-static void copy_part(const struct row *row, const struct row *whole, const real *from, real *to) {
+static void copy_part(const struct row *row, const struct row *full, const real *from, real *to) {
     for (long r = 0; r < row->local[0]; r++)
         for (long c = 0; c < row->local[1]; c++) {
             long global = row->start[0] + r;
             long a = row->transposed ? c * row->shape[0] + global : global * row->shape[1] + c;
             long b = row->transposed ? c * row->local[0] + r : r * row->local[1] + c;
-            to[row->offset + b] = from[whole->offset + a];
+            to[row->offset + b] = from[full->offset + a];
         }
 }
 
-struct sample *sample_part(const struct sample *whole, const struct mesh *mesh) {
+struct sample *sample_part(const struct sample *full, const struct mesh *mesh) {
     struct sample *part = sample_new(1, 99);
     long index = mesh->tensor.index, size = mesh->tensor.size, at = 0;
-    memcpy(part->table.row, whole->table.row, sizeof rows);
+    memcpy(part->table.row, full->table.row, sizeof rows);
     for (int i = 0; i < ROWS; i++) {
         struct row *row = &part->table.row[i];
         if (row->shape[0] >= size) {
@@ -81,13 +81,13 @@ struct sample *sample_part(const struct sample *whole, const struct mesh *mesh) 
         at += row->count + GAP;
     }
     part->table.total = at;
-    const real *from[] = {whole->state.weight, whole->state.exp_avg, whole->state.exp_avg_sq};
+    const real *from[] = {full->state.weight, full->state.exp_avg, full->state.exp_avg_sq};
     real **to[] = {&part->state.weight, &part->state.exp_avg, &part->state.exp_avg_sq};
     for (int b = 0; b < 3; b++) {
         *to[b] = realloc(*to[b], (size_t)at * sizeof(real));
-        for (int i = 0; i < ROWS; i++) copy_part(&part->table.row[i], &whole->table.row[i], from[b], *to[b]);
+        for (int i = 0; i < ROWS; i++) copy_part(&part->table.row[i], &full->table.row[i], from[b], *to[b]);
     }
-    memcpy(part->state.steps, whole->state.steps, ROWS * sizeof(int64_t));
+    memcpy(part->state.steps, full->state.steps, ROWS * sizeof(int64_t));
     return part;
 }
 
@@ -98,7 +98,7 @@ int sample_save(const struct mesh *mesh, const char *directory, const struct sam
                 const struct checkpoint_info *info, int keep) {
     struct sample *part = sample_part(sample, mesh);
     struct checkpoint_content content = {
-        .whole = &sample->table, .table = &part->table, .state = &part->state};
+        .global = &sample->table, .table = &part->table, .state = &part->state};
     struct checkpoint_keep kept = {.newest = keep, .every = sample_keep_every};
     int status = checkpoint_save(mesh, directory, &content, info, &kept, sample_files);
     sample_free(part);
@@ -107,7 +107,7 @@ int sample_save(const struct mesh *mesh, const char *directory, const struct sam
 
 struct checkpoint_content sample_content(struct sample *sample) {
     return (struct checkpoint_content){
-        .whole = &sample->table, .table = &sample->table, .state = &sample->state};
+        .global = &sample->table, .table = &sample->table, .state = &sample->state};
 }
 
 int sample_load(const struct mesh *mesh, const char *path, struct sample *sample,

@@ -15,9 +15,9 @@ struct sample {
 struct sample *sample_new(int scale, int seed);
 void sample_free(struct sample *sample);
 
-/* The part of `whole` that a rank of the mesh's tensor axis has: rows of every tensor that has enough of
+/* The part of `full` that a rank of the mesh's tensor axis has: rows of every tensor that has enough of
  * them, of the others the first rank the whole. What it saves is then spread over the ranks. */
-struct sample *sample_part(const struct sample *whole, const struct mesh *mesh);
+struct sample *sample_part(const struct sample *full, const struct mesh *mesh);
 
 /* Saves through the ranks' parts; loads everything on every rank. As checkpoint_save, and checkpoint_open
  * with checkpoint_load, but with nothing to close: the information goes to `info` (NULL: nowhere), whose text

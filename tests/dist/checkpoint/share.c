@@ -133,7 +133,7 @@ struct share *share_new(const struct spot *spot, const struct model_config *mode
                             .stage = s->stage,
                             .small = spot->small,
                             .narrow = spot->narrow};
-    assert_int_equal(params_create(model, NULL, &s->whole), 0);
+    assert_int_equal(params_create(model, NULL, &s->global), 0);
     assert_int_equal(params_create(model, &layout, &s->table), 0);
     assert_int_equal(shards_create(&s->table, spot->data, s->mesh->data.index, spot->bucket, &s->shards), 0);
     s->state = (struct state){.weight = room(s->table.total),
@@ -150,13 +150,13 @@ void share_free(struct share *s) {
     free(s->state.steps);
     shards_free(&s->shards);
     params_free(&s->table);
-    params_free(&s->whole);
+    params_free(&s->global);
     free(s);
 }
 
 struct checkpoint_content content_of(struct share *s) {
     return (struct checkpoint_content){
-        .whole = &s->whole, .table = &s->table, .shards = &s->shards, .state = &s->state};
+        .global = &s->global, .table = &s->table, .shards = &s->shards, .state = &s->state};
 }
 
 /* ---------------------------------------------------------------------------------- analytic values */

@@ -33,7 +33,7 @@ extern struct mesh meshes_of_spots[SPOTS];
 
 struct share {
     const struct mesh *mesh;
-    struct table whole, table;
+    struct table global, table;
     struct shards shards;
     struct state state;
     struct span stage[64];

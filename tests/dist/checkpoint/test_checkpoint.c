@@ -38,7 +38,8 @@ static void weights_alone(void **unused) {
     struct sample *saved = sample_new(2, 1), *loaded = sample_new(2, 2);
     save(directory, saved, 7, NAN, NAN, 0);
     struct state weights = {.weight = loaded->state.weight};
-    struct checkpoint_content content = {.whole = &loaded->table, .table = &loaded->table, .state = &weights};
+    struct checkpoint_content content = {
+        .global = &loaded->table, .table = &loaded->table, .state = &weights};
     struct checkpoint checkpoint;
     assert_int_equal(checkpoint_open(&mesh, file_of(directory, 7), &checkpoint), 0);
     assert_int_equal(checkpoint_load(&mesh, &checkpoint, &content), 0);
@@ -58,17 +59,17 @@ static void weights_alone(void **unused) {
 /* The state of low precisions: there where a run has it, and only there. */
 static void of_low_precisions(void **unused) {
     (void)unused;
-    enum { WORDS = 300000 }; /* more than is read at a time */
+    enum { SCALES = 300000 }; /* more than is read at a time */
     char *directory = scratch_folder();
     struct sample *saved = sample_new(1, 1);
     struct sample *part = sample_part(saved, &mesh);
-    uint32_t *scales = calloc(WORDS, sizeof *scales), *loaded = calloc(WORDS, sizeof *loaded);
-    for (uint32_t i = 0; i < WORDS; i++) scales[i] = i * 2654435761u;
-    struct checkpoint_content content = {.whole = &saved->table,
+    uint32_t *scales = calloc(SCALES, sizeof *scales), *loaded = calloc(SCALES, sizeof *loaded);
+    for (uint32_t i = 0; i < SCALES; i++) scales[i] = i * 2654435761u;
+    struct checkpoint_content content = {.global = &saved->table,
                                          .table = &part->table,
                                          .state = &part->state,
                                          .scales = scales,
-                                         .scale_words = WORDS};
+                                         .num_scales = SCALES};
     struct checkpoint_info info = sample_info(1, NAN, NAN);
     save(directory, saved, 3, NAN, NAN, 0); /* without */
     for (int files = FILES_ONE; files <= FILES_NODE; files++) {
@@ -77,29 +78,29 @@ static void of_low_precisions(void **unused) {
                                          (enum checkpoint_files)files),
                          0);
     }
-    struct sample *whole = sample_new(1, 2);
+    struct sample *full = sample_new(1, 2);
     for (int step = 1; step <= 3; step++) {
         struct checkpoint checkpoint;
-        content = sample_content(whole);
-        content.scales = memset(loaded, 0, WORDS * sizeof *loaded), content.scale_words = WORDS;
+        content = sample_content(full);
+        content.scales = memset(loaded, 0, SCALES * sizeof *loaded), content.num_scales = SCALES;
         assert_int_equal(checkpoint_open(&mesh, file_of(directory, step), &checkpoint), 0);
         assert_int_equal(checkpoint_load(&mesh, &checkpoint, &content), 0);
         assert_true(checkpoint.info.loss_scale == (step < 3 ? 4096 : 0));
         assert_int_equal(checkpoint.info.loss_scale_good, step < 3 ? 1999 : 0);
-        for (uint32_t i = 0; i < WORDS; i++) assert_int_equal(loaded[i], step < 3 ? scales[i] : 0);
-        memset(loaded, 0, WORDS * sizeof *loaded);
-        content.scale_words--; /* of another device */
+        for (uint32_t i = 0; i < SCALES; i++) assert_int_equal(loaded[i], step < 3 ? scales[i] : 0);
+        memset(loaded, 0, SCALES * sizeof *loaded);
+        content.num_scales--; /* of another device */
         assert_int_equal(checkpoint_load(&mesh, &checkpoint, &content), 0);
-        for (uint32_t i = 0; i < WORDS; i++) assert_int_equal(loaded[i], 0);
+        for (uint32_t i = 0; i < SCALES; i++) assert_int_equal(loaded[i], 0);
         checkpoint_close(&checkpoint);
-        assert_true(sample_same(saved, whole));
+        assert_true(sample_same(saved, full));
     }
     hid_t file = H5Fopen(file_of(directory, 3), H5F_ACC_RDONLY, H5P_DEFAULT);
     assert_false(H5Aexists(file, "loss_scale"));
     assert_false(H5Lexists(file, "scales", H5P_DEFAULT));
     H5Fclose(file);
     free(scales), free(loaded);
-    sample_free(saved), sample_free(part), sample_free(whole);
+    sample_free(saved), sample_free(part), sample_free(full);
     free(directory);
 }
 

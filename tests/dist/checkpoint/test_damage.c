@@ -16,9 +16,9 @@ struct setting {
     char *directory;
     struct sample *saved, *loaded;
     struct checkpoint_info info;
-    char sealed[512];   /* path of the checkpoint */
-    char unsealed[512]; /* the same without its first 512 bytes, as HDF5 tools may rewrite it: no checksum of
-                           the whole */
+    char with_digest[512];    /* path of the checkpoint */
+    char without_digest[512]; /* the same without its first 512 bytes, as HDF5 tools may rewrite it: no
+                           checksum of the whole */
 };
 
 static struct setting s;
@@ -29,11 +29,11 @@ static int set_up(void) {
     s.saved = sample_new(1, 1), s.loaded = sample_new(1, 1);
     s.info = sample_info(12, 1.5, 1.25);
     if (sample_save(&world, s.directory, s.saved, &s.info, 0)) return -1;
-    snprintf(s.sealed, sizeof s.sealed, "%s/checkpoints/step_00000012/checkpoint.h5", s.directory);
-    snprintf(s.unsealed, sizeof s.unsealed, "%s/unsealed.h5", s.directory);
+    snprintf(s.with_digest, sizeof s.with_digest, "%s/checkpoints/step_00000012/checkpoint.h5", s.directory);
+    snprintf(s.without_digest, sizeof s.without_digest, "%s/unsealed.h5", s.directory);
     long length;
-    char *bytes = read_bytes(s.sealed, &length);
-    write_bytes(s.unsealed, bytes + 512, length - 512);
+    char *bytes = read_bytes(s.with_digest, &length);
+    write_bytes(s.without_digest, bytes + 512, length - 512);
     free(bytes);
     return 0;
 }
@@ -66,18 +66,18 @@ static bool same_info(const struct checkpoint_info *info) {
            info->best_loss == s.info.best_loss && !strcmp(info->config, s.info.config);
 }
 
-/* Where the seal is missing, the weights can still be had as starting weights, and only so. */
-static void without_seal(void **unused) {
+/* Where the digest is missing, the weights can still be had as starting weights, and only so. */
+static void without_digest(void **unused) {
     (void)unused;
     struct checkpoint_info info;
     int missing;
-    assert_int_equal(load(s.unsealed, &info), GDN_INPUT);
+    assert_int_equal(load(s.without_digest, &info), GDN_INPUT);
     assert_non_null(strstr(gdn_failure(), "checkpoint.init_from"));
     gdn_failure_clear();
-    assert_int_equal(load(s.sealed, &info), 0);
+    assert_int_equal(load(s.with_digest, &info), 0);
     assert_true(same_info(&info) && sample_same(s.saved, s.loaded));
     memset(s.loaded->state.weight, 0, (size_t)s.loaded->table.total * sizeof(real));
-    assert_int_equal(load_initial(s.unsealed, &missing), 0);
+    assert_int_equal(load_initial(s.without_digest, &missing), 0);
     assert_int_equal(missing, 0);
     assert_true(sample_same(s.saved, s.loaded));
 }
@@ -85,33 +85,33 @@ static void without_seal(void **unused) {
 /* A checkpoint as it was written: each flipped bit is found, wherever it is. */
 static void flipped_bits(void **unused) {
     (void)unused;
-    long bits = 8 * file_length(s.sealed), step = all ? 1 : 67;
+    long bits = 8 * file_length(s.with_digest), step = all ? 1 : 67;
     for (long i = 0; i < bits; i += step) {
         struct checkpoint_info info;
-        flip_bit(s.sealed, i / 8, (int)(i % 8));
-        int status = load(s.sealed, &info);
+        flip_bit(s.with_digest, i / 8, (int)(i % 8));
+        int status = load(s.with_digest, &info);
         if (!status) fail_msg("bit %ld of byte %ld", i % 8, i / 8);
-        assert_one_message(status, s.sealed);
-        flip_bit(s.sealed, i / 8, (int)(i % 8));
+        assert_one_message(status, s.with_digest);
+        flip_bit(s.with_digest, i / 8, (int)(i % 8));
     }
 }
 
-/* Starting weights from a file without a seal: HDF5 has bytes that are not read here, or not used, and
+/* Starting weights from a file without a digest: HDF5 has bytes that are not read here, or not used, and
  * flipping these does no harm; every flipped bit that would change a weight is found. */
-static void flipped_bits_without_seal(void **unused) {
+static void flipped_bits_without_digest(void **unused) {
     (void)unused;
-    long bits = 8 * file_length(s.unsealed), step = all ? 7 : 331, harmless = 0, tried = 0;
+    long bits = 8 * file_length(s.without_digest), step = all ? 7 : 331, harmless = 0, tried = 0;
     for (long i = 0; i < bits; i += step, tried++) {
         int missing;
-        flip_bit(s.unsealed, i / 8, (int)(i % 8));
+        flip_bit(s.without_digest, i / 8, (int)(i % 8));
         memset(s.loaded->state.weight, 0, (size_t)s.loaded->table.total * sizeof(real));
-        int status = load_initial(s.unsealed, &missing);
+        int status = load_initial(s.without_digest, &missing);
         if (status)
-            assert_one_message(status, s.unsealed);
+            assert_one_message(status, s.without_digest);
         else if (missing || !sample_same(s.saved, s.loaded))
             fail_msg("bit %ld of byte %ld, %d missing", i % 8, i / 8, missing);
         harmless += !status;
-        flip_bit(s.unsealed, i / 8, (int)(i % 8));
+        flip_bit(s.without_digest, i / 8, (int)(i % 8));
     }
     print_message("%ld of %ld flipped bits were not of weights\n", harmless, tried);
 }
@@ -119,7 +119,7 @@ static void flipped_bits_without_seal(void **unused) {
 static void cut_short(void **unused) {
     (void)unused;
     long length, step = all ? 1 : 97;
-    char *bytes = read_bytes(s.sealed, &length);
+    char *bytes = read_bytes(s.with_digest, &length);
     const char *cut = format("%s/cut.h5", s.directory);
     for (long n = 0; n < length; n += n < 600 ? 13 : step) {
         struct checkpoint_info info;
@@ -136,7 +136,7 @@ static void cut_short(void **unused) {
 static void longer(void **unused) {
     (void)unused;
     long length;
-    char *bytes = read_bytes(s.sealed, &length);
+    char *bytes = read_bytes(s.with_digest, &length);
     const char *path = format("%s/longer.h5", s.directory);
     struct checkpoint_info info;
     write_bytes(path, bytes, length + 1); /* one zero byte more */
@@ -170,10 +170,10 @@ static void not_checkpoints(void **unused) {
 int rank_main(void) {
     all = test_argument(1) && !strcmp(test_argument(1), "all");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_seal),
+        cmocka_unit_test(without_digest),
         cmocka_unit_test(flipped_bits),
-        cmocka_unit_test(flipped_bits_without_seal),
-        cmocka_unit_test(without_seal),
+        cmocka_unit_test(flipped_bits_without_digest),
+        cmocka_unit_test(without_digest),
         cmocka_unit_test(cut_short),
         cmocka_unit_test(longer),
         cmocka_unit_test(not_checkpoints),

@@ -123,27 +123,27 @@ static void whole_on_every_rank(void **unused) {
     (void)unused;
     char *folder = scratch_folder();
     struct share *s = share_new(&spots[0], &models[0]);
-    struct table whole;
-    assert_int_equal(params_create(&models[0], NULL, &whole), 0);
-    struct state state = {.weight = room(whole.total)};
-    struct checkpoint_content content = {.whole = &whole, .table = &whole, .state = &state};
+    struct table global;
+    assert_int_equal(params_create(&models[0], NULL, &global), 0);
+    struct state state = {.weight = room(global.total)};
+    struct checkpoint_content content = {.global = &global, .table = &global, .state = &state};
     struct checkpoint_info info = sample_info(5, 1.5, 1.25);
-    for (int i = 0; i < whole.rows; i++)
-        for (long j = 0; j < whole.row[i].count; j++)
-            state.weight[whole.row[i].offset + j] = value(&whole.row[i], 0, j);
+    for (int i = 0; i < global.rows; i++)
+        for (long j = 0; j < global.row[i].count; j++)
+            state.weight[global.row[i].offset + j] = value(&global.row[i], 0, j);
     assert_int_equal(
         checkpoint_save(&world, folder, &content, &info, &(struct checkpoint_keep){0}, FILES_ONE), 0);
-    memset(state.weight, 0, (size_t)whole.total * sizeof(real));
+    memset(state.weight, 0, (size_t)global.total * sizeof(real));
     struct checkpoint found;
     assert_int_equal(checkpoint_find(&world, folder, NULL, &found), 0);
     assert_non_null(found.path);
     assert_int_equal(checkpoint_load(&world, &found, &content), 0);
     checkpoint_close(&found);
-    for (int i = 0; i < whole.rows; i++)
-        for (long j = 0; j < whole.row[i].count; j++)
-            assert_true(state.weight[whole.row[i].offset + j] == value(&whole.row[i], 0, j));
+    for (int i = 0; i < global.rows; i++)
+        for (long j = 0; j < global.row[i].count; j++)
+            assert_true(state.weight[global.row[i].offset + j] == value(&global.row[i], 0, j));
     free(state.weight);
-    params_free(&whole);
+    params_free(&global);
     share_free(s);
     free(folder);
 }

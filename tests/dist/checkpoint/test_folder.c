@@ -57,7 +57,7 @@ static bool is_there(const char *directory, int step) {
 }
 
 /* A damaged one does not count among the newest; those of every so-many-th step stay. */
-static void keep_whole(void **unused) {
+static void keep_intact(void **unused) {
     (void)unused;
     char *directory = scratch_folder();
     struct sample *sample = sample_new(1, 3);
@@ -117,7 +117,7 @@ static char *logged(FILE *log) {
     return text;
 }
 
-static void find_newest_whole(void **unused) {
+static void find_newest_intact(void **unused) {
     (void)unused;
     char *directory = scratch_folder();
     struct checkpoint found;
@@ -185,8 +185,9 @@ static void resolve(void **unused) {
 
 int rank_main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keep_latest_best), cmocka_unit_test(replaced),   cmocka_unit_test(find_newest_whole),
-        cmocka_unit_test(resolve),          cmocka_unit_test(keep_whole),
+        cmocka_unit_test(keep_latest_best),   cmocka_unit_test(replaced),
+        cmocka_unit_test(find_newest_intact), cmocka_unit_test(resolve),
+        cmocka_unit_test(keep_intact),
     };
     return run_on_ranks(tests, set_up, tear_down);
 }

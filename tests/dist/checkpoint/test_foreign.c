@@ -135,7 +135,8 @@ static void version_1(void **unused) {
 
     /* Its checksums are still looked at: of the whole, and of a dataset where that is missing. */
     char *directory = scratch_folder();
-    const char *damaged = format("%s/damaged.h5", directory), *unsealed = format("%s/unsealed.h5", directory);
+    const char *damaged = format("%s/damaged.h5", directory),
+               *without_digest = format("%s/unsealed.h5", directory);
     int missing;
     if (mesh.rank == 0) {
         long length, at = 0;
@@ -148,12 +149,12 @@ static void version_1(void **unused) {
         assert_true(at + (long)sizeof row < length);
         bytes[at + 4] ^= 1;
         write_bytes(damaged, bytes, length);
-        write_bytes(unsealed, bytes + 512, length - 512);
+        write_bytes(without_digest, bytes + 512, length - 512);
         free(bytes);
     }
     barrier();
     assert_refused(sample_load(&mesh, damaged, loaded, NULL), "do not match the checksum in its first");
-    assert_refused(load_initial(unsealed, loaded, &missing),
+    assert_refused(load_initial(without_digest, loaded, &missing),
                    "dataset model/layers/0/mlp/up/weight does not match its checksum");
     sample_free(right);
     sample_free(loaded);

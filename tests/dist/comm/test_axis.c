@@ -20,7 +20,7 @@ static const long counts[] = {
 static const long shapes[][2] = {{1, 8},   {2, 8},    {3, 8},     {4, 7},          {5, 1000},
                                  {12, 33}, {1000, 7}, {7, 70001}, {2053, 2048 + 5}};
 enum { COUNTS = sizeof counts / sizeof *counts, SHAPES = sizeof shapes / sizeof *shapes };
-enum { MOST = 3 * AXIS_BLOCK + 1, PERIOD = 4099 }; /* terms repeat with a prime period, to be quick */
+enum { MAX = 3 * AXIS_BLOCK + 1, PERIOD = 4099 }; /* terms repeat with a prime period, to be quick */
 
 /* On an emulated device: few of the long ones. */
 static bool leave_out(long count) {
@@ -82,8 +82,8 @@ static void check(const real *x, long first, long end) {
 }
 
 /* Whether MPI has been given no more at a time since the last call than it is to be given. */
-static void check_pieces(long least) {
-    assert_true(side_longest() <= (least > mpi_piece_most ? least : mpi_piece_most));
+static void check_pieces(long min) {
+    assert_true(side_longest() <= (min > mpi_piece_max ? min : mpi_piece_max));
 }
 
 /* What the axis has counted since the last call. */
@@ -180,9 +180,9 @@ static void maxima(void **state) {
         assert_int_equal(counted(), axis_formula_max(mesh.size, n));
         if (n > 5) assert_true(isnan(x[5]));
         for (long i = 0; i < n; i++) {
-            real most = terms[i % PERIOD];
-            for (int r = 1; r < mesh.size; r++) most = (real)fmax(most, terms[r * PERIOD + i % PERIOD]);
-            if (i != 5 && x[i] != most) fail_msg("element %ld of %ld", i, n);
+            real max = terms[i % PERIOD];
+            for (int r = 1; r < mesh.size; r++) max = (real)fmax(max, terms[r * PERIOD + i % PERIOD]);
+            if (i != 5 && x[i] != max) fail_msg("element %ld of %ld", i, n);
         }
         drop(&b);
     }
@@ -329,7 +329,7 @@ int rank_main(void) {
         cmocka_unit_test(one_after_the_other),
     };
     int failed = run_on_ranks(tests, set_up, NULL);
-    mpi_piece_most = 1500;
+    mpi_piece_max = 1500;
     side_longest();
     return failed + run_on_ranks(in_pieces, NULL, tear_down);
 }

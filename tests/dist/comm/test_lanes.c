@@ -1,6 +1,6 @@
-/* Order on lanes (dist/comm/lanes.h): schedules at random are walked as devices with wires would, where a
- * message goes once it is its turn in the order in which its receiver begins, at both ends. None gets stuck,
- * and no buffer is waited for whose message is still held back. */
+/* Order on channels (dist/comm/p2p.h): schedules at random are walked as devices with device communicators
+ * would, where a message goes once it is its turn in the order in which its receiver begins, at both ends.
+ * None gets stuck, and no buffer is waited for whose message is still held back. */
 #include <stdlib.h>
 
 #include "tests/dist/schedule/example.h"
@@ -58,11 +58,12 @@ static bool is_free(const struct walk *w, int rank, const struct action *a) {
     const struct action *list = w->schedule->rank[rank].action;
     for (const struct action *s = list; s < a; s++) {
         if (s->act != ACT_SEND) continue;
-        bool strip = s->cargo == CARGO_EDGE || s->cargo == CARGO_EDGE_GRADIENT;
-        bool same = a->act == ACT_FREE
-                        ? s->buffer >= 0 && s->buffer == a->buffer &&
-                              strip == (a->cargo == CARGO_EDGE || a->cargo == CARGO_EDGE_GRADIENT)
-                        : s->buffer < 0 && s->chunk == a->chunk && s->slot == a->slot;
+        bool narrow = s->payload == PAYLOAD_PROJECTED || s->payload == PAYLOAD_PROJECTED_GRADIENT;
+        bool same =
+            a->act == ACT_FREE
+                ? s->buffer >= 0 && s->buffer == a->buffer &&
+                      narrow == (a->payload == PAYLOAD_PROJECTED || a->payload == PAYLOAD_PROJECTED_GRADIENT)
+                : s->buffer < 0 && s->chunk == a->chunk && s->activation_set == a->activation_set;
         const struct message *m = &w->message[s->message];
         if (same && !(sent(w, m) && m->begun)) return false;
     }
@@ -104,11 +105,11 @@ static void none_gets_stuck(void **state) {
                 while (step(&w, r)) moved = true;
         }
         for (int r = 0; r < e.schedule.ranks; r++) {
-            char words[160];
+            char text[160];
             if (w.at[r] == e.schedule.rank[r].count) continue;
             example_print(&shape);
-            action_words(&e.schedule.rank[r].action[w.at[r]], words);
-            fail_msg("rank %d is stuck: %s", r, words);
+            action_text(&e.schedule.rank[r].action[w.at[r]], text);
+            fail_msg("rank %d is stuck: %s", r, text);
         }
         free(w.message), free(w.through), free(w.at);
         example_free(&e);

@@ -1,4 +1,4 @@
-/* Messages between stages: contents by message number whatever the order of calls, waits by holder, bytes,
+/* Messages between stages: contents by message number whatever the order of calls, waits by owner, bytes,
  * failures that stay. Runs on any number of ranks, in a ring; on one rank to itself. */
 #include "dist/mpi/mpi_pieces.h"
 #include "dist/comm/transport.h"
@@ -36,7 +36,7 @@ static void expect(struct transport *t, const int *message, int count) {
     transport_expect(t, count, peer, message);
 }
 
-/* Received in another order than sent; one holder has two sends, whose buffer is free once both are done. */
+/* Received in another order than sent; one owner has two sends, whose buffer is free once both are done. */
 static void messages_find_their_buffers(void **state) {
     (void)state;
     struct transport *t;
@@ -78,17 +78,17 @@ static void empty_messages_arrive(void **state) {
 
 /* Long messages go in pieces, however many of one length they are. */
 static void messages_in_pieces(void **state) {
-    const long most = mpi_piece_most;
+    const long max = mpi_piece_max;
     side_longest();
-    for (mpi_piece_most = COUNT; mpi_piece_most >= COUNT / MPI_PIECES; mpi_piece_most /= 3) {
+    for (mpi_piece_max = COUNT; mpi_piece_max >= COUNT / MPI_PIECES; mpi_piece_max /= 3) {
         messages_find_their_buffers(state);
-        assert_true(side_longest() <= mpi_piece_most);
+        assert_true(side_longest() <= mpi_piece_max);
         empty_messages_arrive(state);
     }
-    mpi_piece_most = 1; /* no more pieces than that */
+    mpi_piece_max = 1; /* no more pieces than that */
     messages_find_their_buffers(state);
     assert_true(side_longest() <= COUNT / MPI_PIECES);
-    mpi_piece_most = most;
+    mpi_piece_max = max;
 }
 
 /* More than was reserved for is an error that stays; nothing is sent or received after it. */

@@ -26,7 +26,7 @@ static void the_way_that_is_asked_for(void **state) {
     }
 }
 
-static void the_host_has_no_wires(void **state) {
+static void the_host_has_no_device_communicators(void **state) {
     (void)state;
     struct mesh mesh;
     assert_int_equal(mesh_create(0, 1, 1, &mesh), 0);
@@ -98,7 +98,7 @@ static void a_peer_that_does_not_come(void **state) {
 
 int rank_main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_way_that_is_asked_for), cmocka_unit_test(the_host_has_no_wires),
+        cmocka_unit_test(the_way_that_is_asked_for), cmocka_unit_test(the_host_has_no_device_communicators),
         cmocka_unit_test(messages_of_both_memories),
         cmocka_unit_test(a_peer_that_does_not_come), /* last: the device has failed then */
     };

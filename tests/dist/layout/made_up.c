@@ -6,7 +6,7 @@
 #include "dist/layout/shard.h"
 #include "kernels/base/random.h"
 
-enum { LAYERS = 9, MOST_ROWS = 7, LONGEST = 6000, SMALL = 1500 };
+enum { LAYERS = 9, MAX_ROWS = 7, LONGEST = 6000, SMALL = 1500 };
 
 /* 0 … below − 1, a function of the tensor. */
 static long draw(int layer, int row, int what, long below) {
@@ -25,14 +25,14 @@ static void add_row(const struct made_up *rank, struct table *table, int layer, 
     row.count = 1 + draw(layer, i, 2, draw(layer, i, 3, 2) ? LONGEST : 40);
     bool large = row.count >= SMALL;
     if (!row.partial) row.count += 13 * rank->tensor_index;
-    uint64_t holders = (uint64_t)1 << stage | (uint64_t)1 << draw(layer, i, 4, rank->pipeline);
-    if (draw(layer, i, 5, 3) == 0) holders |= (uint64_t)1 << draw(layer, i, 6, rank->pipeline);
-    if (draw(layer, i, 7, 4) || !(holders & (holders - 1))) holders = 0; /* of one stage alone */
-    if (!(holders ? holders >> rank->pipeline_index & 1 : stage == rank->pipeline_index)) return;
-    row.stages = holders;
+    uint64_t owners = (uint64_t)1 << stage | (uint64_t)1 << draw(layer, i, 4, rank->pipeline);
+    if (draw(layer, i, 5, 3) == 0) owners |= (uint64_t)1 << draw(layer, i, 6, rank->pipeline);
+    if (draw(layer, i, 7, 4) || !(owners & (owners - 1))) owners = 0; /* of one stage alone */
+    if (!(owners ? owners >> rank->pipeline_index & 1 : stage == rank->pipeline_index)) return;
+    row.stages = owners;
     row.counted = !row.partial || rank->tensor_index == 0;
-    if (holders) row.counted &= stage == rank->pipeline_index;
-    row.zone = holders ? (large ? ZONE_SHARED_LARGE : ZONE_SHARED_SMALL) : (large ? ZONE_LARGE : ZONE_SMALL);
+    if (owners) row.counted &= stage == rank->pipeline_index;
+    row.zone = owners ? (large ? ZONE_SHARED_LARGE : ZONE_SHARED_SMALL) : (large ? ZONE_LARGE : ZONE_SMALL);
     row.shape[0] = row.local[0] = row.count, row.shape[1] = row.local[1] = 1;
     snprintf(row.name, sizeof row.name, "layers.%d.%d", layer, i);
     table->row[table->rows++] = row;
@@ -40,9 +40,9 @@ static void add_row(const struct made_up *rank, struct table *table, int layer, 
 
 struct table made_up_table(struct made_up rank) {
     long unit = (long)rank.data * SHARD_GRAIN;
-    struct table table = {.row = calloc((LAYERS + 2) * MOST_ROWS, sizeof *table.row)};
+    struct table table = {.row = calloc((LAYERS + 2) * MAX_ROWS, sizeof *table.row)};
     for (int layer = -1; layer <= LAYERS; layer++)
-        for (int i = 0; i < 1 + draw(layer, 0, 8, MOST_ROWS); i++) add_row(&rank, &table, layer, i);
+        for (int i = 0; i < 1 + draw(layer, 0, 8, MAX_ROWS); i++) add_row(&rank, &table, layer, i);
     for (int zone = 0; zone < ZONES; zone++) {
         table.zone[zone] = table.total;
         for (int i = 0; i < table.rows; i++) {

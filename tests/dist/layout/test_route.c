@@ -6,18 +6,18 @@
 #include "tests/dist/schedule/example.h"
 #include "tests/support/unit.h"
 
-/* A boundary's items as text: "n3 e7". */
-static const char *text(const struct items *items) {
-    static char words[400];
-    words[0] = 0;
-    for (int i = 0; i < items->count; i++)
-        sprintf(words + strlen(words), "%s%c%d", i ? " " : "", items->item[i].kind == ITEM_NODE ? 'n' : 'e',
-                items->item[i].index);
-    return words;
+/* A boundary's crossings as text: "n3 e7". */
+static const char *crossings_text(const struct crossings *crossings) {
+    static char text[400];
+    text[0] = 0;
+    for (int i = 0; i < crossings->count; i++)
+        sprintf(text + strlen(text), "%s%c%d", i ? " " : "",
+                crossings->crossing[i].kind == CROSSING_SOURCE ? 'n' : 'e', crossings->crossing[i].index);
+    return text;
 }
 
-static void expect(const struct items *items, const char *const *words, int boundaries) {
-    for (int b = 0; b < boundaries; b++) assert_string_equal(text(&items[b]), words[b]);
+static void expect(const struct crossings *crossings, const char *const *text, int boundaries) {
+    for (int b = 0; b < boundaries; b++) assert_string_equal(crossings_text(&crossings[b]), text[b]);
 }
 
 /* Four stages of one layer, connections of all distances: node n is read by every later layer. */
@@ -50,7 +50,7 @@ static void embedding(void **state) {
 }
 
 /* Two ranks with three chunks, a layer each: rank 0 has layers 0, 2, 4. Node 0 is read by 2 (own rank), 4
- * (own rank) and, as the stream, by 1; its deposits pass all boundaries but its own. */
+ * (own rank) and, as the stream, by 1; its source gradients pass all boundaries but its own. */
 static void interleaved(void **state) {
     (void)state;
     struct shape shape = {.layers = 6, .pipeline = 2, .chunks = 3, .distances = {2, 4}};
@@ -81,9 +81,9 @@ static void first_passage(void **state) {
     example_free(&e);
 }
 
-static bool crosses(const struct items *items, int kind, int index) {
-    for (int i = 0; i < items->count; i++)
-        if ((int)items->item[i].kind == kind && items->item[i].index == index) return true;
+static bool crosses(const struct crossings *crossings, int kind, int index) {
+    for (int i = 0; i < crossings->count; i++)
+        if ((int)crossings->crossing[i].kind == kind && crossings->crossing[i].index == index) return true;
     return false;
 }
 
@@ -108,14 +108,14 @@ static void narrow(void **state) {
     assert_int_equal(e.routes.projector[example_edge(&e, 1, 3)], -1);
     assert_int_equal(e.routes.projector[example_edge(&e, 1, 5)], 1);
     assert_int_equal(e.routes.projector[example_edge(&e, 1, 7)], 1);
-    assert_string_equal(text(&e.routes.forward[0]), "n0");
-    assert_string_equal(text(&e.routes.backward[0]), "n0");
-    char words[100];
+    assert_string_equal(crossings_text(&e.routes.forward[0]), "n0");
+    assert_string_equal(crossings_text(&e.routes.backward[0]), "n0");
+    char text[100];
     /* Edges are in order of their target; node 2, read by layers 4 and 6, is projected at its own stage. */
-    snprintf(words, sizeof words, "e%d e%d e%d e%d e%d e%d", example_edge(&e, 2, 4), e4,
-             example_edge(&e, 1, 5), example_edge(&e, 2, 6), e6, example_edge(&e, 1, 7));
-    assert_string_equal(text(&e.routes.forward[1]), words);
-    assert_string_equal(text(&e.routes.backward[1]), words);
+    snprintf(text, sizeof text, "e%d e%d e%d e%d e%d e%d", example_edge(&e, 2, 4), e4, example_edge(&e, 1, 5),
+             example_edge(&e, 2, 6), e6, example_edge(&e, 1, 7));
+    assert_string_equal(crossings_text(&e.routes.forward[1]), text);
+    assert_string_equal(crossings_text(&e.routes.backward[1]), text);
     example_free(&e);
 
     shape.edge = 3; /* now three are narrower */
@@ -129,8 +129,9 @@ static void narrow(void **state) {
     example_routes(&shape, &e);
     assert_int_equal(e.routes.projector[example_edge(&e, 0, 2)], -1);
     assert_int_equal(e.routes.projector[example_edge(&e, 0, 6)], 1);
-    assert_string_equal(text(&e.routes.forward[0]), "n0");
-    assert_string_equal(text(&e.routes.forward[1]), "e2"); /* node 2 into layer 4; nothing of nodes 0 and 1 */
+    assert_string_equal(crossings_text(&e.routes.forward[0]), "n0");
+    assert_string_equal(crossings_text(&e.routes.forward[1]),
+                        "e2"); /* node 2 into layer 4; nothing of nodes 0 and 1 */
     assert_int_equal(example_edge(&e, 2, 4), 2);
     example_free(&e);
 
@@ -151,11 +152,12 @@ static void narrow(void **state) {
     assert_int_equal(e.routes.projector[example_edge(&e, 0, 2)], 0);
     assert_int_equal(e.routes.projector[example_edge(&e, 0, 4)], -1);
     assert_int_equal(e.routes.projector[example_edge(&e, 0, 6)], 0);
-    /* Its strip goes one hop and stays for the second chunk; the strip's gradient comes back over three. */
+    /* Its projected source goes one hop and stays for the second chunk; the projected source's gradient comes
+     * back over three. */
     int far = example_edge(&e, 0, 6);
     for (int b = 0; b < 3; b++) {
-        assert_int_equal(crosses(&e.routes.forward[b], ITEM_EDGE, far), b == 0);
-        assert_true(crosses(&e.routes.backward[b], ITEM_EDGE, far));
+        assert_int_equal(crosses(&e.routes.forward[b], CROSSING_PROJECTED, far), b == 0);
+        assert_true(crosses(&e.routes.backward[b], CROSSING_PROJECTED, far));
     }
     example_free(&e);
 }
@@ -165,63 +167,65 @@ static void narrow(void **state) {
 static bool reaches(const struct example *e, int kind, int index, int own, int stage) {
     int ranks = e->shape.pipeline, s = own;
     while (s % ranks != stage % ranks) {
-        bool stream = kind == ITEM_NODE && s == own && e->stage[own].end == index + 1;
+        bool stream = kind == CROSSING_SOURCE && s == own && e->stage[own].end == index + 1;
         if (!stream && !crosses(&e->routes.forward[s], kind, index)) return false;
         s++;
     }
     return true;
 }
 
-/* Every edge's target gets its source, or its strip; and without any one item some would not. */
+/* Every edge's target gets its source, or its projected source; and without any one crossing some would not.
+ */
 static int unreached(const struct example *e) {
     int n = 0;
     for (int i = 0; i < e->edges.count; i++) {
         const struct edge *edge = &e->edges.edge[i];
-        if (edge->slot >= e->active || e->shape.pipeline * e->shape.chunks == 1) continue;
+        if (edge->connection >= e->active || e->shape.pipeline * e->shape.chunks == 1) continue;
         int own = layout_stage_of(&e->layout, edge->source),
             target = layout_stage_of(&e->layout, edge->target);
         int by = e->routes.projector[i];
         if (by < 0)
-            n += !reaches(e, ITEM_NODE, edge->source, own, target);
+            n += !reaches(e, CROSSING_SOURCE, edge->source, own, target);
         else
-            n += !reaches(e, ITEM_NODE, edge->source, own, by) || !reaches(e, ITEM_EDGE, i, by, target);
+            n += !reaches(e, CROSSING_SOURCE, edge->source, own, by) ||
+                 !reaches(e, CROSSING_PROJECTED, i, by, target);
         for (int b = by < 0 ? own : by; b < target; b++) { /* and its gradient comes back */
             bool stream = by < 0 && b == own && e->stage[own].end == edge->source + 1;
             if (!stream)
-                n += !crosses(&e->routes.backward[b], by < 0 ? ITEM_NODE : ITEM_EDGE,
+                n += !crosses(&e->routes.backward[b], by < 0 ? CROSSING_SOURCE : CROSSING_PROJECTED,
                               by < 0 ? edge->source : i);
         }
         for (int b = own; by >= 0 && b < by; b++)
             if (b != own || e->stage[own].end != edge->source + 1)
-                n += !crosses(&e->routes.backward[b], ITEM_NODE, edge->source);
+                n += !crosses(&e->routes.backward[b], CROSSING_SOURCE, edge->source);
     }
     return n;
 }
 
 static void nothing_missing_nothing_in_vain(void **state) {
     (void)state;
-    long items = 0;
+    long crossings = 0;
     for (unsigned n = 0; n < 1000; n++) {
         struct shape shape = example_random(3, n);
         struct example e;
         example_routes(&shape, &e);
         assert_int_equal(unreached(&e), 0);
         for (int b = 0; b < 2 * e.routes.boundaries; b++) {
-            struct items *list = b % 2 ? &e.routes.backward[b / 2] : &e.routes.forward[b / 2];
+            struct crossings *list = b % 2 ? &e.routes.backward[b / 2] : &e.routes.forward[b / 2];
             for (int i = 0; i < list->count; i++) { /* taken out, it is missed; nor is it there twice */
-                struct item kept = list->item[i];
-                list->item[i].index = -2;
+                struct crossing kept = list->crossing[i];
+                list->crossing[i].index = -2;
                 if (!unreached(&e)) {
                     example_print(&shape);
-                    fail_msg("boundary %d, item %d", b / 2, i);
+                    fail_msg("boundary %d, crossing %d", b / 2, i);
                 }
-                list->item[i] = kept;
-                items++;
+                list->crossing[i] = kept;
+                crossings++;
             }
         }
         example_free(&e);
     }
-    assert_true(items > 10000);
+    assert_true(crossings > 10000);
 }
 
 int main(void) {

@@ -9,7 +9,7 @@
 #include "tests/support/unit.h"
 
 static const long sizes[] = {0, 1, 1024, 5000, 20000, 1L << 40};
-enum { SIZES = sizeof sizes / sizeof *sizes, MOST_DATA = 5 };
+enum { SIZES = sizeof sizes / sizeof *sizes, MAX_DATA = 5 };
 
 static int zone_of(const struct table *table, long address) {
     int zone = 0;
@@ -21,11 +21,11 @@ static int zone_of(const struct table *table, long address) {
 static void check_buckets(const struct table *table, const struct shards *shards, int data, int index,
                           long size) {
     long unit = (long)data * SHARD_GRAIN, covered = 0,
-         most = size > unit ? (size + unit - 1) / unit * unit : unit;
+         max = size > unit ? (size + unit - 1) / unit * unit : unit;
     for (int i = 0; i < shards->buckets; i++) {
         const struct bucket *b = &shards->bucket[i];
         int zone = zone_of(table, b->first), ready = table->row[table->rows - 1].layer;
-        assert_true(b->count > 0 && b->count % unit == 0 && b->first % unit == 0 && b->count <= most);
+        assert_true(b->count > 0 && b->count % unit == 0 && b->first % unit == 0 && b->count <= max);
         assert_int_equal(zone_of(table, b->first + b->count - 1), zone);
         assert_int_equal(b->sharded, zone == ZONE_LARGE || zone == ZONE_SHARED_LARGE);
         assert_int_equal(b->shared, zone == ZONE_SHARED_LARGE || zone == ZONE_SHARED_SMALL);
@@ -101,7 +101,7 @@ static void check_table(struct made_up rank, long size) {
 
 static void every_element_has_its_owner(void **state) {
     (void)state;
-    for (int data = 1; data <= MOST_DATA; data++)
+    for (int data = 1; data <= MAX_DATA; data++)
         for (int pipeline = 1; pipeline <= 3; pipeline++)
             for (int p = 0; p < pipeline; p++)
                 for (int s = 0; s < SIZES; s++)

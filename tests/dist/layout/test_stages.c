@@ -7,10 +7,10 @@
 #include "kernels/base/status.h"
 #include "tests/support/unit.h"
 
-enum { MOST = 10 };
+enum { MAX = 10 };
 
 struct value {
-    double greatest, squares;
+    double max, squares;
 };
 
 static struct value value_of(const double *cost, double first, double last, int stages,
@@ -19,7 +19,7 @@ static struct value value_of(const double *cost, double first, double last, int 
     for (int s = 0; s < stages; s++) {
         double sum = (s == 0 ? first : 0) + (s == stages - 1 ? last : 0);
         for (int l = cut[s].first; l < cut[s].end; l++) sum += cost[l];
-        if (sum > v.greatest) v.greatest = sum;
+        if (sum > v.max) v.max = sum;
         v.squares += sum * sum;
     }
     return v;
@@ -27,35 +27,34 @@ static struct value value_of(const double *cost, double first, double last, int 
 
 /* All cuts of layers from `layer` on into stages from s on, short early stages first; keeps the best. */
 static void search(int layers, const double *cost, double first, double last, int stages, int s,
-                   struct span *cut, struct span *best, struct value *least) {
+                   struct span *cut, struct span *best, struct value *min) {
     int layer = s ? cut[s - 1].end : 0;
     if (s < stages) {
         for (int end = layer + 1; end <= layers - (stages - s - 1); end++) {
             if (s == stages - 1 && end < layers) continue;
             cut[s] = (struct span){layer, end};
-            search(layers, cost, first, last, stages, s + 1, cut, best, least);
+            search(layers, cost, first, last, stages, s + 1, cut, best, min);
         }
         return;
     }
     struct value v = value_of(cost, first, last, stages, cut);
-    if (v.greatest > least->greatest || (v.greatest == least->greatest && v.squares >= least->squares))
-        return;
-    *least = v;
+    if (v.max > min->max || (v.max == min->max && v.squares >= min->squares)) return;
+    *min = v;
     memcpy(best, cut, (size_t)stages * sizeof *cut);
 }
 
 static void brute_force(void **state) {
     (void)state;
     for (uint64_t draw = 0; draw < 400; draw++) {
-        double cost[MOST];
-        int layers = 1 + (int)(random_bits(1, 1, draw) % MOST);
+        double cost[MAX];
+        int layers = 1 + (int)(random_bits(1, 1, draw) % MAX);
         int stages = 1 + (int)(random_bits(1, 2, draw) % (uint64_t)layers);
         uint64_t spread = draw % 3 == 0 ? 1 : 4; /* all alike: many equal cuts */
         for (int l = 0; l < layers; l++) cost[l] = 1 + (double)(random_bits(2, draw, (uint64_t)l) % spread);
         double first = (double)(random_bits(1, 3, draw) % 3), last = (double)(random_bits(1, 4, draw) % 9);
-        struct span cut[MOST], best[MOST], got[MOST];
-        struct value least = {1e9, 1e9};
-        search(layers, cost, first, last, stages, 0, cut, best, &least);
+        struct span cut[MAX], best[MAX], got[MAX];
+        struct value min = {1e9, 1e9};
+        search(layers, cost, first, last, stages, 0, cut, best, &min);
         assert_int_equal(stages_cut(layers, cost, first, last, stages, got), 0);
         for (int s = 0; s < stages; s++)
             if (got[s].first != best[s].first || got[s].end != best[s].end)

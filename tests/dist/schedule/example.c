@@ -14,7 +14,7 @@ static void make_edges(const struct shape *shape, struct example *out) {
             out->edges.edge[out->edges.count++] = (struct edge){.target = l,
                                                                 .distance = shape->distances[i],
                                                                 .source = l - shape->distances[i],
-                                                                .slot = i,
+                                                                .connection = i,
                                                                 .scale = 1};
     }
     out->edges.first[shape->layers] = out->edges.count;
@@ -52,7 +52,7 @@ void example_routes(const struct shape *shape, struct example *out) {
         out->stage[s].first = s ? out->stage[s - 1].end : 0;
         out->stage[s].end = shape->ends[0] ? shape->ends[s] : shape->layers * (s + 1) / stages;
     }
-    out->layout = layout_whole();
+    out->layout = layout_full();
     out->layout.pipeline = shape->pipeline;
     out->layout.chunks = shape->chunks;
     if (stages > 1) out->layout.stage = out->stage;
@@ -100,13 +100,13 @@ struct shape example_random(unsigned seed, unsigned n) {
     int stages = shape.pipeline * shape.chunks;
     shape.layers = stages + DRAW(41 - stages);
     for (int s = 0, end = 0; s < stages; s++) { /* the stages after this one need a layer each */
-        int most = shape.layers - end - (stages - 1 - s);
-        end += s == stages - 1 ? most : DRAW(3) ? 1 + DRAW(most < 3 ? most : 3) : 1 + DRAW(most);
+        int max = shape.layers - end - (stages - 1 - s);
+        end += s == stages - 1 ? max : DRAW(3) ? 1 + DRAW(max < 3 ? max : 3) : 1 + DRAW(max);
         shape.ends[s] = end;
     }
     for (int i = 0, d = 0, count = DRAW(7); i < count; i++) {
-        int most = DRAW(2) ? 2 : 8;
-        shape.distances[i] = d += 1 + DRAW(most);
+        int max = DRAW(2) ? 2 : 8;
+        shape.distances[i] = d += 1 + DRAW(max);
     }
     shape.embedding = DRAW(2);
     shape.active = DRAW(2) ? 0 : 1 + DRAW(6);
@@ -134,7 +134,7 @@ void example_print(const struct shape *s) {
 }
 
 int example_check(const struct example *e) {
-    return schedule_check(&e->edges, e->active, &e->routes, &e->layout, &e->options, &e->schedule);
+    return schedule_verify(&e->edges, e->active, &e->routes, &e->layout, &e->options, &e->schedule);
 }
 
 int example_edge(const struct example *example, int source, int target) {

@@ -1,8 +1,8 @@
-/* Examples of models cut into pipeline stages, for the tests of routes, schedules and their checker. */
+/* Examples of models cut into pipeline stages, for the tests of routes, schedules and their verifier. */
 #ifndef GDN_TESTS_EXAMPLE_H
 #define GDN_TESTS_EXAMPLE_H
 
-#include "dist/verify/check.h"
+#include "dist/verify/verify.h"
 #include "kernels/base/status.h"
 
 /* What an example is made from; fields left out are 0. */

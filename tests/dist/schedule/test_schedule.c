@@ -1,5 +1,5 @@
 /* Schedules: lists of small cases word by word; facts of 1F1B and interleaved 1F1B (memory, bubble); and
- * thousands of random models and meshes, all of which the checker must pass. */
+ * thousands of random models and meshes, all of which the verifier must pass. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,18 +16,19 @@ static void assert_sound(const struct example *e) {
 
 /* What a rank's list uses of each kind of buffer. */
 struct usage {
-    int slots[64]; /* by chunk */
-    int blocks, strips;
+    int activation_sets[64]; /* by chunk */
+    int blocks, narrow_blocks;
 };
 
 static struct usage usage_of(const struct actions *list) {
     struct usage usage = {0};
     for (int i = 0; i < list->count; i++) {
         const struct action *a = &list->action[i];
-        bool strip = a->cargo == CARGO_EDGE || a->cargo == CARGO_EDGE_GRADIENT;
-        int *most = strip ? &usage.strips : &usage.blocks;
-        if (*most <= a->buffer) *most = a->buffer + 1;
-        if (a->act == ACT_FORWARD && usage.slots[a->chunk] <= a->slot) usage.slots[a->chunk] = a->slot + 1;
+        bool narrow = a->payload == PAYLOAD_PROJECTED || a->payload == PAYLOAD_PROJECTED_GRADIENT;
+        int *max = narrow ? &usage.narrow_blocks : &usage.blocks;
+        if (*max <= a->buffer) *max = a->buffer + 1;
+        if (a->act == ACT_FORWARD && usage.activation_sets[a->chunk] <= a->activation_set)
+            usage.activation_sets[a->chunk] = a->activation_set + 1;
     }
     return usage;
 }
@@ -42,20 +43,20 @@ static void random_cases(void **state) {
         for (int r = 0; r < shape.pipeline; r++) { /* what is reserved is what is used */
             struct usage usage = usage_of(&e.schedule.rank[r]);
             assert_int_equal(usage.blocks, e.schedule.blocks[r]);
-            assert_int_equal(usage.strips, e.schedule.strips[r]);
+            assert_int_equal(usage.narrow_blocks, e.schedule.narrow_blocks[r]);
             for (int c = 0; c < shape.chunks; c++)
-                assert_int_equal(usage.slots[c], e.schedule.slots[r * shape.chunks + c]);
+                assert_int_equal(usage.activation_sets[c], e.schedule.activation_sets[r * shape.chunks + c]);
         }
         example_free(&e);
     }
 }
 
-static void expect_list(const struct example *e, int rank, const char *const *words, int count) {
+static void expect_list(const struct example *e, int rank, const char *const *text, int count) {
     const struct actions *list = &e->schedule.rank[rank];
     for (int i = 0; i < count && i < list->count; i++) {
         char actual[160];
-        action_words(&list->action[i], actual);
-        assert_string_equal(actual, words[i]);
+        action_text(&list->action[i], actual);
+        assert_string_equal(actual, text[i]);
     }
     assert_int_equal(list->count, count);
 }
@@ -69,63 +70,66 @@ static void one_rank(void **state) {
     struct example e;
     example_schedule(&shape, &e);
     assert_sound(&e);
-    EXPECT_LIST(&e, 0,                                                          //
-                "forward chunk 0 of micro-batch 0 in slot 0",                   //
-                "take block 0 for the gradient of node 2 of micro-batch 0",     //
-                "backward chunk 0 of micro-batch 0, layers 3 to -1, in slot 0", //
-                "free block 0 of the gradient of node -1 of micro-batch 0",     //
-                "forward chunk 0 of micro-batch 1 in slot 0",                   //
-                "take block 0 for the gradient of node 2 of micro-batch 1",     //
-                "backward chunk 0 of micro-batch 1, layers 3 to -1, in slot 0", //
-                "free block 0 of the gradient of node -1 of micro-batch 1");
+    EXPECT_LIST(&e, 0,                                                                    //
+                "forward chunk 0 of micro-batch 0 in activation set 0",                   //
+                "take block 0 for the stream's gradient at node 2 of micro-batch 0",      //
+                "backward chunk 0 of micro-batch 0, layers 3 to -1, in activation set 0", //
+                "free block 0 of the stream's gradient at node -1 of micro-batch 0",      //
+                "forward chunk 0 of micro-batch 1 in activation set 0",                   //
+                "take block 0 for the stream's gradient at node 2 of micro-batch 1",      //
+                "backward chunk 0 of micro-batch 1, layers 3 to -1, in activation set 0", //
+                "free block 0 of the stream's gradient at node -1 of micro-batch 1");
     example_free(&e);
 }
 
-/* Three ranks of one layer: node 0 goes on to layer 2 through rank 1, its deposit comes back through it. */
+/* Three ranks of one layer: node 0 goes on to layer 2 through rank 1, its source gradient comes back through
+ * it. */
 static void three_ranks(void **state) {
     (void)state;
     struct shape shape = {.layers = 3, .pipeline = 3, .chunks = 1, .micro_batches = 1, .distances = {2}};
     struct example e;
     example_schedule(&shape, &e);
     assert_sound(&e);
-    EXPECT_LIST(&e, 0,                                                                                  //
-                "post the receive of the gradient of node 0 of micro-batch 0 from rank 1 into block 0", //
-                "forward chunk 0 of micro-batch 0 in slot 0",                                           //
-                "send node 0 of micro-batch 0 to rank 1 from slot 0",                                   //
-                "receive the gradient of node 0 of micro-batch 0 from rank 1 into block 0",             //
-                "backward chunk 0 of micro-batch 0, layers 0 to -1, in slot 0",                         //
-                "free block 0 of the gradient of node -1 of micro-batch 0");
-    EXPECT_LIST(&e, 1,                                                                                  //
-                "receive node 0 of micro-batch 0 from rank 0 into block 0",                             //
-                "send node 0 of micro-batch 0 to rank 2 from block 0",                                  //
-                "post the receive of the gradient of node 1 of micro-batch 0 from rank 2 into block 1", //
-                "forward chunk 0 of micro-batch 0 in slot 0",                                           //
-                "send node 1 of micro-batch 0 to rank 2 from slot 0",                                   //
-                "receive the deposit for node 0 of micro-batch 0 from rank 2 into block 2",             //
-                "receive the gradient of node 1 of micro-batch 0 from rank 2 into block 1",             //
-                "backward chunk 0 of micro-batch 0, layers 1 to 1, in slot 0",                          //
-                "send the gradient of node 0 of micro-batch 0 to rank 0 from block 1",                  //
-                "free block 2 of the deposit for node 0 of micro-batch 0",                              //
-                "free block 0 of node 0 of micro-batch 0",                                              //
-                "free block 1 of the gradient of node 0 of micro-batch 0");
-    EXPECT_LIST(&e, 2,                                                                 //
-                "receive node 0 of micro-batch 0 from rank 1 into block 0",            //
-                "receive node 1 of micro-batch 0 from rank 1 into block 1",            //
-                "forward chunk 0 of micro-batch 0 in slot 0",                          //
-                "take block 2 for the deposit for node 0 of micro-batch 0",            //
-                "take block 3 for the gradient of node 2 of micro-batch 0",            //
-                "backward chunk 0 of micro-batch 0, layers 3 to 2, in slot 0",         //
-                "send the gradient of node 1 of micro-batch 0 to rank 1 from block 3", //
-                "send the deposit for node 0 of micro-batch 0 to rank 1 from block 2", //
-                "free block 0 of node 0 of micro-batch 0",                             //
-                "free block 1 of node 1 of micro-batch 0",                             //
-                "free block 3 of the gradient of node 1 of micro-batch 0",             //
-                "free block 2 of the deposit for node 0 of micro-batch 0");
+    EXPECT_LIST(
+        &e, 0,                                                                                           //
+        "post the receive of the stream's gradient at node 0 of micro-batch 0 from rank 1 into block 0", //
+        "forward chunk 0 of micro-batch 0 in activation set 0",                                          //
+        "send source 0 of micro-batch 0 to rank 1 from activation set 0",                                //
+        "receive the stream's gradient at node 0 of micro-batch 0 from rank 1 into block 0",             //
+        "backward chunk 0 of micro-batch 0, layers 0 to -1, in activation set 0",                        //
+        "free block 0 of the stream's gradient at node -1 of micro-batch 0");
+    EXPECT_LIST(
+        &e, 1,                                                                                           //
+        "receive source 0 of micro-batch 0 from rank 0 into block 0",                                    //
+        "send source 0 of micro-batch 0 to rank 2 from block 0",                                         //
+        "post the receive of the stream's gradient at node 1 of micro-batch 0 from rank 2 into block 1", //
+        "forward chunk 0 of micro-batch 0 in activation set 0",                                          //
+        "send source 1 of micro-batch 0 to rank 2 from activation set 0",                                //
+        "receive the gradient of source 0 of micro-batch 0 from rank 2 into block 2",                    //
+        "receive the stream's gradient at node 1 of micro-batch 0 from rank 2 into block 1",             //
+        "backward chunk 0 of micro-batch 0, layers 1 to 1, in activation set 0",                         //
+        "send the stream's gradient at node 0 of micro-batch 0 to rank 0 from block 1",                  //
+        "free block 2 of the gradient of source 0 of micro-batch 0",                                     //
+        "free block 0 of source 0 of micro-batch 0",                                                     //
+        "free block 1 of the stream's gradient at node 0 of micro-batch 0");
+    EXPECT_LIST(&e, 2,                                                                          //
+                "receive source 0 of micro-batch 0 from rank 1 into block 0",                   //
+                "receive source 1 of micro-batch 0 from rank 1 into block 1",                   //
+                "forward chunk 0 of micro-batch 0 in activation set 0",                         //
+                "take block 2 for the gradient of source 0 of micro-batch 0",                   //
+                "take block 3 for the stream's gradient at node 2 of micro-batch 0",            //
+                "backward chunk 0 of micro-batch 0, layers 3 to 2, in activation set 0",        //
+                "send the stream's gradient at node 1 of micro-batch 0 to rank 1 from block 3", //
+                "send the gradient of source 0 of micro-batch 0 to rank 1 from block 2",        //
+                "free block 0 of source 0 of micro-batch 0",                                    //
+                "free block 1 of source 1 of micro-batch 0",                                    //
+                "free block 3 of the stream's gradient at node 1 of micro-batch 0",             //
+                "free block 2 of the gradient of source 0 of micro-batch 0");
     example_free(&e);
 }
 
-/* The same with strips: edge 0 is projected by rank 1, where node 0 has come as the stream. */
-static void strips(void **state) {
+/* The same with projected sources: edge 0 is projected by rank 1, where node 0 has come as the stream. */
+static void with_projected_sources(void **state) {
     (void)state;
     struct shape shape = {.layers = 3,
                           .pipeline = 3,
@@ -138,25 +142,26 @@ static void strips(void **state) {
     struct example e;
     example_schedule(&shape, &e);
     assert_sound(&e);
-    EXPECT_LIST(&e, 1,                                                                                  //
-                "receive node 0 of micro-batch 0 from rank 0 into block 0",                             //
-                "take strip 0 for the strip of edge 0 of micro-batch 0",                                //
-                "project the strip of edge 0 of micro-batch 0 into strip 0",                            //
-                "send the strip of edge 0 of micro-batch 0 to rank 2 from strip 0",                     //
-                "post the receive of the gradient of node 1 of micro-batch 0 from rank 2 into block 1", //
-                "forward chunk 0 of micro-batch 0 in slot 0",                                           //
-                "send node 1 of micro-batch 0 to rank 2 from slot 0",                                   //
-                "free strip 0 of the strip of edge 0 of micro-batch 0",                                 //
-                "receive the strip gradient of edge 0 of micro-batch 0 from rank 2 into strip 0",       //
-                "take block 2 for the deposit for node 0 of micro-batch 0",                             //
-                "unproject the strip gradient of edge 0 of micro-batch 0 from strip 0",                 //
-                "free strip 0 of the strip gradient of edge 0 of micro-batch 0",                        //
-                "receive the gradient of node 1 of micro-batch 0 from rank 2 into block 1",             //
-                "backward chunk 0 of micro-batch 0, layers 1 to 1, in slot 0",                          //
-                "send the gradient of node 0 of micro-batch 0 to rank 0 from block 1",                  //
-                "free block 2 of the deposit for node 0 of micro-batch 0",                              //
-                "free block 0 of node 0 of micro-batch 0",                                              //
-                "free block 1 of the gradient of node 0 of micro-batch 0");
+    EXPECT_LIST(
+        &e, 1,                                                                                           //
+        "receive source 0 of micro-batch 0 from rank 0 into block 0",                                    //
+        "take narrow block 0 for the projected source of edge 0 of micro-batch 0",                       //
+        "project the projected source of edge 0 of micro-batch 0 into narrow block 0",                   //
+        "send the projected source of edge 0 of micro-batch 0 to rank 2 from narrow block 0",            //
+        "post the receive of the stream's gradient at node 1 of micro-batch 0 from rank 2 into block 1", //
+        "forward chunk 0 of micro-batch 0 in activation set 0",                                          //
+        "send source 1 of micro-batch 0 to rank 2 from activation set 0",                                //
+        "free narrow block 0 of the projected source of edge 0 of micro-batch 0",                        //
+        "receive the projected gradient of edge 0 of micro-batch 0 from rank 2 into narrow block 0",     //
+        "take block 2 for the gradient of source 0 of micro-batch 0",                                    //
+        "unproject the projected gradient of edge 0 of micro-batch 0 from narrow block 0",               //
+        "free narrow block 0 of the projected gradient of edge 0 of micro-batch 0",                      //
+        "receive the stream's gradient at node 1 of micro-batch 0 from rank 2 into block 1",             //
+        "backward chunk 0 of micro-batch 0, layers 1 to 1, in activation set 0",                         //
+        "send the stream's gradient at node 0 of micro-batch 0 to rank 0 from block 1",                  //
+        "free block 2 of the gradient of source 0 of micro-batch 0",                                     //
+        "free block 0 of source 0 of micro-batch 0",                                                     //
+        "free block 1 of the stream's gradient at node 0 of micro-batch 0");
     example_free(&e);
 }
 
@@ -172,17 +177,17 @@ static void buckets(void **state) {
         .micro_batches = 1, .num_layers = 3, .overlap = true, .shards = &shards, .share = true};
     assert_int_equal(schedule_create(&e.edges, &e.routes, &e.layout, &e.options, &e.schedule), 0);
     assert_sound(&e);
-    EXPECT_LIST(&e, 0,                                                          //
-                "forward chunk 0 of micro-batch 0 in slot 0",                   //
-                "take block 0 for the gradient of node 2 of micro-batch 0",     //
-                "backward chunk 0 of micro-batch 0, layers 3 to 3, in slot 0",  //
-                "reduce bucket 0",                                              //
-                "backward chunk 0 of micro-batch 0, layers 2 to 1, in slot 0",  //
-                "reduce bucket 2",                                              //
-                "backward chunk 0 of micro-batch 0, layers 0 to -1, in slot 0", //
-                "free block 0 of the gradient of node -1 of micro-batch 0",     //
-                "finish bucket 0", "reduce bucket 3",                           //
-                "sum shared gradients over the stages",                         //
+    EXPECT_LIST(&e, 0,                                                                    //
+                "forward chunk 0 of micro-batch 0 in activation set 0",                   //
+                "take block 0 for the stream's gradient at node 2 of micro-batch 0",      //
+                "backward chunk 0 of micro-batch 0, layers 3 to 3, in activation set 0",  //
+                "reduce bucket 0",                                                        //
+                "backward chunk 0 of micro-batch 0, layers 2 to 1, in activation set 0",  //
+                "reduce bucket 2",                                                        //
+                "backward chunk 0 of micro-batch 0, layers 0 to -1, in activation set 0", //
+                "free block 0 of the stream's gradient at node -1 of micro-batch 0",      //
+                "finish bucket 0", "reduce bucket 3",                                     //
+                "sum shared gradients over the stages",                                   //
                 "finish bucket 2", "reduce bucket 1", "finish bucket 3", "finish bucket 1",
                 "global gradient norm",                                                     //
                 "update bucket 0", "gather bucket 0", "update bucket 2", "gather bucket 2", //
@@ -239,30 +244,31 @@ static int makespan(const struct example *e) {
 static void one_forward_one_backward(void **state) {
     (void)state;
     for (int ranks = 1; ranks <= 8; ranks++)
-        for (int micros = 1; micros <= 20; micros++) {
+        for (int most_micro_batches = 1; most_micro_batches <= 20; most_micro_batches++) {
             struct shape shape = {.layers = 16,
                                   .pipeline = ranks,
                                   .chunks = 1,
-                                  .micro_batches = micros,
+                                  .micro_batches = most_micro_batches,
                                   .distances = {1, 3, 9}};
             struct example e;
             example_schedule(&shape, &e);
             for (int r = 0; r < ranks; r++)
-                assert_int_equal(e.schedule.slots[r], ranks - r < micros ? ranks - r : micros);
-            assert_int_equal(makespan(&e), 3 * (micros + ranks - 1));
+                assert_int_equal(e.schedule.activation_sets[r],
+                                 ranks - r < most_micro_batches ? ranks - r : most_micro_batches);
+            assert_int_equal(makespan(&e), 3 * (most_micro_batches + ranks - 1));
             example_free(&e);
         }
 }
 
 /* Slots of all chunks in use at the same time. */
-static int most_in_flight(const struct example *e, int rank) {
-    int now = 0, most = 0;
+static int max_in_flight(const struct example *e, int rank) {
+    int now = 0, max = 0;
     for (int i = 0; i < e->schedule.rank[rank].count; i++) {
         enum act act = e->schedule.rank[rank].action[i].act;
         now += act == ACT_FORWARD ? 1 : act == ACT_BACKWARD ? -1 : 0;
-        if (most < now) most = now;
+        if (max < now) max = now;
     }
-    return most;
+    return max;
 }
 
 /* Interleaved, in passes of a chunk: the same P − 1, though each rank has `chunks` times as many passes, also
@@ -271,19 +277,20 @@ static void interleaved(void **state) {
     (void)state;
     for (int ranks = 2; ranks <= 8; ranks++)
         for (int chunks = 2; chunks <= 4; chunks++)
-            for (int micros = ranks; micros <= 3 * ranks; micros++) {
+            for (int most_micro_batches = ranks; most_micro_batches <= 3 * ranks; most_micro_batches++) {
                 struct shape shape = {.layers = 32,
                                       .pipeline = ranks,
                                       .chunks = chunks,
-                                      .micro_batches = micros,
+                                      .micro_batches = most_micro_batches,
                                       .distances = {1, 3, 9}};
                 struct example e;
                 example_schedule(&shape, &e);
-                assert_int_equal(makespan(&e), 3 * (micros * chunks + ranks - 1));
+                assert_int_equal(makespan(&e), 3 * (most_micro_batches * chunks + ranks - 1));
                 for (int r = 0; r < ranks; r++) { /* the warm-up's passes and one more */
-                    int warm_up = 2 * (ranks - 1 - r) + (chunks - 1) * ranks, all = micros * chunks;
-                    if (micros % ranks == 0)
-                        assert_int_equal(most_in_flight(&e, r), warm_up < all ? warm_up + 1 : all);
+                    int warm_up = 2 * (ranks - 1 - r) + (chunks - 1) * ranks,
+                        all = most_micro_batches * chunks;
+                    if (most_micro_batches % ranks == 0)
+                        assert_int_equal(max_in_flight(&e, r), warm_up < all ? warm_up + 1 : all);
                 }
                 example_free(&e);
             }
@@ -292,9 +299,9 @@ static void interleaved(void **state) {
 static int by_message(const void *a, const void *b) {
     const struct action *x = *(struct action *const *)a, *y = *(struct action *const *)b;
     if (x->boundary != y->boundary) return x->boundary - y->boundary;
-    if (x->cargo != y->cargo) return x->cargo < y->cargo ? -1 : 1;
+    if (x->payload != y->payload) return x->payload < y->payload ? -1 : 1;
     if (x->index != y->index) return x->index - y->index;
-    return x->micro - y->micro;
+    return x->micro_batch - y->micro_batch;
 }
 
 static void nothing_crosses_a_boundary_twice(void **state) {
@@ -357,7 +364,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_rank),
         cmocka_unit_test(three_ranks),
-        cmocka_unit_test(strips),
+        cmocka_unit_test(with_projected_sources),
         cmocka_unit_test(buckets),
         cmocka_unit_test(one_forward_one_backward),
         cmocka_unit_test(interleaved),

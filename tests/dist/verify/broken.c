@@ -13,24 +13,24 @@ const struct shape shape = {.layers = 6,
                             .buckets = 3,
                             .overlap = true,
                             .seed = 1};
-const struct shape with_strips = {.layers = 6,
-                                  .pipeline = 3,
-                                  .chunks = 1,
-                                  .micro_batches = 2,
-                                  .distances = {1, 4},
-                                  .narrow = true,
-                                  .node = 8,
-                                  .edge = 2};
+const struct shape with_projections = {.layers = 6,
+                                       .pipeline = 3,
+                                       .chunks = 1,
+                                       .micro_batches = 2,
+                                       .distances = {1, 4},
+                                       .narrow = true,
+                                       .node = 8,
+                                       .edge = 2};
 
 struct actions *list(struct example *e, int rank) {
     return &e->schedule.rank[rank];
 }
 
-int find(struct example *e, int rank, enum act act, int cargo, int index, int micro) {
+int find(struct example *e, int rank, enum act act, int payload, int index, int micro_batch) {
     for (int i = 0; i < list(e, rank)->count; i++) {
         const struct action *a = &list(e, rank)->action[i];
-        if (a->act == act && (cargo < 0 || (int)a->cargo == cargo) && (index < 0 || a->index == index) &&
-            (micro < 0 || a->micro == micro))
+        if (a->act == act && (payload < 0 || (int)a->payload == payload) &&
+            (index < 0 || a->index == index) && (micro_batch < 0 || a->micro_batch == micro_batch))
             return i;
     }
     fail_msg("no such action");
@@ -58,10 +58,10 @@ void move(struct example *e, int rank, int i, int to) {
 
 void expect(struct example *e, const char *first, const char *second) {
     assert_int_equal(example_check(e), GDN_INTERNAL);
-    char words[600];
-    snprintf(words, sizeof words, "%s", gdn_failure());
+    char text[600];
+    snprintf(text, sizeof text, "%s", gdn_failure());
     gdn_failure_clear();
-    if (!strstr(words, first) || !strstr(words, second))
-        fail_msg("\"%s\" lacks \"%s\" or \"%s\"", words, first, second);
+    if (!strstr(text, first) || !strstr(text, second))
+        fail_msg("\"%s\" lacks \"%s\" or \"%s\"", text, first, second);
     example_free(e);
 }

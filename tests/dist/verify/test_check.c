@@ -1,4 +1,4 @@
-/* The schedule's checker: faults planted in sound schedules are found before anything is sent, in words that
+/* The schedule's verifier: faults planted in sound schedules are found before anything is sent, in words that
  * say where and what. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static void sound(void **state) {
     example_schedule(&shape, &e);
     assert_int_equal(example_check(&e), 0);
     example_free(&e);
-    example_schedule(&with_strips, &e);
+    example_schedule(&with_projections, &e);
     assert_int_equal(example_check(&e), 0);
     assert_true(e.routes.projector[example_edge(&e, 0, 4)] >= 0);
     example_free(&e);
@@ -24,7 +24,7 @@ static void missing_receive(void **state) {
     (void)state;
     struct example e;
     example_schedule(&shape, &e);
-    delete (&e, 2, find(&e, 2, ACT_RECEIVE, CARGO_NODE, 0, 1));
+    delete (&e, 2, find(&e, 2, ACT_RECEIVE, PAYLOAD_SOURCE, 0, 1));
     expect(&e, "pipeline rank 1", "nobody receives message");
 }
 
@@ -32,7 +32,7 @@ static void missing_send(void **state) {
     (void)state;
     struct example e;
     example_schedule(&shape, &e);
-    delete (&e, 1, find(&e, 1, ACT_SEND, CARGO_DEPOSIT, 0, 2));
+    delete (&e, 1, find(&e, 1, ACT_SEND, PAYLOAD_SOURCE_GRADIENT, 0, 2));
     expect(&e, "pipeline rank 0", "nobody sends message");
 }
 
@@ -41,12 +41,12 @@ static void missing_source(void **state) {
     (void)state;
     struct example e;
     example_schedule(&shape, &e);
-    delete (&e, 1, find(&e, 1, ACT_SEND, CARGO_NODE, 0, 1));
-    delete (&e, 2, find(&e, 2, ACT_RECEIVE, CARGO_NODE, 0, 1));
+    delete (&e, 1, find(&e, 1, ACT_SEND, PAYLOAD_SOURCE, 0, 1));
+    delete (&e, 2, find(&e, 2, ACT_RECEIVE, PAYLOAD_SOURCE, 0, 1));
     for (int i = list(&e, 2)->count - 1; i >= 0; i--) {
         const struct action *a = at(&e, 2, i);
-        if ((a->act == ACT_POST || a->act == ACT_FREE) && a->cargo == CARGO_NODE && a->index == 0 &&
-            a->micro == 1)
+        if ((a->act == ACT_POST || a->act == ACT_FREE) && a->payload == PAYLOAD_SOURCE && a->index == 0 &&
+            a->micro_batch == 1)
             delete (&e, 2, i);
     }
     expect(&e, "pipeline rank 2", "layer 4 reads node 0, which is not on this rank");
@@ -57,8 +57,8 @@ static void crossed_waits(void **state) {
     (void)state;
     struct example e;
     example_schedule(&shape, &e);
-    int send = find(&e, 0, ACT_SEND, CARGO_NODE, 1, 0),
-        receive = find(&e, 0, ACT_RECEIVE, CARGO_GRADIENT, -1, 0);
+    int send = find(&e, 0, ACT_SEND, PAYLOAD_SOURCE, 1, 0),
+        receive = find(&e, 0, ACT_RECEIVE, PAYLOAD_STREAM_GRADIENT, -1, 0);
     move(&e, 0, send, receive + 1);
     expect(&e, "pipeline rank 0", "deadlock");
 }
@@ -73,13 +73,13 @@ static void send_that_waits(void **state) {
      * it, first wants the next gradient. */
     for (int i = list(&e, 0)->count - 1; i >= 0; i--)
         if (at(&e, 0, i)->act == ACT_POST) delete (&e, 0, i);
-    int free_ = find(&e, 1, ACT_FREE, CARGO_GRADIENT, 0, 0);
-    move(&e, 1, free_, find(&e, 1, ACT_SEND, CARGO_GRADIENT, 0, 0) + 1);
-    int second = find(&e, 0, ACT_RECEIVE, CARGO_GRADIENT, 0, 1);
+    int free_ = find(&e, 1, ACT_FREE, PAYLOAD_STREAM_GRADIENT, 0, 0);
+    move(&e, 1, free_, find(&e, 1, ACT_SEND, PAYLOAD_STREAM_GRADIENT, 0, 0) + 1);
+    int second = find(&e, 0, ACT_RECEIVE, PAYLOAD_STREAM_GRADIENT, 0, 1);
     at(&e, 0, second)->buffer = 0;
-    move(&e, 0, second, find(&e, 0, ACT_RECEIVE, CARGO_GRADIENT, 0, 0));
+    move(&e, 0, second, find(&e, 0, ACT_RECEIVE, PAYLOAD_STREAM_GRADIENT, 0, 0));
     e.schedule.blocks[0] = 2;
-    int first = find(&e, 0, ACT_RECEIVE, CARGO_GRADIENT, 0, 0);
+    int first = find(&e, 0, ACT_RECEIVE, PAYLOAD_STREAM_GRADIENT, 0, 0);
     at(&e, 0, first)->buffer = 1;
     expect(&e, "pipeline rank 0", "deadlock");
 }
@@ -88,7 +88,7 @@ static void wrong_peer(void **state) {
     (void)state;
     struct example e;
     example_schedule(&shape, &e);
-    at(&e, 0, find(&e, 0, ACT_SEND, CARGO_NODE, 1, 0))->peer = 2;
+    at(&e, 0, find(&e, 0, ACT_SEND, PAYLOAD_SOURCE, 1, 0))->peer = 2;
     expect(&e, "pipeline rank 0", "wrong peer");
 }
 
@@ -96,8 +96,8 @@ static void duplicate_message(void **state) {
     (void)state;
     struct example e;
     example_schedule(&shape, &e);
-    int first = at(&e, 0, find(&e, 0, ACT_SEND, CARGO_NODE, 1, 0))->message;
-    at(&e, 0, find(&e, 0, ACT_SEND, CARGO_NODE, 1, 1))->message = first;
+    int first = at(&e, 0, find(&e, 0, ACT_SEND, PAYLOAD_SOURCE, 1, 0))->message;
+    at(&e, 0, find(&e, 0, ACT_SEND, PAYLOAD_SOURCE, 1, 1))->message = first;
     expect(&e, "pipeline rank 0", "sent twice");
 }
 
@@ -105,8 +105,8 @@ static void mismatched_ends(void **state) {
     (void)state;
     struct example e;
     example_schedule(&shape, &e);
-    struct action *a = at(&e, 0, find(&e, 0, ACT_SEND, CARGO_NODE, 1, 1));
-    struct action *b = at(&e, 0, find(&e, 0, ACT_SEND, CARGO_NODE, 1, 2));
+    struct action *a = at(&e, 0, find(&e, 0, ACT_SEND, PAYLOAD_SOURCE, 1, 1));
+    struct action *b = at(&e, 0, find(&e, 0, ACT_SEND, PAYLOAD_SOURCE, 1, 2));
     int message = a->message;
     a->message = b->message;
     b->message = message;
@@ -128,17 +128,18 @@ static void backward_left_out(void **state) {
     expect(&e, "pipeline rank 0", "no forward pass");
 }
 
-static void strips_in_disorder(void **state) {
+static void projections_in_disorder(void **state) {
     (void)state;
     struct example e;
-    example_schedule(&with_strips, &e);
+    example_schedule(&with_projections, &e);
     int edge = example_edge(&e, 0, 4), by = e.routes.projector[edge];
-    move(&e, by, find(&e, by, ACT_PROJECT, -1, edge, 0), find(&e, by, ACT_SEND, CARGO_EDGE, edge, 0) + 1);
+    move(&e, by, find(&e, by, ACT_PROJECT, -1, edge, 0),
+         find(&e, by, ACT_SEND, PAYLOAD_PROJECTED, edge, 0) + 1);
     expect(&e, "send", "the buffer is not filled yet");
-    example_schedule(&with_strips, &e);
+    example_schedule(&with_projections, &e);
     delete (&e, by, find(&e, by, ACT_UNPROJECT, -1, edge, 1));
     expect(&e, "free", "never drained");
-    example_schedule(&with_strips, &e);
+    example_schedule(&with_projections, &e);
     e.routes.projector[edge] = 2; /* the target's own stage */
     expect(&e, "schedule", "cannot be projected");
 }
@@ -159,9 +160,9 @@ static void any_one_left_out(void **state) {
             if (kept.act == ACT_POST) continue;
             delete (&e, rank, i);
             if (!example_check(&e)) {
-                char words[160];
-                action_words(&kept, words);
-                fail_msg("not missed: rank %d, action %d: %s", rank, i, words);
+                char text[160];
+                action_text(&kept, text);
+                fail_msg("not missed: rank %d, action %d: %s", rank, i, text);
             }
             gdn_failure_clear();
             memmove(at(&e, rank, i + 1), at(&e, rank, i),
@@ -186,7 +187,7 @@ int main(void) {
         cmocka_unit_test(duplicate_message),
         cmocka_unit_test(mismatched_ends),
         cmocka_unit_test(backward_left_out),
-        cmocka_unit_test(strips_in_disorder),
+        cmocka_unit_test(projections_in_disorder),
         cmocka_unit_test(any_one_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,13 +9,13 @@
 #include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 
-static void expect(const char *name, const char *words) {
+static void expect(const char *name, const char *text) {
     gdn_failure_clear();
     assert_null(ops_find(name));
     char begin[40];
     snprintf(begin, sizeof begin, "device %s: ", name);
-    if (strncmp(gdn_failure(), begin, strlen(begin)) != 0 || !strstr(gdn_failure(), words))
-        fail_msg("'%s…%s' is expected, not '%s'", begin, words, gdn_failure());
+    if (strncmp(gdn_failure(), begin, strlen(begin)) != 0 || !strstr(gdn_failure(), text))
+        fail_msg("'%s…%s' is expected, not '%s'", begin, text, gdn_failure());
 }
 
 #ifdef GDN_DOUBLE
@@ -48,13 +48,13 @@ static void broken_module(void **state) {
     unlink(path);
 }
 
-/* The module of this build, if it has one, on this machine, if it has no card. */
-static void no_card(void **state) {
+/* The module of this build, if it has one, on this machine, if it has no GPU. */
+static void no_gpu(void **state) {
     (void)state;
     unsetenv("GDN_MODULES");
     gdn_failure_clear();
     if (ops_find("cuda")) skip();
-    const char *const reasons[] = {"no NVIDIA driver", "driver is too old", "no card is visible",
+    const char *const reasons[] = {"no NVIDIA driver", "driver is too old", "no GPU is visible",
                                    "-DGDN_CUDA=ON"};
     int named = 0;
     for (int i = 0; i < 4; i++) named += strstr(gdn_failure(), reasons[i]) != NULL;
@@ -83,7 +83,7 @@ int main(void) {
 #else
         cmocka_unit_test(no_module),
         cmocka_unit_test(broken_module),
-        cmocka_unit_test(no_card),
+        cmocka_unit_test(no_gpu),
 #endif
         cmocka_unit_test(host_has_one_precision),
     };

@@ -18,8 +18,8 @@ enum { N = 64, WORK = 64 * N };
 
 static void skip(int signal) {
     (void)signal;
-    static const char words[] = "processor: it lacks instructions of these kernels\n";
-    if (write(STDOUT_FILENO, words, sizeof words - 1) < 0) _exit(1);
+    static const char text[] = "processor: it lacks instructions of these kernels\n";
+    if (write(STDOUT_FILENO, text, sizeof text - 1) < 0) _exit(1);
     _exit(77);
 }
 

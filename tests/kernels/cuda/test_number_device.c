@@ -1,6 +1,6 @@
 /* Numbers of 16 and 8 bits against plain definitions: every code, every midpoint between two codes, its
  * neighbours among floats, and what is not finite. The device's functions are compiled here for the host;
- * that the card's instructions agree is seen by test_gemm_device. */
+ * that the GPU's instructions agree is seen by test_gemm_device. */
 #include <math.h>
 #include <stdbool.h>
 

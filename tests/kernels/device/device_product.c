@@ -51,7 +51,7 @@ static double rounded(const struct seen *operand, double x) {
 
 /* The error of |x| that rounding may make. */
 static double error_of(const struct seen *operand, double x) {
-    return operand->number->epsilon * fabs(x) + operand->number->least / operand->factor;
+    return operand->number->epsilon * fabs(x) + operand->number->min / operand->factor;
 }
 
 /* C against alpha·op(A)·op(B) + beta·before. `promised`: whether to hold it to the numbers' epsilon, too. */
@@ -73,10 +73,10 @@ static void check(char ta, char tb, long k, double alpha, double beta, const str
             double sum = a->number->sum + a->number->root * sqrt((double)k);
             double tight = sum * (fabs(alpha) * size + fabs(old)) + FLT_MIN;
             if (!(fabs(got - (alpha * expected + old)) <= tight) && !(isnan(expected) && isnan(got)))
-                fail_msg("%s: C[%ld, %ld] is %.9g, not %.9g ± %.2g", words, i, j, got, alpha * expected + old,
+                fail_msg("%s: C[%ld, %ld] is %.9g, not %.9g ± %.2g", text, i, j, got, alpha * expected + old,
                          tight);
             if (promised && !(fabs(got - (alpha * exact + old)) <= fabs(alpha) * error + tight))
-                fail_msg("%s: C[%ld, %ld] is %.9g, not %.9g ± %.2g as promised", words, i, j, got,
+                fail_msg("%s: C[%ld, %ld] is %.9g, not %.9g ± %.2g as promised", text, i, j, got,
                          alpha * exact + old, fabs(alpha) * error + tight);
         }
 }
@@ -85,37 +85,37 @@ static void check_gaps(const struct matrix *c, const float *before) {
     device->wait();
     for (long i = 0; i < c->shift + c->rows * c->ld; i++)
         if ((i < c->shift || (i - c->shift) % c->ld >= c->columns) && c->host[i] != before[i])
-            fail_msg("%s: element %ld beside C has changed", words, i);
+            fail_msg("%s: element %ld beside C has changed", text, i);
 }
 
 /* ------------------------------------------------------------------------- what scales should be: ops.h */
 
-enum role { X, W, DY, ROLES, MOST_SITES = 4096 };
+enum role { X, W, DY, ROLES, MAX_WEIGHT_IDS = 4096 };
 
 static struct {
     double largest[HISTORY];
     long calls;
-} past[MOST_SITES][ROLES];
-static int sites; /* used so far */
+} past[MAX_WEIGHT_IDS][ROLES];
+static int weight_ids; /* used so far */
 
-int new_site(void) {
-    assert_true(sites < device->sites && sites < MOST_SITES);
-    return sites++;
+int new_weight_id(void) {
+    assert_true(weight_ids < device->weight_ids && weight_ids < MAX_WEIGHT_IDS);
+    return weight_ids++;
 }
 
-static void see(struct seen *operand, int site, enum role role) {
-    double own = 0, most = 0;
+static void see(struct seen *operand, int weight_id, enum role role) {
+    double own = 0, max = 0;
     for (long i = 0; i < operand->x->rows; i++)
         for (long j = 0; j < operand->x->columns; j++) {
             double size = fabs((double)row(operand->x, i)[j]);
             if (isfinite(size)) own = fmax(own, size);
         }
-    long calls = past[site][role].calls++;
-    for (long i = 0; i < calls && i < HISTORY; i++) most = fmax(most, past[site][role].largest[i]);
-    if (calls == 0) most = own;
-    past[site][role].largest[calls % HISTORY] = own;
+    long calls = past[weight_id][role].calls++;
+    for (long i = 0; i < calls && i < HISTORY; i++) max = fmax(max, past[weight_id][role].largest[i]);
+    if (calls == 0) max = own;
+    past[weight_id][role].largest[calls % HISTORY] = own;
     operand->number = role == DY ? &e5m2 : &e4m3;
-    operand->factor = most == 0 ? 1 : exp2(fmin(126, floor(log2(operand->number->largest / most))));
+    operand->factor = max == 0 ? 1 : exp2(fmin(126, floor(log2(operand->number->largest / max))));
 }
 
 /* ------------------------------------------------------------------------------------------------ calls */
@@ -142,30 +142,30 @@ void discard_product(struct product *x) {
     discard(&x->c);
 }
 
-void call_product(const struct ops *ops, int site, const struct product *x, float alpha, float beta) {
+void call_product(const struct ops *ops, int weight_id, const struct product *x, float alpha, float beta) {
     const struct matrix *a = &x->a, *b = &x->b, *c = &x->c;
-    if (site == GEMM)
+    if (weight_id == GEMM)
         ops->gemm(x->ta, x->tb, c->rows, c->columns, x->k, alpha, on_device(a), a->ld, on_device(b), b->ld,
                   beta, on_device(c), c->ld);
     else
-        ops->product(site, x->ta, x->tb, c->rows, c->columns, x->k, alpha, on_device(a), a->ld, on_device(b),
-                     b->ld, beta, on_device(c), c->ld);
+        ops->linear(weight_id, x->ta, x->tb, c->rows, c->columns, x->k, alpha, on_device(a), a->ld,
+                    on_device(b), b->ld, beta, on_device(c), c->ld);
     download(c);
-    if (device->wait()) fail_msg("%s: %s", words, gdn_failure());
+    if (device->wait()) fail_msg("%s: %s", text, gdn_failure());
 }
 
-void call_checked(const struct ops *ops, int site, struct product *x, float alpha, float beta,
+void call_checked(const struct ops *ops, int weight_id, struct product *x, float alpha, float beta,
                   bool promised) {
     struct seen a = {&x->a, of_gemm[ops->precision], 1}, b = {&x->b, of_gemm[ops->precision], 1};
     float *before = malloc(matrix_bytes(&x->c));
     assert_non_null(before);
     memcpy(before, x->c.host, matrix_bytes(&x->c));
     upload(&x->c);
-    if (site != GEMM && ops->precision == PRECISION_FP8) {
-        see(&a, site, x->ta == 'N' && x->tb == 'T' ? X : DY);
-        see(&b, site, x->ta == 'N' ? W : X);
+    if (weight_id != GEMM && ops->precision == PRECISION_FP8) {
+        see(&a, weight_id, x->ta == 'N' && x->tb == 'T' ? X : DY);
+        see(&b, weight_id, x->ta == 'N' ? W : X);
     }
-    call_product(ops, site, x, alpha, beta);
+    call_product(ops, weight_id, x, alpha, beta);
     check(x->ta, x->tb, x->k, alpha, beta, &a, &b, &x->c, before, promised);
     check_gaps(&x->c, before);
     free(before);

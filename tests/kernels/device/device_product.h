@@ -7,9 +7,9 @@
 /* The numbers that a precision rounds operands to. */
 struct number {
     float (*as)(float);
-    double epsilon, least; /* relative error of a rounding; absolute error near 0 */
-    double largest;        /* of numbers with a scale */
-    /* A card adds products in float, of 8 bits with fewer digits: error of a sum relative to its terms'
+    double epsilon, min; /* relative error of a rounding; absolute error near 0 */
+    double largest;      /* of numbers with a scale */
+    /* A GPU adds products in float, of 8 bits with fewer digits: error of a sum relative to its terms'
      * sizes, and for the square root of their number. */
     double sum, root;
 };
@@ -32,17 +32,18 @@ void discard_product(struct product *x);
 
 /* Calls ops->product at a site, or ops->gemm, and brings C to the host. */
 enum { GEMM = -1 }; /* in place of a site */
-void call_product(const struct ops *ops, int site, const struct product *x, float alpha, float beta);
+void call_product(const struct ops *ops, int weight_id, const struct product *x, float alpha, float beta);
 
 /* Calls, from the C that lies on the host, and checks every element of C and the gaps beside it. `promised`:
  * whether to hold it to the numbers' epsilon, too. */
-void call_checked(const struct ops *ops, int site, struct product *x, float alpha, float beta, bool promised);
+void call_checked(const struct ops *ops, int weight_id, struct product *x, float alpha, float beta,
+                  bool promised);
 
 /* A site that was not used yet. fp8 has scales for each, from the largest of HISTORY calls. */
 enum { HISTORY = 16 };
-int new_site(void);
+int new_weight_id(void);
 
-/* The backend in a precision; NULL on a card that lacks it. */
+/* The backend in a precision; NULL on a GPU that lacks it. */
 const struct ops *ops_of(enum precision precision);
 
 #define EACH_PRECISION(ops)                                                                                  \

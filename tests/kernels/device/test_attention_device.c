@@ -78,7 +78,7 @@ static void like_the_reference(struct buffer *b, enum side side) {
 
 static void check_bits(const struct buffer *b, enum side side, const char *what) {
     if (memcmp(b->x[side], b->x[ONE_THREAD], (size_t)b->count * sizeof(real)) != 0)
-        fail_msg("%s of %s in %s, %s: %s has other bits %s", slot, backend->name, format->name, words,
+        fail_msg("%s of %s in %s, %s: %s has other bits %s", operation, backend->name, format->name, text,
                  b->name, what);
 }
 
@@ -88,13 +88,14 @@ static void check(struct buffer *b, const double *allowed, long terms) {
     const real *expected = b->x[REFERENCE];
     for (long i = 0; i < b->count; i++) squares += (double)expected[i] * expected[i];
     double usual = sqrt(squares / (double)b->count);
-    settle();
+    synchronize();
     EACH_SIDE(side) for (long i = 0; side != REFERENCE && i < b->count; i++) {
-        double most = FLT_EPSILON * (16 + 4 * sqrt((double)terms)) * (fabs(expected[i]) + usual + 0.0625);
-        if (allowed) most += allowed[i];
-        if (!(fabs((double)b->x[side][i] - expected[i]) <= most))
-            fail_msg("%s of %s in %s, %s: %s[%ld] is %.9g, the reference has %.9g, and %.3g is allowed", slot,
-                     backend->name, format->name, words, b->name, i, b->x[side][i], expected[i], most);
+        double max = FLT_EPSILON * (16 + 4 * sqrt((double)terms)) * (fabs(expected[i]) + usual + 0.0625);
+        if (allowed) max += allowed[i];
+        if (!(fabs((double)b->x[side][i] - expected[i]) <= max))
+            fail_msg("%s of %s in %s, %s: %s[%ld] is %.9g, the reference has %.9g, and %.3g is allowed",
+                     operation, backend->name, format->name, text, b->name, i, b->x[side][i], expected[i],
+                     max);
     }
     check_bits(b, THREE_THREADS, "where operands were not rounded beforehand");
     check_bits(b, THREE_AGAIN, "where buffers are aligned");
@@ -135,7 +136,7 @@ static void allow(long length, long hd, const double *w, const real *x, long ld,
         for (long c = 0; c < hd; c++) allowed[c] += slack(w[i], x[i * ld + c]);
 }
 
-/* ------------------------------------------------------------------------------------------------- slots */
+/* --------------------------------------------------------------------------------------------- operations */
 
 /* Scores that rise or fall by 4 from key to key; all numbers are exact in every format. */
 static void make_steep(const struct shape *s, int steep, struct buffer *qkv) {
@@ -151,7 +152,7 @@ static void forward(const struct shape *s, int steep) {
     struct buffer *qkv = make_operand("qkv", T * ld), *o = make_result("o", T * ldo);
     struct buffer *lse = make_result("lse", s->B * s->H * S);
     if (steep) make_steep(s, steep, qkv);
-    slot = "attention";
+    operation = "attention";
     EACH_SIDE(i) start(i)->attention(s->B, S, s->H, s->K, hd, qkv->x[i], o->x[i], lse->x[i]);
     double *allowed = zeros(T * ldo), *p = zeros(S);
     for (long t = 0; t < T; t++)
@@ -173,7 +174,7 @@ static void backward(const struct shape *s) {
     struct buffer *qkv = make_operand("qkv", T * ld), *dout = make_operand("dout", T * ldo);
     struct buffer *o = make_result("o", T * ldo), *lse = make_result("lse", s->B * s->H * S);
     struct buffer *dqkv = make_result("dqkv", T * ld), *work = make_result("work", s->B * s->H * S);
-    slot = "attention_back";
+    operation = "attention_back";
     ops_find("reference")
         ->attention(s->B, S, s->H, s->K, hd, qkv->x[REFERENCE], o->x[REFERENCE], lse->x[REFERENCE]);
     EACH_SIDE(i) {
@@ -207,7 +208,7 @@ static void decode(const struct shape *s, long length) {
     long hd = s->hd, ld = s->K * hd;
     struct buffer *q = make_operand("q", s->H * hd), *keys = make_operand("keys", length * ld);
     struct buffer *values = make_operand("values", length * ld), *o = make_result("o", s->H * hd);
-    slot = "attention_decode";
+    operation = "attention_decode";
     EACH_SIDE(i)
     start(i)->attention_decode(length, s->H, s->K, hd, q->x[i], keys->x[i], values->x[i], o->x[i]);
     double *allowed = zeros(s->H * hd), *p = zeros(length);
@@ -238,7 +239,7 @@ static bool next_format(const struct ops *device, size_t at) {
         for (size_t at = 0; next_format(*each, at); at++)
 
 static void describe(const struct shape *s, const char *more) {
-    snprintf(words, sizeof words, "B %ld S %ld H %ld K %ld hd %ld%s", s->B, s->S, s->H, s->K, s->hd, more);
+    snprintf(text, sizeof text, "B %ld S %ld H %ld K %ld hd %ld%s", s->B, s->S, s->H, s->K, s->hd, more);
 }
 
 static void passes(void **state) {
@@ -271,7 +272,7 @@ static void nan_is_seen(void **state) {
                       *lse = make_result("lse", S);
         qkv->x[ONE_THREAD][ROW * 3 * hd + key * hd + 3] = (real)NAN;
         backend->attention(1, S, 1, 1, hd, qkv->x[ONE_THREAD], o->x[ONE_THREAD], lse->x[ONE_THREAD]);
-        settle();
+        synchronize();
         for (long t = 0; t < S; t++)
             for (long c = 0; c < hd; c++) {
                 bool expected = key ? t >= ROW : t == ROW;
@@ -291,12 +292,12 @@ static void decoding(void **state) {
     EACH_FORMAT for (const struct shape *s = shapes; s < shapes + COUNT(shapes);
                      s++) for (size_t l = 0; l < COUNT(lengths); l++) {
         if (lengths[l] * s->H * s->hd > 300000) continue;
-        snprintf(words, sizeof words, "length %ld H %ld K %ld hd %ld", lengths[l], s->H, s->K, s->hd);
+        snprintf(text, sizeof text, "length %ld H %ld K %ld hd %ld", lengths[l], s->H, s->K, s->hd);
         decode(s, lengths[l]);
     }
 }
 
-/* Products alone are of 8 bits. A card may have none of it. */
+/* Products alone are of 8 bits. A GPU may have none of it. */
 static void fp8_is_bf16(void **state) {
     (void)state;
     for (const struct ops *const *each = test_backends(); *each; each++) {
@@ -308,7 +309,8 @@ static void fp8_is_bf16(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {SLOT_TEST(passes), SLOT_TEST(steep), SLOT_TEST(nan_is_seen),
-                                       SLOT_TEST(decoding), SLOT_TEST(fp8_is_bf16)};
+    const struct CMUnitTest tests[] = {OPERATION_TEST(passes), OPERATION_TEST(steep),
+                                       OPERATION_TEST(nan_is_seen), OPERATION_TEST(decoding),
+                                       OPERATION_TEST(fp8_is_bf16)};
     return cmocka_run_group_tests(tests, describe_backends, NULL);
 }

@@ -1,4 +1,4 @@
-/* What every device promises (kernels/base/device.h), on the host's or on that of GDN_TEST_BACKEND: a card's
+/* What every device promises (kernels/base/device.h), on the host's or on that of GDN_TEST_BACKEND: a GPU's
  * is skipped where there is none. No test here touches the device's memory itself. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -171,7 +171,7 @@ static void tables_are_full(void **state) {
             void *function;
             memcpy(&function, at, sizeof function);
             if (!function)
-                fail_msg("the slot %zu bytes behind gemm is empty",
+                fail_msg("the operation %zu bytes behind gemm is empty",
                          (size_t)(at - (const char *)&table->gemm));
         }
     }

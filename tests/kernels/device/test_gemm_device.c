@@ -21,18 +21,18 @@ static void one_shape(const struct ops *ops, bool product, const long shape[3], 
     if (beta == 0)
         for (long i = 0; i < shape[0]; i++)
             for (long j = 0; j < shape[1]; j++) row(&x.c, i)[j] = NAN;
-    snprintf(words, sizeof words, "%s %s %c%c m %ld n %ld k %ld alpha %g beta %g%s",
+    snprintf(text, sizeof text, "%s %s %c%c m %ld n %ld k %ld alpha %g beta %g%s",
              precision_names[ops->precision], product ? "product" : "gemm", ta, tb, shape[0], shape[1],
              shape[2], alpha, beta, odd ? " odd" : "");
     float *first = malloc(matrix_bytes(&x.c)), *before = malloc(matrix_bytes(&x.c));
     assert_true(first && before);
     memcpy(before, x.c.host, matrix_bytes(&x.c));
-    call_checked(ops, product ? new_site() : GEMM, &x, alpha, beta, true);
+    call_checked(ops, product ? new_weight_id() : GEMM, &x, alpha, beta, true);
     memcpy(first, x.c.host, matrix_bytes(&x.c));
     device->upload(x.c.reserved, before, matrix_bytes(&x.c));
-    call_product(ops, product ? new_site() : GEMM, &x, alpha, beta);
+    call_product(ops, product ? new_weight_id() : GEMM, &x, alpha, beta);
     if (memcmp(first, x.c.host, matrix_bytes(&x.c)) != 0)
-        fail_msg("%s: different bits the second time", words);
+        fail_msg("%s: different bits the second time", text);
     free(first);
     free(before);
     discard_product(&x);
@@ -61,11 +61,11 @@ static void not_finite(void **state) {
         struct product x = make_product(how & 1 ? 'T' : 'N', how & 1 ? 'N' : 'T', 5, 6, 20, 0, 0, 1, 1);
         *(how & 1 ? row(&x.a, 7) + 3 : row(&x.a, 3) + 7) = how & 2 ? INFINITY : NAN;
         upload(&x.a);
-        snprintf(words, sizeof words, "%s, way %d", precision_names[precision], how);
-        int site = new_site();
+        snprintf(text, sizeof text, "%s, way %d", precision_names[precision], how);
+        int weight_id = new_weight_id();
         float first = 0;
         for (int again = 0; again < 3; again++) {
-            call_product(ops, site, &x, 1, 0);
+            call_product(ops, weight_id, &x, 1, 0);
             if (again == 0) first = row(&x.c, 2)[1];
             assert_true(first != 0 && row(&x.c, 2)[1] == first); /* later scales know nothing of it */
             for (long i = 0; i < 5; i++)
@@ -84,7 +84,7 @@ static void empty(void **state) {
         for (int how = 0; how < 3; how++) {
             long m = how == 1 ? 0 : 3, n = how == 2 ? 0 : 5, k = how == 0 ? 0 : 4;
             if (product)
-                ops->product(1, 'N', 'T', m, n, k, 1, at, 4, at, 4, 0, at, c.ld);
+                ops->linear(1, 'N', 'T', m, n, k, 1, at, 4, at, 4, 0, at, c.ld);
             else
                 ops->gemm('N', 'T', m, n, k, 1, at, 4, at, 4, 0, at, c.ld);
             download(&c); /* the first leaves zeros, the others nothing */
@@ -129,14 +129,14 @@ static void conversions(void **state) {
         assert_true(many > codes && many <= 4 * codes);
         upload(&x);
         upload(&one);
-        snprintf(words, sizeof words, "%s%s", precision_names[precision], gradient ? ", gradients" : "");
-        ops->product(new_site(), 'N', gradient ? 'N' : 'T', many, 1, 1, 1, on_device(&x), 1, on_device(&one),
-                     1, 0, on_device(&c), 1);
+        snprintf(text, sizeof text, "%s%s", precision_names[precision], gradient ? ", gradients" : "");
+        ops->linear(new_weight_id(), 'N', gradient ? 'N' : 'T', many, 1, 1, 1, on_device(&x), 1,
+                    on_device(&one), 1, 0, on_device(&c), 1);
         download(&c);
-        if (device->wait()) fail_msg("%s: %s", words, gdn_failure());
+        if (device->wait()) fail_msg("%s: %s", text, gdn_failure());
         for (long i = 0; i < many; i++)
             if (c.host[i] != number->as(x.host[i]))
-                fail_msg("%s: %a becomes %a, not %a", words, x.host[i], c.host[i], number->as(x.host[i]));
+                fail_msg("%s: %a becomes %a, not %a", text, x.host[i], c.host[i], number->as(x.host[i]));
         discard(&x);
         discard(&c);
         discard(&one);

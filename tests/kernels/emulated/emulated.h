@@ -37,13 +37,13 @@ template <typename T> static inline T *managed(size_t count) {
     return (T *)memory;
 }
 
-static inline void settle(void) {
+static inline void synchronize(void) {
     if (cudaDeviceSynchronize() != cudaSuccess) fail_msg("%s", cudaGetErrorString(cudaGetLastError()));
 }
 
 /* Runs `body` in a child, and puts what it writes to standard error in words; returns the status of waitpid.
  */
-static inline int in_child(void (*body)(void), char *words, size_t size) {
+static inline int in_child(void (*body)(void), char *text, size_t size) {
     int ends[2], status;
     assert_int_equal(pipe(ends), 0);
     fflush(NULL);
@@ -59,9 +59,9 @@ static inline int in_child(void (*body)(void), char *words, size_t size) {
     }
     close(ends[1]);
     size_t used = 0;
-    for (ssize_t n; used + 1 < size && (n = read(ends[0], words + used, size - 1 - used)) > 0;)
+    for (ssize_t n; used + 1 < size && (n = read(ends[0], text + used, size - 1 - used)) > 0;)
         used += (size_t)n;
-    words[used] = 0;
+    text[used] = 0;
     close(ends[0]);
     assert_int_equal(waitpid(child, &status, 0), child);
     return status;
@@ -69,10 +69,10 @@ static inline int in_child(void (*body)(void), char *words, size_t size) {
 
 /* Checks that the device ends with a fault whose words hold both. */
 static inline void expect_fault(void (*body)(void), const char *kernel, const char *what) {
-    char words[1000];
-    int status = in_child(body, words, sizeof words);
-    if (!WIFEXITED(status) || !strstr(words, kernel) || !strstr(words, what))
-        fail_msg("'%s' and '%s' are expected, not '%s', status %d", kernel, what, words, status);
+    char text[1000];
+    int status = in_child(body, text, sizeof text);
+    if (!WIFEXITED(status) || !strstr(text, kernel) || !strstr(text, what))
+        fail_msg("'%s' and '%s' are expected, not '%s', status %d", kernel, what, text, status);
 }
 
 #endif

@@ -18,7 +18,7 @@ static void every_thread_runs_once(void **) {
     int *visits = managed<int>(2 * 3 * 4 * 5 * 6 * 7);
     cudaMemsetAsync(visits, 0, 2 * 3 * 4 * 5 * 6 * 7 * sizeof *visits, NULL);
     RUN(count_visits, dim3(2, 3, 4), dim3(5, 6, 7), 0, visits);
-    settle();
+    synchronize();
     for (int i = 0; i < 2 * 3 * 4 * 5 * 6 * 7; i++) assert_int_equal(visits[i], 1);
 }
 
@@ -31,7 +31,7 @@ static void blocks_have_no_order(void **) {
     *next = 0;
     RUN(take_number, BLOCKS, 1, 0, next, number);
     RUN(take_number, BLOCKS, 1, 0, next, number + BLOCKS);
-    settle();
+    synchronize();
     assert_true((number[0] < number[1]) != (number[BLOCKS] < number[BLOCKS + 1]));
 }
 
@@ -48,7 +48,7 @@ static __global__ void neighbour(int by, bool wait, int *y) {
 static int wrong_neighbours(int by, bool wait) {
     int *y = managed<int>(BLOCKS * THREADS), wrong = 0;
     RUN(neighbour, BLOCKS, THREADS, 0, by, wait, y);
-    settle();
+    synchronize();
     for (int i = 0; i < BLOCKS * THREADS; i++) wrong += y[i] != (i % THREADS + by + THREADS) % THREADS;
     return wrong;
 }
@@ -75,7 +75,7 @@ static __global__ void some_end(int *y) {
 static void threads_that_ended_are_not_waited_for(void **) {
     int *y = managed<int>(THREADS);
     RUN(some_end, 1, THREADS, 0, y);
-    settle();
+    synchronize();
     for (int i = 0; i < THREADS; i++) assert_int_equal(y[i], i % 2 ? -1 : 7);
 }
 
@@ -114,7 +114,7 @@ static __global__ void shuffles(int *y) {
 static void shuffles_move_values(void **) {
     int *y = managed<int>(5 * 64);
     RUN(shuffles, 1, 64, 0, y);
-    settle();
+    synchronize();
     for (int i = 0; i < 64; i++) {
         int lane = i % 32, first = i - lane;
         assert_int_equal(y[i], first + (lane ^ 5));
@@ -138,7 +138,7 @@ static __global__ void halves(double *y) {
 static void parts_of_a_warp(void **) {
     double *y = managed<double>(32), sum = 0;
     RUN(halves, 1, 32, 0, y);
-    settle();
+    synchronize();
     for (int i = 0; i < 16; i++) sum += 1.0 / (1 + i);
     for (int i = 0; i < 16; i++) assert_true(fabs(y[i] - sum) < 1e-14);
     for (int i = 16; i < 32; i++) assert_true(y[i] == 1.0 / 17);
@@ -157,7 +157,7 @@ static __global__ void votes(unsigned *y) {
 static void votes_are_counted(void **) {
     unsigned *y = managed<unsigned>(4);
     RUN(votes, 1, 32, 0, y);
-    settle();
+    synchronize();
     assert_int_equal(y[0], 0xaaaaaaaau);
     assert_int_equal(y[1], 1);
     assert_int_equal(y[2], 0);
@@ -174,7 +174,7 @@ static int wrong_in_warp(bool wait) {
     };
     int *y = managed<int>(BLOCKS * 32), wrong = 0;
     launch_on(NULL, "kernel", +kernel, BLOCKS, 32, 0, wait, y);
-    settle();
+    synchronize();
     for (int i = 0; i < BLOCKS * 32; i++) wrong += y[i] != (i % 32 ^ 1);
     return wrong;
 }
@@ -226,7 +226,7 @@ static void shared_memory_holds_nan(void **) {
     int *seen = managed<int>(BLOCKS);
     for (int again = 0; again < 2; again++) {
         RUN(fresh, BLOCKS, 32, 32 * sizeof(float), seen);
-        settle();
+        synchronize();
         for (int i = 0; i < BLOCKS; i++) assert_int_equal(seen[i], 0);
     }
 }
@@ -237,7 +237,7 @@ static __global__ void beyond(int at) {
 
 static void beyond_dynamic_shared_memory(void **) {
     RUN(beyond, 1, 1, 100, 99);
-    settle();
+    synchronize();
     expect_fault([] { RUN(beyond, 1, 1, 100, 100); }, "beyond", "behind its 100 bytes");
 #ifndef __SANITIZE_ADDRESS__
     expect_fault([] { RUN(beyond, 1, 1, 100, 112); }, "beyond", "an illegal memory access");
@@ -267,7 +267,7 @@ static void limits(void **) {
     assert_int_equal(cudaFuncSetAttribute(nothing, cudaFuncAttributeMaxDynamicSharedMemorySize, 228 << 10),
                      cudaErrorInvalidValue);
     assert_int_equal(cudaGetLastError(), cudaErrorInvalidValue); /* such errors go away */
-    settle();
+    synchronize();
 }
 
 /* ------------------------------------------------------------------ atomics */
@@ -284,7 +284,7 @@ static void atomics(void **) {
     unsigned long long *big = managed<unsigned long long>(1);
     *count = 0, *most = 0, *big = 0;
     RUN(add_up, BLOCKS, THREADS, 0, count, most, big);
-    settle();
+    synchronize();
     assert_int_equal(*count, 2 * BLOCKS * THREADS);
     assert_int_equal(*most, THREADS - 1);
     assert_true(*big == (unsigned long long)BLOCKS * THREADS << 40);

@@ -45,7 +45,7 @@ static void host_memory_is_read_late(void **) {
     int *x = managed<int>(1), host = 1;
     cudaMemcpyAsync(x, &host, sizeof host, cudaMemcpyHostToDevice, NULL);
     host = 2; /* too early */
-    settle();
+    synchronize();
     assert_int_equal(*x, 2);
 }
 
@@ -80,7 +80,7 @@ static int relay(const char *order, bool wait_before, bool wait_after) {
     RUN_ON(writer, put, 2, x);
     cudaStreamSynchronize(writer);
     cudaStreamSynchronize(reader);
-    settle();
+    synchronize();
     cudaStreamDestroy(writer);
     cudaStreamDestroy(reader);
     cudaEventDestroy(written);
@@ -125,7 +125,7 @@ static void new_memory_holds_nan(void **) {
     assert_int_equal(cudaMalloc(&memory, sizeof x), cudaSuccess);
     assert_int_equal((uintptr_t)memory % 256, 0);
     cudaMemcpyAsync(x, memory, sizeof x, cudaMemcpyDeviceToHost, NULL);
-    settle();
+    synchronize();
     for (int i = 0; i < 100; i++) assert_true(isnan(x[i]));
     cudaFree(memory);
 }
@@ -145,7 +145,7 @@ static void memory_ends(void **) {
     cudaMemGetInfo(&after, &total);
     assert_int_equal(after, free);
     assert_int_equal(cudaGetLastError(), cudaErrorMemoryAllocation);
-    settle(); /* it goes on */
+    synchronize(); /* it goes on */
     unsetenv("GDN_EMULATED_MEMORY");
 }
 
@@ -222,13 +222,13 @@ static void host_asks(void) {
 
 static void host_may_not_touch_device_memory(void **) {
     for (void (*touch)(void) : {host_touches, host_touches_new}) {
-        char words[1000];
-        int status = in_child(touch, words, sizeof words);
+        char text[1000];
+        int status = in_child(touch, text, sizeof text);
 #ifdef __SANITIZE_ADDRESS__
         assert_true(WIFEXITED(status) && WEXITSTATUS(status) != 0);
 #else
         assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
-        assert_non_null(strstr(words, "the host touched device memory"));
+        assert_non_null(strstr(text, "the host touched device memory"));
 #endif
     }
     expect_fault(host_asks, "5 and 6; ", "no error");

@@ -43,14 +43,14 @@ static void product(struct job *j) {
 
 /* The least of as many times as fit: others use this machine too. */
 static double seconds(void (*run)(struct job *), struct job *job) {
-    double begin = now(), least = 1e30;
+    double begin = now(), min = 1e30;
     do {
         double before = now();
         run(job);
         double took = now() - before;
-        if (took < least) least = took;
+        if (took < min) min = took;
     } while (now() - begin < limit);
-    return least;
+    return min;
 }
 
 /* Multiplications and additions of lowrank_factor: products with x, and QR of [T, k] and [D, k] with their
@@ -73,15 +73,15 @@ static int measure(const struct ops *ops, long T, long D) {
     for (int i = 0; i < 3; i++) {
         long rank = job.rank = lowrank_of_ratio(T, D, ratios[i]);
         if (i == 0) whole = seconds(full, &job);
-        double took = seconds(randomised, &job), error = place.f.error, least = 0;
-        least = least_error(spectrum_find("slow"), T, D, rank);
+        double took = seconds(randomised, &job), error = place.f.error, min = 0;
+        min = min_error(spectrum_find("slow"), T, D, rank);
         double split_took = seconds(split, &job), join_took = seconds(join, &job);
         double ceiling = 2e-9 * (double)(T * D * rank) / seconds(product, &job);
         double rate = 1e-9 * arithmetic(T, D, rank) / took;
         printf("[%ld, %ld] rank %4ld: %8.2f ms, full SVD %8.1f ms (%5.1f times); error %.4f, %.4f of the "
                "least; %5.1f "
                "GFLOP/s of %5.1f (%.0f%%); split %.2f ms, join %.2f ms\n",
-               T, D, rank, 1e3 * took, 1e3 * whole, whole / took, error, error / least, rate, ceiling,
+               T, D, rank, 1e3 * took, 1e3 * whole, whole / took, error, error / min, rate, ceiling,
                100 * rate / ceiling, 1e3 * split_took, 1e3 * join_took);
         fflush(stdout);
     }

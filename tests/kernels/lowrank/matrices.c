@@ -9,7 +9,7 @@
 #include "kernels/base/random.h"
 
 const double EPSILON = sizeof(real) == sizeof(float) ? FLT_EPSILON : DBL_EPSILON;
-char words[200];
+char text[200];
 
 void fail_test(const char *expected, const char *format, ...) {
     char found[200];
@@ -17,7 +17,7 @@ void fail_test(const char *expected, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(found, sizeof found, format, arguments);
     va_end(arguments);
-    fail_msg("%s: not %s: %s", words, expected, found);
+    fail_msg("%s: not %s: %s", text, expected, found);
 }
 
 static double fast(long i) {
@@ -51,7 +51,7 @@ const struct spectrum *spectrum_find(const char *name) {
     return s;
 }
 
-double least_error(const struct spectrum *s, long T, long D, long rank) {
+double min_error(const struct spectrum *s, long T, long D, long rank) {
     double left = 0, all = 0;
     for (long i = (T < D ? T : D) - 1; i >= 0; i--) {
         all += s->value(i) * s->value(i);

@@ -9,7 +9,7 @@
 extern const double EPSILON; /* of `real` */
 
 /* What is under test, for messages. */
-extern char words[200];
+extern char text[200];
 #define CHECK(holds, ...)                                                                                    \
     do {                                                                                                     \
         if (!(holds)) fail_test(#holds, __VA_ARGS__);                                                        \
@@ -25,7 +25,7 @@ extern const struct spectrum spectra[]; /* ends with a NULL name */
 const struct spectrum *spectrum_find(const char *name);
 
 /* ‖values from `rank` on‖ / ‖all values‖: the least error of that rank. */
-double least_error(const struct spectrum *s, long T, long D, long rank);
+double min_error(const struct spectrum *s, long T, long D, long rank);
 
 /* A matrix of this spectrum times `scale`, the caller's to free. */
 real *make_matrix(const struct spectrum *s, long T, long D, double scale);

@@ -41,13 +41,13 @@ static void one_rank(struct workplace *place, const struct spectrum *s, double s
     struct factors *f = &place->f;
     long T = f->T, D = f->D, side = T < D ? T : D;
     real *spectrum = malloc((size_t)side * sizeof *spectrum);
-    double least = least_error(s, T, D, rank);
+    double min = min_error(s, T, D, rank);
     double rounding = 10 * EPSILON + 1e-14; /* of an SVD; those of float are still told from 1e-6 */
     assert_int_equal(lowrank_full(&place->w, T, D, x, rank, spectrum, f), 0);
     check_factors(f, x);
     check_sigma(spectrum, side, s, scale, 1);
     check_sigma(f->sigma, rank, s, scale, 1);
-    CHECK(fabs(f->error - least) <= 1e-3 * least + rounding, "full: %.9g, of %.9g", f->error, least);
+    CHECK(fabs(f->error - min) <= 1e-3 * min + rounding, "full: %.9g, of %.9g", f->error, min);
     double best = f->error, norm = f->norm;
     assert_int_equal(lowrank_factor(&place->w, T, D, x, rank, SEED, f), 0);
     assert_true(f->T == T && f->D == D && f->rank == rank && f->norm == norm);
@@ -66,8 +66,8 @@ static void one_matrix(const struct ops *ops, const struct spectrum *s, struct s
     for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) {
         if (ranks[i] < 1 || ranks[i] > side) continue;
         place.f.T = T, place.f.D = D;
-        snprintf(words, sizeof words, "%s, %s, [%ld, %ld], scale %g, rank %ld", ops->name, s->name, T, D,
-                 scale, ranks[i]);
+        snprintf(text, sizeof text, "%s, %s, [%ld, %ld], scale %g, rank %ld", ops->name, s->name, T, D, scale,
+                 ranks[i]);
         one_rank(&place, s, scale, x, ranks[i]);
     }
     assert_memory_equal(x, before, (size_t)(T * D) * sizeof *x);
@@ -89,23 +89,23 @@ static void test_tolerance(void **state) {
     (void)state;
     static const char *const names[] = {"fast", "slow", "flat", "deficient"};
     static const double tolerances[] = {0.9, 0.5, 0.1, 0.03, 0.01, 1e-4};
-    const long T = 100, D = 80, most = 60;
+    const long T = 100, D = 80, max = 60;
     EACH_BACKEND(ops) {
         struct workplace place;
         struct factors *f = &place.f;
-        set_up(&place, ops, T, D, most, false);
+        set_up(&place, ops, T, D, max, false);
         for (int n = 0; n < 4; n++) {
             const struct spectrum *s = spectrum_find(names[n]);
             real *x = make_matrix(s, T, D, 1);
             for (int i = 0; i < 6; i++) {
                 double tolerance = tolerances[i];
                 long best = 1;
-                while (best < most && least_error(s, T, D, best) > tolerance) best++;
+                while (best < max && min_error(s, T, D, best) > tolerance) best++;
                 assert_int_equal(lowrank_to(&place.w, T, D, x, tolerance, SEED, f), 0);
-                snprintf(words, sizeof words, "%s, %s, tolerance %g, rank %ld, could be %ld", ops->name,
+                snprintf(text, sizeof text, "%s, %s, tolerance %g, rank %ld, could be %ld", ops->name,
                          s->name, tolerance, f->rank, best);
                 check_factors(f, x);
-                CHECK(f->error <= tolerance || f->rank == most, "%g", f->error);
+                CHECK(f->error <= tolerance || f->rank == max, "%g", f->error);
                 CHECK(f->rank == 1 || true_error(f, f->rank - 1, x) > 0.999 * tolerance, "one less would do");
                 CHECK(f->rank >= best && f->rank <= best + 1, "%ld", f->rank);
             }
@@ -134,7 +134,7 @@ static void test_smaller(void **state) {
     for (const struct shape *shape = shapes; shape->T; shape++) {
         long T = shape->T, D = shape->D < 200 ? shape->D : 200, rank = T < 3 || D < 3 ? 1 : 3;
         real *x = make_matrix(spectrum_find("fast"), T, D, 1);
-        snprintf(words, sizeof words, "[%ld, %ld] in scratch of [300, 200]", T, D);
+        snprintf(text, sizeof text, "[%ld, %ld] in scratch of [300, 200]", T, D);
         assert_int_equal(lowrank_factor(&place.w, T, D, x, rank, SEED, &place.f), 0);
         check_factors(&place.f, x);
         assert_int_equal(lowrank_full(&place.w, T, D, x, rank, NULL, &place.f), 0);

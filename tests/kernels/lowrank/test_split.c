@@ -60,13 +60,13 @@ static double not_projected(const struct split *s, const real *x) {
 static void check(const struct ops *ops, const struct spectrum *s, long T, long D, long rank, double scale) {
     real *x = make_matrix(s, T, D, scale);
     struct split made = split(ops, T, D, rank, x, 3);
-    snprintf(words, sizeof words, "%s, %s, [%ld, %ld], scale %g, rank %ld", ops->name, s->name, T, D, scale,
+    snprintf(text, sizeof text, "%s, %s, [%ld, %ld], scale %g, rank %ld", ops->name, s->name, T, D, scale,
              rank);
     double q = from_orthonormal(made.q, rank, T, 1, rank), b = not_projected(&made, x);
     CHECK(q <= 30 * EPSILON, "%g EPSILON, q", q / EPSILON);
     CHECK(b <= 10 * EPSILON, "%g EPSILON, b", b / EPSILON);
-    double error = missed(&made, x), least = least_error(s, T, D, rank);
-    CHECK(error <= 2 * least + 10 * EPSILON, "%.9g, of %.9g", error, least);
+    double error = missed(&made, x), min = min_error(s, T, D, rank);
+    CHECK(error <= 2 * min + 10 * EPSILON, "%.9g, of %.9g", error, min);
     split_free(&made);
     free(x);
 }
@@ -95,7 +95,7 @@ static void test_sparse(void **state) {
     for (uint64_t seed = 0; seed < 50; seed++) {
         struct split s = split(ops, T, D, 3, x, seed);
         double error = missed(&s, x);
-        snprintf(words, sizeof words, "three elements, %s, seed %d", ops->name, (int)seed);
+        snprintf(text, sizeof text, "three elements, %s, seed %d", ops->name, (int)seed);
         CHECK(error <= 10 * EPSILON, "%g", error);
         split_free(&s);
     }

@@ -1,10 +1,10 @@
-/* For tests of every backend's delta slots: the shapes that each is tried at. */
+/* For tests of every backend's delta operations: the shapes that each is tried at. */
 #ifndef GDN_TEST_DELTA_SHAPES_H
 #define GDN_TEST_DELTA_SHAPES_H
 
 #include "tests/kernels/ops/harness.h"
 
-/* Odd ones too, with several groups, slots and heads. */
+/* Odd ones too, with several groups, operations and heads. */
 extern struct shape { long T, D, G, n, Hd, a, heads; } shape;
 
 /* Runs `test` on every backend, with each of the shapes in `shape`. */

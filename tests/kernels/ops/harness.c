@@ -14,8 +14,8 @@
 static const double EPSILON = sizeof(real) == sizeof(float) ? FLT_EPSILON : DBL_EPSILON;
 
 const struct ops *backend;
-const char *slot;
-char words[160];
+const char *operation;
+char text[160];
 
 /* ----------------------------------------------------------------------------------------------- memory */
 
@@ -26,13 +26,13 @@ struct copy {
     size_t bytes;
 };
 
-enum { MOST_BUFFERS = 32, MOST_SUMS = 4, MOST_COPIES = (MOST_BUFFERS + MOST_SUMS) * SIDES, GUARD = 64 };
+enum { MAX_BUFFERS = 32, MAX_SUMS = 4, MAX_COPIES = (MAX_BUFFERS + MAX_SUMS) * SIDES, GUARD = 64 };
 static const char guard = 0x55;
 
-static struct copy copies[MOST_COPIES];
-static struct buffer buffers[MOST_BUFFERS];
-static struct sums sums[MOST_SUMS];
-static enum digits sums_digits[MOST_SUMS];
+static struct copy copies[MAX_COPIES];
+static struct buffer buffers[MAX_BUFFERS];
+static struct sums sums[MAX_SUMS];
+static enum digits sums_digits[MAX_SUMS];
 static int copies_used, buffers_used, sums_used;
 static int32_t *tokens;
 static struct copy tokens_copy;
@@ -52,7 +52,7 @@ static struct copy reserve(bool device, size_t count, size_t size, size_t shift)
     copy.reserved = copy.device->reserve(shift * size + copy.bytes + GUARD);
     if (!copy.reserved) fail_msg("%zu bytes of %s: %s", copy.bytes, backend->name, gdn_failure());
     copy.base = copy.reserved + shift * size;
-    settle();
+    synchronize();
     memset(copy.base + copy.bytes, guard, GUARD);
     return copy;
 }
@@ -67,8 +67,8 @@ static void give_back(const struct copy *copy) {
 static void check_guard(const struct copy *copy) {
     for (size_t i = 0; copy->device && i < GUARD; i++)
         if (copy->base[copy->bytes + i] != guard)
-            fail_msg("%s of %s, %s: byte %zu behind a buffer of %zu is written", slot, backend->name, words,
-                     i, copy->bytes);
+            fail_msg("%s of %s, %s: byte %zu behind a buffer of %zu is written", operation, backend->name,
+                     text, i, copy->bytes);
 }
 
 static void *reserve_side(enum side side, long count, size_t size) {
@@ -79,7 +79,7 @@ static void *reserve_side(enum side side, long count, size_t size) {
 }
 
 struct buffer *make(const char *name, long count, double low, double high) {
-    assert_true(buffers_used < MOST_BUFFERS);
+    assert_true(buffers_used < MAX_BUFFERS);
     struct buffer *b = &buffers[buffers_used++];
     *b = (struct buffer){.name = name, .count = count};
     uint64_t state = random_name(name) | 1;
@@ -94,7 +94,7 @@ struct buffer *make(const char *name, long count, double low, double high) {
 }
 
 struct sums *make_sums(const char *name, long count, enum digits digits) {
-    assert_true(sums_used < MOST_SUMS);
+    assert_true(sums_used < MAX_SUMS);
     struct sums *s = &sums[sums_used];
     sums_digits[sums_used++] = digits;
     *s = (struct sums){.name = name, .count = count};
@@ -106,7 +106,7 @@ struct sums *make_sums(const char *name, long count, enum digits digits) {
 }
 
 int32_t *make_tokens(long count, int32_t below) {
-    if (tokens) settle(), give_back(&tokens_copy);
+    if (tokens) synchronize(), give_back(&tokens_copy);
     tokens_copy = reserve(on_device(), (size_t)count, sizeof *tokens, 1);
     tokens = (int32_t *)tokens_copy.base;
     for (long i = 0; i < count; i++)
@@ -143,13 +143,13 @@ const struct ops *start(enum side side) {
     static const int threads[SIDES] = {1, 1, 2, 3, 3};
     omp_set_num_threads(threads[side]);
     if (side != REFERENCE) return backend;
-    settle();
+    synchronize();
     return ops_find("reference");
 }
 
-void settle(void) {
+void synchronize(void) {
     if (on_device() && backend->device->wait() != 0)
-        fail_msg("%s of %s, %s: %s", slot, backend->name, words, gdn_failure());
+        fail_msg("%s of %s, %s: %s", operation, backend->name, text, gdn_failure());
 }
 
 /* ------------------------------------------------------------------------------------------- comparisons */
@@ -172,15 +172,15 @@ static void compare_bits(const char *name, enum promise promise, const void *con
     bool any = promise == ANY_THREADS && !on_device();
     if (!same(x, THREE_THREADS, THREE_AGAIN, bytes) ||
         (any && !(same(x, ONE_THREAD, TWO_THREADS, bytes) && same(x, ONE_THREAD, THREE_THREADS, bytes))))
-        fail_msg("%s of %s, %s: %s is not the same for %s number of threads", slot, backend->name, words,
+        fail_msg("%s of %s, %s: %s is not the same for %s number of threads", operation, backend->name, text,
                  name, any ? "every" : "a");
 }
 
 static void compare_element(const char *name, long i, double got, double expected, double usual,
                             double allowed) {
     if (!(fabs(got - expected) <= allowed))
-        fail_msg("%s of %s, %s: %s[%ld] is %.17g, the reference has %.17g (usual size %.3g)", slot,
-                 backend->name, words, name, i, got, expected, usual);
+        fail_msg("%s of %s, %s: %s[%ld] is %.17g, the reference has %.17g (usual size %.3g)", operation,
+                 backend->name, text, name, i, got, expected, usual);
 }
 
 static void compare_buffer(const struct buffer *b, long terms, enum promise promise) {
@@ -206,7 +206,7 @@ static void compare_sums(const struct sums *s, enum digits digits, long terms, e
 }
 
 void compare(long terms, enum promise promise) {
-    settle();
+    synchronize();
     for (int i = 0; i < copies_used; i++) check_guard(&copies[i]);
     for (int i = 0; i < buffers_used; i++) compare_buffer(&buffers[i], terms, promise);
     for (int i = 0; i < sums_used; i++) compare_sums(&sums[i], sums_digits[i], terms, promise);

@@ -1,15 +1,14 @@
-/* Runs one slot on the reference and several times on a backend, each on its own copy of the buffers, and
- * compares all buffers afterwards, inputs included:
+/* Runs one operation on the reference and several times on a backend, each on its own copy of the buffers,
+ * and compares all buffers afterwards, inputs included:
  *
  *     struct buffer *x = make("x", n, -1, 1), *y = make("y", n, -1, 1);
- *     slot = "add";
+ *     operation = "add";
  *     EACH_SIDE(i) start(i)->add(n, x->x[i], y->x[i]);
  *     compare(1, ANY_THREADS);
  *
  * The backends are those of test_backends (support/backend.h). Where one has a device of its own, the
- * backend's copies lie in the device's memory, of which the host sees no result before settle(); compare()
- * and start(REFERENCE) do that themselves.
- */
+ * backend's copies lie in the device's memory, of which the host sees no result before synchronize();
+ * compare() and start(REFERENCE) do that themselves. */
 #ifndef GDN_TEST_HARNESS_H
 #define GDN_TEST_HARNESS_H
 
@@ -33,17 +32,17 @@ struct sums {
     double *x[SIDES];
 };
 
-/* What is under test, for messages; words: the shape. */
+/* What is under test, for messages; text: the shape. */
 extern const struct ops *backend;
-extern const char *slot;
-extern char words[160];
+extern const char *operation;
+extern char text[160];
 
 /* A buffer of `count` numbers in [low, high), or of the integers in it, the same for each side. */
 struct buffer *make(const char *name, long count, double low, double high);
 int32_t *make_tokens(long count, int32_t below); /* one for all sides; released like a buffer */
 
-/* Sums that slots add to, of numbers in [0, 1) at first. What is added to them has been computed in `real`,
- * or in double from the beginning. */
+/* Sums that operations add to, of numbers in [0, 1) at first. What is added to them has been computed in
+ * `real`, or in double from the beginning. */
 enum digits { OF_REALS, OF_DOUBLES };
 struct sums *make_sums(const char *name, long count, enum digits digits);
 
@@ -53,8 +52,9 @@ void set(struct buffer *b, long first, long step, double value);
 /* Sets the number of threads for a side and returns its table. */
 const struct ops *start(enum side side);
 
-/* Waits until the host may read what a backend's slots have written; a device that failed fails the test. */
-void settle(void);
+/* Waits until the host may read what a backend's operations have written; a device that failed fails the
+ * test. */
+void synchronize(void);
 
 /* Compares all buffers and sums and releases them. An element is a sum of `terms` products of numbers of
  * order 1, see harness.c. ANY_THREADS: the contract promises the same bits for every number of threads; else
@@ -64,8 +64,8 @@ void compare(long terms, enum promise promise);
 
 void release(void);
 
-/* An entry of a table of tests of slots: buffers that a test has left, having failed, are released. */
-#define SLOT_TEST(name) cmocka_unit_test_teardown(name, release_after)
+/* An entry of a table of tests of operations: buffers that a test has left, having failed, are released. */
+#define OPERATION_TEST(name) cmocka_unit_test_teardown(name, release_after)
 int release_after(void **state);
 
 /* Set-up of a group of tests: says which backends it is about. */

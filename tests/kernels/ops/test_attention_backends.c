@@ -20,15 +20,15 @@ static void attention(void **state) {
     EACH_BACKEND for (size_t s = 0; s < COUNT(heads); s++) {
         long B = heads[s].B, S = heads[s].S, H = heads[s].H, K = heads[s].K, hd = heads[s].hd;
         long T = B * S, W = (H + 2 * K) * hd;
-        snprintf(words, sizeof words, "B %ld S %ld H %ld K %ld hd %ld", B, S, H, K, hd);
+        snprintf(text, sizeof text, "B %ld S %ld H %ld K %ld hd %ld", B, S, H, K, hd);
         struct buffer *qkv = make("qkv", T * W, -2, 2), *o = make("o", T * H * hd, -1, 1);
         struct buffer *lse = make("lse", B * H * S, -1, 1);
         set(o, 0, 1, NAN), set(lse, 0, 1, NAN); /* overwritten */
-        slot = "attention";
+        operation = "attention";
         EACH_SIDE(i) start(i)->attention(B, S, H, K, hd, qkv->x[i], o->x[i], lse->x[i]);
         compare(hd + S, ANY_THREADS);
 
-        slot = "attention_back";
+        operation = "attention_back";
         qkv = make("qkv", T * W, -2, 2), o = make("o", T * H * hd, -1, 1),
         lse = make("lse", B * H * S, -1, 1);
         struct buffer *dout = make("dout", T * H * hd, -1, 1), *dqkv = make("dqkv", T * W, -1, 1);
@@ -38,7 +38,7 @@ static void attention(void **state) {
             start(REFERENCE)->attention(B, S, H, K, hd, qkv->x[i], o->x[i], lse->x[i]);
             start(i)->attention_back(B, S, H, K, hd, qkv->x[i], o->x[i], lse->x[i], dout->x[i], dqkv->x[i],
                                      work->x[i]);
-            settle();
+            synchronize();
             memset(work->x[i], 0, (size_t)work->count * sizeof(real)); /* scratch */
         }
         compare(2 * hd + S * H / K, ANY_THREADS);
@@ -50,10 +50,10 @@ static void attention_decode(void **state) {
     (void)state;
     EACH_BACKEND for (size_t s = 0; s < COUNT(heads); s++) for (size_t l = 0; l < COUNT(cached); l++) {
         long H = heads[s].H, K = heads[s].K, hd = heads[s].hd, length = cached[l];
-        snprintf(words, sizeof words, "length %ld H %ld K %ld hd %ld", length, H, K, hd);
+        snprintf(text, sizeof text, "length %ld H %ld K %ld hd %ld", length, H, K, hd);
         struct buffer *q = make("q", H * hd, -2, 2), *keys = make("keys", length * K * hd, -2, 2);
         struct buffer *values = make("values", length * K * hd, -2, 2), *o = make("o", H * hd, -2, 2);
-        slot = "attention_decode";
+        operation = "attention_decode";
         set(o, 0, 1, NAN);
         EACH_SIDE(i) start(i)->attention_decode(length, H, K, hd, q->x[i], keys->x[i], values->x[i], o->x[i]);
         compare(hd + length, ANY_THREADS);
@@ -66,10 +66,10 @@ static void rope(void **state) {
                                                                 direction += 2) {
         long S = heads[s].S, T = heads[s].B * S, H = heads[s].H, hd = heads[s].hd, ld = H * hd + 5,
              position = 3;
-        snprintf(words, sizeof words, "T %ld S %ld heads %ld hd %ld direction %d", T, S, H, hd, direction);
+        snprintf(text, sizeof text, "T %ld S %ld heads %ld hd %ld direction %d", T, S, H, hd, direction);
         struct buffer *x = make("x", T * ld, -1, 1), *cosine = make("cosine", (position + S) * hd / 2, -1, 1);
         struct buffer *sine = make("sine", (position + S) * hd / 2, -1, 1);
-        slot = "rope";
+        operation = "rope";
         EACH_SIDE(i) start(i)->rope(T, S, position, H, hd, cosine->x[i], sine->x[i], direction, x->x[i], ld);
         compare(1, ANY_THREADS);
     }
@@ -77,9 +77,9 @@ static void rope(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        SLOT_TEST(attention),
-        SLOT_TEST(attention_decode),
-        SLOT_TEST(rope),
+        OPERATION_TEST(attention),
+        OPERATION_TEST(attention_decode),
+        OPERATION_TEST(rope),
     };
     return cmocka_run_group_tests(tests, describe_backends, NULL);
 }

@@ -1,4 +1,4 @@
-/* Trunk: every slot of every backend against the reference, at odd shapes and with one, two and three
+/* Trunk: every operation of every backend against the reference, at odd shapes and with one, two and three
  * threads. */
 #include <math.h>
 #include <stdio.h>
@@ -6,12 +6,12 @@
 
 #include "tests/kernels/ops/harness.h"
 
-static void every_slot_is_filled(void **state) {
+static void every_operation_is_filled(void **state) {
     (void)state;
     EACH_BACKEND {
-        void (*const *slots)(void) = (void (*const *)(void)) & backend->gemm;
-        for (size_t i = 0; i < (sizeof *backend - offsetof(struct ops, gemm)) / sizeof *slots; i++)
-            if (!slots[i]) fail_msg("slot %zu of %s is empty", i, backend->name);
+        void (*const *operations)(void) = (void (*const *)(void)) & backend->gemm;
+        for (size_t i = 0; i < (sizeof *backend - offsetof(struct ops, gemm)) / sizeof *operations; i++)
+            if (!operations[i]) fail_msg("operation %zu of %s is empty", i, backend->name);
     }
 }
 
@@ -31,9 +31,9 @@ static void gemm(void **state) {
         long lda = (mask & 1 ? m : k) + 3, ldb = (mask & 2 ? k : n) + 1, ldc = n + 2;
         struct buffer *a = make("A", (mask & 1 ? k : m) * lda, -1, 1);
         struct buffer *b = make("B", (mask & 2 ? n : k) * ldb, -1, 1), *c = make("C", m * ldc, -1, 1);
-        slot = "gemm";
-        snprintf(words, sizeof words, "%c%c m %ld n %ld k %ld beta %g", ta, tb, m, n, k, factor[1]);
-        struct buffer *p = make("C of product", m * ldc, -1, 1);
+        operation = "gemm";
+        snprintf(text, sizeof text, "%c%c m %ld n %ld k %ld beta %g", ta, tb, m, n, k, factor[1]);
+        struct buffer *p = make("C of linear", m * ldc, -1, 1);
         if (factor[1] == 0) /* C is never read */
             for (long i = 0; i < m; i++)
                 for (long j = 0; j < n; j++)
@@ -43,8 +43,8 @@ static void gemm(void **state) {
                        ldc);
         EACH_SIDE(i) /* whose trunk has no use for both transposed */
         if ((mask & 3) != 3)
-            start(i)->product(3, ta, tb, m, n, k, (real)factor[0], a->x[i], lda, b->x[i], ldb,
-                              (real)factor[1], p->x[i], ldc);
+            start(i)->linear(3, ta, tb, m, n, k, (real)factor[0], a->x[i], lda, b->x[i], ldb, (real)factor[1],
+                             p->x[i], ldc);
         else
             memset(p->x[i], 0, (size_t)p->count * sizeof(real));
         compare(k, SAME_THREADS);
@@ -57,20 +57,20 @@ static void vectors(void **state) {
     (void)state;
     EACH_BACKEND for (size_t s = 0; s < COUNT(lengths); s++) {
         long n = lengths[s];
-        snprintf(words, sizeof words, "n %ld", n);
+        snprintf(text, sizeof text, "n %ld", n);
         struct buffer *x = make("x", n, -1, 1), *y = make("y", n, -1, 1), *z = make("z", n, -1, 1);
-        slot = "zero", set(z, 0, 1, NAN);
+        operation = "zero", set(z, 0, 1, NAN);
         EACH_SIDE(i) start(i)->zero(n, z->x[i]);
-        slot = "copy";
+        operation = "copy";
         EACH_SIDE(i) start(i)->copy(n, x->x[i], z->x[i]);
-        slot = "add";
+        operation = "add";
         EACH_SIDE(i) start(i)->add(n, x->x[i], y->x[i]);
-        slot = "add_to";
+        operation = "add_to";
         EACH_SIDE(i) start(i)->add_to(n, x->x[i], y->x[i], z->x[i]);
         EACH_SIDE(i) start(i)->add_to(n, z->x[i], x->x[i], z->x[i]);
         compare(1, ANY_THREADS);
 
-        slot = "adamw";
+        operation = "adamw";
         struct buffer *w = make("w", n, -1, 1), *g = make("g", n, -1, 1), *m = make("m", n, -1, 1);
         struct buffer *v = make("v", n, 0, 1);
         set(g, 0, 5, 0), set(m, 0, 5, 0), set(v, 0, 5, 0); /* never touched before: 0/(0 + eps) */
@@ -86,10 +86,10 @@ static void add_squares(void **state) {
     (void)state;
     EACH_BACKEND for (size_t s = 0; s < COUNT(lengths); s++) for (size_t g = 0; g < COUNT(grains); g++) {
         long n = lengths[s], grain = grains[g], first = n / 3, count = (n - first + 1) / 2;
-        snprintf(words, sizeof words, "n %ld grain %ld", n, grain);
+        snprintf(text, sizeof text, "n %ld grain %ld", n, grain);
         struct buffer *x = make("x", n, -1, 1);
         struct sums *square = make_sums("square", (n + grain - 1) / grain, OF_DOUBLES);
-        slot = "add_squares";
+        operation = "add_squares";
         EACH_SIDE(i) {
             start(i)->add_squares(first, count, grain, x->x[i], square->x[i]);
             start(i)->add_squares(first + count, n - first - count, grain, x->x[i], square->x[i]);
@@ -110,8 +110,8 @@ static void add_hash(void **state) {
     EACH_BACKEND for (size_t s = 0; s < COUNT(cases); s++) {
         long rows = cases[s].rows, width = cases[s].width, ld = width + cases[s].gap, half = rows / 2;
         uint64_t index = cases[s].index, stride = cases[s].stride;
-        snprintf(words, sizeof words, "rows %ld width %ld ld %ld", rows, width, ld);
-        slot = "add_hash";
+        snprintf(text, sizeof text, "rows %ld width %ld ld %ld", rows, width, ld);
+        operation = "add_hash";
         struct buffer *x = make("x", rows * ld, -1, 1);
         struct sums *sum = make_sums("sum", 1, OF_DOUBLES);
         EACH_SIDE(i) {
@@ -120,7 +120,7 @@ static void add_hash(void **state) {
             start(i)->add_hash(x->x[i] + half * ld, rows - half, width, ld, index + (uint64_t)half * stride,
                                stride, to);
         }
-        settle();
+        synchronize();
         EACH_SIDE(i) assert_memory_equal(sum->x[i], sum->x[REFERENCE], sizeof(uint64_t));
         uint64_t before;
         memcpy(&before, sum->x[REFERENCE], sizeof before);
@@ -134,9 +134,9 @@ static void add_parts(void **state) {
     (void)state;
     EACH_BACKEND for (size_t s = 0; s < COUNT(lengths); s++) for (int parts = 1; parts < 6; parts++) {
         long n = lengths[s];
-        snprintf(words, sizeof words, "n %ld parts %d", n, parts);
+        snprintf(text, sizeof text, "n %ld parts %d", n, parts);
         struct buffer *pieces = make("pieces", parts * n, -1, 1), *sum = make("sum", n, -1, 1);
-        slot = "add_parts";
+        operation = "add_parts";
         EACH_SIDE(i) start(i)->add_parts(n, parts, pieces->x[i], sum->x[i]);
         EACH_SIDE(i) start(i)->add_parts(n, parts, pieces->x[i], pieces->x[i]);
         compare(parts, ANY_THREADS);
@@ -151,28 +151,28 @@ static void rows(void **state) {
     (void)state;
     EACH_BACKEND for (size_t s = 0; s < COUNT(shapes); s++) {
         long T = shapes[s].T, D = shapes[s].D, ld = D + 3;
-        snprintf(words, sizeof words, "T %ld D %ld", T, D);
-        slot = "add_column_sums";
+        snprintf(text, sizeof text, "T %ld D %ld", T, D);
+        operation = "add_column_sums";
         struct buffer *x = make("x", T * ld, -1, 1), *sum = make("sum", D, -1, 1);
         EACH_SIDE(i) start(i)->add_column_sums(T, D, x->x[i], ld, sum->x[i]);
         compare(T, ANY_THREADS);
 
-        slot = "add_scaled_rows";
+        operation = "add_scaled_rows";
         struct buffer *c = make("c", T, -1, 1), *y = (x = make("x", T * D, -1, 1), make("y", T * D, -1, 1));
         EACH_SIDE(i) start(i)->add_scaled_rows(T, D, c->x[i], x->x[i], y->x[i]);
         compare(1, ANY_THREADS);
 
-        slot = "embed";
+        operation = "embed";
         const int32_t *token = make_tokens(T, 5);
         struct buffer *E = make("E", 5 * D, -1, 1), *dx = make("dx", T * D, -1, 1);
         y = make("y", T * D, -1, 1);
         EACH_SIDE(i) start(i)->embed(T, D, token, 0, 5, E->x[i], y->x[i]);
-        slot = "embed_back";
+        operation = "embed_back";
         EACH_SIDE(i) start(i)->embed_back(T, D, token, 0, 5, dx->x[i], E->x[i]);
-        settle(); /* in token order: nothing is left to rounding */
+        synchronize(); /* in token order: nothing is left to rounding */
         EACH_SIDE(i) assert_memory_equal(E->x[i], E->x[REFERENCE], (size_t)E->count * sizeof(real));
         compare(T, ANY_THREADS);
-        slot = "embed of a part";
+        operation = "embed of a part";
         token = make_tokens(T, 5);
         E = make("E", 2 * D, -1, 1), y = make("y", T * D, -1, 1), dx = make("dx", T * D, -1, 1);
         EACH_SIDE(i) start(i)->embed(T, D, token, 1, 2, E->x[i], y->x[i]);
@@ -187,12 +187,12 @@ static void cut_tokens(void **state) {
     (void)state;
     EACH_BACKEND for (size_t s = 0; s < COUNT(sizes); s++) {
         long B = sizes[s][0], S = sizes[s][1];
-        snprintf(words, sizeof words, "B %ld S %ld", B, S);
-        slot = "cut_tokens";
+        snprintf(text, sizeof text, "B %ld S %ld", B, S);
+        operation = "cut_tokens";
         const int32_t *rows = make_tokens(B * (S + 1), 100000);
         struct buffer *input = make("input", B * S, 0, 1), *target = make("target", B * S, 0, 1);
         EACH_SIDE(i) start(i)->cut_tokens(B, S, rows, (int32_t *)input->x[i], (int32_t *)target->x[i]);
-        settle();
+        synchronize();
         EACH_SIDE(i) {
             assert_memory_equal(input->x[i], input->x[REFERENCE], (size_t)(B * S) * sizeof *rows);
             assert_memory_equal(target->x[i], target->x[REFERENCE], (size_t)(B * S) * sizeof *rows);
@@ -206,13 +206,13 @@ static void longer(void **state) {
     enum { N = 2100003, T = 4100, W = 513 };
     (void)state;
     EACH_BACKEND {
-        slot = "add_to, add_squares", snprintf(words, sizeof words, "n %d", N);
+        operation = "add_to, add_squares", snprintf(text, sizeof text, "n %d", N);
         struct buffer *x = make("x", N, -1, 1), *y = make("y", N, -1, 1);
         struct sums *square = make_sums("square", N / 64 + 1, OF_DOUBLES);
         EACH_SIDE(i) start(i)->add_to(N, x->x[i], y->x[i], y->x[i]);
         EACH_SIDE(i) start(i)->add_squares(0, N, 64, x->x[i], square->x[i]);
         compare(64, ANY_THREADS);
-        slot = "add_scaled_rows", snprintf(words, sizeof words, "T %d W %d", T, W);
+        operation = "add_scaled_rows", snprintf(text, sizeof text, "T %d W %d", T, W);
         struct buffer *c = make("c", T, -1, 1);
         x = make("x", T * W, -1, 1), y = make("y", T * W, -1, 1);
         EACH_SIDE(i) start(i)->add_scaled_rows(T, W, c->x[i], x->x[i], y->x[i]);
@@ -224,26 +224,26 @@ static void norm(void **state) {
     (void)state;
     EACH_BACKEND for (size_t s = 0; s < COUNT(shapes); s++) {
         long T = shapes[s].T, D = shapes[s].D;
-        snprintf(words, sizeof words, "T %ld D %ld", T, D);
+        snprintf(text, sizeof text, "T %ld D %ld", T, D);
         struct buffer *x = make("x", T * D, -1, 1), *r = make("r", T * D, -1, 1), *w = make("w", D, 0.5, 1.5);
         struct buffer *sum = make("sum", T * D, -1, 1), *y = make("y", T * D, -1, 1),
                       *rstd = make("rstd", T, 0, 1);
-        slot = "rms_norm";
+        operation = "rms_norm";
         EACH_SIDE(i) start(i)->rms_norm(T, D, x->x[i], w->x[i], 1e-5, y->x[i], rstd->x[i]);
         /* Whoever needs the norms alone gets the same bits: stages of a pipeline mix the two. */
         struct buffer *alone = make("rstd alone", T, 0, 1);
         EACH_SIDE(i) start(i)->row_rstd(T, D, x->x[i], 1e-5, alone->x[i]);
-        settle();
+        synchronize();
         EACH_SIDE(i) assert_memory_equal(alone->x[i], rstd->x[i], (size_t)T * sizeof(real));
         compare(D, ANY_THREADS);
         x = make("x", T * D, -1, 1), r = make("r", T * D, -1, 1), w = make("w", D, 0.5, 1.5);
         sum = make("sum", T * D, -1, 1), y = make("y", T * D, -1, 1), rstd = make("rstd", T, 0, 1);
-        slot = "add_rms_norm";
+        operation = "add_rms_norm";
         EACH_SIDE(i)
         start(i)->add_rms_norm(T, D, x->x[i], r->x[i], w->x[i], 1e-5, sum->x[i], y->x[i], rstd->x[i]);
         compare(D, ANY_THREADS);
 
-        slot = "rms_norm_back";
+        operation = "rms_norm_back";
         x = make("x", T * D, -1, 1), w = make("w", D, 0.5, 1.5), rstd = make("rstd", T, 1, 2);
         struct buffer *dy = make("dy", T * D, -1, 1), *dx = make("dx", T * D, -1, 1),
                       *dw = make("dw", D, -1, 1);
@@ -261,23 +261,23 @@ static void swiglu(void **state) {
     EACH_BACKEND for (size_t s = 0; s < COUNT(shapes); s++) for (int mask = 0; mask < 6; mask++) {
         long T = shapes[s].T, F = shapes[s].D;
         int with_h = mask % 3;
-        snprintf(words, sizeof words, "T %ld F %ld", T, F);
+        snprintf(text, sizeof text, "T %ld F %ld", T, F);
         struct buffer *gu = make("gu", T * 2 * F, -3, 3), *h = make("h", T * F, -1, 1);
         if (mask >= 3) set(gu, 0, 2 * F, 200), set(gu, F > 1 ? 1 : 0, 2 * F, -200); /* where exp overflows */
-        slot = "swiglu";
+        operation = "swiglu";
         if (with_h == 2) {
             EACH_SIDE(i) start(i)->swiglu(T, F, gu->x[i], h->x[i]);
             compare(1, ANY_THREADS);
             continue;
         }
         struct buffer *dh = make("dh", T * F, -1, 1), *dgu = make("dgu", T * 2 * F, -1, 1);
-        slot = "swiglu_back";
+        operation = "swiglu_back";
         EACH_SIDE(i) start(i)->swiglu_back(T, F, gu->x[i], dh->x[i], dgu->x[i], with_h ? h->x[i] : NULL);
         if (with_h) { /* recomputed as it was, to the bit */
             struct buffer *before = make("h before", T * F, 0, 0);
             EACH_SIDE(i) {
                 start(i)->swiglu(T, F, gu->x[i], before->x[i]);
-                settle();
+                synchronize();
                 assert_memory_equal(before->x[i], h->x[i], (size_t)(T * F) * sizeof(real));
             }
         }
@@ -289,16 +289,16 @@ static void cross_entropy(void **state) {
     (void)state;
     EACH_BACKEND for (size_t s = 0; s < COUNT(shapes); s++) for (int mask = 0; mask < 4; mask++) {
         long T = shapes[s].T, V = shapes[s].D, ld = V + 2;
-        snprintf(words, sizeof words, "T %ld V %ld", T, V);
+        snprintf(text, sizeof text, "T %ld V %ld", T, V);
         /* Large logits too: e^600 overflows even in double. */
         double size = mask & 1 ? 700 : 3;
         struct buffer *logits = make("logits", T * ld, -size, size), *loss = make("loss", T, 0, 1);
         const int32_t *target = make_tokens(T, (int32_t)V);
-        slot = "cross_entropy";
+        operation = "cross_entropy";
         EACH_SIDE(i) start(i)->cross_entropy(T, V, logits->x[i], ld, target, mask & 2 ? 2 : 0, loss->x[i]);
         compare(V, ANY_THREADS);
 
-        slot = "row_largest, part_exp, part_cross_entropy";
+        operation = "row_largest, part_exp, part_cross_entropy";
         long first = V / 2; /* targets lie on either side of it */
         struct buffer *largest = make("largest", T, 0, 1), *sums = make("sums", 2 * T, 0, 1);
         target = make_tokens(T, (int32_t)(V + 3));
@@ -325,35 +325,35 @@ static void nan_is_seen(void **state) {
         const int32_t *target = make_tokens(S, W);
         const struct ops *ops = start(ONE_THREAD);
         real *nan = x->x[ONE_THREAD], *out = y->x[ONE_THREAD], *more = z->x[ONE_THREAD];
-        slot = "a slot that is given a NaN", words[0] = 0;
+        operation = "an operation that is given a NaN", text[0] = 0;
         nan[at * W + 11] = (real)NAN;
         ops->rms_norm(S, W, nan, w->x[ONE_THREAD], 1e-5, out, more);
-        settle();
+        synchronize();
         assert_true(isnan(out[at * W]) && isnan(more[at]) && !isnan(out[(at + 1) % S * W]));
         ops->rms_norm_back(S, W, w->x[ONE_THREAD], w->x[ONE_THREAD] + W, w->x[ONE_THREAD], nan, out, more);
-        settle();
+        synchronize();
         assert_true(isnan(more[11]) && !isnan(more[12]));
         ops->swiglu(S, W / 2, nan, out);
-        settle();
+        synchronize();
         assert_true(isnan(out[at * W / 2 + 11]) && !isnan(out[at * W / 2 + 12]));
         ops->attention(1, S, 1, 1, D, nan, out, more); /* a query: this row alone */
-        settle();
+        synchronize();
         assert_true(isnan(out[at * D]) && isnan(more[at]) && !isnan(out[(at + 1) % S * D]));
         nan[at * W + D + 5] = (real)NAN; /* a key: all rows from here on */
         ops->attention(1, S, 1, 1, D, nan, out, more);
-        settle();
+        synchronize();
         assert_true(isnan(out[S * D - 1]) && (at == 0 || !isnan(out[at * D - 1])));
         ops->add_squares(0, S * W, S * W, nan, square->x[ONE_THREAD]);
         ops->add_up(S * W, nan, sum->x[ONE_THREAD]);
-        settle();
+        synchronize();
         assert_true(isnan(square->x[ONE_THREAD][0]) && isnan(sum->x[ONE_THREAD][0]));
         memcpy(out, nan, S * W * sizeof(real));
         ops->row_largest(S, W, out, W, more);
         ops->part_exp(S, W, out, W, target, 0, more, w->x[ONE_THREAD]);
-        settle();
+        synchronize();
         assert_true(isnan(w->x[ONE_THREAD][at]) && !isnan(w->x[ONE_THREAD][(at + 1) % S]));
         ops->cross_entropy(S, W, nan, W, target, 1, out);
-        settle();
+        synchronize();
         assert_true(isnan(out[at]) && !isnan(out[(at + 1) % S]));
         release();
     }
@@ -361,19 +361,19 @@ static void nan_is_seen(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        SLOT_TEST(every_slot_is_filled),
-        SLOT_TEST(gemm),
-        SLOT_TEST(vectors),
-        SLOT_TEST(add_squares),
-        SLOT_TEST(add_hash),
-        SLOT_TEST(add_parts),
-        SLOT_TEST(rows),
-        SLOT_TEST(cut_tokens),
-        SLOT_TEST(longer),
-        SLOT_TEST(norm),
-        SLOT_TEST(cross_entropy),
-        SLOT_TEST(nan_is_seen),
-        SLOT_TEST(swiglu),
+        OPERATION_TEST(every_operation_is_filled),
+        OPERATION_TEST(gemm),
+        OPERATION_TEST(vectors),
+        OPERATION_TEST(add_squares),
+        OPERATION_TEST(add_hash),
+        OPERATION_TEST(add_parts),
+        OPERATION_TEST(rows),
+        OPERATION_TEST(cut_tokens),
+        OPERATION_TEST(longer),
+        OPERATION_TEST(norm),
+        OPERATION_TEST(cross_entropy),
+        OPERATION_TEST(nan_is_seen),
+        OPERATION_TEST(swiglu),
     };
     return cmocka_run_group_tests(tests, describe_backends, NULL);
 }

@@ -1,6 +1,6 @@
 /* Delta connections: differences, contributions, weights and mixing of every backend against the reference at
  * odd shapes, with row distances beyond the width, odd ones and multiples of four, and with every combination
- * of optional arguments. All slots give the same bits for every number of threads. */
+ * of optional arguments. All operations give the same bits for every number of threads. */
 #include "tests/kernels/ops/delta_shapes.h"
 
 #include <math.h>
@@ -10,13 +10,13 @@ static void vectors(void) {
     long T = shape.T, D = shape.D;
     for (int mask = 0; mask < 4; mask++) {
         struct buffer *t = make("t", T * D, -2, 2), *s = make("s", T * D, -2, 2), *a = NULL, *b = NULL;
-        slot = "delta_mean";
+        operation = "delta_mean";
         if (mask & 1) a = make("delta", T * D, 0, 1);
         if (mask & 2) b = make("mean", T * D, 0, 1);
         EACH_SIDE(i) start(i)->delta_mean(T, D, t->x[i], s->x[i], AT(a, i), AT(b, i));
         compare(D, ANY_THREADS);
 
-        slot = "delta_spread";
+        operation = "delta_spread";
         t = make("t", T * D, -2, 2), s = make("s", T * D, -2, 2), a = b = NULL;
         struct buffer *dt = make("dt", T * D, -1, 1), *ds = make("ds", T * D, -1, 1);
         if (mask & 1) a = make("d", T * D, -1, 1);
@@ -24,7 +24,7 @@ static void vectors(void) {
         EACH_SIDE(i) start(i)->delta_spread(T, D, AT(a, i), AT(b, i), t->x[i], s->x[i], dt->x[i], ds->x[i]);
         compare(D, ANY_THREADS);
 
-        slot = "delta_magnitude";
+        operation = "delta_magnitude";
         t = make("t", T * D, -2, 2), s = make("s", T * D, -2, 2), a = NULL;
         struct buffer *e = make("e", T * 3, -2, 2), *square = make("square", T, -2, 2);
         if (mask & 1) a = make("r", T, 0.5, 2);
@@ -32,11 +32,11 @@ static void vectors(void) {
         start(i)->delta_magnitude(T, D, t->x[i], s->x[i], AT(a, i), 1e-3, e->x[i], 3, square->x[i]);
         compare(D, ANY_THREADS);
     }
-    slot = "delta_inverse_norm";
+    operation = "delta_inverse_norm";
     struct buffer *t = make("t", T * D, -2, 2), *s = make("s", T * D, -2, 2), *inv = make("inv", T, 0, 1);
     EACH_SIDE(i) memcpy(s->x[i], t->x[i], (size_t)D * sizeof(real)); /* the first row below the least norm */
     EACH_SIDE(i) start(i)->delta_inverse_norm(T, D, t->x[i], s->x[i], 1e-3, inv->x[i]);
-    settle();
+    synchronize();
     EACH_SIDE(i) inv->x[i][0] *= (real)1e-3; /* so that it does not set the tolerance of the others */
     compare(D, ANY_THREADS);
 }
@@ -49,7 +49,7 @@ static void gated_delta(void) {
         bool add = mask & 4;
         struct buffer *r = NULL, *rms = NULL, *weight = NULL;
         for (int back = 0; back < 2; back++) {
-            slot = back ? "gated_delta_back" : "gated_delta";
+            operation = back ? "gated_delta_back" : "gated_delta";
             struct buffer *t = make("t", T * D, -2, 2), *s = make("s", T * D, -2, 2);
             struct buffer *gate = make("gate", T * ldg, 0, 1), *out = make("out", T * ldo, -1, 1);
             r = mask & 2 ? make("r", T, 0.5, 2) : NULL;
@@ -77,12 +77,12 @@ static void gated_delta(void) {
 static void rows(void) {
     long T = 7 * shape.T, D = shape.D, n = shape.n;
     for (int mask = 0; mask < 4; mask++) {
-        slot = "row_factors";
+        operation = "row_factors";
         struct buffer *gamma = make("gamma", 1, 2, 3), *inv = make("inv", T, 0.1, 1), *r = make("r", T, 0, 1);
         EACH_SIDE(i) start(i)->row_factors(T, gamma->x[i], inv->x[i], r->x[i]);
         compare(1, ANY_THREADS);
 
-        slot = "row_factors_back";
+        operation = "row_factors_back";
         gamma = make("gamma", 1, 2, 3), inv = make("inv", T, 0.1, 1);
         set(inv, 0, 3, 1); /* norms below the least one */
         struct buffer *dr = make("dr", T, -1, 1), *k = make("k", T, -1, 1),
@@ -91,7 +91,7 @@ static void rows(void) {
         start(i)->row_factors_back(T, gamma->x[i], inv->x[i], 1, dr->x[i], k->x[i], dgamma->x[i]);
         compare(T, ANY_THREADS);
 
-        slot = "delta_magnitude_back";
+        operation = "delta_magnitude_back";
         r = mask & 1 ? make("r", T, 0.5, 2) : NULL;
         struct buffer *e = make("e", T, 0.5, 2), *square = make("square", T, 0, 2),
                       *de = make("de", T, -1, 1);
@@ -102,7 +102,7 @@ static void rows(void) {
         compare(1, ANY_THREADS);
 
         for (int back = 0; back < 2; back++) {
-            slot = back ? "slot_weights_back" : "slot_weights";
+            operation = back ? "connection_weights_back" : "connection_weights";
             long step = 2, lda = n * step + 1;
             struct buffer *alpha = mask & 1 ? make("alpha", T * lda, 0, 1) : NULL;
             struct buffer *mix = mask & 2 ? make("mix", n, -1, 1) : NULL;
@@ -111,25 +111,25 @@ static void rows(void) {
             struct buffer *dalpha = mask & 1 ? make("dalpha", T * lda, -1, 1) : NULL;
             EACH_SIDE(i) {
                 if (back)
-                    start(i)->slot_weights_back(T, n, AT(alpha, i), lda, step, (real)0.3, AT(mix, i),
-                                                weight->x[i], AT(dmix, i), AT(dalpha, i));
+                    start(i)->connection_weights_back(T, n, AT(alpha, i), lda, step, (real)0.3, AT(mix, i),
+                                                      weight->x[i], AT(dmix, i), AT(dalpha, i));
                 else
-                    start(i)->slot_weights(T, n, AT(alpha, i), lda, step, (real)0.3, AT(mix, i),
-                                           weight->x[i]);
+                    start(i)->connection_weights(T, n, AT(alpha, i), lda, step, (real)0.3, AT(mix, i),
+                                                 weight->x[i]);
             }
             compare(T, ANY_THREADS);
         }
     }
-    slot = "add_up";
+    operation = "add_up";
     struct buffer *x = make("x", T * D, -1, 1);
     struct sums *sum = make_sums("the sum", 1, OF_DOUBLES);
     EACH_SIDE(i) start(i)->add_up(T * D, x->x[i], sum->x[i]);
     compare(T * D, ANY_THREADS);
-    slot = "squares";
+    operation = "squares";
     x = make("x", T * D, -1, 1);
     EACH_SIDE(i) start(i)->squares(T * D, x->x[i]);
     compare(1, ANY_THREADS);
-    slot = "root_means";
+    operation = "root_means";
     x = make("x", T * D, 0.1, 1);
     EACH_SIDE(i) start(i)->root_means(T * D, 3, x->x[i]);
     compare(1, ANY_THREADS);
@@ -138,7 +138,7 @@ static void rows(void) {
 static void columns(void) {
     long T = shape.T, W = shape.D, ldx = W + 3, ldy = W + 5;
     for (int add = 0; add < 2; add++) {
-        slot = add ? "add_columns" : "copy_columns";
+        operation = add ? "add_columns" : "copy_columns";
         struct buffer *x = make("x", T * ldx, -1, 1), *y = make("y", T * ldy, -1, 1);
         EACH_SIDE(i) {
             if (add)
@@ -153,14 +153,14 @@ static void columns(void) {
 static void mixing(void) {
     long T = shape.T, D = shape.D, n = shape.n, a = shape.a, heads = shape.heads;
     for (int back = 0; back < 2; back++) {
-        slot = back ? "select_back" : "select";
+        operation = back ? "select_back" : "select";
         struct buffer *query = make("query", T * a, -1, 1), *key = make("key", T * n * a, -1, 1);
         struct buffer *rt = make("rt", T, 0.5, 2), *rs = make("rs", n * T, 0.5, 2);
         struct buffer *weight = make("weight", T * n, 0, 2.0 / (double)n),
                       *dweight = make("dweight", T * n, -1, 1);
         struct buffer *ct = make("ct", T, 0, 1), *cs = make("cs", n * T, 0, 1);
         EACH_SIDE(i) {
-            const real *rows[OPS_SLOTS];
+            const real *rows[OPS_CONNECTIONS];
             for (long k = 0; k < n; k++) rows[k] = rs->x[i] + k * T;
             if (back)
                 start(i)->select_back(T, n, a, D, query->x[i], key->x[i], rt->x[i], rows, weight->x[i],
@@ -169,11 +169,11 @@ static void mixing(void) {
                 start(i)->select(T, n, a, query->x[i], key->x[i], rt->x[i], rows, weight->x[i]);
             for (long k = 0; k < n; k++) rows[k] = NULL;
         }
-        settle();
+        synchronize();
         set(dweight, 0, 1, 0); /* consumed by the backward pass: what is left there is no result */
         compare(n * a, ANY_THREADS);
 
-        slot = back ? "multihead_back" : "multihead";
+        operation = back ? "multihead_back" : "multihead";
         query = make("query", T * D, -1, 1), key = make("key", T * n * D, -0.3, 0.3);
         weight = make("weight", T * n * heads, 0, 2.0 / (double)n);
         struct buffer *c = make("c", T * n * D, -1, 1), *dc = make("dc", T * n * D, 0, 1);
@@ -200,36 +200,37 @@ static void nan_is_seen(void) {
     double *entropy = sum->x[ONE_THREAD];
     nan[last] = (real)NAN;
     ops->delta_inverse_norm(T, D, nan, other, 1e-3, of_row);
-    settle();
+    synchronize();
     assert_true(isnan(of_row[T - 1]) && (T == 1 || !isnan(of_row[T - 2])));
     ops->delta_magnitude(T, D, nan, other, NULL, 1e-3, of_row, 1, out);
-    settle();
+    synchronize();
     assert_true(isnan(of_row[T - 1]) && isnan(out[T - 1]) && (T == 1 || !isnan(of_row[T - 2])));
     ops->gated_delta(T, D, D, nan, other, other, D, NULL, 1, NULL, 0, false, out, D, of_row);
-    settle();
+    synchronize();
     assert_true(isnan(of_row[T - 1]) && isnan(out[last]) && !isnan(out[last - 1]));
     ops->sigmoid_gate(T, D, 1, NULL, nan, out, D);
-    settle();
+    synchronize();
     assert_true(isnan(out[last]) && !isnan(out[last - 1]));
     ops->bias_silu(T, D, other, nan, out);
-    settle();
+    synchronize();
     assert_true(isnan(out[last]) && !isnan(out[last - 1]));
     ops->silu(T * D, nan, out);
-    settle();
+    synchronize();
     assert_true(isnan(out[last]) && !isnan(out[last - 1]));
     ops->binary_entropy(T, D, nan, D, 1, &entropy[0]);
     ops->softmax_entropy(T, D, nan, D, &entropy[1]);
     ops->copy(T * D, nan, out);
     ops->gram_rms(T, D, D, other, 0, out, NULL, D, of_row);
     ops->softmax_gate(T, D, other, 1, nan, D);
-    settle();
+    synchronize();
     assert_true(isnan(entropy[0]) && isnan(entropy[1]));
     assert_true(isnan(of_row[T - 1]) && (T == 1 || !isnan(of_row[T - 2])));
     for (long j = last - D + 1; j <= last; j++) assert_true(isnan(nan[j]));
     release();
 }
 
-/* What a layer computes again on the way back must have the bits of the way forward, by whichever slot. */
+/* What a layer computes again on the way back must have the bits of the way forward, by whichever operation.
+ */
 static void same_bits(void) {
     long T = shape.T, D = shape.D;
     size_t bytes = (size_t)(T * D) * sizeof(real);
@@ -240,18 +241,18 @@ static void same_bits(void) {
         const struct ops *ops = start(i);
         ops->bias_silu(T, D, bias->x[i], x->x[i], a->x[i]);
         ops->silu(T * D, x->x[i], b->x[i]);
-        settle();
+        synchronize();
         assert_memory_equal(a->x[i], b->x[i], bytes);
         ops->add_rms_norm(T, D, x->x[i], r->x[i], bias->x[i], 1e-5, sum->x[i], a->x[i], rstd->x[i]);
         ops->rms_norm(T, D, sum->x[i], bias->x[i], 1e-5, b->x[i], rstd->x[i] + T);
-        settle();
+        synchronize();
         assert_memory_equal(a->x[i], b->x[i], bytes);
         assert_memory_equal(rstd->x[i], rstd->x[i] + T, (size_t)T * sizeof(real));
         ops->gated_delta(T, D, shape.G, x->x[i], r->x[i], gate->x[i], shape.G, NULL, 0.7, NULL, 0, false,
                          a->x[i], D, rstd->x[i]);
         ops->gated_delta(T, D, shape.G, x->x[i], r->x[i], gate->x[i], shape.G, NULL, 0.7, NULL, 0, false,
                          b->x[i], D, NULL);
-        settle();
+        synchronize();
         assert_memory_equal(a->x[i], b->x[i], bytes);
     }
     release();
@@ -267,9 +268,9 @@ EVERYWHERE(same_bits)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        SLOT_TEST(test_vectors),   SLOT_TEST(test_gated_delta), SLOT_TEST(test_rows),
-        SLOT_TEST(test_columns),   SLOT_TEST(test_mixing),      SLOT_TEST(test_nan_is_seen),
-        SLOT_TEST(test_same_bits),
+        OPERATION_TEST(test_vectors),   OPERATION_TEST(test_gated_delta), OPERATION_TEST(test_rows),
+        OPERATION_TEST(test_columns),   OPERATION_TEST(test_mixing),      OPERATION_TEST(test_nan_is_seen),
+        OPERATION_TEST(test_same_bits),
     };
     return cmocka_run_group_tests(tests, describe_backends, NULL);
 }

@@ -1,14 +1,14 @@
 /* Gates of delta connections: every backend against the reference at odd shapes, with row distances beyond
- * the width, odd ones and multiples of four, and with every combination of optional arguments. All slots give
- * the same bits for every number of threads. */
+ * the width, odd ones and multiples of four, and with every combination of optional arguments. All operations
+ * give the same bits for every number of threads. */
 #include "tests/kernels/ops/delta_shapes.h"
 
 #include <math.h>
 #include <string.h>
 
-/* A list on the host, which a slot must have read when it returns: it is spoilt then. */
+/* A list on the host, which an operation must have read when it returns: it is spoilt then. */
 struct list {
-    real x[OPS_SLOTS];
+    real x[OPS_CONNECTIONS];
 };
 
 static real *fill_list(struct list *list, const struct buffer *from) {
@@ -17,20 +17,20 @@ static real *fill_list(struct list *list, const struct buffer *from) {
 }
 
 static void spoil(struct list *list) {
-    for (int i = 0; i < OPS_SLOTS; i++) list->x[i] = (real)NAN;
+    for (int i = 0; i < OPS_CONNECTIONS; i++) list->x[i] = (real)NAN;
 }
 
 static void silu(void) {
     long T = shape.T, W = shape.D;
-    slot = "bias_silu";
+    operation = "bias_silu";
     struct buffer *bias = make("bias", W, -1, 1), *x = make("x", T * W, -9, 9), *h = make("h", T * W, 0, 1);
     EACH_SIDE(i) start(i)->bias_silu(T, W, bias->x[i], x->x[i], h->x[i]);
     compare(1, ANY_THREADS);
-    slot = "silu";
+    operation = "silu";
     x = make("x", T * W, -9, 9), h = make("h", T * W, 0, 1);
     EACH_SIDE(i) start(i)->silu(T * W, x->x[i], h->x[i]);
     compare(1, ANY_THREADS);
-    slot = "silu_back";
+    operation = "silu_back";
     x = make("x", T * W, -9, 9), h = make("dh", T * W, -1, 1);
     struct buffer *dx = make("dx", T * W, 0, 1);
     EACH_SIDE(i) {
@@ -48,7 +48,7 @@ static void bottleneck(void) {
         struct buffer *r = mask & 1 ? make("r", n * T, 0.5, 2) : NULL;
         struct buffer *weight = mask & 2 ? make("weight", T * n, -1, 1) : NULL;
         if (mask < 4) {
-            slot = "bottleneck_gate";
+            operation = "bottleneck_gate";
             struct buffer *bias = make("bias", W, -1, 1);
             g = make("g", T * W, -9, 9), v = make("v", T * W, 0, 1);
             EACH_SIDE(i) {
@@ -59,7 +59,7 @@ static void bottleneck(void) {
             compare(Hd, ANY_THREADS);
             continue;
         }
-        slot = "bottleneck_gate_back";
+        operation = "bottleneck_gate_back";
         g = make("g", T * W, 0, 1), v = make("dv", T * W, -1, 1);
         for (int k = 0; k < 2; k++) set(g, k, 11, k); /* saturated */
         struct buffer *extra = mask & 4 ? make("extra", T * W, -1, 1) : NULL;
@@ -73,10 +73,10 @@ static void bottleneck(void) {
         }
         compare(Hd, ANY_THREADS);
     }
-    slot = "scale_slots";
+    operation = "scale_connections";
     struct buffer *weight = make("weight", T * n, -1, 1), *x = make("x", T * W, -1, 1),
                   *y = make("y", T * W, 0, 1);
-    EACH_SIDE(i) start(i)->scale_slots(T, n, Hd, weight->x[i], x->x[i], y->x[i]);
+    EACH_SIDE(i) start(i)->scale_connections(T, n, Hd, weight->x[i], x->x[i], y->x[i]);
     compare(Hd, ANY_THREADS);
 }
 
@@ -85,13 +85,13 @@ static void column_gates(void) {
     for (int mask = 0; mask < 8; mask++) {
         long ld = W + (mask & 4 ? 8 : 3), lddg = W + (mask & 4 ? 4 : 1);
         double entropy = mask & 2 ? 0.3 : 0;
-        slot = "sigmoid_gate";
+        operation = "sigmoid_gate";
         struct buffer *x = make("x", T * ld, -9, 9), *g = make("g", T * ld, 0, 1), *dg;
         struct buffer *r = mask & 1 ? make("r", T, 0.5, 2) : NULL;
         EACH_SIDE(i) start(i)->sigmoid_gate(T, W, 0.8, AT(r, i), x->x[i], g->x[i], ld);
         compare(W, ANY_THREADS);
 
-        slot = "sigmoid_gate_back";
+        operation = "sigmoid_gate_back";
         x = make("x", T * ld, -9, 9), g = make("g", T * ld, 0, 1), dg = make("dg", T * lddg, -1, 1);
         struct buffer *dr = make("dr", T, -1, 1);
         r = mask & 1 ? make("r", T, 0.5, 2) : NULL;
@@ -107,7 +107,7 @@ static void column_gates(void) {
 static void clamped_gates(void) {
     long T = shape.T, W = shape.n * shape.Hd;
     for (int kind = 0; kind < 2; kind++) {
-        slot = kind ? "sigmoid_gate_back" : "bottleneck_gate_back";
+        operation = kind ? "sigmoid_gate_back" : "bottleneck_gate_back";
         struct buffer *x = make("x", T * W, -2, 2), *g = make("g", T * W, 5e-8, 5e-8);
         struct buffer *dg = make("dg", T * W, 0, 0), *dweight = make("dweight", T * shape.n, 0, 0);
         struct buffer *scale = make("scale", shape.n, 1, 1);
@@ -121,7 +121,7 @@ static void clamped_gates(void) {
         compare(1, ANY_THREADS);
     }
     /* A column alone: the entropy of columns that do not exist would be as small as its own, but no less. */
-    slot = "binary_entropy";
+    operation = "binary_entropy";
     struct buffer *g = make("g", T * W, 0, 0);
     struct sums *sum = make_sums("the sum", 1, OF_REALS);
     EACH_SIDE(i) start(i)->binary_entropy(T, 1, g->x[i], W, 1.0 / 3, sum->x[i]);
@@ -132,13 +132,13 @@ static void softmax(void) {
     for (int mask = 0; mask < 8; mask++) {
         long T = shape.T, W = mask & 1 ? shape.G : shape.D;
         long ld = W + (mask & 4 ? 8 : 2), lddp = W + (mask & 4 ? 4 : 1);
-        slot = "softmax_gate";
+        operation = "softmax_gate";
         struct buffer *x = make("x", T * ld, -9, 9), *bias = make("bias", W, -1, 1);
         if (mask & 2) set(x, W - 1, ld, 200); /* a largest score that must not be missed */
         EACH_SIDE(i) start(i)->softmax_gate(T, W, bias->x[i], 1.25, x->x[i], ld);
         compare(W, ANY_THREADS);
 
-        slot = "softmax_gate_back";
+        operation = "softmax_gate_back";
         struct buffer *p = make("p", T * ld, 0, 2.0 / (double)W), *dp = make("dp", T * lddp, -1, 1);
         set(p, 0, 7, 0);
         set(p, 1, 7, 1e-35); /* below the clamp of its logarithm */
@@ -156,7 +156,7 @@ static void entropies(void) {
         struct sums *sum = make_sums("the sum", 1, OF_REALS);
         set(g, 0, 7, 0);
         set(g, 1, 9, 1);
-        slot = mask & 2 ? "softmax_entropy" : "binary_entropy";
+        operation = mask & 2 ? "softmax_entropy" : "binary_entropy";
         EACH_SIDE(i) {
             if (mask & 2)
                 start(i)->softmax_entropy(T, W, g->x[i], ld, sum->x[i]);
@@ -172,7 +172,7 @@ static void gram_rms(void) {
     long T = shape.T, W = shape.n * shape.Hd;
     for (int mask = 0; mask < 8; mask++) {
         long ld = W + (mask & 4 ? 4 : 2);
-        slot = "gram_rms";
+        operation = "gram_rms";
         struct buffer *v = make("v", T * ld, 0, 1), *q = make("q", T * ld, -0.2, 1),
                       *rms = make("rms", T, 0, 1);
         struct buffer *kv = mask & 1 ? make("kv", T * ld, 0, 1) : NULL;
@@ -193,9 +193,10 @@ EVERYWHERE(gram_rms)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        SLOT_TEST(test_silu),          SLOT_TEST(test_bottleneck), SLOT_TEST(test_column_gates),
-        SLOT_TEST(test_clamped_gates), SLOT_TEST(test_softmax),    SLOT_TEST(test_entropies),
-        SLOT_TEST(test_gram_rms),
+        OPERATION_TEST(test_silu),         OPERATION_TEST(test_bottleneck),
+        OPERATION_TEST(test_column_gates), OPERATION_TEST(test_clamped_gates),
+        OPERATION_TEST(test_softmax),      OPERATION_TEST(test_entropies),
+        OPERATION_TEST(test_gram_rms),
     };
     return cmocka_run_group_tests(tests, describe_backends, NULL);
 }

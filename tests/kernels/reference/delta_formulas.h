@@ -1,4 +1,4 @@
-/* Sizes, and what counts as near, for tests of the reference's delta slots. */
+/* Sizes, and what counts as near, for tests of the reference's delta operations. */
 #ifndef GDN_TEST_DELTA_FORMULAS_H
 #define GDN_TEST_DELTA_FORMULAS_H
 

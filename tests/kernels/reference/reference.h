@@ -1,4 +1,4 @@
-/* For tests of the reference's slots by formulas and by finite differences. */
+/* For tests of the reference's operations by formulas and by finite differences. */
 #ifndef GDN_TEST_REFERENCE_H
 #define GDN_TEST_REFERENCE_H
 
@@ -15,8 +15,8 @@ void fill(const char *name, long count, real *x, double low, double high);
 /* Summed in double. */
 double dot(long count, const real *x, const real *y);
 
-/* Entropies of gates [rows, width], whose rows are ld apart: what the slots add, for factor 1, to a sum of 0.
- */
+/* Entropies of gates [rows, width], whose rows are ld apart: what the operations add, for factor 1, to a sum
+ * of 0. */
 double binary_entropy(long rows, long width, const real *g, long ld);
 double softmax_entropy(long rows, long width, const real *p, long ld);
 

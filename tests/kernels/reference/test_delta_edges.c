@@ -1,5 +1,5 @@
-/* The reference's slots of delta connections at their edges: equal source and target, norms below the least
- * one, gates of exactly 0 and 1. */
+/* The reference's operations of delta connections at their edges: equal source and target, norms below the
+ * least one, gates of exactly 0 and 1. */
 #include "kernels/backends/backends.h"
 #include "tests/kernels/reference/delta_formulas.h"
 
@@ -38,7 +38,7 @@ static void equal_source_and_target(void **state) {
 }
 
 /* Below ε the norm is ε; just above it is itself. */
-static void least_norm(void **state) {
+static void min_norm(void **state) {
     (void)state;
     real t[2 * D] = {0}, s[2 * D] = {0}, inv[2];
     t[3] = (real)(EPS / 2);
@@ -90,7 +90,7 @@ static void negative_square(void **state) {
 int main(void) {
     ops = ops_find("reference");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(least_norm),
+        cmocka_unit_test(min_norm),
         cmocka_unit_test(equal_source_and_target),
         cmocka_unit_test(negative_square),
         cmocka_unit_test(saturated_gates),

@@ -175,8 +175,8 @@ struct weights {
 static double weights_loss(const void *context) {
     const struct weights *c = context;
     real weight[T * n];
-    ops->slot_weights(T, n, c->even ? NULL : c->alpha, 2 * n + 1, 2, (real)0.3, c->has_mix ? c->mix : NULL,
-                      weight);
+    ops->connection_weights(T, n, c->even ? NULL : c->alpha, 2 * n + 1, 2, (real)0.3,
+                            c->has_mix ? c->mix : NULL, weight);
     return dot(T * n, c->dweight, weight);
 }
 
@@ -189,9 +189,9 @@ static void weights(void **state) {
     for (int mask = 0; mask < 4; mask++) {
         real dmix[n] = {0}, dalpha[T * (2 * n + 1)] = {0};
         c.even = mask & 1, c.has_mix = mask & 2;
-        ops->slot_weights_back(T, n, c.even ? NULL : c.alpha, 2 * n + 1, 2, (real)0.3,
-                               c.has_mix ? c.mix : NULL, c.dweight, c.has_mix ? dmix : NULL,
-                               c.even ? NULL : dalpha);
+        ops->connection_weights_back(T, n, c.even ? NULL : c.alpha, 2 * n + 1, 2, (real)0.3,
+                                     c.has_mix ? c.mix : NULL, c.dweight, c.has_mix ? dmix : NULL,
+                                     c.even ? NULL : dalpha);
         check_gradients(weights_loss, &c,
                         (struct input[]){{"alpha", T, 2 * n + 1, c.alpha, 2 * n + 1, dalpha, 2 * n + 1},
                                          {"mix", 1, n, c.mix, n, dmix, n},

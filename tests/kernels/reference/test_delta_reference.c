@@ -1,5 +1,5 @@
-/* The reference's forward slots of delta connections against model.md's formulas written out a second time:
- * the delta is replaced first where it is normalised, sums are in double. */
+/* The reference's forward operations of delta connections against model.md's formulas written out a second
+ * time: the delta is replaced first where it is normalised, sums are in double. */
 #include "kernels/backends/backends.h"
 #include "tests/kernels/reference/delta_formulas.h"
 
@@ -78,11 +78,11 @@ static void bottleneck(void **state) {
     memcpy(g, logits, sizeof g);
     ops->bottleneck_gate(T, n, Hd, bias, p, r, scale, weight, g, v);
     for (long i = 0; i < T * W; i++) {
-        long t = i / W, slot = i % W / Hd;
+        long t = i / W, connection = i % W / Hd;
         double u = 0, gate = sigmoid((double)logits[i] + bias[i % W]);
         for (long j = 0; j < D; j++) u += wp[i % W * D + j] * c.delta[t * D + j];
         near("g", i, g[i], gate);
-        near("v", i, v[i], weight[t * n + slot] * u * scale[slot] * gate);
+        near("v", i, v[i], weight[t * n + connection] * u * scale[connection] * gate);
     }
 }
 
@@ -201,7 +201,8 @@ static void rows(void **state) {
     ops->row_factors(T, &gamma, inv, r);
     for (long t = 0; t < T; t++) near("r", t, r[t], (double)gamma * inv[t]);
     for (int mask = 0; mask < 4; mask++) {
-        ops->slot_weights(T, n, mask & 1 ? alpha + 1 : NULL, LD, 3, (real)0.5, mask & 2 ? mix : NULL, weight);
+        ops->connection_weights(T, n, mask & 1 ? alpha + 1 : NULL, LD, 3, (real)0.5, mask & 2 ? mix : NULL,
+                                weight);
         for (long i = 0; i < T * n; i++)
             near("weight", i, weight[i],
                  (mask & 1 ? alpha[i / n * LD + 1 + i % n * 3] : 0.5) * (mask & 2 ? mix[i % n] : 1));

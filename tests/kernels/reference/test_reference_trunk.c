@@ -194,7 +194,7 @@ static void attention(void **state) {
     ops->attention(B, S, H, K, HD, heads.qkv, o, lse);
     for (int b = 0; b < B; b++)
         for (int h = 0; h < H; h++) {
-            double weight[S][S] = {{0}}; /* the whole matrix, which the slot never forms */
+            double weight[S][S] = {{0}}; /* the whole matrix, which the operation never forms */
             for (int i = 0; i < S; i++) {
                 const real *q = heads.qkv + (b * S + i) * W + h * HD;
                 double sum = 0;

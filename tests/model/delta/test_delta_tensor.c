@@ -1,6 +1,6 @@
-/* Delta connections over the tensor axis, divided by channel or dealt out, against the whole model computed
- * on the same rank: loss sums and every gradient. Runs on any number of ranks that divides 12. Sources that
- * travel narrow between two stages, walked by hand, are compared likewise. */
+/* Delta connections over the tensor axis, divided by channel or by connection, against the whole model
+ * computed on the same rank: loss sums and every gradient. Runs on any number of ranks that divides 12.
+ * Sources that travel narrow between two stages, walked by hand, are compared likewise. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,13 +9,13 @@
 #include "kernels/base/status.h"
 #include "tests/model/tensor_ranks.h"
 
-enum { B = FIXTURE_BATCH, S = FIXTURE_LENGTH, T = B * S, LAYERS = 4, NODES = LAYERS + 1, MOST_EDGES = 16 };
+enum { B = FIXTURE_BATCH, S = FIXTURE_LENGTH, T = B * S, LAYERS = 4, NODES = LAYERS + 1, MAX_EDGES = 16 };
 
 /* Of the initial weights: enough that every gradient counts, and no more, since it multiplies rounding too.
  */
 static const double NOISE = 0.1;
 
-static char words[160];
+static char text[160];
 
 /* Everything that is divided divides by 12. T does not: own rows differ in number. */
 static struct model_config divisible(void) {
@@ -39,73 +39,73 @@ static double sum_tolerance(void) {
     return sizeof(real) == 8 ? 1e-12 : 1e-5;
 }
 
-static double global_norm(const struct fixture *whole) {
+static double global_norm(const struct fixture *full) {
     double squares = 0;
-    for (int i = 0; i < whole->table.rows; i++) {
-        const struct row *row = &whole->table.row[i];
-        for (long j = 0; j < row->count; j++) squares += pow(whole->state.gradient[row->offset + j], 2);
+    for (int i = 0; i < full->table.rows; i++) {
+        const struct row *row = &full->table.row[i];
+        for (long j = 0; j < row->count; j++) squares += pow(full->state.gradient[row->offset + j], 2);
     }
     return sqrt(squares);
 }
 
 /* Compares this rank's part of a gradient with the same elements of the whole tensor's. */
-static void compare_row(const struct fixture *whole, const struct row *row, const real *gradient,
+static void compare_row(const struct fixture *full, const struct row *row, const real *gradient,
                         double global) {
-    const struct row *all = params_find(&whole->table, row->name);
-    const real *expected = whole->state.gradient + all->offset;
+    const struct row *all = params_find(&full->table, row->name);
+    const real *expected = full->state.gradient + all->offset;
     double norm = 0, error = 0;
     for (long j = 0; j < all->count; j++) norm += pow(expected[j], 2);
     for (long j = 0; j < row->count; j++) error += pow(gradient[j] - (double)expected[part_place(row, j)], 2);
     if (!(sqrt(error) <= tolerance(sqrt(norm), global)))
-        failures += printf("%s, rank %d: gradient of %s is off by %g, its norm is %g, that of all %g\n",
-                           words, tensor.index, row->name, sqrt(error), sqrt(norm), global);
+        failures += printf("%s, rank %d: gradient of %s is off by %g, its norm is %g, that of all %g\n", text,
+                           tensor.index, row->name, sqrt(error), sqrt(norm), global);
     if (norm == 0 && error != 0)
-        failures += printf("%s, rank %d: gradient of %s is not 0\n", words, tensor.index, row->name);
+        failures += printf("%s, rank %d: gradient of %s is not 0\n", text, tensor.index, row->name);
 }
 
-static void compare_sums(const struct loss_sums *whole, struct loss_sums *part) {
+static void compare_sums(const struct loss_sums *full, struct loss_sums *part) {
     double *ours[] = {&part->ce, &part->sparsity, &part->entropy};
-    const double theirs[] = {whole->ce, whole->sparsity, whole->entropy};
+    const double theirs[] = {full->ce, full->sparsity, full->entropy};
     static const char *const names[] = {"cross entropy", "sparsity", "entropy"};
     axis_sum_doubles(&tensor, &part->ce, 3); /* neighbours */
     for (int i = 0; i < 3; i++)
         if (!(fabs(*ours[i] - theirs[i]) <= sum_tolerance() * fabs(theirs[i])))
-            failures += printf("%s: %s is %.17g, expected %.17g\n", words, names[i], *ours[i], theirs[i]);
-    if (whole->connections != part->connections)
-        failures += printf("%s: %ld connections\n", words, part->connections);
+            failures += printf("%s: %s is %.17g, expected %.17g\n", text, names[i], *ours[i], theirs[i]);
+    if (full->connections != part->connections)
+        failures += printf("%s: %ld connections\n", text, part->connections);
 }
 
 /* Sums what is partial over the ranks and compares all. */
-static void compare_gradients(const struct fixture *whole, const struct part *part) {
-    double global = global_norm(whole);
+static void compare_gradients(const struct fixture *full, const struct part *part) {
+    double global = global_norm(full);
     for (int i = 0; i < part->table.rows; i++) {
         const struct row *row = &part->table.row[i];
         real *gradient = part->state.gradient + row->offset;
         if (row->partial) axis_sum(&tensor, gradient, row->count);
-        compare_row(whole, row, gradient, global);
+        compare_row(full, row, gradient, global);
     }
 }
 
 /* One micro-batch through the whole model and through this rank's part of it. */
 static void check(const struct model_config *c, const struct loss_options *o, const struct layout *layout,
-                  enum form form) {
-    struct fixture whole;
+                  enum projection_way projection) {
+    struct fixture full;
     struct part part;
     struct loss_sums expected, sums;
     int32_t rows[B * (S + 1)];
     fixture_rows(rows, c->vocab_size);
-    fixture_create(&whole, c, test_backends()[0], B, S, 3, NOISE);
-    part_create(&part, &whole, layout, &tensor, NULL, test_backends()[0], B, S);
-    model_set_form(whole.model, form);
-    model_set_form(part.model, form);
-    model_train(whole.model, rows, B, S, o, &expected);
+    fixture_create(&full, c, test_backends()[0], B, S, 3, NOISE);
+    part_create(&part, &full, layout, &tensor, NULL, test_backends()[0], B, S);
+    model_set_projection(full.model, projection);
+    model_set_projection(part.model, projection);
+    model_train(full.model, rows, B, S, o, &expected);
     model_train(part.model, rows, B, S, o, &sums);
-    if (model_status(part.model)) failures += printf("%s: %s\n", words, gdn_failure());
+    if (model_status(part.model)) failures += printf("%s: %s\n", text, gdn_failure());
     assert_int_equal(axis_reserve(&tensor, part.table.total), 0);
     compare_sums(&expected, &sums);
-    compare_gradients(&whole, &part);
+    compare_gradients(&full, &part);
     part_free(&part);
-    fixture_free(&whole);
+    fixture_free(&full);
 }
 
 /* Every kind, aggregate, normalize and way to divide. Which regularisers, distances and so on goes round. */
@@ -126,17 +126,20 @@ static void test_divided(void **state) {
             struct loss_options o = fixture_options(&c, active, regularize);
             o.measure = v % 4 != 2;
             struct layout layout = divided_layout(way);
-            snprintf(words, sizeof words, "kind %d, aggregate %d, %s, %s, %s, %d active%s%s", c.delta.kind,
+            snprintf(text, sizeof text, "kind %d, aggregate %d, %s, %s, %s, %d active%s%s", c.delta.kind,
                      c.delta.aggregate, c.delta.normalize ? "normalized" : "plain",
-                     way & 1 ? "dealt out" : "by channel", way & 2 ? "rows divided" : "rows whole", active,
-                     regularize ? ", regularized" : "", o.measure ? ", measured" : "");
-            check(&c, &o, &layout, v % 5 == 1 ? FORM_SPLIT : v % 5 == 2 ? FORM_DIRECT : FORM_AUTO);
+                     way & 1 ? "by connection" : "by channel", way & 2 ? "rows divided" : "rows whole",
+                     active, regularize ? ", regularized" : "", o.measure ? ", measured" : "");
+            check(&c, &o, &layout,
+                  v % 5 == 1   ? PROJECTION_SPLIT
+                  : v % 5 == 2 ? PROJECTION_DIRECT
+                               : PROJECTION_AUTO);
         }
     no_failures();
 }
 
-/* More ranks than slots, and no connections at all. */
-static void test_few_slots(void **state) {
+/* More ranks than connections, and no connections at all. */
+static void test_few_connections(void **state) {
     (void)state;
     for (int kind = 0; kind < 3; kind++)
         for (int way = 0; way < 4; way++) {
@@ -145,8 +148,8 @@ static void test_few_slots(void **state) {
             c.delta.num_distances = way % 2;
             struct loss_options o = fixture_options(&c, -1, true);
             struct layout layout = divided_layout(way | 1);
-            snprintf(words, sizeof words, "kind %d, %d distances, dealt out", kind, c.delta.num_distances);
-            check(&c, &o, &layout, FORM_AUTO);
+            snprintf(text, sizeof text, "kind %d, %d distances, by connection", kind, c.delta.num_distances);
+            check(&c, &o, &layout, PROJECTION_AUTO);
         }
     no_failures();
 }
@@ -157,7 +160,7 @@ static void test_few_slots(void **state) {
 struct pair {
     struct part part[2];
     struct edges edges;
-    real *node[NODES], *deposit[NODES], *strip[MOST_EDGES], *strip_gradient[MOST_EDGES];
+    real *source[NODES], *source_gradient[NODES], *projected[MAX_EDGES], *projected_gradient[MAX_EDGES];
     real gradient[T * 48];
     int narrow;
 };
@@ -174,65 +177,65 @@ static real *zeros(long count) {
 
 /* Hands the second stage its sources: whole, or where the first stage has an edge's projection, narrow. */
 static void hand_over(struct pair *p, const struct model_config *c, const struct layout *layout, int active) {
-    long D = c->hidden_size, width = strip_width(c, layout);
+    long D = c->hidden_size, width = projected_width(c, layout);
     struct span first = layout->stage[0];
-    p->node[first.end] = model_output(p->part[0].model, 0, 0, first.end - 1);
+    p->source[first.end] = model_output(p->part[0].model, 0, 0, first.end - 1);
     for (int e = 0; e < p->edges.count; e++) {
         const struct edge *edge = &p->edges.edge[e];
         int node = edge->source;
-        if (edge->target < first.end || node >= first.end || edge->slot >= active) continue;
+        if (edge->target < first.end || node >= first.end || edge->connection >= active) continue;
         const real *s = model_output(p->part[0].model, 0, 0, node);
         if (node == first.end - 1) continue; /* the stream */
         if (projects(&p->part[0], edge)) {
-            p->strip[e] = zeros(T * width);
-            p->strip_gradient[e] = zeros(T * width);
-            for (long i = 0; i < T * width; i++) p->strip_gradient[e][i] = (real)NAN; /* is overwritten */
-            model_project(p->part[0].model, e, s, T, p->strip[e]);
+            p->projected[e] = zeros(T * width);
+            p->projected_gradient[e] = zeros(T * width);
+            for (long i = 0; i < T * width; i++) p->projected_gradient[e][i] = (real)NAN; /* is overwritten */
+            model_project(p->part[0].model, e, s, T, p->projected[e]);
             p->narrow++;
         } else {
-            p->node[1 + node] = model_output(p->part[0].model, 0, 0, node);
+            p->source[1 + node] = model_output(p->part[0].model, 0, 0, node);
         }
-        if (!p->deposit[1 + node]) p->deposit[1 + node] = zeros(T * D);
+        if (!p->source_gradient[1 + node]) p->source_gradient[1 + node] = zeros(T * D);
     }
 }
 
 static void check_narrow(const struct model_config *c, const struct loss_options *o, struct layout layout) {
     static struct pair pair;
     struct pair *p = &pair;
-    struct fixture whole;
+    struct fixture full;
     struct loss_sums expected, sums = {0};
     int32_t rows[B * (S + 1)];
     struct span stage[2] = {{0, 2}, {2, LAYERS}};
     memset(p, 0, sizeof *p);
     layout.pipeline = 2, layout.stage = stage, layout.narrow = true;
     fixture_rows(rows, c->vocab_size);
-    fixture_create(&whole, c, test_backends()[0], B, S, 3, NOISE);
+    fixture_create(&full, c, test_backends()[0], B, S, 3, NOISE);
     assert_int_equal(edges_create(c, &p->edges), 0);
     for (int s = 0; s < 2; s++) {
         layout.pipeline_index = s;
-        part_create(&p->part[s], &whole, &layout, &tensor, NULL, test_backends()[0], B, S);
+        part_create(&p->part[s], &full, &layout, &tensor, NULL, test_backends()[0], B, S);
     }
-    model_train(whole.model, rows, B, S, o, &expected);
+    model_train(full.model, rows, B, S, o, &expected);
 
     struct pass pass = {.rows = rows, .batch = B, .length = S, .options = o};
     model_stage_forward(p->part[0].model, &pass, &sums);
     hand_over(p, c, &layout, o->active);
     struct pass last = pass;
-    last.node = p->node, last.strip = p->strip, last.strip_gradient = p->strip_gradient;
-    last.gradient = p->gradient, last.deposit = p->deposit;
+    last.source = p->source, last.projected = p->projected, last.projected_gradient = p->projected_gradient;
+    last.gradient = p->gradient, last.source_gradient = p->source_gradient;
     model_stage_forward(p->part[1].model, &last, &sums);
     model_stage_backward(p->part[1].model, &last, LAYERS, stage[1].first, &sums);
     for (int e = p->edges.count - 1; e >= 0; e--)
-        if (p->strip[e]) {
+        if (p->projected[e]) {
             int node = p->edges.edge[e].source;
             model_unproject(p->part[0].model, e, model_output(p->part[0].model, 0, 0, node), T,
-                            p->strip_gradient[e], p->deposit[1 + node]);
+                            p->projected_gradient[e], p->source_gradient[1 + node]);
         }
-    pass.gradient = p->gradient, pass.deposit = p->deposit;
+    pass.gradient = p->gradient, pass.source_gradient = p->source_gradient;
     model_stage_backward(p->part[0].model, &pass, stage[0].end - 1, -1, &sums);
     sums.connections = expected.connections; /* stages leave it alone */
     for (int s = 0; s < 2; s++)
-        if (model_status(p->part[s].model)) failures += printf("%s: %s\n", words, gdn_failure());
+        if (model_status(p->part[s].model)) failures += printf("%s: %s\n", text, gdn_failure());
     assert_true(p->narrow > 0);
 
     /* What both stages hold is summed over them. */
@@ -245,16 +248,16 @@ static void check_narrow(const struct model_config *c, const struct loss_options
     for (int s = 0; s < 2; s++) assert_int_equal(axis_reserve(&tensor, p->part[s].table.total), 0);
     compare_sums(&expected, &sums);
     for (int s = 0; s < 2; s++) {
-        compare_gradients(&whole, &p->part[s]);
+        compare_gradients(&full, &p->part[s]);
         part_free(&p->part[s]);
     }
-    for (int e = 0; e < MOST_EDGES; e++) {
-        free(p->strip[e]);
-        free(p->strip_gradient[e]);
+    for (int e = 0; e < MAX_EDGES; e++) {
+        free(p->projected[e]);
+        free(p->projected_gradient[e]);
     }
-    for (int n = 0; n < NODES; n++) free(p->deposit[n]);
+    for (int n = 0; n < NODES; n++) free(p->source_gradient[n]);
     edges_free(&p->edges);
-    fixture_free(&whole);
+    fixture_free(&full);
 }
 
 static void test_narrow(void **state) {
@@ -266,7 +269,7 @@ static void test_narrow(void **state) {
             c.delta.aggregate = aggregate;
             struct loss_options o = fixture_options(&c, way == 3 ? 2 : 3, way != 1);
             struct layout layout = divided_layout(way % 2 ? 2 : 0);
-            snprintf(words, sizeof words, "narrow sources, aggregate %d, way %d", aggregate, way);
+            snprintf(text, sizeof text, "narrow sources, aggregate %d, way %d", aggregate, way);
             check_narrow(&c, &o, layout);
         }
     no_failures();
@@ -275,7 +278,7 @@ static void test_narrow(void **state) {
 int rank_main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_divided),
-        cmocka_unit_test(test_few_slots),
+        cmocka_unit_test(test_few_connections),
         cmocka_unit_test(test_narrow),
     };
     return run_on_ranks(tests, tensor_create, tensor_free);

@@ -37,42 +37,42 @@ static void see(void *context, const struct delta_view *view) {
     if (!view->gate || !seen->counts) return;
     for (long t = 0; t < T; t++)
         for (long g = 0; g < view->gates; g++)
-            seen->gate[seen->edges->first[view->edge->target] + view->edge->slot] +=
+            seen->gate[seen->edges->first[view->edge->target] + view->edge->connection] +=
                 (double)view->gate[t * view->gate_ld + g];
 }
 
-static void compare(double got, double wanted, const char *words, int edge, const char *what) {
+static void compare(double got, double wanted, const char *text, int edge, const char *what) {
     double tolerance = sizeof(real) == 8 ? 1e-12 : 1e-5;
     if (fabs(got - wanted) <= tolerance * (1e-3 + fabs(wanted))) return;
-    failures += printf("%s, connection %d: %s %.9g, not %.9g\n", words, edge, what, got, wanted);
+    failures += printf("%s, connection %d: %s %.9g, not %.9g\n", text, edge, what, got, wanted);
 }
 
-static void check(int kind, int aggregate, bool dealt, int level, int active, bool each) {
+static void check(int kind, int aggregate, bool by_connection, int policy, int active, bool each) {
     struct model_config c = model_of(kind, aggregate);
-    struct fixture whole;
+    struct fixture full;
     struct part part;
     struct edges edges;
-    struct layout layout = divided_layout(dealt);
-    struct recompute levels[LAYERS];
+    struct layout layout = divided_layout(by_connection);
+    struct recompute policies[LAYERS];
     static int32_t tokens[B * (S + 1)];
     static real gradient[T * 24];
     struct connection_sums sums[EDGES] = {0};
     struct loss_sums all = {0};
     struct seen seen = {0};
     const bool layer[LAYERS] = {true, true, true, true};
-    char words[120];
-    snprintf(words, sizeof words, "kind %d, aggregate %d, %s, level %d, %d active", kind, aggregate,
-             dealt ? "dealt out" : "by channel", level, active);
-    fixture_levels(levels, LAYERS, level);
+    char text[120];
+    snprintf(text, sizeof text, "kind %d, aggregate %d, %s, level %d, %d active", kind, aggregate,
+             by_connection ? "by connection" : "by channel", policy, active);
+    fixture_levels(policies, LAYERS, policy);
     assert_int_equal(edges_create(&c, &edges), 0);
     assert_true(edges.count <= EDGES);
     fixture_rows(tokens, c.vocab_size);
-    fixture_create(&whole, &c, test_backends()[0], B, S, 3, 0.2);
-    part_create_levels(&part, &whole, &layout, &tensor, NULL, levels, test_backends()[0], B, S);
+    fixture_create(&full, &c, test_backends()[0], B, S, 3, 0.2);
+    part_create_policies(&part, &full, &layout, &tensor, NULL, policies, test_backends()[0], B, S);
     struct loss_options o = fixture_options(&c, active, false);
     o.measure = true, o.each = each;
     seen.edges = &edges;
-    seen.counts = dealt || kind != KIND_ADAPTIVE || tensor.index == 0;
+    seen.counts = by_connection || kind != KIND_ADAPTIVE || tensor.index == 0;
     struct delta_watch watch = {see, &seen, layer};
     struct pass pass = {.rows = tokens,
                         .batch = B,
@@ -91,25 +91,26 @@ static void check(int kind, int aggregate, bool dealt, int level, int active, bo
     MPI_Allreduce(MPI_IN_PLACE, &all.sparsity, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     double contributions = 0;
     for (int e = 0; e < EDGES; e++) {
-        bool is = e < edges.count && edges.edge[e].slot < active_edges(&edges, edges.edge[e].target, active);
+        bool is =
+            e < edges.count && edges.edge[e].connection < active_edges(&edges, edges.edge[e].target, active);
         contributions += sums[e].contribution;
-        compare(sums[e].gate, each ? seen.gate[e] : 0, words, e, "gate");
+        compare(sums[e].gate, each ? seen.gate[e] : 0, text, e, "gate");
         if ((is && each) != (sums[e].contribution > 0) || (is && each) != (sums[e].gate > 0))
-            failures += printf("%s: connection %d of %d %s\n", words, e, edges.count,
+            failures += printf("%s: connection %d of %d %s\n", text, e, edges.count,
                                is ? "was not measured" : "was measured");
     }
-    compare(contributions, each ? all.sparsity : 0, words, -1, "contributions");
+    compare(contributions, each ? all.sparsity : 0, text, -1, "contributions");
     edges_free(&edges);
     part_free(&part);
-    fixture_free(&whole);
+    fixture_free(&full);
 }
 
 static void test_each(void **state) {
     (void)state;
     for (int kind = 0; kind < 3; kind++)
         for (int i = 0; i < 4; i++)
-            for (int dealt = 0; dealt < 2; dealt++)
-                check(kind, aggregates[i], dealt, (i + dealt) % 3, i == 1 ? 2 : 3, true);
+            for (int by_connection = 0; by_connection < 2; by_connection++)
+                check(kind, aggregates[i], by_connection, (i + by_connection) % 3, i == 1 ? 2 : 3, true);
     check(KIND_BOTTLENECK, AGGREGATE_MEAN, false, 0, 3, false);
     no_failures();
 }

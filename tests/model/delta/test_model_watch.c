@@ -27,10 +27,10 @@ static struct model_config model_of(int kind) {
 
 /* What has been seen. */
 struct seen {
-    const struct fixture *whole;
+    const struct fixture *full;
     const struct part *part;
-    bool channels;                /* each rank has a part of every slot's channels */
-    int calls, layer, slot;       /* of the last call */
+    bool channels;                /* each rank has a part of every connection's channels */
+    int calls, layer, connection; /* of the last call */
     double sum[LAYERS][T * D];    /* the contributions into each layer, by this rank's gates */
     double target[LAYERS][T * D]; /* δ + s */
     int watched[LAYERS];          /* connections */
@@ -40,17 +40,17 @@ struct seen {
 static double weight(const struct seen *seen, const struct edge *edge, const char *leaf, long out, long in) {
     char name[96];
     snprintf(name, sizeof name, "layers.%d.delta.%d.%s", edge->target, edge->distance, leaf);
-    const struct row *row = params_find(&seen->whole->table, name);
+    const struct row *row = params_find(&seen->full->table, name);
     if (!row) return 1;
     long place = row->transposed ? in * row->shape[0] + out : out * row->shape[1] + in;
-    return (double)seen->whole->state.weight[row->offset + place];
+    return (double)seen->full->state.weight[row->offset + place];
 }
 
 /* One token's contribution, by the gates that this rank has. */
 static void contribute(const struct seen *seen, const struct delta_view *view, long t, double *sum) {
     const struct edge *edge = view->edge;
     const real *delta = view->difference + t * D, *gate = view->gate + t * view->gate_ld;
-    int kind = seen->whole->config.delta.kind;
+    int kind = seen->full->config.delta.kind;
     long first = seen->channels && kind != KIND_ADAPTIVE ? tensor.index * view->gates : 0;
     if (kind == KIND_ADAPTIVE && seen->channels && tensor.index > 0) return; /* all ranks have the same */
     for (long g = 0; g < view->gates; g++) {
@@ -75,9 +75,10 @@ static void see(void *context, const struct delta_view *view) {
     struct seen *seen = context;
     const struct edge *edge = view->edge;
     const real *source = model_output(seen->part->model, 0, 0, edge->source);
-    bool next = edge->target > seen->layer || (edge->target == seen->layer && edge->slot == seen->slot + 1);
+    bool next = edge->target > seen->layer ||
+                (edge->target == seen->layer && edge->connection == seen->connection + 1);
     int n = seen->watched[edge->target]++;
-    seen->calls++, seen->layer = edge->target, seen->slot = edge->slot;
+    seen->calls++, seen->layer = edge->target, seen->connection = edge->connection;
     failures += !next || view->batch != B || view->length != S || view->D != D;
     failures += seen->channels ? !view->gate : !view->gate != (n % tensor.size != tensor.index);
     for (long i = 0; i < T * D; i++) {
@@ -116,48 +117,49 @@ static void compare(struct seen *seen, const bool *layer, const char *what) {
     }
 }
 
-static void check(int kind, bool dealt, bool rows, const struct recompute *levels, int active) {
+static void check(int kind, bool by_connection, bool rows, const struct recompute *policies, int active) {
     struct model_config c = model_of(kind);
-    struct fixture whole;
+    struct fixture full;
     struct part part;
     struct loss_sums sums = {0};
-    struct layout layout = divided_layout((dealt ? 1 : 0) | (rows ? 2 : 0));
+    struct layout layout = divided_layout((by_connection ? 1 : 0) | (rows ? 2 : 0));
     struct loss_options o = fixture_options(&c, active, kind == 1);
     static int32_t tokens[B * (S + 1)];
     static real gradient[T * D];
     static struct seen seen;
     const bool layer[LAYERS] = {true, false, true, true, true};
-    char words[100];
-    snprintf(words, sizeof words, "kind %d, %s, %s, %d active", kind, dealt ? "dealt out" : "by channel",
-             rows ? "rows divided" : "rows whole", active);
+    char text[100];
+    snprintf(text, sizeof text, "kind %d, %s, %s, %d active", kind,
+             by_connection ? "by connection" : "by channel", rows ? "rows divided" : "rows whole", active);
     fixture_rows(tokens, c.vocab_size);
-    fixture_create(&whole, &c, test_backends()[0], B, S, 3, 0.2);
-    part_create_levels(&part, &whole, &layout, &tensor, NULL, levels, test_backends()[0], B, S);
-    seen = (struct seen){.whole = &whole, .part = &part, .channels = !dealt || tensor.size == 1, .layer = -1};
+    fixture_create(&full, &c, test_backends()[0], B, S, 3, 0.2);
+    part_create_policies(&part, &full, &layout, &tensor, NULL, policies, test_backends()[0], B, S);
+    seen = (struct seen){
+        .full = &full, .part = &part, .channels = !by_connection || tensor.size == 1, .layer = -1};
     struct delta_watch watch = {see, &seen, layer};
     struct pass pass = {
         .rows = tokens, .batch = B, .length = S, .options = &o, .gradient = gradient, .watch = &watch};
     model_stage_forward(part.model, &pass, &sums);
     int calls = seen.calls, wanted = 0;
     for (int l = 0; l < LAYERS; l++) wanted += layer[l] * (l + 1 < active ? l + 1 : active);
-    compare(&seen, layer, words);
+    compare(&seen, layer, text);
     model_stage_backward(part.model, &pass, LAYERS, -1, &sums);
     if (calls != wanted || seen.calls != calls)
-        failures += printf("%s: %d calls, %d expected, and %d more on the way back\n", words, calls, wanted,
+        failures += printf("%s: %d calls, %d expected, and %d more on the way back\n", text, calls, wanted,
                            seen.calls - calls);
     failures += model_status(part.model) != 0;
     part_free(&part);
-    fixture_free(&whole);
+    fixture_free(&full);
 }
 
 static void test_seen(void **state) {
     (void)state;
-    struct recompute levels[LAYERS];
+    struct recompute policies[LAYERS];
     for (int kind = 0; kind < 3; kind++)
         for (int way = 0; way < 4; way++)
-            for (int level = 0; level < 3; level++) {
-                fixture_levels(levels, LAYERS, level);
-                check(kind, way & 1, way & 2, levels, level == 1 ? 2 : 3);
+            for (int policy = 0; policy < 3; policy++) {
+                fixture_levels(policies, LAYERS, policy);
+                check(kind, way & 1, way & 2, policies, policy == 1 ? 2 : 3);
             }
     no_failures();
 }

@@ -9,7 +9,15 @@
 #include "kernels/base/status.h"
 #include "tests/model/tensor_ranks.h"
 
-enum { B = FIXTURE_BATCH, S = FIXTURE_LENGTH, T = B * S, LAYERS = 6, D = 48, SLOTS = 3, PLAYED = 6 };
+enum {
+    B = FIXTURE_BATCH,
+    S = FIXTURE_LENGTH,
+    T = B * S,
+    LAYERS = 6,
+    D = 48,
+    ACTIVATION_SETS = 3,
+    PLAYED = 6
+};
 
 /* What is divided divides by 12; widths are no multiples of a vector, so that loops have tails. */
 static struct model_config model_of(int combination, bool regularize) {
@@ -31,10 +39,10 @@ static struct model_config model_of(int combination, bool regularize) {
 }
 
 /* Level i < 9: all layers alike; beyond: each layer its own. */
-static void levels_of(int i, struct recompute levels[LAYERS]) {
-    fixture_random_levels(levels, LAYERS, 11, (uint64_t)i);
+static void policies_of(int i, struct recompute policies[LAYERS]) {
+    fixture_random_levels(policies, LAYERS, 11, (uint64_t)i);
     for (int l = 0; l < LAYERS && i < 9; l++)
-        levels[l] = (struct recompute){(unsigned char)(i % 3), (unsigned char)(i / 3)};
+        policies[l] = (struct recompute){(unsigned char)(i % 3), (unsigned char)(i / 3)};
 }
 
 /* What training computed. */
@@ -44,13 +52,13 @@ struct result {
 };
 
 /* The pass of a micro-batch, of which the last is smaller than the others. */
-static struct pass pass_of(int micro, int slot, const struct loss_options *o) {
+static struct pass pass_of(int micro_batch, int activation_set, const struct loss_options *o) {
     static int32_t rows[B * (S + 1)];
     static real gradient[T * D];
-    bool small = micro == PLAYED - 1;
+    bool small = micro_batch == PLAYED - 1;
     fixture_rows(rows, 13);
-    for (int i = 0; i < B * (S + 1); i++) rows[i] = (rows[i] + micro) % 13;
-    return (struct pass){.slot = slot,
+    for (int i = 0; i < B * (S + 1); i++) rows[i] = (rows[i] + micro_batch) % 13;
+    return (struct pass){.activation_set = activation_set,
                          .rows = rows,
                          .batch = small ? B - 1 : B,
                          .length = small ? S - 2 : S,
@@ -58,17 +66,17 @@ static struct pass pass_of(int micro, int slot, const struct loss_options *o) {
                          .gradient = gradient};
 }
 
-static void forward(struct part *p, int micro, int slot, bool evaluate, const struct loss_options *o,
-                    struct loss_sums *sums) {
-    struct pass pass = pass_of(micro, slot, o);
+static void forward(struct part *p, int micro_batch, int activation_set, bool evaluate,
+                    const struct loss_options *o, struct loss_sums *sums) {
+    struct pass pass = pass_of(micro_batch, activation_set, o);
     pass.evaluate = evaluate;
     model_stage_forward(p->model, &pass, sums);
 }
 
 /* In calls of `step` layers; 0: in one. */
-static void backward(struct part *p, int micro, int slot, int step, const struct loss_options *o,
-                     struct loss_sums *sums) {
-    struct pass pass = pass_of(micro, slot, o);
+static void backward(struct part *p, int micro_batch, int activation_set, int step,
+                     const struct loss_options *o, struct loss_sums *sums) {
+    struct pass pass = pass_of(micro_batch, activation_set, o);
     for (int layer = LAYERS; layer >= -1;) {
         int end = step && layer - step + 1 > -1 ? layer - step + 1 : -1;
         model_stage_backward(p->model, &pass, layer, end, sums);
@@ -76,7 +84,8 @@ static void backward(struct part *p, int micro, int slot, int step, const struct
     }
 }
 
-/* Six micro-batches as pipelines interleave them, evaluations in between, the last two in the same slot. */
+/* Six micro-batches as pipelines interleave them, evaluations in between, the last two in the same activation
+ * set. */
 static void play(struct part *p, const struct loss_options *o, struct result *r) {
     struct loss_sums *s = r->sums, unused = {0};
     memset(s, 0, sizeof r->sums);
@@ -119,9 +128,10 @@ static struct model_memory memory_of(const struct part *p) {
 
 /* Real and planned memory are alike, byte for byte. */
 static void compare_planned(const struct part *p, const struct model_config *c,
-                            const struct recompute *levels, const int *slots, const char *what) {
+                            const struct recompute *policies, const int *activation_sets, const char *what) {
     struct axis planned = axis_planned("tensor", tensor.size, tensor.index);
-    struct model_part of = {.layout = &p->layout, .tensor = &planned, .slots = slots, .recompute = levels};
+    struct model_part of = {
+        .layout = &p->layout, .tensor = &planned, .activation_sets = activation_sets, .recompute = policies};
     struct model *model;
     assert_int_equal(model_create_planned(c, &p->table, &of, B, S, true, &model), 0);
     struct model_memory real_memory = memory_of(p), planned_memory;
@@ -134,30 +144,30 @@ static void compare_planned(const struct part *p, const struct model_config *c,
 /* Every `every`-th of the levels, beginning with `first`. */
 static void check(const struct model_config *c, const struct loss_options *o, int way, const struct ops *ops,
                   int first, int every, const char *what) {
-    const int slots[1] = {SLOTS};
-    struct fixture whole;
+    const int activation_sets[1] = {ACTIVATION_SETS};
+    struct fixture full;
     struct result wanted;
     struct part p;
     struct layout layout = divided_layout(way);
-    fixture_create(&whole, c, ops, B, S, 3, 0.2);
-    part_create(&p, &whole, &layout, &tensor, slots, ops, B, S);
+    fixture_create(&full, c, ops, B, S, 3, 0.2);
+    part_create(&p, &full, &layout, &tensor, activation_sets, ops, B, S);
     play(&p, o, &wanted);
     part_free(&p);
     for (int i = first; i < 13; i += every) {
-        struct recompute levels[LAYERS];
+        struct recompute policies[LAYERS];
         struct result found;
-        char words[200];
-        levels_of(i, levels);
-        snprintf(words, sizeof words, "%s, levels %d", what, i);
-        part_create_levels(&p, &whole, &layout, &tensor, slots, levels, ops, B, S);
+        char text[200];
+        policies_of(i, policies);
+        snprintf(text, sizeof text, "%s, levels %d", what, i);
+        part_create_policies(&p, &full, &layout, &tensor, activation_sets, policies, ops, B, S);
         play(&p, o, &found);
-        compare(&p, &wanted, &found, words);
-        compare_planned(&p, c, levels, slots, words);
+        compare(&p, &wanted, &found, text);
+        compare_planned(&p, c, policies, activation_sets, text);
         free(found.gradient);
         part_free(&p);
     }
     free(wanted.gradient);
-    fixture_free(&whole);
+    fixture_free(&full);
 }
 
 static void test_bits(void **state) {
@@ -171,23 +181,23 @@ static void test_bits(void **state) {
                     struct model_config c = model_of(combination, regularize);
                     struct loss_options o = fixture_options(&c, v % 5 == 3 ? 2 : -1, regularize);
                     o.measure = combination % 4 == 2;
-                    char words[120];
-                    snprintf(words, sizeof words, "%s, kind %d, aggregate %d, normalize %d, %s, way %d",
+                    char text[120];
+                    snprintf(text, sizeof text, "%s, kind %d, aggregate %d, normalize %d, %s, way %d",
                              test_backends()[b]->name, c.delta.kind, c.delta.aggregate, c.delta.normalize,
                              regularize ? "regularized" : "plain", way);
-                    check(&c, &o, way, test_backends()[b], b ? v % 6 : 0, b ? 6 : 1, words);
+                    check(&c, &o, way, test_backends()[b], b ? v % 6 : 0, b ? 6 : 1, text);
                 }
     no_failures();
 }
 
 /* The memory of a model with these layers at one pair of levels, the others at none. */
 static struct model_memory memory_at(const struct model_config *c, struct span layers, int layer, int delta) {
-    struct recompute levels[LAYERS] = {0};
+    struct recompute policies[LAYERS] = {0};
     for (int l = layers.first; l < layers.end; l++)
-        levels[l] = (struct recompute){(unsigned char)layer, (unsigned char)delta};
+        policies[l] = (struct recompute){(unsigned char)layer, (unsigned char)delta};
     struct layout layout = divided_layout(0);
     struct axis planned = axis_planned("tensor", tensor.size, tensor.index);
-    struct model_part of = {.layout = &layout, .tensor = &planned, .recompute = levels};
+    struct model_part of = {.layout = &layout, .tensor = &planned, .recompute = policies};
     struct table table;
     struct model *model;
     struct model_memory memory;
@@ -228,8 +238,9 @@ static void test_memory(void **state) {
     }
 }
 
-/* Deposits of far more nodes than the longest edge is long take turns in as many buffers as that length. */
-static void test_deposits(void **state) {
+/* Source gradients of far more nodes than the longest edge is long take turns in as many buffers as that
+ * length. */
+static void test_source_gradients(void **state) {
     (void)state;
     struct model_config few = model_of(0, false), many;
     few.delta.embedding_source = false;
@@ -237,7 +248,7 @@ static void test_deposits(void **state) {
     few.num_layers = 4; /* three sources, all read by the last layer */
     many = few;
     many.num_layers = 64;
-    struct layout layout = layout_whole();
+    struct layout layout = layout_full();
     struct axis alone = axis_alone("tensor");
     struct model_part of = {.layout = &layout, .tensor = &alone};
     long workspace[2];
@@ -260,28 +271,28 @@ static void test_deposits(void **state) {
 static void test_unexpected_weight(void **state) {
     (void)state;
     struct model_config c = model_of(0, false);
-    struct fixture whole;
+    struct fixture full;
     struct part p;
     struct loss_sums sums;
     int32_t rows[B * (S + 1)];
     struct loss_options o = fixture_options(&c, -1, true);
     struct layout layout = divided_layout(0);
     fixture_rows(rows, c.vocab_size);
-    fixture_create(&whole, &c, test_backends()[0], B, S, 3, 0.2);
-    part_create(&p, &whole, &layout, &tensor, NULL, test_backends()[0], B, S);
+    fixture_create(&full, &c, test_backends()[0], B, S, 3, 0.2);
+    part_create(&p, &full, &layout, &tensor, NULL, test_backends()[0], B, S);
     model_train(p.model, rows, B, S, &o, &sums);
     assert_int_equal(model_status(p.model), GDN_INTERNAL);
     assert_non_null(strstr(gdn_failure(), "regularizer is none"));
     gdn_failure_clear();
     part_free(&p);
-    fixture_free(&whole);
+    fixture_free(&full);
 }
 
 int rank_main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bits),
         cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_deposits),
+        cmocka_unit_test(test_source_gradients),
         cmocka_unit_test(test_unexpected_weight),
     };
     return run_on_ranks(tests, tensor_create, tensor_free);

@@ -33,13 +33,12 @@ static double norm_of(long count, const real *x) {
 }
 
 /* The gradient of one tensor, whose terms are summed first where each rank has a part of them. */
-static void compare_row(struct part *p, const struct fixture *whole, const struct row *row,
-                        const char *what) {
-    const struct row *from = params_find(&whole->table, row->name);
+static void compare_row(struct part *p, const struct fixture *full, const struct row *row, const char *what) {
+    const struct row *from = params_find(&full->table, row->name);
     real *g = p->state.gradient + row->offset;
-    const real *wanted = whole->state.gradient + from->offset;
+    const real *wanted = full->state.gradient + from->offset;
     double error = 0, norm = norm_of(from->count, wanted);
-    if (sizeof(real) == 4) norm += 1e-3 * norm_of(whole->table.total, whole->state.gradient);
+    if (sizeof(real) == 4) norm += 1e-3 * norm_of(full->table.total, full->state.gradient);
     if (row->partial) axis_sum(&tensor, g, row->count);
     for (long j = 0; j < row->count; j++) {
         double d = (double)g[j] - (double)wanted[part_place(row, j)];
@@ -50,15 +49,15 @@ static void compare_row(struct part *p, const struct fixture *whole, const struc
 }
 
 static void run(const struct model_config *c, const struct loss_options *o, int way, const char *what) {
-    struct fixture whole;
+    struct fixture full;
     struct part part;
     struct loss_sums wanted, sums;
     int32_t rows[B * (S + 1)];
     struct layout layout = divided_layout(way);
-    fixture_create(&whole, c, test_backends()[0], B, S, 3, 0.1);
+    fixture_create(&full, c, test_backends()[0], B, S, 3, 0.1);
     fixture_rows(rows, c->vocab_size);
-    model_train(whole.model, rows, B, S, o, &wanted);
-    part_create(&part, &whole, &layout, &tensor, NULL, test_backends()[0], B, S);
+    model_train(full.model, rows, B, S, o, &wanted);
+    part_create(&part, &full, &layout, &tensor, NULL, test_backends()[0], B, S);
     for (int evaluate = 1; evaluate >= 0; evaluate--) {
         (evaluate ? model_loss : model_train)(part.model, rows, B, S, o, &sums);
         double all[] = {sums.ce, sums.sparsity, sums.entropy};
@@ -69,9 +68,9 @@ static void run(const struct model_config *c, const struct loss_options *o, int 
         near_loss(what, "entropy", all[2], wanted.entropy);
         failures += sums.connections != wanted.connections;
     }
-    for (int i = 0; i < part.table.rows; i++) compare_row(&part, &whole, &part.table.row[i], what);
+    for (int i = 0; i < part.table.rows; i++) compare_row(&part, &full, &part.table.row[i], what);
     part_free(&part);
-    fixture_free(&whole);
+    fixture_free(&full);
 }
 
 static void test_plain(void **state) {

@@ -41,7 +41,7 @@ static int side_of(const struct model_config *m, struct named n) {
     return one_of(n.leaf, connection_rows) ? 0 : strcmp(n.leaf, "output_proj.weight") == 0 ? 1 : -1;
 }
 
-static bool dealt(const struct layout *l) {
+static bool by_connection(const struct layout *l) {
     return l->delta == DELTA_CONNECTION && l->tensor > 1;
 }
 
@@ -59,7 +59,7 @@ static uint64_t projectors(const struct bench *b, struct named n, bool all) {
     return bits;
 }
 
-uint64_t holders(const struct bench *b, struct named n) {
+uint64_t owners(const struct bench *b, struct named n) {
     uint64_t first = rank_of_layer(b, -1), last = rank_of_layer(b, b->model->num_layers);
     if (!strcmp(n.leaf, "embed_tokens.weight")) return b->model->tie_embeddings ? first | last : first;
     if (n.layer < 0) return last;
@@ -70,18 +70,19 @@ uint64_t holders(const struct bench *b, struct named n) {
     return own;
 }
 
-static int slot_of(const struct model_config *m, int distance) {
-    int slot = 0;
-    while (m->delta.distances[slot] != distance) slot++;
-    return slot;
+static int connection_of(const struct model_config *m, int distance) {
+    int connection = 0;
+    while (m->delta.distances[connection] != distance) connection++;
+    return connection;
 }
 
 struct box expected(const struct bench *b, const struct row *global, int t, int p) {
     struct named n = parse(global->name);
     const struct layout *l = &b->layout;
     struct box all = {{0, 0}, {global->shape[0], global->shape[1]}}, nothing = {{0, 0}, {0, 0}};
-    if (!(holders(b, n) >> p & 1)) return nothing;
-    if (dealt(l) && n.distance >= 0) return slot_of(b->model, n.distance) % l->tensor == t ? all : nothing;
+    if (!(owners(b, n) >> p & 1)) return nothing;
+    if (by_connection(l) && n.distance >= 0)
+        return connection_of(b->model, n.distance) % l->tensor == t ? all : nothing;
     int side = side_of(b->model, n);
     if (side < 0) return all;
     all.first[side] = global->shape[side] * t / l->tensor;
@@ -92,7 +93,7 @@ struct box expected(const struct bench *b, const struct row *global, int t, int 
 bool expected_partial(const struct bench *b, const struct row *row) {
     struct named n = parse(row->name);
     if (b->layout.tensor == 1 || side_of(b->model, n) >= 0) return false;
-    if (n.distance >= 0) return !dealt(&b->layout);
+    if (n.distance >= 0) return !by_connection(&b->layout);
     if (!strcmp(n.leaf, "delta.select.weight")) return true;
     return b->layout.sequence_parallel; /* the trunk's norms */
 }

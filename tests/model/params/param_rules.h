@@ -14,22 +14,22 @@ struct named {
 
 struct named parse(const char *name);
 
-enum { MOST_STAGES = 8 };
+enum { MAX_STAGES = 8 };
 
 /* A mesh under test, and what the routes say about it. */
 struct bench {
     const struct model_config *model;
     struct layout layout; /* of whichever rank is looked at */
-    struct span stage[MOST_STAGES];
+    struct span stage[MAX_STAGES];
     struct edges edges;
     struct routes routes;
-    const struct table *whole;
+    const struct table *global;
     const real *weights; /* of the whole model, to compare with; NULL: not compared */
     long projected;      /* rows that were found on two ranks because one projects for the other */
 };
 
 /* The pipeline ranks that hold a tensor, as bits. */
-uint64_t holders(const struct bench *b, struct named n);
+uint64_t owners(const struct bench *b, struct named n);
 
 /* The elements of a tensor that a rank should hold: rows and columns [first, end). */
 struct box {

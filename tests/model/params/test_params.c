@@ -120,15 +120,15 @@ static void check_zone(const struct bench *b, const struct table *t, const struc
         if (t->row[i].layer != row->layer) continue;
         struct named other = parse(t->row[i].name);
         if (strcmp(other.leaf, n.leaf)) continue;
-        uint64_t bits = holders(b, other);
+        uint64_t bits = owners(b, other);
         if (bits & (bits - 1)) shared = true;
     }
     assert_int_equal(row->zone == ZONE_SHARED_LARGE || row->zone == ZONE_SHARED_SMALL, shared);
-    assert_true(row->stages == (shared ? holders(b, n) : 0));
+    assert_true(row->stages == (shared ? owners(b, n) : 0));
 }
 
 static void check_row(const struct bench *b, const struct table *t, const struct row *row) {
-    const struct row *global = params_find(b->whole, row->name);
+    const struct row *global = params_find(b->global, row->name);
     if (!global) fail_msg("%s is not in the whole model", row->name);
     assert_true(row->shape[0] == global->shape[0] && row->shape[1] == global->shape[1]);
     assert_true(row->ndim == global->ndim && row->decay == global->decay && row->select == global->select);
@@ -139,7 +139,7 @@ static void check_row(const struct bench *b, const struct table *t, const struct
 }
 
 static void check_weights(const struct bench *b, const struct row *row) {
-    const struct row *global = params_find(b->whole, row->name);
+    const struct row *global = params_find(b->global, row->name);
     real *mine = malloc((size_t)row->count * sizeof *mine);
     params_init(b->model, row, SEED, mine);
     for (long i = 0; i < row->local[0]; i++)
@@ -154,8 +154,8 @@ static void check_weights(const struct bench *b, const struct row *row) {
 /* The rank holds what it should, no less and no more; adds to `counted` [whole.total]. */
 static void check_parts(struct bench *b, const struct table *t, char *counted) {
     int tensor = b->layout.tensor_index, pipeline = b->layout.pipeline_index, found = 0;
-    for (int r = 0; r < b->whole->rows; r++) {
-        const struct row *global = &b->whole->row[r], *row = params_find(t, global->name);
+    for (int r = 0; r < b->global->rows; r++) {
+        const struct row *global = &b->global->row[r], *row = params_find(t, global->name);
         struct box box = expected(b, global, tensor, pipeline);
         if ((row != NULL) != (box.end[0] > 0))
             fail_msg("%s on tensor rank %d, pipeline rank %d: %s", global->name, tensor, pipeline,
@@ -176,16 +176,16 @@ static void check_parts(struct bench *b, const struct table *t, char *counted) {
 
 /* All ranks of one mesh. `layout` has everything but stages and indices. Returns how many rows two ranks hold
  * because one projects for the other. */
-static long check_mesh(const struct model_config *model, const struct table *whole, const real *weights,
+static long check_mesh(const struct model_config *model, const struct table *global, const real *weights,
                        struct layout layout) {
-    struct bench b = {.model = model, .layout = layout, .whole = whole, .weights = weights};
+    struct bench b = {.model = model, .layout = layout, .global = global, .weights = weights};
     b.layout.stage = b.stage;
     cut(layout.pipeline * layout.chunks, b.stage);
     assert_int_equal(edges_create(model, &b.edges), 0);
     struct route_widths widths = params_route_widths(model, &b.layout);
     assert_int_equal(routes_create(&b.edges, L, model->delta.num_distances, &b.layout, &widths, &b.routes),
                      0);
-    char *counted = calloc((size_t)whole->total, 1);
+    char *counted = calloc((size_t)global->total, 1);
     long sum = 0, model_sum = 0;
     for (int rank = 0; rank < layout.pipeline * layout.tensor; rank++) {
         b.layout.pipeline_index = rank / layout.tensor, b.layout.tensor_index = rank % layout.tensor;
@@ -200,8 +200,8 @@ static long check_mesh(const struct model_config *model, const struct table *who
         }
         params_free(&table);
     }
-    for (int i = 0; i < whole->rows; i++) {
-        const struct row *row = &whole->row[i];
+    for (int i = 0; i < global->rows; i++) {
+        const struct row *row = &global->row[i];
         model_sum += row->count;
         for (long e = 0; e < row->count; e++)
             if (counted[row->offset + e] != 1)
@@ -222,16 +222,16 @@ static void meshes(void **state) {
     static const long smalls[] = {0, 60, 1000000};
     for (int m = 0; m < MODELS; m++) {
         struct model_config model = model_number(m);
-        struct table whole;
-        assert_int_equal(params_create(&model, NULL, &whole), 0);
-        real *weights = calloc((size_t)whole.total, sizeof *weights);
-        for (int i = 0; i < whole.rows; i++)
-            params_init(&model, &whole.row[i], SEED, weights + whole.row[i].offset);
+        struct table global;
+        assert_int_equal(params_create(&model, NULL, &global), 0);
+        real *weights = calloc((size_t)global.total, sizeof *weights);
+        for (int i = 0; i < global.rows; i++)
+            params_init(&model, &global.row[i], SEED, weights + global.row[i].offset);
         long projected = 0;
         for (size_t a = 0; a < sizeof axes / sizeof *axes; a++)
             for (int choice = 0; choice < 8; choice++)
                 projected +=
-                    check_mesh(&model, &whole, weights,
+                    check_mesh(&model, &global, weights,
                                (struct layout){.data = choice % 4 == 3 ? 3 : 1,
                                                .tensor = axes[a][0],
                                                .pipeline = axes[a][1],
@@ -242,7 +242,7 @@ static void meshes(void **state) {
                                                .small = smalls[choice % 3]});
         bool narrow = m == 0 || m == 5 || m == 6; /* bottlenecks without `normalize` */
         assert_int_equal(projected > 0, narrow);
-        params_free(&whole);
+        params_free(&global);
         free(weights);
     }
 }
@@ -280,7 +280,7 @@ static void known_parts(void **state) {
     assert_true(!norm->partial && !norm->counted && norm->layer == L);
     params_free(&table);
 
-    layout.delta = DELTA_CONNECTION; /* slots 0, 1, 2: the last rank of four has none */
+    layout.delta = DELTA_CONNECTION; /* connections 0, 1, 2: the last rank of four has none */
     assert_int_equal(params_create(&model, &layout, &table), 0);
     for (int i = 0; i < table.rows; i++) assert_int_equal(table.row[i].distance, 0);
     params_free(&table);

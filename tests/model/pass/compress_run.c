@@ -16,7 +16,7 @@ static const struct cut cuts[CUTS] = {
     {1, 2, {{0, 6}, {6, 8}}},
     {1, 3, {{0, 1}, {1, 6}, {6, 8}}},
 };
-const int slots[CUTS] = {SLOTS, SLOTS, SLOTS};
+const int activation_sets[CUTS] = {ACTIVATION_SETS, ACTIVATION_SETS, ACTIVATION_SETS};
 
 /* Widths divide by four. Distances leave a node that nobody reads next to the top. */
 struct setting setting_of(int v, int cut, int way, const struct ops *ops) {
@@ -34,7 +34,7 @@ struct setting setting_of(int v, int cut, int way, const struct ops *ops) {
     s.options = fixture_options(c, v % 7 == 4 ? 1 : v % 7 == 6 ? 0 : -1, c->delta.regularizer);
     s.options.measure = v % 2;
     if (v % 2) s.batch = 4, s.length = 6; /* more tokens than channels, else fewer */
-    if (v % 3) fixture_random_levels(s.levels, LAYERS, 17, (uint64_t)v);
+    if (v % 3) fixture_random_levels(s.policies, LAYERS, 17, (uint64_t)v);
     snprintf(s.what, sizeof s.what, "%s, variant %d (kind %d, aggregate %d), cut %d, way %d", ops->name, v,
              c->delta.kind, c->delta.aggregate, cut, way);
     return s;
@@ -54,8 +54,11 @@ bool compressed(const struct setting *s, struct span span, int node) {
 
 struct model_part part_of(const struct setting *s, const struct layout *layout, struct axis *axis,
                           double ratio) {
-    return (struct model_part){
-        .layout = layout, .tensor = axis, .slots = slots, .recompute = s->levels, .compress_sources = ratio};
+    return (struct model_part){.layout = layout,
+                               .tensor = axis,
+                               .activation_sets = activation_sets,
+                               .recompute = s->policies,
+                               .compress_sources = ratio};
 }
 
 static void lay_out(struct runner *r) {
@@ -67,16 +70,16 @@ static void lay_out(struct runner *r) {
 
 struct runner *runner_create(const struct setting *s, double ratio, bool overwrites) {
     struct runner *r = calloc(1, sizeof *r);
-    struct fixture whole;
+    struct fixture full;
     struct layout layout = cut_layout(s->cut, 0, s->way);
     r->s = s, r->ratio = ratio, r->overwrites = overwrites;
     r->pipe = (struct pipeline){.cut = s->cut, .layers = LAYERS, .active = s->options.active};
     r->part = &r->pipe.rank[0];
-    for (int n = 0; n < NODES; n++) r->deposit[n] = r->deposits[n];
+    for (int n = 0; n < NODES; n++) r->source_gradient[n] = r->source_gradients[n];
     assert_int_equal(edges_create(&s->config, &r->pipe.edges), 0);
-    fixture_create(&whole, &s->config, s->ops, s->batch, s->length, 3, s->noise);
-    part_create(r->part, &whole, &layout, &tensor, slots, s->ops, s->batch, s->length);
-    fixture_free(&whole);
+    fixture_create(&full, &s->config, s->ops, s->batch, s->length, 3, s->noise);
+    part_create(r->part, &full, &layout, &tensor, activation_sets, s->ops, s->batch, s->length);
+    fixture_free(&full);
     model_free(r->part->model);
     struct model_part part = part_of(s, &r->part->layout, &tensor, overwrites ? 0 : ratio);
     assert_int_equal(model_create(&s->config, &r->part->table, &r->part->state, s->ops, &part, s->batch,
@@ -101,27 +104,29 @@ void runner_free(struct runner *r) {
 
 /* The pass of a micro-batch, of which the last is smaller than the others, with what train/step
  * would bring. */
-struct pass pass_of(struct runner *r, int micro, int slot, int c, real **node, real **deposit) {
-    static int32_t rows[MOST + 4];
+struct pass pass_of(struct runner *r, int micro_batch, int activation_set, int c, real **source,
+                    real **source_gradient) {
+    static int32_t rows[MAX + 4];
     const struct setting *s = r->s;
-    bool small = micro == PLAYED - 1;
+    bool small = micro_batch == PLAYED - 1;
     long batch = small ? s->batch - 1 : s->batch, length = small ? s->length - 2 : s->length;
     for (long i = 0; i < batch * (length + 1); i++)
-        rows[i] = (int32_t)(random_bits(7, (uint64_t)micro, (uint64_t)(s->alike ? i % (length + 1) : i)) %
+        rows[i] = (int32_t)(random_bits(7, (uint64_t)micro_batch,
+                                        (uint64_t)(s->equal_sequences ? i % (length + 1) : i)) %
                             (uint64_t)s->config.vocab_size);
-    struct pass pass = {.slot = slot,
+    struct pass pass = {.activation_set = activation_set,
                         .rows = rows,
                         .batch = batch,
                         .length = length,
                         .options = &s->options,
                         .gradient = r->gradient};
-    pipeline_hand_over(&r->pipe, c, r->deposit, r->left, node, deposit, &pass);
+    pipeline_hand_over(&r->pipe, c, r->source_gradient, r->left, source, source_gradient, &pass);
     return pass;
 }
 
 /* What compression does to a node, done to a model that keeps all of it: whole, or on each rank its own rows,
  * from which the backward pass gathers it. */
-static void overwrite(struct runner *r, int slot, long T) {
+static void overwrite(struct runner *r, int activation_set, long T) {
     long k = lowrank_of_ratio(T, D, r->ratio);
     for (int n = 0; n < LAYERS; n++) {
         int c = 0;
@@ -129,31 +134,31 @@ static void overwrite(struct runner *r, int slot, long T) {
         if (!compressed(r->s, r->s->cut->stage[c], n)) continue;
         real *x = malloc((size_t)(T * D) * sizeof(real));
         long rows;
-        real *own = (real *)model_output_rows(r->part->model, c, slot, n, T, &rows), *whole;
+        real *own = (real *)model_output_rows(r->part->model, c, activation_set, n, T, &rows), *full;
         long first = rows < T ? axis_first_row(&tensor, T, tensor.index) : 0;
         memcpy(x + first * D, own, (size_t)(rows * D) * sizeof(real));
         if (rows < T) axis_gather_rows(&tensor, x, T, D);
         lowrank_split(&r->scratch, T, D, x, k, (uint64_t)n, r->q, r->b);
         lowrank_join(r->s->ops, T, D, k, r->q, r->b, x);
         memcpy(own, x + first * D, (size_t)(rows * D) * sizeof(real));
-        if ((whole = model_output(r->part->model, c, slot, n)))
-            memcpy(whole, x, (size_t)(T * D) * sizeof(real));
+        if ((full = model_output(r->part->model, c, activation_set, n)))
+            memcpy(full, x, (size_t)(T * D) * sizeof(real));
         free(x);
     }
 }
 
-void runner_forward(struct runner *r, int micro, int slot, bool evaluate) {
+void runner_forward(struct runner *r, int micro_batch, int activation_set, bool evaluate) {
     struct loss_sums unused = {0};
     long T = 0;
     for (int c = 0; c < r->s->cut->chunks; c++) {
-        real *node[NODES], *deposit[NODES];
+        real *source[NODES], *source_gradient[NODES];
         memset(r->left, 0, sizeof r->left);
-        struct pass pass = pass_of(r, micro, slot, c, node, deposit);
-        pass.evaluate = evaluate, pass.deposit = NULL;
+        struct pass pass = pass_of(r, micro_batch, activation_set, c, source, source_gradient);
+        pass.evaluate = evaluate, pass.source_gradient = NULL;
         T = pass.batch * pass.length;
-        model_stage_forward(r->part->model, &pass, evaluate ? &unused : &r->sums[micro]);
+        model_stage_forward(r->part->model, &pass, evaluate ? &unused : &r->sums[micro_batch]);
     }
-    if (r->overwrites && !evaluate) overwrite(r, slot, T);
+    if (r->overwrites && !evaluate) overwrite(r, activation_set, T);
 }
 
 void same_on_ranks(const real *x, long count, const char *what, const char *of, int number) {
@@ -166,22 +171,22 @@ void same_on_ranks(const real *x, long count, const char *what, const char *of, 
 }
 
 /* In calls of `step` layers; 0: each chunk in one. */
-static void backward(struct runner *r, int micro, int slot, int step) {
+static void backward(struct runner *r, int micro_batch, int activation_set, int step) {
     memset(r->left, 0, sizeof r->left);
-    memset(r->deposits, 0, sizeof r->deposits);
+    memset(r->source_gradients, 0, sizeof r->source_gradients);
     for (int c = r->s->cut->chunks - 1; c >= 0; c--) {
-        real *node[NODES], *deposit[NODES];
-        struct pass pass = pass_of(r, micro, slot, c, node, deposit);
+        real *source[NODES], *source_gradient[NODES];
+        struct pass pass = pass_of(r, micro_batch, activation_set, c, source, source_gradient);
         struct span span = r->s->cut->stage[c];
         int bottom = pipeline_bottom(&r->pipe, c);
         for (int layer = pipeline_top(&r->pipe, c), end; layer >= bottom; layer = end - 1) {
             end = pipeline_end(layer, bottom, step);
-            model_stage_backward(r->part->model, &pass, layer, end, &r->sums[micro]);
+            model_stage_backward(r->part->model, &pass, layer, end, &r->sums[micro_batch]);
             /* Now read for the last time. */
             if (step == 1 && r->ratio > 0 && !r->planned && layer >= span.first &&
                 compressed(r->s, span, layer))
-                same_on_ranks(model_output(r->part->model, c, slot, layer), pass.batch * pass.length * D,
-                              r->s->what, "node", layer);
+                same_on_ranks(model_output(r->part->model, c, activation_set, layer),
+                              pass.batch * pass.length * D, r->s->what, "node", layer);
         }
     }
 }

@@ -6,7 +6,7 @@
 #include "kernels/lowrank/lowrank.h"
 #include "tests/model/pass/pipeline.h"
 
-enum { LAYERS = 8, NODES = LAYERS + 1, D = 16, SLOTS = 3, PLAYED = 4, MOST = 24 };
+enum { LAYERS = 8, NODES = LAYERS + 1, D = 16, ACTIVATION_SETS = 3, PLAYED = 4, MAX = 24 };
 
 /* What is tried. */
 struct setting {
@@ -14,11 +14,11 @@ struct setting {
     struct loss_options options;
     const struct cut *cut;
     int way; /* how the tensor axis divides */
-    struct recompute levels[LAYERS];
+    struct recompute policies[LAYERS];
     const struct ops *ops;
     long batch, length;
-    double noise; /* of the weights */
-    bool alike;   /* the sequences of a micro-batch: then no output has a rank above their length */
+    double noise;         /* of the weights */
+    bool equal_sequences; /* the sequences of a micro-batch: then no output has a rank above their length */
     char what[160];
 };
 
@@ -32,7 +32,7 @@ enum { RATIOS = 3 };
 extern const double ratios[RATIOS];
 
 /* Of each chunk. */
-extern const int slots[CUTS];
+extern const int activation_sets[CUTS];
 
 /* Whether a node of a chunk's layers is compressed. */
 bool compressed(const struct setting *s, struct span span, int node);
@@ -51,7 +51,7 @@ struct runner {
     struct arena arena;
     struct lowrank scratch;
     real *q, *b;
-    real gradient[MOST * D], deposits[NODES][MOST * D], *deposit[NODES];
+    real gradient[MAX * D], source_gradients[NODES][MAX * D], *source_gradient[NODES];
     bool left[NODES];
     struct loss_sums sums[PLAYED];
 };
@@ -59,12 +59,13 @@ struct runner {
 struct runner *runner_create(const struct setting *s, double ratio, bool overwrites);
 void runner_free(struct runner *r);
 
-/* What a chunk's pass over a micro-batch is handed, of which the last is smaller than the others. `node` and
- * `deposit` [NODES] are filled. */
-struct pass pass_of(struct runner *r, int micro, int slot, int chunk, real **node, real **deposit);
+/* What a chunk's pass over a micro-batch is handed, of which the last is smaller than the others. `source`
+ * and `source_gradient` [NODES] are filled. */
+struct pass pass_of(struct runner *r, int micro_batch, int activation_set, int chunk, real **source,
+                    real **source_gradient);
 
 /* A micro-batch through all chunks. */
-void runner_forward(struct runner *r, int micro, int slot, bool evaluate);
+void runner_forward(struct runner *r, int micro_batch, int activation_set, bool evaluate);
 
 /* Four micro-batches as pipelines interleave them, evaluations in between. */
 void play(struct runner *r);

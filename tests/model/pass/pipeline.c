@@ -29,21 +29,23 @@ static bool reads(const struct pipeline *p, int stage, int node) {
     return false;
 }
 
-void pipeline_hand_over(const struct pipeline *p, int stage, real *const *deposits, bool *left, real **node,
-                        real **deposit, struct pass *pass) {
+void pipeline_hand_over(const struct pipeline *p, int stage, real *const *source_gradients, bool *left,
+                        real **source, real **source_gradient, struct pass *pass) {
     struct span span = p->cut->stage[stage];
     for (int n = -1; n < p->layers; n++) {
         int owner = stage_of(p, n);
         bool outside = n < span.first && stage > 0, stream = outside && n == span.first - 1,
              leaves = outside && !stream && reads(p, stage, n), given = left[1 + n] && n < span.end - 1;
-        node[1 + n] = outside && (stream || reads(p, stage, n))
-                          ? model_output(pipeline_model(p, owner), owner / p->cut->pipeline, pass->slot, n)
-                          : NULL;
-        deposit[1 + n] = leaves || (given && (stream || owner == stage)) ? deposits[1 + n] : NULL;
+        source[1 + n] =
+            outside && (stream || reads(p, stage, n))
+                ? model_output(pipeline_model(p, owner), owner / p->cut->pipeline, pass->activation_set, n)
+                : NULL;
+        source_gradient[1 + n] =
+            leaves || (given && (stream || owner == stage)) ? source_gradients[1 + n] : NULL;
         if (leaves) left[1 + n] = true;
     }
     pass->chunk = stage / p->cut->pipeline;
-    pass->node = node, pass->deposit = deposit;
+    pass->source = source, pass->source_gradient = source_gradient;
 }
 
 int pipeline_top(const struct pipeline *p, int stage) {

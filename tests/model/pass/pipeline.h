@@ -1,15 +1,15 @@
 /* A model cut into the stages of a pipeline whose ranks are all in one process, walked by hand: nodes,
- * deposits and the gradient of the stream are handed from stage to stage as ranks send them. */
+ * source gradients and the gradient of the stream are handed from stage to stage as ranks send them. */
 #ifndef GDN_TEST_PIPELINE_H
 #define GDN_TEST_PIPELINE_H
 
 #include "tests/model/tensor_ranks.h"
 
 /* A cut into pipeline·chunks stages. */
-enum { MOST_STAGES = 6 };
+enum { MAX_STAGES = 6 };
 struct cut {
     int pipeline, chunks;
-    struct span stage[MOST_STAGES];
+    struct span stage[MAX_STAGES];
 };
 
 /* The layout of a pipeline rank, divided over the tensor axis in a way of divided_layout. */
@@ -19,7 +19,7 @@ struct pipeline {
     const struct cut *cut;
     int layers, active; /* of the model; distances */
     struct edges edges;
-    struct part rank[MOST_STAGES]; /* all ranks of the pipeline */
+    struct part rank[MAX_STAGES]; /* all ranks of the pipeline */
 };
 
 int pipeline_stages(const struct pipeline *p);
@@ -27,12 +27,12 @@ int pipeline_stages(const struct pipeline *p);
 /* The model that computes a stage. */
 struct model *pipeline_model(const struct pipeline *p, int stage);
 
-/* Fills what the pass of a stage, in pass->slot, is handed: nothing but what it reads, collects or leaves.
- * `node` and `deposit` [1 + layers], entry 1 + node, are memory for pass->node and pass->deposit; `deposits`
- * are the buffers of the micro-batch's deposits, and `left` says where something has been left that was not
- * collected yet. */
-void pipeline_hand_over(const struct pipeline *p, int stage, real *const *deposits, bool *left, real **node,
-                        real **deposit, struct pass *pass);
+/* Fills what the pass of a stage, in pass->activation_set, is handed: nothing but what it reads, collects or
+ * leaves. `source` and `source_gradient` [1 + layers], entry 1 + node, are memory for pass->source and
+ * pass->source_gradient; `source_gradients` are the buffers of the micro-batch's source gradients, and `left`
+ * says where something has been left that was not collected yet. */
+void pipeline_hand_over(const struct pipeline *p, int stage, real *const *source_gradients, bool *left,
+                        real **source, real **source_gradient, struct pass *pass);
 
 /* The layers of a stage's backward pass: from the head, or its last layer, down to the embedding, or its
  * first. */

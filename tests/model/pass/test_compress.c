@@ -1,8 +1,8 @@
 /* Compressed sources (model/pass/compress.c) against a model that keeps all and whose outputs of nodes are
  * overwritten by the product of their factors between the passes: the same bits, at every ratio, of every
- * kind, aggregate and normalize, recompute level, cut into chunks and way to divide, several micro-batches in
- * flight. And at full rank, or of outputs of low rank, against the model as it is. Runs on 1, 2 or 4 ranks,
- * which are then tensor ranks. */
+ * kind, aggregate and normalize, recompute policy, cut into chunks and way to divide, several micro-batches
+ * in flight. And at full rank, or of outputs of low rank, against the model as it is. Runs on 1, 2 or 4
+ * ranks, which are then tensor ranks. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,12 +17,12 @@ static void same_losses(const struct runner *a, const struct runner *b) {
             failures += printf("%s: other losses of micro-batch %d at ratio %g\n", a->s->what, m, b->ratio);
 }
 
-static bool same_gradients(const struct runner *a, const struct runner *b, const char *words) {
+static bool same_gradients(const struct runner *a, const struct runner *b, const char *text) {
     for (int i = 0; i < a->part->table.rows; i++) {
         const struct row *row = &a->part->table.row[i];
         const real *x = a->part->state.gradient + row->offset, *y = b->part->state.gradient + row->offset;
         if (memcmp(x, y, (size_t)row->count * sizeof(real)) == 0) continue;
-        if (words) failures += printf("%s: %s: other gradient of %s\n", a->s->what, words, row->name);
+        if (text) failures += printf("%s: %s: other gradient of %s\n", a->s->what, text, row->name);
         return false;
     }
     return true;
@@ -111,7 +111,7 @@ static void test_low_rank(void **state) {
     (void)state;
     for (int v = 1; v<VARIANTS; v += tensor.size> 1 ? 6 : 2) { /* those with more tokens than channels */
         struct setting s = setting_of(v, v / 2 % CUTS, v % 4, ops_all()[0]);
-        s.alike = true;
+        s.equal_sequences = true;
         struct runner *plain = runner_create(&s, 0, false), *r = runner_create(&s, 0.5, false);
         play(plain);
         play(r);
@@ -153,9 +153,9 @@ static void test_order(void **state) {
     for (int evaluate = 0; evaluate < 2; evaluate++)
         for (int compress = 0; compress < 2; compress++) {
             struct runner *r = runner_create(&s, compress ? 0.5 : 0, false);
-            real *node[NODES], *deposit[NODES];
+            real *source[NODES], *source_gradient[NODES];
             runner_forward(r, 0, 0, false);
-            struct pass pass = pass_of(r, 0, 0, 0, node, deposit);
+            struct pass pass = pass_of(r, 0, 0, 0, source, source_gradient);
             model_stage_backward(r->part->model, &pass, LAYERS, 3, &r->sums[0]);
             assert_int_equal(model_status(r->part->model), 0);
             runner_forward(r, 1, 1, evaluate);

@@ -14,8 +14,8 @@ static long bytes_of(long count) {
 }
 
 /* Whole buffers that a chunk's compressed nodes need: as many as are read at once at most. */
-static long whole_buffers(const struct setting *s, struct span span) {
-    long most = 0;
+static long full_buffers(const struct setting *s, struct span span) {
+    long max = 0;
     for (int l = span.first; l < span.end; l++) {
         long here = 0;
         for (int n = span.first; n <= l; n++) {
@@ -26,9 +26,9 @@ static long whole_buffers(const struct setting *s, struct span span) {
             }
             here += later && compressed(s, span, n);
         }
-        if (here > most) most = here;
+        if (here > max) max = here;
     }
-    return most;
+    return max;
 }
 
 /* No layer reads the node's output as a source, and no later stage has it as its stream. */
@@ -39,38 +39,38 @@ static bool stream_alone(const struct setting *s, struct span span, int node) {
     return node < span.end - 1 || span.end == LAYERS;
 }
 
-/* By formula: of each slot what x0 and each node is kept as. Where rows are divided, a rank keeps its own of
- * what is not factors, if whole buffers in turn make that less, or are not needed. */
+/* By formula: of each activation set what x0 and each node is kept as. Where rows are divided, a rank keeps
+ * its own of what is not factors, if whole buffers in turn make that less, or are not needed. */
 static long sources_of(const struct setting *s, double ratio) {
-    long T = s->batch * s->length, k = lowrank_of_ratio(T, D, ratio), whole = 0, nodes = 0;
+    long T = s->batch * s->length, k = lowrank_of_ratio(T, D, ratio), full = 0, nodes = 0;
     bool divided = s->way & 2 && tensor.size > 1;
     long R = divided ? (T + tensor.size - 1) / tensor.size : T;
     for (int c = 0; c < s->cut->chunks; c++) {
         struct span span = s->cut->stage[c];
-        for (int n = span.first; n < span.end; n++) nodes += SLOTS * compressed(s, span, n);
-        if (whole_buffers(s, span) > whole) whole = whole_buffers(s, span);
+        for (int n = span.first; n < span.end; n++) nodes += ACTIVATION_SETS * compressed(s, span, n);
+        if (full_buffers(s, span) > full) full = full_buffers(s, span);
     }
-    bool turns = divided && !(ratio > 0) && whole * T + nodes * R < nodes * T;
-    long sum = SLOTS * bytes_of((stream_alone(s, s->cut->stage[0], -1) ? R : T) * D);
+    bool turns = divided && !(ratio > 0) && full * T + nodes * R < nodes * T;
+    long sum = ACTIVATION_SETS * bytes_of((stream_alone(s, s->cut->stage[0], -1) ? R : T) * D);
     for (int c = 0; c < s->cut->chunks; c++) {
         struct span span = s->cut->stage[c];
         for (int n = span.first; n < span.end; n++)
-            sum +=
-                SLOTS * (ratio > 0 && compressed(s, span, n) ? bytes_of(T * k) + bytes_of(k * D)
-                         : stream_alone(s, span, n) || (turns && compressed(s, span, n)) ? bytes_of(R * D)
-                                                                                         : bytes_of(T * D));
+            sum += ACTIVATION_SETS * (ratio > 0 && compressed(s, span, n) ? bytes_of(T * k) + bytes_of(k * D)
+                                      : stream_alone(s, span, n) || (turns && compressed(s, span, n))
+                                          ? bytes_of(R * D)
+                                          : bytes_of(T * D));
     }
-    return sum + (ratio > 0 || turns ? whole * bytes_of(T * D) : 0);
+    return sum + (ratio > 0 || turns ? full * bytes_of(T * D) : 0);
 }
 
 static struct model_memory memory_of(const struct setting *s, double ratio, bool training, bool planned) {
-    struct fixture whole;
+    struct fixture full;
     struct part part;
     struct model_memory memory;
     struct layout layout = cut_layout(s->cut, 0, s->way);
     struct axis counts = axis_planned("tensor", tensor.size, tensor.index);
-    fixture_create(&whole, &s->config, s->ops, s->batch, s->length, 3, s->noise);
-    part_create(&part, &whole, &layout, &tensor, slots, s->ops, s->batch, s->length);
+    fixture_create(&full, &s->config, s->ops, s->batch, s->length, 3, s->noise);
+    part_create(&part, &full, &layout, &tensor, activation_sets, s->ops, s->batch, s->length);
     model_free(part.model);
     struct model_part of = part_of(s, &part.layout, planned ? &counts : &tensor, ratio);
     assert_int_equal(planned ? model_create_planned(&s->config, &part.table, &of, s->batch, s->length,
@@ -80,7 +80,7 @@ static struct model_memory memory_of(const struct setting *s, double ratio, bool
                      0);
     model_memory(part.model, &memory);
     part_free(&part);
-    fixture_free(&whole);
+    fixture_free(&full);
     return memory;
 }
 

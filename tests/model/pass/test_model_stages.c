@@ -1,8 +1,7 @@
-/* The model cut into stages, walked by hand in one process: nodes, deposits and the stream's gradient are
- * handed from stage to stage as pipeline ranks send them. Losses and all gradients must have the bits of the
- * whole model, which keeps all activations, whatever the layers of the stages compute again. Only tied
- * embeddings, whose gradient two stages have a part of each, may differ, by rounding.
- */
+/* The model cut into stages, walked by hand in one process: nodes, source gradients and the stream's gradient
+ * are handed from stage to stage as pipeline ranks send them. Losses and all gradients must have the bits of
+ * the whole model, which keeps all activations, whatever the layers of the stages compute again. Only tied
+ * embeddings, whose gradient two stages have a part of each, may differ, by rounding. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +11,7 @@
 #include "kernels/base/status.h"
 #include "tests/model/pass/pipeline.h"
 
-enum { B = FIXTURE_BATCH, S = FIXTURE_LENGTH, T = B * S, LAYERS = 6, NODES = LAYERS + 1, MICRO = 3 };
+enum { B = FIXTURE_BATCH, S = FIXTURE_LENGTH, T = B * S, LAYERS = 6, NODES = LAYERS + 1, MICRO_BATCHES = 3 };
 
 static const struct cut cuts[] = {
     {1, 1, {{0, 6}}},
@@ -29,78 +28,83 @@ static const struct cut cuts[] = {
 struct line {
     struct pipeline pipe;
     struct loss_options options;
-    int32_t rows[MICRO][B * (S + 1)];
-    struct loss_sums sums[MICRO];
-    real *gradient[MICRO];       /* [T, D] */
-    real *deposit[MICRO][NODES]; /* [T, D] entry 1 + node */
-    bool left[MICRO][NODES];     /* something has been left at the node that was not collected yet */
+    int32_t rows[MICRO_BATCHES][B * (S + 1)];
+    struct loss_sums sums[MICRO_BATCHES];
+    real *gradient[MICRO_BATCHES];               /* [T, D] */
+    real *source_gradient[MICRO_BATCHES][NODES]; /* [T, D] entry 1 + node */
+    bool left[MICRO_BATCHES][NODES]; /* something has been left at the node that was not collected yet */
     long D;
-    int slots[MOST_STAGES];
+    int activation_sets[MAX_STAGES];
 };
 
-static struct pass make_pass(struct line *l, int stage, int micro, int slot, real **node, real **deposit) {
-    struct pass pass = {.slot = slot,
-                        .rows = l->rows[micro],
+static struct pass make_pass(struct line *l, int stage, int micro_batch, int activation_set, real **source,
+                             real **source_gradient) {
+    struct pass pass = {.activation_set = activation_set,
+                        .rows = l->rows[micro_batch],
                         .batch = B,
                         .length = S,
                         .options = &l->options,
-                        .gradient = l->gradient[micro]};
-    pipeline_hand_over(&l->pipe, stage, l->deposit[micro], l->left[micro], node, deposit, &pass);
+                        .gradient = l->gradient[micro_batch]};
+    pipeline_hand_over(&l->pipe, stage, l->source_gradient[micro_batch], l->left[micro_batch], source,
+                       source_gradient, &pass);
     return pass;
 }
 
-static void forward(struct line *l, int micro, int slot) {
+static void forward(struct line *l, int micro_batch, int activation_set) {
     bool left[NODES];
-    memcpy(left, l->left[micro], sizeof left);
+    memcpy(left, l->left[micro_batch], sizeof left);
     for (int s = 0; s < pipeline_stages(&l->pipe); s++) {
-        real *node[NODES], *deposit[NODES];
-        struct pass pass = make_pass(l, s, micro, slot, node, deposit);
-        pass.gradient = NULL, pass.deposit = NULL;
-        memcpy(l->left[micro], left, sizeof left); /* only a backward pass leaves something */
-        model_stage_forward(pipeline_model(&l->pipe, s), &pass, &l->sums[micro]);
+        real *source[NODES], *source_gradient[NODES];
+        struct pass pass = make_pass(l, s, micro_batch, activation_set, source, source_gradient);
+        pass.gradient = NULL, pass.source_gradient = NULL;
+        memcpy(l->left[micro_batch], left, sizeof left); /* only a backward pass leaves something */
+        model_stage_forward(pipeline_model(&l->pipe, s), &pass, &l->sums[micro_batch]);
         failures += model_status(pipeline_model(&l->pipe, s)) != 0;
     }
 }
 
 /* Each stage in calls of at most `step` layers; 0: in one call. */
-static void backward(struct line *l, int micro, int slot, int step) {
-    memset(l->left[micro], 0, sizeof l->left[micro]);
-    for (int n = 0; n < NODES; n++) memset(l->deposit[micro][n], 0, (size_t)(T * l->D) * sizeof(real));
+static void backward(struct line *l, int micro_batch, int activation_set, int step) {
+    memset(l->left[micro_batch], 0, sizeof l->left[micro_batch]);
+    for (int n = 0; n < NODES; n++)
+        memset(l->source_gradient[micro_batch][n], 0, (size_t)(T * l->D) * sizeof(real));
     for (int s = pipeline_stages(&l->pipe) - 1; s >= 0; s--) {
-        real *node[NODES], *deposit[NODES];
-        struct pass pass = make_pass(l, s, micro, slot, node, deposit);
+        real *source[NODES], *source_gradient[NODES];
+        struct pass pass = make_pass(l, s, micro_batch, activation_set, source, source_gradient);
         int bottom = pipeline_bottom(&l->pipe, s);
         for (int layer = pipeline_top(&l->pipe, s), end; layer >= bottom; layer = end - 1) {
             end = pipeline_end(layer, bottom, step);
-            model_stage_backward(pipeline_model(&l->pipe, s), &pass, layer, end, &l->sums[micro]);
+            model_stage_backward(pipeline_model(&l->pipe, s), &pass, layer, end, &l->sums[micro_batch]);
         }
         if (model_status(pipeline_model(&l->pipe, s))) failures += printf("stage %d: %s\n", s, gdn_failure());
     }
 }
 
-static void line_create(struct line *l, const struct cut *cut, int way, const struct fixture *whole,
-                        const struct loss_options *options, int slots, const struct recompute *levels) {
-    *l = (struct line){.options = *options, .D = whole->config.hidden_size};
+static void line_create(struct line *l, const struct cut *cut, int way, const struct fixture *full,
+                        const struct loss_options *options, int activation_sets,
+                        const struct recompute *policies) {
+    *l = (struct line){.options = *options, .D = full->config.hidden_size};
     l->pipe = (struct pipeline){.cut = cut, .layers = LAYERS, .active = options->active};
-    assert_int_equal(edges_create(&whole->config, &l->pipe.edges), 0);
-    for (int c = 0; c < cut->chunks; c++) l->slots[c] = slots;
+    assert_int_equal(edges_create(&full->config, &l->pipe.edges), 0);
+    for (int c = 0; c < cut->chunks; c++) l->activation_sets[c] = activation_sets;
     for (int p = 0; p < cut->pipeline; p++) {
         struct layout layout = cut_layout(cut, p, way);
-        part_create_levels(&l->pipe.rank[p], whole, &layout, &tensor, l->slots, levels, ops_all()[0], B, S);
+        part_create_policies(&l->pipe.rank[p], full, &layout, &tensor, l->activation_sets, policies,
+                             ops_all()[0], B, S);
     }
-    for (int m = 0; m < MICRO; m++) {
+    for (int m = 0; m < MICRO_BATCHES; m++) {
         l->gradient[m] = calloc((size_t)(T * l->D), sizeof(real));
-        for (int n = 0; n < NODES; n++) l->deposit[m][n] = calloc((size_t)(T * l->D), sizeof(real));
-        fixture_rows(l->rows[m], whole->config.vocab_size);
-        for (int i = 0; i < B * (S + 1); i++) l->rows[m][i] = (l->rows[m][i] + m) % whole->config.vocab_size;
+        for (int n = 0; n < NODES; n++) l->source_gradient[m][n] = calloc((size_t)(T * l->D), sizeof(real));
+        fixture_rows(l->rows[m], full->config.vocab_size);
+        for (int i = 0; i < B * (S + 1); i++) l->rows[m][i] = (l->rows[m][i] + m) % full->config.vocab_size;
     }
 }
 
 static void line_free(struct line *l) {
     for (int p = 0; p < l->pipe.cut->pipeline; p++) part_free(&l->pipe.rank[p]);
-    for (int m = 0; m < MICRO; m++) {
+    for (int m = 0; m < MICRO_BATCHES; m++) {
         free(l->gradient[m]);
-        for (int n = 0; n < NODES; n++) free(l->deposit[m][n]);
+        for (int n = 0; n < NODES; n++) free(l->source_gradient[m][n]);
     }
     edges_free(&l->pipe.edges);
 }
@@ -108,10 +112,10 @@ static void line_free(struct line *l) {
 /* Compares a tensor's gradient, summed over the stages that hold it. */
 static void compare_row(struct line *l, const struct part *one, const struct row *row, const char *what) {
     const real *wanted = one->state.gradient + row->offset;
-    int holders = 0;
+    int owners = 0;
     for (int p = 0; p < l->pipe.cut->pipeline; p++)
-        holders += params_find(&l->pipe.rank[p].table, row->name) != NULL;
-    failures += holders != 1 && !(holders == 2 && strcmp(row->name, "embed_tokens.weight") == 0);
+        owners += params_find(&l->pipe.rank[p].table, row->name) != NULL;
+    failures += owners != 1 && !(owners == 2 && strcmp(row->name, "embed_tokens.weight") == 0);
     for (long j = 0; j < row->count; j++) {
         double sum = 0;
         for (int p = 0; p < l->pipe.cut->pipeline; p++) {
@@ -119,7 +123,7 @@ static void compare_row(struct line *l, const struct part *one, const struct row
             if (own) sum += l->pipe.rank[p].state.gradient[own->offset + j];
         }
         double tolerance =
-            holders == 1 ? 0 : (sizeof(real) == 8 ? 1e-14 : 1e-6) * (1 + fabs((double)wanted[j]));
+            owners == 1 ? 0 : (sizeof(real) == 8 ? 1e-14 : 1e-6) * (1 + fabs((double)wanted[j]));
         if (fabs(sum - (double)wanted[j]) <= tolerance) continue;
         failures += printf("%s: gradient %s[%ld] is %.17g in stages, %.17g in one piece\n", what, row->name,
                            j, sum, (double)wanted[j]);
@@ -136,46 +140,47 @@ static void compare_losses(const struct loss_sums *a, const struct loss_sums *b,
 static void evaluate(struct line *l, const struct model_config *config, struct part *one, const char *what) {
     for (int p = 0; p < l->pipe.cut->pipeline; p++) {
         struct part *part = &l->pipe.rank[p];
-        struct model_part of = {.layout = &part->layout, .tensor = &tensor, .slots = l->slots};
+        struct model_part of = {
+            .layout = &part->layout, .tensor = &tensor, .activation_sets = l->activation_sets};
         model_free(part->model);
         assert_int_equal(
             model_create(config, &part->table, &part->state, ops_all()[0], &of, B, S, false, &part->model),
             0);
     }
-    for (int m = 0; m < MICRO; m++) {
+    for (int m = 0; m < MICRO_BATCHES; m++) {
         struct loss_sums wanted;
         model_loss(one->model, l->rows[m], B, S, &l->options, &wanted);
         l->sums[m] = (struct loss_sums){0};
-        forward(l, m, m % l->slots[0]);
+        forward(l, m, m % l->activation_sets[0]);
         compare_losses(&l->sums[m], &wanted, what);
     }
 }
 
-/* All micro-batches in one piece, then through the stages with `slots` in flight. */
-static void run(const struct model_config *c, const struct loss_options *o, const struct cut *cut, int slots,
-                int step, int way, const char *what) {
-    struct fixture whole;
+/* All micro-batches in one piece, then through the stages with `activation_sets` in flight. */
+static void run(const struct model_config *c, const struct loss_options *o, const struct cut *cut,
+                int activation_sets, int step, int way, const char *what) {
+    struct fixture full;
     struct part one;
     struct line line, *l = &line;
-    struct loss_sums sums[MICRO];
-    struct recompute levels[LAYERS];
+    struct loss_sums sums[MICRO_BATCHES];
+    struct recompute policies[LAYERS];
     struct layout layout = cut_layout(&cuts[0], 0, way);
-    fixture_create(&whole, c, ops_all()[0], B, S, 3, 0.2);
-    part_create(&one, &whole, &layout, &tensor, NULL, ops_all()[0], B, S);
-    fixture_random_levels(levels, LAYERS, 5, (uint64_t)(way + slots));
-    line_create(l, cut, way, &whole, o, slots, levels);
-    for (int m = 0; m < MICRO; m++) model_train(one.model, l->rows[m], B, S, o, &sums[m]);
-    for (int m = 0; m < MICRO + slots - 1; m++) {
-        if (m < MICRO) forward(l, m, m % slots);
-        int back = m - (slots - 1);
-        if (back >= 0) backward(l, back, back % slots, step);
+    fixture_create(&full, c, ops_all()[0], B, S, 3, 0.2);
+    part_create(&one, &full, &layout, &tensor, NULL, ops_all()[0], B, S);
+    fixture_random_levels(policies, LAYERS, 5, (uint64_t)(way + activation_sets));
+    line_create(l, cut, way, &full, o, activation_sets, policies);
+    for (int m = 0; m < MICRO_BATCHES; m++) model_train(one.model, l->rows[m], B, S, o, &sums[m]);
+    for (int m = 0; m < MICRO_BATCHES + activation_sets - 1; m++) {
+        if (m < MICRO_BATCHES) forward(l, m, m % activation_sets);
+        int back = m - (activation_sets - 1);
+        if (back >= 0) backward(l, back, back % activation_sets, step);
     }
-    for (int m = 0; m < MICRO; m++) compare_losses(&l->sums[m], &sums[m], what);
+    for (int m = 0; m < MICRO_BATCHES; m++) compare_losses(&l->sums[m], &sums[m], what);
     for (int i = 0; i < one.table.rows; i++) compare_row(l, &one, &one.table.row[i], what);
     evaluate(l, c, &one, what);
     line_free(l);
     part_free(&one);
-    fixture_free(&whole);
+    fixture_free(&full);
 }
 
 static void test_bits(void **state) {
@@ -188,10 +193,10 @@ static void test_bits(void **state) {
         for (size_t k = 0; k < sizeof cuts / sizeof *cuts; k++) {
             if (tensor.size > 1 && (k + (size_t)v) % 4) continue; /* saves time */
             char what[80];
-            int slots = 1 + (int)(k + (size_t)v) % MICRO, step = (v + (int)k / 2) % 3;
-            snprintf(what, sizeof what, "variant %d, cut %d, %d slots, calls of %d layers", v, (int)k, slots,
-                     step);
-            run(&c, &o, &cuts[k], slots, step, v + (int)k, what);
+            int activation_sets = 1 + (int)(k + (size_t)v) % MICRO_BATCHES, step = (v + (int)k / 2) % 3;
+            snprintf(what, sizeof what, "variant %d, cut %d, %d activation sets, calls of %d layers", v,
+                     (int)k, activation_sets, step);
+            run(&c, &o, &cuts[k], activation_sets, step, v + (int)k, what);
         }
     }
     no_failures();
@@ -207,63 +212,65 @@ static void test_far_edges(void **state) {
     c.delta.embedding_source = true;
     c.delta.aggregate = AGGREGATE_ATTENTION;
     struct loss_options o = fixture_options(&c, -1, true);
-    for (int slots = 1; slots <= MICRO; slots++) {
-        run(&c, &o, &cuts[4], slots, 0, slots, "far edges, four ranks");
-        run(&c, &o, &cuts[6], slots, 1, slots, "far edges, six stages");
+    for (int activation_sets = 1; activation_sets <= MICRO_BATCHES; activation_sets++) {
+        run(&c, &o, &cuts[4], activation_sets, 0, activation_sets, "far edges, four ranks");
+        run(&c, &o, &cuts[6], activation_sets, 1, activation_sets, "far edges, six stages");
     }
     no_failures();
 }
 
 /* One micro-batch forward through a plain model. */
-static void after_forward(struct line *l, const struct cut *cut, struct fixture *whole, int slots) {
+static void after_forward(struct line *l, const struct cut *cut, struct fixture *full, int activation_sets) {
     struct model_config c = small_model();
     fixture_widen(&c);
     c.num_layers = LAYERS;
     struct loss_options o = fixture_options(&c, -1, false);
-    fixture_create(whole, &c, ops_all()[0], B, S, 3, 0.2);
-    line_create(l, cut, 0, whole, &o, slots, NULL);
+    fixture_create(full, &c, ops_all()[0], B, S, 3, 0.2);
+    line_create(l, cut, 0, full, &o, activation_sets, NULL);
     forward(l, 0, 0);
 }
 
 /* What later stages left at a node that this pass does not collect is an error, not a wrong gradient. */
 static void test_undrained(void **state) {
     (void)state;
-    struct fixture whole;
+    struct fixture full;
     struct line line, *l = &line;
-    after_forward(l, &cuts[1], &whole, 1);
-    real *node[NODES], *deposit[NODES];
-    struct pass pass = make_pass(l, 0, 0, 0, node, deposit);
-    deposit[1 + 2] = l->deposit[0][1 + 2]; /* its last layer's: the stream brings that already */
+    after_forward(l, &cuts[1], &full, 1);
+    real *source[NODES], *source_gradient[NODES];
+    struct pass pass = make_pass(l, 0, 0, 0, source, source_gradient);
+    source_gradient[1 + 2] =
+        l->source_gradient[0][1 + 2]; /* its last layer's: the stream brings that already */
     model_stage_backward(pipeline_model(&l->pipe, 0), &pass, 2, -1, &l->sums[0]);
     assert_int_equal(model_status(pipeline_model(&l->pipe, 0)), GDN_INTERNAL);
     assert_non_null(strstr(gdn_failure(), "node 2"));
     gdn_failure_clear();
     line_free(l);
-    fixture_free(&whole);
+    fixture_free(&full);
 }
 
 /* Calls of one backward pass must come one after the other. */
 static void test_order(void **state) {
     (void)state;
-    struct fixture whole;
+    struct fixture full;
     struct line line, *l = &line;
-    after_forward(l, &cuts[0], &whole, 2);
-    real *node[NODES], *deposit[NODES];
-    struct pass pass = make_pass(l, 0, 0, 0, node, deposit);
+    after_forward(l, &cuts[0], &full, 2);
+    real *source[NODES], *source_gradient[NODES];
+    struct pass pass = make_pass(l, 0, 0, 0, source, source_gradient);
     model_stage_backward(pipeline_model(&l->pipe, 0), &pass, LAYERS, 4, &l->sums[0]);
     assert_int_equal(model_status(pipeline_model(&l->pipe, 0)), 0);
     model_stage_backward(pipeline_model(&l->pipe, 0), &pass, 2, 0, &l->sums[0]); /* layer 3 is left out */
     assert_int_equal(model_status(pipeline_model(&l->pipe, 0)), GDN_INTERNAL);
     gdn_failure_clear();
     line_free(l);
-    fixture_free(&whole);
+    fixture_free(&full);
 }
 
 /* Puts planned models in the place of a line's. */
 static void plan(struct line *l, const struct model_config *c, struct axis *planned) {
     for (int p = 0; p < l->pipe.cut->pipeline; p++) {
         struct part *part = &l->pipe.rank[p];
-        struct model_part of = {.layout = &part->layout, .tensor = planned, .slots = l->slots};
+        struct model_part of = {
+            .layout = &part->layout, .tensor = planned, .activation_sets = l->activation_sets};
         struct model_memory real_memory, planned_memory;
         model_memory(part->model, &real_memory);
         model_free(part->model);
@@ -285,10 +292,10 @@ static void test_planned(void **state) {
         double flops[2];
         for (int k = 0; k < 2; k++) {
             struct axis planned = axis_planned("tensor", tensor.size, tensor.index);
-            struct fixture whole;
+            struct fixture full;
             struct line line, *l = &line;
-            fixture_create(&whole, &c, ops_all()[0], B, S, 3, 0.2);
-            line_create(l, &cuts[k ? 5 : 0], v, &whole, &o, 2, NULL);
+            fixture_create(&full, &c, ops_all()[0], B, S, 3, 0.2);
+            line_create(l, &cuts[k ? 5 : 0], v, &full, &o, 2, NULL);
             int64_t bytes = tensor.bytes;
             forward(l, 0, 1);
             backward(l, 0, 1, 0);
@@ -302,7 +309,7 @@ static void test_planned(void **state) {
                 failures +=
                     printf("variant %d: %ld bytes planned, %ld sent\n", v, (long)planned.bytes, (long)bytes);
             line_free(l);
-            fixture_free(&whole);
+            fixture_free(&full);
         }
         if (!(flops[0] > 0 && flops[0] == flops[1]))
             failures +=

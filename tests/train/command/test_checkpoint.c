@@ -159,15 +159,15 @@ static void verify(void **unused) {
 
 static void usage(void **unused) {
     (void)unused;
-    static const char *const words[] = {"ls", "verify", "diff"};
+    static const char *const subcommands[] = {"ls", "verify", "diff"};
     assert_int_equal(run("--help", NULL, NULL), 0);
     for (int i = 0; i < 3; i++) {
-        assert_printed(words[i]);
-        assert_int_equal(run(words[i], "--help", NULL), 0);
+        assert_printed(subcommands[i]);
+        assert_int_equal(run(subcommands[i], "--help", NULL), 0);
         assert_printed("Example: gdn checkpoint");
-        assert_int_equal(run(words[i], "--nonsense", NULL), GDN_INPUT);
+        assert_int_equal(run(subcommands[i], "--nonsense", NULL), GDN_INPUT);
         assert_failed("--nonsense");
-        assert_int_equal(run(words[i], NULL, NULL), GDN_INPUT);
+        assert_int_equal(run(subcommands[i], NULL, NULL), GDN_INPUT);
         gdn_failure_clear();
         assert_int_equal(run("--help", NULL, NULL), 0);
     }

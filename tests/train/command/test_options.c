@@ -25,8 +25,8 @@ static const struct command_line line = {.arguments = "FILE",
                                          .common = OPTION_SET | OPTION_RESUME,
                                          .own = own,
                                          .take = take,
-                                         .least = 1,
-                                         .most = 2};
+                                         .min = 1,
+                                         .max = 2};
 
 /* Parses the words, which end with NULL; `number` is what the command's own options set. */
 static int parse(struct options *out, long *number, ...) {
@@ -34,10 +34,10 @@ static int parse(struct options *out, long *number, ...) {
     static char *argv[16];
     int argc = 1;
     argv[0] = name;
-    va_list words;
-    va_start(words, number);
-    while ((argv[argc] = va_arg(words, char *))) argc++;
-    va_end(words);
+    va_list list;
+    va_start(list, number);
+    while ((argv[argc] = va_arg(list, char *))) argc++;
+    va_end(list);
     return options_parse(&line, argc, argv, out, number);
 }
 
@@ -65,12 +65,12 @@ static void accepted(void **state) {
     options_free(&options);
 }
 
-#define REFUSED(words, ...)                                                                                  \
+#define REFUSED(text, ...)                                                                                   \
     do {                                                                                                     \
         struct options options_;                                                                             \
         long number_ = 0;                                                                                    \
         assert_int_equal(parse(&options_, &number_, __VA_ARGS__, NULL), GDN_INPUT);                          \
-        if (!strstr(gdn_failure(), words)) fail_msg("'%s' is not said by: %s", words, gdn_failure());        \
+        if (!strstr(gdn_failure(), text)) fail_msg("'%s' is not said by: %s", text, gdn_failure());          \
         gdn_failure_clear();                                                                                 \
         options_free(&options_);                                                                             \
     } while (0)

@@ -33,9 +33,9 @@ void refused(const char *text, const char *set, ...) {
     if (!status) config_free(&config);
     if (status != GDN_INPUT) fail_msg("status %d for: %s --set %s", status, text, set ? set : "nothing");
     failure_is_short();
-    va_list words;
-    va_start(words, set);
-    for (const char *word; (word = va_arg(words, const char *));) failure_has(word);
-    va_end(words);
+    va_list list;
+    va_start(list, set);
+    for (const char *word; (word = va_arg(list, const char *));) failure_has(word);
+    va_end(list);
     gdn_failure_clear();
 }

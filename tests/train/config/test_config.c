@@ -54,8 +54,7 @@ static void defaults(void **state) {
     assert_true(t->lr == 1e-3 && t->min_lr_ratio == 0.1 && t->warmup_steps == 5 && t->beta1 == 0.9 &&
                 t->beta2 == 0.95);
     assert_true(t->adam_eps == 1e-8 && t->weight_decay == 0.1 && t->grad_clip == 1 && t->seed == 1);
-    assert_true(t->schedule == SCHEDULE_COSINE && t->precision == PRECISION_FP32 &&
-                t->recompute == RECOMPUTE_NONE);
+    assert_true(t->schedule == LR_COSINE && t->precision == PRECISION_FP32 && t->recompute == RECOMPUTE_NONE);
     assert_true(t->eval_interval == 0 && t->eval_batches == 0 && t->gate_interval == 0 && t->stop_at == 0);
     assert_true(c.mesh.data == 0 && c.mesh.tensor == 1 && c.mesh.pipeline == 1 && c.mesh.interleave == 1);
     assert_true(c.mesh.delta == DELTA_CHANNEL && !c.mesh.sequence_parallel && c.mesh.overlap &&

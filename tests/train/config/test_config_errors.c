@@ -281,14 +281,14 @@ static void memory_and_store(void **state) {
 static void no_training_data(void **state) {
     (void)state;
     struct config config = right("{}", NULL, NULL);
-    assert_int_equal(config_check_for_training(&config), GDN_INPUT);
+    assert_int_equal(config_validate_for_training(&config), GDN_INPUT);
     failure_has("data.train");
     failure_has("data.sources");
     failure_is_short();
     gdn_failure_clear();
     config_free(&config);
     config = right("{data: {train: a}, model: {vocab_size: 257}}", NULL, NULL);
-    assert_int_equal(config_check_for_training(&config), GDN_OK);
+    assert_int_equal(config_validate_for_training(&config), GDN_OK);
     config_free(&config);
 }
 

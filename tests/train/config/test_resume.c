@@ -25,7 +25,7 @@ static void resumes(const char *set, const char *wrong, const char *values) {
     struct resume resume = {.saved = saved};
     struct resumed resumed;
     int status = config_resume(&now, &resume, &resumed);
-    if (!status) assert_true(!resumed.changed && !resumed.configured && !resumed.words[0]);
+    if (!status) assert_true(!resumed.changed && !resumed.configured && !resumed.text[0]);
     resumed_free(&resumed);
     if (!wrong && status) fail_msg("--set %s: %s", set, gdn_failure());
     if (wrong) {
@@ -51,7 +51,7 @@ static void resumes(const char *set, const char *wrong, const char *values) {
 /* What config_resume makes of `set`, from a checkpoint that `saved` and `configured` are of, with a change or
  * two: batch size and sequence length, and the words to be told. */
 static void goes_on(const char *set, const char *saved, const char *configured, const char *change,
-                    const char *another, int batch, int length, const char *words, const char *kept) {
+                    const char *another, int batch, int length, const char *text, const char *kept) {
     struct config now = right(base, set, NULL);
     char *changes[] = {(char *)change, (char *)another};
     struct resume resume = {saved, configured, 70, changes, !!change + !!another};
@@ -59,9 +59,9 @@ static void goes_on(const char *set, const char *saved, const char *configured, 
     if (config_resume(&now, &resume, &resumed)) fail_msg("%s", gdn_failure());
     assert_int_equal(now.train.batch_size, batch);
     assert_int_equal(now.train.sequence_length, length);
-    assert_true(strstr(resumed.words, words) && (words[0] || !resumed.words[0]));
+    assert_true(strstr(resumed.text, text) && (text[0] || !resumed.text[0]));
     assert_true(kept ? resumed.configured && strstr(resumed.configured, kept) : !resumed.configured);
-    assert_int_equal(resumed.changed, strstr(resumed.words, "before it was") != NULL);
+    assert_int_equal(resumed.changed, strstr(resumed.text, "before it was") != NULL);
     resumed_free(&resumed);
     config_free(&now);
 }
@@ -107,8 +107,8 @@ static void resume_with(void **state) {
     assert_int_equal(config_resume(&now, &other, &resumed), GDN_INPUT);
     failure_has("--resume-with train.batch_size=0");
     gdn_failure_clear();
-    assert_int_equal(config_check_changes(no_batch, 1), GDN_OK);
-    assert_int_equal(config_check_changes(unknown, 1), GDN_INPUT);
+    assert_int_equal(config_validate_changes(no_batch, 1), GDN_OK);
+    assert_int_equal(config_validate_changes(unknown, 1), GDN_INPUT);
     failure_has("train.sequence_length=");
     gdn_failure_clear();
     config_free(&now);

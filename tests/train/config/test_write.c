@@ -32,13 +32,13 @@ static void random_value(const struct key *key, uint64_t draw, FILE *out) {
     char digits[NUMBER_TEXT];
     switch (key->type) {
     case KEY_INT: {
-        double values = key->most - key->least + 1;
-        fprintf(out, "%d", (int)key->least + (int)(bits % (values < 1000 ? (uint64_t)values : 1000)));
+        double values = key->max - key->min + 1;
+        fprintf(out, "%d", (int)key->min + (int)(bits % (values < 1000 ? (uint64_t)values : 1000)));
         break;
     }
     case KEY_LONG: {
-        long value = (long)key->least + (long)(bits >> (2 + bits % 60));
-        fprintf(out, "%ld", (double)value > key->most ? (long)key->most : value);
+        long value = (long)key->min + (long)(bits >> (2 + bits % 60));
+        fprintf(out, "%ld", (double)value > key->max ? (long)key->max : value);
         break;
     }
     case KEY_UNSIGNED:
@@ -46,7 +46,7 @@ static void random_value(const struct key *key, uint64_t draw, FILE *out) {
         break;
     case KEY_REAL:
         snprintf(digits, sizeof digits, "%.17g",
-                 key->most <= 1 ? u : ldexp(0.5 + u / 2, (int)(bits % 200) - 100));
+                 key->max <= 1 ? u : ldexp(0.5 + u / 2, (int)(bits % 200) - 100));
         fputs(digits, out);
         break;
     case KEY_BOOL:
@@ -54,8 +54,8 @@ static void random_value(const struct key *key, uint64_t draw, FILE *out) {
         break;
     case KEY_WORD: {
         int count = 1, pick;
-        for (const char *at = key->words; *at; at++) count += *at == '|';
-        const char *word = key->words;
+        for (const char *at = key->choices; *at; at++) count += *at == '|';
+        const char *word = key->choices;
         for (pick = (int)(bits % (uint64_t)count); pick > 0; pick--) word = strchr(word, '|') + 1;
         bool cuda = !strncmp(word, "cuda", 4);
         fprintf(out, "%.*s", (int)strcspn(word, "|"), cuda ? "cpu" : word);
@@ -81,7 +81,7 @@ static void random_value(const struct key *key, uint64_t draw, FILE *out) {
         break;
     case KEY_RAMP:
         fputc('[', out);
-        for (uint64_t i = 0, n = bits % (RAMP_MOST + 1); i < n; i++)
+        for (uint64_t i = 0, n = bits % (RAMP_MAX + 1); i < n; i++)
             fprintf(out, "[%llu, 12],", (unsigned long long)(i * (1 + bits % 1000)));
         fputc(']', out);
         break;

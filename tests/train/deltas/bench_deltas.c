@@ -73,7 +73,7 @@ static int measure(struct bench *b, const struct ops *ops, const struct delta_en
     return status;
 }
 
-static int run(const char *path, double most) {
+static int run(const char *path, double max) {
     struct delta_list list;
     struct bench b = {.worst = 0};
     TRY(delta_list_open(path, &list));
@@ -83,8 +83,8 @@ static int run(const char *path, double most) {
     int status = 0;
     for (int i = 0; i < list.count && !status; i++) status = measure(&b, ops_find("cpu"), &list.entry[i]);
     delta_list_free(&list);
-    if (!status && b.worst > most)
-        status = gdn_fail(GDN_INTERNAL, "an error is %.4f times the least, more than %.4f", b.worst, most);
+    if (!status && b.worst > max)
+        status = gdn_fail(GDN_INTERNAL, "an error is %.4f times the least, more than %.4f", b.worst, max);
     return status;
 }
 

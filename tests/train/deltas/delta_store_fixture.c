@@ -26,7 +26,7 @@ static const char base[] = "model:\n"
 void create(struct fixture *f, char *first, char *second) {
     char *set[] = {first, second};
     gdn_failure_clear();
-    *f = (struct fixture){.layout = layout_whole(), .mesh = mesh_alone()};
+    *f = (struct fixture){.layout = layout_full(), .mesh = mesh_alone()};
     assert_int_equal(config_parse(base, "test", set, (first != NULL) + (second != NULL), &f->config), 0);
     assert_int_equal(edges_create(&f->config.model, &f->edges), 0);
     f->place = (struct delta_place){.config = &f->config,
@@ -95,21 +95,21 @@ struct delta_report store(struct fixture *f, int64_t step, int faulty, enum faul
     const struct delta_watch *watch = delta_store_begin(f->store, step);
     assert_non_null(watch);
     pass(f, watch, step, faulty, fault);
-    assert_int_equal(delta_store_settle(f->store, true, &report), 0);
-    assert_true(report.settled);
+    assert_int_equal(delta_store_poll(f->store, true, &report), 0);
+    assert_true(report.done);
     assert_int_equal(report.step, step);
     assert_string_equal(gdn_failure(), "");
     return report;
 }
 
 static void check_gates(const struct delta_record *r) {
-    double mean = 0, squares = 0, least = 1, most = 0;
+    double mean = 0, squares = 0, min = 1, max = 0;
     int64_t bin[DELTA_BINS] = {0};
     for (long t = 0; t < T; t++)
         for (long i = 0; i < GATES; i++) {
             double g = gate[t * LD + i];
             mean += g / (T * GATES);
-            least = fmin(least, g), most = fmax(most, g);
+            min = fmin(min, g), max = fmax(max, g);
             bin[(int)floor(32 * g)]++;
         }
     for (long t = 0; t < T; t++)
@@ -117,7 +117,7 @@ static void check_gates(const struct delta_record *r) {
     /* Doubles added up in another order: 320 of them, each rounding by 1e-16. */
     assert_float_equal(r->gate_mean, mean, 1e-13);
     assert_float_equal(r->gate_deviation, sqrt(squares / (T * GATES)), 1e-13);
-    assert_true(r->gate_least == least && r->gate_most == most);
+    assert_true(r->gate_least == min && r->gate_most == max);
     assert_memory_equal(bin, r->gate_histogram, sizeof bin);
 }
 

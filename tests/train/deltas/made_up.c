@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MOST_DISTANCES = 16 };
+enum { MAX_DISTANCES = 16 };
 
 static real *numbers(long count, const char *what, uint64_t place) {
     real *x = malloc((size_t)count * sizeof *x);
@@ -44,7 +44,7 @@ struct delta_record made_up_record(int64_t step, int layer, int distance, const 
 
 bool made_up_file(const char *directory, int64_t step, int layer, int distances, const struct made_up *shape,
                   char path[4096]) {
-    struct delta_record record[MOST_DISTANCES] = {0};
+    struct delta_record record[MAX_DISTANCES] = {0};
     void *image = NULL;
     size_t bytes;
     for (int d = 0; d < distances; d++) record[d] = made_up_record(step, layer, d + 1, shape);

@@ -20,9 +20,9 @@ void write_file(const char *deltas, int64_t step, int layer, int distances, char
     assert_true(made_up_file(deltas, step, layer, distances, &shape, path));
 }
 
-void fails_with(int status, const char *words) {
+void fails_with(int status, const char *text) {
     assert_int_equal(status, GDN_INPUT);
-    if (!strstr(gdn_failure(), words)) fail_msg("'%s' lacks '%s'", gdn_failure(), words);
+    if (!strstr(gdn_failure(), text)) fail_msg("'%s' lacks '%s'", gdn_failure(), text);
     gdn_failure_clear();
 }
 

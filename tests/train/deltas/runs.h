@@ -16,6 +16,6 @@ void write_file(const char *deltas, int64_t step, int layer, int distances, char
 void touch(const char *folder, const char *name);
 
 /* The status is that of bad input, and the recorded failure has these words; forgets it. */
-void fails_with(int status, const char *words);
+void fails_with(int status, const char *text);
 
 #endif

@@ -16,8 +16,8 @@ static void stores_every_connection(void **state) {
     create(&f, NULL, NULL);
     assert_null(delta_store_begin(f.store, 4));
     struct delta_report none, report = store(&f, 5, -1, NOTHING);
-    assert_int_equal(delta_store_settle(f.store, true, &none), 0);
-    assert_false(none.settled); /* told once */
+    assert_int_equal(delta_store_poll(f.store, true, &none), 0);
+    assert_false(none.done); /* told once */
     struct delta_list list = listed();
     assert_int_equal(f.edges.count, 5); /* layers 1 to 3 at distance 1, 2 and 3 at 2 */
     assert_int_equal(list.count, 5);
@@ -105,8 +105,8 @@ static void takes_the_memory_planned(void **state) {
     assert_int_equal(off.memory, 0);
     struct delta_report report;
     assert_null(delta_store_begin(off.store, 0));
-    assert_int_equal(delta_store_settle(off.store, true, &report), 0);
-    assert_false(report.settled);
+    assert_int_equal(delta_store_poll(off.store, true, &report), 0);
+    assert_false(report.done);
     destroy(&off);
 }
 
@@ -117,11 +117,11 @@ static void does_not_wait_for_the_disk(void **state) {
     create(&f, NULL, NULL);
     disk_wait();
     pass(&f, delta_store_begin(f.store, 0), 0, -1, NOTHING); /* comes back */
-    assert_int_equal(delta_store_settle(f.store, false, &report), 0);
-    assert_false(report.settled);
+    assert_int_equal(delta_store_poll(f.store, false, &report), 0);
+    assert_false(report.done);
     disk_go_on();
-    while (!report.settled) {
-        assert_int_equal(delta_store_settle(f.store, false, &report), 0);
+    while (!report.done) {
+        assert_int_equal(delta_store_poll(f.store, false, &report), 0);
         usleep(1000);
     }
     assert_int_equal(report.tally.files, 3);

@@ -13,7 +13,7 @@ static void leaves_out_what_cannot_be(void **state) {
     (void)state;
     static const struct {
         enum fault fault;
-        const char *words;
+        const char *text;
     } faults[] = {{NAN_DIFFERENCE, "NaN or infinite"},
                   {INFINITE_DIFFERENCE, "NaN or infinite"},
                   {NAN_GATE, "1 of its gates are NaN or infinite"}};
@@ -28,7 +28,7 @@ static void leaves_out_what_cannot_be(void **state) {
         assert_int_equal(report.tally.failed, 1);
         assert_int_equal(report.failure.layer, 2);
         assert_int_equal(report.failure.distance, 2);
-        assert_non_null(strstr(report.failure.words, faults[i].words));
+        assert_non_null(strstr(report.failure.text, faults[i].text));
         struct delta_list list = listed();
         assert_null(find(&list, step, bad));
         for (int e = 0; e < f.edges.count; e++)
@@ -40,7 +40,7 @@ static void leaves_out_what_cannot_be(void **state) {
     report = store(&f, 25, -1, NOTHING); /* nothing of that is left */
     assert_int_equal(report.tally.connections, 5);
     assert_int_equal(report.tally.failed, 0);
-    assert_string_equal(report.failure.words, "");
+    assert_string_equal(report.failure.text, "");
     destroy(&f);
 }
 
@@ -53,10 +53,10 @@ static void leaves_others_words_alone(void **state) {
     const struct delta_watch *watch = delta_store_begin(f.store, 0);
     gdn_fail(GDN_INTERNAL, "words of another");
     pass(&f, watch, 0, 1, NAN_DIFFERENCE);
-    assert_int_equal(delta_store_settle(f.store, true, &report), 0);
+    assert_int_equal(delta_store_poll(f.store, true, &report), 0);
     assert_string_equal(gdn_failure(), "words of another");
     assert_int_equal(report.tally.failed, 1);
-    assert_null(strstr(report.failure.words, "words of another"));
+    assert_null(strstr(report.failure.text, "words of another"));
     gdn_failure_clear();
     destroy(&f);
 }
@@ -73,14 +73,14 @@ static void tells_of_a_full_disk(void **state) {
     assert_int_equal(report.tally.failed, 5);
     assert_int_equal(report.failure.layer, 1);
     assert_int_equal(report.failure.distance, 0);
-    assert_non_null(strstr(report.failure.words, "step_00000005/layer_001.h5 cannot be written: "));
-    assert_non_null(strstr(report.failure.words, strerror(ENOSPC)));
+    assert_non_null(strstr(report.failure.text, "step_00000005/layer_001.h5 cannot be written: "));
+    assert_non_null(strstr(report.failure.text, strerror(ENOSPC)));
     struct delta_list list = listed(); /* refuses damaged files */
     assert_int_equal(list.count, 5);
     delta_list_free(&list);
     report = store(&f, 10, -1, NOTHING);
     assert_int_equal(report.tally.files, 3);
-    assert_string_equal(report.failure.words, "");
+    assert_string_equal(report.failure.text, "");
     destroy(&f);
 }
 

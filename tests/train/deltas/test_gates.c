@@ -7,8 +7,7 @@
 #include "train/deltas/gates.h"
 
 static void check_joined(const struct gates *a, const struct gates *b) {
-    assert_true(a->count == b->count && a->least == b->least && a->most == b->most &&
-                a->strange == b->strange);
+    assert_true(a->count == b->count && a->min == b->min && a->max == b->max && a->strange == b->strange);
     assert_memory_equal(a->bin, b->bin, sizeof a->bin);
     assert_float_equal(a->mean, b->mean, 1e-15);       /* of numbers up to 1 in a thousand doubles, */
     assert_float_equal(a->squares, b->squares, 1e-12); /* and squares that add up to about 100 */
@@ -23,7 +22,7 @@ static void gates_of_parts_are_those_of_all(void **state) {
         x[i] = (real)(0.7 + 0.3 * random_uniform(1, 2, i)); /* far from a mean of 0 */
     x[0] = 0, x[5] = 1, x[20] = NAN;
     gates_measure(x, ROWS, WIDTH, WIDTH, &all);
-    assert_true(all.count == ROWS * WIDTH - 1 && all.strange == 1 && all.least == 0 && all.most == 1);
+    assert_true(all.count == ROWS * WIDTH - 1 && all.strange == 1 && all.min == 0 && all.max == 1);
     const int cuts[][5] = {{6, 6}, {3, 3, 3, 3}, {0, 12, 0}, {1, 0, 5, 0, 6}};
     for (int c = 0; c < 4; c++) {
         int at = 0;

@@ -147,7 +147,7 @@ static void damage_beside_others(void **state) {
     assert_int_equal(survey.files, 3);
     assert_int_equal(survey.damaged, 1);
     assert_string_equal(survey.damage[0].path, path);
-    assert_non_null(strstr(survey.damage[0].words, path));
+    assert_non_null(strstr(survey.damage[0].text, path));
     assert_string_equal(gdn_failure(), "");
     delta_survey_free(&survey);
     fails_with(delta_list_open(run, &list), path);
@@ -163,13 +163,13 @@ static hid_t open_for_change(const char *name, char run[256], char path[4096]) {
     return file;
 }
 
-static void refused_in(const char *run, const char *words) {
+static void refused_in(const char *run, const char *text) {
     struct delta_list list;
     struct delta_record record;
     int status = delta_list_open(run, &list);
     if (!status) status = delta_record_read(&list.entry[0], &record);
     delta_list_free(&list);
-    fails_with(status, words);
+    fails_with(status, text);
 }
 
 static void set(hid_t object, const char *name, hid_t type, const void *value) {
@@ -191,7 +191,7 @@ static void foreign_root(void **state) {
     static const struct {
         const char *attribute;
         int64_t value;
-        const char *words;
+        const char *text;
     } change[] = {{"format_version", 2, "has format version 2"},
                   {"step", 8, "is of step 8 and layer 3, not what its name says"},
                   {"layer", 4, "is of step 7 and layer 4"}};
@@ -201,7 +201,7 @@ static void foreign_root(void **state) {
         hid_t file = open_for_change(name, run, path);
         set(file, change[i].attribute, H5T_NATIVE_INT64, &change[i].value);
         H5Fclose(file);
-        refused_in(run, change[i].words);
+        refused_in(run, change[i].text);
     }
 }
 
@@ -210,7 +210,7 @@ static void foreign_group(void **state) {
     static const struct {
         const char *attribute;
         int64_t value;
-        const char *words;
+        const char *text;
     } change[] = {{"rank", 3, "dataset U is [6, 2], and [6, 3] is expected"},
                   {"rank", 0, "a rank of 0"},
                   {"rank", 6, "a rank of 6 and the shape [2, 3, 5]"},
@@ -222,7 +222,7 @@ static void foreign_group(void **state) {
         hid_t file = open_for_change(name, run, path);
         set_in_group(file, change[i].attribute, H5T_NATIVE_INT64, &change[i].value);
         H5Fclose(file);
-        refused_in(run, change[i].words);
+        refused_in(run, change[i].text);
     }
 }
 

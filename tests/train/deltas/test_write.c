@@ -163,7 +163,7 @@ static void is_no_longer_than_planned(void **state) {
         void *image;
         size_t bytes;
         assert_int_equal(delta_file_image(record, counts[i], &image, &bytes), 0);
-        assert_true((long)bytes <= delta_file_most(counts[i], B * S, D, RANK));
+        assert_true((long)bytes <= delta_file_max(counts[i], B * S, D, RANK));
         free(image);
     }
 }

@@ -60,7 +60,7 @@ static void writes_beside_its_owner(void **state) {
     delta_writer_take(writer, &tally, &failure); /* adds nothing twice */
     struct delta_tally expected = {9, 18, 9000, 18000, 180, 0, 0.1 * 3};
     assert_memory_equal(&tally, &expected, sizeof tally);
-    assert_string_equal(failure.words, "");
+    assert_string_equal(failure.text, "");
     delta_writer_free(writer);
 }
 
@@ -109,8 +109,8 @@ static void outlives_files_that_are_too_large(void **state) {
     assert_memory_equal(&tally, &expected, sizeof tally);
     assert_int_equal(failure.layer, 5);
     assert_int_equal(failure.distance, 0);
-    assert_non_null(strstr(failure.words, "/deltas/step_00000008/layer_005.h5 cannot be written: "));
-    assert_non_null(strstr(failure.words, strerror(EFBIG)));
+    assert_non_null(strstr(failure.text, "/deltas/step_00000008/layer_005.h5 cannot be written: "));
+    assert_non_null(strstr(failure.text, strerror(EFBIG)));
 
     struct delta_failure earlier = {1, 2, "words of another"};
     tally = (struct delta_tally){0};
@@ -119,7 +119,7 @@ static void outlives_files_that_are_too_large(void **state) {
     delta_writer_take(writer, &tally, &earlier);
     disk_full(0, 0);
     assert_int_equal(tally.failed, 7);
-    assert_string_equal(earlier.words, "words of another");
+    assert_string_equal(earlier.text, "words of another");
     delta_writer_free(writer);
 }
 

@@ -19,13 +19,13 @@ static const char base[] = "model:\n"
                            "mesh: {bucket: 2048, small: 300}\n"
                            "device: cpu\n";
 
-enum { MOST = 4, STEPS = 3 };
+enum { MAX = 4, STEPS = 3 };
 
 /* A bit flipped in a tensor on one rank, and who is named; `off` ends with −1. */
 struct flip {
     const char *tensor;
     int rank;
-    int off[MOST + 1];
+    int off[MAX + 1];
     bool undecided;
 };
 
@@ -64,7 +64,7 @@ static void flip(struct run *run, const struct flip *f) {
     *last ^= 1;
 }
 
-static void expect_alike(struct replicas *replicas, const struct run *run) {
+static void expect_replicated(struct replicas *replicas, const struct run *run) {
     struct replicas_verdict verdict;
     assert_int_equal(replicas_compare(replicas, run->state.weight, &verdict), 0);
     assert_int_equal(verdict.count, 0);
@@ -93,16 +93,16 @@ static void test_mesh(void **state) {
     int status = started(&run, base, &flips->on);
     if (status) print_message("%s\n", gdn_failure());
     assert_int_equal(status, 0);
-    assert_int_equal(replicas_create(&run.mesh, run.table, &run.whole, run.ops, &replicas), 0);
-    expect_alike(replicas, &run);
+    assert_int_equal(replicas_create(&run.mesh, run.table, &run.global, run.ops, &replicas), 0);
+    expect_replicated(replicas, &run);
     for (int step = 0; step < STEPS; step++) {
         assert_int_equal(loop_step(&run, NULL, &report), 0);
         assert_int_equal(run_read_batch(&run), 0);
     }
-    expect_alike(replicas, &run);
+    expect_replicated(replicas, &run);
     for (int i = 0; i < FLIPS && flips->flip[i].tensor; i++) {
         expect_found(replicas, &run, &flips->flip[i]);
-        expect_alike(replicas, &run);
+        expect_replicated(replicas, &run);
     }
     /* Two elements that change places are seen, too. */
     if (flips->on.mesh.data == 4 && run.mesh.rank == 1) {

@@ -171,14 +171,14 @@ static void loaded_anew(void **state) {
 /* One bad number anywhere among any count of good ones is seen, and no good one is mistaken for it. */
 static void looks(void **state) {
     (void)state;
-    enum { MOST = 3000 };
+    enum { MAX = 3000 };
     const struct ops *const *all = ops_all();
-    static real x[MOST];
+    static real x[MAX];
     static double square[FINITE_SUMS], found[FINITE_SUMS];
     const real bad[] = {(real)NAN, (real)INFINITY, (real)-INFINITY};
-    const long counts[] = {0, 1, 2, 255, 256, 257, 1000, MOST};
+    const long counts[] = {0, 1, 2, 255, 256, 257, 1000, MAX};
     for (int b = 0; all[b]; b++) {
-        for (int i = 0; i < MOST; i++) x[i] = (real)(i % 2 ? 3e38 : -1e-38);
+        for (int i = 0; i < MAX; i++) x[i] = (real)(i % 2 ? 3e38 : -1e-38);
         for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
             assert_true(finite_now(all[b], counts[c], x, square, found));
             if (counts[c]) {
@@ -197,9 +197,9 @@ static void looks(void **state) {
         /* What came before stays seen. */
         x[5] = (real)NAN;
         memset(square, 0, sizeof square);
-        finite_look(all[b], 10, x, square);
+        finite_check(all[b], 10, x, square);
         x[5] = 0;
-        finite_look(all[b], MOST, x, square);
+        finite_check(all[b], MAX, x, square);
         assert_false(finite_seen(square));
     }
 }

@@ -18,13 +18,13 @@ static struct activity seen(enum activity_thread thread) {
 
 static void expect_wait(const char *right) {
     struct activity p = seen(ACTIVITY_MAIN);
-    char words[ACTIVITY_WORDS];
-    activity_wait_words(&p, words);
-    assert_string_equal(words, right);
+    char text[ACTIVITY_TEXT];
+    activity_wait_text(&p, text);
+    assert_string_equal(text, right);
 }
 
-static void describe(const void *action, char words[ACTIVITY_WORDS]) {
-    snprintf(words, ACTIVITY_WORDS, "action %d", *(const int *)action);
+static void describe(const void *action, char text[ACTIVITY_TEXT]) {
+    snprintf(text, ACTIVITY_TEXT, "action %d", *(const int *)action);
 }
 
 static void waits_are_told(void **state) {
@@ -52,17 +52,17 @@ static void waits_are_told(void **state) {
 static void every_change_moves(void **state) {
     (void)state;
     int number = 3;
-    char words[ACTIVITY_WORDS];
+    char text[ACTIVITY_TEXT];
     struct activity before = seen(ACTIVITY_MAIN), after;
     activity_action(&number, describe);
     after = seen(ACTIVITY_MAIN);
     assert_true(after.moves != before.moves && after.begun == before.begun);
-    activity_action_words(&after, words);
-    assert_string_equal(words, "action 3");
+    activity_action_text(&after, text);
+    assert_string_equal(text, "action 3");
     activity_action(NULL, NULL);
     after = seen(ACTIVITY_MAIN);
-    activity_action_words(&after, words);
-    assert_string_equal(words, "");
+    activity_action_text(&after, text);
+    assert_string_equal(text, "");
     activity_enter("data", "sum", 1, -1);
     assert_true(seen(ACTIVITY_MAIN).moves != after.moves);
     after = seen(ACTIVITY_MAIN);
@@ -121,7 +121,7 @@ enum { RANKS = 5 };
 
 static struct station station[RANKS];
 static const char host[RANKS][64] = {"node0", "node0", "node1", "node1", "node2"};
-static char culprit[RANKS], words[16384];
+static char culprit[RANKS], text[16384];
 static const struct hang five = {
     .ranks = RANKS,
     .station = station,
@@ -149,14 +149,14 @@ static struct station_thread *main_of(int rank) {
 static void expect(enum hang_kind kind, const char *right) {
     assert_int_equal(hang_judge(&five, culprit), kind);
     for (int r = 0; r < RANKS; r++) assert_int_equal(culprit[r], right[r] == 'x');
-    size_t length = hang_report(&five, culprit, words, sizeof words);
-    assert_int_equal(length, strlen(words));
-    assert_memory_equal(words, "gdn: ", 5);
-    assert_null(strstr(words + 1, "gdn: ")); /* one message */
+    size_t length = hang_report(&five, culprit, text, sizeof text);
+    assert_int_equal(length, strlen(text));
+    assert_memory_equal(text, "gdn: ", 5);
+    assert_null(strstr(text + 1, "gdn: ")); /* one message */
 }
 
 static void says(const char *part) {
-    if (!strstr(words, part)) fail_msg("no '%s' in: %s", part, words);
+    if (!strstr(text, part)) fail_msg("no '%s' in: %s", part, text);
 }
 
 static void silent_ranks_are_named(void **state) {
@@ -239,20 +239,20 @@ static void one_rank_alone(void **state) {
     one.ranks = 1;
     main_of(0)->wait[0] = 0;
     assert_int_equal(hang_judge(&one, culprit), HANG_SLOW);
-    hang_report(&one, culprit, words, sizeof words);
+    hang_report(&one, culprit, text, sizeof text);
     says("step 17 does not end on rank 0 on node0");
 }
 
 /* Many ranks' words end where the room does. */
 static void words_fit(void **state) {
     (void)state;
-    size_t length = hang_report(&five, culprit, words, sizeof words);
+    size_t length = hang_report(&five, culprit, text, sizeof text);
     assert_true(hang_room(RANKS) > length);
     for (size_t size = 1; size <= length; size += 7) {
-        memset(words, 'x', sizeof words);
-        assert_int_equal(hang_report(&five, culprit, words, size), size - 1);
-        assert_int_equal(words[size - 1], 0);
-        assert_int_equal(words[size], 'x');
+        memset(text, 'x', sizeof text);
+        assert_int_equal(hang_report(&five, culprit, text, size), size - 1);
+        assert_int_equal(text[size - 1], 0);
+        assert_int_equal(text[size], 'x');
     }
 }
 

@@ -56,10 +56,10 @@ static void begin(struct saver *saver, struct run *run, int64_t step, bool now) 
     assert_int_equal(saver_begin(saver, &info, now), 0);
 }
 
-static struct saver_report settled(struct saver *saver) {
+static struct saver_report done(struct saver *saver) {
     struct saver_report report;
-    assert_int_equal(saver_settle(saver, true, &report), 0);
-    assert_true(report.settled);
+    assert_int_equal(saver_poll(saver, true, &report), 0);
+    assert_true(report.done);
     return report;
 }
 
@@ -120,8 +120,8 @@ static void saved_as_it_was(void **state) {
         assert_int_equal(saver_create(&run, scratch(), &saver), 0);
         assert_int_equal(run.copy_bytes, run.planned.bytes[MEMORY_CHECKPOINT]);
         assert_true((run.copy_bytes > 0) == (i < 2));
-        assert_int_equal(saver_settle(saver, true, &report), 0);
-        assert_false(report.settled);
+        assert_int_equal(saver_poll(saver, true, &report), 0);
+        assert_false(report.done);
         fill(&run, 1);
         begin(saver, &run, 10 + i, false);
         for (int seed = 90; seed < 95; seed++) fill(&run, seed);
@@ -129,22 +129,22 @@ static void saved_as_it_was(void **state) {
         struct checkpoint_info info = info_of(&run, 20 + i);
         assert_int_equal(saver_begin(saver, &info, false), GDN_INTERNAL);
         gdn_failure_clear();
-        report = settled(saver);
+        report = done(saver);
         assert_int_equal(report.status, 0);
         assert_int_equal(report.step, 10 + i);
         assert_true(report.asynchronous == (i < 2));
         assert_true(report.stall_seconds <= report.seconds);
         assert_true(there(10 + i));
-        assert_int_equal(saver_settle(saver, true, &report), 0);
-        assert_false(report.settled); /* once */
+        assert_int_equal(saver_poll(saver, true, &report), 0);
+        assert_false(report.done); /* once */
 
         fill(&run, 2);
         begin(saver, &run, 20 + i, true);
-        report = settled(saver);
+        report = done(saver);
         assert_true(!report.status && !report.asynchronous && report.step == 20 + i);
         int64_t elements = 0;
-        for (int r = 0; r < run.whole.rows; r++)
-            elements += 3 * run.whole.row[r].shape[0] * run.whole.row[r].shape[1];
+        for (int r = 0; r < run.global.rows; r++)
+            elements += 3 * run.global.row[r].shape[0] * run.global.row[r].shape[1];
         assert_int_equal(report.bytes, elements * (int64_t)sizeof(real));
 
         fill(&run, 3); /* left to saver_free */
@@ -199,16 +199,16 @@ static void failure(void **state) {
     assert_int_equal(saver_create(&run, path, &saver), 0); /* not there yet */
     for (int i = 0; i < 2; i++) {
         begin(saver, &run, 50 + i, i == 1);
-        struct saver_report report = settled(saver);
+        struct saver_report report = done(saver);
         assert_int_equal(report.status, GDN_INTERNAL);
         assert_int_equal(report.step, 50 + i);
-        assert_non_null(strstr(report.words, "checkpoints cannot be made: No such file or directory"));
+        assert_non_null(strstr(report.text, "checkpoints cannot be made: No such file or directory"));
         assert_string_equal(gdn_failure(), "");
     }
     if (world.rank == 0) assert_int_equal(mkdir(path, 0777), 0);
     MPI_Barrier(world.world);
     begin(saver, &run, 52, false);
-    assert_int_equal(settled(saver).status, 0);
+    assert_int_equal(done(saver).status, 0);
     saver_free(saver, false);
     run_free(&run);
 }
@@ -223,7 +223,7 @@ static void asked(void **state) {
     fill(&run, 7);
     assert_int_equal(saver_create(&run, scratch(), &saver), 0);
     begin(saver, &run, 60, false);
-    while (!report.settled) assert_int_equal(saver_settle(saver, false, &report), 0);
+    while (!report.done) assert_int_equal(saver_poll(saver, false, &report), 0);
     assert_true(report.step == 60 && !report.status && there(60));
     saver_free(saver, false);
     run_free(&run);

@@ -273,12 +273,12 @@ static void every_reason_has_words(void **state) {
     assert_string_equal(stop_name(STOP_NONE), "");
     for (int r = STOP_NONE + 1; r < STOP_REASONS; r++) {
         assert_true(strlen(stop_name((enum stop_reason)r)) > 0);
-        assert_true(strlen(stop_words((enum stop_reason)r)) > 0);
+        assert_true(strlen(stop_text((enum stop_reason)r)) > 0);
     }
     assert_string_equal(stop_name(STOP_FILE), "stop file");
     assert_string_equal(stop_name(STOP_TIME), "time limit");
     assert_string_equal(stop_name(STOP_USR2), "USR2");
-    assert_string_equal(stop_words(STOP_USR1), "by signal USR1");
+    assert_string_equal(stop_text(STOP_USR1), "by signal USR1");
 }
 
 int main(void) {

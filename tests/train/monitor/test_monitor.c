@@ -65,7 +65,7 @@ static int look(struct alerts *alerts, double p95, double rate, double share, do
     struct alert_look now = {.step = step, .seconds = 0.625 * (double)step, .value = {p95, rate, share, use}};
     int count = alerts_look(alerts, &now, alert), spoke = 0;
     for (int i = 0; i < count; i++) {
-        assert_true(strlen(alert[i].words) > 80 && strlen(alert[i].words) < sizeof alert[i].words - 1);
+        assert_true(strlen(alert[i].text) > 80 && strlen(alert[i].text) < sizeof alert[i].text - 1);
         spoke |= 1 << alert[i].rule;
     }
     return spoke;
@@ -104,8 +104,8 @@ static void slowness_needs_a_history(void **state) {
     assert_int_equal(alerts_look(&b, &(struct alert_look){100000, 1e6, {2, 50, NAN, NAN}}, alert), 2);
     assert_true(alert[0].rule == ALERT_LATENCY && alert[0].value == 2 && alert[0].baseline == 1);
     assert_true(alert[1].rule == ALERT_THROUGHPUT && alert[1].value == 50 && alert[1].baseline == 100);
-    assert_non_null(strstr(alert[0].words, "100 % more"));
-    assert_non_null(strstr(alert[1].words, "50 % fewer"));
+    assert_non_null(strstr(alert[0].text, "100 % more"));
+    assert_non_null(strstr(alert[1].text, "50 % fewer"));
 }
 
 /* Looks at long intervals: five of them at least. */

@@ -56,7 +56,7 @@ struct fixture {
 };
 
 static void set_up(struct fixture *f, struct mesh *mesh, long bucket) {
-    *f = (struct fixture){.model = small_model(), .layout = layout_whole(), .mesh = mesh};
+    *f = (struct fixture){.model = small_model(), .layout = layout_full(), .mesh = mesh};
     f->layout.data = mesh->data.size;
     f->layout.small = 100;
     assert_int_equal(params_create(&f->model, &f->layout, &f->table), 0);

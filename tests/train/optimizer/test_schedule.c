@@ -1,8 +1,8 @@
-/* Learning rates against values worked out by hand from the formulas in train/optimizer/schedule.h. */
+/* Learning rates against values worked out by hand from the formulas in train/optimizer/lr_schedule.h. */
 #include <math.h>
 
 #include "tests/support/unit.h"
-#include "train/optimizer/schedule.h"
+#include "train/optimizer/lr_schedule.h"
 
 /* Rounding of a handful of double operations. */
 static const double close_enough = 1e-15;
@@ -18,7 +18,7 @@ static void check(const struct train_config *train, long step, double expected) 
 
 static void every_schedule_warms_up(void **state) {
     (void)state;
-    for (int schedule = SCHEDULE_COSINE; schedule <= SCHEDULE_WSD; schedule++) {
+    for (int schedule = LR_COSINE; schedule <= LR_WSD; schedule++) {
         struct train_config train = with(schedule);
         check(&train, 0, 2e-4);
         check(&train, 4, 1e-3);
@@ -29,7 +29,7 @@ static void every_schedule_warms_up(void **state) {
 
 static void cosine(void **state) {
     (void)state;
-    struct train_config train = with(SCHEDULE_COSINE);
+    struct train_config train = with(LR_COSINE);
     check(&train, 35, 2e-3 * (0.1 + 0.9 * 0.853553390593273762)); /* a quarter: (1 + √½)/2 */
     check(&train, 60, 2e-3 * 0.55);
     check(&train, 110, 2e-4);
@@ -38,7 +38,7 @@ static void cosine(void **state) {
 
 static void linear(void **state) {
     (void)state;
-    struct train_config train = with(SCHEDULE_LINEAR);
+    struct train_config train = with(LR_LINEAR);
     check(&train, 60, 2e-3 * 0.55);
     check(&train, 109, 2e-3 * 0.109);
     check(&train, 110, 2e-4);
@@ -47,13 +47,13 @@ static void linear(void **state) {
 
 static void constant(void **state) {
     (void)state;
-    struct train_config train = with(SCHEDULE_CONSTANT);
+    struct train_config train = with(LR_CONSTANT);
     check(&train, 109, 2e-3);
 }
 
 static void wsd(void **state) {
     (void)state;
-    struct train_config train = with(SCHEDULE_WSD); /* the last fifth: steps 88 to 109 */
+    struct train_config train = with(LR_WSD); /* the last fifth: steps 88 to 109 */
     check(&train, 88, 2e-3);
     check(&train, 99, 2e-3 * 0.55);
     check(&train, 110, 2e-4);
@@ -64,7 +64,7 @@ static void wsd(void **state) {
 
 static void warmup_may_fill_or_pass_the_run(void **state) {
     (void)state;
-    for (int schedule = SCHEDULE_COSINE; schedule <= SCHEDULE_WSD; schedule++) {
+    for (int schedule = LR_COSINE; schedule <= LR_WSD; schedule++) {
         struct train_config train = with(schedule);
         train.warmup_steps = 110;
         check(&train, 109, 2e-3);

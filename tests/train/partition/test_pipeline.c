@@ -86,7 +86,7 @@ static void pipelines(void **state) {
                 assert_true(s->rank[rank].count > 0);
                 if (s->blocks[rank] > blocks) blocks = s->blocks[rank];
                 for (int chunk = 0; chunk < 2; chunk++)
-                    assert_true(s->slots[rank * 2 + chunk] <= p.slots[rank * 2 + chunk]);
+                    assert_true(s->activation_sets[rank * 2 + chunk] <= p.activation_sets[rank * 2 + chunk]);
             }
             assert_int_equal(p.blocks[rank], blocks);
         }
@@ -106,16 +106,17 @@ static void ramp(void **state) {
     struct pipeline p, alone;
     if (pipeline_create(&config, 2, 1, 1, 8, true, &p)) fail_msg("%s", gdn_failure());
     assert_int_equal(p.num_smaller, 2);
-    for (int micros = 1; micros <= 9; micros++) {
-        bool there = micros == 2 || micros == 4 || micros == 8;
+    for (int micro_batches = 1; micro_batches <= 9; micro_batches++) {
+        bool there = micro_batches == 2 || micro_batches == 4 || micro_batches == 8;
         for (int active = 1; active <= 4; active++) {
-            const struct schedule *s = pipeline_schedule(&p, micros, active);
+            const struct schedule *s = pipeline_schedule(&p, micro_batches, active);
             assert_int_equal(s != NULL, there);
             for (int rank = 0; there && rank < 2; rank++) {
                 assert_true(s->rank[rank].count > 0);
-                assert_true(s->blocks[rank] <= p.blocks[rank] && s->strips[rank] <= p.strips[rank]);
+                assert_true(s->blocks[rank] <= p.blocks[rank] &&
+                            s->narrow_blocks[rank] <= p.narrow_blocks[rank]);
                 for (int chunk = 0; chunk < 2; chunk++)
-                    assert_true(s->slots[rank * 2 + chunk] <= p.slots[rank * 2 + chunk]);
+                    assert_true(s->activation_sets[rank * 2 + chunk] <= p.activation_sets[rank * 2 + chunk]);
             }
         }
     }
@@ -140,7 +141,7 @@ static void one_rank(void **state) {
     struct config config = right("model: {delta: {distances: []}}", NULL, NULL);
     struct pipeline p;
     if (pipeline_create(&config, 1, 0, 0, 1, true, &p)) fail_msg("%s", gdn_failure());
-    assert_true(p.ranks == 1 && !p.share && p.slots[0] == 1 && p.schedule.messages == 0);
+    assert_true(p.ranks == 1 && !p.share && p.activation_sets[0] == 1 && p.schedule.messages == 0);
     assert_ptr_equal(pipeline_schedule(&p, 1, 0), &p.schedule);
     pipeline_free(&p);
     config_free(&config);

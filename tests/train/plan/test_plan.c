@@ -1,6 +1,6 @@
 /* The predicted step: schedules whose times are known by hand. Costs are chosen as small powers of two, so
  * that sums of seconds are exact. */
-#include "dist/verify/check.h"
+#include "dist/verify/verify.h"
 #include "kernels/backends/backends.h"
 #include "kernels/base/status.h"
 #include "model/params/edges.h"
@@ -12,12 +12,12 @@ static const struct plan_machine unit = {.flops = 1, .bandwidth = {1, 1, 1}, .me
 
 /* ------------------------------------------------------------------------------------------ by hand */
 
-enum { MOST = 16 };
+enum { MAX = 16 };
 
 /* A schedule of up to three ranks, an action at a time. */
 struct script {
-    struct action action[3][MOST];
-    struct action_cost cost[3][MOST];
+    struct action action[3][MAX];
+    struct action_cost cost[3][MAX];
     struct actions rank[3];
 };
 
@@ -150,12 +150,12 @@ static void test_standstill(void **state) {
  * time. Then 1F1B takes (micro-batches + stages − 1)·3 seconds; interleaved, the bubble shrinks by the number
  * of chunks (Narayanan et al. 2021, 2.2). */
 static double pipeline_seconds(int ranks, int chunks, int micro_batches) {
-    enum { MOST_STAGES = 16 };
+    enum { MAX_STAGES = 16 };
     struct model_config model = {.num_layers = ranks * chunks};
     struct edges edges;
     struct routes routes;
     struct schedule schedule;
-    struct span stage[MOST_STAGES];
+    struct span stage[MAX_STAGES];
     for (int s = 0; s < ranks * chunks; s++) stage[s] = (struct span){s, s + 1};
     struct layout layout = {.data = 1, .tensor = 1, .pipeline = ranks, .chunks = chunks, .stage = stage};
     struct route_widths widths = {.node = 1, .edge = 1};
@@ -163,7 +163,7 @@ static double pipeline_seconds(int ranks, int chunks, int micro_batches) {
     assert_int_equal(edges_create(&model, &edges), 0);
     assert_int_equal(routes_create(&edges, model.num_layers, 0, &layout, &widths, &routes), 0);
     assert_int_equal(schedule_create(&edges, &routes, &layout, &options, &schedule), 0);
-    struct action_cost *cost[MOST_STAGES];
+    struct action_cost *cost[MAX_STAGES];
     for (int r = 0; r < ranks; r++) {
         const struct actions *list = &schedule.rank[r];
         cost[r] = test_calloc((size_t)list->count, sizeof **cost);
@@ -188,25 +188,26 @@ static double pipeline_seconds(int ranks, int chunks, int micro_batches) {
 static void test_bubble(void **state) {
     (void)state;
     for (int ranks = 1; ranks <= 8; ranks *= 2)
-        for (int micro = 8; micro <= 32; micro *= 2) {
-            assert_true(pipeline_seconds(ranks, 1, micro) == 3 * (micro + ranks - 1));
-            if (ranks > 1) assert_true(pipeline_seconds(ranks, 2, micro) == 3 * (2 * micro + ranks - 1));
+        for (int micro_batch = 8; micro_batch <= 32; micro_batch *= 2) {
+            assert_true(pipeline_seconds(ranks, 1, micro_batch) == 3 * (micro_batch + ranks - 1));
+            if (ranks > 1)
+                assert_true(pipeline_seconds(ranks, 2, micro_batch) == 3 * (2 * micro_batch + ranks - 1));
         }
 }
 
 /* ------------------------------------------------------------------------------------- the counting backend
  */
 
-/* A slot that someone adds and count.c lacks would end a plan in a crash. */
-static void test_slots(void **state) {
+/* An operation that someone adds and count.c lacks would end a plan in a crash. */
+static void test_operations(void **state) {
     (void)state;
     const struct ops *count = ops_find("count");
     assert_non_null(count);
-    void (*const *slot)(void) = (void (*const *)(void)) & count->gemm;
-    size_t slots = (sizeof *count - offsetof(struct ops, gemm)) / sizeof *slot;
-    assert_true(slots > 40);
-    for (size_t i = 0; i < slots; i++)
-        if (!slot[i]) fail_msg("slot %zu of the counting backend is empty", i);
+    void (*const *operation)(void) = (void (*const *)(void)) & count->gemm;
+    size_t operations = (sizeof *count - offsetof(struct ops, gemm)) / sizeof *operation;
+    assert_true(operations > 40);
+    for (size_t i = 0; i < operations; i++)
+        if (!operation[i]) fail_msg("operation %zu of the counting backend is empty", i);
     for (const struct ops *const *each = ops_all(); *each; each++) assert_ptr_not_equal(*each, count);
 }
 
@@ -228,9 +229,9 @@ static void test_counted(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_message), cmocka_unit_test(test_overlap),    cmocka_unit_test(test_link),
-        cmocka_unit_test(test_sums),    cmocka_unit_test(test_standstill), cmocka_unit_test(test_bubble),
-        cmocka_unit_test(test_slots),   cmocka_unit_test(test_counted),
+        cmocka_unit_test(test_message),    cmocka_unit_test(test_overlap),    cmocka_unit_test(test_link),
+        cmocka_unit_test(test_sums),       cmocka_unit_test(test_standstill), cmocka_unit_test(test_bubble),
+        cmocka_unit_test(test_operations), cmocka_unit_test(test_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

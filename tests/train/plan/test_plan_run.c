@@ -52,21 +52,21 @@ static struct planned cases[] = {
 enum { CASES = sizeof cases / sizeof *cases };
 
 /* The most that a rank needs with these settings and fixed recomputation. */
-static double planned_most(char *const *given, int count, char *recompute) {
+static double planned_max(char *const *given, int count, char *recompute) {
     const struct plan_machine machine = {.flops = 1, .bandwidth = {1, 1, 1}, .memory = 1};
-    char *set[MOST_SET + 2];
+    char *set[MAX_SET + 2];
     struct config config;
     struct plan plan;
-    double most = 0;
+    double max = 0;
     for (int i = 0; i < count; i++) set[i] = given[i];
     set[count++] = recompute;
     set[count++] = "train.recompute_delta=same";
     assert_int_equal(config_parse(base, "test", set, count, &config), 0);
     assert_int_equal(plan_create(&config, 0, &machine, &plan), 0);
-    for (long r = 0; r < plan.ranks; r++) most = fmax(most, (double)memory_sum(&plan.rank[r].memory));
+    for (long r = 0; r < plan.ranks; r++) max = fmax(max, (double)memory_sum(&plan.rank[r].memory));
     plan_free(&plan);
     config_free(&config);
-    return most;
+    return max;
 }
 
 static int start(struct run *run, const struct planned *c) {
@@ -74,8 +74,8 @@ static int start(struct run *run, const struct planned *c) {
     char memory[80];
     overrides_fill(&o, &c->on);
     if (c->part > 0) {
-        double all = planned_most(o.set, o.count, "train.recompute=full"),
-               none = planned_most(o.set, o.count, "train.recompute=none");
+        double all = planned_max(o.set, o.count, "train.recompute=full"),
+               none = planned_max(o.set, o.count, "train.recompute=none");
         double limit = all + c->part * (none - all);
         snprintf(memory, sizeof memory, "train.memory=%.17g", limit / GIB);
         o.set[o.count++] = memory;
@@ -126,10 +126,10 @@ static void test_step(void **state) {
     check_memory(&run, &planned->memory);
     if (c->part > 0) { /* the same choice, and something was to choose */
         size_t layers = (size_t)run.config.model.num_layers;
-        char words[200];
-        recompute_words(run.level, (int)layers, words, sizeof words);
-        print_message("%s\n", words);
-        assert_memory_equal(run.level, plan.level, layers * sizeof *run.level);
+        char text[200];
+        recompute_text(run.policy, (int)layers, text, sizeof text);
+        print_message("%s\n", text);
+        assert_memory_equal(run.policy, plan.policy, layers * sizeof *run.policy);
         assert_true(plan.ratio[0] > 1 || plan.ratio[run.config.mesh.pipeline - 1] > 1);
     }
     check_optimizer(&run, planned);

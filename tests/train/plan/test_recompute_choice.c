@@ -21,11 +21,11 @@ static void fixed(int recompute, int delta, int every, int delta_every, const ch
                                  .recompute_delta = delta,
                                  .recompute_every = every,
                                  .recompute_delta_every = delta_every};
-    struct recompute level[6];
-    char words[200];
-    recompute_fixed(&train, 6, level);
-    recompute_words(level, 6, words, sizeof words);
-    assert_string_equal(words, expected);
+    struct recompute policy[6];
+    char text[200];
+    recompute_fixed(&train, 6, policy);
+    recompute_text(policy, 6, text, sizeof text);
+    assert_string_equal(text, expected);
 }
 
 static void test_fixed(void **state) {
@@ -44,13 +44,13 @@ static void test_fixed(void **state) {
 
 static void test_words_fit(void **state) {
     (void)state;
-    struct recompute level[6] = {{LEVEL_FULL, 0}, {0, 0},          {LEVEL_SELECTIVE, 0},
-                                 {0, 0},          {LEVEL_FULL, 1}, {0, 0}};
-    char words[24];
-    memset(words, 'x', sizeof words);
-    recompute_words(level, 6, words, 16);
-    assert_string_equal(words, "layers 0, 4 ful");
-    assert_int_equal(words[16], 'x');
+    struct recompute policy[6] = {{POLICY_FULL, 0}, {0, 0},           {POLICY_SELECTIVE, 0},
+                                  {0, 0},           {POLICY_FULL, 1}, {0, 0}};
+    char text[24];
+    memset(text, 'x', sizeof text);
+    recompute_text(policy, 6, text, 16);
+    assert_string_equal(text, "layers 0, 4 ful");
+    assert_int_equal(text[16], 'x');
 }
 
 static void test_rule(void **state) {
@@ -77,7 +77,7 @@ static void sums_of(const struct recompute_option *option, int layers, const uns
 }
 
 /* Least cost within the budget, by trying all; negative: none fits. And the least bytes. */
-static double least(const struct recompute_option *option, int64_t budget, int64_t *fewest) {
+static double min(const struct recompute_option *option, int64_t budget, int64_t *fewest) {
     double best = -1;
     *fewest = INT64_MAX;
     for (int i = 0; i < CHOICES; i++) {
@@ -104,7 +104,7 @@ static void test_solve(void **state) {
                 option[i] = (struct recompute_option){-(int64_t)(bits % 13), (double)(bits >> 20 & 15)};
             }
         int64_t budget = -(int64_t)(random_bits(8, (uint64_t)draw, 0) % 70), bytes, fewest;
-        double best = least(option, budget, &fewest), cost, sum;
+        double best = min(option, budget, &fewest), cost, sum;
         unsigned char chosen[LAYERS];
         bool fits;
         assert_int_equal(recompute_solve(option, LAYERS, OPTIONS, budget, chosen, &cost, &fits), 0);
@@ -165,10 +165,10 @@ static char small[] =
 enum { MODEL_LAYERS = 3, SETS = 729 };
 
 /* Set i gives layer l the combination that is the l-th digit of i. */
-static void make_set(int set, struct recompute *level) {
+static void make_set(int set, struct recompute *policy) {
     for (int l = 0; l < MODEL_LAYERS; l++, set /= COMBINATIONS)
-        level[l] = (struct recompute){(unsigned char)(set % COMBINATIONS / LEVELS),
-                                      (unsigned char)(set % COMBINATIONS % LEVELS)};
+        policy[l] = (struct recompute){(unsigned char)(set % COMBINATIONS / POLICIES),
+                                       (unsigned char)(set % COMBINATIONS % POLICIES)};
 }
 
 struct tried {
@@ -176,10 +176,10 @@ struct tried {
     double cost;
 };
 
-static void try_set_of(const struct rank_plan *rank, const struct recompute *level, struct tried *out) {
+static void try_set_of(const struct rank_plan *rank, const struct recompute *policy, struct tried *out) {
     struct pass_costs costs;
     struct memory memory;
-    assert_int_equal(rank_plan_costs(rank, level, &costs), 0);
+    assert_int_equal(rank_plan_costs(rank, policy, &costs), 0);
     assert_int_equal(rank_plan_memory(rank, &costs, &memory), 0);
     double saved = (double)(costs.memory.activations + costs.memory.sources);
     out->bytes = memory_sum(&memory);
@@ -188,13 +188,13 @@ static void try_set_of(const struct rank_plan *rank, const struct recompute *lev
     pass_costs_free(&costs);
 }
 
-/* Whatever the memory, no set of levels that fits costs less than the one chosen. */
+/* Whatever the memory, no set of policies that fits costs less than the one chosen. */
 static void test_auto(void **state) {
     (void)state;
     static struct tried tried[SETS];
     const struct plan_machine machine = {.flops = 1, .bandwidth = {1, 1, 1}, .memory = 1};
     char *set[] = {"train.recompute=auto", "train.memory=1"};
-    struct recompute level[MODEL_LAYERS];
+    struct recompute policy[MODEL_LAYERS];
     struct rank_plan rank;
     struct config config;
     struct plan plan;
@@ -202,25 +202,25 @@ static void test_auto(void **state) {
     assert_int_equal(config_parse(small, "test", set, 2, &config), 0);
     assert_int_equal(plan_create(&config, 1, &machine, &plan), 0);
     assert_int_equal(rank_plan_create(&plan.work, 0, 0, &rank), 0);
-    int64_t least = INT64_MAX;
+    int64_t min = INT64_MAX;
     for (int i = 0; i < SETS; i++) {
-        make_set(i, level);
-        try_set_of(&rank, level, &tried[i]);
-        if (tried[i].bytes < least) least = tried[i].bytes;
+        make_set(i, policy);
+        try_set_of(&rank, policy, &tried[i]);
+        if (tried[i].bytes < min) min = tried[i].bytes;
     }
-    assert_true(least < tried[0].bytes);
+    assert_true(min < tried[0].bytes);
     for (int part = -1; part <= 20; part++) {
-        int64_t available = least + (tried[0].bytes - least) * part / 20;
+        int64_t available = min + (tried[0].bytes - min) * part / 20;
         struct tried chosen;
         double best = INFINITY;
-        recompute_fixed(&config.train, MODEL_LAYERS, level);
-        assert_int_equal(recompute_auto(&plan.work, 0, available, level, &ratio), 0);
-        try_set_of(&rank, level, &chosen);
+        recompute_fixed(&config.train, MODEL_LAYERS, policy);
+        assert_int_equal(recompute_auto(&plan.work, 0, available, policy, &ratio), 0);
+        try_set_of(&rank, policy, &chosen);
         for (int i = 0; i < SETS; i++)
             if (tried[i].bytes <= available) best = fmin(best, tried[i].cost);
         /* Costs are sums of the same terms in another order, of 1e7 at most. */
         if (part >= 0) assert_true(chosen.bytes <= available && chosen.cost <= best + 1e-3);
-        if (part < 0) assert_int_equal(chosen.bytes, least);
+        if (part < 0) assert_int_equal(chosen.bytes, min);
         assert_true(ratio == (double)tried[0].bytes / (double)available);
     }
     rank_plan_free(&rank);

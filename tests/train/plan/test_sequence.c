@@ -6,7 +6,7 @@
 
 /* ------------------------------------------------------------------------------------------------- a plan */
 
-enum { L = 32, D = 4096, S = 2048, MICRO = 2, TENSOR = 8, G = 64, OWN = S * MICRO / TENSOR };
+enum { L = 32, D = 4096, S = 2048, MICRO_BATCHES = 2, TENSOR = 8, G = 64, OWN = S * MICRO_BATCHES / TENSOR };
 
 static const char seven[] = "model:\n"
                             "  vocab_size: 32000\n"
@@ -67,15 +67,15 @@ static void seven_billion(void **state) {
         struct plan_rank rows = planned("mesh.sequence_parallel=true", settings[i]);
         /* Of each layer: outputs of both norms (selective drops them), the sum between, a scale of each norm,
          * and where a connection leads the target. */
-        int64_t others = S * MICRO - OWN, norms = i == 1 ? 0 : 2;
+        int64_t others = S * MICRO_BATCHES - OWN, norms = i == 1 ? 0 : 2;
         int64_t numbers = others * (L * ((norms + 1) * D + 2) + connected * (int64_t)D);
         assert_int_equal(saved(&whole, &rows, MEMORY_ACTIVATIONS), numbers * (int64_t)sizeof(real));
         /* Outputs of the 32 layers and the embedding, and in turn whole ones of what connections read, from a
          * layer to the eighth above it. */
-        int64_t sources = (L + 1) * others * D - (edges ? 9 : 0) * (int64_t)S * MICRO * D;
+        int64_t sources = (L + 1) * others * D - (edges ? 9 : 0) * (int64_t)S * MICRO_BATCHES * D;
         assert_int_equal(saved(&whole, &rows, MEMORY_SOURCES),
                          sources * (int64_t)sizeof(real) - (edges ? 9 * ARENA_GUARD : 0));
-        assert_true(saved(&whole, &rows, MEMORY_WORKSPACE) >= -(int64_t)sizeof(real) * S * MICRO * D);
+        assert_true(saved(&whole, &rows, MEMORY_WORKSPACE) >= -(int64_t)sizeof(real) * S * MICRO_BATCHES * D);
         /* W1 of every connection, on target and source: forward, back for either factor, and with selective
          * again, but for the last layer's 4, which are there still. A step has 4 micro-batches. What else
          * divides, norms and sums, is not counted. */

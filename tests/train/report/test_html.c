@@ -43,19 +43,19 @@ static void text_stays_text(void **state) {
 static void numbers_for_people(void **state) {
     (void)state;
     char text[32];
-    assert_string_equal(words_count(897264, text), "897 k");
-    assert_string_equal(words_count(1234, text), "1234");
-    assert_string_equal(words_count(7.16e9, text), "7.16 G");
-    assert_string_equal(words_bytes(1536, text), "1.50 KiB");
-    assert_string_equal(words_bytes(17, text), "17 B");
-    assert_string_equal(words_seconds(0.0215, text), "21.5 ms");
-    assert_string_equal(words_seconds(725, text), "12:05");
-    assert_string_equal(words_percent(0.8765, text), "87.6%");
-    assert_string_equal(words_number(2.123456, text), "2.123");
-    assert_string_equal(words_number(0.00001, text), "1.000e-05");
-    assert_string_equal(words_number(NAN, text), "\xe2\x80\x93");
-    assert_string_equal(words_moment(1795314843.7, text), "2026-11-22 02:34:03");
-    assert_string_equal(words_moment(1e300, text), "\xe2\x80\x93");
+    assert_string_equal(count_text(897264, text), "897 k");
+    assert_string_equal(count_text(1234, text), "1234");
+    assert_string_equal(count_text(7.16e9, text), "7.16 G");
+    assert_string_equal(bytes_text(1536, text), "1.50 KiB");
+    assert_string_equal(bytes_text(17, text), "17 B");
+    assert_string_equal(seconds_text(0.0215, text), "21.5 ms");
+    assert_string_equal(seconds_text(725, text), "12:05");
+    assert_string_equal(percent_text(0.8765, text), "87.6%");
+    assert_string_equal(number_text(2.123456, text), "2.123");
+    assert_string_equal(number_text(0.00001, text), "1.000e-05");
+    assert_string_equal(number_text(NAN, text), "\xe2\x80\x93");
+    assert_string_equal(moment_text(1795314843.7, text), "2026-11-22 02:34:03");
+    assert_string_equal(moment_text(1e300, text), "\xe2\x80\x93");
 }
 
 static void figures_come_without_names(void **state) {

@@ -8,7 +8,7 @@
 #include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 #include "train/report/read.h"
-#include "train/report/words.h"
+#include "train/report/text.h"
 
 static void write_metrics(const char *text) {
     char path[128];
@@ -85,7 +85,7 @@ static void a_rewind_takes_steps_back(void **state) {
     struct report_run run;
     assert_int_equal(report_run_read(scratch(), &run), 0);
     assert_true(run.done == 1 && run.curve[CURVE_LOSS].count == 1 && run.events == 1);
-    assert_string_equal(run.event[0].words, "loss 9: rewind to step 1");
+    assert_string_equal(run.event[0].text, "loss 9: rewind to step 1");
     report_run_free(&run);
 }
 
@@ -157,12 +157,12 @@ static void what_is_not_told_is_unknown(void **state) {
     report_run_free(&run);
 }
 
-static void refused(const char *text, const char *words) {
+static void refused(const char *text, const char *expected) {
     write_metrics(text);
     struct report_run run;
     gdn_failure_clear();
     assert_int_equal(report_run_read(scratch(), &run), GDN_INPUT);
-    assert_non_null(strstr(gdn_failure(), words));
+    assert_non_null(strstr(gdn_failure(), expected));
     assert_non_null(strstr(gdn_failure(), "/metrics.jsonl, line "));
     gdn_failure_clear();
     report_run_free(&run);
@@ -193,26 +193,26 @@ static void strange_lines_are_taken(void **state) {
     assert_int_equal(run.gates, 1);
     assert_true(isnan(run.gate[0].gate));
     assert_true(run.events == 2 && isnan(run.event[0].step));
-    assert_string_equal(run.event[0].words, "?/\xc3\xa9");
+    assert_string_equal(run.event[0].text, "?/\xc3\xa9");
     assert_int_equal(run.curve[CURVE_LOSS].count, 0);
     assert_true(run.done == 10);
     report_run_free(&run);
     write_metrics("{\"event\":\"skip\",\"reason\":\"\xed\xa0\x80|\xe0\x80\xaf|\xf0\x80\x80\xaf|"
                   "\xf4\x90\x80\x80|\xed\x9f\xbf\"}\n"); /* what looks like UTF-8 but is none, and a letter */
     assert_int_equal(report_run_read(scratch(), &run), 0);
-    assert_string_equal(run.event[0].words, "???|???|????|????|\xed\x9f\xbf");
+    assert_string_equal(run.event[0].text, "???|???|????|????|\xed\x9f\xbf");
     report_run_free(&run);
     write_metrics("");
     assert_int_equal(report_run_read(scratch(), &run), 0);
     report_run_free(&run);
 }
 
-static void says(const char *line, const char *kind, const char *words) {
+static void says(const char *line, const char *kind, const char *expected) {
     json_error_t error;
     json_t *object = json_loads(line, 0, &error);
     assert_non_null(object);
-    char *text = report_words(kind, object);
-    assert_string_equal(text, words);
+    char *text = report_text(kind, object);
+    assert_string_equal(text, expected);
     free(text);
     json_decref(object);
 }

@@ -14,10 +14,10 @@ int world_with_text(void);
 const char *text_path(void);
 
 /* Overrides of a configuration: a case's mesh, the text, what the case sets; room for others. */
-enum { MOST_SET = 16 };
+enum { MAX_SET = 16 };
 struct overrides {
     char axes[3][40], data[SCRATCH_LONGEST + 40];
-    char *set[MOST_SET]; /* the first four are those above */
+    char *set[MAX_SET]; /* the first four are those above */
     int count;
 };
 void overrides_fill(struct overrides *overrides, const struct mesh_case *c);

@@ -5,22 +5,22 @@
 #include "tests/support/rank_main.h"
 #include "train/run/ranks.h"
 
-enum { MOST = 64 };
+enum { MAX = 64 };
 
 /* Ranks dealt out in order, `on_node` to a node and `in_domain` to each of its domains (0: bound to none). */
 static void expect(int data, int tensor, int pipeline, int on_node, int in_domain, const char *right) {
-    struct rank_place place[MOST];
+    struct rank_place place[MAX];
     for (int r = 0; r < data * tensor * pipeline; r++) {
         snprintf(place[r].host, sizeof place[r].host, "node%d", r / on_node);
         place[r].domain = in_domain ? r % on_node / in_domain : -1;
     }
-    char *words = NULL;
+    char *text = NULL;
     size_t length;
-    FILE *out = open_memstream(&words, &length);
+    FILE *out = open_memstream(&text, &length);
     ranks_describe_places(place, data, tensor, pipeline, out);
     fclose(out);
-    assert_string_equal(words, right);
-    free(words);
+    assert_string_equal(text, right);
+    free(text);
 }
 
 static void made_up_machines(void **state) {
@@ -48,19 +48,19 @@ static void made_up_machines(void **state) {
 static void this_machine(void **state) {
     (void)state;
     struct mesh mesh;
-    char *words = NULL;
+    char *text = NULL;
     size_t length;
     assert_int_equal(mesh_create(0, 1, 1, &mesh), 0);
-    FILE *out = mesh.rank == 0 ? open_memstream(&words, &length) : NULL;
+    FILE *out = mesh.rank == 0 ? open_memstream(&text, &length) : NULL;
     ranks_describe(&mesh, out);
     if (out) {
         char right[80];
         fclose(out);
         snprintf(right, sizeof right, "placement %d rank%s on 1 node%s", mesh.size, mesh.size > 1 ? "s" : "",
                  mesh.size > 1 ? ": data within a " : "\n");
-        assert_memory_equal(words, right, strlen(right));
+        assert_memory_equal(text, right, strlen(right));
     }
-    free(words);
+    free(text);
     mesh_free(&mesh);
 }
 

@@ -144,7 +144,7 @@ static void test_plan(void **state) {
         assert_int_equal(plan_create(&run.config, run.mesh.size, &machine, &plan), 0);
         const struct execution planned = {.config = &run.config.model,
                                           .pipeline = &run.pipeline,
-                                          .batch = run.micro,
+                                          .batch = run.micro_batch,
                                           .length = run.config.train.sequence_length};
         assert_int_equal(executor_planned(&planned, run.mesh.pipeline.index), executor_memory(run.executor));
         for (int step = 0; step < 2; step++) {

@@ -14,8 +14,8 @@
 
 enum { T = 6, D = 5 };
 
-/* The second of two stages, with its actions of a training step, packs by factors of rank 1. */
-struct packer {
+/* The second of two stages, with its actions of a training step, compresses to factors of rank 1. */
+struct compressor {
     struct config config;
     struct pipeline pipeline;
     struct boundary boundary;
@@ -27,10 +27,10 @@ static const struct ops *side(void) {
     return test_backend("cpu");
 }
 
-static void begin(struct packer *p, bool feedback, bool interleave) {
+static void begin(struct compressor *p, bool feedback, bool interleave) {
     char *set[] = {"mesh.pipeline=2", "mesh.narrow_sources=false",
                    interleave ? "mesh.interleave=2" : "mesh.interleave=1"};
-    *p = (struct packer){.arena.name = "test"};
+    *p = (struct compressor){.arena.name = "test"};
     assert_int_equal(config_parse(base, "test", set, 3, &p->config), 0);
     assert_int_equal(pipeline_create(&p->config, 1, 0, 0, 4, true, &p->pipeline), 0);
     struct layout *layout = &p->pipeline.layout[1];
@@ -51,7 +51,7 @@ static void begin(struct packer *p, bool feedback, bool interleave) {
     boundary_begin(&p->boundary, 7, 4);
 }
 
-static void end(struct packer *p) {
+static void end(struct compressor *p) {
     arena_free(&p->arena);
     arena_free(&p->device);
     side()->device->release(p->block);
@@ -66,31 +66,33 @@ static void fill(real *x) {
         for (int j = 0; j < D; j++) x[i * D + j] = (real)(3 * a[i] * b[j] + c[i] * d[j]);
 }
 
-static const struct action *first_send(const struct actions *list, int chunk, enum cargo cargo, int micro) {
+static const struct action *first_send(const struct actions *list, int chunk, enum payload payload,
+                                       int micro_batch) {
     for (int i = 0; i < list->count; i++) {
         const struct action *a = &list->action[i];
-        if (a->act == ACT_SEND && a->chunk == chunk && a->cargo == cargo && a->micro == micro) return a;
+        if (a->act == ACT_SEND && a->chunk == chunk && a->payload == payload && a->micro_batch == micro_batch)
+            return a;
     }
-    fail_msg("no message of cargo %d", (int)cargo);
+    fail_msg("no message of payload %d", (int)payload);
     return NULL;
 }
 
 /* What arrives of x [rows, D] as the action's message. */
-static void send_as(struct packer *p, const struct action *a, long rows, const real *x, real *y) {
+static void send_as(struct compressor *p, const struct action *a, long rows, const real *x, real *y) {
     const struct device *device = side()->device;
     size_t bytes = (size_t)(rows * D) * sizeof *x;
     device->upload(p->block, x, bytes);
-    const real *message = boundary_pack(&p->boundary, &p->pipeline.schedule.rank[1], a, rows, p->block);
+    const real *message = boundary_compress(&p->boundary, &p->pipeline.schedule.rank[1], a, rows, p->block);
     assert_ptr_equal(message, boundary_room(&p->boundary, a->buffer));
     device->clear(p->block, bytes);
-    boundary_unpack(&p->boundary, a->buffer, rows, p->block);
+    boundary_decompress(&p->boundary, a->buffer, rows, p->block);
     device->download(y, p->block, bytes);
     assert_int_equal(device->status(), 0);
 }
 
-/* The same as micro-batch `micro`'s first message of a cargo from the first chunk. */
-static void send(struct packer *p, enum cargo cargo, int micro, long rows, real *x, real *y) {
-    send_as(p, first_send(&p->pipeline.schedule.rank[1], 0, cargo, micro), rows, x, y);
+/* The same as micro-batch `micro_batch`'s first message of a payload from the first chunk. */
+static void send(struct compressor *p, enum payload payload, int micro_batch, long rows, real *x, real *y) {
+    send_as(p, first_send(&p->pipeline.schedule.rank[1], 0, payload, micro_batch), rows, x, y);
 }
 
 static double difference(const real *x, const real *y, long n) {
@@ -105,66 +107,68 @@ static void test_feedback(void **state) {
     (void)state;
     static const real zeros[T * D];
     for (int feedback = 0; feedback < 2; feedback++) {
-        struct packer p;
+        struct compressor p;
         real whole[T * D], x[T * D], first[T * D], other[T * D], second[T * D], third[T * D];
         const double exact = FULL_RANK;
         begin(&p, feedback, false);
         fill(whole);
         memcpy(x, whole, sizeof x);
-        send(&p, CARGO_GRADIENT, 0, T, x, first);
+        send(&p, PAYLOAD_STREAM_GRADIENT, 0, T, x, first);
         assert_true(difference(first, whole, T * D) > 0.9); /* rank 1 of values 3 and 1 */
         memcpy(x, zeros, sizeof x);
-        send(&p, CARGO_DEPOSIT, 0, T, x, other);
+        send(&p, PAYLOAD_SOURCE_GRADIENT, 0, T, x, other);
         assert_true(difference(other, zeros, T * D) == 0);
         memcpy(x, zeros, sizeof x);
-        send(&p, CARGO_GRADIENT, 1, T, x, second);
+        send(&p, PAYLOAD_STREAM_GRADIENT, 1, T, x, second);
         for (int i = 0; i < T * D; i++) first[i] += second[i];
         assert_int_equal(difference(first, whole, T * D) < exact, feedback);
         memcpy(x, zeros, sizeof x);
-        send(&p, CARGO_GRADIENT, 2, T, x, third);
+        send(&p, PAYLOAD_STREAM_GRADIENT, 2, T, x, third);
         assert_true(difference(third, zeros, T * D) < exact); /* all has been said */
 
         memcpy(x, whole, sizeof x);
-        send(&p, CARGO_DEPOSIT, 1, T, x, first);
+        send(&p, PAYLOAD_SOURCE_GRADIENT, 1, T, x, first);
         memcpy(x, zeros, sizeof x);
-        send(&p, CARGO_DEPOSIT, 2, T, x, second);
+        send(&p, PAYLOAD_SOURCE_GRADIENT, 2, T, x, second);
         for (int i = 0; i < T * D; i++) first[i] += second[i];
         assert_int_equal(difference(first, whole, T * D) < exact, feedback);
         end(&p);
 
         begin(&p, feedback, false);
         memcpy(x, whole, sizeof x);
-        send(&p, CARGO_GRADIENT, 0, T, x, first);
+        send(&p, PAYLOAD_STREAM_GRADIENT, 0, T, x, first);
         boundary_begin(&p.boundary, 8, 4);
         memcpy(x, zeros, sizeof x);
-        send(&p, CARGO_GRADIENT, 1, T, x, second);
+        send(&p, PAYLOAD_STREAM_GRADIENT, 1, T, x, second);
         assert_true(difference(second, zeros, T * D) == 0);
         end(&p);
     }
 }
 
-/* Each message has what was dropped of its own: not of another cargo, in fewer rows, nor of the same node's
- * deposit from another chunk. */
+/* Each message has what was dropped of its own: not of another payload, in fewer rows, nor of the same node's
+ * source gradient from another chunk. */
 static void test_own_feedback(void **state) {
     (void)state;
-    static const enum cargo cargos[] = {CARGO_GRADIENT, CARGO_DEPOSIT};
+    static const enum payload payloads[] = {PAYLOAD_STREAM_GRADIENT, PAYLOAD_SOURCE_GRADIENT};
     static const real zeros[T * D];
-    struct packer p;
+    struct compressor p;
     real x[T * D], y[T * D];
     for (int i = 0; i < 2; i++) {
         begin(&p, true, false);
         fill(x);
-        send(&p, cargos[i], 0, T, x, y);
+        send(&p, payloads[i], 0, T, x, y);
         memcpy(x, zeros, sizeof x);
-        send(&p, cargos[1 - i], 0, 2, x, y);
+        send(&p, payloads[1 - i], 0, 2, x, y);
         assert_true(difference(y, zeros, 2 * D) == 0);
         end(&p);
     }
     begin(&p, true, true);
-    const struct action *later = first_send(&p.pipeline.schedule.rank[1], 1, CARGO_DEPOSIT, 0), *own = later;
-    while (own->act != ACT_SEND || own->chunk || own->cargo != CARGO_DEPOSIT || own->index != later->index)
+    const struct action *later = first_send(&p.pipeline.schedule.rank[1], 1, PAYLOAD_SOURCE_GRADIENT, 0),
+                        *own = later;
+    while (own->act != ACT_SEND || own->chunk || own->payload != PAYLOAD_SOURCE_GRADIENT ||
+           own->index != later->index)
         own++;
-    assert_true(own->micro == 0);
+    assert_true(own->micro_batch == 0);
     fill(x);
     send_as(&p, later, T, x, y);
     memcpy(x, zeros, sizeof x);
@@ -176,14 +180,14 @@ static void test_own_feedback(void **state) {
 /* A single row has rank 1, and nothing at all is no message. */
 static void test_few_rows(void **state) {
     (void)state;
-    struct packer p;
+    struct compressor p;
     real x[T * D], whole[D], y[D] = {0};
     begin(&p, true, false);
     fill(x);
     memcpy(whole, x, sizeof whole);
-    send(&p, CARGO_GRADIENT, 0, 1, x, y);
+    send(&p, PAYLOAD_STREAM_GRADIENT, 0, 1, x, y);
     assert_true(difference(y, whole, D) < FULL_RANK);
-    send(&p, CARGO_GRADIENT, 1, 0, x, y);
+    send(&p, PAYLOAD_STREAM_GRADIENT, 1, 0, x, y);
     assert_true(difference(y, whole, D) < FULL_RANK); /* not touched */
     assert_int_equal(boundary_elements(p.boundary.layout, 0, D), 0);
     assert_int_equal(boundary_elements(p.boundary.layout, 1, D), 1 + D);
@@ -196,15 +200,15 @@ static void test_seed(void **state) {
     (void)state;
     static const struct {
         uint64_t step;
-        int micro;
+        int micro_batch;
     } cases[] = {{8, 0}, {8, 0}, {9, 0}, {8, 1}};
     real x[T * D], y[4][T * D];
     for (int i = 0; i < 4; i++) {
-        struct packer p;
+        struct compressor p;
         begin(&p, true, false);
         boundary_begin(&p.boundary, cases[i].step, 4);
         for (int j = 0; j < T * D; j++) x[j] = (real)random_normal(1, 2, (uint64_t)j);
-        send(&p, CARGO_GRADIENT, cases[i].micro, T, x, y[i]);
+        send(&p, PAYLOAD_STREAM_GRADIENT, cases[i].micro_batch, T, x, y[i]);
         end(&p);
     }
     assert_memory_equal(y[0], y[1], sizeof y[0]);
@@ -222,10 +226,10 @@ static void test_errors(void **state) {
     pipeline_free(&pipeline);
     config.mesh.compress_boundary = 0.67; /* rank 8: 288 elements instead of 288 */
     assert_int_equal(pipeline_create(&config, 1, 0, 0, 8, true, &pipeline), GDN_INPUT);
-    static const char *const words[] = {"mesh.compress_boundary: 0.67", "model.hidden_size 24",
-                                        "train.micro_batch_size 1", "train.sequence_length 12",
-                                        "at most 0.5833"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) failure_has(words[i]);
+    static const char *const text[] = {"mesh.compress_boundary: 0.67", "model.hidden_size 24",
+                                       "train.micro_batch_size 1", "train.sequence_length 12",
+                                       "at most 0.5833"};
+    for (size_t i = 0; i < sizeof text / sizeof *text; i++) failure_has(text[i]);
     failure_is_short();
     gdn_failure_clear();
     assert_int_equal(pipeline_create(&config, 1, 0, 0, 8, false, &pipeline), 0); /* evaluation: exact */

@@ -1,6 +1,6 @@
 /* Every parameter's gradient of a first step on a mesh against the same step on one rank: all kinds and
  * aggregates, on every mesh that this number of ranks allows, with and without interleaving, with connections
- * divided by channel or dealt out whole, with sequence-parallel norms, narrow sources, tied embeddings, edges
+ * divided by channel or by connection, with sequence-parallel norms, narrow sources, tied embeddings, edges
  * that span many stages. The mesh's step is that of `gdn train`, up to the gradients' sums: each rank
  * compares the parts that its optimiser would read with its own computation of the whole model. */
 #include <math.h>
@@ -107,7 +107,7 @@ static int32_t *make_rows(const struct config *config, long first, long count) {
 static struct loss_sums reference(const struct run *run, const struct loss_options *options,
                                   real **gradient) {
     const struct config *config = &run->config;
-    const struct table *table = &run->whole;
+    const struct table *table = &run->global;
     size_t n = (size_t)table->total;
     struct state state = {.weight = calloc(n, sizeof(real)), .gradient = calloc(n, sizeof(real))};
     struct model *model;
@@ -115,12 +115,13 @@ static struct loss_sums reference(const struct run *run, const struct loss_optio
     fill_weights(table, state.weight);
     long length = config->train.sequence_length, batch = config->train.batch_size;
     assert_int_equal(
-        model_create(&config->model, table, &state, run->ops, NULL, run->micro, length, true, &model), 0);
+        model_create(&config->model, table, &state, run->ops, NULL, run->micro_batch, length, true, &model),
+        0);
     int32_t *rows = make_rows(config, 0, batch);
     struct loss_sums all = {0};
-    for (long at = 0; at < batch; at += run->micro) {
+    for (long at = 0; at < batch; at += run->micro_batch) {
         struct loss_sums sums = {0};
-        model_train(model, rows + at * (length + 1), run->micro, length, options, &sums);
+        model_train(model, rows + at * (length + 1), run->micro_batch, length, options, &sums);
         all.ce += sums.ce, all.sparsity += sums.sparsity, all.entropy += sums.entropy;
     }
     model_free(model);
@@ -142,12 +143,12 @@ static void compare_parts(struct run *run, const real *right, double *difference
         const struct row *row = &run->table->row[piece->row];
         bool sharded = run->shards->bucket[piece->bucket].sharded;
         if (!row->counted || (!sharded && run->mesh.data.index)) continue;
-        const struct row *whole = params_find(&run->whole, row->name);
-        long w = whole - run->whole.row;
+        const struct row *global = params_find(&run->global, row->name);
+        long w = global - run->global.row;
         for (long k = piece->first; k < piece->first + piece->count; k++) {
             long g = place(row, k),
-                 at = whole->transposed ? g % whole->shape[1] * whole->shape[0] + g / whole->shape[1] : g;
-            double d = (double)run->state.gradient[row->offset + k] - (double)right[whole->offset + at];
+                 at = global->transposed ? g % global->shape[1] * global->shape[0] + g / global->shape[1] : g;
+            double d = (double)run->state.gradient[row->offset + k] - (double)right[global->offset + at];
             difference[w] += d * d;
         }
         elements[w] += (double)piece->count;
@@ -161,14 +162,14 @@ static double norm_of(const real *x, long n) {
 }
 
 static void compare_gradients(struct run *run, const real *right, int active, const char *what) {
-    int rows = run->whole.rows;
+    int rows = run->global.rows;
     double *sums = calloc(2 * (size_t)rows, sizeof *sums), *elements = sums + rows,
-           all = norm_of(right, run->whole.total);
+           all = norm_of(right, run->global.total);
     assert_non_null(sums);
     compare_parts(run, right, sums, elements);
     assert_int_equal(mesh_sum(&run->mesh, sums, 2 * rows), 0);
     for (int i = 0; i < rows; i++) {
-        const struct row *row = &run->whole.row[i];
+        const struct row *row = &run->global.row[i];
         double own = norm_of(right + row->offset, row->count), off = sqrt(sums[i]);
         if (elements[i] != (double)row->count)
             die("%s: %s: %.0f of %ld elements are owned", what, row->name, elements[i], row->count);

@@ -1,5 +1,5 @@
 /* Numbers that are not finite are named by rank and layer. Products of one rank are spoilt, by operations
- * that stand before the backend's: always, as a damaged card would, or once, as a flipped bit would. */
+ * that stand before the backend's: always, as a damaged GPU would, or once, as a flipped bit would. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,18 +22,18 @@ static const char base[] = "model:\n"
 
 static struct {
     const struct ops *real;
-    int site;  /* products with this weight … */
-    char kind; /* … forward ('f'), or of the gradient of the weight ('w') or its input ('x') … */
-    long left; /* … are spoilt, so many of them */
+    int weight_id; /* products with this weight … */
+    char kind;     /* … forward ('f'), or of the gradient of the weight ('w') or its input ('x') … */
+    long left;     /* … are spoilt, so many of them */
 } fault;
 
 enum { DOWN = 3 }; /* the product of a layer that ends its MLP */
 
-static void spoilt_product(int site, char ta, char tb, long m, long n, long k, real alpha, const real *a,
+static void spoilt_product(int weight_id, char ta, char tb, long m, long n, long k, real alpha, const real *a,
                            long lda, const real *b, long ldb, real beta, real *c, long ldc) {
-    fault.real->product(site, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    fault.real->linear(weight_id, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
     char kind = ta == 'T' ? 'w' : tb == 'T' ? 'f' : 'x';
-    if (site != fault.site || kind != fault.kind) return;
+    if (weight_id != fault.weight_id || kind != fault.kind) return;
     if (fault.left-- > 0) c[0] = (real)NAN;
 }
 
@@ -54,7 +54,7 @@ static int start(struct run *run, const struct inquired *c, struct ops *ops) {
     TRY(prepared(run, base, &overrides));
     *ops = *run->ops;
     fault.real = run->ops;
-    ops->product = spoilt_product;
+    ops->linear = spoilt_product;
     run->ops = ops;
     return readied(run);
 }
@@ -73,7 +73,7 @@ static void same_weights(const struct run *run, real *before) {
 
 static void check_place(const struct run *run, const struct inquired *c) {
     const struct verdict *v = &run->verdict;
-    char suspect[32];
+    char bad_ranks[32];
     int rank = c->all_tensor ? c->rank / c->on.mesh.tensor * c->on.mesh.tensor : c->rank;
     assert_true(v->asked && v->recurred && v->found);
     assert_string_equal(v->finding.what, c->what);
@@ -81,12 +81,12 @@ static void check_place(const struct run *run, const struct inquired *c) {
     assert_int_equal(v->finding.micro_batch, 0);
     assert_int_equal(v->rank, rank);
     assert_string_equal(v->host, run->mesh.host);
-    snprintf(suspect, sizeof suspect, "rank%s %d", c->all_tensor ? "s" : "", rank);
+    snprintf(bad_ranks, sizeof bad_ranks, "rank%s %d", c->all_tensor ? "s" : "", rank);
     if (run->mesh.size == 1)
-        assert_string_equal(v->suspects, "");
-    else if (strncmp(v->suspects, suspect, strlen(suspect)) != 0 ||
-             (!c->all_tensor && v->suspects[strlen(suspect)]))
-        fail_msg("suspects are \"%s\", not \"%s\"", v->suspects, suspect);
+        assert_string_equal(v->bad_ranks, "");
+    else if (strncmp(v->bad_ranks, bad_ranks, strlen(bad_ranks)) != 0 ||
+             (!c->all_tensor && v->bad_ranks[strlen(bad_ranks)]))
+        fail_msg("the bad ranks are \"%s\", not \"%s\"", v->bad_ranks, bad_ranks);
 }
 
 /* A fault that is always there: named, twice alike; and nothing is updated. */
@@ -95,10 +95,10 @@ static void lasting(struct run *run, const struct inquired *c) {
     fault.left = run->mesh.rank == c->rank ? 1000000 : 0;
     real *before = copy_of_weights(run);
     for (int i = 0; i < 2; i++) {
-        char words[64];
+        char text[64];
         assert_int_equal(loop_step(run, NULL, &report), GDN_DIVERGED);
-        snprintf(words, sizeof words, "is the %s on rank %d", c->what, run->verdict.rank);
-        if (!strstr(gdn_failure(), words)) fail_msg("no \"%s\" in: %s", words, gdn_failure());
+        snprintf(text, sizeof text, "is the %s on rank %d", c->what, run->verdict.rank);
+        if (!strstr(gdn_failure(), text)) fail_msg("no \"%s\" in: %s", text, gdn_failure());
         gdn_failure_clear();
         check_place(run, c);
         assert_int_equal(run->step, 1);
@@ -147,7 +147,7 @@ static void test_example(void **state) {
     struct ops ops;
     int status = start(&run, c, &ops);
     if (status) fail_msg("%s", gdn_failure());
-    fault.site = c->layer * (model_sites(&run.config.model) / run.config.model.num_layers) + DOWN;
+    fault.weight_id = c->layer * (model_weight_ids(&run.config.model) / run.config.model.num_layers) + DOWN;
     fault.kind = c->kind;
     fault.left = 0;
     assert_int_equal(loop_step(&run, NULL, &report), 0); /* all is well */
@@ -181,5 +181,5 @@ int rank_main(void) {
     struct CMUnitTest tests[CASES];
     size_t count = tests_of_cases(tests, test_example, cases, CASES, sizeof *cases);
     for (size_t i = 0; i < count; i++) tests[i].name = ((struct inquired *)tests[i].initial_state)->what;
-    return run_list_on_ranks("inquiries", tests, count, world_with_text, world_free);
+    return run_list_on_ranks("NaN traces", tests, count, world_with_text, world_free);
 }

@@ -1,0 +1,203 @@
+#include "dist/comm/async_op.h"
+#include "dist/mpi/mpi_error.h"
+
+/* ------------------------------------------------------------------------------------------------ MPI's part
+ */
+
+/* A message in pieces, all at once: the peer may wait for the last before this rank looks here again. MPI
+ * keeps their order. */
+static int launch_message(struct async_op *p) {
+    long piece = mpi_piece(p->count);
+    for (long at = 0; at == 0 || at < p->count; at += piece) { /* an empty message is one, too */
+        int n = (int)(p->count - at < piece ? p->count - at : piece);
+        MPI_Request *request = &p->request[p->requests++];
+        if (p->kind == ASYNC_SEND)
+            MPI_TRY(MPI_Isend(p->out + at, n, REAL_TYPE, p->peer, p->tag, p->comm, request));
+        else
+            MPI_TRY(MPI_Irecv(p->in + at, n, REAL_TYPE, p->peer, p->tag, p->comm, request));
+    }
+    return 0;
+}
+
+/* Exchanges and gathers are of a bucket, within BUCKET_MAX elements. */
+static int launch(struct async_op *p) {
+    int n = (int)p->count;
+    p->state = ASYNC_UNDER_WAY;
+    p->requests = 0;
+    if (p->kind == ASYNC_SEND || p->kind == ASYNC_RECEIVE) return launch_message(p);
+    MPI_Request *request = &p->request[p->requests++];
+    if (p->kind == ASYNC_EXCHANGE)
+        MPI_TRY(MPI_Ialltoall(p->out, n, REAL_TYPE, p->in, n, REAL_TYPE, p->comm, request));
+    else
+        MPI_TRY(MPI_Iallgather(MPI_IN_PLACE, 0, REAL_TYPE, p->in, n, REAL_TYPE, p->comm, request));
+    return 0;
+}
+
+int async_ops_start(struct staging *staging, bool all) {
+    while (staging && staging->first) {
+        struct async_op *p = staging->first;
+        if (!all && !staging->device->arrived(p->ticket)) return 0;
+        staging->device->await(p->ticket);
+        staging->first = p->next;
+        int status = staging->device->status();
+        if (!status) status = launch(p);
+        if (status) staging->first = NULL; /* nothing goes on from here */
+        TRY(status);
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------------- host memory */
+
+/* Elements that leave and that come in, and where among x they lie. */
+static long sent(const struct async_op *p) {
+    return p->kind == ASYNC_EXCHANGE ? p->axis->size * p->count : p->kind == ASYNC_RECEIVE ? 0 : p->count;
+}
+
+static long received(const struct async_op *p) {
+    return p->kind == ASYNC_SEND ? 0 : p->kind == ASYNC_RECEIVE ? p->count : p->axis->size * p->count;
+}
+
+static long own_part(const struct async_op *p) {
+    return p->kind == ASYNC_GATHER ? p->axis->index * p->count : 0;
+}
+
+static int stage(struct async_op *p) {
+    struct staging *s = p->staging;
+    long out = sent(p), in = received(p);
+    p->out = p->in = NULL;
+    if (in && !(p->in = staging_take(s, in))) return GDN_INTERNAL;
+    if (p->kind != ASYNC_GATHER && out && !(p->out = staging_take(s, out))) return GDN_INTERNAL;
+    if (!out) return launch(p);
+    real *to = p->kind == ASYNC_GATHER ? p->in + own_part(p) : p->out;
+    p->ticket = s->device->fetch(to, p->x + own_part(p), (size_t)out * sizeof *to);
+    p->state = ASYNC_FETCHED;
+    p->next = NULL;
+    if (s->first)
+        s->last->next = p;
+    else
+        s->first = p;
+    s->last = p;
+    return 0;
+}
+
+static int start(struct async_op *p, struct staging *staging) {
+    p->staging = staging;
+    p->requests = 0;
+    if (staging) return stage(p);
+    p->out = p->x;
+    p->in = p->kind == ASYNC_EXCHANGE ? p->pieces : p->x;
+    return launch(p);
+}
+
+/* What MPI has brought goes on to the device. */
+static int deliver(struct async_op *p) {
+    struct staging *s = p->staging;
+    long in = received(p);
+    p->state = ASYNC_THERE;
+    if (!s) return 0;
+    if (p->out) staging_give(s, p->out, -1);
+    if (in) {
+        real *to = p->kind == ASYNC_EXCHANGE ? p->pieces : p->x;
+        staging_give(s, p->in, s->device->deliver(to, p->in, (size_t)in * sizeof *to));
+    }
+    return s->device->status();
+}
+
+/* ------------------------------------------------------------------------------------------------ the calls
+ */
+
+static const struct device_comm_ops *device_comm_of(const struct axis *axis) {
+    return axis->ops->device->comm;
+}
+
+/* The exchange over device communicators: own parts stay on the device. */
+static void exchange(struct async_op *p) {
+    const struct axis *axis = p->axis;
+    const struct device_comm_ops *comms = device_comm_of(axis);
+    size_t bytes = (size_t)p->count * sizeof *p->x;
+    comms->begin(axis->device_comm, "a sum of gradients");
+    for (int r = 0; r < axis->size; r++) {
+        if (r == axis->index || !bytes) continue;
+        comms->send(axis->device_comm, p->x + r * p->count, bytes, r);
+        comms->receive(axis->device_comm, p->pieces + r * p->count, bytes, r);
+    }
+    p->ticket = comms->end(axis->device_comm);
+    axis->ops->device->move(p->pieces + axis->index * p->count, p->x + axis->index * p->count, bytes);
+    p->state = ASYNC_ON_DEVICE;
+}
+
+int async_op_exchange(struct async_op *op, struct axis *axis, MPI_Comm comm, real *x, real *pieces,
+                      long part) {
+    *op = (struct async_op){
+        .kind = ASYNC_EXCHANGE, .axis = axis, .comm = comm, .x = x, .pieces = pieces, .count = part};
+    if (!axis->device_comm) return start(op, axis->staging);
+    exchange(op);
+    return 0;
+}
+
+int async_op_gather(struct async_op *op, struct axis *axis, MPI_Comm comm, real *x, long part) {
+    *op = (struct async_op){.kind = ASYNC_GATHER, .axis = axis, .comm = comm, .x = x, .count = part};
+    if (!axis->device_comm) return start(op, axis->staging);
+    device_comm_of(axis)->begin(axis->device_comm, "a gather of weights or gradients");
+    if (part) device_comm_of(axis)->gather(axis->device_comm, x, (size_t)part * sizeof *x);
+    op->ticket = device_comm_of(axis)->end(axis->device_comm);
+    op->state = ASYNC_ON_DEVICE;
+    return 0;
+}
+
+int async_op_send(struct async_op *op, struct axis *axis, MPI_Comm comm, const real *x, long count, int peer,
+                  int tag, bool on_host) {
+    *op = (struct async_op){.kind = ASYNC_SEND,
+                            .axis = axis,
+                            .comm = comm,
+                            .x = (real *)x, /* only read */
+                            .count = count,
+                            .peer = peer,
+                            .tag = tag};
+    return start(op, on_host ? NULL : axis->staging);
+}
+
+int async_op_receive(struct async_op *op, struct axis *axis, MPI_Comm comm, real *x, long count, int peer,
+                     int tag, bool on_host) {
+    *op = (struct async_op){
+        .kind = ASYNC_RECEIVE, .axis = axis, .comm = comm, .x = x, .count = count, .peer = peer, .tag = tag};
+    return start(op, on_host ? NULL : axis->staging);
+}
+
+int async_op_move(struct async_op *op) {
+    int done = 0;
+    if (op->axis && op->axis->staging) TRY(async_ops_start(op->axis->staging, false));
+    if (op->state != ASYNC_UNDER_WAY) return 0;
+    MPI_TRY(MPI_Testall(op->requests, op->request, &done, MPI_STATUSES_IGNORE));
+    return done ? deliver(op) : 0;
+}
+
+int async_op_await(struct async_op *op) {
+    while (op->state == ASYNC_FETCHED || op->state == ASYNC_UNDER_WAY) {
+        if (op->axis->staging && op->axis->staging->first) {
+            TRY(async_op_move(op));
+            continue;
+        }
+        if (op->axis->device_comm) { /* the other end may wait for what device communicators here have yet to
+                                        send */
+            device_comm_of(op->axis)->poll();
+            device_comm_of(op->axis)->rest();
+            TRY(op->axis->ops->device->status());
+            TRY(async_op_move(op));
+            continue;
+        }
+        MPI_TRY(MPI_Waitall(op->requests, op->request, MPI_STATUSES_IGNORE));
+        return deliver(op);
+    }
+    return 0;
+}
+
+int async_op_end(struct async_op *op) {
+    TRY(async_op_await(op));
+    struct axis *axis = op->axis;
+    if (op->state == ASYNC_ON_DEVICE) device_comm_of(axis)->join(axis->device_comm, op->ticket);
+    if (op->state == ASYNC_THERE && op->staging && received(op)) op->staging->device->join();
+    op->state = ASYNC_DONE;
+    return 0;
+}

@@ -1,0 +1,346 @@
+/* What cannot go together. Each value alone was checked when it was read. */
+#include "train/config/private.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/tokens.h"
+#include "dist/layout/layout.h"
+#include "kernels/base/status.h"
+
+const struct place *key_place(const struct reading *reading, const char *path) {
+    return &reading->place[key_find(path) - config_keys];
+}
+
+/* A line "model.hidden_size: 130 (line 3)" for each of the paths, which end with NULL. */
+static void write_values(const struct reading *reading, va_list paths, FILE *out) {
+    const char *path;
+    while ((path = va_arg(paths, const char *))) {
+        const struct key *key = key_find(path);
+        const struct place *place = key_place(reading, path);
+        char text[SHOWN];
+        char *value = value_text(reading->config, key);
+        fprintf(out, "\n  %s: %s", path, shown(value ? value : "?", text));
+        free(value);
+        if (place->set)
+            fprintf(out, " (--set %s)", shown(place->set, text));
+        else if (place->file && place->line)
+            fprintf(out, " (line %d)", place->line);
+        else if (!place->file)
+            fprintf(out, " (default)");
+    }
+}
+
+/* Records that the values of `paths` (at most four, then NULL) do not go together: first why, then a line
+ * each. */
+static int impossible(const struct reading *reading, const char *why, ...) {
+    char *values = NULL, name[SHOWN];
+    size_t length;
+    FILE *out = open_memstream(&values, &length);
+    if (!out) return gdn_fail(GDN_INTERNAL, "out of memory for a message");
+    va_list paths;
+    va_start(paths, why);
+    write_values(reading, paths, out);
+    va_end(paths);
+    fclose(out);
+    int status = gdn_fail(GDN_INPUT, "%s: %s%s", shown(reading->name, name), why, values);
+    free(values);
+    return status;
+}
+
+#define MODEL(name) KEY_PATH(model.name)
+#define DELTA(name) KEY_PATH(model.delta.name)
+#define TRAIN(name) KEY_PATH(train.name)
+
+static int validate_delta(const struct reading *reading) {
+    const struct delta_config *delta = &reading->config->model.delta;
+    int hidden_size = reading->config->model.hidden_size;
+    if (delta->num_distances == 0) return GDN_OK; /* a plain transformer: nothing below is used */
+    if (delta->kind == KIND_BOTTLENECK && (delta->hidden < 1 || delta->gate_hidden < 1))
+        return impossible(reading, "bottleneck connections need a width of at least 1 in both", DELTA(kind),
+                          DELTA(hidden), DELTA(gate_hidden), NULL);
+    if (delta->kind == KIND_ADAPTIVE && (delta->gate_hidden < 2 || hidden_size % delta->gate_hidden))
+        return impossible(
+            reading,
+            "an adaptive gate has gate_hidden channel groups: at least 2, and a divisor of hidden_size",
+            DELTA(kind), DELTA(gate_hidden), MODEL(hidden_size), NULL);
+    if (delta->aggregate == AGGREGATE_ATTENTION && delta->attention_dim < 1)
+        return impossible(reading, "aggregate attention needs an attention_dim of at least 1",
+                          DELTA(aggregate), DELTA(attention_dim), NULL);
+    if (delta->aggregate == AGGREGATE_MULTIHEAD &&
+        (delta->attention_heads < 1 || hidden_size % delta->attention_heads))
+        return impossible(reading,
+                          "aggregate multihead needs attention_heads of at least 1 that divide hidden_size",
+                          DELTA(aggregate), DELTA(attention_heads), MODEL(hidden_size), NULL);
+    return GDN_OK;
+}
+
+static int validate_model(const struct reading *reading) {
+    struct model_config *model = &reading->config->model;
+    if (model->hidden_size % model->num_heads || model->hidden_size / model->num_heads % 2)
+        return impossible(
+            reading,
+            "hidden_size must be a multiple of 2 x num_heads, so that heads have an even width (rotary "
+            "positions turn pairs of channels)",
+            MODEL(hidden_size), MODEL(num_heads), NULL);
+    if (model->num_kv_heads == 0) model->num_kv_heads = model->num_heads;
+    if (model->num_heads % model->num_kv_heads)
+        return impossible(reading, "num_heads must be a multiple of num_kv_heads", MODEL(num_heads),
+                          MODEL(num_kv_heads), NULL);
+    return validate_delta(reading);
+}
+
+/* Whether the user has given the key a value. */
+static bool given(const struct reading *reading, const char *path) {
+    const struct place *place = &reading->place[key_find(path) - config_keys];
+    return place->file || place->set;
+}
+
+/* A ramp's last batch is the one that stays: batch_size. */
+static int validate_ramp(const struct reading *reading) {
+    struct train_config *train = &reading->config->train;
+    long last = train->batch_ramp[train->num_ramp - 1][RAMP_SIZE];
+    int micro_batch = train->micro_batch_size, ranks = reading->config->mesh.data;
+    if (!given(reading, TRAIN(batch_size))) train->batch_size = (int)last;
+    if (train->batch_size != last)
+        return impossible(reading, "batch_size must be the last of batch_ramp, or be left out",
+                          TRAIN(batch_size), TRAIN(batch_ramp), NULL);
+    for (int i = 0; i < train->num_ramp; i++) {
+        long size = train->batch_ramp[i][RAMP_SIZE],
+             at_once = (long)(micro_batch ? micro_batch : 1) * (ranks ? ranks : 1);
+        char why[128];
+        if (size % at_once == 0) continue;
+        snprintf(why, sizeof why, "batch_ramp[%d], %ld, must be a multiple of data ranks x micro_batch_size",
+                 i, size);
+        return impossible(reading, why, TRAIN(batch_ramp), KEY_PATH(mesh.data), TRAIN(micro_batch_size),
+                          NULL);
+    }
+    return GDN_OK;
+}
+
+static int validate_train(const struct reading *reading) {
+    const struct train_config *train = &reading->config->train;
+    int micro_batch = train->micro_batch_size, ranks = reading->config->mesh.data;
+    if (train->num_ramp) return validate_ramp(reading);
+    if (micro_batch > 0 && train->batch_size % micro_batch)
+        return impossible(reading, "batch_size must be a multiple of micro_batch_size", TRAIN(batch_size),
+                          TRAIN(micro_batch_size), NULL);
+    long at_once = (long)(micro_batch > 0 ? micro_batch : 1) * (ranks > 0 ? ranks : 1);
+    if (train->batch_size % at_once)
+        return impossible(reading, "batch_size must be a multiple of data ranks x micro_batch_size",
+                          TRAIN(batch_size), KEY_PATH(mesh.data), TRAIN(micro_batch_size), NULL);
+    return GDN_OK;
+}
+
+#define MESH(name) KEY_PATH(mesh.name)
+
+/* Heads and channels are shared out evenly to tensor ranks. (hidden_size, a multiple of num_heads, then
+ * divides too.) */
+static int validate_tensor(const struct reading *reading) {
+    const struct model_config *model = &reading->config->model;
+    const struct delta_config *delta = &model->delta;
+    int tensor = reading->config->mesh.tensor;
+    if (model->num_heads % tensor || model->num_kv_heads % tensor)
+        return impossible(reading,
+                          "each tensor rank needs as many heads as the others: tensor must divide both",
+                          MESH(tensor), MODEL(num_heads), MODEL(num_kv_heads), NULL);
+    if (model->intermediate_size % tensor)
+        return impossible(reading, "tensor ranks share the MLP evenly: tensor must divide intermediate_size",
+                          MESH(tensor), MODEL(intermediate_size), NULL);
+    if (model->vocab_size < tensor)
+        return impossible(reading, "each tensor rank needs at least one token of the vocabulary",
+                          MESH(tensor), MODEL(vocab_size), NULL);
+    if (delta->num_distances == 0) return GDN_OK;
+    if (delta->aggregate == AGGREGATE_MULTIHEAD && delta->attention_heads % tensor)
+        return impossible(reading,
+                          "aggregate multihead shares its heads evenly: tensor must divide attention_heads",
+                          MESH(tensor), DELTA(aggregate), DELTA(attention_heads), NULL);
+    if (delta->kind == KIND_BOTTLENECK && reading->config->mesh.delta == DELTA_CHANNEL &&
+        delta->hidden % tensor)
+        return impossible(
+            reading,
+            "tensor ranks share a bottleneck's channels evenly: tensor must divide hidden; or use "
+            "mesh.delta connection",
+            MESH(tensor), MESH(delta), DELTA(kind), DELTA(hidden), NULL);
+    return GDN_OK;
+}
+
+static int validate_mesh(const struct reading *reading) {
+    const struct mesh_config *mesh = &reading->config->mesh;
+    TRY(validate_tensor(reading));
+    if (mesh->interleave > 1 && mesh->pipeline == 1)
+        return impossible(reading,
+                          "stages are interleaved on two or more pipeline ranks: with one, interleave is 1",
+                          MESH(interleave), MESH(pipeline), NULL);
+    if (mesh->compress_boundary > 0 && mesh->pipeline == 1)
+        return impossible(reading,
+                          "compress_boundary is for what crosses stages: it needs two or more pipeline ranks",
+                          MESH(compress_boundary), MESH(pipeline), NULL);
+    if ((long)mesh->pipeline * mesh->interleave > reading->config->model.num_layers)
+        return impossible(reading, "each of pipeline x interleave stages needs at least one layer",
+                          MESH(pipeline), MESH(interleave), MODEL(num_layers), NULL);
+    return GDN_OK;
+}
+
+#define STORE(name) KEY_PATH(delta_store.name)
+
+static int validate_memory(const struct reading *reading) {
+    const struct train_config *train = &reading->config->train;
+    bool layers = train->recompute == RECOMPUTE_SELECTIVE || train->recompute == RECOMPUTE_FULL;
+    bool delta = train->recompute_delta == RECOMPUTE_SAME ? layers
+                                                          : train->recompute_delta == RECOMPUTE_SELECTIVE ||
+                                                                train->recompute_delta == RECOMPUTE_FULL;
+    if (train->recompute_every > 1 && !layers && !delta)
+        return impossible(reading, "every n-th layer is for selective or full; auto chooses layers itself",
+                          TRAIN(recompute_every), TRAIN(recompute), NULL);
+    if (train->recompute_delta_every > 0 && !delta)
+        return impossible(reading, "every n-th layer is for selective or full; auto chooses layers itself",
+                          TRAIN(recompute_delta_every), TRAIN(recompute_delta), TRAIN(recompute), NULL);
+    return GDN_OK;
+}
+
+static int validate_store(const struct reading *reading) {
+    const struct delta_store_config *store = &reading->config->delta_store;
+    const struct model_config *model = &reading->config->model;
+    if (!store->interval) return GDN_OK;
+    if ((store->ratio > 0) == (store->tolerance > 0))
+        return impossible(reading,
+                          store->ratio > 0 ? "differences are stored by ratio or by tolerance, not both"
+                                           : "a store of differences needs a ratio above 0 and at most 1, or "
+                                             "a tolerance above 0 and below 1",
+                          STORE(interval), STORE(ratio), STORE(tolerance), NULL);
+    if (model->delta.num_distances == 0)
+        return impossible(reading, "a model without delta connections has no differences to store",
+                          STORE(interval), DELTA(distances), NULL);
+    if (store->num_layers && store->layers[store->num_layers - 1] >= model->num_layers)
+        return impossible(reading, "layers are counted from 0 and must be below num_layers", STORE(layers),
+                          MODEL(num_layers), NULL);
+    if (store->num_layers &&
+        store->layers[store->num_layers - 1] + model->delta.embedding_source < model->delta.distances[0])
+        return impossible(reading,
+                          "no connection leads into these layers: no distance reaches back from them",
+                          STORE(layers), DELTA(distances), NULL);
+    return GDN_OK;
+}
+
+/* `true` is a demand, which a run refuses to start without memory for; where no interval was asked for there
+ * is nothing to demand it for, and configurations of the time when there were none by default go on to fit.
+ */
+static void resolve_saving(struct reading *reading) {
+    struct checkpoint_config *checkpoint = &reading->config->checkpoint;
+    const struct place *minutes =
+        &reading->place[key_find(KEY_PATH(checkpoint.interval_minutes)) - config_keys];
+    if (checkpoint->asynchronous == SAVE_BACKGROUND && !checkpoint->interval && !minutes->file &&
+        !minutes->set)
+        checkpoint->asynchronous = SAVE_AUTO;
+}
+
+static int validate_spikes(const struct reading *reading) {
+    long window = reading->config->spikes.window;
+    if (!window || window >= SPIKE_MIN) return GDN_OK;
+    return impossible(reading,
+                      "a mean and deviation of fewer than 8 steps tell nothing; 8 or more are expected, "
+                      "or 0 for none",
+                      KEY_PATH(spikes.window), NULL);
+}
+
+/* Sources, then validations. */
+static const char *set_name(const struct data_config *data, int i) {
+    return i < data->num_sources ? data->sources[i].name : data->validations[i - data->num_sources].name;
+}
+
+/* Gives sources without a name one; then no two sets that are evaluated may be called alike. */
+static int name_sets(const struct reading *reading) {
+    struct data_config *data = &reading->config->data;
+    for (int k = 0; k < data->num_sources; k++) {
+        char **name = &data->sources[k].name;
+        if (*name && (*name)[0]) continue;
+        free(*name);
+        if (asprintf(name, "source_%d", k) < 0) {
+            *name = NULL;
+            return gdn_fail(GDN_INTERNAL, "out of memory for the configuration");
+        }
+    }
+    bool held_out = data->validation.count || data->validation_fraction > 0;
+    int sets = data->num_sources + data->num_validations;
+    for (int i = 0; i < sets; i++) {
+        const char *name = set_name(data, i);
+        bool taken = held_out && !strcmp(name, VALIDATION_NAME);
+        for (int j = 0; j < i; j++) taken = taken || !strcmp(name, set_name(data, j));
+        if (!taken) continue;
+        char why[256];
+        snprintf(why, sizeof why,
+                 "two validation sets would be called '%s': other names are expected (" VALIDATION_NAME
+                 " is that of data.validation and data.validation_fraction)",
+                 name);
+        return impossible(reading, why, KEY_PATH(data.sources), KEY_PATH(data.validations), NULL);
+    }
+    return GDN_OK;
+}
+
+static int validate_data(const struct reading *reading) {
+    const struct config *config = reading->config;
+    const struct data_config *data = &config->data;
+    if (data->train.count && data->num_sources > 0)
+        return impossible(reading,
+                          "the training data is either data.train or the mixture data.sources, not both",
+                          KEY_PATH(data.train), KEY_PATH(data.sources), NULL);
+    if (data->validation.count && data->validation_fraction > 0)
+        return impossible(
+            reading,
+            "validation data is either a file of its own or a fraction of the training data, not both",
+            KEY_PATH(data.validation), KEY_PATH(data.validation_fraction), NULL);
+    TRY(name_sets(reading));
+    bool any =
+        data->train.count || data->validation.count || data->num_sources > 0 || data->num_validations > 0;
+    if (any && data->format == FORMAT_TEXT && config->model.vocab_size <= TEXT_SEPARATOR)
+        return impossible(
+            reading,
+            "text needs a vocab_size of at least 257: bytes are tokens 0 to 255, and 256 separates documents",
+            MODEL(vocab_size), KEY_PATH(data.format), NULL);
+    return GDN_OK;
+}
+
+/* A trained model's precision is a wish only where an override asks for it (train/command/saved_model.h). */
+static int validate_precision(const struct reading *reading) {
+    const struct config *config = reading->config;
+    if (config->device != DEVICE_CPU || config->train.precision == PRECISION_FP32) return GDN_OK;
+    if (reading->trained && !key_place(reading, KEY_PATH(train.precision))->set) return GDN_OK;
+    return impossible(reading, "the cpu computes in fp32 alone; fp32 is expected, or device cuda",
+                      KEY_PATH(train.precision), KEY_PATH(device), NULL);
+}
+
+int validate_combinations(struct reading *reading) {
+    TRY(validate_model(reading));
+    TRY(validate_train(reading));
+    TRY(validate_mesh(reading));
+    TRY(validate_data(reading));
+    TRY(validate_memory(reading));
+    TRY(validate_store(reading));
+    TRY(validate_spikes(reading));
+    resolve_saving(reading);
+    if (reading->config->train.graphs && reading->config->train.compress_sources > 0)
+        return impossible(reading,
+                          "sources are factorised on the host, so passes cannot be recorded; one of the two "
+                          "is expected",
+                          KEY_PATH(train.graphs), KEY_PATH(train.compress_sources), NULL);
+    return validate_precision(reading);
+}
+
+int config_validate_for_training(const struct config *config) {
+    const struct data_config *data = &config->data;
+    if (config->train.eval_interval > 0 && !data->validation.count && data->validation_fraction == 0 &&
+        data->num_validations == 0)
+        return gdn_fail(GDN_INPUT,
+                        "train.eval_interval is %ld, but data.validation is '', data.validation_fraction is "
+                        "0 and data.validations is {}: there is "
+                        "nothing to evaluate on; give one of them, or eval_interval 0",
+                        config->train.eval_interval);
+    if (!config->data.train.count && config->data.num_sources == 0)
+        return gdn_fail(
+            GDN_INPUT,
+            "data.train is '' and data.sources is []: training needs data; give a file or a glob as "
+            "data.train, or a list of {path, weight} as data.sources");
+    return GDN_OK;
+}

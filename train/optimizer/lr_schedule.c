@@ -1,0 +1,36 @@
+#include "train/optimizer/lr_schedule.h"
+
+#include <math.h>
+
+static double min(double a, double b) {
+    return a < b ? a : b;
+}
+
+/* Falls on a straight line from lr at x = 0 to min_lr_ratio·lr at x = 1. */
+static double falling(const struct train_config *train, double x) {
+    return train->lr * (1 - (1 - train->min_lr_ratio) * x);
+}
+
+double learning_rate(const struct train_config *train, long step) {
+    long warmup = train->warmup_steps, steps = train->steps;
+    if (step < warmup) return train->lr * (double)(step + 1) / (double)warmup;
+
+    long span = steps > warmup ? steps - warmup : 1;
+    double x = min(1, (double)(step - warmup) / (double)span);
+    switch ((enum lr_schedule)train->schedule) {
+    case LR_CONSTANT:
+        return train->lr;
+    case LR_LINEAR:
+        return falling(train, x);
+    case LR_WSD: {
+        long decay_from = steps - (steps + 4) / 5;
+        if (decay_from < warmup) decay_from = warmup;
+        if (step <= decay_from) return train->lr;
+        return falling(train, min(1, (double)(step - decay_from) / (double)(steps - decay_from)));
+    }
+    case LR_COSINE:
+        break;
+    }
+    double cosine = 0.5 * (1 + cos(3.14159265358979323846 * x));
+    return train->lr * (train->min_lr_ratio + (1 - train->min_lr_ratio) * cosine);
+}

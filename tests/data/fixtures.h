@@ -25,8 +25,8 @@ void put_llmc(const char *path, int32_t magic, int32_t version, int32_t count, c
 /* Cuts or extends a file; an extension takes no disk. */
 void set_size(const char *path, long size);
 
-/* Opens `pattern` and checks that its stream is `expected` [count], read as a whole and
- * in pieces of two sizes, small files token by token. */
+/* Opens `pattern` and checks that its stream is `expected` [count], read as a whole and in pieces of two
+ * sizes, small files token by token. */
 void expect_stream(const char *pattern, enum tokens_format format, const int32_t *expected, long count);
 
 /* Opens `pattern` and returns its description. free() */

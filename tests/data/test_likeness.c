@@ -57,8 +57,8 @@ static void found_by_content(void **state) {
     expect_format("pair.txt", TOKENS_TEXT);
 }
 
-/* Every file opened as every format: its own reads it, all others say what it is and which format reads it.
- */
+/* Every file opened as every format: its own reads it, all others say what it is and which format reads
+ * it. */
 static void wrong_formats(void **state) {
     (void)state;
     make_all();

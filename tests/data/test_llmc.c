@@ -1,5 +1,5 @@
-/* llm.c's .bin shards, written here by hand: both widths, several shards, sizes beyond 2 and 4 GiB, damage.
- */
+/* llm.c's .bin shards, written here by hand: both widths, several shards, sizes beyond 2 and 4 GiB,
+ * damage. */
 #include "tests/data/fixtures.h"
 
 #include <fcntl.h>

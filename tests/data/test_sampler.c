@@ -178,8 +178,8 @@ static void mixture_shares(void **state) {
     }
 }
 
-/* With the epochs of source k at whole blocks of the mixture, each of its samples comes exactly once in each.
- */
+/* With the epochs of source k at whole blocks of the mixture, each of its samples comes exactly once in
+ * each. */
 static void mixture_epochs(void **state) {
     (void)state;
     const struct sampler_source sources[2] = {{ONE_PATH("even_0.bin"), 1}, {ONE_PATH("even_1.bin"), 3}};

@@ -160,8 +160,8 @@ static void too_many(void **state) {
     unlink("huge.txt");
 }
 
-/* A full disk, played by a limit on file sizes, costs neither the file that was there nor leaves a new one.
- */
+/* A full disk, played by a limit on file sizes, costs neither the file that was there nor leaves a new
+ * one. */
 static void full_disk(void **state) {
     (void)state;
     put_documents();

@@ -1,6 +1,6 @@
-/* What dist/test_damage.c leaves out: every flipped bit and every cut of the files that nodes write, of files
- * of format version 1, and of `latest` and `best`. An argument `all` tries everything; without it a sample is
- * tried. The first argument is a file of version 1. */
+/* What tests/dist/checkpoint/test_damage.c leaves out: every flipped bit and every cut of the files that
+ * nodes write, of files of format version 1, and of `latest` and `best`. An argument `all` tries
+ * everything; without it a sample is tried. The first argument is a file of version 1. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,8 +3,10 @@
  *     0     format (modulo 4, as enum tokens_format), and by bit 2 whether in shuffled order
  *     1     tokens of a sample less one
  *     2, 3  vocabulary, low byte first, less one
- *     4, 5  where the rest is cut in two files: of the same format, or a Megatron index and its tokens; 0:
- * not 6     the part of the stream that is used: from 0 … 15 to 0 … 15 sixteenths 7     seed */
+ *     4, 5  where the rest is cut in two files: of the same format, or a Megatron index and its tokens;
+ *           0: not
+ *     6     the part of the stream that is used: from 0 … 15 to 0 … 15 sixteenths
+ *     7     seed */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>

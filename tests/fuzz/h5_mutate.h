@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Changes the `size` bytes of an HDF5 file, which may become at most `max`; returns how many there are then.
- */
+/* Changes the `size` bytes of an HDF5 file, which may become at most `max`; returns how many there are
+ * then. */
 size_t h5_mutate(uint8_t *file, size_t size, size_t max, unsigned seed);
 
 /* What libFuzzer does without a mutator of one's own. */

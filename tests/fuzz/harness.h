@@ -24,8 +24,8 @@ void fuzz_check(int right, const char *what);
 /* The scratch folder (support/scratch.h), in memory (/dev/shm) unless TMPDIR is set. */
 const char *fuzz_folder(void);
 
-/* The path of `name` in that folder, which may have folders of its own, in one of eight buffers used in turn.
- */
+/* The path of `name` in that folder, which may have folders of its own, in one of eight buffers used in
+ * turn. */
 const char *fuzz_path(const char *name);
 
 /* Replaces the file `name` in the folder; its own folders must exist. */

@@ -4,8 +4,8 @@
 
 #include "dist/checkpoint/checkpoint.h"
 
-/* Its weights, optimiser state and scales, the same memory each time; values are functions of their places.
- */
+/* Its weights, optimiser state and scales, the same memory each time; values are functions of their
+ * places. */
 struct checkpoint_content tiny_model(void);
 
 #endif

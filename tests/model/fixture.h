@@ -55,7 +55,7 @@ struct part {
 
 void part_create(struct part *p, const struct fixture *full, const struct layout *layout, struct axis *tensor,
                  const int *activation_sets, const struct ops *ops, long batch, long length);
-/* The same with recompute levels [num_layers]. */
+/* The same with recompute policies [num_layers]. */
 void part_create_policies(struct part *p, const struct fixture *full, const struct layout *layout,
                           struct axis *tensor, const int *activation_sets, const struct recompute *recompute,
                           const struct ops *ops, long batch, long length);

@@ -1,6 +1,6 @@
 /* has_device NAME: leaves with 0 where this build and machine have the device, else prints what is missing
- * and leaves with 77, a skipped test (of the emulated device: with 1, since it needs nothing of the machine).
- */
+ * and leaves with 77, a skipped test (of the emulated device: with 1, since it needs nothing of the
+ * machine). */
 #include <stdio.h>
 #include <string.h>
 

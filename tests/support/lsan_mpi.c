@@ -1,7 +1,8 @@
-/* Part of builds with the address sanitizer alone: what Open MPI allocates and never frees is none of gdn's leaks. Told at the calls that
- * do so, by MPI's profiling interface; PMIx has a thread of its own, for which tests/lsan.supp has its library's name, known at the end
- * only where that is still loaded. Suppressions for all of Open MPI would need whole stacks: its slow unwinding of every allocation
- * made a process take four times as long. */
+/* Part of builds with the address sanitizer alone: what Open MPI allocates and never frees is none of gdn's
+ * leaks. Told at the calls that do so, by MPI's profiling interface; PMIx has a thread of its own, for
+ * which tests/lsan.supp has its library's name, known at the end only where that is still loaded.
+ * Suppressions for all of Open MPI would need whole stacks: its slow unwinding of every allocation made a
+ * process take four times as long. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>

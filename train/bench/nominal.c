@@ -23,7 +23,7 @@ static const struct {
 };
 enum { GPUS = sizeof gpus / sizeof *gpus };
 
-/* CARDS: none. */
+/* Its row in `gpus`; GPUS: none. */
 static int find(const char *description) {
     size_t length = strcspn(description, ",");
     int i = 0;

@@ -53,8 +53,8 @@ static int plan_memory(const struct rank_work *work, struct setting *s) {
     return status;
 }
 
-/* Without train.memory `auto` may have what lies in the middle between keeping all and computing all again.
- */
+/* Without train.memory `auto` may have what lies in the middle between keeping all and computing all
+ * again. */
 static void set_budget(struct comparison *c, const struct config *config) {
     c->budget = memory_given(config).bytes;
     if (!c->budget) c->budget = (memory_sum(&c->setting[0].memory) + memory_sum(&c->setting[2].memory)) / 2;

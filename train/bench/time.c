@@ -35,8 +35,8 @@ static double time_batch(const struct device *device, void (*call)(const void *)
     return bench_now() - start;
 }
 
-/* How many calls make a batch long enough. The first call of all may load and prepare what later ones find.
- */
+/* How many calls make a batch long enough. The first call of all may load and prepare what later ones
+ * find. */
 static int batch_size(const struct device *device, void (*call)(const void *), const void *context) {
     double queued, one = time_batch(device, call, context, 1, &queued);
     if (device->host) return 1;

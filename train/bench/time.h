@@ -10,7 +10,7 @@
  *   seconds = all / calls: on the device, back to back. The way to the first run and back from the last is
  *             shared by so many calls that it hardly shows.
  *   queued  = what the host needs to queue one. Where it comes near `seconds`, the device has waited for the
- * host and may be faster than it seems. */
+ *             host and may be faster than it seems. */
 #ifndef GDN_BENCH_TIME_H
 #define GDN_BENCH_TIME_H
 

@@ -1,5 +1,5 @@
-/* What `gdn check` tells: a short table with one row for each thing looked at, and which of them are unfit.
- */
+/* What `gdn check` tells: a short table with one row for each thing looked at, and which of them are
+ * unfit. */
 #ifndef GDN_CHECK_REPORT_H
 #define GDN_CHECK_REPORT_H
 

@@ -1,5 +1,5 @@
-/* gdn check: whether the machines that a run is about to start on are fit for it. Nothing is trained or kept.
- */
+/* gdn check: whether the machines that a run is about to start on are fit for it. Nothing is trained or
+ * kept. */
 #include "train/command/commands.h"
 
 #include "kernels/backends/backends.h"

@@ -46,8 +46,8 @@ struct parse {
     int status;
 };
 
-/* Names what getopt stumbled over: an option that is unknown, ambiguous, or with a value too few or too many.
- */
+/* Names what getopt stumbled over: an option that is unknown, ambiguous, or with a value too few or too
+ * many. */
 static int bad_option(const struct parse *parse, const char *word) {
     const struct argp_option *options = parse->argp.options;
     bool is_long = word[1] == '-';

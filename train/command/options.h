@@ -44,8 +44,8 @@ struct options {
 
 /* Reads argv (argv[0] is "gdn NAME") into `out`, calling line->take(…, input) for the command's own options.
  * Options and arguments may be mixed; "--" ends the options. Not collective; needs no MPI. `out` is owned by
- * the caller: options_free, after success and failure alike. Fails with GDN_INPUT, or what `take` returned.
- */
+ * the caller: options_free, after success and failure alike. Fails with GDN_INPUT, or what `take`
+ * returned. */
 int options_parse(const struct command_line *line, int argc, char **argv, struct options *out, void *input);
 void options_free(struct options *options);
 

@@ -13,8 +13,8 @@ const char *version_commit(void) {
     return GDN_COMMIT;
 }
 
-/* Which matrix library is linked is the kernels' business: whichever is loaded is asked by its public name.
- */
+/* Which matrix library is linked is the kernels' business: whichever is loaded is asked by its public
+ * name. */
 static void print_matrix_libraries(FILE *out) {
     char *(*openblas)(void) = NULL;
     const int *(*onednn)(void) = NULL; /* dnnl_version_t begins with major, minor, patch */

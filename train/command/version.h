@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-/* `gdn --version`: version, commit, compiler and its flags, number type, and the libraries with the versions that are
- * loaded now. Needs no MPI_Init. */
+/* `gdn --version`: version, commit, compiler and its flags, number type, and the libraries with the
+ * versions that are loaded now. Needs no MPI_Init. */
 void version_print(FILE *out);
 
 /* The commit it was built from, with "+" where files had changed since; "unknown" outside git. */

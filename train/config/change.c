@@ -37,8 +37,8 @@ static bool among(char *const *changes, int count, const struct key *key) {
     return false;
 }
 
-/* Whether a change says what becomes of the key. Batch size and ramp are one setting: either replaces both.
- */
+/* Whether a change says what becomes of the key. Batch size and ramp are one setting: either replaces
+ * both. */
 static bool given(const struct resume *resume, const struct key *key) {
     const char *pair[] = {KEY_PATH(train.batch_size), KEY_PATH(train.batch_ramp)};
     for (int i = 0; i < 2; i++)

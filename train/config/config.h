@@ -12,7 +12,7 @@
 #include "model/params/config.h"
 
 enum lr_schedule { LR_COSINE, LR_LINEAR, LR_CONSTANT, LR_WSD };
-/* Levels as in model/model.h, or chosen by memory; of connections also: as their layers. */
+/* Policies as in model/model.h, or chosen by memory; of connections also: as their layers. */
 enum recompute_choice { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_AUTO, RECOMPUTE_SAME };
 enum data_format { FORMAT_TEXT, FORMAT_HDF5, FORMAT_LLMC, FORMAT_MEGATRON, FORMAT_NANOGPT };
 enum data_order { ORDER_SHUFFLE, ORDER_SEQUENTIAL };
@@ -144,8 +144,8 @@ struct config {
  * the value, give the line where it is known and say what is allowed. */
 int config_load(const char *path, char *const *overrides, int count, struct config *out);
 
-/* The same from YAML text, e.g. of a checkpoint's `config` attribute; `name` stands for the path in messages.
- */
+/* The same from YAML text, e.g. of a checkpoint's `config` attribute; `name` stands for the path in
+ * messages. */
 int config_parse(const char *text, const char *name, char *const *overrides, int count, struct config *out);
 
 /* What of a trained model's configuration was asked for by overrides, rather than used in training. */

@@ -30,7 +30,7 @@ struct key {
     size_t offset;       /* of the member in its struct */
     const char *value;   /* the default, as YAML; NULL: must be given */
     double min, max;     /* limits of a number, or of each in a list */
-    bool below;          /* most itself is not allowed */
+    bool below;          /* max itself is not allowed */
     const char *choices; /* KEY_WORD: "cosine|linear", in the order of the enum */
     size_t count_offset; /* lists: of the int that counts the entries */
     bool home;           /* KEY_STRING: a path, at whose start ~/ is the home directory */

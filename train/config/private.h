@@ -1,4 +1,5 @@
-/* What the files config*.c share: a YAML document, the places values come from, and the words of errors. */
+/* What the files of this folder share: a YAML document, the places that values come from, and the texts of
+ * errors. */
 #ifndef GDN_CONFIG_PRIVATE_H
 #define GDN_CONFIG_PRIVATE_H
 
@@ -36,8 +37,7 @@ const char *shown(const char *text, char *out);
 /* Records a failure (GDN_INPUT) that begins with the place: "FILE, line 3: …" or "--set KEY=VALUE: …". */
 int fail_at(const struct place *place, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* ------------------------------------------------------------------------------------------- config/yaml.c
- */
+/* ------------------------------------------------------------------------------------------ config/yaml.c */
 
 struct yaml {
     struct fy_diag *diag;
@@ -65,8 +65,7 @@ const char *yaml_shown(struct fy_node *node, char *out);
 int yaml_key(struct fy_node *mapping, struct fy_node_pair *pair, const struct place *place,
              const char *section, char **out);
 
-/* --------------------------------------------------------- config/allowed.c, config/scalar.c, config/entry.c
- */
+/* ------------------------------------------------------ config/allowed.c, config/scalar.c, config/entry.c */
 
 /* What is allowed: "an integer from 1 to 64 in plain digits". */
 void value_allowed(const struct key *key, FILE *out);
@@ -93,8 +92,7 @@ typedef int read_value(void *base, const struct key *key, const char *label, str
                        const struct place *place);
 int default_read(void *base, const struct key *key, read_value *read);
 
-/* ------------------------------------------------------------------------------------------ config/value.c
- */
+/* ----------------------------------------------------------------------------------------- config/value.c */
 
 /* Reads the node into the key's member of the struct at `base` and checks type and limits. `label` names it
  * in messages. Replaces (and frees) the value that was there. */
@@ -116,8 +114,7 @@ bool value_same(const void *a, const void *b, const struct key *key);
 /* Frees what the member points at and empties it. */
 void value_free(void *base, const struct key *key);
 
-/* ------------------------------------------------------------------------------------------- config/list.c
- */
+/* ------------------------------------------------------------------------------------------ config/list.c */
 
 /* value_read, value_write and value_free for the list types; `list` is a sequence, `entries` the member. */
 int list_read_ints(void *base, const struct key *key, const char *label, struct fy_node *list,
@@ -138,8 +135,7 @@ int ramp_read(void *base, const struct key *key, const char *label, struct fy_no
               const struct place *place);
 void ramp_write(const void *entries, int count, FILE *out);
 
-/* -------------------------------------------------------------------------- config/read.c, config/validate.c
- */
+/* ----------------------------------------------------------------------- config/read.c, config/validate.c */
 
 /* Reads the document's keys into the configuration. */
 int read_file_text(struct reading *reading, const char *text, size_t length);
@@ -153,8 +149,8 @@ int validate_combinations(struct reading *reading);
  * without memory; free() it. */
 char *config_text_of(const struct config *config, bool asked);
 
-/* config/resume.c: as config_match_resume, with all keys compared but those that are `decided` [CONFIG_KEYS].
- */
+/* config/resume.c: as config_match_resume, with all keys compared but those that are `decided`
+ * [CONFIG_KEYS]. */
 int config_match_but(const struct config *now, const char *saved, const bool *decided);
 
 /* A checkpoint's configuration for comparison: read, not checked for what this build and machine can do.

@@ -225,8 +225,8 @@ static int validate_store(const struct reading *reading) {
 }
 
 /* `true` is a demand, which a run refuses to start without memory for; where no interval was asked for there
- * is nothing to demand it for, and configurations of the time when there were none by default go on to fit.
- */
+ * is nothing to demand it for, and configurations of the time when there were none by default go on to
+ * fit. */
 static void resolve_saving(struct reading *reading) {
     struct checkpoint_config *checkpoint = &reading->config->checkpoint;
     const struct place *minutes =

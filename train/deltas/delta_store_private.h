@@ -1,4 +1,5 @@
-/* What creating a store of differences and running it share. Private to delta_store*.c. */
+/* What creating a store of differences and running it share. Private to delta_store_create.c and
+ * delta_store_step.c. */
 #ifndef GDN_DELTA_STORE_PRIVATE_H
 #define GDN_DELTA_STORE_PRIVATE_H
 
@@ -17,7 +18,7 @@ struct delta_store {
     bool *layer;         /* [num_layers] whose connections are watched */
     struct gates *part;  /* [tensor ranks] */
     struct lowrank lowrank;
-    struct delta_record *record; /* [most] of the layer in progress, with memory for its factors */
+    struct delta_record *record; /* [max] of the layer in progress, with memory for its factors */
     struct delta_watch watch;
     struct delta_writer *writer;
 

@@ -5,8 +5,8 @@
 #include "train/deltas/set.h"
 #include "train/plot/plot.h"
 
-/* Panels of one figure: a layer each, at most FIGURE_PANELS of them, evenly chosen; curves of all distances.
- */
+/* Panels of one figure: a layer each, at most FIGURE_PANELS of them, evenly chosen; curves of all
+ * distances. */
 enum { FIGURE_PANELS = 12 };
 
 /* One point of a curve: `low` and `high` bound a band around y, or are y. */

@@ -49,8 +49,8 @@ struct delta_list {
     struct delta_entry *entry; /* by step, layer, distance */
 };
 
-/* Lists RUN/deltas (or that directory itself). GDN_INPUT where there is none, or a file is damaged: names it.
- */
+/* Lists RUN/deltas (or that directory itself). GDN_INPUT where there is none, or a file is damaged: names
+ * it. */
 int delta_list_open(const char *run, struct delta_list *out);
 void delta_list_free(struct delta_list *list);
 

@@ -5,8 +5,8 @@
 #include "kernels/base/real.h"
 #include "train/deltas/file.h"
 
-/* Of some of the gates; of none: all zero. Numbers of gates are exact as doubles, which travel between ranks.
- */
+/* Of some of the gates; of none: all zero. Numbers of gates are exact as doubles, which travel between
+ * ranks. */
 struct gates {
     double count, mean, squares; /* squares: of the deviations from the mean, summed */
     double min, max;

@@ -1,5 +1,5 @@
-/* What the commands of gdn deltas need of stored differences beyond delta_file.h: chosen ones, damaged files
- * that do not end a list, and numbers of records without their factors. */
+/* What the commands of gdn deltas need of stored differences beyond file.h: chosen ones, damaged files that
+ * do not end a list, and numbers of records without their factors. */
 #ifndef GDN_DELTA_LIST_H
 #define GDN_DELTA_LIST_H
 

@@ -14,8 +14,8 @@ struct ranges {
     } range[RANGES_MAX];
 };
 
-/* Adds what `text` chooses, numbers of 0 or more. GDN_INPUT naming the option, the text and what is expected.
- */
+/* Adds what `text` chooses, numbers of 0 or more. GDN_INPUT naming the option, the text and what is
+ * expected. */
 int ranges_take(const char *option, const char *text, struct ranges *ranges);
 
 /* The one number alone. */

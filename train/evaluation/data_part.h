@@ -7,8 +7,8 @@
 #include "data/sampler.h"
 #include "train/config/config.h"
 
-/* The part from fraction `from` to `to` of each stream: of `files` where it is not empty,
- * else of the mixture data.sources. Not collective. Fails like sampler_open; close with sampler_close. */
+/* The part from fraction `from` to `to` of each stream: of `files` where it is not empty, else of the
+ * mixture data.sources. Not collective. Fails like sampler_open; close with sampler_close. */
 int data_part_open(const struct config *config, const struct path_list *files, bool shuffle, double from,
                    double to, struct sampler **out);
 

@@ -20,8 +20,8 @@ struct replicas {
     int *place;           /* [table->rows] the same tensor's row in `global` */
     uint64_t *hash;       /* [table->rows] */
     uint64_t *found;      /* [table->rows] the same where passes may write it; may be `hash` */
-    double *mine, *all;   /* [whole->rows, HALVES], [longest axis] of these */
-    int *score;           /* [whole->rows] peers that disagree about it */
+    double *mine, *all;   /* [global->rows, HALVES], [longest axis] of these */
+    int *score;           /* [global->rows] peers that disagree about it */
     struct finding *rank; /* [ranks] */
     int *off;             /* [ranks] */
 };
@@ -108,8 +108,8 @@ static bool on_stages(const struct row *row) {
     return __builtin_popcountll(row->stages) > 1;
 }
 
-/* Exchanges the hashes of rows that several ranks of the axis may hold, and counts who disagrees. A whole row
- * is held by all tensor ranks, or, where they hold whole connections, by one. */
+/* Exchanges the hashes of rows that several ranks of the axis may hold, and counts who disagrees. A row
+ * that is not split is held by all tensor ranks, or, where they hold whole connections, by one. */
 static int compare_over(struct replicas *x, struct axis *axis) {
     const bool tensor = axis == &x->mesh->tensor, pipeline = axis == &x->mesh->pipeline;
     const int count = x->global->rows * HALVES;

@@ -149,8 +149,7 @@ static void look_and_act(struct watchdog *w, double passed) {
     if (w->told && is_turn(w)) end_job(w);
 }
 
-/* ---------------------------------------------------------------------------------------------- the thread
- */
+/* --------------------------------------------------------------------------------------------- the thread */
 
 /* Sleeps; whether it is over. */
 static bool rest(struct watchdog *w) {

@@ -49,11 +49,11 @@ int loop_run(struct run *run, struct rundir *rundir, struct stop *stop, FILE *ou
 
 /* One optimiser step on the batch in run->rows: the schedule's actions (train/step/execute.h), whose first
  * micro-batch `watch` sees (NULL: nobody); fills `report` but for its times. Where the gradient norm is not
- * finite and a smaller loss scale may help, nothing is updated, but the step counts. Where loss
- * or gradient norm is not finite otherwise, the step is computed again to find out where that begins
- * (run->verdict), and is GDN_DIVERGED: then nothing is updated. With spikes.window such a step, and any other
- * spike (run->spikes.last), is left out unless spikes.action is report. GDN_INTERNAL where an axis of the
- * mesh failed: then the job cannot go on. Collective. (loop/step.c) */
+ * finite and a smaller loss scale may help, nothing is updated, but the step counts. Where loss or gradient
+ * norm is not finite otherwise, the step is computed again to find out where that begins (run->verdict),
+ * and is GDN_DIVERGED: then nothing is updated. With spikes.window such a step, and any other spike
+ * (run->spikes.last), is left out unless spikes.action is report. GDN_INTERNAL where an axis of the mesh
+ * failed: then the job cannot go on. Collective. (loop/step.c) */
 int loop_step(struct run *run, const struct delta_watch *watch, struct step_report *report);
 
 /* Whether this rank knows of a request to stop, or the time that is left is too short for `next` and a

@@ -58,7 +58,7 @@ enum outcome {
     OUTCOME_UPDATE,
     OUTCOME_SKIP,       /* the run goes on with a smaller loss scale */
     OUTCOME_SPIKE,      /* it goes on as spikes.action says */
-    OUTCOME_NOT_FINITE, /* it is inquired into; then the run ends, or goes on as after a spike */
+    OUTCOME_NOT_FINITE, /* a NaN trace follows; then the run ends, or goes on as after a spike */
 };
 
 /* What `decide` works on. */

@@ -64,7 +64,7 @@ static char *group_of(char *line, const struct version **version) {
     return NULL;
 }
 
-/* Lowers `*least` to what the group and all groups around it have left. In a container the path may be the
+/* Lowers `*min` to what the group and all groups around it have left. In a container the path may be the
  * host's, of which only the upper end is mounted: what is not there sets no limit. */
 static void lower(const char *root, const struct version *v, char *group, int64_t *min) {
     for (;;) {

@@ -51,7 +51,7 @@ bool memory_fits(const struct available *available, const struct memory *memory)
 struct available memory_given(const struct config *config);
 
 /* train.memory, or where that is 0 what `device` has free, less the reserve, shared evenly among the ranks
- * that use it: the least over all ranks, the same on each. Of the host: A limit of the control group counts
+ * that use it: the least over all ranks, the same on each. Of the host: a limit of the control group counts
  * where there is one (v1 and v2); files that the system has cached do not. Not known where the system does
  * not tell. Collective. GDN_INTERNAL. */
 int memory_measure(const struct config *config, const struct mesh *mesh, const struct device *device,

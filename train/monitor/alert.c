@@ -68,7 +68,7 @@ static void remember(struct alert_state *state, double value) {
     if (state->count < ALERT_HISTORY) state->count++;
 }
 
-/* Whether what the last looks say has lasted. */
+/* Whether what the last samples say has lasted. */
 static bool lasts(const struct alert_state *state, const struct alert_look *look) {
     return state->looks >= ALERT_LOOKS && look->step - state->since >= ALERT_STEPS &&
            look->seconds - state->began >= ALERT_SECONDS;
@@ -79,7 +79,7 @@ static bool condition(enum alert_rule rule, double value, double baseline) {
     return rules[rule].above ? value > limit : value < limit; /* false of NAN */
 }
 
-/* One look at one rule; whether it speaks. */
+/* Takes a sample for one rule; whether it raises an alert. */
 static bool look_at(struct alert_state *state, enum alert_rule rule, const struct alert_look *look) {
     const bool relative = rules[rule].relative;
     const double value = look->value[rule];

@@ -11,13 +11,13 @@
 #include <stdint.h>
 
 enum { ALERT_HISTORY = 10, ALERT_LOOKS = 5 };
-enum { ALERT_STEPS = 100 }; /* of which figures are made (WINDOW_STEPS): all of them are then of that time */
+enum { ALERT_STEPS = 100 }; /* that figures are made of (WINDOW_STEPS): all figures are then of that time */
 #define ALERT_SECONDS 60.0
 enum alert_rule { ALERT_LATENCY, ALERT_THROUGHPUT, ALERT_SHARE, ALERT_USE, ALERT_RULES };
 
 extern const char *const alert_rule_name[ALERT_RULES]; /* "latency", "throughput", "connection_share", … */
 
-/* What is looked at after step `step`; NAN: not known, so that its rule does not hold. */
+/* A sample, taken after step `step`. NAN: not known, so that its rule does not hold. */
 struct alert_look {
     int64_t step;
     double seconds;            /* of any clock */
@@ -30,12 +30,12 @@ struct alerts {
     struct alert_state {
         double usual[ALERT_HISTORY]; /* a ring */
         int count, next;
-        bool raised;     /* it has spoken, and its condition has not ended */
-        int looks;       /* in a row that say otherwise than `raised` */
+        bool raised;     /* there was an alert, whose condition has not ended */
+        int looks;       /* samples in a row that say otherwise than `raised` */
         int64_t since;   /* step of the first of them */
         double began;    /* and its time */
         double baseline; /* compared with during these, and while raised */
-        int held;        /* looks since it spoke at which it held */
+        int held;        /* samples since the alert at which it held */
     } rule[ALERT_RULES];
 };
 
@@ -45,7 +45,7 @@ struct alert {
     char text[320];         /* what it is, and what to do about it */
 };
 
-/* Fills `out` [ALERT_RULES] with the rules that speak now; returns how many. */
+/* Takes a sample. Fills `out` [ALERT_RULES] with the rules that raise an alert now; returns how many. */
 int alerts_look(struct alerts *alerts, const struct alert_look *look, struct alert *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* Private to train/monitor*.c. */
+/* The monitor's state, and what its files offer each other. Private to train/monitor/. */
 #ifndef GDN_MONITOR_PRIVATE_H
 #define GDN_MONITOR_PRIVATE_H
 

@@ -16,8 +16,8 @@ void window_add(struct window *window, double seconds, double within);
 /* The percentiles `percent` [count] of what is in the window; NAN while it is empty. */
 void window_percentiles(const struct window *window, const double *percent, int count, double *out);
 
-/* The part of all seconds in the window that went into it; NAN where that is not known, or the window empty.
- */
+/* The part of all seconds in the window that went into it; NAN where that is not known, or the window
+ * empty. */
 double window_share(const struct window *window);
 
 #endif

@@ -6,8 +6,8 @@
  * introduced is not updated, not decayed, and its moments and step count stand still. The step count is per
  * tensor, so that a late connection gets its own bias correction.
  *
- * A step: optimizer_norm once all buckets are summed, optimizer_begin, then optimizer_update of every bucket.
- */
+ * A step: optimizer_norm once all buckets are summed, optimizer_begin, then optimizer_update of every
+ * bucket. */
 #ifndef GDN_OPTIMIZER_H
 #define GDN_OPTIMIZER_H
 

@@ -52,7 +52,7 @@ static void raise_to(int *max, int value) {
     if (value > *max) *max = value;
 }
 
-/* One schedule, checked; `routes` is left to the caller. */
+/* One schedule, verified; `routes` is left to the caller. */
 static int schedule(struct builder *b, int active, struct routes *routes, struct schedule *out) {
     struct pipeline *p = b->out;
     TRY(routes_create(&p->edges, b->config->model.num_layers, active, p->layout, &p->widths, routes));

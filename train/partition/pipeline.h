@@ -1,7 +1,7 @@
-/* What is known of a run before its first step, without memory for weights and without MPI: which part of the
- * model every pipeline rank has, how its flat buffers are cut, and what it does in a step, as checked
- * schedules. `gdn train` and `gdn eval` make it for their own tensor and data index, `gdn plan` for those of
- * any rank. */
+/* What is known of a run before its first step, without memory for weights and without MPI: which part of
+ * the model every pipeline rank has, how its flat buffers are cut, and what it does in a step, as verified
+ * schedules. `gdn train` and `gdn eval` make it for their own tensor and data index, `gdn plan` for those
+ * of any rank. */
 #ifndef GDN_PIPELINE_H
 #define GDN_PIPELINE_H
 
@@ -32,8 +32,8 @@ struct pipeline {
     /* With all distances active, every rank's actions. */
     struct routes routes;
     struct schedule schedule;
-    /* [distances] the same with only the first a distances active; empty (ranks 0) for an a that no step has.
-     */
+    /* [distances] the same with only the first a distances active; empty (ranks 0) for an a that no step
+     * has. */
     struct schedule *introduced;
 
     /* Of other numbers of micro-batches that steps have. */
@@ -47,10 +47,10 @@ struct pipeline {
 
 /* Computes it all for one tensor index and data index of a mesh with `data` data ranks, for steps of
  * `micro_batches` micro-batches of a data rank, and, of training with train.batch_ramp, in which these are
- * the largest steps, for those of all its batches; schedules are those of training steps, or where `training`
- * is false forward-only ones, and each has been checked (dist/verify/verify.h). Not collective: every rank
- * computes the same. Free with pipeline_free; after a failure there is nothing to free. GDN_INPUT for a mesh
- * that does not fit the model, GDN_INTERNAL. */
+ * the largest steps, for those of all its batches; schedules are those of training steps, or where
+ * `training` is false forward-only ones, and each has been verified (dist/verify/verify.h). Not collective:
+ * every rank computes the same. Free with pipeline_free; after a failure there is nothing to free.
+ * GDN_INPUT for a mesh that does not fit the model, GDN_INTERNAL. */
 int pipeline_create(const struct config *config, int data, int data_index, int tensor_index,
                     int micro_batches, bool training, struct pipeline *out);
 void pipeline_free(struct pipeline *pipeline);

@@ -17,8 +17,8 @@ static void write_memory(const struct memory *m, FILE *out) {
     fputc('}', out);
 }
 
-/* Levels of all layers and of their connections; where memory decided, by pipeline rank what it started from.
- */
+/* Policies of all layers and of their connections; where memory decided, by pipeline rank what it started
+ * from. */
 static void write_recomputation(const struct plan *plan, FILE *out) {
     for (int delta = 0; delta < 2; delta++) {
         fprintf(out, delta ? "],\"connections\":[" : ",\"recompute\":{\"layers\":[");

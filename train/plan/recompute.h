@@ -22,9 +22,8 @@ void recompute_text(const struct recompute *policy, int layers, char *text, int 
 /* The policy of a layer or its connections in one word. */
 const char *recompute_name(int policy);
 
-/* The policy that these choices start from: by memory without recomputation over memory
- * available, below 0.8 every fourth layer, below 1.2 every
- * second, else all. */
+/* The rule of thumb for auto, by memory without recomputation over memory available: every n-th layer,
+ * returned as n: below 0.8 every fourth, below 1.2 every second, else all. */
 int recompute_rule(double ratio);
 
 /* That ratio and what the rule would have done, in a line. */

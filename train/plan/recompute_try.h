@@ -1,5 +1,5 @@
-/* Private to the choice of what is recomputed: dry runs (recompute_try.c) and the choice (recompute_auto.c).
- */
+/* Private to the choice of what is recomputed: dry runs (recompute_try.c) and the choice
+ * (recompute_auto.c). */
 #ifndef GDN_RECOMPUTE_TRY_H
 #define GDN_RECOMPUTE_TRY_H
 

@@ -91,8 +91,8 @@ static void wait_until(struct walk *s, int rank, double sent, double until, int 
     c->now = until;
 }
 
-/* Whether the sends from a buffer have all arrived, as FREE waits for; those since the buffer was last taken.
- */
+/* Whether the sends from a buffer have all arrived, as FREE waits for; those since the buffer was last
+ * taken. */
 static bool free_buffer(struct walk *s, int rank, const struct action *freed) {
     int *last = last_sent(s, rank, freed);
     for (int i = *last; i >= 0; i = s->message[i].before) {

@@ -179,8 +179,8 @@ static int write_picture(int picture, const char *path) {
     return status;
 }
 
-/* Runs gnuplot on the script; the picture is then in streams->picture. `name`: of the picture, in messages.
- */
+/* Runs gnuplot on the script; the picture is then in streams->picture. `name`: of the picture, in
+ * messages. */
 static int draw_with(struct plot *plot, struct streams *s, const char *name) {
     if (fflush(plot->script)) return gdn_fail(GDN_INTERNAL, "out of memory for a figure");
     TRY(memory_file(&s->script));

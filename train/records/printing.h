@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* A command that uses MPI says, once it knows its rank, whether this process prints for all (rank 0: true).
- */
+/* A command that uses MPI says, once it knows its rank, whether this process prints for all (rank 0:
+ * true). */
 void commands_set_printing(bool prints);
 
 /* This process's rank as the launcher's environment tells it (Open MPI, PMIx, Slurm), −1 where none does. */

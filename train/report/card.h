@@ -18,8 +18,8 @@ struct report {
 /* A section's heading, which the page's list of contents leads to. */
 void report_heading(const struct report *report, const char *id, const char *title);
 
-/* A card with a title and, unless NULL, a note below it; wide: as wide as the page. Ended by report_card_end.
- */
+/* A card with a title and, unless NULL, a note below it; wide: as wide as the page. Ended by
+ * report_card_end. */
 void report_card(const struct report *report, bool wide, const char *title, const char *note);
 void report_card_end(const struct report *report);
 

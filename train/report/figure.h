@@ -63,8 +63,8 @@ void chart_marks(struct report_chart *chart, const double *x, const double *y, l
 int chart_write(struct report_chart *chart, const char *text, FILE *page);
 void chart_close(struct report_chart *chart);
 
-/* Puts gnuplot's SVG into the page: its frame, titles and definitions, which all figures share, are left out.
- */
+/* Puts gnuplot's SVG into the page: its frame, titles and definitions, which all figures share, are left
+ * out. */
 void figure_embed(const char *svg, const char *text, FILE *page);
 
 #endif

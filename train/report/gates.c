@@ -68,8 +68,8 @@ static int measure(const struct report_run *run, const struct quantity *quantity
     return GDN_OK;
 }
 
-/* Means of each column and layer for a distance; NAN where there is nothing. sum, count [layers · columns].
- */
+/* Means of each column and layer for a distance; NAN where there is nothing. sum, count [layers ·
+ * columns]. */
 static void fill(const struct report_run *run, const struct quantity *quantity, const struct extent *e,
                  int distance, double *sum, long *count) {
     for (long i = 0; i < e->layers * e->columns; i++) sum[i] = 0, count[i] = 0;

@@ -108,8 +108,8 @@ static struct line fit_end(const struct series *series, const double *sum, long 
 
 /* At the beginning as many points on both sides as there are: a loss starts with a fall, which is real. At
  * the end the line through the last window, which as a mean ends in the middle of it: means of ever fewer
- * points would end in a single one, and whatever that one happens to be would look like the run's last turn.
- */
+ * points would end in a single one, and whatever that one happens to be would look like the run's last
+ * turn. */
 static double smoothed(const struct series *series, const double *sum, const struct line *end, long i,
                        long reach) {
     if (i > end->centre) return end->mean + end->slope * (double)(i - end->centre);

@@ -6,15 +6,16 @@
 
 #include "dist/mesh/mesh.h"
 
-/* Starts MPI and puts all ranks on one data axis; both ends of MPI are guarded (train/health/guard.h). ranks_end follows, whatever this returns. Collective. */
+/* Starts MPI and puts all ranks on one data axis; both ends of MPI are guarded (train/health/guard.h).
+ * ranks_end follows, whatever this returns. Collective. */
 int ranks_begin(struct mesh *mesh);
 
-/* Prints the words of a failure (`status` not 0) on the rank that speaks for all, frees the mesh and ends
- * MPI. Returns `status`. Collective. */
+/* Prints the words of a failure (`status` not 0) on the printing rank, frees the mesh and ends MPI. Returns
+ * `status`. Collective. */
 int ranks_end(struct mesh *mesh, int status);
 
-/* Ends the job at once where this rank has failed alone, in the middle of work that others wait for: prints its words,
- * whichever rank it is, and calls MPI_Abort. Not collective. */
+/* Ends the job at once where this rank has failed alone, in the middle of work that others wait for: prints
+ * its words, whichever rank it is, and calls MPI_Abort. Not collective. */
 void ranks_abort(const struct mesh *mesh, int status);
 
 /* Lays the ranks out anew; where that fails, they stay as they were. Collective; fails like mesh_create. */

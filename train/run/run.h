@@ -101,8 +101,8 @@ int run_open_data(struct run *run);
 
 /* Finds what the training data are (data/identity.h), and compares it with `before`, which the checkpoint
  * says that the run goes on from (NULL: nothing is known, or it starts). Where they differ: GDN_INPUT naming
- * the source and how much it has and had; with `accept` a note on `log`. Run after run_open_data. Collective.
- */
+ * the source and how much it has and had; with `accept` a note on `log`. Run after run_open_data.
+ * Collective. */
 int run_match_data(struct run *run, const char *before, bool accept, FILE *log);
 
 /* Sequences of the next step on this data rank (train.batch_ramp). */

@@ -54,8 +54,8 @@ struct boundary {
 };
 
 /* Takes the memory from the arena, and from `device` what must lie on a device other than the host: called
- * once while they count, once when they have memory. What is above `host` must be set, and zeros behind it.
- */
+ * once while they count, once when they have memory. What is above `host` must be set, and zeros behind
+ * it. */
 void boundary_lay_out(struct boundary *boundary, struct arena *arena, struct arena *device);
 
 /* Before the first message of a step of so many micro-batches; `step` numbers it. */

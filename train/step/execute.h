@@ -46,7 +46,7 @@ long executor_memory(const struct executor *executor);
  * batch and length are looked at. Not collective. */
 long executor_planned(const struct execution *execution, int pipeline_index);
 
-/* Doubles that the ranks sum before they decide on an update: those of struct loss_sums, and how many are
+/* Doubles that the ranks sum before they decide on an update: those of struct loss_sums, and how many ranks
  * saw values that are not finite. */
 enum { STEP_SUMS = 4 };
 

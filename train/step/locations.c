@@ -6,7 +6,7 @@ static long places_of(const struct locations *l, enum payload payload) {
     return payload_is_narrow(payload) ? l->edges->count : l->num_layers + 1;
 }
 
-/* Slots of the chunks before `chunk`. */
+/* Activation sets of the chunks before `chunk`. */
 static int activation_sets_before(const struct locations *l, int chunk) {
     int at = 0;
     for (int c = 0; c < chunk; c++) at += l->activation_sets[c];

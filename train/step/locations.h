@@ -60,8 +60,8 @@ bool locations_last_backward(const struct locations *locations, const struct act
 int locations_owner(const struct locations *locations, enum payload payload, int buffer);
 int locations_activation_set_owner(const struct locations *locations, int chunk, int activation_set);
 
-/* The activation set that holds a chunk's activations, −1; the chunk of this rank that computes a node, −1.
- */
+/* The activation set that holds a chunk's activations, −1; the chunk of this rank that computes a node,
+ * −1. */
 int locations_activation_set(const struct locations *locations, int micro_batch, int chunk);
 int locations_chunk(const struct locations *locations, int node);
 

@@ -58,14 +58,14 @@ struct nan_trace {
 int nan_trace_reserve(struct nan_trace *nan_trace);
 void nan_trace_free(struct nan_trace *nan_trace);
 
-/* Forgets what was found, and looks at the weights that are trained with `active` distances. Not collective.
- */
+/* Forgets what was found, and looks at the weights that are trained with `active` distances. Not
+ * collective. */
 void nan_trace_begin(struct nan_trace *nan_trace, int active);
 
 /* A node's output x [rows, D], as far as this rank has it (model_output_rows), −1 the embedding; of a layer
  * the gradients of this rank's part of its tensors, once it has added a micro-batch's; the running gradient x
- * [T, D] that leaves a layer downwards; the sums of the loss of a micro-batch, on the device. Not collective.
- */
+ * [T, D] that leaves a layer downwards; the sums of the loss of a micro-batch, on the device. Not
+ * collective. */
 void nan_trace_output(struct nan_trace *nan_trace, int micro_batch, int node, const real *x, long rows);
 void nan_trace_gradients(struct nan_trace *nan_trace, int micro_batch, int layer);
 void nan_trace_stream(struct nan_trace *nan_trace, int micro_batch, int layer, const real *x, long T);

@@ -63,8 +63,8 @@ int execute_forward(void *executor, const struct action *a) {
 }
 
 /* Between the layers of a backward pass: lets gradient sums under way move on, and, once a layer's gradients
- * are complete, sums those that are parts over the tensor axis, here on all tensor ranks (dist/sync/sync.h).
- */
+ * are complete, sums those that are parts over the tensor axis, here on all tensor ranks
+ * (dist/sync/sync.h). */
 static int between_layers(struct executor *x, int micro_batch, int layer) {
     if (micro_batch == x->in_step - 1) TRY(sync_partial(x->e.sync, layer, x->e.state->gradient));
     return sync_progress(x->e.sync);

@@ -36,8 +36,8 @@ static void wrong_model(void **unused) {
     free(directory);
 }
 
-/* Writes the sample's weights, but for delta connections', as float64 under /initial, as other programs do.
- */
+/* Writes the sample's weights, but for delta connections', as float64 under /initial, as other programs
+ * do. */
 static void write_foreign(const char *path, const struct sample *sample, bool misshapen) {
     hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
     hid_t links = H5Pcreate(H5P_LINK_CREATE);

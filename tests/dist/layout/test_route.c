@@ -60,8 +60,8 @@ static void interleaved(void **state) {
     expect(e.routes.backward, (const char *[]){"", "n0", "n0 n1", "n0 n1 n2", "n1 n3"}, 5);
     example_free(&e);
 
-    /* Distance 3: the other rank reads it, which has had it as the stream; so nothing more crosses forward.
-     */
+    /* Distance 3: the other rank reads it, which has had it as the stream; so nothing more crosses
+     * forward. */
     shape.distances[0] = 3, shape.distances[1] = 0;
     example_routes(&shape, &e);
     expect(e.routes.forward, (const char *[]){"", "", "", "", ""}, 5);
@@ -174,8 +174,8 @@ static bool reaches(const struct example *e, int kind, int index, int own, int s
     return true;
 }
 
-/* Every edge's target gets its source, or its projected source; and without any one crossing some would not.
- */
+/* Every edge's target gets its source, or its projected source; and without any one crossing some would
+ * not. */
 static int unreached(const struct example *e) {
     int n = 0;
     for (int i = 0; i < e->edges.count; i++) {

@@ -260,7 +260,7 @@ static void one_forward_one_backward(void **state) {
         }
 }
 
-/* Slots of all chunks in use at the same time. */
+/* Activation sets of all chunks in use at the same time. */
 static int max_in_flight(const struct example *e, int rank) {
     int now = 0, max = 0;
     for (int i = 0; i < e->schedule.rank[rank].count; i++) {

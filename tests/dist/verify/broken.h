@@ -18,7 +18,7 @@ int find(struct example *e, int rank, enum act act, int payload, int index, int 
 void delete (struct example *e, int rank, int i);
 void move(struct example *e, int rank, int i, int to);
 
-/* The check fails, and its words have these in them. Frees the example. */
+/* Verification fails, with a text that has these in it. Frees the example. */
 void expect(struct example *e, const char *first, const char *second);
 
 #endif

@@ -30,8 +30,8 @@ struct product make_product(char ta, char tb, long m, long n, long k, long gap, 
                             double size_b);
 void discard_product(struct product *x);
 
-/* Calls ops->product at a site, or ops->gemm, and brings C to the host. */
-enum { GEMM = -1 }; /* in place of a site */
+/* Calls ops->linear with a weight id, or ops->gemm, and brings C to the host. */
+enum { GEMM = -1 }; /* in place of a weight id */
 void call_product(const struct ops *ops, int weight_id, const struct product *x, float alpha, float beta);
 
 /* Calls, from the C that lies on the host, and checks every element of C and the gaps beside it. `promised`:
@@ -39,7 +39,7 @@ void call_product(const struct ops *ops, int weight_id, const struct product *x,
 void call_checked(const struct ops *ops, int weight_id, struct product *x, float alpha, float beta,
                   bool promised);
 
-/* A site that was not used yet. fp8 has scales for each, from the largest of HISTORY calls. */
+/* A weight id that was not used yet. fp8 has scales for each, from the largest of HISTORY calls. */
 enum { HISTORY = 16 };
 int new_weight_id(void);
 

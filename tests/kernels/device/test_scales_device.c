@@ -1,5 +1,5 @@
-/* The scales that fp8 products take from the calls before them: how they follow numbers that grow and shrink,
- * for each site and operand by itself. */
+/* The scales that fp8 products take from the calls before them: how they follow numbers that grow and
+ * shrink, for each weight id and operand by itself. */
 #include "tests/kernels/device/device_product.h"
 
 #include <stdio.h>
@@ -32,7 +32,7 @@ static void delays(void **state) {
     /* The largest counts for 16 calls, in which numbers that have become small are lost. */
     for (int i = 0; i < HISTORY; i++) assert_true(through(ops, weight_id, 'T', 0x1p-7f) == 0);
     assert_true(through(ops, weight_id, 'T', 0x1p-7f) == 0x1p-7f);
-    /* Other sites and gradients have scales of their own. */
+    /* Other weight ids, and gradients, have scales of their own. */
     assert_true(through(ops, weight_id, 'T', 4096) < 1);
     assert_true(through(ops, other, 'T', 0x1p-7f) == 0x1p-7f);
     assert_true(through(ops, weight_id, 'N', 0x1p-20f) == 0x1p-20f);
@@ -44,7 +44,7 @@ static void delays(void **state) {
     assert_true(through(ops, zeros, 'T', 0) == 0 && through(ops, zeros, 'T', 448) == 448);
 }
 
-/* Calls of all three kinds, with operands that grow and shrink, on a few sites. */
+/* Calls of all three kinds, with operands that grow and shrink, for a few weight ids. */
 static void many_calls(void **state) {
     static const double sizes[] = {1, 8, 0x1p-6, 300, 1, 0, 0x1p-30, 1e32, 1e-38};
     const struct ops *ops = ops_of(PRECISION_FP8);

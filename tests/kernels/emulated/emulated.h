@@ -41,8 +41,8 @@ static inline void synchronize(void) {
     if (cudaDeviceSynchronize() != cudaSuccess) fail_msg("%s", cudaGetErrorString(cudaGetLastError()));
 }
 
-/* Runs `body` in a child, and puts what it writes to standard error in words; returns the status of waitpid.
- */
+/* Runs `body` in a child, and puts what it writes to standard error in words; returns the status of
+ * waitpid. */
 static inline int in_child(void (*body)(void), char *text, size_t size) {
     int ends[2], status;
     assert_int_equal(pipe(ends), 0);

@@ -148,8 +148,8 @@ static void *copy_of(const void *memory, size_t bytes) {
     return memcpy(malloc(bytes), memory, bytes);
 }
 
-/* The same seed gives the same bits, whatever the scratch was used for in between; another seed other ones.
- */
+/* The same seed gives the same bits, whatever the scratch was used for in between; another seed other
+ * ones. */
 static void test_repeats(void **state) {
     (void)state;
     const long T = 90, D = 70, rank = 12;

@@ -55,8 +55,8 @@ static double not_projected(const struct split *s, const real *x) {
     return all > 0 ? worst / sqrt(all) : worst;
 }
 
-/* One power iteration without oversampling misses up to twice what the best factors of that rank miss, here.
- */
+/* One power iteration without oversampling misses up to twice what the best factors of that rank miss,
+ * here. */
 static void check(const struct ops *ops, const struct spectrum *s, long T, long D, long rank, double scale) {
     real *x = make_matrix(s, T, D, scale);
     struct split made = split(ops, T, D, rank, x, 3);

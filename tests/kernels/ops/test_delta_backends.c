@@ -229,8 +229,8 @@ static void nan_is_seen(void) {
     release();
 }
 
-/* What a layer computes again on the way back must have the bits of the way forward, by whichever operation.
- */
+/* What a layer computes again on the way back must have the bits of the way forward, by whichever
+ * operation. */
 static void same_bits(void) {
     long T = shape.T, D = shape.D;
     size_t bytes = (size_t)(T * D) * sizeof(real);

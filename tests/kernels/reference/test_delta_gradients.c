@@ -9,8 +9,7 @@
 
 enum { T = 3, n = 3, Hd = 5, D = 12, G = 4, A = 4, HEADS = 3, LD = 7 };
 
-/* -------------------------------------------------------------------- contributions that gate the delta
- * itself */
+/* --------------------------------------------------------------- contributions that gate the delta itself */
 
 struct contribution {
     bool has_r, has_rms;
@@ -71,8 +70,7 @@ static void contribution(void **state) {
     }
 }
 
-/* ------------------------------------------------------------------------- norms of deltas, through
- * delta_spread */
+/* ------------------------------------------------------------------ norms of deltas, through delta_spread */
 
 struct norms {
     bool has_r;
@@ -163,8 +161,7 @@ static void gram(void **state) {
                     (struct input[]){{"v", T, Hd, c.v, LD, q, LD}, {"Wo", D, Hd, c.wo, Hd, dwo, Hd}, {0}});
 }
 
-/* -------------------------------------------------------------------------------- weights among the
- * connections */
+/* -------------------------------------------------------------------------- weights among the connections */
 
 /* Every second column of alpha, or the same share for all; mix or none. */
 struct weights {

@@ -7,8 +7,7 @@
 
 enum { T = 3, n = 3, Hd = 5, W = n * Hd };
 
-/* ------------------------------------------------------------------------------- activation of the gate MLP
- */
+/* ----------------------------------------------------------------------------- activation of the gate MLP */
 
 struct silu {
     real x[T * W], bias[W], dh[T * W];
@@ -39,8 +38,7 @@ static void silu(void **state) {
         (struct input[]){{"x", 1, T * W, c.x, T * W, dx, T * W}, {"bias", 1, W, c.bias, W, dbias, W}, {0}});
 }
 
-/* -------------------------------------------------------------------------------------------- bottleneck
- * gate */
+/* ---------------------------------------------------------------------------------------- bottleneck gate */
 
 struct bottleneck {
     bool has_r, has_weight, has_extra;
@@ -98,8 +96,7 @@ static void bottleneck(void **state) {
     }
 }
 
-/* ------------------------------------------------------------------------------------ sigmoid and softmax
- * gates */
+/* ------------------------------------------------------------------------------ sigmoid and softmax gates */
 
 enum { LD = 7, LDG = 6, W5 = 5 }; /* row distances beyond the width of 5 */
 

@@ -15,8 +15,7 @@ static void near(const char *what, double got, double expected) {
         fail_msg("%s: %.12g, expected %.12g", what, got, expected);
 }
 
-/* ---------------------------------------------------------------------------------------- matrices and
- * vectors */
+/* ----------------------------------------------------------------------------------- matrices and vectors */
 
 static void gemm(void **state) {
     (void)state;
@@ -108,8 +107,7 @@ static void embed(void **state) {
     for (int i = 0; i < V * D; i++) assert_true(dE[i] == (i / D == 2 ? 2 : 0));
 }
 
-/* ----------------------------------------------------------------------------------------------------------
- * norm */
+/* --------------------------------------------------------------------------------------------------- norm */
 
 static struct { real x[3 * 5], w[5], dy[3 * 5]; } norm_case;
 
@@ -150,8 +148,7 @@ static void norm(void **state) {
     near("dx accumulated", dx[7], 2 * (double)twice);
 }
 
-/* -----------------------------------------------------------------------------------------------------
- * attention */
+/* ---------------------------------------------------------------------------------------------- attention */
 
 /* Rotation of the complex numbers x[j] + i·x[j + hd/2] by the position's angles. */
 static void rope(void **state) {
@@ -224,8 +221,7 @@ static void attention(void **state) {
     for (int i = 0; i < H * HD; i++) near("decoded", last[i], o[(S - 1) * H * HD + i]);
 }
 
-/* ------------------------------------------------------------------------------------------------- MLP and
- * loss */
+/* ------------------------------------------------------------------------------------------- MLP and loss */
 
 static struct { real gu[2 * 6], dh[2 * 3]; } mlp;
 

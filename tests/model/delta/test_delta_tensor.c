@@ -11,8 +11,8 @@
 
 enum { B = FIXTURE_BATCH, S = FIXTURE_LENGTH, T = B * S, LAYERS = 4, NODES = LAYERS + 1, MAX_EDGES = 16 };
 
-/* Of the initial weights: enough that every gradient counts, and no more, since it multiplies rounding too.
- */
+/* Of the initial weights: enough that every gradient counts, and no more, since it multiplies rounding
+ * too. */
 static const double NOISE = 0.1;
 
 static char text[160];

@@ -1,7 +1,7 @@
 /* What a watcher sees of a layer's connections is what the layer used: from the differences, the gates and
  * the weights alone the layer's output is put together again, in plain C, and compared with the model's. On
- * several tensor ranks each adds what its own gates let through. Runs on any number of ranks that divides 12.
- */
+ * several tensor ranks each adds what its own gates let through. Runs on any number of ranks that divides
+ * 12. */
 #include <math.h>
 #include <mpi.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
-/* Layers that compute again what they have not kept give the losses and gradients of layers that keep all, to
- * the bit: same operations, same shapes, same order. Every kind, aggregate and normalize, with and without
- * regulariser, levels alike and mixed, several micro-batches in flight. Runs on any number of ranks that
- * divides 12, which are then tensor ranks. */
+/* Layers that compute again what they have not kept give the losses and gradients of layers that keep all,
+ * to the bit: same operations, same shapes, same order. Every kind, aggregate and normalize, with and
+ * without regulariser, policies alike and mixed, several micro-batches in flight. Runs on any number of
+ * ranks that divides 12, which are then tensor ranks. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +38,7 @@ static struct model_config model_of(int combination, bool regularize) {
     return c;
 }
 
-/* Level i < 9: all layers alike; beyond: each layer its own. */
+/* Choice i < 9: all layers have the same policies; beyond: each layer its own. */
 static void policies_of(int i, struct recompute policies[LAYERS]) {
     fixture_random_levels(policies, LAYERS, 11, (uint64_t)i);
     for (int l = 0; l < LAYERS && i < 9; l++)
@@ -141,7 +141,7 @@ static void compare_planned(const struct part *p, const struct model_config *c,
     model_free(model);
 }
 
-/* Every `every`-th of the levels, beginning with `first`. */
+/* Every `every`-th of these choices, beginning with `first`. */
 static void check(const struct model_config *c, const struct loss_options *o, int way, const struct ops *ops,
                   int first, int every, const char *what) {
     const int activation_sets[1] = {ACTIVATION_SETS};
@@ -190,7 +190,7 @@ static void test_bits(void **state) {
     no_failures();
 }
 
-/* The memory of a model with these layers at one pair of levels, the others at none. */
+/* The memory of a model with one pair of policies for these layers and none for the others. */
 static struct model_memory memory_at(const struct model_config *c, struct span layers, int layer, int delta) {
     struct recompute policies[LAYERS] = {0};
     for (int l = layers.first; l < layers.end; l++)
@@ -209,7 +209,7 @@ static struct model_memory memory_at(const struct model_config *c, struct span l
     return memory;
 }
 
-/* Each level keeps less than the one below it, of layers and of connections, in any pair. Outputs of nodes
+/* Each policy keeps less than the one below it, of layers and of connections, in any pair. Outputs of nodes
  * stay. What is shared is less than what is saved. Layers count one by one. */
 static void test_memory(void **state) {
     (void)state;

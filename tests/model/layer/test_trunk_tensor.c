@@ -4,8 +4,8 @@
  * The two add the same terms in another order. Tolerances, relative to a loss and to each gradient's norm:
  * 1e-12 in double; in float32 1e-5, its rounding through a few hundred operations, where 1e-3 of the whole
  * gradient's norm is added to a tensor's own, since gradients of single numbers (`scale`, `mix`) are sums
- * that cancel. (With weights twice as far from their start, one `mix` on 4 ranks cancels to 1.3 times that.)
- */
+ * that cancel. (With weights twice as far from their start, one `mix` on 4 ranks cancels to 1.3 times
+ * that.) */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

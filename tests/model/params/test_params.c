@@ -67,8 +67,7 @@ static void cut(int stages, struct span *out) {
     }
 }
 
-/* ------------------------------------------------------------------------------------------------- checking
- */
+/* ----------------------------------------------------------------------------------------------- checking */
 
 static long memory_index(const struct row *row, long i, long j) {
     return row->transposed ? j * row->local[0] + i : i * row->local[1] + j;
@@ -101,8 +100,8 @@ static void check_places(const struct bench *b, const struct table *t) {
     }
 }
 
-/* The zone of a row by its own size, its stack's and its group's, which are of equal sizes but for k and v.
- */
+/* The zone of a row by its own size, its stack's and its group's, which are of equal sizes but for k and
+ * v. */
 static void check_zone(const struct bench *b, const struct table *t, const struct row *row) {
     struct named n = parse(row->name);
     long size = row->count;

@@ -176,8 +176,8 @@ static void resume(void **state) {
             "vocab_size: 999}",
             "model.tie_embeddings is true", "model.vocab_size is 999");
 
-    /* A checkpoint of a build with other backends still compares; one with a broken configuration does not.
-     */
+    /* A checkpoint of a build with other backends still compares; one with a broken configuration does
+     * not. */
     struct config now = right("{}", NULL, NULL);
     assert_int_equal(config_match_resume(&now, "device: cuda\n"), GDN_OK);
     assert_int_equal(config_match_resume(&now, "device: 5\n"), GDN_INPUT);

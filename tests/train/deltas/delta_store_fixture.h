@@ -24,8 +24,8 @@ enum fault { NOTHING, NAN_DIFFERENCE, INFINITE_DIFFERENCE, NAN_GATE };
 /* The store with at most two overrides (NULL: none), in the scratch folder. */
 void create(struct fixture *f, char *first, char *second);
 void destroy(struct fixture *f);
-/* A forward pass: all active connections of the layers that are watched; `faulty` is edge number of `fault`.
- */
+/* A forward pass: all active connections of the layers that are watched; `faulty` is edge number of
+ * `fault`. */
 void pass(struct fixture *f, const struct delta_watch *watch, int64_t step, int faulty, enum fault fault);
 struct delta_report store(struct fixture *f, int64_t step, int faulty, enum fault fault);
 struct delta_list listed(void);

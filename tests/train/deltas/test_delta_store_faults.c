@@ -1,5 +1,5 @@
-/* What a store of differences does where something cannot be stored: values that are not finite, a full disk.
- */
+/* What a store of differences does where something cannot be stored: values that are not finite, a full
+ * disk. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

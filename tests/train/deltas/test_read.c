@@ -1,6 +1,6 @@
-/* Reading stored differences: that they come back to the bit, and that every damage is
- * found or does no harm. One bit of each byte of a file is flipped; with an argument `all` every bit, with
- * `few` one of each 17 bytes. */
+/* Reading stored differences: that they come back to the bit, and that every damage is found or does no
+ * harm. One bit of each byte of a file is flipped; with an argument `all` every bit, with `few` one of each
+ * 17 bytes. */
 #include <fcntl.h>
 #include <hdf5.h>
 #include <math.h>

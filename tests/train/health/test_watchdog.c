@@ -1,4 +1,4 @@
-/* Positions as another thread sees them, who is found to hold a hanging run up, and which ranks are slow. */
+/* Activities as another thread sees them, who is found to hold a hanging run up, and which ranks are slow. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -114,8 +114,7 @@ static void writer_has_its_own(void **state) {
     assert_null(seen(ACTIVITY_MAIN).where);
 }
 
-/* ------------------------------------------------------------------------------------------ who holds it up
- */
+/* ---------------------------------------------------------------------------------------- who holds it up */
 
 enum { RANKS = 5 };
 

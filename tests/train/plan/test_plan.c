@@ -195,8 +195,7 @@ static void test_bubble(void **state) {
         }
 }
 
-/* ------------------------------------------------------------------------------------- the counting backend
- */
+/* ----------------------------------------------------------------------------------- the counting backend */
 
 /* An operation that someone adds and count.c lacks would end a plan in a crash. */
 static void test_operations(void **state) {

@@ -1,5 +1,5 @@
-/* What is computed again: levels that the configuration fixes, the solver against trying every choice, and
- * how much memory a machine is found to have. */
+/* What is computed again: policies that the configuration fixes, the solver against trying every choice,
+ * and how much memory a machine is found to have. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "train/plan/recompute_auto.h"
 #include "train/plan/recompute_try.h"
 
-/* --------------------------------------------------------------------------------------- fixed levels */
+/* --------------------------------------------------------------------------------------- fixed policies */
 
 static void fixed(int recompute, int delta, int every, int delta_every, const char *expected) {
     struct train_config train = {.recompute = recompute,

@@ -15,8 +15,8 @@
 #include "train/run/run.h"
 
 /* Sums of other orders. Double: a few hundred additions and the condition of the norms. Float: the same,
- * which shows most where a gradient is a small difference of large ones: hence the part of the global norm.
- */
+ * which shows most where a gradient is a small difference of large ones: hence the part of the global
+ * norm. */
 #ifdef GDN_DOUBLE
 static const double OWN = 1e-11, GLOBAL = 0, LOSS = 1e-11;
 #else

@@ -1,5 +1,5 @@
 /* What a token format is: how one file is opened, read and closed. stream.c joins files to a stream and knows
- * no format; a new format is a new format_*.c and a row of token_formats (formats.c). Private to this room. */
+ * no format; a new one is a format_*.c and a row of token_formats (formats.c). Private to this room. */
 #ifndef GDN_FORMAT_H
 #define GDN_FORMAT_H
 

@@ -7,8 +7,7 @@
 
 enum { BLOCKS = 1024, BLOCK = 1024 };
 
-/* The token that block i begins with, of a stream of more than BLOCKS · BLOCK. No product passes the range.
- */
+/* The token that block i begins with, of a stream of more than BLOCKS · BLOCK. No product overflows. */
 static long block_start(long count, long i) {
     long room = count - BLOCK, each = room / (BLOCKS - 1), rest = room % (BLOCKS - 1);
     return each * i + rest * i / (BLOCKS - 1);

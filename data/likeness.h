@@ -19,8 +19,8 @@ struct likeness {
  * read. A Megatron pair is known by either file and by its path without suffix. */
 const struct likeness *likeness_of(const char *path);
 
-/* GDN_INPUT where `path` is plainly something else than `format`; the message says what it is and what to do.
- */
+/* GDN_INPUT where `path` is plainly something else than `format`; the message tells what it is, and what to
+ * do. */
 int likeness_verify(const char *path, const struct token_format *format);
 
 #endif

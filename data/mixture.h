@@ -16,8 +16,7 @@ int mixture_create(const double *weights, int num_sources, struct mixture *out);
 void mixture_free(struct mixture *mixture);
 
 /* Sample i ≥ 0 comes from the source returned, and is that source's sample number *own, counted from 0
- * without gaps. Among the first N samples source k has its share to within num_sources samples, for every N.
- */
+ * without gaps. Among the first N samples, for every N, source k has its share to within num_sources. */
 int mixture_place(const struct mixture *mixture, long i, long *own);
 
 /* How many of the first `count` samples are source k's. */

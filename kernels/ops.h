@@ -13,7 +13,8 @@
  * host a call only queues its work: calls take effect in the order they were made, and who wants to see a
  * result copies it with the device's download. No operation can fail (a device's faults show in its status),
  * allocate on the heap in a way that grows, or keep state between calls. Sums over tokens have one fixed
- * order for a given thread count. Slots marked [any threads] give the same bits for every thread count. */
+ * order for a given thread count. Operations marked [any threads] give the same bits for every thread
+ * count. */
 #ifndef GDN_OPS_H
 #define GDN_OPS_H
 
@@ -47,7 +48,7 @@ struct ops {
 
     /* ---------------------------------------------------------------- matrices and vectors */
 
-    /* C [m, n] = alpha · op(A) · op(B) + beta · C.  op is 'N' (as stored) or 'T' (transposed); A is stored
+    /* C [m, n] = alpha · op(A) · op(B) + beta · C. op is 'N' (as stored) or 'T' (transposed); A is stored
      * [m, k] for 'N' and [k, m] for 'T', B [k, n] or [n, k]. With beta 0, C is never read. */
     void (*gemm)(char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda, const real *b,
                  long ldb, real beta, real *c, long ldc);
@@ -122,7 +123,7 @@ struct ops {
     void (*attention_decode)(long length, long H, long K, long hd, const real *q, const real *keys,
                              const real *values, real *o);
 
-    /* h = silu(g) ⊙ u;  gu [T, 2F] holds g then u in each row, h [T, F]. */
+    /* h = silu(g) ⊙ u; gu [T, 2F] holds g then u in each row, h [T, F]. */
     void (*swiglu)(long T, long F, const real *gu, real *h);
     /* dgu [T, 2F] from dh [T, F]; also recomputes h into `h` where it is not NULL (for Wdown's gradient). */
     void (*swiglu_back)(long T, long F, const real *gu, const real *dh, real *dgu, real *h);
@@ -155,7 +156,7 @@ struct ops {
     void (*delta_spread)(long T, long D, const real *d, const real *k, const real *t, const real *s, real *dt,
                          real *ds);
 
-    /* x += bias (by column), h = silu(x).  x, h [T, W]. */
+    /* x += bias (by column), h = silu(x). x, h [T, W]. */
     void (*bias_silu)(long T, long W, const real *bias, real *x, real *h);
     /* h = silu(x), with the bits of bias_silu from the x that it leaves [any threads]. */
     void (*silu)(long n, const real *x, real *h);

@@ -95,8 +95,8 @@ struct delta_watch {
 };
 
 /* Creates a model for micro-batches of up to `batch` sequences of up to `length` positions, on weights and
- * gradients laid out by `table` in `state`, which must outlive it; `training` false leaves out what
- * only a backward pass needs. Not collective. Fails with GDN_INTERNAL without memory. */
+ * gradients laid out by `table` in `state`, which must outlive it; `training` false leaves out what only a
+ * backward pass needs. Not collective. Fails with GDN_INTERNAL without memory. */
 int model_create(const struct model_config *config, const struct table *table, const struct state *state,
                  const struct ops *ops, const struct model_part *part, long batch, long length, bool training,
                  struct model **out);
@@ -131,7 +131,7 @@ struct pass {
                                             (NULL: nobody wants them) */
 
     real *const *source; /* outputs of nodes outside the chunk that its layers read, the stream's among them
-                          (entry  `first` of the span, node first − 1) */
+                            (entry `first` of the span, node first − 1) */
     real *const *projected; /* an edge's narrow projections, where the node itself is not there */
 
     /* Backward. */

@@ -27,8 +27,7 @@ int h5_fail(int status, const char *path, const char *format, ...) __attribute__
 /* HDF5's innermost reason for its last failure, in words. */
 void h5_reason(char text[256]);
 
-/* Turns off HDF5's own printing of errors and its file locks. Called before each file is opened or created.
- */
+/* Turns off HDF5's own printing of errors and its file locks. Called before a file is opened or created. */
 void h5_quiet(void);
 
 /* Access properties of every file here: the 1.8 format, whose metadata blocks carry checksums of their own,
@@ -39,8 +38,8 @@ hid_t h5_access(void);
 int h5_open(const char *path, hid_t *file);
 void h5_close(hid_t file);
 
-/* Whether a dataset or group is there: "model/layers/3/…". GDN_INPUT where a group on the way cannot be read.
- */
+/* Whether a dataset or group is there: "model/layers/3/…". GDN_INPUT where a group above it cannot be
+ * read. */
 int h5_exists(hid_t file, const char *path, const char *name, bool *there);
 
 /* Attributes of `object`. Reading fails with GDN_INPUT where one is missing or of another kind, writing with

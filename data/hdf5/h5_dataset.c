@@ -23,6 +23,7 @@ static int find_sum(struct h5_dataset *d) {
 /* HDF5 1.10 copies elements beyond the end of a compact dataset that has fewer bytes than its shape says, and
  * makes up those of one in a piece, however many, where it has none. Chunks and files that are joined it does
  * look after. */
+
 /* Bytes of the elements that a virtual dataset has from others; the rest would be zeros without end. */
 static hsize_t joined_bytes(const struct h5_dataset *d, hid_t how) {
     size_t parts = 0;

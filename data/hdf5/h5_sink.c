@@ -32,8 +32,7 @@ static herr_t sink_close(H5FD_t *file) {
 
 static herr_t sink_query(const H5FD_t *file, unsigned long *flags) {
     (void)file;
-    /* As HDF5's own driver, but without its buffer for small pieces of data, which would delay their writing.
-     */
+    /* As HDF5's own driver, but without its buffer for small pieces of data, which would delay writes. */
     *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_AGGREGATE_SMALLDATA;
     return 0;
 }

@@ -2,8 +2,7 @@
  * its flush leaves the metadata cache locked, closing the file then fails, and the program crashes when it
  * ends. So this driver remembers the first failure, drops all writes after it, and reports success; the
  * writer looks at `error` between HDF5's calls. It also takes a descriptor that is open already, with which
- * the caller can reserve space before and sync after. Private to dist/ and to
- * train/deltas/rebuild.c. */
+ * the caller can reserve space before and sync after. Private to dist/ and to train/deltas/rebuild.c. */
 #ifndef GDN_H5_SINK_H
 #define GDN_H5_SINK_H
 

@@ -82,8 +82,7 @@ static herr_t read_all(const struct source_file *file, haddr_t at, size_t size, 
     return 0;
 }
 
-/* ----------------------------------------------------------------------------- heaps of texts of any length
- */
+/* ------------------------------------------------------------------------ heaps of texts of any length */
 
 /* As the file format has it where lengths take 8 bytes, which is what HDF5 writes unless told otherwise. */
 enum { HEAP_LENGTH_AT = 8, HEAP_HEADER = 16, OBJECT_LENGTH_AT = 8, OBJECT_HEADER = 16 };
@@ -120,8 +119,7 @@ static herr_t validate_heap(const struct source_file *file, haddr_t at, size_t s
     return right ? 0 : -1;
 }
 
-/* ------------------------------------------------------------------------- groups and attributes in great
- * number */
+/* --------------------------------------------------------------- groups and attributes in great number */
 
 static uint64_t bytes_at(const uint8_t *at, int bytes) {
     uint64_t value = 0;
@@ -129,8 +127,8 @@ static uint64_t bytes_at(const uint8_t *at, int bytes) {
     return value;
 }
 
-/* A B-tree's header: HDF5 divides by the length of a record, and by how many a node holds, and
- * believes how many the first one has. */
+/* A B-tree's header: HDF5 divides by the length of a record, and by how many a node holds, and believes how
+ * many the first one has. */
 static bool tree_is_sane(const uint8_t *at, size_t size) {
     enum { NODE = 6, RECORD = 10, DEPTH = 12, ROOT = 24, LENGTH = 26, OVERHEAD = 64, GREATEST = 1 << 24 };
     if (size < LENGTH) return false;

@@ -11,8 +11,8 @@
  *     z ^ z >> 31
  *
  * The multiplier of i is 2⁶⁴/φ, so that 32-bit values at places up to 2³⁰ apart never meet in one z; mix is a
- * permutation, so that one changed element always changes the sum, and several do but for a chance of 2⁻⁶⁴.
- */
+ * permutation, so that one changed element always changes the sum, and several do but with probability
+ * 2⁻⁶⁴. */
 #ifndef GDN_HDF5_SUM_H
 #define GDN_HDF5_SUM_H
 

@@ -7,7 +7,7 @@
  * No rank gathers the model. Each writes its own parts of the file, which rank 0 has made with all datasets
  * in their places: the pieces that the rank owns (shard.h), of small tensors data rank 0 the whole. After
  * each phase all ranks agree on the outcome, so that a disk that is full for one ends the save for all.
- * Reading back and checking is divided among the ranks too; the datasets' checksums do not depend on how
+ * Reading back and verifying is divided among the ranks too; the datasets' checksums do not depend on how
  * (data/hdf5/sum.h). To load, each rank reads what it holds, whatever mesh wrote it.
  *
  * One file is the default. Measured (tests/dist/checkpoint/bench_checkpoint.c: 201 MB, a local disk, two
@@ -25,8 +25,8 @@
  * many disks that keeps one file on few of them.
  *
  * Data are float32, or float64 in a GDN_DOUBLE build; either build loads either. `step` datasets are scalars
- * (int64). format_version is 2; files of version 1, which one rank wrote, with other checksums, are read too.
- */
+ * (int64). format_version is 2; files of version 1, which one rank wrote, with other checksums, are also
+ * read. */
 #ifndef GDN_CHECKPOINT_H
 #define GDN_CHECKPOINT_H
 
@@ -116,14 +116,14 @@ bool checkpoint_any(const char *directory);
  * looked at. Not collective. GDN_INPUT naming what was looked for. */
 int checkpoint_resolve(const char *given, char **path);
 
-/* Checks the digest of a checkpoint.h5, for which the ranks read all of it between them (HDF5 is not to be
+/* Verifies the digest of a checkpoint.h5, for which the ranks read all of it between them (HDF5 is not to be
  * let loose on a damaged file), and reads its attributes. Collective; checkpoint_close. GDN_INPUT, with
  * nothing to close, for a foreign, damaged or newer-format file. */
 int checkpoint_open(const struct mesh *mesh, const char *path, struct checkpoint *out);
 void checkpoint_close(struct checkpoint *checkpoint);
 
 /* Fills weights, optimiser state (content->state) and, where it has as many, scales from an open checkpoint
- * and verifies the datasets' checksums. Names and shapes are checked against all of content->whole.
+ * and verifies the datasets' checksums. Names and shapes are checked against all of content->global.
  * Collective. GDN_INPUT where the file is damaged, is of another model, lacks a tensor, or holds one of
  * another shape: names file, dataset and both shapes. On failure the state may be partly overwritten. */
 int checkpoint_load(const struct mesh *mesh, const struct checkpoint *checkpoint,

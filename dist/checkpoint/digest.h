@@ -6,8 +6,8 @@
  * group between them (XXH3_128bits). The first 512 bytes are text, padded with zero bytes:
  * "gdn checkpoint\nxxh3-128-blocks <bytes of a block> <32 hex digits>\nbytes <length of the file>\n"; the
  * checksum is XXH3_128bits of the bytes of a block (8 bytes, lowest first) and the blocks' hashes (16 bytes
- * each, highest first). Files of version 1 have
- * "xxh3-128 <32 hex digits>" in the second line, of all that follows in one go; one rank checks these. */
+ * each, highest first). Files of version 1 have "xxh3-128 <32 hex digits>" in the second line, of all that
+ * follows in one go; one rank verifies these. */
 #ifndef GDN_DIGEST_H
 #define GDN_DIGEST_H
 
@@ -21,7 +21,7 @@ enum { DIGEST_BYTES = 512, DIGEST_BLOCK = 4 << 20, DIGEST_HASH = 33 };
  * receives the hex digits. Collective over the mesh; the same status on all. GDN_INTERNAL. */
 int digest_write(const struct file_group *group, const char *path, char *hash);
 
-/* Checks the digest. *has_digest is false where the file begins as a plain HDF5 file does, without a user
+/* Verifies the digest. *has_digest is false where the file begins as a plain HDF5 file does, without a user
  * block: it is from elsewhere, or was rewritten by an HDF5 tool. `hash` [DIGEST_HASH] receives the hex digits
  * (NULL: not wanted). Collective over the mesh; the same status on all. GDN_INPUT where the file cannot be
  * read or does not match. */

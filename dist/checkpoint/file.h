@@ -1,10 +1,10 @@
 /* One checkpoint.h5: created, written, verified and read by the ranks of a file group. Private to dist/.
  *
  * There are two kinds of checksums. The digest (digest.h) covers every byte of the file and is verified
- * before HDF5 opens it, since HDF5 1.10 can hang or crash on damaged metadata. Attribute "placed_sum" of
- * each dataset (checkpoint/sum.h) covers its elements and is computed from memory before they are written,
- * so that verifying after a save detects a faulty write and verifying at load a faulty read; it is kept
- * where other programs copy datasets. */
+ * before HDF5 opens it, since HDF5 1.10 can hang or crash on damaged metadata. Attribute "placed_sum" of each
+ * dataset (data/hdf5/sum.h) covers its elements and is computed from memory before they are written, so that
+ * verifying after a save detects a faulty write and verifying at load a faulty read; it is kept where other
+ * programs copy datasets. */
 #ifndef GDN_CHECKPOINT_FILE_H
 #define GDN_CHECKPOINT_FILE_H
 
@@ -82,8 +82,9 @@ int file_fill(const char *path, const struct parts *parts, const struct file_pla
 /* Whether the file is whole, by its digest. Collective. GDN_INPUT where it is not, or has no digest. */
 int file_verify(const struct file_group *group, const char *path);
 
-/* Opens a file that was checked, and reads the root attributes: info->config, info->configured and info->data
- * are the caller's to free(), the file to H5Fclose. Not collective. GDN_INPUT; then nothing is open. */
+/* Opens a file that was verified, and reads the root attributes: info->config, info->configured and
+ * info->data are the caller's to free(), the file to H5Fclose. Not collective. GDN_INPUT; then nothing is
+ * open. */
 int file_open(const char *path, hid_t *file, struct checkpoint_info *info);
 /* Frees the three. */
 void file_info_free(struct checkpoint_info *info);
@@ -94,7 +95,7 @@ struct file_size {
     int64_t bytes; /* of the elements */
 };
 
-/* Checks every dataset's checksum of a file that is whole by its digest. Collective. GDN_INPUT. */
+/* Verifies every dataset's checksum of a file that is whole by its digest. Collective. GDN_INPUT. */
 int file_verify_datasets(const struct file_group *group, const char *path, struct file_size *out);
 
 #endif

@@ -104,8 +104,7 @@ static bool is_kind(const char *path, mode_t kind) {
     return !stat(path, &about) && (about.st_mode & S_IFMT) == kind;
 }
 
-/* The newest checkpoint in a folder `checkpoints` with something in it, as a path; NULL where there is none.
- */
+/* The path of the newest checkpoint in a folder `checkpoints`; NULL where there is none. */
 static int newest_in(const char *checkpoints, char **path) {
     int64_t *steps;
     int count, status = 0;

@@ -18,7 +18,7 @@ struct known {
     bool intact;
 };
 
-enum { MAX = 256 }; /* the oldest are forgotten, and checked again where asked for */
+enum { MAX = 256 }; /* the oldest are forgotten, and verified again where asked for */
 
 static struct known known[MAX];
 static int64_t noted;

@@ -179,7 +179,7 @@ static int read_digests(const char *path, char **digests) {
     return status;
 }
 
-/* Checks one file against its line of the record. */
+/* Verifies one file against its line of the record. */
 static int verify_part(const struct file_group *group, const char *path, const char *line) {
     char name[FILE_PART_NAME], right[DIGEST_HASH], found[DIGEST_HASH] = "";
     bool has_digest;

@@ -28,8 +28,8 @@ struct joint {
 int node_write(const struct node *node, const char *path, const struct parts *parts, struct joint *out);
 void joint_free(struct joint *joint);
 
-/* Checks the files that a checkpoint.h5, whole itself, joins, if it does. Collective; the same status on all.
- * GDN_INPUT where one is missing, damaged or of another checkpoint. */
+/* Verifies the files that a checkpoint.h5, whole itself, joins, if it does. Collective; the same status on
+ * all. GDN_INPUT where one is missing, damaged or of another checkpoint. */
 int node_verify(const struct file_group *group, const char *path);
 
 #endif

@@ -14,7 +14,7 @@ const struct row *parts_row(const struct parts *parts, int dataset) {
     return &parts->global->row[dataset % parts->rows];
 }
 
-/* ------------------------------------------------------------------- rows of the rank in the whole table */
+/* ------------------------------------------------------------------ rows of the rank in the global table */
 
 static int by_name(const void *a, const void *b) {
     return strcmp((*(const struct row *const *)a)->name, (*(const struct row *const *)b)->name);

@@ -30,7 +30,7 @@ enum parts_use {
 };
 
 /* Lists the parts of this rank. Not collective. GDN_INTERNAL where a tensor of the rank's table is not in the
- * whole one, has another shape there, or memory is short. parts_free. */
+ * global one, has another shape there, or memory is short. parts_free. */
 int parts_create(const struct mesh *mesh, const struct checkpoint_content *content, enum parts_use use,
                  struct parts *out);
 void parts_free(struct parts *parts);

@@ -1,6 +1,6 @@
 /* Saving: complete or invisible. Everything is written and synced under names that begin with a dot, read
- * back and checked, and then becomes visible by renames alone, which need no space; a rename that fails takes
- * back those before. */
+ * back and verified, and then becomes visible by renames alone, which need no space; a rename that fails
+ * takes back those before. */
 #include "dist/checkpoint/node.h"
 #include "dist/checkpoint/intact.h"
 #include "data/hdf5/sum.h"

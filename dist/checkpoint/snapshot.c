@@ -45,8 +45,7 @@ static int out_of_memory(void) {
     return gdn_fail(GDN_INTERNAL, "out of memory for the copy that a checkpoint is written from");
 }
 
-/* ------------------------------------------------------------------------------------------ what is copied
- */
+/* ----------------------------------------------------------------------------------------- what is copied */
 
 static int add_cut(struct snapshot *s, const struct cut *cut) {
     if (s->count == s->room) {

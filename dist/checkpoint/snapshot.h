@@ -14,8 +14,8 @@
 struct snapshot; /* opaque */
 
 /* For a state in the memory of `ops`'s device, of the tables and shards of `live`; `mirror`: NULL, or the
- * state on the host that device memory is copied to. Reserves all that snapshots need. What
- * `live` and `mirror` point to outlives it. Not collective. GDN_INTERNAL without memory. snapshot_free. */
+ * state on the host that device memory is copied to. Reserves all that snapshots need. What `live` and
+ * `mirror` point to outlives it. Not collective. GDN_INTERNAL without memory. snapshot_free. */
 int snapshot_create(const struct mesh *mesh, const struct ops *ops, const struct checkpoint_content *live,
                     struct state *mirror, struct snapshot **out);
 /* NULL is allowed. */
@@ -28,8 +28,7 @@ int snapshot_take(struct snapshot *snapshot, const struct checkpoint_content *li
 /* For checkpoint_save: as of the last snapshot_take. Owned by the snapshot. */
 const struct checkpoint_content *snapshot_content(const struct snapshot *snapshot);
 
-/* Bytes that one on the host reserves for a table of which a rank has so many moments. And what this one has.
- */
+/* Bytes that one on the host reserves for a table of which a rank has so many moments. And what this has. */
 int64_t snapshot_planned(const struct table *table, long moments);
 int64_t snapshot_reserved(const struct snapshot *snapshot);
 

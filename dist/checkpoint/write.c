@@ -1,6 +1,5 @@
 /* Making and filling one checkpoint.h5. One rank lets HDF5 lay the file out, with all datasets in one piece
- * each and nothing in them; then every rank writes its elements to their places with the system's own calls.
- */
+ * each and nothing in them; then every rank writes its elements to their places with system calls. */
 #include "dist/checkpoint/file.h"
 #include "data/hdf5/sum.h"
 #include "data/hdf5/h5.h"

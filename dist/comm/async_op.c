@@ -1,8 +1,7 @@
 #include "dist/comm/async_op.h"
 #include "dist/mpi/mpi_error.h"
 
-/* ------------------------------------------------------------------------------------------------ MPI's part
- */
+/* -------------------------------------------------------------------------------------------- MPI's part */
 
 /* A message in pieces, all at once: the peer may wait for the last before this rank looks here again. MPI
  * keeps their order. */
@@ -104,8 +103,7 @@ static int deliver(struct async_op *p) {
     return s->device->status();
 }
 
-/* ------------------------------------------------------------------------------------------------ the calls
- */
+/* --------------------------------------------------------------------------------------------- the calls */
 
 static const struct device_comm_ops *device_comm_of(const struct axis *axis) {
     return axis->ops->device->comm;

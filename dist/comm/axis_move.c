@@ -61,8 +61,7 @@ static int deliver(struct axis *axis, struct stopover *s, real *x, long count) {
     return 0;
 }
 
-/* ---------------------------------------------------------------------------------------------------- parts
- */
+/* -------------------------------------------------------------------------------------------------- parts */
 
 static int device_parts(struct axis *axis, const real *x) {
     const struct device_comm_ops *comms = device_of(axis)->comm;
@@ -127,8 +126,7 @@ int axis_move_parts(struct axis *axis, const real *x) {
     return deliver(axis, &s, axis->pieces, in);
 }
 
-/* ----------------------------------------------------------------------------------------------------- rows
- */
+/* --------------------------------------------------------------------------------------------------- rows */
 
 static int device_rows(struct axis *axis, real *x) {
     const struct device_comm_ops *comms = device_of(axis)->comm;
@@ -161,8 +159,7 @@ int axis_move_rows(struct axis *axis, real *x, long total) {
     return deliver(axis, &s, x, total);
 }
 
-/* -------------------------------------------------------------------------------------------------- columns
- */
+/* ------------------------------------------------------------------------------------------------ columns */
 
 /* Everybody's rows, as many at a time as there is scratch for, which then go to their columns. */
 static int device_columns(struct axis *axis, const real *x, long rows, long width, real *out) {
@@ -222,8 +219,7 @@ int axis_move_columns(struct axis *axis, const real *x, long rows, long width, r
     return deliver(axis, &s, out, rows * width * axis->size);
 }
 
-/* -------------------------------------------------------------------------------------------------- maximum
- */
+/* ------------------------------------------------------------------------------------------------ maximum */
 
 static void max_of(real *x, const real *pieces, int ranks, long count) {
     for (long i = 0; i < count; i++) {

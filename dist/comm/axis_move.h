@@ -14,8 +14,7 @@ int axis_move_parts(struct axis *axis, const real *x);
 int axis_move_rows(struct axis *axis, real *x, long total);
 /* x [rows, width] of each rank to out [rows, size, width]. */
 int axis_move_columns(struct axis *axis, const real *x, long rows, long width, real *out);
-/* x [count] becomes the greatest of all ranks' elementwise; NaN where one is NaN, so that all ranks see it.
- */
+/* x [count] becomes the greatest of all ranks' elementwise; NaN where one is NaN, so that all see it. */
 int axis_move_max(struct axis *axis, real *x, long count);
 
 /* Before the host waits in MPI for ranks of this axis: nothing else that they may wait for first is left

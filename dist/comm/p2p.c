@@ -8,8 +8,7 @@ static const struct device_comm_ops *device_comm_of(const struct axis *axis) {
     return axis->ops->device->comm;
 }
 
-/* ------------------------------------------------------------------------------------------------- creation
- */
+/* -------------------------------------------------------------------------------------------- creation */
 
 enum { SOURCE, TARGET, ENDS };
 
@@ -73,8 +72,7 @@ void p2p_free(struct p2p_channels *channels) {
     free(channels);
 }
 
-/* ---------------------------------------------------------------------------------------------------- order
- */
+/* ----------------------------------------------------------------------------------------------- order */
 
 static int make_list(struct p2p_channel *channel, int count) {
     free(channel->message);
@@ -128,8 +126,7 @@ void p2p_rewind(struct p2p_channels *channels) {
     for (int i = 0; i < 2 * channels->axis->size; i++) channels->from[i].next = 0;
 }
 
-/* ------------------------------------------------------------------------------------------------- messages
- */
+/* -------------------------------------------------------------------------------------------- messages */
 
 bool p2p_turn(const struct p2p_channel *channel, int message) {
     return channel->device_comm && channel->next < channel->count &&

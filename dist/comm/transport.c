@@ -106,8 +106,7 @@ static int out_of_turn(const char *what, int message) {
                     message, what);
 }
 
-/* --------------------------------------------------------------------------------- over device communicators
- */
+/* --------------------------------------------------------------------------- over device communicators */
 
 /* Sends what was held back and whose turn it is. */
 static void send_held(struct transport *t, int peer) {
@@ -131,8 +130,7 @@ static int receive_over_channel(struct transport *t, struct transfer *transfer, 
     return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------ the calls
- */
+/* ------------------------------------------------------------------------------------------- the calls */
 
 void transport_receive(struct transport *transport, int owner, real *x, long count, int peer, int message,
                        bool on_host) {

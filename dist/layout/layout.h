@@ -36,7 +36,7 @@ static inline struct layout layout_full(void) {
     return (struct layout){.data = 1, .tensor = 1, .pipeline = 1, .chunks = 1};
 }
 
-/* The layers of this rank's chunk c; for a whole layout [0, num_layers). */
+/* The layers of this rank's chunk c; for a full layout [0, num_layers). */
 static inline struct span layout_span(const struct layout *l, int chunk, int num_layers) {
     if (!l->stage) return (struct span){0, num_layers};
     return l->stage[l->pipeline_index + chunk * l->pipeline];

@@ -26,14 +26,13 @@ struct mesh {
 };
 
 /* How the buffers of devices travel between ranks: through host memory and MPI, or over device communicators
- * between the devices (NCCL); MESH_AUTO: over device communicators where all ranks have them and a GPU each.
- */
+ * between the devices (NCCL); MESH_AUTO: over device communicators where all ranks have them and their own
+ * GPU. */
 enum mesh_transport { MESH_AUTO, MESH_STAGED, MESH_NCCL };
 
 /* Lays all ranks out; `data` 0 takes all ranks left over. Collective over all ranks, after MPI_Init.
  * GDN_INPUT, the same on every rank, where the product of the axes is not the number of ranks (the message
- * names both and mesh.data etc.). After a failure there is
- * nothing to free. */
+ * names both and mesh.data etc.). After a failure there is nothing to free. */
 int mesh_create(int data, int tensor, int pipeline, struct mesh *out);
 /* Checks the axes against the number of ranks, as mesh_create does, and resolves *data. Not collective. */
 int mesh_validate(int *data, int tensor, int pipeline, int size);

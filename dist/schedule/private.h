@@ -8,8 +8,7 @@
  *   schedule/message.c  their messages, and
  *   schedule/buckets.c  gradient buckets, each put on its list by
  *   schedule/append.c.
- * Waits are only ever put for what has come before in that one order of all ranks, so the lists cannot block.
- */
+ * Waits are only ever put for what has come before in that one order of all ranks, so lists cannot block. */
 #ifndef GDN_SCHEDULE_PRIVATE_H
 #define GDN_SCHEDULE_PRIVATE_H
 
@@ -145,8 +144,8 @@ void pool_free(struct pool *pool, int b);
 
 /* --- Buckets. */
 
-/* How far a rank has come with its buckets. Buckets of shared tensors come last, in the same order otherwise.
- */
+/* How far a rank has come with its buckets. Buckets of shared tensors come last, otherwise in the same
+ * order. */
 struct syncing {
     int *queue;            /* [buckets] */
     int plain;             /* of them not shared */

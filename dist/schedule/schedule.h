@@ -28,10 +28,10 @@
  * blocks (PAYLOAD_SOURCE) or other chunks' activation sets, and the projected sources of its narrow edges
  * (PAYLOAD_PROJECTED). All of them stay until its BACKWARD is done.
  *
- * BACKWARD reads a block with the gradient of the chunk's last node (PAYLOAD_STREAM_GRADIENT, index
- * end − 1) and overwrites it with the gradient of node first − 1, which is sent and freed as
- * PAYLOAD_STREAM_GRADIENT with that index. It fills narrow blocks with the gradients of its projected
- * sources (PAYLOAD_PROJECTED_GRADIENT). The source gradients that it uses are:
+ * BACKWARD reads a block with the gradient of the chunk's last node (PAYLOAD_STREAM_GRADIENT, index end − 1)
+ * and overwrites it with the gradient of node first − 1, which is sent and freed as PAYLOAD_STREAM_GRADIENT
+ * with that index. It fills narrow blocks with the gradients of its projected sources
+ * (PAYLOAD_PROJECTED_GRADIENT). The source gradients that it uses are:
  *   - of every source outside the chunk that its layers read, but for the stream's: added to;
  *   - of the stream's node, where there already is one: added to, then added to the stream's
  *     gradient (where there is none, that sum begins in the pass);
@@ -64,16 +64,15 @@ enum act {
     ACT_BACKWARD,  /* chunk, micro_batch, activation_set, layer, end: layers from `layer` down to `end` */
     ACT_UNPROJECT, /* as TAKE, activation_set: from the projected source's gradient, add to the source
                       gradient and the weights' gradients */
-    ACT_SEND, /* start sending from `buffer`, or where that is −1 the chunk's own output from `activation_set`
-               */
-    ACT_FREE,     /* micro_batch, payload, index, buffer: not needed any more; wait for sends from it */
-    ACT_SHARE,    /* sum the gradients of ZONE_SHARED_… tensors over the stages; all ranks have it */
-    ACT_REDUCE,   /* start bucket `index`'s sum over the data axis (tensor sums of partial tensors first) */
-    ACT_FINISH,   /* wait for it: the own part of the bucket has the sum */
-    ACT_NORM,     /* the global gradient norm; every rank decides alike whether to go on */
-    ACT_UPDATE,   /* optimiser on the own part of bucket `index` */
-    ACT_GATHER,   /* start sending updated weights of bucket `index` to the data axis */
-    ACT_GATHERED, /* wait for it */
+    ACT_SEND,      /* start sending from `buffer`, or where that is −1 the own output in `activation_set` */
+    ACT_FREE,      /* micro_batch, payload, index, buffer: not needed any more; wait for sends from it */
+    ACT_SHARE,     /* sum the gradients of ZONE_SHARED_… tensors over the stages; all ranks have it */
+    ACT_REDUCE,    /* start bucket `index`'s sum over the data axis (tensor sums of partial tensors first) */
+    ACT_FINISH,    /* wait for it: the own part of the bucket has the sum */
+    ACT_NORM,      /* the global gradient norm; every rank decides alike whether to go on */
+    ACT_UPDATE,    /* optimiser on the own part of bucket `index` */
+    ACT_GATHER,    /* start sending updated weights of bucket `index` to the data axis */
+    ACT_GATHERED,  /* wait for it */
     ACTS
 };
 
@@ -126,8 +125,7 @@ struct schedule_options {
     int micro_batches; /* of one data rank in a step */
     int num_layers;
     bool forward_only; /* evaluation: no gradients, no buckets */
-    bool overlap; /* REDUCE as soon as a bucket is complete, in the last micro-batch's backward; else after it
-                   */
+    bool overlap; /* REDUCE as soon as a bucket is complete, in the last micro-batch's BACKWARD; else after */
     const struct shards *shards; /* [ranks] of every pipeline rank, or NULL: no ACT_REDUCE … ACT_GATHERED */
     bool share;                  /* there are ZONE_SHARED_… tensors */
 };

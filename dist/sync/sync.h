@@ -49,7 +49,7 @@ int sync_gathered(struct sync *sync, int bucket);
 int sync_progress(struct sync *sync);
 
 /* Bytes that a rank hands over in one step for a bucket's sum and gather (data axis), and for partial rows
- * (tensor axis) and shared rows (pipeline axis) of a whole table. For the plan. */
+ * (tensor axis) and shared rows (pipeline axis) of all of a table. For the plan. */
 int64_t sync_formula_bucket(const struct bucket *bucket, int data, int index);
 int64_t sync_formula_partial(const struct table *table, int tensor, int index);
 int64_t sync_formula_shared(const struct table *table, int pipeline_index);

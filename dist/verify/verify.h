@@ -6,8 +6,8 @@
  *   - No deadlock, even where a send completes only once its receive has started (FREE and FORWARD wait for
  *     that): all ranks' lists are run against each other to their ends.
  *   - Every FORWARD and BACKWARD finds what it reads: stream, the nodes or edges of its layers, its
- * activation set. A buffer is not read before it is filled, freed while something still needs it, taken
- * twice, or left taken at the end.
+ *     activation set. A buffer is not read before it is filled, freed while something still needs it, taken
+ *     twice, or left taken at the end.
  *   - What an edge leaves at a node reaches that node's BACKWARD, once, by descending target layer (a narrow
  *     edge's at its projector, before what the projector's own layers leave).
  *   - Every bucket is reduced, finished, updated, gathered once, in that order, after its last gradient. */
@@ -16,7 +16,7 @@
 
 #include "dist/schedule/schedule.h"
 
-/* Checks all lists. GDN_INTERNAL with words that name pipeline rank, action and what is wrong. */
+/* Verifies all lists. GDN_INTERNAL with words that name pipeline rank, action and what is wrong. */
 int schedule_verify(const struct edges *edges, int active, const struct routes *routes,
                     const struct layout *layout, const struct schedule_options *options,
                     const struct schedule *schedule);

@@ -31,8 +31,7 @@ const struct ops *const *ops_all(void);
 
 /* The arithmetic that calls of the backend "count" would have been so far, a multiply and an add being two:
  * matrix products, and attention's products of the causal half. The difference between two moments is what
- * lies in between. That backend reads and writes nothing, so buffers may be NULL; ops_all does not list it.
- */
+ * lies in between. That backend reads and writes nothing, so buffers may be NULL; not in ops_all. */
 double ops_counted(void);
 
 /* One line on what the CPU backend's kernels are on this machine: vector width, GEMM library and its

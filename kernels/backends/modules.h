@@ -8,8 +8,7 @@
  * missing, where this build or machine has none, and without one where no module has that name.
  *
  * libgdn_NAME.so is looked for in the folder that the environment variable GDN_MODULES names, or else beside
- * the program, in
- * ../lib from there, and where the build puts it. */
+ * the program, in ../lib from there, and where the build puts it. */
 const struct accelerator *module_open(const char *name, int local);
 
 #endif

@@ -30,8 +30,7 @@ struct device_comm_info {
 struct device_comm_ops {
     const char *name; /* "nccl" */
 
-    /* The id of a new device communicator, made by one of its ranks, with which all of them open it. Status.
-     */
+    /* The id of a new device communicator, made by one of its ranks, with which all open it. Status. */
     int (*identify)(char id[DEVICE_COMM_ID]);
     /* Collective over the device communicator's ranks; waits for them. NULL with a failure. */
     struct device_comm *(*open)(const struct device_comm_info *end, const char id[DEVICE_COMM_ID]);

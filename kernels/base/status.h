@@ -1,6 +1,6 @@
-/* Errors are values: a function that can fail returns 0 or one of the statuses below, which are also
- * the program's exit statuses. The first failure of a thread records its words here, and only the program's
- * top prints them and decides to end the job. Nothing below the top calls exit or abort. */
+/* Errors are values: a function that can fail returns 0 or one of the statuses below, which are also the
+ * program's exit statuses. The first failure of a thread records its words here, and only the program's top
+ * prints them and decides to end the job. Nothing below the top calls exit or abort. */
 #ifndef GDN_STATUS_H
 #define GDN_STATUS_H
 

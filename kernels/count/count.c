@@ -19,8 +19,7 @@ static void linear(int weight_id, char ta, char tb, long m, long n, long k, real
     gemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
-/* Scores and values of the causal half: S(S + 1)/2 pairs a head, of which each costs 2·hd in either product.
- */
+/* Scores and values of the causal half: S(S + 1)/2 pairs a head, each costs 2·hd in either product. */
 static double attention_flops(long B, long S, long H, long hd) {
     return 2.0 * 2 * (double)(B * H * hd) * (double)S * (double)(S + 1) / 2;
 }

@@ -8,8 +8,7 @@
 extern const struct ops count_ops;
 
 /* Arithmetic (a multiply and an add are two) of all calls since the program began, so that the difference
- * between two moments is what lies in between: matrix products, and attention's products of the causal half.
- */
+ * between two moments is what lies in between: matrix products, and those of attention's causal half. */
 double count_flops(void);
 
 #endif

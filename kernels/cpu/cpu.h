@@ -29,7 +29,7 @@ enum {
      * fall into the vectorised part of the loop however many threads share the pieces. */
     PIECE = 4096,
     /* Columns that one thread sums over all rows, and rows that are summed before they are added to the
-       total. */
+     * total. */
     COLUMNS = 64,
     ROWS = 256,
 };

@@ -1,5 +1,4 @@
-/* CPU operations that work on whole deltas t − s: differences and norms. All are bound by memory: one pass.
- */
+/* CPU operations that work on whole deltas t − s: differences and norms. Bound by memory, each one pass. */
 #include <math.h>
 #include <stddef.h>
 

@@ -86,8 +86,7 @@ static long piece(long size, long parts) {
     return ((size + parts - 1) / parts + GRAIN - 1) / GRAIN * GRAIN;
 }
 
-/* The number of row blocks, a divisor of `threads`, that makes the blocks nearest to square: least to read.
- */
+/* The number of row blocks, a divisor of `threads`, that makes blocks nearest to square: least to read. */
 static long row_blocks(long m, long n, long threads) {
     long best = 1;
     for (long rows = 1; rows <= threads; rows++) {

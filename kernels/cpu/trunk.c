@@ -17,8 +17,7 @@ static void embed(long T, long D, const int32_t *token, long first, long V, cons
     }
 }
 
-/* Each thread owns a range of columns, so that a token that occurs twice is summed by one thread, in order.
- */
+/* Each thread owns a range of columns, so a token that occurs twice is summed by one thread, in order. */
 static void embed_back(long T, long D, const int32_t *token, long first, long V, const real *dx, real *dE) {
 #pragma omp parallel for schedule(static) if (T * D > PARALLEL_WORK)
     for (long at = 0; at < D; at += COLUMNS) {

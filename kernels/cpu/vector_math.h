@@ -1,7 +1,6 @@
 /* exp, the logistic function and silu, written so that compilers vectorise loops that call them (mark the
- * loop
- * `#pragma omp simd`). NaN in gives NaN out; overflow gives infinity and underflow 0. In a double
- * build they are libm's exp, whose last digits matter more there than speed. */
+ * loop `#pragma omp simd`). NaN in gives NaN out; overflow gives infinity and underflow 0. In a double build
+ * they are libm's exp, whose last digits matter more there than speed. */
 #ifndef GDN_VECTOR_MATH_H
 #define GDN_VECTOR_MATH_H
 

@@ -26,8 +26,7 @@ struct operands {
     long ldx, ldy;
 };
 
-/* A block's shared memory. The rows are queries where OF is OF_QUERIES,
- * else keys. */
+/* A block's shared memory. The rows are queries where OF is OF_QUERIES, else keys. */
 template <class tiles, int OF> struct back_memory {
     enum { QUERIES = OF == OF_QUERIES ? tiles::ROWS : tiles::COLUMNS };
     typename tiles::element rows[2][tiles::ROWS * tiles::STRIDE];

@@ -5,7 +5,7 @@
 #include "kernels/cuda/parts.h"
 #include "kernels/cuda/rows.h"
 
-/* Slots' scales, by value: the caller's list need not outlive the call. */
+/* Connections' scales, by value: the caller's list need not outlive the call. */
 struct scales {
     real of[OPS_CONNECTIONS];
 };

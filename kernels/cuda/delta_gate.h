@@ -1,5 +1,4 @@
-/* Gates' functions of one number, as in kernels/cpu/delta_log.h. A NaN stays one: comparisons with it fail.
- */
+/* Gates' functions of one number, as in kernels/cpu/delta_log.h. A NaN stays one: it fails comparisons. */
 #ifndef GDN_CUDA_DELTA_GATE_H
 #define GDN_CUDA_DELTA_GATE_H
 
@@ -42,7 +41,7 @@ static __device__ inline real probability_entropy_slope(real p) {
     return -logf(clamped ? PROBABILITY_MIN : p) - (clamped ? 0 : 1);
 }
 
-/* Slots softmax_gate and softmax_gate_back (delta_softmax.cu). */
+/* The operations softmax_gate and softmax_gate_back (delta_softmax.cu). */
 void cuda_delta_softmax(struct ops *ops);
 
 #endif

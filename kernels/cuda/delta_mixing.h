@@ -69,7 +69,7 @@ static inline dim3 warps_block(void) {
     return dim3(WARP, WARPS_OF_BLOCK);
 }
 
-/* Slots multihead and multihead_back (delta_multihead.cu). */
+/* The operations multihead and multihead_back (delta_multihead.cu). */
 void cuda_delta_multihead(struct ops *ops);
 
 #endif

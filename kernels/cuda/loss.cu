@@ -81,8 +81,7 @@ static void cross_entropy(long T, long V, real *logits, long ld, const int32_t *
            loss, on_quads(logits, ld));
 }
 
-/* --------------------------------------------------------------------------------- parts of the vocabulary
- */
+/* ----------------------------------------------------------------------------- parts of the vocabulary */
 
 static __global__ void __launch_bounds__(MAX_TEAM)
     row_largest_kernel(long T, long V, const real *logits, long ld, real *largest, bool aligned) {

@@ -26,7 +26,7 @@ void cuda_delta_entropy(struct ops *ops);    /* entropies and gram_rms */
 void cuda_delta_mixing(struct ops *ops);     /* select and multihead */
 
 void cuda_attention(struct ops *ops, enum precision precision);
-void cuda_gemm(struct ops *ops, enum precision precision); /* gemm, product */
+void cuda_gemm(struct ops *ops, enum precision precision); /* gemm, linear */
 
 #ifdef __cplusplus
 }

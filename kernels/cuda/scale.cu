@@ -7,9 +7,9 @@
 
 enum { THREADS = 256 };
 
-static struct scale *scales; /* [sites, ROLES] */
+static struct scale *scales; /* [weight ids, ROLES] */
 static float *largest;       /* [2, MAX_BLOCKS], 0 between calls */
-static bool *seen; /* [sites, ROLES], on the host: that this process made a call; spares asking the device */
+static bool *seen; /* [weight ids, ROLES], on the host: this process has made a call (spares asking) */
 
 static size_t count(void) {
     return (size_t)CUDA_SITES * ROLES;
@@ -40,8 +40,8 @@ static int top(cudaDataType_t type) {
     return type == CUDA_R_8F_E5M2 ? 15 : 8;
 }
 
-/* The power of two, by its exponent, that takes numbers up to `most` just into range; it and 1/it are normal.
- */
+/* The power of two, by its exponent, that takes numbers up to `most` just into range, such that it and 1/it
+ * are normal. */
 static __device__ int room(float most, int top) {
     if (most == 0) return 0;
     uint32_t bits = bits_of(most), three_quarters = 0x600000;

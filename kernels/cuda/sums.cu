@@ -48,8 +48,7 @@ static void add_column_sums(long T, long W, const real *x, long ldx, real *sum) 
     add_few_rows(parts, W, part, W, sum);
 }
 
-/* ----------------------------------------------------------------------------------------------- of pieces
- */
+/* ------------------------------------------------------------------------------------------- of pieces */
 
 static __global__ void parts_kernel(long count, int parts, const real *pieces, real *sum, bool aligned) {
     EACH_QUAD(at, count) {
@@ -67,8 +66,7 @@ static void add_parts(long count, int parts, const real *pieces, real *sum) {
     LAUNCH(parts_kernel, vector_grid(count), VECTOR_BLOCK, 0, count, parts, pieces, sum, aligned);
 }
 
-/* ------------------------------------------------------------------------------------------ in double, of
- * all */
+/* ----------------------------------------------------------------------------------- in double, of all */
 
 enum { SUM_BLOCK = 256, SUM_LENGTH = 16 * SUM_BLOCK, MAX_SUMS = 1024 };
 
@@ -116,8 +114,8 @@ static void add_squares(long first, long count, long grain, const real *x, doubl
 }
 
 /* ------------------------------------------------------------------------------------------- checksums
- * Sums of whole numbers, so that atomics may add the blocks' in any order. With one column ld is the step from
- * element to element, so `rows` may be what is long. */
+ * Sums of whole numbers, so that atomics may add the blocks' in any order. With one column ld is the step
+ * from element to element, so `rows` may be what is long. */
 typedef unsigned long long whole_number;
 
 static __global__ void add_hash_kernel(const real *x, long rows, long width, long ld, uint64_t index,

@@ -69,8 +69,7 @@ bool memory_holds(const void *at);
 /* Gives a piece back that no work uses any more. */
 cudaError_t memory_give(void *memory);
 
-/* ---- guard.cc: from now on, and no more. `holds` tells device memory, for words on an access of the host's.
- */
+/* ---- guard.cc: from now on, and no more. `holds`: whether it is device memory, for messages. */
 void guard_begin(bool (*holds)(const void *at));
 void guard_end(void);
 

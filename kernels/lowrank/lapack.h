@@ -14,9 +14,9 @@
 long lapack_basis_work(long n, long k);
 long lapack_svd_work(long m, long n);
 
-/* The rows of a [k, n], k ≤ n, become orthonormal: a basis of what they span, completed at will where they
- * are dependent. tau [k]. `triangle` (NULL: not wanted) [k, k] becomes L, lower, with a before = L · a after.
- */
+/* The rows of a [k, n], k ≤ n, become orthonormal: a basis of what they span, completed arbitrarily where
+ * they are dependent. tau [k]. `triangle` (NULL: not wanted) [k, k] becomes L, lower, with a before = L · a
+ * after. */
 void lapack_basis(long n, long k, real *a, real *triangle, real *tau, real *work, long work_count);
 
 /* a [m, n] = left · diag(sigma) · right with s = min(m, n): left [m, s], sigma [s], falling, right [s, n].

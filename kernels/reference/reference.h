@@ -1,6 +1,5 @@
 /* The reference backend: plain, obvious C for every operation, one thread, sums in double. It is what the
- * other backends are tested against, and what an operation falls back to where a backend has nothing faster.
- */
+ * other backends are tested against, and what an operation falls back to where they have nothing faster. */
 #ifndef GDN_REFERENCE_H
 #define GDN_REFERENCE_H
 

@@ -10,8 +10,7 @@ static double dot(long n, const real *x, const real *y) {
     return sum;
 }
 
-/* One query on `length` keys and values with row distance ld; o [hd]. Returns the log-sum-exp of the scores.
- */
+/* One query on `length` keys and values with row distance ld; o [hd]. Returns the scores' log-sum-exp. */
 static double attend(long length, long hd, const real *q, const real *keys, const real *values, long ld,
                      real *o) {
     double scale = 1 / sqrt((double)hd), largest = -INFINITY, sum = 0;

@@ -43,7 +43,6 @@ static void add_rms_norm(long T, long D, const real *x, const real *r, const rea
     rms_norm(T, D, sum, w, eps, y, rstd);
 }
 
-/* With u = w ⊙ dy: dx = rstd·u − x·rstd³·(u·x)/D, dw = Σ_t dy ⊙ x·rstd. */
 static void row_rstd(long T, long D, const real *x, double eps, real *rstd) {
     for (long t = 0; t < T; t++) {
         double square = 0;
@@ -52,6 +51,7 @@ static void row_rstd(long T, long D, const real *x, double eps, real *rstd) {
     }
 }
 
+/* With u = w ⊙ dy: dx += rstd·u − x·rstd³·(u·x)/D, dw += Σ_t dy ⊙ x·rstd. */
 static void rms_norm_back(long T, long D, const real *x, const real *w, const real *rstd, const real *dy,
                           real *dx, real *dw) {
     for (long t = 0; t < T; t++) {

@@ -5,8 +5,7 @@
 #include "model/base/base.h"
 
 /* How this rank shares in the connections of every layer (dist/layout/layout.h), with t tensor ranks. Of its
- * connections' gates it has all channels or every t-th part of them; of multihead's columns always that part.
- */
+ * connections' gates it has all channels or a t-th part of them; of multihead's columns always that part. */
 struct delta_part {
     int first, step; /* it computes connections first, first + step, …; 0, 1: all */
     bool channels;   /* it has Hd and W channels of each connection, others have the rest */
@@ -70,7 +69,8 @@ struct delta_state {
     int projection_way;      /* enum projection_way: how linear maps of δ and the mean are computed */
     double seconds;          /* model_connection_seconds */
     real **source_gradient;  /* [num_layers + 1], entry 1 + node: [T, D] gradients left at a node by layers of
-                        the  chunk above it; NULL where no edge of that chunk starts. Nodes have one in turn */
+                                the chunk above it; NULL where no edge of that chunk starts. Nodes have one
+                                in turn */
     real *seen, *seen_gates; /* staging: [T, D], [T, n·widest gate] of a watched connection */
 
     /* Scratch: enough for the layer with most of them. n, Hd and so on as in struct connections. */

@@ -1,5 +1,4 @@
-/* Private to model/: a layer's token mixer, attention. It reads and writes all rows: layers gather and sum.
- */
+/* Private to model/: a layer's token mixer, attention. Reads and writes all rows: layers gather and sum. */
 #ifndef GDN_ATTENTION_H
 #define GDN_ATTENTION_H
 
@@ -39,8 +38,7 @@ int fill_rotary(struct model *m, long positions);
 /* From a norm's output n [T, D]: out [T, D], this rank's terms of a sum; NULL where only what the backward
  * pass reads is wanted. */
 void attention_forward(struct model *m, int layer, struct attention *a, const real *n, real *out);
-/* From the sum's gradient dout [T, D]: adds to the weights' gradients; dn [T, D], this rank's terms of n's.
- */
+/* From the sum's gradient dout [T, D]: adds to weights' gradients; dn [T, D], this rank's terms of n's. */
 void attention_backward(struct model *m, int layer, struct attention *a, const real *dout, const real *n,
                         real *dn);
 

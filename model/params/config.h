@@ -1,4 +1,4 @@
-/* The model's configuration: names and defaults of design/model.md, which the YAML sections `model` and
+/* The model's configuration: names and defaults of model.md, which the YAML sections `model` and
  * `model.delta` map onto one to one. */
 #ifndef GDN_MODEL_CONFIG_H
 #define GDN_MODEL_CONFIG_H

@@ -4,8 +4,8 @@
 
 #include "model/params/config.h"
 
-/* Of one training step (forward and backward) per token: the GEMMs and attention's products
- * at `length`, with `active` distances. For model_flops_utilization and the benchmark. */
+/* Of one training step (forward and backward) per token: the GEMMs and attention's products at `length`, with
+ * `active` distances. For model_flops_utilization and the benchmark. */
 double model_flops_per_token(const struct model_config *config, long length, int active);
 
 /* The same of the forward pass, by parts: of every layer with its connections, out [num_layers], and of the

@@ -53,8 +53,7 @@ static bool by_connection(const struct layout *l) {
     return l->delta == DELTA_CONNECTION && l->tensor > 1;
 }
 
-/* Closes the open group and settles its zone: by its largest tensor, and shared where any of its tensors is.
- */
+/* Closes the open group and settles its zone: by its largest tensor, and shared where any tensor is. */
 static void start_group(struct builder *b) {
     long largest = 0;
     bool shared = false;

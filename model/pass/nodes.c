@@ -1,8 +1,7 @@
 /* Where outputs of nodes lie: whole in their activation set; as low-rank factors (compress.c); or, where rows
  * are divided and no other chunk reads them, as own rows. Whole ones of the latter two are there from the
  * node's own layer up to the highest layer of the chunk that reads it, and on the way back down again until
- * the layer above the node is done: nodes take turns in a few whole buffers, which all micro-batches share.
- */
+ * the layer above the node is done: nodes take turns in a few whole buffers, shared by all micro-batches. */
 #include "kernels/base/status.h"
 #include "model/pass/private.h"
 

@@ -6,8 +6,7 @@
  * see emulated.h for what is checked. It says nothing about speed, and it does not see data races within a
  * warp or between blocks.
  *
- * This header has the host's side; names and meanings are CUDA's. What kernels see is in emulated_kernel.h.
- */
+ * This header has the host's side, emulated_kernel.h what kernels see; names and meanings are CUDA's. */
 #ifndef GDN_EMULATED_CUDA_RUNTIME_H
 #define GDN_EMULATED_CUDA_RUNTIME_H
 

@@ -130,8 +130,7 @@ static inline T emulated_shfl_up(int line, unsigned mask, T value, unsigned by, 
 static inline void __threadfence(void) {}
 static inline void __threadfence_block(void) {}
 
-/* ------------------------------------------------------------------ integer atomics: threads run one at a
- * time */
+/* ---------------------------------------------- integer atomics: threads run one at a time */
 
 template <typename T, typename F> static inline T emulated_atomic(T *at, F change) {
     static_assert(T(0.5f) == 0, "the order of floating-point atomics is not fixed");

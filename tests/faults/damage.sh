@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# A run whose newest of three checkpoints is damaged, one bit or cut: damage.sh [all]. `gdn checkpoint verify` says so (status 2), `gdn train` says so, goes
-# on from the one before, and ends as an undisturbed run does. Where all are damaged it refuses, and overwrites nothing.
+# A run whose newest of three checkpoints is damaged, one bit or cut: damage.sh [all]. `gdn checkpoint verify` says so (status 2),
+# `gdn train` says so, goes on from the one before, and ends as an undisturbed run does. Where all are damaged it refuses, and
+# overwrites nothing.
 . "$SOURCE/tests/faults/faults.sh"
 options=(--set train.steps=12 --set checkpoint.interval=3 --set train.eval_interval=12 --set train.batch_size=4)
 for files in one node; do

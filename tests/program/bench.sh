@@ -44,7 +44,7 @@ work() { # NAME.DEVICE: what it has to say, into NAME.DEVICE.work
             positive("step_seconds"); positive("gemm_seconds"); share("gemm_utilization")
             tokens = value("tokens_per_second") * value("step_seconds")
             if (tokens < 31.5 || tokens > 32.5) complain("number of tokens") # 32
-            part = value("gemm_flops") / value("model_flops") # the rest is attention, and forms that save products
+            part = value("gemm_flops") / value("model_flops") # the rest is attention, and projections that save products
             if (part < 0.8 || part > 1.1) complain("part of the arithmetic that was recorded")
             print "step|" value("parameters") "|" value("model_flops") "|" value("gemm_flops")
         }

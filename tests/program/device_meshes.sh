@@ -18,7 +18,7 @@ against_one 2.1.2 full_heads --set mesh.transport=staged
 against_one 1.2.1 adaptive --set mesh.transport=staged --set mesh.sequence_parallel=true
 on 2.2.2 mean staged --set mesh.transport=staged --set mesh.interleave=2
 close one_mean staged
-if [ "$DEVICE" = emulated ]; then # a card is one rank's
+if [ "$DEVICE" = emulated ]; then # a GPU is one rank's
     on 2.2.2 mean nccl --set mesh.transport=nccl --set mesh.interleave=2
     equal staged nccl
 fi

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# One model on any mesh: meshes.sh [short | some]; some: two models on each mesh, in turn, where all are on each without it. Losses, gradient norms and evaluations over 20 steps on every mesh equal one
-# rank's; what only moves work around (overlap, buckets, a second run) changes no bit; nor does a pipeline alone.
+# One model on any mesh: meshes.sh [short | some]; some: two models on each mesh, in turn, where all are on each without it. Losses,
+# gradient norms and evaluations over 20 steps on every mesh equal one rank's; what only moves work around (overlap, buckets, a second
+# run) changes no bit; nor does a pipeline alone.
 . "$SOURCE/tests/program/eight_layers.sh"
 short=${1:-} some=
 [ "$short" != some ] || short='' some=2

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What a backward pass computes again changes no bit: recompute.sh [short | some]; some: two models on each mesh, in turn. On every mesh, losses, norms, evaluations and final
-# tensors with each setting equal those of the same mesh without.
+# What a backward pass computes again changes no bit: recompute.sh [short | some]; some: two models on each mesh, in turn. On every
+# mesh, losses, norms, evaluations and final tensors with each setting equal those of the same mesh without.
 . "$SOURCE/tests/program/eight_layers.sh"
 short=${1:-} some=
 [ "$short" != some ] || short='' some=2

@@ -117,7 +117,7 @@ ended save 2 "^gdn: rank 1 on $host does not answer; .*($saving)"
 ended behind 2 "^gdn: rank 0 on $host does not answer; .*($saving)"
 ended full 2 "^gdn: rank 0 on $host holds the others up: in step [0-9]*.*rank 1 waits in .*watchdog.step is 4)"
 
-# There it is a rank that waits that speaks: the lowest that still does.
+# There the message comes from a rank that waits: the lowest that still does.
 hung() { # DIRECTORY RANKS PATTERN: with status 1, one message, which says this, and nothing left
     local job=job_$1 status=0 rank
     wait "${!job}" || status=$?

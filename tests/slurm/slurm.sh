@@ -125,7 +125,7 @@ for status in 127 255; do
     echo "$job" > exits$status.job
 done
 
-# As installed, from any folder: the scripts find their program; ranks follow the cards of the job, and one without cards is told.
+# As installed, from any folder: the scripts find their program; ranks follow the GPUs of the job, and one without GPUs is told.
 cmake --install "$BUILD" --prefix "$PWD/prefix" --component gdn > install.log || fail "cmake --install: $(tail -n 5 install.log)"
 installed() { # NAME [OPTION of sbatch …]
     local name=$1

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# All that there is to find out on a machine with a card, by one command and without network:
+# All that there is to find out on a machine with a GPU, by one command and without network:
 #
 #   train/benchmark/gpu.sh [--build DIR] [--only "build tests sanitizer bench ranks"] [--limit SECONDS] [--device emulated]
 #
 #   build      CMake and compiler, with CUDA (needs what train/setup.sh installs, and nvcc)
-#   tests      ctest -L gpu: operations, golden trajectories, meshes and gdn bench on the card
+#   tests      ctest -L gpu: operations, golden trajectories, meshes and gdn bench on the GPU
 #   sanitizer  the tests of operations under compute-sanitizer, where that is installed: memcheck, racecheck, initcheck, synccheck
 #   bench      gdn bench at configs/bench-middle.yaml and bench-gpu.yaml in fp32, bf16 and fp8, with and without connections
-#   ranks      steps of one rank and of two that share the card: through host memory, and by NCCL where different
+#   ranks      steps of one rank and of two that share the GPU: through host memory, and by NCCL where different
 #              NCCL_HOSTIDs let it
 #
-# Goes on after a step that failed. Prints Markdown with date, card, driver and commit, at the end or when it is stopped; logs
+# Goes on after a step that failed. Prints Markdown with date, GPU, driver and commit, at the end or when it is stopped; logs
 # lie in DIR/gpu (DIR: build-gpu). No command runs longer than SECONDS (540). Status: 0; 1 where something failed; 2 bad usage; 77
-# where there is no card. --device emulated is for trying this script: it runs all but the sanitizer, at tiny shapes.
+# where there is no GPU. --device emulated is for trying this script: it runs all but the sanitizer, at tiny shapes.
 set -uo pipefail
 source=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 build=$source/build-gpu only="build tests sanitizer bench ranks" limit=540 device=cuda label=gpu
@@ -193,7 +193,7 @@ if wanted bench; then
 fi
 
 # --------------------------------------------------------------------------------------------- ranks
-# Eight layers whose time on a card is not all launches; under emulation small ones.
+# Eight layers whose time on a GPU is not all launches; under emulation small ones.
 width=1024 length=512 batch=16 steps=12
 [ "$device" = cuda ] || width=32 length=8 batch=4 steps=4
 
@@ -203,14 +203,14 @@ median() { # RUN: seconds of a step, without the first two
 }
 
 one='' tolerance=1e-4
-# mesh DATA.TENSOR.PIPELINE TRANSPORT [OPTION …]. Where NCCL does not want ranks on one card, gdn refuses (2): no failure of gdn's.
+# mesh DATA.TENSOR.PIPELINE TRANSPORT [OPTION …]. Where NCCL does not want ranks on one GPU, gdn refuses (2): no failure of gdn's.
 mesh() {
     local axes=$1 transport=$2 name="ranks-$1-$2" status=0 loss seconds d t p
     shift 2
     [ $# -eq 0 ] || name="$name-${*: -1}"
     IFS=. read -r d t p <<< "$axes"
     rm -rf "$logs/run"
-    # Different host names make NCCL take the ranks' one card for two; lo: they are on one machine nevertheless.
+    # Different host names make NCCL take the ranks' one GPU for two; lo: they are on one machine nevertheless.
     # shellcheck disable=SC2016
     run "$name" mpirun --oversubscribe --bind-to none -n $((d * t * p)) \
         bash -c 'NCCL_HOSTID=gdn-$OMPI_COMM_WORLD_RANK NCCL_SOCKET_IFNAME=lo exec "$@"' - \

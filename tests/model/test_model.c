@@ -1,5 +1,5 @@
-/* The whole model against finite differences (double build), the two projections against each
- * other, and generation against training's forward pass. */
+/* The whole model against finite differences (double build), the two projections against each other, and
+ * generation against training's forward pass. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

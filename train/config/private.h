@@ -145,16 +145,16 @@ int read_override(struct reading *reading, const char *set, bool resumed);
 /* What cannot go together, with the places of all keys involved; resolves num_kv_heads and device. */
 int validate_combinations(struct reading *reading);
 
-/* The configuration's values as YAML, as config_text writes them: of keys with `asked` alone, or all. NULL
- * without memory; free() it. */
+/* config/write.c: the configuration's values as YAML, as config_text writes them: of keys with `asked`
+ * alone, or all. NULL without memory; free() it. */
 char *config_text_of(const struct config *config, bool asked);
 
 /* config/resume.c: as config_match_resume, with all keys compared but those that are `decided`
  * [CONFIG_KEYS]. */
 int config_match_but(const struct config *now, const char *saved, const bool *decided);
 
-/* A checkpoint's configuration for comparison: read, not checked for what this build and machine can do.
- * config_free. */
+/* config/load.c: a checkpoint's configuration for comparison: read, not checked for what this build and
+ * machine can do. config_free. */
 int config_read_saved(const char *text, struct config *out);
 
 #endif

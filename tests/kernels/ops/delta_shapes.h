@@ -4,7 +4,7 @@
 
 #include "tests/kernels/ops/harness.h"
 
-/* Odd ones too, with several groups, operations and heads. */
+/* Odd ones too, with several groups, connections and heads. */
 extern struct shape { long T, D, G, n, Hd, a, heads; } shape;
 
 /* Runs `test` on every backend, with each of the shapes in `shape`. */

@@ -57,7 +57,8 @@ static void share_of_the_last_steps(void **state) {
 
 /* ------------------------------------------------------------------------------------------ alerts */
 
-/* After every tenth step, as by default, of 0.625 s: a minute is 96 steps; the rules that spoke, as bits. */
+/* A sample after every tenth step, as by default, of 0.625 s: a minute is 96 steps. The rules that raise an
+ * alert, as bits. */
 static int look(struct alerts *alerts, double p95, double rate, double share, double use) {
     static int64_t step = 9;
     struct alert alert[ALERT_RULES];
@@ -71,21 +72,22 @@ static int look(struct alerts *alerts, double p95, double rate, double share, do
     return spoke;
 }
 
-/* So many looks alike, which are all silent. */
+/* So many equal samples, none of which raises an alert. */
 static void quiet(struct alerts *alerts, int looks, double p95, double rate, double share, double use) {
     for (int i = 0; i < looks; i++) assert_int_equal(look(alerts, p95, rate, share, use), 0);
 }
 
 enum { LATENCY = 1 << ALERT_LATENCY, THROUGHPUT = 1 << ALERT_THROUGHPUT };
 enum { SHARE = 1 << ALERT_SHARE, USE = 1 << ALERT_USE };
-enum { LASTS = 11 }; /* looks from the first to the one a hundred steps later */
+enum { LASTS = 11 }; /* samples from the first to the one a hundred steps later */
 
-/* Of ten looks, bounds and all; then what lasts a hundred steps speaks, with words on what it is. */
+/* Ten samples, bounds and all; then what lasts a hundred steps raises an alert, and a text says what it
+ * is. */
 static void slowness_needs_a_history(void **state) {
     (void)state;
     struct alerts a = {0};
     quiet(&a, 9, 1, 100, NAN, NAN);
-    quiet(&a, 1, 5, 10, NAN, NAN); /* the tenth look has nine before it */
+    quiet(&a, 1, 5, 10, NAN, NAN); /* the tenth sample has nine before it */
     assert_int_equal(a.rule[ALERT_LATENCY].count, 10);
 
     a = (struct alerts){0};
@@ -108,7 +110,7 @@ static void slowness_needs_a_history(void **state) {
     assert_non_null(strstr(alert[1].text, "50 % fewer"));
 }
 
-/* Looks at long intervals: five of them at least. */
+/* Samples at long intervals: five of them at least. */
 static void a_few_looks_are_too_few(void **state) {
     (void)state;
     struct alerts a = {0};
@@ -128,7 +130,8 @@ static void a_moment_is_too_short(void **state) {
                          i == 7681);
 }
 
-/* As long as a condition holds, its rule is silent; ten looks later the slow pace is the usual one. */
+/* As long as a condition holds, its rule raises no other alert; ten samples later the slow pace is the
+ * usual one. */
 static void rules_speak_once(void **state) {
     (void)state;
     struct alerts a = {0};
@@ -149,8 +152,8 @@ static void rules_speak_once(void **state) {
     assert_int_equal(look(&a, 1.5, 100, NAN, NAN), LATENCY);
 }
 
-/* A machine with other work: throughput jumps, six slow steps in a hundred raise the 95th percentile for ten
- * looks. 600 steps, and another 6000. */
+/* A machine with other work: throughput jumps, six slow steps in a hundred raise the 95th percentile for
+ * ten samples. 600 steps, and another 6000. */
 static void noise_is_no_news(void **state) {
     (void)state;
     struct alerts a = {0};

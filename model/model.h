@@ -59,7 +59,7 @@ struct model_memory {
 enum recompute_policy {
     POLICY_NONE,      /* everything is kept */
     POLICY_SELECTIVE, /* what is large and cheap: of a layer its norms' outputs, of its connections what
-                        follows from the linear maps */
+                         follows from the linear maps */
     POLICY_FULL,      /* of a layer all but sums that end in it, of its connections all but the target */
 };
 struct recompute {

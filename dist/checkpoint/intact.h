@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The checkpoint.h5 of a step in the folder `checkpoints` is whole; or any one by its path. */
+/* The checkpoint.h5 of a step in the folder `checkpoints` is intact; or any one by its path. */
 void checkpoint_note_intact(const char *folder, int64_t step);
 void checkpoint_note_file(const char *path);
 

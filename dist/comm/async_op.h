@@ -25,7 +25,7 @@ enum async_op_state {
     ASYNC_ON_DEVICE,
 };
 
-/* All but x, count, peer and tag is private to async_op.c; `state` begins as zeros. */
+/* All but x, count, peer and tag are private to async_op.c; `state` begins as zeros. */
 struct async_op {
     enum async_op_kind kind;
     enum async_op_state state;

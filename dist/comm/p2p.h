@@ -24,7 +24,7 @@ struct p2p_channels {
 };
 
 /* Opens channels between ranks that are neighbours on the axis, taken as a ring. Collective over the axis,
- * whose communicator is there. GDN_INTERNAL. */
+ * whose device communicator is there. GDN_INTERNAL. */
 int p2p_create(struct axis *axis, MPI_Comm comm, struct p2p_channels **out);
 void p2p_free(struct p2p_channels *channels);
 

@@ -4,7 +4,8 @@
  *
  * An exchange queues behind the operations queued so far; operations queued after `join` wait for it. The
  * host waits for nothing. All ranks of a device communicator make the same exchanges over it in the same
- * order, and so do exchanges on device communicators that share a queue take their turns.
+ * order. Exchanges on device communicators that share a queue take place in the order in which they were
+ * made.
  *
  * Calls return no status: the first failure is the device's (device.h, status). A device communicator on
  * which a peer fails, or an exchange does not end in time, is given up, so that whoever waits for the device

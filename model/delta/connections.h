@@ -62,7 +62,7 @@ struct projection {
 /* What the connections of all layers share. */
 struct delta_state {
     struct delta_part part;
-    struct connections *held;  /* [num_layers] tensors of those held; connections have copies */
+    struct connections *held;  /* [num_layers] tensors of those held; activation sets have copies */
     struct connections shared; /* the saved buffers that they do not have of their own but use in turn */
     const struct connections *owner; /* for whose backward pass `shared` holds what its forward pass wrote */
     struct projection *projection;   /* [edges.count], or NULL where no source travels narrow */
@@ -80,7 +80,7 @@ struct delta_state {
     real *dx;                /* [T, n·G] */
     real *dgate;             /* [T, max(W, G)] */
     real *dweight;           /* [T, n] */
-    real *dalpha;            /* [T, all] gradient of attention's weights; dweight where by channel */
+    real *dalpha;            /* [T, all] gradient of attention's weights; dweight where divided by channel */
     real *dr, *k;            /* [n, T], [T] */
     real *ct, *cs;           /* [T], [all, T] */
     real *dc;                /* multihead [T, all, D] */

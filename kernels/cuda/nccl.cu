@@ -1,9 +1,9 @@
-/* Device communicators (kernels/base/device_comm.h) by NCCL: a communicator each, on communication's stream,
- * or on a stream of its own.
+/* Device communicators (kernels/base/device_comm.h) by NCCL, one of its communicators each, on
+ * communication's stream, or on a stream of its own.
  *
- * Communicators are not blocking: a call that has to wait for peers says "in progress", and is asked about
- * until it is done, a peer fails or time is up. Exchanges in flight have a ring of events; the oldest that
- * has not taken place is looked at for how long it has been waited for. */
+ * NCCL's communicators are not blocking: a call that has to wait for peers says "in progress", and is asked
+ * about until it is done, a peer fails or time is up. Exchanges in flight have a ring of events; the oldest
+ * that has not taken place is looked at for how long it has been waited for. */
 #include "kernels/cuda/cuda.h"
 
 #ifndef GDN_NCCL

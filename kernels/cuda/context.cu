@@ -1,4 +1,4 @@
-/* What every file of the backend stands on: the two streams, scratch memory, and the first failure. */
+/* What every file of the backend stands on: the two streams, graphs of their work, scratch memory, the first failure. */
 #include "kernels/cuda/cuda.h"
 
 #include <stdarg.h>
@@ -87,4 +87,27 @@ bool cuda_make_streams(void) {
     return !cuda_failed(cudaStreamCreateWithFlags(&compute, cudaStreamNonBlocking), "creating a stream") &&
            !cuda_failed(cudaStreamCreateWithFlags(&talk, cudaStreamNonBlocking), "creating a stream") &&
            !cuda_failed(cudaMalloc(&scratch, WORKSPACE_BYTES), "reserving scratch memory");
+}
+
+/* Operations that are recorded once and repeated as one call: a CUDA graph. What the host would spend on each
+ * launch is spent once. Kernels keep the arguments that they were recorded with. */
+void cuda_record(void) {
+    cuda_failed(cudaStreamBeginCapture(cuda_stream(), cudaStreamCaptureModeThreadLocal), "recording a graph");
+}
+
+void *cuda_recorded(void) {
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t recording = NULL;
+    if (cuda_failed(cudaStreamEndCapture(cuda_stream(), &graph), "recording a graph")) return NULL;
+    cuda_failed(cudaGraphInstantiate(&recording, graph, 0), "making a graph");
+    cuda_failed(cudaGraphDestroy(graph), "making a graph");
+    return recording;
+}
+
+void cuda_repeat(void *recording) {
+    cuda_failed(cudaGraphLaunch((cudaGraphExec_t)recording, cuda_stream()), "running a graph");
+}
+
+void cuda_discard(void *recording) {
+    if (recording) cuda_failed(cudaGraphExecDestroy((cudaGraphExec_t)recording), "releasing a graph");
 }

@@ -123,7 +123,7 @@ template <typename T> static __device__ inline T block_max(T x) {
 
 void *cuda_scales(size_t *bytes); /* device.h, scales; scale.cu */
 
-/* ------------------------------------------------------------------ record.cu for device.cu: see device.h */
+/* ----------------------------------------------------- graphs of context.cu for device.cu: see device.h */
 
 void cuda_record(void);
 void *cuda_recorded(void);

@@ -8,7 +8,7 @@ enum { FORWARD_TIME = 1, BACKWARD_TIME = 2 };
 /* The i-th pass of a rank in one direction. Micro-batches go through a rank's chunks in groups of as many as
  * there are ranks, so that a group's first has come round when its last has left; where they do not divide,
  * in groups as equal as can be of no fewer than that. */
-static void activation_set(int ranks, int chunks, int micro_batches, int i, int *chunk, int *micro_batch) {
+static void pass_of_index(int ranks, int chunks, int micro_batches, int i, int *chunk, int *micro_batch) {
     long groups = micro_batches / ranks > 1 ? micro_batches / ranks : 1;
     long group =
         ((i / chunks + 1) * groups - 1) / micro_batches; /* group g: those from micro_batches·g/groups on */
@@ -21,7 +21,7 @@ static void activation_set(int ranks, int chunks, int micro_batches, int i, int 
 
 static struct step step_at(int ranks, int chunks, int micro_batches, int rank, int i, bool backward) {
     int chunk, micro_batch;
-    activation_set(ranks, chunks, micro_batches, i, &chunk, &micro_batch);
+    pass_of_index(ranks, chunks, micro_batches, i, &chunk, &micro_batch);
     if (backward) chunk = chunks - 1 - chunk;
     return (struct step){
         .rank = rank, .stage = rank + chunk * ranks, .micro_batch = micro_batch, .backward = backward};

@@ -18,7 +18,7 @@ extern "C" {
 }
 
 enum { WARP = 32 };
-enum { CUDA_SITES = 4096 }; /* weights that have scales of their own: device.h, weight_ids */
+enum { CUDA_WEIGHT_IDS = 4096 }; /* weights that have scales of their own: device.h, weight_ids */
 static const size_t WORKSPACE_BYTES = (size_t)64 << 20;
 
 /* ------------------------------------------------------------------ the host's side: context.cu */

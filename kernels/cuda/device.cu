@@ -198,7 +198,7 @@ bool cuda_open(gdn_fail_function *fail, int local) {
 static struct device make_device(void) {
     struct device d = {};
     d.name = cuda_name;
-    d.weight_ids = CUDA_SITES;
+    d.weight_ids = CUDA_WEIGHT_IDS;
     d.reserve = cuda_reserve;
     d.release = release;
     d.reserve_host = reserve_host;

@@ -1,10 +1,10 @@
 /* Matrix products on the device: what the files of gemm share.
  *
- *     gemm_slots.cu    the operations: which numbers a product is made in
- *     gemm_pieces.cu   a product in 16 or 8 bits, in pieces whose operands fit into the scratch
- *     gemm_library.cu  one product by cuBLASLt
- *     convert.cu       operands from float to 16 or 8 bits
- *     scale.cu         the scales of 8 bits */
+ *     gemm_operations.cu  the operations: which numbers a product is made in
+ *     gemm_pieces.cu      a product in 16 or 8 bits, in pieces whose operands fit into the scratch
+ *     gemm_library.cu     one product by cuBLASLt
+ *     convert.cu          operands from float to 16 or 8 bits
+ *     scale.cu            the scales of 8 bits */
 #ifndef GDN_CUDA_GEMM_H
 #define GDN_CUDA_GEMM_H
 

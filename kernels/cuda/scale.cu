@@ -12,7 +12,7 @@ static float *largest;       /* [2, MAX_BLOCKS], 0 between calls */
 static bool *seen; /* [weight ids, ROLES], on the host: this process has made a call (spares asking) */
 
 static size_t count(void) {
-    return (size_t)CUDA_SITES * ROLES;
+    return (size_t)CUDA_WEIGHT_IDS * ROLES;
 }
 
 void scales_open(void) {

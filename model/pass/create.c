@@ -98,7 +98,7 @@ static bool allocate_activation_sets(struct model *m, struct chunk *chunk) {
 }
 
 /* What to compute again, layer by layer. */
-static void set_levels(struct model *m, const struct model_part *part) {
+static void set_policies(struct model *m, const struct model_part *part) {
     for (int l = 0; l < m->config.num_layers; l++) {
         struct layer *layer = &m->trunk->held[l];
         struct recompute policy = {POLICY_NONE, POLICY_NONE};
@@ -132,7 +132,7 @@ static int allocate(struct model *m, const struct model_part *part) {
         there = allocate_activation_sets(m, &p->chunk[c]);
     }
     if (!there) return gdn_fail(GDN_INTERNAL, "out of memory for %d layers", m->config.num_layers);
-    set_levels(m, part);
+    set_policies(m, part);
     return 0;
 }
 

@@ -157,7 +157,7 @@ const struct key config_keys[] = {
         .help = "stages of each pipeline rank, pipeline x interleave <= num_layers; more: it idles less at a "
                 "step's ends, but sends more"),
     CHOICE(mesh.delta, "channel", .choices = "channel|connection",
-           .help = "tensor ranks share each connection's channels, or hold whole connections in turn"),
+           .help = "tensor ranks share each connection's channels, or each holds some connections whole"),
     ROW(mesh.sequence_parallel, "false",
         .help =
             "a tensor rank normalises, adds up and keeps its own tokens only; others' are gathered where a "

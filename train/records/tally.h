@@ -1,8 +1,8 @@
 /* How often things have happened in a run, over all of its starts, and when last: counted from the lines of
  * metrics.jsonl, those of earlier starts as those written now, so that whoever records an event need not
  * count it besides. */
-#ifndef GDN_MONITOR_TALLY_H
-#define GDN_MONITOR_TALLY_H
+#ifndef GDN_TALLY_H
+#define GDN_TALLY_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -125,7 +125,7 @@ const struct key config_keys[] = {
         .help = "recompute selective or full: only layers 0, n, 2n, ..."),
     ROW(train.recompute_delta_every, "0", COUNT(0),
         .help = "the same of delta connections; 0: as recompute_every"),
-    ROW(train.memory, "0.0", FROM(0),
+    ROW(train.memory, "0.0", .min = 0, .max = 1e9, /* whose bytes a 64-bit integer can count */
         .help = "GiB that a rank may use; 0: what its machine has free, shared among the ranks on it"),
     ROW(train.compress_sources, "0.0", UP_TO_1,
         .help =

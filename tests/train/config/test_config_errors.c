@@ -74,6 +74,8 @@ static void reals(void **state) {
     }
     refused("train: {beta1: 1}", NULL, "train.beta1", "at least 0 and below 1", NULL);
     refused("train: {beta2: -0.1}", NULL, "train.beta2", "'-0.1'", NULL);
+    refused("train: {memory: 1.6e+10}", NULL, "train.memory", "'1.6e+10'", "at least 0 and at most 1e+09",
+            NULL);
     refused("train: {min_lr_ratio: 1.01}", NULL, "train.min_lr_ratio", "'1.01'", "at least 0 and at most 1",
             NULL);
     refused("train: {adam_eps: 0}", NULL, "train.adam_eps", "above 0", NULL);

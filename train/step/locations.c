@@ -97,8 +97,9 @@ static void release_activation_set(struct locations *l, const struct action *a) 
 }
 
 bool locations_last_backward(const struct locations *l, const struct action *a) {
+    if (a->act != ACT_BACKWARD) return false; /* others may have no chunk */
     struct span span = layout_span(l->layout, a->chunk, l->num_layers);
-    return a->act == ACT_BACKWARD && a->end == (span.first ? span.first : -1);
+    return a->end == (span.first ? span.first : -1);
 }
 
 void locations_begin(struct locations *l, const struct action *a) {

@@ -24,6 +24,7 @@ esac
 if command -v apt-get > /dev/null; then train/setup.sh --tests || exit 1; fi # elsewhere CMake says what is missing
 
 cores=$(nproc)
+jobs=$((cores + (cores + 1) / 2)) # many tests wait for most of their time
 passed=0 failed=0 skipped=0
 
 build() { # DIRECTORY [CMAKE OPTION …]
@@ -57,7 +58,7 @@ suite() { # DIRECTORY [CMAKE OPTION …]
     echo "== $directory: testing"
     rm -f "$report"
     # ctest's own status is not needed: every test that neither passed nor was skipped counts as failed.
-    ctest --test-dir "$directory" ${labels[@]+"${labels[@]}"} -j "$cores" --output-on-failure --no-tests=ignore \
+    ctest --test-dir "$directory" ${labels[@]+"${labels[@]}"} -j "$jobs" --output-on-failure --no-tests=ignore \
         --output-junit "$report"
     if [ ! -f "$report" ]; then
         echo "== $directory: ctest wrote no report"

@@ -150,7 +150,8 @@ const struct key config_keys[] = {
     ROW(mesh.data, "0", COUNT(0), .help = "data-parallel ranks; 0: all that are left over"),
     ROW(mesh.tensor, "1", COUNT(1),
         .help = "ranks that share every layer's heads and channels: a divisor of num_heads, num_kv_heads, "
-                "intermediate_size, delta.hidden (unless by connection) and attention_heads (multihead)"),
+                "intermediate_size, delta.hidden (unless mesh.delta is connection) and attention_heads "
+                "(multihead)"),
     ROW(mesh.pipeline, "1", .min = 1, .max = 64,
         .help = "ranks that have the layers one after the other, as stages of a pipeline"),
     ROW(mesh.interleave, "1", COUNT(1),

@@ -1,4 +1,5 @@
 /* A configuration that is written reads back the same, whatever its values. */
+#include <float.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -46,7 +47,7 @@ static void random_value(const struct key *key, uint64_t draw, FILE *out) {
         break;
     case KEY_REAL:
         snprintf(digits, sizeof digits, "%.17g",
-                 key->max <= 1 ? u : ldexp(0.5 + u / 2, (int)(bits % 200) - 100));
+                 key->max < FLT_MAX ? u * key->max : ldexp(0.5 + u / 2, (int)(bits % 200) - 100));
         fputs(digits, out);
         break;
     case KEY_BOOL:

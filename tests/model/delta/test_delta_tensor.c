@@ -125,10 +125,11 @@ static void test_divided(void **state) {
             int active = v % 7 == 3 ? 1 : v % 7 == 5 ? 2 : 3;
             struct loss_options o = fixture_options(&c, active, regularize);
             o.measure = v % 4 != 2;
-            struct layout layout = divided_layout(way);
+            bool by_connection = way / 2, rows = way % 2;
+            struct layout layout = divided_layout((by_connection ? 1 : 0) | (rows ? 2 : 0));
             snprintf(text, sizeof text, "kind %d, aggregate %d, %s, %s, %s, %d active%s%s", c.delta.kind,
                      c.delta.aggregate, c.delta.normalize ? "normalized" : "plain",
-                     way & 1 ? "by connection" : "by channel", way & 2 ? "rows divided" : "rows whole",
+                     by_connection ? "by connection" : "by channel", rows ? "rows divided" : "rows whole",
                      active, regularize ? ", regularized" : "", o.measure ? ", measured" : "");
             check(&c, &o, &layout,
                   v % 5 == 1   ? PROJECTION_SPLIT

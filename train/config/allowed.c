@@ -41,7 +41,7 @@ void value_allowed(const struct key *key, FILE *out) {
         fprintf(out, "true or false");
         break;
     case KEY_WORD:
-        write_text(key->choices, out);
+        write_text(key_choices(key), out);
         break;
     case KEY_STRING:
         fprintf(out, "text");
@@ -70,8 +70,8 @@ int value_wrong(const struct key *key, const char *label, struct fy_node *node, 
     size_t length;
     FILE *out = open_memstream(&allowed, &length);
     if (!out) return gdn_fail(GDN_INTERNAL, "out of memory for a message");
-    if (key->type == KEY_WORD && !strchr(key->choices, '|'))
-        fprintf(out, "this version has %s only", key->choices);
+    if (key->type == KEY_WORD && !strchr(key_choices(key), '|'))
+        fprintf(out, "this version has %s only", key_choices(key));
     else {
         value_allowed(key, out);
         fprintf(out, " is expected");

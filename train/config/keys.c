@@ -276,6 +276,10 @@ const struct key *key_find(const char *path) {
     return NULL;
 }
 
+const char *key_choices(const struct key *key) {
+    return key->rows ? key->rows() : key->choices;
+}
+
 bool key_is_section(const char *path) {
     size_t length = strlen(path);
     for (int k = 0; k < CONFIG_KEYS; k++)

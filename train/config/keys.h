@@ -32,6 +32,7 @@ struct key {
     double min, max;     /* limits of a number, or of each in a list */
     bool below;          /* max itself is not allowed */
     const char *choices; /* KEY_WORD: "cosine|linear", in the order of the enum */
+    const char *(*rows)(void); /* KEY_WORD, in its place: the same of a table, by its rows */
     size_t count_offset; /* lists: of the int that counts the entries */
     bool home;           /* KEY_STRING: a path, at whose start ~/ is the home directory */
     bool resume;         /* must be as in the checkpoint that a run continues from */
@@ -48,6 +49,9 @@ extern const struct key source_keys[SOURCE_KEYS];
 
 /* The row of a path, or NULL. */
 const struct key *key_find(const char *path);
+
+/* KEY_WORD: the words that it may have, "cosine|linear". */
+const char *key_choices(const struct key *key);
 
 /* Whether `path` names a section, such as "model.delta". */
 bool key_is_section(const char *path);

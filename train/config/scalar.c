@@ -53,13 +53,13 @@ static bool is_truth(const char *text, bool *out) {
 
 static bool read_word(void *base, const struct key *key, const char *text) {
     bool truth;
-    if (!strncmp(key->choices, "false|true|", 11) && is_truth(text, &truth)) {
+    if (!strncmp(key_choices(key), "false|true|", 11) && is_truth(text, &truth)) {
         *(int *)member(base, key) = truth;
         return true;
     }
     size_t length = strlen(text);
     int index = 0;
-    for (const char *at = key->choices;; index++) {
+    for (const char *at = key_choices(key);; index++) {
         size_t word = strcspn(at, "|");
         if (word == length && !strncmp(at, text, length)) {
             *(int *)member(base, key) = index;
@@ -174,7 +174,7 @@ void scalar_write(const void *base, const struct key *key, FILE *out) {
         fputs(*(const bool *)at ? "true" : "false", out);
         break;
     case KEY_WORD:
-        write_word(key->choices, *(const int *)at, out);
+        write_word(key_choices(key), *(const int *)at, out);
         break;
     case KEY_STRING:
         value_write_string(*(char *const *)at, out);

@@ -55,8 +55,8 @@ static void random_value(const struct key *key, uint64_t draw, FILE *out) {
         break;
     case KEY_WORD: {
         int count = 1, pick;
-        for (const char *at = key->choices; *at; at++) count += *at == '|';
-        const char *word = key->choices;
+        const char *word = key_choices(key);
+        for (const char *at = word; *at; at++) count += *at == '|';
         for (pick = (int)(bits % (uint64_t)count); pick > 0; pick--) word = strchr(word, '|') + 1;
         bool cuda = !strncmp(word, "cuda", 4);
         fprintf(out, "%.*s", (int)strcspn(word, "|"), cuda ? "cpu" : word);

@@ -255,11 +255,11 @@ static int look_at_memory(struct check *check) {
     status = run_plan(run);
     if (!is_row(status)) return status;
     char text[160];
-    double unit = 1048576, planned = (double)memory_sum(&run->planned) / unit;
+    double unit = 1048576, planned = (double)memory_sum(&run->plan.planned) / unit;
     snprintf(text, sizeof text, "%.1f MiB on rank 0", planned);
-    if (run->available.bytes)
+    if (run->plan.available.bytes)
         snprintf(text, sizeof text, "%.1f MiB on rank 0, of %.0f MiB", planned,
-                 (double)run->available.bytes / unit);
+                 (double)run->plan.available.bytes / unit);
     check_outcome(&check->report, "memory", status, text);
     return 0;
 }
@@ -276,7 +276,7 @@ static int look_at_disk(struct check *check) {
     if (!seen) return 0;
 
     struct check_space space;
-    status = check_space(&run->mesh, directory, &run->config, &run->global, &space);
+    status = check_space(&run->mesh, directory, &run->config, &run->part.global, &space);
     if (!is_row(status)) return status;
     double unit = 1048576;
     char number[64] = "their number is not known";
@@ -323,7 +323,7 @@ static int check_on_ranks(const struct options *options, const struct settings *
     struct check *check = calloc(1, sizeof *check);
     if (!check) return gdn_fail(GDN_INTERNAL, "out of memory");
     check->settings = settings;
-    check->run.best_loss = NAN;
+    check->run.position.best_loss = NAN;
     int status = rundir_name(&check->rundir, options->run_dir, options->argument[0]);
     if (!status) {
         status = ranks_begin(&check->run.mesh);

@@ -104,11 +104,11 @@ static int train(struct run *run, struct rundir *rundir, const struct options *o
     TRY(run_prepare(run, log));
     TRY(mesh_agree(&run->mesh, run_resolve_text(run))); /* with the device that was found */
     if (start->path) TRY(mesh_agree(&run->mesh, run_take_position(run, &start->info)));
-    if (start->path && run->step >= run->config.train.steps && !run->evaluation_due) {
+    if (start->path && run->position.step >= run->config.train.steps && !run->position.evaluation_due) {
         if (out)
             fprintf(out,
                     "%s has done its %lld steps already: nothing is left to do; raise train.steps to go on\n",
-                    start->path, (long long)run->step);
+                    start->path, (long long)run->position.step);
         return 0;
     }
     TRY(run_open_data(run));
@@ -119,7 +119,7 @@ static int train(struct run *run, struct rundir *rundir, const struct options *o
 
     struct stop stop = {0};
     TRY(mesh_agree(&run->mesh, stop_open(&stop, rundir->path, run->config.train.time_limit, run->mesh.rank)));
-    int status = run->mesh.rank == 0 ? rundir_open(rundir, run->config_text, run->step) : 0;
+    int status = run->mesh.rank == 0 ? rundir_open(rundir, run->config_text, run->position.step) : 0;
     TRY(mesh_agree(&run->mesh, status));
     TRY(mesh_agree(&run->mesh, see_rundir(rundir)));
     return loop_run(run, rundir, &stop, out);
@@ -139,7 +139,7 @@ static void limit_beginning(const struct options *options) {
 }
 
 static int train_on_ranks(const struct options *options, const struct arguments *given) {
-    struct run run = {.best_loss = NAN, .start_loss = NAN};
+    struct run run = {.position.best_loss = NAN, .origin.start_loss = NAN};
     struct rundir rundir;
     struct checkpoint start = {0};
     struct watchdog *watchdog = NULL;
@@ -149,9 +149,9 @@ static int train_on_ranks(const struct options *options, const struct arguments 
     int status = ranks_begin(&run.mesh);
     if (!status) status = train(&run, &rundir, options, given, &start, &watchdog);
     signals_quiet();
-    if (executor_failed(run.executor) || executor_failed(run.evaluation.executor))
+    if (executor_failed(run.trainer.executor) || executor_failed(run.evaluation.executor))
         ranks_abort(&run.mesh, status);
-    activity_phase(PHASE_END, run.step);
+    activity_phase(PHASE_END, run.position.step);
     commands_flush_unneeded(stdout);
     rundir_close(&rundir);
     run_free(&run);

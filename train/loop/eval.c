@@ -10,10 +10,10 @@
 /* `loss` and what follows from it are the first set's; `losses` has all of them by name. */
 static void record_event(struct loop *loop, double seconds) {
     struct metrics *metrics = &loop->rundir->metrics;
-    const struct validation *validation = &loop->run->validation;
+    const struct validation *validation = &loop->run->data.validation;
     const struct evaluation_result *result = loop->run->evaluation.result;
     metrics_begin(metrics, "eval");
-    metrics_integer(metrics, "step", loop->run->step);
+    metrics_integer(metrics, "step", loop->run->position.step);
     metrics_number(metrics, "loss", result[0].loss);
     metrics_number(metrics, "perplexity", evaluation_perplexity(&result[0]));
     metrics_number(metrics, "bits_per_byte", result[0].bits_per_byte);
@@ -29,8 +29,8 @@ static void record_event(struct loop *loop, double seconds) {
 /* Of several sets each has a curve under its name. */
 static void record_curves(struct loop *loop) {
     struct tensorboard *board = &loop->rundir->board;
-    const int64_t step = loop->run->step;
-    const struct validation *validation = &loop->run->validation;
+    const int64_t step = loop->run->position.step;
+    const struct validation *validation = &loop->run->data.validation;
     const struct evaluation_result *result = loop->run->evaluation.result;
     const struct scalar scalars[] = {
         {"validation/loss", result[0].loss},
@@ -47,7 +47,7 @@ static void record_curves(struct loop *loop) {
 
 /* "after step 20: validation loss 4.9984, perplexity 148.2, 7.211 bits a byte; books 4.9, letters 5.1" */
 static void tell(struct loop *loop) {
-    const struct validation *validation = &loop->run->validation;
+    const struct validation *validation = &loop->run->data.validation;
     const struct evaluation_result *result = loop->run->evaluation.result;
     enum { SET = 96 };
     char bits[32] = "", others[SET * (2 * VALIDATION_SOURCES + 1)] = "";
@@ -58,7 +58,7 @@ static void tell(struct loop *loop) {
         used += (size_t)snprintf(others + used, sizeof others - used, "%s %s %.4f", i == 1 ? ";" : ",",
                                  validation->set[i].name, result[i].loss);
     progress_note(&loop->progress, "after step %lld: %s loss %.4f, perplexity %.4g%s%s",
-                  (long long)loop->run->step, validation->set[0].name, result[0].loss,
+                  (long long)loop->run->position.step, validation->set[0].name, result[0].loss,
                   evaluation_perplexity(&result[0]), bits, others);
 }
 
@@ -91,10 +91,11 @@ int loop_evaluate(struct loop *loop) {
     struct run *run = loop->run;
     struct rounds rounds = {.loop = loop};
     double before = MPI_Wtime(), loss = NAN;
-    activity_phase(PHASE_EVALUATION, run->step);
-    int status = evaluation_loss(&run->evaluation, loop_active(&run->config, run->step), ask, &rounds, &loss);
+    activity_phase(PHASE_EVALUATION, run->position.step);
+    int status =
+        evaluation_loss(&run->evaluation, loop_active(&run->config, run->position.step), ask, &rounds, &loss);
     scales_restore(&run->scales); /* as if there had been no evaluation */
-    if (status == GDN_STOPPED) run->evaluation_due = true;
+    if (status == GDN_STOPPED) run->position.evaluation_due = true;
     TRY(status);
     stop_took(loop->stop, STOP_EVALUATION, MPI_Wtime() - before);
     record(loop, MPI_Wtime() - before);
@@ -102,10 +103,10 @@ int loop_evaluate(struct loop *loop) {
         return gdn_fail(GDN_DIVERGED,
                         "training diverged: the %s loss after %lld steps is %g; go on from an older "
                         "checkpoint with a lower train.lr",
-                        run->validation.set[0].name, (long long)run->step, loss);
-    loop->evaluated = run->step;
+                        run->data.validation.set[0].name, (long long)run->position.step, loss);
+    loop->evaluated = run->position.step;
     loop->eval_loss = loss;
-    if (run->evaluation_due) run->on_disk = false; /* the checkpoint lacks the loss */
-    run->evaluation_due = false;
+    if (run->position.evaluation_due) run->position.on_disk = false; /* the checkpoint lacks the loss */
+    run->position.evaluation_due = false;
     return 0;
 }

@@ -61,7 +61,7 @@ int loop_health_create(struct loop *loop) {
     TRY(mesh_agree(mesh, status));
     TRY(mesh_gather(mesh, mesh->host, sizeof *h->host, h->host));
     if (run->config.watchdog.replicas <= 0 || mesh->size == 1) return 0;
-    return replicas_create(mesh, run->table, &run->global, run->ops, &h->replicas);
+    return replicas_create(mesh, run->part.table, &run->part.global, run->ops, &h->replicas);
 }
 
 void loop_health_free(struct loop *loop) {
@@ -82,7 +82,7 @@ static void record_mismatch(struct loop *loop, const struct replicas_verdict *ve
     struct metrics *metrics = &loop->rundir->metrics;
     for (int i = 0; i < verdict->count; i++) {
         metrics_begin(metrics, "replica_mismatch");
-        metrics_integer(metrics, "step", loop->run->step);
+        metrics_integer(metrics, "step", loop->run->position.step);
         metrics_integer(metrics, "rank", verdict->rank[i]);
         metrics_text(metrics, "tensor", verdict->tensor);
         metrics_text(metrics, "host", loop->health->host[verdict->rank[i]]);
@@ -113,17 +113,17 @@ static int mismatch(struct loop *loop, const struct replicas_verdict *verdict) {
         "after %lld steps the copies of weights that ranks have are not the same any more%s: %s %s %s. "
         "Memory or arithmetic there may be faulty: have the machine tested, or leave it out. This state is "
         "not saved; the same command goes on from the newest checkpoint",
-        (long long)run->step, since, verdict->tensor,
+        (long long)run->position.step, since, verdict->tensor,
         verdict->undecided ? "differs between, and is wrong on one of," : "is wrong on", names);
 }
 
 int loop_health_replicas(struct loop *loop) {
     struct health *h = loop->health;
     struct replicas_verdict verdict;
-    if (!h || !h->replicas || h->replicated_at == loop->run->step) return 0;
-    TRY(replicas_compare(h->replicas, loop->run->state.weight, &verdict));
+    if (!h || !h->replicas || h->replicated_at == loop->run->position.step) return 0;
+    TRY(replicas_compare(h->replicas, loop->run->training.state.weight, &verdict));
     if (verdict.count) return mismatch(loop, &verdict);
-    h->replicated_at = loop->run->step;
+    h->replicated_at = loop->run->position.step;
     return 0;
 }
 
@@ -133,7 +133,7 @@ static void tell_slow(struct loop *loop, int rank) {
     const struct health *h = loop->health;
     struct metrics *metrics = &loop->rundir->metrics;
     metrics_begin(metrics, "slow_rank");
-    metrics_integer(metrics, "step", loop->run->step);
+    metrics_integer(metrics, "step", loop->run->position.step);
     metrics_integer(metrics, "rank", rank);
     metrics_text(metrics, "host", h->host[rank]);
     metrics_number(metrics, "seconds", h->seconds[rank]);
@@ -159,9 +159,10 @@ int loop_health_step(struct loop *loop) {
     struct health *h = loop->health;
     const struct config *config = &loop->run->config;
     const long compare = config->watchdog.replicas, monitor = config->monitor.interval;
-    if (h->replicated_at > loop->run->step) h->replicated_at = -1; /* training went back (loop/spike.c) */
+    if (h->replicated_at > loop->run->position.step)
+        h->replicated_at = -1; /* training went back (loop/spike.c) */
     h->computed += loop->last.step_seconds - loop->waited;
     h->steps++;
     if (h->watch_slow && h->steps >= (monitor > 0 ? monitor : 10)) TRY(gather_times(loop));
-    return compare > 0 && loop->run->step % compare == 0 ? loop_health_replicas(loop) : 0;
+    return compare > 0 && loop->run->position.step % compare == 0 ? loop_health_replicas(loop) : 0;
 }

@@ -44,10 +44,10 @@ static void record_loss_scale(struct loop *loop, int64_t step, bool lower) {
 static void record_start(struct loop *loop) {
     const struct run *run = loop->run;
     struct metrics *metrics = &loop->rundir->metrics;
-    metrics_begin(metrics, run->resumed ? "resume" : "start");
-    metrics_integer(metrics, "step", run->step);
+    metrics_begin(metrics, run->origin.resumed ? "resume" : "start");
+    metrics_integer(metrics, "step", run->position.step);
     metrics_integer(metrics, "steps", run->config.train.steps);
-    metrics_integer(metrics, "batch_size", batch_at(&run->config.train, run->step));
+    metrics_integer(metrics, "batch_size", batch_at(&run->config.train, run->position.step));
     metrics_integer(metrics, "sequence_length", run->config.train.sequence_length);
     metrics_integer(metrics, "parameters", run_parameters(run));
     metrics_integer(metrics, "ranks", run->mesh.size);
@@ -61,8 +61,8 @@ static void record_start(struct loop *loop) {
     metrics_text(metrics, "precision", precision_word[run->ops->precision]);
     metrics_text(metrics, "transport", run->mesh.transport);
     metrics_text(metrics, "number", GDN_REAL_NAME);
-    metrics_integer(metrics, "skipped_checkpoints", run->skipped);
-    metrics_boolean(metrics, "data_changed", run->data_changed);
+    metrics_integer(metrics, "skipped_checkpoints", run->origin.skipped);
+    metrics_boolean(metrics, "data_changed", run->data.changed);
     metrics_end(metrics);
     monitor_start(loop->monitor);
 }
@@ -79,12 +79,12 @@ static int give_up(struct loop *loop, int status) {
         char *second = strdup(gdn_failure());
         gdn_failure_clear();
         status = gdn_fail(GDN_UNSAVED, "%s\nand no checkpoint could be saved after %lld steps: %s",
-                          first ? first : "", (long long)run->step, second ? second : "");
+                          first ? first : "", (long long)run->position.step, second ? second : "");
         free(second);
     } else {
         status =
             gdn_fail(status, "%s\nstopped after %lld of %ld steps, which are saved in %s", first ? first : "",
-                     (long long)run->step, run->config.train.steps, loop->rundir->path);
+                     (long long)run->position.step, run->config.train.steps, loop->rundir->path);
     }
     free(first);
     return status;
@@ -107,7 +107,7 @@ static int stop(struct loop *loop, enum stop_reason reason) {
     TRY(loop_health_replicas(loop));
     const char *why = reason ? stop_text(reason) : "at train.stop_at";
     metrics_begin(&loop->rundir->metrics, reason >= STOP_INT ? "signal" : "stop");
-    metrics_integer(&loop->rundir->metrics, "step", run->step);
+    metrics_integer(&loop->rundir->metrics, "step", run->position.step);
     metrics_text(&loop->rundir->metrics, "reason", reason ? stop_name(reason) : "train.stop_at");
     metrics_end(&loop->rundir->metrics);
     if (loop_save(loop, true)) {
@@ -115,13 +115,13 @@ static int stop(struct loop *loop, enum stop_reason reason) {
         gdn_failure_clear();
         int status =
             gdn_fail(GDN_UNSAVED, "stopped %s after %lld steps, but no checkpoint could be saved: %s", why,
-                     (long long)run->step, text ? text : "");
+                     (long long)run->position.step, text ? text : "");
         free(text);
         return status;
     }
     TRY(mesh_agree(&run->mesh, stop_honoured(loop->stop)));
     return gdn_fail(GDN_STOPPED, "stopped %s after %lld of %ld steps; run the same command again to go on",
-                    why, (long long)run->step, run->config.train.steps);
+                    why, (long long)run->position.step, run->config.train.steps);
 }
 
 /* All steps are done. */
@@ -129,22 +129,22 @@ static void finish(struct loop *loop) {
     struct run *run = loop->run;
     double seconds = MPI_Wtime() - loop->started;
     metrics_begin(&loop->rundir->metrics, "finish");
-    metrics_integer(&loop->rundir->metrics, "step", run->step);
+    metrics_integer(&loop->rundir->metrics, "step", run->position.step);
     metrics_number(&loop->rundir->metrics, "seconds", seconds);
     metrics_end(&loop->rundir->metrics);
 
     char took[32];
     progress_duration(seconds, took);
     if (loop->last.sequences)
-        progress_note(&loop->progress, "finished after %lld steps, in %s: loss %.4f", (long long)run->step,
-                      took, loop->last.loss);
+        progress_note(&loop->progress, "finished after %lld steps, in %s: loss %.4f",
+                      (long long)run->position.step, took, loop->last.loss);
     else /* this start had no step to do */
-        progress_note(&loop->progress, "finished after %lld steps", (long long)run->step);
-    if (loop->evaluated == run->step)
-        progress_note(&loop->progress, "%s loss %.4f", run->validation.set[0].name, loop->eval_loss);
+        progress_note(&loop->progress, "finished after %lld steps", (long long)run->position.step);
+    if (loop->evaluated == run->position.step)
+        progress_note(&loop->progress, "%s loss %.4f", run->data.validation.set[0].name, loop->eval_loss);
     const char *path = loop->rundir->path;
     progress_note(&loop->progress, "weights      %s/checkpoints/step_%08lld/checkpoint.h5", path,
-                  (long long)run->step);
+                  (long long)run->position.step);
     progress_note(&loop->progress, "every step   %s/metrics.jsonl", path);
     progress_note(&loop->progress, "curves       tensorboard --logdir %s/tensorboard", path);
 }
@@ -168,11 +168,11 @@ static int stop_as_asked(struct loop *loop) {
 /* Agrees before a step whether all can go on (*end false), or how the run ends. */
 static int before_step(struct loop *loop, bool *end) {
     struct run *run = loop->run;
-    int stored = loop_store_poll(loop, due(run->step, run->config.delta_store.interval));
+    int stored = loop_store_poll(loop, due(run->position.step, run->config.delta_store.interval));
     *end = stored != 0;
     if (stored) return give_up(loop, stored);
     long stop_at = run->config.train.stop_at;
-    bool wanted = loop_asked(loop, STOP_STEP) || (stop_at > 0 && run->step >= stop_at);
+    bool wanted = loop_asked(loop, STOP_STEP) || (stop_at > 0 && run->position.step >= stop_at);
     int status = written(loop);
     if (!status && !wanted) status = run_read_batch(run);
     int any = mesh_any(&run->mesh, status || wanted);
@@ -188,11 +188,11 @@ static int train_step(struct loop *loop, double began) {
     struct run *run = loop->run;
     struct step_report report = {0};
     const double scale = run->loss_scale.scale;
-    int status = loop_step(run, delta_store_begin(loop->store, run->step), &report);
+    int status = loop_step(run, delta_store_begin(loop->store, run->position.step), &report);
     loop_record_nan_trace(loop, &report);
     if (status == GDN_DIVERGED) return diverge(loop, &report);
     if (status) return status;
-    run->on_disk = false;
+    run->position.on_disk = false;
     report.step_seconds = MPI_Wtime() - began;
     loop->waited = activity_waited();
     report.tokens_per_second =
@@ -208,8 +208,9 @@ static int train_step(struct loop *loop, double began) {
 static int after_step(struct loop *loop) {
     struct run *run = loop->run;
     const struct train_config *train = &run->config.train;
-    bool last = run->step >= train->steps;
-    if (run->validation.sets && (last || due(run->step, train->eval_interval) || run->evaluation_due)) {
+    bool last = run->position.step >= train->steps;
+    if (run->data.validation.sets &&
+        (last || due(run->position.step, train->eval_interval) || run->position.evaluation_due)) {
         int status = loop_evaluate(loop);
         if (executor_failed(run->evaluation.executor)) return status;
         if (status == GDN_STOPPED) {
@@ -236,17 +237,18 @@ static int train(struct loop *loop) {
     TRY(run_describe(run, loop->rundir->path, loop->progress.out)); /* with all that is reserved */
     record_start(loop);
     TRY(run_record_memory(run, &loop->rundir->metrics));
-    const bool due = run->evaluation_due;
-    if (due && !run->validation.sets) /* any more: no later start is to look for it */
-        run->evaluation_due = run->on_disk = false;
+    const bool due = run->position.evaluation_due;
+    if (due && !run->data.validation.sets) /* any more: no later start is to look for it */
+        run->position.evaluation_due = run->position.on_disk = false;
     if (due) TRY(after_step(loop));
-    while (run->step < run->config.train.steps) {
+    while (run->position.step < run->config.train.steps) {
         const struct train_config *train = &run->config.train;
-        if (run->step > 0)
+        if (run->position.step > 0)
             stop_grows(loop->stop, STOP_STEP,
-                       (double)batch_at(train, run->step) / (double)batch_at(train, run->step - 1));
+                       (double)batch_at(train, run->position.step) /
+                           (double)batch_at(train, run->position.step - 1));
         double began = MPI_Wtime();
-        activity_phase(PHASE_STEP, run->step);
+        activity_phase(PHASE_STEP, run->position.step);
         bool end = false;
         int status = before_step(loop, &end);
         if (end) return status;
@@ -272,7 +274,7 @@ static void record_end(struct loop *loop, int status) {
     char reason[512];
     snprintf(reason, sizeof reason, "%.*s", (int)strcspn(gdn_failure(), "\n"), gdn_failure());
     metrics_begin(metrics, "end");
-    metrics_integer(metrics, "step", loop->run->step);
+    metrics_integer(metrics, "step", loop->run->position.step);
     metrics_integer(metrics, "status", status);
     metrics_text(metrics, "reason", reason);
     metrics_end(metrics);
@@ -283,17 +285,17 @@ int loop_run(struct run *run, struct rundir *rundir, struct stop *asking, FILE *
         .run = run,
         .rundir = rundir,
         .stop = asking,
-        .evaluated = isnan(run->start_loss) ? -1 : run->step,
-        .eval_loss = run->start_loss,
+        .evaluated = isnan(run->origin.start_loss) ? -1 : run->position.step,
+        .eval_loss = run->origin.start_loss,
         .started = MPI_Wtime(),
     };
-    progress_open(&loop.progress, out, run->step, &run->config.train);
+    progress_open(&loop.progress, out, run->position.step, &run->config.train);
     int status = train(&loop);
     bool alone = false;
     loop.ending = true;
-    activity_phase(PHASE_END, run->step); /* a checkpoint under way may take its time */
+    activity_phase(PHASE_END, run->position.step); /* a checkpoint under way may take its time */
     /* Where all ranks have come here together, what the run's end has overtaken is told of too. */
-    if (!executor_failed(run->executor) && !executor_failed(run->evaluation.executor))
+    if (!executor_failed(run->trainer.executor) && !executor_failed(run->evaluation.executor))
         loop_store_poll(&loop, true), loop_save_poll(&loop, true);
     else
         alone = true;

@@ -47,13 +47,13 @@ struct loop {
  * the steps done. */
 int loop_run(struct run *run, struct rundir *rundir, struct stop *stop, FILE *out);
 
-/* One optimiser step on the batch in run->rows: the schedule's actions (train/step/execute.h), whose first
- * micro-batch `watch` sees (NULL: nobody); fills `report` but for its times. Where the gradient norm is not
- * finite and a smaller loss scale may help, nothing is updated, but the step counts. Where loss or gradient
- * norm is not finite otherwise, the step is computed again to find out where that begins (run->verdict),
- * and is GDN_DIVERGED: then nothing is updated. With spikes.window such a step, and any other spike
- * (run->spikes.last), is left out unless spikes.action is report. GDN_INTERNAL where an axis of the mesh
- * failed: then the job cannot go on. Collective. (loop/step.c) */
+/* One optimiser step on the batch in run->data.rows: the schedule's actions (train/step/execute.h), whose
+ * first micro-batch `watch` sees (NULL: nobody); fills `report` but for its times. Where the gradient norm is
+ * not finite and a smaller loss scale may help, nothing is updated, but the step counts. Where loss or
+ * gradient norm is not finite otherwise, the step is computed again to find out where that begins
+ * (run->trainer.verdict), and is GDN_DIVERGED: then nothing is updated. With spikes.window such a step, and
+ * any other spike (run->spikes.last), is left out unless spikes.action is report. GDN_INTERNAL where an axis
+ * of the mesh failed: then the job cannot go on. Collective. (loop/step.c) */
 int loop_step(struct run *run, const struct delta_watch *watch, struct step_report *report);
 
 /* Whether this rank knows of a request to stop, or the time that is left is too short for `next` and a
@@ -61,7 +61,7 @@ int loop_step(struct run *run, const struct delta_watch *watch, struct step_repo
 enum stop_reason loop_asked(struct loop *loop, enum stop_work next);
 
 /* Evaluates and records. Collective. The same on all ranks: GDN_STOPPED, with nothing recorded and
- * run->evaluation_due set, where somebody asked to stop; GDN_DIVERGED for a loss that is not finite;
+ * run->position.evaluation_due set, where somebody asked to stop; GDN_DIVERGED for a loss that is not finite;
  * GDN_INPUT, GDN_INTERNAL. (loop/eval.c) */
 int loop_evaluate(struct loop *loop);
 

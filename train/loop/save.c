@@ -52,9 +52,9 @@ static int take_report(struct loop *loop, const struct saver_report *report) {
     monitor_stall(loop->monitor, report->stall_seconds);
     if (!report->status) {
         record_saved(loop, report);
-        run->best_loss = report->best_loss;
-        run->elsewhere = false;
-        run->on_disk = run->step == report->step;
+        run->position.best_loss = report->best_loss;
+        run->origin.elsewhere = false;
+        run->position.on_disk = run->position.step == report->step;
         loop->save_failures = 0;
         loop->saved_seconds = fmax(loop->saved_seconds, report->seconds);
         loop->save_seconds = loop->saved_seconds;
@@ -82,10 +82,10 @@ int loop_save_poll(struct loop *loop, bool wait) {
 
 int loop_save(struct loop *loop, bool now) {
     struct run *run = loop->run;
-    if (run->on_disk) return 0;
+    if (run->position.on_disk) return 0;
     TRY(loop_health_replicas(loop)); /* nothing wrong is to be saved */
     loop->ending |= now;
-    activity_phase(PHASE_CHECKPOINT, run->step);
+    activity_phase(PHASE_CHECKPOINT, run->position.step);
     int status = loop_save_poll(loop, true);
     if (status == GDN_UNSAVED &&
         now) { /* of failures in a row: this one may work, and then nothing is lost */
@@ -93,19 +93,19 @@ int loop_save(struct loop *loop, bool now) {
         status = 0;
     }
     TRY(status);
-    if (run->on_disk) return 0;                  /* it was this very one */
-    activity_phase(PHASE_CHECKPOINT, run->step); /* another one, with time of its own */
-    double loss = loop->evaluated == run->step ? loop->eval_loss : NAN;
+    if (run->position.on_disk) return 0;                  /* it was this very one */
+    activity_phase(PHASE_CHECKPOINT, run->position.step); /* another one, with time of its own */
+    double loss = loop->evaluated == run->position.step ? loop->eval_loss : NAN;
     struct checkpoint_info info = {
-        .step = run->step,
-        .samples = run->samples,
-        .tokens = run->tokens,
+        .step = run->position.step,
+        .samples = run->position.samples,
+        .tokens = run->position.tokens,
         .config = run->config_text,
-        .configured = run->configured,
-        .data = run->data_text,
-        .best_loss = fmin(run->best_loss, loss), /* fmin takes the number where one is NAN */
+        .configured = run->origin.configured,
+        .data = run->data.text,
+        .best_loss = fmin(run->position.best_loss, loss), /* fmin takes the number where one is NAN */
         .loss = loss,
-        .evaluation_due = run->evaluation_due,
+        .evaluation_due = run->position.evaluation_due,
         .loss_scale = run->loss_scale.dynamic ? run->loss_scale.scale : 0,
         .loss_scale_good = run->loss_scale.good,
     };
@@ -118,7 +118,7 @@ int loop_save(struct loop *loop, bool now) {
 int loop_save_due(struct loop *loop, bool *is_due) {
     const struct run *run = loop->run;
     const struct checkpoint_config *config = &run->config.checkpoint;
-    *is_due = config->interval > 0 && run->step % config->interval == 0;
+    *is_due = config->interval > 0 && run->position.step % config->interval == 0;
     if (config->interval_minutes <= 0) return 0;
     /* By rank 0's clock alone. */
     bool time = run->mesh.rank == 0 && MPI_Wtime() - loop->saved_at >= 60 * config->interval_minutes;

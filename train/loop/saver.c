@@ -104,7 +104,7 @@ static int start(struct saver *s) {
 /* What snapshots are taken of: where training has its state. */
 static struct checkpoint_content live_content(struct run *run) {
     struct checkpoint_content content = run_content(run);
-    content.state = &run->state;
+    content.state = &run->training.state;
     return content;
 }
 
@@ -114,7 +114,7 @@ static int create_snapshot(struct saver *s) {
     bool host = run->ops->device->host;
     struct checkpoint_content live = live_content(run);
     if (host && !in_background(&run->config)) return 0;
-    TRY(snapshot_create(&run->mesh, run->ops, &live, host ? NULL : &run->saved, &s->snapshot));
+    TRY(snapshot_create(&run->mesh, run->ops, &live, host ? NULL : &run->training.saved, &s->snapshot));
     run->copy_bytes = snapshot_reserved(s->snapshot);
     return 0;
 }

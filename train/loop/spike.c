@@ -9,7 +9,7 @@
 static const char *const action_name[] = {"skip", "rewind", "report"};
 
 void loop_record_nan_trace(struct loop *loop, const struct step_report *report) {
-    const struct verdict *v = &loop->run->verdict;
+    const struct verdict *v = &loop->run->trainer.verdict;
     struct metrics *metrics = &loop->rundir->metrics;
     if (!v->asked) return;
     char text[512];
@@ -41,7 +41,7 @@ static void record_spike(struct loop *loop, const struct step_report *report, en
     metrics_number(metrics, "deviation", spike->deviation);
     metrics_number(metrics, "z", spike->z);
     metrics_text(metrics, "action", action_name[action]);
-    if (action == SPIKE_REWIND) metrics_integer(metrics, "to_step", run->step);
+    if (action == SPIKE_REWIND) metrics_integer(metrics, "to_step", run->position.step);
     if (reason[0]) metrics_text(metrics, "reason", reason);
     metrics_end(metrics);
     if (action != SPIKE_SKIP) return;
@@ -61,7 +61,7 @@ static void tell(struct loop *loop, const struct step_report *report, enum spike
     if (action == SPIKE_SKIP) snprintf(done, sizeof done, "the step is left out");
     if (action == SPIKE_REWIND)
         snprintf(done, sizeof done, "back to step %lld, with the data that follow",
-                 (long long)loop->run->step);
+                 (long long)loop->run->position.step);
     progress_note(&loop->progress, "spike in step %lld: %s%s: %s%s%s%s", (long long)report->step,
                   spike_name(spike->kind), compared, done, reason[0] ? " (" : "", reason,
                   reason[0] ? ")" : "");
@@ -71,27 +71,27 @@ static void tell(struct loop *loop, const struct step_report *report, enum spike
  * in words and nothing changed, where there is none. */
 static int rewind_run(struct loop *loop, bool *back, const char **reason) {
     struct run *run = loop->run;
-    activity_phase(PHASE_CHECKPOINT, run->step);
+    activity_phase(PHASE_CHECKPOINT, run->position.step);
     TRY(loop_save_poll(loop, true)); /* the newest may be under way */
     *back = false;
-    if (run->elsewhere) {
+    if (run->origin.elsewhere) {
         *reason = "this start has no checkpoint of its own yet to go back to";
         return 0;
     }
-    const int64_t step = run->step, so_far = spikes_so_far(&run->spikes);
+    const int64_t step = run->position.step, so_far = spikes_so_far(&run->spikes);
     const struct spike spike = run->spikes.last;
     const struct loss_scale scale = run->loss_scale;
-    const double best = run->best_loss;
-    const bool resumed = run->resumed;
+    const double best = run->position.best_loss;
+    const bool resumed = run->origin.resumed;
     struct checkpoint start = {0};
     FILE *log = run->mesh.rank == 0 ? stderr : NULL;
     int status = run_find_start(run, loop->rundir->path, "auto", log, &start);
     if (!status && start.path) status = mesh_agree(&run->mesh, run_take_position(run, &start.info));
-    run->resumed = resumed;
-    run->on_disk = false; /* its data position is another one */
-    run->best_loss = best;
-    run->evaluation_due = false; /* that was made up for */
-    *back = !status && start.path && run->step < step;
+    run->origin.resumed = resumed;
+    run->position.on_disk = false; /* its data position is another one */
+    run->position.best_loss = best;
+    run->position.evaluation_due = false; /* that was made up for */
+    *back = !status && start.path && run->position.step < step;
     if (status) {
         *reason = "there are checkpoints, but none that training could go back to";
         gdn_failure_clear();
@@ -108,7 +108,7 @@ static int rewind_run(struct loop *loop, bool *back, const char **reason) {
         run->spikes.last = spike;
         loop->evaluated = -1;
     } else {
-        run->step = step;
+        run->position.step = step;
         run->loss_scale = scale;
         status = 0;
     }

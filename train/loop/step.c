@@ -91,7 +91,7 @@ static int measure(struct step *step, bool *any_bad) {
     double sums[STEP_SUMS] = {step->sums.ce, step->sums.sparsity, step->sums.entropy, step->first_bad >= 0},
            norm;
     TRY(mesh_sum(&run->mesh, sums, STEP_SUMS));
-    TRY(optimizer_norm(&run->optimizer, step->options->active, &norm));
+    TRY(optimizer_norm(&run->trainer.optimizer, step->options->active, &norm));
     fill_losses(step->options, scale, sums, step->sums.connections, report);
     report->grad_norm = norm / scale;
     *any_bad = sums[3] > 0;
@@ -106,8 +106,8 @@ static int decide(struct step *step) {
     const double scale = run->loss_scale.scale;
     bool any_bad;
     TRY(measure(step, &any_bad));
-    report->lr = step->lr = learning_rate(&run->config.train, run->step);
-    step->gscale = optimizer_clip(&run->optimizer, report->grad_norm) / scale;
+    report->lr = step->lr = learning_rate(&run->config.train, run->position.step);
+    step->gscale = optimizer_clip(&run->trainer.optimizer, report->grad_norm) / scale;
     decision->outcome = judge(run, report, any_bad);
     step->update = decision->outcome == OUTCOME_UPDATE;
     return 0;
@@ -118,7 +118,7 @@ static int hear(struct step *step) {
     struct decision *decision = step->context;
     bool any_bad;
     TRY(measure(step, &any_bad));
-    decision->run->verdict.recurred =
+    decision->run->trainer.verdict.recurred =
         any_bad || !isfinite(decision->report->loss) || !isfinite(decision->report->grad_norm);
     return 0;
 }
@@ -129,15 +129,15 @@ static int trace_nan(struct run *run, const struct step *step) {
     struct step_report report = {0};
     struct step traced = *step;
     traced.watch = NULL;
-    traced.nan_trace = &run->nan_trace;
+    traced.nan_trace = &run->trainer.nan_trace;
     traced.decide = hear;
     traced.context = &(struct decision){.run = run, .report = &report};
     scales_restore(&run->scales);
-    nan_trace_begin(&run->nan_trace, step->options->active);
-    TRY(execute(run->executor, &traced));
-    bool recurred = run->verdict.recurred;
-    TRY(nan_trace_end(&run->nan_trace, step->first_bad, &run->verdict));
-    run->verdict.recurred = recurred;
+    nan_trace_begin(&run->trainer.nan_trace, step->options->active);
+    TRY(execute(run->trainer.executor, &traced));
+    bool recurred = run->trainer.verdict.recurred;
+    TRY(nan_trace_end(&run->trainer.nan_trace, step->first_bad, &run->trainer.verdict));
+    run->trainer.verdict.recurred = recurred;
     return 0;
 }
 
@@ -149,12 +149,12 @@ static int not_finite(struct run *run, const struct step *step, const struct ste
         return 0;
     }
     char text[512];
-    nan_trace_text(&run->verdict, text);
+    nan_trace_text(&run->trainer.verdict, text);
     return gdn_fail(GDN_DIVERGED,
                     "training diverged at step %lld: %s not finite; %s. Nothing was updated. Go on "
                     "from an older checkpoint with a lower train.lr, more train.warmup_steps or a "
                     "train.grad_clip, or let spikes.window leave such steps out",
-                    (long long)run->step,
+                    (long long)run->position.step,
                     !isfinite(report->loss)        ? "the loss is"
                     : !isfinite(report->grad_norm) ? "the gradient norm is"
                                                    : "numbers between ranks are",
@@ -164,13 +164,13 @@ static int not_finite(struct run *run, const struct step *step, const struct ste
 int loop_step(struct run *run, const struct delta_watch *watch, struct step_report *report) {
     const struct train_config *train = &run->config.train;
     const struct axis *axes[] = {&run->mesh.data, &run->mesh.tensor, &run->mesh.pipeline};
-    struct loss_options options = options_of(&run->config, run->step, run->loss_scale.scale);
-    const long batch = batch_at(train, run->step);
+    struct loss_options options = options_of(&run->config, run->position.step, run->loss_scale.scale);
+    const long batch = batch_at(train, run->position.step);
     *report = (struct step_report){
-        .step = run->step,
+        .step = run->position.step,
         .sequences = batch,
         .active_distances = options.active,
-        .tokens = run->tokens + batch * (int64_t)train->sequence_length,
+        .tokens = run->position.tokens + batch * (int64_t)train->sequence_length,
     };
     for (int i = 0; i < STEP_AXES; i++) {
         report->communication_bytes[i] = -axes[i]->bytes;
@@ -178,18 +178,18 @@ int loop_step(struct run *run, const struct delta_watch *watch, struct step_repo
     }
     struct decision decision = {.run = run, .report = report};
     struct step step = {
-        .number = run->step,
-        .rows = run->rows,
+        .number = run->position.step,
+        .rows = run->data.rows,
         .sequences = run_share(run),
-        .micro_batches = (int)(run_share(run) / run->micro_batch),
+        .micro_batches = (int)(run_share(run) / run->part.micro_batch),
         .options = &options,
         .watch = watch,
         .decide = decide,
         .context = &decision,
     };
-    run->verdict.asked = false;
+    run->trainer.verdict.asked = false;
     run->spikes.last.kind = SPIKE_NONE;
-    TRY(execute(run->executor, &step));
+    TRY(execute(run->trainer.executor, &step));
     if (decision.outcome == OUTCOME_NOT_FINITE) TRY(not_finite(run, &step, report));
     if (decision.outcome == OUTCOME_SPIKE || decision.outcome == OUTCOME_NOT_FINITE)
         scales_restore(&run->scales); /* as if the step had not been */
@@ -199,9 +199,9 @@ int loop_step(struct run *run, const struct delta_watch *watch, struct step_repo
         report->communication_bytes[i] += axes[i]->bytes;
         report->communication_seconds[i] += axes[i]->seconds;
     }
-    run->step++;
-    run->samples += batch;
-    run->tokens = report->tokens;
+    run->position.step++;
+    run->position.samples += batch;
+    run->position.tokens = report->tokens;
     return 0;
 }
 

@@ -9,11 +9,11 @@ int loop_store_create(struct loop *loop) {
     struct run *run = loop->run;
     const struct delta_place place = {
         .config = &run->config,
-        .layout = run->layout,
-        .edges = &run->pipeline.edges,
+        .layout = run->part.layout,
+        .edges = &run->part.pipeline.edges,
         .ops = ops_on_host(run->ops),
         .mesh = &run->mesh,
-        .batch = run->micro_batch,
+        .batch = run->part.micro_batch,
         .directory = loop->rundir->path,
     };
     return mesh_agree(&run->mesh, delta_store_create(&place, &loop->store));

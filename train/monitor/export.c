@@ -14,7 +14,7 @@ static double mean(const double *x, int count) {
 }
 
 static void validation_metrics(struct prometheus *p, const struct monitor *m) {
-    const struct validation *validation = &m->run->validation;
+    const struct validation *validation = &m->run->data.validation;
     const struct evaluation_result *result = m->run->evaluation.result;
     if (!validation->sets) return;
     prometheus_value(p, "gdn_validation_loss", "gauge", "Loss of the last evaluation.", result[0].loss);
@@ -33,7 +33,7 @@ static void progress_metrics(struct prometheus *p, const struct monitor *m) {
     prometheus_value(p, "gdn_planned_steps", "gauge", "Steps that the run is to have.",
                      (double)config->train.steps);
     prometheus_value(p, "gdn_tokens_total", "counter", "Tokens that the run was trained on.",
-                     (double)m->run->tokens);
+                     (double)m->run->position.tokens);
     prometheus_value(p, "gdn_loss", "gauge", "Training loss of the last step, with its regularisers.",
                      last->loss);
     validation_metrics(p, m);

@@ -20,7 +20,7 @@ double effective_connections(const double *contribution, int count) {
 
 /* Means over the tokens of the step, from the sums over all ranks. */
 static void take_gates(struct monitor *m, const struct step_report *report) {
-    const struct edges *edges = &m->run->pipeline.edges;
+    const struct edges *edges = &m->run->part.pipeline.edges;
     const struct config *config = &m->run->config;
     const double tokens = (double)report->sequences * (double)config->train.sequence_length;
     const double gates = (double)model_gates(&config->model);
@@ -50,8 +50,8 @@ static void record_gates(struct monitor *m, int64_t step) {
 }
 
 void monitor_measure_gates(struct monitor *m, const struct step_report *report) {
-    const struct connection_sums *found = executor_connections(m->run->executor);
-    int edges = m->run->pipeline.edges.count;
+    const struct connection_sums *found = executor_connections(m->run->trainer.executor);
+    int edges = m->run->part.pipeline.edges.count;
     for (int e = 0; e < edges; e++) {
         m->sums[2 * e] = found[e].gate;
         m->sums[2 * e + 1] = found[e].contribution;

@@ -13,7 +13,7 @@ enum { REFRESH_SECONDS = 15 }; /* between writings of metrics.prom, at the least
 /* ------------------------------------------------------------------------------------------ creation */
 
 static int reserve(struct monitor *m) {
-    int edges = m->run->pipeline.edges.count;
+    int edges = m->run->part.pipeline.edges.count;
     const struct config *config = &m->run->config;
     int distances = config->model.delta.num_distances;
     double *numbers = calloc(4 * (size_t)edges + (size_t)distances + 1, sizeof *numbers);
@@ -25,7 +25,7 @@ static int reserve(struct monitor *m) {
     for (int active = 0; active <= distances; active++)
         m->flops[active] = model_flops_per_token(&config->model, config->train.sequence_length, active);
     if (m->run->mesh.rank || !m->run->config.monitor.interval) return 0;
-    return prometheus_open(&m->prometheus, m->rundir->path, 64 + 2 * edges + m->run->validation.sets);
+    return prometheus_open(&m->prometheus, m->rundir->path, 64 + 2 * edges + m->run->data.validation.sets);
 }
 
 int monitor_create(struct run *run, struct rundir *rundir, struct progress *progress, struct monitor **out) {
@@ -35,10 +35,11 @@ int monitor_create(struct run *run, struct rundir *rundir, struct progress *prog
         m->run = run, m->rundir = rundir, m->progress = progress;
         m->started = MPI_Wtime() - monitor_age();
         m->furthest = rundir->metrics.tallies.of[TALLY_STEP].step;
-        m->connection_seconds = model_connection_seconds(run->model);
+        m->connection_seconds = model_connection_seconds(run->trainer.model);
         m->figures = (struct monitor_figures){NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, 0, NAN};
         m->effective = NAN;
-        m->last = (struct step_report){.step = run->step - 1, .loss = NAN, .grad_norm = NAN, .lr = NAN};
+        m->last =
+            (struct step_report){.step = run->position.step - 1, .loss = NAN, .grad_norm = NAN, .lr = NAN};
         status = reserve(m);
     }
     status = mesh_agree(&run->mesh, status);
@@ -74,7 +75,7 @@ static void gather(struct monitor *m, struct monitor_figures *f) {
 
 static void take_figures(struct monitor *m, struct monitor_figures *f) {
     const struct config *config = &m->run->config;
-    const struct edges *edges = &m->run->pipeline.edges;
+    const struct edges *edges = &m->run->part.pipeline.edges;
     const double percent[] = {50, 95, 99};
     double percentile[3];
     gather(m, f);
@@ -150,7 +151,7 @@ static void count_step(struct monitor *m, const struct step_report *report) {
     m->seconds += report->step_seconds;
     m->recent_sequences += report->sequences;
     m->recent_seconds += report->step_seconds;
-    double spent = model_connection_seconds(m->run->model);
+    double spent = model_connection_seconds(m->run->trainer.model);
     window_add(&m->window, report->step_seconds, spent - m->connection_seconds);
     m->connection_seconds = spent;
     if (report->step <= m->furthest || left_out(m->run, report)) return;

@@ -15,8 +15,8 @@ static void describe_model(const struct run *run, FILE *out) {
     const struct model_config *model = &run->config.model;
     char count[32];
     long connected = 0;
-    for (int i = 0; i < run->global.rows; i++) {
-        const struct row *row = &run->global.row[i];
+    for (int i = 0; i < run->part.global.rows; i++) {
+        const struct row *row = &run->part.global.row[i];
         if (row->distance || row->select) connected += row->count;
     }
     fprintf(out, "model     %d layers, hidden %d, %d heads, vocabulary %d: %s parameters", model->num_layers,
@@ -34,17 +34,17 @@ static void describe_data(const struct run *run, FILE *out) {
     const struct data_config *data = &run->config.data;
     char count[32], tokens[32], name[256];
     bool mixed = data->train.count == 0;
-    long length = run->config.train.sequence_length, samples = sampler_epoch(run->data);
+    long length = run->config.train.sequence_length, samples = sampler_epoch(run->data.sampler);
     const struct train_config *train = &run->config.train;
-    const int64_t more = batch_tokens(train, run->step, train->steps);
-    const int64_t reads = more < INT64_MAX - run->tokens ? run->tokens + more : INT64_MAX;
+    const int64_t more = batch_tokens(train, run->position.step, train->steps);
+    const int64_t reads = more < INT64_MAX - run->position.tokens ? run->position.tokens + more : INT64_MAX;
     fprintf(out, "data      %s%s: %s sequences of %ld tokens a pass; the run reads %s tokens\n",
             path_list_name(mixed ? &data->sources[0].path : &data->train, name, sizeof name),
             mixed ? " and others" : "", plan_grouped(samples, count), length, plan_grouped(reads, tokens));
-    for (int i = 0; i < run->validation.sets; i++)
-        fprintf(out, "          %s%s on %s sequences\n", run->validation.set[i].name,
-                strcmp(run->validation.set[i].name, VALIDATION_NAME) ? ": validation" : "",
-                plan_grouped(validation_sequences(&run->validation, i), count));
+    for (int i = 0; i < run->data.validation.sets; i++)
+        fprintf(out, "          %s%s on %s sequences\n", run->data.validation.set[i].name,
+                strcmp(run->data.validation.set[i].name, VALIDATION_NAME) ? ": validation" : "",
+                plan_grouped(validation_sequences(&run->data.validation, i), count));
 }
 
 static void describe_mesh(const struct run *run, FILE *out) {
@@ -52,24 +52,25 @@ static void describe_mesh(const struct run *run, FILE *out) {
     char batches[256];
     batch_text(&run->config.train, batches, sizeof batches);
     fprintf(out, "mesh      data %d x tensor %d x pipeline %d; batches of %s, %ld at a time on each rank\n",
-            mesh->data.size, mesh->tensor.size, mesh->pipeline.size, batches, run->micro_batch);
+            mesh->data.size, mesh->tensor.size, mesh->pipeline.size, batches, run->part.micro_batch);
     if (mesh->pipeline.size > 1) {
-        int ranks = run->layout->pipeline, micro_batches = run->pipeline.micro_batches;
+        int ranks = run->part.layout->pipeline, micro_batches = run->part.pipeline.micro_batches;
         fprintf(out, "stages    layers");
         for (int r = 0; r < ranks; r++) {
-            for (int s = r; s < ranks * run->layout->chunks; s += ranks) {
-                struct span span = run->layout->stage[s];
+            for (int s = r; s < ranks * run->part.layout->chunks; s += ranks) {
+                struct span span = run->part.layout->stage[s];
                 fprintf(out, span.end - span.first > 1 ? " %d-%d" : " %d", span.first, span.end - 1);
             }
             fputs(r < ranks - 1 ? " |" : ";", out);
         }
         fprintf(out, " %d micro-batch%s%s\n", micro_batches, micro_batches == 1 ? "" : "es",
-                run->layout->chunks > 1 ? ", interleaved" : "");
+                run->part.layout->chunks > 1 ? ", interleaved" : "");
     }
 }
 
 static void describe_saving(const struct run *run, FILE *out) {
-    if (run->foreground) fprintf(out, "saving    training waits for each checkpoint: %s\n", run->foreground);
+    if (run->plan.foreground)
+        fprintf(out, "saving    training waits for each checkpoint: %s\n", run->plan.foreground);
 }
 
 static void describe_memory(const struct run *run, const struct run_max_memory *max, FILE *out) {
@@ -82,10 +83,10 @@ static void describe_memory(const struct run *run, const struct run_max_memory *
         fprintf(out, available < 100 ? " of the %.2f available" : " of the %.0f available", available);
     if (run->mesh.size > 1) fprintf(out, ", on the rank that needs most");
     fprintf(out, ": %s\n", text);
-    recompute_text(run->policy, run->config.model.num_layers, text, sizeof text);
-    if (strcmp(text, "nothing") || run->ratio > 0) fprintf(out, "recompute %s\n", text);
-    if (run->ratio > 0) {
-        recompute_rule_text(run->ratio, text, sizeof text);
+    recompute_text(run->plan.policy, run->config.model.num_layers, text, sizeof text);
+    if (strcmp(text, "nothing") || run->plan.ratio > 0) fprintf(out, "recompute %s\n", text);
+    if (run->plan.ratio > 0) {
+        recompute_rule_text(run->plan.ratio, text, sizeof text);
         fprintf(out, "          %s\n", text);
     }
 }
@@ -107,8 +108,9 @@ int run_describe(const struct run *run, const char *directory, FILE *out) {
     if (!run->ops->device->host) fprintf(out, "; %s", precision_word[run->ops->precision]);
     if (!run->ops->device->host && run->mesh.size > 1) fprintf(out, "; transport %s", run->mesh.transport);
     fputc('\n', out);
-    fprintf(out, "run       %s, %s step %lld of %ld\n", directory, run->resumed ? "going on after" : "from",
-            (long long)run->step, run->config.train.steps);
+    fprintf(out, "run       %s, %s step %lld of %ld\n", directory,
+            run->origin.resumed ? "going on after" : "from", (long long)run->position.step,
+            run->config.train.steps);
     fflush(out);
     return 0;
 }

@@ -51,12 +51,12 @@ static bool find_difference(const struct data_config *config, const char *now, c
 static int compare(struct run *run, const char *before, bool accept, FILE *log) {
     char name[SOURCE_NAME] = "";
     long tokens[2];
-    TRY(create_text(run->data, &run->data_text));
-    if (!before || !find_difference(&run->config.data, run->data_text, before, name, tokens)) return 0;
+    TRY(create_text(run->data.sampler, &run->data.text));
+    if (!before || !find_difference(&run->config.data, run->data.text, before, name, tokens)) return 0;
     char text[1024], had[40] = "others";
     if (tokens[0] != tokens[1]) snprintf(had, sizeof had, "%ld", tokens[1]);
     snprintf(text, sizeof text, "%s has %ld tokens, and had %s when it was made", name, tokens[0], had);
-    run->data_changed = true;
+    run->data.changed = true;
     if (accept && log)
         fprintf(log, "gdn: note: the training data are not those of the checkpoint: %s\n", text);
     if (accept) return 0;
@@ -71,18 +71,18 @@ static int compare(struct run *run, const char *before, bool accept, FILE *log) 
 
 /* The text to all ranks, which all hand it to checkpoints. */
 static int share_text(struct run *run) {
-    long length = run->data_text ? (long)strlen(run->data_text) + 1 : 0;
+    long length = run->data.text ? (long)strlen(run->data.text) + 1 : 0;
     TRY(mesh_broadcast(&run->mesh, &length, sizeof length));
-    if (run->mesh.rank) run->data_text = malloc((size_t)length);
+    if (run->mesh.rank) run->data.text = malloc((size_t)length);
     TRY(mesh_agree(&run->mesh,
-                   run->data_text ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for what the data are")));
-    return mesh_broadcast(&run->mesh, run->data_text, length);
+                   run->data.text ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for what the data are")));
+    return mesh_broadcast(&run->mesh, run->data.text, length);
 }
 
 int run_match_data(struct run *run, const char *before, bool accept, FILE *log) {
     TRY(mesh_agree(&run->mesh, run->mesh.rank == 0 ? compare(run, before, accept, log) : 0));
-    TRY(mesh_broadcast(&run->mesh, &run->data_changed, sizeof run->data_changed));
-    if (run->data_changed && run->config.data.validation_fraction > 0)
-        run->best_loss = run->start_loss = NAN; /* of data that are not these */
+    TRY(mesh_broadcast(&run->mesh, &run->data.changed, sizeof run->data.changed));
+    if (run->data.changed && run->config.data.validation_fraction > 0)
+        run->position.best_loss = run->origin.start_loss = NAN; /* of data that are not these */
     return run->mesh.size > 1 ? share_text(run) : 0;
 }

@@ -21,46 +21,46 @@ static int prepare(struct run *run, struct planning *planning) {
     const struct model_config *model = &run->config.model;
     planning->work = (struct rank_work){
         .config = &run->config,
-        .pipeline = &run->pipeline,
+        .pipeline = &run->part.pipeline,
         .data = mesh->data.size,
         .tensor = mesh->tensor.size,
-        .share = run->share,
-        .micro_batch = run->micro_batch,
+        .share = run->part.share,
+        .micro_batch = run->part.micro_batch,
     };
-    run->policy = calloc((size_t)model->num_layers, sizeof *run->policy);
-    if (!run->policy) return gdn_fail(GDN_INTERNAL, "out of memory for %d layers", model->num_layers);
-    if (!run->validation.sets) return 0;
+    run->plan.policy = calloc((size_t)model->num_layers, sizeof *run->plan.policy);
+    if (!run->plan.policy) return gdn_fail(GDN_INTERNAL, "out of memory for %d layers", model->num_layers);
+    if (!run->data.validation.sets) return 0;
     planning->work.evaluation = &planning->evaluation;
     return evaluation_describe(&run->config, mesh->data.size, mesh->data.index, mesh->tensor.index,
-                               validation_max(&run->validation), &planning->evaluation);
+                               validation_max(&run->data.validation), &planning->evaluation);
 }
 
 /* For the layers of this rank; all ranks that have the same ones come to the same choice. */
 static int choose(struct run *run, const struct planning *planning) {
     if (!recompute_chosen(&run->config.train)) return 0;
-    if (!run->available.bytes)
+    if (!run->plan.available.bytes)
         return gdn_fail(GDN_INPUT,
                         "train.recompute or recompute_delta is auto, but this system does not tell how "
                         "much memory it has; give the GiB that a rank may use as train.memory");
-    return recompute_auto(&planning->work, run->mesh.pipeline.index, run->available.bytes, run->policy,
-                          &run->ratio);
+    return recompute_auto(&planning->work, run->mesh.pipeline.index, run->plan.available.bytes,
+                          run->plan.policy, &run->plan.ratio);
 }
 
 /* What other ranks chose, for whoever describes the run. What is fixed is so on all ranks, and of what is
  * chosen a rank leaves others' layers at 0. */
 static int share_choice(struct run *run) {
-    int bytes = run->config.model.num_layers * (int)sizeof *run->policy;
-    TRY(mesh_reduce(&run->mesh, run->policy, bytes, MPI_UNSIGNED_CHAR, MPI_MAX));
-    return mesh_reduce(&run->mesh, &run->ratio, 1, MPI_DOUBLE, MPI_MAX);
+    int bytes = run->config.model.num_layers * (int)sizeof *run->plan.policy;
+    TRY(mesh_reduce(&run->mesh, run->plan.policy, bytes, MPI_UNSIGNED_CHAR, MPI_MAX));
+    return mesh_reduce(&run->mesh, &run->plan.ratio, 1, MPI_DOUBLE, MPI_MAX);
 }
 
 static int plan_rank(struct run *run, const struct planning *planning) {
     struct rank_plan plan;
     struct pass_costs costs;
     TRY(rank_plan_create(&planning->work, run->mesh.tensor.index, run->mesh.pipeline.index, &plan));
-    int status = rank_plan_costs(&plan, run->policy, &costs);
+    int status = rank_plan_costs(&plan, run->plan.policy, &costs);
     if (!status) {
-        status = rank_plan_memory(&plan, &costs, &run->planned);
+        status = rank_plan_memory(&plan, &costs, &run->plan.planned);
         pass_costs_free(&costs);
     }
     rank_plan_free(&plan);
@@ -75,7 +75,7 @@ static bool has_threads(const struct mesh *mesh) {
 
 /* This rank's memory, with what is computed again. */
 static int plan_all(struct run *run, struct planning *planning) {
-    recompute_fixed(&run->config.train, run->config.model.num_layers, run->policy);
+    recompute_fixed(&run->config.train, run->config.model.num_layers, run->plan.policy);
     TRY(mesh_agree(&run->mesh, choose(run, planning)));
     TRY(share_choice(run));
     return mesh_agree(&run->mesh, plan_rank(run, planning));
@@ -87,12 +87,12 @@ static int choose_saving(struct run *run, struct planning *planning) {
     int *saving = &run->config.checkpoint.asynchronous;
     if (*saving != SAVE_AUTO) return 0;
     bool threads = has_threads(&run->mesh);
-    int without = mesh_any(&run->mesh, !threads || !memory_fits(&run->available, &run->planned));
+    int without = mesh_any(&run->mesh, !threads || !memory_fits(&run->plan.available, &run->plan.planned));
     if (without < 0) return GDN_INTERNAL;
     *saving = without ? SAVE_FOREGROUND : SAVE_BACKGROUND;
     if (!without) return 0;
     if (saver_has_intervals(&run->config))
-        run->foreground = threads ? saver_no_memory : "this MPI has no MPI_THREAD_MULTIPLE";
+        run->plan.foreground = threads ? saver_no_memory : "this MPI has no MPI_THREAD_MULTIPLE";
     planning->work.without_copy = true;
     return plan_all(run, planning);
 }
@@ -111,14 +111,15 @@ static int find_max(const struct mesh *mesh, int64_t bytes, int *rank) {
 /* The rank that needs most speaks for all: it alone looks for what would fit. */
 static int check(struct run *run) {
     int max;
-    const struct fit fit = {&run->config, run->mesh.size, &run->available};
-    TRY(find_max(&run->mesh, memory_sum(&run->planned), &max));
-    return mesh_agree(&run->mesh, run->mesh.rank == max ? fit_verify(&fit, "this run", &run->planned) : 0);
+    const struct fit fit = {&run->config, run->mesh.size, &run->plan.available};
+    TRY(find_max(&run->mesh, memory_sum(&run->plan.planned), &max));
+    return mesh_agree(&run->mesh,
+                      run->mesh.rank == max ? fit_verify(&fit, "this run", &run->plan.planned) : 0);
 }
 
 static int plan(struct run *run, struct planning *planning) {
     TRY(mesh_agree(&run->mesh, prepare(run, planning)));
-    TRY(memory_measure(&run->config, &run->mesh, run->ops->device, &run->available));
+    TRY(memory_measure(&run->config, &run->mesh, run->ops->device, &run->plan.available));
     TRY(plan_all(run, planning));
     TRY(choose_saving(run, planning));
     return check(run);
@@ -134,26 +135,26 @@ int run_plan(struct run *run) {
 struct memory run_memory(const struct run *run) {
     const struct axis *axes[] = {&run->mesh.data, &run->mesh.tensor, &run->mesh.pipeline};
     struct model_memory model;
-    model_memory(run->model, &model);
+    model_memory(run->trainer.model, &model);
     const struct delta_place store = {
         .config = &run->config,
-        .layout = run->layout,
-        .edges = &run->pipeline.edges,
-        .batch = run->micro_batch,
+        .layout = run->part.layout,
+        .edges = &run->part.pipeline.edges,
+        .batch = run->part.micro_batch,
     };
     struct memory memory = {{
-        [MEMORY_WEIGHTS] = (int64_t)(run->memory.weights.size + run->memory.steps.size),
-        [MEMORY_GRADIENTS] = (int64_t)run->memory.gradients.size,
-        [MEMORY_OPTIMIZER] = (int64_t)run->memory.optimizer.size,
+        [MEMORY_WEIGHTS] = (int64_t)(run->training.memory.weights.size + run->training.memory.steps.size),
+        [MEMORY_GRADIENTS] = (int64_t)run->training.memory.gradients.size,
+        [MEMORY_OPTIMIZER] = (int64_t)run->training.memory.optimizer.size,
         [MEMORY_ACTIVATIONS] = model.activations,
         [MEMORY_SOURCES] = model.sources,
-        [MEMORY_COMMUNICATION] = run->sync_bytes + executor_memory(run->executor),
-        [MEMORY_WORKSPACE] = model.workspace + (int64_t)run->optimizer.scratch.size +
-                             batch_bytes(run->share, run->config.train.sequence_length) +
+        [MEMORY_COMMUNICATION] = run->trainer.sync_bytes + executor_memory(run->trainer.executor),
+        [MEMORY_WORKSPACE] = model.workspace + (int64_t)run->trainer.optimizer.scratch.size +
+                             batch_bytes(run->part.share, run->config.train.sequence_length) +
                              delta_store_memory(&store, run->mesh.data.index),
         [MEMORY_CHECKPOINT] = run->copy_bytes,
     }};
-    if (run->validation.sets) evaluation_memory(&run->evaluation, &memory);
+    if (run->data.validation.sets) evaluation_memory(&run->evaluation, &memory);
     for (int i = 0; i < 3; i++)
         memory.bytes[MEMORY_COMMUNICATION] += axes[i]->pieces_count * (int64_t)sizeof(real);
     return memory;
@@ -162,9 +163,9 @@ struct memory run_memory(const struct run *run) {
 int run_measure_memory(const struct run *run, struct run_max_memory *out) {
     struct run_max_memory mine = {
         .rank = run->mesh.rank,
-        .planned = run->planned,
+        .planned = run->plan.planned,
         .reserved = run_memory(run),
-        .available = run->available.bytes,
+        .available = run->plan.available.bytes,
         .peak = memory_peak(),
     };
     int max;
@@ -186,7 +187,7 @@ int run_record_memory(const struct run *run, struct metrics *metrics) {
     struct run_max_memory max;
     TRY(run_measure_memory(run, &max));
     metrics_begin(metrics, "memory");
-    metrics_integer(metrics, "step", run->step);
+    metrics_integer(metrics, "step", run->position.step);
     metrics_integer(metrics, "rank", max.rank);
     record_parts(metrics, "planned", &max.planned);
     record_parts(metrics, "reserved", &max.reserved);

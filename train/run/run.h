@@ -6,80 +6,56 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "data/sampler.h"
 #include "dist/checkpoint/checkpoint.h"
 #include "dist/mesh/mesh.h"
-#include "dist/sync/sync.h"
-#include "dist/layout/table.h"
 #include "kernels/ops.h"
-#include "model/model.h"
 #include "train/config/config.h"
-#include "train/step/execute.h"
-#include "train/step/nan_trace.h"
-#include "train/optimizer/loss_scale.h"
-#include "train/optimizer/optimizer.h"
-#include "train/memory/memory.h"
-#include "train/records/metrics.h"
-#include "train/partition/pipeline.h"
-#include "train/plan/recompute.h"
 #include "train/evaluation/evaluation.h"
-#include "train/optimizer/scales.h"
 #include "train/health/spikes.h"
-#include "train/memory/state.h"
-#include "train/evaluation/validation.h"
+#include "train/memory/training_state.h"
+#include "train/optimizer/loss_scale.h"
+#include "train/optimizer/scales.h"
+#include "train/partition/partition.h"
+#include "train/plan/memory_plan.h"
+#include "train/records/metrics.h"
+#include "train/run/run_data.h"
+#include "train/step/trainer.h"
+
+/* How far training is. */
+struct run_position {
+    int64_t step, samples; /* optimiser steps done; the data position, in sequences of this length */
+    int64_t tokens;        /* consumed, also in sequences of other lengths (--resume-with) */
+    double best_loss;      /* least validation loss of a checkpoint, NAN: none */
+    bool evaluation_due;   /* after the steps done so far, since it was given up */
+    bool on_disk;          /* the run directory holds a checkpoint of exactly this state */
+};
+
+/* The checkpoint that this start goes on from. */
+struct run_origin {
+    bool resumed;
+    bool elsewhere;    /* one that --resume named: the newest may be another run's */
+    int skipped;       /* checkpoints newer than that, which are damaged */
+    double start_loss; /* its validation loss, NAN: not known, or another quantity */
+    char *configured;  /* what the configuration says where --resume-with has changed it; else NULL */
+};
 
 struct run {
     struct mesh mesh;
     struct config config;
     char *config_text; /* resolved, as config.yaml and checkpoints hold it */
-
     const struct ops *ops;
-    struct table global;         /* of the whole model, as checkpoints have it */
-    struct pipeline pipeline;    /* what every pipeline rank has and does */
-    const struct layout *layout; /* this rank's, with its table and shards, in `pipeline` */
-    const struct table *table;
-    const struct shards *shards;
-    struct available available; /* memory for this rank */
-    struct recompute *policy;   /* [num_layers] what backward passes compute again */
-    double ratio;               /* memory without recomputation over memory available, the greatest of all
-                                   ranks; 0: memory did not decide */
-    struct memory planned;      /* by run_reserve, of this rank */
-    struct state_memory memory; /* what `state` points into */
-    struct state state;         /* on the device of `ops` */
-    struct state_memory mirror; /* on the host, where that is elsewhere: what is loaded and saved, `saved` */
-    struct state saved;
-    struct model *model;
-    struct sync *sync;
-    int64_t sync_bytes;     /* its scratch */
-    const char *foreground; /* why checkpoints are saved while training waits; NULL: as configured */
-    int64_t copy_bytes;     /* of the copy that checkpoints are written from (train/loop/saver.h) */
-    struct optimizer optimizer;
-    struct executor *executor;
-
-    struct sampler *data; /* training samples */
-    struct validation validation;
+    struct partition part;
+    struct run_data data;
+    struct memory_plan plan;
+    struct training_state training; /* on the device of `ops` */
+    struct trainer trainer;
     struct evaluation evaluation;
-    long share, micro_batch; /* sequences of the largest step on this data rank; of one micro-batch */
-    char *data_text;   /* what the training data are, as checkpoints hold it; NULL before run_match_data */
-    bool data_changed; /* since the checkpoint that the run goes on from */
-    int32_t *rows;     /* [share, sequence_length + 1] this data rank's part of the next batch, from the
-                          first on */
-
-    int64_t step, samples; /* optimiser steps done; the data position, in sequences of this length */
-    int64_t tokens;        /* consumed, also in sequences of other lengths (--resume-with) */
-    char *configured;      /* what the configuration says where --resume-with has changed it; else NULL */
+    struct run_position position;
+    struct run_origin origin;
     struct loss_scale loss_scale;
     struct scales scales;
     struct spikes spikes;
-    struct nan_trace nan_trace;
-    struct verdict verdict; /* of the last step, where it was traced */
-    double best_loss;       /* least validation loss of a checkpoint, NAN: none */
-    double start_loss;      /* that of the checkpoint it goes on from, NAN: not known, or another quantity */
-    bool resumed;
-    bool elsewhere; /* it goes on from a checkpoint that --resume named: the newest may be another run's */
-    int skipped;    /* checkpoints newer than that which the run goes on from, which are damaged */
-    bool evaluation_due; /* after the steps done so far, since it was given up */
-    bool on_disk;        /* the run directory holds a checkpoint of exactly this state */
+    int64_t copy_bytes; /* of the copy that checkpoints are written from (train/loop/saver.h) */
 };
 
 /* Reads the configuration at `path` with `count` overrides, and its text, on each rank; they must be the same

@@ -19,10 +19,10 @@ static int adopt(struct run *run, const struct checkpoint_info *info, char *cons
     struct resumed resumed;
     TRY(config_resume(&run->config, &resume, &resumed));
     if (log) fputs(resumed.text, log);
-    run->samples = position(info->samples, resumed.length, run->config.train.sequence_length);
-    run->tokens = info->tokens >= 0 ? info->tokens : info->samples * resumed.length;
-    run->configured = resumed.configured;
-    if (resumed.changed) run->on_disk = false; /* not of this configuration */
+    run->position.samples = position(info->samples, resumed.length, run->config.train.sequence_length);
+    run->position.tokens = info->tokens >= 0 ? info->tokens : info->samples * resumed.length;
+    run->origin.configured = resumed.configured;
+    if (resumed.changed) run->position.on_disk = false; /* not of this configuration */
     resumed.configured = NULL;
     resumed_free(&resumed);
     return run_resolve_text(run);
@@ -40,14 +40,14 @@ int run_adopt(struct run *run, const struct checkpoint *start, char *const *chan
 
 int run_take_position(struct run *run, const struct checkpoint_info *info) {
     TRY(config_match_resume(&run->config, info->config));
-    run->step = info->step;
+    run->position.step = info->step;
     bool comparable;
     TRY(config_measured_as(&run->config, info->config, &comparable));
-    run->best_loss = comparable ? info->best_loss : NAN;
-    run->start_loss = comparable ? info->loss : NAN;
-    run->evaluation_due = info->evaluation_due;
+    run->position.best_loss = comparable ? info->best_loss : NAN;
+    run->origin.start_loss = comparable ? info->loss : NAN;
+    run->position.evaluation_due = info->evaluation_due;
     loss_scale_resume(&run->loss_scale, info->loss_scale, info->loss_scale_good);
-    run->resumed = true;
+    run->origin.resumed = true;
     return 0;
 }
 
@@ -75,11 +75,11 @@ int run_find_start(struct run *run, const char *directory, const char *resume, F
     }
     if (!resume || !strcmp(resume, "auto")) {
         TRY(checkpoint_find(&run->mesh, directory, log, start));
-        run->on_disk = start->path != NULL;
-        run->skipped = start->skipped;
+        run->position.on_disk = start->path != NULL;
+        run->origin.skipped = start->skipped;
     } else {
         TRY(open_given(run, resume, start));
-        run->elsewhere = true;
+        run->origin.elsewhere = true;
     }
     return 0;
 }
@@ -87,9 +87,10 @@ int run_find_start(struct run *run, const char *directory, const char *resume, F
 /* A weight depends on its place alone, so threads may draw in any order. */
 static void draw(struct run *run) {
 #pragma omp parallel for schedule(dynamic)
-    for (int i = 0; i < run->table->rows; i++) {
-        const struct row *row = &run->table->row[i];
-        params_init(&run->config.model, row, run->config.train.seed, run->saved.weight + row->offset);
+    for (int i = 0; i < run->part.table->rows; i++) {
+        const struct row *row = &run->part.table->row[i];
+        params_init(&run->config.model, row, run->config.train.seed,
+                    run->training.saved.weight + row->offset);
     }
 }
 
@@ -121,5 +122,7 @@ static int load(struct run *run, const struct checkpoint *start, FILE *log) {
 int run_load(struct run *run, const struct checkpoint *start, FILE *log) {
     TRY(load(run, start, log));
     scales_restore(&run->scales);
-    return run->ops->device->host ? 0 : mesh_agree(&run->mesh, state_copy(&run->memory, &run->mirror));
+    return run->ops->device->host
+               ? 0
+               : mesh_agree(&run->mesh, state_copy(&run->training.memory, &run->training.mirror));
 }

@@ -57,23 +57,23 @@ enum { CASES = sizeof cases / sizeof *cases };
 
 /* Flips the last bit of a tensor's last element, on that rank, if it has it. */
 static void flip(struct run *run, const struct flip *f) {
-    const struct row *row = params_find(run->table, f->tensor);
+    const struct row *row = params_find(run->part.table, f->tensor);
     if (run->mesh.rank != f->rank) return;
     assert_non_null(row); /* the example means something else than the model has */
-    unsigned char *last = (unsigned char *)(run->state.weight + row->offset + row->count - 1);
+    unsigned char *last = (unsigned char *)(run->training.state.weight + row->offset + row->count - 1);
     *last ^= 1;
 }
 
 static void expect_replicated(struct replicas *replicas, const struct run *run) {
     struct replicas_verdict verdict;
-    assert_int_equal(replicas_compare(replicas, run->state.weight, &verdict), 0);
+    assert_int_equal(replicas_compare(replicas, run->training.state.weight, &verdict), 0);
     assert_int_equal(verdict.count, 0);
 }
 
 static void expect_found(struct replicas *replicas, struct run *run, const struct flip *f) {
     struct replicas_verdict verdict;
     flip(run, f);
-    assert_int_equal(replicas_compare(replicas, run->state.weight, &verdict), 0);
+    assert_int_equal(replicas_compare(replicas, run->training.state.weight, &verdict), 0);
     int count = 0;
     while (f->off[count] >= 0) count++;
     if (verdict.count != count)
@@ -93,7 +93,7 @@ static void test_mesh(void **state) {
     int status = started(&run, base, &flips->on);
     if (status) print_message("%s\n", gdn_failure());
     assert_int_equal(status, 0);
-    assert_int_equal(replicas_create(&run.mesh, run.table, &run.global, run.ops, &replicas), 0);
+    assert_int_equal(replicas_create(&run.mesh, run.part.table, &run.part.global, run.ops, &replicas), 0);
     expect_replicated(replicas, &run);
     for (int step = 0; step < STEPS; step++) {
         assert_int_equal(loop_step(&run, NULL, &report), 0);
@@ -106,12 +106,12 @@ static void test_mesh(void **state) {
     }
     /* Two elements that change places are seen, too. */
     if (flips->on.mesh.data == 4 && run.mesh.rank == 1) {
-        real *first = run.state.weight + run.table->row[0].offset, kept = first[0];
+        real *first = run.training.state.weight + run.part.table->row[0].offset, kept = first[0];
         assert_true(first[0] != first[1]);
         first[0] = first[1], first[1] = kept;
     }
     struct replicas_verdict verdict;
-    assert_int_equal(replicas_compare(replicas, run.state.weight, &verdict), 0);
+    assert_int_equal(replicas_compare(replicas, run.training.state.weight, &verdict), 0);
     assert_int_equal(verdict.count, flips->on.mesh.data == 4);
     replicas_free(replicas);
     ended(&run);

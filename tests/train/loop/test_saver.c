@@ -26,17 +26,18 @@ static const char base[] = "model:\n"
 
 /* A run that could be trained, with a state that is a function of `seed`. */
 static void fill(struct run *run, int seed) {
-    for (long i = 0; i < run->table->total; i++) run->state.weight[i] = (real)(seed + (i % 1009) * 1e-3);
-    for (long i = 0; i < run->shards->moments; i++) {
-        run->state.exp_avg[i] = (real)(2 * seed + (i % 997) * 1e-3);
-        run->state.exp_avg_sq[i] = (real)(3 * seed + (i % 991) * 1e-3);
+    for (long i = 0; i < run->part.table->total; i++)
+        run->training.state.weight[i] = (real)(seed + (i % 1009) * 1e-3);
+    for (long i = 0; i < run->part.shards->moments; i++) {
+        run->training.state.exp_avg[i] = (real)(2 * seed + (i % 997) * 1e-3);
+        run->training.state.exp_avg_sq[i] = (real)(3 * seed + (i % 991) * 1e-3);
     }
-    for (int i = 0; i < run->table->rows; i++) run->state.steps[i] = 100 * seed + i;
+    for (int i = 0; i < run->part.table->rows; i++) run->training.state.steps[i] = 100 * seed + i;
 }
 
 static void start(struct run *run, char *set) {
     char data[SCRATCH_LONGEST + 40], *settings[] = {data, "device=cpu", set};
-    *run = (struct run){.best_loss = NAN, .mesh = world};
+    *run = (struct run){.position.best_loss = NAN, .mesh = world};
     snprintf(data, sizeof data, "data.train=%s", scratch_path("text"));
     assert_int_equal(config_parse(base, "test", settings, set ? 3 : 2, &run->config), 0);
     assert_int_equal(run_prepare(run, NULL), 0);
@@ -67,31 +68,32 @@ static struct saver_report done(struct saver *saver) {
 static bool holds(struct run *run, int64_t step, int seed) {
     struct checkpoint checkpoint;
     fill(run, seed);
-    size_t weights = (size_t)run->table->total * sizeof(real),
-           moments = (size_t)run->shards->moments * sizeof(real),
-           steps = (size_t)run->table->rows * sizeof(int64_t);
+    size_t weights = (size_t)run->part.table->total * sizeof(real),
+           moments = (size_t)run->part.shards->moments * sizeof(real),
+           steps = (size_t)run->part.table->rows * sizeof(int64_t);
     struct state right = {malloc(weights), NULL, malloc(moments), malloc(moments), malloc(steps)};
-    memcpy(right.weight, run->state.weight, weights);
-    memcpy(right.exp_avg, run->state.exp_avg, moments);
-    memcpy(right.exp_avg_sq, run->state.exp_avg_sq, moments);
-    memcpy(right.steps, run->state.steps, steps);
+    memcpy(right.weight, run->training.state.weight, weights);
+    memcpy(right.exp_avg, run->training.state.exp_avg, moments);
+    memcpy(right.exp_avg_sq, run->training.state.exp_avg_sq, moments);
+    memcpy(right.steps, run->training.state.steps, steps);
     fill(run, seed + 50);
     struct checkpoint_content content = run_content(run);
     const char *path = scratch_path("checkpoints/step_%08lld/checkpoint.h5", (long long)step);
     assert_int_equal(checkpoint_open(&run->mesh, path, &checkpoint), 0);
     assert_int_equal(checkpoint_load(&run->mesh, &checkpoint, &content), 0);
     checkpoint_close(&checkpoint);
-    bool same = !memcmp(right.steps, run->state.steps, steps);
-    for (int i = 0; i < run->table->rows; i++) {
-        const struct row *row = &run->table->row[i];
-        same &= !memcmp(right.weight + row->offset, run->state.weight + row->offset,
+    bool same = !memcmp(right.steps, run->training.state.steps, steps);
+    for (int i = 0; i < run->part.table->rows; i++) {
+        const struct row *row = &run->part.table->row[i];
+        same &= !memcmp(right.weight + row->offset, run->training.state.weight + row->offset,
                         (size_t)row->count * sizeof(real));
     }
-    for (int i = 0; i < run->shards->pieces; i++) {
-        const struct piece *piece = &run->shards->piece[i];
+    for (int i = 0; i < run->part.shards->pieces; i++) {
+        const struct piece *piece = &run->part.shards->piece[i];
         size_t bytes = (size_t)piece->count * sizeof(real);
-        same &= !memcmp(right.exp_avg + piece->moment, run->state.exp_avg + piece->moment, bytes) &&
-                !memcmp(right.exp_avg_sq + piece->moment, run->state.exp_avg_sq + piece->moment, bytes);
+        same &=
+            !memcmp(right.exp_avg + piece->moment, run->training.state.exp_avg + piece->moment, bytes) &&
+            !memcmp(right.exp_avg_sq + piece->moment, run->training.state.exp_avg_sq + piece->moment, bytes);
     }
     free(right.weight);
     free(right.exp_avg);
@@ -118,7 +120,7 @@ static void saved_as_it_was(void **state) {
         struct saver_report report;
         start(&run, settings[i]);
         assert_int_equal(saver_create(&run, scratch(), &saver), 0);
-        assert_int_equal(run.copy_bytes, run.planned.bytes[MEMORY_CHECKPOINT]);
+        assert_int_equal(run.copy_bytes, run.plan.planned.bytes[MEMORY_CHECKPOINT]);
         assert_true((run.copy_bytes > 0) == (i < 2));
         assert_int_equal(saver_poll(saver, true, &report), 0);
         assert_false(report.done);
@@ -143,8 +145,8 @@ static void saved_as_it_was(void **state) {
         report = done(saver);
         assert_true(!report.status && !report.asynchronous && report.step == 20 + i);
         int64_t elements = 0;
-        for (int r = 0; r < run.global.rows; r++)
-            elements += 3 * run.global.row[r].shape[0] * run.global.row[r].shape[1];
+        for (int r = 0; r < run.part.global.rows; r++)
+            elements += 3 * run.part.global.row[r].shape[0] * run.part.global.row[r].shape[1];
         assert_int_equal(report.bytes, elements * (int64_t)sizeof(real));
 
         fill(&run, 3); /* left to saver_free */
@@ -172,7 +174,7 @@ static void wrong_copy(void **state) {
     for (int which = 0; which < 4; which++) {
         assert_int_equal(snapshot_take(snapshot, &live), 0);
         real *const lists[] = {copy->state->weight, copy->state->exp_avg, copy->state->exp_avg_sq};
-        const struct piece *piece = &run.shards->piece[run.shards->pieces / 2];
+        const struct piece *piece = &run.part.shards->piece[run.part.shards->pieces / 2];
         if (which < 3 && world.rank == world.size - 1)
             ((unsigned char *)&lists[which][piece->moment + piece->count / 2])[0] ^= 4;
         struct checkpoint_info info = info_of(&run, 40 + which);

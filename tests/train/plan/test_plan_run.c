@@ -88,12 +88,12 @@ static int start(struct run *run, const struct planned *c) {
 static void check_memory(const struct run *run, const struct memory *planned) {
     struct memory reserved = run_memory(run);
     for (int i = 0; i < MEMORY_PARTS; i++) {
-        if (planned->bytes[i] != reserved.bytes[i] || run->planned.bytes[i] != reserved.bytes[i])
+        if (planned->bytes[i] != reserved.bytes[i] || run->plan.planned.bytes[i] != reserved.bytes[i])
             print_message("rank %d, %s: plan %lld, run's plan %lld, reserved %lld\n", run->mesh.rank,
-                          memory_key[i], (long long)planned->bytes[i], (long long)run->planned.bytes[i],
+                          memory_key[i], (long long)planned->bytes[i], (long long)run->plan.planned.bytes[i],
                           (long long)reserved.bytes[i]);
         assert_int_equal(planned->bytes[i], reserved.bytes[i]);
-        assert_int_equal(run->planned.bytes[i], reserved.bytes[i]);
+        assert_int_equal(run->plan.planned.bytes[i], reserved.bytes[i]);
     }
 }
 
@@ -101,8 +101,8 @@ static void check_memory(const struct run *run, const struct memory *planned) {
  * the flat buffers whole grains on each data rank. */
 static void check_optimizer(const struct run *run, const struct plan_rank *planned) {
     double elements = 0;
-    for (int i = 0; i < run->table->rows; i++) {
-        const struct row *row = &run->table->row[i];
+    for (int i = 0; i < run->part.table->rows; i++) {
+        const struct row *row = &run->part.table->row[i];
         bool large = row->zone == ZONE_LARGE || row->zone == ZONE_SHARED_LARGE;
         elements += (double)row->count / (large ? run->mesh.data.size : 1);
     }
@@ -127,9 +127,9 @@ static void test_step(void **state) {
     if (c->part > 0) { /* the same choice, and something was to choose */
         size_t layers = (size_t)run.config.model.num_layers;
         char text[200];
-        recompute_text(run.policy, (int)layers, text, sizeof text);
+        recompute_text(run.plan.policy, (int)layers, text, sizeof text);
         print_message("%s\n", text);
-        assert_memory_equal(run.policy, plan.policy, layers * sizeof *run.policy);
+        assert_memory_equal(run.plan.policy, plan.policy, layers * sizeof *run.plan.policy);
         assert_true(plan.ratio[0] > 1 || plan.ratio[run.config.mesh.pipeline - 1] > 1);
     }
     check_optimizer(&run, planned);

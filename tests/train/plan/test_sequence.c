@@ -104,7 +104,7 @@ static struct memory reserved(char *sequence, char *other) {
     int status = started(&run, small, &c);
     assert_int_equal(status, 0);
     struct memory memory = run_memory(&run);
-    assert_memory_equal(&memory, &run.planned, sizeof memory);
+    assert_memory_equal(&memory, &run.plan.planned, sizeof memory);
     ended(&run);
     return memory;
 }

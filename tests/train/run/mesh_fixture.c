@@ -32,7 +32,7 @@ void overrides_fill(struct overrides *o, const struct mesh_case *c) {
 }
 
 int prepared(struct run *run, const char *base, const struct overrides *overrides) {
-    *run = (struct run){.best_loss = NAN, .mesh = world};
+    *run = (struct run){.position.best_loss = NAN, .mesh = world};
     TRY(config_parse(base, "test", overrides->set, overrides->count, &run->config));
     int status = run_prepare(run, NULL);
     world = run->mesh;

@@ -36,20 +36,21 @@ static void start(struct run *run, const struct mesh_case *c, double ratio, bool
     snprintf(validation, sizeof validation, "data.validation=%s", text_path());
     o.set[o.count++] = validation;
     assert_int_equal(prepared(run, base, &o), 0);
-    for (int r = 0; r < run->pipeline.ranks; r++) {
-        run->pipeline.layout[r].compress = ratio;
-        run->pipeline.layout[r].feedback = feedback;
+    for (int r = 0; r < run->part.pipeline.ranks; r++) {
+        run->part.pipeline.layout[r].compress = ratio;
+        run->part.pipeline.layout[r].feedback = feedback;
     }
     assert_int_equal(run_open_data(run), 0);
     assert_int_equal(run_reserve(run), 0);
     struct checkpoint none = {0};
     assert_int_equal(run_load(run, &none, NULL), 0);
     /* Connections begin as no change to what is computed: with gradients that are zero. */
-    for (int i = 0; i < run->table->rows; i++) {
-        const struct row *row = &run->table->row[i];
+    for (int i = 0; i < run->part.table->rows; i++) {
+        const struct row *row = &run->part.table->row[i];
         for (long k = 0; k < row->count && row->distance; k++) {
             uint64_t at = (uint64_t)(row->start[0] * 1000 + row->start[1] + k);
-            run->state.weight[row->offset + k] += (real)(0.1 * random_normal(3, random_name(row->name), at));
+            run->training.state.weight[row->offset + k] +=
+                (real)(0.1 * random_normal(3, random_name(row->name), at));
         }
     }
     assert_int_equal(run_create(run), 0);
@@ -68,13 +69,13 @@ static struct outcome first_step(const struct mesh_case *c, double ratio, bool f
     const struct loss_options options = {.active = run.config.model.delta.num_distances,
                                          .token_weight = 1.0 / 96};
     struct step step = {
-        .rows = run.rows, .sequences = sequences ? sequences : run.share, .options = &options};
-    assert_int_equal(execute(run.executor, &step), 0);
+        .rows = run.data.rows, .sequences = sequences ? sequences : run.part.share, .options = &options};
+    assert_int_equal(execute(run.trainer.executor, &step), 0);
     assert_int_equal(mesh_sum(&run.mesh, &step.sums.ce, 1), 0);
-    struct outcome out = {.loss = step.sums.ce, .count = run.table->total};
+    struct outcome out = {.loss = step.sums.ce, .count = run.part.table->total};
     out.gradient = calloc((size_t)out.count + 1, sizeof *out.gradient);
     assert_non_null(out.gradient);
-    for (long i = 0; i < out.count; i++) out.gradient[i] = (double)run.state.gradient[i];
+    for (long i = 0; i < out.count; i++) out.gradient[i] = (double)run.training.state.gradient[i];
     ended(&run);
     return out;
 }
@@ -143,10 +144,11 @@ static void test_plan(void **state) {
         run.config.mesh.compress_boundary = ratios[i];
         assert_int_equal(plan_create(&run.config, run.mesh.size, &machine, &plan), 0);
         const struct execution planned = {.config = &run.config.model,
-                                          .pipeline = &run.pipeline,
-                                          .batch = run.micro_batch,
+                                          .pipeline = &run.part.pipeline,
+                                          .batch = run.part.micro_batch,
                                           .length = run.config.train.sequence_length};
-        assert_int_equal(executor_planned(&planned, run.mesh.pipeline.index), executor_memory(run.executor));
+        assert_int_equal(executor_planned(&planned, run.mesh.pipeline.index),
+                         executor_memory(run.trainer.executor));
         for (int step = 0; step < 2; step++) {
             assert_int_equal(loop_step(&run, NULL, &report), 0);
             for (int a = 0; a < STEP_AXES; a++)
@@ -177,8 +179,8 @@ static void test_not_finite(void **state) {
     struct run run;
     struct step_report report;
     start(&run, *state, 0.3, true);
-    if (run.mesh.pipeline.index == 0) run.state.weight[run.table->row[0].offset] = NAN;
-    for (long i = 0; i < run.share * (run.config.train.sequence_length + 1); i++) run.rows[i] = 0;
+    if (run.mesh.pipeline.index == 0) run.training.state.weight[run.part.table->row[0].offset] = NAN;
+    for (long i = 0; i < run.part.share * (run.config.train.sequence_length + 1); i++) run.data.rows[i] = 0;
     assert_int_equal(loop_step(&run, NULL, &report), GDN_DIVERGED);
     gdn_failure_clear();
     ended(&run);

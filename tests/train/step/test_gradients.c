@@ -107,21 +107,21 @@ static int32_t *make_rows(const struct config *config, long first, long count) {
 static struct loss_sums reference(const struct run *run, const struct loss_options *options,
                                   real **gradient) {
     const struct config *config = &run->config;
-    const struct table *table = &run->global;
+    const struct table *table = &run->part.global;
     size_t n = (size_t)table->total;
     struct state state = {.weight = calloc(n, sizeof(real)), .gradient = calloc(n, sizeof(real))};
     struct model *model;
     assert_true(state.weight && state.gradient);
     fill_weights(table, state.weight);
     long length = config->train.sequence_length, batch = config->train.batch_size;
-    assert_int_equal(
-        model_create(&config->model, table, &state, run->ops, NULL, run->micro_batch, length, true, &model),
-        0);
+    assert_int_equal(model_create(&config->model, table, &state, run->ops, NULL, run->part.micro_batch,
+                                  length, true, &model),
+                     0);
     int32_t *rows = make_rows(config, 0, batch);
     struct loss_sums all = {0};
-    for (long at = 0; at < batch; at += run->micro_batch) {
+    for (long at = 0; at < batch; at += run->part.micro_batch) {
         struct loss_sums sums = {0};
-        model_train(model, rows + at * (length + 1), run->micro_batch, length, options, &sums);
+        model_train(model, rows + at * (length + 1), run->part.micro_batch, length, options, &sums);
         all.ce += sums.ce, all.sparsity += sums.sparsity, all.entropy += sums.entropy;
     }
     model_free(model);
@@ -138,17 +138,18 @@ static bool close_to(double a, double b) {
 /* Adds up, for every tensor of the model, the squared differences of the parts that ranks own, each once, and
  * their elements. */
 static void compare_parts(struct run *run, const real *right, double *difference, double *elements) {
-    for (int p = 0; p < run->shards->pieces; p++) {
-        const struct piece *piece = &run->shards->piece[p];
-        const struct row *row = &run->table->row[piece->row];
-        bool sharded = run->shards->bucket[piece->bucket].sharded;
+    for (int p = 0; p < run->part.shards->pieces; p++) {
+        const struct piece *piece = &run->part.shards->piece[p];
+        const struct row *row = &run->part.table->row[piece->row];
+        bool sharded = run->part.shards->bucket[piece->bucket].sharded;
         if (!row->counted || (!sharded && run->mesh.data.index)) continue;
-        const struct row *global = params_find(&run->global, row->name);
-        long w = global - run->global.row;
+        const struct row *global = params_find(&run->part.global, row->name);
+        long w = global - run->part.global.row;
         for (long k = piece->first; k < piece->first + piece->count; k++) {
             long g = place(row, k),
                  at = global->transposed ? g % global->shape[1] * global->shape[0] + g / global->shape[1] : g;
-            double d = (double)run->state.gradient[row->offset + k] - (double)right[global->offset + at];
+            double d =
+                (double)run->training.state.gradient[row->offset + k] - (double)right[global->offset + at];
             difference[w] += d * d;
         }
         elements[w] += (double)piece->count;
@@ -162,14 +163,14 @@ static double norm_of(const real *x, long n) {
 }
 
 static void compare_gradients(struct run *run, const real *right, int active, const char *what) {
-    int rows = run->global.rows;
+    int rows = run->part.global.rows;
     double *sums = calloc(2 * (size_t)rows, sizeof *sums), *elements = sums + rows,
-           all = norm_of(right, run->global.total);
+           all = norm_of(right, run->part.global.total);
     assert_non_null(sums);
     compare_parts(run, right, sums, elements);
     assert_int_equal(mesh_sum(&run->mesh, sums, 2 * rows), 0);
     for (int i = 0; i < rows; i++) {
-        const struct row *row = &run->global.row[i];
+        const struct row *row = &run->part.global.row[i];
         double own = norm_of(right + row->offset, row->count), off = sqrt(sums[i]);
         if (elements[i] != (double)row->count)
             die("%s: %s: %.0f of %ld elements are owned", what, row->name, elements[i], row->count);
@@ -193,8 +194,8 @@ static void check(int v, const struct placement *c, int active) {
     if (config_parse(text, "test", NULL, 0, &run.config) || run_prepare(&run, NULL) || run_reserve(&run))
         die("%s: %s", what, gdn_failure());
     world = run.mesh; /* laid out anew */
-    fill_weights(run.table, run.state.weight);
-    run.rows = make_rows(&run.config, run.mesh.data.index * run.share, run.share);
+    fill_weights(run.part.table, run.training.state.weight);
+    run.data.rows = make_rows(&run.config, run.mesh.data.index * run.part.share, run.part.share);
     if (run_create(&run)) die("%s: %s", what, gdn_failure());
     if (active == ALL) active = run.config.model.delta.num_distances;
     struct loss_options options = {.active = active,
@@ -203,8 +204,8 @@ static void check(int v, const struct placement *c, int active) {
                                    .sparsity_weight = 0.3,
                                    .entropy_weight = 0.2,
                                    .measure = true};
-    struct step step = {.rows = run.rows, .sequences = run.share, .options = &options};
-    if (execute(run.executor, &step)) die("%s: %s", what, gdn_failure());
+    struct step step = {.rows = run.data.rows, .sequences = run.part.share, .options = &options};
+    if (execute(run.trainer.executor, &step)) die("%s: %s", what, gdn_failure());
 
     real *right;
     struct loss_sums one = reference(&run, &options, &right);

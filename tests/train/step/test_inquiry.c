@@ -60,19 +60,19 @@ static int start(struct run *run, const struct inquired *c, struct ops *ops) {
 }
 
 static real *copy_of_weights(const struct run *run) {
-    real *copy = malloc((size_t)run->table->total * sizeof *copy);
+    real *copy = malloc((size_t)run->part.table->total * sizeof *copy);
     assert_non_null(copy);
-    memcpy(copy, run->state.weight, (size_t)run->table->total * sizeof *copy);
+    memcpy(copy, run->training.state.weight, (size_t)run->part.table->total * sizeof *copy);
     return copy;
 }
 
 static void same_weights(const struct run *run, real *before) {
-    assert_memory_equal(before, run->state.weight, (size_t)run->table->total * sizeof *before);
+    assert_memory_equal(before, run->training.state.weight, (size_t)run->part.table->total * sizeof *before);
     free(before);
 }
 
 static void check_place(const struct run *run, const struct inquired *c) {
-    const struct verdict *v = &run->verdict;
+    const struct verdict *v = &run->trainer.verdict;
     char bad_ranks[32];
     int rank = c->all_tensor ? c->rank / c->on.mesh.tensor * c->on.mesh.tensor : c->rank;
     assert_true(v->asked && v->recurred && v->found);
@@ -97,11 +97,11 @@ static void lasting(struct run *run, const struct inquired *c) {
     for (int i = 0; i < 2; i++) {
         char text[64];
         assert_int_equal(loop_step(run, NULL, &report), GDN_DIVERGED);
-        snprintf(text, sizeof text, "is the %s on rank %d", c->what, run->verdict.rank);
+        snprintf(text, sizeof text, "is the %s on rank %d", c->what, run->trainer.verdict.rank);
         if (!strstr(gdn_failure(), text)) fail_msg("no \"%s\" in: %s", text, gdn_failure());
         gdn_failure_clear();
         check_place(run, c);
-        assert_int_equal(run->step, 1);
+        assert_int_equal(run->position.step, 1);
     }
     same_weights(run, before);
     fault.left = 0;
@@ -110,15 +110,15 @@ static void lasting(struct run *run, const struct inquired *c) {
 /* One that happens once: computed again, the step is good. */
 static void passing(struct run *run, const struct inquired *c) {
     struct step_report report;
-    int64_t samples = run->samples;
+    int64_t samples = run->position.samples;
     fault.left = run->mesh.rank == c->rank;
     real *before = copy_of_weights(run);
     assert_int_equal(loop_step(run, NULL, &report), GDN_DIVERGED);
-    assert_true(run->verdict.asked && !run->verdict.recurred && !run->verdict.found);
+    assert_true(run->trainer.verdict.asked && !run->trainer.verdict.recurred && !run->trainer.verdict.found);
     assert_non_null(strstr(gdn_failure(), "did not recur"));
     gdn_failure_clear();
     int rank = c->all_tensor ? c->rank / c->on.mesh.tensor * c->on.mesh.tensor : c->rank;
-    assert_int_equal(run->verdict.rank, run->mesh.size == 1 ? -1 : rank);
+    assert_int_equal(run->trainer.verdict.rank, run->mesh.size == 1 ? -1 : rank);
     same_weights(run, before);
 
     /* The same with a window: the step is left out, and the next one is none the worse. */
@@ -129,15 +129,15 @@ static void passing(struct run *run, const struct inquired *c) {
     fault.left = run->mesh.rank == c->rank;
     assert_int_equal(loop_step(run, NULL, &report), 0);
     assert_int_equal(run->spikes.last.kind, SPIKE_NOT_FINITE);
-    assert_true(run->verdict.asked && !run->verdict.recurred);
-    assert_int_equal(run->step, 2);
-    assert_int_equal(run->samples, samples + 16);
+    assert_true(run->trainer.verdict.asked && !run->trainer.verdict.recurred);
+    assert_int_equal(run->position.step, 2);
+    assert_int_equal(run->position.samples, samples + 16);
     same_weights(run, before);
     assert_int_equal(loop_step(run, NULL, &report), 0);
     assert_true(isfinite(report.loss) && isfinite(report.grad_norm));
-    assert_false(run->verdict.asked);
+    assert_false(run->trainer.verdict.asked);
     assert_int_equal(run->spikes.last.kind, SPIKE_NONE);
-    assert_int_equal(run->step, 3);
+    assert_int_equal(run->position.step, 3);
 }
 
 static void test_example(void **state) {
@@ -151,7 +151,7 @@ static void test_example(void **state) {
     fault.kind = c->kind;
     fault.left = 0;
     assert_int_equal(loop_step(&run, NULL, &report), 0); /* all is well */
-    assert_false(run.verdict.asked);
+    assert_false(run.trainer.verdict.asked);
     lasting(&run, c);
     passing(&run, c);
     ended(&run);

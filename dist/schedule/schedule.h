@@ -82,16 +82,49 @@ enum payload {
     PAYLOAD_SOURCE_GRADIENT, /* a node's source gradient, a running sum over the layers that read it */
     PAYLOAD_PROJECTED,       /* an edge's projected source */
     PAYLOAD_PROJECTED_GRADIENT,
+    PAYLOADS
 };
 
-/* Does it travel projected, in narrow blocks? Else in blocks. */
-static inline bool payload_is_narrow(enum payload payload) {
-    return payload == PAYLOAD_PROJECTED || payload == PAYLOAD_PROJECTED_GRADIENT;
-}
+/* What an action is to whoever predicts or draws a step, and not what it computes. */
+enum act_role {
+    ROLE_PASS,    /* a pass of the model's, or a projection that belongs to one */
+    ROLE_TAKE,    /* makes a buffer ready */
+    ROLE_POST,    /* its message may come from now on */
+    ROLE_RECEIVE, /* that too, and waits until it is here */
+    ROLE_SEND,    /* starts a message */
+    ROLE_FREE,    /* waits for sends from its buffer */
+    ROLE_MEET,    /* a sum, once all pipeline ranks that have the action in their lists have come to it */
+    ROLE_START,   /* starts an exchange of bucket `index` over the data axis */
+    ROLE_WAIT,    /* waits for the exchange of bucket `index` that was started last */
+    ROLE_UPDATE,  /* changes weights */
+    ROLES
+};
 
-/* Does it travel to earlier stages, as gradients do? */
+/* What there is to know of a kind of action; one row of kinds.c each. */
+struct act_kind {
+    enum act_role role;
+    bool holds;       /* from it on its buffer holds what it names */
+    char letter;      /* in pictures of a step; of passes that of micro-batch 0 */
+    /* For action_text: %t what it names (payload, index, micro-batch), %w where that is (buffer or
+     * activation set); and the fields %a activation set, %b buffer, %c chunk, %e end, %i index, %l layer,
+     * %m micro-batch, %p peer. */
+    const char *text;
+};
+extern const struct act_kind act_kinds[ACTS];
+
+/* And of a payload. */
+struct payload_kind {
+    bool narrow; /* travels projected, in narrow blocks; else in blocks */
+    bool down;   /* travels to earlier stages, as gradients do */
+    const char *text; /* likewise */
+};
+extern const struct payload_kind payload_kinds[PAYLOADS];
+
+static inline bool payload_is_narrow(enum payload payload) {
+    return payload_kinds[payload].narrow;
+}
 static inline bool payload_goes_down(enum payload payload) {
-    return payload != PAYLOAD_SOURCE && payload != PAYLOAD_PROJECTED;
+    return payload_kinds[payload].down;
 }
 
 struct action {

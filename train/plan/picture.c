@@ -21,24 +21,8 @@ struct view {
 };
 
 static char letter(const struct action *a) {
-    switch (a->act) {
-    case ACT_FORWARD:
-    case ACT_PROJECT:
-        return (char)('0' + a->micro_batch % 10);
-    case ACT_BACKWARD:
-    case ACT_UNPROJECT:
-        return (char)('a' + a->micro_batch % 10);
-    case ACT_UPDATE:
-        return '+';
-    case ACT_SHARE:
-    case ACT_REDUCE:
-    case ACT_FINISH:
-    case ACT_NORM:
-    case ACT_GATHERED:
-        return '=';
-    default:
-        return '.';
-    }
+    const struct act_kind *kind = &act_kinds[a->act];
+    return kind->role == ROLE_PASS ? (char)(kind->letter + a->micro_batch % 10) : kind->letter;
 }
 
 /* For each column, what the rank does for the longest part of it. */
@@ -62,13 +46,14 @@ static void draw(const struct plan *plan, int rank, struct view view, char *line
     }
 }
 
-/* When the last backward pass of any rank is done. */
+/* When the last pass of any rank is done. */
 static double end_of_passes(const struct plan *plan) {
     double last = 0;
     for (int r = 0; r < plan->step.ranks; r++) {
         const struct actions *list = &plan->pipeline.schedule.rank[r];
         for (int i = 0; i < list->count; i++)
-            if (list->action[i].act == ACT_BACKWARD) last = fmax(last, plan->step.action[r][i].end);
+            if (act_kinds[list->action[i].act].role == ROLE_PASS)
+                last = fmax(last, plan->step.action[r][i].end);
     }
     return last;
 }

@@ -207,7 +207,8 @@ static void print_recomputation(const struct plan *plan, FILE *out) {
 static long messages_of(const struct plan *plan, int rank) {
     const struct actions *list = &plan->pipeline.schedule.rank[rank];
     long count = 0;
-    for (int i = 0; i < list->count; i++) count += list->action[i].act == ACT_SEND;
+    for (int i = 0; i < list->count; i++) 
+        count += act_kinds[list->action[i].act].role == ROLE_SEND;
     return count;
 }
 

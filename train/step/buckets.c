@@ -2,13 +2,14 @@
 
 int execute_share(void *executor, const struct action *a) {
     struct executor *x = executor;
-    executor_look_at_gradients(x, a);
+    (void)a;
+    executor_look_at_shared(x);
     return sync_share(x->e.sync, x->e.state->gradient);
 }
 
 int execute_reduce(void *executor, const struct action *a) {
     struct executor *x = executor;
-    executor_look_at_gradients(x, a);
+    executor_look_at_bucket(x, a->index);
     return sync_reduce(x->e.sync, a->index, x->e.state->gradient);
 }
 

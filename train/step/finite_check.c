@@ -19,15 +19,23 @@ void executor_look_at_message(struct executor *x, const struct action *a, const 
     look(x, which, executor_rows(x, a->micro_batch) * width, at);
 }
 
-static void check_bucket(struct executor *x, const struct bucket *bucket) {
+static void look_at_bucket(struct executor *x, const struct bucket *bucket) {
     look(x, 2 * x->layout->chunks, bucket->count, x->e.state->gradient + bucket->first);
 }
 
-void executor_look_at_gradients(struct executor *x, const struct action *a) {
-    const struct shards *shards = &x->e.pipeline->shards[x->layout->pipeline_index];
-    if (a->act == ACT_REDUCE && !shards->bucket[a->index].shared) check_bucket(x, &shards->bucket[a->index]);
-    for (int b = 0; a->act == ACT_SHARE && b < shards->buckets; b++)
-        if (shards->bucket[b].shared) check_bucket(x, &shards->bucket[b]);
+static const struct shards *shards_of(const struct executor *x) {
+    return &x->e.pipeline->shards[x->layout->pipeline_index];
+}
+
+void executor_look_at_bucket(struct executor *x, int bucket) {
+    const struct bucket *it = &shards_of(x)->bucket[bucket];
+    if (!it->shared) look_at_bucket(x, it);
+}
+
+void executor_look_at_shared(struct executor *x) {
+    const struct shards *shards = shards_of(x);
+    for (int b = 0; b < shards->buckets; b++)
+        if (shards->bucket[b].shared) look_at_bucket(x, &shards->bucket[b]);
 }
 
 void executor_look_begin(struct executor *x) {

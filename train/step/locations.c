@@ -103,7 +103,7 @@ bool locations_last_backward(const struct locations *l, const struct action *a) 
 }
 
 void locations_begin(struct locations *l, const struct action *a) {
-    if (a->act == ACT_RECEIVE || a->act == ACT_TAKE || a->act == ACT_PROJECT) hold(l, a);
+    if (act_kinds[a->act].holds) hold(l, a);
     if (a->act == ACT_FORWARD) take_activation_set(l, a);
 }
 

@@ -9,8 +9,6 @@
 #include "kernels/base/arena.h"
 #include "model/model.h"
 
-enum { PAYLOADS = PAYLOAD_PROJECTED_GRADIENT + 1 };
-
 /* A block or narrow block, and what it holds. */
 struct buffer {
     real *x;        /* whoever has the locations fills this in */

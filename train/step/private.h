@@ -76,10 +76,11 @@ action_handler execute_share, execute_reduce, execute_finish, execute_update, ex
 
 /* Looks, in training on several ranks, at numbers that are about to be handed to others, before they are
  * mixed with theirs: whether all are finite is known when the step waits for its losses. What a message is
- * made of, x [rows, D or width]; the gradients of a bucket, before its sum, and for ACT_SHARE those of all
- * shared buckets. */
+ * made of, x [rows, D or width]; the gradients of a bucket, before its sum, unless they are shared; before
+ * the stages' sum, those of all shared buckets. */
 void executor_look_at_message(struct executor *executor, const struct action *action, const real *x);
-void executor_look_at_gradients(struct executor *executor, const struct action *action);
+void executor_look_at_bucket(struct executor *executor, int bucket);
+void executor_look_at_shared(struct executor *executor);
 
 /* How many looks have a place of their own: of each chunk the messages forward, then of each the messages
  * back, then the gradients. */

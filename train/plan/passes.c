@@ -98,7 +98,7 @@ static action_handler *const handlers[ACTS] = {
 };
 
 static int run_all(struct dry_run *run) {
-    const struct walk walk = {handlers, run, &run->locations};
+    const struct walk walk = {.by_kind = handlers, .walker = run, .locations = &run->locations};
     for (int i = 0; i < run->list->count; i++) {
         struct action_cost before = counted(run);
         TRY(walk_action(&walk, &run->list->action[i]));

@@ -79,7 +79,7 @@ void plan_print_schedule(const struct plan *plan, FILE *out);
 
 /* Writes the step as SimGrid's time-independent traces (Desprez et al. 2011) into `directory`, which is made:
  * rank_N.txt for each rank, and traces.txt, the list that `smpirun -replay` takes. GDN_INPUT where that
- * cannot be written. */
+ * cannot be written; GDN_INTERNAL without memory. */
 int plan_trace(const struct plan *plan, const char *directory);
 
 #endif

@@ -10,15 +10,30 @@
 
 #include "kernels/base/status.h"
 #include "train/plan/cost.h"
+#include "train/plan/sends.h"
+#include "train/step/walk.h"
 
 /* Tags: a step's messages between stages have their own numbers. */
 enum { TAG_TENSOR = 1, TAG_SHARE = 2, TAG_BUCKET = 10, TAG_MESSAGE = 1000000 };
 
+/* A bucket's exchanges so far. */
+struct exchange {
+    int started;
+    int64_t bytes; /* of the one that was started last */
+};
+
 struct tracer {
     const struct plan *plan;
+    struct sends sends;
+    bool *posted;               /* [messages] whose receive is under way */
+    const struct action **sent; /* [messages] SEND */
+    struct exchange *exchange;  /* [buckets] */
+
+    /* In hand: */
     FILE *out;
     long rank;
     int data_index, tensor_index, pipeline_index;
+    const struct actions *list;
     const struct action_cost *cost; /* its own */
 };
 
@@ -68,34 +83,58 @@ static void exchange_tensor(const struct tracer *t, int action) {
         }
 }
 
-static long bucket_tag(const struct action *a) {
-    bool gather = a->act == ACT_GATHER || a->act == ACT_GATHERED;
-    return TAG_BUCKET + 2L * a->index + gather;
+/* ------------------------------------------------------------------------------------------- handlers */
+
+/* An action's place in its list. */
+static int place_of(const struct tracer *t, const struct action *a) {
+    return (int)(a - t->list->action);
 }
 
-/* Starts a bucket's sum or gather over the data axis, or waits for it. */
-static void bucket(const struct tracer *t, const struct action *a, int64_t bytes, bool start) {
+/* The rank at the other end of a message. */
+static long peer_of(const struct tracer *t, const struct action *a) {
+    return rank_at(t->plan, t->data_index, t->tensor_index, a->peer);
+}
+
+/* Arithmetic, and sums over the tensor axis. The update moves memory: as much arithmetic as takes that
+ * long. */
+static int work(void *tracer, const struct action *a) {
+    const struct tracer *t = tracer;
+    const struct plan_machine *machine = &t->plan->machine;
+    const struct action_cost *cost = &t->cost[place_of(t, a)];
+    compute(t, cost->flops + (double)cost->memory / machine->memory * machine->flops);
+    exchange_tensor(t, place_of(t, a));
+    return 0;
+}
+
+/* Starts the bucket's sum or gather over the data axis that has begun last, or waits for it. */
+static void exchange_bucket(const struct tracer *t, int bucket, bool start) {
     const struct plan *plan = t->plan;
-    if (!bytes) return;
+    const struct exchange *exchange = &t->exchange[bucket];
+    long tag = TAG_BUCKET + 2L * bucket + exchange->started - 1;
+    if (!exchange->bytes) return;
     for (int i = 1; i < plan->data; i++) {
         int next = (t->data_index + i) % plan->data, before = (t->data_index + plan->data - i) % plan->data;
         long to = rank_at(plan, next, t->tensor_index, t->pipeline_index);
         long from = rank_at(plan, before, t->tensor_index, t->pipeline_index);
-        double part = (double)bytes / (plan->data - 1);
+        double part = (double)exchange->bytes / (plan->data - 1);
         if (start)
-            line(t, "irecv", from, bucket_tag(a), part), line(t, "isend", to, bucket_tag(a), part);
+            line(t, "irecv", from, tag, part), line(t, "isend", to, tag, part);
         else
-            wait_for(t, from, t->rank, bucket_tag(a), part), wait_for(t, t->rank, to, bucket_tag(a), part);
+            wait_for(t, from, t->rank, tag, part), wait_for(t, t->rank, to, tag, part);
     }
 }
 
-/* What the action that starts what `a` waits for hands over. */
-static int64_t started(const struct tracer *t, const struct action *a) {
-    const struct actions *list = &t->plan->pipeline.schedule.rank[t->pipeline_index];
-    enum act act = a->act == ACT_FINISH ? ACT_REDUCE : ACT_GATHER;
-    for (int i = 0; i < list->count; i++)
-        if (list->action[i].act == act && list->action[i].index == a->index)
-            return t->cost[i].bytes[PLAN_DATA];
+static int start_bucket(void *tracer, const struct action *a) {
+    struct tracer *t = tracer;
+    work(t, a);
+    t->exchange[a->index].started++;
+    t->exchange[a->index].bytes = t->cost[place_of(t, a)].bytes[PLAN_DATA];
+    exchange_bucket(t, a->index, true);
+    return 0;
+}
+
+static int wait_for_bucket(void *tracer, const struct action *a) {
+    exchange_bucket(tracer, a->index, false);
     return 0;
 }
 
@@ -108,12 +147,14 @@ static int64_t share_bytes(const struct plan *plan, int pipeline_index, int tens
 }
 
 /* The pipeline ranks that hold shared tensors hand each other an even part of their bytes. */
-static void share(const struct tracer *t) {
+static int share(void *tracer, const struct action *a) {
+    const struct tracer *t = tracer;
     const struct plan *plan = t->plan;
+    (void)a;
     int ranks = plan->pipeline.schedule.ranks, owners = 0;
     for (int r = 0; r < ranks; r++) owners += share_bytes(plan, r, t->tensor_index) > 0;
     double mine = (double)share_bytes(plan, t->pipeline_index, t->tensor_index);
-    if (!mine || owners < 2) return;
+    if (!mine || owners < 2) return 0;
     for (int pass = 0; pass < 3; pass++)
         for (int r = 0; r < ranks; r++) {
             double theirs = (double)share_bytes(plan, r, t->tensor_index);
@@ -125,6 +166,14 @@ static void share(const struct tracer *t) {
             wait_for(t, peer, t->rank, TAG_SHARE, theirs / (owners - 1));
             wait_for(t, t->rank, peer, TAG_SHARE, mine / (owners - 1));
         }
+    return 0;
+}
+
+static int norm(void *tracer, const struct action *a) {
+    const struct tracer *t = tracer;
+    (void)a;
+    fprintf(t->out, "%ld allreduce 8 0\n", t->rank);
+    return 0;
 }
 
 static double message_bytes(const struct tracer *t, const struct action *a) {
@@ -133,125 +182,131 @@ static double message_bytes(const struct tracer *t, const struct action *a) {
                                 t->plan->micro_batch * config->train.sequence_length, a);
 }
 
-static bool same_buffer(const struct action *a, const struct action *b) {
-    return a->buffer == b->buffer && payload_is_narrow(a->payload) == payload_is_narrow(b->payload);
+static int post(void *tracer, const struct action *a) {
+    const struct tracer *t = tracer;
+    t->posted[a->message] = true;
+    line(t, "irecv", peer_of(t, a), TAG_MESSAGE + a->message, message_bytes(t, a));
+    return 0;
 }
 
-/* Before a buffer is free its sends are done: those since it was last freed. Those from an activation set's
- * own output (buffer −1) are waited for at the end. */
-static void wait_for_sends(const struct tracer *t, int free_at) {
-    const struct action *list = t->plan->pipeline.schedule.rank[t->pipeline_index].action;
-    for (int i = free_at; i-- > 0;) {
-        if (!same_buffer(&list[i], &list[free_at])) continue;
-        if (list[i].act == ACT_FREE) return;
-        if (list[i].act == ACT_SEND)
-            wait_for(t, t->rank, rank_at(t->plan, t->data_index, t->tensor_index, list[i].peer),
-                     TAG_MESSAGE + list[i].message, message_bytes(t, &list[i]));
-    }
+static int receive(void *tracer, const struct action *a) {
+    const struct tracer *t = tracer;
+    long peer = peer_of(t, a), tag = TAG_MESSAGE + a->message;
+    if (t->posted[a->message])
+        wait_for(t, peer, t->rank, tag, message_bytes(t, a));
+    else
+        line(t, "recv", peer, tag, message_bytes(t, a));
+    t->posted[a->message] = false;
+    return 0;
 }
 
-static bool was_posted(const struct actions *list, int at) {
-    for (int i = at; i-- > 0;)
-        if (list->action[i].act == ACT_POST && list->action[i].message == list->action[at].message)
-            return true;
-    return false;
+static int send(void *tracer, const struct action *a) {
+    struct tracer *t = tracer;
+    t->sent[a->message] = a;
+    sends_add(&t->sends, t->pipeline_index, a);
+    line(t, "isend", peer_of(t, a), TAG_MESSAGE + a->message, message_bytes(t, a));
+    return 0;
 }
 
-static void act(const struct tracer *t, int i) {
-    const struct plan *plan = t->plan;
-    const struct actions *list = &plan->pipeline.schedule.rank[t->pipeline_index];
-    const struct action *a = &list->action[i];
-    const struct action_cost *cost = &t->cost[i];
-    long peer = rank_at(plan, t->data_index, t->tensor_index, a->peer), tag = TAG_MESSAGE + a->message;
-    switch (a->act) {
-    case ACT_POST:
-        line(t, "irecv", peer, tag, message_bytes(t, a));
-        return;
-    case ACT_RECEIVE:
-        if (was_posted(list, i))
-            wait_for(t, peer, t->rank, tag, message_bytes(t, a));
-        else
-            line(t, "recv", peer, tag, message_bytes(t, a));
-        return;
-    case ACT_SEND:
-        line(t, "isend", peer, tag, message_bytes(t, a));
-        return;
-    case ACT_FREE:
-        wait_for_sends(t, i);
-        return;
-    case ACT_SHARE:
-        share(t);
-        return;
-    case ACT_REDUCE:
-        exchange_tensor(t, i);
-        bucket(t, a, cost->bytes[PLAN_DATA], true);
-        return;
-    case ACT_GATHER:
-        bucket(t, a, cost->bytes[PLAN_DATA], true);
-        return;
-    case ACT_FINISH:
-    case ACT_GATHERED:
-        bucket(t, a, started(t, a), false);
-        return;
-    case ACT_NORM:
-        fprintf(t->out, "%ld allreduce 8 0\n", t->rank);
-        return;
-    default:
-        /* The update moves memory: as much arithmetic as takes that long. */
-        compute(t, cost->flops + (double)cost->memory / plan->machine.memory * plan->machine.flops);
-        exchange_tensor(t, i);
-        return;
-    }
+static void wait_for_send(const struct tracer *t, const struct action *a) {
+    wait_for(t, t->rank, peer_of(t, a), TAG_MESSAGE + a->message, message_bytes(t, a));
 }
+
+/* Before a buffer is free its sends are done. Those from an activation set's own output are waited for at the
+ * end. */
+static int free_buffer(void *tracer, const struct action *a) {
+    struct tracer *t = tracer;
+    for (int m = sends_last(&t->sends, t->pipeline_index, a); m >= 0; m = t->sends.before[m])
+        wait_for_send(t, t->sent[m]);
+    sends_forget(&t->sends, t->pipeline_index, a);
+    return 0;
+}
+
+static action_handler *const by_role[ROLES] = {
+    [ROLE_PASS] = work,        [ROLE_TAKE] = work,          [ROLE_UPDATE] = work,
+    [ROLE_POST] = post,        [ROLE_RECEIVE] = receive,    [ROLE_SEND] = send,
+    [ROLE_FREE] = free_buffer, [ROLE_START] = start_bucket, [ROLE_WAIT] = wait_for_bucket,
+    [ROLE_MEET] = NULL, /* whose ranks are others for each kind: */
+};
+
+static action_handler *const by_kind[ACTS] = {[ACT_SHARE] = share, [ACT_NORM] = norm};
 
 static void wait_for_activation_sets(const struct tracer *t) {
-    const struct actions *list = &t->plan->pipeline.schedule.rank[t->pipeline_index];
-    for (int i = 0; i < list->count; i++) {
-        const struct action *a = &list->action[i];
-        if (a->act == ACT_SEND && a->buffer < 0)
-            wait_for(t, t->rank, rank_at(t->plan, t->data_index, t->tensor_index, a->peer),
-                     TAG_MESSAGE + a->message, message_bytes(t, a));
+    for (int i = 0; i < t->list->count; i++) {
+        const struct action *a = &t->list->action[i];
+        if (act_kinds[a->act].role == ROLE_SEND && a->buffer < 0) wait_for_send(t, a);
     }
 }
 
-static void write_rank(struct tracer *t) {
+/* ------------------------------------------------------------------------------------------- files */
+
+static int write_rank(struct tracer *t) {
+    const struct walk walk = {by_role, by_kind, .walker = t};
     const struct plan *plan = t->plan;
     long place = t->rank / plan->tensor;
     t->tensor_index = (int)(t->rank % plan->tensor);
     t->data_index = (int)(place % plan->data);
     t->pipeline_index = (int)(place / plan->data);
+    t->list = &plan->pipeline.schedule.rank[t->pipeline_index];
     t->cost = plan->cost[t->pipeline_index * plan->tensor + t->tensor_index];
+    memset(t->exchange, 0, (size_t)plan->pipeline.shards[t->pipeline_index].buckets * sizeof *t->exchange);
     fprintf(t->out, "%ld init\n", t->rank);
-    for (int i = 0; i < plan->pipeline.schedule.rank[t->pipeline_index].count; i++) act(t, i);
+    for (int i = 0; i < t->list->count; i++) TRY(walk_action(&walk, &t->list->action[i]));
     wait_for_activation_sets(t);
     fprintf(t->out, "%ld finalize\n", t->rank);
+    return 0;
 }
 
 static int failed(const char *path) {
     return gdn_fail(GDN_INPUT, "--trace: %s cannot be written: %s", path, strerror(errno));
 }
 
-static int write_file(const struct plan *plan, const char *path, long rank) {
-    struct tracer t = {.plan = plan, .rank = rank, .out = fopen(path, "w")};
-    if (!t.out) return failed(path);
-    write_rank(&t);
-    bool wrong = ferror(t.out);
-    return fclose(t.out) || wrong ? failed(path) : 0;
+static int write_file(struct tracer *t, const char *path, long rank) {
+    t->rank = rank;
+    t->out = fopen(path, "w");
+    if (!t->out) return failed(path);
+    int status = write_rank(t);
+    bool wrong = ferror(t->out);
+    return (fclose(t->out) || wrong) && !status ? failed(path) : status;
 }
 
-int plan_trace(const struct plan *plan, const char *directory) {
+static int write_files(struct tracer *t, const char *directory) {
     char path[4096];
     if (mkdir(directory, 0777) && errno != EEXIST) return failed(directory);
     snprintf(path, sizeof path, "%s/traces.txt", directory);
     FILE *list = fopen(path, "w");
     if (!list) return failed(path);
     int status = 0;
-    for (long r = 0; r < plan->ranks && !status; r++) {
+    for (long r = 0; r < t->plan->ranks && !status; r++) {
         snprintf(path, sizeof path, "%s/rank_%ld.txt", directory, r);
         fprintf(list, "%s\n", path);
-        status = write_file(plan, path, r);
+        status = write_file(t, path, r);
     }
     bool wrong = ferror(list);
     if ((fclose(list) || wrong) && !status) status = failed(directory);
+    return status;
+}
+
+static int reserve(struct tracer *t) {
+    const struct plan *plan = t->plan;
+    size_t messages = (size_t)plan->pipeline.schedule.messages, buckets = 0;
+    for (int r = 0; r < plan->pipeline.schedule.ranks; r++)
+        if ((size_t)plan->pipeline.shards[r].buckets > buckets)
+            buckets = (size_t)plan->pipeline.shards[r].buckets;
+    t->posted = calloc(messages + 1, sizeof *t->posted);
+    t->sent = calloc(messages + 1, sizeof *t->sent);
+    t->exchange = calloc(buckets + 1, sizeof *t->exchange);
+    if (!t->posted || !t->sent || !t->exchange) return gdn_fail(GDN_INTERNAL, "out of memory for traces");
+    return sends_create(&plan->pipeline.schedule, &t->sends);
+}
+
+int plan_trace(const struct plan *plan, const char *directory) {
+    struct tracer t = {.plan = plan};
+    int status = reserve(&t);
+    if (!status) status = write_files(&t, directory);
+    sends_free(&t.sends);
+    free(t.posted);
+    free(t.sent);
+    free(t.exchange);
     return status;
 }

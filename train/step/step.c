@@ -79,7 +79,7 @@ static void describe_action(const void *action, char text[ACTIVITY_TEXT]) {
 
 /* Does the list's actions from *at on, up to its norm, its end or the first failure. */
 static int walk(struct executor *x, int *at) {
-    const struct walk with = {handlers, x, &x->locations};
+    const struct walk with = {.by_kind = handlers, .walker = x, .locations = &x->locations};
     for (; *at < x->list->count && x->list->action[*at].act != ACT_NORM; ++*at) {
         const struct action *a = &x->list->action[*at];
         activity_action(a, describe_action);

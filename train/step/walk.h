@@ -1,6 +1,7 @@
-/* A walk over a list of actions (dist/schedule/schedule.h): one handler for each kind says what an action
- * means to whoever walks. The executor computes and exchanges (step.c), the plan counts
- * (train/plan/passes.c); where things are at the moment, they note with the same code. */
+/* A walk over a list of actions (dist/schedule/schedule.h): handlers say what an action means to whoever
+ * walks, one for each kind, or one for each role, so that kinds with the same role share it. The executor
+ * computes and exchanges (step.c); plans count, let time pass and write traces (train/plan/cost.c,
+ * simulate.c, trace.c). Where things are at the moment, walkers note with the same code. */
 #ifndef GDN_WALK_H
 #define GDN_WALK_H
 
@@ -9,13 +10,14 @@
 /* Does an action; returns a status. */
 typedef int action_handler(void *walker, const struct action *action);
 
-/* Of kinds of action that mean nothing to a walker, besides where things are. */
+/* Of actions that mean nothing to a walker, besides where things are. */
 action_handler walk_nothing;
 
 struct walk {
-    action_handler *const *handler; /* [ACTS] by kind */
+    action_handler *const *by_role; /* [ROLES]; NULL, or NULL for a role: */
+    action_handler *const *by_kind; /* [ACTS] */
     void *walker;                   /* what handlers are given */
-    struct locations *locations;
+    struct locations *locations;    /* kept up to date; NULL: nobody asks for them */
 };
 
 /* Does one action. A handler's failure; GDN_INTERNAL for a kind without handler. */

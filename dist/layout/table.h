@@ -43,18 +43,27 @@ struct row {
                      axis */
     bool counted; /* among the ranks of one data index that hold this same part, this one counts it in norms
                      and writes it to checkpoints */
-    uint64_t stages; /* of ZONE_SHARED_…: bit s is set where pipeline rank s holds it (its own alone, where
-                        only neighbours in a stack are shared); else 0 */
+    int owners;       /* of ZONE_SHARED_…: pipeline ranks that hold it (1, where only neighbours in a stack are
+                         shared); else 0 */
+    const int *owner; /* [owners] them, by rising rank; in table.owner */
 };
 
 struct table {
     int rows;
     struct row *row; /* [rows] those of a zone by rising layer */
     int *by_name; /* [rows] rows in the order of their names (params_find); NULL where none is looked for */
+    int *owner;   /* what the rows' owners are kept in */
     long total;   /* elements of a flat buffer, padding included */
     long
         zone[ZONES + 1]; /* zone z is [zone[z], zone[z + 1]); each a multiple of data·SHARD_GRAIN (shard.h) */
 };
+
+/* Does this pipeline rank hold a row of ZONE_SHARED_…? */
+static inline bool row_owned_by(const struct row *row, int pipeline_rank) {
+    for (int i = 0; i < row->owners; i++)
+        if (row->owner[i] == pipeline_rank) return true;
+    return false;
+}
 
 /* The training state: flat buffers of table->total elements, and a step count per tensor. */
 struct state {

@@ -24,10 +24,12 @@ static int reserve(struct sync *sync) {
     sync->op = calloc(buckets, sizeof *sync->op);
     sync->phase = calloc(buckets, sizeof *sync->phase);
     sync->place = calloc(buckets, sizeof *sync->place);
+    sync->swap = calloc(2 * (size_t)sync_most_owners(sync->table) + 1, sizeof *sync->swap);
     sync->scratch = reserve_elements(sync, SYNC_IN_FLIGHT * sync->largest);
     sync->packed = reserve_elements(sync, partial);
     sync->versions = reserve_elements(sync, sync_longest_versions(sync->table));
-    if (!sync->op || !sync->phase || !sync->place || !sync->scratch || !sync->packed || !sync->versions)
+    if (!sync->op || !sync->phase || !sync->place || !sync->swap || !sync->scratch || !sync->packed ||
+        !sync->versions)
         return gdn_fail(GDN_INTERNAL,
                         "out of memory: buffers for sums of gradient buckets of %ld elements cannot be had; "
                         "a smaller mesh.bucket needs less",
@@ -62,6 +64,7 @@ void sync_free(struct sync *sync) {
     free(sync->op);
     free(sync->phase);
     free(sync->place);
+    free(sync->swap);
     if (sync->scratch) device->release(sync->scratch);
     if (sync->packed) device->release(sync->packed);
     if (sync->versions) device->release(sync->versions);

@@ -42,7 +42,7 @@ struct sync {
     real *packed;        /* a layer's partial rows side by side, for one sum */
 
     real *versions; /* every owner's version of a piece of a shared row */
-    struct async_op swap[2 * 64];
+    struct async_op *swap; /* [2, owners] with every other owner, there and back */
 };
 
 static inline bool is_shared(const struct row *row) {
@@ -54,6 +54,9 @@ void sync_find_layers(const struct table *table, int *lowest, int *highest);
 
 /* Elements of a shared row that are exchanged in one go: the same on all of its owners. */
 long sync_shared_piece(const struct row *row);
+
+/* The owners of the row that most pipeline ranks share; 0 where none is shared. */
+int sync_most_owners(const struct table *table);
 
 /* Elements of the longest bucket, and of all owners' versions of the longest piece of a shared row. */
 long sync_longest_bucket(const struct shards *shards);

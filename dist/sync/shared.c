@@ -17,15 +17,15 @@ static int swap(struct sync *sync, int rank, real *x, real *version, long count,
     return async_op_send(&op[1], axis, sync->pipeline, x, count, rank, 0, false);
 }
 
-/* Sums x [count] of a row's owners, whose versions are exchanged with each. */
-static int sum_versions(struct sync *sync, uint64_t stages, real *x, long count) {
+/* Sums x [count], a piece of the row, of all its owners, who exchange their versions with each other. */
+static int sum_versions(struct sync *sync, const struct row *row, real *x, long count) {
     struct axis *axis = &sync->mesh->pipeline;
     const struct device_comm_ops *comms = axis->ops->device->comm;
-    int owners = 0, swaps = 0;
+    int swaps = 0;
     if (axis->device_comm) comms->begin(axis->device_comm, "a sum of shared gradients");
-    for (int rank = 0; rank < axis->size; rank++) {
-        if (!(stages >> rank & 1)) continue;
-        real *version = sync->versions + owners++ * count;
+    for (int i = 0; i < row->owners; i++) {
+        int rank = row->owner[i];
+        real *version = sync->versions + i * count;
         if (rank == axis->index) {
             axis->ops->copy(count, x, version);
             continue;
@@ -36,7 +36,7 @@ static int sum_versions(struct sync *sync, uint64_t stages, real *x, long count)
     }
     if (axis->device_comm) comms->join(axis->device_comm, comms->end(axis->device_comm));
     for (int i = 0; i < swaps; i++) TRY(async_op_end(&sync->swap[i]));
-    axis->ops->add_parts(count, owners, sync->versions, x);
+    axis->ops->add_parts(count, row->owners, sync->versions, x);
     return axis->ops->device->status();
 }
 
@@ -47,7 +47,7 @@ static int share_rows(struct sync *sync, real *gradient) {
         long piece = sync_shared_piece(row);
         for (long at = 0; at < row->count; at += piece) {
             long n = row->count - at < piece ? row->count - at : piece;
-            TRY(sum_versions(sync, row->stages, gradient + row->offset + at, n));
+            TRY(sum_versions(sync, row, gradient + row->offset + at, n));
         }
     }
     return 0;

@@ -27,8 +27,15 @@ void sync_find_layers(const struct table *table, int *lowest, int *highest) {
 }
 
 long sync_shared_piece(const struct row *row) {
-    long max = AXIS_BLOCK / __builtin_popcountll(row->stages);
+    long max = AXIS_BLOCK / row->owners;
     return row->count < max ? row->count : max;
+}
+
+int sync_most_owners(const struct table *table) {
+    int most = 0;
+    for (int i = 0; i < table->rows; i++)
+        if (table->row[i].owners > most) most = table->row[i].owners;
+    return most;
 }
 
 long sync_longest_bucket(const struct shards *shards) {
@@ -55,7 +62,7 @@ long sync_longest_versions(const struct table *table) {
     for (int i = 0; i < table->rows; i++) {
         const struct row *row = &table->row[i];
         if (!is_shared(row)) continue;
-        long count = sync_shared_piece(row) * __builtin_popcountll(row->stages);
+        long count = sync_shared_piece(row) * row->owners;
         if (count > longest) longest = count;
     }
     return longest;
@@ -79,8 +86,8 @@ int64_t sync_formula_shared(const struct table *table, int pipeline_index) {
     int64_t bytes = 0;
     for (int i = 0; i < table->rows; i++) {
         const struct row *row = &table->row[i];
-        if (is_shared(row) && row->stages >> pipeline_index & 1)
-            bytes += (__builtin_popcountll(row->stages) - 1) * row->count * REAL_BYTES;
+        if (is_shared(row) && row_owned_by(row, pipeline_index))
+            bytes += (row->owners - 1) * row->count * REAL_BYTES;
     }
     return bytes;
 }

@@ -14,6 +14,7 @@ enum { GROUP_ALIGNMENT = 16 };
 /* Rows are collected first, in the order of the model, and then given their places in the flat buffers. */
 struct pending {
     struct row row;
+    int first_owner; /* row.owner's place in builder.owner */
     int group;
 };
 
@@ -25,6 +26,8 @@ struct builder {
     struct pending *pending;
     int count, capacity;
     int group, group_first; /* the group that is open and its first row */
+    int *owner;             /* of all places, one after the other */
+    int owners, owner_capacity;
     bool failed;
 };
 
@@ -32,20 +35,44 @@ struct builder {
 struct place {
     int layer, distance;
     bool select;
-    uint64_t owners; /* bit p: pipeline rank p holds it */
+    int first_owner, owners; /* pipeline ranks that hold it, by rising rank, in builder.owner */
 };
 
-static uint64_t bit(int pipeline_rank) {
-    return UINT64_C(1) << pipeline_rank;
+static bool grow_owners(struct builder *b) {
+    int capacity = b->owner_capacity ? 2 * b->owner_capacity : 64;
+    int *grown = realloc(b->owner, (size_t)capacity * sizeof *grown);
+    if (!grown) return false;
+    b->owner = grown;
+    b->owner_capacity = capacity;
+    return true;
 }
 
-/* The pipeline rank that has a layer, as a bit. */
-static uint64_t layer_owner(const struct builder *b, int layer) {
-    return bit(layout_stage_of(b->layout, layer) % b->layout->pipeline);
+/* The pipeline rank of a stage holds the newest place's tensors too, if it does not already. */
+static void add_owner(struct builder *b, struct place *place, int stage) {
+    int rank = stage % b->layout->pipeline, at = b->owners;
+    for (int i = place->first_owner; i < b->owners; i++)
+        if (b->owner[i] == rank) return;
+    if (b->owners == b->owner_capacity && !grow_owners(b)) {
+        b->failed = true;
+        return;
+    }
+    for (; at > place->first_owner && b->owner[at - 1] > rank; at--) b->owner[at] = b->owner[at - 1];
+    b->owner[at] = rank;
+    b->owners++;
+    place->owners++;
 }
 
-static bool held(const struct builder *b, uint64_t owners) {
-    return owners & bit(b->layout->pipeline_index);
+/* A place of a layer, whose rank holds it. */
+static struct place layer_place(struct builder *b, int layer) {
+    struct place place = {.layer = layer, .first_owner = b->owners};
+    add_owner(b, &place, layout_stage_of(b->layout, layer));
+    return place;
+}
+
+static bool held(const struct builder *b, const struct place *place) {
+    for (int i = 0; i < place->owners; i++)
+        if (b->owner[place->first_owner + i] == b->layout->pipeline_index) return true;
+    return false;
 }
 
 /* Is the connection's every tensor whole on one tensor rank? */
@@ -60,7 +87,7 @@ static void start_group(struct builder *b) {
     for (int i = b->group_first; i < b->count; i++) {
         const struct row *row = &b->pending[i].row;
         if (row->count > largest) largest = row->count;
-        if (row->stages & (row->stages - 1)) shared = true; /* more than one bit */
+        if (row->owners > 1) shared = true;
     }
     bool small = largest < b->layout->small;
     for (int i = b->group_first; i < b->count; i++) {
@@ -68,7 +95,7 @@ static void start_group(struct builder *b) {
         if (shared)
             row->zone = small ? ZONE_SHARED_SMALL : ZONE_SHARED_LARGE;
         else
-            row->zone = small ? ZONE_SMALL : ZONE_LARGE, row->stages = 0;
+            row->zone = small ? ZONE_SMALL : ZONE_LARGE, row->owners = 0;
     }
     b->group++;
     b->group_first = b->count;
@@ -104,8 +131,9 @@ static bool is_partial(const struct layout *l, const struct row *row) {
     return l->sequence_parallel;
 }
 
-static bool is_counted(const struct layout *l, const struct row *row) {
-    bool lowest_stage = !(row->stages & (bit(l->pipeline_index) - 1));
+static bool is_counted(const struct builder *b, const struct place *place, const struct row *row) {
+    const struct layout *l = b->layout;
+    bool lowest_stage = b->owner[place->first_owner] == l->pipeline_index;
     bool own = row->split != SPLIT_NONE || (row->distance && by_connection(l));
     return lowest_stage && (own || l->tensor_index == 0);
 }
@@ -113,7 +141,7 @@ static bool is_counted(const struct layout *l, const struct row *row) {
 /* Adds one row, if the rank is one of its owners; in = 0 makes it one-dimensional. Returns it, or NULL. */
 static struct row *add(struct builder *b, struct place place, enum split split, long out, long in,
                        const char *leaf) {
-    if (!held(b, place.owners)) return NULL;
+    if (!held(b, &place)) return NULL;
     if (b->count == b->capacity && !grow(b)) {
         b->failed = true;
         return NULL;
@@ -126,16 +154,16 @@ static struct row *add(struct builder *b, struct place place, enum split split, 
                       .layer = place.layer,
                       .distance = place.distance,
                       .select = place.select,
-                      .stages = place.owners};
+                      .owners = place.owners};
     take_part(b->layout, &row);
     row.partial = is_partial(b->layout, &row);
-    row.counted = is_counted(b->layout, &row);
+    row.counted = is_counted(b, &place, &row);
     bool in_layer = place.layer >= 0 && place.layer < b->num_layers;
     int used = in_layer ? snprintf(row.name, sizeof row.name, "layers.%d.", row.layer) : 0;
     if (row.distance)
         used += snprintf(row.name + used, sizeof row.name - (size_t)used, "delta.%d.", row.distance);
     snprintf(row.name + used, sizeof row.name - (size_t)used, "%s", leaf);
-    b->pending[b->count] = (struct pending){row, b->group};
+    b->pending[b->count] = (struct pending){row, place.first_owner, b->group};
     return &b->pending[b->count++].row;
 }
 
@@ -158,9 +186,9 @@ static void add_stack(struct builder *b, int layer, const struct leaf *leaf) {
         const struct edge *edge = &b->edges->edge[e];
         if (by_connection(b->layout) && edge->connection % b->layout->tensor != b->layout->tensor_index)
             continue;
-        struct place place = {layer, edge->distance, false, layer_owner(b, layer)};
-        if (leaf->use == NARROW && b->projector[e] >= 0)
-            place.owners |= bit(b->projector[e] % b->layout->pipeline);
+        struct place place = layer_place(b, layer);
+        place.distance = edge->distance;
+        if (leaf->use == NARROW && b->projector[e] >= 0) add_owner(b, &place, b->projector[e]);
         struct row *row = add(b, place, leaf->split, leaf->out, leaf->in, leaf->name);
         if (row) row->transposed = leaf->use == TRANSPOSED;
     }
@@ -168,7 +196,8 @@ static void add_stack(struct builder *b, int layer, const struct leaf *leaf) {
 
 /* A layer's shared selection weights: `attention` projects sources with them too. */
 static void add_selection(struct builder *b, const struct model_config *m, int layer) {
-    struct place place = {layer, 0, true, layer_owner(b, layer)};
+    struct place place = layer_place(b, layer);
+    place.select = true;
     start_group(b);
     if (m->delta.aggregate == AGGREGATE_MULTIHEAD) {
         add(b, place, SPLIT_ROWS, m->hidden_size, m->hidden_size, "delta.query.weight");
@@ -176,7 +205,7 @@ static void add_selection(struct builder *b, const struct model_config *m, int l
     }
     if (m->delta.aggregate != AGGREGATE_ATTENTION) return;
     for (int e = b->edges->first[layer]; e < b->edges->first[layer + 1]; e++)
-        if (b->projector[e] >= 0) place.owners |= bit(b->projector[e] % b->layout->pipeline);
+        if (b->projector[e] >= 0) add_owner(b, &place, b->projector[e]);
     add(b, place, SPLIT_NONE, m->delta.attention_dim, m->hidden_size, "delta.select.weight");
 }
 
@@ -210,7 +239,7 @@ static void add_connections(struct builder *b, const struct model_config *m, int
 
 static void add_trunk(struct builder *b, const struct model_config *m, int layer) {
     long D = m->hidden_size, F = m->intermediate_size, kv = D / m->num_heads * m->num_kv_heads;
-    struct place place = {.layer = layer, .owners = layer_owner(b, layer)};
+    struct place place = layer_place(b, layer);
     start_group(b);
     add(b, place, SPLIT_NONE, D, 0, "input_layernorm.weight");
     start_group(b);
@@ -230,14 +259,14 @@ static void add_trunk(struct builder *b, const struct model_config *m, int layer
 
 static void add_model(struct builder *b, const struct model_config *m) {
     int L = m->num_layers;
-    struct place embedding = {.layer = -1, .owners = layer_owner(b, -1)};
-    struct place last = {.layer = L, .owners = layer_owner(b, L)};
-    if (m->tie_embeddings) embedding.owners |= last.owners;
+    struct place embedding = layer_place(b, -1);
+    if (m->tie_embeddings) add_owner(b, &embedding, layout_stage_of(b->layout, L));
     add(b, embedding, SPLIT_ROWS, m->vocab_size, m->hidden_size, "embed_tokens.weight");
     for (int layer = 0; layer < L; layer++) {
         add_trunk(b, m, layer);
         add_connections(b, m, layer);
     }
+    struct place last = layer_place(b, L);
     start_group(b);
     add(b, last, SPLIT_NONE, m->hidden_size, 0, "norm.weight");
     start_group(b);
@@ -264,7 +293,7 @@ static int index_names(struct table *table) {
 }
 
 /* Gives every row its place: zone by zone, each in the order of the model. */
-static int place_rows(const struct builder *b, struct table *out) {
+static int place_rows(struct builder *b, struct table *out) {
     struct row *row = malloc((size_t)(b->count ? b->count : 1) * sizeof *row);
     if (!row) return 1;
     *out = (struct table){.row = row};
@@ -277,12 +306,15 @@ static int place_rows(const struct builder *b, struct table *out) {
             if (pending->group != group) out->total = round_up(out->total, GROUP_ALIGNMENT);
             group = pending->group;
             row[out->rows] = pending->row;
+            row[out->rows].owner = b->owner + pending->first_owner;
             row[out->rows++].offset = out->total;
             out->total += pending->row.count;
         }
         out->total = round_up(out->total, (long)b->layout->data * SHARD_GRAIN);
     }
     out->zone[ZONES] = out->total;
+    out->owner = b->owner;
+    b->owner = NULL;
     return index_names(out);
 }
 
@@ -344,12 +376,14 @@ int params_create(const struct model_config *model, const struct layout *layout,
                            : gdn_fail(GDN_INTERNAL, "out of memory for %d connections", edges.count);
     free(projector);
     free(b.pending);
+    free(b.owner);
     edges_free(&edges);
     return status;
 }
 
 void params_free(struct table *table) {
     free(table->row);
+    free(table->owner);
     free(table->by_name);
     *table = (struct table){0};
 }

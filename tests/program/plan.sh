@@ -99,6 +99,13 @@ grep -q "^note .*stage_steps: 1 introduces 2 of the 3 distances in 2 steps" note
 "$GDN" plan wide.yaml --flops 1e11 --set model.num_layers=8000 --set mesh.pipeline=4 > deep || fail "no plan for 8,000 layers"
 grep -q "8000 layers" deep || fail "$(head -3 deep)"
 
+# A pipeline of more ranks than a word has bits, whose first and last share the tied embedding.
+many=(--flops 1e11 --set model.num_layers=128 --set model.tie_embeddings=true --set mesh.pipeline=128)
+"$GDN" plan wide.yaml "${many[@]}" > long || fail "no plan for 128 pipeline ranks"
+grep -q "data 1 x tensor 1 x pipeline 128: 128 ranks" long || fail "$(head -5 long)"
+"$GDN" plan wide.yaml "${many[@]}" --schedule > long || fail "no schedule of 128 pipeline ranks"
+[ "$(grep -c '^pipeline rank' long)" -eq 128 ] && [ "$(grep -c 'sum shared' long)" -ge 2 ] || fail "$(grep -c 'sum shared' long) sums"
+
 # The schedule in words: what every rank does, forward first.
 "$GDN" plan wide.yaml $(d 1 1 2) --flops 1e11 --schedule > words
 [ "$(grep -c '^pipeline rank' words)" -eq 2 ] && grep -q forward words && grep -q "send" words || fail "$(head words)"

@@ -152,7 +152,7 @@ const struct key config_keys[] = {
         .help = "ranks that share every layer's heads and channels: a divisor of num_heads, num_kv_heads, "
                 "intermediate_size, delta.hidden (unless mesh.delta is connection) and attention_heads "
                 "(multihead)"),
-    ROW(mesh.pipeline, "1", .min = 1, .max = 64,
+    ROW(mesh.pipeline, "1", COUNT(1),
         .help = "ranks that have the layers one after the other, as stages of a pipeline"),
     ROW(mesh.interleave, "1", COUNT(1),
         .help = "stages of each pipeline rank, pipeline x interleave <= num_layers; more: it idles less at a "

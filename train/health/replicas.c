@@ -104,10 +104,6 @@ static int hash_all(struct replicas *x, const real *weight) {
     return device->status();
 }
 
-static bool on_stages(const struct row *row) {
-    return __builtin_popcountll(row->stages) > 1;
-}
-
 /* Exchanges the hashes of rows that several ranks of the axis may hold, and counts who disagrees. A row
  * that is not split is held by all tensor ranks, or, where they hold whole connections, by one. */
 static int compare_over(struct replicas *x, struct axis *axis) {
@@ -117,7 +113,7 @@ static int compare_over(struct replicas *x, struct axis *axis) {
     for (int i = 0; i < count; i++) x->mine[i] = ABSENT;
     for (int i = 0; i < x->table->rows; i++) {
         const struct row *row = &x->table->row[i];
-        if ((tensor && row->split != SPLIT_NONE) || (pipeline && !on_stages(row))) continue;
+        if ((tensor && row->split != SPLIT_NONE) || (pipeline && row->owners < 2)) continue;
         double *at = x->mine + x->place[i] * HALVES;
         at[0] = (double)(x->hash[i] >> 32), at[1] = (double)(uint32_t)x->hash[i];
     }

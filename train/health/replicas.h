@@ -3,7 +3,7 @@
  * for it.
  *
  * Copies are held by all ranks of the data axis; by those of the tensor axis, of tensors that are not split
- * there; and by those of the pipeline axis, of tensors that several stages have (table.h, `stages`). Each
+ * there; and by those of the pipeline axis, of tensors that several stages have (table.h, `owners`). Each
  * rank hashes its part of every tensor (kernels/ops.h, add_hash) and the hashes are exchanged. Who differs
  * from most of its peers is the one that is off: the ranks that disagree with more peers than any others do,
  * on all axes taken together. Of two copies alone nobody knows which is right, and both are named. */

@@ -15,7 +15,6 @@ enum {
     CHANGES = 10,
     WORD = 64,
     TIMES = 16,      /* as many ranks, at most */
-    PIPELINES = 64,  /* mesh.pipeline's limit */
     MESHES = 4096,   /* of a number of ranks that are looked at */
     PASSES = 100000, /* of all meshes that are planned, over all ranks; and layers */
 };
@@ -146,7 +145,7 @@ static int list_meshes(const struct search *s, long ranks, struct axes *out) {
     int count = 0;
     for (long tensor = 1; tensor <= config->model.num_kv_heads; tensor++) {
         if (ranks % tensor || config->model.num_kv_heads % tensor) continue;
-        for (long pipeline = 1; pipeline <= PIPELINES && pipeline <= config->model.num_layers; pipeline++) {
+        for (long pipeline = 1; pipeline <= config->model.num_layers; pipeline++) {
             if (ranks / tensor % pipeline) continue;
             struct axes axes = {ranks / tensor / pipeline, tensor, pipeline, 0};
             axes.distance = fabs(log2((double)axes.data / (double)data)) +

@@ -110,40 +110,48 @@ static void write_layers(const struct plan *plan, int rank, char *text, size_t s
     text[size - 1] = 0;
 }
 
-static double max_to_mean(const double *x, int count) {
-    double sum = 0, max = 0;
-    for (int i = 0; i < count; i++) sum += x[i], max = fmax(max, x[i]);
-    return sum > 0 ? max / (sum / count) : 1;
+/* Of what pipeline ranks have. */
+struct spread {
+    int count;
+    double sum, max;
+};
+
+static void spread_add(struct spread *spread, double x) {
+    spread->count++;
+    spread->sum += x;
+    spread->max = fmax(spread->max, x);
+}
+
+static double max_to_mean(struct spread x) {
+    return x.sum > 0 ? x.max / (x.sum / x.count) : 1;
 }
 
 static void print_stages(const struct plan *plan, FILE *out) {
     int ranks = plan->pipeline.schedule.ranks;
-    double flops[64], parameters[64], memory[64];
+    struct spread flops = {0}, parameters = {0}, memory = {0};
     int width = 6;
     for (int r = 0; r < ranks; r++) {
         struct plan_rank max = max_of(plan, r);
         char text[400] = "";
-        flops[r] = max.flops;
-        parameters[r] = (double)max.parameters;
-        memory[r] = (double)memory_sum(&max.memory);
+        spread_add(&flops, max.flops);
+        spread_add(&parameters, (double)max.parameters);
+        spread_add(&memory, (double)memory_sum(&max.memory));
         write_layers(plan, r, text, sizeof text);
         if ((int)strlen(text) > width) width = (int)strlen(text);
     }
-    double max = 0, sum = 0;
-    for (int r = 0; r < ranks; r++) max = fmax(max, flops[r]), sum += flops[r];
-    struct unit unit = flop_unit(max);
+    struct unit unit = flop_unit(flops.max);
     fprintf(out, "\nEach pipeline rank's part, on one tensor rank\n");
     fprintf(out, "%6s  %-*s %15s %12s %8s\n", "rank", width, "layers", "parameters", unit.name, "of mean");
     for (int r = 0; r < ranks; r++) {
+        struct plan_rank max = max_of(plan, r);
         char text[400] = "", count[32];
         write_layers(plan, r, text, sizeof text);
-        fprintf(out, "%6d  %-*s %15s %12.1f %7.0f%%\n", r, width, text,
-                plan_grouped((int64_t)parameters[r], count), flops[r] / unit.size,
-                100 * flops[r] * ranks / sum);
+        fprintf(out, "%6d  %-*s %15s %12.1f %7.0f%%\n", r, width, text, plan_grouped(max.parameters, count),
+                max.flops / unit.size, 100 * max.flops * ranks / flops.sum);
     }
     if (ranks > 1)
         fprintf(out, "%6s  greatest over mean: arithmetic %.3f, parameters %.3f, memory %.3f\n", "",
-                max_to_mean(flops, ranks), max_to_mean(parameters, ranks), max_to_mean(memory, ranks));
+                max_to_mean(flops), max_to_mean(parameters), max_to_mean(memory));
 }
 
 /* ----------------------------------------------------------------------------------------------- memory */

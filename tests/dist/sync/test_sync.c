@@ -34,11 +34,11 @@ static real term(const struct row *row, long i, int t, int d, int p, int step) {
 
 /* Over the pipeline ranks that hold it, or this one alone. */
 static real over_pipeline(const struct fixture *f, const struct row *row, long i, int t, int d, int step) {
-    if (!row->stages) return term(row, i, t, d, f->mesh.pipeline.index, step);
+    if (!row->owners) return term(row, i, t, d, f->mesh.pipeline.index, step);
     real sum = 0;
     bool begun = false;
     for (int p = 0; p < f->mesh.pipeline.size; p++) {
-        if (!(row->stages >> p & 1)) continue;
+        if (!row_owned_by(row, p)) continue;
         sum = begun ? sum + term(row, i, t, d, p, step) : term(row, i, t, d, p, step);
         begun = true;
     }
@@ -216,11 +216,14 @@ static void overlapped(void **state) {
 static void long_shared_row(void **state) {
     (void)state;
     if (side_slow()) return;
+    int owner[8];
+    for (int p = 0; p < test_ranks; p++) owner[p] = p;
     struct row row = {.name = "embed_tokens.weight",
                       .layer = -1,
                       .count = 2 * AXIS_BLOCK / test_ranks + 4321,
                       .zone = ZONE_SHARED_LARGE,
-                      .stages = ((uint64_t)1 << test_ranks) - 1};
+                      .owners = test_ranks,
+                      .owner = owner};
     long total = (row.count + SHARD_GRAIN - 1) / SHARD_GRAIN * SHARD_GRAIN;
     struct fixture f = {.table = {.rows = 1, .row = &row, .total = total, .zone = {0, 0, 0, total, total}}};
     assert_int_equal(side_mesh(1, 1, test_ranks, &f.mesh), 0);
@@ -234,6 +237,34 @@ static void long_shared_row(void **state) {
     assert_int_equal(f.mesh.pipeline.bytes, sync_formula_shared(&f.table, f.mesh.pipeline.index));
     f.table.row = NULL;
     tear_down(&f);
+}
+
+/* Tables of a pipeline that no test has ranks for: every owner hands its version to every other one. */
+static void planned_many_stages(void **state) {
+    (void)state;
+    enum { STAGES = 100 };
+    int64_t given = 0, expected = 0;
+    bool far = false;
+    for (int p = 0; p < STAGES; p++) {
+        struct table table = made_up_table((struct made_up){1, 1, 0, STAGES, p});
+        struct shards shards;
+        long longest = 0;
+        assert_int_equal(shards_create(&table, 1, 0, 9000, &shards), 0);
+        for (int i = 0; i < table.rows; i++) {
+            const struct row *row = &table.row[i];
+            if (!row->owners) continue;
+            assert_true(row_owned_by(row, p));
+            expected += (row->owners - 1) * row->count * (int64_t)sizeof(real);
+            far |= row->owner[row->owners - 1] >= 64;
+            if (row->owners * row->count > longest) longest = row->owners * row->count;
+        }
+        given += sync_formula_shared(&table, p);
+        assert_int_equal(sync_formula_scratch(&table, &shards, 1, 1), longest * (long)sizeof(real));
+        shards_free(&shards);
+        made_up_free(&table);
+    }
+    assert_true(far && given > 0);
+    assert_int_equal(given, expected);
 }
 
 /* Calls out of turn are errors, the same on all ranks, and leave what is under way as it was. */
@@ -266,6 +297,7 @@ int rank_main(void) {
         cmocka_unit_test(one_by_one),
         cmocka_unit_test(overlapped),
         cmocka_unit_test(long_shared_row),
+        cmocka_unit_test(planned_many_stages),
         cmocka_unit_test(out_of_turn),
     };
     return run_on_ranks(tests, NULL, NULL);

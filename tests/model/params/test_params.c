@@ -123,7 +123,12 @@ static void check_zone(const struct bench *b, const struct table *t, const struc
         if (bits & (bits - 1)) shared = true;
     }
     assert_int_equal(row->zone == ZONE_SHARED_LARGE || row->zone == ZONE_SHARED_SMALL, shared);
-    assert_true(row->stages == (shared ? owners(b, n) : 0));
+    uint64_t bits = 0;
+    for (int i = 0; i < row->owners; i++) {
+        assert_true(!i || row->owner[i] > row->owner[i - 1]);
+        bits |= UINT64_C(1) << row->owner[i];
+    }
+    assert_true(bits == (shared ? owners(b, n) : 0));
 }
 
 static void check_row(const struct bench *b, const struct table *t, const struct row *row) {
@@ -165,7 +170,7 @@ static void check_parts(struct bench *b, const struct table *t, char *counted) {
             if (row->start[side] != box.first[side] || row->start[side] + row->local[side] != box.end[side])
                 fail_msg("%s on tensor rank %d, pipeline rank %d: side %d is %ld + %ld", global->name, tensor,
                          pipeline, side, row->start[side], row->local[side]);
-        if (row->distance && (row->stages & (row->stages - 1))) b->projected++;
+        if (row->distance && row->owners > 1) b->projected++;
         for (long i = box.first[0]; row->counted && i < box.end[0]; i++)
             for (long j = box.first[1]; j < box.end[1]; j++)
                 counted[global->offset + i * global->shape[1] + j]++;
@@ -306,11 +311,54 @@ static void tied(void **state) {
             assert_null(embedding);
         } else {
             assert_int_equal(embedding->zone, ZONE_SHARED_LARGE);
-            assert_true(embedding->stages == 5 && embedding->counted == (p == 0) && embedding->layer == -1);
+            assert_int_equal(embedding->owners, 2);
+            assert_true(embedding->owner[0] == 0 && embedding->owner[1] == 2);
+            assert_true(embedding->counted == (p == 0) && embedding->layer == -1);
         }
         assert_null(params_find(&table, "lm_head.weight"));
         params_free(&table);
     }
+}
+
+/* More stages than a word has bits: every tensor that several ranks hold names exactly these, and is counted
+ * once. */
+enum { MANY = 130 };
+
+static void many_stages(void **state) {
+    (void)state;
+    struct model_config model = model_number(5);
+    struct span stage[MANY];
+    struct layout layout = {
+        .data = 1, .tensor = 1, .pipeline = MANY, .chunks = 1, .stage = stage, .narrow = true};
+    struct table table[MANY], global;
+    model.num_layers = MANY;
+    model.delta.distances[2] = 100;
+    int shared = 0, far = 0;
+    for (int p = 0; p < MANY; p++) stage[p] = (struct span){p, p + 1};
+    assert_int_equal(params_create(&model, NULL, &global), 0);
+    for (int p = 0; p < MANY; p++) {
+        layout.pipeline_index = p;
+        assert_int_equal(params_create(&model, &layout, &table[p]), 0);
+    }
+    for (int i = 0; i < global.rows; i++) {
+        int owner[MANY], owners = 0, counted = 0;
+        for (int p = 0; p < MANY; p++) {
+            const struct row *row = params_find(&table[p], global.row[i].name);
+            if (row) owner[owners++] = p, counted += row->counted;
+        }
+        assert_int_equal(counted, 1);
+        for (int o = 0; o < owners; o++) {
+            const struct row *row = params_find(&table[owner[o]], global.row[i].name);
+            assert_int_equal(row->counted, o == 0);
+            if (owners == 1 && row->owners == 0) continue;
+            assert_int_equal(row->owners, owners);
+            assert_memory_equal(row->owner, owner, (size_t)owners * sizeof *owner);
+            shared += owners > 1, far += owner[0] >= 64 && owners > 1;
+        }
+    }
+    assert_true(shared > MANY && far > 0);
+    for (int p = 0; p < MANY; p++) params_free(&table[p]);
+    params_free(&global);
 }
 
 int main(void) {
@@ -318,6 +366,7 @@ int main(void) {
         cmocka_unit_test(meshes),
         cmocka_unit_test(known_parts),
         cmocka_unit_test(tied),
+        cmocka_unit_test(many_stages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

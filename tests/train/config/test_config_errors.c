@@ -237,7 +237,8 @@ static void combinations(void **state) {
             "model.num_layers: 6", NULL);
     refused("mesh: {interleave: 2147483647, pipeline: 64}", NULL, "mesh.interleave", "model.num_layers: 6",
             NULL);
-    refused("mesh: {pipeline: 65}", NULL, "mesh.pipeline", "'65'", "from 1 to 64", NULL);
+    refused("mesh: {pipeline: 0}", NULL, "mesh.pipeline", "'0'", "from 1", NULL);
+    refused("mesh: {pipeline: 65}", NULL, "mesh.pipeline: 65", "model.num_layers: 6", NULL);
     refused("mesh: {bucket: 0}", NULL, "mesh.bucket", "'0'", "from 1", NULL);
     refused("mesh: {delta: heads}", NULL, "mesh.delta", "channel", "connection", NULL);
     refused("model: {vocab_size: 256}\ndata: {train: a}", NULL, "model.vocab_size: 256", "data.format: text",

@@ -55,10 +55,10 @@ struct model {
     long total;             /* … that give the whole model so many edges (total_edges) */
 
     /* What each folder has of its own: tensors, scratch, accounts. */
-    struct attention_state *attention; /* mixer/attention.h */
-    struct trunk *trunk;               /* layer/layer.h */
-    struct delta_state *delta;         /* delta/connections.h */
-    struct pass_state *passes;         /* pass/private.h */
+    struct mixing *mixers;     /* mixer/mixer.h: of each row of the table what layers share */
+    struct trunk *trunk;       /* layer/layer.h */
+    struct delta_state *delta; /* delta/connections.h */
+    struct pass_state *passes; /* pass/private.h */
 
     /* The pass in progress. */
     const struct pass *pass;
@@ -86,12 +86,6 @@ bool node_is_read(const struct model *m, int node);
 int node_top(const struct model *m, struct span span, int node);
 /* Active edges of the whole model: what the regularisers average over. */
 long total_edges(struct model *m, int active);
-
-/* The products of a layer with its trunk's weights, numbered among all layers' (ops.h, linear). */
-enum trunk_weight { WEIGHT_QKV, WEIGHT_O, WEIGHT_GATE_UP, WEIGHT_DOWN, TRUNK_WEIGHTS };
-static inline int weight_id(int layer, enum trunk_weight weight) {
-    return layer * TRUNK_WEIGHTS + (int)weight;
-}
 
 /* The next `count` elements of an arena. */
 static inline real *take(struct arena *arena, long count) {

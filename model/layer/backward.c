@@ -17,15 +17,15 @@ static void mlp_backward(struct model *m, int l) {
     const struct ops *ops = m->ops;
     struct trunk *t = m->trunk;
     long T = m->T, D = m->config.hidden_size, F = t->F;
+    int gate_up = mlp_weight_id(layer, WEIGHT_GATE_UP), down = mlp_weight_id(layer, WEIGHT_DOWN);
     real *dn = t->t1;
     gradient_full(m);
-    ops->linear(weight_id(l, WEIGHT_DOWN), 'N', 'N', T, F, D, 1, m->g, D, layer->down.w, F, 0, t->dh, F);
+    ops->linear(down, 'N', 'N', T, F, D, 1, m->g, D, layer->down.w, F, 0, t->dh, F);
     ops->swiglu_back(T, F, layer->gu, t->dh, t->dgu, t->h);
-    ops->linear(weight_id(l, WEIGHT_DOWN), 'T', 'N', D, F, T, 1, m->g, D, t->h, F, 1, layer->down.g, F);
-    ops->linear(weight_id(l, WEIGHT_GATE_UP), 'N', 'N', T, D, 2 * F, 1, t->dgu, 2 * F, layer->gate_up.w, D, 0,
-                dn, D);
-    ops->linear(weight_id(l, WEIGHT_GATE_UP), 'T', 'N', 2 * F, D, T, 1, t->dgu, 2 * F,
-                stream_all(m, layer->n2), D, 1, layer->gate_up.g, D);
+    ops->linear(down, 'T', 'N', D, F, T, 1, m->g, D, t->h, F, 1, layer->down.g, F);
+    ops->linear(gate_up, 'N', 'N', T, D, 2 * F, 1, t->dgu, 2 * F, layer->gate_up.w, D, 0, dn, D);
+    ops->linear(gate_up, 'T', 'N', 2 * F, D, T, 1, t->dgu, 2 * F, stream_all(m, layer->n2), D, 1,
+                layer->gate_up.g, D);
     norm_backward(m, layer->a, layer->norm2, layer->rstd2, dn);
 }
 
@@ -35,7 +35,7 @@ void layer_backward(struct model *m, int l) {
     recompute_layer(m, l);
     mlp_backward(m, l);
     gradient_full(m);
-    attention_backward(m, l, &layer->attention, m->g, stream_all(m, layer->n1), dn);
+    layer->mixing.row->backward(m, &layer->mixing, m->g, stream_all(m, layer->n1), dn);
     norm_backward(m, node_rows(m, l - 1), layer->norm1, layer->rstd1, dn);
 }
 

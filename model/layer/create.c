@@ -4,6 +4,25 @@
 /* Logits are computed in blocks of rows, about this many elements at a time: a vocabulary never costs T·V. */
 enum { LOGIT_ELEMENTS = 1 << 20 };
 
+int first_weight(const struct model_config *config, int l) {
+    return mixer_weights_below(config, l) + l * MLP_WEIGHTS;
+}
+
+bool create_layer(struct model *m, int l, struct layer *out) {
+    return mixing_create(m, l, first_weight(&m->config, l), &out->mixing);
+}
+
+void free_layer(struct layer *layer) {
+    mixing_free(&layer->mixing);
+}
+
+void copy_layer(struct layer *to, const struct layer *from) {
+    struct mixing mixing = to->mixing;
+    *to = *from;
+    to->mixing = mixing;
+    mixing_copy(&to->mixing, &from->mixing);
+}
+
 void find_ends(struct model *m) {
     struct trunk *t = m->trunk;
     t->embed = find_tensor(m, "embed_tokens.weight");
@@ -14,31 +33,37 @@ void find_ends(struct model *m) {
 void find_layer(struct model *m, int l) {
     struct layer *layer = &m->trunk->held[l];
     layer->norm1 = find_tensor(m, "layers.%d.input_layernorm.weight", l);
-    find_attention(m, l, &layer->attention);
+    layer->mixing.row->find(m, &layer->mixing);
     layer->norm2 = find_tensor(m, "layers.%d.post_attention_layernorm.weight", l);
     layer->gate_up = find_tensor(m, "layers.%d.mlp.gate_proj.weight", l);
     layer->down = find_tensor(m, "layers.%d.mlp.down_proj.weight", l);
 }
 
-void lay_out_layer(struct model *m, struct layer *layer, long T) {
+/* Of a layer without its mixer, or what layers share. */
+static void lay_out_saved(struct model *m, struct layer *layer, long T) {
     struct layer *shared = &m->trunk->shared;
     long D = m->config.hidden_size, rows = m->rows_max;
     SAVE(m, layer, shared, n1, rows * D, POLICY_SELECTIVE);
-    lay_out_attention(m, &layer->attention, &shared->attention, T);
     SAVE(m, layer, shared, a, rows * D, POLICY_NO_BACKWARD);
     SAVE(m, layer, shared, n2, rows * D, POLICY_SELECTIVE);
     SAVE(m, layer, shared, rstd2, rows, POLICY_NO_BACKWARD);
     SAVE(m, layer, shared, gu, T * 2 * m->trunk->F, POLICY_FULL);
 }
 
+void lay_out_layer(struct model *m, struct layer *layer, long T) {
+    lay_out_saved(m, layer, T);
+    lay_out_mixing(m, &layer->mixing, T);
+}
+
 void share_layer(struct model *m, int l) {
-    struct layer *shared = &m->trunk->shared;
-    shared->policy = (int)largest(shared->policy, m->trunk->held[l].policy);
-    shared->attention.policy = shared->policy;
+    struct layer *shared = &m->trunk->shared, *layer = &m->trunk->held[l];
+    shared->policy = (int)largest(shared->policy, layer->policy);
+    mixing_share(m, &layer->mixing);
 }
 
 void lay_out_shared_layer(struct model *m, long T) {
-    lay_out_layer(m, &m->trunk->shared, T);
+    lay_out_saved(m, &m->trunk->shared, T);
+    lay_out_shared_mixers(m, T);
 }
 
 static void lay_out_head(struct model *m, long T) {

@@ -11,8 +11,8 @@ void norm_rows(struct model *m, const real *x, struct tensor norm, real *n, real
 void layer_expand(struct model *m, int l) {
     struct layer *layer = &m->layer[l];
     long T = m->T, D = m->config.hidden_size, F = m->trunk->F;
-    m->ops->linear(weight_id(l, WEIGHT_GATE_UP), 'N', 'T', T, 2 * F, D, 1, stream_all(m, layer->n2), D,
-                   layer->gate_up.w, D, 0, layer->gu, 2 * F);
+    m->ops->linear(mlp_weight_id(layer, WEIGHT_GATE_UP), 'N', 'T', T, 2 * F, D, 1, stream_all(m, layer->n2),
+                   D, layer->gate_up.w, D, 0, layer->gu, 2 * F);
 }
 
 void layer_forward(struct model *m, int l) {
@@ -23,14 +23,15 @@ void layer_forward(struct model *m, int l) {
     const real *x = node_rows(m, l - 1);
     real *sum = own_rows(m, t->t1), *y = layer->y ? layer->y : node_rows(m, l);
     norm_rows(m, x, layer->norm1, layer->n1, layer->rstd1);
-    attention_forward(m, l, &layer->attention, stream_all(m, layer->n1), t->t1);
+    mix_forward(m, &layer->mixing, stream_all(m, layer->n1), t->t1);
     stream_sum(m, t->t1);
     ops->add_rms_norm(m->rows, D, x, sum, layer->norm2.w, m->config.norm_eps, layer->a, layer->n2,
                       layer->rstd2);
     stream_written(m, layer->n2);
     layer_expand(m, l);
     ops->swiglu(T, F, layer->gu, t->h);
-    ops->linear(weight_id(l, WEIGHT_DOWN), 'N', 'T', T, D, F, 1, t->h, F, layer->down.w, F, 0, t->t1, D);
+    ops->linear(mlp_weight_id(layer, WEIGHT_DOWN), 'N', 'T', T, D, F, 1, t->h, F, layer->down.w, F, 0, t->t1,
+                D);
     stream_sum(m, t->t1);
     ops->add_to(m->rows * D, layer->a, sum, y);
     stream_written(m, y);

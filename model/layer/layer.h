@@ -2,11 +2,14 @@
 #ifndef GDN_LAYER_H
 #define GDN_LAYER_H
 
-#include "model/mixer/attention.h"
+#include "model/mixer/mixer.h"
+
+/* Products with an MLP's weights, numbered after those of the layer's mixer (ops.h, linear). */
+enum mlp_weight { WEIGHT_GATE_UP, WEIGHT_DOWN, MLP_WEIGHTS };
 
 struct layer {
     int policy; /* enum recompute_policy, or POLICY_NO_BACKWARD, of all but the connections */
-    struct attention attention;
+    struct mixing mixing;
     struct tensor norm1, norm2, gate_up, down;
     /* Saved. x, the layer's input, is the z of the layer below. */
     real *n1, *rstd1;     /* [R, D], [R] */
@@ -15,6 +18,10 @@ struct layer {
     real *y;              /* [R, D]; NULL where no connection leads here: then it is z's own rows */
     real *z;              /* [T, D]; NULL where nothing reads more than its own rows (pass/nodes.c) */
 };
+
+static inline int mlp_weight_id(const struct layer *layer, enum mlp_weight weight) {
+    return layer->mixing.weight + layer->mixing.row->weights + (int)weight;
+}
 
 /* What all layers share. Of layers and vocabulary that are elsewhere the tensors are NULL. */
 struct trunk {
@@ -40,9 +47,16 @@ struct trunk {
     real *largest, *exp_sums; /* [logit_rows], [2, logit_rows] of a vocabulary that is divided */
 };
 
-/* create.c: the tensors of embedding and head, of a layer; what a layer saves for its own backward pass; what
- * layers of this rank do not keep, laid out once: share_layer first for each of them; scratch, with the
- * head's where `last`. */
+/* create.c: the number of a layer's first weight (of num_layers: how many there are); a layer of this rank,
+ * held or of an activation set, false without memory (free_layer in any case); tensors and policy of one for
+ * another. */
+int first_weight(const struct model_config *config, int l);
+bool create_layer(struct model *m, int l, struct layer *out);
+void free_layer(struct layer *layer);
+void copy_layer(struct layer *to, const struct layer *from);
+/* The tensors of embedding and head, of a layer; what a layer saves for its own backward pass; what layers of
+ * this rank do not keep, laid out once: share_layer first for each of them; scratch, with the head's where
+ * `last`. */
 void find_ends(struct model *m);
 void find_layer(struct model *m, int l);
 void lay_out_layer(struct model *m, struct layer *layer, long T);

@@ -12,10 +12,10 @@ void recompute_layer(struct model *m, int l) {
     m->trunk->owner = NULL; /* the backward pass uses it up */
     if (there) return;
     /* Of a compressed source x is not quite what it was: its norm stays the forward pass's (compress.c). */
-    real *rstd = m->compress > 0 ? m->attention->work : layer->rstd1;
+    real *rstd = m->compress > 0 ? m->trunk->dh : layer->rstd1;
     norm_rows(m, node_rows(m, l - 1), layer->norm1, layer->n1, rstd);
-    if (layer->policy == POLICY_FULL)
-        attention_forward(m, l, &layer->attention, stream_all(m, layer->n1), NULL);
+    const struct mixer *mixer = layer->mixing.row;
+    if (layer->policy >= mixer->again_from) mixer->again(m, &layer->mixing, stream_all(m, layer->n1));
     norm_rows(m, layer->a, layer->norm2, layer->n2, layer->rstd2);
     if (layer->policy == POLICY_FULL) layer_expand(m, l);
 }

@@ -1,88 +1,176 @@
-/* Attention, a layer's token mixer: heads divided over the tensor axis. What goes in is a norm's output of
- * all rows, what comes out this rank's terms of a sum over ranks, forward and backward alike. */
+/* Softmax attention with rotary positions, the mixer of a transformer: heads divided over the tensor axis. In
+ * shapes H and K are this rank's heads and key/value heads of width hd. */
 #include "kernels/base/status.h"
-#include "model/mixer/attention.h"
+#include "model/mixer/mixer.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-void find_attention(const struct model *m, int l, struct attention *a) {
-    a->qkv = find_tensor(m, "layers.%d.self_attn.q_proj.weight", l);
-    a->o = find_tensor(m, "layers.%d.self_attn.o_proj.weight", l);
+enum { WEIGHT_QKV, WEIGHT_O, WEIGHTS };
+
+/* Of one layer, and what a micro-batch saves of it. */
+struct attention {
+    int policy; /* the layer's */
+    struct tensor qkv, o;
+    real *qkv_out;   /* [T, (H+2K)·hd], rotated */
+    real *out, *lse; /* [T, H·hd], [B, H, S] */
+};
+
+struct common {
+    real *cosine, *sine; /* [positions, hd/2] */
+    /* Scratch of the backward pass. */
+    real *dqkv; /* [T, (H+2K)·hd] */
+    real *work; /* [B, H, S] */
+};
+
+/* Keys and values of the tokens so far. */
+struct cache {
+    long length;
+    real *keys, *values; /* [capacity, K·hd] */
+};
+
+struct shape {
+    long D, H, K, hd, wide; /* wide: a row of q, k and v */
+};
+
+static struct shape shape_of(const struct model *m) {
+    const struct model_config *c = &m->config;
+    long hd = c->hidden_size / c->num_heads, H = c->num_heads / m->layout.tensor,
+         K = c->num_kv_heads / m->layout.tensor;
+    return (struct shape){.D = c->hidden_size, .H = H, .K = K, .hd = hd, .wide = (H + 2 * K) * hd};
 }
 
-void lay_out_attention(struct model *m, struct attention *a, struct attention *shared, long T) {
-    long hd = m->config.hidden_size / m->config.num_heads, H = m->attention->H, K = m->attention->K;
-    SAVE(m, a, shared, qkv_out, T * (H + 2 * K) * hd, POLICY_FULL);
-    SAVE(m, a, shared, out, T * H * hd, POLICY_FULL);
-    SAVE(m, a, shared, lse, T * H, POLICY_FULL);
+static void find(const struct model *m, const struct mixing *x) {
+    struct attention *a = x->own;
+    a->qkv = find_tensor(m, "layers.%d.self_attn.q_proj.weight", x->layer);
+    a->o = find_tensor(m, "layers.%d.self_attn.o_proj.weight", x->layer);
 }
 
-void lay_out_attention_scratch(struct model *m, long T, long positions) {
-    struct attention_state *s = m->attention;
-    long hd = m->config.hidden_size / m->config.num_heads;
-    s->cosine = take(&m->scratch, positions * hd / 2);
-    s->sine = take(&m->scratch, positions * hd / 2);
+static void lay_out(struct model *m, const struct mixing *x, void *shared_of_row, long T) {
+    struct attention *a = x->own, *shared = shared_of_row;
+    struct shape z = shape_of(m);
+    a->policy = x->policy;
+    SAVE(m, a, shared, qkv_out, T * z.wide, POLICY_FULL);
+    SAVE(m, a, shared, out, T * z.H * z.hd, POLICY_FULL);
+    SAVE(m, a, shared, lse, T * z.H, POLICY_FULL);
+}
+
+static void lay_out_scratch(struct model *m, void *common, long T, long positions) {
+    struct common *s = common;
+    struct shape z = shape_of(m);
+    s->cosine = take(&m->scratch, positions * z.hd / 2);
+    s->sine = take(&m->scratch, positions * z.hd / 2);
     if (!m->training) return;
-    s->dqkv = take(&m->scratch, T * (s->H + 2 * s->K) * hd);
-    s->work = take(&m->scratch, T * s->H);
+    s->dqkv = take(&m->scratch, T * z.wide);
+    s->work = take(&m->scratch, T * z.H);
 }
 
 /* cos and sin of position · theta^(−2i/hd) (Su et al. 2021). */
-int fill_rotary(struct model *m, long positions) {
+static int fill_rotary(struct model *m, void *common, long positions) {
+    const struct common *s = common;
     long hd = m->config.hidden_size / m->config.num_heads, half = hd / 2;
     size_t bytes = (size_t)(positions * half) * sizeof(real);
     real *cosine = malloc(2 * bytes + 1), *sine = cosine + positions * half;
     if (!cosine) return gdn_fail(GDN_INTERNAL, "out of memory for the angles of %ld positions", positions);
-    for (long s = 0; s < positions; s++)
+    for (long p = 0; p < positions; p++)
         for (long i = 0; i < half; i++) {
-            double angle = (double)s * pow(m->config.rope_theta, -2.0 * (double)i / (double)hd);
-            cosine[s * half + i] = (real)cos(angle);
-            sine[s * half + i] = (real)sin(angle);
+            double angle = (double)p * pow(m->config.rope_theta, -2.0 * (double)i / (double)hd);
+            cosine[p * half + i] = (real)cos(angle);
+            sine[p * half + i] = (real)sin(angle);
         }
-    m->ops->device->upload(m->attention->cosine, cosine, bytes);
-    m->ops->device->upload(m->attention->sine, sine, bytes);
+    m->ops->device->upload(s->cosine, cosine, bytes);
+    m->ops->device->upload(s->sine, sine, bytes);
     free(cosine);
     return 0;
 }
 
-/* One new token: its key and value join the cache, its query reads all of it. */
-static void attend_cached(struct model *m, int l, struct attention *a) {
-    struct cache *cache = m->attention->cache;
-    long hd = m->config.hidden_size / m->config.num_heads, H = m->attention->H, K = m->attention->K;
-    const real *qkv = a->qkv_out;
-    m->ops->copy(K * hd, qkv + H * hd, cache->keys[l] + cache->length * K * hd);
-    m->ops->copy(K * hd, qkv + (H + K) * hd, cache->values[l] + cache->length * K * hd);
-    m->ops->attention_decode(cache->length + 1, H, K, hd, qkv, cache->keys[l], cache->values[l], a->out);
+/* Queries, keys and values, rotated; the first token's position is `position`. */
+static void project(struct model *m, const struct mixing *x, const real *n, long position) {
+    const struct attention *a = x->own;
+    const struct common *s = x->common;
+    struct shape z = shape_of(m);
+    m->ops->linear(x->weight + WEIGHT_QKV, 'N', 'T', m->T, z.wide, z.D, 1, n, z.D, a->qkv.w, z.D, 0,
+                   a->qkv_out, z.wide);
+    m->ops->rope(m->T, m->S, position, z.H + z.K, z.hd, s->cosine, s->sine, 1, a->qkv_out, z.wide);
 }
 
-void attention_forward(struct model *m, int l, struct attention *a, const real *n, real *out) {
-    const struct ops *ops = m->ops;
-    const struct attention_state *s = m->attention;
-    long T = m->T, D = m->config.hidden_size, H = s->H, K = s->K, hd = D / m->config.num_heads;
-    long wide = (H + 2 * K) * hd;
-    ops->linear(weight_id(l, WEIGHT_QKV), 'N', 'T', T, wide, D, 1, n, D, a->qkv.w, D, 0, a->qkv_out, wide);
-    ops->rope(T, m->S, s->cache ? s->cache->length : 0, H + K, hd, s->cosine, s->sine, 1, a->qkv_out, wide);
-    if (s->cache)
-        attend_cached(m, l, a);
-    else
-        ops->attention(m->B, m->S, H, K, hd, a->qkv_out, a->out, a->lse);
-    if (!out) return;
-    ops->linear(weight_id(l, WEIGHT_O), 'N', 'T', T, D, H * hd, 1, a->out, H * hd, a->o.w, H * hd, 0, out, D);
+static void project_out(struct model *m, const struct mixing *x, real *out) {
+    const struct attention *a = x->own;
+    struct shape z = shape_of(m);
+    m->ops->linear(x->weight + WEIGHT_O, 'N', 'T', m->T, z.D, z.H * z.hd, 1, a->out, z.H * z.hd, a->o.w,
+                   z.H * z.hd, 0, out, z.D);
 }
 
-void attention_backward(struct model *m, int l, struct attention *a, const real *dout, const real *n,
-                        real *dn) {
+static void again(struct model *m, const struct mixing *x, const real *n) {
+    const struct attention *a = x->own;
+    struct shape z = shape_of(m);
+    project(m, x, n, 0);
+    m->ops->attention(m->B, m->S, z.H, z.K, z.hd, a->qkv_out, a->out, a->lse);
+}
+
+static void forward(struct model *m, const struct mixing *x, const real *n, real *out) {
+    again(m, x, n);
+    project_out(m, x, out);
+}
+
+static void backward(struct model *m, const struct mixing *x, const real *dout, const real *n, real *dn) {
     const struct ops *ops = m->ops;
-    const struct attention_state *s = m->attention;
-    long T = m->T, D = m->config.hidden_size, H = s->H, K = s->K, hd = D / m->config.num_heads;
-    long wide = (H + 2 * K) * hd;
+    const struct attention *a = x->own;
+    const struct common *s = x->common;
+    struct shape z = shape_of(m);
+    long T = m->T, D = z.D, own = z.H * z.hd, wide = z.wide;
+    int qkv = x->weight + WEIGHT_QKV, o = x->weight + WEIGHT_O;
     real *da = dn; /* [T, H·hd] gradient of a->out, used up before dn is written */
-    ops->linear(weight_id(l, WEIGHT_O), 'N', 'N', T, H * hd, D, 1, dout, D, a->o.w, H * hd, 0, da, H * hd);
-    ops->linear(weight_id(l, WEIGHT_O), 'T', 'N', D, H * hd, T, 1, dout, D, a->out, H * hd, 1, a->o.g,
-                H * hd);
-    ops->attention_back(m->B, m->S, H, K, hd, a->qkv_out, a->out, a->lse, da, s->dqkv, s->work);
-    ops->rope(T, m->S, 0, H + K, hd, s->cosine, s->sine, -1, s->dqkv, wide);
-    ops->linear(weight_id(l, WEIGHT_QKV), 'N', 'N', T, D, wide, 1, s->dqkv, wide, a->qkv.w, D, 0, dn, D);
-    ops->linear(weight_id(l, WEIGHT_QKV), 'T', 'N', wide, D, T, 1, s->dqkv, wide, n, D, 1, a->qkv.g, D);
+    ops->linear(o, 'N', 'N', T, own, D, 1, dout, D, a->o.w, own, 0, da, own);
+    ops->linear(o, 'T', 'N', D, own, T, 1, dout, D, a->out, own, 1, a->o.g, own);
+    ops->attention_back(m->B, m->S, z.H, z.K, z.hd, a->qkv_out, a->out, a->lse, da, s->dqkv, s->work);
+    ops->rope(T, m->S, 0, z.H + z.K, z.hd, s->cosine, s->sine, -1, s->dqkv, wide);
+    ops->linear(qkv, 'N', 'N', T, D, wide, 1, s->dqkv, wide, a->qkv.w, D, 0, dn, D);
+    ops->linear(qkv, 'T', 'N', wide, D, T, 1, s->dqkv, wide, n, D, 1, a->qkv.g, D);
 }
+
+static void lay_out_decode(struct model *m, const struct mixing *x, struct arena *arena, long capacity) {
+    struct cache *cache = x->decode;
+    struct shape z = shape_of(m);
+    cache->keys = take(arena, capacity * z.K * z.hd);
+    cache->values = take(arena, capacity * z.K * z.hd);
+}
+
+static void reset(struct model *m, const struct mixing *x) {
+    struct cache *cache = x->decode;
+    (void)m;
+    cache->length = 0;
+}
+
+/* The token's key and value join the cache, its query reads all of it. */
+static void step(struct model *m, const struct mixing *x, const real *n, real *out) {
+    const struct attention *a = x->own;
+    struct cache *cache = x->decode;
+    struct shape z = shape_of(m);
+    long one = z.K * z.hd;
+    project(m, x, n, cache->length);
+    m->ops->copy(one, a->qkv_out + z.H * z.hd, cache->keys + cache->length * one);
+    m->ops->copy(one, a->qkv_out + z.H * z.hd + one, cache->values + cache->length * one);
+    cache->length++;
+    m->ops->attention_decode(cache->length, z.H, z.K, z.hd, a->qkv_out, cache->keys, cache->values, a->out);
+    project_out(m, x, out);
+}
+
+const struct mixer mixer_attention = {
+    .name = "attention",
+    .own_bytes = sizeof(struct attention),
+    .common_bytes = sizeof(struct common),
+    .decode_bytes = sizeof(struct cache),
+    .weights = WEIGHTS,
+    .find = find,
+    .lay_out = lay_out,
+    .lay_out_scratch = lay_out_scratch,
+    .fill = fill_rotary,
+    .forward = forward,
+    .backward = backward,
+    .again = again,
+    .again_from = POLICY_FULL,
+    .lay_out_decode = lay_out_decode,
+    .reset = reset,
+    .step = step,
+};

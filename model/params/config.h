@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-enum { MAX_DISTANCES = 64 };
+enum { MAX_DISTANCES = 64, MAX_MIXERS = 64 };
 
 enum delta_kind { KIND_BOTTLENECK, KIND_FULL, KIND_ADAPTIVE };
 enum delta_scale { SCALE_RECIPROCAL, SCALE_EXPONENTIAL, SCALE_NONE };
@@ -38,6 +38,9 @@ struct model_config {
     int intermediate_size;
     double rope_theta, norm_eps;
     bool tie_embeddings;
+    /* Token mixers of layers 0, 1, …, and again from the first: numbers of rows (model/mixer/mixer.h). None:
+     * softmax attention in all. No key chooses yet. */
+    int mixers[MAX_MIXERS], num_mixers;
     struct delta_config delta;
 };
 

@@ -9,7 +9,6 @@
 /* A model with what its folders have of their own. */
 struct full_model {
     struct model model; /* first: freeing it frees all */
-    struct attention_state attention;
     struct trunk trunk;
     struct delta_state delta;
     struct pass_state passes;
@@ -37,7 +36,7 @@ static void lay_out_activation_set(struct model *m, const struct chunk *chunk,
     for (int l = chunk->span.first; l < chunk->span.end; l++) {
         struct layer *layer = &activation_set->layer[l];
         struct connections *connections = &activation_set->connections[l];
-        *layer = m->trunk->held[l];
+        copy_layer(layer, &m->trunk->held[l]);
         *connections = m->delta->held[l];
         lay_out_layer(m, layer, T);
         lay_out_connections(m, connections, T);
@@ -57,7 +56,7 @@ static void lay_out_scratch(struct model *m, long T, long positions) {
     if (!m->ops->device->host)
         p->rows_of_pass = arena_take(&p->tokens, (size_t)(T + m->batch) * sizeof *p->rows_of_pass);
     p->sums_of_pass = arena_take(&m->scratch, sizeof *p->sums_of_pass);
-    lay_out_attention_scratch(m, T, positions);
+    lay_out_mixers_scratch(m, T, positions);
     lay_out_layer_scratch(m, T, last);
     lay_out_delta_scratch(m, T);
     if (!m->training) return;
@@ -79,6 +78,13 @@ static void lay_out(struct model *m, long positions) {
             lay_out_activation_set(m, &p->chunk[c], &p->chunk[c].activation_set[s], T);
 }
 
+/* What the chunk's layers keep, layers [num_layers]. */
+static bool allocate_layers(struct model *m, const struct chunk *chunk, struct layer *layers) {
+    bool there = true;
+    for (int l = chunk->span.first; there && l < chunk->span.end; l++) there = create_layer(m, l, &layers[l]);
+    return there;
+}
+
 static bool allocate_activation_sets(struct model *m, struct chunk *chunk) {
     size_t nodes = (size_t)m->config.num_layers + 1;
     chunk->activation_set = calloc((size_t)chunk->activation_sets, sizeof *chunk->activation_set);
@@ -91,7 +97,8 @@ static bool allocate_activation_sets(struct model *m, struct chunk *chunk) {
         activation_set->kept = calloc(nodes, sizeof *activation_set->kept);
         activation_set->rows = calloc(nodes, sizeof *activation_set->rows);
         if (!activation_set->layer || !activation_set->connections || !activation_set->rstd ||
-            !activation_set->rstd_known || !activation_set->kept || !activation_set->rows)
+            !activation_set->rstd_known || !activation_set->kept || !activation_set->rows ||
+            !allocate_layers(m, chunk, activation_set->layer))
             return false;
     }
     return chunk->activation_set;
@@ -103,7 +110,7 @@ static void set_policies(struct model *m, const struct model_part *part) {
         struct layer *layer = &m->trunk->held[l];
         struct recompute policy = {POLICY_NONE, POLICY_NONE};
         if (part && part->recompute) policy = part->recompute[l];
-        layer->policy = layer->attention.policy = m->training ? policy.layer : POLICY_NO_BACKWARD;
+        layer->policy = layer->mixing.policy = m->training ? policy.layer : POLICY_NO_BACKWARD;
         m->delta->held[l].policy = m->training ? policy.delta : POLICY_NO_BACKWARD;
     }
 }
@@ -120,8 +127,8 @@ static int allocate(struct model *m, const struct model_part *part) {
     m->trunk->held = calloc(nodes, sizeof *m->trunk->held);
     m->delta->held = calloc(nodes, sizeof *m->delta->held);
     m->delta->source_gradient = calloc(nodes, sizeof *m->delta->source_gradient);
-    bool there = p->chunk && p->restored && p->walk.owed && m->trunk->held && m->delta->held &&
-                 m->delta->source_gradient;
+    bool there = mixers_create(m) && p->chunk && p->restored && p->walk.owed && m->trunk->held &&
+                 m->delta->held && m->delta->source_gradient;
     for (int c = 0; there && c < p->chunks; c++) {
         int stage = m->layout.pipeline_index + c * m->layout.pipeline;
         p->chunk[c] =
@@ -129,7 +136,7 @@ static int allocate(struct model *m, const struct model_part *part) {
                            .first = stage == 0,
                            .last = stage == stages - 1,
                            .activation_sets = part && part->activation_sets ? part->activation_sets[c] : 1};
-        there = allocate_activation_sets(m, &p->chunk[c]);
+        there = allocate_layers(m, &p->chunk[c], m->trunk->held) && allocate_activation_sets(m, &p->chunk[c]);
     }
     if (!there) return gdn_fail(GDN_INTERNAL, "out of memory for %d layers", m->config.num_layers);
     set_policies(m, part);
@@ -167,7 +174,7 @@ static int fill(struct model *m, const struct model_part *part, long positions) 
     if (m->passes->tokens.used) TRY(reserve(&m->passes->tokens));
     TRY(axis_reserve(m->tensor, m->sums));
     lay_out(m, positions);
-    return m->planned ? 0 : fill_rotary(m, positions);
+    return m->planned ? 0 : fill_mixers(m, positions);
 }
 
 int model_build(const struct model_config *config, const struct table *table, const struct state *state,
@@ -192,7 +199,6 @@ int model_build(const struct model_config *config, const struct table *table, co
                         .nodes = {.name = "sources", .device = ops->device},
                         .scratch = {.name = "scratch buffers", .device = ops->device},
                         .staging.name = "buffers between host and device",
-                        .attention = &full->attention,
                         .trunk = &full->trunk,
                         .delta = &full->delta,
                         .passes = &full->passes};
@@ -202,8 +208,6 @@ int model_build(const struct model_config *config, const struct table *table, co
     m->tensor = part ? part->tensor : &m->alone;
     m->rows_divided = m->layout.sequence_parallel && ranks > 1;
     m->rows_max = m->rows_divided ? (batch * length + ranks - 1) / ranks : batch * length;
-    m->attention->H = config->num_heads / ranks;
-    m->attention->K = config->num_kv_heads / ranks;
     m->trunk->F = config->intermediate_size / ranks;
     m->trunk->first_token = config->vocab_size * index / ranks;
     m->trunk->V = config->vocab_size * (index + 1) / ranks - m->trunk->first_token;
@@ -227,12 +231,18 @@ int model_create_planned(const struct model_config *config, const struct table *
     return model_build(config, table, NULL, ops_find("count"), part, batch, length, length, training, out);
 }
 
+/* layers [num_layers], or NULL. */
+static void free_layers(const struct model *m, struct layer *layers) {
+    for (int l = 0; layers && l < m->config.num_layers; l++) free_layer(&layers[l]);
+    free(layers);
+}
+
 void model_free(struct model *model) {
     if (!model) return;
     for (int c = 0; model->passes->chunk && c < model->passes->chunks; c++) {
         struct chunk *chunk = &model->passes->chunk[c];
         for (int s = 0; chunk->activation_set && s < chunk->activation_sets; s++) {
-            free(chunk->activation_set[s].layer);
+            free_layers(model, chunk->activation_set[s].layer);
             free(chunk->activation_set[s].connections);
             free(chunk->activation_set[s].rstd);
             free(chunk->activation_set[s].rstd_known);
@@ -249,7 +259,8 @@ void model_free(struct model *model) {
     arena_free(&model->passes->tokens);
     edges_free(&model->edges);
     free(model->passes->chunk);
-    free(model->trunk->held);
+    free_layers(model, model->trunk->held);
+    mixers_free(model);
     free(model->delta->held);
     free(model->delta->source_gradient);
     free(model->passes->restored);
@@ -265,7 +276,7 @@ void model_memory(const struct model *model, struct model_memory *out) {
 }
 
 int model_weight_ids(const struct model_config *config) {
-    return weight_id(config->num_layers, (enum trunk_weight)0);
+    return first_weight(config, config->num_layers);
 }
 
 void model_set_projection(struct model *model, enum projection_way projection) {

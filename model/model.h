@@ -13,6 +13,7 @@
 
 #include "dist/comm/axis.h"
 #include "dist/layout/layout.h"
+#include "dist/layout/route.h"
 #include "dist/layout/table.h"
 #include "kernels/ops.h"
 #include "model/params/config.h"
@@ -169,6 +170,10 @@ real *model_output(const struct model *model, int chunk, int activation_set, int
  * all or its own, and how many they are. Not where sources are compressed. */
 const real *model_output_rows(const struct model *model, int chunk, int activation_set, int node, long T,
                               long *rows);
+
+/* What decides whether sources cross stages as narrow projections, for routes_create: never where whole
+ * connections are held by tensor ranks as a whole, since then only one of them could project an edge. */
+struct route_widths model_route_widths(const struct model_config *config, const struct layout *layout);
 
 /* Narrow sources (dist/layout/route.h): the projections of edge e's source node s [T, D], projected source
  * [T, projected_width]: Wp s [T, Hd/tensor], W1 s [T, G], then with aggregate attention A s [T, a] and the

@@ -1,4 +1,4 @@
-/* A layout: which part of the model one rank holds. model/params/params.h turns it into that rank's parameter
+/* A layout: which part of the model one rank holds. model/table/params.h turns it into that rank's parameter
  * table; the plan makes the layouts of ranks that do not exist. */
 #ifndef GDN_LAYOUT_H
 #define GDN_LAYOUT_H
@@ -34,6 +34,11 @@ struct layout {
 /* One rank that holds everything. `stage` is then NULL. */
 static inline struct layout layout_full(void) {
     return (struct layout){.data = 1, .tensor = 1, .pipeline = 1, .chunks = 1};
+}
+
+/* Is every tensor of a connection whole on one tensor rank? */
+static inline bool layout_by_connection(const struct layout *l) {
+    return l->delta == DELTA_CONNECTION && l->tensor > 1;
 }
 
 /* The layers of this rank's chunk c; for a full layout [0, num_layers). */

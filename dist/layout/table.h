@@ -1,5 +1,5 @@
 /* The parameter table: one row a tensor. Initialisation, optimiser, gradient sync, checkpoints and export
- * walk it; no code names a tensor by its position. model/ fills it (model/params/params.h), for one rank's
+ * walk it; no code names a tensor by its position. model/ fills it (model/table/params.h), for one rank's
  * layout: a rank's table has only the tensors of which the rank holds a part. */
 #ifndef GDN_TABLE_H
 #define GDN_TABLE_H
@@ -28,6 +28,7 @@ struct row {
     enum split split;
     bool transposed; /* memory holds [in, out], so that a layer's tensors stack into one GEMM */
     bool decay;      /* weight decay applies (ndim ≥ 2) */
+    double start_width, start_value; /* initial weights are N(0, width); all of them `value` where width is 0 */
     int layer; /* −1: embedding; num_layers: final norm and head. Tensors that several stages hold keep theirs
                   on all of them: a rank may have rows of a layer that it does not compute */
     int distance; /* of the delta connection that it belongs to; 0: none */

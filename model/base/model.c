@@ -1,6 +1,6 @@
 /* What every folder of the model needs of it: its tensors by name, and its first failure. */
 #include "model/base/base.h"
-#include "model/params/params.h"
+#include "model/params/find.h"
 
 #include <stdarg.h>
 #include <stdio.h>

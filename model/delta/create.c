@@ -7,7 +7,7 @@
 static struct delta_part divide(const struct model *m) {
     const struct model_config *c = &m->config;
     const struct layout *l = &m->layout;
-    bool by_connection = l->tensor > 1 && l->delta == DELTA_CONNECTION;
+    bool by_connection = layout_by_connection(l);
     long cut = by_connection ? 1 : l->tensor; /* of a connection's channels */
     return (struct delta_part){.first = by_connection ? l->tensor_index : 0,
                                .step = by_connection ? l->tensor : 1,

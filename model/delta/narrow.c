@@ -2,7 +2,6 @@
  * projected there with the connection's own weights, which both stages hold. Of the blocks that a tensor rank
  * reads its own rows of, it computes these; the others are zeros. */
 #include "model/delta/private.h"
-#include "model/params/params.h"
 
 /* Elements a token of each block. */
 static long block_width(const struct model *m, enum projected_block block) {
@@ -25,8 +24,17 @@ long projected_offset(const struct model *m, long T, enum projected_block block)
     return offset;
 }
 
+struct route_widths model_route_widths(const struct model_config *model, const struct layout *layout) {
+    const struct delta_config *delta = &model->delta;
+    long select = delta->aggregate == AGGREGATE_ATTENTION ? delta->attention_dim + 1 : 0;
+    return (struct route_widths){.narrow = layout->narrow && !layout_by_connection(layout) &&
+                                           delta->kind == KIND_BOTTLENECK && !delta->normalize,
+                                 .node = model->hidden_size,
+                                 .edge = delta->hidden / layout->tensor + delta->gate_hidden + select};
+}
+
 long projected_width(const struct model_config *config, const struct layout *layout) {
-    return params_route_widths(config, layout).edge;
+    return model_route_widths(config, layout).edge;
 }
 
 /* The weights of the blocks that are products. */

@@ -23,7 +23,7 @@ void fixture_create(struct fixture *f, const struct model_config *config, const 
     for (int i = 0; i < f->table.rows; i++) {
         const struct row *row = &f->table.row[i];
         real *w = f->state.weight + row->offset;
-        params_init(config, row, seed, w);
+        params_init(row, seed, w);
         for (long j = 0; j < row->count; j++)
             w[j] += (real)(noise * random_normal(seed + 1, random_name(row->name), (uint64_t)j));
     }

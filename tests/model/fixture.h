@@ -6,7 +6,8 @@
 #include "dist/layout/layout.h"
 #include "model/params/edges.h"
 #include "model/model.h"
-#include "model/params/params.h"
+#include "model/params/find.h"
+#include "model/table/params.h"
 #include "tests/support/backend.h"
 #include "tests/support/unit.h"
 

@@ -6,7 +6,7 @@
 #include "kernels/base/random.h"
 #include "kernels/base/status.h"
 #include "model/params/edges.h"
-#include "model/params/params.h"
+#include "model/table/params.h"
 
 int bench_model_step(struct bench_model *b) {
     const struct train_config *t = &b->config->train;
@@ -37,7 +37,7 @@ static int draw_weights(struct bench_model *b) {
     struct state on_host = b->state;
     int status = host ? GDN_OK : state_reserve(&drawn, NULL, &b->table, STATE_WEIGHTS, 0, &on_host);
     for (int i = 0; !status && i < b->table.rows; i++)
-        params_init(&c->model, &b->table.row[i], c->train.seed, on_host.weight + b->table.row[i].offset);
+        params_init(&b->table.row[i], c->train.seed, on_host.weight + b->table.row[i].offset);
     if (!status && !host) status = state_copy(&b->memory, &drawn);
     state_free(&drawn);
     return status;

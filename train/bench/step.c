@@ -3,7 +3,7 @@
 
 #include "kernels/base/status.h"
 #include "kernels/backends/backends.h"
-#include "model/params/flops.h"
+#include "model/table/flops.h"
 #include "train/bench/bench.h"
 #include "train/bench/model.h"
 #include "train/bench/products.h"

@@ -1,6 +1,6 @@
 #include "train/command/saved_model.h"
 #include "kernels/base/status.h"
-#include "model/params/params.h"
+#include "model/table/params.h"
 #include "train/run/backend.h"
 #include "train/memory/state.h"
 

@@ -2,7 +2,7 @@
 
 #include "kernels/base/status.h"
 #include "model/params/edges.h"
-#include "model/params/flops.h"
+#include "model/table/flops.h"
 #include "train/monitor/private.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 #include "train/optimizer/optimizer.h"
 
 #include "kernels/base/status.h"
-#include "model/params/params.h"
+#include "model/params/find.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -6,7 +6,8 @@
 #include "dist/verify/verify.h"
 #include "kernels/base/status.h"
 #include "model/params/edges.h"
-#include "model/params/params.h"
+#include "model/model.h"
+#include "model/table/params.h"
 #include "train/config/batch.h"
 #include "train/partition/boundary_size.h"
 #include "train/partition/placement.h"
@@ -44,7 +45,7 @@ static int place(struct builder *b, const struct layout *first, int data_index) 
         TRY(shards_create(&p->table[r], first->data, data_index, b->config->mesh.bucket, &p->shards[r]));
         p->share |= p->table[r].zone[ZONE_SHARED_LARGE] < p->table[r].total;
     }
-    p->widths = params_route_widths(&b->config->model, first);
+    p->widths = model_route_widths(&b->config->model, first);
     return 0;
 }
 

@@ -4,7 +4,7 @@
 
 #include "dist/layout/stages.h"
 #include "kernels/base/status.h"
-#include "model/params/flops.h"
+#include "model/table/flops.h"
 
 /* Cuts the layers into stages by their arithmetic; the embedding is a look-up and costs nothing. */
 static int cut_stages(const struct config *config, int stages, double *cost, struct span *out) {

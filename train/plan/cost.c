@@ -4,7 +4,7 @@
 #include "dist/sync/sync.h"
 #include "kernels/backends/backends.h"
 #include "kernels/base/status.h"
-#include "model/params/params.h"
+#include "model/table/params.h"
 #include "train/partition/boundary_size.h"
 #include "train/step/execute.h"
 #include "train/optimizer/optimizer.h"

@@ -7,7 +7,7 @@
 #include "dist/sync/sync.h"
 #include "kernels/base/status.h"
 #include "model/params/edges.h"
-#include "model/params/params.h"
+#include "model/table/params.h"
 #include "train/config/batch.h"
 #include "train/step/execute.h"
 #include "train/plan/fit.h"

@@ -4,7 +4,7 @@
 
 #include "dist/mesh/mesh.h"
 #include "kernels/base/status.h"
-#include "model/params/params.h"
+#include "model/table/params.h"
 #include "train/partition/divide.h"
 
 int64_t plan_table_parameters(const struct table *table) {

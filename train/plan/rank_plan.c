@@ -1,7 +1,7 @@
 #include "train/plan/rank_plan.h"
 
 #include "dist/sync/sync.h"
-#include "model/params/params.h"
+#include "model/table/params.h"
 #include "train/deltas/delta_store.h"
 #include "train/optimizer/optimizer.h"
 #include "train/memory/saving.h"

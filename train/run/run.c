@@ -1,6 +1,6 @@
 #include "train/run/run.h"
 
-#include "model/params/params.h"
+#include "model/table/params.h"
 #include "train/run/backend.h"
 #include "train/partition/divide.h"
 #include "train/run/ranks.h"

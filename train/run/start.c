@@ -1,7 +1,7 @@
 /* Where a run starts from: a checkpoint, other weights, or drawn ones. */
 #include "train/run/run.h"
 
-#include "model/params/params.h"
+#include "model/table/params.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -89,8 +89,7 @@ static void draw(struct run *run) {
 #pragma omp parallel for schedule(dynamic)
     for (int i = 0; i < run->part.table->rows; i++) {
         const struct row *row = &run->part.table->row[i];
-        params_init(&run->config.model, row, run->config.train.seed,
-                    run->training.saved.weight + row->offset);
+        params_init(row, run->config.train.seed, run->training.saved.weight + row->offset);
     }
 }
 

@@ -1,7 +1,7 @@
 #include "train/step/nan_trace.h"
 
 #include "dist/mpi/mpi_error.h"
-#include "model/params/params.h"
+#include "model/params/find.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #define GDN_TEST_SHARE_H
 
 #include "dist/checkpoint/checkpoint.h"
-#include "model/params/params.h"
+#include "model/table/params.h"
 #include "tests/support/world.h"
 
 /* A mesh and how a model lies on it. */

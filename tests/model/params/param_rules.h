@@ -4,7 +4,9 @@
 #define GDN_TEST_PARAM_RULES_H
 
 #include "model/params/edges.h"
-#include "model/params/params.h"
+#include "model/model.h"
+#include "model/params/find.h"
+#include "model/table/params.h"
 
 /* What a tensor's name says. */
 struct named {

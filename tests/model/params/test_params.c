@@ -145,7 +145,7 @@ static void check_row(const struct bench *b, const struct table *t, const struct
 static void check_weights(const struct bench *b, const struct row *row) {
     const struct row *global = params_find(b->global, row->name);
     real *mine = malloc((size_t)row->count * sizeof *mine);
-    params_init(b->model, row, SEED, mine);
+    params_init(row, SEED, mine);
     for (long i = 0; i < row->local[0]; i++)
         for (long j = 0; j < row->local[1]; j++) {
             long at = global->offset + memory_index(global, row->start[0] + i, row->start[1] + j);
@@ -186,7 +186,7 @@ static long check_mesh(const struct model_config *model, const struct table *glo
     b.layout.stage = b.stage;
     cut(layout.pipeline * layout.chunks, b.stage);
     assert_int_equal(edges_create(model, &b.edges), 0);
-    struct route_widths widths = params_route_widths(model, &b.layout);
+    struct route_widths widths = model_route_widths(model, &b.layout);
     assert_int_equal(routes_create(&b.edges, L, model->delta.num_distances, &b.layout, &widths, &b.routes),
                      0);
     char *counted = calloc((size_t)global->total, 1);
@@ -230,7 +230,7 @@ static void meshes(void **state) {
         assert_int_equal(params_create(&model, NULL, &global), 0);
         real *weights = calloc((size_t)global.total, sizeof *weights);
         for (int i = 0; i < global.rows; i++)
-            params_init(&model, &global.row[i], SEED, weights + global.row[i].offset);
+            params_init(&global.row[i], SEED, weights + global.row[i].offset);
         long projected = 0;
         for (size_t a = 0; a < sizeof axes / sizeof *axes; a++)
             for (int choice = 0; choice < 8; choice++)

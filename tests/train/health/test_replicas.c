@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "tests/train/run/mesh_fixture.h"
-#include "model/params/params.h"
+#include "model/params/find.h"
 #include "train/loop/loop.h"
 #include "train/health/replicas.h"
 

@@ -3,8 +3,8 @@
 #include <time.h>
 
 #include "kernels/base/status.h"
-#include "model/params/flops.h"
-#include "model/params/params.h"
+#include "model/table/flops.h"
+#include "model/table/params.h"
 #include "tests/train/config/config_fixture.h"
 #include "tests/support/unit.h"
 #include "train/partition/pipeline.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "model/params/flops.h"
+#include "model/table/flops.h"
 #include "tests/train/run/mesh_fixture.h"
 #include "train/loop/loop.h"
 #include "train/plan/plan.h"

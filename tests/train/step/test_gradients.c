@@ -9,7 +9,8 @@
 
 #include "kernels/base/random.h"
 #include "model/params/edges.h"
-#include "model/params/params.h"
+#include "model/params/find.h"
+#include "model/table/params.h"
 #include "tests/support/meshes.h"
 #include "tests/support/world.h"
 #include "train/run/run.h"

@@ -1,15 +1,22 @@
-/* The parameter table of a rank. Initial weights are in init.c. */
-#include "model/params/params.h"
+/* The parameter table of a rank, from the leaves of all that a model is made of. Initial weights are in
+ * init.c. */
+#include "model/table/params.h"
 #include "dist/layout/shard.h"
 #include "kernels/base/status.h"
+#include "model/model.h"
 #include "model/params/edges.h"
+#include "model/params/leaf.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Every group of tensors that one GEMM reads starts on a cache line; within a group they are neighbours. */
 enum { GROUP_ALIGNMENT = 16 };
+
+/* Leaves of a layer, or of a connection. */
+enum { MAX_LEAVES = 16 };
 
 /* Rows are collected first, in the order of the model, and then given their places in the flat buffers. */
 struct pending {
@@ -75,11 +82,6 @@ static bool held(const struct builder *b, const struct place *place) {
     return false;
 }
 
-/* Is the connection's every tensor whole on one tensor rank? */
-static bool by_connection(const struct layout *l) {
-    return l->delta == DELTA_CONNECTION && l->tensor > 1;
-}
-
 /* Closes the open group and settles its zone: by its largest tensor, and shared where any tensor is. */
 static void start_group(struct builder *b) {
     long largest = 0;
@@ -127,30 +129,33 @@ static void take_part(const struct layout *l, struct row *row) {
 static bool is_partial(const struct layout *l, const struct row *row) {
     if (l->tensor == 1 || row->split != SPLIT_NONE) return false;
     if (row->select) return true;
-    if (row->distance) return !by_connection(l);
+    if (row->distance) return !layout_by_connection(l);
     return l->sequence_parallel;
 }
 
 static bool is_counted(const struct builder *b, const struct place *place, const struct row *row) {
     const struct layout *l = b->layout;
     bool lowest_stage = b->owner[place->first_owner] == l->pipeline_index;
-    bool own = row->split != SPLIT_NONE || (row->distance && by_connection(l));
+    bool own = row->split != SPLIT_NONE || (row->distance && layout_by_connection(l));
     return lowest_stage && (own || l->tensor_index == 0);
 }
 
-/* Adds one row, if the rank is one of its owners; in = 0 makes it one-dimensional. Returns it, or NULL. */
-static struct row *add(struct builder *b, struct place place, enum split split, long out, long in,
-                       const char *leaf) {
-    if (!held(b, &place)) return NULL;
+/* Adds a leaf's row, if the rank is one of its owners. */
+static void add(struct builder *b, struct place place, const struct leaf *leaf) {
+    if (!leaf->joined && !place.distance) start_group(b);
+    if (!held(b, &place)) return;
     if (b->count == b->capacity && !grow(b)) {
         b->failed = true;
-        return NULL;
+        return;
     }
-    bool full = place.distance && by_connection(b->layout);
-    struct row row = {.ndim = in ? 2 : 1,
-                      .shape = {out, in ? in : 1},
-                      .split = full ? SPLIT_NONE : split,
-                      .decay = in != 0,
+    bool whole = place.distance && layout_by_connection(b->layout);
+    struct row row = {.ndim = leaf->in ? 2 : 1,
+                      .shape = {leaf->out, leaf->in ? leaf->in : 1},
+                      .split = whole ? SPLIT_NONE : leaf->split,
+                      .transposed = leaf->transposed,
+                      .decay = leaf->decays,
+                      .start_width = leaf->width,
+                      .start_value = leaf->value,
                       .layer = place.layer,
                       .distance = place.distance,
                       .select = place.select,
@@ -162,115 +167,139 @@ static struct row *add(struct builder *b, struct place place, enum split split, 
     int used = in_layer ? snprintf(row.name, sizeof row.name, "layers.%d.", row.layer) : 0;
     if (row.distance)
         used += snprintf(row.name + used, sizeof row.name - (size_t)used, "delta.%d.", row.distance);
-    snprintf(row.name + used, sizeof row.name - (size_t)used, "%s", leaf);
-    b->pending[b->count] = (struct pending){row, place.first_owner, b->group};
-    return &b->pending[b->count++].row;
+    snprintf(row.name + used, sizeof row.name - (size_t)used, "%s", leaf->name);
+    b->pending[b->count++] = (struct pending){row, place.first_owner, b->group};
 }
 
-/* A tensor of a connection. */
-struct leaf {
-    const char *name;
-    enum split split;
-    long out, in;
-    enum {
-        PLAIN,
-        TRANSPOSED, /* [n·in, out] in memory, for the whole stack */
-        NARROW      /* projects the source: a rank that does so for another stage needs it too */
-    } use;
-};
-
-/* One tensor of every connection into the layer, neighbours in memory: a stack that one GEMM reads. */
+/* One leaf of every connection into the layer, neighbours in memory: a stack that one GEMM reads. */
 static void add_stack(struct builder *b, int layer, const struct leaf *leaf) {
     start_group(b);
     for (int e = b->edges->first[layer]; e < b->edges->first[layer + 1]; e++) {
         const struct edge *edge = &b->edges->edge[e];
-        if (by_connection(b->layout) && edge->connection % b->layout->tensor != b->layout->tensor_index)
+        if (layout_by_connection(b->layout) &&
+            edge->connection % b->layout->tensor != b->layout->tensor_index)
             continue;
         struct place place = layer_place(b, layer);
         place.distance = edge->distance;
-        if (leaf->use == NARROW && b->projector[e] >= 0) add_owner(b, &place, b->projector[e]);
-        struct row *row = add(b, place, leaf->split, leaf->out, leaf->in, leaf->name);
-        if (row) row->transposed = leaf->use == TRANSPOSED;
+        if (leaf->projects && b->projector[e] >= 0) add_owner(b, &place, b->projector[e]);
+        add(b, place, leaf);
     }
 }
 
-/* A layer's shared selection weights: `attention` projects sources with them too. */
-static void add_selection(struct builder *b, const struct model_config *m, int layer) {
+/* A leaf that a layer's connections share: some of them project sources. */
+static void add_shared(struct builder *b, int layer, const struct leaf *leaf) {
     struct place place = layer_place(b, layer);
     place.select = true;
-    start_group(b);
-    if (m->delta.aggregate == AGGREGATE_MULTIHEAD) {
-        add(b, place, SPLIT_ROWS, m->hidden_size, m->hidden_size, "delta.query.weight");
-        add(b, place, SPLIT_ROWS, m->hidden_size, m->hidden_size, "delta.key.weight");
-    }
-    if (m->delta.aggregate != AGGREGATE_ATTENTION) return;
-    for (int e = b->edges->first[layer]; e < b->edges->first[layer + 1]; e++)
+    for (int e = b->edges->first[layer]; leaf->projects && e < b->edges->first[layer + 1]; e++)
         if (b->projector[e] >= 0) add_owner(b, &place, b->projector[e]);
-    add(b, place, SPLIT_NONE, m->delta.attention_dim, m->hidden_size, "delta.select.weight");
+    add(b, place, leaf);
 }
 
-static void add_connections(struct builder *b, const struct model_config *m, int layer) {
-    if (b->edges->first[layer] == b->edges->first[layer + 1]) return;
+/* The leaves of one connection; returns how many. */
+static int connection_leaves(const struct model_config *m, struct leaf *leaf) {
     const struct delta_config *c = &m->delta;
     long D = m->hidden_size, G = c->gate_hidden, Hd = c->hidden;
     bool mix = c->aggregate == AGGREGATE_LEARNED || c->kind != KIND_BOTTLENECK;
-    const struct leaf bottleneck[] = {
-        {"delta_proj.weight", SPLIT_ROWS, Hd, D, NARROW},
-        {"gate_in.weight", SPLIT_NONE, G, D, NARROW},
-        {"gate_in.bias", SPLIT_NONE, G, 0, PLAIN},
-        {"gate_out.weight", SPLIT_ROWS, Hd, G, PLAIN},
-        {"gate_out.bias", SPLIT_ROWS, Hd, 0, PLAIN},
-        {"output_proj.weight", SPLIT_COLUMNS, D, Hd, TRANSPOSED},
-        {0},
-    };
-    const struct leaf full[] = {{"gate.weight", SPLIT_ROWS, D, D, PLAIN}, {0}};
-    const struct leaf adaptive[] = {
-        {"context_proj.weight", SPLIT_NONE, G, D, PLAIN}, {"gate_in.weight", SPLIT_NONE, G, G + 1, PLAIN},
-        {"gate_in.bias", SPLIT_NONE, G, 0, PLAIN},        {"gate_out.weight", SPLIT_NONE, G, G, PLAIN},
-        {"gate_out.bias", SPLIT_NONE, G, 0, PLAIN},       {0},
-    };
-    const struct leaf *const kinds[] = {
-        [KIND_BOTTLENECK] = bottleneck, [KIND_FULL] = full, [KIND_ADAPTIVE] = adaptive};
-    for (const struct leaf *leaf = kinds[c->kind]; leaf->name; leaf++) add_stack(b, layer, leaf);
-    if (c->normalize) add_stack(b, layer, &(struct leaf){"scale", SPLIT_NONE, 1, 0, PLAIN});
-    if (mix) add_stack(b, layer, &(struct leaf){"mix", SPLIT_NONE, 1, 0, PLAIN});
-    add_selection(b, m, layer);
+    int n = 0;
+    switch (c->kind) {
+    case KIND_BOTTLENECK:
+        leaf[n] = leaf_matrix("delta_proj.weight", SPLIT_ROWS, Hd, D, LEAF_WIDTH), leaf[n++].projects = true;
+        leaf[n] = leaf_matrix("gate_in.weight", SPLIT_NONE, G, D, LEAF_WIDTH), leaf[n++].projects = true;
+        leaf[n++] = leaf_vector("gate_in.bias", SPLIT_NONE, G, 0);
+        leaf[n++] = leaf_matrix("gate_out.weight", SPLIT_ROWS, Hd, G, LEAF_WIDTH);
+        leaf[n++] = leaf_vector("gate_out.bias", SPLIT_ROWS, Hd, 0);
+        leaf[n] = leaf_matrix("output_proj.weight", SPLIT_COLUMNS, D, Hd, 0), leaf[n++].transposed = true;
+        break;
+    case KIND_FULL:
+        leaf[n++] = leaf_matrix("gate.weight", SPLIT_ROWS, D, D, LEAF_WIDTH);
+        break;
+    default:
+        leaf[n++] = leaf_matrix("context_proj.weight", SPLIT_NONE, G, D, LEAF_WIDTH);
+        leaf[n++] = leaf_matrix("gate_in.weight", SPLIT_NONE, G, G + 1, LEAF_WIDTH);
+        leaf[n++] = leaf_vector("gate_in.bias", SPLIT_NONE, G, 0);
+        leaf[n++] = leaf_matrix("gate_out.weight", SPLIT_NONE, G, G, LEAF_WIDTH);
+        leaf[n++] = leaf_vector("gate_out.bias", SPLIT_NONE, G, 0);
+        break;
+    }
+    if (c->normalize) leaf[n++] = leaf_vector("scale", SPLIT_NONE, 1, sqrt((double)D));
+    if (mix) leaf[n++] = leaf_vector("mix", SPLIT_NONE, 1, c->kind == KIND_BOTTLENECK ? 1 : 0);
+    return n;
 }
 
-static void add_trunk(struct builder *b, const struct model_config *m, int layer) {
-    long D = m->hidden_size, F = m->intermediate_size, kv = D / m->num_heads * m->num_kv_heads;
+/* The leaves that a layer's connections share; returns how many. */
+static int selection_leaves(const struct model_config *m, struct leaf *leaf) {
+    long D = m->hidden_size;
+    int n = 0;
+    switch (m->delta.aggregate) {
+    case AGGREGATE_MULTIHEAD:
+        leaf[n++] = leaf_matrix("delta.query.weight", SPLIT_ROWS, D, D, LEAF_WIDTH);
+        leaf[n] = leaf_matrix("delta.key.weight", SPLIT_ROWS, D, D, LEAF_WIDTH), leaf[n++].joined = true;
+        break;
+    case AGGREGATE_ATTENTION:
+        leaf[n] = leaf_matrix("delta.select.weight", SPLIT_NONE, m->delta.attention_dim, D, LEAF_WIDTH);
+        leaf[n++].projects = true;
+        break;
+    default:
+        break;
+    }
+    return n;
+}
+
+static void add_connections(struct builder *b, const struct model_config *m, int layer) {
+    struct leaf leaf[MAX_LEAVES];
+    if (b->edges->first[layer] == b->edges->first[layer + 1]) return;
+    for (int i = 0, n = connection_leaves(m, leaf); i < n; i++) add_stack(b, layer, &leaf[i]);
+    for (int i = 0, n = selection_leaves(m, leaf); i < n; i++) add_shared(b, layer, &leaf[i]);
+}
+
+/* Of projections that end in the residual stream, which 2·num_layers of them add to. */
+static double output_width(const struct model_config *m) {
+    return LEAF_WIDTH / sqrt(2.0 * m->num_layers);
+}
+
+static int mixer_leaves(const struct model_config *m, struct leaf *leaf) {
+    long D = m->hidden_size, kv = D / m->num_heads * m->num_kv_heads;
+    int n = 0; /* q, k, v: one GEMM; whole heads each */
+    leaf[n++] = leaf_matrix("self_attn.q_proj.weight", SPLIT_ROWS, D, D, LEAF_WIDTH);
+    leaf[n] = leaf_matrix("self_attn.k_proj.weight", SPLIT_ROWS, kv, D, LEAF_WIDTH), leaf[n++].joined = true;
+    leaf[n] = leaf_matrix("self_attn.v_proj.weight", SPLIT_ROWS, kv, D, LEAF_WIDTH), leaf[n++].joined = true;
+    leaf[n++] = leaf_matrix("self_attn.o_proj.weight", SPLIT_COLUMNS, D, D, output_width(m));
+    return n;
+}
+
+/* The leaves of a layer without its connections; returns how many. */
+static int layer_leaves(const struct model_config *m, struct leaf *leaf) {
+    long D = m->hidden_size, F = m->intermediate_size;
+    int n = 0;
+    leaf[n++] = leaf_vector("input_layernorm.weight", SPLIT_NONE, D, 1);
+    n += mixer_leaves(m, leaf + n);
+    leaf[n++] = leaf_vector("post_attention_layernorm.weight", SPLIT_NONE, D, 1);
+    leaf[n++] = leaf_matrix("mlp.gate_proj.weight", SPLIT_ROWS, F, D, LEAF_WIDTH); /* gate, up: one GEMM */
+    leaf[n] = leaf_matrix("mlp.up_proj.weight", SPLIT_ROWS, F, D, LEAF_WIDTH), leaf[n++].joined = true;
+    leaf[n++] = leaf_matrix("mlp.down_proj.weight", SPLIT_COLUMNS, D, F, output_width(m));
+    return n;
+}
+
+static void add_layer(struct builder *b, const struct model_config *m, int layer) {
+    struct leaf leaf[MAX_LEAVES];
     struct place place = layer_place(b, layer);
-    start_group(b);
-    add(b, place, SPLIT_NONE, D, 0, "input_layernorm.weight");
-    start_group(b);
-    add(b, place, SPLIT_ROWS, D, D, "self_attn.q_proj.weight"); /* q, k, v: one GEMM; whole heads each */
-    add(b, place, SPLIT_ROWS, kv, D, "self_attn.k_proj.weight");
-    add(b, place, SPLIT_ROWS, kv, D, "self_attn.v_proj.weight");
-    start_group(b);
-    add(b, place, SPLIT_COLUMNS, D, D, "self_attn.o_proj.weight");
-    start_group(b);
-    add(b, place, SPLIT_NONE, D, 0, "post_attention_layernorm.weight");
-    start_group(b);
-    add(b, place, SPLIT_ROWS, F, D, "mlp.gate_proj.weight"); /* gate, up: one GEMM */
-    add(b, place, SPLIT_ROWS, F, D, "mlp.up_proj.weight");
-    start_group(b);
-    add(b, place, SPLIT_COLUMNS, D, F, "mlp.down_proj.weight");
+    for (int i = 0, n = layer_leaves(m, leaf); i < n; i++) add(b, place, &leaf[i]);
+    add_connections(b, m, layer);
 }
 
 static void add_model(struct builder *b, const struct model_config *m) {
     int L = m->num_layers;
+    long D = m->hidden_size, V = m->vocab_size;
+    const struct leaf embed = leaf_matrix("embed_tokens.weight", SPLIT_ROWS, V, D, LEAF_WIDTH),
+                      norm = leaf_vector("norm.weight", SPLIT_NONE, D, 1),
+                      head = leaf_matrix("lm_head.weight", SPLIT_ROWS, V, D, LEAF_WIDTH);
     struct place embedding = layer_place(b, -1);
     if (m->tie_embeddings) add_owner(b, &embedding, layout_stage_of(b->layout, L));
-    add(b, embedding, SPLIT_ROWS, m->vocab_size, m->hidden_size, "embed_tokens.weight");
-    for (int layer = 0; layer < L; layer++) {
-        add_trunk(b, m, layer);
-        add_connections(b, m, layer);
-    }
+    add(b, embedding, &embed);
+    for (int layer = 0; layer < L; layer++) add_layer(b, m, layer);
     struct place last = layer_place(b, L);
-    start_group(b);
-    add(b, last, SPLIT_NONE, m->hidden_size, 0, "norm.weight");
-    start_group(b);
-    if (!m->tie_embeddings) add(b, last, SPLIT_ROWS, m->vocab_size, m->hidden_size, "lm_head.weight");
+    add(b, last, &norm);
+    if (!m->tie_embeddings) add(b, last, &head);
     start_group(b); /* closes the last */
 }
 
@@ -318,19 +347,10 @@ static int place_rows(struct builder *b, struct table *out) {
     return index_names(out);
 }
 
-struct route_widths params_route_widths(const struct model_config *model, const struct layout *layout) {
-    const struct delta_config *delta = &model->delta;
-    long select = delta->aggregate == AGGREGATE_ATTENTION ? delta->attention_dim + 1 : 0;
-    return (struct route_widths){.narrow = layout->narrow && !by_connection(layout) &&
-                                           delta->kind == KIND_BOTTLENECK && !delta->normalize,
-                                 .node = model->hidden_size,
-                                 .edge = delta->hidden / layout->tensor + delta->gate_hidden + select};
-}
-
 /* Fills projector [edges->count]: the stage whose rank projects an edge's source, or −1. */
 static int find_projectors(const struct model_config *model, const struct layout *layout,
                            const struct edges *edges, int *projector) {
-    struct route_widths widths = params_route_widths(model, layout);
+    struct route_widths widths = model_route_widths(model, layout);
     for (int e = 0; e < edges->count; e++) projector[e] = -1;
     if (!widths.narrow || !layout->stage) return 0;
     struct routes routes;
@@ -386,28 +406,4 @@ void params_free(struct table *table) {
     free(table->owner);
     free(table->by_name);
     *table = (struct table){0};
-}
-
-const struct row *params_find(const struct table *table, const char *name) {
-    int low = 0, high = table->rows;
-    while (low < high) {
-        int middle = low + (high - low) / 2;
-        const struct row *row = &table->row[table->by_name[middle]];
-        int order = strcmp(name, row->name);
-        if (!order) return row;
-        if (order < 0)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return NULL;
-}
-
-bool params_active(const struct model_config *model, const struct row *row, int active) {
-    const struct delta_config *delta = &model->delta;
-    if (row->select) return active > 0;
-    if (!row->distance) return true;
-    for (int i = 0; i < active && i < delta->num_distances; i++)
-        if (delta->distances[i] == row->distance) return true;
-    return false;
 }

@@ -1,11 +1,10 @@
 /* The parameters: fills the parameter table (dist/layout/table.h) for a model and draws initial weights. */
-#ifndef GDN_PARAMS_H
-#define GDN_PARAMS_H
+#ifndef GDN_TABLE_PARAMS_H
+#define GDN_TABLE_PARAMS_H
 
 #include <stdint.h>
 
 #include "dist/layout/layout.h"
-#include "dist/layout/route.h"
 #include "dist/layout/table.h"
 #include "model/params/config.h"
 
@@ -15,18 +14,8 @@
 int params_create(const struct model_config *model, const struct layout *layout, struct table *out);
 void params_free(struct table *table);
 
-/* What decides whether sources cross stages as narrow projections, for routes_create: never where whole
- * connections are held by tensor ranks as a whole, since then only one of them could project an edge. */
-struct route_widths params_route_widths(const struct model_config *model, const struct layout *layout);
-
-/* The row of a name, or NULL. */
-const struct row *params_find(const struct table *table, const char *name);
-
 /* Draws the initial weights of the rank's part of one row (model.md, 7) into `weight` [row->count]: a
  * function of (seed, tensor name, element index in the global tensor). */
-void params_init(const struct model_config *model, const struct row *row, uint64_t seed, real *weight);
-
-/* Is this tensor trained while the first `active` of the distances are (model.md, 6)? */
-bool params_active(const struct model_config *model, const struct row *row, int active);
+void params_init(const struct row *row, uint64_t seed, real *weight);
 
 #endif

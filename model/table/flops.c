@@ -1,4 +1,4 @@
-#include "model/params/flops.h"
+#include "model/table/flops.h"
 #include "kernels/base/status.h"
 #include "model/params/edges.h"
 

@@ -10,11 +10,13 @@ static struct axis place_on(const struct axis *axis) {
     return place;
 }
 
-static int verify_threads(const struct mesh *mesh, const char *key) {
+bool mesh_threads(void) {
     int provided = MPI_THREAD_SINGLE;
-    if (mesh->size == 1) return 0;
-    MPI_TRY(MPI_Query_thread(&provided));
-    if (provided == MPI_THREAD_MULTIPLE) return 0;
+    return MPI_Query_thread(&provided) == MPI_SUCCESS && provided == MPI_THREAD_MULTIPLE;
+}
+
+static int verify_threads(const struct mesh *mesh, const char *key) {
+    if (mesh->size == 1 || mesh_threads()) return 0;
     return gdn_fail(
         GDN_INPUT,
         "%s: true needs an MPI that several threads may call at a time (MPI_THREAD_MULTIPLE), which "

@@ -154,6 +154,16 @@ int mesh_reduce(const struct mesh *mesh, void *values, int count, MPI_Datatype t
     return 0;
 }
 
+int mesh_find_max(const struct mesh *mesh, long value, int *rank) {
+    struct {
+        long value;
+        int rank;
+    } max = {value, mesh->rank};
+    TRY(mesh_reduce(mesh, &max, 1, MPI_LONG_INT, MPI_MAXLOC));
+    *rank = max.rank;
+    return 0;
+}
+
 static int broadcast(const struct mesh *mesh, int root, void *bytes, long count) {
     enum { PIECE = 1 << 28 }; /* MPI counts in int */
     before_wait(mesh);

@@ -51,6 +51,8 @@ int mesh_use(struct mesh *mesh, const struct ops *ops, enum mesh_transport choic
  * a core busy; its axes cannot be used. Collective over `mesh`; mesh_free. GDN_INPUT, the same on all ranks,
  * where there are several and MPI is not for several threads: names `key`, the setting that asks for it. */
 int mesh_duplicate(const struct mesh *mesh, const char *key, struct mesh *out);
+/* Whether several threads may call MPI at a time. Not collective. */
+bool mesh_threads(void);
 /* The ranks of this host are those that give the same host name: the lowest of them; hosts in the order of
  * their first ranks: which one it is, and how many there are. For meshes of several ranks; waits as the mesh
  * does. Collective over `mesh`. GDN_INTERNAL. */
@@ -77,6 +79,9 @@ int mesh_gather(const struct mesh *mesh, const void *mine, long bytes, void *all
 /* Replaces `count` values by an exact reduction over all ranks (a maximum, a sum of integers). Collective.
  * GDN_INTERNAL. */
 int mesh_reduce(const struct mesh *mesh, void *values, int count, MPI_Datatype type, MPI_Op operation);
+
+/* The lowest rank that has the greatest value. Collective. GDN_INTERNAL. */
+int mesh_find_max(const struct mesh *mesh, long value, int *rank);
 
 /* Bytes from rank 0's file or buffer to all. Collective. */
 int mesh_broadcast(const struct mesh *mesh, void *bytes, long count);

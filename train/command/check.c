@@ -69,7 +69,6 @@ struct check {
     struct rundir rundir; /* stays closed */
     struct check_report report;
     const struct settings *settings;
-    struct checkpoint start; /* that a run would go on from; no path: none */
 };
 
 /* ------------------------------------------------------------------------------------------ ranks */
@@ -91,7 +90,7 @@ struct place {
     int threads, gpu; /* −1: no GPU */
 };
 
-/* Every rank's place, on rank 0; NULL elsewhere. free() it. */
+/* Every rank's place, [ranks]. free() it. */
 static int gather_places(struct check *check, struct place **out) {
     const struct run *run = &check->run;
     const struct mesh *mesh = &run->mesh;
@@ -103,16 +102,9 @@ static int gather_places(struct check *check, struct place **out) {
              device->host ? ops_describe(run->ops) : device->describe());
     char *comma = device->host ? strrchr(mine.device, ',') : NULL;
     if (comma && strstr(comma, "thread")) *comma = 0; /* they have a row of their own */
-    *out = NULL;
-    if (mesh->rank == 0) *out = calloc((size_t)mesh->size, sizeof **out);
-    TRY(mesh_agree(mesh,
-                   mesh->rank || *out ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for the ranks' places")));
-    if (mesh->size == 1) {
-        **out = mine;
-        return 0;
-    }
-    int code = MPI_Gather(&mine, sizeof mine, MPI_BYTE, *out, sizeof mine, MPI_BYTE, 0, mesh->world);
-    return mesh_agree(mesh, code == MPI_SUCCESS ? 0 : gdn_fail(GDN_INTERNAL, "MPI_Gather of places failed"));
+    *out = calloc((size_t)mesh->size, sizeof **out);
+    TRY(mesh_agree(mesh, *out ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for the ranks' places")));
+    return mesh_agree(mesh, mesh_gather(mesh, &mine, sizeof mine, *out));
 }
 
 /* "8 on 2 nodes: n1 4, n2 4" */
@@ -174,7 +166,7 @@ static void tell_devices(struct check *check, const struct place *place) {
 static int look_at_ranks(struct check *check) {
     struct place *place = NULL;
     int status = gather_places(check, &place);
-    if (!status && place) {
+    if (!status && check->run.mesh.rank == 0) {
         tell_ranks(check, place);
         tell_devices(check, place);
     }
@@ -297,7 +289,7 @@ static int find_start(struct check *check, const char *resume, FILE *log) {
     struct stat about;
     bool there = mesh->rank == 0 && !stat(check->rundir.path, &about) && S_ISDIR(about.st_mode);
     TRY(mesh_broadcast(mesh, &there, sizeof there));
-    return there || resume ? run_find_start(&check->run, check->rundir.path, resume, log, &check->start) : 0;
+    return there || resume ? run_find_start(&check->run, check->rundir.path, resume, log) : 0;
 }
 
 /* What the rest needs ends the check where it fails; what is looked at then is put together. */
@@ -308,7 +300,7 @@ static int look(struct check *check, const struct options *options) {
     TRY(mesh_agree(&run->mesh, config_validate_changes(options->resume_with, options->num_resume_with)));
     TRY(run_configure(run, options->argument[0], options->set, options->num_set));
     TRY(find_start(check, options->resume, log));
-    TRY(run_adopt(run, &check->start, options->resume_with, options->num_resume_with, log));
+    TRY(run_adopt(run, options->resume_with, options->num_resume_with, log));
     TRY(run_prepare(run, log));
     TRY(look_at_ranks(check));
     TRY(look_at_axes(check));
@@ -323,13 +315,12 @@ static int check_on_ranks(const struct options *options, const struct settings *
     struct check *check = calloc(1, sizeof *check);
     if (!check) return gdn_fail(GDN_INTERNAL, "out of memory");
     check->settings = settings;
-    check->run.position.best_loss = NAN;
+    run_init(&check->run);
     int status = rundir_name(&check->rundir, options->run_dir, options->argument[0]);
     if (!status) {
         status = ranks_begin(&check->run.mesh);
         if (!status) status = look(check, options);
         run_free(&check->run);
-        checkpoint_close(&check->start);
         status = ranks_end(&check->run.mesh, status);
     }
     free(check);

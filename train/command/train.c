@@ -11,7 +11,6 @@
 #include "train/health/watchdog.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -89,33 +88,47 @@ static int see_rundir(const struct rundir *rundir) {
         rundir->path, strerror(errno));
 }
 
-/* Everything but MPI's beginning and end. `start`: the checkpoint to go on from, found here, closed by the
- * caller. */
+/* From the configuration to where training starts. *done: there is nothing left to train. */
+static int find_position(struct run *run, struct rundir *rundir, const struct options *options, FILE *log,
+                         bool *done) {
+    TRY(lock_existing(run, rundir));
+    TRY(run_find_start(run, rundir->path, options->resume, log));
+    TRY(run_adopt(run, options->resume_with, options->num_resume_with, log));
+    TRY(run_prepare(run, log));
+    TRY(run_take_position(run));
+    *done =
+        run->origin.resumed && run->position.step >= run->config.train.steps && !run->position.evaluation_due;
+    return 0;
+}
+
+/* From there to where the first step can be taken. */
+static int make_ready(struct run *run, const struct arguments *given, FILE *log) {
+    TRY(run_open_data(run));
+    TRY(run_match_data(run, given->accept_data, log));
+    TRY(run_plan(run));
+    TRY(run_reserve(run));
+    TRY(run_load(run, log));
+    return run_create(run);
+}
+
+/* Everything but MPI's beginning and end. */
 static int train(struct run *run, struct rundir *rundir, const struct options *options,
-                 const struct arguments *given, struct checkpoint *start, struct watchdog **watchdog) {
+                 const struct arguments *given, struct watchdog **watchdog) {
     FILE *out = run->mesh.rank == 0 ? stdout : NULL, *log = run->mesh.rank == 0 ? stderr : NULL;
+    bool done;
     TRY(mesh_agree(&run->mesh, config_validate_changes(options->resume_with, options->num_resume_with)));
     TRY(run_configure(run, options->argument[0], options->set, options->num_set));
     guard_limits(&run->config.watchdog);
     TRY(watchdog_begin(&run->mesh, &run->config.watchdog, watchdog));
-    TRY(lock_existing(run, rundir));
-    TRY(run_find_start(run, rundir->path, options->resume, log, start));
-    TRY(run_adopt(run, start, options->resume_with, options->num_resume_with, log));
-    TRY(run_prepare(run, log));
-    TRY(mesh_agree(&run->mesh, run_resolve_text(run))); /* with the device that was found */
-    if (start->path) TRY(mesh_agree(&run->mesh, run_take_position(run, &start->info)));
-    if (start->path && run->position.step >= run->config.train.steps && !run->position.evaluation_due) {
+    TRY(find_position(run, rundir, options, log, &done));
+    if (done) {
         if (out)
             fprintf(out,
                     "%s has done its %lld steps already: nothing is left to do; raise train.steps to go on\n",
-                    start->path, (long long)run->position.step);
+                    run->origin.checkpoint.path, (long long)run->position.step);
         return 0;
     }
-    TRY(run_open_data(run));
-    TRY(run_match_data(run, start->info.data, given->accept_data, log));
-    TRY(run_reserve(run));
-    TRY(run_load(run, start, log));
-    TRY(run_create(run));
+    TRY(make_ready(run, given, log));
 
     struct stop stop = {0};
     TRY(mesh_agree(&run->mesh, stop_open(&stop, rundir->path, run->config.train.time_limit, run->mesh.rank)));
@@ -139,15 +152,15 @@ static void limit_beginning(const struct options *options) {
 }
 
 static int train_on_ranks(const struct options *options, const struct arguments *given) {
-    struct run run = {.position.best_loss = NAN, .origin.start_loss = NAN};
+    struct run run;
     struct rundir rundir;
-    struct checkpoint start = {0};
     struct watchdog *watchdog = NULL;
+    run_init(&run);
     TRY(rundir_name(&rundir, options->run_dir, options->argument[0]));
     TRY(signals_hold(gdn_print_failure_here()));
     limit_beginning(options);
     int status = ranks_begin(&run.mesh);
-    if (!status) status = train(&run, &rundir, options, given, &start, &watchdog);
+    if (!status) status = train(&run, &rundir, options, given, &watchdog);
     signals_quiet();
     if (executor_failed(run.trainer.executor) || executor_failed(run.evaluation.executor))
         ranks_abort(&run.mesh, status);
@@ -155,7 +168,6 @@ static int train_on_ranks(const struct options *options, const struct arguments 
     commands_flush_unneeded(stdout);
     rundir_close(&rundir);
     run_free(&run);
-    checkpoint_close(&start);
     watchdog_end(watchdog);
     return ranks_end(&run.mesh, status);
 }

@@ -61,7 +61,7 @@ static void record_start(struct loop *loop) {
     metrics_text(metrics, "precision", precision_word[run->ops->precision]);
     metrics_text(metrics, "transport", run->mesh.transport);
     metrics_text(metrics, "number", GDN_REAL_NAME);
-    metrics_integer(metrics, "skipped_checkpoints", run->origin.skipped);
+    metrics_integer(metrics, "skipped_checkpoints", run->origin.checkpoint.skipped);
     metrics_boolean(metrics, "data_changed", run->data.changed);
     metrics_end(metrics);
     monitor_start(loop->monitor);

@@ -16,10 +16,20 @@ enum { MAX_FAILURES = 3 };
 #define SLOW_DISK 1e8
 
 int loop_save_create(struct loop *loop) {
-    const struct checkpoint_content content = run_content(loop->run);
+    struct run *run = loop->run;
+    const struct saver_setup setup = {
+        .mesh = &run->mesh,
+        .ops = run->ops,
+        .config = &run->config,
+        .content = run_content(run),
+        .training = &run->training,
+        .directory = loop->rundir->path,
+    };
     loop->saved_at = MPI_Wtime();
-    loop->save_seconds = (double)checkpoint_bytes(&content) / SLOW_DISK;
-    return saver_create(loop->run, loop->rundir->path, &loop->saver);
+    loop->save_seconds = (double)checkpoint_bytes(&setup.content) / SLOW_DISK;
+    TRY(saver_create(&setup, &loop->saver));
+    run->copy_bytes = saver_reserved(loop->saver);
+    return 0;
 }
 
 static void record_saved(struct loop *loop, const struct saver_report *report) {

@@ -14,7 +14,7 @@
 enum phase { IDLE, GIVEN, DONE, CLOSING };
 
 struct saver {
-    struct run *run;
+    struct saver_setup setup;
     char *directory;
     struct snapshot *snapshot; /* NULL: saves in the foreground from the state itself */
     bool under_way;            /* begun, and not yet told of */
@@ -44,7 +44,7 @@ static bool in_background(const struct config *config) {
 /* Writes `content` and fills the report. Takes what failed out of the thread's recorded words. */
 static void write_content(struct saver *s, const struct mesh *mesh,
                           const struct checkpoint_content *content) {
-    const struct checkpoint_config *config = &s->run->config.checkpoint;
+    const struct checkpoint_config *config = &s->setup.config->checkpoint;
     const struct checkpoint_keep keep = {config->keep, config->keep_every};
     s->report.status =
         checkpoint_save(mesh, s->directory, content, &s->info, &keep, (enum checkpoint_files)config->files);
@@ -102,43 +102,46 @@ static int start(struct saver *s) {
 /* ------------------------------------------------------------------------------------------ its owner */
 
 /* What snapshots are taken of: where training has its state. */
-static struct checkpoint_content live_content(struct run *run) {
-    struct checkpoint_content content = run_content(run);
-    content.state = &run->training.state;
+static struct checkpoint_content live_content(const struct saver *s) {
+    struct checkpoint_content content = s->setup.content;
+    content.state = &s->setup.training->state;
     return content;
 }
 
 /* The copy: always where there is a device, whose memory files cannot be written from. */
 static int create_snapshot(struct saver *s) {
-    struct run *run = s->run;
-    bool host = run->ops->device->host;
-    struct checkpoint_content live = live_content(run);
-    if (host && !in_background(&run->config)) return 0;
-    TRY(snapshot_create(&run->mesh, run->ops, &live, host ? NULL : &run->training.saved, &s->snapshot));
-    run->copy_bytes = snapshot_reserved(s->snapshot);
-    return 0;
+    const struct saver_setup *setup = &s->setup;
+    const bool host = setup->ops->device->host;
+    struct checkpoint_content live = live_content(s);
+    if (host && !in_background(setup->config)) return 0;
+    return snapshot_create(setup->mesh, setup->ops, &live, host ? NULL : &setup->training->saved,
+                           &s->snapshot);
 }
 
 static int create(struct saver *s) {
-    const struct mesh *mesh = &s->run->mesh;
+    const struct mesh *mesh = s->setup.mesh;
     TRY(mesh_agree(mesh, s->directory ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for a path")));
     TRY(mesh_agree(mesh, create_snapshot(s)));
-    if (!in_background(&s->run->config)) return 0;
+    if (!in_background(s->setup.config)) return 0;
     TRY(mesh_duplicate(mesh, "checkpoint.asynchronous", &s->duplicate));
     return mesh_agree(mesh, start(s));
 }
 
-int saver_create(struct run *run, const char *directory, struct saver **out) {
+int saver_create(const struct saver_setup *setup, struct saver **out) {
     struct saver *s = *out = calloc(1, sizeof *s);
-    TRY(mesh_agree(&run->mesh, s ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for saving checkpoints")));
-    s->run = run;
+    TRY(mesh_agree(setup->mesh, s ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for saving checkpoints")));
+    s->setup = *setup;
     s->duplicate = mesh_alone();
-    s->directory = strdup(directory);
+    s->directory = strdup(setup->directory);
     int status = create(s);
     if (!status) return 0;
     saver_free(s, false);
     *out = NULL;
     return status;
+}
+
+int64_t saver_reserved(const struct saver *saver) {
+    return saver->snapshot ? snapshot_reserved(saver->snapshot) : 0;
 }
 
 void saver_free(struct saver *saver, bool alone) {
@@ -155,7 +158,6 @@ void saver_free(struct saver *saver, bool alone) {
         pthread_cond_destroy(&s->changed);
         pthread_mutex_destroy(&s->lock);
     }
-    s->run->copy_bytes = 0;
     mesh_free(&s->duplicate);
     snapshot_free(s->snapshot);
     free(s->directory);
@@ -164,29 +166,27 @@ void saver_free(struct saver *saver, bool alone) {
 
 /* Copies the state, on the host or from the device. */
 static int take(struct saver *s) {
-    struct checkpoint_content live = live_content(s->run);
-    TRY(run_snapshot(s->run));
+    struct checkpoint_content live = live_content(s);
+    TRY(training_state_download(s->setup.training));
     return snapshot_take(s->snapshot, &live);
 }
 
 int saver_begin(struct saver *saver, const struct checkpoint_info *info, bool now) {
     struct saver *s = saver;
-    struct run *run = s->run;
+    struct mesh *mesh = s->setup.mesh;
+    const bool host = s->setup.ops->device->host;
     if (s->under_way) return gdn_fail(GDN_INTERNAL, "a checkpoint was begun before the last one was told of");
     s->began = MPI_Wtime();
     s->info = *info;
     s->report = (struct saver_report){
         .step = info->step, .asynchronous = s->started && !now, .best_loss = info->best_loss};
-    if (s->snapshot && (s->report.asynchronous || !run->ops->device->host))
-        TRY(mesh_agree(&run->mesh, take(s)));
+    if (s->snapshot && (s->report.asynchronous || !host)) TRY(mesh_agree(mesh, take(s)));
     s->under_way = true;
     if (s->report.asynchronous) {
         s->report.stall_seconds = MPI_Wtime() - s->began + s->waited;
         enter_phase(s, GIVEN);
     } else {
-        struct checkpoint_content content = run_content(run);
-        write_content(s, &run->mesh,
-                      s->snapshot && !run->ops->device->host ? snapshot_content(s->snapshot) : &content);
+        write_content(s, mesh, s->snapshot && !host ? snapshot_content(s->snapshot) : &s->setup.content);
         s->report.stall_seconds = s->report.seconds + s->waited;
     }
     s->waited = 0;
@@ -203,7 +203,7 @@ static bool is_busy(struct saver *s) {
 
 int saver_poll(struct saver *saver, bool wait, struct saver_report *out) {
     struct saver *s = saver;
-    const struct mesh *mesh = &s->run->mesh;
+    const struct mesh *mesh = s->setup.mesh;
     *out = (struct saver_report){0};
     if (!s->under_way) return 0;
     if (!wait) {

@@ -7,7 +7,9 @@
 #ifndef GDN_SAVER_H
 #define GDN_SAVER_H
 
-#include "train/run/run.h"
+#include "dist/checkpoint/checkpoint.h"
+#include "train/config/config.h"
+#include "train/memory/training_state.h"
 
 /* What has become of a checkpoint, the same on all ranks. */
 struct saver_report {
@@ -24,15 +26,28 @@ struct saver_report {
 
 struct saver; /* opaque */
 
-/* Reserves the copy and starts the thread, where the configuration asks for them: for a run that was created
- * and is loaded, in `directory`. Collective; saver_free. GDN_INPUT where MPI is not made for several threads;
- * GDN_INTERNAL. */
-int saver_create(struct run *run, const char *directory, struct saver **out);
+/* What it saves; all that is pointed to outlives the saver. */
+struct saver_setup {
+    struct mesh *mesh;
+    const struct ops *ops;
+    const struct config *config;       /* checkpoint.* and what follows from it */
+    struct checkpoint_content content; /* on the host, of `training`'s `saved` */
+    struct training_state *training;
+    const char *directory; /* the run's, copied */
+};
+
+/* Reserves the copy and starts the thread, where the configuration asks for them: for a state that is loaded.
+ * Collective; saver_free. GDN_INPUT where MPI is not made for several threads; GDN_INTERNAL. */
+int saver_create(const struct saver_setup *setup, struct saver **out);
+
+/* Bytes of the copy, 0 without one. */
+int64_t saver_reserved(const struct saver *saver);
+
 /* Waits for the pending save. With `alone` other ranks may not call it and the job is about to be ended:
  * then it waits for nothing and leaves what the thread uses allocated. NULL is allowed. */
 void saver_free(struct saver *saver, bool alone);
 
-/* Begins a checkpoint of the run's current state; with `now`, and without checkpoint.asynchronous, it is
+/* Begins a checkpoint of the current state; with `now`, and without checkpoint.asynchronous, it is
  * finished at return. saver_poll reports its outcome, and must have reported that of the one before, whose
  * waiting time is part of this one's stall. `info`'s configuration must not change until then. Collective.
  * GDN_INTERNAL where no copy could be made: then nothing was begun. */

@@ -4,7 +4,6 @@
 #include "dist/mpi/activity.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static const char *const action_name[] = {"skip", "rewind", "report"};
 
@@ -71,48 +70,11 @@ static void tell(struct loop *loop, const struct step_report *report, enum spike
  * in words and nothing changed, where there is none. */
 static int rewind_run(struct loop *loop, bool *back, const char **reason) {
     struct run *run = loop->run;
-    activity_phase(PHASE_CHECKPOINT, run->position.step);
+    const int64_t step = run->position.step;
+    activity_phase(PHASE_CHECKPOINT, step);
     TRY(loop_save_poll(loop, true)); /* the newest may be under way */
-    *back = false;
-    if (run->origin.elsewhere) {
-        *reason = "this start has no checkpoint of its own yet to go back to";
-        return 0;
-    }
-    const int64_t step = run->position.step, so_far = spikes_so_far(&run->spikes);
-    const struct spike spike = run->spikes.last;
-    const struct loss_scale scale = run->loss_scale;
-    const double best = run->position.best_loss;
-    const bool resumed = run->origin.resumed;
-    struct checkpoint start = {0};
-    FILE *log = run->mesh.rank == 0 ? stderr : NULL;
-    int status = run_find_start(run, loop->rundir->path, "auto", log, &start);
-    if (!status && start.path) status = mesh_agree(&run->mesh, run_take_position(run, &start.info));
-    run->origin.resumed = resumed;
-    run->position.on_disk = false; /* its data position is another one */
-    run->position.best_loss = best;
-    run->position.evaluation_due = false; /* that was made up for */
-    *back = !status && start.path && run->position.step < step;
-    if (status) {
-        *reason = "there are checkpoints, but none that training could go back to";
-        gdn_failure_clear();
-    } else if (!start.path) {
-        *reason = "there is no checkpoint yet to go back to";
-    } else if (!*back) {
-        *reason = "the newest checkpoint is of a later step";
-    }
-    if (*back) {
-        if (run->scales.word)
-            memset(run->scales.word, 0, (size_t)run->scales.count * sizeof *run->scales.word);
-        status = run_load(run, &start, NULL);
-        spikes_set_so_far(&run->spikes, so_far);
-        run->spikes.last = spike;
-        loop->evaluated = -1;
-    } else {
-        run->position.step = step;
-        run->loss_scale = scale;
-        status = 0;
-    }
-    checkpoint_close(&start);
+    int status = run_rewind(run, loop->rundir->path, back, reason);
+    if (*back) loop->evaluated = -1;
     if (!status) return 0;
     return gdn_fail_in(GDN_DIVERGED, "after the spike in step %lld training cannot go back to a checkpoint",
                        (long long)step - 1);

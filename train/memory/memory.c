@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
+#include "dist/mesh/machine.h"
 #include "kernels/base/status.h"
 
 const char *const memory_key[MEMORY_PARTS] = {
@@ -46,27 +47,13 @@ struct available memory_given(const struct config *config) {
     return (struct available){.bytes = llround(gib * GIB), .given = gib};
 }
 
-/* Ranks on this rank's machine that use the same device: all of them the host, every so-many-th a GPU. */
-static int count_sharers(const struct mesh *mesh, const struct device *device, int *sharers) {
-    MPI_Comm node, same;
-    *sharers = 1;
-    if (mesh->size == 1) return 0;
-    if (MPI_Comm_split_type(mesh->world, MPI_COMM_TYPE_SHARED, mesh->rank, MPI_INFO_NULL, &node) !=
-            MPI_SUCCESS ||
-        MPI_Comm_split(node, device->host ? 0 : device->number(), 0, &same) != MPI_SUCCESS)
-        return gdn_fail(GDN_INTERNAL, "MPI_Comm_split failed");
-    MPI_Comm_size(same, sharers);
-    MPI_Comm_free(&same);
-    MPI_Comm_free(&node);
-    return 0;
-}
-
 int memory_measure(const struct config *config, const struct mesh *mesh, const struct device *device,
                    struct available *out) {
     int sharers;
     *out = memory_given(config);
     if (out->given > 0) return 0;
-    TRY(count_sharers(mesh, device, &sharers));
+    /* On one machine the host is shared by all ranks, a GPU by those that have chosen the same. */
+    TRY(machine_count(mesh, device->host ? 0 : device->number(), &sharers));
     long mine = (long)(device->host ? memory_of_machine("") : (int64_t)device->available()) / sharers;
     TRY(mesh_reduce(mesh, &mine, 1, MPI_LONG, MPI_MIN));
     out->bytes = (int64_t)((double)mine * (1 - MEMORY_RESERVE));

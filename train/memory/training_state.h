@@ -12,4 +12,14 @@ struct training_state {
     struct state saved;
 };
 
+/* Reserves both, all zero. Not collective; training_state_free follows, whatever this returns. Fails like
+ * state_reserve. */
+int training_state_reserve(struct training_state *training, const struct device *device,
+                           const struct table *table, long moments);
+void training_state_free(struct training_state *training);
+
+/* From the device to the host, what a checkpoint holds; and back. Not collective. The device's status. */
+int training_state_download(struct training_state *training);
+int training_state_upload(struct training_state *training);
+
 #endif

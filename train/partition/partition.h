@@ -14,4 +14,14 @@ struct partition {
     long share, micro_batch; /* sequences of the largest step on this data rank; of one micro-batch */
 };
 
+/* A rank's place on a mesh with `data` data ranks. */
+struct partition_place {
+    int data, data_index, tensor_index, pipeline_index;
+};
+
+/* For training. Not collective: every rank computes its own. partition_free follows, whatever this returns.
+ * GDN_INPUT for a mesh that does not fit model or batch, GDN_INTERNAL. */
+int partition_create(const struct config *config, const struct partition_place *place, struct partition *out);
+void partition_free(struct partition *part);
+
 #endif

@@ -2,7 +2,9 @@
 #ifndef GDN_MEMORY_PLAN_H
 #define GDN_MEMORY_PLAN_H
 
+#include "train/evaluation/validation.h"
 #include "train/memory/memory.h"
+#include "train/partition/partition.h"
 #include "train/plan/recompute.h"
 
 struct memory_plan {
@@ -13,5 +15,20 @@ struct memory_plan {
     struct memory planned;      /* of this rank */
     const char *foreground;     /* why checkpoints are saved while training waits; NULL: as configured */
 };
+
+/* What is planned for. */
+struct memory_planning {
+    struct config *config; /* checkpoint.asynchronous auto becomes what was decided */
+    const struct mesh *mesh;
+    const struct device *device;
+    const struct partition *part;
+    const struct validation *validation; /* open, or empty: then there are no evaluations */
+};
+
+/* Finds how much memory there is, decides what is computed again, and plans all that the run will reserve on
+ * this rank. Collective; memory_plan_free follows, whatever this returns. GDN_INPUT where that does not fit
+ * on some rank (fit.h), GDN_INTERNAL. */
+int memory_plan_create(const struct memory_planning *planning, struct memory_plan *out);
+void memory_plan_free(struct memory_plan *plan);
 
 #endif

@@ -1,25 +1,20 @@
 #include "train/run/backend.h"
 
+#include "dist/mesh/machine.h"
 #include "kernels/backends/backends.h"
 #include "kernels/base/status.h"
 
-/* Tells which GPU this rank takes: by the ranks of its host before it. */
-static int choose_card(const struct mesh *mesh) {
-    MPI_Comm host;
+/* Tells which GPU this rank takes: by the ranks of its machine before it. */
+static int choose_gpu(const struct mesh *mesh) {
     int local;
-    if (mesh->world == MPI_COMM_NULL) return 0; /* a command of one process, without MPI: the first */
-    if (MPI_Comm_split_type(mesh->world, MPI_COMM_TYPE_SHARED, mesh->rank, MPI_INFO_NULL, &host) !=
-        MPI_SUCCESS)
-        return gdn_fail(GDN_INTERNAL, "MPI_Comm_split_type failed");
-    MPI_Comm_rank(host, &local);
-    MPI_Comm_free(&host);
+    TRY(machine_rank(mesh, &local));
     ops_set_local(local);
     return 0;
 }
 
 /* Every rank looks for a GPU. */
 int backend_find(const struct mesh *mesh, int *device) {
-    TRY(choose_card(mesh));
+    TRY(choose_gpu(mesh));
     int have = ops_have_driver() && ops_find("cuda"), min = have, max = have;
     gdn_failure_clear();
     TRY(mesh_reduce(mesh, &min, 1, MPI_INT, MPI_MIN));
@@ -65,6 +60,6 @@ int backend_choose(struct config *config, const struct mesh *mesh, const struct 
     if (config->device == DEVICE_AUTO)
         TRY(backend_find(mesh, &config->device));
     else
-        TRY(choose_card(mesh));
+        TRY(choose_gpu(mesh));
     return mesh_agree(mesh, open_device(config, mesh, ops));
 }

@@ -1,34 +1,34 @@
-/* The configuration of a run, the same on all ranks. */
-#include "train/run/run.h"
+#include "train/run/config.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-int run_resolve_text(struct run *run) {
-    free(run->config_text);
-    run->config_text = config_text(&run->config);
-    return run->config_text ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for the configuration's text");
+int run_config_resolve(const struct config *config, char **text) {
+    free(*text);
+    *text = config_text(config);
+    return *text ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for the configuration's text");
 }
 
-static int read_config(struct run *run, const char *path, char *const *set, int count) {
-    TRY(config_load(path, set, count, &run->config));
-    return run_resolve_text(run);
+static int read_config(const char *path, char *const *set, int count, struct config *config, char **text) {
+    TRY(config_load(path, set, count, config));
+    return run_config_resolve(config, text);
 }
 
 /* Each rank reads the file by itself: a node may have an older copy of it. */
-static int agree(struct run *run) {
-    long length = (long)strlen(run->config_text) + 1;
-    TRY(mesh_broadcast(&run->mesh, &length, sizeof length));
+static int agree(const struct mesh *mesh, const struct config *config, const char *text) {
+    long length = (long)strlen(text) + 1;
+    TRY(mesh_broadcast(mesh, &length, sizeof length));
     char *first = calloc((size_t)length, 1);
-    TRY(mesh_agree(&run->mesh, first ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for a configuration")));
-    if (run->mesh.rank == 0) strcpy(first, run->config_text);
-    int status = mesh_broadcast(&run->mesh, first, length);
-    if (!status) status = mesh_agree(&run->mesh, config_match_ranks(&run->config, first));
+    TRY(mesh_agree(mesh, first ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for a configuration")));
+    if (mesh->rank == 0) strcpy(first, text);
+    int status = mesh_broadcast(mesh, first, length);
+    if (!status) status = mesh_agree(mesh, config_match_ranks(config, first));
     free(first);
     return status;
 }
 
-int run_configure(struct run *run, const char *path, char *const *set, int count) {
-    TRY(mesh_agree(&run->mesh, read_config(run, path, set, count)));
-    return run->mesh.size > 1 ? agree(run) : 0;
+int run_config_read(const struct mesh *mesh, const char *path, char *const *set, int count,
+                    struct config *config, char **text) {
+    TRY(mesh_agree(mesh, read_config(path, set, count, config, text)));
+    return mesh->size > 1 ? agree(mesh, config, *text) : 0;
 }

@@ -1,9 +1,8 @@
 /* Checks that a resumed run has the data it began with: the shuffle and the length of an epoch follow from
  * the number of tokens, so on other data the order of samples would be another. */
-#include "train/run/run.h"
+#include "train/run/data.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,15 +47,16 @@ static bool find_difference(const struct data_config *config, const char *now, c
 }
 
 /* Rank 0 alone: other ranks have been found to have the same data. */
-static int compare(struct run *run, const char *before, bool accept, FILE *log) {
+static int compare(struct run_data *data, const struct data_config *config, const char *before, bool accept,
+                   FILE *log) {
     char name[SOURCE_NAME] = "";
     long tokens[2];
-    TRY(create_text(run->data.sampler, &run->data.text));
-    if (!before || !find_difference(&run->config.data, run->data.text, before, name, tokens)) return 0;
+    TRY(create_text(data->sampler, &data->text));
+    if (!before || !find_difference(config, data->text, before, name, tokens)) return 0;
     char text[1024], had[40] = "others";
     if (tokens[0] != tokens[1]) snprintf(had, sizeof had, "%ld", tokens[1]);
     snprintf(text, sizeof text, "%s has %ld tokens, and had %s when it was made", name, tokens[0], had);
-    run->data.changed = true;
+    data->changed = true;
     if (accept && log)
         fprintf(log, "gdn: note: the training data are not those of the checkpoint: %s\n", text);
     if (accept) return 0;
@@ -70,19 +70,17 @@ static int compare(struct run *run, const char *before, bool accept, FILE *log) 
 }
 
 /* The text to all ranks, which all hand it to checkpoints. */
-static int share_text(struct run *run) {
-    long length = run->data.text ? (long)strlen(run->data.text) + 1 : 0;
-    TRY(mesh_broadcast(&run->mesh, &length, sizeof length));
-    if (run->mesh.rank) run->data.text = malloc((size_t)length);
-    TRY(mesh_agree(&run->mesh,
-                   run->data.text ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for what the data are")));
-    return mesh_broadcast(&run->mesh, run->data.text, length);
+static int share_text(struct run_data *data, const struct mesh *mesh) {
+    long length = data->text ? (long)strlen(data->text) + 1 : 0;
+    TRY(mesh_broadcast(mesh, &length, sizeof length));
+    if (mesh->rank) data->text = malloc((size_t)length);
+    TRY(mesh_agree(mesh, data->text ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for what the data are")));
+    return mesh_broadcast(mesh, data->text, length);
 }
 
-int run_match_data(struct run *run, const char *before, bool accept, FILE *log) {
-    TRY(mesh_agree(&run->mesh, run->mesh.rank == 0 ? compare(run, before, accept, log) : 0));
-    TRY(mesh_broadcast(&run->mesh, &run->data.changed, sizeof run->data.changed));
-    if (run->data.changed && run->config.data.validation_fraction > 0)
-        run->position.best_loss = run->origin.start_loss = NAN; /* of data that are not these */
-    return run->mesh.size > 1 ? share_text(run) : 0;
+int run_data_match(struct run_data *data, const struct config *config, const struct mesh *mesh,
+                   const char *before, bool accept, FILE *log) {
+    TRY(mesh_agree(mesh, mesh->rank == 0 ? compare(data, &config->data, before, accept, log) : 0));
+    TRY(mesh_broadcast(mesh, &data->changed, sizeof data->changed));
+    return mesh->size > 1 ? share_text(data, mesh) : 0;
 }

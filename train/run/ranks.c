@@ -1,6 +1,6 @@
 #include "train/run/ranks.h"
 
-#include "dist/mpi/activity.h"
+#include "dist/mesh/machine.h"
 #include "train/records/printing.h"
 #include "train/health/guard.h"
 
@@ -58,20 +58,14 @@ int ranks_arrange(struct mesh *mesh, int data, int tensor, int pipeline) {
     return 0;
 }
 
-static int share_cores(const struct mesh *mesh, FILE *log) {
-    MPI_Comm host;
-    int ranks = 1;
-    if (MPI_Comm_split_type(mesh->world, MPI_COMM_TYPE_SHARED, mesh->rank, MPI_INFO_NULL, &host) !=
-        MPI_SUCCESS)
-        return gdn_fail(GDN_INTERNAL, "MPI_Comm_split_type failed");
-    MPI_Comm_size(host, &ranks);
-
-    /* A launcher may have bound each rank to cores of its own: what the host's ranks may use is the union. */
+int ranks_share_cores(const struct mesh *mesh, FILE *log) {
+    int ranks;
+    /* A launcher may have bound each rank to cores of its own: what the machine's ranks may use is the union.
+     */
     cpu_set_t mine, all;
     CPU_ZERO(&mine);
     if (sched_getaffinity(0, sizeof mine, &mine)) CPU_SET(0, &mine);
-    MPI_Allreduce(&mine, &all, (int)sizeof mine, MPI_BYTE, MPI_BOR, host);
-    MPI_Comm_free(&host);
+    TRY(machine_union(mesh, &mine, (int)sizeof mine, &all, &ranks));
 
     int cores = CPU_COUNT(&all), share = cores / ranks, threads = omp_get_max_threads();
     if (share < 1) share = 1;
@@ -88,13 +82,6 @@ static int share_cores(const struct mesh *mesh, FILE *log) {
         fprintf(log, "gdn: note: %d ranks share the %d cores of %s: %d thread%s each instead of %d\n", ranks,
                 cores, mesh->host, share, share > 1 ? "s" : "", threads);
     return 0;
-}
-
-int ranks_share_cores(const struct mesh *mesh, FILE *log) {
-    activity_enter("mesh", "sharing of cores", -1, -1);
-    int status = share_cores(mesh, log);
-    activity_leave();
-    return status;
 }
 
 /* ------------------------------------------------------------------------------------------ placement */

@@ -1,5 +1,6 @@
-/* A run: everything that `gdn train` and `gdn eval` need between a checked configuration and a computed loss,
- * for this rank. It is built in phases, each of which reads and checks only; nothing is written anywhere. */
+/* A run: everything that `gdn train` and `gdn check` need between a configuration and a computed loss, for
+ * this rank. It is made in phases (sequence.c), each of which reads and checks only; nothing is written
+ * anywhere. Each part of it belongs to the folder that its type comes from. */
 #ifndef GDN_RUN_H
 #define GDN_RUN_H
 
@@ -18,68 +19,112 @@
 #include "train/partition/partition.h"
 #include "train/plan/memory_plan.h"
 #include "train/records/metrics.h"
-#include "train/run/run_data.h"
+#include "train/run/data.h"
 #include "train/step/trainer.h"
 
-/* How far training is. */
-struct run_position {
-    int64_t step, samples; /* optimiser steps done; the data position, in sequences of this length */
-    int64_t tokens;        /* consumed, also in sequences of other lengths (--resume-with) */
-    double best_loss;      /* least validation loss of a checkpoint, NAN: none */
-    bool evaluation_due;   /* after the steps done so far, since it was given up */
-    bool on_disk;          /* the run directory holds a checkpoint of exactly this state */
+/* What is done so far: a run is in the phase of the last call that succeeded. */
+enum run_sequence {
+    RUN_EMPTY,
+    RUN_CONFIGURED,
+    RUN_START_FOUND,
+    RUN_ADOPTED,
+    RUN_PREPARED,
+    RUN_POSITIONED,
+    RUN_DATA_OPEN,
+    RUN_DATA_MATCHED,
+    RUN_PLANNED,
+    RUN_RESERVED,
+    RUN_LOADED,
+    RUN_CREATED,
+    RUN_PHASES
 };
 
 /* The checkpoint that this start goes on from. */
 struct run_origin {
-    bool resumed;
-    bool elsewhere;    /* one that --resume named: the newest may be another run's */
-    int skipped;       /* checkpoints newer than that, which are damaged */
-    double start_loss; /* its validation loss, NAN: not known, or another quantity */
-    char *configured;  /* what the configuration says where --resume-with has changed it; else NULL */
+    struct checkpoint checkpoint; /* open; path NULL: there is none */
+    bool elsewhere;               /* --resume named it: the newest may be another run's */
+    bool resumed;                 /* its figures are taken */
+    double start_loss;            /* its validation loss, NAN: not known, or another quantity */
+    char *configured; /* what the configuration says where --resume-with has changed it; else NULL */
 };
 
 struct run {
+    enum run_sequence phase;
     struct mesh mesh;
     struct config config;
     char *config_text; /* resolved, as config.yaml and checkpoints hold it */
     const struct ops *ops;
+    struct run_origin origin;
+    struct run_position position;
     struct partition part;
     struct run_data data;
     struct memory_plan plan;
     struct training_state training; /* on the device of `ops` */
     struct trainer trainer;
     struct evaluation evaluation;
-    struct run_position position;
-    struct run_origin origin;
     struct loss_scale loss_scale;
     struct scales scales;
     struct spikes spikes;
     int64_t copy_bytes; /* of the copy that checkpoints are written from (train/loop/saver.h) */
 };
 
-/* Reads the configuration at `path` with `count` overrides, and its text, on each rank; they must be the same
- * on all. Collective. GDN_INPUT. */
-int run_configure(struct run *run, const char *path, char *const *set, int count);
+/* An empty run on a mesh of this process alone; ranks_begin (ranks.h) makes the mesh. */
+void run_init(struct run *run);
 
-/* Makes the text anew where the configuration was changed. Not collective. GDN_INTERNAL without memory. */
-int run_resolve_text(struct run *run);
+/* The phases, in the order in which they are called. Those marked ° may be left out. A call out of order is
+ * GDN_INTERNAL, naming itself and the last phase. All are collective; run_free follows whatever they
+ * return. */
+
+/* Reads the configuration at `path` with `count` overrides, and its text, on each rank; they must be the same
+ * on all. GDN_INPUT. */
+int run_configure(struct run *run, const char *path, char *const *set, int count);
+/* In its place: takes over a configuration, the same on all ranks, whatever this returns. GDN_INTERNAL. */
+int run_configure_as(struct run *run, const struct config *config);
+
+/* ° Where training starts: looks for a checkpoint as `resume` says (NULL and "auto", "none", or a path;
+ * interfaces.md) and opens it. Damaged checkpoints are named on `log` (NULL, here and below: silent).
+ * GDN_INPUT. */
+int run_find_start(struct run *run, const char *directory, const char *resume, FILE *log);
+
+/* ° Makes the configuration the one that goes on from there, with `count` changes "KEY=VALUE" of
+ * --resume-with (train/config/config.h), and finds the data position. What has changed is told on `log`.
+ * GDN_INPUT where the checkpoint is of another configuration, or there is none that could be changed. */
+int run_adopt(struct run *run, char *const *changes, int count, FILE *log);
 
 /* Lays the ranks out as configured (mesh.*), chooses the backend and the threads, divides the batch, and
  * computes everything that is known before training: this rank's part of the model and every step's actions.
- * The configuration and its text must be there. Messages about threads go to `log` (NULL: silent). GDN_INPUT
- * for a mesh that does not fit ranks, model or batch. Collective. */
+ * Messages about threads go to `log`. GDN_INPUT for a mesh that does not fit ranks, model or batch. */
 int run_prepare(struct run *run, FILE *log);
 
-/* Opens training and validation data and reads the first batch. GDN_INPUT for what is not readable or lies
- * outside the vocabulary. Collective. */
+/* ° The other figures of the checkpoint: steps, best loss, loss scale. GDN_INPUT where it is of another
+ * configuration. */
+int run_take_position(struct run *run);
+
+/* ° Opens training and validation data and reads the first batch (data.h). Without it steps are of rows that
+ * the caller has, and there are no evaluations. */
 int run_open_data(struct run *run);
 
-/* Finds what the training data are (data/identity.h), and compares it with `before`, which the checkpoint
- * says that the run goes on from (NULL: nothing is known, or it starts). Where they differ: GDN_INPUT naming
- * the source and how much it has and had; with `accept` a note on `log`. Run after run_open_data.
- * Collective. */
-int run_match_data(struct run *run, const char *before, bool accept, FILE *log);
+/* ° Compares the data with those of the checkpoint (data.h, run_data_match); with `accept` they may be
+ * others. */
+int run_match_data(struct run *run, bool accept, FILE *log);
+
+/* Plans this rank's memory (train/plan/memory_plan.h). */
+int run_plan(struct run *run);
+
+/* Reserves weights, gradients and optimiser state. GDN_INTERNAL. */
+int run_reserve(struct run *run);
+
+/* Fills weights and optimiser state: from the checkpoint; or, where there is none, weights drawn and then
+ * replaced by checkpoint.init_from where that is set. */
+int run_load(struct run *run, FILE *log);
+
+/* Creates what computes: the trainer, and evaluations. */
+int run_create(struct run *run);
+
+/* Goes back to the newest whole checkpoint below the run directory, on with the data that follow those read
+ * so far. *back is false, with a reason in words and the state as it was, where there is none to go back to.
+ * Collective. Fails where that checkpoint cannot be loaded. (start.c) */
+int run_rewind(struct run *run, const char *directory, bool *back, const char **reason);
 
 /* Sequences of the next step on this data rank (train.batch_ramp). */
 long run_share(const struct run *run);
@@ -88,47 +133,11 @@ long run_share(const struct run *run);
  * a token lies outside the vocabulary. */
 int run_read_batch(struct run *run);
 
-/* Plans this rank's memory (run_plan), then reserves weights, gradients and optimiser state. Collective. */
-int run_reserve(struct run *run);
-
-/* Finds how much memory there is, decides what is computed again, and plans all that the run will reserve on
- * this rank. GDN_INPUT where that does not fit on some rank (train/plan/fit.h). Run after run_open_data, if
- * that is run at all: without validation data there are no evaluations. Collective. */
-int run_plan(struct run *run);
-
-/* Where training starts: looks for a checkpoint as `resume` says (NULL and "auto", "none", or a path;
- * interfaces.md). `start` is the open checkpoint to load, also where this fails (checkpoint_close);
- * start->path NULL: from the start. Damaged checkpoints are named on `log`. Needs nothing of run_prepare.
- * Collective. */
-int run_find_start(struct run *run, const char *directory, const char *resume, FILE *log,
-                   struct checkpoint *start);
-
-/* Makes the configuration the one that goes on from `start`, with `count` changes "KEY=VALUE" of
- * --resume-with (train/config/config.h), before run_prepare, and finds the data position. What has changed is
- * told on `log`. GDN_INPUT where the checkpoint is of another configuration, or there is none that could be
- * changed. Collective. */
-int run_adopt(struct run *run, const struct checkpoint *start, char *const *changes, int count, FILE *log);
-
-/* The other figures of a checkpoint that the run goes on from, after run_prepare: steps, best loss, loss
- * scale. GDN_INPUT where it is of another configuration. Not collective. */
-int run_take_position(struct run *run, const struct checkpoint_info *info);
-
-/* Fills the reserved weights and optimiser state: from `start`; or, where its path is NULL, weights drawn and
- * then replaced by checkpoint.init_from where that is set. Collective. */
-int run_load(struct run *run, const struct checkpoint *start, FILE *log);
-
-/* Creates what computes: models, gradient sync, optimiser, executors. Run after run_open_data and
- * run_reserve. Collective. */
-int run_create(struct run *run);
-
 /* Parameters of the whole model. */
 int64_t run_parameters(const struct run *run);
 
-/* What checkpoints of this run are made of, on the host: as of the last run_snapshot. */
+/* What checkpoints of this run are made of, on the host: as of the last training_state_download. */
 struct checkpoint_content run_content(struct run *run);
-
-/* Brings what a checkpoint holds to the host. Not collective. GDN_INTERNAL. */
-int run_snapshot(struct run *run);
 
 /* What this rank has reserved. Not collective. */
 struct memory run_memory(const struct run *run);

@@ -1,7 +1,7 @@
-/* Where a run starts from: a checkpoint, other weights, or drawn ones. */
-#include "train/run/run.h"
+#include "train/run/start.h"
 
 #include "model/table/params.h"
+#include "train/run/config.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -25,11 +25,12 @@ static int adopt(struct run *run, const struct checkpoint_info *info, char *cons
     if (resumed.changed) run->position.on_disk = false; /* not of this configuration */
     resumed.configured = NULL;
     resumed_free(&resumed);
-    return run_resolve_text(run);
+    return run_config_resolve(&run->config, &run->config_text);
 }
 
-int run_adopt(struct run *run, const struct checkpoint *start, char *const *changes, int count, FILE *log) {
-    if (start->path) return mesh_agree(&run->mesh, adopt(run, &start->info, changes, count, log));
+int start_adopt(struct run *run, char *const *changes, int count, FILE *log) {
+    const struct checkpoint *from = &run->origin.checkpoint;
+    if (from->path) return mesh_agree(&run->mesh, adopt(run, &from->info, changes, count, log));
     int status = count ? gdn_fail(GDN_INPUT,
                                   "--resume-with %s: there is no checkpoint to go on from; a run that begins "
                                   "takes this from its configuration, or --set",
@@ -38,7 +39,7 @@ int run_adopt(struct run *run, const struct checkpoint *start, char *const *chan
     return mesh_agree(&run->mesh, status);
 }
 
-int run_take_position(struct run *run, const struct checkpoint_info *info) {
+int start_take_position(struct run *run, const struct checkpoint_info *info) {
     TRY(config_match_resume(&run->config, info->config));
     run->position.step = info->step;
     bool comparable;
@@ -60,27 +61,22 @@ static int open_given(struct run *run, const char *resume, struct checkpoint *st
     return status;
 }
 
-int run_find_start(struct run *run, const char *directory, const char *resume, FILE *log,
-                   struct checkpoint *start) {
-    *start = (struct checkpoint){0};
-    if (resume && !strcmp(resume, "none")) {
-        int status = 0;
-        if (run->mesh.rank == 0 && checkpoint_any(directory))
-            status =
-                gdn_fail(GDN_INPUT,
-                         "--resume none: run directory %s has checkpoints already; give another --run-dir, "
-                         "or --resume auto to go on from them",
-                         directory);
-        return mesh_agree(&run->mesh, status);
-    }
-    if (!resume || !strcmp(resume, "auto")) {
-        TRY(checkpoint_find(&run->mesh, directory, log, start));
-        run->position.on_disk = start->path != NULL;
-        run->origin.skipped = start->skipped;
-    } else {
-        TRY(open_given(run, resume, start));
-        run->origin.elsewhere = true;
-    }
+/* A new run must not mix with another one's checkpoints. */
+static int refuse_others(const struct run *run, const char *directory) {
+    if (run->mesh.rank || !checkpoint_any(directory)) return 0;
+    return gdn_fail(GDN_INPUT,
+                    "--resume none: run directory %s has checkpoints already; give another --run-dir, or "
+                    "--resume auto to go on from them",
+                    directory);
+}
+
+int start_find(struct run *run, const char *directory, const char *resume, FILE *log) {
+    struct run_origin *origin = &run->origin;
+    if (resume && !strcmp(resume, "none")) return mesh_agree(&run->mesh, refuse_others(run, directory));
+    origin->elsewhere = resume && strcmp(resume, "auto") != 0;
+    if (origin->elsewhere) return open_given(run, resume, &origin->checkpoint);
+    TRY(checkpoint_find(&run->mesh, directory, log, &origin->checkpoint));
+    run->position.on_disk = origin->checkpoint.path != NULL;
     return 0;
 }
 
@@ -118,10 +114,57 @@ static int load(struct run *run, const struct checkpoint *start, FILE *log) {
     return 0;
 }
 
-int run_load(struct run *run, const struct checkpoint *start, FILE *log) {
-    TRY(load(run, start, log));
+int start_load(struct run *run, const struct checkpoint *checkpoint, FILE *log) {
+    TRY(load(run, checkpoint, log));
     scales_restore(&run->scales);
-    return run->ops->device->host
-               ? 0
-               : mesh_agree(&run->mesh, state_copy(&run->training.memory, &run->training.mirror));
+    return mesh_agree(&run->mesh, training_state_upload(&run->training));
+}
+
+/* --------------------------------------------------------------------------------------- the way back */
+
+/* Takes the position of the newest whole checkpoint, where that lies behind; else `reason` says why not, and
+ * the position is as it was. Collective. */
+static bool step_back(struct run *run, const char *directory, struct checkpoint *to, const char **reason) {
+    const struct run_position position = run->position;
+    const struct loss_scale scale = run->loss_scale;
+    const bool resumed = run->origin.resumed;
+    FILE *log = run->mesh.rank == 0 ? stderr : NULL;
+    int status = checkpoint_find(&run->mesh, directory, log, to);
+    if (!status && to->path) status = mesh_agree(&run->mesh, start_take_position(run, &to->info));
+    const bool back = !status && to->path && run->position.step < position.step;
+    *reason = status      ? "there are checkpoints, but none that training could go back to"
+              : !to->path ? "there is no checkpoint yet to go back to"
+                          : "the newest checkpoint is of a later step";
+    if (status) gdn_failure_clear();
+    run->origin.resumed = resumed;
+    run->position.best_loss = position.best_loss;
+    if (back) return true;
+    run->position.step = position.step;
+    run->loss_scale = scale;
+    return false;
+}
+
+int run_rewind(struct run *run, const char *directory, bool *back, const char **reason) {
+    struct checkpoint to = {0};
+    const int64_t so_far = spikes_so_far(&run->spikes);
+    const struct spike spike = run->spikes.last;
+    *back = false;
+    if (run->origin.elsewhere) {
+        *reason = "this start has no checkpoint of its own yet to go back to";
+        return 0;
+    }
+    *back = step_back(run, directory, &to, reason);
+    run->position.on_disk = false;        /* its data position is another one */
+    run->position.evaluation_due = false; /* that was made up for */
+    int status = 0;
+    if (*back) {
+        *reason = "";
+        if (run->scales.word)
+            memset(run->scales.word, 0, (size_t)run->scales.count * sizeof *run->scales.word);
+        status = start_load(run, &to, NULL);
+        spikes_set_so_far(&run->spikes, so_far);
+        run->spikes.last = spike;
+    }
+    checkpoint_close(&to);
+    return status;
 }

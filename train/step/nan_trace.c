@@ -117,13 +117,8 @@ void nan_trace_loss(struct nan_trace *q, int micro_batch, const struct loss_sums
 /* ---------------------------------------------------------------------------------------------- hearing */
 
 static int gather_findings(struct nan_trace *q, const struct rank_finding *mine) {
-    if (q->mesh->size == 1) {
-        q->findings[0] = *mine;
-        return 0;
-    }
     if (mesh_any(q->mesh, 0) < 0) return GDN_INTERNAL; /* nothing is under way any more */
-    MPI_TRY(MPI_Allgather(mine, sizeof *mine, MPI_BYTE, q->findings, sizeof *mine, MPI_BYTE, q->mesh->world));
-    return 0;
+    return mesh_gather(q->mesh, mine, sizeof *mine, q->findings);
 }
 
 /* Whether what was not finite on a rank in the step itself came from no other: nobody who computes the same

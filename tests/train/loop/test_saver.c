@@ -12,6 +12,7 @@
 #include "tests/support/scratch.h"
 #include "tests/support/world.h"
 #include "train/loop/saver.h"
+#include "train/run/run.h"
 
 static const char base[] = "model:\n"
                            "  vocab_size: 263\n"
@@ -37,14 +38,25 @@ static void fill(struct run *run, int seed) {
 
 static void start(struct run *run, char *set) {
     char data[SCRATCH_LONGEST + 40], *settings[] = {data, "device=cpu", set};
-    *run = (struct run){.position.best_loss = NAN, .mesh = world};
+    struct config config;
+    run_init(run);
+    run->mesh = world;
     snprintf(data, sizeof data, "data.train=%s", scratch_path("text"));
-    assert_int_equal(config_parse(base, "test", settings, set ? 3 : 2, &run->config), 0);
+    assert_int_equal(config_parse(base, "test", settings, set ? 3 : 2, &config), 0);
+    assert_int_equal(run_configure_as(run, &config), 0);
     assert_int_equal(run_prepare(run, NULL), 0);
     assert_int_equal(run_open_data(run), 0);
+    assert_int_equal(run_plan(run), 0);
     assert_int_equal(run_reserve(run), 0);
-    run->config_text = config_text(&run->config);
     world = run->mesh;
+}
+
+static struct saver *saver_of(struct run *run, const char *directory) {
+    const struct saver_setup setup = {&run->mesh,       run->ops,       &run->config,
+                                      run_content(run), &run->training, directory};
+    struct saver *saver;
+    assert_int_equal(saver_create(&setup, &saver), 0);
+    return saver;
 }
 
 static struct checkpoint_info info_of(struct run *run, int64_t step) {
@@ -116,12 +128,11 @@ static void saved_as_it_was(void **state) {
     (void)state;
     for (int i = 0; i < 3; i++) {
         struct run run;
-        struct saver *saver;
         struct saver_report report;
         start(&run, settings[i]);
-        assert_int_equal(saver_create(&run, scratch(), &saver), 0);
-        assert_int_equal(run.copy_bytes, run.plan.planned.bytes[MEMORY_CHECKPOINT]);
-        assert_true((run.copy_bytes > 0) == (i < 2));
+        struct saver *saver = saver_of(&run, scratch());
+        assert_int_equal(saver_reserved(saver), run.plan.planned.bytes[MEMORY_CHECKPOINT]);
+        assert_true((saver_reserved(saver) > 0) == (i < 2));
         assert_int_equal(saver_poll(saver, true, &report), 0);
         assert_false(report.done);
         fill(&run, 1);
@@ -194,11 +205,10 @@ static void wrong_copy(void **state) {
 static void failure(void **state) {
     (void)state;
     struct run run;
-    struct saver *saver;
     start(&run, NULL);
     fill(&run, 6);
     const char *path = scratch_path("other");
-    assert_int_equal(saver_create(&run, path, &saver), 0); /* not there yet */
+    struct saver *saver = saver_of(&run, path); /* not there yet */
     for (int i = 0; i < 2; i++) {
         begin(saver, &run, 50 + i, i == 1);
         struct saver_report report = done(saver);
@@ -219,11 +229,10 @@ static void failure(void **state) {
 static void asked(void **state) {
     (void)state;
     struct run run;
-    struct saver *saver;
     struct saver_report report = {0};
     start(&run, NULL);
     fill(&run, 7);
-    assert_int_equal(saver_create(&run, scratch(), &saver), 0);
+    struct saver *saver = saver_of(&run, scratch());
     begin(saver, &run, 60, false);
     while (!report.done) assert_int_equal(saver_poll(saver, false, &report), 0);
     assert_true(report.step == 60 && !report.status && there(60));

@@ -1,6 +1,5 @@
 #include "tests/train/run/mesh_fixture.h"
 
-#include <math.h>
 #include <stdio.h>
 
 const char *text_path(void) {
@@ -31,19 +30,26 @@ void overrides_fill(struct overrides *o, const struct mesh_case *c) {
     for (int i = 0; i < CASE_SET && c->set[i]; i++) o->set[o->count++] = c->set[i];
 }
 
+int configured(struct run *run, const char *base, const struct overrides *overrides) {
+    struct config config;
+    run_init(run);
+    run->mesh = world;
+    TRY(config_parse(base, "test", overrides->set, overrides->count, &config));
+    return run_configure_as(run, &config);
+}
+
 int prepared(struct run *run, const char *base, const struct overrides *overrides) {
-    *run = (struct run){.position.best_loss = NAN, .mesh = world};
-    TRY(config_parse(base, "test", overrides->set, overrides->count, &run->config));
+    TRY(configured(run, base, overrides));
     int status = run_prepare(run, NULL);
     world = run->mesh;
     return status;
 }
 
 int readied(struct run *run) {
-    const struct checkpoint none = {0};
     TRY(run_open_data(run));
+    TRY(run_plan(run));
     TRY(run_reserve(run));
-    TRY(run_load(run, &none, NULL));
+    TRY(run_load(run, NULL));
     int status = run_create(run);
     world = run->mesh;
     return status;

@@ -22,8 +22,10 @@ struct overrides {
 };
 void overrides_fill(struct overrides *overrides, const struct mesh_case *c);
 
-/* Begins a run: parses the configuration `base` with the overrides, and prepares it on the world, which is
- * laid out anew. Collective; fails like run_prepare. */
+/* Begins a run on the world: parses the configuration `base` with the overrides. Fails like config_parse. */
+int configured(struct run *run, const char *base, const struct overrides *overrides);
+
+/* The same, and prepares it, which lays the world out anew. Collective; fails like run_prepare. */
 int prepared(struct run *run, const char *base, const struct overrides *overrides);
 
 /* All that then follows until the run could take its first step, from drawn weights. Collective. */

@@ -41,9 +41,9 @@ static void start(struct run *run, const struct mesh_case *c, double ratio, bool
         run->part.pipeline.layout[r].feedback = feedback;
     }
     assert_int_equal(run_open_data(run), 0);
+    assert_int_equal(run_plan(run), 0);
     assert_int_equal(run_reserve(run), 0);
-    struct checkpoint none = {0};
-    assert_int_equal(run_load(run, &none, NULL), 0);
+    assert_int_equal(run_load(run, NULL), 0);
     /* Connections begin as no change to what is computed: with gradients that are zero. */
     for (int i = 0; i < run->part.table->rows; i++) {
         const struct row *row = &run->part.table->row[i];

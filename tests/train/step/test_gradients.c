@@ -191,8 +191,12 @@ static void check(int v, const struct placement *c, int active) {
              c->mesh.data, c->mesh.tensor, c->mesh.pipeline, c->interleave,
              c->by_connection ? ", by connection" : "", c->sequence_parallel ? ", sequence parallel" : "", v,
              kinds[v % 3], aggregates[v / 3 % 4], active);
-    struct run run = {.mesh = world};
-    if (config_parse(text, "test", NULL, 0, &run.config) || run_prepare(&run, NULL) || run_reserve(&run))
+    struct config config;
+    struct run run;
+    run_init(&run);
+    run.mesh = world;
+    if (config_parse(text, "test", NULL, 0, &config) || run_configure_as(&run, &config) ||
+        run_prepare(&run, NULL) || run_plan(&run) || run_reserve(&run) || run_load(&run, NULL))
         die("%s: %s", what, gdn_failure());
     world = run.mesh; /* laid out anew */
     fill_weights(run.part.table, run.training.state.weight);

@@ -1,0 +1,26 @@
+#include "train/memory/training_state.h"
+
+#include "kernels/base/device.h"
+#include "kernels/base/status.h"
+
+int training_state_reserve(struct training_state *training, const struct device *device,
+                           const struct table *table, long moments) {
+    struct training_state *t = training;
+    TRY(state_reserve(&t->memory, device, table, STATE_TRAINING, moments, &t->state));
+    t->saved = t->state;
+    return device->host ? 0 : state_reserve(&t->mirror, NULL, table, STATE_SAVED, moments, &t->saved);
+}
+
+void training_state_free(struct training_state *training) {
+    state_free(&training->memory);
+    state_free(&training->mirror);
+}
+
+/* Without a mirror, which the host itself does not need, there is nothing to copy. */
+int training_state_download(struct training_state *training) {
+    return state_copy(&training->mirror, &training->memory);
+}
+
+int training_state_upload(struct training_state *training) {
+    return state_copy(&training->memory, &training->mirror);
+}

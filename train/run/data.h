@@ -1,0 +1,43 @@
+/* The data that a run trains and is measured on. */
+#ifndef GDN_RUN_DATA_H
+#define GDN_RUN_DATA_H
+
+#include <stdio.h>
+
+#include "data/sampler.h"
+#include "dist/mesh/mesh.h"
+#include "train/evaluation/validation.h"
+#include "train/run/position.h"
+
+struct run_data {
+    struct sampler *sampler; /* training samples */
+    struct validation validation;
+    int32_t
+        *rows;  /* [share, sequence_length + 1] this data rank's part of the next batch, from the first on */
+    char *text; /* what the training data are, as checkpoints hold it; NULL before run_data_match */
+    bool changed; /* since the checkpoint that the run goes on from */
+};
+
+/* Opens training and validation data and reads the first batch, of at most `share` sequences a data rank.
+ * Collective; run_data_free follows, whatever this returns. GDN_INPUT for what is not readable, lies outside
+ * the vocabulary, or is not the same on all ranks. */
+int run_data_open(const struct config *config, const struct mesh *mesh, const struct run_position *position,
+                  long share, struct run_data *out);
+void run_data_free(struct run_data *data);
+
+/* Sequences of the next step on each data rank (train.batch_ramp). */
+long run_data_share(const struct config *config, const struct mesh *mesh,
+                    const struct run_position *position);
+
+/* Reads this data rank's part of the batch at the position into `rows`. Not collective. GDN_INPUT where a
+ * token lies outside the vocabulary. */
+int run_data_read(struct run_data *data, const struct config *config, const struct mesh *mesh,
+                  const struct run_position *position);
+
+/* Finds what the training data are (data/identity.h), and compares it with `before`, which the checkpoint
+ * says that the run goes on from (NULL: nothing is known, or it starts). Where they differ: GDN_INPUT naming
+ * the source and how much it has and had; with `accept` a note on `log`. Collective. (identity.c) */
+int run_data_match(struct run_data *data, const struct config *config, const struct mesh *mesh,
+                   const char *before, bool accept, FILE *log);
+
+#endif

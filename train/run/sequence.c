@@ -1,0 +1,162 @@
+/* The phases in which a run is made, in their order, and the check that they are called in it. What a phase
+ * does lies with whoever owns what it makes. */
+#include "train/run/run.h"
+
+#include "train/run/backend.h"
+#include "train/run/config.h"
+#include "train/run/ranks.h"
+#include "train/run/start.h"
+
+#include <math.h>
+
+static const struct {
+    const char *name;
+    bool optional; /* may be left out */
+} phases[RUN_PHASES] = {
+    [RUN_EMPTY] = {"run_init", false},
+    [RUN_CONFIGURED] = {"run_configure", false},
+    [RUN_START_FOUND] = {"run_find_start", true}, /* then it starts afresh */
+    [RUN_ADOPTED] = {"run_adopt", true},
+    [RUN_PREPARED] = {"run_prepare", false},
+    [RUN_POSITIONED] = {"run_take_position", true},
+    [RUN_DATA_OPEN] = {"run_open_data", true}, /* then steps are of rows that the caller has, and there are no
+                                                  evaluations */
+    [RUN_DATA_MATCHED] = {"run_match_data", true},
+    [RUN_PLANNED] = {"run_plan", false},
+    [RUN_RESERVED] = {"run_reserve", false},
+    [RUN_LOADED] = {"run_load", false},
+    [RUN_CREATED] = {"run_create", false},
+};
+
+/* Before a phase: none behind it is done, nor itself, and all before it are. */
+static int enter(const struct run *run, enum run_sequence phase) {
+    const char *last = phases[run->phase].name, *now = phases[phase].name;
+    if (phase <= run->phase)
+        return gdn_fail(GDN_INTERNAL, "%s was called after %s: a run goes through its phases in order", now,
+                        last);
+    for (enum run_sequence p = run->phase + 1; p < phase; p++)
+        if (!phases[p].optional)
+            return gdn_fail(GDN_INTERNAL, "%s was called after %s: %s comes between them", now, last,
+                            phases[p].name);
+    return 0;
+}
+
+/* After it. */
+static int leave(struct run *run, enum run_sequence phase, int status) {
+    if (!status) run->phase = phase;
+    return status;
+}
+
+void run_init(struct run *run) {
+    *run = (struct run){.position.best_loss = NAN, .origin.start_loss = NAN};
+    run->mesh = mesh_alone();
+}
+
+int run_configure(struct run *run, const char *path, char *const *set, int count) {
+    TRY(enter(run, RUN_CONFIGURED));
+    int status = run_config_read(&run->mesh, path, set, count, &run->config, &run->config_text);
+    return leave(run, RUN_CONFIGURED, status);
+}
+
+int run_configure_as(struct run *run, const struct config *config) {
+    TRY(enter(run, RUN_CONFIGURED));
+    run->config = *config;
+    return leave(run, RUN_CONFIGURED, run_config_resolve(&run->config, &run->config_text));
+}
+
+int run_find_start(struct run *run, const char *directory, const char *resume, FILE *log) {
+    TRY(enter(run, RUN_START_FOUND));
+    return leave(run, RUN_START_FOUND, start_find(run, directory, resume, log));
+}
+
+int run_adopt(struct run *run, char *const *changes, int count, FILE *log) {
+    TRY(enter(run, RUN_ADOPTED));
+    return leave(run, RUN_ADOPTED, start_adopt(run, changes, count, log));
+}
+
+/* What other ranks are not needed for. */
+static int divide(struct run *run) {
+    const struct mesh *mesh = &run->mesh;
+    const struct partition_place place = {mesh->data.size, mesh->data.index, mesh->tensor.index,
+                                          mesh->pipeline.index};
+    TRY(run_config_resolve(&run->config, &run->config_text)); /* with the device that was found */
+    TRY(scales_create(run->ops, &run->config.model, &run->scales));
+    TRY(spikes_create(&run->config.spikes, &run->spikes));
+    return partition_create(&run->config, &place, &run->part);
+}
+
+static int prepare(struct run *run, FILE *log) {
+    const struct mesh_config *axes = &run->config.mesh;
+    TRY(ranks_arrange(&run->mesh, axes->data, axes->tensor, axes->pipeline));
+    TRY(ranks_share_cores(&run->mesh, log));
+    TRY(backend_choose(&run->config, &run->mesh, &run->ops));
+    TRY(mesh_use(&run->mesh, run->ops, (enum mesh_transport)axes->transport, run->config.watchdog.step));
+    run->loss_scale = loss_scale_start(run->ops->precision);
+    return mesh_agree(&run->mesh, divide(run));
+}
+
+int run_prepare(struct run *run, FILE *log) {
+    TRY(enter(run, RUN_PREPARED));
+    return leave(run, RUN_PREPARED, prepare(run, log));
+}
+
+int run_take_position(struct run *run) {
+    const struct checkpoint *from = &run->origin.checkpoint;
+    TRY(enter(run, RUN_POSITIONED));
+    int status = from->path ? start_take_position(run, &from->info) : 0;
+    return leave(run, RUN_POSITIONED, mesh_agree(&run->mesh, status));
+}
+
+int run_open_data(struct run *run) {
+    TRY(enter(run, RUN_DATA_OPEN));
+    int status = run_data_open(&run->config, &run->mesh, &run->position, run->part.share, &run->data);
+    return leave(run, RUN_DATA_OPEN, status);
+}
+
+int run_match_data(struct run *run, bool accept, FILE *log) {
+    const char *before = run->origin.checkpoint.info.data;
+    TRY(enter(run, RUN_DATA_MATCHED));
+    int status = run_data_match(&run->data, &run->config, &run->mesh, before, accept, log);
+    if (run->data.changed && run->config.data.validation_fraction > 0)
+        run->position.best_loss = run->origin.start_loss = NAN; /* of data that are not these */
+    return leave(run, RUN_DATA_MATCHED, status);
+}
+
+int run_plan(struct run *run) {
+    const struct memory_planning planning = {&run->config, &run->mesh, run->ops->device, &run->part,
+                                             &run->data.validation};
+    TRY(enter(run, RUN_PLANNED));
+    return leave(run, RUN_PLANNED, memory_plan_create(&planning, &run->plan));
+}
+
+int run_reserve(struct run *run) {
+    TRY(enter(run, RUN_RESERVED));
+    int status =
+        training_state_reserve(&run->training, run->ops->device, run->part.table, run->part.shards->moments);
+    return leave(run, RUN_RESERVED, mesh_agree(&run->mesh, status));
+}
+
+int run_load(struct run *run, FILE *log) {
+    TRY(enter(run, RUN_LOADED));
+    return leave(run, RUN_LOADED, start_load(run, &run->origin.checkpoint, log));
+}
+
+static int create(struct run *run) {
+    const struct trainer_setup setup = {
+        .config = &run->config,
+        .mesh = &run->mesh,
+        .ops = run->ops,
+        .part = &run->part,
+        .policy = run->plan.policy,
+        .state = &run->training.state,
+    };
+    TRY(trainer_create(&setup, &run->trainer));
+    if (!run->data.validation.sets) return 0;
+    return evaluation_create(&run->mesh, &run->config, run->part.table, &run->training.state, run->ops,
+                             &run->data.validation, &run->evaluation);
+}
+
+int run_create(struct run *run) {
+    TRY(enter(run, RUN_CREATED));
+    return leave(run, RUN_CREATED, create(run));
+}

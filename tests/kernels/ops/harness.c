@@ -114,6 +114,18 @@ int32_t *make_tokens(long count, int32_t below) {
     return tokens;
 }
 
+struct buffer *find_buffer(const char *name) {
+    for (int i = 0; i < buffers_used; i++)
+        if (strcmp(buffers[i].name, name) == 0) return &buffers[i];
+    return NULL;
+}
+
+struct sums *find_sums(const char *name) {
+    for (int i = 0; i < sums_used; i++)
+        if (strcmp(sums[i].name, name) == 0) return &sums[i];
+    return NULL;
+}
+
 void set(struct buffer *b, long first, long step, double value) {
     EACH_SIDE(side)
     for (long i = first; i < b->count; i += step) b->x[side][i] = (real)value;

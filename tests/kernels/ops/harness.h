@@ -12,6 +12,7 @@
 #ifndef GDN_TEST_HARNESS_H
 #define GDN_TEST_HARNESS_H
 
+#include "kernels/operations.h"
 #include "tests/support/backend.h"
 #include "tests/support/unit.h"
 
@@ -46,6 +47,10 @@ int32_t *make_tokens(long count, int32_t below); /* one for all sides; released 
 enum digits { OF_REALS, OF_DOUBLES };
 struct sums *make_sums(const char *name, long count, enum digits digits);
 
+/* What has been made under a name since the last comparison, or NULL. */
+struct buffer *find_buffer(const char *name);
+struct sums *find_sums(const char *name);
+
 /* Sets the elements first, first + step, … */
 void set(struct buffer *b, long first, long step, double value);
 
@@ -57,9 +62,7 @@ const struct ops *start(enum side side);
 void synchronize(void);
 
 /* Compares all buffers and sums and releases them. An element is a sum of `terms` products of numbers of
- * order 1, see harness.c. ANY_THREADS: the contract promises the same bits for every number of threads; else
- * only for one number. */
-enum promise { ANY_THREADS, SAME_THREADS };
+ * order 1, see harness.c. */
 void compare(long terms, enum promise promise);
 
 void release(void);

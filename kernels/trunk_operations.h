@@ -1,0 +1,203 @@
+/* The list of operations of the trunk: each entry with what it does, its parameters, and how it is counted,
+ * called alone, compared and timed. ops.h includes it for the table's members, and says how a call is to be
+ * read; operations.h says what the fields after the parameters are. */
+/* clang-format off */
+
+/* ------------------------------------------------------------------------------------- matrix products */
+
+/* C [m, n] = alpha · op(A) · op(B) + beta · C. op is 'N' (as stored) or 'T' (transposed); A is stored
+ * [m, k] for 'N' and [k, m] for 'T', B [k, n] or [n, k]. With beta 0, C is never read. */
+OPERATION(gemm,
+          (char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda, const real *b,
+           long ldb, real beta, real *c, long ldc),
+          2.0 * m * n * k,
+          (EITHER(0, 'N', 'T'), EITHER(1, 'N', 'T'), T, F, D, (real)0.5,
+           IN(a, EITHER(0, T * (D + 3), D * (T + 3))), EITHER(0, D, T) + 3,
+           IN(b, EITHER(1, D * (F + 1), F * (D + 1))), EITHER(1, F, D) + 1, EITHER(2, 1, -2),
+           INOUT(c, T * (F + 2)), F + 2),
+          D, SAME_THREADS)
+
+/* The same as a product with a trunk's weight, or the gradient of one: forward x·Wᵀ ('N', 'T'), gradient
+ * of x ('N', 'N'), gradient of W ('T', 'N'). `weight_id` numbers the weight, below the device's
+ * weight_ids: a backend that scales what it multiplies keeps scales by weight id, the only state between
+ * calls. */
+OPERATION(linear,
+          (int weight_id, char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda,
+           const real *b, long ldb, real beta, real *c, long ldc),
+          2.0 * m * n * k,
+          (3, EITHER(0, 'N', 'T'), EITHER(0, EITHER(1, 'T', 'N'), 'N'), T, F, D, 1,
+           IN(a, EITHER(0, T * (D + 3), D * (T + 3))), EITHER(0, D, T) + 3, IN(b, (D + 1) * (F + 1)),
+           EITHER(0, EITHER(1, D, F), F) + 1, EITHER(2, 0, 1), INOUT(c, T * (F + 2)), F + 2),
+          D, SAME_THREADS)
+
+/* --------------------------------------------------------------------------------------- a layer's own */
+
+/* Causal attention of B sequences of S positions, H query heads on K key/value heads (H a multiple of K),
+ * never storing S×S (online softmax). qkv [B·S, (H+2K)·hd]: queries, keys, values, heads in order,
+ * rotated. o [B·S, H·hd]; lse [B, H, S]: log-sum-exp of each row's scaled scores. Scores are scaled by
+ * 1/√hd. Counted are scores and values of the causal half: S(S + 1)/2 pairs a head, each costs 2·hd in
+ * either product. */
+OPERATION(attention, (long B, long S, long H, long K, long hd, const real *qkv, real *o, real *lse),
+          2.0 * 2 * (B * H * hd) * S * (S + 1) / 2,
+          (B, S, H, K, hd, IN(qkv, T * (H + 2 * K) * hd, -2, 2), OUT(o, T * H * hd), OUT(lse, B * H * S)),
+          hd + S, ANY_THREADS, .timed = "attention")
+/* dqkv is overwritten; `work` [B, H, S] is scratch. Recomputes the probabilities from lse. Counted is each
+ * product twice, once for either factor; that the probabilities are computed anew is not, as in
+ * model_flops_per_token, but a fifth of the work when it is timed. */
+OPERATION(attention_back,
+          (long B, long S, long H, long K, long hd, const real *qkv, const real *o, const real *lse,
+           const real *dout, real *dqkv, real *work),
+          2 * (2.0 * 2 * (B * H * hd) * S * (S + 1) / 2),
+          (B, S, H, K, hd, IN(qkv, T * (H + 2 * K) * hd, -2, 2), IN(o, T * H * hd), IN(lse, B * H * S, 4, 6),
+           IN(dout, T * H * hd), OUT(dqkv, T * (H + 2 * K) * hd), SCRATCH(work, B * H * S)),
+          2 * hd + S * H / K, ANY_THREADS, .timed = "attention_back", .again = 1.0 / 4)
+/* One new token: q [H·hd] on `length` cached keys and values [length, K·hd] each; o [H·hd]. */
+OPERATION(attention_decode,
+          (long length, long H, long K, long hd, const real *q, const real *keys, const real *values,
+           real *o),
+          2.0 * 2 * length * (H * hd),
+          (S, H, K, hd, IN(q, H * hd, -2, 2), IN(keys, S * K * hd, -2, 2), IN(values, S * K * hd, -2, 2),
+           OUT(o, H * hd)),
+          hd + S, ANY_THREADS)
+
+/* y = x · rstd · w, rstd[t] = 1/√(mean(x[t]²) + eps) (Zhang & Sennrich 2019). */
+OPERATION(rms_norm, (long T, long D, const real *x, const real *w, double eps, real *y, real *rstd), 0,
+          (T, D, IN(x, T * D), IN(w, D, 0.5, 1.5), 1e-5, OUT(y, T * D), OUT(rstd, T)), D, ANY_THREADS,
+          .timed = "rms_norm")
+/* The same of sum = x + r, which is stored too. */
+OPERATION(add_rms_norm,
+          (long T, long D, const real *x, const real *r, const real *w, double eps, real *sum, real *y,
+           real *rstd),
+          0,
+          (T, D, IN(x, T * D), IN(r, T * D), IN(w, D, 0.5, 1.5), 1e-5, OUT(sum, T * D), OUT(y, T * D),
+           OUT(rstd, T)),
+          D, ANY_THREADS, .timed = "add_rms_norm")
+/* rstd alone. */
+OPERATION(row_rstd, (long T, long D, const real *x, double eps, real *rstd), 0,
+          (T, D, IN(x, T * D), 1e-5, OUT(rstd, T)), D, ANY_THREADS)
+/* Adds to dx and dw. */
+OPERATION(rms_norm_back,
+          (long T, long D, const real *x, const real *w, const real *rstd, const real *dy, real *dx,
+           real *dw),
+          0,
+          (T, D, IN(x, T * D), IN(w, D, 0.5, 1.5), IN(rstd, T, 1, 2), IN(dy, T * D), INOUT(dx, T * D),
+           INOUT(dw, D)),
+          D + T, SAME_THREADS, .timed = "rms_norm_back")
+
+/* Rotary embedding (Su et al. 2021), half-split, in place on `heads` heads of width hd: row t is x +
+ * t·ldx, its position `position + t % S`. direction +1 rotates, −1 is the inverse, which is also the
+ * backward pass. cosine, sine: [≥ position+S, hd/2]. */
+OPERATION(rope,
+          (long T, long S, long position, long heads, long hd, const real *cosine, const real *sine,
+           int direction, real *x, long ldx),
+          0,
+          (T, S, EITHER(0, 0, 3), H + K, hd, IN(cosine, (3 + S) * hd / 2), IN(sine, (3 + S) * hd / 2),
+           EITHER(1, 1, -1), PART(x, T * (H + 2 * K) * hd, 2 * T * (H + K) * hd), (H + 2 * K) * hd),
+          1, ANY_THREADS, .timed = "rope")
+
+/* h = silu(g) ⊙ u; gu [T, 2F] holds g then u in each row, h [T, F]. */
+OPERATION(swiglu, (long T, long F, const real *gu, real *h), 0,
+          (T, F, IN(gu, T * 2 * F, -3, 3), OUT(h, T * F)), 1, ANY_THREADS, .timed = "swiglu")
+/* dgu [T, 2F] from dh [T, F]; also recomputes h into `h` where it is not NULL (for Wdown's gradient). */
+OPERATION(swiglu_back, (long T, long F, const real *gu, const real *dh, real *dgu, real *h), 0,
+          (T, F, IN(gu, T * 2 * F, -3, 3), IN(dh, T * F), OUT(dgu, T * 2 * F),
+           EITHER(0, OUT(h, T * F), NULL)),
+          1, ANY_THREADS, .timed = "swiglu_back")
+
+/* --------------------------------------------------------------------------------------------- vectors */
+
+/* x = 0 */
+OPERATION(zero, (long n, real *x), 0, (T * D, OUT(x, T * D)), 1, ANY_THREADS)
+/* y = x */
+OPERATION(copy, (long n, const real *x, real *y), 0, (T * D, IN(x, T * D), OUT(y, T * D)), 1, ANY_THREADS)
+/* y += x */
+OPERATION(add, (long n, const real *x, real *y), 0, (T * D, IN(x, T * D), INOUT(y, T * D)), 1, ANY_THREADS)
+/* z = x + y; z may be x or y */
+OPERATION(add_to, (long n, const real *x, const real *y, real *z), 0,
+          (T * D, IN(x, T * D), IN(y, T * D), OUT(z, T * D)), 1, ANY_THREADS, .timed = "add_to")
+/* sum [W] += Σ_t x[t] */
+OPERATION(add_column_sums, (long T, long W, const real *x, long ldx, real *sum), 0,
+          (T, D, IN(x, T * (D + 3)), D + 3, INOUT(sum, D)), T, ANY_THREADS)
+/* y[t] += c[t]·x[t] */
+OPERATION(add_scaled_rows, (long T, long D, const real *c, const real *x, real *y), 0,
+          (T, D, IN(c, T), IN(x, T * D), INOUT(y, T * D)), 1, ANY_THREADS)
+/* *sum += the checksum of x [rows, width] (row distance ld) modulo 2⁶⁴: of its elements' bits and places,
+ * index + r·stride + c for element (r, c), as data/hdf5/sum.h defines it. Whole numbers, so parts
+ * may be added in any order, by any backend [any threads]. */
+OPERATION(add_hash,
+          (const real *x, long rows, long width, long ld, uint64_t index, uint64_t stride, uint64_t *sum), 0,
+          (IN(x, T * (D + 3)), T, D, D + 3, 1ull << 40, (uint64_t)D, BITS(sum, sizeof(uint64_t))), 0,
+          ANY_THREADS)
+/* sum [count] = pieces [parts, count] added in order of the parts [any threads]: what sums over ranks are
+ * made of. sum may be the first piece. */
+OPERATION(add_parts, (long count, int parts, const real *pieces, real *sum), 0,
+          (T * D, EITHER(0, 3, 1), IN(pieces, 3 * T * D), OUT(sum, T * D)), 3, ANY_THREADS)
+
+/* ------------------------------------------------------------------------------------- tokens and loss */
+
+/* rows [B, S + 1] of tokens: input [B·S] has the first S of each, target [B·S] the last S. */
+OPERATION(cut_tokens, (long B, long S, const int32_t *rows, int32_t *input, int32_t *target), 0,
+          (B, S, TOKENS(rows, B * (S + 1), V), BITS(input, T * sizeof(int32_t)),
+           BITS(target, T * sizeof(int32_t))),
+          0, ANY_THREADS)
+
+/* x[t] = E[token[t] − first], where E has the vocabulary's rows [first, first + V); of other tokens 0. */
+OPERATION(embed, (long T, long D, const int32_t *token, long first, long V, const real *E, real *x), 0,
+          (T, D, TOKENS(token, T, V), EITHER(0, 0, V / 2), EITHER(0, V, V - V / 2), PART(E, V * D, T * D),
+           OUT(x, T * D)),
+          1, ANY_THREADS, .timed = "embed")
+/* Adds dx[t] to that row of dE, in token order [any threads]; other tokens are left out. */
+OPERATION(embed_back, (long T, long D, const int32_t *token, long first, long V, const real *dx, real *dE), 0,
+          (T, D, TOKENS(token, T, V), EITHER(0, 0, V / 2), EITHER(0, V, V - V / 2), IN(dx, T * D),
+           PART(dE, V * D, T * D)),
+          T, ANY_THREADS, .timed = "embed_back")
+
+/* loss[t] = −log softmax(logits[t])[target[t]] over V columns. Where `scale` is not 0, logits become the
+ * gradient scale·(softmax − onehot). */
+OPERATION(cross_entropy,
+          (long T, long V, real *logits, long ld, const int32_t *target, double scale, real *loss), 0,
+          (T, V, INOUT(logits, T * EITHER(1, V, V + 2), -3, 3), EITHER(1, V, V + 2), TOKENS(target, T, V),
+           EITHER(0, 2, 0), OUT(loss, T)),
+          V, ANY_THREADS, .timed = "cross_entropy")
+/* The same in three steps where these V columns are only the part [first, first + V) of the vocabulary.
+ * Over the parts the maximum is taken of `largest` [T], then the sum of `sums` [2, T].
+ *
+ * largest[t] = max logits[t] */
+OPERATION(row_largest, (long T, long V, const real *logits, long ld, real *largest), 0,
+          (T, V, IN(logits, T * (V + 2), -3, 3), V + 2, OUT(largest, T)), 1, ANY_THREADS)
+/* logits become exp(logits − largest); sums[0, t]: their sum; sums[1, t]: the target's logit − largest, 0
+ * where another part has it. */
+OPERATION(part_exp,
+          (long T, long V, real *logits, long ld, const int32_t *target, long first, const real *largest,
+           real *sums),
+          0,
+          (T, V, INOUT(logits, T * (V + 2), -3, 3), V + 2, TOKENS(target, T, V + 3), V / 2,
+           IN(largest, T, 3, 4), OUT(sums, 2 * T)),
+          V, ANY_THREADS)
+/* loss[t] = log sums[0, t] − sums[1, t]; where `scale` is not 0, the exponentials become the gradient. */
+OPERATION(part_cross_entropy,
+          (long T, long V, real *logits, long ld, const int32_t *target, long first, const real *sums,
+           double scale, real *loss),
+          0,
+          (T, V, INOUT(logits, T * (V + 2), 0, 1), V + 2, TOKENS(target, T, V + 3), V / 2,
+           IN(sums, 2 * T, 1, 2), EITHER(0, 2, 0), OUT(loss, T)),
+          V, ANY_THREADS)
+
+/* -------------------------------------------------------------------------------------- the optimizer's */
+
+/* One AdamW update of n elements (Loshchilov & Hutter 2019; model.md 6) [any threads]:
+ * g' = g·gscale; m, v moving averages with beta1, beta2; w ← w·(1 − lr·decay) − lr·(m/c1)/(√(v/c2) +
+ * eps), c1 = 1 − beta1^n, c2 = 1 − beta2^n for the tensor's own step count n. */
+OPERATION(adamw,
+          (long n, real *w, const real *g, real *m, real *v, double gscale, double lr, double beta1,
+           double beta2, double eps, double decay, double c1, double c2),
+          0,
+          (T * D, INOUT(w, T * D), IN(g, T * D), INOUT(m, T * D), INOUT(v, T * D, 0, 1), 0.5, 0.1, 0.9, 0.99,
+           1e-8, 0.1, 0.2, 0.03),
+          1, ANY_THREADS, .timed = "adamw")
+/* For each i in [first, first + count): square[i / grain] += x[i]², in double; x and square begin at
+ * element and block 0. Blocks are added in fixed order [any threads]. */
+OPERATION(add_squares, (long first, long count, long grain, const real *x, double *square), 0,
+          (0, T * D, EITHER(0, 1024, 3), IN(x, T * D),
+           SUMS_OF_DOUBLES(square, T * D / EITHER(0, 1024, 3) + 1)),
+          1024, ANY_THREADS, .timed = "add_squares")

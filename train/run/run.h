@@ -78,7 +78,7 @@ void run_init(struct run *run);
 /* Reads the configuration at `path` with `count` overrides, and its text, on each rank; they must be the same
  * on all. GDN_INPUT. */
 int run_configure(struct run *run, const char *path, char *const *set, int count);
-/* In its place: takes over a configuration, the same on all ranks, whatever this returns. GDN_INTERNAL. */
+/* In its place: takes over a configuration, the same on all ranks, unless it is called out of order. */
 int run_configure_as(struct run *run, const struct config *config);
 
 /* ° Where training starts: looks for a checkpoint as `resume` says (NULL and "auto", "none", or a path;

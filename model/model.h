@@ -192,7 +192,12 @@ long model_gates(const struct model_config *config);
  * there the time of a call says nothing. */
 double model_connection_seconds(const struct model *model);
 
-/* How many weights of the trunk's products are numbered (ops.h, linear), the same number in each layer. */
+/* What the layers' token mixers are asked of a configuration. On so many tensor ranks: values that do not go
+ * together, NULL where all do. On a device: GDN_INPUT where it cannot compute the model. */
+const struct conflict *model_conflict(const struct model_config *config, int tensor);
+int model_validate_device(const struct model_config *config, const struct ops *ops);
+
+/* How many weights of the trunk's products are numbered (ops.h, linear). */
 int model_weight_ids(const struct model_config *config);
 
 /* Loss of a micro-batch, whose rows are the host's, by a rank that holds the whole model. Adds gradients of

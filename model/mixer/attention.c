@@ -40,6 +40,30 @@ static struct shape shape_of(const struct model *m) {
     return (struct shape){.D = c->hidden_size, .H = H, .K = K, .hd = hd, .wide = (H + 2 * K) * hd};
 }
 
+static const struct conflict *conflict(const struct model_config *c, int tensor) {
+    static const struct conflict width = {"hidden_size must be a multiple of 2 x num_heads, so that heads "
+                                          "have an even width (rotary positions turn "
+                                          "pairs of channels)",
+                                          {"model.hidden_size", "model.num_heads"}};
+    static const struct conflict shared = {"num_heads must be a multiple of num_kv_heads",
+                                           {"model.num_heads", "model.num_kv_heads"}};
+    static const struct conflict divided = {
+        "each tensor rank needs as many heads as the others: tensor must divide both",
+        {"mesh.tensor", "model.num_heads", "model.num_kv_heads"}};
+    if (c->hidden_size % c->num_heads || c->hidden_size / c->num_heads % 2) return &width;
+    if (c->num_heads % c->num_kv_heads) return &shared;
+    return c->num_heads % tensor || c->num_kv_heads % tensor ? &divided : NULL;
+}
+
+static int validate_device(const struct model_config *c, const struct ops *ops) {
+    int width = c->hidden_size / c->num_heads;
+    if (ops->device->host || width <= OPS_WIDEST_HEAD) return 0;
+    return gdn_fail(
+        GDN_INPUT,
+        "model.hidden_size: %d and model.num_heads: %d make heads %d wide; on device %s they are at most %d",
+        c->hidden_size, c->num_heads, width, ops->name, OPS_WIDEST_HEAD);
+}
+
 static void find(const struct model *m, const struct mixing *x) {
     struct attention *a = x->own;
     a->qkv = find_tensor(m, "layers.%d.self_attn.q_proj.weight", x->layer);
@@ -162,6 +186,8 @@ const struct mixer mixer_attention = {
     .common_bytes = sizeof(struct common),
     .decode_bytes = sizeof(struct cache),
     .weights = WEIGHTS,
+    .conflict = conflict,
+    .validate_device = validate_device,
     .find = find,
     .lay_out = lay_out,
     .lay_out_scratch = lay_out_scratch,

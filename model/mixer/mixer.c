@@ -25,8 +25,26 @@ const struct mixer *mixer_of(const struct model_config *config, int layer) {
     return row[row_of(config, layer)];
 }
 
+/* Layers until the rows begin again. */
+static int turn_of(const struct model_config *config) {
+    int turn = config->num_mixers ? config->num_mixers : 1;
+    return turn < config->num_layers ? turn : config->num_layers;
+}
+
+const struct conflict *model_conflict(const struct model_config *config, int tensor) {
+    const struct conflict *found = NULL;
+    for (int l = 0; !found && l < turn_of(config); l++) found = mixer_of(config, l)->conflict(config, tensor);
+    return found;
+}
+
+int model_validate_device(const struct model_config *config, const struct ops *ops) {
+    for (int l = 0; l < turn_of(config); l++)
+        if (mixer_of(config, l)->validate_device) TRY(mixer_of(config, l)->validate_device(config, ops));
+    return 0;
+}
+
 int mixer_weights_below(const struct model_config *config, int layer) {
-    int turn = config->num_mixers ? config->num_mixers : 1, one = 0, rest = 0;
+    int turn = turn_of(config), one = 0, rest = 0;
     for (int l = 0; l < turn; l++) {
         one += mixer_of(config, l)->weights;
         if (l < layer % turn) rest += mixer_of(config, l)->weights;

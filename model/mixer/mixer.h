@@ -29,6 +29,12 @@ struct mixer {
     size_t own_bytes, common_bytes, decode_bytes;
     int weights; /* products with weights that are numbered: mixing.weight and the following */
 
+    /* What of the configuration does not go together on so many tensor ranks, NULL where all does;
+     * hidden_size is then a multiple of them. What a device cannot do: GDN_INPUT; NULL where it can do all.
+     */
+    const struct conflict *(*conflict)(const struct model_config *config, int tensor);
+    int (*validate_device)(const struct model_config *config, const struct ops *ops);
+
     /* Creation. A layer's tensors. Its saved buffers, or those of `shared` that it does not keep (SAVE): own
      * structs of the row. Scratch in `common`, for passes of T tokens and sequences of `positions`; and what
      * is computed once and put there, NULL where nothing is: GDN_INTERNAL without memory. */

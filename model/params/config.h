@@ -44,4 +44,9 @@ struct model_config {
     struct delta_config delta;
 };
 
+/* Values that do not go together: why, and their keys. */
+struct conflict {
+    const char *why, *key[5]; /* at most four, then NULL */
+};
+
 #endif

@@ -8,15 +8,16 @@
 #include "data/tokens.h"
 #include "dist/layout/layout.h"
 #include "kernels/base/status.h"
+#include "model/model.h"
 
 const struct place *key_place(const struct reading *reading, const char *path) {
     return &reading->place[key_find(path) - config_keys];
 }
 
 /* A line "model.hidden_size: 130 (line 3)" for each of the paths, which end with NULL. */
-static void write_values(const struct reading *reading, va_list paths, FILE *out) {
-    const char *path;
-    while ((path = va_arg(paths, const char *))) {
+static void write_values(const struct reading *reading, const char *const *paths, FILE *out) {
+    for (; *paths; paths++) {
+        const char *path = *paths;
         const struct key *key = key_find(path);
         const struct place *place = key_place(reading, path);
         char text[SHOWN];
@@ -32,21 +33,33 @@ static void write_values(const struct reading *reading, va_list paths, FILE *out
     }
 }
 
-/* Records that the values of `paths` (at most four, then NULL) do not go together: first why, then a line
- * each. */
-static int impossible(const struct reading *reading, const char *why, ...) {
+/* Records that values do not go together: first why, then a line each. */
+static int refuse(const struct reading *reading, const struct conflict *conflict) {
     char *values = NULL, name[SHOWN];
     size_t length;
     FILE *out = open_memstream(&values, &length);
     if (!out) return gdn_fail(GDN_INTERNAL, "out of memory for a message");
-    va_list paths;
-    va_start(paths, why);
-    write_values(reading, paths, out);
-    va_end(paths);
+    write_values(reading, conflict->key, out);
     fclose(out);
-    int status = gdn_fail(GDN_INPUT, "%s: %s%s", shown(reading->name, name), why, values);
+    int status = gdn_fail(GDN_INPUT, "%s: %s%s", shown(reading->name, name), conflict->why, values);
     free(values);
     return status;
+}
+
+/* The same of the values of so many paths (then NULL). */
+static int impossible(const struct reading *reading, const char *why, ...) {
+    struct conflict conflict = {.why = why};
+    va_list paths;
+    va_start(paths, why);
+    for (int i = 0; (conflict.key[i] = va_arg(paths, const char *)); i++) {
+    }
+    va_end(paths);
+    return refuse(reading, &conflict);
+}
+
+/* What a row of a table finds. */
+static int possible(const struct reading *reading, const struct conflict *conflict) {
+    return conflict ? refuse(reading, conflict) : GDN_OK;
 }
 
 #define MODEL(name) KEY_PATH(model.name)
@@ -78,16 +91,8 @@ static int validate_delta(const struct reading *reading) {
 
 static int validate_model(const struct reading *reading) {
     struct model_config *model = &reading->config->model;
-    if (model->hidden_size % model->num_heads || model->hidden_size / model->num_heads % 2)
-        return impossible(
-            reading,
-            "hidden_size must be a multiple of 2 x num_heads, so that heads have an even width (rotary "
-            "positions turn pairs of channels)",
-            MODEL(hidden_size), MODEL(num_heads), NULL);
     if (model->num_kv_heads == 0) model->num_kv_heads = model->num_heads;
-    if (model->num_heads % model->num_kv_heads)
-        return impossible(reading, "num_heads must be a multiple of num_kv_heads", MODEL(num_heads),
-                          MODEL(num_kv_heads), NULL);
+    TRY(possible(reading, model_conflict(model, 1)));
     return validate_delta(reading);
 }
 
@@ -135,16 +140,12 @@ static int validate_train(const struct reading *reading) {
 
 #define MESH(name) KEY_PATH(mesh.name)
 
-/* Heads and channels are shared out evenly to tensor ranks. (hidden_size, a multiple of num_heads, then
- * divides too.) */
+/* Heads and channels are shared out evenly to tensor ranks. */
 static int validate_tensor(const struct reading *reading) {
     const struct model_config *model = &reading->config->model;
     const struct delta_config *delta = &model->delta;
     int tensor = reading->config->mesh.tensor;
-    if (model->num_heads % tensor || model->num_kv_heads % tensor)
-        return impossible(reading,
-                          "each tensor rank needs as many heads as the others: tensor must divide both",
-                          MESH(tensor), MODEL(num_heads), MODEL(num_kv_heads), NULL);
+    TRY(possible(reading, model_conflict(model, tensor)));
     if (model->intermediate_size % tensor)
         return impossible(reading, "tensor ranks share the MLP evenly: tensor must divide intermediate_size",
                           MESH(tensor), MODEL(intermediate_size), NULL);

@@ -3,6 +3,7 @@
 #include "dist/mesh/machine.h"
 #include "kernels/backends/backends.h"
 #include "kernels/base/status.h"
+#include "model/model.h"
 
 /* Tells which GPU this rank takes: by the ranks of its machine before it. */
 static int choose_gpu(const struct mesh *mesh) {
@@ -32,16 +33,6 @@ static int validate_graphs(const struct config *config, const struct mesh *mesh,
                                    : "the cpu has nothing to record passes with");
 }
 
-static int validate_heads(const struct config *config, const struct ops *ops) {
-    const struct model_config *model = &config->model;
-    int width = model->hidden_size / model->num_heads;
-    if (ops->device->host || width <= OPS_WIDEST_HEAD) return 0;
-    return gdn_fail(
-        GDN_INPUT,
-        "model.hidden_size: %d and model.num_heads: %d make heads %d wide; on device %s they are at most %d",
-        model->hidden_size, model->num_heads, width, ops->name, OPS_WIDEST_HEAD);
-}
-
 static int open_device(const struct config *config, const struct mesh *mesh, const struct ops **ops) {
     static const char *const names[] = {
         [DEVICE_CPU] = "cpu", [DEVICE_CUDA] = "cuda", [DEVICE_EMULATED] = "emulated"};
@@ -50,7 +41,7 @@ static int open_device(const struct config *config, const struct mesh *mesh, con
     if (!found) return gdn_fail(GDN_INPUT, "device %s: this machine has none", name);
     *ops = ops_in(found, (enum precision)config->train.precision);
     if (*ops) {
-        TRY(validate_heads(config, *ops));
+        TRY(model_validate_device(&config->model, *ops));
         return validate_graphs(config, mesh, *ops);
     }
     return gdn_fail_in(gdn_fail(GDN_INPUT, "device %s does not have it", name), "train.precision");

@@ -40,6 +40,21 @@ static struct shape shape_of(const struct model *m) {
     return (struct shape){.D = c->hidden_size, .H = H, .K = K, .hd = hd, .wide = (H + 2 * K) * hd};
 }
 
+static int leaves(const struct model_config *c, struct leaf *leaf) {
+    long D = c->hidden_size, kv = D / c->num_heads * c->num_kv_heads;
+    int n = 0; /* q, k, v: one GEMM; whole heads each */
+    leaf[n++] = leaf_matrix("self_attn.q_proj.weight", SPLIT_ROWS, D, D, LEAF_WIDTH);
+    leaf[n] = leaf_matrix("self_attn.k_proj.weight", SPLIT_ROWS, kv, D, LEAF_WIDTH), leaf[n++].joined = true;
+    leaf[n] = leaf_matrix("self_attn.v_proj.weight", SPLIT_ROWS, kv, D, LEAF_WIDTH), leaf[n++].joined = true;
+    leaf[n++] = leaf_matrix("self_attn.o_proj.weight", SPLIT_COLUMNS, D, D, leaf_output_width(c->num_layers));
+    return n;
+}
+
+static double flops(const struct model_config *c, long length) {
+    double D = c->hidden_size, kv = D / c->num_heads * c->num_kv_heads;
+    return 2 * (2 * D * D + 2 * D * kv) + 2 * 2 * D * (double)(length + 1) / 2; /* the causal half */
+}
+
 static const struct conflict *conflict(const struct model_config *c, int tensor) {
     static const struct conflict width = {"hidden_size must be a multiple of 2 x num_heads, so that heads "
                                           "have an even width (rotary positions turn "
@@ -186,6 +201,8 @@ const struct mixer mixer_attention = {
     .common_bytes = sizeof(struct common),
     .decode_bytes = sizeof(struct cache),
     .weights = WEIGHTS,
+    .leaves = leaves,
+    .flops = flops,
     .conflict = conflict,
     .validate_device = validate_device,
     .find = find,

@@ -8,6 +8,9 @@
 #include <stddef.h>
 
 #include "model/base/base.h"
+#include "model/params/leaf.h"
+
+enum { MIXER_LEAVES = 8 };
 
 struct mixer;
 
@@ -28,6 +31,11 @@ struct mixer {
     /* Bytes of the row's own structs, zeroed at creation. */
     size_t own_bytes, common_bytes, decode_bytes;
     int weights; /* products with weights that are numbered: mixing.weight and the following */
+
+    /* The tensors that it brings to a layer, into leaf [MIXER_LEAVES]; returns how many. Arithmetic per token
+     * of the forward pass, on average over a sequence of `length` (a multiply and an add are two). */
+    int (*leaves)(const struct model_config *config, struct leaf *leaf);
+    double (*flops)(const struct model_config *config, long length);
 
     /* What of the configuration does not go together on so many tensor ranks, NULL where all does;
      * hidden_size is then a multiple of them. What a device cannot do: GDN_INPUT; NULL where it can do all.

@@ -4,6 +4,7 @@
 #ifndef GDN_LEAF_H
 #define GDN_LEAF_H
 
+#include <math.h>
 #include <stdbool.h>
 
 #include "dist/layout/table.h"
@@ -30,5 +31,9 @@ static inline struct leaf leaf_vector(const char *name, enum split split, long n
 
 /* The width that matrices start with (model.md, 7). */
 #define LEAF_WIDTH 0.02
+/* The same of projections that end in the residual stream, which 2·num_layers of them add to. */
+static inline double leaf_output_width(int num_layers) {
+    return LEAF_WIDTH / sqrt(2.0 * num_layers);
+}
 
 #endif

@@ -1,5 +1,6 @@
 #include "model/table/flops.h"
 #include "kernels/base/status.h"
+#include "model/mixer/mixer.h"
 #include "model/params/edges.h"
 
 /* Of one connection, per token, forward: its matrix products in the direct form. */
@@ -22,11 +23,10 @@ static double connection_flops(const struct model_config *m) {
     return flops;
 }
 
-/* Of a layer with n active connections into it. */
-static double layer_flops(const struct model_config *m, long length, int n) {
-    double D = m->hidden_size, F = m->intermediate_size, kv = D / m->num_heads * m->num_kv_heads;
-    double attention = 2 * 2 * D * (double)(length + 1) / 2; /* scores and values of the causal half */
-    double flops = 2 * (2 * D * D + 2 * D * kv + 3 * D * F) + attention + n * connection_flops(m);
+/* Of layer l with n active connections into it. */
+static double layer_flops(const struct model_config *m, int l, long length, int n) {
+    double D = m->hidden_size, F = m->intermediate_size;
+    double flops = mixer_of(m, l)->flops(m, length) + 2 * 3 * D * F + n * connection_flops(m);
     if (n && m->delta.aggregate == AGGREGATE_ATTENTION) flops += 2 * D * m->delta.attention_dim;
     if (n && m->delta.aggregate == AGGREGATE_MULTIHEAD) flops += 2 * D * D;
     return flops;
@@ -35,7 +35,8 @@ static double layer_flops(const struct model_config *m, long length, int n) {
 int model_layer_flops(const struct model_config *m, long length, int active, double *out) {
     struct edges edges;
     TRY(edges_create(m, &edges));
-    for (int l = 0; l < m->num_layers; l++) out[l] = layer_flops(m, length, active_edges(&edges, l, active));
+    for (int l = 0; l < m->num_layers; l++)
+        out[l] = layer_flops(m, l, length, active_edges(&edges, l, active));
     edges_free(&edges);
     return 0;
 }
@@ -49,7 +50,7 @@ double model_flops_per_token(const struct model_config *m, long length, int acti
     struct edges edges;
     bool known = !edges_create(m, &edges);
     for (int l = 0; l < m->num_layers; l++)
-        forward += layer_flops(m, length, known ? active_edges(&edges, l, active) : 0);
+        forward += layer_flops(m, l, length, known ? active_edges(&edges, l, active) : 0);
     if (known) edges_free(&edges);
     return 3 * forward; /* the backward pass computes each product twice, once for either factor */
 }

@@ -3,6 +3,7 @@
 #include "model/table/params.h"
 #include "dist/layout/shard.h"
 #include "kernels/base/status.h"
+#include "model/mixer/mixer.h"
 #include "model/model.h"
 #include "model/params/edges.h"
 #include "model/params/leaf.h"
@@ -252,38 +253,23 @@ static void add_connections(struct builder *b, const struct model_config *m, int
     for (int i = 0, n = selection_leaves(m, leaf); i < n; i++) add_shared(b, layer, &leaf[i]);
 }
 
-/* Of projections that end in the residual stream, which 2·num_layers of them add to. */
-static double output_width(const struct model_config *m) {
-    return LEAF_WIDTH / sqrt(2.0 * m->num_layers);
-}
-
-static int mixer_leaves(const struct model_config *m, struct leaf *leaf) {
-    long D = m->hidden_size, kv = D / m->num_heads * m->num_kv_heads;
-    int n = 0; /* q, k, v: one GEMM; whole heads each */
-    leaf[n++] = leaf_matrix("self_attn.q_proj.weight", SPLIT_ROWS, D, D, LEAF_WIDTH);
-    leaf[n] = leaf_matrix("self_attn.k_proj.weight", SPLIT_ROWS, kv, D, LEAF_WIDTH), leaf[n++].joined = true;
-    leaf[n] = leaf_matrix("self_attn.v_proj.weight", SPLIT_ROWS, kv, D, LEAF_WIDTH), leaf[n++].joined = true;
-    leaf[n++] = leaf_matrix("self_attn.o_proj.weight", SPLIT_COLUMNS, D, D, output_width(m));
-    return n;
-}
-
 /* The leaves of a layer without its connections; returns how many. */
-static int layer_leaves(const struct model_config *m, struct leaf *leaf) {
+static int layer_leaves(const struct model_config *m, int layer, struct leaf *leaf) {
     long D = m->hidden_size, F = m->intermediate_size;
     int n = 0;
     leaf[n++] = leaf_vector("input_layernorm.weight", SPLIT_NONE, D, 1);
-    n += mixer_leaves(m, leaf + n);
+    n += mixer_of(m, layer)->leaves(m, leaf + n);
     leaf[n++] = leaf_vector("post_attention_layernorm.weight", SPLIT_NONE, D, 1);
     leaf[n++] = leaf_matrix("mlp.gate_proj.weight", SPLIT_ROWS, F, D, LEAF_WIDTH); /* gate, up: one GEMM */
     leaf[n] = leaf_matrix("mlp.up_proj.weight", SPLIT_ROWS, F, D, LEAF_WIDTH), leaf[n++].joined = true;
-    leaf[n++] = leaf_matrix("mlp.down_proj.weight", SPLIT_COLUMNS, D, F, output_width(m));
+    leaf[n++] = leaf_matrix("mlp.down_proj.weight", SPLIT_COLUMNS, D, F, leaf_output_width(m->num_layers));
     return n;
 }
 
 static void add_layer(struct builder *b, const struct model_config *m, int layer) {
     struct leaf leaf[MAX_LEAVES];
     struct place place = layer_place(b, layer);
-    for (int i = 0, n = layer_leaves(m, leaf); i < n; i++) add(b, place, &leaf[i]);
+    for (int i = 0, n = layer_leaves(m, layer, leaf); i < n; i++) add(b, place, &leaf[i]);
     add_connections(b, m, layer);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kernels/base/status.h"
+#include "model/model.h"
 #include "train/config/batch.h"
 #include "train/partition/divide.h"
 #include "train/plan/plan.h"
@@ -143,8 +144,8 @@ static int list_meshes(const struct search *s, long ranks, struct axes *out) {
     const struct mesh_config *now = &config->mesh;
     long data = s->fit->ranks / now->tensor / now->pipeline;
     int count = 0;
-    for (long tensor = 1; tensor <= config->model.num_kv_heads; tensor++) {
-        if (ranks % tensor || config->model.num_kv_heads % tensor) continue;
+    for (int tensor = 1; tensor <= ranks; tensor++) {
+        if (ranks % tensor || model_conflict(&config->model, tensor)) continue;
         for (long pipeline = 1; pipeline <= config->model.num_layers; pipeline++) {
             if (ranks / tensor % pipeline) continue;
             struct axes axes = {ranks / tensor / pipeline, tensor, pipeline, 0};

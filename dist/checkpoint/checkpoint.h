@@ -1,5 +1,5 @@
 /* Checkpoints in HDF5 (interfaces.md): every parameter under /model/… and its optimiser state under
- * /optimizer/{exp_avg,exp_avg_sq,step}/… as one dataset of its global shape, whatever mesh wrote it. A
+ * /optimizer/{MOMENT,step}/… (table.h, moments) as one dataset of its global shape, whatever mesh wrote it. A
  * checkpoint is complete or invisible: written under a temporary name, synced, read back and verified,
  * renamed, then named in `latest`. The file's first 512 bytes hold a checksum of all the others (digest.h),
  * and each dataset carries one of its elements; load and verify recompute them.
@@ -64,7 +64,7 @@ struct checkpoint_content {
     const struct table *table;   /* this rank's; `global` itself where every rank holds everything */
     const struct shards *shards; /* of this rank's data index; NULL: every rank has all moments of its table's
                                     tensors, at the offsets of the weights */
-    struct state *state;         /* exp_avg NULL: weights alone */
+    struct state *state;         /* without moments: weights alone */
     uint32_t *scales;  /* [num_scales] of 8-bit products (train/optimizer/scales.h), the same on all ranks */
     long num_scales;   /* 0: neither saved nor loaded */
     double *spikes;    /* [spike_values] what spikes are judged by, the same on all ranks */

@@ -227,7 +227,7 @@ static int read_checkpoint(struct reader *r, const struct checkpoint_content *co
         return gdn_fail(GDN_INPUT, "%s is of another model: it has %d tensors where this one has %d", r->path,
                         stored, rows);
     TRY(read_smalls(r, content));
-    return r->parts->groups > 1 ? read_steps(r, content) : 0;
+    return r->parts->moments ? read_steps(r, content) : 0;
 }
 
 /* Refuses a tensor of the group that the model does not have. */

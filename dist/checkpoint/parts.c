@@ -1,17 +1,41 @@
 #include "dist/checkpoint/parts.h"
 #include "kernels/base/status.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const groups[PARTS_GROUPS] = {"model", "optimizer/exp_avg", "optimizer/exp_avg_sq"};
-
 void parts_name(const struct parts *parts, int dataset, char name[ROWS_NAME]) {
-    rows_dataset_name(parts_row(parts, dataset), groups[dataset / parts->rows], name);
+    const struct row *row = parts_row(parts, dataset);
+    int moment = parts->dataset[dataset].moment;
+    char group[ROWS_NAME] = "model";
+    if (moment >= 0) snprintf(group, sizeof group, "optimizer/%s", row->treatment.moments->name[moment]);
+    rows_dataset_name(row, group, name);
 }
 
 const struct row *parts_row(const struct parts *parts, int dataset) {
-    return &parts->global->row[dataset % parts->rows];
+    return &parts->global->row[parts->dataset[dataset].row];
+}
+
+/* ------------------------------------------------------------------------------------------- datasets */
+
+static bool has_moment(const struct parts *parts, const struct row *row, int moment) {
+    return moment < 0 || (parts->moments && row->treatment.moments && moment < row->treatment.moments->count);
+}
+
+static int list_datasets(struct parts *out) {
+    size_t most = (1 + MOMENTS) * (size_t)out->rows;
+    out->dataset = malloc((most + 1) * sizeof *out->dataset);
+    out->number = malloc((most + 1) * sizeof *out->number);
+    if (!out->dataset || !out->number)
+        return gdn_fail(GDN_INTERNAL, "out of memory for the datasets of a checkpoint");
+    for (int moment = -1; moment < MOMENTS; moment++)
+        for (int i = 0; i < out->rows; i++) {
+            bool there = has_moment(out, &out->global->row[i], moment);
+            out->number[(1 + moment) * out->rows + i] = there ? out->datasets : -1;
+            if (there) out->dataset[out->datasets++] = (struct dataset){i, moment};
+        }
+    return 0;
 }
 
 /* ------------------------------------------------------------------ rows of the rank in the global table */
@@ -45,8 +69,9 @@ struct lister {
     bool responsible; /* the same, for what is */
 };
 
-static int add(struct lister *l, int group, const struct piece *run, real *memory, bool counts) {
+static int add(struct lister *l, int moment, const struct piece *run, real *memory, bool counts) {
     struct parts *out = l->out;
+    int dataset = out->number[(1 + moment) * out->rows + out->row[run->row]];
     struct rectangle cut[3];
     const struct row *row = &l->content->table->row[run->row];
     int n = rows_cut(row, run->first, run->count, cut);
@@ -57,24 +82,24 @@ static int add(struct lister *l, int group, const struct piece *run, real *memor
         out->part = grown, l->room = room;
     }
     for (int i = 0; i < n; i++)
-        out->part[out->count++] = (struct part){.dataset = group * out->rows + out->row[run->row],
-                                                .where = cut[i],
-                                                .memory = memory,
-                                                .counts = counts};
+        out->part[out->count++] =
+            (struct part){.dataset = dataset, .where = cut[i], .memory = memory, .counts = counts};
     return 0;
 }
 
 static int add_weights(struct lister *l, const struct piece *run, bool counts) {
     const struct checkpoint_content *c = l->content;
     long place = c->owned ? run->moment : c->table->row[run->row].offset + run->first;
-    return add(l, 0, run, c->state->weight + place, counts);
+    return add(l, -1, run, c->state->weight + place, counts);
 }
 
 static int add_moments(struct lister *l, const struct piece *run, bool counts) {
-    const struct state *state = l->content->state;
-    if (l->out->groups == 1) return 0;
-    TRY(add(l, 1, run, state->exp_avg + run->moment, counts));
-    return add(l, 2, run, state->exp_avg_sq + run->moment, counts);
+    const struct checkpoint_content *c = l->content;
+    for (int m = 0; has_moment(l->out, &c->table->row[run->row], m); m++) {
+        long place = c->shards ? shards_place(c->shards, run, m) : run->moment;
+        TRY(add(l, m, run, c->state->moment[m] + place, counts));
+    }
+    return 0;
 }
 
 /* One piece, or a whole row where there are no shards. */
@@ -115,9 +140,8 @@ static int by_place(const void *a, const void *b) {
 int parts_create(const struct mesh *mesh, const struct checkpoint_content *content, enum parts_use use,
                  struct parts *out) {
     const struct table *table = content->table, *global = content->global;
-    *out = (struct parts){
-        .global = global, .rows = global->rows, .groups = content->state->exp_avg ? PARTS_GROUPS : 1};
-    out->datasets = out->groups * out->rows;
+    *out =
+        (struct parts){.global = global, .rows = global->rows, .moments = content->state->moment[0] != NULL};
     struct lister l = {.content = content, .out = out};
     l.first_data = mesh->data.index == 0;
     l.responsible = table != global || (mesh->tensor.index == 0 && mesh->pipeline.index == 0);
@@ -125,6 +149,7 @@ int parts_create(const struct mesh *mesh, const struct checkpoint_content *conte
     out->row = malloc((size_t)(table->rows + 1) * sizeof *out->row);
     int status = sorted && out->row ? find_rows(table, global, sorted, out->row)
                                     : gdn_fail(GDN_INTERNAL, "out of memory for the parts of a checkpoint");
+    if (!status) status = list_datasets(out);
     if (!status) status = add_runs(&l, use);
     free(sorted);
     if (status)
@@ -135,6 +160,8 @@ int parts_create(const struct mesh *mesh, const struct checkpoint_content *conte
 }
 
 void parts_free(struct parts *parts) {
+    free(parts->dataset);
+    free(parts->number);
     free(parts->row);
     free(parts->part);
     *parts = (struct parts){0};

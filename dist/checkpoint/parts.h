@@ -6,8 +6,11 @@
 #include "dist/checkpoint/checkpoint.h"
 #include "dist/layout/rows.h"
 
-/* Groups of datasets: "model", "optimizer/exp_avg", "optimizer/exp_avg_sq". */
-enum { PARTS_GROUPS = 3 };
+/* A dataset of reals: all of a tensor's weights, or all of one of its moments. */
+struct dataset {
+    int row;    /* of the global table */
+    int moment; /* −1: weights */
+};
 
 struct part {
     int dataset;
@@ -18,8 +21,12 @@ struct part {
 
 struct parts {
     const struct table *global;
-    int rows, groups, datasets; /* rows of `global`; 1: weights alone, else PARTS_GROUPS; their product */
-    int *row;                   /* [table->rows] row of `global` of each of the rank's */
+    int rows;     /* of `global` */
+    bool moments; /* there are moments, and with them step counts; else weights alone */
+    int datasets; /* weights by row, then the first moments of those that have one, the second … */
+    struct dataset *dataset; /* [datasets] */
+    int *number; /* [1 + MOMENTS, rows] of the dataset, by 1 + moment and row; −1: there is none */
+    int *row;    /* [table->rows] row of `global` of each of the rank's */
     int count;
     struct part *part; /* by dataset; those of one dataset by place */
 };

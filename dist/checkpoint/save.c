@@ -81,7 +81,7 @@ static int verify_cover(const struct parts *parts, const struct summary *s) {
                             "the ranks together have %" PRIu64 " elements to save of tensor %s, not %" PRIu64,
                             s->count[i], row->name, right);
     }
-    for (int i = 0; i < parts->rows && parts->groups > 1; i++)
+    for (int i = 0; i < parts->rows && parts->moments; i++)
         if (s->steps[i] == INT64_MIN)
             return gdn_fail(GDN_INTERNAL, "no rank has the steps of tensor %s", parts->global->row[i].name);
     return 0;
@@ -90,7 +90,7 @@ static int verify_cover(const struct parts *parts, const struct summary *s) {
 static int summarize(const struct file_group *group, const struct checkpoint_content *content,
                      const struct parts *parts, struct summary *s) {
     for (int i = 0; i < parts->rows; i++) s->steps[i] = INT64_MIN;
-    for (int i = 0; i < content->table->rows && parts->groups > 1; i++)
+    for (int i = 0; i < content->table->rows && parts->moments; i++)
         s->steps[parts->row[i]] = content->state->steps[i];
     for (int i = 0; i < parts->count; i++)
         s->count[parts->part[i].dataset] +=
@@ -110,12 +110,12 @@ static int64_t file_bytes(const struct save *save, const struct parts *parts,
                           const struct checkpoint_info *info, const struct joint *joint) {
     int64_t bytes = FILE_OVERHEAD + (int64_t)(strlen(info->config) + (info->data ? strlen(info->data) : 0)) +
                     save->content->num_scales * (int64_t)sizeof *save->content->scales +
-                    save->content->spike_values * (int64_t)sizeof *save->content->spikes,
-            metadata = (parts->groups + 1) * FILE_METADATA;
-    if (joint) return bytes + parts->rows * metadata + (joint->pieces + 1) * (int64_t)FILE_METADATA;
-    for (int i = 0; i < parts->rows; i++) {
-        const struct row *row = &parts->global->row[i];
-        bytes += parts->groups * row->shape[0] * row->shape[1] * (int64_t)sizeof(real) + metadata;
+                    save->content->spike_values * (int64_t)sizeof *save->content->spikes;
+    bytes += (parts->datasets + parts->rows) * (int64_t)FILE_METADATA; /* rows: their steps */
+    if (joint) return bytes + (joint->pieces + 1) * (int64_t)FILE_METADATA;
+    for (int i = 0; i < parts->datasets; i++) {
+        const struct row *row = parts_row(parts, i);
+        bytes += row->shape[0] * row->shape[1] * (int64_t)sizeof(real);
     }
     return bytes;
 }
@@ -126,7 +126,7 @@ static int make_file(const struct save *save, const struct parts *parts, const s
     struct file_plan plan = {.datasets = parts->datasets,
                              .dataset = s->dataset,
                              .global = parts->global,
-                             .steps = parts->groups > 1 ? s->steps : NULL,
+                             .steps = parts->moments ? s->steps : NULL,
                              .scales = save->content->scales,
                              .num_scales = save->content->num_scales,
                              .spikes = save->content->spikes,
@@ -311,7 +311,10 @@ int checkpoint_save(const struct mesh *mesh, const char *directory, const struct
 
 int64_t checkpoint_bytes(const struct checkpoint_content *content) {
     int64_t elements = 0;
-    for (int i = 0; i < content->global->rows; i++)
-        elements += content->global->row[i].shape[0] * content->global->row[i].shape[1];
-    return elements * (content->state->exp_avg ? PARTS_GROUPS : 1) * (int64_t)sizeof(real);
+    for (int i = 0; i < content->global->rows; i++) {
+        const struct row *row = &content->global->row[i];
+        const struct moments *moments = content->state->moment[0] ? row->treatment.moments : NULL;
+        elements += row->shape[0] * row->shape[1] * (1 + (moments ? moments->count : 0));
+    }
+    return elements * (int64_t)sizeof(real);
 }

@@ -114,23 +114,23 @@ static int list_cuts(struct snapshot *s, const struct mesh *mesh, const struct c
 /* --------------------------------------------------------------------------------------------- its memory */
 
 /* Called once to count and once to hand out. */
-static void lay_out(struct arena *memory, const struct table *table, long moments, struct state *state) {
-    size_t bytes = (size_t)moments * sizeof(real);
-    state->weight = arena_take(memory, bytes);
-    state->exp_avg = arena_take(memory, bytes);
-    state->exp_avg_sq = arena_take(memory, bytes);
+static void lay_out(struct arena *memory, const struct table *table, const struct shards *shards,
+                    struct state *state) {
+    state->weight = arena_take(memory, (size_t)shards->moments * sizeof(real));
+    for (int m = 0; m < MOMENTS && shards->kept[m]; m++)
+        state->moment[m] = arena_take(memory, (size_t)shards->kept[m] * sizeof(real));
     state->steps = arena_take(memory, (size_t)table->rows * sizeof *state->steps);
 }
 
-static struct arena planned(const struct table *table, long moments) {
+static struct arena planned(const struct table *table, const struct shards *shards) {
     struct arena memory = {.name = "the copy that a checkpoint is written from"};
     struct state nowhere;
-    lay_out(&memory, table, moments, &nowhere);
+    lay_out(&memory, table, shards, &nowhere);
     return memory;
 }
 
-int64_t snapshot_planned(const struct table *table, long moments) {
-    return (int64_t)planned(table, moments).used;
+int64_t snapshot_planned(const struct table *table, const struct shards *shards) {
+    return (int64_t)planned(table, shards).used;
 }
 
 int64_t snapshot_reserved(const struct snapshot *snapshot) {
@@ -138,13 +138,12 @@ int64_t snapshot_reserved(const struct snapshot *snapshot) {
 }
 
 static int reserve(struct snapshot *s, const struct checkpoint_content *live, struct state *mirror) {
-    long moments = live->shards ? live->shards->moments : live->table->total;
     if (mirror) {
         s->state = *mirror;
     } else {
-        s->memory = planned(live->table, moments);
+        s->memory = planned(live->table, live->shards);
         TRY(arena_reserve(&s->memory));
-        lay_out(&s->memory, live->table, moments, &s->state);
+        lay_out(&s->memory, live->table, live->shards, &s->state);
     }
     s->scales = malloc((size_t)live->num_scales * sizeof *s->scales + 1);
     s->spikes = malloc((size_t)live->spike_values * sizeof *s->spikes + 1);

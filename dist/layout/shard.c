@@ -49,6 +49,18 @@ static int row_at(const struct cut *cut, long address) {
     return low;
 }
 
+/* The most moments of a tensor in [first, end). */
+static int most_moments(const struct cut *cut, long first, long end) {
+    int most = 0;
+    for (int i = row_at(cut, first); i < cut->table->rows; i++) {
+        const struct row *row = &cut->table->row[cut->row[i]];
+        if (row->offset >= end) break;
+        const struct moments *moments = row->treatment.moments;
+        if (moments && moments->count > most) most = moments->count;
+    }
+    return most;
+}
+
 /* Lowest layer with a tensor in [first, end); the table's highest where there is only padding. */
 static int lowest_layer(const struct cut *cut, long first, long end) {
     int lowest = cut->highest;
@@ -81,6 +93,11 @@ static void cut_zone(struct cut *cut, int zone) {
         if (sharded) {
             b->own_count = count / cut->data;
             b->own_first = first + b->own_count * cut->index;
+        }
+        b->kept = most_moments(cut, first, next);
+        for (int m = 0; m < MOMENTS; m++) {
+            b->skipped[m] = out->moments - out->kept[m];
+            if (m < b->kept) out->kept[m] += b->own_count;
         }
         out->moments += b->own_count;
     }

@@ -3,9 +3,9 @@
  * A bucket is a range of one zone of the flat buffers (table.h), whatever tensors lie there. In ZONE_LARGE
  * zones each data rank owns one data-th of every bucket, its shard: it gets the summed gradient of that part,
  * updates it, and sends the weights to the others. In ZONE_SMALL zones every rank sums and updates all.
- * Optimiser moments exist for owned parts only: `moments` elements each of exp_avg and exp_avg_sq, which is
- * (large ÷ data) + small, padding included, in the order of addresses: on one data rank a moment's place is
- * its flat index.
+ * An optimiser's moments (table.h) exist for owned parts only. These have `moments` elements, which is (large
+ * ÷ data) + small, padding included, in the order of addresses: on one data rank an element's place is its
+ * flat index. A moment has the same places, but leaves out buckets without a tensor that it is kept of.
  *
  * Pieces are the intersections of owned parts and tensors: what optimiser, norm and checkpoints walk. */
 #ifndef GDN_SHARD_H
@@ -29,6 +29,8 @@ struct bucket {
                   the embedding) */
     long own_first, own_count; /* this rank's part */
     long moment;               /* place of the own part in the moments */
+    int kept;                  /* moments that are kept of any of its tensors */
+    long skipped[MOMENTS];     /* elements before it that the moment leaves out */
 };
 
 struct piece {
@@ -47,11 +49,17 @@ struct shards {
     int pieces;
     struct piece *piece; /* by flat index */
     long moments;
+    long kept[MOMENTS]; /* elements of each moment */
 };
 
 /* Cuts a table for data rank `index` of `data` into buckets of at most `bucket` elements (rounded up to
  * data·SHARD_GRAIN). Not collective. GDN_INTERNAL without memory. */
 int shards_create(const struct table *table, int data, int index, long bucket, struct shards *out);
 void shards_free(struct shards *shards);
+
+/* Where a piece begins in moment `which` of the state, which its tensor must have. */
+static inline long shards_place(const struct shards *shards, const struct piece *piece, int which) {
+    return piece->moment - shards->bucket[piece->bucket].skipped[which];
+}
 
 #endif

@@ -21,6 +21,20 @@ enum zone {
     ZONES
 };
 
+/* What an optimiser keeps beside each element of a tensor: its moments, of the name under which checkpoints
+ * have them, in /optimizer. */
+enum { MOMENTS = 4 }; /* at most */
+struct moments {
+    int count;
+    const char *name[MOMENTS];
+};
+
+/* How a tensor is updated. Nobody does where it is not trained: all zero. */
+struct treatment {
+    const struct moments *moments;
+    double lr_scale, weight_decay, beta1, beta2; /* of its parameter group */
+};
+
 struct row {
     char name[88]; /* "layers.3.delta.2.gate_in.weight" (model.md, 8) */
     int ndim;      /* 1 or 2 */
@@ -44,6 +58,7 @@ struct row {
                      axis */
     bool counted; /* among the ranks of one data index that hold this same part, this one counts it in norms
                      and writes it to checkpoints */
+    struct treatment treatment; /* train/optimizer/groups.h fills it in */
     int owners;       /* of ZONE_SHARED_…: pipeline ranks that hold it (1, where only neighbours in a stack are
                          shared); else 0 */
     const int *owner; /* [owners] them, by rising rank; in table.owner */
@@ -69,9 +84,9 @@ static inline bool row_owned_by(const struct row *row, int pipeline_rank) {
 /* The training state: flat buffers of table->total elements, and a step count per tensor. */
 struct state {
     real *weight, *gradient;
-    real *exp_avg,
-        *exp_avg_sq; /* [shards.moments] (shard.h); NULL where there is no optimiser (eval, generate) */
-    int64_t *steps;  /* [table->rows] updates a tensor has had */
+    real *moment[MOMENTS]; /* [shards.kept] each (shard.h); the first NULL: there is no optimiser (eval,
+                              generate) */
+    int64_t *steps;        /* [table->rows] updates a tensor has had */
 };
 
 #endif

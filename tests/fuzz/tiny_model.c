@@ -2,6 +2,7 @@
 
 enum { ROWS = 3, WEIGHTS = 6 + 2 + 4, SCALES = 4 };
 
+static const struct moments moments = {2, {"exp_avg", "exp_avg_sq"}};
 static struct row rows[ROWS] = {
     {.name = "embed.weight", .ndim = 2, .shape = {3, 2}, .layer = -1},
     {.name = "norm.weight", .ndim = 1, .shape = {2, 1}},
@@ -11,7 +12,7 @@ static struct table table = {.rows = ROWS, .row = rows, .total = WEIGHTS};
 static real weight[WEIGHTS], exp_avg[WEIGHTS], exp_avg_sq[WEIGHTS];
 static int64_t steps[ROWS];
 static uint32_t scales[SCALES];
-static struct state state = {.weight = weight, .exp_avg = exp_avg, .exp_avg_sq = exp_avg_sq, .steps = steps};
+static struct state state = {.weight = weight, .moment = {exp_avg, exp_avg_sq}, .steps = steps};
 
 struct checkpoint_content tiny_model(void) {
     long at = 0;
@@ -20,6 +21,7 @@ struct checkpoint_content tiny_model(void) {
         row->local[0] = row->shape[0], row->local[1] = row->shape[1];
         row->count = row->shape[0] * row->shape[1];
         row->counted = true;
+        row->treatment.moments = &moments;
         row->offset = at;
         at += row->count;
         steps[i] = 7 + i;

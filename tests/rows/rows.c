@@ -1,3 +1,5 @@
 #include "rows.h"
 
-void rows_register(void) {}
+void rows_register(void) {
+    rows_of_optimizers();
+}

@@ -7,6 +7,7 @@
 #include "kernels/base/status.h"
 #include "model/params/edges.h"
 #include "model/table/params.h"
+#include "train/optimizer/groups.h"
 
 int bench_model_step(struct bench_model *b) {
     const struct train_config *t = &b->config->train;
@@ -35,7 +36,7 @@ static int draw_weights(struct bench_model *b) {
     const bool host = b->ops.device->host;
     struct state_memory drawn = {0};
     struct state on_host = b->state;
-    int status = host ? GDN_OK : state_reserve(&drawn, NULL, &b->table, STATE_WEIGHTS, 0, &on_host);
+    int status = host ? GDN_OK : state_reserve(&drawn, NULL, &b->table, STATE_WEIGHTS, NULL, &on_host);
     for (int i = 0; !status && i < b->table.rows; i++)
         params_init(&b->table.row[i], c->train.seed, on_host.weight + b->table.row[i].offset);
     if (!status && !host) status = state_copy(&b->memory, &drawn);
@@ -46,8 +47,9 @@ static int draw_weights(struct bench_model *b) {
 static int create_state(struct bench_model *b) {
     const struct config *c = b->config;
     TRY(params_create(&c->model, NULL, &b->table));
+    optimizer_treat(&c->train, &b->table);
     TRY(shards_create(&b->table, 1, 0, c->mesh.bucket, &b->shards));
-    TRY(state_reserve(&b->memory, b->ops.device, &b->table, STATE_TRAINING, b->shards.moments, &b->state));
+    TRY(state_reserve(&b->memory, b->ops.device, &b->table, STATE_TRAINING, &b->shards, &b->state));
     return draw_weights(b);
 }
 

@@ -115,10 +115,14 @@ int check_directory(const struct mesh *mesh, const char *directory) {
 enum { DATASET_BYTES = 2048, FILE_BYTES = 1 << 20 };
 
 static int64_t checkpoint_bytes(const struct table *global) {
-    int64_t elements = 0;
-    for (int i = 0; i < global->rows; i++) elements += global->row[i].count;
-    /* weights and two moments; steps have a dataset too */
-    return 3 * elements * (int64_t)sizeof(real) + 4LL * global->rows * DATASET_BYTES + FILE_BYTES;
+    int64_t elements = 0, datasets = 0;
+    for (int i = 0; i < global->rows; i++) {
+        const struct row *row = &global->row[i];
+        int moments = row->treatment.moments->count;
+        elements += row->count * (1 + moments);
+        datasets += 2 + moments; /* weights and steps too */
+    }
+    return elements * (int64_t)sizeof(real) + datasets * DATASET_BYTES + FILE_BYTES;
 }
 
 /* How many checkpoints will lie in the run directory at a time, at most; with checkpoint.interval_minutes and

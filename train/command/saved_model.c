@@ -12,7 +12,7 @@ static int prepare(const struct checkpoint_info *info, char *const *overrides, i
     TRY(config_parse_trained(info->config, out->path, overrides, count, &out->config, &out->asked));
     TRY(params_create(&out->config.model, NULL, &out->table));
     out->step = (long)info->step;
-    return state_reserve(&out->memory, NULL, &out->table, STATE_WEIGHTS, 0, &out->state);
+    return state_reserve(&out->memory, NULL, &out->table, STATE_WEIGHTS, NULL, &out->state);
 }
 
 static int load(const struct mesh *mesh, const char *given, char *const *overrides, int count,
@@ -39,7 +39,7 @@ static int move(struct saved_model *saved, const struct device *device) {
     struct state_memory host = saved->memory;
     if (device->host) return 0;
     saved->memory = (struct state_memory){0};
-    int status = state_reserve(&saved->memory, device, &saved->table, STATE_WEIGHTS, 0, &saved->state);
+    int status = state_reserve(&saved->memory, device, &saved->table, STATE_WEIGHTS, NULL, &saved->state);
     if (!status) status = state_copy(&saved->memory, &host);
     state_free(&host);
     return status;

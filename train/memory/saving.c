@@ -9,8 +9,8 @@ bool saver_has_intervals(const struct config *config) {
     return config->checkpoint.interval > 0 || config->checkpoint.interval_minutes > 0;
 }
 
-int64_t saver_planned(const struct config *config, const struct table *table, long moments) {
+int64_t saver_planned(const struct config *config, const struct table *table, const struct shards *shards) {
     bool host = config->device == DEVICE_CPU || config->device == DEVICE_AUTO;
     bool copy = config->checkpoint.asynchronous != SAVE_FOREGROUND && saver_has_intervals(config);
-    return copy && host ? snapshot_planned(table, moments) : 0;
+    return copy && host ? snapshot_planned(table, shards) : 0;
 }

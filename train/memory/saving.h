@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "dist/layout/table.h"
+#include "dist/layout/shard.h"
 #include "train/config/config.h"
 
 /* Whether any checkpoints are due before the end. */
@@ -18,6 +18,6 @@ extern const char saver_no_memory[];
 /* Bytes that a rank will reserve for the copy beside its state, or would where that is still open
  * (SAVE_AUTO): none where the state lies on a device, whose memory the host has a copy of in any case. Not
  * collective. */
-int64_t saver_planned(const struct config *config, const struct table *table, long moments);
+int64_t saver_planned(const struct config *config, const struct table *table, const struct shards *shards);
 
 #endif

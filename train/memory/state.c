@@ -3,34 +3,34 @@
 
 /* Called once to count and once to hand out. */
 static void lay_out(struct state_memory *memory, const struct table *table, enum state_kind kind,
-                    long moments, struct state *state) {
-    size_t bytes = (size_t)table->total * sizeof(real), owned = (size_t)moments * sizeof(real);
+                    const struct shards *shards, struct state *state) {
+    size_t bytes = (size_t)table->total * sizeof(real);
     *state = (struct state){.weight = arena_take(&memory->weights, bytes)};
     state->steps = arena_take(&memory->steps, (size_t)table->rows * sizeof *state->steps);
     if (kind == STATE_TRAINING) state->gradient = arena_take(&memory->gradients, bytes);
     if (kind == STATE_WEIGHTS) return;
-    state->exp_avg = arena_take(&memory->optimizer, owned);
-    state->exp_avg_sq = arena_take(&memory->optimizer, owned);
+    for (int m = 0; m < MOMENTS && shards->kept[m]; m++)
+        state->moment[m] = arena_take(&memory->optimizer, (size_t)shards->kept[m] * sizeof(real));
 }
 
 int state_reserve(struct state_memory *memory, const struct device *device, const struct table *table,
-                  enum state_kind kind, long moments, struct state *state) {
-    state_plan(memory, device, table, kind, moments);
+                  enum state_kind kind, const struct shards *shards, struct state *state) {
+    state_plan(memory, device, table, kind, shards);
     struct arena *const arenas[] = {&memory->weights, &memory->steps, &memory->gradients, &memory->optimizer};
     for (int i = 0; i < 4; i++)
         if (arenas[i]->used) TRY(arena_reserve(arenas[i]));
-    lay_out(memory, table, kind, moments, state);
+    lay_out(memory, table, kind, shards, state);
     return 0;
 }
 
 void state_plan(struct state_memory *memory, const struct device *device, const struct table *table,
-                enum state_kind kind, long moments) {
+                enum state_kind kind, const struct shards *shards) {
     struct state nowhere;
     *memory = (struct state_memory){.weights = {.name = "weights", .device = device},
                                     .steps.name = "step counts",
                                     .gradients = {.name = "gradients", .device = device},
                                     .optimizer = {.name = "the optimiser's averages", .device = device}};
-    lay_out(memory, table, kind, moments, &nowhere);
+    lay_out(memory, table, kind, shards, &nowhere);
 }
 
 static const struct device *device_of(const struct arena *arena) {

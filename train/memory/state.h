@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "dist/layout/table.h"
+#include "dist/layout/shard.h"
 #include "kernels/base/arena.h"
 
 /* What of the state there is: weights and step counts; with the optimiser's averages, what a checkpoint
@@ -16,20 +16,20 @@ struct state_memory {
     struct arena steps; /* always the host's */
 };
 
-/* Reserves memory of `device` (NULL: the host) for the buffers of `state` and points them into it, all zero:
- * `moments` elements of each optimiser average (shards.moments). `memory` is empty before. Not collective.
+/* Reserves memory of `device` (NULL: the host) for the buffers of `state` and points them into it, all zero;
+ * `shards` (NULL for weights alone) tell how much of each moment. `memory` is empty before. Not collective.
  * The caller frees it with state_free, whatever this returns. Fails (GDN_INTERNAL) without memory, naming
  * what it was for. */
 int state_reserve(struct state_memory *memory, const struct device *device, const struct table *table,
-                  enum state_kind kind, long moments, struct state *state);
+                  enum state_kind kind, const struct shards *shards, struct state *state);
 void state_free(struct state_memory *memory);
 
-/* Copies all but gradients between the memory of two states of one table and `moments`, as far as both have
+/* Copies all but gradients between the memory of two states of one table and shards, as far as both have
  * it; at most one lies on a device. Waits. Returns the device's status. */
 int state_copy(struct state_memory *to, const struct state_memory *from);
 
 /* Counts, for plans, what state_reserve would reserve: the arenas' `used`. */
 void state_plan(struct state_memory *memory, const struct device *device, const struct table *table,
-                enum state_kind kind, long moments);
+                enum state_kind kind, const struct shards *shards);
 
 #endif

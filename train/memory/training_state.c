@@ -4,11 +4,11 @@
 #include "kernels/base/status.h"
 
 int training_state_reserve(struct training_state *training, const struct device *device,
-                           const struct table *table, long moments) {
+                           const struct table *table, const struct shards *shards) {
     struct training_state *t = training;
-    TRY(state_reserve(&t->memory, device, table, STATE_TRAINING, moments, &t->state));
+    TRY(state_reserve(&t->memory, device, table, STATE_TRAINING, shards, &t->state));
     t->saved = t->state;
-    return device->host ? 0 : state_reserve(&t->mirror, NULL, table, STATE_SAVED, moments, &t->saved);
+    return device->host ? 0 : state_reserve(&t->mirror, NULL, table, STATE_SAVED, shards, &t->saved);
 }
 
 void training_state_free(struct training_state *training) {

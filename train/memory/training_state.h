@@ -15,7 +15,7 @@ struct training_state {
 /* Reserves both, all zero. Not collective; training_state_free follows, whatever this returns. Fails like
  * state_reserve. */
 int training_state_reserve(struct training_state *training, const struct device *device,
-                           const struct table *table, long moments);
+                           const struct table *table, const struct shards *shards);
 void training_state_free(struct training_state *training);
 
 /* From the device to the host, what a checkpoint holds; and back. Not collective. The device's status. */

@@ -27,6 +27,7 @@ static void lay_out(struct optimizer *o, const struct table *table, const struct
 }
 
 int optimizer_reserve(struct optimizer *o) {
+    o->rule = optimizer_rule_of(o->train);
     o->scratch.name = o->on_device.name = "the gradient norm";
     o->on_device.device = o->ops->device;
     lay_out(o, o->table, o->shards, o->mesh->data.size);
@@ -115,14 +116,27 @@ void optimizer_begin(struct optimizer *o, int active) {
 }
 
 static void update_piece(struct optimizer *o, const struct piece *piece, double lr, double gscale) {
-    const struct train_config *train = o->train;
     const struct row *row = &o->table->row[piece->row];
-    struct state *state = o->state;
     long at = row->offset + piece->first;
-    double n = (double)state->steps[piece->row];
-    o->ops->adamw(piece->count, state->weight + at, state->gradient + at, state->exp_avg + piece->moment,
-                  state->exp_avg_sq + piece->moment, gscale, lr, train->beta1, train->beta2, train->adam_eps,
-                  row->decay ? train->weight_decay : 0, 1 - pow(train->beta1, n), 1 - pow(train->beta2, n));
+    struct update update = {
+        .ops = o->ops,
+        .train = o->train,
+        .row = row,
+        .steps = o->state->steps[piece->row],
+        .lr = lr * row->treatment.lr_scale,
+        .gscale = gscale,
+        .count = piece->count,
+        .weight = o->state->weight + at,
+        .gradient = o->state->gradient + at,
+    };
+    for (int m = 0; m < row->treatment.moments->count; m++)
+        update.moment[m] = o->state->moment[m] + shards_place(o->shards, piece, m);
+    o->rule->update(&update);
+}
+
+/* Reads weight, gradient and moments, writes weight and moments. */
+int64_t optimizer_update_bytes(const struct bucket *bucket) {
+    return (3 + 2 * bucket->kept) * bucket->own_count * (int64_t)sizeof(real);
 }
 
 /* The first of the pieces, which lie by place in the moments, that a bucket has. */

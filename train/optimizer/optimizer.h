@@ -1,6 +1,5 @@
-/* AdamW with decoupled weight decay (Loshchilov & Hutter 2019) over the parameter table (model.md, 6),
- * sharded: a rank updates its own parts of each bucket alone (dist/layout/shard.h) and has moments for these
- * only.
+/* The update of the weights, by a row of rules.h, over the parameter table (model.md, 6), sharded: a rank
+ * updates its own parts of each bucket alone (dist/layout/shard.h) and has moments for these only.
  *
  * Only the tensors that are trained at a step, the active rows, are touched: a connection that is not yet
  * introduced is not updated, not decayed, and its moments and step count stand still. The step count is per
@@ -18,16 +17,19 @@
 #include "kernels/ops.h"
 #include "model/params/config.h"
 #include "train/config/config.h"
+#include "train/optimizer/rules.h"
 
 /* Everything the optimiser walks over; it owns only its scratch. Fill in the rest, then optimizer_reserve. */
 struct optimizer {
     const struct ops *ops; /* whose device `state` lies on, but for its step counts */
     const struct model_config *model;
     const struct train_config *train;
-    const struct table *table;
+    const struct table *table;   /* with treatments (groups.h) */
     const struct shards *shards; /* of `table` on this data rank */
     struct mesh *mesh;
-    struct state *state; /* gradient, exp_avg, exp_avg_sq and steps must be there */
+    struct state *state; /* gradient, moments and steps must be there */
+
+    const struct optimizer_rule *rule; /* by optimizer_reserve */
 
     struct arena scratch;   /* of what follows */
     double *own, *gathered; /* squares of this rank's blocks in sharded buckets; of every data rank's */
@@ -48,6 +50,8 @@ long optimizer_planned(const struct table *table, const struct shards *shards, i
  * in the bits, which are the same on all ranks. `active`: how many of the distances are introduced. Every
  * rank's own parts must hold the sums. Collective over all ranks. Returns the status of the axes. */
 int optimizer_norm(struct optimizer *optimizer, int active, double *norm);
+/* Bytes of memory that the update of a rank's part of a bucket reads and writes, for plans. */
+int64_t optimizer_update_bytes(const struct bucket *bucket);
 /* Bytes that data rank hands to others for it over the data axis (the other axes: axis_formula_sum_doubles of
  * 1). */
 int64_t optimizer_formula_norm(const struct shards *shards, int data);

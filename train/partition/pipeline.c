@@ -9,6 +9,7 @@
 #include "model/model.h"
 #include "model/table/params.h"
 #include "train/config/batch.h"
+#include "train/optimizer/groups.h"
 #include "train/partition/boundary_size.h"
 #include "train/partition/placement.h"
 
@@ -42,6 +43,7 @@ static int place(struct builder *b, const struct layout *first, int data_index) 
         p->layout[r] = *first;
         p->layout[r].pipeline_index = r;
         TRY(params_create(&b->config->model, &p->layout[r], &p->table[r]));
+        optimizer_treat(&b->config->train, &p->table[r]);
         TRY(shards_create(&p->table[r], first->data, data_index, b->config->mesh.bucket, &p->shards[r]));
         p->share |= p->table[r].zone[ZONE_SHARED_LARGE] < p->table[r].total;
     }

@@ -67,11 +67,6 @@ static struct action_cost bucket_cost(const struct costing *of, int index, enum 
     return cost;
 }
 
-/* Reads weight, gradient and moments, writes weight and moments. */
-static int64_t update_bytes(const struct bucket *bucket) {
-    return 7 * bucket->own_count * (int64_t)sizeof(real);
-}
-
 void cost_actions(const struct costing *costing, const struct pass_costs *passes, struct action_cost *cost) {
     const struct costing *of = costing;
     const struct actions *list = &of->schedule->rank[of->layout->pipeline_index];
@@ -105,7 +100,7 @@ void cost_actions(const struct costing *costing, const struct pass_costs *passes
             cost[i] = norm_cost(of);
             break;
         case ACT_UPDATE:
-            cost[i].memory = update_bytes(&of->shards->bucket[a->index]);
+            cost[i].memory = optimizer_update_bytes(&of->shards->bucket[a->index]);
             break;
         case ACT_GATHER:
             cost[i] = bucket_cost(of, a->index, a->act);

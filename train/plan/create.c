@@ -18,16 +18,20 @@
 
 /* ------------------------------------------------------------------------------------------- one rank */
 
-/* The part of the optimiser's memory that the formula counts: 8 bytes (for floats) for each parameter, a
- * data-th of the large tensors and all of the small ones. */
+/* The part of the optimiser's memory that the formula counts: of each moment a data-th of the large tensors
+ * and all of the small ones (with two of floats 8 bytes a parameter). */
 static int64_t optimizer_formula(const struct table *table, int data) {
-    int64_t large = 0, small = 0;
-    for (int i = 0; i < table->rows; i++) {
-        const struct row *row = &table->row[i];
-        bool sharded = row->zone == ZONE_LARGE || row->zone == ZONE_SHARED_LARGE;
-        *(sharded ? &large : &small) += row->count;
+    int64_t elements = 0;
+    for (int m = 0; m < MOMENTS; m++) {
+        int64_t large = 0, small = 0;
+        for (int i = 0; i < table->rows; i++) {
+            const struct row *row = &table->row[i];
+            bool sharded = row->zone == ZONE_LARGE || row->zone == ZONE_SHARED_LARGE;
+            if (m < row->treatment.moments->count) *(sharded ? &large : &small) += row->count;
+        }
+        elements += (large + data - 1) / data + small;
     }
-    return 2 * (int64_t)sizeof(real) * ((large + data - 1) / data + small);
+    return elements * (int64_t)sizeof(real);
 }
 
 /* ---------------------------------------------------------------------------------------- pipeline ranks */

@@ -36,7 +36,8 @@ struct search {
     const struct fit *fit;
     const char *text; /* the configuration */
     const struct memory *planned;
-    double state;       /* bytes of weights and gradients of the whole model; of its moments as many again */
+    double state;       /* bytes of weights and gradients of the whole model */
+    double moments;     /* and of its moments */
     double passes;      /* planned so far, to bound the time */
     struct change *out; /* the change under trial */
 };
@@ -62,7 +63,7 @@ static void assume_min(struct train_config *train) {
 /* Weights and gradients are divided among tensor and pipeline ranks, moments among all: no rank can do with
  * less than an even part. */
 static bool could_hold(const struct search *s, long tensor, long pipeline, long ranks) {
-    double min = s->state / (double)(tensor * pipeline) + s->state / (double)ranks;
+    double min = s->state / (double)(tensor * pipeline) + s->moments / (double)ranks;
     return min <= (double)s->fit->available->bytes;
 }
 
@@ -207,10 +208,11 @@ static int find(const struct fit *fit, const char *text, const struct memory *pl
                 bool *found) {
     struct search search = {.fit = fit, .text = text, .planned = planned, .out = out};
     struct axes *meshes = calloc(MESHES, sizeof *meshes);
-    int64_t parameters;
+    int64_t parameters, moments;
     if (!meshes) return gdn_fail(GDN_INTERNAL, "out of memory for the search of a mesh");
-    int status = plan_parameters(fit->config, &parameters);
+    int status = plan_parameters(fit->config, &parameters, &moments);
     search.state = 2.0 * (double)parameters * (double)sizeof(real);
+    search.moments = (double)moments * (double)sizeof(real);
     if (!status) *found = find_with(&search, meshes);
     free(meshes);
     return status;

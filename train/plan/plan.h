@@ -63,8 +63,9 @@ void plan_free(struct plan *plan);
  * plan_create, but train.memory is not looked at. */
 int plan_max_memory(const struct config *config, long ranks, int64_t enough, int64_t *bytes);
 
-/* The parameters of the whole model. Not collective. GDN_INPUT, GDN_INTERNAL. */
-int plan_parameters(const struct config *config, int64_t *count);
+/* The parameters of the whole model, and the elements of their moments. Not collective. GDN_INPUT,
+ * GDN_INTERNAL. */
+int plan_parameters(const struct config *config, int64_t *count, int64_t *moments);
 
 /* How long all of train.steps should take, without start-up, evaluations and waits for checkpoints; smaller
  * batches in proportion. */

@@ -5,6 +5,7 @@
 #include "dist/mesh/mesh.h"
 #include "kernels/base/status.h"
 #include "model/table/params.h"
+#include "train/optimizer/groups.h"
 #include "train/partition/divide.h"
 
 int64_t plan_table_parameters(const struct table *table) {
@@ -54,10 +55,14 @@ static int divide(struct plan *plan, long ranks) {
     return 0;
 }
 
-int plan_parameters(const struct config *config, int64_t *count) {
+int plan_parameters(const struct config *config, int64_t *count, int64_t *moments) {
     struct table table;
     TRY(params_create(&config->model, NULL, &table));
+    optimizer_treat(&config->train, &table);
     *count = plan_table_parameters(&table);
+    *moments = 0;
+    for (int i = 0; i < table.rows; i++)
+        *moments += table.row[i].count * table.row[i].treatment.moments->count;
     params_free(&table);
     return 0;
 }

@@ -3,6 +3,7 @@
 #include "dist/sync/sync.h"
 #include "model/table/params.h"
 #include "train/deltas/delta_store.h"
+#include "train/optimizer/groups.h"
 #include "train/optimizer/optimizer.h"
 #include "train/memory/saving.h"
 #include "train/memory/state.h"
@@ -26,6 +27,7 @@ int rank_plan_create(const struct rank_work *work, int tensor, int pipeline, str
         (struct rank_plan){.work = work, .layout = p->layout[pipeline], .options = rank_plan_options(config)};
     out->layout.tensor_index = tensor;
     TRY(params_create(&config->model, &out->layout, &out->table));
+    optimizer_treat(&config->train, &out->table);
     int status = shards_create(&out->table, work->data, 0, config->mesh.bucket, &out->shards);
     if (status) params_free(&out->table);
     out->costing = (struct costing){
@@ -67,7 +69,7 @@ int64_t batch_bytes(long share, long length) {
 
 static struct memory state_memory(const struct rank_plan *plan) {
     struct state_memory state;
-    state_plan(&state, NULL, &plan->table, STATE_TRAINING, plan->shards.moments);
+    state_plan(&state, NULL, &plan->table, STATE_TRAINING, &plan->shards);
     return (struct memory){{
         [MEMORY_WEIGHTS] = (int64_t)(state.weights.used + state.steps.used),
         [MEMORY_GRADIENTS] = (int64_t)state.gradients.used,
@@ -102,7 +104,7 @@ int rank_plan_memory(const struct rank_plan *plan, const struct pass_costs *pass
         passes->memory.workspace + optimizer_planned(&plan->table, &plan->shards, work->data) +
         batch_bytes(work->share, config->train.sequence_length) + delta_store_memory(&store, 0);
     if (!work->without_copy)
-        out->bytes[MEMORY_CHECKPOINT] = saver_planned(config, &plan->table, plan->shards.moments);
+        out->bytes[MEMORY_CHECKPOINT] = saver_planned(config, &plan->table, &plan->shards);
     if (work->evaluation)
         TRY(evaluation_plan(work->evaluation, config, &plan->layout, &plan->table, &tensor, out));
     out->bytes[MEMORY_COMMUNICATION] += tensor.pieces_count * (int64_t)sizeof(real);

@@ -131,8 +131,7 @@ int run_plan(struct run *run) {
 
 int run_reserve(struct run *run) {
     TRY(enter(run, RUN_RESERVED));
-    int status =
-        training_state_reserve(&run->training, run->ops->device, run->part.table, run->part.shards->moments);
+    int status = training_state_reserve(&run->training, run->ops->device, run->part.table, run->part.shards);
     return leave(run, RUN_RESERVED, mesh_agree(&run->mesh, status));
 }
 

@@ -13,6 +13,7 @@
 #include "tests/support/world.h"
 
 enum { SIDE = 1024 };
+static const struct moments moments = {2, {"exp_avg", "exp_avg_sq"}};
 
 static void make_table(long tensors, struct table *out) {
     *out = (struct table){.rows = (int)tensors, .row = calloc((size_t)tensors, sizeof(struct row))};
@@ -21,6 +22,7 @@ static void make_table(long tensors, struct table *out) {
         *row = (struct row){.ndim = 2, .shape = {SIDE, SIDE}, .local = {SIDE, SIDE}, .counted = true};
         row->transposed = i % 8 == 7; /* as in a model */
         row->count = (long)SIDE * SIDE;
+        row->treatment.moments = &moments;
         row->offset = out->total;
         out->total += row->count;
         snprintf(row->name, sizeof row->name, "layers.%d.weight", i);
@@ -73,7 +75,7 @@ static int measure_snapshot(const struct checkpoint_content *content, double mb)
     double copy = INFINITY, both = INFINITY;
     const long count = content->shards->moments, piece = 1 << 18;
     real *other = random_memory(3 * count);
-    const real *from[] = {content->state->weight, content->state->exp_avg, content->state->exp_avg_sq};
+    const real *from[] = {content->state->weight, content->state->moment[0], content->state->moment[1]};
     TRY(snapshot_create(&world, ops, content, NULL, &snapshot));
     for (int i = 0; i < 9; i++) {
         double before = MPI_Wtime();
@@ -102,8 +104,8 @@ static int measure_all(double mb, int node_ranks) {
     make_table((long)(mb * 1e6 / 3 / sizeof(real) / SIDE / SIDE + 0.5), &table);
     TRY(shards_create(&table, world.data.size, world.data.index, 4 << 20, &shards));
     struct state state = {.weight = random_memory(table.total),
-                          .exp_avg = random_memory(shards.moments),
-                          .exp_avg_sq = random_memory(shards.moments),
+                          .moment[0] = random_memory(shards.moments),
+                          .moment[1] = random_memory(shards.moments),
                           .steps = calloc((size_t)table.rows, sizeof(int64_t))};
     struct table global = table;
     struct checkpoint_content content = {

@@ -24,6 +24,7 @@ static const struct row rows[] = {
     {.name = "norm.weight", .ndim = 1, .shape = {5, 1}, .layer = -1},
 };
 enum { ROWS = sizeof rows / sizeof *rows, GAP = 3 };
+static const struct moments moments = {2, {"exp_avg", "exp_avg_sq"}};
 
 struct sample *sample_new(int scale, int seed) {
     struct sample *s = calloc(1, sizeof *s);
@@ -38,11 +39,12 @@ struct sample *sample_new(int scale, int seed) {
         row->local[0] = row->shape[0], row->local[1] = row->shape[1];
         row->count = row->shape[0] * row->shape[1];
         row->counted = true;
+        row->treatment.moments = &moments;
         row->offset = at;
         at += row->count + GAP;
     }
     s->table.total = at;
-    real **buffers[] = {&s->state.weight, &s->state.exp_avg, &s->state.exp_avg_sq};
+    real **buffers[] = {&s->state.weight, &s->state.moment[0], &s->state.moment[1]};
     for (int b = 0; b < 3; b++) {
         *buffers[b] = malloc((size_t)at * sizeof(real));
         for (long i = 0; i < at; i++)
@@ -81,8 +83,8 @@ struct sample *sample_part(const struct sample *full, const struct mesh *mesh) {
         at += row->count + GAP;
     }
     part->table.total = at;
-    const real *from[] = {full->state.weight, full->state.exp_avg, full->state.exp_avg_sq};
-    real **to[] = {&part->state.weight, &part->state.exp_avg, &part->state.exp_avg_sq};
+    const real *from[] = {full->state.weight, full->state.moment[0], full->state.moment[1]};
+    real **to[] = {&part->state.weight, &part->state.moment[0], &part->state.moment[1]};
     for (int b = 0; b < 3; b++) {
         *to[b] = realloc(*to[b], (size_t)at * sizeof(real));
         for (int i = 0; i < ROWS; i++) copy_part(&part->table.row[i], &full->table.row[i], from[b], *to[b]);
@@ -128,8 +130,8 @@ int sample_load(const struct mesh *mesh, const char *path, struct sample *sample
 void sample_free(struct sample *s) {
     free(s->table.row);
     free(s->state.weight);
-    free(s->state.exp_avg);
-    free(s->state.exp_avg_sq);
+    free(s->state.moment[0]);
+    free(s->state.moment[1]);
     free(s->state.steps);
     free(s);
 }
@@ -139,8 +141,8 @@ bool sample_same(const struct sample *a, const struct sample *b) {
         const struct row *row = &a->table.row[i];
         size_t bytes = (size_t)row->count * sizeof(real);
         if (memcmp(a->state.weight + row->offset, b->state.weight + row->offset, bytes)) return false;
-        if (memcmp(a->state.exp_avg + row->offset, b->state.exp_avg + row->offset, bytes)) return false;
-        if (memcmp(a->state.exp_avg_sq + row->offset, b->state.exp_avg_sq + row->offset, bytes)) return false;
+        if (memcmp(a->state.moment[0] + row->offset, b->state.moment[0] + row->offset, bytes)) return false;
+        if (memcmp(a->state.moment[1] + row->offset, b->state.moment[1] + row->offset, bytes)) return false;
     }
     return !memcmp(a->state.steps, b->state.steps, ROWS * sizeof(int64_t));
 }

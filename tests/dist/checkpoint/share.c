@@ -114,6 +114,17 @@ void fill(real *memory, long count, real x) {
     for (long i = 0; i < count; i++) memory[i] = x;
 }
 
+/* Of all tensors two moments; of the second model's trunk's matrices one of another name, as where matrices
+ * have an optimiser of their own. */
+static void treat(const struct model_config *model, struct table *table) {
+    static const struct moments two = {2, {"exp_avg", "exp_avg_sq"}}, one = {1, {"momentum"}};
+    for (int i = 0; i < table->rows; i++) {
+        struct row *row = &table->row[i];
+        bool other = model == &models[1] && row->ndim == 2 && !row->distance && row->layer >= 0;
+        row->treatment.moments = other ? &one : &two;
+    }
+}
+
 struct share *share_new(const struct spot *spot, const struct model_config *model) {
     struct share *s = calloc(1, sizeof *s);
     if (!on(spot)) return s;
@@ -135,18 +146,20 @@ struct share *share_new(const struct spot *spot, const struct model_config *mode
                             .narrow = spot->narrow};
     assert_int_equal(params_create(model, NULL, &s->global), 0);
     assert_int_equal(params_create(model, &layout, &s->table), 0);
+    treat(model, &s->global);
+    treat(model, &s->table);
     assert_int_equal(shards_create(&s->table, spot->data, s->mesh->data.index, spot->bucket, &s->shards), 0);
     s->state = (struct state){.weight = room(s->table.total),
-                              .exp_avg = room(s->shards.moments),
-                              .exp_avg_sq = room(s->shards.moments),
+                              .moment[0] = room(s->shards.kept[0]),
+                              .moment[1] = room(s->shards.kept[1]),
                               .steps = calloc((size_t)s->table.rows + 1, sizeof(int64_t))};
     return s;
 }
 
 void share_free(struct share *s) {
     free(s->state.weight);
-    free(s->state.exp_avg);
-    free(s->state.exp_avg_sq);
+    free(s->state.moment[0]);
+    free(s->state.moment[1]);
     free(s->state.steps);
     shards_free(&s->shards);
     params_free(&s->table);
@@ -174,8 +187,7 @@ static int64_t steps_of(const struct row *row) {
 
 void clear(struct share *s) {
     fill(s->state.weight, s->table.total, (real)NAN);
-    fill(s->state.exp_avg, s->shards.moments, (real)NAN);
-    fill(s->state.exp_avg_sq, s->shards.moments, (real)NAN);
+    for (int m = 0; m < 2; m++) fill(s->state.moment[m], s->shards.kept[m], (real)NAN);
     for (int i = 0; i < s->table.rows; i++) s->state.steps[i] = -7;
 }
 
@@ -194,10 +206,9 @@ long each_value(struct share *s, bool set) {
     for (int i = 0; i < s->shards.pieces; i++) {
         const struct piece *piece = &s->shards.piece[i];
         const struct row *row = &s->table.row[piece->row];
-        real *const moments[] = {s->state.exp_avg, s->state.exp_avg_sq};
-        for (int m = 0; m < 2; m++)
+        for (int m = 0; m < row->treatment.moments->count; m++)
             for (long j = 0; j < piece->count; j++) {
-                real *x = &moments[m][piece->moment + j];
+                real *x = &s->state.moment[m][shards_place(&s->shards, piece, m) + j];
                 if (set) *x = value(row, 1 + m, piece->first + j);
                 wrong += *x != value(row, 1 + m, piece->first + j);
             }

@@ -113,7 +113,7 @@ static void initial_weights(void **unused) {
 static void version_1(void **unused) {
     (void)unused;
     struct sample *right = sample_new(1, 1), *loaded = sample_new(1, 2);
-    real *const buffers[] = {right->state.weight, right->state.exp_avg, right->state.exp_avg_sq};
+    real *const buffers[] = {right->state.weight, right->state.moment[0], right->state.moment[1]};
     for (int b = 0; b < 3; b++)
         for (int i = 0; i < right->table.rows; i++) {
             const struct row *row = &right->table.row[i];

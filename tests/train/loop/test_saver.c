@@ -30,8 +30,8 @@ static void fill(struct run *run, int seed) {
     for (long i = 0; i < run->part.table->total; i++)
         run->training.state.weight[i] = (real)(seed + (i % 1009) * 1e-3);
     for (long i = 0; i < run->part.shards->moments; i++) {
-        run->training.state.exp_avg[i] = (real)(2 * seed + (i % 997) * 1e-3);
-        run->training.state.exp_avg_sq[i] = (real)(3 * seed + (i % 991) * 1e-3);
+        run->training.state.moment[0][i] = (real)(2 * seed + (i % 997) * 1e-3);
+        run->training.state.moment[1][i] = (real)(3 * seed + (i % 991) * 1e-3);
     }
     for (int i = 0; i < run->part.table->rows; i++) run->training.state.steps[i] = 100 * seed + i;
 }
@@ -83,10 +83,11 @@ static bool holds(struct run *run, int64_t step, int seed) {
     size_t weights = (size_t)run->part.table->total * sizeof(real),
            moments = (size_t)run->part.shards->moments * sizeof(real),
            steps = (size_t)run->part.table->rows * sizeof(int64_t);
-    struct state right = {malloc(weights), NULL, malloc(moments), malloc(moments), malloc(steps)};
+    struct state right = {
+        .weight = malloc(weights), .moment = {malloc(moments), malloc(moments)}, .steps = malloc(steps)};
     memcpy(right.weight, run->training.state.weight, weights);
-    memcpy(right.exp_avg, run->training.state.exp_avg, moments);
-    memcpy(right.exp_avg_sq, run->training.state.exp_avg_sq, moments);
+    memcpy(right.moment[0], run->training.state.moment[0], moments);
+    memcpy(right.moment[1], run->training.state.moment[1], moments);
     memcpy(right.steps, run->training.state.steps, steps);
     fill(run, seed + 50);
     struct checkpoint_content content = run_content(run);
@@ -104,12 +105,12 @@ static bool holds(struct run *run, int64_t step, int seed) {
         const struct piece *piece = &run->part.shards->piece[i];
         size_t bytes = (size_t)piece->count * sizeof(real);
         same &=
-            !memcmp(right.exp_avg + piece->moment, run->training.state.exp_avg + piece->moment, bytes) &&
-            !memcmp(right.exp_avg_sq + piece->moment, run->training.state.exp_avg_sq + piece->moment, bytes);
+            !memcmp(right.moment[0] + piece->moment, run->training.state.moment[0] + piece->moment, bytes) &&
+            !memcmp(right.moment[1] + piece->moment, run->training.state.moment[1] + piece->moment, bytes);
     }
     free(right.weight);
-    free(right.exp_avg);
-    free(right.exp_avg_sq);
+    free(right.moment[0]);
+    free(right.moment[1]);
     free(right.steps);
     return same;
 }
@@ -184,7 +185,7 @@ static void wrong_copy(void **state) {
     const struct checkpoint_content *copy = snapshot_content(snapshot);
     for (int which = 0; which < 4; which++) {
         assert_int_equal(snapshot_take(snapshot, &live), 0);
-        real *const lists[] = {copy->state->weight, copy->state->exp_avg, copy->state->exp_avg_sq};
+        real *const lists[] = {copy->state->weight, copy->state->moment[0], copy->state->moment[1]};
         const struct piece *piece = &run.part.shards->piece[run.part.shards->pieces / 2];
         if (which < 3 && world.rank == world.size - 1)
             ((unsigned char *)&lists[which][piece->moment + piece->count / 2])[0] ^= 4;

@@ -11,6 +11,7 @@
 #include "model/params/find.h"
 #include "model/table/params.h"
 #include "tests/support/rank_main.h"
+#include "train/optimizer/groups.h"
 #include "train/optimizer/optimizer.h"
 #include "train/memory/state.h"
 
@@ -61,9 +62,9 @@ static void set_up(struct fixture *f, struct mesh *mesh, long bucket) {
     f->layout.data = mesh->data.size;
     f->layout.small = 100;
     assert_int_equal(params_create(&f->model, &f->layout, &f->table), 0);
+    optimizer_treat(&settings, &f->table);
     assert_int_equal(shards_create(&f->table, mesh->data.size, mesh->data.index, bucket, &f->shards), 0);
-    assert_int_equal(state_reserve(&f->memory, NULL, &f->table, STATE_TRAINING, f->shards.moments, &f->state),
-                     0);
+    assert_int_equal(state_reserve(&f->memory, NULL, &f->table, STATE_TRAINING, &f->shards, &f->state), 0);
     size_t n = (size_t)f->table.total, rows = (size_t)f->table.rows;
     f->w = calloc(n, sizeof(double)), f->m = calloc(n, sizeof(double)), f->v = calloc(n, sizeof(double));
     f->steps = calloc(rows, sizeof(int64_t));
@@ -142,7 +143,7 @@ static void expect_update(struct fixture *f, int active, double lr, double norm)
 static void check_piece(const struct fixture *f, const struct piece *piece) {
     for (long e = 0; e < piece->count; e++) {
         long i = f->table.row[piece->row].offset + piece->first + e;
-        double m = f->state.exp_avg[piece->moment + e], v = f->state.exp_avg_sq[piece->moment + e];
+        double m = f->state.moment[0][piece->moment + e], v = f->state.moment[1][piece->moment + e];
         assert_true(fabs(f->state.weight[i] - f->w[i]) <= close_enough * STEPS * (1 + fabs(f->w[i])));
         /* A scale of all gradients hardly shows in the weights, but does in the moments. */
         assert_true(fabs(m - f->m[i]) <= close_enough * STEPS * (1e-3 + fabs(f->m[i])));
@@ -242,8 +243,8 @@ static void inactive_rows_stand_still(void **unused) {
         assert_int_equal(f.state.steps[piece->row], !delta);
         for (long e = 0; delta && e < piece->count; e++) {
             long at = row->offset + piece->first + e;
-            assert_true(f.state.weight[at] == (real)f.w[at] && f.state.exp_avg[piece->moment + e] == 0 &&
-                        f.state.exp_avg_sq[piece->moment + e] == 0);
+            assert_true(f.state.weight[at] == (real)f.w[at] && f.state.moment[0][piece->moment + e] == 0 &&
+                        f.state.moment[1][piece->moment + e] == 0);
         }
     }
     assert_true(still > 0);

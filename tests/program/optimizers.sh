@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Optimisers that the tests add to gdn's (tests/rows/optimizers.c): every mesh trains as one rank does; a stopped run goes on to the
+# last bit, and on another mesh; what is reserved is what was planned; checkpoints are written in the background.
+. "$SOURCE/tests/program/eight_layers.sh"
+
+settings=(--set train.lr=0.02 --set checkpoint.interval=5 --set checkpoint.keep=0)
+checkpoint() { printf '%s/checkpoints/step_%08d/checkpoint.h5' "$1" "$2"; }
+
+# Of the run's rank that needs most, as reserved and as planned before.
+memory_as_planned() { # RUN
+    grep '"event":"memory"' "$1/metrics.jsonl" | tail -1 > memory
+    for part in optimizer workspace communication checkpoint sum; do
+        planned=$(sed "s/.*\"planned_$part\":\([0-9]*\).*/\1/" memory) reserved=$(sed "s/.*\"reserved_$part\":\([0-9]*\).*/\1/" memory)
+        [ -n "$planned" ] && [ "$planned" = "$reserved" ] || fail "$1: $part: $planned bytes planned, $reserved reserved: $(cat memory)"
+    done
+}
+
+optimizer() { # NAME DATASET MESH …: a state that its files have, and where it trains
+    local mesh data tensor pipeline
+    export GDN_TEST_OPTIMIZER=$1
+    on 1.1.1 mean "$1_one" "${settings[@]}"
+    h5ls -r "$(checkpoint "$1_one" 20)" > listed
+    grep -q "^/optimizer/$2/" listed || fail "$1: no state $2: $(cat listed)"
+    memory_as_planned "$1_one"
+    for mesh in "${@:3}"; do
+        on "$mesh" mean "$1_$mesh" "${settings[@]}" --set checkpoint.files=node
+        close "$1_one" "$1_$mesh"
+        memory_as_planned "$1_$mesh"
+        [ "$(lines checkpoint "$1_$mesh" | grep -c '"asynchronous":true')" -ge 3 ] || fail "$1 on $mesh: not in the background"
+        ! grep -q checkpoint_failed "$1_$mesh/metrics.jsonl" || fail "$1 on $mesh: a checkpoint failed"
+        expect 0 "$GDN" checkpoint verify "$(checkpoint "$1_$mesh" 10)" > verified
+    done
+
+    # Stopped and gone on with, on the same mesh and over others.
+    IFS=. read -r data tensor pipeline <<< "$3"
+    ranks=$((data * tensor * pipeline)) mesh=(--set mesh.tensor="$tensor" --set mesh.pipeline="$pipeline")
+    expect 3 mpirun --oversubscribe -n $ranks "$GDN" train mean.yaml --run-dir "$1_again" "${settings[@]}" --set train.stop_at=7 "${mesh[@]}" > again.log 2>&1
+    cp -r "$1_again" "$1_moved"
+    expect 0 mpirun --oversubscribe -n $ranks "$GDN" train mean.yaml --run-dir "$1_again" "${settings[@]}" "${mesh[@]}" >> again.log 2>&1
+    equal "$1_$3" "$1_again"
+    expect 3 mpirun --oversubscribe -n 4 "$GDN" train mean.yaml --run-dir "$1_moved" "${settings[@]}" --set train.stop_at=13 --set mesh.tensor=4 > moved.log 2>&1
+    expect 0 mpirun --oversubscribe -n 3 "$GDN" train mean.yaml --run-dir "$1_moved" "${settings[@]}" --set mesh.pipeline=3 >> moved.log 2>&1
+    close "$1_one" "$1_moved"
+
+    # Another optimiser's state is refused.
+    unset GDN_TEST_OPTIMIZER
+    expect 2 "$GDN" train mean.yaml --run-dir other "${settings[@]}" --resume "$(checkpoint "$1_one" 10)" > other.log 2>&1
+    grep -q "/optimizer/exp_avg" other.log || fail "unexpected: $(cat other.log)"
+}
+
+optimizer sgd velocity 2.2.2 2.1.2
+LC_ALL=C awk -F'"loss":' '/"event":"step"/ { split($2, part, ","); loss[++n] = part[1] } END { exit !(loss[n] < 0.97 * loss[1]) }' sgd_one/metrics.jsonl ||
+    fail "the loss did not fall: $(lines step sgd_one | sed -n '1p;$p')"

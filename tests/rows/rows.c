@@ -2,4 +2,5 @@
 
 void rows_register(void) {
     rows_of_optimizers();
+    rows_of_mixers();
 }

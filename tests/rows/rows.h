@@ -7,5 +7,6 @@
 void rows_register(void);
 
 void rows_of_optimizers(void); /* optimizers.c */
+void rows_of_mixers(void);     /* mixer_average.c */
 
 #endif

@@ -138,6 +138,10 @@ struct config {
     int device; /* enum device_choice */
 };
 
+/* What sets members that no key does, in every configuration before its keys are read: for programs beside
+ * gdn, before anything else of the program. */
+void config_register(void (*set)(struct config *config));
+
 /* Reads `path`, applies the `count` overrides "KEY=VALUE" in order, fills defaults and checks everything that
  * can be checked without data and ranks (model.md 9; interfaces.md). Not collective. `out` is owned by the
  * caller: config_free. Fails with GDN_INPUT in at most five lines that name every key involved, quote

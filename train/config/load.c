@@ -9,6 +9,12 @@
 
 enum { MAX_FILE = 1 << 20 }; /* bytes; far beyond any configuration, so that a wrong file is not read whole */
 
+static void (*set_beyond_keys)(struct config *config);
+
+void config_register(void (*set)(struct config *config)) {
+    set_beyond_keys = set;
+}
+
 void config_free(struct config *config) {
     for (int k = 0; k < CONFIG_KEYS; k++) value_free(config, &config_keys[k]);
 }
@@ -17,6 +23,7 @@ void config_free(struct config *config) {
 static int read_all(const char *text, size_t length, char *const *overrides, int count,
                     struct reading *reading) {
     *reading->config = (struct config){0};
+    if (set_beyond_keys) set_beyond_keys(reading->config);
     for (int k = 0; k < CONFIG_KEYS; k++) TRY(value_default(reading->config, &config_keys[k]));
     TRY(read_file_text(reading, text, length));
     for (int i = 0; i < count; i++) TRY(read_override(reading, overrides[i], false));

@@ -2,6 +2,7 @@
 #include "tests/model/fixture.h"
 #include "kernels/base/random.h"
 #include "kernels/base/status.h"
+#include "tests/rows/rows.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -38,24 +39,27 @@ void fixture_free(struct fixture *f) {
 }
 
 struct model_config small_model(void) {
-    return (struct model_config){.vocab_size = 13,
-                                 .hidden_size = 12,
-                                 .num_layers = 4,
-                                 .num_heads = 2,
-                                 .num_kv_heads = 1,
-                                 .intermediate_size = 10,
-                                 .rope_theta = 10000,
-                                 .norm_eps = 1e-5,
-                                 .delta = {.distances = {1, 2, 3},
-                                           .num_distances = 3,
-                                           .hidden = 5,
-                                           .gate_hidden = 3,
-                                           .decay = 0.1,
-                                           .epsilon = 1e-3,
-                                           .temperature = 1,
-                                           .attention_dim = 3,
-                                           .attention_heads = 2,
-                                           .regularizer = REGULARIZER_FIXED}};
+    struct model_config c = {.vocab_size = 13,
+                             .hidden_size = 12,
+                             .num_layers = 4,
+                             .num_heads = 2,
+                             .num_kv_heads = 1,
+                             .intermediate_size = 10,
+                             .rope_theta = 10000,
+                             .norm_eps = 1e-5,
+                             .delta = {.distances = {1, 2, 3},
+                                       .num_distances = 3,
+                                       .hidden = 5,
+                                       .gate_hidden = 3,
+                                       .decay = 0.1,
+                                       .epsilon = 1e-3,
+                                       .temperature = 1,
+                                       .attention_dim = 3,
+                                       .attention_heads = 2,
+                                       .regularizer = REGULARIZER_FIXED}};
+    rows_of_mixers();
+    choose_mixers(&c);
+    return c;
 }
 
 double fixture_loss(struct fixture *f, const int32_t *rows, long batch, long length,

@@ -24,7 +24,8 @@ void fixture_create(struct fixture *f, const struct model_config *config, const 
                     long length, uint64_t seed, double noise);
 void fixture_free(struct fixture *f);
 
-/* The smallest model that has every part; callers change what they test. */
+/* The smallest model that has every part, with the token mixers of $GDN_TEST_MIXERS (tests/rows/rows.h);
+ * callers change what they test. */
 struct model_config small_model(void);
 
 /* A micro-batch of FIXTURE_BATCH sequences of FIXTURE_LENGTH positions; rows as in struct pass. */

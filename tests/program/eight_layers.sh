@@ -3,6 +3,7 @@
 #   NAME.yaml, $models                 see below
 #   on MESH MODEL DIRECTORY [OPTION …] trains on DATA.TENSOR.PIPELINE ranks
 #   equal RUN RUN, close RUN RUN       to the last bit, or but for the order of sums
+#   memory_as_planned RUN              of its rank that needs most, to the byte
 #   in_turn COUNT                      sets $chosen to so many of $models, the next at each call: all are had where calls are many
 . "$SOURCE/tests/program/small.sh"
 
@@ -75,3 +76,11 @@ close() { # RUN RUN: but for the order of sums
     close_to $losses loss eval "$1" "$2"
 }
 
+memory_as_planned() {
+    local part planned reserved
+    grep '"event":"memory"' "$1/metrics.jsonl" | tail -1 > memory
+    for part in weights activations sources optimizer workspace communication checkpoint sum; do
+        planned=$(sed "s/.*\"planned_$part\":\([0-9]*\).*/\1/" memory) reserved=$(sed "s/.*\"reserved_$part\":\([0-9]*\).*/\1/" memory)
+        [ -n "$planned" ] && [ "$planned" = "$reserved" ] || fail "$1: $part: $planned bytes planned, $reserved reserved: $(cat memory)"
+    done
+}

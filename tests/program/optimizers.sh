@@ -6,15 +6,6 @@
 settings=(--set train.lr=0.02 --set checkpoint.interval=5 --set checkpoint.keep=0)
 checkpoint() { printf '%s/checkpoints/step_%08d/checkpoint.h5' "$1" "$2"; }
 
-# Of the run's rank that needs most, as reserved and as planned before.
-memory_as_planned() { # RUN
-    grep '"event":"memory"' "$1/metrics.jsonl" | tail -1 > memory
-    for part in optimizer workspace communication checkpoint sum; do
-        planned=$(sed "s/.*\"planned_$part\":\([0-9]*\).*/\1/" memory) reserved=$(sed "s/.*\"reserved_$part\":\([0-9]*\).*/\1/" memory)
-        [ -n "$planned" ] && [ "$planned" = "$reserved" ] || fail "$1: $part: $planned bytes planned, $reserved reserved: $(cat memory)"
-    done
-}
-
 optimizer() { # NAME DATASET MESH …: a state that its files have, and where it trains
     local mesh data tensor pipeline
     export GDN_TEST_OPTIMIZER=$1

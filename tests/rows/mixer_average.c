@@ -173,17 +173,19 @@ static const struct mixer average = {
     .step = step,
 };
 
-static int number;
+static int number; /* 0 is gdn's own */
 
-/* Layers whose character in $GDN_TEST_MIXERS is 1 have it ("01": every second). */
-static void choose(struct config *config) {
+void choose_mixers(struct model_config *model) {
     const char *layers = getenv("GDN_TEST_MIXERS");
-    struct model_config *m = &config->model;
-    for (; layers && layers[m->num_mixers] && m->num_mixers < MAX_MIXERS; m->num_mixers++)
-        m->mixers[m->num_mixers] = layers[m->num_mixers] == '1' ? number : 0;
+    for (int l = 0; layers && layers[l] && l < MAX_MIXERS; l++)
+        model->mixers[model->num_mixers++] = layers[l] == '1' ? number : 0;
+}
+
+static void set_mixers(struct config *config) {
+    choose_mixers(&config->model);
 }
 
 void rows_of_mixers(void) {
-    number = mixer_register(&average);
-    config_register(choose);
+    if (!number) number = mixer_register(&average);
+    config_register(set_mixers);
 }

@@ -3,10 +3,15 @@
 #ifndef GDN_TEST_ROWS_H
 #define GDN_TEST_ROWS_H
 
+#include "model/params/config.h"
+
 /* All of the functions below, before anything else of the program. */
 void rows_register(void);
 
 void rows_of_optimizers(void); /* optimizers.c */
-void rows_of_mixers(void);     /* mixer_average.c */
+/* mixer_average.c, which layers whose character in $GDN_TEST_MIXERS is 1 have ("01": every second); of a
+ * configuration that the program does not read: after rows_of_mixers. */
+void rows_of_mixers(void);
+void choose_mixers(struct model_config *model);
 
 #endif

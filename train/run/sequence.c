@@ -101,8 +101,8 @@ int run_prepare(struct run *run, FILE *log) {
 }
 
 int run_take_position(struct run *run) {
-    const struct checkpoint *from = &run->origin.checkpoint;
     TRY(enter(run, RUN_POSITIONED));
+    const struct checkpoint *from = &run->origin.checkpoint;
     int status = from->path ? start_take_position(run, &from->info) : 0;
     return leave(run, RUN_POSITIONED, mesh_agree(&run->mesh, status));
 }
@@ -114,8 +114,8 @@ int run_open_data(struct run *run) {
 }
 
 int run_match_data(struct run *run, bool accept, FILE *log) {
-    const char *before = run->origin.checkpoint.info.data;
     TRY(enter(run, RUN_DATA_MATCHED));
+    const char *before = run->origin.checkpoint.info.data;
     int status = run_data_match(&run->data, &run->config, &run->mesh, before, accept, log);
     if (run->data.changed && run->config.data.validation_fraction > 0)
         run->position.best_loss = run->origin.start_loss = NAN; /* of data that are not these */
@@ -123,9 +123,9 @@ int run_match_data(struct run *run, bool accept, FILE *log) {
 }
 
 int run_plan(struct run *run) {
+    TRY(enter(run, RUN_PLANNED));
     const struct memory_planning planning = {&run->config, &run->mesh, run->ops->device, &run->part,
                                              &run->data.validation};
-    TRY(enter(run, RUN_PLANNED));
     return leave(run, RUN_PLANNED, memory_plan_create(&planning, &run->plan));
 }
 

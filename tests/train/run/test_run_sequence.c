@@ -11,10 +11,12 @@ static const char base[] = "model:\n"
                            "  num_heads: 2\n"
                            "  intermediate_size: 8\n"
                            "  delta: {distances: [1], hidden: 2, gate_hidden: 2}\n"
-                           "train: {steps: 2, batch_size: 4, sequence_length: 8}\n"
-                           "data: {validation_fraction: 0.2}\n";
+                           "train: {steps: 2, batch_size: 4, sequence_length: 8}\n";
 
-static struct mesh_case cases[] = {{{1, 1, 1}, {NULL}}, {{2, 1, 1}, {NULL}}};
+static struct mesh_case cases[] = {
+    {{1, 1, 1}, {"data.validation_fraction=0.2"}},
+    {{2, 1, 1}, {"data.validation_fraction=0.2"}},
+};
 enum { CASES = sizeof cases / sizeof *cases };
 
 static const struct mesh_case *on; /* the case */

@@ -9,8 +9,6 @@ struct maker {
     const struct layout *layout;
     struct routes *out;
     int *stage;   /* [num_layers + 1] stage of node n at 1 + n */
-    int *leaving; /* [edges] edges by source, then by target */
-    int *first; /* [num_layers + 2] those of node n are leaving[first[1 + n]] … leaving[first[2 + n]] − 1 */
     bool full; /* no memory left */
 };
 
@@ -46,8 +44,8 @@ static void push(struct maker *m, struct crossings *crossings, int kind, int ind
  * theirs where it is one. */
 static int edges_beyond(struct maker *m, int node, int k, int projector) {
     int n = 0, own = stage_of(m, node);
-    for (int i = m->first[1 + node]; i < m->first[2 + node]; i++) {
-        int e = m->leaving[i];
+    for (int i = m->edges->leaves[1 + node]; i < m->edges->leaves[2 + node]; i++) {
+        int e = m->edges->leaving[i];
         if (hops(m, own, stage_of(m, m->edges->edge[e].target)) <= k) continue;
         if (projector >= 0) m->out->projector[e] = projector;
         n++;
@@ -70,10 +68,10 @@ static void choose_projector(struct maker *m, int node, const struct route_width
 
 static void route_node(struct maker *m, int node) {
     int own = stage_of(m, node), reach = own, last = own; /* stages that need it: by first passage; at all */
-    for (int i = m->first[1 + node]; i < m->first[2 + node]; i++) {
-        int e = m->leaving[i];
+    for (int i = m->edges->leaves[1 + node]; i < m->edges->leaves[2 + node]; i++) {
+        int e = m->edges->leaving[i];
         const struct edge *edge = &m->edges->edge[e];
-        if (edge->connection >= m->out->active) continue;
+        if (!edge_set_has(m->out->active, e)) continue;
         int projector = m->out->projector[e], target = stage_of(m, edge->target);
         int first = projector >= 0 ? projector : own + hops(m, own, target);
         if (projector >= 0) target = projector;
@@ -87,21 +85,15 @@ static void route_node(struct maker *m, int node) {
 
 static void route_edge(struct maker *m, int e) {
     int projector = m->out->projector[e], target = stage_of(m, m->edges->edge[e].target);
-    if (projector < 0 || m->edges->edge[e].connection >= m->out->active) return;
+    if (projector < 0 || !edge_set_has(m->out->active, e)) return;
     int first = projector + hops(m, projector, target); /* the target's rank has it from here on */
     for (int b = projector; b < first; b++) push(m, &m->out->forward[b], CROSSING_PROJECTED, e);
     for (int b = projector; b < target; b++) push(m, &m->out->backward[b], CROSSING_PROJECTED, e);
 }
 
-static void sort_by_source(struct maker *m, int num_layers) {
-    for (int e = 0; e < m->edges->count; e++) m->first[1 + m->edges->edge[e].source]++;
-    for (int i = 1; i <= num_layers + 1; i++) m->first[i] += m->first[i - 1]; /* where a node's edges end */
-    for (int e = m->edges->count; e-- > 0;) m->leaving[--m->first[1 + m->edges->edge[e].source]] = e;
-}
-
-int routes_create(const struct edges *edges, int num_layers, int active, const struct layout *layout,
+int routes_create(const struct edges *edges, const struct edge_set *active, const struct layout *layout,
                   const struct route_widths *widths, struct routes *out) {
-    int stages = layout->stage ? layout->pipeline * layout->chunks : 1;
+    int stages = layout->stage ? layout->pipeline * layout->chunks : 1, num_layers = edges->num_layers;
     *out = (struct routes){.active = active,
                            .boundaries = stages - 1,
                            .forward = calloc((size_t)stages, sizeof *out->forward),
@@ -110,22 +102,17 @@ int routes_create(const struct edges *edges, int num_layers, int active, const s
     struct maker m = {.edges = edges,
                       .layout = layout,
                       .out = out,
-                      .stage = malloc((size_t)(num_layers + 1) * sizeof *m.stage),
-                      .leaving = malloc((size_t)(edges->count + 1) * sizeof *m.leaving),
-                      .first = calloc((size_t)num_layers + 2, sizeof *m.first)};
-    m.full = !out->forward || !out->backward || !out->projector || !m.stage || !m.leaving || !m.first;
+                      .stage = malloc((size_t)(num_layers + 1) * sizeof *m.stage)};
+    m.full = !out->forward || !out->backward || !out->projector || !m.stage;
     if (!m.full) {
         for (int n = -1; n < num_layers; n++) m.stage[1 + n] = layout_stage_of(layout, n);
         for (int e = 0; e < edges->count; e++) out->projector[e] = -1;
-        sort_by_source(&m, num_layers);
         if (layout->narrow && widths->narrow)
             for (int n = -1; n < num_layers; n++) choose_projector(&m, n, widths);
         for (int n = -1; n < num_layers; n++) route_node(&m, n);
         for (int e = 0; e < edges->count; e++) route_edge(&m, e);
     }
     free(m.stage);
-    free(m.leaving);
-    free(m.first);
     if (!m.full) return 0;
     routes_free(out);
     return gdn_fail(GDN_INTERNAL, "out of memory for the routes of %d layers over %d stages", num_layers,

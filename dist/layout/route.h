@@ -32,7 +32,7 @@ struct crossings {
 };
 
 struct routes {
-    int active;                 /* connections of every layer that they are made for */
+    const struct edge_set *active; /* that they are made for; the caller's */
     int boundaries;             /* stages − 1 */
     struct crossings *forward;  /* [boundaries] besides the stream: nodes ascending, then edges ascending */
     struct crossings *backward; /* [boundaries] the same for gradients, besides the stream's */
@@ -46,10 +46,10 @@ struct route_widths {
     long node, edge; /* D; Hd/tensor + G (+ a + 1) */
 };
 
-/* For the first `active` connections of every layer. The choice between a node and its edges is made with all
- * distances active, so that it does not change while a run introduces them: projector[] does not depend on
+/* For the active edges, a set that outlives the routes. The choice between a node and its edges is made with
+ * all edges active, so that it does not change while a run introduces them: projector[] does not depend on
  * `active`. Not collective. GDN_INTERNAL without memory. */
-int routes_create(const struct edges *edges, int num_layers, int active, const struct layout *layout,
+int routes_create(const struct edges *edges, const struct edge_set *active, const struct layout *layout,
                   const struct route_widths *widths, struct routes *out);
 void routes_free(struct routes *routes);
 

@@ -38,7 +38,7 @@ static unsigned char use_of(const struct maker *m, int stage, int node) {
 }
 
 static bool edge_active(const struct maker *m, int e) {
-    return m->edges->edge[e].connection < m->routes->active;
+    return edge_set_has(m->routes->active, e);
 }
 
 /* The edges into a stage's layers are first_edge(first) … first_edge(end) − 1. */

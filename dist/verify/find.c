@@ -85,7 +85,7 @@ bool verify_has_node(const struct verifier *c, int rank, int node, int micro_bat
 }
 
 bool verify_active(const struct verifier *c, int e) {
-    return c->edges->edge[e].connection < c->active;
+    return edge_set_has(c->active, e);
 }
 
 bool verify_activation_set_exists(const struct verifier *c, int rank, const struct action *a) {

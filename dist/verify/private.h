@@ -47,7 +47,8 @@ struct verifier {
     const struct layout *layout;
     const struct schedule_options *options;
     const struct schedule *schedule;
-    int active, ranks, chunks, stages, num_layers, micro_batches;
+    const struct edge_set *active;
+    int ranks, chunks, stages, num_layers, micro_batches;
 
     struct span *span; /* [stages] */
     int *stage;        /* [num_layers + 1] of node n, at 1 + n */

@@ -38,7 +38,7 @@ static int find_places(struct verifier *c) {
                 "schedule: edge %d from node %d (stage %d) to layer %d (stage %d) cannot be projected "
                 "by stage %d",
                 e, edge->source, own, edge->target, target, by);
-        if (edge->connection < c->active && target > own)
+        if (edge_set_has(c->active, e) && target > own)
             all[n++] = (struct arrival){.edge = e,
                                         .source = edge->source,
                                         .target = edge->target,
@@ -187,7 +187,7 @@ static int verify_all(struct verifier *c) {
     return verify_end(c);
 }
 
-int schedule_verify(const struct edges *edges, int active, const struct routes *routes,
+int schedule_verify(const struct edges *edges, const struct edge_set *active, const struct routes *routes,
                     const struct layout *layout, const struct schedule_options *options,
                     const struct schedule *schedule) {
     struct verifier c = {.edges = edges,

@@ -17,7 +17,7 @@
 #include "dist/schedule/schedule.h"
 
 /* Verifies all lists. GDN_INTERNAL with words that name pipeline rank, action and what is wrong. */
-int schedule_verify(const struct edges *edges, int active, const struct routes *routes,
+int schedule_verify(const struct edges *edges, const struct edge_set *active, const struct routes *routes,
                     const struct layout *layout, const struct schedule_options *options,
                     const struct schedule *schedule);
 

@@ -2,20 +2,18 @@
 #include "model/base/base.h"
 
 bool feeds(const struct model *m, int node, struct span span) {
-    const struct delta_config *delta = &m->config.delta;
-    for (int i = 0; i < delta->num_distances; i++) {
-        int l = node + delta->distances[i]; /* which has an edge for each of the first so many distances */
-        if (l >= span.first && l < span.end && i < m->edges.first[l + 1] - m->edges.first[l]) return true;
+    const struct edges *edges = &m->edges;
+    for (int i = edges->leaves[1 + node]; i < edges->leaves[2 + node]; i++) {
+        int target = edges->edge[edges->leaving[i]].target;
+        if (target >= span.first && target < span.end) return true;
     }
     return false;
 }
 
 bool node_is_read(const struct model *m, int node) {
-    const struct delta_config *delta = &m->config.delta;
-    for (int i = 0; i < delta->num_distances; i++) {
-        int l = node + delta->distances[i];
-        if (l < m->config.num_layers && i < active_edges(&m->edges, l, m->pass->options->active)) return true;
-    }
+    const struct edges *edges = &m->edges;
+    for (int i = edges->leaves[1 + node]; i < edges->leaves[2 + node]; i++)
+        if (edges->edge[edges->leaving[i]].connection < m->pass->options->active) return true;
     return false;
 }
 

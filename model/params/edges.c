@@ -22,32 +22,31 @@ static int reach(int layer, const struct delta_config *delta) {
 
 int edges_create(const struct model_config *model, struct edges *out) {
     const struct delta_config *delta = &model->delta;
-    int max = model->num_layers * delta->num_distances;
-    *out = (struct edges){.edge = malloc((size_t)(max + 1) * sizeof *out->edge),
-                          .first = malloc((size_t)(model->num_layers + 1) * sizeof *out->first)};
-    if (!out->edge || !out->first) {
-        edges_free(out);
+    struct edge *list = malloc((size_t)(model->num_layers * delta->num_distances + 1) * sizeof *list);
+    if (!list)
         return gdn_fail(GDN_INTERNAL, "out of memory for the edge table of %d layers", model->num_layers);
-    }
-    for (int layer = 0; layer < model->num_layers; layer++) {
-        out->first[layer] = out->count;
+    int count = 0;
+    for (int layer = 0; layer < model->num_layers; layer++)
         for (int i = 0; i < delta->num_distances && delta->distances[i] <= reach(layer, delta); i++) {
             int d = delta->distances[i];
-            out->edge[out->count++] = (struct edge){.target = layer,
-                                                    .distance = d,
-                                                    .source = layer - d,
-                                                    .connection = i,
-                                                    .scale = distance_scale(d, delta)};
+            list[count++] = (struct edge){
+                .target = layer, .source = layer - d, .scale = distance_scale(d, delta)};
         }
-    }
-    out->first[model->num_layers] = out->count;
-    return 0;
+    int status = edges_of(list, count, model->num_layers, out);
+    free(list);
+    return status;
 }
 
-void edges_free(struct edges *edges) {
-    free(edges->edge);
-    free(edges->first);
-    *edges = (struct edges){0};
+int edges_introduced(const struct edges *edges, const struct delta_config *delta, int active,
+                     struct edge_set *out) {
+    bool *has = calloc((size_t)edges->count + 1, sizeof *has);
+    if (!has) return gdn_fail(GDN_INTERNAL, "out of memory for a set of %d edges", edges->count);
+    for (int e = 0; e < edges->count; e++)
+        for (int i = 0; i < active && i < delta->num_distances; i++)
+            if (delta->distances[i] == edges->edge[e].distance) has[e] = true;
+    int status = edge_set_create(edges, has, out);
+    free(has);
+    return status;
 }
 
 int active_distances(const struct delta_config *delta, long step) {

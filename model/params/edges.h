@@ -7,9 +7,14 @@
 #include "dist/layout/edge.h"
 #include "model/params/config.h"
 
-/* Builds the table. Not collective. Fails only without memory. Free with edges_free. */
+/* The table of a configuration: edges of its distances, as far as layers reach back. Not collective. Fails
+ * only without memory. Free with edges_free. */
 int edges_create(const struct model_config *model, struct edges *out);
-void edges_free(struct edges *edges);
+
+/* The set of the edges of the first `active` distances. Fails only without memory. Free with
+ * edge_set_free. */
+int edges_introduced(const struct edges *edges, const struct delta_config *delta, int active,
+                     struct edge_set *out);
 
 /* How many entries of `distances` are introduced at a step (0-based) (model.md, 6). */
 int active_distances(const struct delta_config *delta, long step);

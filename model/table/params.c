@@ -340,7 +340,7 @@ static int find_projectors(const struct model_config *model, const struct layout
     for (int e = 0; e < edges->count; e++) projector[e] = -1;
     if (!widths.narrow || !layout->stage) return 0;
     struct routes routes;
-    TRY(routes_create(edges, model->num_layers, model->delta.num_distances, layout, &widths, &routes));
+    TRY(routes_create(edges, NULL, layout, &widths, &routes));
     if (edges->count) memcpy(projector, routes.projector, (size_t)edges->count * sizeof *projector);
     routes_free(&routes);
     return 0;

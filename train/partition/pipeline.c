@@ -27,10 +27,11 @@ static int reserve(struct builder *b) {
     p->table = calloc(ranks, sizeof *p->table);
     p->shards = calloc(ranks, sizeof *p->shards);
     p->introduced = calloc(distances + 1, sizeof *p->introduced);
+    p->active = calloc(distances + 1, sizeof *p->active);
     p->activation_sets = calloc(ranks * (size_t)b->config->mesh.interleave, sizeof *p->activation_sets);
     p->blocks = calloc(ranks, sizeof *p->blocks);
     p->narrow_blocks = calloc(ranks, sizeof *p->narrow_blocks);
-    if (p->layout && p->table && p->shards && p->introduced && p->activation_sets && p->blocks &&
+    if (p->layout && p->table && p->shards && p->introduced && p->active && p->activation_sets && p->blocks &&
         p->narrow_blocks)
         return 0;
     return gdn_fail(GDN_INTERNAL, "out of memory for the schedule of %d pipeline ranks", p->ranks);
@@ -51,6 +52,16 @@ static int place(struct builder *b, const struct layout *first, int data_index) 
     return 0;
 }
 
+/* The sets of edges that steps have, from the first step's on. */
+static int introduce_edges(struct builder *b) {
+    const struct delta_config *delta = &b->config->model.delta;
+    struct pipeline *p = b->out;
+    TRY(edges_create(&b->config->model, &p->edges));
+    for (int active = active_distances(delta, 0); active <= delta->num_distances; active++)
+        TRY(edges_introduced(&p->edges, delta, active, &p->active[active]));
+    return 0;
+}
+
 static void raise_to(int *max, int value) {
     if (value > *max) *max = value;
 }
@@ -58,9 +69,10 @@ static void raise_to(int *max, int value) {
 /* One schedule, verified; `routes` is left to the caller. */
 static int schedule(struct builder *b, int active, struct routes *routes, struct schedule *out) {
     struct pipeline *p = b->out;
-    TRY(routes_create(&p->edges, b->config->model.num_layers, active, p->layout, &p->widths, routes));
+    const struct edge_set *set = &p->active[active];
+    TRY(routes_create(&p->edges, set, p->layout, &p->widths, routes));
     TRY(schedule_create(&p->edges, routes, p->layout, &b->options, out));
-    TRY(schedule_verify(&p->edges, active, routes, p->layout, &b->options, out));
+    TRY(schedule_verify(&p->edges, set, routes, p->layout, &b->options, out));
     int chunks = b->config->mesh.interleave;
     for (int i = 0; i < p->ranks * chunks; i++) raise_to(&p->activation_sets[i], out->activation_sets[i]);
     for (int r = 0; r < p->ranks; r++) {
@@ -143,7 +155,7 @@ static int build(struct builder *b, int data, int data_index, int tensor_index) 
     }
     TRY(reserve(b));
     TRY(place(b, &first, data_index));
-    TRY(edges_create(&config->model, &p->edges));
+    TRY(introduce_edges(b));
     if (!b->options.forward_only) b->options.shards = p->shards, b->options.share = p->share;
 
     TRY(introduce(b, p->introduced));
@@ -183,6 +195,8 @@ void pipeline_free(struct pipeline *p) {
         free_schedules(p->smaller[i].introduced, p->distances, &p->smaller[i].schedule);
     free(p->smaller);
     routes_free(&p->routes);
+    for (int a = 0; p->active && a <= p->distances; a++) edge_set_free(&p->active[a]);
+    free(p->active);
     edges_free(&p->edges);
     free(p->stage);
     free(p->layout);

@@ -29,6 +29,9 @@ struct pipeline {
     bool share;            /* some rank has ZONE_SHARED_… tensors */
     struct route_widths widths;
 
+    /* [distances + 1] the edges of the first a distances; empty for an a that no step has. */
+    struct edge_set *active;
+
     /* With all distances active, every rank's actions. */
     struct routes routes;
     struct schedule schedule;

@@ -180,7 +180,7 @@ static int unreached(const struct example *e) {
     int n = 0;
     for (int i = 0; i < e->edges.count; i++) {
         const struct edge *edge = &e->edges.edge[i];
-        if (edge->connection >= e->active || e->shape.pipeline * e->shape.chunks == 1) continue;
+        if (!edge_set_has(&e->active, i) || e->shape.pipeline * e->shape.chunks == 1) continue;
         int own = layout_stage_of(&e->layout, edge->source),
             target = layout_stage_of(&e->layout, edge->target);
         int by = e->routes.projector[i];

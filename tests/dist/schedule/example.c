@@ -4,20 +4,32 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { MOST_EDGES = 6 * 128 };
+
+/* Does chance leave out the edge? One of so many; 0: never. */
+static bool chosen(const struct shape *shape, const char *what, int layer, int distance, int of) {
+    uint64_t at = (uint64_t)(layer * 1000 + distance);
+    return of && random_bits(shape->seed, random_name(what), at) % (uint64_t)of == 0;
+}
+
 static void make_edges(const struct shape *shape, struct example *out) {
-    out->edges.edge = malloc(((size_t)shape->layers * 6 + 1) * sizeof *out->edges.edge);
-    out->edges.first = malloc((size_t)(shape->layers + 1) * sizeof *out->edges.first);
-    for (int l = 0; l < shape->layers; l++) {
-        out->edges.first[l] = out->edges.count;
+    struct edge list[MOST_EDGES] = {0};
+    bool has[MOST_EDGES];
+    int count = 0, active = shape->active ? shape->active : 6;
+    for (int l = 0; l < shape->layers; l++)
         for (int i = 0; i < 6 && shape->distances[i] && shape->distances[i] <= l + (shape->embedding ? 1 : 0);
-             i++)
-            out->edges.edge[out->edges.count++] = (struct edge){.target = l,
-                                                                .distance = shape->distances[i],
-                                                                .source = l - shape->distances[i],
-                                                                .connection = i,
-                                                                .scale = 1};
+             i++) {
+            if (chosen(shape, "left out", l, shape->distances[i], shape->left_out)) continue;
+            list[count++] = (struct edge){.target = l, .source = l - shape->distances[i], .scale = 1};
+        }
+    if (edges_of(list, count, shape->layers, &out->edges)) abort();
+    for (int e = 0; e < count; e++) {
+        const struct edge *edge = &out->edges.edge[e];
+        has[e] = !chosen(shape, "inactive", edge->target, edge->distance, shape->inactive);
+        for (int i = active; i < 6; i++)
+            if (shape->distances[i] == edge->distance) has[e] = false;
     }
-    out->edges.first[shape->layers] = out->edges.count;
+    if (edge_set_create(&out->edges, has, &out->active)) abort();
 }
 
 /* Buckets as rows of a rank's layers could fill them: complete at layers in descending order, some shared. */
@@ -57,9 +69,8 @@ void example_routes(const struct shape *shape, struct example *out) {
     out->layout.chunks = shape->chunks;
     if (stages > 1) out->layout.stage = out->stage;
     out->layout.narrow = shape->narrow;
-    out->active = shape->active ? shape->active : 6;
     struct route_widths widths = {.narrow = shape->narrow, .node = shape->node, .edge = shape->edge};
-    if (routes_create(&out->edges, shape->layers, out->active, &out->layout, &widths, &out->routes)) abort();
+    if (routes_create(&out->edges, &out->active, &out->layout, &widths, &out->routes)) abort();
 }
 
 void example_schedule(const struct shape *shape, struct example *out) {
@@ -82,8 +93,8 @@ void example_free(struct example *example) {
     routes_free(&example->routes);
     for (int r = 0; example->shards && r < example->shape.pipeline; r++) free(example->shards[r].bucket);
     free(example->shards);
-    free(example->edges.edge);
-    free(example->edges.first);
+    edge_set_free(&example->active);
+    edges_free(&example->edges);
 }
 
 /* The n-th case's k-th number, in [0, below). */
@@ -110,6 +121,8 @@ struct shape example_random(unsigned seed, unsigned n) {
     }
     shape.embedding = DRAW(2);
     shape.active = DRAW(2) ? 0 : 1 + DRAW(6);
+    shape.left_out = DRAW(3) ? 0 : 2 + DRAW(6);
+    shape.inactive = DRAW(3) ? 0 : 2 + DRAW(6);
     shape.micro_batches = 1 + DRAW(20);
     shape.narrow = DRAW(2);
     shape.node = 16;
@@ -123,10 +136,11 @@ struct shape example_random(unsigned seed, unsigned n) {
 
 void example_print(const struct shape *s) {
     fprintf(stderr,
-            "layers %d pipeline %d chunks %d micro-batches %d active %d embedding %d narrow %d edge %ld "
+            "layers %d pipeline %d chunks %d micro-batches %d active %d left_out %d inactive %d embedding %d "
+            "narrow %d edge %ld "
             "buckets %d overlap %d share %d forward_only %d distances",
-            s->layers, s->pipeline, s->chunks, s->micro_batches, s->active, s->embedding, s->narrow, s->edge,
-            s->buckets, s->overlap, s->share, s->forward_only);
+            s->layers, s->pipeline, s->chunks, s->micro_batches, s->active, s->left_out, s->inactive,
+            s->embedding, s->narrow, s->edge, s->buckets, s->overlap, s->share, s->forward_only);
     for (int i = 0; i < 6 && s->distances[i]; i++) fprintf(stderr, " %d", s->distances[i]);
     fprintf(stderr, " ends");
     for (int i = 0; s->ends[0] && i < s->pipeline * s->chunks; i++) fprintf(stderr, " %d", s->ends[i]);
@@ -134,7 +148,7 @@ void example_print(const struct shape *s) {
 }
 
 int example_check(const struct example *e) {
-    return schedule_verify(&e->edges, e->active, &e->routes, &e->layout, &e->options, &e->schedule);
+    return schedule_verify(&e->edges, &e->active, &e->routes, &e->layout, &e->options, &e->schedule);
 }
 
 int example_edge(const struct example *example, int source, int target) {

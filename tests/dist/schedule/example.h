@@ -11,6 +11,8 @@ struct shape {
     int distances[6]; /* increasing; 0 ends */
     bool embedding;   /* embedding source */
     int active;       /* distances; 0: all */
+    int left_out;     /* of the edges, a part of 1/left_out is missing … */
+    int inactive;     /* … and of those, 1/inactive is not active, whatever their distance; 0: none */
     bool narrow;
     long node, edge; /* widths */
     int ends[40];    /* of the stages; 0: evenly */
@@ -21,8 +23,8 @@ struct shape {
 
 struct example {
     struct shape shape;
-    int active;
     struct edges edges;
+    struct edge_set active;
     struct span stage[128]; /* layout.stage */
     struct layout layout;
     struct routes routes;

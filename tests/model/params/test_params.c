@@ -187,7 +187,7 @@ static long check_mesh(const struct model_config *model, const struct table *glo
     cut(layout.pipeline * layout.chunks, b.stage);
     assert_int_equal(edges_create(model, &b.edges), 0);
     struct route_widths widths = model_route_widths(model, &b.layout);
-    assert_int_equal(routes_create(&b.edges, L, model->delta.num_distances, &b.layout, &widths, &b.routes),
+    assert_int_equal(routes_create(&b.edges, NULL, &b.layout, &widths, &b.routes),
                      0);
     char *counted = calloc((size_t)global->total, 1);
     long sum = 0, model_sum = 0;

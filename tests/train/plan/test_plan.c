@@ -161,7 +161,7 @@ static double pipeline_seconds(int ranks, int chunks, int micro_batches) {
     struct route_widths widths = {.node = 1, .edge = 1};
     struct schedule_options options = {.micro_batches = micro_batches, .num_layers = ranks * chunks};
     assert_int_equal(edges_create(&model, &edges), 0);
-    assert_int_equal(routes_create(&edges, model.num_layers, 0, &layout, &widths, &routes), 0);
+    assert_int_equal(routes_create(&edges, NULL, &layout, &widths, &routes), 0);
     assert_int_equal(schedule_create(&edges, &routes, &layout, &options, &schedule), 0);
     struct action_cost *cost[MAX_STAGES];
     for (int r = 0; r < ranks; r++) {

@@ -17,7 +17,7 @@ static void select_products(struct delta_pass *p) {
             m->ops->gemm('N', 'T', T, a, D, 1, source->s, D, c->select.w, D, 0, key, ld);
         else
             m->ops->copy_columns(
-                T, a, source->projected + projected_offset(m, m->T, PROJECTED_SELECT) + p->row0 * a, a, key,
+                T, a, source->projected + projected_select(m, m->T) + p->row0 * a, a, key,
                 ld);
     }
 }
@@ -68,8 +68,8 @@ static void select_backward(const struct delta_pass *full) {
             m->ops->add_scaled_rows(T, D, cs, source->s, source->ds);
         } else {
             put_block(p, key, ld, a,
-                      source->projected_gradient + projected_offset(m, m->T, PROJECTED_SELECT));
-            put_block(p, cs, 1, 1, source->projected_gradient + projected_offset(m, m->T, PROJECTED_RSTD));
+                      source->projected_gradient + projected_select(m, m->T));
+            put_block(p, cs, 1, 1, source->projected_gradient + projected_rstd(m, m->T));
         }
     }
 }

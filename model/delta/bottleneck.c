@@ -6,15 +6,31 @@
  * a sum. */
 #include "model/delta/private.h"
 
+/* The leaves in order, each stacked over the rank's n connections: Wp [n·Hd, D], W1 [n·G, D], b1, W2 [n][Hd,
+ * G], b2, Wo [n·Hd, D] (transposed). */
+enum { PROJ, GATE_IN, GATE_IN_BIAS, GATE_OUT, GATE_OUT_BIAS, OUT };
+/* The maps in order: u and the first product of the MLP. */
+enum { MAP_U, MAP_X };
+
+struct bottleneck {
+    int policy;
+    real *u;         /* [T, n·Hd] */
+    real *x, *h;     /* [T, n·G] the MLP before and after silu */
+    real *gate;      /* [T, n·Hd] */
+    real *v;         /* [T, n·Hd] weighted u ⊙ g */
+    real *extra;     /* [T, n·Hd] gradient of the sparsity term; NULL without a regulariser */
+    real *out_extra; /* the same, on Wo: [n][Hd, Hd], to be multiplied by it, or of divided channels
+                        [n][Hd, D] */
+};
+
 struct sizes {
     long T, D, Hd, G, n, wide, narrow; /* wide = n·Hd, narrow = n·G: the row distances */
 };
 
 static struct sizes sizes(const struct delta_pass *p) {
     const struct delta_config *d = &p->m->config.delta;
-    return (struct sizes){
-        p->m->T, p->m->config.hidden_size,          p->m->delta->part.Hd,       d->gate_hidden,
-        p->n,    (long)p->n * p->m->delta->part.Hd, (long)p->n * d->gate_hidden};
+    long Hd = own_part(p->m, d->hidden), G = d->gate_hidden;
+    return (struct sizes){p->m->T, p->m->config.hidden_size, Hd, G, p->n, p->n * Hd, p->n * G};
 }
 
 static void connection_scales(const struct delta_pass *p, real scale[MAX_DISTANCES]) {
@@ -27,13 +43,14 @@ static void connection_scales(const struct delta_pass *p, real scale[MAX_DISTANC
 static void measure_by_gram(struct delta_pass *p, int i, const real *v, struct sizes z) {
     struct model *m = p->m;
     struct connections *c = p->c;
-    const real *wo = c->out.w + i * z.Hd * z.D;
-    real *kv = m->delta->kv + i * z.Hd, *q = p->sparsity ? c->extra + i * z.Hd : kv;
+    struct bottleneck *b = p->c->gate;
+    const real *wo = c->leaf[OUT].w + i * z.Hd * z.D;
+    real *kv = m->delta->kv + i * z.Hd, *q = p->sparsity ? b->extra + i * z.Hd : kv;
     m->ops->gemm('N', 'T', z.Hd, z.Hd, z.D, 1, wo, z.D, wo, z.D, 0, m->delta->gram, z.Hd);
     m->ops->gemm('N', 'N', z.T, z.Hd, z.Hd, 1, v, z.wide, m->delta->gram, z.Hd, 0, q, z.wide);
     m->ops->gram_rms(z.T, z.Hd, z.D, v, p->sparsity, q, p->sparsity ? kv : NULL, z.wide, c->rms + i * z.T);
     if (p->sparsity)
-        m->ops->gemm('T', 'N', z.Hd, z.Hd, z.T, 1, kv, z.wide, v, z.wide, 0, c->out_extra + i * z.Hd * z.Hd,
+        m->ops->gemm('T', 'N', z.Hd, z.Hd, z.T, 1, kv, z.wide, v, z.wide, 0, b->out_extra + i * z.Hd * z.Hd,
                      z.Hd);
 }
 
@@ -42,14 +59,15 @@ static void measure_by_gram(struct delta_pass *p, int i, const real *v, struct s
 static void measure_by_sum(struct delta_pass *p, int i, const real *v, struct sizes z) {
     struct model *m = p->m;
     struct connections *c = p->c;
-    const real *wo = c->out.w + i * z.Hd * z.D;
+    struct bottleneck *b = p->c->gate;
+    const real *wo = c->leaf[OUT].w + i * z.Hd * z.D;
     real *sum = m->delta->mean; /* c, then k·c */
     m->ops->gemm('N', 'N', z.T, z.D, z.Hd, 1, v, z.wide, wo, z.D, 0, sum, z.D);
     axis_sum(m->tensor, sum, z.T * z.D);
     m->ops->gram_rms(z.T, z.D, z.D, sum, p->sparsity, sum, NULL, z.D, c->rms + i * z.T);
     if (!p->sparsity) return;
-    m->ops->gemm('N', 'T', z.T, z.Hd, z.D, 1, sum, z.D, wo, z.D, 0, c->extra + i * z.Hd, z.wide);
-    m->ops->gemm('T', 'N', z.Hd, z.D, z.T, 1, v, z.wide, sum, z.D, 0, c->out_extra + i * z.Hd * z.D, z.D);
+    m->ops->gemm('N', 'T', z.T, z.Hd, z.D, 1, sum, z.D, wo, z.D, 0, b->extra + i * z.Hd, z.wide);
+    m->ops->gemm('T', 'N', z.Hd, z.D, z.T, 1, v, z.wide, sum, z.D, 0, b->out_extra + i * z.Hd * z.D, z.D);
 }
 
 /* From the unweighted v: the root mean squares, and the gradients where there are any. */
@@ -61,120 +79,200 @@ static void measure_sparsity(struct delta_pass *p, const real *v, struct sizes z
 static void count_measures(struct delta_pass *p, struct sizes z) {
     const struct model *m = p->m;
     const struct delta_part *part = &m->delta->part;
+    const struct bottleneck *b = p->c->gate;
     if (!part->channels || part->leads) {
         m->ops->add_up(p->n * z.T, p->c->rms, &p->sums->sparsity);
         measure_contributions(p);
     }
-    m->ops->binary_entropy(z.T, z.wide, p->c->gate, z.wide, 1 / (double)m->config.delta.hidden,
+    m->ops->binary_entropy(z.T, z.wide, b->gate, z.wide, 1 / (double)m->config.delta.hidden,
                            &p->sums->entropy);
     for (int i = 0; i < p->n; i++)
-        measure_gates(p, i, z.Hd, p->c->gate + i * z.Hd, z.wide,
-                      m->delta->dv); /* the unweighted v is used up */
+        measure_gates(p, i, z.Hd, b->gate + i * z.Hd, z.wide, m->delta->dv); /* the unweighted v is used up */
 }
 
 /* What the forward pass has kept of Wo's gradient. */
 static void sparsity_backward(struct delta_pass *p, struct sizes z) {
     const struct model *m = p->m;
     const struct connections *c = p->c;
+    struct bottleneck *b = p->c->gate;
     if (m->delta->part.channels) {
-        m->ops->add(z.wide * z.D, c->out_extra, c->out.g);
+        m->ops->add(z.wide * z.D, b->out_extra, c->leaf[OUT].g);
         return;
     }
     for (int i = 0; i < p->n; i++)
-        m->ops->gemm('N', 'N', z.Hd, z.D, z.Hd, 1, c->out_extra + i * z.Hd * z.Hd, z.Hd,
-                     c->out.w + i * z.Hd * z.D, z.D, 1, c->out.g + i * z.Hd * z.D, z.D);
+        m->ops->gemm('N', 'N', z.Hd, z.D, z.Hd, 1, b->out_extra + i * z.Hd * z.Hd, z.Hd,
+                     c->leaf[OUT].w + i * z.Hd * z.D, z.D, 1, c->leaf[OUT].g + i * z.Hd * z.D, z.D);
 }
 
-bool bottleneck_keeps_extra(const struct model *m, int policy) {
+/* Are the sparsity term's gradients kept at a recompute policy? They are dropped where they can be had from v
+ * alone. */
+static bool keeps_extra(const struct model *m, int policy) {
     return policy < (m->delta->part.channels ? POLICY_FULL : POLICY_SELECTIVE);
 }
 
-void bottleneck_fill(struct delta_pass *p, bool maps) {
+static void fill(struct delta_pass *p, bool maps) {
     struct model *m = p->m;
     struct connections *c = p->c;
+    struct bottleneck *b = p->c->gate;
     const struct ops *ops = m->ops;
     struct sizes z = sizes(p);
     real scale[MAX_DISTANCES];
     connection_scales(p, scale);
     if (maps) {
-        project_forward(p, MAP_DIFFERENCE, c->proj.w, z.Hd, c->p);
-        means_forward(p, c->gate_in.w, c->x);
-        ops->bias_silu(z.T, z.narrow, c->gate_in_bias.w, c->x, c->h);
+        map_forward(p, MAP_U, b->u);
+        map_forward(p, MAP_X, b->x);
+        ops->bias_silu(z.T, z.narrow, c->leaf[GATE_IN_BIAS].w, b->x, b->h);
     } else {
-        ops->silu(z.T * z.narrow, c->x, c->h);
+        ops->silu(z.T * z.narrow, b->x, b->h);
     }
     for (int i = 0; i < p->n; i++)
-        ops->gemm('N', 'T', z.T, z.Hd, z.G, 1, c->h + i * z.G, z.narrow, c->gate_out.w + i * z.Hd * z.G, z.G,
-                  0, c->gate + i * z.Hd, z.wide);
-    const real *r = row_factor(p, 0), *bias = c->gate_out_bias.w;
+        ops->gemm('N', 'T', z.T, z.Hd, z.G, 1, b->h + i * z.G, z.narrow, c->leaf[GATE_OUT].w + i * z.Hd * z.G,
+                  z.G, 0, b->gate + i * z.Hd, z.wide);
+    const real *r = row_factor(p, 0), *bias = c->leaf[GATE_OUT_BIAS].w;
     if (!p->measure) {
-        ops->bottleneck_gate(z.T, z.n, z.Hd, bias, c->p, r, scale, c->weight, c->gate, c->v);
+        ops->bottleneck_gate(z.T, z.n, z.Hd, bias, b->u, r, scale, c->weight, b->gate, b->v);
         return;
     }
-    ops->bottleneck_gate(z.T, z.n, z.Hd, bias, c->p, r, scale, NULL, c->gate, m->delta->dv);
-    ops->scale_connections(z.T, z.n, z.Hd, c->weight, m->delta->dv, c->v);
-    if (!p->recomputed || (p->sparsity && !bottleneck_keeps_extra(m, c->policy)))
-        measure_sparsity(p, m->delta->dv, z);
+    ops->bottleneck_gate(z.T, z.n, z.Hd, bias, b->u, r, scale, NULL, b->gate, m->delta->dv);
+    ops->scale_connections(z.T, z.n, z.Hd, c->weight, m->delta->dv, b->v);
+    if (!p->recomputed || (p->sparsity && !keeps_extra(m, c->policy))) measure_sparsity(p, m->delta->dv, z);
     if (!p->recomputed) count_measures(p, z);
 }
 
-void bottleneck_contribute(struct delta_pass *p, bool add, real *out, long ldo, long step) {
+static void contribute(struct delta_pass *p, bool add, real *out, long ldo, long step) {
     const struct connections *c = p->c;
+    struct bottleneck *b = p->c->gate;
     const struct ops *ops = p->m->ops;
     struct sizes z = sizes(p);
     if (step == 0) {
-        ops->gemm('N', 'N', z.T, z.D, z.wide, 1, c->v, z.wide, c->out.w, z.D, add, out, ldo);
+        ops->gemm('N', 'N', z.T, z.D, z.wide, 1, b->v, z.wide, c->leaf[OUT].w, z.D, add, out, ldo);
         return;
     }
     for (int i = 0; i < p->n; i++)
-        ops->gemm('N', 'N', z.T, z.D, z.Hd, 1, c->v + i * z.Hd, z.wide, c->out.w + i * z.Hd * z.D, z.D, add,
-                  out + i * step, ldo);
+        ops->gemm('N', 'N', z.T, z.D, z.Hd, 1, b->v + i * z.Hd, z.wide, c->leaf[OUT].w + i * z.Hd * z.D, z.D,
+                  add, out + i * step, ldo);
 }
 
 /* Gradients of v and Wo from those of the contributions; done with dout afterwards. */
 static void output_backward(struct delta_pass *p, const real *dout, long ldo, long step, struct sizes z) {
     struct model *m = p->m;
     struct connections *c = p->c;
+    struct bottleneck *b = p->c->gate;
     int blocks = step ? p->n : 1; /* one GEMM over all connections where they share dout */
     long width = step ? z.Hd : z.wide;
     for (int i = 0; i < blocks; i++) {
-        const real *d = dout + i * step, *v = c->v + i * width;
-        m->ops->gemm('N', 'T', z.T, width, z.D, 1, d, ldo, c->out.w + i * width * z.D, z.D, 0,
+        const real *d = dout + i * step, *v = b->v + i * width;
+        m->ops->gemm('N', 'T', z.T, width, z.D, 1, d, ldo, c->leaf[OUT].w + i * width * z.D, z.D, 0,
                      m->delta->dv + i * width, z.wide);
-        m->ops->gemm('T', 'N', width, z.D, z.T, 1, v, z.wide, d, ldo, 1, c->out.g + i * width * z.D, z.D);
+        m->ops->gemm('T', 'N', width, z.D, z.T, 1, v, z.wide, d, ldo, 1, c->leaf[OUT].g + i * width * z.D,
+                     z.D);
     }
 }
 
-void bottleneck_backward(struct delta_pass *p, const real *dout, long ldo, long step) {
+static void backward(struct delta_pass *p, const real *dout, long ldo, long step) {
     struct model *m = p->m;
     struct connections *c = p->c;
+    struct bottleneck *b = p->c->gate;
     const struct ops *ops = m->ops;
     struct sizes z = sizes(p);
     real scale[MAX_DISTANCES];
     connection_scales(p, scale);
     if (p->sparsity) sparsity_backward(p, z);
     output_backward(p, dout, ldo, step, z);
-    ops->bottleneck_gate_back(z.T, z.n, z.Hd, c->p, row_factor(p, 0), scale, c->weight,
-                              p->sparsity ? c->extra : NULL, p->entropy / (double)m->config.delta.hidden,
-                              c->gate, m->delta->dv, m->delta->dweight,
+    ops->bottleneck_gate_back(z.T, z.n, z.Hd, b->u, row_factor(p, 0), scale, c->weight,
+                              p->sparsity ? b->extra : NULL, p->entropy / (double)m->config.delta.hidden,
+                              b->gate, m->delta->dv, m->delta->dweight,
                               m->config.delta.normalize ? m->delta->dr : NULL);
-    ops->add_column_sums(z.T, z.wide, c->gate, z.wide, c->gate_out_bias.g);
+    ops->add_column_sums(z.T, z.wide, b->gate, z.wide, c->leaf[GATE_OUT_BIAS].g);
     for (int i = 0; i < p->n; i++) {
-        const real *dz = c->gate + i * z.Hd;
-        ops->gemm('T', 'N', z.Hd, z.G, z.T, 1, dz, z.wide, c->h + i * z.G, z.narrow, 1,
-                  c->gate_out.g + i * z.Hd * z.G, z.G);
-        ops->gemm('N', 'N', z.T, z.G, z.Hd, 1, dz, z.wide, c->gate_out.w + i * z.Hd * z.G, z.G, 0,
+        const real *dz = b->gate + i * z.Hd;
+        ops->gemm('T', 'N', z.Hd, z.G, z.T, 1, dz, z.wide, b->h + i * z.G, z.narrow, 1,
+                  c->leaf[GATE_OUT].g + i * z.Hd * z.G, z.G);
+        ops->gemm('N', 'N', z.T, z.G, z.Hd, 1, dz, z.wide, c->leaf[GATE_OUT].w + i * z.Hd * z.G, z.G, 0,
                   m->delta->dx + i * z.G, z.narrow);
     }
-    project_backward(p, MAP_DIFFERENCE, c->proj, z.Hd, m->delta->dv);
-    struct delta_pass part = means_sum(p, m->delta->dx);
+    map_backward(p, MAP_U, m->delta->dv);
+    struct delta_pass part = map_sum(p, MAP_X, m->delta->dx);
     real *dx = m->delta->dx + part.row0 * z.narrow;
-    ops->silu_back(part.rows * z.narrow, c->x + part.row0 * z.narrow, dx, dx);
-    ops->add_column_sums(part.rows, z.narrow, dx, z.narrow, c->gate_in_bias.g);
-    project_backward(&part, MAP_MEAN, c->gate_in, z.G, dx);
+    ops->silu_back(part.rows * z.narrow, b->x + part.row0 * z.narrow, dx, dx);
+    ops->add_column_sums(part.rows, z.narrow, dx, z.narrow, c->leaf[GATE_IN_BIAS].g);
+    map_backward(&part, MAP_X, dx);
     for (int i = 0; i < p->n && m->config.delta.normalize; i++) {
         ops->zero(z.T, m->delta->k);
         normalize_backward(p, i, m->delta->dr + i * z.T, m->delta->k);
         ops->delta_spread(z.T, z.D, NULL, m->delta->k, p->t, own(p, i)->s, p->dt, own(p, i)->ds);
     }
 }
+
+static int leaves(const struct model_config *config, struct leaf *leaf) {
+    long D = config->hidden_size, Hd = config->delta.hidden, G = config->delta.gate_hidden;
+    leaf[PROJ] = leaf_matrix("delta_proj.weight", SPLIT_ROWS, Hd, D, LEAF_WIDTH);
+    leaf[GATE_IN] = leaf_matrix("gate_in.weight", SPLIT_NONE, G, D, LEAF_WIDTH);
+    leaf[GATE_IN_BIAS] = leaf_vector("gate_in.bias", SPLIT_NONE, G, 0);
+    leaf[GATE_OUT] = leaf_matrix("gate_out.weight", SPLIT_ROWS, Hd, G, LEAF_WIDTH);
+    leaf[GATE_OUT_BIAS] = leaf_vector("gate_out.bias", SPLIT_ROWS, Hd, 0);
+    leaf[OUT] = leaf_matrix("output_proj.weight", SPLIT_COLUMNS, D, Hd, 0);
+    leaf[PROJ].projects = leaf[GATE_IN].projects = leaf[OUT].transposed = true;
+    return OUT + 1;
+}
+
+static long gates(const struct model_config *config) {
+    return config->delta.hidden;
+}
+
+static double flops(const struct model_config *config) {
+    double D = config->hidden_size, Hd = config->delta.hidden, G = config->delta.gate_hidden;
+    return 2 * (2 * D * Hd + D * G + G * Hd);
+}
+
+static const struct conflict *conflict(const struct model_config *config, int ranks) {
+    static const struct conflict widths = {
+        "bottleneck connections need a width of at least 1 in both",
+        {"model.delta.kind", "model.delta.hidden", "model.delta.gate_hidden"}};
+    static const struct conflict divided = {
+        "tensor ranks share a bottleneck's channels evenly: tensor must divide hidden; or use mesh.delta "
+        "connection",
+        {"mesh.tensor", "mesh.delta", "model.delta.kind", "model.delta.hidden"}};
+    if (config->delta.hidden < 1 || config->delta.gate_hidden < 1) return &widths;
+    return config->delta.hidden % ranks ? &divided : NULL;
+}
+
+static void lay_out(struct model *m, struct connections *c, long T) {
+    const struct delta_config *d = &m->config.delta;
+    struct bottleneck *b = c->gate, *shared = m->delta->shared.gate;
+    long n = own_connections(&m->delta->part, c->n), Hd = own_part(m, d->hidden), G = d->gate_hidden;
+    b->policy = c->policy;
+    SAVE(m, b, shared, u, T * n * Hd, POLICY_FULL);
+    SAVE(m, b, shared, gate, T * n * Hd, POLICY_SELECTIVE);
+    SAVE(m, b, shared, x, T * n * G, POLICY_FULL);
+    SAVE(m, b, shared, h, T * n * G, POLICY_SELECTIVE);
+    SAVE(m, b, shared, v, T * n * Hd, POLICY_SELECTIVE);
+    if (!m->training || d->regularizer == REGULARIZER_NONE) return;
+    int from = keeps_extra(m, POLICY_SELECTIVE) ? POLICY_FULL : POLICY_SELECTIVE;
+    SAVE(m, b, shared, extra, T * n * Hd, from);
+    SAVE(m, b, shared, out_extra, n * Hd * (m->delta->part.channels ? m->config.hidden_size : Hd), from);
+}
+
+static void show(const struct delta_pass *p, int i, struct delta_view *view) {
+    const struct bottleneck *b = p->c->gate;
+    struct sizes z = sizes(p);
+    view->gates = z.Hd, view->gate_ld = z.wide;
+    view->gate = b->gate + i * z.Hd;
+}
+
+const struct gate gate_bottleneck = {.name = "bottleneck",
+                                     .leaves = leaves,
+                                     .map = {[MAP_U] = {PROJ, MAP_DIFFERENCE}, [MAP_X] = {GATE_IN, MAP_MEAN}},
+                                     .maps = 2,
+                                     .linear = true,
+                                     .parts = PARTS_SUMMED,
+                                     .gates = gates,
+                                     .flops = flops,
+                                     .conflict = conflict,
+                                     .saved_bytes = sizeof(struct bottleneck),
+                                     .lay_out = lay_out,
+                                     .fill = fill,
+                                     .contribute = contribute,
+                                     .backward = backward,
+                                     .in_place = true,
+                                     .show = show};

@@ -3,15 +3,16 @@
 #define GDN_CONNECTIONS_H
 
 #include "model/base/base.h"
+#include "model/delta/gate.h"
 
 /* How this rank shares in the connections of every layer (dist/layout/layout.h), with t tensor ranks. Of its
- * connections' gates it has all channels or a t-th part of them; of multihead's columns always that part. */
+ * connections' gates it has all channels or a t-th part of them (own_part); of multihead's columns always
+ * that part. */
 struct delta_part {
     int first, step; /* it computes connections first, first + step, …; 0, 1: all */
-    bool channels;   /* it has Hd and W channels of each connection, others have the rest */
+    bool channels;   /* it has a part of each connection's channels, others have the rest */
     bool leads;      /* what all ranks compute whole is counted, and goes back, on this one */
-    long Hd;         /* bottleneck */
-    long W;          /* full: columns of the gate */
+    long W;          /* columns of contributions, where these are divided */
     long heads, D;   /* multihead: heads and their columns */
     long column;     /* the first of the D (or, where these are divided, W) columns */
 };
@@ -23,30 +24,20 @@ static inline int own_connections(const struct delta_part *part, int n) {
 }
 
 /* A layer's connections: tensors of this rank's connections stacked in their order, and what is saved for the
- * backward pass. In shapes n counts the rank's connections, `all` those of all ranks; Hd, W, heads and D' are
- * the rank's channels (struct delta_part). A pass uses the active connections, packed. */
+ * backward pass. In shapes n counts the rank's connections, `all` those of all ranks; W, heads and D' are the
+ * rank's channels (struct delta_part). A pass uses the active connections, packed. */
 struct connections {
-    int n;                   /* edges that lead into this layer, whichever ranks'; 0: none */
-    int policy;              /* enum recompute_policy, or POLICY_NO_BACKWARD */
-    const struct edge *edge; /* [n] */
-    /* bottleneck: proj [n·Hd, D], gate_in [n·G, D] + bias, gate_out [n][Hd, G] + bias, out [n·Hd, D]
-     * (transposed). full: proj [n][W, D].  adaptive: proj [n·G, D] (context), gate_in [n][G, G+1] + bias,
-     * gate_out [n][G, G] + bias. */
-    struct tensor proj, gate_in, gate_in_bias, gate_out, gate_out_bias, out;
-    struct tensor scale, mix;         /* [n] each, or NULL */
-    struct tensor select, query, key; /* [a, D], [D', D], [D', D], or NULL */
+    int n;                               /* edges that lead into this layer, whichever ranks'; 0: none */
+    int policy;                          /* enum recompute_policy, or POLICY_NO_BACKWARD */
+    const struct edge *edge;             /* [n] */
+    struct tensor leaf[MAX_GATE_LEAVES]; /* the gate's, in its order, each of n connections */
+    struct tensor scale, mix;            /* [n] each, or NULL */
+    struct tensor select, query, key;    /* [a, D], [D', D], [D', D], or NULL */
     /* Saved. */
-    real *inv, *r; /* [n, T] inverse norms and row factors of `normalize`, or NULL */
-    real *weight;  /* [T, n] what each contribution is multiplied by */
-    real *p; /* bottleneck [T, n·Hd], full [n, T, W], adaptive [T, n·G]: linear maps of δ or the mean */
-    real *x, *h;     /* gate MLP before and after silu: bottleneck [T, n·G], adaptive [n, T, G] */
-    real *gate;      /* bottleneck [T, n·Hd], full [n, T, W], adaptive [n, T, G] */
-    real *v;         /* bottleneck [T, n·Hd]: weighted u ⊙ g */
-    real *extra;     /* bottleneck [T, n·Hd]: gradient of the sparsity term; NULL without a regulariser */
-    real *out_extra; /* the same, on `out`: [n][Hd, Hd], to be multiplied by it, or of divided channels
-                        [n][Hd, D] */
-    real *rms;       /* [n, T] of the contributions, for the sparsity term */
-    real *magnitude, *square;        /* adaptive [n, T] */
+    real *inv, *r;                   /* [n, T] inverse norms and row factors of `normalize`, or NULL */
+    real *weight;                    /* [T, n] what each contribution is multiplied by */
+    real *rms;                       /* [n, T] of the contributions, for the sparsity term */
+    void *gate;                      /* what the gate saves: its own struct (gate.h) */
     real *select_query, *select_key; /* attention [R, a], [R, all, a]; multihead [T, D'], [T, all, D'] */
     real *rt;                        /* attention [R]: inverse rms of the target */
     real *alpha;                     /* attention [T, all]; multihead [T, all, heads] */
@@ -56,16 +47,26 @@ struct connections {
 /* The weights that project one edge's source where it travels narrow (narrow.c); NULL where they are not
  * here. */
 struct projection {
-    struct tensor proj, gate_in, select; /* [Hd, D], [G, D], [a, D] */
+    struct tensor map[MAX_MAPS], select; /* [width, D] each; [a, D] */
+};
+
+/* A map of the gate, as this rank computes it. */
+struct map_part {
+    int leaf;
+    enum map_of of;
+    long width;  /* of one connection */
+    bool shared; /* all tensor ranks need all of it: each computes its own rows */
 };
 
 /* What the connections of all layers share. */
 struct delta_state {
+    const struct gate *gate;
     struct delta_part part;
     struct connections *held;  /* [num_layers] tensors of those held; activation sets have copies */
     struct connections shared; /* the saved buffers that they do not have of their own but use in turn */
     const struct connections *owner; /* for whose backward pass `shared` holds what its forward pass wrote */
     struct projection *projection;   /* [edges.count], or NULL where no source travels narrow */
+    struct map_part map[MAX_MAPS];   /* [gate's maps] */
     int projection_way;      /* enum projection_way: how linear maps of δ and the mean are computed */
     double seconds;          /* model_connection_seconds */
     real **source_gradient;  /* [num_layers + 1], entry 1 + node: [T, D] gradients left at a node by layers of
@@ -73,7 +74,8 @@ struct delta_state {
                                 in turn */
     real *seen, *seen_gates; /* staging: [T, D], [T, n·widest gate] of a watched connection */
 
-    /* Scratch: enough for the layer with most of them. n, Hd and so on as in struct connections. */
+    /* Scratch: enough for the layer with most of them, and for each of gdn's gates. n and so on as in struct
+     * connections; Hd, this rank's part of delta.hidden, and G, delta.gate_hidden. */
     real *difference, *mean; /* [T, D] */
     real *dt;                /* [T, D] */
     real *dv;                /* [T, n·max(Hd, G)] */
@@ -86,15 +88,23 @@ struct delta_state {
     real *dc;                /* multihead [T, all, D] */
     real *gram;              /* [Hd, Hd] */
     real *kv;                /* [T, n·Hd] */
+    void *gate_scratch;      /* the gate's own struct, or NULL (gate.h) */
     /* With several tensor ranks: columns of this one, compact. */
     real *columns_t, *columns_s;   /* [T, D/t] of target and source */
     real *columns_d, *columns_out; /* [T, D/t] */
     real *columns_c, *columns_dc;  /* multihead [T, all, D'] */
 };
 
-/* create.c: this rank's part of all connections (before any other call; GDN_INTERNAL without memory); the
- * tensors of layer l's; what a layer's connections save; what those of this rank do not keep, laid out once:
- * share_connections first for each of its layers; scratch for the layer with most of them. */
+/* create.c: room for what all layers share, and for a layer's connections in an activation set, which have
+ * the tensors of `held`: false without memory; delta_free and connections_free in any case. */
+bool delta_create(struct model *m);
+void delta_free(struct model *m);
+bool connections_create(struct model *m, struct connections *c);
+void connections_copy(struct connections *to, const struct connections *from);
+void connections_free(struct connections *c);
+/* This rank's part of all connections, from the edges, before any call below (GDN_INTERNAL without memory);
+ * the tensors of layer l's; what a layer's connections save; what those of this rank do not keep, laid out
+ * once: share_connections first for each of its layers; scratch for the layer with most of them. */
 int prepare_connections(struct model *m);
 void find_connections(struct model *m, int l);
 void lay_out_connections(struct model *m, struct connections *c, long T);

@@ -3,6 +3,7 @@
 #include "model/delta/private.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static struct delta_part divide(const struct model *m) {
     const struct model_config *c = &m->config;
@@ -13,7 +14,6 @@ static struct delta_part divide(const struct model *m) {
                                .step = by_connection ? l->tensor : 1,
                                .channels = cut > 1,
                                .leads = l->tensor_index == 0,
-                               .Hd = c->delta.hidden / cut,
                                .W = c->hidden_size / cut,
                                .heads = c->delta.attention_heads / l->tensor,
                                .D = c->hidden_size / l->tensor,
@@ -22,21 +22,75 @@ static struct delta_part divide(const struct model *m) {
 
 /* The weights of sources that travel narrow, wherever this rank has them. */
 static int find_projections(struct model *m) {
+    const struct gate *gate = m->delta->gate;
+    struct leaf leaf[MAX_GATE_LEAVES];
     if (!m->layout.narrow) return 0;
+    gate->leaves(&m->config, leaf);
     m->delta->projection = calloc((size_t)m->edges.count + 1, sizeof *m->delta->projection);
     if (!m->delta->projection)
         return gdn_fail(GDN_INTERNAL, "out of memory for %d connections", m->edges.count);
     for (int e = 0; e < m->edges.count; e++) {
         int l = m->edges.edge[e].target, d = m->edges.edge[e].distance;
-        m->delta->projection[e].proj = find_tensor(m, "layers.%d.delta.%d.delta_proj.weight", l, d);
-        m->delta->projection[e].gate_in = find_tensor(m, "layers.%d.delta.%d.gate_in.weight", l, d);
+        for (int i = 0; i < gate->maps; i++)
+            m->delta->projection[e].map[i] =
+                find_tensor(m, "layers.%d.delta.%d.%s", l, d, leaf[gate->map[i].leaf].name);
         m->delta->projection[e].select = find_tensor(m, "layers.%d.delta.select.weight", l);
     }
     return 0;
 }
 
+/* The gate's maps, as this rank computes them. */
+static void divide_maps(struct model *m) {
+    const struct gate *gate = m->delta->gate;
+    struct leaf leaf[MAX_GATE_LEAVES];
+    gate->leaves(&m->config, leaf);
+    for (int i = 0; i < gate->maps; i++) {
+        const struct leaf *w = &leaf[gate->map[i].leaf];
+        bool whole = w->split == SPLIT_NONE;
+        m->delta->map[i] = (struct map_part){.leaf = gate->map[i].leaf,
+                                             .of = gate->map[i].of,
+                                             .width = whole ? w->out : own_part(m, w->out),
+                                             .shared = whole && shares_maps(m)};
+    }
+}
+
+bool delta_create(struct model *m) {
+    struct delta_state *s = m->delta;
+    size_t nodes = (size_t)m->config.num_layers + 1;
+    s->gate = gate_of(&m->config);
+    s->held = calloc(nodes, sizeof *s->held);
+    s->source_gradient = calloc(nodes, sizeof *s->source_gradient);
+    s->gate_scratch = calloc(1, s->gate->scratch_bytes + 1);
+    return s->held && s->source_gradient && s->gate_scratch && connections_create(m, &s->shared);
+}
+
+void delta_free(struct model *m) {
+    struct delta_state *s = m->delta;
+    connections_free(&s->shared);
+    free(s->held);
+    free(s->source_gradient);
+    free(s->gate_scratch);
+    free(s->projection);
+}
+
+bool connections_create(struct model *m, struct connections *c) {
+    c->gate = calloc(1, m->delta->gate->saved_bytes + 1);
+    return c->gate;
+}
+
+void connections_copy(struct connections *to, const struct connections *from) {
+    void *gate = to->gate;
+    *to = *from;
+    to->gate = gate;
+}
+
+void connections_free(struct connections *c) {
+    free(c->gate);
+}
+
 int prepare_connections(struct model *m) {
     m->delta->part = divide(m);
+    divide_maps(m);
     return find_projections(m);
 }
 
@@ -49,16 +103,11 @@ void find_connections(struct model *m, int l) {
     c->query = find_tensor(m, "layers.%d.delta.query.weight", l);
     c->key = find_tensor(m, "layers.%d.delta.key.weight", l);
     if (!own_connections(&m->delta->part, c->n)) return;
-    static const char *const maps[] = {[KIND_BOTTLENECK] = "delta_proj.weight",
-                                       [KIND_FULL] = "gate.weight",
-                                       [KIND_ADAPTIVE] = "context_proj.weight"};
-    int d = c->edge[m->delta->part.first].distance; /* the first of each stack */
-    c->proj = find_tensor(m, "layers.%d.delta.%d.%s", l, d, maps[m->config.delta.kind]);
-    c->gate_in = find_tensor(m, "layers.%d.delta.%d.gate_in.weight", l, d);
-    c->gate_in_bias = find_tensor(m, "layers.%d.delta.%d.gate_in.bias", l, d);
-    c->gate_out = find_tensor(m, "layers.%d.delta.%d.gate_out.weight", l, d);
-    c->gate_out_bias = find_tensor(m, "layers.%d.delta.%d.gate_out.bias", l, d);
-    c->out = find_tensor(m, "layers.%d.delta.%d.output_proj.weight", l, d);
+    const struct gate *gate = m->delta->gate;
+    struct leaf leaf[MAX_GATE_LEAVES];
+    int leaves = gate->leaves(&m->config, leaf),
+        d = c->edge[m->delta->part.first].distance; /* the first of each stack */
+    for (int i = 0; i < leaves; i++) c->leaf[i] = find_tensor(m, "layers.%d.delta.%d.%s", l, d, leaf[i].name);
     c->scale = find_tensor(m, "layers.%d.delta.%d.scale", l, d);
     c->mix = find_tensor(m, "layers.%d.delta.%d.mix", l, d);
 }
@@ -67,8 +116,7 @@ void lay_out_connections(struct model *m, struct connections *c, long T) {
     const struct delta_config *d = &m->config.delta;
     const struct delta_part *part = &m->delta->part;
     struct connections *shared = &m->delta->shared;
-    long all = c->n, n = own_connections(part, (int)all), D = m->config.hidden_size, Hd = part->Hd,
-         G = d->gate_hidden;
+    long all = c->n, n = own_connections(part, (int)all), D = m->config.hidden_size;
     long rows = m->rows_max;
     if (!all) return;
     SAVE(m, c, shared, weight, T * n, POLICY_NO_BACKWARD);
@@ -77,23 +125,7 @@ void lay_out_connections(struct model *m, struct connections *c, long T) {
         SAVE(m, c, shared, inv, T * n, POLICY_NO_BACKWARD);
         SAVE(m, c, shared, r, T * n, POLICY_NO_BACKWARD);
     }
-    long map = d->kind == KIND_BOTTLENECK ? Hd : d->kind == KIND_FULL ? part->W : G;
-    SAVE(m, c, shared, p, T * n * map, POLICY_FULL);
-    SAVE(m, c, shared, gate, T * n * map, POLICY_SELECTIVE);
-    if (d->kind != KIND_FULL) {
-        SAVE(m, c, shared, x, T * n * G, POLICY_FULL);
-        SAVE(m, c, shared, h, T * n * G, POLICY_SELECTIVE);
-    }
-    if (d->kind == KIND_BOTTLENECK) SAVE(m, c, shared, v, T * n * Hd, POLICY_SELECTIVE);
-    if (d->kind == KIND_BOTTLENECK && m->training && d->regularizer != REGULARIZER_NONE) {
-        int from = bottleneck_keeps_extra(m, POLICY_SELECTIVE) ? POLICY_FULL : POLICY_SELECTIVE;
-        SAVE(m, c, shared, extra, T * n * Hd, from);
-        SAVE(m, c, shared, out_extra, n * Hd * (part->channels ? D : Hd), from);
-    }
-    if (d->kind == KIND_ADAPTIVE) {
-        SAVE(m, c, shared, magnitude, T * n, POLICY_NO_BACKWARD);
-        SAVE(m, c, shared, square, T * n, POLICY_NO_BACKWARD);
-    }
+    m->delta->gate->lay_out(m, c, T);
     if (d->aggregate == AGGREGATE_ATTENTION) {
         SAVE(m, c, shared, select_query, rows * d->attention_dim, POLICY_FULL);
         SAVE(m, c, shared, select_key, rows * all * d->attention_dim, POLICY_FULL);
@@ -153,8 +185,10 @@ static void lay_out_gradients(struct model *m, long T, long all, long n) {
 
 void lay_out_delta_scratch(struct model *m, long T) {
     struct delta_state *s = m->delta;
+    const struct gate *gate = m->delta->gate;
     const struct delta_part *part = &s->part;
-    long D = m->config.hidden_size, Hd = part->Hd, G = m->config.delta.gate_hidden, max = 0;
+    long D = m->config.hidden_size, Hd = own_part(m, m->config.delta.hidden), G = m->config.delta.gate_hidden,
+         max = 0;
     for (int l = 0; l < m->config.num_layers; l++) max = largest(max, s->held[l].n);
     if (!max) return;
     long n = own_connections(part, (int)max);
@@ -166,11 +200,13 @@ void lay_out_delta_scratch(struct model *m, long T) {
     lay_out_columns(m, T, max);
     /* The root mean squares of `full`, gradients of attention's weights. */
     m->sums = largest(m->sums, T * max);
-    if (shares_means(m)) m->sums = largest(m->sums, T * max * G);
+    if (shares_maps(m)) m->sums = largest(m->sums, T * max * G);
+    if (gate->lay_out_scratch) gate->lay_out_scratch(m, T, n);
     if (!m->training) return;
     if (!m->ops->device->host) {
+        long widest = largest(largest(Hd, part->W), largest(G, gate->gates(&m->config)));
         s->seen = take(&m->staging, T * D);
-        s->seen_gates = take(&m->staging, T * n * largest(largest(Hd, part->W), G));
+        s->seen_gates = take(&m->staging, T * n * widest);
     }
     lay_out_gradients(m, T, max, n);
 }

@@ -8,22 +8,10 @@
 #include "kernels/base/status.h"
 #include "model/delta/private.h"
 
-/* The kinds of gate; another rule between layers is another row. */
-static const struct {
-    void (*fill)(struct delta_pass *, bool);
-    void (*contribute)(struct delta_pass *, bool, real *, long, long);
-    void (*backward)(struct delta_pass *, const real *, long, long);
-    enum { SUMMED, SIDE_BY_SIDE, REPLICATED } parts; /* how contributions of divided channels lie */
-} kinds[] = {
-    [KIND_BOTTLENECK] = {bottleneck_fill, bottleneck_contribute, bottleneck_backward, SUMMED},
-    [KIND_FULL] = {gated_fill, gated_contribute, gated_backward, SIDE_BY_SIDE},
-    [KIND_ADAPTIVE] = {gated_fill, gated_contribute, gated_backward, REPLICATED},
-};
-
 /* How this rank's contributions become those of all ranks. */
-static int parts(const struct model *m) {
-    if (m->tensor->size == 1) return REPLICATED;
-    return m->delta->part.channels ? (int)kinds[m->config.delta.kind].parts : SUMMED;
+static enum gate_parts parts(const struct model *m) {
+    if (m->tensor->size == 1) return PARTS_REPLICATED;
+    return m->delta->part.channels ? m->delta->gate->parts : PARTS_SUMMED;
 }
 
 static struct delta_pass start(struct model *m, int layer, const struct loss_options *o,
@@ -33,7 +21,7 @@ static struct delta_pass start(struct model *m, int layer, const struct loss_opt
     p.n = own_connections(&m->delta->part, p.all);
     p.total = total_edges(m, o->active);
     p.rows = m->T;
-    p.works = p.n && (parts(m) != REPLICATED || m->delta->part.leads);
+    p.works = p.n && (parts(m) != PARTS_REPLICATED || m->delta->part.leads);
     if (p.all) p.t = stream_all(m, m->layer[layer].y);
     for (int i = 0; i < p.all; i++) p.source[i] = find_source(m, &p.c->edge[i]);
     p.sparsity = m->gradients && p.total ? o->sparsity_weight * o->token_weight / (double)p.total : 0;
@@ -65,25 +53,25 @@ static void contribute(struct delta_pass *p, real *z) {
     long T = m->T, D = m->config.hidden_size, W = m->delta->part.W;
     real *terms =
         m->delta->mean; /* this rank's; the kinds are done with the buffer before they write there */
-    int kind = m->config.delta.kind;
+    const struct gate *gate = m->delta->gate;
     switch (parts(m)) {
-    case REPLICATED:
+    case PARTS_REPLICATED:
         if (!m->rows_divided) {
-            kinds[kind].contribute(p, true, z, D, 0);
+            gate->contribute(p, true, z, D, 0);
             return;
         }
         m->ops->copy(T * D, p->t, terms);
-        kinds[kind].contribute(p, true, terms, D, 0);
+        gate->contribute(p, true, terms, D, 0);
         m->ops->copy(m->rows * D, own_rows(m, terms), z);
         return;
-    case SIDE_BY_SIDE:
-        kinds[kind].contribute(p, false, terms, W, 0);
+    case PARTS_SIDE_BY_SIDE:
+        gate->contribute(p, false, terms, W, 0);
         axis_gather_columns(m->tensor, terms, T, W, m->delta->difference);
         add_own_rows(m, m->delta->difference, z);
         return;
-    case SUMMED:
+    case PARTS_SUMMED:
         if (p->n)
-            kinds[kind].contribute(p, false, terms, D, 0);
+            gate->contribute(p, false, terms, D, 0);
         else
             m->ops->zero(T * D, terms);
         stream_sum(m, terms);
@@ -97,18 +85,18 @@ static void form_contributions(struct delta_pass *p, real *c) {
     struct model *m = p->m;
     const struct delta_part *part = &m->delta->part;
     long T = m->T, D = m->config.hidden_size, ld = p->all * D;
-    int kind = m->config.delta.kind;
+    const struct gate *gate = m->delta->gate;
     switch (parts(m)) {
-    case REPLICATED:
-        kinds[kind].contribute(p, false, c, ld, D);
+    case PARTS_REPLICATED:
+        gate->contribute(p, false, c, ld, D);
         return;
-    case SIDE_BY_SIDE:
-        kinds[kind].contribute(p, false, m->delta->columns_c, p->all * part->W, part->W);
+    case PARTS_SIDE_BY_SIDE:
+        gate->contribute(p, false, m->delta->columns_c, p->all * part->W, part->W);
         axis_gather_columns(m->tensor, m->delta->columns_c, T * p->all, part->W, c);
         return;
-    case SUMMED:
+    case PARTS_SUMMED:
         if (!part->channels) m->ops->zero(T * ld, c); /* connections of other ranks */
-        if (p->n) kinds[kind].contribute(p, false, c + part->first * D, ld, part->step * D);
+        if (p->n) gate->contribute(p, false, c + part->first * D, ld, part->step * D);
         axis_sum(m->tensor, c, T * ld);
         return;
     }
@@ -125,7 +113,7 @@ void connections_forward(struct model *m, int layer, const struct loss_options *
     if (!p.all) return;
     normalize_forward(&p);
     aggregate_forward(&p);
-    if (p.n) kinds[m->config.delta.kind].fill(&p, true);
+    if (p.n) m->delta->gate->fill(&p, true);
     if (mixes(m)) {
         form_contributions(&p, c->c);
         multihead_forward(&p, z);
@@ -142,7 +130,7 @@ static void recompute_dropped(struct model *m, int layer, const struct loss_opti
     struct delta_pass p = start(m, layer, options, NULL);
     bool full = c->policy == POLICY_FULL;
     p.recomputed = true;
-    if (p.works || (full && p.n && (mixes(m) || shares_means(m)))) kinds[m->config.delta.kind].fill(&p, full);
+    if (p.works || (full && p.n && (mixes(m) || shares_maps(m)))) m->delta->gate->fill(&p, full);
     if (!full) return;
     if (p.works || m->rows_divided) aggregate_recompute(&p);
     if (!mixes(m)) return;
@@ -166,18 +154,18 @@ static void go_back(struct model *m, int layer, const struct loss_options *optio
     if (!p.all) return;
     const struct delta_part *part = &m->delta->part;
     long T = m->T, D = m->config.hidden_size;
-    int kind = m->config.delta.kind;
-    bool multihead = mixes(m), joins = p.works || (kind == KIND_ADAPTIVE && shares_means(m));
+    const struct gate *gate = m->delta->gate;
+    bool multihead = mixes(m), joins = p.works || (gate->maps && shares_maps(m));
     /* y's gradient is z's plus the connections': it grows in place where nothing reads z's any more, and
      * where it has no terms on other ranks. */
-    bool in_place = m->tensor->size == 1 && (multihead || kind == KIND_BOTTLENECK);
+    bool in_place = m->tensor->size == 1 && (multihead || gate->in_place);
     p.dt = in_place ? m->g : m->delta->dt;
     if (!in_place) m->ops->zero(T * D, m->delta->dt);
     if (multihead) {
         multihead_backward(&p, m->g);
-        if (joins) kinds[kind].backward(&p, m->delta->dc + part->first * D, p.all * D, part->step * D);
+        if (joins) gate->backward(&p, m->delta->dc + part->first * D, p.all * D, part->step * D);
     } else if (joins) {
-        kinds[kind].backward(&p, m->g, D, 0);
+        gate->backward(&p, m->g, D, 0);
     }
     if (p.works || m->rows_divided) aggregate_backward(&p);
     if (in_place) return;

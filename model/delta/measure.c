@@ -25,17 +25,6 @@ void measure_contributions(const struct delta_pass *p) {
         m->ops->add_up(m->T, p->c->rms + i * m->T, &sums_of(p, i)->contribution);
 }
 
-long model_gates(const struct model_config *config) {
-    switch (config->delta.kind) {
-    case KIND_BOTTLENECK:
-        return config->delta.hidden;
-    case KIND_FULL:
-        return config->hidden_size;
-    default:
-        return config->delta.gate_hidden;
-    }
-}
-
 double connections_clock(const struct model *m) {
     struct timespec now;
     if (!m->ops->device->host || m->planned) return 0;

@@ -38,8 +38,13 @@ static inline const struct source *own(const struct delta_pass *p, int i) {
     const struct delta_part *part = &p->m->delta->part;
     return &p->source[part->first + i * part->step];
 }
-/* Do all tensor ranks need the same maps of the means, so that each computes them for its own rows? */
-static inline bool shares_means(const struct model *m) {
+/* Of a width that is divided among the ranks that share a connection: this rank's part. */
+static inline long own_part(const struct model *m, long width) {
+    return m->delta->part.channels ? width / m->tensor->size : width;
+}
+/* Do all tensor ranks need the same maps where their weights are whole, so that each computes them for its
+ * own rows? */
+static inline bool shares_maps(const struct model *m) {
     return m->rows_divided && m->delta->part.channels;
 }
 
@@ -48,21 +53,6 @@ struct source find_source(struct model *m, const struct edge *edge);
 /* The same pass over this rank's own rows alone, for what all tensor ranks would compute alike: with
  * sequence_parallel each does it for its own tokens. Else it is the pass itself. */
 struct delta_pass on_own_rows(const struct delta_pass *p);
-
-/* bottleneck.c, gated.c: the contributions of one kind. `fill` computes gates and whatever else is saved,
- * from the linear maps on or (`maps` false) from the maps as they were saved. `contribute` adds weighted
- * contributions to out (row distance ldo; connection i at out + i·step; of `full` with divided channels only
- * these columns), or overwrites it with them where `add` is false; backward reads dout [T, D] likewise,
- * always whole, and fills dweight. */
-void bottleneck_fill(struct delta_pass *p, bool maps);
-void bottleneck_contribute(struct delta_pass *p, bool add, real *out, long ldo, long step);
-void bottleneck_backward(struct delta_pass *p, const real *dout, long ldo, long step);
-void gated_fill(struct delta_pass *p, bool maps);
-void gated_contribute(struct delta_pass *p, bool add, real *out, long ldo, long step);
-void gated_backward(struct delta_pass *p, const real *dout, long ldo, long step);
-/* bottleneck.c: are the sparsity term's gradients kept at a recompute policy? They are dropped where they can
- * be had from v alone. */
-bool bottleneck_keeps_extra(const struct model *m, int policy);
 
 /* measure.c: adds to the sums of this rank's i-th connection, where they are wanted: its gates [T, W] with
  * row distance ld (scratch [T, W] where that is not W), and of all its connections c->rms [n, T]. */
@@ -74,16 +64,13 @@ double connections_clock(const struct model *m);
 /* watch.c: shows the active connections; overwrites the scratch of differences. */
 void watch_connections(const struct delta_pass *p);
 
-/* project.c: maps[i] = W_i δ_i (difference) or W_i (s_i+t)/2 (mean) of all connections: W [n·width, D], out
- * [T, n·width], T the pass's. */
-enum map { MAP_DIFFERENCE, MAP_MEAN };
-void project_forward(struct delta_pass *p, enum map map, const real *w, long width, real *out);
-/* From dout [T, n·width]: adds to w.g, p->dt and p->ds. */
-void project_backward(struct delta_pass *p, enum map map, struct tensor w, long width, const real *dout);
-/* The maps [T, n·G] of the means, all rows of them on all ranks. Of their gradient dout each rank has its
- * terms; what comes back is the pass, over all rows or own ones, that goes on with their sum. */
-void means_forward(struct delta_pass *p, const real *w, real *out);
-struct delta_pass means_sum(struct delta_pass *p, real *dout);
+/* project.c, by the number of a map of the gate: W_i δ_i or W_i (s_i+t)/2 of all connections, out [T,
+ * n·width], all rows of them on all ranks. Of their gradient dout [T, n·width] each rank has its terms;
+ * map_sum adds them up where the map is shared, and gives the pass, over all rows or own ones, whose rows of
+ * dout map_backward takes: it adds to the leaf's gradient, to dt and to the sources' gradients. */
+void map_forward(struct delta_pass *p, int map, real *out);
+struct delta_pass map_sum(struct delta_pass *p, int map, real *dout);
+void map_backward(struct delta_pass *p, int map, const real *dout);
 
 /* normalize.c: the row factors r = γ/max(‖δ‖, ε), and their backward pass: from dr [T] of connection i adds
  * to scale's gradient and to k [T], the factor of δ in δ's gradient. Without `normalize` both do nothing. */
@@ -102,8 +89,10 @@ void multihead_forward(struct delta_pass *p, real *z);
 void multihead_products(struct delta_pass *p);
 void multihead_backward(struct delta_pass *p, const real *dz);
 
-/* Blocks of a projected source [T, projected_width] (narrow.c), one after the other. */
-enum projected_block { PROJECTED_PROJ, PROJECTED_GATE_IN, PROJECTED_SELECT, PROJECTED_RSTD };
-long projected_offset(const struct model *m, long T, enum projected_block block);
+/* narrow.c: where in a projected source [T, projected_width] a map's block begins, selection's keys, and the
+ * inverse rms. */
+long projected_offset(const struct model *m, long T, int map);
+long projected_select(const struct model *m, long T);
+long projected_rstd(const struct model *m, long T);
 
 #endif

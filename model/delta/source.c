@@ -28,7 +28,7 @@ struct source find_source(struct model *m, const struct edge *edge) {
     } else {
         i.projected = pass->projected[e];
         i.projected_gradient = pass->projected_gradient ? pass->projected_gradient[e] : NULL;
-        if (selects) i.rs = i.projected + projected_offset(m, m->T, PROJECTED_RSTD) + m->row0;
+        if (selects) i.rs = i.projected + projected_rstd(m, m->T) + m->row0;
     }
     return i;
 }

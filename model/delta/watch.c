@@ -4,22 +4,10 @@
 
 /* This rank's gates of active connection i; NULL where another rank computes them. */
 static void show_gate(const struct delta_pass *p, int i, struct delta_view *view) {
-    const struct model *m = p->m;
-    const struct delta_part *part = &m->delta->part;
+    const struct delta_part *part = &p->m->delta->part;
     int own = (i - part->first) / part->step; /* the connection's place among this rank's */
     if (i < part->first || (i - part->first) % part->step) return;
-    switch (m->config.delta.kind) {
-    case KIND_BOTTLENECK:
-        view->gates = part->Hd;
-        view->gate_ld = p->n * part->Hd;
-        view->gate = p->c->gate + own * part->Hd;
-        return;
-    default:
-        view->gates = view->gate_ld =
-            m->config.delta.kind == KIND_FULL ? part->W : m->config.delta.gate_hidden;
-        view->gate = p->c->gate + own * m->T * view->gates;
-        return;
-    }
+    p->m->delta->gate->show(p, own, view);
 }
 
 /* From the device to the host, where those who watch look at it. */

@@ -37,7 +37,7 @@ static void lay_out_activation_set(struct model *m, const struct chunk *chunk,
         struct layer *layer = &activation_set->layer[l];
         struct connections *connections = &activation_set->connections[l];
         copy_layer(layer, &m->trunk->held[l]);
-        *connections = m->delta->held[l];
+        connections_copy(connections, &m->delta->held[l]);
         lay_out_layer(m, layer, T);
         lay_out_connections(m, connections, T);
         layer->rstd1 = take(&m->saved, rows);                    /* a later layer's selection reads it */
@@ -85,6 +85,15 @@ static bool allocate_layers(struct model *m, const struct chunk *chunk, struct l
     return there;
 }
 
+/* The same of their connections. */
+static bool allocate_connections(struct model *m, const struct chunk *chunk,
+                                 struct connections *connections) {
+    bool there = true;
+    for (int l = chunk->span.first; there && l < chunk->span.end; l++)
+        there = connections_create(m, &connections[l]);
+    return there;
+}
+
 static bool allocate_activation_sets(struct model *m, struct chunk *chunk) {
     size_t nodes = (size_t)m->config.num_layers + 1;
     chunk->activation_set = calloc((size_t)chunk->activation_sets, sizeof *chunk->activation_set);
@@ -98,7 +107,8 @@ static bool allocate_activation_sets(struct model *m, struct chunk *chunk) {
         activation_set->rows = calloc(nodes, sizeof *activation_set->rows);
         if (!activation_set->layer || !activation_set->connections || !activation_set->rstd ||
             !activation_set->rstd_known || !activation_set->kept || !activation_set->rows ||
-            !allocate_layers(m, chunk, activation_set->layer))
+            !allocate_layers(m, chunk, activation_set->layer) ||
+            !allocate_connections(m, chunk, activation_set->connections))
             return false;
     }
     return chunk->activation_set;
@@ -125,10 +135,8 @@ static int allocate(struct model *m, const struct model_part *part) {
     p->restored = calloc(nodes, sizeof *p->restored);
     p->walk.owed = calloc(nodes, sizeof *p->walk.owed);
     m->trunk->held = calloc(nodes, sizeof *m->trunk->held);
-    m->delta->held = calloc(nodes, sizeof *m->delta->held);
-    m->delta->source_gradient = calloc(nodes, sizeof *m->delta->source_gradient);
-    bool there = mixers_create(m) && p->chunk && p->restored && p->walk.owed && m->trunk->held &&
-                 m->delta->held && m->delta->source_gradient;
+    bool there =
+        mixers_create(m) && delta_create(m) && p->chunk && p->restored && p->walk.owed && m->trunk->held;
     for (int c = 0; there && c < p->chunks; c++) {
         int stage = m->layout.pipeline_index + c * m->layout.pipeline;
         p->chunk[c] =
@@ -237,13 +245,18 @@ static void free_layers(const struct model *m, struct layer *layers) {
     free(layers);
 }
 
+static void free_connections(const struct model *m, struct connections *connections) {
+    for (int l = 0; connections && l < m->config.num_layers; l++) connections_free(&connections[l]);
+    free(connections);
+}
+
 void model_free(struct model *model) {
     if (!model) return;
     for (int c = 0; model->passes->chunk && c < model->passes->chunks; c++) {
         struct chunk *chunk = &model->passes->chunk[c];
         for (int s = 0; chunk->activation_set && s < chunk->activation_sets; s++) {
             free_layers(model, chunk->activation_set[s].layer);
-            free(chunk->activation_set[s].connections);
+            free_connections(model, chunk->activation_set[s].connections);
             free(chunk->activation_set[s].rstd);
             free(chunk->activation_set[s].rstd_known);
             free(chunk->activation_set[s].kept);
@@ -261,10 +274,8 @@ void model_free(struct model *model) {
     free(model->passes->chunk);
     free_layers(model, model->trunk->held);
     mixers_free(model);
-    free(model->delta->held);
-    free(model->delta->source_gradient);
+    delta_free(model);
     free(model->passes->restored);
-    free(model->delta->projection);
     free(model->passes->walk.owed);
     free(model); /* and the rest of its struct whole */
 }

@@ -1,23 +1,13 @@
 #include "model/table/flops.h"
 #include "kernels/base/status.h"
+#include "model/delta/gate.h"
 #include "model/mixer/mixer.h"
 #include "model/params/edges.h"
 
 /* Of one connection, per token, forward: its matrix products in the direct form. */
 static double connection_flops(const struct model_config *m) {
     const struct delta_config *d = &m->delta;
-    double D = m->hidden_size, Hd = d->hidden, G = d->gate_hidden, flops;
-    switch (d->kind) {
-    case KIND_BOTTLENECK:
-        flops = 2 * (2 * D * Hd + D * G + G * Hd);
-        break;
-    case KIND_FULL:
-        flops = 2 * D * D;
-        break;
-    default:
-        flops = 2 * (D * G + (G + 1) * G + G * G);
-        break;
-    }
+    double D = m->hidden_size, flops = gate_of(m)->flops(m);
     if (d->aggregate == AGGREGATE_ATTENTION) flops += 2 * D * d->attention_dim;
     if (d->aggregate == AGGREGATE_MULTIHEAD) flops += 2 * D * D;
     return flops;

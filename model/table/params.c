@@ -3,6 +3,7 @@
 #include "model/table/params.h"
 #include "dist/layout/shard.h"
 #include "kernels/base/status.h"
+#include "model/delta/gate.h"
 #include "model/mixer/mixer.h"
 #include "model/model.h"
 #include "model/params/edges.h"
@@ -198,32 +199,10 @@ static void add_shared(struct builder *b, int layer, const struct leaf *leaf) {
 
 /* The leaves of one connection; returns how many. */
 static int connection_leaves(const struct model_config *m, struct leaf *leaf) {
-    const struct delta_config *c = &m->delta;
-    long D = m->hidden_size, G = c->gate_hidden, Hd = c->hidden;
-    bool mix = c->aggregate == AGGREGATE_LEARNED || c->kind != KIND_BOTTLENECK;
-    int n = 0;
-    switch (c->kind) {
-    case KIND_BOTTLENECK:
-        leaf[n] = leaf_matrix("delta_proj.weight", SPLIT_ROWS, Hd, D, LEAF_WIDTH), leaf[n++].projects = true;
-        leaf[n] = leaf_matrix("gate_in.weight", SPLIT_NONE, G, D, LEAF_WIDTH), leaf[n++].projects = true;
-        leaf[n++] = leaf_vector("gate_in.bias", SPLIT_NONE, G, 0);
-        leaf[n++] = leaf_matrix("gate_out.weight", SPLIT_ROWS, Hd, G, LEAF_WIDTH);
-        leaf[n++] = leaf_vector("gate_out.bias", SPLIT_ROWS, Hd, 0);
-        leaf[n] = leaf_matrix("output_proj.weight", SPLIT_COLUMNS, D, Hd, 0), leaf[n++].transposed = true;
-        break;
-    case KIND_FULL:
-        leaf[n++] = leaf_matrix("gate.weight", SPLIT_ROWS, D, D, LEAF_WIDTH);
-        break;
-    default:
-        leaf[n++] = leaf_matrix("context_proj.weight", SPLIT_NONE, G, D, LEAF_WIDTH);
-        leaf[n++] = leaf_matrix("gate_in.weight", SPLIT_NONE, G, G + 1, LEAF_WIDTH);
-        leaf[n++] = leaf_vector("gate_in.bias", SPLIT_NONE, G, 0);
-        leaf[n++] = leaf_matrix("gate_out.weight", SPLIT_NONE, G, G, LEAF_WIDTH);
-        leaf[n++] = leaf_vector("gate_out.bias", SPLIT_NONE, G, 0);
-        break;
-    }
-    if (c->normalize) leaf[n++] = leaf_vector("scale", SPLIT_NONE, 1, sqrt((double)D));
-    if (mix) leaf[n++] = leaf_vector("mix", SPLIT_NONE, 1, c->kind == KIND_BOTTLENECK ? 1 : 0);
+    const struct gate *gate = gate_of(m);
+    int n = gate->leaves(m, leaf);
+    if (m->delta.normalize) leaf[n++] = leaf_vector("scale", SPLIT_NONE, 1, sqrt((double)m->hidden_size));
+    if (gate_has_mix(m)) leaf[n++] = leaf_vector("mix", SPLIT_NONE, 1, gate->mixed ? 0 : 1);
     return n;
 }
 

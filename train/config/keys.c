@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "model/delta/gate.h"
 #include "train/config/nearest.h"
 
 /* The type follows from the member, so that a row cannot contradict struct config. */
@@ -49,7 +50,7 @@ const struct key config_keys[] = {
      COUNT(1), .count_offset = offsetof(struct config, model.delta.num_distances), RESUME,
      .help = "layer l reads layers l - d for these d, increasing; []: a plain transformer"},
     ROW(model.delta.embedding_source, "false", RESUME, .help = "the embedding output counts as layer -1"),
-    CHOICE(model.delta.kind, "bottleneck", .choices = "bottleneck|full|adaptive", RESUME,
+    CHOICE(model.delta.kind, "bottleneck", .rows = gate_words, RESUME,
            .help = "the gate of a connection"),
     ROW(model.delta.hidden, "32", COUNT(0), RESUME, .help = "bottleneck: width of the projected delta"),
     ROW(model.delta.gate_hidden, "16", COUNT(0), RESUME,

@@ -8,6 +8,7 @@
 #include "data/tokens.h"
 #include "dist/layout/layout.h"
 #include "kernels/base/status.h"
+#include "model/delta/gate.h"
 #include "model/model.h"
 
 const struct place *key_place(const struct reading *reading, const char *path) {
@@ -70,14 +71,7 @@ static int validate_delta(const struct reading *reading) {
     const struct delta_config *delta = &reading->config->model.delta;
     int hidden_size = reading->config->model.hidden_size;
     if (delta->num_distances == 0) return GDN_OK; /* a plain transformer: nothing below is used */
-    if (delta->kind == KIND_BOTTLENECK && (delta->hidden < 1 || delta->gate_hidden < 1))
-        return impossible(reading, "bottleneck connections need a width of at least 1 in both", DELTA(kind),
-                          DELTA(hidden), DELTA(gate_hidden), NULL);
-    if (delta->kind == KIND_ADAPTIVE && (delta->gate_hidden < 2 || hidden_size % delta->gate_hidden))
-        return impossible(
-            reading,
-            "an adaptive gate has gate_hidden channel groups: at least 2, and a divisor of hidden_size",
-            DELTA(kind), DELTA(gate_hidden), MODEL(hidden_size), NULL);
+    TRY(possible(reading, gate_of(&reading->config->model)->conflict(&reading->config->model, 1)));
     if (delta->aggregate == AGGREGATE_ATTENTION && delta->attention_dim < 1)
         return impossible(reading, "aggregate attention needs an attention_dim of at least 1",
                           DELTA(aggregate), DELTA(attention_dim), NULL);
@@ -157,14 +151,8 @@ static int validate_tensor(const struct reading *reading) {
         return impossible(reading,
                           "aggregate multihead shares its heads evenly: tensor must divide attention_heads",
                           MESH(tensor), DELTA(aggregate), DELTA(attention_heads), NULL);
-    if (delta->kind == KIND_BOTTLENECK && reading->config->mesh.delta == DELTA_CHANNEL &&
-        delta->hidden % tensor)
-        return impossible(
-            reading,
-            "tensor ranks share a bottleneck's channels evenly: tensor must divide hidden; or use "
-            "mesh.delta connection",
-            MESH(tensor), MESH(delta), DELTA(kind), DELTA(hidden), NULL);
-    return GDN_OK;
+    int sharing = reading->config->mesh.delta == DELTA_CHANNEL ? tensor : 1;
+    return possible(reading, gate_of(model)->conflict(model, sharing));
 }
 
 static int validate_mesh(const struct reading *reading) {

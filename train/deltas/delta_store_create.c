@@ -1,5 +1,6 @@
 /* What a rank has to do for a store of differences, and the memory for it. */
 #include "kernels/base/status.h"
+#include "model/delta/gate.h"
 #include "train/deltas/delta_store_private.h"
 
 #include <stdio.h>
@@ -62,7 +63,7 @@ static void lay_out(struct delta_store *s) {
 static void plan(struct delta_store *s, const struct delta_place *place, int data_index) {
     const struct layout *layout = place->layout;
     *s = (struct delta_store){.place = *place, .arena = {.name = "stored differences"}};
-    s->all_replicated = place->config->model.delta.kind == KIND_ADAPTIVE && layout->delta == DELTA_CHANNEL;
+    s->all_replicated = gate_of(&place->config->model)->parts == PARTS_REPLICATED && layout->delta == DELTA_CHANNEL;
     find_layers(s, NULL);
     s->watches = data_index == 0 && s->layers > 0;
     s->files = s->watches && layout->tensor_index == 0;

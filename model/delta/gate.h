@@ -70,8 +70,9 @@ struct gate {
 /* The rows of gdn, by enum delta_kind. */
 extern const struct gate gate_bottleneck, gate_full, gate_adaptive;
 
-/* Adds a row, for programs beside gdn: before anything else of the program. */
-void gate_register(const struct gate *row);
+/* Adds a row, for programs beside gdn: before anything else of the program. Returns its number
+ * (model.delta.kind). */
+int gate_register(const struct gate *row);
 /* The row of model.delta.kind; and what that may be, "bottleneck|full|…". */
 const struct gate *gate_of(const struct model_config *config);
 const char *gate_words(void);

@@ -137,6 +137,8 @@ bool fixture_variant(int i, struct model_config *c, struct loss_options *o) {
         c->delta.embedding_source = true;
         c->delta.kind = KIND_FULL;
     }
+    rows_of_gates();
+    choose_gate(c);
     *o = fixture_options(c, active, regularize);
     return true;
 }

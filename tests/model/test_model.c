@@ -141,14 +141,50 @@ static void test_inactive(void **state) {
     fixture_free(&f);
 }
 
+enum { MOST_WEIGHTS = 64 };
+static const real *weight_of[MOST_WEIGHTS];
+static int weights_seen, weights_wrong;
+
+static void spy(int id, char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda,
+                const real *b, long ldb, real beta, real *c, long ldc) {
+    if (id < 0 || id >= MOST_WEIGHTS) {
+        weights_wrong++;
+    } else if (tb == 'T') { /* forward: b is the weight */
+        weights_wrong += weight_of[id] && weight_of[id] != b;
+        weights_seen += !weight_of[id];
+        weight_of[id] = b;
+    }
+    test_backends()[0]->linear(id, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+/* Each product with a weight has a number of its own, and model_weight_ids counts them. */
+static void test_weight_ids(void **state) {
+    (void)state;
+    struct model_config c = small_model();
+    struct ops ops = *test_backends()[0];
+    struct fixture f;
+    struct loss_sums sums;
+    int32_t rows[B * (S + 1)];
+    ops.linear = spy;
+    fixture_create(&f, &c, &ops, B, S, 3, 0.2);
+    fixture_rows(rows, c.vocab_size);
+    struct loss_options o = fixture_options(&c, -1, false);
+    fixture_loss(&f, rows, B, S, &o, true, &sums);
+    assert_int_equal(weights_wrong, 0);
+    assert_int_equal(weights_seen, model_weight_ids(&c));
+    for (int id = 0; id < weights_seen; id++) assert_non_null(weight_of[id]);
+    for (int i = 0; i < weights_seen; i++)
+        for (int j = 0; j < i; j++) assert_ptr_not_equal(weight_of[i], weight_of[j]);
+    fixture_free(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
 #ifdef GDN_DOUBLE
         cmocka_unit_test(test_finite_differences),
 #endif
-        cmocka_unit_test(test_projections_agree),
-        cmocka_unit_test(test_decoder),
-        cmocka_unit_test(test_inactive),
+        cmocka_unit_test(test_projections_agree),  cmocka_unit_test(test_decoder),
+        cmocka_unit_test(test_weight_ids),         cmocka_unit_test(test_inactive),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,6 +57,42 @@ static long place(const struct row *row, long i) {
     return row->transposed ? i % row->shape[1] * row->shape[0] + i / row->shape[1] : i;
 }
 
+static void load_weights(hid_t file, const char *path, struct fixture *f) {
+    char name[160];
+    long count;
+    for (int i = 0; i < f->table.rows; i++) {
+        const struct row *row = &f->table.row[i];
+        dataset_name(name, sizeof name, "/initial", row);
+        double *values = read_doubles(file, name, &count);
+        if (!values || count != row->count) fail_msg("%s: %s is missing or of another size", path, name);
+        for (long j = 0; j < count; j++) f->state.weight[row->offset + place(row, j)] = (real)values[j];
+        free(values);
+    }
+}
+
+/* Every tensor's gradient, with the first `active` distances. */
+static void check_gradients(hid_t file, const char *path, const struct fixture *f, const struct config *c,
+                            int active, const struct ops *ops) {
+    char name[160];
+    long count;
+    for (int i = 0; i < f->table.rows; i++) {
+        const struct row *row = &f->table.row[i];
+        dataset_name(name, sizeof name, "/gradient", row);
+        double *theirs = read_doubles(file, name, &count), norm = 0, error = 0;
+        assert_true(!theirs == !params_active(&c->model, row, active));
+        for (long j = 0; j < row->count; j++) {
+            double ours = f->state.gradient[row->offset + place(row, j)], expected = theirs ? theirs[j] : 0;
+            if (expected == 0 && ours != 0)
+                fail_msg("%s, %s: %s[%ld] is %g, expected 0", path, ops->name, name, j, ours);
+            norm += expected * expected, error += (ours - expected) * (ours - expected);
+        }
+        if (!(sqrt(error) <= gradient_tolerance() * sqrt(norm)))
+            fail_msg("%s, %s: %s differs by %g of its norm %g", path, ops->name, name, sqrt(error / norm),
+                     sqrt(norm));
+        free(theirs);
+    }
+}
+
 static void check_file(const char *path, const struct ops *ops) {
     hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
     assert_true(file >= 0);
@@ -67,14 +103,7 @@ static void check_file(const char *path, const struct ops *ops) {
     struct fixture f;
     fixture_create(&f, &c.model, ops, c.train.batch_size, c.train.sequence_length, 1, 0);
     long count, B = c.train.batch_size, S = c.train.sequence_length;
-    for (int i = 0; i < f.table.rows; i++) {
-        const struct row *row = &f.table.row[i];
-        dataset_name(name, sizeof name, "/initial", row);
-        double *values = read_doubles(file, name, &count);
-        if (!values || count != row->count) fail_msg("%s: %s is missing or of another size", path, name);
-        for (long j = 0; j < count; j++) f.state.weight[row->offset + place(row, j)] = (real)values[j];
-        free(values);
-    }
+    load_weights(file, path, &f);
     double *tokens = read_doubles(file, "/tokens", &count);
     int32_t *rows = malloc((size_t)(B * (S + 1)) * sizeof *rows);
     for (long b = 0; b < B; b++)
@@ -103,22 +132,7 @@ static void check_file(const char *path, const struct ops *ops) {
                      theirs[0]);
         free(theirs);
     }
-    for (int i = 0; i < f.table.rows; i++) {
-        const struct row *row = &f.table.row[i];
-        dataset_name(name, sizeof name, "/gradient", row);
-        double *theirs = read_doubles(file, name, &count), norm = 0, error = 0;
-        assert_true(!theirs == !params_active(&c.model, row, o.active));
-        for (long j = 0; j < row->count; j++) {
-            double ours = f.state.gradient[row->offset + place(row, j)], expected = theirs ? theirs[j] : 0;
-            if (expected == 0 && ours != 0)
-                fail_msg("%s, %s: %s[%ld] is %g, expected 0", path, ops->name, name, j, ours);
-            norm += expected * expected, error += (ours - expected) * (ours - expected);
-        }
-        if (!(sqrt(error) <= gradient_tolerance() * sqrt(norm)))
-            fail_msg("%s, %s: %s differs by %g of its norm %g", path, ops->name, name, sqrt(error / norm),
-                     sqrt(norm));
-        free(theirs);
-    }
+    check_gradients(file, path, &f, &c, o.active, ops);
     free(tokens);
     free(rows);
     fixture_free(&f);

@@ -11,7 +11,7 @@
 /* Whether any run has memory of this category, planned or reserved. */
 static bool used(const struct report *report, int part) {
     for (int r = 0; r < report->count; r++)
-        if (report->run[r].planned.bytes[part] > 0 || report->run[r].reserved.bytes[part] > 0) return true;
+        if (report->run[r].memory.planned.bytes[part] > 0 || report->run[r].memory.reserved.bytes[part] > 0) return true;
     return false;
 }
 
@@ -34,8 +34,8 @@ static void write_bars(const struct report *report) {
     FILE *page = report->page;
     int64_t max = 0;
     for (int r = 0; r < report->count; r++) {
-        int64_t planned = memory_sum(&report->run[r].planned),
-                reserved = memory_sum(&report->run[r].reserved);
+        int64_t planned = memory_sum(&report->run[r].memory.planned),
+                reserved = memory_sum(&report->run[r].memory.reserved);
         if (planned > max) max = planned;
         if (reserved > max) max = reserved;
     }
@@ -46,15 +46,15 @@ static void write_bars(const struct report *report) {
     fprintf(page, "</ul>\n");
     for (int r = 0; r < report->count; r++) {
         const struct report_run *run = &report->run[r];
-        if (!run->has_memory) continue;
+        if (!run->memory.there) continue;
         if (report->count > 1) {
             fprintf(page, "<h3 style=\"margin-top:12px\">");
             report_name(report, r);
             fprintf(page, "</h3>");
         }
         fprintf(page, "<div class=\"bars\">\n");
-        write_bar(report, "planned", &run->planned, max);
-        write_bar(report, "reserved", &run->reserved, max);
+        write_bar(report, "planned", &run->memory.planned, max);
+        write_bar(report, "reserved", &run->memory.reserved, max);
         fprintf(page, "</div>\n");
     }
 }
@@ -65,24 +65,24 @@ static void write_row(const struct report *report, const char *name,
     fprintf(report->page, "<tr><th>%s</th>", name);
     for (int r = 0; r < report->count; r++)
         fprintf(report->page, "<td class=\"n\">%s</td>",
-                bytes_text(report->run[r].has_memory ? value(&report->run[r], part) : NAN, number));
+                bytes_text(report->run[r].memory.there ? value(&report->run[r], part) : NAN, number));
     fprintf(report->page, "</tr>\n");
 }
 
 static double reserved_of(const struct report_run *run, int part) {
-    return part < MEMORY_PARTS ? (double)run->reserved.bytes[part] : (double)memory_sum(&run->reserved);
+    return part < MEMORY_PARTS ? (double)run->memory.reserved.bytes[part] : (double)memory_sum(&run->memory.reserved);
 }
 static double planned_of(const struct report_run *run, int part) {
     (void)part;
-    return (double)memory_sum(&run->planned);
+    return (double)memory_sum(&run->memory.planned);
 }
 static double peak_of(const struct report_run *run, int part) {
     (void)part;
-    return run->peak_resident;
+    return run->memory.peak_resident;
 }
 static double available_of(const struct report_run *run, int part) {
     (void)part;
-    return run->available;
+    return run->memory.available;
 }
 
 static void write_table(const struct report *report) {
@@ -122,7 +122,7 @@ int report_memory(const struct report *report) {
     bool *lacking = calloc((size_t)report->count, sizeof *lacking), any = false;
     if (!lacking) return report_no_memory();
     for (int r = 0; r < report->count; r++)
-        lacking[r] = !report->run[r].has_memory, any |= report->run[r].has_memory;
+        lacking[r] = !report->run[r].memory.there, any |= report->run[r].memory.there;
     fprintf(report->page, "<div class=\"grid\">\n");
     if (any) {
         report_card(report, report->count > 2, "By category, of the rank that needs most", NULL);

@@ -145,18 +145,18 @@ static int take_checkpoint(struct report_run *run, double step, const json_t *li
 }
 
 static void take_memory(struct report_run *run, const json_t *line) {
-    run->has_memory = true;
+    run->memory.there = true;
     for (int part = 0; part < MEMORY_PARTS; part++) {
         char key[64];
         snprintf(key, sizeof key, "planned_%s", memory_key[part]);
         double planned = report_number(line, key);
         snprintf(key, sizeof key, "reserved_%s", memory_key[part]);
         double reserved = report_number(line, key);
-        run->planned.bytes[part] = planned > 0 && planned < 1e18 ? (int64_t)planned : 0;
-        run->reserved.bytes[part] = reserved > 0 && reserved < 1e18 ? (int64_t)reserved : 0;
+        run->memory.planned.bytes[part] = planned > 0 && planned < 1e18 ? (int64_t)planned : 0;
+        run->memory.reserved.bytes[part] = reserved > 0 && reserved < 1e18 ? (int64_t)reserved : 0;
     }
-    run->peak_resident = report_number(line, "peak_resident");
-    run->available = report_number(line, "available");
+    run->memory.peak_resident = report_number(line, "peak_resident");
+    run->memory.available = report_number(line, "available");
 }
 
 static int take_text(const json_t *line, const char *key, char **text) {
@@ -330,7 +330,7 @@ int report_run_read(const char *path, struct report_run *run) {
     *run = (struct report_run){.path = strdup(path), .name = name_of(path)};
     run->parameters = run->ranks = run->data = run->tensor = run->pipeline = run->interleave = run->steps =
         NAN;
-    run->peak_resident = run->available = run->tokens = run->first_time = run->last_time = NAN;
+    run->memory.peak_resident = run->memory.available = run->tokens = run->first_time = run->last_time = NAN;
     if (!run->path || !run->name) return report_no_memory();
     TRY(read_metrics(run));
     return read_config(run);

@@ -56,6 +56,13 @@ struct report_gate {
     double gate, contribution; /* NAN: not told */
 };
 
+/* Of the newest line "memory". */
+struct report_memory {
+    bool there;
+    struct memory planned, reserved;
+    double peak_resident, available; /* bytes; NAN: not told */
+};
+
 struct report_run {
     char *path;      /* as given */
     char *name;      /* of its directory */
@@ -75,16 +82,15 @@ struct report_run {
     long checkpoints, events, gates, sets;
     long checkpoint_room, event_room, gate_room, set_room;
 
-    bool started, has_memory; /* whether there was such a line */
+    bool started; /* whether there was such a line */
     double parameters, ranks, data, tensor, pipeline, interleave,
-        steps;                       /* of the newest start; NAN: not told */
-    char *device, *precision;        /* NULL: not told */
-    struct memory planned, reserved; /* of the newest line */
-    double peak_resident, available; /* bytes; NAN: not told */
-    double done;                     /* steps that count */
-    double tokens;                   /* NAN: not told */
-    int restarts;                    /* resumes */
-    double first_time, last_time;    /* Unix seconds; NAN: not told */
+        steps;                /* of the newest start; NAN: not told */
+    char *device, *precision; /* NULL: not told */
+    struct report_memory memory;
+    double done;                  /* steps that count */
+    double tokens;                /* NAN: not told */
+    int restarts;                 /* resumes */
+    double first_time, last_time; /* Unix seconds; NAN: not told */
 };
 
 /* Reads the run directory `path`. Not collective; changes nothing. `out` is owned by the caller in any case:

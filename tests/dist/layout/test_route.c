@@ -87,18 +87,14 @@ static bool crosses(const struct crossings *crossings, int kind, int index) {
     return false;
 }
 
+static const struct shape four_stages = {
+    .layers = 8, .pipeline = 4, .chunks = 1, .distances = {2, 4, 6}, .narrow = true, .node = 12, .edge = 4};
+
 static void narrow(void **state) {
     (void)state;
     /* Node 0 → layers 2, 4, 6 (stages 1, 2, 3), node 1 is the stream above stage 0. */
-    struct shape shape = {.layers = 8,
-                          .pipeline = 4,
-                          .chunks = 1,
-                          .distances = {2, 4, 6},
-                          .narrow = true,
-                          .node = 12,
-                          .edge = 4};
     struct example e;
-    example_routes(&shape, &e);
+    example_routes(&four_stages, &e);
     int e2 = example_edge(&e, 0, 2), e4 = example_edge(&e, 0, 4), e6 = example_edge(&e, 0, 6);
     /* Three edges are as wide as the node, which goes whole to stage 1; two are narrower from there on. */
     assert_int_equal(e.routes.projector[e2], -1);
@@ -117,7 +113,12 @@ static void narrow(void **state) {
     assert_string_equal(crossings_text(&e.routes.forward[1]), text);
     assert_string_equal(crossings_text(&e.routes.backward[1]), text);
     example_free(&e);
+}
 
+static void narrow_or_whole(void **state) {
+    (void)state;
+    struct shape shape = four_stages;
+    struct example e;
     shape.edge = 3; /* now three are narrower */
     example_routes(&shape, &e);
     assert_int_equal(e.routes.projector[example_edge(&e, 0, 2)], 0);
@@ -139,8 +140,12 @@ static void narrow(void **state) {
     example_routes(&shape, &e);
     for (int i = 0; i < e.edges.count; i++) assert_int_equal(e.routes.projector[i], -1);
     example_free(&e);
+}
 
-    /* Two ranks, two chunks: a target on the node's own rank reads the node itself. */
+/* Two ranks, two chunks: a target on the node's own rank reads the node itself. */
+static void narrow_in_chunks(void **state) {
+    (void)state;
+    struct example e;
     struct shape two = {.layers = 8,
                         .pipeline = 2,
                         .chunks = 2,
@@ -230,9 +235,14 @@ static void nothing_missing_nothing_in_vain(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chain),       cmocka_unit_test(embedding),
-        cmocka_unit_test(interleaved), cmocka_unit_test(first_passage),
-        cmocka_unit_test(narrow),      cmocka_unit_test(nothing_missing_nothing_in_vain),
+        cmocka_unit_test(chain),
+        cmocka_unit_test(embedding),
+        cmocka_unit_test(interleaved),
+        cmocka_unit_test(first_passage),
+        cmocka_unit_test(narrow),
+        cmocka_unit_test(narrow_or_whole),
+        cmocka_unit_test(narrow_in_chunks),
+        cmocka_unit_test(nothing_missing_nothing_in_vain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

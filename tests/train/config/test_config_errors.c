@@ -214,6 +214,10 @@ static void combinations(void **state) {
             NULL);
     refused("model: {delta: {aggregate: multihead, attention_heads: 0}}", NULL,
             "model.delta.attention_heads: 0", NULL);
+}
+
+static void combinations_with_the_mesh(void **state) {
+    (void)state;
     refused("train: {batch_size: 10, micro_batch_size: 4}", NULL, "train.batch_size: 10",
             "train.micro_batch_size: 4", NULL);
     refused("train: {batch_size: 12, micro_batch_size: 4}\nmesh: {data: 2}", NULL, "train.batch_size: 12",
@@ -241,6 +245,10 @@ static void combinations(void **state) {
     refused("mesh: {pipeline: 65}", NULL, "mesh.pipeline: 65", "model.num_layers: 6", NULL);
     refused("mesh: {bucket: 0}", NULL, "mesh.bucket", "'0'", "from 1", NULL);
     refused("mesh: {delta: heads}", NULL, "mesh.delta", "channel", "connection", NULL);
+}
+
+static void combinations_of_data(void **state) {
+    (void)state;
     refused("model: {vocab_size: 256}\ndata: {train: a}", NULL, "model.vocab_size: 256", "data.format: text",
             "257", NULL);
     refused("model: {vocab_size: 300}\ndata: {train: a, sources: [{path: b}]}", NULL,
@@ -322,6 +330,8 @@ int main(void) {
         cmocka_unit_test(lists_and_sections),
         cmocka_unit_test(syntax),
         cmocka_unit_test(combinations),
+        cmocka_unit_test(combinations_with_the_mesh),
+        cmocka_unit_test(combinations_of_data),
         cmocka_unit_test(memory_and_store),
         cmocka_unit_test(no_training_data),
         cmocka_unit_test(files),

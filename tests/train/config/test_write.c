@@ -15,22 +15,28 @@
 #include "train/config/keys.h"
 #include "train/config/number.h"
 
-/* A random value that the key allows, as YAML. */
-static void random_value(const struct key *key, uint64_t draw, FILE *out) {
-    uint64_t what = random_name(key->path);
-    double u = random_uniform(1, what, draw);
-    uint64_t bits = random_bits(2, what, draw);
-    static const char *const texts[] = {"''",
-                                        "a b.txt",
-                                        "'*.txt'",
-                                        "\"q\\\"\\\\\\t\\n\\x7f\\e\\u2028\\u0085\\u2029\"",
-                                        "'  '",
-                                        "\"true\"",
-                                        "'5'",
-                                        "ü/日本/😀",
-                                        "'#: {[,&!|>%@`'",
-                                        "\"\\n\\n\""};
-    char digits[NUMBER_TEXT];
+static const char *const texts[] = {"''",
+                                    "a b.txt",
+                                    "'*.txt'",
+                                    "\"q\\\"\\\\\\t\\n\\x7f\\e\\u2028\\u0085\\u2029\"",
+                                    "'  '",
+                                    "\"true\"",
+                                    "'5'",
+                                    "ü/日本/😀",
+                                    "'#: {[,&!|>%@`'",
+                                    "\"\\n\\n\""};
+enum { TEXTS = sizeof texts / sizeof *texts };
+
+static void random_word(const char *word, uint64_t bits, FILE *out) {
+    int count = 1;
+    for (const char *at = word; *at; at++) count += *at == '|';
+    for (int pick = (int)(bits % (uint64_t)count); pick > 0; pick--) word = strchr(word, '|') + 1;
+    bool cuda = !strncmp(word, "cuda", 4);
+    fprintf(out, "%.*s", (int)strcspn(word, "|"), cuda ? "cpu" : word);
+}
+
+/* One value, as YAML; `u` in [0, 1). */
+static void random_scalar(const struct key *key, double u, uint64_t bits, FILE *out) {
     switch (key->type) {
     case KEY_INT: {
         double values = key->max - key->min + 1;
@@ -46,59 +52,71 @@ static void random_value(const struct key *key, uint64_t draw, FILE *out) {
         fprintf(out, "%llu", (unsigned long long)bits);
         break;
     case KEY_REAL:
-        snprintf(digits, sizeof digits, "%.17g",
-                 key->max < FLT_MAX ? u * key->max : ldexp(0.5 + u / 2, (int)(bits % 200) - 100));
-        fputs(digits, out);
+        fprintf(out, "%.17g",
+                key->max < FLT_MAX ? u * key->max : ldexp(0.5 + u / 2, (int)(bits % 200) - 100));
         break;
     case KEY_BOOL:
         fputs(bits & 1 ? "true" : "false", out);
         break;
-    case KEY_WORD: {
-        int count = 1, pick;
-        const char *word = key_choices(key);
-        for (const char *at = word; *at; at++) count += *at == '|';
-        for (pick = (int)(bits % (uint64_t)count); pick > 0; pick--) word = strchr(word, '|') + 1;
-        bool cuda = !strncmp(word, "cuda", 4);
-        fprintf(out, "%.*s", (int)strcspn(word, "|"), cuda ? "cpu" : word);
+    case KEY_WORD:
+        random_word(key_choices(key), bits, out);
         break;
+    default: /* KEY_STRING */
+        fputs(texts[bits % TEXTS], out);
     }
-    case KEY_STRING:
-        fputs(texts[bits % (sizeof texts / sizeof *texts)], out);
-        break;
-    case KEY_FILES: /* one, which may be '', or a list of others */
-        if (bits & 1) {
-            fputs(texts[(bits >> 1) % (sizeof texts / sizeof *texts)], out);
-            break;
-        }
-        fputc('[', out);
+}
+
+/* Several, without what is around them. */
+static void random_list(const struct key *key, double u, uint64_t bits, FILE *out) {
+    switch (key->type) {
+    case KEY_FILES:
         for (uint64_t i = 1; i < (bits >> 1) % 5; i++) fprintf(out, "%s,", texts[i]);
-        fputc(']', out);
         break;
     case KEY_INTS:
-        fputc('[', out);
         for (uint64_t i = 0, n = bits % (MAX_DISTANCES + 1); i < n; i++)
             fprintf(out, "%s%llu", i ? "," : "", (unsigned long long)(3 * i + 1));
-        fputc(']', out);
         break;
     case KEY_RAMP:
-        fputc('[', out);
         for (uint64_t i = 0, n = bits % (RAMP_MAX + 1); i < n; i++)
             fprintf(out, "[%llu, 12],", (unsigned long long)(i * (1 + bits % 1000)));
-        fputc(']', out);
         break;
     case KEY_SOURCES:
-        fputc('[', out);
         for (uint64_t i = 0; i < bits % 5; i++)
             fprintf(out, i % 2 ? "{path: %s, weight: %.17g}," : "{path: %s, weight: %.17g, name: first_%d},",
                     texts[i], ldexp(1 + u, (int)i - 3), (int)i);
-        fputc(']', out);
         break;
-    case KEY_PATHS:
-        fputc('{', out);
+    default: /* KEY_PATHS */
         for (uint64_t i = 0; i < bits % 4; i++)
             fprintf(out, "%s: %s,", (const char *[]){"null", "5-_a", "-"}[i], texts[i + 1]);
-        fputc('}', out);
-        break;
+    }
+}
+
+/* A random value that the key allows, as YAML. */
+static void random_value(const struct key *key, uint64_t draw, FILE *out) {
+    const uint64_t what = random_name(key->path), bits = random_bits(2, what, draw);
+    const double u = random_uniform(1, what, draw);
+    const bool map = key->type == KEY_PATHS,
+               list = map || key->type == KEY_INTS || key->type == KEY_RAMP || key->type == KEY_SOURCES;
+    if (key->type == KEY_FILES && bits & 1) { /* one, which may be '', or a list of others */
+        fputs(texts[(bits >> 1) % TEXTS], out);
+    } else if (list || key->type == KEY_FILES) {
+        fputc(map ? '{' : '[', out);
+        random_list(key, u, bits, out);
+        fputc(map ? '}' : ']', out);
+    } else {
+        random_scalar(key, u, bits, out);
+    }
+}
+
+static void same(const struct config *first, const struct config *second) {
+    assert_memory_equal(&first->train, &second->train, sizeof first->train);
+    assert_memory_equal(&first->mesh, &second->mesh, sizeof first->mesh);
+    assert_true(first->model.rope_theta == second->model.rope_theta &&
+                first->model.delta.epsilon == second->model.delta.epsilon);
+    assert_int_equal(first->data.num_sources, second->data.num_sources);
+    for (int i = 0; i < first->data.num_sources; i++) {
+        assert_true(first->data.sources[i].weight == second->data.sources[i].weight);
+        assert_string_equal(first->data.sources[i].name, second->data.sources[i].name);
     }
 }
 
@@ -145,15 +163,7 @@ static void round_trip(void **state) {
         if (config_parse(written, "written", NULL, 0, &second)) fail_msg("%s\n%s", gdn_failure(), written);
         char *again = config_text(&second);
         assert_string_equal(written, again);
-        assert_memory_equal(&first.train, &second.train, sizeof first.train);
-        assert_memory_equal(&first.mesh, &second.mesh, sizeof first.mesh);
-        assert_true(first.model.rope_theta == second.model.rope_theta &&
-                    first.model.delta.epsilon == second.model.delta.epsilon);
-        assert_int_equal(first.data.num_sources, second.data.num_sources);
-        for (int i = 0; i < first.data.num_sources; i++) {
-            assert_true(first.data.sources[i].weight == second.data.sources[i].weight);
-            assert_string_equal(first.data.sources[i].name, second.data.sources[i].name);
-        }
+        same(&first, &second);
         assert_int_equal(config_match_resume(&first, again), GDN_OK);
         assert_int_equal(config_match_ranks(&first, again), GDN_OK);
         tried++;

@@ -153,7 +153,7 @@ static void what_is_not_told_is_unknown(void **state) {
     struct report_run run;
     assert_int_equal(report_run_read(scratch(), &run), 0);
     assert_true(isnan(report_goodput(&run)) && isnan(run.parameters) && run.clock.count == 0 &&
-                !run.has_memory);
+                !run.memory.there);
     report_run_free(&run);
 }
 

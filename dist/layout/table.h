@@ -32,6 +32,7 @@ struct moments {
 /* How a tensor is updated. Nobody does where it is not trained: all zero. */
 struct treatment {
     const struct moments *moments;
+    bool whole; /* as a matrix that one data rank has all of (deal.h), not element by element */
     double lr_scale, weight_decay, beta1, beta2; /* of its parameter group */
 };
 

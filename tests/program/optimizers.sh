@@ -39,6 +39,22 @@ optimizer() { # NAME DATASET MESH …: a state that its files have, and where it
     grep -q "/optimizer/exp_avg" other.log || fail "unexpected: $(cat other.log)"
 }
 
-optimizer sgd velocity 2.2.2 2.1.2
+optimizer sgd velocity 2.2.2
 LC_ALL=C awk -F'"loss":' '/"event":"step"/ { split($2, part, ","); loss[++n] = part[1] } END { exit !(loss[n] < 0.97 * loss[1]) }' sgd_one/metrics.jsonl ||
     fail "the loss did not fall: $(lines step sgd_one | sed -n '1p;$p')"
+
+# Whole matrices: each of one data rank, from the parts of tensor ranks where it is split.
+optimizer frobenius momentum 2.2.2 4.1.1 1.4.1
+
+# What ranks hand over for them is the plan's too: rank 0's, on each axis.
+export GDN_TEST_OPTIMIZER=frobenius
+axes() { sed 's/.*"communication_bytes":{//; s/}.*//' | tr ',' '\n' | sort; }
+for mesh in 2.2.1 4.1.1; do
+    IFS=. read -r data tensor pipeline <<< "$mesh"
+    options=(--set model.delta.stage_steps=0 --set train.steps=1 --set train.eval_interval=0 --set data.validation_fraction=0)
+    on $mesh mean "counted_$mesh" "${options[@]}"
+    grep '"event":"step"' "counted_$mesh/metrics.jsonl" | axes > counted.run
+    "$GDN" plan mean.yaml "${options[@]}" --set mesh.data="$data" --set mesh.tensor="$tensor" --set mesh.pipeline="$pipeline" --json |
+        sed 's/.*"ranks":\[//; s/,{"rank":1,.*//' | axes > counted.plan
+    cmp counted.run counted.plan || fail "bytes on mesh $mesh: $(cat counted.run), the plan says $(cat counted.plan)"
+done

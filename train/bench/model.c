@@ -8,6 +8,7 @@
 #include "model/params/edges.h"
 #include "model/table/params.h"
 #include "train/optimizer/groups.h"
+#include "train/optimizer/update.h"
 
 int bench_model_step(struct bench_model *b) {
     const struct train_config *t = &b->config->train;
@@ -23,10 +24,9 @@ int bench_model_step(struct bench_model *b) {
     double norm;
     TRY(optimizer_norm(&b->optimizer, b->active, &norm));
     if (!isfinite(norm) && loss_scale_lower(&b->loss_scale)) return GDN_OK; /* as training does: no update */
-    optimizer_begin(&b->optimizer, b->active);
-    for (int i = 0; i < b->shards.buckets; i++)
-        optimizer_update(&b->optimizer, i, b->active, 1e-4,
-                         optimizer_clip(&b->optimizer, norm / scale) / scale);
+    const double gscale = optimizer_clip(&b->optimizer, norm / scale) / scale;
+    TRY(optimizer_begin(&b->optimizer, b->active, gscale));
+    for (int i = 0; i < b->shards.buckets; i++) optimizer_update(&b->optimizer, i, b->active, 1e-4, gscale);
     return b->ops.device->wait();
 }
 

@@ -16,6 +16,20 @@ static long own_blocks(const struct shards *shards) {
     return count;
 }
 
+/* The largest matrix that is put together, and the largest workspace. */
+static void lay_out_matrices(struct optimizer *o, const struct table *table) {
+    long whole = 0, workspace = 0;
+    for (int i = 0; i < table->rows && o->rule->whole; i++) {
+        const struct row *row = &table->row[i];
+        if (!row->treatment.whole) continue;
+        long count = row->shape[0] * row->shape[1], more = o->rule->workspace(row->shape[0], row->shape[1]);
+        if (deal_is_split(row) && count > whole) whole = count;
+        if (more > workspace) workspace = more;
+    }
+    if (whole) o->whole = arena_take(&o->matrices, (size_t)whole * sizeof *o->whole);
+    if (workspace) o->workspace = arena_take(&o->matrices, (size_t)workspace * sizeof *o->workspace);
+}
+
 /* Called once to count and once to hand out. */
 static void lay_out(struct optimizer *o, const struct table *table, const struct shards *shards, int data) {
     size_t own = (size_t)own_blocks(shards), blocks = (size_t)(table->total / SHARD_GRAIN);
@@ -24,28 +38,38 @@ static void lay_out(struct optimizer *o, const struct table *table, const struct
     o->square = arena_take(&o->scratch, blocks * sizeof *o->square);
     o->found = o->square;
     if (o->ops && !o->ops->device->host) o->found = arena_take(&o->on_device, blocks * sizeof *o->found);
+    lay_out_matrices(o, table);
 }
 
 int optimizer_reserve(struct optimizer *o) {
     o->rule = optimizer_rule_of(o->train);
     o->scratch.name = o->on_device.name = "the gradient norm";
-    o->on_device.device = o->ops->device;
+    o->matrices.name = "the update of whole matrices";
+    o->on_device.device = o->matrices.device = o->ops->device;
     lay_out(o, o->table, o->shards, o->mesh->data.size);
     TRY(arena_reserve(&o->scratch));
     if (o->on_device.used) TRY(arena_reserve(&o->on_device));
+    if (o->matrices.used) TRY(arena_reserve(&o->matrices));
     lay_out(o, o->table, o->shards, o->mesh->data.size);
-    return 0;
+    return o->rule->whole ? deal_create(o->table, o->mesh->data.size, o->rule->flops, &o->deal) : 0;
 }
 
-long optimizer_planned(const struct table *table, const struct shards *shards, int data) {
-    struct optimizer o = {0};
+long optimizer_planned(const struct train_config *train, const struct table *table,
+                       const struct shards *shards, int data) {
+    struct optimizer o = {.rule = optimizer_rule_of(train), .table = table};
     lay_out(&o, table, shards, data);
-    return (long)o.scratch.used;
+    return (long)(o.scratch.used + o.matrices.used);
+}
+
+long optimizer_reserved(const struct optimizer *o) {
+    return (long)(o->scratch.size + o->matrices.size);
 }
 
 void optimizer_free(struct optimizer *o) {
     arena_free(&o->scratch);
     arena_free(&o->on_device);
+    arena_free(&o->matrices);
+    deal_free(&o->deal);
 }
 
 int64_t optimizer_formula_norm(const struct shards *shards, int data) {
@@ -110,12 +134,8 @@ double optimizer_clip(const struct optimizer *o, double norm) {
     return max > 0 && norm > max ? max / (norm + 1e-6) : 1; /* 1e-6: as the reference */
 }
 
-void optimizer_begin(struct optimizer *o, int active) {
-    for (int i = 0; i < o->table->rows; i++)
-        if (params_active(o->model, &o->table->row[i], active)) o->state->steps[i]++;
-}
-
-static void update_piece(struct optimizer *o, const struct piece *piece, double lr, double gscale) {
+struct update optimizer_piece(const struct optimizer *o, const struct piece *piece, double lr,
+                              double gscale) {
     const struct row *row = &o->table->row[piece->row];
     long at = row->offset + piece->first;
     struct update update = {
@@ -131,32 +151,5 @@ static void update_piece(struct optimizer *o, const struct piece *piece, double 
     };
     for (int m = 0; m < row->treatment.moments->count; m++)
         update.moment[m] = o->state->moment[m] + shards_place(o->shards, piece, m);
-    o->rule->update(&update);
-}
-
-/* Reads weight, gradient and moments, writes weight and moments. */
-int64_t optimizer_update_bytes(const struct bucket *bucket) {
-    return (3 + 2 * bucket->kept) * bucket->own_count * (int64_t)sizeof(real);
-}
-
-/* The first of the pieces, which lie by place in the moments, that a bucket has. */
-static int first_piece(const struct shards *shards, const struct bucket *bucket) {
-    int low = 0, high = shards->pieces;
-    while (low < high) {
-        int middle = (low + high) / 2;
-        if (shards->piece[middle].moment >= bucket->moment)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
-}
-
-void optimizer_update(struct optimizer *o, int bucket, int active, double lr, double gscale) {
-    const struct shards *shards = o->shards;
-    for (int i = first_piece(shards, &shards->bucket[bucket]); i < shards->pieces; i++) {
-        const struct piece *piece = &shards->piece[i];
-        if (piece->bucket != bucket) break;
-        if (params_active(o->model, &o->table->row[piece->row], active)) update_piece(o, piece, lr, gscale);
-    }
+    return update;
 }

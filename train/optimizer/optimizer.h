@@ -5,12 +5,12 @@
  * introduced is not updated, not decayed, and its moments and step count stand still. The step count is per
  * tensor, so that a late connection gets its own bias correction.
  *
- * A step: optimizer_norm once all buckets are summed, optimizer_begin, then optimizer_update of every
- * bucket. */
+ * A step: optimizer_norm once all buckets are summed, then update.h. */
 #ifndef GDN_OPTIMIZER_H
 #define GDN_OPTIMIZER_H
 
 #include "dist/mesh/mesh.h"
+#include "dist/layout/deal.h"
 #include "dist/layout/shard.h"
 #include "dist/layout/table.h"
 #include "kernels/base/arena.h"
@@ -34,6 +34,10 @@ struct optimizer {
     struct arena scratch;   /* of what follows */
     double *own, *gathered; /* squares of this rank's blocks in sharded buckets; of every data rank's */
     double *square;         /* [table->total / SHARD_GRAIN] squares of all blocks of the flat buffer */
+    struct deal deal;       /* of the tensors that are updated as whole matrices (matrices.h) */
+    struct arena matrices;  /* on the device: of what follows */
+    real *whole;            /* a matrix put together from the tensor ranks' parts */
+    real *workspace;        /* the rule's */
     struct arena on_device; /* of what follows, where the gradients do not lie on the host */
     double *found;          /* `square` as it is computed */
 };
@@ -41,8 +45,10 @@ struct optimizer {
 /* Reserves the scratch. Not collective. GDN_INTERNAL without memory. */
 int optimizer_reserve(struct optimizer *optimizer);
 void optimizer_free(struct optimizer *optimizer);
-/* Bytes of the scratch on a mesh of `data` data ranks, for plans. */
-long optimizer_planned(const struct table *table, const struct shards *shards, int data);
+/* Bytes of the scratch on a mesh of `data` data ranks, for plans; and what has been reserved. */
+long optimizer_planned(const struct train_config *train, const struct table *table,
+                       const struct shards *shards, int data);
+long optimizer_reserved(const struct optimizer *optimizer);
 
 /* The global norm of the active rows' gradients over all ranks, each tensor's part counted once
  * (row.counted). Squares are summed in double over fixed blocks of SHARD_GRAIN elements of the flat buffer,
@@ -50,8 +56,6 @@ long optimizer_planned(const struct table *table, const struct shards *shards, i
  * in the bits, which are the same on all ranks. `active`: how many of the distances are introduced. Every
  * rank's own parts must hold the sums. Collective over all ranks. Returns the status of the axes. */
 int optimizer_norm(struct optimizer *optimizer, int active, double *norm);
-/* Bytes of memory that the update of a rank's part of a bucket reads and writes, for plans. */
-int64_t optimizer_update_bytes(const struct bucket *bucket);
 /* Bytes that data rank hands to others for it over the data axis (the other axes: axis_formula_sum_doubles of
  * 1). */
 int64_t optimizer_formula_norm(const struct shards *shards, int data);
@@ -60,10 +64,8 @@ int64_t optimizer_formula_norm(const struct shards *shards, int data);
  * never), else 1. */
 double optimizer_clip(const struct optimizer *optimizer, double norm);
 
-/* Begins an update: one more step for every active row. Not collective. */
-void optimizer_begin(struct optimizer *optimizer, int active);
-/* Updates the active rows in this rank's part of one bucket with learning rate `lr`, gradients times
- * `gscale`. Not collective. */
-void optimizer_update(struct optimizer *optimizer, int bucket, int active, double lr, double gscale);
+/* What the rule is told of a piece, at a step with learning rate `lr` and gradients times `gscale`. */
+struct update optimizer_piece(const struct optimizer *optimizer, const struct piece *piece, double lr,
+                              double gscale);
 
 #endif

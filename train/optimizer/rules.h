@@ -21,12 +21,35 @@ struct update {
     real *weight, *gradient, *moment[MOMENTS]; /* [count] each; those of its moments that there are */
 };
 
+/* All of a tensor, on the device of `ops`. */
+struct matrix {
+    const struct ops *ops;
+    const struct train_config *train;
+    const struct row *row;
+    int64_t steps;
+    long rows, columns;
+    real *x; /* [rows, columns] */
+    real *workspace;
+};
+
 struct optimizer_rule {
     const char *name;
     /* What is kept of a tensor: at least one moment of each. */
     const struct moments *(*moments)(const struct row *row);
     /* Updates weights and moments, elements one by one: how a tensor was cut must not show. */
     void (*update)(const struct update *update);
+
+    /* The rest where some tensors are updated as whole matrices, else NULL (matrices.h has the order of
+     * calls). A tensor of two dimensions; its moments are kept as those of others, in parts. */
+    bool (*whole)(const struct row *row);
+    /* Element by element: moments, and what a matrix is made of, in place of the gradient. */
+    void (*prepare)(const struct update *update);
+    /* The matrix, in place: `update` then finds its elements in place of the gradient. Shape as in memory,
+     * which for row.transposed is the other way round. All ranks that have the same matrix must come to the
+     * same bits. */
+    void (*matrix)(const struct matrix *matrix);
+    long (*workspace)(long rows, long columns); /* elements, of either orientation */
+    double (*flops)(long rows, long columns);   /* of products; also what is dealt evenly */
 };
 
 extern const struct optimizer_rule optimizer_adamw;

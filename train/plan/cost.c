@@ -7,7 +7,7 @@
 #include "model/table/params.h"
 #include "train/partition/boundary_size.h"
 #include "train/step/execute.h"
-#include "train/optimizer/optimizer.h"
+#include "train/optimizer/update.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +44,10 @@ static struct action_cost norm_cost(const struct costing *of) {
         else
             cost.bytes[axis] += axis_formula_sum_doubles(size[axis], 1);
     }
+    /* Whole matrices come right behind. */
+    cost.flops = of->matrices.flops;
+    cost.bytes[PLAN_DATA] += of->matrices.data_bytes;
+    cost.bytes[PLAN_TENSOR] += of->matrices.tensor_bytes;
     return cost;
 }
 

@@ -7,6 +7,7 @@
 #include "dist/schedule/schedule.h"
 #include "dist/layout/table.h"
 #include "model/model.h"
+#include "train/optimizer/matrices.h"
 #include "train/plan/simulate.h"
 
 /* The rank and its work. */
@@ -22,6 +23,7 @@ struct costing {
     const struct recompute *recompute; /* [num_layers]; NULL: nothing is computed again */
     double compress_sources;           /* model_part's */
     const struct loss_options *options;
+    struct matrices_cost matrices; /* of the data rank with most of each */
 };
 
 /* What passes cost. */

@@ -62,8 +62,12 @@ static void fill_ranks(struct plan *plan, const struct rank_plan *part, const st
         for (int axis = 0; axis < PLAN_AXES; axis++) rank.bytes[axis] += cost[i].bytes[axis];
     }
     for (int data = 0; data < plan->data; data++) {
-        rank.bytes[PLAN_DATA] = data_bytes(plan, &part->shards, data);
-        *rank_at(plan, data, part->layout.tensor_index, pipeline) = rank;
+        const struct matrices_cost *own = &part->matrices[data], *most = &part->costing.matrices;
+        struct plan_rank *out = rank_at(plan, data, part->layout.tensor_index, pipeline);
+        *out = rank;
+        out->flops += own->flops - most->flops;
+        out->bytes[PLAN_DATA] = data_bytes(plan, &part->shards, data) + own->data_bytes;
+        out->bytes[PLAN_TENSOR] += own->tensor_bytes - most->tensor_bytes;
     }
 }
 

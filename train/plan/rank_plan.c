@@ -1,5 +1,7 @@
 #include "train/plan/rank_plan.h"
 
+#include <stdlib.h>
+
 #include "dist/sync/sync.h"
 #include "model/table/params.h"
 #include "train/deltas/delta_store.h"
@@ -18,6 +20,25 @@ struct loss_options rank_plan_options(const struct config *config) {
         .entropy_weight = on,
         .measure = on,
     };
+}
+
+static void raise(struct matrices_cost *most, const struct matrices_cost *cost) {
+    if (cost->flops > most->flops) most->flops = cost->flops;
+    if (cost->data_bytes > most->data_bytes) most->data_bytes = cost->data_bytes;
+    if (cost->tensor_bytes > most->tensor_bytes) most->tensor_bytes = cost->tensor_bytes;
+}
+
+/* What the optimiser does with whole matrices, which are dealt to the data ranks. */
+static int plan_matrices(struct rank_plan *plan) {
+    const struct rank_work *work = plan->work;
+    plan->matrices = calloc((size_t)work->data, sizeof *plan->matrices);
+    int status = plan->matrices ? matrices_plan(&work->config->train, &plan->table, &plan->shards, work->data,
+                                                work->tensor, plan->layout.tensor_index, plan->matrices)
+                                : gdn_fail(GDN_INTERNAL, "out of memory for the plan of an optimiser");
+    for (int rank = 0; rank < work->data && !status; rank++)
+        raise(&plan->costing.matrices, &plan->matrices[rank]);
+    if (status) rank_plan_free(plan);
+    return status;
 }
 
 int rank_plan_create(const struct rank_work *work, int tensor, int pipeline, struct rank_plan *out) {
@@ -43,10 +64,12 @@ int rank_plan_create(const struct rank_work *work, int tensor, int pipeline, str
         .compress_sources = config->train.compress_sources,
         .options = &out->options,
     };
+    if (!status) status = plan_matrices(out);
     return status;
 }
 
 void rank_plan_free(struct rank_plan *plan) {
+    free(plan->matrices);
     shards_free(&plan->shards);
     params_free(&plan->table);
 }
@@ -101,7 +124,8 @@ int rank_plan_memory(const struct rank_plan *plan, const struct pass_costs *pass
         sync_formula_scratch(&plan->table, &plan->shards, work->data, work->tensor) +
         executor_planned(&execution, plan->layout.pipeline_index);
     out->bytes[MEMORY_WORKSPACE] =
-        passes->memory.workspace + optimizer_planned(&plan->table, &plan->shards, work->data) +
+        passes->memory.workspace +
+        optimizer_planned(&config->train, &plan->table, &plan->shards, work->data) +
         batch_bytes(work->share, config->train.sequence_length) + delta_store_memory(&store, 0);
     if (!work->without_copy)
         out->bytes[MEMORY_CHECKPOINT] = saver_planned(config, &plan->table, &plan->shards);

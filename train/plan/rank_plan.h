@@ -24,6 +24,7 @@ struct rank_plan {
     struct table table;
     struct shards shards; /* of data index 0; in number and length the same for all */
     struct loss_options options;
+    struct matrices_cost *matrices; /* [data] of each data rank */
     struct costing costing;
 };
 

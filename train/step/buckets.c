@@ -1,3 +1,4 @@
+#include "train/optimizer/update.h"
 #include "train/step/private.h"
 
 int execute_share(void *executor, const struct action *a) {

@@ -1,5 +1,6 @@
 #include "dist/mpi/activity.h"
 #include "model/params/edges.h"
+#include "train/optimizer/update.h"
 #include "train/step/private.h"
 
 const struct connection_sums *executor_connections(const struct executor *executor) {
@@ -123,7 +124,7 @@ static int update(struct executor *x) {
     x->step->update = false;
     TRY(x->step->decide(x->step));
     if (!x->step->update) return status_of(&x->e);
-    optimizer_begin(x->e.optimizer, x->step->options->active);
+    TRY(optimizer_begin(x->e.optimizer, x->step->options->active, x->step->gscale));
     return walk(x, &at);
 }
 

@@ -12,7 +12,7 @@
 #include "model/table/params.h"
 #include "tests/support/rank_main.h"
 #include "train/optimizer/groups.h"
-#include "train/optimizer/optimizer.h"
+#include "train/optimizer/update.h"
 #include "train/memory/state.h"
 
 /* Relative to a weight's size: a few roundings of the number type a step. */
@@ -100,7 +100,7 @@ static double norm_of(struct fixture *f, int active) {
 }
 
 static void update(struct fixture *f, int active, double lr, double norm) {
-    optimizer_begin(&f->optimizer, active);
+    assert_int_equal(optimizer_begin(&f->optimizer, active, optimizer_clip(&f->optimizer, norm)), 0);
     for (int b = f->shards.buckets - 1; b >= 0; b--) /* in whatever order */
         optimizer_update(&f->optimizer, b, active, lr, optimizer_clip(&f->optimizer, norm));
 }

@@ -1,0 +1,22 @@
+/* Whole matrices: the parts of a flat buffer that data ranks own of some tensors (shard.h), brought to one
+ * rank each and back, in place. */
+#ifndef GDN_SYNC_WHOLE_H
+#define GDN_SYNC_WHOLE_H
+
+#include "dist/layout/deal.h"
+#include "dist/layout/shard.h"
+#include "dist/mesh/mesh.h"
+
+/* Each active tensor's owner gets from the other data ranks what they own of it: its rank has all of the
+ * tensor (its part on this tensor rank). And the other way round: every rank's own parts are as the owner has
+ * them. Collective over the data axis, with nothing else under way on it. GDN_INTERNAL. */
+int whole_collect(struct mesh *mesh, const struct table *table, const struct shards *shards,
+                  const struct deal *deal, real *x);
+int whole_hand_back(struct mesh *mesh, const struct table *table, const struct shards *shards,
+                    const struct deal *deal, real *x);
+
+/* Adds to bytes [data] what each data rank hands over for both, of all tensors of the list. */
+void whole_formula(const struct table *table, const struct shards *shards, const struct deal *deal, int data,
+                   int64_t *bytes);
+
+#endif

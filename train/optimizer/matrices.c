@@ -1,0 +1,124 @@
+#include "train/optimizer/matrices.h"
+
+#include "dist/sync/whole.h"
+#include "kernels/base/status.h"
+#include "model/params/find.h"
+
+#include <stdlib.h>
+
+/* How a tensor lies in memory, of its global shape, and where this rank's part of it is. */
+struct place {
+    long rows, columns;
+    bool by_rows; /* the part is of consecutive rows, else of columns */
+    long first;   /* its first one */
+    long width;   /* columns of the part */
+};
+
+static struct place place_of(const struct row *row) {
+    int down = row->transposed ? 1 : 0, across = 1 - down; /* dimensions of the tensor */
+    bool by_rows = row->local[across] == row->shape[across];
+    return (struct place){
+        .rows = row->shape[down],
+        .columns = row->shape[across],
+        .by_rows = by_rows,
+        .first = row->start[by_rows ? down : across],
+        .width = row->local[across],
+    };
+}
+
+/* ------------------------------------------------------------------------------------------- one matrix */
+
+/* From all tensor ranks' parts. */
+static void put_together(struct optimizer *o, const struct place *p, const real *part, long count) {
+    struct axis *tensor = &o->mesh->tensor;
+    if (!p->by_rows) {
+        axis_gather_columns(tensor, part, p->rows, p->width, o->whole);
+        return;
+    }
+    o->ops->copy(count, part, o->whole + p->first * p->columns);
+    axis_gather_rows(tensor, o->whole, p->rows, p->columns);
+}
+
+static void take_part(struct optimizer *o, const struct place *p, real *part, long count) {
+    if (p->by_rows)
+        o->ops->copy(count, o->whole + p->first * p->columns, part);
+    else
+        o->ops->copy_columns(p->rows, p->width, o->whole + p->first, p->columns, part, p->width);
+}
+
+static void compute(struct optimizer *o, int index) {
+    const struct row *row = &o->table->row[index];
+    const struct place place = place_of(row);
+    bool split = deal_is_split(row);
+    real *part = o->state->gradient + row->offset;
+    if (split) put_together(o, &place, part, row->count);
+    const struct matrix matrix = {
+        .ops = o->ops,
+        .train = o->train,
+        .row = row,
+        .steps = o->state->steps[index],
+        .rows = place.rows,
+        .columns = place.columns,
+        .x = split ? o->whole : part,
+        .workspace = o->workspace,
+    };
+    o->rule->matrix(&matrix);
+    if (split) take_part(o, &place, part, row->count);
+}
+
+/* ------------------------------------------------------------------------------------------- all of them */
+
+static void prepare(struct optimizer *o, int active, double gscale) {
+    for (int i = 0; i < o->shards->pieces; i++) {
+        const struct piece *piece = &o->shards->piece[i];
+        const struct row *row = &o->table->row[piece->row];
+        if (!row->treatment.whole || !params_active(o->model, row, active)) continue;
+        const struct update update = optimizer_piece(o, piece, 0, gscale);
+        o->rule->prepare(&update);
+    }
+}
+
+int matrices_update(struct optimizer *o, int active, double gscale) {
+    struct deal *deal = &o->deal;
+    if (!deal->count) return 0;
+    for (int i = 0; i < deal->count; i++)
+        deal->item[i].active = params_active(o->model, &o->table->row[deal->item[i].row], active);
+    prepare(o, active, gscale);
+    TRY(whole_collect(o->mesh, o->table, o->shards, deal, o->state->gradient));
+    for (int i = 0; i < deal->count; i++)
+        if (deal->item[i].active && deal->item[i].owner == o->mesh->data.index) compute(o, deal->item[i].row);
+    TRY(o->mesh->tensor.status);
+    return whole_hand_back(o->mesh, o->table, o->shards, deal, o->state->gradient);
+}
+
+/* ------------------------------------------------------------------------------------------- planning */
+
+static int64_t gather_bytes(const struct row *row, int tensor, int tensor_index) {
+    const struct place p = place_of(row);
+    if (!deal_is_split(row)) return 0;
+    return p.by_rows ? axis_formula_gather_rows(tensor, tensor_index, p.rows, p.columns)
+                     : axis_formula_gather_columns(tensor, p.rows, p.width);
+}
+
+int matrices_plan(const struct train_config *train, const struct table *table, const struct shards *shards,
+                  int data, int tensor, int tensor_index, struct matrices_cost *out) {
+    const struct optimizer_rule *rule = optimizer_rule_of(train);
+    struct deal deal;
+    for (int rank = 0; rank < data; rank++) out[rank] = (struct matrices_cost){0};
+    if (!rule->whole) return 0;
+    int64_t *bytes = calloc((size_t)data, sizeof *bytes);
+    if (!bytes) return gdn_fail(GDN_INTERNAL, "out of memory for the plan of an optimiser");
+    int status = deal_create(table, data, rule->flops, &deal);
+    if (!status) {
+        whole_formula(table, shards, &deal, data, bytes);
+        for (int i = 0; i < deal.count; i++) {
+            struct matrices_cost *cost = &out[deal.item[i].owner];
+            cost->flops += deal.item[i].cost;
+            cost->tensor_bytes += gather_bytes(&table->row[deal.item[i].row], tensor, tensor_index);
+        }
+        for (int rank = 0; rank < data; rank++) out[rank].data_bytes = bytes[rank];
+        deal_free(&deal);
+    }
+    free(bytes);
+    return status;
+}

@@ -1,0 +1,31 @@
+/* The part of an update that concerns whole matrices, for optimisers that have such (rules.h). Moments and
+ * weights of a matrix are cut into parts like those of any tensor, and updated in parts; only what lies in
+ * between sees the whole:
+ *
+ *   every data rank     rule.prepare of its own parts: the moments; what the matrix is made of, in place of
+ * gradients data axis           each matrix's parts to the rank that it is dealt to (dist/layout/deal.h), in
+ * place tensor axis         the matrix from the tensor ranks' parts, where it is split its data rank
+ * rule.matrix, on each tensor rank: the same bits; each keeps its part data axis           the parts back to
+ * those who own them every data rank     rule.update of its own parts (optimizer_update), from what now is in
+ * place of gradients
+ *
+ * So states and checkpoints do not know of it, and each data rank computes about as much; sums of gradients
+ * stay as they are. Left out is what would pay with more tensor ranks, that they share the matrices' work. */
+#ifndef GDN_OPTIMIZER_MATRICES_H
+#define GDN_OPTIMIZER_MATRICES_H
+
+#include "train/optimizer/optimizer.h"
+
+/* All but the last line above, for active rows. Collective over the data and tensor axes. GDN_INTERNAL. */
+int matrices_update(struct optimizer *optimizer, int active, double gscale);
+
+/* What a data rank does for it, for plans. */
+struct matrices_cost {
+    double flops;
+    int64_t data_bytes, tensor_bytes; /* handed over */
+};
+/* Fills out [data], of all rows. Not collective. GDN_INTERNAL without memory. */
+int matrices_plan(const struct train_config *train, const struct table *table, const struct shards *shards,
+                  int data, int tensor, int tensor_index, struct matrices_cost *out);
+
+#endif

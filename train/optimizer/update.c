@@ -1,0 +1,40 @@
+#include "train/optimizer/update.h"
+
+#include "kernels/base/status.h"
+#include "model/params/find.h"
+#include "train/optimizer/matrices.h"
+
+int optimizer_begin(struct optimizer *o, int active, double gscale) {
+    for (int i = 0; i < o->table->rows; i++)
+        if (params_active(o->model, &o->table->row[i], active)) o->state->steps[i]++;
+    return matrices_update(o, active, gscale);
+}
+
+/* Reads weight, gradient and moments, writes weight and moments. */
+int64_t optimizer_update_bytes(const struct bucket *bucket) {
+    return (3 + 2 * bucket->kept) * bucket->own_count * (int64_t)sizeof(real);
+}
+
+/* The first of the pieces, which lie by place in the moments, that a bucket has. */
+static int first_piece(const struct shards *shards, const struct bucket *bucket) {
+    int low = 0, high = shards->pieces;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (shards->piece[middle].moment >= bucket->moment)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+void optimizer_update(struct optimizer *o, int bucket, int active, double lr, double gscale) {
+    const struct shards *shards = o->shards;
+    for (int i = first_piece(shards, &shards->bucket[bucket]); i < shards->pieces; i++) {
+        const struct piece *piece = &shards->piece[i];
+        if (piece->bucket != bucket) break;
+        if (!params_active(o->model, &o->table->row[piece->row], active)) continue;
+        const struct update update = optimizer_piece(o, piece, lr, gscale);
+        o->rule->update(&update);
+    }
+}

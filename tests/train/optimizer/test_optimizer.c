@@ -251,11 +251,48 @@ static void inactive_rows_stand_still(void **unused) {
     tear_down(&f);
 }
 
+/* A tensor has the settings of the first group that matches its name, or the default ones: what an update of
+ * two states that begin alike makes of each. */
+static void groups_have_settings_of_their_own(void **unused) {
+    (void)unused;
+    static const struct parameter_group groups[] = {
+        {"layers.*.delta.*", 0.5, 0.3, NAN, 0.5},
+        {"layers.1.*", 2, NAN, 0, NAN},
+    };
+    struct fixture f;
+    struct mesh alone = mesh_alone();
+    int seen[3] = {0};
+    set_up(&f, &alone, 5000);
+    groups_assign(&optimizer_adamw, &settings, groups, 2, &f.table);
+    for (int i = 0; i < f.table.total; i++) f.state.gradient[i] = 0.25;
+    update(&f, 2, 0.01, 0);
+    for (int r = 0; r < f.table.rows; r++) {
+        const struct row *row = &f.table.row[r];
+        bool delta = strstr(row->name, ".delta."), middle = row->layer == 1;
+        double b1 = !delta && middle ? 0 : 0.9, b2 = delta ? 0.5 : 0.95,
+               decay = delta            ? 0.3
+                       : row->ndim == 2 ? 0.1
+                                        : 0;
+        double lr = 0.01 * (delta ? 0.5 : middle ? 2 : 1);
+        seen[delta ? 0 : middle ? 1 : 2]++;
+        for (long i = row->offset; i < row->offset + row->count; i++) {
+            double right = f.w[i] * (1 - lr * decay) -
+                           lr * 0.25 / (0.25 + 1e-8); /* the first step's averages are the gradient */
+            assert_true(fabs(f.state.weight[i] - right) <= close_enough * 10 * (1 + fabs(right)));
+            assert_true(fabs(f.state.moment[0][i] - (1 - b1) * 0.25) <= close_enough * 10);
+            assert_true(fabs(f.state.moment[1][i] - (1 - b2) * 0.0625) <= close_enough * 10);
+        }
+    }
+    assert_true(seen[0] && seen[1] && seen[2]);
+    tear_down(&f);
+}
+
 int rank_main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(follows_the_formula_through_stages),
         cmocka_unit_test(norm_is_one_number),
         cmocka_unit_test(inactive_rows_stand_still),
+        cmocka_unit_test(groups_have_settings_of_their_own),
     };
     return run_on_ranks(tests, NULL, NULL);
 }

@@ -23,6 +23,22 @@ static inline int own_connections(const struct delta_part *part, int n) {
     return n > part->first ? (n - part->first - 1) / part->step + 1 : 0;
 }
 
+/* What aggregates keep of a layer: its tensors, NULL under others, and what is saved. */
+struct selection {
+    int policy;
+    struct tensor project; /* [a, D] */
+    real *query, *key;     /* [R, a], [R, all, a] */
+    real *rt;              /* [R] inverse rms of the target */
+    real *alpha;           /* [T, all] */
+};
+struct multihead {
+    int policy;
+    struct tensor to_query, to_key; /* [D', D] */
+    real *query, *key;              /* [T, D'], [T, all, D'] */
+    real *alpha;                    /* [T, all, heads] */
+    real *c;                        /* [T, all, D] mixed contributions */
+};
+
 /* A layer's connections: tensors of this rank's connections stacked in their order, and what is saved for the
  * backward pass. In shapes n counts the rank's connections, `all` those of all ranks; W, heads and D' are the
  * rank's channels (struct delta_part). A pass uses the active connections, packed. */
@@ -32,16 +48,13 @@ struct connections {
     const struct edge *edge;             /* [n] */
     struct tensor leaf[MAX_GATE_LEAVES]; /* the gate's, in its order, each of n connections */
     struct tensor scale, mix;            /* [n] each, or NULL */
-    struct tensor select, query, key;    /* [a, D], [D', D], [D', D], or NULL */
     /* Saved. */
-    real *inv, *r;                   /* [n, T] inverse norms and row factors of `normalize`, or NULL */
-    real *weight;                    /* [T, n] what each contribution is multiplied by */
-    real *rms;                       /* [n, T] of the contributions, for the sparsity term */
-    void *gate;                      /* what the gate saves: its own struct (gate.h) */
-    real *select_query, *select_key; /* attention [R, a], [R, all, a]; multihead [T, D'], [T, all, D'] */
-    real *rt;                        /* attention [R]: inverse rms of the target */
-    real *alpha;                     /* attention [T, all]; multihead [T, all, heads] */
-    real *c;                         /* multihead [T, all, D]: mixed contributions */
+    real *inv, *r; /* [n, T] inverse norms and row factors of `normalize`, or NULL */
+    real *weight;  /* [T, n] what each contribution is multiplied by */
+    real *rms;     /* [n, T] of the contributions, for the sparsity term */
+    void *gate;    /* what the gate saves: its own struct (gate.h) */
+    struct selection selection;
+    struct multihead multihead;
 };
 
 /* The weights that project one edge's source where it travels narrow (narrow.c); NULL where they are not

@@ -99,9 +99,9 @@ void find_connections(struct model *m, int l) {
     c->edge = &m->edges.edge[m->edges.first[l]];
     c->n = m->edges.first[l + 1] - m->edges.first[l];
     if (!c->n) return;
-    c->select = find_tensor(m, "layers.%d.delta.select.weight", l);
-    c->query = find_tensor(m, "layers.%d.delta.query.weight", l);
-    c->key = find_tensor(m, "layers.%d.delta.key.weight", l);
+    c->selection.project = find_tensor(m, "layers.%d.delta.select.weight", l);
+    c->multihead.to_query = find_tensor(m, "layers.%d.delta.query.weight", l);
+    c->multihead.to_key = find_tensor(m, "layers.%d.delta.key.weight", l);
     if (!own_connections(&m->delta->part, c->n)) return;
     const struct gate *gate = m->delta->gate;
     struct leaf leaf[MAX_GATE_LEAVES];
@@ -112,13 +112,33 @@ void find_connections(struct model *m, int l) {
     c->mix = find_tensor(m, "layers.%d.delta.%d.mix", l, d);
 }
 
+static void lay_out_aggregate(struct model *m, struct connections *c, long T) {
+    const struct delta_config *d = &m->config.delta;
+    const struct delta_part *part = &m->delta->part;
+    struct selection *select = &c->selection, *shared_select = &m->delta->shared.selection;
+    struct multihead *heads = &c->multihead, *shared_heads = &m->delta->shared.multihead;
+    long all = c->n, rows = m->rows_max, a = d->attention_dim;
+    select->policy = heads->policy = c->policy;
+    if (d->aggregate == AGGREGATE_ATTENTION) {
+        SAVE(m, select, shared_select, query, rows * a, POLICY_FULL);
+        SAVE(m, select, shared_select, key, rows * all * a, POLICY_FULL);
+        SAVE(m, select, shared_select, alpha, T * all, POLICY_NO_BACKWARD);
+        SAVE(m, select, shared_select, rt, rows, POLICY_NO_BACKWARD);
+    }
+    if (d->aggregate == AGGREGATE_MULTIHEAD) {
+        SAVE(m, heads, shared_heads, query, T * part->D, POLICY_FULL);
+        SAVE(m, heads, shared_heads, key, T * all * part->D, POLICY_FULL);
+        SAVE(m, heads, shared_heads, alpha, T * all * part->heads, POLICY_NO_BACKWARD);
+        SAVE(m, heads, shared_heads, c, T * all * m->config.hidden_size, POLICY_FULL);
+    }
+}
+
 void lay_out_connections(struct model *m, struct connections *c, long T) {
     const struct delta_config *d = &m->config.delta;
     const struct delta_part *part = &m->delta->part;
     struct connections *shared = &m->delta->shared;
-    long all = c->n, n = own_connections(part, (int)all), D = m->config.hidden_size;
-    long rows = m->rows_max;
-    if (!all) return;
+    long n = own_connections(part, c->n);
+    if (!c->n) return;
     SAVE(m, c, shared, weight, T * n, POLICY_NO_BACKWARD);
     SAVE(m, c, shared, rms, T * n, POLICY_NO_BACKWARD);
     if (d->normalize) {
@@ -126,18 +146,7 @@ void lay_out_connections(struct model *m, struct connections *c, long T) {
         SAVE(m, c, shared, r, T * n, POLICY_NO_BACKWARD);
     }
     m->delta->gate->lay_out(m, c, T);
-    if (d->aggregate == AGGREGATE_ATTENTION) {
-        SAVE(m, c, shared, select_query, rows * d->attention_dim, POLICY_FULL);
-        SAVE(m, c, shared, select_key, rows * all * d->attention_dim, POLICY_FULL);
-        SAVE(m, c, shared, alpha, T * all, POLICY_NO_BACKWARD);
-        SAVE(m, c, shared, rt, rows, POLICY_NO_BACKWARD);
-    }
-    if (d->aggregate == AGGREGATE_MULTIHEAD) {
-        SAVE(m, c, shared, select_query, T * part->D, POLICY_FULL);
-        SAVE(m, c, shared, select_key, T * all * part->D, POLICY_FULL);
-        SAVE(m, c, shared, alpha, T * all * part->heads, POLICY_NO_BACKWARD);
-        SAVE(m, c, shared, c, T * all * D, POLICY_FULL);
-    }
+    lay_out_aggregate(m, c, T);
 }
 
 void share_connections(struct model *m, int l) {

@@ -115,7 +115,7 @@ void connections_forward(struct model *m, int layer, const struct loss_options *
     aggregate_forward(&p);
     if (p.n) m->delta->gate->fill(&p, true);
     if (mixes(m)) {
-        form_contributions(&p, c->c);
+        form_contributions(&p, c->multihead.c);
         multihead_forward(&p, z);
     } else {
         contribute(&p, z);
@@ -134,7 +134,7 @@ static void recompute_dropped(struct model *m, int layer, const struct loss_opti
     if (!full) return;
     if (p.works || m->rows_divided) aggregate_recompute(&p);
     if (!mixes(m)) return;
-    form_contributions(&p, c->c);
+    form_contributions(&p, c->multihead.c);
     multihead_products(&p);
 }
 

@@ -84,7 +84,7 @@ void aggregate_forward(struct delta_pass *p);
 void aggregate_backward(struct delta_pass *p);
 /* Selection's queries and keys, computed again. */
 void aggregate_recompute(struct delta_pass *p);
-/* multihead: own rows z [R, D] += Σ α c; of that queries and keys alone; backward fills dc from dz. */
+/* multihead.c: own rows z [R, D] += Σ α c; of that queries and keys alone; backward fills dc from dz. */
 void multihead_forward(struct delta_pass *p, real *z);
 void multihead_products(struct delta_pass *p);
 void multihead_backward(struct delta_pass *p, const real *dz);

@@ -9,12 +9,18 @@ enum { MAX_ROWS = 16, NAME = 32 };
 
 static const struct gate *row[MAX_ROWS] = {
     [KIND_BOTTLENECK] = &gate_bottleneck, [KIND_FULL] = &gate_full, [KIND_ADAPTIVE] = &gate_adaptive};
-static int rows = KIND_ADAPTIVE + 1;
+
+static int rows(void) {
+    int count = 0;
+    while (count < MAX_ROWS && row[count]) count++;
+    return count;
+}
 
 int gate_register(const struct gate *another) {
-    if (rows == MAX_ROWS) abort();
-    row[rows] = another;
-    return rows++;
+    int number = rows();
+    if (number == MAX_ROWS) abort();
+    row[number] = another;
+    return number;
 }
 
 const struct gate *gate_of(const struct model_config *config) {
@@ -24,7 +30,7 @@ const struct gate *gate_of(const struct model_config *config) {
 const char *gate_words(void) {
     static char words[MAX_ROWS * NAME];
     int used = 0;
-    for (int i = 0; i < rows; i++)
+    for (int i = 0; i < MAX_ROWS && row[i]; i++)
         used += snprintf(words + used, sizeof words - (size_t)used, "%s%s", i ? "|" : "", row[i]->name);
     return words;
 }

@@ -1,7 +1,7 @@
 /* Elastic checkpoints: what one mesh has saved, any other loads, every element in its place. All tensors and
  * moments hold a function of (tensor, group, global index), so that a layer or shard in a wrong place shows.
- * Runs on as many ranks as it is given; meshes of fewer ranks use the first of them, larger ones are left
- * out. */
+ * Runs on as many ranks as it is given: 1, 2, 4, 8 and 16 have every mesh. Meshes of fewer ranks use the
+ * first of them, larger ones are left out. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,14 +85,31 @@ static void compare_with_one(const char *folder, int model, int spot) {
     if (status || !same) fail_msg("mesh %s, model %d: %s%s", spots[spot].name, model, gdn_failure(), text);
 }
 
-/* Every pair of meshes with the argument `all`, for the first model; else each mesh's file on two others. */
+/* The spot that is `by` behind one, of those that these ranks can be. */
+static int behind(int spot, int by) {
+    int all = 0;
+    while (all < SPOTS && fits(&spots[all])) all++;
+    return (spot + by) % all;
+}
+
+/* With the argument `all` every pair of meshes for the first model. Else each mesh's file is loaded on two
+ * others (four ranks) or on one, which is enough where files are alike but for how they are stored
+ * (compare_with_one). Meshes that half of the ranks can be are tried among themselves with fewer ranks. */
 static bool every_pair;
 
-/* Small meshes among themselves are tried where there are few ranks. */
 static bool tried(int model, int from, int to) {
     bool small = size_of(&spots[from]) <= world.size / 2 && size_of(&spots[to]) <= world.size / 2;
+    if (!fits(&spots[from]) || !fits(&spots[to])) return false;
     if (every_pair && model == 0) return true;
-    return (every_pair || !small) && (to == (from + 1) % SPOTS || to == (from + 7) % SPOTS);
+    if (small && !every_pair) return false;
+    return to == behind(from, 1) || (to == behind(from, 7) && (every_pair || world.size == 4));
+}
+
+/* The first saves always: others' files are compared with its. */
+static bool saved(int model, int from) {
+    bool any = from == 0;
+    for (int to = 0; to < SPOTS && !any; to++) any = tried(model, from, to);
+    return any;
 }
 
 static void any_to_any(void **unused) {
@@ -102,16 +119,15 @@ static void any_to_any(void **unused) {
         struct share *shares[SPOTS];
         for (int i = 0; i < SPOTS; i++) shares[i] = share_new(&spots[i], &models[m]);
         for (int from = 0; from < SPOTS; from++) {
-            if (!fits(&spots[from])) continue;
+            if (!saved(m, from)) continue;
             if (world.rank == 0) mkdir(folder_of(folder, m, from), 0777);
             save_on(folder, m, from, shares[from]);
             if (world.rank == 0) compare_with_one(folder, m, from);
             wait_for_all();
             for (int to = 0; to < SPOTS; to++)
-                if (fits(&spots[to]) && tried(m, from, to)) load_on(folder, m, from, to, shares[to]);
-            int to = (from + 2) % SPOTS;
-            if (m == 0 && fits(&spots[to]) && tried(m, from, (from + 1) % SPOTS))
-                start_on(folder, m, from, to, shares[to]);
+                if (tried(m, from, to)) load_on(folder, m, from, to, shares[to]);
+            int to = behind(from, 2);
+            if (m == 0 && tried(m, from, behind(from, 1))) start_on(folder, m, from, to, shares[to]);
         }
         for (int i = 0; i < SPOTS; i++) share_free(shares[i]);
     }

@@ -4,6 +4,7 @@
 #   on MESH MODEL DIRECTORY [OPTION …] trains on DATA.TENSOR.PIPELINE ranks
 #   equal RUN RUN, close RUN RUN       to the last bit, or but for the order of sums
 #   memory_as_planned RUN              of its rank that needs most, to the byte
+#   fewer_steps                        12 of them, in which the same happens: connections introduced, evaluations, the rate's rise
 #   in_turn COUNT                      sets $chosen to so many of $models, the next at each call: all are had where calls are many
 . "$SOURCE/tests/program/small.sh"
 
@@ -42,6 +43,11 @@ model full "distances: [1, 4], kind: full, aggregate: mean, normalize: true, reg
 model full_heads "distances: [1, 2, 6], kind: full, aggregate: multihead, attention_heads: 4, embedding_source: true"
 model adaptive "distances: [1, 2, 4], kind: adaptive, aggregate: attention, attention_dim: 3, normalize: true, regularizer: fixed"
 model adaptive_learned "distances: [3, 7], kind: adaptive, aggregate: learned, embedding_source: true, stage_steps: 4" true
+
+fewer_steps() {
+    sed -i 's/\bsteps: 20/steps: 12/; s/warmup_steps: 5/warmup_steps: 3/; s/eval_interval: 10/eval_interval: 6/; s/stage_steps: 5/stage_steps: 3/
+        s/stage_steps: 7/stage_steps: 4/' ./*.yaml
+}
 
 turn=0
 in_turn() {

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# What a backward pass computes again changes no bit: recompute.sh [short | some]; some: two models on each mesh, in turn. On every
-# mesh, losses, norms, evaluations and final tensors with each setting equal those of the same mesh without.
+# What a backward pass computes again changes no bit: recompute.sh [some]. On every mesh, losses, norms, evaluations and final tensors with
+# each setting equal those of the same mesh without. some: one model on each mesh, in turn, and few steps.
 . "$SOURCE/tests/program/eight_layers.sh"
-short=${1:-} some=
-[ "$short" != some ] || short='' some=2
+some=${1:+1}
+[ -z "$some" ] || fewer_steps
 
 settings=("recompute=selective" "recompute=full" "recompute=none recompute_delta=selective" "recompute=none recompute_delta=full"
     "recompute=full recompute_delta=none recompute_every=3" "recompute=selective recompute_every=2 recompute_delta=full recompute_delta_every=4")
@@ -32,23 +32,15 @@ against_none() { # MESH [OPTION …]
     done
 }
 
-if [ -n "$short" ]; then
-    settings=("recompute=selective" "recompute=full" "recompute=full recompute_delta=selective recompute_every=3")
-    models="mean adaptive" against_none 1.1.1
-    models="full_heads" against_none 1.2.1 --set mesh.sequence_parallel=true
-    models="attention" against_none 1.1.2 --set mesh.interleave=2
-    settings=("recompute=full")
-    models="learned" against_none 2.2.2
-else
-    against_none 1.1.1
-    settings=("recompute=full" "recompute=selective recompute_delta=selective recompute_every=3")
-    models="plain mean attention heads full adaptive"
-    for mesh in 2.1.1 1.2.1 1.1.2 2.2.2 1.1.4; do against_none $mesh; done
-    against_none 1.1.2 --set mesh.interleave=2
-    against_none 1.2.2 --set mesh.sequence_parallel=true --set mesh.interleave=2
-    models="mean" against_none 1.2.1 --set mesh.delta=connection
-    models="mean" against_none 4.2.2
-fi
+against_none 1.1.1
+[ -z "$some" ] || against_none 1.1.1 # another model
+settings=("recompute=full" "recompute=selective recompute_delta=selective recompute_every=3")
+models="mean attention heads full adaptive learned plain"
+for mesh in 2.1.1 1.2.1 1.1.2 2.2.2 1.1.4; do against_none $mesh; done
+against_none 1.1.2 --set mesh.interleave=2
+against_none 1.2.2 --set mesh.sequence_parallel=true --set mesh.interleave=2
+models="mean" against_none 1.2.1 --set mesh.delta=connection
+[ -n "$some" ] || models="mean" against_none 4.2.2
 
 # Chosen by memory: half of what the connections and layers of `mean` can give back is needed.
 for mesh in 1.1.1 1.2.2; do

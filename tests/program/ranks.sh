@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# The same training whatever the number of ranks and the micro-batch size, and the same evaluation.
+# The same training whatever the number of ranks and the micro-batch size, and the same evaluation: ranks.sh [short], of fewer steps.
 . "$SOURCE/tests/program/small.sh"
 
-long=(--set train.steps=50)
+steps=50 stop=23
+[ "${1:-}" != short ] || steps=20 stop=13
+long=(--set train.steps=$steps)
 expect 0 train 1 one "${long[@]}"
 expect 0 train 2 two "${long[@]}"
 expect 0 train 3 three "${long[@]}"
@@ -14,7 +16,7 @@ for threads in 1 2 3; do # on sequences long enough for loops to be shared among
     OMP_NUM_THREADS=$threads expect 0 train 1 threads$threads "${long[@]}" --set train.sequence_length=64 2> /dev/null
 done
 # Another number of ranks in the middle of a run.
-expect 3 train 3 changed "${long[@]}" --set train.stop_at=23 2> /dev/null
+expect 3 train 3 changed "${long[@]}" --set train.stop_at=$stop 2> /dev/null
 expect 0 train 2 changed "${long[@]}"
 
 for pair in one:two one:three one:four one:micro1 one:micro4 one:two_micro3 one:changed threads1:threads2 threads1:threads3; do
@@ -23,7 +25,7 @@ for pair in one:two one:three one:four one:micro1 one:micro4 one:two_micro3 one:
     close_to $norms grad_norm step "$a" "$b"
     close_to $losses loss eval "$a" "$b"
 done
-[ "$(lines step four | grep -c .)" -eq 50 ] || fail "not 50 steps"
+[ "$(lines step four | grep -c .)" -eq $steps ] || fail "not $steps steps"
 
 # One checkpoint, evaluated by any number of ranks: sums of doubles in another order, nothing else.
 for ranks in 1 2 3; do

@@ -4,7 +4,7 @@
  * has no message numbers. So both ends keep to the order in which the receiver begins its receives
  * (dist/schedule/schedule.h: POST, or RECEIVE without), and a sender holds a message back until its turn.
  * A receiver never waits for a message before those that it began to receive earlier have been sent;
- * tests/dist/comm/test_lanes.c tries schedules at random. Private to dist/. */
+ * tests/dist/comm/test_p2p.c tries schedules at random. Private to dist/. */
 #ifndef GDN_P2P_H
 #define GDN_P2P_H
 

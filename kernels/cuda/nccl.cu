@@ -67,52 +67,52 @@ static const char *clock_text(double ago) {
 /* ------------------------------------------------------------------ failures */
 
 /* Kernels that wait for peers end, and whatever waits for them goes on. */
-static void give_up(struct device_comm *w) {
-    if (w->comm) ncclCommAbort(w->comm);
-    w->comm = NULL;
+static void give_up(struct device_comm *c) {
+    if (c->comm) ncclCommAbort(c->comm);
+    c->comm = NULL;
 }
 
-static void failed(struct device_comm *w, const char *call, ncclResult_t result) {
-    cuda_fail("%s over the %s axis: NCCL: %s", call, w->name, ncclGetErrorString(result));
-    give_up(w);
+static void failed(struct device_comm *c, const char *call, ncclResult_t result) {
+    cuda_fail("%s over the %s axis: NCCL: %s", call, c->name, ncclGetErrorString(result));
+    give_up(c);
 }
 
-static bool too_late(struct device_comm *w, const char *call, double since) {
+static bool too_late(struct device_comm *c, const char *call, double since) {
     double waited = now() - since;
-    if (waited < w->seconds) return false;
+    if (waited < c->seconds) return false;
     cuda_fail("it waits in %s over the %s axis since %s, more than %.3g seconds ago: a rank of that axis is "
               "lost, or does something else",
-              call, w->name, clock_text(waited), w->seconds);
-    give_up(w);
+              call, c->name, clock_text(waited), c->seconds);
+    give_up(c);
     return true;
 }
 
 /* Asks until what was begun on the communicator is done. */
-static void poll_call(struct device_comm *w, const char *call, ncclResult_t result) {
+static void poll_call(struct device_comm *c, const char *call, ncclResult_t result) {
     double since = now();
-    while (w->comm && result == ncclInProgress) {
-        if (ncclCommGetAsyncError(w->comm, &result) == ncclSuccess && result != ncclInProgress) break;
-        if (too_late(w, call, since)) return;
+    while (c->comm && result == ncclInProgress) {
+        if (ncclCommGetAsyncError(c->comm, &result) == ncclSuccess && result != ncclInProgress) break;
+        if (too_late(c, call, since)) return;
         sched_yield();
     }
-    if (result != ncclSuccess) failed(w, call, result);
+    if (result != ncclSuccess) failed(c, call, result);
 }
 
-static void watch(struct device_comm *w) {
+static void watch(struct device_comm *c) {
     ncclResult_t result = ncclSuccess;
-    if (!w->comm) return;
-    ncclCommGetAsyncError(w->comm, &result);
-    while (w->done < w->begun && cudaEventQuery(w->place[w->done % PLACES].event) != cudaErrorNotReady)
-        w->done++;
-    const struct place *oldest = &w->place[w->done % PLACES];
+    if (!c->comm) return;
+    ncclCommGetAsyncError(c->comm, &result);
+    while (c->done < c->begun && cudaEventQuery(c->place[c->done % PLACES].event) != cudaErrorNotReady)
+        c->done++;
+    const struct place *oldest = &c->place[c->done % PLACES];
     if (result != ncclSuccess && result != ncclInProgress)
-        failed(w, w->done < w->begun ? oldest->call : "an exchange", result);
-    else if (w->done < w->begun)
-        too_late(w, oldest->call, oldest->since);
+        failed(c, c->done < c->begun ? oldest->call : "an exchange", result);
+    else if (c->done < c->begun)
+        too_late(c, oldest->call, oldest->since);
 }
 
 static void poll(void) {
-    for (struct device_comm *w = communicators; w; w = w->next) watch(w);
+    for (struct device_comm *c = communicators; c; c = c->next) watch(c);
 }
 
 /* ------------------------------------------------------------------ closing, and what opening needs */
@@ -122,123 +122,123 @@ static int identify(char id[DEVICE_COMM_ID]) {
     return result == ncclSuccess ? 0 : cuda_fail("NCCL makes no id: %s", ncclGetErrorString(result));
 }
 
-static bool make_stream(struct device_comm *w) {
-    w->stream = cuda_talk();
-    return !w->own_queue ||
-           !cuda_failed(cudaStreamCreateWithFlags(&w->stream, cudaStreamNonBlocking), "creating a stream");
+static bool make_stream(struct device_comm *c) {
+    c->stream = cuda_talk();
+    return !c->own_queue ||
+           !cuda_failed(cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking), "creating a stream");
 }
 
-static void close(struct device_comm *w) {
+static void close(struct device_comm *c) {
     for (struct device_comm **at = &communicators; *at; at = &(*at)->next)
-        if (*at == w) {
-            *at = w->next;
+        if (*at == c) {
+            *at = c->next;
             break;
         }
     if (!communicators) cuda_watch = NULL;
-    while (w->comm && w->done < w->begun) watch(w); /* what is under way */
-    if (w->comm) {
-        ncclResult_t result = ncclCommFinalize(w->comm);
-        poll_call(w, "the end of a device communicator", result);
-        if (w->comm) ncclCommDestroy(w->comm);
+    while (c->comm && c->done < c->begun) watch(c); /* what is under way */
+    if (c->comm) {
+        ncclResult_t result = ncclCommFinalize(c->comm);
+        poll_call(c, "the end of a device communicator", result);
+        if (c->comm) ncclCommDestroy(c->comm);
     }
     for (int i = 0; i < PLACES; i++)
-        if (w->place[i].event) cudaEventDestroy(w->place[i].event);
-    if (w->own_queue && w->stream) cudaStreamDestroy(w->stream);
-    free(w);
+        if (c->place[i].event) cudaEventDestroy(c->place[i].event);
+    if (c->own_queue && c->stream) cudaStreamDestroy(c->stream);
+    free(c);
 }
 
 /* ------------------------------------------------------------------ exchanges */
 
 /* What is given up swallows its exchanges. */
-static void on_result(struct device_comm *w, const char *call, ncclResult_t result) {
-    if (result != ncclSuccess && result != ncclInProgress) failed(w, call, result);
+static void on_result(struct device_comm *c, const char *call, ncclResult_t result) {
+    if (result != ncclSuccess && result != ncclInProgress) failed(c, call, result);
 }
 
-static struct place *place_of(struct device_comm *w, unsigned long number) {
-    return &w->place[number % PLACES];
+static struct place *place_of(struct device_comm *c, unsigned long number) {
+    return &c->place[number % PLACES];
 }
 
-static void begin(struct device_comm *w, const char *call) {
-    struct place *place = place_of(w, w->begun);
-    while (w->comm && w->begun - w->done == PLACES) watch(w); /* a ring's length behind */
+static void begin(struct device_comm *c, const char *call) {
+    struct place *place = place_of(c, c->begun);
+    while (c->comm && c->begun - c->done == PLACES) watch(c); /* a ring's length behind */
     if (!place->event)
         cuda_failed(cudaEventCreateWithFlags(&place->event, cudaEventDisableTiming), "creating an event");
     place->call = call;
     cuda_failed(cudaEventRecord(operations, cuda_stream()), call);
-    cuda_failed(cudaStreamWaitEvent(w->stream, operations, 0), call);
-    if (w->comm) on_result(w, call, ncclGroupStart());
+    cuda_failed(cudaStreamWaitEvent(c->stream, operations, 0), call);
+    if (c->comm) on_result(c, call, ncclGroupStart());
 }
 
-static void send(struct device_comm *w, const void *x, size_t bytes, int peer) {
-    if (w->comm) on_result(w, "a send", ncclSend(x, bytes, ncclInt8, peer, w->comm, w->stream));
+static void send(struct device_comm *c, const void *x, size_t bytes, int peer) {
+    if (c->comm) on_result(c, "a send", ncclSend(x, bytes, ncclInt8, peer, c->comm, c->stream));
 }
 
-static void receive(struct device_comm *w, void *x, size_t bytes, int peer) {
-    if (w->comm) on_result(w, "a receive", ncclRecv(x, bytes, ncclInt8, peer, w->comm, w->stream));
+static void receive(struct device_comm *c, void *x, size_t bytes, int peer) {
+    if (c->comm) on_result(c, "a receive", ncclRecv(x, bytes, ncclInt8, peer, c->comm, c->stream));
 }
 
-static void gather(struct device_comm *w, void *x, size_t bytes) {
-    if (w->comm)
+static void gather(struct device_comm *c, void *x, size_t bytes) {
+    if (c->comm)
         on_result(
-            w, "a gather",
-            ncclAllGather((char *)x + (size_t)w->index * bytes, x, bytes, ncclInt8, w->comm, w->stream));
+            c, "a gather",
+            ncclAllGather((char *)x + (size_t)c->index * bytes, x, bytes, ncclInt8, c->comm, c->stream));
 }
 
-static int end(struct device_comm *w) {
-    unsigned long number = w->begun++;
-    struct place *place = place_of(w, number);
-    if (w->comm) poll_call(w, place->call, ncclGroupEnd());
+static int end(struct device_comm *c) {
+    unsigned long number = c->begun++;
+    struct place *place = place_of(c, number);
+    if (c->comm) poll_call(c, place->call, ncclGroupEnd());
     place->since = now();
-    cuda_failed(cudaEventRecord(place->event, w->stream), place->call);
+    cuda_failed(cudaEventRecord(place->event, c->stream), place->call);
     return (int)(number % PLACES);
 }
 
-static void join(struct device_comm *w, int ticket) {
-    cuda_failed(cudaStreamWaitEvent(cuda_stream(), w->place[ticket].event, 0), w->place[ticket].call);
+static void join(struct device_comm *c, int ticket) {
+    cuda_failed(cudaStreamWaitEvent(cuda_stream(), c->place[ticket].event, 0), c->place[ticket].call);
 }
 
 /* NCCL connects two ranks when something first goes between them, and both hosts wait for that. In a step one
  * of them may be waiting for something else that the other has yet to do; here all are. */
-static void connect(struct device_comm *w, const struct device_comm_info *other) {
+static void connect(struct device_comm *c, const struct device_comm_info *other) {
     char *bytes = (char *)workspace((size_t)other->size); /* what is in them does not matter */
-    begin(w, "opening a device communicator");
+    begin(c, "opening a device communicator");
     for (int r = 0; r < other->size; r++) {
-        if (r == w->index) continue;
-        send(w, bytes + w->index, 1, r);
-        receive(w, bytes + r, 1, r);
+        if (r == c->index) continue;
+        send(c, bytes + c->index, 1, r);
+        receive(c, bytes + r, 1, r);
     }
-    join(w, end(w));
-    if (w->own_queue) return; /* it gathers nothing */
-    begin(w, "opening a device communicator");
-    gather(w, bytes, 1);
-    join(w, end(w));
+    join(c, end(c));
+    if (c->own_queue) return; /* it gathers nothing */
+    begin(c, "opening a device communicator");
+    gather(c, bytes, 1);
+    join(c, end(c));
 }
 
 static struct device_comm *open(const struct device_comm_info *end, const char id[DEVICE_COMM_ID]) {
-    struct device_comm *w = (struct device_comm *)calloc(1, sizeof *w);
-    if (!w) {
+    struct device_comm *c = (struct device_comm *)calloc(1, sizeof *c);
+    if (!c) {
         cuda_fail("out of memory for a device communicator over the %s axis", end->name);
         return NULL;
     }
-    w->index = end->index;
-    w->own_queue = end->own_queue;
-    w->seconds = end->seconds;
-    snprintf(w->name, sizeof w->name, "%s", end->name);
+    c->index = end->index;
+    c->own_queue = end->own_queue;
+    c->seconds = end->seconds;
+    snprintf(c->name, sizeof c->name, "%s", end->name);
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
     ncclUniqueId unique;
     memcpy(&unique, id, sizeof unique);
-    if (make_stream(w) &&
+    if (make_stream(c) &&
         (operations ||
          !cuda_failed(cudaEventCreateWithFlags(&operations, cudaEventDisableTiming), "creating an event")))
-        poll_call(w, "opening a device communicator",
-                  ncclCommInitRankConfig(&w->comm, end->size, unique, end->index, &config));
-    w->next = communicators;
-    communicators = w;
+        poll_call(c, "opening a device communicator",
+                  ncclCommInitRankConfig(&c->comm, end->size, unique, end->index, &config));
+    c->next = communicators;
+    communicators = c;
     cuda_watch = poll;
-    connect(w, end);
-    if (w->comm) return w;
-    close(w);
+    connect(c, end);
+    if (c->comm) return c;
+    close(c);
     return NULL;
 }
 
@@ -250,20 +250,20 @@ static void rest(void) {
 }
 
 static struct device_comm_ops make_table(void) {
-    struct device_comm_ops w = {};
-    w.name = "nccl";
-    w.identify = identify;
-    w.open = open;
-    w.close = close;
-    w.begin = begin;
-    w.send = send;
-    w.receive = receive;
-    w.gather = gather;
-    w.end = end;
-    w.join = join;
-    w.poll = poll;
-    w.rest = rest;
-    return w;
+    struct device_comm_ops ops = {};
+    ops.name = "nccl";
+    ops.identify = identify;
+    ops.open = open;
+    ops.close = close;
+    ops.begin = begin;
+    ops.send = send;
+    ops.receive = receive;
+    ops.gather = gather;
+    ops.end = end;
+    ops.join = join;
+    ops.poll = poll;
+    ops.rest = rest;
+    return ops;
 }
 
 const struct device_comm_ops *cuda_device_comm(void) {

@@ -89,12 +89,12 @@ struct loss_options fixture_options(const struct model_config *c, int active, bo
                                  .measure = true};
 }
 
-void fixture_levels(struct recompute *policies, int layers, int policy) {
+void fixture_policies(struct recompute *policies, int layers, int policy) {
     for (int l = 0; l < layers; l++)
         policies[l] = (struct recompute){(unsigned char)policy, (unsigned char)policy};
 }
 
-void fixture_random_levels(struct recompute *policies, int layers, uint64_t seed, uint64_t index) {
+void fixture_random_policies(struct recompute *policies, int layers, uint64_t seed, uint64_t index) {
     for (int l = 0; l < layers; l++) {
         uint64_t bits = random_bits(seed, index, (uint64_t)l);
         policies[l] = (struct recompute){(unsigned char)(bits % 3), (unsigned char)(bits / 3 % 3)};

@@ -36,8 +36,8 @@ void fixture_rows(int32_t *rows, int vocab);
 struct loss_options fixture_options(const struct model_config *c, int active, bool regularize);
 
 /* What `layers` layers compute again: all the same, or each its own, drawn by `seed` and `index`. */
-void fixture_levels(struct recompute *policies, int layers, int policy);
-void fixture_random_levels(struct recompute *policies, int layers, uint64_t seed, uint64_t index);
+void fixture_policies(struct recompute *policies, int layers, int policy);
+void fixture_random_policies(struct recompute *policies, int layers, uint64_t seed, uint64_t index);
 
 /* Makes it a model that four ranks can divide: eight heads on four key/value heads, a vocabulary that does
  * not divide. */

@@ -1,15 +1,12 @@
-/* has_device NAME: leaves with 0 where this build and machine have the device, else prints what is missing
- * and leaves with 77, a skipped test (of the emulated device: with 1, since it needs nothing of the
- * machine). */
-#include <stdio.h>
-#include <string.h>
+/* has_device NAME: leaves with 0 where this build and machine have the device, else as test programs do that
+ * ctest runs on it (tests/support/backend.h). */
+#include <stdlib.h>
 
-#include "kernels/backends/backends.h"
-#include "kernels/base/status.h"
+#include "tests/support/backend.h"
 
 int main(int argc, char **argv) {
     if (argc != 2) return 2;
-    if (ops_find(argv[1])) return 0;
-    fprintf(stderr, "skipped: %s\n", gdn_failure());
-    return strcmp(argv[1], "emulated") ? 77 : 1;
+    setenv("GDN_TEST_BACKEND", argv[1], 1);
+    test_backend_check();
+    return 0;
 }

@@ -167,7 +167,7 @@ grep -q "^recompute layers\|^recompute connections" chosen && grep -q "without, 
 "$GDN" plan wide.yaml --flops 1e11 "${auto[@]}" --set train.memory="$(gib "$none" "$full" 1.1)" > chosen
 grep -q "^recompute nothing" chosen && grep -q "but all fits" chosen || fail "$(head -7 chosen)"
 "$GDN" plan wide.yaml --flops 1e11 --json "${some[@]}" --set train.recompute=full --set train.recompute_every=4 |
-    grep -q '"recompute":{"layers":\["full","none","none","none","full",.*"connections":\["full","none"' || fail "no levels in JSON"
+    grep -q '"recompute":{"layers":\["full","none","none","none","full",.*"connections":\["full","none"' || fail "no policies in JSON"
 
 # The copy for checkpoints: by default there where it fits, and else left out with a word; where it was asked for, refused.
 room=(--set train.memory="$(gib "$(mib)" "$(mib --set checkpoint.asynchronous=false)" 0.5)") # for half of it

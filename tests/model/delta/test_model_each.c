@@ -63,7 +63,7 @@ static void check(int kind, int aggregate, bool by_connection, int policy, int a
     char text[120];
     snprintf(text, sizeof text, "kind %d, aggregate %d, %s, level %d, %d active", kind, aggregate,
              by_connection ? "by connection" : "by channel", policy, active);
-    fixture_levels(policies, LAYERS, policy);
+    fixture_policies(policies, LAYERS, policy);
     assert_int_equal(edges_create(&c, &edges), 0);
     assert_true(edges.count <= EDGES);
     fixture_rows(tokens, c.vocab_size);

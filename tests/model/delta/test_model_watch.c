@@ -158,7 +158,7 @@ static void test_seen(void **state) {
     for (int kind = 0; kind < 3; kind++)
         for (int way = 0; way < 4; way++)
             for (int policy = 0; policy < 3; policy++) {
-                fixture_levels(policies, LAYERS, policy);
+                fixture_policies(policies, LAYERS, policy);
                 check(kind, way & 1, way & 2, policies, policy == 1 ? 2 : 3);
             }
     no_failures();

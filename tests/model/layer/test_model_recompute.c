@@ -40,7 +40,7 @@ static struct model_config model_of(int combination, bool regularize) {
 
 /* Choice i < 9: all layers have the same policies; beyond: each layer its own. */
 static void policies_of(int i, struct recompute policies[LAYERS]) {
-    fixture_random_levels(policies, LAYERS, 11, (uint64_t)i);
+    fixture_random_policies(policies, LAYERS, 11, (uint64_t)i);
     for (int l = 0; l < LAYERS && i < 9; l++)
         policies[l] = (struct recompute){(unsigned char)(i % 3), (unsigned char)(i / 3)};
 }
@@ -158,7 +158,7 @@ static void check(const struct model_config *c, const struct loss_options *o, in
         struct result found;
         char text[200];
         policies_of(i, policies);
-        snprintf(text, sizeof text, "%s, levels %d", what, i);
+        snprintf(text, sizeof text, "%s, policies %d", what, i);
         part_create_policies(&p, &full, &layout, &tensor, activation_sets, policies, ops, B, S);
         play(&p, o, &found);
         compare(&p, &wanted, &found, text);

@@ -34,7 +34,7 @@ struct setting setting_of(int v, int cut, int way, const struct ops *ops) {
     s.options = fixture_options(c, v % 7 == 4 ? 1 : v % 7 == 6 ? 0 : -1, c->delta.regularizer);
     s.options.measure = v % 2;
     if (v % 2) s.batch = 4, s.length = 6; /* more tokens than channels, else fewer */
-    if (v % 3) fixture_random_levels(s.policies, LAYERS, 17, (uint64_t)v);
+    if (v % 3) fixture_random_policies(s.policies, LAYERS, 17, (uint64_t)v);
     snprintf(s.what, sizeof s.what, "%s, variant %d (kind %d, aggregate %d), cut %d, way %d", ops->name, v,
              c->delta.kind, c->delta.aggregate, cut, way);
     return s;

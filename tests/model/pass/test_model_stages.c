@@ -167,7 +167,7 @@ static void run(const struct model_config *c, const struct loss_options *o, cons
     struct layout layout = cut_layout(&cuts[0], 0, way);
     fixture_create(&full, c, ops_all()[0], B, S, 3, 0.2);
     part_create(&one, &full, &layout, &tensor, NULL, ops_all()[0], B, S);
-    fixture_random_levels(policies, LAYERS, 5, (uint64_t)(way + activation_sets));
+    fixture_random_policies(policies, LAYERS, 5, (uint64_t)(way + activation_sets));
     line_create(l, cut, way, &full, o, activation_sets, policies);
     for (int m = 0; m < MICRO_BATCHES; m++) model_train(one.model, l->rows[m], B, S, o, &sums[m]);
     for (int m = 0; m < MICRO_BATCHES + activation_sets - 1; m++) {

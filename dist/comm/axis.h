@@ -39,7 +39,7 @@ struct axis {
     MPI_Comm comm;    /* MPI_COMM_NULL on an axis that never met MPI: of one rank, or planned */
     int status;       /* of the first call that failed */
     int64_t bytes;    /* payload handed over for other ranks so far */
-    int64_t calls;    /* sums and gathers so far */
+    int64_t calls;    /* sums, gathers and messages sent so far */
     double seconds;   /* spent inside calls so far: exposed communication */
 
     const struct ops *ops;           /* of the device that the buffers lie on */

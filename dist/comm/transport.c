@@ -55,7 +55,7 @@ int transport_create(struct axis *axis, int transfers, int messages, struct tran
     t->transfer = calloc((size_t)transfers + 1, sizeof *t->transfer);
     t->open = calloc((size_t)transfers + 1, sizeof *t->open);
     for (int i = 0; t->open && i < transfers; i++) t->open[i] = i;
-    if (!status) status = validate_tags(messages);
+    if (!status && comm != MPI_COMM_NULL) status = validate_tags(messages);
     if (!t->transfer || !t->open)
         status = gdn_fail(GDN_INTERNAL, "out of memory for %d messages between pipeline stages", transfers);
     if (!status) return 0;
@@ -77,6 +77,11 @@ void transport_expect(struct transport *transport, int count, const int *peer, c
     struct transport *t = transport;
     if (!t->channels || t->axis->status) return;
     t->axis->status = p2p_expect(t->channels, count, peer, message);
+}
+
+/* On a planned axis messages are only counted. */
+static bool only_counts(const struct transport *t) {
+    return t->comm == MPI_COMM_NULL && t->axis->size > 1;
 }
 
 /* The place of a new transfer, or NULL where the axis has failed. */
@@ -135,6 +140,7 @@ static int receive_over_channel(struct transport *t, struct transfer *transfer, 
 void transport_receive(struct transport *transport, int owner, real *x, long count, int peer, int message,
                        bool on_host) {
     struct transport *t = transport;
+    if (only_counts(t)) return;
     struct transfer *transfer = begin(t, owner, count);
     if (!transfer) return;
     if (t->channels && !on_host)
@@ -146,9 +152,11 @@ void transport_receive(struct transport *transport, int owner, real *x, long cou
 void transport_send(struct transport *transport, int owner, const real *x, long count, int peer, int message,
                     bool on_host) {
     struct transport *t = transport;
-    struct transfer *transfer = begin(t, owner, count);
-    if (!transfer) return;
+    struct transfer *transfer = only_counts(t) ? NULL : begin(t, owner, count);
+    if (t->axis->status) return;
     t->axis->bytes += count * (int64_t)sizeof(real);
+    t->axis->calls++;
+    if (!transfer) return;
     if (t->channels && !on_host) {
         transfer->held = true;
         transfer->x = x, transfer->count = count;
@@ -183,6 +191,7 @@ static void close_transfer(struct transport *t, int i) {
 
 void transport_wait(struct transport *transport, int owner) {
     struct transport *t = transport;
+    if (only_counts(t)) return;
     for (int i = t->count; i-- > 0 && !t->axis->status;)
         if (t->transfer[t->open[i]].owner == owner) close_transfer(t, i);
     if (!t->axis->status) t->axis->status = t->axis->ops->device->status();

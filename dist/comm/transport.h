@@ -8,7 +8,9 @@
  * or one receive into it.
  *
  * Like the axis's sums, calls return no status: the first failure stays in axis->status, and later calls do
- * nothing. Payload handed over counts into axis->bytes, time inside calls into axis->seconds. */
+ * nothing. Payload handed over counts into axis->bytes, sends into axis->calls, time inside calls into
+ * axis->seconds. On a planned axis nothing moves: sends are counted, no memory is touched and nothing is
+ * waited for. */
 #ifndef GDN_TRANSPORT_H
 #define GDN_TRANSPORT_H
 

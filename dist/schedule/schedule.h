@@ -93,10 +93,11 @@ enum act_role {
     ROLE_RECEIVE, /* that too, and waits until it is here */
     ROLE_SEND,    /* starts a message */
     ROLE_FREE,    /* waits for sends from its buffer */
-    ROLE_MEET,    /* a sum, once all pipeline ranks that have the action in their lists have come to it */
-    ROLE_START,   /* starts an exchange of bucket `index` over the data axis */
-    ROLE_WAIT,    /* waits for the exchange of bucket `index` that was started last */
-    ROLE_UPDATE,  /* changes weights */
+    /* Of sums and updates, see act_is_of_update: */
+    ROLE_MEET,   /* a sum, once all pipeline ranks that have the action in their lists have come to it */
+    ROLE_START,  /* starts an exchange of bucket `index` over the data axis */
+    ROLE_WAIT,   /* waits for the exchange of bucket `index` that was started last */
+    ROLE_UPDATE, /* changes weights */
     ROLES
 };
 
@@ -119,6 +120,11 @@ struct payload_kind {
     const char *text; /* likewise */
 };
 extern const struct payload_kind payload_kinds[PAYLOADS];
+
+/* Is it part of sums and updates, and not of passes and their messages? */
+static inline bool act_is_of_update(enum act act) {
+    return act_kinds[act].role >= ROLE_MEET;
+}
 
 static inline bool payload_is_narrow(enum payload payload) {
     return payload_kinds[payload].narrow;

@@ -1,18 +1,19 @@
-/* What actions cost besides passes (plan/passes.c): bytes, from the formulas of the calls that send them. */
+/* What actions cost that a dry run of passes and messages (plan/passes.c) leaves out: bytes, from the
+ * formulas of the calls that hand them over. */
 #include "train/plan/cost.h"
 
 #include "dist/sync/sync.h"
 #include "kernels/backends/backends.h"
 #include "kernels/base/status.h"
 #include "model/table/params.h"
-#include "train/partition/boundary_size.h"
 #include "train/step/execute.h"
+#include "train/step/walk.h"
 #include "train/optimizer/update.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static void add(struct action_cost *sum, const struct action_cost *cost) {
+void action_cost_add(struct action_cost *sum, const struct action_cost *cost) {
     sum->flops += cost->flops;
     sum->memory += cost->memory;
     for (int axis = 0; axis < PLAN_AXES; axis++) {
@@ -21,12 +22,10 @@ static void add(struct action_cost *sum, const struct action_cost *cost) {
     }
 }
 
-int64_t cost_message(const struct model_config *config, const struct layout *layout, long tokens,
-                     const struct action *action) {
-    int64_t elements = payload_is_narrow(action->payload)
-                           ? tokens * projected_width(config, layout)
-                           : boundary_elements(layout, tokens, config->hidden_size);
-    return elements * (int64_t)sizeof(real);
+/* ------------------------------------------------------------------------------------------- formulas */
+
+static const struct shards *shards_of(const struct costing *of) {
+    return &of->pipeline->shards[of->layout->pipeline_index];
 }
 
 /* Of a whole step: what is the same whatever the buckets. */
@@ -40,7 +39,7 @@ static struct action_cost norm_cost(const struct costing *of) {
         cost.bytes[axis] = axis_formula_sum_doubles(size[axis], STEP_SUMS);
         cost.calls[axis] = size[axis] > 1 ? 2 : 0;
         if (axis == PLAN_DATA)
-            cost.bytes[axis] += optimizer_formula_norm(of->shards, layout->data);
+            cost.bytes[axis] += optimizer_formula_norm(shards_of(of), layout->data);
         else
             cost.bytes[axis] += axis_formula_sum_doubles(size[axis], 1);
     }
@@ -58,62 +57,88 @@ static struct action_cost partial_cost(const struct costing *of) {
     return cost;
 }
 
-static struct action_cost bucket_cost(const struct costing *of, int index, enum act act) {
-    const struct bucket *bucket = &of->shards->bucket[index];
+/* A bucket's sum, or its gather. */
+static struct action_cost bucket_cost(const struct costing *of, int index, bool gathers) {
+    const struct bucket *bucket = &shards_of(of)->bucket[index];
     struct action_cost cost = {0};
     int data = of->layout->data;
     int64_t all = sync_formula_bucket(bucket, data, 0);
     /* A sharded bucket's gather is of the weights, after the update; another's is of the sums. */
     int64_t gather = axis_formula_gather_rows(data, 0, bucket->count, 1);
-    if (act == ACT_GATHER && !bucket->sharded) return cost;
-    cost.bytes[PLAN_DATA] = act == ACT_GATHER ? gather : bucket->sharded ? all - gather : all;
+    if (gathers && !bucket->sharded) return cost;
+    cost.bytes[PLAN_DATA] = gathers ? gather : bucket->sharded ? all - gather : all;
     cost.calls[PLAN_DATA] = data > 1;
     return cost;
 }
 
-void cost_actions(const struct costing *costing, const struct pass_costs *passes, struct action_cost *cost) {
-    const struct costing *of = costing;
-    const struct actions *list = &of->schedule->rank[of->layout->pipeline_index];
-    bool partial = false;
-    for (int i = 0; i < list->count; i++) {
-        const struct action *a = &list->action[i];
-        switch (a->act) {
-        case ACT_FORWARD:
-        case ACT_BACKWARD:
-        case ACT_PROJECT:
-        case ACT_UNPROJECT:
-            cost[i] = passes->action[i];
-            break;
-        case ACT_SEND:
-            cost[i].bytes[PLAN_PIPELINE] = cost_message(of->config, of->layout, of->batch * of->length, a);
-            cost[i].calls[PLAN_PIPELINE] = 1;
-            break;
-        case ACT_SHARE:
-            cost[i].bytes[PLAN_PIPELINE] = sync_formula_shared(of->table, of->layout->pipeline_index);
-            cost[i].calls[PLAN_PIPELINE] = 1;
-            break;
-        case ACT_REDUCE:
-            cost[i] = bucket_cost(of, a->index, a->act);
-            if (!partial) {
-                struct action_cost sums = partial_cost(of);
-                add(&cost[i], &sums);
-            }
-            partial = true;
-            break;
-        case ACT_NORM:
-            cost[i] = norm_cost(of);
-            break;
-        case ACT_UPDATE:
-            cost[i].memory = optimizer_update_bytes(&of->shards->bucket[a->index]);
-            break;
-        case ACT_GATHER:
-            cost[i] = bucket_cost(of, a->index, a->act);
-            break;
-        default:
-            break;
-        }
-    }
+/* ------------------------------------------------------------------------------------------- handlers */
+
+struct pricing {
+    const struct costing *of;
+    struct action_cost *cost; /* of the action in hand */
+    bool partial;             /* the sums over the tensor axis have been counted */
+};
+
+static int share(void *pricing, const struct action *a) {
+    struct pricing *p = pricing;
+    (void)a;
+    p->cost->bytes[PLAN_PIPELINE] = sync_formula_shared(p->of->table, p->of->layout->pipeline_index);
+    p->cost->calls[PLAN_PIPELINE] = 1;
+    return 0;
 }
+
+static int reduce(void *pricing, const struct action *a) {
+    struct pricing *p = pricing;
+    *p->cost = bucket_cost(p->of, a->index, false);
+    if (!p->partial) {
+        struct action_cost sums = partial_cost(p->of);
+        action_cost_add(p->cost, &sums);
+    }
+    p->partial = true;
+    return 0;
+}
+
+static int norm(void *pricing, const struct action *a) {
+    struct pricing *p = pricing;
+    (void)a;
+    *p->cost = norm_cost(p->of);
+    return 0;
+}
+
+static int update(void *pricing, const struct action *a) {
+    struct pricing *p = pricing;
+    p->cost->memory = optimizer_update_bytes(&shards_of(p->of)->bucket[a->index]);
+    return 0;
+}
+
+static int gather(void *pricing, const struct action *a) {
+    struct pricing *p = pricing;
+    *p->cost = bucket_cost(p->of, a->index, true);
+    return 0;
+}
+
+/* Who waits hands nothing over. */
+static action_handler *const by_role[ROLES] = {[ROLE_WAIT] = walk_nothing};
+
+static action_handler *const by_kind[ACTS] = {
+    [ACT_SHARE] = share,   [ACT_REDUCE] = reduce, [ACT_NORM] = norm,
+    [ACT_UPDATE] = update, [ACT_GATHER] = gather,
+};
+
+int cost_actions(const struct costing *costing, const struct pass_costs *passes, struct action_cost *cost) {
+    const struct actions *list = &costing->pipeline->schedule.rank[costing->layout->pipeline_index];
+    struct pricing pricing = {.of = costing};
+    const struct walk walk = {by_role, by_kind, .walker = &pricing};
+    for (int i = 0; i < list->count; i++) {
+        cost[i] = passes->action[i];
+        if (!act_is_of_update(list->action[i].act)) continue; /* the dry run has it */
+        pricing.cost = &cost[i];
+        TRY(walk_action(&walk, &list->action[i]));
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------------- other costs */
 
 static void raise_all(struct action_cost *cost, const struct action_cost *other, int count) {
     for (int i = 0; i < count; i++) {

@@ -1,24 +1,21 @@
-/* What a rank's actions cost: its passes run dry (plan/passes.c), on a model without memory, with operations
- * and sums that only count. */
+/* What a rank's actions cost: passes and messages as a dry run counts them (plan/passes.c), what comes after
+ * by the formulas of the calls that do it (plan/cost.c). */
 #ifndef GDN_PLAN_COST_H
 #define GDN_PLAN_COST_H
 
 #include "dist/layout/layout.h"
-#include "dist/schedule/schedule.h"
 #include "dist/layout/table.h"
 #include "model/model.h"
 #include "train/optimizer/matrices.h"
+#include "train/partition/pipeline.h"
 #include "train/plan/simulate.h"
 
 /* The rank and its work. */
 struct costing {
     const struct model_config *config;
+    const struct pipeline *pipeline; /* of any tensor index */
     const struct layout *layout;
-    const struct table *table; /* of that layout */
-    const struct edges *edges;
-    const struct schedule *schedule;
-    const struct shards *shards;       /* whose buckets the schedule's list for the rank names */
-    const int *activation_sets;        /* [layout->chunks] */
+    const struct table *table;         /* of that layout */
     long batch, length;                /* of a micro-batch */
     const struct recompute *recompute; /* [num_layers]; NULL: nothing is computed again */
     double compress_sources;           /* model_part's */
@@ -26,14 +23,16 @@ struct costing {
     struct matrices_cost matrices; /* of the data rank with most of each */
 };
 
-/* What passes cost. */
+/* What passes and messages cost. */
 struct pass_costs {
     int actions;
-    struct action_cost *action; /* [actions of the rank's list]; zero for what is no pass */
+    struct action_cost *action; /* [actions of the rank's list]; zero for what comes after passes */
     struct action_cost *layer;  /* [layers + 2] by 1 + layer: backward passes of all micro-batches together */
     struct model_memory memory;
     long pieces; /* elements of scratch for sums over the tensor axis */
 };
+
+void action_cost_add(struct action_cost *sum, const struct action_cost *cost);
 
 /* Not collective. GDN_INTERNAL without memory, or where a pass fails. */
 int pass_costs_create(const struct costing *costing, struct pass_costs *out);
@@ -43,12 +42,8 @@ void pass_costs_free(struct pass_costs *costs);
 /* Raises each cost to that of `other`, another tensor index's, where that is more. */
 void pass_costs_raise(struct pass_costs *costs, const struct pass_costs *other);
 
-/* Fills cost [count of the rank's actions]. */
-void cost_actions(const struct costing *costing, const struct pass_costs *passes, struct action_cost *cost);
-
-/* Bytes of a message between stages. */
-int64_t cost_message(const struct model_config *config, const struct layout *layout, long tokens,
-                     const struct action *action);
+/* Fills cost [count of the rank's actions]. GDN_INTERNAL where the list is at fault. */
+int cost_actions(const struct costing *costing, const struct pass_costs *passes, struct action_cost *cost);
 
 /* The arithmetic of one micro-batch, forward and backward, on one rank that has the whole model. */
 int cost_full(const struct model_config *config, long batch, long length, const struct loss_options *options,

@@ -79,17 +79,16 @@ static int plan_passes(struct plan *plan, const struct rank_plan *part, struct p
     struct memory memory;
     TRY(rank_plan_costs(part, plan->policy, &passes));
     int status = rank_plan_memory(part, &passes, &memory);
-    if (!status) {
-        cost_actions(&part->costing, &passes, cost);
-        fill_ranks(plan, part, &memory, cost);
-    }
+    if (!status) status = cost_actions(&part->costing, &passes, cost);
+    if (!status) fill_ranks(plan, part, &memory, cost);
     if (tensor == 0) {
         *max = passes;
     } else {
         pass_costs_raise(max, &passes);
         pass_costs_free(&passes);
     }
-    if (!status && tensor == plan->tensor - 1) cost_actions(&part->costing, max, plan->slowest[pipeline]);
+    if (!status && tensor == plan->tensor - 1)
+        status = cost_actions(&part->costing, max, plan->slowest[pipeline]);
     return status;
 }
 

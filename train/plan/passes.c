@@ -1,119 +1,66 @@
-/* The dry run: all passes of a rank's list in its order, by the walk that the executor does
- * (train/step/walk.h), on a model without memory, with operations and sums that only count. Micro-batches
- * differ: what a backward pass has to compute again depends on which passes came in between. What passes read
- * and write is known by whether it is there alone: all buffers are one pointer to nothing. */
+/* What passes and messages cost: a dry run of the rank's list (train/step/dry_run.h), in its order.
+ * Micro-batches differ: what a backward pass has to compute again depends on which passes came in between. */
 #include <stdlib.h>
 
 #include "dist/sync/sync.h"
 #include "kernels/backends/backends.h"
-#include "kernels/base/arena.h"
 #include "kernels/base/status.h"
 #include "train/plan/cost.h"
-#include "train/step/walk.h"
+#include "train/step/dry_run.h"
 
-struct dry_run {
+struct counting {
     const struct costing *of;
-    const struct actions *list;
     struct model *model;
-    struct axis tensor;
-    struct arena arena;
-    struct locations locations;
+    struct mesh mesh; /* of planned axes, of which passes use tensor and pipeline */
     struct pass_costs *costs;
+    struct action_cost before_action, before_layer; /* what was counted by then */
 };
-
-static real nothing[1];
-static const int32_t no_tokens[1];
 
 /* ------------------------------------------------------------------------------------------- counting */
 
-static struct action_cost counted(const struct dry_run *run) {
+/* Of the axes that passes and messages use. */
+static struct action_cost counted(const struct counting *c) {
     struct action_cost now = {.flops = ops_counted()};
-    now.bytes[PLAN_TENSOR] = run->tensor.bytes;
-    now.calls[PLAN_TENSOR] = (int)run->tensor.calls;
+    now.bytes[PLAN_TENSOR] = c->mesh.tensor.bytes;
+    now.calls[PLAN_TENSOR] = (int)c->mesh.tensor.calls;
+    now.bytes[PLAN_PIPELINE] = c->mesh.pipeline.bytes;
+    now.calls[PLAN_PIPELINE] = (int)c->mesh.pipeline.calls;
     return now;
 }
 
-/* Adds what was counted since. */
-static void add_since(const struct dry_run *run, const struct action_cost *before, struct action_cost *sum) {
-    struct action_cost now = counted(run);
-    sum->flops += now.flops - before->flops;
-    sum->bytes[PLAN_TENSOR] += now.bytes[PLAN_TENSOR] - before->bytes[PLAN_TENSOR];
-    sum->calls[PLAN_TENSOR] += now.calls[PLAN_TENSOR] - before->calls[PLAN_TENSOR];
+/* Passes and messages move nothing over the data axis, and no optimiser's memory. */
+static struct action_cost since(const struct action_cost *before, const struct action_cost *now) {
+    struct action_cost cost = {.flops = now->flops - before->flops};
+    cost.bytes[PLAN_TENSOR] = now->bytes[PLAN_TENSOR] - before->bytes[PLAN_TENSOR];
+    cost.calls[PLAN_TENSOR] = now->calls[PLAN_TENSOR] - before->calls[PLAN_TENSOR];
+    cost.bytes[PLAN_PIPELINE] = now->bytes[PLAN_PIPELINE] - before->bytes[PLAN_PIPELINE];
+    cost.calls[PLAN_PIPELINE] = now->calls[PLAN_PIPELINE] - before->calls[PLAN_PIPELINE];
+    return cost;
 }
 
-/* ------------------------------------------------------------------------------------------- handlers */
-
-static struct pass pass_of(struct dry_run *run, const struct action *a) {
-    struct pass pass = {
-        .rows = no_tokens,
-        .batch = run->of->batch,
-        .length = run->of->length,
-        .options = run->of->options,
-        .gradient = nothing,
-    };
-    locations_of_pass(&run->locations, a, &pass);
-    return pass;
+/* Most actions cost nothing here. */
+static bool nothing_since(const struct counting *c, const struct action_cost *before) {
+    return before->flops == ops_counted() && before->calls[PLAN_TENSOR] == (int)c->mesh.tensor.calls &&
+           before->calls[PLAN_PIPELINE] == (int)c->mesh.pipeline.calls;
 }
 
-static int forward(void *dry_run, const struct action *a) {
-    struct dry_run *run = dry_run;
-    struct loss_sums sums = {0};
-    struct pass pass = pass_of(run, a);
-    model_stage_forward(run->model, &pass, &sums);
-    return 0;
+static void action_done(void *counting, int i) {
+    struct counting *c = counting;
+    if (nothing_since(c, &c->before_action)) return;
+    struct action_cost now = counted(c);
+    c->costs->action[i] = since(&c->before_action, &now);
+    c->before_action = c->before_layer = now;
 }
 
-static int backward(void *dry_run, const struct action *a) {
-    struct dry_run *run = dry_run;
-    struct loss_sums sums = {0};
-    struct pass pass = pass_of(run, a);
-    for (int layer = a->layer; layer >= a->end; layer--) {
-        struct action_cost before = counted(run);
-        model_stage_backward(run->model, &pass, layer, layer, &sums);
-        add_since(run, &before, &run->costs->layer[1 + layer]);
-    }
-    return 0;
+static void layer_done(void *counting, int layer) {
+    struct counting *c = counting;
+    struct action_cost now = counted(c);
+    struct action_cost cost = since(&c->before_layer, &now), *sum = &c->costs->layer[1 + layer];
+    action_cost_add(sum, &cost);
+    c->before_layer = now;
 }
 
-static int project(void *dry_run, const struct action *a) {
-    const struct dry_run *run = dry_run;
-    model_project(run->model, a->index, nothing, run->of->batch * run->of->length, nothing);
-    return 0;
-}
-
-static int unproject(void *dry_run, const struct action *a) {
-    const struct dry_run *run = dry_run;
-    model_unproject(run->model, a->index, nothing, run->of->batch * run->of->length, nothing, nothing);
-    return 0;
-}
-
-/* What is no pass costs what the formulas say (cost.c). */
-static action_handler *const handlers[ACTS] = {
-    [ACT_RECEIVE] = walk_nothing,  [ACT_POST] = walk_nothing,   [ACT_TAKE] = walk_nothing,
-    [ACT_FORWARD] = forward,       [ACT_PROJECT] = project,     [ACT_BACKWARD] = backward,
-    [ACT_UNPROJECT] = unproject,   [ACT_SEND] = walk_nothing,   [ACT_FREE] = walk_nothing,
-    [ACT_SHARE] = walk_nothing,    [ACT_REDUCE] = walk_nothing, [ACT_FINISH] = walk_nothing,
-    [ACT_NORM] = walk_nothing,     [ACT_UPDATE] = walk_nothing, [ACT_GATHER] = walk_nothing,
-    [ACT_GATHERED] = walk_nothing,
-};
-
-static int run_all(struct dry_run *run) {
-    const struct walk walk = {.by_kind = handlers, .walker = run, .locations = &run->locations};
-    for (int i = 0; i < run->list->count; i++) {
-        struct action_cost before = counted(run);
-        TRY(walk_action(&walk, &run->list->action[i]));
-        add_since(run, &before, &run->costs->action[i]);
-    }
-    return model_status(run->model);
-}
-
-/* ------------------------------------------------------------------------------------------- creation */
-
-static void dry_run_free(struct dry_run *run) {
-    model_free(run->model);
-    axis_free(&run->tensor);
-    arena_free(&run->arena);
-}
+/* ------------------------------------------------------------------------------------------- the run */
 
 static int reserve_costs(struct pass_costs *costs, int num_layers) {
     costs->action = calloc((size_t)costs->actions + 1, sizeof *costs->action);
@@ -121,76 +68,67 @@ static int reserve_costs(struct pass_costs *costs, int num_layers) {
     return costs->action && costs->layer ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for a plan");
 }
 
-static int create_model(struct dry_run *run) {
-    const struct costing *of = run->of;
-    struct model_part part = {
-        .layout = of->layout,
-        .tensor = &run->tensor,
-        .activation_sets = of->activation_sets,
+/* A model without memory, and what it and the scratch of its sums would need. */
+static int begin(struct counting *c, const struct costing *of, struct pass_costs *out) {
+    const struct layout *layout = of->layout;
+    *c = (struct counting){
+        .of = of,
+        .mesh = {.tensor = axis_planned("tensor", layout->tensor, layout->tensor_index),
+                 .data = axis_planned("data", layout->data, 0),
+                 .pipeline = axis_planned("pipeline", layout->pipeline, layout->pipeline_index)},
+        .costs = out,
+    };
+    const struct model_part part = {
+        .layout = layout,
+        .tensor = &c->mesh.tensor,
+        .activation_sets = of->pipeline->activation_sets + layout->pipeline_index * layout->chunks,
         .recompute = of->recompute,
         .compress_sources = of->compress_sources,
     };
-    TRY(model_create_planned(of->config, of->table, &part, of->batch, of->length, true, &run->model));
-    return axis_reserve(&run->tensor, sync_longest_partial(of->table));
-}
-
-static int create_locations(struct dry_run *run) {
-    const struct costing *of = run->of;
-    int rank = of->layout->pipeline_index, micro_batches = 0;
-    for (int i = 0; i < run->list->count; i++)
-        if (run->list->action[i].micro_batch >= micro_batches)
-            micro_batches = run->list->action[i].micro_batch + 1;
-    run->arena.name = "a plan";
-    run->locations = (struct locations){
-        .layout = of->layout,
-        .edges = of->edges,
-        .num_layers = of->config->num_layers,
-        .micro_batches = micro_batches,
-        .blocks = of->schedule->blocks[rank],
-        .narrow_blocks = of->schedule->narrow_blocks[rank],
-        .activation_sets = of->activation_sets,
-        .model = run->model,
-    };
-    locations_lay_out(&run->locations, &run->arena);
-    TRY(arena_reserve(&run->arena));
-    locations_lay_out(&run->locations, &run->arena);
-    locations_forget(&run->locations);
-    for (int i = 0; i < run->locations.blocks + run->locations.narrow_blocks; i++)
-        run->locations.buffer[i].x = nothing;
+    TRY(model_create_planned(of->config, of->table, &part, of->batch, of->length, true, &c->model));
+    TRY(axis_reserve(&c->mesh.tensor, sync_longest_partial(of->table)));
+    model_memory(c->model, &out->memory);
+    out->pieces = c->mesh.tensor.pieces_count;
     return 0;
 }
 
-static void note_sizes(const struct dry_run *run, struct pass_costs *out) {
-    model_memory(run->model, &out->memory);
-    out->pieces = run->tensor.pieces_count;
+static void end(struct counting *c) {
+    model_free(c->model);
+    axis_free(&c->mesh.tensor);
 }
 
 int pass_sizes(const struct costing *costing, struct pass_costs *out) {
-    const struct layout *layout = costing->layout;
-    struct dry_run run = {.of = costing,
-                          .tensor = axis_planned("tensor", layout->tensor, layout->tensor_index)};
+    struct counting c;
     *out = (struct pass_costs){0};
-    int status = create_model(&run);
-    if (!status) note_sizes(&run, out);
-    dry_run_free(&run);
+    int status = begin(&c, costing, out);
+    end(&c);
     return status;
 }
 
-int pass_costs_create(const struct costing *costing, struct pass_costs *out) {
-    const struct layout *layout = costing->layout;
-    struct dry_run run = {
-        .of = costing,
-        .list = &costing->schedule->rank[layout->pipeline_index],
-        .costs = out,
-        .tensor = axis_planned("tensor", layout->tensor, layout->tensor_index),
+static int run(struct counting *c) {
+    const struct costing *of = c->of;
+    const struct execution execution = {
+        .mesh = &c->mesh,
+        .config = of->config,
+        .pipeline = of->pipeline,
+        .ops = ops_find("count"),
+        .model = c->model,
+        .batch = of->batch,
+        .length = of->length,
     };
-    *out = (struct pass_costs){.actions = run.list->count};
-    int status = reserve_costs(out, costing->config->num_layers);
-    if (!status) status = create_model(&run);
-    if (!status) status = create_locations(&run);
-    if (!status) note_sizes(&run, out);
-    if (!status) status = run_all(&run);
-    dry_run_free(&run);
+    const struct dry_run run = {&execution, of->options, action_done, layer_done, c};
+    c->before_action = c->before_layer = counted(c);
+    return execute_dry(&run);
+}
+
+int pass_costs_create(const struct costing *costing, struct pass_costs *out) {
+    struct counting c;
+    *out = (struct pass_costs){.actions =
+                                   costing->pipeline->schedule.rank[costing->layout->pipeline_index].count};
+    int status = begin(&c, costing, out);
+    if (!status) status = reserve_costs(out, costing->config->num_layers);
+    if (!status) status = run(&c);
+    end(&c);
     if (status) pass_costs_free(out);
     return status;
 }

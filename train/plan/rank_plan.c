@@ -53,12 +53,9 @@ int rank_plan_create(const struct rank_work *work, int tensor, int pipeline, str
     if (status) params_free(&out->table);
     out->costing = (struct costing){
         .config = &config->model,
+        .pipeline = p,
         .layout = &out->layout,
         .table = &out->table,
-        .edges = &p->edges,
-        .schedule = &p->schedule,
-        .shards = &p->shards[pipeline],
-        .activation_sets = p->activation_sets + pipeline * out->layout.chunks,
         .batch = work->micro_batch,
         .length = config->train.sequence_length,
         .compress_sources = config->train.compress_sources,

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 
 #include "kernels/base/status.h"
-#include "train/plan/cost.h"
 #include "train/plan/sends.h"
+#include "train/step/message_size.h"
 #include "train/step/walk.h"
 
 /* Tags: a step's messages between stages have their own numbers. */
@@ -178,8 +178,10 @@ static int norm(void *tracer, const struct action *a) {
 
 static double message_bytes(const struct tracer *t, const struct action *a) {
     const struct config *config = t->plan->config;
-    return (double)cost_message(&config->model, &t->plan->pipeline.layout[t->pipeline_index],
-                                t->plan->micro_batch * config->train.sequence_length, a);
+    const struct layout *layout = &t->plan->pipeline.layout[t->pipeline_index];
+    long rows = t->plan->micro_batch * config->train.sequence_length,
+         columns = payload_columns(&config->model, layout, a->payload);
+    return (double)message_elements(layout, a->payload, rows, columns) * (double)sizeof(real);
 }
 
 static int post(void *tracer, const struct action *a) {

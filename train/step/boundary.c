@@ -2,6 +2,7 @@
 
 #include "kernels/backends/backends.h"
 #include "kernels/base/random.h"
+#include "train/step/message_size.h"
 
 /* ------------------------------------------------------------------------------------------------ memory */
 
@@ -32,7 +33,7 @@ static void find_places(struct boundary *b) {
     for (int i = 0; b->residual_of && i < b->layout->chunks * b->nodes; i++) b->residual_of[i] = -1;
     for (int i = 0; i < list->count; i++) {
         const struct action *a = &list->action[i];
-        if (a->act != ACT_SEND || a->micro_batch != 0 || payload_is_narrow(a->payload)) continue;
+        if (a->act != ACT_SEND || a->micro_batch != 0 || !message_is_compressed(b->layout, a->payload)) continue;
         if (a->buffer < 0) {
             if (b->output_of) b->output_of[1 + a->index] = b->outputs;
             b->outputs += activation_sets[a->chunk];

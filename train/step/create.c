@@ -1,5 +1,7 @@
 /* Creation: all memory of the executor, laid out by one function that also counts it for plans. */
+#include "train/step/dry_run.h"
 #include "train/step/finite.h"
+#include "train/step/message_size.h"
 #include "train/step/private.h"
 
 #include <stdlib.h>
@@ -8,19 +10,19 @@ static void *take(struct executor *x, long count, size_t size) {
     return arena_take(&x->arena, (size_t)count * size);
 }
 
-/* What passes and messages work on. */
+/* What passes and messages work on: in a dry run addresses with nothing behind them. */
 static void *take_shared(struct executor *x, long count, size_t size) {
-    bool host = !x->e.ops || x->e.ops->device->host;
+    bool host = !x->dry && (!x->e.ops || x->e.ops->device->host);
     return arena_take(host ? &x->arena : &x->on_device, (size_t)count * size);
 }
 
 /* Called once to count and once to hand out. */
 static void lay_out(struct executor *x) {
-    long T = x->e.batch * x->e.length, D = x->e.config->hidden_size;
+    long T = x->e.batch * x->e.length, D = x->e.config->hidden_size, width = x->columns[PAYLOAD_PROJECTED];
     long edges = x->edges->count, micro_batches = x->micro_batches;
     struct locations *l = &x->locations;
     real *blocks = take_shared(x, l->blocks * T * D, sizeof(real));
-    real *narrow_blocks = take_shared(x, l->narrow_blocks * T * x->width, sizeof(real));
+    real *narrow_blocks = take_shared(x, l->narrow_blocks * T * width, sizeof(real));
     locations_lay_out(l, &x->arena);
     if (x->e.ops && !x->e.ops->device->host)
         x->rows = arena_take(&x->tokens,
@@ -31,10 +33,10 @@ static void lay_out(struct executor *x) {
     x->found_connections = take(x, edges, sizeof *x->found_connections);
     x->own = take_shared(x, executor_looks(x) * FINITE_SUMS, sizeof *x->own);
     x->found_own = take(x, executor_looks(x) * FINITE_SUMS, sizeof *x->found_own);
-    boundary_lay_out(&x->boundary, &x->arena, &x->on_device);
+    if (!x->dry) boundary_lay_out(&x->boundary, &x->arena, &x->on_device);
     if (!x->arena.base) return;
     for (int i = 0; i < l->blocks; i++) l->buffer[i].x = blocks + i * T * D;
-    for (int i = 0; i < l->narrow_blocks; i++) l->buffer[l->blocks + i].x = narrow_blocks + i * T * x->width;
+    for (int i = 0; i < l->narrow_blocks; i++) l->buffer[l->blocks + i].x = narrow_blocks + i * T * width;
 }
 
 /* The most that any list of this rank needs. */
@@ -69,8 +71,8 @@ static void describe(struct executor *x, int rank) {
         .activation_sets = pipeline->activation_sets + rank * x->layout->chunks,
         .model = x->e.model,
     };
-    if (x->locations.narrow_blocks) x->width = projected_width(x->e.config, x->layout);
-    x->compressed = x->layout->compress > 0;
+    for (int p = 0; p < PAYLOADS; p++)
+        x->columns[p] = payload_columns(x->e.config, x->layout, (enum payload)p);
     x->boundary = (struct boundary){
         .ops = x->e.ops,
         .pipeline = pipeline,
@@ -108,6 +110,24 @@ int executor_create(const struct execution *execution, struct executor **out) {
     x->e = *execution;
     int status = build(x);
     if (!status) return 0;
+    executor_free(x);
+    *out = NULL;
+    return status;
+}
+
+int executor_create_dry(const struct dry_run *dry, struct executor **out) {
+    struct executor *x = *out = calloc(1, sizeof *x);
+    if (!x) return gdn_fail(GDN_INTERNAL, "out of memory for a plan");
+    x->e = *dry->execution;
+    x->dry = dry;
+    describe(x, x->e.mesh->pipeline.index);
+    int status = arena_reserve(&x->arena);
+    if (!status) status = arena_dry_run(&x->on_device);
+    if (!status) status = transport_create(&x->e.mesh->pipeline, 0, 0, &x->transport);
+    if (!status) {
+        lay_out(x);
+        return 0;
+    }
     executor_free(x);
     *out = NULL;
     return status;

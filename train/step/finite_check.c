@@ -15,8 +15,7 @@ static void look(struct executor *x, long which, long count, const real *at) {
 
 void executor_look_at_message(struct executor *x, const struct action *a, const real *at) {
     long which = payload_goes_down(a->payload) ? x->layout->chunks + a->chunk : a->chunk;
-    long width = payload_is_narrow(a->payload) ? x->width : x->e.config->hidden_size;
-    look(x, which, executor_rows(x, a->micro_batch) * width, at);
+    look(x, which, executor_rows(x, a->micro_batch) * x->columns[a->payload], at);
 }
 
 static void look_at_bucket(struct executor *x, const struct bucket *bucket) {

@@ -1,5 +1,7 @@
 #include "train/step/locations.h"
 
+#include <string.h>
+
 /* ------------------------------------------------------------------------------------------- creation */
 
 static long places_of(const struct locations *l, enum payload payload) {
@@ -42,13 +44,16 @@ void locations_lay_out(struct locations *l, struct arena *arena) {
     if (arena->base) find_chunks(l);
 }
 
+static void clear(int *x, long count) {
+    memset(x, 0, (size_t)count * sizeof *x);
+}
+
 void locations_forget(struct locations *l) {
-    for (int c = 0; c < PAYLOADS; c++)
-        for (long i = 0; i < l->micro_batches * places_of(l, (enum payload)c); i++) l->where[c][i] = -1;
+    for (int c = 0; c < PAYLOADS; c++) clear(l->where[c], l->micro_batches * places_of(l, (enum payload)c));
     for (int i = 0; i < l->blocks + l->narrow_blocks; i++)
         l->buffer[i].posted = false, l->buffer[i].mentioned = NULL;
-    for (int i = 0; i < l->micro_batches * l->layout->chunks; i++) l->activation_set_of[i] = -1;
-    for (int i = 0; i < activation_sets_before(l, l->layout->chunks); i++) l->micro_batch_of[i] = -1;
+    clear(l->activation_set_of, (long)l->micro_batches * l->layout->chunks);
+    clear(l->micro_batch_of, activation_sets_before(l, l->layout->chunks));
 }
 
 /* ------------------------------------------------------------------------------------------- actions */
@@ -72,28 +77,28 @@ static int *activation_set_of(const struct locations *l, int micro_batch, int ch
 
 static void hold(struct locations *l, const struct action *a) {
     int *at = place_of(l, a->payload, a->micro_batch, a->index);
-    *at = a->buffer;
+    *at = 1 + a->buffer;
     l->buffer[locations_owner(l, a->payload, a->buffer)].mentioned = at;
 }
 
 /* What the buffer holds may be another buffer's by now. */
 static void let_go(struct locations *l, const struct action *a) {
     struct buffer *b = &l->buffer[locations_owner(l, a->payload, a->buffer)];
-    if (b->mentioned && *b->mentioned == a->buffer) *b->mentioned = -1;
+    if (b->mentioned && *b->mentioned == 1 + a->buffer) *b->mentioned = 0;
     b->mentioned = NULL;
 }
 
 static void take_activation_set(struct locations *l, const struct action *a) {
     int *before = &l->micro_batch_of[activation_sets_before(l, a->chunk) + a->activation_set];
-    if (*before >= 0) *activation_set_of(l, *before, a->chunk) = -1;
-    *before = a->micro_batch;
-    *activation_set_of(l, a->micro_batch, a->chunk) = a->activation_set;
+    if (*before) *activation_set_of(l, *before - 1, a->chunk) = 0;
+    *before = 1 + a->micro_batch;
+    *activation_set_of(l, a->micro_batch, a->chunk) = 1 + a->activation_set;
 }
 
 static void release_activation_set(struct locations *l, const struct action *a) {
     int *activation_set = activation_set_of(l, a->micro_batch, a->chunk);
-    l->micro_batch_of[activation_sets_before(l, a->chunk) + *activation_set] = -1;
-    *activation_set = -1;
+    l->micro_batch_of[activation_sets_before(l, a->chunk) + *activation_set - 1] = 0;
+    *activation_set = 0;
 }
 
 bool locations_last_backward(const struct locations *l, const struct action *a) {
@@ -118,7 +123,7 @@ void locations_end(struct locations *l, const struct action *a) {
 /* ------------------------------------------------------------------------------------------- looking up */
 
 int locations_activation_set(const struct locations *l, int micro_batch, int chunk) {
-    return *activation_set_of(l, micro_batch, chunk);
+    return *activation_set_of(l, micro_batch, chunk) - 1;
 }
 
 int locations_chunk(const struct locations *l, int node) {
@@ -126,14 +131,15 @@ int locations_chunk(const struct locations *l, int node) {
 }
 
 real *locations_held(const struct locations *l, enum payload payload, int micro_batch, int index) {
-    int buffer = *place_of(l, payload, micro_batch, index);
+    int buffer = *place_of(l, payload, micro_batch, index) - 1;
     return buffer < 0 ? NULL : l->buffer[locations_owner(l, payload, buffer)].x;
 }
 
 real *locations_own_output(const struct locations *l, int micro_batch, int node) {
     int chunk = locations_chunk(l, node);
-    if (chunk < 0 || *activation_set_of(l, micro_batch, chunk) < 0) return NULL;
-    return model_output(l->model, chunk, *activation_set_of(l, micro_batch, chunk), node);
+    if (chunk < 0) return NULL;
+    int activation_set = locations_activation_set(l, micro_batch, chunk);
+    return activation_set < 0 ? NULL : model_output(l->model, chunk, activation_set, node);
 }
 
 real *locations_source(const struct locations *l, int micro_batch, int node) {

@@ -27,19 +27,20 @@ struct locations {
     const struct model *model;  /* whose outputs own nodes are; before the first action */
 
     struct buffer *buffer; /* [blocks + narrow_blocks] by owner, see locations_owner */
-    int *
-        where[PAYLOADS]; /* [micro_batches, num_layers + 1 or edges] number of the buffer that holds it, −1 */
-    int *chunk_of;       /* [num_layers + 1], entry 1 + node: this rank's chunk that computes it, −1 */
-    int *
-        activation_set_of; /* [micro_batches, chunks] activation set that holds the chunk's activations, −1 */
-    int *micro_batch_of;   /* [Σ activation sets] and back */
+    int *chunk_of;         /* [num_layers + 1], entry 1 + node: this rank's chunk that computes it, −1 */
+
+    /* Numbers plus 1, so that zeroed memory is nowhere: */
+    int *where[PAYLOADS];   /* [micro_batches, num_layers + 1 or edges] the buffer that holds it */
+    int *activation_set_of; /* [micro_batches, chunks] the set that holds the chunk's activations */
+    int *micro_batch_of;    /* [Σ activation sets] and back */
 
     /* Arrays of the pass in progress (model/model.h). */
     real **source, **source_gradient;       /* [num_layers + 1] */
     real **projected, **projected_gradient; /* [edges] */
 };
 
-/* Takes the tables from the arena: called once while that counts, once when it has memory. */
+/* Takes the tables from the arena: called once while that counts, once when it has memory. Nothing is
+ * anywhere then. */
 void locations_lay_out(struct locations *locations, struct arena *arena);
 
 /* Nothing is anywhere: before a list's first action. */

@@ -1,14 +1,13 @@
+#include "train/step/message_size.h"
 #include "train/step/private.h"
 
-/* Elements of a message. */
 static long elements(const struct executor *x, const struct action *a) {
-    long T = executor_rows(x, a->micro_batch);
-    return payload_is_narrow(a->payload) ? T * x->width
-                                         : boundary_elements(x->layout, T, x->e.config->hidden_size);
+    return message_elements(x->layout, a->payload, executor_rows(x, a->micro_batch), x->columns[a->payload]);
 }
 
+/* A dry run counts factors, but makes none. */
 static bool compressed(const struct executor *x, const struct action *a) {
-    return x->compressed && !payload_is_narrow(a->payload);
+    return !x->dry && message_is_compressed(x->layout, a->payload);
 }
 
 static int owner(const struct executor *x, const struct action *a) {
@@ -82,10 +81,11 @@ void executor_expect(struct executor *x) {
         x->locations.buffer[i].posted = false;
     for (int i = 0; i < x->list->count; i++) {
         const struct action *a = &x->list->action[i];
-        if (a->act != ACT_POST && a->act != ACT_RECEIVE) continue;
+        enum act_role role = act_kinds[a->act].role;
+        if (role != ROLE_POST && role != ROLE_RECEIVE) continue;
         struct buffer *into = executor_buffer(x, a);
-        bool begun = a->act == ACT_RECEIVE && into->posted;
-        into->posted = a->act == ACT_POST;
+        bool begun = role == ROLE_RECEIVE && into->posted;
+        into->posted = role == ROLE_POST;
         if (begun || compressed(x, a)) continue;
         x->peer[count] = a->peer;
         x->message[count++] = a->message;

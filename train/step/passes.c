@@ -1,3 +1,4 @@
+#include "train/step/dry_run.h"
 #include "train/step/nan_trace.h"
 #include "train/step/private.h"
 
@@ -66,6 +67,10 @@ int execute_forward(void *executor, const struct action *a) {
  * are complete, sums those that are parts over the tensor axis, here on all tensor ranks
  * (dist/sync/sync.h). */
 static int between_layers(struct executor *x, int micro_batch, int layer) {
+    if (x->dry) {
+        x->dry->layer(x->dry->context, layer);
+        return 0;
+    }
     if (micro_batch == x->in_step - 1) TRY(sync_partial(x->e.sync, layer, x->e.state->gradient));
     return sync_progress(x->e.sync);
 }

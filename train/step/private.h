@@ -5,7 +5,8 @@
  *   passes.c        handlers of forward and backward passes and of projections
  *   buckets.c       handlers of gradient sums, updates and gathers
  *   finite_check.c  whether what is handed to other ranks is finite
- * Below them stand locations.h and walk.h, which plans use too. */
+ *   dry_run.c       the same walk on what only counts (dry_run.h)
+ * Below them stand locations.h, walk.h and message_size.h, which plans use too. */
 #ifndef GDN_EXECUTE_PRIVATE_H
 #define GDN_EXECUTE_PRIVATE_H
 
@@ -16,8 +17,11 @@
 #include "train/step/recording.h"
 #include "train/step/walk.h"
 
+struct dry_run; /* train/step/dry_run.h */
+
 struct executor {
     struct execution e;
+    const struct dry_run *dry;   /* only counts, and tells this one; NULL: all is done */
     const struct layout *layout; /* this rank's, with its tables */
     const struct edges *edges;
     const struct table *table;
@@ -27,7 +31,7 @@ struct executor {
     struct arena arena;     /* the host's; where that is the device, all of it */
     struct arena on_device; /* blocks, narrow blocks and sums elsewhere */
     struct arena tokens;    /* of `rows`; not among what is planned */
-    long width;             /* of a projected source, elements a token */
+    long columns[PAYLOADS]; /* of what is in buffers (message_size.h) */
     struct locations locations;
     struct loss_sums *sums;                    /* [micro_batches] as passes add to them */
     struct loss_sums *found;                   /* [micro_batches] the same on the host */
@@ -36,7 +40,6 @@ struct executor {
     double *own;       /* [looks, FINITE_SUMS] squares of what was handed to other ranks (finite_check.c) */
     double *found_own; /* the same on the host */
     int32_t *rows;   /* [micro_batches·batch, length + 1] of the step, where passes cannot read the host's */
-    bool compressed; /* blocks cross stages as factors */
     struct boundary boundary;
     struct recording recording; /* of passes */
     int *peer, *message;        /* [actions of the longest list] those that it receives */
@@ -68,7 +71,12 @@ int executor_missing(const struct action *action, const char *what);
  * the pipeline axis, with nothing under way. */
 void executor_expect(struct executor *executor);
 
+/* Creation without what passes and messages work on: only the tables, for a dry run of any pipeline rank's
+ * list. Not collective. GDN_INTERNAL without memory. */
+int executor_create_dry(const struct dry_run *dry, struct executor **out);
+
 /* Handlers; of an executor. */
+extern action_handler *const executor_handlers[ACTS]; /* by kind; step.c */
 action_handler execute_post, execute_receive, execute_take, execute_send, execute_free; /* messages.c */
 action_handler execute_forward, execute_backward, execute_project, execute_unproject;   /* passes.c */
 action_handler execute_share, execute_reduce, execute_finish, execute_update, execute_gather,

@@ -48,7 +48,7 @@ static void add_up(struct executor *x) {
 
 /* ------------------------------------------------------------------------------------------- the walk */
 
-static action_handler *const handlers[ACTS] = {
+action_handler *const executor_handlers[ACTS] = {
     [ACT_RECEIVE] = execute_receive,
     [ACT_POST] = execute_post,
     [ACT_TAKE] = execute_take,
@@ -80,7 +80,7 @@ static void describe_action(const void *action, char text[ACTIVITY_TEXT]) {
 
 /* Does the list's actions from *at on, up to its norm, its end or the first failure. */
 static int walk(struct executor *x, int *at) {
-    const struct walk with = {.by_kind = handlers, .walker = x, .locations = &x->locations};
+    const struct walk with = {.by_kind = executor_handlers, .walker = x, .locations = &x->locations};
     for (; *at < x->list->count && x->list->action[*at].act != ACT_NORM; ++*at) {
         const struct action *a = &x->list->action[*at];
         activity_action(a, describe_action);

@@ -5,6 +5,7 @@
 #ifndef GDN_WALK_H
 #define GDN_WALK_H
 
+#include "kernels/base/status.h"
 #include "train/step/locations.h"
 
 /* Does an action; returns a status. */
@@ -20,7 +21,22 @@ struct walk {
     struct locations *locations;    /* kept up to date; NULL: nobody asks for them */
 };
 
-/* Does one action. A handler's failure; GDN_INTERNAL for a kind without handler. */
-int walk_action(const struct walk *walk, const struct action *action);
+/* Records that there is no handler for an action. */
+int walk_fail(const struct action *action);
+
+/* Does one action. A handler's failure; GDN_INTERNAL for a kind without handler. Plans have millions of
+ * actions, so that this stands here, where callers' tables are known. */
+static inline int walk_action(const struct walk *walk, const struct action *action) {
+    action_handler *handler = NULL;
+    if ((unsigned)action->act < ACTS) {
+        if (walk->by_role) handler = walk->by_role[act_kinds[action->act].role];
+        if (!handler && walk->by_kind) handler = walk->by_kind[action->act];
+    }
+    if (!handler) return walk_fail(action);
+    if (walk->locations) locations_begin(walk->locations, action);
+    TRY(handler(walk->walker, action));
+    if (walk->locations) locations_end(walk->locations, action);
+    return 0;
+}
 
 #endif

@@ -198,3 +198,21 @@ int mesh_gather(const struct mesh *mesh, const void *mine, long bytes, void *all
     MPI_TRY(code);
     return 0;
 }
+
+enum { PAIR_TAG = 7 };
+
+int mesh_send(const struct mesh *mesh, int rank, const void *bytes, int count) {
+    activity_enter("mesh", "send", -1, rank);
+    int code = MPI_Send(bytes, count, MPI_BYTE, rank, PAIR_TAG, mesh->world);
+    activity_leave();
+    MPI_TRY(code);
+    return 0;
+}
+
+int mesh_receive(const struct mesh *mesh, int rank, void *bytes, int count) {
+    activity_enter("mesh", "receive", -1, rank);
+    int code = MPI_Recv(bytes, count, MPI_BYTE, rank, PAIR_TAG, mesh->world, MPI_STATUS_IGNORE);
+    activity_leave();
+    MPI_TRY(code);
+    return 0;
+}

@@ -88,4 +88,8 @@ int mesh_broadcast(const struct mesh *mesh, void *bytes, long count);
 /* The same from another rank. */
 int mesh_broadcast_from(const struct mesh *mesh, int root, void *bytes, long count);
 
+/* A few bytes from one rank to another, which calls the other one. GDN_INTERNAL. */
+int mesh_send(const struct mesh *mesh, int rank, const void *bytes, int count);
+int mesh_receive(const struct mesh *mesh, int rank, void *bytes, int count);
+
 #endif

@@ -12,16 +12,12 @@ static const struct {
 } sums[] = {{1, 50}, {(64 << 10) / sizeof(real), 20}, {(4 << 20) / sizeof(real), 5}};
 enum { SUMS = sizeof sums / sizeof *sums, WARM_UP = 2 };
 
-static int mpi_status(int code) {
-    return code == MPI_SUCCESS ? 0 : gdn_fail(GDN_INTERNAL, "MPI failed while ranks were measured");
-}
-
 /* Seconds of one sum, and the bytes that this rank hands over for it. */
 static int time_sums(struct axis *axis, const struct ops *ops, real *x, int size, double *seconds,
                      double *bytes) {
     for (int i = 0; i < WARM_UP; i++) axis_sum(axis, x, sums[size].elements);
     TRY(ops->device->wait());
-    TRY(mpi_status(MPI_Barrier(axis->comm)));
+    axis_sum_doubles(axis, &(double){0}, 1); /* all begin at the same time */
     int64_t before = axis->bytes;
     double began = MPI_Wtime();
     for (int i = 0; i < sums[size].repeats; i++) axis_sum(axis, x, sums[size].elements);
@@ -53,31 +49,31 @@ int check_axis(const struct mesh *mesh, struct axis *axis, const struct ops *ops
     if (x) ops->device->release(x);
     TRY(status);
 
+    double first = axis->index ? 0 : mesh->rank; /* summed: the lowest rank of this one's axis */
+    axis_sum_doubles(axis, &first, 1);
+    TRY(mesh_agree(mesh, axis->status));
     struct {
         double speed;
         int rank;
-    } slowest = {value[2], 0};
-    int first = mesh->rank; /* the lowest rank of this one's axis */
-    TRY(mpi_status(MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, axis->comm)));
-    slowest.rank = first;
-    TRY(mpi_status(MPI_Allreduce(MPI_IN_PLACE, &slowest, 1, MPI_DOUBLE_INT, MPI_MINLOC, mesh->world)));
-    TRY(mpi_status(MPI_Allreduce(MPI_IN_PLACE, &value[0], 1, MPI_DOUBLE, MPI_MAX, mesh->world)));
-    TRY(mpi_status(MPI_Allreduce(MPI_IN_PLACE, &value[1], 1, MPI_DOUBLE, MPI_MIN, mesh->world)));
+    } slowest = {value[2], (int)first};
+    TRY(mesh_reduce(mesh, &slowest, 1, MPI_DOUBLE_INT, MPI_MINLOC));
+    TRY(mesh_reduce(mesh, &value[0], 1, MPI_DOUBLE, MPI_MAX));
+    TRY(mesh_reduce(mesh, &value[1], 1, MPI_DOUBLE, MPI_MIN));
     *out = (struct axis_speed){value[0], value[1], slowest.speed, slowest.rank};
     return 0;
 }
 
 /* ----------------------------------------------------------------------------------------- clocks */
 
-enum { ROUNDS = 10, TAG = 7 };
+enum { ROUNDS = 10 };
 
 /* Answers with this rank's time. */
 static int answer(const struct mesh *mesh) {
     for (int i = 0; i < ROUNDS; i++) {
         double mine;
-        TRY(mpi_status(MPI_Recv(&mine, 1, MPI_DOUBLE, 0, TAG, mesh->world, MPI_STATUS_IGNORE)));
+        TRY(mesh_receive(mesh, 0, &mine, sizeof mine));
         mine = unix_seconds();
-        TRY(mpi_status(MPI_Send(&mine, 1, MPI_DOUBLE, 0, TAG, mesh->world)));
+        TRY(mesh_send(mesh, 0, &mine, sizeof mine));
     }
     return 0;
 }
@@ -87,8 +83,8 @@ static int ask(const struct mesh *mesh, int rank, struct clock_skew *out) {
     *out = (struct clock_skew){.uncertainty = INFINITY, .rank = rank};
     for (int i = 0; i < ROUNDS; i++) {
         double sent = unix_seconds(), theirs = 0;
-        TRY(mpi_status(MPI_Send(&sent, 1, MPI_DOUBLE, rank, TAG, mesh->world)));
-        TRY(mpi_status(MPI_Recv(&theirs, 1, MPI_DOUBLE, rank, TAG, mesh->world, MPI_STATUS_IGNORE)));
+        TRY(mesh_send(mesh, rank, &sent, sizeof sent));
+        TRY(mesh_receive(mesh, rank, &theirs, sizeof theirs));
         double back = unix_seconds();
         if ((back - sent) / 2 >= out->uncertainty) continue;
         out->uncertainty = (back - sent) / 2;

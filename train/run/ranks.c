@@ -1,6 +1,7 @@
 #include "train/run/ranks.h"
 
 #include "dist/mesh/machine.h"
+#include "dist/mpi/process.h"
 #include "train/records/printing.h"
 #include "train/health/guard.h"
 
@@ -10,11 +11,8 @@
 #include <string.h>
 
 static int begin(struct mesh *mesh) {
-    int provided = 0, rank = 0;
-    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS ||
-        provided < MPI_THREAD_FUNNELED)
-        return gdn_fail(GDN_INTERNAL, "MPI cannot be started with thread support (MPI_THREAD_FUNNELED)");
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    int rank = 0;
+    TRY(mpi_begin(&rank));
     commands_set_printing(rank == 0);
     return mesh_create(0, 1, 1, mesh);
 }
@@ -28,16 +26,14 @@ int ranks_begin(struct mesh *mesh) {
 }
 
 int ranks_end(struct mesh *mesh, int status) {
-    int started = 0;
-    MPI_Initialized(&started);
-    if (!started) return status;
+    if (!mpi_begun()) return status;
     fflush(stdout);
     /* Now, not from main: after MPI_Finalize the first rank to leave with this status makes mpirun kill the
      * rest. */
     commands_report(status);
     guard_begin(GUARD_FINALIZE, mesh->size > 1 ? mesh->rank : commands_launched_rank());
     if (mesh->world != MPI_COMM_NULL) mesh_free(mesh);
-    MPI_Finalize();
+    mpi_end();
     guard_end();
     return status;
 }
@@ -46,7 +42,7 @@ void ranks_abort(const struct mesh *mesh, int status) {
     fflush(stdout);
     commands_set_printing(true);
     commands_report(gdn_fail_in(status, "rank %d on %s", mesh->rank, mesh->host));
-    MPI_Abort(MPI_COMM_WORLD, status);
+    mpi_abort(status);
 }
 
 int ranks_arrange(struct mesh *mesh, int data, int tensor, int pipeline) {

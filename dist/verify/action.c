@@ -7,66 +7,81 @@ static bool all_started(const struct verifier *c, int message) {
     return true;
 }
 
-bool verify_ready(struct verifier *c, int rank) {
+/* ------------------------------------------------------------------------------------------- waits */
+
+/* Whether a rank's next action can be done now. */
+typedef bool ready_rule(struct verifier *c, int rank);
+
+static bool at_once(struct verifier *c, int rank) {
+    (void)c, (void)rank;
+    return true;
+}
+
+static bool is_sent(struct verifier *c, int rank) {
+    struct message *m = &c->message[verify_next(c, rank)->message];
+    m->started = true;
+    return m->sent;
+}
+
+static bool buffer_is_gone(struct verifier *c, int rank) {
+    const struct held *h = verify_buffer(c, rank, verify_next(c, rank));
+    return !h || h->state == HELD_NOTHING || h->state == HELD_POSTED || all_started(c, h->message);
+}
+
+static bool activation_set_is_gone(struct verifier *c, int rank) {
     const struct action *a = verify_next(c, rank);
-    const struct held *h;
-    switch (a->act) {
-    case ACT_RECEIVE:
-        c->message[a->message].started = true;
-        return c->message[a->message].sent;
-    case ACT_FREE:
-        h = verify_buffer(c, rank, a);
-        return !h || h->state == HELD_NOTHING || h->state == HELD_POSTED || all_started(c, h->message);
-    case ACT_FORWARD:
-        return !verify_activation_set_exists(c, rank, a) ||
-               all_started(c, c->saved[verify_stage(c, rank, a)][a->activation_set].message);
-    case ACT_SHARE:
-    case ACT_NORM: /* of all ranks together */
-        for (int r = 0; r < c->ranks; r++) {
-            bool done = a->act == ACT_SHARE ? c->shared[r] : c->normed[r];
-            if (!done && (c->at[r] == c->schedule->rank[r].count || verify_next(c, r)->act != a->act))
-                return false;
-        }
-        return true;
-    default:
-        return true;
-    }
+    return !verify_activation_set_exists(c, rank, a) ||
+           all_started(c, c->saved[verify_stage(c, rank, a)][a->activation_set].message);
+}
+
+/* All ranks have come to this kind of action, or have `done` it. */
+static bool all_have_come(const struct verifier *c, int rank, const bool *done) {
+    for (int r = 0; r < c->ranks; r++)
+        if (!done[r] &&
+            (c->at[r] == c->schedule->rank[r].count || verify_next(c, r)->act != verify_next(c, rank)->act))
+            return false;
+    return true;
+}
+
+static bool all_share(struct verifier *c, int rank) {
+    return all_have_come(c, rank, c->shared);
+}
+
+static bool all_norm(struct verifier *c, int rank) {
+    return all_have_come(c, rank, c->normed);
+}
+
+/* ------------------------------------------------------------------------------------------- rules */
+
+static const struct {
+    ready_rule *ready;
+    verify_rule *verify;
+} rules[ACTS] = {
+    [ACT_RECEIVE] = {is_sent, verify_receive},     [ACT_POST] = {at_once, verify_post},
+    [ACT_TAKE] = {at_once, verify_take},           [ACT_FORWARD] = {activation_set_is_gone, verify_forward},
+    [ACT_PROJECT] = {at_once, verify_project},     [ACT_BACKWARD] = {at_once, verify_backward},
+    [ACT_UNPROJECT] = {at_once, verify_unproject}, [ACT_SEND] = {at_once, verify_send},
+    [ACT_FREE] = {buffer_is_gone, verify_free},    [ACT_SHARE] = {all_share, verify_share},
+    [ACT_REDUCE] = {at_once, verify_bucket},       [ACT_FINISH] = {at_once, verify_bucket},
+    [ACT_NORM] = {all_norm, verify_norm},          [ACT_UPDATE] = {at_once, verify_bucket},
+    [ACT_GATHER] = {at_once, verify_bucket},       [ACT_GATHERED] = {at_once, verify_bucket},
+};
+
+static bool is_known(const struct verifier *c, int rank) {
+    unsigned act = (unsigned)verify_next(c, rank)->act;
+    return act < ACTS && rules[act].verify;
+}
+
+bool verify_ready(struct verifier *c, int rank) {
+    return !is_known(c, rank) || rules[verify_next(c, rank)->act].ready(c, rank);
 }
 
 int verify_action(struct verifier *c, int rank) {
-    switch (verify_next(c, rank)->act) {
-    case ACT_RECEIVE:
-        return verify_receive(c, rank);
-    case ACT_POST:
-        return verify_post(c, rank);
-    case ACT_TAKE:
-        return verify_take(c, rank);
-    case ACT_FORWARD:
-        return verify_forward(c, rank);
-    case ACT_PROJECT:
-        return verify_project(c, rank);
-    case ACT_BACKWARD:
-        return verify_backward(c, rank);
-    case ACT_UNPROJECT:
-        return verify_unproject(c, rank);
-    case ACT_SEND:
-        return verify_send(c, rank);
-    case ACT_FREE:
-        return verify_free(c, rank);
-    case ACT_SHARE:
-        return verify_share(c, rank);
-    case ACT_NORM:
-        return verify_norm(c, rank);
-    case ACT_REDUCE:
-    case ACT_FINISH:
-    case ACT_UPDATE:
-    case ACT_GATHER:
-    case ACT_GATHERED:
-        return verify_bucket(c, rank);
-    default:
-        return verify_wrong(c, rank, c->at[rank], "there is no such action");
-    }
+    if (!is_known(c, rank)) return verify_wrong(c, rank, c->at[rank], "there is no such action");
+    return rules[verify_next(c, rank)->act].verify(c, rank);
 }
+
+/* ------------------------------------------------------------------------------------------- the end */
 
 static int verify_end_of_rank(const struct verifier *c, int rank) {
     for (int kind = 0; kind < 2; kind++)

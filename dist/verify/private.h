@@ -86,20 +86,14 @@ int verify_messages(struct verifier *c);
 /* Whether a rank's next action can be done now. Notes where it is a receive, which has then begun. */
 bool verify_ready(struct verifier *c, int rank);
 
-/* Does a rank's next action. */
+/* Does a rank's next action, by the rule for its kind (verify/action.c). */
 int verify_action(struct verifier *c, int rank);
-int verify_post(struct verifier *c, int rank); /* verify/buffers.c */
-int verify_receive(struct verifier *c, int rank);
-int verify_take(struct verifier *c, int rank);
-int verify_send(struct verifier *c, int rank);
-int verify_free(struct verifier *c, int rank);
-int verify_forward(struct verifier *c, int rank); /* verify/passes.c */
-int verify_backward(struct verifier *c, int rank);
-int verify_project(struct verifier *c, int rank);
-int verify_unproject(struct verifier *c, int rank);
-int verify_share(struct verifier *c, int rank); /* verify/buckets.c */
-int verify_norm(struct verifier *c, int rank);
-int verify_bucket(struct verifier *c, int rank);
+
+/* Does a rank's next action of a kind. */
+typedef int verify_rule(struct verifier *c, int rank);
+verify_rule verify_post, verify_receive, verify_take, verify_send, verify_free; /* verify/buffers.c */
+verify_rule verify_forward, verify_backward, verify_project, verify_unproject;  /* verify/passes.c */
+verify_rule verify_share, verify_norm, verify_bucket;                           /* verify/buckets.c */
 
 /* Nothing is left over. */
 int verify_end(const struct verifier *c);

@@ -209,8 +209,7 @@ void model_train(struct model *model, const int32_t *rows, long batch, long leng
 void model_loss(struct model *model, const int32_t *rows, long batch, long length,
                 const struct loss_options *options, struct loss_sums *out);
 
-/* A key/value cache for generating one sequence of up to `capacity` tokens, by a rank that holds the whole
- * model. */
+/* Generates one sequence of up to `capacity` tokens, by a rank that holds the whole model. */
 struct decoder;
 int decoder_create(const struct model_config *config, const struct table *table, const struct state *state,
                    const struct ops *ops, long capacity, struct decoder **out);

@@ -1,4 +1,4 @@
-/* gdn generate: text from a prompt, one token at a time with a key/value cache. One process. */
+/* gdn generate: text from a prompt, one token at a time. One process. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -33,6 +33,32 @@ static struct usage usage_of(const struct actions *list) {
     return usage;
 }
 
+/* Every kind of action and of payload has its row; what has no row has words too. */
+static void kinds(void **state) {
+    (void)state;
+    for (int act = 0; act < ACTS; act++) {
+        struct action action = {.act = (enum act)act, .chunk = 1, .micro_batch = 2, .index = 3, .buffer = 4};
+        char text[160];
+        assert_non_null(act_kinds[act].text);
+        assert_true(act_kinds[act].letter);
+        action_text(&action, text);
+        assert_null(strchr(text, '%'));
+    }
+    for (int payload = 0; payload < PAYLOADS; payload++) assert_non_null(payload_kinds[payload].text);
+    struct action action = {.act = ACT_SEND, .payload = PAYLOAD_PROJECTED, .micro_batch = 2, .index = 3};
+    char text[160];
+    action.peer = 5, action.buffer = 4;
+    action_text(&action, text);
+    assert_string_equal(text,
+                        "send the projected source of edge 3 of micro-batch 2 to rank 5 from narrow block 4");
+    action.payload = PAYLOAD_SOURCE, action.buffer = -1, action.activation_set = 6;
+    action_text(&action, text);
+    assert_string_equal(text, "send source 3 of micro-batch 2 to rank 5 from activation set 6");
+    action.act = ACTS;
+    action_text(&action, text);
+    assert_string_equal(text, "unknown action 16");
+}
+
 static void random_cases(void **state) {
     (void)state;
     for (unsigned n = 0; n < 2000; n++) {
@@ -362,6 +388,7 @@ static void large(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kinds),
         cmocka_unit_test(one_rank),
         cmocka_unit_test(three_ranks),
         cmocka_unit_test(with_projected_sources),

@@ -7,8 +7,9 @@ short=${1:-} some=
 [ "$short" != some ] || short='' some=1
 
 [ -z "$some" ] || fewer_steps
+[ -z "$some" ] || models=${models# plain } # which would take the turn of connections
 [ -z "$short" ] || models="mean full_heads adaptive"
-for name in $models; do on 1.1.1 $name one_$name; done
+for name in $models ${some:+plain}; do on 1.1.1 $name one_$name; done
 
 # against_one MESH [OPTION …]: every model on the mesh, or some.
 against_one() {
@@ -38,6 +39,7 @@ else
     for mesh in $connection; do against_one $mesh --set mesh.delta=connection; done
     against_one 2.2.2 --set mesh.sequence_parallel=true --set mesh.delta=connection --set mesh.interleave=2
     against_one 2.2.2 --set mesh.overlap=false --set mesh.narrow_sources=false
+    [ -z "$some" ] || models=plain against_one 1.2.2
 fi
 
 # What only moves work around. Buckets of one grain, of several to a tensor, one for everything.

@@ -35,7 +35,8 @@ against_none() { # MESH [OPTION …]
 against_none 1.1.1
 [ -z "$some" ] || against_none 1.1.1 # another model
 settings=("recompute=full" "recompute=selective recompute_delta=selective recompute_every=3")
-models="mean attention heads full adaptive learned plain"
+models="mean attention heads full adaptive learned"
+[ -n "$some" ] || models="$models plain"
 for mesh in 2.1.1 1.2.1 1.1.2 2.2.2 1.1.4; do against_none $mesh; done
 against_none 1.1.2 --set mesh.interleave=2
 against_none 1.2.2 --set mesh.sequence_parallel=true --set mesh.interleave=2

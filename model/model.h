@@ -14,6 +14,7 @@
 #include "dist/comm/axis.h"
 #include "dist/layout/layout.h"
 #include "dist/layout/route.h"
+#include "dist/layout/edge.h"
 #include "dist/layout/table.h"
 #include "kernels/ops.h"
 #include "model/params/config.h"
@@ -39,7 +40,7 @@ struct connection_sums {
 };
 
 struct loss_options {
-    int active;                             /* how many of the distances are active */
+    const struct edge_set *active;          /* edges in use: the first of those into each layer; NULL: all */
     double token_weight;                    /* 1 / (target tokens of the global batch) */
     double sparsity_weight, entropy_weight; /* w_s, w_e of model.md 5, already scheduled; 0: none, and where
                                                the configuration has no regularizer */
@@ -215,8 +216,8 @@ int decoder_create(const struct model_config *config, const struct table *table,
                    const struct ops *ops, long capacity, struct decoder **out);
 void decoder_free(struct decoder *decoder);
 /* Feeds the next token; returns logits [vocab] for the one after it, owned by the decoder until the next
- * call. Feed at most `capacity` tokens. All distances are active up to `active`. */
-const real *decoder_step(struct decoder *decoder, int32_t token, int active);
+ * call. Feed at most `capacity` tokens. `active`: as in loss_options. */
+const real *decoder_step(struct decoder *decoder, int32_t token, const struct edge_set *active);
 void decoder_reset(struct decoder *decoder);
 
 #endif

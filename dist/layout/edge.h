@@ -43,6 +43,14 @@ struct edge_set {
 int edge_set_create(const struct edges *edges, const bool *has, struct edge_set *out);
 void edge_set_free(struct edge_set *set);
 
+/* How many of a layer's edges are in the set; and of all. */
+static inline int edge_set_into(const struct edge_set *set, const struct edges *edges, int layer) {
+    return set ? set->into[layer] : edges->first[layer + 1] - edges->first[layer];
+}
+static inline int edge_set_count(const struct edge_set *set, const struct edges *edges) {
+    return set ? set->count : edges->count;
+}
+
 static inline bool edge_set_has(const struct edge_set *set, int edge) {
     return !set || set->has[edge];
 }

@@ -47,6 +47,7 @@ struct row {
     int layer; /* −1: embedding; num_layers: final norm and head. Tensors that several stages hold keep theirs
                   on all of them: a rank may have rows of a layer that it does not compute */
     int distance; /* of the delta connection that it belongs to; 0: none */
+    int edge;     /* that connection in the edge table */
     bool select;  /* a layer's shared selection weights: active with its first connection */
 
     /* This rank's part. */

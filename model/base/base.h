@@ -51,8 +51,6 @@ struct model {
     long sums;              /* most elements that are summed over the tensor axis in one call */
     double compress;        /* part of the full rank that sources keep, 0: they are not compressed */
     int status;             /* of the first pass that failed */
-    int total_for;          /* active distances … */
-    long total;             /* … that give the whole model so many edges (total_edges) */
 
     /* What each folder has of its own: tensors, scratch, accounts. */
     struct mixing *mixers;     /* mixer/mixer.h: of each row of the table what layers share */
@@ -84,8 +82,8 @@ bool feeds(const struct model *m, int node, struct span span);
 bool node_is_read(const struct model *m, int node);
 /* The highest of the span's layers that reads the node; where none does, the one above it. */
 int node_top(const struct model *m, struct span span, int node);
-/* Active edges of the whole model: what the regularisers average over. */
-long total_edges(struct model *m, int active);
+/* How many edges into a layer are active in the pass. */
+int active_into(const struct model *m, int layer);
 
 /* The next `count` elements of an arena. */
 static inline real *take(struct arena *arena, long count) {

@@ -13,7 +13,7 @@ bool feeds(const struct model *m, int node, struct span span) {
 bool node_is_read(const struct model *m, int node) {
     const struct edges *edges = &m->edges;
     for (int i = edges->leaves[1 + node]; i < edges->leaves[2 + node]; i++)
-        if (edges->edge[edges->leaving[i]].connection < m->pass->options->active) return true;
+        if (edge_set_has(m->pass->options->active, edges->leaving[i])) return true;
     return false;
 }
 
@@ -24,10 +24,6 @@ int node_top(const struct model *m, struct span span, int node) {
     return top;
 }
 
-long total_edges(struct model *m, int active) {
-    if (m->total_for == active) return m->total;
-    m->total_for = active;
-    m->total = 0;
-    for (int l = 0; l < m->config.num_layers; l++) m->total += active_edges(&m->edges, l, active);
-    return m->total;
+int active_into(const struct model *m, int layer) {
+    return edge_set_into(m->pass->options->active, &m->edges, layer);
 }

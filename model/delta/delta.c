@@ -14,12 +14,22 @@ static enum gate_parts parts(const struct model *m) {
     return m->delta->part.channels ? m->delta->gate->parts : PARTS_SUMMED;
 }
 
+/* Weights and sums of a layer's active connections are read as one block: they are the first of its own. */
+static int active_first(struct model *m, int layer) {
+    int n = active_into(m, layer), first = m->edges.first[layer];
+    for (int i = 0; i < n; i++)
+        if (!edge_set_has(m->pass->options->active, first + i))
+            pass_failed(m, gdn_fail(GDN_INTERNAL, "the %d active connections of layer %d are not its first", n,
+                                    layer));
+    return n;
+}
+
 static struct delta_pass start(struct model *m, int layer, const struct loss_options *o,
                                struct loss_sums *sums) {
     struct delta_pass p = {.m = m, .c = &m->activation_set->connections[layer], .sums = sums};
-    p.all = active_edges(&m->edges, layer, o->active);
+    p.all = active_first(m, layer);
     p.n = own_connections(&m->delta->part, p.all);
-    p.total = total_edges(m, o->active);
+    p.total = edge_set_count(o->active, &m->edges);
     p.rows = m->T;
     p.works = p.n && (parts(m) != PARTS_REPLICATED || m->delta->part.leads);
     if (p.all) p.t = stream_all(m, m->layer[layer].y);

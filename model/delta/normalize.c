@@ -27,7 +27,7 @@ void normalize_backward(struct delta_pass *p, int connection, const real *dr, re
 
 void renew_norms(struct model *m, int layer) {
     struct delta_pass p = {.m = m, .c = &m->activation_set->connections[layer]};
-    p.all = m->config.delta.normalize ? active_edges(&m->edges, layer, m->pass->options->active) : 0;
+    p.all = m->config.delta.normalize ? active_into(m, layer) : 0;
     if (p.all) p.t = stream_all(m, m->layer[layer].y);
     p.n = own_connections(&m->delta->part, p.all);
     for (int i = 0; i < p.all; i++) p.source[i].s = node_output(m, p.c->edge[i].source);

@@ -18,11 +18,7 @@ const struct row *params_find(const struct table *table, const char *name) {
     return NULL;
 }
 
-bool params_active(const struct model_config *model, const struct row *row, int active) {
-    const struct delta_config *delta = &model->delta;
-    if (row->select) return active > 0;
-    if (!row->distance) return true;
-    for (int i = 0; i < active && i < delta->num_distances; i++)
-        if (delta->distances[i] == row->distance) return true;
-    return false;
+bool params_active(const struct row *row, const struct edge_set *active) {
+    if (row->select) return !active || active->into[row->layer] > 0;
+    return !row->distance || edge_set_has(active, row->edge);
 }

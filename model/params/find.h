@@ -2,13 +2,14 @@
 #ifndef GDN_PARAMS_FIND_H
 #define GDN_PARAMS_FIND_H
 
+#include "dist/layout/edge.h"
 #include "dist/layout/table.h"
 #include "model/params/config.h"
 
 /* The row of a name, or NULL. */
 const struct row *params_find(const struct table *table, const char *name);
 
-/* Is this tensor trained while the first `active` of the distances are (model.md, 6)? */
-bool params_active(const struct model_config *model, const struct row *row, int active);
+/* Is this tensor trained while these edges are active (model.md, 6)? */
+bool params_active(const struct row *row, const struct edge_set *active);
 
 #endif

@@ -68,7 +68,7 @@ void decoder_reset(struct decoder *d) {
         d->layer[l].mixing.row->reset(d->model, &d->layer[l].mixing);
 }
 
-const real *decoder_step(struct decoder *d, int32_t token, int active) {
+const real *decoder_step(struct decoder *d, int32_t token, const struct edge_set *active) {
     struct model *m = d->model;
     struct loss_options options = {.active = active};
     struct pass pass = {.batch = 1, .length = 1, .options = &options};

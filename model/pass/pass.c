@@ -99,7 +99,7 @@ static void finish_walk(struct model *m) {
 static void go_back_layer(struct model *m, int l) {
     gather_sources(m, l);
     decompress_sources(m, l);
-    if (active_edges(&m->edges, l, m->pass->options->active)) {
+    if (active_into(m, l)) {
         gradient_full(m);
         open_source_gradients(m, l);
         recompute_connections(m, l);
@@ -147,10 +147,10 @@ static struct loss_sums *begin_sums(struct model *m) {
     return m->passes->sums_of_pass;
 }
 
-static void take_sums(struct model *m, int active, struct loss_sums *out) {
+static void take_sums(struct model *m, const struct edge_set *active, struct loss_sums *out) {
     *out = (struct loss_sums){0}; /* of a planned model */
     m->ops->device->download(out, m->passes->sums_of_pass, sizeof *out);
-    out->connections = total_edges(m, active);
+    out->connections = edge_set_count(active, &m->edges);
 }
 
 void model_train(struct model *model, const int32_t *rows, long batch, long length,

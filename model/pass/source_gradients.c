@@ -45,7 +45,7 @@ void begin_source_gradients(struct model *m) {
 }
 
 void open_source_gradients(struct model *m, int layer) {
-    for (int i = 0; i < active_edges(&m->edges, layer, m->pass->options->active); i++) {
+    for (int i = 0; i < active_into(m, layer); i++) {
         int node = m->edges.edge[m->edges.first[layer] + i].source;
         if (node < lowest_node(m->span) || m->passes->walk.owed[1 + node]) continue;
         m->passes->walk.owed[1 + node] = true;

@@ -42,7 +42,7 @@ struct builder {
 
 /* What a row's name does not tell. */
 struct place {
-    int layer, distance;
+    int layer, distance, edge;
     bool select;
     int first_owner, owners; /* pipeline ranks that hold it, by rising rank, in builder.owner */
 };
@@ -160,6 +160,7 @@ static void add(struct builder *b, struct place place, const struct leaf *leaf) 
                       .start_value = leaf->value,
                       .layer = place.layer,
                       .distance = place.distance,
+                      .edge = place.edge,
                       .select = place.select,
                       .owners = place.owners};
     take_part(b->layout, &row);
@@ -183,6 +184,7 @@ static void add_stack(struct builder *b, int layer, const struct leaf *leaf) {
             continue;
         struct place place = layer_place(b, layer);
         place.distance = edge->distance;
+        place.edge = e;
         if (leaf->projects && b->projector[e] >= 0) add_owner(b, &place, b->projector[e]);
         add(b, place, leaf);
     }

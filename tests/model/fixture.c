@@ -81,8 +81,23 @@ void fixture_rows(int32_t *rows, int vocab) {
         rows[i] = (int32_t)(random_bits(7, 7, (uint64_t)i) % (uint64_t)vocab);
 }
 
+const struct edge_set *fixture_active(const struct model_config *c, int active) {
+    static struct made {
+        struct edge_set set;
+        struct made *before;
+    } *last;
+    if (active < 0) return NULL;
+    struct made *made = calloc(1, sizeof *made);
+    struct edges edges;
+    if (!made || edges_create(c, &edges) || edges_introduced(&edges, &c->delta, active, &made->set)) abort();
+    edges_free(&edges);
+    made->before = last;
+    last = made;
+    return &made->set;
+}
+
 struct loss_options fixture_options(const struct model_config *c, int active, bool regularize) {
-    return (struct loss_options){.active = active < 0 ? c->delta.num_distances : active,
+    return (struct loss_options){.active = fixture_active(c, active),
                                  .token_weight = 1.0 / (FIXTURE_BATCH * FIXTURE_LENGTH),
                                  .sparsity_weight = regularize ? 0.3 : 0,
                                  .entropy_weight = regularize ? 0.2 : 0,

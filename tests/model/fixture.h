@@ -32,6 +32,9 @@ struct model_config small_model(void);
 enum { FIXTURE_BATCH = 2, FIXTURE_LENGTH = 5 };
 void fixture_rows(int32_t *rows, int vocab);
 
+/* The edges of the first `active` distances, NULL for −1; the fixture's until the program ends. */
+const struct edge_set *fixture_active(const struct model_config *c, int active);
+
 /* `active` distances, −1 for all. */
 struct loss_options fixture_options(const struct model_config *c, int active, bool regularize);
 

@@ -70,16 +70,16 @@ static void load_weights(hid_t file, const char *path, struct fixture *f) {
     }
 }
 
-/* Every tensor's gradient, with the first `active` distances. */
-static void check_gradients(hid_t file, const char *path, const struct fixture *f, const struct config *c,
-                            int active, const struct ops *ops) {
+/* Every tensor's gradient, with these edges active. */
+static void check_gradients(hid_t file, const char *path, const struct fixture *f,
+                            const struct edge_set *active, const struct ops *ops) {
     char name[160];
     long count;
     for (int i = 0; i < f->table.rows; i++) {
         const struct row *row = &f->table.row[i];
         dataset_name(name, sizeof name, "/gradient", row);
         double *theirs = read_doubles(file, name, &count), norm = 0, error = 0;
-        assert_true(!theirs == !params_active(&c->model, row, active));
+        assert_true(!theirs == !params_active(row, active));
         for (long j = 0; j < row->count; j++) {
             double ours = f->state.gradient[row->offset + place(row, j)], expected = theirs ? theirs[j] : 0;
             if (expected == 0 && ours != 0)
@@ -108,7 +108,7 @@ static void check_file(const char *path, const struct ops *ops) {
     int32_t *rows = malloc((size_t)(B * (S + 1)) * sizeof *rows);
     for (long b = 0; b < B; b++)
         for (long s = 0; s <= S; s++) rows[b * (S + 1) + s] = (int32_t)tokens[b * S + s];
-    struct loss_options o = {.active = active_distances(&c.model.delta, 0),
+    struct loss_options o = {.active = fixture_active(&c.model, active_distances(&c.model.delta, 0)),
                              .token_weight = 1.0 / (double)(B * S),
                              .measure = true};
     if (c.model.delta.regularizer == REGULARIZER_FIXED)
@@ -132,7 +132,7 @@ static void check_file(const char *path, const struct ops *ops) {
                      theirs[0]);
         free(theirs);
     }
-    check_gradients(file, path, &f, &c, o.active, ops);
+    check_gradients(file, path, &f, o.active, ops);
     free(tokens);
     free(rows);
     fixture_free(&f);

@@ -129,7 +129,7 @@ static void test_inactive(void **state) {
     int idle = 0;
     for (int i = 0; i < f.table.rows; i++) {
         const struct row *row = &f.table.row[i];
-        if (params_active(&c, row, 1)) continue;
+        if (params_active(row, o.active)) continue;
         idle++;
         for (long j = 0; j < row->count; j++) {
             assert_true(f.state.gradient[row->offset + j] == 0);

@@ -13,8 +13,7 @@
 int bench_model_step(struct bench_model *b) {
     const struct train_config *t = &b->config->train;
     const double scale = b->loss_scale.scale;
-    struct loss_options options = {.active = b->active,
-                                   .token_weight = scale / ((double)t->batch_size * t->sequence_length)};
+    struct loss_options options = {.token_weight = scale / ((double)t->batch_size * t->sequence_length)};
     struct loss_sums sums;
     b->ops.zero(b->table.total, b->state.gradient);
     for (long at = 0; at < t->batch_size; at += b->micro_batch)
@@ -22,11 +21,11 @@ int bench_model_step(struct bench_model *b) {
                     &options, &sums);
     TRY(model_status(b->model));
     double norm;
-    TRY(optimizer_norm(&b->optimizer, b->active, &norm));
+    TRY(optimizer_norm(&b->optimizer, NULL, &norm));
     if (!isfinite(norm) && loss_scale_lower(&b->loss_scale)) return GDN_OK; /* as training does: no update */
     const double gscale = optimizer_clip(&b->optimizer, norm / scale) / scale;
-    TRY(optimizer_begin(&b->optimizer, b->active, gscale));
-    for (int i = 0; i < b->shards.buckets; i++) optimizer_update(&b->optimizer, i, b->active, 1e-4, gscale);
+    TRY(optimizer_begin(&b->optimizer, NULL, gscale));
+    for (int i = 0; i < b->shards.buckets; i++) optimizer_update(&b->optimizer, i, NULL, 1e-4, gscale);
     return b->ops.device->wait();
 }
 
@@ -91,7 +90,6 @@ int bench_model_create(const struct ops *ops, const struct config *config, const
         .loss_scale = loss_scale_start(ops->precision),
         .micro_batch =
             config->train.micro_batch_size ? config->train.micro_batch_size : config->train.batch_size,
-        .active = config->model.delta.num_distances,
     };
     int status = create(out, recompute);
     if (status) bench_model_free(out);

@@ -27,7 +27,6 @@ struct bench_model {
     struct loss_scale loss_scale;
     int32_t *rows;    /* [batch_size, sequence_length + 1] */
     long micro_batch; /* sequences of a micro-batch */
-    int active;       /* all distances */
 };
 
 /* `recompute` [num_layers] as in model_part, NULL: nothing is computed again. Points into itself: do not

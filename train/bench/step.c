@@ -71,7 +71,7 @@ static int measure(struct bench_model *b, const struct ops *ops, const struct be
         spent += seconds[count] = bench_now() - start;
     }
     out->seconds = bench_median(seconds, count);
-    out->flops = model_flops_per_token(&c->model, c->train.sequence_length, b->active) *
+    out->flops = model_flops_per_token(&c->model, c->train.sequence_length, c->model.delta.num_distances) *
                  (double)c->train.batch_size * c->train.sequence_length;
     return products_time(spend->operation / 2, &out->floor, &out->floor_flops);
 }

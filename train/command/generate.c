@@ -161,7 +161,8 @@ static int read_prompt(const struct settings *s, const struct saved_model *saved
 }
 
 /* Feeds all tokens that the cache lacks; where it is full, starts again from the newest half. */
-static const real *feed(struct decoder *decoder, struct text *text, long *start, long context, int active) {
+static const real *feed(struct decoder *decoder, struct text *text, long *start, long context,
+                        const struct edge_set *active) {
     const real *logits = NULL;
     while (text->fed < text->count) {
         if (text->fed - *start == context) {
@@ -208,9 +209,9 @@ static int print_json(const struct settings *s, bool known, const struct text *t
 }
 
 static int write_text(const struct settings *s, const struct saved_model *saved, struct decoder *decoder,
-                      struct text *text, struct candidate *work, long context) {
+                      const struct edge_set *active, struct text *text, struct candidate *work,
+                      long context) {
     const struct model_config *model = &saved->config.model;
-    int active = active_distances(&model->delta, saved->step > 0 ? saved->step - 1 : 0);
     if (!s->ids && !s->json) fputs(s->prompt, stdout);
     long start = text->count > context ? text->count - context : 0;
     text->fed = start;
@@ -227,6 +228,17 @@ static int write_text(const struct settings *s, const struct saved_model *saved,
     return GDN_OK;
 }
 
+/* The edges in use at the last step. */
+static int find_active(const struct saved_model *saved, struct edge_set *active) {
+    const struct model_config *model = &saved->config.model;
+    struct edges edges;
+    TRY(edges_create(model, &edges));
+    int status = edges_introduced(
+        &edges, &model->delta, active_distances(&model->delta, saved->step > 0 ? saved->step - 1 : 0), active);
+    edges_free(&edges);
+    return status;
+}
+
 static int generate(const struct settings *s, const struct saved_model *saved, const struct ops *ops) {
     const struct config *c = &saved->config;
     if (!s->ids && c->data.format != FORMAT_TEXT)
@@ -237,13 +249,16 @@ static int generate(const struct settings *s, const struct saved_model *saved, c
     long context = s->context ? s->context : c->train.sequence_length;
     if (context < 2) context = 2; /* the newest half must be a token at least */
     struct decoder *decoder = NULL;
+    struct edge_set active = {0};
     struct text text = {.token = malloc((strlen(s->prompt) + (size_t)s->length + 1) * sizeof *text.token)};
     struct candidate *work = malloc((size_t)c->model.vocab_size * sizeof *work);
     int status =
         text.token && work ? GDN_OK : gdn_fail(GDN_INTERNAL, "out of memory for %ld tokens", s->length);
     if (!status) status = read_prompt(s, saved, &text);
     if (!status) status = decoder_create(&c->model, &saved->table, &saved->state, ops, context, &decoder);
-    if (!status) status = write_text(s, saved, decoder, &text, work, context);
+    if (!status) status = find_active(saved, &active);
+    if (!status) status = write_text(s, saved, decoder, &active, &text, work, context);
+    edge_set_free(&active);
     decoder_free(decoder);
     free(text.token);
     free(work);

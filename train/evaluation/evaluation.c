@@ -176,7 +176,7 @@ struct wish {
 static int sum_round(struct evaluation *evaluation, const struct validation_part *part, long first, long end,
                      const struct wish *wish, double sums[2]) {
     struct mesh *mesh = evaluation->mesh;
-    const struct loss_options options = {.active = wish->active};
+    const struct loss_options options = {.active = pipeline_active(&evaluation->pipeline, wish->active)};
     const bool given_up = wish->ask && wish->ask(wish->context);
     long from = first * evaluation->group, to = end * evaluation->group;
     if (to > part->sequences) to = part->sequences;

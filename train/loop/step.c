@@ -30,11 +30,13 @@ static void regularizer_weights(const struct config *config, int64_t step, struc
 /* What a step computes, on every rank alike: active distances and the regularisers' weights (model.md, 5 and
  * 6). Gradients, all of which have the factor token_weight, are those of scale · loss
  * (train/optimizer/loss_scale.h). */
-static struct loss_options options_of(const struct config *config, int64_t step, double scale) {
+static struct loss_options options_of(const struct run *run, int active) {
+    const struct config *config = &run->config;
+    const int64_t step = run->position.step;
     const struct train_config *train = &config->train;
     struct loss_options options = {
-        .active = active_distances(&config->model.delta, step),
-        .token_weight = scale / ((double)batch_at(train, step) * (double)train->sequence_length),
+        .active = pipeline_active(&run->part.pipeline, active),
+        .token_weight = run->loss_scale.scale / ((double)batch_at(train, step) * (double)train->sequence_length),
     };
     regularizer_weights(config, step, &options);
     options.each = train->gate_interval > 0 && step % train->gate_interval == 0;
@@ -164,12 +166,13 @@ static int not_finite(struct run *run, const struct step *step, const struct ste
 int loop_step(struct run *run, const struct delta_watch *watch, struct step_report *report) {
     const struct train_config *train = &run->config.train;
     const struct axis *axes[] = {&run->mesh.data, &run->mesh.tensor, &run->mesh.pipeline};
-    struct loss_options options = options_of(&run->config, run->position.step, run->loss_scale.scale);
+    const int active = active_distances(&run->config.model.delta, run->position.step);
+    struct loss_options options = options_of(run, active);
     const long batch = batch_at(train, run->position.step);
     *report = (struct step_report){
         .step = run->position.step,
         .sequences = batch,
-        .active_distances = options.active,
+        .active_distances = active,
         .tokens = run->position.tokens + batch * (int64_t)train->sequence_length,
     };
     for (int i = 0; i < STEP_AXES; i++) {

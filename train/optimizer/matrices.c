@@ -68,21 +68,21 @@ static void compute(struct optimizer *o, int index) {
 
 /* ------------------------------------------------------------------------------------------- all of them */
 
-static void prepare(struct optimizer *o, int active, double gscale) {
+static void prepare(struct optimizer *o, const struct edge_set *active, double gscale) {
     for (int i = 0; i < o->shards->pieces; i++) {
         const struct piece *piece = &o->shards->piece[i];
         const struct row *row = &o->table->row[piece->row];
-        if (!row->treatment.whole || !params_active(o->model, row, active)) continue;
+        if (!row->treatment.whole || !params_active(row, active)) continue;
         const struct update update = optimizer_piece(o, piece, 0, gscale);
         o->rule->prepare(&update);
     }
 }
 
-int matrices_update(struct optimizer *o, int active, double gscale) {
+int matrices_update(struct optimizer *o, const struct edge_set *active, double gscale) {
     struct deal *deal = &o->deal;
     if (!deal->count) return 0;
     for (int i = 0; i < deal->count; i++)
-        deal->item[i].active = params_active(o->model, &o->table->row[deal->item[i].row], active);
+        deal->item[i].active = params_active(&o->table->row[deal->item[i].row], active);
     prepare(o, active, gscale);
     TRY(whole_collect(o->mesh, o->table, o->shards, deal, o->state->gradient));
     for (int i = 0; i < deal->count; i++)

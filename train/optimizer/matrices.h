@@ -17,7 +17,7 @@
 #include "train/optimizer/optimizer.h"
 
 /* All but the last line above, for active rows. Collective over the data and tensor axes. GDN_INTERNAL. */
-int matrices_update(struct optimizer *optimizer, int active, double gscale);
+int matrices_update(struct optimizer *optimizer, const struct edge_set *active, double gscale);
 
 /* What a data rank does for it, for plans. */
 struct matrices_cost {

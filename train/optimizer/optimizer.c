@@ -77,14 +77,14 @@ int64_t optimizer_formula_norm(const struct shards *shards, int data) {
 }
 
 /* The squares of this rank's pieces, added to the blocks that they lie in. */
-static void find_squares(struct optimizer *o, int active) {
+static void find_squares(struct optimizer *o, const struct edge_set *active) {
     const struct device *device = o->ops->device;
     const size_t bytes = (size_t)(o->table->total / SHARD_GRAIN) * sizeof *o->square;
     device->clear(o->found, bytes);
     for (int i = 0; i < o->shards->pieces; i++) {
         const struct piece *piece = &o->shards->piece[i];
         const struct row *row = &o->table->row[piece->row];
-        if (row->counted && params_active(o->model, row, active))
+        if (row->counted && params_active(row, active))
             o->ops->add_squares(row->offset + piece->first, piece->count, SHARD_GRAIN, o->state->gradient,
                                 o->found);
     }
@@ -112,7 +112,7 @@ static void gather_squares(struct optimizer *o) {
     }
 }
 
-int optimizer_norm(struct optimizer *o, int active, double *norm) {
+int optimizer_norm(struct optimizer *o, const struct edge_set *active, double *norm) {
     const long blocks = o->table->total / SHARD_GRAIN;
     find_squares(o, active);
     gather_squares(o);

@@ -11,6 +11,7 @@
 
 #include "dist/mesh/mesh.h"
 #include "dist/layout/deal.h"
+#include "dist/layout/edge.h"
 #include "dist/layout/shard.h"
 #include "dist/layout/table.h"
 #include "kernels/base/arena.h"
@@ -53,9 +54,9 @@ long optimizer_reserved(const struct optimizer *optimizer);
 /* The global norm of the active rows' gradients over all ranks, each tensor's part counted once
  * (row.counted). Squares are summed in double over fixed blocks of SHARD_GRAIN elements of the flat buffer,
  * these in their order, then over the tensor and pipeline axes by rank: neither buckets nor their order show
- * in the bits, which are the same on all ranks. `active`: how many of the distances are introduced. Every
+ * in the bits, which are the same on all ranks. `active`: the edges in use, NULL for all. Every
  * rank's own parts must hold the sums. Collective over all ranks. Returns the status of the axes. */
-int optimizer_norm(struct optimizer *optimizer, int active, double *norm);
+int optimizer_norm(struct optimizer *optimizer, const struct edge_set *active, double *norm);
 /* Bytes that data rank hands to others for it over the data axis (the other axes: axis_formula_sum_doubles of
  * 1). */
 int64_t optimizer_formula_norm(const struct shards *shards, int data);

@@ -4,9 +4,9 @@
 #include "model/params/find.h"
 #include "train/optimizer/matrices.h"
 
-int optimizer_begin(struct optimizer *o, int active, double gscale) {
+int optimizer_begin(struct optimizer *o, const struct edge_set *active, double gscale) {
     for (int i = 0; i < o->table->rows; i++)
-        if (params_active(o->model, &o->table->row[i], active)) o->state->steps[i]++;
+        if (params_active(&o->table->row[i], active)) o->state->steps[i]++;
     return matrices_update(o, active, gscale);
 }
 
@@ -28,12 +28,13 @@ static int first_piece(const struct shards *shards, const struct bucket *bucket)
     return low;
 }
 
-void optimizer_update(struct optimizer *o, int bucket, int active, double lr, double gscale) {
+void optimizer_update(struct optimizer *o, int bucket, const struct edge_set *active, double lr,
+                      double gscale) {
     const struct shards *shards = o->shards;
     for (int i = first_piece(shards, &shards->bucket[bucket]); i < shards->pieces; i++) {
         const struct piece *piece = &shards->piece[i];
         if (piece->bucket != bucket) break;
-        if (!params_active(o->model, &o->table->row[piece->row], active)) continue;
+        if (!params_active(&o->table->row[piece->row], active)) continue;
         const struct update update = optimizer_piece(o, piece, lr, gscale);
         o->rule->update(&update);
     }

@@ -98,7 +98,7 @@ static int introduce(struct builder *b, struct schedule *introduced) {
 /* Schedules of another number of micro-batches, unless there are some. */
 static int add_smaller(struct builder *b, int micro_batches) {
     struct pipeline *p = b->out;
-    if (pipeline_schedule(p, micro_batches, p->distances)) return 0;
+    if (pipeline_schedule(p, micro_batches, NULL)) return 0;
     struct pipeline_smaller *s = &p->smaller[p->num_smaller++];
     struct routes routes = {0};
     s->micro_batches = b->options.micro_batches = micro_batches;
@@ -225,13 +225,17 @@ void pipeline_keep(struct pipeline *p, int rank) {
     }
 }
 
-const struct schedule *pipeline_schedule(const struct pipeline *p, int micro_batches, int active) {
-    if (micro_batches == p->micro_batches)
-        return active < p->distances ? &p->introduced[active] : &p->schedule;
+const struct edge_set *pipeline_active(const struct pipeline *p, int distances) {
+    return &p->active[distances];
+}
+
+const struct schedule *pipeline_schedule(const struct pipeline *p, int micro_batches,
+                                         const struct edge_set *active) {
+    const long a = active ? active - p->active : p->distances;
+    if (micro_batches == p->micro_batches) return a < p->distances ? &p->introduced[a] : &p->schedule;
     for (int i = 0; i < p->num_smaller; i++) {
         const struct pipeline_smaller *s = &p->smaller[i];
-        if (s->micro_batches == micro_batches)
-            return active < p->distances ? &s->introduced[active] : &s->schedule;
+        if (s->micro_batches == micro_batches) return a < p->distances ? &s->introduced[a] : &s->schedule;
     }
     return NULL;
 }

@@ -62,8 +62,12 @@ void pipeline_free(struct pipeline *pipeline);
  * but in the largest steps with all distances active. What was counted stays. */
 void pipeline_keep(struct pipeline *pipeline, int rank);
 
-/* The schedule of a step of so many micro-batches with the first `active` distances. NULL where there are no
- * such steps. */
-const struct schedule *pipeline_schedule(const struct pipeline *pipeline, int micro_batches, int active);
+/* The edges of the first so many distances, for steps and their schedule. */
+const struct edge_set *pipeline_active(const struct pipeline *pipeline, int distances);
+
+/* The schedule of a step of so many micro-batches with these edges, of pipeline_active() or NULL for all. NULL
+ * where there are no such steps. */
+const struct schedule *pipeline_schedule(const struct pipeline *pipeline, int micro_batches,
+                                         const struct edge_set *active);
 
 #endif

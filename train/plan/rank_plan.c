@@ -14,7 +14,6 @@ struct loss_options rank_plan_options(const struct config *config) {
     const struct delta_config *delta = &config->model.delta;
     bool on = delta->regularizer != REGULARIZER_NONE;
     return (struct loss_options){
-        .active = delta->num_distances,
         .token_weight = 1,
         .sparsity_weight = on,
         .entropy_weight = on,

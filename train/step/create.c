@@ -47,7 +47,8 @@ static void find_max(const struct executor *x, int *actions, int *messages) {
     for (int i = -1; i < pipeline->num_smaller; i++)
         for (int active = 0; active <= x->e.config->delta.num_distances; active++) {
             const struct schedule *schedule = pipeline_schedule(
-                pipeline, i < 0 ? pipeline->micro_batches : pipeline->smaller[i].micro_batches, active);
+                pipeline, i < 0 ? pipeline->micro_batches : pipeline->smaller[i].micro_batches,
+                pipeline_active(pipeline, active));
             if (!schedule->ranks) continue; /* no step has so many */
             if (schedule->rank[rank].count > *actions) *actions = schedule->rank[rank].count;
             if (schedule->messages > *messages) *messages = schedule->messages;

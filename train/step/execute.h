@@ -87,7 +87,7 @@ bool executor_failed(const struct executor *executor);
  * all micro-batches. Owned by the executor. */
 const struct connection_sums *executor_connections(const struct executor *executor);
 
-/* Executes this rank's actions of a step with options->active distances, all of them or up to the first
+/* Executes this rank's actions of a step with the edges options->active, all of them or up to the first
  * failure, which may be any axis's (GDN_INTERNAL: then the job cannot go on). Gradients start from zero.
  * Collective over the mesh. */
 int execute(struct executor *executor, struct step *step);

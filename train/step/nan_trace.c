@@ -69,13 +69,13 @@ static bool good_rows(struct nan_trace *q, const real *x, long T) {
     return good(q, x + first * D, (end - first) * D);
 }
 
-void nan_trace_begin(struct nan_trace *q, int active) {
+void nan_trace_begin(struct nan_trace *q, const struct edge_set *active) {
     q->active = active;
     q->first = (struct finding){.order = INT64_MAX};
     for (int i = 0; i < q->table->rows; i++) {
         const struct row *row = &q->table->row[i];
         int64_t order = order_of(q, 0, false, row->layer, WEIGHT);
-        if (!earlier(q, order) || !params_active(q->config, row, active)) continue;
+        if (!earlier(q, order) || !params_active(row, active)) continue;
         if (!good(q, q->state->weight + row->offset, row->count))
             find(q, order, 0, row->layer, "weights of ", row->name);
     }
@@ -92,7 +92,7 @@ void nan_trace_gradients(struct nan_trace *q, int micro_batch, int layer) {
     int64_t order = order_of(q, micro_batch, true, layer, GRADIENT);
     for (int i = 0; i < q->table->rows && earlier(q, order); i++) {
         const struct row *row = &q->table->row[i];
-        if (row->layer == layer && params_active(q->config, row, q->active) &&
+        if (row->layer == layer && params_active(row, q->active) &&
             !good(q, q->state->gradient + row->offset, row->count))
             find(q, order, micro_batch, layer, "gradient of ", row->name);
     }

@@ -49,7 +49,7 @@ struct nan_trace {
 
     double *square; /* [FINITE_SUMS] on the device */
     double found[FINITE_SUMS];
-    int active;                    /* distances of the step */
+    const struct edge_set *active; /* of the step */
     struct finding first;          /* this rank's */
     struct rank_finding *findings; /* [mesh->size] of all ranks */
 };
@@ -58,9 +58,9 @@ struct nan_trace {
 int nan_trace_reserve(struct nan_trace *nan_trace);
 void nan_trace_free(struct nan_trace *nan_trace);
 
-/* Forgets what was found, and looks at the weights that are trained with `active` distances. Not
+/* Forgets what was found, and looks at the weights that are trained with these edges. Not
  * collective. */
-void nan_trace_begin(struct nan_trace *nan_trace, int active);
+void nan_trace_begin(struct nan_trace *nan_trace, const struct edge_set *active);
 
 /* A node's output x [rows, D], as far as this rank has it (model_output_rows), −1 the embedding; of a layer
  * the gradients of this rank's part of its tensors, once it has added a micro-batch's; the running gradient x

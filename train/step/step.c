@@ -37,7 +37,7 @@ static void add_up(struct executor *x) {
                          (size_t)x->edges->count * sizeof *x->connections);
     step->first_bad = executor_first_bad(x);
     for (int l = 0; l < x->e.config->num_layers; l++)
-        all.connections += active_edges(x->edges, l, step->options->active);
+        all.connections += edge_set_into(step->options->active, x->edges, l);
     for (int i = 0; i < x->in_step; i++) {
         all.ce += x->found[i].ce;
         all.sparsity += x->found[i].sparsity;

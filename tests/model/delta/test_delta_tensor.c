@@ -177,14 +177,15 @@ static real *zeros(long count) {
 }
 
 /* Hands the second stage its sources: whole, or where the first stage has an edge's projection, narrow. */
-static void hand_over(struct pair *p, const struct model_config *c, const struct layout *layout, int active) {
+static void hand_over(struct pair *p, const struct model_config *c, const struct layout *layout,
+                      const struct edge_set *active) {
     long D = c->hidden_size, width = projected_width(c, layout);
     struct span first = layout->stage[0];
     p->source[first.end] = model_output(p->part[0].model, 0, 0, first.end - 1);
     for (int e = 0; e < p->edges.count; e++) {
         const struct edge *edge = &p->edges.edge[e];
         int node = edge->source;
-        if (edge->target < first.end || node >= first.end || edge->connection >= active) continue;
+        if (edge->target < first.end || node >= first.end || !edge_set_has(active, e)) continue;
         const real *s = model_output(p->part[0].model, 0, 0, node);
         if (node == first.end - 1) continue; /* the stream */
         if (projects(&p->part[0], edge)) {

@@ -92,7 +92,7 @@ static void check(int kind, int aggregate, bool by_connection, int policy, int a
     double contributions = 0;
     for (int e = 0; e < EDGES; e++) {
         bool is =
-            e < edges.count && edges.edge[e].connection < active_edges(&edges, edges.edge[e].target, active);
+            e < edges.count && edge_set_has(o.active, e);
         contributions += sums[e].contribution;
         compare(sums[e].gate, each ? seen.gate[e] : 0, text, e, "gate");
         if ((is && each) != (sums[e].contribution > 0) || (is && each) != (sums[e].gate > 0))

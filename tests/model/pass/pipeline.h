@@ -17,7 +17,8 @@ struct layout cut_layout(const struct cut *cut, int pipeline_index, int way);
 
 struct pipeline {
     const struct cut *cut;
-    int layers, active; /* of the model; distances */
+    int layers; /* of the model */
+    const struct edge_set *active;
     struct edges edges;
     struct part rank[MAX_STAGES]; /* all ranks of the pipeline */
 };

@@ -45,6 +45,8 @@ static const struct train_config settings = {
 /* Two copies of a training state: the program's, and the expected one in double. */
 struct fixture {
     struct model_config model;
+    struct edges edges;
+    struct edge_set active[3]; /* of so many distances */
     struct layout layout;
     struct mesh *mesh;
     struct table table;
@@ -61,6 +63,9 @@ static void set_up(struct fixture *f, struct mesh *mesh, long bucket) {
     *f = (struct fixture){.model = small_model(), .layout = layout_full(), .mesh = mesh};
     f->layout.data = mesh->data.size;
     f->layout.small = 100;
+    assert_int_equal(edges_create(&f->model, &f->edges), 0);
+    for (int a = 0; a < 3; a++)
+        assert_int_equal(edges_introduced(&f->edges, &f->model.delta, a, &f->active[a]), 0);
     assert_int_equal(params_create(&f->model, &f->layout, &f->table), 0);
     optimizer_treat(&settings, &f->table);
     assert_int_equal(shards_create(&f->table, mesh->data.size, mesh->data.index, bucket, &f->shards), 0);
@@ -89,20 +94,22 @@ static void tear_down(struct fixture *f) {
     optimizer_free(&f->optimizer);
     shards_free(&f->shards);
     params_free(&f->table);
+    for (int a = 0; a < 3; a++) edge_set_free(&f->active[a]);
+    edges_free(&f->edges);
     state_free(&f->memory);
     free(f->owned), free(f->steps), free(f->w), free(f->m), free(f->v);
 }
 
 static double norm_of(struct fixture *f, int active) {
     double norm;
-    assert_int_equal(optimizer_norm(&f->optimizer, active, &norm), 0);
+    assert_int_equal(optimizer_norm(&f->optimizer, &f->active[active], &norm), 0);
     return norm;
 }
 
 static void update(struct fixture *f, int active, double lr, double norm) {
-    assert_int_equal(optimizer_begin(&f->optimizer, active, optimizer_clip(&f->optimizer, norm)), 0);
+    assert_int_equal(optimizer_begin(&f->optimizer, &f->active[active], optimizer_clip(&f->optimizer, norm)), 0);
     for (int b = f->shards.buckets - 1; b >= 0; b--) /* in whatever order */
-        optimizer_update(&f->optimizer, b, active, lr, optimizer_clip(&f->optimizer, norm));
+        optimizer_update(&f->optimizer, b, &f->active[active], lr, optimizer_clip(&f->optimizer, norm));
 }
 
 /* Gradients of a step, as backward pass and sums leave them: zero for what is inactive, this rank's share of
@@ -112,7 +119,7 @@ static double draw_gradients(struct fixture *f, int step, int active, double siz
     double square = 0;
     for (int r = 0; r < f->table.rows; r++) {
         const struct row *row = &f->table.row[r];
-        bool on = params_active(&f->model, row, active);
+        bool on = params_active(row, &f->active[active]);
         uint64_t what = random_name(row->name) + (uint64_t)step;
         for (long i = row->offset; i < row->offset + row->count; i++) {
             real g = on ? (real)(size * random_normal(9, what, (uint64_t)(i - row->offset))) : 0;
@@ -128,7 +135,7 @@ static void expect_update(struct fixture *f, int active, double lr, double norm)
     double scale = norm > settings.grad_clip ? settings.grad_clip / (norm + 1e-6) : 1;
     for (int r = 0; r < f->table.rows; r++) {
         const struct row *row = &f->table.row[r];
-        if (!params_active(&f->model, row, active)) continue;
+        if (!params_active(row, &f->active[active])) continue;
         double n = (double)++f->steps[r];
         for (long i = row->offset; i < row->offset + row->count; i++) {
             double g = f->state.gradient[i] * scale;

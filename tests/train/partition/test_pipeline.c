@@ -81,7 +81,7 @@ static void pipelines(void **state) {
             check_rank(&config, &p, rank);
             int blocks = 0;
             for (int active = 1; active <= 4; active++) {
-                const struct schedule *s = pipeline_schedule(&p, 4, active);
+                const struct schedule *s = pipeline_schedule(&p, 4, pipeline_active(&p, active));
                 assert_int_equal(s->ranks, 2);
                 assert_true(s->rank[rank].count > 0);
                 if (s->blocks[rank] > blocks) blocks = s->blocks[rank];
@@ -92,8 +92,8 @@ static void pipelines(void **state) {
         }
         assert_int_equal(p.introduced[0].ranks, 0);
         pipeline_keep(&p, 1);
-        assert_int_equal(pipeline_schedule(&p, 4, 2)->rank[0].count, 0);
-        assert_true(pipeline_schedule(&p, 4, 2)->rank[1].count > 0 && p.schedule.rank[1].count > 0);
+        assert_int_equal(pipeline_schedule(&p, 4, pipeline_active(&p, 2))->rank[0].count, 0);
+        assert_true(pipeline_schedule(&p, 4, pipeline_active(&p, 2))->rank[1].count > 0 && p.schedule.rank[1].count > 0);
         pipeline_free(&p);
     }
     config_free(&config);
@@ -109,7 +109,7 @@ static void ramp(void **state) {
     for (int micro_batches = 1; micro_batches <= 9; micro_batches++) {
         bool there = micro_batches == 2 || micro_batches == 4 || micro_batches == 8;
         for (int active = 1; active <= 4; active++) {
-            const struct schedule *s = pipeline_schedule(&p, micro_batches, active);
+            const struct schedule *s = pipeline_schedule(&p, micro_batches, pipeline_active(&p, active));
             assert_int_equal(s != NULL, there);
             for (int rank = 0; there && rank < 2; rank++) {
                 assert_true(s->rank[rank].count > 0);
@@ -123,13 +123,13 @@ static void ramp(void **state) {
     /* The same actions as of a run with no other batch. */
     struct config plain = right(staged, "train.batch_size=16", NULL);
     if (pipeline_create(&plain, 2, 1, 1, 4, true, &alone)) fail_msg("%s", gdn_failure());
-    const struct actions *a = &pipeline_schedule(&p, 4, 3)->rank[1],
-                         *b = &pipeline_schedule(&alone, 4, 3)->rank[1];
+    const struct actions *a = &pipeline_schedule(&p, 4, pipeline_active(&p, 3))->rank[1],
+                         *b = &pipeline_schedule(&alone, 4, pipeline_active(&alone, 3))->rank[1];
     assert_int_equal(a->count, b->count);
     assert_memory_equal(a->action, b->action, (size_t)a->count * sizeof *a->action);
     pipeline_keep(&p, 1);
-    assert_true(pipeline_schedule(&p, 2, 4)->rank[1].count > 0 &&
-                !pipeline_schedule(&p, 2, 4)->rank[0].count);
+    assert_true(pipeline_schedule(&p, 2, pipeline_active(&p, 4))->rank[1].count > 0 &&
+                !pipeline_schedule(&p, 2, pipeline_active(&p, 4))->rank[0].count);
     pipeline_free(&p);
     pipeline_free(&alone);
     config_free(&plain);
@@ -142,7 +142,7 @@ static void one_rank(void **state) {
     struct pipeline p;
     if (pipeline_create(&config, 1, 0, 0, 1, true, &p)) fail_msg("%s", gdn_failure());
     assert_true(p.ranks == 1 && !p.share && p.activation_sets[0] == 1 && p.schedule.messages == 0);
-    assert_ptr_equal(pipeline_schedule(&p, 1, 0), &p.schedule);
+    assert_ptr_equal(pipeline_schedule(&p, 1, pipeline_active(&p, 0)), &p.schedule);
     pipeline_free(&p);
     config_free(&config);
 }

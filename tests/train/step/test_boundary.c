@@ -66,8 +66,7 @@ struct outcome {
 static struct outcome first_step(const struct mesh_case *c, double ratio, bool feedback, long sequences) {
     struct run run;
     start(&run, c, ratio, feedback);
-    const struct loss_options options = {.active = run.config.model.delta.num_distances,
-                                         .token_weight = 1.0 / 96};
+    const struct loss_options options = {.token_weight = 1.0 / 96};
     struct step step = {
         .rows = run.data.rows, .sequences = sequences ? sequences : run.part.share, .options = &options};
     assert_int_equal(execute(run.trainer.executor, &step), 0);

@@ -190,7 +190,7 @@ static void compare_gradients(struct run *run, const real *right, int active, co
             die("%s: the gradient of %s differs by %g of its norm %g (all: %g)", what, row->name, off / own,
                 own, all);
         /* Else nothing is tested. (One connection alone has nothing to select from.) */
-        if (params_active(&run->config.model, row, active) && !row->select && own == 0)
+        if (params_active(row, pipeline_active(&run->part.pipeline, active)) && !row->select && own == 0)
             die("%s: the gradient of %s is zero", what, row->name);
     }
     free(sums);
@@ -214,7 +214,7 @@ static void check(int v, const struct placement *c, int active) {
     run.data.rows = make_rows(&run.config, run.mesh.data.index * run.part.share, run.part.share);
     if (run_create(&run)) die("%s: %s", what, gdn_failure());
     if (active == ALL) active = run.config.model.delta.num_distances;
-    struct loss_options options = {.active = active,
+    struct loss_options options = {.active = pipeline_active(&run.part.pipeline, active),
                                    .token_weight =
                                        1.0 / (run.config.train.batch_size * run.config.train.sequence_length),
                                    .sparsity_weight = 0.3,

@@ -19,8 +19,8 @@ static int active_first(struct model *m, int layer) {
     int n = active_into(m, layer), first = m->edges.first[layer];
     for (int i = 0; i < n; i++)
         if (!edge_set_has(m->pass->options->active, first + i))
-            pass_failed(m, gdn_fail(GDN_INTERNAL, "the %d active connections of layer %d are not its first", n,
-                                    layer));
+            pass_failed(m, gdn_fail(GDN_INTERNAL, "the %d active connections of layer %d are not its first",
+                                    n, layer));
     return n;
 }
 

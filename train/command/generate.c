@@ -233,8 +233,9 @@ static int find_active(const struct saved_model *saved, struct edge_set *active)
     const struct model_config *model = &saved->config.model;
     struct edges edges;
     TRY(edges_create(model, &edges));
-    int status = edges_introduced(
-        &edges, &model->delta, active_distances(&model->delta, saved->step > 0 ? saved->step - 1 : 0), active);
+    int status =
+        edges_introduced(&edges, &model->delta,
+                         active_distances(&model->delta, saved->step > 0 ? saved->step - 1 : 0), active);
     edges_free(&edges);
     return status;
 }

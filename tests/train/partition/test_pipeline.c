@@ -93,7 +93,8 @@ static void pipelines(void **state) {
         assert_int_equal(p.introduced[0].ranks, 0);
         pipeline_keep(&p, 1);
         assert_int_equal(pipeline_schedule(&p, 4, pipeline_active(&p, 2))->rank[0].count, 0);
-        assert_true(pipeline_schedule(&p, 4, pipeline_active(&p, 2))->rank[1].count > 0 && p.schedule.rank[1].count > 0);
+        assert_true(pipeline_schedule(&p, 4, pipeline_active(&p, 2))->rank[1].count > 0 &&
+                    p.schedule.rank[1].count > 0);
         pipeline_free(&p);
     }
     config_free(&config);

@@ -143,8 +143,9 @@ int parts_create(const struct mesh *mesh, const struct checkpoint_content *conte
     *out =
         (struct parts){.global = global, .rows = global->rows, .moments = content->state->moment[0] != NULL};
     struct lister l = {.content = content, .out = out};
-    l.first_data = mesh->data.index == 0;
-    l.responsible = table != global || (mesh->tensor.index == 0 && mesh->pipeline.index == 0);
+    l.first_data = mesh->axis[AXIS_DATA].index == 0;
+    l.responsible =
+        table != global || (mesh->axis[AXIS_TENSOR].index == 0 && mesh->axis[AXIS_PIPELINE].index == 0);
     const struct row **sorted = malloc((size_t)(global->rows + 1) * sizeof *sorted);
     out->row = malloc((size_t)(table->rows + 1) * sizeof *out->row);
     int status = sorted && out->row ? find_rows(table, global, sorted, out->row)

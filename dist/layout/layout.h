@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 
+#include "dist/layout/axes.h"
+
 /* Consecutive layers [first, end), as one rank computes them in one go. The first stage has the embedding too
  * (layer −1), the last one the final norm and the head. */
 struct span {
@@ -17,12 +19,11 @@ enum delta_split {
 };
 
 struct layout {
-    int data;                 /* ranks of the data axis: flat buffers are padded for them */
-    int tensor, tensor_index; /* tensor axis */
-    int delta;                /* enum delta_split */
-    bool sequence_parallel;   /* norms and residual sums on 1/tensor of the tokens */
-    int pipeline, pipeline_index;
-    int chunks;         /* stages a rank holds: pipeline_index, pipeline_index + pipeline, … */
+    int size[AXES];         /* ranks of each axis; flat buffers are padded for the data ranks */
+    int index[AXES];        /* this rank's place; on the data axis it holds the same wherever it is: 0 */
+    int delta;              /* enum delta_split */
+    bool sequence_parallel; /* norms and residual sums on 1/tensor of the tokens */
+    int chunks;             /* stages a rank holds: its pipeline index, that + pipeline ranks, … */
     struct span *stage; /* [pipeline·chunks] layers of all stages, in order; stages_create makes them */
     long small;         /* tensors of fewer elements on the rank are summed whole and not sharded */
     bool narrow;        /* sources may cross stages as narrow projections (route.h) */
@@ -33,23 +34,25 @@ struct layout {
 
 /* One rank that holds everything. `stage` is then NULL. */
 static inline struct layout layout_full(void) {
-    return (struct layout){.data = 1, .tensor = 1, .pipeline = 1, .chunks = 1};
+    struct layout layout = {.chunks = 1};
+    for (int a = 0; a < AXES; a++) layout.size[a] = 1;
+    return layout;
 }
 
 /* Is every tensor of a connection whole on one tensor rank? */
 static inline bool layout_by_connection(const struct layout *l) {
-    return l->delta == DELTA_CONNECTION && l->tensor > 1;
+    return l->delta == DELTA_CONNECTION && l->size[AXIS_TENSOR] > 1;
 }
 
 /* The layers of this rank's chunk c; for a full layout [0, num_layers). */
 static inline struct span layout_span(const struct layout *l, int chunk, int num_layers) {
     if (!l->stage) return (struct span){0, num_layers};
-    return l->stage[l->pipeline_index + chunk * l->pipeline];
+    return l->stage[l->index[AXIS_PIPELINE] + chunk * l->size[AXIS_PIPELINE]];
 }
 
 /* The stage that has layer l (layer −1: the first, num_layers: the last). */
 static inline int layout_stage_of(const struct layout *l, int layer) {
-    int stages = l->stage ? l->pipeline * l->chunks : 1;
+    int stages = l->stage ? l->size[AXIS_PIPELINE] * l->chunks : 1;
     for (int s = 0; s < stages - 1; s++)
         if (layer < l->stage[s].end) return s;
     return stages - 1;

@@ -23,7 +23,7 @@ static bool is_stream(const struct maker *m, int node) {
 
 /* How many hops the rank of stage `to` lies after that of stage `from`: 0 … pipeline − 1. */
 static int hops(const struct maker *m, int from, int to) {
-    return (to - from) % m->layout->pipeline;
+    return (to - from) % m->layout->size[AXIS_PIPELINE];
 }
 
 static void push(struct maker *m, struct crossings *crossings, int kind, int index) {
@@ -93,7 +93,8 @@ static void route_edge(struct maker *m, int e) {
 
 int routes_create(const struct edges *edges, const struct edge_set *active, const struct layout *layout,
                   const struct route_widths *widths, struct routes *out) {
-    int stages = layout->stage ? layout->pipeline * layout->chunks : 1, num_layers = edges->num_layers;
+    int stages = layout->stage ? layout->size[AXIS_PIPELINE] * layout->chunks : 1,
+        num_layers = edges->num_layers;
     *out = (struct routes){.active = active,
                            .boundaries = stages - 1,
                            .forward = calloc((size_t)stages, sizeof *out->forward),

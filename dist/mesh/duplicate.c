@@ -45,9 +45,7 @@ int mesh_duplicate(const struct mesh *mesh, const char *key, struct mesh *out) {
     TRY(mesh_agree(mesh, verify_threads(mesh, key)));
     out->rank = mesh->rank, out->size = mesh->size;
     memcpy(out->host, mesh->host, sizeof out->host);
-    out->data = place_on(&mesh->data);
-    out->tensor = place_on(&mesh->tensor);
-    out->pipeline = place_on(&mesh->pipeline);
+    for (int a = 0; a < AXES; a++) out->axis[a] = place_on(&mesh->axis[a]);
     int status = mesh_agree(mesh, join(out, mesh->world));
     out->polling = true;
     if (status) mesh_free(out);

@@ -11,45 +11,57 @@
 #include <string.h>
 #include <unistd.h>
 
-int mesh_validate(int *data, int tensor, int pipeline, int size) {
-    if (*data < 0)
-        return gdn_fail(GDN_INPUT,
-                        "mesh.data: %d is not a number of ranks; use 1 or more, or 0 for all ranks left over",
-                        *data);
-    if (tensor < 1)
-        return gdn_fail(GDN_INPUT, "mesh.tensor: %d is not a number of ranks; use 1 or more", tensor);
-    if (pipeline < 1)
-        return gdn_fail(GDN_INPUT, "mesh.pipeline: %d is not a number of ranks; use 1 or more", pipeline);
-    long each = (long)tensor * pipeline;
-    if (*data == 0 && size % each == 0) *data = (int)(size / each);
-    if (*data * each == size) return 0;
-    if (*data == 0)
+/* Sizes from `lowest` up; `lowest` of an axis that may take the rest is 0. */
+static int validate_sizes(const int size[AXES]) {
+    for (int a = 0; a < AXES; a++) {
+        const struct axis_row *row = &axis_rows[a];
+        if (size[a] < !row->rest)
+            return gdn_fail(GDN_INPUT, "%s: %d is not a number of ranks; use 1 or more%s", row->key, size[a],
+                            row->rest ? ", or 0 for all ranks left over" : "");
+    }
+    return 0;
+}
+
+int mesh_validate(int size[AXES], int ranks) {
+    char others[AXES_TEXT];
+    int rest = axes_rest();
+    long each = axes_each(size);
+    TRY(validate_sizes(size));
+    if (size[rest] == 0 && ranks % each == 0) size[rest] = (int)(ranks / each);
+    if (size[rest] * each == ranks) return 0;
+    if (size[rest] == 0)
         return gdn_fail(
             GDN_INPUT,
-            "mesh.tensor: %d and mesh.pipeline: %d need a multiple of %ld ranks, but the program runs "
-            "on %d; start it with mpirun -n %ld, or change the mesh",
-            tensor, pipeline, each, size, (size + each - 1) / each * each);
-    return gdn_fail(
-        GDN_INPUT,
-        "mesh.data: %d with mesh.tensor: %d and mesh.pipeline: %d needs %ld ranks, but the program "
-        "runs on %d; start it with mpirun -n %ld, or change the mesh",
-        *data, tensor, pipeline, *data * each, size, *data * each);
+            "%s need a multiple of %ld ranks, but the program runs on %d; start it with mpirun -n %ld, or "
+            "change the mesh",
+            axes_others(size, others), each, ranks, (ranks + each - 1) / each * each);
+    return gdn_fail(GDN_INPUT,
+                    "%s: %d with %s needs %ld ranks, but the program runs on %d; start it with mpirun -n "
+                    "%ld, or change the mesh",
+                    axis_rows[rest].key, size[rest], axes_others(size, others), size[rest] * each, ranks,
+                    size[rest] * each);
 }
 
-static int create_axes(int data, int tensor, int pipeline, struct mesh *m) {
-    int t = m->rank % tensor, d = m->rank / tensor % data, p = m->rank / tensor / data;
-    /* All three, whatever becomes of one, since the other ranks make them too. */
-    int status = axis_create("tensor", m->world, m->rank - t, t, tensor, &m->tensor);
-    int next = axis_create("data", m->world, m->rank - d * tensor, d, data, &m->data);
-    int last = axis_create("pipeline", m->world, t + d * tensor, p, pipeline, &m->pipeline);
-    return status ? status : next ? next : last;
+/* All axes, whatever becomes of one, since the other ranks make them too. */
+static int create_axes(const int size[AXES], struct mesh *m) {
+    int index[AXES], status = 0;
+    axes_place(size, m->rank, index);
+    for (int i = 0; i < AXES; i++) {
+        enum mesh_axis a = axis_order[i];
+        int color = m->rank - index[a] * (int)axes_stride(size, a); /* the first rank of its line */
+        int next = axis_create(axis_rows[a].name, m->world, color, index[a], size[a], &m->axis[a]);
+        if (!status) status = next;
+    }
+    return status;
 }
 
-int mesh_create(int data, int tensor, int pipeline, struct mesh *out) {
+int mesh_create(const int wanted[AXES], struct mesh *out) {
+    int size[AXES];
+    memcpy(size, wanted, sizeof size);
     *out = mesh_alone();
     MPI_TRY(MPI_Comm_rank(MPI_COMM_WORLD, &out->rank));
     MPI_TRY(MPI_Comm_size(MPI_COMM_WORLD, &out->size));
-    TRY(mesh_validate(&data, tensor, pipeline, out->size));
+    TRY(mesh_validate(size, out->size));
     if (gethostname(out->host, sizeof out->host)) strcpy(out->host, "unknown host");
     out->host[sizeof out->host - 1] = 0;
 
@@ -59,7 +71,7 @@ int mesh_create(int data, int tensor, int pipeline, struct mesh *out) {
     MPI_TRY(code);
     MPI_TRY(MPI_Comm_set_errhandler(out->world, MPI_ERRORS_RETURN));
     activity_enter("mesh", "laying out", -1, -1);
-    int status = create_axes(data, tensor, pipeline, out);
+    int status = create_axes(size, out);
     activity_leave();
     status = mesh_agree(out, status);
     if (status) mesh_free(out);
@@ -67,30 +79,30 @@ int mesh_create(int data, int tensor, int pipeline, struct mesh *out) {
 }
 
 struct mesh mesh_alone(void) {
-    return (struct mesh){.size = 1,
-                         .data = axis_alone("data"),
-                         .tensor = axis_alone("tensor"),
-                         .pipeline = axis_alone("pipeline"),
-                         .world = MPI_COMM_NULL,
-                         .node = MPI_COMM_NULL,
-                         .transport = "mpi"};
+    struct mesh mesh = {.size = 1, .world = MPI_COMM_NULL, .node = MPI_COMM_NULL, .transport = "mpi"};
+    for (int a = 0; a < AXES; a++) mesh.axis[a] = axis_alone(axis_rows[a].name);
+    return mesh;
 }
 
 void mesh_free(struct mesh *mesh) {
-    axis_free(&mesh->data);
-    axis_free(&mesh->tensor);
-    axis_free(&mesh->pipeline);
+    for (int a = 0; a < AXES; a++) axis_free(&mesh->axis[a]);
     staging_free(mesh->staging);
     if (mesh->node != MPI_COMM_NULL) MPI_Comm_free(&mesh->node);
     if (mesh->world != MPI_COMM_NULL) MPI_Comm_free(&mesh->world);
     *mesh = mesh_alone();
 }
 
+struct axis_sizes mesh_sizes(const struct mesh *mesh) {
+    struct axis_sizes sizes;
+    for (int a = 0; a < AXES; a++) sizes.size[a] = mesh->axis[a].size;
+    return sizes;
+}
+
 int mesh_sum(struct mesh *mesh, double *values, int count) {
-    struct axis *axes[] = {&mesh->tensor, &mesh->pipeline, &mesh->data};
-    for (int i = 0; i < 3; i++) {
-        axis_sum_doubles(axes[i], values, count);
-        if (axes[i]->status) return axes[i]->status;
+    for (int i = 0; i < AXES; i++) {
+        struct axis *axis = &mesh->axis[axis_sum_order[i]];
+        axis_sum_doubles(axis, values, count);
+        if (axis->status) return axis->status;
     }
     return 0;
 }
@@ -98,8 +110,8 @@ int mesh_sum(struct mesh *mesh, double *values, int count) {
 /* Before this rank waits for all others. */
 static void before_wait(const struct mesh *mesh) {
     if (mesh->polling) return; /* a thread that has no axes */
-    const struct axis *axes[] = {&mesh->tensor, &mesh->pipeline, &mesh->data};
-    for (int i = 0; i < 3; i++) axis_before_wait(axes[i]); /* failures show in the device's status */
+    for (int i = 0; i < AXES; i++)
+        axis_before_wait(&mesh->axis[axis_sum_order[i]]); /* failures show in the device's status */
 }
 
 static int agree(const struct mesh *mesh, int status) {

@@ -1,4 +1,4 @@
-/* The mesh: MPI's ranks laid out on (data, tensor, pipeline) axes, the communicators that go with it, and the
+/* The mesh: MPI's ranks laid out on axes (dist/layout/axes.h), the communicators that go with them, and the
  * sums that travel over them. Sums add in rank order, so a result does not depend on the call that made it.
  *
  * An MPI call that fails returns GDN_INTERNAL with MPI's words; the job cannot go on after that, since the
@@ -9,14 +9,14 @@
 #include <mpi.h>
 
 #include "dist/comm/axis.h"
+#include "dist/layout/axes.h"
 #include "kernels/base/real.h"
 #include "kernels/base/status.h"
 
-/* Ranks lie on the axes with tensor fastest and pipeline slowest: rank = tensor.index + tensor.size ·
- * (data.index + data.size · pipeline.index). */
+/* Ranks lie on the axes in the order axis_order. */
 struct mesh {
     int rank, size; /* MPI's, of `world` */
-    struct axis data, tensor, pipeline;
+    struct axis axis[AXES];
     MPI_Comm world; /* a duplicate of MPI_COMM_WORLD */
     char host[64];
     const char *transport;   /* "mpi", "staged" or "nccl": how buffers travel; mesh_use */
@@ -30,12 +30,14 @@ struct mesh {
  * GPU. */
 enum mesh_transport { MESH_AUTO, MESH_STAGED, MESH_NCCL };
 
-/* Lays all ranks out; `data` 0 takes all ranks left over. Collective over all ranks, after MPI_Init.
- * GDN_INPUT, the same on every rank, where the product of the axes is not the number of ranks (the message
- * names both and mesh.data etc.). After a failure there is nothing to free. */
-int mesh_create(int data, int tensor, int pipeline, struct mesh *out);
-/* Checks the axes against the number of ranks, as mesh_create does, and resolves *data. Not collective. */
-int mesh_validate(int *data, int tensor, int pipeline, int size);
+/* Lays all ranks out; an axis that may have 0 (axis_rows, `rest`) takes all ranks left over. Collective over
+ * all ranks, after MPI_Init. GDN_INPUT, the same on every rank, where the product of the axes is not the
+ * number of ranks (the message names both and mesh.data etc.). After a failure there is nothing to free. */
+int mesh_create(const int size[AXES], struct mesh *out);
+/* Checks the axes against the number of ranks, as mesh_create does, and resolves a size 0. Not collective. */
+int mesh_validate(int size[AXES], int ranks);
+/* How many ranks are on each axis. */
+struct axis_sizes mesh_sizes(const struct mesh *mesh);
 /* A mesh of this process alone, which needs no MPI_Init: for commands that run as one process. Nothing to
  * free. */
 struct mesh mesh_alone(void);
@@ -65,7 +67,7 @@ void mesh_free(struct mesh *mesh);
  * "rank R on HOST: " where there is more than one rank, every rank's gdn_failure(). */
 int mesh_agree(const struct mesh *mesh, int status);
 
-/* Sums `count` doubles over all ranks: over the tensor axis, then pipeline, then data, each in rank order;
+/* Sums `count` doubles over all ranks: over one axis after the other (axis_sum_order), each in rank order;
  * every rank gets the same bits. Collective. GDN_INTERNAL. */
 int mesh_sum(struct mesh *mesh, double *values, int count);
 

@@ -85,10 +85,10 @@ static int open_device_comm(struct axis *axis) {
 
 /* One axis after the other, so that no rank waits for one that waits for it. */
 static int open_device_comms(struct mesh *mesh) {
-    struct axis *axes[] = {&mesh->tensor, &mesh->data, &mesh->pipeline};
-    for (int i = 0; i < 3; i++) {
-        activity_enter(axes[i]->name, "opening of device communicators", -1, -1);
-        int status = open_device_comm(axes[i]);
+    for (int i = 0; i < AXES; i++) {
+        struct axis *axis = &mesh->axis[axis_order[i]];
+        activity_enter(axis->name, "opening of device communicators", -1, -1);
+        int status = open_device_comm(axis);
         activity_leave();
         TRY(mesh_agree(mesh, status));
     }
@@ -96,16 +96,16 @@ static int open_device_comms(struct mesh *mesh) {
 }
 
 int mesh_use(struct mesh *mesh, const struct ops *ops, enum mesh_transport choice, double seconds) {
-    struct axis *axes[] = {&mesh->tensor, &mesh->data, &mesh->pipeline};
     bool direct = false;
-    for (int i = 0; i < 3; i++) axes[i]->ops = ops, axes[i]->timeout = seconds > 0 ? seconds : SECONDS;
+    for (int a = 0; a < AXES; a++)
+        mesh->axis[a].ops = ops, mesh->axis[a].timeout = seconds > 0 ? seconds : SECONDS;
     if (ops->device->host && choice == MESH_NCCL)
         return gdn_fail(GDN_INPUT,
                         "mesh.transport: nccl goes from GPU to GPU, but the device is %s; use auto",
                         ops->name);
     if (ops->device->host) return 0;
     TRY(mesh_agree(mesh, staging_create(ops->device, &mesh->staging)));
-    for (int i = 0; i < 3; i++) axes[i]->staging = mesh->staging;
+    for (int a = 0; a < AXES; a++) mesh->axis[a].staging = mesh->staging;
     if (mesh->size > 1) TRY(choose(mesh, ops->device, choice, &direct));
     mesh->transport = direct ? "nccl" : "staged";
     return direct ? open_device_comms(mesh) : 0;

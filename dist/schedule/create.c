@@ -5,7 +5,7 @@
 
 int schedule_create(const struct edges *edges, const struct routes *routes, const struct layout *layout,
                     const struct schedule_options *options, struct schedule *out) {
-    int ranks = layout->stage ? layout->pipeline : 1, chunks = layout->stage ? layout->chunks : 1;
+    int ranks = layout->stage ? layout->size[AXIS_PIPELINE] : 1, chunks = layout->stage ? layout->chunks : 1;
     *out = (struct schedule){0};
     if (options->micro_batches < 1)
         return gdn_fail(GDN_INPUT, "a step needs at least 1 micro-batch, not %d", options->micro_batches);

@@ -95,7 +95,7 @@ static void number_ports(struct maker *m) {
 static void plan_end_of_node(struct maker *m, int s, int node) {
     struct stage *stage = m->out->stage;
     int last = -1;
-    for (int u = s; u < m->out->count; u += m->layout->pipeline)
+    for (int u = s; u < m->out->count; u += m->layout->size[AXIS_PIPELINE])
         if (use_of(m, u, node) && (m->forward_only || last < 0)) last = u;
     if (last >= 0 && !m->forward_only)
         push(m, &stage[last].leave, PAYLOAD_SOURCE, node, -1, -1);
@@ -117,7 +117,7 @@ static void plan_end_of_narrow(struct maker *m, int s, int edge) {
 static void plan_end_of_activation_set(struct maker *m, int s) {
     const struct stage *stage = &m->out->stage[s];
     int last = s;
-    for (int u = s + m->layout->pipeline; u < m->out->count; u += m->layout->pipeline)
+    for (int u = s + m->layout->size[AXIS_PIPELINE]; u < m->out->count; u += m->layout->size[AXIS_PIPELINE])
         for (int n = stage->bottom ? -1 : stage->first; n < stage->end; n++)
             if (use_of(m, u, n)) last = u;
     push(m, &m->out->stage[last].retire, PAYLOAD_SOURCE, s, -1, -1);
@@ -222,8 +222,8 @@ static void describe_backward(struct maker *m, int s) {
 
 int stages_describe(const struct edges *edges, const struct routes *routes, const struct layout *layout,
                     int num_layers, bool forward_only, struct stages *out) {
-    int count = layout->stage ? layout->pipeline * layout->chunks : 1,
-        ranks = layout->stage ? layout->pipeline : 1;
+    int count = layout->stage ? layout->size[AXIS_PIPELINE] * layout->chunks : 1,
+        ranks = layout->stage ? layout->size[AXIS_PIPELINE] : 1;
     *out = (struct stages){.count = count, .stage = calloc((size_t)count, sizeof *out->stage)};
     struct maker m = {.edges = edges,
                       .routes = routes,

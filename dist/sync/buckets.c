@@ -8,7 +8,7 @@ static int wrong_phase(const char *call, int bucket) {
 }
 
 static int wait_for(struct sync *sync, int bucket) {
-    struct axis *data = &sync->mesh->data;
+    struct axis *data = &sync->mesh->axis[AXIS_DATA];
     data->seconds -= MPI_Wtime();
     activity_enter(data->name, sync->phase[bucket] == REDUCING ? "sum of gradients" : "gather of weights",
                    sync->shards->bucket[bucket].count, -1);
@@ -22,7 +22,7 @@ static int wait_for(struct sync *sync, int bucket) {
 
 /* Counts what was handed over, `part` elements to each of the others. */
 static int started(struct sync *sync, int bucket, enum phase phase, long part, double began, int status) {
-    struct axis *data = &sync->mesh->data;
+    struct axis *data = &sync->mesh->axis[AXIS_DATA];
     data->seconds += MPI_Wtime() - began;
     data->bytes += (data->size - 1) * part * REAL_BYTES;
     sync->phase[bucket] = phase;
@@ -41,7 +41,7 @@ static int make_room(struct sync *sync, int bucket) {
 
 /* Starts to send every rank's part of x [count] to all, in place. */
 static int start_gather(struct sync *sync, int bucket, real *x, long part) {
-    struct axis *data = &sync->mesh->data;
+    struct axis *data = &sync->mesh->axis[AXIS_DATA];
     double began = MPI_Wtime();
     activity_enter(data->name, "gather of weights", part * data->size, -1);
     int status = make_room(sync, bucket);
@@ -52,7 +52,7 @@ static int start_gather(struct sync *sync, int bucket, real *x, long part) {
 
 int sync_reduce(struct sync *sync, int bucket, real *gradient) {
     const struct bucket *b = &sync->shards->bucket[bucket];
-    int ranks = sync->mesh->data.size, place = 0;
+    int ranks = sync->mesh->axis[AXIS_DATA].size, place = 0;
     if (!b->shared) TRY(sync_partial(sync, b->ready, gradient));
     if (++sync->reduced == sync->shards->buckets) { /* what comes next is another step */
         sync->reduced = 0;
@@ -67,14 +67,14 @@ int sync_reduce(struct sync *sync, int bucket, real *gradient) {
     sync->used[sync->place[bucket] = place] = true;
     long part = b->count / ranks;
     double began = MPI_Wtime();
-    int status = async_op_exchange(&sync->op[bucket], &sync->mesh->data, sync->data, gradient + b->first,
-                                   sync->scratch + place * sync->largest, part);
+    int status = async_op_exchange(&sync->op[bucket], &sync->mesh->axis[AXIS_DATA], sync->data,
+                                   gradient + b->first, sync->scratch + place * sync->largest, part);
     return started(sync, bucket, REDUCING, part, began, status);
 }
 
 int sync_finish(struct sync *sync, int bucket, real *gradient) {
     const struct bucket *b = &sync->shards->bucket[bucket];
-    struct axis *data = &sync->mesh->data;
+    struct axis *data = &sync->mesh->axis[AXIS_DATA];
     if (data->size == 1) return 0;
     if (sync->phase[bucket] != REDUCING) return wrong_phase("the end of a reduction", bucket);
     TRY(wait_for(sync, bucket));
@@ -90,13 +90,13 @@ int sync_finish(struct sync *sync, int bucket, real *gradient) {
 
 int sync_gather(struct sync *sync, int bucket, real *weight) {
     const struct bucket *b = &sync->shards->bucket[bucket];
-    if (sync->mesh->data.size == 1 || !b->sharded) return 0;
+    if (sync->mesh->axis[AXIS_DATA].size == 1 || !b->sharded) return 0;
     if (sync->phase[bucket] != IDLE) return wrong_phase("the gather", bucket);
     return start_gather(sync, bucket, weight + b->first, b->own_count);
 }
 
 int sync_gathered(struct sync *sync, int bucket) {
-    if (sync->mesh->data.size == 1 || !sync->shards->bucket[bucket].sharded) return 0;
+    if (sync->mesh->axis[AXIS_DATA].size == 1 || !sync->shards->bucket[bucket].sharded) return 0;
     if (sync->phase[bucket] != GATHERING) return wrong_phase("the end of a gather", bucket);
     return wait_for(sync, bucket);
 }

@@ -13,14 +13,14 @@ static int duplicate(const struct axis *axis, MPI_Comm *out) {
 
 /* Reserves elements on the device. */
 static real *reserve_elements(const struct sync *sync, long count) {
-    return sync->mesh->data.ops->device->reserve(((size_t)count + 1) * sizeof(real));
+    return sync->mesh->axis[AXIS_DATA].ops->device->reserve(((size_t)count + 1) * sizeof(real));
 }
 
 static int reserve(struct sync *sync) {
     struct mesh *mesh = sync->mesh;
     size_t buckets = (size_t)sync->shards->buckets + 1;
-    long partial = mesh->tensor.size > 1 ? sync_longest_partial(sync->table) : 0;
-    sync->largest = mesh->data.size > 1 ? sync_longest_bucket(sync->shards) : 0;
+    long partial = mesh->axis[AXIS_TENSOR].size > 1 ? sync_longest_partial(sync->table) : 0;
+    sync->largest = mesh->axis[AXIS_DATA].size > 1 ? sync_longest_bucket(sync->shards) : 0;
     sync->op = calloc(buckets, sizeof *sync->op);
     sync->phase = calloc(buckets, sizeof *sync->phase);
     sync->place = calloc(buckets, sizeof *sync->place);
@@ -34,22 +34,24 @@ static int reserve(struct sync *sync) {
                         "out of memory: buffers for sums of gradient buckets of %ld elements cannot be had; "
                         "a smaller mesh.bucket needs less",
                         sync->largest);
-    return axis_reserve(&mesh->tensor, partial);
+    return axis_reserve(&mesh->axis[AXIS_TENSOR], partial);
 }
 
 int sync_create(struct mesh *mesh, const struct table *table, const struct shards *shards, struct sync **out,
                 int64_t *bytes) {
     /* First what needs the other ranks, so that none waits for one that has no memory. */
     MPI_Comm data = MPI_COMM_NULL, pipeline = MPI_COMM_NULL;
-    TRY(duplicate(&mesh->data, &data));
-    TRY(duplicate(&mesh->pipeline, &pipeline));
+    TRY(duplicate(&mesh->axis[AXIS_DATA], &data));
+    TRY(duplicate(&mesh->axis[AXIS_PIPELINE], &pipeline));
     struct sync *sync = *out = calloc(1, sizeof *sync);
     if (!sync) return gdn_fail(GDN_INTERNAL, "out of memory for the gradient sums");
     *sync = (struct sync){.mesh = mesh, .table = table, .shards = shards, .data = data, .pipeline = pipeline};
     sync_find_layers(table, &sync->lowest, &sync->highest);
     sync->from = sync->highest + 1;
     int status = reserve(sync);
-    if (bytes) *bytes = sync_formula_scratch(table, shards, mesh->data.size, mesh->tensor.size);
+    if (bytes)
+        *bytes =
+            sync_formula_scratch(table, shards, mesh->axis[AXIS_DATA].size, mesh->axis[AXIS_TENSOR].size);
     if (!status) return 0;
     sync_free(sync);
     *out = NULL;
@@ -60,7 +62,7 @@ void sync_free(struct sync *sync) {
     if (!sync) return;
     if (sync->data != MPI_COMM_NULL) MPI_Comm_free(&sync->data);
     if (sync->pipeline != MPI_COMM_NULL) MPI_Comm_free(&sync->pipeline);
-    const struct device *device = sync->mesh->data.ops->device;
+    const struct device *device = sync->mesh->axis[AXIS_DATA].ops->device;
     free(sync->op);
     free(sync->phase);
     free(sync->place);

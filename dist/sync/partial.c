@@ -13,7 +13,7 @@ static long partial_count(const struct table *table, int layer, bool shared) {
 
 void sync_sum_partial(struct sync *sync, int layer, bool shared, real *gradient) {
     const struct table *table = sync->table;
-    const struct ops *ops = sync->mesh->tensor.ops;
+    const struct ops *ops = sync->mesh->axis[AXIS_TENSOR].ops;
     long count = partial_count(table, layer, shared);
     if (!count) return;
     for (int unpack = 0; unpack < 2; unpack++) {
@@ -25,13 +25,13 @@ void sync_sum_partial(struct sync *sync, int layer, bool shared, real *gradient)
             ops->copy(row->count, unpack ? at : own, unpack ? own : at);
             at += row->count;
         }
-        if (!unpack) axis_sum(&sync->mesh->tensor, sync->packed, count);
+        if (!unpack) axis_sum(&sync->mesh->axis[AXIS_TENSOR], sync->packed, count);
     }
 }
 
 int sync_partial(struct sync *sync, int layer, real *gradient) {
-    if (sync->mesh->tensor.size == 1) return 0;
+    if (sync->mesh->axis[AXIS_TENSOR].size == 1) return 0;
     int down_to = layer > sync->lowest ? layer : sync->lowest;
     while (sync->from > down_to) sync_sum_partial(sync, --sync->from, false, gradient);
-    return sync->mesh->tensor.status;
+    return sync->mesh->axis[AXIS_TENSOR].status;
 }

@@ -6,7 +6,7 @@
 
 /* Sends x [count] to another owner and receives its version. */
 static int swap(struct sync *sync, int rank, real *x, real *version, long count, struct async_op *op) {
-    struct axis *axis = &sync->mesh->pipeline;
+    struct axis *axis = &sync->mesh->axis[AXIS_PIPELINE];
     if (axis->device_comm) {
         const struct device_comm_ops *comms = axis->ops->device->comm;
         comms->send(axis->device_comm, x, (size_t)count * sizeof *x, rank);
@@ -19,7 +19,7 @@ static int swap(struct sync *sync, int rank, real *x, real *version, long count,
 
 /* Sums x [count], a piece of the row, of all its owners, who exchange their versions with each other. */
 static int sum_versions(struct sync *sync, const struct row *row, real *x, long count) {
-    struct axis *axis = &sync->mesh->pipeline;
+    struct axis *axis = &sync->mesh->axis[AXIS_PIPELINE];
     const struct device_comm_ops *comms = axis->ops->device->comm;
     int swaps = 0;
     if (axis->device_comm) comms->begin(axis->device_comm, "a sum of shared gradients");
@@ -54,7 +54,7 @@ static int share_rows(struct sync *sync, real *gradient) {
 }
 
 int sync_share(struct sync *sync, real *gradient) {
-    struct axis *pipeline = &sync->mesh->pipeline;
+    struct axis *pipeline = &sync->mesh->axis[AXIS_PIPELINE];
     if (pipeline->size > 1) {
         pipeline->seconds -= MPI_Wtime();
         activity_enter(pipeline->name, "sum of shared gradients", -1, -1);
@@ -63,8 +63,8 @@ int sync_share(struct sync *sync, real *gradient) {
         pipeline->seconds += MPI_Wtime();
         TRY(status);
     }
-    if (sync->mesh->tensor.size > 1)
+    if (sync->mesh->axis[AXIS_TENSOR].size > 1)
         for (int layer = sync->highest; layer >= sync->lowest; layer--)
             sync_sum_partial(sync, layer, true, gradient);
-    return sync->mesh->tensor.status;
+    return sync->mesh->axis[AXIS_TENSOR].status;
 }

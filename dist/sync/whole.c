@@ -106,7 +106,7 @@ static int exchange_some(struct exchange *e, const struct table *table, const st
 
 static int exchange(struct mesh *mesh, const struct table *table, const struct shards *shards,
                     const struct deal *deal, real *x, bool back) {
-    struct axis *axis = &mesh->data;
+    struct axis *axis = &mesh->axis[AXIS_DATA];
     struct exchange e = {.axis = axis, .x = x};
     int status = 0;
     if (axis->size == 1) return 0;

@@ -196,7 +196,7 @@ int schedule_verify(const struct edges *edges, const struct edge_set *active, co
                          .options = options,
                          .schedule = schedule,
                          .active = active,
-                         .ranks = layout->stage ? layout->pipeline : 1,
+                         .ranks = layout->stage ? layout->size[AXIS_PIPELINE] : 1,
                          .chunks = layout->stage ? layout->chunks : 1,
                          .num_layers = options->num_layers,
                          .micro_batches = options->micro_batches};

@@ -9,15 +9,15 @@ static struct delta_part divide(const struct model *m) {
     const struct model_config *c = &m->config;
     const struct layout *l = &m->layout;
     bool by_connection = layout_by_connection(l);
-    long cut = by_connection ? 1 : l->tensor; /* of a connection's channels */
-    return (struct delta_part){.first = by_connection ? l->tensor_index : 0,
-                               .step = by_connection ? l->tensor : 1,
+    long cut = by_connection ? 1 : l->size[AXIS_TENSOR]; /* of a connection's channels */
+    return (struct delta_part){.first = by_connection ? l->index[AXIS_TENSOR] : 0,
+                               .step = by_connection ? l->size[AXIS_TENSOR] : 1,
                                .channels = cut > 1,
-                               .leads = l->tensor_index == 0,
+                               .leads = l->index[AXIS_TENSOR] == 0,
                                .W = c->hidden_size / cut,
-                               .heads = c->delta.attention_heads / l->tensor,
-                               .D = c->hidden_size / l->tensor,
-                               .column = (long)c->hidden_size / l->tensor * l->tensor_index};
+                               .heads = c->delta.attention_heads / l->size[AXIS_TENSOR],
+                               .D = c->hidden_size / l->size[AXIS_TENSOR],
+                               .column = (long)c->hidden_size / l->size[AXIS_TENSOR] * l->index[AXIS_TENSOR]};
 }
 
 /* The weights of sources that travel narrow, wherever this rank has them. */

@@ -54,7 +54,7 @@ struct route_widths model_route_widths(const struct model_config *model, const s
     gate->leaves(model, leaf);
     for (int i = 0; i < gate->maps; i++) {
         const struct leaf *w = &leaf[gate->map[i].leaf];
-        widths.edge += w->out / (w->split == SPLIT_NONE ? 1 : layout->tensor);
+        widths.edge += w->out / (w->split == SPLIT_NONE ? 1 : layout->size[AXIS_TENSOR]);
     }
     return widths;
 }

@@ -35,8 +35,8 @@ struct shape {
 
 static struct shape shape_of(const struct model *m) {
     const struct model_config *c = &m->config;
-    long hd = c->hidden_size / c->num_heads, H = c->num_heads / m->layout.tensor,
-         K = c->num_kv_heads / m->layout.tensor;
+    long hd = c->hidden_size / c->num_heads, H = c->num_heads / m->layout.size[AXIS_TENSOR],
+         K = c->num_kv_heads / m->layout.size[AXIS_TENSOR];
     return (struct shape){.D = c->hidden_size, .H = H, .K = K, .hd = hd, .wide = (H + 2 * K) * hd};
 }
 

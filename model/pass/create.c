@@ -129,7 +129,7 @@ static void set_policies(struct model *m, const struct model_part *part) {
 static int allocate(struct model *m, const struct model_part *part) {
     struct pass_state *p = m->passes;
     size_t nodes = (size_t)m->config.num_layers + 1;
-    int stages = m->layout.stage ? m->layout.pipeline * m->layout.chunks : 1;
+    int stages = m->layout.stage ? m->layout.size[AXIS_PIPELINE] * m->layout.chunks : 1;
     p->chunks = m->layout.chunks;
     p->chunk = calloc((size_t)p->chunks, sizeof *p->chunk);
     p->restored = calloc(nodes, sizeof *p->restored);
@@ -138,7 +138,7 @@ static int allocate(struct model *m, const struct model_part *part) {
     bool there =
         mixers_create(m) && delta_create(m) && p->chunk && p->restored && p->walk.owed && m->trunk->held;
     for (int c = 0; there && c < p->chunks; c++) {
-        int stage = m->layout.pipeline_index + c * m->layout.pipeline;
+        int stage = m->layout.index[AXIS_PIPELINE] + c * m->layout.size[AXIS_PIPELINE];
         p->chunk[c] =
             (struct chunk){.span = layout_span(&m->layout, c, m->config.num_layers),
                            .first = stage == 0,
@@ -211,7 +211,7 @@ int model_build(const struct model_config *config, const struct table *table, co
                         .delta = &full->delta,
                         .passes = &full->passes};
     m->passes->tokens = (struct arena){.name = "tokens", .device = ops->device};
-    long ranks = m->layout.tensor, index = m->layout.tensor_index;
+    long ranks = m->layout.size[AXIS_TENSOR], index = m->layout.index[AXIS_TENSOR];
     m->alone.ops = ops;
     m->tensor = part ? part->tensor : &m->alone;
     m->rows_divided = m->layout.sequence_parallel && ranks > 1;

@@ -58,7 +58,7 @@ static bool grow_owners(struct builder *b) {
 
 /* The pipeline rank of a stage holds the newest place's tensors too, if it does not already. */
 static void add_owner(struct builder *b, struct place *place, int stage) {
-    int rank = stage % b->layout->pipeline, at = b->owners;
+    int rank = stage % b->layout->size[AXIS_PIPELINE], at = b->owners;
     for (int i = place->first_owner; i < b->owners; i++)
         if (b->owner[i] == rank) return;
     if (b->owners == b->owner_capacity && !grow_owners(b)) {
@@ -80,7 +80,7 @@ static struct place layer_place(struct builder *b, int layer) {
 
 static bool held(const struct builder *b, const struct place *place) {
     for (int i = 0; i < place->owners; i++)
-        if (b->owner[place->first_owner + i] == b->layout->pipeline_index) return true;
+        if (b->owner[place->first_owner + i] == b->layout->index[AXIS_PIPELINE]) return true;
     return false;
 }
 
@@ -120,8 +120,8 @@ static void take_part(const struct layout *l, struct row *row) {
     if (row->split != SPLIT_NONE) {
         int side = row->split == SPLIT_ROWS ? 0 : 1;
         long n = row->shape[side];
-        row->start[side] = n * l->tensor_index / l->tensor;
-        row->local[side] = n * (l->tensor_index + 1) / l->tensor - row->start[side];
+        row->start[side] = n * l->index[AXIS_TENSOR] / l->size[AXIS_TENSOR];
+        row->local[side] = n * (l->index[AXIS_TENSOR] + 1) / l->size[AXIS_TENSOR] - row->start[side];
     }
     row->count = row->local[0] * row->local[1];
 }
@@ -129,7 +129,7 @@ static void take_part(const struct layout *l, struct row *row) {
 /* Connections leave parts of a sum in what all tensor ranks hold, the trunk's norms do where each rank
  * normalises tokens of its own. */
 static bool is_partial(const struct layout *l, const struct row *row) {
-    if (l->tensor == 1 || row->split != SPLIT_NONE) return false;
+    if (l->size[AXIS_TENSOR] == 1 || row->split != SPLIT_NONE) return false;
     if (row->select) return true;
     if (row->distance) return !layout_by_connection(l);
     return l->sequence_parallel;
@@ -137,9 +137,9 @@ static bool is_partial(const struct layout *l, const struct row *row) {
 
 static bool is_counted(const struct builder *b, const struct place *place, const struct row *row) {
     const struct layout *l = b->layout;
-    bool lowest_stage = b->owner[place->first_owner] == l->pipeline_index;
+    bool lowest_stage = b->owner[place->first_owner] == l->index[AXIS_PIPELINE];
     bool own = row->split != SPLIT_NONE || (row->distance && layout_by_connection(l));
-    return lowest_stage && (own || l->tensor_index == 0);
+    return lowest_stage && (own || l->index[AXIS_TENSOR] == 0);
 }
 
 /* Adds a leaf's row, if the rank is one of its owners. */
@@ -180,7 +180,7 @@ static void add_stack(struct builder *b, int layer, const struct leaf *leaf) {
     for (int e = b->edges->first[layer]; e < b->edges->first[layer + 1]; e++) {
         const struct edge *edge = &b->edges->edge[e];
         if (layout_by_connection(b->layout) &&
-            edge->connection % b->layout->tensor != b->layout->tensor_index)
+            edge->connection % b->layout->size[AXIS_TENSOR] != b->layout->index[AXIS_TENSOR])
             continue;
         struct place place = layer_place(b, layer);
         place.distance = edge->distance;
@@ -306,7 +306,7 @@ static int place_rows(struct builder *b, struct table *out) {
             row[out->rows++].offset = out->total;
             out->total += pending->row.count;
         }
-        out->total = round_up(out->total, (long)b->layout->data * SHARD_GRAIN);
+        out->total = round_up(out->total, (long)b->layout->size[AXIS_DATA] * SHARD_GRAIN);
     }
     out->zone[ZONES] = out->total;
     out->owner = b->owner;

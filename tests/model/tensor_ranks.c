@@ -21,7 +21,7 @@ void no_failures(void) {
 
 struct layout divided_layout(int way) {
     struct layout layout = layout_full();
-    layout.tensor = tensor.size, layout.tensor_index = tensor.index;
+    layout.size[AXIS_TENSOR] = tensor.size, layout.index[AXIS_TENSOR] = tensor.index;
     layout.delta = way & 1 ? DELTA_CONNECTION : DELTA_CHANNEL;
     layout.sequence_parallel = way & 2;
     return layout;

@@ -29,7 +29,7 @@ struct past {
 };
 
 static long width(const struct model *m) {
-    return m->config.hidden_size / m->layout.tensor;
+    return m->config.hidden_size / m->layout.size[AXIS_TENSOR];
 }
 
 static int leaves(const struct model_config *c, struct leaf *leaf) {

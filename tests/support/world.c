@@ -3,7 +3,7 @@
 struct mesh world;
 
 int world_create(void) {
-    return mesh_create(0, 1, 1, &world);
+    return mesh_create(axes_of(0, 1, 1).size, &world);
 }
 
 void world_free(void) {

@@ -32,12 +32,10 @@ struct comparison {
 static struct rank_work work_of(const struct comparison *c, const struct config *config) {
     const struct train_config *train = &config->train;
     long micro_batch = train->micro_batch_size ? train->micro_batch_size : train->batch_size;
-    return (struct rank_work){.config = config,
-                              .pipeline = &c->pipeline,
-                              .data = 1,
-                              .tensor = 1,
-                              .share = train->batch_size,
-                              .micro_batch = micro_batch};
+    struct rank_work work = {
+        .config = config, .pipeline = &c->pipeline, .share = train->batch_size, .micro_batch = micro_batch};
+    for (int a = 0; a < AXES; a++) work.size[a] = 1;
+    return work;
 }
 
 static int plan_memory(const struct rank_work *work, struct setting *s) {

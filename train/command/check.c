@@ -128,15 +128,15 @@ static void tell_ranks(struct check *check, const struct place *place) {
 
 static void tell_mesh(struct check *check) {
     const struct mesh *mesh = &check->run.mesh;
-    char *text = NULL;
+    char *text = NULL, axes[AXES_TEXT];
     size_t size = 0;
     FILE *file = mesh->rank == 0 ? open_memstream(&text, &size) : NULL;
     if (mesh->size > 1) ranks_describe(mesh, file);
     if (file) fclose(file);
     char *where = text ? strchr(text, ':') : NULL;
     if (where) where[strcspn(where, "\n")] = 0;
-    check_fit(&check->report, "mesh", "data %d x tensor %d x pipeline %d%s%s", mesh->data.size,
-              mesh->tensor.size, mesh->pipeline.size, where ? "; " : "", where ? where + 2 : "");
+    check_fit(&check->report, "mesh", "%s%s%s", axes_text(mesh_sizes(mesh).size, axes), where ? "; " : "",
+              where ? where + 2 : "");
     free(text);
 }
 
@@ -197,15 +197,15 @@ static int judge_speed(const struct check *check, const struct axis_speed *speed
 /* The same on all ranks, so that a failure to measure is all that can end the check early. */
 static int look_at_axes(struct check *check) {
     struct mesh *mesh = &check->run.mesh;
-    struct axis *axes[] = {&mesh->data, &mesh->tensor, &mesh->pipeline};
-    for (int i = 0; i < 3; i++) {
+    for (int a = 0; a < AXES; a++) {
+        struct axis *axis = &mesh->axis[a];
         struct axis_speed speed;
         char name[32], text[200], medium[32], large[32];
-        if (axes[i]->size == 1) continue;
-        TRY(check_axis(mesh, axes[i], check->run.ops, &speed));
+        if (axis->size == 1) continue;
+        TRY(check_axis(mesh, axis, check->run.ops, &speed));
         snprintf(text, sizeof text, "%s a rank, %s in sums of 64 KiB; %.0f us a sum; slowest at rank %d",
                  rate(speed.large, large), rate(speed.medium, medium), 1e6 * speed.latency, speed.rank);
-        snprintf(name, sizeof name, "%s axis", axes[i]->name);
+        snprintf(name, sizeof name, "%s axis", axis->name);
         check_outcome(&check->report, name, judge_speed(check, &speed), text);
     }
     return 0;

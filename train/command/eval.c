@@ -139,8 +139,8 @@ static int prepare(struct subject *subject, const struct arguments *given) {
     struct config *config = &subject->saved.config;
     TRY(open_validation(subject, given));
     /* Each rank has loaded the whole model: data parallel, however the run was laid out. */
-    config->mesh.data = 0;
-    config->mesh.tensor = config->mesh.pipeline = config->mesh.interleave = 1;
+    for (int a = 0; a < AXES; a++) config->mesh.size[a] = axis_rows[a].rest ? 0 : 1;
+    config->mesh.interleave = 1;
     config->mesh.sequence_parallel = false;
     return 0;
 }

@@ -45,11 +45,11 @@ static int take_option(int key, const char *value, void *input) {
     case KEY_FLOPS:
         return options_real("--flops", value, 1, 1e24, &s->machine.flops);
     case KEY_TENSOR:
-        return options_real("--bandwidth-tensor", value, 1, 1e24, &s->machine.bandwidth[PLAN_TENSOR]);
+        return options_real("--bandwidth-tensor", value, 1, 1e24, &s->machine.bandwidth[AXIS_TENSOR]);
     case KEY_DATA:
-        return options_real("--bandwidth-data", value, 1, 1e24, &s->machine.bandwidth[PLAN_DATA]);
+        return options_real("--bandwidth-data", value, 1, 1e24, &s->machine.bandwidth[AXIS_DATA]);
     case KEY_PIPELINE:
-        return options_real("--bandwidth-pipeline", value, 1, 1e24, &s->machine.bandwidth[PLAN_PIPELINE]);
+        return options_real("--bandwidth-pipeline", value, 1, 1e24, &s->machine.bandwidth[AXIS_PIPELINE]);
     case KEY_MEMORY:
         return options_real("--bandwidth-memory", value, 1, 1e24, &s->machine.memory);
     default:
@@ -139,8 +139,9 @@ static int make_plan(struct settings *s, const struct options *options) {
 
 int cmd_plan(int argc, char **argv) {
     struct settings settings = {
-        .machine = {.bandwidth = {12.5e9, 12.5e9, 12.5e9}, .latency = 5e-6, .memory = 20e9},
+        .machine = {.latency = 5e-6, .memory = 20e9},
     };
+    for (int a = 0; a < AXES; a++) settings.machine.bandwidth[a] = 12.5e9;
     struct options options;
     int status = options_parse(&line, argc, argv, &options, &settings);
     if (!status && !options.done) status = make_plan(&settings, &options);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "data/paths.h"
+#include "dist/layout/axes.h"
 #include "kernels/ops.h" /* enum precision */
 #include "model/params/config.h"
 
@@ -48,8 +49,7 @@ struct train_config {
 };
 
 struct mesh_config {
-    int data; /* 0: all ranks left over */
-    int tensor, pipeline;
+    int size[AXES];           /* ranks on each axis; data 0: all ranks left over */
     int interleave;           /* chunks of layers a pipeline rank has */
     int delta;                /* enum delta_split (dist/layout/layout.h) */
     bool sequence_parallel;   /* norms and residual sums on 1/tensor of the tokens */

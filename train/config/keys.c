@@ -19,6 +19,8 @@
         struct path_list: KEY_FILES)
 #define ROW(member, ...)                                                                                     \
     { #member, TYPE(config, member), offsetof(struct config, member), __VA_ARGS__ }
+#define AXIS(name, axis, ...)                                                                                \
+    { "mesh." #name, KEY_INT, offsetof(struct config, mesh.size[axis]), __VA_ARGS__ }
 #define CHOICE(member, ...)                                                                                  \
     { #member, KEY_WORD, offsetof(struct config, member), __VA_ARGS__ }
 
@@ -50,8 +52,7 @@ const struct key config_keys[] = {
      COUNT(1), .count_offset = offsetof(struct config, model.delta.num_distances), RESUME,
      .help = "layer l reads layers l - d for these d, increasing; []: a plain transformer"},
     ROW(model.delta.embedding_source, "false", RESUME, .help = "the embedding output counts as layer -1"),
-    CHOICE(model.delta.kind, "bottleneck", .rows = gate_words, RESUME,
-           .help = "the gate of a connection"),
+    CHOICE(model.delta.kind, "bottleneck", .rows = gate_words, RESUME, .help = "the gate of a connection"),
     ROW(model.delta.hidden, "32", COUNT(0), RESUME, .help = "bottleneck: width of the projected delta"),
     ROW(model.delta.gate_hidden, "16", COUNT(0), RESUME,
         .help = "bottleneck: width of the gate's MLP; adaptive: channel groups"),
@@ -148,13 +149,13 @@ const struct key config_keys[] = {
         .help = "minutes after which this start stops in time, with a checkpoint and status 3; 0: what the "
                 "environment says, SLURM_JOB_END_TIME or GDN_END_TIME, in Unix seconds"),
 
-    ROW(mesh.data, "0", COUNT(0), .help = "data-parallel ranks; 0: all that are left over"),
-    ROW(mesh.tensor, "1", COUNT(1),
-        .help = "ranks that share every layer's heads and channels: a divisor of num_heads, num_kv_heads, "
-                "intermediate_size, delta.hidden (unless mesh.delta is connection) and attention_heads "
-                "(multihead)"),
-    ROW(mesh.pipeline, "1", COUNT(1),
-        .help = "ranks that have the layers one after the other, as stages of a pipeline"),
+    AXIS(data, AXIS_DATA, "0", COUNT(0), .help = "data-parallel ranks; 0: all that are left over"),
+    AXIS(tensor, AXIS_TENSOR, "1", COUNT(1),
+         .help = "ranks that share every layer's heads and channels: a divisor of num_heads, num_kv_heads, "
+                 "intermediate_size, delta.hidden (unless mesh.delta is connection) and attention_heads "
+                 "(multihead)"),
+    AXIS(pipeline, AXIS_PIPELINE, "1", COUNT(1),
+         .help = "ranks that have the layers one after the other, as stages of a pipeline"),
     ROW(mesh.interleave, "1", COUNT(1),
         .help = "stages of each pipeline rank, pipeline x interleave <= num_layers; more: it idles less at a "
                 "step's ends, but sends more"),

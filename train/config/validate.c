@@ -100,7 +100,7 @@ static bool given(const struct reading *reading, const char *path) {
 static int validate_ramp(const struct reading *reading) {
     struct train_config *train = &reading->config->train;
     long last = train->batch_ramp[train->num_ramp - 1][RAMP_SIZE];
-    int micro_batch = train->micro_batch_size, ranks = reading->config->mesh.data;
+    int micro_batch = train->micro_batch_size, ranks = reading->config->mesh.size[AXIS_DATA];
     if (!given(reading, TRAIN(batch_size))) train->batch_size = (int)last;
     if (train->batch_size != last)
         return impossible(reading, "batch_size must be the last of batch_ramp, or be left out",
@@ -112,7 +112,7 @@ static int validate_ramp(const struct reading *reading) {
         if (size % at_once == 0) continue;
         snprintf(why, sizeof why, "batch_ramp[%d], %ld, must be a multiple of data ranks x micro_batch_size",
                  i, size);
-        return impossible(reading, why, TRAIN(batch_ramp), KEY_PATH(mesh.data), TRAIN(micro_batch_size),
+        return impossible(reading, why, TRAIN(batch_ramp), axis_rows[AXIS_DATA].key, TRAIN(micro_batch_size),
                           NULL);
     }
     return GDN_OK;
@@ -120,7 +120,7 @@ static int validate_ramp(const struct reading *reading) {
 
 static int validate_train(const struct reading *reading) {
     const struct train_config *train = &reading->config->train;
-    int micro_batch = train->micro_batch_size, ranks = reading->config->mesh.data;
+    int micro_batch = train->micro_batch_size, ranks = reading->config->mesh.size[AXIS_DATA];
     if (train->num_ramp) return validate_ramp(reading);
     if (micro_batch > 0 && train->batch_size % micro_batch)
         return impossible(reading, "batch_size must be a multiple of micro_batch_size", TRAIN(batch_size),
@@ -128,7 +128,7 @@ static int validate_train(const struct reading *reading) {
     long at_once = (long)(micro_batch > 0 ? micro_batch : 1) * (ranks > 0 ? ranks : 1);
     if (train->batch_size % at_once)
         return impossible(reading, "batch_size must be a multiple of data ranks x micro_batch_size",
-                          TRAIN(batch_size), KEY_PATH(mesh.data), TRAIN(micro_batch_size), NULL);
+                          TRAIN(batch_size), axis_rows[AXIS_DATA].key, TRAIN(micro_batch_size), NULL);
     return GDN_OK;
 }
 
@@ -138,19 +138,19 @@ static int validate_train(const struct reading *reading) {
 static int validate_tensor(const struct reading *reading) {
     const struct model_config *model = &reading->config->model;
     const struct delta_config *delta = &model->delta;
-    int tensor = reading->config->mesh.tensor;
+    int tensor = reading->config->mesh.size[AXIS_TENSOR];
     TRY(possible(reading, model_conflict(model, tensor)));
     if (model->intermediate_size % tensor)
         return impossible(reading, "tensor ranks share the MLP evenly: tensor must divide intermediate_size",
-                          MESH(tensor), MODEL(intermediate_size), NULL);
+                          axis_rows[AXIS_TENSOR].key, MODEL(intermediate_size), NULL);
     if (model->vocab_size < tensor)
         return impossible(reading, "each tensor rank needs at least one token of the vocabulary",
-                          MESH(tensor), MODEL(vocab_size), NULL);
+                          axis_rows[AXIS_TENSOR].key, MODEL(vocab_size), NULL);
     if (delta->num_distances == 0) return GDN_OK;
     if (delta->aggregate == AGGREGATE_MULTIHEAD && delta->attention_heads % tensor)
         return impossible(reading,
                           "aggregate multihead shares its heads evenly: tensor must divide attention_heads",
-                          MESH(tensor), DELTA(aggregate), DELTA(attention_heads), NULL);
+                          axis_rows[AXIS_TENSOR].key, DELTA(aggregate), DELTA(attention_heads), NULL);
     int sharing = reading->config->mesh.delta == DELTA_CHANNEL ? tensor : 1;
     return possible(reading, gate_of(model)->conflict(model, sharing));
 }
@@ -158,17 +158,17 @@ static int validate_tensor(const struct reading *reading) {
 static int validate_mesh(const struct reading *reading) {
     const struct mesh_config *mesh = &reading->config->mesh;
     TRY(validate_tensor(reading));
-    if (mesh->interleave > 1 && mesh->pipeline == 1)
+    if (mesh->interleave > 1 && mesh->size[AXIS_PIPELINE] == 1)
         return impossible(reading,
                           "stages are interleaved on two or more pipeline ranks: with one, interleave is 1",
-                          MESH(interleave), MESH(pipeline), NULL);
-    if (mesh->compress_boundary > 0 && mesh->pipeline == 1)
+                          MESH(interleave), axis_rows[AXIS_PIPELINE].key, NULL);
+    if (mesh->compress_boundary > 0 && mesh->size[AXIS_PIPELINE] == 1)
         return impossible(reading,
                           "compress_boundary is for what crosses stages: it needs two or more pipeline ranks",
-                          MESH(compress_boundary), MESH(pipeline), NULL);
-    if ((long)mesh->pipeline * mesh->interleave > reading->config->model.num_layers)
+                          MESH(compress_boundary), axis_rows[AXIS_PIPELINE].key, NULL);
+    if ((long)mesh->size[AXIS_PIPELINE] * mesh->interleave > reading->config->model.num_layers)
         return impossible(reading, "each of pipeline x interleave stages needs at least one layer",
-                          MESH(pipeline), MESH(interleave), MODEL(num_layers), NULL);
+                          axis_rows[AXIS_PIPELINE].key, MESH(interleave), MODEL(num_layers), NULL);
     return GDN_OK;
 }
 

@@ -49,7 +49,7 @@ static real *take(struct delta_store *s, long count) {
 static void lay_out(struct delta_store *s) {
     long T = tokens(&s->place), D = s->place.config->model.hidden_size, rank = max_rank(&s->place);
     s->layer = arena_take(&s->arena, (size_t)s->place.config->model.num_layers * sizeof *s->layer);
-    s->part = arena_take(&s->arena, (size_t)s->place.layout->tensor * sizeof *s->part);
+    s->part = arena_take(&s->arena, (size_t)s->place.layout->size[AXIS_TENSOR] * sizeof *s->part);
     if (!s->files) return;
     lowrank_lay_out(&s->lowrank, &s->arena, s->place.ops, T, D, rank, false);
     s->record = arena_take(&s->arena, (size_t)s->max * sizeof *s->record);
@@ -66,7 +66,7 @@ static void plan(struct delta_store *s, const struct delta_place *place, int dat
     s->all_replicated = gate_of(&place->config->model)->parts == PARTS_REPLICATED && layout->delta == DELTA_CHANNEL;
     find_layers(s, NULL);
     s->watches = data_index == 0 && s->layers > 0;
-    s->files = s->watches && layout->tensor_index == 0;
+    s->files = s->watches && layout->index[AXIS_TENSOR] == 0;
     if (s->watches) lay_out(s);
 }
 
@@ -82,7 +82,7 @@ long delta_store_memory(const struct delta_place *place, int data_index) {
 }
 
 static int build(struct delta_store *s, const struct delta_place *place) {
-    plan(s, place, place->mesh->data.index);
+    plan(s, place, place->mesh->axis[AXIS_DATA].index);
     if (!s->watches) return 0;
     TRY(arena_reserve(&s->arena));
     lay_out(s);

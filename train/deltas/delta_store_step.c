@@ -94,9 +94,10 @@ void delta_store_see(void *store, const struct delta_view *view) {
     struct gates gates;
     gates_measure(s->all_replicated && !s->files ? NULL : view->gate, view->batch * view->length, view->gates,
                   view->gate_ld, &gates);
-    axis_gather_doubles(&s->place.mesh->tensor, (const double *)&gates, GATES_DOUBLES, (double *)s->part);
+    axis_gather_doubles(&s->place.mesh->axis[AXIS_TENSOR], (const double *)&gates, GATES_DOUBLES,
+                        (double *)s->part);
     if (s->files) {
-        gates_join(s->part, s->place.mesh->tensor.size, &gates);
+        gates_join(s->part, s->place.mesh->axis[AXIS_TENSOR].size, &gates);
         add_connection(s, view, &gates);
     }
     s->stall_seconds += MPI_Wtime() - began - (s->factorise_seconds - factorised);

@@ -27,8 +27,8 @@ int evaluation_describe(const struct config *config, int data, int data_index, i
                                .text = config->data.format == FORMAT_TEXT};
     out->group = out->length < GROUP_TOKENS ? GROUP_TOKENS / out->length : 1;
     if (out->group > max) out->group = max;
-    return pipeline_create(config, data, data_index, tensor_index, round_groups(config->mesh.pipeline), false,
-                           &out->pipeline);
+    return pipeline_create(config, data, data_index, tensor_index,
+                           round_groups(config->mesh.size[AXIS_PIPELINE]), false, &out->pipeline);
 }
 
 static struct model_part part_of(const struct evaluation *e, const struct layout *layout,
@@ -36,7 +36,7 @@ static struct model_part part_of(const struct evaluation *e, const struct layout
     return (struct model_part){
         .layout = layout,
         .tensor = tensor,
-        .activation_sets = e->pipeline.activation_sets + layout->pipeline_index * layout->chunks,
+        .activation_sets = e->pipeline.activation_sets + layout->index[AXIS_PIPELINE] * layout->chunks,
     };
 }
 
@@ -84,14 +84,15 @@ static int same_data(struct evaluation *e) {
 static int prepare(struct mesh *mesh, const struct config *config, const struct table *table,
                    const struct state *state, const struct ops *ops, const struct validation *validation,
                    struct evaluation *out) {
-    TRY(evaluation_describe(config, mesh->data.size, mesh->data.index, mesh->tensor.index,
-                            validation_max(validation), out));
+    TRY(evaluation_describe(config, mesh->axis[AXIS_DATA].size, mesh->axis[AXIS_DATA].index,
+                            mesh->axis[AXIS_TENSOR].index, validation_max(validation), out));
     out->mesh = mesh;
     out->validation = validation;
-    pipeline_keep(&out->pipeline, mesh->pipeline.index);
+    pipeline_keep(&out->pipeline, mesh->axis[AXIS_PIPELINE].index);
     TRY(reserve(out));
     TRY(read_first_groups(out));
-    struct model_part part = part_of(out, &out->pipeline.layout[mesh->pipeline.index], &mesh->tensor);
+    struct model_part part =
+        part_of(out, &out->pipeline.layout[mesh->axis[AXIS_PIPELINE].index], &mesh->axis[AXIS_TENSOR]);
     return model_create(&config->model, table, state, ops, &part, out->group, out->length, false,
                         &out->model);
 }
@@ -136,7 +137,7 @@ int evaluation_plan(const struct evaluation *evaluation, const struct config *co
     model_memory(model, &memory);
     model_free(model);
     struct execution execution = execution_of(evaluation, &config->model);
-    add_memory(evaluation, &memory, executor_planned(&execution, layout->pipeline_index), sum);
+    add_memory(evaluation, &memory, executor_planned(&execution, layout->index[AXIS_PIPELINE]), sum);
     return 0;
 }
 
@@ -188,7 +189,7 @@ static int sum_round(struct evaluation *evaluation, const struct validation_part
     TRY(mesh_agree(mesh, status));
     TRY(execute(evaluation->executor, &step));
     sums[0] += step.sums.ce;
-    if (mesh->tensor.index == 0 && mesh->pipeline.index == 0) /* others read the same */
+    if (mesh->axis[AXIS_TENSOR].index == 0 && mesh->axis[AXIS_PIPELINE].index == 0) /* others read the same */
         sums[1] += count_bytes(evaluation, step.sequences);
     return 0;
 }
@@ -197,7 +198,7 @@ static int sum_round(struct evaluation *evaluation, const struct validation_part
 static int sum_part(struct evaluation *evaluation, int index, const struct wish *wish) {
     const struct validation_part *part = &evaluation->validation->part[index];
     double *sums = evaluation->sums + 2 * index;
-    int ranks = evaluation->mesh->data.size, rank = evaluation->mesh->data.index;
+    int ranks = evaluation->mesh->axis[AXIS_DATA].size, rank = evaluation->mesh->axis[AXIS_DATA].index;
     long groups = (part->sequences + evaluation->group - 1) / evaluation->group;
     long from = groups * rank / ranks, to = groups * (rank + 1) / ranks;
     long each = evaluation->pipeline.micro_batches;

@@ -43,11 +43,10 @@ static int find_places(struct replicas *x) {
 }
 
 static int build(struct replicas *x) {
-    const struct axis *axes[] = {&x->mesh->data, &x->mesh->tensor, &x->mesh->pipeline};
     size_t rows = (size_t)x->table->rows, all = (size_t)x->global->rows, ranks = (size_t)x->mesh->size,
            max = 1;
-    for (int i = 0; i < 3; i++)
-        if ((size_t)axes[i]->size > max) max = (size_t)axes[i]->size;
+    for (int a = 0; a < AXES; a++)
+        if ((size_t)x->mesh->axis[a].size > max) max = (size_t)x->mesh->axis[a].size;
     x->place = calloc(rows + 1, sizeof *x->place);
     x->hash = calloc(rows + 1, sizeof *x->hash);
     x->mine = calloc(all * HALVES + 1, sizeof *x->mine);
@@ -104,16 +103,23 @@ static int hash_all(struct replicas *x, const real *weight) {
     return device->status();
 }
 
-/* Exchanges the hashes of rows that several ranks of the axis may hold, and counts who disagrees. A row
- * that is not split is held by all tensor ranks, or, where they hold whole connections, by one. */
-static int compare_over(struct replicas *x, struct axis *axis) {
-    const bool tensor = axis == &x->mesh->tensor, pipeline = axis == &x->mesh->pipeline;
+/* May several ranks of the axis hold this part of the row? One that is not split is held by all tensor ranks,
+ * or, where they hold whole connections, by one. */
+static bool may_repeat(const struct row *row, enum mesh_axis axis) {
+    if (axis == AXIS_TENSOR) return row->split == SPLIT_NONE;
+    if (axis == AXIS_PIPELINE) return row->owners > 1;
+    return axis_rows[axis].gradients;
+}
+
+/* Exchanges the hashes of rows that several ranks of the axis may hold, and counts who disagrees. */
+static int compare_over(struct replicas *x, enum mesh_axis which) {
+    struct axis *axis = &x->mesh->axis[which];
     const int count = x->global->rows * HALVES;
     if (axis->size == 1) return 0;
     for (int i = 0; i < count; i++) x->mine[i] = ABSENT;
     for (int i = 0; i < x->table->rows; i++) {
         const struct row *row = &x->table->row[i];
-        if ((tensor && row->split != SPLIT_NONE) || (pipeline && row->owners < 2)) continue;
+        if (!may_repeat(row, which)) continue;
         double *at = x->mine + x->place[i] * HALVES;
         at[0] = (double)(x->hash[i] >> 32), at[1] = (double)(uint32_t)x->hash[i];
     }
@@ -156,9 +162,7 @@ int replicas_compare(struct replicas *x, const real *weight, struct replicas_ver
     if (x->mesh->size == 1) return 0;
     TRY(mesh_agree(x->mesh, hash_all(x, weight)));
     memset(x->score, 0, (size_t)x->global->rows * sizeof *x->score);
-    TRY(compare_over(x, &x->mesh->data));
-    TRY(compare_over(x, &x->mesh->tensor));
-    TRY(compare_over(x, &x->mesh->pipeline));
+    for (int a = 0; a < AXES; a++) TRY(compare_over(x, (enum mesh_axis)a));
     struct finding mine = worst_of(x);
     int any = mesh_any(x->mesh, mine.score > 0);
     if (any <= 0) return any < 0 ? GDN_INTERNAL : 0;

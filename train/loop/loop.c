@@ -51,9 +51,7 @@ static void record_start(struct loop *loop) {
     metrics_integer(metrics, "sequence_length", run->config.train.sequence_length);
     metrics_integer(metrics, "parameters", run_parameters(run));
     metrics_integer(metrics, "ranks", run->mesh.size);
-    metrics_integer(metrics, "data", run->mesh.data.size);
-    metrics_integer(metrics, "tensor", run->mesh.tensor.size);
-    metrics_integer(metrics, "pipeline", run->mesh.pipeline.size);
+    for (int a = 0; a < AXES; a++) metrics_integer(metrics, axis_rows[a].name, run->mesh.axis[a].size);
     metrics_integer(metrics, "interleave", run->config.mesh.interleave);
     metrics_integer(metrics, "threads", ops_threads());
     metrics_text(metrics, "backend", run->ops->name);

@@ -165,7 +165,7 @@ static int not_finite(struct run *run, const struct step *step, const struct ste
 
 int loop_step(struct run *run, const struct delta_watch *watch, struct step_report *report) {
     const struct train_config *train = &run->config.train;
-    const struct axis *axes[] = {&run->mesh.data, &run->mesh.tensor, &run->mesh.pipeline};
+    const struct axis *axis = run->mesh.axis;
     const int active = active_distances(&run->config.model.delta, run->position.step);
     struct loss_options options = options_of(run, active);
     const long batch = batch_at(train, run->position.step);
@@ -175,9 +175,9 @@ int loop_step(struct run *run, const struct delta_watch *watch, struct step_repo
         .active_distances = active,
         .tokens = run->position.tokens + batch * (int64_t)train->sequence_length,
     };
-    for (int i = 0; i < STEP_AXES; i++) {
-        report->communication_bytes[i] = -axes[i]->bytes;
-        report->communication_seconds[i] = -axes[i]->seconds;
+    for (int i = 0; i < AXES; i++) {
+        report->communication_bytes[i] = -axis[i].bytes;
+        report->communication_seconds[i] = -axis[i].seconds;
     }
     struct decision decision = {.run = run, .report = report};
     struct step step = {
@@ -198,9 +198,9 @@ int loop_step(struct run *run, const struct delta_watch *watch, struct step_repo
         scales_restore(&run->scales); /* as if the step had not been */
     else
         TRY(scales_agree(&run->scales, &run->mesh));
-    for (int i = 0; i < STEP_AXES; i++) {
-        report->communication_bytes[i] += axes[i]->bytes;
-        report->communication_seconds[i] += axes[i]->seconds;
+    for (int i = 0; i < AXES; i++) {
+        report->communication_bytes[i] += axis[i].bytes;
+        report->communication_seconds[i] += axis[i].seconds;
     }
     run->position.step++;
     run->position.samples += batch;

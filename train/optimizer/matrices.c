@@ -30,7 +30,7 @@ static struct place place_of(const struct row *row) {
 
 /* From all tensor ranks' parts. */
 static void put_together(struct optimizer *o, const struct place *p, const real *part, long count) {
-    struct axis *tensor = &o->mesh->tensor;
+    struct axis *tensor = &o->mesh->axis[AXIS_TENSOR];
     if (!p->by_rows) {
         axis_gather_columns(tensor, part, p->rows, p->width, o->whole);
         return;
@@ -86,8 +86,9 @@ int matrices_update(struct optimizer *o, const struct edge_set *active, double g
     prepare(o, active, gscale);
     TRY(whole_collect(o->mesh, o->table, o->shards, deal, o->state->gradient));
     for (int i = 0; i < deal->count; i++)
-        if (deal->item[i].active && deal->item[i].owner == o->mesh->data.index) compute(o, deal->item[i].row);
-    TRY(o->mesh->tensor.status);
+        if (deal->item[i].active && deal->item[i].owner == o->mesh->axis[AXIS_DATA].index)
+            compute(o, deal->item[i].row);
+    TRY(o->mesh->axis[AXIS_TENSOR].status);
     return whole_hand_back(o->mesh, o->table, o->shards, deal, o->state->gradient);
 }
 

@@ -46,12 +46,13 @@ int optimizer_reserve(struct optimizer *o) {
     o->scratch.name = o->on_device.name = "the gradient norm";
     o->matrices.name = "the update of whole matrices";
     o->on_device.device = o->matrices.device = o->ops->device;
-    lay_out(o, o->table, o->shards, o->mesh->data.size);
+    lay_out(o, o->table, o->shards, o->mesh->axis[AXIS_DATA].size);
     TRY(arena_reserve(&o->scratch));
     if (o->on_device.used) TRY(arena_reserve(&o->on_device));
     if (o->matrices.used) TRY(arena_reserve(&o->matrices));
-    lay_out(o, o->table, o->shards, o->mesh->data.size);
-    return o->rule->whole ? deal_create(o->table, o->mesh->data.size, o->rule->flops, &o->deal) : 0;
+    lay_out(o, o->table, o->shards, o->mesh->axis[AXIS_DATA].size);
+    return o->rule->whole ? deal_create(o->table, o->mesh->axis[AXIS_DATA].size, o->rule->flops, &o->deal)
+                          : 0;
 }
 
 long optimizer_planned(const struct train_config *train, const struct table *table,
@@ -100,8 +101,8 @@ static void gather_squares(struct optimizer *o) {
         for (long i = 0; bucket->sharded && i < bucket->own_count / SHARD_GRAIN; i++)
             o->own[own++] = o->square[bucket->own_first / SHARD_GRAIN + i];
     }
-    axis_gather_doubles(&o->mesh->data, o->own, count, o->gathered);
-    for (int rank = 0; rank < o->mesh->data.size; rank++) {
+    axis_gather_doubles(&o->mesh->axis[AXIS_DATA], o->own, count, o->gathered);
+    for (int rank = 0; rank < o->mesh->axis[AXIS_DATA].size; rank++) {
         const double *from = o->gathered + rank * count;
         for (int b = 0; b < shards->buckets; b++) {
             const struct bucket *bucket = &shards->bucket[b];
@@ -118,13 +119,13 @@ int optimizer_norm(struct optimizer *o, const struct edge_set *active, double *n
     gather_squares(o);
     double sum = 0;
     for (long i = 0; i < blocks; i++) sum += o->square[i];
-    axis_sum_doubles(&o->mesh->tensor, &sum, 1);
-    axis_sum_doubles(&o->mesh->pipeline, &sum, 1);
+    axis_sum_doubles(&o->mesh->axis[AXIS_TENSOR], &sum, 1);
+    axis_sum_doubles(&o->mesh->axis[AXIS_PIPELINE], &sum, 1);
     *norm = sqrt(sum);
     TRY(o->ops->device->status());
-    TRY(o->mesh->data.status);
-    TRY(o->mesh->tensor.status);
-    return o->mesh->pipeline.status;
+    TRY(o->mesh->axis[AXIS_DATA].status);
+    TRY(o->mesh->axis[AXIS_TENSOR].status);
+    return o->mesh->axis[AXIS_PIPELINE].status;
 }
 
 /* --------------------------------------------------------------------------------------------- update */

@@ -42,10 +42,11 @@ static int place(struct builder *b, const struct layout *first, int data_index) 
     struct pipeline *p = b->out;
     for (int r = 0; r < p->ranks; r++) {
         p->layout[r] = *first;
-        p->layout[r].pipeline_index = r;
+        p->layout[r].index[AXIS_PIPELINE] = r;
         TRY(params_create(&b->config->model, &p->layout[r], &p->table[r]));
         optimizer_treat(&b->config->train, &p->table[r]);
-        TRY(shards_create(&p->table[r], first->data, data_index, b->config->mesh.bucket, &p->shards[r]));
+        TRY(shards_create(&p->table[r], first->size[AXIS_DATA], data_index, b->config->mesh.bucket,
+                          &p->shards[r]));
         p->share |= p->table[r].zone[ZONE_SHARED_LARGE] < p->table[r].total;
     }
     p->widths = model_route_widths(&b->config->model, first);
@@ -129,7 +130,8 @@ static int validate_countable(const struct config *config, int data, int micro_b
     long micro_batch = batch_largest(&config->train) / data / micro_batches;
     double max = 0x1p56, connection = 4.0 * d->hidden + 4.0 * d->gate_hidden + 4.0 * m->hidden_size,
            layer = 16.0 * m->hidden_size + 6.0 * m->intermediate_size + d->num_distances * connection,
-           activation_sets = fmin(micro_batches, 2.0 * config->mesh.pipeline * config->mesh.interleave),
+           activation_sets =
+               fmin(micro_batches, 2.0 * config->mesh.size[AXIS_PIPELINE] * config->mesh.interleave),
            all = (double)micro_batch * config->train.sequence_length * layer * (m->num_layers + 2.0) *
                  activation_sets;
     if (all < max) return 0;
@@ -165,7 +167,7 @@ static int build(struct builder *b, int data, int data_index, int tensor_index) 
 
 int pipeline_create(const struct config *config, int data, int data_index, int tensor_index,
                     int micro_batches, bool training, struct pipeline *out) {
-    *out = (struct pipeline){.ranks = config->mesh.pipeline,
+    *out = (struct pipeline){.ranks = config->mesh.size[AXIS_PIPELINE],
                              .distances = config->model.delta.num_distances,
                              .micro_batches = micro_batches};
     struct builder b = {.config = config,

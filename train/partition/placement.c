@@ -1,6 +1,7 @@
 #include "train/partition/placement.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "dist/layout/stages.h"
 #include "kernels/base/status.h"
@@ -16,18 +17,17 @@ static int cut_stages(const struct config *config, int stages, double *cost, str
 int placement_create(const struct config *config, int data, int tensor_index, int pipeline_index,
                      struct layout *out) {
     const struct mesh_config *mesh = &config->mesh;
-    long stages = (long)mesh->pipeline * mesh->interleave;
-    *out = (struct layout){.data = data,
-                           .tensor = mesh->tensor,
-                           .tensor_index = tensor_index,
+    long stages = (long)mesh->size[AXIS_PIPELINE] * mesh->interleave;
+    *out = (struct layout){.index[AXIS_TENSOR] = tensor_index,
+                           .index[AXIS_PIPELINE] = pipeline_index,
                            .delta = mesh->delta,
                            .sequence_parallel = mesh->sequence_parallel,
-                           .pipeline = mesh->pipeline,
-                           .pipeline_index = pipeline_index,
                            .chunks = mesh->interleave,
                            .small = mesh->small,
                            /* a store reads whole sources */
                            .narrow = mesh->narrow_sources && !config->delta_store.interval};
+    memcpy(out->size, mesh->size, sizeof out->size);
+    out->size[AXIS_DATA] = data; /* the configuration may leave it open */
     out->stage = malloc((size_t)stages * sizeof *out->stage);
     double *cost = malloc((size_t)config->model.num_layers * sizeof *cost);
     int status = out->stage && cost ? cut_stages(config, (int)stages, cost, out->stage)

@@ -16,7 +16,7 @@
 void action_cost_add(struct action_cost *sum, const struct action_cost *cost) {
     sum->flops += cost->flops;
     sum->memory += cost->memory;
-    for (int axis = 0; axis < PLAN_AXES; axis++) {
+    for (int axis = 0; axis < AXES; axis++) {
         sum->bytes[axis] += cost->bytes[axis];
         sum->calls[axis] += cost->calls[axis];
     }
@@ -25,35 +25,35 @@ void action_cost_add(struct action_cost *sum, const struct action_cost *cost) {
 /* ------------------------------------------------------------------------------------------- formulas */
 
 static const struct shards *shards_of(const struct costing *of) {
-    return &of->pipeline->shards[of->layout->pipeline_index];
+    return &of->pipeline->shards[of->layout->index[AXIS_PIPELINE]];
 }
 
 /* Of a whole step: what is the same whatever the buckets. */
 static struct action_cost norm_cost(const struct costing *of) {
     const struct layout *layout = of->layout;
     struct action_cost cost = {0};
-    int size[PLAN_AXES] = {
-        [PLAN_TENSOR] = layout->tensor, [PLAN_DATA] = layout->data, [PLAN_PIPELINE] = layout->pipeline};
-    for (int axis = 0; axis < PLAN_AXES; axis++) {
+    const int *size = layout->size;
+    for (int axis = 0; axis < AXES; axis++) {
         /* Sums of the loss, and of the squares of the gradient (optimizer_norm). */
         cost.bytes[axis] = axis_formula_sum_doubles(size[axis], STEP_SUMS);
         cost.calls[axis] = size[axis] > 1 ? 2 : 0;
-        if (axis == PLAN_DATA)
-            cost.bytes[axis] += optimizer_formula_norm(shards_of(of), layout->data);
+        if (axis == AXIS_DATA)
+            cost.bytes[axis] += optimizer_formula_norm(shards_of(of), layout->size[AXIS_DATA]);
         else
             cost.bytes[axis] += axis_formula_sum_doubles(size[axis], 1);
     }
     /* Whole matrices come right behind. */
     cost.flops = of->matrices.flops;
-    cost.bytes[PLAN_DATA] += of->matrices.data_bytes;
-    cost.bytes[PLAN_TENSOR] += of->matrices.tensor_bytes;
+    cost.bytes[AXIS_DATA] += of->matrices.data_bytes;
+    cost.bytes[AXIS_TENSOR] += of->matrices.tensor_bytes;
     return cost;
 }
 
 /* The sums over the tensor axis that come before the first bucket's. */
 static struct action_cost partial_cost(const struct costing *of) {
     struct action_cost cost = {0};
-    cost.bytes[PLAN_TENSOR] = sync_formula_partial(of->table, of->layout->tensor, of->layout->tensor_index);
+    cost.bytes[AXIS_TENSOR] =
+        sync_formula_partial(of->table, of->layout->size[AXIS_TENSOR], of->layout->index[AXIS_TENSOR]);
     return cost;
 }
 
@@ -61,13 +61,13 @@ static struct action_cost partial_cost(const struct costing *of) {
 static struct action_cost bucket_cost(const struct costing *of, int index, bool gathers) {
     const struct bucket *bucket = &shards_of(of)->bucket[index];
     struct action_cost cost = {0};
-    int data = of->layout->data;
+    int data = of->layout->size[AXIS_DATA];
     int64_t all = sync_formula_bucket(bucket, data, 0);
     /* A sharded bucket's gather is of the weights, after the update; another's is of the sums. */
     int64_t gather = axis_formula_gather_rows(data, 0, bucket->count, 1);
     if (gathers && !bucket->sharded) return cost;
-    cost.bytes[PLAN_DATA] = gathers ? gather : bucket->sharded ? all - gather : all;
-    cost.calls[PLAN_DATA] = data > 1;
+    cost.bytes[AXIS_DATA] = gathers ? gather : bucket->sharded ? all - gather : all;
+    cost.calls[AXIS_DATA] = data > 1;
     return cost;
 }
 
@@ -82,8 +82,8 @@ struct pricing {
 static int share(void *pricing, const struct action *a) {
     struct pricing *p = pricing;
     (void)a;
-    p->cost->bytes[PLAN_PIPELINE] = sync_formula_shared(p->of->table, p->of->layout->pipeline_index);
-    p->cost->calls[PLAN_PIPELINE] = 1;
+    p->cost->bytes[AXIS_PIPELINE] = sync_formula_shared(p->of->table, p->of->layout->index[AXIS_PIPELINE]);
+    p->cost->calls[AXIS_PIPELINE] = 1;
     return 0;
 }
 
@@ -126,7 +126,7 @@ static action_handler *const by_kind[ACTS] = {
 };
 
 int cost_actions(const struct costing *costing, const struct pass_costs *passes, struct action_cost *cost) {
-    const struct actions *list = &costing->pipeline->schedule.rank[costing->layout->pipeline_index];
+    const struct actions *list = &costing->pipeline->schedule.rank[costing->layout->index[AXIS_PIPELINE]];
     struct pricing pricing = {.of = costing};
     const struct walk walk = {by_role, by_kind, .walker = &pricing};
     for (int i = 0; i < list->count; i++) {
@@ -143,7 +143,7 @@ int cost_actions(const struct costing *costing, const struct pass_costs *passes,
 static void raise_all(struct action_cost *cost, const struct action_cost *other, int count) {
     for (int i = 0; i < count; i++) {
         if (other[i].flops > cost[i].flops) cost[i].flops = other[i].flops;
-        for (int axis = 0; axis < PLAN_AXES; axis++) {
+        for (int axis = 0; axis < AXES; axis++) {
             if (other[i].bytes[axis] > cost[i].bytes[axis]) cost[i].bytes[axis] = other[i].bytes[axis];
             if (other[i].calls[axis] > cost[i].calls[axis]) cost[i].calls[axis] = other[i].calls[axis];
         }

@@ -37,44 +37,45 @@ static int64_t optimizer_formula(const struct table *table, int data) {
 /* ---------------------------------------------------------------------------------------- pipeline ranks */
 
 static struct plan_rank *rank_at(const struct plan *plan, int data, int tensor, int pipeline) {
-    return &plan->rank[tensor + plan->tensor * (data + (long)plan->data * pipeline)];
+    const int index[AXES] = {[AXIS_DATA] = data, [AXIS_TENSOR] = tensor, [AXIS_PIPELINE] = pipeline};
+    return &plan->rank[axes_rank(plan->size, index)];
 }
 
 static int64_t data_bytes(const struct plan *plan, const struct shards *shards, int data_index) {
-    int64_t bytes =
-        axis_formula_sum_doubles(plan->data, STEP_SUMS) + optimizer_formula_norm(shards, plan->data);
+    int64_t bytes = axis_formula_sum_doubles(plan->size[AXIS_DATA], STEP_SUMS) +
+                    optimizer_formula_norm(shards, plan->size[AXIS_DATA]);
     for (int b = 0; b < shards->buckets; b++)
-        bytes += sync_formula_bucket(&shards->bucket[b], plan->data, data_index);
+        bytes += sync_formula_bucket(&shards->bucket[b], plan->size[AXIS_DATA], data_index);
     return bytes;
 }
 
 /* The figures of all data ranks of one tensor and pipeline index. */
 static void fill_ranks(struct plan *plan, const struct rank_plan *part, const struct memory *memory,
                        const struct action_cost *cost) {
-    int pipeline = part->layout.pipeline_index;
+    int pipeline = part->layout.index[AXIS_PIPELINE];
     struct plan_rank rank = {
         .memory = *memory,
-        .optimizer_formula = optimizer_formula(&part->table, plan->data),
+        .optimizer_formula = optimizer_formula(&part->table, plan->size[AXIS_DATA]),
         .parameters = plan_table_parameters(&part->table),
     };
     for (int i = 0; i < plan->pipeline.schedule.rank[pipeline].count; i++) {
         rank.flops += cost[i].flops;
-        for (int axis = 0; axis < PLAN_AXES; axis++) rank.bytes[axis] += cost[i].bytes[axis];
+        for (int axis = 0; axis < AXES; axis++) rank.bytes[axis] += cost[i].bytes[axis];
     }
-    for (int data = 0; data < plan->data; data++) {
+    for (int data = 0; data < plan->size[AXIS_DATA]; data++) {
         const struct matrices_cost *own = &part->matrices[data], *most = &part->costing.matrices;
-        struct plan_rank *out = rank_at(plan, data, part->layout.tensor_index, pipeline);
+        struct plan_rank *out = rank_at(plan, data, part->layout.index[AXIS_TENSOR], pipeline);
         *out = rank;
         out->flops += own->flops - most->flops;
-        out->bytes[PLAN_DATA] = data_bytes(plan, &part->shards, data) + own->data_bytes;
-        out->bytes[PLAN_TENSOR] += own->tensor_bytes - most->tensor_bytes;
+        out->bytes[AXIS_DATA] = data_bytes(plan, &part->shards, data) + own->data_bytes;
+        out->bytes[AXIS_TENSOR] += own->tensor_bytes - most->tensor_bytes;
     }
 }
 
 /* Costs of one tensor and pipeline index; raises `max` to its passes'. */
 static int plan_passes(struct plan *plan, const struct rank_plan *part, struct pass_costs *max) {
-    int tensor = part->layout.tensor_index, pipeline = part->layout.pipeline_index;
-    struct action_cost *cost = plan->cost[pipeline * plan->tensor + tensor];
+    int tensor = part->layout.index[AXIS_TENSOR], pipeline = part->layout.index[AXIS_PIPELINE];
+    struct action_cost *cost = plan->cost[pipeline * plan->size[AXIS_TENSOR] + tensor];
     struct pass_costs passes;
     struct memory memory;
     TRY(rank_plan_costs(part, plan->policy, &passes));
@@ -87,7 +88,7 @@ static int plan_passes(struct plan *plan, const struct rank_plan *part, struct p
         pass_costs_raise(max, &passes);
         pass_costs_free(&passes);
     }
-    if (!status && tensor == plan->tensor - 1)
+    if (!status && tensor == plan->size[AXIS_TENSOR] - 1)
         status = cost_actions(&part->costing, max, plan->slowest[pipeline]);
     return status;
 }
@@ -103,7 +104,7 @@ static int plan_rank(struct plan *plan, int tensor, int pipeline, struct pass_co
 static int plan_pipeline_rank(struct plan *plan, int pipeline) {
     struct pass_costs max = {0};
     int status = 0;
-    for (int tensor = 0; tensor < plan->tensor && !status; tensor++)
+    for (int tensor = 0; tensor < plan->size[AXIS_TENSOR] && !status; tensor++)
         status = plan_rank(plan, tensor, pipeline, &max);
     pass_costs_free(&max);
     return status;
@@ -123,13 +124,13 @@ static int count_parameters(struct plan *plan) {
 
 static int reserve(struct plan *plan) {
     const struct schedule *schedule = &plan->pipeline.schedule;
-    size_t pipelines = (size_t)schedule->ranks, columns = pipelines * (size_t)plan->tensor;
+    size_t pipelines = (size_t)schedule->ranks, columns = pipelines * (size_t)plan->size[AXIS_TENSOR];
     bool all = (plan->ratio = calloc(pipelines, sizeof *plan->ratio)) &&
                (plan->rank = calloc((size_t)plan->ranks, sizeof *plan->rank)) &&
                (plan->cost = calloc(columns, sizeof *plan->cost)) &&
                (plan->slowest = calloc(pipelines, sizeof *plan->slowest));
     for (size_t i = 0; all && i < columns; i++) {
-        size_t count = (size_t)schedule->rank[i / (size_t)plan->tensor].count + 1;
+        size_t count = (size_t)schedule->rank[i / (size_t)plan->size[AXIS_TENSOR]].count + 1;
         all = (plan->cost[i] = calloc(count, sizeof **plan->cost));
     }
     for (size_t r = 0; all && r < pipelines; r++)
@@ -145,7 +146,7 @@ static int choose_recomputation(struct plan *plan) {
         return gdn_fail(GDN_INPUT,
                         "train.recompute or recompute_delta is auto, but train.memory is 0: a plan "
                         "knows of no machine; give the GiB that a rank may use as train.memory");
-    for (int r = 0; r < config->mesh.pipeline; r++)
+    for (int r = 0; r < config->mesh.size[AXIS_PIPELINE]; r++)
         TRY(recompute_auto(&plan->work, r, plan->available.bytes, plan->policy, &plan->ratio[r]));
     return 0;
 }
@@ -183,7 +184,7 @@ static int full_step(struct plan *plan) {
     struct loss_options options = rank_plan_options(config);
     double flops;
     TRY(cost_full(&config->model, plan->micro_batch, config->train.sequence_length, &options, &flops));
-    plan->flops = flops * plan->micro_batches * plan->data;
+    plan->flops = flops * plan->micro_batches * plan->size[AXIS_DATA];
     plan->ideal = plan->flops / (double)plan->ranks / plan->machine.flops;
     return 0;
 }
@@ -194,7 +195,7 @@ static int build(struct plan *plan, long ranks) {
     TRY(count_parameters(plan));
     TRY(reserve(plan));
     TRY(validate_memory(plan));
-    for (int r = 0; r < config->mesh.pipeline; r++) TRY(plan_pipeline_rank(plan, r));
+    for (int r = 0; r < config->mesh.size[AXIS_PIPELINE]; r++) TRY(plan_pipeline_rank(plan, r));
     TRY(full_step(plan));
     return simulate(&plan->pipeline.schedule, plan->slowest, &plan->machine, &plan->step);
 }

@@ -70,10 +70,10 @@ static bool could_hold(const struct search *s, long tensor, long pipeline, long 
 /* What planning a mesh takes: the schedule has each pass of each rank, and is made of every layer. */
 static bool affordable(struct search *s, const struct config *config, long ranks) {
     const struct mesh_config *mesh = &config->mesh;
-    long data = ranks / mesh->tensor / mesh->pipeline, share, micro_batch;
+    long data = ranks / mesh->size[AXIS_TENSOR] / mesh->size[AXIS_PIPELINE], share, micro_batch;
     if (data < 1 || batch_divide(&config->train, (int)data, &share, &micro_batch)) return false;
-    double passes =
-        (double)(share / micro_batch) * mesh->pipeline * mesh->interleave + config->model.num_layers;
+    double passes = (double)(share / micro_batch) * mesh->size[AXIS_PIPELINE] * mesh->interleave +
+                    config->model.num_layers;
     if (s->passes + passes > PASSES) return false;
     s->passes += passes;
     return true;
@@ -83,8 +83,9 @@ static bool config_fits(struct search *s, struct config *config, long ranks) {
     int64_t max, available = s->fit->available->bytes;
     config->train.memory = (double)available / GIB; /* for auto */
     assume_min(&config->train);
-    return could_hold(s, config->mesh.tensor, config->mesh.pipeline, ranks) && affordable(s, config, ranks) &&
-           !plan_max_memory(config, ranks, available, &max) && max <= available;
+    return could_hold(s, config->mesh.size[AXIS_TENSOR], config->mesh.size[AXIS_PIPELINE], ranks) &&
+           affordable(s, config, ranks) && !plan_max_memory(config, ranks, available, &max) &&
+           max <= available;
 }
 
 static bool fits(struct search *s, const struct change *change) {
@@ -105,7 +106,8 @@ static bool fits(struct search *s, const struct change *change) {
 /* The largest micro-batch below the present one with which it fits, on top of `change`. */
 static bool smaller_micro_batch(struct search *s, const struct change *change) {
     const struct config *config = s->fit->config;
-    long share, micro_batch, data = s->fit->ranks / config->mesh.tensor / config->mesh.pipeline;
+    long share, micro_batch,
+        data = s->fit->ranks / config->mesh.size[AXIS_TENSOR] / config->mesh.size[AXIS_PIPELINE];
     if (batch_divide(&config->train, (int)data, &share, &micro_batch)) return false;
     for (long count = share / micro_batch + 1; count <= share && count <= PASSES; count++) {
         if (share % count) continue;
@@ -143,7 +145,7 @@ static int nearer(const void *a, const void *b) {
 static int list_meshes(const struct search *s, long ranks, struct axes *out) {
     const struct config *config = s->fit->config;
     const struct mesh_config *now = &config->mesh;
-    long data = s->fit->ranks / now->tensor / now->pipeline;
+    long data = s->fit->ranks / now->size[AXIS_TENSOR] / now->size[AXIS_PIPELINE];
     int count = 0;
     for (int tensor = 1; tensor <= ranks; tensor++) {
         if (ranks % tensor || model_conflict(&config->model, tensor)) continue;
@@ -151,8 +153,8 @@ static int list_meshes(const struct search *s, long ranks, struct axes *out) {
             if (ranks / tensor % pipeline) continue;
             struct axes axes = {ranks / tensor / pipeline, tensor, pipeline, 0};
             axes.distance = fabs(log2((double)axes.data / (double)data)) +
-                            fabs(log2((double)tensor / now->tensor)) +
-                            fabs(log2((double)pipeline / now->pipeline));
+                            fabs(log2((double)tensor / now->size[AXIS_TENSOR])) +
+                            fabs(log2((double)pipeline / now->size[AXIS_PIPELINE]));
             if (config->train.batch_size % axes.data || !could_hold(s, tensor, pipeline, ranks)) continue;
             if (ranks == s->fit->ranks && axes.distance < 1e-9) continue; /* the present one */
             if (count < MESHES) out[count++] = axes;
@@ -166,9 +168,9 @@ static void set_mesh(const struct search *s, const struct axes *axes) {
     const struct mesh_config *now = &s->fit->config->mesh;
     long stages = axes->pipeline * now->interleave;
     struct change *out = s->out;
-    if (now->data && now->data != axes->data) set(out, "mesh.data", axes->data);
-    if (now->tensor != axes->tensor) set(out, "mesh.tensor", axes->tensor);
-    if (now->pipeline != axes->pipeline) set(out, "mesh.pipeline", axes->pipeline);
+    if (now->size[AXIS_DATA] && now->size[AXIS_DATA] != axes->data) set(out, "mesh.data", axes->data);
+    if (now->size[AXIS_TENSOR] != axes->tensor) set(out, "mesh.tensor", axes->tensor);
+    if (now->size[AXIS_PIPELINE] != axes->pipeline) set(out, "mesh.pipeline", axes->pipeline);
     if (now->interleave > 1 && (axes->pipeline == 1 || stages > s->fit->config->model.num_layers))
         set(out, "mesh.interleave", 1);
 }

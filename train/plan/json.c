@@ -2,12 +2,10 @@
  * two. */
 #include "train/plan/plan.h"
 
-static const char *const axis_names[PLAN_AXES] = {
-    [PLAN_TENSOR] = "tensor", [PLAN_DATA] = "data", [PLAN_PIPELINE] = "pipeline"};
-
-static void write_bytes(const int64_t bytes[PLAN_AXES], FILE *out) {
-    for (int axis = 0; axis < PLAN_AXES; axis++)
-        fprintf(out, "%s\"%s\":%lld", axis ? "," : "{", axis_names[axis], (long long)bytes[axis]);
+static void write_bytes(const int64_t bytes[AXES], FILE *out) {
+    for (int i = 0; i < AXES; i++)
+        fprintf(out, "%s\"%s\":%lld", i ? "," : "{", axis_rows[axis_order[i]].name,
+                (long long)bytes[axis_order[i]]);
     fputc('}', out);
 }
 
@@ -45,12 +43,11 @@ static void write_ranks(const struct plan *plan, FILE *out) {
     fprintf(out, ",\"ranks\":[");
     for (long r = 0; r < plan->ranks; r++) {
         const struct plan_rank *rank = &plan->rank[r];
-        long line = r / plan->tensor;
-        fprintf(
-            out,
-            "%s{\"rank\":%ld,\"data\":%ld,\"tensor\":%ld,\"pipeline\":%ld,\"parameters\":%lld,\"memory\":",
-            r ? "," : "", r, line % plan->data, r % plan->tensor, line / plan->data,
-            (long long)rank->parameters);
+        int index[AXES];
+        axes_place(plan->size, r, index);
+        fprintf(out, "%s{\"rank\":%ld", r ? "," : "", r);
+        for (int a = 0; a < AXES; a++) fprintf(out, ",\"%s\":%d", axis_rows[a].name, index[a]);
+        fprintf(out, ",\"parameters\":%lld,\"memory\":", (long long)rank->parameters);
         write_memory(&rank->memory, out);
         fprintf(out, ",\"optimizer_formula\":%lld,\"flops\":%.17g,\"communication_bytes\":",
                 (long long)rank->optimizer_formula, rank->flops);
@@ -67,29 +64,28 @@ static void write_prediction(const struct plan *plan, FILE *out) {
             step->seconds, plan_run_seconds(plan), plan->ideal / step->seconds);
     for (int r = 0; r < step->ranks; r++) {
         const struct rank_time *t = &step->rank[r];
-        fprintf(out,
-                "%s{\"arithmetic\":%.17g,\"update\":%.17g,\"tensor\":%.17g,\"data\":%.17g,\"pipeline\":%.17g,"
-                "\"bubble\":%.17g}",
-                r ? "," : "", t->arithmetic, t->update, t->exposed[PLAN_TENSOR], t->exposed[PLAN_DATA],
-                t->exposed[PLAN_PIPELINE], t->bubble);
+        fprintf(out, "%s{\"arithmetic\":%.17g,\"update\":%.17g", r ? "," : "", t->arithmetic, t->update);
+        for (int i = 0; i < AXES; i++)
+            fprintf(out, ",\"%s\":%.17g", axis_rows[axis_order[i]].name, t->exposed[axis_order[i]]);
+        fprintf(out, ",\"bubble\":%.17g}", t->bubble);
     }
-    fprintf(out,
-            "],\"assumed\":{\"flops\":%.17g,\"bandwidth_tensor\":%.17g,\"bandwidth_data\":%.17g,"
-            "\"bandwidth_pipeline\":%.17g,\"bandwidth_memory\":%.17g,\"latency\":%.17g}",
-            m->flops, m->bandwidth[PLAN_TENSOR], m->bandwidth[PLAN_DATA], m->bandwidth[PLAN_PIPELINE],
-            m->memory, m->latency);
+    fprintf(out, "],\"assumed\":{\"flops\":%.17g", m->flops);
+    for (int i = 0; i < AXES; i++)
+        fprintf(out, ",\"bandwidth_%s\":%.17g", axis_rows[axis_order[i]].name, m->bandwidth[axis_order[i]]);
+    fprintf(out, ",\"bandwidth_memory\":%.17g,\"latency\":%.17g}", m->memory, m->latency);
 }
 
 void plan_json(const struct plan *plan, FILE *out) {
-    int64_t all[PLAN_AXES] = {0};
+    int64_t all[AXES] = {0};
     for (long r = 0; r < plan->ranks; r++)
-        for (int axis = 0; axis < PLAN_AXES; axis++) all[axis] += plan->rank[r].bytes[axis];
+        for (int axis = 0; axis < AXES; axis++) all[axis] += plan->rank[r].bytes[axis];
+    for (int a = 0; a < AXES; a++)
+        fprintf(out, "%s\"%s\":%d", a ? "," : "{", axis_rows[a].name, plan->size[a]);
     fprintf(out,
-            "{\"data\":%d,\"tensor\":%d,\"pipeline\":%d,\"interleave\":%d,\"parameters\":%lld,\"micro_"
-            "batches\":%d,"
-            "\"micro_batch_size\":%ld,\"flops\":%.17g,\"communication_bytes\":",
-            plan->data, plan->tensor, plan->pipeline.schedule.ranks, plan->config->mesh.interleave,
-            (long long)plan->parameters, plan->micro_batches, plan->micro_batch, plan->flops);
+            ",\"interleave\":%d,\"parameters\":%lld,\"micro_batches\":%d,\"micro_batch_size\":%ld,"
+            "\"flops\":%.17g,\"communication_bytes\":",
+            plan->config->mesh.interleave, (long long)plan->parameters, plan->micro_batches,
+            plan->micro_batch, plan->flops);
     write_bytes(all, out);
     write_stages(plan, out);
     write_recomputation(plan, out);

@@ -22,17 +22,17 @@ static int prepare(struct draft *d) {
     d->work = (struct rank_work){
         .config = config,
         .pipeline = &d->run->part->pipeline,
-        .data = mesh->data.size,
-        .tensor = mesh->tensor.size,
         .share = d->run->part->share,
         .micro_batch = d->run->part->micro_batch,
     };
+    for (int a = 0; a < AXES; a++) d->work.size[a] = mesh->axis[a].size;
     d->plan->policy = calloc((size_t)layers, sizeof *d->plan->policy);
     if (!d->plan->policy) return gdn_fail(GDN_INTERNAL, "out of memory for %d layers", layers);
     if (!d->run->validation->sets) return 0;
     d->work.evaluation = &d->evaluation;
-    return evaluation_describe(config, mesh->data.size, mesh->data.index, mesh->tensor.index,
-                               validation_max(d->run->validation), &d->evaluation);
+    return evaluation_describe(config, mesh->axis[AXIS_DATA].size, mesh->axis[AXIS_DATA].index,
+                               mesh->axis[AXIS_TENSOR].index, validation_max(d->run->validation),
+                               &d->evaluation);
 }
 
 /* For the layers of this rank; all ranks that have the same ones come to the same choice. */
@@ -43,8 +43,8 @@ static int choose(struct draft *d) {
         return gdn_fail(GDN_INPUT,
                         "train.recompute or recompute_delta is auto, but this system does not tell how "
                         "much memory it has; give the GiB that a rank may use as train.memory");
-    return recompute_auto(&d->work, d->run->mesh->pipeline.index, plan->available.bytes, plan->policy,
-                          &plan->ratio);
+    return recompute_auto(&d->work, d->run->mesh->axis[AXIS_PIPELINE].index, plan->available.bytes,
+                          plan->policy, &plan->ratio);
 }
 
 /* What other ranks chose, for whoever describes the run. What is fixed is so on all ranks, and of what is
@@ -59,7 +59,7 @@ static int plan_rank(struct draft *d) {
     const struct mesh *mesh = d->run->mesh;
     struct rank_plan plan;
     struct pass_costs costs;
-    TRY(rank_plan_create(&d->work, mesh->tensor.index, mesh->pipeline.index, &plan));
+    TRY(rank_plan_create(&d->work, mesh->axis[AXIS_TENSOR].index, mesh->axis[AXIS_PIPELINE].index, &plan));
     int status = rank_plan_costs(&plan, d->plan->policy, &costs);
     if (!status) {
         status = rank_plan_memory(&plan, &costs, &d->plan->planned);

@@ -21,27 +21,28 @@ struct counting {
 /* Of the axes that passes and messages use. */
 static struct action_cost counted(const struct counting *c) {
     struct action_cost now = {.flops = ops_counted()};
-    now.bytes[PLAN_TENSOR] = c->mesh.tensor.bytes;
-    now.calls[PLAN_TENSOR] = (int)c->mesh.tensor.calls;
-    now.bytes[PLAN_PIPELINE] = c->mesh.pipeline.bytes;
-    now.calls[PLAN_PIPELINE] = (int)c->mesh.pipeline.calls;
+    now.bytes[AXIS_TENSOR] = c->mesh.axis[AXIS_TENSOR].bytes;
+    now.calls[AXIS_TENSOR] = (int)c->mesh.axis[AXIS_TENSOR].calls;
+    now.bytes[AXIS_PIPELINE] = c->mesh.axis[AXIS_PIPELINE].bytes;
+    now.calls[AXIS_PIPELINE] = (int)c->mesh.axis[AXIS_PIPELINE].calls;
     return now;
 }
 
 /* Passes and messages move nothing over the data axis, and no optimiser's memory. */
 static struct action_cost since(const struct action_cost *before, const struct action_cost *now) {
     struct action_cost cost = {.flops = now->flops - before->flops};
-    cost.bytes[PLAN_TENSOR] = now->bytes[PLAN_TENSOR] - before->bytes[PLAN_TENSOR];
-    cost.calls[PLAN_TENSOR] = now->calls[PLAN_TENSOR] - before->calls[PLAN_TENSOR];
-    cost.bytes[PLAN_PIPELINE] = now->bytes[PLAN_PIPELINE] - before->bytes[PLAN_PIPELINE];
-    cost.calls[PLAN_PIPELINE] = now->calls[PLAN_PIPELINE] - before->calls[PLAN_PIPELINE];
+    cost.bytes[AXIS_TENSOR] = now->bytes[AXIS_TENSOR] - before->bytes[AXIS_TENSOR];
+    cost.calls[AXIS_TENSOR] = now->calls[AXIS_TENSOR] - before->calls[AXIS_TENSOR];
+    cost.bytes[AXIS_PIPELINE] = now->bytes[AXIS_PIPELINE] - before->bytes[AXIS_PIPELINE];
+    cost.calls[AXIS_PIPELINE] = now->calls[AXIS_PIPELINE] - before->calls[AXIS_PIPELINE];
     return cost;
 }
 
 /* Most actions cost nothing here. */
 static bool nothing_since(const struct counting *c, const struct action_cost *before) {
-    return before->flops == ops_counted() && before->calls[PLAN_TENSOR] == (int)c->mesh.tensor.calls &&
-           before->calls[PLAN_PIPELINE] == (int)c->mesh.pipeline.calls;
+    return before->flops == ops_counted() &&
+           before->calls[AXIS_TENSOR] == (int)c->mesh.axis[AXIS_TENSOR].calls &&
+           before->calls[AXIS_PIPELINE] == (int)c->mesh.axis[AXIS_PIPELINE].calls;
 }
 
 static void action_done(void *counting, int i) {
@@ -71,30 +72,26 @@ static int reserve_costs(struct pass_costs *costs, int num_layers) {
 /* A model without memory, and what it and the scratch of its sums would need. */
 static int begin(struct counting *c, const struct costing *of, struct pass_costs *out) {
     const struct layout *layout = of->layout;
-    *c = (struct counting){
-        .of = of,
-        .mesh = {.tensor = axis_planned("tensor", layout->tensor, layout->tensor_index),
-                 .data = axis_planned("data", layout->data, 0),
-                 .pipeline = axis_planned("pipeline", layout->pipeline, layout->pipeline_index)},
-        .costs = out,
-    };
+    *c = (struct counting){.of = of, .costs = out};
+    for (int a = 0; a < AXES; a++)
+        c->mesh.axis[a] = axis_planned(axis_rows[a].name, layout->size[a], layout->index[a]);
     const struct model_part part = {
         .layout = layout,
-        .tensor = &c->mesh.tensor,
-        .activation_sets = of->pipeline->activation_sets + layout->pipeline_index * layout->chunks,
+        .tensor = &c->mesh.axis[AXIS_TENSOR],
+        .activation_sets = of->pipeline->activation_sets + layout->index[AXIS_PIPELINE] * layout->chunks,
         .recompute = of->recompute,
         .compress_sources = of->compress_sources,
     };
     TRY(model_create_planned(of->config, of->table, &part, of->batch, of->length, true, &c->model));
-    TRY(axis_reserve(&c->mesh.tensor, sync_longest_partial(of->table)));
+    TRY(axis_reserve(&c->mesh.axis[AXIS_TENSOR], sync_longest_partial(of->table)));
     model_memory(c->model, &out->memory);
-    out->pieces = c->mesh.tensor.pieces_count;
+    out->pieces = c->mesh.axis[AXIS_TENSOR].pieces_count;
     return 0;
 }
 
 static void end(struct counting *c) {
     model_free(c->model);
-    axis_free(&c->mesh.tensor);
+    axis_free(&c->mesh.axis[AXIS_TENSOR]);
 }
 
 int pass_sizes(const struct costing *costing, struct pass_costs *out) {
@@ -123,8 +120,8 @@ static int run(struct counting *c) {
 
 int pass_costs_create(const struct costing *costing, struct pass_costs *out) {
     struct counting c;
-    *out = (struct pass_costs){.actions =
-                                   costing->pipeline->schedule.rank[costing->layout->pipeline_index].count};
+    *out = (struct pass_costs){
+        .actions = costing->pipeline->schedule.rank[costing->layout->index[AXIS_PIPELINE]].count};
     int status = begin(&c, costing, out);
     if (!status) status = reserve_costs(out, costing->config->num_layers);
     if (!status) status = run(&c);

@@ -21,7 +21,7 @@ struct plan_rank {
     int64_t optimizer_formula; /* 8 bytes × (large parameters ÷ data + small ones), for floats */
     int64_t parameters;        /* that it holds */
     double flops;              /* of a step */
-    int64_t bytes[PLAN_AXES];  /* that it hands over in a step */
+    int64_t bytes[AXES];       /* that it hands over in a step */
 };
 
 struct plan {
@@ -33,7 +33,7 @@ struct plan {
     struct recompute *policy;   /* [num_layers] */
     double *ratio; /* [pipeline ranks] memory without recomputation over memory available; 0: memory did not
                       decide */
-    int data, tensor;
+    int size[AXES]; /* ranks of each axis */
     long ranks;
     long share, micro_batch;       /* sequences of a step on a data rank, and of a micro-batch */
     int micro_batches;             /* of a data rank in a step */
@@ -41,7 +41,7 @@ struct plan {
     int64_t parameters, connected; /* of the model; those of its connections */
     struct plan_machine machine;
 
-    struct plan_rank *rank; /* [ranks] by MPI's number: tensor + tensors·(data + datas·pipeline) */
+    struct plan_rank *rank; /* [ranks] by MPI's number */
     struct action_cost *
         *cost; /* [pipeline ranks · tensor], tensor index fastest; each [actions]; data index 0 */
     struct action_cost **slowest; /* [pipeline ranks] the same of whichever tensor index has most of each */

@@ -1,6 +1,7 @@
 #include "train/plan/prepare.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "dist/mesh/mesh.h"
 #include "kernels/base/status.h"
@@ -18,19 +19,20 @@ int64_t plan_table_parameters(const struct table *table) {
 
 /* As mesh_validate does for a run, in words for whoever gave --ranks. */
 static int validate_ranks(const struct mesh_config *mesh, long ranks) {
-    long each = (long)mesh->tensor * mesh->pipeline, needed = each * mesh->data;
-    if (mesh->data && needed != ranks)
-        return gdn_fail(
-            GDN_INPUT,
-            "mesh.data: %d with mesh.tensor: %d and mesh.pipeline: %d needs %ld ranks, but --ranks "
-            "is %ld; plan it with --ranks %ld, or change one of these keys (mesh.data: 0 takes "
-            "all ranks left over)",
-            mesh->data, mesh->tensor, mesh->pipeline, needed, ranks, needed);
+    int rest = axes_rest(), size = mesh->size[rest];
+    long each = axes_each(mesh->size), needed = each * size;
+    char others[AXES_TEXT];
+    axes_others(mesh->size, others);
+    if (size && needed != ranks)
+        return gdn_fail(GDN_INPUT,
+                        "%s: %d with %s needs %ld ranks, but --ranks is %ld; plan it with --ranks %ld, or "
+                        "change one of these keys (%s: 0 takes all ranks left over)",
+                        axis_rows[rest].key, size, others, needed, ranks, needed, axis_rows[rest].key);
     if (ranks % each)
         return gdn_fail(GDN_INPUT,
-                        "mesh.tensor: %d and mesh.pipeline: %d need a multiple of %ld ranks, but --ranks is "
-                        "%ld; plan it with --ranks %ld, or change one of these keys",
-                        mesh->tensor, mesh->pipeline, each, ranks, (ranks + each - 1) / each * each);
+                        "%s need a multiple of %ld ranks, but --ranks is %ld; plan it with --ranks %ld, or "
+                        "change one of these keys",
+                        others, each, ranks, (ranks + each - 1) / each * each);
     return 0;
 }
 
@@ -38,19 +40,20 @@ static int validate_ranks(const struct mesh_config *mesh, long ranks) {
 static int divide(struct plan *plan, long ranks) {
     const struct mesh_config *mesh = &plan->config->mesh;
     const struct train_config *train = &plan->config->train;
-    plan->data = mesh->data;
-    plan->tensor = mesh->tensor;
-    double named = (double)(mesh->data ? mesh->data : 1) * mesh->tensor * mesh->pipeline;
+    int rest = axes_rest();
+    char others[AXES_TEXT];
+    double named = mesh->size[rest] ? mesh->size[rest] : 1;
+    for (int a = 0; a < AXES; a++)
+        if (a != rest) named *= mesh->size[a];
+    memcpy(plan->size, mesh->size, sizeof plan->size);
     if (named > PLAN_RANKS)
-        return gdn_fail(GDN_INPUT,
-                        "mesh.data: %d with mesh.tensor: %d and mesh.pipeline: %d is more ranks than the %d "
-                        "of the largest plan",
-                        mesh->data, mesh->tensor, mesh->pipeline, PLAN_RANKS);
+        return gdn_fail(GDN_INPUT, "%s: %d with %s is more ranks than the %d of the largest plan",
+                        axis_rows[rest].key, mesh->size[rest], axes_others(mesh->size, others), PLAN_RANKS);
     if (!ranks) ranks = (long)named;
     TRY(validate_ranks(mesh, ranks));
-    TRY(mesh_validate(&plan->data, mesh->tensor, mesh->pipeline, (int)ranks));
+    TRY(mesh_validate(plan->size, (int)ranks));
     plan->ranks = ranks;
-    TRY(batch_divide(train, plan->data, &plan->share, &plan->micro_batch));
+    TRY(batch_divide(train, plan->size[AXIS_DATA], &plan->share, &plan->micro_batch));
     plan->micro_batches = (int)(plan->share / plan->micro_batch);
     return 0;
 }
@@ -72,8 +75,8 @@ int plan_parameters(const struct config *config, int64_t *count, int64_t *moment
 static int describe_evaluation(struct plan *plan) {
     const struct data_config *data = &plan->config->data;
     if (!data->validation.count && data->validation_fraction == 0 && data->num_validations == 0) return 0;
-    TRY(evaluation_describe(plan->config, plan->data, 0, 0, validation_wanted(&plan->config->train),
-                            &plan->evaluation));
+    TRY(evaluation_describe(plan->config, plan->size[AXIS_DATA], 0, 0,
+                            validation_wanted(&plan->config->train), &plan->evaluation));
     plan->work.evaluation = &plan->evaluation;
     return 0;
 }
@@ -81,7 +84,7 @@ static int describe_evaluation(struct plan *plan) {
 int plan_prepare(struct plan *plan, long ranks) {
     const struct config *config = plan->config;
     TRY(divide(plan, ranks));
-    TRY(pipeline_create(config, plan->data, 0, 0, plan->micro_batches, true, &plan->pipeline));
+    TRY(pipeline_create(config, plan->size[AXIS_DATA], 0, 0, plan->micro_batches, true, &plan->pipeline));
     pipeline_keep(&plan->pipeline, -1);
     plan->policy = calloc((size_t)config->model.num_layers, sizeof *plan->policy);
     if (!plan->policy) return gdn_fail(GDN_INTERNAL, "out of memory for %d layers", config->model.num_layers);
@@ -90,11 +93,10 @@ int plan_prepare(struct plan *plan, long ranks) {
     plan->work = (struct rank_work){
         .config = config,
         .pipeline = &plan->pipeline,
-        .data = plan->data,
-        .tensor = plan->tensor,
         .share = plan->share,
         .micro_batch = plan->micro_batch,
     };
+    memcpy(plan->work.size, plan->size, sizeof plan->work.size);
     return describe_evaluation(plan);
 }
 
@@ -109,13 +111,13 @@ static int raise_max(const struct plan *plan, int tensor, int pipeline, struct p
     if (!status) status = rank_plan_memory(&part, &sizes, &memory);
     rank_plan_free(&part);
     if (!status && memory_sum(&memory) > memory_sum(&max->memory))
-        *max = (struct plan_max){tensor + plan->tensor * ((long)plan->data * pipeline), memory};
+        *max = (struct plan_max){axes_rank(plan->size, part.layout.index), memory};
     return status;
 }
 
 int plan_find_max(const struct plan *plan, int64_t enough, struct plan_max *out) {
-    for (int pipeline = 0; pipeline < plan->config->mesh.pipeline; pipeline++)
-        for (int tensor = 0; tensor < plan->tensor; tensor++) {
+    for (int pipeline = 0; pipeline < plan->config->mesh.size[AXIS_PIPELINE]; pipeline++)
+        for (int tensor = 0; tensor < plan->size[AXIS_TENSOR]; tensor++) {
             TRY(raise_max(plan, tensor, pipeline, out));
             if (memory_sum(&out->memory) > enough) return 0;
         }
@@ -134,8 +136,8 @@ int plan_max_memory(const struct config *config, long ranks, int64_t enough, int
 }
 
 void plan_free(struct plan *plan) {
-    int pipelines = plan->config->mesh.pipeline;
-    for (int i = 0; plan->cost && i < pipelines * plan->tensor; i++) free(plan->cost[i]);
+    int pipelines = plan->config->mesh.size[AXIS_PIPELINE];
+    for (int i = 0; plan->cost && i < pipelines * plan->size[AXIS_TENSOR]; i++) free(plan->cost[i]);
     for (int r = 0; plan->slowest && r < pipelines; r++) free(plan->slowest[r]);
     free(plan->cost);
     free(plan->slowest);

@@ -39,7 +39,7 @@ static void raise(int64_t *greatest, int64_t value) {
 /* Of all data and tensor indices of a pipeline rank, the greatest of each figure. Memory is that of the rank
  * that needs most. */
 static struct plan_rank max_of(const struct plan *plan, int pipeline_index) {
-    long each = (long)plan->data * plan->tensor;
+    long each = axes_stride(plan->size, AXIS_PIPELINE); /* pipeline ranks differ slowest */
     struct plan_rank max = plan->rank[pipeline_index * each];
     for (long i = 1; i < each; i++) {
         const struct plan_rank *r = &plan->rank[pipeline_index * each + i];
@@ -47,14 +47,14 @@ static struct plan_rank max_of(const struct plan *plan, int pipeline_index) {
         raise(&max.optimizer_formula, r->optimizer_formula);
         raise(&max.parameters, r->parameters);
         max.flops = fmax(max.flops, r->flops);
-        for (int axis = 0; axis < PLAN_AXES; axis++) raise(&max.bytes[axis], r->bytes[axis]);
+        for (int axis = 0; axis < AXES; axis++) raise(&max.bytes[axis], r->bytes[axis]);
     }
     return max;
 }
 
 static const char *over_others(const struct plan *plan) {
-    return plan->tensor > 1 || plan->data > 1 ? " (where its tensor and data ranks differ, the greatest)"
-                                              : "";
+    return plan->ranks > plan->size[AXIS_PIPELINE] ? " (where its tensor and data ranks differ, the greatest)"
+                                                   : "";
 }
 
 /* ----------------------------------------------------------------------------------------------- head */
@@ -62,14 +62,14 @@ static const char *over_others(const struct plan *plan) {
 static void print_head(const struct plan *plan, FILE *out) {
     const struct model_config *model = &plan->config->model;
     const struct train_config *train = &plan->config->train;
-    char a[32];
+    char a[32], axes[AXES_TEXT];
     fprintf(out, "model     %d layers, hidden %d, %d heads, vocabulary %d: %s parameters", model->num_layers,
             model->hidden_size, model->num_heads, model->vocab_size, plan_grouped(plan->parameters, a));
     if (plan->connected)
         fprintf(out, ", %s of them for %d delta connections", plan_grouped(plan->connected, a),
                 plan->pipeline.edges.count);
-    fprintf(out, "\nmesh      data %d x tensor %d x pipeline %d: %s rank%s", plan->data, plan->tensor,
-            plan->pipeline.schedule.ranks, plan_grouped(plan->ranks, a), plan->ranks > 1 ? "s" : "");
+    fprintf(out, "\nmesh      %s: %s rank%s", axes_text(plan->size, axes), plan_grouped(plan->ranks, a),
+            plan->ranks > 1 ? "s" : "");
     if (plan->config->mesh.interleave > 1) fprintf(out, "; %d stages each", plan->config->mesh.interleave);
     fprintf(out, "\nstep      %ld sequences of %d tokens; a data rank has %d micro-batch%s of %ld\n",
             batch_largest(train), train->sequence_length, plan->micro_batches,
@@ -224,28 +224,39 @@ static void print_bytes(const struct plan *plan, FILE *out) {
     if (plan->ranks == 1) return;
     int ranks = plan->pipeline.schedule.ranks;
     int64_t greatest = 0;
-    double sum[PLAN_AXES] = {0};
+    double sum[AXES] = {0};
     for (int r = 0; r < ranks; r++) {
         struct plan_rank max = max_of(plan, r);
-        for (int axis = 0; axis < PLAN_AXES; axis++) raise(&greatest, max.bytes[axis]);
+        for (int axis = 0; axis < AXES; axis++) raise(&greatest, max.bytes[axis]);
     }
     for (long r = 0; r < plan->ranks; r++)
-        for (int axis = 0; axis < PLAN_AXES; axis++) sum[axis] += (double)plan->rank[r].bytes[axis];
+        for (int axis = 0; axis < AXES; axis++) sum[axis] += (double)plan->rank[r].bytes[axis];
     struct unit unit = byte_unit((double)greatest / 8);
     fprintf(out, "\nBytes that a rank hands over in a step, %s%s\n", unit.name, over_others(plan));
-    fprintf(out, "%6s %12s %12s %12s %10s\n", "rank", "tensor", "data", "pipeline", "messages");
+    fprintf(out, "%6s", "rank");
+    for (int i = 0; i < AXES; i++) fprintf(out, " %12s", axis_rows[axis_order[i]].name);
+    fprintf(out, " %10s\n", "messages");
     for (int r = 0; r < ranks; r++) {
         struct plan_rank max = max_of(plan, r);
-        fprintf(out, "%6d %12.2f %12.2f %12.2f %10ld\n", r, (double)max.bytes[PLAN_TENSOR] / unit.size,
-                (double)max.bytes[PLAN_DATA] / unit.size, (double)max.bytes[PLAN_PIPELINE] / unit.size,
-                messages_of(plan, r));
+        fprintf(out, "%6d", r);
+        for (int i = 0; i < AXES; i++) fprintf(out, " %12.2f", (double)max.bytes[axis_order[i]] / unit.size);
+        fprintf(out, " %10ld\n", messages_of(plan, r));
     }
-    struct unit all = byte_unit(fmax(sum[0], fmax(sum[1], sum[2])) / 8);
-    fprintf(out, "%6s %12.2f %12.2f %12.2f %s over all ranks\n", "", sum[PLAN_TENSOR] / all.size,
-            sum[PLAN_DATA] / all.size, sum[PLAN_PIPELINE] / all.size, all.name);
+    double most = 0;
+    for (int axis = 0; axis < AXES; axis++) most = fmax(most, sum[axis]);
+    struct unit all = byte_unit(most / 8);
+    fprintf(out, "%6s", "");
+    for (int i = 0; i < AXES; i++) fprintf(out, " %12.2f", sum[axis_order[i]] / all.size);
+    fprintf(out, " %s over all ranks\n", all.name);
 }
 
 /* ----------------------------------------------------------------------------------------------- time */
+
+/* Columns of an axis's part of the step. */
+static int time_width(enum mesh_axis axis) {
+    int length = (int)strlen(axis_rows[axis].name) + 1;
+    return length < 8 ? 8 : length;
+}
 
 static void print_time(const struct plan *plan, FILE *out) {
     const struct simulation *step = &plan->step;
@@ -259,14 +270,17 @@ static void print_time(const struct plan *plan, FILE *out) {
             100 * plan->ideal / step->seconds, plan_seconds(plan->ideal, c));
     fprintf(out, "All %s steps: %s, without start-up, evaluations and waits for checkpoints\n",
             plan_grouped(train->steps, a), plan_seconds(plan_run_seconds(plan), b));
-    fprintf(out, "%6s %11s %8s %8s %8s %9s %8s   of the step\n", "rank", "arithmetic", "update", "tensor",
-            "data", "pipeline", "bubble");
+    fprintf(out, "%6s %11s %8s", "rank", "arithmetic", "update");
+    for (int i = 0; i < AXES; i++)
+        fprintf(out, " %*s", time_width(axis_order[i]), axis_rows[axis_order[i]].name);
+    fprintf(out, " %8s   of the step\n", "bubble");
     for (int r = 0; r < step->ranks; r++) {
         const struct rank_time *t = &step->rank[r];
         double percent = 100 / step->seconds;
-        fprintf(out, "%6d %10.1f%% %7.1f%% %7.1f%% %7.1f%% %8.1f%% %7.1f%%\n", r, t->arithmetic * percent,
-                t->update * percent, t->exposed[PLAN_TENSOR] * percent, t->exposed[PLAN_DATA] * percent,
-                t->exposed[PLAN_PIPELINE] * percent, t->bubble * percent);
+        fprintf(out, "%6d %10.1f%% %7.1f%%", r, t->arithmetic * percent, t->update * percent);
+        for (int i = 0; i < AXES; i++)
+            fprintf(out, " %*.1f%%", time_width(axis_order[i]) - 1, t->exposed[axis_order[i]] * percent);
+        fprintf(out, " %7.1f%%\n", t->bubble * percent);
     }
     fputc('\n', out);
     plan_print_picture(plan, out);
@@ -277,9 +291,9 @@ static void print_assumptions(const struct plan *plan, FILE *out) {
     char text[32];
     fprintf(out, "\nAssumed of each rank, for the time alone (--help tells what else)\n");
     fprintf(out, "  --flops              %s in matrix products\n", plan_rate(m->flops, "FLOP/s", text));
-    fprintf(out, "  --bandwidth-tensor   %s\n", plan_rate(m->bandwidth[PLAN_TENSOR], "B/s", text));
-    fprintf(out, "  --bandwidth-data     %s\n", plan_rate(m->bandwidth[PLAN_DATA], "B/s", text));
-    fprintf(out, "  --bandwidth-pipeline %s\n", plan_rate(m->bandwidth[PLAN_PIPELINE], "B/s", text));
+    for (int i = 0; i < AXES; i++)
+        fprintf(out, "  --bandwidth-%-8s %s\n", axis_rows[axis_order[i]].name,
+                plan_rate(m->bandwidth[axis_order[i]], "B/s", text));
     fprintf(out, "  --bandwidth-memory   %s of the optimiser's update, %d bytes a parameter\n",
             plan_rate(m->memory, "B/s", text), (int)(7 * sizeof(real)));
     fprintf(out, "  --latency            %s of each message and each sum over an axis\n",

@@ -30,11 +30,12 @@ static void raise(struct matrices_cost *most, const struct matrices_cost *cost) 
 /* What the optimiser does with whole matrices, which are dealt to the data ranks. */
 static int plan_matrices(struct rank_plan *plan) {
     const struct rank_work *work = plan->work;
-    plan->matrices = calloc((size_t)work->data, sizeof *plan->matrices);
-    int status = plan->matrices ? matrices_plan(&work->config->train, &plan->table, &plan->shards, work->data,
-                                                work->tensor, plan->layout.tensor_index, plan->matrices)
-                                : gdn_fail(GDN_INTERNAL, "out of memory for the plan of an optimiser");
-    for (int rank = 0; rank < work->data && !status; rank++)
+    plan->matrices = calloc((size_t)work->size[AXIS_DATA], sizeof *plan->matrices);
+    int status = plan->matrices
+                     ? matrices_plan(&work->config->train, &plan->table, &plan->shards, work->size[AXIS_DATA],
+                                     work->size[AXIS_TENSOR], plan->layout.index[AXIS_TENSOR], plan->matrices)
+                     : gdn_fail(GDN_INTERNAL, "out of memory for the plan of an optimiser");
+    for (int rank = 0; rank < work->size[AXIS_DATA] && !status; rank++)
         raise(&plan->costing.matrices, &plan->matrices[rank]);
     if (status) rank_plan_free(plan);
     return status;
@@ -45,10 +46,10 @@ int rank_plan_create(const struct rank_work *work, int tensor, int pipeline, str
     const struct pipeline *p = work->pipeline;
     *out =
         (struct rank_plan){.work = work, .layout = p->layout[pipeline], .options = rank_plan_options(config)};
-    out->layout.tensor_index = tensor;
+    out->layout.index[AXIS_TENSOR] = tensor;
     TRY(params_create(&config->model, &out->layout, &out->table));
     optimizer_treat(&config->train, &out->table);
-    int status = shards_create(&out->table, work->data, 0, config->mesh.bucket, &out->shards);
+    int status = shards_create(&out->table, work->size[AXIS_DATA], 0, config->mesh.bucket, &out->shards);
     if (status) params_free(&out->table);
     out->costing = (struct costing){
         .config = &config->model,
@@ -105,7 +106,8 @@ int rank_plan_memory(const struct rank_plan *plan, const struct pass_costs *pass
         .batch = work->micro_batch,
         .length = config->train.sequence_length,
     };
-    struct axis tensor = axis_planned("tensor", plan->layout.tensor, plan->layout.tensor_index);
+    struct axis tensor =
+        axis_planned("tensor", plan->layout.size[AXIS_TENSOR], plan->layout.index[AXIS_TENSOR]);
     const struct delta_place store = {
         .config = config,
         .layout = &plan->layout,
@@ -117,11 +119,11 @@ int rank_plan_memory(const struct rank_plan *plan, const struct pass_costs *pass
     out->bytes[MEMORY_ACTIVATIONS] = passes->memory.activations;
     out->bytes[MEMORY_SOURCES] = passes->memory.sources;
     out->bytes[MEMORY_COMMUNICATION] =
-        sync_formula_scratch(&plan->table, &plan->shards, work->data, work->tensor) +
-        executor_planned(&execution, plan->layout.pipeline_index);
+        sync_formula_scratch(&plan->table, &plan->shards, work->size[AXIS_DATA], work->size[AXIS_TENSOR]) +
+        executor_planned(&execution, plan->layout.index[AXIS_PIPELINE]);
     out->bytes[MEMORY_WORKSPACE] =
         passes->memory.workspace +
-        optimizer_planned(&config->train, &plan->table, &plan->shards, work->data) +
+        optimizer_planned(&config->train, &plan->table, &plan->shards, work->size[AXIS_DATA]) +
         batch_bytes(work->share, config->train.sequence_length) + delta_store_memory(&store, 0);
     if (!work->without_copy)
         out->bytes[MEMORY_CHECKPOINT] = saver_planned(config, &plan->table, &plan->shards);

@@ -13,7 +13,7 @@ struct rank_work {
     const struct config *config;
     const struct pipeline *pipeline;     /* of any tensor index */
     const struct evaluation *evaluation; /* as described (evaluation/evaluation.h), or NULL: none */
-    int data, tensor;                    /* ranks on these axes */
+    int size[AXES];                      /* ranks of each axis */
     long share, micro_batch;             /* sequences of a step on a data rank, and of a micro-batch */
     bool without_copy; /* checkpoint.asynchronous auto has come to be false (train/memory/saving.h) */
 };

@@ -85,7 +85,7 @@ static int64_t saved(const struct pass_costs *costs) {
 /* The bytes that one combination on one layer saves, for all layers like it: all others keep everything. */
 static int try_layer(struct chooser *c, const struct rank_plan *rank, int place,
                      const struct pass_costs *base) {
-    bool first = rank->layout.tensor_index == 0;
+    bool first = rank->layout.index[AXIS_TENSOR] == 0;
     for (int i = 1; i < COMBINATIONS; i++) {
         struct recompute_option *option = &c->option[place * COMBINATIONS + i];
         struct pass_costs with;
@@ -129,7 +129,7 @@ static int try_all(struct chooser *c, const struct rank_plan *rank, const struct
             const struct action_cost *before = &base->layer[1 + c->layer[place]],
                                      *now = &with.layer[1 + c->layer[place]];
             double cost = now->flops - before->flops +
-                          FLOP_PER_BYTE_SENT * (double)(now->bytes[PLAN_TENSOR] - before->bytes[PLAN_TENSOR]);
+                          FLOP_PER_BYTE_SENT * (double)(now->bytes[AXIS_TENSOR] - before->bytes[AXIS_TENSOR]);
             double *max = &c->option[place * COMBINATIONS + i].cost;
             if (cost > *max) *max = cost;
         }
@@ -160,7 +160,7 @@ typedef int trial(struct chooser *c, const struct rank_plan *rank, const struct 
 /* Plans the rank at every tensor index with the policies as they are, its costs or its sizes alone, and tries
  * something with it. */
 static int for_tensor_ranks(struct chooser *c, measure *take, trial *try) {
-    for (int tensor = 0; tensor < c->work->tensor; tensor++) {
+    for (int tensor = 0; tensor < c->work->size[AXIS_TENSOR]; tensor++) {
         struct rank_plan rank;
         struct pass_costs costs;
         TRY(rank_plan_create(c->work, tensor, c->pipeline, &rank));

@@ -18,7 +18,7 @@ struct message {
 struct clock {
     int at; /* next action */
     double now;
-    double free[PLAN_AXES]; /* when the axis's link is free again */
+    double free[AXES];      /* when the axis's link is free again */
     double *bucket;         /* [buckets] when the sum or gather under way is done */
     bool waits;             /* for another rank: its next action cannot be done yet */
     int meets[ACTS];        /* where in its list it meets the other ranks, by kind of action; −1: nowhere */
@@ -49,9 +49,9 @@ static double transfer(const struct plan_machine *machine, const struct action_c
 static void start_transfer(struct simulator *s, struct message *m) {
     if (isnan(m->sent) || isnan(m->posted)) return;
     struct clock *sender = &s->clock[m->sender];
-    double start = later(later(m->sent, m->posted), sender->free[PLAN_PIPELINE]);
-    double sending = (double)m->cost->bytes[PLAN_PIPELINE] / s->machine->bandwidth[PLAN_PIPELINE];
-    sender->free[PLAN_PIPELINE] = start + sending;
+    double start = later(later(m->sent, m->posted), sender->free[AXIS_PIPELINE]);
+    double sending = (double)m->cost->bytes[AXIS_PIPELINE] / s->machine->bandwidth[AXIS_PIPELINE];
+    sender->free[AXIS_PIPELINE] = start + sending;
     m->arrived = start + sending + s->machine->latency;
     s->clock[m->sender].waits = s->clock[m->receiver].waits = false;
 }
@@ -69,7 +69,7 @@ static void wait_until(struct simulator *s, int rank, double sent, double until,
 
 /* An exchange that a rank waits for at once, on every axis that it has costs on. */
 static void exchange_now(struct simulator *s, int rank, const struct action_cost *cost) {
-    for (int axis = 0; axis < PLAN_AXES; axis++) {
+    for (int axis = 0; axis < AXES; axis++) {
         double seconds = transfer(s->machine, cost, axis);
         s->out->rank[rank].exposed[axis] += seconds;
         s->clock[rank].now += seconds;
@@ -101,11 +101,11 @@ static int compute(void *simulator, const struct action *a) {
     struct rank_time *time = &s->out->rank[s->rank];
     const struct action_cost *cost = cost_of(s);
     double arithmetic = cost->flops / s->machine->flops, update = (double)cost->memory / s->machine->memory,
-           sums = transfer(s->machine, cost, PLAN_TENSOR);
+           sums = transfer(s->machine, cost, AXIS_TENSOR);
     (void)a;
     time->arithmetic += arithmetic;
     time->update += update;
-    time->exposed[PLAN_TENSOR] += sums;
+    time->exposed[AXIS_TENSOR] += sums;
     c->now += arithmetic + update + sums;
     return 0;
 }
@@ -126,7 +126,7 @@ static int receive(void *simulator, const struct action *a) {
     if (isnan(m->arrived))
         clock_of(s)->waits = true;
     else
-        wait_until(s, s->rank, m->sent, m->arrived, PLAN_PIPELINE);
+        wait_until(s, s->rank, m->sent, m->arrived, AXIS_PIPELINE);
     return 0;
 }
 
@@ -151,7 +151,7 @@ static int free_buffer(void *simulator, const struct action *a) {
             clock_of(s)->waits = true;
             return 0;
         }
-        wait_until(s, s->rank, m->posted, m->arrived, PLAN_PIPELINE);
+        wait_until(s, s->rank, m->posted, m->arrived, AXIS_PIPELINE);
     }
     sends_forget(&s->sends, s->rank, a);
     return 0;
@@ -178,7 +178,7 @@ static int meet(void *simulator, const struct action *a) {
     for (int r = 0; r < s->schedule->ranks; r++) {
         struct clock *c = &s->clock[r];
         if (c->meets[a->act] < 0) continue;
-        wait_until(s, r, until, until, PLAN_PIPELINE);
+        wait_until(s, r, until, until, AXIS_PIPELINE);
         double start = c->now;
         exchange_now(s, r, &s->cost[r][c->at]);
         end_action(s, r, start);
@@ -191,15 +191,15 @@ static int start_bucket(void *simulator, const struct action *a) {
     struct simulator *s = simulator;
     struct clock *c = clock_of(s);
     compute(s, a);
-    double start = later(c->now, c->free[PLAN_DATA]);
-    c->bucket[a->index] = c->free[PLAN_DATA] = start + transfer(s->machine, cost_of(s), PLAN_DATA);
+    double start = later(c->now, c->free[AXIS_DATA]);
+    c->bucket[a->index] = c->free[AXIS_DATA] = start + transfer(s->machine, cost_of(s), AXIS_DATA);
     return 0;
 }
 
 static int wait_for_bucket(void *simulator, const struct action *a) {
     struct simulator *s = simulator;
     const struct clock *c = clock_of(s);
-    wait_until(s, s->rank, c->now, c->bucket[a->index], PLAN_DATA);
+    wait_until(s, s->rank, c->now, c->bucket[a->index], AXIS_DATA);
     return 0;
 }
 

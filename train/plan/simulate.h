@@ -10,14 +10,13 @@
 #ifndef GDN_PLAN_SIMULATE_H
 #define GDN_PLAN_SIMULATE_H
 
+#include "dist/layout/axes.h"
 #include "dist/schedule/schedule.h"
-
-enum plan_axis { PLAN_TENSOR, PLAN_DATA, PLAN_PIPELINE, PLAN_AXES };
 
 /* What one rank is assumed to do in a second. */
 struct plan_machine {
     double flops;                /* arithmetic, a multiply and an add being two */
-    double bandwidth[PLAN_AXES]; /* bytes handed over */
+    double bandwidth[AXES];      /* bytes handed over */
     double latency;              /* seconds of any message, sum or gather besides those of its bytes */
     double memory;               /* bytes read and written by the optimiser's update */
 };
@@ -25,15 +24,15 @@ struct plan_machine {
 /* What one action costs the rank that does it. */
 struct action_cost {
     double flops;
-    int64_t bytes[PLAN_AXES]; /* handed over */
-    int calls[PLAN_AXES];     /* messages, sums and gathers, one after the other */
+    int64_t bytes[AXES];      /* handed over */
+    int calls[AXES];          /* messages, sums and gathers, one after the other */
     int64_t memory;           /* bytes read and written */
 };
 
 /* Where a pipeline rank's seconds go; all of them together are the step's. */
 struct rank_time {
     double arithmetic, update;
-    double exposed[PLAN_AXES]; /* waiting for bytes on the way */
+    double exposed[AXES];      /* waiting for bytes on the way */
     double bubble;             /* waiting for another rank to do its part */
 };
 

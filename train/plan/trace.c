@@ -32,13 +32,14 @@ struct tracer {
     /* In hand: */
     FILE *out;
     long rank;
-    int data_index, tensor_index, pipeline_index;
+    int index[AXES];
     const struct actions *list;
     const struct action_cost *cost; /* its own */
 };
 
 static long rank_at(const struct plan *plan, int data, int tensor, int pipeline) {
-    return tensor + plan->tensor * (data + (long)plan->data * pipeline);
+    const int index[AXES] = {[AXIS_DATA] = data, [AXIS_TENSOR] = tensor, [AXIS_PIPELINE] = pipeline};
+    return axes_rank(plan->size, index);
 }
 
 /* The replay counts a message's bytes in an int: what is longer goes in pieces. */
@@ -61,20 +62,20 @@ static void compute(const struct tracer *t, double flops) {
 
 /* The cost of the same action on another tensor rank. */
 static const struct action_cost *tensor_cost(const struct tracer *t, int tensor, int action) {
-    return &t->plan->cost[t->pipeline_index * t->plan->tensor + tensor][action];
+    return &t->plan->cost[t->index[AXIS_PIPELINE] * t->plan->size[AXIS_TENSOR] + tensor][action];
 }
 
 /* All tensor ranks hand the others an even part of their bytes, and wait for theirs. */
 static void exchange_tensor(const struct tracer *t, int action) {
     const struct plan *plan = t->plan;
-    int others = plan->tensor - 1;
-    int64_t mine = t->cost[action].bytes[PLAN_TENSOR];
+    int others = plan->size[AXIS_TENSOR] - 1;
+    int64_t mine = t->cost[action].bytes[AXIS_TENSOR];
     if (!others || !mine) return;
     for (int pass = 0; pass < 3; pass++) /* start receives, start sends, wait for both */
         for (int i = 1; i <= others; i++) {
-            int other = (t->tensor_index + i) % plan->tensor;
-            long peer = rank_at(plan, t->data_index, other, t->pipeline_index);
-            double theirs = (double)tensor_cost(t, other, action)->bytes[PLAN_TENSOR] / others;
+            int other = (t->index[AXIS_TENSOR] + i) % plan->size[AXIS_TENSOR];
+            long peer = rank_at(plan, t->index[AXIS_DATA], other, t->index[AXIS_PIPELINE]);
+            double theirs = (double)tensor_cost(t, other, action)->bytes[AXIS_TENSOR] / others;
             if (pass == 0) line(t, "irecv", peer, TAG_TENSOR, theirs);
             if (pass == 1) line(t, "isend", peer, TAG_TENSOR, (double)mine / others);
             if (pass != 2) continue;
@@ -92,7 +93,7 @@ static int place_of(const struct tracer *t, const struct action *a) {
 
 /* The rank at the other end of a message. */
 static long peer_of(const struct tracer *t, const struct action *a) {
-    return rank_at(t->plan, t->data_index, t->tensor_index, a->peer);
+    return rank_at(t->plan, t->index[AXIS_DATA], t->index[AXIS_TENSOR], a->peer);
 }
 
 /* Arithmetic, and sums over the tensor axis. The update moves memory: as much arithmetic as takes that
@@ -112,11 +113,12 @@ static void exchange_bucket(const struct tracer *t, int bucket, bool start) {
     const struct exchange *exchange = &t->exchange[bucket];
     long tag = TAG_BUCKET + 2L * bucket + exchange->started - 1;
     if (!exchange->bytes) return;
-    for (int i = 1; i < plan->data; i++) {
-        int next = (t->data_index + i) % plan->data, before = (t->data_index + plan->data - i) % plan->data;
-        long to = rank_at(plan, next, t->tensor_index, t->pipeline_index);
-        long from = rank_at(plan, before, t->tensor_index, t->pipeline_index);
-        double part = (double)exchange->bytes / (plan->data - 1);
+    for (int i = 1; i < plan->size[AXIS_DATA]; i++) {
+        int next = (t->index[AXIS_DATA] + i) % plan->size[AXIS_DATA],
+            before = (t->index[AXIS_DATA] + plan->size[AXIS_DATA] - i) % plan->size[AXIS_DATA];
+        long to = rank_at(plan, next, t->index[AXIS_TENSOR], t->index[AXIS_PIPELINE]);
+        long from = rank_at(plan, before, t->index[AXIS_TENSOR], t->index[AXIS_PIPELINE]);
+        double part = (double)exchange->bytes / (plan->size[AXIS_DATA] - 1);
         if (start)
             line(t, "irecv", from, tag, part), line(t, "isend", to, tag, part);
         else
@@ -128,7 +130,7 @@ static int start_bucket(void *tracer, const struct action *a) {
     struct tracer *t = tracer;
     work(t, a);
     t->exchange[a->index].started++;
-    t->exchange[a->index].bytes = t->cost[place_of(t, a)].bytes[PLAN_DATA];
+    t->exchange[a->index].bytes = t->cost[place_of(t, a)].bytes[AXIS_DATA];
     exchange_bucket(t, a->index, true);
     return 0;
 }
@@ -142,7 +144,8 @@ static int64_t share_bytes(const struct plan *plan, int pipeline_index, int tens
     const struct actions *list = &plan->pipeline.schedule.rank[pipeline_index];
     for (int i = 0; i < list->count; i++)
         if (list->action[i].act == ACT_SHARE)
-            return plan->cost[pipeline_index * plan->tensor + tensor_index][i].bytes[PLAN_PIPELINE];
+            return plan->cost[pipeline_index * plan->size[AXIS_TENSOR] + tensor_index][i]
+                .bytes[AXIS_PIPELINE];
     return 0;
 }
 
@@ -152,14 +155,14 @@ static int share(void *tracer, const struct action *a) {
     const struct plan *plan = t->plan;
     (void)a;
     int ranks = plan->pipeline.schedule.ranks, owners = 0;
-    for (int r = 0; r < ranks; r++) owners += share_bytes(plan, r, t->tensor_index) > 0;
-    double mine = (double)share_bytes(plan, t->pipeline_index, t->tensor_index);
+    for (int r = 0; r < ranks; r++) owners += share_bytes(plan, r, t->index[AXIS_TENSOR]) > 0;
+    double mine = (double)share_bytes(plan, t->index[AXIS_PIPELINE], t->index[AXIS_TENSOR]);
     if (!mine || owners < 2) return 0;
     for (int pass = 0; pass < 3; pass++)
         for (int r = 0; r < ranks; r++) {
-            double theirs = (double)share_bytes(plan, r, t->tensor_index);
-            long peer = rank_at(plan, t->data_index, t->tensor_index, r);
-            if (r == t->pipeline_index || !theirs) continue;
+            double theirs = (double)share_bytes(plan, r, t->index[AXIS_TENSOR]);
+            long peer = rank_at(plan, t->index[AXIS_DATA], t->index[AXIS_TENSOR], r);
+            if (r == t->index[AXIS_PIPELINE] || !theirs) continue;
             if (pass == 0) line(t, "irecv", peer, TAG_SHARE, theirs / (owners - 1));
             if (pass == 1) line(t, "isend", peer, TAG_SHARE, mine / (owners - 1));
             if (pass != 2) continue;
@@ -178,7 +181,7 @@ static int norm(void *tracer, const struct action *a) {
 
 static double message_bytes(const struct tracer *t, const struct action *a) {
     const struct config *config = t->plan->config;
-    const struct layout *layout = &t->plan->pipeline.layout[t->pipeline_index];
+    const struct layout *layout = &t->plan->pipeline.layout[t->index[AXIS_PIPELINE]];
     long rows = t->plan->micro_batch * config->train.sequence_length,
          columns = payload_columns(&config->model, layout, a->payload);
     return (double)message_elements(layout, a->payload, rows, columns) * (double)sizeof(real);
@@ -205,7 +208,7 @@ static int receive(void *tracer, const struct action *a) {
 static int send(void *tracer, const struct action *a) {
     struct tracer *t = tracer;
     t->sent[a->message] = a;
-    sends_add(&t->sends, t->pipeline_index, a);
+    sends_add(&t->sends, t->index[AXIS_PIPELINE], a);
     line(t, "isend", peer_of(t, a), TAG_MESSAGE + a->message, message_bytes(t, a));
     return 0;
 }
@@ -218,9 +221,9 @@ static void wait_for_send(const struct tracer *t, const struct action *a) {
  * end. */
 static int free_buffer(void *tracer, const struct action *a) {
     struct tracer *t = tracer;
-    for (int m = sends_last(&t->sends, t->pipeline_index, a); m >= 0; m = t->sends.before[m])
+    for (int m = sends_last(&t->sends, t->index[AXIS_PIPELINE], a); m >= 0; m = t->sends.before[m])
         wait_for_send(t, t->sent[m]);
-    sends_forget(&t->sends, t->pipeline_index, a);
+    sends_forget(&t->sends, t->index[AXIS_PIPELINE], a);
     return 0;
 }
 
@@ -245,13 +248,11 @@ static void wait_for_activation_sets(const struct tracer *t) {
 static int write_rank(struct tracer *t) {
     const struct walk walk = {by_role, by_kind, .walker = t};
     const struct plan *plan = t->plan;
-    long place = t->rank / plan->tensor;
-    t->tensor_index = (int)(t->rank % plan->tensor);
-    t->data_index = (int)(place % plan->data);
-    t->pipeline_index = (int)(place / plan->data);
-    t->list = &plan->pipeline.schedule.rank[t->pipeline_index];
-    t->cost = plan->cost[t->pipeline_index * plan->tensor + t->tensor_index];
-    memset(t->exchange, 0, (size_t)plan->pipeline.shards[t->pipeline_index].buckets * sizeof *t->exchange);
+    axes_place(plan->size, t->rank, t->index);
+    t->list = &plan->pipeline.schedule.rank[t->index[AXIS_PIPELINE]];
+    t->cost = plan->cost[t->index[AXIS_PIPELINE] * plan->size[AXIS_TENSOR] + t->index[AXIS_TENSOR]];
+    memset(t->exchange, 0,
+           (size_t)plan->pipeline.shards[t->index[AXIS_PIPELINE]].buckets * sizeof *t->exchange);
     fprintf(t->out, "%ld init\n", t->rank);
     for (int i = 0; i < t->list->count; i++) TRY(walk_action(&walk, &t->list->action[i]));
     wait_for_activation_sets(t);

@@ -162,13 +162,12 @@ void metrics_numbers(struct metrics *metrics, const char *key, const double *val
 
 /* A value for each axis of the mesh, as an object: `seconds` or `bytes`, the other being NULL. */
 static void add_axes(struct metrics *metrics, const char *key, const double *seconds, const int64_t *bytes) {
-    static const char *const name[STEP_AXES] = {"data", "tensor", "pipeline"};
     metrics_object(metrics, key);
-    for (int i = 0; i < STEP_AXES; i++)
+    for (int a = 0; a < AXES; a++)
         if (seconds)
-            metrics_number(metrics, name[i], seconds[i]);
+            metrics_number(metrics, axis_rows[a].name, seconds[a]);
         else
-            metrics_integer(metrics, name[i], bytes[i]);
+            metrics_integer(metrics, axis_rows[a].name, bytes[a]);
     metrics_object_end(metrics);
 }
 

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "dist/layout/axes.h"
 #include "train/records/tally.h"
 
 /* An open file and the line being built. */
@@ -41,8 +42,6 @@ void metrics_numbers(struct metrics *metrics, const char *key, const double *val
  * disk); what was half written is cut off, and all later calls return the same status. */
 int metrics_end(struct metrics *metrics);
 
-enum { STEP_AXES = 3 }; /* data, tensor, pipeline */
-
 /* What one training step has to tell; metrics.jsonl, TensorBoard and the progress line all show it. */
 struct step_report {
     int64_t step;   /* 0-based */
@@ -55,8 +54,8 @@ struct step_report {
     int64_t tokens; /* consumed so far, this step included */
     double tokens_per_second, step_seconds;
     /* Of rank 0, over each axis of the mesh: spent inside calls, handed over for other ranks. */
-    double communication_seconds[STEP_AXES];
-    int64_t communication_bytes[STEP_AXES];
+    double communication_seconds[AXES];
+    int64_t communication_bytes[AXES];
 };
 
 /* Writes the line of a training step. */

@@ -171,8 +171,8 @@ static int take_start(struct report_run *run, bool resumed, double step, const j
     run->started = true;
     if (resumed) go_back(run, step);
     run->parameters = report_number(line, "parameters"), run->ranks = report_number(line, "ranks");
-    run->data = report_number(line, "data"), run->tensor = report_number(line, "tensor");
-    run->pipeline = report_number(line, "pipeline"), run->interleave = report_number(line, "interleave");
+    for (int a = 0; a < AXES; a++) run->axis[a] = report_number(line, axis_rows[a].name);
+    run->interleave = report_number(line, "interleave");
     run->steps = report_number(line, "steps");
     TRY(take_text(line, report_string(line, "device") ? "device" : "backend", &run->device));
     TRY(take_text(line, report_string(line, "precision") ? "precision" : "number", &run->precision));
@@ -328,8 +328,8 @@ static char *name_of(const char *path) {
 
 int report_run_read(const char *path, struct report_run *run) {
     *run = (struct report_run){.path = strdup(path), .name = name_of(path)};
-    run->parameters = run->ranks = run->data = run->tensor = run->pipeline = run->interleave = run->steps =
-        NAN;
+    run->parameters = run->ranks = run->interleave = run->steps = NAN;
+    for (int a = 0; a < AXES; a++) run->axis[a] = NAN;
     run->memory.peak_resident = run->memory.available = run->tokens = run->first_time = run->last_time = NAN;
     if (!run->path || !run->name) return report_no_memory();
     TRY(read_metrics(run));

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "dist/layout/axes.h"
 #include "train/config/config.h"
 #include "train/memory/memory.h"
 #include "train/report/series.h"
@@ -83,7 +84,8 @@ struct report_run {
     long checkpoint_room, event_room, gate_room, set_room;
 
     bool started; /* whether there was such a line */
-    double parameters, ranks, data, tensor, pipeline, interleave,
+    double axis[AXES]; /* ranks of each */
+    double parameters, ranks, interleave,
         steps;                /* of the newest start; NAN: not told */
     char *device, *precision; /* NULL: not told */
     struct report_memory memory;

@@ -133,17 +133,28 @@ static int tell_speed(const struct report_run *run, struct value *out) {
     return GDN_OK;
 }
 
+/* The ranks of each axis that the run tells of. */
+static void tell_axes(const struct report_run *run, struct value *out) {
+    char text[sizeof out->text], note[sizeof out->note];
+    size_t t = 0, n = 0;
+    for (int a = 0; a < AXES; a++) {
+        if (!(run->axis[a] > 0)) continue;
+        t += (size_t)snprintf(text + t, sizeof text - t, "%s%.0f", t ? " \xc3\x97 " : "", run->axis[a]);
+        n += (size_t)snprintf(note + n, sizeof note - n, "%s%s", n ? ", " : "", axis_rows[a].name);
+    }
+    if (!t) return;
+    snprintf(note + n, sizeof note - n, ": %.0f ranks", run->ranks);
+    memcpy(out->text, text, sizeof text);
+    memcpy(out->note, note, sizeof note);
+}
+
 static void tell_setting(const struct report_run *run, struct value *out) {
     char number[32];
     snprintf(out[PARAMETERS].text, sizeof out->text, "%s", count_text(run->parameters, number));
     snprintf(out[MESH].text, sizeof out->text, "\xe2\x80\x93");
     if (run->ranks > 0)
         snprintf(out[MESH].text, sizeof out->text, "%.0f rank%s", run->ranks, run->ranks == 1 ? "" : "s");
-    if (run->ranks > 1 && run->data > 0 && run->tensor > 0 && run->pipeline > 0) {
-        snprintf(out[MESH].text, sizeof out->text, "%.0f \xc3\x97 %.0f \xc3\x97 %.0f", run->data, run->tensor,
-                 run->pipeline);
-        snprintf(out[MESH].note, sizeof out->note, "data, tensor, pipeline: %.0f ranks", run->ranks);
-    }
+    if (run->ranks > 1) tell_axes(run, &out[MESH]);
     snprintf(out[DEVICE].text, sizeof out->text, "%.120s", run->device ? run->device : "\xe2\x80\x93");
     snprintf(out[PRECISION].text, sizeof out->text, "%.120s",
              run->precision ? run->precision : "\xe2\x80\x93");

@@ -49,12 +49,12 @@ static void describe_data(const struct run *run, FILE *out) {
 
 static void describe_mesh(const struct run *run, FILE *out) {
     const struct mesh *mesh = &run->mesh;
-    char batches[256];
+    char batches[256], axes[AXES_TEXT];
     batch_text(&run->config.train, batches, sizeof batches);
-    fprintf(out, "mesh      data %d x tensor %d x pipeline %d; batches of %s, %ld at a time on each rank\n",
-            mesh->data.size, mesh->tensor.size, mesh->pipeline.size, batches, run->part.micro_batch);
-    if (mesh->pipeline.size > 1) {
-        int ranks = run->part.layout->pipeline, micro_batches = run->part.pipeline.micro_batches;
+    fprintf(out, "mesh      %s; batches of %s, %ld at a time on each rank\n",
+            axes_text(mesh_sizes(mesh).size, axes), batches, run->part.micro_batch);
+    if (mesh->axis[AXIS_PIPELINE].size > 1) {
+        int ranks = run->part.layout->size[AXIS_PIPELINE], micro_batches = run->part.pipeline.micro_batches;
         fprintf(out, "stages    layers");
         for (int r = 0; r < ranks; r++) {
             for (int s = r; s < ranks * run->part.layout->chunks; s += ranks) {

@@ -5,7 +5,6 @@
 #include "train/plan/rank_plan.h"
 
 struct memory run_memory(const struct run *run) {
-    const struct axis *axes[] = {&run->mesh.data, &run->mesh.tensor, &run->mesh.pipeline};
     struct model_memory model;
     model_memory(run->trainer.model, &model);
     const struct delta_place store = {
@@ -23,12 +22,12 @@ struct memory run_memory(const struct run *run) {
         [MEMORY_COMMUNICATION] = run->trainer.sync_bytes + executor_memory(run->trainer.executor),
         [MEMORY_WORKSPACE] = model.workspace + optimizer_reserved(&run->trainer.optimizer) +
                              batch_bytes(run->part.share, run->config.train.sequence_length) +
-                             delta_store_memory(&store, run->mesh.data.index),
+                             delta_store_memory(&store, run->mesh.axis[AXIS_DATA].index),
         [MEMORY_CHECKPOINT] = run->copy_bytes,
     }};
     if (run->data.validation.sets) evaluation_memory(&run->evaluation, &memory);
-    for (int i = 0; i < 3; i++)
-        memory.bytes[MEMORY_COMMUNICATION] += axes[i]->pieces_count * (int64_t)sizeof(real);
+    for (int a = 0; a < AXES; a++)
+        memory.bytes[MEMORY_COMMUNICATION] += run->mesh.axis[a].pieces_count * (int64_t)sizeof(real);
     return memory;
 }
 

@@ -14,7 +14,7 @@ static int begin(struct mesh *mesh) {
     int rank = 0;
     TRY(mpi_begin(&rank));
     commands_set_printing(rank == 0);
-    return mesh_create(0, 1, 1, mesh);
+    return mesh_create(axes_of(0, 1, 1).size, mesh);
 }
 
 int ranks_begin(struct mesh *mesh) {
@@ -45,10 +45,12 @@ void ranks_abort(const struct mesh *mesh, int status) {
     mpi_abort(status);
 }
 
-int ranks_arrange(struct mesh *mesh, int data, int tensor, int pipeline) {
+int ranks_arrange(struct mesh *mesh, const int size[AXES]) {
     struct mesh arranged;
-    TRY(mesh_agree(mesh, mesh_validate(&data, tensor, pipeline, mesh->size)));
-    TRY(mesh_create(data, tensor, pipeline, &arranged));
+    int resolved[AXES];
+    memcpy(resolved, size, sizeof resolved);
+    TRY(mesh_agree(mesh, mesh_validate(resolved, mesh->size)));
+    TRY(mesh_create(resolved, &arranged));
     mesh_free(mesh);
     *mesh = arranged;
     return 0;
@@ -136,21 +138,20 @@ static int count_hosts(const struct rank_place *place, int ranks) {
     return hosts;
 }
 
-void ranks_describe_places(const struct rank_place *place, int data, int tensor, int pipeline, FILE *out) {
+void ranks_describe_places(const struct rank_place *place, const int size[AXES], FILE *out) {
     static const char *const text[] = {"within a NUMA domain", "within a node", "across nodes"};
-    const struct {
-        const char *name;
-        int size, stride;
-    } axes[] = {{"tensor", tensor, 1}, {"data", data, tensor}, {"pipeline", pipeline, tensor * data}};
-    int ranks = data * tensor * pipeline, hosts = count_hosts(place, ranks), said = 0;
+    int ranks = (int)axes_ranks(size), hosts = count_hosts(place, ranks), said = 0;
     fprintf(out, "placement %d rank%s on %d node%s", ranks, ranks > 1 ? "s" : "", hosts,
             hosts > 1 ? "s" : "");
-    for (int a = 0; a < 3; a++)
-        if (axes[a].size > 1)
-            fprintf(out, "%s%s %s", said++ ? ", " : ": ", axes[a].name,
-                    text[reach_of(place, ranks, axes[a].size, axes[a].stride)]);
+    for (int i = 0; i < AXES; i++) {
+        enum mesh_axis a = axis_order[i];
+        if (size[a] > 1)
+            fprintf(out, "%s%s %s", said++ ? ", " : ": ", axis_rows[a].name,
+                    text[reach_of(place, ranks, size[a], (int)axes_stride(size, a))]);
+    }
     fputc('\n', out);
-    if (reach_of(place, ranks, tensor, 1) == ACROSS_NODES)
+    int tensor = size[AXIS_TENSOR];
+    if (reach_of(place, ranks, tensor, (int)axes_stride(size, AXIS_TENSOR)) == ACROSS_NODES)
         fprintf(out,
                 "          sums in every layer go from node to node: fill one node after the other (mpirun "
                 "--map-by slot), with a multiple of mesh.tensor: %d ranks on each\n",
@@ -163,6 +164,6 @@ void ranks_describe(const struct mesh *mesh, FILE *out) {
     int have = all != NULL;
     if (mesh_reduce(mesh, &have, 1, MPI_INT, MPI_MIN)) have = 0;
     if (have && !mesh_gather(mesh, &mine, sizeof mine, all) && out)
-        ranks_describe_places(all, mesh->data.size, mesh->tensor.size, mesh->pipeline.size, out);
+        ranks_describe_places(all, mesh_sizes(mesh).size, out);
     free(all);
 }

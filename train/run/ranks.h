@@ -19,7 +19,7 @@ int ranks_end(struct mesh *mesh, int status);
 void ranks_abort(const struct mesh *mesh, int status);
 
 /* Lays the ranks out anew; where that fails, they stay as they were. Collective; fails like mesh_create. */
-int ranks_arrange(struct mesh *mesh, int data, int tensor, int pipeline);
+int ranks_arrange(struct mesh *mesh, const int size[AXES]);
 
 /* Sets OpenMP's thread count to the host's cores that its ranks may use over the number of those ranks,
  * unless the user has set OMP_NUM_THREADS. Says so on `log` (NULL: silent) where that changes or passes the
@@ -36,7 +36,7 @@ struct rank_place {
     int domain; /* NUMA domain that it may run on; −1: more than one, or not known */
 };
 
-/* The words of ranks_describe for ranks at place [data·tensor·pipeline]. Not collective. */
-void ranks_describe_places(const struct rank_place *place, int data, int tensor, int pipeline, FILE *out);
+/* The words of ranks_describe for ranks at place [their product], by rank. Not collective. */
+void ranks_describe_places(const struct rank_place *place, const int size[AXES], FILE *out);
 
 #endif

@@ -77,8 +77,8 @@ int run_adopt(struct run *run, char *const *changes, int count, FILE *log) {
 /* What other ranks are not needed for. */
 static int divide(struct run *run) {
     const struct mesh *mesh = &run->mesh;
-    const struct partition_place place = {mesh->data.size, mesh->data.index, mesh->tensor.index,
-                                          mesh->pipeline.index};
+    const struct partition_place place = {mesh->axis[AXIS_DATA].size, mesh->axis[AXIS_DATA].index,
+                                          mesh->axis[AXIS_TENSOR].index, mesh->axis[AXIS_PIPELINE].index};
     TRY(run_config_resolve(&run->config, &run->config_text)); /* with the device that was found */
     TRY(scales_create(run->ops, &run->config.model, &run->scales));
     TRY(spikes_create(&run->config.spikes, &run->spikes));
@@ -86,11 +86,11 @@ static int divide(struct run *run) {
 }
 
 static int prepare(struct run *run, FILE *log) {
-    const struct mesh_config *axes = &run->config.mesh;
-    TRY(ranks_arrange(&run->mesh, axes->data, axes->tensor, axes->pipeline));
+    TRY(ranks_arrange(&run->mesh, run->config.mesh.size));
     TRY(ranks_share_cores(&run->mesh, log));
     TRY(backend_choose(&run->config, &run->mesh, &run->ops));
-    TRY(mesh_use(&run->mesh, run->ops, (enum mesh_transport)axes->transport, run->config.watchdog.step));
+    TRY(mesh_use(&run->mesh, run->ops, (enum mesh_transport)run->config.mesh.transport,
+                 run->config.watchdog.step));
     run->loss_scale = loss_scale_start(run->ops->precision);
     return mesh_agree(&run->mesh, divide(run));
 }

@@ -7,7 +7,7 @@
 /* ------------------------------------------------------------------------------------------------ memory */
 
 static const struct actions *actions_of(const struct boundary *b) {
-    return &b->pipeline->schedule.rank[b->layout->pipeline_index];
+    return &b->pipeline->schedule.rank[b->layout->index[AXIS_PIPELINE]];
 }
 
 /* Goes on from here unchanged: no pass stands between. */
@@ -26,7 +26,8 @@ static int *residual_of(const struct boundary *b, const struct action *a) {
  * memory for that. */
 static void find_places(struct boundary *b) {
     const struct actions *list = actions_of(b);
-    const int *activation_sets = b->pipeline->activation_sets + b->layout->pipeline_index * b->layout->chunks;
+    const int *activation_sets =
+        b->pipeline->activation_sets + b->layout->index[AXIS_PIPELINE] * b->layout->chunks;
     bool feedback = b->layout->feedback && b->pipeline->micro_batches > 1;
     b->outputs = b->residuals = 0;
     for (int n = 0; b->output_of && n < b->nodes; n++) b->output_of[n] = -1;
@@ -66,7 +67,7 @@ void boundary_lay_out(struct boundary *b, struct arena *arena, struct arena *dev
     b->output_of = take(arena, b->nodes, sizeof *b->output_of);
     b->residual_of = take(arena, (long)layout->chunks * b->nodes, sizeof *b->residual_of);
     find_places(b);
-    b->block = take(arena, b->pipeline->blocks[layout->pipeline_index] * b->room, sizeof(real));
+    b->block = take(arena, b->pipeline->blocks[layout->index[AXIS_PIPELINE]] * b->room, sizeof(real));
     b->output = take(arena, b->outputs * b->room, sizeof(real));
     b->compressed = take(arena, b->outputs, sizeof *b->compressed);
     b->residual = take(arena, b->residuals * b->T * b->D, sizeof(real));

@@ -42,7 +42,7 @@ static void lay_out(struct executor *x) {
 /* The most that any list of this rank needs. */
 static void find_max(const struct executor *x, int *actions, int *messages) {
     const struct pipeline *pipeline = x->e.pipeline;
-    int rank = x->layout->pipeline_index;
+    int rank = x->layout->index[AXIS_PIPELINE];
     *actions = *messages = 0;
     for (int i = -1; i < pipeline->num_smaller; i++)
         for (int active = 0; active <= x->e.config->delta.num_distances; active++) {
@@ -90,12 +90,12 @@ static void describe(struct executor *x, int rank) {
 
 static int build(struct executor *x) {
     int actions, messages;
-    describe(x, x->e.mesh->pipeline.index);
+    describe(x, x->e.mesh->axis[AXIS_PIPELINE].index);
     find_max(x, &actions, &messages);
     int reserved = arena_reserve(&x->arena); /* looked at once all ranks have met */
     if (!reserved && x->on_device.used) reserved = arena_reserve(&x->on_device);
     if (!reserved && x->tokens.used) reserved = arena_reserve(&x->tokens);
-    TRY(transport_create(&x->e.mesh->pipeline, actions, messages, &x->transport));
+    TRY(transport_create(&x->e.mesh->axis[AXIS_PIPELINE], actions, messages, &x->transport));
     x->peer = calloc(2 * (size_t)actions + 1, sizeof *x->peer);
     if (!x->peer) return gdn_fail(GDN_INTERNAL, "out of memory for a list of %d actions", actions);
     x->message = x->peer + actions;
@@ -121,10 +121,10 @@ int executor_create_dry(const struct dry_run *dry, struct executor **out) {
     if (!x) return gdn_fail(GDN_INTERNAL, "out of memory for a plan");
     x->e = *dry->execution;
     x->dry = dry;
-    describe(x, x->e.mesh->pipeline.index);
+    describe(x, x->e.mesh->axis[AXIS_PIPELINE].index);
     int status = arena_reserve(&x->arena);
     if (!status) status = arena_dry_run(&x->on_device);
-    if (!status) status = transport_create(&x->e.mesh->pipeline, 0, 0, &x->transport);
+    if (!status) status = transport_create(&x->e.mesh->axis[AXIS_PIPELINE], 0, 0, &x->transport);
     if (!status) {
         lay_out(x);
         return 0;

@@ -4,7 +4,7 @@
 
 static int status_of(const struct executor *x) {
     int status = model_status(x->e.model);
-    return status ? status : x->e.mesh->pipeline.status;
+    return status ? status : x->e.mesh->axis[AXIS_PIPELINE].status;
 }
 
 static int walk(struct executor *x) {
@@ -27,8 +27,8 @@ int execute_dry(const struct dry_run *run) {
                         .micro_batches = x->micro_batches};
     x->step = &step;
     x->in_step = step.micro_batches;
-    x->list =
-        &pipeline_schedule(x->e.pipeline, x->in_step, run->options->active)->rank[x->layout->pipeline_index];
+    x->list = &pipeline_schedule(x->e.pipeline, x->in_step, run->options->active)
+                   ->rank[x->layout->index[AXIS_PIPELINE]];
     int status = walk(x);
     executor_free(x);
     return status;

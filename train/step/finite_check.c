@@ -23,7 +23,7 @@ static void look_at_bucket(struct executor *x, const struct bucket *bucket) {
 }
 
 static const struct shards *shards_of(const struct executor *x) {
-    return &x->e.pipeline->shards[x->layout->pipeline_index];
+    return &x->e.pipeline->shards[x->layout->index[AXIS_PIPELINE]];
 }
 
 void executor_look_at_bucket(struct executor *x, int bucket) {
@@ -45,10 +45,10 @@ void executor_look_begin(struct executor *x) {
 /* The first of the looks that found something, as the places of the whole step are numbered. */
 static int first_bad(const struct executor *x) {
     const struct layout *layout = x->layout;
-    int chunks = layout->chunks, stages = layout->pipeline * chunks, first = -1;
+    int chunks = layout->chunks, stages = layout->size[AXIS_PIPELINE] * chunks, first = -1;
     for (int i = 0; i < executor_looks(x); i++) {
         if (finite_seen(x->found_own + i * FINITE_SUMS)) continue;
-        int stage = i % chunks * layout->pipeline + layout->pipeline_index;
+        int stage = i % chunks * layout->size[AXIS_PIPELINE] + layout->index[AXIS_PIPELINE];
         int place = i < chunks ? stage : i < 2 * chunks ? 2 * stages - 1 - stage : 2 * stages;
         if (first < 0 || place < first) first = place;
     }

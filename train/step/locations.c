@@ -24,8 +24,9 @@ static void find_chunks(struct locations *l) {
     const struct layout *layout = l->layout;
     for (int node = -1; node < l->num_layers; node++) {
         int stage = layout_stage_of(layout, node);
-        l->chunk_of[1 + node] =
-            stage % layout->pipeline == layout->pipeline_index ? stage / layout->pipeline : -1;
+        l->chunk_of[1 + node] = stage % layout->size[AXIS_PIPELINE] == layout->index[AXIS_PIPELINE]
+                                    ? stage / layout->size[AXIS_PIPELINE]
+                                    : -1;
     }
 }
 

@@ -60,7 +60,7 @@ static bool good(struct nan_trace *q, const real *x, long count) {
 
 /* This rank's rows of x [T, D]: those that are sure to be there (sequence_parallel). */
 static bool good_rows(struct nan_trace *q, const real *x, long T) {
-    const struct axis *tensor = &q->mesh->tensor;
+    const struct axis *tensor = &q->mesh->axis[AXIS_TENSOR];
     long D = q->config->hidden_size, first = 0, end = T;
     if (q->layout->sequence_parallel && tensor->size > 1) {
         first = axis_first_row(tensor, T, tensor->index);
@@ -150,7 +150,8 @@ static int list_bad_ranks(const struct nan_trace *q, char *text, size_t size) {
 }
 
 int nan_trace_end(struct nan_trace *q, int first_bad, struct verdict *out) {
-    struct rank_finding mine = {.finding = q->first, .first_bad = first_bad, .data = q->mesh->data.index};
+    struct rank_finding mine = {
+        .finding = q->first, .first_bad = first_bad, .data = q->mesh->axis[AXIS_DATA].index};
     snprintf(mine.host, sizeof mine.host, "%s", q->mesh->host);
     TRY(gather_findings(q, &mine));
     *out = (struct verdict){.asked = true, .rank = -1};

@@ -28,7 +28,8 @@ static void add_up(struct executor *x) {
     struct loss_sums all = {0};
     const struct device *device = x->e.ops->device;
     const struct mesh *mesh = x->e.mesh;
-    const bool by_device = mesh->data.device_comm || mesh->tensor.device_comm || mesh->pipeline.device_comm;
+    bool by_device = false;
+    for (int a = 0; a < AXES; a++) by_device |= mesh->axis[a].device_comm != NULL;
     if (by_device) activity_enter("device", "exchanges", -1, -1); /* in which it may wait for other ranks */
     device->download(x->found, x->sums, (size_t)x->micro_batches * sizeof *x->sums);
     if (by_device) activity_leave();
@@ -70,8 +71,8 @@ action_handler *const executor_handlers[ACTS] = {
 /* Calls on an axis and passes do not return their failures. */
 static int status_of(const struct execution *e) {
     int status = model_status(e->model);
-    if (!status) status = e->mesh->pipeline.status;
-    return status ? status : e->mesh->data.status;
+    for (int i = 0; i < AXES && !status; i++) status = e->mesh->axis[axis_sum_order[i]].status;
+    return status;
 }
 
 static void describe_action(const void *action, char text[ACTIVITY_TEXT]) {
@@ -134,7 +135,7 @@ static int begin(struct executor *x, struct step *step) {
     x->in_step = step->micro_batches ? step->micro_batches : x->micro_batches;
     const struct schedule *schedule = pipeline_schedule(x->e.pipeline, x->in_step, step->options->active);
     if (!schedule) return gdn_fail(GDN_INTERNAL, "no schedule has %d micro-batches", x->in_step);
-    const struct actions *list = &schedule->rank[x->layout->pipeline_index];
+    const struct actions *list = &schedule->rank[x->layout->index[AXIS_PIPELINE]];
     bool other = x->list != list;
     x->list = list;
     if (other) executor_expect(x);

@@ -5,8 +5,9 @@ static int create_model(const struct trainer_setup *s, struct trainer *t) {
     const struct partition *part = s->part;
     const struct model_part model_part = {
         .layout = part->layout,
-        .tensor = &s->mesh->tensor,
-        .activation_sets = part->pipeline.activation_sets + s->mesh->pipeline.index * part->layout->chunks,
+        .tensor = &s->mesh->axis[AXIS_TENSOR],
+        .activation_sets =
+            part->pipeline.activation_sets + s->mesh->axis[AXIS_PIPELINE].index * part->layout->chunks,
         .recompute = s->policy,
         .compress_sources = s->config->train.compress_sources,
     };

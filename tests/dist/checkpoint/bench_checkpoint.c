@@ -27,7 +27,7 @@ static void make_table(long tensors, struct table *out) {
         out->total += row->count;
         snprintf(row->name, sizeof row->name, "layers.%d.weight", i);
     }
-    long grain = (long)world.data.size * SHARD_GRAIN;
+    long grain = (long)world.axis[AXIS_DATA].size * SHARD_GRAIN;
     out->total = (out->total + grain - 1) / grain * grain;
     for (int z = ZONE_LARGE + 1; z <= ZONES; z++) out->zone[z] = out->total;
 }
@@ -102,7 +102,7 @@ static int measure_all(double mb, int node_ranks) {
     struct table table;
     struct shards shards;
     make_table((long)(mb * 1e6 / 3 / sizeof(real) / SIDE / SIDE + 0.5), &table);
-    TRY(shards_create(&table, world.data.size, world.data.index, 4 << 20, &shards));
+    TRY(shards_create(&table, world.axis[AXIS_DATA].size, world.axis[AXIS_DATA].index, 4 << 20, &shards));
     struct state state = {.weight = random_memory(table.total),
                           .moment[0] = random_memory(shards.moments),
                           .moment[1] = random_memory(shards.moments),

@@ -68,7 +68,7 @@ static void copy_part(const struct row *row, const struct row *full, const real 
 
 struct sample *sample_part(const struct sample *full, const struct mesh *mesh) {
     struct sample *part = sample_new(1, 99);
-    long index = mesh->tensor.index, size = mesh->tensor.size, at = 0;
+    long index = mesh->axis[AXIS_TENSOR].index, size = mesh->axis[AXIS_TENSOR].size, at = 0;
     memcpy(part->table.row, full->table.row, sizeof rows);
     for (int i = 0; i < ROWS; i++) {
         struct row *row = &part->table.row[i];

@@ -6,7 +6,7 @@
 struct mesh mesh;
 
 int set_up(void) {
-    return mesh_create(1, test_ranks, 1, &mesh);
+    return mesh_create(axes_of(1, test_ranks, 1).size, &mesh);
 }
 
 void tear_down(void) {

@@ -99,11 +99,14 @@ void make_mesh(const struct spot *spot, struct mesh *out) {
     MPI_Comm_size(out->world, &out->size);
     snprintf(out->host, sizeof out->host, "node%d",
              out->rank / 3); /* nodes of three ranks, as files see them */
-    assert_int_equal(axis_create("tensor", out->world, world.rank - t, t, spot->tensor, &out->tensor), 0);
     assert_int_equal(
-        axis_create("data", out->world, world.rank - d * spot->tensor, d, spot->data, &out->data), 0);
+        axis_create("tensor", out->world, world.rank - t, t, spot->tensor, &out->axis[AXIS_TENSOR]), 0);
     assert_int_equal(
-        axis_create("pipeline", out->world, t + d * spot->tensor, p, spot->pipeline, &out->pipeline), 0);
+        axis_create("data", out->world, world.rank - d * spot->tensor, d, spot->data, &out->axis[AXIS_DATA]),
+        0);
+    assert_int_equal(axis_create("pipeline", out->world, t + d * spot->tensor, p, spot->pipeline,
+                                 &out->axis[AXIS_PIPELINE]),
+                     0);
 }
 
 real *room(long count) {
@@ -133,13 +136,13 @@ struct share *share_new(const struct spot *spot, const struct model_config *mode
     for (int l = 0; l < model->num_layers; l++) cost[l] = 1;
     assert_int_equal(stages_cut(model->num_layers, cost, 0.5, 0.5, spot->pipeline * spot->chunks, s->stage),
                      0);
-    struct layout layout = {.data = spot->data,
-                            .tensor = spot->tensor,
-                            .tensor_index = s->mesh->tensor.index,
+    struct layout layout = {.size[AXIS_DATA] = spot->data,
+                            .size[AXIS_TENSOR] = spot->tensor,
+                            .index[AXIS_TENSOR] = s->mesh->axis[AXIS_TENSOR].index,
                             .delta = spot->delta,
                             .sequence_parallel = spot->sequence_parallel,
-                            .pipeline = spot->pipeline,
-                            .pipeline_index = s->mesh->pipeline.index,
+                            .size[AXIS_PIPELINE] = spot->pipeline,
+                            .index[AXIS_PIPELINE] = s->mesh->axis[AXIS_PIPELINE].index,
                             .chunks = spot->chunks,
                             .stage = s->stage,
                             .small = spot->small,
@@ -148,7 +151,8 @@ struct share *share_new(const struct spot *spot, const struct model_config *mode
     assert_int_equal(params_create(model, &layout, &s->table), 0);
     treat(model, &s->global);
     treat(model, &s->table);
-    assert_int_equal(shards_create(&s->table, spot->data, s->mesh->data.index, spot->bucket, &s->shards), 0);
+    assert_int_equal(
+        shards_create(&s->table, spot->data, s->mesh->axis[AXIS_DATA].index, spot->bucket, &s->shards), 0);
     s->state = (struct state){.weight = room(s->table.total),
                               .moment[0] = room(s->shards.kept[0]),
                               .moment[1] = room(s->shards.kept[1]),

@@ -343,7 +343,7 @@ static void unwritable(void **unused) {
 
 /* The parts are those of the tensor axis. */
 static int set_up(void) {
-    return mesh_create(1, test_ranks, 1, &mesh);
+    return mesh_create(axes_of(1, test_ranks, 1).size, &mesh);
 }
 
 static void tear_down(void) {

@@ -73,7 +73,7 @@ bool side_slow(void) {
 int side_mesh(int data, int tensor, int pipeline, struct mesh *out) {
     const char *asked = getenv("GDN_TEST_TRANSPORT");
     enum mesh_transport choice = !asked ? MESH_AUTO : strcmp(asked, "staged") == 0 ? MESH_STAGED : MESH_NCCL;
-    TRY(mesh_create(data, tensor, pipeline, out));
+    TRY(mesh_create(axes_of(data, tensor, pipeline).size, out));
     TRY(mesh_use(out, side_ops(), choice, 0));
     if (!asked || out->size == 1 || strcmp(out->transport, asked) == 0) return 0;
     return gdn_fail(GDN_INTERNAL, "buffers travel by %s, not as GDN_TEST_TRANSPORT says", out->transport);

@@ -286,14 +286,14 @@ static void failure_stays(void **state) {
     struct mesh m;
     real host[100] = {1}, *x = side_make(host, 100);
     assert_int_equal(side_mesh(0, 1, 1, &m), 0);
-    axis_sum(&m.data, x, 100);
+    axis_sum(&m.axis[AXIS_DATA], x, 100);
     if (mesh.size > 1) {
-        assert_int_equal(m.data.status, GDN_INTERNAL);
+        assert_int_equal(m.axis[AXIS_DATA].status, GDN_INTERNAL);
         assert_non_null(strstr(gdn_failure(), "data axis, but axis_reserve"));
         gdn_failure_clear();
-        assert_int_equal(axis_reserve(&m.data, 100), 0);
-        axis_sum(&m.data, x, 100);
-        assert_int_equal(m.data.status, GDN_INTERNAL);
+        assert_int_equal(axis_reserve(&m.axis[AXIS_DATA], 100), 0);
+        axis_sum(&m.axis[AXIS_DATA], x, 100);
+        assert_int_equal(m.axis[AXIS_DATA].status, GDN_INTERNAL);
         side_get(host, x, 100);
         assert_true(host[0] == 1);
     }
@@ -303,7 +303,7 @@ static void failure_stays(void **state) {
 
 static int set_up(void) {
     TRY(side_mesh(0, 1, 1, &mesh));
-    axis = &mesh.data;
+    axis = &mesh.axis[AXIS_DATA];
     draw();
     return 0;
 }

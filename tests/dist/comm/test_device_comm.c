@@ -18,7 +18,7 @@ static void the_way_that_is_asked_for(void **state) {
     } cases[] = {{MESH_AUTO, "nccl"}, {MESH_STAGED, "staged"}, {MESH_NCCL, "nccl"}};
     for (int i = 0; i < 3; i++) {
         struct mesh mesh;
-        assert_int_equal(mesh_create(0, 1, 1, &mesh), 0);
+        assert_int_equal(mesh_create(axes_of(0, 1, 1).size, &mesh), 0);
         assert_string_equal(mesh.transport, "mpi");
         assert_int_equal(mesh_use(&mesh, side_ops(), cases[i].choice, 0), 0);
         if (test_ranks > 1) assert_string_equal(mesh.transport, cases[i].name);
@@ -29,7 +29,7 @@ static void the_way_that_is_asked_for(void **state) {
 static void the_host_has_no_device_communicators(void **state) {
     (void)state;
     struct mesh mesh;
-    assert_int_equal(mesh_create(0, 1, 1, &mesh), 0);
+    assert_int_equal(mesh_create(axes_of(0, 1, 1).size, &mesh), 0);
     assert_int_equal(mesh_use(&mesh, ops_find("cpu"), MESH_NCCL, 0), GDN_INPUT);
     assert_non_null(strstr(gdn_failure(), "mesh.transport: nccl"));
     gdn_failure_clear();
@@ -49,7 +49,7 @@ static void messages_of_both_memories(void **state) {
         for (int j = 0; j < COUNT; j++) host[i][j] = (real)(i < 2 ? test_rank * 10 + i : -1);
         x[i] = side_make(host[i], COUNT);
     }
-    assert_int_equal(transport_create(&mesh.pipeline, 8, 4, &t), 0);
+    assert_int_equal(transport_create(&mesh.axis[AXIS_PIPELINE], 8, 4, &t), 0);
     transport_expect(t, 2, (int[]){before, next}, (int[]){0, 1});
     for (int times = 0; times < 2; times++) {
         transport_receive(t, 10, x[2], COUNT, before, 0, false);
@@ -61,7 +61,7 @@ static void messages_of_both_memories(void **state) {
         transport_send(t, 2, x[1], COUNT, before, 1, false);
         transport_send(t, 3, host[1], COUNT, before, 3, true);
         transport_finish(t);
-        assert_int_equal(mesh.pipeline.status, 0);
+        assert_int_equal(mesh.axis[AXIS_PIPELINE].status, 0);
         for (int i = 2; i < 4; i++) {
             real expected = (real)((i == 2 ? before : next) * 10 + i - 2);
             side_get(back, x[i], COUNT);
@@ -80,17 +80,17 @@ static void a_peer_that_does_not_come(void **state) {
     real host[COUNT] = {1}, *x;
     const char *asked = getenv("GDN_TEST_TRANSPORT");
     if (test_ranks == 1 || !asked || strcmp(asked, "nccl") != 0) return;
-    assert_int_equal(mesh_create(0, 1, 1, &mesh), 0);
+    assert_int_equal(mesh_create(axes_of(0, 1, 1).size, &mesh), 0);
     assert_int_equal(mesh_use(&mesh, side_ops(), MESH_NCCL, 0.2), 0);
-    assert_int_equal(axis_reserve(&mesh.data, COUNT), 0);
+    assert_int_equal(axis_reserve(&mesh.axis[AXIS_DATA], COUNT), 0);
     x = side_make(host, COUNT);
     if (test_rank < test_ranks - 1) {
-        axis_sum(&mesh.data, x, COUNT);
+        axis_sum(&mesh.axis[AXIS_DATA], x, COUNT);
         side_get(host, x, COUNT);
         assert_int_equal(side_ops()->device->status(), GDN_INTERNAL);
         assert_non_null(strstr(gdn_failure(), "waits in a sum over the data axis since "));
-        axis_sum(&mesh.data, x, COUNT);
-        assert_int_equal(mesh.data.status, GDN_INTERNAL);
+        axis_sum(&mesh.axis[AXIS_DATA], x, COUNT);
+        assert_int_equal(mesh.axis[AXIS_DATA].status, GDN_INTERNAL);
     }
     MPI_Barrier(MPI_COMM_WORLD);
     mesh_free(&mesh);

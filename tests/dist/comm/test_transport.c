@@ -112,7 +112,7 @@ static void failures_stay(void **state) {
 
 static int set_up(void) {
     TRY(side_mesh(1, 1, test_ranks, &mesh));
-    axis = &mesh.pipeline;
+    axis = &mesh.axis[AXIS_PIPELINE];
     for (int m = 0; m < MESSAGES; m++) out[m] = side_make(NULL, COUNT), in[m] = side_make(NULL, COUNT);
     next = (test_rank + 1) % test_ranks, before = (test_rank + test_ranks - 1) % test_ranks;
     return 0;

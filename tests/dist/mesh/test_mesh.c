@@ -27,13 +27,14 @@ static void bad_layouts(void **state) {
                  {0, 0, 1, "mesh.tensor: 0"},
                  {0, 1, -1, "mesh.pipeline: -1"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        assert_int_equal(mesh_create(cases[i].data, cases[i].tensor, cases[i].pipeline, &bad), GDN_INPUT);
+        assert_int_equal(mesh_create(axes_of(cases[i].data, cases[i].tensor, cases[i].pipeline).size, &bad),
+                         GDN_INPUT);
         assert_non_null(strstr(gdn_failure(), cases[i].word));
         gdn_failure_clear();
     }
-    assert_int_equal(mesh_create(world.size, 1, 1, &bad), 0);
-    assert_int_equal(bad.data.size, world.size);
-    assert_int_equal(bad.data.index, world.rank);
+    assert_int_equal(mesh_create(axes_of(world.size, 1, 1).size, &bad), 0);
+    assert_int_equal(bad.axis[AXIS_DATA].size, world.size);
+    assert_int_equal(bad.axis[AXIS_DATA].index, world.rank);
     mesh_free(&bad);
 }
 
@@ -67,13 +68,15 @@ static void places(void **state) {
             int pipeline = n / (tensor * data);
             if (tensor * data * pipeline != n) continue;
             struct mesh m;
-            assert_int_equal(mesh_create(layouts % 2 ? data : 0, tensor, pipeline, &m), 0);
-            assert_int_equal(m.tensor.size, tensor);
-            assert_int_equal(m.data.size, data);
-            assert_int_equal(m.pipeline.size, pipeline);
-            assert_int_equal(m.tensor.index + tensor * (m.data.index + data * m.pipeline.index), world.rank);
-            assert_true(m.tensor.index < tensor && m.data.index < data);
-            const struct axis *axes[] = {&m.tensor, &m.data, &m.pipeline};
+            assert_int_equal(mesh_create(axes_of(layouts % 2 ? data : 0, tensor, pipeline).size, &m), 0);
+            assert_int_equal(m.axis[AXIS_TENSOR].size, tensor);
+            assert_int_equal(m.axis[AXIS_DATA].size, data);
+            assert_int_equal(m.axis[AXIS_PIPELINE].size, pipeline);
+            assert_int_equal(m.axis[AXIS_TENSOR].index +
+                                 tensor * (m.axis[AXIS_DATA].index + data * m.axis[AXIS_PIPELINE].index),
+                             world.rank);
+            assert_true(m.axis[AXIS_TENSOR].index < tensor && m.axis[AXIS_DATA].index < data);
+            const struct axis *axes[] = {&m.axis[AXIS_TENSOR], &m.axis[AXIS_DATA], &m.axis[AXIS_PIPELINE]};
             const int strides[] = {1, tensor, tensor * data};
             for (int a = 0; a < 3; a++) {
                 int ranks[8], place = -1;
@@ -94,18 +97,19 @@ static void sums_over_axes(void **state) {
     (void)state;
     if (world.size != 4) return;
     struct mesh m;
-    assert_int_equal(mesh_create(2, 2, 1, &m), 0);
+    assert_int_equal(mesh_create(axes_of(2, 2, 1).size, &m), 0);
     for (int i = 0; i < 100; i++) {
         double value = term(world.rank, i), right = (term(0, i) + term(1, i)) + (term(2, i) + term(3, i));
         assert_int_equal(mesh_sum(&m, &value, 1), 0);
         assert_memory_equal(&value, &right, sizeof right);
     }
     mesh_free(&m);
-    assert_int_equal(mesh_create(1, 2, 2, &m), 0);
+    assert_int_equal(mesh_create(axes_of(1, 2, 2).size, &m), 0);
     for (int i = 0; i < 100; i++) {
-        double value = term(world.rank, i), right = term(m.tensor.index, i) + term(m.tensor.index + 2, i);
-        axis_sum_doubles(&m.pipeline, &value, 1);
-        assert_int_equal(m.pipeline.status, 0);
+        double value = term(world.rank, i),
+               right = term(m.axis[AXIS_TENSOR].index, i) + term(m.axis[AXIS_TENSOR].index + 2, i);
+        axis_sum_doubles(&m.axis[AXIS_PIPELINE], &value, 1);
+        assert_int_equal(m.axis[AXIS_PIPELINE].status, 0);
         assert_memory_equal(&value, &right, sizeof right);
     }
     mesh_free(&m);

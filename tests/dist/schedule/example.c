@@ -65,7 +65,7 @@ void example_routes(const struct shape *shape, struct example *out) {
         out->stage[s].end = shape->ends[0] ? shape->ends[s] : shape->layers * (s + 1) / stages;
     }
     out->layout = layout_full();
-    out->layout.pipeline = shape->pipeline;
+    out->layout.size[AXIS_PIPELINE] = shape->pipeline;
     out->layout.chunks = shape->chunks;
     if (stages > 1) out->layout.stage = out->stage;
     out->layout.narrow = shape->narrow;

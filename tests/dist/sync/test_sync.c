@@ -34,10 +34,10 @@ static real term(const struct row *row, long i, int t, int d, int p, int step) {
 
 /* Over the pipeline ranks that hold it, or this one alone. */
 static real over_pipeline(const struct fixture *f, const struct row *row, long i, int t, int d, int step) {
-    if (!row->owners) return term(row, i, t, d, f->mesh.pipeline.index, step);
+    if (!row->owners) return term(row, i, t, d, f->mesh.axis[AXIS_PIPELINE].index, step);
     real sum = 0;
     bool begun = false;
-    for (int p = 0; p < f->mesh.pipeline.size; p++) {
+    for (int p = 0; p < f->mesh.axis[AXIS_PIPELINE].size; p++) {
         if (!row_owned_by(row, p)) continue;
         sum = begun ? sum + term(row, i, t, d, p, step) : term(row, i, t, d, p, step);
         begun = true;
@@ -46,14 +46,15 @@ static real over_pipeline(const struct fixture *f, const struct row *row, long i
 }
 
 static real over_tensor(const struct fixture *f, const struct row *row, long i, int d, int step) {
-    if (!row->partial) return over_pipeline(f, row, i, f->mesh.tensor.index, d, step);
+    if (!row->partial) return over_pipeline(f, row, i, f->mesh.axis[AXIS_TENSOR].index, d, step);
     real sum = over_pipeline(f, row, i, 0, d, step);
-    for (int t = 1; t < f->mesh.tensor.size; t++) sum += over_pipeline(f, row, i, t, d, step);
+    for (int t = 1; t < f->mesh.axis[AXIS_TENSOR].size; t++) sum += over_pipeline(f, row, i, t, d, step);
     return sum;
 }
 
 static void draw(struct fixture *f, int step) {
-    const struct axis *tensor = &f->mesh.tensor, *data = &f->mesh.data, *pipeline = &f->mesh.pipeline;
+    const struct axis *tensor = &f->mesh.axis[AXIS_TENSOR], *data = &f->mesh.axis[AXIS_DATA],
+                      *pipeline = &f->mesh.axis[AXIS_PIPELINE];
     memset(f->host, 0, (size_t)f->table.total * sizeof(real));
     memset(f->sum, 0, (size_t)f->table.total * sizeof(real));
     for (int r = 0; r < f->table.rows; r++) {
@@ -78,9 +79,9 @@ static void set_up(struct fixture *f, int data, int tensor, long bucket) {
     int pipeline = test_ranks / data / tensor;
     *f = (struct fixture){0};
     assert_int_equal(side_mesh(data, tensor, pipeline, &f->mesh), 0);
-    f->table =
-        made_up_table((struct made_up){data, tensor, f->mesh.tensor.index, pipeline, f->mesh.pipeline.index});
-    assert_int_equal(shards_create(&f->table, data, f->mesh.data.index, bucket, &f->shards), 0);
+    f->table = made_up_table((struct made_up){data, tensor, f->mesh.axis[AXIS_TENSOR].index, pipeline,
+                                              f->mesh.axis[AXIS_PIPELINE].index});
+    assert_int_equal(shards_create(&f->table, data, f->mesh.axis[AXIS_DATA].index, bucket, &f->shards), 0);
     make_buffers(f);
     int64_t bytes;
     assert_int_equal(sync_create(&f->mesh, &f->table, &f->shards, &f->sync, &bytes), 0);
@@ -180,14 +181,16 @@ static void check_mesh(int data, int tensor, long bucket, enum order order) {
     for (int step = 0; step < STEPS; step++) check_step(&f, order, step);
     int64_t buckets = 0;
     for (int b = 0; b < f.shards.buckets; b++)
-        buckets += sync_formula_bucket(&f.shards.bucket[b], data, f.mesh.data.index);
-    assert_int_equal(f.mesh.data.bytes, STEPS * buckets);
-    assert_int_equal(f.mesh.tensor.bytes,
-                     STEPS * sync_formula_partial(&f.table, tensor, f.mesh.tensor.index));
-    assert_int_equal(f.mesh.pipeline.bytes, STEPS * sync_formula_shared(&f.table, f.mesh.pipeline.index));
-    assert_true((f.mesh.data.bytes > 0) == (data > 1) && (f.mesh.tensor.bytes > 0) == (tensor > 1));
-    assert_true((f.mesh.pipeline.bytes > 0) == (f.mesh.pipeline.size > 1));
-    assert_true((f.mesh.data.seconds > 0) == (data > 1));
+        buckets += sync_formula_bucket(&f.shards.bucket[b], data, f.mesh.axis[AXIS_DATA].index);
+    assert_int_equal(f.mesh.axis[AXIS_DATA].bytes, STEPS * buckets);
+    assert_int_equal(f.mesh.axis[AXIS_TENSOR].bytes,
+                     STEPS * sync_formula_partial(&f.table, tensor, f.mesh.axis[AXIS_TENSOR].index));
+    assert_int_equal(f.mesh.axis[AXIS_PIPELINE].bytes,
+                     STEPS * sync_formula_shared(&f.table, f.mesh.axis[AXIS_PIPELINE].index));
+    assert_true((f.mesh.axis[AXIS_DATA].bytes > 0) == (data > 1) &&
+                (f.mesh.axis[AXIS_TENSOR].bytes > 0) == (tensor > 1));
+    assert_true((f.mesh.axis[AXIS_PIPELINE].bytes > 0) == (f.mesh.axis[AXIS_PIPELINE].size > 1));
+    assert_true((f.mesh.axis[AXIS_DATA].seconds > 0) == (data > 1));
     tear_down(&f);
 }
 
@@ -234,7 +237,8 @@ static void long_shared_row(void **state) {
     assert_int_equal(sync_share(f.sync, f.gradient), 0);
     side_get(f.host, f.gradient, row.count);
     check_same(&row, f.host, f.sum, row.count);
-    assert_int_equal(f.mesh.pipeline.bytes, sync_formula_shared(&f.table, f.mesh.pipeline.index));
+    assert_int_equal(f.mesh.axis[AXIS_PIPELINE].bytes,
+                     sync_formula_shared(&f.table, f.mesh.axis[AXIS_PIPELINE].index));
     f.table.row = NULL;
     tear_down(&f);
 }

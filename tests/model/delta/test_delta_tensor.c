@@ -209,12 +209,12 @@ static void check_narrow(const struct model_config *c, const struct loss_options
     int32_t rows[B * (S + 1)];
     struct span stage[2] = {{0, 2}, {2, LAYERS}};
     memset(p, 0, sizeof *p);
-    layout.pipeline = 2, layout.stage = stage, layout.narrow = true;
+    layout.size[AXIS_PIPELINE] = 2, layout.stage = stage, layout.narrow = true;
     fixture_rows(rows, c->vocab_size);
     fixture_create(&full, c, test_backends()[0], B, S, 3, NOISE);
     assert_int_equal(edges_create(c, &p->edges), 0);
     for (int s = 0; s < 2; s++) {
-        layout.pipeline_index = s;
+        layout.index[AXIS_PIPELINE] = s;
         part_create(&p->part[s], &full, &layout, &tensor, NULL, test_backends()[0], B, S);
     }
     model_train(full.model, rows, B, S, o, &expected);

@@ -42,11 +42,11 @@ static int side_of(const struct model_config *m, struct named n) {
 }
 
 static bool by_connection(const struct layout *l) {
-    return l->delta == DELTA_CONNECTION && l->tensor > 1;
+    return l->delta == DELTA_CONNECTION && l->size[AXIS_TENSOR] > 1;
 }
 
 static uint64_t rank_of_layer(const struct bench *b, int layer) {
-    return UINT64_C(1) << layout_stage_of(&b->layout, layer) % b->layout.pipeline;
+    return UINT64_C(1) << layout_stage_of(&b->layout, layer) % b->layout.size[AXIS_PIPELINE];
 }
 
 static uint64_t projectors(const struct bench *b, struct named n, bool all) {
@@ -54,7 +54,8 @@ static uint64_t projectors(const struct bench *b, struct named n, bool all) {
     for (int e = 0; e < b->edges.count; e++) {
         const struct edge *edge = &b->edges.edge[e];
         if (edge->target != n.layer || (!all && edge->distance != n.distance)) continue;
-        if (b->routes.projector[e] >= 0) bits |= UINT64_C(1) << b->routes.projector[e] % b->layout.pipeline;
+        if (b->routes.projector[e] >= 0)
+            bits |= UINT64_C(1) << b->routes.projector[e] % b->layout.size[AXIS_PIPELINE];
     }
     return bits;
 }
@@ -82,17 +83,17 @@ struct box expected(const struct bench *b, const struct row *global, int t, int 
     struct box all = {{0, 0}, {global->shape[0], global->shape[1]}}, nothing = {{0, 0}, {0, 0}};
     if (!(owners(b, n) >> p & 1)) return nothing;
     if (by_connection(l) && n.distance >= 0)
-        return connection_of(b->model, n.distance) % l->tensor == t ? all : nothing;
+        return connection_of(b->model, n.distance) % l->size[AXIS_TENSOR] == t ? all : nothing;
     int side = side_of(b->model, n);
     if (side < 0) return all;
-    all.first[side] = global->shape[side] * t / l->tensor;
-    all.end[side] = global->shape[side] * (t + 1) / l->tensor;
+    all.first[side] = global->shape[side] * t / l->size[AXIS_TENSOR];
+    all.end[side] = global->shape[side] * (t + 1) / l->size[AXIS_TENSOR];
     return all;
 }
 
 bool expected_partial(const struct bench *b, const struct row *row) {
     struct named n = parse(row->name);
-    if (b->layout.tensor == 1 || side_of(b->model, n) >= 0) return false;
+    if (b->layout.size[AXIS_TENSOR] == 1 || side_of(b->model, n) >= 0) return false;
     if (n.distance >= 0) return !by_connection(&b->layout);
     if (!strcmp(n.leaf, "delta.select.weight")) return true;
     return b->layout.sequence_parallel; /* the trunk's norms */

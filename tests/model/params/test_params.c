@@ -75,7 +75,7 @@ static long memory_index(const struct row *row, long i, long j) {
 
 /* Flat places: zone by zone, aligned, without overlaps, stacks in one piece. */
 static void check_places(const struct bench *b, const struct table *t) {
-    long grain = (long)b->layout.data * SHARD_GRAIN;
+    long grain = (long)b->layout.size[AXIS_DATA] * SHARD_GRAIN;
     assert_int_equal(t->zone[0], 0);
     assert_int_equal(t->zone[ZONES], t->total);
     for (int z = 0; z <= ZONES; z++) assert_int_equal(t->zone[z] % grain, 0);
@@ -157,7 +157,7 @@ static void check_weights(const struct bench *b, const struct row *row) {
 
 /* The rank holds what it should, no less and no more; adds to `counted` [whole.total]. */
 static void check_parts(struct bench *b, const struct table *t, char *counted) {
-    int tensor = b->layout.tensor_index, pipeline = b->layout.pipeline_index, found = 0;
+    int tensor = b->layout.index[AXIS_TENSOR], pipeline = b->layout.index[AXIS_PIPELINE], found = 0;
     for (int r = 0; r < b->global->rows; r++) {
         const struct row *global = &b->global->row[r], *row = params_find(t, global->name);
         struct box box = expected(b, global, tensor, pipeline);
@@ -184,15 +184,16 @@ static long check_mesh(const struct model_config *model, const struct table *glo
                        struct layout layout) {
     struct bench b = {.model = model, .layout = layout, .global = global, .weights = weights};
     b.layout.stage = b.stage;
-    cut(layout.pipeline * layout.chunks, b.stage);
+    cut(layout.size[AXIS_PIPELINE] * layout.chunks, b.stage);
     assert_int_equal(edges_create(model, &b.edges), 0);
     struct route_widths widths = model_route_widths(model, &b.layout);
     assert_int_equal(routes_create(&b.edges, NULL, &b.layout, &widths, &b.routes),
                      0);
     char *counted = calloc((size_t)global->total, 1);
     long sum = 0, model_sum = 0;
-    for (int rank = 0; rank < layout.pipeline * layout.tensor; rank++) {
-        b.layout.pipeline_index = rank / layout.tensor, b.layout.tensor_index = rank % layout.tensor;
+    for (int rank = 0; rank < layout.size[AXIS_PIPELINE] * layout.size[AXIS_TENSOR]; rank++) {
+        b.layout.index[AXIS_PIPELINE] = rank / layout.size[AXIS_TENSOR],
+        b.layout.index[AXIS_TENSOR] = rank % layout.size[AXIS_TENSOR];
         struct table table;
         if (params_create(model, &b.layout, &table)) fail_msg("%s", gdn_failure());
         check_places(&b, &table);
@@ -236,9 +237,9 @@ static void meshes(void **state) {
             for (int choice = 0; choice < 8; choice++)
                 projected +=
                     check_mesh(&model, &global, weights,
-                               (struct layout){.data = choice % 4 == 3 ? 3 : 1,
-                                               .tensor = axes[a][0],
-                                               .pipeline = axes[a][1],
+                               (struct layout){.size[AXIS_DATA] = choice % 4 == 3 ? 3 : 1,
+                                               .size[AXIS_TENSOR] = axes[a][0],
+                                               .size[AXIS_PIPELINE] = axes[a][1],
                                                .chunks = axes[a][2],
                                                .delta = choice & 1 ? DELTA_CONNECTION : DELTA_CHANNEL,
                                                .sequence_parallel = choice & 2,
@@ -256,11 +257,11 @@ static void known_parts(void **state) {
     (void)state;
     struct model_config model = model_number(0);
     struct span stage[2] = {{0, 3}, {3, 6}};
-    struct layout layout = {.data = 2,
-                            .tensor = 4,
-                            .tensor_index = 3,
-                            .pipeline = 2,
-                            .pipeline_index = 1,
+    struct layout layout = {.size[AXIS_DATA] = 2,
+                            .size[AXIS_TENSOR] = 4,
+                            .index[AXIS_TENSOR] = 3,
+                            .size[AXIS_PIPELINE] = 2,
+                            .index[AXIS_PIPELINE] = 1,
                             .chunks = 1,
                             .stage = stage,
                             .small = 50};
@@ -288,7 +289,7 @@ static void known_parts(void **state) {
     assert_int_equal(params_create(&model, &layout, &table), 0);
     for (int i = 0; i < table.rows; i++) assert_int_equal(table.row[i].distance, 0);
     params_free(&table);
-    layout.tensor_index = 2;
+    layout.index[AXIS_TENSOR] = 2;
     assert_int_equal(params_create(&model, &layout, &table), 0);
     out = params_find(&table, "layers.4.delta.4.output_proj.weight");
     assert_true(out->split == SPLIT_NONE && out->count == 24 * 4 && !out->partial && out->counted);
@@ -301,10 +302,11 @@ static void tied(void **state) {
     (void)state;
     struct model_config model = model_number(4);
     struct span stage[3] = {{0, 1}, {1, 2}, {2, 6}};
-    struct layout layout = {.data = 1, .tensor = 1, .pipeline = 3, .chunks = 1, .stage = stage};
+    struct layout layout = {
+        .size[AXIS_DATA] = 1, .size[AXIS_TENSOR] = 1, .size[AXIS_PIPELINE] = 3, .chunks = 1, .stage = stage};
     for (int p = 0; p < 3; p++) {
         struct table table;
-        layout.pipeline_index = p;
+        layout.index[AXIS_PIPELINE] = p;
         assert_int_equal(params_create(&model, &layout, &table), 0);
         const struct row *embedding = params_find(&table, "embed_tokens.weight");
         if (p == 1) {
@@ -328,8 +330,12 @@ static void many_stages(void **state) {
     (void)state;
     struct model_config model = model_number(5);
     struct span stage[MANY];
-    struct layout layout = {
-        .data = 1, .tensor = 1, .pipeline = MANY, .chunks = 1, .stage = stage, .narrow = true};
+    struct layout layout = {.size[AXIS_DATA] = 1,
+                            .size[AXIS_TENSOR] = 1,
+                            .size[AXIS_PIPELINE] = MANY,
+                            .chunks = 1,
+                            .stage = stage,
+                            .narrow = true};
     struct table table[MANY], global;
     model.num_layers = MANY;
     model.delta.distances[2] = 100;
@@ -337,7 +343,7 @@ static void many_stages(void **state) {
     for (int p = 0; p < MANY; p++) stage[p] = (struct span){p, p + 1};
     assert_int_equal(params_create(&model, NULL, &global), 0);
     for (int p = 0; p < MANY; p++) {
-        layout.pipeline_index = p;
+        layout.index[AXIS_PIPELINE] = p;
         assert_int_equal(params_create(&model, &layout, &table[p]), 0);
     }
     for (int i = 0; i < global.rows; i++) {

@@ -2,7 +2,7 @@
 
 struct layout cut_layout(const struct cut *cut, int pipeline_index, int way) {
     struct layout layout = divided_layout(way);
-    layout.pipeline = cut->pipeline, layout.pipeline_index = pipeline_index;
+    layout.size[AXIS_PIPELINE] = cut->pipeline, layout.index[AXIS_PIPELINE] = pipeline_index;
     layout.chunks = cut->chunks;
     layout.stage = (struct span *)cut->stage;
     return layout;

@@ -56,7 +56,8 @@ static void defaults(void **state) {
     assert_true(t->adam_eps == 1e-8 && t->weight_decay == 0.1 && t->grad_clip == 1 && t->seed == 1);
     assert_true(t->schedule == LR_COSINE && t->precision == PRECISION_FP32 && t->recompute == RECOMPUTE_NONE);
     assert_true(t->eval_interval == 0 && t->eval_batches == 0 && t->gate_interval == 0 && t->stop_at == 0);
-    assert_true(c.mesh.data == 0 && c.mesh.tensor == 1 && c.mesh.pipeline == 1 && c.mesh.interleave == 1);
+    assert_true(c.mesh.size[AXIS_DATA] == 0 && c.mesh.size[AXIS_TENSOR] == 1 &&
+                c.mesh.size[AXIS_PIPELINE] == 1 && c.mesh.interleave == 1);
     assert_true(c.mesh.delta == DELTA_CHANNEL && !c.mesh.sequence_parallel && c.mesh.overlap &&
                 c.mesh.narrow_sources);
     assert_true(c.mesh.bucket == 4194304 && c.mesh.small == 8192);
@@ -159,7 +160,7 @@ static void meshes(void **state) {
     (void)state;
     struct config c =
         right("mesh: {tensor: 4, pipeline: 3, interleave: 2, delta: connection, bucket: 1000}", NULL, NULL);
-    assert_true(c.mesh.tensor == 4 && c.mesh.pipeline == 3 && c.mesh.interleave == 2);
+    assert_true(c.mesh.size[AXIS_TENSOR] == 4 && c.mesh.size[AXIS_PIPELINE] == 3 && c.mesh.interleave == 2);
     assert_true(c.mesh.delta == DELTA_CONNECTION && c.mesh.bucket == 1000);
     config_free(&c);
     /* What the width of a bottleneck does not bind. */

@@ -61,14 +61,16 @@ struct fixture {
 
 static void set_up(struct fixture *f, struct mesh *mesh, long bucket) {
     *f = (struct fixture){.model = small_model(), .layout = layout_full(), .mesh = mesh};
-    f->layout.data = mesh->data.size;
+    f->layout.size[AXIS_DATA] = mesh->axis[AXIS_DATA].size;
     f->layout.small = 100;
     assert_int_equal(edges_create(&f->model, &f->edges), 0);
     for (int a = 0; a < 3; a++)
         assert_int_equal(edges_introduced(&f->edges, &f->model.delta, a, &f->active[a]), 0);
     assert_int_equal(params_create(&f->model, &f->layout, &f->table), 0);
     optimizer_treat(&settings, &f->table);
-    assert_int_equal(shards_create(&f->table, mesh->data.size, mesh->data.index, bucket, &f->shards), 0);
+    assert_int_equal(
+        shards_create(&f->table, mesh->axis[AXIS_DATA].size, mesh->axis[AXIS_DATA].index, bucket, &f->shards),
+        0);
     assert_int_equal(state_reserve(&f->memory, NULL, &f->table, STATE_TRAINING, &f->shards, &f->state), 0);
     size_t n = (size_t)f->table.total, rows = (size_t)f->table.rows;
     f->w = calloc(n, sizeof(double)), f->m = calloc(n, sizeof(double)), f->v = calloc(n, sizeof(double));
@@ -191,7 +193,7 @@ static void follows_the_formula_through_stages(void **unused) {
     (void)unused;
     static const long buckets[] = {1, 5000, 1 << 20};
     struct mesh mesh;
-    assert_int_equal(mesh_create(0, 1, 1, &mesh), 0);
+    assert_int_equal(mesh_create(axes_of(0, 1, 1).size, &mesh), 0);
     for (int b = 0; b < 3; b++) follow_the_formula(&mesh, buckets[b]);
     mesh_free(&mesh);
 }
@@ -202,10 +204,11 @@ static double norm_on(struct mesh *mesh, long bucket) {
     set_up(&f, mesh, bucket);
     draw_gradients(&f, 3, 2, 1);
     for (int r = 0; r < f.table.rows; r++)
-        f.table.row[r].counted = !mesh->tensor.index && !mesh->pipeline.index;
-    int64_t before = mesh->data.bytes;
+        f.table.row[r].counted = !mesh->axis[AXIS_TENSOR].index && !mesh->axis[AXIS_PIPELINE].index;
+    int64_t before = mesh->axis[AXIS_DATA].bytes;
     double norm = norm_of(&f, 2);
-    assert_int_equal(mesh->data.bytes - before, optimizer_formula_norm(&f.shards, mesh->data.size));
+    assert_int_equal(mesh->axis[AXIS_DATA].bytes - before,
+                     optimizer_formula_norm(&f.shards, mesh->axis[AXIS_DATA].size));
     tear_down(&f);
     return norm;
 }
@@ -222,7 +225,7 @@ static void norm_is_one_number(void **unused) {
             if (n % (tensor * pipeline)) continue;
             static const long buckets[] = {1, 5000, 1 << 20};
             struct mesh mesh;
-            assert_int_equal(mesh_create(0, tensor, pipeline, &mesh), 0);
+            assert_int_equal(mesh_create(axes_of(0, tensor, pipeline).size, &mesh), 0);
             for (int b = 0; b < 3; b++) {
                 double norm = norm_on(&mesh, buckets[b]);
                 assert_memory_equal(&norm, &right, sizeof norm);

@@ -19,8 +19,10 @@ static void placement(void **state) {
     struct config config = right(staged, NULL, NULL);
     struct layout layout;
     assert_int_equal(placement_create(&config, 3, 1, 1, &layout), 0);
-    assert_true(layout.data == 3 && layout.tensor == 2 && layout.tensor_index == 1 && layout.pipeline == 2);
-    assert_true(layout.pipeline_index == 1 && layout.chunks == 2 && layout.small == 100 && layout.narrow);
+    assert_true(layout.size[AXIS_DATA] == 3 && layout.size[AXIS_TENSOR] == 2 &&
+                layout.index[AXIS_TENSOR] == 1 && layout.size[AXIS_PIPELINE] == 2);
+    assert_true(layout.index[AXIS_PIPELINE] == 1 && layout.chunks == 2 && layout.small == 100 &&
+                layout.narrow);
     int layer = 0;
     for (int s = 0; s < 4; s++) { /* every layer once, in order */
         assert_true(layout.stage[s].first == layer && layout.stage[s].end > layer);

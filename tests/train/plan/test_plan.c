@@ -34,7 +34,7 @@ static void compute(struct script *script, int rank, double flops) {
 
 static void message(struct script *script, enum act act, int rank, int peer, int number, int64_t bytes) {
     put(script, rank, (struct action){.act = act, .peer = peer, .message = number, .buffer = number})
-        ->bytes[PLAN_PIPELINE] = bytes;
+        ->bytes[AXIS_PIPELINE] = bytes;
 }
 
 static struct simulation run(struct script *script, int ranks, const struct plan_machine *machine) {
@@ -50,7 +50,7 @@ static struct simulation run(struct script *script, int ranks, const struct plan
 static void check_sum(const struct simulation *s, int rank) {
     const struct rank_time *t = &s->rank[rank];
     double sum = t->arithmetic + t->update + t->bubble;
-    for (int axis = 0; axis < PLAN_AXES; axis++) sum += t->exposed[axis];
+    for (int axis = 0; axis < AXES; axis++) sum += t->exposed[axis];
     assert_true(sum == s->seconds);
 }
 
@@ -66,7 +66,7 @@ static void test_message(void **state) {
     struct simulation s = run(&script, 2, &machine);
     assert_true(s.seconds == 4 + 0.5 + 2 + 8);
     assert_true(s.rank[1].bubble == 4); /* until it was sent; from then on it waits for the wire */
-    assert_true(s.rank[1].exposed[PLAN_PIPELINE] == 2.5);
+    assert_true(s.rank[1].exposed[AXIS_PIPELINE] == 2.5);
     assert_true(s.rank[0].arithmetic == 4 && s.rank[0].bubble == 10.5);
     check_sum(&s, 0);
     check_sum(&s, 1);
@@ -85,7 +85,7 @@ static void test_overlap(void **state) {
         message(&script, ACT_RECEIVE, 1, 0, 0, 0);
         struct simulation s = run(&script, 2, &unit);
         assert_true(s.seconds == (early ? 8 : 12));
-        assert_true(s.rank[1].exposed[PLAN_PIPELINE] == (early ? 0 : 4));
+        assert_true(s.rank[1].exposed[AXIS_PIPELINE] == (early ? 0 : 4));
         simulation_free(&s);
     }
 }
@@ -113,18 +113,18 @@ static void test_sums(void **state) {
     (void)state;
     struct script script = {0};
     struct action reduce = {.act = ACT_REDUCE}, finish = {.act = ACT_FINISH}, norm = {.act = ACT_NORM};
-    put(&script, 0, reduce)->bytes[PLAN_DATA] = 16;
+    put(&script, 0, reduce)->bytes[AXIS_DATA] = 16;
     struct action_cost *pass = put(&script, 0, (struct action){.act = ACT_BACKWARD});
     pass->flops = 4;
-    pass->bytes[PLAN_TENSOR] = 2;
+    pass->bytes[AXIS_TENSOR] = 2;
     put(&script, 0, finish);
     put(&script, 0, norm);
     compute(&script, 1, 1);
     put(&script, 1, norm);
     put(&script, 1, (struct action){.act = ACT_UPDATE})->memory = 32;
     struct simulation s = run(&script, 2, &unit);
-    assert_true(s.rank[0].exposed[PLAN_TENSOR] == 2);
-    assert_true(s.rank[0].exposed[PLAN_DATA] == 10);
+    assert_true(s.rank[0].exposed[AXIS_TENSOR] == 2);
+    assert_true(s.rank[0].exposed[AXIS_DATA] == 10);
     assert_true(s.rank[1].bubble == 15 && s.rank[1].update == 32);
     assert_true(s.seconds == 48);
     check_sum(&s, 0);
@@ -157,7 +157,11 @@ static double pipeline_seconds(int ranks, int chunks, int micro_batches) {
     struct schedule schedule;
     struct span stage[MAX_STAGES];
     for (int s = 0; s < ranks * chunks; s++) stage[s] = (struct span){s, s + 1};
-    struct layout layout = {.data = 1, .tensor = 1, .pipeline = ranks, .chunks = chunks, .stage = stage};
+    struct layout layout = {.size[AXIS_DATA] = 1,
+                            .size[AXIS_TENSOR] = 1,
+                            .size[AXIS_PIPELINE] = ranks,
+                            .chunks = chunks,
+                            .stage = stage};
     struct route_widths widths = {.node = 1, .edge = 1};
     struct schedule_options options = {.micro_batches = micro_batches, .num_layers = ranks * chunks};
     assert_int_equal(edges_create(&model, &edges), 0);

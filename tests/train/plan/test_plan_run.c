@@ -104,17 +104,17 @@ static void check_optimizer(const struct run *run, const struct plan_rank *plann
     for (int i = 0; i < run->part.table->rows; i++) {
         const struct row *row = &run->part.table->row[i];
         bool large = row->zone == ZONE_LARGE || row->zone == ZONE_SHARED_LARGE;
-        elements += (double)row->count / (large ? run->mesh.data.size : 1);
+        elements += (double)row->count / (large ? run->mesh.axis[AXIS_DATA].size : 1);
     }
     int64_t size = 2 * (int64_t)sizeof(real);
     assert_true(planned->optimizer_formula == size * (int64_t)ceil(elements));
     int64_t padding = planned->memory.bytes[MEMORY_OPTIMIZER] - planned->optimizer_formula;
-    assert_in_range(padding, 0, size * ZONES * SHARD_GRAIN * run->mesh.data.size);
+    assert_in_range(padding, 0, size * ZONES * SHARD_GRAIN * run->mesh.axis[AXIS_DATA].size);
 }
 
 static void test_step(void **state) {
     const struct planned *c = *state;
-    static const int plan_axis[STEP_AXES] = {PLAN_DATA, PLAN_TENSOR, PLAN_PIPELINE};
+    static const int plan_axis[AXES] = {AXIS_DATA, AXIS_TENSOR, AXIS_PIPELINE};
     const struct plan_machine machine = {.flops = 1e11, .bandwidth = {1e9, 1e9, 1e9}, .memory = 1e9};
     struct run run;
     struct step_report report;
@@ -130,7 +130,7 @@ static void test_step(void **state) {
         recompute_text(run.plan.policy, (int)layers, text, sizeof text);
         print_message("%s\n", text);
         assert_memory_equal(run.plan.policy, plan.policy, layers * sizeof *run.plan.policy);
-        assert_true(plan.ratio[0] > 1 || plan.ratio[run.config.mesh.pipeline - 1] > 1);
+        assert_true(plan.ratio[0] > 1 || plan.ratio[run.config.mesh.size[AXIS_PIPELINE] - 1] > 1);
     }
     check_optimizer(&run, planned);
     if (run.config.model.delta.num_distances ==
@@ -141,7 +141,7 @@ static void test_step(void **state) {
                     tokens * model_flops_per_token(&run.config.model, train->sequence_length, 0));
     }
     assert_int_equal(loop_step(&run, NULL, &report), 0);
-    for (int i = 0; i < STEP_AXES; i++)
+    for (int i = 0; i < AXES; i++)
         assert_int_equal(report.communication_bytes[i], planned->bytes[plan_axis[i]]);
     plan_free(&plan);
     ended(&run);

@@ -17,7 +17,7 @@ static void expect(int data, int tensor, int pipeline, int on_node, int in_domai
     char *text = NULL;
     size_t length;
     FILE *out = open_memstream(&text, &length);
-    ranks_describe_places(place, data, tensor, pipeline, out);
+    ranks_describe_places(place, axes_of(data, tensor, pipeline).size, out);
     fclose(out);
     assert_string_equal(text, right);
     free(text);
@@ -50,7 +50,7 @@ static void this_machine(void **state) {
     struct mesh mesh;
     char *text = NULL;
     size_t length;
-    assert_int_equal(mesh_create(0, 1, 1, &mesh), 0);
+    assert_int_equal(mesh_create(axes_of(0, 1, 1).size, &mesh), 0);
     FILE *out = mesh.rank == 0 ? open_memstream(&text, &length) : NULL;
     ranks_describe(&mesh, out);
     if (out) {

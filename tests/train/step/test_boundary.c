@@ -132,7 +132,7 @@ static void test_bits(void **state) {
 static void test_plan(void **state) {
     const struct mesh_case *c = *state;
     static const double ratios[] = {0, 0.25, 1e-9};
-    static const int plan_axis[STEP_AXES] = {PLAN_DATA, PLAN_TENSOR, PLAN_PIPELINE};
+    static const int plan_axis[AXES] = {AXIS_DATA, AXIS_TENSOR, AXIS_PIPELINE};
     const struct plan_machine machine = {.flops = 1e11, .bandwidth = {1e9, 1e9, 1e9}, .memory = 1e9};
     int64_t last = INT64_MAX;
     for (int i = 0; i < 3; i++) {
@@ -146,11 +146,11 @@ static void test_plan(void **state) {
                                           .pipeline = &run.part.pipeline,
                                           .batch = run.part.micro_batch,
                                           .length = run.config.train.sequence_length};
-        assert_int_equal(executor_planned(&planned, run.mesh.pipeline.index),
+        assert_int_equal(executor_planned(&planned, run.mesh.axis[AXIS_PIPELINE].index),
                          executor_memory(run.trainer.executor));
         for (int step = 0; step < 2; step++) {
             assert_int_equal(loop_step(&run, NULL, &report), 0);
-            for (int a = 0; a < STEP_AXES; a++)
+            for (int a = 0; a < AXES; a++)
                 assert_int_equal(report.communication_bytes[a], plan.rank[run.mesh.rank].bytes[plan_axis[a]]);
             assert_true(isfinite(report.loss) && isfinite(report.grad_norm));
         }
@@ -178,7 +178,8 @@ static void test_not_finite(void **state) {
     struct run run;
     struct step_report report;
     start(&run, *state, 0.3, true);
-    if (run.mesh.pipeline.index == 0) run.training.state.weight[run.part.table->row[0].offset] = NAN;
+    if (run.mesh.axis[AXIS_PIPELINE].index == 0)
+        run.training.state.weight[run.part.table->row[0].offset] = NAN;
     for (long i = 0; i < run.part.share * (run.config.train.sequence_length + 1); i++) run.data.rows[i] = 0;
     assert_int_equal(loop_step(&run, NULL, &report), GDN_DIVERGED);
     gdn_failure_clear();

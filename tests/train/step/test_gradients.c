@@ -154,7 +154,7 @@ static void compare_parts(struct run *run, const real *right, double *difference
         const struct piece *piece = &run->part.shards->piece[p];
         const struct row *row = &run->part.table->row[piece->row];
         bool sharded = run->part.shards->bucket[piece->bucket].sharded;
-        if (!row->counted || (!sharded && run->mesh.data.index)) continue;
+        if (!row->counted || (!sharded && run->mesh.axis[AXIS_DATA].index)) continue;
         const struct row *global = params_find(&run->part.global, row->name);
         long w = global - run->part.global.row;
         for (long k = piece->first; k < piece->first + piece->count; k++) {
@@ -211,7 +211,7 @@ static void check(int v, const struct placement *c, int active) {
         die("%s: %s", what, gdn_failure());
     world = run.mesh; /* laid out anew */
     fill_weights(run.part.table, run.training.state.weight);
-    run.data.rows = make_rows(&run.config, run.mesh.data.index * run.part.share, run.part.share);
+    run.data.rows = make_rows(&run.config, run.mesh.axis[AXIS_DATA].index * run.part.share, run.part.share);
     if (run_create(&run)) die("%s: %s", what, gdn_failure());
     if (active == ALL) active = run.config.model.delta.num_distances;
     struct loss_options options = {.active = pipeline_active(&run.part.pipeline, active),

@@ -6,8 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "data/format.h"
-#include "data/format_megatron.h"
 #include "data/likeness.h"
 #include "kernels/base/status.h"
 
@@ -40,13 +38,14 @@ static int find(const char *pattern, struct path_list *files) {
     return status;
 }
 
-/* Either file of a pair names it. What is no pair is told by what it is, not by the index it lacks. */
-static int find_pairs(const char *pattern, struct path_list *files) {
-    char *index = megatron_path(pattern, token_formats[TOKENS_MEGATRON]->suffix);
-    if (!index) return gdn_fail(GDN_INTERNAL, "%s: no memory", pattern);
-    int status = access(index, F_OK) ? likeness_verify(pattern, &megatron_format) : GDN_OK;
-    if (!status) status = find(index, files);
-    free(index);
+/* Of a format whose files go by other names than the one given, as a pair's: what is none of it is told by
+ * what it is, not by the file that it lacks. */
+static int find_named(const char *pattern, const struct token_format *format, struct path_list *files) {
+    char *name = format->name_of(pattern);
+    if (!name) return gdn_fail(GDN_INTERNAL, "%s: no memory", pattern);
+    int status = access(name, F_OK) ? likeness_verify(pattern, format) : GDN_OK;
+    if (!status) status = find(name, files);
+    free(name);
     return status;
 }
 
@@ -88,13 +87,13 @@ static int refuse_twice(const struct path_list *files, const int *ends, char *co
     return status;
 }
 
-int files_find(const struct path_list *patterns, enum tokens_format format, struct path_list *out) {
+int files_find(const struct path_list *patterns, const struct token_format *format, struct path_list *out) {
     *out = (struct path_list){0};
     int count = patterns->count, *ends = calloc((size_t)count + 1, sizeof *ends), status = GDN_OK;
     if (!ends) return gdn_fail(GDN_INTERNAL, "no memory for %d names", count);
     for (int i = 0; i < count && !status; i++) {
         const char *pattern = patterns->paths[i];
-        status = format == TOKENS_MEGATRON ? find_pairs(pattern, out) : find(pattern, out);
+        status = format->name_of ? find_named(pattern, format, out) : find(pattern, out);
         ends[i] = out->count;
     }
     if (!status && count > 1) status = refuse_twice(out, ends, patterns->paths);

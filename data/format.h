@@ -1,11 +1,12 @@
-/* What a token format is: how one file is opened, read and closed. stream.c joins files to a stream and knows
- * no format; a new one is a format_*.c and a row of token_formats (formats.c). Private to this room. */
+/* Token formats: how a file of tokens is recognised, opened, read and written. A format is a row of a table
+ * (formats.c), which streams, commands and data.format walk without knowing which formats there are. */
 #ifndef GDN_FORMAT_H
 #define GDN_FORMAT_H
 
 #include <stdbool.h>
 
 #include "data/elements.h"
+#include "data/head.h"
 #include "data/mapping.h"
 #include "data/tokens.h"
 
@@ -16,7 +17,7 @@ _Static_assert(sizeof(long) == 8, "positions in token files are `long` and need 
 
 enum { NOT_RECORDED = -1 };
 
-/* One open file. stream.c sets `path`, the format's open() the rest. */
+/* One open file. Who opens it sets `path`, the format's open() the rest. */
 struct token_file {
     char *path;           /* owned; what messages name */
     long count;           /* tokens */
@@ -30,9 +31,20 @@ struct token_file {
 };
 
 struct token_format {
-    const char *name;
-    const char *suffix; /* that every file of the format ends in, or "" */
-    bool separated;     /* TEXT_SEPARATOR stands between files, as the last token of all files but the last */
+    const char *name;  /* the word of data.format and of --format */
+    const char *about; /* a word or two beside it in --help: "raw uint16" */
+
+    bool text; /* a file is a document of bytes, its tokens; TEXT_SEPARATOR, as the last token of all files
+                  but the last, stands between them */
+    bool unmarked; /* any bytes may be its first, even those that mark a compressed file */
+
+    /* What the file is, where its first bytes or its name tell that it is of this format: "an HDF5 file";
+     * else NULL. NULL for a format that is never told so. */
+    const char *(*recognise)(const char *path, const struct head *head);
+
+    /* The name of what is opened, of the name or glob that is given; free() it, NULL without memory. NULL
+     * where that is the name itself. */
+    char *(*name_of)(const char *given);
 
     /* Opens file->path, checking header and sizes. After a failure close() is called all the same. */
     int (*open)(struct token_file *file);
@@ -42,10 +54,30 @@ struct token_format {
 
     /* Frees state and map; the rest of the file is zero or was set by open(). */
     void (*close)(struct token_file *file);
+
+    /* Writes a stream of text as uint16 to `path`, complete or not at all (output_tokens.h). NULL where none
+     * is written. */
+    int (*write)(const char *path, struct tokens *text);
 };
 
+/* The rows of gdn. */
 extern const struct token_format text_format, hdf5_format, llmc_format, megatron_format, nanogpt_format;
-extern const struct token_format *const token_formats[NUM_TOKENS_FORMATS];
+
+/* Adds a row, for programs beside gdn: before anything else of the program. */
+void token_format_register(const struct token_format *row);
+/* The row of a number, that of data.format; NULL behind the last. The row of a name, or NULL. */
+const struct token_format *token_format_of(int number);
+const struct token_format *token_format_named(const char *name);
+
+/* What data.format may be, "text|hdf5|…". */
+const char *token_format_words(void);
+/* Which formats a list for people has: all, with what they are in brackets, those that can be written, those
+ * that no file is recognised as. */
+enum format_list { FORMATS, FORMATS_EXPLAINED, FORMATS_WRITTEN, FORMATS_NEVER_FOUND };
+enum { FORMAT_LIST = 512 };
+/* Fills `out` with their names, `last` before the last one: "hdf5, llmc or nanogpt" for " or ". Returns
+ * out. */
+const char *token_format_list(enum format_list list, const char *last, char out[FORMAT_LIST]);
 
 /* For formats whose tokens lie in one piece at file->raw. */
 int format_read_raw(struct token_file *file, long first, long count, int32_t *out);

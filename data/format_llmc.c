@@ -5,8 +5,17 @@
 #include <string.h>
 
 #include "data/format.h"
-#include "data/format_llmc.h"
+#include "data/output_tokens.h"
 #include "kernels/base/status.h"
+
+enum {
+    LLMC_HEADER_INTS = 256,
+    LLMC_HEADER_BYTES = 4 * LLMC_HEADER_INTS,
+    LLMC_MAGIC_UINT16 = 20240520,
+    LLMC_VERSION_UINT16 = 1,
+    LLMC_MAGIC_UINT32 = 20240801,
+    LLMC_VERSION_UINT32 = 7,
+};
 
 static const struct {
     int32_t magic, version;
@@ -15,6 +24,13 @@ static const struct {
     {LLMC_MAGIC_UINT16, LLMC_VERSION_UINT16, ELEMENT_UINT16},
     {LLMC_MAGIC_UINT32, LLMC_VERSION_UINT32, ELEMENT_UINT32},
 };
+
+static const char *llmc_recognise(const char *path, const struct head *head) {
+    (void)path;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (head_has(head, 0, &kinds[i].magic, sizeof kinds[i].magic)) return "a file of llm.c tokens";
+    return NULL;
+}
 
 static int find_element(const char *path, const int32_t header[3], enum element *out) {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
@@ -59,10 +75,27 @@ static int llmc_open(struct token_file *file) {
     return GDN_OK;
 }
 
+static int llmc_fill(struct output *output, struct tokens *text) {
+    long count = tokens_count(text);
+    if (count > INT32_MAX)
+        return gdn_fail(
+            GDN_INPUT, "%s: a file of llm.c tokens holds at most %d, and these are %ld; write several shards",
+            output->path, INT32_MAX, count);
+    int32_t header[LLMC_HEADER_INTS] = {LLMC_MAGIC_UINT16, LLMC_VERSION_UINT16, (int32_t)count};
+    TRY(output_write(output, header, sizeof header));
+    return output_tokens(output, text);
+}
+
+static int llmc_write(const char *path, struct tokens *text) {
+    return output_whole(path, llmc_fill, text);
+}
+
 const struct token_format llmc_format = {
     .name = "llmc",
-    .suffix = "",
+    .about = ".bin",
+    .recognise = llmc_recognise,
     .open = llmc_open,
     .read = format_read_raw,
     .close = format_close_map,
+    .write = llmc_write,
 };

@@ -1,14 +1,40 @@
-/* Megatron's pair of .bin (tokens) and .idx (where each sequence lies in it; layout in format_megatron.h).
- * The stream is the sequences in the index's order, wherever they lie in .bin. Nothing in either file is
- * aligned. */
-#include "data/format_megatron.h"
-
+/* Megatron's pair of .bin (tokens) and .idx (where each sequence lies in it). The stream is the sequences in
+ * the index's order, wherever they lie in .bin. Nothing in either file is aligned. The index, little-endian,
+ * without padding:
+ *
+ *     9 bytes   magic "MMIDIDX\0\0"
+ *     uint64    version, 1
+ *     uint8     type code of the tokens in .bin
+ *     uint64    n, number of sequences
+ *     uint64    d, number of document indices: documents + 1
+ *     int32 [n] tokens of each sequence
+ *     int64 [n] where each sequence begins in .bin, in bytes
+ *     int64 [d] index of each document's first sequence, and n at the end
+ *     int8  [n] modes of the sequences; only in multimodal data, and unused here
+ */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "data/format.h"
+#include "data/output_tokens.h"
+#include "data/stream.h"
 #include "kernels/base/status.h"
+
+#define MEGATRON_MAGIC "MMIDIDX\0" /* and the literal's own zero: 9 bytes */
+
+enum {
+    MEGATRON_MAGIC_BYTES = 9,
+    MEGATRON_VERSION_AT = 9,
+    MEGATRON_CODE_AT = 17,
+    MEGATRON_SEQUENCES_AT = 18,
+    MEGATRON_INDICES_AT = 26,
+    MEGATRON_HEADER_BYTES = 34,
+    MEGATRON_VERSION = 1,
+    MEGATRON_UINT16 = 8,
+};
 
 enum { STRIDE = 256 }; /* sequences between two entries of `starts`: a compromise of memory and search */
 
@@ -21,12 +47,38 @@ struct megatron {
     long *starts; /* [sequences/STRIDE + 1]: first token, in the stream, of sequence STRIDE·i */
 };
 
-char *megatron_path(const char *path, const char *suffix) {
+/* `path` without .bin or .idx, and with `suffix` instead; free() it. NULL without memory. */
+static char *megatron_path(const char *path, const char *suffix) {
     size_t length = strlen(path);
     if (length >= 4 && (!strcmp(path + length - 4, ".bin") || !strcmp(path + length - 4, ".idx")))
         length -= 4;
     char *out = NULL;
     return asprintf(&out, "%.*s%s", (int)length, path, suffix) < 0 ? NULL : out;
+}
+
+static char *megatron_name_of(const char *given) {
+    return megatron_path(given, ".idx");
+}
+
+static bool is_index(const struct head *head) {
+    return head_has(head, 0, MEGATRON_MAGIC, MEGATRON_MAGIC_BYTES);
+}
+
+/* Whether the index of a pair lies beside `path`, which is its .bin or both files' name without suffix. */
+static bool has_index(const char *path) {
+    size_t length = strlen(path);
+    bool bin = length >= 4 && !strcmp(path + length - 4, ".bin");
+    if (!bin && !access(path, F_OK)) return false; /* a file of its own */
+    char *index = megatron_path(path, ".idx");
+    const struct head head = index ? head_read(index) : (struct head){.length = 0};
+    free(index);
+    return is_index(&head);
+}
+
+/* By the index alone: a .bin's tokens may look like anything. */
+static const char *megatron_recognise(const char *path, const struct head *head) {
+    if (is_index(head)) return "the index of a Megatron pair";
+    return has_index(path) ? "the .bin of a Megatron pair" : NULL;
 }
 
 static int64_t load_int64(const uint8_t *at, long i) {
@@ -190,10 +242,73 @@ static void megatron_close(struct token_file *file) {
     free(m);
 }
 
+/* Every document is one sequence, closed by the separator. */
+static int megatron_fill_index(struct output *index, struct tokens *text) {
+    int64_t n = text->num_files, indices = n + 1, version = MEGATRON_VERSION;
+    uint8_t code = MEGATRON_UINT16;
+    TRY(output_write(index, MEGATRON_MAGIC, MEGATRON_MAGIC_BYTES));
+    TRY(output_write(index, &version, sizeof version));
+    TRY(output_write(index, &code, sizeof code));
+    TRY(output_write(index, &n, sizeof n));
+    TRY(output_write(index, &indices, sizeof indices));
+    for (int i = 0; i < n; i++) {
+        long length = text->files[i].bytes + 1;
+        if (length > INT32_MAX)
+            return gdn_fail(
+                GDN_INPUT,
+                "%s: a Megatron sequence has at most %d tokens, and this document has %ld; split it",
+                text->files[i].path, INT32_MAX, length);
+        int32_t stored = (int32_t)length;
+        TRY(output_write(index, &stored, sizeof stored));
+    }
+    int64_t pointer = 0;
+    for (int i = 0; i < n; i++) {
+        TRY(output_write(index, &pointer, sizeof pointer));
+        pointer += (text->files[i].bytes + 1) * (int64_t)sizeof(uint16_t);
+    }
+    for (int64_t i = 0; i < indices; i++) TRY(output_write(index, &i, sizeof i));
+    return output_sync(index);
+}
+
+static int megatron_fill_both(struct output *bin, struct output *index, struct tokens *text) {
+    uint16_t separator = TEXT_SEPARATOR; /* the stream has it between documents only */
+    TRY(megatron_fill_index(index, text));
+    TRY(output_tokens(bin, text));
+    TRY(output_write(bin, &separator, sizeof separator));
+    TRY(output_sync(bin));
+    /* Without its index a .bin is nothing: the old index goes first and the new one comes last, so that at no
+     * moment an index stands beside another's tokens. */
+    if (unlink(index->path) && errno != ENOENT)
+        return gdn_fail(GDN_INPUT, "%s: cannot be replaced: %s", index->path, strerror(errno));
+    TRY(output_publish(bin));
+    int status = output_publish(index);
+    if (status) unlink(bin->path);
+    return status;
+}
+
+static int megatron_write(const char *path, struct tokens *text) {
+    char *bin_path = megatron_path(path, ".bin"), *index_path = megatron_path(path, ".idx");
+    struct output bin = {.descriptor = -1}, index = {.descriptor = -1};
+    int status = bin_path && index_path ? GDN_OK : gdn_fail(GDN_INTERNAL, "%s: no memory", path);
+    if (!status) status = output_refuse_own_input(bin_path, text);
+    if (!status) status = output_refuse_own_input(index_path, text);
+    if (!status) status = output_open(bin_path, &bin);
+    if (!status) status = output_open(index_path, &index);
+    if (!status) status = megatron_fill_both(&bin, &index, text);
+    output_close(&index);
+    output_close(&bin);
+    free(index_path);
+    free(bin_path);
+    return status;
+}
+
 const struct token_format megatron_format = {
     .name = "megatron",
-    .suffix = ".idx",
+    .about = ".bin and .idx",
+    .recognise = megatron_recognise,
+    .name_of = megatron_name_of,
     .open = megatron_open,
     .read = megatron_read,
     .close = megatron_close,
+    .write = megatron_write,
 };

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "data/format.h"
+#include "data/output_tokens.h"
 #include "kernels/base/status.h"
 
 static int nanogpt_open(struct token_file *file) {
@@ -21,10 +22,16 @@ static int nanogpt_open(struct token_file *file) {
     return GDN_OK;
 }
 
+static int nanogpt_write(const char *path, struct tokens *text) {
+    return output_whole(path, output_tokens, text);
+}
+
 const struct token_format nanogpt_format = {
     .name = "nanogpt",
-    .suffix = "",
+    .about = "raw uint16",
+    .unmarked = true,
     .open = nanogpt_open,
     .read = format_read_raw,
     .close = format_close_map,
+    .write = nanogpt_write,
 };

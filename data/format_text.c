@@ -42,8 +42,8 @@ static int text_read(struct token_file *file, long first, long count, int32_t *o
 
 const struct token_format text_format = {
     .name = "text",
-    .suffix = "",
-    .separated = true,
+    .about = "bytes",
+    .text = true,
     .open = text_open,
     .read = text_read,
     .close = format_close_map,

@@ -1,11 +1,57 @@
-/* The list of formats. */
+/* The table of token formats, and their names. */
 #include "data/format.h"
 
-const struct token_format *const token_formats[NUM_TOKENS_FORMATS] = {
-    [TOKENS_TEXT] = &text_format,         [TOKENS_HDF5] = &hdf5_format,       [TOKENS_LLMC] = &llmc_format,
-    [TOKENS_MEGATRON] = &megatron_format, [TOKENS_NANOGPT] = &nanogpt_format,
-};
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-const char *tokens_format_name(enum tokens_format format) {
-    return token_formats[format]->name;
+enum { MAX_ROWS = 16 };
+
+static const struct token_format *row[MAX_ROWS + 1] = {&text_format, &hdf5_format, &llmc_format,
+                                                       &megatron_format, &nanogpt_format};
+
+void token_format_register(const struct token_format *another) {
+    int number = 0;
+    while (row[number]) number++;
+    if (number == MAX_ROWS) abort();
+    row[number] = another;
+}
+
+const struct token_format *token_format_of(int number) {
+    return row[number];
+}
+
+const struct token_format *token_format_named(const char *name) {
+    for (int i = 0; row[i]; i++)
+        if (!strcmp(name, row[i]->name)) return row[i];
+    return NULL;
+}
+
+const char *token_format_words(void) {
+    static char words[FORMAT_LIST];
+    int used = 0;
+    for (int i = 0; row[i]; i++)
+        used += snprintf(words + used, sizeof words - (size_t)used, "%s%s", i ? "|" : "", row[i]->name);
+    return words;
+}
+
+static bool is_listed(const struct token_format *format, enum format_list list) {
+    if (list == FORMATS_WRITTEN) return format->write;
+    if (list == FORMATS_NEVER_FOUND) return !format->recognise && !format->text;
+    return true;
+}
+
+const char *token_format_list(enum format_list list, const char *last, char out[FORMAT_LIST]) {
+    int used = 0, count = 0, listed = 0;
+    for (int i = 0; row[i]; i++) count += is_listed(row[i], list);
+    out[0] = 0;
+    for (int i = 0; row[i]; i++) {
+        if (!is_listed(row[i], list)) continue;
+        const char *between = !listed ? "" : listed == count - 1 ? last : ", ";
+        used += snprintf(out + used, (size_t)(FORMAT_LIST - used), "%s%s", between, row[i]->name);
+        if (list == FORMATS_EXPLAINED)
+            used += snprintf(out + used, (size_t)(FORMAT_LIST - used), " (%s)", row[i]->about);
+        listed++;
+    }
+    return out;
 }

@@ -4,20 +4,15 @@
 
 #include "data/format.h"
 
-enum { NO_FORMAT = -1 };
-
 struct likeness {
-    const char *what;   /* "an HDF5 file" */
-    int format;         /* enum tokens_format that reads it, or NO_FORMAT */
-    const char *advice; /* what to do where no format reads it */
-    int at;             /* where in the file its mark lies */
-    const void *mark;   /* [size] bytes */
-    int size;
+    const char *what;                  /* "an HDF5 file"; NULL: nothing is known of it */
+    const struct token_format *format; /* that reads it; NULL: none does */
+    const char *advice;                /* what to do then */
 };
 
-/* What `path` looks like; NULL where nothing is known of its first bytes, as of any text, or it cannot be
- * read. A Megatron pair is known by either file and by its path without suffix. */
-const struct likeness *likeness_of(const char *path);
+/* What `path` looks like; nothing is known of the first bytes of any text, or of what cannot be read. A
+ * Megatron pair is known by either file and by its path without suffix. */
+struct likeness likeness_of(const char *path);
 
 /* GDN_INPUT where `path` is plainly something else than `format`; the message tells what it is, and what to
  * do. */

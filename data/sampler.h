@@ -17,7 +17,7 @@ struct sampler_source {
 struct sampler_options {
     const struct sampler_source *sources;
     int num_sources;
-    enum tokens_format format;
+    const struct token_format *format;
     bool shuffle; /* else sequential: sample i is tokens[iS … iS+S], wrapping after the last whole one */
     uint64_t seed;
     long length;     /* S; a sample has S + 1 tokens */

@@ -13,7 +13,7 @@ struct tokens {
 };
 
 /* Opens `num_files` files, in that order, as one stream. Copies the paths. Fails like tokens_open. */
-int tokens_open_files(const char *const *paths, int num_files, enum tokens_format format,
+int tokens_open_files(const char *const *paths, int num_files, const struct token_format *format,
                       struct tokens **out);
 
 #endif

@@ -8,35 +8,26 @@
 
 #include "data/paths.h"
 
-/* The formats; the order matches `data.format` in the configuration. */
-enum tokens_format {
-    TOKENS_TEXT,     /* bytes 1–255; 256 between documents (files of a glob are documents) */
-    TOKENS_HDF5,     /* one-dimensional integer dataset `tokens` */
-    TOKENS_LLMC,     /* llm.c .bin shards: header of 256 int32, uint16 or uint32 tokens */
-    TOKENS_MEGATRON, /* Megatron .bin/.idx pair: give either path, or the path without suffix */
-    TOKENS_NANOGPT,  /* raw uint16 tokens, nothing else: nanoGPT's train.bin; never detected */
-    NUM_TOKENS_FORMATS,
-};
+/* What a file is kept in: a row of a table (format.h). */
+struct token_format;
 
-enum { TEXT_SEPARATOR = 256 };
+enum { TEXT_SEPARATOR = 256 }; /* between documents, of text, whose bytes are tokens 1 to 255 */
 
 struct tokens; /* opaque */
 
-/* As `data.format` has it: "text". */
-const char *tokens_format_name(enum tokens_format format);
-
 /* The format of a file, or of the first that a glob matches, by its content; text where nothing is known of
  * it. Not collective. GDN_INPUT where nothing matches. */
-int tokens_detect(const char *pattern, enum tokens_format *out);
+int tokens_detect(const char *pattern, const struct token_format **out);
 
 /* Opens a file, or every file of a glob in name order as one stream. Not collective. Checks headers and
  * sizes. GDN_INPUT where nothing matches, a file is empty, truncated, plainly of another format or not
  * readable; the message names the file, what was found and what is expected. */
-int tokens_open(const char *pattern, enum tokens_format format, struct tokens **out);
+int tokens_open(const char *pattern, const struct token_format *format, struct tokens **out);
 
 /* The same of a list of files and globs, one stream in the given order; GDN_INPUT too where two of them name
  * the same file. */
-int tokens_open_list(const struct path_list *patterns, enum tokens_format format, struct tokens **out);
+int tokens_open_list(const struct path_list *patterns, const struct token_format *format,
+                     struct tokens **out);
 void tokens_close(struct tokens *tokens);
 
 /* Tokens of the whole stream. */
@@ -71,12 +62,12 @@ int tokens_summarize(struct tokens *tokens, struct tokens_summary *out);
  * a sample where it is large), and the first few tokens. */
 int tokens_describe(struct tokens *tokens, FILE *out);
 
-/* Writes text files as one token file of any format but TOKENS_TEXT, in uint16. Each of the `num_documents`
- * files `documents` is a document. TEXT_SEPARATOR stands between documents (Megatron: closes each of them).
- * Written beside and renamed: complete or absent; a file of that name is replaced, unless it is one of
- * `documents`. GDN_INPUT for that, for what cannot be read or written, and for more tokens than the format
- * can count. */
-int tokens_write(const char *path, enum tokens_format format, const char *const *documents,
+/* Writes text files as one token file of any format that has a `write`, in uint16. Each of the
+ * `num_documents` files `documents` is a document. TEXT_SEPARATOR stands between documents (Megatron: closes
+ * each of them). Written beside and renamed: complete or absent; a file of that name is replaced, unless it
+ * is one of `documents`. GDN_INPUT for that, for what cannot be read or written, and for more tokens than the
+ * format can count. */
+int tokens_write(const char *path, const struct token_format *format, const char *const *documents,
                  int num_documents);
 
 #endif

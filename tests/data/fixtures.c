@@ -44,7 +44,8 @@ void set_size(const char *path, long size) {
     assert_int_equal(truncate(path, size), 0);
 }
 
-void expect_stream(const char *pattern, enum tokens_format format, const int32_t *expected, long count) {
+void expect_stream(const char *pattern, const struct token_format *format, const int32_t *expected,
+                   long count) {
     struct tokens *tokens;
     if (tokens_open(pattern, format, &tokens)) fail_msg("%s", gdn_failure());
     assert_int_equal(tokens_count(tokens), count);
@@ -67,7 +68,7 @@ void expect_stream(const char *pattern, enum tokens_format format, const int32_t
     tokens_close(tokens);
 }
 
-char *describe(const char *pattern, enum tokens_format format) {
+char *describe(const char *pattern, const struct token_format *format) {
     struct tokens *tokens;
     char *text = NULL;
     size_t size = 0;
@@ -88,7 +89,7 @@ void expect_failure(int status, int expected, const char *text) {
     gdn_failure_clear();
 }
 
-void expect_open_fails(const char *pattern, enum tokens_format format, const char *text) {
+void expect_open_fails(const char *pattern, const struct token_format *format, const char *text) {
     struct tokens *tokens = (struct tokens *)(uintptr_t)1;
     int status = tokens_open(pattern, format, &tokens);
     expect_failure(status, GDN_INPUT, text);

@@ -2,7 +2,7 @@
 #ifndef GDN_DATA_FIXTURES_H
 #define GDN_DATA_FIXTURES_H
 
-#include "data/tokens.h"
+#include "data/format.h"
 #include "kernels/base/status.h"
 #include "tests/support/unit.h"
 
@@ -27,14 +27,15 @@ void set_size(const char *path, long size);
 
 /* Opens `pattern` and checks that its stream is `expected` [count], read as a whole and in pieces of two
  * sizes, small files token by token. */
-void expect_stream(const char *pattern, enum tokens_format format, const int32_t *expected, long count);
+void expect_stream(const char *pattern, const struct token_format *format, const int32_t *expected,
+                   long count);
 
 /* Opens `pattern` and returns its description. free() */
-char *describe(const char *pattern, enum tokens_format format);
+char *describe(const char *pattern, const struct token_format *format);
 
 /* Checks that opening `pattern` fails with GDN_INPUT and words that contain `text`, several of them
  * separated by '|', and leaves no stream. Forgets the failure. */
-void expect_open_fails(const char *pattern, enum tokens_format format, const char *text);
+void expect_open_fails(const char *pattern, const struct token_format *format, const char *text);
 
 /* Checks that `status` is `expected` and the recorded failure contains `text` (as above). Forgets the
  * failure. */

@@ -56,7 +56,7 @@ static void fill(int64_t min, int64_t max) {
 
 /* Whether the stream is mapped, which the description tells. */
 static bool is_mapped(const char *path) {
-    char *text = describe(path, TOKENS_HDF5);
+    char *text = describe(path, &hdf5_format);
     bool mapped = !strstr(text, "through the HDF5 library");
     free(text);
     return mapped;
@@ -65,7 +65,7 @@ static bool is_mapped(const char *path) {
 static void check(struct storage storage, bool mapped) {
     put_dataset("check.h5", storage);
     assert_int_equal(is_mapped("check.h5"), mapped);
-    expect_stream("check.h5", TOKENS_HDF5, expected, N);
+    expect_stream("check.h5", &hdf5_format, expected, N);
 }
 
 static void every_type(void **state) {
@@ -118,7 +118,7 @@ static void several_files(void **state) {
     int32_t joined[1019];
     memcpy(joined, expected, 1009 * sizeof *joined);
     memcpy(joined + 1009, expected, 10 * sizeof *joined);
-    expect_stream("part_*.h5", TOKENS_HDF5, joined, 1019);
+    expect_stream("part_*.h5", &hdf5_format, joined, 1019);
 }
 
 static void values_beyond_int32(void **state) {
@@ -137,7 +137,7 @@ static void values_beyond_int32(void **state) {
         fill(0, 100);
         values[N - 2] = cases[i].value;
         put_dataset("wide.h5", (struct storage){.type = cases[i].type});
-        assert_int_equal(tokens_open("wide.h5", TOKENS_HDF5, &tokens), GDN_OK);
+        assert_int_equal(tokens_open("wide.h5", &hdf5_format, &tokens), GDN_OK);
         assert_int_equal(tokens_read(tokens, 0, N - 2, read), GDN_OK);
         expect_failure(tokens_read(tokens, 1, N - 1, read), GDN_INPUT, "wide.h5|token 19998 ");
         tokens_read(tokens, 1, N - 1, read);
@@ -150,22 +150,22 @@ static void wrong_datasets(void **state) {
     (void)state;
     fill(0, 100);
     put_dataset("wrong.h5", (struct storage){.type = H5T_STD_I32LE, .dataset = "token"});
-    expect_open_fails("wrong.h5", TOKENS_HDF5, "wrong.h5|no dataset `tokens`");
+    expect_open_fails("wrong.h5", &hdf5_format, "wrong.h5|no dataset `tokens`");
     put_dataset("wrong.h5", (struct storage){.type = H5T_IEEE_F32LE});
-    expect_open_fails("wrong.h5", TOKENS_HDF5, "wrong.h5|floating-point|integers");
+    expect_open_fails("wrong.h5", &hdf5_format, "wrong.h5|floating-point|integers");
     put_dataset("wrong.h5", (struct storage){.type = H5T_STD_I32LE, .dimensions = 2});
-    expect_open_fails("wrong.h5", TOKENS_HDF5, "wrong.h5|2 dimensions");
+    expect_open_fails("wrong.h5", &hdf5_format, "wrong.h5|2 dimensions");
     hid_t file = H5Fcreate("wrong.h5", H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
     H5Gclose(H5Gcreate(file, "tokens", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
     H5Fclose(file);
-    expect_open_fails("wrong.h5", TOKENS_HDF5, "wrong.h5|not a dataset");
+    expect_open_fails("wrong.h5", &hdf5_format, "wrong.h5|not a dataset");
     file = H5Fcreate("wrong.h5", H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
     hsize_t none = 0;
     hid_t space = H5Screate_simple(1, &none, NULL);
     H5Dclose(H5Dcreate(file, "tokens", H5T_STD_I32LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
     H5Sclose(space);
     H5Fclose(file);
-    expect_open_fails("wrong.h5", TOKENS_HDF5, "wrong.h5|is empty");
+    expect_open_fails("wrong.h5", &hdf5_format, "wrong.h5|is empty");
 }
 
 static void damaged_files(void **state) {
@@ -173,12 +173,12 @@ static void damaged_files(void **state) {
     fill(0, 100);
     put_dataset("cut.h5", (struct storage){.type = H5T_STD_I32LE});
     set_size("cut.h5", 20000);
-    expect_open_fails("cut.h5", TOKENS_HDF5, "cut.h5|truncated");
+    expect_open_fails("cut.h5", &hdf5_format, "cut.h5|truncated");
     put_text("foreign.h5", "a text file that is long enough to look like something else");
-    expect_open_fails("foreign.h5", TOKENS_HDF5, "foreign.h5|not an HDF5 file");
+    expect_open_fails("foreign.h5", &hdf5_format, "foreign.h5|not an HDF5 file");
     put_text("empty.h5", "");
-    expect_open_fails("empty.h5", TOKENS_HDF5, "empty.h5|is empty");
-    expect_open_fails("missing.h5", TOKENS_HDF5, "missing.h5|No such file");
+    expect_open_fails("empty.h5", &hdf5_format, "empty.h5|is empty");
+    expect_open_fails("missing.h5", &hdf5_format, "missing.h5|No such file");
 }
 
 /* Damage inside a compressed chunk shows only when it is read. */
@@ -195,7 +195,7 @@ static void damaged_chunk(void **state) {
     H5Fclose(file);
     struct tokens *tokens;
     int32_t read[3];
-    assert_int_equal(tokens_open("chunk.h5", TOKENS_HDF5, &tokens), GDN_OK);
+    assert_int_equal(tokens_open("chunk.h5", &hdf5_format, &tokens), GDN_OK);
     expect_failure(tokens_read(tokens, 5, 3, read), GDN_INPUT, "chunk.h5|tokens 5 to 7");
     tokens_close(tokens);
 }

@@ -13,7 +13,7 @@
 static struct tokens_identity identify(const char *pattern) {
     struct tokens_identity identity;
     struct tokens *tokens;
-    if (tokens_open(pattern, TOKENS_LLMC, &tokens)) fail_msg("%s", gdn_failure());
+    if (tokens_open(pattern, &llmc_format, &tokens)) fail_msg("%s", gdn_failure());
     assert_int_equal(tokens_identify(tokens, &identity), GDN_OK);
     tokens_close(tokens);
     return identity;

@@ -10,13 +10,13 @@
 
 /* A file of every format with tokens 'a' 'b' 256 'c', and one of text. */
 static const struct {
-    enum tokens_format format;
+    const struct token_format *format;
     const char *path;
 } made[] = {
-    {TOKENS_HDF5, "made.h5"},
-    {TOKENS_LLMC, "made.bin"},
-    {TOKENS_MEGATRON, "pair"},
-    {TOKENS_NANOGPT, "raw.bin"},
+    {&hdf5_format, "made.h5"},
+    {&llmc_format, "made.bin"},
+    {&megatron_format, "pair"},
+    {&nanogpt_format, "raw.bin"},
 };
 enum { NUM_MADE = sizeof made / sizeof *made };
 
@@ -28,33 +28,33 @@ static void make_all(void) {
         assert_int_equal(tokens_write(made[i].path, made[i].format, documents, 2), GDN_OK);
 }
 
-static void expect_format(const char *pattern, enum tokens_format expected) {
-    enum tokens_format found;
+static void expect_format(const char *pattern, const struct token_format *expected) {
+    const struct token_format *found;
     assert_int_equal(tokens_detect(pattern, &found), GDN_OK);
-    assert_string_equal(tokens_format_name(found), tokens_format_name(expected));
+    assert_string_equal(found->name, expected->name);
 }
 
 static void found_by_content(void **state) {
     (void)state;
     make_all();
-    expect_format("one.txt", TOKENS_TEXT);
-    expect_format("*.txt", TOKENS_TEXT);
-    expect_format("made.h5", TOKENS_HDF5);
-    expect_format("made.bi?", TOKENS_LLMC);
-    expect_format("pair", TOKENS_MEGATRON);
-    expect_format("pair.bin", TOKENS_MEGATRON);
-    expect_format("pair.idx", TOKENS_MEGATRON);
-    expect_format("pair*", TOKENS_MEGATRON);
-    expect_format("raw.bin", TOKENS_TEXT); /* nothing in it tells, and as text it is refused */
-    expect_format("missing", TOKENS_TEXT); /* opening it tells */
-    enum tokens_format found;
+    expect_format("one.txt", &text_format);
+    expect_format("*.txt", &text_format);
+    expect_format("made.h5", &hdf5_format);
+    expect_format("made.bi?", &llmc_format);
+    expect_format("pair", &megatron_format);
+    expect_format("pair.bin", &megatron_format);
+    expect_format("pair.idx", &megatron_format);
+    expect_format("pair*", &megatron_format);
+    expect_format("raw.bin", &text_format); /* nothing in it tells, and as text it is refused */
+    expect_format("missing", &text_format); /* opening it tells */
+    const struct token_format *found;
     expect_failure(tokens_detect("missing_*", &found), GDN_INPUT, "no file matches|missing_*");
 
     /* not the name counts, and text beside an index of its name stays text */
     assert_int_equal(rename("made.h5", "no_text.txt"), 0);
-    expect_format("no_text.txt", TOKENS_HDF5);
+    expect_format("no_text.txt", &hdf5_format);
     put_text("pair.txt", "text");
-    expect_format("pair.txt", TOKENS_TEXT);
+    expect_format("pair.txt", &text_format);
 }
 
 /* Every file opened as every format: its own reads it, all others say what it is and which format reads
@@ -63,23 +63,23 @@ static void wrong_formats(void **state) {
     (void)state;
     make_all();
     for (int i = 0; i < NUM_MADE; i++)
-        for (int f = 0; f < NUM_TOKENS_FORMATS; f++) {
-            enum tokens_format format = (enum tokens_format)f;
+        for (int f = 0; token_format_of(f); f++) {
+            const struct token_format *format = token_format_of(f);
             if (made[i].format == format) {
                 expect_stream(made[i].path, format, (int32_t[]){'a', 'b', 256, 'c', 256},
-                              f == TOKENS_MEGATRON ? 5 : 4);
+                              format == &megatron_format ? 5 : 4);
                 continue;
             }
-            if (made[i].format == TOKENS_NANOGPT) continue; /* without a mark: below */
+            if (made[i].format == &nanogpt_format) continue; /* without a mark: below */
             char text[128];
-            const char *path = made[i].format == TOKENS_MEGATRON ? "pair.bin" : made[i].path;
-            snprintf(text, sizeof text, "%s is |format %s cannot|format %s is expected", path,
-                     tokens_format_name(format), tokens_format_name(made[i].format));
+            const char *path = made[i].format == &megatron_format ? "pair.bin" : made[i].path;
+            snprintf(text, sizeof text, "%s is |format %s cannot|format %s is expected", path, format->name,
+                     made[i].format->name);
             expect_open_fails(path, format, text);
         }
-    expect_open_fails("raw.bin", TOKENS_TEXT, "raw.bin is no text|NUL byte at position 1|nanogpt");
-    expect_open_fails("raw.bin", TOKENS_LLMC, "raw.bin is not a file of llm.c tokens");
-    expect_open_fails("one.txt", TOKENS_HDF5, "one.txt is not an HDF5 file");
+    expect_open_fails("raw.bin", &text_format, "raw.bin is no text|NUL byte at position 1|nanogpt");
+    expect_open_fails("raw.bin", &llmc_format, "raw.bin is not a file of llm.c tokens");
+    expect_open_fails("one.txt", &hdf5_format, "one.txt is not an HDF5 file");
 }
 
 static void packed_files(void **state) {
@@ -104,23 +104,23 @@ static void packed_files(void **state) {
         memset(bytes, 'x', sizeof bytes);
         memcpy(bytes + files[i].at, files[i].bytes, (size_t)files[i].size);
         put_file("packed", bytes, sizeof bytes);
-        expect_open_fails("packed", TOKENS_TEXT, files[i].text);
-        expect_open_fails("packed", TOKENS_HDF5, files[i].text);
+        expect_open_fails("packed", &text_format, files[i].text);
+        expect_open_fails("packed", &hdf5_format, files[i].text);
     }
     put_text("short", "PK"); /* shorter than any mark */
-    expect_stream("short", TOKENS_TEXT, (int32_t[]){'P', 'K'}, 2);
+    expect_stream("short", &text_format, (int32_t[]){'P', 'K'}, 2);
 }
 
 static void nul_bytes(void **state) {
     (void)state;
     put_file("nul", "ab\0c", 4);
-    expect_open_fails("nul", TOKENS_TEXT,
+    expect_open_fails("nul", &text_format,
                       "nul is no text|NUL byte at position 2|hdf5, llmc, megatron, or nanogpt");
     put_file("wide",
              "\xff\xfe"
              "a\0b\0",
              6);
-    expect_open_fails("wide", TOKENS_TEXT, "NUL byte at position 3|UTF-16|iconv");
+    expect_open_fails("wide", &text_format, "NUL byte at position 3|UTF-16|iconv");
 
     /* Far into a file it is found by whoever would read it, and nobody else pays for the search. */
     enum { SIZE = 3 << 20, AT = (2 << 20) + 5 };
@@ -131,7 +131,7 @@ static void nul_bytes(void **state) {
     free(bytes);
     struct tokens *tokens;
     int32_t values[8];
-    assert_int_equal(tokens_open("late", TOKENS_TEXT, &tokens), GDN_OK);
+    assert_int_equal(tokens_open("late", &text_format, &tokens), GDN_OK);
     assert_int_equal(tokens_read(tokens, AT - 8, 8, values), GDN_OK);
     assert_int_equal(tokens_read(tokens, AT + 1, 8, values), GDN_OK);
     expect_failure(tokens_read(tokens, AT - 7, 8, values), GDN_INPUT, "late is no text|position 2097157");
@@ -142,11 +142,11 @@ static void nanogpt(void **state) {
     (void)state;
     const uint16_t tokens[] = {0x8b1f, 0x0008, 65535, 50256}; /* as good a start as any, though gzip's */
     put_file("raw", tokens, sizeof tokens);
-    expect_stream("raw", TOKENS_NANOGPT, (int32_t[]){0x8b1f, 8, 65535, 50256}, 4);
+    expect_stream("raw", &nanogpt_format, (int32_t[]){0x8b1f, 8, 65535, 50256}, 4);
     put_file("odd", tokens, 5);
-    expect_open_fails("odd", TOKENS_NANOGPT, "odd has 5 bytes, an odd number|two bytes each");
+    expect_open_fails("odd", &nanogpt_format, "odd has 5 bytes, an odd number|two bytes each");
     put_text("nothing", "");
-    expect_open_fails("nothing", TOKENS_NANOGPT, "nothing is empty");
+    expect_open_fails("nothing", &nanogpt_format, "nothing is empty");
 }
 
 int main(void) {

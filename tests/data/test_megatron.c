@@ -51,26 +51,26 @@ static void put_three(uint8_t code, const void *tokens, long width) {
 static void type_codes(void **state) {
     (void)state;
     put_three(1, (uint8_t[]){0, 255, 7}, 1);
-    expect_stream("type.bin", TOKENS_MEGATRON, (int32_t[]){0, 255, 7}, 3);
+    expect_stream("type.bin", &megatron_format, (int32_t[]){0, 255, 7}, 3);
     put_three(2, (int8_t[]){-128, 127, 7}, 1);
-    expect_stream("type.bin", TOKENS_MEGATRON, (int32_t[]){-128, 127, 7}, 3);
+    expect_stream("type.bin", &megatron_format, (int32_t[]){-128, 127, 7}, 3);
     put_three(3, (int16_t[]){-32768, 32767, 7}, 2);
-    expect_stream("type.bin", TOKENS_MEGATRON, (int32_t[]){-32768, 32767, 7}, 3);
+    expect_stream("type.bin", &megatron_format, (int32_t[]){-32768, 32767, 7}, 3);
     put_three(4, (int32_t[]){INT32_MIN, INT32_MAX, 7}, 4);
-    expect_stream("type.bin", TOKENS_MEGATRON, (int32_t[]){INT32_MIN, INT32_MAX, 7}, 3);
+    expect_stream("type.bin", &megatron_format, (int32_t[]){INT32_MIN, INT32_MAX, 7}, 3);
     put_three(5, (int64_t[]){INT32_MIN, INT32_MAX, 7}, 8);
-    expect_stream("type.bin", TOKENS_MEGATRON, (int32_t[]){INT32_MIN, INT32_MAX, 7}, 3);
+    expect_stream("type.bin", &megatron_format, (int32_t[]){INT32_MIN, INT32_MAX, 7}, 3);
     put_three(8, (uint16_t[]){0, 65535, 7}, 2);
-    expect_stream("type.bin", TOKENS_MEGATRON, (int32_t[]){0, 65535, 7}, 3);
+    expect_stream("type.bin", &megatron_format, (int32_t[]){0, 65535, 7}, 3);
 
     put_three(6, (double[]){1, 2, 3}, 8);
-    expect_open_fails("type.bin", TOKENS_MEGATRON, "type.idx|float64|integers");
+    expect_open_fails("type.bin", &megatron_format, "type.idx|float64|integers");
     put_three(7, (float[]){1, 2, 3}, 4);
-    expect_open_fails("type.bin", TOKENS_MEGATRON, "type.idx|float32|integers");
+    expect_open_fails("type.bin", &megatron_format, "type.idx|float32|integers");
     put_three(0, (uint8_t[]){1, 2, 3}, 1);
-    expect_open_fails("type.bin", TOKENS_MEGATRON, "type.idx|type code 0");
+    expect_open_fails("type.bin", &megatron_format, "type.idx|type code 0");
     put_three(9, (uint8_t[]){1, 2, 3}, 1);
-    expect_open_fails("type.bin", TOKENS_MEGATRON, "type.idx|type code 9");
+    expect_open_fails("type.bin", &megatron_format, "type.idx|type code 9");
 }
 
 static void value_beyond_int32(void **state) {
@@ -78,11 +78,11 @@ static void value_beyond_int32(void **state) {
     int32_t values[3];
     struct tokens *tokens;
     put_three(5, (int64_t[]){1, 4294967297, 7}, 8); /* its lower half alone would be 1 */
-    assert_int_equal(tokens_open("type.bin", TOKENS_MEGATRON, &tokens), GDN_OK);
+    assert_int_equal(tokens_open("type.bin", &megatron_format, &tokens), GDN_OK);
     expect_failure(tokens_read(tokens, 0, 3, values), GDN_INPUT, "type.bin|token 1 |4294967297");
     tokens_close(tokens);
     put_three(5, (int64_t[]){1, 2, -2147483649}, 8);
-    assert_int_equal(tokens_open("type.bin", TOKENS_MEGATRON, &tokens), GDN_OK);
+    assert_int_equal(tokens_open("type.bin", &megatron_format, &tokens), GDN_OK);
     expect_failure(tokens_read(tokens, 2, 1, values), GDN_INPUT, "type.bin|token 2 |-2147483649");
     tokens_close(tokens);
 }
@@ -91,11 +91,11 @@ static void any_name_of_the_pair(void **state) {
     (void)state;
     put_three(1, (uint8_t[]){1, 2, 3}, 1);
     const int32_t expected[] = {1, 2, 3};
-    expect_stream("type.idx", TOKENS_MEGATRON, expected, 3);
-    expect_stream("type.bin", TOKENS_MEGATRON, expected, 3);
-    expect_stream("type", TOKENS_MEGATRON, expected, 3);
-    expect_stream("ty*.bin", TOKENS_MEGATRON, expected, 3);
-    expect_stream("t?pe", TOKENS_MEGATRON, expected, 3);
+    expect_stream("type.idx", &megatron_format, expected, 3);
+    expect_stream("type.bin", &megatron_format, expected, 3);
+    expect_stream("type", &megatron_format, expected, 3);
+    expect_stream("ty*.bin", &megatron_format, expected, 3);
+    expect_stream("t?pe", &megatron_format, expected, 3);
 }
 
 /* Sequences out of order, overlapping and at odd bytes. */
@@ -105,7 +105,7 @@ static void pointers(void **state) {
     struct index index =
         make_index(8, 3, (int32_t[]){2, 2, 1}, (int64_t[]){5, 1, 3}, 4, (int64_t[]){0, 1, 2, 3});
     put_pair("far.bin", bin, sizeof bin, "far.idx", &index);
-    expect_stream("far", TOKENS_MEGATRON, (int32_t[]){7, 8, 5, 6, 6}, 5);
+    expect_stream("far", &megatron_format, (int32_t[]){7, 8, 5, 6, 6}, 5);
 }
 
 static void multimodal(void **state) {
@@ -113,10 +113,10 @@ static void multimodal(void **state) {
     struct index index = make_index(1, 2, (int32_t[]){1, 1}, (int64_t[]){0, 1}, 2, (int64_t[]){0, 2});
     append(&index, "\0\1", 2);
     put_pair("modes.bin", "\5\6", 2, "modes.idx", &index);
-    expect_stream("modes", TOKENS_MEGATRON, (int32_t[]){5, 6}, 2);
+    expect_stream("modes", &megatron_format, (int32_t[]){5, 6}, 2);
     append(&index, "\0", 1);
     put_pair("modes.bin", "\5\6", 2, "modes.idx", &index);
-    expect_open_fails("modes", TOKENS_MEGATRON, "modes.idx|too long|3 bytes");
+    expect_open_fails("modes", &megatron_format, "modes.idx|too long|3 bytes");
 }
 
 /* More sequences than one stride of the reader's table, some without tokens, backwards in .bin; two such
@@ -139,11 +139,11 @@ static void many_sequences(void **state) {
     put_pair("many_1.bin", bin, sizeof bin, "many_1.idx", &index);
     put_pair("many_2.bin", bin, sizeof bin, "many_2.idx", &index);
     memcpy(expected + count, expected, (size_t)count * sizeof *expected);
-    expect_stream("many_*", TOKENS_MEGATRON, expected, 2 * count);
+    expect_stream("many_*", &megatron_format, expected, 2 * count);
 
     struct tokens *tokens;
     long in_file;
-    assert_int_equal(tokens_open("many_*", TOKENS_MEGATRON, &tokens), GDN_OK);
+    assert_int_equal(tokens_open("many_*", &megatron_format, &tokens), GDN_OK);
     assert_string_equal(tokens_place(tokens, count + 5, &in_file), "many_2.bin");
     assert_int_equal(in_file, 5);
     for (long i = 0; i < 2 * count; i++) {
@@ -162,29 +162,29 @@ static void damaged_index(void **state) {
     struct index bad = good;
     bad.bytes[0] = 'X';
     put_pair("bad.bin", tokens, 3, "bad.idx", &bad);
-    expect_open_fails("bad", TOKENS_MEGATRON, "bad.idx|MMIDIDX");
+    expect_open_fails("bad", &megatron_format, "bad.idx|MMIDIDX");
     bad = good;
     bad.bytes[9] = 2;
     put_pair("bad.bin", tokens, 3, "bad.idx", &bad);
-    expect_open_fails("bad", TOKENS_MEGATRON, "bad.idx|version is 2");
+    expect_open_fails("bad", &megatron_format, "bad.idx|version is 2");
     for (size_t size = 1; size < good.size; size++) { /* cut anywhere */
         put_pair("bad.bin", tokens, 3, "bad.idx", &(struct index){.size = 0});
         put_file("bad.idx", good.bytes, size);
-        expect_open_fails("bad", TOKENS_MEGATRON, size < 34 ? "bad.idx" : "bad.idx|truncated");
+        expect_open_fails("bad", &megatron_format, size < 34 ? "bad.idx" : "bad.idx|truncated");
     }
     bad = good;
     memset(bad.bytes + 18, 0xff, 16); /* counts whose tables' size would overflow */
     put_pair("bad.bin", tokens, 3, "bad.idx", &bad);
-    expect_open_fails("bad", TOKENS_MEGATRON, "bad.idx|truncated");
+    expect_open_fails("bad", &megatron_format, "bad.idx|truncated");
     bad = make_index(1, 0, NULL, NULL, 1, (int64_t[]){0});
     put_pair("bad.bin", tokens, 3, "bad.idx", &bad);
-    expect_open_fails("bad", TOKENS_MEGATRON, "bad.idx|empty");
+    expect_open_fails("bad", &megatron_format, "bad.idx|empty");
     bad = make_index(1, 2, (int32_t[]){0, 0}, in_order, 2, (int64_t[]){0, 2});
     put_pair("bad.bin", tokens, 3, "bad.idx", &bad);
-    expect_open_fails("bad", TOKENS_MEGATRON, "bad.idx|empty");
+    expect_open_fails("bad", &megatron_format, "bad.idx|empty");
     bad = make_index(1, 2, (int32_t[]){1, -1}, in_order, 2, (int64_t[]){0, 2});
     put_pair("bad.bin", tokens, 3, "bad.idx", &bad);
-    expect_open_fails("bad", TOKENS_MEGATRON, "bad.idx|sequence 1|-1");
+    expect_open_fails("bad", &megatron_format, "bad.idx|sequence 1|-1");
 }
 
 static void damaged_documents(void **state) {
@@ -194,11 +194,11 @@ static void damaged_documents(void **state) {
     for (int i = 0; i < 3; i++) {
         struct index bad = make_index(1, 3, three_lengths, in_order, 3, wrong[i]);
         put_pair("bad.bin", tokens, 3, "bad.idx", &bad);
-        expect_open_fails("bad", TOKENS_MEGATRON, "bad.idx|document ind");
+        expect_open_fails("bad", &megatron_format, "bad.idx|document ind");
     }
     struct index bad = make_index(1, 3, three_lengths, in_order, 0, NULL);
     put_pair("bad.bin", tokens, 3, "bad.idx", &bad);
-    expect_open_fails("bad", TOKENS_MEGATRON, "bad.idx|document ind");
+    expect_open_fails("bad", &megatron_format, "bad.idx|document ind");
 }
 
 static void damaged_tokens(void **state) {
@@ -208,19 +208,19 @@ static void damaged_tokens(void **state) {
     for (int i = 0; i < 4; i++) {
         struct index bad = make_index(1, 3, three_lengths, (int64_t[]){0, 2, wrong[i]}, 3, two_documents);
         put_pair("bad.bin", tokens, 3, "bad.idx", &bad);
-        expect_open_fails("bad", TOKENS_MEGATRON, "bad.bin|truncated|sequence 2");
+        expect_open_fails("bad", &megatron_format, "bad.bin|truncated|sequence 2");
     }
     put_three(4, tokens, 1); /* 3 bytes for 3 tokens of 4 bytes, with pointers 0, 2, 2 */
-    expect_open_fails("type", TOKENS_MEGATRON, "type.bin|truncated|int32");
+    expect_open_fails("type", &megatron_format, "type.bin|truncated|int32");
     unlink("type.bin");
-    expect_open_fails("type", TOKENS_MEGATRON, "type.bin|No such file");
+    expect_open_fails("type", &megatron_format, "type.bin|No such file");
     put_text("type.bin", "");
-    expect_open_fails("type", TOKENS_MEGATRON, "type.bin|is empty");
+    expect_open_fails("type", &megatron_format, "type.bin|is empty");
     unlink("type.idx");
-    expect_open_fails("type.bin", TOKENS_MEGATRON, "type.idx|No such file");
+    expect_open_fails("type.bin", &megatron_format, "type.idx|No such file");
     put_text("type.idx", "");
-    expect_open_fails("type.bin", TOKENS_MEGATRON, "type.idx|is empty");
-    expect_open_fails("missing_*.bin", TOKENS_MEGATRON, "no file matches|missing_*.idx");
+    expect_open_fails("type.bin", &megatron_format, "type.idx|is empty");
+    expect_open_fails("missing_*.bin", &megatron_format, "no file matches|missing_*.idx");
 }
 
 int main(void) {

@@ -14,7 +14,7 @@ enum { LENGTH = 3, WIDTH = LENGTH + 1, VOCAB = 1 << 30 };
 
 static struct sampler_options one_source(const struct sampler_source *source) {
     return (struct sampler_options){
-        .sources = source, .num_sources = 1, .format = TOKENS_LLMC, .length = LENGTH, .from = 0, .to = 1};
+        .sources = source, .num_sources = 1, .format = &llmc_format, .length = LENGTH, .from = 0, .to = 1};
 }
 
 static struct sampler *open_sampler(struct sampler_options options) {
@@ -298,7 +298,7 @@ static void many_tokens(void **state) {
     if (truncate("many.bin", 2 * tokens)) skip(); /* a file system that has no such sizes */
     struct sampler_source source = {ONE_PATH("many.bin"), 1};
     struct sampler_options options = one_source(&source);
-    options.format = TOKENS_NANOGPT;
+    options.format = &nanogpt_format;
     struct sampler *sequence = open_sampler(options);
     options.shuffle = true;
     struct sampler *shuffle = open_sampler(options);
@@ -336,7 +336,7 @@ static void vocabulary(void **state) {
     put_file("minus.idx", index, sizeof index);
     source.files = (struct path_list)ONE_PATH("minus");
     struct sampler_options options = one_source(&source);
-    options.format = TOKENS_MEGATRON;
+    options.format = &megatron_format;
     sampler = open_sampler(options);
     expect_failure(sampler_read(sampler, 0, 1, 100, rows), GDN_INPUT, "minus.bin|token 2 is -2|0 to 99");
     sampler_close(sampler);

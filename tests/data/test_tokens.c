@@ -11,7 +11,7 @@ static void one_file(void **state) {
     (void)state;
     const uint8_t bytes[] = {1, 255, 'a', 10, 200};
     put_file("one.txt", bytes, sizeof bytes);
-    expect_stream("one.txt", TOKENS_TEXT, (int32_t[]){1, 255, 'a', 10, 200}, 5);
+    expect_stream("one.txt", &text_format, (int32_t[]){1, 255, 'a', 10, 200}, 5);
 }
 
 static void documents(void **state) {
@@ -19,13 +19,13 @@ static void documents(void **state) {
     put_text("doc_B", "xyz"); /* by bytes, capitals come first */
     put_text("doc_a", "p");
     put_text("doc_c", "qr");
-    expect_stream("doc_?", TOKENS_TEXT, (int32_t[]){'x', 'y', 'z', 256, 'p', 256, 'q', 'r'}, 8);
+    expect_stream("doc_?", &text_format, (int32_t[]){'x', 'y', 'z', 256, 'p', 256, 'q', 'r'}, 8);
 }
 
 static void wildcards_in_a_name(void **state) {
     (void)state;
     put_text("odd[1].txt", "k");
-    expect_stream("odd\\[1].tx?", TOKENS_TEXT, (int32_t[]){'k'}, 1);
+    expect_stream("odd\\[1].tx?", &text_format, (int32_t[]){'k'}, 1);
 }
 
 static void places(void **state) {
@@ -33,7 +33,7 @@ static void places(void **state) {
     put_text("place_1", "abc");
     put_text("place_2", "de");
     struct tokens *tokens;
-    assert_int_equal(tokens_open("place_*", TOKENS_TEXT, &tokens), GDN_OK);
+    assert_int_equal(tokens_open("place_*", &text_format, &tokens), GDN_OK);
     const struct {
         const char *file;
         long in_file;
@@ -69,7 +69,7 @@ static void lists(void **state) {
         struct tokens *tokens;
         int32_t values[8];
         long count = (long)strlen(right[i].text);
-        if (tokens_open_list(&right[i].list, TOKENS_TEXT, &tokens)) fail_msg("%s", gdn_failure());
+        if (tokens_open_list(&right[i].list, &text_format, &tokens)) fail_msg("%s", gdn_failure());
         assert_int_equal(tokens_count(tokens), count);
         assert_int_equal(tokens_read(tokens, 0, count, values), GDN_OK);
         for (long t = 0; t < count; t++)
@@ -88,7 +88,7 @@ static void lists(void **state) {
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct tokens *tokens;
-        expect_failure(tokens_open_list(&wrong[i].list, TOKENS_TEXT, &tokens), GDN_INPUT, wrong[i].text);
+        expect_failure(tokens_open_list(&wrong[i].list, &text_format, &tokens), GDN_INPUT, wrong[i].text);
         assert_null(tokens);
     }
 }
@@ -98,18 +98,18 @@ static void bad_files(void **state) {
     put_text("empty_1", "a");
     put_text("empty_2", "");
     mkdir("folder", 0777);
-    expect_open_fails("missing.txt", TOKENS_TEXT, "missing.txt|No such file");
-    expect_open_fails("missing_*.txt", TOKENS_TEXT, "no file matches|missing_*.txt");
-    expect_open_fails("empty_2", TOKENS_TEXT, "empty_2|is empty");
-    expect_open_fails("empty_*", TOKENS_TEXT, "empty_2|is empty");
-    expect_open_fails("folder", TOKENS_TEXT, "folder|is not a file");
+    expect_open_fails("missing.txt", &text_format, "missing.txt|No such file");
+    expect_open_fails("missing_*.txt", &text_format, "no file matches|missing_*.txt");
+    expect_open_fails("empty_2", &text_format, "empty_2|is empty");
+    expect_open_fails("empty_*", &text_format, "empty_2|is empty");
+    expect_open_fails("folder", &text_format, "folder|is not a file");
 }
 
 static void description(void **state) {
     (void)state;
     put_text("told_1", "bc");
     put_text("told_2", "da");
-    char *text = describe("told_*", TOKENS_TEXT);
+    char *text = describe("told_*", &text_format);
     assert_string_equal(text, "format     text\n"
                               "files      2: told_1 ... told_2\n"
                               "tokens     5\n"
@@ -125,7 +125,7 @@ static void description_of_a_large_file(void **state) {
     (void)state;
     put_text("large", "a\1");
     set_size("large", 6l << 30);
-    char *text = describe("large", TOKENS_NANOGPT);
+    char *text = describe("large", &nanogpt_format);
     assert_non_null(strstr(text, "tokens     3221225472\n"));
     assert_non_null(strstr(text, "values     0 to 353 in a sample of 1048576 tokens\n"));
     free(text);

@@ -41,14 +41,14 @@ static void small_documents(void **state) {
     (void)state;
     put_documents();
     const int32_t separated[] = {'a', 'b', 255, 256, 'c', 256};
-    assert_int_equal(tokens_write("small.h5", TOKENS_HDF5, two_documents, 2), GDN_OK);
-    expect_stream("small.h5", TOKENS_HDF5, separated, 5);
-    assert_int_equal(tokens_write("small.bin", TOKENS_LLMC, two_documents, 2), GDN_OK);
-    expect_stream("small.bin", TOKENS_LLMC, separated, 5);
-    assert_int_equal(tokens_write("pair", TOKENS_MEGATRON, two_documents, 2), GDN_OK);
-    assert_int_equal(tokens_write("small.raw", TOKENS_NANOGPT, two_documents, 2), GDN_OK);
-    expect_stream("small.raw", TOKENS_NANOGPT, separated, 5);
-    expect_stream("pair", TOKENS_MEGATRON, separated, 6); /* the last document is closed, too */
+    assert_int_equal(tokens_write("small.h5", &hdf5_format, two_documents, 2), GDN_OK);
+    expect_stream("small.h5", &hdf5_format, separated, 5);
+    assert_int_equal(tokens_write("small.bin", &llmc_format, two_documents, 2), GDN_OK);
+    expect_stream("small.bin", &llmc_format, separated, 5);
+    assert_int_equal(tokens_write("pair", &megatron_format, two_documents, 2), GDN_OK);
+    assert_int_equal(tokens_write("small.raw", &nanogpt_format, two_documents, 2), GDN_OK);
+    expect_stream("small.raw", &nanogpt_format, separated, 5);
+    expect_stream("pair", &megatron_format, separated, 6); /* the last document is closed, too */
     assert_int_equal(count_files("partial"), 0);
 }
 
@@ -61,12 +61,12 @@ static void large_document(void **state) {
     expected[N] = 256;
     put_file("large.txt", bytes, N);
     const char *const documents[] = {"large.txt"};
-    assert_int_equal(tokens_write("large.h5", TOKENS_HDF5, documents, 1), GDN_OK);
-    expect_stream("large.h5", TOKENS_HDF5, expected, N);
-    assert_int_equal(tokens_write("large.bin", TOKENS_LLMC, documents, 1), GDN_OK);
-    expect_stream("large.bin", TOKENS_LLMC, expected, N);
-    assert_int_equal(tokens_write("pair.idx", TOKENS_MEGATRON, documents, 1), GDN_OK);
-    expect_stream("pair", TOKENS_MEGATRON, expected, N + 1);
+    assert_int_equal(tokens_write("large.h5", &hdf5_format, documents, 1), GDN_OK);
+    expect_stream("large.h5", &hdf5_format, expected, N);
+    assert_int_equal(tokens_write("large.bin", &llmc_format, documents, 1), GDN_OK);
+    expect_stream("large.bin", &llmc_format, expected, N);
+    assert_int_equal(tokens_write("pair.idx", &megatron_format, documents, 1), GDN_OK);
+    expect_stream("pair", &megatron_format, expected, N + 1);
     free(expected);
     free(bytes);
 }
@@ -86,10 +86,10 @@ static void exact_bytes(void **state) {
     put_documents();
     char llmc[1024 + 10] = "\x88\xd8\x34\x01\1\0\0\0\5"; /* 20240520, 1, 5 tokens */
     memcpy(llmc + 1024, "a\0b\0\xff\0\0\1c\0", 10);
-    assert_int_equal(tokens_write("exact.bin", TOKENS_LLMC, two_documents, 2), GDN_OK);
+    assert_int_equal(tokens_write("exact.bin", &llmc_format, two_documents, 2), GDN_OK);
     expect_bytes("exact.bin", llmc, sizeof llmc);
 
-    assert_int_equal(tokens_write("exact.bin", TOKENS_MEGATRON, two_documents, 2), GDN_OK); /* replaces it */
+    assert_int_equal(tokens_write("exact.bin", &megatron_format, two_documents, 2), GDN_OK); /* replaces it */
     expect_bytes("exact.bin", "a\0b\0\xff\0\0\1c\0\0\1", 12);
     const char index[] = "MMIDIDX\0\0\1\0\0\0\0\0\0\0\10\2\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0" /* header */
                          "\4\0\0\0\2\0\0\0"                                               /* lengths */
@@ -102,7 +102,7 @@ static void permissions(void **state) {
     (void)state;
     put_documents();
     mode_t old = umask(027);
-    assert_int_equal(tokens_write("mode.bin", TOKENS_LLMC, two_documents, 2), GDN_OK);
+    assert_int_equal(tokens_write("mode.bin", &llmc_format, two_documents, 2), GDN_OK);
     umask(old);
     struct stat about;
     assert_int_equal(stat("mode.bin", &about), 0);
@@ -115,12 +115,12 @@ static void refusals(void **state) {
     put_text("empty", "");
     const char *const missing[] = {"doc_1", "doc_3"}, *const empty[] = {"doc_1", "empty"};
     const char *const own[] = {"doc_2", "./doc_1"};
-    expect_failure(tokens_write("no", TOKENS_LLMC, missing, 2), GDN_INPUT, "doc_3|No such file");
-    expect_failure(tokens_write("no", TOKENS_HDF5, empty, 2), GDN_INPUT, "empty|is empty");
-    expect_failure(tokens_write("no", TOKENS_TEXT, two_documents, 2), GDN_INPUT,
+    expect_failure(tokens_write("no", &llmc_format, missing, 2), GDN_INPUT, "doc_3|No such file");
+    expect_failure(tokens_write("no", &hdf5_format, empty, 2), GDN_INPUT, "empty|is empty");
+    expect_failure(tokens_write("no", &text_format, two_documents, 2), GDN_INPUT,
                    "hdf5, llmc, megatron or nanogpt");
-    expect_failure(tokens_write("no", TOKENS_HDF5, two_documents, 0), GDN_INPUT, "no documents");
-    expect_failure(tokens_write("doc_1", TOKENS_LLMC, own, 2), GDN_INPUT,
+    expect_failure(tokens_write("no", &hdf5_format, two_documents, 0), GDN_INPUT, "no documents");
+    expect_failure(tokens_write("doc_1", &llmc_format, own, 2), GDN_INPUT,
                    "doc_1|both a document and the output");
     /* Megatron's two files, by any name of theirs */
     put_text("memo.bin", "bin");
@@ -133,17 +133,18 @@ static void refusals(void **state) {
         for (int k = 0; k < 2; k++) {
             char text[100];
             snprintf(text, sizeof text, "%s is both|another output", named[i]);
-            expect_failure(tokens_write(k ? "memo.bin" : "memo", TOKENS_MEGATRON, megatron[i], 2), GDN_INPUT,
+            expect_failure(tokens_write(k ? "memo.bin" : "memo", &megatron_format, megatron[i], 2), GDN_INPUT,
                            text);
         }
-    expect_stream("memo.bin", TOKENS_TEXT, (int32_t[]){'b', 'i', 'n'}, 3);
-    expect_stream("memo.idx", TOKENS_TEXT, (int32_t[]){'i', 'd', 'x'}, 3);
-    for (int format = TOKENS_HDF5; format <= TOKENS_MEGATRON; format++)
-        expect_failure(tokens_write("nowhere/no", (enum tokens_format)format, two_documents, 2), GDN_INPUT,
-                       "nowhere/no|No such file");
+    expect_stream("memo.bin", &text_format, (int32_t[]){'b', 'i', 'n'}, 3);
+    expect_stream("memo.idx", &text_format, (int32_t[]){'i', 'd', 'x'}, 3);
+    for (int f = 0; token_format_of(f); f++)
+        if (token_format_of(f)->write)
+            expect_failure(tokens_write("nowhere/no", token_format_of(f), two_documents, 2), GDN_INPUT,
+                           "nowhere/no|No such file");
     assert_int_equal(count_files("no"), 0);
     assert_int_equal(count_files("partial"), 0);
-    expect_stream("doc_1", TOKENS_TEXT, (int32_t[]){'a', 'b', 255}, 3);
+    expect_stream("doc_1", &text_format, (int32_t[]){'a', 'b', 255}, 3);
 }
 
 /* More tokens than the formats can count: refused before anything is written. */
@@ -152,9 +153,9 @@ static void too_many(void **state) {
     put_long_text("huge.txt");
     set_size("huge.txt", 1l << 31);
     const char *const documents[] = {"huge.txt"};
-    expect_failure(tokens_write("no.bin", TOKENS_LLMC, documents, 1), GDN_INPUT,
+    expect_failure(tokens_write("no.bin", &llmc_format, documents, 1), GDN_INPUT,
                    "no.bin|2147483647|2147483648");
-    expect_failure(tokens_write("no", TOKENS_MEGATRON, documents, 1), GDN_INPUT,
+    expect_failure(tokens_write("no", &megatron_format, documents, 1), GDN_INPUT,
                    "huge.txt|2147483647|2147483649");
     assert_int_equal(count_files("no."), 0);
     unlink("huge.txt");
@@ -168,22 +169,22 @@ static void full_disk(void **state) {
     put_long_text("long.txt");
     set_size("long.txt", 1 << 20);
     const char *const large[] = {"long.txt"};
-    const char *const paths[] = {
-        [TOKENS_HDF5] = "full.h5", [TOKENS_LLMC] = "full.bin", [TOKENS_MEGATRON] = "pair"};
     struct rlimit limit, small;
     getrlimit(RLIMIT_FSIZE, &limit);
     small = limit;
     small.rlim_cur = 100000;
     signal(SIGXFSZ, SIG_IGN);
-    for (int format = TOKENS_HDF5; format <= TOKENS_MEGATRON; format++) {
+    for (int f = 0; token_format_of(f); f++) {
+        const struct token_format *format = token_format_of(f);
+        if (!format->write) continue;
         const int32_t separated[] = {'a', 'b', 255, 256, 'c', 256};
-        long count = format == TOKENS_MEGATRON ? 6 : 5;
-        assert_int_equal(tokens_write(paths[format], (enum tokens_format)format, two_documents, 2), GDN_OK);
+        long count = format == &megatron_format ? 6 : 5;
+        assert_int_equal(tokens_write(format->name, format, two_documents, 2), GDN_OK);
         setrlimit(RLIMIT_FSIZE, &small);
-        int status = tokens_write(paths[format], (enum tokens_format)format, large, 1);
+        int status = tokens_write(format->name, format, large, 1);
         setrlimit(RLIMIT_FSIZE, &limit);
-        expect_failure(status, GDN_INPUT, paths[format]);
-        expect_stream(paths[format], (enum tokens_format)format, separated, count);
+        expect_failure(status, GDN_INPUT, format->name);
+        expect_stream(format->name, format, separated, count);
         assert_int_equal(count_files("partial"), 0);
     }
 }

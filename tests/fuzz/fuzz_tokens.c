@@ -1,6 +1,6 @@
 /* Token files. The first eight bytes of an input say how the rest of it is read:
  *
- *     0     format (modulo 4, as enum tokens_format), and by bit 2 whether in shuffled order
+ *     0     format (modulo 4, a row of the table), and by bit 2 whether in shuffled order
  *     1     tokens of a sample less one
  *     2, 3  vocabulary, low byte first, less one
  *     4, 5  where the rest is cut in two files: of the same format, or a Megatron index and its tokens;
@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "data/format.h"
 #include "data/sampler.h"
-#include "data/tokens.h"
 #include "h5_mutate.h"
 #include "harness.h"
 
@@ -46,13 +46,13 @@ static void read_ends(struct tokens *tokens) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size < HEAD) return 0;
     const uint8_t *rest = data + HEAD;
-    enum tokens_format format = data[0] & 8 ? TOKENS_NANOGPT : (enum tokens_format)(data[0] & 3);
+    const struct token_format *format = data[0] & 8 ? &nanogpt_format : token_format_of(data[0] & 3);
     long length = data[1] + 1;
     int vocab = (data[2] | data[3] << 8) + 1;
     size_t left = size - HEAD, cut = (size_t)(data[4] | data[5] << 8);
     if (cut > left) cut = left;
     const char *pattern;
-    if (format == TOKENS_MEGATRON) {
+    if (format == &megatron_format) {
         fuzz_write("tokens.idx", rest, cut);
         fuzz_write("tokens.bin", rest + cut, left - cut);
         pattern = fuzz_path("tokens");
@@ -86,7 +86,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
 /* HDF5's blocks of metadata carry checksums, which a change would not get past. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed) {
-    bool hdf5 = size > HEAD && (data[0] & 3) == TOKENS_HDF5 && seed % 8;
+    bool hdf5 = size > HEAD && token_format_of(data[0] & 3) == &hdf5_format && seed % 8;
     if (!hdf5 || max <= HEAD) return h5_mutate_plainly(data, size, max);
     return HEAD + h5_mutate(data + HEAD, size - HEAD, max - HEAD, seed);
 }

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/format.h"
 #include "data/sampler.h"
-#include "data/tokens.h"
 #include "kernels/base/status.h"
 #include "train/command/commands.h"
 #include "train/command/json_line.h"
@@ -16,21 +16,39 @@ enum { SNIPPET = 256 }; /* tokens of text that `show` prints */
 enum key { KEY_FORMAT = 256, KEY_OUTPUT, KEY_LENGTH, KEY_ORDER, KEY_SEED, KEY_FIRST, KEY_COUNT, KEY_JSON };
 
 struct settings {
-    int format; /* enum tokens_format; −1: not given */
+    const struct token_format *format; /* NULL: not given */
     const char *output;
     long length, first, count; /* −1: not given */
     bool shuffle, json;
     uint64_t seed;
 };
 
-#define FORMAT_HELP                                                                                          \
-    "What the files are: text (bytes), hdf5 (dataset `tokens`), llmc (.bin), megatron (.bin and .idx) or "   \
-    "nanogpt (raw uint16); default: as the first file looks, nanogpt never"
+/* Texts of --help that name the formats; list_formats fills them. */
+static char to_write[2 * FORMAT_LIST], to_read[3 * FORMAT_LIST], overview[3 * FORMAT_LIST];
+
+static void list_formats(void) {
+    char list[FORMAT_LIST], never[FORMAT_LIST];
+    snprintf(to_write, sizeof to_write, "What to write: %s",
+             token_format_list(FORMATS_WRITTEN, " or ", list));
+    snprintf(to_read, sizeof to_read, "What the files are: %s; default: as the first file looks, %s never",
+             token_format_list(FORMATS_EXPLAINED, " or ", list),
+             token_format_list(FORMATS_NEVER_FOUND, " or ", never));
+    snprintf(overview, sizeof overview,
+             "Usage: gdn data write|show|sample [OPTION...] PATH...\n"
+             "Prepare and inspect token files, the data of gdn train.\n\n"
+             "  write    turn text files into a token file (%s)\n"
+             "  show     print what a token file holds\n"
+             "  sample   print samples just as training reads them\n\n"
+             "'gdn data write --help' and so on explain each.\n",
+             token_format_list(FORMATS_WRITTEN, ", ", list));
+}
 
 static int take_format(const char *value, struct settings *settings) {
-    for (settings->format = 0; settings->format < NUM_TOKENS_FORMATS; settings->format++)
-        if (!strcmp(value, tokens_format_name((enum tokens_format)settings->format))) return GDN_OK;
-    return gdn_fail(GDN_INPUT, "--format '%s': text, hdf5, llmc, megatron or nanogpt is expected", value);
+    char list[FORMAT_LIST];
+    settings->format = token_format_named(value);
+    if (settings->format) return GDN_OK;
+    return gdn_fail(GDN_INPUT, "--format '%s': %s is expected", value,
+                    token_format_list(FORMATS, " or ", list));
 }
 
 static int take_option(int key, const char *value, void *input) {
@@ -66,10 +84,10 @@ static int need(bool given, const char *command, const char *option) {
 }
 
 static int write_file(const struct settings *settings, const struct options *options) {
-    TRY(need(settings->format >= 0, "gdn data write", "--format"));
+    TRY(need(settings->format, "gdn data write", "--format"));
     TRY(need(settings->output, "gdn data write", "--output"));
-    return tokens_write(settings->output, (enum tokens_format)settings->format,
-                        (const char *const *)options->argument, options->num_arguments);
+    return tokens_write(settings->output, settings->format, (const char *const *)options->argument,
+                        options->num_arguments);
 }
 
 /* Prints tokens as the text they are, with everything that is not printable ASCII as \xNN, on one line. */
@@ -110,10 +128,10 @@ static int show_stream(struct tokens *tokens) {
 
 /* The files that are named on the command line, and --format or what the first of them looks like. */
 static int name_files(const struct settings *settings, const struct options *options, struct path_list *files,
-                      enum tokens_format *format) {
+                      const struct token_format **format) {
     *files = (struct path_list){options->argument, options->num_arguments};
-    *format = (enum tokens_format)settings->format;
-    return settings->format < 0 ? tokens_detect(files->paths[0], format) : GDN_OK;
+    *format = settings->format;
+    return !settings->format ? tokens_detect(files->paths[0], format) : GDN_OK;
 }
 
 static int show_json(struct tokens *tokens) {
@@ -131,7 +149,7 @@ static int show_json(struct tokens *tokens) {
 }
 
 static int show_file(const struct settings *settings, const struct options *options) {
-    enum tokens_format format;
+    const struct token_format *format;
     struct path_list files;
     struct tokens *tokens;
     TRY(name_files(settings, options, &files, &format));
@@ -161,7 +179,7 @@ static int sample_file(const struct settings *settings, const struct options *op
     TRY(need(settings->length >= 1, "gdn data sample", "--length"));
     TRY(need(settings->first >= 0, "gdn data sample", "--first"));
     TRY(need(settings->count >= 1, "gdn data sample", "--count"));
-    enum tokens_format format;
+    const struct token_format *format;
     struct sampler_source source = {.weight = 1};
     TRY(name_files(settings, options, &source.files, &format));
     struct sampler_options wanted = {
@@ -182,18 +200,18 @@ static int sample_file(const struct settings *settings, const struct options *op
 }
 
 static const struct argp_option write_options[] = {
-    {"format", KEY_FORMAT, "FORMAT", 0, "What to write: hdf5, llmc, megatron or nanogpt", 0},
+    {"format", KEY_FORMAT, "FORMAT", 0, to_write, 0},
     {"output", KEY_OUTPUT, "PATH", 0,
      "The file to write (megatron: PATH.bin and PATH.idx); replaced if it exists", 0},
     {0},
 };
 static const struct argp_option show_options[] = {
-    {"format", KEY_FORMAT, "FORMAT", 0, FORMAT_HELP, 0},
+    {"format", KEY_FORMAT, "FORMAT", 0, to_read, 0},
     {"json", KEY_JSON, NULL, 0, "Print one object as JSON, on one line", 0},
     {0},
 };
 static const struct argp_option sample_options[] = {
-    {"format", KEY_FORMAT, "FORMAT", 0, FORMAT_HELP, 0},
+    {"format", KEY_FORMAT, "FORMAT", 0, to_read, 0},
     {"length", KEY_LENGTH, "S", 0,
      "As train.sequence_length: a sample has S + 1 tokens, the last being the last target", 0},
     {"order", KEY_ORDER, "ORDER", 0, "As data.order: sequential (the default) or shuffle", 0},
@@ -259,7 +277,7 @@ static const struct {
 enum { NUM_COMMANDS = sizeof commands / sizeof *commands };
 
 static int run_command(int i, int argc, char **argv) {
-    struct settings settings = {.format = -1, .length = -1, .first = -1, .count = -1};
+    struct settings settings = {.length = -1, .first = -1, .count = -1};
     struct options options;
     int status = options_parse(&commands[i].line, argc, argv, &options, &settings);
     if (!status && !options.done) status = commands[i].run(&settings, &options);
@@ -270,12 +288,7 @@ static int run_command(int i, int argc, char **argv) {
 static const struct command_group group = {
     .name = "gdn data",
     .expected = "write, show or sample",
-    .overview = "Usage: gdn data write|show|sample [OPTION...] PATH...\n"
-                "Prepare and inspect token files, the data of gdn train.\n\n"
-                "  write    turn text files into a token file (hdf5, llmc, megatron, nanogpt)\n"
-                "  show     print what a token file holds\n"
-                "  sample   print samples just as training reads them\n\n"
-                "'gdn data write --help' and so on explain each.\n",
+    .overview = overview,
     .commands = commands,
     .size = sizeof *commands,
     .count = NUM_COMMANDS,
@@ -283,5 +296,6 @@ static const struct command_group group = {
 };
 
 int cmd_data(int argc, char **argv) {
+    list_formats();
     return options_choose(&group, argc, argv);
 }

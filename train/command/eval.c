@@ -1,6 +1,7 @@
 /* gdn eval: the loss of a checkpoint on a data set. */
 #include "train/command/commands.h"
 
+#include "data/format.h"
 #include "train/command/json_line.h"
 #include "train/loop/loop.h"
 #include "train/command/options.h"
@@ -8,15 +9,17 @@
 #include "train/command/saved_model.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { KEY_DATA = 256, KEY_FORMAT, KEY_VALIDATION, KEY_JSON };
 
+static char format_help[2 * FORMAT_LIST]; /* cmd_eval fills it */
+
 static const struct argp_option own[] = {
     {"data", KEY_DATA, "FILE", 0, "Measure on this file or glob instead of the run's validation data", 0},
-    {"format", KEY_FORMAT, "FORMAT", 0,
-     "Format of --data: text, hdf5, llmc, megatron or nanogpt (default: the run's data.format)", 0},
+    {"format", KEY_FORMAT, "FORMAT", 0, format_help, 0},
     {"validation", KEY_VALIDATION, "NAME", 0,
      "Measure on this one of the run's validation sets (default: on all)", 0},
     {"json", KEY_JSON, NULL, 0, "Print one object as JSON, on one line", 0},
@@ -218,6 +221,9 @@ static int evaluate(struct subject *subject, const struct options *options, cons
 int cmd_eval(int argc, char **argv) {
     struct options options;
     struct arguments given = {0};
+    char formats[FORMAT_LIST];
+    snprintf(format_help, sizeof format_help, "Format of --data: %s (default: the run's data.format)",
+             token_format_list(FORMATS, " or ", formats));
     int status = options_parse(&line, argc, argv, &options, &given);
     if (!status && !options.done) {
         struct subject subject = {0};

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/tokens.h"
+#include "data/format.h"
 #include "dist/mesh/mesh.h"
 #include "kernels/base/random.h"
 #include "kernels/base/status.h"
@@ -130,11 +130,15 @@ static int read_ids(const char *prompt, int32_t *token, long *count) {
     return GDN_OK;
 }
 
+static bool is_text(const struct config *c) {
+    return token_format_of(c->data.format)->text;
+}
+
 /* Starts from the end of a document before, where its token is known: in text, and in token files of the
  * vocabulary that `gdn data write` makes. */
 static int start_document(const struct saved_model *saved, struct text *text) {
     const struct config *c = &saved->config;
-    if (c->data.format != FORMAT_TEXT && c->model.vocab_size != TEXT_SEPARATOR + 1)
+    if (!is_text(c) && c->model.vocab_size != TEXT_SEPARATOR + 1)
         return gdn_fail(GDN_INPUT,
                         "--prompt is empty: with a vocabulary of %d tokens that are not known to be bytes, "
                         "none is known to begin a document; give one or more ids",
@@ -223,7 +227,7 @@ static int write_text(const struct settings *s, const struct saved_model *saved,
         text->token[text->count++] = token;
         print_token(s, token);
     }
-    if (s->json) return print_json(s, saved->config.data.format == FORMAT_TEXT, text);
+    if (s->json) return print_json(s, is_text(&saved->config), text);
     putchar('\n'); /* main finds out whether all could be written */
     return GDN_OK;
 }
@@ -242,7 +246,7 @@ static int find_active(const struct saved_model *saved, struct edge_set *active)
 
 static int generate(const struct settings *s, const struct saved_model *saved, const struct ops *ops) {
     const struct config *c = &saved->config;
-    if (!s->ids && c->data.format != FORMAT_TEXT)
+    if (!s->ids && !is_text(c))
         return gdn_fail(
             GDN_INPUT,
             "%s was not trained on data.format text, so its tokens are not known to be text: use --ids",

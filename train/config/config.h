@@ -15,7 +15,6 @@
 enum lr_schedule { LR_COSINE, LR_LINEAR, LR_CONSTANT, LR_WSD };
 /* Policies as in model/model.h, or chosen by memory; of connections also: as their layers. */
 enum recompute_choice { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_AUTO, RECOMPUTE_SAME };
-enum data_format { FORMAT_TEXT, FORMAT_HDF5, FORMAT_LLMC, FORMAT_MEGATRON, FORMAT_NANOGPT };
 enum data_order { ORDER_SHUFFLE, ORDER_SEQUENTIAL };
 enum spike_action { SPIKE_SKIP, SPIKE_REWIND, SPIKE_REPORT };
 /* While training waits, or while it goes on, from a copy; or that where the copy fits beside all else. */
@@ -80,7 +79,7 @@ struct data_config {
     int num_validations;
     struct source_config *sources;
     int num_sources;
-    int format; /* enum data_format */
+    int format; /* a row of data/format.h */
     int order;  /* enum data_order */
 };
 

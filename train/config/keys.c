@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "data/format.h"
 #include "model/delta/gate.h"
 #include "train/config/nearest.h"
 
@@ -201,7 +202,7 @@ const struct key config_keys[] = {
      .count_offset = offsetof(struct config, data.num_sources), RESUME,
      .help = "instead of data.train, a mixture: [{path: a.txt, weight: 2, name: a}, {path: b.txt, weight: "
              "1}]; of each source's part of validation_fraction the loss is told under its name"},
-    CHOICE(data.format, "text", .choices = "text|hdf5|llmc|megatron|nanogpt",
+    CHOICE(data.format, "text", .rows = token_format_words,
            .help = "of the token files; nanogpt: raw uint16 numbers"),
     CHOICE(data.order, "shuffle", .choices = "shuffle|sequential", RESUME, .help = "of the samples"),
 

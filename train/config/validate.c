@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/tokens.h"
+#include "data/format.h"
 #include "dist/layout/layout.h"
 #include "kernels/base/status.h"
 #include "model/delta/gate.h"
@@ -283,7 +283,7 @@ static int validate_data(const struct reading *reading) {
     TRY(name_sets(reading));
     bool any =
         data->train.count || data->validation.count || data->num_sources > 0 || data->num_validations > 0;
-    if (any && data->format == FORMAT_TEXT && config->model.vocab_size <= TEXT_SEPARATOR)
+    if (any && token_format_of(data->format)->text && config->model.vocab_size <= TEXT_SEPARATOR)
         return impossible(
             reading,
             "text needs a vocab_size of at least 257: bytes are tokens 0 to 255, and 256 separates documents",

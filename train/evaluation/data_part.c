@@ -1,5 +1,6 @@
 #include "train/evaluation/data_part.h"
 
+#include "data/format.h"
 #include "kernels/base/status.h"
 
 #include <stdlib.h>
@@ -8,7 +9,7 @@ int data_part_open(const struct config *config, const struct path_list *files, b
                    double to, struct sampler **out) {
     const struct data_config *data = &config->data;
     struct sampler_options options = {
-        .format = (enum tokens_format)data->format,
+        .format = token_format_of(data->format),
         .shuffle = shuffle,
         .seed = config->train.seed,
         .length = config->train.sequence_length,

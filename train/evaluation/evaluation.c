@@ -1,6 +1,6 @@
 #include "train/evaluation/evaluation.h"
 
-#include "data/tokens.h"
+#include "data/format.h"
 #include "dist/mpi/activity.h"
 #include "kernels/base/status.h"
 
@@ -24,7 +24,7 @@ int evaluation_describe(const struct config *config, int data, int data_index, i
                         struct evaluation *out) {
     *out = (struct evaluation){.length = config->train.sequence_length,
                                .vocab = config->model.vocab_size,
-                               .text = config->data.format == FORMAT_TEXT};
+                               .text = token_format_of(config->data.format)->text};
     out->group = out->length < GROUP_TOKENS ? GROUP_TOKENS / out->length : 1;
     if (out->group > max) out->group = max;
     return pipeline_create(config, data, data_index, tensor_index,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/format.h"
 #include "dist/checkpoint/checkpoint.h"
 #include "dist/layout/layout.h"
 #include "kernels/base/random.h"
@@ -65,7 +66,7 @@ static void defaults(void **state) {
     assert_int_equal(c.data.train.count, 0);
     assert_int_equal(c.data.validation.count, 0);
     assert_true(c.data.validation_fraction == 0 && c.data.num_sources == 0);
-    assert_true(c.data.format == FORMAT_TEXT && c.data.order == ORDER_SHUFFLE);
+    assert_true(token_format_of(c.data.format) == &text_format && c.data.order == ORDER_SHUFFLE);
     assert_true(c.checkpoint.interval == 0 && c.checkpoint.interval_minutes == 30 && c.checkpoint.keep == 3);
     assert_int_equal(c.checkpoint.asynchronous, SAVE_AUTO);
     assert_string_equal(c.checkpoint.init_from, "");
@@ -94,7 +95,8 @@ static void forms_of_values(void **state) {
     assert_true(c.train.lr == 0.5 && c.train.min_lr_ratio == 1 && c.train.weight_decay == 0.25 &&
                 c.train.steps == 7);
     assert_paths(&c.data.train, "no", NULL); /* text in YAML 1.2 */
-    assert_true(c.data.format == FORMAT_LLMC && c.model.tie_embeddings && c.model.delta.num_distances == 4);
+    assert_true(token_format_of(c.data.format) == &llmc_format && c.model.tie_embeddings &&
+                c.model.delta.num_distances == 4);
     config_free(&c);
 
     c = right("\xef\xbb\xbftrain:\r\n  lr: &rate 0.25\r\n  min_lr_ratio: *rate\r\n"

@@ -117,8 +117,8 @@ enum projection_way { PROJECTION_AUTO, PROJECTION_DIRECT, PROJECTION_SPLIT };
 void model_set_projection(struct model *model, enum projection_way projection);
 
 /* One micro-batch through one chunk. Arrays over nodes have num_layers + 1 entries, entry 1 + node; blocks
- * are [T, D] with T = batch·length. Arrays over edges have an entry for each of edges.edge; projected sources
- * are [T, edge width], see projected_width. NULL entries: not there. */
+ * are [T, W] with T = batch·length and W = stream_width. Arrays over edges have an entry for each of
+ * edges.edge; projected sources are [T, edge width], see projected_width. NULL entries: not there. */
 struct pass {
     int chunk, activation_set;
     const int32_t *rows; /* [batch, length + 1] tokens: inputs are the first `length`, targets the last; the
@@ -163,7 +163,7 @@ void model_stage_backward(struct model *model, const struct pass *pass, int laye
  * pass's results are worthless. */
 int model_status(const struct model *model);
 
-/* Output [T, D] of a node of one of this rank's chunks, in an activation set; −1 on the first stage: the
+/* Output [T, W] of a node of one of this rank's chunks, in an activation set; −1 on the first stage: the
  * embedding. Those that other stages read, sources and the stream, have all rows; others may be NULL, or only
  * there while a pass needs them. */
 real *model_output(const struct model *model, int chunk, int activation_set, int node);

@@ -11,8 +11,8 @@
  *                    pending sends of the set's last contents, given back by the end of
  *                    BACKWARD. In a forward-only schedule FORWARD overwrites a set when its
  *                    outputs are no longer needed
- *   blocks           [T, D] each, from one pool a rank: received sources, the stream's
- *                    gradients and source gradients
+ *   blocks           [T, W] each, W the width of the stream, from one pool a rank: received
+ *                    sources, the stream's gradients and source gradients
  *   narrow blocks    [T, edge width] each, from a second pool: projected sources and their
  *                    gradients
  * POST, RECEIVE without POST and TAKE take a block or narrow block; FREE waits for sends from it and gives

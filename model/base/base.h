@@ -1,8 +1,8 @@
 /* Private to model/: what all its folders share. Shapes, here and in their headers: T = B·S tokens of a
- * micro-batch, D hidden size, H and K heads and key/value heads of width hd, F MLP width, V vocabulary, these
- * four this rank's part. R own rows of the stream: all T but with sequence_parallel over several ranks, where
- * a buffer of R rows begins with the rank's first. "Saved" buffers live from the forward to the backward
- * pass; scratch buffers hold nothing between calls. */
+ * micro-batch, D hidden size, W the stream's width (params/stream.h), H and K heads and key/value
+ * heads of width hd, F MLP width, V vocabulary, these four this rank's part. R own rows of the stream: all T
+ * but with sequence_parallel over several ranks, where a buffer of R rows begins with the rank's first.
+ * "Saved" buffers live from the forward to the backward pass; scratch buffers hold nothing between calls. */
 #ifndef GDN_MODEL_BASE_H
 #define GDN_MODEL_BASE_H
 
@@ -27,11 +27,11 @@ enum { POLICY_NO_BACKWARD = POLICY_FULL + 1 };
 struct activation_set {
     struct layer *layer;             /* [num_layers], those of the chunk (layer/layer.h) */
     struct connections *connections; /* [num_layers] that lead into them (delta/connections.h) */
-    real *x0;         /* [T, D] embedding output, on the first stage where it is whole; else NULL */
+    real *x0;         /* [T, W] embedding output, on the first stage where it is whole; else NULL */
     real **rstd;      /* [num_layers + 1], entry 1 + node: [R] node_rstd's; NULL where none is needed */
     bool *rstd_known; /* [num_layers + 1] filled in this micro-batch */
     struct kept_output *kept; /* [num_layers] (pass/private.h) */
-    real **rows; /* [num_layers + 1], entry 1 + node: [R, D]; NULL where the output is kept whole */
+    real **rows; /* [num_layers + 1], entry 1 + node: [R, W]; NULL where the output is kept whole */
 };
 
 struct model {
@@ -40,6 +40,7 @@ struct model {
     const struct state *state;
     const struct ops *ops;
     struct layout layout;
+    long stream;                /* W, stream_width of the configuration */
     struct axis *tensor, alone; /* the tensor axis; points to `alone`, of one rank, for a whole model */
     struct edges edges;
     struct arena saved, nodes, scratch; /* nodes: their outputs, as far as saved */
@@ -66,7 +67,7 @@ struct model {
     struct span span; /* of its chunk */
     struct activation_set *activation_set;
     struct layer *layer; /* the activation set's */
-    real *g;             /* [T, D] gradient of the stream that the backward pass walks down: pass->gradient */
+    real *g;             /* [T, W] gradient of the stream that the backward pass walks down: pass->gradient */
     bool g_full;         /* all rows of g are valid */
 };
 

@@ -82,7 +82,7 @@ struct delta_state {
     struct map_part map[MAX_MAPS];   /* [gate's maps] */
     int projection_way;      /* enum projection_way: how linear maps of δ and the mean are computed */
     double seconds;          /* model_connection_seconds */
-    real **source_gradient;  /* [num_layers + 1], entry 1 + node: [T, D] gradients left at a node by layers of
+    real **source_gradient;  /* [num_layers + 1], entry 1 + node: [T, W] gradients left at a node by layers of
                                 the chunk above it; NULL where no edge of that chunk starts. Nodes have one
                                 in turn */
     real *seen, *seen_gates; /* staging: [T, D], [T, n·widest gate] of a watched connection */

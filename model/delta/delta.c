@@ -84,7 +84,7 @@ static void contribute(struct delta_pass *p, real *z) {
             gate->contribute(p, false, terms, D, 0);
         else
             m->ops->zero(T * D, terms);
-        stream_sum(m, terms);
+        block_sum(m, terms);
         add_own_rows(m, terms, z);
         return;
     }
@@ -179,8 +179,8 @@ static void go_back(struct model *m, int layer, const struct loss_options *optio
     }
     if (p.works || m->rows_divided) aggregate_backward(&p);
     if (in_place) return;
-    stream_sum(m, m->delta->dt);
-    add_own_rows(m, m->delta->dt, own_rows(m, m->g));
+    block_sum(m, m->delta->dt);
+    add_own_rows(m, m->delta->dt, stream_rows(m, m->g));
 }
 
 void connections_backward(struct model *m, int layer, const struct loss_options *options) {

@@ -1,6 +1,7 @@
 /* The table of gates, and what it says of a configuration. */
 #include "model/delta/gate.h"
 #include "model/model.h"
+#include "model/params/stream.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +50,7 @@ struct route_widths model_route_widths(const struct model_config *model, const s
     struct leaf leaf[MAX_GATE_LEAVES];
     struct route_widths widths = {
         .narrow = layout->narrow && !layout_by_connection(layout) && gate->linear && !delta->normalize,
-        .node = model->hidden_size,
+        .node = stream_width(model),
         .edge = delta->aggregate == AGGREGATE_ATTENTION ? delta->attention_dim + 1 : 0};
     gate->leaves(model, leaf);
     for (int i = 0; i < gate->maps; i++) {

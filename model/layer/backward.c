@@ -6,9 +6,9 @@
 
 /* From this rank's terms of dn [T, D], the gradient of a norm's output: adds to m->g. x: own rows. */
 static void norm_backward(struct model *m, const real *x, struct tensor norm, const real *rstd, real *dn) {
-    stream_sum(m, dn);
-    m->ops->rms_norm_back(m->rows, m->config.hidden_size, x, norm.w, rstd, own_rows(m, dn), own_rows(m, m->g),
-                          norm.g);
+    block_sum(m, dn);
+    m->ops->rms_norm_back(m->rows, m->config.hidden_size, x, norm.w, rstd, own_rows(m, dn),
+                          stream_rows(m, m->g), norm.g);
     m->g_full = !m->rows_divided;
 }
 

@@ -44,7 +44,7 @@ static void lay_out_saved(struct model *m, struct layer *layer, long T) {
     struct layer *shared = &m->trunk->shared;
     long D = m->config.hidden_size, rows = m->rows_max;
     SAVE(m, layer, shared, n1, rows * D, POLICY_SELECTIVE);
-    SAVE(m, layer, shared, a, rows * D, POLICY_NO_BACKWARD);
+    SAVE(m, layer, shared, a, rows * m->stream, POLICY_NO_BACKWARD);
     SAVE(m, layer, shared, n2, rows * D, POLICY_SELECTIVE);
     SAVE(m, layer, shared, rstd2, rows, POLICY_NO_BACKWARD);
     SAVE(m, layer, shared, gu, T * 2 * m->trunk->F, POLICY_FULL);
@@ -90,7 +90,7 @@ void lay_out_layer_scratch(struct model *m, long T, bool last) {
     t->target = arena_take(a, (size_t)T * sizeof *t->target);
     t->t1 = take(a, T * D);
     if (m->rows_divided) t->full = take(a, T * D);
-    if (!m->training) t->t2 = take(a, m->rows_max * D);
+    if (!m->training) t->t2 = take(a, m->rows_max * m->stream);
     t->h = take(a, T * t->F);
     if (last) lay_out_head(m, T);
     if (!m->training) return;

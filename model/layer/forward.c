@@ -24,7 +24,7 @@ void layer_forward(struct model *m, int l) {
     real *sum = own_rows(m, t->t1), *y = layer->y ? layer->y : node_rows(m, l);
     norm_rows(m, x, layer->norm1, layer->n1, layer->rstd1);
     mix_forward(m, &layer->mixing, stream_all(m, layer->n1), t->t1);
-    stream_sum(m, t->t1);
+    block_sum(m, t->t1);
     ops->add_rms_norm(m->rows, D, x, sum, layer->norm2.w, m->config.norm_eps, layer->a, layer->n2,
                       layer->rstd2);
     stream_written(m, layer->n2);
@@ -32,7 +32,7 @@ void layer_forward(struct model *m, int l) {
     ops->swiglu(T, F, layer->gu, t->h);
     ops->linear(mlp_weight_id(layer, WEIGHT_DOWN), 'N', 'T', T, D, F, 1, t->h, F, layer->down.w, F, 0, t->t1,
                 D);
-    stream_sum(m, t->t1);
+    block_sum(m, t->t1);
     ops->add_to(m->rows * D, layer->a, sum, y);
     stream_written(m, y);
     if (layer->policy != POLICY_NONE) t->owner = layer;
@@ -43,6 +43,6 @@ void embedding_forward(struct model *m) {
     long D = m->config.hidden_size;
     real *terms = m->activation_set->x0 ? m->activation_set->x0 : t->t1;
     m->ops->embed(m->T, D, t->input, t->first_token, t->V, t->embed.w, terms);
-    stream_sum(m, terms);
+    block_sum(m, terms);
     if (!m->activation_set->x0) m->ops->copy(m->rows * D, own_rows(m, terms), node_rows(m, -1));
 }

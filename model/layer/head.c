@@ -24,7 +24,7 @@ void head_norm(struct model *m, const real *x) {
     t->full_of = NULL; /* nf may be there */
     m->ops->rms_norm(m->rows, m->config.hidden_size, x, t->norm.w, m->config.norm_eps, own_rows(m, t->nf),
                      t->rstdf);
-    stream_full(m, t->nf);
+    block_full(m, t->nf);
 }
 
 void head_logits(struct model *m, long at, long rows) {
@@ -50,8 +50,8 @@ void head_loss(struct model *m, const real *x, struct loss_sums *sums) {
     }
     if (m->tensor->index == 0) ops->add_up(T, t->losses, &sums->ce); /* every rank has them all */
     if (!m->gradients) return;
-    ops->zero(T * D, m->g);
-    stream_sum(m, dnf);
-    ops->rms_norm_back(m->rows, D, x, t->norm.w, t->rstdf, own_rows(m, dnf), own_rows(m, m->g), t->norm.g);
+    ops->zero(T * m->stream, m->g);
+    block_sum(m, dnf);
+    ops->rms_norm_back(m->rows, D, x, t->norm.w, t->rstdf, own_rows(m, dnf), stream_rows(m, m->g), t->norm.g);
     m->g_full = !m->rows_divided;
 }

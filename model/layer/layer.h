@@ -13,10 +13,10 @@ struct layer {
     struct tensor norm1, norm2, gate_up, down;
     /* Saved. x, the layer's input, is the z of the layer below. */
     real *n1, *rstd1;     /* [R, D], [R] */
-    real *a, *n2, *rstd2; /* [R, D], [R, D], [R] */
+    real *a, *n2, *rstd2; /* [R, W], [R, D], [R] */
     real *gu;             /* [T, 2F] */
-    real *y;              /* [R, D]; NULL where no connection leads here: then it is z's own rows */
-    real *z;              /* [T, D]; NULL where nothing reads more than its own rows (pass/nodes.c) */
+    real *y;              /* [R, W]; NULL where no connection leads here: then it is z's own rows */
+    real *z;              /* [T, W]; NULL where nothing reads more than its own rows (pass/nodes.c) */
 };
 
 static inline int mlp_weight_id(const struct layer *layer, enum mlp_weight weight) {
@@ -37,7 +37,7 @@ struct trunk {
     real *full;          /* [T, D] where rows are divided: all rows of the block `full_of` (stream_all) */
     const real *full_of; /* NULL: of none */
     real *nf, *rstdf;    /* [T, D], [R] final norm; nf is `full` where there is that */
-    real *t1, *t2;       /* [T, D], [R, D]; t2 only without training, as the y of all layers */
+    real *t1, *t2;       /* [T, D], [R, W]; t2 only without training, as the y of all layers */
     real *h;             /* [T, F] */
     real *dgu;           /* [T, 2F] */
     real *dh;            /* [T, F] */

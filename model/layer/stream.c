@@ -3,11 +3,31 @@
  * them (Korthikanti et al. 2022). */
 #include "model/layer/stream.h"
 
-void stream_sum(struct model *m, real *x) {
+static void sum(struct model *m, real *x, long width) {
     if (m->rows_divided)
-        axis_sum_rows(m->tensor, x, m->T, m->config.hidden_size);
+        axis_sum_rows(m->tensor, x, m->T, width);
     else
-        axis_sum(m->tensor, x, m->T * m->config.hidden_size);
+        axis_sum(m->tensor, x, m->T * width);
+}
+
+static void gather(struct model *m, real *x, long width) {
+    if (m->rows_divided) axis_gather_rows(m->tensor, x, m->T, width);
+}
+
+void stream_sum(struct model *m, real *x) {
+    sum(m, x, m->stream);
+}
+
+void stream_full(struct model *m, real *x) {
+    gather(m, x, m->stream);
+}
+
+void block_sum(struct model *m, real *x) {
+    sum(m, x, m->config.hidden_size);
+}
+
+void block_full(struct model *m, real *x) {
+    gather(m, x, m->config.hidden_size);
 }
 
 void stream_written(struct model *m, const real *own) {
@@ -20,13 +40,9 @@ const real *stream_all(struct model *m, const real *own) {
     if (!m->rows_divided) return own;
     if (t->full_of == own) return t->full;
     m->ops->copy(m->rows * m->config.hidden_size, own, own_rows(m, t->full));
-    stream_full(m, t->full);
+    block_full(m, t->full);
     t->full_of = own;
     return t->full;
-}
-
-void stream_full(struct model *m, real *x) {
-    if (m->rows_divided) axis_gather_rows(m->tensor, x, m->T, m->config.hidden_size);
 }
 
 void gradient_full(struct model *m) {

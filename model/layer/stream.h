@@ -5,10 +5,13 @@
 
 #include "model/layer/layer.h"
 
-/* x [T, D] holds this rank's terms of a sum over the tensor axis; afterwards its own rows hold the sum. */
+/* x [T, W], of the stream, or [T, D], what a block reads of it or adds to it, holds this rank's terms of a
+ * sum over the tensor axis; afterwards its own rows hold the sum. */
 void stream_sum(struct model *m, real *x);
-/* The own rows of x [T, D] are valid; afterwards all are. */
+void block_sum(struct model *m, real *x);
+/* The own rows of x, [T, W] or [T, D], are valid; afterwards all are. */
 void stream_full(struct model *m, real *x);
+void block_full(struct model *m, real *x);
 /* All rows [T, D] of a block of which own [R, D] are here: itself where rows are not divided, else scratch
  * until another block is asked for. Who writes a block anew says so before. */
 const real *stream_all(struct model *m, const real *own);
@@ -16,7 +19,10 @@ void stream_written(struct model *m, const real *own);
 /* All rows of m->g become valid. */
 void gradient_full(struct model *m);
 
-/* The own rows of x [T, D]. */
+/* The own rows of x: [T, W] of the stream, [T, D] of a block. */
+static inline real *stream_rows(const struct model *m, const real *x) {
+    return (real *)x + m->row0 * m->stream;
+}
 static inline real *own_rows(const struct model *m, const real *x) {
     return (real *)x + m->row0 * m->config.hidden_size;
 }
@@ -30,10 +36,10 @@ static inline real *node_output(const struct model *m, int node) {
     if (own_node(m, node)) return node < 0 ? m->activation_set->x0 : m->layer[node].z;
     return m->pass->source ? m->pass->source[1 + node] : NULL;
 }
-/* The own rows [R, D] of a node's output. */
+/* The own rows [R, W] of a node's output. */
 static inline real *node_rows(const struct model *m, int node) {
     real *rows = own_node(m, node) ? m->activation_set->rows[1 + node] : NULL;
-    return rows ? rows : node_output(m, node) + m->row0 * m->config.hidden_size;
+    return rows ? rows : stream_rows(m, node_output(m, node));
 }
 
 #endif

@@ -1,6 +1,6 @@
 /* Keeps sources as low-rank factors between their forward and their backward pass
  * (model_part.compress_sources). A node's full output is there while a layer of the chunk reads it
- * (nodes.c). In between an activation set keeps factors q [T, k] and b [k, D] (lowrank.h). Their product
+ * (nodes.c). In between an activation set keeps factors q [T, k] and b [k, W] (lowrank.h). Their product
  * differs slightly from the output, and the backward pass is that of the product. Nodes that other chunks
  * read, and outputs that no connection reads, are kept as they are. */
 #include "kernels/base/status.h"
@@ -8,33 +8,33 @@
 #include "model/pass/private.h"
 
 static long rank_of(const struct model *m, long T) {
-    return lowrank_of_ratio(T, m->config.hidden_size, m->compress);
+    return lowrank_of_ratio(T, m->stream, m->compress);
 }
 
 void lay_out_split(struct model *m, long T) {
-    long D = m->config.hidden_size, k = rank_of(m, T);
+    long W = m->stream, k = rank_of(m, T);
     bool host = m->ops->device->host;
-    lowrank_lay_out(&m->passes->lowrank, host ? &m->scratch : &m->staging, ops_on_host(m->ops), T, D, k,
+    lowrank_lay_out(&m->passes->lowrank, host ? &m->scratch : &m->staging, ops_on_host(m->ops), T, W, k,
                     false);
     if (host) return;
-    m->passes->split_x = take(&m->staging, T * D);
+    m->passes->split_x = take(&m->staging, T * W);
     m->passes->split_q = take(&m->staging, T * k);
-    m->passes->split_b = take(&m->staging, k * D);
+    m->passes->split_b = take(&m->staging, k * W);
 }
 
 void lay_out_factors(struct model *m, struct kept_output *kept, long T) {
-    long D = m->config.hidden_size, k = rank_of(m, T);
+    long W = m->stream, k = rank_of(m, T);
     kept->q = take(&m->nodes, T * k);
-    kept->b = take(&m->nodes, k * D);
+    kept->b = take(&m->nodes, k * W);
 }
 
 /* The arithmetic of lowrank_split: four products with x, and three orthonormal bases of k vectors by LAPACK,
  * which a planned model cannot call, 4nk² − 4k³/3 each. */
 static void count_split(struct model *m, long k) {
-    long T = m->T, D = m->config.hidden_size;
-    const long length[] = {T, D, T};
+    long T = m->T, W = m->stream;
+    const long length[] = {T, W, T};
     for (int product = 0; product < 4; product++)
-        m->ops->gemm('N', 'N', T, k, D, 1, NULL, D, NULL, k, 0, NULL, k);
+        m->ops->gemm('N', 'N', T, k, W, 1, NULL, W, NULL, k, 0, NULL, k);
     for (int basis = 0; basis < 3; basis++)
         m->ops->gemm('N', 'N', k, k, 2 * length[basis] - 2 * k / 3, 1, NULL, k, NULL, k, 0, NULL, k);
 }
@@ -48,16 +48,16 @@ static void complete(struct model *m, int node) {
 static void split(struct model *m, int node, long k) {
     const struct kept_output *kept = &m->activation_set->kept[node];
     const struct device *device = m->ops->device;
-    long T = m->T, D = m->config.hidden_size;
+    long T = m->T, W = m->stream;
     if (device->host) {
-        lowrank_split(&m->passes->lowrank, T, D, node_output(m, node), k, (uint64_t)node, kept->q, kept->b);
+        lowrank_split(&m->passes->lowrank, T, W, node_output(m, node), k, (uint64_t)node, kept->q, kept->b);
         return;
     }
-    device->download(m->passes->split_x, node_output(m, node), (size_t)(T * D) * sizeof(real));
-    lowrank_split(&m->passes->lowrank, T, D, m->passes->split_x, k, (uint64_t)node, m->passes->split_q,
+    device->download(m->passes->split_x, node_output(m, node), (size_t)(T * W) * sizeof(real));
+    lowrank_split(&m->passes->lowrank, T, W, m->passes->split_x, k, (uint64_t)node, m->passes->split_q,
                   m->passes->split_b);
     device->upload(kept->q, m->passes->split_q, (size_t)(T * k) * sizeof(real));
-    device->upload(kept->b, m->passes->split_b, (size_t)(k * D) * sizeof(real));
+    device->upload(kept->b, m->passes->split_b, (size_t)(k * W) * sizeof(real));
 }
 
 void compress_sources(struct model *m, int layer) {
@@ -75,12 +75,12 @@ void compress_sources(struct model *m, int layer) {
 }
 
 void decompress_sources(struct model *m, int layer) {
-    long T = m->T, D = m->config.hidden_size, k = rank_of(m, T);
+    long T = m->T, W = m->stream, k = rank_of(m, T);
     if (!(m->compress > 0)) return;
     for (int node = m->span.first; node < layer; node++) {
         const struct kept_output *kept = &m->activation_set->kept[node];
         if (kept->q && kept->top == layer)
-            lowrank_join(m->ops, T, D, k, kept->q, kept->b, node_output(m, node));
+            lowrank_join(m->ops, T, W, k, kept->q, kept->b, node_output(m, node));
     }
     renew_norms(m, layer);
 }

@@ -2,6 +2,7 @@
  * count their bytes, then for real. A planned model gets addresses that nothing lies behind. */
 #include "kernels/base/status.h"
 #include "kernels/backends/backends.h"
+#include "model/params/stream.h"
 #include "model/pass/private.h"
 
 #include <stdlib.h>
@@ -31,7 +32,7 @@ static void lay_out_rstd(struct model *m, const struct chunk *chunk, struct acti
 
 static void lay_out_activation_set(struct model *m, const struct chunk *chunk,
                                    struct activation_set *activation_set, long T) {
-    long D = m->config.hidden_size, rows = m->rows_max;
+    long rows = m->rows_max;
     if (chunk->first) activation_set->x0 = lay_out_node(m, chunk, activation_set, -1, T);
     for (int l = chunk->span.first; l < chunk->span.end; l++) {
         struct layer *layer = &activation_set->layer[l];
@@ -42,7 +43,7 @@ static void lay_out_activation_set(struct model *m, const struct chunk *chunk,
         lay_out_connections(m, connections, T);
         layer->rstd1 = take(&m->saved, rows);                    /* a later layer's selection reads it */
         layer->z = lay_out_node(m, chunk, activation_set, l, T); /* a later layer's source */
-        layer->y = !connections->n ? NULL : m->training ? take(&m->saved, rows * D) : m->trunk->t2;
+        layer->y = !connections->n ? NULL : m->training ? take(&m->saved, rows * m->stream) : m->trunk->t2;
     }
     lay_out_rstd(m, chunk, activation_set);
 }
@@ -50,9 +51,9 @@ static void lay_out_activation_set(struct model *m, const struct chunk *chunk,
 /* Scratch of passes, and what they share. */
 static void lay_out_scratch(struct model *m, long T, long positions) {
     struct pass_state *p = m->passes;
-    long D = m->config.hidden_size, ranks = m->tensor->size;
+    long W = m->stream, ranks = m->tensor->size;
     bool first = p->chunk[0].first, last = p->chunk[p->chunks - 1].last;
-    m->sums = (T + ranks - 1) / ranks * ranks * D;
+    m->sums = (T + ranks - 1) / ranks * ranks * W;
     if (!m->ops->device->host)
         p->rows_of_pass = arena_take(&p->tokens, (size_t)(T + m->batch) * sizeof *p->rows_of_pass);
     p->sums_of_pass = arena_take(&m->scratch, sizeof *p->sums_of_pass);
@@ -60,7 +61,7 @@ static void lay_out_scratch(struct model *m, long T, long positions) {
     lay_out_layer_scratch(m, T, last);
     lay_out_delta_scratch(m, T);
     if (!m->training) return;
-    if (first && last && p->chunks == 1) p->full_g = take(&m->scratch, T * D);
+    if (first && last && p->chunks == 1) p->full_g = take(&m->scratch, T * W);
     lay_out_source_gradients(m, T);
 }
 
@@ -197,6 +198,7 @@ int model_build(const struct model_config *config, const struct table *table, co
                         .state = state,
                         .ops = ops,
                         .layout = part ? *part->layout : layout_full(),
+                        .stream = stream_width(config),
                         .alone = axis_alone("tensor"),
                         .batch = batch,
                         .length = length,

@@ -66,7 +66,7 @@ int lay_out_turns(struct model *m, long T) {
     m->passes->turns = m->rows_divided && !(m->compress > 0) && turns_pay(m, T);
     int taken = deal(m, turn);
     real *pool[taken + 1];
-    for (int i = 0; i < taken; i++) pool[i] = take(&m->nodes, T * m->config.hidden_size);
+    for (int i = 0; i < taken; i++) pool[i] = take(&m->nodes, T * m->stream);
     for (int c = 0; c < m->passes->chunks; c++)
         for (int node = m->passes->chunk[c].span.first; node < m->passes->chunk[c].span.end; node++)
             m->passes->restored[node] = turn[node] == NOBODY ? NULL : pool[turn[node]];
@@ -75,25 +75,25 @@ int lay_out_turns(struct model *m, long T) {
 
 real *lay_out_node(struct model *m, const struct chunk *chunk, struct activation_set *activation_set,
                    int node, long T) {
-    long D = m->config.hidden_size;
+    long W = m->stream;
     switch (keep_of(m, chunk, node)) {
     case KEEP_FACTORS:
         lay_out_factors(m, &activation_set->kept[node], T);
         activation_set->kept[node].top = node_top(m, chunk->span, node);
         return m->passes->restored[node];
     case KEEP_ROWS:
-        activation_set->rows[1 + node] = take(&m->nodes, m->rows_max * D);
+        activation_set->rows[1 + node] = take(&m->nodes, m->rows_max * W);
         if (node >= 0) activation_set->kept[node].top = node_top(m, chunk->span, node);
         return node < 0 ? NULL : m->passes->restored[node];
     default:
-        return take(&m->nodes, T * D);
+        return take(&m->nodes, T * W);
     }
 }
 
 void gather_node(struct model *m, int node) {
     const real *rows = m->activation_set->rows[1 + node];
     real *full = node_output(m, node);
-    if (rows) m->ops->copy(m->rows * m->config.hidden_size, rows, own_rows(m, full));
+    if (rows) m->ops->copy(m->rows * m->stream, rows, stream_rows(m, full));
     stream_full(m, full);
 }
 
@@ -126,5 +126,5 @@ const real *model_output_rows(const struct model *model, int chunk, int activati
     long end = model->rows_divided ? axis_first_row(tensor, T, tensor->index + 1) : T;
     const real *own = model->passes->chunk[chunk].activation_set[activation_set].rows[1 + node];
     *rows = end - first;
-    return own ? own : model_output(model, chunk, activation_set, node) + first * model->config.hidden_size;
+    return own ? own : model_output(model, chunk, activation_set, node) + first * model->stream;
 }

@@ -9,7 +9,7 @@
 /* A node's output that is kept as own rows (nodes.c) or as low-rank factors (compress.c). */
 struct kept_output {
     int top;     /* the highest layer of the chunk that reads the node */
-    real *q, *b; /* [T, k], [k, D] the factors; NULL where there are none */
+    real *q, *b; /* [T, k], [k, W] the factors; NULL where there are none */
 };
 
 struct chunk {
@@ -36,11 +36,11 @@ struct pass_state {
     int32_t
         *rows_of_pass; /* [batch, length + 1] model_train's and model_loss's, where they are not the host's */
     struct loss_sums *sums_of_pass; /* of model_train and model_loss */
-    real *full_g;                   /* [T, D] the gradient where one chunk is the whole model */
+    real *full_g;                   /* [T, W] the gradient where one chunk is the whole model */
     real **restored;        /* [num_layers] whole outputs of nodes that have a buffer in turn (nodes.c) */
     bool turns;             /* where rows are divided: sources have */
     struct lowrank lowrank; /* where sources are compressed */
-    real *split_x, *split_q, *split_b; /* staging: [T, D], [T, k], [k, D] of a source on its way to factors */
+    real *split_x, *split_q, *split_b; /* staging: [T, W], [T, k], [k, W] of a source on its way to factors */
 };
 
 /* create.c: model_create with a rotary table of `positions`; without `state` a planned model. */

@@ -19,7 +19,7 @@ static void assign(struct model *m, struct span span, int l, real **pool, int *u
         int node = m->edges.edge[e].source, i = 0;
         if (node < lowest_node(span) || feeds(m, node, (struct span){l + 1, span.end})) continue;
         while (i < *taken && user[i] != NOBODY) i++;
-        if (i == *taken) pool[(*taken)++] = take(&m->scratch, T * m->config.hidden_size);
+        if (i == *taken) pool[(*taken)++] = take(&m->scratch, T * m->stream);
         user[i] = node;
         m->delta->source_gradient[1 + node] = pool[i];
     }
@@ -49,16 +49,16 @@ void open_source_gradients(struct model *m, int layer) {
         int node = m->edges.edge[m->edges.first[layer] + i].source;
         if (node < lowest_node(m->span) || m->passes->walk.owed[1 + node]) continue;
         m->passes->walk.owed[1 + node] = true;
-        m->ops->zero(m->T * m->config.hidden_size, m->delta->source_gradient[1 + node]);
+        m->ops->zero(m->T * m->stream, m->delta->source_gradient[1 + node]);
     }
 }
 
 void collect_source_gradient(struct model *m, int node) {
     if (!m->passes->walk.owed[1 + node]) return;
-    long D = m->config.hidden_size, at = m->row0 * D;
+    long W = m->stream, at = m->row0 * W;
     real *source_gradient = source_gradient_of(m, node);
     stream_sum(m, source_gradient);
-    m->ops->add(m->rows * D, source_gradient + at, m->g + at);
+    m->ops->add(m->rows * W, source_gradient + at, m->g + at);
     m->g_full = !m->rows_divided;
     m->passes->walk.owed[1 + node] = false;
 }

@@ -4,6 +4,7 @@
 
 #include "kernels/base/status.h"
 #include "kernels/lowrank/lowrank.h"
+#include "model/params/stream.h"
 
 long boundary_elements(const struct layout *layout, long T, long D) {
     if (!(layout->compress > 0) || T == 0) return T * D;
@@ -12,7 +13,7 @@ long boundary_elements(const struct layout *layout, long T, long D) {
 
 int boundary_validate(const struct config *config, long micro_batch) {
     const struct layout layout = {.compress = config->mesh.compress_boundary};
-    long T = micro_batch * config->train.sequence_length, D = config->model.hidden_size;
+    long T = micro_batch * config->train.sequence_length, D = stream_width(&config->model);
     if (!(layout.compress > 0) || boundary_elements(&layout, T, D) < T * D) return 0;
     long max = (T * D - 1) / (T + D), side = T < D ? T : D; /* the greatest rank that saves something */
     char text[80] = "none saves here";

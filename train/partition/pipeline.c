@@ -7,6 +7,7 @@
 #include "kernels/base/status.h"
 #include "model/params/edges.h"
 #include "model/model.h"
+#include "model/params/stream.h"
 #include "model/table/params.h"
 #include "train/config/batch.h"
 #include "train/optimizer/groups.h"
@@ -129,7 +130,8 @@ static int validate_countable(const struct config *config, int data, int micro_b
     const struct delta_config *d = &m->delta;
     long micro_batch = batch_largest(&config->train) / data / micro_batches;
     double max = 0x1p56, connection = 4.0 * d->hidden + 4.0 * d->gate_hidden + 4.0 * m->hidden_size,
-           layer = 16.0 * m->hidden_size + 6.0 * m->intermediate_size + d->num_distances * connection,
+           layer =
+               16.0 * (double)stream_width(m) + 6.0 * m->intermediate_size + d->num_distances * connection,
            activation_sets =
                fmin(micro_batches, 2.0 * config->mesh.size[AXIS_PIPELINE] * config->mesh.interleave),
            all = (double)micro_batch * config->train.sequence_length * layer * (m->num_layers + 2.0) *

@@ -1,4 +1,5 @@
 /* Creation: all memory of the executor, laid out by one function that also counts it for plans. */
+#include "model/params/stream.h"
 #include "train/step/dry_run.h"
 #include "train/step/finite.h"
 #include "train/step/message_size.h"
@@ -18,10 +19,11 @@ static void *take_shared(struct executor *x, long count, size_t size) {
 
 /* Called once to count and once to hand out. */
 static void lay_out(struct executor *x) {
-    long T = x->e.batch * x->e.length, D = x->e.config->hidden_size, width = x->columns[PAYLOAD_PROJECTED];
+    long T = x->e.batch * x->e.length, stream = stream_width(x->e.config),
+         width = x->columns[PAYLOAD_PROJECTED];
     long edges = x->edges->count, micro_batches = x->micro_batches;
     struct locations *l = &x->locations;
-    real *blocks = take_shared(x, l->blocks * T * D, sizeof(real));
+    real *blocks = take_shared(x, l->blocks * T * stream, sizeof(real));
     real *narrow_blocks = take_shared(x, l->narrow_blocks * T * width, sizeof(real));
     locations_lay_out(l, &x->arena);
     if (x->e.ops && !x->e.ops->device->host)
@@ -35,7 +37,7 @@ static void lay_out(struct executor *x) {
     x->found_own = take(x, executor_looks(x) * FINITE_SUMS, sizeof *x->found_own);
     if (!x->dry) boundary_lay_out(&x->boundary, &x->arena, &x->on_device);
     if (!x->arena.base) return;
-    for (int i = 0; i < l->blocks; i++) l->buffer[i].x = blocks + i * T * D;
+    for (int i = 0; i < l->blocks; i++) l->buffer[i].x = blocks + i * T * stream;
     for (int i = 0; i < l->narrow_blocks; i++) l->buffer[l->blocks + i].x = narrow_blocks + i * T * width;
 }
 
@@ -79,7 +81,7 @@ static void describe(struct executor *x, int rank) {
         .pipeline = pipeline,
         .layout = x->layout,
         .T = x->e.batch * x->e.length,
-        .D = x->e.config->hidden_size,
+        .D = stream_width(x->e.config),
         .nodes = x->e.config->num_layers + 1,
     };
     x->arena.name = x->on_device.name = "messages between pipeline stages";

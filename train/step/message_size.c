@@ -1,10 +1,11 @@
 #include "train/step/message_size.h"
 
 #include "model/model.h"
+#include "model/params/stream.h"
 #include "train/partition/boundary_size.h"
 
 long payload_columns(const struct model_config *config, const struct layout *layout, enum payload payload) {
-    return payload_is_narrow(payload) ? projected_width(config, layout) : config->hidden_size;
+    return payload_is_narrow(payload) ? projected_width(config, layout) : stream_width(config);
 }
 
 bool message_is_compressed(const struct layout *layout, enum payload payload) {

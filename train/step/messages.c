@@ -37,7 +37,7 @@ int execute_receive(void *executor, const struct action *a) {
 int execute_take(void *executor, const struct action *a) {
     struct executor *x = executor;
     if (a->payload == PAYLOAD_SOURCE_GRADIENT)
-        x->e.ops->zero(executor_rows(x, a->micro_batch) * x->e.config->hidden_size, executor_buffer(x, a)->x);
+        x->e.ops->zero(executor_rows(x, a->micro_batch) * x->columns[a->payload], executor_buffer(x, a)->x);
     return 0;
 }
 

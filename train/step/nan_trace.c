@@ -2,6 +2,7 @@
 
 #include "dist/mpi/mpi_error.h"
 #include "model/params/find.h"
+#include "model/params/stream.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -58,15 +59,15 @@ static bool good(struct nan_trace *q, const real *x, long count) {
     return finite_now(q->ops, count, x, q->square, q->found);
 }
 
-/* This rank's rows of x [T, D]: those that are sure to be there (sequence_parallel). */
+/* This rank's rows of x [T, W], of the stream: those that are sure to be there (sequence_parallel). */
 static bool good_rows(struct nan_trace *q, const real *x, long T) {
     const struct axis *tensor = &q->mesh->axis[AXIS_TENSOR];
-    long D = q->config->hidden_size, first = 0, end = T;
+    long W = stream_width(q->config), first = 0, end = T;
     if (q->layout->sequence_parallel && tensor->size > 1) {
         first = axis_first_row(tensor, T, tensor->index);
         end = axis_first_row(tensor, T, tensor->index + 1);
     }
-    return good(q, x + first * D, (end - first) * D);
+    return good(q, x + first * W, (end - first) * W);
 }
 
 void nan_trace_begin(struct nan_trace *q, const struct edge_set *active) {
@@ -84,7 +85,7 @@ void nan_trace_begin(struct nan_trace *q, const struct edge_set *active) {
 void nan_trace_output(struct nan_trace *q, int micro_batch, int node, const real *x, long rows) {
     int64_t order = order_of(q, micro_batch, false, node, OUTPUT);
     char text[32];
-    if (earlier(q, order) && !good(q, x, rows * q->config->hidden_size))
+    if (earlier(q, order) && !good(q, x, rows * stream_width(q->config)))
         find(q, order, micro_batch, node, "output of ", layer_text(q, node, text));
 }
 

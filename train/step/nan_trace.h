@@ -64,7 +64,7 @@ void nan_trace_begin(struct nan_trace *nan_trace, const struct edge_set *active)
 
 /* A node's output x [rows, D], as far as this rank has it (model_output_rows), −1 the embedding; of a layer
  * the gradients of this rank's part of its tensors, once it has added a micro-batch's; the running gradient x
- * [T, D] that leaves a layer downwards; the sums of the loss of a micro-batch, on the device. Not
+ * [T, W] that leaves a layer downwards; the sums of the loss of a micro-batch, on the device. Not
  * collective. */
 void nan_trace_output(struct nan_trace *nan_trace, int micro_batch, int node, const real *x, long rows);
 void nan_trace_gradients(struct nan_trace *nan_trace, int micro_batch, int layer);

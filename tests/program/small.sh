@@ -3,6 +3,7 @@
 #   train RANKS DIRECTORY [OPTION …]   trains on so many ranks; output in DIRECTORY.log
 #   expect STATUS COMMAND …            fails unless the command ends with that status
 #   lines EVENT DIRECTORY              metrics lines of an event, without what depends on the clock
+#   equal RUN RUN                      fails unless two runs' metrics and checkpoints are the same to the last bit
 #   close_to TOLERANCE KEY EVENT RUN RUN   fails unless a value is the same in both runs' lines within a relative TOLERANCE;
 #                                      $losses and $norms are what float sums in another order may do to losses and norms
 set -euo pipefail
@@ -30,6 +31,15 @@ train() {
 lines() { # every line has its clock values behind the others, but model_flops_utilization
     { grep "\"event\":\"$1\"" "$2/metrics.jsonl" || true; } |
         sed -E 's/,"communication_[a-z]*":\{[^}]*\}//g; s/,"(tokens_per_second|step_seconds|seconds|stall_seconds|time|model_flops_utilization)":[^,}]*//g'
+}
+
+equal() { # RUN RUN: metrics and checkpoints, to the last bit
+    for event in step eval; do
+        lines $event "$1" > first && lines $event "$2" > second
+        [ -s first ] || fail "$1 has no $event lines"
+        cmp first second || fail "$event lines of $2 differ from $1"
+    done
+    expect 0 "$GDN" checkpoint diff "$1" "$2" > diff
 }
 
 # Losses of two runs, relative difference: float sums in another order, fed back through 50 steps of training, stay well

@@ -4,4 +4,5 @@ void rows_register(void) {
     rows_of_optimizers();
     rows_of_mixers();
     rows_of_gates();
+    rows_of_formats();
 }

@@ -17,5 +17,6 @@ void choose_mixers(struct model_config *model);
  * read where $GDN_TEST_GATE is set: after rows_of_gates. */
 void rows_of_gates(void);
 void choose_gate(struct model_config *model);
+void rows_of_formats(void); /* format_big_endian.c, of data.format bigendian */
 
 #endif

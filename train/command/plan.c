@@ -139,9 +139,9 @@ static int make_plan(struct settings *s, const struct options *options) {
 
 int cmd_plan(int argc, char **argv) {
     struct settings settings = {
-        .machine = {.latency = 5e-6, .memory = 20e9},
+        .machine = plan_machine_of(0, 12.5e9, 20e9),
     };
-    for (int a = 0; a < AXES; a++) settings.machine.bandwidth[a] = 12.5e9;
+    settings.machine.latency = 5e-6;
     struct options options;
     int status = options_parse(&line, argc, argv, &options, &settings);
     if (!status && !options.done) status = make_plan(&settings, &options);

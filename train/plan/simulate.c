@@ -37,6 +37,12 @@ struct simulator {
     int rank; /* in hand: whose next action is done */
 };
 
+struct plan_machine plan_machine_of(double flops, double bandwidth, double memory) {
+    struct plan_machine machine = {.flops = flops, .memory = memory};
+    for (int a = 0; a < AXES; a++) machine.bandwidth[a] = bandwidth;
+    return machine;
+}
+
 static double later(double a, double b) {
     return a > b ? a : b;
 }

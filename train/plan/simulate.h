@@ -21,6 +21,9 @@ struct plan_machine {
     double memory;               /* bytes read and written by the optimiser's update */
 };
 
+/* With the same bandwidth on every axis, and no latency. */
+struct plan_machine plan_machine_of(double flops, double bandwidth, double memory);
+
 /* What one action costs the rank that does it. */
 struct action_cost {
     double flops;

@@ -8,7 +8,7 @@
 #include "train/plan/simulate.h"
 
 /* 1 FLOP, 1 byte, a second each; no latency. */
-static const struct plan_machine unit = {.flops = 1, .bandwidth = {1, 1, 1}, .memory = 1};
+static struct plan_machine unit;
 
 /* ------------------------------------------------------------------------------------------ by hand */
 
@@ -231,6 +231,7 @@ static void test_counted(void **state) {
 }
 
 int main(void) {
+    unit = plan_machine_of(1, 1, 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_message),    cmocka_unit_test(test_overlap),    cmocka_unit_test(test_link),
         cmocka_unit_test(test_sums),       cmocka_unit_test(test_standstill), cmocka_unit_test(test_bubble),

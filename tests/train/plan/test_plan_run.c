@@ -53,7 +53,7 @@ enum { CASES = sizeof cases / sizeof *cases };
 
 /* The most that a rank needs with these settings and fixed recomputation. */
 static double planned_max(char *const *given, int count, char *recompute) {
-    const struct plan_machine machine = {.flops = 1, .bandwidth = {1, 1, 1}, .memory = 1};
+    const struct plan_machine machine = plan_machine_of(1, 1, 1);
     char *set[MAX_SET + 2];
     struct config config;
     struct plan plan;
@@ -114,8 +114,7 @@ static void check_optimizer(const struct run *run, const struct plan_rank *plann
 
 static void test_step(void **state) {
     const struct planned *c = *state;
-    static const int plan_axis[AXES] = {AXIS_DATA, AXIS_TENSOR, AXIS_PIPELINE};
-    const struct plan_machine machine = {.flops = 1e11, .bandwidth = {1e9, 1e9, 1e9}, .memory = 1e9};
+    const struct plan_machine machine = plan_machine_of(1e11, 1e9, 1e9);
     struct run run;
     struct step_report report;
     struct plan plan;
@@ -141,8 +140,7 @@ static void test_step(void **state) {
                     tokens * model_flops_per_token(&run.config.model, train->sequence_length, 0));
     }
     assert_int_equal(loop_step(&run, NULL, &report), 0);
-    for (int i = 0; i < AXES; i++)
-        assert_int_equal(report.communication_bytes[i], planned->bytes[plan_axis[i]]);
+    for (int a = 0; a < AXES; a++) assert_int_equal(report.communication_bytes[a], planned->bytes[a]);
     plan_free(&plan);
     ended(&run);
 }

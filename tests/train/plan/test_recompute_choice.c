@@ -192,7 +192,7 @@ static void try_set_of(const struct rank_plan *rank, const struct recompute *pol
 static void test_auto(void **state) {
     (void)state;
     static struct tried tried[SETS];
-    const struct plan_machine machine = {.flops = 1, .bandwidth = {1, 1, 1}, .memory = 1};
+    const struct plan_machine machine = plan_machine_of(1, 1, 1);
     char *set[] = {"train.recompute=auto", "train.memory=1"};
     struct recompute policy[MODEL_LAYERS];
     struct rank_plan rank;

@@ -21,7 +21,7 @@ static const char seven[] = "model:\n"
 
 /* The first rank's part; of the tensor axis's bytes, those of all ranks. */
 static struct plan_rank planned(char *sequence, char *other) {
-    const struct plan_machine machine = {.flops = 1, .bandwidth = {1, 1, 1}, .memory = 1};
+    const struct plan_machine machine = plan_machine_of(1, 1, 1);
     char *set[] = {sequence, other};
     struct config config;
     struct plan plan;

@@ -1,5 +1,6 @@
 /* gdn plan: what a run would take on a mesh of any size. One process. */
 #include <stdio.h>
+#include <string.h>
 
 #include "kernels/base/status.h"
 #include "kernels/backends/backends.h"
@@ -13,11 +14,9 @@ enum key {
     KEY_SCHEDULE,
     KEY_TRACE,
     KEY_FLOPS,
-    KEY_TENSOR,
-    KEY_DATA,
-    KEY_PIPELINE,
     KEY_MEMORY,
-    KEY_LATENCY
+    KEY_LATENCY,
+    KEY_AXES, /* --bandwidth-… of axis 0, and so on */
 };
 
 struct settings {
@@ -26,6 +25,12 @@ struct settings {
     const char *trace; /* NULL: none */
     struct plan_machine machine;
 };
+
+static int take_bandwidth(enum mesh_axis axis, const char *value, struct plan_machine *machine) {
+    char option[40];
+    snprintf(option, sizeof option, "--bandwidth-%s", axis_rows[axis].name);
+    return options_real(option, value, 1, 1e24, &machine->bandwidth[axis]);
+}
 
 static int take_option(int key, const char *value, void *input) {
     struct settings *s = input;
@@ -44,20 +49,17 @@ static int take_option(int key, const char *value, void *input) {
         return GDN_OK;
     case KEY_FLOPS:
         return options_real("--flops", value, 1, 1e24, &s->machine.flops);
-    case KEY_TENSOR:
-        return options_real("--bandwidth-tensor", value, 1, 1e24, &s->machine.bandwidth[AXIS_TENSOR]);
-    case KEY_DATA:
-        return options_real("--bandwidth-data", value, 1, 1e24, &s->machine.bandwidth[AXIS_DATA]);
-    case KEY_PIPELINE:
-        return options_real("--bandwidth-pipeline", value, 1, 1e24, &s->machine.bandwidth[AXIS_PIPELINE]);
     case KEY_MEMORY:
         return options_real("--bandwidth-memory", value, 1, 1e24, &s->machine.memory);
-    default:
+    case KEY_LATENCY:
         return options_real("--latency", value, 0, 1e6, &s->machine.latency);
+    default:
+        return take_bandwidth((enum mesh_axis)(key - KEY_AXES), value, &s->machine);
     }
 }
 
-static const struct argp_option own[] = {
+/* Behind those of the axes. */
+static const struct argp_option fixed[] = {
     {"ranks", KEY_RANKS, "N", 0,
      "for N ranks (default: as many as mesh.data x tensor x pipeline; data 0 is 1)", 0},
     {"schedule", KEY_SCHEDULE, NULL, 0, "every pipeline rank's list of actions in words, instead of tables",
@@ -68,15 +70,30 @@ static const struct argp_option own[] = {
     {"flops", KEY_FLOPS, "X", 0,
      "a rank's arithmetic a second (default: what this machine's processors together are measured to reach)",
      0},
-    {"bandwidth-tensor", KEY_TENSOR, "X", 0,
-     "bytes a second that a rank sends on the tensor axis (default 12.5e9)", 0},
-    {"bandwidth-data", KEY_DATA, "X", 0, "the same on the data axis (default 12.5e9)", 0},
-    {"bandwidth-pipeline", KEY_PIPELINE, "X", 0, "the same on the pipeline axis (default 12.5e9)", 0},
     {"bandwidth-memory", KEY_MEMORY, "X", 0, "bytes a second of memory during the update (default 20e9)", 0},
     {"latency", KEY_LATENCY, "X", 0, "seconds of a message or sum besides those of its bytes (default 5e-6)",
      0},
     {0},
 };
+enum { FIXED = sizeof fixed / sizeof *fixed };
+
+/* All options, with one for each axis. */
+struct options_list {
+    struct argp_option option[AXES + FIXED];
+    char name[AXES][32], help[AXES][96];
+};
+
+static void list_options(struct options_list *out) {
+    for (int i = 0; i < AXES; i++) {
+        const char *axis = axis_rows[axis_order[i]].name;
+        snprintf(out->name[i], sizeof out->name[i], "bandwidth-%s", axis);
+        snprintf(out->help[i], sizeof out->help[i], "%s on the %s axis (default 12.5e9)",
+                 i ? "the same" : "bytes a second that a rank sends", axis);
+        out->option[i] =
+            (struct argp_option){out->name[i], KEY_AXES + (int)axis_order[i], "X", 0, out->help[i], 0};
+    }
+    memcpy(out->option + AXES, fixed, sizeof fixed);
+}
 
 static const struct command_line line = {
     .arguments = "CONFIG.yaml",
@@ -104,7 +121,6 @@ static const struct command_line line = {
            "  gdn plan configs/tiny.yaml --ranks 8 --set mesh.pipeline=2 \\\n      --set "
            "train.micro_batch_size=1",
     .common = OPTION_SET | OPTION_HELP_CONFIG,
-    .own = own,
     .take = take_option,
     .min = 1,
     .max = 1,
@@ -142,8 +158,12 @@ int cmd_plan(int argc, char **argv) {
         .machine = plan_machine_of(0, 12.5e9, 20e9),
     };
     settings.machine.latency = 5e-6;
+    struct options_list list;
+    list_options(&list);
+    struct command_line with_axes = line;
+    with_axes.own = list.option;
     struct options options;
-    int status = options_parse(&line, argc, argv, &options, &settings);
+    int status = options_parse(&with_axes, argc, argv, &options, &settings);
     if (!status && !options.done) status = make_plan(&settings, &options);
     options_free(&options);
     return status;

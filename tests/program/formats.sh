@@ -98,8 +98,10 @@ for length in 0 1 8 23 24 25 26 $((size - 2)) $((size - 1)); do
     head -c "$length" all.bigendian > damaged
     damaged
 done
-{ cat all.bigendian && printf 'xx'; } > damaged
-damaged
+for tail in x xx; do
+    { cat all.bigendian && printf %s $tail; } > damaged
+    damaged
+done
 for at in 0 7 8 15 16; do # the mark, the number of tokens and that of documents
     cp all.bigendian damaged
     printf '\377' | dd of=damaged bs=1 seek=$at conv=notrunc status=none

@@ -9,7 +9,7 @@
  *
  * For `bottleneck` without `normalize`, where the projections of a node that later stages need (Hd + G
  * elements a token for each edge, a + 1 more with aggregate attention) are together smaller than the node
- * (D), they travel instead: then the boundary carries edges, not the node, and so does every later one for
+ * (W), they travel instead: then the boundary carries edges, not the node, and so does every later one for
  * these edges. The sending rank, the edge's projector, holds the edge's Wp and W1 (and A) too. The stream
  * always travels whole. Where the target is on a rank that has the node (the projector's own, in a later
  * chunk), it reads the node. Gradients of projections come back to the projector's stage over every boundary
@@ -43,7 +43,7 @@ struct routes {
 /* What `narrow` decides with; elements a token on one tensor rank. */
 struct route_widths {
     bool narrow;     /* allowed: layout.narrow, bottleneck, no normalize */
-    long node, edge; /* D; Hd/tensor + G (+ a + 1) */
+    long node, edge; /* W, stream_width; Hd/tensor + G (+ a + 1) */
 };
 
 /* For the active edges, a set that outlives the routes. The choice between a node and its edges is made with

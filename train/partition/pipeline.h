@@ -62,7 +62,7 @@ void pipeline_free(struct pipeline *pipeline);
  * but in the largest steps with all distances active. What was counted stays. */
 void pipeline_keep(struct pipeline *pipeline, int rank);
 
-/* The edges of the first so many distances, for steps and their schedule. */
+/* The edges of the first so many distances, at most all, for steps and their schedule. */
 const struct edge_set *pipeline_active(const struct pipeline *pipeline, int distances);
 
 /* The schedule of a step of so many micro-batches with these edges, of pipeline_active() or NULL for all.

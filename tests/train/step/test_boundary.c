@@ -166,7 +166,8 @@ static void test_evaluation(void **state) {
     for (int k = 0; k < 2; k++) {
         struct run run;
         start(&run, *state, k ? 0.1 : 0, true);
-        assert_int_equal(evaluation_loss(&run.evaluation, 3, NULL, NULL, &loss[k]), 0);
+        int all = run.config.model.delta.num_distances;
+        assert_int_equal(evaluation_loss(&run.evaluation, all, NULL, NULL, &loss[k]), 0);
         ended(&run);
     }
     assert_true(loss[0] == loss[1]);

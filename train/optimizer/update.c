@@ -11,8 +11,12 @@ int optimizer_begin(struct optimizer *o, const struct edge_set *active, double g
 }
 
 /* Reads weight, gradient and moments, writes weight and moments. */
+int64_t optimizer_element_bytes(int moments) {
+    return (3 + 2 * moments) * (int64_t)sizeof(real);
+}
+
 int64_t optimizer_update_bytes(const struct bucket *bucket) {
-    return (3 + 2 * bucket->kept) * bucket->own_count * (int64_t)sizeof(real);
+    return bucket->own_count * optimizer_element_bytes(bucket->kept);
 }
 
 /* The first of the pieces, which lie by place in the moments, that a bucket has. */

@@ -12,7 +12,9 @@ int optimizer_begin(struct optimizer *optimizer, const struct edge_set *active, 
 void optimizer_update(struct optimizer *optimizer, int bucket, const struct edge_set *active, double lr,
                       double gscale);
 
-/* Bytes of memory that the update of a rank's part of a bucket reads and writes, for plans. */
+/* Bytes of memory that the update of an element with so many moments, or of a rank's part of a bucket, reads
+ * and writes, for plans. */
+int64_t optimizer_element_bytes(int moments);
 int64_t optimizer_update_bytes(const struct bucket *bucket);
 
 #endif

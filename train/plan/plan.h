@@ -18,7 +18,7 @@ enum { PLAN_RANKS = 1000000 }; /* at most */
 
 struct plan_rank {
     struct memory memory;
-    int64_t optimizer_formula; /* 8 bytes × (large parameters ÷ data + small ones), for floats */
+    int64_t optimizer_formula; /* bytes of its moments: large parameters ÷ data + small ones, of each */
     int64_t parameters;        /* that it holds */
     double flops;              /* of a step */
     int64_t bytes[AXES];       /* that it hands over in a step */
@@ -31,8 +31,8 @@ struct plan {
     struct rank_work work;
     struct available available; /* train.memory's */
     struct recompute *policy;   /* [num_layers] */
-    double *ratio; /* [pipeline ranks] memory without recomputation over memory available; 0: memory did not
-                      decide */
+    double *ratio;  /* [pipeline ranks] memory without recomputation over memory available; 0: memory did not
+                       decide */
     int size[AXES]; /* ranks of each axis */
     long ranks;
     long share, micro_batch;       /* sequences of a step on a data rank, and of a micro-batch */
@@ -42,8 +42,8 @@ struct plan {
     struct plan_machine machine;
 
     struct plan_rank *rank; /* [ranks] by MPI's number */
-    struct action_cost *
-        *cost; /* [pipeline ranks · tensor], tensor index fastest; each [actions]; data index 0 */
+    /* [pipeline ranks · tensor], tensor index fastest; each [actions]; data index 0 */
+    struct action_cost **cost;
     struct action_cost **slowest; /* [pipeline ranks] the same of whichever tensor index has most of each */
     struct simulation step;
 

@@ -6,6 +6,7 @@
 
 #include "train/config/batch.h"
 #include "train/config/no_effect.h"
+#include "train/optimizer/update.h"
 #include "train/plan/text.h"
 
 struct unit {
@@ -50,6 +51,26 @@ static struct plan_rank max_of(const struct plan *plan, int pipeline_index) {
         for (int axis = 0; axis < AXES; axis++) raise(&max.bytes[axis], r->bytes[axis]);
     }
     return max;
+}
+
+/* How many moments the optimiser keeps of a tensor. */
+struct kept {
+    int fewest, most;
+};
+
+static struct kept kept_moments(const struct plan *plan) {
+    struct kept kept = {MOMENTS, 0};
+    for (int r = 0; r < plan->pipeline.ranks; r++)
+        for (int i = 0; i < plan->pipeline.table[r].rows; i++) {
+            int count = plan->pipeline.table[r].row[i].treatment.moments->count;
+            if (count < kept.fewest) kept.fewest = count;
+            if (count > kept.most) kept.most = count;
+        }
+    return kept;
+}
+
+static const char *up_to(struct kept kept) {
+    return kept.fewest < kept.most ? "up to " : "";
 }
 
 static const char *over_others(const struct plan *plan) {
@@ -184,11 +205,12 @@ static void print_memory(const struct plan *plan, FILE *out) {
         fprintf(out, " %10.1f\n", (double)memory_sum(&m) / unit.size);
     }
     char a[32], b[32];
-    fprintf(
-        out,
-        "%6s  optimiser: %s bytes at most; %d x (large parameters / data + small ones) is %s, the rest is "
-        "padding\n",
-        "", plan_grouped(optimizer, a), (int)(2 * sizeof(real)), plan_grouped(formula, b));
+    struct kept kept = kept_moments(plan);
+    fprintf(out,
+            "%6s  optimiser: %s bytes at most; %s%d x (large parameters / data + small ones) is %s, the rest "
+            "is padding\n",
+            "", plan_grouped(optimizer, a), up_to(kept), kept.most * (int)sizeof(real),
+            plan_grouped(formula, b));
 }
 
 static void print_saving(const struct plan *plan, FILE *out) {
@@ -294,8 +316,9 @@ static void print_assumptions(const struct plan *plan, FILE *out) {
     for (int i = 0; i < AXES; i++)
         fprintf(out, "  --bandwidth-%-8s %s\n", axis_rows[axis_order[i]].name,
                 plan_rate(m->bandwidth[axis_order[i]], "B/s", text));
-    fprintf(out, "  --bandwidth-memory   %s of the optimiser's update, %d bytes a parameter\n",
-            plan_rate(m->memory, "B/s", text), (int)(7 * sizeof(real)));
+    struct kept kept = kept_moments(plan);
+    fprintf(out, "  --bandwidth-memory   %s of the optimiser's update, %s%d bytes a parameter\n",
+            plan_rate(m->memory, "B/s", text), up_to(kept), (int)optimizer_element_bytes(kept.most));
     fprintf(out, "  --latency            %s of each message and each sum over an axis\n",
             plan_seconds(m->latency, text));
 }

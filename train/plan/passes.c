@@ -11,38 +11,37 @@
 struct counting {
     const struct costing *of;
     struct model *model;
-    struct mesh mesh; /* of planned axes, of which passes use tensor and pipeline */
+    struct mesh mesh; /* of planned axes */
     struct pass_costs *costs;
     struct action_cost before_action, before_layer; /* what was counted by then */
 };
 
 /* ------------------------------------------------------------------------------------------- counting */
 
-/* Of the axes that passes and messages use. */
 static struct action_cost counted(const struct counting *c) {
     struct action_cost now = {.flops = ops_counted()};
-    now.bytes[AXIS_TENSOR] = c->mesh.axis[AXIS_TENSOR].bytes;
-    now.calls[AXIS_TENSOR] = (int)c->mesh.axis[AXIS_TENSOR].calls;
-    now.bytes[AXIS_PIPELINE] = c->mesh.axis[AXIS_PIPELINE].bytes;
-    now.calls[AXIS_PIPELINE] = (int)c->mesh.axis[AXIS_PIPELINE].calls;
+    for (int a = 0; a < AXES; a++) {
+        now.bytes[a] = c->mesh.axis[a].bytes;
+        now.calls[a] = (int)c->mesh.axis[a].calls;
+    }
     return now;
 }
 
-/* Passes and messages move nothing over the data axis, and no optimiser's memory. */
+/* No optimiser's memory. */
 static struct action_cost since(const struct action_cost *before, const struct action_cost *now) {
     struct action_cost cost = {.flops = now->flops - before->flops};
-    cost.bytes[AXIS_TENSOR] = now->bytes[AXIS_TENSOR] - before->bytes[AXIS_TENSOR];
-    cost.calls[AXIS_TENSOR] = now->calls[AXIS_TENSOR] - before->calls[AXIS_TENSOR];
-    cost.bytes[AXIS_PIPELINE] = now->bytes[AXIS_PIPELINE] - before->bytes[AXIS_PIPELINE];
-    cost.calls[AXIS_PIPELINE] = now->calls[AXIS_PIPELINE] - before->calls[AXIS_PIPELINE];
+    for (int a = 0; a < AXES; a++) {
+        cost.bytes[a] = now->bytes[a] - before->bytes[a];
+        cost.calls[a] = now->calls[a] - before->calls[a];
+    }
     return cost;
 }
 
 /* Most actions cost nothing here. */
 static bool nothing_since(const struct counting *c, const struct action_cost *before) {
-    return before->flops == ops_counted() &&
-           before->calls[AXIS_TENSOR] == (int)c->mesh.axis[AXIS_TENSOR].calls &&
-           before->calls[AXIS_PIPELINE] == (int)c->mesh.axis[AXIS_PIPELINE].calls;
+    bool nothing = before->flops == ops_counted();
+    for (int a = 0; a < AXES; a++) nothing = nothing && before->calls[a] == (int)c->mesh.axis[a].calls;
+    return nothing;
 }
 
 static void action_done(void *counting, int i) {

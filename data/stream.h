@@ -8,8 +8,8 @@ struct tokens {
     const struct token_format *format;
     struct token_file *files; /* [num_files] */
     int num_files;
-    long *
-        starts; /* [num_files + 1]: position in the stream of each file's first token, and the stream's end */
+    /* [num_files + 1] Position in the stream of each file's first token, and the stream's end. */
+    long *starts;
 };
 
 /* Opens `num_files` files, in that order, as one stream. Copies the paths. Fails like tokens_open. */

@@ -28,8 +28,8 @@ struct loss_sums {
     double ce;       /* Σ over tokens of the cross entropy */
     double sparsity; /* Σ over active connections and tokens of √(mean(c²) + 1e-12) */
     double entropy;  /* Σ over active connections and tokens of the gate entropy in [0, 1] */
-    long
-        connections; /* active connections of the whole model, where model_train or model_loss returns them */
+    /* Active connections of the whole model, where model_train or model_loss returns them. */
+    long connections;
 };
 
 /* Of one connection, on a mesh this rank's part likewise. Passes add to them in the memory of the model's
@@ -126,8 +126,8 @@ struct pass {
     long batch, length;
     const struct loss_options *options;
     bool evaluate; /* no backward pass follows, on a model that could */
-    const struct delta_watch
-        *watch; /* forward; NULL: nobody. Sources must be here whole (layout.narrow off) */
+    /* Forward; NULL: nobody. Sources must be here whole (layout.narrow off). */
+    const struct delta_watch *watch;
 
     struct connection_sums *connections; /* [edges] forward, added to where options->each; else not looked at
                                             (NULL: nobody wants them) */

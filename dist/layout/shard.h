@@ -13,12 +13,12 @@
 
 #include "dist/layout/table.h"
 
-/* Elements. Zones, buckets and shards are multiples of it (times data, for all but shards), so that the
- * norm's blocks of this length lie on one rank each. */
 enum {
+    /* Elements. Zones, buckets and shards are multiples of it (times data, for all but shards), so that the
+     * norm's blocks of this length lie on one rank each. */
     SHARD_GRAIN = 1024,
-    SYNC_IN_FLIGHT =
-        2, /* buckets that are summed at a time, at most: dist/sync, and the schedules made for it */
+    /* Buckets that are summed at a time, at most: dist/sync, and the schedules made for it. */
+    SYNC_IN_FLIGHT = 2,
 };
 
 struct bucket {

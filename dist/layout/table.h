@@ -13,11 +13,12 @@ enum split { SPLIT_NONE, SPLIT_ROWS, SPLIT_COLUMNS }; /* over the tensor axis */
 
 /* Flat buffers have one zone after the other, so that buckets of one zone are treated alike (shard.h). */
 enum zone {
-    ZONE_LARGE,        /* sharded over data */
-    ZONE_SMALL,        /* held whole by every data rank */
-    ZONE_SHARED_LARGE, /* the same, of tensors that several stages hold (tied embeddings, the weights of
-                          narrow */
-    ZONE_SHARED_SMALL, /* sources): their gradients are first summed over the stages */
+    ZONE_LARGE, /* sharded over data */
+    ZONE_SMALL, /* held whole by every data rank */
+    /* The same, of tensors that several stages hold (tied embeddings, the weights of narrow sources): their
+     * gradients are first summed over the stages. */
+    ZONE_SHARED_LARGE,
+    ZONE_SHARED_SMALL,
     ZONES
 };
 
@@ -43,7 +44,8 @@ struct row {
     enum split split;
     bool transposed; /* memory holds [in, out], so that a layer's tensors stack into one GEMM */
     bool decay;      /* weight decay applies (ndim ≥ 2) */
-    double start_width, start_value; /* initial weights are N(0, width); all of them `value` where width is 0 */
+    /* Initial weights are N(0, width); all of them `value` where width is 0. */
+    double start_width, start_value;
     int layer; /* −1: embedding; num_layers: final norm and head. Tensors that several stages hold keep theirs
                   on all of them: a rank may have rows of a layer that it does not compute */
     int distance; /* of the delta connection that it belongs to; 0: none */
@@ -61,8 +63,8 @@ struct row {
     bool counted; /* among the ranks of one data index that hold this same part, this one counts it in norms
                      and writes it to checkpoints */
     struct treatment treatment; /* train/optimizer/groups.h fills it in */
-    int owners;       /* of ZONE_SHARED_…: pipeline ranks that hold it (1, where only neighbours in a stack are
-                         shared); else 0 */
+    int owners; /* of ZONE_SHARED_…: pipeline ranks that hold it (1, where only neighbours in a stack are
+                   shared); else 0 */
     const int *owner; /* [owners] them, by rising rank; in table.owner */
 };
 
@@ -72,8 +74,8 @@ struct table {
     int *by_name; /* [rows] rows in the order of their names (params_find); NULL where none is looked for */
     int *owner;   /* what the rows' owners are kept in */
     long total;   /* elements of a flat buffer, padding included */
-    long
-        zone[ZONES + 1]; /* zone z is [zone[z], zone[z + 1]); each a multiple of data·SHARD_GRAIN (shard.h) */
+    /* Zone z is [zone[z], zone[z + 1]); each a multiple of data·SHARD_GRAIN (shard.h). */
+    long zone[ZONES + 1];
 };
 
 /* Does this pipeline rank hold a row of ZONE_SHARED_…? */

@@ -7,10 +7,10 @@
 
 /* One message on its way. */
 struct flight {
-    int buffer,
-        activation_set; /* the sender's, once it is sent: a buffer, or an activation set (the other: −1) */
-    int into;           /* the receiver's buffer, once its receive has begun; −1 */
-    int when;           /* it began; −1 */
+    /* The sender's, once it is sent: a buffer, or an activation set (the other: −1). */
+    int buffer, activation_set;
+    int into; /* the receiver's buffer, once its receive has begun; −1 */
+    int when; /* it began; −1 */
 };
 
 /* One set of saved activations of a stage. */

@@ -59,8 +59,8 @@ struct command_group {
     const char *name;     /* "gdn data" */
     const char *expected; /* its commands in words: "write, show or sample" */
     const char *overview; /* all of its --help */
-    const void
-        *commands; /* [count] rows of `size` bytes that begin with the command's full name, a char pointer */
+    /* [count] rows of `size` bytes that begin with the command's full name, a char pointer. */
+    const void *commands;
     size_t size;
     int count;
     int (*run)(int i, int argc, char **argv); /* command i; argv[0] is its full name */

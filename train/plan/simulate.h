@@ -15,10 +15,10 @@
 
 /* What one rank is assumed to do in a second. */
 struct plan_machine {
-    double flops;                /* arithmetic, a multiply and an add being two */
-    double bandwidth[AXES];      /* bytes handed over */
-    double latency;              /* seconds of any message, sum or gather besides those of its bytes */
-    double memory;               /* bytes read and written by the optimiser's update */
+    double flops;           /* arithmetic, a multiply and an add being two */
+    double bandwidth[AXES]; /* bytes handed over */
+    double latency;         /* seconds of any message, sum or gather besides those of its bytes */
+    double memory;          /* bytes read and written by the optimiser's update */
 };
 
 /* With the same bandwidth on every axis, and no latency. */
@@ -27,16 +27,16 @@ struct plan_machine plan_machine_of(double flops, double bandwidth, double memor
 /* What one action costs the rank that does it. */
 struct action_cost {
     double flops;
-    int64_t bytes[AXES];      /* handed over */
-    int calls[AXES];          /* messages, sums and gathers, one after the other */
-    int64_t memory;           /* bytes read and written */
+    int64_t bytes[AXES]; /* handed over */
+    int calls[AXES];     /* messages, sums and gathers, one after the other */
+    int64_t memory;      /* bytes read and written */
 };
 
 /* Where a pipeline rank's seconds go; all of them together are the step's. */
 struct rank_time {
     double arithmetic, update;
-    double exposed[AXES];      /* waiting for bytes on the way */
-    double bubble;             /* waiting for another rank to do its part */
+    double exposed[AXES]; /* waiting for bytes on the way */
+    double bubble;        /* waiting for another rank to do its part */
 };
 
 struct action_time {

@@ -83,10 +83,10 @@ struct report_run {
     long checkpoints, events, gates, sets;
     long checkpoint_room, event_room, gate_room, set_room;
 
-    bool started; /* whether there was such a line */
+    bool started;      /* whether there was such a line */
     double axis[AXES]; /* ranks of each */
-    double parameters, ranks, interleave,
-        steps;                /* of the newest start; NAN: not told */
+    /* Of the newest start; NAN: not told. */
+    double parameters, ranks, interleave, steps;
     char *device, *precision; /* NULL: not told */
     struct report_memory memory;
     double done;                  /* steps that count */

@@ -19,8 +19,8 @@
 struct execution {
     struct mesh *mesh;
     const struct model_config *config;
-    const struct pipeline
-        *pipeline; /* its schedules are executed, for training or evaluation as it was made */
+    /* Its schedules are executed, for training or evaluation as it was made. */
+    const struct pipeline *pipeline;
     const struct ops *ops;
     struct model *model; /* with the pipeline's activation sets for this rank */
     long batch, length;  /* capacity of a micro-batch */
@@ -69,8 +69,8 @@ struct step {
     int (*decide)(struct step *step);
     void *context; /* for `decide` */
 
-    bool
-        update; /* the same on all ranks. False: the step ends with nothing updated, and another may follow */
+    /* The same on all ranks. False: the step ends with nothing updated, and another may follow. */
+    bool update;
     double lr, gscale; /* of the update: learning rate; what gradients are multiplied with */
     /* out: the first place where what this rank was about to hand to others was not finite, −1: none. Stages
      * in order are 0 …, for messages forward; then the last one to the first, for messages back; then

@@ -6,7 +6,8 @@
 
 static int by_target(const void *a, const void *b) {
     const struct edge *x = a, *y = b;
-    return x->target != y->target ? x->target - y->target : y->source - x->source;
+    if (x->target != y->target) return x->target - y->target;
+    return x->rule != y->rule ? x->rule - y->rule : y->source - x->source;
 }
 
 static int validate(const struct edge *list, int count, int num_layers) {
@@ -37,7 +38,9 @@ static void number(struct edges *x) {
     for (int e = 0; e < x->count; e++) { /* by target, so that each node's are */
         struct edge *edge = &x->edge[e];
         edge->distance = edge->target - edge->source;
-        edge->connection = e - x->first[edge->target];
+        bool first = e == x->first[edge->target] || edge[-1].rule != edge->rule;
+        edge->connection = first ? 0 : edge[-1].connection + 1;
+        x->measured += edge->measured;
         x->leaving[x->leaves[edge->source + 1]++] = e;
     }
     memmove(x->leaves + 1, x->leaves, (size_t)(x->num_layers + 1) * sizeof *x->leaves);
@@ -86,6 +89,7 @@ int edge_set_create(const struct edges *edges, const bool *has, struct edge_set 
         out->has[e] = true;
         out->into[edges->edge[e].target]++;
         out->count++;
+        out->measured += edges->edge[e].measured;
     }
     return 0;
 }

@@ -13,19 +13,24 @@ struct edge {
     int target;     /* layer it leads into */
     int distance;   /* target − source */
     int source;     /* node that it reads */
-    int connection; /* its place among the target's edges, by increasing distance */
+    int rule;       /* that reads it, of the model's list */
+    int connection; /* its place among those of the rule into the target, by increasing distance */
+    int introduced; /* so many distances must be for it to be active; 0: it always is */
+    bool measured;  /* what it contributes is among the sums that regularisers and measurements take */
+    bool whole;     /* its rule reads the source itself, no projection of it */
     double scale;   /* s(distance) */
 };
 
 struct edges {
     int count, num_layers;
-    struct edge *edge; /* by target, then by distance */
+    struct edge *edge; /* by target, rule, distance */
+    int measured;      /* so many are */
     int *first;        /* [num_layers + 1]: a layer's edges are first[l] … first[l+1] − 1 */
     int *leaving;      /* [count] edges by source, then by target */
     int *leaves; /* [num_layers + 2]: those of node n are leaving[leaves[1 + n]] … [leaves[2 + n] − 1] */
 };
 
-/* The table of a list of edges in any order, of which target, source and scale are read. Not collective.
+/* The table of a list of edges in any order, of which all but distance and connection are read. Not collective.
  * GDN_INTERNAL for an edge that does not lead up from a node, that is there twice, or without memory. Free
  * with edges_free. */
 int edges_of(const struct edge *list, int count, int num_layers, struct edges *out);
@@ -36,6 +41,7 @@ struct edge_set {
     int count;
     bool *has; /* [edges.count] */
     int *into; /* [num_layers] how many lead into a layer */
+    int measured;
 };
 
 /* The set of the edges e with has[e], which is copied. GDN_INTERNAL without memory. Free with edge_set_free.
@@ -43,12 +49,12 @@ struct edge_set {
 int edge_set_create(const struct edges *edges, const bool *has, struct edge_set *out);
 void edge_set_free(struct edge_set *set);
 
-/* How many of a layer's edges are in the set; and of all. */
+/* How many of a layer's edges are in the set; and of all those that are measured. */
 static inline int edge_set_into(const struct edge_set *set, const struct edges *edges, int layer) {
     return set ? set->into[layer] : edges->first[layer + 1] - edges->first[layer];
 }
-static inline int edge_set_count(const struct edge_set *set, const struct edges *edges) {
-    return set ? set->count : edges->count;
+static inline int edge_set_measured(const struct edge_set *set, const struct edges *edges) {
+    return set ? set->measured : edges->measured;
 }
 
 static inline bool edge_set_has(const struct edge_set *set, int edge) {

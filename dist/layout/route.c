@@ -40,14 +40,15 @@ static void push(struct maker *m, struct crossings *crossings, int kind, int ind
     crossings->crossing[crossings->count++].index = index;
 }
 
-/* The node's edges into ranks that a node known at stages own … own + k does not reach; names `projector`
- * theirs where it is one. */
-static int edges_beyond(struct maker *m, int node, int k, int projector) {
+/* The node's edges into ranks that a node known at stages own … own + k does not reach, and whether one of
+ * them needs the node itself; names `projector` theirs where it is one. */
+static int edges_beyond(struct maker *m, int node, int k, int projector, bool *whole) {
     int n = 0, own = stage_of(m, node);
     for (int i = m->edges->leaves[1 + node]; i < m->edges->leaves[2 + node]; i++) {
         int e = m->edges->leaving[i];
         if (hops(m, own, stage_of(m, m->edges->edge[e].target)) <= k) continue;
         if (projector >= 0) m->out->projector[e] = projector;
+        *whole |= m->edges->edge[e].whole;
         n++;
     }
     return n;
@@ -57,10 +58,11 @@ static int edges_beyond(struct maker *m, int node, int k, int projector) {
 static void choose_projector(struct maker *m, int node, const struct route_widths *widths) {
     int own = stage_of(m, node);
     for (int k = is_stream(m, node) ? 1 : 0;; k++) {
-        int n = edges_beyond(m, node, k, -1);
+        bool whole = false;
+        int n = edges_beyond(m, node, k, -1, &whole);
         if (!n) return;
-        if (n * widths->edge < widths->node) {
-            edges_beyond(m, node, k, own + k);
+        if (!whole && n * widths->edge < widths->node) {
+            edges_beyond(m, node, k, own + k, &whole);
             return;
         }
     }

@@ -48,9 +48,9 @@ struct row {
     double start_width, start_value;
     int layer; /* −1: embedding; num_layers: final norm and head. Tensors that several stages hold keep theirs
                   on all of them: a rank may have rows of a layer that it does not compute */
-    int distance; /* of the delta connection that it belongs to; 0: none */
-    int edge;     /* that connection in the edge table */
-    bool select;  /* a layer's shared selection weights: active with its first connection */
+    int distance; /* of a rule's connection that it belongs to; 0: none */
+    int edge;     /* that connection in the edge table; of `select` the first */
+    bool select;  /* what a rule's connections into a layer share: active with the first */
 
     /* This rank's part. */
     long local[2]; /* its shape; shape itself where the tensor is not split */

@@ -26,8 +26,8 @@ enum { POLICY_NO_BACKWARD = POLICY_FULL + 1 };
 /* What one micro-batch in flight keeps of a chunk of layers. */
 struct activation_set {
     struct layer *layer;             /* [num_layers], those of the chunk (layer/layer.h) */
-    struct connections *connections; /* [num_layers] that lead into them (delta/connections.h) */
-    real *x0;         /* [T, W] embedding output, on the first stage where it is whole; else NULL */
+    struct rule_layer *rule[MAX_RULES]; /* each [num_layers]: what enters them (rule/rule.h) */
+    real *x0;         /* [T, D] embedding output, on the first stage where it is whole; else NULL */
     real **rstd;      /* [num_layers + 1], entry 1 + node: [R] node_rstd's; NULL where none is needed */
     bool *rstd_known; /* [num_layers + 1] filled in this micro-batch */
     struct kept_output *kept; /* [num_layers] (pass/private.h) */
@@ -56,7 +56,8 @@ struct model {
     /* What each folder has of its own: tensors, scratch, accounts. */
     struct mixing *mixers;     /* mixer/mixer.h: of each row of the table what layers share */
     struct trunk *trunk;       /* layer/layer.h */
-    struct delta_state *delta; /* delta/connections.h */
+    struct rules *rules;       /* rule/rule.h: those between layers */
+    struct delta_state *delta; /* delta/connections.h: of the delta rule, where the model has it */
     struct pass_state *passes; /* pass/private.h */
 
     /* The pass in progress. */

@@ -144,7 +144,7 @@ static const struct conflict *conflict(const struct model_config *config, int ra
 }
 
 static void lay_out(struct model *m, struct connections *c, long T) {
-    struct adaptive *a = c->gate, *shared = m->delta->shared.gate;
+    struct adaptive *a = c->gate, *shared = m->delta->shared->gate;
     long n = own_connections(&m->delta->part, c->n), G = m->config.delta.gate_hidden;
     a->policy = c->policy;
     SAVE(m, a, shared, context, T * n * G, POLICY_FULL);

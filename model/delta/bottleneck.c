@@ -239,7 +239,7 @@ static const struct conflict *conflict(const struct model_config *config, int ra
 
 static void lay_out(struct model *m, struct connections *c, long T) {
     const struct delta_config *d = &m->config.delta;
-    struct bottleneck *b = c->gate, *shared = m->delta->shared.gate;
+    struct bottleneck *b = c->gate, *shared = m->delta->shared->gate;
     long n = own_connections(&m->delta->part, c->n), Hd = own_part(m, d->hidden), G = d->gate_hidden;
     b->policy = c->policy;
     SAVE(m, b, shared, u, T * n * Hd, POLICY_FULL);

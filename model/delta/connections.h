@@ -1,9 +1,10 @@
-/* Private to model/: the delta connections that lead into a layer (model.md, 2 to 5). */
+/* Private to model/delta/: the delta connections that lead into a layer (model.md, 2 to 5). */
 #ifndef GDN_CONNECTIONS_H
 #define GDN_CONNECTIONS_H
 
 #include "model/base/base.h"
 #include "model/delta/gate.h"
+#include "model/rule/rule.h"
 
 /* How this rank shares in the connections of every layer (dist/layout/layout.h), with t tensor ranks. Of its
  * connections' gates it has all channels or a t-th part of them (own_part); of multihead's columns always
@@ -52,7 +53,7 @@ struct connections {
     real *inv, *r; /* [n, T] inverse norms and row factors of `normalize`, or NULL */
     real *weight;  /* [T, n] what each contribution is multiplied by */
     real *rms;     /* [n, T] of the contributions, for the sparsity term */
-    void *gate;    /* what the gate saves: its own struct (gate.h) */
+    void *gate;    /* what the gate saves: its own struct (gate.h), behind this one */
     struct selection selection;
     struct multihead multihead;
 };
@@ -75,16 +76,10 @@ struct map_part {
 struct delta_state {
     const struct gate *gate;
     struct delta_part part;
-    struct connections *held;  /* [num_layers] tensors of those held; activation sets have copies */
-    struct connections shared; /* the saved buffers that they do not have of their own but use in turn */
-    const struct connections *owner; /* for whose backward pass `shared` holds what its forward pass wrote */
+    struct connections *shared; /* the saved buffers that layers do not have of their own but use in turn */
     struct projection *projection;   /* [edges.count], or NULL where no source travels narrow */
     struct map_part map[MAX_MAPS];   /* [gate's maps] */
     int projection_way;      /* enum projection_way: how linear maps of δ and the mean are computed */
-    double seconds;          /* model_connection_seconds */
-    real **source_gradient;  /* [num_layers + 1], entry 1 + node: [T, W] gradients left at a node by layers of
-                                the chunk above it; NULL where no edge of that chunk starts. Nodes have one
-                                in turn */
     real *seen, *seen_gates; /* staging: [T, D], [T, n·widest gate] of a watched connection */
 
     /* Scratch: enough for the layer with most of them, and for each of gdn's gates. n and so on as in struct
@@ -107,38 +102,5 @@ struct delta_state {
     real *columns_d, *columns_out; /* [T, D/t] */
     real *columns_c, *columns_dc;  /* multihead [T, all, D'] */
 };
-
-/* create.c: room for what all layers share, and for a layer's connections in an activation set, which have
- * the tensors of `held`: false without memory; delta_free and connections_free in any case. */
-bool delta_create(struct model *m);
-void delta_free(struct model *m);
-bool connections_create(struct model *m, struct connections *c);
-void connections_copy(struct connections *to, const struct connections *from);
-void connections_free(struct connections *c);
-/* This rank's part of all connections, from the edges, before any call below (GDN_INTERNAL without memory);
- * the tensors of layer l's; what a layer's connections save; what those of this rank do not keep, laid out
- * once: share_connections first for each of its layers; scratch for the layer with most of them. */
-int prepare_connections(struct model *m);
-void find_connections(struct model *m, int l);
-void lay_out_connections(struct model *m, struct connections *c, long T);
-void share_connections(struct model *m, int l);
-void lay_out_shared_connections(struct model *m, long T);
-void lay_out_delta_scratch(struct model *m, long T);
-
-/* delta.c: z = y + aggregate(contributions); backward adds to m->g and to the sources' gradients. */
-void connections_forward(struct model *m, int layer, const struct loss_options *options,
-                         struct loss_sums *sums);
-void connections_backward(struct model *m, int layer, const struct loss_options *options);
-/* Before their backward pass: computes what is not kept, unless `shared` still has it. */
-void recompute_connections(struct model *m, int layer);
-
-/* normalize.c: the norms of the layer's differences from what compressed sources came back as. Of two layers
- * next to each other a difference is small beside either, so what factors miss of a source may be many times
- * the difference: by the norms of the forward pass its gradient would grow with the square of that. */
-void renew_norms(struct model *m, int layer);
-
-/* source.c: [T, D] where gradients for a node are added, in a backward pass: the pass's own buffer, or
- * scratch. NULL where the pass brings only a projected source. */
-real *source_gradient_of(const struct model *m, int node);
 
 #endif

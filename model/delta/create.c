@@ -30,6 +30,7 @@ static int find_projections(struct model *m) {
     if (!m->delta->projection)
         return gdn_fail(GDN_INTERNAL, "out of memory for %d connections", m->edges.count);
     for (int e = 0; e < m->edges.count; e++) {
+        if (m->edges.edge[e].whole) continue;
         int l = m->edges.edge[e].target, d = m->edges.edge[e].distance;
         for (int i = 0; i < gate->maps; i++)
             m->delta->projection[e].map[i] =
@@ -54,59 +55,34 @@ static void divide_maps(struct model *m) {
     }
 }
 
-bool delta_create(struct model *m) {
-    struct delta_state *s = m->delta;
-    size_t nodes = (size_t)m->config.num_layers + 1;
+int prepare_connections(struct model *m, struct model_rule *rule) {
+    struct delta_state *s = m->delta = rule->common;
     s->gate = gate_of(&m->config);
-    s->held = calloc(nodes, sizeof *s->held);
-    s->source_gradient = calloc(nodes, sizeof *s->source_gradient);
+    s->shared = rule->shared.own;
     s->gate_scratch = calloc(1, s->gate->scratch_bytes + 1);
-    return s->held && s->source_gradient && s->gate_scratch && connections_create(m, &s->shared);
-}
-
-void delta_free(struct model *m) {
-    struct delta_state *s = m->delta;
-    connections_free(&s->shared);
-    free(s->held);
-    free(s->source_gradient);
-    free(s->gate_scratch);
-    free(s->projection);
-}
-
-bool connections_create(struct model *m, struct connections *c) {
-    c->gate = calloc(1, m->delta->gate->saved_bytes + 1);
-    return c->gate;
-}
-
-void connections_copy(struct connections *to, const struct connections *from) {
-    void *gate = to->gate;
-    *to = *from;
-    to->gate = gate;
-}
-
-void connections_free(struct connections *c) {
-    free(c->gate);
-}
-
-int prepare_connections(struct model *m) {
-    m->delta->part = divide(m);
+    if (!s->gate_scratch) return gdn_fail(GDN_INTERNAL, "out of memory for a gate's scratch");
+    s->part = divide(m);
     divide_maps(m);
     return find_projections(m);
 }
 
-void find_connections(struct model *m, int l) {
-    struct connections *c = &m->delta->held[l];
-    c->edge = &m->edges.edge[m->edges.first[l]];
-    c->n = m->edges.first[l + 1] - m->edges.first[l];
-    if (!c->n) return;
+void release_connections(void *common) {
+    struct delta_state *s = common;
+    free(s->gate_scratch);
+    free(s->projection);
+}
+
+void find_connections(struct model *m, const struct rule_layer *x) {
+    struct connections *c = x->own;
+    int l = x->layer;
     c->selection.project = find_tensor(m, "layers.%d.delta.select.weight", l);
     c->multihead.to_query = find_tensor(m, "layers.%d.delta.query.weight", l);
     c->multihead.to_key = find_tensor(m, "layers.%d.delta.key.weight", l);
-    if (!own_connections(&m->delta->part, c->n)) return;
+    if (!own_connections(&m->delta->part, x->n)) return;
     const struct gate *gate = m->delta->gate;
     struct leaf leaf[MAX_GATE_LEAVES];
     int leaves = gate->leaves(&m->config, leaf),
-        d = c->edge[m->delta->part.first].distance; /* the first of each stack */
+        d = x->edge[m->delta->part.first].distance; /* the first of each stack */
     for (int i = 0; i < leaves; i++) c->leaf[i] = find_tensor(m, "layers.%d.delta.%d.%s", l, d, leaf[i].name);
     c->scale = find_tensor(m, "layers.%d.delta.%d.scale", l, d);
     c->mix = find_tensor(m, "layers.%d.delta.%d.mix", l, d);
@@ -115,8 +91,8 @@ void find_connections(struct model *m, int l) {
 static void lay_out_aggregate(struct model *m, struct connections *c, long T) {
     const struct delta_config *d = &m->config.delta;
     const struct delta_part *part = &m->delta->part;
-    struct selection *select = &c->selection, *shared_select = &m->delta->shared.selection;
-    struct multihead *heads = &c->multihead, *shared_heads = &m->delta->shared.multihead;
+    struct selection *select = &c->selection, *shared_select = &m->delta->shared->selection;
+    struct multihead *heads = &c->multihead, *shared_heads = &m->delta->shared->multihead;
     long all = c->n, rows = m->rows_max, a = d->attention_dim;
     select->policy = heads->policy = c->policy;
     if (d->aggregate == AGGREGATE_ATTENTION) {
@@ -133,12 +109,13 @@ static void lay_out_aggregate(struct model *m, struct connections *c, long T) {
     }
 }
 
-void lay_out_connections(struct model *m, struct connections *c, long T) {
+void lay_out_connections(struct model *m, const struct rule_layer *x, void *of_all, long T) {
+    struct connections *c = x->own, *shared = of_all;
     const struct delta_config *d = &m->config.delta;
     const struct delta_part *part = &m->delta->part;
-    struct connections *shared = &m->delta->shared;
-    long n = own_connections(part, c->n);
-    if (!c->n) return;
+    long n = own_connections(part, x->n);
+    c->edge = x->edge, c->n = x->n, c->policy = x->policy;
+    c->gate = c + 1;
     SAVE(m, c, shared, weight, T * n, POLICY_NO_BACKWARD);
     SAVE(m, c, shared, rms, T * n, POLICY_NO_BACKWARD);
     if (d->normalize) {
@@ -147,17 +124,6 @@ void lay_out_connections(struct model *m, struct connections *c, long T) {
     }
     m->delta->gate->lay_out(m, c, T);
     lay_out_aggregate(m, c, T);
-}
-
-void share_connections(struct model *m, int l) {
-    const struct connections *from = &m->delta->held[l];
-    struct connections *to = &m->delta->shared;
-    to->policy = (int)largest(to->policy, from->policy);
-    if (from->policy != POLICY_NONE) to->n = (int)largest(to->n, from->n);
-}
-
-void lay_out_shared_connections(struct model *m, long T) {
-    lay_out_connections(m, &m->delta->shared, T);
 }
 
 /* Columns of one rank, compact, for up to `all` connections. */
@@ -192,15 +158,12 @@ static void lay_out_gradients(struct model *m, long T, long all, long n) {
     if (m->config.delta.aggregate == AGGREGATE_MULTIHEAD) s->dc = take(&m->scratch, T * all * D);
 }
 
-void lay_out_delta_scratch(struct model *m, long T) {
-    struct delta_state *s = m->delta;
+void lay_out_delta_scratch(struct model *m, void *common, long T, int max) {
+    struct delta_state *s = common;
     const struct gate *gate = m->delta->gate;
     const struct delta_part *part = &s->part;
-    long D = m->config.hidden_size, Hd = own_part(m, m->config.delta.hidden), G = m->config.delta.gate_hidden,
-         max = 0;
-    for (int l = 0; l < m->config.num_layers; l++) max = largest(max, s->held[l].n);
-    if (!max) return;
-    long n = own_connections(part, (int)max);
+    long D = m->config.hidden_size, Hd = own_part(m, m->config.delta.hidden), G = m->config.delta.gate_hidden;
+    long n = own_connections(part, max);
     s->difference = take(&m->scratch, T * D);
     s->mean = take(&m->scratch, T * D);
     s->gram = take(&m->scratch, Hd * Hd);

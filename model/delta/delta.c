@@ -15,24 +15,24 @@ static enum gate_parts parts(const struct model *m) {
 }
 
 /* Weights and sums of a layer's active connections are read as one block: they are the first of its own. */
-static int active_first(struct model *m, int layer) {
-    int n = active_into(m, layer), first = m->edges.first[layer];
+static int active_first(struct model *m, const struct rule_layer *x) {
+    int n = rule_active(m, x);
     for (int i = 0; i < n; i++)
-        if (!edge_set_has(m->pass->options->active, first + i))
+        if (!rule_edge_active(m, x, i))
             pass_failed(m, gdn_fail(GDN_INTERNAL, "the %d active connections of layer %d are not its first",
-                                    n, layer));
+                                    n, x->layer));
     return n;
 }
 
-static struct delta_pass start(struct model *m, int layer, const struct loss_options *o,
-                               struct loss_sums *sums) {
-    struct delta_pass p = {.m = m, .c = &m->activation_set->connections[layer], .sums = sums};
-    p.all = active_first(m, layer);
+struct delta_pass begin_connections(struct model *m, const struct rule_layer *x, struct loss_sums *sums) {
+    const struct loss_options *o = m->pass->options;
+    struct delta_pass p = {.m = m, .x = x, .c = x->own, .sums = sums};
+    p.all = active_first(m, x);
     p.n = own_connections(&m->delta->part, p.all);
-    p.total = edge_set_count(o->active, &m->edges);
+    p.total = edge_set_measured(o->active, &m->edges);
     p.rows = m->T;
     p.works = p.n && (parts(m) != PARTS_REPLICATED || m->delta->part.leads);
-    if (p.all) p.t = stream_all(m, m->layer[layer].y);
+    if (p.all) p.t = rule_input(m, x);
     for (int i = 0; i < p.all; i++) p.source[i] = find_source(m, &p.c->edge[i]);
     p.sparsity = m->gradients && p.total ? o->sparsity_weight * o->token_weight / (double)p.total : 0;
     p.entropy = m->gradients && p.total ? -o->entropy_weight * o->token_weight / (double)p.total : 0;
@@ -112,56 +112,33 @@ static void form_contributions(struct delta_pass *p, real *c) {
     }
 }
 
-void connections_forward(struct model *m, int layer, const struct loss_options *options,
-                         struct loss_sums *sums) {
-    struct connections *c = &m->activation_set->connections[layer];
-    if (!c->n) return;
-    double began = connections_clock(m);
-    struct delta_pass p = start(m, layer, options, sums);
-    real *z = node_rows(m, layer);
-    m->ops->copy(m->rows * m->config.hidden_size, m->layer[layer].y, z);
-    if (!p.all) return;
+void connections_forward(struct model *m, const struct rule_layer *x, real *z, struct loss_sums *sums) {
+    struct delta_pass p = begin_connections(m, x, sums);
     normalize_forward(&p);
     aggregate_forward(&p);
     if (p.n) m->delta->gate->fill(&p, true);
     if (mixes(m)) {
-        form_contributions(&p, c->multihead.c);
+        form_contributions(&p, p.c->multihead.c);
         multihead_forward(&p, z);
     } else {
         contribute(&p, z);
     }
-    if (c->policy != POLICY_NONE) m->delta->owner = c;
-    m->delta->seconds += connections_clock(m) - began;
-    if (m->pass->watch && m->pass->watch->layer[layer]) watch_connections(&p);
 }
 
-static void recompute_dropped(struct model *m, int layer, const struct loss_options *options) {
-    struct connections *c = &m->activation_set->connections[layer];
-    struct delta_pass p = start(m, layer, options, NULL);
-    bool full = c->policy == POLICY_FULL;
+void recompute_connections(struct model *m, const struct rule_layer *x) {
+    struct delta_pass p = begin_connections(m, x, NULL);
+    bool full = x->policy == POLICY_FULL;
     p.recomputed = true;
     if (p.works || (full && p.n && (mixes(m) || shares_maps(m)))) m->delta->gate->fill(&p, full);
     if (!full) return;
     if (p.works || m->rows_divided) aggregate_recompute(&p);
     if (!mixes(m)) return;
-    form_contributions(&p, c->multihead.c);
+    form_contributions(&p, p.c->multihead.c);
     multihead_products(&p);
 }
 
-void recompute_connections(struct model *m, int layer) {
-    struct connections *c = &m->activation_set->connections[layer];
-    bool there = m->delta->owner == c;
-    if (c->policy == POLICY_NONE) return;
-    m->delta->owner = NULL; /* the backward pass uses it up */
-    if (there) return;
-    double began = connections_clock(m);
-    recompute_dropped(m, layer, m->pass->options);
-    m->delta->seconds += connections_clock(m) - began;
-}
-
-static void go_back(struct model *m, int layer, const struct loss_options *options) {
-    struct delta_pass p = start(m, layer, options, NULL);
-    if (!p.all) return;
+void connections_backward(struct model *m, const struct rule_layer *x) {
+    struct delta_pass p = begin_connections(m, x, NULL);
     const struct delta_part *part = &m->delta->part;
     long T = m->T, D = m->config.hidden_size;
     const struct gate *gate = m->delta->gate;
@@ -181,11 +158,4 @@ static void go_back(struct model *m, int layer, const struct loss_options *optio
     if (in_place) return;
     block_sum(m, m->delta->dt);
     add_own_rows(m, m->delta->dt, stream_rows(m, m->g));
-}
-
-void connections_backward(struct model *m, int layer, const struct loss_options *options) {
-    if (!m->activation_set->connections[layer].n) return;
-    double began = connections_clock(m);
-    go_back(m, layer, options);
-    m->delta->seconds += connections_clock(m) - began;
 }

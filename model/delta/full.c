@@ -86,7 +86,7 @@ static const struct conflict *conflict(const struct model_config *config, int ra
 }
 
 static void lay_out(struct model *m, struct connections *c, long T) {
-    struct full *f = c->gate, *shared = m->delta->shared.gate;
+    struct full *f = c->gate, *shared = m->delta->shared->gate;
     long n = own_connections(&m->delta->part, c->n), W = m->delta->part.W;
     f->policy = c->policy;
     SAVE(m, f, shared, x, T * n * W, POLICY_FULL);

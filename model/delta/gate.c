@@ -44,7 +44,7 @@ long model_gates(const struct model_config *config) {
     return gate_of(config)->gates(config);
 }
 
-struct route_widths model_route_widths(const struct model_config *model, const struct layout *layout) {
+struct route_widths delta_widths(const struct model_config *model, const struct layout *layout) {
     const struct gate *gate = gate_of(model);
     const struct delta_config *delta = &model->delta;
     struct leaf leaf[MAX_GATE_LEAVES];
@@ -58,8 +58,4 @@ struct route_widths model_route_widths(const struct model_config *model, const s
         widths.edge += w->out / (w->split == SPLIT_NONE ? 1 : layout->size[AXIS_TENSOR]);
     }
     return widths;
-}
-
-long projected_width(const struct model_config *config, const struct layout *layout) {
-    return model_route_widths(config, layout).edge;
 }

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "kernels/base/real.h"
+#include "dist/layout/route.h"
 #include "model/params/config.h"
 #include "model/params/leaf.h"
 
@@ -79,5 +80,9 @@ const char *gate_words(void);
 
 /* Does a connection have a `mix`? */
 bool gate_has_mix(const struct model_config *config);
+
+/* The rule that has gates (model/rule/rule.h, rule.c), and what of its sources may travel narrow. */
+extern const struct rule rule_delta;
+struct route_widths delta_widths(const struct model_config *config, const struct layout *layout);
 
 #endif

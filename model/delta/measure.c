@@ -1,9 +1,5 @@
-/* What single connections do, beside the sums over all of them: mean gates, contributions, and the time that
- * all take together. */
+/* What single connections do, beside the sums over all of them: mean gates and contributions. */
 #include "model/delta/private.h"
-
-#include <math.h>
-#include <time.h>
 
 static struct connection_sums *sums_of(const struct delta_pass *p, int i) {
     return p->each + (own(p, i)->edge - p->m->edges.edge);
@@ -23,15 +19,4 @@ void measure_contributions(const struct delta_pass *p) {
     const struct model *m = p->m;
     for (int i = 0; p->each && i < p->n; i++)
         m->ops->add_up(m->T, p->c->rms + i * m->T, &sums_of(p, i)->contribution);
-}
-
-double connections_clock(const struct model *m) {
-    struct timespec now;
-    if (!m->ops->device->host || m->planned) return 0;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-double model_connection_seconds(const struct model *model) {
-    return model->ops->device->host ? model->delta->seconds : NAN;
 }

@@ -53,9 +53,8 @@ static struct rows block_rows(const struct model *m, int block, long T) {
     return (struct rows){first, end - first};
 }
 
-void model_project(struct model *m, int edge, const real *s, long T, real *projected) {
+void project_source(struct model *m, int edge, const real *s, long T, real *projected) {
     long D = m->config.hidden_size, width;
-    double began = connections_clock(m);
     for (int b = 0; b < blocks(m); b++) {
         if (!(width = block_width(m, b))) continue;
         struct rows r = block_rows(m, b, T);
@@ -67,13 +66,11 @@ void model_project(struct model *m, int edge, const real *s, long T, real *proje
             m->ops->gemm('N', 'T', r.count, width, D, 1, s + r.first * D, D, block_map(m, edge, b).w, D, 0,
                          out, width);
     }
-    m->delta->seconds += connections_clock(m) - began;
 }
 
-void model_unproject(struct model *m, int edge, const real *s, long T, const real *projected_gradient,
-                     real *source_gradient) {
+void unproject_source(struct model *m, int edge, const real *s, long T, const real *projected_gradient,
+                      real *source_gradient) {
     long D = m->config.hidden_size, width;
-    double began = connections_clock(m);
     for (int b = 0; b < blocks(m) && !is_rstd(m, b); b++) {
         if (!(width = block_width(m, b))) continue;
         struct rows r = block_rows(m, b, T);
@@ -85,5 +82,4 @@ void model_unproject(struct model *m, int edge, const real *s, long T, const rea
     if (m->config.delta.aggregate ==
         AGGREGATE_ATTENTION) /* the inverse rms is worked in already, see select_back */
         m->ops->add_scaled_rows(T, D, projected_gradient + projected_rstd(m, T), s, source_gradient);
-    m->delta->seconds += connections_clock(m) - began;
 }

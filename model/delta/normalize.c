@@ -25,10 +25,10 @@ void normalize_backward(struct delta_pass *p, int connection, const real *dr, re
                                 p->m->config.delta.epsilon, dr, k, c->scale.g + connection);
 }
 
-void renew_norms(struct model *m, int layer) {
-    struct delta_pass p = {.m = m, .c = &m->activation_set->connections[layer]};
-    p.all = m->config.delta.normalize ? active_into(m, layer) : 0;
-    if (p.all) p.t = stream_all(m, m->layer[layer].y);
+void renew_norms(struct model *m, const struct rule_layer *x) {
+    struct delta_pass p = {.m = m, .x = x, .c = x->own};
+    p.all = m->config.delta.normalize ? rule_active(m, x) : 0;
+    if (p.all) p.t = rule_input(m, x);
     p.n = own_connections(&m->delta->part, p.all);
     for (int i = 0; i < p.all; i++) p.source[i].s = node_output(m, p.c->edge[i].source);
     normalize_forward(&p);

@@ -3,7 +3,6 @@
 #define GDN_DELTA_PRIVATE_H
 
 #include "model/delta/connections.h"
-#include "model/layer/stream.h"
 
 /* One active connection of a layer. */
 struct source {
@@ -17,7 +16,8 @@ struct source {
 /* One pass over a layer's connections. */
 struct delta_pass {
     struct model *m;
-    struct connections *c;
+    const struct rule_layer *x;
+    struct connections *c; /* x->own */
     int all;                             /* active connections */
     int n;                               /* of which this rank computes n, see own() */
     long total;                          /* active edges of the whole model */
@@ -58,11 +58,28 @@ struct delta_pass on_own_rows(const struct delta_pass *p);
  * row distance ld (scratch [T, W] where that is not W), and of all its connections c->rms [n, T]. */
 void measure_gates(const struct delta_pass *p, int i, long W, const real *gate, long ld, real *scratch);
 void measure_contributions(const struct delta_pass *p);
-/* The same file: seconds of a clock, for model_connection_seconds; 0 on a device that runs by itself. */
-double connections_clock(const struct model *m);
+
+/* What the rule's row (rule.c) is made of. create.c: this rank's part of all connections; the tensors of a
+ * layer's; what they save; scratch. */
+int prepare_connections(struct model *m, struct model_rule *rule);
+void release_connections(void *common);
+void find_connections(struct model *m, const struct rule_layer *x);
+void lay_out_connections(struct model *m, const struct rule_layer *x, void *shared, long T);
+void lay_out_delta_scratch(struct model *m, void *common, long T, int n);
+
+/* delta.c: z += aggregate(contributions), from y before it; a pass over a layer's connections begins. */
+void connections_forward(struct model *m, const struct rule_layer *x, real *z, struct loss_sums *sums);
+void connections_backward(struct model *m, const struct rule_layer *x);
+void recompute_connections(struct model *m, const struct rule_layer *x);
+struct delta_pass begin_connections(struct model *m, const struct rule_layer *x, struct loss_sums *sums);
 
 /* watch.c: shows the active connections; overwrites the scratch of differences. */
-void watch_connections(const struct delta_pass *p);
+void watch_connections(struct model *m, const struct rule_layer *x);
+
+/* normalize.c: the norms of the layer's differences from what compressed sources came back as. Of two layers
+ * next to each other a difference is small beside either, so what factors miss of a source may be many times
+ * the difference: by the norms of the forward pass its gradient would grow with the square of that. */
+void renew_norms(struct model *m, const struct rule_layer *x);
 
 /* project.c, by the number of a map of the gate: W_i δ_i or W_i (s_i+t)/2 of all connections, out [T,
  * n·width], all rows of them on all ranks. Of their gradient dout [T, n·width] each rank has its terms;
@@ -94,5 +111,9 @@ void multihead_backward(struct delta_pass *p, const real *dz);
 long projected_offset(const struct model *m, long T, int map);
 long projected_select(const struct model *m, long T);
 long projected_rstd(const struct model *m, long T);
+/* The same file: model_project and model_unproject of an edge. */
+void project_source(struct model *m, int edge, const real *s, long T, real *projected);
+void unproject_source(struct model *m, int edge, const real *s, long T, const real *projected_gradient,
+                      real *source_gradient);
 
 #endif

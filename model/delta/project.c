@@ -11,6 +11,10 @@
  * train/benchmark/README.md. Fixed, not timed at start, so that a resumed run takes the same path. */
 static const double SPLIT_BELOW = 0.125;
 
+void model_set_projection(struct model *model, enum projection_way projection) {
+    if (model->delta) model->delta->projection_way = projection;
+}
+
 static bool split(const struct delta_pass *p, long width) {
     if (p->m->delta->projection_way != PROJECTION_AUTO)
         return p->m->delta->projection_way == PROJECTION_SPLIT;

@@ -12,11 +12,6 @@ static const real *node_rstd(struct model *m, int node) {
     return rstd;
 }
 
-real *source_gradient_of(const struct model *m, int node) {
-    real *given = m->pass->source_gradient ? m->pass->source_gradient[1 + node] : NULL;
-    return given || node < m->span.first - 1 ? given : m->delta->source_gradient[1 + node];
-}
-
 struct source find_source(struct model *m, const struct edge *edge) {
     const struct pass *pass = m->pass;
     long e = edge - m->edges.edge;

@@ -22,8 +22,8 @@ static void bring(const struct model *m, struct delta_view *view) {
     view->gate = m->delta->seen_gates;
 }
 
-void watch_connections(const struct delta_pass *p) {
-    struct model *m = p->m;
+void watch_connections(struct model *m, const struct rule_layer *x) {
+    const struct delta_pass pass = begin_connections(m, x, NULL), *p = &pass;
     const struct delta_watch *watch = m->pass->watch;
     for (int i = 0; i < p->all; i++) {
         const struct source *source = &p->source[i];

@@ -36,7 +36,7 @@ void layer_backward(struct model *m, int l) {
     mlp_backward(m, l);
     gradient_full(m);
     layer->mixing.row->backward(m, &layer->mixing, m->g, stream_all(m, layer->n1), dn);
-    norm_backward(m, node_rows(m, l - 1), layer->norm1, layer->rstd1, dn);
+    norm_backward(m, layer_input(m, l), layer->norm1, layer->rstd1, dn);
 }
 
 void embedding_backward(struct model *m) {

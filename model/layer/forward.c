@@ -20,7 +20,7 @@ void layer_forward(struct model *m, int l) {
     struct trunk *t = m->trunk;
     struct layer *layer = &m->layer[l];
     long T = m->T, D = m->config.hidden_size, F = t->F;
-    const real *x = node_rows(m, l - 1);
+    const real *x = layer_input(m, l);
     real *sum = own_rows(m, t->t1), *y = layer->y ? layer->y : node_rows(m, l);
     norm_rows(m, x, layer->norm1, layer->n1, layer->rstd1);
     mix_forward(m, &layer->mixing, stream_all(m, layer->n1), t->t1);

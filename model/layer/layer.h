@@ -11,11 +11,12 @@ struct layer {
     int policy; /* enum recompute_policy, or POLICY_NO_BACKWARD, of all but the connections */
     struct mixing mixing;
     struct tensor norm1, norm2, gate_up, down;
-    /* Saved. x, the layer's input, is the z of the layer below. */
+    /* Saved. */
     real *n1, *rstd1;     /* [R, D], [R] */
     real *a, *n2, *rstd2; /* [R, W], [R, D], [R] */
     real *gu;             /* [T, 2F] */
-    real *y;              /* [R, W]; NULL where no connection leads here: then it is z's own rows */
+    real *x; /* [R, W] its input; NULL where no rule enters before it: then it is the z of the layer below */
+    real *y; /* [R, W]; NULL where no rule enters after it: then it is z's own rows */
     real *z;              /* [T, W]; NULL where nothing reads more than its own rows (pass/nodes.c) */
 };
 

@@ -41,5 +41,9 @@ static inline real *node_rows(const struct model *m, int node) {
     real *rows = own_node(m, node) ? m->activation_set->rows[1 + node] : NULL;
     return rows ? rows : stream_rows(m, node_output(m, node));
 }
+/* The own rows [R, W] of what a layer reads. */
+static inline real *layer_input(const struct model *m, int l) {
+    return m->layer[l].x ? m->layer[l].x : node_rows(m, l - 1);
+}
 
 #endif

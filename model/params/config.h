@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-enum { MAX_DISTANCES = 64, MAX_MIXERS = 64 };
+enum { MAX_DISTANCES = 64, MAX_MIXERS = 64, MAX_RULES = 8 };
 
 enum delta_kind { KIND_BOTTLENECK, KIND_FULL, KIND_ADAPTIVE };
 enum delta_scale { SCALE_RECIPROCAL, SCALE_EXPONENTIAL, SCALE_NONE };
@@ -41,6 +41,8 @@ struct model_config {
     /* Token mixers of layers 0, 1, …, and again from the first: numbers of rows (model/mixer/mixer.h). None:
      * softmax attention in all. No key chooses yet. */
     int mixers[MAX_MIXERS], num_mixers;
+    /* Rules between layers that follow the delta rule: numbers of rows (model/rules/rules.h). No key yet. */
+    int rules[MAX_RULES], num_rules;
     struct delta_config delta;
 };
 

@@ -19,6 +19,5 @@ const struct row *params_find(const struct table *table, const char *name) {
 }
 
 bool params_active(const struct row *row, const struct edge_set *active) {
-    if (row->select) return !active || active->into[row->layer] > 0;
-    return !row->distance || edge_set_has(active, row->edge);
+    return !(row->distance || row->select) || edge_set_has(active, row->edge);
 }

@@ -82,5 +82,5 @@ void decompress_sources(struct model *m, int layer) {
         if (kept->q && kept->top == layer)
             lowrank_join(m->ops, T, W, k, kept->q, kept->b, node_output(m, node));
     }
-    renew_norms(m, layer);
+    rules_renew(m, layer);
 }

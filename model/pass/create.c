@@ -11,7 +11,7 @@
 struct full_model {
     struct model model; /* first: freeing it frees all */
     struct trunk trunk;
-    struct delta_state delta;
+    struct rules rules;
     struct pass_state passes;
 };
 
@@ -26,8 +26,10 @@ static void for_layers(struct model *m, each *call) {
 /* Inverse norms that selection needs and no layer of the chunk computes (node_rstd). */
 static void lay_out_rstd(struct model *m, const struct chunk *chunk, struct activation_set *activation_set) {
     if (m->config.delta.aggregate != AGGREGATE_ATTENTION) return;
-    for (int node = -1; node + 1 < chunk->span.first; node++)
-        if (feeds(m, node, chunk->span)) activation_set->rstd[1 + node] = take(&m->saved, m->rows_max);
+    for (int node = -1; node + 1 < chunk->span.end; node++)
+        if ((node + 1 < chunk->span.first || activation_set->layer[node + 1].x) &&
+            feeds(m, node, chunk->span))
+            activation_set->rstd[1 + node] = take(&m->saved, m->rows_max);
 }
 
 static void lay_out_activation_set(struct model *m, const struct chunk *chunk,
@@ -36,14 +38,11 @@ static void lay_out_activation_set(struct model *m, const struct chunk *chunk,
     if (chunk->first) activation_set->x0 = lay_out_node(m, chunk, activation_set, -1, T);
     for (int l = chunk->span.first; l < chunk->span.end; l++) {
         struct layer *layer = &activation_set->layer[l];
-        struct connections *connections = &activation_set->connections[l];
         copy_layer(layer, &m->trunk->held[l]);
-        connections_copy(connections, &m->delta->held[l]);
         lay_out_layer(m, layer, T);
-        lay_out_connections(m, connections, T);
+        rules_lay_out(m, activation_set, l, T);
         layer->rstd1 = take(&m->saved, rows);                    /* a later layer's selection reads it */
         layer->z = lay_out_node(m, chunk, activation_set, l, T); /* a later layer's source */
-        layer->y = !connections->n ? NULL : m->training ? take(&m->saved, rows * m->stream) : m->trunk->t2;
     }
     lay_out_rstd(m, chunk, activation_set);
 }
@@ -59,7 +58,7 @@ static void lay_out_scratch(struct model *m, long T, long positions) {
     p->sums_of_pass = arena_take(&m->scratch, sizeof *p->sums_of_pass);
     lay_out_mixers_scratch(m, T, positions);
     lay_out_layer_scratch(m, T, last);
-    lay_out_delta_scratch(m, T);
+    rules_lay_out_scratch(m, T);
     if (!m->training) return;
     if (first && last && p->chunks == 1) p->full_g = take(&m->scratch, T * W);
     lay_out_source_gradients(m, T);
@@ -71,8 +70,8 @@ static void lay_out(struct model *m, long positions) {
     lay_out_scratch(m, T, positions);
     for_layers(m, share_layer);
     lay_out_shared_layer(m, T);
-    for_layers(m, share_connections);
-    lay_out_shared_connections(m, T);
+    for_layers(m, rules_share);
+    rules_lay_out_shared(m, T);
     if (lay_out_turns(m, T) && m->compress > 0) lay_out_split(m, T);
     for (int c = 0; c < p->chunks; c++)
         for (int s = 0; s < p->chunk[c].activation_sets; s++)
@@ -86,30 +85,20 @@ static bool allocate_layers(struct model *m, const struct chunk *chunk, struct l
     return there;
 }
 
-/* The same of their connections. */
-static bool allocate_connections(struct model *m, const struct chunk *chunk,
-                                 struct connections *connections) {
-    bool there = true;
-    for (int l = chunk->span.first; there && l < chunk->span.end; l++)
-        there = connections_create(m, &connections[l]);
-    return there;
-}
-
 static bool allocate_activation_sets(struct model *m, struct chunk *chunk) {
     size_t nodes = (size_t)m->config.num_layers + 1;
     chunk->activation_set = calloc((size_t)chunk->activation_sets, sizeof *chunk->activation_set);
     for (int s = 0; chunk->activation_set && s < chunk->activation_sets; s++) {
         struct activation_set *activation_set = &chunk->activation_set[s];
         activation_set->layer = calloc(nodes, sizeof *activation_set->layer);
-        activation_set->connections = calloc(nodes, sizeof *activation_set->connections);
         activation_set->rstd = calloc(nodes, sizeof *activation_set->rstd);
         activation_set->rstd_known = calloc(nodes, sizeof *activation_set->rstd_known);
         activation_set->kept = calloc(nodes, sizeof *activation_set->kept);
         activation_set->rows = calloc(nodes, sizeof *activation_set->rows);
-        if (!activation_set->layer || !activation_set->connections || !activation_set->rstd ||
+        if (!activation_set->layer || !activation_set->rstd ||
             !activation_set->rstd_known || !activation_set->kept || !activation_set->rows ||
             !allocate_layers(m, chunk, activation_set->layer) ||
-            !allocate_connections(m, chunk, activation_set->connections))
+            !rules_create_layers(m, chunk->span, activation_set->rule))
             return false;
     }
     return chunk->activation_set;
@@ -122,7 +111,7 @@ static void set_policies(struct model *m, const struct model_part *part) {
         struct recompute policy = {POLICY_NONE, POLICY_NONE};
         if (part && part->recompute) policy = part->recompute[l];
         layer->policy = layer->mixing.policy = m->training ? policy.layer : POLICY_NO_BACKWARD;
-        m->delta->held[l].policy = m->training ? policy.delta : POLICY_NO_BACKWARD;
+        rules_set_policy(m, l, m->training ? policy.delta : POLICY_NO_BACKWARD);
     }
 }
 
@@ -137,7 +126,7 @@ static int allocate(struct model *m, const struct model_part *part) {
     p->walk.owed = calloc(nodes, sizeof *p->walk.owed);
     m->trunk->held = calloc(nodes, sizeof *m->trunk->held);
     bool there =
-        mixers_create(m) && delta_create(m) && p->chunk && p->restored && p->walk.owed && m->trunk->held;
+        mixers_create(m) && rules_create(m) && p->chunk && p->restored && p->walk.owed && m->trunk->held;
     for (int c = 0; there && c < p->chunks; c++) {
         int stage = m->layout.index[AXIS_PIPELINE] + c * m->layout.size[AXIS_PIPELINE];
         p->chunk[c] =
@@ -167,13 +156,13 @@ static int dry_run_state(struct model *m) {
 }
 
 static int fill(struct model *m, const struct model_part *part, long positions) {
-    TRY(allocate(m, part));
     TRY(edges_create(&m->config, &m->edges));
+    TRY(allocate(m, part));
     if (m->planned) TRY(dry_run_state(m));
-    TRY(prepare_connections(m));
+    TRY(rules_prepare(m));
     find_ends(m);
     for_layers(m, find_layer);
-    for_layers(m, find_connections);
+    for_layers(m, rules_find);
     lay_out(m, positions);
     int (*const reserve)(struct arena *) = m->planned ? arena_dry_run : arena_reserve;
     TRY(reserve(&m->saved));
@@ -210,7 +199,7 @@ int model_build(const struct model_config *config, const struct table *table, co
                         .scratch = {.name = "scratch buffers", .device = ops->device},
                         .staging.name = "buffers between host and device",
                         .trunk = &full->trunk,
-                        .delta = &full->delta,
+                        .rules = &full->rules,
                         .passes = &full->passes};
     m->passes->tokens = (struct arena){.name = "tokens", .device = ops->device};
     long ranks = m->layout.size[AXIS_TENSOR], index = m->layout.index[AXIS_TENSOR];
@@ -247,18 +236,14 @@ static void free_layers(const struct model *m, struct layer *layers) {
     free(layers);
 }
 
-static void free_connections(const struct model *m, struct connections *connections) {
-    for (int l = 0; connections && l < m->config.num_layers; l++) connections_free(&connections[l]);
-    free(connections);
-}
-
 void model_free(struct model *model) {
     if (!model) return;
     for (int c = 0; model->passes->chunk && c < model->passes->chunks; c++) {
         struct chunk *chunk = &model->passes->chunk[c];
         for (int s = 0; chunk->activation_set && s < chunk->activation_sets; s++) {
             free_layers(model, chunk->activation_set[s].layer);
-            free_connections(model, chunk->activation_set[s].connections);
+            for (int r = 0; r < MAX_RULES; r++)
+                rules_free_layers(model, chunk->activation_set[s].rule[r]);
             free(chunk->activation_set[s].rstd);
             free(chunk->activation_set[s].rstd_known);
             free(chunk->activation_set[s].kept);
@@ -276,7 +261,7 @@ void model_free(struct model *model) {
     free(model->passes->chunk);
     free_layers(model, model->trunk->held);
     mixers_free(model);
-    delta_free(model);
+    rules_free(model);
     free(model->passes->restored);
     free(model->passes->walk.owed);
     free(model); /* and the rest of its struct whole */
@@ -290,8 +275,4 @@ void model_memory(const struct model *model, struct model_memory *out) {
 
 int model_weight_ids(const struct model_config *config) {
     return first_weight(config, config->num_layers);
-}
-
-void model_set_projection(struct model *model, enum projection_way projection) {
-    model->delta->projection_way = projection;
 }

@@ -40,7 +40,6 @@ static const real *last_output(const struct model *m) {
 }
 
 void chunk_forward(struct model *m, struct loss_sums *sums) {
-    const struct loss_options *options = m->pass->options;
     memset(m->activation_set->rstd_known, 0,
            ((size_t)m->config.num_layers + 1) * sizeof *m->activation_set->rstd_known);
     if (chunk_of(m)->first) {
@@ -48,8 +47,9 @@ void chunk_forward(struct model *m, struct loss_sums *sums) {
         share_node(m, -1);
     }
     for (int l = m->span.first; l < m->span.end; l++) {
+        rules_forward(m, l, PLACE_BEFORE, sums);
         layer_forward(m, l);
-        connections_forward(m, l, options, sums);
+        rules_forward(m, l, PLACE_AFTER, sums);
         share_node(m, l);
         compress_sources(m, l);
     }
@@ -95,18 +95,14 @@ static void finish_walk(struct model *m) {
     if (!chunk_of(m)->first) gradient_full(m);
 }
 
-/* One layer with the connections into it: what they leave at their sources is collected further down. */
+/* One layer with the rules that enter it: what they leave at their sources is collected further down. */
 static void go_back_layer(struct model *m, int l) {
     gather_sources(m, l);
     decompress_sources(m, l);
-    if (active_into(m, l)) {
-        gradient_full(m);
-        open_source_gradients(m, l);
-        recompute_connections(m, l);
-        connections_backward(m, l, m->pass->options);
-        m->g_full = !m->rows_divided;
-    }
+    open_source_gradients(m, l);
+    rules_backward(m, l, PLACE_AFTER);
     layer_backward(m, l);
+    rules_backward(m, l, PLACE_BEFORE);
     collect_source_gradient(m, l - 1);
 }
 
@@ -150,7 +146,7 @@ static struct loss_sums *begin_sums(struct model *m) {
 static void take_sums(struct model *m, const struct edge_set *active, struct loss_sums *out) {
     *out = (struct loss_sums){0}; /* of a planned model */
     m->ops->device->download(out, m->passes->sums_of_pass, sizeof *out);
-    out->connections = edge_set_count(active, &m->edges);
+    out->connections = edge_set_measured(active, &m->edges);
 }
 
 void model_train(struct model *model, const int32_t *rows, long batch, long length,

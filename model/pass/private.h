@@ -3,8 +3,7 @@
 #define GDN_PASS_PRIVATE_H
 
 #include "kernels/lowrank/lowrank.h"
-#include "model/delta/connections.h"
-#include "model/layer/stream.h"
+#include "model/rules/rules.h"
 
 /* A node's output that is kept as own rows (nodes.c) or as low-rank factors (compress.c). */
 struct kept_output {

@@ -21,7 +21,7 @@ static void assign(struct model *m, struct span span, int l, real **pool, int *u
         while (i < *taken && user[i] != NOBODY) i++;
         if (i == *taken) pool[(*taken)++] = take(&m->scratch, T * m->stream);
         user[i] = node;
-        m->delta->source_gradient[1 + node] = pool[i];
+        m->rules->source_gradient[1 + node] = pool[i];
     }
 }
 
@@ -45,11 +45,12 @@ void begin_source_gradients(struct model *m) {
 }
 
 void open_source_gradients(struct model *m, int layer) {
-    for (int i = 0; i < active_into(m, layer); i++) {
-        int node = m->edges.edge[m->edges.first[layer] + i].source;
+    for (int e = m->edges.first[layer]; e < m->edges.first[layer + 1]; e++) {
+        int node = m->edges.edge[e].source;
+        if (!edge_set_has(m->pass->options->active, e)) continue;
         if (node < lowest_node(m->span) || m->passes->walk.owed[1 + node]) continue;
         m->passes->walk.owed[1 + node] = true;
-        m->ops->zero(m->T * m->stream, m->delta->source_gradient[1 + node]);
+        m->ops->zero(m->T * m->stream, m->rules->source_gradient[1 + node]);
     }
 }
 

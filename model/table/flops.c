@@ -1,24 +1,18 @@
 #include "model/table/flops.h"
 #include "kernels/base/status.h"
-#include "model/delta/gate.h"
 #include "model/mixer/mixer.h"
-#include "model/params/edges.h"
+#include "model/rules/rules.h"
 
-/* Of one connection, per token, forward: its matrix products in the direct form. */
-static double connection_flops(const struct model_config *m) {
-    const struct delta_config *d = &m->delta;
-    double D = m->hidden_size, flops = gate_of(m)->flops(m);
-    if (d->aggregate == AGGREGATE_ATTENTION) flops += 2 * D * d->attention_dim;
-    if (d->aggregate == AGGREGATE_MULTIHEAD) flops += 2 * D * D;
-    return flops;
-}
-
-/* Of layer l with n active connections into it. */
-static double layer_flops(const struct model_config *m, int l, long length, int n) {
+/* Of layer l with the edges of the first `active` distances, and those that are always active. */
+static double layer_flops(const struct model_config *m, const struct edges *edges, int l, long length,
+                          int active) {
+    const struct rule *rule[MAX_RULES];
     double D = m->hidden_size, F = m->intermediate_size;
-    double flops = mixer_of(m, l)->flops(m, length) + 2 * 3 * D * F + n * connection_flops(m);
-    if (n && m->delta.aggregate == AGGREGATE_ATTENTION) flops += 2 * D * m->delta.attention_dim;
-    if (n && m->delta.aggregate == AGGREGATE_MULTIHEAD) flops += 2 * D * D;
+    double flops = mixer_of(m, l)->flops(m, length) + 2 * 3 * D * F;
+    int n[MAX_RULES] = {0};
+    for (int e = edges->first[l]; e < edges->first[l + 1]; e++)
+        n[edges->edge[e].rule] += edges->edge[e].introduced <= active;
+    for (int r = 0, count = rules_of(m, rule); r < count; r++) flops += rule[r]->flops(m, n[r]);
     return flops;
 }
 
@@ -26,7 +20,7 @@ int model_layer_flops(const struct model_config *m, long length, int active, dou
     struct edges edges;
     TRY(edges_create(m, &edges));
     for (int l = 0; l < m->num_layers; l++)
-        out[l] = layer_flops(m, l, length, active_edges(&edges, l, active));
+        out[l] = layer_flops(m, &edges, l, length, active);
     edges_free(&edges);
     return 0;
 }
@@ -38,9 +32,8 @@ double model_head_flops(const struct model_config *m) {
 double model_flops_per_token(const struct model_config *m, long length, int active) {
     double forward = model_head_flops(m);
     struct edges edges;
-    bool known = !edges_create(m, &edges);
-    for (int l = 0; l < m->num_layers; l++)
-        forward += layer_flops(m, l, length, known ? active_edges(&edges, l, active) : 0);
-    if (known) edges_free(&edges);
+    if (edges_create(m, &edges)) return forward;
+    for (int l = 0; l < m->num_layers; l++) forward += layer_flops(m, &edges, l, length, active);
+    edges_free(&edges);
     return 3 * forward; /* the backward pass computes each product twice, once for either factor */
 }

@@ -3,13 +3,12 @@
 #include "model/table/params.h"
 #include "dist/layout/shard.h"
 #include "kernels/base/status.h"
-#include "model/delta/gate.h"
 #include "model/mixer/mixer.h"
 #include "model/model.h"
 #include "model/params/edges.h"
 #include "model/params/leaf.h"
+#include "model/rules/rules.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +16,7 @@
 /* Every group of tensors that one GEMM reads starts on a cache line; within a group they are neighbours. */
 enum { GROUP_ALIGNMENT = 16 };
 
-/* Leaves of a layer, or of a connection. */
+/* Leaves of a layer. */
 enum { MAX_LEAVES = 16 };
 
 /* Rows are collected first, in the order of the model, and then given their places in the flat buffers. */
@@ -42,8 +41,9 @@ struct builder {
 
 /* What a row's name does not tell. */
 struct place {
+    const struct rule *rule; /* that has it; NULL: none */
     int layer, distance, edge;
-    bool select;
+    bool select, whole; /* whole: of a connection that tensor ranks do not divide */
     int first_owner, owners; /* pipeline ranks that hold it, by rising rank, in builder.owner */
 };
 
@@ -128,17 +128,17 @@ static void take_part(const struct layout *l, struct row *row) {
 
 /* Connections leave parts of a sum in what all tensor ranks hold, the trunk's norms do where each rank
  * normalises tokens of its own. */
-static bool is_partial(const struct layout *l, const struct row *row) {
+static bool is_partial(const struct layout *l, const struct place *place, const struct row *row) {
     if (l->size[AXIS_TENSOR] == 1 || row->split != SPLIT_NONE) return false;
     if (row->select) return true;
-    if (row->distance) return !layout_by_connection(l);
+    if (row->distance) return !place->whole;
     return l->sequence_parallel;
 }
 
 static bool is_counted(const struct builder *b, const struct place *place, const struct row *row) {
     const struct layout *l = b->layout;
     bool lowest_stage = b->owner[place->first_owner] == l->index[AXIS_PIPELINE];
-    bool own = row->split != SPLIT_NONE || (row->distance && layout_by_connection(l));
+    bool own = row->split != SPLIT_NONE || place->whole;
     return lowest_stage && (own || l->index[AXIS_TENSOR] == 0);
 }
 
@@ -150,10 +150,9 @@ static void add(struct builder *b, struct place place, const struct leaf *leaf) 
         b->failed = true;
         return;
     }
-    bool whole = place.distance && layout_by_connection(b->layout);
     struct row row = {.ndim = leaf->in ? 2 : 1,
                       .shape = {leaf->out, leaf->in ? leaf->in : 1},
-                      .split = whole ? SPLIT_NONE : leaf->split,
+                      .split = place.whole ? SPLIT_NONE : leaf->split,
                       .transposed = leaf->transposed,
                       .decay = leaf->decays,
                       .start_width = leaf->width,
@@ -164,77 +163,67 @@ static void add(struct builder *b, struct place place, const struct leaf *leaf) 
                       .select = place.select,
                       .owners = place.owners};
     take_part(b->layout, &row);
-    row.partial = is_partial(b->layout, &row);
+    row.partial = is_partial(b->layout, &place, &row);
     row.counted = is_counted(b, &place, &row);
     bool in_layer = place.layer >= 0 && place.layer < b->num_layers;
     int used = in_layer ? snprintf(row.name, sizeof row.name, "layers.%d.", row.layer) : 0;
     if (row.distance)
-        used += snprintf(row.name + used, sizeof row.name - (size_t)used, "delta.%d.", row.distance);
+        used += snprintf(row.name + used, sizeof row.name - (size_t)used, "%s.%d.", place.rule->name, row.distance);
     snprintf(row.name + used, sizeof row.name - (size_t)used, "%s", leaf->name);
     b->pending[b->count++] = (struct pending){row, place.first_owner, b->group};
 }
 
-/* One leaf of every connection into the layer, neighbours in memory: a stack that one GEMM reads. */
-static void add_stack(struct builder *b, int layer, const struct leaf *leaf) {
+/* How many edges of rule r lead into a layer; they begin with `first`, where rule r − 1's end. */
+static int edges_into(const struct builder *b, int layer, int r, int first) {
+    int e = first;
+    while (e < b->edges->first[layer + 1] && b->edges->edge[e].rule == r) e++;
+    return e - first;
+}
+
+/* One leaf of each of a rule's n connections into the layer, neighbours in memory: a stack that one GEMM
+ * reads. */
+static void add_stack(struct builder *b, const struct rule *rule, int first, int n, const struct leaf *leaf) {
+    bool whole = rule->by_connection && layout_by_connection(b->layout);
     start_group(b);
-    for (int e = b->edges->first[layer]; e < b->edges->first[layer + 1]; e++) {
+    for (int e = first; e < first + n; e++) {
         const struct edge *edge = &b->edges->edge[e];
-        if (layout_by_connection(b->layout) &&
-            edge->connection % b->layout->size[AXIS_TENSOR] != b->layout->index[AXIS_TENSOR])
-            continue;
-        struct place place = layer_place(b, layer);
+        if (whole && edge->connection % b->layout->size[AXIS_TENSOR] != b->layout->index[AXIS_TENSOR]) continue;
+        struct place place = layer_place(b, edge->target);
+        place.rule = rule;
         place.distance = edge->distance;
         place.edge = e;
+        place.whole = whole;
         if (leaf->projects && b->projector[e] >= 0) add_owner(b, &place, b->projector[e]);
         add(b, place, leaf);
     }
 }
 
-/* A leaf that a layer's connections share: some of them project sources. */
-static void add_shared(struct builder *b, int layer, const struct leaf *leaf) {
-    struct place place = layer_place(b, layer);
+/* A leaf that a rule's connections into the layer share: some of them project sources. */
+static void add_shared(struct builder *b, const struct rule *rule, int first, int n, const struct leaf *leaf) {
+    struct place place = layer_place(b, b->edges->edge[first].target);
+    place.rule = rule;
     place.select = true;
-    for (int e = b->edges->first[layer]; leaf->projects && e < b->edges->first[layer + 1]; e++)
+    place.edge = first;
+    for (int e = first; leaf->projects && e < first + n; e++)
         if (b->projector[e] >= 0) add_owner(b, &place, b->projector[e]);
     add(b, place, leaf);
 }
 
-/* The leaves of one connection; returns how many. */
-static int connection_leaves(const struct model_config *m, struct leaf *leaf) {
-    const struct gate *gate = gate_of(m);
-    int n = gate->leaves(m, leaf);
-    if (m->delta.normalize) leaf[n++] = leaf_vector("scale", SPLIT_NONE, 1, sqrt((double)m->hidden_size));
-    if (gate_has_mix(m)) leaf[n++] = leaf_vector("mix", SPLIT_NONE, 1, gate->mixed ? 0 : 1);
-    return n;
-}
-
-/* The leaves that a layer's connections share; returns how many. */
-static int selection_leaves(const struct model_config *m, struct leaf *leaf) {
-    long D = m->hidden_size;
-    int n = 0;
-    switch (m->delta.aggregate) {
-    case AGGREGATE_MULTIHEAD:
-        leaf[n++] = leaf_matrix("delta.query.weight", SPLIT_ROWS, D, D, LEAF_WIDTH);
-        leaf[n] = leaf_matrix("delta.key.weight", SPLIT_ROWS, D, D, LEAF_WIDTH), leaf[n++].joined = true;
-        break;
-    case AGGREGATE_ATTENTION:
-        leaf[n] = leaf_matrix("delta.select.weight", SPLIT_NONE, m->delta.attention_dim, D, LEAF_WIDTH);
-        leaf[n++].projects = true;
-        break;
-    default:
-        break;
+static void add_rules(struct builder *b, const struct model_config *m, int layer) {
+    const struct rule *rule[MAX_RULES];
+    struct leaf leaf[RULE_LEAVES];
+    int first = b->edges->first[layer], n;
+    for (int r = 0, count = rules_of(m, rule); r < count; r++, first += n) {
+        n = edges_into(b, layer, r, first);
+        if (!n) continue;
+        int own = rule[r]->connection_leaves ? rule[r]->connection_leaves(m, leaf) : 0;
+        for (int i = 0; i < own; i++) add_stack(b, rule[r], first, n, &leaf[i]);
+        int shared = rule[r]->layer_leaves ? rule[r]->layer_leaves(m, leaf) : 0;
+        for (int i = 0; i < shared; i++) add_shared(b, rule[r], first, n, &leaf[i]);
     }
-    return n;
 }
 
-static void add_connections(struct builder *b, const struct model_config *m, int layer) {
-    struct leaf leaf[MAX_LEAVES];
-    if (b->edges->first[layer] == b->edges->first[layer + 1]) return;
-    for (int i = 0, n = connection_leaves(m, leaf); i < n; i++) add_stack(b, layer, &leaf[i]);
-    for (int i = 0, n = selection_leaves(m, leaf); i < n; i++) add_shared(b, layer, &leaf[i]);
-}
-
-/* The leaves of a layer without its connections; returns how many. */
+/* The leaves of a layer without its rules; returns how many. */
 static int layer_leaves(const struct model_config *m, int layer, struct leaf *leaf) {
     long D = m->hidden_size, F = m->intermediate_size;
     int n = 0;
@@ -251,7 +240,7 @@ static void add_layer(struct builder *b, const struct model_config *m, int layer
     struct leaf leaf[MAX_LEAVES];
     struct place place = layer_place(b, layer);
     for (int i = 0, n = layer_leaves(m, layer, leaf); i < n; i++) add(b, place, &leaf[i]);
-    add_connections(b, m, layer);
+    add_rules(b, m, layer);
 }
 
 static void add_model(struct builder *b, const struct model_config *m) {

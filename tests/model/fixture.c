@@ -89,7 +89,7 @@ const struct edge_set *fixture_active(const struct model_config *c, int active) 
     if (active < 0) return NULL;
     struct made *made = calloc(1, sizeof *made);
     struct edges edges;
-    if (!made || edges_create(c, &edges) || edges_introduced(&edges, &c->delta, active, &made->set)) abort();
+    if (!made || edges_create(c, &edges) || edges_introduced(&edges, active, &made->set)) abort();
     edges_free(&edges);
     made->before = last;
     last = made;

@@ -6,6 +6,7 @@
 #include "dist/layout/layout.h"
 #include "model/params/edges.h"
 #include "model/model.h"
+#include "model/rules/rules.h"
 #include "model/params/find.h"
 #include "model/table/params.h"
 #include "tests/support/backend.h"

@@ -76,7 +76,7 @@ static const struct conflict *conflict(const struct model_config *config, int ra
 }
 
 static void lay_out(struct model *m, struct connections *c, long T) {
-    struct identity *own = c->gate, *shared = m->delta->shared.gate;
+    struct identity *own = c->gate, *shared = m->delta->shared->gate;
     own->policy = c->policy;
     SAVE(m, own, shared, gate, T * own_connections(&m->delta->part, c->n), POLICY_SELECTIVE);
 }

@@ -9,6 +9,7 @@
 #include "kernels/base/random.h"
 #include "kernels/base/status.h"
 #include "model/params/edges.h"
+#include "model/rules/rules.h"
 #include "model/model.h"
 #include "train/command/sample_token.h"
 #include "train/command/commands.h"
@@ -237,9 +238,8 @@ static int find_active(const struct saved_model *saved, struct edge_set *active)
     const struct model_config *model = &saved->config.model;
     struct edges edges;
     TRY(edges_create(model, &edges));
-    int status =
-        edges_introduced(&edges, &model->delta,
-                         active_distances(&model->delta, saved->step > 0 ? saved->step - 1 : 0), active);
+    int distances = active_distances(&model->delta, saved->step > 0 ? saved->step - 1 : 0);
+    int status = edges_introduced(&edges, distances, active);
     edges_free(&edges);
     return status;
 }

@@ -8,8 +8,8 @@
 #include "data/format.h"
 #include "dist/layout/layout.h"
 #include "kernels/base/status.h"
-#include "model/delta/gate.h"
 #include "model/model.h"
+#include "model/rules/rules.h"
 
 const struct place *key_place(const struct reading *reading, const char *path) {
     return &reading->place[key_find(path) - config_keys];
@@ -67,27 +67,11 @@ static int possible(const struct reading *reading, const struct conflict *confli
 #define DELTA(name) KEY_PATH(model.delta.name)
 #define TRAIN(name) KEY_PATH(train.name)
 
-static int validate_delta(const struct reading *reading) {
-    const struct delta_config *delta = &reading->config->model.delta;
-    int hidden_size = reading->config->model.hidden_size;
-    if (delta->num_distances == 0) return GDN_OK; /* a plain transformer: nothing below is used */
-    TRY(possible(reading, gate_of(&reading->config->model)->conflict(&reading->config->model, 1)));
-    if (delta->aggregate == AGGREGATE_ATTENTION && delta->attention_dim < 1)
-        return impossible(reading, "aggregate attention needs an attention_dim of at least 1",
-                          DELTA(aggregate), DELTA(attention_dim), NULL);
-    if (delta->aggregate == AGGREGATE_MULTIHEAD &&
-        (delta->attention_heads < 1 || hidden_size % delta->attention_heads))
-        return impossible(reading,
-                          "aggregate multihead needs attention_heads of at least 1 that divide hidden_size",
-                          DELTA(aggregate), DELTA(attention_heads), MODEL(hidden_size), NULL);
-    return GDN_OK;
-}
-
 static int validate_model(const struct reading *reading) {
     struct model_config *model = &reading->config->model;
     if (model->num_kv_heads == 0) model->num_kv_heads = model->num_heads;
     TRY(possible(reading, model_conflict(model, 1)));
-    return validate_delta(reading);
+    return possible(reading, rules_conflict(model, 1, 1));
 }
 
 /* Whether the user has given the key a value. */
@@ -137,7 +121,6 @@ static int validate_train(const struct reading *reading) {
 /* Heads and channels are shared out evenly to tensor ranks. */
 static int validate_tensor(const struct reading *reading) {
     const struct model_config *model = &reading->config->model;
-    const struct delta_config *delta = &model->delta;
     int tensor = reading->config->mesh.size[AXIS_TENSOR];
     TRY(possible(reading, model_conflict(model, tensor)));
     if (model->intermediate_size % tensor)
@@ -146,13 +129,8 @@ static int validate_tensor(const struct reading *reading) {
     if (model->vocab_size < tensor)
         return impossible(reading, "each tensor rank needs at least one token of the vocabulary",
                           axis_rows[AXIS_TENSOR].key, MODEL(vocab_size), NULL);
-    if (delta->num_distances == 0) return GDN_OK;
-    if (delta->aggregate == AGGREGATE_MULTIHEAD && delta->attention_heads % tensor)
-        return impossible(reading,
-                          "aggregate multihead shares its heads evenly: tensor must divide attention_heads",
-                          axis_rows[AXIS_TENSOR].key, DELTA(aggregate), DELTA(attention_heads), NULL);
     int sharing = reading->config->mesh.delta == DELTA_CHANNEL ? tensor : 1;
-    return possible(reading, gate_of(model)->conflict(model, sharing));
+    return possible(reading, rules_conflict(model, tensor, sharing));
 }
 
 static int validate_mesh(const struct reading *reading) {

@@ -1,6 +1,7 @@
 /* What a rank has to do for a store of differences, and the memory for it. */
 #include "kernels/base/status.h"
 #include "model/delta/gate.h"
+#include "model/params/edges.h"
 #include "train/deltas/delta_store_private.h"
 
 #include <stdio.h>
@@ -31,7 +32,7 @@ static void find_layers(struct delta_store *s, bool *mark) {
     for (int c = 0; c < p->layout->chunks; c++) {
         struct span span = layout_span(p->layout, c, p->config->model.num_layers);
         for (int l = span.first; l < span.end; l++) {
-            int connections = p->edges->first[l + 1] - p->edges->first[l];
+            int connections = active_edges(p->edges, l, p->config->model.delta.num_distances);
             if (!connections || !chosen(&p->config->delta_store, l)) continue;
             if (mark) mark[l] = true;
             s->layers++;

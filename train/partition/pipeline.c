@@ -6,6 +6,7 @@
 #include "dist/verify/verify.h"
 #include "kernels/base/status.h"
 #include "model/params/edges.h"
+#include "model/rules/rules.h"
 #include "model/model.h"
 #include "model/params/stream.h"
 #include "model/table/params.h"
@@ -60,7 +61,7 @@ static int introduce_edges(struct builder *b) {
     struct pipeline *p = b->out;
     TRY(edges_create(&b->config->model, &p->edges));
     for (int active = active_distances(delta, 0); active <= delta->num_distances; active++)
-        TRY(edges_introduced(&p->edges, delta, active, &p->active[active]));
+        TRY(edges_introduced(&p->edges, active, &p->active[active]));
     return 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include "kernels/backends/backends.h"
 #include "model/params/edges.h"
+#include "model/rules/rules.h"
 #include "train/config/batch.h"
 #include "train/config/no_effect.h"
 #include "train/plan/text.h"

@@ -37,8 +37,7 @@ static void add_up(struct executor *x) {
         device->download(x->found_connections, x->connections,
                          (size_t)x->edges->count * sizeof *x->connections);
     step->first_bad = executor_first_bad(x);
-    for (int l = 0; l < x->e.config->num_layers; l++)
-        all.connections += edge_set_into(step->options->active, x->edges, l);
+    all.connections = edge_set_measured(step->options->active, x->edges);
     for (int i = 0; i < x->in_step; i++) {
         all.ce += x->found[i].ce;
         all.sparsity += x->found[i].sparsity;

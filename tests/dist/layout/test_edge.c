@@ -16,7 +16,10 @@ static void table_of_a_list(void **state) {
     (void)state;
     struct edges x;
     assert_int_equal(edges_of(irregular, COUNT, LAYERS, &x), 0);
-    const struct edge sorted[] = {{1, 2, -1, 0, 1}, {3, 3, 0, 0, 3}, {4, 1, 3, 0, 2}, {4, 4, 0, 1, 0.5}};
+    const struct edge sorted[] = {{.target = 1, .distance = 2, .source = -1, .scale = 1},
+                                  {.target = 3, .distance = 3, .source = 0, .scale = 3},
+                                  {.target = 4, .distance = 1, .source = 3, .scale = 2},
+                                  {.target = 4, .distance = 4, .source = 0, .connection = 1, .scale = 0.5}};
     for (int e = 0; e < COUNT; e++) {
         assert_int_equal(x.edge[e].target, sorted[e].target);
         assert_int_equal(x.edge[e].distance, sorted[e].distance);

@@ -5,6 +5,7 @@
 
 #include "model/params/edges.h"
 #include "model/model.h"
+#include "model/rules/rules.h"
 #include "model/params/find.h"
 #include "model/table/params.h"
 

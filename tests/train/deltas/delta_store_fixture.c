@@ -9,6 +9,7 @@
 #include "kernels/base/random.h"
 #include "kernels/base/status.h"
 #include "model/params/edges.h"
+#include "model/rules/rules.h"
 #include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 #include "train/deltas/gates.h"

@@ -8,6 +8,7 @@
 #include "kernels/backends/backends.h"
 #include "kernels/base/random.h"
 #include "model/params/edges.h"
+#include "model/rules/rules.h"
 #include "model/params/find.h"
 #include "model/table/params.h"
 #include "tests/support/rank_main.h"
@@ -65,7 +66,7 @@ static void set_up(struct fixture *f, struct mesh *mesh, long bucket) {
     f->layout.small = 100;
     assert_int_equal(edges_create(&f->model, &f->edges), 0);
     for (int a = 0; a < 3; a++)
-        assert_int_equal(edges_introduced(&f->edges, &f->model.delta, a, &f->active[a]), 0);
+        assert_int_equal(edges_introduced(&f->edges, a, &f->active[a]), 0);
     assert_int_equal(params_create(&f->model, &f->layout, &f->table), 0);
     optimizer_treat(&settings, &f->table);
     assert_int_equal(

@@ -4,6 +4,7 @@
 #include "kernels/backends/backends.h"
 #include "kernels/base/status.h"
 #include "model/params/edges.h"
+#include "model/rules/rules.h"
 #include "tests/support/unit.h"
 #include "train/plan/simulate.h"
 

@@ -1,0 +1,128 @@
+/* Private to model/: rules between layers, what enters a layer of the outputs of nodes below it. A rule is a
+ * row of a table (model/rules/): which sources it reads, where it enters, its tensors and passes. Passes,
+ * parameter table, counts and checks walk the rules of a model, each of which adds to the stream where it
+ * enters: out = in + what it makes of its sources and of `in`. Rules that enter at one place do so in the
+ * order of the model's list, each reading what those before it have left. All start as no change. */
+#ifndef GDN_RULE_H
+#define GDN_RULE_H
+
+#include <stddef.h>
+
+#include "model/base/base.h"
+#include "model/layer/stream.h"
+#include "model/params/leaf.h"
+
+enum { RULE_LEAVES = 16 }; /* of a connection, or of a layer, at most */
+
+/* Where it enters a layer l: what the layer reads in place of the output of node l − 1, which itself stays as
+ * it is; or what the layer's MLP has left in the stream, whose sum with the rule is the output of node l. */
+enum rule_place { PLACE_BEFORE, PLACE_AFTER, PLACES };
+
+struct rule;
+
+/* A rule in a layer, of one activation set, or where tensors are held. */
+struct rule_layer {
+    const struct rule *row;
+    int number;              /* of the rule in the model's list: edge.rule */
+    int layer;
+    int policy;              /* enum recompute_policy, or POLICY_NO_BACKWARD */
+    int n;                   /* edges that lead into the layer; 0: the rule does not enter it */
+    const struct edge *edge; /* [n] */
+    void *own;               /* the row's: tensors, saved buffers; NULL where n is 0 */
+    real *in, *out; /* [R, W] the stream before and behind it; NULL: the output of node l − 1, of node l */
+};
+
+/* A rule of a model. */
+struct model_rule {
+    const struct rule *row;
+    struct rule_layer *held;        /* [num_layers] tensors; activation sets have copies */
+    struct rule_layer shared;       /* the saved buffers that layers do not have of their own */
+    const struct rule_layer *owner; /* for whose backward pass these hold what its forward pass wrote */
+    void *common;                   /* the row's: what all layers share, scratch */
+    real *stream;                   /* scratch: [R, W] `in` or `out` of all layers where nothing is saved */
+};
+
+struct rules {
+    int count;
+    struct model_rule rule[MAX_RULES];
+    real **source_gradient; /* [num_layers + 1], entry 1 + node: [T, W] gradients left at a node by layers of
+                               the chunk above it; NULL where no edge of that chunk starts. Nodes have one in
+                               turn */
+    double seconds;         /* model_connection_seconds */
+};
+
+struct rule {
+    const char *name; /* tensors of a connection are "layers.L.NAME.DISTANCE.LEAF", of a layer
+                         "layers.L.LEAF" */
+    enum rule_place place;
+    bool measured;      /* its edges are those of loss_sums.connections and connection_sums */
+    bool by_connection; /* tensor ranks may hold whole connections (layout_by_connection) */
+
+    /* Of a configuration. The edges into a layer, into `edge`, which has room for one from every node below:
+     * source, scale and `introduced`, by falling source; returns how many. Tensors of a connection, and those
+     * that a layer's connections share, into leaf [RULE_LEAVES]; NULL: none. Arithmetic per token of the
+     * forward pass for a layer with n active edges. What does not go together on so many tensor ranks, where
+     * `sharing` of them share each connection's channels; NULL where all does. */
+    int (*edges)(const struct model_config *config, int layer, struct edge *edge);
+    int (*connection_leaves)(const struct model_config *config, struct leaf *leaf);
+    int (*layer_leaves)(const struct model_config *config, struct leaf *leaf);
+    double (*flops)(const struct model_config *config, int n);
+    const struct conflict *(*conflict)(const struct model_config *config, int tensor, int sharing);
+
+    /* What crosses stages for its edges in place of sources where that is narrower (dist/layout/route.h), of
+     * one rule of a model at most; NULL: sources alone. `widths` says how wide, `project` and `unproject` are
+     * model_project and model_unproject. */
+    struct route_widths (*widths)(const struct model_config *config, const struct layout *layout);
+    void (*project)(struct model *m, int edge, const real *s, long T, real *projected);
+    void (*unproject)(struct model *m, int edge, const real *s, long T, const real *projected_gradient,
+                      real *source_gradient);
+
+    /* Creation. Bytes of the row's own structs, zeroed at creation: of a layer, of all layers. `prepare`
+     * comes once, before layers; `release` frees what it has allocated. The tensors of a layer; its saved
+     * buffers (SAVE), or where x->own is `shared` those that layers do not keep; scratch for layers of up to
+     * n edges. NULL where there is nothing to do. */
+    size_t (*own_bytes)(const struct model_config *config);
+    size_t common_bytes;
+    int (*prepare)(struct model *m, struct model_rule *rule);
+    void (*release)(void *common);
+    void (*find)(struct model *m, const struct rule_layer *x);
+    void (*lay_out)(struct model *m, const struct rule_layer *x, void *shared, long T);
+    void (*lay_out_scratch)(struct model *m, void *common, long T, int n);
+
+    /* Passes of a layer with active edges, of own rows. Forward: adds to out [R, W], which begins as a copy
+     * of `in`. Backward: m->g, whole, is the gradient of `out`; adds to its own rows what comes by way of
+     * `in`, to the gradients of weights, and to the sources' (source_gradient_of) this rank's terms. Again,
+     * where the policy is not POLICY_NONE: what the backward pass reads and is not kept. `renew`: sources
+     * have come back from low-rank factors. `watch` shows what the forward pass did to m->pass->watch. NULL
+     * for the last three: nothing to do.
+     * In generation the forward pass is that of one token: none of the rules keeps tokens of the past. */
+    void (*forward)(struct model *m, const struct rule_layer *x, real *out, struct loss_sums *sums);
+    void (*backward)(struct model *m, const struct rule_layer *x);
+    void (*again)(struct model *m, const struct rule_layer *x);
+    void (*renew)(struct model *m, const struct rule_layer *x);
+    void (*watch)(struct model *m, const struct rule_layer *x);
+};
+
+/* What a layer's backward pass leaves at a node, in a backward pass: the pass's own buffer, or scratch; [T, W].
+ * NULL where the pass brings only a projected source. */
+real *source_gradient_of(const struct model *m, int node);
+
+/* The stream before a rule: own rows [R, W]; all of them [T, W], until another block is asked for. */
+static inline const real *rule_rows(const struct model *m, const struct rule_layer *x) {
+    return x->in ? x->in : node_rows(m, x->layer - 1);
+}
+static inline const real *rule_input(struct model *m, const struct rule_layer *x) {
+    return stream_all(m, rule_rows(m, x));
+}
+
+/* Is the i-th of its edges active in the pass? */
+static inline bool rule_edge_active(const struct model *m, const struct rule_layer *x, int i) {
+    return edge_set_has(m->pass->options->active, (int)(x->edge - m->edges.edge) + i);
+}
+/* How many of them are. */
+int rule_active(const struct model *m, const struct rule_layer *x);
+
+/* Seconds of a clock, for model_connection_seconds; 0 on a device that runs by itself. */
+double rule_clock(const struct model *m);
+
+#endif

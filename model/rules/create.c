@@ -1,0 +1,175 @@
+/* Creates the rules of a model: finds their tensors and lays out their buffers. */
+#include "kernels/base/status.h"
+#include "model/rules/rules.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct rule_layer *layer_of(struct activation_set *set, int r, int l) {
+    return set->rule[r] + l;
+}
+
+/* The row's own struct of a layer, zeroed. */
+static bool create_own(const struct model *m, struct rule_layer *x) {
+    x->own = calloc(1, x->row->own_bytes(&m->config));
+    return x->own;
+}
+
+/* A layer of rule r, without what the row keeps of it. */
+static struct rule_layer enter(const struct model *m, int r, int l) {
+    struct rule_layer x = {.row = m->rules->rule[r].row, .number = r, .layer = l};
+    for (int e = m->edges.first[l]; e < m->edges.first[l + 1]; e++) {
+        if (m->edges.edge[e].rule != r) continue;
+        if (!x.n++) x.edge = &m->edges.edge[e];
+    }
+    return x;
+}
+
+static bool create_rule(struct model *m, int r) {
+    struct model_rule *rule = &m->rules->rule[r];
+    rule->shared = (struct rule_layer){.row = rule->row, .number = r, .layer = -1};
+    rule->common = calloc(1, rule->row->common_bytes + 1);
+    rule->held = calloc((size_t)m->config.num_layers + 1, sizeof *rule->held);
+    bool there = rule->common && rule->held && create_own(m, &rule->shared);
+    for (int l = 0; there && l < m->config.num_layers; l++) {
+        rule->held[l] = enter(m, r, l);
+        there = !rule->held[l].n || create_own(m, &rule->held[l]);
+    }
+    return there;
+}
+
+bool rules_create(struct model *m) {
+    const struct rule *row[MAX_RULES];
+    struct rules *rules = m->rules;
+    rules->count = rules_of(&m->config, row);
+    rules->source_gradient = calloc((size_t)m->config.num_layers + 1, sizeof *rules->source_gradient);
+    bool there = rules->source_gradient;
+    for (int r = 0; r < rules->count; r++) rules->rule[r].row = row[r];
+    for (int r = 0; there && r < rules->count; r++) there = create_rule(m, r);
+    return there;
+}
+
+void rules_free_layers(const struct model *m, struct rule_layer *layers) {
+    for (int l = 0; layers && l < m->config.num_layers; l++) free(layers[l].own);
+    free(layers);
+}
+
+void rules_free(struct model *m) {
+    for (int r = 0; r < m->rules->count; r++) {
+        struct model_rule *rule = &m->rules->rule[r];
+        if (rule->common && rule->row->release) rule->row->release(rule->common);
+        free(rule->common);
+        free(rule->shared.own);
+        rules_free_layers(m, rule->held);
+    }
+    free(m->rules->source_gradient);
+}
+
+bool rules_create_layers(struct model *m, struct span span, struct rule_layer **out) {
+    for (int r = 0; r < m->rules->count; r++) {
+        out[r] = calloc((size_t)m->config.num_layers + 1, sizeof *out[r]);
+        for (int l = span.first; out[r] && l < span.end; l++) {
+            out[r][l] = enter(m, r, l);
+            if (out[r][l].n && !create_own(m, &out[r][l])) return false;
+        }
+        if (!out[r]) return false;
+    }
+    return true;
+}
+
+int rules_prepare(struct model *m) {
+    for (int r = 0; r < m->rules->count; r++)
+        if (m->rules->rule[r].row->prepare) TRY(m->rules->rule[r].row->prepare(m, &m->rules->rule[r]));
+    return 0;
+}
+
+void rules_find(struct model *m, int l) {
+    for (int r = 0; r < m->rules->count; r++) {
+        const struct rule_layer *x = &m->rules->rule[r].held[l];
+        if (x->n && x->row->find) x->row->find(m, x);
+    }
+}
+
+void rules_set_policy(struct model *m, int l, int policy) {
+    for (int r = 0; r < m->rules->count; r++) m->rules->rule[r].held[l].policy = policy;
+}
+
+/* [R, W] of the stream beside a rule: the backward pass reads it. */
+static real *lay_out_stream(struct model *m, int r) {
+    return m->training ? take(&m->saved, m->rows_max * m->stream) : m->rules->rule[r].stream;
+}
+
+/* One stream between two rules of a place, and one beyond the block: before the layer's, behind it. */
+static void lay_out_streams(struct model *m, struct activation_set *set, int l) {
+    struct layer *layer = &set->layer[l];
+    struct rule_layer *behind = NULL;
+    layer->x = layer->y = NULL;
+    for (int r = 0; r < m->rules->count; r++) {
+        struct rule_layer *x = layer_of(set, r, l);
+        if (!x->n) continue;
+        real *stream = lay_out_stream(m, r);
+        if (x->row->place == PLACE_BEFORE) {
+            x->in = layer->x;
+            layer->x = x->out = stream;
+            continue;
+        }
+        x->in = stream;
+        x->out = NULL;
+        if (behind) behind->out = stream;
+        if (!behind) layer->y = stream;
+        behind = x;
+    }
+}
+
+void rules_lay_out(struct model *m, struct activation_set *set, int l, long T) {
+    for (int r = 0; r < m->rules->count; r++) {
+        struct rule_layer *x = layer_of(set, r, l);
+        const struct model_rule *rule = &m->rules->rule[r];
+        if (!x->n) continue;
+        x->policy = rule->held[l].policy;
+        memcpy(x->own, rule->held[l].own, x->row->own_bytes(&m->config));
+        if (x->row->lay_out) x->row->lay_out(m, x, rule->shared.own, T);
+    }
+    lay_out_streams(m, set, l);
+}
+
+void rules_share(struct model *m, int l) {
+    for (int r = 0; r < m->rules->count; r++) {
+        const struct rule_layer *from = &m->rules->rule[r].held[l];
+        struct rule_layer *to = &m->rules->rule[r].shared;
+        to->policy = (int)largest(to->policy, from->policy);
+        if (from->policy != POLICY_NONE) to->n = (int)largest(to->n, from->n);
+    }
+}
+
+void rules_lay_out_shared(struct model *m, long T) {
+    for (int r = 0; r < m->rules->count; r++) {
+        const struct rule_layer *x = &m->rules->rule[r].shared;
+        if (x->n && x->row->lay_out) x->row->lay_out(m, x, x->own, T);
+    }
+}
+
+/* The most edges of a rule into one layer of this rank. */
+static int most(const struct model *m, int r) {
+    long n = 0;
+    for (int c = 0; c < m->layout.chunks; c++) {
+        struct span span = layout_span(&m->layout, c, m->config.num_layers);
+        for (int l = span.first; l < span.end; l++) n = largest(n, m->rules->rule[r].held[l].n);
+    }
+    return (int)n;
+}
+
+void rules_lay_out_scratch(struct model *m, long T) {
+    bool behind = false;
+    for (int r = 0; r < m->rules->count; r++) {
+        struct model_rule *rule = &m->rules->rule[r];
+        int n = most(m, r);
+        if (!n) continue;
+        if (rule->row->lay_out_scratch) rule->row->lay_out_scratch(m, rule->common, T, n);
+        if (m->training) continue;
+        if (rule->row->place == PLACE_AFTER && !behind)
+            rule->stream = m->trunk->t2, behind = true;
+        else
+            rule->stream = take(&m->scratch, m->rows_max * m->stream);
+    }
+}

@@ -1,0 +1,62 @@
+/* Passes through the rules of a layer. */
+#include "model/rules/rules.h"
+
+#include <math.h>
+
+static struct rule_layer *layer_of(const struct model *m, int r, int l) {
+    return m->activation_set->rule[r] + l;
+}
+
+static void forward(struct model *m, struct model_rule *rule, const struct rule_layer *x,
+                    struct loss_sums *sums) {
+    const real *in = rule_rows(m, x);
+    real *out = x->out ? x->out : node_rows(m, x->layer);
+    bool active = rule_active(m, x);
+    double began = rule_clock(m);
+    if (!x->in) stream_written(m, in); /* by another layer, chunk or stage since it was last looked at */
+    m->ops->copy(m->rows * m->stream, in, out);
+    if (active) x->row->forward(m, x, out, sums);
+    stream_written(m, out);
+    if (active && x->policy != POLICY_NONE) rule->owner = x;
+    m->rules->seconds += rule_clock(m) - began;
+    if (active && x->row->watch && m->pass->watch && m->pass->watch->layer[x->layer]) x->row->watch(m, x);
+}
+
+void rules_forward(struct model *m, int l, enum rule_place place, struct loss_sums *sums) {
+    for (int r = 0; r < m->rules->count; r++) {
+        const struct rule_layer *x = layer_of(m, r, l);
+        if (x->n && x->row->place == place) forward(m, &m->rules->rule[r], x, sums);
+    }
+}
+
+/* What the layer has not kept, unless what layers share still has it. */
+static void again(struct model *m, struct model_rule *rule, const struct rule_layer *x) {
+    bool there = rule->owner == x;
+    if (x->policy == POLICY_NONE) return;
+    rule->owner = NULL; /* the backward pass uses it up */
+    if (!there && x->row->again) x->row->again(m, x);
+}
+
+void rules_backward(struct model *m, int l, enum rule_place place) {
+    for (int r = m->rules->count - 1; r >= 0; r--) {
+        const struct rule_layer *x = layer_of(m, r, l);
+        if (!x->n || x->row->place != place || !rule_active(m, x)) continue;
+        gradient_full(m);
+        double began = rule_clock(m);
+        again(m, &m->rules->rule[r], x);
+        x->row->backward(m, x);
+        m->rules->seconds += rule_clock(m) - began;
+        m->g_full = !m->rows_divided;
+    }
+}
+
+void rules_renew(struct model *m, int l) {
+    for (int r = 0; r < m->rules->count; r++) {
+        const struct rule_layer *x = layer_of(m, r, l);
+        if (x->n && x->row->renew) x->row->renew(m, x);
+    }
+}
+
+double model_connection_seconds(const struct model *model) {
+    return model->ops->device->host ? model->rules->seconds : NAN;
+}

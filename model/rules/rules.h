@@ -1,0 +1,45 @@
+/* Private to model/: the table of rules between layers (model/rule/rule.h), and the walks over the rules that
+ * a configuration or a model has. */
+#ifndef GDN_RULES_H
+#define GDN_RULES_H
+
+#include "model/rule/rule.h"
+
+/* table.c. Adds a row, for programs beside gdn: before anything else of the program. Returns its number
+ * (model_config.rules). */
+int rule_register(const struct rule *row);
+/* The rules of a configuration, in order, into out [MAX_RULES]; returns how many. */
+int rules_of(const struct model_config *config, const struct rule **out);
+/* What their rows say of values that do not go together on so many tensor ranks, of which `sharing` share
+ * each connection's channels; NULL where all do. */
+const struct conflict *rules_conflict(const struct model_config *config, int tensor, int sharing);
+
+/* edges.c. The table of the edges of all rules, those of a layer in the rules' order. Not collective. Fails
+ * only without memory. Free with edges_free. */
+int edges_create(const struct model_config *config, struct edges *out);
+
+/* create.c: the rules of m->config, after m->edges: false without memory; a layer of an activation set, false
+ * likewise; both freed in any case. */
+bool rules_create(struct model *m);
+void rules_free(struct model *m);
+bool rules_create_layers(struct model *m, struct span span, struct rule_layer **out);
+void rules_free_layers(const struct model *m, struct rule_layer *layers);
+/* Before any call below (GDN_INTERNAL without memory); the tensors of layer l; the recompute policy of its
+ * rules. */
+int rules_prepare(struct model *m);
+void rules_find(struct model *m, int l);
+void rules_set_policy(struct model *m, int l, int policy);
+/* What the rules of layer l save in an activation set, with the streams before and behind them; what those of
+ * this rank do not keep: rules_share first for each of its layers; scratch. */
+void rules_lay_out(struct model *m, struct activation_set *set, int l, long T);
+void rules_share(struct model *m, int l);
+void rules_lay_out_shared(struct model *m, long T);
+void rules_lay_out_scratch(struct model *m, long T);
+
+/* pass.c: a place of a layer forward, from the stream that is there; backward, from the gradient of what is
+ * behind it to that of what is before, m->g; after sources of a layer have come back from factors. */
+void rules_forward(struct model *m, int l, enum rule_place place, struct loss_sums *sums);
+void rules_backward(struct model *m, int l, enum rule_place place);
+void rules_renew(struct model *m, int l);
+
+#endif

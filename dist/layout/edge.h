@@ -44,8 +44,8 @@ struct edge_set {
     int measured;
 };
 
-/* The set of the edges e with has[e], which is copied. GDN_INTERNAL without memory. Free with edge_set_free.
- */
+/* The set of the edges e with has[e], which is copied. Not collective. GDN_INTERNAL without memory. Free with
+ * edge_set_free. */
 int edge_set_create(const struct edges *edges, const bool *has, struct edge_set *out);
 void edge_set_free(struct edge_set *set);
 

@@ -5,8 +5,8 @@
 
 #include "train/records/printing.h"
 
-/* The program: finds the subcommand, and sees that its failure is printed; returns the exit status. A program of its
- * own may register rows of tables before. */
+/* The program: finds the subcommand, and sees that its failure is printed; returns the exit status. A program
+ * of its own may register rows of tables before. */
 int gdn_main(int argc, char **argv);
 
 /* Each takes the words after the subcommand's name (argv[0] is "gdn NAME", for usage messages) and returns

@@ -138,7 +138,7 @@ struct config {
 };
 
 /* What sets members that no key does, in every configuration before its keys are read: for programs beside
- * gdn, before anything else of the program. */
+ * gdn, before anything else of the program. There is one such function: the last that is given. */
 void config_register(void (*set)(struct config *config));
 
 /* Reads `path`, applies the `count` overrides "KEY=VALUE" in order, fills defaults and checks everything that

@@ -27,15 +27,19 @@ struct health {
 /* Where exchanges go over device communicators, the host cannot tell a GPU that computes from one that waits
  * for others. */
 static bool can_tell(const struct mesh *mesh) {
-    return mesh->size > 1 && !mesh->axis[AXIS_DATA].device_comm && !mesh->axis[AXIS_TENSOR].device_comm &&
-           !mesh->axis[AXIS_PIPELINE].device_comm;
+    for (int a = 0; a < AXES; a++)
+        if (mesh->axis[a].device_comm) return false;
+    return mesh->size > 1;
 }
 
 /* Ranks of one pipeline index have the same layers. */
 static int create_slow(struct health *h, const struct mesh *mesh, double factor) {
     int *group = h->found;
-    for (int r = 0; r < mesh->size; r++)
-        group[r] = r / (mesh->axis[AXIS_TENSOR].size * mesh->axis[AXIS_DATA].size);
+    for (int r = 0; r < mesh->size; r++) {
+        int index[AXES];
+        axes_place(mesh_sizes(mesh).size, r, index);
+        group[r] = index[AXIS_PIPELINE];
+    }
     return slow_create(mesh->size, group, factor, &h->slow);
 }
 

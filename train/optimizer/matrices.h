@@ -2,12 +2,14 @@
  * weights of a matrix are cut into parts like those of any tensor, and updated in parts; only what lies in
  * between sees the whole:
  *
- *   every data rank     rule.prepare of its own parts: the moments; what the matrix is made of, in place of
- * gradients data axis           each matrix's parts to the rank that it is dealt to (dist/layout/deal.h), in
- * place tensor axis         the matrix from the tensor ranks' parts, where it is split its data rank
- * rule.matrix, on each tensor rank: the same bits; each keeps its part data axis           the parts back to
- * those who own them every data rank     rule.update of its own parts (optimizer_update), from what now is in
- * place of gradients
+ *   - every data rank: rule.prepare of its own parts: the moments, and what the matrix is made of, in place
+ *     of gradients;
+ *   - the data axis: each matrix's parts go to the rank that it is dealt to (dist/layout/deal.h), in place;
+ *   - the tensor axis: there the matrix is put together from the tensor ranks' parts, where it is split;
+ *   - its data rank: rule.matrix, on each tensor rank, with the same bits; each keeps its part;
+ *   - the data axis: the parts go back to those who own them;
+ *   - every data rank: rule.update of its own parts (optimizer_update), from what then is in place of
+ *     gradients.
  *
  * So states and checkpoints do not know of it, and each data rank computes about as much; sums of gradients
  * stay as they are. Left out is what would pay with more tensor ranks, that they share the matrices' work. */
@@ -16,7 +18,7 @@
 
 #include "train/optimizer/optimizer.h"
 
-/* All but the last line above, for active rows. Collective over the data and tensor axes. GDN_INTERNAL. */
+/* All but the last item above, for active rows. Collective over the data and tensor axes. GDN_INTERNAL. */
 int matrices_update(struct optimizer *optimizer, const struct edge_set *active, double gscale);
 
 /* What a data rank does for it, for plans. */

@@ -1,7 +1,7 @@
 /* Optimisers, one row each: what one keeps of a tensor and how it updates it. The rest (shards, checkpoints,
  * memory, plans) asks the rows of the parameter table, in which groups.h notes what the optimiser says.
  *
- * A new one is a file with its row, and a line in rules.c. */
+ * A new one is a file with its row, its declaration below, and its place in rules.c. */
 #ifndef GDN_OPTIMIZER_RULES_H
 #define GDN_OPTIMIZER_RULES_H
 

@@ -1,5 +1,5 @@
-/* What actions cost that a dry run of passes and messages (plan/passes.c) leaves out: bytes, from the
- * formulas of the calls that hand them over. */
+/* What actions of sums and updates cost, which a dry run of passes and messages (plan/passes.c) leaves out:
+ * from the formulas of the calls that do them. */
 #include "train/plan/cost.h"
 
 #include "dist/sync/sync.h"

@@ -32,6 +32,7 @@ struct pass_costs {
     long pieces; /* elements of scratch for sums over the tensor axis */
 };
 
+/* Adds one cost to another. */
 void action_cost_add(struct action_cost *sum, const struct action_cost *cost);
 
 /* Not collective. GDN_INTERNAL without memory, or where a pass fails. */
@@ -42,10 +43,11 @@ void pass_costs_free(struct pass_costs *costs);
 /* Raises each cost to that of `other`, another tensor index's, where that is more. */
 void pass_costs_raise(struct pass_costs *costs, const struct pass_costs *other);
 
-/* Fills cost [count of the rank's actions]. GDN_INTERNAL where the list is at fault. */
+/* Fills cost [count of the rank's actions]. Not collective. GDN_INTERNAL where the list is at fault. */
 int cost_actions(const struct costing *costing, const struct pass_costs *passes, struct action_cost *cost);
 
-/* The arithmetic of one micro-batch, forward and backward, on one rank that has the whole model. */
+/* The arithmetic of one micro-batch, forward and backward, on one rank that has the whole model. Not
+ * collective. GDN_INTERNAL without memory. */
 int cost_full(const struct model_config *config, long batch, long length, const struct loss_options *options,
               double *flops);
 

@@ -18,10 +18,10 @@ struct message {
 struct clock {
     int at; /* next action */
     double now;
-    double free[AXES];      /* when the axis's link is free again */
-    double *bucket;         /* [buckets] when the sum or gather under way is done */
-    bool waits;             /* for another rank: its next action cannot be done yet */
-    int meets[ACTS];        /* where in its list it meets the other ranks, by kind of action; −1: nowhere */
+    double free[AXES]; /* when the axis's link is free again */
+    double *bucket;    /* [buckets] when the sum or gather under way is done */
+    bool waits;        /* for another rank: its next action cannot be done yet */
+    int meets[ACTS];   /* where in its list it meets the other ranks, by kind of action; −1: nowhere */
 };
 
 struct simulator {

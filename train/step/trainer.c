@@ -58,6 +58,7 @@ static int create_executor(const struct trainer_setup *s, struct trainer *t) {
 }
 
 int trainer_create(const struct trainer_setup *setup, struct trainer *out) {
+    *out = (struct trainer){.model = NULL};
     TRY(mesh_agree(setup->mesh, create_model(setup, out)));
     TRY(mesh_agree(setup->mesh, create_optimizer(setup, out)));
     return mesh_agree(setup->mesh, create_executor(setup, out));

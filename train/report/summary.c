@@ -141,6 +141,7 @@ static void tell_axes(const struct report_run *run, struct value *out) {
         if (!(run->axis[a] > 0)) continue;
         t += (size_t)snprintf(text + t, sizeof text - t, "%s%.0f", t ? " \xc3\x97 " : "", run->axis[a]);
         n += (size_t)snprintf(note + n, sizeof note - n, "%s%s", n ? ", " : "", axis_rows[a].name);
+        if (t >= sizeof text || n >= sizeof note) return; /* a damaged file's numbers may be of any length */
     }
     if (!t) return;
     snprintf(note + n, sizeof note - n, ": %.0f ranks", run->ranks);

@@ -72,14 +72,25 @@ struct map_part {
     bool shared; /* all tensor ranks need all of it: each computes its own rows */
 };
 
+/* One active connection of a layer. */
+struct source {
+    const struct edge *edge;
+    const real *s, *rs;       /* [T, D] source; NULL where it came projected. [R] its inverse rms */
+    const real *projected;    /* narrow.c; of all tokens, and so is its gradient */
+    real *ds;                 /* [T, D] gradient of s, added to */
+    real *projected_gradient; /* overwritten */
+};
+
 /* What the connections of all layers share. */
 struct delta_state {
     const struct gate *gate;
     struct delta_part part;
     struct connections *shared; /* the saved buffers that layers do not have of their own but use in turn */
-    struct projection *projection;   /* [edges.count], or NULL where no source travels narrow */
-    struct map_part map[MAX_MAPS];   /* [gate's maps] */
-    int projection_way;      /* enum projection_way: how linear maps of δ and the mean are computed */
+    struct projection *projection; /* [edges.count], or NULL where no source travels narrow */
+    struct map_part map[MAX_MAPS]; /* [gate's maps] */
+    int projection_way;            /* enum projection_way: how linear maps of δ and the mean are computed */
+    struct source source[MAX_DISTANCES];     /* of the pass in progress (struct delta_pass) */
+    struct source own_source[MAX_DISTANCES]; /* the same, own rows of them */
     real *seen, *seen_gates; /* staging: [T, D], [T, n·widest gate] of a watched connection */
 
     /* Scratch: enough for the layer with most of them, and for each of gdn's gates. n and so on as in struct

@@ -26,7 +26,7 @@ static int active_first(struct model *m, const struct rule_layer *x) {
 
 struct delta_pass begin_connections(struct model *m, const struct rule_layer *x, struct loss_sums *sums) {
     const struct loss_options *o = m->pass->options;
-    struct delta_pass p = {.m = m, .x = x, .c = x->own, .sums = sums};
+    struct delta_pass p = {.m = m, .x = x, .c = x->own, .source = m->delta->source, .sums = sums};
     p.all = active_first(m, x);
     p.n = own_connections(&m->delta->part, p.all);
     p.total = edge_set_measured(o->active, &m->edges);

@@ -26,10 +26,10 @@ void normalize_backward(struct delta_pass *p, int connection, const real *dr, re
 }
 
 void renew_norms(struct model *m, const struct rule_layer *x) {
-    struct delta_pass p = {.m = m, .x = x, .c = x->own};
+    struct delta_pass p = {.m = m, .x = x, .c = x->own, .source = m->delta->source};
     p.all = m->config.delta.normalize ? rule_active(m, x) : 0;
     if (p.all) p.t = rule_input(m, x);
     p.n = own_connections(&m->delta->part, p.all);
-    for (int i = 0; i < p.all; i++) p.source[i].s = node_output(m, p.c->edge[i].source);
+    for (int i = 0; i < p.all; i++) p.source[i] = (struct source){.s = node_output(m, p.c->edge[i].source)};
     normalize_forward(&p);
 }

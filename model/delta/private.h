@@ -4,28 +4,19 @@
 
 #include "model/delta/connections.h"
 
-/* One active connection of a layer. */
-struct source {
-    const struct edge *edge;
-    const real *s, *rs;       /* [T, D] source; NULL where it came projected. [R] its inverse rms */
-    const real *projected;    /* narrow.c; of all tokens, and so is its gradient */
-    real *ds;                 /* [T, D] gradient of s, added to */
-    real *projected_gradient; /* overwritten */
-};
-
 /* One pass over a layer's connections. */
 struct delta_pass {
     struct model *m;
     const struct rule_layer *x;
     struct connections *c; /* x->own */
-    int all;                             /* active connections */
-    int n;                               /* of which this rank computes n, see own() */
-    long total;                          /* active edges of the whole model */
-    long row0, rows;                     /* T below: all tokens, or the own ones of on_own_rows */
-    bool works;                          /* this rank's backward pass goes through gates of its own */
-    const real *t;                       /* [T, D] target */
-    struct source source[MAX_DISTANCES]; /* [all] */
-    real *dt;                            /* [T, D] gradient of t, added to */
+    int all;               /* active connections */
+    int n;                 /* of which this rank computes n, see own() */
+    long total;            /* active edges of the whole model */
+    long row0, rows;       /* T below: all tokens, or the own ones of on_own_rows */
+    bool works;            /* this rank's backward pass goes through gates of its own */
+    const real *t;         /* [T, D] target */
+    struct source *source; /* [all], in struct delta_state */
+    real *dt;              /* [T, D] gradient of t, added to */
     struct loss_sums *sums;
     struct connection_sums *each; /* [edges] of the whole model; NULL: not wanted */
     bool measure;                 /* compute the sparsity and entropy sums */

@@ -31,11 +31,14 @@ struct source find_source(struct model *m, const struct edge *edge) {
 struct delta_pass on_own_rows(const struct delta_pass *p) {
     const struct model *m = p->m;
     struct delta_pass own = *p;
+    if (!m->rows_divided) return own;
+    own.source = m->delta->own_source;
     own.row0 = m->row0, own.rows = m->rows;
     own.t = own_rows(m, p->t);
     if (p->dt) own.dt = own_rows(m, p->dt);
     for (int i = 0; i < p->all; i++) {
         struct source *source = &own.source[i];
+        *source = p->source[i];
         if (source->s) source->s = own_rows(m, source->s);
         if (source->ds) source->ds = own_rows(m, source->ds);
     }

@@ -39,9 +39,10 @@ static struct action_cost since(const struct action_cost *before, const struct a
 
 /* Most actions cost nothing here. */
 static bool nothing_since(const struct counting *c, const struct action_cost *before) {
-    bool nothing = before->flops == ops_counted();
-    for (int a = 0; a < AXES; a++) nothing = nothing && before->calls[a] == (int)c->mesh.axis[a].calls;
-    return nothing;
+    if (before->flops != ops_counted()) return false;
+    for (int a = 0; a < AXES; a++)
+        if (before->calls[a] != (int)c->mesh.axis[a].calls) return false;
+    return true;
 }
 
 static void action_done(void *counting, int i) {

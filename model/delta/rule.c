@@ -25,8 +25,7 @@ static int edges(const struct model_config *config, int layer, struct edge *edge
     int n = 0;
     for (; n < delta->num_distances && delta->distances[n] <= reach(layer, delta); n++) {
         int d = delta->distances[n];
-        edge[n] =
-            (struct edge){.source = layer - d, .introduced = n + 1, .scale = distance_scale(d, delta)};
+        edge[n] = (struct edge){.source = layer - d, .introduced = n + 1, .scale = distance_scale(d, delta)};
     }
     return n;
 }

@@ -41,7 +41,8 @@ struct model_config {
     /* Token mixers of layers 0, 1, …, and again from the first: numbers of rows (model/mixer/mixer.h). None:
      * softmax attention in all. No key chooses yet. */
     int mixers[MAX_MIXERS], num_mixers;
-    /* Rules between layers that follow the delta rule: numbers of rows (model/rules/rules.h). No key yet. */
+    /* Rules between layers that follow the delta rule: numbers of rows (model/rules/rules.h), each once. No
+     * key yet. */
     int rules[MAX_RULES], num_rules;
     struct delta_config delta;
 };

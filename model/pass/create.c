@@ -27,7 +27,7 @@ static void for_layers(struct model *m, each *call) {
 static void lay_out_rstd(struct model *m, const struct chunk *chunk, struct activation_set *activation_set) {
     if (m->config.delta.aggregate != AGGREGATE_ATTENTION) return;
     for (int node = -1; node + 1 < chunk->span.end; node++)
-        if ((node + 1 < chunk->span.first || activation_set->layer[node + 1].x) &&
+        if ((node + 1 < chunk->span.first || rules_enter(m, node + 1, PLACE_BEFORE)) &&
             feeds(m, node, chunk->span))
             activation_set->rstd[1 + node] = take(&m->saved, m->rows_max);
 }

@@ -18,7 +18,9 @@ static void assign(struct model *m, struct span span, int l, real **pool, int *u
     for (int e = m->edges.first[l]; e < m->edges.first[l + 1]; e++) {
         int node = m->edges.edge[e].source, i = 0;
         if (node < lowest_node(span) || feeds(m, node, (struct span){l + 1, span.end})) continue;
-        while (i < *taken && user[i] != NOBODY) i++;
+        while (i < *taken && user[i] != node) i++;
+        if (i < *taken) continue; /* another rule reads it too */
+        for (i = 0; i < *taken && user[i] != NOBODY;) i++;
         if (i == *taken) pool[(*taken)++] = take(&m->scratch, T * m->stream);
         user[i] = node;
         m->rules->source_gradient[1 + node] = pool[i];

@@ -23,7 +23,7 @@ struct rule;
 /* A rule in a layer, of one activation set, or where tensors are held. */
 struct rule_layer {
     const struct rule *row;
-    int number;              /* of the rule in the model's list: edge.rule */
+    int number; /* of the rule in the model's list: edge.rule */
     int layer;
     int policy;              /* enum recompute_policy, or POLICY_NO_BACKWARD */
     int n;                   /* edges that lead into the layer; 0: the rule does not enter it */
@@ -103,8 +103,8 @@ struct rule {
     void (*watch)(struct model *m, const struct rule_layer *x);
 };
 
-/* What a layer's backward pass leaves at a node, in a backward pass: the pass's own buffer, or scratch; [T, W].
- * NULL where the pass brings only a projected source. */
+/* What a layer's backward pass leaves at a node, in a backward pass: the pass's own buffer, or scratch; [T,
+ * W]. NULL where the pass brings only a projected source. */
 real *source_gradient_of(const struct model *m, int node);
 
 /* The stream before a rule: own rows [R, W]; all of them [T, W], until another block is asked for. */

@@ -90,6 +90,12 @@ void rules_find(struct model *m, int l) {
     }
 }
 
+bool rules_enter(const struct model *m, int l, enum rule_place place) {
+    for (int r = 0; r < m->rules->count; r++)
+        if (m->rules->rule[r].row->place == place && m->rules->rule[r].held[l].n) return true;
+    return false;
+}
+
 void rules_set_policy(struct model *m, int l, int policy) {
     for (int r = 0; r < m->rules->count; r++) m->rules->rule[r].held[l].policy = policy;
 }

@@ -29,6 +29,8 @@ void rules_free_layers(const struct model *m, struct rule_layer *layers);
 int rules_prepare(struct model *m);
 void rules_find(struct model *m, int l);
 void rules_set_policy(struct model *m, int l, int policy);
+/* Does a rule enter the layer there? */
+bool rules_enter(const struct model *m, int l, enum rule_place place);
 /* What the rules of layer l save in an activation set, with the streams before and behind them; what those of
  * this rank do not keep: rules_share first for each of its layers; scratch. */
 void rules_lay_out(struct model *m, struct activation_set *set, int l, long T);

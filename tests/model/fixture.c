@@ -59,6 +59,8 @@ struct model_config small_model(void) {
                                        .regularizer = REGULARIZER_FIXED}};
     rows_of_mixers();
     choose_mixers(&c);
+    rows_of_rules();
+    choose_rules(&c);
     return c;
 }
 

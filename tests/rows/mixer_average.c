@@ -2,7 +2,6 @@
  * mean are divided over tensor ranks, W on each. */
 #include "kernels/base/status.h"
 #include "model/mixer/mixer.h"
-#include "train/config/config.h"
 
 #include "rows.h"
 
@@ -181,11 +180,6 @@ void choose_mixers(struct model_config *model) {
         model->mixers[model->num_mixers++] = layers[l] == '1' ? number : 0;
 }
 
-static void set_mixers(struct config *config) {
-    choose_mixers(&config->model);
-}
-
 void rows_of_mixers(void) {
     if (!number) number = mixer_register(&average);
-    config_register(set_mixers);
 }

@@ -1,8 +1,18 @@
 #include "rows.h"
 
+#include "train/config/config.h"
+
+/* What no key of the configuration does. */
+static void choose(struct config *config) {
+    choose_mixers(&config->model);
+    choose_rules(&config->model);
+}
+
 void rows_register(void) {
     rows_of_optimizers();
     rows_of_mixers();
+    rows_of_rules();
     rows_of_gates();
     rows_of_formats();
+    config_register(choose);
 }

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# A rule between layers that the tests add to gdn's (tests/rows/rule_constant.c), before layers and after them, alone and beside delta
+# connections: what rows.sh says, rows of the stream divided over tensor ranks, and it generates.
+. "$SOURCE/tests/program/rows.sh"
+
+rules() { # RULES MODEL DATASET: as in tests/rows/rows.h
+    local run=run_$2_$1
+    export GDN_TEST_RULES=$1
+    row "$2" "$run" "$3"
+    on 1.2.2 "$2" "${run}_rows" --set mesh.sequence_parallel=true
+    close "$run" "${run}_rows"
+    on 1.2.2 "$2" "${run}_rows_full" --set mesh.sequence_parallel=true --set train.recompute=full
+    equal "${run}_rows" "${run}_rows_full"
+    expect 0 "$GDN" generate "$run" --prompt the --length 30 > text
+    [ -s text ] || fail "$2 with $1: no text"
+}
+
+rules b plain layers/7/constant/8/weight
+rules ba attention layers/7/constant_after/3/weight
+
+# The constants have learned: all of this is not the sameness of nothing.
+h5ls -d run_plain_b/checkpoints/step_00000020/checkpoint.h5/model/layers/7/constant/8/weight | grep -A1 "Data:" | tail -1 > learned
+grep -qE "[0-9]" learned && ! grep -qE "^ *(\(0\) )?0\.1$" learned || fail "the constant is at first 0.1, and still: $(cat learned)"
+
+# None is as before.
+GDN_TEST_RULES='' on 1.1.1 attention none
+unset GDN_TEST_RULES
+on 1.1.1 attention attention
+equal none attention

@@ -1,0 +1,103 @@
+/* A rule between layers that adds a trained constant times each source: out = in + Σ w_i s_i, from the nodes
+ * one and three below and the embedding. It enters before a layer, or after it. Tensor ranks share the rows
+ * of its backward pass. */
+#include "rows.h"
+
+#include "model/rules/rules.h"
+
+#include <stdlib.h>
+
+struct constant {
+    int policy;
+    struct tensor weight; /* [n] */
+    real *factor;         /* saved: [n, R] a connection's weight, for every row */
+};
+
+static int edges(const struct model_config *config, int layer, struct edge *edge) {
+    int n = 0;
+    (void)config;
+    edge[n++] = (struct edge){.source = layer - 1};
+    if (layer >= 3) edge[n++] = (struct edge){.source = layer - 3};
+    if (layer >= 1 && layer != 2) edge[n++] = (struct edge){.source = -1};
+    return n;
+}
+
+static int leaves(const struct model_config *config, struct leaf *leaf) {
+    (void)config;
+    leaf[0] = leaf_vector("weight", SPLIT_NONE, 1, 0.1);
+    return 1;
+}
+
+static double flops(const struct model_config *config, int n) {
+    return 2.0 * config->hidden_size * n;
+}
+
+static size_t own_bytes(const struct model_config *config) {
+    (void)config;
+    return sizeof(struct constant);
+}
+
+static void find(struct model *m, const struct rule_layer *x) {
+    struct constant *c = x->own;
+    c->weight = find_tensor(m, "layers.%d.%s.%d.weight", x->layer, x->row->name, x->edge[0].distance);
+}
+
+static void lay_out(struct model *m, const struct rule_layer *x, void *shared_of_all, long T) {
+    struct constant *c = x->own, *shared = shared_of_all;
+    (void)T;
+    c->policy = x->policy;
+    SAVE(m, c, shared, factor, m->rows_max * x->n, POLICY_SELECTIVE);
+}
+
+static void again(struct model *m, const struct rule_layer *x) {
+    const struct constant *c = x->own;
+    for (int i = 0; i < x->n; i++)
+        m->ops->connection_weights(m->rows, 1, NULL, 1, 1, 1, c->weight.w + i, c->factor + i * m->rows);
+}
+
+static void forward(struct model *m, const struct rule_layer *x, real *out, struct loss_sums *sums) {
+    const struct constant *c = x->own;
+    (void)sums;
+    again(m, x);
+    for (int i = 0; i < x->n; i++)
+        m->ops->add_scaled_rows(m->rows, m->stream, c->factor + i * m->rows,
+                                stream_rows(m, node_output(m, x->edge[i].source)), out);
+}
+
+/* This rank's terms are those of own rows, or of its part of rows that all have. */
+static void backward(struct model *m, const struct rule_layer *x) {
+    const struct constant *c = x->own;
+    const struct axis *tensor = m->tensor;
+    long W = m->stream, first = axis_first_row(tensor, m->T, tensor->index),
+         rows = axis_first_row(tensor, m->T, tensor->index + 1) - first;
+    const real *dout = m->g + first * W;
+    for (int i = 0; i < x->n; i++) {
+        int node = x->edge[i].source;
+        m->ops->add_scaled_rows(rows, W, c->factor + i * m->rows, dout,
+                                source_gradient_of(m, node) + first * W);
+        m->ops->gemm('N', 'T', 1, 1, rows * W, 1, dout, rows * W, node_output(m, node) + first * W, rows * W,
+                     1, c->weight.g + i, 1);
+    }
+}
+
+#define CONSTANT(word, where)                                                                                \
+    {                                                                                                        \
+        .name = (word), .place = (where), .edges = edges, .connection_leaves = leaves, .flops = flops,       \
+        .own_bytes = own_bytes, .find = find, .lay_out = lay_out, .forward = forward, .backward = backward,  \
+        .again = again                                                                                       \
+    }
+
+static const struct rule before = CONSTANT("constant", PLACE_BEFORE),
+                         after = CONSTANT("constant_after", PLACE_AFTER);
+
+static int number_before, number_after; /* 0 is gdn's own */
+
+void choose_rules(struct model_config *model) {
+    const char *words = getenv("GDN_TEST_RULES");
+    for (; words && *words && model->num_rules < MAX_RULES - 1; words++)
+        model->rules[model->num_rules++] = *words == 'b' ? number_before : number_after;
+}
+
+void rows_of_rules(void) {
+    if (!number_before) number_before = rule_register(&before), number_after = rule_register(&after);
+}

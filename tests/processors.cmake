@@ -3,7 +3,7 @@
 # processor or this OpenBLAS lacks is skipped, with the reason (kernels/cpu/on_processor.c).
 set(GDN_ISA_VALUES v2 v3 v4)
 set(OPENBLAS_CORETYPE_VALUES Prescott Nehalem Sandybridge Haswell Zen SkylakeX Cooperlake SapphireRapids)
-set(GDN_ISA_TESTS test_golden test_no_allocation) # the kernels' own, in kernels/, are quick
+set(GDN_ISA_TESTS test_golden test_no_allocation) # the kernels' own are in kernels/
 set(OPENBLAS_CORETYPE_TESTS test_backends test_lowrank test_quiet test_golden test_no_allocation)
 if(ONEDNN_LIBRARY) # whose products are not OpenBLAS's
   list(REMOVE_ITEM OPENBLAS_CORETYPE_TESTS test_backends)

@@ -144,6 +144,12 @@ report untold/report.html untold
 count 2 '<div class="view">' untold/report.html
 hasnt untold/report.html 'over tokens'
 
+# No number of ranks is too long for its tile.
+mkdir huge
+sed 's/"ranks":8,"data":2/"ranks":8,"data":1e300/' storm/metrics.jsonl > huge/metrics.jsonl
+grep -q '"data":1e300' huge/metrics.jsonl || fail 'no number of data ranks was found to replace'
+report huge/report.html huge
+
 # Runs whose curves coincide: each curve is narrower than the one that it lies on.
 cp -r calm twin
 report all.html calm twin --output all.html

@@ -3,7 +3,6 @@
  * which tests/lsan.supp has its library's name, known at the end only where that is still loaded.
  * Suppressions for all of Open MPI would need whole stacks: its slow unwinding of every allocation made a
  * process take four times as long. */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
 #include <mpi.h>

@@ -183,13 +183,20 @@ static void run(const struct model_config *c, const struct loss_options *o, cons
     fixture_free(&full);
 }
 
+/* A variant of more layers, and so of more edges. */
+static bool variant(int v, struct model_config *c, struct loss_options *o) {
+    if (!fixture_variant(v, c, o)) return false;
+    fixture_widen(c);
+    c->num_layers = LAYERS;
+    if (o->active) o->active = fixture_active(c, 1);
+    return true;
+}
+
 static void test_bits(void **state) {
     (void)state;
     struct model_config c;
     struct loss_options o;
-    for (int v = 0; fixture_variant(v, &c, &o); v++) {
-        fixture_widen(&c);
-        c.num_layers = LAYERS;
+    for (int v = 0; variant(v, &c, &o); v++) {
         for (size_t k = 0; k < sizeof cuts / sizeof *cuts; k++) {
             if (tensor.size > 1 && (k + (size_t)v) % 4) continue; /* saves time */
             char what[80];
@@ -286,9 +293,7 @@ static void test_planned(void **state) {
     (void)state;
     struct model_config c;
     struct loss_options o;
-    for (int v = 0; fixture_variant(v, &c, &o); v++) {
-        fixture_widen(&c);
-        c.num_layers = LAYERS;
+    for (int v = 0; variant(v, &c, &o); v++) {
         double flops[2];
         for (int k = 0; k < 2; k++) {
             struct axis planned = axis_planned("tensor", tensor.size, tensor.index);

@@ -23,3 +23,21 @@ chmod +x bin/bible
 if PATH=$PWD/bin:$PATH "$SOURCE/train/corpus.sh" "$PWD/other" 2> message; then fail "an incomplete text was accepted"; fi
 grep -q "1 books, not 66" message || fail "unexpected: $(cat message)"
 [ -z "$(ls -d other* 2> /dev/null)" ] || fail "left behind: $(ls -d other*)"
+
+# Corpora of packages that are fetched: with an apt-get and a dpkg-deb that have only the beginning of one, an error, and no directory.
+printf '#!/bin/sh\n[ "$1" = depends ] || : > dict-gcide_1_all.deb\n' > bin/apt-get
+cat > bin/dpkg-deb << 'END'
+#!/bin/sh
+mkdir -p usr/share/dictd
+printf '\n00-database-info\n   A notice.\n\nA \\A\\ (named [=a]), n.\n   The first letter.\n   [1913 Webster]\n\n   It is a vowel.\n\nAam \\Aam\\, n.\n   A measure.\n' | gzip > usr/share/dictd/gcide.dict.dz
+END
+chmod +x bin/apt-get bin/dpkg-deb
+if PATH=$PWD/bin:$PATH "$SOURCE/train/corpus.sh" dictionary "$PWD/words" 2> message; then fail "an incomplete dictionary was accepted"; fi
+grep -q "2 entries of the dictionary, not 100000" message || fail "unexpected: $(cat message)"
+printf '#!/bin/sh\nexit 100\n' > bin/apt-get
+if PATH=$PWD/bin:$PATH "$SOURCE/train/corpus.sh" reference "$PWD/words" 2> message; then fail "a package that cannot be had was no error"; fi
+grep -q "the package dict-gcide cannot be fetched" message || fail "unexpected: $(cat message)"
+[ -z "$(ls -d words* 2> /dev/null)" ] || fail "left behind: $(ls -d words*)"
+status=0
+"$SOURCE/train/corpus.sh" novels 2> message || status=$?
+[ $status -eq 2 ] && grep -q "no corpus is called novels: kjv, dictionary, kernel, reference" message || fail "status $status: $(cat message)"

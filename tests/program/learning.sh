@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# train/benchmark/learning/: every row of the study is a configuration; runs are appended to the tables once, and tables are shown.
+set -euo pipefail
+fail() { echo "$*"; exit 1; }
+folder=$SOURCE/train/benchmark/learning
+
+while read -r part name shape seeds settings; do
+    case "$part" in '' | '#'*) continue ;; esac
+    [ -n "$seeds" ] || fail "$part $name: no seeds"
+    sets=()
+    for key in $settings; do sets+=(--set "$key"); done
+    "$GDN" plan "$folder/$shape.yaml" "${sets[@]}" > plan 2>&1 || fail "$part $name: $(cat plan)"
+done < "$folder/study.tsv"
+
+# The same scripts in a tree of their own, with a text and a study that take a moment.
+mkdir -p tree/train/benchmark tree/corpus/reference/train tree/corpus/reference/validation
+cp -r "$folder" tree/train/benchmark/
+cp "$SOURCE/train/corpus.sh" tree/train/
+head -c 20000 "$SOURCE/model/model.md" | LC_ALL=C tr -cd '\n -~' > tree/corpus/reference/train/a.txt
+head -c 3000 tree/corpus/reference/train/a.txt > tree/corpus/reference/validation/a.txt
+cd tree/train/benchmark/learning
+rm -f ./*.tsv ./*.svg
+small="train.steps=4 train.eval_interval=2 train.eval_batches=1 train.batch_size=2 train.warmup_steps=1 model.num_layers=1"
+printf '# a comment\ntry adamw-a deep 1,2 %s\ntry half deep 1 %s train.lr=1e-3\nother b deep 1 %s\n' "$small" "$small" "$small" > study.tsv
+[ "$(./run.sh --part try --dry-run | grep -c '^==')" -eq 3 ] || fail "a dry run lists other runs: $(./run.sh --part try --dry-run)"
+./run.sh --part try > log 2>&1 || fail "$(tail -n 5 log)"
+[ "$(cut -f 1-5 results.tsv)" = "$(printf 'try\tadamw-a\tdeep\t1\t1024\ntry\tadamw-a\tdeep\t2\t1024\ntry\thalf\tdeep\t1\t1024')" ] || fail "results: $(cat results.tsv)"
+[ "$(cut -f 5 curves.tsv | tr '\n' ' ')" = "512 1024 512 1024 512 1024 " ] || fail "curves: $(cat curves.tsv)"
+loss=$(sed -n 's/^validation loss \([0-9.]*\)$/\1/p' log | head -n 1)
+awk -F'\t' -v loss="$loss" 'NR == 1 { exit !($6 - loss < 6e-5 && loss - $6 < 6e-5) }' results.tsv || fail "the run said $loss, the table $(head -n 1 results.tsv)"
+cp results.tsv before
+./run.sh --part try > log 2>&1
+cmp -s before results.tsv || fail "a run that is there was made again"
+./show.sh > tables
+grep -q '^| adamw-a | 0.0 | [0-9.]*, [0-9.]* | [0-9.]* | 1.00 | 1.00 | 1.00 |$' tables || fail "tables: $(cat tables)"
+status=0
+./run.sh --part none 2> message || status=$?
+[ $status -eq 2 ] && grep -q "study.tsv has no part none" message || fail "status $status: $(cat message)"

@@ -44,7 +44,9 @@ long model_gates(const struct model_config *config) {
     return gate_of(config)->gates(config);
 }
 
-struct route_widths delta_widths(const struct model_config *model, const struct layout *layout) {
+struct route_widths delta_widths(const struct model_config *model, const struct rule_config *settings,
+                                 const struct layout *layout) {
+    (void)settings;
     const struct gate *gate = gate_of(model);
     const struct delta_config *delta = &model->delta;
     struct leaf leaf[MAX_GATE_LEAVES];

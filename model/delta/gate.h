@@ -83,6 +83,7 @@ bool gate_has_mix(const struct model_config *config);
 
 /* The rule that has gates (model/rule/rule.h, rule.c), and what of its sources may travel narrow. */
 extern const struct rule rule_delta;
-struct route_widths delta_widths(const struct model_config *config, const struct layout *layout);
+struct route_widths delta_widths(const struct model_config *config, const struct rule_config *settings,
+                                 const struct layout *layout);
 
 #endif

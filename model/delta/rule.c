@@ -20,9 +20,11 @@ static int reach(int layer, const struct delta_config *delta) {
     return layer + (delta->embedding_source ? 1 : 0);
 }
 
-static int edges(const struct model_config *config, int layer, struct edge *edge) {
+static int edges(const struct model_config *config, const struct rule_config *settings, int layer,
+                 struct edge *edge) {
     const struct delta_config *delta = &config->delta;
     int n = 0;
+    (void)settings;
     for (; n < delta->num_distances && delta->distances[n] <= reach(layer, delta); n++) {
         int d = delta->distances[n];
         edge[n] = (struct edge){.source = layer - d, .introduced = n + 1, .scale = distance_scale(d, delta)};
@@ -30,7 +32,9 @@ static int edges(const struct model_config *config, int layer, struct edge *edge
     return n;
 }
 
-static int connection_leaves(const struct model_config *m, struct leaf *leaf) {
+static int connection_leaves(const struct model_config *m, const struct rule_config *settings,
+                             struct leaf *leaf) {
+    (void)settings;
     const struct gate *gate = gate_of(m);
     int n = gate->leaves(m, leaf);
     if (m->delta.normalize) leaf[n++] = leaf_vector("scale", SPLIT_NONE, 1, sqrt((double)m->hidden_size));
@@ -39,16 +43,17 @@ static int connection_leaves(const struct model_config *m, struct leaf *leaf) {
 }
 
 /* Those of selection. */
-static int layer_leaves(const struct model_config *m, struct leaf *leaf) {
+static int layer_leaves(const struct model_config *m, const struct rule_config *settings, struct leaf *leaf) {
+    (void)settings;
     long D = m->hidden_size;
     int n = 0;
     switch (m->delta.aggregate) {
     case AGGREGATE_MULTIHEAD:
-        leaf[n++] = leaf_matrix("delta.query.weight", SPLIT_ROWS, D, D, LEAF_WIDTH);
-        leaf[n] = leaf_matrix("delta.key.weight", SPLIT_ROWS, D, D, LEAF_WIDTH), leaf[n++].joined = true;
+        leaf[n++] = leaf_matrix("query.weight", SPLIT_ROWS, D, D, LEAF_WIDTH);
+        leaf[n] = leaf_matrix("key.weight", SPLIT_ROWS, D, D, LEAF_WIDTH), leaf[n++].joined = true;
         break;
     case AGGREGATE_ATTENTION:
-        leaf[n] = leaf_matrix("delta.select.weight", SPLIT_NONE, m->delta.attention_dim, D, LEAF_WIDTH);
+        leaf[n] = leaf_matrix("select.weight", SPLIT_NONE, m->delta.attention_dim, D, LEAF_WIDTH);
         leaf[n++].projects = true;
         break;
     default:
@@ -66,14 +71,16 @@ static double connection_flops(const struct model_config *m) {
     return flops;
 }
 
-static double flops(const struct model_config *m, int n) {
+static double flops(const struct model_config *m, const struct rule_config *settings, int n) {
+    (void)settings;
     double D = m->hidden_size, flops = n * connection_flops(m);
     if (n && m->delta.aggregate == AGGREGATE_ATTENTION) flops += 2 * D * m->delta.attention_dim;
     if (n && m->delta.aggregate == AGGREGATE_MULTIHEAD) flops += 2 * D * D;
     return flops;
 }
 
-static const struct conflict *conflict(const struct model_config *m, int tensor, int sharing) {
+static const struct conflict *conflict(const struct model_config *m, const struct rule_config *settings,
+                                       int tensor, int sharing) {
     static const struct conflict
         dim = {"aggregate attention needs an attention_dim of at least 1",
                {"model.delta.aggregate", "model.delta.attention_dim"}},
@@ -82,6 +89,7 @@ static const struct conflict *conflict(const struct model_config *m, int tensor,
         evenly = {"aggregate multihead shares its heads evenly: tensor must divide attention_heads",
                   {"mesh.tensor", "model.delta.aggregate", "model.delta.attention_heads"}};
     const struct delta_config *delta = &m->delta;
+    (void)settings;
     bool multihead = delta->aggregate == AGGREGATE_MULTIHEAD;
     const struct conflict *of_gate = gate_of(m)->conflict(m, sharing);
     if (tensor == 1 && of_gate) return of_gate;
@@ -91,12 +99,13 @@ static const struct conflict *conflict(const struct model_config *m, int tensor,
     return of_gate;
 }
 
-static size_t own_bytes(const struct model_config *config) {
+static size_t own_bytes(const struct model_config *config, const struct rule_config *settings) {
+    (void)settings;
     return sizeof(struct connections) + gate_of(config)->saved_bytes;
 }
 
 const struct rule rule_delta = {.name = "delta",
-                                .place = PLACE_AFTER,
+                                .places = 1u << PLACE_AFTER,
                                 .measured = true,
                                 .by_connection = true,
                                 .edges = edges,

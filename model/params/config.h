@@ -32,6 +32,20 @@ struct delta_config {
     double sparsity_weight, entropy_weight;
 };
 
+/* Where a rule between layers enters a layer l: what the layer reads in place of the output of node l − 1,
+ * which itself stays as it is; or what the layer's MLP has left in the stream, whose sum with the rule is the
+ * output of node l. */
+enum rule_place { PLACE_BEFORE, PLACE_AFTER };
+
+/* An entry of a model's list of rules between layers: a row, which may stand there more than once, and what
+ * is said of it, as far as the row leaves it open. */
+struct rule_config {
+    int row;                                 /* its number (model/rules/rules.h) */
+    int place;                               /* enum rule_place */
+    int sources[MAX_DISTANCES], num_sources; /* nodes that it reads, where those are below the layer */
+    double start;                            /* of what it learns */
+};
+
 struct model_config {
     int vocab_size, hidden_size, num_layers, num_heads;
     int num_kv_heads; /* 0 in a file means num_heads; resolved before use */
@@ -41,9 +55,9 @@ struct model_config {
     /* Token mixers of layers 0, 1, …, and again from the first: numbers of rows (model/mixer/mixer.h). None:
      * softmax attention in all. No key chooses yet. */
     int mixers[MAX_MIXERS], num_mixers;
-    /* Rules between layers that follow the delta rule: numbers of rows (model/rules/rules.h), each once. No
-     * key yet. */
-    int rules[MAX_RULES], num_rules;
+    /* Rules between layers that follow the delta rule. No key yet. */
+    struct rule_config rules[MAX_RULES];
+    int num_rules;
     struct delta_config delta;
 };
 

@@ -1,7 +1,26 @@
 /* What rows of the table of rules are offered. */
 #include "model/rule/rule.h"
 
+#include <stdio.h>
 #include <time.h>
+
+int rule_name(const struct rule_entry *entry, char *out, size_t size) {
+    const char *name = entry->row->name;
+    return entry->before ? snprintf(out, size, "%s_%d", name, entry->before + 1)
+                         : snprintf(out, size, "%s", name);
+}
+
+struct tensor rule_find_connections(const struct model *m, const struct rule_layer *x, const char *leaf) {
+    char name[64];
+    rule_name(x->entry, name, sizeof name);
+    return find_tensor(m, "layers.%d.%s.%d.%s", x->layer, name, x->edge[0].distance, leaf);
+}
+
+struct tensor rule_find_shared(const struct model *m, const struct rule_layer *x, const char *leaf) {
+    char name[64];
+    rule_name(x->entry, name, sizeof name);
+    return find_tensor(m, "layers.%d.%s.%s", x->layer, name, leaf);
+}
 
 real *source_gradient_of(const struct model *m, int node) {
     real *given = m->pass->source_gradient ? m->pass->source_gradient[1 + node] : NULL;

@@ -14,15 +14,19 @@
 
 enum { RULE_LEAVES = 16 }; /* of a connection, or of a layer, at most */
 
-/* Where it enters a layer l: what the layer reads in place of the output of node l − 1, which itself stays as
- * it is; or what the layer's MLP has left in the stream, whose sum with the rule is the output of node l. */
-enum rule_place { PLACE_BEFORE, PLACE_AFTER, PLACES };
-
 struct rule;
+
+/* A rule of a configuration: its row, and what its entry in the model's list says. */
+struct rule_entry {
+    const struct rule *row;
+    const struct rule_config *settings; /* the configuration's */
+    int before;                         /* entries of the same row before it */
+};
 
 /* A rule in a layer, of one activation set, or where tensors are held. */
 struct rule_layer {
     const struct rule *row;
+    const struct rule_entry *entry; /* the model's */
     int number; /* of the rule in the model's list: edge.rule */
     int layer;
     int policy;              /* enum recompute_policy, or POLICY_NO_BACKWARD */
@@ -34,7 +38,7 @@ struct rule_layer {
 
 /* A rule of a model. */
 struct model_rule {
-    const struct rule *row;
+    struct rule_entry entry;
     struct rule_layer *held;        /* [num_layers] tensors; activation sets have copies */
     struct rule_layer shared;       /* the saved buffers that layers do not have of their own */
     const struct rule_layer *owner; /* for whose backward pass these hold what its forward pass wrote */
@@ -52,27 +56,32 @@ struct rules {
 };
 
 struct rule {
-    const char *name; /* tensors of a connection are "layers.L.NAME.DISTANCE.LEAF", of a layer
-                         "layers.L.LEAF" */
-    enum rule_place place;
+    const char *name;   /* tensors of a connection are "layers.L.NAME.DISTANCE.LEAF", of a layer
+                           "layers.L.NAME.LEAF"; of the model's second entry of the row NAME_2, and so on */
+    unsigned places;    /* bit sets of enum rule_place: where an entry may have it enter */
     bool measured;      /* its edges are those of loss_sums.connections and connection_sums */
     bool by_connection; /* tensor ranks may hold whole connections (layout_by_connection) */
 
-    /* Of a configuration. The edges into a layer, into `edge`, which has room for one from every node below:
-     * source, scale and `introduced`, by falling source; returns how many. Tensors of a connection, and those
-     * that a layer's connections share, into leaf [RULE_LEAVES]; NULL: none. Arithmetic per token of the
-     * forward pass for a layer with n active edges. What does not go together on so many tensor ranks, where
-     * `sharing` of them share each connection's channels; NULL where all does. */
-    int (*edges)(const struct model_config *config, int layer, struct edge *edge);
-    int (*connection_leaves)(const struct model_config *config, struct leaf *leaf);
-    int (*layer_leaves)(const struct model_config *config, struct leaf *leaf);
-    double (*flops)(const struct model_config *config, int n);
-    const struct conflict *(*conflict)(const struct model_config *config, int tensor, int sharing);
+    /* Of a configuration and the rule's entry in it. The edges into a layer, into `edge`, which has room for
+     * one from every node below: source, scale and `introduced`, by falling source; returns how many. Tensors
+     * of a connection, and those that a layer's connections share, into leaf [RULE_LEAVES]; NULL: none.
+     * Arithmetic per token of the forward pass for a layer with n active edges. What does not go together on
+     * so many tensor ranks, where `sharing` of them share each connection's channels; NULL where all does. */
+    int (*edges)(const struct model_config *config, const struct rule_config *settings, int layer,
+                 struct edge *edge);
+    int (*connection_leaves)(const struct model_config *config, const struct rule_config *settings,
+                             struct leaf *leaf);
+    int (*layer_leaves)(const struct model_config *config, const struct rule_config *settings,
+                        struct leaf *leaf);
+    double (*flops)(const struct model_config *config, const struct rule_config *settings, int n);
+    const struct conflict *(*conflict)(const struct model_config *config, const struct rule_config *settings,
+                                       int tensor, int sharing);
 
     /* What crosses stages for its edges in place of sources where that is narrower (dist/layout/route.h), of
-     * one rule of a model at most; NULL: sources alone. `widths` says how wide, `project` and `unproject` are
-     * model_project and model_unproject. */
-    struct route_widths (*widths)(const struct model_config *config, const struct layout *layout);
+     * the first such rule of a model alone; NULL: sources alone. `widths` says how wide, `project` and
+     * `unproject` are model_project and model_unproject. */
+    struct route_widths (*widths)(const struct model_config *config, const struct rule_config *settings,
+                                  const struct layout *layout);
     void (*project)(struct model *m, int edge, const real *s, long T, real *projected);
     void (*unproject)(struct model *m, int edge, const real *s, long T, const real *projected_gradient,
                       real *source_gradient);
@@ -81,7 +90,7 @@ struct rule {
      * comes once, before layers; `release` frees what it has allocated. The tensors of a layer; its saved
      * buffers (SAVE), or where x->own is `shared` those that layers do not keep; scratch for layers of up to
      * n edges. NULL where there is nothing to do. */
-    size_t (*own_bytes)(const struct model_config *config);
+    size_t (*own_bytes)(const struct model_config *config, const struct rule_config *settings);
     size_t common_bytes;
     int (*prepare)(struct model *m, struct model_rule *rule);
     void (*release)(void *common);
@@ -102,6 +111,13 @@ struct rule {
     void (*renew)(struct model *m, const struct rule_layer *x);
     void (*watch)(struct model *m, const struct rule_layer *x);
 };
+
+/* What tensors' names say of a rule, its row's name or NAME_2, into out; returns how many characters. */
+int rule_name(const struct rule_entry *entry, char *out, size_t size);
+/* A leaf of a rule in a layer: of its first connection, with which the others' are neighbours in memory; of
+ * the layer. */
+struct tensor rule_find_connections(const struct model *m, const struct rule_layer *x, const char *leaf);
+struct tensor rule_find_shared(const struct model *m, const struct rule_layer *x, const char *leaf);
 
 /* What a layer's backward pass leaves at a node, in a backward pass: the pass's own buffer, or scratch; [T,
  * W]. NULL where the pass brings only a projected source. */

@@ -9,15 +9,20 @@ static struct rule_layer *layer_of(struct activation_set *set, int r, int l) {
     return set->rule[r] + l;
 }
 
+static enum rule_place place_of(const struct model *m, int r) {
+    return (enum rule_place)m->rules->rule[r].entry.settings->place;
+}
+
 /* The row's own struct of a layer, zeroed. */
 static bool create_own(const struct model *m, struct rule_layer *x) {
-    x->own = calloc(1, x->row->own_bytes(&m->config));
+    x->own = calloc(1, x->row->own_bytes(&m->config, x->entry->settings));
     return x->own;
 }
 
 /* A layer of rule r, without what the row keeps of it. */
 static struct rule_layer enter(const struct model *m, int r, int l) {
-    struct rule_layer x = {.row = m->rules->rule[r].row, .number = r, .layer = l};
+    const struct rule_entry *entry = &m->rules->rule[r].entry;
+    struct rule_layer x = {.row = entry->row, .entry = entry, .number = r, .layer = l};
     for (int e = m->edges.first[l]; e < m->edges.first[l + 1]; e++) {
         if (m->edges.edge[e].rule != r) continue;
         if (!x.n++) x.edge = &m->edges.edge[e];
@@ -27,8 +32,9 @@ static struct rule_layer enter(const struct model *m, int r, int l) {
 
 static bool create_rule(struct model *m, int r) {
     struct model_rule *rule = &m->rules->rule[r];
-    rule->shared = (struct rule_layer){.row = rule->row, .number = r, .layer = -1};
-    rule->common = calloc(1, rule->row->common_bytes + 1);
+    const struct rule *row = rule->entry.row;
+    rule->shared = (struct rule_layer){.row = row, .entry = &rule->entry, .number = r, .layer = -1};
+    rule->common = calloc(1, row->common_bytes + 1);
     rule->held = calloc((size_t)m->config.num_layers + 1, sizeof *rule->held);
     bool there = rule->common && rule->held && create_own(m, &rule->shared);
     for (int l = 0; there && l < m->config.num_layers; l++) {
@@ -39,12 +45,12 @@ static bool create_rule(struct model *m, int r) {
 }
 
 bool rules_create(struct model *m) {
-    const struct rule *row[MAX_RULES];
+    struct rule_entry entry[MAX_RULES];
     struct rules *rules = m->rules;
-    rules->count = rules_of(&m->config, row);
+    rules->count = rules_of(&m->config, entry);
     rules->source_gradient = calloc((size_t)m->config.num_layers + 1, sizeof *rules->source_gradient);
     bool there = rules->source_gradient;
-    for (int r = 0; r < rules->count; r++) rules->rule[r].row = row[r];
+    for (int r = 0; r < rules->count; r++) rules->rule[r].entry = entry[r];
     for (int r = 0; there && r < rules->count; r++) there = create_rule(m, r);
     return there;
 }
@@ -57,7 +63,7 @@ void rules_free_layers(const struct model *m, struct rule_layer *layers) {
 void rules_free(struct model *m) {
     for (int r = 0; r < m->rules->count; r++) {
         struct model_rule *rule = &m->rules->rule[r];
-        if (rule->common && rule->row->release) rule->row->release(rule->common);
+        if (rule->common && rule->entry.row->release) rule->entry.row->release(rule->common);
         free(rule->common);
         free(rule->shared.own);
         rules_free_layers(m, rule->held);
@@ -78,8 +84,10 @@ bool rules_create_layers(struct model *m, struct span span, struct rule_layer **
 }
 
 int rules_prepare(struct model *m) {
-    for (int r = 0; r < m->rules->count; r++)
-        if (m->rules->rule[r].row->prepare) TRY(m->rules->rule[r].row->prepare(m, &m->rules->rule[r]));
+    for (int r = 0; r < m->rules->count; r++) {
+        struct model_rule *rule = &m->rules->rule[r];
+        if (rule->entry.row->prepare) TRY(rule->entry.row->prepare(m, rule));
+    }
     return 0;
 }
 
@@ -92,7 +100,7 @@ void rules_find(struct model *m, int l) {
 
 bool rules_enter(const struct model *m, int l, enum rule_place place) {
     for (int r = 0; r < m->rules->count; r++)
-        if (m->rules->rule[r].row->place == place && m->rules->rule[r].held[l].n) return true;
+        if (place_of(m, r) == place && m->rules->rule[r].held[l].n) return true;
     return false;
 }
 
@@ -114,7 +122,7 @@ static void lay_out_streams(struct model *m, struct activation_set *set, int l) 
         struct rule_layer *x = layer_of(set, r, l);
         if (!x->n) continue;
         real *stream = lay_out_stream(m, r);
-        if (x->row->place == PLACE_BEFORE) {
+        if (place_of(m, r) == PLACE_BEFORE) {
             x->in = layer->x;
             layer->x = x->out = stream;
             continue;
@@ -133,7 +141,7 @@ void rules_lay_out(struct model *m, struct activation_set *set, int l, long T) {
         const struct model_rule *rule = &m->rules->rule[r];
         if (!x->n) continue;
         x->policy = rule->held[l].policy;
-        memcpy(x->own, rule->held[l].own, x->row->own_bytes(&m->config));
+        memcpy(x->own, rule->held[l].own, x->row->own_bytes(&m->config, x->entry->settings));
         if (x->row->lay_out) x->row->lay_out(m, x, rule->shared.own, T);
     }
     lay_out_streams(m, set, l);
@@ -169,11 +177,12 @@ void rules_lay_out_scratch(struct model *m, long T) {
     bool behind = false;
     for (int r = 0; r < m->rules->count; r++) {
         struct model_rule *rule = &m->rules->rule[r];
+        const struct rule *row = rule->entry.row;
         int n = most(m, r);
         if (!n) continue;
-        if (rule->row->lay_out_scratch) rule->row->lay_out_scratch(m, rule->common, T, n);
+        if (row->lay_out_scratch) row->lay_out_scratch(m, rule->common, T, n);
         if (m->training) continue;
-        if (rule->row->place == PLACE_AFTER && !behind)
+        if (place_of(m, r) == PLACE_AFTER && !behind)
             rule->stream = m->trunk->t2, behind = true;
         else
             rule->stream = take(&m->scratch, m->rows_max * m->stream);

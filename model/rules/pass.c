@@ -7,6 +7,10 @@ static struct rule_layer *layer_of(const struct model *m, int r, int l) {
     return m->activation_set->rule[r] + l;
 }
 
+static enum rule_place place_of(const struct rule_layer *x) {
+    return (enum rule_place)x->entry->settings->place;
+}
+
 static void forward(struct model *m, struct model_rule *rule, const struct rule_layer *x,
                     struct loss_sums *sums) {
     const real *in = rule_rows(m, x);
@@ -25,7 +29,7 @@ static void forward(struct model *m, struct model_rule *rule, const struct rule_
 void rules_forward(struct model *m, int l, enum rule_place place, struct loss_sums *sums) {
     for (int r = 0; r < m->rules->count; r++) {
         const struct rule_layer *x = layer_of(m, r, l);
-        if (x->n && x->row->place == place) forward(m, &m->rules->rule[r], x, sums);
+        if (x->n && place_of(x) == place) forward(m, &m->rules->rule[r], x, sums);
     }
 }
 
@@ -40,7 +44,7 @@ static void again(struct model *m, struct model_rule *rule, const struct rule_la
 void rules_backward(struct model *m, int l, enum rule_place place) {
     for (int r = m->rules->count - 1; r >= 0; r--) {
         const struct rule_layer *x = layer_of(m, r, l);
-        if (!x->n || x->row->place != place || !rule_active(m, x)) continue;
+        if (!x->n || place_of(x) != place || !rule_active(m, x)) continue;
         gradient_full(m);
         double began = rule_clock(m);
         again(m, &m->rules->rule[r], x);

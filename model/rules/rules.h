@@ -8,8 +8,10 @@
 /* table.c. Adds a row, for programs beside gdn: before anything else of the program. Returns its number
  * (model_config.rules). */
 int rule_register(const struct rule *row);
-/* The rules of a configuration, in order, into out [MAX_RULES]; returns how many. */
-int rules_of(const struct model_config *config, const struct rule **out);
+/* The rules of a configuration, which outlives them, in order, into out [MAX_RULES]; returns how many. */
+int rules_of(const struct model_config *config, struct rule_entry *out);
+/* Which of these rules may have its sources travel as projections; −1: none. */
+int rules_narrow(const struct rule_entry *rule, int count);
 /* What their rows say of values that do not go together on so many tensor ranks, of which `sharing` share
  * each connection's channels; NULL where all do. */
 const struct conflict *rules_conflict(const struct model_config *config, int tensor, int sharing);

@@ -16,35 +16,50 @@ int rule_register(const struct rule *another) {
     return rows++;
 }
 
+static void add(const struct rule *rule, const struct rule_config *settings, struct rule_entry *out,
+                int *count) {
+    int before = 0;
+    for (int r = 0; r < *count; r++) before += out[r].row == rule;
+    out[(*count)++] = (struct rule_entry){rule, settings, before};
+}
+
 /* The delta rule is there where it has distances, and first. */
-int rules_of(const struct model_config *config, const struct rule **out) {
+int rules_of(const struct model_config *config, struct rule_entry *out) {
+    static const struct rule_config delta = {.place = PLACE_AFTER};
     int count = 0;
-    if (config->delta.num_distances) out[count++] = &rule_delta;
-    for (int i = 0; i < config->num_rules && count < MAX_RULES; i++) out[count++] = row[config->rules[i]];
+    if (config->delta.num_distances) add(&rule_delta, &delta, out, &count);
+    for (int i = 0; i < config->num_rules && count < MAX_RULES; i++)
+        add(row[config->rules[i].row], &config->rules[i], out, &count);
     return count;
 }
 
+int rules_narrow(const struct rule_entry *rule, int count) {
+    for (int r = 0; r < count; r++)
+        if (rule[r].row->widths) return r;
+    return -1;
+}
+
+/* Of one rule. */
+static const struct conflict *conflict_of(const struct model_config *config, const struct rule_entry *rule,
+                                          int tensor, int sharing) {
+    static const struct conflict elsewhere = {"a rule between layers does not enter at this place", {NULL}};
+    if (!(rule->row->places >> rule->settings->place & 1)) return &elsewhere;
+    return rule->row->conflict ? rule->row->conflict(config, rule->settings, tensor, sharing) : NULL;
+}
+
 const struct conflict *rules_conflict(const struct model_config *config, int tensor, int sharing) {
-    const struct rule *rule[MAX_RULES];
+    struct rule_entry rule[MAX_RULES];
     const struct conflict *found = NULL;
     int count = rules_of(config, rule);
-    for (int r = 0; r < count && !found; r++)
-        if (rule[r]->conflict) found = rule[r]->conflict(config, tensor, sharing);
+    for (int r = 0; r < count && !found; r++) found = conflict_of(config, &rule[r], tensor, sharing);
     return found;
 }
 
-/* The rule whose sources may travel narrow. */
-static const struct rule *narrow(const struct model_config *config) {
-    const struct rule *rule[MAX_RULES];
-    int count = rules_of(config, rule);
-    for (int r = 0; r < count; r++)
-        if (rule[r]->widths) return rule[r];
-    return NULL;
-}
-
 struct route_widths model_route_widths(const struct model_config *config, const struct layout *layout) {
-    const struct rule *rule = narrow(config);
-    return rule ? rule->widths(config, layout) : (struct route_widths){.node = stream_width(config)};
+    struct rule_entry rule[MAX_RULES];
+    int narrow = rules_narrow(rule, rules_of(config, rule));
+    if (narrow < 0) return (struct route_widths){.node = stream_width(config)};
+    return rule[narrow].row->widths(config, rule[narrow].settings, layout);
 }
 
 long projected_width(const struct model_config *config, const struct layout *layout) {
@@ -52,7 +67,7 @@ long projected_width(const struct model_config *config, const struct layout *lay
 }
 
 static const struct rule *of_edge(const struct model *m, int edge) {
-    return m->rules->rule[m->edges.edge[edge].rule].row;
+    return m->rules->rule[m->edges.edge[edge].rule].entry.row;
 }
 
 void model_project(struct model *m, int edge, const real *s, long T, real *projected) {

@@ -6,13 +6,14 @@
 /* Of layer l with the edges of the first `active` distances, and those that are always active. */
 static double layer_flops(const struct model_config *m, const struct edges *edges, int l, long length,
                           int active) {
-    const struct rule *rule[MAX_RULES];
+    struct rule_entry rule[MAX_RULES];
     double D = m->hidden_size, F = m->intermediate_size;
     double flops = mixer_of(m, l)->flops(m, length) + 2 * 3 * D * F;
     int n[MAX_RULES] = {0};
     for (int e = edges->first[l]; e < edges->first[l + 1]; e++)
         n[edges->edge[e].rule] += edges->edge[e].introduced <= active;
-    for (int r = 0, count = rules_of(m, rule); r < count; r++) flops += rule[r]->flops(m, n[r]);
+    for (int r = 0, count = rules_of(m, rule); r < count; r++)
+        flops += rule[r].row->flops(m, rule[r].settings, n[r]);
     return flops;
 }
 

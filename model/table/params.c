@@ -41,7 +41,7 @@ struct builder {
 
 /* What a row's name does not tell. */
 struct place {
-    const struct rule *rule; /* that has it; NULL: none */
+    const struct rule_entry *rule; /* that has it; NULL: none */
     int layer, distance, edge;
     bool select, whole; /* whole: of a connection that tensor ranks do not divide */
     int first_owner, owners; /* pipeline ranks that hold it, by rising rank, in builder.owner */
@@ -167,8 +167,11 @@ static void add(struct builder *b, struct place place, const struct leaf *leaf) 
     row.counted = is_counted(b, &place, &row);
     bool in_layer = place.layer >= 0 && place.layer < b->num_layers;
     int used = in_layer ? snprintf(row.name, sizeof row.name, "layers.%d.", row.layer) : 0;
-    if (row.distance)
-        used += snprintf(row.name + used, sizeof row.name - (size_t)used, "%s.%d.", place.rule->name, row.distance);
+    if (place.rule) {
+        used += rule_name(place.rule, row.name + used, sizeof row.name - (size_t)used);
+        used += snprintf(row.name + used, sizeof row.name - (size_t)used, row.distance ? ".%d." : ".",
+                         row.distance);
+    }
     snprintf(row.name + used, sizeof row.name - (size_t)used, "%s", leaf->name);
     b->pending[b->count++] = (struct pending){row, place.first_owner, b->group};
 }
@@ -182,8 +185,9 @@ static int edges_into(const struct builder *b, int layer, int r, int first) {
 
 /* One leaf of each of a rule's n connections into the layer, neighbours in memory: a stack that one GEMM
  * reads. */
-static void add_stack(struct builder *b, const struct rule *rule, int first, int n, const struct leaf *leaf) {
-    bool whole = rule->by_connection && layout_by_connection(b->layout);
+static void add_stack(struct builder *b, const struct rule_entry *rule, int first, int n,
+                      const struct leaf *leaf) {
+    bool whole = rule->row->by_connection && layout_by_connection(b->layout);
     start_group(b);
     for (int e = first; e < first + n; e++) {
         const struct edge *edge = &b->edges->edge[e];
@@ -199,7 +203,8 @@ static void add_stack(struct builder *b, const struct rule *rule, int first, int
 }
 
 /* A leaf that a rule's connections into the layer share: some of them project sources. */
-static void add_shared(struct builder *b, const struct rule *rule, int first, int n, const struct leaf *leaf) {
+static void add_shared(struct builder *b, const struct rule_entry *rule, int first, int n,
+                       const struct leaf *leaf) {
     struct place place = layer_place(b, b->edges->edge[first].target);
     place.rule = rule;
     place.select = true;
@@ -210,16 +215,17 @@ static void add_shared(struct builder *b, const struct rule *rule, int first, in
 }
 
 static void add_rules(struct builder *b, const struct model_config *m, int layer) {
-    const struct rule *rule[MAX_RULES];
+    struct rule_entry rule[MAX_RULES];
     struct leaf leaf[RULE_LEAVES];
     int first = b->edges->first[layer], n;
     for (int r = 0, count = rules_of(m, rule); r < count; r++, first += n) {
         n = edges_into(b, layer, r, first);
         if (!n) continue;
-        int own = rule[r]->connection_leaves ? rule[r]->connection_leaves(m, leaf) : 0;
-        for (int i = 0; i < own; i++) add_stack(b, rule[r], first, n, &leaf[i]);
-        int shared = rule[r]->layer_leaves ? rule[r]->layer_leaves(m, leaf) : 0;
-        for (int i = 0; i < shared; i++) add_shared(b, rule[r], first, n, &leaf[i]);
+        const struct rule_entry *x = &rule[r];
+        int own = x->row->connection_leaves ? x->row->connection_leaves(m, x->settings, leaf) : 0;
+        for (int i = 0; i < own; i++) add_stack(b, x, first, n, &leaf[i]);
+        int shared = x->row->layer_leaves ? x->row->layer_leaves(m, x->settings, leaf) : 0;
+        for (int i = 0; i < shared; i++) add_shared(b, x, first, n, &leaf[i]);
     }
 }
 

@@ -16,7 +16,7 @@ rules() { # RULES MODEL DATASET: as in tests/rows/rows.h
 }
 
 rules b plain layers/7/constant/8/weight
-rules ba attention layers/7/constant_after/3/weight
+rules ba attention layers/7/constant_2/7/weight
 
 # The constants have learned: all of this is not the sameness of nothing.
 h5ls -d run_plain_b/checkpoints/step_00000020/checkpoint.h5/model/layers/7/constant/8/weight | grep -A1 "Data:" | tail -1 > learned

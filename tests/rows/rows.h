@@ -13,8 +13,9 @@ void rows_of_optimizers(void); /* optimizers.c */
  * configuration that the program does not read: after rows_of_mixers. */
 void rows_of_mixers(void);
 void choose_mixers(struct model_config *model);
-/* rule_constant.c, which enters before layers for a b and after them for an a in $GDN_TEST_RULES; of a
- * configuration that the program does not read: after rows_of_rules. */
+/* rules.c: rules for the letters of $GDN_TEST_RULES, in order; of a configuration that the program does not
+ * read: after rows_of_rules. rule_constant.c enters before layers for a b, after them for an a. */
+int register_rule_constant(void);
 void rows_of_rules(void);
 void choose_rules(struct model_config *model);
 /* gate_identity.c, of configurations whose model.delta.kind is identity; of others that the program does not

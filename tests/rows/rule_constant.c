@@ -1,11 +1,9 @@
-/* A rule between layers that adds a trained constant times each source: out = in + Σ w_i s_i, from the nodes
- * one and three below and the embedding. It enters before a layer, or after it. Tensor ranks share the rows
- * of its backward pass. */
+/* A rule between layers that adds a trained constant times each source: out = in + Σ w_i s_i, from the node
+ * below and the sources of its entry. It enters before a layer, or after it, and may do so more than once.
+ * Tensor ranks share the rows of its backward pass. */
 #include "rows.h"
 
 #include "model/rules/rules.h"
-
-#include <stdlib.h>
 
 struct constant {
     int policy;
@@ -13,33 +11,35 @@ struct constant {
     real *factor;         /* saved: [n, R] a connection's weight, for every row */
 };
 
-static int edges(const struct model_config *config, int layer, struct edge *edge) {
+static int edges(const struct model_config *config, const struct rule_config *settings, int layer,
+                 struct edge *edge) {
     int n = 0;
     (void)config;
     edge[n++] = (struct edge){.source = layer - 1};
-    if (layer >= 3) edge[n++] = (struct edge){.source = layer - 3};
-    if (layer >= 1 && layer != 2) edge[n++] = (struct edge){.source = -1};
+    for (int i = 0; i < settings->num_sources; i++)
+        if (settings->sources[i] < layer - 1) edge[n++] = (struct edge){.source = settings->sources[i]};
     return n;
 }
 
-static int leaves(const struct model_config *config, struct leaf *leaf) {
+static int leaves(const struct model_config *config, const struct rule_config *settings, struct leaf *leaf) {
     (void)config;
-    leaf[0] = leaf_vector("weight", SPLIT_NONE, 1, 0.1);
+    leaf[0] = leaf_vector("weight", SPLIT_NONE, 1, settings->start);
     return 1;
 }
 
-static double flops(const struct model_config *config, int n) {
+static double flops(const struct model_config *config, const struct rule_config *settings, int n) {
+    (void)settings;
     return 2.0 * config->hidden_size * n;
 }
 
-static size_t own_bytes(const struct model_config *config) {
-    (void)config;
+static size_t own_bytes(const struct model_config *config, const struct rule_config *settings) {
+    (void)config, (void)settings;
     return sizeof(struct constant);
 }
 
 static void find(struct model *m, const struct rule_layer *x) {
     struct constant *c = x->own;
-    c->weight = find_tensor(m, "layers.%d.%s.%d.weight", x->layer, x->row->name, x->edge[0].distance);
+    c->weight = rule_find_connections(m, x, "weight");
 }
 
 static void lay_out(struct model *m, const struct rule_layer *x, void *shared_of_all, long T) {
@@ -80,24 +80,18 @@ static void backward(struct model *m, const struct rule_layer *x) {
     }
 }
 
-#define CONSTANT(word, where)                                                                                \
-    {                                                                                                        \
-        .name = (word), .place = (where), .edges = edges, .connection_leaves = leaves, .flops = flops,       \
-        .own_bytes = own_bytes, .find = find, .lay_out = lay_out, .forward = forward, .backward = backward,  \
-        .again = again                                                                                       \
-    }
+static const struct rule constant = {.name = "constant",
+                                     .places = 1u << PLACE_BEFORE | 1u << PLACE_AFTER,
+                                     .edges = edges,
+                                     .connection_leaves = leaves,
+                                     .flops = flops,
+                                     .own_bytes = own_bytes,
+                                     .find = find,
+                                     .lay_out = lay_out,
+                                     .forward = forward,
+                                     .backward = backward,
+                                     .again = again};
 
-static const struct rule before = CONSTANT("constant", PLACE_BEFORE),
-                         after = CONSTANT("constant_after", PLACE_AFTER);
-
-static int number_before, number_after; /* 0 is gdn's own */
-
-void choose_rules(struct model_config *model) {
-    const char *words = getenv("GDN_TEST_RULES");
-    for (; words && *words && model->num_rules < MAX_RULES - 1; words++)
-        model->rules[model->num_rules++] = *words == 'b' ? number_before : number_after;
-}
-
-void rows_of_rules(void) {
-    if (!number_before) number_before = rule_register(&before), number_after = rule_register(&after);
+int register_rule_constant(void) {
+    return rule_register(&constant);
 }

@@ -195,6 +195,16 @@ OPERATION(adamw,
           (T * D, INOUT(w, T * D), IN(g, T * D), INOUT(m, T * D), INOUT(v, T * D, 0, 1), 0.5, 0.1, 0.9, 0.99,
            1e-8, 0.1, 0.2, 0.03),
           1, ANY_THREADS, .timed = "adamw")
+/* A Nesterov momentum of n elements (model.md 6) [any threads]: g' = g·gscale; m ← momentum·m + g'; g ← g' +
+ * momentum·m. */
+OPERATION(nesterov, (long n, real *g, real *m, double gscale, double momentum), 0,
+          (T * D, INOUT(g, T * D), INOUT(m, T * D), 0.5, 0.9), 1, ANY_THREADS)
+/* y = x / (‖x‖₂ + eps), the norm in double, in fixed order; y may be x [any threads]. */
+OPERATION(unit_norm, (long n, const real *x, double eps, real *y), 0, (T * D, IN(x, T * D), 1e-7, OUT(y, T * D)),
+          1, ANY_THREADS)
+/* A step along x with decoupled decay: w ← w·(1 − decay) − rate·x [any threads]. */
+OPERATION(descend, (long n, real *w, const real *x, double rate, double decay), 0,
+          (T * D, INOUT(w, T * D), IN(x, T * D), 0.1, 0.01), 1, ANY_THREADS)
 /* For each i in [first, first + count): square[i / grain] += x[i]², in double; x and square begin at
  * element and block 0. Blocks are added in fixed order [any threads]. */
 OPERATION(add_squares, (long first, long count, long grain, const real *x, double *square), 0,

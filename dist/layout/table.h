@@ -30,10 +30,18 @@ struct moments {
     const char *name[MOMENTS];
 };
 
+/* What of a tensor is a matrix that one data rank has all of to update it (deal.h). */
+enum whole {
+    WHOLE_NONE,   /* nothing: its elements are updated one by one */
+    WHOLE_TENSOR, /* all of it */
+    WHOLE_JOINED, /* together with its neighbours in memory (row.heads), one below the other */
+    WHOLE_HEADS,  /* the rows of each head */
+};
+
 /* How a tensor is updated. Nobody does where it is not trained: all zero. */
 struct treatment {
     const struct moments *moments;
-    bool whole; /* as a matrix that one data rank has all of (deal.h), not element by element */
+    enum whole whole;
     double lr_scale, weight_decay, beta1, beta2; /* of its parameter group */
 };
 
@@ -44,6 +52,8 @@ struct row {
     enum split split;
     bool transposed; /* memory holds [in, out], so that a layer's tensors stack into one GEMM */
     bool decay;      /* weight decay applies (ndim ≥ 2) */
+    int heads;       /* of attention, whose channels its rows are, so many each; 0: none */
+    bool joined;     /* right behind the row before it in memory */
     /* Initial weights are N(0, width); all of them `value` where width is 0. */
     double start_width, start_value;
     int layer; /* −1: embedding; num_layers: final norm and head. Tensors that several stages hold keep theirs

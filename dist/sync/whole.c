@@ -24,9 +24,8 @@ static struct parcel part_of(const struct row *row, const struct bucket *b, int 
 
 /* All parcels of one tensor, in an order that all data ranks have. Of what every rank owns, nothing is
  * collected. */
-static int each_parcel(const struct table *table, const struct shards *shards, const struct dealt *item,
-                       int data, bool back, take_parcel *take, void *context) {
-    const struct row *row = &table->row[item->row];
+static int each_of_tensor(const struct row *row, const struct shards *shards, const struct dealt *item,
+                          int data, bool back, take_parcel *take, void *context) {
     for (int b = 0; b < shards->buckets; b++) {
         const struct bucket *bucket = &shards->bucket[b];
         if (row->offset >= bucket->first + bucket->count || row->offset + row->count <= bucket->first)
@@ -38,6 +37,15 @@ static int each_parcel(const struct table *table, const struct shards *shards, c
             TRY(take(context, &parcel));
         }
     }
+    return 0;
+}
+
+/* The same of all tensors of a matrix. */
+static int each_parcel(const struct table *table, const struct shards *shards, const struct dealt *item,
+                       int data, bool back, take_parcel *take, void *context) {
+    const int tensors = deal_shape(table, item->row).tensors;
+    for (int i = 0; i < tensors; i++)
+        TRY(each_of_tensor(&table->row[item->row + i], shards, item, data, back, take, context));
     return 0;
 }
 

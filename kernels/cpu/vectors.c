@@ -133,6 +133,28 @@ static void adamw(long n, real *w, const real *g, real *m, real *v, double gscal
     }
 }
 
+static void nesterov(long n, real *g, real *m, double gscale, double momentum) {
+    const real take = (real)gscale, keep = (real)momentum;
+#pragma omp parallel for simd schedule(static) if (n > PARALLEL_WORK)
+    for (long i = 0; i < n; i++) {
+        const real gradient = take * g[i];
+        m[i] = keep * m[i] + gradient;
+        g[i] = gradient + keep * m[i];
+    }
+}
+
+static void unit_norm(long n, const real *x, double eps, real *y) {
+    const real factor = (real)(1 / (sqrt(sum_of_squares(n, x)) + eps));
+#pragma omp parallel for simd schedule(static) if (n > PARALLEL_WORK)
+    for (long i = 0; i < n; i++) y[i] = factor * x[i];
+}
+
+static void descend(long n, real *w, const real *x, double rate, double decay) {
+    const real keep = (real)(1 - decay), along = (real)rate;
+#pragma omp parallel for simd schedule(static) if (n > PARALLEL_WORK)
+    for (long i = 0; i < n; i++) w[i] = keep * w[i] - along * x[i];
+}
+
 void ISA_NAME(cpu_vectors)(struct ops *ops) {
     ops->zero = zero;
     ops->copy = copy;
@@ -144,4 +166,7 @@ void ISA_NAME(cpu_vectors)(struct ops *ops) {
     ops->add_hash = add_hash;
     ops->add_parts = add_parts;
     ops->adamw = adamw;
+    ops->nesterov = nesterov;
+    ops->unit_norm = unit_norm;
+    ops->descend = descend;
 }

@@ -91,6 +91,33 @@ static void add_up(long n, const real *x, double *sum) {
     LAUNCH(add_up_kernel<double>, 1, SUM_BLOCK, 0, parts, parts, part, true, sum);
 }
 
+static __global__ void sum_squares_kernel(long n, long length, const real *x, double *sum) {
+    long first = blockIdx.x * length, end = first + length < n ? first + length : n;
+    double own = 0;
+    for (long i = first + threadIdx.x; i < end; i += blockDim.x) own += (double)x[i] * x[i];
+    own = block_sum(own);
+    if (threadIdx.x == 0) sum[blockIdx.x] = own;
+}
+
+static __global__ void unit_norm_kernel(long n, const real *x, const double *sum, double eps, real *y,
+                                        bool aligned) {
+    const real factor = (real)(1 / (sqrt(*sum) + eps));
+    EACH_QUAD(at, n) {
+        quad q = load_quad(x + at, n - at, aligned);
+        for (int i = 0; i < 4; i++) q.v[i] *= factor;
+        store_quad(y + at, n - at, aligned, q);
+    }
+}
+
+static void unit_norm(long n, const real *x, double eps, real *y) {
+    if (n <= 0) return;
+    long parts = least(ceil_div(n, SUM_LENGTH), MAX_SUMS), length = ceil_div(n, parts);
+    double *part = (double *)workspace((size_t)(parts + 1) * sizeof(double)), *sum = part + parts;
+    LAUNCH(sum_squares_kernel, (unsigned)parts, SUM_BLOCK, 0, n, length, x, part);
+    LAUNCH(add_up_kernel<double>, 1, SUM_BLOCK, 0, parts, parts, part, false, sum);
+    LAUNCH(unit_norm_kernel, vector_grid(n), VECTOR_BLOCK, 0, n, x, sum, eps, y, on_quads(x, 0) && on_quads(y, 0));
+}
+
 /* A warp has a block of `grain` elements, of which those from `first` to `end` count. */
 static __global__ void add_squares_kernel(long first, long end, long grain, const real *x, double *square) {
     const long blocks_end = (end + grain - 1) / grain, step = (long)gridDim.x * blockDim.y;
@@ -141,5 +168,6 @@ extern "C" void cuda_sums(struct ops *ops) {
     ops->add_parts = add_parts;
     ops->add_up = add_up;
     ops->add_squares = add_squares;
+    ops->unit_norm = unit_norm;
     ops->add_hash = add_hash;
 }

@@ -71,10 +71,44 @@ static void adamw(long n, real *w, const real *g, real *m, real *v, double gscal
     LAUNCH(adamw_kernel, vector_grid(n), VECTOR_BLOCK, 0, n, w, g, m, v, u, aligned);
 }
 
+static __global__ void nesterov_kernel(long n, real *g, real *m, real gscale, real momentum, bool aligned) {
+    EACH_QUAD(at, n) {
+        long left = n - at;
+        quad gq = load_quad(g + at, left, aligned), mq = load_quad(m + at, left, aligned);
+        for (int i = 0; i < 4; i++) {
+            real gradient = gscale * gq.v[i];
+            mq.v[i] = momentum * mq.v[i] + gradient;
+            gq.v[i] = gradient + momentum * mq.v[i];
+        }
+        store_quad(g + at, left, aligned, gq);
+        store_quad(m + at, left, aligned, mq);
+    }
+}
+
+static void nesterov(long n, real *g, real *m, double gscale, double momentum) {
+    LAUNCH(nesterov_kernel, vector_grid(n), VECTOR_BLOCK, 0, n, g, m, (real)gscale, (real)momentum,
+           on_quads(g, 0) && on_quads(m, 0));
+}
+
+static __global__ void descend_kernel(long n, real *w, const real *x, real rate, real keep, bool aligned) {
+    EACH_QUAD(at, n) {
+        quad wq = load_quad(w + at, n - at, aligned), xq = load_quad(x + at, n - at, aligned);
+        for (int i = 0; i < 4; i++) wq.v[i] = keep * wq.v[i] - rate * xq.v[i];
+        store_quad(w + at, n - at, aligned, wq);
+    }
+}
+
+static void descend(long n, real *w, const real *x, double rate, double decay) {
+    LAUNCH(descend_kernel, vector_grid(n), VECTOR_BLOCK, 0, n, w, x, (real)rate, (real)(1 - decay),
+           on_quads(w, 0) && on_quads(x, 0));
+}
+
 extern "C" void cuda_vectors(struct ops *ops) {
     ops->zero = zero;
     ops->copy = copy;
     ops->add = add;
     ops->add_to = add_to;
     ops->adamw = adamw;
+    ops->nesterov = nesterov;
+    ops->descend = descend;
 }

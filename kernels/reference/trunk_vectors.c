@@ -75,6 +75,24 @@ static void adamw(long n, real *w, const real *g, real *m, real *v, double gscal
     }
 }
 
+static void nesterov(long n, real *g, real *m, double gscale, double momentum) {
+    for (long i = 0; i < n; i++) {
+        double gradient = g[i] * gscale;
+        m[i] = (real)(momentum * m[i] + gradient);
+        g[i] = (real)(gradient + momentum * m[i]);
+    }
+}
+
+static void unit_norm(long n, const real *x, double eps, real *y) {
+    double sum = 0;
+    for (long i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
+    for (long i = 0; i < n; i++) y[i] = (real)(x[i] / (sqrt(sum) + eps));
+}
+
+static void descend(long n, real *w, const real *x, double rate, double decay) {
+    for (long i = 0; i < n; i++) w[i] = (real)(w[i] * (1 - decay) - rate * x[i]);
+}
+
 static void linear(int weight_id, char ta, char tb, long m, long n, long k, real alpha, const real *a,
                    long lda, const real *b, long ldb, real beta, real *c, long ldc) {
     (void)weight_id; /* nothing is scaled */
@@ -94,4 +112,7 @@ void reference_trunk_vectors(struct ops *ops) {
     ops->add_hash = add_hash;
     ops->add_parts = add_parts;
     ops->adamw = adamw;
+    ops->nesterov = nesterov;
+    ops->unit_norm = unit_norm;
+    ops->descend = descend;
 }

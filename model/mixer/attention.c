@@ -42,10 +42,11 @@ static struct shape shape_of(const struct model *m) {
 
 static int leaves(const struct model_config *c, struct leaf *leaf) {
     long D = c->hidden_size, kv = D / c->num_heads * c->num_kv_heads;
-    int n = 0; /* q, k, v: one GEMM; whole heads each */
+    int n = 0, queries = n; /* q, k, v: one GEMM; whole heads each */
     leaf[n++] = leaf_matrix("self_attn.q_proj.weight", SPLIT_ROWS, D, D, LEAF_WIDTH);
     leaf[n] = leaf_matrix("self_attn.k_proj.weight", SPLIT_ROWS, kv, D, LEAF_WIDTH), leaf[n++].joined = true;
     leaf[n] = leaf_matrix("self_attn.v_proj.weight", SPLIT_ROWS, kv, D, LEAF_WIDTH), leaf[n++].joined = true;
+    for (int i = queries; i < n; i++) leaf[i].heads = i == queries ? c->num_heads : c->num_kv_heads;
     leaf[n++] = leaf_matrix("self_attn.o_proj.weight", SPLIT_COLUMNS, D, D, leaf_output_width(c->num_layers));
     return n;
 }

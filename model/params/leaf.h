@@ -15,6 +15,7 @@ struct leaf {
     long out, in;        /* [out, in] as on disk, or [out] where in is 0 */
     double width, value; /* at the start N(0, width); where width is 0 the same value everywhere */
     bool decays;         /* under weight decay */
+    int heads;           /* of attention, whose channels its rows are; 0: none */
     bool joined;         /* right behind the leaf before it in memory: one product reads both */
     bool transposed;     /* [in, out] in memory */
     bool projects;       /* multiplies sources: a rank that does so for another stage needs it too */

@@ -155,6 +155,8 @@ static void add(struct builder *b, struct place place, const struct leaf *leaf) 
                       .split = place.whole ? SPLIT_NONE : leaf->split,
                       .transposed = leaf->transposed,
                       .decay = leaf->decays,
+                      .heads = leaf->heads,
+                      .joined = leaf->joined,
                       .start_width = leaf->width,
                       .start_value = leaf->value,
                       .layer = place.layer,

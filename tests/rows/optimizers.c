@@ -30,6 +30,11 @@ static bool in_a_layer(const struct row *row) {
     return row->ndim == 2 && strncmp(row->name, "layers.", 7) == 0;
 }
 
+static enum whole each_tensor(const struct train_config *train, const struct row *row) {
+    (void)train;
+    return in_a_layer(row) ? WHOLE_TENSOR : WHOLE_NONE;
+}
+
 static const struct moments *momentum(const struct row *row) {
     static const struct moments one = {1, {"momentum"}}, two = {2, {"average", "updates"}};
     return in_a_layer(row) ? &one : &two;
@@ -58,7 +63,8 @@ static long as_large(long rows, long columns) {
     return rows * columns;
 }
 
-static double passes(long rows, long columns) {
+static double passes(const struct train_config *train, long rows, long columns) {
+    (void)train;
     return 2.0 * (double)(rows * columns);
 }
 
@@ -80,7 +86,7 @@ static const struct optimizer_rule rules[] = {
     {.name = "frobenius",
      .moments = momentum,
      .update = descend,
-     .whole = in_a_layer,
+     .whole = each_tensor,
      .prepare = prepare,
      .matrix = normalize,
      .workspace = as_large,

@@ -15,6 +15,9 @@
 enum lr_schedule { LR_COSINE, LR_LINEAR, LR_CONSTANT, LR_WSD };
 /* Policies as in model/model.h, or chosen by memory; of connections also: as their layers. */
 enum recompute_choice { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_AUTO, RECOMPUTE_SAME };
+/* As the rows of train/optimizer/rules.c; what of q, k and v is a matrix to Muon (model.md, 6). */
+enum optimizer_choice { OPTIMIZER_ADAMW, OPTIMIZER_MUON, OPTIMIZERS };
+enum muon_split { MUON_WHOLE, MUON_QKV, MUON_HEAD };
 enum data_order { ORDER_SHUFFLE, ORDER_SEQUENTIAL };
 enum spike_action { SPIKE_SKIP, SPIKE_REWIND, SPIKE_REPORT };
 /* While training waits, or while it goes on, from a copy; or that where the copy fits beside all else. */
@@ -23,6 +26,12 @@ enum device_choice { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA, DEVICE_EMULATED };
 
 enum { RAMP_MAX = 32 };        /* entries of train.batch_ramp */
 enum { RAMP_STEP, RAMP_SIZE }; /* of an entry: steps done before, sequences from then on */
+
+struct muon_config {
+    int split; /* enum muon_split */
+    int steps; /* of Newton and Schulz */
+    double momentum;
+};
 
 struct train_config {
     long steps;
@@ -34,6 +43,8 @@ struct train_config {
     double lr, min_lr_ratio;
     long warmup_steps;
     double beta1, beta2, adam_eps, weight_decay, grad_clip;
+    int optimizer; /* enum optimizer_choice */
+    struct muon_config muon;
     uint64_t seed;
     int schedule;                               /* enum lr_schedule */
     bool graphs;                                /* passes are recorded and repeated */

@@ -94,6 +94,13 @@ const struct key config_keys[] = {
     ROW(train.lr, "1e-3", FROM(0), .help = "highest learning rate"),
     ROW(train.min_lr_ratio, "0.1", UP_TO_1, .help = "the schedule ends at this part of lr"),
     ROW(train.warmup_steps, "5", STEPS(0), .help = "steps over which the learning rate rises to lr"),
+    CHOICE(train.optimizer, "adamw", .choices = "adamw|muon", ASKED,
+           .help = "muon: matrices in layers are updated by their orthogonalised momentum, all else by AdamW"),
+    CHOICE(train.muon.split, "qkv", .choices = "whole|qkv|head",
+           .help = "muon: a layer's queries, keys and values are one matrix; one each; or each head's rows one"),
+    ROW(train.muon.steps, "5", .min = 1, .max = 100,
+        .help = "muon: Newton-Schulz steps that orthogonalise a matrix"),
+    ROW(train.muon.momentum, "0.95", BELOW_1, .help = "muon: Nesterov momentum of matrices"),
     ROW(train.beta1, "0.9", BELOW_1, .help = "AdamW: decay of the mean of gradients"),
     ROW(train.beta2, "0.95", BELOW_1, .help = "AdamW: decay of the mean of squared gradients"),
     ROW(train.adam_eps, "1e-8", ABOVE_0, .help = "AdamW: added to the root of the mean square"),
@@ -299,7 +306,7 @@ const char *key_nearest(const char *path) {
     /* The right name in the wrong place is likelier than a misspelt one. */
     for (int k = 0; k < CONFIG_KEYS; k++)
         if (!strcmp(leaf(config_keys[k].path), leaf(path))) return config_keys[k].path;
-    static const char *const sections[] = {"model",      "model.delta", "train",    "mesh",   "data",
+    static const char *const sections[] = {"model",      "model.delta", "train",    "train.muon", "mesh",   "data",
                                            "checkpoint", "delta_store", "watchdog", "spikes", "monitor"};
     enum { SECTIONS = sizeof sections / sizeof *sections };
     const char *paths[SECTIONS + CONFIG_KEYS + 1] = {NULL}, *siblings[SECTIONS + CONFIG_KEYS + 1] = {NULL};

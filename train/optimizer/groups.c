@@ -30,7 +30,7 @@ void groups_assign(const struct optimizer_rule *rule, const struct train_config 
         int g = 0;
         row->treatment = by_default(train, row);
         row->treatment.moments = rule->moments(row);
-        row->treatment.whole = rule->whole && rule->whole(row);
+        row->treatment.whole = rule->whole ? rule->whole(train, row) : WHOLE_NONE;
         while (g < count && fnmatch(group[g].match, row->name, 0)) g++;
         if (g < count) join(&group[g], &row->treatment);
     }

@@ -28,42 +28,57 @@ static struct place place_of(const struct row *row) {
 
 /* ------------------------------------------------------------------------------------------- one matrix */
 
-/* From all tensor ranks' parts. */
-static void put_together(struct optimizer *o, const struct place *p, const real *part, long count) {
+/* A tensor from all tensor ranks' parts, to `all`. */
+static void put_together(struct optimizer *o, const struct row *row, real *all) {
+    const struct place p = place_of(row);
+    const real *part = o->state->gradient + row->offset;
     struct axis *tensor = &o->mesh->axis[AXIS_TENSOR];
-    if (!p->by_rows) {
-        axis_gather_columns(tensor, part, p->rows, p->width, o->whole);
+    if (!p.by_rows) {
+        axis_gather_columns(tensor, part, p.rows, p.width, all);
         return;
     }
-    o->ops->copy(count, part, o->whole + p->first * p->columns);
-    axis_gather_rows(tensor, o->whole, p->rows, p->columns);
+    o->ops->copy(row->count, part, all + p.first * p.columns);
+    axis_gather_rows(tensor, all, p.rows, p.columns);
 }
 
-static void take_part(struct optimizer *o, const struct place *p, real *part, long count) {
-    if (p->by_rows)
-        o->ops->copy(count, o->whole + p->first * p->columns, part);
+static void take_part(struct optimizer *o, const struct row *row, real *all) {
+    const struct place p = place_of(row);
+    real *part = o->state->gradient + row->offset;
+    if (p.by_rows)
+        o->ops->copy(row->count, all + p.first * p.columns, part);
     else
-        o->ops->copy_columns(p->rows, p->width, o->whole + p->first, p->columns, part, p->width);
+        o->ops->copy_columns(p.rows, p.width, all + p.first, p.columns, part, p.width);
+}
+
+/* One way or the other, of tensors that are joined one after the other. */
+static void each_tensor(struct optimizer *o, int row, int tensors,
+                        void (*move)(struct optimizer *o, const struct row *row, real *all)) {
+    real *all = o->whole;
+    for (int i = row; i < row + tensors; i++) {
+        move(o, &o->table->row[i], all);
+        all += o->table->row[i].shape[0] * o->table->row[i].shape[1];
+    }
 }
 
 static void compute(struct optimizer *o, int index) {
     const struct row *row = &o->table->row[index];
-    const struct place place = place_of(row);
-    bool split = deal_is_split(row);
-    real *part = o->state->gradient + row->offset;
-    if (split) put_together(o, &place, part, row->count);
-    const struct matrix matrix = {
+    const struct matrix_shape shape = deal_shape(o->table, index);
+    if (shape.split) each_tensor(o, index, shape.tensors, put_together);
+    struct matrix matrix = {
         .ops = o->ops,
         .train = o->train,
         .row = row,
         .steps = o->state->steps[index],
-        .rows = place.rows,
-        .columns = place.columns,
-        .x = split ? o->whole : part,
+        .rows = row->transposed ? shape.columns : shape.rows,
+        .columns = row->transposed ? shape.rows : shape.columns,
+        .x = shape.split ? o->whole : o->state->gradient + row->offset,
         .workspace = o->workspace,
     };
-    o->rule->matrix(&matrix);
-    if (split) take_part(o, &place, part, row->count);
+    for (long part = 0; part < shape.parts; part++) {
+        o->rule->matrix(&matrix);
+        matrix.x += shape.rows * shape.columns;
+    }
+    if (shape.split) each_tensor(o, index, shape.tensors, take_part);
 }
 
 /* ------------------------------------------------------------------------------------------- all of them */
@@ -94,11 +109,15 @@ int matrices_update(struct optimizer *o, const struct edge_set *active, double g
 
 /* ------------------------------------------------------------------------------------------- planning */
 
-static int64_t gather_bytes(const struct row *row, int tensor, int tensor_index) {
-    const struct place p = place_of(row);
-    if (!deal_is_split(row)) return 0;
-    return p.by_rows ? axis_formula_gather_rows(tensor, tensor_index, p.rows, p.columns)
-                     : axis_formula_gather_columns(tensor, p.rows, p.width);
+static int64_t gather_bytes(const struct table *table, int row, int tensor, int tensor_index) {
+    const struct matrix_shape shape = deal_shape(table, row);
+    int64_t bytes = 0;
+    for (int i = row; i < row + shape.tensors && shape.split; i++) {
+        const struct place p = place_of(&table->row[i]);
+        bytes += p.by_rows ? axis_formula_gather_rows(tensor, tensor_index, p.rows, p.columns)
+                           : axis_formula_gather_columns(tensor, p.rows, p.width);
+    }
+    return bytes;
 }
 
 int matrices_plan(const struct train_config *train, const struct table *table, const struct shards *shards,
@@ -109,13 +128,13 @@ int matrices_plan(const struct train_config *train, const struct table *table, c
     if (!rule->whole) return 0;
     int64_t *bytes = calloc((size_t)data, sizeof *bytes);
     if (!bytes) return gdn_fail(GDN_INTERNAL, "out of memory for the plan of an optimiser");
-    int status = deal_create(table, data, rule->flops, &deal);
+    int status = deal_create(table, data, optimizer_matrix_cost, train, &deal);
     if (!status) {
         whole_formula(table, shards, &deal, data, bytes);
         for (int i = 0; i < deal.count; i++) {
             struct matrices_cost *cost = &out[deal.item[i].owner];
             cost->flops += deal.item[i].cost;
-            cost->tensor_bytes += gather_bytes(&table->row[deal.item[i].row], tensor, tensor_index);
+            cost->tensor_bytes += gather_bytes(table, deal.item[i].row, tensor, tensor_index);
         }
         for (int rank = 0; rank < data; rank++) out[rank].data_bytes = bytes[rank];
         deal_free(&deal);

@@ -20,10 +20,10 @@ static long own_blocks(const struct shards *shards) {
 static void lay_out_matrices(struct optimizer *o, const struct table *table) {
     long whole = 0, workspace = 0;
     for (int i = 0; i < table->rows && o->rule->whole; i++) {
-        const struct row *row = &table->row[i];
-        if (!row->treatment.whole) continue;
-        long count = row->shape[0] * row->shape[1], more = o->rule->workspace(row->shape[0], row->shape[1]);
-        if (deal_is_split(row) && count > whole) whole = count;
+        const struct matrix_shape shape = deal_shape(table, i);
+        if (!shape.tensors) continue;
+        long count = shape.rows * shape.columns, more = o->rule->workspace(shape.rows, shape.columns);
+        if (shape.split && count > whole) whole = count;
         if (more > workspace) workspace = more;
     }
     if (whole) o->whole = arena_take(&o->matrices, (size_t)whole * sizeof *o->whole);
@@ -41,6 +41,10 @@ static void lay_out(struct optimizer *o, const struct table *table, const struct
     lay_out_matrices(o, table);
 }
 
+double optimizer_matrix_cost(const void *train, long rows, long columns) {
+    return optimizer_rule_of(train)->flops(train, rows, columns);
+}
+
 int optimizer_reserve(struct optimizer *o) {
     o->rule = optimizer_rule_of(o->train);
     o->scratch.name = o->on_device.name = "the gradient norm";
@@ -51,7 +55,8 @@ int optimizer_reserve(struct optimizer *o) {
     if (o->on_device.used) TRY(arena_reserve(&o->on_device));
     if (o->matrices.used) TRY(arena_reserve(&o->matrices));
     lay_out(o, o->table, o->shards, o->mesh->axis[AXIS_DATA].size);
-    return o->rule->whole ? deal_create(o->table, o->mesh->axis[AXIS_DATA].size, o->rule->flops, &o->deal)
+    return o->rule->whole ? deal_create(o->table, o->mesh->axis[AXIS_DATA].size, optimizer_matrix_cost,
+                                        o->train, &o->deal)
                           : 0;
 }
 

@@ -51,6 +51,9 @@ long optimizer_planned(const struct train_config *train, const struct table *tab
                        const struct shards *shards, int data);
 long optimizer_reserved(const struct optimizer *optimizer);
 
+/* The rule's arithmetic of a matrix of a run's `train` (struct train_config), for deal.h. */
+double optimizer_matrix_cost(const void *train, long rows, long columns);
+
 /* The global norm of the active rows' gradients over all ranks, each tensor's part counted once
  * (row.counted). Squares are summed in double over fixed blocks of SHARD_GRAIN elements of the flat buffer,
  * these in their order, then over the tensor and pipeline axes by rank: neither buckets nor their order show

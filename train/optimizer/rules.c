@@ -4,13 +4,15 @@
 
 enum { RULES = 8 }; /* at most */
 
-static const struct optimizer_rule *rule[RULES] = {&optimizer_adamw};
-static int rules = 1;
+/* Those of train.optimizer, in its order, and those added. */
+static const struct optimizer_rule *rule[RULES] = {
+    [OPTIMIZER_ADAMW] = &optimizer_adamw,
+    [OPTIMIZER_MUON] = &optimizer_muon,
+};
+static int rules = OPTIMIZERS;
 
-/* As long as no key names one. */
 const struct optimizer_rule *optimizer_rule_of(const struct train_config *train) {
-    (void)train;
-    return rule[rules - 1];
+    return rule[rules > OPTIMIZERS ? rules - 1 : train->optimizer];
 }
 
 void optimizer_register(const struct optimizer_rule *added) {

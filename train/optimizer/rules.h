@@ -21,11 +21,11 @@ struct update {
     real *weight, *gradient, *moment[MOMENTS]; /* [count] each; those of its moments that there are */
 };
 
-/* All of a tensor, on the device of `ops`. */
+/* A matrix that is updated as a whole, on the device of `ops`. */
 struct matrix {
     const struct ops *ops;
     const struct train_config *train;
-    const struct row *row;
+    const struct row *row; /* of the tensor, or the first of those joined */
     int64_t steps;
     long rows, columns;
     real *x; /* [rows, columns] */
@@ -40,8 +40,9 @@ struct optimizer_rule {
     void (*update)(const struct update *update);
 
     /* The rest where some tensors are updated as whole matrices, else NULL (matrices.h has the order of
-     * calls). A tensor of two dimensions; its moments are kept as those of others, in parts. */
-    bool (*whole)(const struct row *row);
+     * calls): what of a tensor is one. Of two dimensions; WHOLE_JOINED and WHOLE_HEADS where it has heads. Its
+     * moments are kept as those of others, in parts. */
+    enum whole (*whole)(const struct train_config *train, const struct row *row);
     /* Element by element: moments, and what a matrix is made of, in place of the gradient. */
     void (*prepare)(const struct update *update);
     /* The matrix, in place: `update` then finds its elements in place of the gradient. Shape as in memory,
@@ -49,15 +50,16 @@ struct optimizer_rule {
      * same bits. */
     void (*matrix)(const struct matrix *matrix);
     long (*workspace)(long rows, long columns); /* elements, of either orientation */
-    double (*flops)(long rows, long columns);   /* of products; also what is dealt evenly */
+    /* Of products; also what is dealt evenly. */
+    double (*flops)(const struct train_config *train, long rows, long columns);
 };
 
-extern const struct optimizer_rule optimizer_adamw;
+extern const struct optimizer_rule optimizer_adamw, optimizer_muon;
 
-/* The row that a run uses. */
+/* The row that train.optimizer names (enum optimizer_choice), or the one that was added last. */
 const struct optimizer_rule *optimizer_rule_of(const struct train_config *train);
 
-/* Adds a row, which runs use from now on: for programs beside gdn, before anything else. */
+/* Adds a row, which all runs use from now on: for programs beside gdn, before anything else. */
 void optimizer_register(const struct optimizer_rule *rule);
 
 #endif

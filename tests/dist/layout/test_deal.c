@@ -10,7 +10,8 @@
 
 enum { ROWS = 60, TENSOR = 3 };
 
-static double cost_of(long rows, long columns) {
+static double cost_of(const void *unused, long rows, long columns) {
+    (void)unused;
     return (double)rows * (double)rows * (double)columns;
 }
 
@@ -20,7 +21,7 @@ static void make(int tensor_index, struct row *row) {
     for (int i = 0; i < ROWS; i++) {
         int which = tensor_index % 2 ? ROWS - 1 - i : i;
         bool split = which % 3 == 0, alone = which % 3 == 1;
-        row[i] = (struct row){.ndim = 2, .treatment.whole = which % 3 != 2};
+        row[i] = (struct row){.ndim = 2, .treatment.whole = which % 3 != 2 ? WHOLE_TENSOR : WHOLE_NONE};
         row[i].shape[0] = TENSOR * (long)(1 + random_bits(1, 2, (uint64_t)which) % 90);
         row[i].shape[1] = (long)(1 + random_bits(1, 3, (uint64_t)which) % 50);
         memcpy(row[i].local, row[i].shape, sizeof row[i].shape);
@@ -53,14 +54,15 @@ static void deals_evenly_and_alike(void **unused) {
         for (int t = 0; t < TENSOR; t++) {
             make(t, row[t]);
             struct table table = {.rows = ROWS, .row = row[t]};
-            assert_int_equal(deal_create(&table, data, cost_of, &deal[t]), 0);
+            assert_int_equal(deal_create(&table, data, cost_of, NULL, &deal[t]), 0);
             assert_int_equal(deal[t].count, 2 * ROWS / 3);
             check_even(&deal[t], data);
         }
         for (int t = 0; t < TENSOR; t++)
             for (int i = 0; i < ROWS / 3; i++) { /* the split ones come first */
                 const struct dealt *item = &deal[t].item[i];
-                assert_true(deal_is_split(&row[t][item->row]));
+                const struct table table = {.rows = ROWS, .row = row[t]};
+                assert_true(deal_shape(&table, item->row).split);
                 assert_in_range(item->owner, 0, data - 1);
                 assert_string_equal(row[t][item->row].name, row[0][deal[0].item[i].row].name);
                 if (t == 0) owner[i] = item->owner;

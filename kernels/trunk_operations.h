@@ -187,13 +187,14 @@ OPERATION(part_cross_entropy,
 
 /* One AdamW update of n elements (Loshchilov & Hutter 2019; model.md 6) [any threads]:
  * g' = g·gscale; m, v moving averages with beta1, beta2; w ← w·(1 − lr·decay) − lr·(m/c1)/(√(v/c2) +
- * eps), c1 = 1 − beta1^n, c2 = 1 − beta2^n for the tensor's own step count n. */
+ * eps), c1 = 1 − beta1^n, c2 = 1 − beta2^n for the tensor's own step count n. Where `cautious`, elements of
+ * which m and w have opposite signs do not decay (kernels/base/decay.h). */
 OPERATION(adamw,
           (long n, real *w, const real *g, real *m, real *v, double gscale, double lr, double beta1,
-           double beta2, double eps, double decay, double c1, double c2),
+           double beta2, double eps, double decay, bool cautious, double c1, double c2),
           0,
           (T * D, INOUT(w, T * D), IN(g, T * D), INOUT(m, T * D), INOUT(v, T * D, 0, 1), 0.5, 0.1, 0.9, 0.99,
-           1e-8, 0.1, 0.2, 0.03),
+           1e-8, 0.1, EITHER(0, false, true), 0.2, 0.03),
           1, ANY_THREADS, .timed = "adamw")
 /* A Nesterov momentum of n elements (model.md 6) [any threads]: g' = g·gscale; m ← momentum·m + g'; g ← g' +
  * momentum·m. */
@@ -202,9 +203,10 @@ OPERATION(nesterov, (long n, real *g, real *m, double gscale, double momentum), 
 /* y = x / (‖x‖₂ + eps), the norm in double, in fixed order; y may be x [any threads]. */
 OPERATION(unit_norm, (long n, const real *x, double eps, real *y), 0, (T * D, IN(x, T * D), 1e-7, OUT(y, T * D)),
           1, ANY_THREADS)
-/* A step along x with decoupled decay: w ← w·(1 − decay) − rate·x [any threads]. */
-OPERATION(descend, (long n, real *w, const real *x, double rate, double decay), 0,
-          (T * D, INOUT(w, T * D), IN(x, T * D), 0.1, 0.01), 1, ANY_THREADS)
+/* A step along x with decoupled decay: w ← w·(1 − decay) − rate·x, rate above 0; where `cautious`, elements of
+ * which x and w have opposite signs do not decay [any threads]. */
+OPERATION(descend, (long n, real *w, const real *x, double rate, double decay, bool cautious), 0,
+          (T * D, INOUT(w, T * D), IN(x, T * D), 0.1, 0.01, EITHER(0, false, true)), 1, ANY_THREADS)
 /* For each i in [first, first + count): square[i / grain] += x[i]², in double; x and square begin at
  * element and block 0. Blocks are added in fixed order [any threads]. */
 OPERATION(add_squares, (long first, long count, long grain, const real *x, double *square), 0,

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/base/decay.h"
 #include "kernels/base/hash.h"
 #include "kernels/cpu/cpu.h"
 
@@ -116,11 +117,11 @@ static void add_parts(long count, int parts, const real *pieces, real *sum) {
 
 /* m/c1 and v/c2 become products with numbers that are computed once: √(v/c2) = √v·√(1/c2). */
 static void adamw(long n, real *w, const real *g, real *m, real *v, double gscale, double lr, double beta1,
-                  double beta2, double eps, double decay, double c1, double c2) {
+                  double beta2, double eps, double decay, bool cautious, double c1, double c2) {
     const real keep1 = (real)beta1, take1 = (real)((1 - beta1) * gscale);
     const real keep2 = (real)beta2, take2 = (real)((1 - beta2) * gscale * gscale);
     const real keep = (real)(1 - lr * decay), rate = (real)(lr / c1), root = (real)sqrt(1 / c2);
-    const real min_root = (real)eps;
+    const real min_root = (real)eps, keep_opposed = cautious ? 1 : keep;
 #pragma omp parallel for schedule(static) if (n > PARALLEL_WORK)
     for (long first = 0; first < n; first += PIECE) {
         long end = min(n, first + PIECE);
@@ -128,7 +129,8 @@ static void adamw(long n, real *w, const real *g, real *m, real *v, double gscal
         for (long i = first; i < end; i++) {
             m[i] = keep1 * m[i] + take1 * g[i];
             v[i] = keep2 * v[i] + take2 * (g[i] * g[i]);
-            w[i] = keep * w[i] - rate * m[i] / (REAL_SQRT(v[i]) * root + min_root);
+            real kept = decay_opposed(m[i], w[i]) ? keep_opposed : keep;
+            w[i] = kept * w[i] - rate * m[i] / (REAL_SQRT(v[i]) * root + min_root);
         }
     }
 }
@@ -149,10 +151,12 @@ static void unit_norm(long n, const real *x, double eps, real *y) {
     for (long i = 0; i < n; i++) y[i] = factor * x[i];
 }
 
-static void descend(long n, real *w, const real *x, double rate, double decay) {
-    const real keep = (real)(1 - decay), along = (real)rate;
+static void descend(long n, real *w, const real *x, double rate, double decay,
+                    bool cautious) {
+    const real keep = (real)(1 - decay), keep_opposed = cautious ? 1 : keep, along = (real)rate;
 #pragma omp parallel for simd schedule(static) if (n > PARALLEL_WORK)
-    for (long i = 0; i < n; i++) w[i] = keep * w[i] - along * x[i];
+    for (long i = 0; i < n; i++)
+        w[i] = (decay_opposed(x[i], w[i]) ? keep_opposed : keep) * w[i] - along * x[i];
 }
 
 void ISA_NAME(cpu_vectors)(struct ops *ops) {

@@ -1,6 +1,7 @@
 /* CUDA backend: long vectors, four elements a thread at a time, and the optimiser's update. */
 #include <math.h>
 
+#include "kernels/base/decay.h"
 #include "kernels/cuda/parts.h"
 #include "kernels/cuda/quad.h"
 
@@ -40,7 +41,7 @@ static void add(long n, const real *x, real *y) {
 
 /* The update with m/c1 and v/c2 as products with numbers that are computed once: √(v/c2) = √v·√(1/c2). */
 struct update {
-    real keep1, take1, keep2, take2, keep, rate, root, min_root;
+    real keep1, take1, keep2, take2, keep, keep_opposed, rate, root, min_root;
 };
 
 static __global__ void adamw_kernel(long n, real *w, const real *g, real *m, real *v, struct update u,
@@ -52,7 +53,8 @@ static __global__ void adamw_kernel(long n, real *w, const real *g, real *m, rea
         for (int i = 0; i < 4; i++) {
             mq.v[i] = u.keep1 * mq.v[i] + u.take1 * gq.v[i];
             vq.v[i] = u.keep2 * vq.v[i] + u.take2 * (gq.v[i] * gq.v[i]);
-            wq.v[i] = u.keep * wq.v[i] - u.rate * mq.v[i] / (sqrtf(vq.v[i]) * u.root + u.min_root);
+            real keep = decay_opposed(mq.v[i], wq.v[i]) ? u.keep_opposed : u.keep;
+            wq.v[i] = keep * wq.v[i] - u.rate * mq.v[i] / (sqrtf(vq.v[i]) * u.root + u.min_root);
         }
         store_quad(w + at, left, aligned, wq);
         store_quad(m + at, left, aligned, mq);
@@ -61,11 +63,12 @@ static __global__ void adamw_kernel(long n, real *w, const real *g, real *m, rea
 }
 
 static void adamw(long n, real *w, const real *g, real *m, real *v, double gscale, double lr, double beta1,
-                  double beta2, double eps, double decay, double c1, double c2) {
+                  double beta2, double eps, double decay, bool cautious, double c1, double c2) {
     struct update u;
     u.keep1 = (real)beta1, u.take1 = (real)((1 - beta1) * gscale);
     u.keep2 = (real)beta2, u.take2 = (real)((1 - beta2) * gscale * gscale);
-    u.keep = (real)(1 - lr * decay), u.rate = (real)(lr / c1);
+    u.keep = (real)(1 - lr * decay), u.keep_opposed = cautious ? 1 : u.keep;
+    u.rate = (real)(lr / c1);
     u.root = (real)sqrt(1 / c2), u.min_root = (real)eps;
     bool aligned = on_quads(w, 0) && on_quads(g, 0) && on_quads(m, 0) && on_quads(v, 0);
     LAUNCH(adamw_kernel, vector_grid(n), VECTOR_BLOCK, 0, n, w, g, m, v, u, aligned);
@@ -90,16 +93,20 @@ static void nesterov(long n, real *g, real *m, double gscale, double momentum) {
            on_quads(g, 0) && on_quads(m, 0));
 }
 
-static __global__ void descend_kernel(long n, real *w, const real *x, real rate, real keep, bool aligned) {
+static __global__ void descend_kernel(long n, real *w, const real *x, real rate, real keep,
+                                      real keep_opposed, bool aligned) {
     EACH_QUAD(at, n) {
         quad wq = load_quad(w + at, n - at, aligned), xq = load_quad(x + at, n - at, aligned);
-        for (int i = 0; i < 4; i++) wq.v[i] = keep * wq.v[i] - rate * xq.v[i];
+        for (int i = 0; i < 4; i++)
+            wq.v[i] = (decay_opposed(xq.v[i], wq.v[i]) ? keep_opposed : keep) * wq.v[i] - rate * xq.v[i];
         store_quad(w + at, n - at, aligned, wq);
     }
 }
 
-static void descend(long n, real *w, const real *x, double rate, double decay) {
-    LAUNCH(descend_kernel, vector_grid(n), VECTOR_BLOCK, 0, n, w, x, (real)rate, (real)(1 - decay),
+static void descend(long n, real *w, const real *x, double rate, double decay,
+                    bool cautious) {
+    const real keep = (real)(1 - decay);
+    LAUNCH(descend_kernel, vector_grid(n), VECTOR_BLOCK, 0, n, w, x, (real)rate, keep, cautious ? 1 : keep,
            on_quads(w, 0) && on_quads(x, 0));
 }
 

@@ -1,6 +1,7 @@
 /* Reference: matrix product, sums over vectors and rows, and the optimiser's update. */
 #include <math.h>
 
+#include "kernels/base/decay.h"
 #include "kernels/base/hash.h"
 #include "kernels/reference/trunk_parts.h"
 
@@ -66,12 +67,13 @@ static void add_parts(long count, int parts, const real *pieces, real *sum) {
 }
 
 static void adamw(long n, real *w, const real *g, real *m, real *v, double gscale, double lr, double beta1,
-                  double beta2, double eps, double decay, double c1, double c2) {
+                  double beta2, double eps, double decay, bool cautious, double c1, double c2) {
     for (long i = 0; i < n; i++) {
         double gradient = g[i] * gscale;
         m[i] = (real)(beta1 * m[i] + (1 - beta1) * gradient);
         v[i] = (real)(beta2 * v[i] + (1 - beta2) * gradient * gradient);
-        w[i] = (real)(w[i] * (1 - lr * decay) - lr * (m[i] / c1) / (sqrt(v[i] / c2) + eps));
+        double decays = cautious && decay_opposed(m[i], w[i]) ? 0 : decay;
+        w[i] = (real)(w[i] * (1 - lr * decays) - lr * (m[i] / c1) / (sqrt(v[i] / c2) + eps));
     }
 }
 
@@ -89,8 +91,12 @@ static void unit_norm(long n, const real *x, double eps, real *y) {
     for (long i = 0; i < n; i++) y[i] = (real)(x[i] / (sqrt(sum) + eps));
 }
 
-static void descend(long n, real *w, const real *x, double rate, double decay) {
-    for (long i = 0; i < n; i++) w[i] = (real)(w[i] * (1 - decay) - rate * x[i]);
+static void descend(long n, real *w, const real *x, double rate, double decay,
+                    bool cautious) {
+    for (long i = 0; i < n; i++) {
+        double decays = cautious && decay_opposed(x[i], w[i]) ? 0 : decay;
+        w[i] = (real)(w[i] * (1 - decays) - rate * x[i]);
+    }
 }
 
 static void linear(int weight_id, char ta, char tb, long m, long n, long k, real alpha, const real *a,

@@ -19,7 +19,7 @@ static void sgd(const struct update *u) {
     for (long i = 0; i < u->count; i++) {
         double v = t->beta1 * (double)u->moment[0][i] + u->gscale * (double)u->gradient[i];
         u->moment[0][i] = (real)v;
-        u->weight[i] = (real)((double)u->weight[i] * (1 - u->lr * t->weight_decay) - u->lr * v);
+        u->weight[i] = (real)((double)u->weight[i] * (1 - u->lr * u->decay) - u->lr * v);
     }
 }
 
@@ -77,7 +77,7 @@ static void descend(const struct update *u) {
             u->moment[0][i] = (real)step;
             u->moment[1][i] += 1;
         }
-        u->weight[i] = (real)((double)u->weight[i] * (1 - u->lr * t->weight_decay) - u->lr * step);
+        u->weight[i] = (real)((double)u->weight[i] * (1 - u->lr * u->decay) - u->lr * step);
     }
 }
 

@@ -23,9 +23,10 @@ int bench_model_step(struct bench_model *b) {
     double norm;
     TRY(optimizer_norm(&b->optimizer, NULL, &norm));
     if (!isfinite(norm) && loss_scale_lower(&b->loss_scale)) return GDN_OK; /* as training does: no update */
-    const double gscale = optimizer_clip(&b->optimizer, norm / scale) / scale;
-    TRY(optimizer_begin(&b->optimizer, NULL, gscale));
-    for (int i = 0; i < b->shards.buckets; i++) optimizer_update(&b->optimizer, i, NULL, 1e-4, gscale);
+    const struct rates rates = {
+        .lr = 1e-4, .decay = 1, .gscale = optimizer_clip(&b->optimizer, norm / scale) / scale};
+    TRY(optimizer_begin(&b->optimizer, NULL, rates.gscale));
+    for (int i = 0; i < b->shards.buckets; i++) optimizer_update(&b->optimizer, i, NULL, &rates);
     return b->ops.device->wait();
 }
 

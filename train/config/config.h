@@ -12,6 +12,7 @@
 #include "kernels/ops.h" /* enum precision */
 #include "model/params/config.h"
 
+enum decay_schedule { DECAY_CONSTANT, DECAY_LINEAR };
 enum lr_schedule { LR_COSINE, LR_LINEAR, LR_CONSTANT, LR_WSD };
 /* Policies as in model/model.h, or chosen by memory; of connections also: as their layers. */
 enum recompute_choice { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_AUTO, RECOMPUTE_SAME };
@@ -43,6 +44,8 @@ struct train_config {
     double lr, min_lr_ratio;
     long warmup_steps;
     double beta1, beta2, adam_eps, weight_decay, grad_clip;
+    bool cautious_decay; /* it never works against the update (model.md, 6) */
+    int decay_schedule;  /* enum decay_schedule */
     int optimizer; /* enum optimizer_choice */
     struct muon_config muon;
     uint64_t seed;

@@ -105,6 +105,11 @@ const struct key config_keys[] = {
     ROW(train.beta2, "0.95", BELOW_1, .help = "AdamW: decay of the mean of squared gradients"),
     ROW(train.adam_eps, "1e-8", ABOVE_0, .help = "AdamW: added to the root of the mean square"),
     ROW(train.weight_decay, "0.1", FROM(0), .help = "AdamW: decoupled decay of matrices"),
+    ROW(train.cautious_decay, "false",
+        .help = "weights decay only where that does not work against their update: elements of which update "
+                "and weight have the same sign"),
+    CHOICE(train.decay_schedule, "constant", .choices = "constant|linear",
+           .help = "of weight_decay: constant, or a line down to 0 at the last step"),
     ROW(train.grad_clip, "1.0", FROM(0), .help = "greatest global gradient norm; 0: no clipping"),
     ROW(train.seed, "1", .max = (double)UINT64_MAX, RESUME,
         .help = "of the initial weights and the data order"),

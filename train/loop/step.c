@@ -108,8 +108,12 @@ static int decide(struct step *step) {
     const double scale = run->loss_scale.scale;
     bool any_bad;
     TRY(measure(step, &any_bad));
-    report->lr = step->lr = learning_rate(&run->config.train, run->position.step);
-    step->gscale = optimizer_clip(&run->trainer.optimizer, report->grad_norm) / scale;
+    report->lr = learning_rate(&run->config.train, run->position.step);
+    step->rates = (struct rates){
+        .lr = report->lr,
+        .decay = decay_left(&run->config.train, run->position.step),
+        .gscale = optimizer_clip(&run->trainer.optimizer, report->grad_norm) / scale,
+    };
     decision->outcome = judge(run, report, any_bad);
     step->update = decision->outcome == OUTCOME_UPDATE;
     return 0;

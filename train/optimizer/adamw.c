@@ -15,8 +15,8 @@ static void update(const struct update *u) {
     const struct treatment *t = &u->row->treatment;
     double n = (double)u->steps;
     u->ops->adamw(u->count, u->weight, u->gradient, u->moment[EXP_AVG], u->moment[EXP_AVG_SQ], u->gscale,
-                  u->lr, t->beta1, t->beta2, u->train->adam_eps, t->weight_decay, 1 - pow(t->beta1, n),
-                  1 - pow(t->beta2, n));
+                  u->lr, t->beta1, t->beta2, u->train->adam_eps, u->decay, u->train->cautious_decay,
+                  1 - pow(t->beta1, n), 1 - pow(t->beta2, n));
 }
 
 const struct optimizer_rule optimizer_adamw = {.name = "adamw", .moments = moments, .update = update};

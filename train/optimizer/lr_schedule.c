@@ -11,6 +11,11 @@ static double falling(const struct train_config *train, double x) {
     return train->lr * (1 - (1 - train->min_lr_ratio) * x);
 }
 
+double decay_left(const struct train_config *train, long step) {
+    if (train->decay_schedule == DECAY_CONSTANT) return 1;
+    return 1 - min(1, (double)step / (double)train->steps);
+}
+
 double learning_rate(const struct train_config *train, long step) {
     long warmup = train->warmup_steps, steps = train->steps;
     if (step < warmup) return train->lr * (double)(step + 1) / (double)warmup;

@@ -1,4 +1,4 @@
-/* Learning-rate schedules. Every one is a function of the step alone, so a resumed run continues on it
+/* Schedules of the learning rate and of weight decay. Every one is a function of the step alone, so a resumed run continues on it
  * exactly.
  *
  * With k the 0-based step, W warmup_steps, N steps, r min_lr_ratio, and x = min(1, (k − W) / max(1, N − W)):
@@ -18,5 +18,9 @@
 
 /* The learning rate of a step (0-based). */
 double learning_rate(const struct train_config *train, long step);
+
+/* The part of weight decay that is left at a step: 1, or with train.decay_schedule linear 1 − k/N, and 0 from
+ * step N on. */
+double decay_left(const struct train_config *train, long step);
 
 #endif

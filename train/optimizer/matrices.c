@@ -88,7 +88,7 @@ static void prepare(struct optimizer *o, const struct edge_set *active, double g
         const struct piece *piece = &o->shards->piece[i];
         const struct row *row = &o->table->row[piece->row];
         if (!row->treatment.whole || !params_active(row, active)) continue;
-        const struct update update = optimizer_piece(o, piece, 0, gscale);
+        const struct update update = optimizer_piece(o, piece, &(struct rates){.gscale = gscale});
         o->rule->prepare(&update);
     }
 }

@@ -73,7 +73,7 @@ static void orthogonalize(const struct matrix *m) {
 
 static void update(const struct update *u) {
     if (is_hidden(u->row))
-        u->ops->descend(u->count, u->weight, u->gradient, u->lr, u->lr * u->row->treatment.weight_decay);
+        u->ops->descend(u->count, u->weight, u->gradient, u->lr, u->lr * u->decay, u->train->cautious_decay);
     else
         optimizer_adamw.update(u);
 }

@@ -140,8 +140,8 @@ double optimizer_clip(const struct optimizer *o, double norm) {
     return max > 0 && norm > max ? max / (norm + 1e-6) : 1; /* 1e-6: as the reference */
 }
 
-struct update optimizer_piece(const struct optimizer *o, const struct piece *piece, double lr,
-                              double gscale) {
+struct update optimizer_piece(const struct optimizer *o, const struct piece *piece,
+                              const struct rates *rates) {
     const struct row *row = &o->table->row[piece->row];
     long at = row->offset + piece->first;
     struct update update = {
@@ -149,8 +149,9 @@ struct update optimizer_piece(const struct optimizer *o, const struct piece *pie
         .train = o->train,
         .row = row,
         .steps = o->state->steps[piece->row],
-        .lr = lr * row->treatment.lr_scale,
-        .gscale = gscale,
+        .lr = rates->lr * row->treatment.lr_scale,
+        .decay = rates->decay * row->treatment.weight_decay,
+        .gscale = rates->gscale,
         .count = piece->count,
         .weight = o->state->weight + at,
         .gradient = o->state->gradient + at,

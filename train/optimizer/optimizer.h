@@ -68,8 +68,15 @@ int64_t optimizer_formula_norm(const struct shards *shards, int data);
  * never), else 1. */
 double optimizer_clip(const struct optimizer *optimizer, double norm);
 
-/* What the rule is told of a piece, at a step with learning rate `lr` and gradients times `gscale`. */
-struct update optimizer_piece(const struct optimizer *optimizer, const struct piece *piece, double lr,
-                              double gscale);
+/* What all updates of a step share. */
+struct rates {
+    double lr;     /* learning rate */
+    double decay;  /* the part of weight decay that is left */
+    double gscale; /* what gradients are multiplied with */
+};
+
+/* What the rule is told of a piece. */
+struct update optimizer_piece(const struct optimizer *optimizer, const struct piece *piece,
+                              const struct rates *rates);
 
 #endif

@@ -13,9 +13,11 @@
 struct update {
     const struct ops *ops;
     const struct train_config *train;
-    const struct row *row; /* of the tensor: its treatment has decay and betas */
+    const struct row *row; /* of the tensor: its treatment has betas */
     int64_t steps;         /* of the tensor, this one included */
     double lr;             /* of the tensor */
+    double decay;          /* of the tensor at this step, to be multiplied with lr; train->cautious_decay says
+                              where it holds (kernels/base/decay.h) */
     double gscale;         /* what gradients are multiplied with */
     long count;
     real *weight, *gradient, *moment[MOMENTS]; /* [count] each; those of its moments that there are */

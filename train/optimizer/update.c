@@ -32,14 +32,14 @@ static int first_piece(const struct shards *shards, const struct bucket *bucket)
     return low;
 }
 
-void optimizer_update(struct optimizer *o, int bucket, const struct edge_set *active, double lr,
-                      double gscale) {
+void optimizer_update(struct optimizer *o, int bucket, const struct edge_set *active,
+                      const struct rates *rates) {
     const struct shards *shards = o->shards;
     for (int i = first_piece(shards, &shards->bucket[bucket]); i < shards->pieces; i++) {
         const struct piece *piece = &shards->piece[i];
         if (piece->bucket != bucket) break;
         if (!params_active(&o->table->row[piece->row], active)) continue;
-        const struct update update = optimizer_piece(o, piece, lr, gscale);
+        const struct update update = optimizer_piece(o, piece, rates);
         o->rule->update(&update);
     }
 }

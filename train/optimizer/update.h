@@ -7,10 +7,9 @@
 /* Begins an update with gradients times `gscale`: one more step for every active row, and all that concerns
  * whole matrices. Collective over the data and tensor axes where there are such. GDN_INTERNAL. */
 int optimizer_begin(struct optimizer *optimizer, const struct edge_set *active, double gscale);
-/* Updates the active rows in this rank's part of one bucket with learning rate `lr`, gradients times
- * `gscale`. Not collective. */
-void optimizer_update(struct optimizer *optimizer, int bucket, const struct edge_set *active, double lr,
-                      double gscale);
+/* Updates the active rows in this rank's part of one bucket. Not collective. */
+void optimizer_update(struct optimizer *optimizer, int bucket, const struct edge_set *active,
+                      const struct rates *rates);
 
 /* Bytes of memory that the update of an element with so many moments, or of a rank's part of a bucket, reads
  * and writes, for plans. */

@@ -22,7 +22,7 @@ int execute_finish(void *executor, const struct action *a) {
 int execute_update(void *executor, const struct action *a) {
     struct executor *x = executor;
     const struct step *step = x->step;
-    optimizer_update(x->e.optimizer, a->index, step->options->active, step->lr, step->gscale);
+    optimizer_update(x->e.optimizer, a->index, step->options->active, &step->rates);
     return 0;
 }
 

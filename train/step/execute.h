@@ -71,7 +71,7 @@ struct step {
 
     /* The same on all ranks. False: the step ends with nothing updated, and another may follow. */
     bool update;
-    double lr, gscale; /* of the update: learning rate; what gradients are multiplied with */
+    struct rates rates; /* of the update */
     /* out: the first place where what this rank was about to hand to others was not finite, −1: none. Stages
      * in order are 0 …, for messages forward; then the last one to the first, for messages back; then
      * gradients before any sum. Before `decide`. */

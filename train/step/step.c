@@ -124,7 +124,7 @@ static int update(struct executor *x) {
     x->step->update = false;
     TRY(x->step->decide(x->step));
     if (!x->step->update) return status_of(&x->e);
-    TRY(optimizer_begin(x->e.optimizer, x->step->options->active, x->step->gscale));
+    TRY(optimizer_begin(x->e.optimizer, x->step->options->active, x->step->rates.gscale));
     return walk(x, &at);
 }
 

@@ -66,7 +66,9 @@ static void vectors(void **state) {
         struct buffer *v = make("v", n, 0, 1);
         set(g, 0, 5, 0), set(m, 0, 5, 0), set(v, 0, 5, 0); /* never touched before: 0/(0 + eps) */
         EACH_SIDE(i)
-        start(i)->adamw(n, w->x[i], g->x[i], m->x[i], v->x[i], 0.5, 0.1, 0.9, 0.99, 1e-8, 0.1, 0.2, 0.03);
+        for (int cautious = 0; cautious < 2; cautious++) /* of a decay that shows where it should not be */
+            start(i)->adamw(n, w->x[i], g->x[i], m->x[i], v->x[i], 0.5, 0.1, 0.9, 0.99, 1e-8, 0.1 + cautious,
+                            cautious, 0.2, 0.03);
         compare(1, ANY_THREADS);
     }
 }

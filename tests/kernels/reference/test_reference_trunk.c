@@ -1,6 +1,7 @@
 /* The reference's trunk: forward passes against formulas written here in another way, backward passes against
  * finite differences of the forward ones (in a GDN_DOUBLE build, where differences have the digits). */
 #include "kernels/backends/backends.h"
+#include "kernels/base/decay.h"
 #include "tests/kernels/reference/reference.h"
 
 #include <float.h>
@@ -65,21 +66,36 @@ static void vectors(void **state) {
     near("zero", z[5], 6);
 }
 
-/* Two steps from zero moments, as model.md's formula reads. */
-static void adamw(void **state) {
-    const double lr = 0.1, b1 = 0.9, b2 = 0.99, eps = 1e-8, decay = 0.2, gscale = 0.5, gradient[] = {3, -1};
-    double w0 = 2, m0 = 0, v0 = 0;
-    real w = 2, m = 0, v = 0;
-    (void)state;
+/* Two steps from zero moments, as model.md's formula reads; updates are above 0. */
+static void adamw_from(double w0, bool cautious) {
+    const double lr = 0.1, b1 = 0.9, b2 = 0.99, eps = 1e-8, gscale = 0.5, gradient[] = {3, -1};
+    double m0 = 0, v0 = 0, decay = 0.2, decays = cautious && w0 < 0 ? 0 : decay;
+    real w = (real)w0, m = 0, v = 0;
     for (int n = 1; n <= 2; n++) {
         real g = (real)gradient[n - 1];
-        ops->adamw(1, &w, &g, &m, &v, gscale, lr, b1, b2, eps, decay, 1 - pow(b1, n), 1 - pow(b2, n));
+        ops->adamw(1, &w, &g, &m, &v, gscale, lr, b1, b2, eps, decay, cautious, 1 - pow(b1, n), 1 - pow(b2, n));
         m0 = b1 * m0 + (1 - b1) * gradient[n - 1] * gscale;
         v0 = b2 * v0 + (1 - b2) * pow(gradient[n - 1] * gscale, 2);
-        w0 -= lr * decay * w0;
+        w0 -= lr * decays * w0;
         w0 -= lr * m0 / (1 - pow(b1, n)) / (sqrt(v0 / (1 - pow(b2, n))) + eps);
         near("w", w, w0), near("m", m, m0), near("v", v, v0);
     }
+}
+
+static void adamw(void **state) {
+    (void)state;
+    for (int cautious = 0; cautious < 2; cautious++) adamw_from(2, cautious), adamw_from(-2, cautious);
+}
+
+/* Where decay works against an update: by signs, however small; not where nothing is updated. */
+static void opposed(void **state) {
+    const real tiny = (real)1e-30;
+    (void)state;
+    assert_true(decay_opposed(tiny, -tiny) && decay_opposed(-tiny, tiny));
+    assert_false(decay_opposed(tiny, tiny) || decay_opposed(-tiny, -tiny));
+    for (int sign = -1; sign < 2; sign++)
+        assert_false(decay_opposed(0, (real)sign) || decay_opposed((real)sign, 0) ||
+                     decay_opposed((real)-0.0, (real)sign));
 }
 
 static void embed(void **state) {
@@ -304,6 +320,7 @@ static void cross_entropy(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gemm),   cmocka_unit_test(vectors),   cmocka_unit_test(adamw),
+        cmocka_unit_test(opposed),
         cmocka_unit_test(embed),  cmocka_unit_test(norm),      cmocka_unit_test(rope),
         cmocka_unit_test(swiglu), cmocka_unit_test(attention), cmocka_unit_test(cross_entropy),
     };

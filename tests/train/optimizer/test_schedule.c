@@ -75,6 +75,17 @@ static void warmup_may_fill_or_pass_the_run(void **state) {
     }
 }
 
+/* Of weight decay. */
+static void decay_fades(void **state) {
+    (void)state;
+    struct train_config train = with(LR_COSINE);
+    assert_true(decay_left(&train, 0) == 1 && decay_left(&train, 500) == 1);
+    train.decay_schedule = DECAY_LINEAR;
+    assert_true(decay_left(&train, 0) == 1 && decay_left(&train, 55) == 0.5);
+    assert_true(fabs(decay_left(&train, 109) - 1.0 / 110) <= close_enough);
+    assert_true(decay_left(&train, 110) == 0 && decay_left(&train, 500) == 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_schedule_warms_up),
@@ -83,6 +94,7 @@ int main(void) {
         cmocka_unit_test(constant),
         cmocka_unit_test(wsd),
         cmocka_unit_test(warmup_may_fill_or_pass_the_run),
+        cmocka_unit_test(decay_fades),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,6 +14,7 @@
 
 enum decay_schedule { DECAY_CONSTANT, DECAY_LINEAR };
 enum lr_schedule { LR_COSINE, LR_LINEAR, LR_CONSTANT, LR_WSD };
+enum decay_shape { WSD_LINEAR, WSD_SQRT };
 /* Policies as in model/model.h, or chosen by memory; of connections also: as their layers. */
 enum recompute_choice { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_AUTO, RECOMPUTE_SAME };
 /* As the rows of train/optimizer/rules.c; what of q, k and v is a matrix to Muon (model.md, 6). */
@@ -42,7 +43,7 @@ struct train_config {
     int micro_batch_size;         /* 0: the smallest batch / data ranks */
     int sequence_length;
     double lr, min_lr_ratio;
-    long warmup_steps;
+    long warmup_steps, warmup_tokens; /* tokens 0: by steps */
     double beta1, beta2, adam_eps, weight_decay, grad_clip;
     bool cautious_decay; /* it never works against the update (model.md, 6) */
     int decay_schedule;  /* enum decay_schedule */
@@ -50,6 +51,8 @@ struct train_config {
     struct muon_config muon;
     uint64_t seed;
     int schedule;                               /* enum lr_schedule */
+    double decay_fraction;                      /* of steps, at the end of wsd */
+    int decay_shape;                            /* enum decay_shape, of wsd */
     bool graphs;                                /* passes are recorded and repeated */
     int precision;                              /* enum precision */
     int recompute;                              /* enum recompute_choice of layers */

@@ -101,6 +101,8 @@ const struct key config_keys[] = {
     ROW(train.muon.steps, "5", .min = 1, .max = 100,
         .help = "muon: Newton-Schulz steps that orthogonalise a matrix"),
     ROW(train.muon.momentum, "0.95", BELOW_1, .help = "muon: Nesterov momentum of matrices"),
+    ROW(train.warmup_tokens, "0", STEPS(0),
+        .help = "tokens over which it rises, in place of warmup_steps; 0: by steps"),
     ROW(train.beta1, "0.9", BELOW_1, .help = "AdamW: decay of the mean of gradients"),
     ROW(train.beta2, "0.95", BELOW_1, .help = "AdamW: decay of the mean of squared gradients"),
     ROW(train.adam_eps, "1e-8", ABOVE_0, .help = "AdamW: added to the root of the mean square"),
@@ -116,7 +118,10 @@ const struct key config_keys[] = {
     CHOICE(train.schedule, "cosine", .choices = "cosine|linear|constant|wsd",
            .help =
                "after the warm-up: a cosine or a line down to min_lr_ratio; constant; or wsd, lr held and "
-               "a line down over the last fifth"),
+               "let down over the last decay_fraction of the steps"),
+    ROW(train.decay_fraction, "0.2", UP_TO_1, .help = "wsd: the part of the steps over which it decays"),
+    CHOICE(train.decay_shape, "linear", .choices = "linear|sqrt",
+           .help = "wsd: a line down, or one minus a square root, which falls fast at first"),
     CHOICE(train.precision, "fp32", .choices = "fp32|bf16|fp16|fp8",
            .help =
                "how numbers enter matrix products and attention, on a device that has it: bf16; fp16, with "

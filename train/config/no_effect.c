@@ -31,7 +31,7 @@ void no_effect_print(const struct config *config, FILE *out) {
     const struct train_config *train = &config->train;
     print_unreachable(&config->model, out);
     print_late(config, out);
-    if (train->warmup_steps > train->steps)
+    if (!train->warmup_tokens && train->warmup_steps > train->steps)
         fprintf(out,
                 "note      train.warmup_steps: %ld is beyond train.steps: %ld, so the learning rate ends at "
                 "%.3g, before it has risen to train.lr\n",

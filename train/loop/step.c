@@ -108,7 +108,7 @@ static int decide(struct step *step) {
     const double scale = run->loss_scale.scale;
     bool any_bad;
     TRY(measure(step, &any_bad));
-    report->lr = learning_rate(&run->config.train, run->position.step);
+    report->lr = learning_rate(&run->config.train, run->position.step, report->tokens);
     step->rates = (struct rates){
         .lr = report->lr,
         .decay = decay_left(&run->config.train, run->position.step),

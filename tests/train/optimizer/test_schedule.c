@@ -8,12 +8,16 @@
 static const double close_enough = 1e-15;
 
 static struct train_config with(int schedule) {
-    return (struct train_config){
-        .steps = 110, .warmup_steps = 10, .lr = 2e-3, .min_lr_ratio = 0.1, .schedule = schedule};
+    return (struct train_config){.steps = 110,
+                                 .warmup_steps = 10,
+                                 .lr = 2e-3,
+                                 .min_lr_ratio = 0.1,
+                                 .schedule = schedule,
+                                 .decay_fraction = 0.2};
 }
 
 static void check(const struct train_config *train, long step, double expected) {
-    assert_true(fabs(learning_rate(train, step) - expected) <= close_enough);
+    assert_true(fabs(learning_rate(train, step, 0) - expected) <= close_enough);
 }
 
 static void every_schedule_warms_up(void **state) {
@@ -62,6 +66,47 @@ static void wsd(void **state) {
     check(&train, 105, 2e-3 * 0.55);
 }
 
+static void wsd_of_another_length_and_shape(void **state) {
+    (void)state;
+    struct train_config train = with(LR_WSD);
+    train.decay_fraction = 0.4; /* steps 66 to 109 */
+    check(&train, 66, 2e-3);
+    check(&train, 88, 2e-3 * 0.55);
+    train.decay_shape = WSD_SQRT;
+    check(&train, 66, 2e-3);
+    check(&train, 77, 2e-3 * 0.55); /* the root of a quarter */
+    check(&train, 110, 2e-4);
+    check(&train, 500, 2e-4);
+    train.decay_fraction = 0;
+    check(&train, 109, 2e-3);
+    train.decay_fraction = 1; /* from the end of the warm-up */
+    check(&train, 35, 2e-3 * 0.55);
+}
+
+/* As it was before the fraction was a key: ⌈N/5⌉ steps, whatever 0.2 rounds to. */
+static void a_fifth_of_the_steps_decays(void **state) {
+    (void)state;
+    for (long steps = 1; steps < 100000; steps++) {
+        struct train_config train = with(LR_WSD);
+        train.steps = steps, train.warmup_steps = 0;
+        long from = steps - (steps + 4) / 5;
+        assert_true(learning_rate(&train, from, 0) == train.lr);
+        assert_true(learning_rate(&train, from + 1, 0) < train.lr);
+    }
+}
+
+static void warmup_by_tokens(void **state) {
+    (void)state;
+    struct train_config train = with(LR_WSD);
+    train.warmup_tokens = 1000; /* and no steps of warm-up */
+    assert_true(fabs(learning_rate(&train, 0, 64) - 2e-3 * 0.064) <= close_enough);
+    assert_true(fabs(learning_rate(&train, 9, 900) - 2e-3 * 0.9) <= close_enough);
+    assert_true(fabs(learning_rate(&train, 20, 1000) - 2e-3) <= close_enough);
+    assert_true(fabs(learning_rate(&train, 99, 500) - 2e-3 * 0.55 * 0.5) <= close_enough); /* both at once */
+    train.schedule = LR_COSINE;
+    assert_true(fabs(learning_rate(&train, 55, 5000) - 2e-3 * 0.55) <= close_enough);
+}
+
 static void warmup_may_fill_or_pass_the_run(void **state) {
     (void)state;
     for (int schedule = LR_COSINE; schedule <= LR_WSD; schedule++) {
@@ -93,6 +138,9 @@ int main(void) {
         cmocka_unit_test(linear),
         cmocka_unit_test(constant),
         cmocka_unit_test(wsd),
+        cmocka_unit_test(wsd_of_another_length_and_shape),
+        cmocka_unit_test(a_fifth_of_the_steps_decays),
+        cmocka_unit_test(warmup_by_tokens),
         cmocka_unit_test(warmup_may_fill_or_pass_the_run),
         cmocka_unit_test(decay_fades),
     };

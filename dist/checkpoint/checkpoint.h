@@ -69,6 +69,7 @@ struct checkpoint_content {
     long num_scales;   /* 0: neither saved nor loaded */
     double *spikes;    /* [spike_values] what spikes are judged by, the same on all ranks */
     long spike_values; /* 0: neither saved nor loaded; loaded where the file has as many */
+    bool fresh; /* loading: a tensor whose moments the file has not all begins with zeros, and with no steps */
     bool owned; /* state->weight has the rank's own pieces alone, at the places of their moments (shard.h) */
     const uint64_t *sums; /* of what this rank writes, one a dataset, computed when it was copied
                              (checkpoint/snapshot.h); NULL: they are computed from `state` */

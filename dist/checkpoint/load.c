@@ -17,6 +17,7 @@ struct reader {
     const struct parts *parts;
     const char *group; /* for weights: "model" or "initial" */
     int *missing;      /* tensors of delta connections may be missing and are counted; NULL: none may */
+    bool fresh;        /* content.fresh */
     int next;          /* the first part of the datasets that are still to be read */
 
     /* [datasets] */
@@ -86,11 +87,34 @@ static int read_parts(struct reader *r, int dataset, const struct h5_dataset *d)
     return 0;
 }
 
+static void skip(struct reader *r, int dataset) {
+    while (r->next < r->parts->count && r->parts->part[r->next].dataset == dataset) r->next++;
+}
+
+/* Whether the file has all moments of a tensor: another optimiser's may be there. */
+static int find_moments(const struct reader *r, const struct row *row, bool *there) {
+    *there = true;
+    for (int m = 0; m < row->treatment.moments->count && *there; m++) {
+        char group[ROWS_NAME], name[ROWS_NAME];
+        snprintf(group, sizeof group, "optimizer/%s", row->treatment.moments->name[m]);
+        rows_dataset_name(row, group, name);
+        TRY(h5_exists(r->file, r->path, name, there));
+    }
+    return 0;
+}
+
 static int read_dataset(struct reader *r, int dataset) {
     const struct row *row = parts_row(r->parts, dataset);
     struct h5_dataset d;
     char name[ROWS_NAME];
     bool there;
+    if (r->fresh && r->parts->dataset[dataset].moment >= 0) {
+        TRY(find_moments(r, row, &there));
+        if (!there) {
+            skip(r, dataset);
+            return 0;
+        }
+    }
     name_of(r, dataset, name);
     TRY(h5_exists(r->file, r->path, name, &there));
     if (there) {
@@ -103,7 +127,7 @@ static int read_dataset(struct reader *r, int dataset) {
         return gdn_fail(GDN_INPUT, "%s has no dataset /%s, which the model's tensor %s needs", r->path, name,
                         row->name);
     ++*r->missing;
-    while (r->next < r->parts->count && r->parts->part[r->next].dataset == dataset) r->next++;
+    skip(r, dataset);
     return 0;
 }
 
@@ -138,6 +162,10 @@ static int read_steps(const struct reader *r, const struct checkpoint_content *c
     for (int i = 0; i < content->table->rows; i++) {
         char name[ROWS_NAME];
         struct h5_dataset d;
+        bool there = true;
+        if (r->fresh) TRY(find_moments(r, &content->table->row[i], &there));
+        content->state->steps[i] = 0;
+        if (!there) continue;
         rows_dataset_name(&content->table->row[i], "optimizer/step", name);
         TRY(h5_dataset_open(r->file, r->path, name, &d));
         int status = read_open_steps(&d, &content->state->steps[i]);
@@ -218,9 +246,18 @@ static int count_tensors(const struct reader *r, int *out) {
     return 0;
 }
 
+static void clear_moments(const struct checkpoint_content *content) {
+    for (int m = 0; m < MOMENTS && content->state->moment[m]; m++) {
+        long count = content->shards ? content->shards->kept[m] : content->table->total;
+        memset(content->state->moment[m], 0, (size_t)count * sizeof(real));
+    }
+}
+
 static int read_checkpoint(struct reader *r, const struct checkpoint_content *content) {
     int stored, rows = r->parts->rows;
     r->group = "model";
+    r->fresh = content->fresh && r->parts->moments;
+    if (r->fresh) clear_moments(content);
     TRY(read_datasets(r));
     TRY(count_tensors(r, &stored));
     if (stored != rows)

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Optimisers that the tests add to gdn's (tests/rows/optimizers.c): every mesh trains as one rank does; a stopped run goes on to the
+# Muon, and optimisers that the tests add to gdn's (tests/rows/optimizers.c): every mesh trains as one rank does; a stopped run goes on to the
 # last bit, and on another mesh; what is reserved is what was planned; checkpoints are written in the background.
 . "$SOURCE/tests/program/eight_layers.sh"
 
 settings=(--set train.lr=0.02 --set checkpoint.interval=5 --set checkpoint.keep=0)
+chosen=()
 checkpoint() { printf '%s/checkpoints/step_%08d/checkpoint.h5' "$1" "$2"; }
 
 optimizer() { # NAME DATASET MESH …: a state that its files have, and where it trains
-    local mesh data tensor pipeline
-    export GDN_TEST_OPTIMIZER=$1
+    local mesh data tensor pipeline settings=("${settings[@]}" "${chosen[@]}")
+    [ ${#chosen[@]} -gt 0 ] || export GDN_TEST_OPTIMIZER=$1
     on 1.1.1 mean "$1_one" "${settings[@]}"
     h5ls -r "$(checkpoint "$1_one" 20)" > listed
     grep -q "^/optimizer/$2/" listed || fail "$1: no state $2: $(cat listed)"
@@ -35,8 +36,8 @@ optimizer() { # NAME DATASET MESH …: a state that its files have, and where it
 
     # Another optimiser's state is refused.
     unset GDN_TEST_OPTIMIZER
-    expect 2 "$GDN" train mean.yaml --run-dir other "${settings[@]}" --resume "$(checkpoint "$1_one" 10)" > other.log 2>&1
-    grep -q "/optimizer/exp_avg" other.log || fail "unexpected: $(cat other.log)"
+    expect 2 "$GDN" train mean.yaml --run-dir other "${settings[@]}" --set train.optimizer=adamw --resume "$(checkpoint "$1_one" 10)" > other.log 2>&1
+    grep -qE "/optimizer/exp_avg|resume-with train.optimizer" other.log || fail "unexpected: $(cat other.log)"
 }
 
 optimizer sgd velocity 2.2.2
@@ -46,13 +47,34 @@ LC_ALL=C awk -F'"loss":' '/"event":"step"/ { split($2, part, ","); loss[++n] = p
 # Whole matrices: each of one data rank, from the parts of tensor ranks where it is split.
 optimizer frobenius momentum 2.2.2 4.1.1 1.4.1
 
+# Muon: with each way to cut queries, keys and values, and stages in turns.
+chosen=(--set train.optimizer=muon)
+optimizer muon momentum 2.2.2 4.1.1 1.4.1 1.1.4
+on 1.1.2 mean interleaved "${settings[@]}" "${chosen[@]}" --set mesh.interleave=2
+close muon_one interleaved
+for split in whole head; do
+    on 1.1.1 attention "$split" "${settings[@]}" "${chosen[@]}" --set train.muon.split=$split
+    on 2.2.1 attention "${split}_mesh" "${settings[@]}" "${chosen[@]}" --set train.muon.split=$split --set mesh.sequence_parallel=true
+    close "$split" "${split}_mesh"
+    memory_as_planned "${split}_mesh"
+done
+
+# On to AdamW: what both keep goes on, the rest begins anew, with step counts of its own.
+cp -r muon_again changed
+expect 0 "$GDN" train mean.yaml --run-dir changed "${settings[@]}" --set train.steps=22 --resume-with train.optimizer=adamw > changed.log 2>&1
+for tensor in layers/0/mlp/up_proj=2 norm=22; do
+    h5dump -d "/optimizer/step/${tensor%=*}/weight" "$(checkpoint changed 22)" | grep -q "(0): ${tensor#*=}$" || fail "${tensor%=*} has not had ${tensor#*=} steps"
+done
+
 # What ranks hand over for them is the plan's too: rank 0's, on each axis.
-export GDN_TEST_OPTIMIZER=frobenius
 axes() { sed 's/.*"communication_bytes":{//; s/}.*//' | tr ',' '\n' | sort; }
-for mesh in 2.2.1 4.1.1; do
-    IFS=. read -r data tensor pipeline <<< "$mesh"
-    options=(--set model.delta.stage_steps=0 --set train.steps=1 --set train.eval_interval=0 --set data.validation_fraction=0)
-    on $mesh mean "counted_$mesh" "${options[@]}"
+for mesh in 2.2.1 4.1.1 muon.2.2.1; do
+    export GDN_TEST_OPTIMIZER=frobenius
+    chosen=()
+    [ "${mesh%%.*}" != muon ] || { unset GDN_TEST_OPTIMIZER && chosen=(--set train.optimizer=muon --set train.muon.split=whole); }
+    IFS=. read -r data tensor pipeline <<< "${mesh#muon.}"
+    options=("${chosen[@]}" --set model.delta.stage_steps=0 --set train.steps=1 --set train.eval_interval=0 --set data.validation_fraction=0)
+    on "${mesh#muon.}" mean "counted_$mesh" "${options[@]}"
     grep '"event":"step"' "counted_$mesh/metrics.jsonl" | axes > counted.run
     "$GDN" plan mean.yaml "${options[@]}" --set mesh.data="$data" --set mesh.tensor="$tensor" --set mesh.pipeline="$pipeline" --json |
         sed 's/.*"ranks":\[//; s/,{"rank":1,.*//' | axes > counted.plan

@@ -227,6 +227,10 @@ enum { MEASURE_KEYS = 8 };
 extern const char *const measure_key[MEASURE_KEYS];
 void config_measured(const struct config *a, const struct config *b, bool differs[MEASURE_KEYS]);
 
+/* Whether a checkpoint was made with another train.optimizer. `saved` is its YAML text. Not collective.
+ * GDN_INPUT where that cannot be read. */
+int config_other_optimizer(const struct config *now, const char *saved, bool *other);
+
 /* Whether a checkpoint's validation losses have an order with those of `now`, as far as configurations tell:
  * training data that a part is held out of may have moved. `saved` is the checkpoint's YAML text. Not
  * collective. GDN_INPUT where it cannot be read. */

@@ -60,6 +60,14 @@ int config_match_resume(const struct config *now, const char *saved) {
     return config_match_but(now, saved, decided);
 }
 
+int config_other_optimizer(const struct config *now, const char *saved, bool *other) {
+    struct config before;
+    TRY(config_read_saved(saved, &before));
+    *other = before.train.optimizer != now->train.optimizer;
+    config_free(&before);
+    return GDN_OK;
+}
+
 int config_match_ranks(const struct config *mine, const char *first) {
     return match(mine, first, true, NULL, "on rank 0",
                  "this rank read another configuration than rank 0; the same file and options are expected");

@@ -93,6 +93,10 @@ static int load(struct run *run, const struct checkpoint *start, FILE *log) {
     struct checkpoint_content content = run_content(run);
     if (start->path) {
         spikes_before_load(&run->spikes);
+        TRY(mesh_agree(&run->mesh, config_other_optimizer(&run->config, start->info.config, &content.fresh)));
+        if (content.fresh && log)
+            fprintf(log, "gdn: note: what this optimiser keeps of a tensor and %s does not have starts at zero\n",
+                    start->path);
         TRY(checkpoint_load(&run->mesh, start, &content));
         if (!spikes_loaded(&run->spikes) && log)
             fprintf(log,

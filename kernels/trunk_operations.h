@@ -115,6 +115,12 @@ OPERATION(add, (long n, const real *x, real *y), 0, (T * D, IN(x, T * D), INOUT(
 /* z = x + y; z may be x or y */
 OPERATION(add_to, (long n, const real *x, const real *y, real *z), 0,
           (T * D, IN(x, T * D), IN(y, T * D), OUT(z, T * D)), 1, ANY_THREADS, .timed = "add_to")
+/* y += c·sign(x); nothing where x is 0 */
+OPERATION(add_signs, (long n, double c, const real *x, real *y), 0,
+          (T * D, 0.5, IN(x, T * D), INOUT(y, T * D)), 1, ANY_THREADS)
+/* *sum += Σ |x| [any threads] */
+OPERATION(add_absolutes, (long n, const real *x, double *sum), 0, (T * D, IN(x, T * D), SUMS_OF_DOUBLES(sum, 1)),
+          T * D, ANY_THREADS)
 /* sum [W] += Σ_t x[t] */
 OPERATION(add_column_sums, (long T, long W, const real *x, long ldx, real *sum), 0,
           (T, D, IN(x, T * (D + 3)), D + 3, INOUT(sum, D)), T, ANY_THREADS)
@@ -152,12 +158,19 @@ OPERATION(embed_back, (long T, long D, const int32_t *token, long first, long V,
            PART(dE, V * D, T * D)),
           T, ANY_THREADS, .timed = "embed_back")
 
-/* loss[t] = −log softmax(logits[t])[target[t]] over V columns. Where `scale` is not 0, logits become the
- * gradient scale·(softmax − onehot). */
+/* logits [T, V] become cap·tanh(logits/cap). */
+OPERATION(softcap, (long T, long V, real *logits, long ld, double cap), 0,
+          (T, V, INOUT(logits, T * (V + 2), -9, 9), V + 2, EITHER(0, 3, 30)), 1, ANY_THREADS, .timed = "softcap")
+/* loss[t] = lse − logits[t][target[t]], lse = log Σ exp(logits[t]) over V columns; squares[t] = lse² where it
+ * is not NULL. Where `scale` is not 0, logits become the gradient of scale·(loss + z·lse²), which is
+ * scale·((1 + 2·z·lse)·softmax − onehot); where `cap` is not 0 that in what they were before softcap:
+ * times 1 − (logits/cap)². */
 OPERATION(cross_entropy,
-          (long T, long V, real *logits, long ld, const int32_t *target, double scale, real *loss), 0,
+          (long T, long V, real *logits, long ld, const int32_t *target, double cap, double z, double scale,
+           real *loss, real *squares),
+          0,
           (T, V, INOUT(logits, T * EITHER(1, V, V + 2), -3, 3), EITHER(1, V, V + 2), TOKENS(target, T, V),
-           EITHER(0, 2, 0), OUT(loss, T)),
+           EITHER(2, 0, 4), EITHER(1, 0, 0.1), EITHER(0, 2, 0), OUT(loss, T), EITHER(1, NULL, OUT(squares, T))),
           V, ANY_THREADS, .timed = "cross_entropy")
 /* The same in three steps where these V columns are only the part [first, first + V) of the vocabulary.
  * Over the parts the maximum is taken of `largest` [T], then the sum of `sums` [2, T].
@@ -165,22 +178,24 @@ OPERATION(cross_entropy,
  * largest[t] = max logits[t] */
 OPERATION(row_largest, (long T, long V, const real *logits, long ld, real *largest), 0,
           (T, V, IN(logits, T * (V + 2), -3, 3), V + 2, OUT(largest, T)), 1, ANY_THREADS)
-/* logits become exp(logits − largest); sums[0, t]: their sum; sums[1, t]: the target's logit − largest, 0
- * where another part has it. */
+/* sums[0, t]: the sum of exp(logits − largest), which logits become, but with a cap, where the gradient needs
+ * them as they are; sums[1, t]: the target's logit − largest, 0 where another part has it. */
 OPERATION(part_exp,
           (long T, long V, real *logits, long ld, const int32_t *target, long first, const real *largest,
-           real *sums),
+           double cap, real *sums),
           0,
           (T, V, INOUT(logits, T * (V + 2), -3, 3), V + 2, TOKENS(target, T, V + 3), V / 2,
-           IN(largest, T, 3, 4), OUT(sums, 2 * T)),
+           IN(largest, T, 3, 4), EITHER(0, 0, 4), OUT(sums, 2 * T)),
           V, ANY_THREADS)
-/* loss[t] = log sums[0, t] − sums[1, t]; where `scale` is not 0, the exponentials become the gradient. */
+/* From what part_exp has left, loss[t] = log sums[0, t] − sums[1, t], squares, and where `scale` is not 0 the
+ * gradient, as above. */
 OPERATION(part_cross_entropy,
-          (long T, long V, real *logits, long ld, const int32_t *target, long first, const real *sums,
-           double scale, real *loss),
+          (long T, long V, real *logits, long ld, const int32_t *target, long first, const real *largest,
+           const real *sums, double cap, double z, double scale, real *loss, real *squares),
           0,
           (T, V, INOUT(logits, T * (V + 2), 0, 1), V + 2, TOKENS(target, T, V + 3), V / 2,
-           IN(sums, 2 * T, 1, 2), EITHER(0, 2, 0), OUT(loss, T)),
+           IN(largest, T, 1, 2), IN(sums, 2 * T, 1, 2), EITHER(2, 0, 4), EITHER(1, 0, 0.1), EITHER(0, 2, 0),
+           OUT(loss, T), EITHER(1, NULL, OUT(squares, T))),
           V, ANY_THREADS)
 
 /* -------------------------------------------------------------------------------------- the optimizer's */

@@ -28,8 +28,7 @@ struct loss_sums {
     double ce;       /* Σ over tokens of the cross entropy */
     double sparsity; /* Σ over active connections and tokens of √(mean(c²) + 1e-12) */
     double entropy;  /* Σ over active connections and tokens of the gate entropy in [0, 1] */
-    /* Active connections of the whole model, where model_train or model_loss returns them. */
-    long connections;
+    double z;        /* Σ over tokens of lse², of a model for training, with a z_weight */
 };
 
 /* Of one connection, on a mesh this rank's part likewise. Passes add to them in the memory of the model's
@@ -44,8 +43,11 @@ struct loss_options {
     double token_weight;                    /* 1 / (target tokens of the global batch) */
     double sparsity_weight, entropy_weight; /* w_s, w_e of model.md 5, already scheduled; 0: none, and where
                                                the configuration has no regularizer */
-    bool measure; /* compute the sparsity and entropy sums although their weights are 0 */
-    bool each;    /* with `measure`: also the sums of each connection, in passes that have a place for them */
+    double z_weight;                        /* z_loss of model.md 5; 0: none */
+    double l1_weight; /* what a step's gradients of R_1 are multiplied with (train/step/absolute.c), which
+                         passes leave out; 0: none */
+    bool measure;     /* compute the sparsity and entropy sums although their weights are 0 */
+    bool each; /* with `measure`: also the sums of each connection, in passes that have a place for them */
 };
 
 /* What one rank's memory goes to, in bytes. */
@@ -201,8 +203,11 @@ int model_validate_device(const struct model_config *config, const struct ops *o
 /* How many weights of the trunk's products are numbered (ops.h, linear). */
 int model_weight_ids(const struct model_config *config);
 
+/* Active connections of the whole model that sums of sparsity and entropy are over, for their means. */
+long model_measured(const struct model *model, const struct edge_set *active);
+
 /* Loss of a micro-batch, whose rows are the host's, by a rank that holds the whole model. Adds gradients of
- * Σ_t ce·token_weight + sparsity and entropy terms to state->gradient. Tokens must lie in [0, vocab). */
+ * Σ_t ce·token_weight + sparsity, entropy and z terms to state->gradient. Tokens must lie in [0, vocab). */
 void model_train(struct model *model, const int32_t *rows, long batch, long length,
                  const struct loss_options *options, struct loss_sums *out);
 

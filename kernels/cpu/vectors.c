@@ -38,6 +38,20 @@ static void add(long n, const real *x, real *y) {
 
 /* Threads own columns, so each column is summed in the order of its rows. Rows are taken in blocks, summed on
  * the stack, which keeps the rounding error of long sums small. */
+static void add_signs(long n, double c, const real *x, real *y) {
+    const real step = (real)c;
+#pragma omp parallel for simd schedule(static) if (n > PARALLEL_WORK)
+    for (long i = 0; i < n; i++) y[i] += x[i] > 0 ? step : x[i] < 0 ? -step : 0;
+}
+
+/* One pass over memory, by one thread, so that the order is always the same. */
+static void add_absolutes(long n, const real *x, double *sum) {
+    double total = 0;
+#pragma omp simd reduction(+ : total)
+    for (long i = 0; i < n; i++) total += fabs((double)x[i]);
+    *sum += total;
+}
+
 static void add_column_sums(long T, long W, const real *x, long ldx, real *sum) {
 #pragma omp parallel for schedule(static) if (T * W > PARALLEL_WORK)
     for (long first = 0; first < W; first += COLUMNS) {
@@ -164,6 +178,8 @@ void ISA_NAME(cpu_vectors)(struct ops *ops) {
     ops->copy = copy;
     ops->add = add;
     ops->add_to = add_to;
+    ops->add_signs = add_signs;
+    ops->add_absolutes = add_absolutes;
     ops->add_column_sums = add_column_sums;
     ops->add_scaled_rows = add_scaled_rows;
     ops->add_squares = add_squares;

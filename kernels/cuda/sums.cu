@@ -1,5 +1,7 @@
 /* CUDA backend: sums over rows, over ranks' pieces and over whole vectors. A long sum is made of parts, whose
  * number depends on the shape alone and which are added in order. */
+#include <math.h>
+
 #include "kernels/base/hash.h"
 #include "kernels/cuda/parts.h"
 #include "kernels/cuda/rows.h"
@@ -70,25 +72,34 @@ static void add_parts(long count, int parts, const real *pieces, real *sum) {
 
 enum { SUM_BLOCK = 256, SUM_LENGTH = 16 * SUM_BLOCK, MAX_SUMS = 1024 };
 
-/* sum[part] = Σ x over the part's `length` elements; with `add`, sum += Σ x. */
-template <typename number>
+/* sum[part] = Σ x, or |x|, over the part's `length` elements; with `add`, sum += that. */
+template <typename number, bool absolute = false>
 static __global__ void add_up_kernel(long n, long length, const number *x, bool add, double *sum) {
     long first = blockIdx.x * length, end = first + length < n ? first + length : n;
     double own = 0;
-    for (long i = first + threadIdx.x; i < end; i += blockDim.x) own += x[i];
+    for (long i = first + threadIdx.x; i < end; i += blockDim.x) own += absolute ? fabs((double)x[i]) : x[i];
     own = block_sum(own);
     if (threadIdx.x == 0) sum[blockIdx.x] = add ? sum[blockIdx.x] + own : own;
 }
 
-static void add_up(long n, const real *x, double *sum) {
+template <bool absolute> static void sum_up(long n, const real *x, double *sum) {
+    auto add_up_reals = add_up_kernel<real, absolute>;
     long parts = least(ceil_div(n, SUM_LENGTH), MAX_SUMS), length = ceil_div(n, parts > 0 ? parts : 1);
     if (parts <= 1) {
-        LAUNCH(add_up_kernel<real>, 1, SUM_BLOCK, 0, n, n, x, true, sum);
+        LAUNCH(add_up_reals, 1, SUM_BLOCK, 0, n, n, x, true, sum);
         return;
     }
     double *part = (double *)workspace((size_t)parts * sizeof(double));
-    LAUNCH(add_up_kernel<real>, (unsigned)parts, SUM_BLOCK, 0, n, length, x, false, part);
+    LAUNCH(add_up_reals, (unsigned)parts, SUM_BLOCK, 0, n, length, x, false, part);
     LAUNCH(add_up_kernel<double>, 1, SUM_BLOCK, 0, parts, parts, part, true, sum);
+}
+
+static void add_up(long n, const real *x, double *sum) {
+    sum_up<false>(n, x, sum);
+}
+
+static void add_absolutes(long n, const real *x, double *sum) {
+    sum_up<true>(n, x, sum);
 }
 
 static __global__ void sum_squares_kernel(long n, long length, const real *x, double *sum) {
@@ -167,6 +178,7 @@ extern "C" void cuda_sums(struct ops *ops) {
     ops->add_column_sums = add_column_sums;
     ops->add_parts = add_parts;
     ops->add_up = add_up;
+    ops->add_absolutes = add_absolutes;
     ops->add_squares = add_squares;
     ops->unit_norm = unit_norm;
     ops->add_hash = add_hash;

@@ -39,6 +39,19 @@ static void add(long n, const real *x, real *y) {
     add_to(n, x, y, y);
 }
 
+static __global__ void add_signs_kernel(long n, real c, const real *x, real *y, bool aligned) {
+    EACH_QUAD(at, n) {
+        quad a = load_quad(x + at, n - at, aligned), b = load_quad(y + at, n - at, aligned);
+        for (int i = 0; i < 4; i++) b.v[i] += a.v[i] > 0 ? c : a.v[i] < 0 ? -c : 0;
+        store_quad(y + at, n - at, aligned, b);
+    }
+}
+
+static void add_signs(long n, double c, const real *x, real *y) {
+    bool aligned = on_quads(x, 0) && on_quads(y, 0);
+    LAUNCH(add_signs_kernel, vector_grid(n), VECTOR_BLOCK, 0, n, (real)c, x, y, aligned);
+}
+
 /* The update with m/c1 and v/c2 as products with numbers that are computed once: √(v/c2) = √v·√(1/c2). */
 struct update {
     real keep1, take1, keep2, take2, keep, keep_opposed, rate, root, min_root;
@@ -115,6 +128,7 @@ extern "C" void cuda_vectors(struct ops *ops) {
     ops->copy = copy;
     ops->add = add;
     ops->add_to = add_to;
+    ops->add_signs = add_signs;
     ops->adamw = adamw;
     ops->nesterov = nesterov;
     ops->descend = descend;

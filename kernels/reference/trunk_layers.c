@@ -103,17 +103,32 @@ static void swiglu_back(long T, long F, const real *gu, const real *dh, real *dg
         }
 }
 
-static void cross_entropy(long T, long V, real *logits, long ld, const int32_t *target, double scale,
-                          real *loss) {
+static void softcap(long T, long V, real *logits, long ld, double cap) {
+    for (long t = 0; t < T; t++)
+        for (long v = 0; v < V; v++) logits[t * ld + v] = (real)(cap * tanh(logits[t * ld + v] / cap));
+}
+
+/* The slope of softcap at what became this logit; 1 without a cap. */
+static double cap_slope(double logit, double cap) {
+    return cap == 0 ? 1 : 1 - logit / cap * (logit / cap);
+}
+
+static void cross_entropy(long T, long V, real *logits, long ld, const int32_t *target, double cap, double z,
+                          double scale, real *loss, real *squares) {
     for (long t = 0; t < T; t++) {
         real *row = logits + t * ld;
         double largest = -INFINITY, sum = 0;
         for (long v = 0; v < V; v++) largest = row[v] > largest ? row[v] : largest;
         for (long v = 0; v < V; v++) sum += exp(row[v] - largest);
-        loss[t] = (real)(log(sum) + largest - row[target[t]]);
+        double lse = log(sum) + largest;
+        loss[t] = (real)(lse - row[target[t]]);
+        if (squares) squares[t] = (real)(lse * lse);
         if (scale == 0) continue;
-        for (long v = 0; v < V; v++)
-            row[v] = (real)(scale * (exp(row[v] - largest) / sum - (v == target[t])));
+        for (long v = 0; v < V; v++) {
+            double softmax = exp(row[v] - largest) / sum;
+            row[v] =
+                (real)(scale * (softmax * (1 + 2 * z * lse) - (v == target[t])) * cap_slope(row[v], cap));
+        }
     }
 }
 
@@ -125,25 +140,33 @@ static void row_largest(long T, long V, const real *logits, long ld, real *large
 }
 
 static void part_exp(long T, long V, real *logits, long ld, const int32_t *target, long first,
-                     const real *largest, real *sums) {
+                     const real *largest, double cap, real *sums) {
     for (long t = 0; t < T; t++) {
         real *row = logits + t * ld;
         double sum = 0;
         sums[T + t] = has(target[t], first, V) ? row[target[t] - first] - largest[t] : 0;
         for (long v = 0; v < V; v++) {
-            row[v] = (real)exp((double)row[v] - largest[t]);
-            sum += row[v];
+            real term = (real)exp((double)row[v] - largest[t]);
+            sum += term;
+            if (cap == 0) row[v] = term;
         }
         sums[t] = (real)sum;
     }
 }
 
 static void part_cross_entropy(long T, long V, real *logits, long ld, const int32_t *target, long first,
-                               const real *sums, double scale, real *loss) {
+                               const real *largest, const real *sums, double cap, double z, double scale,
+                               real *loss, real *squares) {
     for (long t = 0; t < T; t++) {
+        double lse = log(sums[t]) + largest[t];
         loss[t] = (real)(log(sums[t]) - sums[T + t]);
-        for (long v = 0; scale != 0 && v < V; v++)
-            logits[t * ld + v] = (real)(scale * (logits[t * ld + v] / sums[t] - (first + v == target[t])));
+        if (squares) squares[t] = (real)(lse * lse);
+        for (long v = 0; scale != 0 && v < V; v++) {
+            real *x = logits + t * ld + v;
+            double softmax = (cap == 0 ? *x : exp((double)*x - largest[t])) / sums[t];
+            *x =
+                (real)(scale * (softmax * (1 + 2 * z * lse) - (first + v == target[t])) * cap_slope(*x, cap));
+        }
     }
 }
 
@@ -158,6 +181,7 @@ void reference_trunk_layers(struct ops *ops) {
     ops->rope = rope;
     ops->swiglu = swiglu;
     ops->swiglu_back = swiglu_back;
+    ops->softcap = softcap;
     ops->cross_entropy = cross_entropy;
     ops->row_largest = row_largest;
     ops->part_exp = part_exp;

@@ -58,6 +58,14 @@ static void add_hash(const real *x, long rows, long width, long ld, uint64_t ind
             *sum += hash_element(x[r * ld + c], index + (uint64_t)r * stride + (uint64_t)c);
 }
 
+static void add_signs(long n, double c, const real *x, real *y) {
+    for (long i = 0; i < n; i++) y[i] += (real)(c * ((x[i] > 0) - (x[i] < 0)));
+}
+
+static void add_absolutes(long n, const real *x, double *sum) {
+    for (long i = 0; i < n; i++) *sum += fabs((double)x[i]);
+}
+
 static void add_parts(long count, int parts, const real *pieces, real *sum) {
     for (long i = 0; i < count; i++) {
         real total = pieces[i];
@@ -112,6 +120,8 @@ void reference_trunk_vectors(struct ops *ops) {
     ops->copy = copy;
     ops->add = add;
     ops->add_to = add_to;
+    ops->add_signs = add_signs;
+    ops->add_absolutes = add_absolutes;
     ops->add_column_sums = add_column_sums;
     ops->add_scaled_rows = add_scaled_rows;
     ops->add_squares = add_squares;

@@ -1,22 +1,26 @@
 /* Final norm, logits, cross entropy and their gradients, in blocks of rows so that logits never take T·V. */
 #include "model/layer/stream.h"
 
-/* Losses of `rows` tokens from logits [rows, V], which become their gradient where `scale` is not 0. Where
- * the vocabulary is divided, three reductions (Shoeybi et al. 2019) make do without the others' logits: the
- * largest logit, and together the sum of exponentials and the target's logit. */
-static void block_loss(struct model *m, long rows, const int32_t *target, double scale, real *losses) {
+/* Losses of `rows` tokens from logits [rows, V], and what R_z is the mean of where `squares` is not NULL.
+ * Logits become their gradient where `scale` is not 0. Where the vocabulary is divided, three reductions
+ * (Shoeybi et al. 2019) make do without the others' logits: the largest logit, and together the sum of
+ * exponentials and the target's logit. */
+static void block_loss(struct model *m, long rows, const int32_t *target, double scale, real *losses,
+                       real *squares) {
     const struct ops *ops = m->ops;
     struct trunk *t = m->trunk;
     long V = t->V;
+    double cap = m->config.logit_softcap, z = m->pass->options->z_weight;
     if (m->tensor->size == 1) {
-        ops->cross_entropy(rows, V, t->logits, V, target, scale, losses);
+        ops->cross_entropy(rows, V, t->logits, V, target, cap, z, scale, losses, squares);
         return;
     }
     ops->row_largest(rows, V, t->logits, V, t->largest);
     axis_max(m->tensor, t->largest, rows);
-    ops->part_exp(rows, V, t->logits, V, target, t->first_token, t->largest, t->exp_sums);
+    ops->part_exp(rows, V, t->logits, V, target, t->first_token, t->largest, cap, t->exp_sums);
     axis_sum(m->tensor, t->exp_sums, 2 * rows);
-    ops->part_cross_entropy(rows, V, t->logits, V, target, t->first_token, t->exp_sums, scale, losses);
+    ops->part_cross_entropy(rows, V, t->logits, V, target, t->first_token, t->largest, t->exp_sums, cap, z,
+                            scale, losses, squares);
 }
 
 void head_norm(struct model *m, const real *x) {
@@ -31,24 +35,26 @@ void head_logits(struct model *m, long at, long rows) {
     struct trunk *t = m->trunk;
     long D = m->config.hidden_size, V = t->V;
     m->ops->gemm('N', 'T', rows, V, D, 1, t->nf + at * D, D, t->head.w, D, 0, t->logits, V);
+    if (m->config.logit_softcap > 0) m->ops->softcap(rows, V, t->logits, V, m->config.logit_softcap);
 }
 
 void head_loss(struct model *m, const real *x, struct loss_sums *sums) {
     const struct ops *ops = m->ops;
     struct trunk *t = m->trunk;
     long T = m->T, D = m->config.hidden_size, V = t->V;
-    real *dnf = t->t1;
+    real *dnf = t->t1, *squares = m->training && m->pass->options->z_weight > 0 ? t->dh : NULL;
     head_norm(m, x);
     for (long at = 0; at < T; at += t->logit_rows) {
         long rows = T - at < t->logit_rows ? T - at : t->logit_rows;
         head_logits(m, at, rows);
-        block_loss(m, rows, t->target + at, m->gradients ? m->pass->options->token_weight : 0,
-                   t->losses + at);
+        block_loss(m, rows, t->target + at, m->gradients ? m->pass->options->token_weight : 0, t->losses + at,
+                   squares ? squares + at : NULL);
         if (!m->gradients) continue;
         ops->gemm('N', 'N', rows, D, V, 1, t->logits, V, t->head.w, D, 0, dnf + at * D, D);
         ops->gemm('T', 'N', V, D, rows, 1, t->logits, V, t->nf + at * D, D, 1, t->head.g, D);
     }
     if (m->tensor->index == 0) ops->add_up(T, t->losses, &sums->ce); /* every rank has them all */
+    if (m->tensor->index == 0 && squares) ops->add_up(T, squares, &sums->z);
     if (!m->gradients) return;
     ops->zero(T * m->stream, m->g);
     block_sum(m, dnf);

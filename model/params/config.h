@@ -30,6 +30,7 @@ struct delta_config {
     int stage_steps; /* 0: all distances from the first step */
     int regularizer; /* enum delta_regularizer */
     double sparsity_weight, entropy_weight;
+    double l1_weight; /* of the connections' absolute weights; whatever the regularizer */
 };
 
 /* Where a rule between layers enters a layer l: what the layer reads in place of the output of node l − 1,
@@ -52,6 +53,7 @@ struct model_config {
     int intermediate_size;
     double rope_theta, norm_eps;
     bool tie_embeddings;
+    double logit_softcap; /* c of c·tanh(logits/c); 0: none */
     /* Token mixers of layers 0, 1, …, and again from the first: numbers of rows (model/mixer/mixer.h). None:
      * softmax attention in all. No key chooses yet. */
     int mixers[MAX_MIXERS], num_mixers;

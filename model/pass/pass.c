@@ -143,10 +143,13 @@ static struct loss_sums *begin_sums(struct model *m) {
     return m->passes->sums_of_pass;
 }
 
-static void take_sums(struct model *m, const struct edge_set *active, struct loss_sums *out) {
+long model_measured(const struct model *model, const struct edge_set *active) {
+    return edge_set_measured(active, &model->edges);
+}
+
+static void take_sums(struct model *m, struct loss_sums *out) {
     *out = (struct loss_sums){0}; /* of a planned model */
     m->ops->device->download(out, m->passes->sums_of_pass, sizeof *out);
-    out->connections = edge_set_measured(active, &m->edges);
 }
 
 void model_train(struct model *model, const int32_t *rows, long batch, long length,
@@ -155,12 +158,12 @@ void model_train(struct model *model, const int32_t *rows, long batch, long leng
     struct loss_sums *sums = begin_sums(model);
     model_stage_forward(model, &pass, sums);
     model_stage_backward(model, &pass, model->config.num_layers, -1, sums);
-    take_sums(model, options->active, out);
+    take_sums(model, out);
 }
 
 void model_loss(struct model *model, const int32_t *rows, long batch, long length,
                 const struct loss_options *options, struct loss_sums *out) {
     struct pass pass = full_pass(model, rows, batch, length, options, true);
     model_stage_forward(model, &pass, begin_sums(model));
-    take_sums(model, options->active, out);
+    take_sums(model, out);
 }

@@ -73,8 +73,9 @@ double fixture_loss(struct fixture *f, const int32_t *rows, long batch, long len
         model_loss(f->model, rows, batch, length, options, sums);
     }
     double tokens = (double)(batch * length),
-           each = sums->connections ? tokens * (double)sums->connections : 1;
-    return sums->ce / tokens + options->sparsity_weight * sums->sparsity / each -
+           connections = (double)model_measured(f->model, options->active),
+           each = connections > 0 ? tokens * connections : 1;
+    return (sums->ce + options->z_weight * sums->z) / tokens + options->sparsity_weight * sums->sparsity / each -
            options->entropy_weight * sums->entropy / each;
 }
 
@@ -154,9 +155,11 @@ bool fixture_variant(int i, struct model_config *c, struct loss_options *o) {
         c->delta.embedding_source = true;
         c->delta.kind = KIND_FULL;
     }
+    c->logit_softcap = i % 5 == 1 || i == 24 ? 0.6 : 0;
     rows_of_gates();
     choose_gate(c);
     *o = fixture_options(c, active, regularize);
+    o->z_weight = i % 4 < 2 ? 0.2 : 0;
     return true;
 }
 

@@ -69,7 +69,7 @@ void part_free(struct part *p);
 /* Where element i of a rank's part of a tensor lies in the memory of the whole tensor. */
 long part_place(const struct row *row, long i);
 
-/* Loss as training sees it, with its gradients in f->state.gradient where `train`. */
+/* Loss as training sees it, but for R_1, with its gradients in f->state.gradient where `train`. */
 double fixture_loss(struct fixture *f, const int32_t *rows, long batch, long length,
                     const struct loss_options *options, bool train, struct loss_sums *sums);
 

@@ -13,6 +13,7 @@
 
 #include "kernels/base/status.h"
 #include "tests/model/fixture.h"
+#include "tests/support/absolute.h"
 #include "train/config/config.h"
 
 static const char *directory;
@@ -111,22 +112,28 @@ static void check_file(const char *path, const struct ops *ops) {
     struct loss_options o = {.active = fixture_active(&c.model, active_distances(&c.model.delta, 0)),
                              .token_weight = 1.0 / (double)(B * S),
                              .measure = true};
+    o.z_weight = c.train.z_loss, o.l1_weight = c.model.delta.l1_weight;
     if (c.model.delta.regularizer == REGULARIZER_FIXED)
         o.sparsity_weight = c.model.delta.sparsity_weight, o.entropy_weight = c.model.delta.entropy_weight;
     if (c.model.delta.regularizer == REGULARIZER_ADAPTIVE) o.entropy_weight = 0.01; /* p = 0 at step 0 */
     struct loss_sums sums;
-    double loss = fixture_loss(&f, rows, B, S, &o, true, &sums),
-           each = (double)(B * S * (sums.connections ? sums.connections : 1));
+    double loss = fixture_loss(&f, rows, B, S, &o, true, &sums), l1 = add_absolute(&f.table, &f.state, &o),
+           connections = (double)model_measured(f.model, o.active),
+           each = (double)(B * S) * (connections > 0 ? connections : 1);
     const struct {
         const char *name;
         double ours;
-    } terms[] = {{"loss", loss},
+    } terms[] = {{"loss", loss + o.l1_weight * l1},
                  {"ce", sums.ce / (double)(B * S)},
                  {"sparsity", sums.sparsity / each},
-                 {"entropy", sums.entropy / each}};
-    for (int i = 0; i < 4; i++) {
+                 {"entropy", sums.entropy / each},
+                 {"z_loss", sums.z / (double)(B * S)},
+                 {"l1", l1}};
+    for (int i = 0; i < 6; i++) {
         snprintf(name, sizeof name, "/trajectory/%s", terms[i].name);
         double *theirs = read_doubles(file, name, &count);
+        if (!theirs && i >= 4 && terms[i].ours == 0) continue;
+        assert_non_null(theirs);
         if (!(fabs(terms[i].ours - theirs[0]) <= loss_tolerance() * fabs(theirs[0])))
             fail_msg("%s, %s: %s is %.12g, expected %.12g", path, ops->name, terms[i].name, terms[i].ours,
                      theirs[0]);

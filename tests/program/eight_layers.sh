@@ -44,6 +44,10 @@ model full_heads "distances: [1, 2, 6], kind: full, aggregate: multihead, attent
 model adaptive "distances: [1, 2, 4], kind: adaptive, aggregate: attention, attention_dim: 3, normalize: true, regularizer: fixed"
 model adaptive_learned "distances: [3, 7], kind: adaptive, aggregate: learned, embedding_source: true, stage_steps: 4" true
 
+# Some cap their logits and have all terms of the loss; a term's own value is compared where it is there.
+sed -i 's/^  num_heads: 4$/&\n  logit_softcap: 1.5/; s/grad_clip: 0.7/&, z_loss: 0.02/; s/, hidden: 8/, l1_weight: 0.0005&/' \
+    learned.yaml adaptive.yaml plain.yaml
+
 fewer_steps() {
     sed -i 's/\bsteps: 20/steps: 12/; s/warmup_steps: 5/warmup_steps: 3/; s/eval_interval: 10/eval_interval: 6/; s/stage_steps: 5/stage_steps: 3/
         s/stage_steps: 7/stage_steps: 4/' ./*.yaml

@@ -44,7 +44,7 @@ struct train_config {
     int sequence_length;
     double lr, min_lr_ratio;
     long warmup_steps, warmup_tokens; /* tokens 0: by steps */
-    double beta1, beta2, adam_eps, weight_decay, grad_clip;
+    double beta1, beta2, adam_eps, weight_decay, grad_clip, z_loss;
     bool cautious_decay; /* it never works against the update (model.md, 6) */
     int decay_schedule;  /* enum decay_schedule */
     int optimizer; /* enum optimizer_choice */

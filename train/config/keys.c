@@ -48,6 +48,8 @@ const struct key config_keys[] = {
     ROW(model.rope_theta, "10000.0", ABOVE_0, RESUME, .help = "base of the rotary position frequencies"),
     ROW(model.norm_eps, "1e-5", ABOVE_0, RESUME, .help = "added to the mean square in RMSNorm"),
     ROW(model.tie_embeddings, "false", RESUME, .help = "the output head shares the embedding's weights"),
+    ROW(model.logit_softcap, "0.0", FROM(0), RESUME,
+        .help = "c: logits become c tanh(logits/c), wherever they are used; 0: they stay as they are"),
 
     {"model.delta.distances", KEY_INTS, offsetof(struct config, model.delta.distances), "[1, 2, 3, 4]",
      COUNT(1), .count_offset = offsetof(struct config, model.delta.num_distances), RESUME,
@@ -79,6 +81,9 @@ const struct key config_keys[] = {
         .help = "regularizer fixed: weight of the contributions' size"),
     ROW(model.delta.entropy_weight, "0.001", FROM(0), RESUME,
         .help = "regularizer fixed: weight of the gates' entropy"),
+    ROW(model.delta.l1_weight, "0.0", FROM(0), RESUME,
+        .help = "weight in the loss of the sum of the absolute weights of active connections, whatever the "
+                "regularizer"),
 
     ROW(train.steps, "20", STEPS(1), .help = "optimiser steps of the whole training"),
     ROW(train.batch_size, "4", COUNT(1), ASKED,
@@ -113,6 +118,8 @@ const struct key config_keys[] = {
     CHOICE(train.decay_schedule, "constant", .choices = "constant|linear",
            .help = "of weight_decay: constant, or a line down to 0 at the last step"),
     ROW(train.grad_clip, "1.0", FROM(0), .help = "greatest global gradient norm; 0: no clipping"),
+    ROW(train.z_loss, "0.0", FROM(0), RESUME,
+        .help = "weight in the loss of the mean squared logarithm of the softmax's denominator"),
     ROW(train.seed, "1", .max = (double)UINT64_MAX, RESUME,
         .help = "of the initial weights and the data order"),
     CHOICE(train.schedule, "cosine", .choices = "cosine|linear|constant|wsd",

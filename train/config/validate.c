@@ -1,6 +1,7 @@
 /* What cannot go together. Each value alone was checked when it was read. */
 #include "train/config/private.h"
 
+#include <float.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +71,8 @@ static int possible(const struct reading *reading, const struct conflict *confli
 static int validate_model(const struct reading *reading) {
     struct model_config *model = &reading->config->model;
     if (model->num_kv_heads == 0) model->num_kv_heads = model->num_heads;
+    if (model->logit_softcap > 0 && model->logit_softcap < FLT_MIN)
+        return impossible(reading, "logits cannot be divided by so small a cap", MODEL(logit_softcap), NULL);
     TRY(possible(reading, model_conflict(model, 1)));
     return possible(reading, rules_conflict(model, 1, 1));
 }

@@ -36,21 +36,33 @@ static struct loss_options options_of(const struct run *run, int active) {
     const struct train_config *train = &config->train;
     struct loss_options options = {
         .active = pipeline_active(&run->part.pipeline, active),
-        .token_weight = run->loss_scale.scale / ((double)batch_at(train, step) * (double)train->sequence_length),
+        .token_weight =
+            run->loss_scale.scale / ((double)batch_at(train, step) * (double)train->sequence_length),
     };
     regularizer_weights(config, step, &options);
+    options.z_weight = train->z_loss;
+    options.l1_weight = config->model.delta.l1_weight * run->loss_scale.scale;
     options.each = train->gate_interval > 0 && step % train->gate_interval == 0;
     options.measure = config->model.delta.regularizer != REGULARIZER_NONE || options.each;
     return options;
 }
 
 /* The loss and its terms, not scaled, from the sums over all ranks. */
-static void fill_losses(const struct loss_options *options, double scale, const double sums[3],
+static void fill_losses(const struct loss_options *options, double scale, const double sums[STEP_SUMS],
                         long connections, struct step_report *report) {
     double places = connections ? (double)connections : 1, weight = options->token_weight / scale;
-    double sparsity = sums[1] * weight / places, entropy = sums[2] * weight / places;
-    report->ce = sums[0] * weight;
+    double sparsity = sums[SUM_SPARSITY] * weight / places, entropy = sums[SUM_ENTROPY] * weight / places;
+    report->ce = sums[SUM_CE] * weight;
     report->loss = report->ce + options->sparsity_weight * sparsity - options->entropy_weight * entropy;
+    report->z_loss = report->l1 = 0;
+    if (options->z_weight > 0) {
+        report->z_loss = sums[SUM_Z] * weight;
+        report->loss += options->z_weight * report->z_loss;
+    }
+    if (options->l1_weight > 0) {
+        report->l1 = sums[SUM_ABSOLUTE];
+        report->loss += options->l1_weight / scale * report->l1;
+    }
     report->sparsity = options->measure ? sparsity : NAN;
     report->entropy = options->measure ? entropy : NAN;
 }
@@ -90,13 +102,19 @@ static int measure(struct step *step, bool *any_bad) {
     struct run *run = ((struct decision *)step->context)->run;
     struct step_report *report = ((struct decision *)step->context)->report;
     const double scale = run->loss_scale.scale;
-    double sums[STEP_SUMS] = {step->sums.ce, step->sums.sparsity, step->sums.entropy, step->first_bad >= 0},
-           norm;
-    TRY(mesh_sum(&run->mesh, sums, STEP_SUMS));
+    double norm, sums[STEP_SUMS] = {
+                     [SUM_CE] = step->sums.ce,
+                     [SUM_SPARSITY] = step->sums.sparsity,
+                     [SUM_ENTROPY] = step->sums.entropy,
+                     [SUM_BAD] = step->first_bad >= 0,
+                     [SUM_Z] = step->sums.z,
+                     [SUM_ABSOLUTE] = step->absolute,
+                 };
+    TRY(mesh_sum(&run->mesh, sums, step_sums(step->options)));
     TRY(optimizer_norm(&run->trainer.optimizer, step->options->active, &norm));
-    fill_losses(step->options, scale, sums, step->sums.connections, report);
+    fill_losses(step->options, scale, sums, step->connections, report);
     report->grad_norm = norm / scale;
-    *any_bad = sums[3] > 0;
+    *any_bad = sums[SUM_BAD] > 0;
     return 0;
 }
 

@@ -41,8 +41,9 @@ static struct plan_rank *rank_at(const struct plan *plan, int data, int tensor, 
     return &plan->rank[axes_rank(plan->size, index)];
 }
 
-static int64_t data_bytes(const struct plan *plan, const struct shards *shards, int data_index) {
-    int64_t bytes = axis_formula_sum_doubles(plan->size[AXIS_DATA], STEP_SUMS) +
+static int64_t data_bytes(const struct plan *plan, const struct loss_options *options,
+                          const struct shards *shards, int data_index) {
+    int64_t bytes = axis_formula_sum_doubles(plan->size[AXIS_DATA], step_sums(options)) +
                     optimizer_formula_norm(shards, plan->size[AXIS_DATA]);
     for (int b = 0; b < shards->buckets; b++)
         bytes += sync_formula_bucket(&shards->bucket[b], plan->size[AXIS_DATA], data_index);
@@ -67,7 +68,7 @@ static void fill_ranks(struct plan *plan, const struct rank_plan *part, const st
         struct plan_rank *out = rank_at(plan, data, part->layout.index[AXIS_TENSOR], pipeline);
         *out = rank;
         out->flops += own->flops - most->flops;
-        out->bytes[AXIS_DATA] = data_bytes(plan, &part->shards, data) + own->data_bytes;
+        out->bytes[AXIS_DATA] = data_bytes(plan, &part->options, &part->shards, data) + own->data_bytes;
         out->bytes[AXIS_TENSOR] += own->tensor_bytes - most->tensor_bytes;
     }
 }

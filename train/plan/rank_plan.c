@@ -17,6 +17,8 @@ struct loss_options rank_plan_options(const struct config *config) {
         .token_weight = 1,
         .sparsity_weight = on,
         .entropy_weight = on,
+        .z_weight = config->train.z_loss,
+        .l1_weight = delta->l1_weight,
         .measure = on,
     };
 }

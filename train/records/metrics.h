@@ -48,6 +48,7 @@ struct step_report {
     long sequences; /* of its batch */
     double loss, ce;
     double sparsity, entropy; /* NAN where they were not computed */
+    double z_loss, l1;        /* R_z and R_1 (model.md, 5); 0 without a weight for them */
     double grad_norm;         /* before clipping */
     double lr;
     int active_distances;

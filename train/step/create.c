@@ -33,6 +33,7 @@ static void lay_out(struct executor *x) {
     x->found = take(x, micro_batches, sizeof *x->found);
     x->connections = take_shared(x, edges, sizeof *x->connections);
     x->found_connections = take(x, edges, sizeof *x->found_connections);
+    if (x->e.config->delta.l1_weight > 0) x->absolute = take_shared(x, 1, sizeof *x->absolute);
     x->own = take_shared(x, executor_looks(x) * FINITE_SUMS, sizeof *x->own);
     x->found_own = take(x, executor_looks(x) * FINITE_SUMS, sizeof *x->found_own);
     if (!x->dry) boundary_lay_out(&x->boundary, &x->arena, &x->on_device);

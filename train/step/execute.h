@@ -46,9 +46,12 @@ long executor_memory(const struct executor *executor);
  * batch and length are looked at. Not collective. */
 long executor_planned(const struct execution *execution, int pipeline_index);
 
-/* Doubles that the ranks sum before they decide on an update: those of struct loss_sums, and how many ranks
- * saw values that are not finite. */
-enum { STEP_SUMS = 4 };
+/* Doubles that the ranks sum before they decide on an update: those of struct loss_sums, R_1, and how many
+ * ranks saw values that are not finite. Terms that most runs do not have come last and are left out there. */
+enum step_sum { SUM_CE, SUM_SPARSITY, SUM_ENTROPY, SUM_BAD, SUM_Z, SUM_ABSOLUTE, STEP_SUMS };
+static inline int step_sums(const struct loss_options *options) {
+    return options->z_weight > 0 || options->l1_weight > 0 ? STEP_SUMS : SUM_Z;
+}
 
 /* One batch. */
 struct step {
@@ -77,6 +80,8 @@ struct step {
      * gradients before any sum. Before `decide`. */
     int first_bad;
     struct loss_sums sums; /* out: this rank's part, micro-batches added in index order */
+    double absolute;  /* out: this rank's part of R_1 (model.md, 5), where options have an l1_weight; else 0 */
+    long connections; /* out: active ones of the whole model, which sums of sparsity and entropy are over */
 };
 
 /* Whether a step has failed on this rank: others may be waiting for it, so that the job has to be ended for

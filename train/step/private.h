@@ -4,6 +4,7 @@
  *   messages.c      handlers of messages between stages, and of the buffers that they use
  *   passes.c        handlers of forward and backward passes and of projections
  *   buckets.c       handlers of gradient sums, updates and gathers
+ *   absolute.c      the term of the loss that is of weights alone
  *   finite_check.c  whether what is handed to other ranks is finite
  *   dry_run.c       the same walk on what only counts (dry_run.h)
  * Below them stand locations.h, walk.h and message_size.h, which plans use too. */
@@ -37,6 +38,7 @@ struct executor {
     struct loss_sums *found;                   /* [micro_batches] the same on the host */
     struct connection_sums *connections;       /* [edges] of all micro-batches, as passes add to them */
     struct connection_sums *found_connections; /* [edges] the same on the host */
+    double *absolute;  /* where the configuration has a weight for R_1: its sum on this rank */
     double *own;       /* [looks, FINITE_SUMS] squares of what was handed to other ranks (finite_check.c) */
     double *found_own; /* the same on the host */
     int32_t *rows;   /* [micro_batches·batch, length + 1] of the step, where passes cannot read the host's */
@@ -81,6 +83,10 @@ action_handler execute_post, execute_receive, execute_take, execute_send, execut
 action_handler execute_forward, execute_backward, execute_project, execute_unproject;   /* passes.c */
 action_handler execute_share, execute_reduce, execute_finish, execute_update, execute_gather,
     execute_gathered;
+
+/* Puts the gradients of R_1 where gradients start from, which is zero before; in training. Brings down the sum. */
+void executor_begin_absolute(struct executor *executor);
+double executor_absolute(const struct executor *executor);
 
 /* Looks, in training on several ranks, at numbers that are about to be handed to others, before they are
  * mixed with theirs: whether all are finite is known when the step waits for its losses. What a message is

@@ -19,6 +19,7 @@ static void clear_sums(struct executor *x) {
     if (x->step->options->each)
         device->clear(x->connections, (size_t)x->edges->count * sizeof *x->connections);
     if (x->e.state) x->e.ops->zero(x->table->total, x->e.state->gradient);
+    if (x->e.state) executor_begin_absolute(x);
     executor_look_begin(x);
 }
 
@@ -37,13 +38,15 @@ static void add_up(struct executor *x) {
         device->download(x->found_connections, x->connections,
                          (size_t)x->edges->count * sizeof *x->connections);
     step->first_bad = executor_first_bad(x);
-    all.connections = edge_set_measured(step->options->active, x->edges);
+    step->connections = edge_set_measured(step->options->active, x->edges);
     for (int i = 0; i < x->in_step; i++) {
         all.ce += x->found[i].ce;
         all.sparsity += x->found[i].sparsity;
         all.entropy += x->found[i].entropy;
+        all.z += x->found[i].z;
     }
     step->sums = all;
+    step->absolute = executor_absolute(x);
 }
 
 /* ------------------------------------------------------------------------------------------- the walk */

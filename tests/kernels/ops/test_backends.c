@@ -279,15 +279,17 @@ static void swiglu(void **state) {
 
 static void cross_entropy(void **state) {
     (void)state;
-    EACH_BACKEND for (size_t s = 0; s < COUNT(shapes); s++) for (int mask = 0; mask < 4; mask++) {
+    EACH_BACKEND for (size_t s = 0; s < COUNT(shapes); s++) for (int mask = 0; mask < 8; mask++) {
         long T = shapes[s].T, V = shapes[s].D, ld = V + 2;
+        double scale = mask & 2 ? 2 : 0, cap = mask & 4 ? mask & 1 ? 900 : 4 : 0, z = mask & 4 ? 1e-3 : 0;
         snprintf(text, sizeof text, "T %ld V %ld", T, V);
         /* Large logits too: e^600 overflows even in double. */
         double size = mask & 1 ? 700 : 3;
         struct buffer *logits = make("logits", T * ld, -size, size), *loss = make("loss", T, 0, 1);
         const int32_t *target = make_tokens(T, (int32_t)V);
         operation = "cross_entropy";
-        EACH_SIDE(i) start(i)->cross_entropy(T, V, logits->x[i], ld, target, mask & 2 ? 2 : 0, loss->x[i]);
+        EACH_SIDE(i)
+        start(i)->cross_entropy(T, V, logits->x[i], ld, target, cap, z, scale, loss->x[i], NULL);
         compare(V, ANY_THREADS);
 
         operation = "row_largest, part_exp, part_cross_entropy";
@@ -298,9 +300,9 @@ static void cross_entropy(void **state) {
         EACH_SIDE(i) {
             const struct ops *ops = start(i);
             ops->row_largest(T, V, logits->x[i], ld, largest->x[i]);
-            ops->part_exp(T, V, logits->x[i], ld, target, first, largest->x[i], sums->x[i]);
-            ops->part_cross_entropy(T, V, logits->x[i], ld, target, first, sums->x[i], mask & 2 ? 2 : 0,
-                                    loss->x[i]);
+            ops->part_exp(T, V, logits->x[i], ld, target, first, largest->x[i], cap, sums->x[i]);
+            ops->part_cross_entropy(T, V, logits->x[i], ld, target, first, largest->x[i], sums->x[i], cap, z,
+                                    scale, loss->x[i], NULL);
         }
         compare(V, ANY_THREADS);
     }
@@ -341,10 +343,14 @@ static void nan_is_seen(void **state) {
         assert_true(isnan(square->x[ONE_THREAD][0]) && isnan(sum->x[ONE_THREAD][0]));
         memcpy(out, nan, S * W * sizeof(real));
         ops->row_largest(S, W, out, W, more);
-        ops->part_exp(S, W, out, W, target, 0, more, w->x[ONE_THREAD]);
+        ops->part_exp(S, W, out, W, target, 0, more, 0, w->x[ONE_THREAD]);
         synchronize();
         assert_true(isnan(w->x[ONE_THREAD][at]) && !isnan(w->x[ONE_THREAD][(at + 1) % S]));
-        ops->cross_entropy(S, W, nan, W, target, 1, out);
+        memcpy(more, nan, S * W * sizeof(real));
+        ops->softcap(S, W, more, W, 30);
+        synchronize();
+        assert_true(isnan(more[at * W + 11]) && !isnan(more[at * W + 12]));
+        ops->cross_entropy(S, W, nan, W, target, 0, 0, 1, out, NULL);
         synchronize();
         assert_true(isnan(out[at]) && !isnan(out[(at + 1) % S]));
         release();

@@ -265,27 +265,35 @@ static void swiglu(void **state) {
 
 static const int32_t target[] = {3, 0};
 static real logits[2 * 5]; /* 4 columns, rows 5 apart */
+static double logit_cap, z_weight;
 
+/* 0.25·Σ (loss + z·lse²) of logits before their cap. */
 static double cross_entropy_loss(const void *context) {
     (void)context;
-    real copy[10], loss[2];
+    real copy[10], capped[10], loss[2], squares[2];
     memcpy(copy, logits, sizeof copy);
-    ops->cross_entropy(2, 4, copy, 5, target, 0, loss);
-    assert_memory_equal(copy, logits, sizeof copy); /* left alone without a scale */
-    return 0.25 * ((double)loss[0] + loss[1]);
+    if (logit_cap > 0) ops->softcap(2, 4, copy, 5, logit_cap);
+    memcpy(capped, copy, sizeof copy);
+    ops->cross_entropy(2, 4, copy, 5, target, logit_cap, z_weight, 0, loss, squares);
+    assert_memory_equal(copy, capped, sizeof copy); /* left alone without a scale */
+    return 0.25 * ((double)loss[0] + loss[1] + z_weight * ((double)squares[0] + squares[1]));
 }
 
-static void cross_entropy(void **state) {
-    real gradient[10], loss[2];
-    (void)state;
+static void check_cross_entropy(void) {
+    real before[10], gradient[10], loss[2], squares[2];
     FILL(logits, -2, 2);
-    memcpy(gradient, logits, sizeof gradient);
-    ops->cross_entropy(2, 4, gradient, 5, target, 0.25, loss);
+    memcpy(before, logits, sizeof before);
+    if (logit_cap > 0) ops->softcap(2, 4, before, 5, logit_cap);
+    for (int i = 0; i < 10; i++)
+        near("cap", before[i], logit_cap > 0 && i % 5 < 4 ? logit_cap * tanh(logits[i] / logit_cap) : logits[i]);
+    memcpy(gradient, before, sizeof gradient);
+    ops->cross_entropy(2, 4, gradient, 5, target, logit_cap, z_weight, 0.25, loss, squares);
     for (int t = 0; t < 2; t++) {
         double sum = 0;
-        for (int v = 0; v < 4; v++) sum += exp((double)logits[t * 5 + v] - logits[t * 5 + target[t]]);
-        near("loss", loss[t], log(sum));
-        near("padding", gradient[t * 5 + 4], logits[t * 5 + 4]);
+        for (int v = 0; v < 4; v++) sum += exp((double)before[t * 5 + v]);
+        near("loss", loss[t], log(sum) - before[t * 5 + target[t]]);
+        near("square", squares[t], log(sum) * log(sum));
+        near("padding", gradient[t * 5 + 4], before[t * 5 + 4]);
         gradient[t * 5 + 4] = 0;
     }
     check_gradients(cross_entropy_loss, NULL,
@@ -293,26 +301,37 @@ static void cross_entropy(void **state) {
 
     /* The same from parts of three and one columns, which know of each other by a maximum and two sums. */
     const long first[] = {0, 3, 4};
-    real part[10], largest[2] = {-9, -9}, one[2], sums[4] = {0}, two[4], again[2];
-    memcpy(part, logits, sizeof part);
+    real part[10], largest[2] = {-9, -9}, one[2], sums[4] = {0}, two[4], again[2], more[2];
+    memcpy(part, before, sizeof part);
     for (int p = 0; p < 2; p++) {
         ops->row_largest(2, first[p + 1] - first[p], part + first[p], 5, one);
         for (int t = 0; t < 2; t++) largest[t] = one[t] > largest[t] ? one[t] : largest[t];
     }
     for (int p = 0; p < 2; p++) {
-        ops->part_exp(2, first[p + 1] - first[p], part + first[p], 5, target, first[p], largest, two);
+        ops->part_exp(2, first[p + 1] - first[p], part + first[p], 5, target, first[p], largest, logit_cap,
+                      two);
         for (int i = 0; i < 4; i++) sums[i] += two[i];
     }
     for (int p = 0; p < 2; p++) {
-        ops->part_cross_entropy(2, first[p + 1] - first[p], part + first[p], 5, target, first[p], sums, 0.25,
-                                again);
+        ops->part_cross_entropy(2, first[p + 1] - first[p], part + first[p], 5, target, first[p], largest,
+                                sums, logit_cap, z_weight, 0.25, again, more);
         for (int t = 0; t < 2; t++) near("loss from parts", again[t], loss[t]);
+        for (int t = 0; t < 2; t++) near("square from parts", more[t], squares[t]);
     }
     for (int i = 0; i < 10; i++)
         if (i % 5 < 4) near("gradient from parts", part[i], gradient[i]);
+}
+
+static void cross_entropy(void **state) {
+    (void)state;
+    const double caps[] = {0, 1.5, 0, 1.5}, weights[] = {0, 0, 0.3, 0.3};
+    for (int i = 0; i < 4; i++) {
+        logit_cap = caps[i], z_weight = weights[i];
+        check_cross_entropy();
+    }
 
     real far[] = {-2000, 3000}, far_loss; /* exp of neither is a number */
-    ops->cross_entropy(1, 2, far, 2, target + 1, 1, &far_loss);
+    ops->cross_entropy(1, 2, far, 2, target + 1, 0, 0, 1, &far_loss, NULL);
     near("far", far_loss, 5000);
     near("far", far[0], -1);
 }

@@ -187,6 +187,7 @@ static void test_bits(void **state) {
                     struct model_config c = model_of(combination, regularize);
                     struct loss_options o = fixture_options(&c, v % 5 == 3 ? 2 : -1, regularize);
                     o.measure = combination % 4 == 2;
+                    c.logit_softcap = combination % 3 == 1 ? 0.6 : 0, o.z_weight = combination % 2 ? 0.2 : 0;
                     char text[120];
                     snprintf(text, sizeof text, "%s, kind %d, aggregate %d, normalize %d, %s, way %d",
                              test_backends()[b]->name, c.delta.kind, c.delta.aggregate, c.delta.normalize,

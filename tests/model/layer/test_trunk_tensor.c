@@ -60,13 +60,14 @@ static void run(const struct model_config *c, const struct loss_options *o, int 
     part_create(&part, &full, &layout, &tensor, NULL, test_backends()[0], B, S);
     for (int evaluate = 1; evaluate >= 0; evaluate--) {
         (evaluate ? model_loss : model_train)(part.model, rows, B, S, o, &sums);
-        double all[] = {sums.ce, sums.sparsity, sums.entropy};
-        axis_sum_doubles(&tensor, all, 3);
+        double all[] = {sums.ce, sums.sparsity, sums.entropy, sums.z};
+        axis_sum_doubles(&tensor, all, 4);
         if (model_status(part.model)) failures += printf("%s: %s\n", what, gdn_failure());
         near_loss(what, "ce", all[0], wanted.ce);
         near_loss(what, "sparsity", all[1], wanted.sparsity);
         near_loss(what, "entropy", all[2], wanted.entropy);
-        failures += sums.connections != wanted.connections;
+        near_loss(what, "z", all[3], wanted.z);
+        failures += model_measured(part.model, o->active) != model_measured(full.model, o->active);
     }
     for (int i = 0; i < part.table.rows; i++) compare_row(&part, &full, &part.table.row[i], what);
     part_free(&part);
@@ -81,6 +82,7 @@ static void test_plain(void **state) {
         c.delta.num_distances = 0;
         c.tie_embeddings = mask & 1;
         struct loss_options o = fixture_options(&c, -1, false);
+        c.logit_softcap = mask & 1 ? 0.6 : 0, o.z_weight = mask & 2 ? 0.2 : 0;
         run(&c, &o, mask & 2, mask & 2 ? "plain, rows divided" : "plain");
     }
     no_failures();

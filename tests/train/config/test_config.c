@@ -49,7 +49,8 @@ static void defaults(void **state) {
     assert_true(d->temperature == 1 && d->aggregate == AGGREGATE_LEARNED && d->attention_dim == 16 &&
                 d->attention_heads == 4);
     assert_true(d->stage_steps == 0 && d->regularizer == REGULARIZER_NONE);
-    assert_true(d->sparsity_weight == 0.01 && d->entropy_weight == 0.001);
+    assert_true(d->sparsity_weight == 0.01 && d->entropy_weight == 0.001 && d->l1_weight == 0);
+    assert_true(c.model.logit_softcap == 0 && c.train.z_loss == 0);
     const struct train_config *t = &c.train;
     assert_true(t->steps == 20 && t->batch_size == 4 && t->micro_batch_size == 0 && t->sequence_length == 32);
     assert_true(t->lr == 1e-3 && t->min_lr_ratio == 0.1 && t->warmup_steps == 5 && t->beta1 == 0.9 &&

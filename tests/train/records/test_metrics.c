@@ -158,12 +158,28 @@ static void a_closed_one_is_silent(void **state) {
     assert_int_equal(metrics_end(&metrics), 0);
 }
 
+/* Terms of the loss that few runs have. */
+static void terms_with_a_weight(void **state) {
+    (void)state;
+    write_file("");
+    struct metrics metrics = opened();
+    struct step_report report = {.loss = 2.5, .ce = 2.25, .z_loss = 9.5, .l1 = NAN};
+    assert_int_equal(metrics_step(&metrics, &report), 0);
+    metrics_close(&metrics);
+    char line[400];
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    line[fread(line, 1, sizeof line - 1, file)] = 0;
+    fclose(file);
+    assert_non_null(strstr(line, "\"entropy\":0.0,\"z_loss\":9.5,\"l1\":null,\"grad_norm\":0.0,"));
+}
+
 int main(void) {
     path = strdup(scratch_path("metrics.jsonl"));
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_line_each),
         cmocka_unit_test(numbers_read_back_the_same),
-        cmocka_unit_test(a_step_has_every_key),
+        cmocka_unit_test(a_step_has_every_key), cmocka_unit_test(terms_with_a_weight),
         cmocka_unit_test(an_unterminated_line_is_cut),
         cmocka_unit_test(what_does_not_fit_leaves_whole_lines),
         cmocka_unit_test(a_closed_one_is_silent),

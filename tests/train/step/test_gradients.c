@@ -12,6 +12,7 @@
 #include "model/params/edges.h"
 #include "model/params/find.h"
 #include "model/table/params.h"
+#include "tests/support/absolute.h"
 #include "tests/support/meshes.h"
 #include "tests/support/world.h"
 #include "train/run/run.h"
@@ -56,14 +57,15 @@ static char *configuration(int v, const struct placement *c) {
         asprintf(
             &text,
             "model: {vocab_size: 29, hidden_size: 16, num_layers: 8, num_heads: 8, num_kv_heads: 4, "
-            "intermediate_size: 24, tie_embeddings: %s,\n"
+            "intermediate_size: 24, tie_embeddings: %s, logit_softcap: %g,\n"
             "  delta: {distances: %s, embedding_source: %s, kind: %s, hidden: %d, gate_hidden: 4, aggregate: "
             "%s, "
-            "normalize: %s, attention_dim: 3, attention_heads: 4, regularizer: fixed, stage_steps: 5}}\n"
+            "normalize: %s, attention_dim: 3, attention_heads: 4, regularizer: fixed, stage_steps: 5, l1_weight: "
+            "0.02}}\n"
             "train: {batch_size: 8, micro_batch_size: 1, sequence_length: 6}\n"
             "mesh: {data: %d, tensor: %d, pipeline: %d, interleave: %d, delta: %s, sequence_parallel: %s, "
             "bucket: 1024, small: 100}\n",
-            v % 5 == 2 ? "true" : "false", distances, v % 2 ? "true" : "false", kinds[kind], hidden,
+            v % 5 == 2 ? "true" : "false", v % 3 == 2 ? 0.8 : 0, distances, v % 2 ? "true" : "false", kinds[kind], hidden,
             aggregates[aggregate], normalize ? "true" : "false", c->mesh.data, c->mesh.tensor,
             c->mesh.pipeline, c->interleave, c->by_connection ? "connection" : "channel",
             c->sequence_parallel ? "true" : "false") > 0);
@@ -106,7 +108,8 @@ static int32_t *make_rows(const struct config *config, long first, long count) {
 }
 
 /* The whole model's gradients of the whole batch, by this rank alone, added to `gradient` [global.total]. */
-static struct loss_sums alone(const struct run *run, const struct loss_options *options, real *gradient) {
+static struct loss_sums alone(const struct run *run, const struct loss_options *options, real *gradient,
+                              double *absolute) {
     const struct config *config = &run->config;
     const struct table *table = &run->part.global;
     struct state state = {.weight = calloc((size_t)table->total, sizeof(real)), .gradient = gradient};
@@ -122,8 +125,9 @@ static struct loss_sums alone(const struct run *run, const struct loss_options *
     for (long at = 0; at < batch; at += run->part.micro_batch) {
         struct loss_sums sums = {0};
         model_train(model, rows + at * (length + 1), run->part.micro_batch, length, options, &sums);
-        all.ce += sums.ce, all.sparsity += sums.sparsity, all.entropy += sums.entropy;
+        all.ce += sums.ce, all.sparsity += sums.sparsity, all.entropy += sums.entropy, all.z += sums.z;
     }
+    *absolute = add_absolute(table, &state, options);
     model_free(model);
     free(rows);
     free(state.weight);
@@ -132,13 +136,14 @@ static struct loss_sums alone(const struct run *run, const struct loss_options *
 
 /* The same on all ranks, computed by rank 0. free() *gradient. */
 static struct loss_sums reference(const struct run *run, const struct loss_options *options,
-                                  real **gradient) {
+                                  real **gradient, double *absolute) {
     struct loss_sums sums = {0};
     long n = run->part.global.total;
     *gradient = calloc((size_t)n, sizeof(real));
     assert_non_null(*gradient);
-    if (world.rank == 0) sums = alone(run, options, *gradient);
+    if (world.rank == 0) sums = alone(run, options, *gradient, absolute);
     assert_int_equal(mesh_broadcast(&world, &sums, sizeof sums), 0);
+    assert_int_equal(mesh_broadcast(&world, absolute, sizeof *absolute), 0);
     assert_int_equal(mesh_broadcast(&world, *gradient, n * (long)sizeof(real)), 0);
     return sums;
 }
@@ -219,17 +224,22 @@ static void check(int v, const struct placement *c, int active) {
                                        1.0 / (run.config.train.batch_size * run.config.train.sequence_length),
                                    .sparsity_weight = 0.3,
                                    .entropy_weight = 0.2,
+                                   .z_weight = v % 4 < 2 ? 0.1 : 0,
+                                   .l1_weight = 0.02,
                                    .measure = true};
     struct step step = {.rows = run.data.rows, .sequences = run.part.share, .options = &options};
     if (execute(run.trainer.executor, &step)) die("%s: %s", what, gdn_failure());
 
     real *right;
-    struct loss_sums one = reference(&run, &options, &right);
-    double sums[3] = {step.sums.ce, step.sums.sparsity, step.sums.entropy};
-    assert_int_equal(mesh_sum(&run.mesh, sums, 3), 0);
+    double absolute = 0;
+    struct loss_sums one = reference(&run, &options, &right, &absolute);
+    double sums[5] = {step.sums.ce, step.sums.sparsity, step.sums.entropy, step.sums.z, step.absolute};
+    assert_int_equal(mesh_sum(&run.mesh, sums, 5), 0);
     if (!close_to(sums[0], one.ce) || !close_to(sums[1], one.sparsity) || !close_to(sums[2], one.entropy))
         die("%s: sums %.17g %.17g %.17g instead of %.17g %.17g %.17g", what, sums[0], sums[1], sums[2],
             one.ce, one.sparsity, one.entropy);
+    if (!close_to(sums[3], one.z) || !close_to(sums[4], absolute))
+        die("%s: sums %.17g %.17g instead of %.17g %.17g", what, sums[3], sums[4], one.z, absolute);
     compare_gradients(&run, right, active, what);
     free(right);
     free(text);

@@ -126,6 +126,12 @@ static inline bool act_is_of_update(enum act act) {
     return act_kinds[act].role >= ROLE_MEET;
 }
 
+/* Is it the receiving end of a message, or a wait: something that computes nothing and hands nothing over? */
+static inline bool act_only_waits(enum act act) {
+    enum act_role role = act_kinds[act].role;
+    return role == ROLE_POST || role == ROLE_RECEIVE || role == ROLE_FREE;
+}
+
 static inline bool payload_is_narrow(enum payload payload) {
     return payload_kinds[payload].narrow;
 }

@@ -20,23 +20,37 @@ static struct delta_part divide(const struct model *m) {
                                .column = (long)c->hidden_size / l->size[AXIS_TENSOR] * l->index[AXIS_TENSOR]};
 }
 
+/* Which connections this rank has tensors of, held [edges]. */
+static void find_held(const struct table *table, bool *held) {
+    for (int i = 0; i < table->rows; i++)
+        if (table->row[i].distance) held[table->row[i].edge] = true;
+}
+
+static void find_projection(const struct model *m, const struct edge *edge, struct projection *out) {
+    const struct gate *gate = m->delta->gate;
+    int l = edge->target, d = edge->distance;
+    struct leaf leaf[MAX_GATE_LEAVES];
+    gate->leaves(&m->config, leaf);
+    for (int i = 0; i < gate->maps; i++)
+        out->map[i] = find_tensor(m, "layers.%d.delta.%d.%s", l, d, leaf[gate->map[i].leaf].name);
+    out->select = find_tensor(m, "layers.%d.delta.select.weight", l);
+}
+
 /* The weights of sources that travel narrow, wherever this rank has them. */
 static int find_projections(struct model *m) {
-    const struct gate *gate = m->delta->gate;
-    struct leaf leaf[MAX_GATE_LEAVES];
+    size_t edges = (size_t)m->edges.count;
     if (!m->layout.narrow) return 0;
-    gate->leaves(&m->config, leaf);
-    m->delta->projection = calloc((size_t)m->edges.count + 1, sizeof *m->delta->projection);
-    if (!m->delta->projection)
+    m->delta->projection = calloc(edges + 1, sizeof *m->delta->projection);
+    bool *held = calloc(edges + 1, sizeof *held);
+    if (!m->delta->projection || !held) {
+        free(held);
         return gdn_fail(GDN_INTERNAL, "out of memory for %d connections", m->edges.count);
-    for (int e = 0; e < m->edges.count; e++) {
-        if (m->edges.edge[e].whole) continue;
-        int l = m->edges.edge[e].target, d = m->edges.edge[e].distance;
-        for (int i = 0; i < gate->maps; i++)
-            m->delta->projection[e].map[i] =
-                find_tensor(m, "layers.%d.delta.%d.%s", l, d, leaf[gate->map[i].leaf].name);
-        m->delta->projection[e].select = find_tensor(m, "layers.%d.delta.select.weight", l);
     }
+    find_held(m->table, held);
+    for (int e = 0; e < m->edges.count; e++)
+        if (held[e] && !m->edges.edge[e].whole)
+            find_projection(m, &m->edges.edge[e], &m->delta->projection[e]);
+    free(held);
     return 0;
 }
 

@@ -2,23 +2,25 @@
 #include "model/rule/rule.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
-int rule_name(const struct rule_entry *entry, char *out, size_t size) {
-    const char *name = entry->row->name;
-    return entry->before ? snprintf(out, size, "%s_%d", name, entry->before + 1)
-                         : snprintf(out, size, "%s", name);
+void rule_name(const struct rule_entry *entry, char out[RULE_NAME]) {
+    if (entry->before)
+        snprintf(out, RULE_NAME, "%s_%d", entry->row->name, entry->before + 1);
+    else
+        stpncpy(out, entry->row->name, RULE_NAME - 1)[0] = 0;
 }
 
 struct tensor rule_find_connections(const struct model *m, const struct rule_layer *x, const char *leaf) {
-    char name[64];
-    rule_name(x->entry, name, sizeof name);
+    char name[RULE_NAME];
+    rule_name(x->entry, name);
     return find_tensor(m, "layers.%d.%s.%d.%s", x->layer, name, x->edge[0].distance, leaf);
 }
 
 struct tensor rule_find_shared(const struct model *m, const struct rule_layer *x, const char *leaf) {
-    char name[64];
-    rule_name(x->entry, name, sizeof name);
+    char name[RULE_NAME];
+    rule_name(x->entry, name);
     return find_tensor(m, "layers.%d.%s.%s", x->layer, name, leaf);
 }
 

@@ -112,8 +112,9 @@ struct rule {
     void (*watch)(struct model *m, const struct rule_layer *x);
 };
 
-/* What tensors' names say of a rule, its row's name or NAME_2, into out; returns how many characters. */
-int rule_name(const struct rule_entry *entry, char *out, size_t size);
+/* What tensors' names say of a rule: its row's name or NAME_2. */
+enum { RULE_NAME = 48 };
+void rule_name(const struct rule_entry *entry, char out[RULE_NAME]);
 /* A leaf of a rule in a layer: of its first connection, with which the others' are neighbours in memory; of
  * the layer. */
 struct tensor rule_find_connections(const struct model *m, const struct rule_layer *x, const char *leaf);

@@ -142,6 +142,21 @@ static bool is_counted(const struct builder *b, const struct place *place, const
     return lowest_stage && (own || l->index[AXIS_TENSOR] == 0);
 }
 
+/* In one go: plans of many ranks have thousands of tables. */
+static void name_row(const struct builder *b, const struct place *place, const char *leaf, struct row *row) {
+    char *name = row->name, rule[RULE_NAME];
+    const size_t size = sizeof row->name;
+    if (place->rule) rule_name(place->rule, rule);
+    if (place->rule && place->distance)
+        snprintf(name, size, "layers.%d.%s.%d.%s", place->layer, rule, place->distance, leaf);
+    else if (place->rule)
+        snprintf(name, size, "layers.%d.%s.%s", place->layer, rule, leaf);
+    else if (place->layer >= 0 && place->layer < b->num_layers)
+        snprintf(name, size, "layers.%d.%s", place->layer, leaf);
+    else
+        snprintf(name, size, "%s", leaf);
+}
+
 /* Adds a leaf's row, if the rank is one of its owners. */
 static void add(struct builder *b, struct place place, const struct leaf *leaf) {
     if (!leaf->joined && !place.distance) start_group(b);
@@ -167,14 +182,7 @@ static void add(struct builder *b, struct place place, const struct leaf *leaf) 
     take_part(b->layout, &row);
     row.partial = is_partial(b->layout, &place, &row);
     row.counted = is_counted(b, &place, &row);
-    bool in_layer = place.layer >= 0 && place.layer < b->num_layers;
-    int used = in_layer ? snprintf(row.name, sizeof row.name, "layers.%d.", row.layer) : 0;
-    if (place.rule) {
-        used += rule_name(place.rule, row.name + used, sizeof row.name - (size_t)used);
-        used += snprintf(row.name + used, sizeof row.name - (size_t)used, row.distance ? ".%d." : ".",
-                         row.distance);
-    }
-    snprintf(row.name + used, sizeof row.name - (size_t)used, "%s", leaf->name);
+    name_row(b, &place, leaf->name, &row);
     b->pending[b->count++] = (struct pending){row, place.first_owner, b->group};
 }
 

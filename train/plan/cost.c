@@ -125,12 +125,11 @@ static action_handler *const by_kind[ACTS] = {
     [ACT_UPDATE] = update, [ACT_GATHER] = gather,
 };
 
-int cost_actions(const struct costing *costing, const struct pass_costs *passes, struct action_cost *cost) {
-    const struct actions *list = &costing->pipeline->schedule.rank[costing->layout->index[AXIS_PIPELINE]];
+int cost_actions(const struct costing *costing, struct action_cost *cost) {
+    const struct actions *list = costing_list(costing);
     struct pricing pricing = {.of = costing};
     const struct walk walk = {by_role, by_kind, .walker = &pricing};
     for (int i = 0; i < list->count; i++) {
-        cost[i] = passes->action[i];
         if (!act_is_of_update(list->action[i].act)) continue; /* the dry run has it */
         pricing.cost = &cost[i];
         TRY(walk_action(&walk, &list->action[i]));
@@ -140,18 +139,21 @@ int cost_actions(const struct costing *costing, const struct pass_costs *passes,
 
 /* ------------------------------------------------------------------------------------------- other costs */
 
-static void raise_all(struct action_cost *cost, const struct action_cost *other, int count) {
+static inline int calls(const struct action_cost *cost) {
+    int sum = 0;
+    for (int axis = 0; axis < AXES; axis++) sum += cost->calls[axis];
+    return sum;
+}
+
+void action_costs_raise(struct action_cost *cost, const struct action_cost *other, int count) {
     for (int i = 0; i < count; i++) {
+        if (other[i].flops == 0 && calls(&other[i]) == 0) continue; /* as of most actions */
         if (other[i].flops > cost[i].flops) cost[i].flops = other[i].flops;
         for (int axis = 0; axis < AXES; axis++) {
             if (other[i].bytes[axis] > cost[i].bytes[axis]) cost[i].bytes[axis] = other[i].bytes[axis];
             if (other[i].calls[axis] > cost[i].calls[axis]) cost[i].calls[axis] = other[i].calls[axis];
         }
     }
-}
-
-void pass_costs_raise(struct pass_costs *costs, const struct pass_costs *other) {
-    raise_all(costs->action, other->action, costs->actions);
 }
 
 int cost_full(const struct model_config *config, long batch, long length, const struct loss_options *options,

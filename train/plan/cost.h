@@ -32,19 +32,23 @@ struct pass_costs {
     long pieces; /* elements of scratch for sums over the tensor axis */
 };
 
+/* The rank's list in the largest step with the edges of `options`, which a dry run walks. */
+const struct actions *costing_list(const struct costing *costing);
+
 /* Adds one cost to another. */
 void action_cost_add(struct action_cost *sum, const struct action_cost *cost);
+/* Raises what passes and messages cost, cost [count], to that of `other`, where that is more. */
+void action_costs_raise(struct action_cost *cost, const struct action_cost *other, int count);
 
 /* Not collective. GDN_INTERNAL without memory, or where a pass fails. */
 int pass_costs_create(const struct costing *costing, struct pass_costs *out);
 /* The same without running anything: `memory` and `pieces` alone, a hundred times as fast. */
 int pass_sizes(const struct costing *costing, struct pass_costs *out);
 void pass_costs_free(struct pass_costs *costs);
-/* Raises each cost to that of `other`, another tensor index's, where that is more. */
-void pass_costs_raise(struct pass_costs *costs, const struct pass_costs *other);
 
-/* Fills cost [count of the rank's actions]. Not collective. GDN_INTERNAL where the list is at fault. */
-int cost_actions(const struct costing *costing, const struct pass_costs *passes, struct action_cost *cost);
+/* Adds to cost [count of the rank's actions], which has those of struct pass_costs, what comes after passes.
+ * Not collective. GDN_INTERNAL where the list is at fault. */
+int cost_actions(const struct costing *costing, struct action_cost *cost);
 
 /* The arithmetic of one micro-batch, forward and backward, on one rank that has the whole model. Not
  * collective. GDN_INTERNAL without memory. */

@@ -73,42 +73,40 @@ static void fill_ranks(struct plan *plan, const struct rank_plan *part, const st
     }
 }
 
-/* Costs of one tensor and pipeline index; raises `max` to its passes'. */
-static int plan_passes(struct plan *plan, const struct rank_plan *part, struct pass_costs *max) {
+/* Costs of one tensor and pipeline index; the slowest of the tensor indices are raised to its passes', and
+ * have the rest once all have been there. */
+static int plan_costs(struct plan *plan, const struct rank_plan *part, struct pass_costs *passes) {
     int tensor = part->layout.index[AXIS_TENSOR], pipeline = part->layout.index[AXIS_PIPELINE];
-    struct action_cost *cost = plan->cost[pipeline * plan->size[AXIS_TENSOR] + tensor];
-    struct pass_costs passes;
+    struct action_cost *cost = passes->action;
     struct memory memory;
+    plan->cost[pipeline * plan->size[AXIS_TENSOR] + tensor] = cost; /* the plan's from here on */
+    passes->action = NULL;
+    action_costs_raise(plan->slowest[pipeline], cost, passes->actions);
+    TRY(rank_plan_memory(part, passes, &memory));
+    TRY(cost_actions(&part->costing, cost));
+    fill_ranks(plan, part, &memory, cost);
+    return tensor < plan->size[AXIS_TENSOR] - 1 ? 0 : cost_actions(&part->costing, plan->slowest[pipeline]);
+}
+
+static int plan_passes(struct plan *plan, const struct rank_plan *part) {
+    struct pass_costs passes;
     TRY(rank_plan_costs(part, plan->policy, &passes));
-    int status = rank_plan_memory(part, &passes, &memory);
-    if (!status) status = cost_actions(&part->costing, &passes, cost);
-    if (!status) fill_ranks(plan, part, &memory, cost);
-    if (tensor == 0) {
-        *max = passes;
-    } else {
-        pass_costs_raise(max, &passes);
-        pass_costs_free(&passes);
-    }
-    if (!status && tensor == plan->size[AXIS_TENSOR] - 1)
-        status = cost_actions(&part->costing, max, plan->slowest[pipeline]);
+    int status = plan_costs(plan, part, &passes);
+    pass_costs_free(&passes);
     return status;
 }
 
-static int plan_rank(struct plan *plan, int tensor, int pipeline, struct pass_costs *max) {
+static int plan_rank(struct plan *plan, int tensor, int pipeline) {
     struct rank_plan part;
     TRY(rank_plan_create(&plan->work, tensor, pipeline, &part));
-    int status = plan_passes(plan, &part, max);
+    int status = plan_passes(plan, &part);
     rank_plan_free(&part);
     return status;
 }
 
 static int plan_pipeline_rank(struct plan *plan, int pipeline) {
-    struct pass_costs max = {0};
-    int status = 0;
-    for (int tensor = 0; tensor < plan->size[AXIS_TENSOR] && !status; tensor++)
-        status = plan_rank(plan, tensor, pipeline, &max);
-    pass_costs_free(&max);
-    return status;
+    for (int tensor = 0; tensor < plan->size[AXIS_TENSOR]; tensor++) TRY(plan_rank(plan, tensor, pipeline));
+    return 0;
 }
 
 /* --------------------------------------------------------------------------------------------- all of it */
@@ -130,10 +128,6 @@ static int reserve(struct plan *plan) {
                (plan->rank = calloc((size_t)plan->ranks, sizeof *plan->rank)) &&
                (plan->cost = calloc(columns, sizeof *plan->cost)) &&
                (plan->slowest = calloc(pipelines, sizeof *plan->slowest));
-    for (size_t i = 0; all && i < columns; i++) {
-        size_t count = (size_t)schedule->rank[i / (size_t)plan->size[AXIS_TENSOR]].count + 1;
-        all = (plan->cost[i] = calloc(count, sizeof **plan->cost));
-    }
     for (size_t r = 0; all && r < pipelines; r++)
         all = (plan->slowest[r] = calloc((size_t)schedule->rank[r].count + 1, sizeof **plan->slowest));
     return all ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for a plan of %ld ranks", plan->ranks);

@@ -18,50 +18,46 @@ struct counting {
 
 /* ------------------------------------------------------------------------------------------- counting */
 
-static struct action_cost counted(const struct counting *c) {
-    struct action_cost now = {.flops = ops_counted()};
-    for (int a = 0; a < AXES; a++) {
-        now.bytes[a] = c->mesh.axis[a].bytes;
-        now.calls[a] = (int)c->mesh.axis[a].calls;
-    }
-    return now;
+/* Most actions cost nothing. */
+static inline bool nothing_since(const struct counting *c, const struct action_cost *before) {
+    bool any = before->flops != ops_counted();
+    for (int a = 0; a < AXES; a++) any |= before->calls[a] != (int)c->mesh.axis[a].calls;
+    return !any;
 }
 
-/* No optimiser's memory. */
-static struct action_cost since(const struct action_cost *before, const struct action_cost *now) {
-    struct action_cost cost = {.flops = now->flops - before->flops};
+/* Adds what was counted since `before` to `sum`, and goes on from here. No optimiser's memory. */
+static void add_since(const struct counting *c, struct action_cost *before, struct action_cost *sum) {
+    double flops = ops_counted();
+    sum->flops += flops - before->flops;
+    before->flops = flops;
     for (int a = 0; a < AXES; a++) {
-        cost.bytes[a] = now->bytes[a] - before->bytes[a];
-        cost.calls[a] = now->calls[a] - before->calls[a];
+        const struct axis *axis = &c->mesh.axis[a];
+        sum->bytes[a] += axis->bytes - before->bytes[a];
+        sum->calls[a] += (int)axis->calls - before->calls[a];
+        before->bytes[a] = axis->bytes;
+        before->calls[a] = (int)axis->calls;
     }
-    return cost;
-}
-
-/* Most actions cost nothing here. */
-static bool nothing_since(const struct counting *c, const struct action_cost *before) {
-    if (before->flops != ops_counted()) return false;
-    for (int a = 0; a < AXES; a++)
-        if (before->calls[a] != (int)c->mesh.axis[a].calls) return false;
-    return true;
 }
 
 static void action_done(void *counting, int i) {
     struct counting *c = counting;
     if (nothing_since(c, &c->before_action)) return;
-    struct action_cost now = counted(c);
-    c->costs->action[i] = since(&c->before_action, &now);
-    c->before_action = c->before_layer = now;
+    add_since(c, &c->before_action, &c->costs->action[i]);
+    c->before_layer = c->before_action;
 }
 
 static void layer_done(void *counting, int layer) {
     struct counting *c = counting;
-    struct action_cost now = counted(c);
-    struct action_cost cost = since(&c->before_layer, &now), *sum = &c->costs->layer[1 + layer];
-    action_cost_add(sum, &cost);
-    c->before_layer = now;
+    add_since(c, &c->before_layer, &c->costs->layer[1 + layer]);
 }
 
 /* ------------------------------------------------------------------------------------------- the run */
+
+const struct actions *costing_list(const struct costing *of) {
+    const struct schedule *schedule =
+        pipeline_schedule(of->pipeline, of->pipeline->micro_batches, of->options->active);
+    return &schedule->rank[of->layout->index[AXIS_PIPELINE]];
+}
 
 static int reserve_costs(struct pass_costs *costs, int num_layers) {
     costs->action = calloc((size_t)costs->actions + 1, sizeof *costs->action);
@@ -113,15 +109,16 @@ static int run(struct counting *c) {
         .batch = of->batch,
         .length = of->length,
     };
-    const struct dry_run run = {&execution, of->options, action_done, layer_done, c};
-    c->before_action = c->before_layer = counted(c);
+    const struct dry_run run = {&execution, costing_list(of), of->options, action_done, layer_done, c};
+    struct action_cost nothing = {0};
+    add_since(c, &c->before_action, &nothing);
+    c->before_layer = c->before_action;
     return execute_dry(&run);
 }
 
 int pass_costs_create(const struct costing *costing, struct pass_costs *out) {
     struct counting c;
-    *out = (struct pass_costs){
-        .actions = costing->pipeline->schedule.rank[costing->layout->index[AXIS_PIPELINE]].count};
+    *out = (struct pass_costs){.actions = costing_list(costing)->count};
     int status = begin(&c, costing, out);
     if (!status) status = reserve_costs(out, costing->config->num_layers);
     if (!status) status = run(&c);

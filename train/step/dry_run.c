@@ -10,9 +10,10 @@ static int status_of(const struct executor *x) {
 static int walk(struct executor *x) {
     const struct walk with = {.by_kind = executor_handlers, .walker = x, .locations = &x->locations};
     for (int i = 0; i < x->list->count; i++) {
-        if (act_is_of_update(x->list->action[i].act)) continue;
+        enum act act = x->list->action[i].act;
+        if (act_is_of_update(act)) continue;
         TRY(walk_action(&with, &x->list->action[i]));
-        x->dry->action(x->dry->context, i);
+        if (!act_only_waits(act)) x->dry->action(x->dry->context, i);
     }
     return status_of(x);
 }
@@ -27,8 +28,7 @@ int execute_dry(const struct dry_run *run) {
                         .micro_batches = x->micro_batches};
     x->step = &step;
     x->in_step = step.micro_batches;
-    x->list = &pipeline_schedule(x->e.pipeline, x->in_step, run->options->active)
-                   ->rank[x->layout->index[AXIS_PIPELINE]];
+    x->list = run->list;
     int status = walk(x);
     executor_free(x);
     return status;

@@ -9,14 +9,15 @@
 
 struct dry_run {
     const struct execution *execution; /* on a mesh of planned axes, without state */
+    const struct actions *list;        /* of a largest step with the edges of `options` */
     const struct loss_options *options;
-    void (*action)(void *context, int i);    /* after action i of the list, if it is walked */
+    void (*action)(void *context, int i);    /* after action i of the list, if it can count anything */
     void (*layer)(void *context, int layer); /* in a BACKWARD, after a layer */
     void *context;
 };
 
-/* Walks the list of the rank at the mesh's pipeline index of the largest step. Not collective. GDN_INTERNAL
- * without memory, where a pass fails, and where the list is at fault. */
+/* Walks the list, of the rank at the mesh's pipeline index. Not collective. GDN_INTERNAL without memory,
+ * where a pass fails, and where the list is at fault. */
 int execute_dry(const struct dry_run *run);
 
 #endif

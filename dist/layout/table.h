@@ -42,7 +42,8 @@ enum whole {
 struct treatment {
     const struct moments *moments;
     enum whole whole;
-    double lr_scale, weight_decay, beta1, beta2; /* of its parameter group */
+    int group; /* the parameter group of the configuration that holds, −1: none */
+    double lr_scale, weight_decay, beta1, beta2; /* by group, leaf and configuration */
 };
 
 struct row {
@@ -54,6 +55,7 @@ struct row {
     bool decay;      /* weight decay applies (ndim ≥ 2) */
     int heads;       /* of attention, whose channels its rows are, so many each; 0: none */
     bool joined;     /* right behind the row before it in memory */
+    double own_lr_scale, own_weight_decay; /* its leaf's (model/params/leaf.h), 0: none */
     /* Initial weights are N(0, width); all of them `value` where width is 0. */
     double start_width, start_value;
     int layer; /* −1: embedding; num_layers: final norm and head. Tensors that several stages hold keep theirs

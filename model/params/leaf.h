@@ -15,6 +15,9 @@ struct leaf {
     long out, in;        /* [out, in] as on disk, or [out] where in is 0 */
     double width, value; /* at the start N(0, width); where width is 0 the same value everywhere */
     bool decays;         /* under weight decay */
+    /* What a kind of tensor brings unless the configuration's groups say otherwise; 0: as for all. */
+    double lr_scale;     /* times the learning rate */
+    double weight_decay; /* where it decays */
     int heads;           /* of attention, whose channels its rows are; 0: none */
     bool joined;         /* right behind the leaf before it in memory: one product reads both */
     bool transposed;     /* [in, out] in memory */

@@ -170,6 +170,8 @@ static void add(struct builder *b, struct place place, const struct leaf *leaf) 
                       .split = place.whole ? SPLIT_NONE : leaf->split,
                       .transposed = leaf->transposed,
                       .decay = leaf->decays,
+                      .own_lr_scale = leaf->lr_scale,
+                      .own_weight_decay = leaf->weight_decay,
                       .heads = leaf->heads,
                       .joined = leaf->joined,
                       .start_width = leaf->width,

@@ -24,6 +24,7 @@ static int edges(const struct model_config *config, const struct rule_config *se
 static int leaves(const struct model_config *config, const struct rule_config *settings, struct leaf *leaf) {
     (void)config;
     leaf[0] = leaf_vector("weight", SPLIT_NONE, 1, settings->start);
+    leaf[0].lr_scale = 4; /* what a kind of tensor brings of its own */
     return 1;
 }
 

@@ -56,6 +56,12 @@ void value_allowed(const struct key *key, FILE *out) {
     case KEY_RAMP:
         fprintf(out, "a list of at most %d [STEP, SEQUENCES], steps increasing from 0", RAMP_MAX);
         break;
+    case KEY_GROUPS:
+        fprintf(out,
+                "a list of at most %d {match: TEXT, lr_scale: NUMBER, weight_decay: NUMBER, beta1: NUMBER, "
+                "beta2: NUMBER}",
+                GROUPS_MAX);
+        break;
     case KEY_SOURCES:
         fprintf(out, "a list of {path: TEXT, weight: a number above 0, name: TEXT}");
         break;

@@ -35,6 +35,13 @@ struct muon_config {
     double momentum;
 };
 
+/* Settings of the tensors of which `match` is the name, or a pattern of it (train/optimizer/groups.h). */
+enum { GROUPS_MAX = 32, GROUP_MATCH = 128 };
+struct parameter_group {
+    char match[GROUP_MATCH];                     /* "layers.*.delta.*.mix": * is any characters */
+    double lr_scale, weight_decay, beta1, beta2; /* NAN: as they would be without the group */
+};
+
 struct train_config {
     long steps;
     int batch_size; /* sequences of one optimiser step over the whole mesh; with a ramp its last */
@@ -45,6 +52,8 @@ struct train_config {
     double lr, min_lr_ratio;
     long warmup_steps, warmup_tokens; /* tokens 0: by steps */
     double beta1, beta2, adam_eps, weight_decay, grad_clip, z_loss;
+    struct parameter_group groups[GROUPS_MAX];
+    int num_groups;
     bool cautious_decay; /* it never works against the update (model.md, 6) */
     int decay_schedule;  /* enum decay_schedule */
     int optimizer; /* enum optimizer_choice */

@@ -112,6 +112,11 @@ const struct key config_keys[] = {
     ROW(train.beta2, "0.95", BELOW_1, .help = "AdamW: decay of the mean of squared gradients"),
     ROW(train.adam_eps, "1e-8", ABOVE_0, .help = "AdamW: added to the root of the mean square"),
     ROW(train.weight_decay, "0.1", FROM(0), .help = "AdamW: decoupled decay of matrices"),
+    {"train.groups", KEY_GROUPS, offsetof(struct config, train.groups), "[]",
+     .count_offset = offsetof(struct config, train.num_groups),
+     .help = "settings of some tensors: [{match: 'layers.*.delta.*.mix', lr_scale: 5, weight_decay: 0}], also "
+             "beta1 and beta2; lr_scale is times lr, what is not given is as for other tensors. Of groups "
+             "that match a tensor's name the first holds (names: gdn checkpoint ls)"},
     ROW(train.cautious_decay, "false",
         .help = "weights decay only where that does not work against their update: elements of which update "
                 "and weight have the same sign"),
@@ -295,6 +300,16 @@ const struct key source_keys[SOURCE_KEYS] = {
     SOURCE(path, NULL, .help = "a file, a glob or a list of them"),
     SOURCE(weight, "1.0", ABOVE_0, .help = "how often it is drawn from, relative to the others"),
     SOURCE(name, "''", .help = "what its validation loss is called; '': source_0, source_1, ..."),
+};
+
+#define GROUP(member, ...)                                                                                   \
+    { #member, KEY_REAL, offsetof(struct parameter_group, member), __VA_ARGS__ }
+const struct key group_keys[GROUP_KEYS] = {
+    [GROUP_NAMES] = {"match", KEY_STRING, .help = "a pattern of tensors' names"},
+    [GROUP_LR_SCALE] = GROUP(lr_scale, NULL, FROM(0)),
+    [GROUP_WEIGHT_DECAY] = GROUP(weight_decay, NULL, FROM(0)),
+    [GROUP_BETA1] = GROUP(beta1, NULL, BELOW_1),
+    [GROUP_BETA2] = GROUP(beta2, NULL, BELOW_1),
 };
 
 const struct key *key_find(const char *path) {

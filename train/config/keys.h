@@ -20,6 +20,7 @@ enum key_type {
     KEY_FILES,   /* struct path_list: one text, '' for none, or a list of them */
     KEY_INTS,    /* int[MAX_DISTANCES] and its count */
     KEY_RAMP,    /* long[RAMP_MAX][2] and its count */
+    KEY_GROUPS,  /* struct parameter_group[GROUPS_MAX] and its count; a list of {match, lr_scale, …} */
     KEY_SOURCES, /* struct source_config *, allocated, and its count; a list of {path, weight, name} */
     KEY_PATHS,   /* the same as a mapping of names to paths */
 };
@@ -41,11 +42,15 @@ struct key {
 };
 
 extern const struct key config_keys[];
-enum { CONFIG_KEYS = 109 }; /* rows of config_keys, which its initialiser is checked against */
+enum { CONFIG_KEYS = 110 }; /* rows of config_keys, which its initialiser is checked against */
 
 /* The keys of one entry of data.sources; offsets are in struct source_config. */
 enum { SOURCE_PATH, SOURCE_WEIGHT, SOURCE_NAME, SOURCE_KEYS };
 extern const struct key source_keys[SOURCE_KEYS];
+
+/* The same of an entry of train.groups, in struct parameter_group; `match` is read by itself. */
+enum { GROUP_NAMES, GROUP_LR_SCALE, GROUP_WEIGHT_DECAY, GROUP_BETA1, GROUP_BETA2, GROUP_KEYS };
+extern const struct key group_keys[GROUP_KEYS];
 
 /* The row of a path, or NULL. */
 const struct key *key_find(const char *path);

@@ -51,9 +51,23 @@ static int validate_name(const char *name, const char *label, const struct place
                    shown(name, text), SET_NAME);
 }
 
+int list_member(struct fy_node *mapping, struct fy_node_pair *pair, const struct place *place,
+                const char *label, const struct members *of, struct place *at, int *member) {
+    char *found = NULL, text[SHOWN];
+    TRY(yaml_key(mapping, pair, place, label, &found));
+    *at = place_of(fy_node_pair_key(pair), place);
+    int status = 0;
+    for (*member = 0; *member < of->count && strcmp(of->key[*member].path, found);) ++*member;
+    if (*member == of->count)
+        status = fail_at(at, "unknown key %s.%s: an entry has %s", label, shown(found, text), of->words);
+    free(found);
+    return status;
+}
+
 /* One entry of data.sources. */
 static int read_source(struct source_config *source, const char *label, struct fy_node *node,
                        const struct place *list) {
+    static const struct members members = {source_keys, SOURCE_KEYS, "path and weight, and may have name"};
     struct place place = place_of(node, list);
     char text[SHOWN], name[96];
     struct fy_node *mapping;
@@ -64,16 +78,9 @@ static int read_source(struct source_config *source, const char *label, struct f
     bool given[SOURCE_KEYS] = {false};
     void *iterator = NULL;
     for (struct fy_node_pair *pair; (pair = fy_node_mapping_iterate(mapping, &iterator));) {
-        char *found = NULL;
-        int status = yaml_key(mapping, pair, &place, label, &found);
-        struct place at = place_of(fy_node_pair_key(pair), &place);
-        int k = 0;
-        while (!status && k < SOURCE_KEYS && strcmp(source_keys[k].path, found)) k++;
-        if (!status && k == SOURCE_KEYS)
-            status = fail_at(&at, "unknown key %s.%s: an entry has path and weight, and may have name", label,
-                             shown(found, text));
-        free(found);
-        TRY(status);
+        struct place at;
+        int k;
+        TRY(list_member(mapping, pair, &place, label, &members, &at, &k));
         snprintf(name, sizeof name, "%s.%s", label, source_keys[k].path);
         TRY(entry_read(source, &source_keys[k], name, fy_node_pair_value(pair), &at));
         given[k] = true;

@@ -130,6 +130,21 @@ void list_free_sources(void *base, const struct key *key);
 /* What an entry of a list is, so that it is read like any other value. */
 struct place place_of(struct fy_node *node, const struct place *list);
 
+/* The keys that an entry may have which is a mapping, and what it has in words: "path, and may have name". */
+struct members {
+    const struct key *key; /* [count] */
+    int count;
+    const char *words;
+};
+/* Which of them a pair of the mapping gives, and its place. GDN_INPUT for one that is none. */
+int list_member(struct fy_node *mapping, struct fy_node_pair *pair, const struct place *place,
+                const char *label, const struct members *of, struct place *at, int *member);
+
+/* config/group.c: the same as of lists for KEY_GROUPS. */
+int groups_read(void *base, const struct key *key, const char *label, struct fy_node *list,
+                const struct place *place);
+void groups_write(const void *entries, int count, FILE *out);
+
 /* config/ramp.c: the same for KEY_RAMP. */
 int ramp_read(void *base, const struct key *key, const char *label, struct fy_node *list,
               const struct place *place);

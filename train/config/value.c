@@ -7,8 +7,8 @@
 #include "kernels/base/status.h"
 
 static bool is_list(const struct key *key) {
-    return key->type == KEY_INTS || key->type == KEY_RAMP || key->type == KEY_SOURCES ||
-           key->type == KEY_PATHS;
+    return key->type == KEY_INTS || key->type == KEY_RAMP || key->type == KEY_GROUPS ||
+           key->type == KEY_SOURCES || key->type == KEY_PATHS;
 }
 
 int value_read(void *base, const struct key *key, const char *label, struct fy_node *node,
@@ -22,6 +22,7 @@ int value_read(void *base, const struct key *key, const char *label, struct fy_n
     if (mapping) return list_read_paths(base, key, label, value, place);
     if (key->type == KEY_INTS) return list_read_ints(base, key, label, value, place);
     if (key->type == KEY_RAMP) return ramp_read(base, key, label, value, place);
+    if (key->type == KEY_GROUPS) return groups_read(base, key, label, value, place);
     return list_read_sources(base, key, label, value, place);
 }
 
@@ -38,6 +39,8 @@ void value_write(const void *base, const struct key *key, FILE *out) {
     int count = *(const int *)((const char *)base + key->count_offset);
     if (key->type == KEY_RAMP)
         ramp_write(entries, count, out);
+    else if (key->type == KEY_GROUPS)
+        groups_write(entries, count, out);
     else
         list_write(entries, key, count, out);
 }

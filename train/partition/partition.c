@@ -2,7 +2,6 @@
 
 #include "kernels/base/status.h"
 #include "model/table/params.h"
-#include "train/optimizer/groups.h"
 #include "train/partition/divide.h"
 
 int partition_create(const struct config *config, const struct partition_place *place,
@@ -12,6 +11,7 @@ int partition_create(const struct config *config, const struct partition_place *
     TRY(batch_divide(&config->train, place->data, &out->share, &out->micro_batch));
     TRY(params_create(&config->model, NULL, &out->global));
     optimizer_treat(&config->train, &out->global);
+    TRY(groups_uses(&config->train, &out->global, &out->groups));
     TRY(pipeline_create(config, place->data, place->data_index, place->tensor_index,
                         (int)(out->share / out->micro_batch), true, &out->pipeline));
     pipeline_keep(&out->pipeline, rank);

@@ -3,10 +3,12 @@
 #ifndef GDN_PARTITION_H
 #define GDN_PARTITION_H
 
+#include "train/optimizer/groups.h"
 #include "train/partition/pipeline.h"
 
 struct partition {
     struct table global;         /* of the whole model, as checkpoints have it */
+    struct group_uses groups;    /* what train.groups come to in it */
     struct pipeline pipeline;    /* what every pipeline rank has and does */
     const struct layout *layout; /* this rank's, with its table and shards, in `pipeline` */
     const struct table *table;

@@ -117,8 +117,10 @@ static int count_parameters(struct plan *plan) {
     plan->parameters = plan_table_parameters(&table);
     for (int i = 0; i < table.rows; i++)
         if (table.row[i].distance || table.row[i].select) plan->connected += table.row[i].count;
+    optimizer_treat(&plan->config->train, &table);
+    int status = groups_uses(&plan->config->train, &table, &plan->groups);
     params_free(&table);
-    return 0;
+    return status;
 }
 
 static int reserve(struct plan *plan) {

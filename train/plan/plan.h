@@ -9,6 +9,7 @@
 
 #include "train/config/config.h"
 #include "train/memory/memory.h"
+#include "train/optimizer/groups.h"
 #include "train/partition/pipeline.h"
 #include "train/plan/simulate.h"
 #include "train/plan/rank_plan.h"
@@ -39,6 +40,7 @@ struct plan {
     int micro_batches;             /* of a data rank in a step */
     const char *foreground;        /* why checkpoints are saved while training waits; NULL: as configured */
     int64_t parameters, connected; /* of the model; those of its connections */
+    struct group_uses groups;
     struct plan_machine machine;
 
     struct plan_rank *rank; /* [ranks] by MPI's number */

@@ -107,6 +107,7 @@ static void print_head(const struct plan *plan, FILE *out) {
     struct unit unit = flop_unit(plan->flops);
     fprintf(out, "          %.2f %s on one rank; all ranks of the mesh together %.2f, %.1f%% more\n",
             plan->flops / unit.size, unit.name, mesh / unit.size, 100 * (mesh / plan->flops - 1));
+    groups_print(train, &plan->groups, out);
 }
 
 /* ----------------------------------------------------------------------------------------------- stages */

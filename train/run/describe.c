@@ -97,6 +97,7 @@ int run_describe(const struct run *run, const char *directory, FILE *out) {
     TRY(run_measure_memory(run, &max));
     if (out) {
         describe_model(run, out);
+        groups_print(&run->config.train, &run->part.groups, out);
         describe_data(run, out);
         describe_mesh(run, out);
         no_effect_print(&run->config, out);

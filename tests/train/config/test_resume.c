@@ -150,6 +150,8 @@ static void resume(void **state) {
     static const char *const may_differ[] = {
         "train.steps=99",
         "train.lr=0.5",
+        "train.groups=[{match: 'layers.*', lr_scale: 2}]",
+        "train={cautious_decay: true, decay_schedule: linear}",
         "train.warmup_steps=0",
         "train.micro_batch_size=2",
         "train.stop_at=3",

@@ -80,6 +80,15 @@ static void random_list(const struct key *key, double u, uint64_t bits, FILE *ou
         for (uint64_t i = 0, n = bits % (RAMP_MAX + 1); i < n; i++)
             fprintf(out, "[%llu, 12],", (unsigned long long)(i * (1 + bits % 1000)));
         break;
+    case KEY_GROUPS:
+        for (uint64_t i = 0, n = bits % 5; i < n; i++) {
+            fprintf(out, "{match: 'layers.%llu.*'", (unsigned long long)(bits >> 5));
+            if (i % 2) fprintf(out, ", lr_scale: %.17g", 3 * u);
+            if (i % 3) fprintf(out, ", weight_decay: %.17g", u / 7);
+            if (i % 5) fprintf(out, ", beta1: %.17g, beta2: %.17g", u, u / 3);
+            fputs("},", out);
+        }
+        break;
     case KEY_SOURCES:
         for (uint64_t i = 0; i < bits % 5; i++)
             fprintf(out, i % 2 ? "{path: %s, weight: %.17g}," : "{path: %s, weight: %.17g, name: first_%d},",
@@ -96,7 +105,8 @@ static void random_value(const struct key *key, uint64_t draw, FILE *out) {
     const uint64_t what = random_name(key->path), bits = random_bits(2, what, draw);
     const double u = random_uniform(1, what, draw);
     const bool map = key->type == KEY_PATHS,
-               list = map || key->type == KEY_INTS || key->type == KEY_RAMP || key->type == KEY_SOURCES;
+               list = map || key->type == KEY_INTS || key->type == KEY_RAMP || key->type == KEY_GROUPS ||
+                      key->type == KEY_SOURCES;
     if (key->type == KEY_FILES && bits & 1) { /* one, which may be '', or a list of others */
         fputs(texts[(bits >> 1) % TEXTS], out);
     } else if (list || key->type == KEY_FILES) {

@@ -41,7 +41,7 @@ static struct model_config small_model(void) {
     };
 }
 
-static struct train_config settings = { /* cautious_decay: as a test sets it */
+static struct train_config settings = { /* groups and cautious_decay: as a test sets them */
     .beta1 = 0.9, .beta2 = 0.95, .adam_eps = 1e-8, .weight_decay = 0.1, .grad_clip = 1};
 
 /* Two copies of a training state: the program's, and the expected one in double. */
@@ -273,15 +273,15 @@ static void inactive_rows_stand_still(void **unused) {
  * two states that begin alike makes of each. */
 static void groups_have_settings_of_their_own(void **unused) {
     (void)unused;
-    static const struct parameter_group groups[] = {
-        {"layers.*.delta.*", 0.5, 0.3, NAN, 0.5},
-        {"layers.1.*", 2, NAN, 0, NAN},
-    };
     struct fixture f;
     struct mesh alone = mesh_alone();
     int seen[3] = {0};
     set_up(&f, &alone, 5000);
-    groups_assign(&optimizer_adamw, &settings, groups, 2, &f.table);
+    settings.groups[0] = (struct parameter_group){"layers.*.delta.*", 0.5, 0.3, NAN, 0.5};
+    settings.groups[1] = (struct parameter_group){"layers.1.*", 2, NAN, 0, NAN};
+    settings.num_groups = 2;
+    optimizer_treat(&settings, &f.table);
+    settings.num_groups = 0;
     for (int i = 0; i < f.table.total; i++) f.state.gradient[i] = 0.25;
     update(&f, 2, 0.01, 0);
     for (int r = 0; r < f.table.rows; r++) {
@@ -305,12 +305,72 @@ static void groups_have_settings_of_their_own(void **unused) {
     tear_down(&f);
 }
 
+/* What leaves bring holds where no group says otherwise. */
+static void leaves_have_settings_of_their_own(void **unused) {
+    (void)unused;
+    struct fixture f;
+    struct mesh alone = mesh_alone();
+    struct group_uses uses;
+    set_up(&f, &alone, 5000);
+    for (int r = 0; r < f.table.rows; r++)
+        if (f.table.row[r].distance) f.table.row[r].own_lr_scale = 10, f.table.row[r].own_weight_decay = 0.01;
+    settings.groups[0] = (struct parameter_group){"layers.*.delta.2.*", 2, NAN, NAN, NAN};
+    settings.groups[1] = (struct parameter_group){"layers.*.delta.1.*", NAN, 0, NAN, NAN};
+    settings.num_groups = 2;
+    optimizer_treat(&settings, &f.table);
+    assert_int_equal(groups_uses(&settings, &f.table, &uses), 0);
+    int64_t seen = 0;
+    for (int r = 0; r < f.table.rows; r++) {
+        const struct row *row = &f.table.row[r];
+        const struct treatment *t = &row->treatment;
+        assert_true(t->lr_scale == (row->distance == 2 ? 2 : row->distance == 1 ? 10 : 1));
+        assert_true(t->weight_decay == (row->distance == 1 || row->ndim == 1 ? 0
+                                        : row->distance == 2                 ? 0.01
+                                                                             : 0.1));
+        seen += row->distance > 0;
+    }
+    assert_int_equal(uses.use[0].tensors + uses.use[1].tensors, seen);
+    assert_int_equal(uses.use[2].tensors, 0);
+    settings.num_groups = 0;
+    optimizer_treat(&settings, &f.table);
+    assert_int_equal(groups_uses(&settings, &f.table, &uses), 0);
+    assert_true(uses.use[0].tensors == seen && uses.use[0].lr_scale == 10 && uses.use[0].weight_decay == 0.01);
+    tear_down(&f);
+}
+
+/* What names no tensor is refused, with a name that is like it. */
+static void groups_name_tensors(void **unused) {
+    (void)unused;
+    struct fixture f;
+    struct mesh alone = mesh_alone();
+    struct group_uses uses;
+    set_up(&f, &alone, 5000);
+    settings.groups[0] = (struct parameter_group){"layers.*.delta.*.output_prj.weight", 2, NAN, NAN, NAN};
+    settings.num_groups = 1;
+    optimizer_treat(&settings, &f.table);
+    assert_int_equal(groups_uses(&settings, &f.table, &uses), GDN_INPUT);
+    assert_non_null(strstr(gdn_failure(), "train.groups[0]"));
+    assert_non_null(strstr(gdn_failure(), "output_proj.weight"));
+    settings.groups[0] = (struct parameter_group){"layers.*", NAN, NAN, 0.5, NAN};
+    settings.optimizer = OPTIMIZER_MUON;
+    optimizer_treat(&settings, &f.table);
+    assert_int_equal(groups_uses(&settings, &f.table, &uses), 0); /* norms among them are AdamW's */
+    strcpy(settings.groups[0].match, "layers.*.mlp.*");
+    optimizer_treat(&settings, &f.table);
+    assert_int_equal(groups_uses(&settings, &f.table, &uses), GDN_INPUT);
+    settings.optimizer = OPTIMIZER_ADAMW;
+    settings.num_groups = 0;
+    tear_down(&f);
+}
+
 int rank_main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(follows_the_formula_through_stages),
         cmocka_unit_test(norm_is_one_number),
         cmocka_unit_test(inactive_rows_stand_still),
         cmocka_unit_test(groups_have_settings_of_their_own),
+        cmocka_unit_test(leaves_have_settings_of_their_own),
+        cmocka_unit_test(groups_name_tensors),
     };
     return run_on_ranks(tests, NULL, NULL);
 }

@@ -39,7 +39,7 @@ struct connection_sums {
 };
 
 struct loss_options {
-    const struct edge_set *active;          /* edges in use: the first of those into each layer; NULL: all */
+    const struct edge_set *active;          /* edges in use, any of the model's; NULL: all */
     double token_weight;                    /* 1 / (target tokens of the global batch) */
     double sparsity_weight, entropy_weight; /* w_s, w_e of model.md 5, already scheduled; 0: none, and where
                                                the configuration has no regularizer */

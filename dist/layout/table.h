@@ -62,7 +62,8 @@ struct row {
                   on all of them: a rank may have rows of a layer that it does not compute */
     int distance; /* of a rule's connection that it belongs to; 0: none */
     int edge;     /* that connection in the edge table; of `select` the first */
-    bool select;  /* what a rule's connections into a layer share: active with the first */
+    bool select;  /* what a rule's connections into a layer share: active with any of them, */
+    int edges;    /* which are edge … edge + edges − 1; of a connection 1 */
 
     /* This rank's part. */
     long local[2]; /* its shape; shape itself where the tensor is not split */

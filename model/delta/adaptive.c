@@ -31,11 +31,11 @@ static void fill_hidden(struct delta_pass *p, int i) {
     struct connections *c = p->c;
     struct adaptive *a = c->gate;
     long T = m->T, G = m->config.delta.gate_hidden, in = G + 1;
-    const real *w1 = c->leaf[GATE_IN].w + i * G * in; /* [G, 1 + G]: magnitude, then context */
+    const real *w1 = own_tensor(p, c->leaf[GATE_IN], i, G * in).w; /* [G, 1 + G]: magnitude, then context */
     real *x = a->x + i * T * G, *magnitude = a->magnitude + i * T;
     m->ops->gemm('N', 'T', T, G, 1, 1, magnitude, 1, w1, in, 0, x, G);
     m->ops->gemm('N', 'T', T, G, G, 1, a->context + i * G, p->n * G, w1 + 1, in, 1, x, G);
-    m->ops->bias_silu(T, G, c->leaf[GATE_IN_BIAS].w + i * G, x, a->h + i * T * G);
+    m->ops->bias_silu(T, G, own_tensor(p, c->leaf[GATE_IN_BIAS], i, G).w, x, a->h + i * T * G);
 }
 
 /* Fills the gate [T, G] of one connection. */
@@ -50,8 +50,8 @@ static void fill_one(struct delta_pass *p, int i, bool maps) {
         fill_hidden(p, i);
     else
         m->ops->silu(T * G, a->x + i * T * G, h);
-    m->ops->gemm('N', 'T', T, G, G, 1, h, G, c->leaf[GATE_OUT].w + i * G * G, G, 0, gate, G);
-    m->ops->softmax_gate(T, G, c->leaf[GATE_OUT_BIAS].w + i * G, 1 / m->config.delta.temperature, gate, G);
+    m->ops->gemm('N', 'T', T, G, G, 1, h, G, own_tensor(p, c->leaf[GATE_OUT], i, G * G).w, G, 0, gate, G);
+    m->ops->softmax_gate(T, G, own_tensor(p, c->leaf[GATE_OUT_BIAS], i, G).w, 1 / m->config.delta.temperature, gate, G);
     if (!gated_measures(p) || !gated_counts(m)) return;
     m->ops->softmax_entropy(T, G, gate, G, &p->sums->entropy);
     measure_gates(p, i, G, gate, G, NULL);
@@ -66,20 +66,21 @@ static void gate_back(struct delta_pass *p, int i, real *dd, real *k) {
     struct adaptive *a = c->gate;
     long T = m->T, D = m->config.hidden_size, G = m->config.delta.gate_hidden, in = G + 1;
     real *dz = m->delta->dgate, *dh = m->delta->dv; /* [T, G] each */
-    const real *w1 = c->leaf[GATE_IN].w + i * G * in, *h = a->h + i * T * G,
-               *magnitude = a->magnitude + i * T;
-    real *g1 = c->leaf[GATE_IN].g + i * G * in, *dmagnitude = m->delta->ct;
+    const struct tensor w1 = own_tensor(p, c->leaf[GATE_IN], i, G * in),
+                        w2 = own_tensor(p, c->leaf[GATE_OUT], i, G * G);
+    const real *h = a->h + i * T * G, *magnitude = a->magnitude + i * T;
+    real *dmagnitude = m->delta->ct;
     m->ops->softmax_gate_back(T, G, 1 / m->config.delta.temperature, a->gate + i * T * G, G, p->entropy, dz,
                               G);
-    m->ops->add_column_sums(T, G, dz, G, c->leaf[GATE_OUT_BIAS].g + i * G);
-    m->ops->gemm('T', 'N', G, G, T, 1, dz, G, h, G, 1, c->leaf[GATE_OUT].g + i * G * G, G);
-    m->ops->gemm('N', 'N', T, G, G, 1, dz, G, c->leaf[GATE_OUT].w + i * G * G, G, 0, dh, G);
+    m->ops->add_column_sums(T, G, dz, G, own_tensor(p, c->leaf[GATE_OUT_BIAS], i, G).g);
+    m->ops->gemm('T', 'N', G, G, T, 1, dz, G, h, G, 1, w2.g, G);
+    m->ops->gemm('N', 'N', T, G, G, 1, dz, G, w2.w, G, 0, dh, G);
     m->ops->silu_back(T * G, a->x + i * T * G, dh, dh);
-    m->ops->add_column_sums(T, G, dh, G, c->leaf[GATE_IN_BIAS].g + i * G);
-    m->ops->gemm('T', 'N', G, 1, T, 1, dh, G, magnitude, 1, 1, g1, in);
-    m->ops->gemm('T', 'N', G, G, T, 1, dh, G, a->context + i * G, p->n * G, 1, g1 + 1, in);
-    m->ops->gemm('N', 'N', T, 1, G, 1, dh, G, w1, in, 0, dmagnitude, 1);
-    m->ops->gemm('N', 'N', T, G, G, 1, dh, G, w1 + 1, in, 0, m->delta->dx + i * G, p->n * G);
+    m->ops->add_column_sums(T, G, dh, G, own_tensor(p, c->leaf[GATE_IN_BIAS], i, G).g);
+    m->ops->gemm('T', 'N', G, 1, T, 1, dh, G, magnitude, 1, 1, w1.g, in);
+    m->ops->gemm('T', 'N', G, G, T, 1, dh, G, a->context + i * G, p->n * G, 1, w1.g + 1, in);
+    m->ops->gemm('N', 'N', T, 1, G, 1, dh, G, w1.w, in, 0, dmagnitude, 1);
+    m->ops->gemm('N', 'N', T, G, G, 1, dh, G, w1.w + 1, in, 0, m->delta->dx + i * G, p->n * G);
     m->ops->delta_magnitude_back(T, D, row_factor(p, i), magnitude, a->square + i * T, dmagnitude, k,
                                  m->delta->dr);
 }

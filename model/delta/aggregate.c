@@ -82,12 +82,31 @@ static bool selects(const struct delta_pass *p) {
     return p->m->config.delta.aggregate == AGGREGATE_ATTENTION;
 }
 
+/* How many of this rank's connections one operation takes: all of them, where their mixes are neighbours and
+ * their columns of alpha every step-th; else one. */
+static int at_once(const struct delta_pass *p) {
+    const int *among = p->mine->among;
+    if (neighbours(p, 0) != p->n) return 1;
+    for (int i = 1; i < p->n; i++)
+        if (among[i] - among[i - 1] != p->m->delta->part.step) return 1;
+    return p->n;
+}
+
+/* The column of a connection in what selection has of all, x [T, all]; NULL without it. */
+static real *own_column(const struct delta_pass *p, int i, real *x) {
+    return selects(p) ? x + p->mine->among[i] : NULL;
+}
+
 void aggregate_forward(struct delta_pass *p) {
     const struct model *m = p->m;
     const struct connections *c = p->c;
     if (selects(p)) select_forward(p);
-    m->ops->connection_weights(m->T, p->n, selects(p) ? c->selection.alpha + m->delta->part.first : NULL,
-                               p->all, m->delta->part.step, even_share(p), c->mix.w, c->weight);
+    for (int i = 0, n = at_once(p); i < p->n; i += n) {
+        real *weight = n == p->n ? c->weight : c->rms; /* [T, n]: `fill` comes later, and fills rms */
+        m->ops->connection_weights(m->T, n, own_column(p, i, c->selection.alpha), p->all, m->delta->part.step,
+                                   even_share(p), own_tensor(p, c->mix, i, 1).w, weight);
+        if (n < p->n) m->ops->copy_columns(m->T, n, weight, n, c->weight + i, p->n);
+    }
 }
 
 void aggregate_recompute(struct delta_pass *p) {
@@ -100,9 +119,13 @@ void aggregate_backward(struct delta_pass *p) {
     const struct connections *c = p->c;
     const struct delta_part *part = &m->delta->part;
     if (selects(p) && (part->step > 1 || !p->works)) m->ops->zero(m->T * p->all, m->delta->dalpha);
-    if (p->works)
-        m->ops->connection_weights_back(m->T, p->n, selects(p) ? c->selection.alpha + part->first : NULL,
-                                        p->all, part->step, even_share(p), c->mix.w, m->delta->dweight,
-                                        c->mix.g, selects(p) ? m->delta->dalpha + part->first : NULL);
+    for (int i = 0, n = at_once(p); p->works && i < p->n; i += n) {
+        struct tensor mix = own_tensor(p, c->mix, i, 1);
+        real *dweight = n == p->n ? m->delta->dweight : m->delta->k; /* [T, n] */
+        if (n < p->n) m->ops->copy_columns(m->T, n, m->delta->dweight + i, p->n, dweight, n);
+        m->ops->connection_weights_back(m->T, n, own_column(p, i, c->selection.alpha), p->all, part->step,
+                                        even_share(p), mix.w, dweight, mix.g,
+                                        own_column(p, i, m->delta->dalpha));
+    }
     if (selects(p)) select_backward(p);
 }

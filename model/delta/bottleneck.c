@@ -44,7 +44,7 @@ static void measure_by_gram(struct delta_pass *p, int i, const real *v, struct s
     struct model *m = p->m;
     struct connections *c = p->c;
     struct bottleneck *b = p->c->gate;
-    const real *wo = c->leaf[OUT].w + i * z.Hd * z.D;
+    const real *wo = own_tensor(p, c->leaf[OUT], i, z.Hd * z.D).w;
     real *kv = m->delta->kv + i * z.Hd, *q = p->sparsity ? b->extra + i * z.Hd : kv;
     m->ops->gemm('N', 'T', z.Hd, z.Hd, z.D, 1, wo, z.D, wo, z.D, 0, m->delta->gram, z.Hd);
     m->ops->gemm('N', 'N', z.T, z.Hd, z.Hd, 1, v, z.wide, m->delta->gram, z.Hd, 0, q, z.wide);
@@ -60,7 +60,7 @@ static void measure_by_sum(struct delta_pass *p, int i, const real *v, struct si
     struct model *m = p->m;
     struct connections *c = p->c;
     struct bottleneck *b = p->c->gate;
-    const real *wo = c->leaf[OUT].w + i * z.Hd * z.D;
+    const real *wo = own_tensor(p, c->leaf[OUT], i, z.Hd * z.D).w;
     real *sum = m->delta->mean; /* c, then k·c */
     m->ops->gemm('N', 'N', z.T, z.D, z.Hd, 1, v, z.wide, wo, z.D, 0, sum, z.D);
     axis_sum(m->tensor, sum, z.T * z.D);
@@ -95,13 +95,16 @@ static void sparsity_backward(struct delta_pass *p, struct sizes z) {
     const struct model *m = p->m;
     const struct connections *c = p->c;
     struct bottleneck *b = p->c->gate;
-    if (m->delta->part.channels) {
-        m->ops->add(z.wide * z.D, b->out_extra, c->leaf[OUT].g);
-        return;
+    long each = z.Hd * z.D;
+    for (int i = 0, n; i < p->n; i += n) {
+        struct tensor wo = own_tensor(p, c->leaf[OUT], i, each);
+        n = m->delta->part.channels ? neighbours(p, i) : 1;
+        if (m->delta->part.channels)
+            m->ops->add(n * each, b->out_extra + i * each, wo.g);
+        else
+            m->ops->gemm('N', 'N', z.Hd, z.D, z.Hd, 1, b->out_extra + i * z.Hd * z.Hd, z.Hd, wo.w, z.D, 1,
+                         wo.g, z.D);
     }
-    for (int i = 0; i < p->n; i++)
-        m->ops->gemm('N', 'N', z.Hd, z.D, z.Hd, 1, b->out_extra + i * z.Hd * z.Hd, z.Hd,
-                     c->leaf[OUT].w + i * z.Hd * z.D, z.D, 1, c->leaf[OUT].g + i * z.Hd * z.D, z.D);
 }
 
 /* Are the sparsity term's gradients kept at a recompute policy? They are dropped where they can be had from v
@@ -121,14 +124,14 @@ static void fill(struct delta_pass *p, bool maps) {
     if (maps) {
         map_forward(p, MAP_U, b->u);
         map_forward(p, MAP_X, b->x);
-        ops->bias_silu(z.T, z.narrow, c->leaf[GATE_IN_BIAS].w, b->x, b->h);
+        ops->bias_silu(z.T, z.narrow, active_stack(p, c->leaf[GATE_IN_BIAS].w, z.G, m->delta->dv), b->x, b->h);
     } else {
         ops->silu(z.T * z.narrow, b->x, b->h);
     }
     for (int i = 0; i < p->n; i++)
-        ops->gemm('N', 'T', z.T, z.Hd, z.G, 1, b->h + i * z.G, z.narrow, c->leaf[GATE_OUT].w + i * z.Hd * z.G,
-                  z.G, 0, b->gate + i * z.Hd, z.wide);
-    const real *r = row_factor(p, 0), *bias = c->leaf[GATE_OUT_BIAS].w;
+        ops->gemm('N', 'T', z.T, z.Hd, z.G, 1, b->h + i * z.G, z.narrow,
+                  own_tensor(p, c->leaf[GATE_OUT], i, z.Hd * z.G).w, z.G, 0, b->gate + i * z.Hd, z.wide);
+    const real *r = row_factor(p, 0), *bias = active_stack(p, c->leaf[GATE_OUT_BIAS].w, z.Hd, m->delta->kv);
     if (!p->measure) {
         ops->bottleneck_gate(z.T, z.n, z.Hd, bias, b->u, r, scale, c->weight, b->gate, b->v);
         return;
@@ -144,13 +147,12 @@ static void contribute(struct delta_pass *p, bool add, real *out, long ldo, long
     struct bottleneck *b = p->c->gate;
     const struct ops *ops = p->m->ops;
     struct sizes z = sizes(p);
-    if (step == 0) {
-        ops->gemm('N', 'N', z.T, z.D, z.wide, 1, b->v, z.wide, c->leaf[OUT].w, z.D, add, out, ldo);
-        return;
+    for (int i = 0, n; i < p->n; i += n) {
+        struct tensor wo = own_tensor(p, c->leaf[OUT], i, z.Hd * z.D);
+        n = step ? 1 : neighbours(p, i);
+        ops->gemm('N', 'N', z.T, z.D, n * z.Hd, 1, b->v + i * z.Hd, z.wide, wo.w, z.D, add || (i && !step),
+                  out + p->mine->among[i] * step, ldo);
     }
-    for (int i = 0; i < p->n; i++)
-        ops->gemm('N', 'N', z.T, z.D, z.Hd, 1, b->v + i * z.Hd, z.wide, c->leaf[OUT].w + i * z.Hd * z.D, z.D,
-                  add, out + i * step, ldo);
 }
 
 /* Gradients of v and Wo from those of the contributions; done with dout afterwards. */
@@ -158,14 +160,12 @@ static void output_backward(struct delta_pass *p, const real *dout, long ldo, lo
     struct model *m = p->m;
     struct connections *c = p->c;
     struct bottleneck *b = p->c->gate;
-    int blocks = step ? p->n : 1; /* one GEMM over all connections where they share dout */
-    long width = step ? z.Hd : z.wide;
-    for (int i = 0; i < blocks; i++) {
-        const real *d = dout + i * step, *v = b->v + i * width;
-        m->ops->gemm('N', 'T', z.T, width, z.D, 1, d, ldo, c->leaf[OUT].w + i * width * z.D, z.D, 0,
-                     m->delta->dv + i * width, z.wide);
-        m->ops->gemm('T', 'N', width, z.D, z.T, 1, v, z.wide, d, ldo, 1, c->leaf[OUT].g + i * width * z.D,
-                     z.D);
+    for (int i = 0, n; i < p->n; i += n) {
+        struct tensor wo = own_tensor(p, c->leaf[OUT], i, z.Hd * z.D);
+        const real *d = dout + p->mine->among[i] * step, *v = b->v + i * z.Hd;
+        n = step ? 1 : neighbours(p, i);
+        m->ops->gemm('N', 'T', z.T, n * z.Hd, z.D, 1, d, ldo, wo.w, z.D, 0, m->delta->dv + i * z.Hd, z.wide);
+        m->ops->gemm('T', 'N', n * z.Hd, z.D, z.T, 1, v, z.wide, d, ldo, 1, wo.g, z.D);
     }
 }
 
@@ -183,19 +183,19 @@ static void backward(struct delta_pass *p, const real *dout, long ldo, long step
                               p->sparsity ? b->extra : NULL, p->entropy / (double)m->config.delta.hidden,
                               b->gate, m->delta->dv, m->delta->dweight,
                               m->config.delta.normalize ? m->delta->dr : NULL);
-    ops->add_column_sums(z.T, z.wide, b->gate, z.wide, c->leaf[GATE_OUT_BIAS].g);
+    add_bias_gradient(p, b->gate, z.Hd, c->leaf[GATE_OUT_BIAS].g);
     for (int i = 0; i < p->n; i++) {
         const real *dz = b->gate + i * z.Hd;
+        struct tensor w2 = own_tensor(p, c->leaf[GATE_OUT], i, z.Hd * z.G);
         ops->gemm('T', 'N', z.Hd, z.G, z.T, 1, dz, z.wide, b->h + i * z.G, z.narrow, 1,
-                  c->leaf[GATE_OUT].g + i * z.Hd * z.G, z.G);
-        ops->gemm('N', 'N', z.T, z.G, z.Hd, 1, dz, z.wide, c->leaf[GATE_OUT].w + i * z.Hd * z.G, z.G, 0,
-                  m->delta->dx + i * z.G, z.narrow);
+                  w2.g, z.G);
+        ops->gemm('N', 'N', z.T, z.G, z.Hd, 1, dz, z.wide, w2.w, z.G, 0, m->delta->dx + i * z.G, z.narrow);
     }
     map_backward(p, MAP_U, m->delta->dv);
     struct delta_pass part = map_sum(p, MAP_X, m->delta->dx);
     real *dx = m->delta->dx + part.row0 * z.narrow;
     ops->silu_back(part.rows * z.narrow, b->x + part.row0 * z.narrow, dx, dx);
-    ops->add_column_sums(part.rows, z.narrow, dx, z.narrow, c->leaf[GATE_IN_BIAS].g);
+    add_bias_gradient(&part, dx, z.G, c->leaf[GATE_IN_BIAS].g);
     map_backward(&part, MAP_X, dx);
     for (int i = 0; i < p->n && m->config.delta.normalize; i++) {
         ops->zero(z.T, m->delta->k);

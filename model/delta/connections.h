@@ -18,8 +18,7 @@ struct delta_part {
     long column;     /* the first of the D (or, where these are divided, W) columns */
 };
 
-/* How many of a layer's first n connections are this rank's: its stacks and what it saves hold only these,
- * packed. */
+/* How many of a layer's n connections are this rank's: its stacks and what it saves hold only these. */
 static inline int own_connections(const struct delta_part *part, int n) {
     return n > part->first ? (n - part->first - 1) / part->step + 1 : 0;
 }
@@ -42,7 +41,8 @@ struct multihead {
 
 /* A layer's connections: tensors of this rank's connections stacked in their order, and what is saved for the
  * backward pass. In shapes n counts the rank's connections, `all` those of all ranks; W, heads and D' are the
- * rank's channels (struct delta_part). A pass uses the active connections, packed. */
+ * rank's channels (struct delta_part). Tensors stay where they are; what a pass saves of active connections lies
+ * packed, as if there were no others. */
 struct connections {
     int n;                               /* edges that lead into this layer, whichever ranks'; 0: none */
     int policy;                          /* enum recompute_policy, or POLICY_NO_BACKWARD */
@@ -81,6 +81,12 @@ struct source {
     real *projected_gradient; /* overwritten */
 };
 
+/* Which of a layer's connections are this rank's and active; any of them may be. */
+struct own_active {
+    int among[MAX_DISTANCES]; /* [n] their numbers among all active ones of the layer */
+    int place[MAX_DISTANCES]; /* [n] and in this rank's stacks */
+};
+
 /* What the connections of all layers share. */
 struct delta_state {
     const struct gate *gate;
@@ -89,7 +95,8 @@ struct delta_state {
     struct projection *projection; /* [edges.count], or NULL where no source travels narrow */
     struct map_part map[MAX_MAPS]; /* [gate's maps] */
     int projection_way;            /* enum projection_way: how linear maps of δ and the mean are computed */
-    struct source source[MAX_DISTANCES];     /* of the pass in progress (struct delta_pass) */
+    struct own_active own;                   /* of the pass in progress (struct delta_pass), like: */
+    struct source source[MAX_DISTANCES];
     struct source own_source[MAX_DISTANCES]; /* the same, own rows of them */
     real *seen, *seen_gates; /* staging: [T, D], [T, n·widest gate] of a watched connection */
 

@@ -14,26 +14,15 @@ static enum gate_parts parts(const struct model *m) {
     return m->delta->part.channels ? m->delta->gate->parts : PARTS_SUMMED;
 }
 
-/* Weights and sums of a layer's active connections are read as one block: they are the first of its own. */
-static int active_first(struct model *m, const struct rule_layer *x) {
-    int n = rule_active(m, x);
-    for (int i = 0; i < n; i++)
-        if (!rule_edge_active(m, x, i))
-            pass_failed(m, gdn_fail(GDN_INTERNAL, "the %d active connections of layer %d are not its first",
-                                    n, x->layer));
-    return n;
-}
-
 struct delta_pass begin_connections(struct model *m, const struct rule_layer *x, struct loss_sums *sums) {
     const struct loss_options *o = m->pass->options;
     struct delta_pass p = {.m = m, .x = x, .c = x->own, .source = m->delta->source, .sums = sums};
-    p.all = active_first(m, x);
-    p.n = own_connections(&m->delta->part, p.all);
+    find_active(&p);
     p.total = edge_set_measured(o->active, &m->edges);
     p.rows = m->T;
     p.works = p.n && (parts(m) != PARTS_REPLICATED || m->delta->part.leads);
     if (p.all) p.t = rule_input(m, x);
-    for (int i = 0; i < p.all; i++) p.source[i] = find_source(m, &p.c->edge[i]);
+    for (int i = 0; i < p.all; i++) p.source[i] = find_source(m, p.source[i].edge);
     p.sparsity = m->gradients && p.total ? o->sparsity_weight * o->token_weight / (double)p.total : 0;
     p.entropy = m->gradients && p.total ? -o->entropy_weight * o->token_weight / (double)p.total : 0;
     p.measure = o->measure || p.sparsity || p.entropy;
@@ -106,7 +95,7 @@ static void form_contributions(struct delta_pass *p, real *c) {
         return;
     case PARTS_SUMMED:
         if (!part->channels) m->ops->zero(T * ld, c); /* connections of other ranks */
-        if (p->n) gate->contribute(p, false, c + part->first * D, ld, part->step * D);
+        if (p->n) gate->contribute(p, false, c, ld, D);
         axis_sum(m->tensor, c, T * ld);
         return;
     }
@@ -139,7 +128,6 @@ void recompute_connections(struct model *m, const struct rule_layer *x) {
 
 void connections_backward(struct model *m, const struct rule_layer *x) {
     struct delta_pass p = begin_connections(m, x, NULL);
-    const struct delta_part *part = &m->delta->part;
     long T = m->T, D = m->config.hidden_size;
     const struct gate *gate = m->delta->gate;
     bool multihead = mixes(m), joins = p.works || (gate->maps && shares_maps(m));
@@ -150,7 +138,7 @@ void connections_backward(struct model *m, const struct rule_layer *x) {
     if (!in_place) m->ops->zero(T * D, m->delta->dt);
     if (multihead) {
         multihead_backward(&p, m->g);
-        if (joins) gate->backward(&p, m->delta->dc + part->first * D, p.all * D, part->step * D);
+        if (joins) gate->backward(&p, m->delta->dc, p.all * D, D);
     } else if (joins) {
         gate->backward(&p, m->g, D, 0);
     }

@@ -56,8 +56,8 @@ struct gate {
 
     /* Passes. `fill` computes gates and whatever else is saved, from the linear maps on or (`maps` false)
      * from the maps as they were saved; it adds to the sums that are measured. `contribute` adds weighted
-     * contributions to out (row distance ldo; connection i at out + i·step; of PARTS_SIDE_BY_SIDE only this
-     * rank's columns), or overwrites it with them where `add` is false. `backward` reads dout [T, D]
+     * contributions to out (row distance ldo; with a step, each at out + step times its number among all
+     * active ones; of PARTS_SIDE_BY_SIDE only this rank's columns), or overwrites it with them where `add` is false. `backward` reads dout [T, D]
      * likewise, always whole, fills dweight, and adds to the gradients of leaves, target and sources: to the
      * target's only when done with dout, where `in_place`. */
     void (*fill)(struct delta_pass *p, bool maps);

@@ -42,7 +42,7 @@ void gated_contribute(struct delta_pass *p, const struct gated_row *row, bool ad
         struct gated g = row->gate(p, i);
         m->ops->gated_delta(T, W, g.gates, t, own_columns(m, W, own(p, i)->s, D, m->delta->columns_s), g.gate,
                             g.gates, row_factor(p, i), g.scale, c->weight + i, p->n, add || (i && !step),
-                            out + i * step, ldo, gated_measures(p) ? c->rms + i * T : NULL);
+                            out + p->mine->among[i] * step, ldo, gated_measures(p) ? c->rms + i * T : NULL);
     }
     if (!gated_measures(p)) return;
     if (W < D) join_rms(p);
@@ -59,7 +59,7 @@ void gated_backward(struct delta_pass *p, const struct gated_row *row, const rea
     const real *t = own_columns(m, W, p->t, D, m->delta->columns_t);
     for (int i = 0; p->works && i < p->n; i++) {
         struct gated g = row->gate(p, i);
-        const real *s = own(p, i)->s, *r = row_factor(p, i), *di = dout + i * step;
+        const real *s = own(p, i)->s, *r = row_factor(p, i), *di = dout + p->mine->among[i] * step;
         real *dd =
             m->delta->mean; /* gradient of δ_i; map_backward uses the buffer after the last connection */
         real *columns = W < D ? m->delta->columns_d : dd; /* of it, this rank's */

@@ -10,7 +10,7 @@ void normalize_forward(struct delta_pass *p) {
         real *inv = c->inv + i * m->T;
         m->ops->delta_inverse_norm(m->T, m->config.hidden_size, p->t, own(p, i)->s, m->config.delta.epsilon,
                                    inv);
-        m->ops->row_factors(m->T, c->scale.w + i, inv, c->r + i * m->T);
+        m->ops->row_factors(m->T, own_tensor(p, c->scale, i, 1).w, inv, c->r + i * m->T);
     }
 }
 
@@ -21,15 +21,16 @@ const real *row_factor(const struct delta_pass *p, int connection) {
 void normalize_backward(struct delta_pass *p, int connection, const real *dr, real *k) {
     const struct connections *c = p->c;
     if (!p->m->config.delta.normalize) return;
-    p->m->ops->row_factors_back(p->m->T, c->scale.w + connection, c->inv + connection * p->m->T,
-                                p->m->config.delta.epsilon, dr, k, c->scale.g + connection);
+    struct tensor scale = own_tensor(p, c->scale, connection, 1);
+    p->m->ops->row_factors_back(p->m->T, scale.w, c->inv + connection * p->m->T, p->m->config.delta.epsilon,
+                                dr, k, scale.g);
 }
 
 void renew_norms(struct model *m, const struct rule_layer *x) {
     struct delta_pass p = {.m = m, .x = x, .c = x->own, .source = m->delta->source};
-    p.all = m->config.delta.normalize ? rule_active(m, x) : 0;
+    if (!m->config.delta.normalize) return;
+    find_active(&p);
     if (p.all) p.t = rule_input(m, x);
-    p.n = own_connections(&m->delta->part, p.all);
-    for (int i = 0; i < p.all; i++) p.source[i] = (struct source){.s = node_output(m, p.c->edge[i].source)};
+    for (int i = 0; i < p.all; i++) p.source[i].s = node_output(m, p.source[i].edge->source);
     normalize_forward(&p);
 }

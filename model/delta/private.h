@@ -10,7 +10,8 @@ struct delta_pass {
     const struct rule_layer *x;
     struct connections *c; /* x->own */
     int all;               /* active connections */
-    int n;                 /* of which this rank computes n, see own() */
+    int n;                 /* of which this rank computes n, numbered as in `mine` */
+    const struct own_active *mine;
     long total;            /* active edges of the whole model */
     long row0, rows;       /* T below: all tokens, or the own ones of on_own_rows */
     bool works;            /* this rank's backward pass goes through gates of its own */
@@ -26,8 +27,12 @@ struct delta_pass {
 
 /* This rank's i-th active connection. */
 static inline const struct source *own(const struct delta_pass *p, int i) {
-    const struct delta_part *part = &p->m->delta->part;
-    return &p->source[part->first + i * part->step];
+    return &p->source[p->mine->among[i]];
+}
+/* Its part of a stack with `size` elements of each connection; those of its neighbours lie behind it. */
+static inline struct tensor own_tensor(const struct delta_pass *p, struct tensor stack, int i, long size) {
+    long at = p->mine->place[i] * size;
+    return (struct tensor){stack.w ? stack.w + at : NULL, stack.g ? stack.g + at : NULL};
 }
 /* Of a width that is divided among the ranks that share a connection: this rank's part. */
 static inline long own_part(const struct model *m, long width) {
@@ -38,6 +43,18 @@ static inline long own_part(const struct model *m, long width) {
 static inline bool shares_maps(const struct model *m) {
     return m->rows_divided && m->delta->part.channels;
 }
+
+/* active.c: which connections are active, of a pass with m, x and c: fills all, n, mine, and of the sources
+ * their edges. */
+void find_active(struct delta_pass *p);
+/* So many of this rank's active connections, from the i-th on, are neighbours in its stacks: one product takes
+ * them. All of them are while distances are introduced one after the other. */
+int neighbours(const struct delta_pass *p, int i);
+/* Of a stack of vectors those of this rank's active connections, as one [n·size]: themselves where they are
+ * neighbours, else copied to `room`. */
+const real *active_stack(const struct delta_pass *p, const real *stack, long size, real *room);
+/* To such a stack of gradients adds the sums over the pass's rows of dx [T, n·size]. */
+void add_bias_gradient(const struct delta_pass *p, const real *dx, long size, real *stack);
 
 /* source.c: an edge's source, and where its gradient goes. */
 struct source find_source(struct model *m, const struct edge *edge);

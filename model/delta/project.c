@@ -52,13 +52,17 @@ static void project_forward(struct delta_pass *p, int map, real *out) {
     const struct model *m = p->m;
     const struct map_part *part = &m->delta->map[map];
     enum map_of of = part->of;
-    const real *w = p->c->leaf[part->leaf].w;
+    struct tensor w = p->c->leaf[part->leaf];
     long T = p->rows, D = m->config.hidden_size, width = part->width, ld = p->n * width;
     bool halves = split(p, width);
-    if (halves) m->ops->gemm('N', 'T', T, ld, D, target_sign(of), p->t, D, w, D, 0, out, ld);
+    for (int i = 0, n; halves && i < p->n; i += n) {
+        n = neighbours(p, i);
+        m->ops->gemm('N', 'T', T, n * width, D, target_sign(of), p->t, D, own_tensor(p, w, i, width * D).w, D,
+                     0, out + i * width, ld);
+    }
     for (int i = 0; i < p->n; i++) {
         const struct source *source = own(p, i);
-        const real *wi = w + i * width * D;
+        const real *wi = own_tensor(p, w, i, width * D).w;
         real *oi = out + i * width;
         if (!source->s) {
             if (!halves) m->ops->gemm('N', 'T', T, width, D, target_sign(of), p->t, D, wi, D, 0, oi, ld);
@@ -113,11 +117,14 @@ void map_backward(struct delta_pass *p, int map, const real *dout) {
     struct tensor w = p->c->leaf[part->leaf];
     long T = p->rows, D = m->config.hidden_size, width = part->width, ld = p->n * width;
     bool halves = split(p, width);
-    if (halves) target_backward(p, of, w, ld, dout, ld);
+    for (int i = 0, n; halves && i < p->n; i += n) {
+        n = neighbours(p, i);
+        target_backward(p, of, own_tensor(p, w, i, width * D), n * width, dout + i * width, ld);
+    }
     for (int i = 0; i < p->n; i++) {
         const struct source *source = own(p, i);
         const real *di = dout + i * width;
-        struct tensor wi = {w.w + i * width * D, w.g + i * width * D};
+        struct tensor wi = own_tensor(p, w, i, width * D);
         if (!source->s) {
             real *half = source->projected_gradient + projected_half(p, map);
             if (!halves) target_backward(p, of, wi, width, di, ld);

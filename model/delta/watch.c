@@ -4,10 +4,8 @@
 
 /* This rank's gates of active connection i; NULL where another rank computes them. */
 static void show_gate(const struct delta_pass *p, int i, struct delta_view *view) {
-    const struct delta_part *part = &p->m->delta->part;
-    int own = (i - part->first) / part->step; /* the connection's place among this rank's */
-    if (i < part->first || (i - part->first) % part->step) return;
-    p->m->delta->gate->show(p, own, view);
+    for (int own = 0; own < p->n; own++)
+        if (p->mine->among[own] == i) p->m->delta->gate->show(p, own, view);
 }
 
 /* From the device to the host, where those who watch look at it. */

@@ -19,5 +19,7 @@ const struct row *params_find(const struct table *table, const char *name) {
 }
 
 bool params_active(const struct row *row, const struct edge_set *active) {
-    return !(row->distance || row->select) || edge_set_has(active, row->edge);
+    for (int e = row->edge; e < row->edge + row->edges; e++)
+        if (edge_set_has(active, e)) return true;
+    return !row->edges;
 }

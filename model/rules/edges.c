@@ -17,6 +17,12 @@ static int add(const struct model_config *config, const struct rule_entry *rule,
     return n;
 }
 
+static edges_change *change;
+
+void edges_register(edges_change *registered) {
+    change = registered;
+}
+
 int edges_create(const struct model_config *config, struct edges *out) {
     struct rule_entry rule[MAX_RULES];
     int rules = rules_of(config, rule), narrow = rules_narrow(rule, rules), count = 0;
@@ -25,6 +31,7 @@ int edges_create(const struct model_config *config, struct edges *out) {
     if (!list) return gdn_fail(GDN_INTERNAL, "out of memory for the edge table of %ld layers", L);
     for (int l = 0; l < config->num_layers; l++)
         for (int r = 0; r < rules; r++) count += add(config, &rule[r], r, r != narrow, l, list + count);
+    if (change) count = change(config, list, count);
     int status = edges_of(list, count, config->num_layers, out);
     free(list);
     return status;

@@ -19,6 +19,10 @@ const struct conflict *rules_conflict(const struct model_config *config, int ten
 /* edges.c. The table of the edges of all rules, those of a layer in the rules' order. Not collective. Fails
  * only without memory. Free with edges_free. */
 int edges_create(const struct model_config *config, struct edges *out);
+/* For programs beside gdn: every table is made of what `change` leaves of its list of `count` edges, which it
+ * may introduce otherwise; returns how many. NULL: none. Before anything else of the program. */
+typedef int edges_change(const struct model_config *config, struct edge *list, int count);
+void edges_register(edges_change *change);
 
 /* create.c: the rules of m->config, after m->edges: false without memory; a layer of an activation set, false
  * likewise; both freed in any case. */

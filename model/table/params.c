@@ -42,7 +42,7 @@ struct builder {
 /* What a row's name does not tell. */
 struct place {
     const struct rule_entry *rule; /* that has it; NULL: none */
-    int layer, distance, edge;
+    int layer, distance, edge, edges;
     bool select, whole; /* whole: of a connection that tensor ranks do not divide */
     int first_owner, owners; /* pipeline ranks that hold it, by rising rank, in builder.owner */
 };
@@ -179,6 +179,7 @@ static void add(struct builder *b, struct place place, const struct leaf *leaf) 
                       .layer = place.layer,
                       .distance = place.distance,
                       .edge = place.edge,
+                      .edges = place.edges,
                       .select = place.select,
                       .owners = place.owners};
     take_part(b->layout, &row);
@@ -207,7 +208,7 @@ static void add_stack(struct builder *b, const struct rule_entry *rule, int firs
         struct place place = layer_place(b, edge->target);
         place.rule = rule;
         place.distance = edge->distance;
-        place.edge = e;
+        place.edge = e, place.edges = 1;
         place.whole = whole;
         if (leaf->projects && b->projector[e] >= 0) add_owner(b, &place, b->projector[e]);
         add(b, place, leaf);
@@ -220,7 +221,7 @@ static void add_shared(struct builder *b, const struct rule_entry *rule, int fir
     struct place place = layer_place(b, b->edges->edge[first].target);
     place.rule = rule;
     place.select = true;
-    place.edge = first;
+    place.edge = first, place.edges = n;
     for (int e = first; leaf->projects && e < first + n; e++)
         if (b->projector[e] >= 0) add_owner(b, &place, b->projector[e]);
     add(b, place, leaf);

@@ -31,7 +31,7 @@ static void fill(struct delta_pass *p, bool maps) {
     struct scratch *scratch = m->delta->gate_scratch;
     (void)maps;
     for (int i = 0; i < p->n; i++) {
-        m->ops->connection_weights(m->T, 1, NULL, 1, 1, 1, p->c->leaf[GAIN].w + i, scratch->gate);
+        m->ops->connection_weights(m->T, 1, NULL, 1, 1, 1, own_tensor(p, p->c->leaf[GAIN], i, 1).w, scratch->gate);
         m->ops->copy(m->T, scratch->gate, own->gate + i * m->T);
         if (gated_measures(p) && gated_counts(m)) measure_gates(p, i, 1, scratch->gate, 1, NULL);
     }
@@ -45,7 +45,7 @@ static void contribute(struct delta_pass *p, bool add, real *out, long ldo, long
 static void gate_back(struct delta_pass *p, int i, real *dd, real *k) {
     const struct model *m = p->m;
     (void)dd, (void)k;
-    m->ops->add_column_sums(m->T, 1, m->delta->dgate, 1, p->c->leaf[GAIN].g + i);
+    m->ops->add_column_sums(m->T, 1, m->delta->dgate, 1, own_tensor(p, p->c->leaf[GAIN], i, 1).g);
 }
 
 static void backward(struct delta_pass *p, const real *dout, long ldo, long step) {

@@ -22,6 +22,10 @@ void choose_rules(struct model_config *model);
  * read where $GDN_TEST_GATE is set: after rows_of_gates. */
 void rows_of_gates(void);
 void choose_gate(struct model_config *model);
+/* edges.c, of all configurations: with $GDN_TEST_EDGES some, sets of active edges are not the first ones of a
+ * layer, and some edges never are; with only, edge tables have no others than those that are at last. */
+void rows_of_edges(void);
+void choose_edges(const char *how); /* the same: some, only, or as gdn does for an empty text */
 void rows_of_formats(void); /* format_big_endian.c, of data.format bigendian */
 
 #endif

@@ -76,11 +76,11 @@ static void see(void *context, const struct delta_view *view) {
     const struct edge *edge = view->edge;
     const real *source = model_output(seen->part->model, 0, 0, edge->source);
     bool next = edge->target > seen->layer ||
-                (edge->target == seen->layer && edge->connection == seen->connection + 1);
+                (edge->target == seen->layer && edge->connection > seen->connection);
     int n = seen->watched[edge->target]++;
     seen->calls++, seen->layer = edge->target, seen->connection = edge->connection;
     failures += !next || view->batch != B || view->length != S || view->D != D;
-    failures += seen->channels ? !view->gate : !view->gate != (n % tensor.size != tensor.index);
+    failures += seen->channels ? !view->gate : !view->gate != (edge->connection % tensor.size != tensor.index);
     for (long i = 0; i < T * D; i++) {
         double target = (double)view->difference[i] + (double)source[i];
         if (!n) seen->target[edge->target][i] = target;
@@ -141,7 +141,10 @@ static void check(int kind, bool by_connection, bool rows, const struct recomput
         .rows = tokens, .batch = B, .length = S, .options = &o, .gradient = gradient, .watch = &watch};
     model_stage_forward(part.model, &pass, &sums);
     int calls = seen.calls, wanted = 0;
-    for (int l = 0; l < LAYERS; l++) wanted += layer[l] * (l + 1 < active ? l + 1 : active);
+    struct edges edges;
+    assert_int_equal(edges_create(&c, &edges), 0);
+    for (int e = 0; e < edges.count; e++) wanted += layer[edges.edge[e].target] && edge_set_has(o.active, e);
+    edges_free(&edges);
     compare(&seen, layer, text);
     model_stage_backward(part.model, &pass, LAYERS, -1, &sums);
     if (calls != wanted || seen.calls != calls)

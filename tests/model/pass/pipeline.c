@@ -24,8 +24,8 @@ static int stage_of(const struct pipeline *p, int node) {
 /* Do layers of a stage read this node? */
 static bool reads(const struct pipeline *p, int stage, int node) {
     for (int l = p->cut->stage[stage].first; l < p->cut->stage[stage].end; l++)
-        for (int i = 0; i < edge_set_into(p->active, &p->edges, l); i++)
-            if (p->edges.edge[p->edges.first[l] + i].source == node) return true;
+        for (int e = p->edges.first[l]; e < p->edges.first[l + 1]; e++)
+            if (p->edges.edge[e].source == node && edge_set_has(p->active, e)) return true;
     return false;
 }
 

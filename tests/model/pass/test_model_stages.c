@@ -189,7 +189,7 @@ static bool variant(int v, struct model_config *c, struct loss_options *o) {
     if (!fixture_variant(v, c, o)) return false;
     fixture_widen(c);
     c->num_layers = LAYERS;
-    if (o->active) o->active = fixture_active(c, 1);
+    if (o->active) o->active = fixture_active(c, v == 25 ? 1 : -1);
     return true;
 }
 

@@ -1,5 +1,10 @@
 #include "train/config/no_effect.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+#include "train/config/private.h"
+
 /* The last layer reaches farthest: to layer 0, or to the embedding below it. */
 static void print_unreachable(const struct model_config *model, FILE *out) {
     const struct delta_config *delta = &model->delta;
@@ -27,10 +32,24 @@ static void print_late(const struct config *config, FILE *out) {
             delta->stage_steps, introduced, delta->num_distances, steps);
 }
 
+/* Settings of an optimiser that is not used. */
+static void print_unused_muon(const struct config *config, FILE *out) {
+    static const char section[] = "train.muon.";
+    for (int k = 0; k < CONFIG_KEYS && config->train.optimizer != OPTIMIZER_MUON; k++) {
+        const struct key *key = &config_keys[k];
+        if (strncmp(key->path, section, sizeof section - 1) != 0) continue;
+        char *value = value_text(config, key);
+        if (value && strcmp(value, key->value) != 0)
+            fprintf(out, "note      %s: %s of no effect: train.optimizer is not muon\n", key->path, value);
+        free(value);
+    }
+}
+
 void no_effect_print(const struct config *config, FILE *out) {
     const struct train_config *train = &config->train;
     print_unreachable(&config->model, out);
     print_late(config, out);
+    print_unused_muon(config, out);
     if (!train->warmup_tokens && train->warmup_steps > train->steps)
         fprintf(out,
                 "note      train.warmup_steps: %ld is beyond train.steps: %ld, so the learning rate ends at "

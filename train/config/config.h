@@ -69,7 +69,7 @@ struct train_config {
     int recompute_every, recompute_delta_every; /* layers 0, n, 2n, … only; delta 0: as recompute_every */
     double memory;                              /* GiB that a rank may use; 0: what its machine has */
     double compress_sources;                    /* part of the full rank, 0: off */
-    long eval_interval, eval_batches, gate_interval, stop_at; /* 0: off; eval_batches 0: all */
+    long eval_interval, eval_batches, gate_interval, noise_interval, stop_at; /* 0: off; eval_batches 0: all */
     double time_limit;                                        /* minutes of one start; 0: what Slurm says */
 };
 

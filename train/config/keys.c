@@ -173,6 +173,9 @@ const struct key config_keys[] = {
     ROW(train.gate_interval, "0", STEPS(0),
         .help = "steps between records of the gates' sparsity and entropy, and of each connection's gate and "
                 "contribution (events `gates`); 0: none"),
+    ROW(train.noise_interval, "0", STEPS(0),
+        .help = "steps between measurements of the gradient noise scale, which says how large batches pay "
+                "(events `noise`); each takes another step's time; 0: none"),
     ROW(train.stop_at, "0", STEPS(0),
         .help = "stop with a checkpoint and status 3 once this many steps are done; 0: off"),
     ROW(train.time_limit, "0.0", FROM(0),

@@ -290,6 +290,12 @@ int validate_combinations(struct reading *reading) {
     TRY(validate_store(reading));
     TRY(validate_spikes(reading));
     resolve_saving(reading);
+    if (reading->config->train.graphs && reading->config->train.noise_interval > 0)
+        return impossible(reading, "a measurement of the noise is no repetition of recorded passes",
+                          KEY_PATH(train.graphs), KEY_PATH(train.noise_interval), NULL);
+    if (reading->config->mesh.compress_boundary > 0 && reading->config->train.noise_interval > 0)
+        return impossible(reading, "a measurement of the noise would change what boundaries carry over",
+                          KEY_PATH(mesh.compress_boundary), KEY_PATH(train.noise_interval), NULL);
     if (reading->config->train.graphs && reading->config->train.compress_sources > 0)
         return impossible(reading,
                           "sources are factorised on the host, so passes cannot be recorded; one of the two "

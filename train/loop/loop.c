@@ -186,17 +186,21 @@ static int train_step(struct loop *loop, double began) {
     struct run *run = loop->run;
     struct step_report report = {0};
     const double scale = run->loss_scale.scale;
+    double noise_seconds = -MPI_Wtime(), noise_waited = -activity_waited();
+    TRY(loop_noise(loop));
+    noise_seconds += MPI_Wtime(), noise_waited += activity_waited();
     int status = loop_step(run, delta_store_begin(loop->store, run->position.step), &report);
     loop_record_nan_trace(loop, &report);
     if (status == GDN_DIVERGED) return diverge(loop, &report);
     if (status) return status;
     run->position.on_disk = false;
-    report.step_seconds = MPI_Wtime() - began;
-    loop->waited = activity_waited();
+    report.step_seconds = MPI_Wtime() - began - noise_seconds;
+    loop->waited = activity_waited() - noise_waited;
     report.tokens_per_second =
         (double)report.sequences * (double)run->config.train.sequence_length / report.step_seconds;
     loop->last = report;
     record_step(loop, &report);
+    loop_record_noise(loop, &report);
     if (run->loss_scale.scale != scale) record_loss_scale(loop, report.step, run->loss_scale.scale < scale);
     status = loop_spike(loop, &report);
     return status == GDN_DIVERGED ? diverge(loop, &report) : status;

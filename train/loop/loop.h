@@ -31,6 +31,7 @@ struct loop {
     bool saving;          /* one is under way */
     bool ending;          /* the run ends, in one way or another */
     double waited;        /* seconds of the last step that this rank waited for others */
+    double half_difference; /* of the gradients of the batch's halves: half of it, squared; NAN: not measured */
     struct saver *saver;  /* of checkpoints */
     double saved_at;      /* seconds at which the last one was begun */
     int save_failures;    /* of checkpoints, in a row */
@@ -55,6 +56,16 @@ int loop_run(struct run *run, struct rundir *rundir, struct stop *stop, FILE *ou
  * any other spike (run->spikes.last), is left out unless spikes.action is report. GDN_INTERNAL where an axis
  * of the mesh failed: then the job cannot go on. Collective. (loop/step.c) */
 int loop_step(struct run *run, const struct delta_watch *watch, struct step_report *report);
+
+/* What a step at the run's position computes. Not collective. (loop/step.c) */
+struct loss_options loop_options(const struct run *run);
+
+/* Where train.noise_interval is due: measures how much the gradients of the two halves of the batch in
+ * run->data.rows differ, before the step itself, whose results stay the same. loop_record_noise records with
+ * the step's own gradient norm what follows, nothing where one of them was not finite. Collective.
+ * GDN_INTERNAL. (loop/noise.c) */
+int loop_noise(struct loop *loop);
+void loop_record_noise(struct loop *loop, const struct step_report *report);
 
 /* Whether this rank knows of a request to stop, or the time that is left is too short for `next` and a
  * checkpoint. Not collective. (loop/save.c) */

@@ -30,12 +30,12 @@ static void regularizer_weights(const struct config *config, int64_t step, struc
 /* What a step computes, on every rank alike: active distances and the regularisers' weights (model.md, 5 and
  * 6). Gradients, all of which have the factor token_weight, are those of scale · loss
  * (train/optimizer/loss_scale.h). */
-static struct loss_options options_of(const struct run *run, int active) {
+struct loss_options loop_options(const struct run *run) {
     const struct config *config = &run->config;
     const int64_t step = run->position.step;
     const struct train_config *train = &config->train;
     struct loss_options options = {
-        .active = pipeline_active(&run->part.pipeline, active),
+        .active = pipeline_active(&run->part.pipeline, active_distances(&config->model.delta, step)),
         .token_weight =
             run->loss_scale.scale / ((double)batch_at(train, step) * (double)train->sequence_length),
     };
@@ -189,7 +189,7 @@ int loop_step(struct run *run, const struct delta_watch *watch, struct step_repo
     const struct train_config *train = &run->config.train;
     const struct axis *axis = run->mesh.axis;
     const int active = active_distances(&run->config.model.delta, run->position.step);
-    struct loss_options options = options_of(run, active);
+    struct loss_options options = loop_options(run);
     const long batch = batch_at(train, run->position.step);
     *report = (struct step_report){
         .step = run->position.step,

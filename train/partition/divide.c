@@ -37,6 +37,11 @@ static int validate_entry(const struct train_config *train, int entry, int ranks
                         "%s %ld in micro-batches of train.micro_batch_size %ld on %d data ranks is "
                         "%ld of them on each; %d at most are expected",
                         name, batch, micro_batch, ranks, batch / at_once, MICRO_BATCHES_MAX);
+    if (train->noise_interval > 0 && (batch % 2 || batch / 2 % micro_batch))
+        return gdn_fail(GDN_INPUT,
+                        "%s %ld: half of it is no multiple of the micro-batches of %ld, but train.noise_interval "
+                        "compares halves; a train.micro_batch_size that divides %ld is expected",
+                        name, batch, micro_batch, batch % 2 ? batch - 1 : batch / 2);
     return 0;
 }
 

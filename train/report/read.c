@@ -41,6 +41,8 @@ static const struct {
     [CURVE_DEVICE] = {"monitor", "device_bytes"},
     [CURVE_ACTIVE] = {"monitor", "active_connections"},
     [CURVE_EFFECTIVE] = {"monitor", "effective_connections"},
+    [CURVE_VARIANCE] = {"noise", "variance"},
+    [CURVE_GRADIENT] = {"noise", "gradient_squared"},
 };
 
 /* The run goes on with `step` steps done: what was done beyond them no longer counts. Steps are counted from
@@ -214,7 +216,7 @@ static int take_line(struct report_run *run, const char *kind, const json_t *lin
     if (!strcmp(kind, "gates")) return take_gates(run, step, line);
     if (!strcmp(kind, "checkpoint")) return take_checkpoint(run, step, line);
     if (!strcmp(kind, "eval")) return take_eval(run, step, line);
-    if (!strcmp(kind, "monitor")) return take_curves(run, kind, step, line);
+    if (!strcmp(kind, "monitor") || !strcmp(kind, "noise")) return take_curves(run, kind, step, line);
     if (!strcmp(kind, "memory")) return take_memory(run, line), GDN_OK;
     const char *reason = report_string(line, "reason");
     bool skipped = !strcmp(kind, "skip"), scaled = !strcmp(kind, "loss_scale");
@@ -248,7 +250,7 @@ static int read_line(struct report_run *run, char *text, size_t length, const ch
             gdn_fail(GDN_INPUT, "%s, line %ld is no event: an object with a string \"event\" is expected",
                      file, number);
     else if (!isfinite(report_number(line, "step")) &&
-             (!strcmp(kind, "step") || !strcmp(kind, "eval") || !strcmp(kind, "monitor") ||
+             (!strcmp(kind, "step") || !strcmp(kind, "eval") || !strcmp(kind, "monitor") || !strcmp(kind, "noise") ||
               !strcmp(kind, "gates") || !strcmp(kind, "checkpoint") || !strcmp(kind, "resume")))
         status =
             gdn_fail(GDN_INPUT, "%s, line %ld: the event '%s' has no number \"step\"", file, number, kind);

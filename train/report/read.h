@@ -25,6 +25,8 @@ enum report_curve {
     CURVE_DEVICE,   /* bytes */
     CURVE_ACTIVE,   /* connections */
     CURVE_EFFECTIVE,
+    CURVE_VARIANCE, /* this and the next: of events `noise` */
+    CURVE_GRADIENT,
     CURVES
 };
 

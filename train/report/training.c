@@ -37,6 +37,40 @@ static int draw_later(const struct report *report) {
     return status;
 }
 
+/* The noise scale: both estimates averaged over the last measurements, some twenty, before they are divided.
+ */
+static int noise_scale(const struct report_run *run, struct series *out) {
+    const struct series *variance = &run->curve[CURVE_VARIANCE], *gradient = &run->curve[CURVE_GRADIENT];
+    const double keep = 0.9;
+    double above = 0, below = 0;
+    for (long i = 0; i < variance->count && i < gradient->count; i++) {
+        above = keep * above + (1 - keep) * variance->y[i];
+        below = keep * below + (1 - keep) * gradient->y[i];
+        if (below > 0) TRY(series_add(out, variance->x[i], above / below));
+    }
+    return GDN_OK;
+}
+
+static int draw_noise(const struct report *report) {
+    static const struct report_curves look = {
+        .title = "Gradient noise scale, in sequences",
+        .note = "Batches well below it: twice the batch takes almost half the steps. Well above: it hardly saves any.",
+        .kinds = 1,
+        .log = true};
+    struct series *scale = calloc((size_t)report->count, sizeof *scale);
+    struct report_line *line = calloc((size_t)report->count, sizeof *line);
+    int count = 0, status = scale && line ? GDN_OK : report_no_memory();
+    for (int r = 0; !status && r < report->count; r++) {
+        status = noise_scale(&report->run[r], &scale[r]);
+        if (scale[r].count) line[count++] = (struct report_line){.series = &scale[r], .run = r};
+    }
+    if (count && !status) status = report_draw(report, &look, line, count);
+    for (int r = 0; scale && r < report->count; r++) series_free(&scale[r]);
+    free(scale);
+    free(line);
+    return status;
+}
+
 int report_training(const struct report *report) {
     static const struct figure_row loss = {
         {.kinds = 2}, {CURVE_LOSS, CURVE_VALIDATION}, {false, true}, NO_STEPS};
@@ -58,6 +92,7 @@ int report_training(const struct report *report) {
     int status = report_loss(report);
     if (!status) status = draw_later(report);
     if (!status) status = report_row(report, &norm);
+    if (!status) status = draw_noise(report);
     if (!status) status = report_sets(report);
     if (!status) status = report_row(report, &rate);
     fprintf(report->page, "</div>\n");

@@ -1,0 +1,72 @@
+/* The gradient noise scale (McCandlish et al. 2018, appendix A): tr Σ / |G|², in sequences, where Σ is the
+ * covariance of the gradients of single sequences and G the true gradient. A batch much smaller than this is
+ * mostly noise, one much larger mostly repetition.
+ *
+ * With D half the difference of the mean gradients of the batch's two halves, and B its sequences, E|D|² is
+ * tr Σ / B, and the batch's own gradient has E|g|² = |G|² + tr Σ / B. D is what the step's passes give where
+ * the second half of the batch has a negative weight: so it is measured by a step that updates nothing, which
+ * needs no memory, is the same on every mesh, and costs a step every train.noise_interval steps. */
+#include "train/loop/loop.h"
+
+#include "model/params/edges.h"
+#include "train/config/batch.h"
+
+#include <math.h>
+
+/* Keeps |D|²; nothing is updated. NAN where it is not finite, as the step itself will tell. */
+static int keep_norm(struct step *step) {
+    struct loop *loop = step->context;
+    double norm;
+    TRY(optimizer_norm(&loop->run->trainer.optimizer, step->options->active, &norm));
+    norm /= loop->run->loss_scale.scale;
+    loop->half_difference = isfinite(norm) ? norm * norm : NAN;
+    return 0;
+}
+
+/* The first of this rank's micro-batches that is in the second half of the batch: data ranks have consecutive
+ * parts of it, and halves end where micro-batches do (batch_divide). */
+static int second_half(const struct run *run) {
+    long half = batch_at(&run->config.train, run->position.step) / 2,
+         before = run->mesh.axis[AXIS_DATA].index * run_share(run);
+    return before >= half ? 0 : (int)((half - before) / run->part.micro_batch);
+}
+
+int loop_noise(struct loop *loop) {
+    struct run *run = loop->run;
+    long interval = run->config.train.noise_interval;
+    loop->half_difference = NAN;
+    if (interval <= 0 || run->position.step % interval) return 0;
+    struct loss_options first = loop_options(run), second;
+    first.each = false;
+    first.l1_weight = 0; /* of weights: the same in both halves */
+    second = first;
+    second.token_weight = -first.token_weight;
+    struct step step = {
+        .number = run->position.step,
+        .rows = run->data.rows,
+        .sequences = run_share(run),
+        .micro_batches = (int)(run_share(run) / run->part.micro_batch),
+        .options = &first,
+        .second = &second,
+        .second_from = second_half(run),
+        .decide = keep_norm,
+        .context = loop,
+    };
+    TRY(execute(run->trainer.executor, &step));
+    scales_restore(&run->scales); /* as if the step had not been */
+    return 0;
+}
+
+void loop_record_noise(struct loop *loop, const struct step_report *report) {
+    double batch = (double)report->sequences, variance = batch * loop->half_difference,
+           gradient = report->grad_norm * report->grad_norm - loop->half_difference;
+    if (!isfinite(variance) || !isfinite(gradient)) return;
+    struct metrics *metrics = &loop->rundir->metrics;
+    metrics_begin(metrics, "noise");
+    metrics_integer(metrics, "step", report->step);
+    metrics_integer(metrics, "sequences", report->sequences);
+    metrics_number(metrics, "variance", variance);
+    metrics_number(metrics, "gradient_squared", gradient);
+    metrics_number(metrics, "noise_scale", gradient > 0 ? variance / gradient : NAN);
+    metrics_end(metrics);
+}

@@ -129,23 +129,43 @@ static void add_parts(long count, int parts, const real *pieces, real *sum) {
     }
 }
 
-/* m/c1 and v/c2 become products with numbers that are computed once: √(v/c2) = √v·√(1/c2). */
+/* What an update multiplies with; m/c1 and v/c2 become products with numbers that are computed once: √(v/c2) =
+ * √v·√(1/c2). */
+struct adamw {
+    real keep1, take1, keep2, take2, keep, rate, root, min_root;
+};
+
+/* `cautious` is known where this is called, so that else no signs are compared. */
+static inline __attribute__((always_inline)) void adamw_piece(long n, real *w, const real *g, real *m, real *v,
+                                                              struct adamw u, bool cautious) {
+#pragma omp simd
+    for (long i = 0; i < n; i++) {
+        m[i] = u.keep1 * m[i] + u.take1 * g[i];
+        v[i] = u.keep2 * v[i] + u.take2 * (g[i] * g[i]);
+        real keep = cautious && decay_opposed(m[i], w[i]) ? 1 : u.keep;
+        w[i] = keep * w[i] - u.rate * m[i] / (REAL_SQRT(v[i]) * u.root + u.min_root);
+    }
+}
+
 static void adamw(long n, real *w, const real *g, real *m, real *v, double gscale, double lr, double beta1,
                   double beta2, double eps, double decay, bool cautious, double c1, double c2) {
-    const real keep1 = (real)beta1, take1 = (real)((1 - beta1) * gscale);
-    const real keep2 = (real)beta2, take2 = (real)((1 - beta2) * gscale * gscale);
-    const real keep = (real)(1 - lr * decay), rate = (real)(lr / c1), root = (real)sqrt(1 / c2);
-    const real min_root = (real)eps, keep_opposed = cautious ? 1 : keep;
+    const struct adamw u = {
+        .keep1 = (real)beta1,
+        .take1 = (real)((1 - beta1) * gscale),
+        .keep2 = (real)beta2,
+        .take2 = (real)((1 - beta2) * gscale * gscale),
+        .keep = (real)(1 - lr * decay),
+        .rate = (real)(lr / c1),
+        .root = (real)sqrt(1 / c2),
+        .min_root = (real)eps,
+    };
 #pragma omp parallel for schedule(static) if (n > PARALLEL_WORK)
-    for (long first = 0; first < n; first += PIECE) {
-        long end = min(n, first + PIECE);
-#pragma omp simd
-        for (long i = first; i < end; i++) {
-            m[i] = keep1 * m[i] + take1 * g[i];
-            v[i] = keep2 * v[i] + take2 * (g[i] * g[i]);
-            real kept = decay_opposed(m[i], w[i]) ? keep_opposed : keep;
-            w[i] = kept * w[i] - rate * m[i] / (REAL_SQRT(v[i]) * root + min_root);
-        }
+    for (long at = 0; at < n; at += PIECE) {
+        long count = min(PIECE, n - at);
+        if (cautious)
+            adamw_piece(count, w + at, g + at, m + at, v + at, u, true);
+        else
+            adamw_piece(count, w + at, g + at, m + at, v + at, u, false);
     }
 }
 

@@ -116,7 +116,7 @@ const struct key config_keys[] = {
      .count_offset = offsetof(struct config, train.num_groups),
      .help = "settings of some tensors: [{match: 'layers.*.delta.*.mix', lr_scale: 5, weight_decay: 0}], also "
              "beta1 and beta2; lr_scale is times lr, what is not given is as for other tensors. Of groups "
-             "that match a tensor's name the first holds (names: gdn checkpoint ls)"},
+             "that match a tensor's name the first holds"},
     ROW(train.cautious_decay, "false",
         .help = "weights decay only where that does not work against their update: elements of which update "
                 "and weight have the same sign"),

@@ -172,8 +172,8 @@ static void lay_out_gradients(struct model *m, long T, long all, long n) {
     if (m->config.delta.aggregate == AGGREGATE_MULTIHEAD) s->dc = take(&m->scratch, T * all * D);
 }
 
-void lay_out_delta_scratch(struct model *m, void *common, long T, int max) {
-    struct delta_state *s = common;
+void lay_out_delta_scratch(struct model *m, const struct model_rule *rule, long T, int max) {
+    struct delta_state *s = rule->common;
     const struct gate *gate = m->delta->gate;
     const struct delta_part *part = &s->part;
     long D = m->config.hidden_size, Hd = own_part(m, m->config.delta.hidden), G = m->config.delta.gate_hidden;

@@ -73,7 +73,7 @@ int prepare_connections(struct model *m, struct model_rule *rule);
 void release_connections(void *common);
 void find_connections(struct model *m, const struct rule_layer *x);
 void lay_out_connections(struct model *m, const struct rule_layer *x, void *shared, long T);
-void lay_out_delta_scratch(struct model *m, void *common, long T, int n);
+void lay_out_delta_scratch(struct model *m, const struct model_rule *rule, long T, int n);
 
 /* delta.c: z += aggregate(contributions), from y before it; a pass over a layer's connections begins. */
 void connections_forward(struct model *m, const struct rule_layer *x, real *z, struct loss_sums *sums);

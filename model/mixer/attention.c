@@ -56,6 +56,11 @@ static double flops(const struct model_config *c, long length) {
     return 2 * (2 * D * D + 2 * D * kv) + 2 * 2 * D * (double)(length + 1) / 2; /* the causal half */
 }
 
+static long place_width(const struct model_config *c, enum rule_place place) {
+    int heads = place == PLACE_QUERY ? c->num_heads : place >= PLACE_KEY ? c->num_kv_heads : 0;
+    return (long)heads * (c->hidden_size / c->num_heads);
+}
+
 static const struct conflict *conflict(const struct model_config *c, int tensor) {
     static const struct conflict width = {"hidden_size must be a multiple of 2 x num_heads, so that heads "
                                           "have an even width (rotary positions turn "
@@ -124,6 +129,20 @@ static int fill_rotary(struct model *m, void *common, long positions) {
     return 0;
 }
 
+typedef void enter(struct model *m, int layer, enum rule_place place, const struct heads *heads);
+
+/* What enters the queries, keys and values of qkv [T, (H+2K)·hd], or takes its part of their gradients. */
+static void enter_places(struct model *m, const struct mixing *x, enter *call, real *qkv, const real *n,
+                         real *dn) {
+    struct shape z = shape_of(m);
+    struct heads heads = {.at = qkv, .width = z.hd, .ld = z.wide, .n = n, .dn = dn};
+    for (enum rule_place place = PLACE_QUERY; place <= PLACE_VALUE; place++) {
+        heads.count = place == PLACE_QUERY ? z.H : z.K;
+        call(m, x->layer, place, &heads);
+        heads.at += heads.count * z.hd;
+    }
+}
+
 /* Queries, keys and values, rotated; the first token's position is `position`. */
 static void project(struct model *m, const struct mixing *x, const real *n, long position) {
     const struct attention *a = x->own;
@@ -131,6 +150,7 @@ static void project(struct model *m, const struct mixing *x, const real *n, long
     struct shape z = shape_of(m);
     m->ops->linear(x->weight + WEIGHT_QKV, 'N', 'T', m->T, z.wide, z.D, 1, n, z.D, a->qkv.w, z.D, 0,
                    a->qkv_out, z.wide);
+    if (x->inlet) enter_places(m, x, x->inlet->forward, a->qkv_out, n, NULL);
     m->ops->rope(m->T, m->S, position, z.H + z.K, z.hd, s->cosine, s->sine, 1, a->qkv_out, z.wide);
 }
 
@@ -165,7 +185,11 @@ static void backward(struct model *m, const struct mixing *x, const real *dout, 
     ops->linear(o, 'T', 'N', D, own, T, 1, dout, D, a->out, own, 1, a->o.g, own);
     ops->attention_back(m->B, m->S, z.H, z.K, z.hd, a->qkv_out, a->out, a->lse, da, s->dqkv, s->work);
     ops->rope(T, m->S, 0, z.H + z.K, z.hd, s->cosine, s->sine, -1, s->dqkv, wide);
-    ops->linear(qkv, 'N', 'N', T, D, wide, 1, s->dqkv, wide, a->qkv.w, D, 0, dn, D);
+    if (x->inlet) {
+        ops->zero(T * D, dn);
+        enter_places(m, x, x->inlet->backward, s->dqkv, n, dn);
+    }
+    ops->linear(qkv, 'N', 'N', T, D, wide, 1, s->dqkv, wide, a->qkv.w, D, x->inlet ? 1 : 0, dn, D);
     ops->linear(qkv, 'T', 'N', wide, D, T, 1, s->dqkv, wide, n, D, 1, a->qkv.g, D);
 }
 
@@ -204,6 +228,7 @@ const struct mixer mixer_attention = {
     .weights = WEIGHTS,
     .leaves = leaves,
     .flops = flops,
+    .place_width = place_width,
     .conflict = conflict,
     .validate_device = validate_device,
     .find = find,

@@ -14,6 +14,24 @@ enum { MIXER_LEAVES = 8 };
 
 struct mixer;
 
+/* Queries, keys or values of a layer, where rules between layers may enter: of all T rows this tensor rank's
+ * heads, as projected from n and before rotation, so that what enters is turned and kept as the layer's own.
+ * In a backward pass their gradient. */
+struct heads {
+    real *at;              /* [T, count · width], row distance ld */
+    long count, width, ld; /* heads of so many channels */
+    const real *n;         /* [T, D] */
+    real *dn;              /* backward: [T, D] added to: this rank's terms of the gradient of n */
+};
+
+/* What enters there, from above: the mixer calls it for each of its places, forward when it has projected
+ * (once more where it computes again), backward when it has the gradients and before it goes on to that of n.
+ */
+struct inlet {
+    void (*forward)(struct model *m, int layer, enum rule_place place, const struct heads *heads);
+    void (*backward)(struct model *m, int layer, enum rule_place place, const struct heads *heads);
+};
+
 /* A layer's mixer, in one activation set, or where tensors are held. The row's own structs are opaque to all
  * others. */
 struct mixing {
@@ -24,6 +42,7 @@ struct mixing {
     void *own;    /* what it keeps of the layer: tensors, saved buffers */
     void *common; /* what all layers with this row share on a rank: scratch */
     void *decode; /* of the tokens so far, in generation; else NULL */
+    const struct inlet *inlet; /* NULL: nothing enters */
 };
 
 struct mixer {
@@ -36,6 +55,10 @@ struct mixer {
      * of the forward pass, on average over a sequence of `length` (a multiply and an add are two). */
     int (*leaves)(const struct model_config *config, struct leaf *leaf);
     double (*flops)(const struct model_config *config, long length);
+
+    /* Columns of queries, keys or values on all tensor ranks, which share whole heads evenly: where rules may
+     * enter; 0: not there. NULL: nowhere. */
+    long (*place_width)(const struct model_config *config, enum rule_place place);
 
     /* What of the configuration does not go together on so many tensor ranks, NULL where all does;
      * hidden_size is then a multiple of them. What a device cannot do: GDN_INPUT; NULL where it can do all.

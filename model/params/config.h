@@ -33,10 +33,14 @@ struct delta_config {
     double l1_weight; /* of the connections' absolute weights; whatever the regularizer */
 };
 
-/* Where a rule between layers enters a layer l: what the layer reads in place of the output of node l − 1,
- * which itself stays as it is; or what the layer's MLP has left in the stream, whose sum with the rule is the
- * output of node l. */
-enum rule_place { PLACE_BEFORE, PLACE_AFTER };
+/* Where a rule between layers enters a layer l. */
+enum rule_place {
+    PLACE_BEFORE, /* what the layer reads in place of the output of node l − 1, which itself stays as it is */
+    PLACE_AFTER, /* what its MLP has left in the stream: the sum with the rule is the output of node l */
+    PLACE_QUERY, /* its queries, keys, values as the mixer has projected them, before positions turn them */
+    PLACE_KEY,
+    PLACE_VALUE,
+};
 
 /* An entry of a model's list of rules between layers: a row, which may stand there more than once, and what
  * is said of it, as far as the row leaves it open. */

@@ -81,7 +81,10 @@ static void lay_out(struct model *m, long positions) {
 /* What the chunk's layers keep, layers [num_layers]. */
 static bool allocate_layers(struct model *m, const struct chunk *chunk, struct layer *layers) {
     bool there = true;
-    for (int l = chunk->span.first; there && l < chunk->span.end; l++) there = create_layer(m, l, &layers[l]);
+    for (int l = chunk->span.first; there && l < chunk->span.end; l++) {
+        there = create_layer(m, l, &layers[l]);
+        layers[l].mixing.inlet = rules_inlet(m, l);
+    }
     return there;
 }
 

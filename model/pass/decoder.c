@@ -1,5 +1,5 @@
-/* Generation: one token at a time through the same layers, with what their mixers keep of the tokens so far.
- */
+/* Generation: one token at a time through the same layers, with what their mixers and rules keep of the
+ * tokens so far. */
 #include "kernels/base/status.h"
 #include "model/pass/private.h"
 
@@ -7,7 +7,7 @@
 
 struct decoder {
     struct model *model; /* for one sequence of one token */
-    struct layer *layer; /* [num_layers] its only activation set's */
+    const struct activation_set *set; /* its only one */
     struct arena arena;
     long capacity;
     real *logits; /* [vocab] on the host */
@@ -15,17 +15,18 @@ struct decoder {
 
 static void lay_out(struct decoder *d) {
     for (int l = 0; l < d->model->config.num_layers; l++) {
-        const struct mixing *x = &d->layer[l].mixing;
+        const struct mixing *x = &d->set->layer[l].mixing;
         x->row->lay_out_decode(d->model, x, &d->arena, d->capacity);
     }
+    rules_lay_out_decode(d->model, d->set, &d->arena, d->capacity);
 }
 
 static int create(struct decoder *d) {
     const struct model_config *config = &d->model->config;
-    bool there = true;
-    d->layer = d->model->passes->chunk[0].activation_set[0].layer;
+    d->set = &d->model->passes->chunk[0].activation_set[0];
+    bool there = rules_create_decode(d->model, d->set);
     for (int l = 0; l < config->num_layers; l++) {
-        struct mixing *x = &d->layer[l].mixing;
+        struct mixing *x = &d->set->layer[l].mixing;
         x->decode = calloc(1, x->row->decode_bytes);
         there = there && x->decode;
     }
@@ -65,7 +66,8 @@ void decoder_free(struct decoder *d) {
 
 void decoder_reset(struct decoder *d) {
     for (int l = 0; l < d->model->config.num_layers; l++)
-        d->layer[l].mixing.row->reset(d->model, &d->layer[l].mixing);
+        d->set->layer[l].mixing.row->reset(d->model, &d->set->layer[l].mixing);
+    rules_reset(d->model, d->set);
 }
 
 const real *decoder_step(struct decoder *d, int32_t token, const struct edge_set *active) {

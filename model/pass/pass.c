@@ -42,17 +42,19 @@ static const real *last_output(const struct model *m) {
 void chunk_forward(struct model *m, struct loss_sums *sums) {
     memset(m->activation_set->rstd_known, 0,
            ((size_t)m->config.num_layers + 1) * sizeof *m->activation_set->rstd_known);
+    rules_begin(m, sums);
     if (chunk_of(m)->first) {
         embedding_forward(m);
         share_node(m, -1);
     }
     for (int l = m->span.first; l < m->span.end; l++) {
-        rules_forward(m, l, PLACE_BEFORE, sums);
+        rules_forward(m, l, PLACE_BEFORE);
         layer_forward(m, l);
-        rules_forward(m, l, PLACE_AFTER, sums);
+        rules_forward(m, l, PLACE_AFTER);
         share_node(m, l);
         compress_sources(m, l);
     }
+    rules_begin(m, NULL);
 }
 
 void model_stage_forward(struct model *m, const struct pass *pass, struct loss_sums *sums) {

@@ -1,9 +1,20 @@
 /* What rows of the table of rules are offered. */
 #include "model/rule/rule.h"
+#include "model/params/stream.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+
+long rule_width(const struct model_config *config, enum rule_place place) {
+    long width = 0;
+    if (place < PLACE_QUERY) return stream_width(config);
+    for (int l = 0; !width && l < config->num_layers; l++) {
+        const struct mixer *mixer = mixer_of(config, l);
+        if (mixer->place_width) width = mixer->place_width(config, place);
+    }
+    return width;
+}
 
 void rule_name(const struct rule_entry *entry, char out[RULE_NAME]) {
     if (entry->before)

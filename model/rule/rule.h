@@ -1,8 +1,9 @@
 /* Private to model/: rules between layers, what enters a layer of the outputs of nodes below it. A rule is a
  * row of a table (model/rules/): which sources it reads, where it enters, its tensors and passes. Passes,
- * parameter table, counts and checks walk the rules of a model, each of which adds to the stream where it
- * enters: out = in + what it makes of its sources and of `in`. Rules that enter at one place do so in the
- * order of the model's list, each reading what those before it have left. All start as no change. */
+ * parameter table, counts and checks walk the rules of a model, each of which adds to the stream, or to a
+ * layer's queries, keys or values, where it enters: out = in + what it makes of its sources and of `in`.
+ * Rules that enter at one place do so in the order of the model's list, each reading what those before it
+ * have left. All start as no change. */
 #ifndef GDN_RULE_H
 #define GDN_RULE_H
 
@@ -10,6 +11,7 @@
 
 #include "model/base/base.h"
 #include "model/layer/stream.h"
+#include "model/mixer/mixer.h"
 #include "model/params/leaf.h"
 
 enum { RULE_LEAVES = 16 }; /* of a connection, or of a layer, at most */
@@ -34,6 +36,8 @@ struct rule_layer {
     const struct edge *edge; /* [n] */
     void *own;               /* the row's: tensors, saved buffers; NULL where n is 0 */
     real *in, *out; /* [R, W] the stream before and behind it; NULL: the output of node l − 1, of node l */
+    const struct heads *heads; /* at queries, keys and values: during calls of the row's passes */
+    void *decode;              /* the row's: what it keeps of the tokens so far, in generation; else NULL */
 };
 
 /* A rule of a model. */
@@ -52,6 +56,7 @@ struct rules {
     real **source_gradient; /* [num_layers + 1], entry 1 + node: [T, W] gradients left at a node by layers of
                                the chunk above it; NULL where no edge of that chunk starts. Nodes have one in
                                turn */
+    struct loss_sums *sums; /* of the forward pass in progress; NULL: none is */
     double seconds;         /* model_connection_seconds */
 };
 
@@ -96,21 +101,35 @@ struct rule {
     void (*release)(void *common);
     void (*find)(struct model *m, const struct rule_layer *x);
     void (*lay_out)(struct model *m, const struct rule_layer *x, void *shared, long T);
-    void (*lay_out_scratch)(struct model *m, void *common, long T, int n);
+    void (*lay_out_scratch)(struct model *m, const struct model_rule *rule, long T, int n);
 
     /* Passes of a layer with active edges, of own rows. Forward: adds to out [R, W], which begins as a copy
-     * of `in`. Backward: m->g, whole, is the gradient of `out`; adds to its own rows what comes by way of
-     * `in`, to the gradients of weights, and to the sources' (source_gradient_of) this rank's terms. Again,
-     * where the policy is not POLICY_NONE: what the backward pass reads and is not kept. `renew`: sources
-     * have come back from low-rank factors. `watch` shows what the forward pass did to m->pass->watch. NULL
-     * for the last three: nothing to do.
-     * In generation the forward pass is that of one token: none of the rules keeps tokens of the past. */
+     * of `in`; sums are NULL where the layer is computed again. Backward: m->g, whole, is the gradient of
+     * `out`; adds to its own rows what comes by way of `in`, to the gradients of weights, and to the sources'
+     * (source_gradient_of) this rank's terms. Again, where the policy is not POLICY_NONE: what the backward
+     * pass reads and is not kept. `renew`: sources have come back from low-rank factors. `watch` shows what
+     * the forward pass did to m->pass->watch. NULL for the last three: nothing to do.
+     * At queries, keys and values x->heads is what forward adds to, of all rows and own heads, and `out` its
+     * start; in the backward pass it is the gradient of what forward has left, not m->g, and what comes by
+     * way of n is added to its dn. There n may lie where stream_all puts rows: ask it for no others.
+     * In generation the forward pass is that of one token, with x->decode. */
     void (*forward)(struct model *m, const struct rule_layer *x, real *out, struct loss_sums *sums);
     void (*backward)(struct model *m, const struct rule_layer *x);
     void (*again)(struct model *m, const struct rule_layer *x);
     void (*renew)(struct model *m, const struct rule_layer *x);
     void (*watch)(struct model *m, const struct rule_layer *x);
+
+    /* Generation of one sequence, by a rank that has all of the model, where a row keeps something of the
+     * tokens so far: bytes of its struct for a layer, zeroed; takes what that needs for `capacity` tokens
+     * from the arena, NULL: nothing; forgets all tokens. */
+    size_t decode_bytes;
+    void (*lay_out_decode)(struct model *m, const struct rule_layer *x, struct arena *arena, long capacity);
+    void (*reset)(struct model *m, const struct rule_layer *x);
 };
+
+/* Columns of the stream, or of queries, keys or values, at a place on all tensor ranks; 0: no layer has it.
+ */
+long rule_width(const struct model_config *config, enum rule_place place);
 
 /* What tensors' names say of a rule: its row's name or NAME_2. */
 enum { RULE_NAME = 48 };

@@ -56,7 +56,10 @@ bool rules_create(struct model *m) {
 }
 
 void rules_free_layers(const struct model *m, struct rule_layer *layers) {
-    for (int l = 0; layers && l < m->config.num_layers; l++) free(layers[l].own);
+    for (int l = 0; layers && l < m->config.num_layers; l++) {
+        free(layers[l].own);
+        free(layers[l].decode);
+    }
     free(layers);
 }
 
@@ -113,6 +116,10 @@ static real *lay_out_stream(struct model *m, int r) {
     return m->training ? take(&m->saved, m->rows_max * m->stream) : m->rules->rule[r].stream;
 }
 
+static bool in_stream(const struct model *m, int r) {
+    return place_of(m, r) == PLACE_BEFORE || place_of(m, r) == PLACE_AFTER;
+}
+
 /* One stream between two rules of a place, and one beyond the block: before the layer's, behind it. */
 static void lay_out_streams(struct model *m, struct activation_set *set, int l) {
     struct layer *layer = &set->layer[l];
@@ -120,7 +127,7 @@ static void lay_out_streams(struct model *m, struct activation_set *set, int l) 
     layer->x = layer->y = NULL;
     for (int r = 0; r < m->rules->count; r++) {
         struct rule_layer *x = layer_of(set, r, l);
-        if (!x->n) continue;
+        if (!x->n || !in_stream(m, r)) continue;
         real *stream = lay_out_stream(m, r);
         if (place_of(m, r) == PLACE_BEFORE) {
             x->in = layer->x;
@@ -180,8 +187,8 @@ void rules_lay_out_scratch(struct model *m, long T) {
         const struct rule *row = rule->entry.row;
         int n = most(m, r);
         if (!n) continue;
-        if (row->lay_out_scratch) row->lay_out_scratch(m, rule->common, T, n);
-        if (m->training) continue;
+        if (row->lay_out_scratch) row->lay_out_scratch(m, rule, T, n);
+        if (m->training || !in_stream(m, r)) continue;
         if (place_of(m, r) == PLACE_AFTER && !behind)
             rule->stream = m->trunk->t2, behind = true;
         else

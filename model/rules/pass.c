@@ -11,25 +11,32 @@ static enum rule_place place_of(const struct rule_layer *x) {
     return (enum rule_place)x->entry->settings->place;
 }
 
-static void forward(struct model *m, struct model_rule *rule, const struct rule_layer *x,
-                    struct loss_sums *sums) {
+void rules_begin(struct model *m, struct loss_sums *sums) {
+    m->rules->sums = sums;
+}
+
+static void watch(struct model *m, const struct rule_layer *x) {
+    if (x->row->watch && m->pass->watch && m->pass->watch->layer[x->layer]) x->row->watch(m, x);
+}
+
+static void forward(struct model *m, struct model_rule *rule, const struct rule_layer *x) {
     const real *in = rule_rows(m, x);
     real *out = x->out ? x->out : node_rows(m, x->layer);
     bool active = rule_active(m, x);
     double began = rule_clock(m);
     if (!x->in) stream_written(m, in); /* by another layer, chunk or stage since it was last looked at */
     m->ops->copy(m->rows * m->stream, in, out);
-    if (active) x->row->forward(m, x, out, sums);
+    if (active) x->row->forward(m, x, out, m->rules->sums);
     stream_written(m, out);
     if (active && x->policy != POLICY_NONE) rule->owner = x;
     m->rules->seconds += rule_clock(m) - began;
-    if (active && x->row->watch && m->pass->watch && m->pass->watch->layer[x->layer]) x->row->watch(m, x);
+    if (active) watch(m, x);
 }
 
-void rules_forward(struct model *m, int l, enum rule_place place, struct loss_sums *sums) {
+void rules_forward(struct model *m, int l, enum rule_place place) {
     for (int r = 0; r < m->rules->count; r++) {
         const struct rule_layer *x = layer_of(m, r, l);
-        if (x->n && place_of(x) == place) forward(m, &m->rules->rule[r], x, sums);
+        if (x->n && place_of(x) == place) forward(m, &m->rules->rule[r], x);
     }
 }
 
@@ -52,6 +59,42 @@ void rules_backward(struct model *m, int l, enum rule_place place) {
         m->rules->seconds += rule_clock(m) - began;
         m->g_full = !m->rows_divided;
     }
+}
+
+/* At queries, keys or values: in the forward pass, or where the mixer computes again. */
+static void heads_forward(struct model *m, int l, enum rule_place place, const struct heads *heads) {
+    for (int r = 0; r < m->rules->count; r++) {
+        struct rule_layer *x = layer_of(m, r, l);
+        if (!x->n || place_of(x) != place || !rule_active(m, x)) continue;
+        double began = rule_clock(m);
+        x->heads = heads;
+        x->row->forward(m, x, heads->at, m->rules->sums);
+        if (x->policy != POLICY_NONE) m->rules->rule[r].owner = x;
+        m->rules->seconds += rule_clock(m) - began;
+        if (m->rules->sums) watch(m, x);
+        x->heads = NULL;
+    }
+}
+
+static void heads_backward(struct model *m, int l, enum rule_place place, const struct heads *heads) {
+    for (int r = m->rules->count - 1; r >= 0; r--) {
+        struct rule_layer *x = layer_of(m, r, l);
+        if (!x->n || place_of(x) != place || !rule_active(m, x)) continue;
+        double began = rule_clock(m);
+        x->heads = heads;
+        again(m, &m->rules->rule[r], x);
+        x->row->backward(m, x);
+        x->heads = NULL;
+        m->rules->seconds += rule_clock(m) - began;
+    }
+}
+
+const struct inlet *rules_inlet(const struct model *m, int l) {
+    static const struct inlet inlet = {heads_forward, heads_backward};
+    bool enter = false;
+    for (enum rule_place place = PLACE_QUERY; place <= PLACE_VALUE; place++)
+        enter = enter || rules_enter(m, l, place);
+    return enter ? &inlet : NULL;
 }
 
 void rules_renew(struct model *m, int l) {

@@ -37,6 +37,12 @@ void rules_find(struct model *m, int l);
 void rules_set_policy(struct model *m, int l, int policy);
 /* Does a rule enter the layer there? */
 bool rules_enter(const struct model *m, int l, enum rule_place place);
+/* Generation (decode.c): what rows keep of the tokens so far, in the layers of the decoder's only set: false
+ * without memory (freed with the layers); its room; forgets all tokens. */
+bool rules_create_decode(struct model *m, const struct activation_set *set);
+void rules_lay_out_decode(struct model *m, const struct activation_set *set, struct arena *arena,
+                          long capacity);
+void rules_reset(struct model *m, const struct activation_set *set);
 /* What the rules of layer l save in an activation set, with the streams before and behind them; what those of
  * this rank do not keep: rules_share first for each of its layers; scratch. */
 void rules_lay_out(struct model *m, struct activation_set *set, int l, long T);
@@ -44,10 +50,14 @@ void rules_share(struct model *m, int l);
 void rules_lay_out_shared(struct model *m, long T);
 void rules_lay_out_scratch(struct model *m, long T);
 
-/* pass.c: a place of a layer forward, from the stream that is there; backward, from the gradient of what is
- * behind it to that of what is before, m->g; after sources of a layer have come back from factors. */
-void rules_forward(struct model *m, int l, enum rule_place place, struct loss_sums *sums);
+/* pass.c: where a forward pass adds its sums to, NULL when it is done. A place of a layer in the stream
+ * forward, from the stream that is there; backward, from the gradient of what is behind it to that of what is
+ * before, m->g; after sources of a layer have come back from factors. */
+void rules_begin(struct model *m, struct loss_sums *sums);
+void rules_forward(struct model *m, int l, enum rule_place place);
 void rules_backward(struct model *m, int l, enum rule_place place);
+/* What enters a layer's queries, keys and values, in those passes of its mixer; NULL where no rule does. */
+const struct inlet *rules_inlet(const struct model *m, int l);
 void rules_renew(struct model *m, int l);
 
 #endif

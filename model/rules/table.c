@@ -1,5 +1,6 @@
 /* The table of rules between layers, and what it says of a configuration. */
 #include "model/delta/gate.h"
+#include "model/mixer/mixer.h"
 #include "model/params/stream.h"
 #include "model/rules/rules.h"
 
@@ -39,11 +40,29 @@ int rules_narrow(const struct rule_entry *rule, int count) {
     return -1;
 }
 
+/* Does it enter queries, keys or values of a layer whose mixer has none? */
+static bool enters_nowhere(const struct model_config *config, const struct rule_entry *rule) {
+    struct edge edge[config->num_layers + 1];
+    enum rule_place place = (enum rule_place)rule->settings->place;
+    bool nowhere = false;
+    for (int l = 0; place >= PLACE_QUERY && l < config->num_layers && !nowhere; l++) {
+        const struct mixer *mixer = mixer_of(config, l);
+        if (mixer->place_width && mixer->place_width(config, place)) continue;
+        nowhere = rule->row->edges(config, rule->settings, l, edge) > 0;
+    }
+    return nowhere;
+}
+
 /* Of one rule. */
 static const struct conflict *conflict_of(const struct model_config *config, const struct rule_entry *rule,
                                           int tensor, int sharing) {
-    static const struct conflict elsewhere = {"a rule between layers does not enter at this place", {NULL}};
+    static const struct conflict elsewhere = {"a rule between layers does not enter at this place", {NULL}},
+                                 nowhere = {
+                                     "a rule between layers enters queries, keys or values of layers whose "
+                                     "mixer has none",
+                                     {NULL}};
     if (!(rule->row->places >> rule->settings->place & 1)) return &elsewhere;
+    if (enters_nowhere(config, rule)) return &nowhere;
     return rule->row->conflict ? rule->row->conflict(config, rule->settings, tensor, sharing) : NULL;
 }
 

@@ -1,5 +1,5 @@
 /* The whole model against finite differences (double build), the two projections against each other, and
- * generation against training's forward pass. */
+ * generation against training's forward pass. With an argument n, of every n-th variant. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +8,7 @@
 #include "tests/model/fixture.h"
 
 enum { B = FIXTURE_BATCH, S = FIXTURE_LENGTH };
+static int every = 1;
 
 #ifdef GDN_DOUBLE
 /* Central differences over a few elements of every tensor. Error of the quotient: h² times the third
@@ -17,7 +18,7 @@ static void test_finite_differences(void **state) {
     (void)state;
     struct model_config c;
     struct loss_options o;
-    for (int v = 0; fixture_variant(v, &c, &o); v++) {
+    for (int v = 0; fixture_variant(v, &c, &o); v += every) {
         for (int b = 0; test_backends()[b]; b++) {
             struct fixture f;
             struct loss_sums sums;
@@ -55,7 +56,7 @@ static void test_projections_agree(void **state) {
     const bool wide = sizeof(real) == 8;
     struct model_config c;
     struct loss_options o;
-    for (int v = 0; fixture_variant(v, &c, &o); v++) {
+    for (int v = 0; fixture_variant(v, &c, &o); v += every) {
         struct fixture f[2];
         double loss[2];
         struct loss_sums sums;
@@ -89,7 +90,7 @@ static void test_decoder(void **state) {
     (void)state;
     struct model_config c;
     struct loss_options o;
-    for (int v = 0; fixture_variant(v, &c, &o); v++) {
+    for (int v = 0; fixture_variant(v, &c, &o); v += every) {
         struct fixture f;
         struct loss_sums sums;
         struct decoder *decoder;
@@ -183,7 +184,8 @@ static void test_weight_ids(void **state) {
     fixture_free(&f);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    if (argc > 1) every = atoi(argv[1]);
     const struct CMUnitTest tests[] = {
 #ifdef GDN_DOUBLE
         cmocka_unit_test(test_finite_differences),

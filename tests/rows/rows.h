@@ -14,8 +14,10 @@ void rows_of_optimizers(void); /* optimizers.c */
 void rows_of_mixers(void);
 void choose_mixers(struct model_config *model);
 /* rules.c: rules for the letters of $GDN_TEST_RULES, in order; of a configuration that the program does not
- * read: after rows_of_rules. rule_constant.c enters before layers for a b, after them for an a. */
+ * read: after rows_of_rules. rule_constant.c enters before layers for a b, after them for an a;
+ * rule_heads.c queries for a q, keys for a k, values for a v. */
 int register_rule_constant(void);
+int register_rule_heads(void);
 void rows_of_rules(void);
 void choose_rules(struct model_config *model);
 /* gate_identity.c, of configurations whose model.delta.kind is identity; of others that the program does not

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-static int constant; /* 0 is gdn's own */
+static int constant, heads; /* 0 is gdn's own */
 
 /* One letter's entry; false for another letter. */
 static bool entry_of(char letter, struct rule_config *out) {
@@ -13,6 +13,15 @@ static bool entry_of(char letter, struct rule_config *out) {
         return true;
     case 'a':
         *out = (struct rule_config){constant, PLACE_AFTER, {0}, 1, 0.05};
+        return true;
+    case 'q':
+        *out = (struct rule_config){heads, PLACE_QUERY, {-1, 1}, 2, 0.3};
+        return true;
+    case 'k':
+        *out = (struct rule_config){heads, PLACE_KEY, {0}, 1, 0.4};
+        return true;
+    case 'v':
+        *out = (struct rule_config){heads, PLACE_VALUE, {-1, 0}, 2, 0.5};
         return true;
     default:
         return false;
@@ -26,5 +35,5 @@ void choose_rules(struct model_config *model) {
 }
 
 void rows_of_rules(void) {
-    if (!constant) constant = register_rule_constant();
+    if (!constant) constant = register_rule_constant(), heads = register_rule_heads();
 }

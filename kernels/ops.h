@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "kernels/base/device.h"
+#include "kernels/base/mask.h"
 #include "kernels/base/real.h"
 
 enum {

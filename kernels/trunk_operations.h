@@ -127,6 +127,13 @@ OPERATION(add_column_sums, (long T, long W, const real *x, long ldx, real *sum),
 /* y[t] += c[t]·x[t] */
 OPERATION(add_scaled_rows, (long T, long D, const real *c, const real *x, real *y), 0,
           (T, D, IN(c, T), IN(x, T * D), INOUT(y, T * D)), 1, ANY_THREADS)
+/* Dropout (Srivastava et al. 2014): y = x/(1 − p) where the mask keeps the element, else 0. x, y [T, W]; y may
+ * be x. The mask is on the host: the same element is kept in every call (kernels/base/mask.h). */
+OPERATION(dropout, (long T, long W, const struct mask *mask, const real *x, long ldx, real *y, long ldy), 0,
+          (T, D, (&(struct mask){.site = 5, .row = 1ull << 33, .column = 7, .p = EITHER(0, 0.25, 0.9)}),
+           IN(x, T * (D + EITHER(1, 0, 3))), D + EITHER(1, 0, 3), INOUT(y, T * (D + EITHER(1, 0, 5))),
+           D + EITHER(1, 0, 5)),
+          1, ANY_THREADS, .timed = "dropout")
 /* *sum += the checksum of x [rows, width] (row distance ld) modulo 2⁶⁴: of its elements' bits and places,
  * index + r·stride + c for element (r, c), as data/hdf5/sum.h defines it. Whole numbers, so parts
  * may be added in any order, by any backend [any threads]. */

@@ -46,9 +46,14 @@ struct loss_options {
     double z_weight;                        /* z_loss of model.md 5; 0: none */
     double l1_weight; /* what a step's gradients of R_1 are multiplied with (train/step/absolute.c), which
                          passes leave out; 0: none */
+    uint64_t masks;   /* what a training pass drops follows from this, dropout_key of its step */
     bool measure;     /* compute the sparsity and entropy sums although their weights are 0 */
     bool each; /* with `measure`: also the sums of each connection, in passes that have a place for them */
 };
+
+/* Does training drop anything? Then loss_options.masks of a step of a run with this seed. */
+bool dropout_on(const struct dropout_config *dropout);
+uint64_t dropout_key(uint64_t seed, int64_t step);
 
 /* What one rank's memory goes to, in bytes. */
 struct model_memory {
@@ -126,6 +131,7 @@ struct pass {
     const int32_t *rows; /* [batch, length + 1] tokens: inputs are the first `length`, targets the last; the
                             first stage reads inputs, the last one targets. On the model's device */
     long batch, length;
+    long sequence; /* number of the first sequence in the whole batch of all micro-batches and data ranks */
     const struct loss_options *options;
     bool evaluate; /* no backward pass follows, on a model that could */
     /* Forward; NULL: nobody. Sources must be here whole (layout.narrow off). */

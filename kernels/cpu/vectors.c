@@ -73,6 +73,18 @@ static void add_scaled_rows(long T, long D, const real *c, const real *x, real *
         for (long j = 0; j < D; j++) y[t * D + j] += c[t] * x[t * D + j];
 }
 
+static void dropout(long T, long W, const struct mask *mask, const real *x, long ldx, real *y, long ldy) {
+    const real scale = (real)(1 / (1 - mask->p));
+    const uint32_t limit = mask_limit(mask->p), column = (uint32_t)mask->column;
+#pragma omp parallel for schedule(static) if (T * W > PARALLEL_WORK)
+    for (long t = 0; t < T; t++) {
+        const uint64_t key = mask_row(mask->site, mask->head, mask->row + (uint64_t)t);
+#pragma omp simd
+        for (long j = 0; j < W; j++)
+            y[t * ldy + j] = mask_bits(key, column + (uint32_t)j) >= limit ? x[t * ldx + j] * scale : 0;
+    }
+}
+
 /* A fixed number of parts, added in order. */
 static double sum_of_squares(long n, const real *x) {
     enum { MAX = 256, SHORT = 4096 };
@@ -202,6 +214,7 @@ void ISA_NAME(cpu_vectors)(struct ops *ops) {
     ops->add_absolutes = add_absolutes;
     ops->add_column_sums = add_column_sums;
     ops->add_scaled_rows = add_scaled_rows;
+    ops->dropout = dropout;
     ops->add_squares = add_squares;
     ops->add_hash = add_hash;
     ops->add_parts = add_parts;

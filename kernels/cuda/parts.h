@@ -15,6 +15,7 @@ void cuda_embed(struct ops *ops);
 void cuda_norm(struct ops *ops);
 void cuda_rope(struct ops *ops);
 void cuda_swiglu(struct ops *ops);
+void cuda_dropout(struct ops *ops);
 void cuda_loss(struct ops *ops); /* cross_entropy, and its three steps */
 
 void cuda_delta_vectors(struct ops *ops);    /* delta_mean … delta_magnitude */

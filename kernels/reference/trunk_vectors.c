@@ -47,6 +47,17 @@ static void add_scaled_rows(long T, long D, const real *c, const real *x, real *
         for (long j = 0; j < D; j++) y[t * D + j] += c[t] * x[t * D + j];
 }
 
+static void dropout(long T, long W, const struct mask *mask, const real *x, long ldx, real *y, long ldy) {
+    const real scale = (real)(1 / (1 - mask->p));
+    for (long t = 0; t < T; t++) {
+        uint64_t key = mask_row(mask->site, mask->head, mask->row + (uint64_t)t);
+        for (long j = 0; j < W; j++) {
+            bool kept = mask_bits(key, (uint32_t)(mask->column + (uint64_t)j)) >= mask_limit(mask->p);
+            y[t * ldy + j] = kept ? x[t * ldx + j] * scale : 0;
+        }
+    }
+}
+
 static void add_squares(long first, long count, long grain, const real *x, double *square) {
     for (long i = first; i < first + count; i++) square[i / grain] += (double)x[i] * x[i];
 }
@@ -124,6 +135,7 @@ void reference_trunk_vectors(struct ops *ops) {
     ops->add_absolutes = add_absolutes;
     ops->add_column_sums = add_column_sums;
     ops->add_scaled_rows = add_scaled_rows;
+    ops->dropout = dropout;
     ops->add_squares = add_squares;
     ops->add_hash = add_hash;
     ops->add_parts = add_parts;

@@ -88,7 +88,7 @@ static void gate_back(struct delta_pass *p, int i, real *dd, real *k) {
 static struct gated gate(const struct delta_pass *p, int i) {
     const struct adaptive *a = p->c->gate;
     long G = p->m->config.delta.gate_hidden;
-    return (struct gated){a->gate + i * p->m->T * G, G, own(p, i)->edge->scale};
+    return (struct gated){a->gate + i * p->m->T * G, G, 0, own(p, i)->edge->scale};
 }
 
 static struct gated_row gated(const struct delta_pass *p) {
@@ -173,6 +173,7 @@ const struct gate gate_adaptive = {.name = "adaptive",
                                    .conflict = conflict,
                                    .saved_bytes = sizeof(struct adaptive),
                                    .lay_out = lay_out,
+                                   .lay_out_scratch = gated_lay_out_scratch,
                                    .fill = fill,
                                    .contribute = contribute,
                                    .backward = backward,

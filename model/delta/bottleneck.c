@@ -113,6 +113,14 @@ static bool keeps_extra(const struct model *m, int policy) {
     return policy < (m->delta->part.channels ? POLICY_FULL : POLICY_SELECTIVE);
 }
 
+/* Gates are dropped in what they multiply: of all connections x [T, n·Hd], in place. */
+static void drop(const struct delta_pass *p, struct sizes z, real *x) {
+    const struct delta_part *part = &p->m->delta->part;
+    long column = part->channels ? p->m->tensor->index * z.Hd : 0;
+    for (int i = 0; drops_gates(p) && i < p->n; i++)
+        drop_gates(p, i, z.Hd, column, x + i * z.Hd, z.wide, x + i * z.Hd);
+}
+
 static void fill(struct delta_pass *p, bool maps) {
     struct model *m = p->m;
     struct connections *c = p->c;
@@ -134,9 +142,11 @@ static void fill(struct delta_pass *p, bool maps) {
     const real *r = row_factor(p, 0), *bias = active_stack(p, c->leaf[GATE_OUT_BIAS].w, z.Hd, m->delta->kv);
     if (!p->measure) {
         ops->bottleneck_gate(z.T, z.n, z.Hd, bias, b->u, r, scale, c->weight, b->gate, b->v);
+        drop(p, z, b->v);
         return;
     }
     ops->bottleneck_gate(z.T, z.n, z.Hd, bias, b->u, r, scale, NULL, b->gate, m->delta->dv);
+    drop(p, z, m->delta->dv);
     ops->scale_connections(z.T, z.n, z.Hd, c->weight, m->delta->dv, b->v);
     if (!p->recomputed || (p->sparsity && !keeps_extra(m, c->policy))) measure_sparsity(p, m->delta->dv, z);
     if (!p->recomputed) count_measures(p, z);
@@ -179,6 +189,8 @@ static void backward(struct delta_pass *p, const real *dout, long ldo, long step
     connection_scales(p, scale);
     if (p->sparsity) sparsity_backward(p, z);
     output_backward(p, dout, ldo, step, z);
+    drop(p, z, m->delta->dv);
+    if (p->sparsity) drop(p, z, b->extra);
     ops->bottleneck_gate_back(z.T, z.n, z.Hd, b->u, row_factor(p, 0), scale, c->weight,
                               p->sparsity ? b->extra : NULL, p->entropy / (double)m->config.delta.hidden,
                               b->gate, m->delta->dv, m->delta->dweight,

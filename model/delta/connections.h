@@ -107,6 +107,7 @@ struct delta_state {
     real *dv;                /* [T, n·max(Hd, G)] */
     real *dx;                /* [T, n·G] */
     real *dgate;             /* [T, max(W, G)] */
+    real *kept;              /* [T, max(W, G)] a connection's gate but for what is dropped; see gated.c */
     real *dweight;           /* [T, n] */
     real *dalpha;            /* [T, all] gradient of attention's weights; dweight where divided by channel */
     real *dr, *k;            /* [n, T], [T] */

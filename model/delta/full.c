@@ -43,7 +43,8 @@ static void gate_back(struct delta_pass *p, int i, real *dd, real *k) {
 static struct gated gate(const struct delta_pass *p, int i) {
     const struct full *f = p->c->gate;
     long W = p->m->delta->part.W;
-    return (struct gated){f->gate + i * p->m->T * W, W, 1};
+    return (struct gated){f->gate + i * p->m->T * W, W,
+                          W < p->m->config.hidden_size ? p->m->delta->part.column : 0, 1};
 }
 
 static struct gated_row gated(const struct delta_pass *p) {
@@ -107,6 +108,7 @@ const struct gate gate_full = {.name = "full",
                                .conflict = conflict,
                                .saved_bytes = sizeof(struct full),
                                .lay_out = lay_out,
+                               .lay_out_scratch = gated_lay_out_scratch,
                                .fill = fill,
                                .contribute = contribute,
                                .backward = backward,

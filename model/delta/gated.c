@@ -1,5 +1,6 @@
 /* What gates share that multiply δ' itself (gated.h). Where this rank has columns of the contributions alone,
  * these columns of t, s and dout are copied out. */
+#include "model/base/dropout.h"
 #include "model/delta/gated.h"
 
 bool gated_measures(const struct delta_pass *p) {
@@ -14,6 +15,20 @@ const real *gated_difference(const struct delta_pass *p, int i) {
     struct model *m = p->m;
     m->ops->delta_mean(m->T, m->config.hidden_size, p->t, own(p, i)->s, m->delta->difference, NULL);
     return m->delta->difference;
+}
+
+void gated_lay_out_scratch(struct model *m, long T, long n) {
+    (void)n; /* one after the other */
+    if (m->training && m->config.dropout.gate > 0)
+        m->delta->kept = take(&m->scratch, T * largest(m->delta->part.W, m->config.delta.gate_hidden));
+}
+
+/* The gate as contributions have it: but for what training drops, in scratch. */
+static const real *kept_gate(const struct delta_pass *p, int i, const struct gated *g) {
+    struct model *m = p->m;
+    if (!drops_gates(p)) return g->gate;
+    drop_gates(p, i, g->gates, g->column, g->gate, g->gates, m->delta->kept);
+    return m->delta->kept;
 }
 
 /* This rank's W columns of x (row distance ld), compact in scratch; x itself where they are all. */
@@ -40,9 +55,10 @@ void gated_contribute(struct delta_pass *p, const struct gated_row *row, bool ad
     const real *t = own_columns(m, W, p->t, D, m->delta->columns_t);
     for (int i = 0; i < p->n; i++) {
         struct gated g = row->gate(p, i);
-        m->ops->gated_delta(T, W, g.gates, t, own_columns(m, W, own(p, i)->s, D, m->delta->columns_s), g.gate,
-                            g.gates, row_factor(p, i), g.scale, c->weight + i, p->n, add || (i && !step),
-                            out + p->mine->among[i] * step, ldo, gated_measures(p) ? c->rms + i * T : NULL);
+        m->ops->gated_delta(T, W, g.gates, t, own_columns(m, W, own(p, i)->s, D, m->delta->columns_s),
+                            kept_gate(p, i, &g), g.gates, row_factor(p, i), g.scale, c->weight + i, p->n,
+                            add || (i && !step), out + p->mine->among[i] * step, ldo,
+                            gated_measures(p) ? c->rms + i * T : NULL);
     }
     if (!gated_measures(p)) return;
     if (W < D) join_rms(p);
@@ -63,11 +79,12 @@ void gated_backward(struct delta_pass *p, const struct gated_row *row, const rea
         real *dd =
             m->delta->mean; /* gradient of δ_i; map_backward uses the buffer after the last connection */
         real *columns = W < D ? m->delta->columns_d : dd; /* of it, this rank's */
-        m->ops->gated_delta_back(T, W, g.gates, t, own_columns(m, W, s, D, m->delta->columns_s), g.gate,
-                                 g.gates, r, g.scale, c->weight + i, p->n,
+        m->ops->gated_delta_back(T, W, g.gates, t, own_columns(m, W, s, D, m->delta->columns_s),
+                                 kept_gate(p, i, &g), g.gates, r, g.scale, c->weight + i, p->n,
                                  own_columns(m, W, di, ldo, m->delta->columns_out), W < D ? W : ldo,
                                  p->sparsity ? c->rms + i * T : NULL, p->sparsity * ((double)W / (double)D),
                                  m->delta->dweight + i, p->n, m->delta->dgate, columns, m->delta->dr);
+        if (drops_gates(p)) drop_gates(p, i, g.gates, g.column, m->delta->dgate, g.gates, m->delta->dgate);
         if (W < D) {
             m->ops->zero(T * D, dd);
             m->ops->copy_columns(T, W, columns, W, dd + m->delta->part.column, D);

@@ -7,9 +7,9 @@
 
 /* One connection's gate. */
 struct gated {
-    const real *gate; /* [T, gates] */
-    long gates;
-    double scale; /* s(d), where it is not inside the gate */
+    const real *gate;   /* [T, gates] */
+    long gates, column; /* how many, and which of all ranks' is the first */
+    double scale;       /* s(d), where it is not inside the gate */
 };
 
 /* A row's gate of its i-th connection, and the columns of its contributions that this rank has: those from
@@ -25,6 +25,8 @@ bool gated_counts(const struct model *m);
 /* δ_i [T, D] in scratch. */
 const real *gated_difference(const struct delta_pass *p, int i);
 
+/* The row's scratch (gate.h), if no other: gates as training drops them. */
+void gated_lay_out_scratch(struct model *m, long T, long n);
 /* The row's contribute (gate.h). */
 void gated_contribute(struct delta_pass *p, const struct gated_row *row, bool add, real *out, long ldo,
                       long step);

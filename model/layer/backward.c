@@ -2,6 +2,7 @@
  * top of a layer it is the gradient of z, then of y, a and x. Over the tensor axis a norm's upstream gradient
  * dn is a sum over ranks; where rows are divided, m->g is kept up in the own rows and gathered for each
  * product, and so are the norms' outputs. */
+#include "model/base/dropout.h"
 #include "model/layer/stream.h"
 
 /* From this rank's terms of dn [T, D], the gradient of a norm's output: adds to m->g. x: own rows. */
@@ -12,6 +13,18 @@ static void norm_backward(struct model *m, const real *x, struct tensor norm, co
     m->g_full = !m->rows_divided;
 }
 
+/* All rows [T, D] of the gradient of what a block adds to the stream: the stream's, but for what was dropped.
+ */
+static const real *added_gradient(struct model *m, enum dropout_site site, int l) {
+    const double rate = m->config.dropout.residual;
+    const long D = m->config.hidden_size;
+    gradient_full(m);
+    if (!drops(m, rate)) return m->g;
+    struct mask mask = dropout_mask(m, site, l, 0, rate, 0);
+    m->ops->dropout(m->T, D, &mask, m->g, D, m->trunk->dropped, D);
+    return m->trunk->dropped;
+}
+
 static void mlp_backward(struct model *m, int l) {
     struct layer *layer = &m->layer[l];
     const struct ops *ops = m->ops;
@@ -19,10 +32,10 @@ static void mlp_backward(struct model *m, int l) {
     long T = m->T, D = m->config.hidden_size, F = t->F;
     int gate_up = mlp_weight_id(layer, WEIGHT_GATE_UP), down = mlp_weight_id(layer, WEIGHT_DOWN);
     real *dn = t->t1;
-    gradient_full(m);
-    ops->linear(down, 'N', 'N', T, F, D, 1, m->g, D, layer->down.w, F, 0, t->dh, F);
+    const real *dy = added_gradient(m, DROP_MLP, l);
+    ops->linear(down, 'N', 'N', T, F, D, 1, dy, D, layer->down.w, F, 0, t->dh, F);
     ops->swiglu_back(T, F, layer->gu, t->dh, t->dgu, t->h);
-    ops->linear(down, 'T', 'N', D, F, T, 1, m->g, D, t->h, F, 1, layer->down.g, F);
+    ops->linear(down, 'T', 'N', D, F, T, 1, dy, D, t->h, F, 1, layer->down.g, F);
     ops->linear(gate_up, 'N', 'N', T, D, 2 * F, 1, t->dgu, 2 * F, layer->gate_up.w, D, 0, dn, D);
     ops->linear(gate_up, 'T', 'N', 2 * F, D, T, 1, t->dgu, 2 * F, stream_all(m, layer->n2), D, 1,
                 layer->gate_up.g, D);
@@ -34,8 +47,8 @@ void layer_backward(struct model *m, int l) {
     real *dn = m->trunk->t1;
     recompute_layer(m, l);
     mlp_backward(m, l);
-    gradient_full(m);
-    layer->mixing.row->backward(m, &layer->mixing, m->g, stream_all(m, layer->n1), dn);
+    const real *da = added_gradient(m, DROP_MIXER, l);
+    layer->mixing.row->backward(m, &layer->mixing, da, stream_all(m, layer->n1), dn);
     norm_backward(m, layer_input(m, l), layer->norm1, layer->rstd1, dn);
 }
 

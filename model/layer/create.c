@@ -96,4 +96,5 @@ void lay_out_layer_scratch(struct model *m, long T, bool last) {
     if (!m->training) return;
     t->dgu = take(a, T * 2 * t->F);
     t->dh = take(a, T * t->F);
+    if (m->config.dropout.residual > 0) t->dropped = take(a, T * D);
 }

@@ -1,6 +1,7 @@
 /* The forward pass (model.md, 1) of the embedding and of a layer without its delta connections. Over the
  * tensor axis heads, MLP channels and vocabulary are divided: o_proj and down_proj give this rank's terms of
  * a sum, and so does the embedding, of the tokens that are elsewhere zeros. */
+#include "model/base/dropout.h"
 #include "model/layer/stream.h"
 
 void norm_rows(struct model *m, const real *x, struct tensor norm, real *n, real *rstd) {
@@ -15,6 +16,15 @@ void layer_expand(struct model *m, int l) {
                    D, layer->gate_up.w, D, 0, layer->gu, 2 * F);
 }
 
+/* Residual dropout of what a block adds to the stream, own rows [R, D]. */
+static void drop_rows(struct model *m, enum dropout_site site, int l, real *x) {
+    const double rate = m->config.dropout.residual;
+    const long D = m->config.hidden_size;
+    if (!drops(m, rate)) return;
+    struct mask mask = dropout_mask(m, site, l, 0, rate, m->row0);
+    m->ops->dropout(m->rows, D, &mask, x, D, x, D);
+}
+
 void layer_forward(struct model *m, int l) {
     const struct ops *ops = m->ops;
     struct trunk *t = m->trunk;
@@ -25,6 +35,7 @@ void layer_forward(struct model *m, int l) {
     norm_rows(m, x, layer->norm1, layer->n1, layer->rstd1);
     mix_forward(m, &layer->mixing, stream_all(m, layer->n1), t->t1);
     block_sum(m, t->t1);
+    drop_rows(m, DROP_MIXER, l, sum);
     ops->add_rms_norm(m->rows, D, x, sum, layer->norm2.w, m->config.norm_eps, layer->a, layer->n2,
                       layer->rstd2);
     stream_written(m, layer->n2);
@@ -33,6 +44,7 @@ void layer_forward(struct model *m, int l) {
     ops->linear(mlp_weight_id(layer, WEIGHT_DOWN), 'N', 'T', T, D, F, 1, t->h, F, layer->down.w, F, 0, t->t1,
                 D);
     block_sum(m, t->t1);
+    drop_rows(m, DROP_MLP, l, sum);
     ops->add_to(m->rows * D, layer->a, sum, y);
     stream_written(m, y);
     if (layer->policy != POLICY_NONE) t->owner = layer;

@@ -39,6 +39,7 @@ struct trunk {
     const real *full_of; /* NULL: of none */
     real *nf, *rstdf;    /* [T, D], [R] final norm; nf is `full` where there is that */
     real *t1, *t2;       /* [T, D], [R, W]; t2 only without training, as the y of all layers */
+    real *dropped;       /* [T, D] where there is residual dropout: m->g of what was kept */
     real *h;             /* [T, F] */
     real *dgu;           /* [T, 2F] */
     real *dh;            /* [T, F] */

@@ -51,6 +51,13 @@ struct rule_config {
     double start;                            /* of what it learns */
 };
 
+/* What training sets to zero, as parts in [0, 1) (train.dropout); 0: nothing. */
+struct dropout_config {
+    double residual;  /* of what mixer and MLP add to the stream */
+    double attention; /* of attention's probabilities */
+    double gate;      /* of the gates of delta connections */
+};
+
 struct model_config {
     int vocab_size, hidden_size, num_layers, num_heads;
     int num_kv_heads; /* 0 in a file means num_heads; resolved before use */
@@ -65,6 +72,7 @@ struct model_config {
     struct rule_config rules[MAX_RULES];
     int num_rules;
     struct delta_config delta;
+    struct dropout_config dropout;
 };
 
 /* Values that do not go together: why, and their keys. */

@@ -106,6 +106,7 @@ struct loss_options fixture_options(const struct model_config *c, int active, bo
                                  .token_weight = 1.0 / (FIXTURE_BATCH * FIXTURE_LENGTH),
                                  .sparsity_weight = regularize ? 0.3 : 0,
                                  .entropy_weight = regularize ? 0.2 : 0,
+                                 .masks = dropout_key(1, 3),
                                  .measure = true};
 }
 
@@ -133,7 +134,7 @@ void fixture_widen(struct model_config *c) {
 }
 
 bool fixture_variant(int i, struct model_config *c, struct loss_options *o) {
-    if (i >= 27) return false;
+    if (i >= 31) return false;
     *c = small_model();
     int active = -1;
     bool regularize = i % 3 != 1;
@@ -151,6 +152,12 @@ bool fixture_variant(int i, struct model_config *c, struct loss_options *o) {
         memcpy(c->delta.distances, (int[]){1, 3}, 2 * sizeof(int));
         c->delta.num_distances = 2;
         active = 1;
+    } else if (i > 26) { /* each gate, and multihead */
+        c->delta.kind = i % 3;
+        c->delta.aggregate = i % 4;
+        c->delta.normalize = i == 28;
+        c->dropout = (struct dropout_config){.residual = 0.2, .gate = 0.3};
+        regularize = true;
     } else {
         memcpy(c->delta.distances, (int[]){2, 4}, 2 * sizeof(int));
         c->delta.num_distances = 2;

@@ -111,6 +111,7 @@ static void check_file(const char *path, const struct ops *ops) {
         for (long s = 0; s <= S; s++) rows[b * (S + 1) + s] = (int32_t)tokens[b * S + s];
     struct loss_options o = {.active = fixture_active(&c.model, active_distances(&c.model.delta, 0)),
                              .token_weight = 1.0 / (double)(B * S),
+                             .masks = dropout_key(c.train.seed, 0),
                              .measure = true};
     o.z_weight = c.train.z_loss, o.l1_weight = c.model.delta.l1_weight;
     if (c.model.delta.regularizer == REGULARIZER_FIXED)

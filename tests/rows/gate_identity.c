@@ -18,7 +18,7 @@ struct scratch {
 
 static struct gated gate(const struct delta_pass *p, int i) {
     const struct identity *own = p->c->gate;
-    return (struct gated){own->gate + i * p->m->T, 1, 1};
+    return (struct gated){.gate = own->gate + i * p->m->T, .gates = 1, .scale = 1};
 }
 
 static struct gated_row gated(const struct delta_pass *p) {

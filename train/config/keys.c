@@ -25,6 +25,11 @@
 #define CHOICE(member, ...)                                                                                  \
     { #member, KEY_WORD, offsetof(struct config, member), __VA_ARGS__ }
 
+#define DROPOUT(name, what)                                                                                  \
+    { "train.dropout." #name, TYPE(config, model.dropout.name),                                              \
+      offsetof(struct config, model.dropout.name), "0.0", BELOW_1,                                           \
+      .help = "training sets this part of " what " to zero, drawn by seed, step and place" }
+
 /* Limits. Reals end at float's largest number, since weights and activations are floats; what is divided by
  * or multiplied with them must not vanish there, so "above 0" means a normal float. */
 #define FROM(limit) .min = limit, .max = FLT_MAX
@@ -125,6 +130,9 @@ const struct key config_keys[] = {
     ROW(train.grad_clip, "1.0", FROM(0), .help = "greatest global gradient norm; 0: no clipping"),
     ROW(train.z_loss, "0.0", FROM(0), RESUME,
         .help = "weight in the loss of the mean squared logarithm of the softmax's denominator"),
+    DROPOUT(residual, "what attention and MLP add to the stream"),
+    DROPOUT(attention, "attention's probabilities"),
+    DROPOUT(gate, "the gates of delta connections"),
     ROW(train.seed, "1", .max = (double)UINT64_MAX, RESUME,
         .help = "of the initial weights and the data order"),
     CHOICE(train.schedule, "cosine", .choices = "cosine|linear|constant|wsd",
@@ -341,7 +349,7 @@ const char *key_nearest(const char *path) {
     /* The right name in the wrong place is likelier than a misspelt one. */
     for (int k = 0; k < CONFIG_KEYS; k++)
         if (!strcmp(leaf(config_keys[k].path), leaf(path))) return config_keys[k].path;
-    static const char *const sections[] = {"model",      "model.delta", "train",    "train.muon", "mesh",   "data",
+    static const char *const sections[] = {"model",      "model.delta", "train",    "train.muon", "train.dropout", "mesh",   "data",
                                            "checkpoint", "delta_store", "watchdog", "spikes", "monitor"};
     enum { SECTIONS = sizeof sections / sizeof *sections };
     const char *paths[SECTIONS + CONFIG_KEYS + 1] = {NULL}, *siblings[SECTIONS + CONFIG_KEYS + 1] = {NULL};

@@ -42,6 +42,7 @@ struct loss_options loop_options(const struct run *run) {
     regularizer_weights(config, step, &options);
     options.z_weight = train->z_loss;
     options.l1_weight = config->model.delta.l1_weight * run->loss_scale.scale;
+    if (dropout_on(&config->model.dropout)) options.masks = dropout_key(train->seed, step);
     options.each = train->gate_interval > 0 && step % train->gate_interval == 0;
     options.measure = config->model.delta.regularizer != REGULARIZER_NONE || options.each;
     return options;
@@ -205,6 +206,7 @@ int loop_step(struct run *run, const struct delta_watch *watch, struct step_repo
     struct step step = {
         .number = run->position.step,
         .rows = run->data.rows,
+        .first = axis[AXIS_DATA].index * run_share(run),
         .sequences = run_share(run),
         .micro_batches = (int)(run_share(run) / run->part.micro_batch),
         .options = &options,

@@ -58,6 +58,7 @@ struct step {
     int64_t number;      /* steps done before it: what random choices in it follow from */
     int micro_batches;   /* as many as the pipeline has schedules for; 0: as the largest steps have */
     const int32_t *rows; /* [sequences, length + 1] this data rank's part of the batch */
+    long first;     /* number in the whole batch of the first of them */
     long sequences; /* micro-batch i is sequences i·batch … (i + 1)·batch − 1; those beyond the last sequence
                        are empty: passed on, but not computed */
     const struct loss_options *options;

@@ -1,7 +1,7 @@
 /* A step's forward and backward passes, recorded on the device once and then repeated as one call (CUDA
  * graphs), so that the host need not launch each operation: train.graphs. Kernels keep the numbers that they
  * were recorded with, so a recording serves steps with the same options and as many sequences; other steps
- * are executed as they come, and what comes twice in a row is recorded anew. Tokens are read from the same
+ * (with dropout all, since each has masks of its own) are executed as they come, and what comes twice in a row is recorded anew. Tokens are read from the same
  * place each time. */
 #ifndef GDN_RECORDING_H
 #define GDN_RECORDING_H

@@ -121,6 +121,7 @@ static void test_divided(void **state) {
             c.delta.embedding_source = v % 2;
             c.delta.distance_scale = v % 3;
             c.tie_embeddings = v % 5 == 0;
+            if (v % 5 == 2) c.dropout = (struct dropout_config){.residual = 0.1, .gate = 0.3};
             bool regularize = v % 3 != 1;
             int active = v % 7 == 3 ? 1 : v % 7 == 5 ? 2 : 3;
             struct loss_options o = fixture_options(&c, active, regularize);

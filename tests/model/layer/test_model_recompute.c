@@ -62,6 +62,7 @@ static struct pass pass_of(int micro_batch, int activation_set, const struct los
                          .rows = rows,
                          .batch = small ? B - 1 : B,
                          .length = small ? S - 2 : S,
+                         .sequence = micro_batch * B,
                          .options = o,
                          .gradient = gradient};
 }
@@ -185,6 +186,7 @@ static void test_bits(void **state) {
                     if (left_out(combination)) continue;
                     if (tensor.size > 1 && (b != v / 8 % 2 || (way + combination) % 2)) continue; /* time */
                     struct model_config c = model_of(combination, regularize);
+                    if (combination % 5 == 1) c.dropout = (struct dropout_config){.residual = 0.2, .gate = 0.3};
                     struct loss_options o = fixture_options(&c, v % 5 == 3 ? 2 : -1, regularize);
                     o.measure = combination % 4 == 2;
                     c.logit_softcap = combination % 3 == 1 ? 0.6 : 0, o.z_weight = combination % 2 ? 0.2 : 0;

@@ -7,20 +7,23 @@ fewer_steps
 settings=(--set 'train.groups=[{match: "layers.*.delta.*.mix", lr_scale: 5, weight_decay: 0.02, beta1: 0.8}, {match: layers.1.*, lr_scale: 0.5}]'
     --set train.cautious_decay=true --set train.decay_schedule=linear --set train.weight_decay=0.5 --set checkpoint.interval=6)
 export GDN_TEST_RULES=b
-on 1.1.1 learned one "${settings[@]}"
-on 2.2.1 learned several "${settings[@]}"
-close one several
+for optimizer in muon adamw; do
+    one=one_$optimizer
+    on 1.1.1 learned $one "${settings[@]}" --set train.optimizer=$optimizer
+    on 2.2.1 learned several_$optimizer "${settings[@]}" --set train.optimizer=$optimizer
+    close $one several_$optimizer
+done
 
 # What the settings say shows in the losses.
 on 1.1.1 learned none --set train.weight_decay=0.5
-! cmp -s <(lines step one) <(lines step none) || fail "groups and decay change nothing"
+! cmp -s <(lines step $one) <(lines step none) || fail "groups and decay change nothing"
 
 # From config.yaml alone, in two parts.
-expect 3 "$GDN" train one/config.yaml --run-dir again --set train.stop_at=7 > again.log 2>&1
-expect 0 "$GDN" train one/config.yaml --run-dir again >> again.log 2>&1
-equal one again
+expect 3 "$GDN" train $one/config.yaml --run-dir again --set train.stop_at=7 > again.log 2>&1
+expect 0 "$GDN" train $one/config.yaml --run-dir again >> again.log 2>&1
+equal $one again
 
-grep '^group' one.log > run.groups
+grep '^group' $one.log > run.groups
 "$GDN" plan learned.yaml "${settings[@]}" | grep '^group' > plan.groups
 cmp run.groups plan.groups || fail "the plan has other groups: $(cat plan.groups), a run: $(cat run.groups)"
 grep -qE '^group +layers\.\*\.delta\.\*\.mix: [0-9]+ tensors, [0-9]+ parameters; lr 0\.015, decay 0\.02, betas 0\.8 0\.95$' run.groups ||

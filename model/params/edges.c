@@ -18,9 +18,9 @@ int active_distances(const struct delta_config *delta, long step) {
     return stage < delta->num_distances ? (int)stage : delta->num_distances;
 }
 
-int active_edges(const struct edges *edges, int layer, int active) {
+int measured_into(const struct edges *edges, const struct edge_set *set, int layer) {
     int n = 0;
     for (int e = edges->first[layer]; e < edges->first[layer + 1]; e++)
-        n += edges->edge[e].measured && edges->edge[e].introduced <= active;
+        n += edges->edge[e].measured && edge_set_has(set, e);
     return n;
 }

@@ -7,15 +7,14 @@
 #include "dist/layout/edge.h"
 #include "model/params/config.h"
 
-/* The set of the edges of the first `active` distances, with those that are always active. Fails only without memory. Free with
- * edge_set_free. */
+/* The set of the edges of the first `active` distances, with those that are always active. Fails only without memory. Free
+ * with edge_set_free. */
 int edges_introduced(const struct edges *edges, int active, struct edge_set *out);
 
 /* How many entries of `distances` are introduced at a step (0-based) (model.md, 6). */
 int active_distances(const struct delta_config *delta, long step);
 
-/* How many of a layer's measured edges are active when the first `active` entries of `distances` are. They
- * are the layer's first: a prefix of that list. */
-int active_edges(const struct edges *edges, int layer, int active);
+/* How many of a layer's measured edges are in the set. */
+int measured_into(const struct edges *edges, const struct edge_set *set, int layer);
 
 #endif

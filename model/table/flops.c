@@ -1,40 +1,33 @@
 #include "model/table/flops.h"
-#include "kernels/base/status.h"
 #include "model/mixer/mixer.h"
 #include "model/rules/rules.h"
 
-/* Of layer l with the edges of the first `active` distances, and those that are always active. */
-static double layer_flops(const struct model_config *m, const struct edges *edges, int l, long length,
-                          int active) {
+/* Of layer l. */
+static double layer_flops(const struct model_config *m, const struct edges *edges,
+                          const struct edge_set *active, int l, long length) {
     struct rule_entry rule[MAX_RULES];
     double D = m->hidden_size, F = m->intermediate_size;
     double flops = mixer_of(m, l)->flops(m, length) + 2 * 3 * D * F;
     int n[MAX_RULES] = {0};
     for (int e = edges->first[l]; e < edges->first[l + 1]; e++)
-        n[edges->edge[e].rule] += edges->edge[e].introduced <= active;
+        n[edges->edge[e].rule] += edge_set_has(active, e);
     for (int r = 0, count = rules_of(m, rule); r < count; r++)
         flops += rule[r].row->flops(m, rule[r].settings, n[r]);
     return flops;
 }
 
-int model_layer_flops(const struct model_config *m, long length, int active, double *out) {
-    struct edges edges;
-    TRY(edges_create(m, &edges));
-    for (int l = 0; l < m->num_layers; l++)
-        out[l] = layer_flops(m, &edges, l, length, active);
-    edges_free(&edges);
-    return 0;
+void model_layer_flops(const struct model_config *m, const struct edges *edges, const struct edge_set *active,
+                       long length, double *out) {
+    for (int l = 0; l < m->num_layers; l++) out[l] = layer_flops(m, edges, active, l, length);
 }
 
 double model_head_flops(const struct model_config *m) {
     return 2.0 * m->hidden_size * m->vocab_size;
 }
 
-double model_flops_per_token(const struct model_config *m, long length, int active) {
+double model_flops_per_token(const struct model_config *m, const struct edges *edges,
+                             const struct edge_set *active, long length) {
     double forward = model_head_flops(m);
-    struct edges edges;
-    if (edges_create(m, &edges)) return forward;
-    for (int l = 0; l < m->num_layers; l++) forward += layer_flops(m, &edges, l, length, active);
-    edges_free(&edges);
+    for (int l = 0; l < m->num_layers; l++) forward += layer_flops(m, edges, active, l, length);
     return 3 * forward; /* the backward pass computes each product twice, once for either factor */
 }

@@ -2,16 +2,19 @@
 #ifndef GDN_FLOPS_H
 #define GDN_FLOPS_H
 
+#include "dist/layout/edge.h"
 #include "model/params/config.h"
 
 /* Of one training step (forward and backward) per token: the GEMMs and attention's products at `length`, with
- * `active` distances. For model_flops_utilization and the benchmark. */
-double model_flops_per_token(const struct model_config *config, long length, int active);
+ * the active ones (NULL: all) of the configuration's edges. For model_flops_utilization and the benchmark. */
+double model_flops_per_token(const struct model_config *config, const struct edges *edges,
+                             const struct edge_set *active, long length);
 
 /* The same of the forward pass, by parts: of every layer with its connections, out [num_layers], and of the
  * head (final norm and loss cost next to nothing, like the embedding). For cutting layers into pipeline
- * stages. GDN_INTERNAL without memory. */
-int model_layer_flops(const struct model_config *config, long length, int active, double *out);
+ * stages. */
+void model_layer_flops(const struct model_config *config, const struct edges *edges,
+                       const struct edge_set *active, long length, double *out);
 double model_head_flops(const struct model_config *config);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "kernels/base/status.h"
 #include "kernels/backends/backends.h"
+#include "model/rules/rules.h"
 #include "model/table/flops.h"
 #include "train/bench/bench.h"
 #include "train/bench/model.h"
@@ -71,8 +72,11 @@ static int measure(struct bench_model *b, const struct ops *ops, const struct be
         spent += seconds[count] = bench_now() - start;
     }
     out->seconds = bench_median(seconds, count);
-    out->flops = model_flops_per_token(&c->model, c->train.sequence_length, c->model.delta.num_distances) *
+    struct edges edges;
+    TRY(edges_create(&c->model, &edges));
+    out->flops = model_flops_per_token(&c->model, &edges, NULL, c->train.sequence_length) *
                  (double)c->train.batch_size * c->train.sequence_length;
+    edges_free(&edges);
     return products_time(spend->operation / 2, &out->floor, &out->floor_flops);
 }
 

@@ -212,7 +212,8 @@ static int evaluate(struct subject *subject, const struct options *options, cons
     TRY(saved_model_place(saved, mesh, mesh->rank == 0 ? stderr : NULL, &ops));
     TRY(evaluation_create(mesh, &saved->config, &saved->table, &saved->state, ops, &subject->validation,
                           &subject->evaluation));
-    TRY(evaluation_loss(&subject->evaluation, loop_active(&saved->config, saved->step), NULL, NULL, &loss));
+    const struct edge_set *active = loop_active(&saved->config, &subject->evaluation.pipeline, saved->step);
+    TRY(evaluation_loss(&subject->evaluation, active, NULL, NULL, &loss));
     int status = 0;
     if (mesh->rank == 0) status = given->json ? print_json(subject) : print_result(subject, stdout);
     return mesh_agree(mesh, status);

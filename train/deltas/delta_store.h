@@ -42,9 +42,11 @@ void delta_store_free(struct delta_store *store);
  * data rank 0's. */
 long delta_store_memory(const struct delta_place *place, int data_index);
 
-/* Begins the store of a step where one is due: returns what is to watch the step's first micro-batch on this
- * rank (NULL: nothing). The outcome of the store before has been told. `store` may be NULL. */
-const struct delta_watch *delta_store_begin(struct delta_store *store, int64_t step);
+/* Begins the store of a step with these edges (NULL: all), which last as long, where one is due: returns what
+ * is to watch the step's first micro-batch on this rank (NULL: nothing). The outcome of the store before has
+ * been told. `store` may be NULL. */
+const struct delta_watch *delta_store_begin(struct delta_store *store, int64_t step,
+                                            const struct edge_set *active);
 
 /* What has become of a store, over all ranks. */
 struct delta_report {

@@ -32,7 +32,7 @@ static void find_layers(struct delta_store *s, bool *mark) {
     for (int c = 0; c < p->layout->chunks; c++) {
         struct span span = layout_span(p->layout, c, p->config->model.num_layers);
         for (int l = span.first; l < span.end; l++) {
-            int connections = active_edges(p->edges, l, p->config->model.delta.num_distances);
+            int connections = measured_into(p->edges, NULL, l);
             if (!connections || !chosen(&p->config->delta_store, l)) continue;
             if (mark) mark[l] = true;
             s->layers++;

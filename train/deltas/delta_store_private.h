@@ -24,7 +24,7 @@ struct delta_store {
 
     bool under_way; /* on all ranks alike: a store that has not been told of yet */
     int64_t step;
-    int active; /* distances */
+    const struct edge_set *active;
     int count;  /* records of the layer in progress */
     struct delta_tally tally;
     struct delta_failure failure;

@@ -8,12 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct delta_watch *delta_store_begin(struct delta_store *store, int64_t step) {
+const struct delta_watch *delta_store_begin(struct delta_store *store, int64_t step,
+                                            const struct edge_set *active) {
     struct delta_store *s = store;
     if (!s || step % s->place.config->delta_store.interval) return NULL;
     s->under_way = true;
     s->step = step;
-    s->active = active_distances(&s->place.config->model.delta, (long)step);
+    s->active = active;
     s->count = 0;
     s->tally = (struct delta_tally){0};
     s->failure.text[0] = 0;
@@ -76,16 +77,26 @@ static int close_layer(struct delta_store *s, int layer) {
     return 0;
 }
 
+/* Is it the last of the active connections into its layer? */
+static bool last_of_layer(const struct delta_store *s, const struct edge *edge) {
+    const struct edges *edges = s->place.edges;
+    int e = edges->first[edge->target];
+    while (edges->edge[e].source != edge->source || edges->edge[e].rule != edge->rule) e++;
+    while (++e < edges->first[edge->target + 1])
+        if (edges->edge[e].measured && edge_set_has(s->active, e)) return false;
+    return true;
+}
+
 static void add_connection(struct delta_store *s, const struct delta_view *view, const struct gates *gates) {
     int layer = view->edge->target;
     bool before = *gdn_failure() != 0;
-    if (view->edge->connection == 0) s->count = 0;
     if (make_record(s, view, gates, &s->record[s->count]))
         note(s, before, layer, view->edge->distance, 1);
     else
         s->count++;
-    if (view->edge->connection + 1 < active_edges(s->place.edges, layer, s->active)) return;
+    if (!last_of_layer(s, view->edge)) return;
     if (s->count && close_layer(s, layer)) note(s, before, layer, 0, s->count);
+    s->count = 0;
 }
 
 void delta_store_see(void *store, const struct delta_view *view) {

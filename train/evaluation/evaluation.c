@@ -167,7 +167,7 @@ static double count_bytes(const struct evaluation *e, long sequences) {
 
 /* How an evaluation is to be made. */
 struct wish {
-    int active;
+    const struct edge_set *active;
     evaluation_ask *ask;
     void *context;
 };
@@ -177,7 +177,7 @@ struct wish {
 static int sum_round(struct evaluation *evaluation, const struct validation_part *part, long first, long end,
                      const struct wish *wish, double sums[2]) {
     struct mesh *mesh = evaluation->mesh;
-    const struct loss_options options = {.active = pipeline_active(&evaluation->pipeline, wish->active)};
+    const struct loss_options options = {.active = wish->active};
     const bool given_up = wish->ask && wish->ask(wish->context);
     long from = first * evaluation->group, to = end * evaluation->group;
     if (to > part->sequences) to = part->sequences;
@@ -227,7 +227,7 @@ double evaluation_perplexity(const struct evaluation_result *result) {
     return exp(result->loss);
 }
 
-int evaluation_loss(struct evaluation *evaluation, int active, evaluation_ask *ask, void *context,
+int evaluation_loss(struct evaluation *evaluation, const struct edge_set *active, evaluation_ask *ask, void *context,
                     double *loss) {
     const struct validation *validation = evaluation->validation;
     const struct wish wish = {active, ask, context};

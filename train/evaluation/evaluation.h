@@ -67,10 +67,10 @@ void evaluation_memory(const struct evaluation *evaluation, struct memory *sum);
 typedef bool evaluation_ask(void *context);
 
 /* Evaluates all sets: `loss` is that of the first, the same bits on every rank, as are all of
- * evaluation->result. `active`: how many of the distances are introduced. `ask` may be NULL. Collective. The
+ * evaluation->result. `active`: the edges in use, one of evaluation->pipeline's sets. `ask` may be NULL. Collective. The
  * same on all ranks: GDN_STOPPED, and no results, where some rank was told to give up; GDN_INPUT where a
  * token lies outside the vocabulary. */
-int evaluation_loss(struct evaluation *evaluation, int active, evaluation_ask *ask, void *context,
+int evaluation_loss(struct evaluation *evaluation, const struct edge_set *active, evaluation_ask *ask, void *context,
                     double *loss);
 
 #endif

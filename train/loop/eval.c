@@ -91,9 +91,10 @@ int loop_evaluate(struct loop *loop) {
     struct run *run = loop->run;
     struct rounds rounds = {.loop = loop};
     double before = MPI_Wtime(), loss = NAN;
+    const struct edge_set *active = loop_active(&run->config, &run->evaluation.pipeline, run->position.step);
     activity_phase(PHASE_EVALUATION, run->position.step);
     int status =
-        evaluation_loss(&run->evaluation, loop_active(&run->config, run->position.step), ask, &rounds, &loss);
+        evaluation_loss(&run->evaluation, active, ask, &rounds, &loss);
     scales_restore(&run->scales); /* as if there had been no evaluation */
     if (status == GDN_STOPPED) run->position.evaluation_due = true;
     TRY(status);

@@ -186,10 +186,11 @@ static int train_step(struct loop *loop, double began) {
     struct run *run = loop->run;
     struct step_report report = {0};
     const double scale = run->loss_scale.scale;
+    const struct edge_set *active = loop_active(&run->config, &run->part.pipeline, run->position.step + 1);
     double noise_seconds = -MPI_Wtime(), noise_waited = -activity_waited();
     TRY(loop_noise(loop));
     noise_seconds += MPI_Wtime(), noise_waited += activity_waited();
-    int status = loop_step(run, delta_store_begin(loop->store, run->position.step), &report);
+    int status = loop_step(run, delta_store_begin(loop->store, run->position.step, active), &report);
     loop_record_nan_trace(loop, &report);
     if (status == GDN_DIVERGED) return diverge(loop, &report);
     if (status) return status;

@@ -124,8 +124,8 @@ int loop_health_replicas(struct loop *loop);
  * as it is asked to. Not collective. (loop/grace.c) */
 void loop_grace_step(struct loop *loop, double seconds);
 
-/* Distances that were introduced in the last of `steps` steps done: what an evaluation after it computes
- * with. */
-int loop_active(const struct config *config, int64_t steps);
+/* The edges, of the pipeline's sets, that were active in the last of `steps` steps done: what an evaluation
+ * after it computes with. */
+const struct edge_set *loop_active(const struct config *config, const struct pipeline *pipeline, int64_t steps);
 
 #endif

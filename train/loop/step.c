@@ -196,6 +196,7 @@ int loop_step(struct run *run, const struct delta_watch *watch, struct step_repo
         .step = run->position.step,
         .sequences = batch,
         .active_distances = active,
+        .active = options.active,
         .tokens = run->position.tokens + batch * (int64_t)train->sequence_length,
     };
     for (int i = 0; i < AXES; i++) {
@@ -232,6 +233,6 @@ int loop_step(struct run *run, const struct delta_watch *watch, struct step_repo
     return 0;
 }
 
-int loop_active(const struct config *config, int64_t steps) {
-    return active_distances(&config->model.delta, steps > 0 ? (long)steps - 1 : 0);
+const struct edge_set *loop_active(const struct config *config, const struct pipeline *pipeline, int64_t steps) {
+    return pipeline_active(pipeline, active_distances(&config->model.delta, steps > 0 ? (long)steps - 1 : 0));
 }

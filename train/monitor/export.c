@@ -2,7 +2,7 @@
 #include "train/monitor/private.h"
 
 #include "kernels/base/status.h"
-#include "model/params/edges.h"
+#include "model/table/flops.h"
 
 #include <math.h>
 #include <time.h>
@@ -46,7 +46,9 @@ static void progress_metrics(struct prometheus *p, const struct monitor *m) {
 
 static void time_metrics(struct prometheus *p, const struct monitor *m) {
     const struct monitor_figures *f = &m->figures;
-    const double flops = m->flops[m->last.active_distances];
+    const struct config *config = &m->run->config;
+    const double flops = model_flops_per_token(&config->model, &m->run->part.pipeline.edges, m->last.active,
+                                               config->train.sequence_length);
     prometheus_metric(p, "gdn_step_duration_seconds", "summary",
                       "How long the last steps took; sum and count are of this start.");
     prometheus_sample(p, "", "quantile=\"0.5\"", f->p50);

@@ -26,8 +26,9 @@ static void take_gates(struct monitor *m, const struct step_report *report) {
     const double gates = (double)model_gates(&config->model);
     m->measured = 0;
     for (int l = 0; l < config->model.num_layers; l++)
-        for (int i = 0; i < active_edges(edges, l, report->active_distances); i++) {
-            int e = edges->first[l] + i, at = m->measured++;
+        for (int e = edges->first[l]; e < edges->first[l + 1]; e++) {
+            if (!edges->edge[e].measured || !edge_set_has(report->active, e)) continue;
+            int at = m->measured++;
             m->gate[at] = m->sums[2 * e] / (tokens * gates);
             m->contribution[at] = m->sums[2 * e + 1] / tokens;
             m->layer[at] = edges->edge[e].target, m->distance[at] = edges->edge[e].distance;

@@ -2,7 +2,6 @@
 
 #include "kernels/base/status.h"
 #include "model/params/edges.h"
-#include "model/table/flops.h"
 #include "train/monitor/private.h"
 
 #include <math.h>
@@ -14,16 +13,11 @@ enum { REFRESH_SECONDS = 15 }; /* between writings of metrics.prom, at the least
 
 static int reserve(struct monitor *m) {
     int edges = m->run->part.pipeline.edges.count;
-    const struct config *config = &m->run->config;
-    int distances = config->model.delta.num_distances;
-    double *numbers = calloc(4 * (size_t)edges + (size_t)distances + 1, sizeof *numbers);
+    double *numbers = calloc(4 * (size_t)edges + 1, sizeof *numbers);
     int *places = calloc(2 * (size_t)edges + 1, sizeof *places);
     m->sums = numbers, m->layer = places;
     if (!numbers || !places) return gdn_fail(GDN_INTERNAL, "out of memory to monitor %d connections", edges);
     m->gate = numbers + 2 * edges, m->contribution = m->gate + edges, m->distance = places + edges;
-    m->flops = m->contribution + edges;
-    for (int active = 0; active <= distances; active++)
-        m->flops[active] = model_flops_per_token(&config->model, config->train.sequence_length, active);
     if (m->run->mesh.rank || !m->run->config.monitor.interval) return 0;
     return prometheus_open(&m->prometheus, m->rundir->path, 64 + 2 * edges + m->run->data.validation.sets);
 }
@@ -84,9 +78,7 @@ static void take_figures(struct monitor *m, struct monitor_figures *f) {
     f->tokens_per_second =
         (double)m->recent_sequences * (double)config->train.sequence_length / m->recent_seconds;
     f->goodput = m->good / (MPI_Wtime() - m->started);
-    f->active = 0;
-    for (int l = 0; l < config->model.num_layers; l++)
-        f->active += active_edges(edges, l, m->last.active_distances);
+    f->active = edge_set_measured(m->last.active, edges);
     f->effective = m->effective;
     m->recent_sequences = 0, m->recent_seconds = 0;
 }

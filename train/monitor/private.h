@@ -46,8 +46,6 @@ struct monitor {
     double *gate, *contribution;    /* [edges] those measured, packed */
     int *layer, *distance;          /* [edges] and which they are */
 
-    double *flops; /* [num_distances + 1] of a token, with so many active (finding out allocates) */
-
     struct prometheus prometheus; /* rank 0 */
     double written;               /* MPI_Wtime of the last metrics.prom */
     bool failed;                  /* it cannot be written, which has been said */

@@ -5,12 +5,16 @@
 
 #include "dist/layout/stages.h"
 #include "kernels/base/status.h"
+#include "model/rules/rules.h"
 #include "model/table/flops.h"
 
 /* Cuts the layers into stages by their arithmetic; the embedding is a look-up and costs nothing. */
 static int cut_stages(const struct config *config, int stages, double *cost, struct span *out) {
     const struct model_config *model = &config->model;
-    TRY(model_layer_flops(model, config->train.sequence_length, model->delta.num_distances, cost));
+    struct edges edges;
+    TRY(edges_create(model, &edges));
+    model_layer_flops(model, &edges, NULL, config->train.sequence_length, cost);
+    edges_free(&edges);
     return stages_cut(model->num_layers, cost, 0, model_head_flops(model), stages, out);
 }
 

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "dist/layout/axes.h"
+#include "dist/layout/edge.h"
 #include "train/records/tally.h"
 
 /* An open file and the line being built. */
@@ -52,6 +53,7 @@ struct step_report {
     double grad_norm;         /* before clipping */
     double lr;
     int active_distances;
+    const struct edge_set *active; /* of which these are so many of the configuration's; the run's */
     int64_t tokens; /* consumed so far, this step included */
     double tokens_per_second, step_seconds;
     /* Of rank 0, over each axis of the mesh: spent inside calls, handed over for other ranks. */

@@ -43,6 +43,7 @@ void create(struct fixture *f, char *first, char *second) {
 
 void destroy(struct fixture *f) {
     delta_store_free(f->store);
+    for (int a = 0; a <= MAX_DISTANCES; a++) edge_set_free(&f->active[a]);
     edges_free(&f->edges);
     config_free(&f->config);
 }
@@ -82,18 +83,22 @@ static void show(const struct delta_watch *watch, const struct edge *edge, enum 
     watch->see(watch->context, &view);
 }
 
-void pass(struct fixture *f, const struct delta_watch *watch, int64_t step, int faulty, enum fault fault) {
+const struct edge_set *active_at(struct fixture *f, int64_t step) {
     int active = active_distances(&f->config.model.delta, (long)step);
-    for (int l = 0; l < f->config.model.num_layers; l++)
-        for (int i = 0; i < active_edges(&f->edges, l, active) && watch->layer[l]; i++) {
-            int e = f->edges.first[l] + i;
+    if (!f->active[active].has) assert_int_equal(edges_introduced(&f->edges, active, &f->active[active]), 0);
+    return &f->active[active];
+}
+
+void pass(struct fixture *f, const struct delta_watch *watch, int64_t step, int faulty, enum fault fault) {
+    const struct edge_set *active = active_at(f, step);
+    for (int e = 0; e < f->edges.count; e++)
+        if (edge_set_has(active, e) && watch->layer[f->edges.edge[e].target])
             show(watch, &f->edges.edge[e], e == faulty ? fault : NOTHING);
-        }
 }
 
 struct delta_report store(struct fixture *f, int64_t step, int faulty, enum fault fault) {
     struct delta_report report;
-    const struct delta_watch *watch = delta_store_begin(f->store, step);
+    const struct delta_watch *watch = delta_store_begin(f->store, step, active_at(f, step));
     assert_non_null(watch);
     pass(f, watch, step, faulty, fault);
     assert_int_equal(delta_store_poll(f->store, true, &report), 0);

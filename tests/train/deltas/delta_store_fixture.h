@@ -12,6 +12,7 @@ struct fixture {
     struct config config;
     struct layout layout;
     struct edges edges;
+    struct edge_set active[MAX_DISTANCES + 1]; /* by how many distances are introduced, as far as asked for */
     struct mesh mesh;
     struct delta_place place;
     struct delta_store *store;
@@ -24,6 +25,8 @@ enum fault { NOTHING, NAN_DIFFERENCE, INFINITE_DIFFERENCE, NAN_GATE };
 /* The store with at most two overrides (NULL: none), in the scratch folder. */
 void create(struct fixture *f, char *first, char *second);
 void destroy(struct fixture *f);
+/* The edges of a step; the fixture's. */
+const struct edge_set *active_at(struct fixture *f, int64_t step);
 /* A forward pass: all active connections of the layers that are watched; `faulty` is edge number of
  * `fault`. */
 void pass(struct fixture *f, const struct delta_watch *watch, int64_t step, int faulty, enum fault fault);

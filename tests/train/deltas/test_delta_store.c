@@ -14,7 +14,7 @@ static void stores_every_connection(void **state) {
     (void)state;
     struct fixture f;
     create(&f, NULL, NULL);
-    assert_null(delta_store_begin(f.store, 4));
+    assert_null(delta_store_begin(f.store, 4, active_at(&f, 4)));
     struct delta_report none, report = store(&f, 5, -1, NOTHING);
     assert_int_equal(delta_store_poll(f.store, true, &none), 0);
     assert_false(none.done); /* told once */
@@ -104,7 +104,7 @@ static void takes_the_memory_planned(void **state) {
     assert_null(off.store);
     assert_int_equal(off.memory, 0);
     struct delta_report report;
-    assert_null(delta_store_begin(off.store, 0));
+    assert_null(delta_store_begin(off.store, 0, NULL));
     assert_int_equal(delta_store_poll(off.store, true, &report), 0);
     assert_false(report.done);
     destroy(&off);
@@ -116,7 +116,7 @@ static void does_not_wait_for_the_disk(void **state) {
     struct delta_report report;
     create(&f, NULL, NULL);
     disk_wait();
-    pass(&f, delta_store_begin(f.store, 0), 0, -1, NOTHING); /* comes back */
+    pass(&f, delta_store_begin(f.store, 0, active_at(&f, 0)), 0, -1, NOTHING); /* comes back */
     assert_int_equal(delta_store_poll(f.store, false, &report), 0);
     assert_false(report.done);
     disk_go_on();
@@ -126,7 +126,7 @@ static void does_not_wait_for_the_disk(void **state) {
     }
     assert_int_equal(report.tally.files, 3);
 
-    pass(&f, delta_store_begin(f.store, 5), 5, -1, NOTHING);
+    pass(&f, delta_store_begin(f.store, 5, active_at(&f, 5)), 5, -1, NOTHING);
     destroy(&f); /* waits for what is under way */
     struct delta_list list = listed();
     assert_int_equal(list.count, 10);

@@ -50,7 +50,7 @@ static void leaves_others_words_alone(void **state) {
     struct fixture f;
     struct delta_report report;
     create(&f, NULL, NULL);
-    const struct delta_watch *watch = delta_store_begin(f.store, 0);
+    const struct delta_watch *watch = delta_store_begin(f.store, 0, active_at(&f, 0));
     gdn_fail(GDN_INTERNAL, "words of another");
     pass(&f, watch, 0, 1, NAN_DIFFERENCE);
     assert_int_equal(delta_store_poll(f.store, true, &report), 0);

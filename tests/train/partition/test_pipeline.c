@@ -3,6 +3,8 @@
 #include <time.h>
 
 #include "kernels/base/status.h"
+#include "model/params/edges.h"
+#include "model/rules/rules.h"
 #include "model/table/flops.h"
 #include "model/table/params.h"
 #include "tests/train/config/config_fixture.h"
@@ -35,7 +37,10 @@ static void placement(void **state) {
     /* A head that costs as much as two layers takes their place in the last stage. */
     config = right("model: {num_layers: 6, delta: {distances: []}}\nmesh: {pipeline: 2}", NULL, NULL);
     double cost[6];
-    assert_int_equal(model_layer_flops(&config.model, config.train.sequence_length, 0, cost), 0);
+    struct edges edges;
+    assert_int_equal(edges_create(&config.model, &edges), 0);
+    model_layer_flops(&config.model, &edges, NULL, config.train.sequence_length, cost);
+    edges_free(&edges);
     config.model.vocab_size = (int)(2 * cost[0] / 2 / config.model.hidden_size);
     assert_int_equal(placement_create(&config, 1, 0, 0, &layout), 0);
     assert_true(layout.stage[0].end == 4 && layout.stage[1].end == 6);
@@ -47,13 +52,19 @@ static void placement(void **state) {
 static void flops(void **state) {
     (void)state;
     struct config config = right("model: {delta: {aggregate: attention}}", NULL, NULL);
+    struct edges edges;
+    assert_int_equal(edges_create(&config.model, &edges), 0);
     for (int active = 0; active <= 4; active++) {
+        struct edge_set set;
+        assert_int_equal(edges_introduced(&edges, active, &set), 0);
         double layer[6], sum = model_head_flops(&config.model);
-        assert_int_equal(model_layer_flops(&config.model, 32, active, layer), 0);
+        model_layer_flops(&config.model, &edges, &set, 32, layer);
         for (int l = 0; l < 6; l++) sum += layer[l];
-        assert_true(3 * sum == model_flops_per_token(&config.model, 32, active));
+        assert_true(3 * sum == model_flops_per_token(&config.model, &edges, &set, 32));
         if (active) assert_true(layer[0] < layer[1]); /* nothing leads into the first */
+        edge_set_free(&set);
     }
+    edges_free(&edges);
     config_free(&config);
 }
 

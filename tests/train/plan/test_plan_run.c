@@ -137,7 +137,8 @@ static void test_step(void **state) {
         const struct train_config *train = &run.config.train;
         double tokens = (double)train->batch_size * train->sequence_length;
         assert_true(plan.flops ==
-                    tokens * model_flops_per_token(&run.config.model, train->sequence_length, 0));
+                    tokens * model_flops_per_token(&run.config.model, &run.part.pipeline.edges, NULL,
+                                                   train->sequence_length));
     }
     assert_int_equal(loop_step(&run, NULL, &report), 0);
     for (int a = 0; a < AXES; a++) assert_int_equal(report.communication_bytes[a], planned->bytes[a]);

@@ -166,7 +166,8 @@ static void test_evaluation(void **state) {
     for (int k = 0; k < 2; k++) {
         struct run run;
         start(&run, *state, k ? 0.1 : 0, true);
-        int all = run.config.model.delta.num_distances;
+        const struct pipeline *pipeline = &run.evaluation.pipeline;
+        const struct edge_set *all = pipeline_active(pipeline, pipeline->distances);
         assert_int_equal(evaluation_loss(&run.evaluation, all, NULL, NULL, &loss[k]), 0);
         ended(&run);
     }

@@ -1,4 +1,4 @@
-/* Where cautious weight decay waits (Chen et al. 2025; model.md, 6): the same on every backend. C and CUDA. */
+/* Where cautious weight decay waits (Chen et al. 2025; model.md, 6), on every backend. C and CUDA. */
 #ifndef GDN_DECAY_H
 #define GDN_DECAY_H
 

@@ -141,15 +141,15 @@ static void add_parts(long count, int parts, const real *pieces, real *sum) {
     }
 }
 
-/* What an update multiplies with; m/c1 and v/c2 become products with numbers that are computed once: √(v/c2) =
- * √v·√(1/c2). */
+/* What an update multiplies with; m/c1 and v/c2 become products with numbers that are computed once: √(v/c2)
+ * = √v·√(1/c2). */
 struct adamw {
     real keep1, take1, keep2, take2, keep, rate, root, min_root;
 };
 
 /* `cautious` is known where this is called, so that else no signs are compared. */
-static inline __attribute__((always_inline)) void adamw_piece(long n, real *w, const real *g, real *m, real *v,
-                                                              struct adamw u, bool cautious) {
+static inline __attribute__((always_inline)) void adamw_piece(long n, real *w, const real *g, real *m,
+                                                              real *v, struct adamw u, bool cautious) {
 #pragma omp simd
     for (long i = 0; i < n; i++) {
         m[i] = u.keep1 * m[i] + u.take1 * g[i];
@@ -197,8 +197,7 @@ static void unit_norm(long n, const real *x, double eps, real *y) {
     for (long i = 0; i < n; i++) y[i] = factor * x[i];
 }
 
-static void descend(long n, real *w, const real *x, double rate, double decay,
-                    bool cautious) {
+static void descend(long n, real *w, const real *x, double rate, double decay, bool cautious) {
     const real keep = (real)(1 - decay), keep_opposed = cautious ? 1 : keep, along = (real)rate;
 #pragma omp parallel for simd schedule(static) if (n > PARALLEL_WORK)
     for (long i = 0; i < n; i++)

@@ -106,8 +106,8 @@ static void nesterov(long n, real *g, real *m, double gscale, double momentum) {
            on_quads(g, 0) && on_quads(m, 0));
 }
 
-static __global__ void descend_kernel(long n, real *w, const real *x, real rate, real keep,
-                                      real keep_opposed, bool aligned) {
+static __global__ void descend_kernel(long n, real *w, const real *x, real rate, real keep, real keep_opposed,
+                                      bool aligned) {
     EACH_QUAD(at, n) {
         quad wq = load_quad(w + at, n - at, aligned), xq = load_quad(x + at, n - at, aligned);
         for (int i = 0; i < 4; i++)
@@ -116,8 +116,7 @@ static __global__ void descend_kernel(long n, real *w, const real *x, real rate,
     }
 }
 
-static void descend(long n, real *w, const real *x, double rate, double decay,
-                    bool cautious) {
+static void descend(long n, real *w, const real *x, double rate, double decay, bool cautious) {
     const real keep = (real)(1 - decay);
     LAUNCH(descend_kernel, vector_grid(n), VECTOR_BLOCK, 0, n, w, x, (real)rate, keep, cautious ? 1 : keep,
            on_quads(w, 0) && on_quads(x, 0));

@@ -110,8 +110,7 @@ static void unit_norm(long n, const real *x, double eps, real *y) {
     for (long i = 0; i < n; i++) y[i] = (real)(x[i] / (sqrt(sum) + eps));
 }
 
-static void descend(long n, real *w, const real *x, double rate, double decay,
-                    bool cautious) {
+static void descend(long n, real *w, const real *x, double rate, double decay, bool cautious) {
     for (long i = 0; i < n; i++) {
         double decays = cautious && decay_opposed(x[i], w[i]) ? 0 : decay;
         w[i] = (real)(w[i] * (1 - decays) - rate * x[i]);

@@ -34,10 +34,11 @@ static int read_group(struct parameter_group *group, const char *label, struct f
     *group = (struct parameter_group){"", NAN, NAN, NAN, NAN};
     TRY(yaml_resolve(node, &place, label, &mapping));
     if (!mapping || !fy_node_is_mapping(mapping))
-        return fail_at(&place,
-                       "%s is %s: {match: TEXT, lr_scale: NUMBER, weight_decay: NUMBER, beta1: NUMBER, beta2: "
-                       "NUMBER} is expected",
-                       label, yaml_shown(mapping, text));
+        return fail_at(
+            &place,
+            "%s is %s: {match: TEXT, lr_scale: NUMBER, weight_decay: NUMBER, beta1: NUMBER, beta2: "
+            "NUMBER} is expected",
+            label, yaml_shown(mapping, text));
     void *iterator = NULL;
     for (struct fy_node_pair *pair; (pair = fy_node_mapping_iterate(mapping, &iterator));) {
         struct place at;

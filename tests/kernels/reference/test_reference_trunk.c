@@ -73,7 +73,8 @@ static void adamw_from(double w0, bool cautious) {
     real w = (real)w0, m = 0, v = 0;
     for (int n = 1; n <= 2; n++) {
         real g = (real)gradient[n - 1];
-        ops->adamw(1, &w, &g, &m, &v, gscale, lr, b1, b2, eps, decay, cautious, 1 - pow(b1, n), 1 - pow(b2, n));
+        ops->adamw(1, &w, &g, &m, &v, gscale, lr, b1, b2, eps, decay, cautious, 1 - pow(b1, n),
+                   1 - pow(b2, n));
         m0 = b1 * m0 + (1 - b1) * gradient[n - 1] * gscale;
         v0 = b2 * v0 + (1 - b2) * pow(gradient[n - 1] * gscale, 2);
         w0 -= lr * decays * w0;

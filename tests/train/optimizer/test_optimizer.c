@@ -41,7 +41,8 @@ static struct model_config small_model(void) {
     };
 }
 
-static struct train_config settings = { /* groups and cautious_decay: as a test sets them */
+/* But for groups and cautious_decay, which tests set. */
+static struct train_config settings = {
     .beta1 = 0.9, .beta2 = 0.95, .adam_eps = 1e-8, .weight_decay = 0.1, .grad_clip = 1};
 
 /* Two copies of a training state: the program's, and the expected one in double. */

@@ -87,6 +87,14 @@ if [ -n "$all" ]; then
     same_end back1 killed
 fi
 
+# Muon's state goes back too.
+muon=(--set train.optimizer=muon --set spikes.threshold=4) # its norms vary more
+expect 0 train 2 muon "${back[@]}" "${muon[@]}"
+spikes muon | grep -q " rewind " || fail "no spike: $(lines spike muon)"
+expect 3 train 2 muon_stopped "${back[@]}" "${muon[@]}" --set train.stop_at=30 2> /dev/null
+expect 0 train 2 muon_stopped "${back[@]}" "${muon[@]}"
+same_end muon muon_stopped
+
 # Back behind a change of the batch size: the training goes on with what is in force, the data behind the spike. Steps are of
 # 96 tokens from step 24 on, so the spike's text is in steps 27 to 30; what was consumed by then is told again after it.
 back+=(--set train.micro_batch_size=6)

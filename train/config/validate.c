@@ -73,9 +73,6 @@ static int validate_model(const struct reading *reading) {
     if (model->num_kv_heads == 0) model->num_kv_heads = model->num_heads;
     if (model->logit_softcap > 0 && model->logit_softcap < FLT_MIN)
         return impossible(reading, "logits cannot be divided by so small a cap", MODEL(logit_softcap), NULL);
-    if (model->dropout.attention > 0)
-        return impossible(reading, "attention's probabilities cannot be dropped yet",
-                          "train.dropout.attention", NULL);
     TRY(possible(reading, model_conflict(model, 1)));
     return possible(reading, rules_conflict(model, 1, 1));
 }

@@ -44,6 +44,7 @@ int loop_noise(struct loop *loop) {
     struct step step = {
         .number = run->position.step,
         .rows = run->data.rows,
+        .first = run->mesh.axis[AXIS_DATA].index * run_share(run),
         .sequences = run_share(run),
         .micro_batches = (int)(run_share(run) / run->part.micro_batch),
         .options = &first,

@@ -159,7 +159,7 @@ static void round_trip(void **state) {
                           draw & 128 ? "train.batch_ramp=[]" : "train.batch_size=12",
                           draw & 64 ? "spikes.window=0" : "spikes.window=100",
                           "model.delta.temperature=0.5",
-                          draw & 32 ? "train.graphs=false" : "train.compress_sources=0",
+                          draw & 32 ? "train.graphs=false" : "train={compress_sources: 0, noise_interval: 0}",
                           draw & 16 ? "device=cuda" : "train.precision=fp32",
                           draw & 1 ? "data.validation=''" : "data.validation_fraction=0",
                           draw & 2 ? "data.train=''" : "data.sources=[]"};

@@ -27,6 +27,7 @@ struct trained {
     struct part part; /* on several ranks */
     const struct table *table;
     const real *gradient;
+    const struct edge_set *active;
     struct loss_sums sums;
 };
 
@@ -52,6 +53,7 @@ static void train(struct trained *x, const char *edges, int v, int way, enum pro
     choose_edges(edges);
     *x = (struct trained){.sums = {0}};
     variant(v, &c, &o);
+    x->active = o.active;
     fixture_rows(rows, c.vocab_size);
     fixture_create(&x->whole, &c, ops, B, S, 3, 0.2);
     if (tensor.size > 1) {
@@ -84,6 +86,8 @@ static void compare(const struct trained *some, const struct trained *only, cons
         const struct row *row = &some->table->row[i], *same = params_find(only->table, row->name);
         const real *got = some->gradient + row->offset;
         double norm = 0, error = 0;
+        if (params_active(row, some->active) != (same && params_active(same, only->active)))
+            failures += printf("%s: %s is trained with one set alone\n", text, row->name);
         for (long j = 0; j < row->count; j++) {
             double wanted = same ? (double)only->gradient[same->offset + j] : 0;
             norm += wanted * wanted, error += pow((double)got[j] - wanted, 2);

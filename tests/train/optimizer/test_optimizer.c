@@ -364,6 +364,44 @@ static void groups_name_tensors(void **unused) {
     tear_down(&f);
 }
 
+/* Muon's step of a matrix without a gradient is its decay alone; of others a matrix whose rows or columns are
+ * about of one length, 0.2·√(longer side): heads' rows, where split so. On all ranks, whose parts come together. */
+static void muon_steps_are_of_one_size(void **unused) {
+    (void)unused;
+    enum { SIZE = 200000 }; /* one bucket: a rank owns a part of many matrices */
+    const double lr = 0.01, keep = 1 - lr * 0.1 * decay_left;
+    struct fixture f;
+    struct mesh mesh;
+    assert_int_equal(mesh_create(axes_of(0, 1, 1).size, &mesh), 0);
+    settings.optimizer = OPTIMIZER_MUON;
+    settings.muon = (struct muon_config){MUON_HEAD, 5, 0.95};
+    set_up(&f, &mesh, SIZE);
+    for (int step = 0; step < 2; step++) {
+        double lengths = 0, right = 0;
+        for (long i = 0; i < f.table.total; i++) f.w[i] = f.state.weight[i];
+        draw_gradients(&f, 0, 2, step ? 1 : 0);
+        update(&f, 2, lr, norm_of(&f, 2));
+        for (int i = 0; i < f.shards.pieces; i++) {
+            const struct piece *piece = &f.shards.piece[i];
+            const struct row *row = &f.table.row[piece->row];
+            if (!row->treatment.whole) continue;
+            long parts = row->treatment.whole == WHOLE_HEADS ? row->heads : 1, rows = row->shape[0] / parts;
+            long longer = rows > row->shape[1] ? rows : row->shape[1];
+            for (long at = row->offset + piece->first, end = at + piece->count; at < end; at++) {
+                double moved = (f.w[at] * keep - f.state.weight[at]) / (lr * 0.2 * sqrt((double)longer));
+                lengths += moved * moved;
+                assert_true(step || fabs(moved) <= 1e3 * close_enough);
+            }
+            right += (double)piece->count / (double)longer; /* of all: so many rows, or columns, of length 1 */
+        }
+        /* Five steps bring singular values to 0.7 to 1.2. */
+        assert_true(step ? lengths > 0.5 * right && lengths < 1.4 * right : lengths < 1e-4);
+    }
+    settings.optimizer = OPTIMIZER_ADAMW;
+    tear_down(&f);
+    mesh_free(&mesh);
+}
+
 int rank_main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(follows_the_formula_through_stages),
@@ -372,6 +410,7 @@ int rank_main(void) {
         cmocka_unit_test(groups_have_settings_of_their_own),
         cmocka_unit_test(leaves_have_settings_of_their_own),
         cmocka_unit_test(groups_name_tensors),
+        cmocka_unit_test(muon_steps_are_of_one_size),
     };
     return run_on_ranks(tests, NULL, NULL);
 }

@@ -63,8 +63,9 @@ struct token_format {
 /* The rows of gdn. */
 extern const struct token_format text_format, hdf5_format, llmc_format, megatron_format, nanogpt_format;
 
-/* Adds a row, for programs beside gdn: before anything else of the program. */
-void token_format_register(const struct token_format *row);
+/* Adds a row, for programs beside gdn: before anything else of the program. Returns its number
+ * (data.format). */
+int token_format_register(const struct token_format *row);
 /* The row of a number, that of data.format; NULL behind the last. The row of a name, or NULL. */
 const struct token_format *token_format_of(int number);
 const struct token_format *token_format_named(const char *name);

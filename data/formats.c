@@ -1,7 +1,7 @@
 /* The table of token formats, and their names. */
 #include "data/format.h"
+#include "kernels/base/append.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,11 +10,12 @@ enum { MAX_ROWS = 16 };
 static const struct token_format *row[MAX_ROWS + 1] = {&text_format, &hdf5_format, &llmc_format,
                                                        &megatron_format, &nanogpt_format};
 
-void token_format_register(const struct token_format *another) {
+int token_format_register(const struct token_format *another) {
     int number = 0;
     while (row[number]) number++;
     if (number == MAX_ROWS) abort();
     row[number] = another;
+    return number;
 }
 
 const struct token_format *token_format_of(int number) {
@@ -29,9 +30,9 @@ const struct token_format *token_format_named(const char *name) {
 
 const char *token_format_words(void) {
     static char words[FORMAT_LIST];
-    int used = 0;
+    size_t used = 0;
     for (int i = 0; row[i]; i++)
-        used += snprintf(words + used, sizeof words - (size_t)used, "%s%s", i ? "|" : "", row[i]->name);
+        used = text_append(words, sizeof words, used, "%s%s", i ? "|" : "", row[i]->name);
     return words;
 }
 
@@ -42,15 +43,16 @@ static bool is_listed(const struct token_format *format, enum format_list list) 
 }
 
 const char *token_format_list(enum format_list list, const char *last, char out[FORMAT_LIST]) {
-    int used = 0, count = 0, listed = 0;
+    size_t used = 0;
+    int count = 0, listed = 0;
     for (int i = 0; row[i]; i++) count += is_listed(row[i], list);
     out[0] = 0;
     for (int i = 0; row[i]; i++) {
         if (!is_listed(row[i], list)) continue;
         const char *between = !listed ? "" : listed == count - 1 ? last : ", ";
-        used += snprintf(out + used, (size_t)(FORMAT_LIST - used), "%s%s", between, row[i]->name);
+        used = text_append(out, FORMAT_LIST, used, "%s%s", between, row[i]->name);
         if (list == FORMATS_EXPLAINED)
-            used += snprintf(out + used, (size_t)(FORMAT_LIST - used), " (%s)", row[i]->about);
+            used = text_append(out, FORMAT_LIST, used, " (%s)", row[i]->about);
         listed++;
     }
     return out;

@@ -1,6 +1,6 @@
 #include "dist/layout/axes.h"
 
-#include <stdio.h>
+#include "kernels/base/append.h"
 
 const struct axis_row axis_rows[AXES] = {
     [AXIS_DATA] = {.name = "data",
@@ -62,21 +62,20 @@ long axes_each(const int size[AXES]) {
 }
 
 const char *axes_others(const int size[AXES], char text[AXES_TEXT]) {
-    int used = 0, left = AXES - 1;
+    size_t used = 0;
+    int left = AXES - 1;
     for (int a = 0; a < AXES; a++) {
         if (axis_rows[a].rest) continue;
         const char *between = used == 0 ? "" : left == 1 ? " and " : ", ";
-        used +=
-            snprintf(text + used, (size_t)(AXES_TEXT - used), "%s%s: %d", between, axis_rows[a].key, size[a]);
+        used = text_append(text, AXES_TEXT, used, "%s%s: %d", between, axis_rows[a].key, size[a]);
         left--;
     }
     return text;
 }
 
 const char *axes_text(const int size[AXES], char text[AXES_TEXT]) {
-    int used = 0;
+    size_t used = 0;
     for (int a = 0; a < AXES; a++)
-        used += snprintf(text + used, (size_t)(AXES_TEXT - used), "%s%s %d", a ? " x " : "",
-                         axis_rows[a].name, size[a]);
+        used = text_append(text, AXES_TEXT, used, "%s%s %d", a ? " x " : "", axis_rows[a].name, size[a]);
     return text;
 }

@@ -1,9 +1,9 @@
 /* The table of gates, and what it says of a configuration. */
 #include "model/delta/gate.h"
+#include "kernels/base/append.h"
 #include "model/model.h"
 #include "model/params/stream.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 enum { MAX_ROWS = 16, NAME = 32 };
@@ -30,9 +30,9 @@ const struct gate *gate_of(const struct model_config *config) {
 
 const char *gate_words(void) {
     static char words[MAX_ROWS * NAME];
-    int used = 0;
+    size_t used = 0;
     for (int i = 0; i < MAX_ROWS && row[i]; i++)
-        used += snprintf(words + used, sizeof words - (size_t)used, "%s%s", i ? "|" : "", row[i]->name);
+        used = text_append(words, sizeof words, used, "%s%s", i ? "|" : "", row[i]->name);
     return words;
 }
 

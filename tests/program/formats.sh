@@ -3,12 +3,6 @@
 # trains on it as on the same tokens in gdn's own formats, to the last bit, and goes on from one to the other; damaged files are refused.
 . "$SOURCE/tests/program/small.sh"
 
-refused() { # WORDS COMMAND …: status 2, one message, and it has the words
-    expect 2 "${@:2}" > refused.out 2> refused.err
-    [ "$(wc -l < refused.err)" = 1 ] || fail "${*:2} printed other than one line: $(cat refused.err)"
-    grep -qF -- "$1" refused.err || fail "${*:2} does not say '$1': $(cat refused.err)"
-}
-
 formats=(hdf5 llmc megatron nanogpt bigendian)
 for format in "${formats[@]}"; do expect 0 "$GDN" data write --format "$format" --output "all.$format" text.txt "$SOURCE/tests/program/words.txt"; done
 

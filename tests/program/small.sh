@@ -2,6 +2,7 @@
 #   small.yaml, text.txt   in the current directory
 #   train RANKS DIRECTORY [OPTION …]   trains on so many ranks; output in DIRECTORY.log
 #   expect STATUS COMMAND …            fails unless the command ends with that status
+#   refused WORDS COMMAND …            fails unless the command ends with status 2, one message that has the words, and no output
 #   lines EVENT DIRECTORY              metrics lines of an event, without what depends on the clock
 #   equal RUN RUN                      fails unless two runs' metrics and checkpoints are the same to the last bit
 #   close_to TOLERANCE KEY EVENT RUN RUN   fails unless a value is the same in both runs' lines within a relative TOLERANCE;
@@ -18,6 +19,12 @@ expect() {
     shift
     "$@" || got=$?
     [ "$got" -eq "$want" ] || fail "status $got instead of $want: $*"
+}
+
+refused() {
+    expect 2 "${@:2}" > out 2> err
+    [ ! -s out ] && [ "$(grep -c '^gdn: ' err)" -eq 1 ] || fail "${*:2}: $(cat out err)"
+    grep -qF -e "$1" err || fail "'$1' is missing: ${*:2}: $(cat err)"
 }
 
 train() {

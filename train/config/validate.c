@@ -2,7 +2,6 @@
 #include "train/config/private.h"
 
 #include <float.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,16 +47,8 @@ static int refuse(const struct reading *reading, const struct conflict *conflict
     return status;
 }
 
-/* The same of the values of so many paths (then NULL). */
-static int impossible(const struct reading *reading, const char *why, ...) {
-    struct conflict conflict = {.why = why};
-    va_list paths;
-    va_start(paths, why);
-    for (int i = 0; (conflict.key[i] = va_arg(paths, const char *)); i++) {
-    }
-    va_end(paths);
-    return refuse(reading, &conflict);
-}
+/* The same of the values of at most four paths. */
+#define impossible(reading, why, ...) refuse(reading, &(const struct conflict){why, {__VA_ARGS__, NULL}})
 
 /* What a row of a table finds. */
 static int possible(const struct reading *reading, const struct conflict *conflict) {
@@ -72,7 +63,7 @@ static int validate_model(const struct reading *reading) {
     struct model_config *model = &reading->config->model;
     if (model->num_kv_heads == 0) model->num_kv_heads = model->num_heads;
     if (model->logit_softcap > 0 && model->logit_softcap < FLT_MIN)
-        return impossible(reading, "logits cannot be divided by so small a cap", MODEL(logit_softcap), NULL);
+        return impossible(reading, "logits cannot be divided by so small a cap", MODEL(logit_softcap));
     TRY(possible(reading, model_conflict(model, 1)));
     return possible(reading, rules_conflict(model, 1, 1));
 }
@@ -91,7 +82,7 @@ static int validate_ramp(const struct reading *reading) {
     if (!given(reading, TRAIN(batch_size))) train->batch_size = (int)last;
     if (train->batch_size != last)
         return impossible(reading, "batch_size must be the last of batch_ramp, or be left out",
-                          TRAIN(batch_size), TRAIN(batch_ramp), NULL);
+                          TRAIN(batch_size), TRAIN(batch_ramp));
     for (int i = 0; i < train->num_ramp; i++) {
         long size = train->batch_ramp[i][RAMP_SIZE],
              at_once = (long)(micro_batch ? micro_batch : 1) * (ranks ? ranks : 1);
@@ -99,8 +90,7 @@ static int validate_ramp(const struct reading *reading) {
         if (size % at_once == 0) continue;
         snprintf(why, sizeof why, "batch_ramp[%d], %ld, must be a multiple of data ranks x micro_batch_size",
                  i, size);
-        return impossible(reading, why, TRAIN(batch_ramp), axis_rows[AXIS_DATA].key, TRAIN(micro_batch_size),
-                          NULL);
+        return impossible(reading, why, TRAIN(batch_ramp), axis_rows[AXIS_DATA].key, TRAIN(micro_batch_size));
     }
     return GDN_OK;
 }
@@ -111,11 +101,11 @@ static int validate_train(const struct reading *reading) {
     if (train->num_ramp) return validate_ramp(reading);
     if (micro_batch > 0 && train->batch_size % micro_batch)
         return impossible(reading, "batch_size must be a multiple of micro_batch_size", TRAIN(batch_size),
-                          TRAIN(micro_batch_size), NULL);
+                          TRAIN(micro_batch_size));
     long at_once = (long)(micro_batch > 0 ? micro_batch : 1) * (ranks > 0 ? ranks : 1);
     if (train->batch_size % at_once)
         return impossible(reading, "batch_size must be a multiple of data ranks x micro_batch_size",
-                          TRAIN(batch_size), axis_rows[AXIS_DATA].key, TRAIN(micro_batch_size), NULL);
+                          TRAIN(batch_size), axis_rows[AXIS_DATA].key, TRAIN(micro_batch_size));
     return GDN_OK;
 }
 
@@ -128,10 +118,10 @@ static int validate_tensor(const struct reading *reading) {
     TRY(possible(reading, model_conflict(model, tensor)));
     if (model->intermediate_size % tensor)
         return impossible(reading, "tensor ranks share the MLP evenly: tensor must divide intermediate_size",
-                          axis_rows[AXIS_TENSOR].key, MODEL(intermediate_size), NULL);
+                          axis_rows[AXIS_TENSOR].key, MODEL(intermediate_size));
     if (model->vocab_size < tensor)
         return impossible(reading, "each tensor rank needs at least one token of the vocabulary",
-                          axis_rows[AXIS_TENSOR].key, MODEL(vocab_size), NULL);
+                          axis_rows[AXIS_TENSOR].key, MODEL(vocab_size));
     int sharing = reading->config->mesh.delta == DELTA_CHANNEL ? tensor : 1;
     return possible(reading, rules_conflict(model, tensor, sharing));
 }
@@ -142,14 +132,14 @@ static int validate_mesh(const struct reading *reading) {
     if (mesh->interleave > 1 && mesh->size[AXIS_PIPELINE] == 1)
         return impossible(reading,
                           "stages are interleaved on two or more pipeline ranks: with one, interleave is 1",
-                          MESH(interleave), axis_rows[AXIS_PIPELINE].key, NULL);
+                          MESH(interleave), axis_rows[AXIS_PIPELINE].key);
     if (mesh->compress_boundary > 0 && mesh->size[AXIS_PIPELINE] == 1)
         return impossible(reading,
                           "compress_boundary is for what crosses stages: it needs two or more pipeline ranks",
-                          MESH(compress_boundary), axis_rows[AXIS_PIPELINE].key, NULL);
+                          MESH(compress_boundary), axis_rows[AXIS_PIPELINE].key);
     if ((long)mesh->size[AXIS_PIPELINE] * mesh->interleave > reading->config->model.num_layers)
         return impossible(reading, "each of pipeline x interleave stages needs at least one layer",
-                          axis_rows[AXIS_PIPELINE].key, MESH(interleave), MODEL(num_layers), NULL);
+                          axis_rows[AXIS_PIPELINE].key, MESH(interleave), MODEL(num_layers));
     return GDN_OK;
 }
 
@@ -163,10 +153,10 @@ static int validate_memory(const struct reading *reading) {
                                                                 train->recompute_delta == RECOMPUTE_FULL;
     if (train->recompute_every > 1 && !layers && !delta)
         return impossible(reading, "every n-th layer is for selective or full; auto chooses layers itself",
-                          TRAIN(recompute_every), TRAIN(recompute), NULL);
+                          TRAIN(recompute_every), TRAIN(recompute));
     if (train->recompute_delta_every > 0 && !delta)
         return impossible(reading, "every n-th layer is for selective or full; auto chooses layers itself",
-                          TRAIN(recompute_delta_every), TRAIN(recompute_delta), TRAIN(recompute), NULL);
+                          TRAIN(recompute_delta_every), TRAIN(recompute_delta), TRAIN(recompute));
     return GDN_OK;
 }
 
@@ -179,18 +169,18 @@ static int validate_store(const struct reading *reading) {
                           store->ratio > 0 ? "differences are stored by ratio or by tolerance, not both"
                                            : "a store of differences needs a ratio above 0 and at most 1, or "
                                              "a tolerance above 0 and below 1",
-                          STORE(interval), STORE(ratio), STORE(tolerance), NULL);
+                          STORE(interval), STORE(ratio), STORE(tolerance));
     if (model->delta.num_distances == 0)
         return impossible(reading, "a model without delta connections has no differences to store",
-                          STORE(interval), DELTA(distances), NULL);
+                          STORE(interval), DELTA(distances));
     if (store->num_layers && store->layers[store->num_layers - 1] >= model->num_layers)
         return impossible(reading, "layers are counted from 0 and must be below num_layers", STORE(layers),
-                          MODEL(num_layers), NULL);
+                          MODEL(num_layers));
     if (store->num_layers &&
         store->layers[store->num_layers - 1] + model->delta.embedding_source < model->delta.distances[0])
         return impossible(reading,
                           "no connection leads into these layers: no distance reaches back from them",
-                          STORE(layers), DELTA(distances), NULL);
+                          STORE(layers), DELTA(distances));
     return GDN_OK;
 }
 
@@ -212,7 +202,7 @@ static int validate_spikes(const struct reading *reading) {
     return impossible(reading,
                       "a mean and deviation of fewer than 8 steps tell nothing; 8 or more are expected, "
                       "or 0 for none",
-                      KEY_PATH(spikes.window), NULL);
+                      KEY_PATH(spikes.window));
 }
 
 /* Sources, then validations. */
@@ -244,7 +234,7 @@ static int name_sets(const struct reading *reading) {
                  "two validation sets would be called '%s': other names are expected (" VALIDATION_NAME
                  " is that of data.validation and data.validation_fraction)",
                  name);
-        return impossible(reading, why, KEY_PATH(data.sources), KEY_PATH(data.validations), NULL);
+        return impossible(reading, why, KEY_PATH(data.sources), KEY_PATH(data.validations));
     }
     return GDN_OK;
 }
@@ -255,12 +245,12 @@ static int validate_data(const struct reading *reading) {
     if (data->train.count && data->num_sources > 0)
         return impossible(reading,
                           "the training data is either data.train or the mixture data.sources, not both",
-                          KEY_PATH(data.train), KEY_PATH(data.sources), NULL);
+                          KEY_PATH(data.train), KEY_PATH(data.sources));
     if (data->validation.count && data->validation_fraction > 0)
         return impossible(
             reading,
             "validation data is either a file of its own or a fraction of the training data, not both",
-            KEY_PATH(data.validation), KEY_PATH(data.validation_fraction), NULL);
+            KEY_PATH(data.validation), KEY_PATH(data.validation_fraction));
     TRY(name_sets(reading));
     bool any =
         data->train.count || data->validation.count || data->num_sources > 0 || data->num_validations > 0;
@@ -268,7 +258,7 @@ static int validate_data(const struct reading *reading) {
         return impossible(
             reading,
             "text needs a vocab_size of at least 257: bytes are tokens 0 to 255, and 256 separates documents",
-            MODEL(vocab_size), KEY_PATH(data.format), NULL);
+            MODEL(vocab_size), KEY_PATH(data.format));
     return GDN_OK;
 }
 
@@ -278,7 +268,7 @@ static int validate_precision(const struct reading *reading) {
     if (config->device != DEVICE_CPU || config->train.precision == PRECISION_FP32) return GDN_OK;
     if (reading->trained && !key_place(reading, KEY_PATH(train.precision))->set) return GDN_OK;
     return impossible(reading, "the cpu computes in fp32 alone; fp32 is expected, or device cuda",
-                      KEY_PATH(train.precision), KEY_PATH(device), NULL);
+                      KEY_PATH(train.precision), KEY_PATH(device));
 }
 
 int validate_combinations(struct reading *reading) {
@@ -292,15 +282,15 @@ int validate_combinations(struct reading *reading) {
     resolve_saving(reading);
     if (reading->config->train.graphs && reading->config->train.noise_interval > 0)
         return impossible(reading, "a measurement of the noise is no repetition of recorded passes",
-                          KEY_PATH(train.graphs), KEY_PATH(train.noise_interval), NULL);
+                          KEY_PATH(train.graphs), KEY_PATH(train.noise_interval));
     if (reading->config->mesh.compress_boundary > 0 && reading->config->train.noise_interval > 0)
         return impossible(reading, "a measurement of the noise would change what boundaries carry over",
-                          KEY_PATH(mesh.compress_boundary), KEY_PATH(train.noise_interval), NULL);
+                          KEY_PATH(mesh.compress_boundary), KEY_PATH(train.noise_interval));
     if (reading->config->train.graphs && reading->config->train.compress_sources > 0)
         return impossible(reading,
                           "sources are factorised on the host, so passes cannot be recorded; one of the two "
                           "is expected",
-                          KEY_PATH(train.graphs), KEY_PATH(train.compress_sources), NULL);
+                          KEY_PATH(train.graphs), KEY_PATH(train.compress_sources));
     return validate_precision(reading);
 }
 

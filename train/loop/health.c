@@ -3,6 +3,7 @@
 #include "train/loop/loop.h"
 
 #include "dist/mpi/activity.h"
+#include "kernels/base/append.h"
 #include "train/health/replicas.h"
 #include "train/health/slow.h"
 
@@ -97,12 +98,12 @@ static void record_mismatch(struct loop *loop, const struct replicas_verdict *ve
 
 /* "rank 1 on HOST, rank 3 on HOST" */
 static void name_ranks(const struct health *h, const struct replicas_verdict *verdict, char text[1024]) {
-    int used = 0, max = verdict->count < 8 ? verdict->count : 8;
+    size_t used = 0;
+    int max = verdict->count < 8 ? verdict->count : 8;
     for (int i = 0; i < max; i++)
-        used += snprintf(text + used, (size_t)(1024 - used), "%srank %d on %s", i ? ", " : "",
-                         verdict->rank[i], h->host[verdict->rank[i]]);
-    if (max < verdict->count)
-        snprintf(text + used, (size_t)(1024 - used), " and %d more", verdict->count - max);
+        used = text_append(text, 1024, used, "%srank %d on %s", i ? ", " : "", verdict->rank[i],
+                           h->host[verdict->rank[i]]);
+    if (max < verdict->count) text_append(text, 1024, used, " and %d more", verdict->count - max);
 }
 
 static int mismatch(struct loop *loop, const struct replicas_verdict *verdict) {

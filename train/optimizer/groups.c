@@ -2,6 +2,7 @@
 
 #include <fnmatch.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "kernels/base/status.h"
 #include "train/config/nearest.h"
@@ -39,6 +40,7 @@ void optimizer_treat(const struct train_config *train, struct table *table) {
         int g = 0;
         row->treatment = by_default(train, row);
         row->treatment.moments = rule->moments(row);
+        if (row->treatment.moments->count < 1) abort(); /* steps are saved with moments (rules.h) */
         row->treatment.whole = rule->whole ? rule->whole(train, row) : WHOLE_NONE;
         while (g < train->num_groups && !matches(&train->groups[g], row)) g++;
         if (g == train->num_groups) continue;

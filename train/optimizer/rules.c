@@ -15,7 +15,8 @@ const struct optimizer_rule *optimizer_rule_of(const struct train_config *train)
     return rule[rules > OPTIMIZERS ? rules - 1 : train->optimizer];
 }
 
-void optimizer_register(const struct optimizer_rule *added) {
+int optimizer_register(const struct optimizer_rule *another) {
     if (rules == RULES) abort();
-    rule[rules++] = added;
+    rule[rules] = another;
+    return rules++;
 }

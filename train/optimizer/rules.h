@@ -61,7 +61,8 @@ extern const struct optimizer_rule optimizer_adamw, optimizer_muon;
 /* The row that train.optimizer names (enum optimizer_choice), or the one that was added last. */
 const struct optimizer_rule *optimizer_rule_of(const struct train_config *train);
 
-/* Adds a row, which all runs use from now on: for programs beside gdn, before anything else. */
-void optimizer_register(const struct optimizer_rule *rule);
+/* Adds a row, which all runs use from now on, for programs beside gdn: before anything else of the program.
+ * Returns its number. */
+int optimizer_register(const struct optimizer_rule *rule);
 
 #endif

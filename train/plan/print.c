@@ -238,7 +238,7 @@ static void print_recomputation(const struct plan *plan, FILE *out) {
 static long messages_of(const struct plan *plan, int rank) {
     const struct actions *list = &plan->pipeline.schedule.rank[rank];
     long count = 0;
-    for (int i = 0; i < list->count; i++) 
+    for (int i = 0; i < list->count; i++)
         count += act_kinds[list->action[i].act].role == ROLE_SEND;
     return count;
 }

@@ -73,8 +73,11 @@ static void wait_until(struct simulator *s, int rank, double sent, double until,
     c->now = until;
 }
 
-/* An exchange that a rank waits for at once, on every axis that it has costs on. */
-static void exchange_now(struct simulator *s, int rank, const struct action_cost *cost) {
+/* Arithmetic, and an exchange that a rank waits for at once, on every axis that it has costs on. */
+static void spend_now(struct simulator *s, int rank, const struct action_cost *cost) {
+    double arithmetic = cost->flops / s->machine->flops;
+    s->out->rank[rank].arithmetic += arithmetic;
+    s->clock[rank].now += arithmetic;
     for (int axis = 0; axis < AXES; axis++) {
         double seconds = transfer(s->machine, cost, axis);
         s->out->rank[rank].exposed[axis] += seconds;
@@ -186,7 +189,7 @@ static int meet(void *simulator, const struct action *a) {
         if (c->meets[a->act] < 0) continue;
         wait_until(s, r, until, until, AXIS_PIPELINE);
         double start = c->now;
-        exchange_now(s, r, &s->cost[r][c->at]);
+        spend_now(s, r, &s->cost[r][c->at]);
         end_action(s, r, start);
     }
     return 0;

@@ -131,7 +131,7 @@ int start_load(struct run *run, const struct checkpoint *checkpoint, FILE *log) 
 static bool step_back(struct run *run, const char *directory, struct checkpoint *to, const char **reason) {
     const struct run_position position = run->position;
     const struct loss_scale scale = run->loss_scale;
-    const bool resumed = run->origin.resumed;
+    const struct run_origin origin = run->origin;
     FILE *log = run->mesh.rank == 0 ? stderr : NULL;
     int status = checkpoint_find(&run->mesh, directory, log, to);
     if (!status && to->path) status = mesh_agree(&run->mesh, start_take_position(run, &to->info));
@@ -140,7 +140,7 @@ static bool step_back(struct run *run, const char *directory, struct checkpoint 
               : !to->path ? "there is no checkpoint yet to go back to"
                           : "the newest checkpoint is of a later step";
     if (status) gdn_failure_clear();
-    run->origin.resumed = resumed;
+    run->origin = origin;
     run->position.best_loss = position.best_loss;
     if (back) return true;
     run->position.step = position.step;

@@ -40,7 +40,7 @@ real *bench_take(struct arena *arena, long count);
 int bench_operations(const struct ops *ops, const struct config *config, const struct ceilings *ceilings,
                      const struct bench_seconds *spend, bool json);
 
-/* Times whole training steps (forward, backward, clipping, AdamW) on random tokens, and the same steps'
+/* Times whole training steps (forward, backward, clipping, update) on random tokens, and the same steps'
  * matrix products one by one; one line. Fails likewise. */
 int bench_steps(const struct ops *ops, const struct config *config, const struct ceilings *ceilings,
                 enum projection_way projection, const struct bench_seconds *spend, bool json);

@@ -35,7 +35,7 @@ int bench_model_create(const struct ops *ops, const struct config *config, const
                        struct bench_model *out);
 void bench_model_free(struct bench_model *b);
 
-/* One optimiser step, to its end on the device: forward, backward, clipping, AdamW. */
+/* One optimiser step, to its end on the device: forward, backward, clipping, update. */
 int bench_model_step(struct bench_model *b);
 
 #endif

@@ -12,7 +12,9 @@
  *     gradients.
  *
  * So states and checkpoints do not know of it, and each data rank computes about as much; sums of gradients
- * stay as they are. Left out is what would pay with more tensor ranks, that they share the matrices' work. */
+ * stay as they are. Heads that are matrices of their own (WHOLE_HEADS) lie whole on a tensor rank, which computes
+ * its own alone; tensors that are one matrix together (WHOLE_JOINED) are put together one below the other.
+ * Left out is what would pay with more tensor ranks, that they share the other matrices' work. */
 #ifndef GDN_OPTIMIZER_MATRICES_H
 #define GDN_OPTIMIZER_MATRICES_H
 

@@ -36,19 +36,23 @@ OPERATION(linear,
  * never storing S×S (online softmax). qkv [B·S, (H+2K)·hd]: queries, keys, values, heads in order,
  * rotated. o [B·S, H·hd]; lse [B, H, S]: log-sum-exp of each row's scaled scores. Scores are scaled by
  * 1/√hd. Counted are scores and values of the causal half: S(S + 1)/2 pairs a head, each costs 2·hd in
- * either product. */
-OPERATION(attention, (long B, long S, long H, long K, long hd, const real *qkv, real *o, real *lse),
+ * either product. With a mask (on the host, or NULL) o is made of the probabilities that it keeps, over 1 − p:
+ * its rows are queries b·S + t, its columns keys, a head of it for each of H; on the CPU alone, other devices
+ * fail. */
+OPERATION(attention,
+          (long B, long S, long H, long K, long hd, const struct mask *mask, const real *qkv, real *o,
+           real *lse),
           2.0 * 2 * (B * H * hd) * S * (S + 1) / 2,
-          (B, S, H, K, hd, IN(qkv, T * (H + 2 * K) * hd, -2, 2), OUT(o, T * H * hd), OUT(lse, B * H * S)),
+          (B, S, H, K, hd, NULL, IN(qkv, T * (H + 2 * K) * hd, -2, 2), OUT(o, T * H * hd), OUT(lse, B * H * S)),
           hd + S, ANY_THREADS, .timed = "attention")
 /* dqkv is overwritten; `work` [B, H, S] is scratch. Recomputes the probabilities from lse. Counted is each
  * product twice, once for either factor; that the probabilities are computed anew is not, as in
  * model_flops_per_token, but a fifth of the work when it is timed. */
 OPERATION(attention_back,
-          (long B, long S, long H, long K, long hd, const real *qkv, const real *o, const real *lse,
-           const real *dout, real *dqkv, real *work),
+          (long B, long S, long H, long K, long hd, const struct mask *mask, const real *qkv, const real *o,
+           const real *lse, const real *dout, real *dqkv, real *work),
           2 * (2.0 * 2 * (B * H * hd) * S * (S + 1) / 2),
-          (B, S, H, K, hd, IN(qkv, T * (H + 2 * K) * hd, -2, 2), IN(o, T * H * hd), IN(lse, B * H * S, 4, 6),
+          (B, S, H, K, hd, NULL, IN(qkv, T * (H + 2 * K) * hd, -2, 2), IN(o, T * H * hd), IN(lse, B * H * S, 4, 6),
            IN(dout, T * H * hd), OUT(dqkv, T * (H + 2 * K) * hd), SCRATCH(work, B * H * S)),
           2 * hd + S * H / K, ANY_THREADS, .timed = "attention_back", .again = 1.0 / 4)
 /* One new token: q [H·hd] on `length` cached keys and values [length, K·hd] each; o [H·hd]. */

@@ -18,6 +18,13 @@ struct mask {
     double p;        /* the part that is dropped, in [0, 1): what is kept is multiplied by 1/(1 − p) */
 };
 
+/* The same of the matrix `head` from `row` on. */
+static inline struct mask mask_at(const struct mask *mask, long head, long row) {
+    struct mask at = *mask;
+    at.head += (uint64_t)head, at.row += (uint64_t)row;
+    return at;
+}
+
 /* The key of a row. */
 static RANDOM_EVERYWHERE inline uint64_t mask_row(uint64_t site, uint64_t head, uint64_t row) {
     uint32_t o[4];

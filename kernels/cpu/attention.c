@@ -38,15 +38,29 @@ static inline void weigh(long keys, long first, real scale, real *scores, struct
         }
 }
 
-/* Queries start … start+WIDE−1 of one head on its keys and values; rows of q, k, v are ld apart, of o ldo. */
-static void attend(long start, long S, long hd, const real *q, const real *k, const real *v, long ld, real *o,
-                   long ldo, real *lse) {
+/* Weights [keys, WIDE] that the mask drops become 0; `row`: the queries' keys, `column`: the first key. */
+static inline void drop(long keys, long first, uint32_t limit, const uint64_t *row, uint32_t column,
+                        real *scores) {
+    for (long i = 0; i < keys; i++)
+#pragma omp simd
+        for (long j = first; j < WIDE; j++)
+            scores[i * WIDE + j] =
+                mask_bits(row[j], column + (uint32_t)i) >= limit ? scores[i * WIDE + j] : 0;
+}
+
+/* Queries start … start+WIDE−1 of one head on its keys and values; rows of q, k, v are ld apart, of o ldo;
+ * the mask's first row is this sequence's and head's. */
+static void attend(long start, long S, long hd, const struct mask *mask, const real *q, const real *k,
+                   const real *v, long ld, real *o, long ldo, real *lse) {
     long queries = at_most(WIDE, S - start), end = start + queries;
     struct transposed kept;
     struct softmax state;
     real scores[HIGH * WIDE], shrink[WIDE], scale = 1 / REAL_SQRT((real)hd);
     kept.from = NULL;
     for (long j = 0; j < WIDE; j++) state.largest[j] = -INFINITY, state.sum[j] = 0;
+    uint64_t row[WIDE];
+    for (long j = 0; mask && j < WIDE; j++)
+        row[j] = mask_row(mask->site, mask->head, mask->row + (uint64_t)(start + j));
     for (long at = 0; at < end; at += HIGH) {
         long keys = at_most(HIGH, end - at),
              above = at - start; /* this many queries see none of these keys */
@@ -56,6 +70,7 @@ static void attend(long start, long S, long hd, const real *q, const real *k, co
         for (long i = 0; i < keys; i++)
             for (long j = first; j < at_most(above + i, WIDE); j++) scores[i * WIDE + j] = -INFINITY;
         weigh(keys, first, scale, scores, &state, shrink);
+        if (mask) drop(keys, first, mask_limit(mask->p), row, (uint32_t)mask->column + (uint32_t)at, scores);
         for (long j = first; at > 0 && j < queries; j++)
 #pragma omp simd
             for (long c = 0; c < hd; c++) o[(start + j) * ldo + c] *= shrink[j];
@@ -65,13 +80,15 @@ static void attend(long start, long S, long hd, const real *q, const real *k, co
     }
     for (long j = 0; j < queries; j++) {
         real inverse = 1 / state.sum[j];
+        if (mask) inverse *= (real)(1 / (1 - mask->p));
         lse[start + j] = state.largest[j] + (real)log((double)state.sum[j]);
 #pragma omp simd
         for (long c = 0; c < hd; c++) o[(start + j) * ldo + c] *= inverse;
     }
 }
 
-static void attention(long B, long S, long H, long K, long hd, const real *qkv, real *o, real *lse) {
+static void attention(long B, long S, long H, long K, long hd, const struct mask *mask, const real *qkv,
+                      real *o, real *lse) {
     long ld = (H + 2 * K) * hd, tiles = (S + WIDE - 1) / WIDE;
     /* The last tiles of a sequence are the longest: start with them. */
 #pragma omp parallel for collapse(3) schedule(dynamic) if (B * S * H * hd > PARALLEL_WORK)
@@ -79,8 +96,9 @@ static void attention(long B, long S, long H, long K, long hd, const real *qkv, 
         for (long b = 0; b < B; b++)
             for (long h = 0; h < H; h++) {
                 const real *sequence = qkv + b * S * ld, *k = sequence + (H + h / (H / K)) * hd;
-                attend(tile * WIDE, S, hd, sequence + h * hd, k, k + K * hd, ld, o + b * S * H * hd + h * hd,
-                       H * hd, lse + (b * H + h) * S);
+                struct mask own = mask ? mask_at(mask, h, b * S) : (struct mask){0};
+                attend(tile * WIDE, S, hd, mask ? &own : NULL, sequence + h * hd, k, k + K * hd, ld,
+                       o + b * S * H * hd + h * hd, H * hd, lse + (b * H + h) * S);
             }
 }
 

@@ -8,6 +8,8 @@
 /* One sequence: rows of q, k, v and their gradients are ld apart, of o and its gradient ldo. */
 struct sequence {
     long S, H, K, hd, ld, ldo;
+    const struct mask *mask;              /* of the first sequence; NULL: nothing is dropped */
+    long first;                           /* query of the mask's rows */
     const real *qkv, *dout, *lse, *inner; /* inner [H, S]: rowsum(dO ⊙ O) */
     real *dqkv;
 };
@@ -17,11 +19,26 @@ static inline struct sequence sequence_at(const struct sequence *all, long b) {
     struct sequence s = *all;
     s.qkv += b * s.S * s.ld, s.dqkv += b * s.S * s.ld;
     s.dout += b * s.S * s.ldo;
+    s.first += b * s.S;
     s.lse += b * s.H * s.S, s.inner += b * s.H * s.S;
     return s;
 }
 
 enum gradient { OF_QUERIES = 1, OF_KEYS = 2 }; /* of keys: and of values */
+
+/* From P and dO·Vᵀ of a row of a tile, [end] keys from number `column` on: P of what its mask keeps, and dS.
+ */
+static inline void drop(const struct mask *mask, uint64_t row, uint32_t column, long end, real inner,
+                        real scale, real *p, real *ds) {
+    const uint32_t limit = mask_limit(mask->p);
+    const real over = (real)(1 / (1 - mask->p));
+#pragma omp simd
+    for (long j = 0; j < end; j++) {
+        real kept = mask_bits(row, column + (uint32_t)j) >= limit ? over : 0;
+        ds[j] = p[j] * (ds[j] * kept - inner) * scale;
+        p[j] *= kept;
+    }
+}
 
 /* Adds what HIGH queries of head h from `q` on and WIDE keys from `k` on give each other. */
 static void back_tile(const struct sequence *s, int of, long h, long q, long k, struct transposed *keys,
@@ -39,6 +56,14 @@ static void back_tile(const struct sequence *s, int of, long h, long q, long k, 
     for (long i = 0; i < rows; i++) {
         real lse = s->lse[h * s->S + q + i], inner = s->inner[h * s->S + q + i];
         for (long j = q + i - k + 1; j < end; j++) p[i * WIDE + j] = -INFINITY; /* later keys */
+        if (s->mask) {
+#pragma omp simd
+            for (long j = 0; j < end; j++) p[i * WIDE + j] = vector_exp(p[i * WIDE + j] * scale - lse);
+            const struct mask at = mask_at(s->mask, h, s->first + q + i);
+            drop(&at, mask_row(at.site, at.head, at.row), (uint32_t)at.column + (uint32_t)k, end, inner,
+                 scale, p + i * WIDE, ds + i * WIDE);
+            continue;
+        }
 #pragma omp simd
         for (long j = 0; j < end; j++) {
             p[i * WIDE + j] = vector_exp(p[i * WIDE + j] * scale - lse);
@@ -98,9 +123,9 @@ static bool by_full_heads(long heads, long threads) {
     return 7 * heads >= 5 * rounds * threads;
 }
 
-static void attention_back(long B, long S, long H, long K, long hd, const real *qkv, const real *o,
-                           const real *lse, const real *dout, real *dqkv, real *work) {
-    const struct sequence all = {S, H, K, hd, (H + 2 * K) * hd, H * hd, qkv, dout, lse, work, dqkv};
+static void attention_back(long B, long S, long H, long K, long hd, const struct mask *mask, const real *qkv,
+                           const real *o, const real *lse, const real *dout, real *dqkv, real *work) {
+    const struct sequence all = {S, H, K, hd, (H + 2 * K) * hd, H * hd, mask, 0, qkv, dout, lse, work, dqkv};
 #pragma omp parallel if (B * S * H * hd > PARALLEL_WORK)
     {
         prepare(B, S, H, K, hd, o, dout, dqkv, work);

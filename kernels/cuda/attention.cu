@@ -105,9 +105,10 @@ static void run(long B, long S, long H, long K, long hd, const float *qkv, float
 
 /* ROWS and COLUMNS are such that sums and scores fit into registers, and tiles into shared memory. */
 template <enum precision P>
-static void attention(long B, long S, long H, long K, long hd, const real *qkv, real *o, real *lse) {
+static void attention(long B, long S, long H, long K, long hd, const struct mask *mask, const real *qkv,
+                      real *o, real *lse) {
     constexpr bool exact = P == PRECISION_FP32;
-    if (too_wide(hd)) return;
+    if (too_wide(hd) || masked(mask)) return;
     if (hd <= 64)
         run<typename tiles_in<P, 64, exact ? 64 : 128, 64>::of>(B, S, H, K, hd, qkv, o, lse);
     else if (hd <= 128)

@@ -29,6 +29,12 @@ static inline bool too_wide(long hd) {
     return hd > ATTENTION_WIDEST;
 }
 
+/* Whether there is a mask, which the device then fails with. */
+static inline bool masked(const struct mask *mask) {
+    if (mask) cuda_fail("this backend's attention cannot drop probabilities");
+    return mask != NULL;
+}
+
 /* `quads`: the buffers are aligned. */
 static inline struct heads heads_of(long S, long H, long K, long hd, bool quads) {
     double scale = 1 / sqrt((double)hd);

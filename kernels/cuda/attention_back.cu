@@ -146,10 +146,10 @@ template <class tiles, int OF> static void run_back(long heads, struct heads s, 
 }
 
 template <enum precision P>
-static void attention_back(long B, long S, long H, long K, long hd, const real *qkv, const real *o,
-                           const real *lse, const real *dout, real *dqkv, real *work) {
+static void attention_back(long B, long S, long H, long K, long hd, const struct mask *mask, const real *qkv,
+                           const real *o, const real *lse, const real *dout, real *dqkv, real *work) {
     constexpr bool exact = P == PRECISION_FP32;
-    if (too_wide(hd)) return;
+    if (too_wide(hd) || masked(mask)) return;
     struct heads s = heads_of(S, H, K, hd, quads_at(qkv) && quads_at(dout) && quads_at(dqkv));
     struct back_buffers at = {qkv, dout, lse, work, dqkv};
     LAUNCH(inner_products<P>, (unsigned)ceil_div(B * S * H, ATTENTION_WARPS), ATTENTION_THREADS, 0, B, s, o,

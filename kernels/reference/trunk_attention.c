@@ -10,22 +10,34 @@ static double dot(long n, const real *x, const real *y) {
     return sum;
 }
 
+/* What a row's probability of a key is multiplied by: 0 or 1/(1 − p); without a mask 1. */
+static double kept(const struct mask *mask, uint64_t key, long column) {
+    if (!mask) return 1;
+    bool keeps = mask_bits(key, (uint32_t)(mask->column + (uint64_t)column)) >= mask_limit(mask->p);
+    return keeps ? 1 / (1 - mask->p) : 0;
+}
+
+static uint64_t row_key(const struct mask *mask, long h, long row) {
+    return mask ? mask_row(mask->site, mask->head + (uint64_t)h, mask->row + (uint64_t)row) : 0;
+}
+
 /* One query on `length` keys and values with row distance ld; o [hd]. Returns the scores' log-sum-exp. */
-static double attend(long length, long hd, const real *q, const real *keys, const real *values, long ld,
-                     real *o) {
+static double attend(long length, long hd, const struct mask *mask, uint64_t key, const real *q,
+                     const real *keys, const real *values, long ld, real *o) {
     double scale = 1 / sqrt((double)hd), largest = -INFINITY, sum = 0;
     for (long i = 0; i < length; i++) largest = fmax(largest, scale * dot(hd, q, keys + i * ld));
     for (long i = 0; i < length; i++) sum += exp(scale * dot(hd, q, keys + i * ld) - largest);
     double lse = largest + log(sum);
     for (long j = 0; j < hd; j++) o[j] = 0;
     for (long i = 0; i < length; i++) {
-        double p = exp(scale * dot(hd, q, keys + i * ld) - lse);
+        double p = exp(scale * dot(hd, q, keys + i * ld) - lse) * kept(mask, key, i);
         for (long j = 0; j < hd; j++) o[j] += (real)(p * values[i * ld + j]);
     }
     return lse;
 }
 
-static void attention(long B, long S, long H, long K, long hd, const real *qkv, real *o, real *lse) {
+static void attention(long B, long S, long H, long K, long hd, const struct mask *mask, const real *qkv,
+                      real *o, real *lse) {
     long ld = (H + 2 * K) * hd;
     for (long b = 0; b < B; b++)
         for (long h = 0; h < H; h++) {
@@ -33,14 +45,16 @@ static void attention(long B, long S, long H, long K, long hd, const real *qkv, 
             const real *k = qkv + b * S * ld + (H + h / (H / K)) * hd, *v = k + K * hd;
             for (long t = 0; t < S; t++)
                 lse[(b * H + h) * S + t] =
-                    (real)attend(t + 1, hd, q + t * ld, k, v, ld, o + (b * S + t) * H * hd + h * hd);
+                    (real)attend(t + 1, hd, mask, row_key(mask, h, b * S + t), q + t * ld, k, v, ld,
+                                 o + (b * S + t) * H * hd + h * hd);
         }
 }
 
 /* With P the probabilities and dP = dO·Vᵀ: dS = P ⊙ (dP − rowsum(dO ⊙ O)), dQ = dS·K/√hd, dK = dSᵀ·Q/√hd,
- * dV = Pᵀ·dO (Dao et al., "FlashAttention", 2022, appendix B). */
-static void attention_back(long B, long S, long H, long K, long hd, const real *qkv, const real *o,
-                           const real *lse, const real *dout, real *dqkv, real *work) {
+ * dV = Pᵀ·dO; with a mask M, dP = M ⊙ (dO·Vᵀ) and dV = (M ⊙ P)ᵀ·dO (Dao et al., "FlashAttention", 2022,
+ * appendix B). */
+static void attention_back(long B, long S, long H, long K, long hd, const struct mask *mask, const real *qkv,
+                           const real *o, const real *lse, const real *dout, real *dqkv, real *work) {
     long ld = (H + 2 * K) * hd;
     double scale = 1 / sqrt((double)hd);
     (void)work;
@@ -52,14 +66,15 @@ static void attention_back(long B, long S, long H, long K, long hd, const real *
                 long at_o = (b * S + t) * H * hd + h * hd;
                 const real *q = qkv + at_q + t * ld;
                 double inner = dot(hd, dout + at_o, o + at_o);
+                uint64_t key = row_key(mask, h, b * S + t);
                 for (long i = 0; i <= t; i++) {
                     const real *k = qkv + at_k + i * ld, *v = qkv + at_v + i * ld;
                     double p = exp(scale * dot(hd, q, k) - lse[(b * H + h) * S + t]);
-                    double ds = p * (dot(hd, dout + at_o, v) - inner) * scale;
+                    double m = kept(mask, key, i), ds = p * (m * dot(hd, dout + at_o, v) - inner) * scale;
                     for (long j = 0; j < hd; j++) {
                         dqkv[at_q + t * ld + j] += (real)(ds * k[j]);
                         dqkv[at_k + i * ld + j] += (real)(ds * q[j]);
-                        dqkv[at_v + i * ld + j] += (real)(p * dout[at_o + j]);
+                        dqkv[at_v + i * ld + j] += (real)(m * p * dout[at_o + j]);
                     }
                 }
             }
@@ -70,7 +85,7 @@ static void attention_decode(long length, long H, long K, long hd, const real *q
                              const real *values, real *o) {
     for (long h = 0; h < H; h++) {
         long at = h / (H / K) * hd;
-        attend(length, hd, q + h * hd, keys + at, values + at, K * hd, o + h * hd);
+        attend(length, hd, NULL, 0, q + h * hd, keys + at, values + at, K * hd, o + h * hd);
     }
 }
 

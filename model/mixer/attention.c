@@ -1,6 +1,7 @@
 /* Softmax attention with rotary positions, the mixer of a transformer: heads divided over the tensor axis. In
  * shapes H and K are this rank's heads and key/value heads of width hd. */
 #include "kernels/base/status.h"
+#include "model/base/dropout.h"
 #include "model/mixer/mixer.h"
 
 #include <math.h>
@@ -78,10 +79,11 @@ static const struct conflict *conflict(const struct model_config *c, int tensor)
 
 static int validate_device(const struct model_config *c, const struct ops *ops) {
     int width = c->hidden_size / c->num_heads;
-    if (c->dropout.attention > 0)
-        return gdn_fail(GDN_INPUT,
-                        "train.dropout.attention: %g; attention's probabilities cannot be dropped on device %s",
-                        c->dropout.attention, ops->name);
+    if (c->dropout.attention > 0 && !ops->device->host)
+        return gdn_fail(
+            GDN_INPUT,
+            "train.dropout.attention: %g; attention's probabilities cannot be dropped on device %s",
+            c->dropout.attention, ops->name);
     if (ops->device->host || width <= OPS_WIDEST_HEAD) return 0;
     return gdn_fail(
         GDN_INPUT,
@@ -165,11 +167,21 @@ static void project_out(struct model *m, const struct mixing *x, real *out) {
                    z.H * z.hd, 0, out, z.D);
 }
 
+/* What is dropped of this rank's heads; NULL: nothing. */
+static const struct mask *mask_of(const struct model *m, const struct mixing *x, struct mask *mask) {
+    const double rate = m->config.dropout.attention;
+    if (!drops(m, rate)) return NULL;
+    *mask = dropout_mask(m, DROP_ATTENTION, x->layer, 0, rate, 0);
+    mask->head = (uint64_t)(m->tensor->index * shape_of(m).H);
+    return mask;
+}
+
 static void again(struct model *m, const struct mixing *x, const real *n) {
     const struct attention *a = x->own;
     struct shape z = shape_of(m);
+    struct mask mask;
     project(m, x, n, 0);
-    m->ops->attention(m->B, m->S, z.H, z.K, z.hd, a->qkv_out, a->out, a->lse);
+    m->ops->attention(m->B, m->S, z.H, z.K, z.hd, mask_of(m, x, &mask), a->qkv_out, a->out, a->lse);
 }
 
 static void forward(struct model *m, const struct mixing *x, const real *n, real *out) {
@@ -187,7 +199,9 @@ static void backward(struct model *m, const struct mixing *x, const real *dout, 
     real *da = dn; /* [T, H·hd] gradient of a->out, used up before dn is written */
     ops->linear(o, 'N', 'N', T, own, D, 1, dout, D, a->o.w, own, 0, da, own);
     ops->linear(o, 'T', 'N', D, own, T, 1, dout, D, a->out, own, 1, a->o.g, own);
-    ops->attention_back(m->B, m->S, z.H, z.K, z.hd, a->qkv_out, a->out, a->lse, da, s->dqkv, s->work);
+    struct mask mask;
+    ops->attention_back(m->B, m->S, z.H, z.K, z.hd, mask_of(m, x, &mask), a->qkv_out, a->out, a->lse, da,
+                        s->dqkv, s->work);
     ops->rope(T, m->S, 0, z.H + z.K, z.hd, s->cosine, s->sine, -1, s->dqkv, wide);
     if (x->inlet) {
         ops->zero(T * D, dn);

@@ -27,7 +27,11 @@ check() { # NAME: one line on standard output for a pass, the differences for a 
 }
 
 if [ $# -eq 0 ]; then
-    for config in "$SOURCE"/tests/golden/*.yaml; do set -- "$@" "$(basename "$config" .yaml)"; done
+    for config in "$SOURCE"/tests/golden/*.yaml; do
+        name=$(basename "$config" .yaml)
+        [ -n "${DEVICE:-}" ] && [ "$name" = dropout-attention ] && continue # the CPU's alone
+        set -- "$@" "$name"
+    done
 fi
 export -f check dump
 export here double every

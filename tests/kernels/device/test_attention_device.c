@@ -153,7 +153,7 @@ static void forward(const struct shape *s, int steep) {
     struct buffer *lse = make_result("lse", s->B * s->H * S);
     if (steep) make_steep(s, steep, qkv);
     operation = "attention";
-    EACH_SIDE(i) start(i)->attention(s->B, S, s->H, s->K, hd, qkv->x[i], o->x[i], lse->x[i]);
+    EACH_SIDE(i) start(i)->attention(s->B, S, s->H, s->K, hd, NULL, qkv->x[i], o->x[i], lse->x[i]);
     double *allowed = zeros(T * ldo), *p = zeros(S);
     for (long t = 0; t < T; t++)
         for (long h = 0; h < s->H; h++) {
@@ -176,10 +176,10 @@ static void backward(const struct shape *s) {
     struct buffer *dqkv = make_result("dqkv", T * ld), *work = make_result("work", s->B * s->H * S);
     operation = "attention_back";
     ops_find("reference")
-        ->attention(s->B, S, s->H, s->K, hd, qkv->x[REFERENCE], o->x[REFERENCE], lse->x[REFERENCE]);
+        ->attention(s->B, S, s->H, s->K, hd, NULL, qkv->x[REFERENCE], o->x[REFERENCE], lse->x[REFERENCE]);
     EACH_SIDE(i) {
         if (i != REFERENCE) like_the_reference(o, i), like_the_reference(lse, i);
-        start(i)->attention_back(s->B, S, s->H, s->K, hd, qkv->x[i], o->x[i], lse->x[i], dout->x[i],
+        start(i)->attention_back(s->B, S, s->H, s->K, hd, NULL, qkv->x[i], o->x[i], lse->x[i], dout->x[i],
                                  dqkv->x[i], work->x[i]);
     }
     double *allowed = zeros(T * ld), *p = zeros(S);
@@ -271,7 +271,7 @@ static void nan_is_seen(void **state) {
         struct buffer *qkv = make_operand("qkv", S * 3 * hd), *o = make_result("o", S * hd),
                       *lse = make_result("lse", S);
         qkv->x[ONE_THREAD][ROW * 3 * hd + key * hd + 3] = (real)NAN;
-        backend->attention(1, S, 1, 1, hd, qkv->x[ONE_THREAD], o->x[ONE_THREAD], lse->x[ONE_THREAD]);
+        backend->attention(1, S, 1, 1, hd, NULL, qkv->x[ONE_THREAD], o->x[ONE_THREAD], lse->x[ONE_THREAD]);
         synchronize();
         for (long t = 0; t < S; t++)
             for (long c = 0; c < hd; c++) {

@@ -330,11 +330,11 @@ static void nan_is_seen(void **state) {
         ops->swiglu(S, W / 2, nan, out);
         synchronize();
         assert_true(isnan(out[at * W / 2 + 11]) && !isnan(out[at * W / 2 + 12]));
-        ops->attention(1, S, 1, 1, D, nan, out, more); /* a query: this row alone */
+        ops->attention(1, S, 1, 1, D, NULL, nan, out, more); /* a query: this row alone */
         synchronize();
         assert_true(isnan(out[at * D]) && isnan(more[at]) && !isnan(out[(at + 1) % S * D]));
         nan[at * W + D + 5] = (real)NAN; /* a key: all rows from here on */
-        ops->attention(1, S, 1, 1, D, nan, out, more);
+        ops->attention(1, S, 1, 1, D, NULL, nan, out, more);
         synchronize();
         assert_true(isnan(out[S * D - 1]) && (at == 0 || !isnan(out[at * D - 1])));
         ops->add_squares(0, S * W, S * W, nan, square->x[ONE_THREAD]);

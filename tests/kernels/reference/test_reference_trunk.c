@@ -196,7 +196,7 @@ static struct { real qkv[B * S * W], dout[B * S * H * HD]; } heads;
 static double attention_loss(const void *context) {
     (void)context;
     real o[B * S * H * HD], lse[B * H * S];
-    ops->attention(B, S, H, K, HD, heads.qkv, o, lse);
+    ops->attention(B, S, H, K, HD, NULL, heads.qkv, o, lse);
     return dot(B * S * H * HD, o, heads.dout);
 }
 
@@ -205,7 +205,7 @@ static void attention(void **state) {
     (void)state;
     FILL(heads.qkv, -2, 2);
     FILL(heads.dout, -1, 1);
-    ops->attention(B, S, H, K, HD, heads.qkv, o, lse);
+    ops->attention(B, S, H, K, HD, NULL, heads.qkv, o, lse);
     for (int b = 0; b < B; b++)
         for (int h = 0; h < H; h++) {
             double weight[S][S] = {{0}}; /* the whole matrix, which the operation never forms */
@@ -225,7 +225,7 @@ static void attention(void **state) {
                 }
             }
         }
-    ops->attention_back(B, S, H, K, HD, heads.qkv, o, lse, heads.dout, dqkv, work);
+    ops->attention_back(B, S, H, K, HD, NULL, heads.qkv, o, lse, heads.dout, dqkv, work);
     check_gradients(attention_loss, NULL, (struct input[]){{"qkv", B * S, W, heads.qkv, W, dqkv, W}, {0}});
 
     /* The last position of the first sequence, decoded from a cache. */

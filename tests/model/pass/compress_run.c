@@ -43,13 +43,16 @@ struct setting setting_of(int v, int cut, int way, const struct ops *ops) {
 /* Written down here once more: a node of the chunk, below its last one, that layers of the chunk read as a
  * source and no later ones. */
 bool compressed(const struct setting *s, struct span span, int node) {
-    bool read = false;
-    for (int i = 0; i < s->config.delta.num_distances; i++) {
-        int target = node + s->config.delta.distances[i];
-        if (target < LAYERS && target >= span.end) return false;
-        read |= target < span.end;
+    bool read = false, later = false;
+    struct edges edges;
+    assert_int_equal(edges_create(&s->config, &edges), 0);
+    for (int e = 0; e < edges.count; e++) {
+        if (edges.edge[e].source != node) continue;
+        read |= edges.edge[e].target < span.end;
+        later |= edges.edge[e].target >= span.end;
     }
-    return read && node >= span.first && node < span.end - 1;
+    edges_free(&edges);
+    return read && !later && node >= span.first && node < span.end - 1;
 }
 
 struct model_part part_of(const struct setting *s, const struct layout *layout, struct axis *axis,

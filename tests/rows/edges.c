@@ -27,7 +27,8 @@ static int irregular(const struct model_config *config, struct edge *list, int c
     int kept = 0;
     for (int first = 0, end; first < count; first = end) {
         end = first + 1;
-        while (end < count && list[end].target == list[first].target && list[end].rule == list[first].rule) end++;
+        while (end < count && list[end].target == list[first].target && list[end].rule == list[first].rule)
+            end++;
         for (int e = first; e < end; e++) {
             struct edge edge = list[e];
             if (edge.measured) { /* a gated delta connection */

@@ -227,8 +227,8 @@ double evaluation_perplexity(const struct evaluation_result *result) {
     return exp(result->loss);
 }
 
-int evaluation_loss(struct evaluation *evaluation, const struct edge_set *active, evaluation_ask *ask, void *context,
-                    double *loss) {
+int evaluation_loss(struct evaluation *evaluation, const struct edge_set *active, evaluation_ask *ask,
+                    void *context, double *loss) {
     const struct validation *validation = evaluation->validation;
     const struct wish wish = {active, ask, context};
     for (int i = 0; i < validation->parts; i++) TRY(sum_part(evaluation, i, &wish));

@@ -70,7 +70,7 @@ typedef bool evaluation_ask(void *context);
  * evaluation->result. `active`: the edges in use, one of evaluation->pipeline's sets. `ask` may be NULL. Collective. The
  * same on all ranks: GDN_STOPPED, and no results, where some rank was told to give up; GDN_INPUT where a
  * token lies outside the vocabulary. */
-int evaluation_loss(struct evaluation *evaluation, const struct edge_set *active, evaluation_ask *ask, void *context,
-                    double *loss);
+int evaluation_loss(struct evaluation *evaluation, const struct edge_set *active, evaluation_ask *ask,
+                    void *context, double *loss);
 
 #endif

@@ -126,6 +126,7 @@ void loop_grace_step(struct loop *loop, double seconds);
 
 /* The edges, of the pipeline's sets, that were active in the last of `steps` steps done: what an evaluation
  * after it computes with. */
-const struct edge_set *loop_active(const struct config *config, const struct pipeline *pipeline, int64_t steps);
+const struct edge_set *loop_active(const struct config *config, const struct pipeline *pipeline,
+                                   int64_t steps);
 
 #endif

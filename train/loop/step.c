@@ -233,6 +233,7 @@ int loop_step(struct run *run, const struct delta_watch *watch, struct step_repo
     return 0;
 }
 
-const struct edge_set *loop_active(const struct config *config, const struct pipeline *pipeline, int64_t steps) {
+const struct edge_set *loop_active(const struct config *config, const struct pipeline *pipeline,
+                                   int64_t steps) {
     return pipeline_active(pipeline, active_distances(&config->model.delta, steps > 0 ? (long)steps - 1 : 0));
 }

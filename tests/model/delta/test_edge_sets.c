@@ -93,7 +93,8 @@ static void compare(const struct trained *some, const struct trained *only, cons
             norm += wanted * wanted, error += pow((double)got[j] - wanted, 2);
         }
         if (same ? !near(sqrt(error), 0, sqrt(norm)) : error != 0)
-            failures += printf("%s: gradient of %s is off by %g of %g\n", text, row->name, sqrt(error), sqrt(norm));
+            failures +=
+                printf("%s: gradient of %s is off by %g of %g\n", text, row->name, sqrt(error), sqrt(norm));
     }
 }
 
@@ -106,11 +107,12 @@ static void test_as_without_the_others(void **state) {
             struct trained some, only;
             if (tensor.size == 1 && k & 2) continue;
             if (!test_backends()[k / 4]->device->host && v % 10) continue; /* emulated ones take their time */
-            const int way = k & 2; /* rows whole or divided */
+            const int way = k & 2;                                         /* rows whole or divided */
             const enum projection_way projection = k & 1 ? PROJECTION_SPLIT : PROJECTION_DIRECT;
             const struct ops *ops = test_backends()[k / 4];
             char text[80];
-            snprintf(text, sizeof text, "variant %d on %s, way %d, projection %d", v, ops->name, way, projection);
+            snprintf(text, sizeof text, "variant %d on %s, way %d, projection %d", v, ops->name, way,
+                     projection);
             train(&some, "some", v, way, projection, ops);
             train(&only, "only", v, way, projection, ops);
             compare(&some, &only, text);

@@ -18,6 +18,7 @@
 #include "dist/layout/table.h"
 #include "kernels/ops.h"
 #include "model/params/config.h"
+#include "model/params/dropout.h"
 
 struct model; /* opaque */
 
@@ -50,10 +51,6 @@ struct loss_options {
     bool measure;     /* compute the sparsity and entropy sums although their weights are 0 */
     bool each; /* with `measure`: also the sums of each connection, in passes that have a place for them */
 };
-
-/* Does training drop anything? Then loss_options.masks of a step of a run with this seed. */
-bool dropout_on(const struct dropout_config *dropout);
-uint64_t dropout_key(uint64_t seed, int64_t step);
 
 /* What one rank's memory goes to, in bytes. */
 struct model_memory {

@@ -62,8 +62,9 @@ struct source find_source(struct model *m, const struct edge *edge);
  * sequence_parallel each does it for its own tokens. Else it is the pass itself. */
 struct delta_pass on_own_rows(const struct delta_pass *p);
 
-/* drop.c: does the pass drop gates? And dropout of the gates x [T, W] of this rank's i-th connection, the first of
- * which is number `column`, or of what is multiplied by them; row distance ld, that of y too, which may be x. */
+/* drop.c: does the pass drop gates? And dropout of the gates x [T, W] of this rank's i-th connection, or of
+ * what is multiplied by them; `column` is the number of the first. Row distance ld, of y too, which may be
+ * x. */
 bool drops_gates(const struct delta_pass *p);
 void drop_gates(const struct delta_pass *p, int i, long W, long column, const real *x, long ld, real *y);
 

@@ -222,12 +222,12 @@ static void test_counted(void **state) {
     count->gemm('N', 'T', 3, 5, 7, 1, NULL, 7, NULL, 7, 0, NULL, 5);
     assert_true(ops_counted() - before == 2 * 3 * 5 * 7);
     before = ops_counted();
-    count->attention(2, 4, 3, 1, 8, NULL, NULL, NULL);
+    count->attention(2, 4, 3, 1, 8, NULL, NULL, NULL, NULL);
     /* 10 pairs of positions a head and sequence, of which each takes 8 multiply-adds for the score and 8 for
      * the value. */
     assert_true(ops_counted() - before == 2 * 3 * 10 * (8 + 8) * 2);
     before = ops_counted();
-    count->attention_back(2, 4, 3, 1, 8, NULL, NULL, NULL, NULL, NULL, NULL);
+    count->attention_back(2, 4, 3, 1, 8, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
     assert_true(ops_counted() - before == 2 * 2 * 3 * 10 * (8 + 8) * 2);
 }
 

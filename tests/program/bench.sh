@@ -79,7 +79,7 @@ for name in all plain recompute; do
     bench cpu fp32 $(options $name) > $name.cpu
     work $name.cpu
 done
-[ "$(grep -c '"what":"operation"' all.cpu)" -eq 28 ] || fail "not 28 operations: $(cat all.cpu)"
+[ "$(grep -c '"what":"operation"' all.cpu)" -eq 30 ] || fail "not 30 operations: $(cat all.cpu)"
 grep '^step' all.cpu.work > steps.cpu.work
 [ "$device" != cpu ] || { sane all cpu fp32; exit; }
 

@@ -83,8 +83,8 @@ static void lay_out(struct model *m, struct connections *c, long T) {
 
 static void lay_out_scratch(struct model *m, long T, long n) {
     struct scratch *scratch = m->delta->gate_scratch;
-    (void)n;
     scratch->gate = take(&m->scratch, T);
+    gated_lay_out_scratch(m, T, n);
 }
 
 static void show(const struct delta_pass *p, int i, struct delta_view *view) {

@@ -39,9 +39,9 @@ figures() { # RUN: prints tokens, final loss, seconds of all steps, parameters, 
         END {
             for (done = 1; done - 1 in seconds; done++) {
                 sum += seconds[done - 1]
-                if (done in loss) { printf "%d\t%.5f\t%.1f\n", tokens[done - 1], loss[done], sum > "/dev/fd/3"; last = loss[done] }
+                if (done in loss) { printf "%d\t%.5f\t%.3f\n", tokens[done - 1], loss[done], sum > "/dev/fd/3"; last = loss[done] }
             }
-            printf "%d\t%.5f\t%.1f\t%d\n", tokens[done - 2], last, sum, parameters
+            printf "%d\t%.5f\t%.3f\t%d\n", tokens[done - 2], last, sum, parameters
         }' "$1/metrics.jsonl"
 }
 

@@ -1,5 +1,5 @@
-/* CUDA backend: columns of rows copied and added, each row by its own factor or all by one; and the two steps
- * of a root mean square over several ranks. */
+/* CUDA backend: columns of rows copied and added, each row by its own factor or all by one, and dropped; and
+ * the two steps of a root mean square over several ranks. */
 #include <math.h>
 
 #include "kernels/cuda/parts.h"
@@ -70,10 +70,33 @@ static void root_means(long n, long parts, real *x) {
     LAUNCH(root_means_kernel, vector_grid(n), VECTOR_BLOCK, 0, n, (real)parts, x, on_quads(x, 0));
 }
 
+/* A thread has four columns of a row, whose key it computes for them. */
+static __global__ void dropout_kernel(long T, long W, struct mask mask, uint32_t limit, real scale,
+                                      const real *x, long ldx, real *y, long ldy, bool aligned) {
+    long at = tile_column(), left = W - at;
+    if (at >= W) return;
+    EACH_TILE_ROW(t, T) {
+        uint64_t key = mask_row(mask.site, mask.head, mask.row + (uint64_t)t);
+        quad q = load_quad(x + t * ldx + at, left, aligned);
+        for (int i = 0; i < 4; i++) {
+            bool kept = mask_bits(key, (uint32_t)(mask.column + (uint64_t)(at + i))) >= limit;
+            q.v[i] = kept ? q.v[i] * scale : 0;
+        }
+        store_quad(y + t * ldy + at, left, aligned, q);
+    }
+}
+
+static void dropout(long T, long W, const struct mask *mask, const real *x, long ldx, real *y, long ldy) {
+    bool aligned = on_quads(x, ldx) && on_quads(y, ldy);
+    LAUNCH(dropout_kernel, tile_grid(T, W), tile_block(W), 0, T, W, *mask, mask_limit(mask->p),
+           (real)(1 / (1 - mask->p)), x, ldx, y, ldy, aligned);
+}
+
 extern "C" void cuda_columns(struct ops *ops) {
     ops->copy_columns = copy_columns;
     ops->add_columns = add_columns;
     ops->add_scaled_rows = add_scaled_rows;
     ops->squares = squares;
     ops->root_means = root_means;
+    ops->dropout = dropout;
 }

@@ -16,7 +16,6 @@ static void fill(struct ops *ops, enum precision precision) {
     cuda_norm(ops);
     cuda_rope(ops);
     cuda_swiglu(ops);
-    cuda_dropout(ops);
     cuda_loss(ops);
     cuda_delta_vectors(ops);
     cuda_delta_rows(ops);

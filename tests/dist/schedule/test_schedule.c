@@ -388,17 +388,11 @@ static void large(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kinds),
-        cmocka_unit_test(one_rank),
-        cmocka_unit_test(three_ranks),
-        cmocka_unit_test(with_projected_sources),
-        cmocka_unit_test(buckets),
-        cmocka_unit_test(one_forward_one_backward),
-        cmocka_unit_test(interleaved),
-        cmocka_unit_test(nothing_crosses_a_boundary_twice),
-        cmocka_unit_test(no_micro_batch),
-        cmocka_unit_test(random_cases),
-        cmocka_unit_test(large),
-    };
+        cmocka_unit_test(kinds),          cmocka_unit_test(one_rank),
+        cmocka_unit_test(three_ranks),    cmocka_unit_test(with_projected_sources),
+        cmocka_unit_test(buckets),        cmocka_unit_test(one_forward_one_backward),
+        cmocka_unit_test(interleaved),    cmocka_unit_test(nothing_crosses_a_boundary_twice),
+        cmocka_unit_test(no_micro_batch), cmocka_unit_test(random_cases),
+        cmocka_unit_test(large)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -228,7 +228,7 @@ OPERATION(nesterov, (long n, real *g, real *m, double gscale, double momentum), 
           (T * D, INOUT(g, T * D), INOUT(m, T * D), 0.5, 0.9), 1, ANY_THREADS)
 /* y = x / (‖x‖₂ + eps), the norm in double, in fixed order; y may be x [any threads]. */
 OPERATION(unit_norm, (long n, const real *x, double eps, real *y), 0, (T * D, IN(x, T * D), 1e-7, OUT(y, T * D)),
-          1, ANY_THREADS)
+          T * D, ANY_THREADS)
 /* A step along x with decoupled decay: w ← w·(1 − decay) − rate·x, rate above 0; where `cautious`, elements of
  * which x and w have opposite signs do not decay [any threads]. */
 OPERATION(descend, (long n, real *w, const real *x, double rate, double decay, bool cautious), 0,

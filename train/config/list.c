@@ -54,10 +54,10 @@ static int validate_name(const char *name, const char *label, const struct place
 int list_member(struct fy_node *mapping, struct fy_node_pair *pair, const struct place *place,
                 const char *label, const struct members *of, struct place *at, int *member) {
     char *found = NULL, text[SHOWN];
-    TRY(yaml_key(mapping, pair, place, label, &found));
+    int status = yaml_key(mapping, pair, place, label, &found);
     *at = place_of(fy_node_pair_key(pair), place);
-    int status = 0;
-    for (*member = 0; *member < of->count && strcmp(of->key[*member].path, found);) ++*member;
+    *member = 0;
+    while (!status && *member < of->count && strcmp(of->key[*member].path, found)) ++*member;
     if (*member == of->count)
         status = fail_at(at, "unknown key %s.%s: an entry has %s", label, shown(found, text), of->words);
     free(found);

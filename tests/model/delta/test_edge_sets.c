@@ -70,9 +70,10 @@ static void end(struct trained *x) {
     fixture_free(&x->whole);
 }
 
-/* What is computed is the same, in products that read weights in fewer pieces: rounding. */
+/* What is computed is the same, in products that read weights in fewer pieces: rounding, of 10000 units in
+ * double and, as for direct and split maps in test_model.c, of 1700 in float: terms cancel in scalars. */
 static bool near(double a, double b, double size) {
-    return fabs(a - b) <= (sizeof(real) == 8 ? 1e-12 : 2e-5) * (size + 1e-3);
+    return fabs(a - b) <= (sizeof(real) == 8 ? 1e-12 : 1e-4) * (size + 1e-3);
 }
 
 static void compare(const struct trained *some, const struct trained *only, const char *text) {

@@ -38,9 +38,10 @@ static inline void weigh(long keys, long first, real scale, real *scores, struct
         }
 }
 
-/* Weights [keys, WIDE] that the mask drops become 0; `row`: the queries' keys, `column`: the first key. */
-static inline void drop(long keys, long first, uint32_t limit, const uint64_t *row, uint32_t column,
-                        real *scores) {
+/* Weights [keys, WIDE] that the mask drops become 0 (not inlined: passes without a mask lose no registers to
+ * it); `row`: the queries' keys, `column`: the first key. */
+__attribute__((noinline)) static void drop(long keys, long first, uint32_t limit, const uint64_t *row,
+                                           uint32_t column, real *scores) {
     for (long i = 0; i < keys; i++)
 #pragma omp simd
         for (long j = first; j < WIDE; j++)

@@ -28,8 +28,8 @@ enum gradient { OF_QUERIES = 1, OF_KEYS = 2 }; /* of keys: and of values */
 
 /* From P and dO·Vᵀ of a row of a tile, [end] keys from number `column` on: P of what its mask keeps, and dS.
  */
-static inline void drop(const struct mask *mask, uint64_t row, uint32_t column, long end, real inner,
-                        real scale, real *p, real *ds) {
+__attribute__((noinline)) static void drop(const struct mask *mask, uint64_t row, uint32_t column, long end,
+                                           real inner, real scale, real *p, real *ds) {
     const uint32_t limit = mask_limit(mask->p);
     const real over = (real)(1 / (1 - mask->p));
 #pragma omp simd

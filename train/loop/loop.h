@@ -59,6 +59,8 @@ int loop_step(struct run *run, const struct delta_watch *watch, struct step_repo
 
 /* What a step at the run's position computes. Not collective. (loop/step.c) */
 struct loss_options loop_options(const struct run *run);
+/* The same with this rank's part of the batch in run->data.rows, for execute. Not collective. (loop/step.c) */
+struct step loop_batch(const struct run *run, const struct loss_options *options);
 
 /* Where train.noise_interval is due: measures how much the gradients of the two halves of the batch in
  * run->data.rows differ, before the step itself, whose results stay the same. loop_record_noise records with

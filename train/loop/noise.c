@@ -8,7 +8,6 @@
  * needs no memory, is the same on every mesh, and costs a step every train.noise_interval steps. */
 #include "train/loop/loop.h"
 
-#include "model/params/edges.h"
 #include "train/config/batch.h"
 
 #include <math.h>
@@ -25,10 +24,9 @@ static int keep_norm(struct step *step) {
 
 /* The first of this rank's micro-batches that is in the second half of the batch: data ranks have consecutive
  * parts of it, and halves end where micro-batches do (batch_divide). */
-static int second_half(const struct run *run) {
-    long half = batch_at(&run->config.train, run->position.step) / 2,
-         before = run->mesh.axis[AXIS_DATA].index * run_share(run);
-    return before >= half ? 0 : (int)((half - before) / run->part.micro_batch);
+static int second_half(const struct run *run, const struct step *step) {
+    long half = batch_at(&run->config.train, run->position.step) / 2;
+    return step->first >= half ? 0 : (int)((half - step->first) / run->part.micro_batch);
 }
 
 int loop_noise(struct loop *loop) {
@@ -41,18 +39,11 @@ int loop_noise(struct loop *loop) {
     first.l1_weight = 0; /* of weights: the same in both halves */
     second = first;
     second.token_weight = -first.token_weight;
-    struct step step = {
-        .number = run->position.step,
-        .rows = run->data.rows,
-        .first = run->mesh.axis[AXIS_DATA].index * run_share(run),
-        .sequences = run_share(run),
-        .micro_batches = (int)(run_share(run) / run->part.micro_batch),
-        .options = &first,
-        .second = &second,
-        .second_from = second_half(run),
-        .decide = keep_norm,
-        .context = loop,
-    };
+    struct step step = loop_batch(run, &first);
+    step.second = &second;
+    step.second_from = second_half(run, &step);
+    step.decide = keep_norm;
+    step.context = loop;
     TRY(execute(run->trainer.executor, &step));
     scales_restore(&run->scales); /* as if the step had not been */
     return 0;

@@ -186,6 +186,18 @@ static int not_finite(struct run *run, const struct step *step, const struct ste
                     text);
 }
 
+struct step loop_batch(const struct run *run, const struct loss_options *options) {
+    const long share = run_share(run);
+    return (struct step){
+        .number = run->position.step,
+        .rows = run->data.rows,
+        .first = run->mesh.axis[AXIS_DATA].index * share,
+        .sequences = share,
+        .micro_batches = (int)(share / run->part.micro_batch),
+        .options = options,
+    };
+}
+
 int loop_step(struct run *run, const struct delta_watch *watch, struct step_report *report) {
     const struct train_config *train = &run->config.train;
     const struct axis *axis = run->mesh.axis;
@@ -204,17 +216,10 @@ int loop_step(struct run *run, const struct delta_watch *watch, struct step_repo
         report->communication_seconds[i] = -axis[i].seconds;
     }
     struct decision decision = {.run = run, .report = report};
-    struct step step = {
-        .number = run->position.step,
-        .rows = run->data.rows,
-        .first = axis[AXIS_DATA].index * run_share(run),
-        .sequences = run_share(run),
-        .micro_batches = (int)(run_share(run) / run->part.micro_batch),
-        .options = &options,
-        .watch = watch,
-        .decide = decide,
-        .context = &decision,
-    };
+    struct step step = loop_batch(run, &options);
+    step.watch = watch;
+    step.decide = decide;
+    step.context = &decision;
     run->trainer.verdict.asked = false;
     run->spikes.last.kind = SPIKE_NONE;
     TRY(execute(run->trainer.executor, &step));

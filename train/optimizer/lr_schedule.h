@@ -1,5 +1,5 @@
-/* Schedules of the learning rate and of weight decay. Every one is a function of the step, and with warmup_tokens of the tokens consumed,
- * so a resumed run continues on it exactly (model.md, 6).
+/* Schedules of the learning rate and of weight decay. Every one is a function of the step, and with
+ * warmup_tokens of the tokens consumed, so a resumed run continues on it exactly (model.md, 6).
  *
  * With k the 0-based step, W warmup_steps, N steps, r min_lr_ratio, and x = min(1, (k − W) / max(1, N − W)):
  *

@@ -1,6 +1,6 @@
 #include "train/config/batch.h"
 
-#include <stdio.h>
+#include "kernels/base/append.h"
 
 int batch_sizes(const struct train_config *train) {
     return train->num_ramp ? train->num_ramp : 1;
@@ -46,8 +46,8 @@ int64_t batch_tokens(const struct train_config *train, int64_t from, int64_t to)
 }
 
 void batch_text(const struct train_config *train, char *text, size_t size) {
-    size_t used = (size_t)snprintf(text, size, "%ld sequences", batch_size(train, 0));
-    for (int i = 1; i < train->num_ramp && used < size; i++)
-        used += (size_t)snprintf(text + used, size - used, ", %ld from step %ld on", batch_size(train, i),
-                                 train->batch_ramp[i][RAMP_STEP]);
+    size_t used = text_append(text, size, 0, "%ld sequences", batch_size(train, 0));
+    for (int i = 1; i < train->num_ramp; i++)
+        used = text_append(text, size, used, ", %ld from step %ld on", batch_size(train, i),
+                           train->batch_ramp[i][RAMP_STEP]);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/base/append.h"
 #include "kernels/base/status.h"
 
 /* Whether `change`, KEY=VALUE, is of this key. */
@@ -20,8 +21,7 @@ int config_validate_changes(char *const *changes, int count) {
         for (int k = 0; k < CONFIG_KEYS; k++) {
             if (!config_keys[k].asked) continue;
             known |= is_of(changes[i], &config_keys[k]);
-            used += (size_t)snprintf(allowed + used, sizeof allowed - used, "%s%s=…", used ? ", " : "",
-                                     config_keys[k].path);
+            used = text_append(allowed, sizeof allowed, used, "%s%s=…", used ? ", " : "", config_keys[k].path);
         }
         if (!known)
             return gdn_fail(GDN_INPUT, "--resume-with %s: one of these is expected: %s",

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/base/append.h"
 #include "kernels/base/status.h"
 
 /* Records an unknown key, with the nearest known one or, failing that, all of its section. */
@@ -29,8 +30,7 @@ static int unknown_key(const char *path, const char *section, struct fy_node *va
         if (!strncmp(last, known + prefix, length) && (!last[length] || last[length] == '.'))
             continue; /* said */
         last = known + prefix;
-        used +=
-            (size_t)snprintf(all + used, sizeof all - used, "%s%.*s", used ? ", " : "", (int)length, last);
+        used = text_append(all, sizeof all, used, "%s%.*s", used ? ", " : "", (int)length, last);
     }
     return fail_at(place, "unknown key %s (value %s): %s has %s", name, text,
                    *section ? section : "a configuration", all);

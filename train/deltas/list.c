@@ -1,6 +1,7 @@
 /* Lists of stored differences, with the files that cannot be read beside them. */
 #include "train/deltas/list.h"
 
+#include "kernels/base/append.h"
 #include "kernels/base/status.h"
 
 #include <inttypes.h>
@@ -85,7 +86,7 @@ static void write_numbers(const struct delta_list *list, int64_t (*number)(const
             if (n > last && n < next) next = n;
         }
         if (next == INT64_MAX) return;
-        used += (size_t)snprintf(text + used, RANGES_TEXT - used, "%s%" PRId64, used ? ", " : "", next);
+        used = text_append(text, RANGES_TEXT, used, "%s%" PRId64, used ? ", " : "", next);
         if (used > RANGES_TEXT - 32) {
             strcpy(text + used, ", ...");
             return;

@@ -3,6 +3,7 @@
 #include "train/loop/loop.h"
 
 #include "dist/mpi/activity.h"
+#include "kernels/base/append.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -54,9 +55,9 @@ static void tell(struct loop *loop) {
     size_t used = 0;
     if (!isnan(result[0].bits_per_byte))
         snprintf(bits, sizeof bits, ", %.4f bits a byte", result[0].bits_per_byte);
-    for (int i = 1; i < validation->sets && used < sizeof others; i++)
-        used += (size_t)snprintf(others + used, sizeof others - used, "%s %s %.4f", i == 1 ? ";" : ",",
-                                 validation->set[i].name, result[i].loss);
+    for (int i = 1; i < validation->sets; i++)
+        used = text_append(others, sizeof others, used, "%s %s %.4f", i == 1 ? ";" : ",",
+                           validation->set[i].name, result[i].loss);
     progress_note(&loop->progress, "after step %lld: %s loss %.4f, perplexity %.4g%s%s",
                   (long long)loop->run->position.step, validation->set[0].name, result[0].loss,
                   evaluation_perplexity(&result[0]), bits, others);

@@ -1,6 +1,7 @@
 #include "train/step/nan_trace.h"
 
 #include "dist/mpi/mpi_error.h"
+#include "kernels/base/append.h"
 #include "model/params/find.h"
 #include "model/params/stream.h"
 
@@ -140,13 +141,13 @@ static int list_bad_ranks(const struct nan_trace *q, char *text, size_t size) {
     size_t used = 0;
     for (int r = 0; r < q->mesh->size; r++) count += is_origin(q, r);
     text[0] = 0;
-    if (count) used = (size_t)snprintf(text, size, count > 1 ? "ranks" : "rank");
+    if (count) used = text_append(text, size, used, count > 1 ? "ranks" : "rank");
     for (int r = 0, shown = 0; r < q->mesh->size && shown < SHOWN; r++) {
         if (!is_origin(q, r)) continue;
         if (lowest < 0) lowest = r;
-        used += (size_t)snprintf(text + used, size - used, "%s %d", shown++ ? "," : "", r);
+        used = text_append(text, size, used, "%s %d", shown++ ? "," : "", r);
     }
-    if (count > SHOWN) snprintf(text + used, size - used, " and %d more", count - SHOWN);
+    if (count > SHOWN) text_append(text, size, used, " and %d more", count - SHOWN);
     return lowest;
 }
 

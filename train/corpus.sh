@@ -106,6 +106,10 @@ make_dictionary() { # DIRECTORY
     END { if (entries < 100000) { print "corpus.sh: " entries + 0 " entries of the dictionary, not 100000" > "/dev/stderr"; exit 1 } }'
 }
 
+join_texts() { # the files of the package that the input lists, less those in $scratch/binary
+    (cd "$scratch/package" && grep -vxFf "$scratch/binary" | xargs cat)
+}
+
 make_kernel() { # DIRECTORY
     local package
     package=$(apt-cache depends linux-doc 2> /dev/null | sed -n 's/.*Depends: *\(linux-doc-[0-9.]*\).*/\1/p' | head -n 1)
@@ -116,8 +120,12 @@ make_kernel() { # DIRECTORY
         echo "corpus.sh: fewer than 1000 files of documentation in ${package:-linux-doc}" >&2
         exit 1
     fi
-    (cd "$scratch/package" && awk 'NR % 20 != 0' "$scratch/files" | xargs gzip -dc) > "$1/train/kernel.txt"
-    (cd "$scratch/package" && awk 'NR % 20 == 0' "$scratch/files" | xargs gzip -dc) > "$1/validation/kernel.txt"
+    # Among the documents are pictures: whatever has a zero byte is no text. grep's status is 1 where it finds none.
+    (cd "$scratch/package" && xargs gzip -d < "$scratch/files" && sed -i 's/\.gz$//' "$scratch/files")
+    (cd "$scratch/package" && LC_ALL=C xargs grep -laP '\x00' < "$scratch/files") > "$scratch/binary" || true
+    [ ! -s "$scratch/binary" ] || echo "corpus.sh: left out, not text: $(sed 's/.*Documentation\///' "$scratch/binary" | paste -sd ' ')"
+    awk 'NR % 20 != 0' "$scratch/files" | join_texts > "$1/train/kernel.txt"
+    awk 'NR % 20 == 0' "$scratch/files" | join_texts > "$1/validation/kernel.txt"
 }
 
 made=$scratch/made

@@ -34,6 +34,20 @@ END
 chmod +x bin/apt-get bin/dpkg-deb
 if PATH=$PWD/bin:$PATH "$SOURCE/train/corpus.sh" dictionary "$PWD/words" 2> message; then fail "an incomplete dictionary was accepted"; fi
 grep -q "2 entries of the dictionary, not 100000" message || fail "unexpected: $(cat message)"
+# Documentation with a picture among it: the picture is left out and named, and nothing else is.
+cat > bin/dpkg-deb << 'END'
+#!/bin/bash
+doc=usr/share/doc/linux-doc-1/Documentation
+mkdir -p $doc
+for i in {1000..2019}; do echo "Text $i." > $doc/$i.rst; done
+printf 'GIF89a\0\n' > $doc/1500.gif
+gzip -r $doc
+END
+printf '#!/bin/sh\n[ "$1" = depends ] || : > linux-doc_1_all.deb\n' > bin/apt-get
+PATH=$PWD/bin:$PATH "$SOURCE/train/corpus.sh" kernel "$PWD/kernel" > message
+grep -qx "corpus.sh: left out, not text: 1500.gif" message || fail "unexpected: $(cat message)"
+[ "$(sort kernel/*/kernel.txt)" = "$(printf 'Text %d.\n' {1000..2019})" ] || fail "other text than the documents'"
+[ "$(wc -l < kernel/validation/kernel.txt)" -eq 51 ] || fail "$(wc -l < kernel/validation/kernel.txt) documents to validate on, not 51"
 printf '#!/bin/sh\nexit 100\n' > bin/apt-get
 if PATH=$PWD/bin:$PATH "$SOURCE/train/corpus.sh" reference "$PWD/words" 2> message; then fail "a package that cannot be had was no error"; fi
 grep -q "the package dict-gcide cannot be fetched" message || fail "unexpected: $(cat message)"

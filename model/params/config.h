@@ -42,13 +42,35 @@ enum rule_place {
     PLACE_VALUE,
 };
 
+/* What an entry of model.rules may say of its rule; a row of the table of rules has some of them. */
+enum rule_setting {
+    SETTING_PLACE,
+    SETTING_SOURCES,
+    SETTING_DISTANCES,
+    SETTING_LAYERS,
+    SETTING_DILATION,
+    SETTING_PERIOD,
+    SETTING_BLOCK,
+    SETTING_HIDDEN,
+    SETTING_LR_SCALE,
+    RULE_SETTINGS
+};
+
 /* An entry of a model's list of rules between layers: a row, which may stand there more than once, and what
  * is said of it, as far as the row leaves it open. */
 struct rule_config {
-    int row;                                 /* its number (model/rules/rules.h) */
-    int place;                               /* enum rule_place */
-    int sources[MAX_DISTANCES], num_sources; /* nodes that it reads, where those are below the layer */
-    double start;                            /* of what it learns */
+    int row;                                     /* its number (model/rules/rules.h) */
+    int form;                                    /* of the row's */
+    int place;                                   /* enum rule_place */
+    int sources[MAX_DISTANCES], num_sources;     /* nodes that it reads, where those are below the layer;
+                                                    −1: the embedding */
+    int distances[MAX_DISTANCES], num_distances; /* and those so many below it; increasing */
+    int layers[MAX_DISTANCES], num_layers;       /* that it enters, increasing; 0: all */
+    int dilation;                                /* of the layers below it reads every so-many-th */
+    int period;                                  /* it enters every so-many-th layer */
+    int block;                                   /* it reads the last of every so many layers */
+    int hidden;                                  /* width of its MLP */
+    double lr_scale;                             /* of what it learns: times the learning rate */
 };
 
 /* What training sets to zero, as parts in [0, 1) (train.dropout); 0: nothing. */
@@ -68,7 +90,7 @@ struct model_config {
     /* Token mixers of layers 0, 1, …, and again from the first: numbers of rows (model/mixer/mixer.h). None:
      * softmax attention in all. No key chooses yet. */
     int mixers[MAX_MIXERS], num_mixers;
-    /* Rules between layers that follow the delta rule. No key yet. */
+    /* Rules between layers that follow the delta rule. */
     struct rule_config rules[MAX_RULES];
     int num_rules;
     struct delta_config delta;

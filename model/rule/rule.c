@@ -3,6 +3,7 @@
 #include "model/params/stream.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -14,6 +15,33 @@ long rule_width(const struct model_config *config, enum rule_place place) {
         if (mixer->place_width) width = mixer->place_width(config, place);
     }
     return width;
+}
+
+bool rule_enters(const struct rule_config *settings, int layer) {
+    bool enters = !settings->num_layers;
+    for (int i = 0; i < settings->num_layers; i++) enters = enters || settings->layers[i] == layer;
+    return enters && (!settings->period || layer % settings->period == settings->period - 1);
+}
+
+static int add_edge(int node, struct edge *edge, int n) {
+    for (int i = 0; i < n; i++)
+        if (edge[i].source == node) return n;
+    edge[n] = (struct edge){.source = node};
+    return n + 1;
+}
+
+static int by_falling_source(const void *a, const void *b) {
+    return ((const struct edge *)b)->source - ((const struct edge *)a)->source;
+}
+
+int rule_edges(const struct rule_config *settings, int layer, struct edge *edge) {
+    int n = 0;
+    for (int i = 0; i < settings->num_distances; i++)
+        if (settings->distances[i] <= layer) n = add_edge(layer - settings->distances[i], edge, n);
+    for (int i = 0; i < settings->num_sources; i++)
+        if (settings->sources[i] < layer) n = add_edge(settings->sources[i], edge, n);
+    qsort(edge, (size_t)n, sizeof *edge, by_falling_source);
+    return n;
 }
 
 void rule_name(const struct rule_entry *entry, char out[RULE_NAME]) {

@@ -29,7 +29,7 @@ struct rule_entry {
 struct rule_layer {
     const struct rule *row;
     const struct rule_entry *entry; /* the model's */
-    int number; /* of the rule in the model's list: edge.rule */
+    int number;                     /* of the rule in the model's list: edge.rule */
     int layer;
     int policy;              /* enum recompute_policy, or POLICY_NO_BACKWARD */
     int n;                   /* edges that lead into the layer; 0: the rule does not enter it */
@@ -60,12 +60,22 @@ struct rules {
     double seconds;         /* model_connection_seconds */
 };
 
+/* A form of a rule: the word for it in an entry of model.rules, NULL where the rule has one alone, and what
+ * such an entry may say. */
+struct rule_form {
+    const char *word;
+    unsigned settings; /* bit set of enum rule_setting */
+};
+
 struct rule {
-    const char *name;   /* tensors of a connection are "layers.L.NAME.DISTANCE.LEAF", of a layer
-                           "layers.L.NAME.LEAF"; of the model's second entry of the row NAME_2, and so on */
-    unsigned places;    /* bit sets of enum rule_place: where an entry may have it enter */
-    bool measured;      /* its edges are those of loss_sums.connections and connection_sums */
-    bool by_connection; /* tensor ranks may hold whole connections (layout_by_connection) */
+    const char *name;              /* tensors of a connection are "layers.L.NAME.DISTANCE.LEAF", of a layer
+                                      "layers.L.NAME.LEAF"; of the model's second entry of the row NAME_2, and so on */
+    unsigned places;               /* bit sets of enum rule_place: where an entry may have it enter */
+    const struct rule_form *forms; /* [num_forms]; the first is an entry's that says none */
+    int num_forms;                 /* 0: none stands in model.rules */
+    struct rule_config defaults;   /* of what an entry leaves out */
+    bool measured;                 /* its edges are those of loss_sums.connections and connection_sums */
+    bool by_connection;            /* tensor ranks may hold whole connections (layout_by_connection) */
 
     /* Of a configuration and the rule's entry in it. The edges into a layer, into `edge`, which has room for
      * one from every node below: source, scale and `introduced`, by falling source; returns how many. Tensors
@@ -126,6 +136,12 @@ struct rule {
     void (*lay_out_decode)(struct model *m, const struct rule_layer *x, struct arena *arena, long capacity);
     void (*reset)(struct model *m, const struct rule_layer *x);
 };
+
+/* Does an entry have it enter the layer, as far as settings `layers` and `period` say? */
+bool rule_enters(const struct rule_config *settings, int layer);
+/* The edges into a layer from the sources that an entry lists, by `distances` and by `sources`, each
+ * node once and below the layer, by falling source, as rule.edges has them; returns how many. */
+int rule_edges(const struct rule_config *settings, int layer, struct edge *edge);
 
 /* Columns of the stream, or of queries, keys or values, at a place on all tensor ranks; 0: no layer has it.
  */

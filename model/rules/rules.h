@@ -8,6 +8,10 @@
 /* table.c. Adds a row, for programs beside gdn: before anything else of the program. Returns its number
  * (model_config.rules). */
 int rule_register(const struct rule *row);
+/* The row of a number; the names of those that may stand in model.rules, "lane|mix", of which the first has
+ * number 1. */
+const struct rule *rules_row(int number);
+const char *rules_words(void);
 /* The rules of a configuration, which outlives them, in order, into out [MAX_RULES]; returns how many. */
 int rules_of(const struct model_config *config, struct rule_entry *out);
 /* Which of these rules may have its sources travel as projections; −1: none. */

@@ -1,4 +1,5 @@
 /* The table of rules between layers, and what it says of a configuration. */
+#include "kernels/base/append.h"
 #include "model/delta/gate.h"
 #include "model/mixer/mixer.h"
 #include "model/params/stream.h"
@@ -15,6 +16,18 @@ int rule_register(const struct rule *another) {
     if (rows == MAX_ROWS) abort();
     row[rows] = another;
     return rows++;
+}
+
+const struct rule *rules_row(int number) {
+    return row[number];
+}
+
+const char *rules_words(void) {
+    static char words[MAX_ROWS * RULE_NAME];
+    size_t used = 0;
+    for (int i = 1; i < rows; i++)
+        used = text_append(words, sizeof words, used, "%s%s", i > 1 ? "|" : "", row[i]->name);
+    return words;
 }
 
 static void add(const struct rule *rule, const struct rule_config *settings, struct rule_entry *out,
@@ -53,15 +66,26 @@ static bool enters_nowhere(const struct model_config *config, const struct rule_
     return nowhere;
 }
 
+/* Does it name layers that the model does not have? */
+static bool beyond(const struct model_config *config, const struct rule_config *settings) {
+    int highest = settings->num_layers ? settings->layers[settings->num_layers - 1] : -1;
+    for (int i = 0; i < settings->num_sources; i++) highest = (int)largest(highest, settings->sources[i]);
+    return highest >= config->num_layers;
+}
+
 /* Of one rule. */
 static const struct conflict *conflict_of(const struct model_config *config, const struct rule_entry *rule,
                                           int tensor, int sharing) {
-    static const struct conflict elsewhere = {"a rule between layers does not enter at this place", {NULL}},
-                                 nowhere = {
-                                     "a rule between layers enters queries, keys or values of layers whose "
-                                     "mixer has none",
-                                     {NULL}};
+    static const struct conflict
+        elsewhere = {"a rule between layers does not enter at this place", {"model.rules"}},
+        nowhere = {"a rule between layers enters queries, keys or values of layers whose "
+                   "mixer has none",
+                   {"model.rules"}},
+        unknown = {"a rule between layers names a layer that the model does not "
+                   "have",
+                   {"model.rules", "model.num_layers"}};
     if (!(rule->row->places >> rule->settings->place & 1)) return &elsewhere;
+    if (beyond(config, rule->settings)) return &unknown;
     if (enters_nowhere(config, rule)) return &nowhere;
     return rule->row->conflict ? rule->row->conflict(config, rule->settings, tensor, sharing) : NULL;
 }

@@ -4,31 +4,53 @@
 # and it generates.
 . "$SOURCE/tests/program/rows.sh"
 
-rules() { # RULES MODEL DATASET: as in tests/rows/rows.h
-    local run=run_$2_$1
-    export GDN_TEST_RULES=$1
-    row "$2" "$run" "$3"
-    on 1.2.2 "$2" "${run}_rows" --set mesh.sequence_parallel=true
+before="{kind: constant, place: before, sources: [embedding, 1]}"
+after="{kind: constant, place: after, sources: [0]}"
+queries="{kind: heads, place: query, sources: [embedding, 1]}"
+values="{kind: heads, place: value, sources: [embedding, 0]}"
+keys="{kind: heads, place: key, sources: [0]}"
+
+rules() { # NAME MODEL DATASET RULE …
+    local list name=$1_$2 run=run_$1_$2 model=$2 dataset=$3
+    shift 3
+    printf -v list '%s, ' "$@"
+    sed "s/^  num_heads.*/&\n  rules: [${list%, }]/" "$model.yaml" > "$name.yaml"
+    row "$name" "$run" "$dataset"
+    on 1.2.2 "$name" "${run}_rows" --set mesh.sequence_parallel=true
     close "$run" "${run}_rows"
-    on 1.2.2 "$2" "${run}_rows_full" --set mesh.sequence_parallel=true --set train.recompute=full
+    on 1.2.2 "$name" "${run}_rows_full" --set mesh.sequence_parallel=true --set train.recompute=full
     equal "${run}_rows" "${run}_rows_full"
     expect 0 "$GDN" generate "$run" --prompt the --length 30 > text
-    [ -s text ] || fail "$2 with $1: no text"
+    [ -s text ] || fail "$name: no text"
 }
 
-rules bvk plain layers/7/constant/8/weight
-rules avbqv attention layers/7/heads_3/7/map.weight
+rules three plain layers/7/constant/8/weight "$before" "$values" "$keys"
+rules five attention layers/7/heads_3/7/map.weight "$after" "$values" "$before" "$queries" "$values"
 
 # The constants have learned: all of this is not the sameness of nothing.
-h5ls -d run_plain_bvk/checkpoints/step_00000020/checkpoint.h5/model/layers/7/constant/8/weight | grep -A1 "Data:" | tail -1 > learned
+h5ls -d run_three_plain/checkpoints/step_00000020/checkpoint.h5/model/layers/7/constant/8/weight | grep -A1 "Data:" | tail -1 > learned
 grep -qE "[0-9]" learned && ! grep -qE "^ *(\(0\) )?0\.1$" learned || fail "the constant is at first 0.1, and still: $(cat learned)"
 
 # A mixer without values has no place for them.
-GDN_TEST_RULES=v GDN_TEST_MIXERS=01 expect 2 "$GDN" train plain.yaml --run-dir nowhere > nowhere.log 2>&1
-grep -q "values of layers whose mixer has none" nowhere.log || fail "not refused: $(cat nowhere.log)"
+refused() { # MESSAGE RULE
+    expect 2 "$GDN" train plain.yaml --run-dir nowhere --set "model.rules=[$2]" > nowhere.log 2>&1
+    grep -qE "$1" nowhere.log || fail "$2 not refused: $(cat nowhere.log)"
+}
+GDN_TEST_MIXERS=01 refused "values of layers whose mixer has none" "$values"
 
-# None is as before.
-GDN_TEST_RULES='' on 1.1.1 attention none
-unset GDN_TEST_RULES
+# What an entry may say, its kind says.
+refused "model.rules\[0\] lacks kind: a rule's name is expected" "{place: before}"
+refused "model.rules\[1\].kind is 'constants': .*constant.* is expected" "$after, {kind: constants}"
+refused "unknown key model.rules\[0\].period: an entry has kind, which is constant, and may have place and sources" \
+    "{kind: constant, place: before, period: 2}"
+refused "model.rules\[0\].place: constant does not enter there; expected is one of before, after" "{kind: constant, place: value}"
+refused "model.rules\[0\].sources\[1\] is '2' once more" "{kind: constant, sources: [2, 2]}"
+refused "model.rules\[0\].sources\[0\] is 'all': a layer's number or embedding is expected" "{kind: constant, sources: [all]}"
+refused "a layer that the model does not have" "{kind: constant, sources: [8]}"
+
+# A list of none is as none is said; a run goes on with the rules that it has.
+on 1.1.1 attention none --set model.rules=[]
 on 1.1.1 attention attention
 equal none attention
+expect 2 "$GDN" train three_plain.yaml --run-dir run_three_plain --set train.steps=30 --set "model.rules=[$before]" > other.log 2>&1
+grep -q "model.rules" other.log || fail "not refused: $(cat other.log)"

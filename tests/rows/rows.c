@@ -5,7 +5,6 @@
 /* What no key of the configuration does. */
 static void choose(struct config *config) {
     choose_mixers(&config->model);
-    choose_rules(&config->model);
 }
 
 void rows_register(void) {

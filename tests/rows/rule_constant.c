@@ -23,7 +23,7 @@ static int edges(const struct model_config *config, const struct rule_config *se
 
 static int leaves(const struct model_config *config, const struct rule_config *settings, struct leaf *leaf) {
     (void)config;
-    leaf[0] = leaf_vector("weight", SPLIT_NONE, 1, settings->start);
+    leaf[0] = leaf_vector("weight", SPLIT_NONE, 1, settings->place == PLACE_BEFORE ? 0.1 : 0.05);
     leaf[0].lr_scale = 4; /* what a kind of tensor brings of its own */
     return 1;
 }
@@ -81,7 +81,11 @@ static void backward(struct model *m, const struct rule_layer *x) {
     }
 }
 
+static const struct rule_form form = {.settings = 1u << SETTING_PLACE | 1u << SETTING_SOURCES};
+
 static const struct rule constant = {.name = "constant",
+                                     .forms = &form,
+                                     .num_forms = 1,
                                      .places = 1u << PLACE_BEFORE | 1u << PLACE_AFTER,
                                      .edges = edges,
                                      .connection_leaves = leaves,

@@ -46,7 +46,7 @@ static int leaves(const struct model_config *config, const struct rule_config *s
     leaf[MAP] = leaf_matrix(leaf_name[MAP], SPLIT_ROWS, H, D, LEAF_WIDTH);
     leaf[GATE] = leaf_matrix(leaf_name[GATE], SPLIT_ROWS, H, D, LEAF_WIDTH);
     leaf[BIAS] = leaf_vector(leaf_name[BIAS], SPLIT_ROWS, H, 0);
-    leaf[WEIGHT] = leaf_vector(leaf_name[WEIGHT], SPLIT_NONE, 1, settings->start);
+    leaf[WEIGHT] = leaf_vector(leaf_name[WEIGHT], SPLIT_NONE, 1, 0.1 * (1 + settings->place));
     return LEAVES;
 }
 
@@ -176,7 +176,11 @@ static void reset(struct model *m, const struct rule_layer *x) {
     m->ops->zero(x->n * m->config.hidden_size, last->source);
 }
 
+static const struct rule_form form = {.settings = 1u << SETTING_PLACE | 1u << SETTING_SOURCES};
+
 static const struct rule heads = {.name = "heads",
+                                  .forms = &form,
+                                  .num_forms = 1,
                                   .places = 1u << PLACE_QUERY | 1u << PLACE_KEY | 1u << PLACE_VALUE,
                                   .edges = edges,
                                   .connection_leaves = leaves,

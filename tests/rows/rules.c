@@ -1,4 +1,4 @@
-/* The lists of rules between layers that tests ask for. */
+/* The lists of rules between layers that C tests ask for; scripts have model.rules. */
 #include "rows.h"
 
 #include <stdlib.h>
@@ -9,19 +9,20 @@ static int constant, heads; /* 0 is gdn's own */
 static bool entry_of(char letter, struct rule_config *out) {
     switch (letter) {
     case 'b':
-        *out = (struct rule_config){constant, PLACE_BEFORE, {-1, 1}, 2, 0.1};
+        *out = (struct rule_config){
+            .row = constant, .place = PLACE_BEFORE, .sources = {-1, 1}, .num_sources = 2};
         return true;
     case 'a':
-        *out = (struct rule_config){constant, PLACE_AFTER, {0}, 1, 0.05};
+        *out = (struct rule_config){.row = constant, .place = PLACE_AFTER, .sources = {0}, .num_sources = 1};
         return true;
     case 'q':
-        *out = (struct rule_config){heads, PLACE_QUERY, {-1, 1}, 2, 0.3};
+        *out = (struct rule_config){.row = heads, .place = PLACE_QUERY, .sources = {-1, 1}, .num_sources = 2};
         return true;
     case 'k':
-        *out = (struct rule_config){heads, PLACE_KEY, {0}, 1, 0.4};
+        *out = (struct rule_config){.row = heads, .place = PLACE_KEY, .sources = {0}, .num_sources = 1};
         return true;
     case 'v':
-        *out = (struct rule_config){heads, PLACE_VALUE, {-1, 0}, 2, 0.5};
+        *out = (struct rule_config){.row = heads, .place = PLACE_VALUE, .sources = {-1, 0}, .num_sources = 2};
         return true;
     default:
         return false;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kernels/base/status.h"
+#include "model/rules/rules.h"
 
 /* "a, b or c" of "a|b|c". */
 static void write_text(const char *text, FILE *out) {
@@ -61,6 +62,11 @@ void value_allowed(const struct key *key, FILE *out) {
                 "a list of at most %d {match: TEXT, lr_scale: NUMBER, weight_decay: NUMBER, beta1: NUMBER, "
                 "beta2: NUMBER}",
                 GROUPS_MAX);
+        break;
+    case KEY_RULES:
+        fprintf(out, "a list of at most %d {kind: ", MAX_RULES - 1);
+        write_text(rules_words(), out);
+        fprintf(out, ", and settings of that kind}");
         break;
     case KEY_SOURCES:
         fprintf(out, "a list of {path: TEXT, weight: a number above 0, name: TEXT}");

@@ -90,6 +90,11 @@ const struct key config_keys[] = {
         .help = "weight in the loss of the sum of the absolute weights of active connections, whatever the "
                 "regularizer"),
 
+    {"model.rules", KEY_RULES, offsetof(struct config, model.rules), "[]",
+     .count_offset = offsetof(struct config, model.num_rules), RESUME,
+     .help = "rules between layers beside the delta connections, combined in order: [{kind: KIND, ...}]; "
+             "what else an entry may say depends on its kind"},
+
     ROW(train.steps, "20", STEPS(1), .help = "optimiser steps of the whole training"),
     ROW(train.batch_size, "4", COUNT(1), ASKED,
         .help = "sequences of one optimiser step, over the whole mesh"),

@@ -21,6 +21,7 @@ enum key_type {
     KEY_INTS,    /* int[MAX_DISTANCES] and its count */
     KEY_RAMP,    /* long[RAMP_MAX][2] and its count */
     KEY_GROUPS,  /* struct parameter_group[GROUPS_MAX] and its count; a list of {match, lr_scale, …} */
+    KEY_RULES,   /* struct rule_config[MAX_RULES] and its count; a list of {kind, …} */
     KEY_SOURCES, /* struct source_config *, allocated, and its count; a list of {path, weight, name} */
     KEY_PATHS,   /* the same as a mapping of names to paths */
 };
@@ -42,7 +43,7 @@ struct key {
 };
 
 extern const struct key config_keys[];
-enum { CONFIG_KEYS = 114 }; /* rows of config_keys, which its initialiser is checked against */
+enum { CONFIG_KEYS = 115 }; /* rows of config_keys, which its initialiser is checked against */
 
 /* The keys of one entry of data.sources; offsets are in struct source_config. */
 enum { SOURCE_PATH, SOURCE_WEIGHT, SOURCE_NAME, SOURCE_KEYS };

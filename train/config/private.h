@@ -145,6 +145,11 @@ int groups_read(void *base, const struct key *key, const char *label, struct fy_
                 const struct place *place);
 void groups_write(const void *entries, int count, FILE *out);
 
+/* config/rule.c: the same for KEY_RULES. */
+int rules_read(void *base, const struct key *key, const char *label, struct fy_node *list,
+               const struct place *place);
+void rules_write(const void *entries, int count, FILE *out);
+
 /* config/ramp.c: the same for KEY_RAMP. */
 int ramp_read(void *base, const struct key *key, const char *label, struct fy_node *list,
               const struct place *place);

@@ -8,7 +8,7 @@
 
 static bool is_list(const struct key *key) {
     return key->type == KEY_INTS || key->type == KEY_RAMP || key->type == KEY_GROUPS ||
-           key->type == KEY_SOURCES || key->type == KEY_PATHS;
+           key->type == KEY_RULES || key->type == KEY_SOURCES || key->type == KEY_PATHS;
 }
 
 int value_read(void *base, const struct key *key, const char *label, struct fy_node *node,
@@ -23,6 +23,7 @@ int value_read(void *base, const struct key *key, const char *label, struct fy_n
     if (key->type == KEY_INTS) return list_read_ints(base, key, label, value, place);
     if (key->type == KEY_RAMP) return ramp_read(base, key, label, value, place);
     if (key->type == KEY_GROUPS) return groups_read(base, key, label, value, place);
+    if (key->type == KEY_RULES) return rules_read(base, key, label, value, place);
     return list_read_sources(base, key, label, value, place);
 }
 
@@ -41,6 +42,8 @@ void value_write(const void *base, const struct key *key, FILE *out) {
         ramp_write(entries, count, out);
     else if (key->type == KEY_GROUPS)
         groups_write(entries, count, out);
+    else if (key->type == KEY_RULES)
+        rules_write(entries, count, out);
     else
         list_write(entries, key, count, out);
 }

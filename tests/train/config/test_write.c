@@ -10,6 +10,7 @@
 #include "dist/layout/layout.h"
 #include "kernels/base/random.h"
 #include "kernels/base/status.h"
+#include "model/rules/rules.h"
 #include "tests/train/config/config_fixture.h"
 #include "tests/support/unit.h"
 #include "train/config/keys.h"
@@ -89,6 +90,11 @@ static void random_list(const struct key *key, double u, uint64_t bits, FILE *ou
             fputs("},", out);
         }
         break;
+    case KEY_RULES: /* of each kind */
+        for (const char *word = rules_words(); *word && bits % 3;
+             word += strcspn(word, "|"), word += *word == '|')
+            fprintf(out, "{kind: %.*s},", (int)strcspn(word, "|"), word);
+        break;
     case KEY_SOURCES:
         for (uint64_t i = 0; i < bits % 5; i++)
             fprintf(out, i % 2 ? "{path: %s, weight: %.17g}," : "{path: %s, weight: %.17g, name: first_%d},",
@@ -104,9 +110,9 @@ static void random_list(const struct key *key, double u, uint64_t bits, FILE *ou
 static void random_value(const struct key *key, uint64_t draw, FILE *out) {
     const uint64_t what = random_name(key->path), bits = random_bits(2, what, draw);
     const double u = random_uniform(1, what, draw);
-    const bool map = key->type == KEY_PATHS,
-               list = map || key->type == KEY_INTS || key->type == KEY_RAMP || key->type == KEY_GROUPS ||
-                      key->type == KEY_SOURCES;
+    const bool map = key->type == KEY_PATHS, list = map || key->type == KEY_INTS || key->type == KEY_RAMP ||
+                                                    key->type == KEY_GROUPS || key->type == KEY_RULES ||
+                                                    key->type == KEY_SOURCES;
     if (key->type == KEY_FILES && bits & 1) { /* one, which may be '', or a list of others */
         fputs(texts[(bits >> 1) % TEXTS], out);
     } else if (list || key->type == KEY_FILES) {

@@ -1,0 +1,230 @@
+/* The key whose value is a list of rules between layers: model.rules. An entry is read by what the row of its
+ * kind says of its form: which settings it has, and what they are where the entry does not say. */
+#include "train/config/private.h"
+
+#include <float.h>
+#include <limits.h>
+#include <string.h>
+
+#include "kernels/base/append.h"
+#include "kernels/base/status.h"
+#include "model/rules/rules.h"
+
+static const char place_words[] = "before|after|query|key|value"; /* enum rule_place */
+
+#define MEMBER(name) #name, .offset = offsetof(struct rule_config, name)
+#define LIST(name) MEMBER(name), .type = KEY_INTS, .count_offset = offsetof(struct rule_config, num_##name)
+#define COUNT .min = 1, .max = INT_MAX
+
+static const struct key kind_key = {"kind", .type = KEY_WORD, .rows = rules_words};
+static const struct key setting_keys[RULE_SETTINGS] = {
+    [SETTING_PLACE] = {MEMBER(place), .type = KEY_WORD, .choices = place_words},
+    [SETTING_SOURCES] = {LIST(sources), .max = INT_MAX},
+    [SETTING_DISTANCES] = {LIST(distances), COUNT},
+    [SETTING_LAYERS] = {LIST(layers), .max = INT_MAX},
+    [SETTING_DILATION] = {MEMBER(dilation), .type = KEY_INT, COUNT},
+    [SETTING_PERIOD] = {MEMBER(period), .type = KEY_INT, COUNT},
+    [SETTING_BLOCK] = {MEMBER(block), .type = KEY_INT, COUNT},
+    [SETTING_HIDDEN] = {MEMBER(hidden), .type = KEY_INT, COUNT},
+    [SETTING_LR_SCALE] = {MEMBER(lr_scale), .type = KEY_REAL, .min = FLT_MIN, .max = FLT_MAX},
+};
+
+enum { WORDS = 256 };
+
+/* "a|b" of a row's forms. */
+static const char *form_words(const struct rule *row, char out[WORDS]) {
+    size_t used = 0;
+    for (int f = 0; f < row->num_forms; f++)
+        used = text_append(out, WORDS, used, "%s%s", f ? "|" : "", row->forms[f].word);
+    return out;
+}
+
+static bool has_form_word(const struct rule *row) {
+    return row->num_forms > 1;
+}
+
+static bool has_setting(const struct rule_config *rule, int setting) {
+    return rules_row(rule->row)->forms[rule->form].settings >> setting & 1;
+}
+
+/* ---------------------------------------------------------------------------------------------- reading */
+
+/* One source: a layer's number, or the embedding. */
+static int read_source(int *source, const char *label, struct fy_node *node, const struct place *place) {
+    static const struct key layer = {.type = KEY_INT, .max = INT_MAX};
+    struct fy_node *value;
+    char text[SHOWN];
+    TRY(yaml_resolve(node, place, label, &value));
+    const char *word = value && fy_node_is_scalar(value) ? fy_node_get_scalar0(value) : NULL;
+    *source = -1;
+    if (word && !strcmp(word, "embedding")) return GDN_OK;
+    if (word && strspn(word, "0123456789") == strlen(word))
+        return entry_read(source, &layer, label, node, place);
+    return fail_at(place, "%s is %s: a layer's number or embedding is expected", label,
+                   yaml_shown(value, text));
+}
+
+static int read_sources(struct rule_config *rule, const char *label, struct fy_node *node,
+                        const struct place *place) {
+    struct fy_node *list;
+    char text[SHOWN];
+    TRY(yaml_resolve(node, place, label, &list));
+    if (!list || !fy_node_is_sequence(list) || fy_node_sequence_item_count(list) > MAX_DISTANCES)
+        return fail_at(place, "%s is %s: a list of at most %d layers' numbers, or embedding, is expected",
+                       label, yaml_shown(list, text), MAX_DISTANCES);
+    rule->num_sources = 0;
+    void *iterator = NULL;
+    for (struct fy_node *item; (item = fy_node_sequence_iterate(list, &iterator));) {
+        char name[128];
+        int n = rule->num_sources++;
+        struct place at = place_of(item, place);
+        snprintf(name, sizeof name, "%s[%d]", label, n);
+        TRY(read_source(&rule->sources[n], name, item, &at));
+        for (int i = 0; i < n; i++)
+            if (rule->sources[i] == rule->sources[n])
+                return fail_at(&at, "%s is %s once more: each source is expected once", name,
+                               yaml_shown(item, text));
+    }
+    return GDN_OK;
+}
+
+/* The place is one of the row's. */
+static int validate_place(const struct rule_config *rule, const char *label, const struct place *place) {
+    const struct rule *row = rules_row(rule->row);
+    char words[WORDS] = "";
+    size_t used = 0;
+    int number = 0;
+    if (row->places >> rule->place & 1) return GDN_OK;
+    for (const char *at = place_words; *at; at += strspn(at, "|"), number++) {
+        int length = (int)strcspn(at, "|");
+        if (row->places >> number & 1)
+            used = text_append(words, sizeof words, used, "%s%.*s", used ? ", " : "", length, at);
+        at += length;
+    }
+    return fail_at(place, "%s: %s does not enter there; expected is one of %s", label, row->name, words);
+}
+
+static int read_setting(struct rule_config *rule, int setting, const char *label, struct fy_node *node,
+                        const struct place *place) {
+    if (setting == SETTING_SOURCES) return read_sources(rule, label, node, place);
+    TRY(value_read(rule, &setting_keys[setting], label, node, place));
+    return setting == SETTING_PLACE ? validate_place(rule, label, place) : GDN_OK;
+}
+
+/* Kind and form decide what else there may be, wherever they stand. Fills the rest with the kind's defaults.
+ */
+static int read_kind(struct rule_config *rule, const char *label, struct fy_node *mapping,
+                     const struct place *place) {
+    struct fy_node *kind = fy_node_mapping_lookup_by_string(mapping, kind_key.path, FY_NT),
+                   *form = fy_node_mapping_lookup_by_string(mapping, "form", FY_NT);
+    char name[96], words[WORDS];
+    int number;
+    if (!kind) return fail_at(place, "%s lacks kind: a rule's name is expected", label);
+    struct place at = place_of(kind, place);
+    snprintf(name, sizeof name, "%s.kind", label);
+    TRY(entry_read(&number, &kind_key, name, kind, &at));
+    const struct rule *row = rules_row(1 + number);
+    *rule = row->defaults;
+    rule->row = 1 + number;
+    if (!form || !has_form_word(row)) return GDN_OK;
+    const struct key key = {"form", .type = KEY_WORD, .choices = form_words(row, words)};
+    at = place_of(form, place);
+    snprintf(name, sizeof name, "%s.form", label);
+    return entry_read(&rule->form, &key, name, form, &at);
+}
+
+/* What an entry of this kind and form may have: keys into key [2 + RULE_SETTINGS], kind and form first, with
+ * the setting that each is; "kind, which is mix, and may have distances". Returns how many. */
+static int list_members(const struct rule_config *rule, struct key *key, int *setting, char words[WORDS]) {
+    const struct rule *row = rules_row(rule->row);
+    int n = 0;
+    size_t used = text_append(words, WORDS, 0, "kind, which is %s, and may have", row->name);
+    key[n] = kind_key, setting[n++] = -1;
+    if (has_form_word(row)) key[n] = (struct key){"form", .type = KEY_WORD}, setting[n++] = -1;
+    for (int s = 0; s < RULE_SETTINGS; s++)
+        if (has_setting(rule, s)) key[n] = setting_keys[s], setting[n++] = s;
+    for (int i = 1; i < n; i++)
+        used = text_append(words, WORDS, used, "%s %s", i == 1 ? "" : i < n - 1 ? "," : " and", key[i].path);
+    if (n == 1) text_append(words, WORDS, used, " nothing else");
+    return n;
+}
+
+static int read_rule(struct rule_config *rule, const char *label, struct fy_node *node,
+                     const struct place *list) {
+    struct place place = place_of(node, list);
+    struct key key[2 + RULE_SETTINGS];
+    int setting[2 + RULE_SETTINGS];
+    char text[SHOWN], name[96], words[WORDS];
+    struct fy_node *mapping;
+    TRY(yaml_resolve(node, &place, label, &mapping));
+    if (!mapping || !fy_node_is_mapping(mapping))
+        return fail_at(&place, "%s is %s: {kind: KIND, and settings of that kind} is expected", label,
+                       yaml_shown(mapping, text));
+    TRY(read_kind(rule, label, mapping, &place));
+    struct members members = {key, list_members(rule, key, setting, words), words};
+    void *iterator = NULL;
+    for (struct fy_node_pair *pair; (pair = fy_node_mapping_iterate(mapping, &iterator));) {
+        struct place at;
+        int k;
+        TRY(list_member(mapping, pair, &place, label, &members, &at, &k));
+        snprintf(name, sizeof name, "%s.%s", label, key[k].path);
+        if (setting[k] >= 0) TRY(read_setting(rule, setting[k], name, fy_node_pair_value(pair), &at));
+    }
+    return GDN_OK;
+}
+
+int rules_read(void *base, const struct key *key, const char *label, struct fy_node *list,
+               const struct place *place) {
+    struct rule_config *rule = (void *)((char *)base + key->offset);
+    int length = fy_node_sequence_item_count(list);
+    if (length > MAX_RULES - 1) /* and the delta rule */
+        return fail_at(place, "%s has %d entries: at most %d are allowed", label, length, MAX_RULES - 1);
+    memset(rule, 0, MAX_RULES * sizeof *rule);
+    void *iterator = NULL;
+    for (int i = 0; i < length; i++) {
+        char name[48];
+        snprintf(name, sizeof name, "%s[%d]", label, i);
+        TRY(read_rule(&rule[i], name, fy_node_sequence_iterate(list, &iterator), place));
+    }
+    *(int *)((char *)base + key->count_offset) = length;
+    return GDN_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------- writing */
+
+static void write_sources(const struct rule_config *rule, FILE *out) {
+    fputc('[', out);
+    for (int i = 0; i < rule->num_sources; i++) {
+        if (i) fputs(", ", out);
+        if (rule->sources[i] < 0)
+            fputs("embedding", out);
+        else
+            fprintf(out, "%d", rule->sources[i]);
+    }
+    fputc(']', out);
+}
+
+static void write_rule(const struct rule_config *rule, FILE *out) {
+    const struct rule *row = rules_row(rule->row);
+    fprintf(out, "{kind: %s", row->name);
+    if (has_form_word(row)) fprintf(out, ", form: %s", row->forms[rule->form].word);
+    for (int s = 0; s < RULE_SETTINGS; s++) {
+        if (!has_setting(rule, s)) continue;
+        fprintf(out, ", %s: ", setting_keys[s].path);
+        if (s == SETTING_SOURCES)
+            write_sources(rule, out);
+        else
+            value_write(rule, &setting_keys[s], out);
+    }
+    fputc('}', out);
+}
+
+void rules_write(const void *entries, int count, FILE *out) {
+    const struct rule_config *rule = entries;
+    fputc('[', out);
+    for (int i = 0; i < count; i++) {
+        if (i) fputs(", ", out);
+        write_rule(&rule[i], out);
+    }
+    fputc(']', out);
+}

@@ -30,7 +30,7 @@ struct moments {
     const char *name[MOMENTS];
 };
 
-/* What of a tensor is a matrix that one data rank has all of to update it (deal.h). */
+/* What of a tensor is a matrix that one rank has all of to update it (deal.h). */
 enum whole {
     WHOLE_NONE,   /* nothing: its elements are updated one by one */
     WHOLE_TENSOR, /* all of it */
@@ -73,6 +73,7 @@ struct row {
     enum zone zone;
     bool partial; /* every tensor rank holds it whole, and its gradient is a part of a sum over the tensor
                      axis */
+    bool alone;   /* of several tensor ranks only this one has it, whole */
     bool counted; /* among the ranks of one data index that hold this same part, this one counts it in norms
                      and writes it to checkpoints */
     struct treatment treatment; /* train/optimizer/groups.h fills it in */

@@ -1,10 +1,6 @@
 #include "dist/sync/whole.h"
 
-#include "dist/comm/async_op.h"
-#include "dist/mpi/activity.h"
-#include "kernels/base/status.h"
-
-#include <stdlib.h>
+#include "dist/sync/exchange.h"
 
 /* A part of a tensor on its way from a data rank to another. */
 struct parcel {
@@ -49,93 +45,73 @@ static int each_parcel(const struct table *table, const struct shards *shards, c
     return 0;
 }
 
-/* ------------------------------------------------------------------------------------------- exchanging */
-
-struct exchange {
-    struct axis *axis;
-    real *x;
-    struct async_op *op; /* [count] under way; none over a device communicator */
-    int count, room;
-};
-
-static int grow(struct exchange *e) {
-    int room = 2 * e->room + 64;
-    struct async_op *grown = calloc((size_t)room, sizeof *grown);
-    if (!grown) return gdn_fail(GDN_INTERNAL, "out of memory for an exchange of matrices");
-    free(e->op);
-    e->op = grown, e->room = room;
-    return 0;
+/* Does the owner need the matrix on this tensor rank to work on it? */
+static bool is_here(const struct table *table, const struct dealt *item, int tensor_index) {
+    return item->tensor == ALL_TENSOR_RANKS || item->tensor == tensor_index ||
+           deal_shape(table, item->row).split;
 }
 
+/* ------------------------------------------------------------------------------------------- exchanging */
+
+struct transfer {
+    struct exchange exchange; /* over the data axis */
+    real *x;
+    int messages;
+};
+
 static int count_own(void *context, const struct parcel *parcel) {
-    struct exchange *e = context;
-    e->count += parcel->from == e->axis->index || parcel->to == e->axis->index;
+    struct transfer *t = context;
+    int me = t->exchange.axis->index;
+    t->messages += parcel->from == me || parcel->to == me;
     return 0;
 }
 
 static int start(void *context, const struct parcel *parcel) {
-    struct exchange *e = context;
-    struct axis *axis = e->axis;
-    bool out = parcel->from == axis->index;
-    int peer = out ? parcel->to : parcel->from;
-    real *x = e->x + parcel->at;
-    if (!out && parcel->to != axis->index) return 0;
-    if (out) axis->bytes += parcel->count * (int64_t)sizeof(real);
-    if (axis->device_comm) {
-        const struct device_comm_ops *comms = axis->ops->device->comm;
-        size_t bytes = (size_t)parcel->count * sizeof *x;
-        if (out) comms->send(axis->device_comm, x, bytes, peer);
-        if (!out) comms->receive(axis->device_comm, x, bytes, peer);
-        return 0;
-    }
-    struct async_op *op = &e->op[e->count++];
-    return out ? async_op_send(op, axis, axis->comm, x, parcel->count, peer, 0, false)
-               : async_op_receive(op, axis, axis->comm, x, parcel->count, peer, 0, false);
+    struct transfer *t = context;
+    int me = t->exchange.axis->index;
+    if (parcel->from == me) return exchange_send(&t->exchange, t->x + parcel->at, parcel->count, parcel->to);
+    if (parcel->to == me)
+        return exchange_receive(&t->exchange, t->x + parcel->at, parcel->count, parcel->from);
+    return 0;
 }
 
-/* So many of the list's tensors at once as there are ranks, which is about one to each. */
-static int exchange_some(struct exchange *e, const struct table *table, const struct shards *shards,
-                         const struct deal *deal, int first, bool back) {
-    struct axis *axis = e->axis;
-    const struct device_comm_ops *comms = axis->ops->device->comm;
-    take_parcel *const passes[] = {count_own, start};
-    for (int pass = 0; pass < 2; pass++) {
-        e->count = 0;
-        if (pass && axis->device_comm) comms->begin(axis->device_comm, "an exchange of matrices");
-        for (int i = first; i < deal->count && i < first + axis->size; i++)
-            if (deal->item[i].active)
-                TRY(each_parcel(table, shards, &deal->item[i], axis->size, back, passes[pass], e));
-        while (!pass && e->count > e->room) TRY(grow(e));
-    }
-    if (axis->device_comm) comms->join(axis->device_comm, comms->end(axis->device_comm));
-    for (int i = 0; i < e->count; i++) TRY(async_op_end(&e->op[i]));
-    return axis->ops->device->status();
+/* So many of the list's tensors at once as there are ranks, which is about one to each. What another tensor
+ * rank works on for all is collected there alone. */
+static int each_of_some(struct transfer *t, const struct mesh *mesh, const struct table *table,
+                        const struct shards *shards, const struct deal *deal, int first, bool back,
+                        take_parcel *take) {
+    int data = mesh->axis[AXIS_DATA].size;
+    for (int i = first; i < deal->count && i < first + data; i++)
+        if (deal->item[i].active && (back || is_here(table, &deal->item[i], mesh->axis[AXIS_TENSOR].index)))
+            TRY(each_parcel(table, shards, &deal->item[i], data, back, take, t));
+    return 0;
 }
 
-static int exchange(struct mesh *mesh, const struct table *table, const struct shards *shards,
+static int transfer(struct mesh *mesh, const struct table *table, const struct shards *shards,
                     const struct deal *deal, real *x, bool back) {
-    struct axis *axis = &mesh->axis[AXIS_DATA];
-    struct exchange e = {.axis = axis, .x = x};
-    int status = 0;
-    if (axis->size == 1) return 0;
-    axis->seconds -= MPI_Wtime();
-    activity_enter(axis->name, back ? "return of matrices" : "gather of matrices", -1, -1);
-    for (int i = 0; i < deal->count && !status; i += axis->size)
-        status = exchange_some(&e, table, shards, deal, i, back);
-    activity_leave();
-    axis->seconds += MPI_Wtime();
-    free(e.op);
+    struct transfer t = {.exchange.axis = &mesh->axis[AXIS_DATA], .x = x};
+    const char *what = back ? "return of matrices" : "gather of matrices";
+    int data = mesh->axis[AXIS_DATA].size, status = 0;
+    if (data == 1) return 0;
+    for (int i = 0; i < deal->count && !status; i += data) {
+        t.messages = 0;
+        status = each_of_some(&t, mesh, table, shards, deal, i, back, count_own);
+        if (!status) status = exchange_begin(&t.exchange, t.messages, what);
+        if (!status) status = each_of_some(&t, mesh, table, shards, deal, i, back, start);
+        if (!status) status = exchange_end(&t.exchange);
+    }
+    exchange_free(&t.exchange);
     return status;
 }
 
 int whole_collect(struct mesh *mesh, const struct table *table, const struct shards *shards,
                   const struct deal *deal, real *x) {
-    return exchange(mesh, table, shards, deal, x, false);
+    return transfer(mesh, table, shards, deal, x, false);
 }
 
 int whole_hand_back(struct mesh *mesh, const struct table *table, const struct shards *shards,
                     const struct deal *deal, real *x) {
-    return exchange(mesh, table, shards, deal, x, true);
+    return transfer(mesh, table, shards, deal, x, true);
 }
 
 /* ------------------------------------------------------------------------------------------- counting */
@@ -145,9 +121,9 @@ static int count_bytes(void *bytes, const struct parcel *parcel) {
     return 0;
 }
 
-void whole_formula(const struct table *table, const struct shards *shards, const struct deal *deal, int data,
-                   int64_t *bytes) {
+void whole_formula(const struct table *table, const struct shards *shards, const struct deal *deal,
+                   const struct deal_ranks *ranks, int64_t *bytes) {
     for (int i = 0; i < deal->count; i++)
-        for (int back = 0; back < 2; back++)
-            each_parcel(table, shards, &deal->item[i], data, back, count_bytes, bytes);
+        for (int back = !is_here(table, &deal->item[i], ranks->tensor_index); back < 2; back++)
+            each_parcel(table, shards, &deal->item[i], ranks->data, back, count_bytes, bytes);
 }

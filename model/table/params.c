@@ -43,7 +43,7 @@ struct builder {
 struct place {
     const struct rule_entry *rule; /* that has it; NULL: none */
     int layer, distance, edge, edges;
-    bool select, whole; /* whole: of a connection that tensor ranks do not divide */
+    bool select, whole;      /* whole: of a connection that tensor ranks do not divide */
     int first_owner, owners; /* pipeline ranks that hold it, by rising rank, in builder.owner */
 };
 
@@ -183,6 +183,7 @@ static void add(struct builder *b, struct place place, const struct leaf *leaf) 
                       .select = place.select,
                       .owners = place.owners};
     take_part(b->layout, &row);
+    row.alone = place.whole;
     row.partial = is_partial(b->layout, &place, &row);
     row.counted = is_counted(b, &place, &row);
     name_row(b, &place, leaf->name, &row);
@@ -204,7 +205,8 @@ static void add_stack(struct builder *b, const struct rule_entry *rule, int firs
     start_group(b);
     for (int e = first; e < first + n; e++) {
         const struct edge *edge = &b->edges->edge[e];
-        if (whole && edge->connection % b->layout->size[AXIS_TENSOR] != b->layout->index[AXIS_TENSOR]) continue;
+        if (whole && edge->connection % b->layout->size[AXIS_TENSOR] != b->layout->index[AXIS_TENSOR])
+            continue;
         struct place place = layer_place(b, edge->target);
         place.rule = rule;
         place.distance = edge->distance;

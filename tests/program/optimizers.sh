@@ -44,12 +44,12 @@ optimizer sgd velocity 2.2.2
 LC_ALL=C awk -F'"loss":' '/"event":"step"/ { split($2, part, ","); loss[++n] = part[1] } END { exit !(loss[n] < 0.97 * loss[1]) }' sgd_one/metrics.jsonl ||
     fail "the loss did not fall: $(lines step sgd_one | sed -n '1p;$p')"
 
-# Whole matrices: each of one data rank, from the parts of tensor ranks where it is split.
+# Whole matrices: each of one rank, from the parts of others.
 optimizer frobenius momentum 2.2.2 4.1.1 1.4.1
 
 # Muon: with each way to cut queries, keys and values, and stages in turns.
 chosen=(--set train.optimizer=muon)
-optimizer muon momentum 2.2.2 4.1.1 1.4.1 1.1.4
+optimizer muon momentum 2.2.2 4.1.1 1.2.1 2.2.1 1.4.1 1.1.4
 on 1.1.2 mean interleaved "${settings[@]}" "${chosen[@]}" --set mesh.interleave=2
 close muon_one interleaved
 for split in whole head; do
@@ -68,7 +68,7 @@ done
 
 # What ranks hand over for them is the plan's too: rank 0's, on each axis.
 axes() { sed 's/.*"communication_bytes":{//; s/}.*//' | tr ',' '\n' | sort; }
-for mesh in 2.2.1 4.1.1 muon.2.2.1; do
+for mesh in 2.2.1 4.1.1 muon.2.2.1 muon.1.4.1; do
     export GDN_TEST_OPTIMIZER=frobenius
     chosen=()
     [ "${mesh%%.*}" != muon ] || { unset GDN_TEST_OPTIMIZER && chosen=(--set train.optimizer=muon --set train.muon.split=whole); }

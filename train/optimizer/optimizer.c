@@ -1,5 +1,6 @@
 #include "train/optimizer/optimizer.h"
 
+#include "dist/sync/rounds.h"
 #include "kernels/base/status.h"
 #include "model/params/find.h"
 
@@ -16,17 +17,16 @@ static long own_blocks(const struct shards *shards) {
     return count;
 }
 
-/* The largest matrix that is put together, and the largest workspace. */
+/* The largest matrix that is put together, and the largest workspace, which its parts lie in before. */
 static void lay_out_matrices(struct optimizer *o, const struct table *table) {
-    long whole = 0, workspace = 0;
+    const struct rounds_size size = rounds_sizes(table);
+    long workspace = size.scratch;
     for (int i = 0; i < table->rows && o->rule->whole; i++) {
         const struct matrix_shape shape = deal_shape(table, i);
-        if (!shape.tensors) continue;
-        long count = shape.rows * shape.columns, more = o->rule->workspace(shape.rows, shape.columns);
-        if (shape.split && count > whole) whole = count;
-        if (more > workspace) workspace = more;
+        long own = shape.tensors ? o->rule->workspace(shape.rows, shape.columns) : 0;
+        if (own > workspace) workspace = own;
     }
-    if (whole) o->whole = arena_take(&o->matrices, (size_t)whole * sizeof *o->whole);
+    if (size.whole) o->whole = arena_take(&o->matrices, (size_t)size.whole * sizeof *o->whole);
     if (workspace) o->workspace = arena_take(&o->matrices, (size_t)workspace * sizeof *o->workspace);
 }
 
@@ -55,9 +55,10 @@ int optimizer_reserve(struct optimizer *o) {
     if (o->on_device.used) TRY(arena_reserve(&o->on_device));
     if (o->matrices.used) TRY(arena_reserve(&o->matrices));
     lay_out(o, o->table, o->shards, o->mesh->axis[AXIS_DATA].size);
-    return o->rule->whole ? deal_create(o->table, o->mesh->axis[AXIS_DATA].size, optimizer_matrix_cost,
-                                        o->train, &o->deal)
-                          : 0;
+    if (!o->rule->whole) return 0;
+    const struct axis *tensor = &o->mesh->axis[AXIS_TENSOR];
+    const struct deal_ranks ranks = {o->mesh->axis[AXIS_DATA].size, tensor->size, tensor->index};
+    return deal_create(o->table, &ranks, optimizer_matrix_cost, o->train, &o->deal);
 }
 
 long optimizer_planned(const struct train_config *train, const struct table *table,

@@ -38,7 +38,7 @@ struct optimizer {
     struct deal deal;       /* of the tensors that are updated as whole matrices (matrices.h) */
     struct arena matrices;  /* on the device: of what follows */
     real *whole;            /* a matrix put together from the tensor ranks' parts */
-    real *workspace;        /* the rule's */
+    real *workspace;        /* the rule's; before, parts of a matrix */
     struct arena on_device; /* of what follows, where the gradients do not lie on the host */
     double *found;          /* `square` as it is computed */
 };

@@ -81,11 +81,15 @@ static int plan_costs(struct plan *plan, const struct rank_plan *part, struct pa
     struct memory memory;
     plan->cost[pipeline * plan->size[AXIS_TENSOR] + tensor] = cost; /* the plan's from here on */
     passes->action = NULL;
+    struct costing slowest = part->costing;
     action_costs_raise(plan->slowest[pipeline], cost, passes->actions);
+    if (!tensor) plan->matrices = (struct matrices_cost){0};
+    matrices_raise(&plan->matrices, &slowest.matrices);
+    slowest.matrices = plan->matrices;
     TRY(rank_plan_memory(part, passes, &memory));
     TRY(cost_actions(&part->costing, cost));
     fill_ranks(plan, part, &memory, cost);
-    return tensor < plan->size[AXIS_TENSOR] - 1 ? 0 : cost_actions(&part->costing, plan->slowest[pipeline]);
+    return tensor < plan->size[AXIS_TENSOR] - 1 ? 0 : cost_actions(&slowest, plan->slowest[pipeline]);
 }
 
 static int plan_passes(struct plan *plan, const struct rank_plan *part) {

@@ -46,7 +46,8 @@ struct plan {
     struct plan_rank *rank; /* [ranks] by MPI's number */
     /* [pipeline ranks · tensor], tensor index fastest; each [actions]; data index 0 */
     struct action_cost **cost;
-    struct action_cost **slowest; /* [pipeline ranks] the same of whichever tensor index has most of each */
+    struct action_cost **slowest;  /* [pipeline ranks] the same of whichever tensor index has most of each */
+    struct matrices_cost matrices; /* the same of the pipeline rank at hand */
     struct simulation step;
 
     double flops; /* of a step on one rank with the whole model */

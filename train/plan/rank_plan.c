@@ -23,22 +23,17 @@ struct loss_options rank_plan_options(const struct config *config) {
     };
 }
 
-static void raise(struct matrices_cost *most, const struct matrices_cost *cost) {
-    if (cost->flops > most->flops) most->flops = cost->flops;
-    if (cost->data_bytes > most->data_bytes) most->data_bytes = cost->data_bytes;
-    if (cost->tensor_bytes > most->tensor_bytes) most->tensor_bytes = cost->tensor_bytes;
-}
-
-/* What the optimiser does with whole matrices, which are dealt to the data ranks. */
+/* What the optimiser does with whole matrices, which are dealt to data and tensor ranks. */
 static int plan_matrices(struct rank_plan *plan) {
     const struct rank_work *work = plan->work;
     plan->matrices = calloc((size_t)work->size[AXIS_DATA], sizeof *plan->matrices);
-    int status = plan->matrices
-                     ? matrices_plan(&work->config->train, &plan->table, &plan->shards, work->size[AXIS_DATA],
-                                     work->size[AXIS_TENSOR], plan->layout.index[AXIS_TENSOR], plan->matrices)
-                     : gdn_fail(GDN_INTERNAL, "out of memory for the plan of an optimiser");
+    const struct deal_ranks ranks = {work->size[AXIS_DATA], work->size[AXIS_TENSOR],
+                                     plan->layout.index[AXIS_TENSOR]};
+    int status = plan->matrices ? matrices_plan(&work->config->train, &plan->table, &plan->shards, &ranks,
+                                                plan->matrices)
+                                : gdn_fail(GDN_INTERNAL, "out of memory for the plan of an optimiser");
     for (int rank = 0; rank < work->size[AXIS_DATA] && !status; rank++)
-        raise(&plan->costing.matrices, &plan->matrices[rank]);
+        matrices_raise(&plan->costing.matrices, &plan->matrices[rank]);
     if (status) rank_plan_free(plan);
     return status;
 }

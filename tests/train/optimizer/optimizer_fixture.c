@@ -10,31 +10,37 @@
 #include "tests/support/unit.h"
 #include "train/optimizer/groups.h"
 
-static struct model_config small_model(void) {
-    return (struct model_config){
-        .vocab_size = 61,
-        .hidden_size = 32,
-        .num_layers = 3,
-        .num_heads = 2,
-        .num_kv_heads = 2,
-        .intermediate_size = 48,
-        .delta = {.distances = {1, 2},
-                  .num_distances = 2,
-                  .kind = KIND_BOTTLENECK,
-                  .hidden = 4,
-                  .gate_hidden = 3,
-                  .aggregate = AGGREGATE_ATTENTION,
-                  .attention_dim = 5,
-                  .stage_steps = STAGE_STEPS},
-    };
-}
+struct model_config sizes = {
+    .vocab_size = 61,
+    .hidden_size = 32,
+    .num_layers = 3,
+    .num_heads = 4,
+    .num_kv_heads = 4,
+    .intermediate_size = 48,
+    .delta = {.distances = {1, 2},
+              .num_distances = 2,
+              .kind = KIND_BOTTLENECK,
+              .hidden = 4,
+              .gate_hidden = 3,
+              .aggregate = AGGREGATE_ATTENTION,
+              .attention_dim = 5,
+              .stage_steps = STAGE_STEPS},
+};
+
+bool split_over_tensor;
+int delta_split = DELTA_CHANNEL;
 
 struct train_config settings = {
     .beta1 = 0.9, .beta2 = 0.95, .adam_eps = 1e-8, .weight_decay = 0.1, .grad_clip = 1};
 
 void set_up(struct fixture *f, struct mesh *mesh, long bucket) {
-    *f = (struct fixture){.model = small_model(), .layout = layout_full(), .mesh = mesh};
+    *f = (struct fixture){.model = sizes, .layout = layout_full(), .mesh = mesh};
     f->layout.size[AXIS_DATA] = mesh->axis[AXIS_DATA].size;
+    if (split_over_tensor) {
+        f->layout.size[AXIS_TENSOR] = mesh->axis[AXIS_TENSOR].size;
+        f->layout.index[AXIS_TENSOR] = mesh->axis[AXIS_TENSOR].index;
+    }
+    f->layout.delta = delta_split;
     f->layout.small = 100;
     assert_int_equal(edges_create(&f->model, &f->edges), 0);
     for (int a = 0; a < 3; a++) assert_int_equal(edges_introduced(&f->edges, a, &f->active[a]), 0);

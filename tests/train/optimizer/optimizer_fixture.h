@@ -18,6 +18,11 @@ static const double close_enough = sizeof(real) == sizeof(double) ? 1e-14 : 1e-6
 
 /* But for groups and cautious_decay, which tests set. */
 extern struct train_config settings;
+/* The same: the small model, whether tensor ranks divide it, or have all of it each, and how they share its
+ * connections. */
+extern struct model_config sizes;
+extern bool split_over_tensor;
+extern int delta_split;
 
 /* Two copies of a training state: the program's, and the expected one in double. */
 struct fixture {

@@ -37,8 +37,7 @@ OPERATION(linear,
  * rotated. o [B·S, H·hd]; lse [B, H, S]: log-sum-exp of each row's scaled scores. Scores are scaled by
  * 1/√hd. Counted are scores and values of the causal half: S(S + 1)/2 pairs a head, each costs 2·hd in
  * either product. With a mask (on the host, or NULL) o is made of the probabilities that it keeps, over 1 − p:
- * its rows are queries b·S + t, its columns keys, a head of it for each of H; on the CPU alone, other devices
- * fail. */
+ * its rows are queries b·S + t, its columns keys, a head of it for each of H. */
 OPERATION(attention,
           (long B, long S, long H, long K, long hd, const struct mask *mask, const real *qkv, real *o,
            real *lse),

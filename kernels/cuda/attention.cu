@@ -44,18 +44,33 @@ static __device__ inline void weigh(float w[tiles::ROWS_EACH][tiles::COLUMNS_EAC
     }
 }
 
+/* Weights of queries that their masks drop, for keys from `key` on, become 0. */
+template <class tiles>
+static __device__ inline void drop(float w[tiles::ROWS_EACH][tiles::COLUMNS_EACH],
+                                   const row_keys<struct drop_some, tiles::ROWS> *rows,
+                                   const struct drop_some *drops, long key) {
+#pragma unroll
+    for (int i = 0; i < tiles::ROWS_EACH; i++) {
+        uint64_t row_key = rows->key[tiles::row(i)];
+#pragma unroll
+        for (int j = 0; j < tiles::COLUMNS_EACH; j++)
+            w[i][j] = is_kept(drops, row_key, key + tiles::column(j)) ? w[i][j] : 0;
+    }
+}
+
 /* A block's shared memory. */
-template <class tiles> struct forward_memory {
+template <class tiles, class dropping> struct forward_memory : row_keys<dropping, tiles::ROWS> {
     typename tiles::element queries[tiles::ROWS * tiles::STRIDE];
     typename tiles::element keys[tiles::COLUMNS * tiles::STRIDE], values[tiles::COLUMNS * tiles::STRIDE];
 };
 
 /* A block for each tile of queries and each head of each sequence; the last tile, with the most keys, comes
  * first. */
-template <class tiles>
+template <class tiles, class dropping>
 static __global__ void __launch_bounds__(ATTENTION_THREADS, tiles::BLOCKS)
-    attend(struct heads s, const float *qkv, float *o, float *lse) {
-    DYNAMIC_SHARED(forward_memory<tiles>, m);
+    attend(struct heads s, const float *qkv, float *o, float *lse, dropping drops) {
+    typedef forward_memory<tiles, dropping> shared_memory;
+    DYNAMIC_SHARED(shared_memory, m);
     long count = tiles_of<tiles>(&s), head = blockIdx.x / count, b = head / s.H, h = head % s.H;
     long query = (count - 1 - blockIdx.x % count) * tiles::ROWS, end = min(query + tiles::ROWS, s.S);
     int width = tiles::padded(s.hd);
@@ -70,6 +85,7 @@ static __global__ void __launch_bounds__(ATTENTION_THREADS, tiles::BLOCKS)
     const float *k = qkv + keys_at(&s, b, h / (s.H / s.K)), *v = k + s.K * s.hd;
     load_tile<tiles, tiles::ROWS>(m->queries, &s, qkv + queries_at(&s, b, h) + query * s.ld, s.ld,
                                   s.S - query);
+    load_keys<dropping, tiles::ROWS>(m, &drops, &s, b, h, query);
     for (long key = 0; key < end; key += tiles::COLUMNS) {
         __syncthreads(); /* everybody is done with the tiles before */
         load_tile<tiles, tiles::COLUMNS>(m->keys, &s, k + key * s.ld, s.ld, s.S - key);
@@ -83,11 +99,13 @@ static __global__ void __launch_bounds__(ATTENTION_THREADS, tiles::BLOCKS)
             for (int j = 0; j < tiles::COLUMNS_EACH; j++) w[i][j] = 0;
         tiles::scores(w, m->queries, m->keys, width);
         weigh<tiles>(w, &s, query, key, &state, out);
+        if constexpr (dropping::SOME) drop<tiles>(w, m, &drops, key);
         tiles::collect(out, w, scratch_behind<tiles>(m), m->values, width);
     }
 #pragma unroll
     for (int i = 0; i < tiles::ROWS_EACH; i++) {
         float sum = row_sum<tiles>(state.sum[i]), inverse = 1 / sum;
+        if constexpr (dropping::SOME) inverse *= drops.over;
         long at = query + tiles::row(i);
         if (at < s.S && tiles::column(0) == 0)
             lse[head * s.S + at] = (state.largest[i] + log2f(sum)) * (float)M_LN2;
@@ -97,24 +115,36 @@ static __global__ void __launch_bounds__(ATTENTION_THREADS, tiles::BLOCKS)
     store_tile<tiles>(out, &s, o + outputs_at(&s, b, h) + query * s.ldo, s.ldo, s.S - query);
 }
 
-template <class tiles>
-static void run(long B, long S, long H, long K, long hd, const float *qkv, float *o, float *lse) {
+template <class tiles, class dropping>
+static void run(long B, long S, long H, long K, long hd, dropping drops, const float *qkv, float *o,
+                float *lse) {
     struct heads s = heads_of(S, H, K, hd, quads_at(qkv) && quads_at(o));
-    launch_tiles<tiles, forward_memory<tiles>>("attention", attend<tiles>, B * H, s, qkv, o, lse);
+    launch_tiles<tiles, forward_memory<tiles, dropping>>("attention", attend<tiles, dropping>, B * H, s, qkv,
+                                                         o, lse, drops);
 }
 
 /* ROWS and COLUMNS are such that sums and scores fit into registers, and tiles into shared memory. */
+template <enum precision P, class dropping>
+static void run_in_width(long B, long S, long H, long K, long hd, dropping drops, const real *qkv, real *o,
+                         real *lse) {
+    constexpr bool exact = P == PRECISION_FP32;
+    if (hd <= 64)
+        run<typename tiles_in<P, 64, exact ? 64 : 128, 64>::of>(B, S, H, K, hd, drops, qkv, o, lse);
+    else if (hd <= 128)
+        run<typename tiles_in<P, 128, exact ? 64 : 128, 32>::of>(B, S, H, K, hd, drops, qkv, o, lse);
+    else
+        run<typename tiles_in<P, 256, exact ? 32 : 64, exact ? 16 : 32>::of>(B, S, H, K, hd, drops, qkv, o,
+                                                                             lse);
+}
+
 template <enum precision P>
 static void attention(long B, long S, long H, long K, long hd, const struct mask *mask, const real *qkv,
                       real *o, real *lse) {
-    constexpr bool exact = P == PRECISION_FP32;
-    if (too_wide(hd) || masked(mask)) return;
-    if (hd <= 64)
-        run<typename tiles_in<P, 64, exact ? 64 : 128, 64>::of>(B, S, H, K, hd, qkv, o, lse);
-    else if (hd <= 128)
-        run<typename tiles_in<P, 128, exact ? 64 : 128, 32>::of>(B, S, H, K, hd, qkv, o, lse);
+    if (too_wide(hd)) return;
+    if (mask)
+        run_in_width<P>(B, S, H, K, hd, drops_of(mask), qkv, o, lse);
     else
-        run<typename tiles_in<P, 256, exact ? 32 : 64, exact ? 16 : 32>::of>(B, S, H, K, hd, qkv, o, lse);
+        run_in_width<P>(B, S, H, K, hd, keep_all(), qkv, o, lse);
 }
 
 void cuda_attention_forward(struct ops *ops, enum precision precision) {

@@ -2,6 +2,7 @@
 #ifndef GDN_CUDA_ATTENTION_H
 #define GDN_CUDA_ATTENTION_H
 
+#include "kernels/cuda/attention_drop.h"
 #include "kernels/cuda/attention_exact.h"
 #include "kernels/cuda/attention_mma.h"
 
@@ -27,12 +28,6 @@ static inline bool too_wide(long hd) {
         cuda_fail("attention has heads of width %ld; this backend's are up to %d wide", hd,
                   (int)ATTENTION_WIDEST);
     return hd > ATTENTION_WIDEST;
-}
-
-/* Whether there is a mask, which the device then fails with. */
-static inline bool masked(const struct mask *mask) {
-    if (mask) cuda_fail("this backend's attention cannot drop probabilities");
-    return mask != NULL;
 }
 
 /* `quads`: the buffers are aligned. */

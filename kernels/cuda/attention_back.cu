@@ -26,9 +26,13 @@ struct operands {
     long ldx, ldy;
 };
 
-/* A block's shared memory. The rows are queries where OF is OF_QUERIES, else keys. */
-template <class tiles, int OF> struct back_memory {
-    enum { QUERIES = OF == OF_QUERIES ? tiles::ROWS : tiles::COLUMNS };
+/* Of a tile's two sides, the one that is queries: the rows where OF is OF_QUERIES, else the columns. */
+template <class tiles, int OF> constexpr int queries_in = OF == OF_QUERIES ? tiles::ROWS : tiles::COLUMNS;
+
+/* A block's shared memory. */
+template <class tiles, int OF, class dropping>
+struct back_memory : row_keys<dropping, queries_in<tiles, OF>> {
+    enum { QUERIES = queries_in<tiles, OF> };
     typename tiles::element rows[2][tiles::ROWS * tiles::STRIDE];
     typename tiles::element columns[2][tiles::COLUMNS * tiles::STRIDE];
     float lse[QUERIES], inner[QUERIES]; /* of the tile's queries; lse in units of log 2 */
@@ -56,8 +60,8 @@ static __device__ inline void load_operands(typename tiles::element to[2][HEIGHT
 }
 
 /* lse and inner of the queries from `query` on of a head whose first has number `head` in [B, H, S]. */
-template <class tiles, int OF>
-static __device__ inline void load_sums(back_memory<tiles, OF> *m, const struct heads *s,
+template <class tiles, int OF, class dropping>
+static __device__ inline void load_sums(back_memory<tiles, OF, dropping> *m, const struct heads *s,
                                         const struct back_buffers *at, long head, long query) {
     for (int i = (int)threadIdx.x; i < m->QUERIES; i += ATTENTION_THREADS) {
         bool there = query + i < s->S;
@@ -66,11 +70,13 @@ static __device__ inline void load_sums(back_memory<tiles, OF> *m, const struct 
     }
 }
 
-/* P and dS, or their transposes, of rows from `row` on and columns from `column` on. */
-template <class tiles, int OF>
-static __device__ inline void
-recompute(float p[tiles::ROWS_EACH][tiles::COLUMNS_EACH], float ds[tiles::ROWS_EACH][tiles::COLUMNS_EACH],
-          const back_memory<tiles, OF> *m, const struct heads *s, long row, long column) {
+/* P and dS, or their transposes, of rows from `row` on and columns from `column` on. Dropped is what dO·Vᵀ
+ * and dV see of P; dS then is P ⊙ (dropped dO·Vᵀ − rowsum(dO ⊙ O)), whose P is whole. */
+template <class tiles, int OF, class dropping>
+static __device__ inline void recompute(float p[tiles::ROWS_EACH][tiles::COLUMNS_EACH],
+                                        float ds[tiles::ROWS_EACH][tiles::COLUMNS_EACH],
+                                        const back_memory<tiles, OF, dropping> *m, const struct heads *s,
+                                        const dropping *drops, long row, long column) {
     constexpr bool by_queries = OF == OF_QUERIES;
 #pragma unroll
     for (int i = 0; i < tiles::ROWS_EACH; i++)
@@ -88,17 +94,21 @@ recompute(float p[tiles::ROWS_EACH][tiles::COLUMNS_EACH], float ds[tiles::ROWS_E
             int key = by_queries ? tiles::column(j) : tiles::row(i);
             bool seen = key <= query + ahead; /* queries beyond the last are zeros, and so is their dO */
             p[i][j] = seen ? exp2f(fmaf(p[i][j], s->exponent, -m->lse[query])) : 0;
-            ds[i][j] = p[i][j] * (ds[i][j] - m->inner[query]) * s->scale;
+            float factor = 1;
+            if constexpr (dropping::SOME)
+                factor = is_kept(drops, m->key[query], (by_queries ? column : row) + key) ? drops->over : 0;
+            ds[i][j] = p[i][j] * (ds[i][j] * factor - m->inner[query]) * s->scale;
+            p[i][j] *= factor;
         }
 }
 
 /* A block for each tile of queries of each head, or of keys of each key/value head, of each sequence; in each
  * the longest walk comes first. */
-template <class tiles, int OF>
+template <class tiles, int OF, class dropping>
 static __global__ void __launch_bounds__(ATTENTION_THREADS, tiles::BLOCKS)
-    back(struct heads s, struct back_buffers at) {
+    back(struct heads s, struct back_buffers at, dropping drops) {
     constexpr bool by_queries = OF == OF_QUERIES;
-    typedef back_memory<tiles, OF> shared_memory;
+    typedef back_memory<tiles, OF, dropping> shared_memory;
     DYNAMIC_SHARED(shared_memory, m);
     long count = tiles_of<tiles>(&s), tile = blockIdx.x % count, owner = blockIdx.x / count,
          group = s.H / s.K;
@@ -121,17 +131,21 @@ static __global__ void __launch_bounds__(ATTENTION_THREADS, tiles::BLOCKS)
         if (by_queries) {
             load_operands<tiles, tiles::ROWS>(m->rows, &s, queries, row);
             load_sums(m, &s, &at, owner, row);
+            load_keys<dropping, shared_memory::QUERIES>(m, &drops, &s, b, h, row);
         }
         for (long column = begin; column < end; column += tiles::COLUMNS) {
             __syncthreads(); /* everybody is done with the columns before */
             load_operands<tiles, tiles::COLUMNS>(m->columns, &s, by_queries ? keys : queries, column);
-            if (!by_queries) load_sums(m, &s, &at, b * s.H + h, column);
+            if (!by_queries) {
+                load_sums(m, &s, &at, b * s.H + h, column);
+                load_keys<dropping, shared_memory::QUERIES>(m, &drops, &s, b, h, column);
+            }
             __syncthreads();
             if (by_queries ? column > row + tiles::last_row()
                            : column + tiles::COLUMNS <= row + tiles::first_row())
                 continue; /* none of the warp's queries sees any of these keys */
             float p[tiles::ROWS_EACH][tiles::COLUMNS_EACH], ds[tiles::ROWS_EACH][tiles::COLUMNS_EACH];
-            recompute<tiles, OF>(p, ds, m, &s, row, column);
+            recompute(p, ds, m, &s, &drops, row, column);
             if (OF & OF_VALUES) tiles::collect(of_values, p, scratch_behind<tiles>(m), m->columns[1], width);
             if (OF != OF_VALUES) tiles::collect(sum, ds, scratch_behind<tiles>(m), m->columns[0], width);
         }
@@ -141,33 +155,43 @@ static __global__ void __launch_bounds__(ATTENTION_THREADS, tiles::BLOCKS)
     if (OF & OF_VALUES) store_tile<tiles>(of_values, &s, to + s.K * s.hd, s.ld, s.S - row);
 }
 
-template <class tiles, int OF> static void run_back(long heads, struct heads s, struct back_buffers at) {
-    launch_tiles<tiles, back_memory<tiles, OF>>("attention_back", back<tiles, OF>, heads, s, at);
+template <class tiles, int OF, class dropping>
+static void run_back(long heads, struct heads s, struct back_buffers at, dropping drops) {
+    launch_tiles<tiles, back_memory<tiles, OF, dropping>>("attention_back", back<tiles, OF, dropping>, heads,
+                                                          s, at, drops);
+}
+
+template <enum precision P, class dropping>
+static void run_in_width(long B, struct heads s, struct back_buffers at, dropping drops) {
+    constexpr bool exact = P == PRECISION_FP32;
+    if (s.hd <= 64) {
+        typedef typename tiles_in<P, 64, 64, exact ? 32 : 64>::of tiles;
+        run_back<tiles, OF_QUERIES>(B * s.H, s, at, drops);
+        run_back<tiles, OF_KEYS | OF_VALUES>(B * s.K, s, at, drops);
+    } else if (s.hd <= 128) {
+        typedef typename tiles_in<P, 128, exact ? 32 : 64, 32>::of tiles;
+        run_back<tiles, OF_QUERIES>(B * s.H, s, at, drops);
+        run_back<tiles, OF_KEYS | OF_VALUES>(B * s.K, s, at, drops);
+    } else { /* registers hold the sums of one gradient alone */
+        typedef typename tiles_in<P, 256, exact ? 16 : 64, 16>::of tiles;
+        run_back<tiles, OF_QUERIES>(B * s.H, s, at, drops);
+        run_back<tiles, OF_KEYS>(B * s.K, s, at, drops);
+        run_back<tiles, OF_VALUES>(B * s.K, s, at, drops);
+    }
 }
 
 template <enum precision P>
 static void attention_back(long B, long S, long H, long K, long hd, const struct mask *mask, const real *qkv,
                            const real *o, const real *lse, const real *dout, real *dqkv, real *work) {
-    constexpr bool exact = P == PRECISION_FP32;
-    if (too_wide(hd) || masked(mask)) return;
+    if (too_wide(hd)) return;
     struct heads s = heads_of(S, H, K, hd, quads_at(qkv) && quads_at(dout) && quads_at(dqkv));
     struct back_buffers at = {qkv, dout, lse, work, dqkv};
     LAUNCH(inner_products<P>, (unsigned)ceil_div(B * S * H, ATTENTION_WARPS), ATTENTION_THREADS, 0, B, s, o,
            dout, work);
-    if (hd <= 64) {
-        typedef typename tiles_in<P, 64, 64, exact ? 32 : 64>::of tiles;
-        run_back<tiles, OF_QUERIES>(B * H, s, at);
-        run_back<tiles, OF_KEYS | OF_VALUES>(B * K, s, at);
-    } else if (hd <= 128) {
-        typedef typename tiles_in<P, 128, exact ? 32 : 64, 32>::of tiles;
-        run_back<tiles, OF_QUERIES>(B * H, s, at);
-        run_back<tiles, OF_KEYS | OF_VALUES>(B * K, s, at);
-    } else { /* registers hold the sums of one gradient alone */
-        typedef typename tiles_in<P, 256, exact ? 16 : 64, 16>::of tiles;
-        run_back<tiles, OF_QUERIES>(B * H, s, at);
-        run_back<tiles, OF_KEYS>(B * K, s, at);
-        run_back<tiles, OF_VALUES>(B * K, s, at);
-    }
+    if (mask)
+        run_in_width<P>(B, s, at, drops_of(mask));
+    else
+        run_in_width<P>(B, s, at, keep_all());
 }
 
 void cuda_attention_back(struct ops *ops, enum precision precision) {

@@ -79,11 +79,6 @@ static const struct conflict *conflict(const struct model_config *c, int tensor)
 
 static int validate_device(const struct model_config *c, const struct ops *ops) {
     int width = c->hidden_size / c->num_heads;
-    if (c->dropout.attention > 0 && !ops->device->host)
-        return gdn_fail(
-            GDN_INPUT,
-            "train.dropout.attention: %g; attention's probabilities cannot be dropped on device %s",
-            c->dropout.attention, ops->name);
     if (ops->device->host || width <= OPS_WIDEST_HEAD) return 0;
     return gdn_fail(
         GDN_INPUT,

@@ -156,8 +156,7 @@ bool fixture_variant(int i, struct model_config *c, struct loss_options *o) {
         c->delta.kind = i % 3;
         c->delta.aggregate = i % 4;
         c->delta.normalize = i == 28;
-        c->dropout = (struct dropout_config){.residual = 0.2, .gate = 0.3};
-        c->dropout.attention = test_backends()[0]->device->host ? 0.25 : 0; /* refused elsewhere */
+        c->dropout = (struct dropout_config){.residual = 0.2, .attention = 0.25, .gate = 0.3};
         regularize = true;
     } else {
         memcpy(c->delta.distances, (int[]){2, 4}, 2 * sizeof(int));

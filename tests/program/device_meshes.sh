@@ -32,6 +32,14 @@ for name in mean adaptive; do
     on 1.1.1 $name recomputed --set train.recompute=full
     equal one_$name recomputed
 done
+# Masks of dropout are the step's own in recorded passes, which have none of another step's, and the same on tensor ranks.
+dropout=(--set 'train.dropout={residual: 0.1, attention: 0.3, gate: 0.2}')
+on 1.1.1 mean dropped "${dropout[@]}"
+memory_as_planned dropped
+on 1.1.1 mean dropped_again "${dropout[@]}" --set train.graphs=true --set train.recompute=full
+equal dropped dropped_again
+on 1.2.1 mean dropped_mesh "${dropout[@]}" --set mesh.transport=staged
+close dropped dropped_mesh
 refused() { # WORDS COMMAND …
     local words=$1
     shift

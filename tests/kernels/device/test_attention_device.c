@@ -2,11 +2,11 @@
  *
  * In a lower precision operands are rounded as they enter a product: q, k, v and dout, which the reference
  * gets rounded beforehand, and the weights P and dS, which it does not round. That is all that sets the two
- * apart beyond fp32's own roundings, and it is bounded: with u half the distance of the numbers next to 1,
- * and e half the least subnormal one, a weight w comes out within u·|w| + e, and so a sum Σ w·x within Σ
- * (u·|w| + e)·|x|. (Forward, what is rounded is a weight relative to the largest so far. It is divided by a
- * sum of such weights later, which is at least 1, so e becomes no larger by it.) On top of it comes what
- * harness.c allows for fp32.
+ * apart beyond fp32's own roundings, and it is bounded (what a mask keeps of a weight is the weight over 1 −
+ * p): with u half the distance of the numbers next to 1, and e half the least subnormal one, a weight w comes
+ * out within u·|w| + e, and so a sum Σ w·x within Σ (u·|w| + e)·|x|. (Forward, what is rounded is a weight
+ * relative to the largest so far. It is divided by a sum of such weights later, which is at least 1, so e
+ * becomes no larger by it.) On top of it comes what harness.c allows for fp32.
  *
  * That operands are rounded to nearest, ties to even, is seen from the bits: operands that were rounded
  * beforehand give the same results as those that were not. */
@@ -39,6 +39,17 @@ static const struct shape {
     {2, 65, 4, 2, 64},   {1, 130, 4, 1, 64}, {1, 65, 2, 1, 96},  {1, 64, 1, 1, 128},
     {1, 130, 2, 1, 128}, {1, 33, 3, 3, 5},   {1, 35, 2, 1, 136}, {1, 66, 2, 1, 256},
 };
+
+/* What is dropped; NULL: nothing. */
+static const struct mask *mask;
+
+/* What a mask makes of the probability of key i for head h of query t, counted over all sequences. */
+static double factor(long h, long t, long i) {
+    if (!mask) return 1;
+    uint64_t row = mask_row(mask->site, mask->head + (uint64_t)h, mask->row + (uint64_t)t);
+    bool kept = mask_bits(row, (uint32_t)mask->column + (uint32_t)i) >= mask_limit(mask->p);
+    return kept ? 1 / (1 - mask->p) : 0;
+}
 
 static double nearest(double x) {
     if (format->bits == 0 || x == 0) return x;
@@ -153,13 +164,14 @@ static void forward(const struct shape *s, int steep) {
     struct buffer *lse = make_result("lse", s->B * s->H * S);
     if (steep) make_steep(s, steep, qkv);
     operation = "attention";
-    EACH_SIDE(i) start(i)->attention(s->B, S, s->H, s->K, hd, NULL, qkv->x[i], o->x[i], lse->x[i]);
+    EACH_SIDE(i) start(i)->attention(s->B, S, s->H, s->K, hd, mask, qkv->x[i], o->x[i], lse->x[i]);
     double *allowed = zeros(T * ldo), *p = zeros(S);
     for (long t = 0; t < T; t++)
         for (long h = 0; h < s->H; h++) {
             const real *row = qkv->x[REFERENCE] + t * ld, *first = row - t % S * ld;
             const real *keys = first + (s->H + h / (s->H / s->K)) * hd, *values = keys + s->K * hd;
             weigh(t % S + 1, hd, row + h * hd, keys, ld, p);
+            for (long i = 0; i <= t % S; i++) p[i] *= factor(h, t, i);
             allow(t % S + 1, hd, p, values, ld, allowed + t * ldo + h * hd);
         }
     check(o, allowed, hd + S);
@@ -176,10 +188,10 @@ static void backward(const struct shape *s) {
     struct buffer *dqkv = make_result("dqkv", T * ld), *work = make_result("work", s->B * s->H * S);
     operation = "attention_back";
     ops_find("reference")
-        ->attention(s->B, S, s->H, s->K, hd, NULL, qkv->x[REFERENCE], o->x[REFERENCE], lse->x[REFERENCE]);
+        ->attention(s->B, S, s->H, s->K, hd, mask, qkv->x[REFERENCE], o->x[REFERENCE], lse->x[REFERENCE]);
     EACH_SIDE(i) {
         if (i != REFERENCE) like_the_reference(o, i), like_the_reference(lse, i);
-        start(i)->attention_back(s->B, S, s->H, s->K, hd, NULL, qkv->x[i], o->x[i], lse->x[i], dout->x[i],
+        start(i)->attention_back(s->B, S, s->H, s->K, hd, mask, qkv->x[i], o->x[i], lse->x[i], dout->x[i],
                                  dqkv->x[i], work->x[i]);
     }
     double *allowed = zeros(T * ld), *p = zeros(S);
@@ -191,8 +203,9 @@ static void backward(const struct shape *s) {
             double inner = dot(hd, d, o->x[REFERENCE] + t * ldo + h * hd);
             weigh(t % S + 1, hd, x + at_q, x + at_k, ld, p);
             for (long i = 0; i <= t % S; i++) {
-                double ds = p[i] * (dot(hd, d, x + at_v + i * ld) - inner) / sqrt((double)hd);
-                allow(1, hd, &p[i], d, 0, allowed + at_v + i * ld);
+                double kept = factor(h, t, i), seen = p[i] * kept;
+                double ds = p[i] * (dot(hd, d, x + at_v + i * ld) * kept - inner) / sqrt((double)hd);
+                allow(1, hd, &seen, d, 0, allowed + at_v + i * ld);
                 allow(1, hd, &ds, x + at_q, 0, allowed + at_k + i * ld);
                 allow(1, hd, &ds, x + at_k + i * ld, 0, allowed + at_q);
             }
@@ -249,6 +262,20 @@ static void passes(void **state) {
         forward(s, 0);
         backward(s);
     }
+}
+
+/* Several tiles of each width; rows beyond 2³², and another first column. */
+static void dropped(void **state) {
+    static const struct mask some = {.site = 3, .head = 1, .row = 1ull << 33, .column = 7, .p = 0.4};
+    static const struct shape wide[] = {{1, 130, 4, 2, 64}, {2, 65, 2, 1, 128}, {1, 35, 1, 1, 256}};
+    (void)state;
+    mask = &some;
+    EACH_FORMAT for (const struct shape *s = wide; s < wide + COUNT(wide); s++) {
+        describe(s, ", dropped");
+        forward(s, 0);
+        backward(s);
+    }
+    mask = NULL;
 }
 
 /* e⁵¹⁶ has to stay out of it. */
@@ -309,8 +336,8 @@ static void fp8_is_bf16(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {OPERATION_TEST(passes), OPERATION_TEST(steep),
-                                       OPERATION_TEST(nan_is_seen), OPERATION_TEST(decoding),
-                                       OPERATION_TEST(fp8_is_bf16)};
+    const struct CMUnitTest tests[] = {OPERATION_TEST(passes),   OPERATION_TEST(dropped),
+                                       OPERATION_TEST(steep),    OPERATION_TEST(nan_is_seen),
+                                       OPERATION_TEST(decoding), OPERATION_TEST(fp8_is_bf16)};
     return cmocka_run_group_tests(tests, describe_backends, NULL);
 }

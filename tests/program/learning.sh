@@ -33,6 +33,20 @@ cp results.tsv before
 cmp -s before results.tsv || fail "a run that is there was made again"
 ./show.sh > tables
 grep -q '^| adamw-a | 0.0 | [0-9.]*, [0-9.]* | [0-9.]* | 1.00 | 1.00 | 1.00 |$' tables || fail "tables: $(cat tables)"
+# Times on one machine side by side: rows that differ by their rate are one configuration; the table says whose times it has.
+grep -q 'times of the runs themselves' tables || fail "tables: $(cat tables)"
+sed -i 's/num_layers: 12/num_layers: 1/; s/batch_size: 16/batch_size: 2/' deep.yaml
+printf 'other\tb\tdeep\t7\nother\tgone\tdeep\t7\n' > speeds.tsv
+./speed.sh --part try --rounds 2 --steps 2 > log 2>&1 || fail "$(tail -n 5 log)"
+[ "$(grep -c '^==' log)" -eq 4 ] || fail "configurations: $(cat log)" # plain AdamW and the study's, twice
+[ "$(cut -f 1-3 speeds.tsv)" = "$(printf 'other\tb\tdeep\nother\tgone\tdeep\ntry\tadamw-a\tdeep\ntry\thalf\tdeep')" ] || fail "speeds: $(cat speeds.tsv)"
+awk -F'\t' '$1 == "try" && !($5 > 0 && $5 <= $4 && $4 <= $6 && $7 > 0) { exit 1 }' speeds.tsv || fail "speeds: $(cat speeds.tsv)"
+printf 'try\tadamw-a\tdeep\t2\ntry\thalf\tdeep\t3\n' > speeds.tsv
+./show.sh > tables
+grep -q 'times of speeds.tsv' tables && grep -q '^| half | .* | 1.50 | ' tables || fail "tables: $(cat tables)"
+status=0
+./speed.sh --rounds 0 2> message || status=$?
+[ $status -eq 2 ] && grep -q "usage: speed.sh" message || fail "status $status: $(cat message)"
 status=0
 ./run.sh --part none 2> message || status=$?
 [ $status -eq 2 ] && grep -q "study.tsv has no part none" message || fail "status $status: $(cat message)"

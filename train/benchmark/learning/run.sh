@@ -6,9 +6,6 @@
 # Ctrl-C stops, with a checkpoint, and so does --minutes. Runs lie in runs/learning/, the text in corpus/reference
 # (train/corpus.sh reference makes it). GDN names the program (default build/gdn), THREADS OpenMP threads.
 set -euo pipefail
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-source=$(cd "$here/../../.." && pwd)
-gdn=$(realpath "${GDN:-$source/build/gdn}")
 usage() { echo "usage: run.sh [--part NAME] [--minutes N] [--dry-run]" >&2; exit 2; }
 part='' minutes='' dry=''
 while [ $# -gt 0 ]; do
@@ -19,12 +16,9 @@ while [ $# -gt 0 ]; do
         *) usage ;;
     esac
 done
-[ -z "$part" ] || grep -q "^$part[[:blank:]]" "$here/study.tsv" || { echo "run.sh: study.tsv has no part $part" >&2; exit 2; }
-[ -x "$gdn" ] || { echo "run.sh: $gdn is not there: build first, or name the program in GDN" >&2; exit 2; }
-cd "$source" # paths of the configurations start there
+. "$(dirname "${BASH_SOURCE[0]}")/study.sh"
+part_exists "$part"
 train/corpus.sh reference
-processor=$(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1)
-threads=${THREADS:-$(nproc)}
 end=$((minutes ? $(date +%s) + minutes * 60 : 0))
 
 figures() { # RUN: prints tokens, final loss, seconds of all steps, parameters, and on descriptor 3 a line for each evaluation: tokens, loss, seconds
@@ -62,17 +56,14 @@ train_one() { # PART NAME SHAPE SEED KEY=VALUE…
     [ "$status" -eq 0 ] || { echo "run.sh: $run ended with status $status" >&2; exit "$status"; }
     final=$(figures "$run" 3> "$run/curve.tsv")
     sed "s/^/$study\t$name\t$shape\t$seed\t/" "$run/curve.tsv" >> "$here/curves.tsv"
-    printf '%s\t%s\t%s\t%s\t%s\t%s\t%s threads, %s\n' "$study" "$name" "$shape" "$seed" "$final" "$*" "$threads" "$processor" >> "$here/results.tsv"
+    printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$study" "$name" "$shape" "$seed" "$final" "$*" "$machine" >> "$here/results.tsv"
 }
 
-# The list is read by descriptor 4: a training run must not take it for its input.
-while read -r study name shape seeds settings <&4; do
-    case "$study" in '' | '#'*) continue ;; esac
-    [ -z "$part" ] || [ "$study" = "$part" ] || continue
-    for seed in ${seeds//,/ }; do
-        grep -qsP "^$study\t$name\t$shape\t$seed\t" "$here/results.tsv" && continue
-        # shellcheck disable=SC2086 # settings are words
-        train_one "$study" "$name" "$shape" "$seed" $settings
+train_seeds() { # PART NAME SHAPE SEEDS KEY=VALUE…
+    local seed
+    for seed in ${4//,/ }; do
+        grep -qsP "^$1\t$2\t$3\t$seed\t" "$here/results.tsv" || train_one "$1" "$2" "$3" "$seed" "${@:5}"
     done
-done 4< "$here/study.tsv"
+}
+each_row "$part" train_seeds
 echo "run.sh: nothing is left of ${part:-the study}"

@@ -1,15 +1,18 @@
 #!/usr/bin/env bash
 # What the study has found so far: show.sh [--plots]
 #
-# Prints, of results.tsv and curves.tsv, a Markdown table a part and shape: final loss by seed and its mean, milliseconds a step,
+# Prints, of results.tsv and curves.tsv, a Markdown table a part and shape: final loss by seed and its mean, its time,
 # and what part of the tokens and of the time of the part's best AdamW run a run needed until it had that run's final loss
-# (interpolated between evaluations; "–": never). --plots draws PART-SHAPE.svg of losses against tokens beside this script.
+# (interpolated between evaluations; "–": never). Times are tokens times the speeds of speeds.tsv (speed.sh), where this has all
+# runs of a table, else what each run's own clock said. --plots draws PART-SHAPE.svg of losses against tokens beside this script.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 case "${1:-}" in '' | --plots) ;; *) echo "usage: show.sh [--plots]" >&2; exit 2 ;; esac
 cd "$here"
 [ -s results.tsv ] || { echo "show.sh: no results yet: run.sh makes them" >&2; exit 1; }
 
+speeds=/dev/null
+[ ! -s speeds.tsv ] || speeds=speeds.tsv
 cut -f 1,3 results.tsv | awk '!seen[$0]++' | while IFS=$'\t' read -r part shape; do
     LC_ALL=C awk -F'\t' -v part="$part" -v shape="$shape" '
         function mean_of(name,   i, sum) {
@@ -37,6 +40,10 @@ cut -f 1,3 results.tsv | awk '!seen[$0]++' | while IFS=$'\t' read -r part shape;
             return sprintf("%.2f", sum / seeds[name])
         }
         $1 != part || $3 != shape { next }
+        FILENAME == "speeds.tsv" {
+            speed[$2] = $4
+            next
+        }
         FILENAME == "curves.tsv" {
             run = $2 SUBSEP $4
             i = ++points[run]
@@ -51,13 +58,26 @@ cut -f 1,3 results.tsv | awk '!seen[$0]++' | while IFS=$'\t' read -r part shape;
             final[$2, seeds[$2]] = $6
             tokens[$2] = $5
             seconds[$2] += $7
-            last[$2 SUBSEP $4] = 1
             machine = $10
         }
+        # In place of the clock of each run, speeds: seconds are then those that plain AdamW takes for a token.
+        function take_speeds(   i, j, k, run) {
+            for (i = 1; i <= names; i++)
+                if (!(order[i] in speed)) return 0
+            for (i = 1; i <= names; i++) {
+                seconds[order[i]] = seeds[order[i]] * tokens[order[i]] * speed[order[i]]
+                for (j = 1; j <= seeds[order[i]]; j++) {
+                    run = order[i] SUBSEP seed[order[i], j]
+                    for (k = 1; k <= points[run]; k++) at[run, k, 2] = at[run, k, 1] * speed[order[i]]
+                }
+            }
+            return 1
+        }
         END {
+            clock = take_speeds() ? "times of speeds.tsv" : "times of the runs themselves"
             for (i = 1; i <= names; i++)
                 if (order[i] ~ /^adamw/ && (best == "" || mean_of(order[i]) < mean_of(best))) best = order[i]
-            printf "**%s, %s** (%s)\n\n| run | tokens, M | final loss by seed | mean | of the seconds of %s | tokens to its loss | seconds to its loss |\n", part, shape, machine, best
+            printf "**%s, %s** (%s; %s)\n\n| run | tokens, M | final loss by seed | mean | of the seconds of %s | tokens to its loss | seconds to its loss |\n", part, shape, machine, clock, best
             print "| --- | ---: | --- | ---: | ---: | ---: | ---: |"
             for (i = 1; i <= names; i++) {
                 name = order[i]
@@ -67,7 +87,7 @@ cut -f 1,3 results.tsv | awk '!seen[$0]++' | while IFS=$'\t' read -r part shape;
                     (seconds[name] / seeds[name]) / (seconds[best] / seeds[best]), ratio(name, 1), ratio(name, 2)
             }
             print ""
-        }' curves.tsv results.tsv
+        }' "$speeds" curves.tsv results.tsv
     [ -n "${1:-}" ] || [ $# -gt 0 ] || continue
     LC_ALL=C awk -F'\t' -v part="$part" -v shape="$shape" '
         $1 == part && $3 == shape {

@@ -24,7 +24,8 @@ static struct {
     const struct ops *real;
     int weight_id; /* products with this weight … */
     char kind;     /* … forward ('f'), or of the gradient of the weight ('w') or its input ('x') … */
-    long left;     /* … are spoilt, so many of them */
+    real value;    /* … are spoilt by this … */
+    long left;     /* … so many of them */
 } fault;
 
 enum { DOWN = 3 }; /* the product of a layer that ends its MLP */
@@ -34,7 +35,7 @@ static void spoilt_product(int weight_id, char ta, char tb, long m, long n, long
     fault.real->linear(weight_id, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
     char kind = ta == 'T' ? 'w' : tb == 'T' ? 'f' : 'x';
     if (weight_id != fault.weight_id || kind != fault.kind) return;
-    if (fault.left-- > 0) c[0] = (real)NAN;
+    if (fault.left-- > 0) c[0] = fault.value;
 }
 
 /* --------------------------------------------------------------------------------------------- a run */
@@ -46,6 +47,7 @@ struct inquired {
     int rank; /* by this rank */
     const char *what;
     bool all_tensor; /* ranks of its tensor axis have it too, the lowest is named */
+    bool infinite;   /* not a NaN */
 };
 
 static int start(struct run *run, const struct inquired *c, struct ops *ops) {
@@ -59,16 +61,37 @@ static int start(struct run *run, const struct inquired *c, struct ops *ops) {
     return readied(run);
 }
 
-static real *copy_of_weights(const struct run *run) {
-    real *copy = malloc((size_t)run->part.table->total * sizeof *copy);
+/* All that an update changes: the weights, what the optimiser keeps of them, and how often they were updated.
+ */
+struct copy {
+    real *weight, *moment;
+    int64_t *steps;
+    size_t weights, moments, rows; /* bytes */
+};
+
+static void *copied(const void *from, size_t bytes) {
+    void *copy = malloc(bytes);
     assert_non_null(copy);
-    memcpy(copy, run->training.state.weight, (size_t)run->part.table->total * sizeof *copy);
+    return memcpy(copy, from, bytes);
+}
+
+static struct copy copy_of_state(const struct run *run) {
+    const struct state *state = &run->training.state;
+    struct copy copy = {.weights = (size_t)run->part.table->total * sizeof *copy.weight,
+                        .moments = (size_t)run->part.shards->moments * sizeof *copy.moment,
+                        .rows = (size_t)run->part.table->rows * sizeof *copy.steps};
+    copy.weight = copied(state->weight, copy.weights);
+    copy.moment = copied(state->moment[0], copy.moments);
+    copy.steps = copied(state->steps, copy.rows);
     return copy;
 }
 
-static void same_weights(const struct run *run, real *before) {
-    assert_memory_equal(before, run->training.state.weight, (size_t)run->part.table->total * sizeof *before);
-    free(before);
+static void same_state(const struct run *run, const struct copy *before) {
+    const struct state *state = &run->training.state;
+    assert_memory_equal(before->weight, state->weight, before->weights);
+    assert_memory_equal(before->moment, state->moment[0], before->moments);
+    assert_memory_equal(before->steps, state->steps, before->rows);
+    free(before->weight), free(before->moment), free(before->steps);
 }
 
 static void check_place(const struct run *run, const struct inquired *c) {
@@ -93,7 +116,7 @@ static void check_place(const struct run *run, const struct inquired *c) {
 static void lasting(struct run *run, const struct inquired *c) {
     struct step_report report;
     fault.left = run->mesh.rank == c->rank ? 1000000 : 0;
-    real *before = copy_of_weights(run);
+    struct copy before = copy_of_state(run);
     for (int i = 0; i < 2; i++) {
         char text[64];
         assert_int_equal(loop_step(run, NULL, &report), GDN_DIVERGED);
@@ -103,7 +126,7 @@ static void lasting(struct run *run, const struct inquired *c) {
         check_place(run, c);
         assert_int_equal(run->position.step, 1);
     }
-    same_weights(run, before);
+    same_state(run, &before);
     fault.left = 0;
 }
 
@@ -112,17 +135,17 @@ static void passing(struct run *run, const struct inquired *c) {
     struct step_report report;
     int64_t samples = run->position.samples;
     fault.left = run->mesh.rank == c->rank;
-    real *before = copy_of_weights(run);
+    struct copy before = copy_of_state(run);
     assert_int_equal(loop_step(run, NULL, &report), GDN_DIVERGED);
     assert_true(run->trainer.verdict.asked && !run->trainer.verdict.recurred && !run->trainer.verdict.found);
     assert_non_null(strstr(gdn_failure(), "did not recur"));
     gdn_failure_clear();
     int rank = c->all_tensor ? c->rank / c->on.mesh.tensor * c->on.mesh.tensor : c->rank;
     assert_int_equal(run->trainer.verdict.rank, run->mesh.size == 1 ? -1 : rank);
-    same_weights(run, before);
+    same_state(run, &before);
 
     /* The same with a window: the step is left out, and the next one is none the worse. */
-    before = copy_of_weights(run);
+    before = copy_of_state(run);
     struct spikes_config *spikes = &run->config.spikes;
     spikes->window = 8;
     assert_int_equal(spikes_create(spikes, &run->spikes), 0);
@@ -132,7 +155,7 @@ static void passing(struct run *run, const struct inquired *c) {
     assert_true(run->trainer.verdict.asked && !run->trainer.verdict.recurred);
     assert_int_equal(run->position.step, 2);
     assert_int_equal(run->position.samples, samples + 16);
-    same_weights(run, before);
+    same_state(run, &before);
     assert_int_equal(loop_step(run, NULL, &report), 0);
     assert_true(isfinite(report.loss) && isfinite(report.grad_norm));
     assert_false(run->trainer.verdict.asked);
@@ -149,6 +172,7 @@ static void test_example(void **state) {
     if (status) fail_msg("%s", gdn_failure());
     fault.weight_id = c->layer * (model_weight_ids(&run.config.model) / run.config.model.num_layers) + DOWN;
     fault.kind = c->kind;
+    fault.value = (real)(c->infinite ? INFINITY : NAN);
     fault.left = 0;
     assert_int_equal(loop_step(&run, NULL, &report), 0); /* all is well */
     assert_false(run.trainer.verdict.asked);
@@ -156,6 +180,8 @@ static void test_example(void **state) {
     passing(&run, c);
     ended(&run);
 }
+
+#define MUON "train.optimizer=muon"
 
 static struct inquired cases[] = {
     {{{1, 1, 1}, {NULL}}, 3, 'f', 0, "output of layer 3", false},
@@ -174,6 +200,10 @@ static struct inquired cases[] = {
     {{{2, 1, 2}, {NULL}}, 6, 'f', 3, "output of layer 6", false},
     {{{2, 1, 2}, {"mesh.overlap=false"}}, 1, 'w', 1, "gradient of layers.1.mlp.down_proj.weight", false},
     {{{1, 2, 2}, {NULL}}, 7, 'f', 2, "output of layer 7", true},
+    /* Muon multiplies whole matrices, by their norm first: one bad number would be in all of them. */
+    {{{1, 1, 1}, {MUON}}, 5, 'w', 0, "gradient of layers.5.mlp.down_proj.weight", false, true},
+    {{{2, 1, 1}, {MUON}}, 2, 'w', 1, "gradient of layers.2.mlp.down_proj.weight", false, true},
+    {{{1, 2, 1}, {MUON}}, 4, 'w', 1, "gradient of layers.4.mlp.down_proj.weight", false},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 

@@ -28,7 +28,7 @@ struct activation_set {
     struct layer *layer;             /* [num_layers], those of the chunk (layer/layer.h) */
     struct rule_layer *rule[MAX_RULES]; /* each [num_layers]: what enters them (rule/rule.h) */
     real *x0;         /* [T, D] embedding output, on the first stage where it is whole; else NULL */
-    real **rstd;      /* [num_layers + 1], entry 1 + node: [R] node_rstd's; NULL where none is needed */
+    real **rstd;      /* [num_layers + 1], entry 1 + node: [R] its inverse rms; NULL where none is needed */
     bool *rstd_known; /* [num_layers + 1] filled in this micro-batch */
     struct kept_output *kept; /* [num_layers] (pass/private.h) */
     real **rows; /* [num_layers + 1], entry 1 + node: [R, W]; NULL where the output is kept whole */

@@ -3,18 +3,19 @@
 #define GDN_CONNECTIONS_H
 
 #include "model/base/base.h"
+#include "model/delta/aggregate.h"
 #include "model/delta/gate.h"
 #include "model/rule/rule.h"
 
 /* How this rank shares in the connections of every layer (dist/layout/layout.h), with t tensor ranks. Of its
- * connections' gates it has all channels or a t-th part of them (own_part); of multihead's columns always
- * that part. */
+ * connections' gates it has all channels or a t-th part of them (own_part); where contributions are combined
+ * by column always that part. */
 struct delta_part {
     int first, step; /* it computes connections first, first + step, …; 0, 1: all */
     bool channels;   /* it has a part of each connection's channels, others have the rest */
     bool leads;      /* what all ranks compute whole is counted, and goes back, on this one */
     long W;          /* columns of contributions, where these are divided */
-    long heads, D;   /* multihead: heads and their columns */
+    long D;          /* columns, where contributions are combined by column */
     long column;     /* the first of the D (or, where these are divided, W) columns */
 };
 
@@ -23,52 +24,41 @@ static inline int own_connections(const struct delta_part *part, int n) {
     return n > part->first ? (n - part->first - 1) / part->step + 1 : 0;
 }
 
-/* What aggregates keep of a layer: its tensors, NULL under others, and what is saved. */
-struct selection {
-    int policy;
-    struct tensor project; /* [a, D] */
-    real *query, *key;     /* [R, a], [R, all, a] */
-    real *rt;              /* [R] inverse rms of the target */
-    real *alpha;           /* [T, all] */
-};
-struct multihead {
-    int policy;
-    struct tensor to_query, to_key; /* [D', D] */
-    real *query, *key;              /* [T, D'], [T, all, D'] */
-    real *alpha;                    /* [T, all, heads] */
-    real *c;                        /* [T, all, D] mixed contributions */
-};
-
 /* A layer's connections: tensors of this rank's connections stacked in their order, and what is saved for the
- * backward pass. In shapes n counts the rank's connections, `all` those of all ranks; W, heads and D' are the
- * rank's channels (struct delta_part). Tensors stay where they are; what a pass saves of active connections lies
- * packed, as if there were no others. */
+ * backward pass. In shapes n counts the rank's connections, `all` those of all ranks; W and D' are the
+ * rank's channels (struct delta_part). Tensors stay where they are; what a pass saves of active connections
+ * lies packed, as if there were no others. */
 struct connections {
     int n;                               /* edges that lead into this layer, whichever ranks'; 0: none */
     int policy;                          /* enum recompute_policy, or POLICY_NO_BACKWARD */
     const struct edge *edge;             /* [n] */
     struct tensor leaf[MAX_GATE_LEAVES]; /* the gate's, in its order, each of n connections */
     struct tensor scale, mix;            /* [n] each, or NULL */
+    struct tensor layer_leaf[MAX_AGGREGATE_LEAVES]; /* the aggregate's, in its order */
     /* Saved. */
     real *inv, *r; /* [n, T] inverse norms and row factors of `normalize`, or NULL */
     real *weight;  /* [T, n] what each contribution is multiplied by */
     real *rms;     /* [n, T] of the contributions, for the sparsity term */
-    void *gate;    /* what the gate saves: its own struct (gate.h), behind this one */
-    struct selection selection;
-    struct multihead multihead;
+    real *alpha;   /* [T, all] shares, where the aggregate computes them */
+    real *contribution;     /* [T, all, D] weighted, where the aggregate combines them */
+    void *gate, *aggregate; /* what they save: their own structs (gate.h, aggregate.h), behind this one */
 };
+
+/* Maps of connections: the gate's, and behind them those of sources that the aggregate has. */
+enum { ALL_MAPS = MAX_MAPS + MAX_AGGREGATE_MAPS };
 
 /* The weights that project one edge's source where it travels narrow (narrow.c); NULL where they are not
  * here. */
 struct projection {
-    struct tensor map[MAX_MAPS], select; /* [width, D] each; [a, D] */
+    struct tensor map[ALL_MAPS]; /* [width, D] each */
 };
 
-/* A map of the gate, as this rank computes it. */
+/* A map, as this rank computes it. */
 struct map_part {
-    int leaf;
-    enum map_of of;
-    long width;  /* of one connection */
+    const char *name; /* its leaf's */
+    int leaf;         /* the gate's, or the aggregate's */
+    enum map_of of;   /* the gate's */
+    long width;       /* of one connection */
     bool shared; /* all tensor ranks need all of it: each computes its own rows */
 };
 
@@ -90,10 +80,11 @@ struct own_active {
 /* What the connections of all layers share. */
 struct delta_state {
     const struct gate *gate;
+    const struct aggregate *aggregate;
     struct delta_part part;
     struct connections *shared; /* the saved buffers that layers do not have of their own but use in turn */
     struct projection *projection; /* [edges.count], or NULL where no source travels narrow */
-    struct map_part map[MAX_MAPS]; /* [gate's maps] */
+    struct map_part map[ALL_MAPS]; /* [the gate's, then the aggregate's] */
     int projection_way;            /* enum projection_way: how linear maps of δ and the mean are computed */
     struct own_active own;                   /* of the pass in progress (struct delta_pass), like: */
     struct source source[MAX_DISTANCES];
@@ -109,17 +100,17 @@ struct delta_state {
     real *dgate;             /* [T, max(W, G)] */
     real *kept;              /* [T, max(W, G)] a connection's gate but for what is dropped; see gated.c */
     real *dweight;           /* [T, n] */
-    real *dalpha;            /* [T, all] gradient of attention's weights; dweight where divided by channel */
+    real *dalpha;            /* [T, all] gradient of shares; dweight where divided by channel */
     real *dr, *k;            /* [n, T], [T] */
     real *ct, *cs;           /* [T], [all, T] */
-    real *dc;                /* multihead [T, all, D] */
+    real *dc;                /* [T, all, D] gradient of contributions, where these are combined */
     real *gram;              /* [Hd, Hd] */
     real *kv;                /* [T, n·Hd] */
-    void *gate_scratch;      /* the gate's own struct, or NULL (gate.h) */
+    void *gate_scratch, *aggregate_scratch; /* their own structs (gate.h, aggregate.h) */
     /* With several tensor ranks: columns of this one, compact. */
     real *columns_t, *columns_s;   /* [T, D/t] of target and source */
     real *columns_d, *columns_out; /* [T, D/t] */
-    real *columns_c, *columns_dc;  /* multihead [T, all, D'] */
+    real *columns_c;               /* [T, all, D'] of contributions, where these are combined */
 };
 
 #endif

@@ -15,7 +15,6 @@ static struct delta_part divide(const struct model *m) {
                                .channels = cut > 1,
                                .leads = l->index[AXIS_TENSOR] == 0,
                                .W = c->hidden_size / cut,
-                               .heads = c->delta.attention_heads / l->size[AXIS_TENSOR],
                                .D = c->hidden_size / l->size[AXIS_TENSOR],
                                .column = (long)c->hidden_size / l->size[AXIS_TENSOR] * l->index[AXIS_TENSOR]};
 }
@@ -27,13 +26,11 @@ static void find_held(const struct table *table, bool *held) {
 }
 
 static void find_projection(const struct model *m, const struct edge *edge, struct projection *out) {
-    const struct gate *gate = m->delta->gate;
-    int l = edge->target, d = edge->distance;
-    struct leaf leaf[MAX_GATE_LEAVES];
-    gate->leaves(&m->config, leaf);
-    for (int i = 0; i < gate->maps; i++)
-        out->map[i] = find_tensor(m, "layers.%d.delta.%d.%s", l, d, leaf[gate->map[i].leaf].name);
-    out->select = find_tensor(m, "layers.%d.delta.select.weight", l);
+    const struct map_part *map = m->delta->map;
+    int l = edge->target, b = 0;
+    for (; b < aggregate_block(m, 0); b++)
+        out->map[b] = find_tensor(m, "layers.%d.delta.%d.%s", l, edge->distance, map[b].name);
+    for (; b < rms_block(m); b++) out->map[b] = find_tensor(m, "layers.%d.delta.%s", l, map[b].name);
 }
 
 /* The weights of sources that travel narrow, wherever this rank has them. */
@@ -62,36 +59,66 @@ static void divide_maps(struct model *m) {
     for (int i = 0; i < gate->maps; i++) {
         const struct leaf *w = &leaf[gate->map[i].leaf];
         bool whole = w->split == SPLIT_NONE;
-        m->delta->map[i] = (struct map_part){.leaf = gate->map[i].leaf,
+        m->delta->map[i] = (struct map_part){.name = w->name,
+                                             .leaf = gate->map[i].leaf,
                                              .of = gate->map[i].of,
                                              .width = whole ? w->out : own_part(m, w->out),
                                              .shared = whole && shares_maps(m)};
     }
 }
 
+/* The aggregate's. */
+static void divide_source_maps(struct model *m) {
+    const struct aggregate *aggregate = m->delta->aggregate;
+    struct leaf leaf[MAX_AGGREGATE_LEAVES];
+    aggregate_leaves(&m->config, leaf);
+    for (int i = 0; i < aggregate->maps; i++) {
+        const struct leaf *w = &leaf[aggregate->map[i]];
+        m->delta->map[aggregate_block(m, i)] = (struct map_part){
+            .name = w->name, .leaf = aggregate->map[i], .width = w->out, .shared = m->rows_divided};
+    }
+}
+
 int prepare_connections(struct model *m, struct model_rule *rule) {
     struct delta_state *s = m->delta = rule->common;
     s->gate = gate_of(&m->config);
+    s->aggregate = aggregate_of(&m->config);
     s->shared = rule->shared.own;
     s->gate_scratch = calloc(1, s->gate->scratch_bytes + 1);
-    if (!s->gate_scratch) return gdn_fail(GDN_INTERNAL, "out of memory for a gate's scratch");
+    s->aggregate_scratch = calloc(1, s->aggregate->scratch_bytes + 1);
+    if (!s->gate_scratch || !s->aggregate_scratch)
+        return gdn_fail(GDN_INTERNAL, "out of memory for what connections share");
     s->part = divide(m);
     divide_maps(m);
+    divide_source_maps(m);
     return find_projections(m);
 }
 
 void release_connections(void *common) {
     struct delta_state *s = common;
     free(s->gate_scratch);
+    free(s->aggregate_scratch);
     free(s->projection);
+}
+
+/* Of what a gate saves, so that a struct of any kind may follow it. */
+static size_t gate_room(const struct gate *gate) {
+    const size_t step = sizeof(void *);
+    return (gate->saved_bytes + step - 1) / step * step;
+}
+
+size_t connection_bytes(const struct model_config *config, const struct rule_config *settings) {
+    (void)settings;
+    return sizeof(struct connections) + gate_room(gate_of(config)) + aggregate_of(config)->saved_bytes;
 }
 
 void find_connections(struct model *m, const struct rule_layer *x) {
     struct connections *c = x->own;
     int l = x->layer;
-    c->selection.project = find_tensor(m, "layers.%d.delta.select.weight", l);
-    c->multihead.to_query = find_tensor(m, "layers.%d.delta.query.weight", l);
-    c->multihead.to_key = find_tensor(m, "layers.%d.delta.key.weight", l);
+    struct leaf of_layer[MAX_AGGREGATE_LEAVES];
+    int shared = aggregate_leaves(&m->config, of_layer);
+    for (int i = 0; i < shared; i++)
+        c->layer_leaf[i] = find_tensor(m, "layers.%d.delta.%s", l, of_layer[i].name);
     if (!own_connections(&m->delta->part, x->n)) return;
     const struct gate *gate = m->delta->gate;
     struct leaf leaf[MAX_GATE_LEAVES];
@@ -103,24 +130,11 @@ void find_connections(struct model *m, const struct rule_layer *x) {
 }
 
 static void lay_out_aggregate(struct model *m, struct connections *c, long T) {
-    const struct delta_config *d = &m->config.delta;
-    const struct delta_part *part = &m->delta->part;
-    struct selection *select = &c->selection, *shared_select = &m->delta->shared->selection;
-    struct multihead *heads = &c->multihead, *shared_heads = &m->delta->shared->multihead;
-    long all = c->n, rows = m->rows_max, a = d->attention_dim;
-    select->policy = heads->policy = c->policy;
-    if (d->aggregate == AGGREGATE_ATTENTION) {
-        SAVE(m, select, shared_select, query, rows * a, POLICY_FULL);
-        SAVE(m, select, shared_select, key, rows * all * a, POLICY_FULL);
-        SAVE(m, select, shared_select, alpha, T * all, POLICY_NO_BACKWARD);
-        SAVE(m, select, shared_select, rt, rows, POLICY_NO_BACKWARD);
-    }
-    if (d->aggregate == AGGREGATE_MULTIHEAD) {
-        SAVE(m, heads, shared_heads, query, T * part->D, POLICY_FULL);
-        SAVE(m, heads, shared_heads, key, T * all * part->D, POLICY_FULL);
-        SAVE(m, heads, shared_heads, alpha, T * all * part->heads, POLICY_NO_BACKWARD);
-        SAVE(m, heads, shared_heads, c, T * all * m->config.hidden_size, POLICY_FULL);
-    }
+    const struct aggregate *aggregate = m->delta->aggregate;
+    struct connections *shared = m->delta->shared;
+    if (aggregate->weigh) SAVE(m, c, shared, alpha, T * c->n, POLICY_NO_BACKWARD);
+    if (aggregate->combine) SAVE(m, c, shared, contribution, T * c->n * m->config.hidden_size, POLICY_FULL);
+    if (aggregate->lay_out) aggregate->lay_out(m, c, T);
 }
 
 void lay_out_connections(struct model *m, const struct rule_layer *x, void *of_all, long T) {
@@ -130,6 +144,7 @@ void lay_out_connections(struct model *m, const struct rule_layer *x, void *of_a
     long n = own_connections(part, x->n);
     c->edge = x->edge, c->n = x->n, c->policy = x->policy;
     c->gate = c + 1;
+    c->aggregate = (char *)c->gate + gate_room(m->delta->gate);
     SAVE(m, c, shared, weight, T * n, POLICY_NO_BACKWARD);
     SAVE(m, c, shared, rms, T * n, POLICY_NO_BACKWARD);
     if (d->normalize) {
@@ -144,15 +159,13 @@ void lay_out_connections(struct model *m, const struct rule_layer *x, void *of_a
 static void lay_out_columns(struct model *m, long T, long all) {
     struct delta_state *s = m->delta;
     long D = s->part.D;
-    bool multihead = m->config.delta.aggregate == AGGREGATE_MULTIHEAD;
     if (m->tensor->size == 1) return;
     s->columns_t = take(&m->scratch, T * D);
     s->columns_s = take(&m->scratch, T * D);
     s->columns_out = take(&m->scratch, T * D);
     if (m->training) s->columns_d = take(&m->scratch, T * D);
-    if (!multihead) return;
+    if (!s->aggregate->combine) return;
     s->columns_c = take(&m->scratch, T * all * D);
-    if (m->training) s->columns_dc = take(&m->scratch, T * all * D);
     m->sums = largest(m->sums, T * all * m->config.hidden_size);
 }
 
@@ -169,7 +182,7 @@ static void lay_out_gradients(struct model *m, long T, long all, long n) {
     s->k = take(&m->scratch, T);
     s->ct = take(&m->scratch, T);
     s->cs = take(&m->scratch, T * all);
-    if (m->config.delta.aggregate == AGGREGATE_MULTIHEAD) s->dc = take(&m->scratch, T * all * D);
+    if (s->aggregate->combine) s->dc = take(&m->scratch, T * all * D);
 }
 
 void lay_out_delta_scratch(struct model *m, const struct model_rule *rule, long T, int max) {
@@ -184,10 +197,11 @@ void lay_out_delta_scratch(struct model *m, const struct model_rule *rule, long 
     s->kv = take(&m->scratch, T * n * Hd);
     s->dv = take(&m->scratch, T * n * largest(Hd, G));
     lay_out_columns(m, T, max);
-    /* The root mean squares of `full`, gradients of attention's weights. */
+    /* The root mean squares of `full`, gradients of shares. */
     m->sums = largest(m->sums, T * max);
     if (shares_maps(m)) m->sums = largest(m->sums, T * max * G);
     if (gate->lay_out_scratch) gate->lay_out_scratch(m, T, n);
+    if (s->aggregate->lay_out_scratch) s->aggregate->lay_out_scratch(m, T, max);
     if (!m->training) return;
     if (!m->ops->device->host) {
         long widest = largest(largest(Hd, part->W), largest(G, gate->gates(&m->config)));

@@ -37,10 +37,6 @@ struct delta_pass begin_connections(struct model *m, const struct rule_layer *x,
     return p;
 }
 
-static bool mixes(const struct model *m) {
-    return m->config.delta.aggregate == AGGREGATE_MULTIHEAD;
-}
-
 /* z [R, D] += own rows of x [T, D]. */
 static void add_own_rows(const struct model *m, const real *x, real *z) {
     m->ops->add(m->rows * m->config.hidden_size, own_rows(m, x), z);
@@ -79,7 +75,7 @@ static void contribute(struct delta_pass *p, real *z) {
     }
 }
 
-/* Fills c [T, all, D] with the mixed contributions, whole on all ranks. */
+/* Fills c [T, all, D] with the weighted contributions, whole on all ranks. */
 static void form_contributions(struct delta_pass *p, real *c) {
     struct model *m = p->m;
     const struct delta_part *part = &m->delta->part;
@@ -103,12 +99,13 @@ static void form_contributions(struct delta_pass *p, real *c) {
 
 void connections_forward(struct model *m, const struct rule_layer *x, real *z, struct loss_sums *sums) {
     struct delta_pass p = begin_connections(m, x, sums);
+    const struct aggregate *aggregate = m->delta->aggregate;
     normalize_forward(&p);
-    aggregate_forward(&p);
+    weights_forward(&p);
     if (p.n) m->delta->gate->fill(&p, true);
-    if (mixes(m)) {
-        form_contributions(&p, p.c->multihead.c);
-        multihead_forward(&p, z);
+    if (aggregate->combine) {
+        form_contributions(&p, p.c->contribution);
+        aggregate->combine(&p, z);
     } else {
         contribute(&p, z);
     }
@@ -116,33 +113,35 @@ void connections_forward(struct model *m, const struct rule_layer *x, real *z, s
 
 void recompute_connections(struct model *m, const struct rule_layer *x) {
     struct delta_pass p = begin_connections(m, x, NULL);
+    const struct aggregate *aggregate = m->delta->aggregate;
     bool full = x->policy == POLICY_FULL;
     p.recomputed = true;
-    if (p.works || (full && p.n && (mixes(m) || shares_maps(m)))) m->delta->gate->fill(&p, full);
+    if (p.works || (full && p.n && (aggregate->combine || shares_maps(m)))) m->delta->gate->fill(&p, full);
     if (!full) return;
-    if (p.works || m->rows_divided) aggregate_recompute(&p);
-    if (!mixes(m)) return;
-    form_contributions(&p, p.c->multihead.c);
-    multihead_products(&p);
+    if (p.works || m->rows_divided) weights_again(&p);
+    if (!aggregate->combine) return;
+    form_contributions(&p, p.c->contribution);
+    if (aggregate->combine_again) aggregate->combine_again(&p);
 }
 
 void connections_backward(struct model *m, const struct rule_layer *x) {
     struct delta_pass p = begin_connections(m, x, NULL);
     long T = m->T, D = m->config.hidden_size;
     const struct gate *gate = m->delta->gate;
-    bool multihead = mixes(m), joins = p.works || (gate->maps && shares_maps(m));
+    const struct aggregate *aggregate = m->delta->aggregate;
+    bool joins = p.works || (gate->maps && shares_maps(m));
     /* y's gradient is z's plus the connections': it grows in place where nothing reads z's any more, and
      * where it has no terms on other ranks. */
-    bool in_place = m->tensor->size == 1 && (multihead || gate->in_place);
+    bool in_place = m->tensor->size == 1 && (aggregate->combine || gate->in_place);
     p.dt = in_place ? m->g : m->delta->dt;
     if (!in_place) m->ops->zero(T * D, m->delta->dt);
-    if (multihead) {
-        multihead_backward(&p, m->g);
+    if (aggregate->combine) {
+        aggregate->combine_back(&p, m->g, m->delta->dc);
         if (joins) gate->backward(&p, m->delta->dc, p.all * D, D);
     } else if (joins) {
         gate->backward(&p, m->g, D, 0);
     }
-    if (p.works || m->rows_divided) aggregate_backward(&p);
+    if (p.works || m->rows_divided) weights_backward(&p);
     if (in_place) return;
     block_sum(m, m->delta->dt);
     add_own_rows(m, m->delta->dt, stream_rows(m, m->g));

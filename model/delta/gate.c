@@ -2,7 +2,6 @@
 #include "model/delta/gate.h"
 #include "kernels/base/append.h"
 #include "model/model.h"
-#include "model/params/stream.h"
 
 #include <stdlib.h>
 
@@ -36,28 +35,6 @@ const char *gate_words(void) {
     return words;
 }
 
-bool gate_has_mix(const struct model_config *config) {
-    return config->delta.aggregate == AGGREGATE_LEARNED || gate_of(config)->mixed;
-}
-
 long model_gates(const struct model_config *config) {
     return gate_of(config)->gates(config);
-}
-
-struct route_widths delta_widths(const struct model_config *model, const struct rule_config *settings,
-                                 const struct layout *layout) {
-    (void)settings;
-    const struct gate *gate = gate_of(model);
-    const struct delta_config *delta = &model->delta;
-    struct leaf leaf[MAX_GATE_LEAVES];
-    struct route_widths widths = {
-        .narrow = layout->narrow && !layout_by_connection(layout) && gate->linear && !delta->normalize,
-        .node = stream_width(model),
-        .edge = delta->aggregate == AGGREGATE_ATTENTION ? delta->attention_dim + 1 : 0};
-    gate->leaves(model, leaf);
-    for (int i = 0; i < gate->maps; i++) {
-        const struct leaf *w = &leaf[gate->map[i].leaf];
-        widths.edge += w->out / (w->split == SPLIT_NONE ? 1 : layout->size[AXIS_TENSOR]);
-    }
-    return widths;
 }

@@ -7,7 +7,6 @@
 #include <stddef.h>
 
 #include "kernels/base/real.h"
-#include "dist/layout/route.h"
 #include "model/params/config.h"
 #include "model/params/leaf.h"
 
@@ -78,12 +77,7 @@ int gate_register(const struct gate *row);
 const struct gate *gate_of(const struct model_config *config);
 const char *gate_words(void);
 
-/* Does a connection have a `mix`? */
-bool gate_has_mix(const struct model_config *config);
-
-/* The rule that has gates (model/rule/rule.h, rule.c), and what of its sources may travel narrow. */
+/* The rule that has gates (model/rule/rule.h, rule.c). */
 extern const struct rule rule_delta;
-struct route_widths delta_widths(const struct model_config *config, const struct rule_config *settings,
-                                 const struct layout *layout);
 
 #endif

@@ -61,6 +61,13 @@ struct source find_source(struct model *m, const struct edge *edge);
 /* The same pass over this rank's own rows alone, for what all tensor ranks would compute alike: with
  * sequence_parallel each does it for its own tokens. Else it is the pass itself. */
 struct delta_pass on_own_rows(const struct delta_pass *p);
+/* What aggregates read of all active sources, of the pass's rows: by the number of a map of the aggregate, W
+ * s as out [rows, all, width]; and from its gradient dout adds to the leaf's and to the sources'. From the
+ * inverse rms' own gradients, as factors of the sources k [all, rows] (select_back of kernels/ops.h): to the
+ * sources'. */
+void map_sources(const struct delta_pass *p, int map, real *out);
+void map_sources_back(const struct delta_pass *p, int map, const real *dout);
+void source_rms_back(const struct delta_pass *p, const real *k);
 
 /* drop.c: does the pass drop gates? And dropout of the gates x [T, W] of this rank's i-th connection, or of
  * what is multiplied by them; `column` is the number of the first. Row distance ld, of y too, which may be
@@ -74,9 +81,10 @@ void measure_gates(const struct delta_pass *p, int i, long W, const real *gate, 
 void measure_contributions(const struct delta_pass *p);
 
 /* What the rule's row (rule.c) is made of. create.c: this rank's part of all connections; the tensors of a
- * layer's; what they save; scratch. */
+ * layer's; bytes and buffers of what they save; scratch. */
 int prepare_connections(struct model *m, struct model_rule *rule);
 void release_connections(void *common);
+size_t connection_bytes(const struct model_config *config, const struct rule_config *settings);
 void find_connections(struct model *m, const struct rule_layer *x);
 void lay_out_connections(struct model *m, const struct rule_layer *x, void *shared, long T);
 void lay_out_delta_scratch(struct model *m, const struct model_rule *rule, long T, int n);
@@ -110,21 +118,17 @@ void normalize_backward(struct delta_pass *p, int connection, const real *dr, re
 /* The row factors of a connection, or NULL. */
 const real *row_factor(const struct delta_pass *p, int connection);
 
-/* aggregate.c: fills the weights [T, n] of the contributions; backward reads dweight. */
-void aggregate_forward(struct delta_pass *p);
-void aggregate_backward(struct delta_pass *p);
-/* Selection's queries and keys, computed again. */
-void aggregate_recompute(struct delta_pass *p);
-/* multihead.c: own rows z [R, D] += Σ α c; of that queries and keys alone; backward fills dc from dz. */
-void multihead_forward(struct delta_pass *p, real *z);
-void multihead_products(struct delta_pass *p);
-void multihead_backward(struct delta_pass *p, const real *dz);
+/* weight.c: fills the weights [T, n] of the contributions; what is computed again of what shares come from;
+ * backward reads dweight. */
+void weights_forward(struct delta_pass *p);
+void weights_again(const struct delta_pass *p);
+void weights_backward(struct delta_pass *p);
 
-/* narrow.c: where in a projected source [T, projected_width] a map's block begins, selection's keys, and the
- * inverse rms. */
-long projected_offset(const struct model *m, long T, int map);
-long projected_select(const struct model *m, long T);
-long projected_rstd(const struct model *m, long T);
+/* narrow.c: where in a projected source [T, projected_width] a block begins; the blocks of the gate's maps come
+ * first, then one of each of the aggregate's, then the inverse rms. */
+long projected_offset(const struct model *m, long T, int block);
+int aggregate_block(const struct model *m, int map);
+int rms_block(const struct model *m);
 /* The same file: model_project and model_unproject of an edge. */
 void project_source(struct model *m, int edge, const real *s, long T, real *projected);
 void unproject_source(struct model *m, int edge, const real *s, long T, const real *projected_gradient,

@@ -1,6 +1,7 @@
 /* The gated delta connections as a rule between layers: what they are in a configuration (model.md, 2 to 4).
  */
 #include "model/delta/private.h"
+#include "model/params/stream.h"
 
 #include <math.h>
 
@@ -38,70 +39,57 @@ static int connection_leaves(const struct model_config *m, const struct rule_con
     const struct gate *gate = gate_of(m);
     int n = gate->leaves(m, leaf);
     if (m->delta.normalize) leaf[n++] = leaf_vector("scale", SPLIT_NONE, 1, sqrt((double)m->hidden_size));
-    if (gate_has_mix(m)) leaf[n++] = leaf_vector("mix", SPLIT_NONE, 1, gate->mixed ? 0 : 1);
+    if (gate->mixed || aggregate_of(m)->mix)
+        leaf[n++] = leaf_vector("mix", SPLIT_NONE, 1, gate->mixed ? 0 : 1);
     return n;
 }
 
-/* Those of selection. */
 static int layer_leaves(const struct model_config *m, const struct rule_config *settings, struct leaf *leaf) {
     (void)settings;
-    long D = m->hidden_size;
-    int n = 0;
-    switch (m->delta.aggregate) {
-    case AGGREGATE_MULTIHEAD:
-        leaf[n++] = leaf_matrix("query.weight", SPLIT_ROWS, D, D, LEAF_WIDTH);
-        leaf[n] = leaf_matrix("key.weight", SPLIT_ROWS, D, D, LEAF_WIDTH), leaf[n++].joined = true;
-        break;
-    case AGGREGATE_ATTENTION:
-        leaf[n] = leaf_matrix("select.weight", SPLIT_NONE, m->delta.attention_dim, D, LEAF_WIDTH);
-        leaf[n++].projects = true;
-        break;
-    default:
-        break;
-    }
-    return n;
+    return aggregate_leaves(m, leaf);
 }
 
-/* Of one connection: its matrix products in the direct form. */
-static double connection_flops(const struct model_config *m) {
-    const struct delta_config *d = &m->delta;
-    double D = m->hidden_size, flops = gate_of(m)->flops(m);
-    if (d->aggregate == AGGREGATE_ATTENTION) flops += 2 * D * d->attention_dim;
-    if (d->aggregate == AGGREGATE_MULTIHEAD) flops += 2 * D * D;
-    return flops;
-}
-
+/* Matrix products in the direct form. */
 static double flops(const struct model_config *m, const struct rule_config *settings, int n) {
+    const struct aggregate *aggregate = aggregate_of(m);
     (void)settings;
-    double D = m->hidden_size, flops = n * connection_flops(m);
-    if (n && m->delta.aggregate == AGGREGATE_ATTENTION) flops += 2 * D * m->delta.attention_dim;
-    if (n && m->delta.aggregate == AGGREGATE_MULTIHEAD) flops += 2 * D * D;
-    return flops;
+    return n * gate_of(m)->flops(m) + (n && aggregate->flops ? aggregate->flops(m, n) : 0);
 }
 
 static const struct conflict *conflict(const struct model_config *m, const struct rule_config *settings,
                                        int tensor, int sharing) {
-    static const struct conflict
-        dim = {"aggregate attention needs an attention_dim of at least 1",
-               {"model.delta.aggregate", "model.delta.attention_dim"}},
-        heads = {"aggregate multihead needs attention_heads of at least 1 that divide hidden_size",
-                 {"model.delta.aggregate", "model.delta.attention_heads", "model.hidden_size"}},
-        evenly = {"aggregate multihead shares its heads evenly: tensor must divide attention_heads",
-                  {"mesh.tensor", "model.delta.aggregate", "model.delta.attention_heads"}};
-    const struct delta_config *delta = &m->delta;
+    const struct aggregate *aggregate = aggregate_of(m);
+    const struct conflict *of_gate = gate_of(m)->conflict(m, sharing),
+                          *of_aggregate = aggregate->conflict ? aggregate->conflict(m, tensor) : NULL;
     (void)settings;
-    bool multihead = delta->aggregate == AGGREGATE_MULTIHEAD;
-    const struct conflict *of_gate = gate_of(m)->conflict(m, sharing);
     if (tensor == 1 && of_gate) return of_gate;
-    if (delta->aggregate == AGGREGATE_ATTENTION && delta->attention_dim < 1) return &dim;
-    if (multihead && (delta->attention_heads < 1 || m->hidden_size % delta->attention_heads)) return &heads;
-    if (multihead && delta->attention_heads % tensor) return &evenly;
-    return of_gate;
+    return of_aggregate ? of_aggregate : of_gate;
 }
 
-static size_t own_bytes(const struct model_config *config, const struct rule_config *settings) {
+static bool rms(const struct model_config *m, const struct rule_config *settings) {
     (void)settings;
-    return sizeof(struct connections) + gate_of(config)->saved_bytes;
+    return aggregate_of(m)->rms;
+}
+
+/* What of its sources may travel narrow, and how wide that is (narrow.c). */
+static struct route_widths widths(const struct model_config *config, const struct rule_config *settings,
+                                  const struct layout *layout) {
+    const struct gate *gate = gate_of(config);
+    const struct aggregate *aggregate = aggregate_of(config);
+    struct leaf leaf[MAX_GATE_LEAVES], of_layer[MAX_AGGREGATE_LEAVES];
+    struct route_widths out = {.narrow = layout->narrow && !layout_by_connection(layout) && gate->linear &&
+                                         !config->delta.normalize,
+                               .node = stream_width(config),
+                               .edge = aggregate->rms};
+    (void)settings;
+    gate->leaves(config, leaf);
+    for (int i = 0; i < gate->maps; i++) {
+        const struct leaf *w = &leaf[gate->map[i].leaf];
+        out.edge += w->out / (w->split == SPLIT_NONE ? 1 : layout->size[AXIS_TENSOR]);
+    }
+    aggregate_leaves(config, of_layer);
+    for (int i = 0; i < aggregate->maps; i++) out.edge += of_layer[aggregate->map[i]].out;
+    return out;
 }
 
 const struct rule rule_delta = {.name = "delta",
@@ -113,10 +101,11 @@ const struct rule rule_delta = {.name = "delta",
                                 .layer_leaves = layer_leaves,
                                 .flops = flops,
                                 .conflict = conflict,
-                                .widths = delta_widths,
+                                .rms = rms,
+                                .widths = widths,
                                 .project = project_source,
                                 .unproject = unproject_source,
-                                .own_bytes = own_bytes,
+                                .own_bytes = connection_bytes,
                                 .common_bytes = sizeof(struct delta_state),
                                 .prepare = prepare_connections,
                                 .release = release_connections,

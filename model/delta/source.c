@@ -1,7 +1,7 @@
 /* What a connection reads of its source, and where it leaves the source's gradient. */
 #include "model/delta/private.h"
 
-/* [R] inverse rms of each own row of a node's output, for selection. Of a node whose next layer is in the
+/* [R] inverse rms of each own row of a node's output. Of a node whose next layer is in the
  * chunk it is that layer's first norm's, else it is computed once a micro-batch, with the same bits. */
 static const real *node_rstd(struct model *m, int node) {
     real *rstd = m->activation_set->rstd[1 + node];
@@ -16,14 +16,14 @@ struct source find_source(struct model *m, const struct edge *edge) {
     const struct pass *pass = m->pass;
     long e = edge - m->edges.edge;
     struct source i = {.edge = edge, .s = node_output(m, edge->source)};
-    bool selects = m->config.delta.aggregate == AGGREGATE_ATTENTION;
+    bool rms = m->delta->aggregate->rms;
     if (i.s) {
-        if (selects) i.rs = node_rstd(m, edge->source);
+        if (rms) i.rs = node_rstd(m, edge->source);
         i.ds = m->gradients ? source_gradient_of(m, edge->source) : NULL;
     } else {
         i.projected = pass->projected[e];
         i.projected_gradient = pass->projected_gradient ? pass->projected_gradient[e] : NULL;
-        if (selects) i.rs = i.projected + projected_rstd(m, m->T) + m->row0;
+        if (rms) i.rs = i.projected + projected_offset(m, m->T, rms_block(m)) + m->row0;
     }
     return i;
 }
@@ -43,4 +43,62 @@ struct delta_pass on_own_rows(const struct delta_pass *p) {
         if (source->ds) source->ds = own_rows(m, source->ds);
     }
     return own;
+}
+
+/* What a projected source has in place of the map, of all tokens. */
+static long map_offset(const struct delta_pass *p, int map) {
+    return projected_offset(p->m, p->m->T, aggregate_block(p->m, map));
+}
+
+void map_sources(const struct delta_pass *p, int map, real *out) {
+    const struct model *m = p->m;
+    const struct map_part *part = &m->delta->map[aggregate_block(m, map)];
+    const real *w = p->c->layer_leaf[part->leaf].w;
+    long T = p->rows, D = m->config.hidden_size, width = part->width, ld = p->all * width;
+    for (int i = 0; i < p->all; i++) {
+        const struct source *source = &p->source[i];
+        real *oi = out + i * width;
+        if (source->s)
+            m->ops->gemm('N', 'T', T, width, D, 1, source->s, D, w, D, 0, oi, ld);
+        else
+            m->ops->copy_columns(T, width, source->projected + map_offset(p, map) + p->row0 * width, width,
+                                 oi, ld);
+    }
+}
+
+/* The pass's rows of d [rows, width] as a block of a projected source's gradient: of other rows these are all
+ * the terms. */
+static void put_block(const struct delta_pass *p, const real *d, long ld, long width, real *block) {
+    const struct model *m = p->m;
+    m->ops->zero(m->T * width, block);
+    m->ops->copy_columns(p->rows, width, d, ld, block + p->row0 * width, width);
+}
+
+void map_sources_back(const struct delta_pass *p, int map, const real *dout) {
+    const struct model *m = p->m;
+    const struct map_part *part = &m->delta->map[aggregate_block(m, map)];
+    struct tensor w = p->c->layer_leaf[part->leaf];
+    long T = p->rows, D = m->config.hidden_size, width = part->width, ld = p->all * width;
+    for (int i = 0; i < p->all; i++) {
+        const struct source *source = &p->source[i];
+        const real *di = dout + i * width;
+        if (source->s) {
+            m->ops->gemm('N', 'N', T, D, width, 1, di, ld, w.w, D, 1, source->ds, D);
+            m->ops->gemm('T', 'N', width, D, T, 1, di, ld, source->s, D, 1, w.g, D);
+        } else {
+            put_block(p, di, ld, width, source->projected_gradient + map_offset(p, map));
+        }
+    }
+}
+
+void source_rms_back(const struct delta_pass *p, const real *k) {
+    const struct model *m = p->m;
+    for (int i = 0; i < p->all; i++) {
+        const struct source *source = &p->source[i];
+        const real *ki = k + i * p->rows;
+        if (source->s)
+            m->ops->add_scaled_rows(p->rows, m->config.hidden_size, ki, source->s, source->ds);
+        else
+            put_block(p, ki, 1, 1, source->projected_gradient + projected_offset(m, m->T, rms_block(m)));
+    }
 }

@@ -23,9 +23,9 @@ static void for_layers(struct model *m, each *call) {
         for (int l = m->passes->chunk[c].span.first; l < m->passes->chunk[c].span.end; l++) call(m, l);
 }
 
-/* Inverse norms that selection needs and no layer of the chunk computes (node_rstd). */
+/* Inverse norms that a rule between layers needs and no layer of the chunk computes (node_rstd). */
 static void lay_out_rstd(struct model *m, const struct chunk *chunk, struct activation_set *activation_set) {
-    if (m->config.delta.aggregate != AGGREGATE_ATTENTION) return;
+    if (!rules_read_rms(m)) return;
     for (int node = -1; node + 1 < chunk->span.end; node++)
         if ((node + 1 < chunk->span.first || rules_enter(m, node + 1, PLACE_BEFORE)) &&
             feeds(m, node, chunk->span))
@@ -41,7 +41,7 @@ static void lay_out_activation_set(struct model *m, const struct chunk *chunk,
         copy_layer(layer, &m->trunk->held[l]);
         lay_out_layer(m, layer, T);
         rules_lay_out(m, activation_set, l, T);
-        layer->rstd1 = take(&m->saved, rows);                    /* a later layer's selection reads it */
+        layer->rstd1 = take(&m->saved, rows);                    /* a later layer's connections may read it */
         layer->z = lay_out_node(m, chunk, activation_set, l, T); /* a later layer's source */
     }
     lay_out_rstd(m, chunk, activation_set);

@@ -92,6 +92,9 @@ struct rule {
     const struct conflict *(*conflict)(const struct model_config *config, const struct rule_config *settings,
                                        int tensor, int sharing);
 
+    /* Does it read the inverse rms of its sources (activation_set.rstd)? NULL: it does not. */
+    bool (*rms)(const struct model_config *config, const struct rule_config *settings);
+
     /* What crosses stages for its edges in place of sources where that is narrower (dist/layout/route.h), of
      * the first such rule of a model alone; NULL: sources alone. `widths` says how wide, `project` and
      * `unproject` are model_project and model_unproject. */

@@ -107,6 +107,14 @@ bool rules_enter(const struct model *m, int l, enum rule_place place) {
     return false;
 }
 
+bool rules_read_rms(const struct model *m) {
+    for (int r = 0; r < m->rules->count; r++) {
+        const struct rule_entry *entry = &m->rules->rule[r].entry;
+        if (entry->row->rms && entry->row->rms(&m->config, entry->settings)) return true;
+    }
+    return false;
+}
+
 void rules_set_policy(struct model *m, int l, int policy) {
     for (int r = 0; r < m->rules->count; r++) m->rules->rule[r].held[l].policy = policy;
 }

@@ -41,6 +41,8 @@ void rules_find(struct model *m, int l);
 void rules_set_policy(struct model *m, int l, int policy);
 /* Does a rule enter the layer there? */
 bool rules_enter(const struct model *m, int l, enum rule_place place);
+/* Does one read the inverse rms of its sources? */
+bool rules_read_rms(const struct model *m);
 /* Generation (decode.c): what rows keep of the tokens so far, in the layers of the decoder's only set: false
  * without memory (freed with the layers); its room; forgets all tokens. */
 bool rules_create_decode(struct model *m, const struct activation_set *set);

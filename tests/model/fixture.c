@@ -167,6 +167,8 @@ bool fixture_variant(int i, struct model_config *c, struct loss_options *o) {
     c->logit_softcap = i % 5 == 1 || i == 24 ? 0.6 : 0;
     rows_of_gates();
     choose_gate(c);
+    rows_of_aggregates();
+    choose_aggregate(c);
     *o = fixture_options(c, active, regularize);
     o->z_weight = i % 4 < 2 ? 0.2 : 0;
     return true;

@@ -12,6 +12,7 @@ void rows_register(void) {
     rows_of_mixers();
     rows_of_rules();
     rows_of_gates();
+    rows_of_aggregates();
     rows_of_edges();
     rows_of_formats();
     config_register(choose);

@@ -24,6 +24,13 @@ void choose_rules(struct model_config *model);
  * read where $GDN_TEST_GATE is set: after rows_of_gates. */
 void rows_of_gates(void);
 void choose_gate(struct model_config *model);
+/* aggregates.c: aggregate_scored.c, which computes shares of contributions, and aggregate_mapped.c, which
+ * combines them, of configurations whose model.delta.aggregate is scored or mapped; of others that the program
+ * does not read where $GDN_TEST_AGGREGATE is: after rows_of_aggregates. */
+int register_aggregate_scored(void);
+int register_aggregate_mapped(void);
+void rows_of_aggregates(void);
+void choose_aggregate(struct model_config *model);
 /* edges.c, of all configurations: with $GDN_TEST_EDGES some, sets of active edges are not the first ones of a
  * layer, and some edges never are; with only, edge tables have no others than those that are at last. */
 void rows_of_edges(void);

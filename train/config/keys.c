@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "data/format.h"
+#include "model/delta/aggregate.h"
 #include "model/delta/gate.h"
 #include "train/config/nearest.h"
 
@@ -72,7 +73,7 @@ const struct key config_keys[] = {
         .help = "least norm that normalize divides by; added to the mean square in adaptive gates"),
     ROW(model.delta.temperature, "1.0", ABOVE_0, RESUME,
         .help = "adaptive: temperature of the gate's softmax, above 0"),
-    CHOICE(model.delta.aggregate, "learned", .choices = "learned|mean|attention|multihead", RESUME,
+    CHOICE(model.delta.aggregate, "learned", .rows = aggregate_words, RESUME,
            .help = "how a layer's connections are joined"),
     ROW(model.delta.attention_dim, "16", COUNT(0), RESUME,
         .help = "aggregate attention: width of queries and keys"),

@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "kernels/base/status.h"
+#include "model/delta/aggregate.h"
 #include "tests/model/tensor_ranks.h"
+#include "tests/rows/rows.h"
 
 enum { B = FIXTURE_BATCH, S = FIXTURE_LENGTH, T = B * S, LAYERS = 4, NODES = LAYERS + 1, MAX_EDGES = 16 };
 
@@ -263,7 +265,8 @@ static void check_narrow(const struct model_config *c, const struct loss_options
 
 static void test_narrow(void **state) {
     (void)state;
-    for (int aggregate = 0; aggregate < 4; aggregate++)
+    rows_of_aggregates();
+    for (int aggregate = 0; aggregate < aggregates(); aggregate++)
         for (int way = 0; way < 4; way++) {
             struct model_config c = divisible();
             c.delta.embedding_source = true;

@@ -40,14 +40,7 @@ on 1.1.1 mean dropped_again "${dropout[@]}" --set train.graphs=true --set train.
 equal dropped dropped_again
 on 1.2.1 mean dropped_mesh "${dropout[@]}" --set mesh.transport=staged
 close dropped dropped_mesh
-refused() { # WORDS COMMAND …
-    local words=$1
-    shift
-    expect 2 "$@" --run-dir refused > refused.log 2>&1
-    grep -q "$words" refused.log || fail "'$words' is missing: $(cat refused.log)"
-    [ ! -e refused ] || fail "a refused run left a directory"
-}
-refused "train.graphs" mpirun --oversubscribe -n 2 "$GDN" train mean.yaml --set train.graphs=true
+refused_run "train.graphs" 2 mean.yaml --set train.graphs=true
 
 # From the device to the cpu and back, and from mesh to mesh.
 expect 3 "$GDN" train adaptive.yaml --run-dir halves --set train.stop_at=2 > halves.log 2>&1

@@ -98,10 +98,6 @@ same "the checkpoint's loss" "$("$GDN" checkpoint ls named --json | "$JSON_VALUE
 grep -q '^one loss ' named.log || fail "$(cat named.log)"
 
 # ---- bad input: one message, nothing printed, nothing created.
-refused() { # WORDS COMMAND…
-    expect 2 "${@:2}" > out 2> err
-    [ ! -s out ] && [ "$(grep -c '^gdn: ' err)" -eq 1 ] && grep -qF -e "$1" err || fail "no '$1': $(cat out err)"
-}
 refused "--validation: 'two' is none of the run's validation sets; these are: validation, much, source_1, one, all" "$GDN" eval one --validation two
 refused "--data measures on a file and --validation on a set" "$GDN" eval one --validation one --data text.txt --json
 refused "--validation source_0: the first train.eval_batches 1 batches of the mixture have no sequence of it" \

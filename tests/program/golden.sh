@@ -22,7 +22,6 @@ check() { # NAME: one line on standard output for a pass, the differences for a 
     LC_ALL=C awk -v double=$double -v every=$every -v regularized=$regularized -f "$here/golden.awk" \
         "$name.golden" "$name.run" "$name/metrics.jsonl" > "$name.differences" ||
         { sed -n "s/^/$name: /; 1,20p" "$name.differences"; return 1; }
-    rm -r "$name"
     echo "$name: agrees"
 }
 
@@ -34,7 +33,7 @@ if [ $# -eq 0 ]; then
 fi
 export -f check dump
 export here double every
-printf '%s\n' "$@" | xargs -P 2 -I NAME bash -euo pipefail -c 'check NAME' > report || failed=1
+printf '%s\n' "$@" | xargs -P 2 -I NAME bash -euo pipefail -c 'trap "rm -rf NAME" EXIT; check NAME' > report || failed=1
 sort -s -t: -k1,1 report # by name, for two of them write at once
 echo "$(grep -c ': agrees$' report || true) of $# golden files agree"
 [ -z "${failed:-}" ] && [ "$(grep -c ': agrees$' report)" -eq $# ]

@@ -119,19 +119,11 @@ expect 5 timeout 120 mpirun --oversubscribe -n 8 "$GDN" train mean.yaml --run-di
 grep -q "gdn: training diverged at step 1" diverged.log || fail "unexpected: $(cat diverged.log)"
 
 # What does not fit is refused by name, before anything is created.
-refused() { # WORDS RANKS OPTION …
-    local words=$1 ranks=$2
-    shift 2
-    expect 2 mpirun --oversubscribe -n "$ranks" "$GDN" train mean.yaml --run-dir refused "$@" > refused.log 2>&1
-    [ "$(grep '^gdn: ' refused.log | grep -vc '^gdn: note: ')" -eq 1 ] || fail "not one message: $(cat refused.log)"
-    grep -q "$words" refused.log || fail "'$words' is missing: $(cat refused.log)"
-    [ ! -e refused ] || fail "a refused run left a directory: $*"
-}
-refused "mesh.tensor" 3 --set mesh.tensor=3
-refused "mesh.pipeline: 2" 3 --set mesh.pipeline=2
-refused "model.num_layers" 4 --set mesh.pipeline=4 --set mesh.interleave=3
-refused "mesh.interleave" 1 --set mesh.interleave=2
-refused "train.batch_size 16.*3 data ranks" 3
-refused "train.micro_batch_size 2 times 4 data ranks" 4 --set train.batch_size=12
+refused_run "mesh.tensor" 3 mean.yaml --set mesh.tensor=3
+refused_run "mesh.pipeline: 2" 3 mean.yaml --set mesh.pipeline=2
+refused_run "model.num_layers" 4 mean.yaml --set mesh.pipeline=4 --set mesh.interleave=3
+refused_run "mesh.interleave" 1 mean.yaml --set mesh.interleave=2
+refused_run "train.batch_size 16" 3 mean.yaml
+refused_run "train.micro_batch_size 2 times 4 data ranks" 4 mean.yaml --set train.batch_size=12
 expect 2 "$GDN" eval one_mean --set mesh.tensor=2 > refused.log 2>&1
 grep -q "data parallel" refused.log || fail "unexpected: $(cat refused.log)"

@@ -37,15 +37,9 @@ done
 expect 0 train 3 three --set train.noise_interval=4 --set train.micro_batch_size=2 # halves that end within a rank's part
 close_to "$norms" noise_scale noise on three
 
-refused() { # PATTERN OPTION …
-    local pattern=$1
-    shift
-    expect 2 train 1 refused --set train.noise_interval=4 "$@" 2> /dev/null
-    grep -q "$pattern" refused.log || fail "no '$pattern' in: $(cat refused.log)"
-}
-refused "half of it is no multiple of the micro-batches of 12"
-refused "would change what boundaries carry over" --set train.micro_batch_size=3 --set mesh.pipeline=2 --set mesh.compress_boundary=0.5
-refused "no repetition of recorded passes" --set train.micro_batch_size=3 --set train.graphs=true
+refused_run "half of it is no multiple of the micro-batches of 12" 1 small.yaml --set train.noise_interval=4
+refused_run "would change what boundaries carry over" 1 small.yaml --set train.noise_interval=4 --set train.micro_batch_size=3 --set mesh.pipeline=2 --set mesh.compress_boundary=0.5
+refused_run "no repetition of recorded passes" 1 small.yaml --set train.noise_interval=4 --set train.micro_batch_size=3 --set train.graphs=true
 
 expect 0 "$GDN" report on --output report.html > report.log
 grep -q "Gradient noise scale" report.html || fail "the report does not draw it"

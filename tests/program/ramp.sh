@@ -75,20 +75,13 @@ grep -q '  batch_ramp: \[\]$' later/config.yaml && grep -q '  batch_size: 12$' l
 grep -q 'batches of 8 sequences, 16 from step 10 on, 4 from step 20 on; this plan is of the largest' plan.log &&
     grep -q '16 sequences of 16 tokens; a data rank has 8 micro-batches of 2' plan.log && grep -q ' 5,120 tokens in 40 steps' plan.log ||
     fail "the plan: $(head -8 plan.log)"
-refused() { # WORDS RANKS OPTION …
-    local words=$1 ranks=$2
-    shift 2
-    expect 2 train $ranks refused "$@" 2> /dev/null
-    says refused "$words"
-    [ ! -e refused ] || fail "a refused run left a directory"
-}
-refused 'batch_ramp\[1\], 9, must be a multiple of data ranks x micro_batch_size' 1 --set 'train.batch_ramp=[[0, 8], [5, 9]]'
-refused 'train.batch_ramp\[1\], from step 5 on, 10 is not a multiple of train.micro_batch_size 2 times 2 data ranks' 2 --set 'train.batch_ramp=[[0, 8], [5, 10]]'
-refused 'train.batch_ramp\[1\], from step 5 on, 20 is not a multiple of train.micro_batch_size 4 \(the smallest batch on a rank\) times 2' 2 \
+refused_run 'batch_ramp[1], 9, must be a multiple of data ranks x micro_batch_size' 1 small.yaml --set 'train.batch_ramp=[[0, 8], [5, 9]]'
+refused_run 'train.batch_ramp[1], from step 5 on, 10 is not a multiple of train.micro_batch_size 2 times 2 data ranks' 2 small.yaml --set 'train.batch_ramp=[[0, 8], [5, 10]]'
+refused_run 'train.batch_ramp[1], from step 5 on, 20 is not a multiple of train.micro_batch_size 4 (the smallest batch on a rank) times 2' 2 small.yaml \
     --set 'train.batch_ramp=[[0, 8], [5, 20]]' --set train.micro_batch_size=0
-refused 'batch_size must be the last of batch_ramp, or be left out' 1 "${with[@]}" --set train.batch_size=8
-refused 'train.batch_ramp\[0\] begins at step 1: the first entry begins at step 0' 1 --set 'train.batch_ramp=[[1, 8]]'
-refused 'train.batch_ramp\[2\] begins at step 5.*increasing' 1 --set 'train.batch_ramp=[[0, 8], [5, 4], [5, 8]]'
-refused 'train.batch_ramp\[1\] is .7.: \[STEP, SEQUENCES\] is expected' 1 --set 'train.batch_ramp=[[0, 8], 7]'
+refused_run 'batch_size must be the last of batch_ramp, or be left out' 1 small.yaml "${with[@]}" --set train.batch_size=8
+refused_run 'train.batch_ramp[0] begins at step 1: the first entry begins at step 0' 1 small.yaml --set 'train.batch_ramp=[[1, 8]]'
+refused_run 'train.batch_ramp[2] begins at step 5' 1 small.yaml --set 'train.batch_ramp=[[0, 8], [5, 4], [5, 8]]'
+refused_run "train.batch_ramp[1] is '7': [STEP, SEQUENCES] is expected" 1 small.yaml --set 'train.batch_ramp=[[0, 8], 7]'
 expect 2 train 1 one "${with[@]}" 2> /dev/null
 says one 'to change it: --resume-with train.batch_ramp=\[\[0, 8\], \[10, 16\], \[20, 4\]\]'

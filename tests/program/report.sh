@@ -34,12 +34,8 @@ report() { # OUTPUT ARGUMENT…: status 0, no message, a whole page that loads n
             xmllint --noout - 2> xml || fail "$page: $(head -3 xml)"
     fi
 }
-refused() { # WORDS ARGUMENT…: status 2, one message
-    local words=$1
-    shift
-    expect 2 timeout 60 "$GDN" report "$@" > out 2> err
-    [ "$(wc -l < err)" -eq 1 ] || fail "$*: $(cat err)"
-    has err "$words"
+refused_report() { # WORDS ARGUMENT…
+    refused "$1" timeout 60 "$GDN" report "${@:2}"
 }
 
 # ---- a real run, stopped and continued
@@ -234,19 +230,19 @@ rm old/metrics.jsonl.whole
 
 # ---- bad input
 
-refused 'RUN' # none given
-refused 'nowhere is not a run directory: nowhere/metrics.jsonl: No such file or directory' nowhere
-refused 'small.yaml is not a run directory' small.yaml
-refused 'unknown option --outptu; did you mean --output?' storm --outptu x
-refused "--output is ''" storm --output ''
-refused '--output calm is a directory' storm --output calm
-refused 'nowhere/x.html' storm --output nowhere/x.html
+refused_report 'RUN' # none given
+refused_report 'nowhere is not a run directory: nowhere/metrics.jsonl: No such file or directory' nowhere
+refused_report 'small.yaml is not a run directory' small.yaml
+refused_report 'unknown option --outptu; did you mean --output?' storm --outptu x
+refused_report "--output is ''" storm --output ''
+refused_report '--output calm is a directory' storm --output calm
+refused_report 'nowhere/x.html' storm --output nowhere/x.html
 cp -r old bad
 sed -i '2s/.$//' bad/metrics.jsonl
 cp old/report.html bad/report.html
-refused 'bad/metrics.jsonl, line 2 is not JSON: ' bad
+refused_report 'bad/metrics.jsonl, line 2 is not JSON: ' bad
 cmp -s old/report.html bad/report.html || fail "a failure changed the page"
-refused 'bad/metrics.jsonl, line 2 is not JSON: ' storm bad
+refused_report 'bad/metrics.jsonl, line 2 is not JSON: ' storm bad
 expect 2 timeout 60 env PATH=/nowhere "$GDN" report storm > out 2> err
 has err 'gnuplot is missing'
 [ -z "$(find . -name '.*report*' -o -name '*.partial*')" ] || fail "left behind: $(find . -name '.*report*')"

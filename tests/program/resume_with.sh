@@ -53,20 +53,17 @@ close_to $losses loss step straight other
 close_to $norms grad_norm step straight other
 
 # ------------------------------------------------------------------------------------------ what is refused
-refused() { # WORDS OPTION …: and nothing has changed
-    local words=$1
-    shift
+refused_start() { # WORDS OPTION …: and nothing has changed
     before=$(cksum base/config.yaml base/metrics.jsonl)
-    expect 2 train 2 base "$@" 2> /dev/null
-    [ "$(grep -c '^gdn: ' base.log)" -le 2 ] && says base "$words"
+    refused "$1" mpirun --oversubscribe -n 2 "$GDN" train small.yaml --run-dir base "${@:2}"
     [ "$before" = "$(cksum base/config.yaml base/metrics.jsonl)" ] || fail "a refused start has written"
 }
-refused 'train.batch_size is 24, in the checkpoint 12 \(to change it: --resume-with train.batch_size=24\)' --set train.batch_size=24
-refused 'train.lr=1: one of these is expected: train.batch_size=.*train.sequence_length=' --resume-with train.lr=1
-refused 'train.batch_size: one of these is expected' --resume-with train.batch_size
-refused '--resume-with train.batch_size=x' --resume-with train.batch_size=x
-refused 'train.batch_size 9 cannot be divided among 2' --resume-with train.batch_size=9
-refused 'train.seed is 9' "${with[@]}" --set train.seed=9
+refused_start 'train.batch_size is 24, in the checkpoint 12 (to change it: --resume-with train.batch_size=24)' --set train.batch_size=24
+refused_start 'train.lr=1: one of these is expected: train.batch_size=' --resume-with train.lr=1
+refused_start 'train.batch_size: one of these is expected' --resume-with train.batch_size
+refused_start '--resume-with train.batch_size=x' --resume-with train.batch_size=x
+refused_start 'train.batch_size 9 cannot be divided among 2' --resume-with train.batch_size=9
+refused_start 'train.seed is 9' "${with[@]}" --set train.seed=9
 expect 2 train 1 fresh "${with[@]}" 2> /dev/null
 says fresh 'no checkpoint to go on from'
 expect 2 "$GDN" check small.yaml --run-dir fresh "${with[@]}" > fresh.log 2>&1

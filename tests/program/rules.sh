@@ -32,21 +32,17 @@ h5ls -d run_three_plain/checkpoints/step_00000020/checkpoint.h5/model/layers/7/c
 grep -qE "[0-9]" learned && ! grep -qE "^ *(\(0\) )?0\.1$" learned || fail "the constant is at first 0.1, and still: $(cat learned)"
 
 # A mixer without values has no place for them.
-refused() { # MESSAGE RULE
-    expect 2 "$GDN" train plain.yaml --run-dir nowhere --set "model.rules=[$2]" > nowhere.log 2>&1
-    grep -qE "$1" nowhere.log || fail "$2 not refused: $(cat nowhere.log)"
-}
-GDN_TEST_MIXERS=01 refused "values of layers whose mixer has none" "$values"
+GDN_TEST_MIXERS=01 refused_run "values of layers whose mixer has none" 1 plain.yaml --set "model.rules=[$values]"
 
 # What an entry may say, its kind says.
-refused "model.rules\[0\] lacks kind: a rule's name is expected" "{place: before}"
-refused "model.rules\[1\].kind is 'constants': .*constant.* is expected" "$after, {kind: constants}"
-refused "unknown key model.rules\[0\].period: an entry has kind, which is constant, and may have place and sources" \
-    "{kind: constant, place: before, period: 2}"
-refused "model.rules\[0\].place: constant does not enter there; expected is one of before, after" "{kind: constant, place: value}"
-refused "model.rules\[0\].sources\[1\] is '2' once more" "{kind: constant, sources: [2, 2]}"
-refused "model.rules\[0\].sources\[0\] is 'all': a layer's number or embedding is expected" "{kind: constant, sources: [all]}"
-refused "a layer that the model does not have" "{kind: constant, sources: [8]}"
+refused_run "model.rules[0] lacks kind: a rule's name is expected" 1 plain.yaml --set "model.rules=[{place: before}]"
+refused_run "model.rules[1].kind is 'constants'" 1 plain.yaml --set "model.rules=[$after, {kind: constants}]"
+refused_run "unknown key model.rules[0].period: an entry has kind, which is constant, and may have place and sources" \
+    1 plain.yaml --set "model.rules=[{kind: constant, place: before, period: 2}]"
+refused_run "model.rules[0].place: constant does not enter there; expected is one of before, after" 1 plain.yaml --set "model.rules=[{kind: constant, place: value}]"
+refused_run "model.rules[0].sources[1] is '2' once more" 1 plain.yaml --set "model.rules=[{kind: constant, sources: [2, 2]}]"
+refused_run "model.rules[0].sources[0] is 'all': a layer's number or embedding is expected" 1 plain.yaml --set "model.rules=[{kind: constant, sources: [all]}]"
+refused_run "a layer that the model does not have" 1 plain.yaml --set "model.rules=[{kind: constant, sources: [8]}]"
 
 # A list of none is as none is said; a run goes on with the rules that it has.
 on 1.1.1 attention none --set model.rules=[]

@@ -3,6 +3,7 @@
 #   train RANKS DIRECTORY [OPTION …]   trains on so many ranks; output in DIRECTORY.log
 #   expect STATUS COMMAND …            fails unless the command ends with that status
 #   refused WORDS COMMAND …            fails unless the command ends with status 2, one message that has the words, and no output
+#   refused_run WORDS RANKS CONFIG OPTION …   the same of training on so many ranks, which leaves no directory
 #   lines EVENT DIRECTORY              metrics lines of an event, without what depends on the clock
 #   equal RUN RUN                      fails unless two runs' metrics and checkpoints are the same to the last bit
 #   close_to TOLERANCE KEY EVENT RUN RUN   fails unless a value is the same in both runs' lines within a relative TOLERANCE;
@@ -23,8 +24,13 @@ expect() {
 
 refused() {
     expect 2 "${@:2}" > out 2> err
-    [ ! -s out ] && [ "$(grep -c '^gdn: ' err)" -eq 1 ] || fail "${*:2}: $(cat out err)"
+    [ ! -s out ] && [ "$(grep '^gdn: ' err | grep -vc '^gdn: note: ')" -eq 1 ] || fail "${*:2}: $(cat out err)"
     grep -qF -e "$1" err || fail "'$1' is missing: ${*:2}: $(cat err)"
+}
+
+refused_run() {
+    refused "$1" mpirun --oversubscribe -n "$2" "$GDN" train "$3" --run-dir refused "${@:4}"
+    [ ! -e refused ] || fail "a refused run left a directory: ${*:3}"
 }
 
 train() {

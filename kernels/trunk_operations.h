@@ -130,6 +130,20 @@ OPERATION(add_column_sums, (long T, long W, const real *x, long ldx, real *sum),
 /* y[t] += c[t]·x[t] */
 OPERATION(add_scaled_rows, (long T, long D, const real *c, const real *x, real *y), 0,
           (T, D, IN(c, T), IN(x, T * D), INOUT(y, T * D)), 1, ANY_THREADS)
+/* The same of n sources [T, D] with weights of their own, in one pass: y[t] += Σ_i weight[t·lda + i·step]·x_i[t],
+ * added in order; the list x is on the host, lda 0 where all tokens have the same weights. */
+OPERATION(add_sources,
+          (long T, long D, long n, const real *weight, long lda, long step, const real *const *x, real *y), 0,
+          (T, D, n, IN(weight, EITHER(0, n * (T + 1), 2 * n)), EITHER(0, 1, 0), EITHER(0, T + 1, 2),
+           HOST_ROWS(x, n, T * D), INOUT(y, T * D)),
+          n, ANY_THREADS, .timed = "add_sources")
+/* Backward of one source: dweight[t·n] = Σ_j dy[t, j]·x[t, j], and where dx is not NULL dx[t] += weight[t·lda]·dy[t]. */
+OPERATION(source_back,
+          (long T, long D, const real *weight, long lda, const real *x, const real *dy, real *dx, real *dweight,
+           long n), 0,
+          (T, D, IN(weight, EITHER(0, T * n, 1)), EITHER(0, n, 0), IN(x, T * D), IN(dy, T * D),
+           EITHER(1, INOUT(dx, T * D), NULL), PART(dweight, T * n, T), n),
+          D, ANY_THREADS, .timed = "source_back")
 /* Dropout (Srivastava et al. 2014): y = x/(1 − p) where the mask keeps the element, else 0. x, y [T, W]; y may
  * be x. The mask is on the host: the same element is kept in every call (kernels/base/mask.h). */
 OPERATION(dropout, (long T, long W, const struct mask *mask, const real *x, long ldx, real *y, long ldy), 0,

@@ -47,6 +47,28 @@ static void add_scaled_rows(long T, long D, const real *c, const real *x, real *
         for (long j = 0; j < D; j++) y[t * D + j] += c[t] * x[t * D + j];
 }
 
+static void add_sources(long T, long D, long n, const real *weight, long lda, long step, const real *const *x,
+                        real *y) {
+    for (long t = 0; t < T; t++)
+        for (long j = 0; j < D; j++) {
+            double sum = y[t * D + j];
+            for (long i = 0; i < n; i++) sum += (double)weight[t * lda + i * step] * x[i][t * D + j];
+            y[t * D + j] = (real)sum;
+        }
+}
+
+static void source_back(long T, long D, const real *weight, long lda, const real *x, const real *dy, real *dx,
+                        real *dweight, long n) {
+    for (long t = 0; t < T; t++) {
+        double sum = 0;
+        for (long j = 0; j < D; j++) {
+            sum += (double)dy[t * D + j] * x[t * D + j];
+            if (dx) dx[t * D + j] += weight[t * lda] * dy[t * D + j];
+        }
+        dweight[t * n] = (real)sum;
+    }
+}
+
 static void dropout(long T, long W, const struct mask *mask, const real *x, long ldx, real *y, long ldy) {
     const real scale = (real)(1 / (1 - mask->p));
     for (long t = 0; t < T; t++) {
@@ -134,6 +156,8 @@ void reference_trunk_vectors(struct ops *ops) {
     ops->add_absolutes = add_absolutes;
     ops->add_column_sums = add_column_sums;
     ops->add_scaled_rows = add_scaled_rows;
+    ops->add_sources = add_sources;
+    ops->source_back = source_back;
     ops->dropout = dropout;
     ops->add_squares = add_squares;
     ops->add_hash = add_hash;

@@ -51,6 +51,7 @@ static void *new_argument(struct arena *arena, const struct argument *a) {
 
 static double touched(const struct argument *a) {
     if (a->access == PARTLY) return (double)a->touched;
+    if (a->kind == ROWS_ON_HOST) return (double)(a->touched * a->count);
     return (a->access == READ || a->access == WRITTEN ? 1 : 2) * (double)a->count;
 }
 

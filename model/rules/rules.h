@@ -5,6 +5,9 @@
 
 #include "model/rule/rule.h"
 
+/* The rows of gdn beside the delta rule, in files of their own. */
+extern const struct rule rule_dense;
+
 /* table.c. Adds a row, for programs beside gdn: before anything else of the program. Returns its number
  * (model_config.rules). */
 int rule_register(const struct rule *row);

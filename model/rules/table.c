@@ -9,8 +9,8 @@
 
 enum { MAX_ROWS = 16 };
 
-static const struct rule *row[MAX_ROWS] = {&rule_delta};
-static int rows = 1;
+static const struct rule *row[MAX_ROWS] = {&rule_delta, &rule_dense};
+static int rows = 2;
 
 int rule_register(const struct rule *another) {
     if (rows == MAX_ROWS) abort();

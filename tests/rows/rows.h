@@ -15,7 +15,8 @@ void rows_of_mixers(void);
 void choose_mixers(struct model_config *model);
 /* rules.c: rules for the letters of $GDN_TEST_RULES, in order, of a configuration that the program does not
  * read, which has model.rules: after rows_of_rules. rule_constant.c enters before layers for a b, after them for an a;
- * rule_heads.c queries for a q, keys for a k, values for a v. */
+ * rule_heads.c queries for a q, keys for a k, values for a v. Of gdn's own, dense for a d, its
+ * form dynamic for an m. */
 int register_rule_constant(void);
 int register_rule_heads(void);
 void rows_of_rules(void);

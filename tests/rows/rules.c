@@ -1,9 +1,18 @@
 /* The lists of rules between layers that C tests ask for; scripts have model.rules. */
 #include "rows.h"
 
+#include "model/rules/rules.h"
+
 #include <stdlib.h>
 
 static int constant, heads; /* 0 is gdn's own */
+
+/* The number of one of gdn's rows. */
+static int number_of(const struct rule *row) {
+    int number = 0;
+    while (rules_row(number) != row) number++;
+    return number;
+}
 
 /* One letter's entry; false for another letter. */
 static bool entry_of(char letter, struct rule_config *out) {
@@ -23,6 +32,13 @@ static bool entry_of(char letter, struct rule_config *out) {
         return true;
     case 'v':
         *out = (struct rule_config){.row = heads, .place = PLACE_VALUE, .sources = {-1, 0}, .num_sources = 2};
+        return true;
+    case 'd':
+        *out = (struct rule_config){.row = number_of(&rule_dense), .dilation = 2, .period = 1, .lr_scale = 1};
+        return true;
+    case 'm':
+        *out = (struct rule_config){
+            .row = number_of(&rule_dense), .form = 1, .dilation = 1, .period = 2, .hidden = 5, .lr_scale = 1};
         return true;
     default:
         return false;

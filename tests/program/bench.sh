@@ -81,6 +81,9 @@ for name in all plain recompute; do
 done
 [ "$(grep -c '"what":"operation"' all.cpu)" -eq 30 ] || fail "not 30 operations: $(cat all.cpu)"
 grep '^step' all.cpu.work > steps.cpu.work
+status=0
+"$GDN" bench tiny.yaml --set 'train.groups=[{match: "layers.9.*", lr_scale: 2}]' > none.out 2> none.err || status=$?
+[ $status -eq 2 ] && [ ! -s none.out ] && grep -q "layers.9" none.err || fail "a group of no tensor: status $status: $(cat none.out none.err)"
 [ "$device" != cpu ] || { sane all cpu fp32; exit; }
 
 for name in all plain recompute; do

@@ -7,10 +7,12 @@
 #include "dist/mesh/mesh.h"
 #include "kernels/backends/backends.h"
 #include "kernels/base/status.h"
+#include "model/table/params.h"
 #include "train/run/backend.h"
 #include "train/bench/bench.h"
 #include "train/command/commands.h"
 #include "train/command/options.h"
+#include "train/optimizer/groups.h"
 
 enum key {
     KEY_JSON = 256,
@@ -143,6 +145,17 @@ static int find_ops(const struct settings *s, struct config *config, const struc
     return GDN_OK;
 }
 
+/* Groups of the optimiser that name no tensor are refused before anything is measured, as in training. */
+static int check_groups(const struct config *config) {
+    struct table table;
+    struct group_uses uses;
+    TRY(params_create(&config->model, NULL, &table));
+    optimizer_treat(&config->train, &table);
+    int status = groups_uses(&config->train, &table, &uses);
+    params_free(&table);
+    return status;
+}
+
 static int measure(const struct settings *s, const struct ops *ops, const struct config *config) {
     const struct bench_seconds spend = {.step = s->seconds, .operation = s->seconds > 0 ? 0.1 : 0};
     struct ceilings ceilings;
@@ -159,7 +172,8 @@ static int bench(const struct settings *s, const struct options *options) {
     TRY(check_backend(s));
     TRY(load(s, options, &config));
     if (s->threads) omp_set_num_threads((int)s->threads);
-    int status = find_ops(s, &config, &ops);
+    int status = check_groups(&config);
+    if (!status) status = find_ops(s, &config, &ops);
     if (!status) status = measure(s, ops, &config);
     config_free(&config);
     return status;

@@ -5,7 +5,7 @@
  * and each dataset carries one of its elements; load and verify recompute them.
  *
  * No rank gathers the model. Each writes its own parts of the file, which rank 0 has made with all datasets
- * in their places: the pieces that the rank owns (shard.h), of small tensors data rank 0 the whole. After
+ * in their places: the pieces that the rank owns (shard.h), of small tensors one rank the whole. After
  * each phase all ranks agree on the outcome, so that a disk that is full for one ends the save for all.
  * Reading back and verifying is divided among the ranks too; the datasets' checksums do not depend on how
  * (data/hdf5/sum.h). To load, each rank reads what it holds, whatever mesh wrote it.
@@ -62,7 +62,7 @@ struct checkpoint_info {
 struct checkpoint_content {
     const struct table *global;  /* the model's, without a layout (params_create), the same on all ranks */
     const struct table *table;   /* this rank's; `global` itself where every rank holds everything */
-    const struct shards *shards; /* of this rank's data index; NULL: every rank has all moments of its table's
+    const struct shards *shards; /* of this rank's copy; NULL: every rank has all moments of its table's
                                     tensors, at the offsets of the weights */
     struct state *state;         /* without moments: weights alone */
     uint32_t *scales;  /* [num_scales] of 8-bit products (train/optimizer/scales.h), the same on all ranks */

@@ -65,7 +65,7 @@ struct lister {
     const struct checkpoint_content *content;
     struct parts *out;
     int room;
-    bool first_data;  /* of the ranks that hold the same, this one answers for what is not sharded */
+    bool first_copy;  /* of the ranks that hold the same, this one answers for what is not sharded */
     bool responsible; /* the same, for what is */
 };
 
@@ -106,8 +106,8 @@ static int add_moments(struct lister *l, const struct piece *run, bool counts) {
 static int add_run(struct lister *l, const struct piece *run, enum parts_use use) {
     const struct row *row = &l->content->table->row[run->row];
     bool sharded =
-        l->content->shards && (row->zone == ZONE_LARGE || row->zone == ZONE_SHARED_LARGE); /* over data */
-    bool counts = row->counted && l->responsible && (sharded || l->first_data);
+        l->content->shards && (row->zone == ZONE_LARGE || row->zone == ZONE_SHARED_LARGE); /* over copies */
+    bool counts = row->counted && l->responsible && (sharded || l->first_copy);
     if (use == PARTS_READ) return add_moments(l, run, counts);
     if (!counts) return 0;
     TRY(add_weights(l, run, true));
@@ -124,7 +124,7 @@ static int add_runs(struct lister *l, enum parts_use use) {
         struct piece all = {.row = i, .count = row->count, .moment = row->offset};
         if (!shards) TRY(add_run(l, &all, use));
         /* Weights are read whole whatever the shards. */
-        if (use == PARTS_READ) TRY(add_weights(l, &all, row->counted && l->responsible && l->first_data));
+        if (use == PARTS_READ) TRY(add_weights(l, &all, row->counted && l->responsible && l->first_copy));
     }
     return 0;
 }
@@ -137,15 +137,21 @@ static int by_place(const void *a, const void *b) {
     return 0;
 }
 
+/* Of ranks that all hold the whole model: is this rank, or a copy of it, the first of its axes? */
+static bool first_part(const struct mesh *mesh) {
+    bool first = true;
+    for (int a = 0; a < axes_count(); a++) first &= axis_rows[a].gradients || mesh->axis[a].index == 0;
+    return first;
+}
+
 int parts_create(const struct mesh *mesh, const struct checkpoint_content *content, enum parts_use use,
                  struct parts *out) {
     const struct table *table = content->table, *global = content->global;
     *out =
         (struct parts){.global = global, .rows = global->rows, .moments = content->state->moment[0] != NULL};
     struct lister l = {.content = content, .out = out};
-    l.first_data = mesh->axis[AXIS_DATA].index == 0;
-    l.responsible =
-        table != global || (mesh->axis[AXIS_TENSOR].index == 0 && mesh->axis[AXIS_PIPELINE].index == 0);
+    l.first_copy = mesh->axis[AXIS_COPIES].index == 0;
+    l.responsible = table != global || first_part(mesh);
     const struct row **sorted = malloc((size_t)(global->rows + 1) * sizeof *sorted);
     out->row = malloc((size_t)(table->rows + 1) * sizeof *out->row);
     int status = sorted && out->row ? find_rows(table, global, sorted, out->row)

@@ -63,7 +63,7 @@ static void list(const struct table *table, const struct deal_ranks *ranks, deal
 static void deal_out(struct dealt *item, const struct deal_ranks *ranks, double *load) {
     bool one = item->tensor != ALL_TENSOR_RANKS;
     int least = one ? 0 : ranks->tensor_index, step = one ? 1 : ranks->tensor;
-    for (int rank = least + step; rank < ranks->data * ranks->tensor; rank += step)
+    for (int rank = least + step; rank < ranks->copies * ranks->tensor; rank += step)
         if (load[rank] < load[least]) least = rank;
     load[least] += item->cost;
     item->owner = least / ranks->tensor;
@@ -72,7 +72,7 @@ static void deal_out(struct dealt *item, const struct deal_ranks *ranks, double 
 
 int deal_create(const struct table *table, const struct deal_ranks *ranks, deal_cost *cost,
                 const void *context, struct deal *out) {
-    double *load = calloc((size_t)(ranks->data * ranks->tensor), sizeof *load);
+    double *load = calloc((size_t)(ranks->copies * ranks->tensor), sizeof *load);
     *out = (struct deal){.item = calloc((size_t)table->rows + 1, sizeof *out->item),
                          .turn = calloc((size_t)ranks->tensor, sizeof *out->turn),
                          .tensor = ranks->tensor};

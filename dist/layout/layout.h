@@ -19,9 +19,9 @@ enum delta_split {
 };
 
 struct layout {
-    int size[AXES];         /* ranks of each axis; flat buffers are padded for the data ranks */
-    int index[AXES];        /* this rank's place; on the data axis it holds the same wherever it is: 0 */
-    int delta;              /* enum delta_split */
+    int size[AXES];  /* ranks of each axis, copies as one (axes_joined); flat buffers are padded for them */
+    int index[AXES]; /* this rank's place; it holds the same whichever copy it is: 0 */
+    int delta;       /* enum delta_split */
     bool sequence_parallel; /* norms and residual sums on 1/tensor of the tokens */
     int chunks;             /* stages a rank holds: its pipeline index, that + pipeline ranks, … */
     struct span *stage; /* [pipeline·chunks] layers of all stages, in order; stages_create makes them */
@@ -35,7 +35,7 @@ struct layout {
 /* One rank that holds everything. `stage` is then NULL. */
 static inline struct layout layout_full(void) {
     struct layout layout = {.chunks = 1};
-    for (int a = 0; a < AXES; a++) layout.size[a] = 1;
+    for (int a = 0; a < axes_count(); a++) layout.size[a] = 1;
     return layout;
 }
 

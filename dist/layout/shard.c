@@ -8,7 +8,7 @@ static const long BUCKET_MAX = 1L << 30; /* elements: MPI counts in int */
 
 struct cut {
     const struct table *table;
-    int data, index;
+    int copies, index;
     int *row;    /* [rows] the table's rows by offset */
     long size;   /* of a bucket */
     int highest; /* layer of the table */
@@ -91,7 +91,7 @@ static void cut_zone(struct cut *cut, int zone) {
                              .own_count = count,
                              .moment = out->moments};
         if (sharded) {
-            b->own_count = count / cut->data;
+            b->own_count = count / cut->copies;
             b->own_first = first + b->own_count * cut->index;
         }
         b->kept = most_moments(cut, first, next);
@@ -154,16 +154,16 @@ static int cut_all(struct cut *cut) {
     return 0;
 }
 
-int shards_create(const struct table *table, int data, int index, long bucket, struct shards *out) {
+int shards_create(const struct table *table, int copies, int index, long bucket, struct shards *out) {
     *out = (struct shards){0};
-    long unit = (long)data * SHARD_GRAIN, max = BUCKET_MAX / unit * unit;
+    long unit = (long)copies * SHARD_GRAIN, max = BUCKET_MAX / unit * unit;
     for (int z = 0; z <= ZONES; z++)
         if (table->zone[z] % unit)
             return gdn_fail(GDN_INTERNAL,
                             "a zone of the parameter table starts at %ld, not a multiple of %ld",
                             table->zone[z], unit);
     if (bucket > max) bucket = max;
-    struct cut cut = {.table = table, .data = data, .index = index, .out = out};
+    struct cut cut = {.table = table, .copies = copies, .index = index, .out = out};
     cut.size = bucket > unit ? (bucket + unit - 1) / unit * unit : unit;
     int status = cut_all(&cut);
     free(cut.row);

@@ -1,10 +1,11 @@
-/* Buckets and shards: how flat buffers are cut for gradient sums over the data axis and for the optimiser.
+/* Buckets and shards: how flat buffers are cut for gradient sums over all copies and for the optimiser.
+ * A copy is a rank that holds the same part of the model as others (axes.h, AXIS_COPIES).
  *
  * A bucket is a range of one zone of the flat buffers (table.h), whatever tensors lie there. In ZONE_LARGE
- * zones each data rank owns one data-th of every bucket, its shard: it gets the summed gradient of that part,
+ * zones each copy owns an even part of every bucket, its shard: it gets the summed gradient of that part,
  * updates it, and sends the weights to the others. In ZONE_SMALL zones every rank sums and updates all.
  * An optimiser's moments (table.h) exist for owned parts only. These have `moments` elements, which is (large
- * ÷ data) + small, padding included, in the order of addresses: on one data rank an element's place is its
+ * ÷ copies) + small, padding included, in the order of addresses: with one copy an element's place is its
  * flat index. A moment has the same places, but leaves out buckets without a tensor that it is kept of.
  *
  * Pieces are the intersections of owned parts and tensors: what optimiser, norm and checkpoints walk. */
@@ -14,7 +15,7 @@
 #include "dist/layout/table.h"
 
 enum {
-    /* Elements. Zones, buckets and shards are multiples of it (times data, for all but shards), so that the
+    /* Elements. Zones, buckets and shards are multiples of it (times copies, for all but shards), so that the
      * norm's blocks of this length lie on one rank each. */
     SHARD_GRAIN = 1024,
     /* Buckets that are summed at a time, at most: dist/sync, and the schedules made for it. */
@@ -23,7 +24,7 @@ enum {
 
 struct bucket {
     long first, count; /* range of the flat buffers */
-    bool sharded;      /* else every data rank owns all of it */
+    bool sharded;      /* else every copy owns all of it */
     bool shared;       /* of a ZONE_SHARED_… zone: wait for the sum over stages */
     int ready; /* lowest layer with a tensor in it: complete once that layer's last backward is done (−1:
                   the embedding) */
@@ -52,9 +53,9 @@ struct shards {
     long kept[MOMENTS]; /* elements of each moment */
 };
 
-/* Cuts a table for data rank `index` of `data` into buckets of at most `bucket` elements (rounded up to
- * data·SHARD_GRAIN). Not collective. GDN_INTERNAL without memory. */
-int shards_create(const struct table *table, int data, int index, long bucket, struct shards *out);
+/* Cuts a table for copy `index` of `copies` into buckets of at most `bucket` elements (rounded up to
+ * copies·SHARD_GRAIN). Not collective. GDN_INTERNAL without memory. */
+int shards_create(const struct table *table, int copies, int index, long bucket, struct shards *out);
 void shards_free(struct shards *shards);
 
 /* Where a piece begins in moment `which` of the state, which its tensor must have. */

@@ -13,8 +13,8 @@ enum split { SPLIT_NONE, SPLIT_ROWS, SPLIT_COLUMNS }; /* over the tensor axis */
 
 /* Flat buffers have one zone after the other, so that buckets of one zone are treated alike (shard.h). */
 enum zone {
-    ZONE_LARGE, /* sharded over data */
-    ZONE_SMALL, /* held whole by every data rank */
+    ZONE_LARGE, /* sharded over copies */
+    ZONE_SMALL, /* held whole by every copy */
     /* The same, of tensors that several stages hold (tied embeddings, the weights of narrow sources): their
      * gradients are first summed over the stages. */
     ZONE_SHARED_LARGE,
@@ -74,8 +74,8 @@ struct row {
     bool partial; /* every tensor rank holds it whole, and its gradient is a part of a sum over the tensor
                      axis */
     bool alone;   /* of several tensor ranks only this one has it, whole */
-    bool counted; /* among the ranks of one data index that hold this same part, this one counts it in norms
-                     and writes it to checkpoints */
+    bool counted; /* among the ranks of one copy of the model that hold this same part, this one counts it in
+                     norms and writes it to checkpoints */
     struct treatment treatment; /* train/optimizer/groups.h fills it in */
     int owners; /* of ZONE_SHARED_…: pipeline ranks that hold it (1, where only neighbours in a stack are
                    shared); else 0 */
@@ -88,7 +88,7 @@ struct table {
     int *by_name; /* [rows] rows in the order of their names (params_find); NULL where none is looked for */
     int *owner;   /* what the rows' owners are kept in */
     long total;   /* elements of a flat buffer, padding included */
-    /* Zone z is [zone[z], zone[z + 1]); each a multiple of data·SHARD_GRAIN (shard.h). */
+    /* Zone z is [zone[z], zone[z + 1]); each a multiple of copies·SHARD_GRAIN (shard.h). */
     long zone[ZONES + 1];
 };
 

@@ -44,8 +44,9 @@ int mesh_duplicate(const struct mesh *mesh, const char *key, struct mesh *out) {
     *out = mesh_alone();
     TRY(mesh_agree(mesh, verify_threads(mesh, key)));
     out->rank = mesh->rank, out->size = mesh->size;
+    out->sizes = mesh->sizes, out->batch = mesh->batch;
     memcpy(out->host, mesh->host, sizeof out->host);
-    for (int a = 0; a < AXES; a++) out->axis[a] = place_on(&mesh->axis[a]);
+    for (int a = 0; a < axes_count(); a++) out->axis[a] = place_on(&mesh->axis[a]);
     int status = mesh_agree(mesh, join(out, mesh->world));
     out->polling = true;
     if (status) mesh_free(out);

@@ -13,7 +13,7 @@
 
 /* Sizes from `lowest` up; `lowest` of an axis that may take the rest is 0. */
 static int validate_sizes(const int size[AXES]) {
-    for (int a = 0; a < AXES; a++) {
+    for (int a = 0; a < axes_count(); a++) {
         const struct axis_row *row = &axis_rows[a];
         if (size[a] < !row->rest)
             return gdn_fail(GDN_INPUT, "%s: %d is not a number of ranks; use 1 or more%s", row->key, size[a],
@@ -44,12 +44,17 @@ int mesh_validate(int size[AXES], int ranks) {
 
 /* All axes, whatever becomes of one, since the other ranks make them too. */
 static int create_axes(const int size[AXES], struct mesh *m) {
+    const struct axis_sizes joined = axes_joined(size);
     int index[AXES], status = 0;
-    axes_place(size, m->rank, index);
-    for (int i = 0; i < AXES; i++) {
+    axes_place_joined(size, m->rank, index);
+    for (int i = 0; i < axes_count(); i++) {
         enum mesh_axis a = axis_order[i];
-        int color = m->rank - index[a] * (int)axes_stride(size, a); /* the first rank of its line */
-        int next = axis_create(axis_rows[a].name, m->world, color, index[a], size[a], &m->axis[a]);
+        int first[AXES]; /* of its line */
+        if (axis_rows[a].gradients && a != AXIS_COPIES) continue;
+        memcpy(first, index, sizeof first);
+        first[a] = 0;
+        int color = (int)axes_rank_joined(size, first);
+        int next = axis_create(axis_rows[a].name, m->world, color, index[a], joined.size[a], &m->axis[a]);
         if (!status) status = next;
     }
     return status;
@@ -62,6 +67,8 @@ int mesh_create(const int wanted[AXES], struct mesh *out) {
     MPI_TRY(MPI_Comm_rank(MPI_COMM_WORLD, &out->rank));
     MPI_TRY(MPI_Comm_size(MPI_COMM_WORLD, &out->size));
     TRY(mesh_validate(size, out->size));
+    memcpy(out->sizes.size, size, sizeof size);
+    out->batch = axes_batch(size, out->rank);
     if (gethostname(out->host, sizeof out->host)) strcpy(out->host, "unknown host");
     out->host[sizeof out->host - 1] = 0;
 
@@ -79,27 +86,25 @@ int mesh_create(const int wanted[AXES], struct mesh *out) {
 }
 
 struct mesh mesh_alone(void) {
-    struct mesh mesh = {.size = 1, .world = MPI_COMM_NULL, .node = MPI_COMM_NULL, .transport = "mpi"};
-    for (int a = 0; a < AXES; a++) mesh.axis[a] = axis_alone(axis_rows[a].name);
+    struct mesh mesh = {
+        .size = 1, .batch = {.parts = 1}, .world = MPI_COMM_NULL, .node = MPI_COMM_NULL, .transport = "mpi"};
+    for (int a = 0; a < axes_count(); a++) {
+        mesh.sizes.size[a] = 1;
+        mesh.axis[a] = axis_alone(axis_rows[a].name);
+    }
     return mesh;
 }
 
 void mesh_free(struct mesh *mesh) {
-    for (int a = 0; a < AXES; a++) axis_free(&mesh->axis[a]);
+    for (int a = 0; a < axes_count(); a++) axis_free(&mesh->axis[a]);
     staging_free(mesh->staging);
     if (mesh->node != MPI_COMM_NULL) MPI_Comm_free(&mesh->node);
     if (mesh->world != MPI_COMM_NULL) MPI_Comm_free(&mesh->world);
     *mesh = mesh_alone();
 }
 
-struct axis_sizes mesh_sizes(const struct mesh *mesh) {
-    struct axis_sizes sizes;
-    for (int a = 0; a < AXES; a++) sizes.size[a] = mesh->axis[a].size;
-    return sizes;
-}
-
 int mesh_sum(struct mesh *mesh, double *values, int count) {
-    for (int i = 0; i < AXES; i++) {
+    for (int i = 0; i < axes_count(); i++) {
         struct axis *axis = &mesh->axis[axis_sum_order[i]];
         axis_sum_doubles(axis, values, count);
         if (axis->status) return axis->status;
@@ -110,7 +115,7 @@ int mesh_sum(struct mesh *mesh, double *values, int count) {
 /* Before this rank waits for all others. */
 static void before_wait(const struct mesh *mesh) {
     if (mesh->polling) return; /* a thread that has no axes */
-    for (int i = 0; i < AXES; i++)
+    for (int i = 0; i < axes_count(); i++)
         axis_before_wait(&mesh->axis[axis_sum_order[i]]); /* failures show in the device's status */
 }
 

@@ -15,8 +15,11 @@
 
 /* Ranks lie on the axes in the order axis_order. */
 struct mesh {
-    int rank, size; /* MPI's, of `world` */
-    struct axis axis[AXES];
+    int rank, size;          /* MPI's, of `world` */
+    struct axis_sizes sizes; /* ranks of each axis of the configuration */
+    struct batch_part batch; /* which part of each batch this rank has */
+    struct axis
+        axis[AXES]; /* what is exchanged over; those over which gradients are summed are one: AXIS_COPIES */
     MPI_Comm world; /* a duplicate of MPI_COMM_WORLD */
     char host[64];
     const char *transport;   /* "mpi", "staged" or "nccl": how buffers travel; mesh_use */
@@ -36,8 +39,6 @@ enum mesh_transport { MESH_AUTO, MESH_STAGED, MESH_NCCL };
 int mesh_create(const int size[AXES], struct mesh *out);
 /* Checks the axes against the number of ranks, as mesh_create does, and resolves a size 0. Not collective. */
 int mesh_validate(int size[AXES], int ranks);
-/* How many ranks are on each axis. */
-struct axis_sizes mesh_sizes(const struct mesh *mesh);
 /* A mesh of this process alone, which needs no MPI_Init: for commands that run as one process. Nothing to
  * free. */
 struct mesh mesh_alone(void);

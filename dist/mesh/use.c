@@ -85,7 +85,7 @@ static int open_device_comm(struct axis *axis) {
 
 /* One axis after the other, so that no rank waits for one that waits for it. */
 static int open_device_comms(struct mesh *mesh) {
-    for (int i = 0; i < AXES; i++) {
+    for (int i = 0; i < axes_count(); i++) {
         struct axis *axis = &mesh->axis[axis_order[i]];
         activity_enter(axis->name, "opening of device communicators", -1, -1);
         int status = open_device_comm(axis);
@@ -97,7 +97,7 @@ static int open_device_comms(struct mesh *mesh) {
 
 int mesh_use(struct mesh *mesh, const struct ops *ops, enum mesh_transport choice, double seconds) {
     bool direct = false;
-    for (int a = 0; a < AXES; a++)
+    for (int a = 0; a < axes_count(); a++)
         mesh->axis[a].ops = ops, mesh->axis[a].timeout = seconds > 0 ? seconds : SECONDS;
     if (ops->device->host && choice == MESH_NCCL)
         return gdn_fail(GDN_INPUT,
@@ -105,7 +105,7 @@ int mesh_use(struct mesh *mesh, const struct ops *ops, enum mesh_transport choic
                         ops->name);
     if (ops->device->host) return 0;
     TRY(mesh_agree(mesh, staging_create(ops->device, &mesh->staging)));
-    for (int a = 0; a < AXES; a++) mesh->axis[a].staging = mesh->staging;
+    for (int a = 0; a < axes_count(); a++) mesh->axis[a].staging = mesh->staging;
     if (mesh->size > 1) TRY(choose(mesh, ops->device, choice, &direct));
     mesh->transport = direct ? "nccl" : "staged";
     return direct ? open_device_comms(mesh) : 0;

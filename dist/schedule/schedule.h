@@ -67,11 +67,11 @@ enum act {
     ACT_SEND,      /* start sending from `buffer`, or where that is −1 the own output in `activation_set` */
     ACT_FREE,      /* micro_batch, payload, index, buffer: not needed any more; wait for sends from it */
     ACT_SHARE,     /* sum the gradients of ZONE_SHARED_… tensors over the stages; all ranks have it */
-    ACT_REDUCE,    /* start bucket `index`'s sum over the data axis (tensor sums of partial tensors first) */
+    ACT_REDUCE,    /* start bucket `index`'s sum over all copies (tensor sums of partial tensors first) */
     ACT_FINISH,    /* wait for it: the own part of the bucket has the sum */
     ACT_NORM,      /* the global gradient norm; every rank decides alike whether to go on */
     ACT_UPDATE,    /* optimiser on the own part of bucket `index` */
-    ACT_GATHER,    /* start sending updated weights of bucket `index` to the data axis */
+    ACT_GATHER,    /* start sending updated weights of bucket `index` to all copies */
     ACT_GATHERED,  /* wait for it */
     ACTS
 };
@@ -95,7 +95,7 @@ enum act_role {
     ROLE_FREE,    /* waits for sends from its buffer */
     /* Of sums and updates, see act_is_of_update: */
     ROLE_MEET,   /* a sum, once all pipeline ranks that have the action in their lists have come to it */
-    ROLE_START,  /* starts an exchange of bucket `index` over the data axis */
+    ROLE_START,  /* starts an exchange of bucket `index` over all copies */
     ROLE_WAIT,   /* waits for the exchange of bucket `index` that was started last */
     ROLE_UPDATE, /* changes weights */
     ROLES
@@ -167,7 +167,7 @@ struct schedule {
 };
 
 struct schedule_options {
-    int micro_batches; /* of one data rank in a step */
+    int micro_batches; /* of one rank in a step */
     int num_layers;
     bool forward_only; /* evaluation: no gradients, no buckets */
     bool overlap; /* REDUCE as soon as a bucket is complete, in the last micro-batch's BACKWARD; else after */

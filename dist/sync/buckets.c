@@ -1,4 +1,4 @@
-/* Buckets of the gradient over the data axis: a sum begins, and ends, while other work goes on in between. */
+/* Buckets of the gradient over all copies: a sum begins, and ends, while other work goes on in between. */
 #include "dist/sync/private.h"
 
 #include "dist/mpi/activity.h"
@@ -8,23 +8,23 @@ static int wrong_phase(const char *call, int bucket) {
 }
 
 static int wait_for(struct sync *sync, int bucket) {
-    struct axis *data = &sync->mesh->axis[AXIS_DATA];
-    data->seconds -= MPI_Wtime();
-    activity_enter(data->name, sync->phase[bucket] == REDUCING ? "sum of gradients" : "gather of weights",
+    struct axis *copies = &sync->mesh->axis[AXIS_COPIES];
+    copies->seconds -= MPI_Wtime();
+    activity_enter(copies->name, sync->phase[bucket] == REDUCING ? "sum of gradients" : "gather of weights",
                    sync->shards->bucket[bucket].count, -1);
     int status = async_op_end(&sync->op[bucket]);
     activity_leave();
-    data->seconds += MPI_Wtime();
+    copies->seconds += MPI_Wtime();
     sync->under_way--;
     sync->phase[bucket] = IDLE;
-    return status ? status : data->ops->device->status();
+    return status ? status : copies->ops->device->status();
 }
 
 /* Counts what was handed over, `part` elements to each of the others. */
 static int started(struct sync *sync, int bucket, enum phase phase, long part, double began, int status) {
-    struct axis *data = &sync->mesh->axis[AXIS_DATA];
-    data->seconds += MPI_Wtime() - began;
-    data->bytes += (data->size - 1) * part * REAL_BYTES;
+    struct axis *copies = &sync->mesh->axis[AXIS_COPIES];
+    copies->seconds += MPI_Wtime() - began;
+    copies->bytes += (copies->size - 1) * part * REAL_BYTES;
     sync->phase[bucket] = phase;
     sync->under_way++;
     return status;
@@ -41,18 +41,18 @@ static int make_room(struct sync *sync, int bucket) {
 
 /* Starts to send every rank's part of x [count] to all, in place. */
 static int start_gather(struct sync *sync, int bucket, real *x, long part) {
-    struct axis *data = &sync->mesh->axis[AXIS_DATA];
+    struct axis *copies = &sync->mesh->axis[AXIS_COPIES];
     double began = MPI_Wtime();
-    activity_enter(data->name, "gather of weights", part * data->size, -1);
+    activity_enter(copies->name, "gather of weights", part * copies->size, -1);
     int status = make_room(sync, bucket);
     activity_leave();
-    if (!status) status = async_op_gather(&sync->op[bucket], data, sync->data, x, part);
+    if (!status) status = async_op_gather(&sync->op[bucket], copies, sync->copies, x, part);
     return started(sync, bucket, GATHERING, part, began, status);
 }
 
 int sync_reduce(struct sync *sync, int bucket, real *gradient) {
     const struct bucket *b = &sync->shards->bucket[bucket];
-    int ranks = sync->mesh->axis[AXIS_DATA].size, place = 0;
+    int ranks = sync->mesh->axis[AXIS_COPIES].size, place = 0;
     if (!b->shared) TRY(sync_partial(sync, b->ready, gradient));
     if (++sync->reduced == sync->shards->buckets) { /* what comes next is another step */
         sync->reduced = 0;
@@ -67,21 +67,21 @@ int sync_reduce(struct sync *sync, int bucket, real *gradient) {
     sync->used[sync->place[bucket] = place] = true;
     long part = b->count / ranks;
     double began = MPI_Wtime();
-    int status = async_op_exchange(&sync->op[bucket], &sync->mesh->axis[AXIS_DATA], sync->data,
+    int status = async_op_exchange(&sync->op[bucket], &sync->mesh->axis[AXIS_COPIES], sync->copies,
                                    gradient + b->first, sync->scratch + place * sync->largest, part);
     return started(sync, bucket, REDUCING, part, began, status);
 }
 
 int sync_finish(struct sync *sync, int bucket, real *gradient) {
     const struct bucket *b = &sync->shards->bucket[bucket];
-    struct axis *data = &sync->mesh->axis[AXIS_DATA];
-    if (data->size == 1) return 0;
+    struct axis *copies = &sync->mesh->axis[AXIS_COPIES];
+    if (copies->size == 1) return 0;
     if (sync->phase[bucket] != REDUCING) return wrong_phase("the end of a reduction", bucket);
     TRY(wait_for(sync, bucket));
     int place = sync->place[bucket];
-    long part = b->count / data->size;
-    data->ops->add_parts(part, data->size, sync->scratch + place * sync->largest,
-                         gradient + b->first + data->index * part);
+    long part = b->count / copies->size;
+    copies->ops->add_parts(part, copies->size, sync->scratch + place * sync->largest,
+                           gradient + b->first + copies->index * part);
     sync->used[place] = false;
     if (b->sharded) return 0;
     TRY(start_gather(sync, bucket, gradient + b->first, part));
@@ -90,13 +90,13 @@ int sync_finish(struct sync *sync, int bucket, real *gradient) {
 
 int sync_gather(struct sync *sync, int bucket, real *weight) {
     const struct bucket *b = &sync->shards->bucket[bucket];
-    if (sync->mesh->axis[AXIS_DATA].size == 1 || !b->sharded) return 0;
+    if (sync->mesh->axis[AXIS_COPIES].size == 1 || !b->sharded) return 0;
     if (sync->phase[bucket] != IDLE) return wrong_phase("the gather", bucket);
     return start_gather(sync, bucket, weight + b->first, b->own_count);
 }
 
 int sync_gathered(struct sync *sync, int bucket) {
-    if (sync->mesh->axis[AXIS_DATA].size == 1 || !sync->shards->bucket[bucket].sharded) return 0;
+    if (sync->mesh->axis[AXIS_COPIES].size == 1 || !sync->shards->bucket[bucket].sharded) return 0;
     if (sync->phase[bucket] != GATHERING) return wrong_phase("the end of a gather", bucket);
     return wait_for(sync, bucket);
 }

@@ -13,14 +13,14 @@ static int duplicate(const struct axis *axis, MPI_Comm *out) {
 
 /* Reserves elements on the device. */
 static real *reserve_elements(const struct sync *sync, long count) {
-    return sync->mesh->axis[AXIS_DATA].ops->device->reserve(((size_t)count + 1) * sizeof(real));
+    return sync->mesh->axis[AXIS_COPIES].ops->device->reserve(((size_t)count + 1) * sizeof(real));
 }
 
 static int reserve(struct sync *sync) {
     struct mesh *mesh = sync->mesh;
     size_t buckets = (size_t)sync->shards->buckets + 1;
     long partial = mesh->axis[AXIS_TENSOR].size > 1 ? sync_longest_partial(sync->table) : 0;
-    sync->largest = mesh->axis[AXIS_DATA].size > 1 ? sync_longest_bucket(sync->shards) : 0;
+    sync->largest = mesh->axis[AXIS_COPIES].size > 1 ? sync_longest_bucket(sync->shards) : 0;
     sync->op = calloc(buckets, sizeof *sync->op);
     sync->phase = calloc(buckets, sizeof *sync->phase);
     sync->place = calloc(buckets, sizeof *sync->place);
@@ -40,18 +40,19 @@ static int reserve(struct sync *sync) {
 int sync_create(struct mesh *mesh, const struct table *table, const struct shards *shards, struct sync **out,
                 int64_t *bytes) {
     /* First what needs the other ranks, so that none waits for one that has no memory. */
-    MPI_Comm data = MPI_COMM_NULL, pipeline = MPI_COMM_NULL;
-    TRY(duplicate(&mesh->axis[AXIS_DATA], &data));
+    MPI_Comm copies = MPI_COMM_NULL, pipeline = MPI_COMM_NULL;
+    TRY(duplicate(&mesh->axis[AXIS_COPIES], &copies));
     TRY(duplicate(&mesh->axis[AXIS_PIPELINE], &pipeline));
     struct sync *sync = *out = calloc(1, sizeof *sync);
     if (!sync) return gdn_fail(GDN_INTERNAL, "out of memory for the gradient sums");
-    *sync = (struct sync){.mesh = mesh, .table = table, .shards = shards, .data = data, .pipeline = pipeline};
+    *sync =
+        (struct sync){.mesh = mesh, .table = table, .shards = shards, .copies = copies, .pipeline = pipeline};
     sync_find_layers(table, &sync->lowest, &sync->highest);
     sync->from = sync->highest + 1;
     int status = reserve(sync);
     if (bytes)
         *bytes =
-            sync_formula_scratch(table, shards, mesh->axis[AXIS_DATA].size, mesh->axis[AXIS_TENSOR].size);
+            sync_formula_scratch(table, shards, mesh->axis[AXIS_COPIES].size, mesh->axis[AXIS_TENSOR].size);
     if (!status) return 0;
     sync_free(sync);
     *out = NULL;
@@ -60,9 +61,9 @@ int sync_create(struct mesh *mesh, const struct table *table, const struct shard
 
 void sync_free(struct sync *sync) {
     if (!sync) return;
-    if (sync->data != MPI_COMM_NULL) MPI_Comm_free(&sync->data);
+    if (sync->copies != MPI_COMM_NULL) MPI_Comm_free(&sync->copies);
     if (sync->pipeline != MPI_COMM_NULL) MPI_Comm_free(&sync->pipeline);
-    const struct device *device = sync->mesh->axis[AXIS_DATA].ops->device;
+    const struct device *device = sync->mesh->axis[AXIS_COPIES].ops->device;
     free(sync->op);
     free(sync->phase);
     free(sync->place);

@@ -3,7 +3,7 @@
  *   create.c   creation
  *   partial.c  rows that are parts of a sum over the tensor axis
  *   shared.c   rows that several stages hold
- *   buckets.c  buckets of the gradient over the data axis */
+ *   buckets.c  buckets of the gradient over all copies */
 #ifndef GDN_SYNC_PRIVATE_H
 #define GDN_SYNC_PRIVATE_H
 
@@ -22,14 +22,14 @@ struct sync {
     struct mesh *mesh;
     const struct table *table;
     const struct shards *shards;
-    MPI_Comm data, pipeline; /* duplicates: what is under way meets no other call */
+    MPI_Comm copies, pipeline; /* duplicates: what is under way meets no other call */
 
     /* Buckets. */
     struct async_op *op; /* [buckets] */
     enum phase *phase;   /* [buckets] */
     int *place;          /* [buckets] of scratch, while it is being reduced */
     bool used[SYNC_IN_FLIGHT];
-    real *scratch;       /* [SYNC_IN_FLIGHT, largest] every data rank's version of the own part */
+    real *scratch;       /* [SYNC_IN_FLIGHT, largest] every copy's version of the own part */
     long largest;        /* bucket */
     int under_way;       /* operations */
     int gather[GATHERS]; /* buckets whose gathers were started last, in turn */

@@ -68,8 +68,8 @@ long sync_longest_versions(const struct table *table) {
     return longest;
 }
 
-int64_t sync_formula_bucket(const struct bucket *bucket, int data, int index) {
-    return axis_formula_sum(data, index, bucket->count); /* whether sums or updated weights are gathered */
+int64_t sync_formula_bucket(const struct bucket *bucket, int copies, int index) {
+    return axis_formula_sum(copies, index, bucket->count); /* whether sums or updated weights are gathered */
 }
 
 int64_t sync_formula_partial(const struct table *table, int tensor, int index) {
@@ -92,9 +92,9 @@ int64_t sync_formula_shared(const struct table *table, int pipeline_index) {
     return bytes;
 }
 
-int64_t sync_formula_scratch(const struct table *table, const struct shards *shards, int data, int tensor) {
+int64_t sync_formula_scratch(const struct table *table, const struct shards *shards, int copies, int tensor) {
     int64_t count = sync_longest_versions(table);
-    if (data > 1) count += SYNC_IN_FLIGHT * sync_longest_bucket(shards);
+    if (copies > 1) count += SYNC_IN_FLIGHT * sync_longest_bucket(shards);
     if (tensor > 1) count += sync_longest_partial(table);
     return count * REAL_BYTES;
 }

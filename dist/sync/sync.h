@@ -1,4 +1,4 @@
-/* Gradient synchronisation: sums buckets of the gradient over the data axis and gathers updated weights,
+/* Gradient synchronisation: sums buckets of the gradient over all copies and gathers updated weights,
  * while other work goes on (dist/layout/shard.h; actions of dist/schedule/schedule.h).
  *
  * Of a sharded bucket every rank sends each other rank its part and adds the parts that it receives in
@@ -48,14 +48,14 @@ int sync_gathered(struct sync *sync, int bucket);
 /* Lets what is under way move on. Called between a backward pass's layers. */
 int sync_progress(struct sync *sync);
 
-/* Bytes that a rank hands over in one step for a bucket's sum and gather (data axis), and for partial rows
+/* Bytes that a rank hands over in one step for a bucket's sum and gather (copies), and for partial rows
  * (tensor axis) and shared rows (pipeline axis) of all of a table. For the plan. */
-int64_t sync_formula_bucket(const struct bucket *bucket, int data, int index);
+int64_t sync_formula_bucket(const struct bucket *bucket, int copies, int index);
 int64_t sync_formula_partial(const struct table *table, int tensor, int index);
 int64_t sync_formula_shared(const struct table *table, int pipeline_index);
 /* Elements of the longest sum of partial rows, which the tensor axis needs scratch for (axis_reserve). */
 long sync_longest_partial(const struct table *table);
 /* Bytes of a rank's scratch, as sync_create gives them. */
-int64_t sync_formula_scratch(const struct table *table, const struct shards *shards, int data, int tensor);
+int64_t sync_formula_scratch(const struct table *table, const struct shards *shards, int copies, int tensor);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "dist/sync/exchange.h"
 
-/* A part of a tensor on its way from a data rank to another. */
+/* A part of a tensor on its way from a copy to another. */
 struct parcel {
     long at, count; /* in the flat buffer */
     int from, to;
@@ -10,24 +10,25 @@ struct parcel {
 
 typedef int take_parcel(void *context, const struct parcel *parcel);
 
-/* What a data rank owns of a tensor in a bucket, where the tensor meets it. */
-static struct parcel part_of(const struct row *row, const struct bucket *b, int data, int rank) {
-    long share = b->sharded ? b->count / data : b->count, first = b->first + (b->sharded ? rank * share : 0);
+/* What a copy owns of a tensor in a bucket, where the tensor meets it. */
+static struct parcel part_of(const struct row *row, const struct bucket *b, int copies, int rank) {
+    long share = b->sharded ? b->count / copies : b->count,
+         first = b->first + (b->sharded ? rank * share : 0);
     long from = row->offset > first ? row->offset : first, end = row->offset + row->count;
     long to = end < first + share ? end : first + share;
     return (struct parcel){.at = from, .count = to > from ? to - from : 0};
 }
 
-/* All parcels of one tensor, in an order that all data ranks have. Of what every rank owns, nothing is
+/* All parcels of one tensor, in an order that all copies have. Of what every rank owns, nothing is
  * collected. */
 static int each_of_tensor(const struct row *row, const struct shards *shards, const struct dealt *item,
-                          int data, bool back, take_parcel *take, void *context) {
+                          int copies, bool back, take_parcel *take, void *context) {
     for (int b = 0; b < shards->buckets; b++) {
         const struct bucket *bucket = &shards->bucket[b];
         if (row->offset >= bucket->first + bucket->count || row->offset + row->count <= bucket->first)
             continue;
-        for (int rank = 0; rank < data && (back || bucket->sharded); rank++) {
-            struct parcel parcel = part_of(row, bucket, data, rank);
+        for (int rank = 0; rank < copies && (back || bucket->sharded); rank++) {
+            struct parcel parcel = part_of(row, bucket, copies, rank);
             if (rank == item->owner || !parcel.count) continue;
             parcel.from = back ? item->owner : rank, parcel.to = back ? rank : item->owner;
             TRY(take(context, &parcel));
@@ -38,10 +39,10 @@ static int each_of_tensor(const struct row *row, const struct shards *shards, co
 
 /* The same of all tensors of a matrix. */
 static int each_parcel(const struct table *table, const struct shards *shards, const struct dealt *item,
-                       int data, bool back, take_parcel *take, void *context) {
+                       int copies, bool back, take_parcel *take, void *context) {
     const int tensors = deal_shape(table, item->row).tensors;
     for (int i = 0; i < tensors; i++)
-        TRY(each_of_tensor(&table->row[item->row + i], shards, item, data, back, take, context));
+        TRY(each_of_tensor(&table->row[item->row + i], shards, item, copies, back, take, context));
     return 0;
 }
 
@@ -54,7 +55,7 @@ static bool is_here(const struct table *table, const struct dealt *item, int ten
 /* ------------------------------------------------------------------------------------------- exchanging */
 
 struct transfer {
-    struct exchange exchange; /* over the data axis */
+    struct exchange exchange; /* over all copies */
     real *x;
     int messages;
 };
@@ -80,20 +81,20 @@ static int start(void *context, const struct parcel *parcel) {
 static int each_of_some(struct transfer *t, const struct mesh *mesh, const struct table *table,
                         const struct shards *shards, const struct deal *deal, int first, bool back,
                         take_parcel *take) {
-    int data = mesh->axis[AXIS_DATA].size;
-    for (int i = first; i < deal->count && i < first + data; i++)
+    int copies = mesh->axis[AXIS_COPIES].size;
+    for (int i = first; i < deal->count && i < first + copies; i++)
         if (deal->item[i].active && (back || is_here(table, &deal->item[i], mesh->axis[AXIS_TENSOR].index)))
-            TRY(each_parcel(table, shards, &deal->item[i], data, back, take, t));
+            TRY(each_parcel(table, shards, &deal->item[i], copies, back, take, t));
     return 0;
 }
 
 static int transfer(struct mesh *mesh, const struct table *table, const struct shards *shards,
                     const struct deal *deal, real *x, bool back) {
-    struct transfer t = {.exchange.axis = &mesh->axis[AXIS_DATA], .x = x};
+    struct transfer t = {.exchange.axis = &mesh->axis[AXIS_COPIES], .x = x};
     const char *what = back ? "return of matrices" : "gather of matrices";
-    int data = mesh->axis[AXIS_DATA].size, status = 0;
-    if (data == 1) return 0;
-    for (int i = 0; i < deal->count && !status; i += data) {
+    int copies = mesh->axis[AXIS_COPIES].size, status = 0;
+    if (copies == 1) return 0;
+    for (int i = 0; i < deal->count && !status; i += copies) {
         t.messages = 0;
         status = each_of_some(&t, mesh, table, shards, deal, i, back, count_own);
         if (!status) status = exchange_begin(&t.exchange, t.messages, what);
@@ -125,5 +126,5 @@ void whole_formula(const struct table *table, const struct shards *shards, const
                    const struct deal_ranks *ranks, int64_t *bytes) {
     for (int i = 0; i < deal->count; i++)
         for (int back = !is_here(table, &deal->item[i], ranks->tensor_index); back < 2; back++)
-            each_parcel(table, shards, &deal->item[i], ranks->data, back, count_bytes, bytes);
+            each_parcel(table, shards, &deal->item[i], ranks->copies, back, count_bytes, bytes);
 }

@@ -316,7 +316,7 @@ static int place_rows(struct builder *b, struct table *out) {
             row[out->rows++].offset = out->total;
             out->total += pending->row.count;
         }
-        out->total = round_up(out->total, (long)b->layout->size[AXIS_DATA] * SHARD_GRAIN);
+        out->total = round_up(out->total, (long)b->layout->size[AXIS_COPIES] * SHARD_GRAIN);
     }
     out->zone[ZONES] = out->total;
     out->owner = b->owner;

@@ -5,9 +5,11 @@
 /* What no key of the configuration does. */
 static void choose(struct config *config) {
     choose_mixers(&config->model);
+    choose_axes(config->mesh.size);
 }
 
 void rows_register(void) {
+    rows_of_axes();
     rows_of_optimizers();
     rows_of_mixers();
     rows_of_rules();

@@ -3,12 +3,16 @@
 #ifndef GDN_TEST_ROWS_H
 #define GDN_TEST_ROWS_H
 
+#include "dist/layout/axes.h"
 #include "model/params/config.h"
 
 /* All of the functions below, before anything else of the program. */
 void rows_register(void);
 
 void rows_of_optimizers(void); /* optimizers.c */
+/* axes.c: an axis `replica` of $GDN_TEST_REPLICA ranks, of all configurations; none where that is unset. */
+void rows_of_axes(void);
+void choose_axes(int size[AXES]);
 /* mixer_average.c, which layers whose character in $GDN_TEST_MIXERS is 1 have ("01": every second); of a
  * configuration that the program does not read: after rows_of_mixers. */
 void rows_of_mixers(void);

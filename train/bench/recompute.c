@@ -34,7 +34,7 @@ static struct rank_work work_of(const struct comparison *c, const struct config 
     long micro_batch = train->micro_batch_size ? train->micro_batch_size : train->batch_size;
     struct rank_work work = {
         .config = config, .pipeline = &c->pipeline, .share = train->batch_size, .micro_batch = micro_batch};
-    for (int a = 0; a < AXES; a++) work.size[a] = 1;
+    for (int a = 0; a < axes_count(); a++) work.size[a] = 1;
     return work;
 }
 
@@ -140,7 +140,8 @@ int bench_recompute(const struct ops *ops, const struct config *config, const st
     if (!c) return gdn_fail(GDN_INTERNAL, "out of memory for a benchmark");
     const struct train_config *train = &config->train;
     long micro_batch = train->micro_batch_size ? train->micro_batch_size : train->batch_size;
-    int status = pipeline_create(config, 1, 0, 0, (int)(train->batch_size / micro_batch), true, &c->pipeline);
+    const struct partition_place alone = {.copies = 1, .batch_parts = 1};
+    int status = pipeline_create(config, &alone, (int)(train->batch_size / micro_batch), true, &c->pipeline);
     if (!status) {
         status = compare(c, ops, config, spend->step, json);
         for (int i = 0; i < SETTINGS; i++) {

@@ -135,7 +135,7 @@ static int check_backend(const struct settings *s) {
 
 static int find_ops(const struct settings *s, struct config *config, const struct ops **ops) {
     struct mesh mesh = mesh_alone();
-    if (axes_each(config->mesh.size) > 1 || config->mesh.size[AXIS_DATA] > 1)
+    if (axes_each(config->mesh.size) > 1 || config->mesh.size[axes_rest()] > 1)
         return gdn_fail(
             GDN_INPUT,
             "gdn bench measures one process: mesh.data, mesh.tensor and mesh.pipeline of at most 1 are "

@@ -135,7 +135,7 @@ static void tell_mesh(struct check *check) {
     if (file) fclose(file);
     char *where = text ? strchr(text, ':') : NULL;
     if (where) where[strcspn(where, "\n")] = 0;
-    check_fit(&check->report, "mesh", "%s%s%s", axes_text(mesh_sizes(mesh).size, axes), where ? "; " : "",
+    check_fit(&check->report, "mesh", "%s%s%s", axes_text(mesh->sizes.size, axes), where ? "; " : "",
               where ? where + 2 : "");
     free(text);
 }
@@ -197,7 +197,7 @@ static int judge_speed(const struct check *check, const struct axis_speed *speed
 /* The same on all ranks, so that a failure to measure is all that can end the check early. */
 static int look_at_axes(struct check *check) {
     struct mesh *mesh = &check->run.mesh;
-    for (int a = 0; a < AXES; a++) {
+    for (int a = 0; a < axes_count(); a++) {
         struct axis *axis = &mesh->axis[a];
         struct axis_speed speed;
         char name[32], text[200], medium[32], large[32];

@@ -142,7 +142,7 @@ static int prepare(struct subject *subject, const struct arguments *given) {
     struct config *config = &subject->saved.config;
     TRY(open_validation(subject, given));
     /* Each rank has loaded the whole model: data parallel, however the run was laid out. */
-    for (int a = 0; a < AXES; a++) config->mesh.size[a] = axis_rows[a].rest ? 0 : 1;
+    for (int a = 0; a < axes_count(); a++) config->mesh.size[a] = axis_rows[a].rest ? 0 : 1;
     config->mesh.interleave = 1;
     config->mesh.sequence_parallel = false;
     return 0;

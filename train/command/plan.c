@@ -84,7 +84,7 @@ struct options_list {
 };
 
 static void list_options(struct options_list *out) {
-    for (int i = 0; i < AXES; i++) {
+    for (int i = 0; i < axes_count(); i++) {
         const char *axis = axis_rows[axis_order[i]].name;
         snprintf(out->name[i], sizeof out->name[i], "bandwidth-%s", axis);
         snprintf(out->help[i], sizeof out->help[i], "%s on the %s axis (default 12.5e9)",
@@ -92,7 +92,7 @@ static void list_options(struct options_list *out) {
         out->option[i] =
             (struct argp_option){out->name[i], KEY_AXES + (int)axis_order[i], "X", 0, out->help[i], 0};
     }
-    memcpy(out->option + AXES, fixed, sizeof fixed);
+    memcpy(out->option + axes_count(), fixed, sizeof fixed);
 }
 
 static const struct command_line line = {

@@ -78,34 +78,34 @@ static bool given(const struct reading *reading, const char *path) {
 static int validate_ramp(const struct reading *reading) {
     struct train_config *train = &reading->config->train;
     long last = train->batch_ramp[train->num_ramp - 1][RAMP_SIZE];
-    int micro_batch = train->micro_batch_size, ranks = reading->config->mesh.size[AXIS_DATA];
+    int micro_batch = train->micro_batch_size, ranks = axes_batch(reading->config->mesh.size, 0).parts;
     if (!given(reading, TRAIN(batch_size))) train->batch_size = (int)last;
     if (train->batch_size != last)
         return impossible(reading, "batch_size must be the last of batch_ramp, or be left out",
                           TRAIN(batch_size), TRAIN(batch_ramp));
     for (int i = 0; i < train->num_ramp; i++) {
-        long size = train->batch_ramp[i][RAMP_SIZE],
-             at_once = (long)(micro_batch ? micro_batch : 1) * (ranks ? ranks : 1);
+        long size = train->batch_ramp[i][RAMP_SIZE], at_once = (long)(micro_batch ? micro_batch : 1) * ranks;
         char why[128];
         if (size % at_once == 0) continue;
         snprintf(why, sizeof why, "batch_ramp[%d], %ld, must be a multiple of data ranks x micro_batch_size",
                  i, size);
-        return impossible(reading, why, TRAIN(batch_ramp), axis_rows[AXIS_DATA].key, TRAIN(micro_batch_size));
+        return impossible(reading, why, TRAIN(batch_ramp), axis_rows[axes_rest()].key,
+                          TRAIN(micro_batch_size));
     }
     return GDN_OK;
 }
 
 static int validate_train(const struct reading *reading) {
     const struct train_config *train = &reading->config->train;
-    int micro_batch = train->micro_batch_size, ranks = reading->config->mesh.size[AXIS_DATA];
+    int micro_batch = train->micro_batch_size, ranks = axes_batch(reading->config->mesh.size, 0).parts;
     if (train->num_ramp) return validate_ramp(reading);
     if (micro_batch > 0 && train->batch_size % micro_batch)
         return impossible(reading, "batch_size must be a multiple of micro_batch_size", TRAIN(batch_size),
                           TRAIN(micro_batch_size));
-    long at_once = (long)(micro_batch > 0 ? micro_batch : 1) * (ranks > 0 ? ranks : 1);
+    long at_once = (long)(micro_batch > 0 ? micro_batch : 1) * ranks;
     if (train->batch_size % at_once)
         return impossible(reading, "batch_size must be a multiple of data ranks x micro_batch_size",
-                          TRAIN(batch_size), axis_rows[AXIS_DATA].key, TRAIN(micro_batch_size));
+                          TRAIN(batch_size), axis_rows[axes_rest()].key, TRAIN(micro_batch_size));
     return GDN_OK;
 }
 

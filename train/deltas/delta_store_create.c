@@ -83,7 +83,7 @@ long delta_store_memory(const struct delta_place *place, int data_index) {
 }
 
 static int build(struct delta_store *s, const struct delta_place *place) {
-    plan(s, place, place->mesh->axis[AXIS_DATA].index);
+    plan(s, place, place->mesh->axis[AXIS_COPIES].index);
     if (!s->watches) return 0;
     TRY(arena_reserve(&s->arena));
     lay_out(s);

@@ -20,15 +20,15 @@ static size_t rows_bytes(const struct evaluation *e) {
     return (size_t)(rows * (e->length + 1)) * sizeof *e->rows;
 }
 
-int evaluation_describe(const struct config *config, int data, int data_index, int tensor_index, long max,
+int evaluation_describe(const struct config *config, const struct partition_place *place, long max,
                         struct evaluation *out) {
     *out = (struct evaluation){.length = config->train.sequence_length,
                                .vocab = config->model.vocab_size,
                                .text = token_format_of(config->data.format)->text};
     out->group = out->length < GROUP_TOKENS ? GROUP_TOKENS / out->length : 1;
     if (out->group > max) out->group = max;
-    return pipeline_create(config, data, data_index, tensor_index,
-                           round_groups(config->mesh.size[AXIS_PIPELINE]), false, &out->pipeline);
+    return pipeline_create(config, place, round_groups(config->mesh.size[AXIS_PIPELINE]), false,
+                           &out->pipeline);
 }
 
 static struct model_part part_of(const struct evaluation *e, const struct layout *layout,
@@ -84,15 +84,15 @@ static int same_data(struct evaluation *e) {
 static int prepare(struct mesh *mesh, const struct config *config, const struct table *table,
                    const struct state *state, const struct ops *ops, const struct validation *validation,
                    struct evaluation *out) {
-    TRY(evaluation_describe(config, mesh->axis[AXIS_DATA].size, mesh->axis[AXIS_DATA].index,
-                            mesh->axis[AXIS_TENSOR].index, validation_max(validation), out));
+    const struct partition_place place = partition_place_of(mesh->sizes.size, mesh->rank);
+    TRY(evaluation_describe(config, &place, validation_max(validation), out));
     out->mesh = mesh;
     out->validation = validation;
-    pipeline_keep(&out->pipeline, mesh->axis[AXIS_PIPELINE].index);
+    pipeline_keep(&out->pipeline, place.pipeline_index);
     TRY(reserve(out));
     TRY(read_first_groups(out));
     struct model_part part =
-        part_of(out, &out->pipeline.layout[mesh->axis[AXIS_PIPELINE].index], &mesh->axis[AXIS_TENSOR]);
+        part_of(out, &out->pipeline.layout[place.pipeline_index], &mesh->axis[AXIS_TENSOR]);
     return model_create(&config->model, table, state, ops, &part, out->group, out->length, false,
                         &out->model);
 }
@@ -189,7 +189,7 @@ static int sum_round(struct evaluation *evaluation, const struct validation_part
     TRY(mesh_agree(mesh, status));
     TRY(execute(evaluation->executor, &step));
     sums[0] += step.sums.ce;
-    if (mesh->axis[AXIS_TENSOR].index == 0 && mesh->axis[AXIS_PIPELINE].index == 0) /* others read the same */
+    if (mesh->rank == axes_batch_first(mesh->sizes.size, mesh->rank)) /* others read the same */
         sums[1] += count_bytes(evaluation, step.sequences);
     return 0;
 }
@@ -198,7 +198,7 @@ static int sum_round(struct evaluation *evaluation, const struct validation_part
 static int sum_part(struct evaluation *evaluation, int index, const struct wish *wish) {
     const struct validation_part *part = &evaluation->validation->part[index];
     double *sums = evaluation->sums + 2 * index;
-    int ranks = evaluation->mesh->axis[AXIS_DATA].size, rank = evaluation->mesh->axis[AXIS_DATA].index;
+    int ranks = evaluation->mesh->batch.parts, rank = evaluation->mesh->batch.index;
     long groups = (part->sequences + evaluation->group - 1) / evaluation->group;
     long from = groups * rank / ranks, to = groups * (rank + 1) / ranks;
     long each = evaluation->pipeline.micro_batches;

@@ -53,7 +53,7 @@ void evaluation_free(struct evaluation *evaluation);
 /* The same without data and memory, for any mesh and for plans: how evaluations on at most `max` sequences
  * of one source are cut, and their pipeline. All else is NULL. Not collective. Free with evaluation_free,
  * whatever this returns. GDN_INPUT, GDN_INTERNAL. */
-int evaluation_describe(const struct config *config, int data, int data_index, int tensor_index, long max,
+int evaluation_describe(const struct config *config, const struct partition_place *place, long max,
                         struct evaluation *out);
 /* Adds to `sum` what evaluations, as described, would reserve on a rank of this layout and its table;
  * `tensor` is planned. The model counts as workspace. Not collective. GDN_INTERNAL. */

@@ -45,7 +45,7 @@ static int find_places(struct replicas *x) {
 static int build(struct replicas *x) {
     size_t rows = (size_t)x->table->rows, all = (size_t)x->global->rows, ranks = (size_t)x->mesh->size,
            max = 1;
-    for (int a = 0; a < AXES; a++)
+    for (int a = 0; a < axes_count(); a++)
         if ((size_t)x->mesh->axis[a].size > max) max = (size_t)x->mesh->axis[a].size;
     x->place = calloc(rows + 1, sizeof *x->place);
     x->hash = calloc(rows + 1, sizeof *x->hash);
@@ -162,7 +162,7 @@ int replicas_compare(struct replicas *x, const real *weight, struct replicas_ver
     if (x->mesh->size == 1) return 0;
     TRY(mesh_agree(x->mesh, hash_all(x, weight)));
     memset(x->score, 0, (size_t)x->global->rows * sizeof *x->score);
-    for (int a = 0; a < AXES; a++) TRY(compare_over(x, (enum mesh_axis)a));
+    for (int a = 0; a < axes_count(); a++) TRY(compare_over(x, (enum mesh_axis)a));
     struct finding mine = worst_of(x);
     int any = mesh_any(x->mesh, mine.score > 0);
     if (any <= 0) return any < 0 ? GDN_INTERNAL : 0;

@@ -28,7 +28,7 @@ struct health {
 /* Where exchanges go over device communicators, the host cannot tell a GPU that computes from one that waits
  * for others. */
 static bool can_tell(const struct mesh *mesh) {
-    for (int a = 0; a < AXES; a++)
+    for (int a = 0; a < axes_count(); a++)
         if (mesh->axis[a].device_comm) return false;
     return mesh->size > 1;
 }
@@ -38,7 +38,7 @@ static int create_slow(struct health *h, const struct mesh *mesh, double factor)
     int *group = h->found;
     for (int r = 0; r < mesh->size; r++) {
         int index[AXES];
-        axes_place(mesh_sizes(mesh).size, r, index);
+        axes_place(mesh->sizes.size, r, index);
         group[r] = index[AXIS_PIPELINE];
     }
     return slow_create(mesh->size, group, factor, &h->slow);

@@ -51,7 +51,8 @@ static void record_start(struct loop *loop) {
     metrics_integer(metrics, "sequence_length", run->config.train.sequence_length);
     metrics_integer(metrics, "parameters", run_parameters(run));
     metrics_integer(metrics, "ranks", run->mesh.size);
-    for (int a = 0; a < AXES; a++) metrics_integer(metrics, axis_rows[a].name, run->mesh.axis[a].size);
+    for (int a = 0; a < axes_count(); a++)
+        metrics_integer(metrics, axis_rows[a].name, run->mesh.sizes.size[a]);
     metrics_integer(metrics, "interleave", run->config.mesh.interleave);
     metrics_integer(metrics, "threads", ops_threads());
     metrics_text(metrics, "backend", run->ops->name);

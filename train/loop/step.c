@@ -191,7 +191,7 @@ struct step loop_batch(const struct run *run, const struct loss_options *options
     return (struct step){
         .number = run->position.step,
         .rows = run->data.rows,
-        .first = run->mesh.axis[AXIS_DATA].index * share,
+        .first = run->mesh.batch.index * share,
         .sequences = share,
         .micro_batches = (int)(share / run->part.micro_batch),
         .options = options,
@@ -211,7 +211,7 @@ int loop_step(struct run *run, const struct delta_watch *watch, struct step_repo
         .active = options.active,
         .tokens = run->position.tokens + batch * (int64_t)train->sequence_length,
     };
-    for (int i = 0; i < AXES; i++) {
+    for (int i = 0; i < axes_count(); i++) {
         report->communication_bytes[i] = -axis[i].bytes;
         report->communication_seconds[i] = -axis[i].seconds;
     }
@@ -228,7 +228,7 @@ int loop_step(struct run *run, const struct delta_watch *watch, struct step_repo
         scales_restore(&run->scales); /* as if the step had not been */
     else
         TRY(scales_agree(&run->scales, &run->mesh));
-    for (int i = 0; i < AXES; i++) {
+    for (int i = 0; i < axes_count(); i++) {
         report->communication_bytes[i] += axis[i].bytes;
         report->communication_seconds[i] += axis[i].seconds;
     }

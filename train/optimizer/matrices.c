@@ -41,7 +41,7 @@ static void prepare(struct optimizer *o, const struct edge_set *active, double g
     }
 }
 
-/* What this data rank's tensor ranks work on for each other. */
+/* What this copy's tensor ranks work on for each other. */
 static int compute_rounds(struct optimizer *o) {
     const struct rounds rounds = {.mesh = o->mesh,
                                   .table = o->table,
@@ -51,7 +51,7 @@ static int compute_rounds(struct optimizer *o) {
                                   .scratch = o->workspace};
     const int *own = &o->deal.turn[o->mesh->axis[AXIS_TENSOR].index];
     deal_rewind(&o->deal);
-    while (deal_round(&o->deal, o->mesh->axis[AXIS_DATA].index)) {
+    while (deal_round(&o->deal, o->mesh->axis[AXIS_COPIES].index)) {
         TRY(rounds_collect(&rounds));
         if (*own < o->deal.count) {
             const int row = o->deal.item[*own].row;
@@ -71,7 +71,7 @@ int matrices_update(struct optimizer *o, const struct edge_set *active, double g
     TRY(whole_collect(o->mesh, o->table, o->shards, deal, o->state->gradient));
     TRY(compute_rounds(o));
     for (int i = 0; i < deal->count; i++)
-        if (deal->item[i].active && deal->item[i].owner == o->mesh->axis[AXIS_DATA].index &&
+        if (deal->item[i].active && deal->item[i].owner == o->mesh->axis[AXIS_COPIES].index &&
             deal->item[i].tensor == ALL_TENSOR_RANKS)
             compute(o, deal->item[i].row, false);
     return whole_hand_back(o->mesh, o->table, o->shards, deal, o->state->gradient);
@@ -81,7 +81,7 @@ int matrices_update(struct optimizer *o, const struct edge_set *active, double g
 
 void matrices_raise(struct matrices_cost *most, const struct matrices_cost *cost) {
     if (cost->flops > most->flops) most->flops = cost->flops;
-    if (cost->data_bytes > most->data_bytes) most->data_bytes = cost->data_bytes;
+    if (cost->copy_bytes > most->copy_bytes) most->copy_bytes = cost->copy_bytes;
     if (cost->tensor_bytes > most->tensor_bytes) most->tensor_bytes = cost->tensor_bytes;
 }
 
@@ -89,9 +89,9 @@ int matrices_plan(const struct train_config *train, const struct table *table, c
                   const struct deal_ranks *ranks, struct matrices_cost *out) {
     const struct optimizer_rule *rule = optimizer_rule_of(train);
     struct deal deal;
-    for (int rank = 0; rank < ranks->data; rank++) out[rank] = (struct matrices_cost){0};
+    for (int rank = 0; rank < ranks->copies; rank++) out[rank] = (struct matrices_cost){0};
     if (!rule->whole) return 0;
-    int64_t *bytes = calloc((size_t)ranks->data, sizeof *bytes);
+    int64_t *bytes = calloc((size_t)ranks->copies, sizeof *bytes);
     if (!bytes) return gdn_fail(GDN_INTERNAL, "out of memory for the plan of an optimiser");
     int status = deal_create(table, ranks, optimizer_matrix_cost, train, &deal);
     if (!status) {
@@ -103,7 +103,7 @@ int matrices_plan(const struct train_config *train, const struct table *table, c
             cost->flops += other ? 0 : item->cost;
             cost->tensor_bytes += rounds_formula(table, item, ranks);
         }
-        for (int rank = 0; rank < ranks->data; rank++) out[rank].data_bytes = bytes[rank];
+        for (int rank = 0; rank < ranks->copies; rank++) out[rank].copy_bytes = bytes[rank];
         deal_free(&deal);
     }
     free(bytes);

@@ -9,7 +9,7 @@
 
 /* ----------------------------------------------------------------------------------------------- norm */
 
-/* Blocks of this rank in sharded buckets: the same number on every data rank. */
+/* Blocks of this rank in sharded buckets: the same number on every copy. */
 static long own_blocks(const struct shards *shards) {
     long count = 0;
     for (int b = 0; b < shards->buckets; b++)
@@ -31,10 +31,10 @@ static void lay_out_matrices(struct optimizer *o, const struct table *table) {
 }
 
 /* Called once to count and once to hand out. */
-static void lay_out(struct optimizer *o, const struct table *table, const struct shards *shards, int data) {
+static void lay_out(struct optimizer *o, const struct table *table, const struct shards *shards, int copies) {
     size_t own = (size_t)own_blocks(shards), blocks = (size_t)(table->total / SHARD_GRAIN);
     o->own = arena_take(&o->scratch, own * sizeof *o->own);
-    o->gathered = arena_take(&o->scratch, own * (size_t)data * sizeof *o->gathered);
+    o->gathered = arena_take(&o->scratch, own * (size_t)copies * sizeof *o->gathered);
     o->square = arena_take(&o->scratch, blocks * sizeof *o->square);
     o->found = o->square;
     if (o->ops && !o->ops->device->host) o->found = arena_take(&o->on_device, blocks * sizeof *o->found);
@@ -50,21 +50,21 @@ int optimizer_reserve(struct optimizer *o) {
     o->scratch.name = o->on_device.name = "the gradient norm";
     o->matrices.name = "the update of whole matrices";
     o->on_device.device = o->matrices.device = o->ops->device;
-    lay_out(o, o->table, o->shards, o->mesh->axis[AXIS_DATA].size);
+    lay_out(o, o->table, o->shards, o->mesh->axis[AXIS_COPIES].size);
     TRY(arena_reserve(&o->scratch));
     if (o->on_device.used) TRY(arena_reserve(&o->on_device));
     if (o->matrices.used) TRY(arena_reserve(&o->matrices));
-    lay_out(o, o->table, o->shards, o->mesh->axis[AXIS_DATA].size);
+    lay_out(o, o->table, o->shards, o->mesh->axis[AXIS_COPIES].size);
     if (!o->rule->whole) return 0;
     const struct axis *tensor = &o->mesh->axis[AXIS_TENSOR];
-    const struct deal_ranks ranks = {o->mesh->axis[AXIS_DATA].size, tensor->size, tensor->index};
+    const struct deal_ranks ranks = {o->mesh->axis[AXIS_COPIES].size, tensor->size, tensor->index};
     return deal_create(o->table, &ranks, optimizer_matrix_cost, o->train, &o->deal);
 }
 
 long optimizer_planned(const struct train_config *train, const struct table *table,
-                       const struct shards *shards, int data) {
+                       const struct shards *shards, int copies) {
     struct optimizer o = {.rule = optimizer_rule_of(train), .table = table};
-    lay_out(&o, table, shards, data);
+    lay_out(&o, table, shards, copies);
     return (long)(o.scratch.used + o.matrices.used);
 }
 
@@ -79,8 +79,8 @@ void optimizer_free(struct optimizer *o) {
     deal_free(&o->deal);
 }
 
-int64_t optimizer_formula_norm(const struct shards *shards, int data) {
-    return axis_formula_gather_doubles(data, own_blocks(shards));
+int64_t optimizer_formula_norm(const struct shards *shards, int copies) {
+    return axis_formula_gather_doubles(copies, own_blocks(shards));
 }
 
 /* The squares of this rank's pieces, added to the blocks that they lie in. */
@@ -98,7 +98,7 @@ static void find_squares(struct optimizer *o, const struct edge_set *active) {
     if (o->found != o->square) device->download(o->square, o->found, bytes);
 }
 
-/* Every data rank's squares of its blocks, into their places. */
+/* Every copy's squares of its blocks, into their places. */
 static void gather_squares(struct optimizer *o) {
     const struct shards *shards = o->shards;
     long own = 0, count = own_blocks(shards);
@@ -107,8 +107,8 @@ static void gather_squares(struct optimizer *o) {
         for (long i = 0; bucket->sharded && i < bucket->own_count / SHARD_GRAIN; i++)
             o->own[own++] = o->square[bucket->own_first / SHARD_GRAIN + i];
     }
-    axis_gather_doubles(&o->mesh->axis[AXIS_DATA], o->own, count, o->gathered);
-    for (int rank = 0; rank < o->mesh->axis[AXIS_DATA].size; rank++) {
+    axis_gather_doubles(&o->mesh->axis[AXIS_COPIES], o->own, count, o->gathered);
+    for (int rank = 0; rank < o->mesh->axis[AXIS_COPIES].size; rank++) {
         const double *from = o->gathered + rank * count;
         for (int b = 0; b < shards->buckets; b++) {
             const struct bucket *bucket = &shards->bucket[b];
@@ -125,13 +125,13 @@ int optimizer_norm(struct optimizer *o, const struct edge_set *active, double *n
     gather_squares(o);
     double sum = 0;
     for (long i = 0; i < blocks; i++) sum += o->square[i];
-    axis_sum_doubles(&o->mesh->axis[AXIS_TENSOR], &sum, 1);
-    axis_sum_doubles(&o->mesh->axis[AXIS_PIPELINE], &sum, 1);
+    for (int i = 0; i < axes_count(); i++)
+        if (!axis_rows[axis_sum_order[i]].gradients)
+            axis_sum_doubles(&o->mesh->axis[axis_sum_order[i]], &sum, 1);
     *norm = sqrt(sum);
     TRY(o->ops->device->status());
-    TRY(o->mesh->axis[AXIS_DATA].status);
-    TRY(o->mesh->axis[AXIS_TENSOR].status);
-    return o->mesh->axis[AXIS_PIPELINE].status;
+    for (int a = 0; a < axes_count(); a++) TRY(o->mesh->axis[a].status);
+    return 0;
 }
 
 /* --------------------------------------------------------------------------------------------- update */

@@ -26,14 +26,14 @@ struct optimizer {
     const struct model_config *model;
     const struct train_config *train;
     const struct table *table;   /* with treatments (groups.h) */
-    const struct shards *shards; /* of `table` on this data rank */
+    const struct shards *shards; /* of `table` of this copy */
     struct mesh *mesh;
     struct state *state; /* gradient, moments and steps must be there */
 
     const struct optimizer_rule *rule; /* by optimizer_reserve */
 
     struct arena scratch;   /* of what follows */
-    double *own, *gathered; /* squares of this rank's blocks in sharded buckets; of every data rank's */
+    double *own, *gathered; /* squares of this rank's blocks in sharded buckets; of every copy's */
     double *square;         /* [table->total / SHARD_GRAIN] squares of all blocks of the flat buffer */
     struct deal deal;       /* of the tensors that are updated as whole matrices (matrices.h) */
     struct arena matrices;  /* on the device: of what follows */
@@ -46,9 +46,9 @@ struct optimizer {
 /* Reserves the scratch. Not collective. GDN_INTERNAL without memory. */
 int optimizer_reserve(struct optimizer *optimizer);
 void optimizer_free(struct optimizer *optimizer);
-/* Bytes of the scratch on a mesh of `data` data ranks, for plans; and what has been reserved. */
+/* Bytes of the scratch with so many copies, for plans; and what has been reserved. */
 long optimizer_planned(const struct train_config *train, const struct table *table,
-                       const struct shards *shards, int data);
+                       const struct shards *shards, int copies);
 long optimizer_reserved(const struct optimizer *optimizer);
 
 /* The rule's arithmetic of a matrix of a run's `train` (struct train_config), for deal.h. */
@@ -56,13 +56,12 @@ double optimizer_matrix_cost(const void *train, long rows, long columns);
 
 /* The global norm of the active rows' gradients over all ranks, each tensor's part counted once
  * (row.counted). Squares are summed in double over fixed blocks of SHARD_GRAIN elements of the flat buffer,
- * these in their order, then over the tensor and pipeline axes by rank: neither buckets nor their order show
- * in the bits, which are the same on all ranks. `active`: the edges in use, NULL for all. Every
- * rank's own parts must hold the sums. Collective over all ranks. Returns the status of the axes. */
+ * these in their order, then over the axes that divide the model by rank: neither buckets nor their order
+ * show in the bits, which are the same on all ranks. `active`: the edges in use, NULL for all. Every rank's
+ * own parts must hold the sums. Collective over all ranks. Returns the status of the axes. */
 int optimizer_norm(struct optimizer *optimizer, const struct edge_set *active, double *norm);
-/* Bytes that data rank hands to others for it over the data axis (the other axes: axis_formula_sum_doubles of
- * 1). */
-int64_t optimizer_formula_norm(const struct shards *shards, int data);
+/* Bytes that a copy hands to the others for it (the other axes: axis_formula_sum_doubles of 1). */
+int64_t optimizer_formula_norm(const struct shards *shards, int copies);
 
 /* What gradients of norm `norm` are multiplied with: grad_clip/(norm + 1e-6) where norm exceeds grad_clip (0:
  * never), else 1. */

@@ -5,7 +5,7 @@
 #include "train/optimizer/optimizer.h"
 
 /* Begins an update with gradients times `gscale`: one more step for every active row, and all that concerns
- * whole matrices. Collective over the data and tensor axes where there are such. GDN_INTERNAL. */
+ * whole matrices. Collective over copies and the tensor axis where there are such. GDN_INTERNAL. */
 int optimizer_begin(struct optimizer *optimizer, const struct edge_set *active, double gscale);
 /* Updates the active rows in this rank's part of one bucket. Not collective. */
 void optimizer_update(struct optimizer *optimizer, int bucket, const struct edge_set *active,

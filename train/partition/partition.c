@@ -8,12 +8,11 @@ int partition_create(const struct config *config, const struct partition_place *
                      struct partition *out) {
     const int rank = place->pipeline_index;
     *out = (struct partition){.share = 0};
-    TRY(batch_divide(&config->train, place->data, &out->share, &out->micro_batch));
+    TRY(batch_divide(&config->train, place->batch_parts, &out->share, &out->micro_batch));
     TRY(params_create(&config->model, NULL, &out->global));
     optimizer_treat(&config->train, &out->global);
     TRY(groups_uses(&config->train, &out->global, &out->groups));
-    TRY(pipeline_create(config, place->data, place->data_index, place->tensor_index,
-                        (int)(out->share / out->micro_batch), true, &out->pipeline));
+    TRY(pipeline_create(config, place, (int)(out->share / out->micro_batch), true, &out->pipeline));
     pipeline_keep(&out->pipeline, rank);
     out->layout = &out->pipeline.layout[rank];
     out->table = &out->pipeline.table[rank];

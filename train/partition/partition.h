@@ -1,5 +1,5 @@
-/* What is divided before a run's first step: the model among tensor and pipeline ranks, the batch among data
- * ranks; and this rank's part of both. */
+/* What is divided before a run's first step: the model among the axes that divide it, the batch among those
+ * that divide that; and this rank's part of both. */
 #ifndef GDN_PARTITION_H
 #define GDN_PARTITION_H
 
@@ -13,12 +13,7 @@ struct partition {
     const struct layout *layout; /* this rank's, with its table and shards, in `pipeline` */
     const struct table *table;
     const struct shards *shards;
-    long share, micro_batch; /* sequences of the largest step on this data rank; of one micro-batch */
-};
-
-/* A rank's place on a mesh with `data` data ranks. */
-struct partition_place {
-    int data, data_index, tensor_index, pipeline_index;
+    long share, micro_batch; /* sequences of the largest step on this rank; of one micro-batch */
 };
 
 /* For training. Not collective: every rank computes its own. partition_free follows, whatever this returns.

@@ -18,9 +18,20 @@
 /* What the steps before and between have in common. */
 struct builder {
     const struct config *config;
+    const struct partition_place *place;
     struct pipeline *out;
     struct schedule_options options;
 };
+
+struct partition_place partition_place_of(const int size[AXES], long rank) {
+    int index[AXES];
+    axes_place_joined(size, rank, index);
+    return (struct partition_place){.copies = axes_joined(size).size[AXIS_COPIES],
+                                    .copy = index[AXIS_COPIES],
+                                    .batch_parts = axes_batch(size, rank).parts,
+                                    .tensor_index = index[AXIS_TENSOR],
+                                    .pipeline_index = index[AXIS_PIPELINE]};
+}
 
 static int reserve(struct builder *b) {
     struct pipeline *p = b->out;
@@ -40,14 +51,14 @@ static int reserve(struct builder *b) {
 }
 
 /* What every pipeline rank has: layouts, tables, shards. */
-static int place(struct builder *b, const struct layout *first, int data_index) {
+static int lay_out(struct builder *b, const struct layout *first) {
     struct pipeline *p = b->out;
     for (int r = 0; r < p->ranks; r++) {
         p->layout[r] = *first;
         p->layout[r].index[AXIS_PIPELINE] = r;
         TRY(params_create(&b->config->model, &p->layout[r], &p->table[r]));
         optimizer_treat(&b->config->train, &p->table[r]);
-        TRY(shards_create(&p->table[r], first->size[AXIS_DATA], data_index, b->config->mesh.bucket,
+        TRY(shards_create(&p->table[r], b->place->copies, b->place->copy, b->config->mesh.bucket,
                           &p->shards[r]));
         p->share |= p->table[r].zone[ZONE_SHARED_LARGE] < p->table[r].total;
     }
@@ -113,23 +124,23 @@ static int add_smaller(struct builder *b, int micro_batches) {
     return status;
 }
 
-static int build_smaller(struct builder *b, int data) {
+static int build_smaller(struct builder *b) {
     const struct train_config *train = &b->config->train;
     struct pipeline *p = b->out;
-    int sizes = batch_sizes(train);
-    long micro_batch = batch_largest(train) / data / p->micro_batches;
+    int sizes = batch_sizes(train), parts = b->place->batch_parts;
+    long micro_batch = batch_largest(train) / parts / p->micro_batches;
     p->smaller = calloc((size_t)sizes, sizeof *p->smaller);
     if (!p->smaller) return gdn_fail(GDN_INTERNAL, "out of memory for the schedules of %d batches", sizes);
     for (int i = 0; train->num_ramp && i < sizes; i++)
-        TRY(add_smaller(b, (int)(batch_size(train, i) / data / micro_batch)));
+        TRY(add_smaller(b, (int)(batch_size(train, i) / parts / micro_batch)));
     return 0;
 }
 
 /* Buffers are counted in longs, their bytes too: all that the passes of a rank could have, at most. */
-static int validate_countable(const struct config *config, int data, int micro_batches) {
+static int validate_countable(const struct config *config, int parts, int micro_batches) {
     const struct model_config *m = &config->model;
     const struct delta_config *d = &m->delta;
-    long micro_batch = batch_largest(&config->train) / data / micro_batches;
+    long micro_batch = batch_largest(&config->train) / parts / micro_batches;
     double max = 0x1p56, connection = 4.0 * d->hidden + 4.0 * d->gate_hidden + 4.0 * m->hidden_size,
            layer =
                16.0 * (double)stream_width(m) + 6.0 * m->intermediate_size + d->num_distances * connection,
@@ -146,40 +157,43 @@ static int validate_countable(const struct config *config, int data, int micro_b
                     m->intermediate_size, all, max);
 }
 
-static int build(struct builder *b, int data, int data_index, int tensor_index) {
+static int build(struct builder *b) {
     const struct config *config = b->config;
+    const struct partition_place *place = b->place;
     struct pipeline *p = b->out;
     struct layout first;
-    TRY(validate_countable(config, data, b->options.micro_batches));
-    TRY(placement_create(config, data, tensor_index, 0, &first));
+    TRY(validate_countable(config, place->batch_parts, b->options.micro_batches));
+    TRY(placement_create(config, place->copies, place->tensor_index, 0, &first));
     p->stage = first.stage;
     if (!b->options.forward_only) {
-        TRY(boundary_validate(config, batch_largest(&config->train) / data / b->options.micro_batches));
+        TRY(boundary_validate(config,
+                              batch_largest(&config->train) / place->batch_parts / b->options.micro_batches));
         first.compress = config->mesh.compress_boundary;
         first.feedback = config->mesh.compress_feedback;
     }
     TRY(reserve(b));
-    TRY(place(b, &first, data_index));
+    TRY(lay_out(b, &first));
     TRY(introduce_edges(b));
     if (!b->options.forward_only) b->options.shards = p->shards, b->options.share = p->share;
 
     TRY(introduce(b, p->introduced));
     TRY(schedule(b, config->model.delta.num_distances, &p->routes, &p->schedule));
-    return b->options.forward_only ? 0 : build_smaller(b, data);
+    return b->options.forward_only ? 0 : build_smaller(b);
 }
 
-int pipeline_create(const struct config *config, int data, int data_index, int tensor_index,
-                    int micro_batches, bool training, struct pipeline *out) {
+int pipeline_create(const struct config *config, const struct partition_place *place, int micro_batches,
+                    bool training, struct pipeline *out) {
     *out = (struct pipeline){.ranks = config->mesh.size[AXIS_PIPELINE],
                              .distances = config->model.delta.num_distances,
                              .micro_batches = micro_batches};
     struct builder b = {.config = config,
+                        .place = place,
                         .out = out,
                         .options = {.micro_batches = micro_batches,
                                     .num_layers = config->model.num_layers,
                                     .forward_only = !training,
                                     .overlap = config->mesh.overlap}};
-    int status = build(&b, data, data_index, tensor_index);
+    int status = build(&b);
     if (status) pipeline_free(out);
     return status;
 }

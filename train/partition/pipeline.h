@@ -1,7 +1,7 @@
 /* What is known of a run before its first step, without memory for weights and without MPI: which part of
  * the model every pipeline rank has, how its flat buffers are cut, and what it does in a step, as verified
- * schedules. `gdn train` and `gdn eval` make it for their own tensor and data index, `gdn plan` for those
- * of any rank. */
+ * schedules. `gdn train` and `gdn eval` make it for their own tensor index and copy, `gdn plan` for those of
+ * any rank. */
 #ifndef GDN_PIPELINE_H
 #define GDN_PIPELINE_H
 
@@ -9,6 +9,16 @@
 #include "dist/layout/shard.h"
 #include "dist/layout/table.h"
 #include "train/config/config.h"
+
+/* A rank's place on a mesh. */
+struct partition_place {
+    int copies, copy; /* of its part of the model; which it has */
+    int batch_parts;  /* of each batch, of which it has one */
+    int tensor_index, pipeline_index;
+};
+
+/* A rank's, of MPI's number, with these axes. */
+struct partition_place partition_place_of(const int size[AXES], long rank);
 
 /* What steps of fewer micro-batches do (train.batch_ramp). */
 struct pipeline_smaller {
@@ -25,7 +35,7 @@ struct pipeline {
     struct span *stage;    /* [ranks·interleave] layers of all stages, in order */
     struct layout *layout; /* [ranks] of every pipeline rank; they share `stage` */
     struct table *table;   /* [ranks] */
-    struct shards *shards; /* [ranks] cut for the data index */
+    struct shards *shards; /* [ranks] cut for the copy */
     bool share;            /* some rank has ZONE_SHARED_… tensors */
     struct route_widths widths;
 
@@ -48,14 +58,14 @@ struct pipeline {
     int *blocks, *narrow_blocks; /* [ranks] */
 };
 
-/* Computes it all for one tensor index and data index of a mesh with `data` data ranks, for steps of
- * `micro_batches` micro-batches of a data rank, and, of training with train.batch_ramp, in which these are
- * the largest steps, for those of all its batches; schedules are those of training steps, or where
+/* Computes it all for a place's tensor index and copy, whatever its pipeline index, for steps of
+ * `micro_batches` micro-batches of a part of the batch, and, of training with train.batch_ramp, in which
+ * these are the largest steps, for those of all its batches; schedules are those of training steps, or where
  * `training` is false forward-only ones, and each has been verified (dist/verify/verify.h). Not collective:
  * every rank computes the same. Free with pipeline_free; after a failure there is nothing to free.
  * GDN_INPUT for a mesh that does not fit the model, GDN_INTERNAL. */
-int pipeline_create(const struct config *config, int data, int data_index, int tensor_index,
-                    int micro_batches, bool training, struct pipeline *out);
+int pipeline_create(const struct config *config, const struct partition_place *place, int micro_batches,
+                    bool training, struct pipeline *out);
 void pipeline_free(struct pipeline *pipeline);
 
 /* Frees the actions of all other ranks than `rank`, for whoever executes that rank's only; −1: of all ranks

@@ -18,7 +18,7 @@ static int cut_stages(const struct config *config, int stages, double *cost, str
     return stages_cut(model->num_layers, cost, 0, model_head_flops(model), stages, out);
 }
 
-int placement_create(const struct config *config, int data, int tensor_index, int pipeline_index,
+int placement_create(const struct config *config, int copies, int tensor_index, int pipeline_index,
                      struct layout *out) {
     const struct mesh_config *mesh = &config->mesh;
     long stages = (long)mesh->size[AXIS_PIPELINE] * mesh->interleave;
@@ -30,8 +30,9 @@ int placement_create(const struct config *config, int data, int tensor_index, in
                            .small = mesh->small,
                            /* a store reads whole sources */
                            .narrow = mesh->narrow_sources && !config->delta_store.interval};
-    memcpy(out->size, mesh->size, sizeof out->size);
-    out->size[AXIS_DATA] = data; /* the configuration may leave it open */
+    const struct axis_sizes joined = axes_joined(mesh->size);
+    memcpy(out->size, joined.size, sizeof out->size);
+    out->size[AXIS_COPIES] = copies; /* the configuration may leave it open */
     out->stage = malloc((size_t)stages * sizeof *out->stage);
     double *cost = malloc((size_t)config->model.num_layers * sizeof *cost);
     int status = out->stage && cost ? cut_stages(config, (int)stages, cost, out->stage)

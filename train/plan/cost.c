@@ -33,18 +33,18 @@ static struct action_cost norm_cost(const struct costing *of) {
     const struct layout *layout = of->layout;
     struct action_cost cost = {0};
     const int *size = layout->size;
-    for (int axis = 0; axis < AXES; axis++) {
+    for (int axis = 0; axis < axes_count(); axis++) {
         /* Sums of the loss, and of the squares of the gradient (optimizer_norm). */
         cost.bytes[axis] = axis_formula_sum_doubles(size[axis], step_sums(of->options));
         cost.calls[axis] = size[axis] > 1 ? 2 : 0;
-        if (axis == AXIS_DATA)
-            cost.bytes[axis] += optimizer_formula_norm(shards_of(of), layout->size[AXIS_DATA]);
+        if (axis == AXIS_COPIES)
+            cost.bytes[axis] += optimizer_formula_norm(shards_of(of), layout->size[AXIS_COPIES]);
         else
             cost.bytes[axis] += axis_formula_sum_doubles(size[axis], 1);
     }
     /* Whole matrices come right behind. */
     cost.flops = of->matrices.flops;
-    cost.bytes[AXIS_DATA] += of->matrices.data_bytes;
+    cost.bytes[AXIS_COPIES] += of->matrices.copy_bytes;
     cost.bytes[AXIS_TENSOR] += of->matrices.tensor_bytes;
     return cost;
 }
@@ -61,13 +61,13 @@ static struct action_cost partial_cost(const struct costing *of) {
 static struct action_cost bucket_cost(const struct costing *of, int index, bool gathers) {
     const struct bucket *bucket = &shards_of(of)->bucket[index];
     struct action_cost cost = {0};
-    int data = of->layout->size[AXIS_DATA];
+    int data = of->layout->size[AXIS_COPIES];
     int64_t all = sync_formula_bucket(bucket, data, 0);
     /* A sharded bucket's gather is of the weights, after the update; another's is of the sums. */
     int64_t gather = axis_formula_gather_rows(data, 0, bucket->count, 1);
     if (gathers && !bucket->sharded) return cost;
-    cost.bytes[AXIS_DATA] = gathers ? gather : bucket->sharded ? all - gather : all;
-    cost.calls[AXIS_DATA] = data > 1;
+    cost.bytes[AXIS_COPIES] = gathers ? gather : bucket->sharded ? all - gather : all;
+    cost.calls[AXIS_COPIES] = data > 1;
     return cost;
 }
 

@@ -18,9 +18,9 @@
 
 /* ------------------------------------------------------------------------------------------- one rank */
 
-/* The part of the optimiser's memory that the formula counts: of each moment a data-th of the large tensors
- * and all of the small ones (with two of floats 8 bytes a parameter). */
-static int64_t optimizer_formula(const struct table *table, int data) {
+/* The part of the optimiser's memory that the formula counts: of each moment a copy's share of the large
+ * tensors and all of the small ones (with two of floats 8 bytes a parameter). */
+static int64_t optimizer_formula(const struct table *table, int copies) {
     int64_t elements = 0;
     for (int m = 0; m < MOMENTS; m++) {
         int64_t large = 0, small = 0;
@@ -29,46 +29,46 @@ static int64_t optimizer_formula(const struct table *table, int data) {
             bool sharded = row->zone == ZONE_LARGE || row->zone == ZONE_SHARED_LARGE;
             if (m < row->treatment.moments->count) *(sharded ? &large : &small) += row->count;
         }
-        elements += (large + data - 1) / data + small;
+        elements += (large + copies - 1) / copies + small;
     }
     return elements * (int64_t)sizeof(real);
 }
 
 /* ---------------------------------------------------------------------------------------- pipeline ranks */
 
-static struct plan_rank *rank_at(const struct plan *plan, int data, int tensor, int pipeline) {
-    const int index[AXES] = {[AXIS_DATA] = data, [AXIS_TENSOR] = tensor, [AXIS_PIPELINE] = pipeline};
-    return &plan->rank[axes_rank(plan->size, index)];
+static struct plan_rank *rank_at(const struct plan *plan, int copy, int tensor, int pipeline) {
+    const int index[AXES] = {[AXIS_COPIES] = copy, [AXIS_TENSOR] = tensor, [AXIS_PIPELINE] = pipeline};
+    return &plan->rank[axes_rank_joined(plan->size, index)];
 }
 
-static int64_t data_bytes(const struct plan *plan, const struct loss_options *options,
-                          const struct shards *shards, int data_index) {
-    int64_t bytes = axis_formula_sum_doubles(plan->size[AXIS_DATA], step_sums(options)) +
-                    optimizer_formula_norm(shards, plan->size[AXIS_DATA]);
-    for (int b = 0; b < shards->buckets; b++)
-        bytes += sync_formula_bucket(&shards->bucket[b], plan->size[AXIS_DATA], data_index);
+static int64_t copy_bytes(const struct plan *plan, const struct loss_options *options,
+                          const struct shards *shards, int copy) {
+    const int copies = plan->work.size[AXIS_COPIES];
+    int64_t bytes =
+        axis_formula_sum_doubles(copies, step_sums(options)) + optimizer_formula_norm(shards, copies);
+    for (int b = 0; b < shards->buckets; b++) bytes += sync_formula_bucket(&shards->bucket[b], copies, copy);
     return bytes;
 }
 
-/* The figures of all data ranks of one tensor and pipeline index. */
+/* The figures of all copies of one tensor and pipeline index. */
 static void fill_ranks(struct plan *plan, const struct rank_plan *part, const struct memory *memory,
                        const struct action_cost *cost) {
-    int pipeline = part->layout.index[AXIS_PIPELINE];
+    int pipeline = part->layout.index[AXIS_PIPELINE], copies = plan->work.size[AXIS_COPIES];
     struct plan_rank rank = {
         .memory = *memory,
-        .optimizer_formula = optimizer_formula(&part->table, plan->size[AXIS_DATA]),
+        .optimizer_formula = optimizer_formula(&part->table, copies),
         .parameters = plan_table_parameters(&part->table),
     };
     for (int i = 0; i < plan->pipeline.schedule.rank[pipeline].count; i++) {
         rank.flops += cost[i].flops;
         for (int axis = 0; axis < AXES; axis++) rank.bytes[axis] += cost[i].bytes[axis];
     }
-    for (int data = 0; data < plan->size[AXIS_DATA]; data++) {
-        const struct matrices_cost *own = &part->matrices[data], *most = &part->costing.matrices;
-        struct plan_rank *out = rank_at(plan, data, part->layout.index[AXIS_TENSOR], pipeline);
+    for (int copy = 0; copy < copies; copy++) {
+        const struct matrices_cost *own = &part->matrices[copy], *most = &part->costing.matrices;
+        struct plan_rank *out = rank_at(plan, copy, part->layout.index[AXIS_TENSOR], pipeline);
         *out = rank;
         out->flops += own->flops - most->flops;
-        out->bytes[AXIS_DATA] = data_bytes(plan, &part->options, &part->shards, data) + own->data_bytes;
+        out->bytes[AXIS_COPIES] = copy_bytes(plan, &part->options, &part->shards, copy) + own->copy_bytes;
         out->bytes[AXIS_TENSOR] += own->tensor_bytes - most->tensor_bytes;
     }
 }
@@ -185,7 +185,7 @@ static int full_step(struct plan *plan) {
     struct loss_options options = rank_plan_options(config);
     double flops;
     TRY(cost_full(&config->model, plan->micro_batch, config->train.sequence_length, &options, &flops));
-    plan->flops = flops * plan->micro_batches * plan->size[AXIS_DATA];
+    plan->flops = flops * plan->micro_batches * plan->batch_parts;
     plan->ideal = plan->flops / (double)plan->ranks / plan->machine.flops;
     return 0;
 }

@@ -67,11 +67,25 @@ static bool could_hold(const struct search *s, long tensor, long pipeline, long 
     return min <= (double)s->fit->available->bytes;
 }
 
+/* The axes of a mesh, of which the one that takes the rest has all that so many ranks leave. */
+static struct axis_sizes axes_filled(const int size[AXES], long ranks) {
+    struct axis_sizes axes;
+    memcpy(axes.size, size, sizeof axes.size);
+    axes.size[axes_rest()] = (int)(ranks / axes_each(size));
+    return axes;
+}
+
+static int divide(const struct train_config *train, const struct axis_sizes *axes, long *share,
+                  long *micro_batch) {
+    return batch_divide(train, axes_batch(axes->size, 0).parts, share, micro_batch);
+}
+
 /* What planning a mesh takes: the schedule has each pass of each rank, and is made of every layer. */
 static bool affordable(struct search *s, const struct config *config, long ranks) {
     const struct mesh_config *mesh = &config->mesh;
-    long data = ranks / mesh->size[AXIS_TENSOR] / mesh->size[AXIS_PIPELINE], share, micro_batch;
-    if (data < 1 || batch_divide(&config->train, (int)data, &share, &micro_batch)) return false;
+    const struct axis_sizes axes = axes_filled(mesh->size, ranks);
+    long share, micro_batch;
+    if (axes_ranks(axes.size) != ranks || divide(&config->train, &axes, &share, &micro_batch)) return false;
     double passes = (double)(share / micro_batch) * mesh->size[AXIS_PIPELINE] * mesh->interleave +
                     config->model.num_layers;
     if (s->passes + passes > PASSES) return false;
@@ -106,9 +120,9 @@ static bool fits(struct search *s, const struct change *change) {
 /* The largest micro-batch below the present one with which it fits, on top of `change`. */
 static bool smaller_micro_batch(struct search *s, const struct change *change) {
     const struct config *config = s->fit->config;
-    long share, micro_batch,
-        data = s->fit->ranks / config->mesh.size[AXIS_TENSOR] / config->mesh.size[AXIS_PIPELINE];
-    if (batch_divide(&config->train, (int)data, &share, &micro_batch)) return false;
+    const struct axis_sizes axes = axes_filled(config->mesh.size, s->fit->ranks);
+    long share, micro_batch;
+    if (divide(&config->train, &axes, &share, &micro_batch)) return false;
     for (long count = share / micro_batch + 1; count <= share && count <= PASSES; count++) {
         if (share % count) continue;
         *s->out = *change;
@@ -130,60 +144,67 @@ static bool same_mesh(struct search *s, const struct change *none, const struct 
 
 /* ------------------------------------------------------------------------------------------ other meshes */
 
-struct axes {
-    long data, tensor, pipeline;
+struct candidate {
+    struct axis_sizes axes;
     double distance; /* from the present mesh: factors of two, over all axes */
 };
 
 static int nearer(const void *a, const void *b) {
-    const struct axes *x = a, *y = b;
+    const struct candidate *x = a, *y = b;
     if (fabs(x->distance - y->distance) > 1e-9) return x->distance < y->distance ? -1 : 1;
-    return x->tensor < y->tensor ? -1 : x->tensor > y->tensor; /* which sends more than a pipeline */
+    int more = x->axes.size[AXIS_TENSOR], less = y->axes.size[AXIS_TENSOR]; /* sends more than a pipeline */
+    return more < less ? -1 : more > less;
+}
+
+static double distance(const struct axis_sizes *from, const struct axis_sizes *to) {
+    double sum = 0;
+    for (int a = 0; a < axes_count(); a++) sum += fabs(log2((double)to->size[a] / from->size[a]));
+    return sum;
 }
 
 /* The meshes of so many ranks that the model's shape, the batch and memory do not rule out, nearest first. */
-static int list_meshes(const struct search *s, long ranks, struct axes *out) {
+static int list_meshes(const struct search *s, long ranks, struct candidate *out) {
     const struct config *config = s->fit->config;
-    const struct mesh_config *now = &config->mesh;
-    long data = s->fit->ranks / now->size[AXIS_TENSOR] / now->size[AXIS_PIPELINE];
+    const struct axis_sizes now = axes_filled(config->mesh.size, s->fit->ranks);
     int count = 0;
     for (int tensor = 1; tensor <= ranks; tensor++) {
         if (ranks % tensor || model_conflict(&config->model, tensor)) continue;
-        for (long pipeline = 1; pipeline <= config->model.num_layers; pipeline++) {
-            if (ranks / tensor % pipeline) continue;
-            struct axes axes = {ranks / tensor / pipeline, tensor, pipeline, 0};
-            axes.distance = fabs(log2((double)axes.data / (double)data)) +
-                            fabs(log2((double)tensor / now->size[AXIS_TENSOR])) +
-                            fabs(log2((double)pipeline / now->size[AXIS_PIPELINE]));
-            if (config->train.batch_size % axes.data || !could_hold(s, tensor, pipeline, ranks)) continue;
-            if (ranks == s->fit->ranks && axes.distance < 1e-9) continue; /* the present one */
-            if (count < MESHES) out[count++] = axes;
+        for (int pipeline = 1; pipeline <= config->model.num_layers; pipeline++) {
+            struct axis_sizes axes = now;
+            axes.size[AXIS_TENSOR] = tensor, axes.size[AXIS_PIPELINE] = pipeline;
+            if (ranks % axes_each(axes.size)) continue;
+            axes = axes_filled(axes.size, ranks);
+            const struct candidate next = {axes, distance(&now, &axes)};
+            if (config->train.batch_size % axes_batch(axes.size, 0).parts ||
+                !could_hold(s, tensor, pipeline, ranks))
+                continue;
+            if (ranks == s->fit->ranks && next.distance < 1e-9) continue; /* the present one */
+            if (count < MESHES) out[count++] = next;
         }
     }
     qsort(out, (size_t)count, sizeof *out, nearer);
     return count;
 }
 
-static void set_mesh(const struct search *s, const struct axes *axes) {
+static void set_mesh(const struct search *s, const int size[AXES]) {
     const struct mesh_config *now = &s->fit->config->mesh;
-    long stages = axes->pipeline * now->interleave;
+    long pipeline = size[AXIS_PIPELINE], stages = pipeline * now->interleave;
     struct change *out = s->out;
-    if (now->size[AXIS_DATA] && now->size[AXIS_DATA] != axes->data) set(out, "mesh.data", axes->data);
-    if (now->size[AXIS_TENSOR] != axes->tensor) set(out, "mesh.tensor", axes->tensor);
-    if (now->size[AXIS_PIPELINE] != axes->pipeline) set(out, "mesh.pipeline", axes->pipeline);
-    if (now->interleave > 1 && (axes->pipeline == 1 || stages > s->fit->config->model.num_layers))
+    for (int a = 0; a < axes_count(); a++)
+        if (now->size[a] && now->size[a] != size[a]) set(out, axis_rows[a].key, size[a]);
+    if (now->interleave > 1 && (pipeline == 1 || stages > s->fit->config->model.num_layers))
         set(out, "mesh.interleave", 1);
 }
 
 /* Any mesh of so many ranks, with as little else as possible. */
 static bool other_mesh(struct search *s, long ranks, const struct change *ways, int count,
-                       struct axes *meshes) {
+                       struct candidate *meshes) {
     int found = list_meshes(s, ranks, meshes);
     for (int way = 0; way < count; way++)
         for (int i = 0; i < found; i++) {
             *s->out = ways[way];
             s->out->ranks = ranks;
-            set_mesh(s, &meshes[i]);
+            set_mesh(s, meshes[i].axes.size);
             if (fits(s, s->out)) return true;
         }
     return false;
@@ -192,7 +213,7 @@ static bool other_mesh(struct search *s, long ranks, const struct change *ways, 
 /* ----------------------------------------------------------------------------------------------- search */
 
 /* First on this mesh, then on others of as many ranks, then on the fewest times as many. */
-static bool find_with(struct search *s, struct axes *meshes) {
+static bool find_with(struct search *s, struct candidate *meshes) {
     const struct train_config *train = &s->fit->config->train;
     struct change none = {.ranks = s->fit->ranks}, all = none;
     recompute_all(train, &all);
@@ -209,7 +230,7 @@ static bool find_with(struct search *s, struct axes *meshes) {
 static int find(const struct fit *fit, const char *text, const struct memory *planned, struct change *out,
                 bool *found) {
     struct search search = {.fit = fit, .text = text, .planned = planned, .out = out};
-    struct axes *meshes = calloc(MESHES, sizeof *meshes);
+    struct candidate *meshes = calloc(MESHES, sizeof *meshes);
     int64_t parameters, moments;
     if (!meshes) return gdn_fail(GDN_INTERNAL, "out of memory for the search of a mesh");
     int status = plan_parameters(fit->config, &parameters, &moments);

@@ -3,7 +3,7 @@
 #include "train/plan/plan.h"
 
 static void write_bytes(const int64_t bytes[AXES], FILE *out) {
-    for (int i = 0; i < AXES; i++)
+    for (int i = 0; i < axes_count(); i++)
         fprintf(out, "%s\"%s\":%lld", i ? "," : "{", axis_rows[axis_order[i]].name,
                 (long long)bytes[axis_order[i]]);
     fputc('}', out);
@@ -46,7 +46,7 @@ static void write_ranks(const struct plan *plan, FILE *out) {
         int index[AXES];
         axes_place(plan->size, r, index);
         fprintf(out, "%s{\"rank\":%ld", r ? "," : "", r);
-        for (int a = 0; a < AXES; a++) fprintf(out, ",\"%s\":%d", axis_rows[a].name, index[a]);
+        for (int a = 0; a < axes_count(); a++) fprintf(out, ",\"%s\":%d", axis_rows[a].name, index[a]);
         fprintf(out, ",\"parameters\":%lld,\"memory\":", (long long)rank->parameters);
         write_memory(&rank->memory, out);
         fprintf(out, ",\"optimizer_formula\":%lld,\"flops\":%.17g,\"communication_bytes\":",
@@ -65,12 +65,12 @@ static void write_prediction(const struct plan *plan, FILE *out) {
     for (int r = 0; r < step->ranks; r++) {
         const struct rank_time *t = &step->rank[r];
         fprintf(out, "%s{\"arithmetic\":%.17g,\"update\":%.17g", r ? "," : "", t->arithmetic, t->update);
-        for (int i = 0; i < AXES; i++)
+        for (int i = 0; i < axes_count(); i++)
             fprintf(out, ",\"%s\":%.17g", axis_rows[axis_order[i]].name, t->exposed[axis_order[i]]);
         fprintf(out, ",\"bubble\":%.17g}", t->bubble);
     }
     fprintf(out, "],\"assumed\":{\"flops\":%.17g", m->flops);
-    for (int i = 0; i < AXES; i++)
+    for (int i = 0; i < axes_count(); i++)
         fprintf(out, ",\"bandwidth_%s\":%.17g", axis_rows[axis_order[i]].name, m->bandwidth[axis_order[i]]);
     fprintf(out, ",\"bandwidth_memory\":%.17g,\"latency\":%.17g}", m->memory, m->latency);
 }
@@ -78,8 +78,8 @@ static void write_prediction(const struct plan *plan, FILE *out) {
 void plan_json(const struct plan *plan, FILE *out) {
     int64_t all[AXES] = {0};
     for (long r = 0; r < plan->ranks; r++)
-        for (int axis = 0; axis < AXES; axis++) all[axis] += plan->rank[r].bytes[axis];
-    for (int a = 0; a < AXES; a++)
+        for (int axis = 0; axis < axes_count(); axis++) all[axis] += plan->rank[r].bytes[axis];
+    for (int a = 0; a < axes_count(); a++)
         fprintf(out, "%s\"%s\":%d", a ? "," : "{", axis_rows[a].name, plan->size[a]);
     fprintf(out,
             ",\"interleave\":%d,\"parameters\":%lld,\"micro_batches\":%d,\"micro_batch_size\":%ld,"

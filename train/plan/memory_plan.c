@@ -25,14 +25,13 @@ static int prepare(struct draft *d) {
         .share = d->run->part->share,
         .micro_batch = d->run->part->micro_batch,
     };
-    for (int a = 0; a < AXES; a++) d->work.size[a] = mesh->axis[a].size;
+    for (int a = 0; a < axes_count(); a++) d->work.size[a] = mesh->axis[a].size;
+    const struct partition_place place = partition_place_of(mesh->sizes.size, mesh->rank);
     d->plan->policy = calloc((size_t)layers, sizeof *d->plan->policy);
     if (!d->plan->policy) return gdn_fail(GDN_INTERNAL, "out of memory for %d layers", layers);
     if (!d->run->validation->sets) return 0;
     d->work.evaluation = &d->evaluation;
-    return evaluation_describe(config, mesh->axis[AXIS_DATA].size, mesh->axis[AXIS_DATA].index,
-                               mesh->axis[AXIS_TENSOR].index, validation_max(d->run->validation),
-                               &d->evaluation);
+    return evaluation_describe(config, &place, validation_max(d->run->validation), &d->evaluation);
 }
 
 /* For the layers of this rank; all ranks that have the same ones come to the same choice. */

@@ -69,7 +69,7 @@ static int reserve_costs(struct pass_costs *costs, int num_layers) {
 static int begin(struct counting *c, const struct costing *of, struct pass_costs *out) {
     const struct layout *layout = of->layout;
     *c = (struct counting){.of = of, .costs = out};
-    for (int a = 0; a < AXES; a++)
+    for (int a = 0; a < axes_count(); a++)
         c->mesh.axis[a] = axis_planned(axis_rows[a].name, layout->size[a], layout->index[a]);
     const struct model_part part = {
         .layout = layout,

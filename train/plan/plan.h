@@ -19,7 +19,7 @@ enum { PLAN_RANKS = 1000000 }; /* at most */
 
 struct plan_rank {
     struct memory memory;
-    int64_t optimizer_formula; /* bytes of its moments: large parameters ÷ data + small ones, of each */
+    int64_t optimizer_formula; /* bytes of its moments: large parameters ÷ copies + small ones, of each */
     int64_t parameters;        /* that it holds */
     double flops;              /* of a step */
     int64_t bytes[AXES];       /* that it hands over in a step */
@@ -34,17 +34,18 @@ struct plan {
     struct recompute *policy;   /* [num_layers] */
     double *ratio;  /* [pipeline ranks] memory without recomputation over memory available; 0: memory did not
                        decide */
-    int size[AXES]; /* ranks of each axis */
+    int size[AXES]; /* ranks of each axis; work.size: with copies as one */
     long ranks;
-    long share, micro_batch;       /* sequences of a step on a data rank, and of a micro-batch */
-    int micro_batches;             /* of a data rank in a step */
+    int batch_parts;               /* of each batch, over all ranks */
+    long share, micro_batch;       /* sequences of a step on a rank, and of a micro-batch */
+    int micro_batches;             /* of a rank in a step */
     const char *foreground;        /* why checkpoints are saved while training waits; NULL: as configured */
     int64_t parameters, connected; /* of the model; those of its connections */
     struct group_uses groups;
     struct plan_machine machine;
 
     struct plan_rank *rank; /* [ranks] by MPI's number */
-    /* [pipeline ranks · tensor], tensor index fastest; each [actions]; data index 0 */
+    /* [pipeline ranks · tensor], tensor index fastest; each [actions]; copy 0 */
     struct action_cost **cost;
     struct action_cost **slowest;  /* [pipeline ranks] the same of whichever tensor index has most of each */
     struct matrices_cost matrices; /* the same of the pipeline rank at hand */

@@ -36,14 +36,14 @@ static int validate_ranks(const struct mesh_config *mesh, long ranks) {
     return 0;
 }
 
-/* Data ranks and micro-batches, as `gdn train` has them on so many ranks. */
+/* The mesh and micro-batches, as `gdn train` has them on so many ranks. */
 static int divide(struct plan *plan, long ranks) {
     const struct mesh_config *mesh = &plan->config->mesh;
     const struct train_config *train = &plan->config->train;
     int rest = axes_rest();
     char others[AXES_TEXT];
     double named = mesh->size[rest] ? mesh->size[rest] : 1;
-    for (int a = 0; a < AXES; a++)
+    for (int a = 0; a < axes_count(); a++)
         if (a != rest) named *= mesh->size[a];
     memcpy(plan->size, mesh->size, sizeof plan->size);
     if (named > PLAN_RANKS)
@@ -53,7 +53,8 @@ static int divide(struct plan *plan, long ranks) {
     TRY(validate_ranks(mesh, ranks));
     TRY(mesh_validate(plan->size, (int)ranks));
     plan->ranks = ranks;
-    TRY(batch_divide(train, plan->size[AXIS_DATA], &plan->share, &plan->micro_batch));
+    plan->batch_parts = axes_batch(plan->size, 0).parts;
+    TRY(batch_divide(train, plan->batch_parts, &plan->share, &plan->micro_batch));
     plan->micro_batches = (int)(plan->share / plan->micro_batch);
     return 0;
 }
@@ -75,8 +76,9 @@ int plan_parameters(const struct config *config, int64_t *count, int64_t *moment
 static int describe_evaluation(struct plan *plan) {
     const struct data_config *data = &plan->config->data;
     if (!data->validation.count && data->validation_fraction == 0 && data->num_validations == 0) return 0;
-    TRY(evaluation_describe(plan->config, plan->size[AXIS_DATA], 0, 0,
-                            validation_wanted(&plan->config->train), &plan->evaluation));
+    const struct partition_place place = partition_place_of(plan->size, 0);
+    TRY(evaluation_describe(plan->config, &place, validation_wanted(&plan->config->train),
+                            &plan->evaluation));
     plan->work.evaluation = &plan->evaluation;
     return 0;
 }
@@ -84,7 +86,8 @@ static int describe_evaluation(struct plan *plan) {
 int plan_prepare(struct plan *plan, long ranks) {
     const struct config *config = plan->config;
     TRY(divide(plan, ranks));
-    TRY(pipeline_create(config, plan->size[AXIS_DATA], 0, 0, plan->micro_batches, true, &plan->pipeline));
+    const struct partition_place place = partition_place_of(plan->size, 0);
+    TRY(pipeline_create(config, &place, plan->micro_batches, true, &plan->pipeline));
     pipeline_keep(&plan->pipeline, -1);
     plan->policy = calloc((size_t)config->model.num_layers, sizeof *plan->policy);
     if (!plan->policy) return gdn_fail(GDN_INTERNAL, "out of memory for %d layers", config->model.num_layers);
@@ -96,7 +99,8 @@ int plan_prepare(struct plan *plan, long ranks) {
         .share = plan->share,
         .micro_batch = plan->micro_batch,
     };
-    memcpy(plan->work.size, plan->size, sizeof plan->work.size);
+    const struct axis_sizes joined = axes_joined(plan->size);
+    memcpy(plan->work.size, joined.size, sizeof plan->work.size);
     return describe_evaluation(plan);
 }
 
@@ -111,7 +115,7 @@ static int raise_max(const struct plan *plan, int tensor, int pipeline, struct p
     if (!status) status = rank_plan_memory(&part, &sizes, &memory);
     rank_plan_free(&part);
     if (!status && memory_sum(&memory) > memory_sum(&max->memory))
-        *max = (struct plan_max){axes_rank(plan->size, part.layout.index), memory};
+        *max = (struct plan_max){axes_rank_joined(plan->size, part.layout.index), memory};
     return status;
 }
 

@@ -37,19 +37,21 @@ static void raise(int64_t *greatest, int64_t value) {
     if (value > *greatest) *greatest = value;
 }
 
-/* Of all data and tensor indices of a pipeline rank, the greatest of each figure. Memory is that of the rank
- * that needs most. */
+static void raise_all(struct plan_rank *max, const struct plan_rank *r) {
+    if (memory_sum(&r->memory) > memory_sum(&max->memory)) max->memory = r->memory;
+    raise(&max->optimizer_formula, r->optimizer_formula);
+    raise(&max->parameters, r->parameters);
+    max->flops = fmax(max->flops, r->flops);
+    for (int axis = 0; axis < axes_count(); axis++) raise(&max->bytes[axis], r->bytes[axis]);
+}
+
+/* Of all ranks of a pipeline index, the greatest of each figure. Memory is that of the rank that needs most.
+ */
 static struct plan_rank max_of(const struct plan *plan, int pipeline_index) {
-    long each = axes_stride(plan->size, AXIS_PIPELINE); /* pipeline ranks differ slowest */
-    struct plan_rank max = plan->rank[pipeline_index * each];
-    for (long i = 1; i < each; i++) {
-        const struct plan_rank *r = &plan->rank[pipeline_index * each + i];
-        if (memory_sum(&r->memory) > memory_sum(&max.memory)) max.memory = r->memory;
-        raise(&max.optimizer_formula, r->optimizer_formula);
-        raise(&max.parameters, r->parameters);
-        max.flops = fmax(max.flops, r->flops);
-        for (int axis = 0; axis < AXES; axis++) raise(&max.bytes[axis], r->bytes[axis]);
-    }
+    const long run = axes_stride(plan->size, AXIS_PIPELINE); /* neighbours with the same index */
+    struct plan_rank max = plan->rank[pipeline_index * run];
+    for (long first = pipeline_index * run; first < plan->ranks; first += run * plan->size[AXIS_PIPELINE])
+        for (long i = 0; i < run; i++) raise_all(&max, &plan->rank[first + i]);
     return max;
 }
 
@@ -250,26 +252,27 @@ static void print_bytes(const struct plan *plan, FILE *out) {
     double sum[AXES] = {0};
     for (int r = 0; r < ranks; r++) {
         struct plan_rank max = max_of(plan, r);
-        for (int axis = 0; axis < AXES; axis++) raise(&greatest, max.bytes[axis]);
+        for (int axis = 0; axis < axes_count(); axis++) raise(&greatest, max.bytes[axis]);
     }
     for (long r = 0; r < plan->ranks; r++)
-        for (int axis = 0; axis < AXES; axis++) sum[axis] += (double)plan->rank[r].bytes[axis];
+        for (int axis = 0; axis < axes_count(); axis++) sum[axis] += (double)plan->rank[r].bytes[axis];
     struct unit unit = byte_unit((double)greatest / 8);
     fprintf(out, "\nBytes that a rank hands over in a step, %s%s\n", unit.name, over_others(plan));
     fprintf(out, "%6s", "rank");
-    for (int i = 0; i < AXES; i++) fprintf(out, " %12s", axis_rows[axis_order[i]].name);
+    for (int i = 0; i < axes_count(); i++) fprintf(out, " %12s", axis_rows[axis_order[i]].name);
     fprintf(out, " %10s\n", "messages");
     for (int r = 0; r < ranks; r++) {
         struct plan_rank max = max_of(plan, r);
         fprintf(out, "%6d", r);
-        for (int i = 0; i < AXES; i++) fprintf(out, " %12.2f", (double)max.bytes[axis_order[i]] / unit.size);
+        for (int i = 0; i < axes_count(); i++)
+            fprintf(out, " %12.2f", (double)max.bytes[axis_order[i]] / unit.size);
         fprintf(out, " %10ld\n", messages_of(plan, r));
     }
     double most = 0;
-    for (int axis = 0; axis < AXES; axis++) most = fmax(most, sum[axis]);
+    for (int axis = 0; axis < axes_count(); axis++) most = fmax(most, sum[axis]);
     struct unit all = byte_unit(most / 8);
     fprintf(out, "%6s", "");
-    for (int i = 0; i < AXES; i++) fprintf(out, " %12.2f", sum[axis_order[i]] / all.size);
+    for (int i = 0; i < axes_count(); i++) fprintf(out, " %12.2f", sum[axis_order[i]] / all.size);
     fprintf(out, " %s over all ranks\n", all.name);
 }
 
@@ -294,14 +297,14 @@ static void print_time(const struct plan *plan, FILE *out) {
     fprintf(out, "All %s steps: %s, without start-up, evaluations and waits for checkpoints\n",
             plan_grouped(train->steps, a), plan_seconds(plan_run_seconds(plan), b));
     fprintf(out, "%6s %11s %8s", "rank", "arithmetic", "update");
-    for (int i = 0; i < AXES; i++)
+    for (int i = 0; i < axes_count(); i++)
         fprintf(out, " %*s", time_width(axis_order[i]), axis_rows[axis_order[i]].name);
     fprintf(out, " %8s   of the step\n", "bubble");
     for (int r = 0; r < step->ranks; r++) {
         const struct rank_time *t = &step->rank[r];
         double percent = 100 / step->seconds;
         fprintf(out, "%6d %10.1f%% %7.1f%%", r, t->arithmetic * percent, t->update * percent);
-        for (int i = 0; i < AXES; i++)
+        for (int i = 0; i < axes_count(); i++)
             fprintf(out, " %*.1f%%", time_width(axis_order[i]) - 1, t->exposed[axis_order[i]] * percent);
         fprintf(out, " %7.1f%%\n", t->bubble * percent);
     }
@@ -314,7 +317,7 @@ static void print_assumptions(const struct plan *plan, FILE *out) {
     char text[32];
     fprintf(out, "\nAssumed of each rank, for the time alone (--help tells what else)\n");
     fprintf(out, "  --flops              %s in matrix products\n", plan_rate(m->flops, "FLOP/s", text));
-    for (int i = 0; i < AXES; i++)
+    for (int i = 0; i < axes_count(); i++)
         fprintf(out, "  --bandwidth-%-8s %s\n", axis_rows[axis_order[i]].name,
                 plan_rate(m->bandwidth[axis_order[i]], "B/s", text));
     struct kept kept = kept_moments(plan);

@@ -26,13 +26,13 @@ struct loss_options rank_plan_options(const struct config *config) {
 /* What the optimiser does with whole matrices, which are dealt to data and tensor ranks. */
 static int plan_matrices(struct rank_plan *plan) {
     const struct rank_work *work = plan->work;
-    plan->matrices = calloc((size_t)work->size[AXIS_DATA], sizeof *plan->matrices);
-    const struct deal_ranks ranks = {work->size[AXIS_DATA], work->size[AXIS_TENSOR],
+    plan->matrices = calloc((size_t)work->size[AXIS_COPIES], sizeof *plan->matrices);
+    const struct deal_ranks ranks = {work->size[AXIS_COPIES], work->size[AXIS_TENSOR],
                                      plan->layout.index[AXIS_TENSOR]};
     int status = plan->matrices ? matrices_plan(&work->config->train, &plan->table, &plan->shards, &ranks,
                                                 plan->matrices)
                                 : gdn_fail(GDN_INTERNAL, "out of memory for the plan of an optimiser");
-    for (int rank = 0; rank < work->size[AXIS_DATA] && !status; rank++)
+    for (int rank = 0; rank < work->size[AXIS_COPIES] && !status; rank++)
         matrices_raise(&plan->costing.matrices, &plan->matrices[rank]);
     if (status) rank_plan_free(plan);
     return status;
@@ -46,7 +46,7 @@ int rank_plan_create(const struct rank_work *work, int tensor, int pipeline, str
     out->layout.index[AXIS_TENSOR] = tensor;
     TRY(params_create(&config->model, &out->layout, &out->table));
     optimizer_treat(&config->train, &out->table);
-    int status = shards_create(&out->table, work->size[AXIS_DATA], 0, config->mesh.bucket, &out->shards);
+    int status = shards_create(&out->table, work->size[AXIS_COPIES], 0, config->mesh.bucket, &out->shards);
     if (status) params_free(&out->table);
     out->costing = (struct costing){
         .config = &config->model,
@@ -116,11 +116,11 @@ int rank_plan_memory(const struct rank_plan *plan, const struct pass_costs *pass
     out->bytes[MEMORY_ACTIVATIONS] = passes->memory.activations;
     out->bytes[MEMORY_SOURCES] = passes->memory.sources;
     out->bytes[MEMORY_COMMUNICATION] =
-        sync_formula_scratch(&plan->table, &plan->shards, work->size[AXIS_DATA], work->size[AXIS_TENSOR]) +
+        sync_formula_scratch(&plan->table, &plan->shards, work->size[AXIS_COPIES], work->size[AXIS_TENSOR]) +
         executor_planned(&execution, plan->layout.index[AXIS_PIPELINE]);
     out->bytes[MEMORY_WORKSPACE] =
         passes->memory.workspace +
-        optimizer_planned(&config->train, &plan->table, &plan->shards, work->size[AXIS_DATA]) +
+        optimizer_planned(&config->train, &plan->table, &plan->shards, work->size[AXIS_COPIES]) +
         batch_bytes(work->share, config->train.sequence_length) + delta_store_memory(&store, 0);
     if (!work->without_copy)
         out->bytes[MEMORY_CHECKPOINT] = saver_planned(config, &plan->table, &plan->shards);

@@ -39,7 +39,7 @@ struct simulator {
 
 struct plan_machine plan_machine_of(double flops, double bandwidth, double memory) {
     struct plan_machine machine = {.flops = flops, .memory = memory};
-    for (int a = 0; a < AXES; a++) machine.bandwidth[a] = bandwidth;
+    for (int a = 0; a < axes_count(); a++) machine.bandwidth[a] = bandwidth;
     return machine;
 }
 
@@ -78,7 +78,7 @@ static void spend_now(struct simulator *s, int rank, const struct action_cost *c
     double arithmetic = cost->flops / s->machine->flops;
     s->out->rank[rank].arithmetic += arithmetic;
     s->clock[rank].now += arithmetic;
-    for (int axis = 0; axis < AXES; axis++) {
+    for (int axis = 0; axis < axes_count(); axis++) {
         double seconds = transfer(s->machine, cost, axis);
         s->out->rank[rank].exposed[axis] += seconds;
         s->clock[rank].now += seconds;
@@ -200,15 +200,15 @@ static int start_bucket(void *simulator, const struct action *a) {
     struct simulator *s = simulator;
     struct clock *c = clock_of(s);
     compute(s, a);
-    double start = later(c->now, c->free[AXIS_DATA]);
-    c->bucket[a->index] = c->free[AXIS_DATA] = start + transfer(s->machine, cost_of(s), AXIS_DATA);
+    double start = later(c->now, c->free[AXIS_COPIES]);
+    c->bucket[a->index] = c->free[AXIS_COPIES] = start + transfer(s->machine, cost_of(s), AXIS_COPIES);
     return 0;
 }
 
 static int wait_for_bucket(void *simulator, const struct action *a) {
     struct simulator *s = simulator;
     const struct clock *c = clock_of(s);
-    wait_until(s, s->rank, c->now, c->bucket[a->index], AXIS_DATA);
+    wait_until(s, s->rank, c->now, c->bucket[a->index], AXIS_COPIES);
     return 0;
 }
 

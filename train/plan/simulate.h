@@ -27,6 +27,7 @@ struct plan_machine plan_machine_of(double flops, double bandwidth, double memor
 /* What one action costs the rank that does it. */
 struct action_cost {
     double flops;
+    /* 0 where AXES has room for an axis and there is none: loops over all places are the quicker ones. */
     int64_t bytes[AXES]; /* handed over */
     int calls[AXES];     /* messages, sums and gathers, one after the other */
     int64_t memory;      /* bytes read and written */

@@ -32,14 +32,14 @@ struct tracer {
     /* In hand: */
     FILE *out;
     long rank;
-    int index[AXES];
+    int index[AXES]; /* copies as one */
     const struct actions *list;
     const struct action_cost *cost; /* its own */
 };
 
-static long rank_at(const struct plan *plan, int data, int tensor, int pipeline) {
-    const int index[AXES] = {[AXIS_DATA] = data, [AXIS_TENSOR] = tensor, [AXIS_PIPELINE] = pipeline};
-    return axes_rank(plan->size, index);
+static long rank_at(const struct plan *plan, int copy, int tensor, int pipeline) {
+    const int index[AXES] = {[AXIS_COPIES] = copy, [AXIS_TENSOR] = tensor, [AXIS_PIPELINE] = pipeline};
+    return axes_rank_joined(plan->size, index);
 }
 
 /* The replay counts a message's bytes in an int: what is longer goes in pieces. */
@@ -74,7 +74,7 @@ static void exchange_tensor(const struct tracer *t, int action) {
     for (int pass = 0; pass < 3; pass++) /* start receives, start sends, wait for both */
         for (int i = 1; i <= others; i++) {
             int other = (t->index[AXIS_TENSOR] + i) % plan->size[AXIS_TENSOR];
-            long peer = rank_at(plan, t->index[AXIS_DATA], other, t->index[AXIS_PIPELINE]);
+            long peer = rank_at(plan, t->index[AXIS_COPIES], other, t->index[AXIS_PIPELINE]);
             double theirs = (double)tensor_cost(t, other, action)->bytes[AXIS_TENSOR] / others;
             if (pass == 0) line(t, "irecv", peer, TAG_TENSOR, theirs);
             if (pass == 1) line(t, "isend", peer, TAG_TENSOR, (double)mine / others);
@@ -93,7 +93,7 @@ static int place_of(const struct tracer *t, const struct action *a) {
 
 /* The rank at the other end of a message. */
 static long peer_of(const struct tracer *t, const struct action *a) {
-    return rank_at(t->plan, t->index[AXIS_DATA], t->index[AXIS_TENSOR], a->peer);
+    return rank_at(t->plan, t->index[AXIS_COPIES], t->index[AXIS_TENSOR], a->peer);
 }
 
 /* Arithmetic, and sums over the tensor axis. The update moves memory: as much arithmetic as takes that
@@ -107,18 +107,19 @@ static int work(void *tracer, const struct action *a) {
     return 0;
 }
 
-/* Starts the bucket's sum or gather over the data axis that has begun last, or waits for it. */
+/* Starts the bucket's sum or gather over the copies that has begun last, or waits for it. */
 static void exchange_bucket(const struct tracer *t, int bucket, bool start) {
     const struct plan *plan = t->plan;
     const struct exchange *exchange = &t->exchange[bucket];
+    int copies = plan->work.size[AXIS_COPIES];
     long tag = TAG_BUCKET + 2L * bucket + exchange->started - 1;
     if (!exchange->bytes) return;
-    for (int i = 1; i < plan->size[AXIS_DATA]; i++) {
-        int next = (t->index[AXIS_DATA] + i) % plan->size[AXIS_DATA],
-            before = (t->index[AXIS_DATA] + plan->size[AXIS_DATA] - i) % plan->size[AXIS_DATA];
+    for (int i = 1; i < copies; i++) {
+        int next = (t->index[AXIS_COPIES] + i) % copies,
+            before = (t->index[AXIS_COPIES] + copies - i) % copies;
         long to = rank_at(plan, next, t->index[AXIS_TENSOR], t->index[AXIS_PIPELINE]);
         long from = rank_at(plan, before, t->index[AXIS_TENSOR], t->index[AXIS_PIPELINE]);
-        double part = (double)exchange->bytes / (plan->size[AXIS_DATA] - 1);
+        double part = (double)exchange->bytes / (copies - 1);
         if (start)
             line(t, "irecv", from, tag, part), line(t, "isend", to, tag, part);
         else
@@ -130,7 +131,7 @@ static int start_bucket(void *tracer, const struct action *a) {
     struct tracer *t = tracer;
     work(t, a);
     t->exchange[a->index].started++;
-    t->exchange[a->index].bytes = t->cost[place_of(t, a)].bytes[AXIS_DATA];
+    t->exchange[a->index].bytes = t->cost[place_of(t, a)].bytes[AXIS_COPIES];
     exchange_bucket(t, a->index, true);
     return 0;
 }
@@ -161,7 +162,7 @@ static int share(void *tracer, const struct action *a) {
     for (int pass = 0; pass < 3; pass++)
         for (int r = 0; r < ranks; r++) {
             double theirs = (double)share_bytes(plan, r, t->index[AXIS_TENSOR]);
-            long peer = rank_at(plan, t->index[AXIS_DATA], t->index[AXIS_TENSOR], r);
+            long peer = rank_at(plan, t->index[AXIS_COPIES], t->index[AXIS_TENSOR], r);
             if (r == t->index[AXIS_PIPELINE] || !theirs) continue;
             if (pass == 0) line(t, "irecv", peer, TAG_SHARE, theirs / (owners - 1));
             if (pass == 1) line(t, "isend", peer, TAG_SHARE, mine / (owners - 1));
@@ -248,7 +249,7 @@ static void wait_for_activation_sets(const struct tracer *t) {
 static int write_rank(struct tracer *t) {
     const struct walk walk = {by_role, by_kind, .walker = t};
     const struct plan *plan = t->plan;
-    axes_place(plan->size, t->rank, t->index);
+    axes_place_joined(plan->size, t->rank, t->index);
     t->list = &plan->pipeline.schedule.rank[t->index[AXIS_PIPELINE]];
     t->cost = plan->cost[t->index[AXIS_PIPELINE] * plan->size[AXIS_TENSOR] + t->index[AXIS_TENSOR]];
     memset(t->exchange, 0,

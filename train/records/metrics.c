@@ -163,7 +163,7 @@ void metrics_numbers(struct metrics *metrics, const char *key, const double *val
 /* A value for each axis of the mesh, as an object: `seconds` or `bytes`, the other being NULL. */
 static void add_axes(struct metrics *metrics, const char *key, const double *seconds, const int64_t *bytes) {
     metrics_object(metrics, key);
-    for (int a = 0; a < AXES; a++)
+    for (int a = 0; a < axes_count(); a++)
         if (seconds)
             metrics_number(metrics, axis_rows[a].name, seconds[a]);
         else

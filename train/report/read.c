@@ -173,7 +173,7 @@ static int take_start(struct report_run *run, bool resumed, double step, const j
     run->started = true;
     if (resumed) go_back(run, step);
     run->parameters = report_number(line, "parameters"), run->ranks = report_number(line, "ranks");
-    for (int a = 0; a < AXES; a++) run->axis[a] = report_number(line, axis_rows[a].name);
+    for (int a = 0; a < axes_count(); a++) run->axis[a] = report_number(line, axis_rows[a].name);
     run->interleave = report_number(line, "interleave");
     run->steps = report_number(line, "steps");
     TRY(take_text(line, report_string(line, "device") ? "device" : "backend", &run->device));
@@ -331,7 +331,7 @@ static char *name_of(const char *path) {
 int report_run_read(const char *path, struct report_run *run) {
     *run = (struct report_run){.path = strdup(path), .name = name_of(path)};
     run->parameters = run->ranks = run->interleave = run->steps = NAN;
-    for (int a = 0; a < AXES; a++) run->axis[a] = NAN;
+    for (int a = 0; a < axes_count(); a++) run->axis[a] = NAN;
     run->memory.peak_resident = run->memory.available = run->tokens = run->first_time = run->last_time = NAN;
     if (!run->path || !run->name) return report_no_memory();
     TRY(read_metrics(run));

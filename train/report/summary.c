@@ -137,7 +137,7 @@ static int tell_speed(const struct report_run *run, struct value *out) {
 static void tell_axes(const struct report_run *run, struct value *out) {
     char text[sizeof out->text], note[sizeof out->note];
     size_t t = 0, n = 0;
-    for (int a = 0; a < AXES; a++) {
+    for (int a = 0; a < axes_count(); a++) {
         if (!(run->axis[a] > 0)) continue;
         t += (size_t)snprintf(text + t, sizeof text - t, "%s%.0f", t ? " \xc3\x97 " : "", run->axis[a]);
         n += (size_t)snprintf(note + n, sizeof note - n, "%s%s", n ? ", " : "", axis_rows[a].name);

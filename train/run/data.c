@@ -21,16 +21,16 @@ static int open_data(const struct config *config, const struct mesh *mesh,
 
 long run_data_share(const struct config *config, const struct mesh *mesh,
                     const struct run_position *position) {
-    return batch_at(&config->train, position->step) / mesh->axis[AXIS_DATA].size;
+    return batch_at(&config->train, position->step) / mesh->batch.parts;
 }
 
 int run_data_read(struct run_data *data, const struct config *config, const struct mesh *mesh,
                   const struct run_position *position) {
     const int vocab = config->model.vocab_size;
     const long share = run_data_share(config, mesh, position);
-    return gdn_fail_in(sampler_read(data->sampler, position->samples + mesh->axis[AXIS_DATA].index * share,
-                                    share, vocab, data->rows),
-                       "training data for model.vocab_size %d", vocab);
+    return gdn_fail_in(
+        sampler_read(data->sampler, position->samples + mesh->batch.index * share, share, vocab, data->rows),
+        "training data for model.vocab_size %d", vocab);
 }
 
 /* What a rank has found. */
@@ -43,9 +43,7 @@ struct sight {
  * all must find as many samples. `seen` [ranks]. Collective. */
 static int compare_ranks(const struct mesh *mesh, const struct sight *mine, struct sight *seen) {
     TRY(mesh_gather(mesh, mine, sizeof *mine, seen));
-    const struct sight *same_batch =
-        &seen[mesh->axis[AXIS_DATA].index *
-              axes_stride(mesh_sizes(mesh).size, AXIS_DATA)]; /* the first rank that has it */
+    const struct sight *same_batch = &seen[axes_batch_first(mesh->sizes.size, mesh->rank)];
     if (mine->samples == seen[0].samples && mine->first_batch == same_batch->first_batch) return 0;
     return gdn_fail(
         GDN_INPUT,

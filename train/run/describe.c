@@ -53,7 +53,7 @@ static void describe_mesh(const struct run *run, FILE *out) {
     char batches[256], axes[AXES_TEXT];
     batch_text(&run->config.train, batches, sizeof batches);
     fprintf(out, "mesh      %s; batches of %s, %ld at a time on each rank\n",
-            axes_text(mesh_sizes(mesh).size, axes), batches, run->part.micro_batch);
+            axes_text(mesh->sizes.size, axes), batches, run->part.micro_batch);
     if (mesh->axis[AXIS_PIPELINE].size > 1) {
         int ranks = run->part.layout->size[AXIS_PIPELINE], micro_batches = run->part.pipeline.micro_batches;
         fprintf(out, "stages    layers");

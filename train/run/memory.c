@@ -22,11 +22,11 @@ struct memory run_memory(const struct run *run) {
         [MEMORY_COMMUNICATION] = run->trainer.sync_bytes + executor_memory(run->trainer.executor),
         [MEMORY_WORKSPACE] = model.workspace + optimizer_reserved(&run->trainer.optimizer) +
                              batch_bytes(run->part.share, run->config.train.sequence_length) +
-                             delta_store_memory(&store, run->mesh.axis[AXIS_DATA].index),
+                             delta_store_memory(&store, run->mesh.axis[AXIS_COPIES].index),
         [MEMORY_CHECKPOINT] = run->copy_bytes,
     }};
     if (run->data.validation.sets) evaluation_memory(&run->evaluation, &memory);
-    for (int a = 0; a < AXES; a++)
+    for (int a = 0; a < axes_count(); a++)
         memory.bytes[MEMORY_COMMUNICATION] += run->mesh.axis[a].pieces_count * (int64_t)sizeof(real);
     return memory;
 }

@@ -143,7 +143,7 @@ void ranks_describe_places(const struct rank_place *place, const int size[AXES],
     int ranks = (int)axes_ranks(size), hosts = count_hosts(place, ranks), said = 0;
     fprintf(out, "placement %d rank%s on %d node%s", ranks, ranks > 1 ? "s" : "", hosts,
             hosts > 1 ? "s" : "");
-    for (int i = 0; i < AXES; i++) {
+    for (int i = 0; i < axes_count(); i++) {
         enum mesh_axis a = axis_order[i];
         if (size[a] > 1)
             fprintf(out, "%s%s %s", said++ ? ", " : ": ", axis_rows[a].name,
@@ -164,6 +164,6 @@ void ranks_describe(const struct mesh *mesh, FILE *out) {
     int have = all != NULL;
     if (mesh_reduce(mesh, &have, 1, MPI_INT, MPI_MIN)) have = 0;
     if (have && !mesh_gather(mesh, &mine, sizeof mine, all) && out)
-        ranks_describe_places(all, mesh_sizes(mesh).size, out);
+        ranks_describe_places(all, mesh->sizes.size, out);
     free(all);
 }

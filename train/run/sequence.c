@@ -76,9 +76,7 @@ int run_adopt(struct run *run, char *const *changes, int count, FILE *log) {
 
 /* What other ranks are not needed for. */
 static int divide(struct run *run) {
-    const struct mesh *mesh = &run->mesh;
-    const struct partition_place place = {mesh->axis[AXIS_DATA].size, mesh->axis[AXIS_DATA].index,
-                                          mesh->axis[AXIS_TENSOR].index, mesh->axis[AXIS_PIPELINE].index};
+    const struct partition_place place = partition_place_of(run->mesh.sizes.size, run->mesh.rank);
     TRY(run_config_resolve(&run->config, &run->config_text)); /* with the device that was found */
     TRY(scales_create(run->ops, &run->config.model, &run->scales));
     TRY(spikes_create(&run->config.spikes, &run->spikes));

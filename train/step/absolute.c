@@ -16,7 +16,7 @@ void executor_begin_absolute(struct executor *x) {
     const struct state *state = x->e.state;
     if (options->l1_weight == 0) return;
     x->e.ops->device->clear(x->absolute, sizeof *x->absolute);
-    if (x->e.mesh->axis[AXIS_DATA].index > 0) return;
+    if (x->e.mesh->axis[AXIS_COPIES].index > 0) return;
     for (int i = 0; i < x->table->rows; i++) {
         const struct row *row = &x->table->row[i];
         if (!row->counted || !of_connections(row) || !params_active(row, options->active)) continue;

@@ -152,8 +152,7 @@ static int list_bad_ranks(const struct nan_trace *q, char *text, size_t size) {
 }
 
 int nan_trace_end(struct nan_trace *q, int first_bad, struct verdict *out) {
-    struct rank_finding mine = {
-        .finding = q->first, .first_bad = first_bad, .data = q->mesh->axis[AXIS_DATA].index};
+    struct rank_finding mine = {.finding = q->first, .first_bad = first_bad, .data = q->mesh->batch.index};
     snprintf(mine.host, sizeof mine.host, "%s", q->mesh->host);
     TRY(gather_findings(q, &mine));
     *out = (struct verdict){.asked = true, .rank = -1};

@@ -30,7 +30,7 @@ static void add_up(struct executor *x) {
     const struct device *device = x->e.ops->device;
     const struct mesh *mesh = x->e.mesh;
     bool by_device = false;
-    for (int a = 0; a < AXES; a++) by_device |= mesh->axis[a].device_comm != NULL;
+    for (int a = 0; a < axes_count(); a++) by_device |= mesh->axis[a].device_comm != NULL;
     if (by_device) activity_enter("device", "exchanges", -1, -1); /* in which it may wait for other ranks */
     device->download(x->found, x->sums, (size_t)x->micro_batches * sizeof *x->sums);
     if (by_device) activity_leave();
@@ -73,7 +73,7 @@ action_handler *const executor_handlers[ACTS] = {
 /* Calls on an axis and passes do not return their failures. */
 static int status_of(const struct execution *e) {
     int status = model_status(e->model);
-    for (int i = 0; i < AXES && !status; i++) status = e->mesh->axis[axis_sum_order[i]].status;
+    for (int i = 0; i < axes_count() && !status; i++) status = e->mesh->axis[axis_sum_order[i]].status;
     return status;
 }
 

@@ -75,7 +75,7 @@ static void check_plan(struct fixture *f) {
     assert_int_equal(matrices_plan(&settings, &f->table, &f->shards, &ranks, cost), 0);
     draw(f, 1);
     assert_int_equal(matrices_update(&f->optimizer, NULL, 1), 0);
-    assert_int_equal(data->bytes - before[0], cost[data->index].data_bytes);
+    assert_int_equal(data->bytes - before[0], cost[data->index].copy_bytes);
     assert_int_equal(tensor->bytes - before[1], cost[data->index].tensor_bytes);
     double sums[2] = {cost[data->index].flops, 0};
     assert_int_equal(mesh_sum(f->mesh, sums, 1), 0);

@@ -16,6 +16,10 @@ static const char *const staged =
     "model: {num_layers: 8, delta: {stage_steps: 5, embedding_source: true, hidden: 8}}\n"
     "mesh: {tensor: 2, pipeline: 2, interleave: 2, small: 100, bucket: 5000}";
 
+static const struct partition_place one_copy = {.copies = 1, .batch_parts = 1},
+                                    place = {.copies = 2, .copy = 1, .batch_parts = 2, .tensor_index = 1},
+                                    many = {.copies = 16, .copy = 3, .batch_parts = 16, .tensor_index = 1};
+
 static void placement(void **state) {
     (void)state;
     struct config config = right(staged, NULL, NULL);
@@ -88,7 +92,7 @@ static void pipelines(void **state) {
     struct config config = right(staged, NULL, NULL);
     for (int training = 0; training < 2; training++) {
         struct pipeline p;
-        if (pipeline_create(&config, 2, 1, 1, 4, training, &p)) fail_msg("%s", gdn_failure());
+        if (pipeline_create(&config, &place, 4, training, &p)) fail_msg("%s", gdn_failure());
         assert_true(p.ranks == 2 && p.distances == 4 && p.micro_batches == 4);
         for (int rank = 0; rank < p.ranks; rank++) {
             check_rank(&config, &p, rank);
@@ -118,7 +122,7 @@ static void ramp(void **state) {
     (void)state;
     struct config config = right(staged, "train.batch_ramp=[[0, 8], [10, 32], [20, 8], [30, 16]]", NULL);
     struct pipeline p, alone;
-    if (pipeline_create(&config, 2, 1, 1, 8, true, &p)) fail_msg("%s", gdn_failure());
+    if (pipeline_create(&config, &place, 8, true, &p)) fail_msg("%s", gdn_failure());
     assert_int_equal(p.num_smaller, 2);
     for (int micro_batches = 1; micro_batches <= 9; micro_batches++) {
         bool there = micro_batches == 2 || micro_batches == 4 || micro_batches == 8;
@@ -136,7 +140,7 @@ static void ramp(void **state) {
     }
     /* The same actions as of a run with no other batch. */
     struct config plain = right(staged, "train.batch_size=16", NULL);
-    if (pipeline_create(&plain, 2, 1, 1, 4, true, &alone)) fail_msg("%s", gdn_failure());
+    if (pipeline_create(&plain, &place, 4, true, &alone)) fail_msg("%s", gdn_failure());
     const struct actions *a = &pipeline_schedule(&p, 4, pipeline_active(&p, 3))->rank[1],
                          *b = &pipeline_schedule(&alone, 4, pipeline_active(&alone, 3))->rank[1];
     assert_int_equal(a->count, b->count);
@@ -154,7 +158,7 @@ static void one_rank(void **state) {
     (void)state;
     struct config config = right("model: {delta: {distances: []}}", NULL, NULL);
     struct pipeline p;
-    if (pipeline_create(&config, 1, 0, 0, 1, true, &p)) fail_msg("%s", gdn_failure());
+    if (pipeline_create(&config, &one_copy, 1, true, &p)) fail_msg("%s", gdn_failure());
     assert_true(p.ranks == 1 && !p.share && p.activation_sets[0] == 1 && p.schedule.messages == 0);
     assert_ptr_equal(pipeline_schedule(&p, 1, pipeline_active(&p, 0)), &p.schedule);
     pipeline_free(&p);
@@ -169,7 +173,7 @@ static void large(void **state) {
                                  NULL, NULL);
     clock_t began = clock();
     struct pipeline p;
-    if (pipeline_create(&config, 16, 3, 1, 512, true, &p)) fail_msg("%s", gdn_failure());
+    if (pipeline_create(&config, &many, 512, true, &p)) fail_msg("%s", gdn_failure());
     pipeline_free(&p);
     double seconds = (double)(clock() - began) / CLOCKS_PER_SEC;
     print_message("%.2f s\n", seconds);

@@ -51,7 +51,7 @@ static struct simulation run(struct script *script, int ranks, const struct plan
 static void check_sum(const struct simulation *s, int rank) {
     const struct rank_time *t = &s->rank[rank];
     double sum = t->arithmetic + t->update + t->bubble;
-    for (int axis = 0; axis < AXES; axis++) sum += t->exposed[axis];
+    for (int axis = 0; axis < axes_count(); axis++) sum += t->exposed[axis];
     assert_true(sum == s->seconds);
 }
 

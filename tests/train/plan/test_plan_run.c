@@ -148,7 +148,7 @@ static void test_step(void **state) {
                                                                  NULL, train->sequence_length));
     }
     assert_int_equal(loop_step(&run, NULL, &report), 0);
-    for (int a = 0; a < AXES; a++) assert_int_equal(report.communication_bytes[a], planned->bytes[a]);
+    for (int a = 0; a < axes_count(); a++) assert_int_equal(report.communication_bytes[a], planned->bytes[a]);
     plan_free(&plan);
     ended(&run);
 }

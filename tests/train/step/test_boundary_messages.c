@@ -14,6 +14,8 @@
 
 enum { T = 6, D = 5 };
 
+static const struct partition_place one_copy = {.copies = 1, .batch_parts = 1};
+
 /* The second of two stages, with its actions of a training step, compresses to factors of rank 1. */
 struct compressor {
     struct config config;
@@ -32,7 +34,7 @@ static void begin(struct compressor *p, bool feedback, bool interleave) {
                    interleave ? "mesh.interleave=2" : "mesh.interleave=1"};
     *p = (struct compressor){.arena.name = "test"};
     assert_int_equal(config_parse(base, "test", set, 3, &p->config), 0);
-    assert_int_equal(pipeline_create(&p->config, 1, 0, 0, 4, true, &p->pipeline), 0);
+    assert_int_equal(pipeline_create(&p->config, &one_copy, 4, true, &p->pipeline), 0);
     struct layout *layout = &p->pipeline.layout[1];
     layout->compress = 0.2;
     layout->feedback = feedback;
@@ -222,21 +224,21 @@ static void test_errors(void **state) {
     (void)state;
     struct pipeline pipeline;
     struct config config = right(base, "mesh.pipeline=2", "mesh.compress_boundary=0.58");
-    assert_int_equal(pipeline_create(&config, 1, 0, 0, 8, true, &pipeline), 0);
+    assert_int_equal(pipeline_create(&config, &one_copy, 8, true, &pipeline), 0);
     pipeline_free(&pipeline);
     config.mesh.compress_boundary = 0.67; /* rank 8: 288 elements instead of 288 */
-    assert_int_equal(pipeline_create(&config, 1, 0, 0, 8, true, &pipeline), GDN_INPUT);
+    assert_int_equal(pipeline_create(&config, &one_copy, 8, true, &pipeline), GDN_INPUT);
     static const char *const text[] = {"mesh.compress_boundary: 0.67", "model.hidden_size 24",
                                        "train.micro_batch_size 1", "train.sequence_length 12",
                                        "at most 0.5833"};
     for (size_t i = 0; i < sizeof text / sizeof *text; i++) failure_has(text[i]);
     failure_is_short();
     gdn_failure_clear();
-    assert_int_equal(pipeline_create(&config, 1, 0, 0, 8, false, &pipeline), 0); /* evaluation: exact */
+    assert_int_equal(pipeline_create(&config, &one_copy, 8, false, &pipeline), 0); /* evaluation: exact */
     assert_true(pipeline.layout[0].compress == 0);
     pipeline_free(&pipeline);
     config.train.sequence_length = 1; /* one token: as many elements as its factors, but one */
-    assert_int_equal(pipeline_create(&config, 1, 0, 0, 8, true, &pipeline), GDN_INPUT);
+    assert_int_equal(pipeline_create(&config, &one_copy, 8, true, &pipeline), GDN_INPUT);
     failure_has("none saves");
     gdn_failure_clear();
     config_free(&config);

@@ -104,10 +104,20 @@ static int validate_place(const struct rule_config *rule, const char *label, con
     return fail_at(place, "%s: %s does not enter there; expected is one of %s", label, row->name, words);
 }
 
+static int read_ints(struct rule_config *rule, const struct key *key, const char *label, struct fy_node *node,
+                     const struct place *place) {
+    struct fy_node *list;
+    TRY(yaml_resolve(node, place, label, &list));
+    if (!list || !fy_node_is_sequence(list)) return value_wrong(key, label, list, place);
+    return list_read_ints(rule, key, label, list, place);
+}
+
 static int read_setting(struct rule_config *rule, int setting, const char *label, struct fy_node *node,
                         const struct place *place) {
+    const struct key *key = &setting_keys[setting];
     if (setting == SETTING_SOURCES) return read_sources(rule, label, node, place);
-    TRY(value_read(rule, &setting_keys[setting], label, node, place));
+    if (key->type == KEY_INTS) return read_ints(rule, key, label, node, place);
+    TRY(entry_read(rule, key, label, node, place));
     return setting == SETTING_PLACE ? validate_place(rule, label, place) : GDN_OK;
 }
 
@@ -204,6 +214,17 @@ static void write_sources(const struct rule_config *rule, FILE *out) {
     fputc(']', out);
 }
 
+static void write_setting(const struct rule_config *rule, int setting, FILE *out) {
+    const struct key *key = &setting_keys[setting];
+    if (setting == SETTING_SOURCES)
+        write_sources(rule, out);
+    else if (key->type == KEY_INTS)
+        list_write((const char *)rule + key->offset, key,
+                   *(const int *)((const char *)rule + key->count_offset), out);
+    else
+        entry_write(rule, key, out);
+}
+
 static void write_rule(const struct rule_config *rule, FILE *out) {
     const struct rule *row = rules_row(rule->row);
     fprintf(out, "{kind: %s", row->name);
@@ -211,10 +232,7 @@ static void write_rule(const struct rule_config *rule, FILE *out) {
     for (int s = 0; s < RULE_SETTINGS; s++) {
         if (!has_setting(rule, s)) continue;
         fprintf(out, ", %s: ", setting_keys[s].path);
-        if (s == SETTING_SOURCES)
-            write_sources(rule, out);
-        else
-            value_write(rule, &setting_keys[s], out);
+        write_setting(rule, s, out);
     }
     fputc('}', out);
 }

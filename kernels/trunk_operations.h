@@ -78,6 +78,9 @@ OPERATION(add_rms_norm,
 /* rstd alone. */
 OPERATION(row_rstd, (long T, long D, const real *x, double eps, real *rstd), 0,
           (T, D, IN(x, T * D), 1e-5, OUT(rstd, T)), D, ANY_THREADS)
+/* From drstd [T]: k[t] = −drstd·rstd³/D, the factor of x in its gradient. */
+OPERATION(row_rstd_back, (long T, long D, const real *rstd, const real *drstd, real *k), 0,
+          (T, D, IN(rstd, T, 1, 2), IN(drstd, T), OUT(k, T)), 1, ANY_THREADS)
 /* Adds to dx and dw. */
 OPERATION(rms_norm_back,
           (long T, long D, const real *x, const real *w, const real *rstd, const real *dy, real *dx,

@@ -49,6 +49,11 @@ static void row_rstd(long T, long D, const real *x, double eps, real *rstd) {
     }
 }
 
+static void row_rstd_back(long T, long D, const real *rstd, const real *drstd, real *k) {
+#pragma omp simd
+    for (long t = 0; t < T; t++) k[t] = -drstd[t] / (real)D * rstd[t] * rstd[t] * rstd[t];
+}
+
 /* With u = w ⊙ dy: dx += rstd·u − x·rstd³·(u·x)/D, and the row's share of dw, of `width` columns from
  * `first`. */
 static inline void back_row(long D, long first, long width, const real *x, const real *w, real rstd,
@@ -89,5 +94,6 @@ void ISA_NAME(cpu_norm)(struct ops *ops) {
     ops->rms_norm = rms_norm;
     ops->add_rms_norm = add_rms_norm;
     ops->row_rstd = row_rstd;
+    ops->row_rstd_back = row_rstd_back;
     ops->rms_norm_back = rms_norm_back;
 }

@@ -67,6 +67,17 @@ static void row_rstd(long T, long D, const real *x, double eps, real *rstd) {
     add_rms_norm(T, D, x, NULL, NULL, eps, NULL, NULL, rstd);
 }
 
+static __global__ void rstd_back_kernel(long T, long D, const real *__restrict__ rstd,
+                                        const real *__restrict__ drstd, real *__restrict__ k) {
+    long t = (long)blockIdx.x * blockDim.x + threadIdx.x;
+    if (t < T) k[t] = -drstd[t] / (real)D * rstd[t] * rstd[t] * rstd[t];
+}
+
+static void row_rstd_back(long T, long D, const real *rstd, const real *drstd, real *k) {
+    enum { THREADS = 256 };
+    LAUNCH(rstd_back_kernel, (unsigned)ceil_div(T, THREADS), THREADS, 0, T, D, rstd, drstd, k);
+}
+
 /* Arguments of the backward pass; part [blocks, D] receives each block's share of dw. */
 struct back {
     long T, D;
@@ -157,5 +168,6 @@ extern "C" void cuda_norm(struct ops *ops) {
     ops->rms_norm = rms_norm;
     ops->add_rms_norm = add_rms_norm;
     ops->row_rstd = row_rstd;
+    ops->row_rstd_back = row_rstd_back;
     ops->rms_norm_back = rms_norm_back;
 }

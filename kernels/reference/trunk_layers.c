@@ -51,6 +51,10 @@ static void row_rstd(long T, long D, const real *x, double eps, real *rstd) {
     }
 }
 
+static void row_rstd_back(long T, long D, const real *rstd, const real *drstd, real *k) {
+    for (long t = 0; t < T; t++) k[t] = (real)(-(double)drstd[t] * rstd[t] * rstd[t] * rstd[t] / (double)D);
+}
+
 /* With u = w ⊙ dy: dx += rstd·u − x·rstd³·(u·x)/D, dw += Σ_t dy ⊙ x·rstd. */
 static void rms_norm_back(long T, long D, const real *x, const real *w, const real *rstd, const real *dy,
                           real *dx, real *dw) {
@@ -177,6 +181,7 @@ void reference_trunk_layers(struct ops *ops) {
     ops->rms_norm = rms_norm;
     ops->add_rms_norm = add_rms_norm;
     ops->row_rstd = row_rstd;
+    ops->row_rstd_back = row_rstd_back;
     ops->rms_norm_back = rms_norm_back;
     ops->rope = rope;
     ops->swiglu = swiglu;

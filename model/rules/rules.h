@@ -7,6 +7,7 @@
 
 /* The rows of gdn beside the delta rule, in files of their own. */
 extern const struct rule rule_dense;
+extern const struct rule rule_value;
 
 /* table.c. Adds a row, for programs beside gdn: before anything else of the program. Returns its number
  * (model_config.rules). */

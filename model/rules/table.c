@@ -9,8 +9,8 @@
 
 enum { MAX_ROWS = 16 };
 
-static const struct rule *row[MAX_ROWS] = {&rule_delta, &rule_dense};
-static int rows = 2;
+static const struct rule *row[MAX_ROWS] = {&rule_delta, &rule_dense, &rule_value};
+static int rows = 3;
 
 int rule_register(const struct rule *another) {
     if (rows == MAX_ROWS) abort();
@@ -66,6 +66,14 @@ static bool enters_nowhere(const struct model_config *config, const struct rule_
     return nowhere;
 }
 
+/* Has a rule of model.rules no edges? */
+static bool is_idle(const struct model_config *config, const struct rule_entry *rule) {
+    struct edge edge[config->num_layers + 1];
+    int n = rule->row == &rule_delta; /* whose distances may be longer than the model */
+    for (int l = 0; l < config->num_layers; l++) n += rule->row->edges(config, rule->settings, l, edge);
+    return !n;
+}
+
 /* Does it name layers that the model does not have? */
 static bool beyond(const struct model_config *config, const struct rule_config *settings) {
     int highest = settings->num_layers ? settings->layers[settings->num_layers - 1] : -1;
@@ -83,11 +91,15 @@ static const struct conflict *conflict_of(const struct model_config *config, con
                    {"model.rules"}},
         unknown = {"a rule between layers names a layer that the model does not "
                    "have",
-                   {"model.rules", "model.num_layers"}};
+                   {"model.rules", "model.num_layers"}},
+        idle = {"a rule between layers enters no layer, or has no source below those that it enters",
+                {"model.rules", "model.num_layers"}};
+    const struct conflict *own = NULL;
     if (!(rule->row->places >> rule->settings->place & 1)) return &elsewhere;
     if (beyond(config, rule->settings)) return &unknown;
     if (enters_nowhere(config, rule)) return &nowhere;
-    return rule->row->conflict ? rule->row->conflict(config, rule->settings, tensor, sharing) : NULL;
+    if (rule->row->conflict) own = rule->row->conflict(config, rule->settings, tensor, sharing);
+    return own || !is_idle(config, rule) ? own : &idle;
 }
 
 const struct conflict *rules_conflict(const struct model_config *config, int tensor, int sharing) {

@@ -20,7 +20,7 @@ void choose_mixers(struct model_config *model);
 /* rules.c: rules for the letters of $GDN_TEST_RULES, in order, of a configuration that the program does not
  * read, which has model.rules: after rows_of_rules. rule_constant.c enters before layers for a b, after them for an a;
  * rule_heads.c queries for a q, keys for a k, values for a v. Of gdn's own, dense for a d, its
- * form dynamic for an m. */
+ * form dynamic for an m, value for a V. */
 int register_rule_constant(void);
 int register_rule_heads(void);
 void rows_of_rules(void);

@@ -40,6 +40,10 @@ static bool entry_of(char letter, struct rule_config *out) {
         *out = (struct rule_config){
             .row = number_of(&rule_dense), .form = 1, .dilation = 1, .period = 2, .hidden = 5, .lr_scale = 1};
         return true;
+    case 'V':
+        *out = rule_value.defaults;
+        out->row = number_of(&rule_value);
+        return true;
     default:
         return false;
     }

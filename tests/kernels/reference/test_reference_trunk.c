@@ -181,6 +181,26 @@ static void norm(void **state) {
     near("dx accumulated", dx[7], 2 * (double)twice);
 }
 
+/* Of Σ_t dr[t]·rstd[t]. */
+static double rstd_loss(const void *context) {
+    (void)context;
+    real rstd[3];
+    ops->row_rstd(3, 5, norm_case.x, 0.1, rstd);
+    return dot(3, rstd, norm_case.dy);
+}
+
+static void rstd(void **state) {
+    real rstd[3], k[3], dx[15] = {0};
+    (void)state;
+    FILL(norm_case.x, -2, 2);
+    FILL(norm_case.dy, -1, 1);
+    ops->row_rstd(3, 5, norm_case.x, 0.1, rstd);
+    ops->row_rstd_back(3, 5, rstd, norm_case.dy, k);
+    for (int t = 0; t < 3; t++) near("k", k[t], -norm_case.dy[t] * pow((double)rstd[t], 3) / 5);
+    ops->add_scaled_rows(3, 5, k, norm_case.x, dx);
+    check_gradients(rstd_loss, NULL, (struct input[]){{"x", 3, 5, norm_case.x, 5, dx, 5}, {0}});
+}
+
 /* ---------------------------------------------------------------------------------------------- attention */
 
 /* Rotation of the complex numbers x[j] + i·x[j + hd/2] by the position's angles. */
@@ -404,7 +424,7 @@ int main(void) {
         cmocka_unit_test(opposed),
         cmocka_unit_test(embed),  cmocka_unit_test(norm),      cmocka_unit_test(rope),
         cmocka_unit_test(swiglu), cmocka_unit_test(attention), cmocka_unit_test(cross_entropy),
-        cmocka_unit_test(dropout), cmocka_unit_test(dropout_rates),
+        cmocka_unit_test(dropout), cmocka_unit_test(dropout_rates), cmocka_unit_test(rstd),
     };
     ops = ops_find("reference");
     return cmocka_run_group_tests(tests, NULL, NULL);

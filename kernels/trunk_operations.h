@@ -81,6 +81,12 @@ OPERATION(row_rstd, (long T, long D, const real *x, double eps, real *rstd), 0,
 /* From drstd [T]: k[t] = −drstd·rstd³/D, the factor of x in its gradient. */
 OPERATION(row_rstd_back, (long T, long D, const real *rstd, const real *drstd, real *k), 0,
           (T, D, IN(rstd, T, 1, 2), IN(drstd, T), OUT(k, T)), 1, ANY_THREADS)
+/* y += Σ_i w[i] ⊙ norm(s[i]), norm(x) = x·rstd, of n sources s[i] [T, D], the list on the host; w [n, D], rstd
+ * [n, T] with the bits of row_rstd. y is none of the sources. n is at most OPS_CONNECTIONS. */
+OPERATION(add_norms,
+          (long T, long D, long n, const real *const *s, const real *w, double eps, real *y, real *rstd), 0,
+          (T, D, n, HOST_ROWS(s, n, T * D), IN(w, n * D), 1e-5, INOUT(y, T * D), OUT(rstd, n * T)), D,
+          ANY_THREADS, .timed = "add_norms")
 /* Adds to dx and dw. */
 OPERATION(rms_norm_back,
           (long T, long D, const real *x, const real *w, const real *rstd, const real *dy, real *dx,
@@ -121,6 +127,11 @@ OPERATION(add, (long n, const real *x, real *y), 0, (T * D, IN(x, T * D), INOUT(
 /* z = x + y; z may be x or y */
 OPERATION(add_to, (long n, const real *x, const real *y, real *z), 0,
           (T * D, IN(x, T * D), IN(y, T * D), OUT(z, T * D)), 1, ANY_THREADS, .timed = "add_to")
+/* x ← c·x; c points to one number */
+OPERATION(scale, (long n, const real *c, real *x), 0, (T * D, IN(c, 1, 2, 3), INOUT(x, T * D)), 1, ANY_THREADS)
+/* *sum += Σ x·y in double, in fixed order [any threads]. */
+OPERATION(add_dot, (long n, const real *x, const real *y, real *sum), 0,
+          (T * D, IN(x, T * D), IN(y, T * D), INOUT(sum, 1)), T * D, ANY_THREADS)
 /* y += c·sign(x); nothing where x is 0 */
 OPERATION(add_signs, (long n, double c, const real *x, real *y), 0,
           (T * D, 0.5, IN(x, T * D), INOUT(y, T * D)), 1, ANY_THREADS)

@@ -39,14 +39,30 @@ static void add_rms_norm(long T, long D, const real *x, const real *r, const rea
         rstd[t] = norm_row(D, x + t * D, r + t * D, w, (real)eps, sum + t * D, y + t * D);
 }
 
+static inline real rstd_of(long D, const real *x, real eps) {
+    real square = 0;
+#pragma omp simd reduction(+ : square)
+    for (long j = 0; j < D; j++) square += x[j] * x[j];
+    return 1 / REAL_SQRT(square / (real)D + eps);
+}
+
 static void row_rstd(long T, long D, const real *x, double eps, real *rstd) {
 #pragma omp parallel for schedule(static) if (T * D > PARALLEL_WORK)
-    for (long t = 0; t < T; t++) {
-        real square = 0;
-#pragma omp simd reduction(+ : square)
-        for (long j = 0; j < D; j++) square += x[t * D + j] * x[t * D + j];
-        rstd[t] = 1 / REAL_SQRT(square / (real)D + (real)eps);
-    }
+    for (long t = 0; t < T; t++) rstd[t] = rstd_of(D, x + t * D, (real)eps);
+}
+
+/* A token's sum stays in the nearest cache from one source to the next. */
+static void add_norms(long T, long D, long n, const real *const *s, const real *w, double eps, real *y,
+                      real *rstd) {
+#pragma omp parallel for schedule(static) if (T * D * n > PARALLEL_WORK)
+    for (long t = 0; t < T; t++)
+        for (long i = 0; i < n; i++) {
+            const real *x = s[i] + t * D, *wi = w + i * D, factor = rstd_of(D, x, (real)eps);
+            real *to = y + t * D;
+            rstd[i * T + t] = factor;
+#pragma omp simd
+            for (long j = 0; j < D; j++) to[j] += x[j] * factor * wi[j];
+        }
 }
 
 static void row_rstd_back(long T, long D, const real *rstd, const real *drstd, real *k) {
@@ -95,5 +111,6 @@ void ISA_NAME(cpu_norm)(struct ops *ops) {
     ops->add_rms_norm = add_rms_norm;
     ops->row_rstd = row_rstd;
     ops->row_rstd_back = row_rstd_back;
+    ops->add_norms = add_norms;
     ops->rms_norm_back = rms_norm_back;
 }

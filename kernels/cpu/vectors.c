@@ -36,8 +36,12 @@ static void add(long n, const real *x, real *y) {
     add_to(n, x, y, y);
 }
 
-/* Threads own columns, so each column is summed in the order of its rows. Rows are taken in blocks, summed on
- * the stack, which keeps the rounding error of long sums small. */
+static void scale(long n, const real *c, real *x) {
+    const real factor = *c;
+#pragma omp parallel for simd schedule(static) if (n > PARALLEL_WORK)
+    for (long i = 0; i < n; i++) x[i] *= factor;
+}
+
 static void add_signs(long n, double c, const real *x, real *y) {
     const real step = (real)c;
 #pragma omp parallel for simd schedule(static) if (n > PARALLEL_WORK)
@@ -52,6 +56,8 @@ static void add_absolutes(long n, const real *x, double *sum) {
     *sum += total;
 }
 
+/* Threads own columns, so each column is summed in the order of its rows. Rows are taken in blocks, summed on
+ * the stack, which keeps the rounding error of long sums small. */
 static void add_column_sums(long T, long W, const real *x, long ldx, real *sum) {
 #pragma omp parallel for schedule(static) if (T * W > PARALLEL_WORK)
     for (long first = 0; first < W; first += COLUMNS) {
@@ -112,8 +118,8 @@ static void dropout(long T, long W, const struct mask *mask, const real *x, long
     }
 }
 
-/* A fixed number of parts, added in order. */
-static double sum_of_squares(long n, const real *x) {
+/* Σ x·y of a fixed number of parts, added in order. Where both are the same vector it is read once. */
+static inline double sum_of_products(long n, const real *x, const real *y) {
     enum { MAX = 256, SHORT = 4096 };
     double part[MAX];
     int parts = n > SHORT ? MAX : 1;
@@ -123,12 +129,20 @@ static double sum_of_squares(long n, const real *x) {
         double sum = 0;
         long end = min(n, (p + 1) * length);
 #pragma omp simd reduction(+ : sum)
-        for (long i = p * length; i < end; i++) sum += (double)x[i] * (double)x[i];
+        for (long i = p * length; i < end; i++) sum += (double)x[i] * (double)y[i];
         part[p] = sum;
     }
     double total = 0;
     for (int p = 0; p < parts; p++) total += part[p];
     return total;
+}
+
+static double sum_of_squares(long n, const real *x) {
+    return sum_of_products(n, x, x);
+}
+
+static void add_dot(long n, const real *x, const real *y, real *sum) {
+    *sum += (real)sum_of_products(n, x, y);
 }
 
 static void add_squares(long first, long count, long grain, const real *x, double *square) {
@@ -236,6 +250,8 @@ void ISA_NAME(cpu_vectors)(struct ops *ops) {
     ops->copy = copy;
     ops->add = add;
     ops->add_to = add_to;
+    ops->scale = scale;
+    ops->add_dot = add_dot;
     ops->add_signs = add_signs;
     ops->add_absolutes = add_absolutes;
     ops->add_column_sums = add_column_sums;

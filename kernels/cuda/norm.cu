@@ -78,6 +78,57 @@ static void row_rstd_back(long T, long D, const real *rstd, const real *drstd, r
     LAUNCH(rstd_back_kernel, (unsigned)ceil_div(T, THREADS), THREADS, 0, T, D, rstd, drstd, k);
 }
 
+/* Arguments of a sum of n sources' norms, y += Σ w[i] ⊙ s[i]·rstd; the list by value: the caller's need not
+ * outlive the call. */
+struct norms {
+    long T, D;
+    int n;
+    const real *s[OPS_CONNECTIONS], *w;
+    real eps, *y, *rstd;
+    bool aligned;
+};
+
+static __device__ inline void add_norm(const struct norms &a, int i, long at, const quad &x, real rstd,
+                                       quad *sum) {
+    quad w = load_quad(a.w + i * a.D + at, a.D - at, a.aligned);
+    for (int k = 0; k < 4; k++) sum->v[k] += x.v[k] * rstd * w.v[k];
+}
+
+/* 4·n + 8 bytes an element: a row's sum stays in registers from one source to the next. */
+static __global__ void __launch_bounds__(MAX_TEAM) norms_kernel(struct norms a) {
+    EACH_TEAM_ROW(t, a.T) {
+        real *y = a.y + t * a.D;
+        quad sum[KEPT];
+        EACH_KEPT(k) sum[k] = load_quad(y + team_quad(k), a.D - team_quad(k), a.aligned);
+        for (int i = 0; i < a.n; i++) {
+            const real *row = a.s[i] + t * a.D;
+            quad x[KEPT];
+            real square = 0;
+            EACH_KEPT(k) {
+                x[k] = load_quad(row + team_quad(k), a.D - team_quad(k), a.aligned);
+                square += square_of(x[k]);
+            }
+            EACH_OTHER(at, a.D) square += square_of(load_quad(row + at, a.D - at, a.aligned));
+            real rstd = 1 / sqrtf(team_sum(square) / (real)a.D + a.eps);
+            if (threadIdx.x == 0) a.rstd[i * a.T + t] = rstd;
+            EACH_KEPT(k) add_norm(a, i, team_quad(k), x[k], rstd, &sum[k]);
+            EACH_OTHER(at, a.D) {
+                quad wide = load_quad(y + at, a.D - at, a.aligned);
+                add_norm(a, i, at, load_quad(row + at, a.D - at, a.aligned), rstd, &wide);
+                store_quad(y + at, a.D - at, a.aligned, wide);
+            }
+        }
+        EACH_KEPT(k) store_quad(y + team_quad(k), a.D - team_quad(k), a.aligned, sum[k]);
+    }
+}
+
+static void add_norms(long T, long D, long n, const real *const *s, const real *w, double eps, real *y,
+                      real *rstd) {
+    struct norms a = {T, D, (int)n, {}, w, (real)eps, y, rstd, on_quads(w, D) && on_quads(y, D)};
+    for (long i = 0; i < n; i++) a.s[i] = s[i], a.aligned = a.aligned && on_quads(s[i], D);
+    LAUNCH(norms_kernel, team_grid(T, D), team_block(D), 0, a);
+}
+
 /* Arguments of the backward pass; part [blocks, D] receives each block's share of dw. */
 struct back {
     long T, D;
@@ -169,5 +220,6 @@ extern "C" void cuda_norm(struct ops *ops) {
     ops->add_rms_norm = add_rms_norm;
     ops->row_rstd = row_rstd;
     ops->row_rstd_back = row_rstd_back;
+    ops->add_norms = add_norms;
     ops->rms_norm_back = rms_norm_back;
 }

@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-void cuda_vectors(struct ops *ops); /* zero, copy, add, add_to, add_signs, adamw, nesterov … */
-void cuda_sums(struct ops *ops);    /* sums over columns, ranks' pieces and whole vectors, unit_norm */
+void cuda_vectors(struct ops *ops); /* zero, copy, add, add_to, scale, add_signs, adamw, nesterov … */
+void cuda_sums(struct ops *ops);    /* sums over columns, ranks' pieces and whole vectors, add_dot, unit_norm */
 void cuda_columns(struct ops *ops); /* copy_columns, add_columns, add_scaled_rows, squares, root_means, dropout */
 void cuda_sources(struct ops *ops); /* add_sources, source_back */
 void cuda_embed(struct ops *ops);

@@ -102,12 +102,31 @@ static void add_absolutes(long n, const real *x, double *sum) {
     sum_up<true>(n, x, sum);
 }
 
-static __global__ void sum_squares_kernel(long n, long length, const real *x, double *sum) {
+/* sum[part] = Σ x·y over the part's `length` elements. */
+static __global__ void sum_products_kernel(long n, long length, const real *x, const real *y, double *sum) {
     long first = blockIdx.x * length, end = first + length < n ? first + length : n;
     double own = 0;
-    for (long i = first + threadIdx.x; i < end; i += blockDim.x) own += (double)x[i] * x[i];
+    for (long i = first + threadIdx.x; i < end; i += blockDim.x) own += (double)x[i] * y[i];
     own = block_sum(own);
     if (threadIdx.x == 0) sum[blockIdx.x] = own;
+}
+
+/* Σ x·y in the workspace. */
+static double *sum_products(long n, const real *x, const real *y) {
+    long parts = least(ceil_div(n, SUM_LENGTH), MAX_SUMS), length = ceil_div(n, parts);
+    double *part = (double *)workspace((size_t)(parts + 1) * sizeof(double)), *sum = part + parts;
+    LAUNCH(sum_products_kernel, (unsigned)parts, SUM_BLOCK, 0, n, length, x, y, part);
+    LAUNCH(add_up_kernel<double>, 1, SUM_BLOCK, 0, parts, parts, part, false, sum);
+    return sum;
+}
+
+static __global__ void add_number_kernel(const double *x, real *y) {
+    *y += (real)*x;
+}
+
+static void add_dot(long n, const real *x, const real *y, real *sum) {
+    if (n <= 0) return;
+    LAUNCH(add_number_kernel, 1, 1, 0, sum_products(n, x, y), sum);
 }
 
 static __global__ void unit_norm_kernel(long n, const real *x, const double *sum, double eps, real *y,
@@ -122,11 +141,8 @@ static __global__ void unit_norm_kernel(long n, const real *x, const double *sum
 
 static void unit_norm(long n, const real *x, double eps, real *y) {
     if (n <= 0) return;
-    long parts = least(ceil_div(n, SUM_LENGTH), MAX_SUMS), length = ceil_div(n, parts);
-    double *part = (double *)workspace((size_t)(parts + 1) * sizeof(double)), *sum = part + parts;
-    LAUNCH(sum_squares_kernel, (unsigned)parts, SUM_BLOCK, 0, n, length, x, part);
-    LAUNCH(add_up_kernel<double>, 1, SUM_BLOCK, 0, parts, parts, part, false, sum);
-    LAUNCH(unit_norm_kernel, vector_grid(n), VECTOR_BLOCK, 0, n, x, sum, eps, y, on_quads(x, 0) && on_quads(y, 0));
+    LAUNCH(unit_norm_kernel, vector_grid(n), VECTOR_BLOCK, 0, n, x, sum_products(n, x, x), eps, y,
+           on_quads(x, 0) && on_quads(y, 0));
 }
 
 /* A warp has a block of `grain` elements, of which those from `first` to `end` count. */
@@ -178,6 +194,7 @@ extern "C" void cuda_sums(struct ops *ops) {
     ops->add_column_sums = add_column_sums;
     ops->add_parts = add_parts;
     ops->add_up = add_up;
+    ops->add_dot = add_dot;
     ops->add_absolutes = add_absolutes;
     ops->add_squares = add_squares;
     ops->unit_norm = unit_norm;

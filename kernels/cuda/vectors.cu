@@ -39,6 +39,19 @@ static void add(long n, const real *x, real *y) {
     add_to(n, x, y, y);
 }
 
+static __global__ void scale_kernel(long n, const real *c, real *x, bool aligned) {
+    const real factor = *c;
+    EACH_QUAD(at, n) {
+        quad a = load_quad(x + at, n - at, aligned);
+        for (int i = 0; i < 4; i++) a.v[i] *= factor;
+        store_quad(x + at, n - at, aligned, a);
+    }
+}
+
+static void scale(long n, const real *c, real *x) {
+    LAUNCH(scale_kernel, vector_grid(n), VECTOR_BLOCK, 0, n, c, x, on_quads(x, 0));
+}
+
 static __global__ void add_signs_kernel(long n, real c, const real *x, real *y, bool aligned) {
     EACH_QUAD(at, n) {
         quad a = load_quad(x + at, n - at, aligned), b = load_quad(y + at, n - at, aligned);
@@ -127,6 +140,7 @@ extern "C" void cuda_vectors(struct ops *ops) {
     ops->copy = copy;
     ops->add = add;
     ops->add_to = add_to;
+    ops->scale = scale;
     ops->add_signs = add_signs;
     ops->adamw = adamw;
     ops->nesterov = nesterov;

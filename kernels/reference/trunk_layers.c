@@ -55,6 +55,15 @@ static void row_rstd_back(long T, long D, const real *rstd, const real *drstd, r
     for (long t = 0; t < T; t++) k[t] = (real)(-(double)drstd[t] * rstd[t] * rstd[t] * rstd[t] / (double)D);
 }
 
+static void add_norms(long T, long D, long n, const real *const *s, const real *w, double eps, real *y,
+                      real *rstd) {
+    for (long i = 0; i < n; i++) {
+        row_rstd(T, D, s[i], eps, rstd + i * T);
+        for (long t = 0; t < T; t++)
+            for (long j = 0; j < D; j++) y[t * D + j] += w[i * D + j] * s[i][t * D + j] * rstd[i * T + t];
+    }
+}
+
 /* With u = w ⊙ dy: dx += rstd·u − x·rstd³·(u·x)/D, dw += Σ_t dy ⊙ x·rstd. */
 static void rms_norm_back(long T, long D, const real *x, const real *w, const real *rstd, const real *dy,
                           real *dx, real *dw) {
@@ -182,6 +191,7 @@ void reference_trunk_layers(struct ops *ops) {
     ops->add_rms_norm = add_rms_norm;
     ops->row_rstd = row_rstd;
     ops->row_rstd_back = row_rstd_back;
+    ops->add_norms = add_norms;
     ops->rms_norm_back = rms_norm_back;
     ops->rope = rope;
     ops->swiglu = swiglu;

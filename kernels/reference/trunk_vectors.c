@@ -34,6 +34,16 @@ static void add_to(long n, const real *x, const real *y, real *z) {
     for (long i = 0; i < n; i++) z[i] = x[i] + y[i];
 }
 
+static void scale(long n, const real *c, real *x) {
+    for (long i = 0; i < n; i++) x[i] *= *c;
+}
+
+static void add_dot(long n, const real *x, const real *y, real *sum) {
+    double total = 0;
+    for (long i = 0; i < n; i++) total += (double)x[i] * y[i];
+    *sum += (real)total;
+}
+
 static void add_column_sums(long T, long W, const real *x, long ldx, real *sum) {
     for (long j = 0; j < W; j++) {
         double total = 0;
@@ -152,6 +162,8 @@ void reference_trunk_vectors(struct ops *ops) {
     ops->copy = copy;
     ops->add = add;
     ops->add_to = add_to;
+    ops->scale = scale;
+    ops->add_dot = add_dot;
     ops->add_signs = add_signs;
     ops->add_absolutes = add_absolutes;
     ops->add_column_sums = add_column_sums;

@@ -170,6 +170,16 @@ static inline const real *rule_input(struct model *m, const struct rule_layer *x
     return stream_all(m, rule_rows(m, x));
 }
 
+/* The rows of [T, W] whose terms in the gradients of weights and sources are this rank's: own ones, or of
+ * rows that all tensor ranks have its part. */
+struct row_range {
+    long first, count;
+};
+static inline struct row_range rule_terms(const struct model *m) {
+    long first = axis_first_row(m->tensor, m->T, m->tensor->index);
+    return (struct row_range){first, axis_first_row(m->tensor, m->T, m->tensor->index + 1) - first};
+}
+
 /* Is the i-th of its edges active in the pass? */
 static inline bool rule_edge_active(const struct model *m, const struct rule_layer *x, int i) {
     return edge_set_has(m->pass->options->active, (int)(x->edge - m->edges.edge) + i);

@@ -6,14 +6,16 @@
 #include "model/rule/rule.h"
 
 /* The rows of gdn beside the delta rule, in files of their own. */
+extern const struct rule rule_lane;
+extern const struct rule rule_mix;
 extern const struct rule rule_dense;
 extern const struct rule rule_value;
 
 /* table.c. Adds a row, for programs beside gdn: before anything else of the program. Returns its number
  * (model_config.rules). */
 int rule_register(const struct rule *row);
-/* The row of a number; the names of those that may stand in model.rules, "lane|mix", of which the first has
- * number 1. */
+/* The row of a number, of which 0 is the delta rule's; the names of those that may stand in model.rules,
+ * "lane|mix", of which the first has number 1. */
 const struct rule *rules_row(int number);
 const char *rules_words(void);
 /* The rules of a configuration, which outlives them, in order, into out [MAX_RULES]; returns how many. */

@@ -18,9 +18,8 @@ void choose_axes(int size[AXES]);
 void rows_of_mixers(void);
 void choose_mixers(struct model_config *model);
 /* rules.c: rules for the letters of $GDN_TEST_RULES, in order, of a configuration that the program does not
- * read, which has model.rules: after rows_of_rules. rule_constant.c enters before layers for a b, after them for an a;
- * rule_heads.c queries for a q, keys for a k, values for a v. Of gdn's own, dense for a d, its
- * form dynamic for an m, value for a V. */
+ * read, which has model.rules: after rows_of_rules. rule_constant.c enters before layers for a b, after them
+ * for an a; rule_heads.c queries for a q, keys for a k, values for a v; gdn's own kinds have letters too. */
 int register_rule_constant(void);
 int register_rule_heads(void);
 void rows_of_rules(void);
@@ -30,8 +29,8 @@ void choose_rules(struct model_config *model);
 void rows_of_gates(void);
 void choose_gate(struct model_config *model);
 /* aggregates.c: aggregate_scored.c, which computes shares of contributions, and aggregate_mapped.c, which
- * combines them, of configurations whose model.delta.aggregate is scored or mapped; of others that the program
- * does not read where $GDN_TEST_AGGREGATE is: after rows_of_aggregates. */
+ * combines them, of configurations whose model.delta.aggregate is scored or mapped; of others that the
+ * program does not read where $GDN_TEST_AGGREGATE is: after rows_of_aggregates. */
 int register_aggregate_scored(void);
 int register_aggregate_mapped(void);
 void rows_of_aggregates(void);
@@ -40,6 +39,6 @@ void choose_aggregate(struct model_config *model);
  * layer, and some edges never are; with only, edge tables have no others than those that are at last. */
 void rows_of_edges(void);
 void choose_edges(const char *how); /* the same: some, only, or as gdn does for an empty text */
-void rows_of_formats(void); /* format_big_endian.c, of data.format bigendian */
+void rows_of_formats(void);         /* format_big_endian.c, of data.format bigendian */
 
 #endif

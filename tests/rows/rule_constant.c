@@ -68,9 +68,8 @@ static void forward(struct model *m, const struct rule_layer *x, real *out, stru
 /* This rank's terms are those of own rows, or of its part of rows that all have. */
 static void backward(struct model *m, const struct rule_layer *x) {
     const struct constant *c = x->own;
-    const struct axis *tensor = m->tensor;
-    long W = m->stream, first = axis_first_row(tensor, m->T, tensor->index),
-         rows = axis_first_row(tensor, m->T, tensor->index + 1) - first;
+    struct row_range terms = rule_terms(m);
+    long W = m->stream, first = terms.first, rows = terms.count;
     const real *dout = m->g + first * W;
     for (int i = 0; i < x->n; i++) {
         int node = x->edge[i].source;

@@ -1,60 +1,56 @@
 /* The lists of rules between layers that C tests ask for; scripts have model.rules. */
 #include "rows.h"
 
-#include "model/rules/rules.h"
+#include "kernels/base/append.h"
+#include "train/config/config.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-static int constant, heads; /* 0 is gdn's own */
+/* What a letter stands for. */
+static const struct {
+    char letter;
+    const char *entry;
+} entries[] = {
+    {'b', "{kind: constant, place: before, sources: [embedding, 1]}"},
+    {'a', "{kind: constant, place: after, sources: [0]}"},
+    {'q', "{kind: heads, place: query, sources: [embedding, 1]}"},
+    {'k', "{kind: heads, place: key, sources: [0]}"},
+    {'v', "{kind: heads, place: value, sources: [embedding, 0]}"},
+    /* gdn's own */
+    {'l', "{kind: lane}"},
+    {'x', "{kind: mix, distances: [1, 2], sources: [embedding, 0]}"},
+    {'X', "{kind: mix, place: after, distances: [1, 3], sources: []}"},
+    {'d', "{kind: dense, dilation: 2}"},
+    {'m', "{kind: dense, form: dynamic, period: 2, hidden: 5}"},
+    {'V', "{kind: value}"},
+};
 
-/* The number of one of gdn's rows. */
-static int number_of(const struct rule *row) {
-    int number = 0;
-    while (rules_row(number) != row) number++;
-    return number;
-}
-
-/* One letter's entry; false for another letter. */
-static bool entry_of(char letter, struct rule_config *out) {
-    switch (letter) {
-    case 'b':
-        *out = (struct rule_config){
-            .row = constant, .place = PLACE_BEFORE, .sources = {-1, 1}, .num_sources = 2};
-        return true;
-    case 'a':
-        *out = (struct rule_config){.row = constant, .place = PLACE_AFTER, .sources = {0}, .num_sources = 1};
-        return true;
-    case 'q':
-        *out = (struct rule_config){.row = heads, .place = PLACE_QUERY, .sources = {-1, 1}, .num_sources = 2};
-        return true;
-    case 'k':
-        *out = (struct rule_config){.row = heads, .place = PLACE_KEY, .sources = {0}, .num_sources = 1};
-        return true;
-    case 'v':
-        *out = (struct rule_config){.row = heads, .place = PLACE_VALUE, .sources = {-1, 0}, .num_sources = 2};
-        return true;
-    case 'd':
-        *out = (struct rule_config){.row = number_of(&rule_dense), .dilation = 2, .period = 1, .lr_scale = 1};
-        return true;
-    case 'm':
-        *out = (struct rule_config){
-            .row = number_of(&rule_dense), .form = 1, .dilation = 1, .period = 2, .hidden = 5, .lr_scale = 1};
-        return true;
-    case 'V':
-        *out = rule_value.defaults;
-        out->row = number_of(&rule_value);
-        return true;
-    default:
-        return false;
-    }
+static const char *entry_of(char letter) {
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
+        if (entries[i].letter == letter) return entries[i].entry;
+    abort();
 }
 
 void choose_rules(struct model_config *model) {
-    const char *letter = getenv("GDN_TEST_RULES");
-    for (; letter && *letter && model->num_rules < MAX_RULES - 1; letter++)
-        if (entry_of(*letter, &model->rules[model->num_rules])) model->num_rules++;
+    const char *letters = getenv("GDN_TEST_RULES");
+    char text[4096];
+    struct config read;
+    if (!letters || !*letters) return;
+    size_t used = text_append(text, sizeof text, 0, "{model: {rules: [");
+    for (const char *at = letters; *at; at++)
+        used = text_append(text, sizeof text, used, "%s%s", at > letters ? ", " : "", entry_of(*at));
+    text_append(text, sizeof text, used, "]}}");
+    if (config_parse(text, "rules", NULL, 0, &read)) abort();
+    memcpy(model->rules, read.model.rules, sizeof model->rules);
+    model->num_rules = read.model.num_rules;
+    config_free(&read);
 }
 
 void rows_of_rules(void) {
-    if (!constant) constant = register_rule_constant(), heads = register_rule_heads();
+    static bool there;
+    if (there) return;
+    there = true;
+    register_rule_constant();
+    register_rule_heads();
 }

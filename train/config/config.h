@@ -56,7 +56,7 @@ struct train_config {
     int num_groups;
     bool cautious_decay; /* it never works against the update (model.md, 6) */
     int decay_schedule;  /* enum decay_schedule */
-    int optimizer; /* enum optimizer_choice */
+    int optimizer;       /* enum optimizer_choice */
     struct muon_config muon;
     uint64_t seed;
     int schedule;                               /* enum lr_schedule */
@@ -69,8 +69,9 @@ struct train_config {
     int recompute_every, recompute_delta_every; /* layers 0, n, 2n, … only; delta 0: as recompute_every */
     double memory;                              /* GiB that a rank may use; 0: what its machine has */
     double compress_sources;                    /* part of the full rank, 0: off */
-    long eval_interval, eval_batches, gate_interval, noise_interval, stop_at; /* 0: off; eval_batches 0: all */
-    double time_limit;                                        /* minutes of one start; 0: what Slurm says */
+    long eval_interval, eval_batches, gate_interval, noise_interval,
+        stop_at;       /* 0: off; eval_batches 0: all */
+    double time_limit; /* minutes of one start; 0: what Slurm says */
 };
 
 struct mesh_config {
@@ -253,6 +254,11 @@ int config_match_ranks(const struct config *mine, const char *first);
  * metrics.jsonl and labels of curves. */
 enum { SET_NAME = 64 };
 bool config_set_name(const char *name);
+
+/* "mix: before": an entry of model.rules in short; its form where there are several, and its place. Returns
+ * `out`. */
+enum { RULE_TEXT = 128 };
+const char *config_rule_text(const struct rule_config *rule, char out[RULE_TEXT]);
 
 /* Prints every key with type, default, and one line of explanation (gdn train --help-config). */
 void config_help(FILE *out);

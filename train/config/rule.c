@@ -47,6 +47,16 @@ static bool has_setting(const struct rule_config *rule, int setting) {
     return rules_row(rule->row)->forms[rule->form].settings >> setting & 1;
 }
 
+const char *config_rule_text(const struct rule_config *rule, char out[RULE_TEXT]) {
+    const struct rule *row = rules_row(rule->row);
+    const char *place = place_words;
+    for (int i = 0; i < rule->place; i++) place += strcspn(place, "|") + 1;
+    size_t used = text_append(out, RULE_TEXT, 0, "%s: ", row->name);
+    if (has_form_word(row)) used = text_append(out, RULE_TEXT, used, "%s, ", row->forms[rule->form].word);
+    text_append(out, RULE_TEXT, used, "%.*s", (int)strcspn(place, "|"), place);
+    return out;
+}
+
 /* ---------------------------------------------------------------------------------------------- reading */
 
 /* One source: a layer's number, or the embedding. */

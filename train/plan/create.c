@@ -119,10 +119,9 @@ static int count_parameters(struct plan *plan) {
     struct table table;
     TRY(params_create(&plan->config->model, NULL, &table));
     plan->parameters = plan_table_parameters(&table);
-    for (int i = 0; i < table.rows; i++)
-        if (table.row[i].distance || table.row[i].select) plan->connected += table.row[i].count;
     optimizer_treat(&plan->config->train, &table);
-    int status = groups_uses(&plan->config->train, &table, &plan->groups);
+    int status = rule_counts_of(&plan->config->model, &table, &plan->rules);
+    if (!status) status = groups_uses(&plan->config->train, &table, &plan->groups);
     params_free(&table);
     return status;
 }

@@ -89,6 +89,7 @@ void plan_json(const struct plan *plan, FILE *out) {
     write_bytes(all, out);
     write_stages(plan, out);
     write_recomputation(plan, out);
+    rule_counts_write(&plan->rules, out);
     groups_json(&plan->config->train, &plan->groups, out);
     write_ranks(plan, out);
     write_prediction(plan, out);

@@ -11,6 +11,7 @@
 #include "train/memory/memory.h"
 #include "train/optimizer/groups.h"
 #include "train/partition/pipeline.h"
+#include "train/plan/rule_counts.h"
 #include "train/plan/simulate.h"
 #include "train/plan/rank_plan.h"
 #include "train/plan/recompute_auto.h"
@@ -36,11 +37,12 @@ struct plan {
                        decide */
     int size[AXES]; /* ranks of each axis; work.size: with copies as one */
     long ranks;
-    int batch_parts;               /* of each batch, over all ranks */
-    long share, micro_batch;       /* sequences of a step on a rank, and of a micro-batch */
-    int micro_batches;             /* of a rank in a step */
-    const char *foreground;        /* why checkpoints are saved while training waits; NULL: as configured */
-    int64_t parameters, connected; /* of the model; those of its connections */
+    int batch_parts;         /* of each batch, over all ranks */
+    long share, micro_batch; /* sequences of a step on a rank, and of a micro-batch */
+    int micro_batches;       /* of a rank in a step */
+    const char *foreground;  /* why checkpoints are saved while training waits; NULL: as configured */
+    int64_t parameters;      /* of the model */
+    struct rule_counts rules;
     struct group_uses groups;
     struct plan_machine machine;
 

@@ -88,10 +88,8 @@ static void print_head(const struct plan *plan, FILE *out) {
     char a[32], axes[AXES_TEXT];
     fprintf(out, "model     %d layers, hidden %d, %d heads, vocabulary %d: %s parameters", model->num_layers,
             model->hidden_size, model->num_heads, model->vocab_size, plan_grouped(plan->parameters, a));
-    if (plan->connected)
-        fprintf(out, ", %s of them for %d delta connections", plan_grouped(plan->connected, a),
-                plan->pipeline.edges.count);
-    fprintf(out, "\nmesh      %s: %s rank%s", axes_text(plan->size, axes), plan_grouped(plan->ranks, a),
+    rule_counts_print(&plan->rules, out);
+    fprintf(out, "mesh      %s: %s rank%s", axes_text(plan->size, axes), plan_grouped(plan->ranks, a),
             plan->ranks > 1 ? "s" : "");
     if (plan->config->mesh.interleave > 1) fprintf(out, "; %d stages each", plan->config->mesh.interleave);
     fprintf(out, "\nstep      %ld sequences of %d tokens; a data rank has %d micro-batch%s of %ld\n",
@@ -240,8 +238,7 @@ static void print_recomputation(const struct plan *plan, FILE *out) {
 static long messages_of(const struct plan *plan, int rank) {
     const struct actions *list = &plan->pipeline.schedule.rank[rank];
     long count = 0;
-    for (int i = 0; i < list->count; i++)
-        count += act_kinds[list->action[i].act].role == ROLE_SEND;
+    for (int i = 0; i < list->count; i++) count += act_kinds[list->action[i].act].role == ROLE_SEND;
     return count;
 }
 

@@ -2,10 +2,9 @@
 #include "train/run/run.h"
 
 #include "kernels/backends/backends.h"
-#include "model/params/edges.h"
-#include "model/rules/rules.h"
 #include "train/config/batch.h"
 #include "train/config/no_effect.h"
+#include "train/plan/rule_counts.h"
 #include "train/plan/text.h"
 #include "train/run/ranks.h"
 
@@ -14,21 +13,13 @@
 
 static void describe_model(const struct run *run, FILE *out) {
     const struct model_config *model = &run->config.model;
+    struct rule_counts rules;
     char count[32];
-    long connected = 0;
-    for (int i = 0; i < run->part.global.rows; i++) {
-        const struct row *row = &run->part.global.row[i];
-        if (row->distance || row->select) connected += row->count;
-    }
     fprintf(out, "model     %d layers, hidden %d, %d heads, vocabulary %d: %s parameters", model->num_layers,
             model->hidden_size, model->num_heads, model->vocab_size,
             plan_grouped(run_parameters(run), count));
-    struct edges edges;
-    if (connected && !edges_create(model, &edges)) {
-        fprintf(out, ", %s of them for %d delta connections", plan_grouped(connected, count), edges.count);
-        edges_free(&edges);
-    }
-    fputc('\n', out);
+    if (rule_counts_of(model, &run->part.global, &rules)) rules.count = 0;
+    rule_counts_print(&rules, out);
 }
 
 static void describe_data(const struct run *run, FILE *out) {

@@ -70,6 +70,13 @@ static void vectors(void **state) {
     near("add_squares", square[0], 5);
     near("add_squares", square[1], 27);
     near("add_squares", square[2], 28);
+    real factor[] = {-2}, product[] = {1};
+    ops->add_dot(3, x, x + 3, product); /* 4 + 10 + 18 */
+    near("add_dot", product[0], 33);
+    ops->copy(6, x, z);
+    ops->scale(5, factor, z);
+    near("scale", z[4], -10);
+    near("scale", z[5], 6);
     real pieces[] = {1, 2, 30, 40, 500, 600};
     ops->add_parts(2, 3, pieces, pieces);
     near("add_parts", pieces[0], 531);
@@ -176,6 +183,19 @@ static void norm(void **state) {
     check_gradients(
         norm_loss, NULL,
         (struct input[]){{"x", 3, 5, norm_case.x, 5, dx, 5}, {"w", 1, 5, norm_case.w, 5, dw, 5}, {0}});
+    /* Sums of norms, of the rows and of dy's. */
+    const real *sources[] = {norm_case.x, norm_case.dy};
+    real gain[10], rstds[6], total[15];
+    FILL(gain, -1, 1);
+    for (int i = 0; i < 15; i++) total[i] = (real)i;
+    ops->add_norms(3, 5, 2, sources, gain, 0.1, total, rstds);
+    ops->row_rstd(3, 5, norm_case.dy, 0.1, again);
+    assert_memory_equal(rstds, rstd, sizeof rstd);
+    assert_memory_equal(rstds + 3, again, sizeof again);
+    for (int i = 0; i < 15; i++)
+        near("add_norms", total[i],
+             i + (double)gain[i % 5] * norm_case.x[i] * rstd[i / 5] +
+                 (double)gain[5 + i % 5] * norm_case.dy[i] * again[i / 5]);
     real twice = dx[7];
     ops->rms_norm_back(3, 5, norm_case.x, norm_case.w, rstd, norm_case.dy, dx, dw);
     near("dx accumulated", dx[7], 2 * (double)twice);
@@ -322,7 +342,8 @@ static void check_cross_entropy(void) {
     memcpy(before, logits, sizeof before);
     if (logit_cap > 0) ops->softcap(2, 4, before, 5, logit_cap);
     for (int i = 0; i < 10; i++)
-        near("cap", before[i], logit_cap > 0 && i % 5 < 4 ? logit_cap * tanh(logits[i] / logit_cap) : logits[i]);
+        near("cap", before[i],
+             logit_cap > 0 && i % 5 < 4 ? logit_cap * tanh(logits[i] / logit_cap) : logits[i]);
     memcpy(gradient, before, sizeof gradient);
     ops->cross_entropy(2, 4, gradient, 5, target, logit_cap, z_weight, 0.25, loss, squares);
     for (int t = 0; t < 2; t++) {
@@ -420,11 +441,11 @@ static void dropout_rates(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gemm),   cmocka_unit_test(vectors),   cmocka_unit_test(adamw),
-        cmocka_unit_test(opposed),
-        cmocka_unit_test(embed),  cmocka_unit_test(norm),      cmocka_unit_test(rope),
-        cmocka_unit_test(swiglu), cmocka_unit_test(attention), cmocka_unit_test(cross_entropy),
-        cmocka_unit_test(dropout), cmocka_unit_test(dropout_rates), cmocka_unit_test(rstd),
+        cmocka_unit_test(gemm),          cmocka_unit_test(vectors), cmocka_unit_test(adamw),
+        cmocka_unit_test(opposed),       cmocka_unit_test(embed),   cmocka_unit_test(norm),
+        cmocka_unit_test(rope),          cmocka_unit_test(swiglu),  cmocka_unit_test(attention),
+        cmocka_unit_test(cross_entropy), cmocka_unit_test(dropout), cmocka_unit_test(dropout_rates),
+        cmocka_unit_test(rstd),
     };
     ops = ops_find("reference");
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,17 +13,17 @@ struct dense {
     struct tensor weight; /* w [n] */
     struct tensor out;    /* W₂ [n, H] */
     struct tensor in;     /* W₁ [H, W] */
-    real *before;         /* saved: [R, H] W₁ norm(in) */
+    real *rstd;           /* saved: [R] of in */
+    real *mapped;         /* saved: [R, H] W₁ in, before the norm's scale */
     real *a;              /* saved: [R, n] */
 };
 
 /* Scratch. */
 struct common {
-    real *dweight;      /* [R, n] the gradient of a */
-    real *ones, *dones; /* [W] the norm's weights, which are none, and their gradient, which nobody reads */
-    real *norm, *dnorm; /* [R, W] */
-    real *rstd;         /* [R] */
-    real *hidden, *dhidden; /* [R, H] */
+    real *dweight;         /* [R, n] the gradient of a */
+    real *before, *hidden; /* [R, H] of the MLP, before silu and behind it */
+    real *dhidden;         /* [R, H] */
+    real *drstd, *k;       /* [R], and the factor of `in` in its gradient */
 };
 
 static const struct common *common_of(const struct model *m, const struct rule_layer *x) {
@@ -75,18 +75,6 @@ static double flops(const struct model_config *config, const struct rule_config 
     return 2 * (n * W + mlp);
 }
 
-static const struct conflict *conflict(const struct model_config *config, const struct rule_config *settings,
-                                       int tensor, int sharing) {
-    static const struct conflict nowhere = {
-        "a dense rule enters no layer: its dilation and period are expected to leave two nodes below one",
-        {"model.rules", "model.num_layers"}};
-    struct edge edge[config->num_layers + 1];
-    int n = 0;
-    (void)tensor, (void)sharing;
-    for (int l = 0; l < config->num_layers; l++) n += edges(config, settings, l, edge);
-    return n ? NULL : &nowhere;
-}
-
 /* ------------------------------------------------------------------------------------------------ creation
  */
 
@@ -108,49 +96,50 @@ static void lay_out(struct model *m, const struct rule_layer *x, void *shared_of
     (void)T;
     d->policy = x->policy;
     if (!is_dynamic(x->entry->settings)) return;
-    SAVE(m, d, shared, before, m->rows_max * x->entry->settings->hidden, POLICY_SELECTIVE);
+    SAVE(m, d, shared, rstd, m->rows_max, POLICY_SELECTIVE);
+    SAVE(m, d, shared, mapped, m->rows_max * x->entry->settings->hidden, POLICY_SELECTIVE);
     SAVE(m, d, shared, a, m->rows_max * x->n, POLICY_SELECTIVE);
 }
 
 static void lay_out_scratch(struct model *m, const struct model_rule *rule, long T, int n) {
     const struct rule_config *settings = rule->entry.settings;
     struct common *c = rule->common;
-    long R = m->rows_max, W = m->stream, H = settings->hidden;
+    long R = m->rows_max, H = settings->hidden;
     (void)T;
     if (m->training) c->dweight = take(&m->scratch, R * n);
     if (!is_dynamic(settings)) return;
-    c->ones = take(&m->scratch, W);
-    c->norm = take(&m->scratch, R * W);
-    c->rstd = take(&m->scratch, R);
+    c->before = take(&m->scratch, R * H);
     c->hidden = take(&m->scratch, R * H);
     if (!m->training) return;
-    c->dones = take(&m->scratch, W);
-    c->dnorm = take(&m->scratch, R * W);
     c->dhidden = take(&m->scratch, R * H);
+    c->drstd = take(&m->scratch, R);
+    c->k = take(&m->scratch, R);
 }
 
 /* -------------------------------------------------------------------------------------------------- passes
  */
 
-/* Of own rows, the norm and its scale. */
-static void normalize(struct model *m, const struct rule_layer *x) {
+/* What the MLP has inside, from W₁ in. */
+static void activate(struct model *m, const struct rule_layer *x) {
+    const struct dense *d = x->own;
     const struct common *c = common_of(m, x);
-    m->ops->connection_weights(m->stream, 1, NULL, 1, 1, 1, NULL, c->ones);
-    m->ops->rms_norm(m->rows, m->stream, rule_rows(m, x), c->ones, m->config.norm_eps, c->norm, c->rstd);
+    long R = m->rows, H = x->entry->settings->hidden;
+    m->ops->scale_connections(R, 1, H, d->rstd, d->mapped, c->before);
+    m->ops->silu(R * H, c->before, c->hidden);
 }
 
 /* The weights of each token. */
 static void again(struct model *m, const struct rule_layer *x) {
     const struct ops *ops = m->ops;
     const struct dense *d = x->own;
-    const struct common *c = common_of(m, x);
+    const real *in = rule_rows(m, x);
     long R = m->rows, W = m->stream, H = x->entry->settings->hidden;
     if (!is_dynamic(x->entry->settings)) return;
-    normalize(m, x);
-    ops->gemm('N', 'T', R, H, W, 1, c->norm, W, d->in.w, W, 0, d->before, H);
-    ops->silu(R * H, d->before, c->hidden);
+    ops->row_rstd(R, W, in, m->config.norm_eps, d->rstd);
+    ops->gemm('N', 'T', R, H, W, 1, in, W, d->in.w, W, 0, d->mapped, H);
+    activate(m, x);
     ops->connection_weights(R, x->n, NULL, 1, 1, 1, d->weight.w, d->a);
-    ops->gemm('N', 'T', R, x->n, H, 1, c->hidden, H, d->out.w, H, 1, d->a, x->n);
+    ops->gemm('N', 'T', R, x->n, H, 1, common_of(m, x)->hidden, H, d->out.w, H, 1, d->a, x->n);
 }
 
 /* Weights as operations take them: a[t·lda + i], t from the first own row on. */
@@ -193,17 +182,20 @@ static void mlp_back(struct model *m, const struct rule_layer *x, long first, lo
     const struct ops *ops = m->ops;
     const struct dense *d = x->own;
     const struct common *c = common_of(m, x);
-    long R = m->rows, W = m->stream, H = x->entry->settings->hidden, n = x->n, own = first - m->row0;
-    normalize(m, x);
-    ops->silu(R * H, d->before, c->hidden);
-    ops->gemm('T', 'N', n, H, end - first, 1, c->dweight + own * n, n, c->hidden + own * H, H, 1, d->out.g,
-              H);
+    const real *in = rule_rows(m, x);
+    real *din = stream_rows(m, m->g);
+    long R = m->rows, W = m->stream, H = x->entry->settings->hidden, n = x->n, own = first - m->row0,
+         rows = end - first;
+    activate(m, x);
+    ops->gemm('T', 'N', n, H, rows, 1, c->dweight + own * n, n, c->hidden + own * H, H, 1, d->out.g, H);
     ops->gemm('N', 'N', R, H, n, 1, c->dweight, n, d->out.w, H, 0, c->dhidden, H);
-    ops->silu_back(R * H, d->before, c->dhidden, c->dhidden);
-    ops->gemm('T', 'N', H, W, end - first, 1, c->dhidden + own * H, H, c->norm + own * W, W, 1, d->in.g, W);
-    ops->gemm('N', 'N', R, W, H, 1, c->dhidden, H, d->in.w, W, 0, c->dnorm, W);
-    ops->zero(W, c->dones);
-    ops->rms_norm_back(R, W, rule_rows(m, x), c->ones, c->rstd, c->dnorm, stream_rows(m, m->g), c->dones);
+    ops->silu_back(R * H, c->before, c->dhidden, c->dhidden);
+    ops->source_back(R, H, d->rstd, 1, d->mapped, c->dhidden, NULL, c->drstd, 1);
+    ops->scale_connections(R, 1, H, d->rstd, c->dhidden, c->before); /* now the gradient of W₁ in */
+    ops->gemm('T', 'N', H, W, rows, 1, c->before + own * H, H, in + own * W, W, 1, d->in.g, W);
+    ops->gemm('N', 'N', R, W, H, 1, c->before, H, d->in.w, W, 1, din, W);
+    ops->row_rstd_back(R, W, d->rstd, c->drstd, c->k);
+    ops->add_scaled_rows(R, W, c->k, in, din);
 }
 
 /* This rank's terms are those of own rows, or of its part of rows that all have: [first, end). */
@@ -237,7 +229,6 @@ const struct rule rule_dense = {.name = "dense",
                                 .connection_leaves = connection_leaves,
                                 .layer_leaves = layer_leaves,
                                 .flops = flops,
-                                .conflict = conflict,
                                 .own_bytes = own_bytes,
                                 .common_bytes = sizeof(struct common),
                                 .find = find,

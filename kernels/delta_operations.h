@@ -239,3 +239,26 @@ OPERATION(multihead_back,
           (T, n, D, heads, INOUT(query, T * D), INOUT(key, T * n * D, -0.3, 0.3), IN(c, T * n * D),
            IN(weight, T * n * heads, 0, 2.0 / n), IN(dz, T * D), OUT(dc, T * n * D)),
           n * D / heads, ANY_THREADS)
+
+/* -------------------------------------------------------------------------------- attention over depth
+ *
+ * n sources h_i [T, D], a list on the host, of which each token has weights of its own: p_i = softmax over i of
+ * query·h_i·rstd_i, rstd_i = 1/√(mean(h_i²) + eps), query [D]. With lambda, which points to one number, a null
+ * source of score and value 0 is one more, and x += λ(Σ p_i·h_i − x); where lambda is NULL x = Σ p_i·h_i. */
+OPERATION(depth_attention,
+          (long T, long n, long D, const real *query, const real *const *h, double eps, const real *lambda,
+           real *x),
+          0,
+          (T, n, D, IN(query, D, -2 / sqrt(D), 2 / sqrt(D)), HOST_ROWS(h, n, T * D), 1e-5,
+           EITHER(0, IN(lambda, 1, 0.3, 0.6), NULL), INOUT(x, T * D)),
+          D + n, ANY_THREADS, .timed = "depth_attention")
+/* From dout: adds to each dh_i, also a list on the host, and overwrites dquery [T, D], each token's terms of the
+ * query's gradient. With lambda dlambda [T] likewise, from x as it was before. */
+OPERATION(depth_attention_back,
+          (long T, long n, long D, const real *query, const real *const *h, double eps, const real *lambda,
+           const real *x, const real *dout, real *const *dh, real *dquery, real *dlambda),
+          0,
+          (T, n, D, IN(query, D, -2 / sqrt(D), 2 / sqrt(D)), HOST_ROWS(h, n, T * D), 1e-5,
+           EITHER(0, IN(lambda, 1, 0.3, 0.6), NULL), EITHER(0, IN(x, T * D), NULL), IN(dout, T * D),
+           HOST_ROWS_INOUT(dh, n, T * D), OUT(dquery, T * D), EITHER(0, OUT(dlambda, T), NULL)),
+          4 * n * D, ANY_THREADS, .timed = "depth_attention_back")

@@ -1,5 +1,7 @@
 #include "kernels/operations.h"
 
+#include <math.h>
+
 static void *take(struct caller *caller, struct argument argument) {
     return caller->take(caller, &argument);
 }
@@ -23,6 +25,7 @@ static bool varied(struct caller *caller, unsigned bit) {
 #define SUMS_OF_DOUBLES(x, count) ARGUMENT(x, READ_AND_WRITTEN, DOUBLES_SUMS, count)
 #define HOST_LIST(x, count) ARGUMENT(x, READ, LIST_ON_HOST, count, 0.5, 1)
 #define HOST_ROWS(x, rows, count) ARGUMENT(x, READ, ROWS_ON_HOST, count, 0.5, 2, rows)
+#define HOST_ROWS_INOUT(x, rows, count) ARGUMENT(x, READ_AND_WRITTEN, ROWS_ON_HOST, count, 0.5, 2, rows)
 #define EITHER(bit, a, b) (varied(caller, bit) ? (b) : (a))
 
 /* A call and a look into the table for each operation; few calls need all sizes. */

@@ -11,4 +11,5 @@ void ISA_NAME(cpu_delta)(struct ops *ops) {
     ISA_NAME(cpu_delta_bottleneck)(ops);
     ISA_NAME(cpu_delta_entropy)(ops);
     ISA_NAME(cpu_delta_mixing)(ops);
+    ISA_NAME(cpu_depth_attention)(ops);
 }

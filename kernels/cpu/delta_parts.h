@@ -11,5 +11,6 @@ void ISA_NAME(cpu_delta_gates)(struct ops *ops);      /* bias_silu, silu, sigmoi
 void ISA_NAME(cpu_delta_bottleneck)(struct ops *ops); /* all connections' gates at once, scale_connections */
 void ISA_NAME(cpu_delta_entropy)(struct ops *ops);    /* entropies and gram_rms */
 void ISA_NAME(cpu_delta_mixing)(struct ops *ops);     /* select and multihead */
+void ISA_NAME(cpu_depth_attention)(struct ops *ops);
 
 #endif

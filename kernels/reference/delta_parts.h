@@ -9,5 +9,6 @@ void reference_delta_rows(struct ops *ops);    /* numbers a token: factors, weig
 void reference_delta_gates(struct ops *ops);   /* bottleneck, sigmoid and softmax gates */
 void reference_delta_entropy(struct ops *ops); /* gate entropies and the norm of bottleneck contributions */
 void reference_delta_mixing(struct ops *ops);  /* weights among connections: select and multihead */
+void reference_depth_attention(struct ops *ops);
 
 #endif

@@ -10,6 +10,7 @@ extern const struct rule rule_lane;
 extern const struct rule rule_mix;
 extern const struct rule rule_dense;
 extern const struct rule rule_value;
+extern const struct rule rule_depth_attention;
 
 /* table.c. Adds a row, for programs beside gdn: before anything else of the program. Returns its number
  * (model_config.rules). */

@@ -9,8 +9,9 @@
 
 enum { MAX_ROWS = 16 };
 
-static const struct rule *row[MAX_ROWS] = {&rule_delta, &rule_lane, &rule_mix, &rule_dense, &rule_value};
-static int rows = 5;
+static const struct rule *row[MAX_ROWS] = {&rule_delta, &rule_lane,  &rule_mix,
+                                           &rule_dense, &rule_value, &rule_depth_attention};
+static int rows = 6;
 
 int rule_register(const struct rule *another) {
     if (rows == MAX_ROWS) abort();

@@ -8,7 +8,7 @@ fewer_steps
 # A kind or form joins these lists: few, of many entries, for each is some ten runs. The second model has delta connections too.
 stream=("{kind: lane}" "{kind: mix, sources: [embedding, 1], distances: [2, 4]}" "{kind: dense, dilation: 3}" "{kind: value}")
 beside=("{kind: mix, place: after, distances: [3], layers: [2, 5, 7]}" "{kind: lane, period: 3}" "{kind: dense, form: dynamic, period: 2, hidden: 5}"
-    "{kind: value, sources: [2], distances: [1, 4], layers: [3, 5, 7], period: 2}")
+    "{kind: value, sources: [2], distances: [1, 4], layers: [3, 5, 7], period: 2}" "{kind: depth_attention, block: 3}")
 
 first_loss() { lines step "$1" | head -1 | grep -o '"loss":[^,]*'; }
 

@@ -23,6 +23,8 @@ static const struct {
     {'X', "{kind: mix, place: after, distances: [1, 3], sources: []}"},
     {'d', "{kind: dense, dilation: 2}"},
     {'m', "{kind: dense, form: dynamic, period: 2, hidden: 5}"},
+    {'p', "{kind: depth_attention}"},
+    {'P', "{kind: depth_attention, form: published, block: 2, period: 2}"},
     {'V', "{kind: value}"},
 };
 

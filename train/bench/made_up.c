@@ -25,7 +25,8 @@ static void *take_list(const struct argument *a) {
 }
 
 static void *take_rows(struct arena *arena, const struct argument *a) {
-    static const real *rows[OPS_CONNECTIONS];
+    static const real *list[2][OPS_CONNECTIONS]; /* one that is read, one that is written */
+    const real **rows = list[a->access != READ];
     for (long i = 0; i < a->touched; i++) rows[i] = bench_take(arena, a->count);
     return rows;
 }
@@ -51,7 +52,7 @@ static void *new_argument(struct arena *arena, const struct argument *a) {
 
 static double touched(const struct argument *a) {
     if (a->access == PARTLY) return (double)a->touched;
-    if (a->kind == ROWS_ON_HOST) return (double)(a->touched * a->count);
+    if (a->kind == ROWS_ON_HOST) return (a->access == READ ? 1 : 2) * (double)a->touched * (double)a->count;
     return (a->access == READ || a->access == WRITTEN ? 1 : 2) * (double)a->count;
 }
 

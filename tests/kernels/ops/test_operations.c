@@ -32,7 +32,7 @@ static const struct sizes shapes[] = {
 static enum side side; /* that calls */
 static int32_t *tokens;
 static real list[OPS_CONNECTIONS];
-static const real *rows[OPS_CONNECTIONS];
+static real *rows[2][OPS_CONNECTIONS]; /* of a list that is read, of one that is written */
 
 /* Buffers whose contents are no numbers: to be compared by their bits, and not at all. */
 static struct sums *same_bits[4];
@@ -87,8 +87,9 @@ static void *take(struct caller *caller, const struct argument *a) {
             list[i] = (real)(a->low + (a->high - a->low) * (double)i / (double)a->count);
         return list;
     case ROWS_ON_HOST:
-        for (long i = 0; i < a->touched; i++) rows[i] = reals(a, a->touched * a->count) + i * a->count;
-        return rows;
+        for (long i = 0; i < a->touched; i++)
+            rows[a->access != READ][i] = reals(a, a->touched * a->count) + i * a->count;
+        return rows[a->access != READ];
     }
     fail_msg("an argument of an unknown kind");
     return NULL;
@@ -98,7 +99,7 @@ static void *take(struct caller *caller, const struct argument *a) {
 
 /* Lists on the host have been read when a call returns. */
 static void spoil_lists(void) {
-    for (int i = 0; i < OPS_CONNECTIONS; i++) list[i] = (real)NAN, rows[i] = NULL;
+    for (int i = 0; i < OPS_CONNECTIONS; i++) list[i] = (real)NAN, rows[0][i] = rows[1][i] = NULL;
 }
 
 static void compare_bits_and_clear(void) {

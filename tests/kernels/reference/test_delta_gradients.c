@@ -271,11 +271,56 @@ static void multihead(void **state) {
                                      {0}});
 }
 
+/* -------------------------------------------------------------------------------- attention over depth */
+
+struct depth {
+    bool residual; /* with a null source, else the sum alone */
+    real h[n * T * D], query[D], lambda, x[T * D], dout[T * D];
+};
+
+static double depth_loss(const void *context) {
+    const struct depth *c = context;
+    const real *h[n];
+    real x[T * D];
+    memcpy(x, c->x, sizeof x);
+    for (long i = 0; i < n; i++) h[i] = c->h + i * T * D;
+    ops->depth_attention(T, n, D, c->query, h, 1e-2, c->residual ? &c->lambda : NULL, x);
+    return dot(T * D, c->dout, x);
+}
+
+static void depth(void **state) {
+    (void)state;
+    static struct depth c = {.lambda = (real)0.3};
+    FILL(c.h, -1, 1);
+    FILL(c.query, -1, 1);
+    FILL(c.x, -1, 1);
+    FILL(c.dout, -2, 2);
+    for (int residual = 0; residual < 2; residual++) {
+        const real *h[n];
+        real dsources[n * T * D] = {0}, *dh[n], of_token[T * D], dlambda_of[T], dquery[D] = {0}, dlambda = 0,
+                              dx[T * D];
+        for (long i = 0; i < n; i++) h[i] = c.h + i * T * D, dh[i] = dsources + i * T * D;
+        c.residual = residual;
+        ops->depth_attention_back(T, n, D, c.query, h, 1e-2, residual ? &c.lambda : NULL,
+                                  residual ? c.x : NULL, c.dout, dh, of_token, residual ? dlambda_of : NULL);
+        ops->add_column_sums(T, D, of_token, D, dquery);
+        if (residual) ops->add_column_sums(T, 1, dlambda_of, 1, &dlambda);
+        for (long j = 0; j < T * D; j++) dx[j] = residual ? (1 - c.lambda) * c.dout[j] : 0;
+        check_gradients(depth_loss, &c,
+                        (struct input[]){{"h", n * T, D, c.h, D, dsources, D},
+                                         {"query", 1, D, c.query, D, dquery, D},
+                                         {"x", T, D, c.x, D, dx, D},
+                                         {"lambda", 1, residual, &c.lambda, 1, &dlambda, 1},
+                                         {0}});
+    }
+}
+
 int main(void) {
     ops = ops_find("reference");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(contribution), cmocka_unit_test(norms),     cmocka_unit_test(gram),
         cmocka_unit_test(selection),    cmocka_unit_test(multihead), cmocka_unit_test(weights),
+        cmocka_unit_test(depth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

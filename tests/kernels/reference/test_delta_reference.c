@@ -274,6 +274,32 @@ static void aggregates(void **state) {
         }
 }
 
+/* By exponentials of scores, to which the null source adds 1. */
+static void depth(void **state) {
+    (void)state;
+    real h[n * T * D], query[D], lambda = (real)0.3, x[T * D], mixed[T * D], sum[T * D];
+    const real *sources[n] = {h, h + T * D};
+    FILL(h, -1, 1);
+    FILL(query, -1, 1);
+    FILL(x, -1, 1);
+    for (long i = 0; i < T * D; i++) mixed[i] = x[i];
+    ops->depth_attention(T, n, D, query, sources, EPS, &lambda, mixed);
+    ops->depth_attention(T, n, D, query, sources, EPS, NULL, sum);
+    for (long t = 0; t < T; t++) {
+        double e[n], total = 0;
+        for (long i = 0; i < n; i++) {
+            const real *row = sources[i] + t * D;
+            total += e[i] = exp(dot(D, query, row) / sqrt(dot(D, row, row) / D + EPS));
+        }
+        for (long j = t * D; j < (t + 1) * D; j++) {
+            double value = 0;
+            for (long i = 0; i < n; i++) value += e[i] * sources[i][j];
+            near("sum", j, sum[j], value / total);
+            near("mixed", j, mixed[j], x[j] + lambda * (value / (total + 1) - x[j]));
+        }
+    }
+}
+
 int main(void) {
     ops = ops_find("reference");
     const struct CMUnitTest tests[] = {
@@ -281,7 +307,7 @@ int main(void) {
         cmocka_unit_test(full),        cmocka_unit_test(adaptive),
         cmocka_unit_test(silu),        cmocka_unit_test(entropies),
         cmocka_unit_test(rows),        cmocka_unit_test(root_mean_squares),
-        cmocka_unit_test(aggregates),
+        cmocka_unit_test(aggregates),  cmocka_unit_test(depth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

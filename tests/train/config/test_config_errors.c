@@ -144,14 +144,16 @@ static void lists_and_sections(void **state) {
     refused("data: {sources: [{path: a, size: 0}]}", NULL, "data.sources[0].size", "path and weight", NULL);
     refused("data: {sources: [{path: a, name: 'a b'}]}", NULL, "data.sources[0]: 'a b' is no name", "letters",
             NULL);
-    refused("train: {groups: {match: a}}", NULL, "train.groups is '{match: a}'", "a list of at most 32", NULL);
+    refused("train: {groups: {match: a}}", NULL, "train.groups is '{match: a}'", "a list of at most 32",
+            NULL);
     refused("train: {groups: [a]}", NULL, "train.groups[0] is 'a'", "{match: TEXT", NULL);
     refused("train:\n  groups:\n  - {match: a}\n  - {lr_scale: 2}", NULL, "line 4",
             "train.groups[1] lacks match", NULL);
     refused("train: {groups: [{match: a, lr: 2}]}", NULL, "train.groups[0].lr:", "lr_scale", NULL);
     refused("train: {groups: [{match: a, lr_scale: fast}]}", NULL, "train.groups[0].lr_scale is 'fast'",
             "a finite decimal number of at least 0", NULL);
-    refused("{}", "train.groups=[{match: a, lr_scale: -1}]", "--set", "train.groups[0].lr_scale is '-1'", NULL);
+    refused("{}", "train.groups=[{match: a, lr_scale: -1}]", "--set", "train.groups[0].lr_scale is '-1'",
+            NULL);
     refused("{}", "train.groups=[{match: a, weight_decay: -1}]", "weight_decay is '-1'", "at least 0", NULL);
     refused("{}", "train.groups=[{match: a, beta2: 1}]", "train.groups[0].beta2 is '1'", "below 1", NULL);
     refused("{}", "train.groups=[{match: ''}]", "train.groups[0].match is ''", "1 to 127 characters", NULL);
@@ -230,6 +232,10 @@ static void combinations(void **state) {
             NULL);
     refused("model: {delta: {aggregate: multihead, attention_heads: 0}}", NULL,
             "model.delta.attention_heads: 0", NULL);
+    refused("model: {num_layers: 65, rules: [{kind: depth_attention}]}", NULL, "model.rules",
+            "a larger block is expected", "model.num_layers: 65", NULL);
+    refused("model: {rules: [{kind: depth_attention, layers: [0]}]}", NULL, "model.rules", "enters no layer",
+            NULL);
 }
 
 static void combinations_with_the_mesh(void **state) {

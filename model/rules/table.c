@@ -71,7 +71,7 @@ static bool enters_nowhere(const struct model_config *config, const struct rule_
 static bool is_idle(const struct model_config *config, const struct rule_entry *rule) {
     struct edge edge[config->num_layers + 1];
     int n = rule->row == &rule_delta; /* whose distances may be longer than the model */
-    for (int l = 0; l < config->num_layers; l++) n += rule->row->edges(config, rule->settings, l, edge);
+    for (int l = 0; !n && l < config->num_layers; l++) n = rule->row->edges(config, rule->settings, l, edge);
     return !n;
 }
 

@@ -153,7 +153,8 @@ static void round_trip(void **state) {
             random_value(&config_keys[k], draw, out);
             fclose(out);
         }
-        /* Two settings are drawn so that the widths divide, which random numbers seldom do. */
+        /* Two settings are drawn so that the widths divide, which random numbers seldom do, and that all
+         * kinds of rules find layers, but not too many. */
         char *widths[] = {"model={hidden_size: 720, num_heads: 12, num_kv_heads: 0}",
                           "mesh={data: 1, tensor: 1, pipeline: 1, interleave: 1, compress_boundary: 0}",
                           "model.delta={gate_hidden: 12, attention_heads: 12, hidden: 7, attention_dim: 3}",
@@ -162,6 +163,7 @@ static void round_trip(void **state) {
                           draw & 4 ? "delta_store={ratio: 0, layers: []}"
                                    : "delta_store={tolerance: 0, layers: []}",
                           "model.vocab_size=1000",
+                          draw & 256 ? "model.rules=[]" : "model.num_layers=60",
                           draw & 128 ? "train.batch_ramp=[]" : "train.batch_size=12",
                           draw & 64 ? "spikes.window=0" : "spikes.window=100",
                           "model.delta.temperature=0.5",

@@ -49,7 +49,7 @@ optimizer frobenius momentum 2.2.2 4.1.1 1.4.1
 
 # Muon: with each way to cut queries, keys and values, and stages in turns.
 chosen=(--set train.optimizer=muon)
-optimizer muon momentum 2.2.2 4.1.1 1.2.1 2.2.1 1.4.1 1.1.4
+optimizer muon momentum 2.2.2 4.1.1 1.4.1 1.1.4 # test_matrices has the others
 on 1.1.2 mean interleaved "${settings[@]}" "${chosen[@]}" --set mesh.interleave=2
 close muon_one interleaved
 for split in whole head; do

@@ -1,5 +1,6 @@
 #include "tests/kernels/reference/reference.h"
 
+#include <float.h>
 #include <math.h>
 
 #include "kernels/base/random.h"
@@ -15,6 +16,14 @@ double dot(long count, const real *x, const real *y) {
     double sum = 0;
     for (long i = 0; i < count; i++) sum += (double)x[i] * y[i];
     return sum;
+}
+
+/* Values here are of order 1 to 10 and rounded once, or a few times where sums are stored in between: 32
+ * roundings. */
+void near(const char *what, double got, double expected) {
+    double epsilon = sizeof(real) == sizeof(float) ? FLT_EPSILON : DBL_EPSILON;
+    if (!(fabs(got - expected) <= 32 * epsilon * (1 + fabs(expected))))
+        fail_msg("%s: %.12g, expected %.12g", what, got, expected);
 }
 
 double binary_entropy(long rows, long width, const real *g, long ld) {

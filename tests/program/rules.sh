@@ -10,25 +10,28 @@ queries="{kind: heads, place: query, sources: [embedding, 1]}"
 values="{kind: heads, place: value, sources: [embedding, 0]}"
 keys="{kind: heads, place: key, sources: [0]}"
 
-rules() { # NAME MODEL DATASET RULE …
-    local list name=$1_$2 run=run_$1_$2 model=$2 dataset=$3
-    shift 3
+with() { # NAME MODEL RULE …: NAME.yaml is the model with these rules
+    local list name=$1 model=$2
+    shift 2
     printf -v list '%s, ' "$@"
     sed "s/^  num_heads.*/&\n  rules: [${list%, }]/" "$model.yaml" > "$name.yaml"
-    row "$name" "$run" "$dataset"
-    on 1.2.2 "$name" "${run}_rows" --set mesh.sequence_parallel=true
-    close "$run" "${run}_rows"
-    on 1.2.2 "$name" "${run}_rows_full" --set mesh.sequence_parallel=true --set train.recompute=full
-    equal "${run}_rows" "${run}_rows_full"
-    expect 0 "$GDN" generate "$run" --prompt the --length 30 > text
-    [ -s text ] || fail "$name: no text"
 }
+with three plain "$before" "$values" "$keys"
+with five attention "$after" "$values" "$before" "$queries" "$values"
 
-rules three plain layers/7/constant/8/weight "$before" "$values" "$keys"
-rules five attention layers/7/heads_3/7/map.weight "$after" "$values" "$before" "$queries" "$values"
+on 1.1.1 three run_three
+row five run_five layers/7/heads_3/7/map.weight
+for name in three five; do
+    on 1.2.2 $name rows_$name --set mesh.sequence_parallel=true
+    close run_$name rows_$name
+    on 1.2.2 $name rows_full_$name --set mesh.sequence_parallel=true --set train.recompute=full
+    equal rows_$name rows_full_$name
+    expect 0 "$GDN" generate run_$name --prompt the --length 30 > text
+    [ -s text ] || fail "$name: no text"
+done
 
 # The constants have learned: all of this is not the sameness of nothing.
-h5ls -d run_three_plain/checkpoints/step_00000020/checkpoint.h5/model/layers/7/constant/8/weight | grep -A1 "Data:" | tail -1 > learned
+h5ls -d run_three/checkpoints/step_00000020/checkpoint.h5/model/layers/7/constant/8/weight | grep -A1 "Data:" | tail -1 > learned
 grep -qE "[0-9]" learned && ! grep -qE "^ *(\(0\) )?0\.1$" learned || fail "the constant is at first 0.1, and still: $(cat learned)"
 
 # A mixer without values has no place for them.
@@ -48,5 +51,5 @@ refused_run "a layer that the model does not have" 1 plain.yaml --set "model.rul
 on 1.1.1 attention none --set model.rules=[]
 on 1.1.1 attention attention
 equal none attention
-expect 2 "$GDN" train three_plain.yaml --run-dir run_three_plain --set train.steps=30 --set "model.rules=[$before]" > other.log 2>&1
+expect 2 "$GDN" train three.yaml --run-dir run_three --set train.steps=30 --set "model.rules=[$before]" > other.log 2>&1
 grep -q "model.rules" other.log || fail "not refused: $(cat other.log)"

@@ -20,7 +20,7 @@ double dot(long count, const real *x, const real *y) {
 
 /* Values here are of order 1 to 10 and rounded once, or a few times where sums are stored in between: 32
  * roundings. */
-void near(const char *what, double got, double expected) {
+void check_near(const char *what, double got, double expected) {
     double epsilon = sizeof(real) == sizeof(float) ? FLT_EPSILON : DBL_EPSILON;
     if (!(fabs(got - expected) <= 32 * epsilon * (1 + fabs(expected))))
         fail_msg("%s: %.12g, expected %.12g", what, got, expected);

@@ -16,7 +16,7 @@ void fill(const char *name, long count, real *x, double low, double high);
 double dot(long count, const real *x, const real *y);
 
 /* Fails where a value of order 1 to 10 is not the expected one but for a few roundings. */
-void near(const char *what, double got, double expected);
+void check_near(const char *what, double got, double expected);
 
 /* Entropies of gates [rows, width], whose rows are ld apart: what the operations add, for factor 1, to a sum
  * of 0. */

@@ -24,14 +24,14 @@ static void norm(void **state) {
     ops->rms_norm(3, 5, norm_case.x, norm_case.w, 0.1, y, rstd);
     for (int i = 0; i < 15; i++) {
         const real *row = norm_case.x + i / 5 * 5;
-        near("y", y[i], row[i % 5] * norm_case.w[i % 5] / sqrt(dot(5, row, row) / 5 + 0.1));
-        near("rstd", rstd[i / 5], pow(dot(5, row, row) / 5 + 0.1, -0.5));
+        check_near("y", y[i], row[i % 5] * norm_case.w[i % 5] / sqrt(dot(5, row, row) / 5 + 0.1));
+        check_near("rstd", rstd[i / 5], pow(dot(5, row, row) / 5 + 0.1, -0.5));
     }
     ops->add_rms_norm(3, 5, norm_case.x, zero, norm_case.w, 0.1, sum, more, again);
     assert_memory_equal(sum, norm_case.x, sizeof sum);
     assert_memory_equal(more, y, sizeof y);
     ops->add_rms_norm(3, 5, norm_case.x, norm_case.dy, norm_case.w, 0.1, sum, more, again);
-    for (int i = 0; i < 15; i++) near("sum", sum[i], (double)norm_case.x[i] + norm_case.dy[i]);
+    for (int i = 0; i < 15; i++) check_near("sum", sum[i], (double)norm_case.x[i] + norm_case.dy[i]);
     ops->rms_norm(3, 5, sum, norm_case.w, 0.1, y, rstd);
     assert_memory_equal(more, y, sizeof y);
     assert_memory_equal(again, rstd, sizeof rstd);
@@ -50,12 +50,12 @@ static void norm(void **state) {
     assert_memory_equal(rstds, rstd, sizeof rstd);
     assert_memory_equal(rstds + 3, again, sizeof again);
     for (int i = 0; i < 15; i++)
-        near("add_norms", total[i],
-             i + (double)gain[i % 5] * norm_case.x[i] * rstd[i / 5] +
-                 (double)gain[5 + i % 5] * norm_case.dy[i] * again[i / 5]);
+        check_near("add_norms", total[i],
+                   i + (double)gain[i % 5] * norm_case.x[i] * rstd[i / 5] +
+                       (double)gain[5 + i % 5] * norm_case.dy[i] * again[i / 5]);
     real twice = dx[7];
     ops->rms_norm_back(3, 5, norm_case.x, norm_case.w, rstd, norm_case.dy, dx, dw);
-    near("dx accumulated", dx[7], 2 * (double)twice);
+    check_near("dx accumulated", dx[7], 2 * (double)twice);
 }
 
 /* Of Σ_t dr[t]·rstd[t]. */
@@ -73,7 +73,7 @@ static void rstd(void **state) {
     FILL(norm_case.dy, -1, 1);
     ops->row_rstd(3, 5, norm_case.x, 0.1, rstd);
     ops->row_rstd_back(3, 5, rstd, norm_case.dy, k);
-    for (int t = 0; t < 3; t++) near("k", k[t], -norm_case.dy[t] * pow((double)rstd[t], 3) / 5);
+    for (int t = 0; t < 3; t++) check_near("k", k[t], -norm_case.dy[t] * pow((double)rstd[t], 3) / 5);
     ops->add_scaled_rows(3, 5, k, norm_case.x, dx);
     check_gradients(rstd_loss, NULL, (struct input[]){{"x", 3, 5, norm_case.x, 5, dx, 5}, {0}});
 }

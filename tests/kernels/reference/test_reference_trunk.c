@@ -19,11 +19,11 @@ static void gemm(void **state) {
         real c[] = {1, 1, NAN, 1, 1, NAN}; /* rows are 3 apart */
         ops->gemm(mask & 1 ? 'T' : 'N', mask & 2 ? 'T' : 'N', 2, 2, 3, 2, mask & 1 ? at : a, mask & 1 ? 2 : 3,
                   mask & 2 ? bt : b, mask & 2 ? 3 : 2, -1, c, 3);
-        for (int i = 0; i < 4; i++) near("gemm", c[i / 2 * 3 + i % 2], 2 * expected[i] - 1);
+        for (int i = 0; i < 4; i++) check_near("gemm", c[i / 2 * 3 + i % 2], 2 * expected[i] - 1);
         assert_true(isnan(c[2]) && isnan(c[5]));
         c[0] = NAN; /* not read with beta 0 */
         ops->gemm('N', 'N', 2, 2, 3, 1, a, 3, b, 2, 0, c, 3);
-        near("gemm", c[0], 5);
+        check_near("gemm", c[0], 5);
     }
 }
 
@@ -31,53 +31,53 @@ static void vectors(void **state) {
     (void)state;
     real x[] = {1, 2, 3, 4, 5, 6}, y[] = {10, 20, 30, 40, 50, 60}, z[6], c[] = {2, -1}, sum[] = {100, 200};
     ops->add_to(6, x, y, z);
-    near("add_to", z[5], 66);
+    check_near("add_to", z[5], 66);
     ops->add(6, x, z);
-    near("add", z[5], 72);
+    check_near("add", z[5], 72);
     ops->add_scaled_rows(2, 3, c, x, y);
-    near("add_scaled_rows", y[2], 36);
-    near("add_scaled_rows", y[3], 36);
+    check_near("add_scaled_rows", y[2], 36);
+    check_near("add_scaled_rows", y[3], 36);
     real weight[] = {2, -1, 3, 5}, s[] = {1, 1, 1, 2, 2, 2}, ds[] = {1, 0, 0, 0, 0, 7}, dots[3];
     const real *sources[] = {x, s};
     real added[] = {100, 0, 0, 0, 0, 200};
     ops->add_sources(2, 3, 2, weight, 1, 2, sources, added); /* weights [source, token] */
-    near("add_sources", added[0], 105);
-    near("add_sources", added[5], 204);
+    check_near("add_sources", added[0], 105);
+    check_near("add_sources", added[5], 204);
     ops->add_sources(2, 3, 2, weight, 0, 1, sources, added); /* one for all tokens */
-    near("add_sources", added[0], 106);
-    near("add_sources", added[5], 214);
+    check_near("add_sources", added[0], 106);
+    check_near("add_sources", added[5], 214);
     ops->source_back(2, 3, weight, 1, x, s, ds, dots, 2);
-    near("source_back", ds[0], 3);
-    near("source_back", ds[5], 5);
-    near("source_back", dots[0], 6);
-    near("source_back", dots[2], 30);
+    check_near("source_back", ds[0], 3);
+    check_near("source_back", ds[5], 5);
+    check_near("source_back", dots[0], 6);
+    check_near("source_back", dots[2], 30);
     ops->source_back(2, 3, weight, 0, s, x, NULL, dots, 1);
-    near("source_back", dots[1], 30);
+    check_near("source_back", dots[1], 30);
     ops->add_column_sums(2, 2, x, 3, sum); /* rows 3 apart */
-    near("add_column_sums", sum[0], 105);
-    near("add_column_sums", sum[1], 207);
+    check_near("add_column_sums", sum[0], 105);
+    check_near("add_column_sums", sum[1], 207);
     double square[] = {1, 2, 3};
     ops->add_squares(1, 4, 2, x, square); /* blocks of two, the first and the last by half */
-    near("add_squares", square[0], 5);
-    near("add_squares", square[1], 27);
-    near("add_squares", square[2], 28);
+    check_near("add_squares", square[0], 5);
+    check_near("add_squares", square[1], 27);
+    check_near("add_squares", square[2], 28);
     real factor[] = {-2}, product[] = {1};
     ops->add_dot(3, x, x + 3, product); /* 4 + 10 + 18 */
-    near("add_dot", product[0], 33);
+    check_near("add_dot", product[0], 33);
     ops->copy(6, x, z);
     ops->scale(5, factor, z);
-    near("scale", z[4], -10);
-    near("scale", z[5], 6);
+    check_near("scale", z[4], -10);
+    check_near("scale", z[5], 6);
     real pieces[] = {1, 2, 30, 40, 500, 600};
     ops->add_parts(2, 3, pieces, pieces);
-    near("add_parts", pieces[0], 531);
-    near("add_parts", pieces[1], 642);
-    near("add_parts", pieces[2], 30);
+    check_near("add_parts", pieces[0], 531);
+    check_near("add_parts", pieces[1], 642);
+    check_near("add_parts", pieces[2], 30);
     ops->copy(6, x, z);
     assert_memory_equal(x, z, sizeof x);
     ops->zero(5, z);
-    near("zero", z[4], 0);
-    near("zero", z[5], 6);
+    check_near("zero", z[4], 0);
+    check_near("zero", z[5], 6);
 }
 
 /* Two steps from zero moments, as model.md's formula reads; updates are above 0. */
@@ -93,7 +93,7 @@ static void adamw_from(double w0, bool cautious) {
         v0 = b2 * v0 + (1 - b2) * pow(gradient[n - 1] * gscale, 2);
         w0 -= lr * decays * w0;
         w0 -= lr * m0 / (1 - pow(b1, n)) / (sqrt(v0 / (1 - pow(b2, n))) + eps);
-        near("w", w, w0), near("m", m, m0), near("v", v, v0);
+        check_near("w", w, w0), check_near("m", m, m0), check_near("v", v, v0);
     }
 }
 
@@ -127,7 +127,8 @@ static void embed(void **state) {
     ops->embed(T, D, token, 0, V, E, x);
     for (int i = 0; i < T * D; i++) assert_true(x[i] == E[token[i / D] * D + i % D]);
     ops->embed_back(T, D, token, 0, V, x, dE); /* of Σ x²/2 */
-    for (int i = 0; i < V * D; i++) near("dE", dE[i], (i / D == 2 ? 2 : i / D == 0 || i / D == 4) * E[i]);
+    for (int i = 0; i < V * D; i++)
+        check_near("dE", dE[i], (i / D == 2 ? 2 : i / D == 0 || i / D == 4) * E[i]);
 
     /* Rows 1 to 3 of the vocabulary: of the tokens only those that are 2. */
     memset(dE, 0, sizeof dE);
@@ -155,12 +156,12 @@ static void rope(void **state) {
             for (int j = 0; j < 2; j++) {
                 double angle = 0.3 * (FROM + t % S) / (1 + j);
                 long low = t * LD + h * HD + j, high = low + 2;
-                near("low", y[low], x[low] * cos(angle) - x[high] * sin(angle));
-                near("high", y[high], x[low] * sin(angle) + x[high] * cos(angle));
+                check_near("low", y[low], x[low] * cos(angle) - x[high] * sin(angle));
+                check_near("high", y[high], x[low] * sin(angle) + x[high] * cos(angle));
             }
-    near("padding", y[LD - 1], x[LD - 1]);
+    check_near("padding", y[LD - 1], x[LD - 1]);
     ops->rope(T, S, FROM, HEADS, HD, cosine, sine, -1, y, LD);
-    for (int i = 0; i < T * LD; i++) near("back", y[i], x[i]);
+    for (int i = 0; i < T * LD; i++) check_near("back", y[i], x[i]);
 }
 
 enum { B = 2, S = 5, H = 4, K = 2, HD = 6, W = (H + 2 * K) * HD };
@@ -188,13 +189,13 @@ static void attention(void **state) {
                 for (int j = 0; j <= i; j++)
                     sum += weight[i][j] =
                         exp(dot(HD, q, heads.qkv + (b * S + j) * W + (H + h / 2) * HD) / sqrt(HD));
-                near("lse", lse[(b * H + h) * S + i], log(sum));
+                check_near("lse", lse[(b * H + h) * S + i], log(sum));
                 for (int c = 0; c < HD; c++) {
                     double expected = 0;
                     for (int j = 0; j < S; j++)
                         expected +=
                             weight[i][j] / sum * heads.qkv[(b * S + j) * W + (H + K + h / 2) * HD + c];
-                    near("o", o[(b * S + i) * H * HD + h * HD + c], expected);
+                    check_near("o", o[(b * S + i) * H * HD + h * HD + c], expected);
                 }
             }
         }
@@ -208,7 +209,7 @@ static void attention(void **state) {
         memcpy(values + i * K * HD, heads.qkv + i * W + (H + K) * HD, K * HD * sizeof(real));
     }
     ops->attention_decode(S, H, K, HD, heads.qkv + (S - 1) * W, keys, values, last);
-    for (int i = 0; i < H * HD; i++) near("decoded", last[i], o[(S - 1) * H * HD + i]);
+    for (int i = 0; i < H * HD; i++) check_near("decoded", last[i], o[(S - 1) * H * HD + i]);
 }
 
 /* ------------------------------------------------------------------------------------------- MLP and loss */
@@ -230,7 +231,7 @@ static void swiglu(void **state) {
     ops->swiglu(2, 3, mlp.gu, h);
     for (int i = 0; i < 6; i++) {
         double g = mlp.gu[i / 3 * 6 + i % 3], u = mlp.gu[i / 3 * 6 + 3 + i % 3];
-        near("h", h[i], g * u * (0.5 + 0.5 * tanh(g / 2)));
+        check_near("h", h[i], g * u * (0.5 + 0.5 * tanh(g / 2)));
     }
     ops->swiglu_back(2, 3, mlp.gu, mlp.dh, dgu, again);
     assert_memory_equal(h, again, sizeof h);
@@ -259,16 +260,16 @@ static void check_cross_entropy(void) {
     memcpy(before, logits, sizeof before);
     if (logit_cap > 0) ops->softcap(2, 4, before, 5, logit_cap);
     for (int i = 0; i < 10; i++)
-        near("cap", before[i],
-             logit_cap > 0 && i % 5 < 4 ? logit_cap * tanh(logits[i] / logit_cap) : logits[i]);
+        check_near("cap", before[i],
+                   logit_cap > 0 && i % 5 < 4 ? logit_cap * tanh(logits[i] / logit_cap) : logits[i]);
     memcpy(gradient, before, sizeof gradient);
     ops->cross_entropy(2, 4, gradient, 5, target, logit_cap, z_weight, 0.25, loss, squares);
     for (int t = 0; t < 2; t++) {
         double sum = 0;
         for (int v = 0; v < 4; v++) sum += exp((double)before[t * 5 + v]);
-        near("loss", loss[t], log(sum) - before[t * 5 + target[t]]);
-        near("square", squares[t], log(sum) * log(sum));
-        near("padding", gradient[t * 5 + 4], before[t * 5 + 4]);
+        check_near("loss", loss[t], log(sum) - before[t * 5 + target[t]]);
+        check_near("square", squares[t], log(sum) * log(sum));
+        check_near("padding", gradient[t * 5 + 4], before[t * 5 + 4]);
         gradient[t * 5 + 4] = 0;
     }
     check_gradients(cross_entropy_loss, NULL,
@@ -290,11 +291,11 @@ static void check_cross_entropy(void) {
     for (int p = 0; p < 2; p++) {
         ops->part_cross_entropy(2, first[p + 1] - first[p], part + first[p], 5, target, first[p], largest,
                                 sums, logit_cap, z_weight, 0.25, again, more);
-        for (int t = 0; t < 2; t++) near("loss from parts", again[t], loss[t]);
-        for (int t = 0; t < 2; t++) near("square from parts", more[t], squares[t]);
+        for (int t = 0; t < 2; t++) check_near("loss from parts", again[t], loss[t]);
+        for (int t = 0; t < 2; t++) check_near("square from parts", more[t], squares[t]);
     }
     for (int i = 0; i < 10; i++)
-        if (i % 5 < 4) near("gradient from parts", part[i], gradient[i]);
+        if (i % 5 < 4) check_near("gradient from parts", part[i], gradient[i]);
 }
 
 static void cross_entropy(void **state) {
@@ -307,8 +308,8 @@ static void cross_entropy(void **state) {
 
     real far[] = {-2000, 3000}, far_loss; /* exp of neither is a number */
     ops->cross_entropy(1, 2, far, 2, target + 1, 0, 0, 1, &far_loss, NULL);
-    near("far", far_loss, 5000);
-    near("far", far[0], -1);
+    check_near("far", far_loss, 5000);
+    check_near("far", far[0], -1);
 }
 
 /* Masks as tests/golden/gdn_reference.py draws them: seed 1, step 3, site dropout.mixer of layer 2; a part of

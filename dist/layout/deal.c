@@ -97,12 +97,12 @@ void deal_rewind(struct deal *deal) {
     for (int t = 0; t < deal->tensor; t++) deal->turn[t] = -1;
 }
 
-bool deal_round(struct deal *deal, int data_index) {
+bool deal_round(struct deal *deal, int copy) {
     bool any = false;
     for (int t = 0; t < deal->tensor; t++) {
         int i = deal->turn[t] < deal->count ? deal->turn[t] + 1 : deal->count;
         while (i < deal->count &&
-               !(deal->item[i].active && deal->item[i].owner == data_index && deal->item[i].tensor == t))
+               !(deal->item[i].active && deal->item[i].owner == copy && deal->item[i].tensor == t))
             i++;
         deal->turn[t] = i;
         any |= i < deal->count;

@@ -54,6 +54,6 @@ void deal_free(struct deal *deal);
 /* What the tensor ranks of a copy do in turns, one matrix each in a round, of those that are active:
  * deal_rewind, then deal_round until it returns false. */
 void deal_rewind(struct deal *deal);
-bool deal_round(struct deal *deal, int data_index);
+bool deal_round(struct deal *deal, int copy);
 
 #endif

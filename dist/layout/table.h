@@ -10,6 +10,10 @@
 #include "kernels/base/real.h"
 
 enum split { SPLIT_NONE, SPLIT_ROWS, SPLIT_COLUMNS }; /* over the tensor axis */
+/* Of n rows or columns that are divided so, the first that a tensor rank has. */
+static inline long split_first(long n, int ranks, int index) {
+    return n * index / ranks;
+}
 
 /* Flat buffers have one zone after the other, so that buckets of one zone are treated alike (shard.h). */
 enum zone {

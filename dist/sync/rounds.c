@@ -11,13 +11,12 @@ struct place {
     long count;   /* elements */
 };
 
-/* Tensor ranks share as params_create does. */
 static struct place place_of(const struct row *row, int size, int index) {
     int down = row->transposed ? 1 : 0, across = 1 - down; /* dimensions of the tensor */
     int along = row->split == SPLIT_ROWS ? 0 : 1;          /* the one that is divided */
     struct place p = {.rows = row->shape[down], .columns = row->shape[across], .by_rows = along == down};
-    p.first = row->shape[along] * index / size;
-    p.width = row->shape[along] * (index + 1) / size - p.first;
+    p.first = split_first(row->shape[along], size, index);
+    p.width = split_first(row->shape[along], size, index + 1) - p.first;
     p.count = p.width * row->shape[1 - along];
     return p;
 }

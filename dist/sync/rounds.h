@@ -1,4 +1,4 @@
-/* Rounds: the tensor ranks of one data rank work on as many matrices at once as they are (deal.h). Of those
+/* Rounds: the tensor ranks of one copy work on as many matrices at once as they are (deal.h). Of those
  * that are split each gets the other ranks' parts of its own, and gives them back; of copies it gives what
  * has become of them. */
 #ifndef GDN_ROUNDS_H

@@ -114,14 +114,14 @@ static bool grow(struct builder *b) {
     return true;
 }
 
-/* The rank's part of a tensor: rows or columns [n·i/t, n·(i+1)/t). */
+/* The rank's part of a tensor: rows or columns. */
 static void take_part(const struct layout *l, struct row *row) {
     row->local[0] = row->shape[0], row->local[1] = row->shape[1];
     if (row->split != SPLIT_NONE) {
         int side = row->split == SPLIT_ROWS ? 0 : 1;
-        long n = row->shape[side];
-        row->start[side] = n * l->index[AXIS_TENSOR] / l->size[AXIS_TENSOR];
-        row->local[side] = n * (l->index[AXIS_TENSOR] + 1) / l->size[AXIS_TENSOR] - row->start[side];
+        int ranks = l->size[AXIS_TENSOR], index = l->index[AXIS_TENSOR];
+        row->start[side] = split_first(row->shape[side], ranks, index);
+        row->local[side] = split_first(row->shape[side], ranks, index + 1) - row->start[side];
     }
     row->count = row->local[0] * row->local[1];
 }

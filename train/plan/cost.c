@@ -61,13 +61,13 @@ static struct action_cost partial_cost(const struct costing *of) {
 static struct action_cost bucket_cost(const struct costing *of, int index, bool gathers) {
     const struct bucket *bucket = &shards_of(of)->bucket[index];
     struct action_cost cost = {0};
-    int data = of->layout->size[AXIS_COPIES];
-    int64_t all = sync_formula_bucket(bucket, data, 0);
+    int copies = of->layout->size[AXIS_COPIES];
+    int64_t all = sync_formula_bucket(bucket, copies, 0);
     /* A sharded bucket's gather is of the weights, after the update; another's is of the sums. */
-    int64_t gather = axis_formula_gather_rows(data, 0, bucket->count, 1);
+    int64_t gather = axis_formula_gather_rows(copies, 0, bucket->count, 1);
     if (gathers && !bucket->sharded) return cost;
     cost.bytes[AXIS_COPIES] = gathers ? gather : bucket->sharded ? all - gather : all;
-    cost.calls[AXIS_COPIES] = data > 1;
+    cost.calls[AXIS_COPIES] = copies > 1;
     return cost;
 }
 

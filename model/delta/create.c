@@ -107,9 +107,8 @@ static size_t gate_room(const struct gate *gate) {
     return (gate->saved_bytes + step - 1) / step * step;
 }
 
-size_t connection_bytes(const struct model_config *config, const struct rule_config *settings) {
-    (void)settings;
-    return sizeof(struct connections) + gate_room(gate_of(config)) + aggregate_of(config)->saved_bytes;
+size_t connection_bytes(const struct model_config *config) {
+    return gate_room(gate_of(config)) + aggregate_of(config)->saved_bytes;
 }
 
 void find_connections(struct model *m, const struct rule_layer *x) {

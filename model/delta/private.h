@@ -81,10 +81,10 @@ void measure_gates(const struct delta_pass *p, int i, long W, const real *gate, 
 void measure_contributions(const struct delta_pass *p);
 
 /* What the rule's row (rule.c) is made of. create.c: this rank's part of all connections; the tensors of a
- * layer's; bytes and buffers of what they save; scratch. */
+ * layer's; bytes of what gate and aggregate save; buffers of all that is saved; scratch. */
 int prepare_connections(struct model *m, struct model_rule *rule);
 void release_connections(void *common);
-size_t connection_bytes(const struct model_config *config, const struct rule_config *settings);
+size_t connection_bytes(const struct model_config *config);
 void find_connections(struct model *m, const struct rule_layer *x);
 void lay_out_connections(struct model *m, const struct rule_layer *x, void *shared, long T);
 void lay_out_delta_scratch(struct model *m, const struct model_rule *rule, long T, int n);

@@ -34,8 +34,11 @@ static int by_falling_source(const void *a, const void *b) {
     return ((const struct edge *)b)->source - ((const struct edge *)a)->source;
 }
 
-int rule_edges(const struct rule_config *settings, int layer, struct edge *edge) {
+int rule_edges(const struct model_config *config, const struct rule_config *settings, int layer,
+               struct edge *edge) {
     int n = 0;
+    (void)config;
+    if (!rule_enters(settings, layer)) return 0;
     for (int i = 0; i < settings->num_distances; i++)
         if (settings->distances[i] <= layer) n = add_edge(layer - settings->distances[i], edge, n);
     for (int i = 0; i < settings->num_sources; i++)
@@ -66,6 +69,11 @@ struct tensor rule_find_shared(const struct model *m, const struct rule_layer *x
 real *source_gradient_of(const struct model *m, int node) {
     real *given = m->pass->source_gradient ? m->pass->source_gradient[1 + node] : NULL;
     return given || node < m->span.first - 1 ? given : m->rules->source_gradient[1 + node];
+}
+
+struct row_range rule_terms(const struct model *m) {
+    long first = axis_first_row(m->tensor, m->T, m->tensor->index);
+    return (struct row_range){first, axis_first_row(m->tensor, m->T, m->tensor->index + 1) - first};
 }
 
 int rule_active(const struct model *m, const struct rule_layer *x) {

@@ -104,11 +104,13 @@ struct rule {
     void (*unproject)(struct model *m, int edge, const real *s, long T, const real *projected_gradient,
                       real *source_gradient);
 
-    /* Creation. Bytes of the row's own structs, zeroed at creation: of a layer, of all layers. `prepare`
+    /* Creation. Bytes of the row's own structs, zeroed at creation: of a layer, and how many more follow the
+     * struct in a configuration (NULL: none); of all layers. `prepare`
      * comes once, before layers; `release` frees what it has allocated. The tensors of a layer; its saved
      * buffers (SAVE), or where x->own is `shared` those that layers do not keep; scratch for layers of up to
      * n edges. NULL where there is nothing to do. */
-    size_t (*own_bytes)(const struct model_config *config, const struct rule_config *settings);
+    size_t own_bytes;
+    size_t (*more_bytes)(const struct model_config *config);
     size_t common_bytes;
     int (*prepare)(struct model *m, struct model_rule *rule);
     void (*release)(void *common);
@@ -142,9 +144,10 @@ struct rule {
 
 /* Does an entry have it enter the layer, as far as settings `layers` and `period` say? */
 bool rule_enters(const struct rule_config *settings, int layer);
-/* The edges into a layer from the sources that an entry lists, by `distances` and by `sources`, each
- * node once and below the layer, by falling source, as rule.edges has them; returns how many. */
-int rule_edges(const struct rule_config *settings, int layer, struct edge *edge);
+/* A row's `edges`: into such a layer from the sources that an entry lists, by `distances` and by `sources`,
+ * each node once. */
+int rule_edges(const struct model_config *config, const struct rule_config *settings, int layer,
+               struct edge *edge);
 
 /* Columns of the stream, or of queries, keys or values, at a place on all tensor ranks; 0: no layer has it.
  */
@@ -170,15 +173,17 @@ static inline const real *rule_input(struct model *m, const struct rule_layer *x
     return stream_all(m, rule_rows(m, x));
 }
 
+/* What all layers of its rule share. */
+static inline void *rule_common(const struct model *m, const struct rule_layer *x) {
+    return m->rules->rule[x->number].common;
+}
+
 /* The rows of [T, W] whose terms in the gradients of weights and sources are this rank's: own ones, or of
  * rows that all tensor ranks have its part. */
 struct row_range {
     long first, count;
 };
-static inline struct row_range rule_terms(const struct model *m) {
-    long first = axis_first_row(m->tensor, m->T, m->tensor->index);
-    return (struct row_range){first, axis_first_row(m->tensor, m->T, m->tensor->index + 1) - first};
-}
+struct row_range rule_terms(const struct model *m);
 
 /* Is the i-th of its edges active in the pass? */
 static inline bool rule_edge_active(const struct model *m, const struct rule_layer *x, int i) {

@@ -13,9 +13,13 @@ static enum rule_place place_of(const struct model *m, int r) {
     return (enum rule_place)m->rules->rule[r].entry.settings->place;
 }
 
+static size_t own_bytes(const struct model *m, const struct rule *row) {
+    return row->own_bytes + (row->more_bytes ? row->more_bytes(&m->config) : 0);
+}
+
 /* The row's own struct of a layer, zeroed. */
 static bool create_own(const struct model *m, struct rule_layer *x) {
-    x->own = calloc(1, x->row->own_bytes(&m->config, x->entry->settings));
+    x->own = calloc(1, own_bytes(m, x->row));
     return x->own;
 }
 
@@ -156,7 +160,7 @@ void rules_lay_out(struct model *m, struct activation_set *set, int l, long T) {
         const struct model_rule *rule = &m->rules->rule[r];
         if (!x->n) continue;
         x->policy = rule->held[l].policy;
-        memcpy(x->own, rule->held[l].own, x->row->own_bytes(&m->config, x->entry->settings));
+        memcpy(x->own, rule->held[l].own, own_bytes(m, x->row));
         if (x->row->lay_out) x->row->lay_out(m, x, rule->shared.own, T);
     }
     lay_out_streams(m, set, l);

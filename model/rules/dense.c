@@ -26,10 +26,6 @@ struct common {
     real *drstd, *k;       /* [R], and the factor of `in` in its gradient */
 };
 
-static const struct common *common_of(const struct model *m, const struct rule_layer *x) {
-    return m->rules->rule[x->number].common;
-}
-
 static bool is_dynamic(const struct rule_config *settings) {
     return settings->form == DYNAMIC;
 }
@@ -78,11 +74,6 @@ static double flops(const struct model_config *config, const struct rule_config 
 /* ------------------------------------------------------------------------------------------------ creation
  */
 
-static size_t own_bytes(const struct model_config *config, const struct rule_config *settings) {
-    (void)config, (void)settings;
-    return sizeof(struct dense);
-}
-
 static void find(struct model *m, const struct rule_layer *x) {
     struct dense *d = x->own;
     d->weight = rule_find_connections(m, x, "weight");
@@ -122,7 +113,7 @@ static void lay_out_scratch(struct model *m, const struct model_rule *rule, long
 /* What the MLP has inside, from W₁ in. */
 static void activate(struct model *m, const struct rule_layer *x) {
     const struct dense *d = x->own;
-    const struct common *c = common_of(m, x);
+    const struct common *c = rule_common(m, x);
     long R = m->rows, H = x->entry->settings->hidden;
     m->ops->scale_connections(R, 1, H, d->rstd, d->mapped, c->before);
     m->ops->silu(R * H, c->before, c->hidden);
@@ -132,6 +123,7 @@ static void activate(struct model *m, const struct rule_layer *x) {
 static void again(struct model *m, const struct rule_layer *x) {
     const struct ops *ops = m->ops;
     const struct dense *d = x->own;
+    const struct common *c = rule_common(m, x);
     const real *in = rule_rows(m, x);
     long R = m->rows, W = m->stream, H = x->entry->settings->hidden;
     if (!is_dynamic(x->entry->settings)) return;
@@ -139,7 +131,7 @@ static void again(struct model *m, const struct rule_layer *x) {
     ops->gemm('N', 'T', R, H, W, 1, in, W, d->in.w, W, 0, d->mapped, H);
     activate(m, x);
     ops->connection_weights(R, x->n, NULL, 1, 1, 1, d->weight.w, d->a);
-    ops->gemm('N', 'T', R, x->n, H, 1, common_of(m, x)->hidden, H, d->out.w, H, 1, d->a, x->n);
+    ops->gemm('N', 'T', R, x->n, H, 1, c->hidden, H, d->out.w, H, 1, d->a, x->n);
 }
 
 /* Weights as operations take them: a[t·lda + i], t from the first own row on. */
@@ -163,62 +155,58 @@ static void forward(struct model *m, const struct rule_layer *x, real *out, stru
     }
 }
 
-/* The gradient of a at rows [first, end), and what they leave at sources where that is this rank's to do. */
-static void sources_back(struct model *m, const struct rule_layer *x, long first, long end, bool leave) {
-    long lda, W = m->stream, at = first * W, own = first - m->row0;
+/* The gradient of a at rows of [T, W], and what they leave at sources where that is this rank's to do. */
+static void sources_back(struct model *m, const struct rule_layer *x, struct row_range rows, bool leave) {
+    const struct common *c = rule_common(m, x);
+    long lda, W = m->stream, at = rows.first * W, own = rows.first - m->row0;
     const real *a = weights(x, &lda);
-    real *dweight = common_of(m, x)->dweight + own * x->n;
-    for (int i = 0; first < end && i < x->n; i++) {
+    for (int i = 0; rows.count > 0 && i < x->n; i++) {
         int node = x->edge[i].source;
         real *ds = leave ? source_gradient_of(m, node) + at : NULL;
-        m->ops->source_back(end - first, W, a + own * lda + i, lda, node_output(m, node) + at, m->g + at, ds,
-                            dweight + i, x->n);
+        m->ops->source_back(rows.count, W, a + own * lda + i, lda, node_output(m, node) + at, m->g + at, ds,
+                            c->dweight + own * x->n + i, x->n);
     }
 }
 
-/* From the gradient of a at own rows: those of the MLP's weights, by the rows [first, end) of all, and what
- * comes by way of `in`, which each rank adds to all of its rows. */
-static void mlp_back(struct model *m, const struct rule_layer *x, long first, long end) {
+/* From the gradient of a at own rows: those of the MLP's weights, by this rank's terms, and what comes by way
+ * of `in`, which each rank adds to all of its rows. */
+static void mlp_back(struct model *m, const struct rule_layer *x, struct row_range terms) {
     const struct ops *ops = m->ops;
     const struct dense *d = x->own;
-    const struct common *c = common_of(m, x);
+    const struct common *c = rule_common(m, x);
     const real *in = rule_rows(m, x);
     real *din = stream_rows(m, m->g);
-    long R = m->rows, W = m->stream, H = x->entry->settings->hidden, n = x->n, own = first - m->row0,
-         rows = end - first;
+    long R = m->rows, W = m->stream, H = x->entry->settings->hidden, n = x->n, own = terms.first - m->row0;
     activate(m, x);
-    ops->gemm('T', 'N', n, H, rows, 1, c->dweight + own * n, n, c->hidden + own * H, H, 1, d->out.g, H);
+    ops->gemm('T', 'N', n, H, terms.count, 1, c->dweight + own * n, n, c->hidden + own * H, H, 1, d->out.g,
+              H);
     ops->gemm('N', 'N', R, H, n, 1, c->dweight, n, d->out.w, H, 0, c->dhidden, H);
     ops->silu_back(R * H, c->before, c->dhidden, c->dhidden);
     ops->source_back(R, H, d->rstd, 1, d->mapped, c->dhidden, NULL, c->drstd, 1);
     ops->scale_connections(R, 1, H, d->rstd, c->dhidden, c->before); /* now the gradient of W₁ in */
-    ops->gemm('T', 'N', H, W, rows, 1, c->before + own * H, H, in + own * W, W, 1, d->in.g, W);
+    ops->gemm('T', 'N', H, W, terms.count, 1, c->before + own * H, H, in + own * W, W, 1, d->in.g, W);
     ops->gemm('N', 'N', R, W, H, 1, c->before, H, d->in.w, W, 1, din, W);
     ops->row_rstd_back(R, W, d->rstd, c->drstd, c->k);
     ops->add_scaled_rows(R, W, c->k, in, din);
 }
 
-/* This rank's terms are those of own rows, or of its part of rows that all have: [first, end). */
 static void backward(struct model *m, const struct rule_layer *x) {
-    const struct axis *tensor = m->tensor;
     const struct dense *d = x->own;
-    const real *dweight = common_of(m, x)->dweight;
-    long first = axis_first_row(tensor, m->T, tensor->index),
-         end = axis_first_row(tensor, m->T, tensor->index + 1);
-    sources_back(m, x, first, end, true);
-    m->ops->connection_weights_back(end - first, x->n, NULL, 1, 1, 1, NULL,
-                                    dweight + (first - m->row0) * x->n, d->weight.g, NULL);
+    const struct common *c = rule_common(m, x);
+    struct row_range terms = rule_terms(m);
+    long end = terms.first + terms.count;
+    sources_back(m, x, terms, true);
+    m->ops->connection_weights_back(terms.count, x->n, NULL, 1, 1, 1, NULL,
+                                    c->dweight + (terms.first - m->row0) * x->n, d->weight.g, NULL);
     if (!is_dynamic(x->entry->settings)) return;
-    sources_back(m, x, m->row0, first, false);
-    sources_back(m, x, end, m->row0 + m->rows, false);
-    mlp_back(m, x, first, end);
+    sources_back(m, x, (struct row_range){m->row0, terms.first - m->row0}, false);
+    sources_back(m, x, (struct row_range){end, m->row0 + m->rows - end}, false);
+    mlp_back(m, x, terms);
 }
 
+enum { SETTINGS = 1u << SETTING_DILATION | 1u << SETTING_PERIOD | 1u << SETTING_LR_SCALE };
 static const struct rule_form form[] = {
-    [STATIC] = {"static", 1u << SETTING_DILATION | 1u << SETTING_PERIOD | 1u << SETTING_LR_SCALE},
-    [DYNAMIC] = {"dynamic", 1u << SETTING_DILATION | 1u << SETTING_PERIOD | 1u << SETTING_HIDDEN |
-                                1u << SETTING_LR_SCALE},
-};
+    [STATIC] = {"static", SETTINGS}, [DYNAMIC] = {"dynamic", SETTINGS | 1u << SETTING_HIDDEN}};
 
 const struct rule rule_dense = {.name = "dense",
                                 .places = 1u << PLACE_BEFORE,
@@ -229,7 +217,7 @@ const struct rule rule_dense = {.name = "dense",
                                 .connection_leaves = connection_leaves,
                                 .layer_leaves = layer_leaves,
                                 .flops = flops,
-                                .own_bytes = own_bytes,
+                                .own_bytes = sizeof(struct dense),
                                 .common_bytes = sizeof(struct common),
                                 .find = find,
                                 .lay_out = lay_out,

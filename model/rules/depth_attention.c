@@ -55,11 +55,6 @@ static const struct conflict *conflict(const struct model_config *config, const 
     return most > OPS_CONNECTIONS ? &many : NULL;
 }
 
-static size_t own_bytes(const struct model_config *config, const struct rule_config *settings) {
-    (void)config, (void)settings;
-    return sizeof(struct depth);
-}
-
 static void find(struct model *m, const struct rule_layer *x) {
     struct depth *d = x->own;
     d->query = rule_find_shared(m, x, "query");
@@ -111,7 +106,7 @@ static void own_backward(struct model *m, const struct depth *d, const struct co
 static void backward(struct model *m, const struct rule_layer *x) {
     const struct ops *ops = m->ops;
     const struct depth *d = x->own;
-    const struct common *c = m->rules->rule[x->number].common;
+    const struct common *c = rule_common(m, x);
     const real *h[OPS_CONNECTIONS];
     real *dh[OPS_CONNECTIONS];
     struct row_range terms = rule_terms(m);
@@ -124,10 +119,11 @@ static void backward(struct model *m, const struct rule_layer *x) {
     own_backward(m, d, c);
 }
 
-static const struct rule_form forms[] = {
-    {"residual", 1u << SETTING_LAYERS | 1u << SETTING_PERIOD | 1u << SETTING_BLOCK | 1u << SETTING_LR_SCALE},
-    {"published", 1u << SETTING_LAYERS | 1u << SETTING_PERIOD | 1u << SETTING_BLOCK | 1u << SETTING_LR_SCALE},
+enum {
+    SETTINGS = 1u << SETTING_LAYERS | 1u << SETTING_PERIOD | 1u << SETTING_BLOCK | 1u << SETTING_LR_SCALE
 };
+static const struct rule_form forms[] = {
+    [RESIDUAL] = {"residual", SETTINGS}, [PUBLISHED] = {"published", SETTINGS}};
 
 const struct rule rule_depth_attention = {
     .name = "depth_attention",
@@ -139,7 +135,7 @@ const struct rule rule_depth_attention = {
     .layer_leaves = leaves,
     .flops = flops,
     .conflict = conflict,
-    .own_bytes = own_bytes,
+    .own_bytes = sizeof(struct depth),
     .common_bytes = sizeof(struct common),
     .find = find,
     .lay_out_scratch = lay_out_scratch,

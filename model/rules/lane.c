@@ -34,11 +34,6 @@ static double flops(const struct model_config *config, const struct rule_config 
     return 6.0 * (double)stream_width(config) * n;
 }
 
-static size_t own_bytes(const struct model_config *config, const struct rule_config *settings) {
-    (void)config, (void)settings;
-    return sizeof(struct lane);
-}
-
 static void find(struct model *m, const struct rule_layer *x) {
     struct lane *lane = x->own;
     lane->lambda = rule_find_shared(m, x, "lambda");
@@ -62,7 +57,7 @@ static void lay_out_scratch(struct model *m, const struct model_rule *rule, long
 /* μ in every column, whose gradient begins as 0. */
 static struct tensor spread(struct model *m, const struct rule_layer *x, bool gradient) {
     const struct lane *lane = x->own;
-    const struct common *c = m->rules->rule[x->number].common;
+    const struct common *c = rule_common(m, x);
     m->ops->connection_weights(m->stream, 1, NULL, 1, 1, 1, lane->mu.w, c->gain);
     if (gradient) m->ops->zero(m->stream, c->dgain);
     return (struct tensor){c->gain, c->dgain};
@@ -98,7 +93,7 @@ const struct rule rule_lane = {.name = "lane",
                                .edges = edges,
                                .layer_leaves = leaves,
                                .flops = flops,
-                               .own_bytes = own_bytes,
+                               .own_bytes = sizeof(struct lane),
                                .common_bytes = sizeof(struct common),
                                .find = find,
                                .lay_out = lay_out,

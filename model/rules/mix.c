@@ -10,12 +10,6 @@ struct mix {
     real *rstd;         /* saved: [n, R] of the sources; so little that it is never computed again */
 };
 
-static int edges(const struct model_config *config, const struct rule_config *settings, int layer,
-                 struct edge *edge) {
-    (void)config;
-    return rule_enters(settings, layer) ? rule_edges(settings, layer, edge) : 0;
-}
-
 static int leaves(const struct model_config *config, const struct rule_config *settings, struct leaf *leaf) {
     leaf[0] = leaf_vector("gain", SPLIT_NONE, stream_width(config), 0);
     leaf[0].lr_scale = settings->lr_scale;
@@ -26,11 +20,6 @@ static int leaves(const struct model_config *config, const struct rule_config *s
 static double flops(const struct model_config *config, const struct rule_config *settings, int n) {
     (void)settings;
     return 5.0 * (double)stream_width(config) * n;
-}
-
-static size_t own_bytes(const struct model_config *config, const struct rule_config *settings) {
-    (void)config, (void)settings;
-    return sizeof(struct mix);
 }
 
 static void find(struct model *m, const struct rule_layer *x) {
@@ -71,10 +60,10 @@ const struct rule rule_mix = {.name = "mix",
                                            .num_distances = 4,
                                            .period = 1,
                                            .lr_scale = 5},
-                              .edges = edges,
+                              .edges = rule_edges,
                               .connection_leaves = leaves,
                               .flops = flops,
-                              .own_bytes = own_bytes,
+                              .own_bytes = sizeof(struct mix),
                               .find = find,
                               .lay_out = lay_out,
                               .forward = forward,

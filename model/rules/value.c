@@ -44,12 +44,6 @@ static struct shape shape_of(const struct model *m) {
                           .k = gate_channels(c)};
 }
 
-static int edges(const struct model_config *config, const struct rule_config *settings, int layer,
-                 struct edge *edge) {
-    (void)config;
-    return rule_enters(settings, layer) ? rule_edges(settings, layer, edge) : 0;
-}
-
 static int leaves(const struct model_config *config, const struct rule_config *settings, struct leaf *leaf) {
     leaf[MAP] = leaf_matrix(leaf_name[MAP], SPLIT_ROWS, rule_width(config, PLACE_VALUE), stream_width(config),
                             LEAF_WIDTH);
@@ -64,11 +58,6 @@ static double flops(const struct model_config *config, const struct rule_config 
     double W = (double)stream_width(config), H = (double)rule_width(config, PLACE_VALUE);
     (void)settings;
     return 2.0 * n * (W * H + (double)gate_channels(config) * config->num_kv_heads);
-}
-
-static size_t own_bytes(const struct model_config *config, const struct rule_config *settings) {
-    (void)config, (void)settings;
-    return sizeof(struct value);
 }
 
 static void find(struct model *m, const struct rule_layer *x) {
@@ -115,7 +104,7 @@ static struct one one_of(const struct model *m, const struct rule_layer *x, int 
     const struct value *v = x->own;
     struct shape z = shape_of(m);
     return (struct one){.z = z,
-                        .c = m->rules->rule[x->number].common,
+                        .c = rule_common(m, x),
                         .h = node_output(m, x->edge[i].source),
                         .mapped = v->mapped + i * m->T * z.H,
                         .gate = v->gate + i * m->T * z.K,
@@ -200,10 +189,10 @@ const struct rule rule_value = {
     .num_forms = 1,
     .places = 1u << PLACE_VALUE,
     .defaults = {.place = PLACE_VALUE, .sources = {0, -1}, .num_sources = 2, .period = 1, .lr_scale = 5},
-    .edges = edges,
+    .edges = rule_edges,
     .connection_leaves = leaves,
     .flops = flops,
-    .own_bytes = own_bytes,
+    .own_bytes = sizeof(struct value),
     .common_bytes = sizeof(struct common),
     .find = find,
     .lay_out = lay_out,

@@ -33,11 +33,6 @@ static double flops(const struct model_config *config, const struct rule_config 
     return 2.0 * config->hidden_size * n;
 }
 
-static size_t own_bytes(const struct model_config *config, const struct rule_config *settings) {
-    (void)config, (void)settings;
-    return sizeof(struct constant);
-}
-
 static void find(struct model *m, const struct rule_layer *x) {
     struct constant *c = x->own;
     c->weight = rule_find_connections(m, x, "weight");
@@ -65,18 +60,17 @@ static void forward(struct model *m, const struct rule_layer *x, real *out, stru
                                 stream_rows(m, node_output(m, x->edge[i].source)), out);
 }
 
-/* This rank's terms are those of own rows, or of its part of rows that all have. */
 static void backward(struct model *m, const struct rule_layer *x) {
     const struct constant *c = x->own;
     struct row_range terms = rule_terms(m);
-    long W = m->stream, first = terms.first, rows = terms.count;
-    const real *dout = m->g + first * W;
+    long W = m->stream, at = terms.first * W, count = terms.count * W;
+    const real *dout = m->g + at;
     for (int i = 0; i < x->n; i++) {
         int node = x->edge[i].source;
-        m->ops->add_scaled_rows(rows, W, c->factor + i * m->rows, dout,
-                                source_gradient_of(m, node) + first * W);
-        m->ops->gemm('N', 'T', 1, 1, rows * W, 1, dout, rows * W, node_output(m, node) + first * W, rows * W,
-                     1, c->weight.g + i, 1);
+        m->ops->add_scaled_rows(terms.count, W, c->factor + i * m->rows, dout,
+                                source_gradient_of(m, node) + at);
+        m->ops->gemm('N', 'T', 1, 1, count, 1, dout, count, node_output(m, node) + at, count, 1,
+                     c->weight.g + i, 1);
     }
 }
 
@@ -89,7 +83,7 @@ static const struct rule constant = {.name = "constant",
                                      .edges = edges,
                                      .connection_leaves = leaves,
                                      .flops = flops,
-                                     .own_bytes = own_bytes,
+                                     .own_bytes = sizeof(struct constant),
                                      .find = find,
                                      .lay_out = lay_out,
                                      .forward = forward,

@@ -32,15 +32,6 @@ static long columns(const struct model *m, const struct rule_layer *x) {
     return rule_width(&m->config, (enum rule_place)x->entry->settings->place) / m->layout.size[AXIS_TENSOR];
 }
 
-static int edges(const struct model_config *config, const struct rule_config *settings, int layer,
-                 struct edge *edge) {
-    int n = 0;
-    (void)config;
-    for (int i = 0; i < settings->num_sources; i++)
-        if (settings->sources[i] < layer) edge[n++] = (struct edge){.source = settings->sources[i]};
-    return n;
-}
-
 static int leaves(const struct model_config *config, const struct rule_config *settings, struct leaf *leaf) {
     long D = config->hidden_size, H = rule_width(config, (enum rule_place)settings->place);
     leaf[MAP] = leaf_matrix(leaf_name[MAP], SPLIT_ROWS, H, D, LEAF_WIDTH);
@@ -52,11 +43,6 @@ static int leaves(const struct model_config *config, const struct rule_config *s
 
 static double flops(const struct model_config *config, const struct rule_config *settings, int n) {
     return 2.0 * 2 * n * config->hidden_size * rule_width(config, (enum rule_place)settings->place);
-}
-
-static size_t own_bytes(const struct model_config *config, const struct rule_config *settings) {
-    (void)config, (void)settings;
-    return sizeof(struct value);
 }
 
 static void find(struct model *m, const struct rule_layer *x) {
@@ -84,10 +70,6 @@ static void lay_out_scratch(struct model *m, const struct model_rule *rule, long
     c->slope = take(&m->scratch, T);
 }
 
-static const struct common *common_of(const struct model *m, const struct rule_layer *x) {
-    return m->rules->rule[x->number].common;
-}
-
 /* u of a connection, from its source. */
 static void add_last(struct model *m, const struct rule_layer *x, int i, real *u) {
     const real *s = node_output(m, x->edge[i].source);
@@ -104,7 +86,7 @@ static void add_last(struct model *m, const struct rule_layer *x, int i, real *u
 static void compute(struct model *m, const struct rule_layer *x, int i) {
     const struct ops *ops = m->ops;
     const struct value *v = x->own;
-    const struct common *c = common_of(m, x);
+    const struct common *c = rule_common(m, x);
     const real one = 1;
     long T = m->T, D = m->config.hidden_size, H = columns(m, x);
     real *mapped = v->mapped + i * T * H, *gate = v->gate + i * T * H;
@@ -121,12 +103,13 @@ static void again(struct model *m, const struct rule_layer *x) {
 }
 
 static void forward(struct model *m, const struct rule_layer *x, real *out, struct loss_sums *sums) {
+    const struct common *c = rule_common(m, x);
     long H = columns(m, x);
     (void)sums;
     for (int i = 0; i < x->n; i++) {
         if (!rule_edge_active(m, x, i)) continue;
         compute(m, x, i);
-        m->ops->add_columns(m->T, H, 1, common_of(m, x)->added, H, out, x->heads->ld);
+        m->ops->add_columns(m->T, H, 1, c->added, H, out, x->heads->ld);
     }
 }
 
@@ -141,7 +124,7 @@ static void leave_at_source(struct model *m, const struct rule_layer *x, int i, 
 static void connection_backward(struct model *m, const struct rule_layer *x, int i) {
     const struct ops *ops = m->ops;
     const struct value *v = x->own;
-    const struct common *c = common_of(m, x);
+    const struct common *c = rule_common(m, x);
     const struct tensor *leaf = v->leaf;
     const real one = 1, *n = x->heads->n;
     long T = m->T, D = m->config.hidden_size, H = columns(m, x), at = i * H * D;
@@ -182,10 +165,10 @@ static const struct rule heads = {.name = "heads",
                                   .forms = &form,
                                   .num_forms = 1,
                                   .places = 1u << PLACE_QUERY | 1u << PLACE_KEY | 1u << PLACE_VALUE,
-                                  .edges = edges,
+                                  .edges = rule_edges,
                                   .connection_leaves = leaves,
                                   .flops = flops,
-                                  .own_bytes = own_bytes,
+                                  .own_bytes = sizeof(struct value),
                                   .common_bytes = sizeof(struct common),
                                   .find = find,
                                   .lay_out = lay_out,

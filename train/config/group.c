@@ -24,13 +24,15 @@ static int read_match(char match[GROUP_MATCH], const char *label, struct fy_node
     return status;
 }
 
-static int read_group(struct parameter_group *group, const char *label, struct fy_node *node,
+static int read_group(void *entry, int index, const struct key *key, const char *label, struct fy_node *node,
                       const struct place *list) {
     static const struct members members = {group_keys, GROUP_KEYS,
                                            "match, and may have lr_scale, weight_decay, beta1 and beta2"};
+    struct parameter_group *group = entry;
     struct place place = place_of(node, list);
     char text[SHOWN], name[96];
     struct fy_node *mapping;
+    (void)index, (void)key;
     *group = (struct parameter_group){"", NAN, NAN, NAN, NAN};
     TRY(yaml_resolve(node, &place, label, &mapping));
     if (!mapping || !fy_node_is_mapping(mapping))
@@ -55,24 +57,8 @@ static int read_group(struct parameter_group *group, const char *label, struct f
     return GDN_OK;
 }
 
-int groups_read(void *base, const struct key *key, const char *label, struct fy_node *list,
-                const struct place *place) {
-    struct parameter_group *group = (void *)((char *)base + key->offset);
-    int length = fy_node_sequence_item_count(list);
-    if (length > GROUPS_MAX)
-        return fail_at(place, "%s has %d entries: at most %d are allowed", label, length, GROUPS_MAX);
-    memset(group, 0, GROUPS_MAX * sizeof *group);
-    void *iterator = NULL;
-    for (int i = 0; i < length; i++) {
-        char name[48];
-        snprintf(name, sizeof name, "%s[%d]", label, i);
-        TRY(read_group(&group[i], name, fy_node_sequence_iterate(list, &iterator), place));
-    }
-    *(int *)((char *)base + key->count_offset) = length;
-    return GDN_OK;
-}
-
-static void write_group(const struct parameter_group *group, FILE *out) {
+static void write_group(const void *entry, FILE *out) {
+    const struct parameter_group *group = entry;
     fputs("{match: ", out);
     value_write_string(group->match, out);
     for (int k = GROUP_NAMES + 1; k < GROUP_KEYS; k++) {
@@ -83,12 +69,4 @@ static void write_group(const struct parameter_group *group, FILE *out) {
     fputc('}', out);
 }
 
-void groups_write(const void *entries, int count, FILE *out) {
-    const struct parameter_group *group = entries;
-    fputc('[', out);
-    for (int i = 0; i < count; i++) {
-        if (i) fputs(", ", out);
-        write_group(&group[i], out);
-    }
-    fputc(']', out);
-}
+const struct entries group_entries = {GROUPS_MAX, sizeof(struct parameter_group), read_group, write_group};

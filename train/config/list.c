@@ -1,4 +1,5 @@
-/* The keys whose value is a list or a mapping: model.delta.distances, data.sources and data.validations. */
+/* The keys whose value is a list or a mapping: model.delta.distances, data.sources and data.validations, and
+ * what others share whose entries have files of their own. */
 #include "train/config/private.h"
 
 #include <stdlib.h>
@@ -36,6 +37,40 @@ int list_read_ints(void *base, const struct key *key, const char *label, struct 
     }
     *count_of(base, key) = count;
     return GDN_OK;
+}
+
+int list_resolve(const struct key *key, const char *label, struct fy_node *node, const struct place *place,
+                 struct fy_node **out) {
+    bool mapping = key->type == KEY_PATHS;
+    TRY(yaml_resolve(node, place, label, out));
+    if (*out && (mapping ? fy_node_is_mapping(*out) : fy_node_is_sequence(*out))) return GDN_OK;
+    return value_wrong(key, label, *out, place);
+}
+
+int entries_read(const struct entries *of, void *base, const struct key *key, const char *label,
+                 struct fy_node *list, const struct place *place) {
+    char *entry = (char *)base + key->offset;
+    int length = fy_node_sequence_item_count(list);
+    if (length > of->most)
+        return fail_at(place, "%s has %d entries: at most %d are allowed", label, length, of->most);
+    memset(entry, 0, (size_t)of->most * of->size);
+    void *iterator = NULL;
+    for (int i = 0; i < length; i++, entry += of->size) {
+        char name[48];
+        snprintf(name, sizeof name, "%s[%d]", label, i);
+        TRY(of->read(entry, i, key, name, fy_node_sequence_iterate(list, &iterator), place));
+    }
+    *count_of(base, key) = length;
+    return GDN_OK;
+}
+
+void entries_write(const struct entries *of, const void *entries, int count, FILE *out) {
+    fputc('[', out);
+    for (int i = 0; i < count; i++) {
+        if (i) fputs(", ", out);
+        of->write((const char *)entries + (size_t)i * of->size, out);
+    }
+    fputc(']', out);
 }
 
 bool config_set_name(const char *name) {

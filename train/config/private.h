@@ -140,20 +140,25 @@ struct members {
 int list_member(struct fy_node *mapping, struct fy_node_pair *pair, const struct place *place,
                 const char *label, const struct members *of, struct place *at, int *member);
 
-/* config/group.c: the same as of lists for KEY_GROUPS. */
-int groups_read(void *base, const struct key *key, const char *label, struct fy_node *list,
-                const struct place *place);
-void groups_write(const void *entries, int count, FILE *out);
+/* The node as the list of a key, or as the mapping of KEY_PATHS. GDN_INPUT where it is none. */
+int list_resolve(const struct key *key, const char *label, struct fy_node *node, const struct place *place,
+                 struct fy_node **out);
 
-/* config/rule.c: the same for KEY_RULES. */
-int rules_read(void *base, const struct key *key, const char *label, struct fy_node *list,
-               const struct place *place);
-void rules_write(const void *entries, int count, FILE *out);
+/* A member of up to `most` structs of `size` bytes, one for each entry of a list. An entry is read as `label`
+ * into zeros; what the one before has become is right before it, of the first (index 0) none. */
+struct entries {
+    int most;
+    size_t size;
+    int (*read)(void *entry, int index, const struct key *key, const char *label, struct fy_node *node,
+                const struct place *list);
+    void (*write)(const void *entry, FILE *out);
+};
+extern const struct entries group_entries, rule_entries, ramp_entries; /* config/group.c, rule.c, ramp.c */
 
-/* config/ramp.c: the same for KEY_RAMP. */
-int ramp_read(void *base, const struct key *key, const char *label, struct fy_node *list,
-              const struct place *place);
-void ramp_write(const void *entries, int count, FILE *out);
+/* value_read and value_write for such lists; `list` is a sequence. */
+int entries_read(const struct entries *of, void *base, const struct key *key, const char *label,
+                 struct fy_node *list, const struct place *place);
+void entries_write(const struct entries *of, const void *entries, int count, FILE *out);
 
 /* ----------------------------------------------------------------------- config/read.c, config/validate.c */
 

@@ -7,8 +7,10 @@
 #include "kernels/base/status.h"
 
 /* One entry of train.batch_ramp, behind the one before. */
-static int read_entry(long entry[2], const long *before, const char *label, struct fy_node *node,
-                      const struct key *key, const struct place *list) {
+static int read_entry(void *pair_of, int index, const struct key *key, const char *label,
+                      struct fy_node *node, const struct place *list) {
+    long *entry = pair_of;
+    const long *before = index ? entry - 2 : NULL;
     struct place place = place_of(node, list);
     const struct key number[2] = {
         [RAMP_STEP] = {.type = KEY_LONG, .min = 0, .max = (double)LONG_MAX},
@@ -34,28 +36,9 @@ static int read_entry(long entry[2], const long *before, const char *label, stru
     return GDN_OK;
 }
 
-int ramp_read(void *base, const struct key *key, const char *label, struct fy_node *list,
-              const struct place *place) {
-    long(*entry)[2] = (void *)((char *)base + key->offset);
-    int length = fy_node_sequence_item_count(list);
-    if (length > RAMP_MAX)
-        return fail_at(place, "%s has %d entries: at most %d are allowed", label, length, RAMP_MAX);
-    memset(entry, 0, RAMP_MAX * sizeof *entry);
-    void *iterator = NULL;
-    for (int i = 0; i < length; i++) {
-        char name[48];
-        snprintf(name, sizeof name, "%s[%d]", label, i);
-        TRY(read_entry(entry[i], i ? entry[i - 1] : NULL, name, fy_node_sequence_iterate(list, &iterator),
-                       key, place));
-    }
-    *(int *)((char *)base + key->count_offset) = length;
-    return GDN_OK;
+static void write_entry(const void *pair, FILE *out) {
+    const long *entry = pair;
+    fprintf(out, "[%ld, %ld]", entry[RAMP_STEP], entry[RAMP_SIZE]);
 }
 
-void ramp_write(const void *entries, int count, FILE *out) {
-    const long(*entry)[2] = entries;
-    fputc('[', out);
-    for (int i = 0; i < count; i++)
-        fprintf(out, "%s[%ld, %ld]", i ? ", " : "", entry[i][RAMP_STEP], entry[i][RAMP_SIZE]);
-    fputc(']', out);
-}
+const struct entries ramp_entries = {RAMP_MAX, sizeof(long[2]), read_entry, write_entry};

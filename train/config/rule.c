@@ -117,8 +117,7 @@ static int validate_place(const struct rule_config *rule, const char *label, con
 static int read_ints(struct rule_config *rule, const struct key *key, const char *label, struct fy_node *node,
                      const struct place *place) {
     struct fy_node *list;
-    TRY(yaml_resolve(node, place, label, &list));
-    if (!list || !fy_node_is_sequence(list)) return value_wrong(key, label, list, place);
+    TRY(list_resolve(key, label, node, place, &list));
     return list_read_ints(rule, key, label, list, place);
 }
 
@@ -169,13 +168,15 @@ static int list_members(const struct rule_config *rule, struct key *key, int *se
     return n;
 }
 
-static int read_rule(struct rule_config *rule, const char *label, struct fy_node *node,
-                     const struct place *list) {
+static int read_rule(void *entry, int index, const struct key *member, const char *label,
+                     struct fy_node *node, const struct place *list) {
+    struct rule_config *rule = entry;
     struct place place = place_of(node, list);
     struct key key[2 + RULE_SETTINGS];
     int setting[2 + RULE_SETTINGS];
     char text[SHOWN], name[96], words[WORDS];
     struct fy_node *mapping;
+    (void)index, (void)member;
     TRY(yaml_resolve(node, &place, label, &mapping));
     if (!mapping || !fy_node_is_mapping(mapping))
         return fail_at(&place, "%s is %s: {kind: KIND, and settings of that kind} is expected", label,
@@ -190,23 +191,6 @@ static int read_rule(struct rule_config *rule, const char *label, struct fy_node
         snprintf(name, sizeof name, "%s.%s", label, key[k].path);
         if (setting[k] >= 0) TRY(read_setting(rule, setting[k], name, fy_node_pair_value(pair), &at));
     }
-    return GDN_OK;
-}
-
-int rules_read(void *base, const struct key *key, const char *label, struct fy_node *list,
-               const struct place *place) {
-    struct rule_config *rule = (void *)((char *)base + key->offset);
-    int length = fy_node_sequence_item_count(list);
-    if (length > MAX_RULES - 1) /* and the delta rule */
-        return fail_at(place, "%s has %d entries: at most %d are allowed", label, length, MAX_RULES - 1);
-    memset(rule, 0, MAX_RULES * sizeof *rule);
-    void *iterator = NULL;
-    for (int i = 0; i < length; i++) {
-        char name[48];
-        snprintf(name, sizeof name, "%s[%d]", label, i);
-        TRY(read_rule(&rule[i], name, fy_node_sequence_iterate(list, &iterator), place));
-    }
-    *(int *)((char *)base + key->count_offset) = length;
     return GDN_OK;
 }
 
@@ -235,7 +219,8 @@ static void write_setting(const struct rule_config *rule, int setting, FILE *out
         entry_write(rule, key, out);
 }
 
-static void write_rule(const struct rule_config *rule, FILE *out) {
+static void write_rule(const void *entry, FILE *out) {
+    const struct rule_config *rule = entry;
     const struct rule *row = rules_row(rule->row);
     fprintf(out, "{kind: %s", row->name);
     if (has_form_word(row)) fprintf(out, ", form: %s", row->forms[rule->form].word);
@@ -247,12 +232,5 @@ static void write_rule(const struct rule_config *rule, FILE *out) {
     fputc('}', out);
 }
 
-void rules_write(const void *entries, int count, FILE *out) {
-    const struct rule_config *rule = entries;
-    fputc('[', out);
-    for (int i = 0; i < count; i++) {
-        if (i) fputs(", ", out);
-        write_rule(&rule[i], out);
-    }
-    fputc(']', out);
-}
+/* The delta rule stands beside them. */
+const struct entries rule_entries = {MAX_RULES - 1, sizeof(struct rule_config), read_rule, write_rule};

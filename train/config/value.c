@@ -6,24 +6,26 @@
 
 #include "kernels/base/status.h"
 
+/* How the key's list of structs is read and written; NULL: it is none. */
+static const struct entries *entries_of(const struct key *key) {
+    static const struct entries *const of[KEY_PATHS + 1] = {
+        [KEY_RAMP] = &ramp_entries, [KEY_GROUPS] = &group_entries, [KEY_RULES] = &rule_entries};
+    return of[key->type];
+}
+
 static bool is_list(const struct key *key) {
-    return key->type == KEY_INTS || key->type == KEY_RAMP || key->type == KEY_GROUPS ||
-           key->type == KEY_RULES || key->type == KEY_SOURCES || key->type == KEY_PATHS;
+    return entries_of(key) || key->type == KEY_INTS || key->type == KEY_SOURCES || key->type == KEY_PATHS;
 }
 
 int value_read(void *base, const struct key *key, const char *label, struct fy_node *node,
                const struct place *place) {
+    const struct entries *entries = entries_of(key);
     struct fy_node *value;
     if (!is_list(key)) return entry_read(base, key, label, node, place);
-    TRY(yaml_resolve(node, place, label, &value));
-    bool mapping = key->type == KEY_PATHS;
-    if (!value || !(mapping ? fy_node_is_mapping(value) : fy_node_is_sequence(value)))
-        return value_wrong(key, label, value, place);
-    if (mapping) return list_read_paths(base, key, label, value, place);
+    TRY(list_resolve(key, label, node, place, &value));
+    if (entries) return entries_read(entries, base, key, label, value, place);
+    if (key->type == KEY_PATHS) return list_read_paths(base, key, label, value, place);
     if (key->type == KEY_INTS) return list_read_ints(base, key, label, value, place);
-    if (key->type == KEY_RAMP) return ramp_read(base, key, label, value, place);
-    if (key->type == KEY_GROUPS) return groups_read(base, key, label, value, place);
-    if (key->type == KEY_RULES) return rules_read(base, key, label, value, place);
     return list_read_sources(base, key, label, value, place);
 }
 
@@ -36,14 +38,11 @@ void value_write(const void *base, const struct key *key, FILE *out) {
         entry_write(base, key, out);
         return;
     }
+    const struct entries *of = entries_of(key);
     const void *entries = (const char *)base + key->offset;
     int count = *(const int *)((const char *)base + key->count_offset);
-    if (key->type == KEY_RAMP)
-        ramp_write(entries, count, out);
-    else if (key->type == KEY_GROUPS)
-        groups_write(entries, count, out);
-    else if (key->type == KEY_RULES)
-        rules_write(entries, count, out);
+    if (of)
+        entries_write(of, entries, count, out);
     else
         list_write(entries, key, count, out);
 }

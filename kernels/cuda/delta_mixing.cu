@@ -1,30 +1,20 @@
 /* CUDA operations of the aggregate `attention`, a warp a token; those of `multihead` are in
  * delta_multihead.cu. */
 #include "kernels/cuda/delta_mixing.h"
+#include "kernels/cuda/host_list.h"
 #include "kernels/cuda/parts.h"
-
-/* Sources' inverse rms [T], by value: the caller's list need not outlive the call. */
-struct sources {
-    const real *rms[OPS_CONNECTIONS];
-};
-
-static struct sources take_sources(long n, const real *const *rs) {
-    struct sources sources = {};
-    for (long i = 0; i < n; i++) sources.rms[i] = rs[i];
-    return sources;
-}
 
 /* 4·n·a bytes a token, and 4·a. */
 static __global__ void select_kernel(long T, long n, long a, const real *__restrict__ query,
                                      const real *__restrict__ key, const real *__restrict__ rt,
-                                     struct sources sources, real root, real *__restrict__ weight,
+                                     host_list<const real> rs, real root, real *__restrict__ weight,
                                      bool aligned) {
     __shared__ connection_numbers of_warp[WARPS_OF_BLOCK];
     real *w = of_warp[threadIdx.y];
     EACH_TEAM_ROW(t, T) {
         real scale = rt[t] * root;
         for (long i = 0; i < n; i++) keep(w, i, dot(a, query + t * a, key + (t * n + i) * a, aligned));
-        EACH_OWN_CONNECTION(i, n) w[i] *= scale * sources.rms[i][t];
+        EACH_OWN_CONNECTION(i, n) w[i] *= scale * rs.of[i][t];
         softmax(n, w);
         EACH_OWN_CONNECTION(i, n) weight[t * n + i] = w[i];
     }
@@ -32,7 +22,7 @@ static __global__ void select_kernel(long T, long n, long a, const real *__restr
 
 static void select_weights(long T, long n, long a, const real *query, const real *key, const real *rt,
                            const real *const *rs, real *weight) {
-    LAUNCH(select_kernel, warps_grid(T), warps_block(), 0, T, n, a, query, key, rt, take_sources(n, rs),
+    LAUNCH(select_kernel, warps_grid(T), warps_block(), 0, T, n, a, query, key, rt, take_list(n, rs),
            (real)(1 / sqrt((double)a)), weight, on_quads(query, a) && on_quads(key, a));
 }
 
@@ -40,9 +30,9 @@ static void select_weights(long T, long n, long a, const real *query, const real
  * dlogit_i·rt·r_i. */
 static __global__ void select_back_kernel(long T, long n, long a, long D, real *__restrict__ query,
                                           real *__restrict__ key, const real *__restrict__ rt,
-                                          struct sources sources, real root, const real *__restrict__ weight,
-                                          const real *__restrict__ dweight, real *__restrict__ ct,
-                                          real *__restrict__ cs, bool aligned) {
+                                          host_list<const real> rs, real root,
+                                          const real *__restrict__ weight, const real *__restrict__ dweight,
+                                          real *__restrict__ ct, real *__restrict__ cs, bool aligned) {
     __shared__ connection_numbers of_warp[WARPS_OF_BLOCK];
     real *dscore = of_warp[threadIdx.y], inverse = 1 / (real)D;
     EACH_TEAM_ROW(t, T) {
@@ -53,7 +43,7 @@ static __global__ void select_back_kernel(long T, long n, long a, long D, real *
         EACH_OWN_CONNECTION(i, n) mean += w[i] * dw[i];
         mean = warp_sum(mean);
         EACH_OWN_CONNECTION(i, n) {
-            real r = sources.rms[i][t], dlogit = w[i] * (dw[i] - mean) * root, by_score = dlogit * dscore[i];
+            real r = rs.of[i][t], dlogit = w[i] * (dw[i] - mean) * root, by_score = dlogit * dscore[i];
             drt += by_score * r;
             cs[i * T + t] = -by_score * target * r * r * r * inverse;
             dscore[i] = dlogit * target * r;
@@ -68,9 +58,8 @@ static __global__ void select_back_kernel(long T, long n, long a, long D, real *
 
 static void select_back(long T, long n, long a, long D, real *query, real *key, const real *rt,
                         const real *const *rs, const real *weight, real *dweight, real *ct, real *cs) {
-    LAUNCH(select_back_kernel, warps_grid(T), warps_block(), 0, T, n, a, D, query, key, rt,
-           take_sources(n, rs), (real)(1 / sqrt((double)a)), weight, dweight, ct, cs,
-           on_quads(query, a) && on_quads(key, a));
+    LAUNCH(select_back_kernel, warps_grid(T), warps_block(), 0, T, n, a, D, query, key, rt, take_list(n, rs),
+           (real)(1 / sqrt((double)a)), weight, dweight, ct, cs, on_quads(query, a) && on_quads(key, a));
 }
 
 void cuda_delta_mixing(struct ops *ops) {

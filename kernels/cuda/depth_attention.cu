@@ -1,24 +1,22 @@
 /* CUDA operations of attention over depth, a warp a token. A token's rows of the sources are read again after
  * their scores are known: the nearest cache may have them. */
 #include "kernels/cuda/delta_mixing.h"
+#include "kernels/cuda/host_list.h"
 #include "kernels/cuda/parts.h"
 
-/* Arguments of both passes; lists by value: the caller's need not outlive the call. */
+/* Arguments of both passes. */
 struct depth {
     long T, n, D;
     const real *query, *lambda; /* lambda NULL: no null source, and x is the sum */
     real eps;
     bool aligned;
-    const real *h[OPS_CONNECTIONS];
+    host_list<const real> h;
 };
 
 static struct depth take_depth(long T, long n, long D, const real *query, const real *const *h, double eps,
                                const real *lambda, bool aligned) {
-    struct depth a = {T, n, D, query, lambda, (real)eps, aligned && on_quads(query, D), {}};
-    for (long i = 0; i < n; i++) {
-        a.h[i] = h[i];
-        a.aligned = a.aligned && on_quads(h[i], D);
-    }
+    struct depth a = {T, n, D, query, lambda, (real)eps, aligned && on_quads(query, D), take_list(n, h)};
+    a.aligned = a.aligned && list_on_quads(n, a.h, D);
     return a;
 }
 
@@ -48,7 +46,7 @@ static __device__ inline void softmax_with(bool null, long n, real *x) {
 /* Of token t. All of the warp take part. */
 static __device__ inline void weigh(const struct depth &a, long t, struct weights *w) {
     for (long i = 0; i < a.n; i++) {
-        const real *row = a.h[i] + t * a.D;
+        const real *row = a.h.of[i] + t * a.D;
         real product = 0, square = 0;
         EACH_TEAM_QUAD(at, a.D) {
             quad h = load(a, row, at), query = load(a, a.query, at);
@@ -76,7 +74,7 @@ static __global__ void depth_kernel(struct depth a, real *x) {
         EACH_TEAM_QUAD(at, a.D) {
             quad sum = {}, to = load(a, x + t * a.D, at);
             for (long i = 0; i < a.n; i++) {
-                quad h = load(a, a.h[i] + t * a.D, at);
+                quad h = load(a, a.h.of[i] + t * a.D, at);
                 for (int j = 0; j < 4; j++) sum.v[j] += w->p[i] * h.v[j];
             }
             for (int j = 0; j < 4; j++) to.v[j] = a.lambda ? to.v[j] + part * (sum.v[j] - to.v[j]) : sum.v[j];
@@ -95,7 +93,7 @@ static void depth_attention(long T, long n, long D, const real *query, const rea
 struct depth_back {
     const real *x, *dout;
     real *dquery, *dlambda;
-    real *dh[OPS_CONNECTIONS];
+    host_list<real> dh;
 };
 
 /* Factors of a source's gradient: value of dout, score of query, norm of the source itself. */
@@ -108,7 +106,7 @@ static __device__ inline void find_factors(const struct depth &a, const struct d
                                            const struct weights *w, struct factors *f) {
     const real *dout = b.dout + t * a.D;
     real mean = 0, strength = a.lambda ? *a.lambda : 1;
-    for (long i = 0; i < a.n; i++) keep(f->score, i, dot(a.D, dout, a.h[i] + t * a.D, a.aligned));
+    for (long i = 0; i < a.n; i++) keep(f->score, i, dot(a.D, dout, a.h.of[i] + t * a.D, a.aligned));
     EACH_OWN_CONNECTION(i, a.n) mean += w->p[i] * f->score[i];
     mean = warp_sum(mean);
     if (a.lambda) {
@@ -135,12 +133,12 @@ static __global__ void depth_back_kernel(struct depth a, struct depth_back b) {
         EACH_TEAM_QUAD(at, a.D) {
             quad query = load(a, a.query, at), dout = load(a, b.dout + t * a.D, at), dquery = {};
             for (long i = 0; i < a.n; i++) {
-                quad h = load(a, a.h[i] + t * a.D, at), dh = load(a, b.dh[i] + t * a.D, at);
+                quad h = load(a, a.h.of[i] + t * a.D, at), dh = load(a, b.dh.of[i] + t * a.D, at);
                 for (int j = 0; j < 4; j++) {
                     dh.v[j] += f->value[i] * dout.v[j] + f->score[i] * query.v[j] - f->norm[i] * h.v[j];
                     dquery.v[j] += f->score[i] * h.v[j];
                 }
-                store_quad(b.dh[i] + t * a.D + at, a.D - at, a.aligned, dh);
+                store_quad(b.dh.of[i] + t * a.D + at, a.D - at, a.aligned, dh);
             }
             store_quad(b.dquery + t * a.D + at, a.D - at, a.aligned, dquery);
         }
@@ -153,11 +151,8 @@ static void depth_attention_back(long T, long n, long D, const real *query, cons
                                  real *dquery, real *dlambda) {
     struct depth a = take_depth(T, n, D, query, h, eps, lambda,
                                 on_quads(dout, D) && on_quads(dquery, D) && (!lambda || on_quads(x, D)));
-    struct depth_back b = {x, dout, dquery, dlambda, {}};
-    for (long i = 0; i < n; i++) {
-        b.dh[i] = dh[i];
-        a.aligned = a.aligned && on_quads(dh[i], D);
-    }
+    struct depth_back b = {x, dout, dquery, dlambda, take_list(n, dh)};
+    a.aligned = a.aligned && list_on_quads(n, b.dh, D);
     LAUNCH(depth_back_kernel, warps_grid(T), warps_block(), 0, a, b);
 }
 

@@ -1,5 +1,6 @@
 /* CUDA backend: RMS norm, a team of threads a row. Forward and backward pass over memory once for rows that
  * fit in registers; the backward one sums its rows' share of dw on the way. */
+#include "kernels/cuda/host_list.h"
 #include "kernels/cuda/parts.h"
 #include "kernels/cuda/rows.h"
 
@@ -78,12 +79,12 @@ static void row_rstd_back(long T, long D, const real *rstd, const real *drstd, r
     LAUNCH(rstd_back_kernel, (unsigned)ceil_div(T, THREADS), THREADS, 0, T, D, rstd, drstd, k);
 }
 
-/* Arguments of a sum of n sources' norms, y += Σ w[i] ⊙ s[i]·rstd; the list by value: the caller's need not
- * outlive the call. */
+/* Arguments of a sum of n sources' norms, y += Σ w[i] ⊙ s[i]·rstd. */
 struct norms {
     long T, D;
     int n;
-    const real *s[OPS_CONNECTIONS], *w;
+    host_list<const real> s;
+    const real *w;
     real eps, *y, *rstd;
     bool aligned;
 };
@@ -101,7 +102,7 @@ static __global__ void __launch_bounds__(MAX_TEAM) norms_kernel(struct norms a) 
         quad sum[KEPT];
         EACH_KEPT(k) sum[k] = load_quad(y + team_quad(k), a.D - team_quad(k), a.aligned);
         for (int i = 0; i < a.n; i++) {
-            const real *row = a.s[i] + t * a.D;
+            const real *row = a.s.of[i] + t * a.D;
             quad x[KEPT];
             real square = 0;
             EACH_KEPT(k) {
@@ -124,8 +125,8 @@ static __global__ void __launch_bounds__(MAX_TEAM) norms_kernel(struct norms a) 
 
 static void add_norms(long T, long D, long n, const real *const *s, const real *w, double eps, real *y,
                       real *rstd) {
-    struct norms a = {T, D, (int)n, {}, w, (real)eps, y, rstd, on_quads(w, D) && on_quads(y, D)};
-    for (long i = 0; i < n; i++) a.s[i] = s[i], a.aligned = a.aligned && on_quads(s[i], D);
+    struct norms a = {T, D, (int)n, take_list(n, s), w, (real)eps, y, rstd, on_quads(w, D) && on_quads(y, D)};
+    a.aligned = a.aligned && list_on_quads(n, a.s, D);
     LAUNCH(norms_kernel, team_grid(T, D), team_block(D), 0, a);
 }
 

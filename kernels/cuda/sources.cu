@@ -1,21 +1,17 @@
 /* CUDA backend: sums of rows of several sources, each with a weight a token or one for all tokens. */
+#include "kernels/cuda/host_list.h"
 #include "kernels/cuda/parts.h"
 #include "kernels/cuda/rows.h"
 
-/* By value: the caller's list need not outlive the call. */
-struct source_rows {
-    const real *x[OPS_CONNECTIONS];
-};
-
 /* 4·(n + 2)·D bytes a token. */
 static __global__ void add_kernel(long T, long D, long n, const real *weight, long lda, long step,
-                                  struct source_rows source, real *y, bool aligned) {
+                                  host_list<const real> source, real *y, bool aligned) {
     long at = tile_column(), left = D - at;
     if (at >= D) return;
     EACH_TILE_ROW(t, T) {
         quad sum = load_quad(y + t * D + at, left, aligned);
         for (long i = 0; i < n; i++) {
-            quad from = load_quad(source.x[i] + t * D + at, left, aligned);
+            quad from = load_quad(source.of[i] + t * D + at, left, aligned);
             real w = weight[t * lda + i * step];
             for (int j = 0; j < 4; j++) sum.v[j] += w * from.v[j];
         }
@@ -25,12 +21,8 @@ static __global__ void add_kernel(long T, long D, long n, const real *weight, lo
 
 static void add_sources(long T, long D, long n, const real *weight, long lda, long step, const real *const *x,
                         real *y) {
-    struct source_rows source = {};
-    bool aligned = on_quads(y, D);
-    for (long i = 0; i < n; i++) {
-        source.x[i] = x[i];
-        aligned = aligned && on_quads(x[i], D);
-    }
+    host_list<const real> source = take_list(n, x);
+    bool aligned = on_quads(y, D) && list_on_quads(n, source, D);
     LAUNCH(add_kernel, tile_grid(T, D), tile_block(D), 0, T, D, n, weight, lda, step, source, y, aligned);
 }
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "data/stream.h"
+#include "kernels/base/marks.h"
 #include "kernels/base/status.h"
 
 enum { BLOCK = 4096, SAMPLE_BLOCKS = 256 };
@@ -21,7 +22,10 @@ static int find_extent(struct tokens *tokens, struct tokens_summary *out) {
         for (long i = 0; i < n; i++) {
             if (values[i] < out->min) out->min = values[i];
             if (values[i] > out->max) out->max = values[i];
+            values[i] = 0;
         }
+        if (out->counted >= 0) TRY(tokens_mark_uncounted(tokens, first, n, values));
+        for (long i = 0; out->counted >= 0 && i < n; i++) out->counted += values[i] != MARK_UNCOUNTED;
         out->seen += n;
     }
     return GDN_OK;
@@ -36,6 +40,7 @@ int tokens_summarize(struct tokens *tokens, struct tokens_summary *out) {
         .last_file = tokens->files[tokens->num_files - 1].path,
         .stored_as = tokens->files[0].stored_as,
         .tokens = count,
+        .counted = tokens_masked(tokens) ? 0 : -1,
         .shown = count < TOKENS_SHOWN ? (int)count : TOKENS_SHOWN,
     };
     for (int i = 0; i < tokens->num_files; i++) {
@@ -62,6 +67,9 @@ int tokens_describe(struct tokens *tokens, FILE *out) {
     fprintf(out, "bytes      %ld\n", about.bytes);
     fprintf(out, "values     %d to %d", about.min, about.max);
     if (about.seen < about.tokens) fprintf(out, " in a sample of %ld tokens", about.seen);
+    if (about.counted >= 0)
+        fprintf(out, "\ncounted    %.4g of the tokens in the loss, by loss_mask",
+                (double)about.counted / (double)about.seen);
     fprintf(out, "\nfirst     ");
     for (int i = 0; i < about.shown; i++) fprintf(out, " %d", about.first[i]);
     fprintf(out, "\n");

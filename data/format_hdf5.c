@@ -1,125 +1,57 @@
-/* HDF5: the one-dimensional integer dataset `tokens`. Where it lies in one piece, unfiltered and in this
- * machine's byte order, the library only tells where, and the file is mapped; otherwise (chunks, compression,
- * other byte orders, external or virtual storage) the library reads the wanted range and converts it. */
+/* HDF5: the one-dimensional integer dataset `tokens`, and where they are there beside it `loss_mask`, uint8,
+ * as long: 1 where a token counts as a target, else 0; and `documents`, n + 1 numbers, where each of n
+ * documents starts, and how many tokens there are (borders.h). */
 #include <hdf5.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
+#include <string.h>
 
+#include "data/borders.h"
 #include "data/format.h"
+#include "data/hdf5/h5.h"
 #include "data/hdf5/lock.h"
 #include "data/hdf5/source.h"
+#include "data/hdf5_line.h"
 #include "data/output_tokens.h"
 #include "kernels/base/status.h"
 
-enum { BLOCK = 8192 };                             /* tokens converted at a time */
-enum { CACHE_MIN = 1 << 20, CACHE_MAX = 1 << 28 }; /* bytes of the library's chunk cache */
+enum { BLOCK = 4096 }; /* elements of a mask read at a time */
 
 struct hdf5 {
-    hid_t file, dataset, type, space; /* H5I_INVALID_HID where not open */
+    hid_t file; /* H5I_INVALID_HID where not open: where all lines are mapped */
+    struct hdf5_line tokens, mask;
+    struct borders documents; /* none: not recorded */
 };
 
-/* The type of this machine that equals `type` bit for bit; NUM_ELEMENTS where there is none. */
-static enum element native_element(hid_t type) {
-    const hid_t natives[NUM_ELEMENTS] = {
-        [ELEMENT_UINT8] = H5T_NATIVE_UINT8,   [ELEMENT_INT8] = H5T_NATIVE_INT8,
-        [ELEMENT_UINT16] = H5T_NATIVE_UINT16, [ELEMENT_INT16] = H5T_NATIVE_INT16,
-        [ELEMENT_UINT32] = H5T_NATIVE_UINT32, [ELEMENT_INT32] = H5T_NATIVE_INT32,
-        [ELEMENT_UINT64] = H5T_NATIVE_UINT64, [ELEMENT_INT64] = H5T_NATIVE_INT64,
-    };
-    for (int i = 0; i < NUM_ELEMENTS; i++)
-        if (H5Tequal(type, natives[i]) > 0) return (enum element)i;
-    return NUM_ELEMENTS;
+static int take_borders(void *context, const struct h5_dataset *dataset, const long at[2], const long size[2],
+                        void *buffer) {
+    struct token_file *file = context;
+    struct hdf5 *h = file->state;
+    HDF5_HOLD();
+    (void)at;
+    if (H5Tconvert(dataset->type, H5T_NATIVE_INT64, (size_t)size[0], buffer, NULL, H5P_DEFAULT) < 0)
+        return gdn_fail(GDN_INPUT, "%s: dataset documents cannot be read", file->path);
+    return borders_add(&h->documents, file->path, file->count, buffer, size[0]);
 }
 
-/* Opens `tokens` and checks that it is a line of integers. */
-static int open_dataset(struct token_file *file, struct hdf5 *h) {
-    if (H5Lexists(h->file, "tokens", H5P_DEFAULT) <= 0)
-        return gdn_fail(GDN_INPUT, "%s has no dataset `tokens`", file->path);
-    if ((h->dataset = H5Oopen(h->file, "tokens", H5P_DEFAULT)) < 0 || H5Iget_type(h->dataset) != H5I_DATASET)
-        return gdn_fail(GDN_INPUT, "%s: `tokens` is not a dataset", file->path);
-    if ((h->type = H5Dget_type(h->dataset)) < 0 || (h->space = H5Dget_space(h->dataset)) < 0)
-        return gdn_fail(GDN_INPUT, "%s: the dataset `tokens` cannot be opened", file->path);
-    if (H5Tget_class(h->type) != H5T_INTEGER)
-        return gdn_fail(GDN_INPUT, "%s: the dataset `tokens` holds %s, and integers are expected", file->path,
-                        H5Tget_class(h->type) == H5T_FLOAT ? "floating-point numbers" : "no integers");
-    size_t width = H5Tget_size(h->type); /* the library would make room for one, however wide */
-    if (width < 1 || width > sizeof(int64_t))
-        return gdn_fail(GDN_INPUT,
-                        "%s: the dataset `tokens` has integers of %zu bytes, and 1 to 8 are expected",
-                        file->path, width);
-    int offset = H5Tget_offset(h->type);
-    size_t precision = H5Tget_precision(h->type);
-    if (offset < 0 || precision < 1 || precision > 8 * width || (size_t)offset > 8 * width - precision)
-        return gdn_fail(GDN_INPUT,
-                        "%s: the dataset `tokens` has integers whose bits lie beyond their %zu bytes",
-                        file->path, width);
-    if (H5Sget_simple_extent_ndims(h->space) != 1)
-        return gdn_fail(GDN_INPUT, "%s: the dataset `tokens` has %d dimensions, and 1 is expected",
-                        file->path, H5Sget_simple_extent_ndims(h->space));
-    file->count = (long)H5Sget_simple_extent_npoints(h->space);
-    if (file->count <= 0)
-        return gdn_fail(GDN_INPUT, "%s is empty: its dataset `tokens` has no elements", file->path);
+static int read_line(struct token_file *file, const struct h5_dataset *dataset) {
+    const struct hdf5 *h = file->state;
+    if (!dataset->integer || dataset->ndim != 1)
+        return gdn_fail(GDN_INPUT, "%s: the dataset `documents` is not a line of integers", file->path);
+    TRY(h5_dataset_each(dataset, (long[]){0, 0}, (long[]){(long)dataset->shape[0], 1}, take_borders, file));
+    TRY(borders_finish(&h->documents, file->path, file->count));
+    file->documents = h->documents.count - 1;
     return GDN_OK;
 }
 
-/* HDF5 1.10 copies elements beyond the end of a compact dataset that has fewer than it says. */
-static int validate_compact(const struct token_file *file, const struct hdf5 *h) {
-    size_t width = H5Tget_size(h->type);
-    if ((hsize_t)file->count <= H5Dget_storage_size(h->dataset) / width) return GDN_OK;
-    return gdn_fail(GDN_INPUT,
-                    "%s is damaged: `tokens` has %ld elements of %zu bytes, but only %llu bytes of them",
-                    file->path, file->count, width, (unsigned long long)H5Dget_storage_size(h->dataset));
-}
-
-/* Maps the dataset where it can be read without the library, leaving file->raw NULL where it cannot. */
-static int map_dataset(struct token_file *file, struct hdf5 *h) {
-    enum element element = native_element(h->type);
-    hid_t plist = H5Dget_create_plist(h->dataset);
-    bool plain = plist >= 0 && H5Pget_layout(plist) == H5D_CONTIGUOUS && H5Pget_external_count(plist) == 0;
-    bool compact = plist >= 0 && H5Pget_layout(plist) == H5D_COMPACT;
-    H5Pclose(plist);
-    if (compact) return validate_compact(file, h);
-    haddr_t offset =
-        plain ? H5Dget_offset(h->dataset) : HADDR_UNDEF; /* undefined, too, where never written */
-    if (element == NUM_ELEMENTS || offset == HADDR_UNDEF) return GDN_OK;
-    TRY(mapping_open(file->path, &file->map));
-    if (offset > file->map.size || (size_t)file->count > (file->map.size - offset) / element_size(element))
-        return gdn_fail(
-            GDN_INPUT,
-            "%s is truncated: `tokens` has %ld elements of %zu bytes from byte %llu on, but the file has %zu "
-            "bytes",
-            file->path, file->count, element_size(element), (unsigned long long)offset, file->map.size);
-    file->element = element;
-    file->raw = file->map.bytes + offset;
-    return GDN_OK;
-}
-
-/* Reopens a chunked dataset with a cache of two chunks, as samples seldom end where chunks do, and a smaller
- * cache would unpack the same chunk for every sample. */
-static int enlarge_cache(struct token_file *file, struct hdf5 *h) {
-    hid_t plist = H5Dget_create_plist(h->dataset);
-    hsize_t chunk = 0;
-    if (plist >= 0 && H5Pget_layout(plist) == H5D_CHUNKED) H5Pget_chunk(plist, 1, &chunk);
-    H5Pclose(plist);
-    if (chunk == 0) return GDN_OK;
-    size_t bytes = 2 * (size_t)chunk * H5Tget_size(h->type);
-    bytes = bytes < CACHE_MIN ? CACHE_MIN : bytes > CACHE_MAX ? CACHE_MAX : bytes;
-    hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
-    H5Pset_chunk_cache(access, H5D_CHUNK_CACHE_NSLOTS_DEFAULT, bytes, H5D_CHUNK_CACHE_W0_DEFAULT);
-    H5Dclose(h->dataset);
-    h->dataset = H5Dopen(h->file, "tokens", access);
-    H5Pclose(access);
-    if (h->dataset < 0) return gdn_fail(GDN_INPUT, "%s: the dataset `tokens` cannot be opened", file->path);
-    return GDN_OK;
-}
-
-static void close_ids(struct hdf5 *h) {
-    if (h->space >= 0) H5Sclose(h->space);
-    if (h->type >= 0) H5Tclose(h->type);
-    if (h->dataset >= 0) H5Oclose(h->dataset); /* a group, perhaps, where opening failed */
-    if (h->file >= 0) H5Fclose(h->file);
-    h->file = h->dataset = h->type = h->space = H5I_INVALID_HID;
+static int read_documents(struct token_file *file, const struct hdf5 *h) {
+    struct h5_dataset dataset;
+    file->documents = NOT_RECORDED;
+    if (H5Lexists(h->file, "documents", H5P_DEFAULT) <= 0) return GDN_OK;
+    TRY(h5_dataset_open(h->file, file->path, "documents", &dataset));
+    int status = read_line(file, &dataset);
+    h5_dataset_close(&dataset);
+    return status;
 }
 
 static const char *hdf5_recognise(const char *path, const struct head *head) {
@@ -127,11 +59,34 @@ static const char *hdf5_recognise(const char *path, const struct head *head) {
     return head_has(head, 0, "\x89HDF\r\n\x1a\n", 8) ? "an HDF5 file" : NULL;
 }
 
+static int open_mask(struct token_file *file, struct hdf5 *h) {
+    char type[32];
+    if (!hdf5_line_is_there(h->file, "loss_mask")) return GDN_OK;
+    file->masked = true;
+    TRY(hdf5_line_open(h->file, file->path, "loss_mask", &h->mask));
+    hdf5_line_type(&h->mask, type, sizeof type);
+    if (strcmp(type, "uint8"))
+        return gdn_fail(GDN_INPUT, "%s: the dataset `loss_mask` holds %s, and uint8 is expected", file->path,
+                        type);
+    if (h->mask.count == file->count) return GDN_OK;
+    return gdn_fail(
+        GDN_INPUT,
+        "%s: the dataset `loss_mask` has %ld elements, and as many as there are tokens, %ld, are expected",
+        file->path, h->mask.count, file->count);
+}
+
+static void close_file(struct hdf5 *h) {
+    if (h->file >= 0) H5Fclose(h->file);
+    h->file = H5I_INVALID_HID;
+}
+
 static int hdf5_open(struct token_file *file) {
     HDF5_HOLD();
     struct hdf5 *h = malloc(sizeof *h);
     if (!h) return gdn_fail(GDN_INTERNAL, "%s: no memory", file->path);
-    h->file = h->dataset = h->type = h->space = H5I_INVALID_HID;
+    const struct hdf5_line none = {
+        .dataset = H5I_INVALID_HID, .type = H5I_INVALID_HID, .space = H5I_INVALID_HID};
+    *h = (struct hdf5){.file = H5I_INVALID_HID, .tokens = none, .mask = none};
     file->state = h;
 
     struct mapping probe = {
@@ -148,82 +103,129 @@ static int hdf5_open(struct token_file *file) {
         return gdn_fail(GDN_INPUT, "%s: HDF5 cannot open it; it is truncated, damaged or being written",
                         file->path);
 
-    TRY(open_dataset(file, h));
-    TRY(map_dataset(file, h));
-    file->documents = NOT_RECORDED;
-    const char *name = H5Tget_sign(h->type) == H5T_SGN_NONE ? "uint" : "int";
-    snprintf(file->stored_as, sizeof file->stored_as, "%s%zu%s", name, 8 * H5Tget_size(h->type),
-             file->raw ? "" : ", read through the HDF5 library");
-    if (!file->raw) return enlarge_cache(file, h);
-    close_ids(h);
+    TRY(hdf5_line_open(h->file, file->path, "tokens", &h->tokens));
+    TRY(h5_has_attribute(h->file, file->path, "tokenizer", &file->has_tokenizer));
+    if (file->has_tokenizer) TRY(h5_read_sum(h->file, file->path, "tokenizer", &file->tokenizer));
+    file->count = h->tokens.count;
+    TRY(read_documents(file, h));
+    char type[32];
+    hdf5_line_type(&h->tokens, type, sizeof type);
+    snprintf(file->stored_as, sizeof file->stored_as, "%s%s", type,
+             h->tokens.raw ? "" : ", read through the HDF5 library");
+    TRY(open_mask(file, h));
+    if (h->tokens.raw && (h->mask.raw || !file->masked)) close_file(h);
     return GDN_OK;
 }
 
-/* One block through the library, which turns any integer type into a 64-bit one of the same sign. */
-static int read_block(struct token_file *file, long first, long count, int32_t *out) {
-    HDF5_HOLD();
+static int hdf5_read(struct token_file *file, long first, long count, int32_t *out) {
     const struct hdf5 *h = file->state;
-    bool is_unsigned = H5Tget_sign(h->type) == H5T_SGN_NONE;
-    int64_t values[BLOCK];
-    hsize_t start = (hsize_t)first, size = (hsize_t)count;
-    hid_t memory = H5Screate_simple(1, &size, NULL);
-    herr_t failed = H5Sselect_hyperslab(h->space, H5S_SELECT_SET, &start, NULL, &size, NULL);
-    if (failed >= 0)
-        failed = H5Dread(h->dataset, is_unsigned ? H5T_NATIVE_UINT64 : H5T_NATIVE_INT64, memory, h->space,
-                         H5P_DEFAULT, values);
-    H5Sclose(memory);
-    if (failed < 0)
-        return gdn_fail(GDN_INPUT, "%s: HDF5 cannot read tokens %ld to %ld; the file may be damaged",
-                        file->path, first, first + count - 1);
-    return elements_read(file->path, first, is_unsigned ? ELEMENT_UINT64 : ELEMENT_INT64, values, count, out);
+    return hdf5_line_read(&h->tokens, first, count, out);
 }
 
-static int hdf5_read(struct token_file *file, long first, long count, int32_t *out) {
-    if (file->raw) return format_read_raw(file, first, count, out);
-    for (long done = 0; done < count; done += BLOCK)
-        TRY(read_block(file, first + done, count - done < BLOCK ? count - done : BLOCK, out + done));
+static int hdf5_counted(struct token_file *file, long first, long count, bool *out) {
+    const struct hdf5 *h = file->state;
+    int32_t values[BLOCK];
+    for (long done = 0, n; done < count; done += n) {
+        n = count - done < BLOCK ? count - done : BLOCK;
+        TRY(hdf5_line_read(&h->mask, first + done, n, values));
+        for (long i = 0; i < n; i++) {
+            if (values[i] < 0 || values[i] > 1)
+                return gdn_fail(GDN_INPUT, "%s: element %ld of loss_mask is %d, and 0 or 1 is expected",
+                                file->path, first + done + i, values[i]);
+            out[done + i] = values[i] == 1;
+        }
+    }
     return GDN_OK;
 }
 
 static void hdf5_close(struct token_file *file) {
     struct hdf5 *h = file->state;
-    mapping_close(&file->map);
     if (!h) return;
+    hdf5_line_close(&h->tokens);
+    hdf5_line_close(&h->mask);
     HDF5_HOLD();
-    close_ids(h);
+    close_file(h);
+    borders_free(&h->documents);
     free(h);
 }
 
-/* Creates the HDF5 file with room for `count` tokens; where they belong in the file goes to *offset. */
-static int create_dataset(struct output *output, hsize_t count, haddr_t *offset) {
-    H5Eset_auto(H5E_DEFAULT, NULL, NULL); /* the library's own words would come between ours */
-    hid_t file = H5Fcreate(output->partial, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+static int hdf5_find_documents(struct token_file *file) {
+    if (file->documents != NOT_RECORDED) return GDN_OK;
+    return gdn_fail(GDN_INPUT,
+                    "%s does not tell where documents start, which data.documents: mask and data.packing: "
+                    "best_fit need: it has no dataset "
+                    "`documents` beside `tokens`, as gdn data write makes it",
+                    file->path);
+}
+
+static int hdf5_mark_documents(struct token_file *file, long first, long count, int32_t *row) {
+    const struct hdf5 *h = file->state;
+    borders_mark(&h->documents, first, count, row);
+    return GDN_OK;
+}
+
+/* A dataset with room for `count` numbers; where they belong in the file goes to *offset. */
+static bool create_dataset(hid_t file, const char *name, hid_t type, hsize_t count, haddr_t *offset) {
     hid_t space = H5Screate_simple(1, &count, NULL), how = H5Pcreate(H5P_DATASET_CREATE);
     H5Pset_alloc_time(how, H5D_ALLOC_TIME_EARLY);
     H5Pset_fill_time(how, H5D_FILL_TIME_NEVER);
-    hid_t dataset = H5Dcreate(file, "tokens", H5T_STD_U16LE, space, H5P_DEFAULT, how, H5P_DEFAULT);
+    H5Pset_obj_track_times(how, false); /* the same tokens are the same file, whenever they are written */
+    hid_t dataset = H5Dcreate(file, name, type, space, H5P_DEFAULT, how, H5P_DEFAULT);
     *offset = H5Dget_offset(dataset);
     H5Pclose(how);
     H5Sclose(space);
     /* the library writes its buffers when it closes, so closing can fail as well */
-    if ((H5Dclose(dataset) < 0) | (H5Fclose(file) < 0) || *offset == HADDR_UNDEF)
+    return H5Dclose(dataset) >= 0 && *offset != HADDR_UNDEF;
+}
+
+/* Where tokens, documents and the loss mask belong in the file. */
+struct places {
+    haddr_t tokens, documents, mask;
+};
+
+static int create_file(struct output *output, const struct written_tokens *written, long borders,
+                       struct places *at) {
+    const hsize_t count = (hsize_t)tokens_count(written->tokens);
+    hid_t type = written->element == ELEMENT_UINT16 ? H5T_STD_U16LE : H5T_STD_U32LE;
+    H5Eset_auto(H5E_DEFAULT, NULL, NULL); /* the library's own words would come between ours */
+    hid_t file = H5Fcreate(output->partial, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    bool made = create_dataset(file, "tokens", type, count, &at->tokens) &&
+                create_dataset(file, "documents", H5T_STD_I64LE, (hsize_t)borders, &at->documents) &&
+                (!written->masked || create_dataset(file, "loss_mask", H5T_STD_U8LE, count, &at->mask)) &&
+                !h5_write_sum(file, output->path, "tokenizer", written->tokenizer);
+    if ((H5Fclose(file) < 0) || !made)
         return gdn_fail(GDN_INPUT, "%s: cannot be written as an HDF5 file", output->path);
     return GDN_OK;
 }
 
-/* The library only makes the file's frame, and the tokens are written past it. A disk that fills up while
+/* The library only makes the file's frame, and the numbers are written past it. A disk that fills up while
  * HDF5 1.10 writes leaves a file that it cannot close, and then it crashes at the program's end. */
-static int hdf5_fill(struct output *output, struct tokens *text) {
-    haddr_t offset;
-    long count = tokens_count(text);
-    TRY(output_try(output, count * (long)sizeof(uint16_t)));
-    TRY(create_dataset(output, (hsize_t)count, &offset));
-    TRY(output_seek(output, (long)offset));
-    return output_tokens(output, text);
+static int fill_with(struct output *output, const struct written_tokens *written,
+                     const struct borders *borders) {
+    struct places at;
+    const long count = tokens_count(written->tokens), bytes = borders->count * (long)sizeof *borders->at,
+               each = (long)element_size(written->element) + written->masked;
+    TRY(output_try(output, count * each + bytes));
+    TRY(create_file(output, written, borders->count, &at));
+    TRY(output_seek(output, (long)at.documents));
+    TRY(output_write(output, borders->at, (size_t)bytes));
+    TRY(output_seek(output, (long)at.tokens));
+    TRY(output_tokens(output, written));
+    if (!written->masked) return GDN_OK;
+    TRY(output_seek(output, (long)at.mask));
+    return output_counted(output, written);
 }
 
-static int hdf5_write(const char *path, struct tokens *text) {
-    return output_whole(path, hdf5_fill, text);
+static int hdf5_fill(struct output *output, const struct written_tokens *written) {
+    struct borders borders = {0};
+    int status = output_borders(written, &borders);
+    if (!status) status = fill_with(output, written, &borders);
+    borders_free(&borders);
+    return status;
+}
+
+static int hdf5_write(const char *path, const struct written_tokens *written) {
+    return output_whole(path, hdf5_fill, written);
 }
 
 const struct token_format hdf5_format = {
@@ -232,6 +234,9 @@ const struct token_format hdf5_format = {
     .recognise = hdf5_recognise,
     .open = hdf5_open,
     .read = hdf5_read,
+    .counted = hdf5_counted,
     .close = hdf5_close,
+    .find_documents = hdf5_find_documents,
+    .mark_documents = hdf5_mark_documents,
     .write = hdf5_write,
 };

@@ -6,6 +6,7 @@
 
 #include "data/format.h"
 #include "data/output_tokens.h"
+#include "kernels/base/marks.h"
 #include "kernels/base/status.h"
 
 enum {
@@ -17,12 +18,15 @@ enum {
     LLMC_VERSION_UINT32 = 7,
 };
 
+/* `opening`: the token that llm.c's programs begin each document with, of GPT-2's and of Llama 3's
+ * vocabulary. */
 static const struct {
     int32_t magic, version;
     enum element element;
+    int32_t opening;
 } kinds[] = {
-    {LLMC_MAGIC_UINT16, LLMC_VERSION_UINT16, ELEMENT_UINT16},
-    {LLMC_MAGIC_UINT32, LLMC_VERSION_UINT32, ELEMENT_UINT32},
+    {LLMC_MAGIC_UINT16, LLMC_VERSION_UINT16, ELEMENT_UINT16, 50256},
+    {LLMC_MAGIC_UINT32, LLMC_VERSION_UINT32, ELEMENT_UINT32, 128000},
 };
 
 static const char *llmc_recognise(const char *path, const struct head *head) {
@@ -75,19 +79,50 @@ static int llmc_open(struct token_file *file) {
     return GDN_OK;
 }
 
-static int llmc_fill(struct output *output, struct tokens *text) {
-    long count = tokens_count(text);
+static int llmc_fill(struct output *output, const struct written_tokens *written) {
+    long count = tokens_count(written->tokens);
+    int kind = 0;
+    while (kinds[kind].element != written->element) kind++;
     if (count > INT32_MAX)
         return gdn_fail(
             GDN_INPUT, "%s: a file of llm.c tokens holds at most %d, and these are %ld; write several shards",
             output->path, INT32_MAX, count);
-    int32_t header[LLMC_HEADER_INTS] = {LLMC_MAGIC_UINT16, LLMC_VERSION_UINT16, (int32_t)count};
+    int32_t header[LLMC_HEADER_INTS] = {kinds[kind].magic, kinds[kind].version, (int32_t)count};
     TRY(output_write(output, header, sizeof header));
-    return output_tokens(output, text);
+    return output_tokens(output, written);
 }
 
-static int llmc_write(const char *path, struct tokens *text) {
-    return output_whole(path, llmc_fill, text);
+static int llmc_write(const char *path, const struct written_tokens *written) {
+    return output_whole(path, llmc_fill, written);
+}
+
+static int32_t opening_of(const struct token_file *file) {
+    int kind = 0;
+    while (kinds[kind].element != file->element) kind++;
+    return kinds[kind].opening;
+}
+
+/* Of a file without any the whole would be one document, which it hardly is. */
+static int llmc_find_documents(struct token_file *file) {
+    enum { BLOCK = 4096 };
+    int32_t block[BLOCK];
+    for (long first = 0; first < file->count; first += BLOCK) {
+        long n = file->count - first < BLOCK ? file->count - first : BLOCK;
+        TRY(format_read_raw(file, first, n, block));
+        for (long i = 0; i < n; i++)
+            if (block[i] == opening_of(file)) return GDN_OK;
+    }
+    return gdn_fail(
+        GDN_INPUT,
+        "%s does not tell where documents start, which data.documents: mask and data.packing: best_fit need: it has no token %d, "
+        "which opens each in a file of llm.c tokens of %s",
+        file->path, opening_of(file), element_name(file->element));
+}
+
+static int llmc_mark_documents(struct token_file *file, long first, long count, int32_t *row) {
+    for (long i = 0; i < count; i++)
+        if (first + i == 0 || (row[i] & MARK_TOKEN) == opening_of(file)) row[i] |= MARK_DOCUMENT;
+    return GDN_OK;
 }
 
 const struct token_format llmc_format = {
@@ -97,5 +132,7 @@ const struct token_format llmc_format = {
     .open = llmc_open,
     .read = format_read_raw,
     .close = format_close_map,
+    .find_documents = llmc_find_documents,
+    .mark_documents = llmc_mark_documents,
     .write = llmc_write,
 };

@@ -21,6 +21,7 @@
 #include "data/format.h"
 #include "data/output_tokens.h"
 #include "data/stream.h"
+#include "kernels/base/marks.h"
 #include "kernels/base/status.h"
 
 #define MEGATRON_MAGIC "MMIDIDX\0" /* and the literal's own zero: 9 bytes */
@@ -33,6 +34,7 @@ enum {
     MEGATRON_INDICES_AT = 26,
     MEGATRON_HEADER_BYTES = 34,
     MEGATRON_VERSION = 1,
+    MEGATRON_INT32 = 4,
     MEGATRON_UINT16 = 8,
 };
 
@@ -232,6 +234,32 @@ static int megatron_read(struct token_file *file, long first, long count, int32_
     return GDN_OK;
 }
 
+/* Whether a document starts with this sequence, by the index's list, which never falls. */
+static bool starts_document(const struct token_file *file, const struct megatron *m, long sequence) {
+    const uint8_t *documents = m->pointers + 8 * m->sequences;
+    long low = 0, high = file->documents;
+    while (low < high) {
+        long middle = low + (high - low) / 2;
+        if (load_int64(documents, middle) < sequence)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return load_int64(documents, low) == sequence;
+}
+
+static int megatron_mark_documents(struct token_file *file, long first, long count, int32_t *row) {
+    const struct megatron *m = file->state;
+    long start;
+    if (count == 0) return GDN_OK;
+    if (first == 0) row[0] |= MARK_DOCUMENT; /* and before the first sequence that has tokens */
+    for (long i = find_sequence(m, first, &start); i < m->sequences && start < first + count; i++) {
+        if (start >= first && starts_document(file, m, i)) row[start - first] |= MARK_DOCUMENT;
+        start += load_int32(m->lengths, i);
+    }
+    return GDN_OK;
+}
+
 static void megatron_close(struct token_file *file) {
     struct megatron *m = file->state;
     mapping_close(&file->map);
@@ -242,39 +270,47 @@ static void megatron_close(struct token_file *file) {
     free(m);
 }
 
-/* Every document is one sequence, closed by the separator. */
-static int megatron_fill_index(struct output *index, struct tokens *text) {
-    int64_t n = text->num_files, indices = n + 1, version = MEGATRON_VERSION;
-    uint8_t code = MEGATRON_UINT16;
+/* Every document is one sequence, with what closes it. */
+static long sequence_length(const struct written_tokens *written, long i) {
+    bool closed = i == written->documents - 1 && written->closing >= 0;
+    return written->ends[i] - (i ? written->ends[i - 1] : 0) + closed;
+}
+
+static int too_long(const struct written_tokens *written, long i) {
+    bool is_file = written->tokens->num_files == written->documents;
+    char number[40];
+    snprintf(number, sizeof number, "document %ld", i + 1);
+    return gdn_fail(
+        GDN_INPUT, "%s: a Megatron sequence has at most %d tokens, and this document has %ld; split it",
+        is_file ? written->tokens->files[i].path : number, INT32_MAX, sequence_length(written, i));
+}
+
+static int megatron_fill_index(struct output *index, const struct written_tokens *written) {
+    int64_t n = written->documents, indices = n + 1, version = MEGATRON_VERSION, pointer = 0;
+    uint8_t code = written->element == ELEMENT_UINT16 ? MEGATRON_UINT16 : MEGATRON_INT32;
     TRY(output_write(index, MEGATRON_MAGIC, MEGATRON_MAGIC_BYTES));
     TRY(output_write(index, &version, sizeof version));
     TRY(output_write(index, &code, sizeof code));
     TRY(output_write(index, &n, sizeof n));
     TRY(output_write(index, &indices, sizeof indices));
-    for (int i = 0; i < n; i++) {
-        long length = text->files[i].bytes + 1;
-        if (length > INT32_MAX)
-            return gdn_fail(
-                GDN_INPUT,
-                "%s: a Megatron sequence has at most %d tokens, and this document has %ld; split it",
-                text->files[i].path, INT32_MAX, length);
-        int32_t stored = (int32_t)length;
+    for (long i = 0; i < n; i++) {
+        if (sequence_length(written, i) > INT32_MAX) return too_long(written, i);
+        int32_t stored = (int32_t)sequence_length(written, i);
         TRY(output_write(index, &stored, sizeof stored));
     }
-    int64_t pointer = 0;
-    for (int i = 0; i < n; i++) {
+    for (long i = 0; i < n; i++) {
         TRY(output_write(index, &pointer, sizeof pointer));
-        pointer += (text->files[i].bytes + 1) * (int64_t)sizeof(uint16_t);
+        pointer += sequence_length(written, i) * (int64_t)element_size(written->element);
     }
     for (int64_t i = 0; i < indices; i++) TRY(output_write(index, &i, sizeof i));
     return output_sync(index);
 }
 
-static int megatron_fill_both(struct output *bin, struct output *index, struct tokens *text) {
-    uint16_t separator = TEXT_SEPARATOR; /* the stream has it between documents only */
-    TRY(megatron_fill_index(index, text));
-    TRY(output_tokens(bin, text));
-    TRY(output_write(bin, &separator, sizeof separator));
+static int megatron_fill_both(struct output *bin, struct output *index,
+                              const struct written_tokens *written) {
+    TRY(megatron_fill_index(index, written));
+    TRY(output_tokens(bin, written));
+    if (written->closing >= 0) TRY(output_write(bin, &written->closing, element_size(written->element)));
     TRY(output_sync(bin));
     /* Without its index a .bin is nothing: the old index goes first and the new one comes last, so that at no
      * moment an index stands beside another's tokens. */
@@ -286,15 +322,15 @@ static int megatron_fill_both(struct output *bin, struct output *index, struct t
     return status;
 }
 
-static int megatron_write(const char *path, struct tokens *text) {
+static int megatron_write(const char *path, const struct written_tokens *written) {
     char *bin_path = megatron_path(path, ".bin"), *index_path = megatron_path(path, ".idx");
     struct output bin = {.descriptor = -1}, index = {.descriptor = -1};
     int status = bin_path && index_path ? GDN_OK : gdn_fail(GDN_INTERNAL, "%s: no memory", path);
-    if (!status) status = output_refuse_own_input(bin_path, text);
-    if (!status) status = output_refuse_own_input(index_path, text);
+    if (!status) status = output_refuse_own_input(bin_path, written);
+    if (!status) status = output_refuse_own_input(index_path, written);
     if (!status) status = output_open(bin_path, &bin);
     if (!status) status = output_open(index_path, &index);
-    if (!status) status = megatron_fill_both(&bin, &index, text);
+    if (!status) status = megatron_fill_both(&bin, &index, written);
     output_close(&index);
     output_close(&bin);
     free(index_path);
@@ -310,5 +346,6 @@ const struct token_format megatron_format = {
     .open = megatron_open,
     .read = megatron_read,
     .close = megatron_close,
+    .mark_documents = megatron_mark_documents,
     .write = megatron_write,
 };

@@ -22,8 +22,13 @@ static int nanogpt_open(struct token_file *file) {
     return GDN_OK;
 }
 
-static int nanogpt_write(const char *path, struct tokens *text) {
-    return output_whole(path, output_tokens, text);
+static int nanogpt_write(const char *path, const struct written_tokens *written) {
+    if (written->element != ELEMENT_UINT16)
+        return gdn_fail(GDN_INPUT,
+                        "%s: nanogpt's tokens are at most 65535, and the tokenizer has more; write hdf5, "
+                        "llmc or megatron",
+                        path);
+    return output_whole(path, output_tokens, written);
 }
 
 const struct token_format nanogpt_format = {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "data/format.h"
+#include "kernels/base/marks.h"
 #include "kernels/base/status.h"
 
 enum { LOOKED_AT = 1 << 20 }; /* bytes of a file, when it is opened */
@@ -40,6 +41,13 @@ static int text_read(struct token_file *file, long first, long count, int32_t *o
     return GDN_OK;
 }
 
+/* A separator belongs to the document that it opens, the next file's. The first file has none before it. */
+static int text_mark(struct token_file *file, long first, long count, int32_t *row) {
+    if (first == 0 && file->first) row[0] |= MARK_DOCUMENT;
+    if (first + count > file->bytes) row[count - 1] |= MARK_DOCUMENT;
+    return GDN_OK;
+}
+
 const struct token_format text_format = {
     .name = "text",
     .about = "bytes",
@@ -47,4 +55,5 @@ const struct token_format text_format = {
     .open = text_open,
     .read = text_read,
     .close = format_close_map,
+    .mark_documents = text_mark,
 };

@@ -8,7 +8,7 @@
 enum { MAX_ROWS = 16 };
 
 static const struct token_format *row[MAX_ROWS + 1] = {&text_format, &hdf5_format, &llmc_format,
-                                                       &megatron_format, &nanogpt_format};
+                                                       &megatron_format, &nanogpt_format, &jsonl_format};
 
 int token_format_register(const struct token_format *another) {
     int number = 0;
@@ -20,6 +20,12 @@ int token_format_register(const struct token_format *another) {
 
 const struct token_format *token_format_of(int number) {
     return row[number];
+}
+
+int token_format_number(const struct token_format *wanted) {
+    int number = 0;
+    while (row[number] != wanted) number++;
+    return number;
 }
 
 const struct token_format *token_format_named(const char *name) {
@@ -38,8 +44,8 @@ const char *token_format_words(void) {
 
 static bool is_listed(const struct token_format *format, enum format_list list) {
     if (list == FORMATS_WRITTEN) return format->write;
-    if (list == FORMATS_NEVER_FOUND) return !format->recognise && !format->text;
-    return true;
+    if (list == FORMATS_NEVER_FOUND) return !format->recognise && !format->text && !format->documents;
+    return list != FORMATS_EXPLAINED || !format->documents;
 }
 
 const char *token_format_list(enum format_list list, const char *last, char out[FORMAT_LIST]) {

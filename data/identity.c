@@ -28,6 +28,7 @@ int tokens_identify(struct tokens *tokens, struct tokens_identity *out) {
             gdn_failure_clear();
             continue;
         }
+        if (tokens_mark_uncounted(tokens, first, n, block)) gdn_failure_clear();
         XXH3_64bits_update(state, block, (size_t)n * sizeof *block);
     }
     *out = (struct tokens_identity){count, XXH3_64bits_digest(state)};

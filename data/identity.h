@@ -12,7 +12,7 @@
 
 struct tokens_identity {
     long tokens;
-    uint64_t hash; /* XXH3 of the tokens read, as int32 */
+    uint64_t hash; /* XXH3 of the tokens read, as int32, marked where a loss mask leaves one out */
 };
 
 /* Reads at most 2^20 tokens. A block that cannot be read counts as one without tokens: whoever trains on it

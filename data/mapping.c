@@ -12,8 +12,8 @@
 static int map_descriptor(const char *path, int descriptor, struct mapping *out) {
     struct stat about;
     if (fstat(descriptor, &about)) return gdn_fail(GDN_INPUT, "%s: %s", path, strerror(errno));
-    if (!S_ISREG(about.st_mode)) return gdn_fail(GDN_INPUT, "%s is not a file that can hold tokens", path);
-    if (about.st_size == 0) return gdn_fail(GDN_INPUT, "%s is empty: it holds no tokens", path);
+    if (!S_ISREG(about.st_mode)) return gdn_fail(GDN_INPUT, "%s is not a file", path);
+    if (about.st_size == 0) return gdn_fail(GDN_INPUT, "%s is empty", path);
     void *bytes = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_SHARED, descriptor, 0);
     if (bytes == MAP_FAILED)
         return gdn_fail(GDN_INPUT, "%s: cannot map its %lld bytes into memory: %s%s", path,

@@ -22,6 +22,7 @@ static int open_all(struct tokens *tokens, const char *const *paths, int num_fil
     for (int i = 0; i < num_files; i++) {
         struct token_file *file = &tokens->files[i];
         tokens->num_files = i + 1;
+        file->first = i == 0;
         TRY(open_file(tokens, paths[i], file));
         if (tokens->format->text && i < num_files - 1) file->count++;
         if (__builtin_add_overflow(tokens->starts[i], file->count, &tokens->starts[i + 1]))

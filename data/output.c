@@ -81,12 +81,17 @@ static int sync_folder(const char *path) {
     return status;
 }
 
-int output_publish(struct output *output) {
+int output_rename(struct output *output) {
     if (rename(output->partial, output->path))
         return gdn_fail(GDN_INPUT, "%s: cannot be renamed to %s: %s", output->partial, output->path,
                         strerror(errno));
     free(output->partial);
     output->partial = NULL; /* nothing to remove any more */
+    return GDN_OK;
+}
+
+int output_publish(struct output *output) {
+    TRY(output_rename(output));
     return sync_folder(output->path);
 }
 
@@ -98,4 +103,29 @@ void output_close(struct output *output) {
     free(output->partial);
     free(output->path);
     *output = (struct output){.descriptor = -1};
+}
+
+int output_finish(struct output *output, int status) {
+    if (!status) status = output_sync(output);
+    if (!status) status = output_publish(output);
+    output_close(output);
+    return status;
+}
+
+int output_text(const char *path, const char *text, size_t size) {
+    struct output output;
+    int status = output_open(path, &output);
+    if (!status) status = output_write(&output, text, size);
+    return output_finish(&output, status);
+}
+
+int output_json(const char *path, const json_t *root, int indent) {
+    char *text = root ? json_dumps(root, JSON_INDENT((size_t)indent) | JSON_PRESERVE_ORDER) : NULL,
+         *lines = NULL;
+    int length = text ? asprintf(&lines, "%s\n", text) : -1;
+    free(text);
+    if (length < 0) return gdn_fail(GDN_INTERNAL, "%s: no memory", path);
+    int status = output_text(path, lines, (size_t)length);
+    free(lines);
+    return status;
 }

@@ -3,6 +3,7 @@
 #ifndef GDN_OUTPUT_H
 #define GDN_OUTPUT_H
 
+#include <jansson.h>
 #include <stddef.h>
 
 struct output {
@@ -28,8 +29,21 @@ int output_seek(struct output *output, long offset);
 /* Brings what was written to disk. */
 int output_sync(struct output *output);
 
-/* Gives the file its own name, replacing one of that name. */
+/* Gives the file its own name, replacing one of that name: for files of which the next start of the program
+ * knows itself whether a power cut has spared them. */
+int output_rename(struct output *output);
+
+/* The same, and brings the name to disk. */
 int output_publish(struct output *output);
+
+/* The end of a file whose writing had this status: where it is GDN_OK, brings it to disk and gives it its
+ * name; closes it in any case. Returns the status of all. */
+int output_finish(struct output *output, int status);
+
+/* A whole file: `size` bytes of text; or JSON, indented by `indent`, and a line's end, `root` being NULL
+ * where there was no memory for it. GDN_INPUT where it cannot be written. */
+int output_text(const char *path, const char *text, size_t size);
+int output_json(const char *path, const json_t *root, int indent);
 
 /* Frees everything and removes the partial file if it was not published. */
 void output_close(struct output *output);

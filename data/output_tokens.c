@@ -1,48 +1,72 @@
 #include "data/output_tokens.h"
 
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
-#include "data/stream.h"
 #include "kernels/base/status.h"
 
 enum { BLOCK = 1 << 14 }; /* tokens at a time */
 
-/* Reads up to BLOCK tokens from `first` on as uint16; their number goes to *count. */
-static int read_block(struct tokens *text, long first, uint16_t block[BLOCK], long *count) {
-    int32_t values[BLOCK];
-    long rest = tokens_count(text) - first;
-    *count = rest < BLOCK ? rest : BLOCK;
-    TRY(tokens_read(text, first, *count, values));
-    for (long i = 0; i < *count; i++) block[i] = (uint16_t)values[i];
+int output_borders(const struct written_tokens *written, struct borders *out) {
+    const long tokens = tokens_count(written->tokens);
+    int64_t *at = malloc((size_t)(written->documents + 1) * sizeof *at);
+    if (!at) return gdn_fail(GDN_INTERNAL, "no memory for where %ld documents start", written->documents);
+    *out = (struct borders){at, 0};
+    at[out->count++] = 0;
+    for (long i = 0; i + 1 < written->documents; i++) {
+        int64_t border = written->ends[i] - written->separated;
+        if (border > at[out->count - 1] && border < tokens) at[out->count++] = border;
+    }
+    at[out->count++] = tokens;
     return GDN_OK;
 }
 
-int output_tokens(struct output *output, struct tokens *text) {
-    uint16_t block[BLOCK];
-    for (long first = 0, n; first < tokens_count(text); first += n) {
-        TRY(read_block(text, first, block, &n));
-        TRY(output_write(output, block, (size_t)n * sizeof *block));
+int output_tokens(struct output *output, const struct written_tokens *written) {
+    int32_t values[BLOCK];
+    uint16_t narrow[BLOCK];
+    long count = tokens_count(written->tokens);
+    bool whole = element_size(written->element) == sizeof *values;
+    for (long first = 0, n; first < count; first += n) {
+        n = count - first < BLOCK ? count - first : BLOCK;
+        TRY(tokens_read(written->tokens, first, n, values));
+        for (long i = 0; i < n && !whole; i++) narrow[i] = (uint16_t)values[i];
+        TRY(output_write(output, whole ? (void *)values : narrow,
+                         (size_t)n * element_size(written->element)));
     }
     return GDN_OK;
 }
 
-int output_refuse_own_input(const char *path, const struct tokens *text) {
-    struct stat output, document;
+int output_counted(struct output *output, const struct written_tokens *written) {
+    int32_t marks[BLOCK];
+    uint8_t counted[BLOCK];
+    long count = tokens_count(written->tokens);
+    for (long first = 0, n; first < count; first += n) {
+        n = count - first < BLOCK ? count - first : BLOCK;
+        memset(marks, 0, sizeof marks);
+        TRY(tokens_mark_uncounted(written->tokens, first, n, marks));
+        for (long i = 0; i < n; i++) counted[i] = !marks[i];
+        TRY(output_write(output, counted, (size_t)n));
+    }
+    return GDN_OK;
+}
+
+int output_refuse_own_input(const char *path, const struct written_tokens *written) {
+    struct stat output, input;
     if (stat(path, &output)) return GDN_OK;
-    for (int i = 0; i < text->num_files; i++)
-        if (!stat(text->files[i].path, &document) && document.st_ino == output.st_ino &&
-            document.st_dev == output.st_dev)
+    for (int i = 0; i < written->num_inputs; i++)
+        if (!stat(written->inputs[i], &input) && input.st_ino == output.st_ino &&
+            input.st_dev == output.st_dev)
             return gdn_fail(GDN_INPUT, "%s is both a document and the output; choose another output", path);
     return GDN_OK;
 }
 
-int output_whole(const char *path, int (*fill)(struct output *, struct tokens *), struct tokens *text) {
+int output_whole(const char *path, int (*fill)(struct output *, const struct written_tokens *),
+                 const struct written_tokens *written) {
     struct output output;
-    TRY(output_refuse_own_input(path, text));
+    TRY(output_refuse_own_input(path, written));
     int status = output_open(path, &output);
-    if (!status) status = fill(&output, text);
-    if (!status) status = output_sync(&output);
-    if (!status) status = output_publish(&output);
-    output_close(&output);
-    return status;
+    if (!status) status = fill(&output, written);
+    return output_finish(&output, status);
 }

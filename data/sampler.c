@@ -5,7 +5,9 @@
 #include <stdlib.h>
 
 #include "data/mixture.h"
+#include "data/packing.h"
 #include "data/permutation.h"
+#include "kernels/base/marks.h"
 #include "kernels/base/random.h"
 #include "kernels/base/status.h"
 
@@ -15,7 +17,9 @@ enum { MIXTURE_BLOCK = 1024 };
 struct source {
     struct tokens *tokens;
     long first;   /* token of the stream where the part used begins */
+    long end;     /* and ends */
     long samples; /* whole samples in that part: one epoch */
+    struct packing packing; /* where whole documents are packed */
 };
 
 struct sampler {
@@ -24,6 +28,7 @@ struct sampler {
     struct mixture mixture;
     bool shuffle;
     uint64_t seed;
+    bool documents, packed;
     long length; /* S */
 };
 
@@ -40,9 +45,11 @@ static int open_source(const struct sampler_options *options, int k, struct sour
     if (!(weight > 0) || !isfinite(weight))
         return gdn_fail(GDN_INPUT, "%s: its weight is %g, and a number above 0 is expected", path, weight);
     TRY(tokens_open_list(&options->sources[k].files, options->format, &source->tokens));
+    if (options->documents || options->packed) TRY(tokens_find_documents(source->tokens));
     long count = tokens_count(source->tokens);
     source->first = part_of(count, options->from);
-    long tokens = part_of(count, options->to) - source->first;
+    source->end = part_of(count, options->to);
+    long tokens = source->end - source->first;
     if (tokens < options->length + 1) {
         if (tokens == count)
             return gdn_fail(GDN_INPUT, "%s has %ld tokens, and one sample needs sequence_length + 1 = %ld",
@@ -54,6 +61,9 @@ static int open_source(const struct sampler_options *options, int k, struct sour
             path, options->from, options->to, count, tokens, options->length + 1);
     }
     source->samples = (tokens - 1) / options->length;
+    if (!options->packed) return GDN_OK;
+    TRY(packing_create(source->tokens, source->first, source->end, options->length, &source->packing));
+    source->samples = source->packing.samples;
     return GDN_OK;
 }
 
@@ -86,6 +96,8 @@ int sampler_open(const struct sampler_options *options, struct sampler **out) {
     sampler->shuffle = options->shuffle;
     sampler->seed = options->seed;
     sampler->length = options->length;
+    sampler->documents = options->documents;
+    sampler->packed = options->packed;
     int status = open_sources(options, sampler);
     if (status) {
         sampler_close(sampler);
@@ -97,7 +109,10 @@ int sampler_open(const struct sampler_options *options, struct sampler **out) {
 
 void sampler_close(struct sampler *sampler) {
     if (!sampler) return;
-    for (int k = 0; k < sampler->num_sources; k++) tokens_close(sampler->sources[k].tokens);
+    for (int k = 0; k < sampler->num_sources; k++) {
+        tokens_close(sampler->sources[k].tokens);
+        packing_free(&sampler->sources[k].packing);
+    }
     mixture_free(&sampler->mixture);
     free(sampler->sources);
     free(sampler);
@@ -117,8 +132,14 @@ static uint64_t shuffle_key(const struct sampler *sampler, const char *what, uin
     return random_bits(random_bits(sampler->seed, random_name(what), number), random_name("time"), time);
 }
 
-/* Which source sample i comes from, and the first of its tokens in that source's stream. */
-static const struct source *locate(const struct sampler *sampler, long i, long *first) {
+int sampler_verify_tokenizer(const struct sampler *sampler, uint64_t hash, const char *name) {
+    for (int k = 0; k < sampler->num_sources; k++)
+        TRY(tokens_verify_tokenizer(sampler->sources[k].tokens, hash, name));
+    return GDN_OK;
+}
+
+/* Which source sample i comes from, and its number among that source's. */
+static const struct source *locate(const struct sampler *sampler, long i, long *number) {
     if (sampler->shuffle && sampler->num_sources > 1) {
         long block = i / MIXTURE_BLOCK;
         uint64_t key = shuffle_key(sampler, "data.mixture", 0, (uint64_t)block);
@@ -133,7 +154,7 @@ static const struct source *locate(const struct sampler *sampler, long i, long *
         uint64_t key = shuffle_key(sampler, "data.shuffle", (uint64_t)k, (uint64_t)epoch);
         own = (long)permutation(key, (uint64_t)source->samples, (uint64_t)own);
     }
-    *first = source->first + own * sampler->length; /* inside the stream, so the product fits */
+    *number = own;
     return source;
 }
 
@@ -148,22 +169,58 @@ static int validate_row(const struct source *source, long first, int vocab, cons
     return GDN_OK;
 }
 
-/* Reads the row of S + 1 tokens that begins at token `first` of the source's stream. */
-static int read_row(const struct sampler *sampler, const struct source *source, long first, int vocab,
+/* Tokens first … first + count − 1 of the source's stream, with marks of those that do not count. */
+static int read_tokens(const struct source *source, long first, long count, int vocab, int32_t *row) {
+    TRY(tokens_read(source->tokens, first, count, row));
+    TRY(validate_row(source, first, vocab, row, count));
+    return tokens_mark_uncounted(source->tokens, first, count, row);
+}
+
+/* A sample of whole documents. Behind the last token of each is what opens the next one in the sample, which counts
+ * where it is what follows in the stream as well, such as a separator. What is left over is padding. */
+static int read_packed(const struct sampler *sampler, const struct source *source, long number, int vocab,
+                       int32_t *row) {
+    const struct packing *packing = &source->packing;
+    long at = 0;
+    bool followed = false; /* row[at] is what follows in the stream */
+    for (long i = packing->sample[number]; i >= 0; i = packing->piece[i].next) {
+        const struct piece *piece = &packing->piece[i];
+        const int32_t before = followed ? row[at] & MARK_TOKEN : -1;
+        followed = piece->first + piece->length < source->end;
+        TRY(read_tokens(source, piece->first, piece->length + followed, vocab, row + at));
+        if (at > 0 && (row[at] & MARK_TOKEN) != before) row[at] |= MARK_UNCOUNTED;
+        row[at] |= MARK_DOCUMENT;
+        at += piece->length;
+    }
+    if (followed) row[at++] |= MARK_DOCUMENT;
+    for (; at <= sampler->length; at++) row[at] = MARK_DOCUMENT | MARK_UNCOUNTED;
+    return GDN_OK;
+}
+
+/* Reads the row of S + 1 tokens that is the source's sample of this number. */
+static int read_row(const struct sampler *sampler, const struct source *source, long number, int vocab,
                     int32_t *row) {
-    TRY(tokens_read(source->tokens, first, sampler->length + 1, row));
-    return validate_row(source, first, vocab, row, sampler->length + 1);
+    if (sampler->packed) return read_packed(sampler, source, number, vocab, row);
+    const long first = source->first + number * sampler->length, count = sampler->length + 1;
+    TRY(read_tokens(source, first, count, vocab, row)); /* inside the stream, so the product fits */
+    return sampler->documents ? tokens_mark_documents(source->tokens, first, count, row) : GDN_OK;
 }
 
 int sampler_read(struct sampler *sampler, long first, long count, int vocab, int32_t *rows) {
     if (first < 0 || count < 0 || count > INT64_MAX - MIXTURE_BLOCK - first)
         return gdn_fail(GDN_INTERNAL, "samples %ld and the %ld from there on do not exist", first, count);
     for (long i = 0; i < count; i++) {
-        long position;
-        const struct source *source = locate(sampler, first + i, &position);
-        TRY(read_row(sampler, source, position, vocab, rows + i * (sampler->length + 1)));
+        long number;
+        const struct source *source = locate(sampler, first + i, &number);
+        TRY(read_row(sampler, source, number, vocab, rows + i * (sampler->length + 1)));
     }
     return GDN_OK;
+}
+
+bool sampler_masked(const struct sampler *sampler) {
+    bool any = sampler->packed; /* padding does not */
+    for (int k = 0; k < sampler->num_sources; k++) any |= tokens_masked(sampler->sources[k].tokens);
+    return any;
 }
 
 int sampler_sources(const struct sampler *sampler) {
@@ -189,8 +246,7 @@ int sampler_read_sequences(struct sampler *sampler, long first, long count, int 
         const struct source *source = sampler->sources;
         long own = first + i;
         for (; own >= source->samples; source++) own -= source->samples;
-        TRY(read_row(sampler, source, source->first + own * sampler->length, vocab,
-                     rows + i * (sampler->length + 1)));
+        TRY(read_row(sampler, source, own, vocab, rows + i * (sampler->length + 1)));
     }
     return GDN_OK;
 }

@@ -3,6 +3,7 @@
 #ifndef GDN_TOKENS_H
 #define GDN_TOKENS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -37,6 +38,24 @@ long tokens_count(const struct tokens *tokens);
  * fit int32 or reading fails. */
 int tokens_read(struct tokens *tokens, long first, long count, int32_t *out);
 
+/* Whether any file of the stream says which tokens count as targets in the loss (a loss mask). */
+bool tokens_masked(const struct tokens *tokens);
+
+/* Marks those of row [count], tokens first, first + 1, … of the stream, that do not count: MARK_UNCOUNTED
+ * (kernels/base/marks.h). Fails where the range is outside, or a loss mask cannot be read or is none. */
+int tokens_mark_uncounted(struct tokens *tokens, long first, long count, int32_t *row);
+
+/* Whether the files tell where their documents start: GDN_INPUT naming one that does not. */
+int tokens_find_documents(struct tokens *tokens);
+
+/* Adds MARK_DOCUMENT (kernels/base/marks.h) to those of `row`, the tokens [first, first + count) that
+ * tokens_read gave, that documents start with; after tokens_find_documents. */
+int tokens_mark_documents(struct tokens *tokens, long first, long count, int32_t *row);
+
+/* Whether all files that say what has made their tokens say this tokenizer, the XXH3 of whose file is given (0:
+ * bytes; `name` for messages). GDN_INPUT names the first other file. */
+int tokens_verify_tokenizer(const struct tokens *tokens, uint64_t hash, const char *name);
+
 /* Which file a position of the stream lies in, and where in that file (a token index there). */
 const char *tokens_place(const struct tokens *tokens, long position, long *in_file);
 
@@ -50,7 +69,7 @@ struct tokens_summary {
     long tokens, bytes;
     long documents;   /* −1: not recorded in the format */
     int32_t min, max; /* of `seen` tokens: all, or of a large stream a sample spread over it */
-    long seen;
+    long seen, counted; /* of which so many count as targets in the loss; −1: no file says, all do */
     int32_t first[TOKENS_SHOWN]; /* [shown] */
     int shown;
 };

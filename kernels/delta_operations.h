@@ -61,7 +61,7 @@ OPERATION(connection_weights_back,
            EITHER(0, INOUT(dalpha, T * (2 * n + 1)), NULL)),
           T, ANY_THREADS)
 
-/* Columns of rows: y[t·ldy + j] = x[t·ldx + j], and y += factor·x, j < W. */
+/* Columns of rows: y[t·ldy + j] = x[t·ldx + j], and y += factor·x, j < W. With ldx 0 every row is x. */
 OPERATION(copy_columns, (long T, long W, const real *x, long ldx, real *y, long ldy), 0,
           (T, D, IN(x, T * (D + 3)), D + 3, INOUT(y, T * (D + 5)), D + 5), 1, ANY_THREADS)
 OPERATION(add_columns, (long T, long W, real factor, const real *x, long ldx, real *y, long ldy), 0,
@@ -262,3 +262,71 @@ OPERATION(depth_attention_back,
            EITHER(0, IN(lambda, 1, 0.3, 0.6), NULL), EITHER(0, IN(x, T * D), NULL), IN(dout, T * D),
            HOST_ROWS_INOUT(dh, n, T * D), OUT(dquery, T * D), EITHER(0, OUT(dlambda, T), NULL)),
           4 * n * D, ANY_THREADS, .timed = "depth_attention_back")
+
+/* ----------------------------------------------------------------------------- several residual streams
+ *
+ * x [T, n, D] are n streams, 2, 4 or 8. A token has n·(n + 2) numbers c[t·ldc + …], ldc 0 where all have the
+ * same: n by which a block reads the streams, n by which it writes to them, and how they are mixed [n (to), n
+ * (from)]. Gradients of these are dc [T, n·(n + 2)]. */
+#define STREAMS EITHER(0, 4, EITHER(1, 2, 8))
+#define NUMBERS (STREAMS * (STREAMS + 2))
+/* y = factor·Σ_i x_i, and y_i = factor·x for each i. */
+OPERATION(streams_sum, (long T, long n, long D, real factor, const real *x, real *y), 0,
+          (T, STREAMS, D, (real)0.25, IN(x, T * STREAMS * D), OUT(y, T * D)), STREAMS, ANY_THREADS)
+OPERATION(streams_spread, (long T, long n, long D, real factor, const real *x, real *y), 0,
+          (T, STREAMS, D, (real)0.25, IN(x, T * D), OUT(y, T * STREAMS * D)), 1, ANY_THREADS)
+/* y = Σ_i read_i·x_i. */
+OPERATION(streams_read, (long T, long n, long D, const real *c, long ldc, const real *x, real *y), 0,
+          (T, STREAMS, D, IN(c, EITHER(2, T, 1) * NUMBERS), EITHER(2, NUMBERS, 0), IN(x, T * STREAMS * D),
+           OUT(y, T * D)),
+          STREAMS, ANY_THREADS, .timed = "streams_read")
+/* dx_i += read_i·dy; the gradient of reading is overwritten, of dc the first n of each token. */
+OPERATION(streams_read_back,
+          (long T, long n, long D, const real *c, long ldc, const real *x, const real *dy, real *dx, real *dc),
+          0,
+          (T, STREAMS, D, IN(c, EITHER(2, T, 1) * NUMBERS), EITHER(2, NUMBERS, 0), IN(x, T * STREAMS * D),
+           IN(dy, T * D), INOUT(dx, T * STREAMS * D), PART(dc, T * NUMBERS, T * STREAMS)),
+          D, ANY_THREADS, .timed = "streams_read_back")
+/* y_o = Σ_i mixing_oi·x_i + write_o·f; where the rows of mixing have sum 1 (`unit`) as x_o + Σ_i mixing_oi·(x_i − x_o)
+ * + write_o·f, which changes nothing, to the bit, where streams are alike. */
+OPERATION(streams_mix,
+          (long T, long n, long D, bool unit, const real *c, long ldc, const real *x, const real *f, real *y), 0,
+          (T, STREAMS, D, EITHER(3, false, true), IN(c, EITHER(2, T, 1) * NUMBERS), EITHER(2, NUMBERS, 0),
+           IN(x, T * STREAMS * D), IN(f, T * D), OUT(y, T * STREAMS * D)),
+          STREAMS, ANY_THREADS, .timed = "streams_mix")
+/* g, the gradient of y, becomes that of x; df = Σ_o write_o·g_o; the gradients of writing and mixing are
+ * overwritten, of dc all but the first n of each token. */
+OPERATION(streams_mix_back,
+          (long T, long n, long D, bool unit, const real *c, long ldc, const real *x, const real *f, real *g,
+           real *df, real *dc),
+          0,
+          (T, STREAMS, D, EITHER(3, false, true), IN(c, EITHER(2, T, 1) * NUMBERS), EITHER(2, NUMBERS, 0), IN(x, T * STREAMS * D),
+           IN(f, T * D), INOUT(g, T * STREAMS * D), OUT(df, T * D),
+           PART(dc, T * NUMBERS, T * STREAMS * (STREAMS + 1))),
+          D, ANY_THREADS, .timed = "streams_mix_back")
+/* The numbers c [T, n·(n + 2)], from weight [n·(n + 2)], what they differ by from reading stream `first` modulo n
+ * alone, writing by 1 and no mixing. With scale [3], of reading, writing and mixing, a token's are weight +
+ * scale·tanh(rstd·u), u [T, n, n + 2] from stream i for reading it, writing to it, and mixing it into each, rstd [T,
+ * n]; scale, u and rstd are NULL where they are the same for all. `stochastic`: what mixing is so far, with 4 more
+ * on the diagonal, becomes exp of that with rows, then 10 times columns and rows scaled to a sum of 1. */
+OPERATION(stream_weights,
+          (long T, long n, long first, bool stochastic, const real *weight, const real *scale, const real *u,
+           const real *rstd, real *c),
+          0,
+          (T, STREAMS, 3, EITHER(3, false, true), IN(weight, NUMBERS), EITHER(2, IN(scale, 3), NULL),
+           EITHER(2, IN(u, T * NUMBERS), NULL), EITHER(2, IN(rstd, T * STREAMS, 0.5, 2), NULL),
+           OUT(c, T * NUMBERS)),
+          64, ANY_THREADS, .timed = "stream_weights")
+/* dc becomes each token's terms of the gradient of weight; with scale, dscale [T, 3] those of scale's, and du and
+ * drstd are overwritten. */
+OPERATION(stream_weights_back,
+          (long T, long n, bool stochastic, const real *weight, const real *scale, const real *u,
+           const real *rstd, real *dc, real *du, real *drstd, real *dscale),
+          0,
+          (T, STREAMS, EITHER(3, false, true), IN(weight, NUMBERS), EITHER(2, IN(scale, 3), NULL),
+           EITHER(2, IN(u, T * NUMBERS), NULL), EITHER(2, IN(rstd, T * STREAMS, 0.5, 2), NULL),
+           INOUT(dc, T * NUMBERS), EITHER(2, OUT(du, T * NUMBERS), NULL),
+           EITHER(2, OUT(drstd, T * STREAMS), NULL), EITHER(2, OUT(dscale, T * 3), NULL)),
+          64, ANY_THREADS, .timed = "stream_weights_back")
+#undef STREAMS
+#undef NUMBERS

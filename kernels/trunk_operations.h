@@ -37,21 +37,23 @@ OPERATION(linear,
  * rotated. o [B·S, H·hd]; lse [B, H, S]: log-sum-exp of each row's scaled scores. Scores are scaled by
  * 1/√hd. Counted are scores and values of the causal half: S(S + 1)/2 pairs a head, each costs 2·hd in
  * either product. With a mask (on the host, or NULL) o is made of the probabilities that it keeps, over 1 − p:
- * its rows are queries b·S + t, its columns keys, a head of it for each of H. */
+ * its rows are queries b·S + t, its columns keys, a head of it for each of H. `start` [B·S], as cut_tokens gives
+ * it, or NULL: a query sees keys from its start on alone. Blocks that this empties are left out, and still
+ * counted. */
 OPERATION(attention,
-          (long B, long S, long H, long K, long hd, const struct mask *mask, const real *qkv, real *o,
-           real *lse),
+          (long B, long S, long H, long K, long hd, const struct mask *mask, const int32_t *start, const real *qkv,
+           real *o, real *lse),
           2.0 * 2 * (B * H * hd) * S * (S + 1) / 2,
-          (B, S, H, K, hd, NULL, IN(qkv, T * (H + 2 * K) * hd, -2, 2), OUT(o, T * H * hd), OUT(lse, B * H * S)),
+          (B, S, H, K, hd, NULL, EITHER(0, NULL, TOKENS(start, T, 1)), IN(qkv, T * (H + 2 * K) * hd, -2, 2), OUT(o, T * H * hd), OUT(lse, B * H * S)),
           hd + S, ANY_THREADS, .timed = "attention")
 /* dqkv is overwritten; `work` [B, H, S] is scratch. Recomputes the probabilities from lse. Counted is each
  * product twice, once for either factor; that the probabilities are computed anew is not, as in
  * model_flops_per_token, but a fifth of the work when it is timed. */
 OPERATION(attention_back,
-          (long B, long S, long H, long K, long hd, const struct mask *mask, const real *qkv, const real *o,
-           const real *lse, const real *dout, real *dqkv, real *work),
+          (long B, long S, long H, long K, long hd, const struct mask *mask, const int32_t *start, const real *qkv,
+           const real *o, const real *lse, const real *dout, real *dqkv, real *work),
           2 * (2.0 * 2 * (B * H * hd) * S * (S + 1) / 2),
-          (B, S, H, K, hd, NULL, IN(qkv, T * (H + 2 * K) * hd, -2, 2), IN(o, T * H * hd), IN(lse, B * H * S, 4, 6),
+          (B, S, H, K, hd, NULL, EITHER(0, NULL, TOKENS(start, T, 1)), IN(qkv, T * (H + 2 * K) * hd, -2, 2), IN(o, T * H * hd), IN(lse, B * H * S, 4, 6),
            IN(dout, T * H * hd), OUT(dqkv, T * (H + 2 * K) * hd), SCRATCH(work, B * H * S)),
           2 * hd + S * H / K, ANY_THREADS, .timed = "attention_back", .again = 1.0 / 4)
 /* One new token: q [H·hd] on `length` cached keys and values [length, K·hd] each; o [H·hd]. */
@@ -81,12 +83,27 @@ OPERATION(row_rstd, (long T, long D, const real *x, double eps, real *rstd), 0,
 /* From drstd [T]: k[t] = −drstd·rstd³/D, the factor of x in its gradient. */
 OPERATION(row_rstd_back, (long T, long D, const real *rstd, const real *drstd, real *k), 0,
           (T, D, IN(rstd, T, 1, 2), IN(drstd, T), OUT(k, T)), 1, ANY_THREADS)
-/* y += Σ_i w[i] ⊙ norm(s[i]), norm(x) = x·rstd, of n sources s[i] [T, D], the list on the host; w [n, D], rstd
- * [n, T] with the bits of row_rstd. y is none of the sources. n is at most OPS_CONNECTIONS. */
+/* y += Σ_i c_i ⊙ norm(s[i] − p[i]), norm(x) = x·rstd, of n sources s[i] [T, D], at most OPS_CONNECTIONS, and as
+ * many p[i] that are taken off them, lists on the host; p NULL: nothing is. c_i[t] = w[i] + a[t·lda + i·G + g] in
+ * the g-th of G equal groups of columns; a NULL: w[i] alone. w [n, D]; rstd [n, T], without p with the bits of
+ * row_rstd. y is none of the sources. */
 OPERATION(add_norms,
-          (long T, long D, long n, const real *const *s, const real *w, double eps, real *y, real *rstd), 0,
-          (T, D, n, HOST_ROWS(s, n, T * D), IN(w, n * D), 1e-5, INOUT(y, T * D), OUT(rstd, n * T)), D,
-          ANY_THREADS, .timed = "add_norms")
+          (long T, long D, long G, long n, const real *const *s, const real *const *p, const real *w,
+           const real *a, long lda, double eps, real *y, real *rstd), 0,
+          (T, D, EITHER(2, G, D), n, HOST_ROWS(s, n, T * D), EITHER(1, NULL, HOST_ROWS(p, n, T * D)),
+           IN(w, n * D), EITHER(0, NULL, IN(a, T * (n * D + 1))), n * EITHER(2, G, D) + 1, 1e-5, INOUT(y, T * D),
+           OUT(rstd, n * T)),
+          D, ANY_THREADS, .timed = "add_norms")
+/* Backward of one source, its a, as far as there is one, at a[t·lda + g] too: from dy adds to ds, what it adds
+ * there off dp, and to dw [D]; with a da[t·lda + g] is overwritten. ds NULL: da alone. */
+OPERATION(add_norm_back,
+          (long T, long D, long G, const real *s, const real *p, const real *w, const real *a, long lda,
+           const real *rstd, const real *dy, real *ds, real *dp, real *dw, real *da), 0,
+          (T, D, EITHER(3, G, D), IN(s, T * D), EITHER(1, NULL, IN(p, T * D)), IN(w, D),
+           EITHER(0, NULL, IN(a, T * (D + 1))), D + 1, IN(rstd, T, 1, 2), IN(dy, T * D),
+           EITHER(2, INOUT(ds, T * D), NULL), EITHER(1, NULL, EITHER(2, INOUT(dp, T * D), NULL)),
+           EITHER(2, INOUT(dw, D), NULL), EITHER(0, NULL, INOUT(da, T * (D + 1)))),
+          D + T, SAME_THREADS, .timed = "add_norm_back")
 /* Adds to dx and dw. */
 OPERATION(rms_norm_back,
           (long T, long D, const real *x, const real *w, const real *rstd, const real *dy, real *dx,
@@ -97,13 +114,13 @@ OPERATION(rms_norm_back,
           D + T, SAME_THREADS, .timed = "rms_norm_back")
 
 /* Rotary embedding (Su et al. 2021), half-split, in place on `heads` heads of width hd: row t is x +
- * t·ldx, its position `position + t % S`. direction +1 rotates, −1 is the inverse, which is also the
+ * t·ldx, its position `position + t % S`, less start[t] where `start` [T] is not NULL. direction +1 rotates, −1 is the inverse, which is also the
  * backward pass. cosine, sine: [≥ position+S, hd/2]. */
 OPERATION(rope,
-          (long T, long S, long position, long heads, long hd, const real *cosine, const real *sine,
-           int direction, real *x, long ldx),
+          (long T, long S, long position, const int32_t *start, long heads, long hd, const real *cosine,
+           const real *sine, int direction, real *x, long ldx),
           0,
-          (T, S, EITHER(0, 0, 3), H + K, hd, IN(cosine, (3 + S) * hd / 2), IN(sine, (3 + S) * hd / 2),
+          (T, S, EITHER(0, 0, 3), EITHER(2, NULL, TOKENS(start, T, 1)), H + K, hd, IN(cosine, (3 + S) * hd / 2), IN(sine, (3 + S) * hd / 2),
            EITHER(1, 1, -1), PART(x, T * (H + 2 * K) * hd, 2 * T * (H + K) * hd), (H + 2 * K) * hd),
           1, ANY_THREADS, .timed = "rope")
 
@@ -179,10 +196,13 @@ OPERATION(add_parts, (long count, int parts, const real *pieces, real *sum), 0,
 
 /* ------------------------------------------------------------------------------------- tokens and loss */
 
-/* rows [B, S + 1] of tokens: input [B·S] has the first S of each, target [B·S] the last S. */
-OPERATION(cut_tokens, (long B, long S, const int32_t *rows, int32_t *input, int32_t *target), 0,
-          (B, S, TOKENS(rows, B * (S + 1), V), BITS(input, T * sizeof(int32_t)),
-           BITS(target, T * sizeof(int32_t))),
+/* rows [B, S + 1] of tokens with marks (kernels/base/marks.h): input [B·S] has the tokens of the first S of each,
+ * target [B·S] of the last S, −1 where one does not count; start [B·S], where it is not NULL, the place in its row
+ * where the input's document starts: the last at or before it that has the mark, 0 where none has. */
+OPERATION(cut_tokens,
+          (long B, long S, const int32_t *rows, int32_t *input, int32_t *target, int32_t *start), 0,
+          (B, S, TOKENS(rows, B * (S + 1), INT32_MAX), BITS(input, T * sizeof(int32_t)),
+           BITS(target, T * sizeof(int32_t)), EITHER(0, BITS(start, T * sizeof(int32_t)), NULL)),
           0, ANY_THREADS)
 
 /* x[t] = E[token[t] − first], where E has the vocabulary's rows [first, first + V); of other tokens 0. */
@@ -202,12 +222,12 @@ OPERATION(softcap, (long T, long V, real *logits, long ld, double cap), 0,
 /* loss[t] = lse − logits[t][target[t]], lse = log Σ exp(logits[t]) over V columns; squares[t] = lse² where it
  * is not NULL. Where `scale` is not 0, logits become the gradient of scale·(loss + z·lse²), which is
  * scale·((1 + 2·z·lse)·softmax − onehot); where `cap` is not 0 that in what they were before softcap:
- * times 1 − (logits/cap)². */
+ * times 1 − (logits/cap)². A target of −1 does not count: loss, square and gradient are 0, whatever its logits. */
 OPERATION(cross_entropy,
           (long T, long V, real *logits, long ld, const int32_t *target, double cap, double z, double scale,
            real *loss, real *squares),
           0,
-          (T, V, INOUT(logits, T * EITHER(1, V, V + 2), -3, 3), EITHER(1, V, V + 2), TOKENS(target, T, V),
+          (T, V, INOUT(logits, T * EITHER(1, V, V + 2), -3, 3), EITHER(1, V, V + 2), TARGETS(target, T, V),
            EITHER(2, 0, 4), EITHER(1, 0, 0.1), EITHER(0, 2, 0), OUT(loss, T), EITHER(1, NULL, OUT(squares, T))),
           V, ANY_THREADS, .timed = "cross_entropy")
 /* The same in three steps where these V columns are only the part [first, first + V) of the vocabulary.
@@ -222,7 +242,7 @@ OPERATION(part_exp,
           (long T, long V, real *logits, long ld, const int32_t *target, long first, const real *largest,
            double cap, real *sums),
           0,
-          (T, V, INOUT(logits, T * (V + 2), -3, 3), V + 2, TOKENS(target, T, V + 3), V / 2,
+          (T, V, INOUT(logits, T * (V + 2), -3, 3), V + 2, TARGETS(target, T, V + 3), V / 2,
            IN(largest, T, 3, 4), EITHER(0, 0, 4), OUT(sums, 2 * T)),
           V, ANY_THREADS)
 /* From what part_exp has left, loss[t] = log sums[0, t] − sums[1, t], squares, and where `scale` is not 0 the
@@ -231,7 +251,7 @@ OPERATION(part_cross_entropy,
           (long T, long V, real *logits, long ld, const int32_t *target, long first, const real *largest,
            const real *sums, double cap, double z, double scale, real *loss, real *squares),
           0,
-          (T, V, INOUT(logits, T * (V + 2), 0, 1), V + 2, TOKENS(target, T, V + 3), V / 2,
+          (T, V, INOUT(logits, T * (V + 2), 0, 1), V + 2, TARGETS(target, T, V + 3), V / 2,
            IN(largest, T, 1, 2), IN(sums, 2 * T, 1, 2), EITHER(2, 0, 4), EITHER(1, 0, 0.1), EITHER(0, 2, 0),
            OUT(loss, T), EITHER(1, NULL, OUT(squares, T))),
           V, ANY_THREADS)

@@ -26,10 +26,10 @@ struct model; /* opaque */
  * the sums over the tensor and pipeline axes are the micro-batch's. Passes add to sums in the memory of the
  * model's device, where the caller zeroes them; they leave `connections` alone. */
 struct loss_sums {
-    double ce;       /* Σ over tokens of the cross entropy */
+    double ce;       /* Σ over targets that count of the cross entropy */
     double sparsity; /* Σ over active connections and tokens of √(mean(c²) + 1e-12) */
     double entropy;  /* Σ over active connections and tokens of the gate entropy in [0, 1] */
-    double z;        /* Σ over tokens of lse², of a model for training, with a z_weight */
+    double z;        /* Σ over the same of lse², of a model for training, with a z_weight */
 };
 
 /* Of one connection, on a mesh this rank's part likewise. Passes add to them in the memory of the model's
@@ -41,7 +41,8 @@ struct connection_sums {
 
 struct loss_options {
     const struct edge_set *active;          /* edges in use, any of the model's; NULL: all */
-    double token_weight;                    /* 1 / (target tokens of the global batch) */
+    double target_weight;                   /* 1 / (targets of the global batch that count) */
+    double token_weight;                    /* 1 / (tokens of the global batch), of the connections' terms */
     double sparsity_weight, entropy_weight; /* w_s, w_e of model.md 5, already scheduled; 0: none, and where
                                                the configuration has no regularizer */
     double z_weight;                        /* z_loss of model.md 5; 0: none */
@@ -81,6 +82,8 @@ struct model_part {
     const struct recompute *recompute; /* [num_layers], read at creation; NULL: POLICY_NONE. For training */
     double compress_sources; /* 0: nothing. Else sources that no other chunk reads are kept from forward to
                                 backward as low-rank factors of this part of the full rank */
+    bool documents; /* tokens see their own document only, and positions begin again with each: rows have
+                       marks of where they start (kernels/base/marks.h) */
 };
 
 /* One active connection of a layer on the way forward, as a watcher sees it. */
@@ -125,8 +128,9 @@ void model_set_projection(struct model *model, enum projection_way projection);
  * edges.edge; projected sources are [T, edge width], see projected_width. NULL entries: not there. */
 struct pass {
     int chunk, activation_set;
-    const int32_t *rows; /* [batch, length + 1] tokens: inputs are the first `length`, targets the last; the
-                            first stage reads inputs, the last one targets. On the model's device */
+    const int32_t *rows; /* [batch, length + 1] tokens, with marks (kernels/base/marks.h): inputs are the
+                            first `length`, targets the last; the first stage reads inputs, the last one
+                            targets. On the model's device */
     long batch, length;
     long sequence; /* number of the first sequence in the whole batch of all micro-batches and data ranks */
     const struct loss_options *options;
@@ -210,7 +214,7 @@ int model_weight_ids(const struct model_config *config);
 long model_measured(const struct model *model, const struct edge_set *active);
 
 /* Loss of a micro-batch, whose rows are the host's, by a rank that holds the whole model. Adds gradients of
- * Σ_t ce·token_weight + sparsity, entropy and z terms to state->gradient. Tokens must lie in [0, vocab). */
+ * Σ_t ce·target_weight + sparsity, entropy and z terms to state->gradient. Tokens must lie in [0, vocab). */
 void model_train(struct model *model, const int32_t *rows, long batch, long length,
                  const struct loss_options *options, struct loss_sums *out);
 

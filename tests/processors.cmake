@@ -16,7 +16,7 @@ foreach(variable GDN_ISA OPENBLAS_CORETYPE)
   foreach(value ${${variable}_VALUES})
     foreach(test ${${variable}_TESTS})
       set(name ${test}_on_${value})
-      gdn_test(NAME ${name} PROGRAM on_processor LABEL long TIMEOUT 300 MAY_SKIP ARGUMENTS $<TARGET_FILE:${test}> ${arguments_${test}}
+      gdn_test(NAME ${name} PROGRAM on_processor LABEL long TIMEOUT 900 MAY_SKIP ARGUMENTS $<TARGET_FILE:${test}> ${arguments_${test}}
         ENVIRONMENT OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=3 ${variable}=${value})
     endforeach()
   endforeach()

@@ -16,6 +16,8 @@ packages=(
     openmpi-bin libopenmpi-dev libhdf5-openmpi-dev  # ranks and checkpoints
     libopenblas-dev libdnnl-dev liblapacke-dev      # matrix products, factorisations
     libfyaml-dev libxxhash-dev libjansson-dev       # configuration, checksums, metrics
+    libonig-dev libutf8proc-dev                     # tokenizers
+    zlib1g-dev libzstd-dev                          # compressed documents
     gnuplot-nox                                     # plots
     libcmocka-dev hdf5-tools                        # tests
     bible-kjv bible-kjv-text                        # the text that train/corpus.sh prepares
@@ -27,7 +29,7 @@ if ! command -v dpkg > /dev/null || ! command -v apt-get > /dev/null; then
 setup.sh installs packages on Debian and Ubuntu only. On this system, install by its own means:
   a C11 compiler with OpenMP, CMake 3.25 or newer, Ninja or make, pkg-config
   Open MPI (or another MPI 3.1), HDF5 1.10 or newer built with that MPI, h5dump and h5diff of HDF5's tools
-  OpenBLAS and oneDNN (dnnl), LAPACK with its C interface LAPACKE, libfyaml, xxHash, Jansson, gnuplot, cmocka
+  OpenBLAS and oneDNN (dnnl), LAPACK with its C interface LAPACKE, libfyaml, xxHash, Jansson, Oniguruma, utf8proc, zlib, zstd, gnuplot, cmocka
 and put any English text as corpus/kjv/NAME.txt, which train/quickstart.sh then trains on.
 For the tests that need it, where it is there: Slurm with its pmix plugin, and munge.
 END

@@ -89,6 +89,10 @@ typedef int h5_take_block(void *context, const struct h5_dataset *dataset, const
 int h5_dataset_each(const struct h5_dataset *dataset, const long at[2], const long size[2],
                     h5_take_block *take, void *context);
 
+/* Turns `count` elements as stored in `buffer`, which has room for them in either form, into real in their
+ * place. GDN_INPUT where HDF5 cannot. */
+int h5_dataset_to_real(const struct h5_dataset *dataset, long count, void *buffer);
+
 /* The part of the dataset's SUM_PLACED that comes from a rectangle as stored in `buffer`. */
 uint64_t h5_dataset_sum(const struct h5_dataset *dataset, const long at[2], const long size[2],
                         const void *buffer);

@@ -2,6 +2,7 @@
 #include "data/hdf5/sum.h"
 #include "data/hdf5/h5.h"
 #include "data/hdf5/lock.h"
+#include "kernels/base/real.h"
 #include "kernels/base/status.h"
 
 #include <stdlib.h>
@@ -14,7 +15,7 @@ static int find_sum(struct h5_dataset *d) {
     TRY(h5_has_attribute(d->id, d->path, "xxh3", &xxh3));
     d->kind = placed ? SUM_PLACED : xxh3 ? SUM_XXH3 : SUM_NONE;
     if (d->kind == SUM_NONE) return 0;
-    if (placed && d->element != 4 && d->element != 8)
+    if (placed && d->element != 1 && d->element != 4 && d->element != 8)
         return gdn_fail(GDN_INPUT, "%s: dataset %s has a checksum of numbers of other than %zu bytes",
                         d->path, d->name, d->element);
     return h5_read_sum(d->id, d->path, placed ? "placed_sum" : "xxh3", &d->sum);
@@ -159,6 +160,13 @@ uint64_t h5_dataset_sum(const struct h5_dataset *d, const long at[2], const long
         sum += sum_elements((const char *)buffer + (size_t)(r * length) * d->element, d->element, length,
                             (uint64_t)((at[0] + r) * width + at[1]), 1);
     return sum;
+}
+
+int h5_dataset_to_real(const struct h5_dataset *d, long count, void *buffer) {
+    HDF5_HOLD();
+    if (H5Tconvert(d->type, H5_REAL_MEMORY, (size_t)count, buffer, NULL, H5P_DEFAULT) < 0)
+        return h5_fail(GDN_INPUT, d->path, "dataset %s cannot be converted to " GDN_REAL_NAME, d->name);
+    return 0;
 }
 
 static int take_hash(void *hash, const struct h5_dataset *d, const long at[2], const long size[2],

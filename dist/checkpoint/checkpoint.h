@@ -51,6 +51,8 @@ struct checkpoint_info {
     char *config;        /* resolved configuration, YAML text */
     char *configured;    /* what a run's configuration said instead (train/config/config.h); NULL: the same */
     char *data;          /* what the training data were (train/run/identity.c); NULL: not known */
+    char *tokenizer;     /* the files that carry the tokenizer (data/tokenizer/carried.h): tokenizer.json, */
+    char *tokenizer_config; /* and tokenizer_config.json; NULL: there is none */
     double best_loss;    /* least validation loss so far, NAN: none */
     double loss;         /* validation loss of this checkpoint, NAN where it was not evaluated */
     bool evaluation_due; /* one was given up at this step, so that the run could stop */
@@ -137,6 +139,10 @@ int checkpoint_load(const struct mesh *mesh, const struct checkpoint *checkpoint
  * carry them. Reads no optimiser state. On failure the weights may be partly overwritten. Collective. */
 int checkpoint_load_initial(const struct mesh *mesh, const char *path,
                             const struct checkpoint_content *content, int *missing);
+
+/* The tokenizer's files that an HDF5 file of starting weights carries, to be freed; NULL where it has none. Not
+ * collective. GDN_INPUT where they cannot be read. */
+int checkpoint_initial_tokenizer(const char *path, char **tokenizer, char **tokenizer_config);
 
 /* The subcommands' work. Not collective (one process). */
 /* A checkpoint in a list; all is owned by who made it. */

@@ -28,6 +28,8 @@ enum {
 
 #define FILE_SCALES "scales/product" /* dataset: content->scales */
 #define FILE_SPIKES "spikes/window"  /* dataset: content->spikes */
+#define FILE_TOKENIZER "tokenizer.json" /* datasets of bytes: info->tokenizer and tokenizer_config */
+#define FILE_TOKENIZER_CONFIG "tokenizer_config.json"
 #define FILE_PARTS "parts" /* root attribute: the files that a checkpoint.h5 joins, and their digests */
 
 /* A dataset to be made. */
@@ -79,11 +81,17 @@ int file_verify_limit(const char *path, int64_t bytes);
 /* Writes this rank's parts into the file that file_make has made, and syncs. Not collective. GDN_INTERNAL. */
 int file_fill(const char *path, const struct parts *parts, const struct file_places *places);
 
+/* Writes `size` bytes at byte `at` of an open file. 0 or errno. */
+int file_write_range(int fd, const void *elements, size_t size, int64_t at);
+
+/* Bytes that a checkpoint's configuration and other texts take at most. */
+int64_t file_text_bytes(const struct checkpoint_info *info);
+
 /* Whether the file is whole, by its digest. Collective. GDN_INPUT where it is not, or has no digest. */
 int file_verify(const struct file_group *group, const char *path);
 
-/* Opens a file that was verified, and reads the root attributes: info->config, info->configured and
- * info->data are the caller's to free(), the file to H5Fclose. Not collective. GDN_INPUT; then nothing is
+/* Opens a file that was verified, and reads the root attributes: the strings of `info` are
+ * the caller's, by file_info_free, the file to H5Fclose. Not collective. GDN_INPUT; then nothing is
  * open. */
 int file_open(const char *path, hid_t *file, struct checkpoint_info *info);
 /* Frees the three. */

@@ -67,9 +67,7 @@ static int take_block(void *context, const struct h5_dataset *d, const long at[2
     const struct part *part = t->part;
     if (part->counts && d->kind == SUM_PLACED)
         t->reader->sum[part->dataset] += h5_dataset_sum(d, at, size, buffer);
-    HDF5_HOLD();
-    if (H5Tconvert(d->type, H5_REAL_MEMORY, (size_t)(size[0] * size[1]), buffer, NULL, H5P_DEFAULT) < 0)
-        return h5_fail(GDN_INPUT, d->path, "dataset %s cannot be converted to " GDN_REAL_NAME, d->name);
+    TRY(h5_dataset_to_real(d, size[0] * size[1], buffer));
     rows_unpack(&part->where, buffer, at[0] - part->where.at[0], size[0], part->memory);
     return 0;
 }

@@ -108,7 +108,7 @@ static int summarize(const struct file_group *group, const struct checkpoint_con
 /* What checkpoint.h5 will need at most, with or without the elements. */
 static int64_t file_bytes(const struct save *save, const struct parts *parts,
                           const struct checkpoint_info *info, const struct joint *joint) {
-    int64_t bytes = FILE_OVERHEAD + (int64_t)(strlen(info->config) + (info->data ? strlen(info->data) : 0)) +
+    int64_t bytes = FILE_OVERHEAD + file_text_bytes(info) +
                     save->content->num_scales * (int64_t)sizeof *save->content->scales +
                     save->content->spike_values * (int64_t)sizeof *save->content->spikes;
     bytes += (parts->datasets + parts->rows) * (int64_t)FILE_METADATA; /* rows: their steps */

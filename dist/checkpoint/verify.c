@@ -1,12 +1,27 @@
 /* What a checkpoint.h5 says about itself, and whether it is whole. */
 #include "dist/checkpoint/node.h"
 #include "data/hdf5/h5.h"
+#include "data/hdf5/lock.h"
 #include "dist/checkpoint/digest.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The root attributes. */
+/* A dataset of bytes as a text; *out stays NULL where there is none. */
+static int read_bytes(hid_t file, const char *path, const char *name, char **out) {
+    HDF5_HOLD();
+    if (H5Lexists(file, name, H5P_DEFAULT) <= 0) return 0;
+    hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT);
+    hid_t space = dataset < 0 ? -1 : H5Dget_space(dataset);
+    const hssize_t length = space < 0 ? -1 : H5Sget_simple_extent_npoints(space);
+    if (length >= 0 && length < INT32_MAX) *out = calloc((size_t)length + 1, 1);
+    const bool read = *out && H5Dread(dataset, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, *out) >= 0;
+    if (space >= 0) H5Sclose(space);
+    if (dataset >= 0) H5Dclose(dataset);
+    return read ? 0 : gdn_fail(GDN_INPUT, "%s: dataset %s cannot be read", path, name);
+}
+
+/* The root attributes, and what goes with them. */
 static int file_info(hid_t file, const char *path, struct checkpoint_info *out) {
     int64_t version;
     bool there;
@@ -35,15 +50,29 @@ static int file_info(hid_t file, const char *path, struct checkpoint_info *out) 
     TRY(h5_read_text(file, path, "config", &out->config));
     TRY(h5_has_attribute(file, path, "data", &there));
     if (there) TRY(h5_read_text(file, path, "data", &out->data));
+    TRY(read_bytes(file, path, FILE_TOKENIZER, &out->tokenizer));
+    TRY(read_bytes(file, path, FILE_TOKENIZER_CONFIG, &out->tokenizer_config));
     TRY(h5_has_attribute(file, path, "configured", &there));
     return there ? h5_read_text(file, path, "configured", &out->configured) : 0;
+}
+
+int checkpoint_initial_tokenizer(const char *path, char **tokenizer, char **tokenizer_config) {
+    hid_t file;
+    *tokenizer = *tokenizer_config = NULL;
+    TRY(h5_open(path, &file));
+    int status = read_bytes(file, path, FILE_TOKENIZER, tokenizer);
+    if (!status) status = read_bytes(file, path, FILE_TOKENIZER_CONFIG, tokenizer_config);
+    h5_close(file);
+    return status;
 }
 
 void file_info_free(struct checkpoint_info *info) {
     free(info->config);
     free(info->configured);
     free(info->data);
-    info->config = info->configured = info->data = NULL;
+    free(info->tokenizer);
+    free(info->tokenizer_config);
+    info->config = info->configured = info->data = info->tokenizer = info->tokenizer_config = NULL;
 }
 
 int file_verify(const struct file_group *group, const char *path) {

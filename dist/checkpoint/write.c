@@ -165,6 +165,23 @@ static int write_spikes(struct maker *m, const struct file_plan *plan) {
                        plan->spike_values);
 }
 
+/* A text as its bytes; NULL: nothing. */
+static int write_bytes(struct maker *m, const char *name, const char *text) {
+    HDF5_HOLD();
+    const hsize_t length = text ? strlen(text) : 0;
+    if (!length) return 0;
+    return write_small(m, name, H5T_STD_U8LE, H5Screate_simple(1, &length, NULL), text, (long)length);
+}
+
+static size_t length_of(const char *text) {
+    return text ? strlen(text) : 0;
+}
+
+int64_t file_text_bytes(const struct checkpoint_info *info) {
+    return (int64_t)(length_of(info->config) + length_of(info->configured) + length_of(info->data) +
+                     length_of(info->tokenizer) + length_of(info->tokenizer_config));
+}
+
 static int write_attributes(struct maker *m, const struct checkpoint_info *info) {
     TRY(h5_write_int(m->file, m->path, "format_version", FORMAT_VERSION));
     TRY(h5_write_int(m->file, m->path, "step", info->step));
@@ -173,6 +190,8 @@ static int write_attributes(struct maker *m, const struct checkpoint_info *info)
     TRY(h5_write_text(m->file, m->path, "config", info->config));
     if (info->configured) TRY(h5_write_text(m->file, m->path, "configured", info->configured));
     if (info->data) TRY(h5_write_text(m->file, m->path, "data", info->data));
+    TRY(write_bytes(m, FILE_TOKENIZER, info->tokenizer));
+    TRY(write_bytes(m, FILE_TOKENIZER_CONFIG, info->tokenizer_config));
     TRY(h5_write_double(m->file, m->path, "best_loss", info->best_loss));
     TRY(h5_write_double(m->file, m->path, "loss", info->loss));
     if (info->evaluation_due) TRY(h5_write_int(m->file, m->path, "evaluation_due", 1));
@@ -250,7 +269,8 @@ struct filler {
     const char *path;
 };
 
-static int write_range(int fd, const char *bytes, size_t size, int64_t at) {
+int file_write_range(int fd, const void *elements, size_t size, int64_t at) {
+    const char *bytes = elements;
     for (size_t done = 0; done < size;) {
         ssize_t n = pwrite(fd, bytes + done, size - done, at + (int64_t)done);
         if (n < 0 && errno == EINTR) continue;
@@ -274,8 +294,8 @@ static int fill_block(void *context, const struct part *part, long first, long n
     long width = f->places->own ? length : parts_row(f->parts, part->dataset)->shape[1];
     if (length == width) length *= lines, lines = 1; /* consecutive in the file */
     for (long r = 0; r < lines; r++) {
-        int error = write_range(f->fd, (const char *)(buffer + r * length), (size_t)length * sizeof(real),
-                                place_of(f, part, first + r, width));
+        int error = file_write_range(f->fd, buffer + r * length, (size_t)length * sizeof(real),
+                                     place_of(f, part, first + r, width));
         if (error) return cannot_write(f->path, error);
     }
     return 0;

@@ -10,15 +10,17 @@
 #include <stdbool.h>
 
 struct edge {
-    int target;     /* layer it leads into */
-    int distance;   /* target − source */
-    int source;     /* node that it reads */
-    int rule;       /* that reads it, of the model's list */
-    int connection; /* its place among those of the rule into the target, by increasing distance */
-    int introduced; /* so many distances must be for it to be active; 0: it always is */
-    bool measured;  /* what it contributes is among the sums that regularisers and measurements take */
-    bool whole;     /* its rule reads the source itself, no projection of it */
-    double scale;   /* s(distance) */
+    int target;       /* layer it leads into */
+    int distance;     /* target − source */
+    int source;       /* node that it reads */
+    int rule;         /* that reads it, of the model's list */
+    int connection;   /* its place among those of the rule into the target, by increasing distance */
+    int introduced;   /* so many distances must be for it to be active; 0: it always is */
+    bool measured;    /* what it contributes is among the sums that regularisers and measurements take */
+    bool whole;       /* its rule reads the source itself, no projection of it */
+    double scale;     /* s(distance) */
+    unsigned without; /* bit set of those tensors of its rule's connections that it has not: none of them
+                         where its source is read beside another */
 };
 
 struct edges {
@@ -30,9 +32,9 @@ struct edges {
     int *leaves; /* [num_layers + 2]: those of node n are leaving[leaves[1 + n]] … [leaves[2 + n] − 1] */
 };
 
-/* The table of a list of edges in any order, of which all but distance and connection are read. Not collective.
- * GDN_INTERNAL for an edge that does not lead up from a node, that is there twice, or without memory. Free
- * with edges_free. */
+/* The table of a list of edges in any order, of which all but distance and connection are read. Not
+ * collective. GDN_INTERNAL for an edge that does not lead up from a node, that is there twice, or without
+ * memory. Free with edges_free. */
 int edges_of(const struct edge *list, int count, int num_layers, struct edges *out);
 void edges_free(struct edges *edges);
 

@@ -55,19 +55,22 @@ struct row {
     int ndim;      /* 1 or 2 */
     long shape[2]; /* global, as on disk: [out, in], or [n] with shape[1] = 1 */
     enum split split;
-    bool transposed; /* memory holds [in, out], so that a layer's tensors stack into one GEMM */
-    bool decay;      /* weight decay applies (ndim ≥ 2) */
-    int heads;       /* of attention, whose channels its rows are, so many each; 0: none */
-    bool joined;     /* right behind the row before it in memory */
+    bool transposed;  /* memory holds [in, out], so that a layer's tensors stack into one GEMM */
+    bool decay;       /* weight decay applies (ndim ≥ 2) */
+    int heads;        /* of attention, whose channels its rows are, so many each; 0: none */
+    bool joined;      /* right behind the row before it in memory */
+    bool elementwise; /* no matrix to an optimiser of matrices, whatever its shape */
     double own_lr_scale, own_weight_decay; /* its leaf's (model/params/leaf.h), 0: none */
     /* Initial weights are N(0, width); all of them `value` where width is 0. */
     double start_width, start_value;
     int layer; /* −1: embedding; num_layers: final norm and head. Tensors that several stages hold keep theirs
                   on all of them: a rank may have rows of a layer that it does not compute */
+    int rule;     /* of the model's list that has it; −1: none */
     int distance; /* of a rule's connection that it belongs to; 0: none */
     int edge;     /* that connection in the edge table; of `select` the first */
     bool select;  /* what a rule's connections into a layer share: active with any of them, */
-    int edges;    /* which are edge … edge + edges − 1; of a connection 1 */
+    int edges; /* which are edge … edge + edges − 1; of a connection 1; 0: of a rule without any, always
+                  active */
 
     /* This rank's part. */
     long local[2]; /* its shape; shape itself where the tensor is not split */

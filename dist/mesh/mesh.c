@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Sizes from `lowest` up; `lowest` of an axis that may take the rest is 0. */
@@ -145,6 +146,31 @@ int mesh_agree(const struct mesh *mesh, int status) {
     status = agree(mesh, status);
     activity_leave();
     return status;
+}
+
+int mesh_wait(const struct mesh *mesh, void (*tick)(void *), void *input) {
+    MPI_Request request;
+    int all = 0;
+    if (mesh->size == 1) return 0;
+    activity_enter("mesh", "wait", -1, -1);
+    int code = MPI_Ibarrier(mesh->world, &request);
+    while (code == MPI_SUCCESS && !(code = MPI_Test(&request, &all, MPI_STATUS_IGNORE)) && !all) {
+        nanosleep(&(struct timespec){.tv_nsec = 100 * 1000 * 1000}, NULL);
+        tick(input);
+    }
+    activity_leave();
+    MPI_TRY(code);
+    return 0;
+}
+
+static void renew(void *unused) {
+    (void)unused;
+    activity_renew();
+}
+
+int mesh_agree_late(const struct mesh *mesh, int status) {
+    const int failed = mesh_wait(mesh, renew, NULL);
+    return failed ? failed : mesh_agree(mesh, status);
 }
 
 int mesh_any(const struct mesh *mesh, int flag) {

@@ -68,9 +68,17 @@ void mesh_free(struct mesh *mesh);
  * "rank R on HOST: " where there is more than one rank, every rank's gdn_failure(). */
 int mesh_agree(const struct mesh *mesh, int status);
 
+/* The same where ranks may come late, one having worked for long: until the last has come, the time-outs of
+ * those that wait begin again (dist/mpi/activity.h). */
+int mesh_agree_late(const struct mesh *mesh, int status);
+
 /* Sums `count` doubles over all ranks: over one axis after the other (axis_sum_order), each in rank order;
  * every rank gets the same bits. Collective. GDN_INTERNAL. */
 int mesh_sum(struct mesh *mesh, double *values, int count);
+
+/* Returns when all ranks have called it; until then calls `tick` ten times a second and leaves the core to
+ * others. Collective. GDN_INTERNAL. */
+int mesh_wait(const struct mesh *mesh, void (*tick)(void *), void *input);
 
 /* Whether any rank raised its flag: 1 or 0, the same on all; −1 where MPI failed (recorded). Collective. */
 int mesh_any(const struct mesh *mesh, int flag);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "kernels/base/program.h"
 #include "kernels/base/status.h"
 
 struct module {
@@ -17,14 +18,6 @@ struct module {
 static struct module modules[] = {{"cuda", "GDN_CUDA", NULL}, {"emulated", "GDN_EMULATED", NULL}};
 
 #ifndef GDN_DOUBLE
-
-/* Puts the folder of the running program there, or "". */
-static void program_folder(char folder[PATH_MAX]) {
-    ssize_t length = readlink("/proc/self/exe", folder, PATH_MAX - 1);
-    folder[length > 0 ? length : 0] = 0;
-    char *slash = strrchr(folder, '/');
-    if (slash) *slash = 0;
-}
 
 /* The i-th folder that is searched for modules, false behind the last: where GDN_MODULES is set, that one
  * alone; else the program's own, the one for an installed program's modules, and the build folder, this

@@ -1,6 +1,8 @@
 /* CPU backend: causal attention, forward. A task is a tile of WIDE queries of one head; it walks over the
  * keys in tiles of HIGH with the online softmax of Dao et al., "FlashAttention" (2022), algorithm 1. Scores
  * are held as [key, query], so that maxima and sums over keys run along vector registers. */
+#include <float.h>
+
 #include "kernels/cpu/attention_tile.h"
 
 /* The running state of a tile of queries. */
@@ -9,29 +11,29 @@ struct softmax {
     real sum[WIDE];     /* of exp(score − largest) */
 };
 
-/* Scores [keys, WIDE] of the queries from `first` on become weights relative to the new largest score;
+/* Scores [keys, WIDE] of the queries `first` … last − 1 become weights relative to the new largest score;
  * shrink: the factor of what was summed before. */
-static inline void weigh(long keys, long first, real scale, real *scores, struct softmax *state,
+static inline void weigh(long keys, long first, long last, real scale, real *scores, struct softmax *state,
                          real *shrink) {
     real largest[WIDE];
 #pragma omp simd
     for (long j = 0; j < WIDE; j++) largest[j] = state->largest[j];
     for (long i = 0; i < keys; i++)
 #pragma omp simd
-        for (long j = first; j < WIDE; j++) {
+        for (long j = first; j < last; j++) {
             real score = scores[i * WIDE + j] * scale;
             scores[i * WIDE + j] = score;
             largest[j] = score > largest[j] ? score : largest[j];
         }
 #pragma omp simd
-    for (long j = first; j < WIDE; j++) {
+    for (long j = first; j < last; j++) {
         shrink[j] = vector_exp(state->largest[j] - largest[j]);
         state->largest[j] = largest[j];
         state->sum[j] *= shrink[j];
     }
     for (long i = 0; i < keys; i++)
 #pragma omp simd
-        for (long j = first; j < WIDE; j++) {
+        for (long j = first; j < last; j++) {
             real weight = vector_exp(scores[i * WIDE + j] - largest[j]);
             scores[i * WIDE + j] = weight;
             state->sum[j] += weight;
@@ -40,44 +42,67 @@ static inline void weigh(long keys, long first, real scale, real *scores, struct
 
 /* Weights [keys, WIDE] that the mask drops become 0 (not inlined: passes without a mask lose no registers to
  * it); `row`: the queries' keys, `column`: the first key. */
-__attribute__((noinline)) static void drop(long keys, long first, uint32_t limit, const uint64_t *row,
-                                           uint32_t column, real *scores) {
+__attribute__((noinline)) static void drop(long keys, long first, long last, uint32_t limit,
+                                           const uint64_t *row, uint32_t column, real *scores) {
     for (long i = 0; i < keys; i++)
 #pragma omp simd
-        for (long j = first; j < WIDE; j++)
+        for (long j = first; j < last; j++)
             scores[i * WIDE + j] =
                 mask_bits(row[j], column + (uint32_t)i) >= limit ? scores[i * WIDE + j] : 0;
 }
 
+/* Where the documents of a tile's queries start, and how many of the queries see keys before `end`: starts
+ * never fall, so those from there on see none. */
+static long seeing(const int32_t *from, long queries, long end) {
+    long last = queries;
+    while (last > 0 && from[last - 1] >= end) last--;
+    return at_most(WIDE, (last + TILE_BLOCK_COLUMNS - 1) / TILE_BLOCK_COLUMNS * TILE_BLOCK_COLUMNS);
+}
+
+/* Scores of keys from `at` on that lie before the documents of queries `first` … last − 1. */
+static void hide(const int32_t *from, long queries, long at, long keys, long first, long last, real *scores) {
+    for (long j = first; j < last; j++)
+        for (long i = 0; i < at_most(keys, from[at_most(j, queries - 1)] - at); i++)
+            scores[i * WIDE + j] = -INFINITY;
+}
+
 /* Queries start … start+WIDE−1 of one head on its keys and values; rows of q, k, v are ld apart, of o ldo;
- * the mask's first row is this sequence's and head's. */
-static void attend(long start, long S, long hd, const struct mask *mask, const real *q, const real *k,
-                   const real *v, long ld, real *o, long ldo, real *lse) {
-    long queries = at_most(WIDE, S - start), end = start + queries;
+ * the mask's first row is this sequence's and head's. `from` [S]: each sees keys from there on; NULL: from 0
+ * on.
+ */
+static void attend(long start, long S, long hd, const struct mask *mask, const int32_t *from, const real *q,
+                   const real *k, const real *v, long ld, real *o, long ldo, real *lse) {
+    long queries = at_most(WIDE, S - start), end = start + queries, begin = from ? from[start] : 0;
     struct transposed kept;
     struct softmax state;
     real scores[HIGH * WIDE], shrink[WIDE], scale = 1 / REAL_SQRT((real)hd);
     kept.from = NULL;
-    for (long j = 0; j < WIDE; j++) state.largest[j] = -INFINITY, state.sum[j] = 0;
+    for (long j = 0; j < WIDE; j++)
+        state.largest[j] = -REAL_MAX, state.sum[j] = 0; /* finite: less itself it is 0 */
     uint64_t row[WIDE];
     for (long j = 0; mask && j < WIDE; j++)
         row[j] = mask_row(mask->site, mask->head, mask->row + (uint64_t)(start + j));
-    for (long at = 0; at < end; at += HIGH) {
+    for (long j = 0; from && j < queries; j++) /* not every query sees the first keys */
+        for (long c = 0; c < hd; c++) o[(start + j) * ldo + c] = 0;
+    for (long at = begin; at < end; at += HIGH) {
         long keys = at_most(HIGH, end - at),
              above = at - start; /* this many queries see none of these keys */
-        long first = above > 0 ? above / TILE_BLOCK_COLUMNS * TILE_BLOCK_COLUMNS : 0;
-        product_transposed(keys, hd, k + at * ld, ld, queries, q + start * ld, ld, &kept, first, WIDE,
+        long first = above > 0 ? above / TILE_BLOCK_COLUMNS * TILE_BLOCK_COLUMNS : 0,
+             last = from ? seeing(from + start, queries, at + keys) : WIDE;
+        product_transposed(keys, hd, k + at * ld, ld, queries, q + start * ld, ld, &kept, first, last,
                            scores);
         for (long i = 0; i < keys; i++)
-            for (long j = first; j < at_most(above + i, WIDE); j++) scores[i * WIDE + j] = -INFINITY;
-        weigh(keys, first, scale, scores, &state, shrink);
-        if (mask) drop(keys, first, mask_limit(mask->p), row, (uint32_t)mask->column + (uint32_t)at, scores);
-        for (long j = first; at > 0 && j < queries; j++)
+            for (long j = first; j < at_most(above + i, last); j++) scores[i * WIDE + j] = -INFINITY;
+        if (from) hide(from + start, queries, at, keys, first, last, scores);
+        weigh(keys, first, last, scale, scores, &state, shrink);
+        if (mask)
+            drop(keys, first, last, mask_limit(mask->p), row, (uint32_t)mask->column + (uint32_t)at, scores);
+        for (long j = first; at > begin && j < at_most(last, queries); j++)
 #pragma omp simd
             for (long c = 0; c < hd; c++) o[(start + j) * ldo + c] *= shrink[j];
-        if (first < queries)
-            tile_product(queries - first, hd, keys, scores + first, 1, WIDE, v + at * ld, ld, at > 0,
-                         o + (start + first) * ldo, ldo);
+        if (first < at_most(last, queries))
+            tile_product(at_most(last, queries) - first, hd, keys, scores + first, 1, WIDE, v + at * ld, ld,
+                         from || at > begin, o + (start + first) * ldo, ldo);
     }
     for (long j = 0; j < queries; j++) {
         real inverse = 1 / state.sum[j];
@@ -88,8 +113,8 @@ static void attend(long start, long S, long hd, const struct mask *mask, const r
     }
 }
 
-static void attention(long B, long S, long H, long K, long hd, const struct mask *mask, const real *qkv,
-                      real *o, real *lse) {
+static void attention(long B, long S, long H, long K, long hd, const struct mask *mask, const int32_t *start,
+                      const real *qkv, real *o, real *lse) {
     long ld = (H + 2 * K) * hd, tiles = (S + WIDE - 1) / WIDE;
     /* The last tiles of a sequence are the longest: start with them. */
 #pragma omp parallel for collapse(3) schedule(dynamic) if (B * S * H * hd > PARALLEL_WORK)
@@ -98,8 +123,9 @@ static void attention(long B, long S, long H, long K, long hd, const struct mask
             for (long h = 0; h < H; h++) {
                 const real *sequence = qkv + b * S * ld, *k = sequence + (H + h / (H / K)) * hd;
                 struct mask own = mask ? mask_at(mask, h, b * S) : (struct mask){0};
-                attend(tile * WIDE, S, hd, mask ? &own : NULL, sequence + h * hd, k, k + K * hd, ld,
-                       o + b * S * H * hd + h * hd, H * hd, lse + (b * H + h) * S);
+                attend(tile * WIDE, S, hd, mask ? &own : NULL, start ? start + b * S : NULL,
+                       sequence + h * hd, k, k + K * hd, ld, o + b * S * H * hd + h * hd, H * hd,
+                       lse + (b * H + h) * S);
             }
 }
 

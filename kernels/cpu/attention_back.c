@@ -9,6 +9,7 @@
 struct sequence {
     long S, H, K, hd, ld, ldo;
     const struct mask *mask;              /* of the first sequence; NULL: nothing is dropped */
+    const int32_t *start;                 /* [S] the first key that each query sees, never falling; NULL: 0 */
     long first;                           /* query of the mask's rows */
     const real *qkv, *dout, *lse, *inner; /* inner [H, S]: rowsum(dO ⊙ O) */
     real *dqkv;
@@ -20,6 +21,7 @@ static inline struct sequence sequence_at(const struct sequence *all, long b) {
     s.qkv += b * s.S * s.ld, s.dqkv += b * s.S * s.ld;
     s.dout += b * s.S * s.ldo;
     s.first += b * s.S;
+    if (s.start) s.start += b * s.S;
     s.lse += b * s.H * s.S, s.inner += b * s.H * s.S;
     return s;
 }
@@ -40,11 +42,20 @@ __attribute__((noinline)) static void drop(const struct mask *mask, uint64_t row
     }
 }
 
+/* How many of `rows` queries from `q` on see keys before `end`: none after the first whose document starts
+ * later. */
+static inline long seeing(const struct sequence *s, long q, long rows, long end) {
+    while (s->start && rows > 0 && s->start[q + rows - 1] >= end) rows--;
+    return rows;
+}
+
 /* Adds what HIGH queries of head h from `q` on and WIDE keys from `k` on give each other. */
 static void back_tile(const struct sequence *s, int of, long h, long q, long k, struct transposed *keys,
                       struct transposed *values) {
     long hd = s->hd, ld = s->ld, ldo = s->ldo, group = h / (s->H / s->K);
-    long rows = at_most(HIGH, s->S - q), columns = at_most(at_most(WIDE, s->S - k), q + rows - k);
+    long rows = seeing(s, q, at_most(HIGH, s->S - q), k + WIDE);
+    if (!rows) return;
+    long columns = at_most(at_most(WIDE, s->S - k), q + rows - k);
     long end = at_most(WIDE, (columns + TILE_BLOCK_COLUMNS - 1) / TILE_BLOCK_COLUMNS * TILE_BLOCK_COLUMNS);
     long at_q = q * ld + h * hd, at_k = k * ld + (s->H + group) * hd, at_v = at_k + s->K * hd,
          at_o = q * ldo + h * hd;
@@ -56,6 +67,8 @@ static void back_tile(const struct sequence *s, int of, long h, long q, long k, 
     for (long i = 0; i < rows; i++) {
         real lse = s->lse[h * s->S + q + i], inner = s->inner[h * s->S + q + i];
         for (long j = q + i - k + 1; j < end; j++) p[i * WIDE + j] = -INFINITY; /* later keys */
+        for (long j = 0; s->start && j < at_most(end, s->start[q + i] - k); j++)
+            p[i * WIDE + j] = -INFINITY; /* other documents' */
         if (s->mask) {
 #pragma omp simd
             for (long j = 0; j < end; j++) p[i * WIDE + j] = vector_exp(p[i * WIDE + j] * scale - lse);
@@ -85,7 +98,8 @@ static void back_keys(const struct sequence *all, long b, int of, long group, lo
     keys.from = values.from = NULL;
     long heads = s->H / s->K, first = k / HIGH * HIGH;
     for (long h = group * heads; h < (group + 1) * heads; h++)
-        for (long q = first; q < s->S; q += HIGH) back_tile(s, of, h, q, k, &keys, &values);
+        for (long q = first; q < s->S && seeing(s, q, 1, k + WIDE); q += HIGH)
+            back_tile(s, of, h, q, k, &keys, &values);
 }
 
 /* Gradients of a tile of queries. */
@@ -93,7 +107,7 @@ static void back_queries(const struct sequence *all, long b, long h, long q) {
     const struct sequence sequence = sequence_at(all, b), *s = &sequence;
     struct transposed keys, values;
     keys.from = values.from = NULL;
-    for (long k = 0; k < at_most(q + HIGH, s->S); k += WIDE)
+    for (long k = s->start ? s->start[q] / WIDE * WIDE : 0; k < at_most(q + HIGH, s->S); k += WIDE)
         back_tile(s, OF_QUERIES, h, q, k, &keys, &values);
 }
 
@@ -123,9 +137,11 @@ static bool by_full_heads(long heads, long threads) {
     return 7 * heads >= 5 * rounds * threads;
 }
 
-static void attention_back(long B, long S, long H, long K, long hd, const struct mask *mask, const real *qkv,
-                           const real *o, const real *lse, const real *dout, real *dqkv, real *work) {
-    const struct sequence all = {S, H, K, hd, (H + 2 * K) * hd, H * hd, mask, 0, qkv, dout, lse, work, dqkv};
+static void attention_back(long B, long S, long H, long K, long hd, const struct mask *mask,
+                           const int32_t *start, const real *qkv, const real *o, const real *lse,
+                           const real *dout, real *dqkv, real *work) {
+    const struct sequence all = {S,    H,   K,    hd,  (H + 2 * K) * hd, H * hd, mask, start, 0, qkv,
+                                 dout, lse, work, dqkv};
 #pragma omp parallel if (B * S * H * hd > PARALLEL_WORK)
     {
         prepare(B, S, H, K, hd, o, dout, dqkv, work);

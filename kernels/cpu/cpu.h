@@ -34,11 +34,13 @@ enum {
     ROWS = 256,
 };
 
-/* The square root of the number type; sqrtf is what becomes one instruction. */
+/* The square root of the number type; sqrtf is what becomes one instruction. And its largest number. */
 #ifdef GDN_DOUBLE
 #define REAL_SQRT sqrt
+#define REAL_MAX DBL_MAX
 #else
 #define REAL_SQRT sqrtf
+#define REAL_MAX FLT_MAX
 #endif
 
 #endif

@@ -2,6 +2,7 @@
  * largest logit, exponentials and their sum, and, for the gradient, the scaling. Of capped logits the
  * gradient's pass needs the logits themselves, so that it computes their exponentials again. */
 #include <math.h>
+#include <string.h>
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/vector_math.h"
@@ -65,10 +66,21 @@ static inline void capped_gradient_of(long V, real *row, real largest, double ca
     if (target >= 0) row[target] -= (real)scale * (1 - by * right * (by * right));
 }
 
+/* A token that does not count. */
+static void leave_out(long V, real *row, double scale, real *loss, real *square) {
+    *loss = 0;
+    if (square) *square = 0;
+    if (scale != 0) memset(row, 0, (size_t)V * sizeof *row);
+}
+
 static void cross_entropy(long T, long V, real *logits, long ld, const int32_t *target, double cap, double z,
                           double scale, real *loss, real *squares) {
 #pragma omp parallel for schedule(static) if (T * V > PARALLEL_WORK)
     for (long t = 0; t < T; t++) {
+        if (target[t] < 0) {
+            leave_out(V, logits + t * ld, scale, loss + t, squares ? squares + t : NULL);
+            continue;
+        }
         real *row = logits + t * ld, right = row[target[t]], largest = largest_of(V, row);
         double sum = sum_exp(V, row, largest, scale != 0 && cap == 0), lse = log(sum) + (double)largest;
         loss[t] = (real)(log(sum) + ((double)largest - (double)right));
@@ -103,6 +115,10 @@ static void part_cross_entropy(long T, long V, real *logits, long ld, const int3
                                real *loss, real *squares) {
 #pragma omp parallel for schedule(static) if (T * V > PARALLEL_WORK)
     for (long t = 0; t < T; t++) {
+        if (target[t] < 0) {
+            leave_out(V, logits + t * ld, scale, loss + t, squares ? squares + t : NULL);
+            continue;
+        }
         double sum = (double)sums[t], lse = log(sum) + (double)largest[t];
         loss[t] = (real)(log(sum) - (double)sums[T + t]);
         if (squares) squares[t] = (real)(lse * lse);

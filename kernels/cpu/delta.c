@@ -12,4 +12,5 @@ void ISA_NAME(cpu_delta)(struct ops *ops) {
     ISA_NAME(cpu_delta_entropy)(ops);
     ISA_NAME(cpu_delta_mixing)(ops);
     ISA_NAME(cpu_depth_attention)(ops);
+    ISA_NAME(cpu_streams)(ops);
 }

@@ -12,5 +12,6 @@ void ISA_NAME(cpu_delta_bottleneck)(struct ops *ops); /* all connections' gates 
 void ISA_NAME(cpu_delta_entropy)(struct ops *ops);    /* entropies and gram_rms */
 void ISA_NAME(cpu_delta_mixing)(struct ops *ops);     /* select and multihead */
 void ISA_NAME(cpu_depth_attention)(struct ops *ops);
+void ISA_NAME(cpu_streams)(struct ops *ops); /* several residual streams */
 
 #endif

@@ -33,13 +33,14 @@ static void embed_back(long T, long D, const int32_t *token, long first, long V,
     }
 }
 
-static void rope(long T, long S, long position, long heads, long hd, const real *cosine, const real *sine,
-                 int direction, real *x, long ldx) {
+static void rope(long T, long S, long position, const int32_t *start, long heads, long hd, const real *cosine,
+                 const real *sine, int direction, real *x, long ldx) {
     long half = hd / 2;
     real sign = (real)direction;
 #pragma omp parallel for schedule(static) if (T * heads * hd > PARALLEL_WORK)
     for (long t = 0; t < T; t++) {
-        const real *c = cosine + (position + t % S) * half, *s = sine + (position + t % S) * half;
+        long at = position + t % S - (start ? start[t] : 0);
+        const real *c = cosine + at * half, *s = sine + at * half;
         for (long h = 0; h < heads; h++) {
             real *low = x + t * ldx + h * hd, *high = low + half;
 #pragma omp simd

@@ -6,6 +6,8 @@
  * 4 bytes for each of B·S·(2H + 2K)·hd numbers and B·H·S log-sum-exps. A block reads keys and values for ROWS
  * queries at a time: B·H·S²·hd·4/ROWS bytes, mostly from the second-level cache, which is why ROWS is as
  * large as registers allow. */
+#include <float.h>
+
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/parts.h"
 
@@ -19,15 +21,16 @@ template <class tiles> struct softmax {
  * What was summed before shrinks. */
 template <class tiles>
 static __device__ inline void weigh(float w[tiles::ROWS_EACH][tiles::COLUMNS_EACH], const struct heads *s,
-                                    long query, long key, softmax<tiles> *state,
+                                    long b, long query, long key, softmax<tiles> *state,
                                     float out[tiles::ROWS_EACH][tiles::WIDTH_EACH]) {
     int ahead = (int)min(query - key, (long)tiles::COLUMNS); /* all keys are seen, however far ahead */
 #pragma unroll
     for (int i = 0; i < tiles::ROWS_EACH; i++) {
         float largest = -INFINITY;
+        int first = (int)max(start_of(s, b, query + tiles::row(i)) - key, 0l); /* of the keys that it sees */
 #pragma unroll
         for (int j = 0; j < tiles::COLUMNS_EACH; j++) {
-            if (tiles::column(j) > tiles::row(i) + ahead) w[i][j] = -INFINITY;
+            if (tiles::column(j) > tiles::row(i) + ahead || tiles::column(j) < first) w[i][j] = -INFINITY;
             largest = fmaxf(largest, w[i][j]);
         }
         largest = fmaxf(state->largest[i], row_max<tiles>(largest) * s->exponent);
@@ -78,7 +81,7 @@ static __global__ void __launch_bounds__(ATTENTION_THREADS, tiles::BLOCKS)
     softmax<tiles> state;
 #pragma unroll
     for (int i = 0; i < tiles::ROWS_EACH; i++) {
-        state.largest[i] = -INFINITY, state.sum[i] = 0;
+        state.largest[i] = -FLT_MAX, state.sum[i] = 0; /* finite: less itself it is 0 */
 #pragma unroll
         for (int j = 0; j < tiles::WIDTH_EACH; j++) out[i][j] = 0;
     }
@@ -86,7 +89,8 @@ static __global__ void __launch_bounds__(ATTENTION_THREADS, tiles::BLOCKS)
     load_tile<tiles, tiles::ROWS>(m->queries, &s, qkv + queries_at(&s, b, h) + query * s.ld, s.ld,
                                   s.S - query);
     load_keys<dropping, tiles::ROWS>(m, &drops, &s, b, h, query);
-    for (long key = 0; key < end; key += tiles::COLUMNS) {
+    for (long key = start_of(&s, b, query) / tiles::COLUMNS * tiles::COLUMNS; key < end;
+         key += tiles::COLUMNS) {
         __syncthreads(); /* everybody is done with the tiles before */
         load_tile<tiles, tiles::COLUMNS>(m->keys, &s, k + key * s.ld, s.ld, s.S - key);
         load_tile<tiles, tiles::COLUMNS>(m->values, &s, v + key * s.ld, s.ld, s.S - key);
@@ -98,7 +102,7 @@ static __global__ void __launch_bounds__(ATTENTION_THREADS, tiles::BLOCKS)
 #pragma unroll
             for (int j = 0; j < tiles::COLUMNS_EACH; j++) w[i][j] = 0;
         tiles::scores(w, m->queries, m->keys, width);
-        weigh<tiles>(w, &s, query, key, &state, out);
+        weigh<tiles>(w, &s, b, query, key, &state, out);
         if constexpr (dropping::SOME) drop<tiles>(w, m, &drops, key);
         tiles::collect(out, w, scratch_behind<tiles>(m), m->values, width);
     }
@@ -116,35 +120,35 @@ static __global__ void __launch_bounds__(ATTENTION_THREADS, tiles::BLOCKS)
 }
 
 template <class tiles, class dropping>
-static void run(long B, long S, long H, long K, long hd, dropping drops, const float *qkv, float *o,
-                float *lse) {
-    struct heads s = heads_of(S, H, K, hd, quads_at(qkv) && quads_at(o));
+static void run(long B, long S, long H, long K, long hd, dropping drops, const int32_t *start,
+                const float *qkv, float *o, float *lse) {
+    struct heads s = heads_of(S, H, K, hd, start, quads_at(qkv) && quads_at(o));
     launch_tiles<tiles, forward_memory<tiles, dropping>>("attention", attend<tiles, dropping>, B * H, s, qkv,
                                                          o, lse, drops);
 }
 
 /* ROWS and COLUMNS are such that sums and scores fit into registers, and tiles into shared memory. */
 template <enum precision P, class dropping>
-static void run_in_width(long B, long S, long H, long K, long hd, dropping drops, const real *qkv, real *o,
-                         real *lse) {
+static void run_in_width(long B, long S, long H, long K, long hd, dropping drops, const int32_t *start,
+                         const real *qkv, real *o, real *lse) {
     constexpr bool exact = P == PRECISION_FP32;
     if (hd <= 64)
-        run<typename tiles_in<P, 64, exact ? 64 : 128, 64>::of>(B, S, H, K, hd, drops, qkv, o, lse);
+        run<typename tiles_in<P, 64, exact ? 64 : 128, 64>::of>(B, S, H, K, hd, drops, start, qkv, o, lse);
     else if (hd <= 128)
-        run<typename tiles_in<P, 128, exact ? 64 : 128, 32>::of>(B, S, H, K, hd, drops, qkv, o, lse);
+        run<typename tiles_in<P, 128, exact ? 64 : 128, 32>::of>(B, S, H, K, hd, drops, start, qkv, o, lse);
     else
-        run<typename tiles_in<P, 256, exact ? 32 : 64, exact ? 16 : 32>::of>(B, S, H, K, hd, drops, qkv, o,
-                                                                             lse);
+        run<typename tiles_in<P, 256, exact ? 32 : 64, exact ? 16 : 32>::of>(B, S, H, K, hd, drops, start,
+                                                                             qkv, o, lse);
 }
 
 template <enum precision P>
-static void attention(long B, long S, long H, long K, long hd, const struct mask *mask, const real *qkv,
-                      real *o, real *lse) {
+static void attention(long B, long S, long H, long K, long hd, const struct mask *mask, const int32_t *start,
+                      const real *qkv, real *o, real *lse) {
     if (too_wide(hd)) return;
     if (mask)
-        run_in_width<P>(B, S, H, K, hd, drops_of(mask), qkv, o, lse);
+        run_in_width<P>(B, S, H, K, hd, drops_of(mask), start, qkv, o, lse);
     else
-        run_in_width<P>(B, S, H, K, hd, keep_all(), qkv, o, lse);
+        run_in_width<P>(B, S, H, K, hd, keep_all(), start, qkv, o, lse);
 }
 
 void cuda_attention_forward(struct ops *ops, enum precision precision) {

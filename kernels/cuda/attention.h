@@ -31,10 +31,10 @@ static inline bool too_wide(long hd) {
 }
 
 /* `quads`: the buffers are aligned. */
-static inline struct heads heads_of(long S, long H, long K, long hd, bool quads) {
+static inline struct heads heads_of(long S, long H, long K, long hd, const int32_t *start, bool quads) {
     double scale = 1 / sqrt((double)hd);
     struct heads s;
-    s.S = S, s.H = H, s.K = K;
+    s.S = S, s.H = H, s.K = K, s.start = start;
     s.ld = (H + 2 * K) * hd, s.ldo = H * hd, s.hd = (int)hd;
     s.quads = quads && hd % 4 == 0;
     s.scale = (float)scale, s.exponent = (float)(scale * M_LOG2E);

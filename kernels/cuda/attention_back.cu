@@ -36,6 +36,7 @@ struct back_memory : row_keys<dropping, queries_in<tiles, OF>> {
     typename tiles::element rows[2][tiles::ROWS * tiles::STRIDE];
     typename tiles::element columns[2][tiles::COLUMNS * tiles::STRIDE];
     float lse[QUERIES], inner[QUERIES]; /* of the tile's queries; lse in units of log 2 */
+    int32_t start[QUERIES];             /* the first key that each sees */
 };
 
 /* A warp for each of o's rows [B·S·H, hd], with dO as it enters the products: so the gradients of a row's
@@ -59,7 +60,8 @@ static __device__ inline void load_operands(typename tiles::element to[2][HEIGHT
     load_tile<tiles, HEIGHT>(to[1], s, from.y + first * from.ldy, from.ldy, s->S - first);
 }
 
-/* lse and inner of the queries from `query` on of a head whose first has number `head` in [B, H, S]. */
+/* lse, inner and start of the queries from `query` on of a head whose first has number `head` in [B, H, S].
+ */
 template <class tiles, int OF, class dropping>
 static __device__ inline void load_sums(back_memory<tiles, OF, dropping> *m, const struct heads *s,
                                         const struct back_buffers *at, long head, long query) {
@@ -67,6 +69,7 @@ static __device__ inline void load_sums(back_memory<tiles, OF, dropping> *m, con
         bool there = query + i < s->S;
         m->lse[i] = there ? at->lse[head * s->S + query + i] * (float)M_LOG2E : 0;
         m->inner[i] = there ? at->inner[head * s->S + query + i] : 0;
+        m->start[i] = (int32_t)start_of(s, head / s->H, query + i);
     }
 }
 
@@ -92,7 +95,8 @@ static __device__ inline void recompute(float p[tiles::ROWS_EACH][tiles::COLUMNS
         for (int j = 0; j < tiles::COLUMNS_EACH; j++) {
             int query = by_queries ? tiles::row(i) : tiles::column(j);
             int key = by_queries ? tiles::column(j) : tiles::row(i);
-            bool seen = key <= query + ahead; /* queries beyond the last are zeros, and so is their dO */
+            bool seen = key <= query + ahead && /* queries beyond the last are zeros, and so is their dO */
+                        (by_queries ? column : row) + key >= m->start[query];
             p[i][j] = seen ? exp2f(fmaf(p[i][j], s->exponent, -m->lse[query])) : 0;
             float factor = 1;
             if constexpr (dropping::SOME)
@@ -116,7 +120,8 @@ static __global__ void __launch_bounds__(ATTENTION_THREADS, tiles::BLOCKS)
     long first_head = by_queries ? mine : mine * group, last_head = first_head + (by_queries ? 0 : group - 1);
     long row = (by_queries ? count - 1 - tile : tile) * tiles::ROWS,
          at_keys = keys_at(&s, b, first_head / group);
-    long begin = by_queries ? 0 : row, end = by_queries ? min(row + tiles::ROWS, s.S) : s.S;
+    long begin = by_queries ? start_of(&s, b, row) / tiles::COLUMNS * tiles::COLUMNS : row,
+         end = by_queries ? min(row + tiles::ROWS, s.S) : s.S;
     int width = tiles::padded(s.hd);
     struct operands keys = {at.qkv + at_keys, at.qkv + at_keys + s.K * s.hd, s.ld, s.ld};
     float sum[tiles::ROWS_EACH][tiles::WIDTH_EACH], of_values[tiles::ROWS_EACH][tiles::WIDTH_EACH];
@@ -134,6 +139,8 @@ static __global__ void __launch_bounds__(ATTENTION_THREADS, tiles::BLOCKS)
             load_keys<dropping, shared_memory::QUERIES>(m, &drops, &s, b, h, row);
         }
         for (long column = begin; column < end; column += tiles::COLUMNS) {
+            if (!by_queries && start_of(&s, b, column) >= row + tiles::ROWS)
+                break;       /* and so do all later ones */
             __syncthreads(); /* everybody is done with the columns before */
             load_operands<tiles, tiles::COLUMNS>(m->columns, &s, by_queries ? keys : queries, column);
             if (!by_queries) {
@@ -181,10 +188,11 @@ static void run_in_width(long B, struct heads s, struct back_buffers at, droppin
 }
 
 template <enum precision P>
-static void attention_back(long B, long S, long H, long K, long hd, const struct mask *mask, const real *qkv,
-                           const real *o, const real *lse, const real *dout, real *dqkv, real *work) {
+static void attention_back(long B, long S, long H, long K, long hd, const struct mask *mask,
+                           const int32_t *start, const real *qkv, const real *o, const real *lse,
+                           const real *dout, real *dqkv, real *work) {
     if (too_wide(hd)) return;
-    struct heads s = heads_of(S, H, K, hd, quads_at(qkv) && quads_at(dout) && quads_at(dqkv));
+    struct heads s = heads_of(S, H, K, hd, start, quads_at(qkv) && quads_at(dout) && quads_at(dqkv));
     struct back_buffers at = {qkv, dout, lse, work, dqkv};
     LAUNCH(inner_products<P>, (unsigned)ceil_div(B * S * H, ATTENTION_WARPS), ATTENTION_THREADS, 0, B, s, o,
            dout, work);

@@ -96,7 +96,7 @@ static void attention_decode(long length, long H, long K, long hd, const real *q
                              const real *values, real *o) {
     if (too_wide(hd)) return;
     long stretch = ceil_div(ceil_div(length, PARTS), STEP) * STEP, count = ceil_div(length, stretch);
-    struct heads s = heads_of(length, H, K, hd, false);
+    struct heads s = heads_of(length, H, K, hd, NULL, false);
     float *parts = (float *)workspace((size_t)(H * count * (hd + 2)) * sizeof(float));
     LAUNCH(decode_parts<P>, (unsigned)ceil_div(H * count, ATTENTION_WARPS), ATTENTION_THREADS, 0, s, length,
            stretch, q, keys, values, parts);

@@ -37,6 +37,7 @@ struct heads {
     long S, H, K;
     long ld, ldo;   /* rows of qkv and dqkv, of o and dout */
     int hd;         /* width of a head */
+    const int32_t *start; /* [B·S] the first key that each query sees, in a sequence never falling; NULL: 0 */
     bool quads;     /* everything may be read and written four numbers at a time */
     float scale;    /* 1/√hd */
     float exponent; /* scale · log2(e), as probabilities are computed as powers of two */
@@ -58,6 +59,11 @@ static __device__ inline long keys_at(const struct heads *s, long b, long group)
 
 static __device__ inline long outputs_at(const struct heads *s, long b, long h) {
     return b * s->S * s->ldo + h * s->hd;
+}
+
+/* The first key that query `query` of sequence b sees; beyond the last one 0. */
+static __device__ inline long start_of(const struct heads *s, long b, long query) {
+    return s->start && query < s->S ? s->start[b * s->S + query] : 0;
 }
 
 /* Four numbers of which `left` exist; the others are zero. */

@@ -1,6 +1,7 @@
 /* CUDA backend: tokens, rows of the embedding, and their gradients in token order without atomics: the
  * positions of equal tokens are brought together, in order, by counting for each position those that come
  * before it. */
+#include "kernels/base/marks.h"
 #include "kernels/cuda/parts.h"
 #include "kernels/cuda/rows.h"
 
@@ -8,15 +9,42 @@ static __global__ void cut_tokens_kernel(long T, long S, const int32_t *rows, in
                                          int32_t *target) {
     for (long t = blockIdx.x * (long)blockDim.x + threadIdx.x; t < T; t += gridDim.x * (long)blockDim.x) {
         const int32_t *token = rows + t + t / S; /* every row has one more */
-        input[t] = token[0];
-        target[t] = token[1];
+        input[t] = token[0] & MARK_TOKEN;
+        target[t] = token[1] & MARK_UNCOUNTED ? -1 : token[1] & MARK_TOKEN;
     }
 }
 
-static void cut_tokens(long B, long S, const int32_t *rows, int32_t *input, int32_t *target) {
+enum { START_THREADS = 256 };
+
+/* A block for each row: its threads look through a piece each, for the last start in it, and then take the nearest
+ * of the pieces before. */
+static __global__ void starts_kernel(long B, long S, const int32_t *rows, int32_t *start) {
+    __shared__ int32_t last[START_THREADS];
+    const long piece = ceil_div(S, START_THREADS), from = threadIdx.x * piece,
+               to = from + piece < S ? from + piece : S;
+    for (long b = blockIdx.x; b < B; b += gridDim.x) {
+        const int32_t *row = rows + b * (S + 1);
+        int32_t first = -1;
+        for (long s = from; s < to; s++)
+            if (row[s] & MARK_DOCUMENT) first = (int32_t)s;
+        last[threadIdx.x] = first;
+        __syncthreads();
+        first = -1;
+        for (int i = (int)threadIdx.x; i-- > 0 && first < 0;) first = last[i];
+        if (first < 0) first = 0;
+        for (long s = from; s < to; s++) {
+            if (row[s] & MARK_DOCUMENT) first = (int32_t)s;
+            start[b * S + s] = first;
+        }
+        __syncthreads(); /* the next row's may be written */
+    }
+}
+
+static void cut_tokens(long B, long S, const int32_t *rows, int32_t *input, int32_t *target, int32_t *start) {
     const long threads = 256, most = 1024, blocks = ceil_div(B * S, threads);
     LAUNCH(cut_tokens_kernel, (unsigned)(blocks < most ? blocks : most), (unsigned)threads, 0, B * S, S, rows,
            input, target);
+    if (start) LAUNCH(starts_kernel, (unsigned)(B < most ? B : most), START_THREADS, 0, B, S, rows, start);
 }
 
 static __global__ void embed_kernel(long T, long D, const int32_t *token, long first, long V, const real *E,

@@ -93,6 +93,15 @@ static void softcap(long T, long V, real *logits, long ld, double cap) {
            on_quads(logits, ld));
 }
 
+/* Of a token that does not count, by its whole team. */
+static __device__ inline void leave_out(real *row, long V, bool gradient, bool aligned, real *loss,
+                                        real *square) {
+    if (threadIdx.x == 0) *loss = 0;
+    if (threadIdx.x == 0 && square) *square = 0;
+    for (int next = 0; gradient && team_quad(next) < V; next++)
+        store_quad(row + team_quad(next), V - team_quad(next), aligned, quad{});
+}
+
 template <bool capped>
 static __global__ void __launch_bounds__(MAX_TEAM, 2)
     cross_entropy_kernel(long T, long V, real *logits, long ld, const int32_t *target, struct gradient g,
@@ -101,6 +110,10 @@ static __global__ void __launch_bounds__(MAX_TEAM, 2)
         real *row = logits + t * ld;
         quad kept[KEPT];
         long aim = target[t];
+        if (aim < 0) {
+            leave_out(row, V, g.scale != 0, aligned, loss + t, squares ? squares + t : NULL);
+            continue;
+        }
         real right = row[aim]; /* before anyone overwrites it, which is after the team's sums */
         struct soft soft = soft_row(row, V, aligned, kept);
         __syncwarp();
@@ -179,14 +192,15 @@ static __global__ void part_cross_entropy_kernel(long T, long V, real *logits, l
     long at = tile_column();
     if (at >= V) return;
     EACH_TILE_ROW(t, T) {
+        const bool counts = target[t] >= 0;
         real lse = at == 0 || g.z != 0 ? logf(sums[t]) + largest[t] : 0;
-        if (at == 0) loss[t] = logf(sums[t]) - sums[T + t];
-        if (at == 0 && squares) squares[t] = lse * lse;
+        if (at == 0) loss[t] = counts ? logf(sums[t]) - sums[T + t] : 0;
+        if (at == 0 && squares) squares[t] = counts ? lse * lse : 0;
         if (g.scale == 0) continue;
         real *to = logits + t * ld + at, factor = factor_of(g, sums[t], lse);
         long aim = target[t] - first - at;
-        quad q = load_quad(to, V - at, aligned);
-        for (int i = 0; i < 4; i++) {
+        quad q = counts ? load_quad(to, V - at, aligned) : quad{};
+        for (int i = 0; counts && i < 4; i++) {
             real logit = q.v[i];
             q.v[i] = factor * (capped ? expf(logit - largest[t]) : logit) - (i == aim ? g.scale : 0);
             if (capped) q.v[i] *= cap_slope(g, logit);

@@ -26,6 +26,7 @@ static void fill(struct ops *ops, enum precision precision) {
     cuda_delta_entropy(ops);
     cuda_delta_mixing(ops);
     cuda_depth_attention(ops);
+    cuda_streams(ops);
     cuda_attention(ops, precision);
     cuda_gemm(ops, precision);
 }

@@ -79,20 +79,50 @@ static void row_rstd_back(long T, long D, const real *rstd, const real *drstd, r
     LAUNCH(rstd_back_kernel, (unsigned)ceil_div(T, THREADS), THREADS, 0, T, D, rstd, drstd, k);
 }
 
-/* Arguments of a sum of n sources' norms, y += Σ w[i] ⊙ s[i]·rstd. */
+/* Arguments of a sum of n sources' norms, y += Σ c_i ⊙ (s[i] − p[i])·rstd, c = w + a: of G groups of columns
+ * where there is an a. */
 struct norms {
-    long T, D;
+    long T, D, G;
     int n;
-    host_list<const real> s;
-    const real *w;
+    bool less; /* there is a p */
+    host_list<const real> s, p;
+    const real *w, *a;
+    long lda;
     real eps, *y, *rstd;
     bool aligned;
 };
 
-static __device__ inline void add_norm(const struct norms &a, int i, long at, const quad &x, real rstd,
-                                       quad *sum) {
-    quad w = load_quad(a.w + i * a.D + at, a.D - at, a.aligned);
+/* Four columns of s − p; p may be NULL. */
+static __device__ inline quad load_less(const real *s, const real *p, long left, bool aligned) {
+    quad q = load_quad(s, left, aligned);
+    if (!p) return q;
+    quad before = load_quad(p, left, aligned);
+    for (int i = 0; i < 4; i++) q.v[i] -= before.v[i];
+    return q;
+}
+
+/* Which of G groups column j is in; columns that do not exist are in the last. */
+static __device__ inline unsigned group_of(long D, long G, long j) {
+    return (unsigned)(j < D ? j : D - 1) / (unsigned)(D / G);
+}
+
+/* Four columns of w + a, a [G] of a token or NULL. */
+static __device__ inline quad load_weights(const real *w, const real *a, long D, long G, long at,
+                                           bool aligned) {
+    quad q = load_quad(w + at, D - at, aligned);
+    if (!a) return q;
+    for (int i = 0; i < 4; i++) q.v[i] += a[group_of(D, G, at + i)];
+    return q;
+}
+
+static __device__ inline void add_norm(const struct norms &a, int i, long t, long at, const quad &x,
+                                       real rstd, quad *sum) {
+    quad w = load_weights(a.w + i * a.D, a.a ? a.a + t * a.lda + i * a.G : NULL, a.D, a.G, at, a.aligned);
     for (int k = 0; k < 4; k++) sum->v[k] += x.v[k] * rstd * w.v[k];
+}
+
+static __device__ inline quad load_row(const struct norms &a, const real *s, const real *p, long at) {
+    return load_less(s + at, p ? p + at : NULL, a.D - at, a.aligned);
 }
 
 /* 4·n + 8 bytes an element: a row's sum stays in registers from one source to the next. */
@@ -102,20 +132,20 @@ static __global__ void __launch_bounds__(MAX_TEAM) norms_kernel(struct norms a) 
         quad sum[KEPT];
         EACH_KEPT(k) sum[k] = load_quad(y + team_quad(k), a.D - team_quad(k), a.aligned);
         for (int i = 0; i < a.n; i++) {
-            const real *row = a.s.of[i] + t * a.D;
+            const real *s = a.s.of[i] + t * a.D, *p = a.less ? a.p.of[i] + t * a.D : NULL;
             quad x[KEPT];
             real square = 0;
             EACH_KEPT(k) {
-                x[k] = load_quad(row + team_quad(k), a.D - team_quad(k), a.aligned);
+                x[k] = load_row(a, s, p, team_quad(k));
                 square += square_of(x[k]);
             }
-            EACH_OTHER(at, a.D) square += square_of(load_quad(row + at, a.D - at, a.aligned));
+            EACH_OTHER(at, a.D) square += square_of(load_row(a, s, p, at));
             real rstd = 1 / sqrtf(team_sum(square) / (real)a.D + a.eps);
             if (threadIdx.x == 0) a.rstd[i * a.T + t] = rstd;
-            EACH_KEPT(k) add_norm(a, i, team_quad(k), x[k], rstd, &sum[k]);
+            EACH_KEPT(k) if (team_quad(k) < a.D) add_norm(a, i, t, team_quad(k), x[k], rstd, &sum[k]);
             EACH_OTHER(at, a.D) {
                 quad wide = load_quad(y + at, a.D - at, a.aligned);
-                add_norm(a, i, at, load_quad(row + at, a.D - at, a.aligned), rstd, &wide);
+                add_norm(a, i, t, at, load_row(a, s, p, at), rstd, &wide);
                 store_quad(y + at, a.D - at, a.aligned, wide);
             }
         }
@@ -123,19 +153,37 @@ static __global__ void __launch_bounds__(MAX_TEAM) norms_kernel(struct norms a) 
     }
 }
 
-static void add_norms(long T, long D, long n, const real *const *s, const real *w, double eps, real *y,
-                      real *rstd) {
-    struct norms a = {T, D, (int)n, take_list(n, s), w, (real)eps, y, rstd, on_quads(w, D) && on_quads(y, D)};
-    a.aligned = a.aligned && list_on_quads(n, a.s, D);
+static void add_norms(long T, long D, long G, long n, const real *const *s, const real *const *p,
+                      const real *w, const real *a_, long lda, double eps, real *y, real *rstd) {
+    struct norms a = {T,
+                      D,
+                      G,
+                      (int)n,
+                      p != NULL,
+                      take_list(n, s),
+                      take_list(p ? n : 0, p),
+                      w,
+                      a_,
+                      lda,
+                      (real)eps,
+                      y,
+                      rstd,
+                      on_quads(w, D) && on_quads(y, D)};
+    a.aligned = a.aligned && list_on_quads(n, a.s, D) && list_on_quads(p ? n : 0, a.p, D);
     LAUNCH(norms_kernel, team_grid(T, D), team_block(D), 0, a);
 }
 
-/* Arguments of the backward pass; part [blocks, D] receives each block's share of dw. */
+/* Arguments of the backward pass; part [blocks, D] receives each block's share of dw. The last row is
+ * add_norm_back's alone: what is taken off x, and its gradient, NULL: nothing; the tokens' own weights of G
+ * groups, and their gradient, likewise. */
 struct back {
     long T, D;
     const real *x, *w, *rstd, *dy;
-    real *dx, *part;
+    real *dx, *part; /* dx NULL: da alone */
     bool aligned;
+    const real *p, *a;
+    real *dp, *da;
+    long G, lda;
 };
 
 static __device__ inline quad load(const struct back &a, const real *row, long at) {
@@ -149,15 +197,65 @@ static __device__ inline real dot_of(const quad &w, const quad &x, const quad &d
     return dot;
 }
 
+/* What is normed, and the weights: with `source` as add_norm_back has them. */
+template <bool source> static __device__ inline quad load_x(const struct back &a, long t, long at) {
+    if (!source) return load(a, a.x + t * a.D, at);
+    return load_less(a.x + t * a.D + at, a.p ? a.p + t * a.D + at : NULL, a.D - at, a.aligned);
+}
+template <bool source> static __device__ inline quad load_w(const struct back &a, long t, long at) {
+    if (!source) return load(a, a.w, at);
+    return load_weights(a.w, a.a ? a.a + t * a.lda : NULL, a.D, a.G, at, a.aligned);
+}
+
 /* With u = w ⊙ dy: dx += rstd·u − x·rstd³·(u·x)/D, where `by` is rstd³·(u·x)/D; dw += dy ⊙ x·rstd. */
+template <bool source>
 static __device__ inline void back_quad(const struct back &a, long t, long at, const quad &x, const quad &dy,
                                         quad dx, real rstd, real by, quad *dw) {
-    quad w = load(a, a.w, at);
+    quad w = load_w<source>(a, t, at), slope;
     for (int i = 0; i < 4; i++) {
-        dx.v[i] += rstd * w.v[i] * dy.v[i] - by * x.v[i];
+        slope.v[i] = rstd * w.v[i] * dy.v[i] - by * x.v[i];
+        dx.v[i] += slope.v[i];
         dw->v[i] += dy.v[i] * x.v[i] * rstd;
     }
     store_quad(a.dx + t * a.D + at, a.D - at, a.aligned, dx);
+    if (!source || !a.p) return;
+    quad dp = load(a, a.dp + t * a.D, at);
+    for (int i = 0; i < 4; i++) dp.v[i] -= slope.v[i];
+    store_quad(a.dp + t * a.D + at, a.D - at, a.aligned, dp);
+}
+
+/* The part of Σ dy·x that four columns have, as far as they are from `first` to `end`. */
+static __device__ inline real part_dot(long first, long end, long at, const quad &x, const quad &dy) {
+    real dot = 0;
+    for (int i = 0; i < 4; i++)
+        if (at + i >= first && at + i < end) dot += dy.v[i] * x.v[i];
+    return dot;
+}
+
+/* Row t of da. Narrow groups are a thread's each, of wide ones, which are few, the team has one after the
+ * other. */
+static __device__ inline void back_groups(const struct back &a, long t, const quad *x, const quad *dy,
+                                          real rstd) {
+    enum { NARROW_GROUP = 64 };
+    const long width = a.D / a.G, row = t * a.D;
+    real *da = a.da + t * a.lda;
+    if (width <= NARROW_GROUP) {
+        for (long g = threadIdx.x; g < a.G; g += blockDim.x) {
+            real dot = 0;
+            for (long j = row + g * width; j < row + (g + 1) * width; j++)
+                dot += a.dy[j] * (a.p ? a.x[j] - a.p[j] : a.x[j]);
+            da[g] = dot * rstd;
+        }
+        return;
+    }
+    for (long g = 0; g < a.G; g++) {
+        const long first = g * width, end = first + width;
+        real dot = 0;
+        EACH_KEPT(k) dot += part_dot(first, end, team_quad(k), x[k], dy[k]);
+        EACH_OTHER(at, a.D) dot += part_dot(first, end, at, load_x<true>(a, t, at), load(a, a.dy + row, at));
+        dot = team_sum(dot);
+        if (threadIdx.x == 0) da[g] = dot * rstd;
+    }
 }
 
 /* The shares of a block's narrow teams, added in order. All its threads come here. */
@@ -172,28 +270,35 @@ static __device__ inline void add_teams(const struct back &a, const quad *dw) {
     }
 }
 
-static __global__ void __launch_bounds__(MAX_TEAM) back_kernel(struct back a) {
+template <bool source> static __global__ void __launch_bounds__(MAX_TEAM) back_kernel(struct back a) {
     real *part = a.part + blockIdx.x * a.D;
     bool started = false;
     quad dw[KEPT];
     EACH_KEPT(k) dw[k] = {};
     EACH_TEAM_ROW(t, a.T) {
-        const real *xt = a.x + t * a.D, *dyt = a.dy + t * a.D, *dxt = a.dx + t * a.D;
+        const real *dyt = a.dy + t * a.D, *dxt = a.dx + t * a.D;
         quad x[KEPT], dy[KEPT];
-        real dot = 0;
+        real dot = 0, rstd = a.rstd[t];
         EACH_KEPT(k) {
-            x[k] = load(a, xt, team_quad(k)), dy[k] = load(a, dyt, team_quad(k));
-            dot += dot_of(load(a, a.w, team_quad(k)), x[k], dy[k]);
+            x[k] = {}, dy[k] = {};
+            if (team_quad(k) >= a.D) continue;
+            x[k] = load_x<source>(a, t, team_quad(k)), dy[k] = load(a, dyt, team_quad(k));
+            dot += dot_of(load_w<source>(a, t, team_quad(k)), x[k], dy[k]);
         }
-        EACH_OTHER(at, a.D) dot += dot_of(load(a, a.w, at), load(a, xt, at), load(a, dyt, at));
-        real rstd = a.rstd[t], by = team_sum(dot) / (real)a.D * rstd * rstd * rstd;
+        if (source && a.a) back_groups(a, t, x, dy, rstd);
+        if (source && !a.dx) continue;
+        EACH_OTHER(at, a.D)
+        dot += dot_of(load_w<source>(a, t, at), load_x<source>(a, t, at), load(a, dyt, at));
+        real by = team_sum(dot) / (real)a.D * rstd * rstd * rstd;
         quad dx[KEPT];
         EACH_KEPT(k) dx[k] = load(a, dxt, team_quad(k));
-        EACH_KEPT(k) back_quad(a, t, team_quad(k), x[k], dy[k], dx[k], rstd, by, &dw[k]);
+        EACH_KEPT(k)
+        if (team_quad(k) < a.D) back_quad<source>(a, t, team_quad(k), x[k], dy[k], dx[k], rstd, by, &dw[k]);
         EACH_OTHER(at, a.D) {
             quad sum = {};
             if (started) sum = load_quad(part + at, a.D - at, a.aligned);
-            back_quad(a, t, at, load(a, xt, at), load(a, dyt, at), load(a, dxt, at), rstd, by, &sum);
+            back_quad<source>(a, t, at, load_x<source>(a, t, at), load(a, dyt, at), load(a, dxt, at), rstd,
+                              by, &sum);
             store_quad(part + at, a.D - at, a.aligned, sum);
         }
         started = true;
@@ -204,16 +309,27 @@ static __global__ void __launch_bounds__(MAX_TEAM) back_kernel(struct back a) {
         EACH_KEPT(k) store_quad(part + team_quad(k), a.D - team_quad(k), a.aligned, dw[k]);
 }
 
+template <bool source> static void launch_back(struct back a, real *dw) {
+    enum { MAX_BLOCKS = 512, TEAM_ROWS = 4 }; /* several rows a team, next to which a share of dw is little */
+    long room = WORKSPACE_BYTES / (a.D * (long)sizeof(real));
+    long blocks = least(ceil_div(team_grid(a.T, a.D), TEAM_ROWS), least(MAX_BLOCKS, room));
+    a.part = (real *)workspace((size_t)(blocks * a.D) * sizeof(real));
+    a.aligned = on_quads(a.x, a.D) && on_quads(a.w, a.D) && on_quads(a.dy, a.D) &&
+                (!a.dx || on_quads(a.dx, a.D)) && (!a.p || on_quads(a.p, a.D)) &&
+                (!a.dp || on_quads(a.dp, a.D));
+    LAUNCH(back_kernel<source>, (unsigned)blocks, team_block(a.D), 0, a);
+    if (a.dx) add_few_rows(blocks, a.D, a.part, a.D, dw);
+}
+
 static void rms_norm_back(long T, long D, const real *x, const real *w, const real *rstd, const real *dy,
                           real *dx, real *dw) {
-    enum { MAX_BLOCKS = 512, TEAM_ROWS = 4 }; /* several rows a team, next to which a share of dw is little */
-    long room = WORKSPACE_BYTES / (D * (long)sizeof(real));
-    long blocks = least(ceil_div(team_grid(T, D), TEAM_ROWS), least(MAX_BLOCKS, room));
-    real *part = (real *)workspace((size_t)(blocks * D) * sizeof(real));
-    bool aligned = on_quads(x, D) && on_quads(w, D) && on_quads(dy, D) && on_quads(dx, D);
-    struct back a = {T, D, x, w, rstd, dy, dx, part, aligned};
-    LAUNCH(back_kernel, (unsigned)blocks, team_block(D), 0, a);
-    add_few_rows(blocks, D, part, D, dw);
+    launch_back<false>({T, D, x, w, rstd, dy, dx, NULL, false, NULL, NULL, NULL, NULL, 1, 0}, dw);
+}
+
+static void add_norm_back(long T, long D, long G, const real *s, const real *p, const real *w, const real *a,
+                          long lda, const real *rstd, const real *dy, real *ds, real *dp, real *dw,
+                          real *da) {
+    launch_back<true>({T, D, s, w, rstd, dy, ds, NULL, false, p, a, dp, da, G, lda}, dw);
 }
 
 extern "C" void cuda_norm(struct ops *ops) {
@@ -223,4 +339,5 @@ extern "C" void cuda_norm(struct ops *ops) {
     ops->row_rstd_back = row_rstd_back;
     ops->add_norms = add_norms;
     ops->rms_norm_back = rms_norm_back;
+    ops->add_norm_back = add_norm_back;
 }

@@ -26,6 +26,7 @@ void cuda_delta_bottleneck(struct ops *ops); /* all connections' gates at once, 
 void cuda_delta_entropy(struct ops *ops);    /* entropies and gram_rms */
 void cuda_delta_mixing(struct ops *ops);     /* select and multihead */
 void cuda_depth_attention(struct ops *ops);
+void cuda_streams(struct ops *ops); /* several residual streams */
 
 void cuda_attention(struct ops *ops, enum precision precision);
 void cuda_gemm(struct ops *ops, enum precision precision); /* gemm, linear */

@@ -10,4 +10,5 @@ void reference_delta(struct ops *ops) {
     reference_delta_entropy(ops);
     reference_delta_mixing(ops);
     reference_depth_attention(ops);
+    reference_streams(ops);
 }

@@ -10,5 +10,6 @@ void reference_delta_gates(struct ops *ops);   /* bottleneck, sigmoid and softma
 void reference_delta_entropy(struct ops *ops); /* gate entropies and the norm of bottleneck contributions */
 void reference_delta_mixing(struct ops *ops);  /* weights among connections: select and multihead */
 void reference_depth_attention(struct ops *ops);
+void reference_streams(struct ops *ops); /* several residual streams */
 
 #endif

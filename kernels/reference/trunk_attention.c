@@ -21,23 +21,24 @@ static uint64_t row_key(const struct mask *mask, long h, long row) {
     return mask ? mask_row(mask->site, mask->head + (uint64_t)h, mask->row + (uint64_t)row) : 0;
 }
 
-/* One query on `length` keys and values with row distance ld; o [hd]. Returns the scores' log-sum-exp. */
-static double attend(long length, long hd, const struct mask *mask, uint64_t key, const real *q,
+/* One query on keys and values `from` … length − 1 with row distance ld; o [hd]. Returns the scores'
+ * log-sum-exp. */
+static double attend(long from, long length, long hd, const struct mask *mask, uint64_t key, const real *q,
                      const real *keys, const real *values, long ld, real *o) {
     double scale = 1 / sqrt((double)hd), largest = -INFINITY, sum = 0;
-    for (long i = 0; i < length; i++) largest = fmax(largest, scale * dot(hd, q, keys + i * ld));
-    for (long i = 0; i < length; i++) sum += exp(scale * dot(hd, q, keys + i * ld) - largest);
+    for (long i = from; i < length; i++) largest = fmax(largest, scale * dot(hd, q, keys + i * ld));
+    for (long i = from; i < length; i++) sum += exp(scale * dot(hd, q, keys + i * ld) - largest);
     double lse = largest + log(sum);
     for (long j = 0; j < hd; j++) o[j] = 0;
-    for (long i = 0; i < length; i++) {
+    for (long i = from; i < length; i++) {
         double p = exp(scale * dot(hd, q, keys + i * ld) - lse) * kept(mask, key, i);
         for (long j = 0; j < hd; j++) o[j] += (real)(p * values[i * ld + j]);
     }
     return lse;
 }
 
-static void attention(long B, long S, long H, long K, long hd, const struct mask *mask, const real *qkv,
-                      real *o, real *lse) {
+static void attention(long B, long S, long H, long K, long hd, const struct mask *mask, const int32_t *start,
+                      const real *qkv, real *o, real *lse) {
     long ld = (H + 2 * K) * hd;
     for (long b = 0; b < B; b++)
         for (long h = 0; h < H; h++) {
@@ -45,16 +46,17 @@ static void attention(long B, long S, long H, long K, long hd, const struct mask
             const real *k = qkv + b * S * ld + (H + h / (H / K)) * hd, *v = k + K * hd;
             for (long t = 0; t < S; t++)
                 lse[(b * H + h) * S + t] =
-                    (real)attend(t + 1, hd, mask, row_key(mask, h, b * S + t), q + t * ld, k, v, ld,
-                                 o + (b * S + t) * H * hd + h * hd);
+                    (real)attend(start ? start[b * S + t] : 0, t + 1, hd, mask, row_key(mask, h, b * S + t),
+                                 q + t * ld, k, v, ld, o + (b * S + t) * H * hd + h * hd);
         }
 }
 
 /* With P the probabilities and dP = dO·Vᵀ: dS = P ⊙ (dP − rowsum(dO ⊙ O)), dQ = dS·K/√hd, dK = dSᵀ·Q/√hd,
  * dV = Pᵀ·dO; with a mask M, dP = M ⊙ (dO·Vᵀ) and dV = (M ⊙ P)ᵀ·dO (Dao et al., "FlashAttention", 2022,
  * appendix B). */
-static void attention_back(long B, long S, long H, long K, long hd, const struct mask *mask, const real *qkv,
-                           const real *o, const real *lse, const real *dout, real *dqkv, real *work) {
+static void attention_back(long B, long S, long H, long K, long hd, const struct mask *mask,
+                           const int32_t *start, const real *qkv, const real *o, const real *lse,
+                           const real *dout, real *dqkv, real *work) {
     long ld = (H + 2 * K) * hd;
     double scale = 1 / sqrt((double)hd);
     (void)work;
@@ -67,7 +69,7 @@ static void attention_back(long B, long S, long H, long K, long hd, const struct
                 const real *q = qkv + at_q + t * ld;
                 double inner = dot(hd, dout + at_o, o + at_o);
                 uint64_t key = row_key(mask, h, b * S + t);
-                for (long i = 0; i <= t; i++) {
+                for (long i = start ? start[b * S + t] : 0; i <= t; i++) {
                     const real *k = qkv + at_k + i * ld, *v = qkv + at_v + i * ld;
                     double p = exp(scale * dot(hd, q, k) - lse[(b * H + h) * S + t]);
                     double m = kept(mask, key, i), ds = p * (m * dot(hd, dout + at_o, v) - inner) * scale;
@@ -85,7 +87,7 @@ static void attention_decode(long length, long H, long K, long hd, const real *q
                              const real *values, real *o) {
     for (long h = 0; h < H; h++) {
         long at = h / (H / K) * hd;
-        attend(length, hd, NULL, 0, q + h * hd, keys + at, values + at, K * hd, o + h * hd);
+        attend(0, length, hd, NULL, 0, q + h * hd, keys + at, values + at, K * hd, o + h * hd);
     }
 }
 

@@ -1,18 +1,24 @@
 /* Reference: embedding, norm, rotary embedding, MLP activation and loss. */
 #include <math.h>
 
+#include "kernels/base/marks.h"
 #include "kernels/reference/trunk_parts.h"
 
 static bool has(long token, long first, long V) {
     return token >= first && token < first + V;
 }
 
-static void cut_tokens(long B, long S, const int32_t *rows, int32_t *input, int32_t *target) {
-    for (long b = 0; b < B; b++)
+static void cut_tokens(long B, long S, const int32_t *rows, int32_t *input, int32_t *target, int32_t *start) {
+    for (long b = 0; b < B; b++) {
+        int32_t first = 0;
         for (long s = 0; s < S; s++) {
-            input[b * S + s] = rows[b * (S + 1) + s];
-            target[b * S + s] = rows[b * (S + 1) + s + 1];
+            const int32_t *row = rows + b * (S + 1) + s;
+            if (row[0] & MARK_DOCUMENT) first = (int32_t)s;
+            input[b * S + s] = row[0] & MARK_TOKEN;
+            target[b * S + s] = row[1] & MARK_UNCOUNTED ? -1 : row[1] & MARK_TOKEN;
+            if (start) start[b * S + s] = first;
         }
+    }
 }
 
 static void embed(long T, long D, const int32_t *token, long first, long V, const real *E, real *x) {
@@ -55,13 +61,26 @@ static void row_rstd_back(long T, long D, const real *rstd, const real *drstd, r
     for (long t = 0; t < T; t++) k[t] = (real)(-(double)drstd[t] * rstd[t] * rstd[t] * rstd[t] / (double)D);
 }
 
-static void add_norms(long T, long D, long n, const real *const *s, const real *w, double eps, real *y,
-                      real *rstd) {
-    for (long i = 0; i < n; i++) {
-        row_rstd(T, D, s[i], eps, rstd + i * T);
-        for (long t = 0; t < T; t++)
-            for (long j = 0; j < D; j++) y[t * D + j] += w[i * D + j] * s[i][t * D + j] * rstd[i * T + t];
-    }
+/* Element i of s − p; of w + a column j of a token's. */
+static double less(const real *s, const real *p, long i) {
+    return (double)s[i] - (p ? (double)p[i] : 0);
+}
+static double weight(long D, long G, const real *w, const real *a, long j) {
+    return (double)w[j] + (a ? (double)a[j / (D / G)] : 0);
+}
+
+static void add_norms(long T, long D, long G, long n, const real *const *s, const real *const *p,
+                      const real *w, const real *a, long lda, double eps, real *y, real *rstd) {
+    for (long i = 0; i < n; i++)
+        for (long t = 0; t < T; t++) {
+            const real *before = p ? p[i] : NULL, *at = a ? a + t * lda + i * G : NULL;
+            double square = 0;
+            for (long j = 0; j < D; j++) square += pow(less(s[i], before, t * D + j), 2);
+            real r = rstd[i * T + t] = (real)(1 / sqrt(square / (double)D + eps));
+            for (long j = 0; j < D; j++)
+                y[t * D + j] +=
+                    (real)(weight(D, G, w + i * D, at, j) * less(s[i], before, t * D + j) * (double)r);
+        }
 }
 
 /* With u = w ⊙ dy: dx += rstd·u − x·rstd³·(u·x)/D, dw += Σ_t dy ⊙ x·rstd. */
@@ -80,11 +99,35 @@ static void rms_norm_back(long T, long D, const real *x, const real *w, const re
     }
 }
 
-static void rope(long T, long S, long position, long heads, long hd, const real *cosine, const real *sine,
-                 int direction, real *x, long ldx) {
+/* As rms_norm_back, with x = s − p, and w + a for w; da[g] = Σ of the group dy ⊙ x·rstd. */
+static void add_norm_back(long T, long D, long G, const real *s, const real *p, const real *w, const real *a,
+                          long lda, const real *rstd, const real *dy, real *ds, real *dp, real *dw,
+                          real *da) {
+    for (long t = 0; t < T; t++) {
+        const real *at = a ? a + t * lda : NULL;
+        double r = rstd[t], dot = 0;
+        for (long g = 0; a && g < G; g++) da[t * lda + g] = 0;
+        for (long j = 0; j < D; j++) {
+            double term = dy[t * D + j] * less(s, p, t * D + j) * r;
+            dot += weight(D, G, w, at, j) * term;
+            if (a) da[t * lda + j / (D / G)] += (real)term;
+            if (ds) dw[j] += (real)term;
+        }
+        for (long j = 0; ds && j < D; j++) {
+            double slope =
+                r * (weight(D, G, w, at, j) * dy[t * D + j] - less(s, p, t * D + j) * r * dot / (double)D);
+            ds[t * D + j] += (real)slope;
+            if (p) dp[t * D + j] -= (real)slope;
+        }
+    }
+}
+
+static void rope(long T, long S, long position, const int32_t *start, long heads, long hd, const real *cosine,
+                 const real *sine, int direction, real *x, long ldx) {
     long half = hd / 2;
     for (long t = 0; t < T; t++) {
-        const real *c = cosine + (position + t % S) * half, *s = sine + (position + t % S) * half;
+        long at = position + t % S - (start ? start[t] : 0);
+        const real *c = cosine + at * half, *s = sine + at * half;
         for (long h = 0; h < heads; h++) {
             real *low = x + t * ldx + h * hd, *high = low + half;
             for (long j = 0; j < half; j++) {
@@ -126,10 +169,21 @@ static double cap_slope(double logit, double cap) {
     return cap == 0 ? 1 : 1 - logit / cap * (logit / cap);
 }
 
+/* A token that does not count. */
+static void leave_out(long V, real *row, double scale, real *loss, real *square) {
+    *loss = 0;
+    if (square) *square = 0;
+    for (long v = 0; scale != 0 && v < V; v++) row[v] = 0;
+}
+
 static void cross_entropy(long T, long V, real *logits, long ld, const int32_t *target, double cap, double z,
                           double scale, real *loss, real *squares) {
     for (long t = 0; t < T; t++) {
         real *row = logits + t * ld;
+        if (target[t] < 0) {
+            leave_out(V, row, scale, loss + t, squares ? squares + t : NULL);
+            continue;
+        }
         double largest = -INFINITY, sum = 0;
         for (long v = 0; v < V; v++) largest = row[v] > largest ? row[v] : largest;
         for (long v = 0; v < V; v++) sum += exp(row[v] - largest);
@@ -171,6 +225,10 @@ static void part_cross_entropy(long T, long V, real *logits, long ld, const int3
                                const real *largest, const real *sums, double cap, double z, double scale,
                                real *loss, real *squares) {
     for (long t = 0; t < T; t++) {
+        if (target[t] < 0) {
+            leave_out(V, logits + t * ld, scale, loss + t, squares ? squares + t : NULL);
+            continue;
+        }
         double lse = log(sums[t]) + largest[t];
         loss[t] = (real)(log(sums[t]) - sums[T + t]);
         if (squares) squares[t] = (real)(lse * lse);
@@ -193,6 +251,7 @@ void reference_trunk_layers(struct ops *ops) {
     ops->row_rstd_back = row_rstd_back;
     ops->add_norms = add_norms;
     ops->rms_norm_back = rms_norm_back;
+    ops->add_norm_back = add_norm_back;
     ops->rope = rope;
     ops->swiglu = swiglu;
     ops->swiglu_back = swiglu_back;

@@ -47,6 +47,7 @@ struct model {
     struct arena staging;   /* host memory, where the device is not the host: what crosses between the two */
     bool training, planned; /* planned: addresses without memory behind them */
     long batch, length;     /* capacity of a micro-batch */
+    bool documents;         /* do not see each other: `start` below is there */
     bool rows_divided;      /* sequence_parallel over more than one rank */
     long rows_max;          /* R for passes of full capacity, the same on all ranks */
     long sums;              /* most elements that are summed over the tensor axis in one call */
@@ -63,6 +64,8 @@ struct model {
     /* The pass in progress. */
     const struct pass *pass;
     long B, S, T;
+    const int32_t
+        *start; /* [T] where in its sequence each token's document starts; NULL: documents see each other */
     long row0, rows;  /* own rows of the stream: all of them but with sequence_parallel */
     bool gradients;   /* a backward pass follows, or is this */
     struct span span; /* of its chunk */

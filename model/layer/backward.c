@@ -5,24 +5,25 @@
 #include "model/base/dropout.h"
 #include "model/layer/stream.h"
 
-/* From this rank's terms of dn [T, D], the gradient of a norm's output: adds to m->g. x: own rows. */
-static void norm_backward(struct model *m, const real *x, struct tensor norm, const real *rstd, real *dn) {
+/* From this rank's terms of dn [T, D], the gradient of the output of a block's norm: adds to m->g. x: own
+ * rows. */
+static void norm_backward(struct model *m, int l, enum block block, const real *x, struct tensor norm,
+                          const real *rstd, real *dn) {
     block_sum(m, dn);
-    m->ops->rms_norm_back(m->rows, m->config.hidden_size, x, norm.w, rstd, own_rows(m, dn),
-                          stream_rows(m, m->g), norm.g);
-    m->g_full = !m->rows_divided;
+    read_block_back(m, l, block, x, norm, rstd, own_rows(m, dn));
 }
 
-/* All rows [T, D] of the gradient of what a block adds to the stream: the stream's, but for what was dropped.
+/* All rows [T, D] of the gradient of what a block adds to the stream x, own rows, but for what was dropped.
  */
-static const real *added_gradient(struct model *m, enum dropout_site site, int l) {
+static const real *added_gradient(struct model *m, int l, enum block block, const real *x) {
+    static const enum dropout_site site[BLOCKS] = {DROP_MIXER, DROP_MLP};
     const double rate = m->config.dropout.residual;
     const long D = m->config.hidden_size;
-    gradient_full(m);
-    if (!drops(m, rate)) return m->g;
-    struct mask mask = dropout_mask(m, site, l, 0, rate, 0);
-    m->ops->dropout(m->T, D, &mask, m->g, D, m->trunk->dropped, D);
-    return m->trunk->dropped;
+    const real *added = write_block_back(m, l, block, x);
+    if (!drops(m, rate)) return added;
+    struct mask mask = dropout_mask(m, site[block], l, 0, rate, 0);
+    m->ops->dropout(m->T, D, &mask, added, D, m->trunk->added, D);
+    return m->trunk->added;
 }
 
 static void mlp_backward(struct model *m, int l) {
@@ -32,14 +33,14 @@ static void mlp_backward(struct model *m, int l) {
     long T = m->T, D = m->config.hidden_size, F = t->F;
     int gate_up = mlp_weight_id(layer, WEIGHT_GATE_UP), down = mlp_weight_id(layer, WEIGHT_DOWN);
     real *dn = t->t1;
-    const real *dy = added_gradient(m, DROP_MLP, l);
+    const real *dy = added_gradient(m, l, BLOCK_MLP, layer->a);
     ops->linear(down, 'N', 'N', T, F, D, 1, dy, D, layer->down.w, F, 0, t->dh, F);
     ops->swiglu_back(T, F, layer->gu, t->dh, t->dgu, t->h);
     ops->linear(down, 'T', 'N', D, F, T, 1, dy, D, t->h, F, 1, layer->down.g, F);
     ops->linear(gate_up, 'N', 'N', T, D, 2 * F, 1, t->dgu, 2 * F, layer->gate_up.w, D, 0, dn, D);
     ops->linear(gate_up, 'T', 'N', 2 * F, D, T, 1, t->dgu, 2 * F, stream_all(m, layer->n2), D, 1,
                 layer->gate_up.g, D);
-    norm_backward(m, layer->a, layer->norm2, layer->rstd2, dn);
+    norm_backward(m, l, BLOCK_MLP, layer->a, layer->norm2, layer->rstd2, dn);
 }
 
 void layer_backward(struct model *m, int l) {
@@ -47,13 +48,13 @@ void layer_backward(struct model *m, int l) {
     real *dn = m->trunk->t1;
     recompute_layer(m, l);
     mlp_backward(m, l);
-    const real *da = added_gradient(m, DROP_MIXER, l);
+    const real *x = layer_input(m, l), *da = added_gradient(m, l, BLOCK_MIXER, x);
     layer->mixing.row->backward(m, &layer->mixing, da, stream_all(m, layer->n1), dn);
-    norm_backward(m, layer_input(m, l), layer->norm1, layer->rstd1, dn);
+    norm_backward(m, l, BLOCK_MIXER, x, layer->norm1, layer->rstd1, dn);
 }
 
 void embedding_backward(struct model *m) {
     struct trunk *t = m->trunk;
-    gradient_full(m);
-    m->ops->embed_back(m->T, m->config.hidden_size, t->input, t->first_token, t->V, m->g, t->embed.g);
+    m->ops->embed_back(m->T, m->config.hidden_size, t->input, t->first_token, t->V, begin_streams_back(m),
+                       t->embed.g);
 }

@@ -88,13 +88,15 @@ void lay_out_layer_scratch(struct model *m, long T, bool last) {
     long D = m->config.hidden_size;
     t->input = arena_take(a, (size_t)T * sizeof *t->input);
     t->target = arena_take(a, (size_t)T * sizeof *t->target);
+    if (m->documents) t->start = arena_take(a, (size_t)T * sizeof *t->start);
     t->t1 = take(a, T * D);
     if (m->rows_divided) t->full = take(a, T * D);
+    if (t->streams) t->read = take(a, m->rows_max * D);
     if (!m->training) t->t2 = take(a, m->rows_max * m->stream);
     t->h = take(a, T * t->F);
     if (last) lay_out_head(m, T);
     if (!m->training) return;
     t->dgu = take(a, T * 2 * t->F);
     t->dh = take(a, T * t->F);
-    if (m->config.dropout.residual > 0) t->dropped = take(a, T * D);
+    if (t->streams || m->config.dropout.residual > 0) t->added = take(a, T * D);
 }

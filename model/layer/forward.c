@@ -25,6 +25,20 @@ static void drop_rows(struct model *m, enum dropout_site site, int l, real *x) {
     m->ops->dropout(m->rows, D, &mask, x, D, x, D);
 }
 
+/* What the mixer has computed enters the stream, f [R, D]; and the MLP's norm of what is there then. */
+static void add_mixed(struct model *m, int l, const real *x, const real *f) {
+    struct layer *layer = &m->layer[l];
+    if (m->trunk->streams) {
+        write_block(m, l, BLOCK_MIXER, x, f, layer->a);
+        begin_block(m, l, BLOCK_MLP, layer->a);
+        norm_rows(m, read_block(m, l, BLOCK_MLP, layer->a), layer->norm2, layer->n2, layer->rstd2);
+        return;
+    }
+    m->ops->add_rms_norm(m->rows, m->config.hidden_size, x, f, layer->norm2.w, m->config.norm_eps, layer->a,
+                         layer->n2, layer->rstd2);
+    stream_written(m, layer->n2);
+}
+
 void layer_forward(struct model *m, int l) {
     const struct ops *ops = m->ops;
     struct trunk *t = m->trunk;
@@ -32,20 +46,19 @@ void layer_forward(struct model *m, int l) {
     long T = m->T, D = m->config.hidden_size, F = t->F;
     const real *x = layer_input(m, l);
     real *sum = own_rows(m, t->t1), *y = layer->y ? layer->y : node_rows(m, l);
-    norm_rows(m, x, layer->norm1, layer->n1, layer->rstd1);
+    begin_block(m, l, BLOCK_MIXER, x);
+    norm_rows(m, read_block(m, l, BLOCK_MIXER, x), layer->norm1, layer->n1, layer->rstd1);
     mix_forward(m, &layer->mixing, stream_all(m, layer->n1), t->t1);
     block_sum(m, t->t1);
     drop_rows(m, DROP_MIXER, l, sum);
-    ops->add_rms_norm(m->rows, D, x, sum, layer->norm2.w, m->config.norm_eps, layer->a, layer->n2,
-                      layer->rstd2);
-    stream_written(m, layer->n2);
+    add_mixed(m, l, x, sum);
     layer_expand(m, l);
     ops->swiglu(T, F, layer->gu, t->h);
     ops->linear(mlp_weight_id(layer, WEIGHT_DOWN), 'N', 'T', T, D, F, 1, t->h, F, layer->down.w, F, 0, t->t1,
                 D);
     block_sum(m, t->t1);
     drop_rows(m, DROP_MLP, l, sum);
-    ops->add_to(m->rows * D, layer->a, sum, y);
+    write_block(m, l, BLOCK_MLP, layer->a, sum, y);
     stream_written(m, y);
     if (layer->policy != POLICY_NONE) t->owner = layer;
 }
@@ -53,8 +66,8 @@ void layer_forward(struct model *m, int l) {
 void embedding_forward(struct model *m) {
     struct trunk *t = m->trunk;
     long D = m->config.hidden_size;
-    real *terms = m->activation_set->x0 ? m->activation_set->x0 : t->t1;
+    real *terms = m->activation_set->x0 && !t->streams ? m->activation_set->x0 : t->t1;
     m->ops->embed(m->T, D, t->input, t->first_token, t->V, t->embed.w, terms);
     block_sum(m, terms);
-    if (!m->activation_set->x0) m->ops->copy(m->rows * D, own_rows(m, terms), node_rows(m, -1));
+    begin_streams(m, own_rows(m, terms), node_rows(m, -1));
 }

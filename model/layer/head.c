@@ -26,8 +26,8 @@ static void block_loss(struct model *m, long rows, const int32_t *target, double
 void head_norm(struct model *m, const real *x) {
     struct trunk *t = m->trunk;
     t->full_of = NULL; /* nf may be there */
-    m->ops->rms_norm(m->rows, m->config.hidden_size, x, t->norm.w, m->config.norm_eps, own_rows(m, t->nf),
-                     t->rstdf);
+    m->ops->rms_norm(m->rows, m->config.hidden_size, read_streams(m, x), t->norm.w, m->config.norm_eps,
+                     own_rows(m, t->nf), t->rstdf);
     block_full(m, t->nf);
 }
 
@@ -47,8 +47,8 @@ void head_loss(struct model *m, const real *x, struct loss_sums *sums) {
     for (long at = 0; at < T; at += t->logit_rows) {
         long rows = T - at < t->logit_rows ? T - at : t->logit_rows;
         head_logits(m, at, rows);
-        block_loss(m, rows, t->target + at, m->gradients ? m->pass->options->token_weight : 0, t->losses + at,
-                   squares ? squares + at : NULL);
+        block_loss(m, rows, t->target + at, m->gradients ? m->pass->options->target_weight : 0,
+                   t->losses + at, squares ? squares + at : NULL);
         if (!m->gradients) continue;
         ops->gemm('N', 'N', rows, D, V, 1, t->logits, V, t->head.w, D, 0, dnf + at * D, D);
         ops->gemm('T', 'N', V, D, rows, 1, t->logits, V, t->nf + at * D, D, 1, t->head.g, D);
@@ -56,8 +56,6 @@ void head_loss(struct model *m, const real *x, struct loss_sums *sums) {
     if (m->tensor->index == 0) ops->add_up(T, t->losses, &sums->ce); /* every rank has them all */
     if (m->tensor->index == 0 && squares) ops->add_up(T, squares, &sums->z);
     if (!m->gradients) return;
-    ops->zero(T * m->stream, m->g);
     block_sum(m, dnf);
-    ops->rms_norm_back(m->rows, D, x, t->norm.w, t->rstdf, own_rows(m, dnf), stream_rows(m, m->g), t->norm.g);
-    m->g_full = !m->rows_divided;
+    read_streams_back(m, x, t->norm, t->rstdf, own_rows(m, dnf));
 }

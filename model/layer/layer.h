@@ -7,6 +7,23 @@
 /* Products with an MLP's weights, numbered after those of the layer's mixer (ops.h, linear). */
 enum mlp_weight { WEIGHT_GATE_UP, WEIGHT_DOWN, MLP_WEIGHTS };
 
+/* What adds to the residual stream in a layer. */
+enum block { BLOCK_MIXER, BLOCK_MLP, BLOCKS };
+
+/* What a rule between layers that has several streams (params/stream.h) does at a layer's blocks. x [R, W] is the
+ * stream before the block, own rows, as are all others. */
+struct streams {
+    /* Forward: what the block's numbers are. From them, forward or again, what it reads of the stream, h [R, D]; and
+     * the stream behind it, out [R, W], of what it adds, f [R, D]. */
+    void (*begin)(struct model *m, int l, enum block block, const real *x);
+    void (*read)(struct model *m, int l, enum block block, const real *x, real *h);
+    void (*write)(struct model *m, int l, enum block block, const real *x, const real *f, real *out);
+    /* Backward: m->g, the gradient of `out`, becomes that of x without what came by way of h; df [R, D]. Then from
+     * dh [R, D] adds that to m->g, and to the gradients of weights. */
+    void (*write_back)(struct model *m, int l, enum block block, const real *x, real *df);
+    void (*read_back)(struct model *m, int l, enum block block, const real *x, const real *dh);
+};
+
 struct layer {
     int policy; /* enum recompute_policy, or POLICY_NO_BACKWARD, of all but the connections */
     struct mixing mixing;
@@ -33,13 +50,16 @@ struct trunk {
     struct layer shared;       /* the saved buffers that layers do not have of their own but use in turn */
     const struct layer *owner; /* for whose backward pass `shared` holds what its forward pass wrote */
     int32_t *input, *target;   /* [T] of the pass in progress */
+    int32_t *start;            /* [T] likewise, where documents do not see each other; else NULL */
+    const struct streams *streams; /* NULL: the stream is one, to which blocks add */
 
     /* Scratch. */
     real *full;          /* [T, D] where rows are divided: all rows of the block `full_of` (stream_all) */
     const real *full_of; /* NULL: of none */
     real *nf, *rstdf;    /* [T, D], [R] final norm; nf is `full` where there is that */
     real *t1, *t2;       /* [T, D], [R, W]; t2 only without training, as the y of all layers */
-    real *dropped;       /* [T, D] where there is residual dropout: m->g of what was kept */
+    real *read;          /* [R, D] of several streams: what a block or the head reads of them */
+    real *added;         /* [T, D] with several streams or residual dropout: the gradient of what a block adds */
     real *h;             /* [T, F] */
     real *dgu;           /* [T, 2F] */
     real *dh;            /* [T, F] */
@@ -65,6 +85,22 @@ void lay_out_layer(struct model *m, struct layer *layer, long T);
 void share_layer(struct model *m, int l);
 void lay_out_shared_layer(struct model *m, long T);
 void lay_out_layer_scratch(struct model *m, long T, bool last);
+
+/* block.c: the residual stream as blocks have it, of one stream or several. Own rows [R, D] of what a block reads of
+ * the stream x, own rows [R, W], after `begin_block` of a forward pass; and the stream behind it, from f [R, D], which
+ * is read in place. Before the first block, from x0 [R, D]; what the head reads. */
+void begin_block(struct model *m, int l, enum block block, const real *x);
+const real *read_block(struct model *m, int l, enum block block, const real *x);
+void write_block(struct model *m, int l, enum block block, const real *x, const real *f, real *out);
+void begin_streams(struct model *m, const real *x0, real *x);
+const real *read_streams(struct model *m, const real *x);
+/* Backward. All rows [T, D] of the gradient of what the block adds, and m->g as of what is before it. What a norm of
+ * what was read leaves, from dn [R, D]: adds to m->g. The gradient [T, D] of x0, all rows. */
+const real *write_block_back(struct model *m, int l, enum block block, const real *x);
+void read_block_back(struct model *m, int l, enum block block, const real *x, struct tensor norm,
+                     const real *rstd, const real *dn);
+void read_streams_back(struct model *m, const real *x, struct tensor norm, const real *rstd, const real *dn);
+const real *begin_streams_back(struct model *m);
 
 /* forward.c */
 void embedding_forward(struct model *m);

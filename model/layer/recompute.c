@@ -13,9 +13,9 @@ void recompute_layer(struct model *m, int l) {
     if (there) return;
     /* Of a compressed source x is not quite what it was: its norm stays the forward pass's (compress.c). */
     real *rstd = m->compress > 0 ? m->trunk->dh : layer->rstd1;
-    norm_rows(m, layer_input(m, l), layer->norm1, layer->n1, rstd);
+    norm_rows(m, read_block(m, l, BLOCK_MIXER, layer_input(m, l)), layer->norm1, layer->n1, rstd);
     const struct mixer *mixer = layer->mixing.row;
     if (layer->policy >= mixer->again_from) mixer->again(m, &layer->mixing, stream_all(m, layer->n1));
-    norm_rows(m, layer->a, layer->norm2, layer->n2, layer->rstd2);
+    norm_rows(m, read_block(m, l, BLOCK_MLP, layer->a), layer->norm2, layer->n2, layer->rstd2);
     if (layer->policy == POLICY_FULL) layer_expand(m, l);
 }

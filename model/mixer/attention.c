@@ -2,7 +2,9 @@
  * shapes H and K are this rank's heads and key/value heads of width hd. */
 #include "kernels/base/status.h"
 #include "model/base/dropout.h"
+#include "model/mixer/head_norm.h"
 #include "model/mixer/mixer.h"
+#include "model/mixer/rotary.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -13,6 +15,8 @@ enum { WEIGHT_QKV, WEIGHT_O, WEIGHTS };
 struct attention {
     int policy; /* the layer's */
     struct tensor qkv, o;
+    struct tensor qkv_bias, o_bias; /* [(H+2K)·hd], [D], where there are any */
+    struct head_norm norm;
     real *qkv_out;   /* [T, (H+2K)·hd], rotated */
     real *out, *lse; /* [T, H·hd], [B, H, S] */
 };
@@ -22,6 +26,8 @@ struct common {
     /* Scratch of the backward pass. */
     real *dqkv; /* [T, (H+2K)·hd] */
     real *work; /* [B, H, S] */
+    real *dout; /* [T, H·hd] gradient of a layer's out; NULL where it fits into dn */
+    real *norm; /* [T, H·hd] of head_norm, forward too; NULL where there is none */
 };
 
 /* Keys and values of the tokens so far. */
@@ -36,50 +42,68 @@ struct shape {
 
 static struct shape shape_of(const struct model *m) {
     const struct model_config *c = &m->config;
-    long hd = c->hidden_size / c->num_heads, H = c->num_heads / m->layout.size[AXIS_TENSOR],
+    long hd = head_width(c), H = c->num_heads / m->layout.size[AXIS_TENSOR],
          K = c->num_kv_heads / m->layout.size[AXIS_TENSOR];
     return (struct shape){.D = c->hidden_size, .H = H, .K = K, .hd = hd, .wide = (H + 2 * K) * hd};
 }
 
 static int leaves(const struct model_config *c, struct leaf *leaf) {
-    long D = c->hidden_size, kv = D / c->num_heads * c->num_kv_heads;
+    long D = c->hidden_size, hd = head_width(c), q = hd * c->num_heads, kv = hd * c->num_kv_heads;
     int n = 0, queries = n; /* q, k, v: one GEMM; whole heads each */
-    leaf[n++] = leaf_matrix("self_attn.q_proj.weight", SPLIT_ROWS, D, D, LEAF_WIDTH);
+    leaf[n++] = leaf_matrix("self_attn.q_proj.weight", SPLIT_ROWS, q, D, LEAF_WIDTH);
     leaf[n] = leaf_matrix("self_attn.k_proj.weight", SPLIT_ROWS, kv, D, LEAF_WIDTH), leaf[n++].joined = true;
     leaf[n] = leaf_matrix("self_attn.v_proj.weight", SPLIT_ROWS, kv, D, LEAF_WIDTH), leaf[n++].joined = true;
     for (int i = queries; i < n; i++) leaf[i].heads = i == queries ? c->num_heads : c->num_kv_heads;
-    leaf[n++] = leaf_matrix("self_attn.o_proj.weight", SPLIT_COLUMNS, D, D, leaf_output_width(c->num_layers));
+    if (c->attention_bias != BIAS_NONE) {
+        leaf[n++] = leaf_vector("self_attn.q_proj.bias", SPLIT_ROWS, q, 0);
+        leaf[n] = leaf_vector("self_attn.k_proj.bias", SPLIT_ROWS, kv, 0), leaf[n++].joined = true;
+        leaf[n] = leaf_vector("self_attn.v_proj.bias", SPLIT_ROWS, kv, 0), leaf[n++].joined = true;
+    }
+    n += head_norm_leaves(c, leaf + n);
+    leaf[n++] = leaf_matrix("self_attn.o_proj.weight", SPLIT_COLUMNS, D, q, leaf_output_width(c->num_layers));
+    if (c->attention_bias == BIAS_ALL) leaf[n++] = leaf_vector("self_attn.o_proj.bias", SPLIT_NONE, D, 0);
     return n;
 }
 
 static double flops(const struct model_config *c, long length) {
-    double D = c->hidden_size, kv = D / c->num_heads * c->num_kv_heads;
-    return 2 * (2 * D * D + 2 * D * kv) + 2 * 2 * D * (double)(length + 1) / 2; /* the causal half */
+    double D = c->hidden_size, hd = head_width(c), q = hd * c->num_heads, kv = hd * c->num_kv_heads;
+    return 2 * (2 * D * q + 2 * D * kv) + 2 * 2 * q * (double)(length + 1) / 2; /* the causal half */
 }
 
 static long place_width(const struct model_config *c, enum rule_place place) {
     int heads = place == PLACE_QUERY ? c->num_heads : place >= PLACE_KEY ? c->num_kv_heads : 0;
-    return (long)heads * (c->hidden_size / c->num_heads);
+    return (long)heads * head_width(c);
 }
 
 static const struct conflict *conflict(const struct model_config *c, int tensor) {
     static const struct conflict width = {"hidden_size must be a multiple of 2 x num_heads, so that heads "
                                           "have an even width (rotary positions turn "
-                                          "pairs of channels)",
+                                          "pairs of channels), or head_dim say their width",
                                           {"model.hidden_size", "model.num_heads"}};
+    static const struct conflict odd = {
+        "head_dim must be even, since rotary positions turn pairs of channels; or 0: hidden_size / num_heads",
+        {"model.head_dim"}};
     static const struct conflict shared = {"num_heads must be a multiple of num_kv_heads",
                                            {"model.num_heads", "model.num_kv_heads"}};
     static const struct conflict divided = {
         "each tensor rank needs as many heads as the others: tensor must divide both",
         {"mesh.tensor", "model.num_heads", "model.num_kv_heads"}};
-    if (c->hidden_size % c->num_heads || c->hidden_size / c->num_heads % 2) return &width;
+    static const struct conflict columns = {
+        "each tensor rank needs as many columns as the others: tensor must divide hidden_size",
+        {"mesh.tensor", "model.hidden_size"}};
+    if (c->head_dim % 2) return &odd;
+    if (!c->head_dim && (c->hidden_size % c->num_heads || c->hidden_size / c->num_heads % 2)) return &width;
     if (c->num_heads % c->num_kv_heads) return &shared;
-    return c->num_heads % tensor || c->num_kv_heads % tensor ? &divided : NULL;
+    if (c->num_heads % tensor || c->num_kv_heads % tensor) return &divided;
+    return c->hidden_size % tensor ? &columns : rotary_conflict(&c->rope_scaling);
 }
 
 static int validate_device(const struct model_config *c, const struct ops *ops) {
-    int width = c->hidden_size / c->num_heads;
+    int width = head_width(c);
     if (ops->device->host || width <= OPS_WIDEST_HEAD) return 0;
+    if (c->head_dim)
+        return gdn_fail(GDN_INPUT, "model.head_dim: %d; on device %s heads are at most %d wide", c->head_dim,
+                        ops->name, OPS_WIDEST_HEAD);
     return gdn_fail(
         GDN_INPUT,
         "model.hidden_size: %d and model.num_heads: %d make heads %d wide; on device %s they are at most %d",
@@ -90,6 +114,11 @@ static void find(const struct model *m, const struct mixing *x) {
     struct attention *a = x->own;
     a->qkv = find_tensor(m, "layers.%d.self_attn.q_proj.weight", x->layer);
     a->o = find_tensor(m, "layers.%d.self_attn.o_proj.weight", x->layer);
+    head_norm_find(m, x->layer, &a->norm);
+    if (m->config.attention_bias == BIAS_NONE) return;
+    a->qkv_bias = find_tensor(m, "layers.%d.self_attn.q_proj.bias", x->layer);
+    if (m->config.attention_bias == BIAS_ALL)
+        a->o_bias = find_tensor(m, "layers.%d.self_attn.o_proj.bias", x->layer);
 }
 
 static void lay_out(struct model *m, const struct mixing *x, void *shared_of_row, long T) {
@@ -99,6 +128,9 @@ static void lay_out(struct model *m, const struct mixing *x, void *shared_of_row
     SAVE(m, a, shared, qkv_out, T * z.wide, POLICY_FULL);
     SAVE(m, a, shared, out, T * z.H * z.hd, POLICY_FULL);
     SAVE(m, a, shared, lse, T * z.H, POLICY_FULL);
+    if (m->config.qk_norm == QK_NORM_NONE) return;
+    SAVE(m, a, shared, norm.x, T * (z.H + z.K) * z.hd, POLICY_FULL);
+    SAVE(m, a, shared, norm.rstd, T * (z.H + z.K), POLICY_FULL);
 }
 
 static void lay_out_scratch(struct model *m, void *common, long T, long positions) {
@@ -106,24 +138,26 @@ static void lay_out_scratch(struct model *m, void *common, long T, long position
     struct shape z = shape_of(m);
     s->cosine = take(&m->scratch, positions * z.hd / 2);
     s->sine = take(&m->scratch, positions * z.hd / 2);
+    s->norm = m->config.qk_norm == QK_NORM_NONE ? NULL : take(&m->scratch, T * z.H * z.hd);
     if (!m->training) return;
     s->dqkv = take(&m->scratch, T * z.wide);
     s->work = take(&m->scratch, T * z.H);
+    s->dout = z.H * z.hd > z.D ? take(&m->scratch, T * z.H * z.hd) : NULL;
 }
 
-/* cos and sin of position · theta^(−2i/hd) (Su et al. 2021). */
 static int fill_rotary(struct model *m, void *common, long positions) {
     const struct common *s = common;
-    long hd = m->config.hidden_size / m->config.num_heads, half = hd / 2;
+    long half = head_width(&m->config) / 2;
     size_t bytes = (size_t)(positions * half) * sizeof(real);
     real *cosine = malloc(2 * bytes + 1), *sine = cosine + positions * half;
     if (!cosine) return gdn_fail(GDN_INTERNAL, "out of memory for the angles of %ld positions", positions);
-    for (long p = 0; p < positions; p++)
-        for (long i = 0; i < half; i++) {
-            double angle = (double)p * pow(m->config.rope_theta, -2.0 * (double)i / (double)hd);
-            cosine[p * half + i] = (real)cos(angle);
-            sine[p * half + i] = (real)sin(angle);
+    for (long i = 0; i < half; i++) {
+        double frequency = rotary_frequency(&m->config, i);
+        for (long p = 0; p < positions; p++) {
+            cosine[p * half + i] = (real)cos((double)p * frequency);
+            sine[p * half + i] = (real)sin((double)p * frequency);
         }
+    }
     m->ops->device->upload(s->cosine, cosine, bytes);
     m->ops->device->upload(s->sine, sine, bytes);
     free(cosine);
@@ -144,22 +178,26 @@ static void enter_places(struct model *m, const struct mixing *x, enter *call, r
     }
 }
 
-/* Queries, keys and values, rotated; the first token's position is `position`. */
+/* Queries, keys and values, normed and rotated; the first token's position is `position`. */
 static void project(struct model *m, const struct mixing *x, const real *n, long position) {
     const struct attention *a = x->own;
     const struct common *s = x->common;
     struct shape z = shape_of(m);
     m->ops->linear(x->weight + WEIGHT_QKV, 'N', 'T', m->T, z.wide, z.D, 1, n, z.D, a->qkv.w, z.D, 0,
                    a->qkv_out, z.wide);
+    if (a->qkv_bias.w) m->ops->add_columns(m->T, z.wide, 1, a->qkv_bias.w, 0, a->qkv_out, z.wide);
     if (x->inlet) enter_places(m, x, x->inlet->forward, a->qkv_out, n, NULL);
-    m->ops->rope(m->T, m->S, position, z.H + z.K, z.hd, s->cosine, s->sine, 1, a->qkv_out, z.wide);
+    if (s->norm) head_norm_forward(m, &a->norm, &(struct head_rows){a->qkv_out, z.H, z.K, z.hd}, s->norm);
+    m->ops->rope(m->T, m->S, position, m->start, z.H + z.K, z.hd, s->cosine, s->sine, 1, a->qkv_out, z.wide);
 }
 
+/* The bias is a term of one tensor rank. */
 static void project_out(struct model *m, const struct mixing *x, real *out) {
     const struct attention *a = x->own;
     struct shape z = shape_of(m);
     m->ops->linear(x->weight + WEIGHT_O, 'N', 'T', m->T, z.D, z.H * z.hd, 1, a->out, z.H * z.hd, a->o.w,
                    z.H * z.hd, 0, out, z.D);
+    if (a->o_bias.w && m->tensor->index == 0) m->ops->add_columns(m->T, z.D, 1, a->o_bias.w, 0, out, z.D);
 }
 
 /* What is dropped of this rank's heads; NULL: nothing. */
@@ -176,7 +214,7 @@ static void again(struct model *m, const struct mixing *x, const real *n) {
     struct shape z = shape_of(m);
     struct mask mask;
     project(m, x, n, 0);
-    m->ops->attention(m->B, m->S, z.H, z.K, z.hd, mask_of(m, x, &mask), a->qkv_out, a->out, a->lse);
+    m->ops->attention(m->B, m->S, z.H, z.K, z.hd, mask_of(m, x, &mask), m->start, a->qkv_out, a->out, a->lse);
 }
 
 static void forward(struct model *m, const struct mixing *x, const real *n, real *out) {
@@ -191,19 +229,23 @@ static void backward(struct model *m, const struct mixing *x, const real *dout, 
     struct shape z = shape_of(m);
     long T = m->T, D = z.D, own = z.H * z.hd, wide = z.wide;
     int qkv = x->weight + WEIGHT_QKV, o = x->weight + WEIGHT_O;
-    real *da = dn; /* [T, H·hd] gradient of a->out, used up before dn is written */
+    real *da = s->dout ? s->dout : dn; /* gradient of a->out; scratch then, until dn is written */
     ops->linear(o, 'N', 'N', T, own, D, 1, dout, D, a->o.w, own, 0, da, own);
     ops->linear(o, 'T', 'N', D, own, T, 1, dout, D, a->out, own, 1, a->o.g, own);
+    if (a->o_bias.g) /* every rank has all of dout, but adds up its own rows */
+        ops->add_column_sums(m->rows, D, dout + m->row0 * D, D, a->o_bias.g);
     struct mask mask;
-    ops->attention_back(m->B, m->S, z.H, z.K, z.hd, mask_of(m, x, &mask), a->qkv_out, a->out, a->lse, da,
-                        s->dqkv, s->work);
-    ops->rope(T, m->S, 0, z.H + z.K, z.hd, s->cosine, s->sine, -1, s->dqkv, wide);
+    ops->attention_back(m->B, m->S, z.H, z.K, z.hd, mask_of(m, x, &mask), m->start, a->qkv_out, a->out,
+                        a->lse, da, s->dqkv, s->work);
+    ops->rope(T, m->S, 0, m->start, z.H + z.K, z.hd, s->cosine, s->sine, -1, s->dqkv, wide);
+    if (s->norm) head_norm_backward(m, &a->norm, &(struct head_rows){s->dqkv, z.H, z.K, z.hd}, s->norm, da);
     if (x->inlet) {
         ops->zero(T * D, dn);
         enter_places(m, x, x->inlet->backward, s->dqkv, n, dn);
     }
     ops->linear(qkv, 'N', 'N', T, D, wide, 1, s->dqkv, wide, a->qkv.w, D, x->inlet ? 1 : 0, dn, D);
     ops->linear(qkv, 'T', 'N', wide, D, T, 1, s->dqkv, wide, n, D, 1, a->qkv.g, D);
+    if (a->qkv_bias.g) ops->add_column_sums(T, wide, s->dqkv, wide, a->qkv_bias.g);
 }
 
 static void lay_out_decode(struct model *m, const struct mixing *x, struct arena *arena, long capacity) {
@@ -238,6 +280,7 @@ const struct mixer mixer_attention = {
     .own_bytes = sizeof(struct attention),
     .common_bytes = sizeof(struct common),
     .decode_bytes = sizeof(struct cache),
+    .documents = true,
     .weights = WEIGHTS,
     .leaves = leaves,
     .flops = flops,

@@ -52,6 +52,16 @@ int mixer_weights_below(const struct model_config *config, int layer) {
     return layer / turn * one + rest;
 }
 
+int mixers_validate_documents(const struct model *m) {
+    for (int l = 0; m->documents && l < turn_of(&m->config); l++)
+        if (!mixer_of(&m->config, l)->documents)
+            return gdn_fail(GDN_INPUT,
+                            "data.documents: mask: layers with token mixer %s see all documents of a "
+                            "sample; join is expected",
+                            mixer_of(&m->config, l)->name);
+    return 0;
+}
+
 bool mixers_create(struct model *m) {
     m->mixers = calloc((size_t)rows, sizeof *m->mixers);
     return m->mixers;

@@ -10,12 +10,12 @@
 #include "model/base/base.h"
 #include "model/params/leaf.h"
 
-enum { MIXER_LEAVES = 8 };
+enum { MIXER_LEAVES = 10 }; /* attention's with all it may have */
 
 struct mixer;
 
 /* Queries, keys or values of a layer, where rules between layers may enter: of all T rows this tensor rank's
- * heads, as projected from n and before rotation, so that what enters is turned and kept as the layer's own.
+ * heads, as projected from n and before norms and rotation, so that what enters is turned and kept as the layer's own.
  * In a backward pass their gradient. */
 struct heads {
     real *at;              /* [T, count · width], row distance ld */
@@ -49,6 +49,7 @@ struct mixer {
     const char *name;
     /* Bytes of the row's own structs, zeroed at creation. */
     size_t own_bytes, common_bytes, decode_bytes;
+    bool documents; /* it keeps those apart that do not see each other, by m->start */
     int weights; /* products with weights that are numbered: mixing.weight and the following */
 
     /* The tensors that it brings to a layer, into leaf [MIXER_LEAVES]; returns how many. Arithmetic per token
@@ -101,6 +102,8 @@ const struct mixer *mixer_of(const struct model_config *config, int layer);
 /* How many weights are numbered by the mixers of the layers below this one. */
 int mixer_weights_below(const struct model_config *config, int layer);
 
+/* GDN_INPUT where documents are not to see each other, and a layer's mixer does not keep them apart. */
+int mixers_validate_documents(const struct model *m);
 /* Room for what the layers of a row share (model.mixers; row NULL: no layer of this rank has it), before any
  * layer is created; false without memory. */
 bool mixers_create(struct model *m);

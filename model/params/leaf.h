@@ -19,8 +19,10 @@ struct leaf {
     double lr_scale;     /* times the learning rate */
     double weight_decay; /* where it decays */
     int heads;           /* of attention, whose channels its rows are; 0: none */
+    bool elementwise;    /* updated element by element, also where an optimiser takes matrices as wholes */
     bool joined;         /* right behind the leaf before it in memory: one product reads both */
     bool transposed;     /* [in, out] in memory */
+    bool partial;        /* of one that tensor ranks hold whole: each has terms of its gradient's sum, not all of it */
     bool projects;       /* multiplies sources: a rank that does so for another stage needs it too */
 };
 

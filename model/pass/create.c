@@ -159,6 +159,7 @@ static int dry_run_state(struct model *m) {
 }
 
 static int fill(struct model *m, const struct model_part *part, long positions) {
+    TRY(mixers_validate_documents(m));
     TRY(edges_create(&m->config, &m->edges));
     TRY(allocate(m, part));
     if (m->planned) TRY(dry_run_state(m));
@@ -197,6 +198,7 @@ int model_build(const struct model_config *config, const struct table *table, co
                         .training = training,
                         .planned = !state,
                         .compress = part && training ? part->compress_sources : 0,
+                        .documents = part && part->documents,
                         .saved = {.name = "activations", .device = ops->device},
                         .nodes = {.name = "sources", .device = ops->device},
                         .scratch = {.name = "scratch buffers", .device = ops->device},

@@ -16,8 +16,9 @@ void begin_pass(struct model *m, const struct pass *pass) {
     m->activation_set = &chunk->activation_set[pass->activation_set];
     m->layer = m->activation_set->layer;
     m->g = pass->gradient;
-    if (pass->rows && (chunk->first || chunk->last))
-        m->ops->cut_tokens(m->B, m->S, pass->rows, m->trunk->input, m->trunk->target);
+    m->start = m->trunk->start;
+    if (pass->rows && (chunk->first || chunk->last || rules_read_tokens(m) || m->start))
+        m->ops->cut_tokens(m->B, m->S, pass->rows, m->trunk->input, m->trunk->target, m->trunk->start);
 }
 
 int model_status(const struct model *model) {

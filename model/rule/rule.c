@@ -3,7 +3,6 @@
 #include "model/params/stream.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -23,15 +22,23 @@ bool rule_enters(const struct rule_config *settings, int layer) {
     return enters && (!settings->period || layer % settings->period == settings->period - 1);
 }
 
-static int add_edge(int node, struct edge *edge, int n) {
-    for (int i = 0; i < n; i++)
-        if (edge[i].source == node) return n;
-    edge[n] = (struct edge){.source = node};
-    return n + 1;
+bool rule_enters_at(const struct rule_config *settings, enum rule_place place) {
+    enum rule_place own = settings->place == PLACE_HEAD ? PLACE_AFTER : (enum rule_place)settings->place;
+    return place == own || settings->channels >> place & 1;
 }
 
-static int by_falling_source(const void *a, const void *b) {
-    return ((const struct edge *)b)->source - ((const struct edge *)a)->source;
+bool rule_enters_alone(const struct rule_entry *entry, int layer) {
+    if (entry->row->streams) return true;
+    return entry->row->tokens && entry->row->tokens(entry->settings) && rule_enters(entry->settings, layer);
+}
+
+int rule_add_edge(struct edge another, struct edge *edge, int n) {
+    int at = n;
+    for (int i = 0; i < n; i++)
+        if (edge[i].source == another.source) return n;
+    for (; at > 0 && edge[at - 1].source < another.source; at--) edge[at] = edge[at - 1];
+    edge[at] = another;
+    return n + 1;
 }
 
 int rule_edges(const struct model_config *config, const struct rule_config *settings, int layer,
@@ -40,10 +47,11 @@ int rule_edges(const struct model_config *config, const struct rule_config *sett
     (void)config;
     if (!rule_enters(settings, layer)) return 0;
     for (int i = 0; i < settings->num_distances; i++)
-        if (settings->distances[i] <= layer) n = add_edge(layer - settings->distances[i], edge, n);
+        if (settings->distances[i] <= layer)
+            n = rule_add_edge((struct edge){.source = layer - settings->distances[i]}, edge, n);
     for (int i = 0; i < settings->num_sources; i++)
-        if (settings->sources[i] < layer) n = add_edge(settings->sources[i], edge, n);
-    qsort(edge, (size_t)n, sizeof *edge, by_falling_source);
+        if (settings->sources[i] < layer)
+            n = rule_add_edge((struct edge){.source = settings->sources[i]}, edge, n);
     return n;
 }
 
@@ -56,14 +64,21 @@ void rule_name(const struct rule_entry *entry, char out[RULE_NAME]) {
 
 struct tensor rule_find_connections(const struct model *m, const struct rule_layer *x, const char *leaf) {
     char name[RULE_NAME];
+    struct tensor found = {0};
     rule_name(x->entry, name);
-    return find_tensor(m, "layers.%d.%s.%d.%s", x->layer, name, x->edge[0].distance, leaf);
+    for (int i = 0; i < x->n && !found.w; i++)
+        found = find_tensor(m, "layers.%d.%s.%d.%s", x->layer, name, x->edge[i].distance, leaf);
+    return found;
 }
 
 struct tensor rule_find_shared(const struct model *m, const struct rule_layer *x, const char *leaf) {
     char name[RULE_NAME];
     rule_name(x->entry, name);
     return find_tensor(m, "layers.%d.%s.%s", x->layer, name, leaf);
+}
+
+struct tensor rule_find_trunk(const struct model *m, int layer, const char *leaf) {
+    return find_tensor(m, "layers.%d.%s", layer, leaf);
 }
 
 real *source_gradient_of(const struct model *m, int node) {
@@ -79,7 +94,7 @@ struct row_range rule_terms(const struct model *m) {
 int rule_active(const struct model *m, const struct rule_layer *x) {
     int n = 0;
     for (int i = 0; i < x->n; i++) n += rule_edge_active(m, x, i);
-    return n;
+    return x->n ? n : x->enters;
 }
 
 double rule_clock(const struct model *m) {

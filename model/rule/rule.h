@@ -32,9 +32,11 @@ struct rule_layer {
     int number;                     /* of the rule in the model's list: edge.rule */
     int layer;
     int policy;              /* enum recompute_policy, or POLICY_NO_BACKWARD */
-    int n;                   /* edges that lead into the layer; 0: the rule does not enter it */
+    bool enters;             /* the layer: by edges, with the tokens, or around its blocks */
+    int n;                   /* edges that lead into the layer */
     const struct edge *edge; /* [n] */
-    void *own;               /* the row's: tensors, saved buffers; NULL where n is 0 */
+    enum rule_place at;      /* where: during calls of the row's passes */
+    void *own;               /* the row's: tensors, saved buffers; NULL where it does not enter */
     real *in, *out; /* [R, W] the stream before and behind it; NULL: the output of node l − 1, of node l */
     const struct heads *heads; /* at queries, keys and values: during calls of the row's passes */
     void *decode;              /* the row's: what it keeps of the tokens so far, in generation; else NULL */
@@ -52,6 +54,7 @@ struct model_rule {
 
 struct rules {
     int count;
+    int streams; /* the rule that has several streams; −1: none has */
     struct model_rule rule[MAX_RULES];
     real **source_gradient; /* [num_layers + 1], entry 1 + node: [T, W] gradients left at a node by layers of
                                the chunk above it; NULL where no edge of that chunk starts. Nodes have one in
@@ -78,10 +81,11 @@ struct rule {
     bool by_connection;            /* tensor ranks may hold whole connections (layout_by_connection) */
 
     /* Of a configuration and the rule's entry in it. The edges into a layer, into `edge`, which has room for
-     * one from every node below: source, scale and `introduced`, by falling source; returns how many. Tensors
-     * of a connection, and those that a layer's connections share, into leaf [RULE_LEAVES]; NULL: none.
-     * Arithmetic per token of the forward pass for a layer with n active edges. What does not go together on
-     * so many tensor ranks, where `sharing` of them share each connection's channels; NULL where all does. */
+     * one from every node below: source, scale, `introduced` and `without`, by falling source; returns how
+     * many. Tensors of a connection, and those that a layer's connections share, into leaf [RULE_LEAVES];
+     * NULL: none. Arithmetic per token of the forward pass for a layer with n active edges. What does not go
+     * together on so many tensor ranks, where `sharing` of them share each connection's channels; NULL where
+     * all does. */
     int (*edges)(const struct model_config *config, const struct rule_config *settings, int layer,
                  struct edge *edge);
     int (*connection_leaves)(const struct model_config *config, const struct rule_config *settings,
@@ -92,6 +96,12 @@ struct rule {
     const struct conflict *(*conflict)(const struct model_config *config, const struct rule_config *settings,
                                        int tensor, int sharing);
 
+    /* Names of leaves of the first layer that the layers it enters read too, which stages of those then hold
+     * as well; a list that NULL ends. NULL: none. */
+    const char *const *(*borrowed)(const struct rule_config *settings);
+    /* Does it read the tokens of a pass (trunk->input)? Then it enters the layers that rule_enters says,
+     * edges or not; as connections of which `flops` counts 1. NULL: it does not. */
+    bool (*tokens)(const struct rule_config *settings);
     /* Does it read the inverse rms of its sources (activation_set.rstd)? NULL: it does not. */
     bool (*rms)(const struct model_config *config, const struct rule_config *settings);
 
@@ -126,13 +136,19 @@ struct rule {
      * the forward pass did to m->pass->watch. NULL for the last three: nothing to do.
      * At queries, keys and values x->heads is what forward adds to, of all rows and own heads, and `out` its
      * start; in the backward pass it is the gradient of what forward has left, not m->g, and what comes by
-     * way of n is added to its dn. There n may lie where stream_all puts rows: ask it for no others.
+     * way of n is added to its dn, by way of what the layer reads to own rows of m->g. There n may lie where
+     * stream_all puts rows: ask it for no others. An entry with channels enters there and at its place: what
+     * the first of its passes has computed is there until the last, also of the backward pass.
      * In generation the forward pass is that of one token, with x->decode. */
     void (*forward)(struct model *m, const struct rule_layer *x, real *out, struct loss_sums *sums);
     void (*backward)(struct model *m, const struct rule_layer *x);
     void (*again)(struct model *m, const struct rule_layer *x);
     void (*renew)(struct model *m, const struct rule_layer *x);
     void (*watch)(struct model *m, const struct rule_layer *x);
+
+    /* At PLACE_AROUND, of all layers and without edges: what their blocks call in place of passes
+     * (model/layer/layer.h). */
+    const struct streams *streams;
 
     /* Generation of one sequence, by a rank that has all of the model, where a row keeps something of the
      * tokens so far: bytes of its struct for a layer, zeroed; takes what that needs for `capacity` tokens
@@ -144,10 +160,16 @@ struct rule {
 
 /* Does an entry have it enter the layer, as far as settings `layers` and `period` say? */
 bool rule_enters(const struct rule_config *settings, int layer);
+/* Does an entry enter layers at a place? Place `head` is that behind the last. */
+bool rule_enters_at(const struct rule_config *settings, enum rule_place place);
+/* Does it enter the layer without edges, where it has none there? */
+bool rule_enters_alone(const struct rule_entry *entry, int layer);
 /* A row's `edges`: into such a layer from the sources that an entry lists, by `distances` and by `sources`,
  * each node once. */
 int rule_edges(const struct model_config *config, const struct rule_config *settings, int layer,
                struct edge *edge);
+/* Adds an edge to n others by falling source, if none is from that one; returns how many there are then. */
+int rule_add_edge(struct edge another, struct edge *edge, int n);
 
 /* Columns of the stream, or of queries, keys or values, at a place on all tensor ranks; 0: no layer has it.
  */
@@ -156,17 +178,21 @@ long rule_width(const struct model_config *config, enum rule_place place);
 /* What tensors' names say of a rule: its row's name or NAME_2. */
 enum { RULE_NAME = 48 };
 void rule_name(const struct rule_entry *entry, char out[RULE_NAME]);
-/* A leaf of a rule in a layer: of its first connection, with which the others' are neighbours in memory; of
- * the layer. */
+/* A leaf of a rule in a layer: of the first of its connections that has it, with which the others' are
+ * neighbours in memory; of the layer. */
 struct tensor rule_find_connections(const struct model *m, const struct rule_layer *x, const char *leaf);
 struct tensor rule_find_shared(const struct model *m, const struct rule_layer *x, const char *leaf);
+/* A leaf of a layer without its rules: of the one that it enters, or of the first, borrowed. */
+struct tensor rule_find_trunk(const struct model *m, int layer, const char *leaf);
 
 /* What a layer's backward pass leaves at a node, in a backward pass: the pass's own buffer, or scratch; [T,
  * W]. NULL where the pass brings only a projected source. */
 real *source_gradient_of(const struct model *m, int node);
 
-/* The stream before a rule: own rows [R, W]; all of them [T, W], until another block is asked for. */
+/* The stream before a rule, at queries, keys and values what the layer reads: own rows [R, W]; all of them [T,
+ * W], until another block is asked for. */
 static inline const real *rule_rows(const struct model *m, const struct rule_layer *x) {
+    if (x->entry->settings->place >= PLACE_QUERY) return layer_input(m, x->layer);
     return x->in ? x->in : node_rows(m, x->layer - 1);
 }
 static inline const real *rule_input(struct model *m, const struct rule_layer *x) {
@@ -189,7 +215,7 @@ struct row_range rule_terms(const struct model *m);
 static inline bool rule_edge_active(const struct model *m, const struct rule_layer *x, int i) {
     return edge_set_has(m->pass->options->active, (int)(x->edge - m->edges.edge) + i);
 }
-/* How many of them are. */
+/* How many of them are; 1 of a rule that enters without any. */
 int rule_active(const struct model *m, const struct rule_layer *x);
 
 /* Seconds of a clock, for model_connection_seconds; 0 on a device that runs by itself. */

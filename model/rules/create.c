@@ -9,8 +9,8 @@ static struct rule_layer *layer_of(struct activation_set *set, int r, int l) {
     return set->rule[r] + l;
 }
 
-static enum rule_place place_of(const struct model *m, int r) {
-    return (enum rule_place)m->rules->rule[r].entry.settings->place;
+static bool enters_at(const struct model *m, int r, enum rule_place place) {
+    return rule_enters_at(m->rules->rule[r].entry.settings, place);
 }
 
 static size_t own_bytes(const struct model *m, const struct rule *row) {
@@ -31,6 +31,7 @@ static struct rule_layer enter(const struct model *m, int r, int l) {
         if (m->edges.edge[e].rule != r) continue;
         if (!x.n++) x.edge = &m->edges.edge[e];
     }
+    x.enters = x.n || rule_enters_alone(entry, l);
     return x;
 }
 
@@ -43,7 +44,7 @@ static bool create_rule(struct model *m, int r) {
     bool there = rule->common && rule->held && create_own(m, &rule->shared);
     for (int l = 0; there && l < m->config.num_layers; l++) {
         rule->held[l] = enter(m, r, l);
-        there = !rule->held[l].n || create_own(m, &rule->held[l]);
+        there = !rule->held[l].enters || create_own(m, &rule->held[l]);
     }
     return there;
 }
@@ -52,9 +53,15 @@ bool rules_create(struct model *m) {
     struct rule_entry entry[MAX_RULES];
     struct rules *rules = m->rules;
     rules->count = rules_of(&m->config, entry);
+    rules->streams = -1;
     rules->source_gradient = calloc((size_t)m->config.num_layers + 1, sizeof *rules->source_gradient);
     bool there = rules->source_gradient;
-    for (int r = 0; r < rules->count; r++) rules->rule[r].entry = entry[r];
+    for (int r = 0; r < rules->count; r++) {
+        rules->rule[r].entry = entry[r];
+        if (!entry[r].row->streams) continue;
+        rules->streams = r;
+        m->trunk->streams = entry[r].row->streams;
+    }
     for (int r = 0; there && r < rules->count; r++) there = create_rule(m, r);
     return there;
 }
@@ -83,7 +90,7 @@ bool rules_create_layers(struct model *m, struct span span, struct rule_layer **
         out[r] = calloc((size_t)m->config.num_layers + 1, sizeof *out[r]);
         for (int l = span.first; out[r] && l < span.end; l++) {
             out[r][l] = enter(m, r, l);
-            if (out[r][l].n && !create_own(m, &out[r][l])) return false;
+            if (out[r][l].enters && !create_own(m, &out[r][l])) return false;
         }
         if (!out[r]) return false;
     }
@@ -93,6 +100,13 @@ bool rules_create_layers(struct model *m, struct span span, struct rule_layer **
 int rules_prepare(struct model *m) {
     for (int r = 0; r < m->rules->count; r++) {
         struct model_rule *rule = &m->rules->rule[r];
+        const struct rule *row = rule->entry.row;
+        if (m->documents && row->decode_bytes) /* what it reads of a layer is not the token's own alone */
+            return gdn_fail(
+                GDN_INPUT,
+                "data.documents: mask: the rule between layers %s sees all documents of a sample; join "
+                "is expected",
+                row->name);
         if (rule->entry.row->prepare) TRY(rule->entry.row->prepare(m, rule));
     }
     return 0;
@@ -101,13 +115,21 @@ int rules_prepare(struct model *m) {
 void rules_find(struct model *m, int l) {
     for (int r = 0; r < m->rules->count; r++) {
         const struct rule_layer *x = &m->rules->rule[r].held[l];
-        if (x->n && x->row->find) x->row->find(m, x);
+        if (x->enters && x->row->find) x->row->find(m, x);
     }
 }
 
 bool rules_enter(const struct model *m, int l, enum rule_place place) {
     for (int r = 0; r < m->rules->count; r++)
-        if (place_of(m, r) == place && m->rules->rule[r].held[l].n) return true;
+        if (enters_at(m, r, place) && m->rules->rule[r].held[l].enters) return true;
+    return false;
+}
+
+bool rules_read_tokens(const struct model *m) {
+    for (int r = 0; r < m->rules->count; r++) {
+        const struct rule_entry *entry = &m->rules->rule[r].entry;
+        if (entry->row->tokens && entry->row->tokens(entry->settings)) return true;
+    }
     return false;
 }
 
@@ -129,7 +151,7 @@ static real *lay_out_stream(struct model *m, int r) {
 }
 
 static bool in_stream(const struct model *m, int r) {
-    return place_of(m, r) == PLACE_BEFORE || place_of(m, r) == PLACE_AFTER;
+    return enters_at(m, r, PLACE_BEFORE) || enters_at(m, r, PLACE_AFTER);
 }
 
 /* One stream between two rules of a place, and one beyond the block: before the layer's, behind it. */
@@ -139,9 +161,9 @@ static void lay_out_streams(struct model *m, struct activation_set *set, int l) 
     layer->x = layer->y = NULL;
     for (int r = 0; r < m->rules->count; r++) {
         struct rule_layer *x = layer_of(set, r, l);
-        if (!x->n || !in_stream(m, r)) continue;
+        if (!x->enters || !in_stream(m, r)) continue;
         real *stream = lay_out_stream(m, r);
-        if (place_of(m, r) == PLACE_BEFORE) {
+        if (enters_at(m, r, PLACE_BEFORE)) {
             x->in = layer->x;
             layer->x = x->out = stream;
             continue;
@@ -158,7 +180,7 @@ void rules_lay_out(struct model *m, struct activation_set *set, int l, long T) {
     for (int r = 0; r < m->rules->count; r++) {
         struct rule_layer *x = layer_of(set, r, l);
         const struct model_rule *rule = &m->rules->rule[r];
-        if (!x->n) continue;
+        if (!x->enters) continue;
         x->policy = rule->held[l].policy;
         memcpy(x->own, rule->held[l].own, own_bytes(m, x->row));
         if (x->row->lay_out) x->row->lay_out(m, x, rule->shared.own, T);
@@ -171,23 +193,26 @@ void rules_share(struct model *m, int l) {
         const struct rule_layer *from = &m->rules->rule[r].held[l];
         struct rule_layer *to = &m->rules->rule[r].shared;
         to->policy = (int)largest(to->policy, from->policy);
-        if (from->policy != POLICY_NONE) to->n = (int)largest(to->n, from->n);
+        if (from->policy == POLICY_NONE || !from->enters) continue;
+        to->enters = true;
+        to->n = (int)largest(to->n, from->n);
     }
 }
 
 void rules_lay_out_shared(struct model *m, long T) {
     for (int r = 0; r < m->rules->count; r++) {
         const struct rule_layer *x = &m->rules->rule[r].shared;
-        if (x->n && x->row->lay_out) x->row->lay_out(m, x, x->own, T);
+        if (x->enters && x->row->lay_out) x->row->lay_out(m, x, x->own, T);
     }
 }
 
-/* The most edges of a rule into one layer of this rank. */
+/* The most edges of a rule into one layer of this rank; −1: it enters none. */
 static int most(const struct model *m, int r) {
-    long n = 0;
+    long n = -1;
     for (int c = 0; c < m->layout.chunks; c++) {
         struct span span = layout_span(&m->layout, c, m->config.num_layers);
-        for (int l = span.first; l < span.end; l++) n = largest(n, m->rules->rule[r].held[l].n);
+        for (int l = span.first; l < span.end; l++)
+            if (m->rules->rule[r].held[l].enters) n = largest(n, m->rules->rule[r].held[l].n);
     }
     return (int)n;
 }
@@ -198,10 +223,10 @@ void rules_lay_out_scratch(struct model *m, long T) {
         struct model_rule *rule = &m->rules->rule[r];
         const struct rule *row = rule->entry.row;
         int n = most(m, r);
-        if (!n) continue;
+        if (n < 0) continue;
         if (row->lay_out_scratch) row->lay_out_scratch(m, rule, T, n);
         if (m->training || !in_stream(m, r)) continue;
-        if (place_of(m, r) == PLACE_AFTER && !behind)
+        if (enters_at(m, r, PLACE_AFTER) && !behind)
             rule->stream = m->trunk->t2, behind = true;
         else
             rule->stream = take(&m->scratch, m->rows_max * m->stream);

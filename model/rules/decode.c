@@ -10,7 +10,7 @@ static void for_each(struct model *m, const struct activation_set *set, each *ca
     for (int r = 0; r < m->rules->count; r++)
         for (int l = 0; l < m->config.num_layers; l++) {
             struct rule_layer *x = &set->rule[r][l];
-            if (x->n && x->row->decode_bytes) call(m, x, context);
+            if (x->enters && x->row->decode_bytes) call(m, x, context);
         }
 }
 

@@ -1,19 +1,27 @@
 /* Attention over depth (model.md 12): what a layer reads is drawn towards, or replaced by, a weighted sum of
  * the outputs of nodes below it. Each token has weights of its own, of which nothing is kept: the backward
- * pass computes them again, from rows that it reads anyway. */
+ * pass computes them again, from rows that it reads anyway. At place `value` each head of the layer's values
+ * attends by itself (depth_values.h). */
 #include "model/params/stream.h"
+#include "model/rules/depth_values.h"
 #include "model/rules/rules.h"
 
 enum { RESIDUAL, PUBLISHED }; /* its forms */
 
 struct depth {
     struct tensor query, lambda; /* [W], [1]; `published` has no lambda */
+    struct depth_values values;  /* at place `value`, in place of them */
 };
 
 struct common {
     real *dquery, *dlambda; /* [R, W], [R] each token's terms of the gradients */
     real *rest;             /* [1] 1 − λ */
+    struct depth_values_scratch values;
 };
+
+static bool at_values(const struct rule_config *settings) {
+    return settings->place == PLACE_VALUE;
+}
 
 /* The newest node, the last of every `block` layers, and the embedding; none where that is the newest. */
 static int edges(const struct model_config *config, const struct rule_config *settings, int layer,
@@ -28,16 +36,16 @@ static int edges(const struct model_config *config, const struct rule_config *se
 
 static int leaves(const struct model_config *config, const struct rule_config *settings, struct leaf *leaf) {
     int n = 0;
-    leaf[n++] = leaf_vector("query", SPLIT_NONE, stream_width(config), 0);
-    if (settings->form == RESIDUAL) leaf[n++] = leaf_vector("lambda", SPLIT_NONE, 1, 0);
+    if (at_values(settings)) n = depth_values_leaves(config, leaf);
+    if (!n) leaf[n++] = leaf_vector("query", SPLIT_NONE, stream_width(config), 0);
+    if (n == 1 && settings->form == RESIDUAL) leaf[n++] = leaf_vector("lambda", SPLIT_NONE, 1, 0);
     for (int i = 0; i < n; i++) leaf[i].lr_scale = settings->lr_scale;
     return n;
 }
 
 /* Score and sum. */
 static double flops(const struct model_config *config, const struct rule_config *settings, int n) {
-    (void)settings;
-    return 2.0 * 2 * n * (double)stream_width(config);
+    return at_values(settings) ? depth_values_flops(config, n) : 2.0 * 2 * n * (double)stream_width(config);
 }
 
 static const struct conflict *conflict(const struct model_config *config, const struct rule_config *settings,
@@ -45,6 +53,9 @@ static const struct conflict *conflict(const struct model_config *config, const 
     static const struct conflict many = {
         "depth_attention reads more than 64 outputs before a layer: a larger block is expected",
         {"model.rules", "model.num_layers"}};
+    static const struct conflict published = {
+        "depth_attention of form published replaces what a layer reads: place before is expected beside it",
+        {"model.rules"}};
     struct edge edge[config->num_layers + 1];
     int most = 0;
     (void)tensor, (void)sharing;
@@ -52,18 +63,27 @@ static const struct conflict *conflict(const struct model_config *config, const 
         int n = edges(config, settings, l, edge);
         if (n > most) most = n;
     }
-    return most > OPS_CONNECTIONS ? &many : NULL;
+    if (most > OPS_CONNECTIONS) return &many;
+    if (!at_values(settings)) return NULL;
+    return settings->form == PUBLISHED ? &published : own_input_conflict(config);
 }
 
 static void find(struct model *m, const struct rule_layer *x) {
     struct depth *d = x->own;
+    if (at_values(x->entry->settings)) {
+        depth_values_find(m, x, &d->values);
+        return;
+    }
     d->query = rule_find_shared(m, x, "query");
     d->lambda = rule_find_shared(m, x, "lambda");
 }
 
 static void lay_out_scratch(struct model *m, const struct model_rule *rule, long T, int n) {
     struct common *c = rule->common;
-    (void)T, (void)n;
+    if (at_values(rule->entry.settings)) {
+        depth_values_lay_out_scratch(m, &c->values, T, n);
+        return;
+    }
     if (!m->training) return;
     c->dquery = take(&m->scratch, m->rows_max * m->stream);
     c->dlambda = take(&m->scratch, m->rows_max);
@@ -84,9 +104,14 @@ static long list_sources(struct model *m, const struct rule_layer *x, long first
 
 static void forward(struct model *m, const struct rule_layer *x, real *out, struct loss_sums *sums) {
     const struct depth *d = x->own;
+    const struct common *c = rule_common(m, x);
     const real *h[OPS_CONNECTIONS];
-    long n = list_sources(m, x, 0, h, NULL);
     (void)sums;
+    if (x->heads) {
+        depth_values_forward(m, x, &d->values, &c->values);
+        return;
+    }
+    long n = list_sources(m, x, 0, h, NULL);
     m->ops->depth_attention(m->rows, n, m->stream, d->query.w, h, m->config.norm_eps, d->lambda.w, out);
 }
 
@@ -103,7 +128,7 @@ static void own_backward(struct model *m, const struct depth *d, const struct co
 }
 
 /* This rank's terms are those of own rows, or of its part of rows that all have. */
-static void backward(struct model *m, const struct rule_layer *x) {
+static void stream_backward(struct model *m, const struct rule_layer *x) {
     const struct ops *ops = m->ops;
     const struct depth *d = x->own;
     const struct common *c = rule_common(m, x);
@@ -119,15 +144,25 @@ static void backward(struct model *m, const struct rule_layer *x) {
     own_backward(m, d, c);
 }
 
+static void backward(struct model *m, const struct rule_layer *x) {
+    const struct depth *d = x->own;
+    const struct common *c = rule_common(m, x);
+    if (x->heads)
+        depth_values_backward(m, x, &d->values, &c->values);
+    else
+        stream_backward(m, x);
+}
+
 enum {
-    SETTINGS = 1u << SETTING_LAYERS | 1u << SETTING_PERIOD | 1u << SETTING_BLOCK | 1u << SETTING_LR_SCALE
+    SETTINGS = 1u << SETTING_PLACE | 1u << SETTING_LAYERS | 1u << SETTING_PERIOD | 1u << SETTING_BLOCK |
+               1u << SETTING_LR_SCALE
 };
 static const struct rule_form forms[] = {
     [RESIDUAL] = {"residual", SETTINGS}, [PUBLISHED] = {"published", SETTINGS}};
 
 const struct rule rule_depth_attention = {
     .name = "depth_attention",
-    .places = 1u << PLACE_BEFORE,
+    .places = 1u << PLACE_BEFORE | 1u << PLACE_VALUE,
     .forms = forms,
     .num_forms = 2,
     .defaults = {.place = PLACE_BEFORE, .period = 1, .block = 1, .lr_scale = 10},

@@ -67,7 +67,8 @@ static void forward(struct model *m, const struct rule_layer *x, real *out, stru
     const struct lane *lane = x->own;
     (void)sums;
     m->ops->scale(m->rows * m->stream, lane->lambda.w, out);
-    norms_forward(m, x, spread(m, x, false).w, out, lane->rstd);
+    norms_forward(m, x, &(struct norms){.n = 1, .gain = spread(m, x, false), .rstd = lane->rstd, .groups = 1},
+                  out);
 }
 
 static void backward(struct model *m, const struct rule_layer *x) {
@@ -77,7 +78,8 @@ static void backward(struct model *m, const struct rule_layer *x) {
     long W = m->stream;
     m->ops->add_dot(terms.count * W, m->g + terms.first * W, rule_rows(m, x) + (terms.first - m->row0) * W,
                     lane->lambda.g);
-    norms_backward(m, x, gain, lane->rstd);
+    norms_backward(m, x, &(struct norms){.n = 1, .gain = gain, .rstd = lane->rstd, .groups = 1},
+                   stream_rows(m, m->g));
     m->ops->connection_weights_back(W, 1, NULL, 1, 1, 1, lane->mu.w, gain.g, lane->mu.g, NULL);
     m->ops->scale(m->rows * W, lane->lambda.w, stream_rows(m, m->g));
 }

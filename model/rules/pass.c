@@ -7,8 +7,8 @@ static struct rule_layer *layer_of(const struct model *m, int r, int l) {
     return m->activation_set->rule[r] + l;
 }
 
-static enum rule_place place_of(const struct rule_layer *x) {
-    return (enum rule_place)x->entry->settings->place;
+static bool enters_at(const struct rule_layer *x, enum rule_place place) {
+    return x->enters && rule_enters_at(x->entry->settings, place);
 }
 
 void rules_begin(struct model *m, struct loss_sums *sums) {
@@ -35,27 +35,36 @@ static void forward(struct model *m, struct model_rule *rule, const struct rule_
 
 void rules_forward(struct model *m, int l, enum rule_place place) {
     for (int r = 0; r < m->rules->count; r++) {
-        const struct rule_layer *x = layer_of(m, r, l);
-        if (x->n && place_of(x) == place) forward(m, &m->rules->rule[r], x);
+        struct rule_layer *x = layer_of(m, r, l);
+        if (!enters_at(x, place)) continue;
+        x->at = place;
+        forward(m, &m->rules->rule[r], x);
     }
 }
 
 /* What the layer has not kept, unless what layers share still has it. */
 static void again(struct model *m, struct model_rule *rule, const struct rule_layer *x) {
-    bool there = rule->owner == x;
     if (x->policy == POLICY_NONE) return;
-    rule->owner = NULL; /* the backward pass uses it up */
-    if (!there && x->row->again) x->row->again(m, x);
+    if (rule->owner != x && x->row->again) x->row->again(m, x);
+    rule->owner = x;
+}
+
+/* The backward pass at a rule's last place uses it up. */
+static void use_up(struct model_rule *rule, const struct rule_layer *x) {
+    bool last = x->at == PLACE_BEFORE || !x->entry->settings->channels;
+    if (last && x->policy != POLICY_NONE) rule->owner = NULL;
 }
 
 void rules_backward(struct model *m, int l, enum rule_place place) {
     for (int r = m->rules->count - 1; r >= 0; r--) {
-        const struct rule_layer *x = layer_of(m, r, l);
-        if (!x->n || place_of(x) != place || !rule_active(m, x)) continue;
+        struct rule_layer *x = layer_of(m, r, l);
+        if (!enters_at(x, place) || !rule_active(m, x)) continue;
         gradient_full(m);
         double began = rule_clock(m);
+        x->at = place;
         again(m, &m->rules->rule[r], x);
         x->row->backward(m, x);
+        use_up(&m->rules->rule[r], x);
         m->rules->seconds += rule_clock(m) - began;
         m->g_full = !m->rows_divided;
     }
@@ -65,9 +74,10 @@ void rules_backward(struct model *m, int l, enum rule_place place) {
 static void heads_forward(struct model *m, int l, enum rule_place place, const struct heads *heads) {
     for (int r = 0; r < m->rules->count; r++) {
         struct rule_layer *x = layer_of(m, r, l);
-        if (!x->n || place_of(x) != place || !rule_active(m, x)) continue;
+        if (!enters_at(x, place) || !rule_active(m, x)) continue;
         double began = rule_clock(m);
-        x->heads = heads;
+        x->heads = heads, x->at = place;
+        if (x->entry->settings->channels) again(m, &m->rules->rule[r], x);
         x->row->forward(m, x, heads->at, m->rules->sums);
         if (x->policy != POLICY_NONE) m->rules->rule[r].owner = x;
         m->rules->seconds += rule_clock(m) - began;
@@ -79,11 +89,12 @@ static void heads_forward(struct model *m, int l, enum rule_place place, const s
 static void heads_backward(struct model *m, int l, enum rule_place place, const struct heads *heads) {
     for (int r = m->rules->count - 1; r >= 0; r--) {
         struct rule_layer *x = layer_of(m, r, l);
-        if (!x->n || place_of(x) != place || !rule_active(m, x)) continue;
+        if (!enters_at(x, place) || !rule_active(m, x)) continue;
         double began = rule_clock(m);
-        x->heads = heads;
+        x->heads = heads, x->at = place;
         again(m, &m->rules->rule[r], x);
         x->row->backward(m, x);
+        use_up(&m->rules->rule[r], x);
         x->heads = NULL;
         m->rules->seconds += rule_clock(m) - began;
     }
@@ -100,7 +111,7 @@ const struct inlet *rules_inlet(const struct model *m, int l) {
 void rules_renew(struct model *m, int l) {
     for (int r = 0; r < m->rules->count; r++) {
         const struct rule_layer *x = layer_of(m, r, l);
-        if (x->n && x->row->renew) x->row->renew(m, x);
+        if (x->enters && x->row->renew) x->row->renew(m, x);
     }
 }
 

@@ -11,6 +11,7 @@ extern const struct rule rule_mix;
 extern const struct rule rule_dense;
 extern const struct rule rule_value;
 extern const struct rule rule_depth_attention;
+extern const struct rule rule_hyper;
 
 /* table.c. Adds a row, for programs beside gdn: before anything else of the program. Returns its number
  * (model_config.rules). */
@@ -26,6 +27,9 @@ int rules_narrow(const struct rule_entry *rule, int count);
 /* What their rows say of values that do not go together on so many tensor ranks, of which `sharing` share
  * each connection's channels; NULL where all do. */
 const struct conflict *rules_conflict(const struct model_config *config, int tensor, int sharing);
+
+/* Do stages of later layers hold tensors of the first for one of its rules (rule.borrowed)? */
+bool rules_borrow(const struct model_config *config);
 
 /* edges.c. The table of the edges of all rules, those of a layer in the rules' order. Not collective. Fails
  * only without memory. Free with edges_free. */
@@ -48,6 +52,8 @@ void rules_find(struct model *m, int l);
 void rules_set_policy(struct model *m, int l, int policy);
 /* Does a rule enter the layer there? */
 bool rules_enter(const struct model *m, int l, enum rule_place place);
+/* Does one read the tokens of a pass? */
+bool rules_read_tokens(const struct model *m);
 /* Does one read the inverse rms of its sources? */
 bool rules_read_rms(const struct model *m);
 /* Generation (decode.c): what rows keep of the tokens so far, in the layers of the decoder's only set: false

@@ -10,8 +10,9 @@
 enum { MAX_ROWS = 16 };
 
 static const struct rule *row[MAX_ROWS] = {&rule_delta, &rule_lane,  &rule_mix,
-                                           &rule_dense, &rule_value, &rule_depth_attention};
-static int rows = 6;
+                                           &rule_dense, &rule_value, &rule_depth_attention,
+                                           &rule_hyper};
+static int rows = 7;
 
 int rule_register(const struct rule *another) {
     if (rows == MAX_ROWS) abort();
@@ -54,24 +55,30 @@ int rules_narrow(const struct rule_entry *rule, int count) {
     return -1;
 }
 
+/* `edge` has room for those of a layer. */
+static bool enters(const struct model_config *config, const struct rule_entry *rule, int layer,
+                   struct edge *edge) {
+    return rule->row->edges(config, rule->settings, layer, edge) > 0 || rule_enters_alone(rule, layer);
+}
+
 /* Does it enter queries, keys or values of a layer whose mixer has none? */
 static bool enters_nowhere(const struct model_config *config, const struct rule_entry *rule) {
     struct edge edge[config->num_layers + 1];
-    enum rule_place place = (enum rule_place)rule->settings->place;
     bool nowhere = false;
-    for (int l = 0; place >= PLACE_QUERY && l < config->num_layers && !nowhere; l++) {
-        const struct mixer *mixer = mixer_of(config, l);
-        if (mixer->place_width && mixer->place_width(config, place)) continue;
-        nowhere = rule->row->edges(config, rule->settings, l, edge) > 0;
-    }
+    for (enum rule_place place = PLACE_QUERY; place <= PLACE_VALUE; place++)
+        for (int l = 0; rule_enters_at(rule->settings, place) && l < config->num_layers && !nowhere; l++) {
+            const struct mixer *mixer = mixer_of(config, l);
+            if (mixer->place_width && mixer->place_width(config, place)) continue;
+            nowhere = enters(config, rule, l, edge);
+        }
     return nowhere;
 }
 
-/* Has a rule of model.rules no edges? */
+/* Does a rule of model.rules enter no layer? */
 static bool is_idle(const struct model_config *config, const struct rule_entry *rule) {
     struct edge edge[config->num_layers + 1];
     int n = rule->row == &rule_delta; /* whose distances may be longer than the model */
-    for (int l = 0; !n && l < config->num_layers; l++) n = rule->row->edges(config, rule->settings, l, edge);
+    for (int l = 0; !n && l < config->num_layers; l++) n = enters(config, rule, l, edge);
     return !n;
 }
 
@@ -103,12 +110,35 @@ static const struct conflict *conflict_of(const struct model_config *config, con
     return own || !is_idle(config, rule) ? own : &idle;
 }
 
+/* A rule of several streams has them for itself: what others read of them, and add to which, none says. */
+static const struct conflict *conflict_of_streams(const struct rule_entry *rule, int count) {
+    static char why[192];
+    static const struct conflict beside = {why, {"model.rules", "model.delta.distances"}};
+    const struct rule *several = NULL, *other = NULL;
+    for (int r = 0; r < count; r++)
+        if (rule[r].row->streams) several = rule[r].row;
+    for (int r = 0; several && r < count; r++)
+        if (rule[r].row != several || rule[r].before) other = rule[r].row;
+    if (!other) return NULL;
+    text_append(why, sizeof why, 0, "%s has several residual streams, and %s %s: it is expected alone, without %s",
+                several->name, other->name, other == several ? "once more says how many" : "reads and adds to one",
+                other == &rule_delta ? "distances" : "other rules");
+    return &beside;
+}
+
 const struct conflict *rules_conflict(const struct model_config *config, int tensor, int sharing) {
     struct rule_entry rule[MAX_RULES];
-    const struct conflict *found = NULL;
     int count = rules_of(config, rule);
+    const struct conflict *found = conflict_of_streams(rule, count);
     for (int r = 0; r < count && !found; r++) found = conflict_of(config, &rule[r], tensor, sharing);
     return found;
+}
+
+bool rules_borrow(const struct model_config *config) {
+    struct rule_entry rule[MAX_RULES];
+    for (int r = 0, count = rules_of(config, rule); r < count; r++)
+        if (rule[r].row->borrowed && rule[r].row->borrowed(rule[r].settings)) return true;
+    return false;
 }
 
 struct route_widths model_route_widths(const struct model_config *config, const struct layout *layout) {

@@ -11,8 +11,10 @@ static double layer_flops(const struct model_config *m, const struct edges *edge
     int n[MAX_RULES] = {0};
     for (int e = edges->first[l]; e < edges->first[l + 1]; e++)
         n[edges->edge[e].rule] += edge_set_has(active, e);
-    for (int r = 0, count = rules_of(m, rule); r < count; r++)
-        flops += rule[r].row->flops(m, rule[r].settings, n[r]);
+    for (int r = 0, count = rules_of(m, rule); r < count; r++) {
+        int sources = n[r] || !rule_enters_alone(&rule[r], l) ? n[r] : 1;
+        flops += rule[r].row->flops(m, rule[r].settings, sources);
+    }
     return flops;
 }
 

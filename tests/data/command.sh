@@ -40,7 +40,7 @@ expect 2 'raw.bin is no text: it has a NUL byte at position 1' "$GDN" data show 
 expect 2 'all.h5 is an HDF5 file, which format text cannot read; format hdf5 is expected' "$GDN" data show --format text all.h5
 gzip -k a.txt
 expect 2 'a.txt.gz is compressed by gzip, which no format reads; unpack it with gzip -d' "$GDN" data show a.txt.gz
-expect 0 '{"format":"hdf5","files":1,"first_file":"all.h5","last_file":"all.h5","tokens":17,"documents":null,"bytes":' "$GDN" data show --json all.h5
+expect 0 '{"format":"hdf5","files":1,"first_file":"all.h5","last_file":"all.h5","tokens":17,"documents":2,"bytes":' "$GDN" data show --json all.h5
 expect 0 '"documents":2,"bytes":16,"stored_as":"bytes","smallest_token":10,"largest_token":256,"examined_tokens":17,"first":[72,101,' "$GDN" data show --json a.txt b.txt
 [ "$(wc -l <out)" = 1 ] || fail "--json prints $(cat out)"
 expect 2 'raw.bin is no text' "$GDN" data show --json raw.bin
@@ -57,10 +57,10 @@ expect 0 '4: 256 98 195 169' "$GDN" data sample --format hdf5 --length 3 --first
 "$GDN" data sample --format hdf5 --length 3 --first 0 --count 5 all.h5 >sequential
 cut -d: -f2 shuffled | sort | cmp - <(cut -d: -f2 sequential | sort) || fail "a shuffle loses samples"
 
-expect 0 'write|show|sample' "$GDN" data --help
+expect 0 'write|tokenizer|show|sample' "$GDN" data --help
 expect 0 'Example: gdn data write' "$GDN" data write --help
 expect 0 'Usage: gdn data sample' "$GDN" data sample --help
-expect 2 'write, show or sample' "$GDN" data
+expect 2 'write, tokenizer, show or sample' "$GDN" data
 expect 2 "'shwo'" "$GDN" data shwo
 expect 2 "--format 'h5'" "$GDN" data show --format h5 all.h5
 expect 2 '--fromat' "$GDN" data show --fromat hdf5 all.h5
@@ -78,3 +78,10 @@ expect 2 "a.txt.gz is compressed" "$GDN" data write --format hdf5 --output x.h5 
 [ ! -e x.h5 ] && [ ! -e x.txt ] || fail "a refused write left a file"
 expect 2 'a.txt is not an HDF5 file' "$GDN" data show --format hdf5 a.txt
 expect 1 'standard output' bash -c '"$GDN" data show --format text a.txt >/dev/full'
+
+# Documents of 2, 7 and 10 tokens in samples of 10 tokens: two samples when packed, three alone, and in classes of 10, 5, 3 and 2 they take 2, 10 and 10.
+printf ab > d1 && printf cdefgh > d2 && printf ijklmnopq > d3
+"$GDN" data write --format hdf5 --output lengths.h5 d1 d2 d3
+expect 0 'left over  of samples of 10 tokens: 0.0500 packed by best fit, 0.3667 a document each, 0.1364 by classes' "$GDN" data show --length 10 lengths.h5
+expect 0 '"left_over":{"length":10,"packed":0.05' "$GDN" data show --length 10 --json lengths.h5
+expect 2 'raw.bin: files of format nanogpt do not tell where documents start' "$GDN" data show --format nanogpt --length 10 raw.bin

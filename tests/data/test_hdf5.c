@@ -206,6 +206,56 @@ static void nothing_left_open(void **state) {
     assert_int_equal(H5Fget_obj_count(H5F_OBJ_ALL, H5F_OBJ_ALL), 0);
 }
 
+/* A dataset beside `tokens`. */
+static void add_line(const char *path, const char *name, hid_t type, int dimensions, long count,
+                     const int64_t *numbers) {
+    hsize_t shape[2] = {(hsize_t)count, 1};
+    hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT), space = H5Screate_simple(dimensions, shape, NULL);
+    hid_t dataset = H5Dcreate(file, name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    assert_true(H5Dwrite(dataset, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, numbers) >= 0);
+    H5Dclose(dataset);
+    H5Sclose(space);
+    assert_true(H5Fclose(file) >= 0);
+}
+
+static void documents(void **state) {
+    static const struct {
+        int64_t at[4];
+        long count;
+        hid_t *type; /* int64 where NULL */
+        int dimensions;
+        const char *text;
+    } cases[] = {
+        {{0, 4, 7, 10}, 4, NULL, 1, NULL},
+        {{0, 10}, 2, NULL, 1, NULL},
+        {{0, 10}, 2, &H5T_STD_U16BE_g, 1, NULL},
+        {{1, 4, 10}, 3, NULL, 1, "documents.h5|first of its `documents` is 1|must be 0"},
+        {{0, 4, 4, 10}, 4, NULL, 1, "documents.h5|number 2|is 4|more than the one before it, 4"},
+        {{0, 4, -3, 10}, 4, NULL, 1, "documents.h5|number 2|is -3|more than the one before it, 4"},
+        {{0, 4, 11}, 3, NULL, 1, "documents.h5|number 2|is 11|only 10 tokens"},
+        {{0, 4, 9}, 3, NULL, 1, "documents.h5|last of its `documents` is 9|must be 10"},
+        {{0}, 1, NULL, 1, "documents.h5|last of its `documents` is 0|must be 10"},
+        {{0, 10}, 2, NULL, 2, "documents.h5|`documents` is not a line of integers"},
+        {{0, 10}, 2, &H5T_IEEE_F64LE_g, 1, "documents.h5|`documents` is not a line of integers"},
+    };
+    (void)state;
+    fill(0, 50000);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        put_dataset("documents.h5", (struct storage){.type = H5T_STD_I32LE, .count = 10});
+        add_line("documents.h5", "documents", cases[i].type ? *cases[i].type : H5T_STD_I64LE,
+                 cases[i].dimensions, cases[i].count, cases[i].at);
+        if (cases[i].text) {
+            expect_open_fails("documents.h5", &hdf5_format, cases[i].text);
+            continue;
+        }
+        expect_stream("documents.h5", &hdf5_format, expected, 10);
+        char *text = describe("documents.h5", &hdf5_format), told[48];
+        snprintf(told, sizeof told, "documents  %ld\n", cases[i].count - 1);
+        if (!strstr(text, told)) fail_msg("%s, where %s is expected", text, told);
+        free(text);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(every_type, clear_failure),
@@ -216,6 +266,7 @@ int main(void) {
         cmocka_unit_test_setup(wrong_datasets, clear_failure),
         cmocka_unit_test_setup(damaged_files, clear_failure),
         cmocka_unit_test_setup(damaged_chunk, clear_failure),
+        cmocka_unit_test_setup(documents, clear_failure),
         cmocka_unit_test_setup(nothing_left_open, clear_failure),
     };
     return cmocka_run_group_tests(tests, scratch_setup, NULL);

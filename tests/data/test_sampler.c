@@ -9,6 +9,8 @@
 #include "data/mixture.h"
 #include "data/permutation.h"
 #include "data/sampler.h"
+#include "kernels/base/marks.h"
+#include "kernels/base/random.h"
 
 enum { LENGTH = 3, WIDTH = LENGTH + 1, VOCAB = 1 << 30 };
 
@@ -342,6 +344,128 @@ static void vocabulary(void **state) {
     sampler_close(sampler);
 }
 
+/* Which tokens of the first two samples, in bits from the lowest up, documents start with. */
+static unsigned starts_of(const char *files, const struct token_format *format) {
+    struct sampler_source source = {ONE_PATH(files), 1};
+    struct sampler_options options = one_source(&source);
+    options.format = format;
+    int32_t plain[2 * WIDTH], rows[2 * WIDTH];
+    unsigned starts = 0;
+    for (int marked = 0; marked < 2; marked++) {
+        options.documents = marked;
+        struct sampler *sampler = open_sampler(options);
+        assert_int_equal(sampler_read(sampler, 0, 2, 50257, marked ? rows : plain), GDN_OK);
+        sampler_close(sampler);
+    }
+    for (int t = 0; t < 2 * WIDTH; t++) {
+        assert_int_equal(rows[t] & MARK_TOKEN, plain[t]);
+        assert_true(rows[t] == plain[t] || rows[t] == (plain[t] | MARK_DOCUMENT));
+        if (rows[t] & MARK_DOCUMENT) starts |= 1u << t;
+    }
+    return starts;
+}
+
+/* Rows are tokens 0 to 3 and 3 to 6: a token that both have is marked in both. */
+static void documents(void **state) {
+    (void)state;
+    put_text("doc_1", "ab");
+    put_text("doc_2", "c");
+    put_text("doc_3", "defg");
+    const char *const texts[] = {"doc_1", "doc_2", "doc_3"}; /* a b | 256 c | 256 d e f g */
+    assert_int_equal(starts_of("doc_[123]", &text_format), 1u << 0 | 1u << 2 | 1u << 5);
+    assert_int_equal(tokens_write("doc.h5", &hdf5_format, texts, 3), GDN_OK);
+    assert_int_equal(starts_of("doc.h5", &hdf5_format), 1u << 0 | 1u << 2 | 1u << 5);
+    /* In a Megatron pair the separator closes a document: a b 256 | c 256 | d e … */
+    assert_int_equal(tokens_write("doc", &megatron_format, texts, 3), GDN_OK);
+    assert_int_equal(starts_of("doc", &megatron_format), 1u << 0 | 1u << 3 | 1u << 4 | 1u << 6);
+    put_llmc("doc_a.bin", 20240520, 1, 4, (uint16_t[]){50256, 5, 50256, 7}, 8);
+    put_llmc("doc_b.bin", 20240520, 1, 4, (uint16_t[]){1, 5, 50256, 7}, 8); /* begins inside a document */
+    assert_int_equal(starts_of("doc_?.bin", &llmc_format), 1u << 0 | 1u << 2 | 1u << 5 | 1u << 7);
+
+    put_counting("plain.bin", 0, 12);
+    struct sampler_source source = {ONE_PATH("plain.bin"), 1};
+    struct sampler_options options = one_source(&source);
+    options.documents = true;
+    struct sampler *sampler;
+    expect_failure(sampler_open(&options, &sampler), GDN_INPUT, "plain.bin|no token 128000");
+    put_text("plain.raw", "tokens that a file has, and nothing else");
+    source.files = (struct path_list)ONE_PATH("plain.raw");
+    options.format = &nanogpt_format;
+    expect_failure(sampler_open(&options, &sampler), GDN_INPUT, "plain.raw|nanogpt|mask");
+}
+
+enum { FIT = 6 };
+
+static struct sampler *open_packed(const char *files) {
+    const struct sampler_source source = {ONE_PATH(files), 1};
+    struct sampler_options options = one_source(&source);
+    options.format = &text_format, options.length = FIT, options.packed = true;
+    return open_sampler(options);
+}
+
+/* Documents of 5, 2, 4, 2, 6 and 9 tokens, separators among them: the longest first, each where least is
+ * left. */
+static void packed(void **state) {
+    enum { D = MARK_DOCUMENT, U = MARK_UNCOUNTED, SEP = TEXT_SEPARATOR | D, PAD = D | U };
+    (void)state;
+    put_text("pack_1", "abcde");
+    put_text("pack_2", "x");
+    put_text("pack_3", "fgh");
+    put_text("pack_4", "i");
+    put_text("pack_5", "jklmn");
+    put_text("pack_6", "opqrstuv");
+    const int32_t expected[][FIT + 1] = {
+        {'a' | D, 'b', 'c', 'd', 'e', SEP, PAD}, /* what follows counts: the document's end */
+        {SEP, 'x', SEP, 'f', 'g', 'h', SEP},     /* 2 and 4 */
+        {SEP, 'i', 't' | D | U, 'u', 'v', PAD,
+         PAD},                                   /* 2, which nobody can tell what follows, and the end of 9 */
+        {SEP, 'j', 'k', 'l', 'm', 'n', SEP},     /* 6 */
+        {SEP, 'o', 'p', 'q', 'r', 's', 't' | D}, /* the first part of 9 */
+    };
+    struct sampler *sampler = open_packed("pack_?");
+    int32_t rows[6][FIT + 1];
+    assert_int_equal(sampler_epoch(sampler), 5);
+    assert_true(sampler_masked(sampler));
+    assert_int_equal(sampler_read(sampler, 0, 6, 257, rows[0]), GDN_OK);
+    const int32_t *got = &rows[0][0], *wanted = &expected[0][0];
+    for (int i = 0; i < 5 * (FIT + 1); i++)
+        if (got[i] != wanted[i])
+            fail_msg("sample %d, token %d: %x, where %x is expected", i / (FIT + 1), i % (FIT + 1), got[i],
+                     wanted[i]);
+    assert_memory_equal(rows[5], expected[0], sizeof rows[5]); /* the next epoch */
+    sampler_close(sampler);
+}
+
+/* Every token is the input of one sample, once, behind the one before it in its document. */
+static void packs_all(void **state) {
+    enum { DOCUMENTS = 300, MOST = 2 * FIT };
+    char name[16], text[MOST + 1];
+    int expected[128] = {0}, found[128] = {0};
+    long tokens = 0;
+    (void)state;
+    for (int d = 0; d < DOCUMENTS; d++) {
+        int length = (int)(random_bits(1, 2, (uint64_t)d) % MOST) + 1;
+        memset(text, 'A' + d % 60, (size_t)length), text[length] = 0;
+        expected['A' + d % 60] += length;
+        tokens += length + (d > 0);
+        snprintf(name, sizeof name, "some_%03d", d);
+        put_text(name, text);
+    }
+    struct sampler *sampler = open_packed("some_*");
+    int32_t row[FIT + 1];
+    for (long i = 0; i < sampler_epoch(sampler); i++) {
+        assert_int_equal(sampler_read(sampler, i, 1, 257, row), GDN_OK);
+        for (int t = 0; t < FIT; t++) {
+            int32_t token = row[t] & MARK_TOKEN;
+            if (token && token < 128) found[token]++;
+            if (token == 0) assert_int_equal(row[t + 1] & MARK_UNCOUNTED, MARK_UNCOUNTED);
+        }
+    }
+    for (int c = 'A'; c < 'A' + 60; c++) assert_int_equal(found[c], expected[c]);
+    assert_true(sampler_epoch(sampler) * FIT < tokens + tokens / 10); /* little is left over */
+    sampler_close(sampler);
+}
+
 static void expect_refused(struct sampler_options options, const char *text) {
     struct sampler *sampler = (struct sampler *)(uintptr_t)1;
     expect_failure(sampler_open(&options, &sampler), GDN_INPUT, text);
@@ -387,6 +511,9 @@ int main(void) {
         cmocka_unit_test_setup(each_sequence_once, clear_failure),
         cmocka_unit_test_setup(many_tokens, clear_failure),
         cmocka_unit_test_setup(vocabulary, clear_failure),
+        cmocka_unit_test_setup(documents, clear_failure),
+        cmocka_unit_test_setup(packed, clear_failure),
+        cmocka_unit_test_setup(packs_all, clear_failure),
         cmocka_unit_test_setup(refusals, clear_failure),
     };
     return cmocka_run_group_tests(tests, scratch_setup, NULL);

@@ -19,7 +19,7 @@ run=run
 start() { # RANKS: one start, directly where it has one rank; its status is the result
     local command=(env "${preload[@]}" "$GDN" train small.yaml --run-dir run "${options[@]}")
     if [ "$1" -eq 1 ]; then
-        timeout -k 5 120 "${command[@]}" > run.log 2>&1
+        timeout -k 5 400 "${command[@]}" > run.log 2>&1
     else
         mpirun --oversubscribe -n "$1" "${command[@]}" > run.log 2>&1 &
         finish $!

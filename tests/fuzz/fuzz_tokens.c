@@ -1,12 +1,9 @@
 /* Token files. The first eight bytes of an input say how the rest of it is read:
  *
- *     0     format (modulo 4, a row of the table), and by bit 2 whether in shuffled order
- *     1     tokens of a sample less one
- *     2, 3  vocabulary, low byte first, less one
- *     4, 5  where the rest is cut in two files: of the same format, or a Megatron index and its tokens;
- *           0: not
- *     6     the part of the stream that is used: from 0 … 15 to 0 … 15 sixteenths
- *     7     seed */
+ *     0     format (modulo 4, a row of the table), by bit 2 whether in shuffled order, by bit 5 with marks
+ * where documents start 1     tokens of a sample less one 2, 3  vocabulary, low byte first, less one 4, 5
+ * where the rest is cut in two files: of the same format, or a Megatron index and its tokens; 0: not 6 the
+ * part of the stream that is used: from 0 … 15 to 0 … 15 sixteenths 7     seed */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +11,7 @@
 
 #include "data/format.h"
 #include "data/sampler.h"
+#include "kernels/base/marks.h"
 #include "h5_mutate.h"
 #include "harness.h"
 
@@ -28,7 +26,7 @@ static void read_samples(struct sampler *sampler, long length, int vocab) {
     for (int i = 0; i < 4; i++) {
         int right = fuzz_status(sampler_read(sampler, first[i], ROWS, vocab, rows), 1, "sampler_read");
         for (long t = 0; right && t < ROWS * (length + 1); t++)
-            fuzz_check(rows[t] >= 0 && rows[t] < vocab, "a token outside the vocabulary");
+            fuzz_check(rows[t] >= 0 && (rows[t] & MARK_TOKEN) < vocab, "a token outside the vocabulary");
     }
 }
 
@@ -74,6 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                       .shuffle = data[0] & 4,
                                       .seed = data[7],
                                       .length = length,
+                                      .documents = data[0] & 32,
                                       .from = (data[6] & 15) / 16.0,
                                       .to = (data[6] >> 4) / 15.0};
     struct sampler *sampler;

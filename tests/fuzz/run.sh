@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzes: run.sh SECONDS [FUZZER …], FUZZER being config, tokens or checkpoint; all three at once without one.
+# Fuzzes: run.sh SECONDS [FUZZER …], FUZZER being config, tokens, checkpoint, safetensors, tokenizer or huggingface; all six at once without one.
 #
 # Builds build/fuzz with clang where that is not done, and keeps in build/fuzz/FUZZER (or $GDN_FUZZ_OUT/FUZZER): corpus/, which grows
 # from run to run; log, whose last lines have the numbers; and findings/, a file for each input that crashed (crash-…), took more
@@ -8,11 +8,11 @@
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source=$(cd "$here/../.." && pwd)
-usage() { echo "usage: run.sh SECONDS [config|tokens|checkpoint …]" >&2; exit 2; }
+usage() { echo "usage: run.sh SECONDS [config|tokens|checkpoint|safetensors|tokenizer|huggingface …]" >&2; exit 2; }
 [[ "${1:-}" =~ ^[1-9][0-9]*$ ]] || usage
 seconds=$1
 shift
-[ $# -gt 0 ] || set -- config tokens checkpoint
+[ $# -gt 0 ] || set -- config tokens checkpoint safetensors tokenizer huggingface
 build=${GDN_FUZZ_BUILD:-$source/build/fuzz}
 out=${GDN_FUZZ_OUT:-$build}
 if [ -z "${GDN_FUZZ_BUILD:-}" ]; then
@@ -34,6 +34,7 @@ start() { # FUZZER
     case $name in
         config) longest=4096; cat "$here/yaml.dict" "$here/seeds/keys.dict" > "$out/config/dict"; options=(-dict="$out/config/dict") ;;
         tokens) longest=8192 ;;
+        safetensors | tokenizer | huggingface) longest=4096 ;;
         checkpoint) ;;
         *) usage ;;
     esac

@@ -1,7 +1,9 @@
 #include "kernels/backends/backends.h"
 #include "tests/model/fixture.h"
+#include "kernels/base/marks.h"
 #include "kernels/base/random.h"
 #include "kernels/base/status.h"
+#include "model/params/stream.h"
 #include "tests/rows/rows.h"
 
 #include <assert.h>
@@ -15,8 +17,8 @@ static void state_of(const struct ops *ops, const struct table *table, struct st
     assert(state->weight && state->gradient);
 }
 
-void fixture_create(struct fixture *f, const struct model_config *config, const struct ops *ops, long batch,
-                    long length, uint64_t seed, double noise) {
+static void create(struct fixture *f, const struct model_config *config, const struct ops *ops, long batch,
+                   long length, uint64_t seed, double noise, bool documents) {
     f->config = *config;
     f->ops = ops;
     assert(!params_create(config, NULL, &f->table));
@@ -28,7 +30,20 @@ void fixture_create(struct fixture *f, const struct model_config *config, const 
         for (long j = 0; j < row->count; j++)
             w[j] += (real)(noise * random_normal(seed + 1, random_name(row->name), (uint64_t)j));
     }
-    assert(!model_create(config, &f->table, &f->state, ops, NULL, batch, length, true, &f->model));
+    f->layout = layout_full(), f->alone = axis_alone("tensor"), f->alone.ops = ops;
+    const struct model_part masked = {.layout = &f->layout, .tensor = &f->alone, .documents = true};
+    assert(!model_create(config, &f->table, &f->state, ops, documents ? &masked : NULL, batch, length, true,
+                         &f->model));
+}
+
+void fixture_create(struct fixture *f, const struct model_config *config, const struct ops *ops, long batch,
+                    long length, uint64_t seed, double noise) {
+    create(f, config, ops, batch, length, seed, noise, false);
+}
+
+void fixture_create_documents(struct fixture *f, const struct model_config *config, const struct ops *ops,
+                              long batch, long length, uint64_t seed, double noise) {
+    create(f, config, ops, batch, length, seed, noise, true);
 }
 
 void fixture_free(struct fixture *f) {
@@ -76,13 +91,23 @@ double fixture_loss(struct fixture *f, const int32_t *rows, long batch, long len
     double tokens = (double)(batch * length),
            connections = (double)model_measured(f->model, options->active),
            each = connections > 0 ? tokens * connections : 1;
-    return (sums->ce + options->z_weight * sums->z) / tokens + options->sparsity_weight * sums->sparsity / each -
+    return (sums->ce + options->z_weight * sums->z) * options->target_weight + options->sparsity_weight * sums->sparsity / each -
            options->entropy_weight * sums->entropy / each;
 }
 
 void fixture_rows(int32_t *rows, int vocab) {
     for (int i = 0; i < FIXTURE_BATCH * (FIXTURE_LENGTH + 1); i++)
         rows[i] = (int32_t)(random_bits(7, 7, (uint64_t)i) % (uint64_t)vocab);
+}
+
+double fixture_uncount(int32_t *rows) {
+    long counted = 0;
+    for (int i = 0; i < FIXTURE_BATCH * (FIXTURE_LENGTH + 1); i++) {
+        const bool counts = i > FIXTURE_LENGTH && i % 3;
+        if (!counts) rows[i] |= MARK_UNCOUNTED;
+        counted += counts && i % (FIXTURE_LENGTH + 1);
+    }
+    return 1 / (double)counted;
 }
 
 const struct edge_set *fixture_active(const struct model_config *c, int active) {
@@ -103,6 +128,7 @@ const struct edge_set *fixture_active(const struct model_config *c, int active) 
 
 struct loss_options fixture_options(const struct model_config *c, int active, bool regularize) {
     return (struct loss_options){.active = fixture_active(c, active),
+                                 .target_weight = 1.0 / (FIXTURE_BATCH * FIXTURE_LENGTH),
                                  .token_weight = 1.0 / (FIXTURE_BATCH * FIXTURE_LENGTH),
                                  .sparsity_weight = regularize ? 0.3 : 0,
                                  .entropy_weight = regularize ? 0.2 : 0,
@@ -133,8 +159,22 @@ void fixture_widen(struct model_config *c) {
     c->delta.attention_heads = 4;
 }
 
+/* Heads that are narrower together than the hidden states, or so wide that more than a neighbouring buffer of
+ * these would be written over. */
+static void vary_trunk(int i, struct model_config *c) {
+    c->head_dim = i % 2 ? 40 : 4;
+    c->delta.num_distances = i % 2;
+    c->attention_bias = i == 31 ? BIAS_QKV : BIAS_ALL;
+    c->qk_norm = i == 31 ? QK_NORM_NONE : QK_NORM_HEAD;
+    c->rope_scaling = (struct rope_scaling){.kind = i - 31, /* none, linear, llama3 */
+                                            .factor = 4,
+                                            .low_freq_factor = 0.05,
+                                            .high_freq_factor = 0.5,
+                                            .original_max_position_embeddings = 3};
+}
+
 bool fixture_variant(int i, struct model_config *c, struct loss_options *o) {
-    if (i >= 31) return false;
+    if (i >= 34) return false;
     *c = small_model();
     int active = -1;
     bool regularize = i % 3 != 1;
@@ -152,6 +192,8 @@ bool fixture_variant(int i, struct model_config *c, struct loss_options *o) {
         memcpy(c->delta.distances, (int[]){1, 3}, 2 * sizeof(int));
         c->delta.num_distances = 2;
         active = 1;
+    } else if (i > 30) {
+        vary_trunk(i, c);
     } else if (i > 26) { /* each gate, and multihead */
         c->delta.kind = i % 3;
         c->delta.aggregate = i % 4;
@@ -164,6 +206,7 @@ bool fixture_variant(int i, struct model_config *c, struct loss_options *o) {
         c->delta.embedding_source = true;
         c->delta.kind = KIND_FULL;
     }
+    if (stream_count(c) > 1) c->delta.num_distances = 0;
     c->logit_softcap = i % 5 == 1 || i == 24 ? 0.6 : 0;
     rows_of_gates();
     choose_gate(c);

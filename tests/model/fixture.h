@@ -18,11 +18,16 @@ struct fixture {
     struct state state;
     struct model *model;
     const struct ops *ops;
+    struct layout layout; /* of a model whose documents do not see each other */
+    struct axis alone;
 };
 
-/* Builds a model with initial weights from `seed`, moved off the symmetric start by `noise`·normal. */
+/* Builds a model with initial weights from `seed`, moved off the symmetric start by `noise`·normal; and one whose
+ * documents do not see each other. */
 void fixture_create(struct fixture *f, const struct model_config *config, const struct ops *ops, long batch,
                     long length, uint64_t seed, double noise);
+void fixture_create_documents(struct fixture *f, const struct model_config *config, const struct ops *ops,
+                              long batch, long length, uint64_t seed, double noise);
 void fixture_free(struct fixture *f);
 
 /* The smallest model that has every part, with the token mixers of $GDN_TEST_MIXERS (tests/rows/rows.h);
@@ -32,6 +37,9 @@ struct model_config small_model(void);
 /* A micro-batch of FIXTURE_BATCH sequences of FIXTURE_LENGTH positions; rows as in struct pass. */
 enum { FIXTURE_BATCH = 2, FIXTURE_LENGTH = 5 };
 void fixture_rows(int32_t *rows, int vocab);
+/* Marks targets of the second sequence, and all of the first, as not counted; returns the target_weight of a loss that is the
+ * mean over the others. */
+double fixture_uncount(int32_t *rows);
 
 /* The edges of the first `active` distances, NULL for −1; the fixture's until the program ends. */
 const struct edge_set *fixture_active(const struct model_config *c, int active);
@@ -47,7 +55,8 @@ void fixture_random_policies(struct recompute *policies, int layers, uint64_t se
  * not divide. */
 void fixture_widen(struct model_config *c);
 
-/* Every combination of gate, aggregate and normalize, some with the other settings; false after the last. */
+/* Every combination of gate, aggregate and normalize, some with the other settings, then those of the trunk;
+ * false after the last. */
 bool fixture_variant(int i, struct model_config *c, struct loss_options *o);
 
 /* One rank's part of a whole model, with its weights. */

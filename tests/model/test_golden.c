@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/base/marks.h"
 #include "kernels/base/status.h"
 #include "tests/model/fixture.h"
 #include "tests/support/absolute.h"
@@ -94,6 +95,18 @@ static void check_gradients(hid_t file, const char *path, const struct fixture *
     }
 }
 
+/* In rows [B, S + 1] of the stream's first tokens. */
+static void mark_documents(hid_t file, int32_t *rows, long B, long S) {
+    long count;
+    double *borders = read_doubles(file, "/documents", &count);
+    assert_non_null(borders);
+    for (long i = 0; i < count && borders[i] < (double)(B * S); i++) {
+        long at = (long)borders[i];
+        rows[at / S * (S + 1) + at % S] |= MARK_DOCUMENT;
+    }
+    free(borders);
+}
+
 static void check_file(const char *path, const struct ops *ops) {
     hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
     assert_true(file >= 0);
@@ -102,14 +115,23 @@ static void check_file(const char *path, const struct ops *ops) {
     if (config_parse(text, path, NULL, 0, &c)) fail_msg("%s", gdn_failure());
     H5free_memory(text);
     struct fixture f;
-    fixture_create(&f, &c.model, ops, c.train.batch_size, c.train.sequence_length, 1, 0);
+    const bool documents = c.data.documents == DOCUMENTS_MASK;
+    (documents ? fixture_create_documents : fixture_create)(&f, &c.model, ops, c.train.batch_size,
+                                                            c.train.sequence_length, 1, 0);
     long count, B = c.train.batch_size, S = c.train.sequence_length;
     load_weights(file, path, &f);
     double *tokens = read_doubles(file, "/tokens", &count);
+    double *mask = read_doubles(file, "/loss_mask", &count), counted = 0;
     int32_t *rows = malloc((size_t)(B * (S + 1)) * sizeof *rows);
     for (long b = 0; b < B; b++)
-        for (long s = 0; s <= S; s++) rows[b * (S + 1) + s] = (int32_t)tokens[b * S + s];
+        for (long s = 0; s <= S; s++) {
+            bool counts = !mask || mask[b * S + s] != 0;
+            rows[b * (S + 1) + s] = (int32_t)tokens[b * S + s] | (counts ? 0 : MARK_UNCOUNTED);
+            counted += s > 0 && counts;
+        }
+    if (documents) mark_documents(file, rows, B, S);
     struct loss_options o = {.active = fixture_active(&c.model, active_distances(&c.model.delta, 0)),
+                             .target_weight = 1.0 / counted,
                              .token_weight = 1.0 / (double)(B * S),
                              .masks = dropout_key(c.train.seed, 0),
                              .measure = true};
@@ -125,10 +147,10 @@ static void check_file(const char *path, const struct ops *ops) {
         const char *name;
         double ours;
     } terms[] = {{"loss", loss + o.l1_weight * l1},
-                 {"ce", sums.ce / (double)(B * S)},
+                 {"ce", sums.ce / counted},
                  {"sparsity", sums.sparsity / each},
                  {"entropy", sums.entropy / each},
-                 {"z_loss", sums.z / (double)(B * S)},
+                 {"z_loss", sums.z / counted},
                  {"l1", l1}};
     for (int i = 0; i < 6; i++) {
         snprintf(name, sizeof name, "/trajectory/%s", terms[i].name);
@@ -142,6 +164,7 @@ static void check_file(const char *path, const struct ops *ops) {
     }
     check_gradients(file, path, &f, o.active, ops);
     free(tokens);
+    free(mask);
     free(rows);
     fixture_free(&f);
     config_free(&c);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/base/marks.h"
 #include "tests/model/fixture.h"
 
 enum { B = FIXTURE_BATCH, S = FIXTURE_LENGTH };
@@ -25,6 +26,7 @@ static void test_finite_differences(void **state) {
             int32_t rows[B * (S + 1)];
             fixture_create(&f, &c, test_backends()[b], B, S, 3, 0.2);
             fixture_rows(rows, c.vocab_size);
+            if (v % 2) o.target_weight = fixture_uncount(rows);
             fixture_loss(&f, rows, B, S, &o, true, &sums);
             const bool drops = dropout_on(&c.dropout); /* as training passes alone do */
             real *gradient = malloc((size_t)f.table.total * sizeof *gradient);
@@ -119,6 +121,56 @@ static void test_decoder(void **state) {
     }
 }
 
+/* Rows of several documents that do not see each other are those documents in rows of their own: the same
+ * losses and, added up, the same gradients, of everything that a model computes. */
+static void test_documents(void **state) {
+    static const int document[B * S] = {1, 0, 1, 0, 0, 0, 1, 1, 0, 0}; /* the second row goes on with one */
+    const double tolerance = sizeof(real) == 8 ? 1e-12 : 2e-5;         /* rounding of other orders of sums */
+    (void)state;
+    struct model_config c;
+    struct loss_options o;
+    /* With some that know no documents. */
+    const char *rules = getenv("GDN_TEST_RULES");
+    if (getenv("GDN_TEST_MIXERS") || (rules && strpbrk(rules, "qkv"))) skip();
+    for (int v = 0; fixture_variant(v, &c, &o); v += every)
+        for (int b = 0; test_backends()[b]; b++) {
+            struct fixture packed, apart;
+            struct loss_sums sums, one, all = {0};
+            int32_t rows[B * (S + 1)], marked[B * (S + 1)];
+            c.dropout =
+                (struct dropout_config){0}; /* what is dropped follows from a token's place in its row */
+            fixture_create_documents(&packed, &c, test_backends()[b], B, S, 3, 0.2);
+            fixture_create(&apart, &c, test_backends()[b], B, S, 3, 0.2);
+            fixture_rows(rows, c.vocab_size);
+            memcpy(marked, rows, sizeof rows);
+            for (int i = 0; i < B * S; i++)
+                if (document[i]) marked[i / S * (S + 1) + i % S] |= MARK_DOCUMENT;
+            fixture_loss(&packed, marked, B, S, &o, true, &sums);
+            memset(apart.state.gradient, 0, (size_t)apart.table.total * sizeof(real));
+            for (int i = 0, length; i < B * S; i += length) {
+                for (length = 1; (i + length) % S && !document[i + length];) length++;
+                model_train(apart.model, rows + i / S * (S + 1) + i % S, 1, length, &o, &one);
+                all.ce += one.ce, all.sparsity += one.sparsity, all.entropy += one.entropy, all.z += one.z;
+            }
+            const double pairs[][2] = {{sums.ce, all.ce},
+                                       {sums.sparsity, all.sparsity},
+                                       {sums.entropy, all.entropy},
+                                       {sums.z, all.z}};
+            for (int i = 0; i < 4; i++)
+                if (!(fabs(pairs[i][0] - pairs[i][1]) <= tolerance * fabs(pairs[i][1])))
+                    fail_msg("variant %d: sum %d is %.9g packed, %.9g apart", v, i, pairs[i][0], pairs[i][1]);
+            double norm = 0, error = 0;
+            for (long i = 0; i < packed.table.total; i++) {
+                double x = apart.state.gradient[i], y = packed.state.gradient[i];
+                norm += x * x, error += (x - y) * (x - y);
+            }
+            if (!(sqrt(error) <= 10 * tolerance * sqrt(norm)))
+                fail_msg("variant %d: gradients differ by %g of their norm", v, sqrt(error / norm));
+            fixture_free(&packed);
+            fixture_free(&apart);
+        }
+}
+
 /* A connection that is not introduced yet has no gradient at all, and changes nothing. */
 static void test_inactive(void **state) {
     (void)state;
@@ -127,6 +179,7 @@ static void test_inactive(void **state) {
     struct loss_sums sums;
     int32_t rows[B * (S + 1)];
     struct edges edges;
+    if (!c.delta.num_distances) skip(); /* a rule that stands without them */
     assert_int_equal(edges_create(&c, &edges), 0);
     fixture_create(&f, &c, test_backends()[0], B, S, 3, 0.2);
     fixture_rows(rows, c.vocab_size);
@@ -195,6 +248,7 @@ int main(int argc, char **argv) {
 #endif
         cmocka_unit_test(test_projections_agree),  cmocka_unit_test(test_decoder),
         cmocka_unit_test(test_weight_ids),         cmocka_unit_test(test_inactive),
+        cmocka_unit_test(test_documents),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

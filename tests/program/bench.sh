@@ -79,7 +79,7 @@ for name in all plain recompute; do
     bench cpu fp32 $(options $name) > $name.cpu
     work $name.cpu
 done
-[ "$(grep -c '"what":"operation"' all.cpu)" -eq 35 ] || fail "not 35 operations: $(cat all.cpu)"
+[ "$(grep -c '"what":"operation"' all.cpu)" -eq 42 ] || fail "not 42 operations: $(cat all.cpu)"
 grep '^step' all.cpu.work > steps.cpu.work
 status=0
 "$GDN" bench tiny.yaml --set 'train.groups=[{match: "layers.9.*", lr_scale: 2}]' > none.out 2> none.err || status=$?

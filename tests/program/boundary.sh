@@ -47,7 +47,7 @@ for run in half_1.1.4 least_1.1.4; do
 done
 
 # All ranks end together where training diverges.
-expect 5 timeout 120 mpirun --oversubscribe -n 4 "$GDN" train adaptive.yaml --run-dir diverged --set mesh.pipeline=4 "${half[@]}" \
+expect 5 timeout 400 mpirun --oversubscribe -n 4 "$GDN" train adaptive.yaml --run-dir diverged --set mesh.pipeline=4 "${half[@]}" \
     --set train.lr=1e30 --set train.grad_clip=0 > diverged.log 2>&1
 grep -q "gdn: training diverged at step" diverged.log || fail "unexpected: $(cat diverged.log)"
 

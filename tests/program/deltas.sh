@@ -8,10 +8,10 @@ has() { # FILE WORDS
     grep -qF -e "$2" "$1" || fail "'$2' is not in: $(cat "$1")"
 }
 refused_deltas() { # WORDS COMMAND…
-    refused "$1" timeout 60 "$GDN" deltas "${@:2}"
+    refused "$1" timeout 400 "$GDN" deltas "${@:2}"
 }
 shown() { # COMMAND…: status 0, no message
-    expect 0 timeout 60 "$GDN" deltas "$@" > out 2> err
+    expect 0 timeout 400 "$GDN" deltas "$@" > out 2> err
     [ ! -s err ] || fail "$*: $(cat err)"
 }
 
@@ -130,7 +130,7 @@ expect 1 "$GDN" deltas ls made > /dev/full 2> err
 has err "standard output"
 expect 1 "$GDN" deltas show made --layer 3 > /dev/full 2> err
 # A reader that has enough ends the program, without a word.
-{ timeout 60 "$GDN" deltas ls made 2> err; echo $? > status; } | head -1 > /dev/null
+{ timeout 400 "$GDN" deltas ls made 2> err; echo $? > status; } | head -1 > /dev/null
 [ ! -s err ] || fail "$(cat err)"
 
 # ---- damaged files
@@ -211,7 +211,7 @@ shown plot deep --out deep_figures
 has deep_figures/norms.svg "(12 of 20 layers)"
 has deep_figures/norms.svg "1000k" # steps by 200k
 mkdir -p blocked/energy.svg # where a file should go
-expect 2 timeout 60 "$GDN" deltas plot made --out blocked > out 2> err # what was drawn is told
+expect 2 timeout 400 "$GDN" deltas plot made --out blocked > out 2> err # what was drawn is told
 has err "cannot be renamed to blocked/energy.svg"
 [ "$(cd blocked && find . -type f | sort | paste -sd' ')" = "./overview.svg ./spectra.svg" ] || fail "$(find blocked)"
 # Damaged files are told, and what is whole is drawn.

@@ -66,7 +66,7 @@ on() {
     shift 3
     IFS=. read -r data tensor pipeline <<< "$mesh"
     [ ! -e "$directory" ] || fail "$directory is there already"
-    timeout 120 mpirun --oversubscribe -n $((data * tensor * pipeline)) "$GDN" train "$config.yaml" --run-dir "$directory" --set mesh.data="$data" \
+    timeout 400 mpirun --oversubscribe -n $((data * tensor * pipeline)) "$GDN" train "$config.yaml" --run-dir "$directory" --set mesh.data="$data" \
         --set mesh.tensor="$tensor" --set mesh.pipeline="$pipeline" "$@" > "$directory.log" 2>&1 || status=$?
     [ $status -eq 0 ] || fail "status $status on mesh $mesh of $config $*: $(cat "$directory.log")"
 }

@@ -14,9 +14,9 @@ says() { # WORDS COMMAND …: however its lines are broken
 says 'hdf5, llmc, megatron, nanogpt or bigendian' "$GDN" data write --help
 says 'nanogpt (raw uint16) or bigendian (big-endian uint16); default: as the first file looks, nanogpt never' "$GDN" data show --help
 says '(hdf5, llmc, megatron, nanogpt, bigendian)' "$GDN" data --help
-says 'text, hdf5, llmc, megatron, nanogpt or bigendian (' "$GDN" eval --help
-says 'text, hdf5, llmc, megatron, nanogpt or bigendian' "$GDN" train --help-config
-refused "text, hdf5, llmc, megatron, nanogpt or bigendian is expected" "$GDN" data show --format endian all.bigendian
+says 'text, hdf5, llmc, megatron, nanogpt, jsonl or bigendian (' "$GDN" eval --help
+says 'text, hdf5, llmc, megatron, nanogpt, jsonl or bigendian' "$GDN" train --help-config
+refused "text, hdf5, llmc, megatron, nanogpt, jsonl or bigendian is expected" "$GDN" data show --format endian all.bigendian
 
 # It is recognised, shown and sampled like the same tokens in another format, wherever one looks.
 "$GDN" data show all.bigendian > shown
@@ -77,7 +77,7 @@ for format in hdf5 bigendian; do
 done
 grep -q '"loss":' measured.hdf5 || fail "measured: $(cat measured.hdf5)"
 cmp measured.hdf5 measured.bigendian || fail "measured: $(cat measured.hdf5 measured.bigendian)"
-refused "was not trained on data.format text" "$GDN" generate one_bigendian --prompt the --length 3
+refused "its tokens are not known to be text" "$GDN" generate one_bigendian --prompt the --length 3
 expect 0 "$GDN" generate one_bigendian --ids --prompt "116 104" --length 3 > ids
 [ -s ids ] || fail "no ids"
 refused "which is outside the vocabulary of 0 to 59" "$GDN" train small.yaml --run-dir no --set model.vocab_size=60 --set data.format=bigendian --set data.train=all.bigendian

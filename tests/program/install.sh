@@ -57,7 +57,7 @@ offers() {
     [ "${COMPREPLY[*]}" = "$2" ] || fail "completion of 'gdn $1' offers '${COMPREPLY[*]}' instead of '$2'"
 }
 offers tr train
-offers 'data ' 'write show sample --help'
+offers 'data ' 'write tokenizer show sample --help'
 offers 'data write --outp' '--output='
 offers 'train --set mesh.sequ' 'mesh.sequence_parallel='
 offers 'train --set train.schedule=' 'cosine linear constant wsd'
@@ -77,7 +77,7 @@ if command -v dpkg-deb > /dev/null && command -v dpkg-shlibdeps > /dev/null; the
     cpack --config "$BUILD/CPackConfig.cmake" -B "$PWD/package" > cpack.log 2>&1 || fail "cpack: $(tail -n 5 cpack.log)"
     deb=$(echo package/gdn_*.deb)
     dpkg-deb -f "$deb" Depends > depends
-    for library in libc6 libhdf5-openmpi libopenmpi libjansson4 openmpi-bin; do
+    for library in libc6 libhdf5-openmpi libopenmpi libjansson4 libonig5 libutf8proc libzstd1 zlib1g openmpi-bin; do
         grep -q "$library" depends || fail "the package does not depend on $library: $(cat depends)"
     done
     dpkg-deb -x "$deb" unpacked

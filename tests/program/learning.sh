@@ -32,7 +32,14 @@ cp results.tsv before
 ./run.sh --part try > log 2>&1
 cmp -s before results.tsv || fail "a run that is there was made again"
 ./show.sh > tables
-grep -q '^| adamw-a | 0.0 | [0-9.]*, [0-9.]* | [0-9.]* | 1.00 | 1.00 | 1.00 |$' tables || fail "tables: $(cat tables)"
+grep -q '^| adamw-a | 0.0 | [0-9.]*, [0-9.]* | [0-9.]* | adamw-a | 1.00 | 1.00 | 1.00 |$' tables || fail "tables: $(cat tables)"
+# A model with connections is compared with the best plain one of its optimiser, in whatever part that is.
+cp curves.tsv plain-curves
+printf 'more\tlane\tdeep\t1\t1024\t1.00000\t9\t9\tmodel.rules=[{"kind":lane}]\there\n' >> results.tsv
+printf 'more\tlane\tdeep\t1\t512\t1.00000\t9\n' >> curves.tsv
+./show.sh | grep -q '^| lane | 0.0 | 1.0000 | 1.0000 | adamw-a | [0-9.]* | 0.50 | [0-9.]* |$' || fail "tables: $(./show.sh)"
+cp before results.tsv
+mv plain-curves curves.tsv
 # Times on one machine side by side: rows that differ by their rate are one configuration; the table says whose times it has.
 grep -q 'times of the runs themselves' tables || fail "tables: $(cat tables)"
 sed -i 's/num_layers: 12/num_layers: 1/; s/batch_size: 16/batch_size: 2/' deep.yaml

@@ -114,7 +114,7 @@ for mesh in 2.2.2 1.4.1 4.1.2; do
 done
 
 # All ranks end together where training diverges.
-expect 5 timeout 120 mpirun --oversubscribe -n 8 "$GDN" train mean.yaml --run-dir diverged --set mesh.tensor=2 --set mesh.pipeline=2 \
+expect 5 timeout 400 mpirun --oversubscribe -n 8 "$GDN" train mean.yaml --run-dir diverged --set mesh.tensor=2 --set mesh.pipeline=2 \
     --set train.lr=1e30 --set train.grad_clip=0 > diverged.log 2>&1
 grep -q "gdn: training diverged at step 1" diverged.log || fail "unexpected: $(cat diverged.log)"
 

@@ -25,7 +25,7 @@ bytes() { # the first object of communication bytes by axis, as one line an axis
 compare() { # NAME RANKS OPTION …
     local name=$1 ranks=$2
     shift 2
-    OMP_NUM_THREADS=1 expect 0 timeout 60 mpirun --oversubscribe -n "$ranks" "$GDN" train wide.yaml --run-dir "$name" "$@" > "$name.log" 2>&1 ||
+    OMP_NUM_THREADS=1 expect 0 timeout 400 mpirun --oversubscribe -n "$ranks" "$GDN" train wide.yaml --run-dir "$name" "$@" > "$name.log" 2>&1 ||
         fail "$(cat "$name.log")"
     grep '"event":"step","step":1,' "$name/metrics.jsonl" | bytes > counted
     "$GDN" plan wide.yaml --ranks "$ranks" "$@" --flops 1e11 --json > plan.json
@@ -35,7 +35,7 @@ compare() { # NAME RANKS OPTION …
 }
 
 refused_plan() { # WORDS OPTION …
-    refused "$1" timeout 60 "$GDN" plan wide.yaml --flops 1e11 "${@:2}"
+    refused "$1" timeout 400 "$GDN" plan wide.yaml --flops 1e11 "${@:2}"
 }
 
 d() { echo --set mesh.data="$1" --set mesh.tensor="$2" --set mesh.pipeline="$3"; }
@@ -115,9 +115,40 @@ cat traces/rank_*.txt | awk '
     $2 == "irecv" || $2 == "recv" { n[$3 " " $1 " " $4 " " $5]-- }
     END { for (m in n) if (n[m]) { print "unmatched: " m; exit 1 }; exit !sent }' || fail "a trace is at odds with another"
 
+# The step as a picture: a box for each pass, with its micro-batch.
+passes=(--set mesh.pipeline=2 --set train.micro_batch_size=1 --flops 1e11 --bandwidth-pipeline 1e15 --latency 0)
+"$GDN" plan wide.yaml "${passes[@]}" --svg step.svg --schedule > words
+batches=$(grep -cE 'forward chunk' words)
+numbers=$(grep -c '<text>' step.svg)
+grep -q "a step of 2 ranks" step.svg && grep -q "</svg>" step.svg && [ "$batches" -ge 4 ] && [ "$numbers" -ge $((2 * batches - 4)) ] ||
+    fail "$numbers texts in a picture of $batches forward passes"
+"$GDN" plan wide.yaml "${many[@]}" --svg many.svg > /dev/null || fail "no picture of 128 pipeline ranks"
+
+# A machine by name: axes that stay in a node of 8 send as fast as it lets them, others share its way out; options say otherwise.
+assumed() { "$GDN" plan wide.yaml "$@" --json | sed 's/.*"assumed":{\([^}]*\)}.*/\1/'; }
+large() { echo --ranks $(($1 * $2 * $3)) --set train.batch_size=1024 --set train.micro_batch_size=1 --set model.num_layers=8 $(d "$@"); }
+fast=450000000000 slow=50000000000
+check() { # WANTED GOT
+    [ "$1" = "$2" ] || fail "of a machine by name: '$2' instead of '$1'"
+}
+bandwidths() { echo "\"flops\":400000000000000,\"bandwidth_tensor\":$1,\"bandwidth_data\":$2,\"bandwidth_pipeline\":$3,\"bandwidth_memory\":3000000000000"; }
+check "$(bandwidths $fast $slow $slow)," "$(assumed $(large 32 4 2) --machine h100-ib | sed 's/"latency.*//')"
+check "$(bandwidths $fast $fast $slow)," "$(assumed $(large 2 4 4) --machine h100-ib | sed 's/"latency.*//')"
+check "$(bandwidths $fast $fast $fast)," "$(assumed $(large 2 2 2) --machine h100-ib | sed 's/"latency.*//')"
+cp "$SOURCE/configs/machines/h100-ib.yaml" mine.yaml
+sed -i 's/^node: 8/node: 6/' mine.yaml # pairs fit into it, fours would cross
+check "$(bandwidths $fast $slow 1000000000)," "$(assumed $(large 2 2 2) --machine ./mine.yaml --bandwidth-pipeline 1e9 | sed 's/"latency.*//')"
+refused_plan "a100-ib, h100-ib, pcie-ethernet, or" --machine h100
+refused_plan "line 3: unknown key machine.nodes: a machine has flops, node," --machine <(sed 's/^node/nodes/' mine.yaml)
+refused_plan "the machine lacks node: ranks of a node is expected" --machine <(sed '/^node/d' mine.yaml)
+refused_plan "machine.node is '0': an integer from 1" --machine <(sed 's/^node: 6/node: 0/' mine.yaml)
+refused_plan "machine.node is given twice" --machine <(sed 's/^node: 6/&\n&/' mine.yaml)
+
 # What cannot be is said in one message, without any output.
 refused_plan "--trace: text.txt" --trace text.txt
 refused_plan "--trace is ''" --trace ''
+refused_plan "--svg is ''" --svg ''
+refused_plan "nowhere/step.svg" --svg nowhere/step.svg
 refused_plan "--json and --schedule" --json --schedule
 refused_plan "--ranks is '1000001'" --ranks 1000001
 most=2147483647

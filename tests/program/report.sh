@@ -19,7 +19,7 @@ made() { # DIRECTORY OPTION…
 report() { # OUTPUT ARGUMENT…: status 0, no message, a whole page that loads nothing and runs nothing
     local page=$1
     shift
-    expect 0 timeout 100 "$GDN" report "$@" > out 2> err
+    expect 0 timeout 400 "$GDN" report "$@" > out 2> err
     [ ! -s err ] || fail "$*: $(cat err)"
     [ "$(cat out)" = "$page" ] || fail "$*: wrote $(cat out)"
     [ "$(head -c 15 "$page")" = "<!DOCTYPE html>" ] && [ "$(tail -n 1 "$page")" = "</html>" ] || fail "$page is not whole"
@@ -35,7 +35,7 @@ report() { # OUTPUT ARGUMENT…: status 0, no message, a whole page that loads n
     fi
 }
 refused_report() { # WORDS ARGUMENT…
-    refused "$1" timeout 60 "$GDN" report "${@:2}"
+    refused "$1" timeout 400 "$GDN" report "${@:2}"
 }
 
 # ---- a real run, stopped and continued
@@ -243,7 +243,7 @@ cp old/report.html bad/report.html
 refused_report 'bad/metrics.jsonl, line 2 is not JSON: ' bad
 cmp -s old/report.html bad/report.html || fail "a failure changed the page"
 refused_report 'bad/metrics.jsonl, line 2 is not JSON: ' storm bad
-expect 2 timeout 60 env PATH=/nowhere "$GDN" report storm > out 2> err
+expect 2 timeout 400 env PATH=/nowhere "$GDN" report storm > out 2> err
 has err 'gnuplot is missing'
 [ -z "$(find . -name '.*report*' -o -name '*.partial*')" ] || fail "left behind: $(find . -name '.*report*')"
 expect 0 "$GDN" report --help > out

@@ -38,6 +38,8 @@ grep -qE "[0-9]" learned && ! grep -qE "^ *(\(0\) )?0\.1$" learned || fail "the 
 GDN_TEST_MIXERS=01 refused_run "values of layers whose mixer has none" 1 plain.yaml --set "model.rules=[$values]"
 
 # What an entry may say, its kind says.
+refused_run "the rule between layers heads sees all documents of a sample; join is expected" 2 plain.yaml --set "model.rules=[$values]" --set data.documents=mask
+GDN_TEST_MIXERS=1 refused_run "layers with token mixer average see all documents of a sample; join is expected" 2 plain.yaml --set data.documents=mask
 refused_run "model.rules[0] lacks kind: a rule's name is expected" 1 plain.yaml --set "model.rules=[{place: before}]"
 refused_run "model.rules[1].kind is 'constants'" 1 plain.yaml --set "model.rules=[$after, {kind: constants}]"
 refused_run "unknown key model.rules[0].period: an entry has kind, which is constant, and may have place and sources" \

@@ -10,7 +10,7 @@ elsewhere=.
 begin() { # RANKS DIRECTORY [OPTION …]
     local ranks=$1 directory=$2
     shift 2
-    elsewhere=$elsewhere timeout -k 5 90 mpirun --oversubscribe -n "$ranks" bash -c '
+    elsewhere=$elsewhere timeout -k 5 400 mpirun --oversubscribe -n "$ranks" bash -c '
         echo $$ > '"$directory"'.pid.$OMPI_COMM_WORLD_RANK
         [ $OMPI_COMM_WORLD_RANK -ne 1 ] || cd $elsewhere
         exec "$@"' - "$GDN" train "$PWD/small.yaml" --run-dir "$PWD/$directory" "${long[@]}" "$@" > "$directory.log" 2>&1 &
@@ -79,14 +79,14 @@ begin 3 flipped --set train.lr=1e-30 --set watchdog.replicas=10 --set checkpoint
 
 # One rank, without mpirun.
 mkdir one && mkfifo one/metrics.jsonl
-timeout -k 5 90 "$GDN" train small.yaml --run-dir one "${long[@]}" --set watchdog.step=4 > one.log 2>&1 &
+timeout -k 5 400 "$GDN" train small.yaml --run-dir one "${long[@]}" --set watchdog.step=4 > one.log 2>&1 &
 job_one=$!
 
 # In MPI's own beginning and end, where ranks cannot ask each other; one rank without mpirun, too.
 hang() { # DIRECTORY CALL RANK RANKS [OPTION …]
     local directory=$1 call=$2 rank=$3 ranks=$4
     shift 4
-    timeout -k 5 90 mpirun --oversubscribe -n "$ranks" bash -c 'echo $$ > '"$directory"'.pid.$OMPI_COMM_WORLD_RANK; exec "$@"' - \
+    timeout -k 5 400 mpirun --oversubscribe -n "$ranks" bash -c 'echo $$ > '"$directory"'.pid.$OMPI_COMM_WORLD_RANK; exec "$@"' - \
         env LD_PRELOAD="$HANG_IN_MPI" GDN_HANG_IN="$call" GDN_HANG_RANK="$rank" "$GDN" train small.yaml --run-dir "$directory" "$@" > "$directory.log" 2>&1 &
     declare -g "job_$directory=$!"
 }

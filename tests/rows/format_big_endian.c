@@ -55,25 +55,25 @@ static int read_file(struct token_file *file, long first, long count, int32_t *o
     return GDN_OK;
 }
 
-static int fill(struct output *output, struct tokens *text) {
+static int fill(struct output *output, const struct written_tokens *written) {
     uint8_t header[HEADER_BYTES], stored[BLOCK * TOKEN_BYTES];
     int32_t values[BLOCK];
-    long total = tokens_count(text);
+    long total = tokens_count(written->tokens);
     memcpy(header, mark, sizeof mark);
     put(header + 8, 8, (uint64_t)total);
-    put(header + 16, 8, (uint64_t)text->num_files);
+    put(header + 16, 8, (uint64_t)written->documents);
     TRY(output_write(output, header, sizeof header));
     for (long first = 0, n; first < total; first += n) {
         n = total - first < BLOCK ? total - first : BLOCK;
-        TRY(tokens_read(text, first, n, values));
+        TRY(tokens_read(written->tokens, first, n, values));
         for (long i = 0; i < n; i++) put(stored + i * TOKEN_BYTES, TOKEN_BYTES, (uint64_t)values[i]);
         TRY(output_write(output, stored, (size_t)(n * TOKEN_BYTES)));
     }
     return GDN_OK;
 }
 
-static int write_file(const char *path, struct tokens *text) {
-    return output_whole(path, fill, text);
+static int write_file(const char *path, const struct written_tokens *written) {
+    return output_whole(path, fill, written);
 }
 
 static const struct token_format big_endian = {

@@ -13,7 +13,8 @@
 int bench_model_step(struct bench_model *b) {
     const struct train_config *t = &b->config->train;
     const double scale = b->loss_scale.scale;
-    struct loss_options options = {.token_weight = scale / ((double)t->batch_size * t->sequence_length)};
+    const double weight = scale / ((double)t->batch_size * t->sequence_length);
+    struct loss_options options = {.target_weight = weight, .token_weight = weight};
     struct loss_sums sums;
     b->ops.zero(b->table.total, b->state.gradient);
     for (long at = 0; at < t->batch_size; at += b->micro_batch)

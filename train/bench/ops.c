@@ -124,7 +124,7 @@ static struct sizes sizes_of(const struct config *config) {
                           .V = m->vocab_size,
                           .H = m->num_heads,
                           .K = m->num_kv_heads,
-                          .hd = m->hidden_size / m->num_heads,
+                          .hd = head_width(m),
                           .G = m->delta.gate_hidden,
                           .n = m->delta.num_distances,
                           .Hd = m->delta.hidden,

@@ -10,11 +10,14 @@
 # each way to a switch of all nodes; 5 us a message. Ranks fill nodes in order: tensor first, then data, then pipeline.
 set -euo pipefail
 gdn=$(realpath "${1:?usage: simulate.sh GDN [DIRECTORY]}")
+source=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 directory=${2:-$(mktemp -d)}
 mkdir -p "$directory"
 cd "$directory"
 
-flops=400e12 inside=450e9 outside=50e9 latency=5e-6 node=8
+machine=$source/configs/machines/h100-ib.yaml
+number() { sed -n "s/^$1: *\([^ ]*\).*/\1/p" "$machine"; }
+flops=$(number flops) inside=$(number bandwidth_inside) outside=$(number bandwidth_outside) latency=$(number latency) node=$(number node)
 
 cat > large.yaml <<'YAML'
 model:
@@ -47,14 +50,9 @@ platform() { # RANKS
     }'
 }
 
-# What of an axis crosses nodes has a rank's share of the node's link.
 plan() { # DATA TENSOR PIPELINE INTERLEAVE BATCH [OPTION …]
-    local ranks=$(($1 * $2 * $3)) data=$inside pipeline=$inside
-    [ $(($1 * $2)) -le $node ] || data=$outside
-    [ $ranks -le $node ] || pipeline=$outside
-    "$gdn" plan large.yaml --ranks $ranks --set mesh.data="$1" --set mesh.tensor="$2" --set mesh.pipeline="$3" \
-        --set mesh.interleave="$4" --set train.batch_size="$5" --flops $flops --bandwidth-tensor $inside \
-        --bandwidth-data $data --bandwidth-pipeline $pipeline --bandwidth-memory 3e12 --latency $latency "${@:6}"
+    "$gdn" plan large.yaml --ranks $(($1 * $2 * $3)) --set mesh.data="$1" --set mesh.tensor="$2" --set mesh.pipeline="$3" \
+        --set mesh.interleave="$4" --set train.batch_size="$5" --machine "$machine" "${@:6}"
 }
 
 replay() { # NAME RANKS
@@ -94,6 +92,9 @@ both 4 2 2 1 64
 both 4 2 2 4 64
 both 2 8 2 1 64
 both 4 2 4 1 64
+both 8 8 4 1 128
+both 16 2 4 1 512
+both 16 2 4 4 512
 predicted 128 2 4 1 4096 # 1,024 ranks from here on
 predicted 128 2 4 4 4096
 predicted 32 2 16 1 4096

@@ -239,7 +239,7 @@ static bool is_row(int status) {
 
 static int look_at_memory(struct check *check) {
     struct run *run = &check->run;
-    int status = run_open_data(run);
+    int status = run_open_data(run, run->mesh.rank == 0 ? stderr : NULL);
     if (!is_row(status)) return status;
     bool data = !status;
     check_outcome(&check->report, "data", status, "readable, and the first batch is within the vocabulary");

@@ -6,6 +6,7 @@
 #include "train/loop/loop.h"
 #include "train/command/options.h"
 #include "train/run/ranks.h"
+#include "train/run/tokenized.h"
 #include "train/command/saved_model.h"
 
 #include <math.h>
@@ -63,7 +64,8 @@ static const struct command_line line = {
         "once, whatever its weight.\n\n"
         "Printed are the mean cross entropy of a token in nats and in bits, the perplexity (e to the power "
         "of "
-        "the nats) and, where data.format is text, bits a byte: all that the tokens cost, those between "
+        "the nats) and, where a tokenizer or bytes are known to be behind tokens, bits a byte: all that the "
+        "tokens cost, those between "
         "documents too, over the bytes. They do not depend on the number of ranks: these share the "
         "sequences, "
         "and each holds the whole model, whatever mesh it was trained on (the run's mesh.* settings do not "
@@ -84,6 +86,7 @@ static const struct command_line line = {
 struct subject {
     struct mesh mesh;
     struct saved_model saved;
+    struct run_tokenizer tokenizer;
     struct validation validation;
     struct evaluation evaluation;
 };
@@ -118,13 +121,20 @@ static int set_data(struct data_config *data, const char *path) {
     return path_list_add(&data->validation, path);
 }
 
-static int open_validation(struct subject *subject, const struct arguments *given) {
-    struct config *config = &subject->saved.config;
+static int choose_data(struct config *config, const struct arguments *given) {
     if (given->data && given->validation)
         return gdn_fail(GDN_INPUT, "--data measures on a file and --validation on a set of the run: one of "
                                    "them is expected");
-    if (given->data) TRY(set_data(&config->data, given->data));
-    TRY(validation_open(config, &subject->validation));
+    return given->data ? set_data(&config->data, given->data) : 0;
+}
+
+/* `opened` has the data's token files. */
+static int open_validation(struct subject *subject, const struct config *opened,
+                           const struct arguments *given) {
+    const struct config *config = &subject->saved.config;
+    TRY(validation_open(opened, &subject->validation));
+    TRY(run_tokenizer_verify(&subject->tokenizer, NULL, &subject->validation));
+    if (subject->tokenizer.carried.name) subject->validation.bytes = &subject->tokenizer.bytes;
     if (!subject->validation.sets)
         return gdn_fail(GDN_INPUT, "%s: its run has no validation data; name a file with --data FILE",
                         subject->saved.path);
@@ -138,14 +148,26 @@ static int open_validation(struct subject *subject, const struct arguments *give
         given->validation, config->train.eval_batches);
 }
 
-static int prepare(struct subject *subject, const struct arguments *given) {
+/* Collective. */
+static int open_data(struct subject *subject, const struct arguments *given) {
+    const struct mesh *mesh = &subject->mesh;
     struct config *config = &subject->saved.config;
-    TRY(open_validation(subject, given));
-    /* Each rank has loaded the whole model: data parallel, however the run was laid out. */
+    struct tokenized tokenized;
+    TRY(mesh_agree(mesh, choose_data(config, given)));
+    TRY(run_tokenizer_open(config, mesh, &subject->saved.tokenizer, subject->saved.path,
+                           &subject->tokenizer));
+    int status = tokenized_open(config, &subject->tokenizer, mesh, TOKENIZED_VALIDATION,
+                                mesh->rank == 0 ? stderr : NULL, &tokenized);
+    if (!status) status = mesh_agree(mesh, open_validation(subject, &tokenized.config, given));
+    tokenized_free(&tokenized);
+    return status;
+}
+
+/* Each rank has loaded the whole model: data parallel, however the run was laid out. */
+static void lay_out(struct config *config) {
     for (int a = 0; a < axes_count(); a++) config->mesh.size[a] = axis_rows[a].rest ? 0 : 1;
     config->mesh.interleave = 1;
     config->mesh.sequence_parallel = false;
-    return 0;
 }
 
 /* "1.23456 nats a token, 1.78 bits a byte, perplexity 3.4378, 60 sequences" of each set. */
@@ -157,6 +179,10 @@ static void print_sets(const struct subject *subject, FILE *out) {
         fprintf(out, "%-12s ", validation->set[i].name);
         if (!sequences) {
             fprintf(out, "no sequence among the first train.eval_batches batches\n");
+            continue;
+        }
+        if (!(r->counted > 0)) {
+            fprintf(out, "no target counts in the loss\n");
             continue;
         }
         fprintf(out, "%.9g nats a token", r->loss);
@@ -192,13 +218,12 @@ static int print_json(const struct subject *subject) {
             json_decref(losses);
             return gdn_fail(GDN_INTERNAL, "out of memory for the output as JSON");
         }
-    return json_print_line(json_pack("{s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "checkpoint",
-                                     json_bytes(subject->saved.path, strlen(subject->saved.path)), "step",
-                                     (json_int_t)subject->saved.step, "sequences", (json_int_t)sequences,
-                                     "tokens", (json_int_t)(sequences * subject->evaluation.length), "loss",
-                                     json_finite(r->loss), "bits_per_token", json_finite(r->loss / M_LN2),
-                                     "bits_per_byte", json_finite(r->bits_per_byte), "perplexity",
-                                     json_finite(evaluation_perplexity(r)), "losses", losses));
+    return json_print_line(json_pack(
+        "{s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "checkpoint",
+        json_bytes(subject->saved.path, strlen(subject->saved.path)), "step", (json_int_t)subject->saved.step,
+        "sequences", (json_int_t)sequences, "tokens", (json_int_t)r->counted, "loss", json_finite(r->loss),
+        "bits_per_token", json_finite(r->loss / M_LN2), "bits_per_byte", json_finite(r->bits_per_byte),
+        "perplexity", json_finite(evaluation_perplexity(r)), "losses", losses));
 }
 
 static int evaluate(struct subject *subject, const struct options *options, const struct arguments *given) {
@@ -206,7 +231,8 @@ static int evaluate(struct subject *subject, const struct options *options, cons
     double loss = NAN;
     TRY(ranks_share_cores(mesh, mesh->rank == 0 ? stderr : NULL));
     TRY(load(subject, options, given));
-    TRY(mesh_agree(mesh, prepare(subject, given)));
+    TRY(open_data(subject, given));
+    lay_out(&subject->saved.config);
     struct saved_model *saved = &subject->saved;
     const struct ops *ops;
     TRY(saved_model_place(saved, mesh, mesh->rank == 0 ? stderr : NULL, &ops));
@@ -233,6 +259,7 @@ int cmd_eval(int argc, char **argv) {
         if (executor_failed(subject.evaluation.executor)) ranks_abort(&subject.mesh, status);
         evaluation_free(&subject.evaluation);
         validation_close(&subject.validation);
+        run_tokenizer_free(&subject.tokenizer);
         saved_model_free(&subject.saved);
         status = ranks_end(&subject.mesh, status);
     }

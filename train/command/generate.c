@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "data/format.h"
 #include "dist/mesh/mesh.h"
@@ -16,6 +17,7 @@
 #include "train/command/json_line.h"
 #include "train/command/options.h"
 #include "train/command/saved_model.h"
+#include "train/command/utf8_stream.h"
 
 enum key {
     KEY_PROMPT = 256,
@@ -27,6 +29,8 @@ enum key {
     KEY_SEED,
     KEY_CONTEXT,
     KEY_DEVICE,
+    KEY_FORMAT,
+    KEY_DATA,
     KEY_JSON
 };
 
@@ -35,7 +39,9 @@ struct settings {
     bool ids, json;
     long length, context, seed; /* context 0: the sequence length of training */
     struct sampling sampling;
-    char device[40]; /* "device=…", as an override; "": what this machine has */
+    char device[40];  /* "device=…", as an override; "": what this machine has */
+    char format[64];  /* "data.format=…"; "": the run's */
+    const char *data; /* a file that the model reads; NULL: none */
 };
 
 static int take_option(int key, const char *value, void *input) {
@@ -63,6 +69,14 @@ static int take_option(int key, const char *value, void *input) {
     case KEY_DEVICE:
         snprintf(s->device, sizeof s->device, "device=%s", value);
         return GDN_OK;
+    case KEY_FORMAT:
+        snprintf(s->format, sizeof s->format, "data.format=%s", value);
+        return GDN_OK;
+    case KEY_DATA:
+        if (access(value, R_OK))
+            return gdn_fail(GDN_INPUT, "--data: %s cannot be read: %s", value, strerror(errno));
+        s->data = value;
+        return GDN_OK;
     default:
         return options_long("--context", value, 2, INT32_MAX, &s->context);
     }
@@ -70,9 +84,8 @@ static int take_option(int key, const char *value, void *input) {
 
 static const struct argp_option own[] = {
     {"prompt", KEY_PROMPT, "TEXT", 0,
-     "What the text starts with (default: a new document; only where it is known that tokens are bytes and "
-     "256 "
-     "separates documents)",
+     "What the text starts with (default: a new document; only where it is known which token stands between "
+     "documents)",
      0},
     {"ids", KEY_IDS, NULL, 0, "The prompt and the output are token ids, separated by blanks, not text", 0},
     {"length", KEY_LENGTH, "N", 0,
@@ -88,6 +101,10 @@ static const struct argp_option own[] = {
     {"context", KEY_CONTEXT, "N", 0,
      "Tokens that the model looks back on at most (default: train.sequence_length of its training)", 0},
     {"device", KEY_DEVICE, "NAME", 0, "cpu or cuda (default: auto, a GPU where there is one)", 0},
+    {"format", KEY_FORMAT, "FORMAT", 0,
+     "What tokens are: text where they are bytes (default: the run's data.format)", 0},
+    {"data", KEY_DATA, "FILE", 0,
+     "A file that --format is that of, as for gdn eval; what goes on is the prompt, not the file", 0},
     {"json", KEY_JSON, NULL, 0, "Print one object as JSON, on one line, once the text is whole", 0},
     {0},
 };
@@ -97,15 +114,18 @@ static const struct command_line line = {
     .doc =
         "Continue a prompt with a trained model. CHECKPOINT is a run directory, which stands for the newest "
         "checkpoint in it, its checkpoints/best or a step_N directory there, or a checkpoint.h5.\v"
-        "Printed are the prompt and, token by token, what the model adds. Of a run whose data.format is text "
-        "tokens are bytes; of any other, --ids is needed, since only whoever made the token files can turn "
-        "ids into text.\n\n"
+        "Printed are the prompt and, token by token, what the model adds. A checkpoint carries the tokenizer "
+        "that "
+        "training had (data.tokenizer; bytes, of text without one). Of one that carries none --ids is "
+        "needed, or "
+        "--set data.tokenizer=PATH.\n\n"
         "With --json one line is printed instead: an object of prompt (as given), text (what was added) and "
         "ids (the same as tokens). Bytes that are no UTF-8 are U+FFFD in text, which is null where "
-        "tokens are no bytes.\n\n"
+        "no tokenizer is known.\n\n"
         "Examples:\n"
         "  gdn generate runs/tiny --prompt 'It was ' --temperature 0.8 --top-k 40\n"
         "  gdn generate runs/tokens --ids --prompt '17 4 256' --length 20 --json",
+    .common = OPTION_SET,
     .own = own,
     .take = take_option,
     .min = 1,
@@ -113,7 +133,7 @@ static const struct command_line line = {
 };
 
 /* The tokens so far, of which the last `context` at most are in the cache. */
-struct text {
+struct sequence {
     int32_t *token;
     long count, fed; /* fed: tokens in the cache */
     long given;      /* the first so many are the prompt's */
@@ -131,15 +151,43 @@ static int read_ids(const char *prompt, int32_t *token, long *count) {
     return GDN_OK;
 }
 
-static bool is_text(const struct config *c) {
-    return token_format_of(c->data.format)->text;
+/* What there is between text and tokens; `words` is opened where it is known. */
+struct speech {
+    struct run_tokenizer known;
+    struct tokenizer *words; /* NULL: not known */
+    struct utf8_stream stream;
+};
+
+static bool is_text(const struct speech *speech) {
+    return speech->words;
 }
 
-/* Starts from the end of a document before, where its token is known: in text, and in token files of the
- * vocabulary that `gdn data write` makes. */
-static int start_document(const struct saved_model *saved, struct text *text) {
+static int open_speech(const struct saved_model *saved, struct speech *out) {
+    const struct mesh alone = mesh_alone();
+    TRY(run_tokenizer_open(&saved->config, &alone, &saved->tokenizer, saved->path, &out->known));
+    return out->known.carried.name ? carried_open(&out->known.carried, &out->words) : GDN_OK;
+}
+
+static void close_speech(struct speech *speech) {
+    tokenizer_close(speech->words);
+    run_tokenizer_free(&speech->known);
+}
+
+/* Starts from the end of a document before, where its token is known: of a tokenizer that has one, and in
+ * token files of the vocabulary that `gdn data write` makes of bytes. */
+static int start_document(const struct saved_model *saved, const struct speech *speech,
+                          struct sequence *text) {
     const struct config *c = &saved->config;
-    if (!is_text(c) && c->model.vocab_size != TEXT_SEPARATOR + 1)
+    if (is_text(speech) && speech->known.bytes.separator >= 0) {
+        text->token[text->count++] = speech->known.bytes.separator;
+        return GDN_OK;
+    }
+    if (is_text(speech))
+        return gdn_fail(GDN_INPUT,
+                        "--prompt is empty: no token of %s is known to stand between documents; "
+                        "give a beginning",
+                        speech->known.carried.name);
+    if (c->model.vocab_size != TEXT_SEPARATOR + 1)
         return gdn_fail(GDN_INPUT,
                         "--prompt is empty: with a vocabulary of %d tokens that are not known to be bytes, "
                         "none is known to begin a document; give one or more ids",
@@ -148,14 +196,35 @@ static int start_document(const struct saved_model *saved, struct text *text) {
     return GDN_OK;
 }
 
+/* As training reads a document's beginning. */
+static int read_words(const char *prompt, const struct speech *speech, struct sequence *text, long room) {
+    struct encoder *encoder;
+    struct ids ids = {0};
+    TRY(encoder_create(speech->words, &encoder));
+    int status = encoder_encode(encoder, prompt, strlen(prompt), false, &ids);
+    encoder_free(encoder);
+    if (!status && ids.count > room) /* a tokenizer may lengthen a text */
+        status = gdn_fail(GDN_INPUT, "--prompt: it is %ld tokens, and at most %ld are expected of %zu bytes",
+                          ids.count, room, strlen(prompt));
+    for (long i = 0; i < ids.count && !status; i++) text->token[text->count++] = ids.id[i];
+    ids_free(&ids);
+    return status;
+}
+
+/* Tokens that a prompt has at most: each of its characters may become several. */
+static long prompt_room(const struct settings *s) {
+    return 4 * (long)strlen(s->prompt) + 16;
+}
+
 /* The prompt as tokens. */
-static int read_prompt(const struct settings *s, const struct saved_model *saved, struct text *text) {
+static int read_prompt(const struct settings *s, const struct saved_model *saved, const struct speech *speech,
+                       struct sequence *text) {
     int vocab = saved->config.model.vocab_size;
     if (s->ids)
         TRY(read_ids(s->prompt, text->token, &text->count));
     else
-        for (const char *c = s->prompt; *c; c++) text->token[text->count++] = (unsigned char)*c;
-    if (!text->count) TRY(start_document(saved, text));
+        TRY(read_words(s->prompt, speech, text, prompt_room(s)));
+    if (!text->count) TRY(start_document(saved, speech, text));
     for (long i = 0; i < text->count; i++)
         if (text->token[i] >= vocab)
             return gdn_fail(GDN_INPUT,
@@ -166,7 +235,7 @@ static int read_prompt(const struct settings *s, const struct saved_model *saved
 }
 
 /* Feeds all tokens that the cache lacks; where it is full, starts again from the newest half. */
-static const real *feed(struct decoder *decoder, struct text *text, long *start, long context,
+static const real *feed(struct decoder *decoder, struct sequence *text, long *start, long context,
                         const struct edge_set *active) {
     const real *logits = NULL;
     while (text->fed < text->count) {
@@ -179,28 +248,35 @@ static const real *feed(struct decoder *decoder, struct text *text, long *start,
     return logits;
 }
 
-static void print_token(const struct settings *s, int32_t token) {
-    if (s->json) return; /* printed at the end, whole */
+static int print_token(const struct settings *s, struct speech *speech, int32_t token) {
+    size_t length;
+    const char *bytes = is_text(speech) ? token_bytes_at(&speech->known.bytes, token, &length) : NULL;
+    if (s->json) return GDN_OK; /* printed at the end, whole */
     if (s->ids)
         printf("%d ", token);
-    else if (token < 256)
-        putchar(token);
+    else if (!speech->known.carried.file) /* bytes, as they are */
+        fwrite(bytes, 1, length, stdout);
+    else
+        TRY(utf8_stream_put(&speech->stream, bytes, length, stdout));
     fflush(stdout); /* people watch it being written */
+    return GDN_OK;
 }
 
-/* Tokens as the bytes they are; what separates documents is none. NULL without memory. */
-static json_t *text_json(const int32_t *token, long count) {
-    char *bytes = malloc((size_t)count + 1);
-    size_t length = 0;
-    for (long i = 0; bytes && i < count; i++)
-        if (token[i] < TEXT_SEPARATOR) bytes[length++] = (char)token[i];
-    json_t *string = bytes ? json_bytes(bytes, length) : NULL;
-    free(bytes);
+/* Tokens as the text they are; what separates documents is none. NULL without memory. */
+static json_t *text_json(const struct speech *speech, const int32_t *token, long count) {
+    struct text bytes = {0};
+    int status = text_reserve(&bytes, 1);
+    for (long i = 0; i < count && !status; i++) {
+        size_t length;
+        const char *piece = token_bytes_at(&speech->known.bytes, token[i], &length);
+        status = text_add(&bytes, piece, length);
+    }
+    json_t *string = status ? NULL : json_bytes(bytes.bytes, bytes.length);
+    text_free(&bytes);
     return string;
 }
 
-/* `known`: tokens are bytes. */
-static int print_json(const struct settings *s, bool known, const struct text *text) {
+static int print_json(const struct settings *s, const struct speech *speech, const struct sequence *text) {
     const int32_t *added = text->token + text->given;
     json_t *ids = json_array();
     for (long i = 0; i < text->count - text->given; i++)
@@ -208,14 +284,19 @@ static int print_json(const struct settings *s, bool known, const struct text *t
             json_decref(ids);
             return gdn_fail(GDN_INTERNAL, "out of memory for the output as JSON");
         }
-    return json_print_line(
-        json_pack("{s:o, s:o, s:o}", "prompt", json_bytes(s->prompt, strlen(s->prompt)), "text",
-                  known ? text_json(added, text->count - text->given) : json_null(), "ids", ids));
+    return json_print_line(json_pack(
+        "{s:o, s:o, s:o}", "prompt", json_bytes(s->prompt, strlen(s->prompt)), "text",
+        is_text(speech) ? text_json(speech, added, text->count - text->given) : json_null(), "ids", ids));
 }
 
-static int write_text(const struct settings *s, const struct saved_model *saved, struct decoder *decoder,
-                      const struct edge_set *active, struct text *text, struct candidate *work,
-                      long context) {
+/* Whether a text ends with a token: another document's begins. */
+static bool ends_text(const struct settings *s, const struct speech *speech, int32_t token) {
+    return !s->ids && token == speech->known.bytes.separator;
+}
+
+static int write_text(const struct settings *s, const struct saved_model *saved, struct speech *speech,
+                      struct decoder *decoder, const struct edge_set *active, struct sequence *text,
+                      struct candidate *work, long context) {
     const struct model_config *model = &saved->config.model;
     if (!s->ids && !s->json) fputs(s->prompt, stdout);
     long start = text->count > context ? text->count - context : 0;
@@ -224,11 +305,12 @@ static int write_text(const struct settings *s, const struct saved_model *saved,
         const real *logits = feed(decoder, text, &start, context, active);
         double uniform = random_uniform((uint64_t)s->seed, random_name("generate"), (uint64_t)i);
         int32_t token = sample_token(logits, model->vocab_size, &s->sampling, uniform, work);
-        if (!s->ids && token >= TEXT_SEPARATOR) break;
+        if (ends_text(s, speech, token)) break;
         text->token[text->count++] = token;
-        print_token(s, token);
+        TRY(print_token(s, speech, token));
     }
-    if (s->json) return print_json(s, is_text(&saved->config), text);
+    if (s->json) return print_json(s, speech, text);
+    TRY(utf8_stream_end(&speech->stream, stdout));
     putchar('\n'); /* main finds out whether all could be written */
     return GDN_OK;
 }
@@ -244,29 +326,47 @@ static int find_active(const struct saved_model *saved, struct edge_set *active)
     return status;
 }
 
-static int generate(const struct settings *s, const struct saved_model *saved, const struct ops *ops) {
+static int generate(const struct settings *s, const struct saved_model *saved, struct speech *speech,
+                    const struct ops *ops) {
     const struct config *c = &saved->config;
-    if (!s->ids && !is_text(c))
+    if (s->data && !s->format[0])
+        return gdn_fail(GDN_INPUT, "--data %s tells what tokens are by its format: add --format", s->data);
+    if (!s->ids && !is_text(speech))
         return gdn_fail(
             GDN_INPUT,
-            "%s was not trained on data.format text, so its tokens are not known to be text: use --ids",
+            "%s carries no tokenizer, so its tokens are not known to be text: use --ids, or --set "
+            "data.tokenizer=PATH of the tokenizer.json that has made them",
             saved->path);
     long context = s->context ? s->context : c->train.sequence_length;
     if (context < 2) context = 2; /* the newest half must be a token at least */
     struct decoder *decoder = NULL;
     struct edge_set active = {0};
-    struct text text = {.token = malloc((strlen(s->prompt) + (size_t)s->length + 1) * sizeof *text.token)};
+    struct sequence text = {.token = malloc((size_t)(prompt_room(s) + s->length + 1) * sizeof *text.token)};
     struct candidate *work = malloc((size_t)c->model.vocab_size * sizeof *work);
     int status =
         text.token && work ? GDN_OK : gdn_fail(GDN_INTERNAL, "out of memory for %ld tokens", s->length);
-    if (!status) status = read_prompt(s, saved, &text);
+    if (!status) status = read_prompt(s, saved, speech, &text);
     if (!status) status = decoder_create(&c->model, &saved->table, &saved->state, ops, context, &decoder);
     if (!status) status = find_active(saved, &active);
-    if (!status) status = write_text(s, saved, decoder, &active, &text, work, context);
+    if (!status) status = write_text(s, saved, speech, decoder, &active, &text, work, context);
     edge_set_free(&active);
     decoder_free(decoder);
     free(text.token);
     free(work);
+    return status;
+}
+
+/* With --set, and what other options set behind it. */
+static int load(const struct settings *s, const struct options *options, const struct mesh *mesh,
+                struct saved_model *saved) {
+    int count = options->num_set;
+    const char **set = calloc((size_t)count + 2, sizeof *set);
+    if (!set) return gdn_fail(GDN_INTERNAL, "out of memory for the options");
+    for (int i = 0; i < count; i++) set[i] = options->set[i];
+    if (s->device[0]) set[count++] = s->device;
+    if (s->format[0]) set[count++] = s->format;
+    int status = saved_model_load(mesh, options->argument[0], (char *const *)set, count, saved);
+    free(set);
     return status;
 }
 
@@ -277,13 +377,14 @@ int cmd_generate(int argc, char **argv) {
     if (!status && !options.done) {
         struct saved_model saved;
         struct mesh mesh = mesh_alone();
-        char *const set[] = {s.device};
-        int count = s.device[0] != 0;
-        status = saved_model_load(&mesh, options.argument[0], set, count, &saved);
+        status = load(&s, &options, &mesh, &saved);
         if (!status) {
             const struct ops *ops;
             status = saved_model_place(&saved, &mesh, stderr, &ops);
-            if (!status) status = generate(&s, &saved, ops);
+            struct speech speech = {.words = NULL};
+            if (!status) status = open_speech(&saved, &speech);
+            if (!status) status = generate(&s, &saved, &speech, ops);
+            close_speech(&speech);
             saved_model_free(&saved);
         }
     }

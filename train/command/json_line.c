@@ -6,7 +6,7 @@
 
 #include "kernels/base/status.h"
 #include "train/command/commands.h"
-#include "train/config/utf8.h"
+#include "kernels/base/utf8.h"
 
 json_t *json_finite(double value) {
     return isfinite(value) ? json_real(value) : json_null();

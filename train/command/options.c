@@ -193,6 +193,19 @@ int options_real(const char *option, const char *text, double min, double max, d
                     min, max);
 }
 
+int options_format(const char *name, const struct token_format **out) {
+    char list[FORMAT_LIST];
+    *out = token_format_named(name);
+    if (*out) return GDN_OK;
+    return gdn_fail(GDN_INPUT, "--format '%s': %s is expected", name,
+                    token_format_list(FORMATS, " or ", list));
+}
+
+int options_need(bool given, const char *command, const char *option) {
+    if (given) return GDN_OK;
+    return gdn_fail(GDN_INPUT, "%s: %s is missing; see '%s --help'", command, option, command);
+}
+
 int options_choose(const struct command_group *group, int argc, char **argv) {
     const char *wanted = argc > 1 ? argv[1] : "";
     if (!strcmp(wanted, "--help")) {

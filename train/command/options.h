@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "data/format.h"
+
 /* Options that several commands have, to be joined with `|`. */
 enum common_option {
     OPTION_SET = 1,          /* --set KEY=VALUE, repeatable */
@@ -53,6 +55,12 @@ void options_free(struct options *options);
  * the limits. */
 int options_long(const char *option, const char *text, long min, long max, long *out);
 int options_real(const char *option, const char *text, double min, double max, double *out);
+
+/* The token format that --format names. GDN_INPUT, with all names, where there is none. */
+int options_format(const char *name, const struct token_format **out);
+
+/* GDN_INPUT unless an option that the command (its full name) needs was given. */
+int options_need(bool given, const char *command, const char *option);
 
 /* A command that consists of commands: "gdn data write", "gdn data show", … */
 struct command_group {

@@ -6,6 +6,7 @@
 #include "kernels/backends/backends.h"
 #include "train/command/commands.h"
 #include "train/command/options.h"
+#include "train/config/profile.h"
 #include "train/plan/plan.h"
 
 enum key {
@@ -13,17 +14,21 @@ enum key {
     KEY_JSON,
     KEY_SCHEDULE,
     KEY_TRACE,
+    KEY_SVG,
     KEY_FLOPS,
     KEY_MEMORY,
     KEY_LATENCY,
+    KEY_MACHINE,
     KEY_AXES, /* --bandwidth-… of axis 0, and so on */
 };
 
 struct settings {
     long ranks; /* 0: as many as the mesh names */
     bool json, schedule;
-    const char *trace; /* NULL: none */
-    struct plan_machine machine;
+    const char *trace;           /* NULL: none */
+    const char *svg;             /* likewise */
+    const char *profile;         /* --machine; likewise */
+    struct plan_machine machine; /* what is 0, and a latency of −1, was not given */
 };
 
 static int take_bandwidth(enum mesh_axis axis, const char *value, struct plan_machine *machine) {
@@ -47,10 +52,17 @@ static int take_option(int key, const char *value, void *input) {
         if (!*value) return gdn_fail(GDN_INPUT, "--trace is '': a directory is expected");
         s->trace = value;
         return GDN_OK;
+    case KEY_SVG:
+        if (!*value) return gdn_fail(GDN_INPUT, "--svg is '': a file is expected");
+        s->svg = value;
+        return GDN_OK;
     case KEY_FLOPS:
         return options_real("--flops", value, 1, 1e24, &s->machine.flops);
     case KEY_MEMORY:
         return options_real("--bandwidth-memory", value, 1, 1e24, &s->machine.memory);
+    case KEY_MACHINE:
+        s->profile = value;
+        return GDN_OK;
     case KEY_LATENCY:
         return options_real("--latency", value, 0, 1e6, &s->machine.latency);
     default:
@@ -67,6 +79,11 @@ static const struct argp_option fixed[] = {
     {"json", KEY_JSON, NULL, 0, "one JSON object, with every rank's figures, instead of tables", 0},
     {"trace", KEY_TRACE, "DIR", 0,
      "also write a trace of each rank for SimGrid's smpirun -replay DIR/traces.txt", 0},
+    {"svg", KEY_SVG, "FILE", 0, "also draw the step as a time line of all pipeline ranks", 0},
+    {"machine", KEY_MACHINE, "NAME", 0,
+     "the machine of configs/machines/NAME.yaml, or of another file, PATH.yaml: what the options that "
+     "follow say of a rank, and on which axes it sends inside a node",
+     0},
     {"flops", KEY_FLOPS, "X", 0,
      "a rank's arithmetic a second (default: what this machine's processors together are measured to reach)",
      0},
@@ -98,28 +115,24 @@ static void list_options(struct options_list *out) {
 static const struct command_line line = {
     .arguments = "CONFIG.yaml",
     .doc = "Shows what a run would take, without training and without other ranks: memory by category, the "
-           "pipeline's "
-           "schedule, arithmetic and bytes on the wire of a step, and how long a step should take."
-           "\v"
+           "pipeline's schedule, arithmetic and bytes on the wire of a step, and how long a step should "
+           "take.\v"
            "All but the time is exact: the parameter tables, schedules and passes are those of training, run "
            "dry.\n"
            "\n"
            "The time comes from running all pipeline ranks' schedules against each other, with these "
-           "assumptions: a "
-           "rank computes its matrix products and attention's at --flops and the rest in no time; sums over "
-           "the tensor "
-           "axis are waited for; messages between stages and sums of gradients move beside arithmetic, one "
-           "after the "
-           "other on each axis, from when both ends have started them; data and tensor ranks keep in step. "
-           "Efficiency "
-           "is the time of the arithmetic alone, without repetition, spread evenly over all ranks, over that "
-           "of the "
-           "step.\n"
+           "assumptions: a rank computes its matrix products and attention's at --flops and the rest in no "
+           "time; sums over the tensor axis are waited for; messages between stages and sums of gradients "
+           "move beside arithmetic, one after the other on each axis (with --machine, on all axes that leave "
+           "a node: they share the way out), from when both ends have started them; data and tensor ranks "
+           "keep in step. Efficiency is the time of the arithmetic alone, without repetition, spread evenly "
+           "over all ranks, over that of the step.\n"
            "\n"
            "Examples:\n"
            "  gdn plan configs/tiny.yaml\n"
            "  gdn plan configs/tiny.yaml --ranks 8 --set mesh.pipeline=2 \\\n      --set "
-           "train.micro_batch_size=1",
+           "train.micro_batch_size=1\n"
+           "  gdn plan configs/tiny.yaml --ranks 64 --machine h100-ib",
     .common = OPTION_SET | OPTION_HELP_CONFIG,
     .take = take_option,
     .min = 1,
@@ -128,6 +141,7 @@ static const struct command_line line = {
 
 static int show(const struct settings *s, const struct plan *plan) {
     if (s->trace) TRY(plan_trace(plan, s->trace)); /* which can fail: before any output */
+    if (s->svg) TRY(plan_svg(plan, s->svg));
     if (s->json)
         plan_json(plan, stdout);
     else if (s->schedule)
@@ -137,14 +151,30 @@ static int show(const struct settings *s, const struct plan *plan) {
     return GDN_OK;
 }
 
+/* What is not given is the profile's, or that of an ordinary machine. */
+static int complete_machine(struct settings *s) {
+    struct plan_machine *m = &s->machine;
+    struct profile profile = {.bandwidth_memory = 20e9, .latency = 5e-6};
+    if (s->profile) {
+        TRY(profile_find(s->profile, &profile));
+        m->node = profile.node, m->inside = profile.bandwidth_inside, m->outside = profile.bandwidth_outside;
+    }
+    for (int a = 0; a < axes_count() && !s->profile; a++)
+        if (!m->bandwidth[a]) m->bandwidth[a] = 12.5e9;
+    if (!m->flops) m->flops = s->profile ? profile.flops : ops_peak();
+    if (!m->memory) m->memory = profile.bandwidth_memory;
+    if (m->latency < 0) m->latency = profile.latency;
+    return GDN_OK;
+}
+
 static int make_plan(struct settings *s, const struct options *options) {
     struct config config;
     struct plan plan;
     if (s->json && s->schedule)
         return gdn_fail(GDN_INPUT, "--json and --schedule are two forms of output: one of them is expected");
     TRY(config_load(options->argument[0], options->set, options->num_set, &config));
-    if (!s->machine.flops) s->machine.flops = ops_peak();
-    int status = plan_create(&config, s->ranks, &s->machine, &plan);
+    int status = complete_machine(s);
+    if (!status) status = plan_create(&config, s->ranks, &s->machine, &plan);
     if (!status) {
         status = show(s, &plan);
         plan_free(&plan);
@@ -155,9 +185,8 @@ static int make_plan(struct settings *s, const struct options *options) {
 
 int cmd_plan(int argc, char **argv) {
     struct settings settings = {
-        .machine = plan_machine_of(0, 12.5e9, 20e9),
+        .machine = {.latency = -1},
     };
-    settings.machine.latency = 5e-6;
     struct options_list list;
     list_options(&list);
     struct command_line with_axes = line;

@@ -76,17 +76,11 @@ static int name_apart(struct report *report) {
 }
 
 static int write_file(const char *path, const char *text, size_t size) {
-    struct output output;
     struct stat about;
     if (stat(path, &about) == 0 && S_ISDIR(about.st_mode))
         return gdn_fail(GDN_INPUT, "--output %s is a directory: a file is expected, such as %s/report.html",
                         path, path);
-    int status = output_open(path, &output);
-    if (!status) status = output_write(&output, text, size);
-    if (!status) status = output_sync(&output);
-    if (!status) status = output_publish(&output);
-    output_close(&output);
-    return status;
+    return output_text(path, text, size);
 }
 
 static int make_page(struct report *report, const char *path) {

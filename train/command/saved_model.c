@@ -10,6 +10,10 @@
 static int prepare(const struct checkpoint_info *info, char *const *overrides, int count,
                    struct saved_model *out) {
     TRY(config_parse_trained(info->config, out->path, overrides, count, &out->config, &out->asked));
+    TRY(run_tokenizer_of_checkpoint(info, out->path, &out->tokenizer));
+    if (!out->tokenizer.file && !config_tokens_are_bytes(&out->config)) /* --format says that they are none */
+        carried_free(&out->tokenizer);
+    if (out->tokenizer.name && !out->asked.tokenizer) out->config.data.tokenizer[0] = 0; /* that one */
     TRY(params_create(&out->config.model, NULL, &out->table));
     out->step = (long)info->step;
     return state_reserve(&out->memory, NULL, &out->table, STATE_WEIGHTS, NULL, &out->state);
@@ -65,6 +69,7 @@ void saved_model_free(struct saved_model *saved) {
     state_free(&saved->memory);
     free(saved->path);
     params_free(&saved->table);
+    carried_free(&saved->tokenizer);
     config_free(&saved->config);
     *saved = (struct saved_model){0};
 }

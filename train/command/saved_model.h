@@ -8,10 +8,12 @@
 #include "kernels/ops.h"
 #include "train/memory/state.h"
 #include "train/config/config.h"
+#include "train/run/tokenizer.h"
 
 struct saved_model {
     struct config config; /* the one it was trained with, with the overrides applied */
     struct config_asked asked;
+    struct carried tokenizer; /* that it was trained with; name NULL: not known */
     struct table table;
     struct state_memory memory; /* what `state` points into */
     struct state state;         /* weights only */

@@ -103,7 +103,7 @@ static int find_position(struct run *run, struct rundir *rundir, const struct op
 
 /* From there to where the first step can be taken. */
 static int make_ready(struct run *run, const struct arguments *given, FILE *log) {
-    TRY(run_open_data(run));
+    TRY(run_open_data(run, log));
     TRY(run_match_data(run, given->accept_data, log));
     TRY(run_plan(run));
     TRY(run_reserve(run));
@@ -132,7 +132,9 @@ static int train(struct run *run, struct rundir *rundir, const struct options *o
 
     struct stop stop = {0};
     TRY(mesh_agree(&run->mesh, stop_open(&stop, rundir->path, run->config.train.time_limit, run->mesh.rank)));
-    int status = run->mesh.rank == 0 ? rundir_open(rundir, run->config_text, run->position.step) : 0;
+    const struct rundir_files files = {run->config_text, run->data.tokenizer.carried.file,
+                                       run->data.tokenizer.carried.configuration};
+    int status = run->mesh.rank == 0 ? rundir_open(rundir, &files, run->position.step) : 0;
     TRY(mesh_agree(&run->mesh, status));
     TRY(mesh_agree(&run->mesh, see_rundir(rundir)));
     return loop_run(run, rundir, &stop, out);

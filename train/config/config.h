@@ -21,6 +21,8 @@ enum recompute_choice { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, REC
 enum optimizer_choice { OPTIMIZER_ADAMW, OPTIMIZER_MUON, OPTIMIZERS };
 enum muon_split { MUON_WHOLE, MUON_QKV, MUON_HEAD };
 enum data_order { ORDER_SHUFFLE, ORDER_SEQUENTIAL };
+enum data_documents { DOCUMENTS_JOIN, DOCUMENTS_MASK };
+enum data_packing { PACKING_STREAM, PACKING_BEST_FIT };
 enum spike_action { SPIKE_SKIP, SPIKE_REWIND, SPIKE_REPORT };
 /* While training waits, or while it goes on, from a copy; or that where the copy fits beside all else. */
 enum saving { SAVE_FOREGROUND, SAVE_BACKGROUND, SAVE_AUTO };
@@ -107,7 +109,12 @@ struct data_config {
     struct source_config *sources;
     int num_sources;
     int format; /* a row of data/format.h */
+    char *tokenizer; /* "" for none known: tokens of text are its bytes */
+    char *field;     /* where in a line of JSON the text is */
+    char *cache;     /* folder of what a tokenizer has made of text */
     int order;  /* enum data_order */
+    int documents; /* enum data_documents */
+    int packing;   /* enum data_packing */
 };
 
 struct checkpoint_config {
@@ -180,13 +187,16 @@ int config_parse(const char *text, const char *name, char *const *overrides, int
 
 /* What of a trained model's configuration was asked for by overrides, rather than used in training. */
 struct config_asked {
-    bool device, precision;
+    bool device, precision, tokenizer;
 };
 
 /* The same of a trained model, to use it: the cpu does not go together with another train.precision than fp32
  * only where an override asks for that. */
 int config_parse_trained(const char *text, const char *name, char *const *overrides, int count,
                          struct config *out, struct config_asked *asked);
+
+/* Whether the data are text, or lines of JSON, whose tokens are bytes and TEXT_SEPARATOR. */
+bool config_tokens_are_bytes(const struct config *config);
 
 /* What only training needs: data.train or data.sources. GDN_INPUT names both. */
 int config_validate_for_training(const struct config *config);
@@ -250,15 +260,23 @@ int config_measured_as(const struct config *now, const char *saved, bool *compar
  * Fails with GDN_INPUT naming each differing key and both values. */
 int config_match_ranks(const struct config *mine, const char *first);
 
+/* Compares the model, but for its connections and rules, with that of other weights, `owner`'s. Fails with
+ * GDN_INPUT naming each differing key and both values. */
+int config_match_trunk(const struct config *now, const struct config *other, const char *owner);
+
 /* Whether a set of data may be called so: 1 to SET_NAME letters, digits, _ and -. Names are keys of
  * metrics.jsonl and labels of curves. */
 enum { SET_NAME = 64 };
 bool config_set_name(const char *name);
 
-/* "mix: before": an entry of model.rules in short; its form where there are several, and its place. Returns
- * `out`. */
+/* "mix: static, before": an entry of model.rules in short; its form where there are several, and its place.
+ * Returns `out`. */
 enum { RULE_TEXT = 128 };
 const char *config_rule_text(const struct rule_config *rule, char out[RULE_TEXT]);
+
+/* The value of a key ("model.rules") as JSON, or an object of all keys of a section ("model.delta."), of
+ * numbers, truth values, words, and lists of them; free(). NULL without memory. */
+char *config_json(const struct config *config, const char *path);
 
 /* Prints every key with type, default, and one line of explanation (gdn train --help-config). */
 void config_help(FILE *out);

@@ -27,7 +27,7 @@ static int read_match(char match[GROUP_MATCH], const char *label, struct fy_node
 static int read_group(void *entry, int index, const struct key *key, const char *label, struct fy_node *node,
                       const struct place *list) {
     static const struct members members = {group_keys, GROUP_KEYS,
-                                           "match, and may have lr_scale, weight_decay, beta1 and beta2"};
+                                           "match, and may have lr_scale, weight_decay, beta1 and beta2", "an entry"};
     struct parameter_group *group = entry;
     struct place place = place_of(node, list);
     char text[SHOWN], name[96];

@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "data/format.h"
+#include "kernels/base/marks.h"
 #include "model/delta/aggregate.h"
 #include "model/delta/gate.h"
+#include "model/mixer/rotary.h"
 #include "train/config/nearest.h"
 
 /* The type follows from the member, so that a row cannot contradict struct config. */
@@ -43,19 +45,38 @@
 #define ASKED .resume = true, .asked = true
 
 const struct key config_keys[] = {
-    ROW(model.vocab_size, "256", COUNT(1), RESUME, .help = "number of different tokens"),
+    ROW(model.vocab_size, "256", .min = 1, .max = MARK_TOKEN, RESUME, .help = "number of different tokens"),
     ROW(model.hidden_size, "64", COUNT(1), RESUME,
-        .help = "width of the hidden states; a multiple of 2 x num_heads"),
+        .help = "width of the hidden states; a multiple of 2 x num_heads, unless head_dim is given"),
     ROW(model.num_layers, "6", .min = 1, .max = 100000, RESUME, .help = "transformer layers"),
     ROW(model.num_heads, "4", COUNT(1), RESUME, .help = "attention heads"),
     ROW(model.num_kv_heads, "0", COUNT(0), RESUME,
         .help = "key/value heads, a divisor of num_heads; 0: num_heads"),
+    ROW(model.head_dim, "0", COUNT(0), RESUME,
+        .help = "channels of a head, an even number; num_heads x head_dim need not be hidden_size. 0: "
+                "hidden_size / num_heads, and such a width is written as 0"),
     ROW(model.intermediate_size, "176", COUNT(1), RESUME, .help = "width of the MLP"),
+    CHOICE(model.attention_bias, "none", .choices = "none|qkv|all", RESUME,
+           .help = "biases of attention's projections: none; of queries, keys and values; and of the output too"),
+    CHOICE(model.qk_norm, "none", .choices = "none|head", RESUME,
+           .help = "head: RMSNorm of each head of queries and keys, with a weight of head_dim, before rotation"),
     ROW(model.rope_theta, "10000.0", ABOVE_0, RESUME, .help = "base of the rotary position frequencies"),
     ROW(model.norm_eps, "1e-5", ABOVE_0, RESUME, .help = "added to the mean square in RMSNorm"),
     ROW(model.tie_embeddings, "false", RESUME, .help = "the output head shares the embedding's weights"),
     ROW(model.logit_softcap, "0.0", FROM(0), RESUME,
         .help = "c: logits become c tanh(logits/c), wherever they are used; 0: they stay as they are"),
+
+    CHOICE(model.rope_scaling.kind, "none", .rows = rotary_words, RESUME,
+           .help = "rotary positions of sequences longer than a model was first trained on: frequencies are "
+                   "divided by factor (linear), or low ones alone, as Llama 3.1's (llama3)"),
+    ROW(model.rope_scaling.factor, "1.0", .min = 1, .max = FLT_MAX, RESUME,
+        .help = "linear, llama3: how many times as far positions reach"),
+    ROW(model.rope_scaling.low_freq_factor, "1.0", ABOVE_0, RESUME,
+        .help = "llama3: frequencies of fewer turns over original_max_position_embeddings are divided"),
+    ROW(model.rope_scaling.high_freq_factor, "4.0", ABOVE_0, RESUME,
+        .help = "llama3: frequencies of more turns over these positions stay as they are"),
+    ROW(model.rope_scaling.original_max_position_embeddings, "8192", COUNT(1), RESUME,
+        .help = "llama3: positions that the model was trained on"),
 
     {"model.delta.distances", KEY_INTS, offsetof(struct config, model.delta.distances), "[1, 2, 3, 4]",
      COUNT(1), .count_offset = offsetof(struct config, model.delta.num_distances), RESUME,
@@ -249,8 +270,21 @@ const struct key config_keys[] = {
      .help = "instead of data.train, a mixture: [{path: a.txt, weight: 2, name: a}, {path: b.txt, weight: "
              "1}]; of each source's part of validation_fraction the loss is told under its name"},
     CHOICE(data.format, "text", .rows = token_format_words,
-           .help = "of the token files; nanogpt: raw uint16 numbers"),
+           .help = "of the data files; nanogpt: raw uint16 numbers; jsonl: lines of JSON, each a document"),
+    ROW(data.tokenizer, "''", .home = true,
+        .help = "a tokenizer.json of Hugging Face's library, or bytes ('' for text and jsonl: bytes): what makes "
+                "tokens of text and jsonl, once, into cache; of token files, what has made them"),
+    ROW(data.field, "text", .help = "jsonl: the member of a line's object that has the document's text"),
+    ROW(data.cache, "runs/.cache", .home = true,
+        .help = "folder that keeps the tokens of text and jsonl for later starts and other runs; it may be "
+                "removed at any time between them"),
     CHOICE(data.order, "shuffle", .choices = "shuffle|sequential", RESUME, .help = "of the samples"),
+    CHOICE(data.documents, "join", .choices = "join|mask", RESUME,
+           .help = "mask: a token sees its own document only, and positions begin again with each document; join: "
+                   "those before it in the sample too"),
+    CHOICE(data.packing, "stream", .choices = "stream|best_fit", RESUME,
+           .help = "best_fit: samples are whole documents, packed with the least left over, which does not count; stream: "
+                   "the tokens one after the other"),
 
     ROW(checkpoint.interval, "0", STEPS(0),
         .help = "steps between checkpoints; 0: off. One is always saved at the end and at a stop"),
@@ -268,7 +302,8 @@ const struct key config_keys[] = {
            .help = "all ranks write into one file, or those of each node into one of their own, joined by "
                    "checkpoint.h5"),
     ROW(checkpoint.init_from, "''", .home = true,
-        .help = "an HDF5 file with starting weights in /initial or /model; '': drawn at random"),
+        .help = "an HDF5 file with starting weights in /initial or /model, or a folder of Hugging Face's with "
+                "config.json and safetensors; '': drawn at random"),
 
     ROW(delta_store.interval, "0", STEPS(0),
         .help = "steps between stored differences (target - source) of delta connections, as low-rank "
@@ -355,7 +390,7 @@ const char *key_nearest(const char *path) {
     /* The right name in the wrong place is likelier than a misspelt one. */
     for (int k = 0; k < CONFIG_KEYS; k++)
         if (!strcmp(leaf(config_keys[k].path), leaf(path))) return config_keys[k].path;
-    static const char *const sections[] = {"model",      "model.delta", "train",    "train.muon", "train.dropout", "mesh",   "data",
+    static const char *const sections[] = {"model",      "model.rope_scaling", "model.delta", "train",    "train.muon", "train.dropout", "mesh",   "data",
                                            "checkpoint", "delta_store", "watchdog", "spikes", "monitor"};
     enum { SECTIONS = sizeof sections / sizeof *sections };
     const char *paths[SECTIONS + CONFIG_KEYS + 1] = {NULL}, *siblings[SECTIONS + CONFIG_KEYS + 1] = {NULL};

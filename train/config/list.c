@@ -94,7 +94,8 @@ int list_member(struct fy_node *mapping, struct fy_node_pair *pair, const struct
     *member = 0;
     while (!status && *member < of->count && strcmp(of->key[*member].path, found)) ++*member;
     if (*member == of->count)
-        status = fail_at(at, "unknown key %s.%s: an entry has %s", label, shown(found, text), of->words);
+        status = fail_at(at, "unknown key %s.%s: %s has %s", label, shown(found, text),
+                         of->entry, of->words);
     free(found);
     return status;
 }
@@ -102,7 +103,7 @@ int list_member(struct fy_node *mapping, struct fy_node_pair *pair, const struct
 /* One entry of data.sources. */
 static int read_source(struct source_config *source, const char *label, struct fy_node *node,
                        const struct place *list) {
-    static const struct members members = {source_keys, SOURCE_KEYS, "path and weight, and may have name"};
+    static const struct members members = {source_keys, SOURCE_KEYS, "path and weight, and may have name", "an entry"};
     struct place place = place_of(node, list);
     char text[SHOWN], name[96];
     struct fy_node *mapping;

@@ -48,6 +48,7 @@ int config_parse_trained(const char *text, const char *name, char *const *overri
     struct reading reading = {.config = out, .name = name, .trained = true};
     TRY(parse(text, strlen(text), overrides, count, &reading));
     asked->device = key_place(&reading, KEY_PATH(device))->set;
+    asked->tokenizer = key_place(&reading, KEY_PATH(data.tokenizer))->set;
     asked->precision = key_place(&reading, KEY_PATH(train.precision))->set;
     return GDN_OK;
 }
@@ -62,8 +63,7 @@ int config_read_saved(const char *text, struct config *out) {
     return status;
 }
 
-/* The whole file; free it. */
-static int read_file(const char *path, char **text, size_t *length) {
+int config_read_file(const char *path, char **text, size_t *length) {
     FILE *file = fopen(path, "rb");
     struct stat about;
     if (!file || fstat(fileno(file), &about)) {
@@ -90,7 +90,7 @@ static int read_file(const char *path, char **text, size_t *length) {
 int config_load(const char *path, char *const *overrides, int count, struct config *out) {
     char *text = NULL;
     size_t length = 0;
-    TRY(read_file(path, &text, &length));
+    TRY(config_read_file(path, &text, &length));
     struct reading reading = {.config = out, .name = path};
     int status = parse(text, length, overrides, count, &reading);
     free(text);

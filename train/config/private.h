@@ -135,6 +135,7 @@ struct members {
     const struct key *key; /* [count] */
     int count;
     const char *words;
+    const char *entry; /* what has them, in messages: "an entry" */
 };
 /* Which of them a pair of the mapping gives, and its place. GDN_INPUT for one that is none. */
 int list_member(struct fy_node *mapping, struct fy_node_pair *pair, const struct place *place,
@@ -177,6 +178,9 @@ char *config_text_of(const struct config *config, bool asked);
 /* config/resume.c: as config_match_resume, with all keys compared but those that are `decided`
  * [CONFIG_KEYS]. */
 int config_match_but(const struct config *now, const char *saved, const bool *decided);
+
+/* config/load.c: a whole YAML file; free the text. GDN_INPUT where it cannot be read or is too large. */
+int config_read_file(const char *path, char **text, size_t *length);
 
 /* config/load.c: a checkpoint's configuration for comparison: read, not checked for what this build and
  * machine can do. config_free. */

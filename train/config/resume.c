@@ -18,40 +18,76 @@ static bool same(const struct key *key, bool exact, const struct config *a, cons
     return value_same(a, b, key);
 }
 
-/* Compares with the configuration `text` of `owner`: all keys, or those that a resume needs and that are not
- * `decided` [CONFIG_KEYS]. Fails with `why` and what differs. */
-static int match(const struct config *now, const char *text, bool all, const bool *decided, const char *owner,
-                 const char *why) {
-    struct config before;
-    TRY(config_read_saved(text, &before));
+/* What is compared: all keys; those that a resume needs and that are not `decided` [CONFIG_KEYS]; or those of
+ * the model without its connections and rules. */
+enum compared { COMPARE_ALL, COMPARE_RESUME, COMPARE_TRUNK };
+struct comparison {
+    enum compared what;
+    const bool *decided;
+    const char *owner; /* of the other configuration, */
+    const char *why;   /* and what it is to differ */
+};
+
+static bool is_trunk(const struct key *key) {
+    return !strncmp(key->path, "model.", 6) && strncmp(key->path, "model.delta.", 12) &&
+           strcmp(key->path, "model.rules");
+}
+
+static bool is_compared(const struct comparison *c, const struct key *key) {
+    if (c->what == COMPARE_TRUNK) return is_trunk(key);
+    return c->what == COMPARE_ALL || (key->resume && !c->decided[key - config_keys]);
+}
+
+/* Fails with `why` and what differs. */
+static int compare(const struct config *now, const struct config *before, const struct comparison *c) {
     char *differences = NULL;
     size_t length;
     FILE *out = open_memstream(&differences, &length);
     int differing = 0;
     for (int k = 0; out && k < CONFIG_KEYS; k++) {
         const struct key *key = &config_keys[k];
-        if (!all && (!key->resume || decided[k])) continue;
-        if (same(key, all, now, &before)) continue;
-        char *old = value_text(&before, key), *new = value_text(now, key), old_shown[SHOWN], new_shown[SHOWN];
+        if (!is_compared(c, key) || same(key, c->what == COMPARE_ALL, now, before)) continue;
+        char *old = value_text(before, key), *new = value_text(now, key), old_shown[SHOWN], new_shown[SHOWN];
         /* A line each for the first three, the rest in one line: five lines at most. */
         fprintf(out, "%s%s is %s, %s %s", differing < 4 ? "\n  " : "; ", key->path,
-                shown(new ? new : "?", new_shown), owner, shown(old ? old : "?", old_shown));
-        if (!all && key->asked) fprintf(out, " (to change it: --resume-with %s=%s)", key->path, new_shown);
+                shown(new ? new : "?", new_shown), c->owner, shown(old ? old : "?", old_shown));
+        if (c->what == COMPARE_RESUME && key->asked)
+            fprintf(out, " (to change it: --resume-with %s=%s)", key->path, new_shown);
         differing++;
         free(old);
         free(new);
     }
-    config_free(&before);
     if (!out || fclose(out)) return gdn_fail(GDN_INTERNAL, "out of memory for comparing configurations");
-    int status = differing > 0 ? gdn_fail(GDN_INPUT, "%s:%s", why, differences) : GDN_OK;
+    int status = differing > 0 ? gdn_fail(GDN_INPUT, "%s:%s", c->why, differences) : GDN_OK;
     free(differences);
     return status;
 }
 
+/* The same with a configuration as text. */
+static int match(const struct config *now, const char *text, const struct comparison *c) {
+    struct config before;
+    TRY(config_read_saved(text, &before));
+    int status = compare(now, &before, c);
+    config_free(&before);
+    return status;
+}
+
+int config_match_trunk(const struct config *now, const struct config *other, const char *owner) {
+    char of[SHOWN], in[SHOWN + 8];
+    snprintf(in, sizeof in, "in %s", shown(owner, of));
+    return compare(
+        now, other,
+        &(struct comparison){COMPARE_TRUNK, NULL, in,
+                             "the starting weights are of another model than the configuration says"});
+}
+
 int config_match_but(const struct config *now, const char *saved, const bool *decided) {
-    return match(now, saved, false, decided, "in the checkpoint",
-                 "the checkpoint was made with another configuration, which must stay as it was (or start "
-                 "afresh in another run directory)");
+    return match(
+        now, saved,
+        &(struct comparison){
+            COMPARE_RESUME, decided, "in the checkpoint",
+            "the checkpoint was made with another configuration, which must stay as it was (or start "
+            "afresh in another run directory)"});
 }
 
 int config_match_resume(const struct config *now, const char *saved) {
@@ -69,6 +105,9 @@ int config_other_optimizer(const struct config *now, const char *saved, bool *ot
 }
 
 int config_match_ranks(const struct config *mine, const char *first) {
-    return match(mine, first, true, NULL, "on rank 0",
-                 "this rank read another configuration than rank 0; the same file and options are expected");
+    return match(
+        mine, first,
+        &(struct comparison){
+            COMPARE_ALL, NULL, "on rank 0",
+            "this rank read another configuration than rank 0; the same file and options are expected"});
 }

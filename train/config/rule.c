@@ -10,7 +10,10 @@
 #include "kernels/base/status.h"
 #include "model/rules/rules.h"
 
-static const char place_words[] = "before|after|query|key|value"; /* enum rule_place */
+static const char place_words[] = "before|after|around|head|query|key|value"; /* enum rule_place */
+
+static const char channel_words[] = "query|key|value";       /* the last of these */
+static const char mixing_words[] = "free|doubly_stochastic"; /* enum rule_mixing */
 
 #define MEMBER(name) #name, .offset = offsetof(struct rule_config, name)
 #define LIST(name) MEMBER(name), .type = KEY_INTS, .count_offset = offsetof(struct rule_config, num_##name)
@@ -19,13 +22,18 @@ static const char place_words[] = "before|after|query|key|value"; /* enum rule_p
 static const struct key kind_key = {"kind", .type = KEY_WORD, .rows = rules_words};
 static const struct key setting_keys[RULE_SETTINGS] = {
     [SETTING_PLACE] = {MEMBER(place), .type = KEY_WORD, .choices = place_words},
+    [SETTING_CHANNELS] = {MEMBER(channels), .type = KEY_INTS},
     [SETTING_SOURCES] = {LIST(sources), .max = INT_MAX},
     [SETTING_DISTANCES] = {LIST(distances), COUNT},
+    [SETTING_FROM] = {MEMBER(from), .type = KEY_WORD, .choices = "state|added|both"},
     [SETTING_LAYERS] = {LIST(layers), .max = INT_MAX},
     [SETTING_DILATION] = {MEMBER(dilation), .type = KEY_INT, COUNT},
     [SETTING_PERIOD] = {MEMBER(period), .type = KEY_INT, COUNT},
     [SETTING_BLOCK] = {MEMBER(block), .type = KEY_INT, COUNT},
+    [SETTING_GROUPS] = {MEMBER(groups), .type = KEY_INT, COUNT},
     [SETTING_HIDDEN] = {MEMBER(hidden), .type = KEY_INT, COUNT},
+    [SETTING_STREAMS] = {MEMBER(streams), .type = KEY_INT, .min = 2, .max = 8},
+    [SETTING_MIXING] = {MEMBER(mixing), .type = KEY_WORD, .choices = mixing_words},
     [SETTING_LR_SCALE] = {MEMBER(lr_scale), .type = KEY_REAL, .min = FLT_MIN, .max = FLT_MAX},
 };
 
@@ -121,10 +129,34 @@ static int read_ints(struct rule_config *rule, const struct key *key, const char
     return list_read_ints(rule, key, label, list, place);
 }
 
+/* A list of words, each once, into a bit set. */
+static int read_channels(struct rule_config *rule, const char *label, struct fy_node *node,
+                         const struct place *place) {
+    static const struct key channel = {.type = KEY_WORD, .choices = channel_words};
+    struct fy_node *list;
+    char text[SHOWN];
+    TRY(yaml_resolve(node, place, label, &list));
+    if (!list || !fy_node_is_sequence(list))
+        return fail_at(place, "%s is %s: a list of query, key and value is expected", label,
+                       yaml_shown(list, text));
+    void *iterator = NULL;
+    for (struct fy_node *item; (item = fy_node_sequence_iterate(list, &iterator));) {
+        struct place at = place_of(item, place);
+        int word;
+        TRY(entry_read(&word, &channel, label, item, &at));
+        if (rule->channels >> (PLACE_QUERY + word) & 1)
+            return fail_at(&at, "%s has %s once more: each channel is expected once", label,
+                           yaml_shown(item, text));
+        rule->channels |= 1u << (PLACE_QUERY + word);
+    }
+    return GDN_OK;
+}
+
 static int read_setting(struct rule_config *rule, int setting, const char *label, struct fy_node *node,
                         const struct place *place) {
     const struct key *key = &setting_keys[setting];
     if (setting == SETTING_SOURCES) return read_sources(rule, label, node, place);
+    if (setting == SETTING_CHANNELS) return read_channels(rule, label, node, place);
     if (key->type == KEY_INTS) return read_ints(rule, key, label, node, place);
     TRY(entry_read(rule, key, label, node, place));
     return setting == SETTING_PLACE ? validate_place(rule, label, place) : GDN_OK;
@@ -182,7 +214,7 @@ static int read_rule(void *entry, int index, const struct key *member, const cha
         return fail_at(&place, "%s is %s: {kind: KIND, and settings of that kind} is expected", label,
                        yaml_shown(mapping, text));
     TRY(read_kind(rule, label, mapping, &place));
-    struct members members = {key, list_members(rule, key, setting, words), words};
+    struct members members = {key, list_members(rule, key, setting, words), words, "an entry"};
     void *iterator = NULL;
     for (struct fy_node_pair *pair; (pair = fy_node_mapping_iterate(mapping, &iterator));) {
         struct place at;
@@ -208,10 +240,24 @@ static void write_sources(const struct rule_config *rule, FILE *out) {
     fputc(']', out);
 }
 
+static void write_channels(const struct rule_config *rule, FILE *out) {
+    static const char *const word[] = {"query", "key", "value"};
+    const char *between = "";
+    fputc('[', out);
+    for (int i = 0; i < 3; i++) {
+        if (!(rule->channels >> (PLACE_QUERY + i) & 1)) continue;
+        fprintf(out, "%s%s", between, word[i]);
+        between = ", ";
+    }
+    fputc(']', out);
+}
+
 static void write_setting(const struct rule_config *rule, int setting, FILE *out) {
     const struct key *key = &setting_keys[setting];
     if (setting == SETTING_SOURCES)
         write_sources(rule, out);
+    else if (setting == SETTING_CHANNELS)
+        write_channels(rule, out);
     else if (key->type == KEY_INTS)
         list_write((const char *)rule + key->offset, key,
                    *(const int *)((const char *)rule + key->count_offset), out);

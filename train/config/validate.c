@@ -62,6 +62,7 @@ static int possible(const struct reading *reading, const struct conflict *confli
 static int validate_model(const struct reading *reading) {
     struct model_config *model = &reading->config->model;
     if (model->num_kv_heads == 0) model->num_kv_heads = model->num_heads;
+    if ((long)model->head_dim * model->num_heads == model->hidden_size) model->head_dim = 0; /* the same */
     if (model->logit_softcap > 0 && model->logit_softcap < FLT_MIN)
         return impossible(reading, "logits cannot be divided by so small a cap", MODEL(logit_softcap));
     TRY(possible(reading, model_conflict(model, 1)));
@@ -126,6 +127,19 @@ static int validate_tensor(const struct reading *reading) {
     return possible(reading, rules_conflict(model, tensor, sharing));
 }
 
+/* A stage that has some of the first layer's tensors has not all that Muon takes as one matrix with them. */
+static int validate_borrowed(const struct reading *reading) {
+    const struct config *config = reading->config;
+    if (config->train.optimizer != OPTIMIZER_MUON || config->train.muon.split != MUON_WHOLE ||
+        config->mesh.size[AXIS_PIPELINE] == 1 || !rules_borrow(&config->model))
+        return GDN_OK;
+    return impossible(
+        reading,
+        "a rule between layers has later stages hold the first layer's v_proj without q_proj and "
+        "k_proj, with which it is one matrix to muon: expected is split qkv or head, or one stage",
+        "model.rules", TRAIN(muon.split), axis_rows[AXIS_PIPELINE].key);
+}
+
 static int validate_mesh(const struct reading *reading) {
     const struct mesh_config *mesh = &reading->config->mesh;
     TRY(validate_tensor(reading));
@@ -140,7 +154,7 @@ static int validate_mesh(const struct reading *reading) {
     if ((long)mesh->size[AXIS_PIPELINE] * mesh->interleave > reading->config->model.num_layers)
         return impossible(reading, "each of pipeline x interleave stages needs at least one layer",
                           axis_rows[AXIS_PIPELINE].key, MESH(interleave), MODEL(num_layers));
-    return GDN_OK;
+    return validate_borrowed(reading);
 }
 
 #define STORE(name) KEY_PATH(delta_store.name)
@@ -239,6 +253,12 @@ static int name_sets(const struct reading *reading) {
     return GDN_OK;
 }
 
+bool config_tokens_are_bytes(const struct config *config) {
+    const struct token_format *format = token_format_of(config->data.format);
+    const char *tokenizer = config->data.tokenizer;
+    return (format->text || format->documents) && (!tokenizer[0] || !strcmp(tokenizer, "bytes"));
+}
+
 static int validate_data(const struct reading *reading) {
     const struct config *config = reading->config;
     const struct data_config *data = &config->data;
@@ -252,9 +272,18 @@ static int validate_data(const struct reading *reading) {
             "validation data is either a file of its own or a fraction of the training data, not both",
             KEY_PATH(data.validation), KEY_PATH(data.validation_fraction));
     TRY(name_sets(reading));
+    if (data->packing == PACKING_BEST_FIT && config->model.delta.regularizer != REGULARIZER_NONE)
+        return impossible(reading, "padding would count in the regularizer's terms, which are over all tokens",
+                          KEY_PATH(data.packing), MODEL(delta.regularizer));
     bool any =
         data->train.count || data->validation.count || data->num_sources > 0 || data->num_validations > 0;
-    if (any && token_format_of(data->format)->text && config->model.vocab_size <= TEXT_SEPARATOR)
+    if (!data->field[0])
+        return impossible(reading, "the name of the member that has a line's text cannot be empty",
+                          KEY_PATH(data.field), KEY_PATH(data.format));
+    if (!data->cache[0])
+        return impossible(reading, "a folder is expected, which keeps what a tokenizer has made of text",
+                          KEY_PATH(data.cache), KEY_PATH(data.tokenizer));
+    if (any && config_tokens_are_bytes(config) && config->model.vocab_size <= TEXT_SEPARATOR)
         return impossible(
             reading,
             "text needs a vocab_size of at least 257: bytes are tokens 0 to 255, and 256 separates documents",

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "kernels/base/status.h"
-#include "train/config/utf8.h"
+#include "kernels/base/utf8.h"
 
 /* How many bytes the character at `at` has, 0 where it is no UTF-8 or a control character. */
 static size_t character_bytes(const char *at, size_t left) {

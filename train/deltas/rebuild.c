@@ -74,10 +74,7 @@ static int write_file(const struct rebuilt *b) {
     struct output output;
     int status = output_open(b->path, &output);
     if (!status) status = write_hdf5(output.descriptor, b);
-    if (!status) status = output_sync(&output);
-    if (!status) status = output_publish(&output);
-    output_close(&output);
-    return status;
+    return output_finish(&output, status);
 }
 
 static void lay_out(const struct factors *f, struct arena *arena, real **scaled, real **x) {

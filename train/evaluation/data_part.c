@@ -13,6 +13,8 @@ int data_part_open(const struct config *config, const struct path_list *files, b
         .shuffle = shuffle,
         .seed = config->train.seed,
         .length = config->train.sequence_length,
+        .documents = data->documents == DOCUMENTS_MASK,
+        .packed = data->packing == PACKING_BEST_FIT,
         .from = from,
         .to = to,
     };

@@ -1,7 +1,7 @@
 #include "train/evaluation/evaluation.h"
 
-#include "data/format.h"
 #include "dist/mpi/activity.h"
+#include "kernels/base/marks.h"
 #include "kernels/base/status.h"
 
 #include <math.h>
@@ -24,7 +24,7 @@ int evaluation_describe(const struct config *config, const struct partition_plac
                         struct evaluation *out) {
     *out = (struct evaluation){.length = config->train.sequence_length,
                                .vocab = config->model.vocab_size,
-                               .text = token_format_of(config->data.format)->text};
+                               .documents = config->data.documents == DOCUMENTS_MASK};
     out->group = out->length < GROUP_TOKENS ? GROUP_TOKENS / out->length : 1;
     if (out->group > max) out->group = max;
     return pipeline_create(config, place, round_groups(config->mesh.size[AXIS_PIPELINE]), false,
@@ -37,6 +37,7 @@ static struct model_part part_of(const struct evaluation *e, const struct layout
         .layout = layout,
         .tensor = tensor,
         .activation_sets = e->pipeline.activation_sets + layout->index[AXIS_PIPELINE] * layout->chunks,
+        .documents = e->documents,
     };
 }
 
@@ -56,11 +57,11 @@ static int read_first_groups(struct evaluation *e) {
 
 static int reserve(struct evaluation *e) {
     e->rows = malloc(rows_bytes(e));
-    e->sums = calloc((size_t)e->validation->parts, 2 * sizeof *e->sums);
+    e->sums = calloc((size_t)e->validation->parts, EVALUATION_SUMS * sizeof *e->sums);
     e->result = calloc((size_t)e->validation->sets, sizeof *e->result);
     if (!e->rows || !e->sums || !e->result)
         return gdn_fail(GDN_INTERNAL, "out of memory for %zu bytes of evaluation sequences", rows_bytes(e));
-    for (int i = 0; i < e->validation->sets; i++) e->result[i] = (struct evaluation_result){NAN, NAN};
+    for (int i = 0; i < e->validation->sets; i++) e->result[i] = (struct evaluation_result){NAN, NAN, 0};
     return 0;
 }
 
@@ -157,12 +158,20 @@ void evaluation_free(struct evaluation *evaluation) {
     *evaluation = (struct evaluation){0};
 }
 
-/* How many of the sequences' targets are bytes, and not what separates documents. */
-static double count_bytes(const struct evaluation *e, long sequences) {
-    long bytes = 0;
-    for (long s = 0; s < sequences; s++)
-        for (long t = 1; t <= e->length; t++) bytes += e->rows[s * (e->length + 1) + t] != TEXT_SEPARATOR;
-    return (double)bytes;
+/* How many of the sequences' targets count, and how many bytes of text these are: 0 where that is not known. */
+static void count_targets(const struct evaluation *e, long sequences, double sums[EVALUATION_SUMS]) {
+    const struct token_bytes *table = e->validation->bytes;
+    long bytes = 0, counted = 0;
+    for (long s = 0; s < sequences; s++) {
+        const int32_t *row = e->rows + s * (e->length + 1);
+        for (long t = 1; t <= e->length; t++) {
+            if (row[t] & MARK_UNCOUNTED) continue;
+            counted++;
+            if (table) bytes += token_bytes_length(table, row[t - 1] & MARK_TOKEN, row[t] & MARK_TOKEN);
+        }
+    }
+    sums[EVALUATION_BYTES] += (double)bytes;
+    sums[EVALUATION_COUNTED] += (double)counted;
 }
 
 /* How an evaluation is to be made. */
@@ -173,9 +182,9 @@ struct wish {
 };
 
 /* One round of a part: its groups `first` … `end` − 1, which may be fewer than a round's, or none. Adds to
- * `sums` this rank's part of nats and bytes. Collective. */
+ * `sums` this rank's part. Collective. */
 static int sum_round(struct evaluation *evaluation, const struct validation_part *part, long first, long end,
-                     const struct wish *wish, double sums[2]) {
+                     const struct wish *wish, double sums[EVALUATION_SUMS]) {
     struct mesh *mesh = evaluation->mesh;
     const struct loss_options options = {.active = wish->active};
     const bool given_up = wish->ask && wish->ask(wish->context);
@@ -188,22 +197,22 @@ static int sum_round(struct evaluation *evaluation, const struct validation_part
     if (step.sequences && !status) status = read_rows(evaluation, part, from, step.sequences);
     TRY(mesh_agree(mesh, status));
     TRY(execute(evaluation->executor, &step));
-    sums[0] += step.sums.ce;
+    sums[EVALUATION_NATS] += step.sums.ce;
     if (mesh->rank == axes_batch_first(mesh->sizes.size, mesh->rank)) /* others read the same */
-        sums[1] += count_bytes(evaluation, step.sequences);
+        count_targets(evaluation, step.sequences, sums);
     return 0;
 }
 
 /* Collective. */
 static int sum_part(struct evaluation *evaluation, int index, const struct wish *wish) {
     const struct validation_part *part = &evaluation->validation->part[index];
-    double *sums = evaluation->sums + 2 * index;
+    double *sums = evaluation->sums + EVALUATION_SUMS * index;
     int ranks = evaluation->mesh->batch.parts, rank = evaluation->mesh->batch.index;
     long groups = (part->sequences + evaluation->group - 1) / evaluation->group;
     long from = groups * rank / ranks, to = groups * (rank + 1) / ranks;
     long each = evaluation->pipeline.micro_batches;
     long rounds = ((groups + ranks - 1) / ranks + each - 1) / each; /* of whichever rank has most */
-    sums[0] = sums[1] = 0;
+    for (int i = 0; i < EVALUATION_SUMS; i++) sums[i] = 0;
     for (long r = 0; r < rounds; r++) {
         long first = from + r * each, end = first + each;
         TRY(sum_round(evaluation, part, first, end < to ? end : to, wish, sums));
@@ -213,13 +222,15 @@ static int sum_part(struct evaluation *evaluation, int index, const struct wish 
 
 static struct evaluation_result result_of(const struct evaluation *e, int set) {
     const struct validation_set *s = &e->validation->set[set];
-    double nats = 0, bytes = 0;
-    for (int i = s->first; i < s->end; i++) nats += e->sums[2 * i], bytes += e->sums[2 * i + 1];
-    double tokens = (double)validation_sequences(e->validation, set) * (double)e->length;
-    double loss = tokens > 0 ? nats / tokens : NAN;
+    double sums[EVALUATION_SUMS] = {0};
+    for (int i = EVALUATION_SUMS * s->first; i < EVALUATION_SUMS * s->end; i++)
+        sums[i % EVALUATION_SUMS] += e->sums[i];
+    const double counted = sums[EVALUATION_COUNTED], bytes = sums[EVALUATION_BYTES];
+    double loss = counted > 0 ? sums[EVALUATION_NATS] / counted : NAN;
     return (struct evaluation_result){
         .loss = loss,
-        .bits_per_byte = e->text && bytes > 0 ? loss / M_LN2 * (tokens / bytes) : NAN,
+        .bits_per_byte = bytes > 0 ? loss / M_LN2 * (counted / bytes) : NAN,
+        .counted = counted,
     };
 }
 
@@ -232,8 +243,10 @@ int evaluation_loss(struct evaluation *evaluation, const struct edge_set *active
     const struct validation *validation = evaluation->validation;
     const struct wish wish = {active, ask, context};
     for (int i = 0; i < validation->parts; i++) TRY(sum_part(evaluation, i, &wish));
-    TRY(mesh_sum(evaluation->mesh, evaluation->sums, 2 * validation->parts));
+    TRY(mesh_sum(evaluation->mesh, evaluation->sums, EVALUATION_SUMS * validation->parts));
     for (int i = 0; i < validation->sets; i++) evaluation->result[i] = result_of(evaluation, i);
     *loss = evaluation->result[0].loss;
-    return 0;
+    if (evaluation->result[0].counted > 0) return 0;
+    return gdn_fail(GDN_INPUT, "no target of the validation data '%s' counts in the loss; some are expected",
+                    validation->set[0].name);
 }

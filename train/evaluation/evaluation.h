@@ -18,10 +18,14 @@
 #include "train/partition/pipeline.h"
 #include "train/evaluation/validation.h"
 
+/* What is summed over a part's targets that count: nats, bytes that were predicted, and how many they are. */
+enum evaluation_sum { EVALUATION_NATS, EVALUATION_BYTES, EVALUATION_COUNTED, EVALUATION_SUMS };
+
 /* Of one set. What is not known, or before the first evaluation, is NAN. */
 struct evaluation_result {
-    double loss;          /* the mean cross entropy of its tokens, in nats */
-    double bits_per_byte; /* of the text that they are; NAN where tokens are no bytes */
+    double loss;          /* the mean cross entropy of its targets that count, in nats */
+    double bits_per_byte; /* of the text that they are; NAN where that is not known */
+    double counted;       /* how many these are */
 };
 
 struct evaluation {
@@ -33,9 +37,9 @@ struct evaluation {
     long group;                          /* sequences computed at a time */
     long length;                         /* tokens of a sequence */
     int vocab;
-    bool text;                        /* tokens are bytes, and what separates documents */
+    bool documents;                   /* data.documents: mask */
     int32_t *rows;                    /* [groups of a round · group, length + 1] */
-    double *sums;                     /* [parts · 2] of an evaluation: nats, and bytes that were predicted */
+    double *sums; /* [parts · EVALUATION_SUMS] of an evaluation */
     struct evaluation_result *result; /* [sets] of the last one that was whole */
 };
 
@@ -69,7 +73,7 @@ typedef bool evaluation_ask(void *context);
 /* Evaluates all sets: `loss` is that of the first, the same bits on every rank, as are all of
  * evaluation->result. `active`: the edges in use, one of evaluation->pipeline's sets. `ask` may be NULL. Collective. The
  * same on all ranks: GDN_STOPPED, and no results, where some rank was told to give up; GDN_INPUT where a
- * token lies outside the vocabulary. */
+ * token lies outside the vocabulary, or no target of the first set counts. */
 int evaluation_loss(struct evaluation *evaluation, const struct edge_set *active, evaluation_ask *ask,
                     void *context, double *loss);
 

@@ -9,6 +9,7 @@
 #define GDN_VALIDATION_H
 
 #include "data/sampler.h"
+#include "data/tokenizer/token_bytes.h"
 #include "train/config/config.h"
 
 enum { VALIDATION_SOURCES = 100 };
@@ -30,6 +31,7 @@ struct validation {
     struct validation_part *part; /* [parts] */
     struct validation_set *set;   /* [sets] */
     int samplers, parts, sets;    /* sets 0: there is no validation data */
+    const struct token_bytes *bytes;  /* of its tokens, set by who knows it; NULL: not known. Not owned */
 };
 
 /* Opens the validation data of a configuration and finds the sequences that an evaluation reads: the first

@@ -41,6 +41,17 @@ static void record_loss_scale(struct loop *loop, int64_t step, bool lower) {
     metrics_end(metrics);
 }
 
+/* A step was left out, since no target of its batch counts. */
+static void record_uncounted(struct loop *loop, const struct step_report *report) {
+    struct metrics *metrics = &loop->rundir->metrics;
+    metrics_begin(metrics, "skip");
+    metrics_integer(metrics, "step", report->step);
+    metrics_text(metrics, "reason", "no target counts");
+    metrics_end(metrics);
+    progress_note(&loop->progress, "step %lld: no target of its batch counts; it is left out",
+                  (long long)report->step);
+}
+
 static void record_start(struct loop *loop) {
     const struct run *run = loop->run;
     struct metrics *metrics = &loop->rundir->metrics;
@@ -176,7 +187,8 @@ static int before_step(struct loop *loop, bool *end) {
     if (!status && !wanted) status = run_read_batch(run);
     int any = mesh_any(&run->mesh, status || wanted);
     *end = any != 0;
-    if (any <= 0) return any < 0 ? GDN_INTERNAL : 0;
+    if (any < 0) return GDN_INTERNAL;
+    if (!any) return run_count_batch(run);
 
     /* Somebody raised a flag: a failure comes before a request. */
     status = mesh_agree(&run->mesh, status);
@@ -204,6 +216,7 @@ static int train_step(struct loop *loop, double began) {
     record_step(loop, &report);
     loop_record_noise(loop, &report);
     if (run->loss_scale.scale != scale) record_loss_scale(loop, report.step, run->loss_scale.scale < scale);
+    if (!report.counted) record_uncounted(loop, &report);
     status = loop_spike(loop, &report);
     return status == GDN_DIVERGED ? diverge(loop, &report) : status;
 }
@@ -255,7 +268,7 @@ static int train(struct loop *loop) {
         activity_phase(PHASE_STEP, run->position.step);
         bool end = false;
         int status = before_step(loop, &end);
-        if (end) return status;
+        if (end || status) return status;
         TRY(train_step(loop, began));
         TRY(loop_health_step(loop));
         double took = MPI_Wtime() - began;

@@ -113,6 +113,8 @@ int loop_save(struct loop *loop, bool now) {
         .config = run->config_text,
         .configured = run->origin.configured,
         .data = run->data.text,
+        .tokenizer = run->data.tokenizer.carried.file,
+        .tokenizer_config = run->data.tokenizer.carried.configuration,
         .best_loss = fmin(run->position.best_loss, loss), /* fmin takes the number where one is NAN */
         .loss = loss,
         .evaluation_due = run->position.evaluation_due,

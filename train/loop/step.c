@@ -28,16 +28,17 @@ static void regularizer_weights(const struct config *config, int64_t step, struc
 }
 
 /* What a step computes, on every rank alike: active distances and the regularisers' weights (model.md, 5 and
- * 6). Gradients, all of which have the factor token_weight, are those of scale · loss
+ * 6). Gradients, all of which have the factor target_weight or token_weight, are those of scale · loss
  * (train/optimizer/loss_scale.h). */
 struct loss_options loop_options(const struct run *run) {
     const struct config *config = &run->config;
     const int64_t step = run->position.step;
     const struct train_config *train = &config->train;
+    const double tokens = (double)batch_at(train, step) * (double)train->sequence_length;
     struct loss_options options = {
         .active = pipeline_active(&run->part.pipeline, active_distances(&config->model.delta, step)),
-        .token_weight =
-            run->loss_scale.scale / ((double)batch_at(train, step) * (double)train->sequence_length),
+        .target_weight = run->loss_scale.scale / (double)(run_counted(run) ? run_counted(run) : 1),
+        .token_weight = run->loss_scale.scale / tokens,
     };
     regularizer_weights(config, step, &options);
     options.z_weight = train->z_loss;
@@ -51,9 +52,10 @@ struct loss_options loop_options(const struct run *run) {
 /* The loss and its terms, not scaled, from the sums over all ranks. */
 static void fill_losses(const struct loss_options *options, double scale, const double sums[STEP_SUMS],
                         long connections, struct step_report *report) {
-    double places = connections ? (double)connections : 1, weight = options->token_weight / scale;
-    double sparsity = sums[SUM_SPARSITY] * weight / places, entropy = sums[SUM_ENTROPY] * weight / places;
-    report->ce = sums[SUM_CE] * weight;
+    const double places = connections ? (double)connections : 1, weight = options->target_weight / scale,
+                 every = options->token_weight / scale;
+    double sparsity = sums[SUM_SPARSITY] * every / places, entropy = sums[SUM_ENTROPY] * every / places;
+    report->ce = report->counted ? sums[SUM_CE] * weight : NAN;
     report->loss = report->ce + options->sparsity_weight * sparsity - options->entropy_weight * entropy;
     report->z_loss = report->l1 = 0;
     if (options->z_weight > 0) {
@@ -72,6 +74,7 @@ static void fill_losses(const struct loss_options *options, double scale, const 
 enum outcome {
     OUTCOME_UPDATE,
     OUTCOME_SKIP,       /* the run goes on with a smaller loss scale */
+    OUTCOME_UNCOUNTED,  /* it goes on: no target of the batch counts */
     OUTCOME_SPIKE,      /* it goes on as spikes.action says */
     OUTCOME_NOT_FINITE, /* a NaN trace follows; then the run ends, or goes on as after a spike */
 };
@@ -86,6 +89,7 @@ struct decision {
 /* Whether loss and gradient norm are fit for an update. They have the same bits on every rank, so all come to
  * the same outcome. */
 static enum outcome judge(struct run *run, const struct step_report *report, bool any_bad) {
+    if (!any_bad && !report->counted && isfinite(report->grad_norm)) return OUTCOME_UNCOUNTED;
     if (any_bad || !isfinite(report->loss) || !isfinite(report->grad_norm)) {
         bool lower = isfinite(report->loss) && loss_scale_lower(&run->loss_scale);
         return lower ? OUTCOME_SKIP : OUTCOME_NOT_FINITE;
@@ -151,7 +155,7 @@ static int hear(struct step *step) {
 /* Computes the step again, to find out where it went wrong (train/step/nan_trace.h). Collective.
  * GDN_INTERNAL. */
 static int trace_nan(struct run *run, const struct step *step) {
-    struct step_report report = {0};
+    struct step_report report = {.counted = run_counted(run)};
     struct step traced = *step;
     traced.watch = NULL;
     traced.nan_trace = &run->trainer.nan_trace;
@@ -210,6 +214,8 @@ int loop_step(struct run *run, const struct delta_watch *watch, struct step_repo
         .active_distances = active,
         .active = options.active,
         .tokens = run->position.tokens + batch * (int64_t)train->sequence_length,
+        .counted = run_counted(run),
+        .masked = run->data.masked,
     };
     for (int i = 0; i < axes_count(); i++) {
         report->communication_bytes[i] = -axis[i].bytes;
@@ -224,7 +230,7 @@ int loop_step(struct run *run, const struct delta_watch *watch, struct step_repo
     run->spikes.last.kind = SPIKE_NONE;
     TRY(execute(run->trainer.executor, &step));
     if (decision.outcome == OUTCOME_NOT_FINITE) TRY(not_finite(run, &step, report));
-    if (decision.outcome == OUTCOME_SPIKE || decision.outcome == OUTCOME_NOT_FINITE)
+    if (decision.outcome != OUTCOME_UPDATE && decision.outcome != OUTCOME_SKIP)
         scales_restore(&run->scales); /* as if the step had not been */
     else
         TRY(scales_agree(&run->scales, &run->mesh));

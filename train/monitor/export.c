@@ -115,7 +115,7 @@ static void event_metrics(struct prometheus *p, const struct monitor *m) {
         {TALLY_CHECKPOINT_FAILED, "gdn_failed_checkpoints_total", "Checkpoints that could not be written."},
         {TALLY_SPIKE, "gdn_spikes_total", "Spikes of loss or gradient norm."},
         {TALLY_SKIP, "gdn_skipped_steps_total",
-         "Steps whose update was left out, by spikes and by fp16's loss scale."},
+         "Steps whose update was left out, by spikes, by fp16's loss scale or without targets that count."},
         {TALLY_ALERT, "gdn_alerts_total", "Alerts raised."},
     };
     const struct tally *tally = m->rundir->metrics.tallies.of, *saved = &tally[TALLY_CHECKPOINT];

@@ -8,7 +8,7 @@
 static const real A = (real)3.4445, B = (real)-4.7750, C = (real)2.0315;
 
 static bool is_hidden(const struct row *row) {
-    return row->ndim == 2 && !strncmp(row->name, "layers.", 7);
+    return row->ndim == 2 && !row->elementwise && !strncmp(row->name, "layers.", 7);
 }
 
 static const struct moments *moments(const struct row *row) {

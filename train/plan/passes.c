@@ -77,6 +77,7 @@ static int begin(struct counting *c, const struct costing *of, struct pass_costs
         .activation_sets = of->pipeline->activation_sets + layout->index[AXIS_PIPELINE] * layout->chunks,
         .recompute = of->recompute,
         .compress_sources = of->compress_sources,
+        .documents = of->documents,
     };
     TRY(model_create_planned(of->config, of->table, &part, of->batch, of->length, true, &c->model));
     TRY(axis_reserve(&c->mesh.axis[AXIS_TENSOR], sync_longest_partial(of->table)));

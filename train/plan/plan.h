@@ -84,6 +84,10 @@ void plan_json(const struct plan *plan, FILE *out);
 void plan_print_picture(const struct plan *plan, FILE *out);
 void plan_print_schedule(const struct plan *plan, FILE *out);
 
+/* Draws the step as a time line of all pipeline ranks, an SVG. The file is complete or not there. GDN_INPUT where it
+ * cannot be written or gnuplot is missing. */
+int plan_svg(const struct plan *plan, const char *path);
+
 /* Writes the step as SimGrid's time-independent traces (Desprez et al. 2011) into `directory`, which is made:
  * rank_N.txt for each rank, and traces.txt, the list that `smpirun -replay` takes. GDN_INPUT where that
  * cannot be written; GDN_INTERNAL without memory. */

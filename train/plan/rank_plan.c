@@ -14,6 +14,7 @@ struct loss_options rank_plan_options(const struct config *config) {
     const struct delta_config *delta = &config->model.delta;
     bool on = delta->regularizer != REGULARIZER_NONE;
     return (struct loss_options){
+        .target_weight = 1,
         .token_weight = 1,
         .sparsity_weight = on,
         .entropy_weight = on,
@@ -56,6 +57,7 @@ int rank_plan_create(const struct rank_work *work, int tensor, int pipeline, str
         .batch = work->micro_batch,
         .length = config->train.sequence_length,
         .compress_sources = config->train.compress_sources,
+        .documents = config->data.documents == DOCUMENTS_MASK,
         .options = &out->options,
     };
     if (!status) status = plan_matrices(out);

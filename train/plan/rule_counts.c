@@ -16,7 +16,7 @@ int rule_counts_of(const struct model_config *model, const struct table *table, 
     for (int e = 0; e < edges.count; e++) out->rule[edges.edge[e].rule].connections++;
     for (int i = 0; i < table->rows; i++) {
         const struct row *row = &table->row[i];
-        if (row->distance || row->select) out->rule[edges.edge[row->edge].rule].parameters += row->count;
+        if (row->rule >= 0) out->rule[row->rule].parameters += row->count;
     }
     edges_free(&edges);
     return GDN_OK;

@@ -18,10 +18,10 @@ struct message {
 struct clock {
     int at; /* next action */
     double now;
-    double free[AXES]; /* when the axis's link is free again */
-    double *bucket;    /* [buckets] when the sum or gather under way is done */
-    bool waits;        /* for another rank: its next action cannot be done yet */
-    int meets[ACTS];   /* where in its list it meets the other ranks, by kind of action; −1: nowhere */
+    double free[AXES + 1]; /* when each axis's link is free again, and the way out of the node */
+    double *bucket;        /* [buckets] when the sum or gather under way is done */
+    bool waits;            /* for another rank: its next action cannot be done yet */
+    int meets[ACTS];       /* where in its list it meets the other ranks, by kind of action; −1: nowhere */
 };
 
 struct simulator {
@@ -43,8 +43,24 @@ struct plan_machine plan_machine_of(double flops, double bandwidth, double memor
     return machine;
 }
 
+void plan_machine_place(struct plan_machine *machine, const int size[AXES]) {
+    for (int a = 0; a < axes_count(); a++) {
+        if (machine->bandwidth[a] > 0) continue;
+        long block =
+            axes_stride(size, (enum mesh_axis)a) * size[a]; /* consecutive ranks, from a multiple of it */
+        bool within = axes_ranks(size) <= machine->node || machine->node % block == 0;
+        machine->bandwidth[a] = within ? machine->inside : machine->outside;
+        machine->leaves[a] = !within;
+    }
+}
+
 static double later(double a, double b) {
     return a > b ? a : b;
+}
+
+/* The link that an axis sends over: its own, or the one way out of the node. */
+static double *link_of(struct simulator *s, struct clock *clock, int axis) {
+    return &clock->free[s->machine->leaves[axis] ? AXES : axis];
 }
 
 static double transfer(const struct plan_machine *machine, const struct action_cost *cost, int axis) {
@@ -55,9 +71,9 @@ static double transfer(const struct plan_machine *machine, const struct action_c
 static void start_transfer(struct simulator *s, struct message *m) {
     if (isnan(m->sent) || isnan(m->posted)) return;
     struct clock *sender = &s->clock[m->sender];
-    double start = later(later(m->sent, m->posted), sender->free[AXIS_PIPELINE]);
+    double *link = link_of(s, sender, AXIS_PIPELINE), start = later(later(m->sent, m->posted), *link);
     double sending = (double)m->cost->bytes[AXIS_PIPELINE] / s->machine->bandwidth[AXIS_PIPELINE];
-    sender->free[AXIS_PIPELINE] = start + sending;
+    *link = start + sending;
     m->arrived = start + sending + s->machine->latency;
     s->clock[m->sender].waits = s->clock[m->receiver].waits = false;
 }
@@ -200,8 +216,8 @@ static int start_bucket(void *simulator, const struct action *a) {
     struct simulator *s = simulator;
     struct clock *c = clock_of(s);
     compute(s, a);
-    double start = later(c->now, c->free[AXIS_COPIES]);
-    c->bucket[a->index] = c->free[AXIS_COPIES] = start + transfer(s->machine, cost_of(s), AXIS_COPIES);
+    double *link = link_of(s, c, AXIS_COPIES), start = later(c->now, *link);
+    c->bucket[a->index] = *link = start + transfer(s->machine, cost_of(s), AXIS_COPIES);
     return 0;
 }
 

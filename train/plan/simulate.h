@@ -4,9 +4,9 @@
  *
  * One data and one tensor index stand for all, which act alike and in step. Arithmetic takes its count over
  * the rate. Sums over the tensor axis, within a pass, come on top of it. Messages between stages and bucket
- * sums go on beside arithmetic, over a link of their own for each axis and rank, one after the other: a
- * message takes the latency and its bytes over the bandwidth, from the moment on that both its ends have
- * started it; only what a rank then has to wait for counts. */
+ * sums go on beside arithmetic, over a link of their own for each axis and rank, or one for all axes that
+ * leave a node, one after the other: a message takes the latency and its bytes over the bandwidth, from the
+ * moment on that both its ends have started it; only what a rank then has to wait for counts. */
 #ifndef GDN_PLAN_SIMULATE_H
 #define GDN_PLAN_SIMULATE_H
 
@@ -19,7 +19,17 @@ struct plan_machine {
     double bandwidth[AXES]; /* bytes handed over */
     double latency;         /* seconds of any message, sum or gather besides those of its bytes */
     double memory;          /* bytes read and written by the optimiser's update */
+
+    /* Ranks of a node, and the bandwidth inside it and to others, for axes whose own is 0; node 0: none has.
+     */
+    int node;
+    double inside, outside;
+    bool leaves[AXES]; /* the axis sends to other nodes: all such axes of a rank share its way out */
 };
+
+/* Gives axes without a bandwidth that of where they lie on a mesh of this size, ranks filling nodes in order:
+ * inside where no two ranks that differ in that axis alone are of different nodes, else outside. */
+void plan_machine_place(struct plan_machine *machine, const int size[AXES]);
 
 /* With the same bandwidth on every axis, and no latency. */
 struct plan_machine plan_machine_of(double flops, double bandwidth, double memory);

@@ -173,10 +173,7 @@ static int write_picture(int picture, const char *path) {
         status = output_write(&output, block, (size_t)n);
         at += n;
     }
-    if (!status) status = output_sync(&output);
-    if (!status) status = output_publish(&output);
-    output_close(&output);
-    return status;
+    return output_finish(&output, status);
 }
 
 /* Runs gnuplot on the script; the picture is then in streams->picture. `name`: of the picture, in

@@ -55,6 +55,9 @@ struct step_report {
     int active_distances;
     const struct edge_set *active; /* of which these are so many of the configuration's; the run's */
     int64_t tokens; /* consumed so far, this step included */
+    int64_t counted; /* targets of its batch that count in the loss; without any nothing is updated, and loss
+                        and ce are NAN */
+    bool masked; /* not all of the data's do */
     double tokens_per_second, step_seconds;
     /* Of rank 0, over each axis of the mesh: spent inside calls, handed over for other ranks. */
     double communication_seconds[AXES];

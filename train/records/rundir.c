@@ -92,11 +92,12 @@ static int write_synced(const char *path, const char *text) {
     return reason;
 }
 
-/* Beside and renamed: config.yaml is the old one or the new one, never half of one. */
-static int write_config(const char *directory, const char *text) {
+/* Beside and renamed: a file is the old one or the new one, never half of one. NULL: nothing is written. */
+static int write_file(const char *directory, const char *name, const char *text) {
     char path[PATH_MAX], beside[PATH_MAX];
-    snprintf(path, sizeof path, "%s/config.yaml", directory);
-    snprintf(beside, sizeof beside, "%s/.config.yaml.new", directory);
+    if (!text) return 0;
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    snprintf(beside, sizeof beside, "%s/.%s.new", directory, name);
     int reason = write_synced(beside, text);
     if (!reason && rename(beside, path)) reason = errno;
     if (!reason) return 0;
@@ -115,10 +116,12 @@ static int lock_late(struct rundir *rundir) {
                     rundir->path, (long long)newest);
 }
 
-int rundir_open(struct rundir *rundir, const char *config_text, int64_t step) {
+int rundir_open(struct rundir *rundir, const struct rundir_files *files, int64_t step) {
     TRY(make_directories(rundir->path));
     if (rundir->lock.file < 0) TRY(lock_late(rundir));
-    TRY(write_config(rundir->path, config_text));
+    TRY(write_file(rundir->path, "config.yaml", files->config));
+    TRY(write_file(rundir->path, "tokenizer.json", files->tokenizer));
+    TRY(write_file(rundir->path, "tokenizer_config.json", files->tokenizer_config));
     TRY(metrics_open(rundir->path, &rundir->metrics));
     return tensorboard_open(rundir->path, step, &rundir->board);
 }

@@ -29,11 +29,17 @@ int rundir_name(struct rundir *rundir, const char *given, const char *config_pat
  * nothing: one without a lock file is only looked at. GDN_INPUT where another run holds it. */
 int rundir_lock_existing(struct rundir *rundir);
 
-/* Creates the directory where it is missing, takes the lock where it is not held yet, writes config.yaml
+/* Texts that a run directory has beside what training records. */
+struct rundir_files {
+    const char *config;                       /* config.yaml */
+    const char *tokenizer, *tokenizer_config; /* tokenizer.json, tokenizer_config.json; NULL: there is none */
+};
+
+/* Creates the directory where it is missing, takes the lock where it is not held yet, writes the files
  * (beside and renamed) and opens metrics and event files; `step` is the first step to come. GDN_INPUT where
  * something cannot be written, or another run holds the lock; or has held it and saved checkpoints since
  * rundir_lock_existing, which this one does not go on from. */
-int rundir_open(struct rundir *rundir, const char *config_text, int64_t step);
+int rundir_open(struct rundir *rundir, const struct rundir_files *files, int64_t step);
 
 /* Closes everything and releases the lock. */
 void rundir_close(struct rundir *rundir);

@@ -11,7 +11,7 @@
 #include "kernels/base/status.h"
 #include "train/config/private.h"
 #include "train/report/text.h"
-#include "train/config/utf8.h"
+#include "kernels/base/utf8.h"
 
 /* Room for one more entry of an array. */
 static int make_room(void **array, long count, long *room, size_t size) {

@@ -1,19 +1,21 @@
 #include "train/run/data.h"
 
+#include "kernels/base/marks.h"
 #include "train/config/batch.h"
 #include "train/evaluation/data_part.h"
+#include "train/run/tokenized.h"
 
 #include <stdlib.h>
 #include <xxhash.h>
 
 static int open_data(const struct config *config, const struct mesh *mesh,
                      const struct run_position *position, long share, struct run_data *data) {
-    TRY(config_validate_for_training(config));
     int status = data_part_open(config, &config->data.train, config->data.order == ORDER_SHUFFLE, 0,
                                 1 - data_held_out(&config->data), &data->sampler);
     TRY(gdn_fail_in(status, "%s with train.sequence_length %d",
                     config->data.train.count ? "data.train" : "data.sources", config->train.sequence_length));
     TRY(validation_open(config, &data->validation));
+    TRY(run_tokenizer_verify(&data->tokenizer, data->sampler, &data->validation));
     data->rows = malloc((size_t)share * (size_t)(config->train.sequence_length + 1) * sizeof *data->rows);
     if (!data->rows) return gdn_fail(GDN_INTERNAL, "out of memory for a batch of %ld sequences", share);
     return run_data_read(data, config, mesh, position);
@@ -24,13 +26,31 @@ long run_data_share(const struct config *config, const struct mesh *mesh,
     return batch_at(&config->train, position->step) / mesh->batch.parts;
 }
 
+/* Sets what counts of the whole batch where all does; else of this rank's part, which is left to one of those
+ * that have the same. */
+static void count_part(struct run_data *data, const struct mesh *mesh, long share, long length) {
+    const long half = share * mesh->batch.parts / 2, first = mesh->batch.index * share;
+    data->counted[0] = data->masked ? 0 : half * length;
+    data->counted[1] = data->masked ? 0 : (share * mesh->batch.parts - half) * length;
+    if (!data->masked || mesh->rank != axes_batch_first(mesh->sizes.size, mesh->rank)) return;
+    for (long s = 0; s < share; s++)
+        for (long t = 1; t <= length; t++)
+            data->counted[first + s >= half] += !(data->rows[s * (length + 1) + t] & MARK_UNCOUNTED);
+}
+
 int run_data_read(struct run_data *data, const struct config *config, const struct mesh *mesh,
                   const struct run_position *position) {
     const int vocab = config->model.vocab_size;
     const long share = run_data_share(config, mesh, position);
-    return gdn_fail_in(
+    TRY(gdn_fail_in(
         sampler_read(data->sampler, position->samples + mesh->batch.index * share, share, vocab, data->rows),
-        "training data for model.vocab_size %d", vocab);
+        "training data for model.vocab_size %d", vocab));
+    count_part(data, mesh, share, config->train.sequence_length);
+    return 0;
+}
+
+int run_data_count(struct run_data *data, struct mesh *mesh) {
+    return data->masked ? mesh_reduce(mesh, data->counted, 2, MPI_INT64_T, MPI_SUM) : 0;
 }
 
 /* What a rank has found. */
@@ -66,15 +86,26 @@ static int agree(const struct run_data *data, const struct config *config, const
 }
 
 int run_data_open(const struct config *config, const struct mesh *mesh, const struct run_position *position,
-                  long share, struct run_data *out) {
+                  long share, const struct run_data_origin *origin, FILE *log, struct run_data *out) {
     *out = (struct run_data){.changed = false};
-    TRY(mesh_agree(mesh, open_data(config, mesh, position, share, out)));
-    return mesh->size > 1 ? agree(out, config, mesh, position) : 0;
+    TRY(mesh_agree(mesh, config_validate_for_training(config)));
+    TRY(run_tokenizer_open(config, mesh, &origin->tokenizer, origin->owner, &out->tokenizer));
+    struct tokenized tokenized;
+    int status = tokenized_open(config, &out->tokenizer, mesh, TOKENIZED_ALL, log, &tokenized);
+    if (!status) status = mesh_agree(mesh, open_data(&tokenized.config, mesh, position, share, out));
+    tokenized_free(&tokenized);
+    TRY(status);
+    out->validation.bytes = out->tokenizer.carried.name ? &out->tokenizer.bytes : NULL;
+    if (mesh->size > 1) TRY(agree(out, config, mesh, position));
+    const int masked = mesh_any(mesh, sampler_masked(out->sampler));
+    out->masked = masked > 0;
+    return masked < 0 ? GDN_INTERNAL : 0;
 }
 
 void run_data_free(struct run_data *data) {
     sampler_close(data->sampler);
     validation_close(&data->validation);
+    run_tokenizer_free(&data->tokenizer);
     free(data->rows);
     free(data->text);
 }

@@ -8,21 +8,35 @@
 #include "dist/mesh/mesh.h"
 #include "train/evaluation/validation.h"
 #include "train/run/position.h"
+#include "train/run/tokenizer.h"
 
 struct run_data {
+    struct run_tokenizer tokenizer;
     struct sampler *sampler; /* training samples */
     struct validation validation;
     int32_t
-        *rows;  /* [share, sequence_length + 1] this data rank's part of the next batch, from the first on */
-    char *text; /* what the training data are, as checkpoints hold it; NULL before run_data_match */
+        *rows; /* [share, sequence_length + 1] this data rank's part of the next batch, from the first on */
+    /* Of the next batch's first and second half the targets that count, on all data ranks: all of them,
+     * unless the data are `masked`: some tokens do not count (kernels/base/marks.h). The same on all ranks
+     * once run_data_count has been called. */
+    bool masked;
+    int64_t counted[2];
+    char *text;   /* what the training data are, as checkpoints hold it; NULL before run_data_match */
     bool changed; /* since the checkpoint that the run goes on from */
 };
 
-/* Opens training and validation data and reads the first batch, of at most `share` sequences a data rank.
+/* What the weights were trained on that the run goes on from, or starts with. */
+struct run_data_origin {
+    struct carried tokenizer; /* of rank 0; name NULL: not known */
+    const char *owner;        /* whose it is, for messages */
+};
+
+/* Opens training and validation data, after a tokenizer has made tokens of them where it is to (tokenized.h;
+ * told on rank 0's `log`), and reads the first batch, of at most `share` sequences a data rank.
  * Collective; run_data_free follows, whatever this returns. GDN_INPUT for what is not readable, lies outside
  * the vocabulary, or is not the same on all ranks. */
 int run_data_open(const struct config *config, const struct mesh *mesh, const struct run_position *position,
-                  long share, struct run_data *out);
+                  long share, const struct run_data_origin *origin, FILE *log, struct run_data *out);
 void run_data_free(struct run_data *data);
 
 /* Sequences of the next step on each data rank (train.batch_ramp). */
@@ -33,6 +47,10 @@ long run_data_share(const struct config *config, const struct mesh *mesh,
  * token lies outside the vocabulary. */
 int run_data_read(struct run_data *data, const struct config *config, const struct mesh *mesh,
                   const struct run_position *position);
+
+/* Completes `counted` once all ranks have read their parts, which takes an exchange where the data are
+ * masked. Collective. GDN_INTERNAL. */
+int run_data_count(struct run_data *data, struct mesh *mesh);
 
 /* Finds what the training data are (data/identity.h), and compares it with `before`, which the checkpoint
  * says that the run goes on from (NULL: nothing is known, or it starts). Where they differ: GDN_INPUT naming

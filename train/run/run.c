@@ -16,6 +16,14 @@ int run_read_batch(struct run *run) {
     return run_data_read(&run->data, &run->config, &run->mesh, &run->position);
 }
 
+int run_count_batch(struct run *run) {
+    return run_data_count(&run->data, &run->mesh);
+}
+
+int64_t run_counted(const struct run *run) {
+    return run->data.counted[0] + run->data.counted[1];
+}
+
 struct checkpoint_content run_content(struct run *run) {
     return (struct checkpoint_content){.global = &run->part.global,
                                        .table = run->part.table,

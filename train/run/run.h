@@ -1,6 +1,6 @@
 /* A run: everything that `gdn train` and `gdn check` need between a configuration and a computed loss, for
  * this rank. It is made in phases (sequence.c), each of which reads and checks only; nothing is written
- * anywhere. Each part of it belongs to the folder that its type comes from. */
+ * anywhere but to data.cache (run_open_data). Each part of it belongs to the folder that its type comes from. */
 #ifndef GDN_RUN_H
 #define GDN_RUN_H
 
@@ -101,8 +101,9 @@ int run_prepare(struct run *run, FILE *log);
 int run_take_position(struct run *run);
 
 /* ° Opens training and validation data and reads the first batch (data.h). Without it steps are of rows that
- * the caller has, and there are no evaluations. */
-int run_open_data(struct run *run);
+ * the caller has, and there are no evaluations. Tokens that a tokenizer makes are written to data.cache, the
+ * one thing that a phase writes; it is told on `log`. */
+int run_open_data(struct run *run, FILE *log);
 
 /* ° Compares the data with those of the checkpoint (data.h, run_data_match); with `accept` they may be
  * others. */
@@ -132,6 +133,10 @@ long run_share(const struct run *run);
 /* Reads this data rank's part of the batch at the run's position into `rows`. Not collective. GDN_INPUT where
  * a token lies outside the vocabulary. */
 int run_read_batch(struct run *run);
+/* Counts what of it counts (train/run/data.h), once all ranks have read theirs. Collective. GDN_INTERNAL. */
+int run_count_batch(struct run *run);
+/* Targets of it that count, on all data ranks. */
+int64_t run_counted(const struct run *run);
 
 /* Parameters of the whole model. */
 int64_t run_parameters(const struct run *run);

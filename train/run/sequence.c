@@ -105,9 +105,24 @@ int run_take_position(struct run *run) {
     return leave(run, RUN_POSITIONED, mesh_agree(&run->mesh, status));
 }
 
-int run_open_data(struct run *run) {
+/* Rank 0 alone. */
+static int find_tokenizer(const struct run *run, struct run_data_origin *out) {
+    const struct checkpoint *from = &run->origin.checkpoint;
+    const char *weights = run->config.checkpoint.init_from;
+    out->owner = from->path ? from->path : weights;
+    if (from->path) return run_tokenizer_of_checkpoint(&from->info, from->path, &out->tokenizer);
+    return weights[0] ? gdn_fail_in(run_tokenizer_of_weights(weights, &out->tokenizer), "checkpoint.init_from")
+                      : 0;
+}
+
+int run_open_data(struct run *run, FILE *log) {
     TRY(enter(run, RUN_DATA_OPEN));
-    int status = run_data_open(&run->config, &run->mesh, &run->position, run->part.share, &run->data);
+    struct run_data_origin origin = {.owner = NULL};
+    int status = mesh_agree(&run->mesh, run->mesh.rank ? 0 : find_tokenizer(run, &origin));
+    if (!status)
+        status = run_data_open(&run->config, &run->mesh, &run->position, run->part.share, &origin, log,
+                               &run->data);
+    carried_free(&origin.tokenizer);
     return leave(run, RUN_DATA_OPEN, status);
 }
 

@@ -1,6 +1,7 @@
 #include "train/run/start.h"
 
 #include "model/table/params.h"
+#include "train/huggingface/huggingface.h"
 #include "train/run/config.h"
 
 #include <math.h>
@@ -95,7 +96,8 @@ static int load(struct run *run, const struct checkpoint *start, FILE *log) {
         spikes_before_load(&run->spikes);
         TRY(mesh_agree(&run->mesh, config_other_optimizer(&run->config, start->info.config, &content.fresh)));
         if (content.fresh && log)
-            fprintf(log, "gdn: note: what this optimiser keeps of a tensor and %s does not have starts at zero\n",
+            fprintf(log,
+                    "gdn: note: what this optimiser keeps of a tensor and %s does not have starts at zero\n",
                     start->path);
         TRY(checkpoint_load(&run->mesh, start, &content));
         if (!spikes_loaded(&run->spikes) && log)
@@ -108,7 +110,9 @@ static int load(struct run *run, const struct checkpoint *start, FILE *log) {
     const char *from = run->config.checkpoint.init_from;
     if (!from[0]) return 0;
     int missing = 0;
-    TRY(gdn_fail_in(checkpoint_load_initial(&run->mesh, from, &content, &missing), "checkpoint.init_from"));
+    int status = huggingface_is(from) ? huggingface_load(&run->mesh, from, &run->config, &content, &missing)
+                                      : checkpoint_load_initial(&run->mesh, from, &content, &missing);
+    TRY(gdn_fail_in(status, "checkpoint.init_from"));
     if (log && missing)
         fprintf(log,
                 "gdn: note: %s has no weights for %d tensors of delta connections: they start fresh, as no "

@@ -62,7 +62,7 @@ struct step {
     long sequences; /* micro-batch i is sequences i·batch … (i + 1)·batch − 1; those beyond the last sequence
                        are empty: passed on, but not computed */
     const struct loss_options *options;
-    /* In place of `options` from this micro-batch on (loop/noise.c): another token_weight. NULL: none. */
+    /* In place of `options` from this micro-batch on (loop/noise.c): other weights. NULL: none. */
     const struct loss_options *second;
     int second_from;
 

@@ -1,7 +1,7 @@
 #include "train/step/recording.h"
 
 static bool same(const struct loss_options *a, const struct loss_options *b) {
-    return a->active == b->active && a->token_weight == b->token_weight &&
+    return a->active == b->active && a->target_weight == b->target_weight && a->token_weight == b->token_weight &&
            a->sparsity_weight == b->sparsity_weight && a->entropy_weight == b->entropy_weight &&
            a->z_weight == b->z_weight && a->l1_weight == b->l1_weight &&
            a->measure == b->measure && a->each == b->each &&

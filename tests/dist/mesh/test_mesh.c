@@ -1,6 +1,7 @@
 /* The mesh: layouts and their errors, sums in rank order to the bit, agreement, broadcast. Runs on any number
  * of ranks. */
 #include <string.h>
+#include <unistd.h>
 
 #include "kernels/base/random.h"
 #include "tests/dist/checkpoint/sample.h"
@@ -128,9 +129,23 @@ static void agreement(void **state) {
         if (world.size == 1)
             assert_string_equal(gdn_failure(), "sorrow 0");
         else
-            assert_string_equal(gdn_failure(), format("rank %d on %s: sorrow %d", lowest, world.host, lowest));
+            assert_string_equal(gdn_failure(),
+                                format("rank %d on %s: sorrow %d", lowest, world.host, lowest));
         gdn_failure_clear();
     }
+}
+
+static void count_tick(void *input) {
+    ++*(int *)input;
+}
+
+/* Rank 0 comes last. */
+static void waiting(void **state) {
+    (void)state;
+    int ticks = 0;
+    if (world.rank == 0) usleep(300 * 1000);
+    assert_int_equal(mesh_wait(&world, count_tick, &ticks), 0);
+    assert_true(world.rank == 0 || ticks > 0);
 }
 
 static void flags_and_broadcast(void **state) {
@@ -146,8 +161,9 @@ static void flags_and_broadcast(void **state) {
 
 int rank_main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_layouts),    cmocka_unit_test(places),    cmocka_unit_test(sums_of_doubles),
-        cmocka_unit_test(sums_over_axes), cmocka_unit_test(agreement), cmocka_unit_test(flags_and_broadcast),
+        cmocka_unit_test(bad_layouts),         cmocka_unit_test(places),    cmocka_unit_test(sums_of_doubles),
+        cmocka_unit_test(sums_over_axes),      cmocka_unit_test(agreement), cmocka_unit_test(waiting),
+        cmocka_unit_test(flags_and_broadcast),
     };
     return run_on_ranks(tests, world_create, world_free);
 }

@@ -43,6 +43,9 @@ static const struct shape {
 /* What is dropped; NULL: nothing. */
 static const struct mask *mask;
 
+/* Where documents start, [B·S]; NULL: each sequence is one. */
+static const int32_t *starts;
+
 /* What a mask makes of the probability of key i for head h of query t, counted over all sequences. */
 static double factor(long h, long t, long i) {
     if (!mask) return 1;
@@ -133,12 +136,13 @@ static double dot(long n, const real *x, const real *y) {
     return sum;
 }
 
-/* The weights of `length` keys, ld apart. */
-static void weigh(long length, long hd, const real *q, const real *keys, long ld, double *p) {
+/* The weights of `length` keys, ld apart; those before `from` have none. */
+static void weigh(long from, long length, long hd, const real *q, const real *keys, long ld, double *p) {
     double scale = 1 / sqrt((double)hd), largest = -INFINITY, sum = 0;
-    for (long i = 0; i < length; i++) largest = fmax(largest, p[i] = scale * dot(hd, q, keys + i * ld));
-    for (long i = 0; i < length; i++) sum += p[i] = exp(p[i] - largest);
-    for (long i = 0; i < length; i++) p[i] /= sum;
+    for (long i = 0; i < from; i++) p[i] = 0;
+    for (long i = from; i < length; i++) largest = fmax(largest, p[i] = scale * dot(hd, q, keys + i * ld));
+    for (long i = from; i < length; i++) sum += p[i] = exp(p[i] - largest);
+    for (long i = from; i < length; i++) p[i] /= sum;
 }
 
 /* Adds to `allowed` [hd] what `length` weights may do to a sum over vectors x, ld apart. */
@@ -164,13 +168,13 @@ static void forward(const struct shape *s, int steep) {
     struct buffer *lse = make_result("lse", s->B * s->H * S);
     if (steep) make_steep(s, steep, qkv);
     operation = "attention";
-    EACH_SIDE(i) start(i)->attention(s->B, S, s->H, s->K, hd, mask, qkv->x[i], o->x[i], lse->x[i]);
+    EACH_SIDE(i) start(i)->attention(s->B, S, s->H, s->K, hd, mask, starts, qkv->x[i], o->x[i], lse->x[i]);
     double *allowed = zeros(T * ldo), *p = zeros(S);
     for (long t = 0; t < T; t++)
         for (long h = 0; h < s->H; h++) {
             const real *row = qkv->x[REFERENCE] + t * ld, *first = row - t % S * ld;
             const real *keys = first + (s->H + h / (s->H / s->K)) * hd, *values = keys + s->K * hd;
-            weigh(t % S + 1, hd, row + h * hd, keys, ld, p);
+            weigh(starts ? starts[t] : 0, t % S + 1, hd, row + h * hd, keys, ld, p);
             for (long i = 0; i <= t % S; i++) p[i] *= factor(h, t, i);
             allow(t % S + 1, hd, p, values, ld, allowed + t * ldo + h * hd);
         }
@@ -188,11 +192,12 @@ static void backward(const struct shape *s) {
     struct buffer *dqkv = make_result("dqkv", T * ld), *work = make_result("work", s->B * s->H * S);
     operation = "attention_back";
     ops_find("reference")
-        ->attention(s->B, S, s->H, s->K, hd, mask, qkv->x[REFERENCE], o->x[REFERENCE], lse->x[REFERENCE]);
+        ->attention(s->B, S, s->H, s->K, hd, mask, starts, qkv->x[REFERENCE], o->x[REFERENCE],
+                    lse->x[REFERENCE]);
     EACH_SIDE(i) {
         if (i != REFERENCE) like_the_reference(o, i), like_the_reference(lse, i);
-        start(i)->attention_back(s->B, S, s->H, s->K, hd, mask, qkv->x[i], o->x[i], lse->x[i], dout->x[i],
-                                 dqkv->x[i], work->x[i]);
+        start(i)->attention_back(s->B, S, s->H, s->K, hd, mask, starts, qkv->x[i], o->x[i], lse->x[i],
+                                 dout->x[i], dqkv->x[i], work->x[i]);
     }
     double *allowed = zeros(T * ld), *p = zeros(S);
     for (long t = 0; t < T; t++)
@@ -201,7 +206,7 @@ static void backward(const struct shape *s) {
             long at_v = at_k + s->K * hd;
             const real *x = qkv->x[REFERENCE], *d = dout->x[REFERENCE] + t * ldo + h * hd;
             double inner = dot(hd, d, o->x[REFERENCE] + t * ldo + h * hd);
-            weigh(t % S + 1, hd, x + at_q, x + at_k, ld, p);
+            weigh(starts ? starts[t] : 0, t % S + 1, hd, x + at_q, x + at_k, ld, p);
             for (long i = 0; i <= t % S; i++) {
                 double kept = factor(h, t, i), seen = p[i] * kept;
                 double ds = p[i] * (dot(hd, d, x + at_v + i * ld) * kept - inner) / sqrt((double)hd);
@@ -227,7 +232,7 @@ static void decode(const struct shape *s, long length) {
     double *allowed = zeros(s->H * hd), *p = zeros(length);
     for (long h = 0; h < s->H; h++) {
         long at = h / (s->H / s->K) * hd;
-        weigh(length, hd, q->x[REFERENCE] + h * hd, keys->x[REFERENCE] + at, ld, p);
+        weigh(0, length, hd, q->x[REFERENCE] + h * hd, keys->x[REFERENCE] + at, ld, p);
         allow(length, hd, p, values->x[REFERENCE] + at, ld, allowed + h * hd);
     }
     check(o, allowed, hd + length);
@@ -278,6 +283,31 @@ static void dropped(void **state) {
     mask = NULL;
 }
 
+/* Documents of all lengths up to `longest`, the first of a sequence cut off. */
+static const int32_t *make_starts(const struct shape *s, long longest) {
+    int32_t *start = make_tokens(s->B * s->S, (int32_t)longest);
+    for (long t = 0, left = 0, first = 0; t < s->B * s->S; t++, left--) {
+        if (t % s->S == 0 || left == 0) first = t % s->S, left = 1 + start[t];
+        start[t] = (int32_t)first;
+    }
+    return start;
+}
+
+/* Several tiles of each width that documents end in, and some that they empty. */
+static void documents(void **state) {
+    static const struct shape wide[] = {{2, 300, 4, 2, 64}, {1, 260, 2, 1, 128}, {1, 150, 1, 1, 256}};
+    (void)state;
+    EACH_FORMAT for (const struct shape *s = wide; s < wide + COUNT(wide);
+                     s++) for (long longest = 8; longest < s->S; longest *= 6) {
+        describe(s, ", documents");
+        starts = make_starts(s, longest);
+        forward(s, 0);
+        starts = make_starts(s, longest);
+        backward(s);
+    }
+    starts = NULL;
+}
+
 /* e⁵¹⁶ has to stay out of it. */
 static void steep(void **state) {
     static const struct shape s = {1, 130, 2, 1, 16};
@@ -298,7 +328,8 @@ static void nan_is_seen(void **state) {
         struct buffer *qkv = make_operand("qkv", S * 3 * hd), *o = make_result("o", S * hd),
                       *lse = make_result("lse", S);
         qkv->x[ONE_THREAD][ROW * 3 * hd + key * hd + 3] = (real)NAN;
-        backend->attention(1, S, 1, 1, hd, NULL, qkv->x[ONE_THREAD], o->x[ONE_THREAD], lse->x[ONE_THREAD]);
+        backend->attention(1, S, 1, 1, hd, NULL, NULL, qkv->x[ONE_THREAD], o->x[ONE_THREAD],
+                           lse->x[ONE_THREAD]);
         synchronize();
         for (long t = 0; t < S; t++)
             for (long c = 0; c < hd; c++) {
@@ -336,8 +367,9 @@ static void fp8_is_bf16(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {OPERATION_TEST(passes),   OPERATION_TEST(dropped),
-                                       OPERATION_TEST(steep),    OPERATION_TEST(nan_is_seen),
-                                       OPERATION_TEST(decoding), OPERATION_TEST(fp8_is_bf16)};
+    const struct CMUnitTest tests[] = {OPERATION_TEST(passes),      OPERATION_TEST(dropped),
+                                       OPERATION_TEST(documents),   OPERATION_TEST(steep),
+                                       OPERATION_TEST(nan_is_seen), OPERATION_TEST(decoding),
+                                       OPERATION_TEST(fp8_is_bf16)};
     return cmocka_run_group_tests(tests, describe_backends, NULL);
 }

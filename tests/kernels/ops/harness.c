@@ -114,6 +114,12 @@ int32_t *make_tokens(long count, int32_t below) {
     return tokens;
 }
 
+int32_t *make_targets(long count, int32_t below) {
+    int32_t *targets = make_tokens(count, below);
+    for (long i = 1; i < count; i += 3) targets[i] = -1;
+    return targets;
+}
+
 struct buffer *find_buffer(const char *name) {
     for (int i = 0; i < buffers_used; i++)
         if (strcmp(buffers[i].name, name) == 0) return &buffers[i];

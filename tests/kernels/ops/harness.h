@@ -40,7 +40,8 @@ extern char text[160];
 
 /* A buffer of `count` numbers in [low, high), or of the integers in it, the same for each side. */
 struct buffer *make(const char *name, long count, double low, double high);
-int32_t *make_tokens(long count, int32_t below); /* one for all sides; released like a buffer */
+int32_t *make_tokens(long count, int32_t below);  /* one for all sides; released like a buffer */
+int32_t *make_targets(long count, int32_t below); /* the same, of which every third is −1: does not count */
 
 /* Sums that operations add to, of numbers in [0, 1) at first. What is added to them has been computed in
  * `real`, or in double from the beginning. */

@@ -15,21 +15,37 @@ static const struct heads {
                                                                                       pass */
 };
 
+/* Documents of a token and of many, one of them as long as several tiles, that begin with the sequence or
+ * before it; [B·S] for all sides. */
+static const int32_t *make_starts(long B, long S) {
+    int32_t *start = make_tokens(B * S, 12);
+    for (long b = 0, first = 0; b < B; b++)
+        for (long s = 0; s < S; s++) {
+            int32_t *here = start + b * S + s;
+            if (s == 0) first = 0;
+            if (*here == 0 && (s < S / 4 || s > S - S / 4)) first = s;
+            *here = (int32_t)first;
+        }
+    return start;
+}
+
 static void attention(void **state) {
     (void)state;
     static const struct mask mask = {.site = 3, .head = 1, .row = 70, .p = 0.4};
-    EACH_BACKEND for (size_t s = 0; s < 2 * COUNT(heads); s++) {
-        const struct mask *dropped = s < COUNT(heads) ? NULL : &mask;
+    EACH_BACKEND for (size_t s = 0; s < 4 * COUNT(heads); s++) {
+        const struct mask *dropped = s / COUNT(heads) % 2 ? &mask : NULL;
+        bool documents = s / COUNT(heads) / 2;
         long B = heads[s % COUNT(heads)].B, S = heads[s % COUNT(heads)].S, H = heads[s % COUNT(heads)].H;
         long K = heads[s % COUNT(heads)].K, hd = heads[s % COUNT(heads)].hd;
         long T = B * S, W = (H + 2 * K) * hd;
-        snprintf(text, sizeof text, "B %ld S %ld H %ld K %ld hd %ld%s", B, S, H, K, hd,
-                 dropped ? ", dropped" : "");
+        snprintf(text, sizeof text, "B %ld S %ld H %ld K %ld hd %ld%s%s", B, S, H, K, hd,
+                 dropped ? ", dropped" : "", documents ? ", documents" : "");
         struct buffer *qkv = make("qkv", T * W, -2, 2), *o = make("o", T * H * hd, -1, 1);
         struct buffer *lse = make("lse", B * H * S, -1, 1);
         set(o, 0, 1, NAN), set(lse, 0, 1, NAN); /* overwritten */
+        const int32_t *starts = documents ? make_starts(B, S) : NULL;
         operation = "attention";
-        EACH_SIDE(i) start(i)->attention(B, S, H, K, hd, dropped, qkv->x[i], o->x[i], lse->x[i]);
+        EACH_SIDE(i) start(i)->attention(B, S, H, K, hd, dropped, starts, qkv->x[i], o->x[i], lse->x[i]);
         compare(hd + S, ANY_THREADS);
 
         operation = "attention_back";
@@ -37,11 +53,12 @@ static void attention(void **state) {
         lse = make("lse", B * H * S, -1, 1);
         struct buffer *dout = make("dout", T * H * hd, -1, 1), *dqkv = make("dqkv", T * W, -1, 1);
         struct buffer *work = make("work", B * H * S, -1, 1);
+        starts = documents ? make_starts(B, S) : NULL;
         set(dqkv, 0, 1, NAN), set(work, 0, 1, NAN);
         EACH_SIDE(i) {
-            start(REFERENCE)->attention(B, S, H, K, hd, dropped, qkv->x[i], o->x[i], lse->x[i]);
-            start(i)->attention_back(B, S, H, K, hd, dropped, qkv->x[i], o->x[i], lse->x[i], dout->x[i],
-                                     dqkv->x[i], work->x[i]);
+            start(REFERENCE)->attention(B, S, H, K, hd, dropped, starts, qkv->x[i], o->x[i], lse->x[i]);
+            start(i)->attention_back(B, S, H, K, hd, dropped, starts, qkv->x[i], o->x[i], lse->x[i],
+                                     dout->x[i], dqkv->x[i], work->x[i]);
             synchronize();
             memset(work->x[i], 0, (size_t)work->count * sizeof(real)); /* scratch */
         }
@@ -70,11 +87,13 @@ static void rope(void **state) {
                                                                 direction += 2) {
         long S = heads[s].S, T = heads[s].B * S, H = heads[s].H, hd = heads[s].hd, ld = H * hd + 5,
              position = 3;
+        const int32_t *starts = s % 2 ? make_starts(heads[s].B, S) : NULL;
         snprintf(text, sizeof text, "T %ld S %ld heads %ld hd %ld direction %d", T, S, H, hd, direction);
         struct buffer *x = make("x", T * ld, -1, 1), *cosine = make("cosine", (position + S) * hd / 2, -1, 1);
         struct buffer *sine = make("sine", (position + S) * hd / 2, -1, 1);
         operation = "rope";
-        EACH_SIDE(i) start(i)->rope(T, S, position, H, hd, cosine->x[i], sine->x[i], direction, x->x[i], ld);
+        EACH_SIDE(i)
+        start(i)->rope(T, S, position, starts, H, hd, cosine->x[i], sine->x[i], direction, x->x[i], ld);
         compare(1, ANY_THREADS);
     }
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/base/marks.h"
 #include "tests/kernels/ops/harness.h"
 
 /* ----------------------------------------------------------------------------------- matrices and vectors */
@@ -174,7 +175,7 @@ static void rows(void **state) {
     }
 }
 
-/* Whole numbers, in buffers of reals. */
+/* Whole numbers, in buffers of reals. Marks of all kinds, and few of them: long documents. */
 static void cut_tokens(void **state) {
     static const long sizes[][2] = {{1, 1}, {3, 5}, {7, 64}, {2, 150000}};
     (void)state;
@@ -182,14 +183,21 @@ static void cut_tokens(void **state) {
         long B = sizes[s][0], S = sizes[s][1];
         snprintf(text, sizeof text, "B %ld S %ld", B, S);
         operation = "cut_tokens";
-        const int32_t *rows = make_tokens(B * (S + 1), 100000);
-        struct buffer *input = make("input", B * S, 0, 1), *target = make("target", B * S, 0, 1);
-        EACH_SIDE(i) start(i)->cut_tokens(B, S, rows, (int32_t *)input->x[i], (int32_t *)target->x[i]);
+        int32_t *rows = make_tokens(B * (S + 1), 100000);
+        for (long t = 0; t < B * (S + 1); t++)
+            rows[t] |= rows[t] % (S > 99 ? 1000 : 3) == 0 ? MARK_DOCUMENT : rows[t] % 2 ? MARK_UNCOUNTED : 0;
+        struct buffer *input = make("input", B * S, 0, 1), *target = make("target", B * S, 0, 1),
+                      *starts = make("starts", B * S, 0, 1);
+        EACH_SIDE(i)
+        start(i)->cut_tokens(B, S, rows, (int32_t *)input->x[i], (int32_t *)target->x[i],
+                             (int32_t *)starts->x[i]);
         synchronize();
         EACH_SIDE(i) {
             assert_memory_equal(input->x[i], input->x[REFERENCE], (size_t)(B * S) * sizeof *rows);
             assert_memory_equal(target->x[i], target->x[REFERENCE], (size_t)(B * S) * sizeof *rows);
+            assert_memory_equal(starts->x[i], starts->x[REFERENCE], (size_t)(B * S) * sizeof *rows);
         }
+        EACH_SIDE(i) memset(target->x[i], 0, (size_t)(B * S) * sizeof *rows); /* −1 is no number to `compare` */
         compare(1, ANY_THREADS);
     }
 }
@@ -286,7 +294,7 @@ static void cross_entropy(void **state) {
         /* Large logits too: e^600 overflows even in double. */
         double size = mask & 1 ? 700 : 3;
         struct buffer *logits = make("logits", T * ld, -size, size), *loss = make("loss", T, 0, 1);
-        const int32_t *target = make_tokens(T, (int32_t)V);
+        const int32_t *target = make_targets(T, (int32_t)V);
         operation = "cross_entropy";
         EACH_SIDE(i)
         start(i)->cross_entropy(T, V, logits->x[i], ld, target, cap, z, scale, loss->x[i], NULL);
@@ -295,7 +303,7 @@ static void cross_entropy(void **state) {
         operation = "row_largest, part_exp, part_cross_entropy";
         long first = V / 2; /* targets lie on either side of it */
         struct buffer *largest = make("largest", T, 0, 1), *sums = make("sums", 2 * T, 0, 1);
-        target = make_tokens(T, (int32_t)(V + 3));
+        target = make_targets(T, (int32_t)(V + 3));
         logits = make("logits", T * ld, -size, size), loss = make("loss", T, 0, 1);
         EACH_SIDE(i) {
             const struct ops *ops = start(i);
@@ -330,11 +338,11 @@ static void nan_is_seen(void **state) {
         ops->swiglu(S, W / 2, nan, out);
         synchronize();
         assert_true(isnan(out[at * W / 2 + 11]) && !isnan(out[at * W / 2 + 12]));
-        ops->attention(1, S, 1, 1, D, NULL, nan, out, more); /* a query: this row alone */
+        ops->attention(1, S, 1, 1, D, NULL, NULL, nan, out, more); /* a query: this row alone */
         synchronize();
         assert_true(isnan(out[at * D]) && isnan(more[at]) && !isnan(out[(at + 1) % S * D]));
         nan[at * W + D + 5] = (real)NAN; /* a key: all rows from here on */
-        ops->attention(1, S, 1, 1, D, NULL, nan, out, more);
+        ops->attention(1, S, 1, 1, D, NULL, NULL, nan, out, more);
         synchronize();
         assert_true(isnan(out[S * D - 1]) && (at == 0 || !isnan(out[at * D - 1])));
         ops->add_squares(0, S * W, S * W, nan, square->x[ONE_THREAD]);

@@ -136,10 +136,12 @@ static void rows(void) {
 }
 
 static void columns(void) {
-    long T = shape.T, W = shape.D, ldx = W + 3, ldy = W + 5;
-    for (int add = 0; add < 2; add++) {
+    long T = shape.T, W = shape.D, ldy = W + 5;
+    for (int way = 0; way < 4; way++) {
+        const bool add = way & 1;
+        long ldx = way & 2 ? 0 : W + 3; /* 0: the same row */
         operation = add ? "add_columns" : "copy_columns";
-        struct buffer *x = make("x", T * ldx, -1, 1), *y = make("y", T * ldy, -1, 1);
+        struct buffer *x = make("x", ldx ? T * ldx : W + 1, -1, 1), *y = make("y", T * ldy, -1, 1);
         EACH_SIDE(i) {
             if (add)
                 start(i)->add_columns(T, W, (real)0.3, x->x[i] + 1, ldx, y->x[i] + 2, ldy);

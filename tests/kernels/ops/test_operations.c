@@ -32,7 +32,10 @@ static const struct sizes shapes[] = {
 static enum side side; /* that calls */
 static int32_t *tokens;
 static real list[OPS_CONNECTIONS];
-static real *rows[2][OPS_CONNECTIONS]; /* of a list that is read, of one that is written */
+static struct {
+    const char *name;
+    real *row[OPS_CONNECTIONS];
+} rows[3]; /* lists of a call */
 
 /* Buffers whose contents are no numbers: to be compared by their bits, and not at all. */
 static struct sums *same_bits[4];
@@ -70,13 +73,23 @@ static void *bits(const struct argument *a) {
     return s->x[side];
 }
 
+static real **take_rows(const struct argument *a) {
+    size_t r = 0;
+    while (r < COUNT(rows) && rows[r].name && rows[r].name != a->name) r++;
+    assert_true(r < COUNT(rows));
+    rows[r].name = a->name;
+    for (long i = 0; i < a->touched; i++) rows[r].row[i] = reals(a, a->touched * a->count) + i * a->count;
+    return rows[r].row;
+}
+
 static void *take(struct caller *caller, const struct argument *a) {
     (void)caller;
     switch (a->kind) {
     case REALS:
         return reals(a, a->count);
     case INTEGERS:
-        return tokens ? tokens : (tokens = make_tokens(a->count, (int32_t)a->high));
+        if (!tokens) tokens = (a->low < 0 ? make_targets : make_tokens)(a->count, (int32_t)a->high);
+        return tokens;
     case SAME_BITS:
         return bits(a);
     case REALS_SUMS:
@@ -87,9 +100,7 @@ static void *take(struct caller *caller, const struct argument *a) {
             list[i] = (real)(a->low + (a->high - a->low) * (double)i / (double)a->count);
         return list;
     case ROWS_ON_HOST:
-        for (long i = 0; i < a->touched; i++)
-            rows[a->access != READ][i] = reals(a, a->touched * a->count) + i * a->count;
-        return rows[a->access != READ];
+        return take_rows(a);
     }
     fail_msg("an argument of an unknown kind");
     return NULL;
@@ -99,7 +110,8 @@ static void *take(struct caller *caller, const struct argument *a) {
 
 /* Lists on the host have been read when a call returns. */
 static void spoil_lists(void) {
-    for (int i = 0; i < OPS_CONNECTIONS; i++) list[i] = (real)NAN, rows[0][i] = rows[1][i] = NULL;
+    for (int i = 0; i < OPS_CONNECTIONS; i++) list[i] = (real)NAN;
+    memset(rows, 0, sizeof rows);
 }
 
 static void compare_bits_and_clear(void) {

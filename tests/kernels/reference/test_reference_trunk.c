@@ -2,6 +2,7 @@
  * finite differences of the forward ones (in a GDN_DOUBLE build, where differences have the digits). */
 #include "kernels/backends/backends.h"
 #include "kernels/base/decay.h"
+#include "kernels/base/marks.h"
 #include "tests/kernels/reference/reference.h"
 
 #include <math.h>
@@ -113,6 +114,29 @@ static void opposed(void **state) {
                      decay_opposed((real)-0.0, (real)sign));
 }
 
+/* What the marks of tokens say. A document that starts at the last token of a row starts at no input. */
+static void marks(void) {
+    enum { DOCUMENT = MARK_DOCUMENT, MUTE = MARK_UNCOUNTED };
+    const int32_t rows[] = {7 | MUTE,
+                            8,
+                            9 | DOCUMENT | MUTE,
+                            7,
+                            MARK_TOKEN | DOCUMENT,
+                            5 | DOCUMENT,
+                            6 | MUTE | DOCUMENT,
+                            4 | MUTE,
+                            3,
+                            2},
+                  cut[][8] = {{7, 8, 9, 7, 5, 6, 4, 3},
+                              {8, -1, 7, MARK_TOKEN, -1, -1, 3, 2},
+                              {0, 0, 2, 2, 0, 1, 1, 1}};
+    int32_t input[8], target[8], start[8];
+    ops->cut_tokens(2, 4, rows, input, target, start);
+    assert_memory_equal(input, cut[0], sizeof input);
+    assert_memory_equal(target, cut[1], sizeof target);
+    assert_memory_equal(start, cut[2], sizeof start);
+}
+
 static void embed(void **state) {
     enum { T = 4, D = 3, V = 5 };
     const int32_t token[T] = {2, 0, 2, 4};
@@ -120,9 +144,10 @@ static void embed(void **state) {
     (void)state;
     const int32_t rows[] = {1, 2, 3, 4, 5, 6}, cut[][4] = {{1, 2, 4, 5}, {2, 3, 5, 6}};
     int32_t input[4], target[4];
-    ops->cut_tokens(2, 2, rows, input, target);
+    ops->cut_tokens(2, 2, rows, input, target, NULL);
     assert_memory_equal(input, cut[0], sizeof input);
     assert_memory_equal(target, cut[1], sizeof target);
+    marks();
     FILL(E, -1, 1);
     ops->embed(T, D, token, 0, V, E, x);
     for (int i = 0; i < T * D; i++) assert_true(x[i] == E[token[i / D] * D + i % D]);
@@ -142,51 +167,59 @@ static void embed(void **state) {
 /* ---------------------------------------------------------------------------------------------- attention */
 
 /* Rotation of the complex numbers x[j] + i·x[j + hd/2] by the position's angles. */
-static void rope(void **state) {
+static void rotate(const int32_t *start) {
     enum { T = 6, S = 3, HEADS = 2, HD = 4, LD = 9, FROM = 2 };
     real cosine[(FROM + S) * HD / 2], sine[(FROM + S) * HD / 2], x[T * LD], y[T * LD];
-    (void)state;
     for (int i = 0; i < (FROM + S) * HD / 2; i++)
         cosine[i] = (real)cos(0.3 * (i / 2) / (1 + i % 2)), sine[i] = (real)sin(0.3 * (i / 2) / (1 + i % 2));
     FILL(x, -1, 1);
     memcpy(y, x, sizeof x);
-    ops->rope(T, S, FROM, HEADS, HD, cosine, sine, 1, y, LD);
+    ops->rope(T, S, FROM, start, HEADS, HD, cosine, sine, 1, y, LD);
     for (int t = 0; t < T; t++)
         for (int h = 0; h < HEADS; h++)
             for (int j = 0; j < 2; j++) {
-                double angle = 0.3 * (FROM + t % S) / (1 + j);
+                double angle = 0.3 * (FROM + t % S - (start ? start[t] : 0)) / (1 + j);
                 long low = t * LD + h * HD + j, high = low + 2;
                 check_near("low", y[low], x[low] * cos(angle) - x[high] * sin(angle));
                 check_near("high", y[high], x[low] * sin(angle) + x[high] * cos(angle));
             }
     check_near("padding", y[LD - 1], x[LD - 1]);
-    ops->rope(T, S, FROM, HEADS, HD, cosine, sine, -1, y, LD);
+    ops->rope(T, S, FROM, start, HEADS, HD, cosine, sine, -1, y, LD);
     for (int i = 0; i < T * LD; i++) check_near("back", y[i], x[i]);
 }
 
+static void rope(void **state) {
+    (void)state;
+    rotate(NULL);
+    rotate((const int32_t[]){0, 1, 1, 0, 0, 2}); /* positions of documents */
+}
+
 enum { B = 2, S = 5, H = 4, K = 2, HD = 6, W = (H + 2 * K) * HD };
-static struct { real qkv[B * S * W], dout[B * S * H * HD]; } heads;
+static struct {
+    real qkv[B * S * W], dout[B * S * H * HD];
+    const int32_t *start;
+} heads;
 
 static double attention_loss(const void *context) {
     (void)context;
     real o[B * S * H * HD], lse[B * H * S];
-    ops->attention(B, S, H, K, HD, NULL, heads.qkv, o, lse);
+    ops->attention(B, S, H, K, HD, NULL, heads.start, heads.qkv, o, lse);
     return dot(B * S * H * HD, o, heads.dout);
 }
 
-static void attention(void **state) {
-    static real o[B * S * H * HD], lse[B * H * S], dqkv[B * S * W], work[B * H * S];
-    (void)state;
+static void attend(const int32_t *start, real *o) {
+    static real lse[B * H * S], dqkv[B * S * W], work[B * H * S];
+    heads.start = start;
     FILL(heads.qkv, -2, 2);
     FILL(heads.dout, -1, 1);
-    ops->attention(B, S, H, K, HD, NULL, heads.qkv, o, lse);
+    ops->attention(B, S, H, K, HD, NULL, heads.start, heads.qkv, o, lse);
     for (int b = 0; b < B; b++)
         for (int h = 0; h < H; h++) {
             double weight[S][S] = {{0}}; /* the whole matrix, which the operation never forms */
             for (int i = 0; i < S; i++) {
                 const real *q = heads.qkv + (b * S + i) * W + h * HD;
                 double sum = 0;
-                for (int j = 0; j <= i; j++)
+                for (int j = start ? start[b * S + i] : 0; j <= i; j++)
                     sum += weight[i][j] =
                         exp(dot(HD, q, heads.qkv + (b * S + j) * W + (H + h / 2) * HD) / sqrt(HD));
                 check_near("lse", lse[(b * H + h) * S + i], log(sum));
@@ -199,8 +232,16 @@ static void attention(void **state) {
                 }
             }
         }
-    ops->attention_back(B, S, H, K, HD, NULL, heads.qkv, o, lse, heads.dout, dqkv, work);
+    ops->attention_back(B, S, H, K, HD, NULL, heads.start, heads.qkv, o, lse, heads.dout, dqkv, work);
     check_gradients(attention_loss, NULL, (struct input[]){{"qkv", B * S, W, heads.qkv, W, dqkv, W}, {0}});
+}
+
+static void attention(void **state) {
+    static const int32_t start[] = {0, 0, 2, 2, 2, 0, 1, 2, 2, 4};
+    static real o[B * S * H * HD];
+    (void)state;
+    attend(start, o);
+    attend(NULL, o);
 
     /* The last position of the first sequence, decoded from a cache. */
     real keys[S * K * HD], values[S * K * HD], last[H * HD];
@@ -298,6 +339,13 @@ static void check_cross_entropy(void) {
         if (i % 5 < 4) check_near("gradient from parts", part[i], gradient[i]);
 }
 
+/* Of two rows [2, 4 of 5] the second does not count. */
+static void check_left_out(const real *gradient, const real loss[2], const real squares[2]) {
+    assert_true(loss[0] > 0 && squares[0] > 0 && gradient[0] != 0);
+    assert_true(loss[1] == 0 && squares[1] == 0 && gradient[9] == 9);
+    for (int v = 5; v < 9; v++) assert_true(gradient[v] == 0);
+}
+
 static void cross_entropy(void **state) {
     (void)state;
     const double caps[] = {0, 1.5, 0, 1.5}, weights[] = {0, 0, 0.3, 0.3};
@@ -305,6 +353,18 @@ static void cross_entropy(void **state) {
         logit_cap = caps[i], z_weight = weights[i];
         check_cross_entropy();
     }
+
+    /* A token that does not count changes nothing, whatever its logits, with a share of the vocabulary
+     * either. */
+    const int32_t uncounted[] = {3, -1};
+    real row[] = {1, 2, 3, 4, 9, NAN, INFINITY, 0, 1, 9}, part[10], loss[2], squares[2], largest[2], sums[4];
+    memcpy(part, row, sizeof row);
+    ops->cross_entropy(2, 4, row, 5, uncounted, 1.5, 0.3, 2, loss, squares);
+    check_left_out(row, loss, squares);
+    ops->row_largest(2, 4, part, 5, largest);
+    ops->part_exp(2, 4, part, 5, uncounted, 0, largest, 0, sums);
+    ops->part_cross_entropy(2, 4, part, 5, uncounted, 0, largest, sums, 0, 0.3, 2, loss, squares);
+    check_left_out(part, loss, squares);
 
     real far[] = {-2000, 3000}, far_loss; /* exp of neither is a number */
     ops->cross_entropy(1, 2, far, 2, target + 1, 0, 0, 1, &far_loss, NULL);

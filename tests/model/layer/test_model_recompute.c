@@ -35,6 +35,7 @@ static struct model_config model_of(int combination, bool regularize) {
     c.delta.aggregate = combination / 3 % 4;
     c.delta.normalize = combination / 12;
     c.delta.regularizer = regularize ? REGULARIZER_FIXED : REGULARIZER_NONE;
+    if (combination % 6 == 4) c.head_dim = 6, c.attention_bias = BIAS_ALL, c.qk_norm = QK_NORM_HEAD;
     return c;
 }
 

@@ -30,7 +30,9 @@ static bool one_of(const char *leaf, const char *const *list) {
 static int side_of(const struct model_config *m, struct named n) {
     static const char *const rows[] = {"embed_tokens.weight",     "lm_head.weight",
                                        "self_attn.q_proj.weight", "self_attn.k_proj.weight",
-                                       "self_attn.v_proj.weight", "mlp.gate_proj.weight",
+                                       "self_attn.v_proj.weight", "self_attn.q_proj.bias",
+                                       "self_attn.k_proj.bias",   "self_attn.v_proj.bias",
+                                       "mlp.gate_proj.weight",
                                        "mlp.up_proj.weight",      "delta.query.weight",
                                        "delta.key.weight",        NULL};
     static const char *const columns[] = {"self_attn.o_proj.weight", "mlp.down_proj.weight", NULL};
@@ -96,5 +98,6 @@ bool expected_partial(const struct bench *b, const struct row *row) {
     if (b->layout.size[AXIS_TENSOR] == 1 || side_of(b->model, n) >= 0) return false;
     if (n.distance >= 0) return !by_connection(&b->layout);
     if (!strcmp(n.leaf, "delta.select.weight")) return true;
-    return b->layout.sequence_parallel; /* the trunk's norms */
+    if (!strcmp(n.leaf, "self_attn.q_norm.weight") || !strcmp(n.leaf, "self_attn.k_norm.weight")) return true;
+    return b->layout.sequence_parallel; /* the trunk's norms, and o_proj's bias */
 }

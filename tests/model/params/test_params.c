@@ -28,7 +28,7 @@ static struct model_config base_model(void) {
                                            .temperature = 1}};
 }
 
-enum { MODELS = 7 };
+enum { MODELS = 8 };
 static struct model_config model_number(int i) {
     struct model_config m = base_model();
     struct delta_config *d = &m.delta;
@@ -50,6 +50,9 @@ static struct model_config model_number(int i) {
         break;
     case 5:
         d->aggregate = AGGREGATE_ATTENTION, d->embedding_source = true, m.tie_embeddings = true;
+        break;
+    case 7:
+        d->num_distances = 0, m.head_dim = 10, m.attention_bias = BIAS_ALL, m.qk_norm = QK_NORM_HEAD;
         break;
     default:
         d->aggregate = AGGREGATE_MEAN, d->distances[0] = 2, d->distances[1] = 5, d->num_distances = 2;
@@ -92,6 +95,7 @@ static void check_places(const struct bench *b, const struct table *t) {
             n.layer == last.layer && n.distance > 0 && last.distance > 0 && !strcmp(n.leaf, last.leaf);
         bool next = !strcmp(n.leaf, "self_attn.k_proj.weight") ||
                     !strcmp(n.leaf, "self_attn.v_proj.weight") || !strcmp(n.leaf, "mlp.up_proj.weight") ||
+                    !strcmp(n.leaf, "self_attn.k_proj.bias") || !strcmp(n.leaf, "self_attn.v_proj.bias") ||
                     !strcmp(n.leaf, "delta.key.weight");
         if (stack || next)
             assert_int_equal(row->offset, before->offset + before->count);
@@ -105,9 +109,9 @@ static void check_places(const struct bench *b, const struct table *t) {
 static void check_zone(const struct bench *b, const struct table *t, const struct row *row) {
     struct named n = parse(row->name);
     long size = row->count;
-    if (strstr(row->name, "self_attn.k") || strstr(row->name, "self_attn.v")) { /* q decides */
+    if (strstr(row->name, "self_attn.k_proj") || strstr(row->name, "self_attn.v_proj")) { /* q decides */
         char name[64];
-        snprintf(name, sizeof name, "layers.%d.self_attn.q_proj.weight", n.layer);
+        snprintf(name, sizeof name, "layers.%d.self_attn.q_proj.%s", n.layer, strrchr(row->name, '.') + 1);
         size = params_find(t, name)->count;
     }
     bool small = row->zone == ZONE_SMALL || row->zone == ZONE_SHARED_SMALL;

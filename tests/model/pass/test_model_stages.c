@@ -9,6 +9,7 @@
 
 #include "kernels/backends/backends.h"
 #include "kernels/base/status.h"
+#include "model/params/stream.h"
 #include "tests/model/pass/pipeline.h"
 
 enum { B = FIXTURE_BATCH, S = FIXTURE_LENGTH, T = B * S, LAYERS = 6, NODES = LAYERS + 1, MICRO_BATCHES = 3 };
@@ -83,7 +84,7 @@ static void backward(struct line *l, int micro_batch, int activation_set, int st
 static void line_create(struct line *l, const struct cut *cut, int way, const struct fixture *full,
                         const struct loss_options *options, int activation_sets,
                         const struct recompute *policies) {
-    *l = (struct line){.options = *options, .D = full->config.hidden_size};
+    *l = (struct line){.options = *options, .D = stream_width(&full->config)};
     l->pipe = (struct pipeline){.cut = cut, .layers = LAYERS, .active = options->active};
     assert_int_equal(edges_create(&full->config, &l->pipe.edges), 0);
     for (int c = 0; c < cut->chunks; c++) l->activation_sets[c] = activation_sets;

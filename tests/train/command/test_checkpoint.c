@@ -174,7 +174,7 @@ static void usage(void **unused) {
     assert_int_equal(run("list", NULL, NULL), GDN_INPUT);
     assert_failed("'list' is unknown");
     assert_int_equal(run(NULL, NULL, NULL), GDN_INPUT);
-    assert_failed("ls, verify or diff is expected");
+    assert_failed("ls, verify, diff, import or export is expected");
 }
 
 int rank_main(void) {

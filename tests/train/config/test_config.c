@@ -37,6 +37,7 @@ static void defaults(void **state) {
     assert_int_equal(c.model.num_layers, 6);
     assert_int_equal(c.model.num_heads, 4);
     assert_int_equal(c.model.num_kv_heads, 4); /* 0 is resolved */
+    assert_int_equal(c.model.head_dim, 0);
     assert_int_equal(c.model.intermediate_size, 176);
     assert_true(c.model.rope_theta == 10000 && c.model.norm_eps == 1e-5 && !c.model.tie_embeddings);
     const struct delta_config *d = &c.model.delta;

@@ -100,7 +100,7 @@ static void other_types(void **state) {
             "bottleneck, full or adaptive", NULL);
     refused("model: {delta: {kind: Full}}", NULL, "'Full'", NULL);
     refused("model: {delta: {kind: }}", NULL, "model.delta.kind is empty", NULL);
-    refused("data: {format: parquet}", NULL, "data.format", "text, hdf5, llmc, megatron or nanogpt", NULL);
+    refused("data: {format: parquet}", NULL, "data.format", "text, hdf5, llmc, megatron, nanogpt or jsonl", NULL);
     refused("train: {precision: int4}", NULL, "train.precision is 'int4'", "fp32, bf16, fp16 or fp8", NULL);
     refused("train: {recompute: some}", NULL, "train.recompute is 'some'", "none, selective, full", NULL);
     static const char *const no_text[] = {"5", "1e3", "0x1F", ".inf", "true", "~", "null", "{a: b}"};
@@ -208,109 +208,6 @@ static void syntax(void **state) {
     free(deep);
 }
 
-static void combinations(void **state) {
-    (void)state;
-    refused("model:\n  hidden_size: 100\n", NULL, "run.yaml", "model.hidden_size: 100 (line 2)",
-            "model.num_heads: 4 (default)", "multiple of 2 x num_heads", NULL);
-    refused("model: {hidden_size: 60}", "model.num_heads=7", "60 (line 1)", "7 (--set model.num_heads=7)",
-            NULL);
-    refused("model: {num_kv_heads: 3}", NULL, "model.num_heads: 4", "model.num_kv_heads: 3", NULL);
-    refused("model: {num_kv_heads: 8}", NULL, "model.num_heads: 4", "model.num_kv_heads: 8", NULL);
-    static const char *const adaptive[] = {"0", "1", "5", "128"};
-    for (size_t i = 0; i < sizeof adaptive / sizeof *adaptive; i++) {
-        char set[64];
-        snprintf(set, sizeof set, "model.delta.gate_hidden=%s", adaptive[i]);
-        refused("model: {delta: {kind: adaptive}}", set, "model.delta.kind: adaptive",
-                "model.delta.gate_hidden: ", adaptive[i], "model.hidden_size: 64", NULL);
-    }
-    refused("model: {delta: {hidden: 0}}", NULL, "model.delta.hidden: 0", NULL);
-    refused("model: {delta: {gate_hidden: 0}}", NULL, "model.delta.gate_hidden: 0", NULL);
-    refused("model: {delta: {aggregate: attention, attention_dim: 0}}", NULL, "model.delta.attention_dim: 0",
-            NULL);
-    refused("model: {delta: {aggregate: multihead, attention_heads: 5}}", NULL,
-            "model.delta.aggregate: multihead", "model.delta.attention_heads: 5", "model.hidden_size: 64",
-            NULL);
-    refused("model: {delta: {aggregate: multihead, attention_heads: 0}}", NULL,
-            "model.delta.attention_heads: 0", NULL);
-    refused("model: {num_layers: 65, rules: [{kind: depth_attention}]}", NULL, "model.rules",
-            "a larger block is expected", "model.num_layers: 65", NULL);
-    refused("model: {rules: [{kind: depth_attention, layers: [0]}]}", NULL, "model.rules", "enters no layer",
-            NULL);
-}
-
-static void combinations_with_the_mesh(void **state) {
-    (void)state;
-    refused("train: {batch_size: 10, micro_batch_size: 4}", NULL, "train.batch_size: 10",
-            "train.micro_batch_size: 4", NULL);
-    refused("train: {batch_size: 12, micro_batch_size: 4}\nmesh: {data: 2}", NULL, "train.batch_size: 12",
-            "mesh.data: 2 (line 2)", "train.micro_batch_size: 4", NULL);
-    refused("train: {batch_size: 2147483647, micro_batch_size: 2147483647}\nmesh: {data: 2147483647}", NULL,
-            "mesh.data", NULL);
-    refused("mesh: {tensor: 3}", NULL, "mesh.tensor: 3 (line 1)", "model.num_heads: 4",
-            "model.num_kv_heads: 4", NULL);
-    refused("model: {num_kv_heads: 2}", "mesh.tensor=4", "mesh.tensor: 4", "model.num_kv_heads: 2 (line 1)",
-            NULL);
-    refused("model: {intermediate_size: 177}", "mesh.tensor=2", "mesh.tensor: 2",
-            "model.intermediate_size: 177", NULL);
-    refused("model: {vocab_size: 3}", "mesh.tensor=4", "mesh.tensor: 4", "model.vocab_size: 3", NULL);
-    refused("model: {delta: {hidden: 31}}", "mesh.tensor=2", "mesh.tensor: 2",
-            "mesh.delta: channel (default)", "model.delta.kind: bottleneck", "model.delta.hidden: 31", NULL);
-    refused("model: {delta: {aggregate: multihead, attention_heads: 2}}\nmesh: {delta: connection}",
-            "mesh.tensor=4", "mesh.tensor: 4", "model.delta.aggregate: multihead",
-            "model.delta.attention_heads: 2 (line 1)", NULL);
-    refused("mesh: {interleave: 2}", NULL, "mesh.interleave: 2", "mesh.pipeline: 1 (default)", NULL);
-    refused("mesh: {interleave: 2, pipeline: 4}", NULL, "mesh.interleave: 2", "mesh.pipeline: 4",
-            "model.num_layers: 6", NULL);
-    refused("mesh: {interleave: 2147483647, pipeline: 64}", NULL, "mesh.interleave", "model.num_layers: 6",
-            NULL);
-    refused("mesh: {pipeline: 0}", NULL, "mesh.pipeline", "'0'", "from 1", NULL);
-    refused("mesh: {pipeline: 65}", NULL, "mesh.pipeline: 65", "model.num_layers: 6", NULL);
-    refused("mesh: {bucket: 0}", NULL, "mesh.bucket", "'0'", "from 1", NULL);
-    refused("mesh: {delta: heads}", NULL, "mesh.delta", "channel", "connection", NULL);
-}
-
-static void combinations_of_data(void **state) {
-    (void)state;
-    refused("model: {vocab_size: 256}\ndata: {train: a}", NULL, "model.vocab_size: 256", "data.format: text",
-            "257", NULL);
-    refused("model: {vocab_size: 300}\ndata: {train: a, sources: [{path: b}]}", NULL,
-            "data.train: \"a\" (line 2)", "data.sources: ", NULL);
-    refused("model: {vocab_size: 300}\ndata: {validation: a, validation_fraction: 0.1}", NULL,
-            "data.validation: \"a\"", "data.validation_fraction: 0.1", NULL);
-    refused("model: {vocab_size: 300}\ndata: {validation: a, validations: {validation: b}}", NULL,
-            "two validation sets would be called 'validation'", "data.validations: {\"validation\": \"b\"}",
-            NULL);
-    refused("model: {vocab_size: 300}\ndata: {sources: [{path: a}, {path: b, name: source_0}]}", NULL,
-            "two validation sets would be called 'source_0'", "data.sources: ", NULL);
-    refused("model: {vocab_size: 300}\ndata: {sources: [{path: a, name: x}], validations: {x: b}}", NULL,
-            "two validation sets would be called 'x'", NULL);
-    refused("model: {vocab_size: 256}\ndata: {validations: {x: b}}", NULL, "vocab_size of at least 257",
-            NULL);
-    refused("device: cpu\ntrain: {precision: bf16}", NULL, "device: cpu (line 1)",
-            "train.precision: bf16 (line 2)", "fp32 is expected", NULL);
-}
-
-/* What is recomputed, and differences that are stored. */
-static void memory_and_store(void **state) {
-    (void)state;
-    refused("train: {recompute_every: 2}", NULL, "train.recompute_every: 2", "train.recompute: none", NULL);
-    refused("train: {recompute: auto}", "train.recompute_every=2", "train.recompute_every: 2",
-            "train.recompute: auto", NULL);
-    refused("train: {recompute: full, recompute_delta: none, recompute_delta_every: 3}", NULL,
-            "train.recompute_delta_every: 3", "train.recompute_delta: none", NULL);
-    refused("mesh: {compress_boundary: 0.5}", NULL, "mesh.compress_boundary: 0.5", "mesh.pipeline: 1", NULL);
-    refused("delta_store: {interval: 2}", NULL, "delta_store.interval: 2", "delta_store.ratio: 0.0",
-            "delta_store.tolerance: 0.0", NULL);
-    refused("delta_store: {interval: 2, ratio: 0.5, tolerance: 0.1}", NULL, "not both",
-            "delta_store.ratio: 0.5", "delta_store.tolerance: 0.1", NULL);
-    refused("delta_store: {interval: 2, ratio: 0.5}", "model.delta.distances=[]", "delta_store.interval: 2",
-            "model.delta.distances: []", NULL);
-    refused("model: {num_layers: 6}\ndelta_store: {interval: 2, ratio: 0.5, layers: [3, 6]}", NULL,
-            "delta_store.layers: [3, 6] (line 2)", "model.num_layers: 6", NULL);
-    refused("model: {delta: {distances: [2, 3]}}\ndelta_store: {interval: 2, ratio: 0.5, layers: [0, 1]}",
-            NULL, "delta_store.layers: [0, 1]", "model.delta.distances: [2, 3]", NULL);
-}
-
 static void no_training_data(void **state) {
     (void)state;
     struct config config = right("{}", NULL, NULL);
@@ -351,10 +248,6 @@ int main(void) {
         cmocka_unit_test(other_types),
         cmocka_unit_test(lists_and_sections),
         cmocka_unit_test(syntax),
-        cmocka_unit_test(combinations),
-        cmocka_unit_test(combinations_with_the_mesh),
-        cmocka_unit_test(combinations_of_data),
-        cmocka_unit_test(memory_and_store),
         cmocka_unit_test(no_training_data),
         cmocka_unit_test(files),
     };

@@ -172,6 +172,12 @@ static void resume(void **state) {
     resumes("data.validation_fraction=0.5", "data.validation_fraction", "is 0.5, in the checkpoint 0.0");
     resumes("data.sources=[{path: a, weight: 1}, {path: b, weight: 3}]", "data.sources", "weight: 3.0");
     resumes("model.delta.distances=[]", "model.delta.distances", "is [], in the checkpoint [1, 2, 3, 4]");
+    resumes("model.head_dim=16", NULL, NULL); /* what it is without */
+    resumes("model.head_dim=8", "model.head_dim", "is 8, in the checkpoint 0");
+    resumes("model.attention_bias=qkv", "model.attention_bias", "is qkv, in the checkpoint none");
+    resumes("model.qk_norm=head", "model.qk_norm", "is head, in the checkpoint none");
+    resumes("model.rope_scaling={kind: linear, factor: 2}", "model.rope_scaling.kind",
+            "is linear, in the checkpoint none");
     resumes("model.norm_eps=1e-6", "model.norm_eps", "is 1.0e-06, in the checkpoint 1.0e-05");
     /* Many differences: each key is named, in five lines at most. */
     resumes("model={num_layers: 1, intermediate_size: 2, rope_theta: 3, norm_eps: 4, tie_embeddings: true, "

@@ -54,7 +54,7 @@ static void random_scalar(const struct key *key, double u, uint64_t bits, FILE *
         break;
     case KEY_REAL:
         fprintf(out, "%.17g",
-                key->max < FLT_MAX ? u * key->max : ldexp(0.5 + u / 2, (int)(bits % 200) - 100));
+                key->max < FLT_MAX ? u * key->max : fmax(key->min, ldexp(0.5 + u / 2, (int)(bits % 200) - 100)));
         break;
     case KEY_BOOL:
         fputs(bits & 1 ? "true" : "false", out);
@@ -90,10 +90,14 @@ static void random_list(const struct key *key, double u, uint64_t bits, FILE *ou
             fputs("},", out);
         }
         break;
-    case KEY_RULES: /* of each kind */
-        for (const char *word = rules_words(); *word && bits % 3;
-             word += strcspn(word, "|"), word += *word == '|')
-            fprintf(out, "{kind: %.*s},", (int)strcspn(word, "|"), word);
+    case KEY_RULES: /* of each kind that others may stand beside */
+        for (const char *word = rules_words(), *first = word; *word && bits % 3;
+             word += strcspn(word, "|"), word += *word == '|') {
+            int row = 1;
+            for (const char *at = first; at < word; at++) row += *at == '|';
+            if (!rules_row(row)->streams)
+                fprintf(out, "{kind: %.*s},", (int)strcspn(word, "|"), word);
+        }
         break;
     case KEY_SOURCES:
         for (uint64_t i = 0; i < bits % 5; i++)
@@ -163,10 +167,14 @@ static void round_trip(void **state) {
                           draw & 4 ? "delta_store={ratio: 0, layers: []}"
                                    : "delta_store={tolerance: 0, layers: []}",
                           "model.vocab_size=1000",
+                          "model.rope_scaling={kind: llama3, low_freq_factor: 0.5, high_freq_factor: 3}",
+                          draw & 512 ? "model.head_dim=14" : "model.head_dim=60",
                           draw & 256 ? "model.rules=[]" : "model.num_layers=60",
                           draw & 128 ? "train.batch_ramp=[]" : "train.batch_size=12",
                           draw & 64 ? "spikes.window=0" : "spikes.window=100",
+                          draw & 2048 ? "data.packing=stream" : "model.delta.regularizer=none",
                           "model.delta.temperature=0.5",
+                          "data={field: body, cache: kept}",
                           draw & 32 ? "train.graphs=false" : "train={compress_sources: 0, noise_interval: 0}",
                           draw & 16 ? "device=cuda" : "train.precision=fp32",
                           draw & 1 ? "data.validation=''" : "data.validation_fraction=0",

@@ -45,7 +45,7 @@ static void start(struct run *run, char *set) {
     assert_int_equal(config_parse(base, "test", settings, set ? 3 : 2, &config), 0);
     assert_int_equal(run_configure_as(run, &config), 0);
     assert_int_equal(run_prepare(run, NULL), 0);
-    assert_int_equal(run_open_data(run), 0);
+    assert_int_equal(run_open_data(run, NULL), 0);
     assert_int_equal(run_plan(run), 0);
     assert_int_equal(run_reserve(run), 0);
     world = run->mesh;

@@ -133,6 +133,48 @@ static void test_sums(void **state) {
     simulation_free(&s);
 }
 
+/* A bucket and a message of one rank: beside each other on links of their own, one after the other where both
+ * leave the node. */
+static void test_way_out(void **state) {
+    (void)state;
+    for (int shared = 0; shared < 2; shared++) {
+        struct script script = {0};
+        struct plan_machine machine = unit;
+        machine.leaves[AXIS_DATA] = true;
+        machine.leaves[AXIS_PIPELINE] = shared;
+        message(&script, ACT_POST, 1, 0, 0, 0);
+        put(&script, 0, (struct action){.act = ACT_REDUCE})->bytes[AXIS_DATA] = 16;
+        message(&script, ACT_SEND, 0, 1, 0, 4);
+        put(&script, 0, (struct action){.act = ACT_FINISH});
+        message(&script, ACT_RECEIVE, 1, 0, 0, 0);
+        struct simulation s = run(&script, 2, &machine);
+        assert_true(s.seconds == (shared ? 20 : 16));
+        assert_true(s.rank[1].exposed[AXIS_PIPELINE] == (shared ? 20 : 4));
+        simulation_free(&s);
+    }
+}
+
+/* Which axes leave their nodes. */
+static void test_place(void **state) {
+    (void)state;
+    static const struct {
+        int data, tensor, pipeline, node;
+        bool data_leaves, tensor_leaves, pipeline_leaves;
+    } cases[] = {
+        {2, 4, 4, 8, false, false, true}, {32, 2, 1, 8, true, false, true}, {2, 2, 2, 8, false, false, false},
+        {2, 2, 2, 6, true, false, true},  {1, 16, 2, 8, true, true, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct axis_sizes sizes = axes_of(cases[i].data, cases[i].tensor, cases[i].pipeline);
+        struct plan_machine machine = {.node = cases[i].node, .inside = 8, .outside = 2};
+        plan_machine_place(&machine, sizes.size);
+        assert_int_equal(machine.leaves[AXIS_TENSOR], cases[i].tensor_leaves);
+        assert_true(machine.bandwidth[AXIS_TENSOR] == (cases[i].tensor_leaves ? 2 : 8));
+        assert_int_equal(machine.leaves[AXIS_DATA], cases[i].data_leaves);
+        assert_int_equal(machine.leaves[AXIS_PIPELINE], cases[i].pipeline_leaves);
+    }
+}
+
 static void test_standstill(void **state) {
     (void)state;
     struct script script = {0};
@@ -222,12 +264,12 @@ static void test_counted(void **state) {
     count->gemm('N', 'T', 3, 5, 7, 1, NULL, 7, NULL, 7, 0, NULL, 5);
     assert_true(ops_counted() - before == 2 * 3 * 5 * 7);
     before = ops_counted();
-    count->attention(2, 4, 3, 1, 8, NULL, NULL, NULL, NULL);
+    count->attention(2, 4, 3, 1, 8, NULL, NULL, NULL, NULL, NULL);
     /* 10 pairs of positions a head and sequence, of which each takes 8 multiply-adds for the score and 8 for
      * the value. */
     assert_true(ops_counted() - before == 2 * 3 * 10 * (8 + 8) * 2);
     before = ops_counted();
-    count->attention_back(2, 4, 3, 1, 8, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+    count->attention_back(2, 4, 3, 1, 8, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
     assert_true(ops_counted() - before == 2 * 2 * 3 * 10 * (8 + 8) * 2);
 }
 
@@ -236,7 +278,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_message),    cmocka_unit_test(test_overlap),    cmocka_unit_test(test_link),
         cmocka_unit_test(test_sums),       cmocka_unit_test(test_standstill), cmocka_unit_test(test_bubble),
-        cmocka_unit_test(test_operations), cmocka_unit_test(test_counted),
+        cmocka_unit_test(test_operations), cmocka_unit_test(test_counted),    cmocka_unit_test(test_way_out),
+        cmocka_unit_test(test_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,7 +46,7 @@ int prepared(struct run *run, const char *base, const struct overrides *override
 }
 
 int readied(struct run *run) {
-    TRY(run_open_data(run));
+    TRY(run_open_data(run, NULL));
     TRY(run_plan(run));
     TRY(run_reserve(run));
     TRY(run_load(run, NULL));

@@ -57,6 +57,10 @@ static int load(struct run *run) {
     return run_load(run, NULL);
 }
 
+static int open_data(struct run *run) {
+    return run_open_data(run, NULL);
+}
+
 /* What leads from each phase to the next. */
 static const struct {
     const char *name;
@@ -69,7 +73,7 @@ static const struct {
     {"run_adopt", adopt, true},
     {"run_prepare", prepare, false},
     {"run_take_position", run_take_position, true},
-    {"run_open_data", run_open_data, true},
+    {"run_open_data", open_data, true},
     {"run_match_data", match_data, true},
     {"run_plan", run_plan, false},
     {"run_reserve", run_reserve, false},

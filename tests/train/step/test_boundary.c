@@ -40,7 +40,7 @@ static void start(struct run *run, const struct mesh_case *c, double ratio, bool
         run->part.pipeline.layout[r].compress = ratio;
         run->part.pipeline.layout[r].feedback = feedback;
     }
-    assert_int_equal(run_open_data(run), 0);
+    assert_int_equal(run_open_data(run, NULL), 0);
     assert_int_equal(run_plan(run), 0);
     assert_int_equal(run_reserve(run), 0);
     assert_int_equal(run_load(run, NULL), 0);
@@ -66,7 +66,7 @@ struct outcome {
 static struct outcome first_step(const struct mesh_case *c, double ratio, bool feedback, long sequences) {
     struct run run;
     start(&run, c, ratio, feedback);
-    const struct loss_options options = {.token_weight = 1.0 / 96};
+    const struct loss_options options = {.target_weight = 1.0 / 96};
     struct step step = {
         .rows = run.data.rows, .sequences = sequences ? sequences : run.part.share, .options = &options};
     assert_int_equal(execute(run.trainer.executor, &step), 0);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/base/marks.h"
 #include "kernels/base/random.h"
 #include "model/params/edges.h"
 #include "model/params/find.h"
@@ -37,7 +38,7 @@ static const double OWN = 1e-5, GLOBAL = 1e-8, LOSS = 1e-5;
 
 static const char *const kinds[] = {"bottleneck", "full", "adaptive"};
 static const char *const aggregates[] = {"learned", "mean", "attention", "multihead"};
-enum { VARIANTS = 26, ALL = -1 };
+enum { VARIANTS = 27, ALL = -1 };
 
 struct placement {
     struct mesh_shape mesh;
@@ -46,10 +47,11 @@ struct placement {
 };
 
 /* Variants 0–23 are every kind × aggregate × normalize, with other settings that go round; then a plain
- * transformer, and narrow bottlenecks with long edges. */
+ * transformer, narrow bottlenecks with long edges, and what the trunk may be otherwise. */
 static char *configuration(int v, const struct placement *c) {
     int kind = v % 3, aggregate = v / 3 % 4, normalize = v / 12 % 2;
-    const char *distances = v == 24 ? "[]" : v == 25 ? "[2, 5]" : v % 4 == 1 ? "[1, 3, 6]" : "[1, 2, 3, 4]";
+    const char *some = v % 4 == 1 ? "[1, 3, 6]" : "[1, 2, 3, 4]",
+               *distances = v == 24 || v > 25 ? "[]" : v == 25 ? "[2, 5]" : some;
     if (v == 25) kind = 0, aggregate = 2, normalize = 0;
     int hidden = v == 25 ? 4 : 8;
     char *text;
@@ -57,7 +59,7 @@ static char *configuration(int v, const struct placement *c) {
         asprintf(
             &text,
             "model: {vocab_size: 29, hidden_size: 16, num_layers: 8, num_heads: 8, num_kv_heads: 4, "
-            "intermediate_size: 24, tie_embeddings: %s, logit_softcap: %g,\n"
+            "intermediate_size: 24, %stie_embeddings: %s, logit_softcap: %g,\n"
             "  delta: {distances: %s, embedding_source: %s, kind: %s, hidden: %d, gate_hidden: 4, aggregate: "
             "%s, "
             "normalize: %s, attention_dim: 3, attention_heads: 4, regularizer: fixed, stage_steps: 5, l1_weight: "
@@ -65,8 +67,8 @@ static char *configuration(int v, const struct placement *c) {
             "train: {batch_size: 8, micro_batch_size: 1, sequence_length: 6}\n"
             "mesh: {data: %d, tensor: %d, pipeline: %d, interleave: %d, delta: %s, sequence_parallel: %s, "
             "bucket: 1024, small: 100}\n",
-            v % 5 == 2 ? "true" : "false", v % 3 == 2 ? 0.8 : 0, distances, v % 2 ? "true" : "false", kinds[kind], hidden,
-            aggregates[aggregate], normalize ? "true" : "false", c->mesh.data, c->mesh.tensor,
+            v == 26 ? "head_dim: 6, attention_bias: all, qk_norm: head, rope_scaling: {kind: linear, factor: 3}, " : "", v % 5 == 2 ? "true" : "false", v % 3 == 2 ? 0.8 : 0, distances,
+            v % 2 ? "true" : "false", kinds[kind], hidden, aggregates[aggregate], normalize ? "true" : "false", c->mesh.data, c->mesh.tensor,
             c->mesh.pipeline, c->interleave, c->by_connection ? "connection" : "channel",
             c->sequence_parallel ? "true" : "false") > 0);
     return text;
@@ -98,13 +100,31 @@ static int32_t token(long sample, long at, int vocab) {
     return (int32_t)(random_bits(9, (uint64_t)sample, (uint64_t)at) % (uint64_t)vocab);
 }
 
+/* Of a masked batch of 8 no target of every third sample counts, which is a micro-batch, and each data rank has
+ * another number of those that do. */
+static bool masked;
+static bool counts(long sample, long at) {
+    return !masked || (sample % 3 && random_bits(10, (uint64_t)sample, (uint64_t)at) % 3);
+}
+
 static int32_t *make_rows(const struct config *config, long first, long count) {
     long width = config->train.sequence_length + 1;
     int32_t *rows = malloc((size_t)(count * width) * sizeof *rows);
     assert_non_null(rows);
     for (long s = 0; s < count; s++)
-        for (long t = 0; t < width; t++) rows[s * width + t] = token(first + s, t, config->model.vocab_size);
+        for (long t = 0; t < width; t++) {
+            rows[s * width + t] = token(first + s, t, config->model.vocab_size);
+            if (!counts(first + s, t)) rows[s * width + t] |= MARK_UNCOUNTED;
+        }
     return rows;
+}
+
+/* 1 / (targets of the whole batch that count). */
+static double target_weight(const struct config *config) {
+    long counted = 0;
+    for (long s = 0; s < config->train.batch_size; s++)
+        for (long t = 1; t <= config->train.sequence_length; t++) counted += counts(s, t);
+    return 1 / (double)counted;
 }
 
 /* The whole model's gradients of the whole batch, by this rank alone, added to `gradient` [global.total]. */
@@ -216,10 +236,12 @@ static void check(int v, const struct placement *c, int active) {
         die("%s: %s", what, gdn_failure());
     world = run.mesh; /* laid out anew */
     fill_weights(run.part.table, run.training.state.weight);
+    masked = v % 2;
     run.data.rows = make_rows(&run.config, run.mesh.axis[AXIS_DATA].index * run.part.share, run.part.share);
     if (run_create(&run)) die("%s: %s", what, gdn_failure());
     if (active == ALL) active = run.config.model.delta.num_distances;
     struct loss_options options = {.active = pipeline_active(&run.part.pipeline, active),
+                                   .target_weight = target_weight(&run.config),
                                    .token_weight =
                                        1.0 / (run.config.train.batch_size * run.config.train.sequence_length),
                                    .sparsity_weight = 0.3,
@@ -251,7 +273,7 @@ static void every_variant(const struct placement *c) {
     check(3, c, 2); /* the farther distances are not introduced yet */
 }
 
-/* Every kind with every aggregate, half of them with `normalize`, and the last two. */
+/* Every kind with every aggregate, half of them with `normalize`, and the last three. */
 static void every_pair(const struct placement *c) {
     for (int v = 0; v < VARIANTS; v++)
         if (v >= 24 || (v + v / 12) % 2 == 0) check(v, c, ALL);

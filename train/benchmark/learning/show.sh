@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # What the study has found so far: show.sh [--plots]
 #
-# Prints, of results.tsv and curves.tsv, a Markdown table a part and shape: final loss by seed and its mean, its time,
-# and what part of the tokens and of the time of the part's best AdamW run a run needed until it had that run's final loss
-# (interpolated between evaluations; "–": never). Times are tokens times the speeds of speeds.tsv (speed.sh), where this has all
-# runs of a table, else what each run's own clock said. --plots draws PART-SHAPE.svg of losses against tokens beside this script.
+# Prints, of results.tsv and curves.tsv, a Markdown table a part and shape: final loss by seed and its mean, its time, and what
+# part of its base's tokens and time a run needed until it had the base's final loss with that seed (interpolated between
+# evaluations; "–": never). Bases are of the same shape, in whatever part: of plain models the best with AdamW, of models with
+# connections the best plain one with their optimiser; one with more seeds first. Times are tokens times the speeds of speeds.tsv
+# (speed.sh), where this has all runs of a table, else what each run's own clock said. --plots draws PART-SHAPE.svg beside this
+# script: losses against tokens, means over seeds.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 case "${1:-}" in '' | --plots) ;; *) echo "usage: show.sh [--plots]" >&2; exit 2 ;; esac
@@ -29,23 +31,32 @@ cut -f 1,3 results.tsv | awk '!seen[$0]++' | while IFS=$'\t' read -r part shape;
                 }
             return 0
         }
-        # The mean over seeds of reach over what the best AdamW run of that seed took for all its tokens or time.
+        # The mean over seeds of reach over what the base with that seed took for all its tokens or time.
         function ratio(name, c,   i, run, base, r, sum) {
             for (i = 1; i <= seeds[name]; i++) {
                 run = name SUBSEP seed[name, i]
-                base = best SUBSEP seed[name, i]
+                base = base_of(name) SUBSEP seed[name, i]
                 if (!(base in points) || !(r = reach(run, loss[base, points[base]], c))) return "–"
                 sum += r / at[base, points[base], c]
             }
             return sprintf("%.2f", sum / seeds[name])
         }
-        $1 != part || $3 != shape { next }
+        function better(name, than) { # those swept with one seed stand behind the one that was then taken
+            return seeds[name] != seeds[than] ? seeds[name] > seeds[than] : mean_of(name) < mean_of(than)
+        }
+        function base_of(name) {
+            return best[plain[name] ? "adamw" : optimizer[name]]
+        }
         FILENAME == "speeds.tsv" {
-            speed[$2] = $4
+            if ($3 == shape) speed[$1 ": " $2] = $4
             next
         }
+        $3 != shape { next }
+        {
+            name = $1 ": " $2
+            run = name SUBSEP $4
+        }
         FILENAME == "curves.tsv" {
-            run = $2 SUBSEP $4
             i = ++points[run]
             at[run, i, 1] = $5
             loss[run, i] = $6
@@ -53,46 +64,67 @@ cut -f 1,3 results.tsv | awk '!seen[$0]++' | while IFS=$'\t' read -r part shape;
             next
         }
         {
-            if (!seeds[$2]++) order[++names] = $2
-            seed[$2, seeds[$2]] = $4
-            final[$2, seeds[$2]] = $6
-            tokens[$2] = $5
-            seconds[$2] += $7
-            machine = $10
-        }
-        # In place of the clock of each run, speeds: seconds are then those that plain AdamW takes for a token.
-        function take_speeds(   i, j, k, run) {
-            for (i = 1; i <= names; i++)
-                if (!(order[i] in speed)) return 0
-            for (i = 1; i <= names; i++) {
-                seconds[order[i]] = seeds[order[i]] * tokens[order[i]] * speed[order[i]]
-                for (j = 1; j <= seeds[order[i]]; j++) {
-                    run = order[i] SUBSEP seed[order[i], j]
-                    for (k = 1; k <= points[run]; k++) at[run, k, 2] = at[run, k, 1] * speed[order[i]]
-                }
+            if (!seeds[name]++) {
+                all[++count] = name
+                if ($1 == part) order[++names] = name
+                plain[name] = $9 !~ /model\.(delta|rules)/
+                optimizer[name] = $9 ~ /train\.optimizer=muon/ ? "muon" : "adamw"
             }
-            return 1
+            seed[name, seeds[name]] = $4
+            final[name, seeds[name]] = $6
+            tokens[name] = $5
+            seconds[name] += $7
+            if ($1 == part) machine = $10
+        }
+        # In place of the clock of a run, speeds: seconds are then those that plain AdamW takes for a token.
+        function take_speed(name,   j, k, run) {
+            if (taken[name]++) return
+            seconds[name] = seeds[name] * tokens[name] * speed[name]
+            for (j = 1; j <= seeds[name]; j++) {
+                run = name SUBSEP seed[name, j]
+                for (k = 1; k <= points[run]; k++) at[run, k, 2] = at[run, k, 1] * speed[name]
+            }
         }
         END {
-            clock = take_speeds() ? "times of speeds.tsv" : "times of the runs themselves"
+            for (i = 1; i <= count; i++) {
+                o = optimizer[all[i]]
+                if (plain[all[i]] && (!(o in best) || better(all[i], best[o]))) best[o] = all[i]
+            }
+            clock = "times of speeds.tsv"
             for (i = 1; i <= names; i++)
-                if (order[i] ~ /^adamw/ && (best == "" || mean_of(order[i]) < mean_of(best))) best = order[i]
-            printf "**%s, %s** (%s; %s)\n\n| run | tokens, M | final loss by seed | mean | of the seconds of %s | tokens to its loss | seconds to its loss |\n", part, shape, machine, clock, best
-            print "| --- | ---: | --- | ---: | ---: | ---: | ---: |"
+                if (!(order[i] in speed) || !(base_of(order[i]) in speed)) clock = "times of the runs themselves"
+            for (i = 1; i <= names && clock ~ /speeds/; i++) {
+                take_speed(order[i])
+                take_speed(base_of(order[i]))
+            }
+            printf "**%s, %s** (%s; %s)\n\n| run | tokens, M | final loss by seed | mean | its base | seconds beside it | tokens to its loss | seconds to its loss |\n", part, shape, machine, clock
+            print "| --- | ---: | --- | ---: | --- | ---: | ---: | ---: |"
             for (i = 1; i <= names; i++) {
                 name = order[i]
+                base = base_of(name)
                 list = ""
                 for (j = 1; j <= seeds[name]; j++) list = list (j > 1 ? ", " : "") sprintf("%.4f", final[name, j])
-                printf "| %s | %.1f | %s | %.4f | %.2f | %s | %s |\n", name, tokens[name] / 1e6, list, mean_of(name), \
-                    (seconds[name] / seeds[name]) / (seconds[best] / seeds[best]), ratio(name, 1), ratio(name, 2)
+                printf "| %s | %.1f | %s | %.4f | %s | %.2f | %s | %s |\n", substr(name, length(part) + 3), tokens[name] / 1e6, list, mean_of(name), \
+                    substr(base, index(base, ": ") + 2), (seconds[name] / seeds[name]) / (seconds[base] / seeds[base]), ratio(name, 1), ratio(name, 2)
             }
             print ""
         }' "$speeds" curves.tsv results.tsv
     [ -n "${1:-}" ] || [ $# -gt 0 ] || continue
     LC_ALL=C awk -F'\t' -v part="$part" -v shape="$shape" '
         $1 == part && $3 == shape {
-            if ($2 SUBSEP $4 != run) { if (run != "") print "\n"; print "\"" $2 "\""; run = $2 SUBSEP $4 }
-            print $5 / 1e6, $6
+            if (!(($2, $5) in seeds)) place[$2, ++places[$2]] = $5
+            if (places[$2] == 1 && !seeds[$2, $5]) order[++names] = $2
+            sum[$2, $5] += $6
+            seeds[$2, $5]++
+        }
+        END {
+            for (i = 1; i <= names; i++) {
+                print (i > 1 ? "\n\n" : "") "\"" order[i] "\""
+                for (j = 1; j <= places[order[i]]; j++) {
+                    at = place[order[i], j]
+                    print at / 1e6, sum[order[i], at] / seeds[order[i], at]
+                }
+            }
         }' curves.tsv > "$part-$shape.data"
     runs=$(grep -c '^"' "$part-$shape.data")
     gnuplot << END
@@ -102,6 +134,7 @@ set title "$part, $shape: validation loss, nats a byte"
 set xlabel "tokens, millions"
 set grid
 set key outside right
+set xrange [0:]
 plot for [i = 0:$((runs - 1))] "$part-$shape.data" index i using 1:2 with linespoints pointsize 0.4 title columnheader(1)
 END
     rm "$part-$shape.data"

@@ -1,4 +1,4 @@
-#include "train/config/utf8.h"
+#include "kernels/base/utf8.h"
 
 #include <stdbool.h>
 

@@ -1,0 +1,71 @@
+/* Queries, keys or values of an input of their own. */
+#include "model/rules/own_input.h"
+
+#include <string.h>
+
+/* The map of a place's. */
+static const char *const map_name[] = {[PLACE_QUERY] = "self_attn.q_proj.weight",
+                                       [PLACE_KEY] = "self_attn.k_proj.weight",
+                                       [PLACE_VALUE] = "self_attn.v_proj.weight"};
+
+const struct conflict *own_input_conflict(const struct model_config *config) {
+    static const struct conflict other = {
+        "a rule between layers uses the layers' own maps to queries, keys or values, which are those of "
+        "attention, and a layer has another mixer",
+        {"model.rules"}};
+    for (int l = 0; l < config->num_layers; l++)
+        if (strcmp(mixer_of(config, l)->name, "attention") != 0) return &other;
+    return NULL;
+}
+
+double own_input_flops(const struct model_config *config, enum rule_place place) {
+    return 2.0 * config->hidden_size * (double)rule_width(config, place);
+}
+
+void own_input_find(const struct model *m, int layer, enum rule_place place, struct own_input *input) {
+    input->norm = rule_find_trunk(m, layer, "input_layernorm.weight");
+    input->map = rule_find_trunk(m, layer, map_name[place]);
+}
+
+void own_input_lay_out_scratch(struct model *m, struct own_input_scratch *s, long T) {
+    long D = m->config.hidden_size, R = m->rows_max;
+    s->own = take(&m->scratch, R * D);
+    s->rstd = take(&m->scratch, R);
+    s->n = take(&m->scratch, T * D);
+    if (!m->training) return;
+    s->dn = take(&m->scratch, T * D);
+    s->down = take(&m->scratch, R * D);
+}
+
+/* All rows of s->n. */
+static void norm(struct model *m, const struct rule_layer *x, const struct own_input *input,
+                 struct own_input_scratch *s) {
+    long D = m->config.hidden_size;
+    m->ops->rms_norm(m->rows, D, s->own, input->norm.w, m->config.norm_eps, own_rows(m, s->n), s->rstd);
+    block_full(m, s->n);
+    m->ops->add_columns(m->T, D, -1, x->heads->n, D, s->n, D);
+}
+
+void own_input_forward(struct model *m, const struct rule_layer *x, const struct own_input *input,
+                       struct own_input_scratch *s) {
+    long D = m->config.hidden_size, H = x->heads->count * x->heads->width;
+    norm(m, x, input, s);
+    m->ops->gemm('N', 'T', m->T, H, D, 1, s->n, D, input->map.w, D, 1, x->heads->at, x->heads->ld);
+}
+
+/* What comes by way of the norm is summed over tensor ranks, each of which has its heads' part; then each has
+ * all own rows for the norm's weights, as the layer has. */
+void own_input_backward(struct model *m, const struct rule_layer *x, const struct own_input *input,
+                        struct own_input_scratch *s) {
+    const struct ops *ops = m->ops;
+    const struct heads *heads = x->heads;
+    long T = m->T, D = m->config.hidden_size, H = heads->count * heads->width;
+    norm(m, x, input, s);
+    ops->gemm('T', 'N', H, D, T, 1, heads->at, heads->ld, s->n, D, 1, input->map.g, D);
+    ops->gemm('N', 'N', T, D, H, 1, heads->at, heads->ld, input->map.w, D, 0, s->dn, D);
+    ops->add_columns(T, D, -1, s->dn, D, heads->dn, D);
+    block_sum(m, s->dn);
+    ops->zero(m->rows * D, s->down);
+    ops->rms_norm_back(m->rows, D, s->own, input->norm.w, s->rstd, own_rows(m, s->dn), s->down,
+                       input->norm.g);
+}

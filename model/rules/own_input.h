@@ -1,0 +1,39 @@
+/* Private to model/rules/: queries, keys or values of an input of their own (model.md, 12): as if they were
+ * projected from the norm of another stream in place of the layer's, h ← h + M (norm(own) − norm(x)), with
+ * the layer's own norm and map M. Where the streams are alike nothing changes, to the bit. */
+#ifndef GDN_OWN_INPUT_H
+#define GDN_OWN_INPUT_H
+
+#include "model/rule/rule.h"
+
+/* Of a layer: its input_layernorm, and this rank's rows of its q_proj, k_proj or v_proj. */
+struct own_input {
+    struct tensor norm, map;
+};
+
+/* Scratch. */
+struct own_input_scratch {
+    real *own;  /* [R, D] the stream in place of x, which callers fill */
+    real *rstd; /* [R] of it */
+    real *n;    /* [T, D] its norm, less the layer's */
+    real *dn;   /* [T, D] */
+    real *down; /* [R, D] the gradient of `own` */
+};
+
+/* The layers' mixers have such maps, each place's own. */
+const struct conflict *own_input_conflict(const struct model_config *config);
+/* Arithmetic per token of one place. */
+double own_input_flops(const struct model_config *config, enum rule_place place);
+
+void own_input_find(const struct model *m, int layer, enum rule_place place, struct own_input *input);
+void own_input_lay_out_scratch(struct model *m, struct own_input_scratch *s, long T);
+
+/* From s->own, at x->heads. Collective over the tensor axis. */
+void own_input_forward(struct model *m, const struct rule_layer *x, const struct own_input *input,
+                       struct own_input_scratch *s);
+/* From s->own and the heads' gradient: fills s->down, own rows, and adds to the gradients of norm, map and n.
+ * Collective over the tensor axis. */
+void own_input_backward(struct model *m, const struct rule_layer *x, const struct own_input *input,
+                        struct own_input_scratch *s);
+
+#endif

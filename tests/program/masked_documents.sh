@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Documents that do not see each other, and whole documents packed into samples: every mesh computes the same, what is reserved is what was planned, and what is computed again and a stopped
+# run that goes on change no bit. A token file has the documents of the texts that it was made of. What does not tell where they start is refused.
+. "$SOURCE/tests/program/eight_layers.sh"
+fewer_steps
+export LC_ALL=C
+mkdir texts
+split -n l/1500 -a 4 text.txt texts/ # documents shorter than a sample of 9 tokens, and longer ones
+find texts -empty -delete
+sed -i "s,^data:.*,data: {train: 'texts/*'\, documents: mask\, validation_fraction: 0.1}," ./*.yaml
+
+for name in plain mean adaptive; do
+    on 1.1.1 $name $name
+    memory_as_planned $name
+    on 2.2.2 $name ${name}_mesh
+    on 1.2.2 $name ${name}_rows --set mesh.sequence_parallel=true --set mesh.interleave=2
+    on 1.1.4 $name ${name}_stages
+    for run in ${name}_mesh ${name}_rows ${name}_stages; do
+        close $name $run
+        memory_as_planned $run
+    done
+    on 1.1.1 $name ${name}_full --set train.recompute=full
+    equal $name ${name}_full
+done
+
+expect 3 "$GDN" train mean.yaml --run-dir again --set train.stop_at=5 > again.log 2>&1
+expect 0 "$GDN" train mean.yaml --run-dir again >> again.log 2>&1
+equal mean again
+refused "data.documents" "$GDN" train mean.yaml --run-dir mean --set data.documents=join --set train.steps=14
+
+# Not the same as without; and the same from a token file.
+on 1.1.1 mean joined --set data.documents=join
+! cmp -s <(lines step mean) <(lines step joined) || fail "documents see each other"
+"$GDN" data write --format hdf5 --output texts.h5 texts/*
+[ "$("$GDN" data show texts.h5 | sed -n 's/^documents *//p')" -eq "$(find texts -type f | wc -l)" ] || fail "$("$GDN" data show texts.h5)"
+on 1.1.1 mean file --set data.train=texts.h5 --set data.format=hdf5
+cmp <(lines step mean) <(lines step file) || fail "documents of a file are others than those of its texts"
+expect 0 "$GDN" checkpoint diff mean file > diff
+
+"$GDN" data write --format nanogpt --output texts.bin texts/*
+refused_run "texts.bin: files of format nanogpt do not tell where documents start" 2 mean.yaml --set data.train=texts.bin --set data.format=nanogpt
+"$GDN" data write --format llmc --output texts.llmc texts/*
+refused_run "texts.llmc does not tell where documents start" 1 mean.yaml --set data.train=texts.llmc --set data.format=llmc
+
+# Whole documents: padding counts on no mesh. A run goes on with its packing.
+on 1.1.1 heads packed --set data.packing=best_fit
+memory_as_planned packed
+for mesh in 2.2.2 4.1.1; do
+    rm -rf packed_mesh
+    on $mesh heads packed_mesh --set data.packing=best_fit
+    close packed packed_mesh
+done
+! cmp -s <(lines step packed) <(on 1.1.1 heads stream && lines step stream) || fail "nothing is packed"
+expect 3 "$GDN" train heads.yaml --run-dir packed_again --set data.packing=best_fit --set train.stop_at=5 > again.log 2>&1
+expect 0 "$GDN" train heads.yaml --run-dir packed_again --set data.packing=best_fit >> again.log 2>&1
+equal packed packed_again
+refused "data.packing" "$GDN" train heads.yaml --run-dir packed --set data.packing=stream --set train.steps=14
+refused_run "padding would count in the regularizer" 1 mean.yaml --set data.packing=best_fit

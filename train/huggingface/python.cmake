@@ -1,0 +1,10 @@
+# Writes OUTPUT, a C file with the texts of model/huggingface's files: cmake -DSOURCE=… -DOUTPUT=… -P python.cmake
+set(text "/* Made by python.cmake. */\n#include \"train/huggingface/python.h\"\n")
+set(rows "")
+foreach(name configuration_gdn modeling_gdn)
+  file(READ ${SOURCE}/${name}.py bytes HEX)
+  string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
+  string(APPEND text "static const char ${name}[] = {${bytes}0};\n")
+  string(APPEND rows "{\"${name}.py\", ${name}}, ")
+endforeach()
+file(WRITE ${OUTPUT} "${text}const struct python_file python_files[PYTHON_FILES] = {${rows}};\n")

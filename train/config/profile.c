@@ -67,8 +67,10 @@ int profile_read(const char *path, struct profile *out) {
 
 /* ------------------------------------------------------------------------------------------- by name */
 
-/* The i-th folder of profiles: of the source tree that the program was built in, and of an installed one. */
-static const char *const folders[] = {"/../configs/machines", "/../share/gdn/configs/machines"};
+/* The i-th folder of profiles: of the source tree that the program was built in, in build/ or a folder in
+ * there, and of an installed one. */
+static const char *const folders[] = {"/../configs/machines", "/../../configs/machines",
+                                      "/../share/gdn/configs/machines"};
 enum { FOLDERS = sizeof folders / sizeof *folders };
 
 static bool is_profile(const char *name) {

@@ -176,8 +176,9 @@ static int read_tokens(const struct source *source, long first, long count, int 
     return tokens_mark_uncounted(source->tokens, first, count, row);
 }
 
-/* A sample of whole documents. Behind the last token of each is what opens the next one in the sample, which counts
- * where it is what follows in the stream as well, such as a separator. What is left over is padding. */
+/* A sample of whole documents. Behind the last token of each is what opens the next one in the sample, which
+ * counts where it is what follows in the stream as well, such as a separator. What is left over is padding,
+ * and so is, as an input, what the last token of a sample predicts. */
 static int read_packed(const struct sampler *sampler, const struct source *source, long number, int vocab,
                        int32_t *row) {
     const struct packing *packing = &source->packing;
@@ -192,8 +193,8 @@ static int read_packed(const struct sampler *sampler, const struct source *sourc
         row[at] |= MARK_DOCUMENT;
         at += piece->length;
     }
-    if (followed) row[at++] |= MARK_DOCUMENT;
-    for (; at <= sampler->length; at++) row[at] = MARK_DOCUMENT | MARK_UNCOUNTED;
+    if (followed) row[at++] |= MARK_DOCUMENT | MARK_PADDING;
+    for (; at <= sampler->length; at++) row[at] = MARK_DOCUMENT | MARK_PADDING | MARK_UNCOUNTED;
     return GDN_OK;
 }
 

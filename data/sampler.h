@@ -43,9 +43,9 @@ long sampler_epoch(const struct sampler *sampler);
 bool sampler_masked(const struct sampler *sampler);
 
 /* Reads samples first … first + count − 1, rows of S + 1 tokens, into rows [count, S+1], with the marks of
- * kernels/base/marks.h above them: MARK_UNCOUNTED where the data say that a token does not count. Every value
- * must lie in [0, vocab), vocab up to MARK_TOKEN: otherwise GDN_INPUT naming file, position in the file and
- * value; the same of a loss mask that is none. */
+ * kernels/base/marks.h above them: MARK_UNCOUNTED where the data say that a token does not count,
+ * MARK_PADDING where it is none of the data's. Every value must lie in [0, vocab), vocab up to MARK_TOKEN:
+ * otherwise GDN_INPUT naming file, position in the file and value; the same of a loss mask that is none. */
 int sampler_read(struct sampler *sampler, long first, long count, int vocab, int32_t *rows);
 
 /* How many sources there are, and what tells the whole stream of source k from another (data/identity.h). Not

@@ -1,7 +1,8 @@
 /* The list of operations of delta connections; trunk_operations.h is the other half.
  *
  * n connections lead into a layer. t [T, D] is the target, s [T, D] one connection's source.
- * r: row factor of `normalize`, γ/max(‖t−s‖, ε) per token, or NULL for 1. */
+ * r: row factor of `normalize`, γ/max(‖t−s‖, ε) per token, or NULL for 1.
+ * counts [T]: a token's factor in the regularisers' terms: 1, of padding 0; NULL: 1 for all. */
 /* clang-format off */
 
 /* delta = t − s, mean = (t + s)/2; either may be NULL. */
@@ -85,20 +86,21 @@ OPERATION(bottleneck_gate,
            HOST_LIST(scale, n), EITHER(1, IN(weight, T * n), NULL), INOUT(g, T * n * Hd, -9, 9),
            OUT(v, T * n * Hd)),
           Hd, ANY_THREADS, .timed = "bottleneck_gate")
-/* y = weight ⊙ x by connection: x, y [T, n·Hd], weight [T, n]. */
+/* y = weight ⊙ x by connection: x, y [T, n·Hd], weight [T, n]; y may be x. */
 OPERATION(scale_connections, (long T, long n, long Hd, const real *weight, const real *x, real *y), 0,
           (T, n, Hd, IN(weight, T * n), IN(x, T * n * Hd), OUT(y, T * n * Hd)), Hd, ANY_THREADS)
 /* From dv [T, W] (gradient of the weighted v) and extra [T, W] or NULL (gradient of the unweighted v):
  * dv becomes dp; g becomes the gradient of the logits; dweight [T, n] = Σ_j dv_j·v_j of the unweighted v;
- * dr [n, T] (or NULL) is overwritten. entropy: each g also receives entropy·d(binary entropy in
- * bits)/dg (0 outside the clamp [1e-7, 1−1e-7]). */
+ * dr [n, T] (or NULL) is overwritten. entropy: each g also receives
+ * entropy·counts·d(binary entropy in bits)/dg (0 outside the clamp [1e-7, 1−1e-7]). */
 OPERATION(bottleneck_gate_back,
           (long T, long n, long Hd, const real *p, const real *r, const real *scale, const real *weight,
-           const real *extra, double entropy, real *g, real *dv, real *dweight, real *dr),
+           const real *extra, double entropy, const real *counts, real *g, real *dv, real *dweight,
+           real *dr),
           0,
           (T, n, Hd, IN(p, T * n * Hd, -2, 2), EITHER(0, NULL, IN(r, n * T, 0.5, 2)), HOST_LIST(scale, n),
            EITHER(1, IN(weight, T * n), NULL), EITHER(2, NULL, IN(extra, T * n * Hd)), EITHER(3, 0, 0.3),
-           INOUT(g, T * n * Hd, 0, 1), INOUT(dv, T * n * Hd), OUT(dweight, T * n),
+           EITHER(2, NULL, IN(counts, T, 0, 1)), INOUT(g, T * n * Hd, 0, 1), INOUT(dv, T * n * Hd), OUT(dweight, T * n),
            EITHER(4, NULL, OUT(dr, n * T))),
           Hd, ANY_THREADS, .timed = "bottleneck_gate_back")
 
@@ -110,11 +112,11 @@ OPERATION(sigmoid_gate, (long T, long W, double scale, const real *r, const real
 /* dg becomes dx (gradient of x); dr[t] += Σ_j of r's gradient (where r is not NULL). entropy as above. */
 OPERATION(sigmoid_gate_back,
           (long T, long W, double scale, const real *r, const real *x, const real *g, long ld, double entropy,
-           real *dg, long lddg, real *dr),
+           const real *counts, real *dg, long lddg, real *dr),
           0,
           (T, D, 0.8, EITHER(0, NULL, IN(r, T, 0.5, 2)), IN(x, T * EITHER(1, D + 3, D + 8), -9, 9),
            IN(g, T * EITHER(1, D + 3, D + 8), 0, 1), EITHER(1, D + 3, D + 8), EITHER(2, 0, 0.3),
-           INOUT(dg, T * EITHER(1, D + 1, D + 4)), EITHER(1, D + 1, D + 4), EITHER(0, NULL, INOUT(dr, T))),
+           EITHER(0, NULL, IN(counts, T, 0, 1)), INOUT(dg, T * EITHER(1, D + 1, D + 4)), EITHER(1, D + 1, D + 4), EITHER(0, NULL, INOUT(dr, T))),
           D, ANY_THREADS)
 
 /* x ← softmax over W columns of (x + bias)·inv_temperature, row distance ld. */
@@ -122,14 +124,14 @@ OPERATION(softmax_gate, (long T, long W, const real *bias, double inv_temperatur
           (T, EITHER(0, D, G), IN(bias, D), 1.25, INOUT(x, T * EITHER(1, D + 2, D + 8), -9, 9),
            EITHER(1, D + 2, D + 8)),
           D, ANY_THREADS)
-/* dp [T, W] becomes the gradient of (x + bias). entropy: p also receives entropy·d(entropy/ln W)/dp,
- * entropy = −Σ p·ln(max(p, 1e-30)). */
+/* dp [T, W] becomes the gradient of (x + bias). entropy: p also receives
+ * entropy·counts·d(entropy/ln W)/dp, entropy = −Σ p·ln(max(p, 1e-30)). */
 OPERATION(softmax_gate_back,
-          (long T, long W, double inv_temperature, const real *p, long ld, double entropy, real *dp,
-           long lddp),
+          (long T, long W, double inv_temperature, const real *p, long ld, double entropy, const real *counts,
+           real *dp, long lddp),
           0,
           (T, EITHER(0, D, G), 1.25, IN(p, T * EITHER(1, D + 2, D + 8), 0, 2.0 / EITHER(0, D, G)),
-           EITHER(1, D + 2, D + 8), EITHER(2, 0, 0.3), INOUT(dp, T * EITHER(1, D + 1, D + 4)),
+           EITHER(1, D + 2, D + 8), EITHER(2, 0, 0.3), EITHER(1, NULL, IN(counts, T, 0, 1)), INOUT(dp, T * EITHER(1, D + 1, D + 4)),
            EITHER(1, D + 1, D + 4)),
           D, ANY_THREADS)
 
@@ -164,7 +166,8 @@ OPERATION(gated_delta,
            INOUT(out, T * EITHER(1, D, D + 5)), EITHER(1, D, D + 5), EITHER(4, NULL, OUT(rms, T))),
           D, ANY_THREADS, .timed = "gated_delta (full)")
 /* Backward. dout (row distance ldo) is the gradient of out. dweight[t·n] = Σ_j dout_j·c_j (n: row
- * distance). With dc = weight·dout + (rms ? sparsity/(D·rms)·c : 0): dgate [T, G] (row distance G)
+ * distance). With dc = weight·dout + (rms ? sparsity/(D·rms)·c : 0), the second nothing where rms[t] is 0: dgate
+ * [T, G] (row distance G)
  * overwritten; dd [T, D] = r·scale·dc ⊙ spread(gate) overwritten; dr[t] (where r is not NULL)
  * overwritten. */
 OPERATION(gated_delta_back,
@@ -179,24 +182,31 @@ OPERATION(gated_delta_back,
            OUT(dgate, T * EITHER(0, D, G)), OUT(dd, T * D), EITHER(2, NULL, OUT(dr, T))),
           D, ANY_THREADS, .timed = "gated_delta_back (full)")
 
-/* *sum += factor · (sum over T·W elements of the binary entropy in bits, g clamped to [1e-7, 1−1e-7])
- * [any threads]. */
-OPERATION(binary_entropy, (long T, long W, const real *g, long ld, double factor, double *sum), 0,
+/* *sum += factor · (sum over T·W elements of counts · the binary entropy in bits, g clamped to
+ * [1e-7, 1−1e-7]) [any threads]. */
+OPERATION(binary_entropy,
+          (long T, long W, const real *g, long ld, double factor, const real *counts, double *sum), 0,
           (T, D, IN(g, T * EITHER(0, D + 2, D + 4), 0, 1), EITHER(0, D + 2, D + 4), 1.0 / 3,
-           SUMS_OF_REALS(sum, 1)),
+           EITHER(1, NULL, IN(counts, T, 0, 1)), SUMS_OF_REALS(sum, 1)),
           sizeof(real) == sizeof(float) ? D : T * D, ANY_THREADS)
-/* *sum += the sum over T rows of −Σ p·ln(max(p, 1e-30)) / ln W [any threads]. */
-OPERATION(softmax_entropy, (long T, long W, const real *p, long ld, double *sum), 0,
-          (T, D, IN(p, T * EITHER(0, D + 2, D + 4), 0, 1), EITHER(0, D + 2, D + 4), SUMS_OF_REALS(sum, 1)),
+/* *sum += the sum over T rows of −counts·Σ p·ln(max(p, 1e-30)) / ln W [any threads]. */
+OPERATION(softmax_entropy,
+          (long T, long W, const real *p, long ld, const real *counts, double *sum), 0,
+          (T, D, IN(p, T * EITHER(0, D + 2, D + 4), 0, 1), EITHER(0, D + 2, D + 4),
+           EITHER(1, NULL, IN(counts, T, 0, 1)), SUMS_OF_REALS(sum, 1)),
           sizeof(real) == sizeof(float) ? D : T * D, ANY_THREADS)
 
 /* Norms of bottleneck contributions c = Wo·v without forming them: q = v·(WoᵀWo) is given;
  * rms[t] = √(max(Σ_j q_j·v_j, 0)/D + 1e-12). With sparsity: q[t] ← sparsity/(D·rms)·q, the gradient
  * of v, and kv = sparsity/(D·rms)·v (kv may be NULL; then q may be v: of a contribution that was formed,
- * with W = D). v, q, kv [T, W] with row distance ld. */
+ * with W = D). v, q, kv [T, W] with row distance ld. What is
+ * written is multiplied with counts. */
 OPERATION(gram_rms,
-          (long T, long W, long D, const real *v, double sparsity, real *q, real *kv, long ld, real *rms), 0,
+          (long T, long W, long D, const real *v, double sparsity, const real *counts, real *q, real *kv,
+           long ld, real *rms),
+          0,
           (T, n * Hd, D, IN(v, T * EITHER(2, n * Hd + 2, n * Hd + 4), 0, 1), EITHER(0, 0, 0.3),
+           EITHER(1, NULL, IN(counts, T, 0, 1)),
            INOUT(q, T * EITHER(2, n * Hd + 2, n * Hd + 4), -0.2, 1),
            EITHER(1, NULL, INOUT(kv, T * EITHER(2, n * Hd + 2, n * Hd + 4))), EITHER(2, n * Hd + 2, n * Hd + 4),
            OUT(rms, T)),

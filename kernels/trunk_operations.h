@@ -198,11 +198,13 @@ OPERATION(add_parts, (long count, int parts, const real *pieces, real *sum), 0,
 
 /* rows [B, S + 1] of tokens with marks (kernels/base/marks.h): input [B·S] has the tokens of the first S of each,
  * target [B·S] of the last S, −1 where one does not count; start [B·S], where it is not NULL, the place in its row
- * where the input's document starts: the last at or before it that has the mark, 0 where none has. */
+ * where the input's document starts: the last at or before it that has the mark, 0 where none has; counts [B·S],
+ * where it is not NULL, 0 of inputs that are padding and 1 of others. */
 OPERATION(cut_tokens,
-          (long B, long S, const int32_t *rows, int32_t *input, int32_t *target, int32_t *start), 0,
+          (long B, long S, const int32_t *rows, int32_t *input, int32_t *target, int32_t *start, real *counts), 0,
           (B, S, TOKENS(rows, B * (S + 1), INT32_MAX), BITS(input, T * sizeof(int32_t)),
-           BITS(target, T * sizeof(int32_t)), EITHER(0, BITS(start, T * sizeof(int32_t)), NULL)),
+           BITS(target, T * sizeof(int32_t)), EITHER(0, BITS(start, T * sizeof(int32_t)), NULL),
+           EITHER(1, OUT(counts, T), NULL)),
           0, ANY_THREADS)
 
 /* x[t] = E[token[t] − first], where E has the vocabulary's rows [first, first + V); of other tokens 0. */

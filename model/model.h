@@ -27,22 +27,22 @@ struct model; /* opaque */
  * model's device, where the caller zeroes them; they leave `connections` alone. */
 struct loss_sums {
     double ce;       /* Σ over targets that count of the cross entropy */
-    double sparsity; /* Σ over active connections and tokens of √(mean(c²) + 1e-12) */
-    double entropy;  /* Σ over active connections and tokens of the gate entropy in [0, 1] */
-    double z;        /* Σ over the same of lse², of a model for training, with a z_weight */
+    double sparsity; /* Σ over active connections and tokens but padding of √(mean(c²) + 1e-12) */
+    double entropy;  /* Σ over the same of the gate entropy in [0, 1] */
+    double z;        /* Σ over targets that count of lse², of a model for training, with a z_weight */
 };
 
 /* Of one connection, on a mesh this rank's part likewise. Passes add to them in the memory of the model's
  * device. */
 struct connection_sums {
-    double gate;         /* Σ over tokens and gates, of which a connection has model_gates */
-    double contribution; /* Σ over tokens of √(mean(c²) + 1e-12): its term of loss_sums.sparsity */
+    double gate;         /* Σ over tokens but padding and gates, of which a connection has model_gates */
+    double contribution; /* Σ over the same tokens of √(mean(c²) + 1e-12): its term of loss_sums.sparsity */
 };
 
 struct loss_options {
     const struct edge_set *active;          /* edges in use, any of the model's; NULL: all */
     double target_weight;                   /* 1 / (targets of the global batch that count) */
-    double token_weight;                    /* 1 / (tokens of the global batch), of the connections' terms */
+    double token_weight; /* 1 / (tokens of the global batch but for padding), of the connections' terms */
     double sparsity_weight, entropy_weight; /* w_s, w_e of model.md 5, already scheduled; 0: none, and where
                                                the configuration has no regularizer */
     double z_weight;                        /* z_loss of model.md 5; 0: none */
@@ -84,6 +84,7 @@ struct model_part {
                                 backward as low-rank factors of this part of the full rank */
     bool documents; /* tokens see their own document only, and positions begin again with each: rows have
                        marks of where they start (kernels/base/marks.h) */
+    bool padding;   /* rows may have marks of padding, which sums of sparsity and entropy leave out */
 };
 
 /* One active connection of a layer on the way forward, as a watcher sees it. */

@@ -69,15 +69,15 @@ VECTOR_INLINE void backward_columns(long columns, struct back_tile *b, const rea
 }
 
 static void bottleneck_gate_back(long T, long n, long Hd, const real *p, const real *r, const real *scale,
-                                 const real *weight, const real *extra, double entropy, real *g, real *dv,
-                                 real *dweight, real *dr) {
+                                 const real *weight, const real *extra, double entropy, const real *counts,
+                                 real *g, real *dv, real *dweight, real *dr) {
     long W = n * Hd;
 #pragma omp parallel for schedule(static) if (T * W >= PARALLEL_WORK)
     for (long t = 0; t < T; t++)
         for (long first = 0, columns; first < W; first += columns) {
             struct tile tile = tile_at(first, W, Hd);
             struct back_tile b;
-            real of_connection[TILE], h = (real)entropy;
+            real of_connection[TILE], h = (counts ? counts[t] : 1) * (real)entropy;
             long at = t * W + first;
             columns = tile.columns;
             for (long k = 0, i = tile.group; k < tile.groups; k++, i++)

@@ -11,8 +11,9 @@ enum {
     RUN = 512,   /* terms that are added up as `real`, before they join the rest in double */
 };
 
-/* Σ term(x) of chunk c; `term` is a constant where it is called. */
-VECTOR_INLINE double chunk_sum(long c, long T, long W, const real *x, long ld, real (*term)(real)) {
+/* Σ counts·term(x) of chunk c; `term` is a constant where it is called. */
+VECTOR_INLINE double chunk_sum(long c, long T, long W, const real *x, long ld, const real *counts,
+                               real (*term)(real)) {
     double sum = 0;
     for (long i = T * c / CHUNKS; i < T * (c + 1) / CHUNKS; i++)
         for (long first = 0; first < W; first += RUN) {
@@ -21,29 +22,30 @@ VECTOR_INLINE double chunk_sum(long c, long T, long W, const real *x, long ld, r
             real run = 0;
 #pragma omp simd reduction(+ : run)
             for (long j = first; j < end; j++) run += term(row[j]);
-            sum += run;
+            sum += (counts ? counts[i] : 1) * run;
         }
     return sum;
 }
 
-static void binary_entropy(long T, long W, const real *g, long ld, double factor, double *sum) {
+static void binary_entropy(long T, long W, const real *g, long ld, double factor, const real *counts,
+                           double *sum) {
     double part[CHUNKS], bits = 0;
 #pragma omp parallel for schedule(static) if (T * W >= PARALLEL_WORK)
-    for (long c = 0; c < CHUNKS; c++) part[c] = chunk_sum(c, T, W, g, ld, gate_entropy);
+    for (long c = 0; c < CHUNKS; c++) part[c] = chunk_sum(c, T, W, g, ld, counts, gate_entropy);
     for (long c = 0; c < CHUNKS; c++) bits += part[c];
     *sum += factor * bits;
 }
 
-static void softmax_entropy(long T, long W, const real *p, long ld, double *sum) {
+static void softmax_entropy(long T, long W, const real *p, long ld, const real *counts, double *sum) {
     double part[CHUNKS], nats = 0;
 #pragma omp parallel for schedule(static) if (T * W >= PARALLEL_WORK)
-    for (long c = 0; c < CHUNKS; c++) part[c] = chunk_sum(c, T, W, p, ld, probability_entropy);
+    for (long c = 0; c < CHUNKS; c++) part[c] = chunk_sum(c, T, W, p, ld, counts, probability_entropy);
     for (long c = 0; c < CHUNKS; c++) nats += part[c];
     *sum += nats / log((double)W);
 }
 
-static void gram_rms(long T, long W, long D, const real *v, double sparsity, real *q, real *kv, long ld,
-                     real *rms) {
+static void gram_rms(long T, long W, long D, const real *v, double sparsity, const real *counts, real *q,
+                     real *kv, long ld, real *rms) {
 #pragma omp parallel for schedule(static) if (T * W >= PARALLEL_WORK)
     for (long i = 0; i < T; i++) {
         const real *vi = v + i * ld;
@@ -51,8 +53,8 @@ static void gram_rms(long T, long W, long D, const real *v, double sparsity, rea
 #pragma omp simd reduction(+ : square)
         for (long j = 0; j < W; j++) square += qi[j] * vi[j];
         double norm = sqrt((square < 0 ? 0 : square) / (double)D + 1e-12);
-        real k = (real)(sparsity / ((double)D * norm));
-        rms[i] = (real)norm;
+        const real part = counts ? counts[i] : 1, k = part * (real)(sparsity / ((double)D * norm));
+        rms[i] = part * (real)norm;
         if (sparsity == 0) continue;
 #pragma omp simd
         for (long j = 0; j < W; j++) qi[j] *= k;

@@ -82,7 +82,7 @@ static void gated_delta_back(long T, long D, long G, const real *t, const real *
 #pragma omp parallel for schedule(static) if (T * D >= PARALLEL_WORK)
     for (long i = 0; i < T; i++) {
         struct row row = {(real)(scale * (r ? r[i] : 1)), weight ? weight[i * ldw] : 1,
-                          rms ? (real)(sparsity / ((double)D * rms[i])) : 0};
+                          rms && rms[i] != 0 ? (real)(sparsity / ((double)D * rms[i])) : 0};
         real buffer[TILE], dg[TILE], group_sum[TILE];
         double sums[2] = {0};
         for (long first = 0, columns; first < D; first += columns) {

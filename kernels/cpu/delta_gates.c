@@ -63,12 +63,13 @@ VECTOR_INLINE real sigmoid_row_back(long W, real factor, const real *x, const re
 }
 
 static void sigmoid_gate_back(long T, long W, double scale, const real *r, const real *x, const real *g,
-                              long ld, double entropy, real *dg, long lddg, real *dr) {
+                              long ld, double entropy, const real *counts, real *dg, long lddg, real *dr) {
 #pragma omp parallel for schedule(static) if (T * W >= PARALLEL_WORK)
     for (long i = 0; i < T; i++) {
         real factor = (real)(scale * (r ? r[i] : 1)), *d = dg + i * lddg;
         const real *xi = x + i * ld, *gi = g + i * ld;
-        real sum = entropy != 0 ? sigmoid_row_back(W, factor, xi, gi, true, (real)entropy, d)
+        const real part = counts ? counts[i] : 1;
+        real sum = entropy != 0 ? sigmoid_row_back(W, factor, xi, gi, true, part * (real)entropy, d)
                                 : sigmoid_row_back(W, factor, xi, gi, false, 0, d);
         if (r) dr[i] += (real)scale * sum;
     }
@@ -96,15 +97,16 @@ static void softmax_gate(long T, long W, const real *bias, double inv_temperatur
 }
 
 static void softmax_gate_back(long T, long W, double inv_temperature, const real *p, long ld, double entropy,
-                              real *dp, long lddp) {
+                              const real *counts, real *dp, long lddp) {
     real inverse = (real)inv_temperature, k = entropy != 0 ? (real)(entropy / log((double)W)) : 0;
 #pragma omp parallel for schedule(static) if (T * W >= PARALLEL_WORK)
     for (long i = 0; i < T; i++) {
         const real *prob = p + i * ld;
         real *d = dp + i * lddp, mean = 0; /* Σ p·(dL/dp) */
         if (entropy != 0) {
+            const real slope = k * (counts ? counts[i] : 1);
 #pragma omp simd
-            for (long j = 0; j < W; j++) d[j] += k * probability_entropy_slope(prob[j]);
+            for (long j = 0; j < W; j++) d[j] += slope * probability_entropy_slope(prob[j]);
         }
 #pragma omp simd reduction(+ : mean)
         for (long j = 0; j < W; j++) mean += prob[j] * d[j];

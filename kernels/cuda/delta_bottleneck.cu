@@ -57,9 +57,9 @@ static void bottleneck_gate(long T, long n, long Hd, const real *bias, const rea
            take_scales(n, scale), weight, g, v, aligned);
 }
 
-/* 8 bytes an element. */
+/* 8 bytes an element; y may be x. */
 static __global__ void scale_kernel(long rows, long Hd, const real *__restrict__ weight,
-                                    const real *__restrict__ x, real *__restrict__ y, bool aligned) {
+                                    const real *x, real *y, bool aligned) {
     long column = tile_column(), left = Hd - column;
     if (left <= 0) return;
     EACH_TILE_ROW(row, rows) {
@@ -78,13 +78,13 @@ static void scale_connections(long T, long n, long Hd, const real *weight, const
 static __global__ void __launch_bounds__(MAX_TEAM)
     bottleneck_back_kernel(long T, long n, long Hd, const real *__restrict__ p, const real *__restrict__ r,
                            struct scales scale, const real *__restrict__ weight,
-                           const real *__restrict__ extra, real entropy, real *__restrict__ g,
-                           real *__restrict__ dv, real *__restrict__ dweight, real *__restrict__ dr,
-                           bool aligned) {
+                           const real *__restrict__ extra, real entropy, const real *__restrict__ counts,
+                           real *__restrict__ g, real *__restrict__ dv, real *__restrict__ dweight,
+                           real *__restrict__ dr, bool aligned) {
     EACH_TEAM_ROW(row, T * n) {
         struct place here = place_of(row, n);
         real factor = scale.of[here.i] * (r ? r[here.i * T + here.t] : 1), w = weight ? weight[row] : 1;
-        real sum_weight = 0, sum_row = 0;
+        real sum_weight = 0, sum_row = 0, slope = entropy * (counts ? counts[here.t] : 1);
         EACH_TEAM_QUAD(column, Hd) {
             long at = row * Hd + column, left = Hd - column;
             quad gate = load_quad(g + at, left, aligned), u = load_quad(p + at, left, aligned);
@@ -93,7 +93,7 @@ static __global__ void __launch_bounds__(MAX_TEAM)
             for (int k = 0; k < 4; k++) {
                 real x = gate.v[k], gated = u.v[k] * x, du = w * d.v[k] + more.v[k];
                 real dgate = factor * u.v[k] * du;
-                if (entropy != 0) dgate += entropy * gate_entropy_slope(x);
+                if (slope != 0) dgate += slope * gate_entropy_slope(x);
                 sum_weight += d.v[k] * gated;
                 sum_row += du * gated;
                 d.v[k] = factor * x * du;
@@ -111,11 +111,11 @@ static __global__ void __launch_bounds__(MAX_TEAM)
 }
 
 static void bottleneck_gate_back(long T, long n, long Hd, const real *p, const real *r, const real *scale,
-                                 const real *weight, const real *extra, double entropy, real *g, real *dv,
-                                 real *dweight, real *dr) {
+                                 const real *weight, const real *extra, double entropy,
+                                 const real *counts, real *g, real *dv, real *dweight, real *dr) {
     bool aligned = on_quads(p, Hd) && on_quads(extra, Hd) && on_quads(g, Hd) && on_quads(dv, Hd);
     LAUNCH(bottleneck_back_kernel, team_grid(T * n, Hd), team_block(Hd), 0, T, n, Hd, p, r,
-           take_scales(n, scale), weight, extra, (real)entropy, g, dv, dweight, dr, aligned);
+           take_scales(n, scale), weight, extra, (real)entropy, counts, g, dv, dweight, dr, aligned);
 }
 
 void cuda_delta_bottleneck(struct ops *ops) {

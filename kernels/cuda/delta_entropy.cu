@@ -16,7 +16,8 @@ struct of_probabilities {
  * `real`, all else in double. */
 template <typename kind>
 static __global__ void entropy_kernel(long T, long W, long rows, const real *__restrict__ x, long ld,
-                                      bool aligned, double *__restrict__ part) {
+                                      bool aligned, const real *__restrict__ counts,
+                                      double *__restrict__ part) {
     long first = blockIdx.x * rows, mine = T - first < rows ? T - first : rows;
     unsigned of_row = (unsigned)((W + 3) / 4), quads = (unsigned)mine * of_row;
     double sum = 0;
@@ -26,32 +27,35 @@ static __global__ void entropy_kernel(long T, long W, long rows, const real *__r
         quad q = load_quad(x + (first + row) * ld + at, left, aligned);
         real four = 0;
         for (int i = 0; i < 4; i++) four += i < left ? kind::entropy(q.v[i]) : 0;
-        sum += four;
+        sum += (counts ? counts[first + row] : 1) * four;
     }
     sum = block_sum(sum);
     if (threadIdx.x == 0) part[blockIdx.x] = sum;
 }
 
 template <typename kind>
-static void add_entropy(long T, long W, const real *x, long ld, double factor, double *sum) {
+static void add_entropy(long T, long W, const real *x, long ld, double factor, const real *counts,
+                        double *sum) {
     long rows = rows_of_part(T, ceil_div(4 * SUM_THREADS, W)), parts = ceil_div(T, rows);
     double *part = (double *)workspace((size_t)parts * sizeof *part);
-    LAUNCH(entropy_kernel<kind>, (unsigned)parts, SUM_THREADS, 0, T, W, rows, x, ld, on_quads(x, ld), part);
+    LAUNCH(entropy_kernel<kind>, (unsigned)parts, SUM_THREADS, 0, T, W, rows, x, ld, on_quads(x, ld), counts, part);
     LAUNCH(finish_sums<double>, 1, SUM_THREADS, 0, parts, part, factor, sum);
 }
 
-static void binary_entropy(long T, long W, const real *g, long ld, double factor, double *sum) {
-    add_entropy<of_gates>(T, W, g, ld, factor, sum);
+static void binary_entropy(long T, long W, const real *g, long ld, double factor, const real *counts,
+                           double *sum) {
+    add_entropy<of_gates>(T, W, g, ld, factor, counts, sum);
 }
 
-static void softmax_entropy(long T, long W, const real *p, long ld, double *sum) {
-    add_entropy<of_probabilities>(T, W, p, ld, 1 / log((double)W), sum);
+static void softmax_entropy(long T, long W, const real *p, long ld, const real *counts, double *sum) {
+    add_entropy<of_probabilities>(T, W, p, ld, 1 / log((double)W), counts, sum);
 }
 
 struct gram {
     long T, W, D;
     const real *v;
     double sparsity;
+    const real *counts;
     real *q, *kv;
     long ld;
     real *rms;
@@ -93,9 +97,10 @@ static __global__ void __launch_bounds__(MAX_TEAM) gram_kernel(struct gram a) {
         }
         square = team_sum(square);
         double norm = sqrt((double)(square < 0 ? 0 : square) / (double)a.D + 1e-12);
-        if (threadIdx.x == 0) a.rms[t] = (real)norm;
+        const real part = a.counts ? a.counts[t] : 1;
+        if (threadIdx.x == 0) a.rms[t] = part * (real)norm;
         if (a.sparsity == 0) continue;
-        real slope = (real)(a.sparsity / ((double)a.D * norm));
+        real slope = part * (real)(a.sparsity / ((double)a.D * norm));
         EACH_KEPT(k)
         if (team_quad(k) < a.W) put(a, row + team_quad(k), a.W - team_quad(k), q[k], v[k], slope);
         EACH_OTHER(at, a.W) {
@@ -105,10 +110,10 @@ static __global__ void __launch_bounds__(MAX_TEAM) gram_kernel(struct gram a) {
     }
 }
 
-static void gram_rms(long T, long W, long D, const real *v, double sparsity, real *q, real *kv, long ld,
-                     real *rms) {
+static void gram_rms(long T, long W, long D, const real *v, double sparsity, const real *counts, real *q,
+                     real *kv, long ld, real *rms) {
     bool aligned = on_quads(v, ld) && on_quads(q, ld) && on_quads(kv, ld);
-    struct gram a = {T, W, D, v, sparsity, q, kv, ld, rms, aligned};
+    struct gram a = {T, W, D, v, sparsity, counts, q, kv, ld, rms, aligned};
     LAUNCH(gram_kernel, team_grid(T, W), team_block(W), 0, a);
 }
 

@@ -146,7 +146,7 @@ static __device__ inline void groups_back(const struct contribution &c, const st
 static __global__ void __launch_bounds__(MAX_TEAM)
     gated_back_kernel(struct contribution c, struct contribution_back b, int lanes) {
     EACH_TEAM_ROW(row, c.T) {
-        real k = b.rms ? (real)(b.sparsity / ((double)c.D * b.rms[row])) : 0;
+        real k = b.rms && b.rms[row] != 0 ? (real)(b.sparsity / ((double)c.D * b.rms[row])) : 0;
         struct row_back r = {factor_of(c, row), weight_of(c, row), k, 0, 0};
         if (c.G == c.D)
             columns_back(c, b, &r, row);

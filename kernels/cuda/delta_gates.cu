@@ -85,17 +85,18 @@ static void sigmoid_gate(long T, long W, double scale, const real *r, const real
 /* 16 bytes an element: dg becomes the gradient of x, whose product with x is summed. */
 static __global__ void __launch_bounds__(MAX_TEAM)
     sigmoid_back_kernel(long T, long W, real scale, const real *__restrict__ r, const real *__restrict__ x,
-                        const real *__restrict__ g, long ld, real entropy, real *__restrict__ dg, long lddg,
-                        real *__restrict__ dr, bool aligned) {
+                        const real *__restrict__ g, long ld, real entropy, const real *__restrict__ counts,
+                        real *__restrict__ dg, long lddg, real *__restrict__ dr, bool aligned) {
     EACH_TEAM_ROW(row, T) {
-        real factor = scale * (r ? r[row] : 1), sum = 0, *to = dg + row * lddg;
+        real factor = scale * (r ? r[row] : 1), sum = 0, *to = dg + row * lddg,
+             slope = entropy * (counts ? counts[row] : 1);
         EACH_TEAM_QUAD(at, W) {
             long left = W - at;
             quad a = load_quad(x + row * ld + at, left, aligned),
                  gate = load_quad(g + row * ld + at, left, aligned);
             quad d = load_quad(to + at, left, aligned);
             for (int i = 0; i < 4; i++) {
-                if (entropy != 0) d.v[i] += entropy * gate_entropy_slope(gate.v[i]);
+                if (slope != 0) d.v[i] += slope * gate_entropy_slope(gate.v[i]);
                 real dlogit = d.v[i] * gate.v[i] * (1 - gate.v[i]);
                 sum += dlogit * a.v[i];
                 d.v[i] = factor * dlogit;
@@ -109,9 +110,9 @@ static __global__ void __launch_bounds__(MAX_TEAM)
 }
 
 static void sigmoid_gate_back(long T, long W, double scale, const real *r, const real *x, const real *g,
-                              long ld, double entropy, real *dg, long lddg, real *dr) {
+                              long ld, double entropy, const real *counts, real *dg, long lddg, real *dr) {
     LAUNCH(sigmoid_back_kernel, team_grid(T, W), team_block(W), 0, T, W, (real)scale, r, x, g, ld,
-           (real)entropy, dg, lddg, dr, on_quads(x, ld) && on_quads(g, ld) && on_quads(dg, lddg));
+           (real)entropy, counts, dg, lddg, dr, on_quads(x, ld) && on_quads(g, ld) && on_quads(dg, lddg));
 }
 
 void cuda_delta_gates(struct ops *ops) {

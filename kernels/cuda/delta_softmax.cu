@@ -74,6 +74,7 @@ struct softmax_back {
     const real *p;
     long ld;
     real slope; /* entropy/ln W, the weight of the entropy's gradient */
+    const real *counts;
     real *dp;
     long lddp;
     bool aligned;
@@ -85,9 +86,9 @@ static __device__ inline real gradients(const struct softmax_back &a, long t, lo
     if (at >= a.W) return 0;
     *p = load_quad(a.p + t * a.ld + at, a.W - at, a.aligned);
     *d = load_quad(a.dp + t * a.lddp + at, a.W - at, a.aligned);
-    real sum = 0;
+    real sum = 0, slope = a.slope * (a.counts ? a.counts[t] : 1);
     for (int i = 0; i < 4; i++) {
-        if (a.slope != 0) d->v[i] += a.slope * probability_entropy_slope(p->v[i]);
+        if (slope != 0) d->v[i] += slope * probability_entropy_slope(p->v[i]);
         sum += p->v[i] * d->v[i];
     }
     return sum;
@@ -116,10 +117,10 @@ static __global__ void __launch_bounds__(MAX_TEAM) softmax_back_kernel(struct so
 }
 
 static void softmax_gate_back(long T, long W, double inv_temperature, const real *p, long ld, double entropy,
-                              real *dp, long lddp) {
+                              const real *counts, real *dp, long lddp) {
     real slope = entropy != 0 ? (real)(entropy / log((double)W)) : 0;
     bool aligned = on_quads(p, ld) && on_quads(dp, lddp);
-    struct softmax_back a = {T, W, (real)inv_temperature, p, ld, slope, dp, lddp, aligned};
+    struct softmax_back a = {T, W, (real)inv_temperature, p, ld, slope, counts, dp, lddp, aligned};
     LAUNCH(softmax_back_kernel, team_grid(T, W), team_block(W), 0, a);
 }
 

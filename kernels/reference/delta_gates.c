@@ -57,17 +57,17 @@ static void scale_connections(long T, long n, long Hd, const real *weight, const
 }
 
 static void bottleneck_gate_back(long T, long n, long Hd, const real *p, const real *r, const real *scale,
-                                 const real *weight, const real *extra, double entropy, real *g, real *dv,
-                                 real *dweight, real *dr) {
+                                 const real *weight, const real *extra, double entropy, const real *counts,
+                                 real *g, real *dv, real *dweight, real *dr) {
     long W = n * Hd;
     for (long t = 0; t < T; t++)
         for (long i = 0; i < n; i++) {
             double row = r ? r[i * T + t] : 1, w = weight ? weight[t * n + i] : 1, f = scale[i] * row;
-            double sum_weight = 0, sum_row = 0;
+            double sum_weight = 0, sum_row = 0, slope = entropy * (counts ? counts[t] : 1);
             for (long at = t * W + i * Hd; at < t * W + (i + 1) * Hd; at++) {
                 double gate = g[at];
                 double du = w * dv[at] + (extra ? extra[at] : 0); /* of the unweighted v = f·p·gate */
-                double dgate = f * p[at] * du + entropy * binary_entropy_slope(gate);
+                double dgate = f * p[at] * du + slope * binary_entropy_slope(gate);
                 sum_weight += dv[at] * f * p[at] * gate;
                 sum_row += du * scale[i] * p[at] * gate;
                 dv[at] = (real)(f * gate * du);
@@ -84,12 +84,12 @@ static void sigmoid_gate(long T, long W, double scale, const real *r, const real
 }
 
 static void sigmoid_gate_back(long T, long W, double scale, const real *r, const real *x, const real *g,
-                              long ld, double entropy, real *dg, long lddg, real *dr) {
+                              long ld, double entropy, const real *counts, real *dg, long lddg, real *dr) {
     for (long i = 0; i < T; i++) {
-        double row = r ? r[i] : 1, sum = 0;
+        double row = r ? r[i] : 1, sum = 0, slope = entropy * (counts ? counts[i] : 1);
         for (long j = 0; j < W; j++) {
             double gate = g[i * ld + j];
-            double total = dg[i * lddg + j] + entropy * binary_entropy_slope(gate);
+            double total = dg[i * lddg + j] + slope * binary_entropy_slope(gate);
             double dlogit = total * gate * (1 - gate);
             dg[i * lddg + j] = (real)(scale * row * dlogit);
             sum += scale * x[i * ld + j] * dlogit;
@@ -115,15 +115,15 @@ static double softmax_entropy_slope(double p, long W) {
 }
 
 static void softmax_gate_back(long T, long W, double inv_temperature, const real *p, long ld, double entropy,
-                              real *dp, long lddp) {
+                              const real *counts, real *dp, long lddp) {
     for (long i = 0; i < T; i++) {
         const real *prob = p + i * ld;
         real *d = dp + i * lddp;
-        double mean = 0; /* Σ p·(dL/dp) */
+        double mean = 0, slope = entropy * (counts ? counts[i] : 1); /* mean: Σ p·(dL/dp) */
         for (long j = 0; j < W; j++)
-            mean += prob[j] * (d[j] + (entropy != 0 ? entropy * softmax_entropy_slope(prob[j], W) : 0));
+            mean += prob[j] * (d[j] + (entropy != 0 ? slope * softmax_entropy_slope(prob[j], W) : 0));
         for (long j = 0; j < W; j++) {
-            double total = d[j] + (entropy != 0 ? entropy * softmax_entropy_slope(prob[j], W) : 0);
+            double total = d[j] + (entropy != 0 ? slope * softmax_entropy_slope(prob[j], W) : 0);
             d[j] = (real)(inv_temperature * prob[j] * (total - mean));
         }
     }

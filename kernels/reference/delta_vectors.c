@@ -72,7 +72,7 @@ static void gated_delta_back(long T, long D, long G, const real *t, const real *
     long group = D / G;
     for (long i = 0; i < T; i++) {
         double row = r ? r[i] : 1, w = weight ? weight[i * ldw] : 1;
-        double k = rms ? sparsity / ((double)D * rms[i]) : 0; /* d rms / dc = c / (D·rms) */
+        double k = rms && rms[i] != 0 ? sparsity / ((double)D * rms[i]) : 0; /* d rms / dc = c / (D·rms) */
         double sum_weight = 0, sum_row = 0;
         for (long g = 0; g < G; g++) {
             double value = gate[i * ldg + g], sum_gate = 0;

@@ -8,7 +8,8 @@ static bool has(long token, long first, long V) {
     return token >= first && token < first + V;
 }
 
-static void cut_tokens(long B, long S, const int32_t *rows, int32_t *input, int32_t *target, int32_t *start) {
+static void cut_tokens(long B, long S, const int32_t *rows, int32_t *input, int32_t *target, int32_t *start,
+                       real *counts) {
     for (long b = 0; b < B; b++) {
         int32_t first = 0;
         for (long s = 0; s < S; s++) {
@@ -17,6 +18,7 @@ static void cut_tokens(long B, long S, const int32_t *rows, int32_t *input, int3
             input[b * S + s] = row[0] & MARK_TOKEN;
             target[b * S + s] = row[1] & MARK_UNCOUNTED ? -1 : row[1] & MARK_TOKEN;
             if (start) start[b * S + s] = first;
+            if (counts) counts[b * S + s] = row[0] & MARK_PADDING ? 0 : 1;
         }
     }
 }

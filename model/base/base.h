@@ -48,6 +48,7 @@ struct model {
     bool training, planned; /* planned: addresses without memory behind them */
     long batch, length;     /* capacity of a micro-batch */
     bool documents;         /* do not see each other: `start` below is there */
+    bool padding;           /* there may be some: `counts` below is there */
     bool rows_divided;      /* sequence_parallel over more than one rank */
     long rows_max;          /* R for passes of full capacity, the same on all ranks */
     long sums;              /* most elements that are summed over the tensor axis in one call */
@@ -66,6 +67,7 @@ struct model {
     long B, S, T;
     const int32_t
         *start; /* [T] where in its sequence each token's document starts; NULL: documents see each other */
+    const real *counts; /* [T] 1, of padding 0; NULL: there is none */
     long row0, rows;  /* own rows of the stream: all of them but with sequence_parallel */
     bool gradients;   /* a backward pass follows, or is this */
     struct span span; /* of its chunk */

@@ -53,8 +53,8 @@ static void fill_one(struct delta_pass *p, int i, bool maps) {
     m->ops->gemm('N', 'T', T, G, G, 1, h, G, own_tensor(p, c->leaf[GATE_OUT], i, G * G).w, G, 0, gate, G);
     m->ops->softmax_gate(T, G, own_tensor(p, c->leaf[GATE_OUT_BIAS], i, G).w, 1 / m->config.delta.temperature, gate, G);
     if (!gated_measures(p) || !gated_counts(m)) return;
-    m->ops->softmax_entropy(T, G, gate, G, &p->sums->entropy);
-    measure_gates(p, i, G, gate, G, NULL);
+    m->ops->softmax_entropy(T, G, gate, G, m->counts, &p->sums->entropy);
+    measure_gates(p, i, G, gate, G, m->delta->difference);
 }
 
 /* Gradients of the MLP, of the context (into delta_state.dx [T, n·G]), and of the magnitude: its part of δ's
@@ -70,8 +70,8 @@ static void gate_back(struct delta_pass *p, int i, real *dd, real *k) {
                         w2 = own_tensor(p, c->leaf[GATE_OUT], i, G * G);
     const real *h = a->h + i * T * G, *magnitude = a->magnitude + i * T;
     real *dmagnitude = m->delta->ct;
-    m->ops->softmax_gate_back(T, G, 1 / m->config.delta.temperature, a->gate + i * T * G, G, p->entropy, dz,
-                              G);
+    m->ops->softmax_gate_back(T, G, 1 / m->config.delta.temperature, a->gate + i * T * G, G, p->entropy,
+                              m->counts, dz, G);
     m->ops->add_column_sums(T, G, dz, G, own_tensor(p, c->leaf[GATE_OUT_BIAS], i, G).g);
     m->ops->gemm('T', 'N', G, G, T, 1, dz, G, h, G, 1, w2.g, G);
     m->ops->gemm('N', 'N', T, G, G, 1, dz, G, w2.w, G, 0, dh, G);

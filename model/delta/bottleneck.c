@@ -48,7 +48,8 @@ static void measure_by_gram(struct delta_pass *p, int i, const real *v, struct s
     real *kv = m->delta->kv + i * z.Hd, *q = p->sparsity ? b->extra + i * z.Hd : kv;
     m->ops->gemm('N', 'T', z.Hd, z.Hd, z.D, 1, wo, z.D, wo, z.D, 0, m->delta->gram, z.Hd);
     m->ops->gemm('N', 'N', z.T, z.Hd, z.Hd, 1, v, z.wide, m->delta->gram, z.Hd, 0, q, z.wide);
-    m->ops->gram_rms(z.T, z.Hd, z.D, v, p->sparsity, q, p->sparsity ? kv : NULL, z.wide, c->rms + i * z.T);
+    m->ops->gram_rms(z.T, z.Hd, z.D, v, p->sparsity, m->counts, q, p->sparsity ? kv : NULL, z.wide,
+                     c->rms + i * z.T);
     if (p->sparsity)
         m->ops->gemm('T', 'N', z.Hd, z.Hd, z.T, 1, kv, z.wide, v, z.wide, 0, b->out_extra + i * z.Hd * z.Hd,
                      z.Hd);
@@ -64,7 +65,7 @@ static void measure_by_sum(struct delta_pass *p, int i, const real *v, struct si
     real *sum = m->delta->mean; /* c, then k·c */
     m->ops->gemm('N', 'N', z.T, z.D, z.Hd, 1, v, z.wide, wo, z.D, 0, sum, z.D);
     axis_sum(m->tensor, sum, z.T * z.D);
-    m->ops->gram_rms(z.T, z.D, z.D, sum, p->sparsity, sum, NULL, z.D, c->rms + i * z.T);
+    m->ops->gram_rms(z.T, z.D, z.D, sum, p->sparsity, m->counts, sum, NULL, z.D, c->rms + i * z.T);
     if (!p->sparsity) return;
     m->ops->gemm('N', 'T', z.T, z.Hd, z.D, 1, sum, z.D, wo, z.D, 0, b->extra + i * z.Hd, z.wide);
     m->ops->gemm('T', 'N', z.Hd, z.D, z.T, 1, v, z.wide, sum, z.D, 0, b->out_extra + i * z.Hd * z.D, z.D);
@@ -84,7 +85,7 @@ static void count_measures(struct delta_pass *p, struct sizes z) {
         m->ops->add_up(p->n * z.T, p->c->rms, &p->sums->sparsity);
         measure_contributions(p);
     }
-    m->ops->binary_entropy(z.T, z.wide, b->gate, z.wide, 1 / (double)m->config.delta.hidden,
+    m->ops->binary_entropy(z.T, z.wide, b->gate, z.wide, 1 / (double)m->config.delta.hidden, m->counts,
                            &p->sums->entropy);
     for (int i = 0; i < p->n; i++)
         measure_gates(p, i, z.Hd, b->gate + i * z.Hd, z.wide, m->delta->dv); /* the unweighted v is used up */
@@ -193,7 +194,7 @@ static void backward(struct delta_pass *p, const real *dout, long ldo, long step
     if (p->sparsity) drop(p, z, b->extra);
     ops->bottleneck_gate_back(z.T, z.n, z.Hd, b->u, row_factor(p, 0), scale, c->weight,
                               p->sparsity ? b->extra : NULL, p->entropy / (double)m->config.delta.hidden,
-                              b->gate, m->delta->dv, m->delta->dweight,
+                              m->counts, b->gate, m->delta->dv, m->delta->dweight,
                               m->config.delta.normalize ? m->delta->dr : NULL);
     add_bias_gradient(p, b->gate, z.Hd, c->leaf[GATE_OUT_BIAS].g);
     for (int i = 0; i < p->n; i++) {

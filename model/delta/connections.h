@@ -38,7 +38,7 @@ struct connections {
     /* Saved. */
     real *inv, *r; /* [n, T] inverse norms and row factors of `normalize`, or NULL */
     real *weight;  /* [T, n] what each contribution is multiplied by */
-    real *rms;     /* [n, T] of the contributions, for the sparsity term */
+    real *rms;     /* [n, T] of the contributions, for the sparsity term; of padding 0 */
     real *alpha;   /* [T, all] shares, where the aggregate computes them */
     real *contribution;     /* [T, all, D] weighted, where the aggregate combines them */
     void *gate, *aggregate; /* what they save: their own structs (gate.h, aggregate.h), behind this one */

@@ -22,8 +22,8 @@ static void fill_one(struct delta_pass *p, int i, bool maps) {
     if (maps) m->ops->gemm('N', 'T', T, W, D, 1, gated_difference(p, i), D, w, D, 0, x, W);
     m->ops->sigmoid_gate(T, W, own(p, i)->edge->scale, row_factor(p, i), x, gate, W);
     if (!gated_measures(p)) return;
-    m->ops->binary_entropy(T, W, gate, W, 1 / (double)D, &p->sums->entropy);
-    measure_gates(p, i, W, gate, W, NULL);
+    m->ops->binary_entropy(T, W, gate, W, 1 / (double)D, m->counts, &p->sums->entropy);
+    measure_gates(p, i, W, gate, W, m->delta->difference);
 }
 
 static void gate_back(struct delta_pass *p, int i, real *dd, real *k) {
@@ -34,7 +34,7 @@ static void gate_back(struct delta_pass *p, int i, real *dd, real *k) {
     long T = m->T, D = m->config.hidden_size, W = m->delta->part.W;
     struct tensor w = own_tensor(p, c->leaf[GATE], i, W * D);
     m->ops->sigmoid_gate_back(T, W, own(p, i)->edge->scale, row_factor(p, i), f->x + i * T * W,
-                              f->gate + i * T * W, W, p->entropy / (double)D, m->delta->dgate, W,
+                              f->gate + i * T * W, W, p->entropy / (double)D, m->counts, m->delta->dgate, W,
                               m->delta->dr);
     m->ops->gemm('N', 'N', T, D, W, 1, m->delta->dgate, W, w.w, D, 1, dd, D);
     m->ops->gemm('T', 'N', W, D, T, 1, m->delta->dgate, W, gated_difference(p, i), D, 1, w.g, D);

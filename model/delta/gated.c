@@ -62,6 +62,8 @@ void gated_contribute(struct delta_pass *p, const struct gated_row *row, bool ad
     }
     if (!gated_measures(p)) return;
     if (W < D) join_rms(p);
+    for (int i = 0; m->counts && i < p->n; i++)
+        m->ops->scale_connections(T, 1, 1, m->counts, c->rms + i * T, c->rms + i * T);
     if (!gated_counts(m)) return;
     m->ops->add_up(p->n * T, c->rms, &p->sums->sparsity);
     measure_contributions(p);

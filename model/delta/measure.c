@@ -12,6 +12,10 @@ void measure_gates(const struct delta_pass *p, int i, long W, const real *gate, 
         m->ops->copy_columns(m->T, W, gate, ld, scratch, W);
         gate = scratch;
     }
+    if (m->counts) {
+        m->ops->scale_connections(m->T, 1, W, m->counts, gate, scratch);
+        gate = scratch;
+    }
     m->ops->add_up(m->T * W, gate, &sums_of(p, i)->gate);
 }
 

@@ -76,7 +76,7 @@ bool drops_gates(const struct delta_pass *p);
 void drop_gates(const struct delta_pass *p, int i, long W, long column, const real *x, long ld, real *y);
 
 /* measure.c: adds to the sums of this rank's i-th connection, where they are wanted: its gates [T, W] with
- * row distance ld (scratch [T, W] where that is not W), and of all its connections c->rms [n, T]. */
+ * row distance ld (scratch [T, W]), and of all its connections c->rms [n, T]. */
 void measure_gates(const struct delta_pass *p, int i, long W, const real *gate, long ld, real *scratch);
 void measure_contributions(const struct delta_pass *p);
 

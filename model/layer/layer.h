@@ -51,6 +51,7 @@ struct trunk {
     const struct layer *owner; /* for whose backward pass `shared` holds what its forward pass wrote */
     int32_t *input, *target;   /* [T] of the pass in progress */
     int32_t *start;            /* [T] likewise, where documents do not see each other; else NULL */
+    real *counts;              /* [T] likewise, 1 or of padding 0, where there may be some; else NULL */
     const struct streams *streams; /* NULL: the stream is one, to which blocks add */
 
     /* Scratch. */

@@ -199,6 +199,7 @@ int model_build(const struct model_config *config, const struct table *table, co
                         .planned = !state,
                         .compress = part && training ? part->compress_sources : 0,
                         .documents = part && part->documents,
+                        .padding = part && part->padding,
                         .saved = {.name = "activations", .device = ops->device},
                         .nodes = {.name = "sources", .device = ops->device},
                         .scratch = {.name = "scratch buffers", .device = ops->device},

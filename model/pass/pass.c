@@ -17,8 +17,10 @@ void begin_pass(struct model *m, const struct pass *pass) {
     m->layer = m->activation_set->layer;
     m->g = pass->gradient;
     m->start = m->trunk->start;
-    if (pass->rows && (chunk->first || chunk->last || rules_read_tokens(m) || m->start))
-        m->ops->cut_tokens(m->B, m->S, pass->rows, m->trunk->input, m->trunk->target, m->trunk->start);
+    m->counts = m->trunk->counts;
+    if (pass->rows && (chunk->first || chunk->last || rules_read_tokens(m) || m->start || m->counts))
+        m->ops->cut_tokens(m->B, m->S, pass->rows, m->trunk->input, m->trunk->target, m->trunk->start,
+                           m->trunk->counts);
 }
 
 int model_status(const struct model *model) {

@@ -272,7 +272,7 @@ static void term_backward(struct model *m, const struct rule_layer *x, const str
                           x->heads->at, x->heads->ld, NULL, 0, c->dweight, 1, dlogit, c->dmapped,
                           o->rstd ? c->drstd : NULL);
     ops->connection_weights_back(T, 1, NULL, 1, 1, 1, o->weight.w, c->dweight, o->weight.g, NULL);
-    ops->sigmoid_gate_back(T, z.K, 1, NULL, o->gate, o->gate, z.K, 0, dlogit, z.K, NULL);
+    ops->sigmoid_gate_back(T, z.K, 1, NULL, o->gate, o->gate, z.K, 0, NULL, dlogit, z.K, NULL);
     ops->gemm('T', 'N', z.K, z.k, T, 1, dlogit, z.K, x->heads->n, z.D, 1, o->head.g, z.k);
     ops->gemm('N', 'N', T, z.k, z.K, 1, dlogit, z.K, o->head.w, z.k, 1, x->heads->dn, z.D);
     map_back(m, x, o, dh);

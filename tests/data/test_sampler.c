@@ -406,7 +406,13 @@ static struct sampler *open_packed(const char *files) {
 /* Documents of 5, 2, 4, 2, 6 and 9 tokens, separators among them: the longest first, each where least is
  * left. */
 static void packed(void **state) {
-    enum { D = MARK_DOCUMENT, U = MARK_UNCOUNTED, SEP = TEXT_SEPARATOR | D, PAD = D | U };
+    enum {
+        D = MARK_DOCUMENT,
+        U = MARK_UNCOUNTED,
+        P = MARK_PADDING,
+        SEP = TEXT_SEPARATOR | D,
+        PAD = D | U | P
+    };
     (void)state;
     put_text("pack_1", "abcde");
     put_text("pack_2", "x");
@@ -415,12 +421,12 @@ static void packed(void **state) {
     put_text("pack_5", "jklmn");
     put_text("pack_6", "opqrstuv");
     const int32_t expected[][FIT + 1] = {
-        {'a' | D, 'b', 'c', 'd', 'e', SEP, PAD}, /* what follows counts: the document's end */
-        {SEP, 'x', SEP, 'f', 'g', 'h', SEP},     /* 2 and 4 */
+        {'a' | D, 'b', 'c', 'd', 'e', SEP | P, PAD}, /* what follows counts: the document's end */
+        {SEP, 'x', SEP, 'f', 'g', 'h', SEP | P},     /* 2 and 4 */
         {SEP, 'i', 't' | D | U, 'u', 'v', PAD,
          PAD},                                   /* 2, which nobody can tell what follows, and the end of 9 */
-        {SEP, 'j', 'k', 'l', 'm', 'n', SEP},     /* 6 */
-        {SEP, 'o', 'p', 'q', 'r', 's', 't' | D}, /* the first part of 9 */
+        {SEP, 'j', 'k', 'l', 'm', 'n', SEP | P}, /* 6 */
+        {SEP, 'o', 'p', 'q', 'r', 's', 't' | D | P}, /* the first part of 9 */
     };
     struct sampler *sampler = open_packed("pack_?");
     int32_t rows[6][FIT + 1];
@@ -456,9 +462,10 @@ static void packs_all(void **state) {
     for (long i = 0; i < sampler_epoch(sampler); i++) {
         assert_int_equal(sampler_read(sampler, i, 1, 257, row), GDN_OK);
         for (int t = 0; t < FIT; t++) {
-            int32_t token = row[t] & MARK_TOKEN;
-            if (token && token < 128) found[token]++;
-            if (token == 0) assert_int_equal(row[t + 1] & MARK_UNCOUNTED, MARK_UNCOUNTED);
+            const int32_t token = row[t] & MARK_TOKEN, padding = row[t] & MARK_PADDING;
+            assert_true(padding || token > 0);
+            if (!padding && token < 128) found[token]++;
+            if (padding) assert_int_equal(row[t + 1], MARK_DOCUMENT | MARK_PADDING | MARK_UNCOUNTED);
         }
     }
     for (int c = 'A'; c < 'A' + 60; c++) assert_int_equal(found[c], expected[c]);

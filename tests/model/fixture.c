@@ -17,8 +17,9 @@ static void state_of(const struct ops *ops, const struct table *table, struct st
     assert(state->weight && state->gradient);
 }
 
-static void create(struct fixture *f, const struct model_config *config, const struct ops *ops, long batch,
-                   long length, uint64_t seed, double noise, bool documents) {
+void fixture_create_part(struct fixture *f, const struct model_config *config, const struct ops *ops,
+                         long batch, long length, uint64_t seed, double noise,
+                         const struct model_part *part) {
     f->config = *config;
     f->ops = ops;
     assert(!params_create(config, NULL, &f->table));
@@ -31,19 +32,15 @@ static void create(struct fixture *f, const struct model_config *config, const s
             w[j] += (real)(noise * random_normal(seed + 1, random_name(row->name), (uint64_t)j));
     }
     f->layout = layout_full(), f->alone = axis_alone("tensor"), f->alone.ops = ops;
-    const struct model_part masked = {.layout = &f->layout, .tensor = &f->alone, .documents = true};
-    assert(!model_create(config, &f->table, &f->state, ops, documents ? &masked : NULL, batch, length, true,
+    struct model_part full = {.layout = &f->layout, .tensor = &f->alone};
+    if (part) full.documents = part->documents, full.padding = part->padding;
+    assert(!model_create(config, &f->table, &f->state, ops, part ? &full : NULL, batch, length, true,
                          &f->model));
 }
 
 void fixture_create(struct fixture *f, const struct model_config *config, const struct ops *ops, long batch,
                     long length, uint64_t seed, double noise) {
-    create(f, config, ops, batch, length, seed, noise, false);
-}
-
-void fixture_create_documents(struct fixture *f, const struct model_config *config, const struct ops *ops,
-                              long batch, long length, uint64_t seed, double noise) {
-    create(f, config, ops, batch, length, seed, noise, true);
+    fixture_create_part(f, config, ops, batch, length, seed, noise, NULL);
 }
 
 void fixture_free(struct fixture *f) {
@@ -88,11 +85,10 @@ double fixture_loss(struct fixture *f, const int32_t *rows, long batch, long len
     } else {
         model_loss(f->model, rows, batch, length, options, sums);
     }
-    double tokens = (double)(batch * length),
-           connections = (double)model_measured(f->model, options->active),
-           each = connections > 0 ? tokens * connections : 1;
-    return (sums->ce + options->z_weight * sums->z) * options->target_weight + options->sparsity_weight * sums->sparsity / each -
-           options->entropy_weight * sums->entropy / each;
+    const double connections = (double)model_measured(f->model, options->active),
+                 each = connections > 0 ? options->token_weight / connections : 1;
+    return (sums->ce + options->z_weight * sums->z) * options->target_weight +
+           (options->sparsity_weight * sums->sparsity - options->entropy_weight * sums->entropy) * each;
 }
 
 void fixture_rows(int32_t *rows, int vocab) {
@@ -108,6 +104,13 @@ double fixture_uncount(int32_t *rows) {
         counted += counts && i % (FIXTURE_LENGTH + 1);
     }
     return 1 / (double)counted;
+}
+
+double fixture_pad(int32_t *rows) {
+    enum { PADDING = 2 };
+    for (int t = FIXTURE_LENGTH - PADDING; t < FIXTURE_LENGTH; t++)
+        rows[FIXTURE_LENGTH + 1 + t] |= MARK_PADDING;
+    return 1.0 / (FIXTURE_BATCH * FIXTURE_LENGTH - PADDING);
 }
 
 const struct edge_set *fixture_active(const struct model_config *c, int active) {

@@ -18,16 +18,16 @@ struct fixture {
     struct state state;
     struct model *model;
     const struct ops *ops;
-    struct layout layout; /* of a model whose documents do not see each other */
+    struct layout layout; /* of a model with a part */
     struct axis alone;
 };
 
-/* Builds a model with initial weights from `seed`, moved off the symmetric start by `noise`·normal; and one whose
- * documents do not see each other. */
+/* Builds a model with initial weights from `seed`, moved off the symmetric start by `noise`·normal; and one
+ * whose documents and padding are as `part` has them. */
 void fixture_create(struct fixture *f, const struct model_config *config, const struct ops *ops, long batch,
                     long length, uint64_t seed, double noise);
-void fixture_create_documents(struct fixture *f, const struct model_config *config, const struct ops *ops,
-                              long batch, long length, uint64_t seed, double noise);
+void fixture_create_part(struct fixture *f, const struct model_config *config, const struct ops *ops,
+                         long batch, long length, uint64_t seed, double noise, const struct model_part *part);
 void fixture_free(struct fixture *f);
 
 /* The smallest model that has every part, with the token mixers of $GDN_TEST_MIXERS (tests/rows/rows.h);
@@ -40,6 +40,8 @@ void fixture_rows(int32_t *rows, int vocab);
 /* Marks targets of the second sequence, and all of the first, as not counted; returns the target_weight of a loss that is the
  * mean over the others. */
 double fixture_uncount(int32_t *rows);
+/* Marks two inputs of the second sequence as padding; returns the token_weight of a loss without them. */
+double fixture_pad(int32_t *rows);
 
 /* The edges of the first `active` distances, NULL for −1; the fixture's until the program ends. */
 const struct edge_set *fixture_active(const struct model_config *c, int active);

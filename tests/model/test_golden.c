@@ -11,11 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/format.h"
 #include "kernels/base/marks.h"
 #include "kernels/base/status.h"
 #include "tests/model/fixture.h"
 #include "tests/support/absolute.h"
 #include "train/config/config.h"
+#include "train/evaluation/data_part.h"
 
 static const char *directory;
 
@@ -95,16 +97,33 @@ static void check_gradients(hid_t file, const char *path, const struct fixture *
     }
 }
 
-/* In rows [B, S + 1] of the stream's first tokens. */
-static void mark_documents(hid_t file, int32_t *rows, long B, long S) {
-    long count;
-    double *borders = read_doubles(file, "/documents", &count);
-    assert_non_null(borders);
-    for (long i = 0; i < count && borders[i] < (double)(B * S); i++) {
-        long at = (long)borders[i];
-        rows[at / S * (S + 1) + at % S] |= MARK_DOCUMENT;
-    }
-    free(borders);
+/* The first batch: what the means of its loss are over. */
+struct batch {
+    int32_t *rows; /* [B, S + 1] */
+    double targets, tokens;
+};
+
+/* Reads it as training does. The file has tokens, loss mask and documents as a token file does. */
+static struct batch read_batch(const char *path, const struct config *config) {
+    const long B = config->train.batch_size, S = config->train.sequence_length;
+    struct batch batch = {.rows = malloc((size_t)(B * (S + 1)) * sizeof *batch.rows)};
+    struct config of_file = *config;
+    char *name = strdup(path);
+    const struct path_list files = {&name, 1};
+    struct sampler *sampler;
+    of_file.data.format = token_format_number(&hdf5_format);
+    if (data_part_open(&of_file, &files, false, 0, 1, &sampler) ||
+        sampler_read(sampler, 0, B, config->model.vocab_size, batch.rows))
+        fail_msg("%s", gdn_failure());
+    for (long b = 0; b < B; b++)
+        for (long s = 0; s < S; s++) {
+            const int32_t *row = batch.rows + b * (S + 1) + s;
+            batch.tokens += !(row[0] & MARK_PADDING);
+            batch.targets += !(row[1] & MARK_UNCOUNTED);
+        }
+    sampler_close(sampler);
+    free(name);
+    return batch;
 }
 
 static void check_file(const char *path, const struct ops *ops) {
@@ -115,24 +134,15 @@ static void check_file(const char *path, const struct ops *ops) {
     if (config_parse(text, path, NULL, 0, &c)) fail_msg("%s", gdn_failure());
     H5free_memory(text);
     struct fixture f;
-    const bool documents = c.data.documents == DOCUMENTS_MASK;
-    (documents ? fixture_create_documents : fixture_create)(&f, &c.model, ops, c.train.batch_size,
-                                                            c.train.sequence_length, 1, 0);
+    const struct model_part part = {.documents = c.data.documents == DOCUMENTS_MASK,
+                                    .padding = c.data.packing == PACKING_BEST_FIT};
+    fixture_create_part(&f, &c.model, ops, c.train.batch_size, c.train.sequence_length, 1, 0, &part);
     long count, B = c.train.batch_size, S = c.train.sequence_length;
     load_weights(file, path, &f);
-    double *tokens = read_doubles(file, "/tokens", &count);
-    double *mask = read_doubles(file, "/loss_mask", &count), counted = 0;
-    int32_t *rows = malloc((size_t)(B * (S + 1)) * sizeof *rows);
-    for (long b = 0; b < B; b++)
-        for (long s = 0; s <= S; s++) {
-            bool counts = !mask || mask[b * S + s] != 0;
-            rows[b * (S + 1) + s] = (int32_t)tokens[b * S + s] | (counts ? 0 : MARK_UNCOUNTED);
-            counted += s > 0 && counts;
-        }
-    if (documents) mark_documents(file, rows, B, S);
+    const struct batch batch = read_batch(path, &c);
     struct loss_options o = {.active = fixture_active(&c.model, active_distances(&c.model.delta, 0)),
-                             .target_weight = 1.0 / counted,
-                             .token_weight = 1.0 / (double)(B * S),
+                             .target_weight = 1.0 / batch.targets,
+                             .token_weight = 1.0 / batch.tokens,
                              .masks = dropout_key(c.train.seed, 0),
                              .measure = true};
     o.z_weight = c.train.z_loss, o.l1_weight = c.model.delta.l1_weight;
@@ -140,18 +150,15 @@ static void check_file(const char *path, const struct ops *ops) {
         o.sparsity_weight = c.model.delta.sparsity_weight, o.entropy_weight = c.model.delta.entropy_weight;
     if (c.model.delta.regularizer == REGULARIZER_ADAPTIVE) o.entropy_weight = 0.01; /* p = 0 at step 0 */
     struct loss_sums sums;
-    double loss = fixture_loss(&f, rows, B, S, &o, true, &sums), l1 = add_absolute(&f.table, &f.state, &o),
-           connections = (double)model_measured(f.model, o.active),
-           each = (double)(B * S) * (connections > 0 ? connections : 1);
+    double loss = fixture_loss(&f, batch.rows, B, S, &o, true, &sums),
+           l1 = add_absolute(&f.table, &f.state, &o), connections = (double)model_measured(f.model, o.active),
+           each = batch.tokens * (connections > 0 ? connections : 1);
     const struct {
         const char *name;
         double ours;
-    } terms[] = {{"loss", loss + o.l1_weight * l1},
-                 {"ce", sums.ce / counted},
-                 {"sparsity", sums.sparsity / each},
-                 {"entropy", sums.entropy / each},
-                 {"z_loss", sums.z / counted},
-                 {"l1", l1}};
+    } terms[] = {{"loss", loss + o.l1_weight * l1},  {"ce", sums.ce / batch.targets},
+                 {"sparsity", sums.sparsity / each}, {"entropy", sums.entropy / each},
+                 {"z_loss", sums.z / batch.targets}, {"l1", l1}};
     for (int i = 0; i < 6; i++) {
         snprintf(name, sizeof name, "/trajectory/%s", terms[i].name);
         double *theirs = read_doubles(file, name, &count);
@@ -163,9 +170,7 @@ static void check_file(const char *path, const struct ops *ops) {
         free(theirs);
     }
     check_gradients(file, path, &f, o.active, ops);
-    free(tokens);
-    free(mask);
-    free(rows);
+    free(batch.rows);
     fixture_free(&f);
     config_free(&c);
     H5Fclose(file);

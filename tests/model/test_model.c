@@ -24,9 +24,11 @@ static void test_finite_differences(void **state) {
             struct fixture f;
             struct loss_sums sums;
             int32_t rows[B * (S + 1)];
-            fixture_create(&f, &c, test_backends()[b], B, S, 3, 0.2);
+            const struct model_part part = {.padding = v % 4 >= 2};
+            fixture_create_part(&f, &c, test_backends()[b], B, S, 3, 0.2, &part);
             fixture_rows(rows, c.vocab_size);
             if (v % 2) o.target_weight = fixture_uncount(rows);
+            if (part.padding) o.token_weight = fixture_pad(rows);
             fixture_loss(&f, rows, B, S, &o, true, &sums);
             const bool drops = dropout_on(&c.dropout); /* as training passes alone do */
             real *gradient = malloc((size_t)f.table.total * sizeof *gradient);
@@ -139,7 +141,8 @@ static void test_documents(void **state) {
             int32_t rows[B * (S + 1)], marked[B * (S + 1)];
             c.dropout =
                 (struct dropout_config){0}; /* what is dropped follows from a token's place in its row */
-            fixture_create_documents(&packed, &c, test_backends()[b], B, S, 3, 0.2);
+            const struct model_part masked = {.documents = true};
+            fixture_create_part(&packed, &c, test_backends()[b], B, S, 3, 0.2, &masked);
             fixture_create(&apart, &c, test_backends()[b], B, S, 3, 0.2);
             fixture_rows(rows, c.vocab_size);
             memcpy(marked, rows, sizeof rows);

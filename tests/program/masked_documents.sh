@@ -50,17 +50,31 @@ refused_run "texts.bin: files of format nanogpt do not tell where documents star
 "$GDN" data write --format llmc --output texts.llmc texts/*
 refused_run "texts.llmc does not tell where documents start" 1 mean.yaml --set data.train=texts.llmc --set data.format=llmc
 
-# Whole documents: padding counts on no mesh. A run goes on with its packing.
-on 1.1.1 heads packed --set data.packing=best_fit
-memory_as_planned packed
-for mesh in 2.2.2 4.1.1; do
-    rm -rf packed_mesh
-    on $mesh heads packed_mesh --set data.packing=best_fit
-    close packed packed_mesh
+# Whole documents: padding counts on no mesh, in the loss, in the regularisers' terms, in the noise. A run goes on with its packing.
+packed() { on "$1" "$2" "$3" --set data.packing=best_fit --set train.noise_interval=4 "${@:4}"; }
+for name in mean full adaptive; do
+    packed 1.1.1 $name packed_$name
+    memory_as_planned packed_$name
+    others= policies=full
+    if [ -n "${1:-}" ] || [ $name = mean ]; then packed 2.2.2 $name mesh && others=mesh; fi
+    if [ -n "${1:-}" ] || [ $name = full ]; then packed 1.2.2 $name rows --set mesh.sequence_parallel=true --set mesh.interleave=2 && others="$others rows"; fi
+    if [ -n "${1:-}" ] || [ $name = adaptive ]; then packed 4.1.1 $name copies && others="$others copies"; fi
+    for run in $others; do
+        close packed_$name $run
+        for term in sparsity entropy; do close_to $losses $term step packed_$name $run; done
+        close_to $norms noise_scale noise packed_$name $run
+        memory_as_planned $run
+    done
+    if [ -n "${1:-}" ] || [ $name = mean ]; then policies="selective full"; fi
+    for policy in $policies; do
+        packed 1.1.1 $name $policy --set train.recompute=$policy
+        equal packed_$name $policy
+    done
+    rm -r $others $policies
 done
-! cmp -s <(lines step packed) <(on 1.1.1 heads stream && lines step stream) || fail "nothing is packed"
-expect 3 "$GDN" train heads.yaml --run-dir packed_again --set data.packing=best_fit --set train.stop_at=5 > again.log 2>&1
-expect 0 "$GDN" train heads.yaml --run-dir packed_again --set data.packing=best_fit >> again.log 2>&1
-equal packed packed_again
-refused "data.packing" "$GDN" train heads.yaml --run-dir packed --set data.packing=stream --set train.steps=14
-refused_run "padding would count in the regularizer" 1 mean.yaml --set data.packing=best_fit
+! cmp -s <(lines step packed_mean) <(lines step mean) || fail "nothing is packed"
+options="--set data.packing=best_fit --set train.noise_interval=4"
+expect 3 "$GDN" train mean.yaml --run-dir packed_again $options --set train.stop_at=5 > again.log 2>&1
+expect 0 "$GDN" train mean.yaml --run-dir packed_again $options >> again.log 2>&1
+equal packed_mean packed_again
+refused "data.packing" "$GDN" train mean.yaml --run-dir packed_mean --set data.packing=stream --set train.steps=14

@@ -131,8 +131,8 @@ static void connection_backward(struct model *m, const struct rule_layer *x, int
     real *dmapped = c->added, *dgate = v->gate + i * T * H;
     ops->copy_columns(T, H, x->heads->at, x->heads->ld, dmapped, H);
     ops->connection_weights(T, 1, NULL, 1, 1, 1, leaf[WEIGHT].w + i, c->weight);
-    ops->bottleneck_gate_back(T, 1, H, v->mapped + i * T * H, NULL, &one, c->weight, NULL, 0, dgate, dmapped,
-                              c->slope, NULL);
+    ops->bottleneck_gate_back(T, 1, H, v->mapped + i * T * H, NULL, &one, c->weight, NULL, 0, NULL, dgate,
+                              dmapped, c->slope, NULL);
     ops->connection_weights_back(T, 1, NULL, 1, 1, 1, leaf[WEIGHT].w + i, c->slope, leaf[WEIGHT].g + i, NULL);
     add_last(m, x, i, c->u);
     ops->gemm('T', 'N', H, D, T, 1, dmapped, H, c->u, D, 1, leaf[MAP].g + at, D);

@@ -272,9 +272,6 @@ static int validate_data(const struct reading *reading) {
             "validation data is either a file of its own or a fraction of the training data, not both",
             KEY_PATH(data.validation), KEY_PATH(data.validation_fraction));
     TRY(name_sets(reading));
-    if (data->packing == PACKING_BEST_FIT && config->model.delta.regularizer != REGULARIZER_NONE)
-        return impossible(reading, "padding would count in the regularizer's terms, which are over all tokens",
-                          KEY_PATH(data.packing), MODEL(delta.regularizer));
     bool any =
         data->train.count || data->validation.count || data->num_sources > 0 || data->num_validations > 0;
     if (!data->field[0])

@@ -22,15 +22,19 @@ static int keep_norm(struct step *step) {
     return 0;
 }
 
-/* Sets the weights of the halves' losses: 1/n of either, the second's negative. Where n targets that count
- * are unlike, n₁ and n₂, D is the difference of the halves' mean gradients times √(n₁n₂)/n, with which E|D|²
- * is again what the batch's mean gradient varies by. */
+/* Sets the weights of the halves' means: 1/n of either, the second's negative. Where the n that these are
+ * over are unlike, n₁ and n₂, D is the difference of the halves' mean gradients times √(n₁n₂)/n, with which
+ * E|D|² is again what the batch's mean gradient varies by. */
+static void weigh(const int64_t n[2], double *first, double *second) {
+    *second = -*first * sqrt((double)n[0] / (double)n[1]);
+    *first *= sqrt((double)n[1] / (double)n[0]);
+}
+
 static void weigh_halves(const struct run *run, struct loss_options *first, struct loss_options *second) {
-    const double n1 = (double)run->data.counted[0], n2 = (double)run->data.counted[1];
+    const struct batch_counts *n = &run->data.counted;
     *second = *first;
-    second->token_weight = -first->token_weight;
-    first->target_weight *= sqrt(n2 / n1);
-    second->target_weight *= -sqrt(n1 / n2);
+    weigh(n->targets, &first->target_weight, &second->target_weight);
+    weigh(n->tokens, &first->token_weight, &second->token_weight);
 }
 
 /* The first of this rank's micro-batches that is in the second half of the batch: data ranks have consecutive
@@ -45,7 +49,7 @@ int loop_noise(struct loop *loop) {
     long interval = run->config.train.noise_interval;
     loop->half_difference = NAN;
     if (interval <= 0 || run->position.step % interval) return 0;
-    if (!run->data.counted[0] || !run->data.counted[1]) return 0; /* a half has no mean */
+    if (!run->data.counted.targets[0] || !run->data.counted.targets[1]) return 0; /* a half has no mean */
     struct loss_options first = loop_options(run), second;
     first.each = false;
     first.l1_weight = 0; /* of weights: the same in both halves */

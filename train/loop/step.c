@@ -34,11 +34,10 @@ struct loss_options loop_options(const struct run *run) {
     const struct config *config = &run->config;
     const int64_t step = run->position.step;
     const struct train_config *train = &config->train;
-    const double tokens = (double)batch_at(train, step) * (double)train->sequence_length;
     struct loss_options options = {
         .active = pipeline_active(&run->part.pipeline, active_distances(&config->model.delta, step)),
         .target_weight = run->loss_scale.scale / (double)(run_counted(run) ? run_counted(run) : 1),
-        .token_weight = run->loss_scale.scale / tokens,
+        .token_weight = run->loss_scale.scale / (double)run_unpadded(run),
     };
     regularizer_weights(config, step, &options);
     options.z_weight = train->z_loss;
@@ -215,6 +214,7 @@ int loop_step(struct run *run, const struct delta_watch *watch, struct step_repo
         .active = options.active,
         .tokens = run->position.tokens + batch * (int64_t)train->sequence_length,
         .counted = run_counted(run),
+        .unpadded = run_unpadded(run),
         .masked = run->data.masked,
     };
     for (int i = 0; i < axes_count(); i++) {

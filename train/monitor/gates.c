@@ -18,11 +18,11 @@ double effective_connections(const double *contribution, int count) {
     return count ? exp(entropy) : NAN;
 }
 
-/* Means over the tokens of the step, from the sums over all ranks. */
+/* Means over the tokens of the step but for padding, from the sums over all ranks. */
 static void take_gates(struct monitor *m, const struct step_report *report) {
     const struct edges *edges = &m->run->part.pipeline.edges;
     const struct config *config = &m->run->config;
-    const double tokens = (double)report->sequences * (double)config->train.sequence_length;
+    const double tokens = (double)report->unpadded;
     const double gates = (double)model_gates(&config->model);
     m->measured = 0;
     for (int l = 0; l < config->model.num_layers; l++)

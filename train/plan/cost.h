@@ -19,7 +19,7 @@ struct costing {
     long batch, length;                /* of a micro-batch */
     const struct recompute *recompute; /* [num_layers]; NULL: nothing is computed again */
     double compress_sources;           /* model_part's */
-    bool documents;                    /* likewise */
+    bool documents, padding;           /* likewise */
     const struct loss_options *options;
     struct matrices_cost matrices; /* of the data rank with most of each */
 };

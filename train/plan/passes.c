@@ -78,6 +78,7 @@ static int begin(struct counting *c, const struct costing *of, struct pass_costs
         .recompute = of->recompute,
         .compress_sources = of->compress_sources,
         .documents = of->documents,
+        .padding = of->padding,
     };
     TRY(model_create_planned(of->config, of->table, &part, of->batch, of->length, true, &c->model));
     TRY(axis_reserve(&c->mesh.axis[AXIS_TENSOR], sync_longest_partial(of->table)));

@@ -58,6 +58,7 @@ int rank_plan_create(const struct rank_work *work, int tensor, int pipeline, str
         .length = config->train.sequence_length,
         .compress_sources = config->train.compress_sources,
         .documents = config->data.documents == DOCUMENTS_MASK,
+        .padding = config->data.packing == PACKING_BEST_FIT,
         .options = &out->options,
     };
     if (!status) status = plan_matrices(out);

@@ -57,6 +57,7 @@ struct step_report {
     int64_t tokens; /* consumed so far, this step included */
     int64_t counted; /* targets of its batch that count in the loss; without any nothing is updated, and loss
                         and ce are NAN */
+    int64_t unpadded; /* tokens of its batch but for padding */
     bool masked; /* not all of the data's do */
     double tokens_per_second, step_seconds;
     /* Of rank 0, over each axis of the mesh: spent inside calls, handed over for other ranks. */

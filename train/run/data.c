@@ -30,12 +30,17 @@ long run_data_share(const struct config *config, const struct mesh *mesh,
  * that have the same. */
 static void count_part(struct run_data *data, const struct mesh *mesh, long share, long length) {
     const long half = share * mesh->batch.parts / 2, first = mesh->batch.index * share;
-    data->counted[0] = data->masked ? 0 : half * length;
-    data->counted[1] = data->masked ? 0 : (share * mesh->batch.parts - half) * length;
+    const int64_t all[2] = {half * length, (share * mesh->batch.parts - half) * length};
+    struct batch_counts *counted = &data->counted;
+    *counted = (struct batch_counts){{0}, {0}};
+    for (int h = 0; h < 2 && !data->masked; h++) counted->targets[h] = counted->tokens[h] = all[h];
     if (!data->masked || mesh->rank != axes_batch_first(mesh->sizes.size, mesh->rank)) return;
     for (long s = 0; s < share; s++)
-        for (long t = 1; t <= length; t++)
-            data->counted[first + s >= half] += !(data->rows[s * (length + 1) + t] & MARK_UNCOUNTED);
+        for (long t = 0; t < length; t++) {
+            const int32_t *row = data->rows + s * (length + 1) + t;
+            counted->targets[first + s >= half] += !(row[1] & MARK_UNCOUNTED);
+            counted->tokens[first + s >= half] += !(row[0] & MARK_PADDING);
+        }
 }
 
 int run_data_read(struct run_data *data, const struct config *config, const struct mesh *mesh,
@@ -50,7 +55,7 @@ int run_data_read(struct run_data *data, const struct config *config, const stru
 }
 
 int run_data_count(struct run_data *data, struct mesh *mesh) {
-    return data->masked ? mesh_reduce(mesh, data->counted, 2, MPI_INT64_T, MPI_SUM) : 0;
+    return data->masked ? mesh_reduce(mesh, &data->counted, 4, MPI_INT64_T, MPI_SUM) : 0;
 }
 
 /* What a rank has found. */

@@ -10,17 +10,23 @@
 #include "train/run/position.h"
 #include "train/run/tokenizer.h"
 
+/* Of the first and second half of a batch: what the means of the loss are over. */
+struct batch_counts {
+    int64_t targets[2]; /* that count in the loss */
+    int64_t tokens[2];  /* inputs but padding: the connections' terms */
+};
+
 struct run_data {
     struct run_tokenizer tokenizer;
     struct sampler *sampler; /* training samples */
     struct validation validation;
     int32_t
         *rows; /* [share, sequence_length + 1] this data rank's part of the next batch, from the first on */
-    /* Of the next batch's first and second half the targets that count, on all data ranks: all of them,
-     * unless the data are `masked`: some tokens do not count (kernels/base/marks.h). The same on all ranks
-     * once run_data_count has been called. */
+    /* What counts of the next batch's two halves, on all data ranks: everything, unless the data are
+     * `masked`: some tokens do not (kernels/base/marks.h). The same on all ranks once run_data_count has been
+     * called. */
     bool masked;
-    int64_t counted[2];
+    struct batch_counts counted;
     char *text;   /* what the training data are, as checkpoints hold it; NULL before run_data_match */
     bool changed; /* since the checkpoint that the run goes on from */
 };

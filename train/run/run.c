@@ -21,7 +21,11 @@ int run_count_batch(struct run *run) {
 }
 
 int64_t run_counted(const struct run *run) {
-    return run->data.counted[0] + run->data.counted[1];
+    return run->data.counted.targets[0] + run->data.counted.targets[1];
+}
+
+int64_t run_unpadded(const struct run *run) {
+    return run->data.counted.tokens[0] + run->data.counted.tokens[1];
 }
 
 struct checkpoint_content run_content(struct run *run) {

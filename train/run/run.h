@@ -137,6 +137,8 @@ int run_read_batch(struct run *run);
 int run_count_batch(struct run *run);
 /* Targets of it that count, on all data ranks. */
 int64_t run_counted(const struct run *run);
+/* Tokens of it but for padding, likewise. */
+int64_t run_unpadded(const struct run *run);
 
 /* Parameters of the whole model. */
 int64_t run_parameters(const struct run *run);

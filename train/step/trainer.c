@@ -11,6 +11,7 @@ static int create_model(const struct trainer_setup *s, struct trainer *t) {
         .recompute = s->policy,
         .compress_sources = s->config->train.compress_sources,
         .documents = s->config->data.documents == DOCUMENTS_MASK,
+        .padding = s->config->data.packing == PACKING_BEST_FIT,
     };
     return model_create(&s->config->model, part->table, s->state, s->ops, &model_part, part->micro_batch,
                         s->config->train.sequence_length, true, &t->model);

@@ -185,12 +185,15 @@ static void cut_tokens(void **state) {
         operation = "cut_tokens";
         int32_t *rows = make_tokens(B * (S + 1), 100000);
         for (long t = 0; t < B * (S + 1); t++)
-            rows[t] |= rows[t] % (S > 99 ? 1000 : 3) == 0 ? MARK_DOCUMENT : rows[t] % 2 ? MARK_UNCOUNTED : 0;
+            rows[t] |= rows[t] % (S > 99 ? 1000 : 3) == 0 ? MARK_DOCUMENT
+                       : rows[t] % 2                      ? MARK_UNCOUNTED
+                       : rows[t] % 5 == 0                 ? MARK_PADDING
+                                                          : 0;
         struct buffer *input = make("input", B * S, 0, 1), *target = make("target", B * S, 0, 1),
-                      *starts = make("starts", B * S, 0, 1);
+                      *starts = make("starts", B * S, 0, 1), *counts = make("counts", B * S, 0, 1);
         EACH_SIDE(i)
         start(i)->cut_tokens(B, S, rows, (int32_t *)input->x[i], (int32_t *)target->x[i],
-                             (int32_t *)starts->x[i]);
+                             (int32_t *)starts->x[i], counts->x[i]);
         synchronize();
         EACH_SIDE(i) {
             assert_memory_equal(input->x[i], input->x[REFERENCE], (size_t)(B * S) * sizeof *rows);

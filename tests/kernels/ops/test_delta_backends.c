@@ -54,6 +54,7 @@ static void gated_delta(void) {
             struct buffer *gate = make("gate", T * ldg, 0, 1), *out = make("out", T * ldo, -1, 1);
             r = mask & 2 ? make("r", T, 0.5, 2) : NULL;
             rms = mask & 4 ? make("rms", T, 0.5, 1) : NULL;
+            if (rms && back) set(rms, 2, 3, 0); /* padding's */
             weight = mask < 16 ? make("weight", T * n, -1, 1) : NULL;
             if (!back) {
                 EACH_SIDE(i)
@@ -219,10 +220,10 @@ static void nan_is_seen(void) {
     ops->silu(T * D, nan, out);
     synchronize();
     assert_true(isnan(out[last]) && !isnan(out[last - 1]));
-    ops->binary_entropy(T, D, nan, D, 1, &entropy[0]);
-    ops->softmax_entropy(T, D, nan, D, &entropy[1]);
+    ops->binary_entropy(T, D, nan, D, 1, NULL, &entropy[0]);
+    ops->softmax_entropy(T, D, nan, D, NULL, &entropy[1]);
     ops->copy(T * D, nan, out);
-    ops->gram_rms(T, D, D, other, 0, out, NULL, D, of_row);
+    ops->gram_rms(T, D, D, other, 0, NULL, out, NULL, D, of_row);
     ops->softmax_gate(T, D, other, 1, nan, D);
     synchronize();
     assert_true(isnan(entropy[0]) && isnan(entropy[1]));

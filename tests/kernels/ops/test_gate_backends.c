@@ -40,6 +40,13 @@ static void silu(void) {
     compare(1, ANY_THREADS);
 }
 
+/* Of every third token 0. */
+static struct buffer *make_counts(long T) {
+    struct buffer *counts = make("counts", T, 1, 1);
+    set(counts, 2, 3, 0);
+    return counts;
+}
+
 static void bottleneck(void) {
     long T = shape.T, n = shape.n, Hd = shape.Hd, W = n * Hd;
     struct list list;
@@ -64,11 +71,12 @@ static void bottleneck(void) {
         for (int k = 0; k < 2; k++) set(g, k, 11, k); /* saturated */
         struct buffer *extra = mask & 4 ? make("extra", T * W, -1, 1) : NULL;
         struct buffer *dweight = make("dweight", T * n, 0, 1),
-                      *dr = mask & 16 ? make("dr", n * T, 0, 1) : NULL;
+                      *dr = mask & 16 ? make("dr", n * T, 0, 1) : NULL,
+                      *counts = mask & 4 ? make_counts(T) : NULL;
         EACH_SIDE(i) {
             start(i)->bottleneck_gate_back(T, n, Hd, p->x[i], AT(r, i), fill_list(&list, scale),
-                                           AT(weight, i), AT(extra, i), mask & 8 ? 0.3 : 0, g->x[i], v->x[i],
-                                           dweight->x[i], AT(dr, i));
+                                           AT(weight, i), AT(extra, i), mask & 8 ? 0.3 : 0, AT(counts, i),
+                                           g->x[i], v->x[i], dweight->x[i], AT(dr, i));
             spoil(&list);
         }
         compare(Hd, ANY_THREADS);
@@ -77,6 +85,9 @@ static void bottleneck(void) {
     struct buffer *weight = make("weight", T * n, -1, 1), *x = make("x", T * W, -1, 1),
                   *y = make("y", T * W, 0, 1);
     EACH_SIDE(i) start(i)->scale_connections(T, n, Hd, weight->x[i], x->x[i], y->x[i]);
+    compare(Hd, ANY_THREADS);
+    weight = make("weight", T * n, -1, 1), x = make("x", T * W, -1, 1);
+    EACH_SIDE(i) start(i)->scale_connections(T, n, Hd, weight->x[i], x->x[i], x->x[i]); /* in place */
     compare(Hd, ANY_THREADS);
 }
 
@@ -93,12 +104,12 @@ static void column_gates(void) {
 
         operation = "sigmoid_gate_back";
         x = make("x", T * ld, -9, 9), g = make("g", T * ld, 0, 1), dg = make("dg", T * lddg, -1, 1);
-        struct buffer *dr = make("dr", T, -1, 1);
+        struct buffer *dr = make("dr", T, -1, 1), *counts = mask & 1 ? NULL : make_counts(T);
         r = mask & 1 ? make("r", T, 0.5, 2) : NULL;
         for (int k = 0; k < 2; k++) set(g, k, 13, k);
         EACH_SIDE(i)
-        start(i)->sigmoid_gate_back(T, W, 0.8, AT(r, i), x->x[i], g->x[i], ld, entropy, dg->x[i], lddg,
-                                    r ? dr->x[i] : NULL);
+        start(i)->sigmoid_gate_back(T, W, 0.8, AT(r, i), x->x[i], g->x[i], ld, entropy, AT(counts, i),
+                                    dg->x[i], lddg, r ? dr->x[i] : NULL);
         compare(W, ANY_THREADS);
     }
 }
@@ -113,10 +124,10 @@ static void clamped_gates(void) {
         struct buffer *scale = make("scale", shape.n, 1, 1);
         EACH_SIDE(i) {
             if (kind)
-                start(i)->sigmoid_gate_back(T, W, 1, NULL, x->x[i], g->x[i], W, 1e6, dg->x[i], W, NULL);
+                start(i)->sigmoid_gate_back(T, W, 1, NULL, x->x[i], g->x[i], W, 1e6, NULL, dg->x[i], W, NULL);
             else
                 start(i)->bottleneck_gate_back(T, shape.n, shape.Hd, x->x[i], NULL, scale->x[REFERENCE], NULL,
-                                               NULL, 1e6, g->x[i], dg->x[i], dweight->x[i], NULL);
+                                               NULL, 1e6, NULL, g->x[i], dg->x[i], dweight->x[i], NULL);
         }
         compare(1, ANY_THREADS);
     }
@@ -124,7 +135,7 @@ static void clamped_gates(void) {
     operation = "binary_entropy";
     struct buffer *g = make("g", T * W, 0, 0);
     struct sums *sum = make_sums("the sum", 1, OF_REALS);
-    EACH_SIDE(i) start(i)->binary_entropy(T, 1, g->x[i], W, 1.0 / 3, sum->x[i]);
+    EACH_SIDE(i) start(i)->binary_entropy(T, 1, g->x[i], W, 1.0 / 3, NULL, sum->x[i]);
     compare(T, ANY_THREADS);
 }
 
@@ -139,29 +150,31 @@ static void softmax(void) {
         compare(W, ANY_THREADS);
 
         operation = "softmax_gate_back";
-        struct buffer *p = make("p", T * ld, 0, 2.0 / (double)W), *dp = make("dp", T * lddp, -1, 1);
+        struct buffer *p = make("p", T * ld, 0, 2.0 / (double)W), *dp = make("dp", T * lddp, -1, 1),
+                      *counts = mask & 4 ? NULL : make_counts(T);
         set(p, 0, 7, 0);
         set(p, 1, 7, 1e-35); /* below the clamp of its logarithm */
         EACH_SIDE(i)
-        start(i)->softmax_gate_back(T, W, 1.25, p->x[i], ld, mask & 2 ? 0.3 : 0, dp->x[i], lddp);
+        start(i)->softmax_gate_back(T, W, 1.25, p->x[i], ld, mask & 2 ? 0.3 : 0, AT(counts, i), dp->x[i],
+                                    lddp);
         compare(W, ANY_THREADS);
     }
 }
 
 static void entropies(void) {
     long T = shape.T, W = shape.D;
-    for (int mask = 0; mask < 4; mask++) {
+    for (int mask = 0; mask < 8; mask++) {
         long ld = W + (mask & 1 ? 4 : 2);
-        struct buffer *g = make("g", T * ld, 0, 1);
+        struct buffer *g = make("g", T * ld, 0, 1), *counts = mask & 4 ? make_counts(T) : NULL;
         struct sums *sum = make_sums("the sum", 1, OF_REALS);
         set(g, 0, 7, 0);
         set(g, 1, 9, 1);
         operation = mask & 2 ? "softmax_entropy" : "binary_entropy";
         EACH_SIDE(i) {
             if (mask & 2)
-                start(i)->softmax_entropy(T, W, g->x[i], ld, sum->x[i]);
+                start(i)->softmax_entropy(T, W, g->x[i], ld, AT(counts, i), sum->x[i]);
             else
-                start(i)->binary_entropy(T, W, g->x[i], ld, 1.0 / 3, sum->x[i]);
+                start(i)->binary_entropy(T, W, g->x[i], ld, 1.0 / 3, AT(counts, i), sum->x[i]);
         }
         /* Terms have a few roundings of a real, a row may be summed as reals, but all else is in double. */
         compare(sizeof(real) == sizeof(float) ? W : T * W, ANY_THREADS);
@@ -170,15 +183,17 @@ static void entropies(void) {
 
 static void gram_rms(void) {
     long T = shape.T, W = shape.n * shape.Hd;
-    for (int mask = 0; mask < 8; mask++) {
+    for (int mask = 0; mask < 16; mask++) {
         long ld = W + (mask & 4 ? 4 : 2);
         operation = "gram_rms";
         struct buffer *v = make("v", T * ld, 0, 1), *q = make("q", T * ld, -0.2, 1),
                       *rms = make("rms", T, 0, 1);
-        struct buffer *kv = mask & 1 ? make("kv", T * ld, 0, 1) : NULL;
+        struct buffer *kv = mask & 1 ? make("kv", T * ld, 0, 1) : NULL,
+                      *counts = mask & 8 ? make_counts(T) : NULL;
         if (!(mask & 2)) set(q, 0, 1, -0.1); /* squares below 0 */
         EACH_SIDE(i)
-        start(i)->gram_rms(T, W, shape.D, v->x[i], mask & 2 ? 0.3 : 0, q->x[i], AT(kv, i), ld, rms->x[i]);
+        start(i)->gram_rms(T, W, shape.D, v->x[i], mask & 2 ? 0.3 : 0, AT(counts, i), q->x[i], AT(kv, i), ld,
+                           rms->x[i]);
         compare(W, ANY_THREADS);
     }
 }

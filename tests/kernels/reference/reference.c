@@ -26,15 +26,15 @@ void check_near(const char *what, double got, double expected) {
         fail_msg("%s: %.12g, expected %.12g", what, got, expected);
 }
 
-double binary_entropy(long rows, long width, const real *g, long ld) {
+double binary_entropy(long rows, long width, const real *g, long ld, const real *counts) {
     double sum = 0;
-    ops->binary_entropy(rows, width, g, ld, 1, &sum);
+    ops->binary_entropy(rows, width, g, ld, 1, counts, &sum);
     return sum;
 }
 
-double softmax_entropy(long rows, long width, const real *p, long ld) {
+double softmax_entropy(long rows, long width, const real *p, long ld, const real *counts) {
     double sum = 0;
-    ops->softmax_entropy(rows, width, p, ld, &sum);
+    ops->softmax_entropy(rows, width, p, ld, counts, &sum);
     return sum;
 }
 

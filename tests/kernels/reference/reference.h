@@ -20,8 +20,8 @@ void check_near(const char *what, double got, double expected);
 
 /* Entropies of gates [rows, width], whose rows are ld apart: what the operations add, for factor 1, to a sum
  * of 0. */
-double binary_entropy(long rows, long width, const real *g, long ld);
-double softmax_entropy(long rows, long width, const real *p, long ld);
+double binary_entropy(long rows, long width, const real *g, long ld, const real *counts);
+double softmax_entropy(long rows, long width, const real *p, long ld, const real *counts);
 
 /* An input [rows, width] of a loss and the gradient claimed for it; rows are ld and ldg apart. */
 struct input {

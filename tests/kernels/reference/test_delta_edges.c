@@ -56,22 +56,22 @@ static void saturated_gates(void **state) {
     ops->sigmoid_gate(1, 4, 1, r, x, g, 4);
     assert_true(g[0] == 1 && g[1] == 0 && g[2] > 1 - 1e-15 && g[3] == 0);
     /* 1 − (1 − 1e-7) has lost nine digits to cancellation */
-    assert_true(fabs(binary_entropy(1, 4, g, 4) - 4 * clamped) < 1e-8 * clamped);
-    ops->sigmoid_gate_back(1, 4, 1, r, x, g, 4, 1e6, dg, 4, dr);
+    assert_true(fabs(binary_entropy(1, 4, g, 4, NULL) - 4 * clamped) < 1e-8 * clamped);
+    ops->sigmoid_gate_back(1, 4, 1, r, x, g, 4, 1e6, NULL, dg, 4, dr);
     assert_true(dg[0] == 0 && dg[1] == 0 && dg[3] == 0 && dr[0] == dr[0] && isfinite(dr[0]));
 
     real bias[4] = {0}, p[4] = {1, 1, 1, 1}, one = 1, logits[4] = {1000, -1000, 0, 0}, v[4], dweight[1];
     ops->bottleneck_gate(1, 1, 4, bias, p, NULL, &one, NULL, logits, v);
     real dv[4] = {1, 1, 0, 0};
-    ops->bottleneck_gate_back(1, 1, 4, p, NULL, &one, NULL, NULL, 1e6, logits, dv, dweight, NULL);
+    ops->bottleneck_gate_back(1, 1, 4, p, NULL, &one, NULL, NULL, 1e6, NULL, logits, dv, dweight, NULL);
     all_are("gradient of saturated logits", logits, 2, 0);
     all_are("entropy's slope at 1/2", logits + 2, 2, 0); /* where it is largest */
 
     real q[3] = {(real)1e4, 0, 0}, dq[3] = {1, 2, 3};
     ops->softmax_gate(1, 3, bias, 2, q, 3);
     assert_true(q[0] == 1 && q[1] == 0 && q[2] == 0);
-    assert_true(softmax_entropy(1, 3, q, 3) == 0);
-    ops->softmax_gate_back(1, 3, 2, q, 3, 0.5, dq, 3);
+    assert_true(softmax_entropy(1, 3, q, 3, NULL) == 0);
+    ops->softmax_gate_back(1, 3, 2, q, 3, 0.5, NULL, dq, 3);
     all_are("gradient of a saturated softmax", dq, 3, 0);
 }
 
@@ -79,10 +79,10 @@ static void saturated_gates(void **state) {
 static void negative_square(void **state) {
     (void)state;
     real v[2] = {1, 1}, q[2] = {(real)-1e-9, 0}, kv[2], rms;
-    ops->gram_rms(1, 2, D, v, 0, q, NULL, 2, &rms);
+    ops->gram_rms(1, 2, D, v, 0, NULL, q, NULL, 2, &rms);
     all_are("rms", &rms, 1, 1e-6);
     all_are("q without sparsity", q, 1, -1e-9);
-    ops->gram_rms(1, 2, D, v, 0.5, q, kv, 2, &rms);
+    ops->gram_rms(1, 2, D, v, 0.5, NULL, q, kv, 2, &rms);
     near("kv", 0, kv[0] * 1e-6, 0.5 / D);
     near("q", 0, q[0], -1e-9 * 0.5 / (D * 1e-6));
 }

@@ -15,6 +15,7 @@ struct contribution {
     bool has_r, has_rms;
     long groups, ldw; /* ldw 0: one weight for all tokens, −1: none */
     double sparsity;
+    long padding; /* the token that has no part in sparsity; −1: none */
     real t[T * D], s[T * D], gate[T * (D + 2)], r[T], weight[T * n], dout[T * (D + 1)];
 };
 
@@ -25,7 +26,7 @@ static double contribution_loss(const void *context) {
                      c->ldw < 0 ? NULL : c->weight, c->ldw < 0 ? 0 : c->ldw, false, out, D + 1,
                      c->has_rms ? rms : NULL);
     double loss = dot(T * (D + 1), c->dout, out);
-    for (long t = 0; c->has_rms && t < T; t++) loss += c->sparsity * rms[t];
+    for (long t = 0; c->has_rms && t < T; t++) loss += c->padding == t ? 0 : c->sparsity * rms[t];
     return loss;
 }
 
@@ -50,6 +51,8 @@ static void contribution(void **state) {
         real dt[T * D] = {0}, ds[T * D] = {0};
         ops->gated_delta(T, D, c.groups, c.t, c.s, c.gate, c.groups + 2, r, 0.8, weight, ldw, false, out,
                          D + 1, c.has_rms ? rms : NULL);
+        c.padding = variant % 3 - 1; /* a token, or none */
+        if (c.padding >= 0) rms[c.padding] = 0;
         ops->gated_delta_back(T, D, c.groups, c.t, c.s, c.gate, c.groups + 2, r, 0.8, weight, ldw, c.dout,
                               D + 1, c.has_rms ? rms : NULL, c.sparsity, dweight, n, dgate, dd,
                               c.has_r ? dr : NULL);
@@ -128,6 +131,7 @@ static void norms(void **state) {
 
 /* Sparsity of bottleneck contributions c = Wo·v, as the model uses gram_rms: gradients of v and of Wo. */
 struct gram {
+    const real *counts;
     real wo[D * Hd], v[T * LD];
 };
 
@@ -141,7 +145,7 @@ static double gram_loss(const void *context) {
     const struct gram *c = context;
     real q[T * LD], rms[T];
     gram_products(c, q);
-    ops->gram_rms(T, Hd, D, c->v, 0, q, NULL, LD, rms);
+    ops->gram_rms(T, Hd, D, c->v, 0, c->counts, q, NULL, LD, rms);
     double loss = 0;
     for (long t = 0; t < T; t++) loss += 0.6 * rms[t];
     return loss;
@@ -152,13 +156,19 @@ static void gram(void **state) {
     static struct gram c;
     FILL(c.wo, -1, 1);
     FILL(c.v, -1, 1);
-    real q[T * LD], kv[T * LD], rms[T], outer[Hd * Hd], dwo[D * Hd];
-    gram_products(&c, q);
-    ops->gram_rms(T, Hd, D, c.v, 0.6, q, kv, LD, rms);
-    ops->gemm('T', 'N', Hd, Hd, T, 1, kv, LD, c.v, LD, 0, outer, Hd);
-    ops->gemm('N', 'N', D, Hd, Hd, 1, c.wo, Hd, outer, Hd, 0, dwo, Hd); /* dWo = Wo·Σ_t kv vᵀ */
-    check_gradients(gram_loss, &c,
-                    (struct input[]){{"v", T, Hd, c.v, LD, q, LD}, {"Wo", D, Hd, c.wo, Hd, dwo, Hd}, {0}});
+    real q[T * LD], kv[T * LD], rms[T], outer[Hd * Hd], dwo[D * Hd], some[T];
+    for (long t = 0; t < T; t++) some[t] = t != 1;
+    for (int padded = 0; padded < 2; padded++) {
+        c.counts = padded ? some : NULL;
+        gram_products(&c, q);
+        ops->gram_rms(T, Hd, D, c.v, 0.6, c.counts, q, kv, LD, rms);
+        assert_true((rms[1] == 0) == padded);
+        ops->gemm('T', 'N', Hd, Hd, T, 1, kv, LD, c.v, LD, 0, outer, Hd);
+        ops->gemm('N', 'N', D, Hd, Hd, 1, c.wo, Hd, outer, Hd, 0, dwo, Hd); /* dWo = Wo·Σ_t kv vᵀ */
+        check_gradients(
+            gram_loss, &c,
+            (struct input[]){{"v", T, Hd, c.v, LD, q, LD}, {"Wo", D, Hd, c.wo, Hd, dwo, Hd}, {0}});
+    }
 }
 
 /* -------------------------------------------------------------------------- weights among the connections */

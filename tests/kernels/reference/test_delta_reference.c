@@ -176,16 +176,16 @@ static void entropies(void **state) {
             nats += x * log(1 / x) / log(D);
         }
     /* Both sides sum 36 terms in double, whatever `real` is. */
-    assert_true(fabs(binary_entropy(T, D, g, LD) - bits) < 1e-13 * bits);
-    assert_true(fabs(softmax_entropy(T, D, g, LD) - nats) < 1e-13 * nats);
+    assert_true(fabs(binary_entropy(T, D, g, LD, NULL) - bits) < 1e-13 * bits);
+    assert_true(fabs(softmax_entropy(T, D, g, LD, NULL) - nats) < 1e-13 * nats);
     for (long i = 0; i < T * LD; i++) g[i] = (real)0.5;
-    assert_true(binary_entropy(T, D, g, LD) == T * D); /* a bit each */
+    assert_true(binary_entropy(T, D, g, LD, NULL) == T * D); /* a bit each */
     double sum = 3;                                    /* both add; the factor is of what is added alone */
-    ops->binary_entropy(T, D, g, LD, 0.25, &sum);
+    ops->binary_entropy(T, D, g, LD, 0.25, NULL, &sum);
     assert_true(sum == 3 + 0.25 * T * D);
     sum = 3;
-    ops->softmax_entropy(T, D, g, LD, &sum);
-    assert_true(fabs(sum - 3 - softmax_entropy(T, D, g, LD)) < 1e-13 * sum);
+    ops->softmax_entropy(T, D, g, LD, NULL, &sum);
+    assert_true(fabs(sum - 3 - softmax_entropy(T, D, g, LD, NULL)) < 1e-13 * sum);
 }
 
 /* Numbers a token, and columns of rows. */

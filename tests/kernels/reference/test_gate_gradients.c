@@ -6,6 +6,7 @@
 #include <string.h>
 
 enum { T = 3, n = 3, Hd = 5, W = n * Hd };
+static const real some[T] = {1, 0, 1}; /* tokens that count */
 
 /* ----------------------------------------------------------------------------- activation of the gate MLP */
 
@@ -43,6 +44,7 @@ static void silu(void **state) {
 struct bottleneck {
     bool has_r, has_weight, has_extra;
     double entropy;
+    const real *counts;
     real bias[W], p[T * W], r[n * T], scale[n], weight[T * n], logits[T * W], dv[T * W], extra[T * W];
 };
 
@@ -52,7 +54,7 @@ static double bottleneck_loss(const void *context) {
     memcpy(g, c->logits, sizeof g);
     ops->bottleneck_gate(T, n, Hd, c->bias, c->p, c->has_r ? c->r : NULL, c->scale,
                          c->has_weight ? c->weight : NULL, g, v);
-    double loss = dot(T * W, c->dv, v) + c->entropy * binary_entropy(T, W, g, W);
+    double loss = dot(T * W, c->dv, v) + c->entropy * binary_entropy(T, W, g, W, c->counts);
     if (c->has_extra) { /* `extra` is the gradient of the v that was not weighted */
         memcpy(g, c->logits, sizeof g);
         ops->bottleneck_gate(T, n, Hd, c->bias, c->p, c->has_r ? c->r : NULL, c->scale, NULL, g, v);
@@ -72,19 +74,21 @@ static void bottleneck(void **state) {
     FILL(c.logits, -3, 3);
     FILL(c.dv, -1, 1);
     FILL(c.extra, -1, 1);
-    for (int variant = 0; variant < 16; variant++) {
+    for (int variant = 0; variant < 24; variant++) {
         c.has_r = variant & 1;
         c.has_weight = variant & 2;
         c.has_extra = variant & 4;
         c.entropy = variant & 8 ? 0.3 : 0;
+        c.counts = variant < 16 ? NULL : some;
+        if (c.counts) c.entropy = 0.3;
         real g[T * W], v[T * W], dv[T * W], dweight[T * n], dr[n * T], dbias[W] = {0};
         memcpy(g, c.logits, sizeof g);
         memcpy(dv, c.dv, sizeof dv);
         ops->bottleneck_gate(T, n, Hd, c.bias, c.p, c.has_r ? c.r : NULL, c.scale,
                              c.has_weight ? c.weight : NULL, g, v);
         ops->bottleneck_gate_back(T, n, Hd, c.p, c.has_r ? c.r : NULL, c.scale,
-                                  c.has_weight ? c.weight : NULL, c.has_extra ? c.extra : NULL, c.entropy, g,
-                                  dv, dweight, c.has_r ? dr : NULL);
+                                  c.has_weight ? c.weight : NULL, c.has_extra ? c.extra : NULL, c.entropy,
+                                  c.counts, g, dv, dweight, c.has_r ? dr : NULL);
         for (long i = 0; i < T * W; i++) dbias[i % W] += g[i];
         check_gradients(bottleneck_loss, &c,
                         (struct input[]){{"p", T, W, c.p, W, dv, W},
@@ -103,6 +107,7 @@ enum { LD = 7, LDG = 6, W5 = 5 }; /* row distances beyond the width of 5 */
 struct gate {
     bool has_r;
     double entropy;
+    const real *counts;
     real x[T * LD], r[T], bias[W5], dg[T * LDG];
 };
 
@@ -116,7 +121,7 @@ static double sigmoid_loss(const void *context) {
     const struct gate *c = context;
     real g[T * LD];
     ops->sigmoid_gate(T, W5, 0.7, c->has_r ? c->r : NULL, c->x, g, LD);
-    return gate_loss(c, g) + c->entropy * binary_entropy(T, W5, g, LD);
+    return gate_loss(c, g) + c->entropy * binary_entropy(T, W5, g, LD, c->counts);
 }
 
 static void sigmoid(void **state) {
@@ -125,15 +130,16 @@ static void sigmoid(void **state) {
     FILL(c.x, -3, 3);
     FILL(c.r, 0.5, 2);
     FILL(c.dg, -1, 1);
-    for (int variant = 0; variant < 4; variant++) {
+    for (int variant = 0; variant < 6; variant++) {
         c.has_r = variant & 1;
-        c.entropy = variant & 2 ? 0.3 : 0;
+        c.entropy = variant > 1 ? 0.3 : 0;
+        c.counts = variant > 3 ? some : NULL;
         real g[T * LD], dx[T * LDG], dr[T], before[T];
         FILL(before, -1, 1);
         memcpy(dx, c.dg, sizeof dx);
         memcpy(dr, before, sizeof dr);
         ops->sigmoid_gate(T, W5, 0.7, c.has_r ? c.r : NULL, c.x, g, LD);
-        ops->sigmoid_gate_back(T, W5, 0.7, c.has_r ? c.r : NULL, c.x, g, LD, c.entropy, dx, LDG,
+        ops->sigmoid_gate_back(T, W5, 0.7, c.has_r ? c.r : NULL, c.x, g, LD, c.entropy, c.counts, dx, LDG,
                                c.has_r ? dr : NULL);
         for (long t = 0; t < T; t++) dr[t] -= before[t]; /* dr adds */
         check_gradients(
@@ -147,7 +153,7 @@ static double softmax_loss(const void *context) {
     real p[T * LD];
     memcpy(p, c->x, sizeof p);
     ops->softmax_gate(T, W5, c->bias, 1.3, p, LD);
-    return gate_loss(c, p) + c->entropy * softmax_entropy(T, W5, p, LD);
+    return gate_loss(c, p) + c->entropy * softmax_entropy(T, W5, p, LD, c->counts);
 }
 
 static void softmax(void **state) {
@@ -156,13 +162,14 @@ static void softmax(void **state) {
     FILL(c.x, -3, 3);
     FILL(c.bias, -1, 1);
     FILL(c.dg, -1, 1);
-    for (int variant = 0; variant < 2; variant++) {
+    for (int variant = 0; variant < 3; variant++) {
         c.entropy = variant ? 0.3 : 0;
+        c.counts = variant > 1 ? some : NULL;
         real p[T * LD], dx[T * LDG], dbias[W5] = {0};
         memcpy(p, c.x, sizeof p);
         memcpy(dx, c.dg, sizeof dx);
         ops->softmax_gate(T, W5, c.bias, 1.3, p, LD);
-        ops->softmax_gate_back(T, W5, 1.3, p, LD, c.entropy, dx, LDG);
+        ops->softmax_gate_back(T, W5, 1.3, p, LD, c.entropy, c.counts, dx, LDG);
         for (long i = 0; i < T * W5; i++) dbias[i % W5] += dx[i / W5 * LDG + i % W5];
         check_gradients(
             softmax_loss, &c,

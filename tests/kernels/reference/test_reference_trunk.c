@@ -124,17 +124,19 @@ static void marks(void) {
                             MARK_TOKEN | DOCUMENT,
                             5 | DOCUMENT,
                             6 | MUTE | DOCUMENT,
-                            4 | MUTE,
+                            4 | MUTE | MARK_PADDING,
                             3,
                             2},
                   cut[][8] = {{7, 8, 9, 7, 5, 6, 4, 3},
                               {8, -1, 7, MARK_TOKEN, -1, -1, 3, 2},
                               {0, 0, 2, 2, 0, 1, 1, 1}};
     int32_t input[8], target[8], start[8];
-    ops->cut_tokens(2, 4, rows, input, target, start);
+    real counts[8];
+    ops->cut_tokens(2, 4, rows, input, target, start, counts);
     assert_memory_equal(input, cut[0], sizeof input);
     assert_memory_equal(target, cut[1], sizeof target);
     assert_memory_equal(start, cut[2], sizeof start);
+    for (int t = 0; t < 8; t++) assert_true(counts[t] == (t == 6 ? 0 : 1));
 }
 
 static void embed(void **state) {
@@ -144,7 +146,7 @@ static void embed(void **state) {
     (void)state;
     const int32_t rows[] = {1, 2, 3, 4, 5, 6}, cut[][4] = {{1, 2, 4, 5}, {2, 3, 5, 6}};
     int32_t input[4], target[4];
-    ops->cut_tokens(2, 2, rows, input, target, NULL);
+    ops->cut_tokens(2, 2, rows, input, target, NULL, NULL);
     assert_memory_equal(input, cut[0], sizeof input);
     assert_memory_equal(target, cut[1], sizeof target);
     marks();

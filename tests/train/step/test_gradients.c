@@ -62,15 +62,20 @@ static char *configuration(int v, const struct placement *c) {
             "intermediate_size: 24, %stie_embeddings: %s, logit_softcap: %g,\n"
             "  delta: {distances: %s, embedding_source: %s, kind: %s, hidden: %d, gate_hidden: 4, aggregate: "
             "%s, "
-            "normalize: %s, attention_dim: 3, attention_heads: 4, regularizer: fixed, stage_steps: 5, l1_weight: "
+            "normalize: %s, attention_dim: 3, attention_heads: 4, regularizer: fixed, stage_steps: 5, "
+            "l1_weight: "
             "0.02}}\n"
             "train: {batch_size: 8, micro_batch_size: 1, sequence_length: 6}\n"
+            "data: {packing: %s}\n"
             "mesh: {data: %d, tensor: %d, pipeline: %d, interleave: %d, delta: %s, sequence_parallel: %s, "
             "bucket: 1024, small: 100}\n",
-            v == 26 ? "head_dim: 6, attention_bias: all, qk_norm: head, rope_scaling: {kind: linear, factor: 3}, " : "", v % 5 == 2 ? "true" : "false", v % 3 == 2 ? 0.8 : 0, distances,
-            v % 2 ? "true" : "false", kinds[kind], hidden, aggregates[aggregate], normalize ? "true" : "false", c->mesh.data, c->mesh.tensor,
-            c->mesh.pipeline, c->interleave, c->by_connection ? "connection" : "channel",
-            c->sequence_parallel ? "true" : "false") > 0);
+            v == 26
+                ? "head_dim: 6, attention_bias: all, qk_norm: head, rope_scaling: {kind: linear, factor: 3}, "
+                : "",
+            v % 5 == 2 ? "true" : "false", v % 3 == 2 ? 0.8 : 0, distances, v % 2 ? "true" : "false",
+            kinds[kind], hidden, aggregates[aggregate], normalize ? "true" : "false",
+            v % 2 ? "best_fit" : "stream", c->mesh.data, c->mesh.tensor, c->mesh.pipeline, c->interleave,
+            c->by_connection ? "connection" : "channel", c->sequence_parallel ? "true" : "false") > 0);
     return text;
 }
 
@@ -103,6 +108,10 @@ static int32_t token(long sample, long at, int vocab) {
 /* Of a masked batch of 8 no target of every third sample counts, which is a micro-batch, and each data rank has
  * another number of those that do. */
 static bool masked;
+/* Such a batch has padding too: of samples that begin at 1, 4, … the last two inputs. */
+static bool pads(const struct config *config, long sample, long at) {
+    return masked && sample % 3 == 1 && at >= config->train.sequence_length - 2;
+}
 static bool counts(long sample, long at) {
     return !masked || (sample % 3 && random_bits(10, (uint64_t)sample, (uint64_t)at) % 3);
 }
@@ -115,6 +124,7 @@ static int32_t *make_rows(const struct config *config, long first, long count) {
         for (long t = 0; t < width; t++) {
             rows[s * width + t] = token(first + s, t, config->model.vocab_size);
             if (!counts(first + s, t)) rows[s * width + t] |= MARK_UNCOUNTED;
+            if (pads(config, first + s, t)) rows[s * width + t] |= MARK_PADDING;
         }
     return rows;
 }
@@ -127,6 +137,14 @@ static double target_weight(const struct config *config) {
     return 1 / (double)counted;
 }
 
+/* 1 / (its tokens but for padding). */
+static double token_weight(const struct config *config) {
+    long tokens = 0;
+    for (long s = 0; s < config->train.batch_size; s++)
+        for (long t = 0; t < config->train.sequence_length; t++) tokens += !pads(config, s, t);
+    return 1 / (double)tokens;
+}
+
 /* The whole model's gradients of the whole batch, by this rank alone, added to `gradient` [global.total]. */
 static struct loss_sums alone(const struct run *run, const struct loss_options *options, real *gradient,
                               double *absolute) {
@@ -137,7 +155,11 @@ static struct loss_sums alone(const struct run *run, const struct loss_options *
     assert_non_null(state.weight);
     fill_weights(table, state.weight);
     long length = config->train.sequence_length, batch = config->train.batch_size;
-    assert_int_equal(model_create(&config->model, table, &state, run->ops, NULL, run->part.micro_batch,
+    struct axis one = axis_alone("tensor");
+    const struct layout full = layout_full();
+    const struct model_part part = {.layout = &full, .tensor = &one, .padding = masked};
+    one.ops = run->ops;
+    assert_int_equal(model_create(&config->model, table, &state, run->ops, &part, run->part.micro_batch,
                                   length, true, &model),
                      0);
     int32_t *rows = make_rows(config, 0, batch);
@@ -242,8 +264,7 @@ static void check(int v, const struct placement *c, int active) {
     if (active == ALL) active = run.config.model.delta.num_distances;
     struct loss_options options = {.active = pipeline_active(&run.part.pipeline, active),
                                    .target_weight = target_weight(&run.config),
-                                   .token_weight =
-                                       1.0 / (run.config.train.batch_size * run.config.train.sequence_length),
+                                   .token_weight = token_weight(&run.config),
                                    .sparsity_weight = 0.3,
                                    .entropy_weight = 0.2,
                                    .z_weight = v % 4 < 2 ? 0.1 : 0,

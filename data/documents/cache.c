@@ -111,7 +111,8 @@ static int hash_files(const struct cache_options *options, const struct path_lis
 }
 
 static int hash_tokenizer(const struct cache_options *options, XXH3_state_t *state) {
-    static const char layout[] = "gdn tokens 1"; /* another number where the file's content has changed */
+    /* Another number where the file's content has changed. */
+    const char *layout = options->messages ? "gdn messages 1" : "gdn tokens 1";
     const uint64_t hash = carried_hash(options->tokenizer);
     struct tokenizer *tokenizer;
     int32_t separator;
@@ -119,11 +120,12 @@ static int hash_tokenizer(const struct cache_options *options, XXH3_state_t *sta
     int status = separator_find(tokenizer, options->tokenizer, NULL, &separator);
     tokenizer_close(tokenizer);
     TRY(status);
-    XXH3_128bits_update(state, layout, sizeof layout);
+    XXH3_128bits_update(state, layout, strlen(layout) + 1);
     XXH3_128bits_update(state, &hash, sizeof hash);
     XXH3_128bits_update(state, &separator, sizeof separator);
     const char *field = options->lines ? options->field : "";
     XXH3_128bits_update(state, field, strlen(field) + 1);
+    if (options->messages) XXH3_128bits_update(state, options->messages, strlen(options->messages) + 1);
     return GDN_OK;
 }
 
@@ -210,6 +212,7 @@ static int fill(const struct cache_options *options, const struct place *place,
                                              .format = &hdf5_format,
                                              .tokenizer = options->tokenizer,
                                              .field = options->field,
+                                             .messages = options->messages,
                                              .files = *files,
                                              .progress = options->progress,
                                              .input = options->input};

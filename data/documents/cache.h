@@ -1,8 +1,8 @@
 /* Text that was made tokens once is kept: an HDF5 token file in a folder, whose name is a hash of what it is
- * made of (the files' content, tokenizer, separator, and how documents are read), so that who asks for the
- * same again finds it, by whatever path, and what has changed is made anew. Beside KEY.h5 lies KEY.xxh3, a
- * line with the file's own hash and length, which is written last: without it, or where it does not agree,
- * the file is not whole and is made anew. A lock (KEY.lock) lets one process at a time make it. */
+ * made of (the files' content, tokenizer, separator, template, and how documents are read), so that who asks
+ * for the same again finds it, by whatever path, and what has changed is made anew. Beside KEY.h5 lies
+ * KEY.xxh3, a line with the file's own hash and length, which is written last: without it, or where it does
+ * not agree, the file is not whole and is made anew. A lock (KEY.lock) lets one process at a time make it. */
 #ifndef GDN_DOCUMENTS_CACHE_H
 #define GDN_DOCUMENTS_CACHE_H
 
@@ -13,7 +13,8 @@ struct cache_options {
     const char *folder;
     const struct carried *tokenizer;
     bool lines;              /* files are lines of JSON (.jsonl); else a file is a document */
-    const char *field;       /* of lines: where the text is */
+    const char *field;       /* of lines: where the text is, or messages */
+    const char *messages;    /* a template (conversation.h): these are messages; NULL: text */
     struct path_list inputs; /* paths and globs, in order */
     /* Told now and then that it goes on: bytes of the files that have become tokens, and of all (0: what is
      * done is something else). May be NULL. */

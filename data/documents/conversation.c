@@ -36,10 +36,18 @@ const struct conversation_template *conversation_template_named(const char *name
 }
 
 const char *conversation_template_words(void) {
-    static char words[TEMPLATES * 16];
-    words[0] = 0;
-    for (int i = 0; i < TEMPLATES; i++) strcat(strcat(words, i ? "|" : ""), templates[i].name);
+    return strchr(conversation_template_choices(), '|') + 1;
+}
+
+const char *conversation_template_choices(void) {
+    static char words[(TEMPLATES + 1) * 16];
+    strcpy(words, "none");
+    for (int i = 0; i < TEMPLATES; i++) strcat(strcat(words, "|"), templates[i].name);
     return words;
+}
+
+const struct conversation_template *conversation_template_chosen(int choice) {
+    return choice ? &templates[choice - 1] : NULL;
 }
 
 /* ------------------------------------------------------------------------------------------- messages */
@@ -173,7 +181,7 @@ static int verify_apart(const struct conversation_template *t, const struct toke
     if (!status && (apart.count != whole.count ||
                     memcmp(apart.id, whole.id, (size_t)apart.count * sizeof *apart.id) != 0))
         status = gdn_fail(GDN_INPUT,
-                          "%s: its token '%s' takes white space before it, which --messages %s cannot have",
+                          "%s: its token '%s' takes white space before it, which the template %s cannot have",
                           tokenizer_path(tokenizer), t->tokens[0], t->name);
     text_free(&one);
     text_free(&two);
@@ -192,7 +200,7 @@ int conversation_verify(const struct conversation_template *template, const stru
         ids_free(&ids);
         TRY(status);
         if (!whole)
-            return gdn_fail(GDN_INPUT, "%s has no special token '%s', which --messages %s needs",
+            return gdn_fail(GDN_INPUT, "%s has no special token '%s', which the template %s needs",
                             tokenizer_path(tokenizer), token, template->name);
     }
     return verify_apart(template, tokenizer, encoder);

@@ -1,6 +1,6 @@
 /* Conversations, lists of messages with a role and a content, to tokens: named templates say what is written
  * around each message, as the chat templates of published models do, and which of it counts. Private to this
- * folder and to the command line. */
+ * folder, to the command line and to configurations. */
 #ifndef GDN_DOCUMENTS_CONVERSATION_H
 #define GDN_DOCUMENTS_CONVERSATION_H
 
@@ -18,9 +18,12 @@ struct conversation_template {
     const char *tokens[4]; /* that are in these, and must be the tokenizer's; NULL behind the last */
 };
 
-/* The row of a name, or NULL. The names of all, "a|b". */
+/* The row of a name, or NULL. The names of all, "a|b"; and "none|a|b", the choices of data.messages, and the
+ * row of each, NULL of none. */
 const struct conversation_template *conversation_template_named(const char *name);
 const char *conversation_template_words(void);
+const char *conversation_template_choices(void);
+const struct conversation_template *conversation_template_chosen(int choice);
 
 /* Whether the tokenizer has the template's tokens, and takes messages apart where they begin. GDN_INPUT
  * naming the token. */

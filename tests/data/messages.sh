@@ -35,7 +35,7 @@ done
     fail "separators: $(values separated.h5 tokens) $(values separated.h5 loss_mask)"
 
 write() { "$GDN" data write --format hdf5 --output refused.h5 "$@"; }
-refused "chatml.json has no special token '<|begin_of_text|>', which --messages llama3 needs" write --tokenizer chatml.json --messages llama3 "$talks"
+refused "chatml.json has no special token '<|begin_of_text|>', which the template llama3 needs" write --tokenizer chatml.json --messages llama3 "$talks"
 refused "chatml|llama3 is expected" write --tokenizer chatml.json --messages alpaca "$talks"
 refused "--messages is of documents that a tokenizer takes" write --messages chatml "$talks"
 refused "cannot say which tokens count" "$GDN" data write --format llmc --output refused.bin --tokenizer chatml.json --messages chatml "$talks"

@@ -110,7 +110,8 @@ struct data_config {
     int num_sources;
     int format; /* a row of data/format.h */
     char *tokenizer; /* "" for none known: tokens of text are its bytes */
-    char *field;     /* where in a line of JSON the text is */
+    char *field;     /* where in a line of JSON the text is, or messages */
+    int messages;    /* 0, or a template (conversation_template_chosen) */
     char *cache;     /* folder of what a tokenizer has made of text */
     int order;  /* enum data_order */
     int documents; /* enum data_documents */

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "data/documents/conversation.h"
 #include "data/format.h"
 #include "kernels/base/marks.h"
 #include "model/delta/aggregate.h"
@@ -274,7 +275,12 @@ const struct key config_keys[] = {
     ROW(data.tokenizer, "''", .home = true,
         .help = "a tokenizer.json of Hugging Face's library, or bytes ('' for text and jsonl: bytes): what makes "
                 "tokens of text and jsonl, once, into cache; of token files, what has made them"),
-    ROW(data.field, "text", .help = "jsonl: the member of a line's object that has the document's text"),
+    ROW(data.field, "text",
+        .help = "jsonl: the member of a line's object that has the document's text, or its messages (then "
+                "messages, if nothing else is said)"),
+    CHOICE(data.messages, "none", .rows = conversation_template_choices,
+           .help = "jsonl: documents are lists of messages, written by this template, of which only the "
+                   "assistant's contents count in the loss; needs a tokenizer with its special tokens"),
     ROW(data.cache, "runs/.cache", .home = true,
         .help = "folder that keeps the tokens of text and jsonl for later starts and other runs; it may be "
                 "removed at any time between them"),

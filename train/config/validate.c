@@ -259,6 +259,26 @@ bool config_tokens_are_bytes(const struct config *config) {
     return (format->text || format->documents) && (!tokenizer[0] || !strcmp(tokenizer, "bytes"));
 }
 
+/* Lines of messages have these under `messages`, where nothing else is said. What a model was trained on says
+ * nothing of data of another format that it is used on. */
+static int validate_messages(const struct reading *reading) {
+    struct data_config *data = &reading->config->data;
+    const struct place *field = key_place(reading, KEY_PATH(data.field));
+    const bool lines = token_format_of(data->format)->documents;
+    if (!lines && reading->trained && !key_place(reading, KEY_PATH(data.messages))->set) data->messages = 0;
+    if (!data->messages) return GDN_OK;
+    if (!lines)
+        return impossible(reading, "messages are lines of JSON; format jsonl is expected",
+                          KEY_PATH(data.messages), KEY_PATH(data.format));
+    if (!strcmp(data->tokenizer, "bytes"))
+        return impossible(reading, "a tokenizer.json that has the template's special tokens is expected",
+                          KEY_PATH(data.messages), KEY_PATH(data.tokenizer));
+    if (field->file || field->set) return GDN_OK;
+    free(data->field);
+    data->field = strdup("messages");
+    return data->field ? GDN_OK : gdn_fail(GDN_INTERNAL, "out of memory for the configuration");
+}
+
 static int validate_data(const struct reading *reading) {
     const struct config *config = reading->config;
     const struct data_config *data = &config->data;
@@ -272,6 +292,7 @@ static int validate_data(const struct reading *reading) {
             "validation data is either a file of its own or a fraction of the training data, not both",
             KEY_PATH(data.validation), KEY_PATH(data.validation_fraction));
     TRY(name_sets(reading));
+    TRY(validate_messages(reading));
     bool any =
         data->train.count || data->validation.count || data->num_sources > 0 || data->num_validations > 0;
     if (!data->field[0])

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "data/documents/cache.h"
+#include "data/documents/conversation.h"
 #include "data/format.h"
 #include "dist/mpi/activity.h"
 #include "train/evaluation/data_part.h"
@@ -117,12 +118,14 @@ int tokenized_open(const struct config *config, const struct run_tokenizer *toke
     const struct token_format *format = token_format_of(config->data.format);
     *out = (struct tokenized){.config = *config};
     if (!format->documents && (!format->text || !tokenizer->carried.file)) return 0;
+    const struct conversation_template *template = conversation_template_chosen(config->data.messages);
     struct maker maker = {.mesh = mesh,
                           .log = mesh->rank ? NULL : log,
                           .options = {.folder = config->data.cache,
                                       .tokenizer = &tokenizer->carried,
                                       .lines = format->documents,
                                       .field = config->data.field,
+                                      .messages = template ? template->name : NULL,
                                       .progress = progress,
                                       .input = &maker},
                           .hosts = 1};

@@ -172,7 +172,7 @@ static void round_trip(void **state) {
                           draw & 256 ? "model.rules=[]" : "model.num_layers=60",
                           draw & 128 ? "train.batch_ramp=[]" : "train.batch_size=12",
                           draw & 64 ? "spikes.window=0" : "spikes.window=100",
-                          draw & 2048 ? "data.packing=stream" : "model.delta.regularizer=none",
+                          draw & 2048 ? "data.messages=none" : "data={format: jsonl, tokenizer: tok.json}",
                           "model.delta.temperature=0.5",
                           "data={field: body, cache: kept}",
                           draw & 32 ? "train.graphs=false" : "train={compress_sources: 0, noise_interval: 0}",

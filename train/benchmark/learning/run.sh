@@ -4,7 +4,8 @@
 # Trains what study.tsv lists and results.tsv does not have yet, in that order, one run after the other on all cores, and appends
 # a row a run to results.tsv and its evaluations to curves.tsv, beside this script. A run that was stopped goes on where it was:
 # Ctrl-C stops, with a checkpoint, and so does --minutes. Runs lie in runs/learning/, the text in corpus/reference
-# (train/corpus.sh reference makes it). GDN names the program (default build/gdn), THREADS OpenMP threads.
+# (train/corpus.sh reference makes it). GDN names the program (default build/gdn), THREADS OpenMP threads. Several run.sh at once
+# share the work: each takes runs that none of the others has begun (two with THREADS=1 make more of two cores than one with 2).
 set -euo pipefail
 usage() { echo "usage: run.sh [--part NAME] [--minutes N] [--dry-run]" >&2; exit 2; }
 part='' minutes='' dry=''
@@ -60,10 +61,15 @@ train_one() { # PART NAME SHAPE SEED KEY=VALUE…
 }
 
 train_seeds() { # PART NAME SHAPE SEEDS KEY=VALUE…
-    local seed
+    local seed lock
     for seed in ${4//,/ }; do
-        grep -qsP "^$1\t$2\t$3\t$seed\t" "$here/results.tsv" || train_one "$1" "$2" "$3" "$seed" "${@:5}"
+        exec {lock}> "runs/learning/$1-$3-$2-seed$seed.lock" # held by whoever trains this run
+        if flock -n "$lock" && ! grep -qsP "^$1\t$2\t$3\t$seed\t" "$here/results.tsv"; then
+            train_one "$1" "$2" "$3" "$seed" "${@:5}"
+        fi
+        exec {lock}>&-
     done
 }
+mkdir -p runs/learning
 each_row "$part" train_seeds
-echo "run.sh: nothing is left of ${part:-the study}"
+echo "run.sh: nothing is left to begin of ${part:-the study}"

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "data/documents/words.h"
 #include "data/output.h"
@@ -242,22 +243,60 @@ static json_t *describe(struct training *t) {
                      model);
 }
 
-static int write_file(struct training *t, const char *path) {
-    json_t *root = describe(t);
+static int write_json(const char *path, json_t *root) {
     int status = output_json(path, root, 1);
     json_decref(root);
+    return status;
+}
+
+/* Where a tokenizer_config.json of `path` is to be written: beside a tokenizer.json, of which it is by name,
+ * where there is none; else NULL. It would speak for files of other names as well, and for all others there.
+ */
+static int configuration_path(const char *path, char **out) {
+    static const char own[] = "tokenizer.json";
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    *out = NULL;
+    if (strcmp(name, own)) return GDN_OK;
+    if (asprintf(out, "%.*stokenizer_config.json", (int)(name - path), path) < 0)
+        return *out = NULL, gdn_fail(GDN_INTERNAL, "%s: no memory", path);
+    if (!access(*out, F_OK)) free(*out), *out = NULL;
+    return GDN_OK;
+}
+
+static int write_files(struct training *t, const char *path) {
+    char *beside;
+    TRY(configuration_path(path, &beside));
+    int status = GDN_OK;
+    if (beside)
+        status = write_json(beside, json_pack("{s:s, s:b, s:s, s:s}", "bos_token", separator,
+                                              "clean_up_tokenization_spaces", 0, "eos_token", separator,
+                                              "tokenizer_class", "PreTrainedTokenizerFast"));
+    if (!status) {
+        status = write_json(path, describe(t));
+        if (status && beside) unlink(beside);
+    }
+    free(beside);
+    return status;
+}
+
+/* Finds before the work whether its result can be written. */
+static int try_output(const char *path) {
+    struct output output;
+    int status = output_open(path, &output);
+    output_close(&output);
     return status;
 }
 
 int tokenizer_train(const struct tokenizer_training *training, long *vocab) {
     struct training t = {.merges = json_array()};
     struct words_source source = {&training->files, training->field, training->progress, training->input};
-    struct pattern pattern;
-    int status = pattern_open_regex(EXPRESSION, &pattern);
+    struct pattern pattern = {0};
+    int status = try_output(training->output);
+    if (!status) status = pattern_open_regex(EXPRESSION, &pattern);
     if (!status) status = words_count(&source, &pattern, &t.words);
     if (!status) status = begin(&t);
     if (!status) status = train(&t, training);
-    if (!status) status = write_file(&t, training->output);
+    if (!status) status = write_files(&t, training->output);
     *vocab = t.names.count;
     for (long i = 0; i < t.count; i++) ids_free(&t.seen[i].words);
     pattern_close(&pattern);

@@ -83,6 +83,20 @@ expect 0 'tokens     257' "$GDN" data tokenizer --vocab 257 --output least.json 
 printf 'ab' >ab.txt
 expect 0 'tokens     257' "$GDN" data tokenizer --vocab 400 --output less.json ab.txt
 grep -qF 'no pair of tokens stands twice' err || fail "no note: $(cat err)"
+# What ends a text is said beside a tokenizer.json, unless something says it there; not of files of other names.
+[ ! -e tokenizer_config.json ] || fail "a tokenizer_config.json beside own.json"
+mkdir new stays
+expect 0 'tokens     264' "$GDN" data tokenizer --vocab 264 --output new/tokenizer.json rhyme.txt
+cmp own.json new/tokenizer.json && [ "$(ls -A new | xargs)" = 'tokenizer.json tokenizer_config.json' ] || fail "new has $(ls -A new)"
+expect 0 'documents  2' "$GDN" data write --tokenizer new/tokenizer.json --format hdf5 --output own.h5 ab.txt ab.txt
+[ ! -s err ] || fail "a note: $(cat err)"
+expect 0 '0: 65 66 0 65 66' "$GDN" data sample --length 4 --first 0 --count 1 own.h5
+printf '{}' >stays/tokenizer_config.json
+"$GDN" data tokenizer --vocab 264 --output stays/tokenizer.json rhyme.txt >out
+[ "$(cat stays/tokenizer_config.json)" = '{}' ] || fail "what lay there is replaced"
+mkdir -p bad/tokenizer.json # which no file replaces
+expect 2 'bad/tokenizer.json' "$GDN" data tokenizer --vocab 264 --output bad/tokenizer.json rhyme.txt
+[ "$(ls -A bad)" = tokenizer.json ] || fail "left behind: $(ls -A bad)"
 expect 2 '--vocab' "$GDN" data tokenizer --vocab 256 --output no a.txt
 expect 2 '--vocab is missing' "$GDN" data tokenizer --output no a.txt
 expect 2 'missing.txt' "$GDN" data tokenizer --vocab 300 --output no missing.txt

@@ -15,6 +15,7 @@ for name in llama llama-2 llama-3.1 llama-linear llama-tied mistral; do
 done
 export_to llama.h5 llama
 cmp llama/model.safetensors "$golden/llama/model.safetensors" || fail "another file than transformers wrote"
+[ "$(grep -ho '"[be]os_token_id": null' llama/*.json | wc -l)" = 4 ] || fail "tokens of an unknown tokenizer have ends: $(grep os_token llama/*.json)"
 export_to --dtype float16 mistral.h5 mistral
 cmp mistral/model.safetensors "$golden/mistral/model.safetensors" || fail "another file than transformers wrote, of float16"
 export_to --dtype bfloat16 --shard-size 12KB llama-tied.h5 tied
@@ -33,6 +34,7 @@ set_plain=(--set 'model.delta.distances=[]' --set model.delta.regularizer=none -
 train 1 plain "${set_plain[@]}"
 export_to plain away
 grep -q '"LlamaForCausalLM"' away/config.json || fail "no LlamaForCausalLM"
+[ "$(grep -ho '"[be]os_token_id": 256' away/*.json | wc -l)" = 4 ] || fail "bytes have another end than 256: $(grep os_token away/*.json)"
 expect 0 "$GDN" checkpoint import away plain.h5 > plain-model.yaml
 if "$GDN" --version | grep -q float32; then
     expect 1 "$GDN" checkpoint diff plain plain.h5 > diff 2> err # which has no optimiser

@@ -9,7 +9,6 @@ lines_of() { awk -v n="$1" 'BEGIN { for (i = 0; i < n; i++) printf "And the %s s
 lines_of 400 > a.text && lines_of 300 | tac > b.text
 mkdir tok
 "$GDN" data tokenizer --vocab 300 --output tok/tokenizer.json a.text b.text > /dev/null
-printf '{"eos_token": "<|endoftext|>"}' > tok/tokenizer_config.json
 words=(--set data.train="'?.text'" --set model.vocab_size=300 --set data.tokenizer=tok/tokenizer.json --set data.cache=cache --set train.steps=6
     --set train.eval_interval=3 --set data.validation_fraction=0.2)
 tokens() { # OUTPUT-DIRECTORY: how many token files a cache has
@@ -26,6 +25,7 @@ for ranks in 2 4; do
     for key in loss bits_per_byte; do close_to $losses $key eval one ranks$ranks; done
 done
 grep -q 'text was made tokens' one.log || fail "making a cache is not told: $(cat one.log)"
+! grep -q 'no token stands between documents' one.log || fail "no separator is known beside a tokenizer of one's own: $(cat one.log)"
 # A token file of the same text is the same training.
 train 1 written "${words[@]}" --set data.train=right.h5 --set data.format=hdf5
 equal one written
@@ -36,6 +36,9 @@ mkdir moved && cp a.text b.text moved
 train 1 again "${words[@]}" --set data.train="'moved/?.text'"
 equal one again
 [ "$before" = "$(stat -c %Y.%i cache/*.h5)" ] && ! grep -q 'made tokens' again.log || fail "a cache that is there is made again"
+# gdn check makes it too, for the run.
+expect 0 "$GDN" check small.yaml --run-dir checked "${words[@]}" --set data.cache=checked_cache > checked.log 2>&1
+cmp right.h5 checked_cache/*.h5 && [ ! -e checked ] || fail "a check leaves no tokens, or a run: $(cat checked.log)"
 # Damaged, half made, gone: made anew, the same.
 printf x | dd of="$(echo cache/*.h5)" bs=1 seek=3000 conv=notrunc 2> dd.log
 train 1 damaged "${words[@]}"
@@ -61,6 +64,7 @@ train 1 other "${words[@]}" --set data.train=a.text
 "$GDN" data tokenizer --vocab 280 --output tok280.json a.text > /dev/null
 train 1 other280 "${words[@]}" --set data.train=a.text --set data.tokenizer=tok280.json # a model with more tokens than it needs
 [ "$(tokens cache)" = 2 ] || fail "another tokenizer finds the first one's tokens"
+grep -q 'no token stands between documents' other280.log || fail "no note that documents are not separated: $(cat other280.log)"
 for file in a b; do printf '{"n": 1, "body": "%s"}\n' "$(sed 's/$/\\n/' $file.text | tr -d '\n')"; done > all.jsonl
 train 1 lines "${words[@]}" --set data.train=all.jsonl --set data.format=jsonl --set data.field=body --set data.cache=lines_cache
 cmp right.h5 lines_cache/*.h5 || fail "lines of JSON become other tokens"
@@ -115,6 +119,25 @@ cmp tok/tokenizer.json folder/tokenizer.json && cmp tok/tokenizer_config.json fo
 "$GDN" checkpoint import folder folder.h5 > /dev/null
 for from in whole folder.h5; do "$GDN" generate $from --prompt 'And the' --length 8 --seed 3 > "said_$from"; done
 cmp said_whole said_folder.h5 || fail "an import says something else: $(cat said_whole said_folder.h5)"
+# What begins and ends a text there is what the tokenizer's configuration says, by its ids; without one nothing is known to.
+ends() { # FOLDER BOS EOS
+    for file in config generation_config; do
+        [ "$(grep -o '"[be]os_token_id": [a-z0-9]*' $1/$file.json | xargs)" = "bos_token_id: $2 eos_token_id: $3" ] ||
+            fail "$1/$file.json: not $2 and $3 but $(grep os_token_id $1/$file.json)"
+    done
+}
+ends folder 0 0
+again() { # CONFIGURATION NAME: the folder with another tokenizer_config.json, in and out
+    printf '%s' "$1" > folder/tokenizer_config.json
+    [ -n "$1" ] || rm folder/tokenizer_config.json
+    "$GDN" checkpoint import folder $2.h5 > /dev/null && "$GDN" checkpoint export --format huggingface $2.h5 $2
+}
+again '{"bos_token": {"content": "a"}, "eos_token": "<|endoftext|>"}' begun && ends begun 65 0
+again '{"eos_token": "a", "bos_token": null}' other && ends other 65 65
+again '' unknown && ends unknown null null
+again '{"eos_token": "<none>"}' wrong 2> err && fail "exported with an end that is no token"
+grep -q "cannot be exported: tokenizer_config.json: .* has no token '<none>'" err && [ ! -e wrong ] || fail "$(cat err)"
+printf '{"eos_token": "<|endoftext|>"}' > folder/tokenizer_config.json
 refused "than that of folder" "$GDN" train small.yaml --run-dir none "${words[@]}" --set model.delta.stage_steps=0 --set data.tokenizer=tok280.json --set checkpoint.init_from=folder
 
 # Bad input ends all ranks with one message, and leaves neither run nor tokens.

@@ -71,10 +71,11 @@ static void abort_all(void *input, int status) {
 
 static int print_written(const struct settings *settings, const struct documents_written *written) {
     if (!written->separated)
-        fprintf(stderr,
-                "no token stands between documents: there is no --separator, and no eos_token in a "
-                "tokenizer_config.json beside %s\n",
-                settings->tokenizer);
+        fprintf(
+            stderr,
+            "gdn: note: no token stands between documents: there is no --separator, and no eos_token in a "
+            "tokenizer_config.json beside %s\n",
+            settings->tokenizer);
     printf("documents  %ld\nbytes      %ld\ntokens     %ld\n", written->documents, written->bytes,
            written->tokens);
     return commands_finish_printing();
@@ -98,7 +99,9 @@ static int write_documents(const struct settings *settings, const struct options
         .format = settings->format,
         .tokenizer = &tokenizer,
         .separator = settings->separator,
-        .field = settings->field ? settings->field : settings->messages ? "messages" : "text",
+        .field = settings->field      ? settings->field
+                 : settings->messages ? "messages"
+                                      : "text",
         .messages = settings->messages,
         .files = {options->argument, options->num_arguments},
         .progress = tell_progress,
@@ -160,8 +163,8 @@ static int train_tokenizer(const struct settings *settings, const struct options
     reading_end(&progress);
     TRY(status);
     if (vocab < settings->vocab)
-        fprintf(stderr, "no pair of tokens stands twice any more: %ld tokens instead of %ld\n", vocab,
-                settings->vocab);
+        fprintf(stderr, "gdn: note: no pair of tokens stands twice any more: %ld tokens instead of %ld\n",
+                vocab, settings->vocab);
     printf("tokens     %ld\n", vocab);
     return commands_finish_printing();
 }
@@ -209,7 +212,8 @@ static const struct command_line write_line = {
         "docs.jsonl.zst\n"
         "Example: mpirun -n 16 gdn data write --tokenizer tokenizer.json --format megatron --output corpus "
         "docs-*.jsonl\n"
-        "Example: gdn data write --tokenizer tokenizer.json --messages chatml --format hdf5 --output talks.h5 "
+        "Example: gdn data write --tokenizer tokenizer.json --messages chatml --format hdf5 --output "
+        "talks.h5 "
         "talks.jsonl",
     .own = write_options,
     .take = take_option,
@@ -230,7 +234,12 @@ static const struct command_line tokenizer_line = {
            "Writes a byte-level byte-pair tokenizer as Hugging Face's library has it, for 'gdn data write "
            "--tokenizer'. FILEs are text, or lines of JSON (.jsonl), each also packed (.gz, .zst). Words are "
            "counted on all threads, and the tokenizer is the same for any number of them.\n\n"
-           "Example: gdn data tokenizer --vocab 4096 --output tok.json corpus/*.txt",
+           "Its token <|endoftext|> is for standing between documents. Where PATH is called tokenizer.json "
+           "and no "
+           "tokenizer_config.json lies beside it, one is written, which says so to whoever uses the "
+           "tokenizer. Of a "
+           "PATH of another name 'gdn data write' is told by --separator '<|endoftext|>'.\n\n"
+           "Example: gdn data tokenizer --vocab 4096 --output tok/tokenizer.json corpus/*.txt",
     .own = tokenizer_options,
     .take = take_option,
     .min = 1,

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/format.h"
 #include "kernels/base/append.h"
 #include "kernels/base/status.h"
 #include "train/config/number.h"
@@ -127,15 +126,16 @@ static char *finish(struct lines *l) {
     return fclose(out) ? (free(text), NULL) : text;
 }
 
-/* What separates documents, where that is known: it begins and ends a text. */
-static void add_separators(struct lines *l, const struct config *config) {
-    static const char *const names[] = {"bos_token_id", "eos_token_id"};
-    bool text = token_format_of(config->data.format)->text && config->model.vocab_size > TEXT_SEPARATOR;
-    for (int i = 0; i < 2; i++)
-        if (text)
-            add(l, names[i], "%d", TEXT_SEPARATOR);
-        else
-            add(l, names[i], "null"); /* left out they would be a family's own */
+static void add_token(struct lines *l, const char *name, int32_t id) {
+    if (id >= 0)
+        add(l, name, "%d", id);
+    else
+        add(l, name, "null"); /* left out it would be a family's own */
+}
+
+static void add_ends(struct lines *l, const struct text_ends *ends) {
+    add_token(l, "bos_token_id", ends->first);
+    add_token(l, "eos_token_id", ends->last);
 }
 
 /* model.rope_scaling as keys of JSON, each with a comma before it; of none there is nothing. Returns `out`.
@@ -191,7 +191,6 @@ static void add_trunk(struct lines *l, const struct config *config) {
     add(l, "use_cache", "true");
     add(l, "vocab_size", "%d", model->vocab_size);
     add_rope(l, config);
-    add_separators(l, config);
 }
 
 /* What a family alone has. */
@@ -216,13 +215,15 @@ static void add_gdn(struct lines *l, const struct config *config) {
     add_owned(l, "logit_softcap", config_json(config, "model.logit_softcap"));
 }
 
-char *describe_model(const struct config *config, const struct family *family, const char *dtype) {
+char *describe_model(const struct config *config, const struct family *family, const char *dtype,
+                     const struct text_ends *ends) {
     struct lines lines = {0};
     add(&lines, "architectures", "[\n    \"%s\"\n  ]", family->architecture);
     add(&lines, "model_type", "\"%s\"", family->model_type);
     add(&lines, "dtype", "\"%s\"", dtype);
     add(&lines, "torch_dtype", "\"%s\"", dtype);
     add_trunk(&lines, config);
+    add_ends(&lines, ends);
     if (family->own_code)
         add_gdn(&lines, config);
     else
@@ -230,9 +231,9 @@ char *describe_model(const struct config *config, const struct family *family, c
     return finish(&lines);
 }
 
-char *describe_generation(const struct config *config) {
+char *describe_generation(const struct text_ends *ends) {
     struct lines lines = {0};
-    add_separators(&lines, config);
+    add_ends(&lines, ends);
     add(&lines, "use_cache", "true");
     return finish(&lines);
 }

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "data/documents/separator.h"
 #include "data/safetensors/write.h"
 #include "dist/checkpoint/weights.h"
 #include "kernels/base/status.h"
@@ -19,6 +20,7 @@ struct subject {
     struct weights weights;
     struct config config;
     const struct family *family;
+    struct text_ends ends;
     struct table global;
     char (*name)[NAME_LONGEST]; /* [rows] of the tensors outside */
     struct tensor_entry *entry; /* [rows] */
@@ -58,6 +60,35 @@ static int verify_introduced(struct subject *s, const char *path) {
     return GDN_OK;
 }
 
+static int verify_end(const struct subject *s, const struct carried *carried, int32_t id) {
+    if (id < s->config.model.vocab_size) return GDN_OK;
+    return gdn_fail(GDN_INPUT, "a text begins or ends with token %d of %s, but model.vocab_size is %d", id,
+                    carried->name, s->config.model.vocab_size);
+}
+
+static int find_ends(struct subject *s, const struct carried *carried) {
+    struct tokenizer *tokenizer;
+    TRY(carried_open(carried, &tokenizer));
+    int status = separator_find_first(tokenizer, carried, &s->ends.first);
+    if (!status) status = separator_find(tokenizer, carried, NULL, &s->ends.last);
+    tokenizer_close(tokenizer);
+    if (!status) status = verify_end(s, carried, s->ends.first);
+    return status ? status : verify_end(s, carried, s->ends.last);
+}
+
+/* By the tokenizer that the checkpoint carries; else, where tokens are bytes, by that. */
+static int know_ends(struct subject *s, const char *path) {
+    const struct checkpoint_info *info = &s->weights.checkpoint.info;
+    struct carried carried = {.name = NULL};
+    int status = info->tokenizer ? carried_take(path, info->tokenizer, info->tokenizer_config, &carried)
+                 : config_tokens_are_bytes(&s->config) ? carried_read("bytes", &carried)
+                                                       : GDN_OK;
+    s->ends = (struct text_ends){-1, -1};
+    if (!status && carried.name) status = find_ends(s, &carried);
+    carried_free(&carried);
+    return gdn_fail_in(status, "%s cannot be exported", path);
+}
+
 /* What can be found out before anything is written. */
 static int prepare(struct subject *s, const char *path) {
     const struct checkpoint_info *info = &s->weights.checkpoint.info;
@@ -66,6 +97,7 @@ static int prepare(struct subject *s, const char *path) {
     TRY(config_parse_trained(info->config, path, NULL, 0, &s->config, &asked));
     TRY(gdn_fail_in(describe_family(&s->config, &s->family), "%s cannot be exported", path));
     TRY(verify_introduced(s, path));
+    TRY(know_ends(s, path));
     TRY(params_create(&s->config.model, NULL, &s->global));
     TRY(weights_count(&s->weights, &stored));
     if (stored != s->global.rows)
@@ -80,9 +112,11 @@ static int write_json(const struct outcome *outcome, const char *name, char *tex
     return status;
 }
 
-/* As the checkpoint carries it; where it has no tokenizer_config.json, one that says how to open the other. */
+/* As the checkpoint carries it; where it has no tokenizer_config.json, one that says how to open the other.
+ */
 static int write_tokenizer(const struct checkpoint_info *info, const struct outcome *outcome) {
-    static const char config[] = "{\n  \"tokenizer_class\": \"PreTrainedTokenizerFast\"\n}\n";
+    static const char config[] = "{\n  \"clean_up_tokenization_spaces\": false,\n  \"tokenizer_class\": "
+                                 "\"PreTrainedTokenizerFast\"\n}\n";
     if (!info->tokenizer) return GDN_OK;
     TRY(outcome_write(outcome, "tokenizer.json", info->tokenizer));
     return outcome_write(outcome, "tokenizer_config.json",
@@ -97,8 +131,8 @@ static int fill(const struct subject *s, const struct outcome *outcome,
                                                 .shard = options->shard,
                                                 .give = give,
                                                 .context = (void *)s};
-    TRY(write_json(outcome, "config.json", describe_model(&s->config, s->family, options->dtype)));
-    TRY(write_json(outcome, "generation_config.json", describe_generation(&s->config)));
+    TRY(write_json(outcome, "config.json", describe_model(&s->config, s->family, options->dtype, &s->ends)));
+    TRY(write_json(outcome, "generation_config.json", describe_generation(&s->ends)));
     TRY(write_tokenizer(&s->weights.checkpoint.info, outcome));
     for (int i = 0; s->family->own_code && i < PYTHON_FILES; i++)
         TRY(outcome_write(outcome, python_files[i].name, python_files[i].text));

@@ -129,6 +129,12 @@ int tokenized_open(const struct config *config, const struct run_tokenizer *toke
                                       .progress = progress,
                                       .input = &maker},
                           .hosts = 1};
+    if (maker.log && tokenizer->bytes.separator < 0)
+        fprintf(
+            maker.log,
+            "gdn: note: no token stands between documents: no tokenizer_config.json with an eos_token came "
+            "with %s\n",
+            tokenizer->carried.name);
     out->owned = true;
     out->config.data.format = token_format_number(&hdf5_format);
     TRY(mesh_agree(mesh, copy_paths(&config->data, &out->config.data)));

@@ -1,6 +1,7 @@
 /* The gated delta connections as a rule between layers: what they are in a configuration (model.md, 2 to 4).
  */
 #include "model/delta/private.h"
+#include "model/params/edges.h"
 #include "model/params/stream.h"
 
 #include <math.h>
@@ -21,11 +22,22 @@ static int reach(int layer, const struct delta_config *delta) {
     return layer + (delta->embedding_source ? 1 : 0);
 }
 
+/* Those that are listed, always active. */
+static int listed(const struct delta_config *delta, int layer, struct edge *edge) {
+    const struct delta_edge *of;
+    int n = delta_edges_into(delta, layer, &of);
+    for (int i = 0; i < n; i++)
+        edge[i] =
+            (struct edge){.source = of[i].source, .scale = distance_scale(layer - of[i].source, delta)};
+    return n;
+}
+
 static int edges(const struct model_config *config, const struct rule_config *settings, int layer,
                  struct edge *edge) {
     const struct delta_config *delta = &config->delta;
     int n = 0;
     (void)settings;
+    if (delta->num_edges) return listed(delta, layer, edge);
     for (; n < delta->num_distances && delta->distances[n] <= reach(layer, delta); n++) {
         int d = delta->distances[n];
         edge[n] = (struct edge){.source = layer - d, .introduced = n + 1, .scale = distance_scale(d, delta)};

@@ -20,7 +20,7 @@ if tuple(int(number) for number in transformers.__version__.split(".")[:2]) < (5
 
 # Keys of `delta` and their defaults. What only training reads is kept, so that a model goes back to gdn as it came.
 DELTA = dict(
-    distances=[1, 2, 3, 4], embedding_source=False, kind="bottleneck", hidden=32, gate_hidden=16, distance_scale="reciprocal",
+    distances=[1, 2, 3, 4], edges=[], embedding_source=False, kind="bottleneck", hidden=32, gate_hidden=16, distance_scale="reciprocal",
     decay=0.1, normalize=False, epsilon=1e-3, temperature=1.0, aggregate="learned", attention_dim=16, attention_heads=4,
     stage_steps=0, regularizer="none", sparsity_weight=0.01, entropy_weight=0.001, l1_weight=0.0)
 
@@ -118,7 +118,8 @@ class GdnConfig(PreTrainedConfig):
         self.attention_bias = {False: "none", True: "all"}.get(attention_bias, attention_bias)
         self.attention_dropout, self.qk_norm, self.logit_softcap = attention_dropout, qk_norm, logit_softcap
         self.initializer_range, self.use_cache = initializer_range, use_cache
-        self.delta = known("delta", delta or {}, DELTA)
+        delta = delta or {}
+        self.delta = known("delta", {"distances": [], **delta} if delta.get("edges") else delta, DELTA)
         self.active_distances = active_distances
         self.rules = [rule_entry(entry) for entry in rules or []]
         self.tie_word_embeddings = tie_word_embeddings
@@ -139,17 +140,23 @@ class GdnConfig(PreTrainedConfig):
         distances = delta["distances"]
         if any(d < 1 for d in distances) or distances != sorted(set(distances)):
             raise ValueError(f"delta.distances ({distances}) are not increasing numbers from 1 on")
-        groups = delta["gate_hidden"]
-        if distances and delta["kind"] == "adaptive" and (groups < 2 or self.hidden_size % groups):
+        edges = delta["edges"]
+        if edges and (distances or delta["embedding_source"] or delta["stage_steps"]):
+            raise ValueError("delta.edges stand alone, without distances, embedding_source and stage_steps")
+        for i, edge in enumerate(edges): # [target, source]
+            if not -1 <= edge[1] < edge[0] < self.num_hidden_layers or edge in edges[:i]:
+                raise ValueError(f"delta.edges[{i}] ({edge}) is no connection from a layer, or -1, to one above it, or is there twice")
+        groups, connected = delta["gate_hidden"], distances or edges
+        if connected and delta["kind"] == "adaptive" and (groups < 2 or self.hidden_size % groups):
             raise ValueError(f"delta.gate_hidden ({groups}): an adaptive gate has two groups or more, which divide hidden_size "
                              f"({self.hidden_size})")
-        if distances and delta["aggregate"] == "multihead" and self.hidden_size % delta["attention_heads"]:
+        if connected and delta["aggregate"] == "multihead" and self.hidden_size % delta["attention_heads"]:
             raise ValueError(f"delta.attention_heads ({delta['attention_heads']}) does not divide hidden_size ({self.hidden_size})")
         several = [entry for entry in self.rules if entry["kind"] == "hyper"]
         if any(entry["streams"] not in (2, 4, 8) for entry in several):
             raise ValueError(f"hyper.streams ({several[0]['streams']}) is not 2, 4 or 8")
-        if several and (distances or len(self.rules) > 1):
-            raise ValueError("rules: hyper has several residual streams and stands alone, beside delta.distances []")
+        if several and (connected or len(self.rules) > 1):
+            raise ValueError("rules: hyper has several residual streams and stands alone, without connections")
         if any(entry["kind"] == "dense" and entry["place"] == "head" and (entry["channels"] or entry["period"] > 1) for entry in self.rules):
             raise ValueError("rules: dense at place head has neither channels nor a period")
         if any(entry["kind"] == "depth_attention" and entry["place"] == "value" and entry["form"] == "published" for entry in self.rules):

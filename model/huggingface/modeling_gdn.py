@@ -13,7 +13,7 @@ Tensors have gdn's names (model.md, 8) behind `model.`, but for lm_head.weight; 
                    self_attn.{q_proj [H h, D], k_proj, v_proj [K h, D], o_proj [D, H h]}.weight, biases as attention_bias says,
                    self_attn.{q_norm, k_norm}.weight [h]   with qk_norm: head
                    mlp.{gate_proj, up_proj [F, D], down_proj [D, F]}.weight
-  model.layers.L.delta.DISTANCE.   for every distance of `delta` up to L, with embedding_source up to L + 1, active or not
+  model.layers.L.delta.DISTANCE.   for every distance of `delta` up to L, with embedding_source up to L + 1, active or not, or of its edges into L
       bottleneck   delta_proj.weight [Hd, D]   gate_in.weight [G, D]   gate_in.bias [G]   gate_out.weight [Hd, G]   gate_out.bias [Hd]
                    output_proj.weight [D, Hd]
       full         gate.weight [D, D]
@@ -173,11 +173,12 @@ class Connections(nn.Module):
         super().__init__()
         delta, D = config.delta, config.hidden_size
         reach = layer + (1 if delta["embedding_source"] else 0)
-        active = delta["distances"][:config.active_distances]
+        listed = sorted(target - source for target, source in delta["edges"] if target == layer)
+        there = listed or [d for d in delta["distances"] if d <= reach]
+        active = listed or delta["distances"][:config.active_distances]
         self.layer, self.eps = layer, config.rms_norm_eps
-        self.distances = [d for d in active if d <= reach]
+        self.distances = [d for d in there if d in active]
         self.aggregate, self.heads = getattr(self, delta["aggregate"]), delta["attention_heads"]
-        there = [d for d in delta["distances"] if d <= reach]
         for d in there:
             self.add_module(str(d), GATES[delta["kind"]](config, d))
         if there and delta["aggregate"] == "attention":

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-enum { MAX_DISTANCES = 64, MAX_MIXERS = 64, MAX_RULES = 8 };
+enum { MAX_DISTANCES = 64, MAX_EDGES = 2048, MAX_MIXERS = 64, MAX_RULES = 8 };
 
 enum attention_bias { BIAS_NONE, BIAS_QKV, BIAS_ALL };
 enum qk_norm { QK_NORM_NONE, QK_NORM_HEAD };
@@ -15,10 +15,17 @@ enum delta_scale { SCALE_RECIPROCAL, SCALE_EXPONENTIAL, SCALE_NONE };
 enum delta_aggregate { AGGREGATE_LEARNED, AGGREGATE_MEAN, AGGREGATE_ATTENTION, AGGREGATE_MULTIHEAD };
 enum delta_regularizer { REGULARIZER_NONE, REGULARIZER_FIXED, REGULARIZER_ADAPTIVE };
 
+/* A connection that is listed: into layer `target` from node `source` below it; −1: the embedding. */
+struct delta_edge {
+    int target, source;
+};
+
 struct delta_config {
     int distances[MAX_DISTANCES]; /* increasing, ≥ 1 */
-    int num_distances;            /* 0: a plain transformer */
+    int num_distances;            /* 0: connections are those listed in `edges`; a plain transformer without */
     bool embedding_source;        /* the embedding output counts as layer −1 */
+    struct delta_edge edges[MAX_EDGES]; /* in place of distances: each once, by target, then by distance */
+    int num_edges;
     int kind;                     /* enum delta_kind */
     int hidden;                   /* Hd: bottleneck width */
     int gate_hidden;              /* G: gate width (bottleneck), channel groups (adaptive) */
@@ -131,6 +138,11 @@ struct model_config {
 /* Channels of a head. */
 static inline int head_width(const struct model_config *config) {
     return config->head_dim ? config->head_dim : config->hidden_size / config->num_heads;
+}
+
+/* Has a model delta connections, as far as its configuration tells? */
+static inline bool delta_connects(const struct delta_config *delta) {
+    return delta->num_distances || delta->num_edges;
 }
 
 /* Values that do not go together: why, and their keys. */

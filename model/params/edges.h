@@ -11,7 +11,17 @@
  * with edge_set_free. */
 int edges_introduced(const struct edges *edges, int active, struct edge_set *out);
 
-/* How many entries of `distances` are introduced at a step (0-based) (model.md, 6). */
+/* How many connections lead into the layer that has most, at most. */
+int delta_most_into(const struct delta_config *delta);
+
+/* Those listed that lead into a layer: the first of them in delta->edges; returns how many. */
+int delta_edges_into(const struct delta_config *delta, int layer, const struct delta_edge **first);
+
+/* Puts the list in its order: by target, then by distance. */
+void delta_edges_sort(struct delta_config *delta);
+
+/* How many entries of `distances` are introduced at a step (0-based) (model.md, 6); 0 without any, where all
+ * edges are there from the first step on. */
 int active_distances(const struct delta_config *delta, long step);
 
 /* How many of a layer's measured edges are in the set. */

@@ -39,11 +39,11 @@ static void add(const struct rule *rule, const struct rule_config *settings, str
     out[(*count)++] = (struct rule_entry){rule, settings, before};
 }
 
-/* The delta rule is there where it has distances, and first. */
+/* The delta rule is there where it has connections, and first. */
 int rules_of(const struct model_config *config, struct rule_entry *out) {
     static const struct rule_config delta = {.place = PLACE_AFTER};
     int count = 0;
-    if (config->delta.num_distances) add(&rule_delta, &delta, out, &count);
+    if (delta_connects(&config->delta)) add(&rule_delta, &delta, out, &count);
     for (int i = 0; i < config->num_rules && count < MAX_RULES; i++)
         add(row[config->rules[i].row], &config->rules[i], out, &count);
     return count;
@@ -113,7 +113,7 @@ static const struct conflict *conflict_of(const struct model_config *config, con
 /* A rule of several streams has them for itself: what others read of them, and add to which, none says. */
 static const struct conflict *conflict_of_streams(const struct rule_entry *rule, int count) {
     static char why[192];
-    static const struct conflict beside = {why, {"model.rules", "model.delta.distances"}};
+    static const struct conflict beside = {why, {"model.rules", "model.delta.distances", "model.delta.edges"}};
     const struct rule *several = NULL, *other = NULL;
     for (int r = 0; r < count; r++)
         if (rule[r].row->streams) several = rule[r].row;
@@ -122,7 +122,7 @@ static const struct conflict *conflict_of_streams(const struct rule_entry *rule,
     if (!other) return NULL;
     text_append(why, sizeof why, 0, "%s has several residual streams, and %s %s: it is expected alone, without %s",
                 several->name, other->name, other == several ? "once more says how many" : "reads and adds to one",
-                other == &rule_delta ? "distances" : "other rules");
+                other == &rule_delta ? "connections" : "other rules");
     return &beside;
 }
 

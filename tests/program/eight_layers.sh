@@ -42,6 +42,7 @@ model heads "distances: [2, 3], aggregate: multihead, attention_heads: 4"
 model full "distances: [1, 4], kind: full, aggregate: mean, normalize: true, regularizer: fixed" true
 model full_heads "distances: [1, 2, 6], kind: full, aggregate: multihead, attention_heads: 4, embedding_source: true"
 model adaptive "distances: [1, 2, 4], kind: adaptive, aggregate: attention, attention_dim: 3, normalize: true, regularizer: fixed"
+model listed "distances: [], edges: [[0, -1], [2, 1], [3, 2], [3, 0], [3, -1], [6, 1], [7, 6], [7, 3], [7, -1]], aggregate: mean, regularizer: adaptive"
 model adaptive_learned "distances: [3, 7], kind: adaptive, aggregate: learned, embedding_source: true, stage_steps: 4" true
 
 # Some cap their logits and have all terms of the loss; a term's own value is compared where it is there.

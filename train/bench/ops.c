@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "kernels/base/status.h"
+#include "model/params/edges.h"
 #include "train/bench/bench.h"
 #include "train/bench/made_up.h"
 #include "train/bench/time.h"
@@ -126,7 +127,7 @@ static struct sizes sizes_of(const struct config *config) {
                           .K = m->num_kv_heads,
                           .hd = head_width(m),
                           .G = m->delta.gate_hidden,
-                          .n = m->delta.num_distances,
+                          .n = delta_most_into(&m->delta),
                           .Hd = m->delta.hidden,
                           .a = m->delta.gate_hidden,
                           .heads = m->num_heads};

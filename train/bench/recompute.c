@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "kernels/base/status.h"
+#include "model/params/edges.h"
 #include "train/bench/bench.h"
 #include "train/bench/model.h"
 #include "train/bench/time.h"
@@ -85,11 +86,11 @@ static int64_t kept(const struct setting *s) {
 static void print(struct comparison *c, int rounds, bool json) {
     double mebi = 1048576, first = 0;
     if (!json)
-        printf("\nRecomputation: %d layers, width %d, context %d, micro-batch %ld, %d distances; %d rounds\n"
+        printf("\nRecomputation: %d layers, width %d, context %d, micro-batch %ld, up to %d connections a layer; %d rounds\n"
                "  %-10s %12s %10s %10s %10s %12s %10s  %s\n",
                c->setting[0].config.model.num_layers, c->setting[0].config.model.hidden_size,
                c->setting[0].config.train.sequence_length, c->setting[0].bench.micro_batch,
-               c->setting[0].config.model.delta.num_distances, rounds, "recompute", "activations", "of none",
+               delta_most_into(&c->setting[0].config.model.delta), rounds, "recompute", "activations", "of none",
                "workspace", "total", "step", "of none", "computes again");
     for (int i = 0; i < SETTINGS; i++) {
         struct setting *s = &c->setting[i];

@@ -5,6 +5,7 @@
 #include "kernels/backends/backends.h"
 #include "model/rules/rules.h"
 #include "model/table/flops.h"
+#include "model/params/edges.h"
 #include "train/bench/bench.h"
 #include "train/bench/model.h"
 #include "train/bench/products.h"
@@ -33,7 +34,7 @@ static void print_step(const struct bench_model *b, const struct ceilings *ceili
                "\"model_flops_utilization\":",
                c->model.num_layers, c->model.hidden_size, c->model.num_heads, c->model.intermediate_size,
                c->train.sequence_length, c->train.batch_size, c->model.vocab_size,
-               c->model.delta.num_distances, b->table.total, ops_threads(), tokens / x->seconds, x->seconds,
+               delta_most_into(&c->model.delta), b->table.total, ops_threads(), tokens / x->seconds, x->seconds,
                x->floor, x->floor_flops, ceilings->gemm, b->ops.name, precision_word[b->ops.precision],
                x->flops, rate / ceilings->gemm);
         if (ceilings->arithmetic > 0)
@@ -42,9 +43,9 @@ static void print_step(const struct bench_model *b, const struct ceilings *ceili
             printf("null}\n");
         return;
     }
-    printf("\nTraining step: %d layers, width %d, context %d, batch %d, %d distances, %.2fM parameters\n",
+    printf("\nTraining step: %d layers, width %d, context %d, batch %d, up to %d connections a layer, %.2fM parameters\n",
            c->model.num_layers, c->model.hidden_size, c->train.sequence_length, c->train.batch_size,
-           c->model.delta.num_distances, (double)b->table.total / 1e6);
+           delta_most_into(&c->model.delta), (double)b->table.total / 1e6);
     printf("  whole step              %9.3f ms   %.0f tokens/s   %.0f GFLOP/s, %.0f%% of peak\n",
            1e3 * x->seconds, tokens / x->seconds, rate / 1e9, 100 * rate / ceilings->gemm);
     if (!host && ceilings->arithmetic > 0)

@@ -54,6 +54,10 @@ void value_allowed(const struct key *key, FILE *out) {
         fprintf(out, "a list of at most %d increasing integers from %.0f to %d", MAX_DISTANCES, key->min,
                 INT_MAX);
         break;
+    case KEY_EDGES:
+        fprintf(out, "a list of at most %d [TARGET, SOURCE], layers' numbers, SOURCE below TARGET from -1 on",
+                MAX_EDGES);
+        break;
     case KEY_RAMP:
         fprintf(out, "a list of at most %d [STEP, SEQUENCES], steps increasing from 0", RAMP_MAX);
         break;

@@ -82,6 +82,10 @@ const struct key config_keys[] = {
     {"model.delta.distances", KEY_INTS, offsetof(struct config, model.delta.distances), "[1, 2, 3, 4]",
      COUNT(1), .count_offset = offsetof(struct config, model.delta.num_distances), RESUME,
      .help = "layer l reads layers l - d for these d, increasing; []: a plain transformer"},
+    {"model.delta.edges", KEY_EDGES, offsetof(struct config, model.delta.edges), "[]",
+     .count_offset = offsetof(struct config, model.delta.num_edges), RESUME,
+     .help = "connections one by one, in place of distances: [[TARGET, SOURCE], ...], layer TARGET reads "
+             "layer SOURCE below it, -1: the embedding output; []: by distances"},
     ROW(model.delta.embedding_source, "false", RESUME, .help = "the embedding output counts as layer -1"),
     CHOICE(model.delta.kind, "bottleneck", .rows = gate_words, RESUME, .help = "the gate of a connection"),
     ROW(model.delta.hidden, "32", COUNT(0), RESUME, .help = "bottleneck: width of the projected delta"),

@@ -154,7 +154,12 @@ struct entries {
                 const struct place *list);
     void (*write)(const void *entry, FILE *out);
 };
-extern const struct entries group_entries, rule_entries, ramp_entries; /* config/group.c, rule.c, ramp.c */
+/* config/edge.c: all of model.delta.edges, given at `place`, lead into layers that there are, and not too many into
+ * one; puts them in their order. */
+int edges_validate(struct model_config *model, const struct place *place);
+
+/* config/group.c, rule.c, ramp.c, edge.c */
+extern const struct entries group_entries, rule_entries, ramp_entries, edge_entries;
 
 /* value_read and value_write for such lists; `list` is a sequence. */
 int entries_read(const struct entries *of, void *base, const struct key *key, const char *label,

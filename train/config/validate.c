@@ -9,6 +9,7 @@
 #include "dist/layout/layout.h"
 #include "kernels/base/status.h"
 #include "model/model.h"
+#include "model/params/edges.h"
 #include "model/rules/rules.h"
 
 const struct place *key_place(const struct reading *reading, const char *path) {
@@ -59,6 +60,32 @@ static int possible(const struct reading *reading, const struct conflict *confli
 #define DELTA(name) KEY_PATH(model.delta.name)
 #define TRAIN(name) KEY_PATH(train.name)
 
+/* Whether the user has given the key a value. */
+static bool given(const struct reading *reading, const char *path) {
+    const struct place *place = &reading->place[key_find(path) - config_keys];
+    return place->file || place->set;
+}
+
+/* Connections that are listed stand in place of what distances say. */
+static int validate_edges(const struct reading *reading) {
+    struct delta_config *delta = &reading->config->model.delta;
+    if (!delta->num_edges) return GDN_OK;
+    if (!given(reading, DELTA(distances))) delta->num_distances = 0;
+    if (delta->num_distances)
+        return impossible(reading, "connections are listed by edges, or follow from distances; of the two one is "
+                                   "expected, the other left out or []",
+                          DELTA(edges), DELTA(distances));
+    if (delta->embedding_source)
+        return impossible(reading, "edges say themselves what reads the embedding, whose number as a source is -1; "
+                                   "embedding_source is expected to be false",
+                          DELTA(edges), DELTA(embedding_source));
+    if (delta->stage_steps)
+        return impossible(reading, "distances are introduced one after the other, edges are all there from the start; "
+                                   "stage_steps is expected to be 0",
+                          DELTA(edges), DELTA(stage_steps));
+    return edges_validate(&reading->config->model, key_place(reading, DELTA(edges)));
+}
+
 static int validate_model(const struct reading *reading) {
     struct model_config *model = &reading->config->model;
     if (model->num_kv_heads == 0) model->num_kv_heads = model->num_heads;
@@ -66,13 +93,8 @@ static int validate_model(const struct reading *reading) {
     if (model->logit_softcap > 0 && model->logit_softcap < FLT_MIN)
         return impossible(reading, "logits cannot be divided by so small a cap", MODEL(logit_softcap));
     TRY(possible(reading, model_conflict(model, 1)));
+    TRY(validate_edges(reading));
     return possible(reading, rules_conflict(model, 1, 1));
-}
-
-/* Whether the user has given the key a value. */
-static bool given(const struct reading *reading, const char *path) {
-    const struct place *place = &reading->place[key_find(path) - config_keys];
-    return place->file || place->set;
 }
 
 /* A ramp's last batch is the one that stays: batch_size. */
@@ -174,6 +196,13 @@ static int validate_memory(const struct reading *reading) {
     return GDN_OK;
 }
 
+/* Does a connection lead into the layer? */
+static bool leads_into(const struct delta_config *delta, int layer) {
+    const struct delta_edge *first;
+    if (delta->num_edges) return delta_edges_into(delta, layer, &first) > 0;
+    return layer + delta->embedding_source >= delta->distances[0];
+}
+
 static int validate_store(const struct reading *reading) {
     const struct delta_store_config *store = &reading->config->delta_store;
     const struct model_config *model = &reading->config->model;
@@ -184,18 +213,19 @@ static int validate_store(const struct reading *reading) {
                                            : "a store of differences needs a ratio above 0 and at most 1, or "
                                              "a tolerance above 0 and below 1",
                           STORE(interval), STORE(ratio), STORE(tolerance));
-    if (model->delta.num_distances == 0)
+    if (!delta_connects(&model->delta))
         return impossible(reading, "a model without delta connections has no differences to store",
-                          STORE(interval), DELTA(distances));
+                          STORE(interval), DELTA(distances), DELTA(edges));
     if (store->num_layers && store->layers[store->num_layers - 1] >= model->num_layers)
         return impossible(reading, "layers are counted from 0 and must be below num_layers", STORE(layers),
                           MODEL(num_layers));
-    if (store->num_layers &&
-        store->layers[store->num_layers - 1] + model->delta.embedding_source < model->delta.distances[0])
-        return impossible(reading,
-                          "no connection leads into these layers: no distance reaches back from them",
-                          STORE(layers), DELTA(distances));
-    return GDN_OK;
+    bool any = !store->num_layers;
+    for (int i = 0; i < store->num_layers && !any; i++) any = leads_into(&model->delta, store->layers[i]);
+    if (any) return GDN_OK;
+    if (model->delta.num_edges)
+        return impossible(reading, "no connection leads into these layers", STORE(layers), DELTA(edges));
+    return impossible(reading, "no connection leads into these layers: no distance reaches back from them",
+                      STORE(layers), DELTA(distances));
 }
 
 /* `true` is a demand, which a run refuses to start without memory for; where no interval was asked for there

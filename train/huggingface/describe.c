@@ -53,7 +53,7 @@ static int verify_rules(const struct config *config) {
 /* Whether a family's keys can say all of a model; those of gdn's own, which is the last, can. */
 static bool fits(const struct model_config *model, const struct family *family) {
     if (family->own_code) return true;
-    if (model->delta.num_distances || model->num_rules || model->logit_softcap > 0) return false;
+    if (delta_connects(&model->delta) || model->num_rules || model->logit_softcap > 0) return false;
     if (model->qk_norm != (family->qk_norm ? QK_NORM_HEAD : QK_NORM_NONE)) return false;
     if (family->whole && model->hidden_size % model->num_heads) return false;
     return family->bias_key ? model->attention_bias != BIAS_QKV : model->attention_bias == family->bias;
@@ -62,7 +62,7 @@ static bool fits(const struct model_config *model, const struct family *family) 
 int describe_family(const struct config *config, const struct family **out) {
     const struct model_config *model = &config->model;
     if (model->num_mixers) return gdn_fail(GDN_INPUT, "modeling_gdn.py has no mixer of tokens but attention");
-    if (model->delta.num_distances) {
+    if (delta_connects(&model->delta)) {
         TRY(verify_word(config, "model.delta.kind", gates));
         TRY(verify_word(config, "model.delta.aggregate", aggregates));
     }

@@ -143,7 +143,7 @@ static int validate_countable(const struct config *config, int parts, int micro_
     long micro_batch = batch_largest(&config->train) / parts / micro_batches;
     double max = 0x1p56, connection = 4.0 * d->hidden + 4.0 * d->gate_hidden + 4.0 * m->hidden_size,
            layer =
-               16.0 * (double)stream_width(m) + 6.0 * m->intermediate_size + d->num_distances * connection,
+               16.0 * (double)stream_width(m) + 6.0 * m->intermediate_size + delta_most_into(d) * connection,
            activation_sets =
                fmin(micro_batches, 2.0 * config->mesh.size[AXIS_PIPELINE] * config->mesh.interleave),
            all = (double)micro_batch * config->train.sequence_length * layer * (m->num_layers + 2.0) *

@@ -36,5 +36,5 @@ void report_lacks(const struct report *report, const bool *lacking, const char *
 }
 
 bool report_plain_model(const struct report_run *run) {
-    return run->configured && run->config.model.delta.num_distances == 0;
+    return run->configured && !delta_connects(&run->config.model.delta);
 }

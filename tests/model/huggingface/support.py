@@ -79,4 +79,5 @@ class Golden:
         """The specification's of the batch, a sample one document, without dropout, in float64."""
         active = reference.active_count(0, self.model.delta)
         tokens, dropout = self.chunk[:, :-1], reference.Dropout(reference.TrainConfig(), 0)
-        return reference.forward(self.weights, tokens, torch.zeros_like(tokens), self.model, active, dropout)[0]
+        every = torch.ones_like(tokens, dtype=torch.bool) # none is padding
+        return reference.forward(self.weights, tokens, torch.zeros_like(tokens), every, self.model, active, dropout)[0]

@@ -1,5 +1,7 @@
 /* Values that are right alone and wrong together: the message names both keys, with where each was given. */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "kernels/base/status.h"
 #include "tests/train/config/config_fixture.h"
@@ -151,6 +153,34 @@ static void combinations_of_data(void **state) {
             "train.precision: bf16 (line 2)", "fp32 is expected", NULL);
 }
 
+/* Connections that are listed, and what says the same otherwise. */
+static void edges_that_are_listed(void **state) {
+    (void)state;
+    refused("model: {delta: {edges: [[2, 0]], distances: [1, 2]}}", NULL, "the other left out or []",
+            "model.delta.edges: [[2, 0]] (line 1)", "model.delta.distances: [1, 2] (line 1)", NULL);
+    refused("model: {delta: {distances: [1]}}", "model.delta.edges=[[2, 0]]", "(--set model.delta.edges=[[2, 0]])",
+            "model.delta.distances: [1]", NULL);
+    refused("model: {delta: {edges: [[2, 0]], embedding_source: true}}", NULL, "as a source is -1",
+            "model.delta.embedding_source: true", NULL);
+    refused("model: {delta: {edges: [[2, 0]], stage_steps: 3}}", NULL, "all there from the start",
+            "model.delta.stage_steps: 3", NULL);
+    refused("model: {rules: [{kind: hyper}], delta: {edges: [[2, 0]]}}", NULL, "without connections",
+            "model.delta.edges: [[2, 0]]", NULL);
+    refused("model: {delta: {edges: [[2, 0], [5, 4]]}}\ndelta_store: {interval: 2, ratio: 0.5, layers: [3, 4]}",
+            NULL, "no connection leads into these layers", "model.delta.edges: ", NULL);
+    struct config c = right("model: {delta: {edges: [[5, -1], [2, 0], [5, 4], [2, 1]]}}",
+                            "delta_store={interval: 2, ratio: 0.5, layers: [0, 5]}", NULL);
+    char *text = config_text(&c);
+    assert_non_null(strstr(text, "  edges: [[2, 1], [2, 0], [5, 4], [5, -1]]\n")); /* in their order */
+    assert_non_null(strstr(text, "  distances: []\n"));
+    free(text);
+    config_free(&c);
+    char many[16 * MAX_DISTANCES] = "model.delta.edges=[[70, 0]";
+    for (int source = 1; source <= MAX_DISTANCES; source++)
+        snprintf(many + strlen(many), sizeof many - strlen(many), ", [70, %d]", source);
+    refused("model: {num_layers: 71}", strcat(many, "]"), "more than 64 connections into layer 70", "at most 64", NULL);
+}
+
 /* What is recomputed, and differences that are stored. */
 static void memory_and_store(void **state) {
     (void)state;
@@ -178,6 +208,7 @@ int main(void) {
         cmocka_unit_test(combinations_of_rules),
         cmocka_unit_test(combinations_with_the_mesh),
         cmocka_unit_test(combinations_of_data),
+        cmocka_unit_test(edges_that_are_listed),
         cmocka_unit_test(memory_and_store),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

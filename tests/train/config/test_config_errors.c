@@ -18,7 +18,7 @@ static void unknown_keys(void **state) {
     refused("num_layers: 3", NULL, "did you mean model.num_layers?", NULL);
     refused("train: {bach_size: 3}", NULL, "did you mean train.batch_size?", NULL);
     refused("model:\n  delta:\n    warp: 3", NULL, "line 3", "model.delta.warp",
-            "model.delta has distances, embedding_source", NULL);
+            "model.delta has distances, edges, embedding_source", NULL);
     refused("xyzzy: 3", NULL,
             "a configuration has model, train, mesh, data, checkpoint, delta_store, watchdog, spikes, "
             "monitor, device",
@@ -136,6 +136,17 @@ static void lists_and_sections(void **state) {
     for (int d = 2; d <= MAX_DISTANCES + 1; d++)
         snprintf(many + strlen(many), sizeof many - strlen(many), ", %d", d);
     refused("{}", strcat(many, "]"), "model.delta.distances has 65 entries: at most 64", NULL);
+    refused("model: {delta: {edges: [1, 0]}}", NULL, "model.delta.edges[0] is '1'", "[TARGET, SOURCE]", NULL);
+    refused("model: {delta: {edges: 3}}", NULL, "'3'", "a list of at most 2048 [TARGET, SOURCE]", NULL);
+    refused("model:\n  delta:\n    edges:\n    - [1, 0]\n    - [3, 2, 1]\n", NULL, "line 5",
+            "model.delta.edges[1] is '[3, 2, 1]'", "[TARGET, SOURCE]", NULL);
+    refused("model: {delta: {edges: [[1, -2]]}}", NULL, "model.delta.edges[0][1] is '-2'", "from -1", NULL);
+    refused("model: {delta: {edges: [[1, 0], [2, 2]]}}", NULL, "model.delta.edges[1] is [2, 2]",
+            "a source below its target is expected, -1 to 1", NULL);
+    refused("model: {delta: {edges: [[3, 0], [2, 1], [3, 0]]}}", NULL,
+            "model.delta.edges[2] is [3, 0], as entry 0 is", "once", NULL);
+    refused("model: {num_layers: 5, delta: {edges: [[4, 0], [5, 4], [1, 0]]}}", NULL, "line 1",
+            "model.delta.edges[1] is [5, 4]", "model.num_layers 5", "from 0 to 4", NULL);
     refused("data: {sources: {path: a}}", NULL, "data.sources is '{path: a}'", "a list", NULL);
     refused("data: {sources: [a]}", NULL, "data.sources[0] is 'a'", "{path: TEXT", NULL);
     refused("data: {sources: [{path: a}, {weight: 2}]}", NULL, "data.sources[1] lacks path", NULL);

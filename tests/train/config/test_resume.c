@@ -172,6 +172,7 @@ static void resume(void **state) {
     resumes("data.validation_fraction=0.5", "data.validation_fraction", "is 0.5, in the checkpoint 0.0");
     resumes("data.sources=[{path: a, weight: 1}, {path: b, weight: 3}]", "data.sources", "weight: 3.0");
     resumes("model.delta.distances=[]", "model.delta.distances", "is [], in the checkpoint [1, 2, 3, 4]");
+    resumes("model.delta.edges=[[1, 0], [3, 1]]", "model.delta.edges", "is [[1, 0], [3, 1]], in the checkpoint []");
     resumes("model.head_dim=16", NULL, NULL); /* what it is without */
     resumes("model.head_dim=8", "model.head_dim", "is 8, in the checkpoint 0");
     resumes("model.attention_bias=qkv", "model.attention_bias", "is qkv, in the checkpoint none");

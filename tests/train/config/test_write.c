@@ -77,6 +77,9 @@ static void random_list(const struct key *key, double u, uint64_t bits, FILE *ou
         for (uint64_t i = 0, n = bits % (MAX_DISTANCES + 1); i < n; i++)
             fprintf(out, "%s%llu", i ? "," : "", (unsigned long long)(3 * i + 1));
         break;
+    case KEY_EDGES: /* that a model of one layer may have; below there are more */
+        fputs("[0, -1],", out);
+        break;
     case KEY_RAMP:
         for (uint64_t i = 0, n = bits % (RAMP_MAX + 1); i < n; i++)
             fprintf(out, "[%llu, 12],", (unsigned long long)(i * (1 + bits % 1000)));
@@ -114,7 +117,7 @@ static void random_list(const struct key *key, double u, uint64_t bits, FILE *ou
 static void random_value(const struct key *key, uint64_t draw, FILE *out) {
     const uint64_t what = random_name(key->path), bits = random_bits(2, what, draw);
     const double u = random_uniform(1, what, draw);
-    const bool map = key->type == KEY_PATHS, list = map || key->type == KEY_INTS || key->type == KEY_RAMP ||
+    const bool map = key->type == KEY_PATHS, list = map || key->type == KEY_INTS || key->type == KEY_EDGES || key->type == KEY_RAMP ||
                                                     key->type == KEY_GROUPS || key->type == KEY_RULES ||
                                                     key->type == KEY_SOURCES;
     if (key->type == KEY_FILES && bits & 1) { /* one, which may be '', or a list of others */
@@ -164,6 +167,11 @@ static void round_trip(void **state) {
                           "model.delta={gate_hidden: 12, attention_heads: 12, hidden: 7, attention_dim: 3}",
                           "train={micro_batch_size: 0, recompute: full, recompute_delta: same}",
                           draw & 8 ? "delta_store.interval=0" : "model.delta.distances=[2, 3]",
+                          draw & 4096 ? "model.delta.edges=[]"
+                          : draw & 256
+                              ? "model.delta={distances: [], embedding_source: false, stage_steps: 0}"
+                              : "model.delta={distances: [], edges: [[59, 3], [0, -1], [59, 57]], "
+                                "embedding_source: false, stage_steps: 0}",
                           draw & 4 ? "delta_store={ratio: 0, layers: []}"
                                    : "delta_store={tolerance: 0, layers: []}",
                           "model.vocab_size=1000",

@@ -38,7 +38,7 @@ static const double OWN = 1e-5, GLOBAL = 1e-8, LOSS = 1e-5;
 
 static const char *const kinds[] = {"bottleneck", "full", "adaptive"};
 static const char *const aggregates[] = {"learned", "mean", "attention", "multihead"};
-enum { VARIANTS = 27, ALL = -1 };
+enum { VARIANTS = 28, ALL = -1 };
 
 struct placement {
     struct mesh_shape mesh;
@@ -47,12 +47,14 @@ struct placement {
 };
 
 /* Variants 0–23 are every kind × aggregate × normalize, with other settings that go round; then a plain
- * transformer, narrow bottlenecks with long edges, and what the trunk may be otherwise. */
+ * transformer, narrow bottlenecks with long edges, what the trunk may be otherwise, and connections that are
+ * listed. */
 static char *configuration(int v, const struct placement *c) {
     int kind = v % 3, aggregate = v / 3 % 4, normalize = v / 12 % 2;
     const char *some = v % 4 == 1 ? "[1, 3, 6]" : "[1, 2, 3, 4]",
                *distances = v == 24 || v > 25 ? "[]" : v == 25 ? "[2, 5]" : some;
-    if (v == 25) kind = 0, aggregate = 2, normalize = 0;
+    if (v == 25 || v == 27) kind = 0, aggregate = 2, normalize = 0;
+    const char *edges = v == 27 ? "[[7, 6], [0, -1], [3, 2], [3, -1], [4, 0], [7, 5], [7, 0], [7, -1], [6, 1]]" : "[]";
     int hidden = v == 25 ? 4 : 8;
     char *text;
     assert_true(
@@ -60,9 +62,9 @@ static char *configuration(int v, const struct placement *c) {
             &text,
             "model: {vocab_size: 29, hidden_size: 16, num_layers: 8, num_heads: 8, num_kv_heads: 4, "
             "intermediate_size: 24, %stie_embeddings: %s, logit_softcap: %g,\n"
-            "  delta: {distances: %s, embedding_source: %s, kind: %s, hidden: %d, gate_hidden: 4, aggregate: "
+            "  delta: {distances: %s, edges: %s, embedding_source: %s, kind: %s, hidden: %d, gate_hidden: 4, aggregate: "
             "%s, "
-            "normalize: %s, attention_dim: 3, attention_heads: 4, regularizer: fixed, stage_steps: 5, "
+            "normalize: %s, attention_dim: 3, attention_heads: 4, regularizer: fixed, stage_steps: %d, "
             "l1_weight: "
             "0.02}}\n"
             "train: {batch_size: 8, micro_batch_size: 1, sequence_length: 6}\n"
@@ -72,8 +74,9 @@ static char *configuration(int v, const struct placement *c) {
             v == 26
                 ? "head_dim: 6, attention_bias: all, qk_norm: head, rope_scaling: {kind: linear, factor: 3}, "
                 : "",
-            v % 5 == 2 ? "true" : "false", v % 3 == 2 ? 0.8 : 0, distances, v % 2 ? "true" : "false",
-            kinds[kind], hidden, aggregates[aggregate], normalize ? "true" : "false",
+            v % 5 == 2 ? "true" : "false", v % 3 == 2 ? 0.8 : 0, distances, edges,
+            v % 2 && v != 27 ? "true" : "false",
+            kinds[kind], hidden, aggregates[aggregate], normalize ? "true" : "false", v == 27 ? 0 : 5,
             v % 2 ? "best_fit" : "stream", c->mesh.data, c->mesh.tensor, c->mesh.pipeline, c->interleave,
             c->by_connection ? "connection" : "channel", c->sequence_parallel ? "true" : "false") > 0);
     return text;

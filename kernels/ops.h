@@ -31,7 +31,8 @@ enum {
 };
 
 /* How numbers enter matrix products and attention. Sums, norms, softmax, weights and all buffers are `real`
- * in each of them. */
+ * in each of them. On the host bf16 is of products alone, and of those of which no dimension is below
+ * BF16_LEAST (base/bf16.h); alpha is multiplied into A before that is rounded. */
 enum precision {
     PRECISION_FP32, /* as they are: no tf32 */
     PRECISION_BF16,
@@ -49,7 +50,7 @@ struct ops {
 
     /* The operations, each with what it does: kernels/trunk_operations.h and kernels/delta_operations.h, the
      * only lists of them. OPERATION(rms_norm, (long T, …), …) is the member void (*rms_norm)(long T, …). */
-#define OPERATION(name, parameters, ...) void (*name) parameters;
+#define OPERATION(name, parameters, ...) void(*name) parameters;
 #include "kernels/trunk_operations.h"
 #include "kernels/delta_operations.h"
 #undef OPERATION

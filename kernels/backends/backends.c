@@ -12,6 +12,7 @@
 #include "kernels/base/status.h"
 #include "kernels/count/count.h"
 #include "kernels/cpu/gemm.h"
+#include "kernels/cpu/gemm_bf16.h"
 #include "kernels/reference/reference.h"
 
 struct instruction_set {
@@ -20,6 +21,7 @@ struct instruction_set {
     bool (*supported)(void);
     void (*trunk)(struct ops *ops);
     void (*delta)(struct ops *ops);
+    void (*bf16)(struct ops *ops);
     double (*peak)(void);
 };
 
@@ -44,17 +46,20 @@ void cpu_trunk_v2(struct ops *ops);
 void cpu_trunk_v3(struct ops *ops);
 void cpu_trunk_v4(struct ops *ops);
 void cpu_delta_v2(struct ops *ops);
-double cpu_peak_v2(void);
 void cpu_delta_v3(struct ops *ops);
-double cpu_peak_v3(void);
 void cpu_delta_v4(struct ops *ops);
+void cpu_bf16_v2(struct ops *ops);
+void cpu_bf16_v3(struct ops *ops);
+void cpu_bf16_v4(struct ops *ops);
+double cpu_peak_v2(void);
+double cpu_peak_v3(void);
 double cpu_peak_v4(void);
 
 /* Best first. The build passes exactly the options that `supported` asks the processor for. */
 static const struct instruction_set instruction_sets[] = {
-    {"v4", "x86-64-v4 (512-bit)", has_v4, cpu_trunk_v4, cpu_delta_v4, cpu_peak_v4},
-    {"v3", "x86-64-v3 (256-bit)", has_v3, cpu_trunk_v3, cpu_delta_v3, cpu_peak_v3},
-    {"v2", "x86-64-v2 (128-bit)", has_v2, cpu_trunk_v2, cpu_delta_v2, cpu_peak_v2},
+    {"v4", "x86-64-v4 (512-bit)", has_v4, cpu_trunk_v4, cpu_delta_v4, cpu_bf16_v4, cpu_peak_v4},
+    {"v3", "x86-64-v3 (256-bit)", has_v3, cpu_trunk_v3, cpu_delta_v3, cpu_bf16_v3, cpu_peak_v3},
+    {"v2", "x86-64-v2 (128-bit)", has_v2, cpu_trunk_v2, cpu_delta_v2, cpu_bf16_v2, cpu_peak_v2},
 };
 
 #else
@@ -65,11 +70,12 @@ static bool has_plain(void) {
 
 void cpu_trunk_plain(struct ops *ops);
 void cpu_delta_plain(struct ops *ops);
+void cpu_bf16_plain(struct ops *ops);
 double cpu_peak_plain(void);
 
 static const struct instruction_set instruction_sets[] = {
     {"plain", "this machine's default instruction set", has_plain, cpu_trunk_plain, cpu_delta_plain,
-     cpu_peak_plain},
+     cpu_bf16_plain, cpu_peak_plain},
 };
 
 #endif
@@ -78,8 +84,9 @@ enum { INSTRUCTION_SETS = sizeof instruction_sets / sizeof instruction_sets[0] }
 
 static struct ops reference = {.name = "reference", .device = &host_device};
 static struct ops cpu = {.name = "cpu", .device = &host_device};
-static const struct instruction_set *chosen; /* NULL: no CPU backend */
-static char refusal[240];                    /* why there is none, or "" */
+static struct ops reference_in_bf16, cpu_in_bf16; /* the same with products of bf16 */
+static const struct instruction_set *chosen;      /* NULL: no CPU backend */
+static char refusal[240];                         /* why there is none, or "" */
 static const struct ops *backends[3];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int local_rank; /* this process among those of its host */
@@ -110,6 +117,8 @@ static void prepare(void) {
     const struct ops **next = backends;
     reference_trunk(&reference);
     reference_delta(&reference);
+    reference_in_bf16 = reference;
+    reference_bf16(&reference_in_bf16);
     chosen = choose();
     if (chosen) {
         const char *name = cpu.name;
@@ -118,6 +127,9 @@ static void prepare(void) {
         chosen->trunk(&cpu);
         chosen->delta(&cpu);
         gemm_prepare(getenv("GDN_ISA") ? chosen->name : NULL);
+        cpu_in_bf16 = cpu;
+        chosen->bf16(&cpu_in_bf16);
+        gemm_bf16_prepare(getenv("GDN_ISA") ? chosen->name : NULL);
         *next++ = &cpu;
     }
     *next++ = &reference;
@@ -147,15 +159,29 @@ bool ops_have_driver(void) {
     return driver;
 }
 
+/* A backend on the host in fp32 or bf16. */
+static const struct ops *host_in(const struct ops *ops, bool bf16) {
+    if (ops->name == cpu.name) return bf16 ? &cpu_in_bf16 : &cpu;
+    if (ops->name == reference.name) return bf16 ? &reference_in_bf16 : &reference;
+    return bf16 ? NULL : ops;
+}
+
 const struct ops *ops_on_host(const struct ops *ops) {
-    return ops->device->host ? ops : ops_all()[0];
+    return ops->device->host ? host_in(ops, false) : ops_all()[0];
 }
 
 const struct ops *ops_in(const struct ops *ops, enum precision precision) {
     if (ops->precision == precision) return ops;
     if (!ops->device->host) return module_open(ops->name, local_rank)->ops(precision);
-    gdn_fail(GDN_INPUT, "device %s computes in fp32 alone", ops->name);
-    return NULL;
+    const struct ops *found = precision == PRECISION_FP32 || precision == PRECISION_BF16
+                                  ? host_in(ops, precision == PRECISION_BF16)
+                                  : NULL;
+    if (!found) gdn_fail(GDN_INPUT, "device %s computes in fp32 and bf16 alone", ops->name);
+    return found;
+}
+
+bool ops_in_software(const struct ops *ops) {
+    return ops == &reference_in_bf16 || (ops == &cpu_in_bf16 && !gemm_bf16_native());
 }
 
 double ops_counted(void) {
@@ -164,8 +190,9 @@ double ops_counted(void) {
 
 const char *ops_describe(const struct ops *ops) {
     static char text[200];
-    if (ops == &cpu)
-        snprintf(text, sizeof text, "cpu: %s, %s, %d thread%s", chosen->text, gemm_describe(), ops_threads(),
+    if (ops == &cpu || ops == &cpu_in_bf16)
+        snprintf(text, sizeof text, "cpu: %s, %s, %d thread%s", chosen->text,
+                 ops == &cpu ? gemm_describe() : gemm_bf16_describe(), ops_threads(),
                  ops_threads() == 1 ? "" : "s");
     else if (!ops->device->host)
         snprintf(text, sizeof text, "%s: %s", ops->name, ops->device->describe());

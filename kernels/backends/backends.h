@@ -12,8 +12,11 @@
 const struct ops *ops_find(const char *name);
 
 /* The same backend in another precision. NULL, with a failure that says what is missing, where this build or
- * device has none; backends on the host have fp32 alone. */
+ * device has none; backends on the host have fp32 and bf16, the latter in products alone. */
 const struct ops *ops_in(const struct ops *ops, enum precision precision);
+
+/* Whether this table computes its precision in software, which takes longer than fp32. */
+bool ops_in_software(const struct ops *ops);
 
 /* Which of its host's processes this one is, from 0: each takes the next GPU. Before a device is opened. */
 void ops_set_local(int local);
@@ -22,7 +25,7 @@ void ops_set_local(int local);
  * 150 MB of libraries. */
 bool ops_have_driver(void);
 
-/* This backend where its buffers lie on the host, else one whose do. */
+/* This backend in fp32 where its buffers lie on the host, else one whose do. */
 const struct ops *ops_on_host(const struct ops *ops);
 
 /* All backends of this build that run on this machine's processor, in order of preference; NULL-terminated.

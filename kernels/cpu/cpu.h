@@ -10,6 +10,9 @@
 void ISA_NAME(cpu_trunk)(struct ops *ops);
 void ISA_NAME(cpu_delta)(struct ops *ops);
 
+/* Of a full table: its matrix products with operands in bf16. */
+void ISA_NAME(cpu_bf16)(struct ops *ops);
+
 /* Multiply-adds ×2 a second of all threads on registers alone (peak.c). Takes about a tenth of a second. */
 double ISA_NAME(cpu_peak)(void);
 

@@ -97,19 +97,25 @@ static long row_blocks(long m, long n, long threads) {
     return best;
 }
 
-void gemm_library(char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda,
-                  const real *b, long ldb, real beta, real *c, long ldc) {
+struct gemm_blocks gemm_blocks(long m, long n, long k) {
     long threads = omp_in_parallel() ? 1 : omp_get_max_threads(), worth = m * n * k / MIN_PRODUCTS;
     if (threads > worth) threads = worth;
-    if (threads <= 1) {
+    if (threads <= 1) return (struct gemm_blocks){1, 1, m, n};
+    long rows = row_blocks(m, n, threads), columns = threads / rows;
+    return (struct gemm_blocks){threads, columns, piece(m, rows), piece(n, columns)};
+}
+
+void gemm_library(char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda,
+                  const real *b, long ldb, real beta, real *c, long ldc) {
+    const struct gemm_blocks blocks = gemm_blocks(m, n, k);
+    const long height = blocks.height, width = blocks.width;
+    if (blocks.threads == 1) {
         product(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
         return;
     }
-    long rows = row_blocks(m, n, threads), columns = threads / rows;
-    long height = piece(m, rows), width = piece(n, columns);
-#pragma omp parallel for schedule(static, 1) num_threads(threads)
-    for (long block = 0; block < threads; block++) {
-        long i = block / columns * height, j = block % columns * width;
+#pragma omp parallel for schedule(static, 1) num_threads(blocks.threads)
+    for (long block = 0; block < blocks.threads; block++) {
+        long i = block / blocks.columns * height, j = block % blocks.columns * width;
         if (i >= m || j >= n) continue;
         product(ta, tb, m - i < height ? m - i : height, n - j < width ? n - j : width, k, alpha,
                 a + (ta == 'N' ? i * lda : i), lda, b + (tb == 'N' ? j : j * ldb), ldb, beta, c + i * ldc + j,

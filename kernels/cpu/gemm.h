@@ -16,4 +16,11 @@ void gemm_library(char ta, char tb, long m, long n, long k, real alpha, const re
 /* The library and the kernels it chose, e.g. "oneDNN 2.6.3 sgemm (AVX-512)". Owned by this module. */
 const char *gemm_describe(void);
 
+/* How C [m, n] is cut: `threads` blocks of [height, width], `columns` of them side by side, each computed by
+ * a thread alone. Beyond the last rows and columns there are none. */
+struct gemm_blocks {
+    long threads, columns, height, width;
+};
+struct gemm_blocks gemm_blocks(long m, long n, long k);
+
 #endif

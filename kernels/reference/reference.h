@@ -9,4 +9,7 @@
 void reference_trunk(struct ops *ops);
 void reference_delta(struct ops *ops);
 
+/* Of a full table: its matrix products with operands in bf16. */
+void reference_bf16(struct ops *ops);
+
 #endif

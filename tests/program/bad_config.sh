@@ -88,7 +88,7 @@ refused "--resume 'nowhere'" "$GDN" train good.yaml --resume nowhere --run-dir r
 refused "--set train.lr=fast: train.lr is 'fast'" "$GDN" train good.yaml --set train.lr=fast --run-dir r
 refused "did you mean train.lr?" "$GDN" train good.yaml --set lr=1 --run-dir r
 refused "device cuda: " "$GDN" train good.yaml --set device=cuda --run-dir r
-refused "train.precision: device cpu computes in fp32 alone" "$GDN" train good.yaml --set train.precision=bf16 --run-dir r
+refused "train.precision: device cpu computes in fp32 and bf16 alone" "$GDN" train good.yaml --set train.precision=fp16 --run-dir r
 refused "absent.txt" "$GDN" train good.yaml --set data.train=absent.txt --run-dir r
 refused "text.h5 is an HDF5 file, which format text cannot read; format hdf5 is expected" "$GDN" train good.yaml --set data.train=text.h5 --run-dir r
 gzip -k text.txt

@@ -81,7 +81,9 @@ int bench_ceilings(const struct ops *ops, const struct bench_seconds *spend, str
     const char *text = ops->device->describe();
     struct arena arena = {.name = "measuring the device", .device = ops->device};
     *out = (struct ceilings){
-        .arithmetic = ops->device->host ? ops_peak() : nominal_flops(text, ops->precision),
+        .arithmetic = !ops->device->host                 ? nominal_flops(text, ops->precision)
+                      : ops->precision == PRECISION_FP32 ? ops_peak()
+                                                         : 0, /* of bf16's units not known */
         .memory = ops->device->host ? 0 : nominal_copy(text),
     };
     long squares = 3 * sizes.max * sizes.max, count = squares > 2 * sizes.half ? squares : 2 * sizes.half;
@@ -123,10 +125,13 @@ void bench_print_machine(const struct ops *ops, const struct ceilings *c, bool j
         return;
     }
     if (ops->device->host) {
-        printf("%s\nmatrix products reach %.1f of %.1f GFLOP/s, %.0f%% of the processor's measured peak; "
-               "copying %.1f GB/s\n",
-               ops_describe(ops), c->gemm / 1e9, c->arithmetic / 1e9, 100 * c->gemm / c->arithmetic,
-               c->copy / 1e9);
+        printf("%s\nmatrix products reach %.1f", ops_describe(ops), c->gemm / 1e9);
+        if (c->arithmetic > 0)
+            printf(" of %.1f GFLOP/s, %.0f%% of the processor's measured peak", c->arithmetic / 1e9,
+                   100 * c->gemm / c->arithmetic);
+        else
+            printf(" GFLOP/s in %s", precision_word[ops->precision]);
+        printf("; copying %.1f GB/s\n", c->copy / 1e9);
         return;
     }
     printf("%s: %s; %s\nmatrix products reach %.1f GFLOP/s", ops->name, ops->device->describe(),

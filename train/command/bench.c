@@ -141,7 +141,7 @@ static int find_ops(const struct settings *s, struct config *config, const struc
             "gdn bench measures one process: mesh.data, mesh.tensor and mesh.pipeline of at most 1 are "
             "expected; gdn train times a mesh's steps, gdn plan predicts them");
     TRY(backend_choose(config, &mesh, ops));
-    if (s->backend) *ops = ops_find(s->backend);
+    if (s->backend) *ops = ops_in(ops_find(s->backend), (enum precision)config->train.precision);
     return GDN_OK;
 }
 

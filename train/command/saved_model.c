@@ -54,7 +54,8 @@ int saved_model_place(struct saved_model *saved, const struct mesh *mesh, FILE *
     int trained_in = config->train.precision;
     if (!saved->asked.device) config->device = DEVICE_AUTO;
     if (config->device == DEVICE_AUTO) TRY(backend_find(mesh, &config->device));
-    if (config->device == DEVICE_CPU && trained_in != PRECISION_FP32 && !saved->asked.precision) {
+    bool host_has = trained_in == PRECISION_FP32 || trained_in == PRECISION_BF16;
+    if (config->device == DEVICE_CPU && !host_has && !saved->asked.precision) {
         if (log)
             fprintf(log, "gdn: note: %s was trained in train.precision %s; the cpu computes in fp32\n",
                     saved->path, precision_word[trained_in]);
@@ -62,6 +63,7 @@ int saved_model_place(struct saved_model *saved, const struct mesh *mesh, FILE *
     }
     config->train.graphs = false; /* of training */
     TRY(backend_choose(config, mesh, ops));
+    if (log) backend_note(*ops, "gdn: note: ", log);
     return mesh_agree(mesh, move(saved, (*ops)->device));
 }
 

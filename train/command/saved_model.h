@@ -29,9 +29,10 @@ int saved_model_load(const struct mesh *mesh, const char *given, char *const *ov
 void saved_model_free(struct saved_model *saved);
 
 /* Chooses the backend and copies the weights to its device: the backend of an override, else the best that
- * this machine has, wherever the model was trained; on the cpu in fp32. A precision other than the
- * training's is noted on `log` (NULL: silent). Collective. Fails like backend_choose, also where an
- * override demands a precision that the device lacks; GDN_INTERNAL without memory. */
+ * this machine has, wherever the model was trained; on the cpu in fp32 where it was trained in fp16 or fp8. A
+ * precision other than the training's is noted on `log` (NULL: silent). Collective. Fails like
+ * backend_choose, also where an override demands a precision that the device lacks; GDN_INTERNAL without
+ * memory. */
 int saved_model_place(struct saved_model *saved, const struct mesh *mesh, FILE *log, const struct ops **ops);
 
 #endif

@@ -30,9 +30,11 @@
     { #member, KEY_WORD, offsetof(struct config, member), __VA_ARGS__ }
 
 #define DROPOUT(name, what)                                                                                  \
-    { "train.dropout." #name, TYPE(config, model.dropout.name),                                              \
-      offsetof(struct config, model.dropout.name), "0.0", BELOW_1,                                           \
-      .help = "training sets this part of " what " to zero, drawn by seed, step and place" }
+    {                                                                                                        \
+        "train.dropout." #name, TYPE(config, model.dropout.name),                                            \
+            offsetof(struct config, model.dropout.name), "0.0", BELOW_1,                                     \
+            .help = "training sets this part of " what " to zero, drawn by seed, step and place"             \
+    }
 
 /* Limits. Reals end at float's largest number, since weights and activations are floats; what is divided by
  * or multiplied with them must not vanish there, so "above 0" means a normal float. */
@@ -58,9 +60,11 @@ const struct key config_keys[] = {
                 "hidden_size / num_heads, and such a width is written as 0"),
     ROW(model.intermediate_size, "176", COUNT(1), RESUME, .help = "width of the MLP"),
     CHOICE(model.attention_bias, "none", .choices = "none|qkv|all", RESUME,
-           .help = "biases of attention's projections: none; of queries, keys and values; and of the output too"),
+           .help =
+               "biases of attention's projections: none; of queries, keys and values; and of the output too"),
     CHOICE(model.qk_norm, "none", .choices = "none|head", RESUME,
-           .help = "head: RMSNorm of each head of queries and keys, with a weight of head_dim, before rotation"),
+           .help =
+               "head: RMSNorm of each head of queries and keys, with a weight of head_dim, before rotation"),
     ROW(model.rope_theta, "10000.0", ABOVE_0, RESUME, .help = "base of the rotary position frequencies"),
     ROW(model.norm_eps, "1e-5", ABOVE_0, RESUME, .help = "added to the mean square in RMSNorm"),
     ROW(model.tie_embeddings, "false", RESUME, .help = "the output head shares the embedding's weights"),
@@ -137,9 +141,11 @@ const struct key config_keys[] = {
     ROW(train.min_lr_ratio, "0.1", UP_TO_1, .help = "the schedule ends at this part of lr"),
     ROW(train.warmup_steps, "5", STEPS(0), .help = "steps over which the learning rate rises to lr"),
     CHOICE(train.optimizer, "adamw", .choices = "adamw|muon", ASKED,
-           .help = "muon: matrices in layers are updated by their orthogonalised momentum, all else by AdamW"),
+           .help =
+               "muon: matrices in layers are updated by their orthogonalised momentum, all else by AdamW"),
     CHOICE(train.muon.split, "qkv", .choices = "whole|qkv|head",
-           .help = "muon: a layer's queries, keys and values are one matrix; one each; or each head's rows one"),
+           .help =
+               "muon: a layer's queries, keys and values are one matrix; one each; or each head's rows one"),
     ROW(train.muon.steps, "5", .min = 1, .max = 100,
         .help = "muon: Newton-Schulz steps that orthogonalise a matrix"),
     ROW(train.muon.momentum, "0.95", BELOW_1, .help = "muon: Nesterov momentum of matrices"),
@@ -151,9 +157,10 @@ const struct key config_keys[] = {
     ROW(train.weight_decay, "0.1", FROM(0), .help = "AdamW: decoupled decay of matrices"),
     {"train.groups", KEY_GROUPS, offsetof(struct config, train.groups), "[]",
      .count_offset = offsetof(struct config, train.num_groups),
-     .help = "settings of some tensors: [{match: 'layers.*.delta.*.mix', lr_scale: 5, weight_decay: 0}], also "
-             "beta1 and beta2; lr_scale is times lr, what is not given is as for other tensors. Of groups "
-             "that match a tensor's name the first holds"},
+     .help =
+         "settings of some tensors: [{match: 'layers.*.delta.*.mix', lr_scale: 5, weight_decay: 0}], also "
+         "beta1 and beta2; lr_scale is times lr, what is not given is as for other tensors. Of groups "
+         "that match a tensor's name the first holds"},
     ROW(train.cautious_decay, "false",
         .help = "weights decay only where that does not work against their update: elements of which update "
                 "and weight have the same sign"),
@@ -178,7 +185,9 @@ const struct key config_keys[] = {
            .help =
                "how numbers enter matrix products and attention, on a device that has it: bf16; fp16, with "
                "a loss scale; or fp8 in the trunk's products and bf16 elsewhere. Weights, sums, norms and "
-               "activations stay fp32; the cpu has fp32 alone"),
+               "activations stay fp32. The cpu has fp32 and bf16, this in products of which no dimension is "
+               "below "
+               "64, not in attention"),
     ROW(train.graphs, "false",
         .help = "record a step's passes on the device once and repeat them as one call (CUDA graphs), which "
                 "saves "
@@ -277,8 +286,9 @@ const struct key config_keys[] = {
     CHOICE(data.format, "text", .rows = token_format_words,
            .help = "of the data files; nanogpt: raw uint16 numbers; jsonl: lines of JSON, each a document"),
     ROW(data.tokenizer, "''", .home = true,
-        .help = "a tokenizer.json of Hugging Face's library, or bytes ('' for text and jsonl: bytes): what makes "
-                "tokens of text and jsonl, once, into cache; of token files, what has made them"),
+        .help =
+            "a tokenizer.json of Hugging Face's library, or bytes ('' for text and jsonl: bytes): what makes "
+            "tokens of text and jsonl, once, into cache; of token files, what has made them"),
     ROW(data.field, "text",
         .help = "jsonl: the member of a line's object that has the document's text, or its messages (then "
                 "messages, if nothing else is said)"),
@@ -289,11 +299,14 @@ const struct key config_keys[] = {
         .help = "folder that keeps the tokens of text and jsonl for later starts and other runs; it may be "
                 "removed at any time between them"),
     CHOICE(data.order, "shuffle", .choices = "shuffle|sequential", RESUME, .help = "of the samples"),
-    CHOICE(data.documents, "join", .choices = "join|mask", RESUME,
-           .help = "mask: a token sees its own document only, and positions begin again with each document; join: "
-                   "those before it in the sample too"),
+    CHOICE(
+        data.documents, "join", .choices = "join|mask", RESUME,
+        .help =
+            "mask: a token sees its own document only, and positions begin again with each document; join: "
+            "those before it in the sample too"),
     CHOICE(data.packing, "stream", .choices = "stream|best_fit", RESUME,
-           .help = "best_fit: samples are whole documents, packed with the least left over, which does not count; stream: "
+           .help = "best_fit: samples are whole documents, packed with the least left over, which does not "
+                   "count; stream: "
                    "the tokens one after the other"),
 
     ROW(checkpoint.interval, "0", STEPS(0),
@@ -312,8 +325,9 @@ const struct key config_keys[] = {
            .help = "all ranks write into one file, or those of each node into one of their own, joined by "
                    "checkpoint.h5"),
     ROW(checkpoint.init_from, "''", .home = true,
-        .help = "an HDF5 file with starting weights in /initial or /model, or a folder of Hugging Face's with "
-                "config.json and safetensors; '': drawn at random"),
+        .help =
+            "an HDF5 file with starting weights in /initial or /model, or a folder of Hugging Face's with "
+            "config.json and safetensors; '': drawn at random"),
 
     ROW(delta_store.interval, "0", STEPS(0),
         .help = "steps between stored differences (target - source) of delta connections, as low-rank "
@@ -400,8 +414,9 @@ const char *key_nearest(const char *path) {
     /* The right name in the wrong place is likelier than a misspelt one. */
     for (int k = 0; k < CONFIG_KEYS; k++)
         if (!strcmp(leaf(config_keys[k].path), leaf(path))) return config_keys[k].path;
-    static const char *const sections[] = {"model",      "model.rope_scaling", "model.delta", "train",    "train.muon", "train.dropout", "mesh",   "data",
-                                           "checkpoint", "delta_store", "watchdog", "spikes", "monitor"};
+    static const char *const sections[] = {
+        "model", "model.rope_scaling", "model.delta", "train",    "train.muon", "train.dropout", "mesh",
+        "data",  "checkpoint",         "delta_store", "watchdog", "spikes",     "monitor"};
     enum { SECTIONS = sizeof sections / sizeof *sections };
     const char *paths[SECTIONS + CONFIG_KEYS + 1] = {NULL}, *siblings[SECTIONS + CONFIG_KEYS + 1] = {NULL};
     memcpy(paths, sections, sizeof sections);

@@ -342,9 +342,11 @@ static int validate_data(const struct reading *reading) {
 /* A trained model's precision is a wish only where an override asks for it (train/command/saved_model.h). */
 static int validate_precision(const struct reading *reading) {
     const struct config *config = reading->config;
-    if (config->device != DEVICE_CPU || config->train.precision == PRECISION_FP32) return GDN_OK;
+    int precision = config->train.precision;
+    if (config->device != DEVICE_CPU || precision == PRECISION_FP32 || precision == PRECISION_BF16)
+        return GDN_OK;
     if (reading->trained && !key_place(reading, KEY_PATH(train.precision))->set) return GDN_OK;
-    return impossible(reading, "the cpu computes in fp32 alone; fp32 is expected, or device cuda",
+    return impossible(reading, "the cpu computes in fp32 or bf16; one of these is expected, or device cuda",
                       KEY_PATH(train.precision), KEY_PATH(device));
 }
 

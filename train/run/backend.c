@@ -54,3 +54,12 @@ int backend_choose(struct config *config, const struct mesh *mesh, const struct 
         TRY(choose_gpu(mesh));
     return mesh_agree(mesh, open_device(config, mesh, ops));
 }
+
+void backend_note(const struct ops *ops, const char *lead, FILE *out) {
+    if (ops_in_software(ops))
+        fprintf(out,
+                "%strain.precision: %s is computed in software on this processor, which has no units for it "
+                "that are "
+                "used: fp32 is faster here\n",
+                lead, precision_word[ops->precision]);
+}

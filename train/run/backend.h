@@ -2,6 +2,8 @@
 #ifndef GDN_BACKEND_H
 #define GDN_BACKEND_H
 
+#include <stdio.h>
+
 #include "dist/mesh/mesh.h"
 #include "kernels/ops.h"
 #include "train/config/config.h"
@@ -11,6 +13,10 @@
  * has one. GDN_INPUT, naming what is missing, for a device or precision that this build or some rank's
  * machine does not have, or GPUs on some ranks alone with `auto`. Collective. */
 int backend_choose(struct config *config, const struct mesh *mesh, const struct ops **ops);
+
+/* A line behind `lead` where this processor computes the precision that was asked for in software. Not
+ * collective. */
+void backend_note(const struct ops *ops, const char *lead, FILE *out);
 
 /* What `auto` means on this mesh: DEVICE_CUDA or DEVICE_CPU. Fails likewise. Collective. */
 int backend_find(const struct mesh *mesh, int *device);

@@ -6,6 +6,7 @@
 #include "train/config/no_effect.h"
 #include "train/plan/rule_counts.h"
 #include "train/plan/text.h"
+#include "train/run/backend.h"
 #include "train/run/ranks.h"
 
 #include <stdlib.h>
@@ -92,13 +93,15 @@ int run_describe(const struct run *run, const char *directory, FILE *out) {
         describe_data(run, out);
         describe_mesh(run, out);
         no_effect_print(&run->config, out);
+        backend_note(run->ops, "note      ", out);
     }
     if (run->mesh.size > 1) ranks_describe(&run->mesh, out);
     if (!out) return 0;
     describe_memory(run, &max, out);
     describe_saving(run, out);
     fprintf(out, "backend   %s", ops_describe(run->ops));
-    if (!run->ops->device->host) fprintf(out, "; %s", precision_word[run->ops->precision]);
+    if (!run->ops->device->host || run->ops->precision != PRECISION_FP32)
+        fprintf(out, "; %s", precision_word[run->ops->precision]);
     if (!run->ops->device->host && run->mesh.size > 1) fprintf(out, "; transport %s", run->mesh.transport);
     fputc('\n', out);
     fprintf(out, "run       %s, %s step %lld of %ld\n", directory,

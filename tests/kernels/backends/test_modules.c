@@ -66,13 +66,19 @@ static void no_gpu(void **state) {
 
 #endif
 
-static void host_has_one_precision(void **state) {
+static void precisions_of_the_host(void **state) {
     (void)state;
     gdn_failure_clear();
-    const struct ops *reference = ops_find("reference");
-    assert_ptr_equal(ops_in(reference, PRECISION_FP32), reference);
-    assert_null(ops_in(reference, PRECISION_BF16));
-    assert_non_null(strstr(gdn_failure(), "reference computes in fp32 alone"));
+    for (const struct ops *const *each = ops_all(); *each; each++) {
+        const struct ops *bf16 = ops_in(*each, PRECISION_BF16);
+        assert_ptr_equal(ops_in(*each, PRECISION_FP32), *each);
+        assert_int_equal(bf16->precision, PRECISION_BF16);
+        assert_string_equal(bf16->name, (*each)->name);
+        assert_ptr_equal(ops_in(bf16, PRECISION_FP32), *each);
+        assert_ptr_equal(ops_on_host(bf16), *each);
+        assert_null(ops_in(*each, PRECISION_FP16));
+        assert_non_null(strstr(gdn_failure(), "computes in fp32 and bf16 alone"));
+    }
 }
 
 int main(void) {
@@ -85,7 +91,7 @@ int main(void) {
         cmocka_unit_test(broken_module),
         cmocka_unit_test(no_gpu),
 #endif
-        cmocka_unit_test(host_has_one_precision),
+        cmocka_unit_test(precisions_of_the_host),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@
 static void gemm(void **state) {
     static const long shapes[][3] = {{1, 1, 1},      {1, 7, 3},     {5, 1, 9},    {13, 17, 11},
                                      {64, 64, 64},   {97, 61, 5},   {3, 300, 70}, {128, 96, 257},
-                                     {257, 128, 33}, {40, 700, 130}};
+                                     {257, 128, 33}, {40, 700, 130}, {65, 130, 201}};
     static const double factors[][2] = {{1, 0}, {1, 1}, {0.5, -2}};
     (void)state;
     EACH_BACKEND for (size_t s = 0; s < COUNT(shapes); s++) for (int mask = 0; mask < 12; mask++) {

@@ -73,12 +73,14 @@ static void combinations_of_rules(void **state) {
             "a list of query, key and value", NULL);
     refused("model: {rules: [{kind: dense, channels: [key, output]}]}", NULL, "model.rules[0].channels",
             "output", "query, key or value", NULL);
-    refused("model: {rules: [{kind: dense, channels: [key, value, key]}]}", NULL, "has 'key' once more", NULL);
+    refused("model: {rules: [{kind: dense, channels: [key, value, key]}]}", NULL, "has 'key' once more",
+            NULL);
     refused("model: {rules: [{kind: dense, place: head, channels: [key]}]}", NULL, "model.rules",
             "place before is expected", NULL);
     refused("model: {rules: [{kind: dense, place: head, period: 2}]}", NULL, "model.rules",
             "no period is expected", NULL);
-    refused("model: {rules: [{kind: mix, channels: [key]}]}", NULL, "unknown key model.rules[0].channels", NULL);
+    refused("model: {rules: [{kind: mix, channels: [key]}]}", NULL, "unknown key model.rules[0].channels",
+            NULL);
     refused("model: {rules: [{kind: hyper, streams: 6}]}", "model.delta.distances=[]", "2, 4 or 8 streams",
             NULL);
     refused("model: {rules: [{kind: hyper, streams: 9}]}", "model.delta.distances=[]", "streams is '9'",
@@ -149,8 +151,10 @@ static void combinations_of_data(void **state) {
             "two validation sets would be called 'x'", NULL);
     refused("model: {vocab_size: 256}\ndata: {validations: {x: b}}", NULL, "vocab_size of at least 257",
             NULL);
-    refused("device: cpu\ntrain: {precision: bf16}", NULL, "device: cpu (line 1)",
-            "train.precision: bf16 (line 2)", "fp32 is expected", NULL);
+    refused("device: cpu\ntrain: {precision: fp16}", NULL, "device: cpu (line 1)",
+            "train.precision: fp16 (line 2)", "fp32 or bf16", NULL);
+    refused("device: cpu\ntrain: {precision: fp8}", NULL, "train.precision: fp8 (line 2)", "fp32 or bf16",
+            NULL);
 }
 
 /* Connections that are listed, and what says the same otherwise. */

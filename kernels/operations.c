@@ -21,6 +21,7 @@ static bool varied(struct caller *caller, unsigned bit) {
 #define PART(x, count, part) ARGUMENT(x, PARTLY, REALS, count, .touched = part)
 #define TOKENS(x, count, below) ARGUMENT(x, READ, INTEGERS, count, 0, below)
 #define TARGETS(x, count, below) ARGUMENT(x, READ, INTEGERS, count, -1, below)
+#define CODES(x, count) ARGUMENT(x, READ, BF16S, count)
 #define BITS(x, bytes) ARGUMENT(x, READ_AND_WRITTEN, SAME_BITS, bytes)
 #define SUMS_OF_REALS(x, count) ARGUMENT(x, READ_AND_WRITTEN, REALS_SUMS, count)
 #define SUMS_OF_DOUBLES(x, count) ARGUMENT(x, READ_AND_WRITTEN, DOUBLES_SUMS, count)

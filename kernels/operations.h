@@ -13,10 +13,10 @@
  * with whatever; each has a name, a number of elements, and where that is not −1 to 1 the range of the
  * numbers in it. PART(x, count, touched) is one of which calls read and write `touched` elements in all.
  * Others are TOKENS(x, count, below), integers below `below`; TARGETS, of which some are −1 (the benchmark's
- * are not); BITS(x, bytes), whose bytes are the same on every backend; SUMS_OF_REALS and SUMS_OF_DOUBLES,
- * sums in double of numbers that were formed so; and on the host HOST_LIST(x, count), of reals, and
- * HOST_ROWS(x, rows, count), a list of buffers; HOST_ROWS_INOUT. EITHER(k, a, b) is `a` or, where bit k of
- * the variant is set, `b`. The benchmark times variant 0. */
+ * are not); CODES(x, count), numbers of bf16; BITS(x, bytes), whose bytes are the same on every backend;
+ * SUMS_OF_REALS and SUMS_OF_DOUBLES, sums in double of numbers that were formed so; and on the host
+ * HOST_LIST(x, count), of reals, and HOST_ROWS(x, rows, count), a list of buffers; HOST_ROWS_INOUT. EITHER(k,
+ * a, b) is `a` or, where bit k of the variant is set, `b`. The benchmark times variant 0. */
 #ifndef GDN_OPERATIONS_H
 #define GDN_OPERATIONS_H
 
@@ -34,7 +34,7 @@ struct sizes {
 struct argument {
     const char *name; /* the same pointer in every call of one operation */
     enum { READ, WRITTEN, READ_AND_WRITTEN, LEFT, PARTLY } access;
-    enum { REALS, INTEGERS, SAME_BITS, REALS_SUMS, DOUBLES_SUMS, LIST_ON_HOST, ROWS_ON_HOST } kind;
+    enum { REALS, INTEGERS, BF16S, SAME_BITS, REALS_SUMS, DOUBLES_SUMS, LIST_ON_HOST, ROWS_ON_HOST } kind;
     long count;       /* elements; of SAME_BITS bytes; of ROWS_ON_HOST in each row */
     double low, high; /* both 0: −1 to 1; of INTEGERS low: the least, high: below which */
     long touched;     /* of PARTLY elements, read plus written; of ROWS_ON_HOST rows */

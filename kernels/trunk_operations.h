@@ -193,6 +193,16 @@ OPERATION(add_hash,
  * made of. sum may be the first piece. */
 OPERATION(add_parts, (long count, int parts, const real *pieces, real *sum), 0,
           (T * D, EITHER(0, 3, 1), IN(pieces, 3 * T * D), OUT(sum, T * D)), 3, ANY_THREADS)
+/* out [count] = x as bf16, rounded to nearest, ties to even, each NaN 0x7fff (kernels/base/bf16.h) [any threads]:
+ * what is sent in half the bytes. */
+OPERATION(to_bf16, (long count, const real *x, uint16_t *out), 0,
+          (T * D, IN(x, T * D), BITS(out, T * D * sizeof(uint16_t))), 0, ANY_THREADS)
+/* out [rows, width] (row distance ld) = x [rows, width] of bf16, exactly [any threads]. */
+OPERATION(from_bf16, (long rows, long width, const uint16_t *x, real *out, long ld), 0,
+          (T, D, CODES(x, T * D), INOUT(out, T * (D + 3)), D + 3), 0, ANY_THREADS)
+/* sum [count] = pieces [parts, count] of bf16 added as add_parts adds them, not in bf16 [any threads]. */
+OPERATION(add_parts_bf16, (long count, int parts, const uint16_t *pieces, real *sum), 0,
+          (T * D, EITHER(0, 3, 1), CODES(pieces, 3 * T * D), OUT(sum, T * D)), 3, ANY_THREADS)
 
 /* ------------------------------------------------------------------------------------- tokens and loss */
 

@@ -77,7 +77,7 @@ struct recompute {
  * one activation set. */
 struct model_part {
     const struct layout *layout; /* the one that the table was made with; its `stage` outlives the model */
-    struct axis *tensor;         /* the tensor axis; outlives the model */
+    struct axis *tensor;         /* the tensor axis; outlives the model, which sets its wire type */
     const int *activation_sets;  /* [layout->chunks] sets of saved activations: micro-batches in flight */
     const struct recompute *recompute; /* [num_layers], read at creation; NULL: POLICY_NONE. For training */
     double compress_sources; /* 0: nothing. Else sources that no other chunk reads are kept from forward to

@@ -1,19 +1,29 @@
 #include "dist/comm/async_op.h"
 #include "dist/mpi/mpi_error.h"
 
+static size_t bytes_of(const struct async_op *p, long count) {
+    return (size_t)count * wire_bytes(p->wire);
+}
+
+/* The i-th element. */
+static void *at(const struct async_op *p, void *x, long i) {
+    return (char *)x + bytes_of(p, i);
+}
+
 /* -------------------------------------------------------------------------------------------- MPI's part */
 
 /* A message in pieces, all at once: the peer may wait for the last before this rank looks here again. MPI
  * keeps their order. */
 static int launch_message(struct async_op *p) {
     long piece = mpi_piece(p->count);
-    for (long at = 0; at == 0 || at < p->count; at += piece) { /* an empty message is one, too */
-        int n = (int)(p->count - at < piece ? p->count - at : piece);
+    MPI_Datatype type = wire_type(p->wire);
+    for (long from = 0; from == 0 || from < p->count; from += piece) { /* an empty message is one, too */
+        int n = (int)(p->count - from < piece ? p->count - from : piece);
         MPI_Request *request = &p->request[p->requests++];
         if (p->kind == ASYNC_SEND)
-            MPI_TRY(MPI_Isend(p->out + at, n, REAL_TYPE, p->peer, p->tag, p->comm, request));
+            MPI_TRY(MPI_Isend(at(p, p->out, from), n, type, p->peer, p->tag, p->comm, request));
         else
-            MPI_TRY(MPI_Irecv(p->in + at, n, REAL_TYPE, p->peer, p->tag, p->comm, request));
+            MPI_TRY(MPI_Irecv(at(p, p->in, from), n, type, p->peer, p->tag, p->comm, request));
     }
     return 0;
 }
@@ -65,11 +75,11 @@ static int stage(struct async_op *p) {
     struct staging *s = p->staging;
     long out = sent(p), in = received(p);
     p->out = p->in = NULL;
-    if (in && !(p->in = staging_take(s, in))) return GDN_INTERNAL;
-    if (p->kind != ASYNC_GATHER && out && !(p->out = staging_take(s, out))) return GDN_INTERNAL;
+    if (in && !(p->in = staging_take(s, bytes_of(p, in)))) return GDN_INTERNAL;
+    if (p->kind != ASYNC_GATHER && out && !(p->out = staging_take(s, bytes_of(p, out)))) return GDN_INTERNAL;
     if (!out) return launch(p);
-    real *to = p->kind == ASYNC_GATHER ? p->in + own_part(p) : p->out;
-    p->ticket = s->device->fetch(to, p->x + own_part(p), (size_t)out * sizeof *to);
+    void *to = p->kind == ASYNC_GATHER ? at(p, p->in, own_part(p)) : p->out;
+    p->ticket = s->device->fetch(to, at(p, p->x, own_part(p)), bytes_of(p, out));
     p->state = ASYNC_FETCHED;
     p->next = NULL;
     if (s->first)
@@ -97,8 +107,8 @@ static int deliver(struct async_op *p) {
     if (!s) return 0;
     if (p->out) staging_give(s, p->out, -1);
     if (in) {
-        real *to = p->kind == ASYNC_EXCHANGE ? p->pieces : p->x;
-        staging_give(s, p->in, s->device->deliver(to, p->in, (size_t)in * sizeof *to));
+        void *to = p->kind == ASYNC_EXCHANGE ? p->pieces : p->x;
+        staging_give(s, p->in, s->device->deliver(to, p->in, bytes_of(p, in)));
     }
     return s->device->status();
 }
@@ -113,15 +123,16 @@ static const struct device_comm_ops *device_comm_of(const struct axis *axis) {
 static void exchange(struct async_op *p) {
     const struct axis *axis = p->axis;
     const struct device_comm_ops *comms = device_comm_of(axis);
-    size_t bytes = (size_t)p->count * sizeof *p->x;
+    size_t bytes = bytes_of(p, p->count);
     comms->begin(axis->device_comm, "a sum of gradients");
     for (int r = 0; r < axis->size; r++) {
         if (r == axis->index || !bytes) continue;
-        comms->send(axis->device_comm, p->x + r * p->count, bytes, r);
-        comms->receive(axis->device_comm, p->pieces + r * p->count, bytes, r);
+        comms->send(axis->device_comm, at(p, p->x, r * p->count), bytes, r);
+        comms->receive(axis->device_comm, at(p, p->pieces, r * p->count), bytes, r);
     }
     p->ticket = comms->end(axis->device_comm);
-    axis->ops->device->move(p->pieces + axis->index * p->count, p->x + axis->index * p->count, bytes);
+    long mine = axis->index * p->count;
+    axis->ops->device->move(at(p, p->pieces, mine), at(p, p->x, mine), bytes);
     p->state = ASYNC_ON_DEVICE;
 }
 
@@ -138,28 +149,35 @@ int async_op_gather(struct async_op *op, struct axis *axis, MPI_Comm comm, real 
     *op = (struct async_op){.kind = ASYNC_GATHER, .axis = axis, .comm = comm, .x = x, .count = part};
     if (!axis->device_comm) return start(op, axis->staging);
     device_comm_of(axis)->begin(axis->device_comm, "a gather of weights or gradients");
-    if (part) device_comm_of(axis)->gather(axis->device_comm, x, (size_t)part * sizeof *x);
+    if (part) device_comm_of(axis)->gather(axis->device_comm, x, bytes_of(op, part));
     op->ticket = device_comm_of(axis)->end(axis->device_comm);
     op->state = ASYNC_ON_DEVICE;
     return 0;
 }
 
-int async_op_send(struct async_op *op, struct axis *axis, MPI_Comm comm, const real *x, long count, int peer,
-                  int tag, bool on_host) {
+int async_op_send(struct async_op *op, struct axis *axis, MPI_Comm comm, const void *x, long count,
+                  enum wire wire, int peer, int tag, bool on_host) {
     *op = (struct async_op){.kind = ASYNC_SEND,
                             .axis = axis,
                             .comm = comm,
-                            .x = (real *)x, /* only read */
+                            .x = (void *)x, /* only read */
                             .count = count,
+                            .wire = wire,
                             .peer = peer,
                             .tag = tag};
     return start(op, on_host ? NULL : axis->staging);
 }
 
-int async_op_receive(struct async_op *op, struct axis *axis, MPI_Comm comm, real *x, long count, int peer,
-                     int tag, bool on_host) {
-    *op = (struct async_op){
-        .kind = ASYNC_RECEIVE, .axis = axis, .comm = comm, .x = x, .count = count, .peer = peer, .tag = tag};
+int async_op_receive(struct async_op *op, struct axis *axis, MPI_Comm comm, void *x, long count,
+                     enum wire wire, int peer, int tag, bool on_host) {
+    *op = (struct async_op){.kind = ASYNC_RECEIVE,
+                            .axis = axis,
+                            .comm = comm,
+                            .x = x,
+                            .count = count,
+                            .wire = wire,
+                            .peer = peer,
+                            .tag = tag};
     return start(op, on_host ? NULL : axis->staging);
 }
 

@@ -32,10 +32,11 @@ struct async_op {
     struct axis *axis;
     MPI_Comm comm;
     struct staging *staging; /* NULL: MPI takes the buffers themselves */
-    real *x, *pieces;        /* the caller's */
+    void *x, *pieces;        /* the caller's */
     long count;              /* elements: of a rank's part, or of the message */
+    enum wire wire;          /* their type; gradients and weights are as they are stored */
     int peer, tag;
-    real *out, *in; /* what MPI reads and writes */
+    void *out, *in; /* what MPI reads and writes */
     int ticket;
     MPI_Request request[MPI_PIECES];
     int requests;
@@ -48,11 +49,11 @@ int async_op_exchange(struct async_op *op, struct axis *axis, MPI_Comm comm, rea
                       long part);
 /* Every rank's own part of x [size, part] to all, in place. */
 int async_op_gather(struct async_op *op, struct axis *axis, MPI_Comm comm, real *x, long part);
-/* A message over MPI. `on_host`: x is ordinary memory. */
-int async_op_send(struct async_op *op, struct axis *axis, MPI_Comm comm, const real *x, long count, int peer,
-                  int tag, bool on_host);
-int async_op_receive(struct async_op *op, struct axis *axis, MPI_Comm comm, real *x, long count, int peer,
-                     int tag, bool on_host);
+/* A message over MPI of `count` elements of that type. `on_host`: x is ordinary memory. */
+int async_op_send(struct async_op *op, struct axis *axis, MPI_Comm comm, const void *x, long count,
+                  enum wire wire, int peer, int tag, bool on_host);
+int async_op_receive(struct async_op *op, struct axis *axis, MPI_Comm comm, void *x, long count,
+                     enum wire wire, int peer, int tag, bool on_host);
 
 /* Lets it move on, without waiting for other ranks. */
 int async_op_move(struct async_op *op);

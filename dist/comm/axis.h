@@ -9,6 +9,11 @@
  * (kernels/base/device_comm.h), for which only the device waits. Either way later operations find the result.
  * dist/mesh/mesh.h, mesh_use, sets this up; an axis begins on the host.
  *
+ * Sums of activations, and gathers, travel in the axis's wire type (kernels/base/wire.h). In bf16 every term
+ * is rounded when it is handed over, a rank's own like the others'; terms are added as `real`, and sums
+ * rounded once more where they are handed to all. So results are still functions of terms and ranks alone,
+ * and the same on all ranks. axis_sum_exact, maxima and doubles are never rounded.
+ *
  * Calls do not return a status, so that the model's passes need not check each: the first failure is recorded
  * (status.h) and kept in `status`; later calls on the axis do nothing. Whoever runs the passes looks at it.
  *
@@ -16,8 +21,8 @@
  * what this rank has handed over for other ranks. By formula, for n elements over p ranks, of which rank r
  * has the part part(n, r) = n·(r+1)/p − n·r/p (integer division): a sum of parts sends n − part(n, r)
  * elements, a gather (p − 1)·part(n, r), a sum both; what is gathered whole (columns, doubles, the terms of a
- * maximum) counts (p − 1) times. For rows x width, part counts rows. axis_formula_… give these to the plan;
- * the calls themselves count what they hand to MPI.
+ * maximum) counts (p − 1) times. For rows x width, part counts rows. An element has the bytes of its type.
+ * axis_formula_… give these to the plan; the calls themselves count what they hand to MPI.
  *
  * A planned axis has a size but no MPI: every call on it only adds to `bytes`, by formula, and touches no
  * buffer. */
@@ -29,6 +34,7 @@
 
 #include "kernels/base/status.h"
 #include "kernels/base/device_comm.h"
+#include "kernels/base/wire.h"
 #include "kernels/ops.h"
 
 struct staging; /* dist/comm/staging.h */
@@ -41,6 +47,8 @@ struct axis {
     int64_t bytes;    /* payload handed over for other ranks so far */
     int64_t calls;    /* sums, gathers and messages sent so far */
     double seconds;   /* spent inside calls so far: exposed communication */
+
+    enum wire wire; /* of activations; WIRE_STORED until somebody says otherwise (model_create) */
 
     const struct ops *ops;           /* of the device that the buffers lie on */
     struct staging *staging;         /* the mesh's; NULL: MPI takes the buffers as they are */
@@ -77,6 +85,8 @@ int axis_reserve(struct axis *axis, long count);
 
 /* Sum of `count` elements, the same bits on all ranks of the axis. */
 void axis_sum(struct axis *axis, real *x, long count);
+/* The same as it is stored, whatever the axis's wire type: of statistics, and of gradients of weights. */
+void axis_sum_exact(struct axis *axis, real *x, long count);
 /* Sums x [rows, width], after which only this rank's rows [axis_first_row, axis_first_row of the next rank)
  * hold the sum; the others are undefined. */
 void axis_sum_rows(struct axis *axis, real *x, long rows, long width);
@@ -95,7 +105,8 @@ void axis_gather_doubles(struct axis *axis, const double *mine, long count, doub
 /* First row of rank `index`: rows·index/size; `index` may be size. */
 long axis_first_row(const struct axis *axis, long rows, int index);
 
-/* Bytes that rank `index` of an axis of `size` hands over in each call (above). */
+/* Bytes that rank `index` of an axis of `size` hands over in each call (above), of elements as they are
+ * stored; in bf16 they are that part of it that wire_bytes is of sizeof(real). */
 int64_t axis_formula_sum_rows(int size, int index, long rows, long width);
 int64_t axis_formula_gather_rows(int size, int index, long rows, long width);
 int64_t axis_formula_sum(int size, int index, long count);

@@ -11,6 +11,28 @@ static size_t bytes_of(long count) {
     return (size_t)count * sizeof(real);
 }
 
+/* The i-th element. */
+static const void *at(const void *x, long i, enum wire wire) {
+    return (const char *)x + (size_t)i * wire_bytes(wire);
+}
+
+static void *to(void *x, long i, enum wire wire) {
+    return (char *)x + (size_t)i * wire_bytes(wire);
+}
+
+static size_t length_of(long count, enum wire wire) {
+    return (size_t)count * wire_bytes(wire);
+}
+
+void axis_find_pieces(struct axis *axis, long rows, long width, long from, long max) {
+    for (int r = 0; r < axis->size; r++) {
+        long first = axis_first_of(rows, r, axis->size), end = axis_first_of(rows, r + 1, axis->size);
+        long n = (end - first) * width - from;
+        axis->count[r] = n < 0 ? 0 : n < max ? n : max;
+        axis->at[r] = axis->count[r] ? first * width + from : 0;
+    }
+}
+
 int axis_before_wait(const struct axis *axis) {
     const struct device_comm_ops *comms = device_of(axis)->comm;
     if (axis->device_comm) {
@@ -25,10 +47,10 @@ int axis_before_wait(const struct axis *axis) {
 
 /* Host memory for what goes out and what comes in; both NULL, with a failure, without memory. */
 struct stopover {
-    real *out, *in;
+    void *out, *in;
 };
 
-static int take(struct axis *axis, long out, long in, struct stopover *s) {
+static int take(struct axis *axis, size_t out, size_t in, struct stopover *s) {
     s->in = staging_take(axis->staging, in);
     s->out = s->in && out ? staging_take(axis->staging, out) : s->in;
     return s->in && s->out ? 0 : GDN_INTERNAL;
@@ -36,25 +58,26 @@ static int take(struct axis *axis, long out, long in, struct stopover *s) {
 
 /* Fetches count[r] elements from x + at[r] for each r, one after the other; `at` becomes where they lie on
  * the host. Waits until they and whatever was to go to MPI before them have arrived. */
-static int fetch_parts(struct axis *axis, const real *x, real *host) {
-    long to = 0;
+static int fetch_parts(struct axis *axis, const void *x, void *host, enum wire wire) {
+    long place = 0;
     for (int r = 0; r < axis->size; r++) {
-        axis->ticket[r] = device_of(axis)->fetch(host + to, x + axis->at[r], bytes_of(axis->count[r]));
-        axis->at[r] = to;
-        to += axis->count[r];
+        axis->ticket[r] = device_of(axis)->fetch(to(host, place, wire), at(x, axis->at[r], wire),
+                                                 length_of(axis->count[r], wire));
+        axis->at[r] = place;
+        place += axis->count[r];
     }
     for (int r = 0; r < axis->size; r++) device_of(axis)->await(axis->ticket[r]);
     return axis_before_wait(axis);
 }
 
-static int fetch_one(struct axis *axis, const real *x, long count, real *host) {
-    device_of(axis)->await(device_of(axis)->fetch(host, x, bytes_of(count)));
+static int fetch_one(struct axis *axis, const void *x, size_t bytes, void *host) {
+    device_of(axis)->await(device_of(axis)->fetch(host, x, bytes));
     return axis_before_wait(axis);
 }
 
-/* What has come in goes to x [count]. */
-static int deliver(struct axis *axis, struct stopover *s, real *x, long count) {
-    int ticket = device_of(axis)->deliver(x, s->in, bytes_of(count));
+/* What has come in goes to x. */
+static int deliver(struct axis *axis, struct stopover *s, void *x, size_t bytes) {
+    int ticket = device_of(axis)->deliver(x, s->in, bytes);
     device_of(axis)->join();
     if (s->out != s->in) staging_give(axis->staging, s->out, -1);
     staging_give(axis->staging, s->in, ticket);
@@ -63,30 +86,33 @@ static int deliver(struct axis *axis, struct stopover *s, real *x, long count) {
 
 /* -------------------------------------------------------------------------------------------------- parts */
 
-static int device_parts(struct axis *axis, const real *x) {
+static int device_parts(struct axis *axis, const void *x, void *in, enum wire wire) {
     const struct device_comm_ops *comms = device_of(axis)->comm;
     int me = axis->index;
     comms->begin(axis->device_comm, "a sum");
     for (int r = 0; r < axis->size; r++) {
         if (r == me) continue;
-        if (axis->count[r]) comms->send(axis->device_comm, x + axis->at[r], bytes_of(axis->count[r]), r);
+        if (axis->count[r])
+            comms->send(axis->device_comm, at(x, axis->at[r], wire), length_of(axis->count[r], wire), r);
         if (axis->received[r])
-            comms->receive(axis->device_comm, axis->pieces + axis->received_at[r],
-                           bytes_of(axis->received[r]), r);
+            comms->receive(axis->device_comm, to(in, axis->received_at[r], wire),
+                           length_of(axis->received[r], wire), r);
     }
     int ticket = comms->end(axis->device_comm);
-    device_of(axis)->move(axis->pieces + axis->received_at[me], x + axis->at[me], bytes_of(axis->count[me]));
+    device_of(axis)->move(to(in, axis->received_at[me], wire), at(x, axis->at[me], wire),
+                          length_of(axis->count[me], wire));
     comms->join(axis->device_comm, ticket);
     return 0;
 }
 
 /* The same for each rank in turn, which no displacement is too far for; parts are within AXIS_BLOCK. */
-static int exchange_in_turn(struct axis *axis, const real *out, real *in) {
+static int exchange_in_turn(struct axis *axis, const void *out, void *in, enum wire wire) {
+    MPI_Datatype type = wire_type(wire);
     int size = axis->size;
     for (int step = 0; step < size; step++) {
-        int to = (axis->index + step) % size, from = (axis->index + size - step) % size;
-        MPI_TRY(MPI_Sendrecv(out + axis->at[to], (int)axis->count[to], REAL_TYPE, to, 0,
-                             in + axis->received_at[from], (int)axis->received[from], REAL_TYPE, from, 0,
+        int target = (axis->index + step) % size, from = (axis->index + size - step) % size;
+        MPI_TRY(MPI_Sendrecv(at(out, axis->at[target], wire), (int)axis->count[target], type, target, 0,
+                             to(in, axis->received_at[from], wire), (int)axis->received[from], type, from, 0,
                              axis->comm, MPI_STATUS_IGNORE));
     }
     return 0;
@@ -106,57 +132,61 @@ static const int *for_call(struct axis *axis, int list, const long *values) {
     return out;
 }
 
-static int exchange_parts(struct axis *axis, const real *out, real *in) {
-    if (!in_one_call(axis)) return exchange_in_turn(axis, out, in);
-    MPI_TRY(MPI_Alltoallv(out, for_call(axis, 0, axis->count), for_call(axis, 1, axis->at), REAL_TYPE, in,
-                          for_call(axis, 2, axis->received), for_call(axis, 3, axis->received_at), REAL_TYPE,
-                          axis->comm));
+static int exchange_parts(struct axis *axis, const void *out, void *in, enum wire wire) {
+    if (!in_one_call(axis)) return exchange_in_turn(axis, out, in, wire);
+    MPI_TRY(MPI_Alltoallv(out, for_call(axis, 0, axis->count), for_call(axis, 1, axis->at), wire_type(wire),
+                          in, for_call(axis, 2, axis->received), for_call(axis, 3, axis->received_at),
+                          wire_type(wire), axis->comm));
     return 0;
 }
 
-int axis_move_parts(struct axis *axis, const real *x) {
-    if (axis->device_comm) return device_parts(axis, x);
-    if (!axis->staging) return exchange_parts(axis, x, axis->pieces);
+int axis_move_parts(struct axis *axis, const void *x, void *in, enum wire wire) {
+    if (axis->device_comm) return device_parts(axis, x, in, wire);
+    if (!axis->staging) return exchange_parts(axis, x, in, wire);
     struct stopover s;
-    long out = 0, in = 0;
-    for (int r = 0; r < axis->size; r++) out += axis->count[r], in += axis->received[r];
-    TRY(take(axis, out, in, &s));
-    TRY(fetch_parts(axis, x, s.out));
-    TRY(exchange_parts(axis, s.out, s.in));
-    return deliver(axis, &s, axis->pieces, in);
+    long out = 0, received = 0;
+    for (int r = 0; r < axis->size; r++) out += axis->count[r], received += axis->received[r];
+    TRY(take(axis, length_of(out, wire), length_of(received, wire), &s));
+    TRY(fetch_parts(axis, x, s.out, wire));
+    TRY(exchange_parts(axis, s.out, s.in, wire));
+    return deliver(axis, &s, in, length_of(received, wire));
 }
 
 /* --------------------------------------------------------------------------------------------------- rows */
 
-static int device_rows(struct axis *axis, real *x) {
+static int device_rows(struct axis *axis, void *x, enum wire wire) {
     const struct device_comm_ops *comms = device_of(axis)->comm;
     int me = axis->index;
     comms->begin(axis->device_comm, "a gather");
     for (int r = 0; r < axis->size; r++) {
         if (r == me) continue;
-        if (axis->count[me]) comms->send(axis->device_comm, x + axis->at[me], bytes_of(axis->count[me]), r);
-        if (axis->count[r]) comms->receive(axis->device_comm, x + axis->at[r], bytes_of(axis->count[r]), r);
+        if (axis->count[me])
+            comms->send(axis->device_comm, at(x, axis->at[me], wire), length_of(axis->count[me], wire), r);
+        if (axis->count[r])
+            comms->receive(axis->device_comm, to(x, axis->at[r], wire), length_of(axis->count[r], wire), r);
     }
     comms->join(axis->device_comm, comms->end(axis->device_comm));
     return 0;
 }
 
-static int gather_rows(struct axis *axis, real *x) {
-    if (!in_one_call(axis)) return mpi_gather_pieces(x, axis->at, axis->count, REAL_TYPE, axis->comm);
-    MPI_TRY(MPI_Allgatherv(MPI_IN_PLACE, 0, REAL_TYPE, x, for_call(axis, 0, axis->count),
-                           for_call(axis, 1, axis->at), REAL_TYPE, axis->comm));
+static int gather_rows(struct axis *axis, void *x, enum wire wire) {
+    MPI_Datatype type = wire_type(wire);
+    if (!in_one_call(axis)) return mpi_gather_pieces(x, axis->at, axis->count, type, axis->comm);
+    MPI_TRY(MPI_Allgatherv(MPI_IN_PLACE, 0, type, x, for_call(axis, 0, axis->count),
+                           for_call(axis, 1, axis->at), type, axis->comm));
     return 0;
 }
 
-int axis_move_rows(struct axis *axis, real *x, long total) {
-    if (axis->device_comm) return device_rows(axis, x);
-    if (!axis->staging) return gather_rows(axis, x);
+int axis_move_rows(struct axis *axis, void *x, long total, enum wire wire) {
+    if (axis->device_comm) return device_rows(axis, x, wire);
+    if (!axis->staging) return gather_rows(axis, x, wire);
     struct stopover s;
     int me = axis->index;
-    TRY(take(axis, 0, total, &s));
-    TRY(fetch_one(axis, x + axis->at[me], axis->count[me], s.in + axis->at[me]));
-    TRY(gather_rows(axis, s.in));
-    return deliver(axis, &s, x, total);
+    TRY(take(axis, 0, length_of(total, wire), &s));
+    TRY(fetch_one(axis, at(x, axis->at[me], wire), length_of(axis->count[me], wire),
+                  to(s.in, axis->at[me], wire)));
+    TRY(gather_rows(axis, s.in, wire));
+    return deliver(axis, &s, x, length_of(total, wire));
 }
 
 /* ------------------------------------------------------------------------------------------------ columns */
@@ -213,10 +243,11 @@ int axis_move_columns(struct axis *axis, const real *x, long rows, long width, r
     if (axis->device_comm) return device_columns(axis, x, rows, width, out);
     if (!axis->staging) return gather_columns(axis, x, rows, width, out);
     struct stopover s;
-    TRY(take(axis, rows * width, rows * width * axis->size, &s));
-    TRY(fetch_one(axis, x, rows * width, s.out));
+    size_t bytes = bytes_of(rows * width);
+    TRY(take(axis, bytes, bytes * (size_t)axis->size, &s));
+    TRY(fetch_one(axis, x, bytes, s.out));
     TRY(gather_columns(axis, s.out, rows, width, s.in));
-    return deliver(axis, &s, out, rows * width * axis->size);
+    return deliver(axis, &s, out, bytes * (size_t)axis->size);
 }
 
 /* ------------------------------------------------------------------------------------------------ maximum */
@@ -242,8 +273,8 @@ static int find_max(struct axis *axis, real *x, real *pieces, long count) {
 int axis_move_max(struct axis *axis, real *x, long count) {
     if (!axis->staging) return find_max(axis, x, axis->pieces, count);
     struct stopover s;
-    TRY(take(axis, axis->size * count, count, &s));
-    TRY(fetch_one(axis, x, count, s.in));
+    TRY(take(axis, bytes_of(axis->size * count), bytes_of(count), &s));
+    TRY(fetch_one(axis, x, bytes_of(count), s.in));
     TRY(find_max(axis, s.in, s.out, count));
-    return deliver(axis, &s, x, count);
+    return deliver(axis, &s, x, bytes_of(count));
 }

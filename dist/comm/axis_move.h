@@ -7,11 +7,20 @@
 
 #include "dist/comm/axis.h"
 
-/* x + at[r], count[r] elements, to each rank r; what comes, received[r] elements, to pieces + received_at[r]:
- * the axis's arrays, of which `at` is lost. */
-int axis_move_parts(struct axis *axis, const real *x);
-/* x + at[r], count[r] elements, from each rank r to all, in place; `total` is their sum. */
-int axis_move_rows(struct axis *axis, real *x, long total);
+/* First row of rank `index` of `size`. */
+static inline long axis_first_of(long rows, int index, int size) {
+    return rows * index / size;
+}
+/* Fills in the axis's `at` and `count`: of each rank's part of x [rows, width] the elements [from, from +
+ * max), as far as it has so many. */
+void axis_find_pieces(struct axis *axis, long rows, long width, long from, long max);
+
+/* The element at[r] of x, and count[r] from there on, to each rank r; what comes, received[r] elements, to
+ * `in` from received_at[r] on: the axis's arrays, of which `at` is lost. All are in that type. */
+int axis_move_parts(struct axis *axis, const void *x, void *in, enum wire wire);
+/* The element at[r] of x, and count[r] from there on, from each rank r to all, in place; `total` is their
+ * sum. */
+int axis_move_rows(struct axis *axis, void *x, long total, enum wire wire);
 /* x [rows, width] of each rank to out [rows, size, width]. */
 int axis_move_columns(struct axis *axis, const real *x, long rows, long width, real *out);
 /* x [count] becomes the greatest of all ranks' elementwise; NaN where one is NaN, so that all see it. */

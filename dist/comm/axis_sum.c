@@ -2,6 +2,7 @@
  * with the count; exchanging the terms and adding here makes a sum a function of its terms and their ranks
  * alone. */
 #include "dist/comm/axis_move.h"
+#include "dist/comm/axis_narrow.h"
 #include "dist/mpi/activity.h"
 #include "dist/mpi/mpi_error.h"
 #include "dist/mpi/mpi_pieces.h"
@@ -41,16 +42,12 @@ int axis_reserve(struct axis *axis, long count) {
                     (double)bytes / 1048576, axis->name);
 }
 
-static long first_of(long rows, int index, int size) {
-    return rows * index / size;
-}
-
 static long part_of(long rows, int index, int size) {
-    return first_of(rows, index + 1, size) - first_of(rows, index, size);
+    return axis_first_of(rows, index + 1, size) - axis_first_of(rows, index, size);
 }
 
 long axis_first_row(const struct axis *axis, long rows, int index) {
-    return first_of(rows, index, axis->size);
+    return axis_first_of(rows, index, axis->size);
 }
 
 int64_t axis_formula_sum_rows(int size, int index, long rows, long width) {
@@ -112,69 +109,74 @@ static bool too_small(struct axis *axis, long count, long pieces) {
 
 /* Hands to each rank the elements [from, from + max) of its part of the rows, as far as it has so many, and
  * sums what comes for this rank's. */
-static int sum_piece(struct axis *axis, real *x, long rows, long width, long from, long max) {
+static int sum_piece(struct axis *axis, enum wire wire, real *x, long rows, long width, long from, long max) {
     int ranks = axis->size, me = axis->index;
-    for (int r = 0; r < ranks; r++) {
-        long part = part_of(rows, r, ranks) * width, n = min(part - from, max);
-        axis->at[r] = first_of(rows, r, ranks) * width + from;
-        axis->count[r] = n > 0 ? n : 0;
-        if (!axis->count[r]) axis->at[r] = 0;
-    }
+    axis_find_pieces(axis, rows, width, from, max);
     long mine = axis->count[me];
     for (int r = 0; r < ranks; r++) axis->received[r] = mine, axis->received_at[r] = r * mine;
     real *sum = x + axis->at[me];
     for (int r = 0; r < ranks; r++)
-        if (r != me) axis->bytes += axis->count[r] * REAL_BYTES;
-    TRY(axis_move_parts(axis, x));
+        if (r != me) axis->bytes += axis->count[r] * (int64_t)wire_bytes(wire);
+    if (wire == WIRE_BF16) return axis_sum_narrow(axis, x, max, sum);
+    TRY(axis_move_parts(axis, x, axis->pieces, wire));
     axis->ops->add_parts(mine, ranks, axis->pieces, sum);
     return 0;
 }
 
-static int sum_rows(struct axis *axis, real *x, long rows, long width) {
+static int sum_rows(struct axis *axis, enum wire wire, real *x, long rows, long width) {
     long count = rows * width, max = block_part(axis->size, count);
     if (too_small(axis, count, max * axis->size)) return axis->status;
     long greatest = (rows + axis->size - 1) / axis->size * width; /* part */
-    for (long from = 0; from < greatest; from += max) TRY(sum_piece(axis, x, rows, width, from, max));
+    for (long from = 0; from < greatest; from += max) TRY(sum_piece(axis, wire, x, rows, width, from, max));
     return 0;
 }
 
-static int gather_rows(struct axis *axis, real *x, long rows, long width) {
-    for (int r = 0; r < axis->size; r++) {
-        axis->at[r] = first_of(rows, r, axis->size) * width;
-        axis->count[r] = part_of(rows, r, axis->size) * width;
-    }
-    axis->bytes += axis->count[axis->index] * REAL_BYTES * (axis->size - 1);
-    return axis_move_rows(axis, x, rows * width);
+static int gather_rows(struct axis *axis, enum wire wire, real *x, long rows, long width) {
+    if (wire == WIRE_BF16) return axis_gather_narrow_rows(axis, x, rows, width);
+    axis_find_pieces(axis, rows, width, 0, rows * width);
+    axis->bytes += axis->count[axis->index] * (int64_t)wire_bytes(wire) * (axis->size - 1);
+    return axis_move_rows(axis, x, rows * width, wire);
+}
+
+static int64_t in_wire(enum wire wire, int64_t bytes) {
+    return bytes / (int64_t)sizeof(real) * (int64_t)wire_bytes(wire);
+}
+
+static void sum_all(struct axis *axis, enum wire wire, real *x, long count) {
+    if (!enter(axis, in_wire(wire, axis_formula_sum(axis->size, axis->index, count)), "sum", count)) return;
+    int status = sum_rows(axis, wire, x, count, 1);
+    leave(axis, status ? status : gather_rows(axis, wire, x, count, 1));
 }
 
 void axis_sum(struct axis *axis, real *x, long count) {
-    if (!enter(axis, axis_formula_sum(axis->size, axis->index, count), "sum", count)) return;
-    int status = sum_rows(axis, x, count, 1);
-    leave(axis, status ? status : gather_rows(axis, x, count, 1));
+    sum_all(axis, axis->wire, x, count);
+}
+
+void axis_sum_exact(struct axis *axis, real *x, long count) {
+    sum_all(axis, WIRE_STORED, x, count);
 }
 
 void axis_sum_rows(struct axis *axis, real *x, long rows, long width) {
-    if (!enter(axis, axis_formula_sum_rows(axis->size, axis->index, rows, width), "sum of rows",
-               rows * width))
-        return;
-    leave(axis, sum_rows(axis, x, rows, width));
+    int64_t bytes = in_wire(axis->wire, axis_formula_sum_rows(axis->size, axis->index, rows, width));
+    if (!enter(axis, bytes, "sum of rows", rows * width)) return;
+    leave(axis, sum_rows(axis, axis->wire, x, rows, width));
 }
 
 void axis_gather_rows(struct axis *axis, real *x, long rows, long width) {
-    if (!enter(axis, axis_formula_gather_rows(axis->size, axis->index, rows, width), "gather of rows",
-               rows * width))
-        return;
-    leave(axis, gather_rows(axis, x, rows, width));
+    int64_t bytes = in_wire(axis->wire, axis_formula_gather_rows(axis->size, axis->index, rows, width));
+    if (!enter(axis, bytes, "gather of rows", rows * width)) return;
+    leave(axis, gather_rows(axis, axis->wire, x, rows, width));
 }
 
 void axis_gather_columns(struct axis *axis, const real *x, long rows, long width, real *out) {
     if (axis->size == 1 && x != out) device_of(axis)->move(out, x, (size_t)(rows * width) * sizeof *out);
-    int64_t bytes = axis_formula_gather_columns(axis->size, rows, width);
+    int64_t bytes = in_wire(axis->wire, axis_formula_gather_columns(axis->size, rows, width));
     if (!enter(axis, bytes, "gather of columns", rows * width)) return;
     int status = 0;
     if (rows && width) {
         axis->bytes += bytes;
-        status = axis_move_columns(axis, x, rows, width, out);
+        status = axis->wire == WIRE_BF16 ? axis_gather_narrow_columns(axis, x, rows, width, out)
+                                         : axis_move_columns(axis, x, rows, width, out);
     }
     leave(axis, status);
 }

@@ -133,22 +133,22 @@ bool p2p_turn(const struct p2p_channel *channel, int message) {
            channel->message[channel->next] == message;
 }
 
-int p2p_send(struct p2p_channels *channels, int peer, const real *x, long count) {
+int p2p_send(struct p2p_channels *channels, int peer, const void *x, size_t bytes) {
     const struct device_comm_ops *comms = device_comm_of(channels->axis);
     struct p2p_channel *channel = &channels->to[peer];
     channel->next++;
-    if (!count) return -1;
+    if (!bytes) return -1;
     comms->begin(channel->device_comm, "a send");
-    comms->send(channel->device_comm, x, (size_t)count * sizeof *x, TARGET);
+    comms->send(channel->device_comm, x, bytes, TARGET);
     return comms->end(channel->device_comm);
 }
 
-int p2p_receive(struct p2p_channels *channels, int peer, real *x, long count) {
+int p2p_receive(struct p2p_channels *channels, int peer, void *x, size_t bytes) {
     const struct device_comm_ops *comms = device_comm_of(channels->axis);
     struct p2p_channel *channel = &channels->from[peer];
     channel->next++;
-    if (!count) return -1;
+    if (!bytes) return -1;
     comms->begin(channel->device_comm, "a receive");
-    comms->receive(channel->device_comm, x, (size_t)count * sizeof *x, SOURCE);
+    comms->receive(channel->device_comm, x, bytes, SOURCE);
     return comms->end(channel->device_comm);
 }

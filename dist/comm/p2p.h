@@ -36,7 +36,7 @@ void p2p_rewind(struct p2p_channels *channels);
 /* Whether it is this message's turn. */
 bool p2p_turn(const struct p2p_channel *channel, int message);
 /* Puts the next message under way; returns a ticket of the device communicator's, −1 for an empty message. */
-int p2p_send(struct p2p_channels *channels, int peer, const real *x, long count);
-int p2p_receive(struct p2p_channels *channels, int peer, real *x, long count);
+int p2p_send(struct p2p_channels *channels, int peer, const void *x, size_t bytes);
+int p2p_receive(struct p2p_channels *channels, int peer, void *x, size_t bytes);
 
 #endif

@@ -3,11 +3,11 @@
 
 #include <stdlib.h>
 
-enum { MIN = 4096, /* elements */ UNDER_WAY = 128 /* copies: a device has at least 256 tickets */ };
+enum { MIN = 16384, /* bytes */ UNDER_WAY = 128 /* copies: a device has at least 256 tickets */ };
 
 struct staged_memory {
-    real *host;
-    long count;
+    void *host;
+    size_t bytes;
     bool used;
     int ticket; /* of the copy that still reads it, −1 */
 };
@@ -36,7 +36,7 @@ void staging_free(struct staging *staging) {
 }
 
 /* The least piece that is free and long enough, or NULL. */
-static struct staged_memory *find(struct staging *s, long count) {
+static struct staged_memory *find(struct staging *s, size_t bytes) {
     struct staged_memory *best = NULL;
     int under_way = 0;
     for (int i = 0; i < s->count; i++) {
@@ -45,37 +45,36 @@ static struct staged_memory *find(struct staging *s, long count) {
         if (m->ticket >= 0 && (under_way == UNDER_WAY || s->device->arrived(m->ticket))) await(s, m);
         if (m->ticket >= 0)
             under_way++;
-        else if (m->count >= count && (!best || m->count < best->count))
+        else if (m->bytes >= bytes && (!best || m->bytes < best->bytes))
             best = m;
     }
     return best;
 }
 
-static struct staged_memory *grow(struct staging *s, long count) {
-    long room = MIN;
-    while (room < count) room *= 2;
-    size_t bytes = (size_t)room * sizeof(real);
+static struct staged_memory *grow(struct staging *s, size_t bytes) {
+    size_t room = MIN;
+    while (room < bytes) room *= 2;
     struct staged_memory *more = realloc(s->memory, (size_t)(s->count + 1) * sizeof *more);
     if (more) s->memory = more;
-    real *host = more ? s->device->reserve_host(bytes) : NULL;
+    void *host = more ? s->device->reserve_host(room) : NULL;
     if (!host) {
         gdn_fail(GDN_INTERNAL, "out of memory: %.1f MiB of host memory between device and MPI cannot be had",
-                 (double)bytes / 1048576);
+                 (double)room / 1048576);
         return NULL;
     }
-    s->memory[s->count] = (struct staged_memory){.host = host, .count = room, .ticket = -1};
+    s->memory[s->count] = (struct staged_memory){.host = host, .bytes = room, .ticket = -1};
     return &s->memory[s->count++];
 }
 
-real *staging_take(struct staging *staging, long count) {
-    struct staged_memory *m = find(staging, count);
-    if (!m) m = grow(staging, count);
+void *staging_take(struct staging *staging, size_t bytes) {
+    struct staged_memory *m = find(staging, bytes);
+    if (!m) m = grow(staging, bytes);
     if (!m) return NULL;
     m->used = true;
     return m->host;
 }
 
-void staging_give(struct staging *staging, real *host, int ticket) {
+void staging_give(struct staging *staging, void *host, int ticket) {
     for (int i = 0; host && i < staging->count; i++)
         if (staging->memory[i].host == host) {
             staging->memory[i].used = false;

@@ -4,7 +4,6 @@
 #define GDN_STAGING_H
 
 #include "kernels/base/device.h"
-#include "kernels/base/real.h"
 
 struct async_op; /* dist/comm/async_op.h */
 
@@ -20,9 +19,9 @@ struct staging {
 int staging_create(const struct device *device, struct staging **out);
 void staging_free(struct staging *staging);
 
-/* Host memory for `count` elements; NULL, with a failure, where it cannot be had. */
-real *staging_take(struct staging *staging, long count);
+/* Host memory of so many bytes, aligned for any number; NULL, with a failure, where it cannot be had. */
+void *staging_take(struct staging *staging, size_t bytes);
 /* Gives it back; `ticket` (−1: none): of a copy from it to the device that is under way. */
-void staging_give(struct staging *staging, real *host, int ticket);
+void staging_give(struct staging *staging, void *host, int ticket);
 
 #endif

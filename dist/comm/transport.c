@@ -14,13 +14,14 @@ struct transfer {
     struct device_comm *device_comm; /* over a device communicator; NULL: not, or not yet */
     int ticket;                      /* −1: of an empty message */
     bool held;                       /* a send whose turn on the channel has not come: */
-    const real *x;
+    const void *x;
     long count;
     int peer, message;
 };
 
 struct transport {
     struct axis *axis;
+    enum wire wire;                /* the type of all messages' elements */
     MPI_Comm comm;                 /* a duplicate, so that message numbers meet no other tags */
     struct p2p_channels *channels; /* NULL: all goes over MPI */
     int capacity, count;
@@ -39,7 +40,7 @@ static int validate_tags(int messages) {
         messages, *max);
 }
 
-int transport_create(struct axis *axis, int transfers, int messages, struct transport **out) {
+int transport_create(struct axis *axis, enum wire wire, int transfers, int messages, struct transport **out) {
     /* First what needs the other ranks, so that none waits for one that has no memory. */
     MPI_Comm comm = MPI_COMM_NULL;
     struct p2p_channels *channels = NULL;
@@ -51,7 +52,8 @@ int transport_create(struct axis *axis, int transfers, int messages, struct tran
     if (axis->device_comm) status = p2p_create(axis, comm, &channels);
     struct transport *t = *out = calloc(1, sizeof *t);
     if (!t) return gdn_fail(GDN_INTERNAL, "out of memory for messages between pipeline stages");
-    *t = (struct transport){.axis = axis, .comm = comm, .channels = channels, .capacity = transfers};
+    *t = (struct transport){
+        .axis = axis, .wire = wire, .comm = comm, .channels = channels, .capacity = transfers};
     t->transfer = calloc((size_t)transfers + 1, sizeof *t->transfer);
     t->open = calloc((size_t)transfers + 1, sizeof *t->open);
     for (int i = 0; t->open && i < transfers; i++) t->open[i] = i;
@@ -77,6 +79,10 @@ void transport_expect(struct transport *transport, int count, const int *peer, c
     struct transport *t = transport;
     if (!t->channels || t->axis->status) return;
     t->axis->status = p2p_expect(t->channels, count, peer, message);
+}
+
+static size_t bytes_of(const struct transport *t, long count) {
+    return (size_t)count * wire_bytes(t->wire);
 }
 
 /* On a planned axis messages are only counted. */
@@ -121,23 +127,23 @@ static void send_held(struct transport *t, int peer) {
         if (!transfer->held || transfer->peer != peer || !p2p_turn(channel, transfer->message)) continue;
         transfer->held = false;
         transfer->device_comm = channel->device_comm;
-        transfer->ticket = p2p_send(t->channels, peer, transfer->x, transfer->count);
+        transfer->ticket = p2p_send(t->channels, peer, transfer->x, bytes_of(t, transfer->count));
         i = -1; /* one before it may be next */
     }
 }
 
-static int receive_over_channel(struct transport *t, struct transfer *transfer, real *x, long count, int peer,
+static int receive_over_channel(struct transport *t, struct transfer *transfer, void *x, long count, int peer,
                                 int message) {
     struct p2p_channel *channel = &t->channels->from[peer];
     if (!p2p_turn(channel, message)) return out_of_turn("received", message);
     transfer->device_comm = channel->device_comm;
-    transfer->ticket = p2p_receive(t->channels, peer, x, count);
+    transfer->ticket = p2p_receive(t->channels, peer, x, bytes_of(t, count));
     return 0;
 }
 
 /* ------------------------------------------------------------------------------------------- the calls */
 
-void transport_receive(struct transport *transport, int owner, real *x, long count, int peer, int message,
+void transport_receive(struct transport *transport, int owner, void *x, long count, int peer, int message,
                        bool on_host) {
     struct transport *t = transport;
     if (only_counts(t)) return;
@@ -146,15 +152,15 @@ void transport_receive(struct transport *transport, int owner, real *x, long cou
     if (t->channels && !on_host)
         end(t, receive_over_channel(t, transfer, x, count, peer, message));
     else
-        end(t, async_op_receive(&transfer->op, t->axis, t->comm, x, count, peer, message, on_host));
+        end(t, async_op_receive(&transfer->op, t->axis, t->comm, x, count, t->wire, peer, message, on_host));
 }
 
-void transport_send(struct transport *transport, int owner, const real *x, long count, int peer, int message,
+void transport_send(struct transport *transport, int owner, const void *x, long count, int peer, int message,
                     bool on_host) {
     struct transport *t = transport;
     struct transfer *transfer = only_counts(t) ? NULL : begin(t, owner, count);
     if (t->axis->status) return;
-    t->axis->bytes += count * (int64_t)sizeof(real);
+    t->axis->bytes += (int64_t)bytes_of(t, count);
     t->axis->calls++;
     if (!transfer) return;
     if (t->channels && !on_host) {
@@ -165,7 +171,7 @@ void transport_send(struct transport *transport, int owner, const real *x, long 
         end(t, 0);
         return;
     }
-    end(t, async_op_send(&transfer->op, t->axis, t->comm, x, count, peer, message, on_host));
+    end(t, async_op_send(&transfer->op, t->axis, t->comm, x, count, t->wire, peer, message, on_host));
 }
 
 static int finish(struct transport *t, struct transfer *transfer) {

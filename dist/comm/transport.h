@@ -18,9 +18,9 @@
 
 struct transport; /* opaque */
 
-/* For up to `transfers` at a time and message numbers below `messages`. The axis outlives it. Collective over
- * the axis. GDN_INPUT where MPI has fewer tags than messages; GDN_INTERNAL. */
-int transport_create(struct axis *axis, int transfers, int messages, struct transport **out);
+/* For up to `transfers` at a time and message numbers below `messages`, of elements of that type. The axis
+ * outlives it. Collective over the axis. GDN_INPUT where MPI has fewer tags than messages; GDN_INTERNAL. */
+int transport_create(struct axis *axis, enum wire wire, int transfers, int messages, struct transport **out);
 void transport_free(struct transport *transport);
 
 /* The messages that this rank will receive before each transport_finish from now on, in the order of the
@@ -30,9 +30,9 @@ void transport_expect(struct transport *transport, int count, const int *peer, c
 
 /* Starts to receive or send `count` elements; x is left alone until transport_wait of its owner. `peer` is a
  * pipeline index. */
-void transport_receive(struct transport *transport, int owner, real *x, long count, int peer, int message,
+void transport_receive(struct transport *transport, int owner, void *x, long count, int peer, int message,
                        bool on_host);
-void transport_send(struct transport *transport, int owner, const real *x, long count, int peer, int message,
+void transport_send(struct transport *transport, int owner, const void *x, long count, int peer, int message,
                     bool on_host);
 
 /* Waits for all transfers of an owner; on a device, operations queued from now on do so. */

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "dist/layout/axes.h"
+#include "kernels/base/wire.h"
 
 /* Consecutive layers [first, end), as one rank computes them in one go. The first stage has the embedding too
  * (layer −1), the last one the final norm and the head. */
@@ -30,6 +31,7 @@ struct layout {
     double compress;    /* what else crosses stages goes as low-rank factors of this part of the full rank; 0:
                            as it is (train/step/boundary.h) */
     bool feedback;      /* what that drops of a gradient joins the next micro-batch's */
+    enum wire wire;     /* in which type values cross stages and tensor ranks */
 };
 
 /* One rank that holds everything. `stage` is then NULL. */

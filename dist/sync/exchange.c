@@ -30,7 +30,8 @@ int exchange_send(struct exchange *e, const real *x, long count, int peer) {
     if (!count) return 0;
     e->axis->bytes += count * (int64_t)sizeof *x;
     if (!e->axis->device_comm)
-        return async_op_send(&e->op[e->count++], e->axis, e->axis->comm, x, count, peer, 0, false);
+        return async_op_send(&e->op[e->count++], e->axis, e->axis->comm, x, count, WIRE_STORED, peer, 0,
+                             false);
     comms_of(e)->send(e->axis->device_comm, x, (size_t)count * sizeof *x, peer);
     return 0;
 }
@@ -38,7 +39,8 @@ int exchange_send(struct exchange *e, const real *x, long count, int peer) {
 int exchange_receive(struct exchange *e, real *x, long count, int peer) {
     if (!count) return 0;
     if (!e->axis->device_comm)
-        return async_op_receive(&e->op[e->count++], e->axis, e->axis->comm, x, count, peer, 0, false);
+        return async_op_receive(&e->op[e->count++], e->axis, e->axis->comm, x, count, WIRE_STORED, peer, 0,
+                                false);
     comms_of(e)->receive(e->axis->device_comm, x, (size_t)count * sizeof *x, peer);
     return 0;
 }

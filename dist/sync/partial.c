@@ -25,7 +25,7 @@ void sync_sum_partial(struct sync *sync, int layer, bool shared, real *gradient)
             ops->copy(row->count, unpack ? at : own, unpack ? own : at);
             at += row->count;
         }
-        if (!unpack) axis_sum(&sync->mesh->axis[AXIS_TENSOR], sync->packed, count);
+        if (!unpack) axis_sum_exact(&sync->mesh->axis[AXIS_TENSOR], sync->packed, count);
     }
 }
 

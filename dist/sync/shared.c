@@ -13,8 +13,8 @@ static int swap(struct sync *sync, int rank, real *x, real *version, long count,
         comms->receive(axis->device_comm, version, (size_t)count * sizeof *x, rank);
         return 0;
     }
-    TRY(async_op_receive(&op[0], axis, sync->pipeline, version, count, rank, 0, false));
-    return async_op_send(&op[1], axis, sync->pipeline, x, count, rank, 0, false);
+    TRY(async_op_receive(&op[0], axis, sync->pipeline, version, count, WIRE_STORED, rank, 0, false));
+    return async_op_send(&op[1], axis, sync->pipeline, x, count, WIRE_STORED, rank, 0, false);
 }
 
 /* Sums x [count], a piece of the row, of all its owners, who exchange their versions with each other. */

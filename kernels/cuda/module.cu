@@ -12,6 +12,7 @@ static void fill(struct ops *ops, enum precision precision) {
     cuda_vectors(ops);
     cuda_sums(ops);
     cuda_columns(ops);
+    cuda_bf16(ops);
     cuda_sources(ops);
     cuda_embed(ops);
     cuda_norm(ops);

@@ -1,6 +1,7 @@
 /* Reference: matrix product, sums over vectors and rows, and the optimiser's update. */
 #include <math.h>
 
+#include "kernels/base/bf16.h"
 #include "kernels/base/decay.h"
 #include "kernels/base/hash.h"
 #include "kernels/reference/trunk_parts.h"
@@ -117,6 +118,23 @@ static void add_parts(long count, int parts, const real *pieces, real *sum) {
     }
 }
 
+static void narrow(long count, const real *x, uint16_t *out) {
+    for (long i = 0; i < count; i++) out[i] = bf16_of(x[i]);
+}
+
+static void widen(long rows, long width, const uint16_t *x, real *out, long ld) {
+    for (long r = 0; r < rows; r++)
+        for (long c = 0; c < width; c++) out[r * ld + c] = from_bf16(x[r * width + c]);
+}
+
+static void add_narrow_parts(long count, int parts, const uint16_t *pieces, real *sum) {
+    for (long i = 0; i < count; i++) {
+        real total = from_bf16(pieces[i]);
+        for (int p = 1; p < parts; p++) total += from_bf16(pieces[p * count + i]);
+        sum[i] = total;
+    }
+}
+
 static void adamw(long n, real *w, const real *g, real *m, real *v, double gscale, double lr, double beta1,
                   double beta2, double eps, double decay, bool cautious, double c1, double c2) {
     for (long i = 0; i < n; i++) {
@@ -174,6 +192,9 @@ void reference_trunk_vectors(struct ops *ops) {
     ops->add_squares = add_squares;
     ops->add_hash = add_hash;
     ops->add_parts = add_parts;
+    ops->to_bf16 = narrow;
+    ops->from_bf16 = widen;
+    ops->add_parts_bf16 = add_narrow_parts;
     ops->adamw = adamw;
     ops->nesterov = nesterov;
     ops->unit_norm = unit_norm;

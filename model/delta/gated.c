@@ -43,7 +43,7 @@ static void join_rms(const struct delta_pass *p) {
     const struct model *m = p->m;
     long count = p->n * m->T;
     m->ops->squares(count, p->c->rms);
-    axis_sum(m->tensor, p->c->rms, count);
+    axis_sum_exact(m->tensor, p->c->rms, count);
     m->ops->root_means(count, m->tensor->size, p->c->rms);
 }
 

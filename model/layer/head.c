@@ -18,7 +18,7 @@ static void block_loss(struct model *m, long rows, const int32_t *target, double
     ops->row_largest(rows, V, t->logits, V, t->largest);
     axis_max(m->tensor, t->largest, rows);
     ops->part_exp(rows, V, t->logits, V, target, t->first_token, t->largest, cap, t->exp_sums);
-    axis_sum(m->tensor, t->exp_sums, 2 * rows);
+    axis_sum_exact(m->tensor, t->exp_sums, 2 * rows);
     ops->part_cross_entropy(rows, V, t->logits, V, target, t->first_token, t->largest, t->exp_sums, cap, z,
                             scale, losses, squares);
 }

@@ -211,6 +211,7 @@ int model_build(const struct model_config *config, const struct table *table, co
     long ranks = m->layout.size[AXIS_TENSOR], index = m->layout.index[AXIS_TENSOR];
     m->alone.ops = ops;
     m->tensor = part ? part->tensor : &m->alone;
+    m->tensor->wire = m->layout.wire;
     m->rows_divided = m->layout.sequence_parallel && ranks > 1;
     m->rows_max = m->rows_divided ? (batch * length + ranks - 1) / ranks : batch * length;
     m->trunk->F = config->intermediate_size / ranks;

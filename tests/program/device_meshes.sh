@@ -23,6 +23,15 @@ if [ "$DEVICE" = emulated ]; then # a GPU is one rank's
     equal staged nccl
 fi
 
+# Activations that travel in bf16, by either way; losses near log V differ as in wire.sh.
+on 1.2.2 mean staged_bf16 --set mesh.transport=staged --set mesh.wire=bf16
+memory_as_planned staged_bf16
+close_to 4e-4 loss step one_mean staged_bf16
+if [ "$DEVICE" = emulated ]; then
+    on 1.2.2 mean nccl_bf16 --set mesh.transport=nccl --set mesh.wire=bf16
+    equal staged_bf16 nccl_bf16
+fi
+
 # What only changes how a step is done.
 on 1.1.1 adaptive ramp --set 'train.batch_ramp=[[0, 4], [2, 8]]' # as many micro-batches as a step has
 on 1.1.1 adaptive recorded_ramp --set 'train.batch_ramp=[[0, 4], [2, 8]]' --set train.graphs=true

@@ -43,6 +43,8 @@ static void *new_argument(struct arena *arena, const struct argument *a) {
         return bench_take(arena, a->count);
     case INTEGERS:
         return take_tokens(arena, a);
+    case BF16S:
+        return arena_take(arena, (size_t)a->count * sizeof(uint16_t));
     case SAME_BITS:
         return arena_take(arena, (size_t)a->count);
     case REALS_SUMS:

@@ -87,6 +87,7 @@ struct mesh_config {
     long bucket;              /* elements of a gradient bucket */
     long small;               /* tensors of fewer elements on a rank are all-reduced, not sharded */
     double compress_boundary; /* part of the full rank, 0: off */
+    int wire;                 /* enum wire (kernels/base/wire.h) */
     bool compress_feedback;   /* what compression drops of a gradient joins the next micro-batch's */
 };
 
@@ -108,14 +109,14 @@ struct data_config {
     int num_validations;
     struct source_config *sources;
     int num_sources;
-    int format; /* a row of data/format.h */
+    int format;      /* a row of data/format.h */
     char *tokenizer; /* "" for none known: tokens of text are its bytes */
     char *field;     /* where in a line of JSON the text is, or messages */
     int messages;    /* 0, or a template (conversation_template_chosen) */
     char *cache;     /* folder of what a tokenizer has made of text */
-    int order;  /* enum data_order */
-    int documents; /* enum data_documents */
-    int packing;   /* enum data_packing */
+    int order;       /* enum data_order */
+    int documents;   /* enum data_documents */
+    int packing;     /* enum data_packing */
 };
 
 struct checkpoint_config {

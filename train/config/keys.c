@@ -251,6 +251,11 @@ const struct key config_keys[] = {
            .help =
                "how ranks on devices exchange what lies there: through host memory and MPI; by NCCL, where "
                "every rank has a GPU of its own; or auto, NCCL where that is so"),
+    CHOICE(mesh.wire, "stored", .choices = "stored|fp32|bf16",
+           .help =
+               "the type in which activations and their gradients travel between stages and tensor ranks: as "
+               "they are stored, which is fp32, or each rounded to bf16 when it is sent: half the bytes, and "
+               "other losses. Sums are formed in fp32; sums of weights' gradients are fp32 throughout"),
     ROW(mesh.overlap, "true",
         .help = "sum gradients over data ranks while the last micro-batch's backward pass still runs"),
     ROW(mesh.narrow_sources, "true",

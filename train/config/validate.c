@@ -173,6 +173,9 @@ static int validate_mesh(const struct reading *reading) {
         return impossible(reading,
                           "compress_boundary is for what crosses stages: it needs two or more pipeline ranks",
                           MESH(compress_boundary), axis_rows[AXIS_PIPELINE].key);
+    if (mesh->wire == WIRE_FP32 && sizeof(real) != sizeof(float) && !reading->trained)
+        return impossible(
+            reading, "this program stores " GDN_REAL_NAME ", which travels as stored or as bf16", MESH(wire));
     if ((long)mesh->size[AXIS_PIPELINE] * mesh->interleave > reading->config->model.num_layers)
         return impossible(reading, "each of pipeline x interleave stages needs at least one layer",
                           axis_rows[AXIS_PIPELINE].key, MESH(interleave), MODEL(num_layers));

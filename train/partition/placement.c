@@ -28,6 +28,7 @@ int placement_create(const struct config *config, int copies, int tensor_index, 
                            .sequence_parallel = mesh->sequence_parallel,
                            .chunks = mesh->interleave,
                            .small = mesh->small,
+                           .wire = (enum wire)mesh->wire,
                            /* a store reads whole sources */
                            .narrow = mesh->narrow_sources && !config->delta_store.interval};
     const struct axis_sizes joined = axes_joined(mesh->size);

@@ -185,7 +185,7 @@ static double message_bytes(const struct tracer *t, const struct action *a) {
     const struct layout *layout = &t->plan->pipeline.layout[t->index[AXIS_PIPELINE]];
     long rows = t->plan->micro_batch * config->train.sequence_length,
          columns = payload_columns(&config->model, layout, a->payload);
-    return (double)message_elements(layout, a->payload, rows, columns) * (double)sizeof(real);
+    return (double)message_elements(layout, a->payload, rows, columns) * (double)wire_bytes(layout->wire);
 }
 
 static int post(void *tracer, const struct action *a) {

@@ -1,6 +1,7 @@
 #include "train/step/boundary.h"
 
 #include "kernels/backends/backends.h"
+#include "kernels/base/bf16.h"
 #include "kernels/base/random.h"
 #include "train/step/message_size.h"
 
@@ -112,6 +113,9 @@ static void compress(struct boundary *b, int message, long T, const real *x, rea
     uint64_t seed = random_bits(b->step, random_name("boundary"), (uint64_t)message);
     long k = rank_of(b, T);
     lowrank_split(&b->scratch, T, b->D, x, k, seed, q, q + T * k);
+    /* As they will be sent (packing.h), so that feedback has what that drops, too. */
+    for (long i = 0; b->layout->wire == WIRE_BF16 && i < k * (T + b->D); i++)
+        q[i] = from_bf16(bf16_of(q[i]));
 }
 
 const real *boundary_compress(struct boundary *b, const struct actions *list, const struct action *a, long T,

@@ -11,10 +11,14 @@ static void *take(struct executor *x, long count, size_t size) {
     return arena_take(&x->arena, (size_t)count * size);
 }
 
-/* What passes and messages work on: in a dry run addresses with nothing behind them. */
-static void *take_shared(struct executor *x, long count, size_t size) {
+/* Where what passes and messages work on lies: in a dry run at addresses with nothing behind them. */
+static struct arena *shared(struct executor *x) {
     bool host = !x->dry && (!x->e.ops || x->e.ops->device->host);
-    return arena_take(host ? &x->arena : &x->on_device, (size_t)count * size);
+    return host ? &x->arena : &x->on_device;
+}
+
+static void *take_shared(struct executor *x, long count, size_t size) {
+    return arena_take(shared(x), (size_t)count * size);
 }
 
 /* Called once to count and once to hand out. */
@@ -37,6 +41,7 @@ static void lay_out(struct executor *x) {
     x->own = take_shared(x, executor_looks(x) * FINITE_SUMS, sizeof *x->own);
     x->found_own = take(x, executor_looks(x) * FINITE_SUMS, sizeof *x->found_own);
     if (!x->dry) boundary_lay_out(&x->boundary, &x->arena, &x->on_device);
+    if (!x->dry) packing_lay_out(&x->packing, &x->arena, shared(x));
     if (!x->arena.base) return;
     for (int i = 0; i < l->blocks; i++) l->buffer[i].x = blocks + i * T * stream;
     for (int i = 0; i < l->narrow_blocks; i++) l->buffer[l->blocks + i].x = narrow_blocks + i * T * width;
@@ -85,6 +90,14 @@ static void describe(struct executor *x, int rank) {
         .D = stream_width(x->e.config),
         .nodes = x->e.config->num_layers + 1,
     };
+    x->packing = (struct packing){
+        .ops = x->e.ops,
+        .pipeline = pipeline,
+        .layout = x->layout,
+        .rows = x->e.batch * x->e.length,
+        .columns = x->columns,
+        .nodes = x->e.config->num_layers + 1,
+    };
     x->arena.name = x->on_device.name = "messages between pipeline stages";
     x->tokens.name = "tokens";
     x->on_device.device = x->tokens.device = x->e.ops ? x->e.ops->device : NULL;
@@ -98,7 +111,7 @@ static int build(struct executor *x) {
     int reserved = arena_reserve(&x->arena); /* looked at once all ranks have met */
     if (!reserved && x->on_device.used) reserved = arena_reserve(&x->on_device);
     if (!reserved && x->tokens.used) reserved = arena_reserve(&x->tokens);
-    TRY(transport_create(&x->e.mesh->axis[AXIS_PIPELINE], actions, messages, &x->transport));
+    TRY(transport_create(&x->e.mesh->axis[AXIS_PIPELINE], x->layout->wire, actions, messages, &x->transport));
     x->peer = calloc(2 * (size_t)actions + 1, sizeof *x->peer);
     if (!x->peer) return gdn_fail(GDN_INTERNAL, "out of memory for a list of %d actions", actions);
     x->message = x->peer + actions;
@@ -127,7 +140,8 @@ int executor_create_dry(const struct dry_run *dry, struct executor **out) {
     describe(x, x->e.mesh->axis[AXIS_PIPELINE].index);
     int status = arena_reserve(&x->arena);
     if (!status) status = arena_dry_run(&x->on_device);
-    if (!status) status = transport_create(&x->e.mesh->axis[AXIS_PIPELINE], 0, 0, &x->transport);
+    if (!status)
+        status = transport_create(&x->e.mesh->axis[AXIS_PIPELINE], x->layout->wire, 0, 0, &x->transport);
     if (!status) {
         lay_out(x);
         return 0;

@@ -10,14 +10,32 @@ static bool compressed(const struct executor *x, const struct action *a) {
     return !x->dry && message_is_compressed(x->layout, a->payload);
 }
 
+static bool packed(const struct executor *x) {
+    return !x->dry && packs(&x->packing);
+}
+
+/* What a SEND hands over of x: of an own output from that activation set. */
+static const void *pack(const struct executor *x, const struct action *a, int activation_set,
+                        const real *from) {
+    if (!packed(x)) return from;
+    uint16_t *room = packing_room(&x->packing, a, activation_set);
+    packing_pack(&x->packing, a, elements(x, a), from, room);
+    return room;
+}
+
 static int owner(const struct executor *x, const struct action *a) {
     return locations_owner(&x->locations, a->payload, a->buffer);
+}
+
+/* What a message carries, once it has come and is unpacked. */
+static real *carried(const struct executor *x, const struct action *a) {
+    return compressed(x, a) ? boundary_room(&x->boundary, a->buffer) : executor_buffer(x, a)->x;
 }
 
 int execute_post(void *executor, const struct action *a) {
     struct executor *x = executor;
     struct buffer *into = executor_buffer(x, a);
-    real *room = compressed(x, a) ? boundary_room(&x->boundary, a->buffer) : into->x;
+    void *room = packed(x) ? (void *)packing_room(&x->packing, a, -1) : carried(x, a);
     transport_receive(x->transport, owner(x, a), room, elements(x, a), a->peer, a->message, compressed(x, a));
     into->posted = true;
     return 0;
@@ -29,6 +47,8 @@ int execute_receive(void *executor, const struct action *a) {
     if (!into->posted) execute_post(x, a);
     into->posted = false;
     transport_wait(x->transport, owner(x, a));
+    if (packed(x))
+        packing_unpack(&x->packing, a, elements(x, a), packing_room(&x->packing, a, -1), carried(x, a));
     if (compressed(x, a))
         boundary_decompress(&x->boundary, a->buffer, executor_rows(x, a->micro_batch), into->x);
     return 0;
@@ -52,8 +72,8 @@ static int send_output(struct executor *x, const struct action *a) {
         from =
             boundary_compress_output(&x->boundary, a, activation_set, executor_rows(x, a->micro_batch), from);
     if (!from) return executor_missing(a, "place for factors");
-    transport_send(x->transport, locations_activation_set_owner(&x->locations, chunk, activation_set), from,
-                   elements(x, a), a->peer, a->message, compressed(x, a));
+    transport_send(x->transport, locations_activation_set_owner(&x->locations, chunk, activation_set),
+                   pack(x, a, activation_set, from), elements(x, a), a->peer, a->message, compressed(x, a));
     return 0;
 }
 
@@ -65,7 +85,8 @@ int execute_send(void *executor, const struct action *a) {
     executor_look_at_message(x, a, from);
     if (compressed(x, a))
         from = boundary_compress(&x->boundary, x->list, a, executor_rows(x, a->micro_batch), block);
-    transport_send(x->transport, owner(x, a), from, elements(x, a), a->peer, a->message, compressed(x, a));
+    transport_send(x->transport, owner(x, a), pack(x, a, -1, from), elements(x, a), a->peer, a->message,
+                   compressed(x, a));
     return 0;
 }
 

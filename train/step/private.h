@@ -1,6 +1,7 @@
 /* The executor's state, and what its files offer each other (execute.h is what it offers):
  *   create.c        creation and memory
  *   step.c          a step: the walk over its list, and the sums that are made of it
+ *   packing.c       messages of another type than what is stored
  *   messages.c      handlers of messages between stages, and of the buffers that they use
  *   passes.c        handlers of forward and backward passes and of projections
  *   buckets.c       handlers of gradient sums, updates and gathers
@@ -15,6 +16,7 @@
 #include "train/step/boundary.h"
 #include "train/step/execute.h"
 #include "train/step/locations.h"
+#include "train/step/packing.h"
 #include "train/step/recording.h"
 #include "train/step/walk.h"
 
@@ -41,8 +43,9 @@ struct executor {
     double *absolute;  /* where the configuration has a weight for R_1: its sum on this rank */
     double *own;       /* [looks, FINITE_SUMS] squares of what was handed to other ranks (finite_check.c) */
     double *found_own; /* the same on the host */
-    int32_t *rows;   /* [micro_batches·batch, length + 1] of the step, where passes cannot read the host's */
+    int32_t *rows; /* [micro_batches·batch, length + 1] of the step, where passes cannot read the host's */
     struct boundary boundary;
+    struct packing packing;
     struct recording recording; /* of passes */
     int *peer, *message;        /* [actions of the longest list] those that it receives */
 
@@ -78,13 +81,14 @@ void executor_expect(struct executor *executor);
 int executor_create_dry(const struct dry_run *dry, struct executor **out);
 
 /* Handlers; of an executor. */
-extern action_handler *const executor_handlers[ACTS]; /* by kind; step.c */
+extern action_handler *const executor_handlers[ACTS];                                   /* by kind; step.c */
 action_handler execute_post, execute_receive, execute_take, execute_send, execute_free; /* messages.c */
 action_handler execute_forward, execute_backward, execute_project, execute_unproject;   /* passes.c */
 action_handler execute_share, execute_reduce, execute_finish, execute_update, execute_gather,
     execute_gathered;
 
-/* Puts the gradients of R_1 where gradients start from, which is zero before; in training. Brings down the sum. */
+/* Puts the gradients of R_1 where gradients start from, which is zero before; in training. Brings down the
+ * sum. */
 void executor_begin_absolute(struct executor *executor);
 double executor_absolute(const struct executor *executor);
 

@@ -49,7 +49,7 @@ static void messages_of_both_memories(void **state) {
         for (int j = 0; j < COUNT; j++) host[i][j] = (real)(i < 2 ? test_rank * 10 + i : -1);
         x[i] = side_make(host[i], COUNT);
     }
-    assert_int_equal(transport_create(&mesh.axis[AXIS_PIPELINE], 8, 4, &t), 0);
+    assert_int_equal(transport_create(&mesh.axis[AXIS_PIPELINE], WIRE_STORED, 8, 4, &t), 0);
     transport_expect(t, 2, (int[]){before, next}, (int[]){0, 1});
     for (int times = 0; times < 2; times++) {
         transport_receive(t, 10, x[2], COUNT, before, 0, false);

@@ -42,7 +42,7 @@ static void messages_find_their_buffers(void **state) {
     struct transport *t;
     fill();
     int64_t bytes = axis->bytes;
-    assert_int_equal(transport_create(axis, 2 * MESSAGES, MESSAGES, &t), 0);
+    assert_int_equal(transport_create(axis, WIRE_STORED, 2 * MESSAGES, MESSAGES, &t), 0);
     expect(t, (int[MESSAGES]){3, 4, 2, 1, 0}, MESSAGES);
     transport_receive(t, 3, in[3], COUNT, before, 3, false);
     for (int m = 0; m < MESSAGES; m++) transport_send(t, 10 + m / 2, out[m], COUNT, next, m, false);
@@ -64,7 +64,7 @@ static void empty_messages_arrive(void **state) {
     (void)state;
     struct transport *t;
     fill();
-    assert_int_equal(transport_create(axis, 2, 1, &t), 0);
+    assert_int_equal(transport_create(axis, WIRE_STORED, 2, 1, &t), 0);
     expect(t, (int[]){0}, 1);
     transport_send(t, 1, out[0], 0, next, 0, false);
     transport_receive(t, 0, in[0], 0, before, 0, false);
@@ -96,7 +96,7 @@ static void failures_stay(void **state) {
     (void)state;
     struct transport *t;
     fill();
-    assert_int_equal(transport_create(axis, 1, 2, &t), 0);
+    assert_int_equal(transport_create(axis, WIRE_STORED, 1, 2, &t), 0);
     expect(t, (int[]){0, 1}, 2);
     transport_receive(t, 0, in[0], 0, before, 0, false);
     transport_receive(t, 1, in[1], COUNT, before, 1, false);

@@ -82,6 +82,13 @@ static real **take_rows(const struct argument *a) {
     return rows[r].row;
 }
 
+/* Numbers of 0.5 to 2 in bf16, two in each integer, of which every other one may be negative. */
+static int32_t *make_codes(long count) {
+    int32_t *pairs = make_tokens((count + 1) / 2, INT32_MAX);
+    for (long i = 0; i < (count + 1) / 2; i++) pairs[i] = (pairs[i] & 0x00ff80ff) | 0x3f003f00;
+    return pairs;
+}
+
 static void *take(struct caller *caller, const struct argument *a) {
     (void)caller;
     switch (a->kind) {
@@ -89,6 +96,9 @@ static void *take(struct caller *caller, const struct argument *a) {
         return reals(a, a->count);
     case INTEGERS:
         if (!tokens) tokens = (a->low < 0 ? make_targets : make_tokens)(a->count, (int32_t)a->high);
+        return tokens;
+    case BF16S:
+        if (!tokens) tokens = make_codes(a->count);
         return tokens;
     case SAME_BITS:
         return bits(a);

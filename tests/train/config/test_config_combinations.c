@@ -193,6 +193,9 @@ static void memory_and_store(void **state) {
             "train.recompute: auto", NULL);
     refused("train: {recompute: full, recompute_delta: none, recompute_delta_every: 3}", NULL,
             "train.recompute_delta_every: 3", "train.recompute_delta: none", NULL);
+    refused("mesh: {wire: fp16}", NULL, "mesh.wire", "fp16", "stored, fp32 or bf16", NULL);
+    refused(sizeof(real) == sizeof(float) ? "mesh: {wire: 1}" : "mesh: {wire: fp32}", NULL, "mesh.wire",
+            NULL);
     refused("mesh: {compress_boundary: 0.5}", NULL, "mesh.compress_boundary: 0.5", "mesh.pipeline: 1", NULL);
     refused("delta_store: {interval: 2}", NULL, "delta_store.interval: 2", "delta_store.ratio: 0.0",
             "delta_store.tolerance: 0.0", NULL);

@@ -29,6 +29,7 @@ static struct mesh_case cases[] = {
     {{1, 2, 1}, {"mesh.sequence_parallel=true", "train.recompute=selective"}},
     {{1, 1, 2}, {"mesh.interleave=2", "model.tie_embeddings=true", "train.recompute=full"}},
     {{1, 1, 2}, {"mesh.compress_boundary=0.25", "mesh.narrow_sources=false"}},
+    {{1, 2, 2}, {"mesh.wire=bf16"}},
     {{2, 1, 2}, {"mesh.overlap=false", "model.delta.hidden=2", "model.delta.gate_hidden=2"}},
     {{1, 2, 2}, {"model.delta.aggregate=attention", "train.recompute=full"}},
     {{2, 2, 1}, {"mesh.delta=connection"}},

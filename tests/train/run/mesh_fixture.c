@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "kernels/base/random.h"
+
 const char *text_path(void) {
     return scratch_path("text");
 }
@@ -60,6 +62,17 @@ int started(struct run *run, const char *base, const struct mesh_case *c) {
     overrides_fill(&overrides, c);
     TRY(prepared(run, base, &overrides));
     return readied(run);
+}
+
+void connections_drawn(struct run *run) {
+    for (int i = 0; i < run->part.table->rows; i++) {
+        const struct row *row = &run->part.table->row[i];
+        for (long k = 0; k < row->count && row->distance; k++) {
+            uint64_t at = (uint64_t)(row->start[0] * 1000 + row->start[1] + k);
+            run->training.state.weight[row->offset + k] +=
+                (real)(0.1 * random_normal(3, random_name(row->name), at));
+        }
+    }
 }
 
 void ended(struct run *run) {

@@ -34,6 +34,10 @@ int readied(struct run *run);
 /* Both, with what the case sets. */
 int started(struct run *run, const char *base, const struct mesh_case *c);
 
+/* Between run_load and run_create, or after: adds noise to the connections' weights, the same on every mesh.
+ * They begin as no change to what is computed, with gradients that are zero. */
+void connections_drawn(struct run *run);
+
 /* run_free; the world lives on, with the scratch that its axes have reserved. */
 void ended(struct run *run);
 

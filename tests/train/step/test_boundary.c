@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/base/random.h"
 #include "tests/train/run/mesh_fixture.h"
 #include "tests/train/step/boundary_case.h"
 #include "train/step/boundary.h"
@@ -44,15 +43,7 @@ static void start(struct run *run, const struct mesh_case *c, double ratio, bool
     assert_int_equal(run_plan(run), 0);
     assert_int_equal(run_reserve(run), 0);
     assert_int_equal(run_load(run, NULL), 0);
-    /* Connections begin as no change to what is computed: with gradients that are zero. */
-    for (int i = 0; i < run->part.table->rows; i++) {
-        const struct row *row = &run->part.table->row[i];
-        for (long k = 0; k < row->count && row->distance; k++) {
-            uint64_t at = (uint64_t)(row->start[0] * 1000 + row->start[1] + k);
-            run->training.state.weight[row->offset + k] +=
-                (real)(0.1 * random_normal(3, random_name(row->name), at));
-        }
-    }
+    connections_drawn(run);
     assert_int_equal(run_create(run), 0);
 }
 

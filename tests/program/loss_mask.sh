@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Training data with a loss mask: loss_mask.sh [all]. Some meshes, with `all` every one, with micro-batches and data ranks of unequal counts,
-# equal one rank; so do micro-batches of another size and a batch ramp; a stopped run goes on to the bit, on another mesh too; a batch
+# equal one rank; so do micro-batches of another size and a batch ramp; what is computed again changes no bit; a stopped run goes on to the bit, on another mesh too; a batch
 # without a target that counts is left out on all ranks alike; what is evaluated is the mean over what counts; another mask is other data; what is no mask is refused.
 . "$SOURCE/tests/program/eight_layers.sh"
 fewer_steps
@@ -34,6 +34,8 @@ for mesh in $meshes; do
     against_one $mesh $chosen
 done
 against_one 1.1.1 mean --set train.micro_batch_size=8
+on 1.1.1 mean full --set train.recompute=full
+equal mean full
 [ -z "${1:-}" ] || against_one 2.2.2 learned --set mesh.sequence_parallel=true --set mesh.interleave=2
 on 1.1.1 mean ramp --set 'train.batch_ramp=[[0, 4], [3, 16]]' --set train.noise_interval=0
 on 2.1.2 mean ramp_there --set 'train.batch_ramp=[[0, 4], [3, 16]]' --set train.noise_interval=0

@@ -98,7 +98,13 @@ mkdir away && cp -r one/checkpoints/step_00000006 away/step
 grep -q '^And the king — ü.' said && iconv -f UTF-8 -t UTF-8 said > /dev/null || fail "the words generated are none: $(cat said)"
 grep -q '"prompt":"","text":"' said.json || fail "no document is begun: $(cat said.json)"
 "$GDN" generate one --ids --prompt "$(sed 's/.*"ids":\[\([0-9,]*\)\].*/\1/' said.json)" --length 1 > /dev/null
-# Bits a byte: all nats over the bytes of the text, here of one file whose last tokens are left out by no sequence.
+# Bits a byte: all nats over the bytes of the text, here of a sequence that is a whole document, but for its first token, "7".
+printf '7 kings and the people of the city — ü, I am.\n' > short.text
+predicted=$(("$("$GDN" data write --tokenizer tok/tokenizer.json --format hdf5 --output short.h5 short.text | sed -n 's/^tokens *//p')" - 1))
+"$GDN" eval away/step --data short.text --format text --set data.cache=short_cache --set train.sequence_length=$predicted --json > short.json
+of() { sed -E "s/.*\"$1\":([0-9.e-]*).*/\1/" short.json; }
+[ "$(of tokens)" = $predicted ] && awk -v nats="$(of loss)" -v n=$predicted -v bits="$(of bits_per_byte)" -v bytes=$(($(wc -c < short.text) - 1)) \
+    'BEGIN { d = nats * n / log(2) / bits / bytes - 1; exit !(d < 1e-6 && d > -1e-6) }' || fail "bits a byte of $predicted tokens: $(cat short.json)"
 (cd away && "$GDN" eval step --data ../a.text --format text --set data.cache=away_cache > ../evaluated)
 grep -q 'bits a byte' evaluated && [ "$(tokens away/away_cache)" = 1 ] || fail "$(cat evaluated)"
 for use in eval generate; do refused "tok280.json (xxh3 " "$GDN" $use one --set data.tokenizer=tok280.json; done

@@ -14,6 +14,7 @@ int gdn_main(int argc, char **argv);
  * that uses MPI returns the same status on every rank, after MPI_Finalize. */
 int cmd_train(int argc, char **argv);
 int cmd_eval(int argc, char **argv);
+int cmd_prune(int argc, char **argv);
 int cmd_generate(int argc, char **argv);
 int cmd_data(int argc, char **argv);
 int cmd_checkpoint(int argc, char **argv);

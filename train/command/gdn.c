@@ -17,6 +17,7 @@ static const struct command {
 } commands[] = {
     {"train", cmd_train, "trains a model, on all ranks under mpirun or srun"},
     {"eval", cmd_eval, "the loss of a checkpoint on a data set"},
+    {"prune", cmd_prune, "what each delta connection does for the loss; a smaller model without some"},
     {"generate", cmd_generate, "continues a prompt"},
     {"data", cmd_data, "prepares and inspects token files"},
     {"checkpoint", cmd_checkpoint, "lists, verifies and compares checkpoints"},

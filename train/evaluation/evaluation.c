@@ -179,14 +179,26 @@ struct wish {
     const struct edge_set *active;
     evaluation_ask *ask;
     void *context;
+    struct connection_sums *each; /* [edges] this rank's part is added to these; NULL: not measured */
+    double tokens;                /* of this rank's sequences */
 };
+
+/* What the connections did in the round that was just made. */
+static void add_connections(const struct evaluation *evaluation, const struct wish *wish) {
+    const struct connection_sums *found = executor_connections(evaluation->executor);
+    for (int e = 0; e < evaluation->pipeline.edges.count; e++) {
+        wish->each[e].gate += found[e].gate;
+        wish->each[e].contribution += found[e].contribution;
+    }
+}
 
 /* One round of a part: its groups `first` … `end` − 1, which may be fewer than a round's, or none. Adds to
  * `sums` this rank's part. Collective. */
 static int sum_round(struct evaluation *evaluation, const struct validation_part *part, long first, long end,
-                     const struct wish *wish, double sums[EVALUATION_SUMS]) {
+                     struct wish *wish, double sums[EVALUATION_SUMS]) {
     struct mesh *mesh = evaluation->mesh;
-    const struct loss_options options = {.active = wish->active};
+    const struct loss_options options = {
+        .active = wish->active, .measure = wish->each, .each = wish->each};
     const bool given_up = wish->ask && wish->ask(wish->context);
     long from = first * evaluation->group, to = end * evaluation->group;
     if (to > part->sequences) to = part->sequences;
@@ -198,13 +210,15 @@ static int sum_round(struct evaluation *evaluation, const struct validation_part
     TRY(mesh_agree(mesh, status));
     TRY(execute(evaluation->executor, &step));
     sums[EVALUATION_NATS] += step.sums.ce;
-    if (mesh->rank == axes_batch_first(mesh->sizes.size, mesh->rank)) /* others read the same */
-        count_targets(evaluation, step.sequences, sums);
+    if (wish->each) add_connections(evaluation, wish);
+    if (mesh->rank != axes_batch_first(mesh->sizes.size, mesh->rank)) return 0; /* others read the same */
+    wish->tokens += (double)(step.sequences * evaluation->length);
+    count_targets(evaluation, step.sequences, sums);
     return 0;
 }
 
 /* Collective. */
-static int sum_part(struct evaluation *evaluation, int index, const struct wish *wish) {
+static int sum_part(struct evaluation *evaluation, int index, struct wish *wish) {
     const struct validation_part *part = &evaluation->validation->part[index];
     double *sums = evaluation->sums + EVALUATION_SUMS * index;
     int ranks = evaluation->mesh->batch.parts, rank = evaluation->mesh->batch.index;
@@ -238,15 +252,31 @@ double evaluation_perplexity(const struct evaluation_result *result) {
     return exp(result->loss);
 }
 
-int evaluation_loss(struct evaluation *evaluation, const struct edge_set *active, evaluation_ask *ask,
-                    void *context, double *loss) {
+static int evaluate(struct evaluation *evaluation, struct wish *wish, double *loss) {
     const struct validation *validation = evaluation->validation;
-    const struct wish wish = {active, ask, context};
-    for (int i = 0; i < validation->parts; i++) TRY(sum_part(evaluation, i, &wish));
+    for (int i = 0; i < validation->parts; i++) TRY(sum_part(evaluation, i, wish));
     TRY(mesh_sum(evaluation->mesh, evaluation->sums, EVALUATION_SUMS * validation->parts));
     for (int i = 0; i < validation->sets; i++) evaluation->result[i] = result_of(evaluation, i);
     *loss = evaluation->result[0].loss;
     if (evaluation->result[0].counted > 0) return 0;
     return gdn_fail(GDN_INPUT, "no target of the validation data '%s' counts in the loss; some are expected",
                     validation->set[0].name);
+}
+
+int evaluation_loss(struct evaluation *evaluation, const struct edge_set *active, evaluation_ask *ask,
+                    void *context, double *loss) {
+    struct wish wish = {active, ask, context, NULL, 0};
+    return evaluate(evaluation, &wish, loss);
+}
+
+int evaluation_measure(struct evaluation *evaluation, const struct edge_set *active, struct connection_sums *sums,
+                       double *tokens, double *loss) {
+    struct wish wish = {active, NULL, NULL, sums, 0};
+    int edges = evaluation->pipeline.edges.count;
+    for (int e = 0; e < edges; e++) sums[e] = (struct connection_sums){0};
+    TRY(evaluate(evaluation, &wish, loss));
+    TRY(mesh_sum(evaluation->mesh, (double *)sums, (int)(edges * sizeof *sums / sizeof(double))));
+    TRY(mesh_sum(evaluation->mesh, &wish.tokens, 1));
+    *tokens = wish.tokens;
+    return 0;
 }

@@ -71,10 +71,16 @@ void evaluation_memory(const struct evaluation *evaluation, struct memory *sum);
 typedef bool evaluation_ask(void *context);
 
 /* Evaluates all sets: `loss` is that of the first, the same bits on every rank, as are all of
- * evaluation->result. `active`: the edges in use, one of evaluation->pipeline's sets. `ask` may be NULL. Collective. The
+ * evaluation->result. `active`: the edges in use, one of evaluation->pipeline's sets, or where each rank has all
+ * layers any. `ask` may be NULL. Collective. The
  * same on all ranks: GDN_STOPPED, and no results, where some rank was told to give up; GDN_INPUT where a
  * token lies outside the vocabulary, or no target of the first set counts. */
 int evaluation_loss(struct evaluation *evaluation, const struct edge_set *active, evaluation_ask *ask,
                     void *context, double *loss);
+
+/* The same, with what each connection does: `sums` [edges of evaluation->pipeline] over all tokens of all sets, of
+ * which there are *tokens, the same bits on every rank. */
+int evaluation_measure(struct evaluation *evaluation, const struct edge_set *active, struct connection_sums *sums,
+                       double *tokens, double *loss);
 
 #endif

@@ -12,7 +12,7 @@
 #include "model/table/params.h"
 #include "train/huggingface/describe.h"
 #include "train/huggingface/names.h"
-#include "train/huggingface/outcome.h"
+#include "data/outcome.h"
 #include "train/huggingface/python.h"
 
 /* What is exported. */

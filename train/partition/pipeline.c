@@ -248,9 +248,18 @@ const struct edge_set *pipeline_active(const struct pipeline *p, int distances) 
     return &p->active[distances];
 }
 
+/* The number of one of the sets. What one stage does is the same whatever the edges. */
+static int number_of(const struct pipeline *p, const struct edge_set *active) {
+    for (int a = 0; a < p->distances; a++)
+        if (active == &p->active[a]) return a;
+    const bool all = !active || active == &p->active[p->distances];
+    return all || p->ranks * p->layout->chunks == 1 ? p->distances : -1;
+}
+
 const struct schedule *pipeline_schedule(const struct pipeline *p, int micro_batches,
                                          const struct edge_set *active) {
-    const long a = active ? active - p->active : p->distances;
+    const int a = number_of(p, active);
+    if (a < 0) return NULL;
     if (micro_batches == p->micro_batches) return a < p->distances ? &p->introduced[a] : &p->schedule;
     for (int i = 0; i < p->num_smaller; i++) {
         const struct pipeline_smaller *s = &p->smaller[i];

@@ -75,8 +75,8 @@ void pipeline_keep(struct pipeline *pipeline, int rank);
 /* The edges of the first so many distances, at most all, for steps and their schedule. */
 const struct edge_set *pipeline_active(const struct pipeline *pipeline, int distances);
 
-/* The schedule of a step of so many micro-batches with these edges, of pipeline_active() or NULL for all.
- * NULL where there are no such steps. */
+/* The schedule of a step of so many micro-batches with these edges, of pipeline_active() or NULL for all; where one
+ * rank has all layers, any of the model's. NULL where there are no such steps. */
 const struct schedule *pipeline_schedule(const struct pipeline *pipeline, int micro_batches,
                                          const struct edge_set *active);
 

@@ -57,6 +57,18 @@ void reading_tell_merged(struct reading_progress *progress, long done, long all)
     fflush(progress->out);
 }
 
+void reading_tell_each(struct reading_progress *progress, const char *what, long done, long all) {
+    char left[32];
+    const double now = seconds();
+    if (!progress->out || !done || (!progress->terminal && now - progress->told < 60)) return;
+    progress->told = now;
+    progress->standing = progress->terminal;
+    progress_duration((now - progress->started) * (double)(all - done) / (double)done, left);
+    fprintf(progress->out, "%s%ld of %ld %s  %s left%s", progress->terminal ? "\r" : "", done, all, what, left,
+            progress->terminal ? "\33[K" : "\n");
+    fflush(progress->out);
+}
+
 void reading_end(struct reading_progress *progress) {
     if (progress->standing) fprintf(progress->out, "\r\33[K");
     progress->standing = false;

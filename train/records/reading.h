@@ -1,4 +1,4 @@
-/* What a person sees while files are read that take a while: how far it is and how long it may still take. On
+/* What a person sees while files are read, or something else is done, that takes a while: how far it is and how long it may still take. On
  * a terminal one line that is rewritten, elsewhere a line a minute. */
 #ifndef GDN_READING_H
 #define GDN_READING_H
@@ -19,6 +19,8 @@ void reading_begin(struct reading_progress *progress, FILE *out);
 void reading_tell(struct reading_progress *progress, long done, long all);
 /* The same of a tokenizer's tokens, of which `done` are there of `all`, when its text is read. */
 void reading_tell_merged(struct reading_progress *progress, long done, long all);
+/* The same of what takes equally long each, called `what`, of which `done` are done of `all`. */
+void reading_tell_each(struct reading_progress *progress, const char *what, long done, long all);
 /* Removes the line that stands. */
 void reading_end(struct reading_progress *progress);
 

@@ -1,4 +1,4 @@
-#include "train/huggingface/outcome.h"
+#include "data/outcome.h"
 
 #include <dirent.h>
 #include <errno.h>

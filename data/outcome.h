@@ -1,7 +1,7 @@
 /* A folder of files that appears complete or not at all: it is filled under a hidden name beside its own and
- * renamed. Private to this folder. */
-#ifndef GDN_HUGGINGFACE_OUTCOME_H
-#define GDN_HUGGINGFACE_OUTCOME_H
+ * renamed. */
+#ifndef GDN_OUTCOME_H
+#define GDN_OUTCOME_H
 
 struct outcome {
     char *path;    /* the name it will have */

@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# gdn prune: losses are those that gdn eval measures of models written without the connections; on ranks the same; what is written has the
+# tensors kept, to the bit, and is read by every command; where anything is wrong nothing is written.
+. "$SOURCE/tests/program/small.sh"
+
+value() { "$JSON_VALUE" "${@:2}" < "$1" || fail "$1 has no ${*:2}: $(cat "$1")"; }
+prune() { # OUT ARGUMENT…: with --json
+    expect 0 "$GDN" prune "${@:2}" --json > "$1" 2> err
+    [ "$(wc -l < "$1")" -eq 1 ] || fail "prune ${*:2}: not one line: $(cat "$1" err)"
+}
+loss_of() { expect 0 "$GDN" eval "$1" --validation validation --json > eval && value eval loss; } # of the first set, whose sequences are computed by as many
+close_numbers() { # TOLERANCE A B
+    LC_ALL=C awk -v t="$1" -v a="$2" -v b="$3" 'BEGIN { d = a - b; exit !(d * d <= (t * a) ^ 2) }' || fail "$2 and $3 differ"
+}
+same_weights() { # A B: one has tensors that the other lacks, and nothing else differs
+    expect 1 "$GDN" checkpoint diff "$1" "$2" > diff 2> err
+    ! grep -v "only in\|/optimizer/" diff | grep "/model/" || fail "tensors differ: $(cat diff)"
+}
+
+cat > shared.yaml <<'YAML'
+model:
+  vocab_size: 257
+  hidden_size: 32
+  num_layers: 4
+  num_heads: 2
+  intermediate_size: 48
+  delta: {distances: [1, 2], embedding_source: true, aggregate: attention, attention_dim: 4, hidden: 8, gate_hidden: 4}
+train: {steps: 25, batch_size: 12, sequence_length: 16, lr: 0.02, warmup_steps: 3, eval_interval: 25, eval_batches: 4}
+data: {train: text.txt, validation_fraction: 0.1, validations: {words: text.txt}}
+YAML
+expect 0 "$GDN" train shared.yaml --run-dir whole > train.log 2>&1
+
+# Half of seven.
+prune half.json whole --keep 0.5 --output half --points 20
+value half.json connections 6 target > /dev/null
+! "$JSON_VALUE" connections 7 target < half.json > /dev/null 2>&1 || fail "more than 7 connections: $(cat half.json)"
+[ "$(value half.json kept)" -eq 4 ] || fail "not 4 of 7 are kept: $(cat half.json)"
+[ "$(value half.json loss)" = "$(loss_of whole)" ] || fail "another loss with all: $(cat half.json eval)"
+[ "$(value half.json kept_loss)" = "$(loss_of half)" ] || fail "another loss with half: $(cat half.json eval)"
+[ "$(value half.json tokens)" = "$(value eval tokens)" ] || fail "other tokens: $(cat half.json eval)"
+same_weights whole half
+[ "$(h5ls -r half/checkpoint.h5 | grep -c '/output_proj/weight')" -eq 4 ] || fail "not four connections' tensors"
+expect 0 "$GDN" checkpoint verify half > verified
+for at in 0 1 2 3 4 5 6; do # falling importance, and the first four
+    printf '%s %s %s %s\n' "$(value half.json connections $at increase)" "$(value half.json connections $at target)" \
+        "$(value half.json connections $at source)" "$(value half.json connections $at kept)"
+done > connections
+LC_ALL=C sort -rg -k1,1 -c connections || fail "not by importance: $(cat connections)"
+[ "$(awk '{ print $4 }' connections | paste -sd' ')" = "true true true true false false false" ] || fail "others are kept: $(cat connections)"
+head -4 connections | sort -k2,2n -k3,3nr | awk '{ printf "%s[%d, %d]", (NR > 1) ? ", " : "", $2, $3 }' > edges
+grep -qxF "    edges: [$(cat edges)]" half/config.yaml || fail "other edges than $(cat edges): $(grep edges half/config.yaml)"
+
+# Without one alone: the model written without the least important.
+prune one.json whole --keep 0.86 --output one --points 2
+[ "$(value one.json kept)" -eq 6 ] || fail "not 6 of 7 are kept"
+close_numbers 1e-14 "$(loss_of one)" "$(LC_ALL=C awk -v a="$(value one.json loss)" -v b="$(value one.json connections 6 increase)" 'BEGIN { printf "%.17g", a + b }')"
+[ "$(value one.json curve 2 kept)" -eq 0 ] && [ "$(value one.json curve 2 loss)" = "$(value half.json curve 7 loss)" ] || fail "curves differ"
+prune none.json whole --keep 0 --output none --by contribution
+[ "$(value none.json correlation)" = null ] && [ "$(value none.json connections 0 increase)" = null ] || fail "measured what was not asked for"
+[ "$(value none.json kept_loss)" = "$(loss_of none)" ] && [ "$(value none.json kept_loss)" = "$(value half.json curve 7 loss)" ] || fail "another loss without any"
+! h5ls -r none/checkpoint.h5 | grep -q delta || fail "tensors of connections are left"
+
+# On two ranks, and in words.
+expect 0 mpirun --oversubscribe -n 2 "$GDN" prune whole --keep 0.5 --json > ranks.json 2> err
+for key in "loss" "kept_loss" "connections 0 increase" "connections 3 gate" "connections 3 contribution" "curve 5 loss"; do
+    tolerance=1e-6
+    case $key in *increase) tolerance=1e-2 ;; esac # a difference of losses of floats
+    close_numbers $tolerance "$(value half.json $key)" "$(value ranks.json $key)"
+done
+expect 0 "$GDN" prune whole --keep 0.5 --svg curve.svg > words
+grep -q "^connections  7, of which 4 are kept$" words && [ "$(grep -c "  kept$" words)" -eq 4 ] && grep -q "^correlation " words || fail "words: $(cat words)"
+grep -q "</svg>" curve.svg || fail "no picture"
+expect 0 "$GDN" prune whole --validation words --by contribution > words
+expect 0 "$GDN" eval whole --validation words > eval
+[ "$(grep "^loss " eval)" = "$(sed -n 's/^\(loss .*\) with all$/\1/p' words)" ] || fail "--validation: $(cat words eval)"
+
+# Read by every command: a training that changes nothing has the same loss; one more pruning.
+expect 0 "$GDN" train half/config.yaml --run-dir healed --set train.steps=1 --set train.lr=0 > train.log 2>&1
+[ "$(loss_of healed)" = "$(value half.json kept_loss)" ] || fail "training starts from other weights: $(cat train.log)"
+expect 0 "$GDN" plan half/config.yaml --flops 1e11 > plan.log
+expect 0 "$GDN" generate half --prompt the --length 5 > text
+prune again.json half --keep 0.5 --output again
+[ "$(value again.json kept)" -eq 2 ] && [ "$(value again.json kept_loss)" = "$(loss_of again)" ] || fail "pruned again: $(cat again.json eval)"
+
+# A distance that is yet to be introduced is none of the model's.
+expect 3 "$GDN" train small.yaml --run-dir early --set train.stop_at=5 > train.log 2>&1
+prune early.json early --keep 1 --output both
+[ "$(value early.json kept)" -eq 2 ] && [ "$(value early.json kept_loss)" = "$(loss_of both)" ] || fail "not yet introduced: $(cat early.json)"
+same_weights early both
+
+# Whatever is wrong, one message and nothing written.
+refused "has no delta connections to be pruned" "$GDN" prune none --keep 0.5 --output bad
+refused "--keep says what part" "$GDN" prune whole --output bad
+refused "--keep is '1.5'" "$GDN" prune whole --keep 1.5 --output bad
+refused "--by 'most'" "$GDN" prune whole --by most
+refused "half is there already and not empty" "$GDN" prune whole --keep 0.5 --output half
+refused "cannot be written" "$GDN" prune whole --keep 0.5 --output nowhere/bad
+refused "'no' is none of the run's validation sets" "$GDN" prune whole --keep 0.5 --validation no --output bad
+refused "nowhere" "$GDN" prune nowhere --keep 0.5 --output bad
+[ ! -e bad ] && [ -z "$(find . -name '.*.partial')" ] || fail "something is left: $(ls -A)"

@@ -1,0 +1,200 @@
+/* Importance of connections, and the loss over how many are kept. */
+#include "train/prune/prune.h"
+
+#include "kernels/base/status.h"
+#include "model/model.h"
+#include "model/params/find.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int prune_count(const struct edges *edges, const struct edge_set *active) {
+    int count = 0;
+    for (int e = 0; e < edges->count; e++) count += edges->edge[e].measured && edge_set_has(active, e);
+    return count;
+}
+
+/* What the work is done with. */
+struct work {
+    const struct prune_job *job;
+    struct prune *prune;
+    const struct edges *edges;
+    bool *has; /* [edges] those of the next evaluation */
+    int done, all;
+};
+
+static void tell(struct work *w) {
+    w->done++;
+    if (w->job->tell) w->job->tell(w->job->context, w->done, w->all);
+}
+
+/* The loss with the edges of w->has. */
+static int loss_with(struct work *w, double *loss) {
+    struct edge_set set;
+    TRY(mesh_agree(w->job->evaluation->mesh, edge_set_create(w->edges, w->has, &set)));
+    int status = evaluation_loss(w->job->evaluation, &set, NULL, NULL, loss);
+    edge_set_free(&set);
+    if (!status) tell(w);
+    return status;
+}
+
+static void begin_set(struct work *w) {
+    for (int e = 0; e < w->edges->count; e++) w->has[e] = edge_set_has(w->job->active, e);
+}
+
+/* ------------------------------------------------------------------------------------------- all of them */
+
+/* What a connection is multiplied by; 1 where it has no mix. */
+static double mix_of(const struct prune_job *job, const struct edge *edge) {
+    char name[64];
+    real mix = 1;
+    snprintf(name, sizeof name, "layers.%d.delta.%d.mix", edge->target, edge->distance);
+    const struct row *row = params_find(job->table, name);
+    if (row) job->ops->device->download(&mix, job->state->weight + row->offset, sizeof mix);
+    return fabs((double)mix);
+}
+
+static int measure_all(struct work *w) {
+    struct prune *p = w->prune;
+    struct evaluation *evaluation = w->job->evaluation;
+    const double gates = (double)model_gates(w->job->config);
+    double tokens, loss; /* which is the loss but for rounding: what measures adds up otherwise */
+    struct connection_sums *sums = calloc((size_t)w->edges->count + 1, sizeof *sums);
+    int status = mesh_agree(evaluation->mesh,
+                            sums ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for %d edges", w->edges->count));
+    if (!status) status = evaluation_measure(evaluation, w->job->active, sums, &tokens, &loss);
+    for (int e = 0, i = 0; !status && e < w->edges->count; e++) {
+        const struct edge *edge = &w->edges->edge[e];
+        if (!edge->measured || !edge_set_has(w->job->active, e)) continue;
+        p->edge[i++] =
+            (struct prune_edge){.edge = e,
+                                .target = edge->target,
+                                .source = edge->source,
+                                .distance = edge->distance,
+                                .gate = sums[e].gate / (tokens * gates),
+                                .contribution = mix_of(w->job, edge) * sums[e].contribution / tokens,
+                                .increase = NAN};
+    }
+    free(sums);
+    if (!status) tell(w);
+    return status;
+}
+
+/* ------------------------------------------------------------------------------------------- importance */
+
+static int leave_out_each(struct work *w) {
+    struct prune *p = w->prune;
+    for (int i = 0; i < p->count; i++) {
+        double loss;
+        begin_set(w);
+        w->has[p->edge[i].edge] = false;
+        TRY(loss_with(w, &loss));
+        p->edge[i].increase = isnan(loss) ? INFINITY : loss - p->loss;
+    }
+    return 0;
+}
+
+static double importance(const struct prune_edge *edge) {
+    return isnan(edge->increase) ? prune_use(edge) : edge->increase;
+}
+
+static int by_importance(const void *a, const void *b) {
+    const struct prune_edge *x = a, *y = b;
+    const double of_x = importance(x), of_y = importance(y);
+    return of_x != of_y ? (of_x < of_y) - (of_x > of_y) : x->edge - y->edge;
+}
+
+/* The place of one among all by a value, those alike having the mean of theirs. */
+static double rank_of(const struct prune *p, int i, double (*value)(const struct prune_edge *)) {
+    double below = 0, own = value(&p->edge[i]);
+    for (int j = 0; j < p->count; j++)
+        below += value(&p->edge[j]) < own ? 1 : value(&p->edge[j]) == own && j != i ? 0.5 : 0;
+    return below;
+}
+
+/* Spearman's: Pearson's of the ranks. */
+static double correlation(const struct prune *p) {
+    const double mean = (p->count - 1) / 2.0;
+    double xy = 0, xx = 0, yy = 0;
+    for (int i = 0; i < p->count; i++) {
+        const double x = rank_of(p, i, prune_use) - mean, y = rank_of(p, i, importance) - mean;
+        xy += x * y, xx += x * x, yy += y * y;
+    }
+    return xx > 0 && yy > 0 ? xy / sqrt(xx * yy) : NAN;
+}
+
+/* ------------------------------------------------------------------------------------------- the curve */
+
+/* Those numbers of connections, falling, that are a point: of all, none, those kept, and even steps between.
+ */
+static int choose_points(const struct prune_job *job, struct prune *p) {
+    const int count = p->count, steps = job->points - 1 < count ? job->points - 1 : count;
+    p->curve = calloc((size_t)count + 1, sizeof *p->curve);
+    if (!p->curve) return gdn_fail(GDN_INTERNAL, "out of memory for a curve of %d points", count + 1);
+    for (int kept = count; kept >= 0; kept--) {
+        bool even = false;
+        for (int s = 0; s <= steps && !even; s++) even = lround((double)count * s / steps) == kept;
+        if (even || kept == job->keep) p->curve[p->points++].kept = kept;
+    }
+    return 0;
+}
+
+static int follow_curve(struct work *w) {
+    struct prune *p = w->prune;
+    begin_set(w);
+    for (int c = 0, kept = p->count; c < p->points; c++) {
+        struct prune_point *point = &p->curve[c];
+        while (kept > point->kept) w->has[p->edge[--kept].edge] = false;
+        point->loss = p->loss;
+        if (kept < p->count) TRY(loss_with(w, &point->loss));
+        if (kept == w->job->keep) p->kept_loss = point->loss;
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------------- all of it */
+
+/* What a rank can do alone. */
+static int prepare(struct work *w) {
+    struct prune *p = w->prune;
+    p->count = prune_count(w->edges, w->job->active);
+    if (!p->count) return gdn_fail(GDN_INPUT, "the model has no delta connections to be pruned");
+    p->edge = calloc((size_t)p->count, sizeof *p->edge);
+    w->has = calloc((size_t)w->edges->count + 1, sizeof *w->has);
+    if (!p->edge || !w->has) return gdn_fail(GDN_INTERNAL, "out of memory for %d connections", p->count);
+    TRY(choose_points(w->job, p));
+    w->all = 2 + (w->job->by == PRUNE_LEAVE_ONE_OUT ? p->count : 0) + p->points - 1;
+    return 0;
+}
+
+static int measure(struct work *w) {
+    struct prune *p = w->prune;
+    TRY(mesh_agree(w->job->evaluation->mesh, prepare(w)));
+    TRY(measure_all(w));
+    begin_set(w);
+    TRY(loss_with(w, &p->loss));
+    if (!isfinite(p->loss))
+        return gdn_fail(GDN_INPUT, "the model's loss is %g: nothing can be told by it", p->loss);
+    if (w->job->by == PRUNE_LEAVE_ONE_OUT) {
+        TRY(leave_out_each(w));
+        p->correlation = correlation(p);
+    }
+    qsort(p->edge, (size_t)p->count, sizeof *p->edge, by_importance);
+    for (int i = 0; i < p->count; i++) p->edge[i].kept = w->job->keep < 0 || i < w->job->keep;
+    return follow_curve(w);
+}
+
+int prune_measure(const struct prune_job *job, struct prune *out) {
+    *out = (struct prune){.kept_loss = NAN, .correlation = NAN};
+    struct work w = {.job = job, .prune = out, .edges = &job->evaluation->pipeline.edges};
+    int status = measure(&w);
+    free(w.has);
+    return status;
+}
+
+void prune_free(struct prune *prune) {
+    free(prune->edge);
+    free(prune->curve);
+    *prune = (struct prune){0};
+}

@@ -1,0 +1,133 @@
+/* A smaller checkpoint: the weights of another one without those of connections that are not kept. */
+#include "train/prune/prune.h"
+
+#include "dist/checkpoint/weights.h"
+#include "kernels/base/status.h"
+#include "model/params/edges.h"
+#include "model/table/params.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Tensors of a checkpoint, of which one is in memory at a time. */
+struct tensors {
+    struct weights weights;
+    char name[sizeof((struct row *)0)->name]; /* of that one; "": none */
+    real *value;
+    size_t filled, room;
+};
+
+static bool has(void *context, const struct row *row) {
+    (void)context, (void)row;
+    return true; /* weights_read says what is missing */
+}
+
+static int take(void *context, const real *values, size_t n) {
+    struct tensors *t = context;
+    memcpy(t->value + t->filled, values, n * sizeof *values);
+    t->filled += n;
+    return 0;
+}
+
+static int fetch(struct tensors *t, const struct row *row) {
+    size_t count = (size_t)(row->shape[0] * row->shape[1]);
+    if (!strcmp(t->name, row->name)) return 0;
+    t->name[0] = 0, t->filled = 0;
+    if (count > t->room) {
+        free(t->value);
+        t->room = 0;
+        t->value = malloc(count * sizeof *t->value);
+        if (!t->value) return gdn_fail(GDN_INTERNAL, "out of memory for %s", row->name);
+        t->room = count;
+    }
+    TRY(weights_read(&t->weights, row, take, t));
+    snprintf(t->name, sizeof t->name, "%s", row->name);
+    return 0;
+}
+
+static int read_lines(void *context, const struct row *row, long first, long n, real *out) {
+    struct tensors *t = context;
+    TRY(fetch(t, row));
+    memcpy(out, t->value + first * row->shape[1], (size_t)(n * row->shape[1]) * sizeof *out);
+    return 0;
+}
+
+/* Lists the connections kept in place of distances. */
+static int list_kept(const struct prune *prune, struct delta_config *delta) {
+    delta->num_distances = delta->num_edges = delta->stage_steps = 0;
+    delta->embedding_source = false;
+    for (int i = 0; i < prune->count; i++) {
+        const struct prune_edge *edge = &prune->edge[i];
+        if (!edge->kept) continue;
+        if (delta->num_edges == MAX_EDGES)
+            return gdn_fail(GDN_INPUT, "more than %d connections are kept: model.delta.edges can list %d",
+                            MAX_EDGES, MAX_EDGES);
+        delta->edges[delta->num_edges++] = (struct delta_edge){edge->target, edge->source};
+    }
+    delta_edges_sort(delta);
+    return 0;
+}
+
+static int write_checkpoint(const char *path, const struct config *config, struct tensors *tensors) {
+    struct table table;
+    TRY(params_create(&config->model, NULL, &table));
+    struct checkpoint_info info = tensors->weights.checkpoint.info; /* borrowed */
+    struct weight_source source = {"the checkpoint", has, read_lines, tensors};
+    info.config = config_text(config);
+    int status = info.config ? weights_write(path, &table, &info, &source)
+                             : gdn_fail(GDN_INTERNAL, "out of memory for the configuration");
+    free(info.config);
+    params_free(&table);
+    return status;
+}
+
+/* The path that the checkpoint will have, from wherever a run starts. */
+static char *final_path(const char *directory) {
+    char *path, *here = directory[0] == '/' ? NULL : getcwd(NULL, 0);
+    if (asprintf(&path, "%s%s%s/checkpoint.h5", here ? here : "", here ? "/" : "", directory) < 0)
+        path = NULL;
+    free(here);
+    return path;
+}
+
+static int write_config(const struct outcome *outcome, struct config *config) {
+    free(config->checkpoint.init_from);
+    config->checkpoint.init_from = final_path(outcome->path);
+    if (!config->checkpoint.init_from) return gdn_fail(GDN_INTERNAL, "out of memory for a path");
+    char *text = config_text(config);
+    int status = outcome_write(outcome, "config.yaml", text);
+    free(text);
+    return status;
+}
+
+static int fill(const struct outcome *outcome, struct config *config, struct tensors *tensors) {
+    char *path;
+    if (asprintf(&path, "%s/checkpoint.h5", outcome->partial) < 0)
+        return gdn_fail(GDN_INTERNAL, "out of memory for a path");
+    int status = write_checkpoint(path, config, tensors);
+    free(path);
+    return status ? status : write_config(outcome, config);
+}
+
+static int fill_folder(const struct prune *prune, const char *path, const struct outcome *outcome) {
+    struct config config;
+    struct config_asked asked;
+    struct tensors tensors = {.name = ""};
+    TRY(weights_open(path, &tensors.weights));
+    int status = config_parse_trained(tensors.weights.checkpoint.info.config, path, NULL, 0, &config, &asked);
+    if (!status) {
+        status = list_kept(prune, &config.model.delta);
+        if (!status) status = fill(outcome, &config, &tensors);
+        config_free(&config);
+    }
+    weights_close(&tensors.weights);
+    free(tensors.value);
+    return status;
+}
+
+int prune_write(const struct prune *prune, const char *path, struct outcome *outcome) {
+    TRY(fill_folder(prune, path, outcome));
+    return outcome_finish(outcome);
+}

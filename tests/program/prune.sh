@@ -88,6 +88,15 @@ prune early.json early --keep 1 --output both
 [ "$(value early.json kept)" -eq 2 ] && [ "$(value early.json kept_loss)" = "$(loss_of both)" ] || fail "not yet introduced: $(cat early.json)"
 same_weights early both
 
+# What the configuration said of connections that are gone is taken back, so that it can be read.
+expect 0 "$GDN" train shared.yaml --run-dir stored --set train.steps=1 --set delta_store.interval=1 --set delta_store.ratio=0.5 --set 'delta_store.layers=[0]' \
+    --set model.delta.distances=[1] > train.log 2>&1
+prune last.json stored --keep 0.75 --output last --by contribution # all but the embedding's into the first layer, the least, or that among them
+prune empty.json stored --keep 0 --output empty --by contribution
+for model in last empty; do [ "$(value $model.json kept_loss)" = "$(loss_of $model)" ] || fail "another loss: $(cat $model.json eval)"; done
+grep -q "interval: 0" <(sed -n '/^delta_store:/,/^[a-z]/p' empty/config.yaml) || fail "a plain transformer stores differences"
+expect 0 "$GDN" train empty/config.yaml --run-dir plain --set train.steps=1 > train.log 2>&1
+
 # Whatever is wrong, one message and nothing written.
 refused "has no delta connections to be pruned" "$GDN" prune none --keep 0.5 --output bad
 refused "--keep says what part" "$GDN" prune whole --output bad

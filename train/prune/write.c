@@ -70,14 +70,33 @@ static int list_kept(const struct prune *prune, struct delta_config *delta) {
     return 0;
 }
 
+/* Where no connection is left that differences are stored of, none are. */
+static void keep_store(const struct delta_config *delta, struct delta_store_config *store) {
+    const struct delta_edge *first;
+    bool any = delta->num_edges && !store->num_layers;
+    for (int i = 0; i < store->num_layers; i++)
+        any = any || delta_edges_into(delta, store->layers[i], &first);
+    if (!any) store->interval = 0;
+}
+
+/* The configuration of what is left as text that can be read again; free() it. */
+static int describe(const struct config *config, char **text) {
+    struct config read;
+    *text = config_text(config);
+    if (!*text) return gdn_fail(GDN_INTERNAL, "out of memory for the configuration");
+    int status =
+        config_parse(*text, "the configuration without connections that are not kept", NULL, 0, &read);
+    if (!status) config_free(&read);
+    return status;
+}
+
 static int write_checkpoint(const char *path, const struct config *config, struct tensors *tensors) {
     struct table table;
     TRY(params_create(&config->model, NULL, &table));
     struct checkpoint_info info = tensors->weights.checkpoint.info; /* borrowed */
     struct weight_source source = {"the checkpoint", has, read_lines, tensors};
-    info.config = config_text(config);
-    int status = info.config ? weights_write(path, &table, &info, &source)
-                             : gdn_fail(GDN_INTERNAL, "out of memory for the configuration");
+    int status = describe(config, &info.config);
+    if (!status) status = weights_write(path, &table, &info, &source);
     free(info.config);
     params_free(&table);
     return status;
@@ -96,8 +115,9 @@ static int write_config(const struct outcome *outcome, struct config *config) {
     free(config->checkpoint.init_from);
     config->checkpoint.init_from = final_path(outcome->path);
     if (!config->checkpoint.init_from) return gdn_fail(GDN_INTERNAL, "out of memory for a path");
-    char *text = config_text(config);
-    int status = outcome_write(outcome, "config.yaml", text);
+    char *text;
+    int status = describe(config, &text);
+    if (!status) status = outcome_write(outcome, "config.yaml", text);
     free(text);
     return status;
 }
@@ -119,6 +139,7 @@ static int fill_folder(const struct prune *prune, const char *path, const struct
     int status = config_parse_trained(tensors.weights.checkpoint.info.config, path, NULL, 0, &config, &asked);
     if (!status) {
         status = list_kept(prune, &config.model.delta);
+        keep_store(&config.model.delta, &config.delta_store);
         if (!status) status = fill(outcome, &config, &tensors);
         config_free(&config);
     }

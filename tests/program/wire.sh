@@ -23,6 +23,7 @@ on 1.1.1 mean one
 on 2.1.1 mean data
 on 2.1.1 mean data_bf16 "${bf16[@]}"
 equal data data_bf16 # sums of gradients are none of it
+grep -q "^note  *mesh.wire: bf16 of no effect" data_bf16.log || fail "no note: $(cat data_bf16.log)"
 
 for mesh in 1.1.2 1.2.1 2.2.2; do
     on $mesh mean $mesh "${bf16[@]}"

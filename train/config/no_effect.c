@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/base/wire.h"
 #include "train/config/private.h"
 
 /* The last layer reaches farthest: to layer 0, or to the embedding below it. */
@@ -45,11 +46,18 @@ static void print_unused_muon(const struct config *config, FILE *out) {
     }
 }
 
+static void print_unused_wire(const struct mesh_config *mesh, FILE *out) {
+    if (mesh->wire == WIRE_BF16 && mesh->size[AXIS_TENSOR] == 1 && mesh->size[AXIS_PIPELINE] == 1)
+        fprintf(out,
+                "note      mesh.wire: bf16 of no effect: there are no tensor or pipeline ranks to send to\n");
+}
+
 void no_effect_print(const struct config *config, FILE *out) {
     const struct train_config *train = &config->train;
     print_unreachable(&config->model, out);
     print_late(config, out);
     print_unused_muon(config, out);
+    print_unused_wire(&config->mesh, out);
     if (!train->warmup_tokens && train->warmup_steps > train->steps)
         fprintf(out,
                 "note      train.warmup_steps: %ld is beyond train.steps: %ld, so the learning rate ends at "

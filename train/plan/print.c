@@ -92,6 +92,7 @@ static void print_head(const struct plan *plan, FILE *out) {
     fprintf(out, "mesh      %s: %s rank%s", axes_text(plan->size, axes), plan_grouped(plan->ranks, a),
             plan->ranks > 1 ? "s" : "");
     if (plan->config->mesh.interleave > 1) fprintf(out, "; %d stages each", plan->config->mesh.interleave);
+    if (plan->config->mesh.wire == WIRE_BF16) fprintf(out, "; activations travel in bf16");
     fprintf(out, "\nstep      %ld sequences of %d tokens; a data rank has %d micro-batch%s of %ld\n",
             batch_largest(train), train->sequence_length, plan->micro_batches,
             plan->micro_batches > 1 ? "es" : "", plan->micro_batch);

@@ -44,8 +44,9 @@ static void describe_mesh(const struct run *run, FILE *out) {
     const struct mesh *mesh = &run->mesh;
     char batches[256], axes[AXES_TEXT];
     batch_text(&run->config.train, batches, sizeof batches);
-    fprintf(out, "mesh      %s; batches of %s, %ld at a time on each rank\n",
-            axes_text(mesh->sizes.size, axes), batches, run->part.micro_batch);
+    fprintf(out, "mesh      %s; batches of %s, %ld at a time on each rank%s\n",
+            axes_text(mesh->sizes.size, axes), batches, run->part.micro_batch,
+            run->part.layout->wire == WIRE_BF16 ? "; activations travel in bf16" : "");
     if (mesh->axis[AXIS_PIPELINE].size > 1) {
         int ranks = run->part.layout->size[AXIS_PIPELINE], micro_batches = run->part.pipeline.micro_batches;
         fprintf(out, "stages    layers");

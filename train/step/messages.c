@@ -14,12 +14,12 @@ static bool packed(const struct executor *x) {
     return !x->dry && packs(&x->packing);
 }
 
-/* What a SEND hands over of x: of an own output from that activation set. */
+/* What a SEND hands over: of an own output from that activation set. NULL where there is no place for it. */
 static const void *pack(const struct executor *x, const struct action *a, int activation_set,
                         const real *from) {
     if (!packed(x)) return from;
     uint16_t *room = packing_room(&x->packing, a, activation_set);
-    packing_pack(&x->packing, a, elements(x, a), from, room);
+    if (room) packing_pack(&x->packing, a, elements(x, a), from, room);
     return room;
 }
 
@@ -72,8 +72,10 @@ static int send_output(struct executor *x, const struct action *a) {
         from =
             boundary_compress_output(&x->boundary, a, activation_set, executor_rows(x, a->micro_batch), from);
     if (!from) return executor_missing(a, "place for factors");
+    const void *message = pack(x, a, activation_set, from);
+    if (!message) return executor_missing(a, "place for a message");
     transport_send(x->transport, locations_activation_set_owner(&x->locations, chunk, activation_set),
-                   pack(x, a, activation_set, from), elements(x, a), a->peer, a->message, compressed(x, a));
+                   message, elements(x, a), a->peer, a->message, compressed(x, a));
     return 0;
 }
 

@@ -37,7 +37,8 @@ void packing_lay_out(struct packing *p, struct arena *host, struct arena *blocks
 uint16_t *packing_room(const struct packing *p, const struct action *a, int activation_set) {
     if (payload_is_narrow(a->payload)) return p->narrow + a->buffer * p->narrow_room;
     if (a->buffer >= 0) return p->block + a->buffer * p->room;
-    return p->output + (p->output_of[1 + a->index] + activation_set) * p->room;
+    int output = p->output_of[1 + a->index];
+    return output < 0 ? NULL : p->output + (output + activation_set) * p->room;
 }
 
 static const struct ops *ops_of(const struct packing *p, const struct action *a) {

@@ -40,7 +40,8 @@ void packing_lay_out(struct packing *packing, struct arena *host, struct arena *
 static inline bool packs(const struct packing *packing) {
     return packing->layout->wire == WIRE_BF16;
 }
-/* The room of a message's buffer, or for a SEND of an own output that of the activation set. */
+/* The room of a message's buffer, or for a SEND of an own output that of the activation set: NULL where no
+ * step should have it. */
 uint16_t *packing_room(const struct packing *packing, const struct action *action, int activation_set);
 /* x [count], what the message carries, into its room and out of it. */
 void packing_pack(const struct packing *packing, const struct action *action, long count, const real *x,

@@ -26,8 +26,9 @@ static real rounded(double x) {
 
 /* Rank r's i-th term; of very different sizes, so that the order of addition shows in the bits. */
 static real draw_term(int rank, int i) {
-    double x = random_normal(7, (uint64_t)rank, (uint64_t)i);
-    return (real)(random_bits(8, (uint64_t)rank, (uint64_t)i) % 2 ? x * 0x1p30 : x);
+    double x = random_normal(7, (uint64_t)rank, (uint64_t)i),
+           far = sizeof(real) == sizeof(float) ? 0x1p30 : 0x1p60;
+    return (real)(random_bits(8, (uint64_t)rank, (uint64_t)i) % 2 ? x * far : x);
 }
 
 static real *terms;                      /* [ranks, PERIOD] */

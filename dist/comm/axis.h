@@ -78,9 +78,9 @@ struct axis axis_planned(const char *name, int size, int index);
 void axis_free(struct axis *axis);
 
 /* Reserves scratch for sums of up to `count` elements (axis_sum, axis_sum_rows of rows·width), maxima of up
- * to count / size, and rows of `count` columns put together from all ranks; more than AXIS_BLOCK is never
- * needed. Keeps what there is where that suffices. After mesh_use. Not collective. GDN_INTERNAL without
- * memory. */
+ * to count / size, and rows of `count` columns put together from all ranks; in bf16 gathers use it, too, as
+ * much of it as there is, so all ranks reserve the same. More than AXIS_BLOCK is never needed. Keeps what there
+ * is where that suffices. After mesh_use. Not collective. GDN_INTERNAL without memory. */
 int axis_reserve(struct axis *axis, long count);
 
 /* Sum of `count` elements, the same bits on all ranks of the axis. */

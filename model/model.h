@@ -40,8 +40,8 @@ struct connection_sums {
 };
 
 struct loss_options {
-    const struct edge_set *active;          /* edges in use, any of the model's; NULL: all */
-    double target_weight;                   /* 1 / (targets of the global batch that count) */
+    const struct edge_set *active; /* edges in use, any of the model's; NULL: all */
+    double target_weight;          /* 1 / (targets of the global batch that count) */
     double token_weight; /* 1 / (tokens of the global batch but for padding), of the connections' terms */
     double sparsity_weight, entropy_weight; /* w_s, w_e of model.md 5, already scheduled; 0: none, and where
                                                the configuration has no regularizer */
@@ -82,6 +82,8 @@ struct model_part {
     const struct recompute *recompute; /* [num_layers], read at creation; NULL: POLICY_NONE. For training */
     double compress_sources; /* 0: nothing. Else sources that no other chunk reads are kept from forward to
                                 backward as low-rank factors of this part of the full rank */
+    bool bf16_activations; /* what the trunk saves for the backward pass, but for the stream and sums of rows,
+                              is kept in bf16 until then */
     bool documents; /* tokens see their own document only, and positions begin again with each: rows have
                        marks of where they start (kernels/base/marks.h) */
     bool padding;   /* rows may have marks of padding, which sums of sparsity and entropy leave out */

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/base/bf16.h"
 #include "kernels/base/decay.h"
 #include "kernels/base/hash.h"
 #include "kernels/cpu/cpu.h"
@@ -30,6 +31,21 @@ static void copy(long n, const real *x, real *y) {
 #pragma omp parallel for schedule(static) if (n > PARALLEL_WORK)
     for (long first = 0; first < n; first += PIECE)
         memcpy(y + first, x + first, (size_t)(min(n, first + PIECE) - first) * sizeof *x);
+}
+
+static void store_bf16(long n, const real *x, uint16_t *kept) {
+#pragma omp parallel for simd schedule(static) if (n > PARALLEL_WORK)
+    for (long i = 0; i < n; i++) kept[i] = to_bf16((float)x[i]);
+}
+
+static void load_bf16(long n, const uint16_t *kept, real *x) {
+#pragma omp parallel for simd schedule(static) if (n > PARALLEL_WORK)
+    for (long i = 0; i < n; i++) x[i] = from_bf16(kept[i]);
+}
+
+static void round_bf16(long n, real *x) {
+#pragma omp parallel for simd schedule(static) if (n > PARALLEL_WORK)
+    for (long i = 0; i < n; i++) x[i] = bf16_round(x[i]);
 }
 
 static void add(long n, const real *x, real *y) {
@@ -248,6 +264,9 @@ static void descend(long n, real *w, const real *x, double rate, double decay, b
 void ISA_NAME(cpu_vectors)(struct ops *ops) {
     ops->zero = zero;
     ops->copy = copy;
+    ops->store_bf16 = store_bf16;
+    ops->load_bf16 = load_bf16;
+    ops->round_bf16 = round_bf16;
     ops->add = add;
     ops->add_to = add_to;
     ops->scale = scale;

@@ -20,12 +20,25 @@ struct tensor {
     real *w, *g;
 };
 
+/* A saved buffer of a layer whose numbers are kept in bf16 from its forward to its backward pass (SAVE_BF16).
+ */
+struct stored {
+    real *at;       /* [count] where the layer's passes have them, shared by all layers */
+    uint16_t *kept; /* [count]; NULL: computed again */
+    long count;
+};
+enum { STORED = 8 }; /* of a layer, at most */
+struct stored_list {
+    int count;
+    struct stored buffer[STORED];
+};
+
 /* Beyond enum recompute_policy: nothing is kept for a backward pass, since none follows. */
 enum { POLICY_NO_BACKWARD = POLICY_FULL + 1 };
 
 /* What one micro-batch in flight keeps of a chunk of layers. */
 struct activation_set {
-    struct layer *layer;             /* [num_layers], those of the chunk (layer/layer.h) */
+    struct layer *layer;                /* [num_layers], those of the chunk (layer/layer.h) */
     struct rule_layer *rule[MAX_RULES]; /* each [num_layers]: what enters them (rule/rule.h) */
     real *x0;         /* [T, D] embedding output, on the first stage where it is whole; else NULL */
     real **rstd;      /* [num_layers + 1], entry 1 + node: [R] its inverse rms; NULL where none is needed */
@@ -52,8 +65,10 @@ struct model {
     bool rows_divided;      /* sequence_parallel over more than one rank */
     long rows_max;          /* R for passes of full capacity, the same on all ranks */
     long sums;              /* most elements that are summed over the tensor axis in one call */
-    double compress;        /* part of the full rank that sources keep, 0: they are not compressed */
-    int status;             /* of the first pass that failed */
+    bool bf16_activations;  /* what SAVE_BF16 saves is kept in bf16 */
+    struct stored_list *stored; /* of the layer that is being laid out; NULL: of what layers share */
+    double compress;            /* part of the full rank that sources keep, 0: they are not compressed */
+    int status;                 /* of the first pass that failed */
 
     /* What each folder has of its own: tensors, scratch, accounts. */
     struct mixing *mixers;     /* mixer/mixer.h: of each row of the table what layers share */
@@ -68,9 +83,9 @@ struct model {
     const int32_t
         *start; /* [T] where in its sequence each token's document starts; NULL: documents see each other */
     const real *counts; /* [T] 1, of padding 0; NULL: there is none */
-    long row0, rows;  /* own rows of the stream: all of them but with sequence_parallel */
-    bool gradients;   /* a backward pass follows, or is this */
-    struct span span; /* of its chunk */
+    long row0, rows;    /* own rows of the stream: all of them but with sequence_parallel */
+    bool gradients;     /* a backward pass follows, or is this */
+    struct span span;   /* of its chunk */
     struct activation_set *activation_set;
     struct layer *layer; /* the activation set's */
     real *g;             /* [T, W] gradient of the stream that the backward pass walks down: pass->gradient */
@@ -102,6 +117,18 @@ static inline real *take(struct arena *arena, long count) {
     ((owner)->member = (owner)->policy < (from) ? (owner) == (common) ? NULL : take(&(m)->saved, count)      \
                        : (owner) == (common) ? take(&(m)->scratch, count)                                    \
                                                 : (common)->member)
+
+/* The same of a buffer that no other layer reads, where it may be kept in bf16: then layers have it in turn
+ * on that of `common`. */
+#define SAVE_BF16(m, owner, common, member, count, from)                                                     \
+    do {                                                                                                     \
+        if ((m)->bf16_activations)                                                                           \
+            (owner)->member = save_bf16(m, (common)->member, count, (owner)->policy < (from));               \
+        else                                                                                                 \
+            SAVE(m, owner, common, member, count, from);                                                     \
+    } while (0)
+/* model.c */
+real *save_bf16(struct model *m, real *common, long count, bool keep);
 
 /* Of two sizes of a buffer. */
 static inline long largest(long a, long b) {

@@ -39,20 +39,26 @@ void find_layer(struct model *m, int l) {
     layer->down = find_tensor(m, "layers.%d.mlp.down_proj.weight", l);
 }
 
-/* Of a layer without its mixer, or what layers share. */
+/* Of a layer without its mixer, or what layers share. Rules that enter at the heads compute from n1 again, so
+ * theirs is kept as it was. */
 static void lay_out_saved(struct model *m, struct layer *layer, long T) {
     struct layer *shared = &m->trunk->shared;
     long D = m->config.hidden_size, rows = m->rows_max;
-    SAVE(m, layer, shared, n1, rows * D, POLICY_SELECTIVE);
+    if (layer->mixing.inlet)
+        SAVE(m, layer, shared, n1, rows * D, POLICY_SELECTIVE);
+    else
+        SAVE_BF16(m, layer, shared, n1, rows * D, POLICY_SELECTIVE);
     SAVE(m, layer, shared, a, rows * m->stream, POLICY_NO_BACKWARD);
-    SAVE(m, layer, shared, n2, rows * D, POLICY_SELECTIVE);
+    SAVE_BF16(m, layer, shared, n2, rows * D, POLICY_SELECTIVE);
     SAVE(m, layer, shared, rstd2, rows, POLICY_NO_BACKWARD);
-    SAVE(m, layer, shared, gu, T * 2 * m->trunk->F, POLICY_FULL);
+    SAVE_BF16(m, layer, shared, gu, T * 2 * m->trunk->F, POLICY_FULL);
 }
 
 void lay_out_layer(struct model *m, struct layer *layer, long T) {
+    m->stored = &layer->stored;
     lay_out_saved(m, layer, T);
     lay_out_mixing(m, &layer->mixing, T);
+    m->stored = NULL;
 }
 
 void share_layer(struct model *m, int l) {

@@ -60,7 +60,8 @@ void layer_forward(struct model *m, int l) {
     drop_rows(m, DROP_MLP, l, sum);
     write_block(m, l, BLOCK_MLP, layer->a, sum, y);
     stream_written(m, y);
-    if (layer->policy != POLICY_NONE) t->owner = layer;
+    if (layer->policy != POLICY_NONE || layer->stored.count) t->owner = layer;
+    store_layer(m, l);
 }
 
 void embedding_forward(struct model *m) {

@@ -10,16 +10,16 @@ enum mlp_weight { WEIGHT_GATE_UP, WEIGHT_DOWN, MLP_WEIGHTS };
 /* What adds to the residual stream in a layer. */
 enum block { BLOCK_MIXER, BLOCK_MLP, BLOCKS };
 
-/* What a rule between layers that has several streams (params/stream.h) does at a layer's blocks. x [R, W] is the
- * stream before the block, own rows, as are all others. */
+/* What a rule between layers that has several streams (params/stream.h) does at a layer's blocks. x [R, W] is
+ * the stream before the block, own rows, as are all others. */
 struct streams {
-    /* Forward: what the block's numbers are. From them, forward or again, what it reads of the stream, h [R, D]; and
-     * the stream behind it, out [R, W], of what it adds, f [R, D]. */
+    /* Forward: what the block's numbers are. From them, forward or again, what it reads of the stream, h [R,
+     * D]; and the stream behind it, out [R, W], of what it adds, f [R, D]. */
     void (*begin)(struct model *m, int l, enum block block, const real *x);
     void (*read)(struct model *m, int l, enum block block, const real *x, real *h);
     void (*write)(struct model *m, int l, enum block block, const real *x, const real *f, real *out);
-    /* Backward: m->g, the gradient of `out`, becomes that of x without what came by way of h; df [R, D]. Then from
-     * dh [R, D] adds that to m->g, and to the gradients of weights. */
+    /* Backward: m->g, the gradient of `out`, becomes that of x without what came by way of h; df [R, D]. Then
+     * from dh [R, D] adds that to m->g, and to the gradients of weights. */
     void (*write_back)(struct model *m, int l, enum block block, const real *x, real *df);
     void (*read_back)(struct model *m, int l, enum block block, const real *x, const real *dh);
 };
@@ -28,13 +28,14 @@ struct layer {
     int policy; /* enum recompute_policy, or POLICY_NO_BACKWARD, of all but the connections */
     struct mixing mixing;
     struct tensor norm1, norm2, gate_up, down;
+    struct stored_list stored; /* of those below and the mixer's what is kept in bf16; else empty */
     /* Saved. */
     real *n1, *rstd1;     /* [R, D], [R] */
     real *a, *n2, *rstd2; /* [R, W], [R, D], [R] */
     real *gu;             /* [T, 2F] */
     real *x; /* [R, W] its input; NULL where no rule enters before it: then it is the z of the layer below */
     real *y; /* [R, W]; NULL where no rule enters after it: then it is z's own rows */
-    real *z;              /* [T, W]; NULL where nothing reads more than its own rows (pass/nodes.c) */
+    real *z; /* [T, W]; NULL where nothing reads more than its own rows (pass/nodes.c) */
 };
 
 static inline int mlp_weight_id(const struct layer *layer, enum mlp_weight weight) {
@@ -48,7 +49,8 @@ struct trunk {
     struct tensor embed, norm, head;
     struct layer *held;        /* [num_layers] tensors of the layers held; activation sets have copies */
     struct layer shared;       /* the saved buffers that layers do not have of their own but use in turn */
-    const struct layer *owner; /* for whose backward pass `shared` holds what its forward pass wrote */
+    const struct layer *owner; /* for whose backward pass `shared` holds what its forward pass wrote, but for
+                                  what is kept in bf16 */
     int32_t *input, *target;   /* [T] of the pass in progress */
     int32_t *start;            /* [T] likewise, where documents do not see each other; else NULL */
     real *counts;              /* [T] likewise, 1 or of padding 0, where there may be some; else NULL */
@@ -60,12 +62,12 @@ struct trunk {
     real *nf, *rstdf;    /* [T, D], [R] final norm; nf is `full` where there is that */
     real *t1, *t2;       /* [T, D], [R, W]; t2 only without training, as the y of all layers */
     real *read;          /* [R, D] of several streams: what a block or the head reads of them */
-    real *added;         /* [T, D] with several streams or residual dropout: the gradient of what a block adds */
-    real *h;             /* [T, F] */
-    real *dgu;           /* [T, 2F] */
-    real *dh;            /* [T, F] */
-    real *losses;        /* [T] */
-    real *logits;        /* [logit_rows, V] */
+    real *added;  /* [T, D] with several streams or residual dropout: the gradient of what a block adds */
+    real *h;      /* [T, F] */
+    real *dgu;    /* [T, 2F] */
+    real *dh;     /* [T, F] */
+    real *losses; /* [T] */
+    real *logits; /* [logit_rows, V] */
     long logit_rows;
     real *largest, *exp_sums; /* [logit_rows], [2, logit_rows] of a vocabulary that is divided */
 };
@@ -87,16 +89,16 @@ void share_layer(struct model *m, int l);
 void lay_out_shared_layer(struct model *m, long T);
 void lay_out_layer_scratch(struct model *m, long T, bool last);
 
-/* block.c: the residual stream as blocks have it, of one stream or several. Own rows [R, D] of what a block reads of
- * the stream x, own rows [R, W], after `begin_block` of a forward pass; and the stream behind it, from f [R, D], which
- * is read in place. Before the first block, from x0 [R, D]; what the head reads. */
+/* block.c: the residual stream as blocks have it, of one stream or several. Own rows [R, D] of what a block
+ * reads of the stream x, own rows [R, W], after `begin_block` of a forward pass; and the stream behind it,
+ * from f [R, D], which is read in place. Before the first block, from x0 [R, D]; what the head reads. */
 void begin_block(struct model *m, int l, enum block block, const real *x);
 const real *read_block(struct model *m, int l, enum block block, const real *x);
 void write_block(struct model *m, int l, enum block block, const real *x, const real *f, real *out);
 void begin_streams(struct model *m, const real *x0, real *x);
 const real *read_streams(struct model *m, const real *x);
-/* Backward. All rows [T, D] of the gradient of what the block adds, and m->g as of what is before it. What a norm of
- * what was read leaves, from dn [R, D]: adds to m->g. The gradient [T, D] of x0, all rows. */
+/* Backward. All rows [T, D] of the gradient of what the block adds, and m->g as of what is before it. What a
+ * norm of what was read leaves, from dn [R, D]: adds to m->g. The gradient [T, D] of x0, all rows. */
 const real *write_block_back(struct model *m, int l, enum block block, const real *x);
 void read_block_back(struct model *m, int l, enum block block, const real *x, struct tensor norm,
                      const real *rstd, const real *dn);
@@ -111,7 +113,15 @@ void layer_forward(struct model *m, int layer);
 void norm_rows(struct model *m, const real *x, struct tensor norm, real *n, real *rstd);
 void layer_expand(struct model *m, int layer);
 
-/* recompute.c: before a layer's backward pass, computes what is not kept, unless `shared` still has it. */
+/* store.c: after a layer's forward pass, keeps what is kept in bf16; before its backward pass, brings that
+ * back; and rounds what has been computed again of the same buffers, so that the backward pass reads the same
+ * whatever is. */
+void store_layer(struct model *m, int layer);
+void load_layer(struct model *m, int layer);
+void round_layer(struct model *m, int layer);
+
+/* recompute.c: before a layer's backward pass, brings back what is kept in bf16 and computes what is not
+ * kept, unless `shared` still has it. */
 void recompute_layer(struct model *m, int layer);
 
 /* backward.c: from m->g, the gradient of the layer's y, to that of its x. */

@@ -2,15 +2,13 @@
  * enum recompute_policy): the same calls at the same shapes on the same inputs, so that every bit is the
  * same (but in fp8, whose scales have changed in between). Layers that do not keep everything share one
  * set of buffers for the rest. Where that still holds what this layer wrote on the way forward, as for the
- * last layer before the head, nothing is done. */
+ * last layer before the head, nothing is computed. What is kept in bf16 comes back to these buffers, too
+ * (store.c). */
 #include "model/layer/stream.h"
 
-void recompute_layer(struct model *m, int l) {
+/* All that the layer's policy has not kept. */
+static void compute_again(struct model *m, int l) {
     struct layer *layer = &m->layer[l];
-    bool there = m->trunk->owner == layer;
-    if (layer->policy == POLICY_NONE) return;
-    m->trunk->owner = NULL; /* the backward pass uses it up */
-    if (there) return;
     /* Of a compressed source x is not quite what it was: its norm stays the forward pass's (compress.c). */
     real *rstd = m->compress > 0 ? m->trunk->dh : layer->rstd1;
     norm_rows(m, read_block(m, l, BLOCK_MIXER, layer_input(m, l)), layer->norm1, layer->n1, rstd);
@@ -18,4 +16,14 @@ void recompute_layer(struct model *m, int l) {
     if (layer->policy >= mixer->again_from) mixer->again(m, &layer->mixing, stream_all(m, layer->n1));
     norm_rows(m, read_block(m, l, BLOCK_MLP, layer->a), layer->norm2, layer->n2, layer->rstd2);
     if (layer->policy == POLICY_FULL) layer_expand(m, l);
+}
+
+void recompute_layer(struct model *m, int l) {
+    struct layer *layer = &m->layer[l];
+    bool there = m->trunk->owner == layer;
+    if (layer->policy == POLICY_NONE && !layer->stored.count) return;
+    m->trunk->owner = NULL; /* the backward pass uses it up */
+    load_layer(m, l);
+    if (layer->policy != POLICY_NONE && !there) compute_again(m, l);
+    round_layer(m, l);
 }

@@ -125,11 +125,11 @@ static void lay_out(struct model *m, const struct mixing *x, void *shared_of_row
     struct attention *a = x->own, *shared = shared_of_row;
     struct shape z = shape_of(m);
     a->policy = x->policy;
-    SAVE(m, a, shared, qkv_out, T * z.wide, POLICY_FULL);
-    SAVE(m, a, shared, out, T * z.H * z.hd, POLICY_FULL);
+    SAVE_BF16(m, a, shared, qkv_out, T * z.wide, POLICY_FULL);
+    SAVE_BF16(m, a, shared, out, T * z.H * z.hd, POLICY_FULL);
     SAVE(m, a, shared, lse, T * z.H, POLICY_FULL);
     if (m->config.qk_norm == QK_NORM_NONE) return;
-    SAVE(m, a, shared, norm.x, T * (z.H + z.K) * z.hd, POLICY_FULL);
+    SAVE_BF16(m, a, shared, norm.x, T * (z.H + z.K) * z.hd, POLICY_FULL);
     SAVE(m, a, shared, norm.rstd, T * (z.H + z.K), POLICY_FULL);
 }
 

@@ -98,8 +98,8 @@ static bool allocate_activation_sets(struct model *m, struct chunk *chunk) {
         activation_set->rstd_known = calloc(nodes, sizeof *activation_set->rstd_known);
         activation_set->kept = calloc(nodes, sizeof *activation_set->kept);
         activation_set->rows = calloc(nodes, sizeof *activation_set->rows);
-        if (!activation_set->layer || !activation_set->rstd ||
-            !activation_set->rstd_known || !activation_set->kept || !activation_set->rows ||
+        if (!activation_set->layer || !activation_set->rstd || !activation_set->rstd_known ||
+            !activation_set->kept || !activation_set->rows ||
             !allocate_layers(m, chunk, activation_set->layer) ||
             !rules_create_layers(m, chunk->span, activation_set->rule))
             return false;
@@ -198,6 +198,7 @@ int model_build(const struct model_config *config, const struct table *table, co
                         .training = training,
                         .planned = !state,
                         .compress = part && training ? part->compress_sources : 0,
+                        .bf16_activations = part && training && part->bf16_activations,
                         .documents = part && part->documents,
                         .padding = part && part->padding,
                         .saved = {.name = "activations", .device = ops->device},
@@ -249,8 +250,7 @@ void model_free(struct model *model) {
         struct chunk *chunk = &model->passes->chunk[c];
         for (int s = 0; chunk->activation_set && s < chunk->activation_sets; s++) {
             free_layers(model, chunk->activation_set[s].layer);
-            for (int r = 0; r < MAX_RULES; r++)
-                rules_free_layers(model, chunk->activation_set[s].rule[r]);
+            for (int r = 0; r < MAX_RULES; r++) rules_free_layers(model, chunk->activation_set[s].rule[r]);
             free(chunk->activation_set[s].rstd);
             free(chunk->activation_set[s].rstd_known);
             free(chunk->activation_set[s].kept);

@@ -117,7 +117,7 @@ const struct edge_set *fixture_active(const struct model_config *c, int active) 
     static struct made {
         struct edge_set set;
         struct made *before;
-    } *last;
+    } * last;
     if (active < 0 && !getenv("GDN_TEST_EDGES")) return NULL;
     if (active < 0) active = c->delta.num_distances;
     struct made *made = calloc(1, sizeof *made);
@@ -228,6 +228,11 @@ long part_place(const struct row *row, long i) {
     return (row->start[0] + i / row->local[1]) * row->shape[1] + row->start[1] + i % row->local[1];
 }
 
+bool fixture_bf16_activations(void) {
+    const char *asked = getenv("GDN_TEST_ACTIVATIONS");
+    return asked && strcmp(asked, "bf16") == 0;
+}
+
 void part_create(struct part *p, const struct fixture *full, const struct layout *layout, struct axis *tensor,
                  const int *activation_sets, const struct ops *ops, long batch, long length) {
     part_create_policies(p, full, layout, tensor, activation_sets, NULL, ops, batch, length);
@@ -244,8 +249,11 @@ void part_create_policies(struct part *p, const struct fixture *full, const stru
         for (long j = 0; j < row->count; j++)
             p->state.weight[row->offset + j] = full->state.weight[from->offset + part_place(row, j)];
     }
-    struct model_part part = {
-        .layout = &p->layout, .tensor = tensor, .activation_sets = activation_sets, .recompute = recompute};
+    struct model_part part = {.layout = &p->layout,
+                              .tensor = tensor,
+                              .activation_sets = activation_sets,
+                              .recompute = recompute,
+                              .bf16_activations = fixture_bf16_activations()};
     assert(!model_create(&full->config, &p->table, &p->state, ops, &part, batch, length, true, &p->model));
 }
 

@@ -72,6 +72,8 @@ struct part {
 
 void part_create(struct part *p, const struct fixture *full, const struct layout *layout, struct axis *tensor,
                  const int *activation_sets, const struct ops *ops, long batch, long length);
+/* Whether parts keep activations in bf16 (model_part): where $GDN_TEST_ACTIVATIONS is bf16. */
+bool fixture_bf16_activations(void);
 /* The same with recompute policies [num_layers]. */
 void part_create_policies(struct part *p, const struct fixture *full, const struct layout *layout,
                           struct axis *tensor, const int *activation_sets, const struct recompute *recompute,

@@ -66,8 +66,10 @@ static int create_rows(struct bench_model *b) {
 
 static int create(struct bench_model *b, const struct recompute *recompute) {
     const struct config *c = b->config;
-    const struct model_part part = {
-        .layout = &b->layout, .tensor = &b->mesh.axis[AXIS_TENSOR], .recompute = recompute};
+    const struct model_part part = {.layout = &b->layout,
+                                    .tensor = &b->mesh.axis[AXIS_TENSOR],
+                                    .recompute = recompute,
+                                    .bf16_activations = c->train.activations == ACTIVATIONS_BF16};
     TRY(mesh_use(&b->mesh, &b->ops, MESH_AUTO, 0));
     TRY(create_state(b));
     TRY(create_rows(b));

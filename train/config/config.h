@@ -18,6 +18,7 @@ enum decay_shape { WSD_LINEAR, WSD_SQRT };
 /* Policies as in model/model.h, or chosen by memory; of connections also: as their layers. */
 enum recompute_choice { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_AUTO, RECOMPUTE_SAME };
 /* As the rows of train/optimizer/rules.c; what of q, k and v is a matrix to Muon (model.md, 6). */
+enum activations_choice { ACTIVATIONS_FP32, ACTIVATIONS_BF16 };
 enum optimizer_choice { OPTIMIZER_ADAMW, OPTIMIZER_MUON, OPTIMIZERS };
 enum muon_split { MUON_WHOLE, MUON_QKV, MUON_HEAD };
 enum data_order { ORDER_SHUFFLE, ORDER_SEQUENTIAL };
@@ -66,6 +67,7 @@ struct train_config {
     int decay_shape;                            /* enum decay_shape, of wsd */
     bool graphs;                                /* passes are recorded and repeated */
     int precision;                              /* enum precision */
+    int activations;                            /* enum activations_choice */
     int recompute;                              /* enum recompute_choice of layers */
     int recompute_delta;                        /* of their delta connections */
     int recompute_every, recompute_delta_every; /* layers 0, n, 2n, … only; delta 0: as recompute_every */

@@ -188,6 +188,11 @@ const struct key config_keys[] = {
                "activations stay fp32. The cpu has fp32 and bf16, this in products of which no dimension is "
                "below "
                "64, not in attention"),
+    CHOICE(train.activations, "fp32", .choices = "fp32|bf16",
+           .help =
+               "what is kept of the trunk from forward to backward pass: norms' outputs, queries, keys and "
+               "values, attention's output and the MLP's. bf16 takes about half the memory for a pass more "
+               "over each, and rounds what gradients are computed from"),
     ROW(train.graphs, "false",
         .help = "record a step's passes on the device once and repeat them as one call (CUDA graphs), which "
                 "saves "

@@ -15,11 +15,11 @@ struct costing {
     const struct model_config *config;
     const struct pipeline *pipeline; /* of any tensor index */
     const struct layout *layout;
-    const struct table *table;         /* of that layout */
-    long batch, length;                /* of a micro-batch */
-    const struct recompute *recompute; /* [num_layers]; NULL: nothing is computed again */
-    double compress_sources;           /* model_part's */
-    bool documents, padding;           /* likewise */
+    const struct table *table;                 /* of that layout */
+    long batch, length;                        /* of a micro-batch */
+    const struct recompute *recompute;         /* [num_layers]; NULL: nothing is computed again */
+    double compress_sources;                   /* model_part's */
+    bool bf16_activations, documents, padding; /* likewise */
     const struct loss_options *options;
     struct matrices_cost matrices; /* of the data rank with most of each */
 };

@@ -77,6 +77,7 @@ static int begin(struct counting *c, const struct costing *of, struct pass_costs
         .activation_sets = of->pipeline->activation_sets + layout->index[AXIS_PIPELINE] * layout->chunks,
         .recompute = of->recompute,
         .compress_sources = of->compress_sources,
+        .bf16_activations = of->bf16_activations,
         .documents = of->documents,
         .padding = of->padding,
     };

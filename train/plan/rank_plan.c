@@ -57,6 +57,7 @@ int rank_plan_create(const struct rank_work *work, int tensor, int pipeline, str
         .batch = work->micro_batch,
         .length = config->train.sequence_length,
         .compress_sources = config->train.compress_sources,
+        .bf16_activations = config->train.activations == ACTIVATIONS_BF16,
         .documents = config->data.documents == DOCUMENTS_MASK,
         .padding = config->data.packing == PACKING_BEST_FIT,
         .options = &out->options,

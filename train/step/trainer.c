@@ -10,6 +10,7 @@ static int create_model(const struct trainer_setup *s, struct trainer *t) {
             part->pipeline.activation_sets + s->mesh->axis[AXIS_PIPELINE].index * part->layout->chunks,
         .recompute = s->policy,
         .compress_sources = s->config->train.compress_sources,
+        .bf16_activations = s->config->train.activations == ACTIVATIONS_BF16,
         .documents = s->config->data.documents == DOCUMENTS_MASK,
         .padding = s->config->data.packing == PACKING_BEST_FIT,
     };

@@ -1,6 +1,6 @@
-/* Trunk: what the list's own calls (test_operations) leave out, on every backend against the reference: lengths
- * and row distances of their own, special numbers, arguments that share a buffer, results that must have the
- * same bits. */
+/* Trunk: what the list's own calls (test_operations) leave out, on every backend against the reference:
+ * lengths and row distances of their own, special numbers, arguments that share a buffer, results that must
+ * have the same bits. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,8 +11,8 @@
 /* ----------------------------------------------------------------------------------- matrices and vectors */
 
 static void gemm(void **state) {
-    static const long shapes[][3] = {{1, 1, 1},      {1, 7, 3},     {5, 1, 9},    {13, 17, 11},
-                                     {64, 64, 64},   {97, 61, 5},   {3, 300, 70}, {128, 96, 257},
+    static const long shapes[][3] = {{1, 1, 1},      {1, 7, 3},      {5, 1, 9},     {13, 17, 11},
+                                     {64, 64, 64},   {97, 61, 5},    {3, 300, 70},  {128, 96, 257},
                                      {257, 128, 33}, {40, 700, 130}, {65, 130, 201}};
     static const double factors[][2] = {{1, 0}, {1, 1}, {0.5, -2}};
     (void)state;
@@ -60,6 +60,22 @@ static void vectors(void **state) {
         operation = "add_to";
         EACH_SIDE(i) start(i)->add_to(n, x->x[i], y->x[i], z->x[i]);
         EACH_SIDE(i) start(i)->add_to(n, z->x[i], x->x[i], z->x[i]);
+        compare(1, ANY_THREADS);
+
+        operation = "store_bf16, load_bf16, round_bf16"; /* of whatever backend, the same bits */
+        struct buffer *from = make("from", n, -1, 1), *to = make("to", n, -1, 1);
+        struct sums *kept = make_sums("kept", (n * (long)sizeof(uint16_t) + 7) / 8, OF_DOUBLES);
+        EACH_SIDE(i) {
+            start(i)->store_bf16(n, from->x[i], (uint16_t *)kept->x[i]);
+            start(i)->load_bf16(n, (uint16_t *)kept->x[i], to->x[i]);
+            start(i)->round_bf16(n, from->x[i]);
+        }
+        synchronize();
+        EACH_SIDE(i) {
+            assert_memory_equal(to->x[i], to->x[REFERENCE], (size_t)n * sizeof(real));
+            assert_memory_equal(from->x[i], to->x[i], (size_t)n * sizeof(real));
+            memset(kept->x[i], 0, (size_t)kept->count * sizeof(double)); /* no numbers to compare */
+        }
         compare(1, ANY_THREADS);
 
         operation = "adamw";
@@ -200,7 +216,8 @@ static void cut_tokens(void **state) {
             assert_memory_equal(target->x[i], target->x[REFERENCE], (size_t)(B * S) * sizeof *rows);
             assert_memory_equal(starts->x[i], starts->x[REFERENCE], (size_t)(B * S) * sizeof *rows);
         }
-        EACH_SIDE(i) memset(target->x[i], 0, (size_t)(B * S) * sizeof *rows); /* −1 is no number to `compare` */
+        EACH_SIDE(i)
+        memset(target->x[i], 0, (size_t)(B * S) * sizeof *rows); /* −1 is no number to `compare` */
         compare(1, ANY_THREADS);
     }
 }
@@ -370,18 +387,10 @@ static void nan_is_seen(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        OPERATION_TEST(gemm),
-        OPERATION_TEST(vectors),
-        OPERATION_TEST(add_squares),
-        OPERATION_TEST(add_hash),
-        OPERATION_TEST(add_parts),
-        OPERATION_TEST(rows),
-        OPERATION_TEST(cut_tokens),
-        OPERATION_TEST(longer),
-        OPERATION_TEST(norm),
-        OPERATION_TEST(cross_entropy),
-        OPERATION_TEST(nan_is_seen),
-        OPERATION_TEST(swiglu),
+        OPERATION_TEST(gemm),          OPERATION_TEST(vectors),     OPERATION_TEST(add_squares),
+        OPERATION_TEST(add_hash),      OPERATION_TEST(add_parts),   OPERATION_TEST(rows),
+        OPERATION_TEST(cut_tokens),    OPERATION_TEST(longer),      OPERATION_TEST(norm),
+        OPERATION_TEST(cross_entropy), OPERATION_TEST(nan_is_seen), OPERATION_TEST(swiglu),
     };
     return cmocka_run_group_tests(tests, describe_backends, NULL);
 }

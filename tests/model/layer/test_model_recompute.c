@@ -132,8 +132,11 @@ static struct model_memory memory_of(const struct part *p) {
 static void compare_planned(const struct part *p, const struct model_config *c,
                             const struct recompute *policies, const int *activation_sets, const char *what) {
     struct axis planned = axis_planned("tensor", tensor.size, tensor.index);
-    struct model_part of = {
-        .layout = &p->layout, .tensor = &planned, .activation_sets = activation_sets, .recompute = policies};
+    struct model_part of = {.layout = &p->layout,
+                            .tensor = &planned,
+                            .activation_sets = activation_sets,
+                            .recompute = policies,
+                            .bf16_activations = fixture_bf16_activations()};
     struct model *model;
     assert_int_equal(model_create_planned(c, &p->table, &of, B, S, true, &model), 0);
     struct model_memory real_memory = memory_of(p), planned_memory;

@@ -73,6 +73,13 @@ struct recompute {
     unsigned char layer, delta; /* enum recompute_policy of a layer without its connections, and of those */
 };
 
+/* What a weight set keeps for the gradients of weights of some layers: of their products what these multiply.
+ */
+struct model_weight_size {
+    int products;
+    long elements;
+};
+
 /* The part of the model that a rank computes, and how much of it at a time. NULL stands for all of it, with
  * one activation set. */
 struct model_part {
@@ -86,6 +93,9 @@ struct model_part {
                               is kept in bf16 until then */
     bool documents; /* tokens see their own document only, and positions begin again with each: rows have
                        marks of where they start (kernels/base/marks.h) */
+    int weight_sets;  /* micro-batches whose gradients of weights wait for model_stage_weights: */
+    int weights_from; /* those of layers from this one on */
+    struct model_weight_size weight_size; /* of a set, by model_weight_sizes of these layers together */
     bool padding;   /* rows may have marks of padding, which sums of sparsity and entropy leave out */
 };
 
@@ -148,7 +158,9 @@ struct pass {
                             (entry `first` of the span, node first − 1) */
     real *const *projected; /* an edge's narrow projections, where the node itself is not there */
 
-    /* Backward. */
+    /* Backward. 1 + the weight set that keeps what gradients of weights are computed from
+     * (model_stage_weights); 0: they are computed at once. The same in all calls of a walk. */
+    int weight_set;
     real *gradient; /* in: gradient of the chunk's last output, with everything later stages have left there
                        (not read where the pass begins with the head); out: the same for the node that the
                        chunk starts from (after the first stage's embedding: undefined) */
@@ -170,6 +182,21 @@ void model_stage_forward(struct model *model, const struct pass *pass, struct lo
  * tensor axis. Collective over the tensor axis. */
 void model_stage_backward(struct model *model, const struct pass *pass, int layer, int end,
                           struct loss_sums *sums);
+
+/* The backward pass's second half, of whatever micro-batch a weight set has: adds to gradients of weights
+ * what its products of layers down to `end` give. A set may be walked in several calls, downwards, and is
+ * empty when its last layer is done. What is no product, and what the head and the embedding have, the
+ * backward pass adds. In order of micro-batches the sums of each tensor are those without weight sets, to the
+ * bit. */
+void model_stage_weights(struct model *model, int weight_set, int end);
+
+/* What a weight set keeps of each layer of the part, out [num_layers], found by a dry run with all
+ * connections active. Of the part the layout, `documents` and `padding` are looked at. GDN_INTERNAL. */
+int model_weight_sizes(const struct model_config *config, const struct table *table,
+                       const struct model_part *part, long batch, long length, struct model_weight_size *out);
+/* Fills in part->weight_size, where the part has weight sets. GDN_INTERNAL. */
+int model_size_weight_sets(const struct model_config *config, const struct table *table,
+                           struct model_part *part, long batch, long length);
 
 /* Status of the first pass that failed, of a sum over the tensor axis for example; 0 where none has. A failed
  * pass's results are worthless. */

@@ -7,6 +7,7 @@ struct action action_blank(enum act act) {
                            .chunk = -1,
                            .micro_batch = -1,
                            .activation_set = -1,
+                           .weight_set = -1,
                            .layer = -1,
                            .end = -1,
                            .index = -1,

@@ -9,6 +9,8 @@ int schedule_create(const struct edges *edges, const struct routes *routes, cons
     *out = (struct schedule){0};
     if (options->micro_batches < 1)
         return gdn_fail(GDN_INPUT, "a step needs at least 1 micro-batch, not %d", options->micro_batches);
+    if (options->weight_sets && chunks > 1)
+        return gdn_fail(GDN_INTERNAL, "weight sets with %d chunks a rank: 1 is expected", chunks);
     struct order order = {0};
     struct stages stages = {0};
     struct builder builder = {.options = options, .out = out};
@@ -16,12 +18,15 @@ int schedule_create(const struct edges *edges, const struct routes *routes, cons
                              .rank = calloc((size_t)ranks, sizeof *out->rank),
                              .activation_sets =
                                  calloc((size_t)ranks * (size_t)chunks, sizeof *out->activation_sets),
+                             .weight_sets = calloc((size_t)ranks, sizeof *out->weight_sets),
                              .blocks = calloc((size_t)ranks, sizeof *out->blocks),
                              .narrow_blocks = calloc((size_t)ranks, sizeof *out->narrow_blocks)};
-    builder.full = !out->rank || !out->activation_sets || !out->blocks || !out->narrow_blocks;
+    builder.full =
+        !out->rank || !out->activation_sets || !out->weight_sets || !out->blocks || !out->narrow_blocks;
     int status = 0;
     if (!builder.full)
-        status = order_create(ranks, chunks, options->micro_batches, options->forward_only, &order);
+        status = order_create(ranks, chunks, options->micro_batches, options->forward_only,
+                              options->weight_sets, &order);
     if (!builder.full && !status)
         status = stages_describe(edges, routes, layout, options->num_layers, options->forward_only, &stages);
     if (!builder.full && !status) status = emit_all(&order, &stages, &builder);
@@ -37,6 +42,7 @@ void schedule_free(struct schedule *schedule) {
     for (int r = 0; schedule->rank && r < schedule->ranks; r++) free(schedule->rank[r].action);
     free(schedule->rank);
     free(schedule->activation_sets);
+    free(schedule->weight_sets);
     free(schedule->blocks);
     free(schedule->narrow_blocks);
     *schedule = (struct schedule){0};

@@ -47,15 +47,22 @@ static void unproject(struct emitter *e, int activation_set) {
     }
 }
 
-/* The backward pass itself; the rank's last one through a chunk in pieces, between which buckets start.
- * Returns the layer it ends at. */
-static int emit_layers(struct emitter *e, int activation_set) {
+/* With which gradients of weights are complete: the last micro-batch's pass, or what it has left. */
+static bool completes(const struct emitter *e) {
+    bool leaves = e->step->backward && e->step->weight_set >= 0;
+    return e->step->micro_batch == e->builder->options->micro_batches - 1 && !leaves;
+}
+
+/* The backward pass itself, or the gradients of weights that it has left; what completes these in pieces,
+ * between which buckets start. Returns the layer it ends at. */
+static int emit_layers(struct emitter *e, enum act act, int activation_set) {
     const struct stage *stage = e->stage;
-    bool last = e->step->micro_batch == e->builder->options->micro_batches - 1;
-    struct action action = action_blank(ACT_BACKWARD);
+    bool last = completes(e);
+    struct action action = action_blank(act);
     action.chunk = stage->chunk;
     action.micro_batch = e->step->micro_batch;
     action.activation_set = activation_set;
+    action.weight_set = e->step->weight_set;
     int end = stage->bottom ? -1 : stage->first;
     action.layer = stage->top ? e->builder->options->num_layers : stage->end - 1;
     for (;;) {
@@ -85,7 +92,7 @@ static void emit_backward(struct emitter *e) {
         emit_receive(e, &gradient);
     emit_post_next(e);
 
-    int end = emit_layers(e, activation_set);
+    int end = emit_layers(e, ACT_BACKWARD, activation_set);
     struct pool *blocks = &e->blocks[stage->rank];
     int b = pool_find(blocks, PAYLOAD_STREAM_GRADIENT, gradient.index, micro_batch);
     if (b < 0) return; /* without memory for it */
@@ -103,8 +110,13 @@ static void emit_backward(struct emitter *e) {
     emit_release_all(e, &stage->drain);
     emit_release_all(e, &stage->leave);
     emit_retire(e, e->step->stage);
-    if (micro_batch == e->builder->options->micro_batches - 1)
-        buckets_after_layer(e->builder, stage->rank, &e->sync[stage->rank], end);
+    if (completes(e)) buckets_after_layer(e->builder, stage->rank, &e->sync[stage->rank], end);
+}
+
+static void emit_weights(struct emitter *e) {
+    int end = emit_layers(e, ACT_WEIGHTS, -1), *sets = &e->builder->out->weight_sets[e->stage->rank];
+    if (completes(e)) buckets_after_layer(e->builder, e->stage->rank, &e->sync[e->stage->rank], end);
+    if (*sets <= e->step->weight_set) *sets = e->step->weight_set + 1;
 }
 
 /* What a rank does after its last pass. */
@@ -138,10 +150,12 @@ static int emit_steps(struct emitter *e) {
         TRY(buckets_begin(e->builder, r, &e->sync[r]));
     long messages = (long)e->stages->ports * e->builder->options->micro_batches;
     for (long i = 0; i < messages; i++) e->flight[i] = (struct flight){-1, -1, -1, -1};
-    for (long i = 0; i < (long)ranks * e->order->steps && !e->builder->full; i++) {
+    for (long i = 0; i < e->order->all && !e->builder->full; i++) {
         e->step = e->order->sorted[i];
         e->stage = emit_stage_of(e, e->step);
-        if (e->step->backward)
+        if (e->step->weights)
+            emit_weights(e);
+        else if (e->step->backward)
             emit_backward(e);
         else
             emit_forward(e);

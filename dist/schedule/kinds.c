@@ -10,7 +10,10 @@ const struct act_kind act_kinds[ACTS] = {
     [ACT_FORWARD] = {ROLE_PASS, false, '0', "forward chunk %c of micro-batch %m in activation set %a"},
     [ACT_PROJECT] = {ROLE_PASS, true, '0', "project %t into %w"},
     [ACT_BACKWARD] = {ROLE_PASS, false, 'a',
-                      "backward chunk %c of micro-batch %m, layers %l to %e, in activation set %a"},
+                      "backward chunk %c of micro-batch %m, layers %l to %e, in activation set %a%k"},
+    [ACT_WEIGHTS] =
+        {ROLE_PASS, false, 'A',
+         "gradients of weights of chunk %c of micro-batch %m, layers %l to %e, from weight set %s"},
     [ACT_UNPROJECT] = {ROLE_PASS, false, 'a', "unproject %t from %w"},
     [ACT_SEND] = {ROLE_SEND, false, '.', "send %t to rank %p from %w"},
     [ACT_FREE] = {ROLE_FREE, false, '.', "free %w of %t"},
@@ -52,6 +55,8 @@ static int field(const struct action *a, char letter) {
         return a->layer;
     case 'm':
         return a->micro_batch;
+    case 's':
+        return a->weight_set;
     default:
         return a->peer;
     }
@@ -74,6 +79,8 @@ static void write_text(const struct action *a, const char *form, char text[ACTIO
             write_text(a, " of micro-batch %m", text, n);
         } else if (*form == 'w') {
             write_text(a, place(a), text, n);
+        } else if (*form == 'k') {
+            write_text(a, a->weight_set < 0 ? "" : ", into weight set %s", text, n);
         } else {
             *n += snprintf(text + *n, (size_t)(ACTION_TEXT - *n), "%d", field(a, *form));
         }

@@ -83,11 +83,13 @@ static void post(struct emitter *e, const struct step *step, const struct transf
     if (begin_receive(e, step, it, grow)) receive_action(e, step, ACT_POST, it);
 }
 
-/* Posts what the rank's next step receives, so that it travels during this one: the stream or its gradient
+/* Posts what the rank's next pass receives, so that it travels during this one: the stream or its gradient
  * always, the rest where there are buffers for it. */
 void emit_post_next(struct emitter *e) {
-    const struct step *next = e->step + 1, *begin = e->order->step + (long)e->stage->rank * e->order->steps;
-    if (next == begin + e->order->steps) return;
+    const struct step *next = e->step + 1, *begin = e->order->step + (long)e->stage->rank * e->order->steps,
+                      *end = begin + e->order->count[e->stage->rank];
+    while (next < end && next->weights) next++; /* which receive nothing */
+    if (next == end) return;
     const struct stage *stage = emit_stage_of(e, next);
     const struct transfers *list = next->backward ? &stage->collect : &stage->arrive;
     if (next->backward && !stage->top) {

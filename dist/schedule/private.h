@@ -1,8 +1,8 @@
 /* How a schedule is built:
- *   schedule/order.c    each rank's computations in order, and one order of all ranks' that could happen;
- *   schedule/stage.c    what each stage brings in, uses and hands on, the same for every micro-batch;
- *   schedule/emit.c     the actions of each computation, in that order that could happen, with
- *   schedule/hold.c     their buffers and activation sets,
+ *   schedule/order.c    each rank's computations in order, and one order of all ranks' that could happen,
+ * with schedule/fill.c     gradients of weights where ranks would wait; schedule/stage.c    what each stage
+ * brings in, uses and hands on, the same for every micro-batch; schedule/emit.c     the actions of each
+ * computation, in that order that could happen, with schedule/hold.c     their buffers and activation sets,
  *   schedule/pool.c     handed out from pools, with
  *   schedule/lookup.c   an index of what they hold,
  *   schedule/message.c  their messages, and
@@ -19,21 +19,43 @@
 
 /* --- Order. */
 
-/* One computation: a stage's forward or backward pass for one micro-batch. */
+/* One computation: a stage's forward or backward pass for one micro-batch, or the gradients of weights that a
+ * backward pass with a weight set has left. */
 struct step {
     int rank, stage, micro_batch;
     bool backward;
+    int weight_set; /* of `backward`: it fills; of `weights`: it is done from; −1 */
+    bool weights;
     int begin, end; /* when, in units of a forward pass */
 };
 
 struct order {
-    int ranks, steps;     /* steps of each rank */
+    int ranks, steps;     /* steps of a rank, at most */
+    int *count;           /* [ranks] steps of each */
     struct step *step;    /* [ranks, steps] */
-    struct step **sorted; /* [ranks·steps] by begin, then by rank */
+    int all;              /* steps of all ranks */
+    struct step **sorted; /* [all] by begin, then by rank */
 };
 
-int order_create(int ranks, int chunks, int micro_batches, bool forward_only, struct order *out);
+/* weight_sets [ranks]: as in struct schedule_options. */
+int order_create(int ranks, int chunks, int micro_batches, bool forward_only, const int *weight_sets,
+                 struct order *out);
 void order_free(struct order *order);
+
+enum { FORWARD_TIME = 1, INPUTS_TIME = 1, WEIGHTS_TIME = 1, BACKWARD_TIME = INPUTS_TIME + WEIGHTS_TIME };
+
+/* A rank's list so far in one walk over its passes, in which gradients of weights wait. */
+struct filling {
+    struct step *step; /* the rank's list */
+    int count;         /* steps in it */
+    int sets;          /* micro-batches whose gradients of weights may wait */
+    int from, to;      /* those that wait: from … to − 1 */
+};
+/* A pass that can begin at `ready` joins the list; before it what waits, as far as the rank would wait for
+ * the pass, or for a set. Returns it, with its times. */
+struct step *filling_add(struct filling *filling, const struct step *pass, int ready);
+/* What still waits joins the list. */
+void filling_end(struct filling *filling);
 
 /* --- Stages. */
 

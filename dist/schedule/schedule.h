@@ -1,16 +1,19 @@
 /* The pipeline schedule: every pipeline rank's list of actions for one optimiser step, computed before
  * training, verified (dist/verify/verify.h), printed by `gdn plan`, and executed in order
  * (train/step/execute.h). It is the same for all data and tensor indices. 1F1B (Narayanan et al. 2019) or,
- * with several chunks a rank, interleaved 1F1B (Narayanan et al. 2021).
+ * with several chunks a rank, interleaved 1F1B (Narayanan et al. 2021); or, with weight sets, ZB-H1 (Qi et
+ * al. 2024), whose ranks compute gradients of weights where 1F1B's would wait.
  *
  * Stage s is chunk s div P of rank s mod P, its layers layout.stage[s]. A rank executes its actions in
  * order. Only RECEIVE, FREE, FORWARD, FINISH, GATHERED and the collectives SHARE and NORM wait.
  *
- * Memory. The schedule numbers three kinds of buffers, so that their greatest number is known:
+ * Memory. The schedule numbers four kinds of buffers, so that their greatest number is known:
  *   activation sets  what one micro-batch saves of a chunk: taken by FORWARD, which waits for
  *                    pending sends of the set's last contents, given back by the end of
  *                    BACKWARD. In a forward-only schedule FORWARD overwrites a set when its
  *                    outputs are no longer needed
+ *   weight sets      what gradients of weights of one micro-batch are computed from, where that waits:
+ *                    taken by BACKWARD, given back by the end of WEIGHTS
  *   blocks           [T, W] each, W the width of the stream, from one pool a rank: received
  *                    sources, the stream's gradients and source gradients
  *   narrow blocks    [T, edge width] each, from a second pool: projected sources and their
@@ -41,6 +44,11 @@
  * The last micro-batch's BACKWARD is cut into several actions, downwards, between which buckets start;
  * they are one pass with the same buffers.
  *
+ * BACKWARD with a weight set leaves gradients of weights to WEIGHTS, which needs nothing but the set. WEIGHTS
+ * are done in the order of micro-batches, so that sums have one order. What waits for gradients (SHARE,
+ * REDUCE) waits for WEIGHTS; then the last micro-batch's WEIGHTS are what is cut into several actions, and
+ * its BACKWARD is one.
+ *
  * PROJECT reads the edge's source and fills a narrow block; UNPROJECT reads the source and the narrow
  * block `buffer` with the gradient of its projection, and adds to the source gradient. */
 #ifndef GDN_SCHEDULE_H
@@ -61,7 +69,9 @@ enum act {
     ACT_FORWARD, /* chunk, micro_batch, activation_set */
     ACT_PROJECT, /* as TAKE: edge `index` from its source into narrow block `buffer`; activation_set where the
                     source is the chunk's own */
-    ACT_BACKWARD,  /* chunk, micro_batch, activation_set, layer, end: layers from `layer` down to `end` */
+    ACT_BACKWARD, /* chunk, micro_batch, activation_set, weight_set (−1: gradients of weights are computed in
+                     it), layer, end: layers from `layer` down to `end` */
+    ACT_WEIGHTS, /* chunk, micro_batch, weight_set, layer, end: the gradients of weights that BACKWARD left */
     ACT_UNPROJECT, /* as TAKE, activation_set: from the projected source's gradient, add to the source
                       gradient and the weights' gradients */
     ACT_SEND,      /* start sending from `buffer`, or where that is −1 the own output in `activation_set` */
@@ -107,8 +117,8 @@ struct act_kind {
     bool holds;       /* from it on its buffer holds what it names */
     char letter;      /* in pictures of a step; of passes that of micro-batch 0 */
     /* For action_text: %t what it names (payload, index, micro-batch), %w where that is (buffer or
-     * activation set); and the fields %a activation set, %b buffer, %c chunk, %e end, %i index, %l layer,
-     * %m micro-batch, %p peer. */
+     * activation set), %k a weight set that it fills; and the fields %a activation set, %b buffer, %c chunk,
+     * %e end, %i index, %l layer, %m micro-batch, %p peer, %s weight set. */
     const char *text;
 };
 extern const struct act_kind act_kinds[ACTS];
@@ -141,7 +151,7 @@ static inline bool payload_goes_down(enum payload payload) {
 
 struct action {
     enum act act;
-    int chunk, micro_batch, activation_set;
+    int chunk, micro_batch, activation_set, weight_set;
     int layer, end; /* BACKWARD: layers layer, layer − 1, …, end; end is −1 where the embedding is included;
                        layer is num_layers where it begins with the head */
     enum payload payload;
@@ -161,6 +171,7 @@ struct schedule {
     int ranks; /* pipeline ranks */
     struct actions *rank;
     int *activation_sets; /* [ranks, chunks] sets of saved activations */
+    int *weight_sets;     /* [ranks] */
     int *blocks;          /* [ranks] */
     int *narrow_blocks;   /* [ranks] */
     int messages;
@@ -173,9 +184,13 @@ struct schedule_options {
     bool overlap; /* REDUCE as soon as a bucket is complete, in the last micro-batch's BACKWARD; else after */
     const struct shards *shards; /* [ranks] of every pipeline rank, or NULL: no ACT_REDUCE … ACT_GATHERED */
     bool share;                  /* there are ZONE_SHARED_… tensors */
+    /* [ranks] of how many micro-batches gradients of weights may wait; NULL: none on any rank. With one chunk
+     * a rank. */
+    const int *weight_sets;
 };
 
-/* Computes all ranks' lists. Not collective. GDN_INTERNAL without memory; GDN_INPUT without a micro-batch. */
+/* Computes all ranks' lists. Not collective. GDN_INTERNAL without memory, or with weight sets and several
+ * chunks a rank; GDN_INPUT without a micro-batch. */
 int schedule_create(const struct edges *edges, const struct routes *routes, const struct layout *layout,
                     const struct schedule_options *options, struct schedule *out);
 void schedule_free(struct schedule *schedule);

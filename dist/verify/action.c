@@ -61,10 +61,11 @@ static const struct {
     [ACT_TAKE] = {at_once, verify_take},           [ACT_FORWARD] = {activation_set_is_gone, verify_forward},
     [ACT_PROJECT] = {at_once, verify_project},     [ACT_BACKWARD] = {at_once, verify_backward},
     [ACT_UNPROJECT] = {at_once, verify_unproject}, [ACT_SEND] = {at_once, verify_send},
-    [ACT_FREE] = {buffer_is_gone, verify_free},    [ACT_SHARE] = {all_share, verify_share},
-    [ACT_REDUCE] = {at_once, verify_bucket},       [ACT_FINISH] = {at_once, verify_bucket},
-    [ACT_NORM] = {all_norm, verify_norm},          [ACT_UPDATE] = {at_once, verify_bucket},
-    [ACT_GATHER] = {at_once, verify_bucket},       [ACT_GATHERED] = {at_once, verify_bucket},
+    [ACT_WEIGHTS] = {at_once, verify_weights},     [ACT_FREE] = {buffer_is_gone, verify_free},
+    [ACT_SHARE] = {all_share, verify_share},       [ACT_REDUCE] = {at_once, verify_bucket},
+    [ACT_FINISH] = {at_once, verify_bucket},       [ACT_NORM] = {all_norm, verify_norm},
+    [ACT_UPDATE] = {at_once, verify_bucket},       [ACT_GATHER] = {at_once, verify_bucket},
+    [ACT_GATHERED] = {at_once, verify_bucket},
 };
 
 static bool is_known(const struct verifier *c, int rank) {
@@ -97,6 +98,9 @@ static int verify_end_of_rank(const struct verifier *c, int rank) {
                                     s / c->ranks, m);
             if (!c->options->forward_only && c->layer[verify_pass_index(c, s, m)] != stage_bottom(c, s))
                 return verify_wrong(c, rank, -1, "no whole backward pass of chunk %d of micro-batch %d",
+                                    s / c->ranks, m);
+            if (!c->options->forward_only && c->weights[verify_pass_index(c, s, m)] != stage_bottom(c, s))
+                return verify_wrong(c, rank, -1, "gradients of weights of chunk %d lack micro-batch %d",
                                     s / c->ranks, m);
         }
     if (c->options->forward_only) return 0;

@@ -3,13 +3,13 @@
 
 #include <stddef.h>
 
-/* Whether all of a rank's backward passes have done the layers ≥ `layer`. */
+/* Whether the gradients of weights of the layers ≥ `layer` have all micro-batches. */
 static bool backward_done(const struct verifier *c, int rank, int layer) {
     for (int s = rank; s < c->stages; s += c->ranks) {
         if (stage_top(c, s) < layer) continue;
         int to = layer > stage_bottom(c, s) ? layer : stage_bottom(c, s);
         for (int m = 0; m < c->micro_batches; m++)
-            if (c->layer[verify_pass_index(c, s, m)] > to) return false;
+            if (c->weights[verify_pass_index(c, s, m)] > to) return false;
     }
     return true;
 }

@@ -125,6 +125,7 @@ int verify_backward(struct verifier *c, int rank) {
     struct held *gradient = verify_find(c, rank, PAYLOAD_STREAM_GRADIENT, c->span[s].end - 1, a->micro_batch);
     if (!gradient) return WRONG("the gradient of node %d is not on this rank", c->span[s].end - 1);
     TRY(verify_sources(c, rank, s, a->end, a->layer));
+    TRY(verify_backward_weights(c, rank, *layer));
     for (int l = a->layer; l >= a->end; l--) {
         *layer = l;
         if (l == c->num_layers) continue;

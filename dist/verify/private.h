@@ -60,6 +60,8 @@ struct verifier {
     struct saved **saved;                                 /* [stages] [schedule.activation_sets] */
     int *forwards;         /* [stages, micro-batches] activation set that FORWARD put it in, −1 before */
     int *layer;            /* [stages, micro-batches] the lowest whose backward pass is done */
+    int *weights;          /* [stages, micro-batches] the lowest whose gradients of weights have it all */
+    int **weight_set;      /* [ranks] [schedule.weight_sets[r]] 1 + the micro-batch that it is of; 0: none */
     int **bucket;          /* [ranks] [buckets] the last act on it; 0 before */
     int *in_flight;        /* [ranks] buckets being reduced */
     bool *shared, *normed; /* [ranks] SHARE and NORM done */
@@ -93,7 +95,13 @@ int verify_action(struct verifier *c, int rank);
 typedef int verify_rule(struct verifier *c, int rank);
 verify_rule verify_post, verify_receive, verify_take, verify_send, verify_free; /* verify/buffers.c */
 verify_rule verify_forward, verify_backward, verify_project, verify_unproject;  /* verify/passes.c */
+verify_rule verify_weights;                                                     /* verify/weights.c */
 verify_rule verify_share, verify_norm, verify_bucket;                           /* verify/buckets.c */
+
+/* What a BACKWARD from `layer` on does to gradients of weights (verify/weights.c): fills its weight set, or
+ * adds to them.
+ */
+int verify_backward_weights(struct verifier *c, int rank, int layer);
 
 /* Nothing is left over. */
 int verify_end(const struct verifier *c);

@@ -78,6 +78,8 @@ static bool reserve(struct verifier *c) {
     c->saved = get(stages, sizeof *c->saved, &full);
     c->forwards = get(passes, sizeof *c->forwards, &full);
     c->layer = get(passes, sizeof *c->layer, &full);
+    c->weights = get(passes, sizeof *c->weights, &full);
+    c->weight_set = get(ranks, sizeof *c->weight_set, &full);
     c->bucket = get(ranks, sizeof *c->bucket, &full);
     c->in_flight = get(ranks, sizeof *c->in_flight, &full);
     c->shared = get(ranks, sizeof *c->shared, &full);
@@ -86,6 +88,7 @@ static bool reserve(struct verifier *c) {
     for (int r = 0; r < c->ranks && !full; r++) {
         c->blocks[r] = get((size_t)c->schedule->blocks[r], sizeof **c->blocks, &full);
         c->narrow_blocks[r] = get((size_t)c->schedule->narrow_blocks[r], sizeof **c->narrow_blocks, &full);
+        c->weight_set[r] = get((size_t)c->schedule->weight_sets[r], sizeof **c->weight_set, &full);
         c->bucket[r] = get((size_t)buckets_of(c, r), sizeof **c->bucket, &full);
         if (lookup_reserve(&c->blocks_by_content[r], c->schedule->blocks[r])) full = true;
         if (lookup_reserve(&c->narrow_by_content[r], c->schedule->narrow_blocks[r])) full = true;
@@ -101,6 +104,7 @@ static void release(struct verifier *c) {
         if (c->blocks) free(c->blocks[r]);
         if (c->narrow_blocks) free(c->narrow_blocks[r]);
         if (c->bucket) free(c->bucket[r]);
+        if (c->weight_set) free(c->weight_set[r]);
         if (c->blocks_by_content) lookup_free(&c->blocks_by_content[r]);
         if (c->narrow_by_content) lookup_free(&c->narrow_by_content[r]);
     }
@@ -114,6 +118,8 @@ static void release(struct verifier *c) {
                    c->narrow_blocks,
                    c->saved,
                    c->layer,
+                   c->weights,
+                   c->weight_set,
                    c->forwards,
                    c->bucket,
                    c->shared,
@@ -133,7 +139,7 @@ static void begin(struct verifier *c) {
             c->saved[s][i] = (struct saved){.micro_batch = -1, .message = -1};
         for (int m = 0; m < c->micro_batches; m++) {
             c->forwards[s * c->micro_batches + m] = -1;
-            c->layer[s * c->micro_batches + m] = stage_top(c, s) + 1;
+            c->layer[s * c->micro_batches + m] = c->weights[s * c->micro_batches + m] = stage_top(c, s) + 1;
         }
     }
     c->stage[0] = 0;
@@ -177,7 +183,18 @@ static int run(struct verifier *c) {
     return deadlock(c);
 }
 
+/* No more micro-batches' gradients of weights may wait than was said. */
+static int verify_weight_sets(const struct verifier *c) {
+    for (int r = 0; r < c->ranks; r++) {
+        int most = c->options->weight_sets ? c->options->weight_sets[r] : 0;
+        if (c->schedule->weight_sets[r] < 0 || c->schedule->weight_sets[r] > most)
+            return verify_wrong(c, r, -1, "%d weight sets, of at most %d", c->schedule->weight_sets[r], most);
+    }
+    return 0;
+}
+
 static int verify_all(struct verifier *c) {
+    TRY(verify_weight_sets(c));
     if (!reserve(c))
         return gdn_fail(GDN_INTERNAL, "out of memory for checking a schedule of %d ranks", c->ranks);
     begin(c);

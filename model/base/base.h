@@ -76,6 +76,7 @@ struct model {
     struct rules *rules;       /* rule/rule.h: those between layers */
     struct delta_state *delta; /* delta/connections.h: of the delta rule, where the model has it */
     struct pass_state *passes; /* pass/private.h */
+    struct weight_gradients *weight_gradients; /* base/weight_gradients.h */
 
     /* The pass in progress. */
     const struct pass *pass;
@@ -97,6 +98,18 @@ struct tensor find_tensor(const struct model *m, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Records the first failure of a pass (model_status). */
 void pass_failed(struct model *m, int status);
+
+/* weight_gradients.c: adds alpha · aᵀ b to the gradient c [rows, columns] of weights that this rank holds, a
+ * [tokens, rows] with row distance lda, b [tokens, columns] with ldb: of a numbered weight of the trunk by
+ * `linear`, else by gemm; at once, or where the pass defers it by model_stage_weights. All products of a
+ * tensor go this way, or none. */
+enum { NO_WEIGHT_ID = -1 };
+void weight_gradient(struct model *m, int weight_id, long rows, long columns, long tokens, real alpha,
+                     const real *a, long lda, const real *b, long ldb, real *c, long ldc);
+/* The same by gemm with a b that stays as it is until the layer's rules and blocks are done, and that several
+ * of its products have: where they wait they share a copy. */
+void weight_gradient_again(struct model *m, long rows, long columns, long tokens, real alpha, const real *a,
+                           long lda, const real *b, long ldb, real *c, long ldc);
 
 /* edges.c: does an edge lead from the node into one of these layers? */
 bool feeds(const struct model *m, int node, struct span span);

@@ -73,12 +73,12 @@ static void gate_back(struct delta_pass *p, int i, real *dd, real *k) {
     m->ops->softmax_gate_back(T, G, 1 / m->config.delta.temperature, a->gate + i * T * G, G, p->entropy,
                               m->counts, dz, G);
     m->ops->add_column_sums(T, G, dz, G, own_tensor(p, c->leaf[GATE_OUT_BIAS], i, G).g);
-    m->ops->gemm('T', 'N', G, G, T, 1, dz, G, h, G, 1, w2.g, G);
+    weight_gradient(m, NO_WEIGHT_ID, G, G, T, 1, dz, G, h, G, w2.g, G);
     m->ops->gemm('N', 'N', T, G, G, 1, dz, G, w2.w, G, 0, dh, G);
     m->ops->silu_back(T * G, a->x + i * T * G, dh, dh);
     m->ops->add_column_sums(T, G, dh, G, own_tensor(p, c->leaf[GATE_IN_BIAS], i, G).g);
-    m->ops->gemm('T', 'N', G, 1, T, 1, dh, G, magnitude, 1, 1, w1.g, in);
-    m->ops->gemm('T', 'N', G, G, T, 1, dh, G, a->context + i * G, p->n * G, 1, w1.g + 1, in);
+    weight_gradient(m, NO_WEIGHT_ID, G, 1, T, 1, dh, G, magnitude, 1, w1.g, in);
+    weight_gradient(m, NO_WEIGHT_ID, G, G, T, 1, dh, G, a->context + i * G, p->n * G, w1.g + 1, in);
     m->ops->gemm('N', 'N', T, 1, G, 1, dh, G, w1.w, in, 0, dmagnitude, 1);
     m->ops->gemm('N', 'N', T, G, G, 1, dh, G, w1.w + 1, in, 0, m->delta->dx + i * G, p->n * G);
     m->ops->delta_magnitude_back(T, D, row_factor(p, i), magnitude, a->square + i * T, dmagnitude, k,

@@ -40,7 +40,7 @@ static void weigh_back(const struct delta_pass *p, const real *alpha, real *dalp
     for (int i = 0; i < p->all; i++) rs[i] = p->source[i].rs;
     m->ops->select_back(T, p->all, a, D, query, key, s->rt, rs, alpha, dalpha, m->delta->ct, m->delta->cs);
     m->ops->gemm('N', 'N', T, D, a, 1, query, a, w.w, D, 1, p->dt, D);
-    m->ops->gemm('T', 'N', a, D, T, 1, query, a, p->t, D, 1, w.g, D);
+    weight_gradient_again(m, a, D, T, 1, query, a, p->t, D, w.g, D);
     m->ops->add_scaled_rows(T, D, m->delta->ct, p->t, p->dt);
     map_sources_back(p, MAP_KEY, key);
     source_rms_back(p, m->delta->cs);

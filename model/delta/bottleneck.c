@@ -176,7 +176,10 @@ static void output_backward(struct delta_pass *p, const real *dout, long ldo, lo
         const real *d = dout + p->mine->among[i] * step, *v = b->v + i * z.Hd;
         n = step ? 1 : neighbours(p, i);
         m->ops->gemm('N', 'T', z.T, n * z.Hd, z.D, 1, d, ldo, wo.w, z.D, 0, m->delta->dv + i * z.Hd, z.wide);
-        m->ops->gemm('T', 'N', n * z.Hd, z.D, z.T, 1, v, z.wide, d, ldo, 1, wo.g, z.D);
+        if (m->config.delta.regularizer == REGULARIZER_NONE)
+            weight_gradient_again(m, n * z.Hd, z.D, z.T, 1, v, z.wide, d, ldo, wo.g, z.D);
+        else /* what the sparsity term adds to it comes before, in every micro-batch */
+            m->ops->gemm('T', 'N', n * z.Hd, z.D, z.T, 1, v, z.wide, d, ldo, 1, wo.g, z.D);
     }
 }
 
@@ -200,8 +203,7 @@ static void backward(struct delta_pass *p, const real *dout, long ldo, long step
     for (int i = 0; i < p->n; i++) {
         const real *dz = b->gate + i * z.Hd;
         struct tensor w2 = own_tensor(p, c->leaf[GATE_OUT], i, z.Hd * z.G);
-        ops->gemm('T', 'N', z.Hd, z.G, z.T, 1, dz, z.wide, b->h + i * z.G, z.narrow, 1,
-                  w2.g, z.G);
+        weight_gradient(m, NO_WEIGHT_ID, z.Hd, z.G, z.T, 1, dz, z.wide, b->h + i * z.G, z.narrow, w2.g, z.G);
         ops->gemm('N', 'N', z.T, z.G, z.Hd, 1, dz, z.wide, w2.w, z.G, 0, m->delta->dx + i * z.G, z.narrow);
     }
     map_backward(p, MAP_U, m->delta->dv);

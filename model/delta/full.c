@@ -37,7 +37,7 @@ static void gate_back(struct delta_pass *p, int i, real *dd, real *k) {
                               f->gate + i * T * W, W, p->entropy / (double)D, m->counts, m->delta->dgate, W,
                               m->delta->dr);
     m->ops->gemm('N', 'N', T, D, W, 1, m->delta->dgate, W, w.w, D, 1, dd, D);
-    m->ops->gemm('T', 'N', W, D, T, 1, m->delta->dgate, W, gated_difference(p, i), D, 1, w.g, D);
+    weight_gradient(m, NO_WEIGHT_ID, W, D, T, 1, m->delta->dgate, W, gated_difference(p, i), D, w.g, D);
 }
 
 static struct gated gate(const struct delta_pass *p, int i) {

@@ -73,8 +73,8 @@ static void combine_back(struct delta_pass *p, const real *dz, real *dc) {
         m->ops->copy_columns(T * p->all, W, own, W, dc + column, D);
     }
     m->ops->gemm('N', 'N', T * p->all, D, W, 1, key, W, w[KEY].w, D, 1, dc, D);
-    m->ops->gemm('T', 'N', W, D, T * p->all, 1, key, W, p->c->contribution, D, 1, w[KEY].g, D);
-    m->ops->gemm('T', 'N', W, D, T, 1, query, W, p->t, D, 1, w[QUERY].g, D);
+    weight_gradient(m, NO_WEIGHT_ID, W, D, T * p->all, 1, key, W, p->c->contribution, D, w[KEY].g, D);
+    weight_gradient_again(m, W, D, T, 1, query, W, p->t, D, w[QUERY].g, D);
     m->ops->gemm('N', 'N', T, D, W, 1, query, W, w[QUERY].w, D, 1, p->dt,
                  D); /* dz is used up where dt is dz */
     axis_sum(m->tensor, dc, T * p->all * D);

@@ -90,7 +90,7 @@ static void target_backward(struct delta_pass *p, enum map_of of, struct tensor 
     struct model *m = p->m;
     long T = p->rows, D = m->config.hidden_size;
     m->ops->gemm('N', 'N', T, D, wide, target_sign(of), dout, ld, w.w, D, 1, p->dt, D);
-    m->ops->gemm('T', 'N', wide, D, T, target_sign(of), dout, ld, p->t, D, 1, w.g, D);
+    weight_gradient_again(m, wide, D, T, target_sign(of), dout, ld, p->t, D, w.g, D);
 }
 
 /* Both halves of one connection by way of its δ or mean. */
@@ -99,7 +99,7 @@ static void direct_backward(struct delta_pass *p, enum map_of of, int i, struct 
     struct model *m = p->m;
     long T = p->rows, D = m->config.hidden_size;
     const struct source *source = own(p, i);
-    m->ops->gemm('T', 'N', width, D, T, 1, di, ld, form_input(p, of, i), D, 1, w.g, D);
+    weight_gradient(m, NO_WEIGHT_ID, width, D, T, 1, di, ld, form_input(p, of, i), D, w.g, D);
     real *d = m->delta->difference; /* the input is used up: its gradient takes its place */
     m->ops->gemm('N', 'N', T, D, width, target_sign(of), di, ld, w.w, D, 0, d, D);
     if (of == MAP_DIFFERENCE) {
@@ -132,7 +132,7 @@ void map_backward(struct delta_pass *p, int map, const real *dout) {
             m->ops->add_columns(T, width, source_sign(of), di, ld, half + p->row0 * width, width);
         } else if (halves) {
             m->ops->gemm('N', 'N', T, D, width, source_sign(of), di, ld, wi.w, D, 1, source->ds, D);
-            m->ops->gemm('T', 'N', width, D, T, source_sign(of), di, ld, source->s, D, 1, wi.g, D);
+            weight_gradient_again(m, width, D, T, source_sign(of), di, ld, source->s, D, wi.g, D);
         } else {
             direct_backward(p, of, i, wi, width, di, ld);
         }

@@ -75,7 +75,7 @@ static void put_block(const struct delta_pass *p, const real *d, long ld, long w
 }
 
 void map_sources_back(const struct delta_pass *p, int map, const real *dout) {
-    const struct model *m = p->m;
+    struct model *m = p->m;
     const struct map_part *part = &m->delta->map[aggregate_block(m, map)];
     struct tensor w = p->c->layer_leaf[part->leaf];
     long T = p->rows, D = m->config.hidden_size, width = part->width, ld = p->all * width;
@@ -84,7 +84,7 @@ void map_sources_back(const struct delta_pass *p, int map, const real *dout) {
         const real *di = dout + i * width;
         if (source->s) {
             m->ops->gemm('N', 'N', T, D, width, 1, di, ld, w.w, D, 1, source->ds, D);
-            m->ops->gemm('T', 'N', width, D, T, 1, di, ld, source->s, D, 1, w.g, D);
+            weight_gradient_again(m, width, D, T, 1, di, ld, source->s, D, w.g, D);
         } else {
             put_block(p, di, ld, width, source->projected_gradient + map_offset(p, map));
         }

@@ -36,10 +36,10 @@ static void mlp_backward(struct model *m, int l) {
     const real *dy = added_gradient(m, l, BLOCK_MLP, layer->a);
     ops->linear(down, 'N', 'N', T, F, D, 1, dy, D, layer->down.w, F, 0, t->dh, F);
     ops->swiglu_back(T, F, layer->gu, t->dh, t->dgu, t->h);
-    ops->linear(down, 'T', 'N', D, F, T, 1, dy, D, t->h, F, 1, layer->down.g, F);
+    weight_gradient(m, down, D, F, T, 1, dy, D, t->h, F, layer->down.g, F);
     ops->linear(gate_up, 'N', 'N', T, D, 2 * F, 1, t->dgu, 2 * F, layer->gate_up.w, D, 0, dn, D);
-    ops->linear(gate_up, 'T', 'N', 2 * F, D, T, 1, t->dgu, 2 * F, stream_all(m, layer->n2), D, 1,
-                layer->gate_up.g, D);
+    weight_gradient(m, gate_up, 2 * F, D, T, 1, t->dgu, 2 * F, stream_all(m, layer->n2), D, layer->gate_up.g,
+                    D);
     norm_backward(m, l, BLOCK_MLP, layer->a, layer->norm2, layer->rstd2, dn);
 }
 

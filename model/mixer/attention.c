@@ -231,7 +231,7 @@ static void backward(struct model *m, const struct mixing *x, const real *dout, 
     int qkv = x->weight + WEIGHT_QKV, o = x->weight + WEIGHT_O;
     real *da = s->dout ? s->dout : dn; /* gradient of a->out; scratch then, until dn is written */
     ops->linear(o, 'N', 'N', T, own, D, 1, dout, D, a->o.w, own, 0, da, own);
-    ops->linear(o, 'T', 'N', D, own, T, 1, dout, D, a->out, own, 1, a->o.g, own);
+    weight_gradient(m, o, D, own, T, 1, dout, D, a->out, own, a->o.g, own);
     if (a->o_bias.g) /* every rank has all of dout, but adds up its own rows */
         ops->add_column_sums(m->rows, D, dout + m->row0 * D, D, a->o_bias.g);
     struct mask mask;
@@ -244,7 +244,7 @@ static void backward(struct model *m, const struct mixing *x, const real *dout, 
         enter_places(m, x, x->inlet->backward, s->dqkv, n, dn);
     }
     ops->linear(qkv, 'N', 'N', T, D, wide, 1, s->dqkv, wide, a->qkv.w, D, x->inlet ? 1 : 0, dn, D);
-    ops->linear(qkv, 'T', 'N', wide, D, T, 1, s->dqkv, wide, n, D, 1, a->qkv.g, D);
+    weight_gradient(m, qkv, wide, D, T, 1, s->dqkv, wide, n, D, a->qkv.g, D);
     if (a->qkv_bias.g) ops->add_column_sums(T, wide, s->dqkv, wide, a->qkv_bias.g);
 }
 

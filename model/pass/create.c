@@ -2,6 +2,7 @@
  * count their bytes, then for real. A planned model gets addresses that nothing lies behind. */
 #include "kernels/base/status.h"
 #include "kernels/backends/backends.h"
+#include "model/base/weight_gradients.h"
 #include "model/params/stream.h"
 #include "model/pass/private.h"
 
@@ -13,6 +14,7 @@ struct full_model {
     struct trunk trunk;
     struct rules rules;
     struct pass_state passes;
+    struct weight_gradients weight_gradients;
 };
 
 typedef void each(struct model *m, int layer);
@@ -76,6 +78,7 @@ static void lay_out(struct model *m, long positions) {
     for (int c = 0; c < p->chunks; c++)
         for (int s = 0; s < p->chunk[c].activation_sets; s++)
             lay_out_activation_set(m, &p->chunk[c], &p->chunk[c].activation_set[s], T);
+    lay_out_weight_sets(m);
 }
 
 /* What the chunk's layers keep, layers [num_layers]. */
@@ -164,6 +167,7 @@ static int fill(struct model *m, const struct model_part *part, long positions) 
     TRY(allocate(m, part));
     if (m->planned) TRY(dry_run_state(m));
     TRY(rules_prepare(m));
+    TRY(create_weight_sets(m, part));
     find_ends(m);
     for_layers(m, find_layer);
     for_layers(m, rules_find);
@@ -207,7 +211,8 @@ int model_build(const struct model_config *config, const struct table *table, co
                         .staging.name = "buffers between host and device",
                         .trunk = &full->trunk,
                         .rules = &full->rules,
-                        .passes = &full->passes};
+                        .passes = &full->passes,
+                        .weight_gradients = &full->weight_gradients};
     m->passes->tokens = (struct arena){.name = "tokens", .device = ops->device};
     long ranks = m->layout.size[AXIS_TENSOR], index = m->layout.index[AXIS_TENSOR];
     m->alone.ops = ops;
@@ -269,6 +274,7 @@ void model_free(struct model *model) {
     free_layers(model, model->trunk->held);
     mixers_free(model);
     rules_free(model);
+    free_weight_sets(model);
     free(model->passes->restored);
     free(model->passes->walk.owed);
     free(model); /* and the rest of its struct whole */

@@ -1,6 +1,7 @@
 /* A pass of one micro-batch through one chunk of layers, and what it exchanges with other chunks: nodes'
  * outputs forward, their gradients backward (struct pass). A whole model is one chunk. */
 #include "kernels/base/status.h"
+#include "model/base/weight_gradients.h"
 #include "model/pass/private.h"
 
 #include <string.h>
@@ -79,6 +80,7 @@ static bool step_walk(struct model *m, int layer) {
                               .next = top,
                               .owed = walk->owed};
         m->g_full = true;
+        if (pass->weight_set) begin_weight_set(m, weight_set_of(m, pass));
         begin_source_gradients(m);
     }
     if (walk->on && walk->chunk == pass->chunk && walk->activation_set == pass->activation_set &&
@@ -105,6 +107,7 @@ static void go_back_layer(struct model *m, int l) {
     gather_sources(m, l);
     decompress_sources(m, l);
     open_source_gradients(m, l);
+    defer_weight_gradients(m, weight_set_of(m, m->pass), l);
     rules_backward(m, l, PLACE_AFTER);
     layer_backward(m, l);
     rules_backward(m, l, PLACE_BEFORE);

@@ -73,6 +73,13 @@ void gather_node(struct model *m, int node);
 void gather_sources(struct model *m, int layer);
 void check_turns(struct model *m);
 
+/* weights.c: weight sets of the part, where it has some, their room, and that of a pass, NULL where products
+ * are computed at once. GDN_INTERNAL. */
+int create_weight_sets(struct model *m, const struct model_part *part);
+void lay_out_weight_sets(struct model *m);
+void free_weight_sets(struct model *m);
+struct weight_set *weight_set_of(struct model *m, const struct pass *pass);
+
 /* compress.c: what compressing needs; a node's factors. After a layer's forward pass, compresses the nodes
  * that it was the last to read; before its backward pass brings them back. */
 void lay_out_split(struct model *m, long T);

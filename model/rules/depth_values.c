@@ -98,7 +98,8 @@ static void leave(struct model *m, const struct rule_layer *x, const struct dept
     for (long k = 0; k < z.K; k++) {
         const real *du = s->dmapped + (i * z.K + k) * z.T * z.hd;
         long rows = k * z.hd * z.D;
-        ops->gemm('T', 'N', z.hd, z.D, z.T, 1, du, z.hd, s->norm, z.D, 1, d->input.map.g + rows, z.D);
+        weight_gradient(m, NO_WEIGHT_ID, z.hd, z.D, z.T, 1, du, z.hd, s->norm, z.D, d->input.map.g + rows,
+                        z.D);
         ops->gemm('N', 'N', z.T, z.D, z.hd, 1, du, z.hd, d->input.map.w + rows, z.D, k > 0, s->dnorm, z.D);
     }
     block_sum(m, s->dnorm);

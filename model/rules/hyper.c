@@ -233,8 +233,8 @@ static void maps_back(struct model *m, const struct at *at, struct row_range ter
                              a->rstd, c->dnumbers, c->dmapped, c->drstd, c->dscale);
     ops->add_column_sums(terms.count, numbers, c->dnumbers + own * numbers, numbers, a->weight.g);
     ops->add_column_sums(terms.count, 3, c->dscale + own * 3, 3, a->scale.g);
-    ops->gemm('T', 'N', maps, D, terms.count * at->n, 1, c->dmapped + own * numbers, maps,
-              x + own * m->stream, D, 1, a->maps.g, D);
+    weight_gradient(m, NO_WEIGHT_ID, maps, D, terms.count * at->n, 1, c->dmapped + own * numbers, maps,
+                    x + own * m->stream, D, a->maps.g, D);
     ops->gemm('N', 'N', rows, D, maps, 1, c->dmapped, maps, a->maps.w, D, 1, dx, D);
     ops->row_rstd_back(rows, D, a->rstd, c->drstd, c->k);
     ops->add_scaled_rows(rows, D, c->k, x, dx);

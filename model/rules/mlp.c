@@ -63,7 +63,7 @@ void mlp_weights_back(struct model *m, const struct rule_layer *x, const struct 
                       struct tensor out, long n, const real *da, bool more) {
     struct row_range terms = rule_terms(m);
     long H = width(x), own = terms.first - m->row0;
-    m->ops->gemm('T', 'N', n, H, terms.count, 1, da + own * n, n, s->hidden + own * H, H, 1, out.g, H);
+    weight_gradient(m, NO_WEIGHT_ID, n, H, terms.count, 1, da + own * n, n, s->hidden + own * H, H, out.g, H);
     m->ops->gemm('N', 'N', m->rows, H, n, 1, da, n, out.w, H, more, s->dhidden, H);
 }
 
@@ -77,7 +77,8 @@ void mlp_back(struct model *m, const struct rule_layer *x, const struct mlp *mlp
     ops->silu_back(R * H, s->before, s->dhidden, s->dhidden);
     ops->source_back(R, H, mlp->rstd, 1, mlp->mapped, s->dhidden, NULL, s->drstd, 1);
     ops->scale_connections(R, 1, H, mlp->rstd, s->dhidden, s->before); /* now the gradient of V in */
-    ops->gemm('T', 'N', H, W, terms.count, 1, s->before + own * H, H, in + own * W, W, 1, mlp->in.g, W);
+    weight_gradient(m, NO_WEIGHT_ID, H, W, terms.count, 1, s->before + own * H, H, in + own * W, W, mlp->in.g,
+                    W);
     ops->gemm('N', 'N', R, W, H, 1, s->before, H, mlp->in.w, W, 1, din, W);
     ops->row_rstd_back(R, W, mlp->rstd, s->drstd, s->k);
     ops->add_scaled_rows(R, W, s->k, in, din);

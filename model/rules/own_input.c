@@ -61,7 +61,7 @@ void own_input_backward(struct model *m, const struct rule_layer *x, const struc
     const struct heads *heads = x->heads;
     long T = m->T, D = m->config.hidden_size, H = heads->count * heads->width;
     norm(m, x, input, s);
-    ops->gemm('T', 'N', H, D, T, 1, heads->at, heads->ld, s->n, D, 1, input->map.g, D);
+    weight_gradient(m, NO_WEIGHT_ID, H, D, T, 1, heads->at, heads->ld, s->n, D, input->map.g, D);
     ops->gemm('N', 'N', T, D, H, 1, heads->at, heads->ld, input->map.w, D, 0, s->dn, D);
     ops->add_columns(T, D, -1, s->dn, D, heads->dn, D);
     block_sum(m, s->dn);

@@ -254,7 +254,7 @@ static void map_back(struct model *m, const struct rule_layer *x, const struct o
         first_values_backward(m, x, o->first, &c->first, c->dmapped, z.H);
         break;
     case PROJECTED:
-        ops->gemm('T', 'N', z.H, z.W, T, 1, c->dmapped, z.H, o->h, z.W, 1, o->map.g, z.W);
+        weight_gradient(m, NO_WEIGHT_ID, z.H, z.W, T, 1, c->dmapped, z.H, o->h, z.W, o->map.g, z.W);
         ops->gemm('N', 'N', T, z.W, z.H, 1, c->dmapped, z.H, o->map.w, z.W, 1, dh, z.W);
         ops->row_rstd_back(T, z.W, o->rstd, c->drstd, c->norm_back);
         ops->add_scaled_rows(T, z.W, c->norm_back, o->h, dh);
@@ -273,7 +273,7 @@ static void term_backward(struct model *m, const struct rule_layer *x, const str
                           o->rstd ? c->drstd : NULL);
     ops->connection_weights_back(T, 1, NULL, 1, 1, 1, o->weight.w, c->dweight, o->weight.g, NULL);
     ops->sigmoid_gate_back(T, z.K, 1, NULL, o->gate, o->gate, z.K, 0, NULL, dlogit, z.K, NULL);
-    ops->gemm('T', 'N', z.K, z.k, T, 1, dlogit, z.K, x->heads->n, z.D, 1, o->head.g, z.k);
+    weight_gradient(m, NO_WEIGHT_ID, z.K, z.k, T, 1, dlogit, z.K, x->heads->n, z.D, o->head.g, z.k);
     ops->gemm('N', 'N', T, z.k, z.K, 1, dlogit, z.K, o->head.w, z.k, 1, x->heads->dn, z.D);
     map_back(m, x, o, dh);
 }

@@ -112,6 +112,7 @@ static int open_data(struct subject *subject, const struct subject_options *give
 static void lay_out(struct config *config) {
     for (int a = 0; a < axes_count(); a++) config->mesh.size[a] = axis_rows[a].rest ? 0 : 1;
     config->mesh.interleave = 1;
+    config->mesh.schedule = SCHEDULE_1F1B;
     config->mesh.sequence_parallel = false;
 }
 

@@ -78,8 +78,12 @@ struct train_config {
     double time_limit; /* minutes of one start; 0: what Slurm says */
 };
 
+/* In the order of mesh.schedule's words. */
+enum pipeline_schedule { SCHEDULE_1F1B, SCHEDULE_ZERO_BUBBLE };
+
 struct mesh_config {
     int size[AXES];           /* ranks on each axis; data 0: all ranks left over */
+    int schedule;             /* enum pipeline_schedule */
     int interleave;           /* chunks of layers a pipeline rank has */
     int delta;                /* enum delta_split (dist/layout/layout.h) */
     bool sequence_parallel;   /* norms and residual sums on 1/tensor of the tokens */

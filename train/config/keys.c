@@ -246,6 +246,13 @@ const struct key config_keys[] = {
     ROW(mesh.interleave, "1", COUNT(1),
         .help = "stages of each pipeline rank, pipeline x interleave <= num_layers; more: it idles less at a "
                 "step's ends, but sends more"),
+    CHOICE(
+        mesh.schedule, "1f1b", .choices = "1f1b|zero_bubble",
+        .help =
+            "order of a pipeline's passes: one forward and one backward in turn; or the same with gradients "
+            "of weights "
+            "computed where ranks would wait, within the memory of 1f1b's largest rank and to the same bits "
+            "(pipeline of 2 or more, interleave 1, precision other than fp8)"),
     CHOICE(mesh.delta, "channel", .choices = "channel|connection",
            .help = "tensor ranks share each connection's channels, or each holds some connections whole"),
     ROW(mesh.sequence_parallel, "false",

@@ -162,9 +162,30 @@ static int validate_borrowed(const struct reading *reading) {
         "model.rules", TRAIN(muon.split), axis_rows[AXIS_PIPELINE].key);
 }
 
+static int validate_schedule(const struct reading *reading) {
+    const struct mesh_config *mesh = &reading->config->mesh;
+    if (mesh->schedule == SCHEDULE_1F1B) return GDN_OK;
+    if (mesh->size[AXIS_PIPELINE] == 1)
+        return impossible(reading,
+                          "zero_bubble fills what pipeline ranks wait: with one, the schedule is 1f1b",
+                          MESH(schedule), axis_rows[AXIS_PIPELINE].key);
+    if (mesh->interleave > 1)
+        return impossible(
+            reading, "zero_bubble has one stage on each pipeline rank: interleave 1 is expected, or 1f1b",
+            MESH(schedule), MESH(interleave));
+    if (reading->config->train.precision == PRECISION_FP8)
+        return impossible(
+            reading,
+            "scales of fp8 follow the order of products, which zero_bubble changes: another precision is "
+            "expected, or 1f1b",
+            MESH(schedule), TRAIN(precision));
+    return GDN_OK;
+}
+
 static int validate_mesh(const struct reading *reading) {
     const struct mesh_config *mesh = &reading->config->mesh;
     TRY(validate_tensor(reading));
+    TRY(validate_schedule(reading));
     if (mesh->interleave > 1 && mesh->size[AXIS_PIPELINE] == 1)
         return impossible(reading,
                           "stages are interleaved on two or more pipeline ranks: with one, interleave is 1",

@@ -14,6 +14,7 @@
 #include "train/optimizer/groups.h"
 #include "train/partition/boundary_size.h"
 #include "train/partition/placement.h"
+#include "train/partition/weights.h"
 
 /* What the steps before and between have in common. */
 struct builder {
@@ -21,6 +22,7 @@ struct builder {
     const struct partition_place *place;
     struct pipeline *out;
     struct schedule_options options;
+    int *weight_sets; /* [ranks] of which schedules may make use */
 };
 
 struct partition_place partition_place_of(const int size[AXES], long rank) {
@@ -44,8 +46,11 @@ static int reserve(struct builder *b) {
     p->activation_sets = calloc(ranks * (size_t)b->config->mesh.interleave, sizeof *p->activation_sets);
     p->blocks = calloc(ranks, sizeof *p->blocks);
     p->narrow_blocks = calloc(ranks, sizeof *p->narrow_blocks);
+    p->weight_sets = calloc(ranks, sizeof *p->weight_sets);
+    p->weights_from = calloc(ranks, sizeof *p->weights_from);
+    b->weight_sets = calloc(ranks, sizeof *b->weight_sets);
     if (p->layout && p->table && p->shards && p->introduced && p->active && p->activation_sets && p->blocks &&
-        p->narrow_blocks)
+        p->narrow_blocks && p->weight_sets && p->weights_from && b->weight_sets)
         return 0;
     return gdn_fail(GDN_INTERNAL, "out of memory for the schedule of %d pipeline ranks", p->ranks);
 }
@@ -92,6 +97,7 @@ static int schedule(struct builder *b, int active, struct routes *routes, struct
     for (int r = 0; r < p->ranks; r++) {
         raise_to(&p->blocks[r], out->blocks[r]);
         raise_to(&p->narrow_blocks[r], out->narrow_blocks[r]);
+        raise_to(&p->weight_sets[r], out->weight_sets[r]);
     }
     return 0;
 }
@@ -157,6 +163,21 @@ static int validate_countable(const struct config *config, int parts, int micro_
                     m->intermediate_size, all, max);
 }
 
+static struct weights_pipeline weights_of(const struct builder *b) {
+    const struct pipeline *p = b->out;
+    return (struct weights_pipeline){
+        .config = b->config,
+        .ranks = p->ranks,
+        .micro_batches = p->micro_batches,
+        .batch = batch_largest(&b->config->train) / b->place->batch_parts / p->micro_batches,
+        .edges = &p->edges,
+        .active = &p->active[p->distances],
+        .layout = p->layout,
+        .shards = p->shards,
+        .widths = &p->widths,
+    };
+}
+
 static int build(struct builder *b) {
     const struct config *config = b->config;
     const struct partition_place *place = b->place;
@@ -176,9 +197,19 @@ static int build(struct builder *b) {
     TRY(introduce_edges(b));
     if (!b->options.forward_only) b->options.shards = p->shards, b->options.share = p->share;
 
+    bool waits = config->mesh.schedule == SCHEDULE_ZERO_BUBBLE && !b->options.forward_only;
+    int64_t most = 0;
+    const struct weights_pipeline of = weights_of(b);
+    if (waits) {
+        TRY(weights_choose(&of, &b->options, b->weight_sets, p->weights_from, &most));
+        b->options.weight_sets = b->weight_sets;
+    }
+
     TRY(introduce(b, p->introduced));
     TRY(schedule(b, config->model.delta.num_distances, &p->routes, &p->schedule));
-    return b->options.forward_only ? 0 : build_smaller(b);
+    if (!b->options.forward_only) TRY(build_smaller(b));
+    const struct weights_buffers has = {p->activation_sets, p->blocks, p->narrow_blocks, p->weight_sets};
+    return waits ? weights_fit(&of, &has, most, p->weights_from) : 0;
 }
 
 int pipeline_create(const struct config *config, const struct partition_place *place, int micro_batches,
@@ -194,6 +225,7 @@ int pipeline_create(const struct config *config, const struct partition_place *p
                                     .forward_only = !training,
                                     .overlap = config->mesh.overlap}};
     int status = build(&b);
+    free(b.weight_sets);
     if (status) pipeline_free(out);
     return status;
 }
@@ -224,6 +256,8 @@ void pipeline_free(struct pipeline *p) {
     free(p->activation_sets);
     free(p->blocks);
     free(p->narrow_blocks);
+    free(p->weight_sets);
+    free(p->weights_from);
     *p = (struct pipeline){0};
 }
 

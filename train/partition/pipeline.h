@@ -56,6 +56,9 @@ struct pipeline {
     /* The most that any of these schedules needs. */
     int *activation_sets;        /* [ranks, interleave] sets of saved activations */
     int *blocks, *narrow_blocks; /* [ranks] */
+    /* [ranks] with mesh.schedule zero_bubble: weight sets, and the layer from which on they have gradients
+     * (weights.h); else 0. */
+    int *weight_sets, *weights_from;
 };
 
 /* Computes it all for a place's tensor index and copy, whatever its pipeline index, for steps of

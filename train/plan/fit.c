@@ -169,7 +169,8 @@ static int list_meshes(const struct search *s, long ranks, struct candidate *out
     int count = 0;
     for (int tensor = 1; tensor <= ranks; tensor++) {
         if (ranks % tensor || model_conflict(&config->model, tensor)) continue;
-        for (int pipeline = 1; pipeline <= config->model.num_layers; pipeline++) {
+        const int least = config->mesh.schedule == SCHEDULE_ZERO_BUBBLE ? 2 : 1;
+        for (int pipeline = least; pipeline <= config->model.num_layers; pipeline++) {
             struct axis_sizes axes = now;
             axes.size[AXIS_TENSOR] = tensor, axes.size[AXIS_PIPELINE] = pipeline;
             if (ranks % axes_each(axes.size)) continue;

@@ -30,6 +30,15 @@ static void write_recomputation(const struct plan *plan, FILE *out) {
     fprintf(out, "]}");
 }
 
+static void write_schedule(const struct plan *plan, FILE *out) {
+    static const char *const words[] = {[SCHEDULE_1F1B] = "1f1b", [SCHEDULE_ZERO_BUBBLE] = "zero_bubble"};
+    const struct pipeline *p = &plan->pipeline;
+    fprintf(out, ",\"schedule\":\"%s\",\"weight_sets\":[", words[plan->config->mesh.schedule]);
+    for (int r = 0; r < p->ranks; r++)
+        fprintf(out, "%s{\"count\":%d,\"from\":%d}", r ? "," : "", p->weight_sets[r], p->weights_from[r]);
+    fputc(']', out);
+}
+
 static void write_stages(const struct plan *plan, FILE *out) {
     int ranks = plan->pipeline.schedule.ranks, stages = ranks * plan->config->mesh.interleave;
     fprintf(out, ",\"stages\":[");
@@ -87,6 +96,7 @@ void plan_json(const struct plan *plan, FILE *out) {
             plan->config->mesh.interleave, (long long)plan->parameters, plan->micro_batches,
             plan->micro_batch, plan->flops);
     write_bytes(all, out);
+    write_schedule(plan, out);
     write_stages(plan, out);
     write_recomputation(plan, out);
     rule_counts_write(&plan->rules, out);

@@ -71,16 +71,19 @@ static int begin(struct counting *c, const struct costing *of, struct pass_costs
     *c = (struct counting){.of = of, .costs = out};
     for (int a = 0; a < axes_count(); a++)
         c->mesh.axis[a] = axis_planned(axis_rows[a].name, layout->size[a], layout->index[a]);
-    const struct model_part part = {
+    struct model_part part = {
         .layout = layout,
         .tensor = &c->mesh.axis[AXIS_TENSOR],
         .activation_sets = of->pipeline->activation_sets + layout->index[AXIS_PIPELINE] * layout->chunks,
         .recompute = of->recompute,
+        .weight_sets = of->pipeline->weight_sets[layout->index[AXIS_PIPELINE]],
+        .weights_from = of->pipeline->weights_from[layout->index[AXIS_PIPELINE]],
         .compress_sources = of->compress_sources,
         .bf16_activations = of->bf16_activations,
         .documents = of->documents,
         .padding = of->padding,
     };
+    TRY(model_size_weight_sets(of->config, of->table, &part, of->batch, of->length));
     TRY(model_create_planned(of->config, of->table, &part, of->batch, of->length, true, &c->model));
     TRY(axis_reserve(&c->mesh.axis[AXIS_TENSOR], sync_longest_partial(of->table)));
     model_memory(c->model, &out->memory);

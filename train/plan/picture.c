@@ -90,6 +90,9 @@ void plan_print_picture(const struct plan *plan, FILE *out) {
     }
     fprintf(out,
             "        0-9 forward pass of a micro-batch (its last digit), a-j its backward pass, = sums,\n"
-            "        + update, . waiting\n");
+            "        + update, . waiting%s\n",
+            plan->config->mesh.schedule == SCHEDULE_ZERO_BUBBLE
+                ? "; A-J gradients of weights that the pass has left"
+                : "");
     if (elide) print_left_out(plan, first, second, out);
 }

@@ -82,6 +82,24 @@ static const char *over_others(const struct plan *plan) {
 
 /* ----------------------------------------------------------------------------------------------- head */
 
+/* "schedule  zero_bubble: gradients of weights wait, on pipeline rank 1 of 1 micro-batch, layers 3-5; …" */
+static void print_schedule(const struct plan *plan, FILE *out) {
+    const struct pipeline *p = &plan->pipeline;
+    bool any = false;
+    if (plan->config->mesh.schedule == SCHEDULE_1F1B) return;
+    fprintf(out, "schedule  zero_bubble: ");
+    for (int r = 0; r < p->ranks; r++) {
+        int sets = p->weight_sets[r], from = p->weights_from[r], last = p->stage[r].end - 1;
+        if (!sets || from > last) continue;
+        fprintf(out, "%s rank %d's of %d micro-batch%s, layer",
+                any ? ";" : "gradients of weights wait: pipeline", r, sets, sets > 1 ? "es" : "");
+        fprintf(out, from < last ? "s %d-%d" : " %d", from, last);
+        any = true;
+    }
+    fprintf(out, "%s\n",
+            any ? "" : "no rank has the memory for gradients of weights to wait, so that it is 1f1b");
+}
+
 static void print_head(const struct plan *plan, FILE *out) {
     const struct model_config *model = &plan->config->model;
     const struct train_config *train = &plan->config->train;
@@ -93,7 +111,9 @@ static void print_head(const struct plan *plan, FILE *out) {
             plan->ranks > 1 ? "s" : "");
     if (plan->config->mesh.interleave > 1) fprintf(out, "; %d stages each", plan->config->mesh.interleave);
     if (plan->config->mesh.wire == WIRE_BF16) fprintf(out, "; activations travel in bf16");
-    fprintf(out, "\nstep      %ld sequences of %d tokens; a data rank has %d micro-batch%s of %ld\n",
+    fputc('\n', out);
+    print_schedule(plan, out);
+    fprintf(out, "step      %ld sequences of %d tokens; a data rank has %d micro-batch%s of %ld\n",
             batch_largest(train), train->sequence_length, plan->micro_batches,
             plan->micro_batches > 1 ? "es" : "", plan->micro_batch);
     if (train->num_ramp) {

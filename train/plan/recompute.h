@@ -8,12 +8,7 @@
 
 #include "model/model.h"
 #include "train/config/config.h"
-
-/* Does memory decide, of layers or of their connections? */
-bool recompute_chosen(const struct train_config *train);
-
-/* What the configuration fixes, out [layers]; POLICY_NONE where memory decides. */
-void recompute_fixed(const struct train_config *train, int layers, struct recompute *out);
+#include "train/partition/policies.h"
 
 /* "layers 0-5 full, connections of layers 0-11 full", or "nothing"; cut short where `size` bytes do not hold
  * it. */

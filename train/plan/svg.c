@@ -16,13 +16,14 @@ enum {
 #define LEAST 0.25 /* pixels of a box: shorter pieces of one kind that follow each other are drawn as one */
 
 /* What boxes show. */
-enum band { BAND_FORWARD, BAND_BACKWARD, BAND_SUMS, BAND_UPDATE, BANDS };
+enum band { BAND_FORWARD, BAND_BACKWARD, BAND_WEIGHTS, BAND_SUMS, BAND_UPDATE, BANDS };
 static const struct {
     char letter; /* of kinds of actions (dist/schedule) */
     const char *title, *colour;
 } bands[BANDS] = {
     [BAND_FORWARD] = {'0', "forward pass", "#8fbce6"},
     [BAND_BACKWARD] = {'a', "backward pass", "#f2b272"},
+    [BAND_WEIGHTS] = {'A', "gradients of weights", "#e6d37a"},
     [BAND_SUMS] = {'=', "waiting for sums", "#b9a3d6"},
     [BAND_UPDATE] = {'+', "update", "#9fcf9f"},
 };
@@ -88,7 +89,7 @@ static void write_script(const struct plan *plan, FILE *out) {
         fprintf(out,
                 "%s$b%d using (0):3:($1*%g):($2*%g):($3-0.4):($3+0.4) with boxxyerror fs solid %s fc rgb "
                 "'%s' title '%s'",
-                b ? ", " : "plot ", b, factor, factor, b <= BAND_BACKWARD ? "border rgb 'white'" : "noborder",
+                b ? ", " : "plot ", b, factor, factor, b <= BAND_WEIGHTS ? "border rgb 'white'" : "noborder",
                 bands[b].colour, bands[b].title);
     if (numbers) fprintf(out, ", $numbers using ($1*%g):2:3 with labels font ',9' notitle", factor);
     fputc('\n', out);

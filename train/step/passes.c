@@ -64,15 +64,15 @@ int execute_forward(void *executor, const struct action *a) {
     return 0;
 }
 
-/* Between the layers of a backward pass: lets gradient sums under way move on, and, once a layer's gradients
- * are complete, sums those that are parts over the tensor axis, here on all tensor ranks
- * (dist/sync/sync.h). */
-static int between_layers(struct executor *x, int micro_batch, int layer) {
+/* Between the layers of a backward pass, or of the gradients of weights that it has left: lets gradient sums
+ * under way move on, and, once a layer's gradients are complete, sums those that are parts over the tensor
+ * axis, here on all tensor ranks (dist/sync/sync.h). `waits`: for gradients that are left. */
+static int between_layers(struct executor *x, int micro_batch, int layer, bool waits) {
     if (x->dry) {
         x->dry->layer(x->dry->context, layer);
         return 0;
     }
-    if (micro_batch == x->in_step - 1) TRY(sync_partial(x->e.sync, layer, x->e.state->gradient));
+    if (micro_batch == x->in_step - 1 && !waits) TRY(sync_partial(x->e.sync, layer, x->e.state->gradient));
     return sync_progress(x->e.sync);
 }
 
@@ -83,12 +83,24 @@ int execute_backward(void *executor, const struct action *a) {
     pass.gradient = locations_held(&x->locations, PAYLOAD_STREAM_GRADIENT, a->micro_batch, span.end - 1);
     if (!pass.gradient) return executor_missing(a, "gradient");
     if (pass.activation_set < 0) return executor_missing(a, "activation set");
+    pass.weight_set = 1 + a->weight_set;
     for (int layer = a->layer; layer >= a->end; layer--) {
         if (pass.batch) model_stage_backward(x->e.model, &pass, layer, layer, &x->sums[a->micro_batch]);
         if (pass.batch && x->step->nan_trace) trace_backward(x, a, layer, pass.gradient);
-        TRY(between_layers(x, a->micro_batch, layer));
+        TRY(between_layers(x, a->micro_batch, layer, a->weight_set >= 0));
     }
     if (locations_last_backward(&x->locations, a)) wait_for_activation_set(x, a->chunk, pass.activation_set);
+    return 0;
+}
+
+int execute_weights(void *executor, const struct action *a) {
+    struct executor *x = executor;
+    const bool empty = !executor_batch(x, a->micro_batch);
+    for (int layer = a->layer; layer >= a->end; layer--) {
+        if (!empty) model_stage_weights(x->e.model, a->weight_set, layer);
+        if (!empty && x->step->nan_trace) nan_trace_gradients(x->step->nan_trace, a->micro_batch, layer);
+        TRY(between_layers(x, a->micro_batch, layer, false));
+    }
     return 0;
 }
 

@@ -83,7 +83,8 @@ int executor_create_dry(const struct dry_run *dry, struct executor **out);
 /* Handlers; of an executor. */
 extern action_handler *const executor_handlers[ACTS];                                   /* by kind; step.c */
 action_handler execute_post, execute_receive, execute_take, execute_send, execute_free; /* messages.c */
-action_handler execute_forward, execute_backward, execute_project, execute_unproject;   /* passes.c */
+action_handler execute_forward, execute_backward, execute_weights, execute_project,
+    execute_unproject; /* passes.c */
 action_handler execute_share, execute_reduce, execute_finish, execute_update, execute_gather,
     execute_gathered;
 

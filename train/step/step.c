@@ -58,6 +58,7 @@ action_handler *const executor_handlers[ACTS] = {
     [ACT_FORWARD] = execute_forward,
     [ACT_PROJECT] = execute_project,
     [ACT_BACKWARD] = execute_backward,
+    [ACT_WEIGHTS] = execute_weights,
     [ACT_UNPROJECT] = execute_unproject,
     [ACT_SEND] = execute_send,
     [ACT_FREE] = execute_free,

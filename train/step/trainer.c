@@ -3,17 +3,21 @@
 /* What other ranks are not needed for. */
 static int create_model(const struct trainer_setup *s, struct trainer *t) {
     const struct partition *part = s->part;
-    const struct model_part model_part = {
+    struct model_part model_part = {
         .layout = part->layout,
         .tensor = &s->mesh->axis[AXIS_TENSOR],
         .activation_sets =
             part->pipeline.activation_sets + s->mesh->axis[AXIS_PIPELINE].index * part->layout->chunks,
         .recompute = s->policy,
+        .weight_sets = part->pipeline.weight_sets[s->mesh->axis[AXIS_PIPELINE].index],
+        .weights_from = part->pipeline.weights_from[s->mesh->axis[AXIS_PIPELINE].index],
         .compress_sources = s->config->train.compress_sources,
         .bf16_activations = s->config->train.activations == ACTIVATIONS_BF16,
         .documents = s->config->data.documents == DOCUMENTS_MASK,
         .padding = s->config->data.packing == PACKING_BEST_FIT,
     };
+    TRY(model_size_weight_sets(&s->config->model, part->table, &model_part, part->micro_batch,
+                               s->config->train.sequence_length));
     return model_create(&s->config->model, part->table, s->state, s->ops, &model_part, part->micro_batch,
                         s->config->train.sequence_length, true, &t->model);
 }

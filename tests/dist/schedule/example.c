@@ -81,7 +81,10 @@ void example_schedule(const struct shape *shape, struct example *out) {
                                              .forward_only = shape->forward_only,
                                              .overlap = shape->overlap,
                                              .shards = out->shards,
-                                             .share = shape->share};
+                                             .share = shape->share,
+                                             .weight_sets = shape->weight_sets ? out->weight_sets : NULL};
+    for (int r = 0; r < shape->pipeline; r++)
+        out->weight_sets[r] = r < shape->weight_sets ? r : shape->weight_sets;
     if (schedule_create(&out->edges, &out->routes, &out->layout, &out->options, &out->schedule)) {
         fprintf(stderr, "%s\n", gdn_failure());
         abort();
@@ -131,6 +134,7 @@ struct shape example_random(unsigned seed, unsigned n) {
     shape.overlap = DRAW(2);
     shape.share = DRAW(2);
     shape.forward_only = DRAW(6) == 0;
+    if (shape.chunks == 1) shape.weight_sets = DRAW(9);
     return shape;
 }
 
@@ -138,9 +142,10 @@ void example_print(const struct shape *s) {
     fprintf(stderr,
             "layers %d pipeline %d chunks %d micro-batches %d active %d left_out %d inactive %d embedding %d "
             "narrow %d edge %ld "
-            "buckets %d overlap %d share %d forward_only %d distances",
+            "buckets %d overlap %d share %d forward_only %d weight_sets %d distances",
             s->layers, s->pipeline, s->chunks, s->micro_batches, s->active, s->left_out, s->inactive,
-            s->embedding, s->narrow, s->edge, s->buckets, s->overlap, s->share, s->forward_only);
+            s->embedding, s->narrow, s->edge, s->buckets, s->overlap, s->share, s->forward_only,
+            s->weight_sets);
     for (int i = 0; i < 6 && s->distances[i]; i++) fprintf(stderr, " %d", s->distances[i]);
     fprintf(stderr, " ends");
     for (int i = 0; s->ends[0] && i < s->pipeline * s->chunks; i++) fprintf(stderr, " %d", s->ends[i]);
@@ -155,4 +160,43 @@ int example_edge(const struct example *example, int source, int target) {
     for (int e = 0; e < example->edges.count; e++)
         if (example->edges.edge[e].source == source && example->edges.edge[e].target == target) return e;
     abort();
+}
+
+/* How long an action takes: a forward pass 1, a backward pass 2, of which gradients of weights are 1. */
+static int time_of(const struct action *a) {
+    if (a->act == ACT_BACKWARD) return a->weight_set < 0 ? 2 : 1;
+    return a->act == ACT_FORWARD || a->act == ACT_WEIGHTS;
+}
+
+int example_makespan(const struct example *e) {
+    int ranks = e->shape.pipeline, messages = e->schedule.messages, longest = 0;
+    int *at = calloc((size_t)ranks, sizeof *at), *clock = calloc((size_t)ranks, sizeof *clock);
+    int *sent = malloc((size_t)(messages + 1) * sizeof *sent),
+        *begun = malloc((size_t)(messages + 1) * sizeof *begun);
+    int *from = malloc(1000 * (size_t)ranks * sizeof *from); /* message last sent from a block */
+    for (int k = 0; k < messages; k++) sent[k] = begun[k] = -1;
+    for (int i = 0; i < 1000 * ranks; i++) from[i] = -1;
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int r = 0; r < ranks; r++)
+            for (; at[r] < e->schedule.rank[r].count; at[r]++) {
+                const struct action *a = &e->schedule.rank[r].action[at[r]];
+                int *last = &from[r * 1000 + (a->buffer < 0 ? 999 : a->buffer)], wait = 0;
+                if (a->act == ACT_RECEIVE && begun[a->message] < 0) begun[a->message] = clock[r];
+                if (a->act == ACT_RECEIVE && (wait = sent[a->message]) < 0) break;
+                if (a->act == ACT_FREE && *last >= 0 && (wait = begun[*last]) < 0) break;
+                if (clock[r] < wait) clock[r] = wait;
+                if (a->act == ACT_POST) begun[a->message] = clock[r];
+                if (a->act == ACT_SEND) sent[a->message] = clock[r], *last = a->message;
+                if (a->act == ACT_FREE) *last = -1;
+                clock[r] += time_of(a);
+                moved = true;
+            }
+    }
+    for (int r = 0; r < ranks; r++) {
+        if (at[r] != e->schedule.rank[r].count) abort(); /* they wait for each other */
+        if (longest < clock[r]) longest = clock[r];
+    }
+    free(at), free(clock), free(sent), free(begun), free(from);
+    return longest;
 }

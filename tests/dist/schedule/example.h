@@ -18,6 +18,7 @@ struct shape {
     int ends[40];    /* of the stages; 0: evenly */
     int buckets;     /* of each rank; 0: no shards */
     bool overlap, share, forward_only;
+    int weight_sets; /* rank r has r, but no more than this; 0: none has any */
     unsigned seed; /* of the buckets */
 };
 
@@ -29,6 +30,7 @@ struct example {
     struct layout layout;
     struct routes routes;
     struct shards *shards;
+    int weight_sets[64]; /* options.weight_sets */
     struct schedule_options options;
     struct schedule schedule;
 };
@@ -44,6 +46,10 @@ struct shape example_random(unsigned seed, unsigned n);
 void example_print(const struct shape *shape);
 
 int example_check(const struct example *example);
+
+/* The time of the lists where everything but passes takes nothing but
+ * waiting: RECEIVE for the send, FREE for its receive to begin. */
+int example_makespan(const struct example *example);
 
 /* The edge from a node into a layer. */
 int example_edge(const struct example *example, int source, int target);

@@ -17,7 +17,7 @@ static void assert_sound(const struct example *e) {
 /* What a rank's list uses of each kind of buffer. */
 struct usage {
     int activation_sets[64]; /* by chunk */
-    int blocks, narrow_blocks;
+    int blocks, narrow_blocks, weight_sets;
 };
 
 static struct usage usage_of(const struct actions *list) {
@@ -27,6 +27,7 @@ static struct usage usage_of(const struct actions *list) {
         bool narrow = a->payload == PAYLOAD_PROJECTED || a->payload == PAYLOAD_PROJECTED_GRADIENT;
         int *max = narrow ? &usage.narrow_blocks : &usage.blocks;
         if (*max <= a->buffer) *max = a->buffer + 1;
+        if (usage.weight_sets <= a->weight_set) usage.weight_sets = a->weight_set + 1;
         if (a->act == ACT_FORWARD && usage.activation_sets[a->chunk] <= a->activation_set)
             usage.activation_sets[a->chunk] = a->activation_set + 1;
     }
@@ -56,7 +57,7 @@ static void kinds(void **state) {
     assert_string_equal(text, "send source 3 of micro-batch 2 to rank 5 from activation set 6");
     action.act = ACTS;
     action_text(&action, text);
-    assert_string_equal(text, "unknown action 16");
+    assert_string_equal(text, "unknown action 17");
 }
 
 static void random_cases(void **state) {
@@ -70,6 +71,7 @@ static void random_cases(void **state) {
             struct usage usage = usage_of(&e.schedule.rank[r]);
             assert_int_equal(usage.blocks, e.schedule.blocks[r]);
             assert_int_equal(usage.narrow_blocks, e.schedule.narrow_blocks[r]);
+            assert_int_equal(usage.weight_sets, e.schedule.weight_sets[r]);
             for (int c = 0; c < shape.chunks; c++)
                 assert_int_equal(usage.activation_sets[c], e.schedule.activation_sets[r * shape.chunks + c]);
         }
@@ -231,41 +233,6 @@ static void buckets(void **state) {
     example_free(&e);
 }
 
-/* The time of the lists where a forward pass takes 1, a backward pass 2 and everything else nothing but
- * waiting: RECEIVE for the send, FREE for its receive to begin. */
-static int makespan(const struct example *e) {
-    int ranks = e->shape.pipeline, messages = e->schedule.messages, longest = 0;
-    int *at = calloc((size_t)ranks, sizeof *at), *clock = calloc((size_t)ranks, sizeof *clock);
-    int *sent = malloc((size_t)(messages + 1) * sizeof *sent),
-        *begun = malloc((size_t)(messages + 1) * sizeof *begun);
-    int *from = malloc(1000 * (size_t)ranks * sizeof *from); /* message last sent from a block */
-    for (int k = 0; k < messages; k++) sent[k] = begun[k] = -1;
-    for (int i = 0; i < 1000 * ranks; i++) from[i] = -1;
-    for (bool moved = true; moved;) {
-        moved = false;
-        for (int r = 0; r < ranks; r++)
-            for (; at[r] < e->schedule.rank[r].count; at[r]++) {
-                const struct action *a = &e->schedule.rank[r].action[at[r]];
-                int *last = &from[r * 1000 + (a->buffer < 0 ? 999 : a->buffer)], wait = 0;
-                if (a->act == ACT_RECEIVE && begun[a->message] < 0) begun[a->message] = clock[r];
-                if (a->act == ACT_RECEIVE && (wait = sent[a->message]) < 0) break;
-                if (a->act == ACT_FREE && *last >= 0 && (wait = begun[*last]) < 0) break;
-                if (clock[r] < wait) clock[r] = wait;
-                if (a->act == ACT_POST) begun[a->message] = clock[r];
-                if (a->act == ACT_SEND) sent[a->message] = clock[r], *last = a->message;
-                if (a->act == ACT_FREE) *last = -1;
-                clock[r] += a->act == ACT_FORWARD ? 1 : a->act == ACT_BACKWARD ? 2 : 0;
-                moved = true;
-            }
-    }
-    for (int r = 0; r < ranks; r++) {
-        assert_int_equal(at[r], e->schedule.rank[r].count);
-        if (longest < clock[r]) longest = clock[r];
-    }
-    free(at), free(clock), free(sent), free(begun), free(from);
-    return longest;
-}
-
 /* 1F1B: rank p keeps min(P − p, M) micro-batches, and stands still for P − 1 forward and backward passes. */
 static void one_forward_one_backward(void **state) {
     (void)state;
@@ -281,7 +248,7 @@ static void one_forward_one_backward(void **state) {
             for (int r = 0; r < ranks; r++)
                 assert_int_equal(e.schedule.activation_sets[r],
                                  ranks - r < most_micro_batches ? ranks - r : most_micro_batches);
-            assert_int_equal(makespan(&e), 3 * (most_micro_batches + ranks - 1));
+            assert_int_equal(example_makespan(&e), 3 * (most_micro_batches + ranks - 1));
             example_free(&e);
         }
 }
@@ -311,7 +278,7 @@ static void interleaved(void **state) {
                                       .distances = {1, 3, 9}};
                 struct example e;
                 example_schedule(&shape, &e);
-                assert_int_equal(makespan(&e), 3 * (most_micro_batches * chunks + ranks - 1));
+                assert_int_equal(example_makespan(&e), 3 * (most_micro_batches * chunks + ranks - 1));
                 for (int r = 0; r < ranks; r++) { /* the warm-up's passes and one more */
                     int warm_up = 2 * (ranks - 1 - r) + (chunks - 1) * ranks,
                         all = most_micro_batches * chunks;

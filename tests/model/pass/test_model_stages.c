@@ -36,6 +36,8 @@ struct line {
     bool left[MICRO_BATCHES][NODES]; /* something has been left at the node that was not collected yet */
     long D;
     int activation_sets[MAX_STAGES];
+    int weight_sets; /* of each rank but the first, 0: none */
+    int waiting;     /* micro-batches whose gradients of weights are computed */
 };
 
 static struct pass make_pass(struct line *l, int stage, int micro_batch, int activation_set, real **source,
@@ -73,11 +75,43 @@ static void backward(struct line *l, int micro_batch, int activation_set, int st
         real *source[NODES], *source_gradient[NODES];
         struct pass pass = make_pass(l, s, micro_batch, activation_set, source, source_gradient);
         int bottom = pipeline_bottom(&l->pipe, s);
+        pass.weight_set = s && l->weight_sets ? 1 + micro_batch % l->weight_sets : 0;
         for (int layer = pipeline_top(&l->pipe, s), end; layer >= bottom; layer = end - 1) {
             end = pipeline_end(layer, bottom, step);
             model_stage_backward(pipeline_model(&l->pipe, s), &pass, layer, end, &l->sums[micro_batch]);
         }
         if (model_status(pipeline_model(&l->pipe, s))) failures += printf("stage %d: %s\n", s, gdn_failure());
+    }
+}
+
+/* Those of one more micro-batch, in calls of at most `step` layers. */
+static void weights(struct line *l, int step) {
+    int micro_batch = l->waiting++;
+    for (int s = pipeline_stages(&l->pipe) - 1; s > 0; s--) {
+        int bottom = pipeline_bottom(&l->pipe, s);
+        for (int layer = pipeline_top(&l->pipe, s), end; layer >= bottom; layer = end - 1) {
+            end = pipeline_end(layer, bottom, step);
+            model_stage_weights(pipeline_model(&l->pipe, s), micro_batch % l->weight_sets, end);
+        }
+    }
+}
+
+/* Gives ranks but the first so many weight sets, for gradients of layers from the `skip`-th of each on. */
+static void line_defer(struct line *l, const struct model_config *config, const struct recompute *policies,
+                       int sets, int skip) {
+    l->weight_sets = sets;
+    for (int p = 1; p < l->pipe.cut->pipeline; p++) {
+        struct part *part = &l->pipe.rank[p];
+        struct model_part of = {.layout = &part->layout,
+                                .tensor = &tensor,
+                                .activation_sets = l->activation_sets,
+                                .recompute = policies,
+                                .weight_sets = sets,
+                                .weights_from = part->layout.stage[p].first + skip};
+        model_free(part->model);
+        assert_int_equal(model_size_weight_sets(config, &part->table, &of, B, S), 0);
+        assert_int_equal(
+            model_create(config, &part->table, &part->state, ops_all()[0], &of, B, S, true, &part->model), 0);
     }
 }
 
@@ -158,9 +192,10 @@ static void evaluate(struct line *l, const struct model_config *config, struct p
     }
 }
 
-/* All micro-batches in one piece, then through the stages with `activation_sets` in flight. */
-static void run(const struct model_config *c, const struct loss_options *o, const struct cut *cut,
-                int activation_sets, int step, int way, const char *what) {
+/* All micro-batches in one piece, then through the stages with `activation_sets` in flight, and gradients of
+ * weights of so many waiting. */
+static void run_waiting(const struct model_config *c, const struct loss_options *o, const struct cut *cut,
+                        int activation_sets, int weight_sets, int step, int way, const char *what) {
     struct fixture full;
     struct part one;
     struct line line, *l = &line;
@@ -171,18 +206,26 @@ static void run(const struct model_config *c, const struct loss_options *o, cons
     part_create(&one, &full, &layout, &tensor, NULL, ops_all()[0], B, S);
     fixture_random_policies(policies, LAYERS, 5, (uint64_t)(way + activation_sets));
     line_create(l, cut, way, &full, o, activation_sets, policies);
+    if (weight_sets) line_defer(l, c, policies, weight_sets, way % 2);
     for (int m = 0; m < MICRO_BATCHES; m++) model_train(one.model, l->rows[m], B, S, o, &sums[m]);
     for (int m = 0; m < MICRO_BATCHES + activation_sets - 1; m++) {
         if (m < MICRO_BATCHES) forward(l, m, m % activation_sets);
         int back = m - (activation_sets - 1);
+        if (weight_sets && back - l->waiting == weight_sets) weights(l, step);
         if (back >= 0) backward(l, back, back % activation_sets, step);
     }
+    while (weight_sets && l->waiting < MICRO_BATCHES) weights(l, step);
     for (int m = 0; m < MICRO_BATCHES; m++) compare_losses(&l->sums[m], &sums[m], what);
     for (int i = 0; i < one.table.rows; i++) compare_row(l, &one, &one.table.row[i], what);
     evaluate(l, c, &one, what);
     line_free(l);
     part_free(&one);
     fixture_free(&full);
+}
+
+static void run(const struct model_config *c, const struct loss_options *o, const struct cut *cut,
+                int activation_sets, int step, int way, const char *what) {
+    run_waiting(c, o, cut, activation_sets, 0, step, way, what);
 }
 
 /* A variant of more layers, and so of more edges. */
@@ -208,6 +251,22 @@ static void test_bits(void **state) {
             run(&c, &o, &cuts[k], activation_sets, step, v + (int)k, what);
         }
     }
+    no_failures();
+}
+
+/* The same where gradients of weights wait, of all or of a chunk's upper layers. */
+static void test_weight_sets(void **state) {
+    (void)state;
+    struct model_config c;
+    struct loss_options o;
+    for (int v = 0; variant(v, &c, &o); v++)
+        for (size_t k = 0; k < sizeof cuts / sizeof *cuts; k++) {
+            if (cuts[k].pipeline < 2 || cuts[k].chunks > 1 || (k + (size_t)v) % 2) continue;
+            char what[80];
+            int weight_sets = 1 + (v + (int)k) % MICRO_BATCHES;
+            snprintf(what, sizeof what, "variant %d, cut %d, %d weight sets", v, (int)k, weight_sets);
+            run_waiting(&c, &o, &cuts[k], 2, weight_sets, v % 3, v / 2 + (int)k, what);
+        }
     no_failures();
 }
 
@@ -327,8 +386,9 @@ static void test_planned(void **state) {
 
 int rank_main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bits),  cmocka_unit_test(test_far_edges), cmocka_unit_test(test_undrained),
-        cmocka_unit_test(test_order), cmocka_unit_test(test_planned),
+        cmocka_unit_test(test_bits),      cmocka_unit_test(test_weight_sets),
+        cmocka_unit_test(test_far_edges), cmocka_unit_test(test_undrained),
+        cmocka_unit_test(test_order),     cmocka_unit_test(test_planned),
     };
     return run_on_ranks(tests, tensor_create, tensor_free);
 }

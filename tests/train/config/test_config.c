@@ -60,7 +60,8 @@ static void defaults(void **state) {
     assert_true(t->schedule == LR_COSINE && t->precision == PRECISION_FP32 && t->recompute == RECOMPUTE_NONE);
     assert_true(t->eval_interval == 0 && t->eval_batches == 0 && t->gate_interval == 0 && t->stop_at == 0);
     assert_true(c.mesh.size[AXIS_DATA] == 0 && c.mesh.size[AXIS_TENSOR] == 1 &&
-                c.mesh.size[AXIS_PIPELINE] == 1 && c.mesh.interleave == 1);
+                c.mesh.size[AXIS_PIPELINE] == 1 && c.mesh.interleave == 1 &&
+                c.mesh.schedule == SCHEDULE_1F1B);
     assert_true(c.mesh.delta == DELTA_CHANNEL && !c.mesh.sequence_parallel && c.mesh.overlap &&
                 c.mesh.narrow_sources);
     assert_true(c.mesh.bucket == 4194304 && c.mesh.small == 8192);

@@ -128,6 +128,14 @@ static void combinations_with_the_mesh(void **state) {
             "model.num_layers: 6", NULL);
     refused("mesh: {interleave: 2147483647, pipeline: 64}", NULL, "mesh.interleave", "model.num_layers: 6",
             NULL);
+    refused("mesh: {schedule: zero_bubble}", NULL, "mesh.schedule: zero_bubble", "mesh.pipeline: 1 (default)",
+            NULL);
+    refused("mesh: {schedule: zero_bubble, pipeline: 2, interleave: 2}", NULL, "mesh.schedule: zero_bubble",
+            "mesh.interleave: 2", NULL);
+    refused("mesh: {schedule: zero_bubble, pipeline: 2}\ntrain: {precision: fp8}\ndevice: cuda", NULL,
+            "mesh.schedule: zero_bubble", "train.precision: fp8", NULL);
+    refused("mesh: {schedule: zero_bubble_v, pipeline: 2}", NULL, "'zero_bubble_v'",
+            "1f1b or zero_bubble is expected", NULL);
     refused("mesh: {pipeline: 0}", NULL, "mesh.pipeline", "'0'", "from 1", NULL);
     refused("mesh: {pipeline: 65}", NULL, "mesh.pipeline: 65", "model.num_layers: 6", NULL);
     refused("mesh: {bucket: 0}", NULL, "mesh.bucket", "'0'", "from 1", NULL);

@@ -162,31 +162,30 @@ static void round_trip(void **state) {
         }
         /* Two settings are drawn so that the widths divide, which random numbers seldom do, and that all
          * kinds of rules find layers, but not too many. */
-        char *widths[] = {"model={hidden_size: 720, num_heads: 12, num_kv_heads: 0}",
-                          "mesh={data: 1, tensor: 1, pipeline: 1, interleave: 1, compress_boundary: 0}",
-                          "model.delta={gate_hidden: 12, attention_heads: 12, hidden: 7, attention_dim: 3}",
-                          "train={micro_batch_size: 0, recompute: full, recompute_delta: same}",
-                          draw & 8 ? "delta_store.interval=0" : "model.delta.distances=[2, 3]",
-                          draw & 4096 ? "model.delta.edges=[]"
-                          : draw & 256
-                              ? "model.delta={distances: [], embedding_source: false, stage_steps: 0}"
-                              : "model.delta={distances: [], edges: [[59, 3], [0, -1], [59, 57]], "
-                                "embedding_source: false, stage_steps: 0}",
-                          draw & 4 ? "delta_store={ratio: 0, layers: []}"
-                                   : "delta_store={tolerance: 0, layers: []}",
-                          "model.vocab_size=1000",
-                          "model.rope_scaling={kind: llama3, low_freq_factor: 0.5, high_freq_factor: 3}",
-                          draw & 512 ? "model.head_dim=14" : "model.head_dim=60",
-                          draw & 256 ? "model.rules=[]" : "model.num_layers=60",
-                          draw & 128 ? "train.batch_ramp=[]" : "train.batch_size=12",
-                          draw & 64 ? "spikes.window=0" : "spikes.window=100",
-                          draw & 2048 ? "data.messages=none" : "data={format: jsonl, tokenizer: tok.json}",
-                          "model.delta.temperature=0.5",
-                          "data={field: body, cache: kept}",
-                          draw & 32 ? "train.graphs=false" : "train={compress_sources: 0, noise_interval: 0}",
-                          draw & 16 ? "device=cuda" : "train.precision=fp32",
-                          draw & 1 ? "data.validation=''" : "data.validation_fraction=0",
-                          draw & 2 ? "data.train=''" : "data.sources=[]"};
+        char *widths[] = {
+            "model={hidden_size: 720, num_heads: 12, num_kv_heads: 0}",
+            "mesh={data: 1, tensor: 1, pipeline: 1, interleave: 1, schedule: 1f1b, compress_boundary: 0}",
+            "model.delta={gate_hidden: 12, attention_heads: 12, hidden: 7, attention_dim: 3}",
+            "train={micro_batch_size: 0, recompute: full, recompute_delta: same}",
+            draw & 8 ? "delta_store.interval=0" : "model.delta.distances=[2, 3]",
+            draw & 4096  ? "model.delta.edges=[]"
+            : draw & 256 ? "model.delta={distances: [], embedding_source: false, stage_steps: 0}"
+                         : "model.delta={distances: [], edges: [[59, 3], [0, -1], [59, 57]], "
+                           "embedding_source: false, stage_steps: 0}",
+            draw & 4 ? "delta_store={ratio: 0, layers: []}" : "delta_store={tolerance: 0, layers: []}",
+            "model.vocab_size=1000",
+            "model.rope_scaling={kind: llama3, low_freq_factor: 0.5, high_freq_factor: 3}",
+            draw & 512 ? "model.head_dim=14" : "model.head_dim=60",
+            draw & 256 ? "model.rules=[]" : "model.num_layers=60",
+            draw & 128 ? "train.batch_ramp=[]" : "train.batch_size=12",
+            draw & 64 ? "spikes.window=0" : "spikes.window=100",
+            draw & 2048 ? "data.messages=none" : "data={format: jsonl, tokenizer: tok.json}",
+            "model.delta.temperature=0.5",
+            "data={field: body, cache: kept}",
+            draw & 32 ? "train.graphs=false" : "train={compress_sources: 0, noise_interval: 0}",
+            draw & 16 ? "device=cuda" : "train.precision=fp32",
+            draw & 1 ? "data.validation=''" : "data.validation_fraction=0",
+            draw & 2 ? "data.train=''" : "data.sources=[]"};
         enum { WIDTHS = sizeof widths / sizeof *widths };
         char *all[CONFIG_KEYS + WIDTHS];
         memcpy(all, set, sizeof set);

@@ -19,12 +19,16 @@ static void widen(long rows, long width, const uint16_t *x, real *out, long ld) 
     }
 }
 
+/* Part by part for a piece of the sum, which stays in the nearest cache, so that the inner loops become vectors. */
 static void add_narrow_parts(long count, int parts, const uint16_t *pieces, real *sum) {
-#pragma omp parallel for simd schedule(static) if (count > PARALLEL_WORK)
-    for (long i = 0; i < count; i++) {
-        real total = from_bf16(pieces[i]);
-        for (int p = 1; p < parts; p++) total += from_bf16(pieces[p * count + i]);
-        sum[i] = total;
+#pragma omp parallel for schedule(static) if (count > PARALLEL_WORK)
+    for (long first = 0; first < count; first += PIECE) {
+        const long end = first + PIECE < count ? first + PIECE : count;
+#pragma omp simd
+        for (long i = first; i < end; i++) sum[i] = from_bf16(pieces[i]);
+        for (int p = 1; p < parts; p++)
+#pragma omp simd
+            for (long i = first; i < end; i++) sum[i] += from_bf16(pieces[p * count + i]);
     }
 }
 

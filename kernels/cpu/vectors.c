@@ -189,12 +189,15 @@ static void add_hash(const real *x, long rows, long width, long ld, uint64_t ind
     *sum += total;
 }
 
+/* Part by part for a piece of the sum, which stays in the nearest cache, so that the inner loops become vectors. */
 static void add_parts(long count, int parts, const real *pieces, real *sum) {
-#pragma omp parallel for simd schedule(static) if (count > PARALLEL_WORK)
-    for (long i = 0; i < count; i++) {
-        real total = pieces[i];
-        for (int p = 1; p < parts; p++) total += pieces[p * count + i];
-        sum[i] = total;
+#pragma omp parallel for schedule(static) if (count > PARALLEL_WORK)
+    for (long first = 0; first < count; first += PIECE) {
+        const long end = min(count, first + PIECE);
+        if (sum != pieces) memcpy(sum + first, pieces + first, (size_t)(end - first) * sizeof *sum);
+        for (int p = 1; p < parts; p++)
+#pragma omp simd
+            for (long i = first; i < end; i++) sum[i] += pieces[p * count + i];
     }
 }
 

@@ -139,11 +139,7 @@ OPERATION(swiglu_back, (long T, long F, const real *gu, const real *dh, real *dg
 OPERATION(zero, (long n, real *x), 0, (T * D, OUT(x, T * D)), 1, ANY_THREADS)
 /* y = x */
 OPERATION(copy, (long n, const real *x, real *y), 0, (T * D, IN(x, T * D), OUT(y, T * D)), 1, ANY_THREADS)
-/* kept = x, rounded to bf16 (kernels/base/bf16.h); and x = kept; and x rounded in place */
-OPERATION(store_bf16, (long n, const real *x, uint16_t *kept), 0,
-          (T * D, IN(x, T * D), BITS(kept, T * D * (long)sizeof(uint16_t))), 1, ANY_THREADS)
-OPERATION(load_bf16, (long n, const uint16_t *kept, real *x), 0,
-          (T * D, BITS(kept, T * D * (long)sizeof(uint16_t)), OUT(x, T * D)), 1, ANY_THREADS)
+/* x rounded to bf16 in place (kernels/base/bf16.h) */
 OPERATION(round_bf16, (long n, real *x), 0, (T * D, INOUT(x, T * D)), 1, ANY_THREADS)
 /* y += x */
 OPERATION(add, (long n, const real *x, real *y), 0, (T * D, IN(x, T * D), INOUT(y, T * D)), 1, ANY_THREADS)

@@ -55,9 +55,9 @@ static inline float from_bf16(uint16_t code) {
     return x;
 }
 
-/* The bf16 next to x; of a double that next to its float. */
+/* The bf16 next to x. */
 static inline real bf16_round(real x) {
-    return from_bf16(to_bf16((float)x));
+    return from_bf16(bf16_of(x));
 }
 
 #endif

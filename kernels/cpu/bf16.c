@@ -7,7 +7,7 @@
 
 static void narrow(long n, real factor, const real *x, uint16_t *y) {
 #pragma omp simd
-    for (long i = 0; i < n; i++) y[i] = to_bf16((float)(factor * x[i]));
+    for (long i = 0; i < n; i++) y[i] = bf16_of(factor * x[i]);
 }
 
 static void round_row(long n, real factor, const real *x, real *y) {

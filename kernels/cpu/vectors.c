@@ -33,16 +33,6 @@ static void copy(long n, const real *x, real *y) {
         memcpy(y + first, x + first, (size_t)(min(n, first + PIECE) - first) * sizeof *x);
 }
 
-static void store_bf16(long n, const real *x, uint16_t *kept) {
-#pragma omp parallel for simd schedule(static) if (n > PARALLEL_WORK)
-    for (long i = 0; i < n; i++) kept[i] = to_bf16((float)x[i]);
-}
-
-static void load_bf16(long n, const uint16_t *kept, real *x) {
-#pragma omp parallel for simd schedule(static) if (n > PARALLEL_WORK)
-    for (long i = 0; i < n; i++) x[i] = from_bf16(kept[i]);
-}
-
 static void round_bf16(long n, real *x) {
 #pragma omp parallel for simd schedule(static) if (n > PARALLEL_WORK)
     for (long i = 0; i < n; i++) x[i] = bf16_round(x[i]);
@@ -267,8 +257,6 @@ static void descend(long n, real *w, const real *x, double rate, double decay, b
 void ISA_NAME(cpu_vectors)(struct ops *ops) {
     ops->zero = zero;
     ops->copy = copy;
-    ops->store_bf16 = store_bf16;
-    ops->load_bf16 = load_bf16;
     ops->round_bf16 = round_bf16;
     ops->add = add;
     ops->add_to = add_to;

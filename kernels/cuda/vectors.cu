@@ -23,37 +23,12 @@ static __global__ void add_kernel(long n, const real *x, const real *y, real *z,
     }
 }
 
-static __global__ void store_bf16_kernel(long n, const real *x, uint16_t *kept, bool aligned) {
-    EACH_QUAD(at, n) {
-        quad q = load_quad(x + at, n - at, aligned);
-        for (int i = 0; i < 4; i++)
-            if (at + i < n) kept[at + i] = to_bf16(q.v[i]);
-    }
-}
-
-static __global__ void load_bf16_kernel(long n, const uint16_t *kept, real *x, bool aligned) {
-    EACH_QUAD(at, n) {
-        quad q = {};
-        for (int i = 0; i < 4; i++)
-            if (at + i < n) q.v[i] = from_bf16(kept[at + i]);
-        store_quad(x + at, n - at, aligned, q);
-    }
-}
-
 static __global__ void round_bf16_kernel(long n, real *x, bool aligned) {
     EACH_QUAD(at, n) {
         quad q = load_quad(x + at, n - at, aligned);
         for (int i = 0; i < 4; i++) q.v[i] = from_bf16(to_bf16(q.v[i]));
         store_quad(x + at, n - at, aligned, q);
     }
-}
-
-static void store_bf16(long n, const real *x, uint16_t *kept) {
-    LAUNCH(store_bf16_kernel, vector_grid(n), VECTOR_BLOCK, 0, n, x, kept, on_quads(x, 0));
-}
-
-static void load_bf16(long n, const uint16_t *kept, real *x) {
-    LAUNCH(load_bf16_kernel, vector_grid(n), VECTOR_BLOCK, 0, n, kept, x, on_quads(x, 0));
 }
 
 static void round_bf16(long n, real *x) {
@@ -176,8 +151,6 @@ static void descend(long n, real *w, const real *x, double rate, double decay, b
 extern "C" void cuda_vectors(struct ops *ops) {
     ops->zero = zero;
     ops->copy = copy;
-    ops->store_bf16 = store_bf16;
-    ops->load_bf16 = load_bf16;
     ops->round_bf16 = round_bf16;
     ops->add = add;
     ops->add_to = add_to;

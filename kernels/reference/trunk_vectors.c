@@ -27,14 +27,6 @@ static void copy(long n, const real *x, real *y) {
     for (long i = 0; i < n; i++) y[i] = x[i];
 }
 
-static void store_bf16(long n, const real *x, uint16_t *kept) {
-    for (long i = 0; i < n; i++) kept[i] = to_bf16((float)x[i]);
-}
-
-static void load_bf16(long n, const uint16_t *kept, real *x) {
-    for (long i = 0; i < n; i++) x[i] = from_bf16(kept[i]);
-}
-
 static void round_bf16(long n, real *x) {
     for (long i = 0; i < n; i++) x[i] = bf16_round(x[i]);
 }
@@ -190,8 +182,6 @@ void reference_trunk_vectors(struct ops *ops) {
     ops->linear = linear;
     ops->zero = zero;
     ops->copy = copy;
-    ops->store_bf16 = store_bf16;
-    ops->load_bf16 = load_bf16;
     ops->round_bf16 = round_bf16;
     ops->add = add;
     ops->add_to = add_to;

@@ -6,7 +6,7 @@ void store_layer(struct model *m, int l) {
     const struct stored_list *stored = &m->layer[l].stored;
     for (int i = 0; m->gradients && i < stored->count; i++)
         if (stored->buffer[i].kept)
-            m->ops->store_bf16(stored->buffer[i].count, stored->buffer[i].at, stored->buffer[i].kept);
+            m->ops->to_bf16(stored->buffer[i].count, stored->buffer[i].at, stored->buffer[i].kept);
 }
 
 /* Rows that were gathered of the norms' outputs are not theirs any more. */
@@ -20,7 +20,8 @@ void load_layer(struct model *m, int l) {
     const struct stored_list *stored = &m->layer[l].stored;
     for (int i = 0; i < stored->count; i++)
         if (stored->buffer[i].kept)
-            m->ops->load_bf16(stored->buffer[i].count, stored->buffer[i].kept, stored->buffer[i].at);
+            m->ops->from_bf16(1, stored->buffer[i].count, stored->buffer[i].kept, stored->buffer[i].at,
+                              stored->buffer[i].count);
     written(m, &m->layer[l]);
 }
 

@@ -50,7 +50,7 @@ struct ops {
 
     /* The operations, each with what it does: kernels/trunk_operations.h and kernels/delta_operations.h, the
      * only lists of them. OPERATION(rms_norm, (long T, …), …) is the member void (*rms_norm)(long T, …). */
-#define OPERATION(name, parameters, ...) void(*name) parameters;
+#define OPERATION(name, parameters, ...) void (*name) parameters;
 #include "kernels/trunk_operations.h"
 #include "kernels/delta_operations.h"
 #undef OPERATION

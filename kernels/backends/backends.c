@@ -167,7 +167,8 @@ static const struct ops *host_in(const struct ops *ops, bool bf16) {
 }
 
 const struct ops *ops_on_host(const struct ops *ops) {
-    return ops->device->host ? host_in(ops, false) : ops_all()[0];
+    if (!ops->device->host) return ops_all()[0];
+    return ops->precision == PRECISION_FP32 ? ops : host_in(ops, false);
 }
 
 const struct ops *ops_in(const struct ops *ops, enum precision precision) {

@@ -43,7 +43,7 @@ if command -v man > /dev/null; then
 fi
 
 # The manual: README.md with the pages and the picture that it leads to.
-leads=$(grep -oE '\]\(train/[^()]+\)' "$share/doc/gdn/README.md" | sed 's/^](//; s/)$//' | grep -v '^train/README' | sort -u)
+leads=$(grep -oE '\]\(train/[^()]+\)' "$share/doc/gdn/README.md" | sed 's/^](//; s/[#)].*$//' | grep -v '^train/README' | sort -u)
 [ "$(wc -w <<< "$leads")" -ge 10 ] || fail "the installed README.md leads to $leads"
 for page in $leads; do [ -s "$share/doc/gdn/$page" ] || fail "$share/doc/gdn: no $page"; done
 

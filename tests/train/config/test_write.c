@@ -117,9 +117,9 @@ static void random_list(const struct key *key, double u, uint64_t bits, FILE *ou
 static void random_value(const struct key *key, uint64_t draw, FILE *out) {
     const uint64_t what = random_name(key->path), bits = random_bits(2, what, draw);
     const double u = random_uniform(1, what, draw);
-    const bool map = key->type == KEY_PATHS, list = map || key->type == KEY_INTS || key->type == KEY_EDGES || key->type == KEY_RAMP ||
-                                                    key->type == KEY_GROUPS || key->type == KEY_RULES ||
-                                                    key->type == KEY_SOURCES;
+    const bool map = key->type == KEY_PATHS,
+               list = map || key->type == KEY_INTS || key->type == KEY_EDGES || key->type == KEY_RAMP ||
+                      key->type == KEY_GROUPS || key->type == KEY_RULES || key->type == KEY_SOURCES;
     if (key->type == KEY_FILES && bits & 1) { /* one, which may be '', or a list of others */
         fputs(texts[(bits >> 1) % TEXTS], out);
     } else if (list || key->type == KEY_FILES) {
@@ -166,6 +166,7 @@ static void round_trip(void **state) {
             "model={hidden_size: 720, num_heads: 12, num_kv_heads: 0}",
             "mesh={data: 1, tensor: 1, pipeline: 1, interleave: 1, schedule: 1f1b, compress_boundary: 0}",
             "model.delta={gate_hidden: 12, attention_heads: 12, hidden: 7, attention_dim: 3}",
+            sizeof(real) == sizeof(double) ? "mesh.wire=bf16" : "mesh.interleave=1", /* doubles refuse fp32 */
             "train={micro_batch_size: 0, recompute: full, recompute_delta: same}",
             draw & 8 ? "delta_store.interval=0" : "model.delta.distances=[2, 3]",
             draw & 4096  ? "model.delta.edges=[]"

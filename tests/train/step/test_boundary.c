@@ -8,6 +8,7 @@
 
 #include "tests/train/run/mesh_fixture.h"
 #include "tests/train/step/boundary_case.h"
+#include "tests/train/step/outcome.h"
 #include "train/step/boundary.h"
 #include "train/loop/loop.h"
 #include "train/plan/plan.h"
@@ -47,12 +48,6 @@ static void start(struct run *run, const struct mesh_case *c, double ratio, bool
     assert_int_equal(run_create(run), 0);
 }
 
-/* What a step leaves on this rank. */
-struct outcome {
-    double loss, *gradient;
-    long count;
-};
-
 /* Gradients of a first step of `sequences` a data rank; 0: of all. */
 static struct outcome first_step(const struct mesh_case *c, double ratio, bool feedback, long sequences) {
     struct run run;
@@ -60,27 +55,7 @@ static struct outcome first_step(const struct mesh_case *c, double ratio, bool f
     const struct loss_options options = {.target_weight = 1.0 / 96};
     struct step step = {
         .rows = run.data.rows, .sequences = sequences ? sequences : run.part.share, .options = &options};
-    assert_int_equal(execute(run.trainer.executor, &step), 0);
-    assert_int_equal(mesh_sum(&run.mesh, &step.sums.ce, 1), 0);
-    struct outcome out = {.loss = step.sums.ce, .count = run.part.table->total};
-    out.gradient = calloc((size_t)out.count + 1, sizeof *out.gradient);
-    assert_non_null(out.gradient);
-    for (long i = 0; i < out.count; i++) out.gradient[i] = (double)run.training.state.gradient[i];
-    ended(&run);
-    return out;
-}
-
-/* ‖a − b‖ / ‖b‖ over all ranks. */
-static double distance(const struct outcome *a, const struct outcome *b) {
-    double sums[2] = {0};
-    assert_int_equal(a->count, b->count);
-    for (long i = 0; i < a->count; i++) {
-        double d = a->gradient[i] - b->gradient[i];
-        sums[0] += d * d, sums[1] += b->gradient[i] * b->gradient[i];
-    }
-    assert_int_equal(mesh_sum(&world, sums, 2), 0);
-    assert_true(sums[1] > 0);
-    return sqrt(sums[0] / sums[1]);
+    return outcome_of(&run, &step);
 }
 
 /* ------------------------------------------------------------------------------------------------ steps */

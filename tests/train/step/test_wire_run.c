@@ -8,6 +8,7 @@
 #include "kernels/base/bf16.h"
 #include "tests/train/run/mesh_fixture.h"
 #include "tests/train/step/boundary_case.h"
+#include "tests/train/step/outcome.h"
 
 /* Of a gradient's norm, and of a loss. What crosses is off by at most BF16_EPSILON of itself, in the mean
  * square by 0.41 of that (even over ±ε/m, mantissas m from 1 to 2). Roundings are independent, so their
@@ -31,12 +32,6 @@ static struct mesh_case cases[] = {
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
-/* What a step leaves on this rank. */
-struct outcome {
-    double loss, *gradient;
-    long count;
-};
-
 /* Of a first step with one more setting. */
 static struct outcome first_step(const struct mesh_case *c, char *wire, char *more) {
     struct run run;
@@ -50,27 +45,7 @@ static struct outcome first_step(const struct mesh_case *c, char *wire, char *mo
     const struct loss_options options = {.target_weight = 1.0 / 96,
                                          .sparsity_weight = run.config.model.delta.sparsity_weight};
     struct step step = {.rows = run.data.rows, .sequences = run.part.share, .options = &options};
-    assert_int_equal(execute(run.trainer.executor, &step), 0);
-    assert_int_equal(mesh_sum(&run.mesh, &step.sums.ce, 1), 0);
-    struct outcome out = {.loss = step.sums.ce, .count = run.part.table->total};
-    out.gradient = calloc((size_t)out.count + 1, sizeof *out.gradient);
-    assert_non_null(out.gradient);
-    for (long i = 0; i < out.count; i++) out.gradient[i] = (double)run.training.state.gradient[i];
-    ended(&run);
-    return out;
-}
-
-/* ‖a − b‖ / ‖b‖ over all ranks. */
-static double distance(const struct outcome *a, const struct outcome *b) {
-    double sums[2] = {0};
-    assert_int_equal(a->count, b->count);
-    for (long i = 0; i < a->count; i++) {
-        double d = a->gradient[i] - b->gradient[i];
-        sums[0] += d * d, sums[1] += b->gradient[i] * b->gradient[i];
-    }
-    assert_int_equal(mesh_sum(&world, sums, 2), 0);
-    assert_true(sums[1] > 0);
-    return sqrt(sums[0] / sums[1]);
+    return outcome_of(&run, &step);
 }
 
 static void near(void **state) {

@@ -30,6 +30,7 @@ struct loss_sums {
     double sparsity; /* Σ over active connections and tokens but padding of √(mean(c²) + 1e-12) */
     double entropy;  /* Σ over the same of the gate entropy in [0, 1] */
     double z;        /* Σ over targets that count of lse², of a model for training, with a z_weight */
+    double exits[MAX_EXITS]; /* the same as `ce` of each exit, where options have a weight for it */
 };
 
 /* Of one connection, on a mesh this rank's part likewise. Passes add to them in the memory of the model's
@@ -48,6 +49,8 @@ struct loss_options {
     double z_weight;                        /* z_loss of model.md 5; 0: none */
     double l1_weight; /* what a step's gradients of R_1 are multiplied with (train/step/absolute.c), which
                          passes leave out; 0: none */
+    double exit_weight[MAX_EXITS]; /* of the loss of each exit of the configuration (model.md, 13); 0: it is not
+                                      computed. A pass that evaluates only asks whether it is 0 */
     uint64_t masks;   /* what a training pass drops follows from this, dropout_key of its step */
     bool measure;     /* compute the sparsity and entropy sums although their weights are 0 */
     bool each; /* with `measure`: also the sums of each connection, in passes that have a place for them */

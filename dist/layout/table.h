@@ -63,7 +63,7 @@ struct row {
     double own_lr_scale, own_weight_decay; /* its leaf's (model/params/leaf.h), 0: none */
     /* Initial weights are N(0, width); all of them `value` where width is 0. */
     double start_width, start_value;
-    int layer; /* −1: embedding; num_layers: final norm and head. Tensors that several stages hold keep theirs
+    int layer; /* −1: embedding; num_layers: final norm and head, which with exits has the lowest's. Tensors that several stages hold keep theirs
                   on all of them: a rank may have rows of a layer that it does not compute */
     int rule;     /* of the model's list that has it; −1: none */
     int distance; /* of a rule's connection that it belongs to; 0: none */

@@ -76,13 +76,14 @@ void read_block_back(struct model *m, int l, enum block block, const real *x, st
     m->g_full = !m->rows_divided;
 }
 
-void read_streams_back(struct model *m, const real *x, struct tensor norm, const real *rstd, const real *dn) {
+void read_streams_back(struct model *m, bool exit, const real *x, struct tensor norm, const real *rstd,
+                       const real *dn) {
     long D = m->config.hidden_size;
     if (streams_of(m)) {
         const real *dh = norm_back(m, read_streams(m, x), norm, rstd, dn);
         m->ops->streams_spread(m->rows, count(m), D, (real)1 / (real)count(m), dh, stream_rows(m, m->g));
     } else {
-        m->ops->zero(m->T * D, m->g);
+        if (!exit) m->ops->zero(m->T * D, m->g);
         m->ops->rms_norm_back(m->rows, D, x, norm.w, rstd, dn, stream_rows(m, m->g), norm.g);
     }
     m->g_full = !m->rows_divided;

@@ -1,5 +1,6 @@
 /* Finds the tensors of a rank's layers, of embedding and head, and lays out their buffers. */
 #include "model/layer/layer.h"
+#include "model/params/exits.h"
 
 /* Logits are computed in blocks of rows, about this many elements at a time: a vocabulary never costs T·V. */
 enum { LOGIT_ELEMENTS = 1 << 20 };
@@ -37,6 +38,7 @@ void find_layer(struct model *m, int l) {
     layer->norm2 = find_tensor(m, "layers.%d.post_attention_layernorm.weight", l);
     layer->gate_up = find_tensor(m, "layers.%d.mlp.gate_proj.weight", l);
     layer->down = find_tensor(m, "layers.%d.mlp.down_proj.weight", l);
+    if (exit_of(&m->config, l) >= 0) layer->exit_norm = find_tensor(m, "layers.%d.exit_norm.weight", l);
 }
 
 /* Of a layer without its mixer, or what layers share. Rules that enter at the heads compute from n1 again, so
@@ -88,7 +90,7 @@ static void lay_out_head(struct model *m, long T) {
     m->sums = largest(m->sums, 2 * t->logit_rows);
 }
 
-void lay_out_layer_scratch(struct model *m, long T, bool last) {
+void lay_out_layer_scratch(struct model *m, long T, bool head) {
     struct trunk *t = m->trunk;
     struct arena *a = &m->scratch;
     long D = m->config.hidden_size;
@@ -101,7 +103,7 @@ void lay_out_layer_scratch(struct model *m, long T, bool last) {
     if (t->streams) t->read = take(a, m->rows_max * D);
     if (!m->training) t->t2 = take(a, m->rows_max * m->stream);
     t->h = take(a, T * t->F);
-    if (last) lay_out_head(m, T);
+    if (head) lay_out_head(m, T);
     if (!m->training) return;
     t->dgu = take(a, T * 2 * t->F);
     t->dh = take(a, T * t->F);

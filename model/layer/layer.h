@@ -28,6 +28,7 @@ struct layer {
     int policy; /* enum recompute_policy, or POLICY_NO_BACKWARD, of all but the connections */
     struct mixing mixing;
     struct tensor norm1, norm2, gate_up, down;
+    struct tensor exit_norm; /* where it has an exit */
     struct stored_list stored; /* of those below and the mixer's what is kept in bf16; else empty */
     /* Saved. */
     real *n1, *rstd1;     /* [R, D], [R] */
@@ -80,14 +81,13 @@ bool create_layer(struct model *m, int l, struct layer *out);
 void free_layer(struct layer *layer);
 void copy_layer(struct layer *to, const struct layer *from);
 /* The tensors of embedding and head, of a layer; what a layer saves for its own backward pass; what layers of
- * this rank do not keep, laid out once: share_layer first for each of them; scratch, with the head's where
- * `last`. */
+ * this rank do not keep, laid out once: share_layer first for each of them; scratch, with the head's or without. */
 void find_ends(struct model *m);
 void find_layer(struct model *m, int l);
 void lay_out_layer(struct model *m, struct layer *layer, long T);
 void share_layer(struct model *m, int l);
 void lay_out_shared_layer(struct model *m, long T);
-void lay_out_layer_scratch(struct model *m, long T, bool last);
+void lay_out_layer_scratch(struct model *m, long T, bool head);
 
 /* block.c: the residual stream as blocks have it, of one stream or several. Own rows [R, D] of what a block
  * reads of the stream x, own rows [R, W], after `begin_block` of a forward pass; and the stream behind it,
@@ -102,7 +102,9 @@ const real *read_streams(struct model *m, const real *x);
 const real *write_block_back(struct model *m, int l, enum block block, const real *x);
 void read_block_back(struct model *m, int l, enum block block, const real *x, struct tensor norm,
                      const real *rstd, const real *dn);
-void read_streams_back(struct model *m, const real *x, struct tensor norm, const real *rstd, const real *dn);
+/* The same of what the head read: of an exit (`exit`) adds to m->g, of the last layer m->g begins with it. */
+void read_streams_back(struct model *m, bool exit, const real *x, struct tensor norm, const real *rstd,
+                       const real *dn);
 const real *begin_streams_back(struct model *m);
 
 /* forward.c */
@@ -128,10 +130,13 @@ void recompute_layer(struct model *m, int layer);
 void layer_backward(struct model *m, int layer);
 void embedding_backward(struct model *m);
 
-/* head.c: final norm of own rows x, logits of `rows` tokens from token `at` on; and with both the loss in
- * blocks of rows, with gradients where m->gradients: then m->g is the gradient of x. */
-void head_norm(struct model *m, const real *x);
+/* head.c: a norm, the final one or an exit's, of own rows x; logits of `rows` tokens from token `at` on; and
+ * with both the loss in blocks of rows, with gradients where m->gradients: then m->g is the gradient of x. */
+void head_norm(struct model *m, struct tensor norm, const real *x);
 void head_logits(struct model *m, long at, long rows);
 void head_loss(struct model *m, const real *x, struct loss_sums *sums);
+/* The same of a layer's exit, where it has one and the pass a weight for it: the gradient of its output adds
+ * to m->g. */
+void exit_loss(struct model *m, int layer, struct loss_sums *sums);
 
 #endif

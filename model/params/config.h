@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-enum { MAX_DISTANCES = 64, MAX_EDGES = 2048, MAX_MIXERS = 64, MAX_RULES = 8 };
+enum { MAX_DISTANCES = 64, MAX_EDGES = 2048, MAX_MIXERS = 64, MAX_RULES = 8, MAX_EXITS = 16 };
 
 enum attention_bias { BIAS_NONE, BIAS_QKV, BIAS_ALL };
 enum qk_norm { QK_NORM_NONE, QK_NORM_HEAD };
@@ -114,6 +114,17 @@ struct dropout_config {
     double gate;      /* of the gates of delta connections */
 };
 
+/* Which exits a training step has (model/params/exits.h). */
+enum exit_curriculum { CURRICULUM_NONE, CURRICULUM_ROTATE, CURRICULUM_GRADUAL };
+
+/* Layers whose outputs the head reads too, by a norm of their own. */
+struct exit_config {
+    int layers[MAX_DISTANCES], num_layers; /* increasing; at most MAX_EXITS */
+    double weights[MAX_EXITS];             /* of their losses, one each */
+    int num_weights;
+    int curriculum; /* enum exit_curriculum */
+};
+
 struct model_config {
     int vocab_size, hidden_size, num_layers, num_heads;
     int num_kv_heads; /* 0 in a file means num_heads; resolved before use */
@@ -132,6 +143,7 @@ struct model_config {
     struct rule_config rules[MAX_RULES];
     int num_rules;
     struct delta_config delta;
+    struct exit_config exit;
     struct dropout_config dropout;
 };
 

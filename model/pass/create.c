@@ -3,6 +3,7 @@
 #include "kernels/base/status.h"
 #include "kernels/backends/backends.h"
 #include "model/base/weight_gradients.h"
+#include "model/params/exits.h"
 #include "model/params/stream.h"
 #include "model/pass/private.h"
 
@@ -53,13 +54,14 @@ static void lay_out_activation_set(struct model *m, const struct chunk *chunk,
 static void lay_out_scratch(struct model *m, long T, long positions) {
     struct pass_state *p = m->passes;
     long W = m->stream, ranks = m->tensor->size;
-    bool first = p->chunk[0].first, last = p->chunk[p->chunks - 1].last;
+    bool first = p->chunk[0].first, last = p->chunk[p->chunks - 1].last, head = last;
+    for (int c = 0; c < p->chunks; c++) head |= p->chunk[c].exits;
     m->sums = (T + ranks - 1) / ranks * ranks * W;
     if (!m->ops->device->host)
         p->rows_of_pass = arena_take(&p->tokens, (size_t)(T + m->batch) * sizeof *p->rows_of_pass);
     p->sums_of_pass = arena_take(&m->scratch, sizeof *p->sums_of_pass);
     lay_out_mixers_scratch(m, T, positions);
-    lay_out_layer_scratch(m, T, last);
+    lay_out_layer_scratch(m, T, head);
     rules_lay_out_scratch(m, T);
     if (!m->training) return;
     if (first && last && p->chunks == 1) p->full_g = take(&m->scratch, T * W);
@@ -121,6 +123,12 @@ static void set_policies(struct model *m, const struct model_part *part) {
     }
 }
 
+static bool has_exit(const struct model *m, struct span span) {
+    bool any = false;
+    for (int l = span.first; l < span.end; l++) any |= exit_of(&m->config, l) >= 0;
+    return any;
+}
+
 /* The chunks of this rank, and what its passes keep account of. */
 static int allocate(struct model *m, const struct model_part *part) {
     struct pass_state *p = m->passes;
@@ -139,6 +147,7 @@ static int allocate(struct model *m, const struct model_part *part) {
             (struct chunk){.span = layout_span(&m->layout, c, m->config.num_layers),
                            .first = stage == 0,
                            .last = stage == stages - 1,
+                           .exits = has_exit(m, layout_span(&m->layout, c, m->config.num_layers)),
                            .activation_sets = part && part->activation_sets ? part->activation_sets[c] : 1};
         there = allocate_layers(m, &p->chunk[c], m->trunk->held) && allocate_activation_sets(m, &p->chunk[c]);
     }

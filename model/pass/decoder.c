@@ -77,7 +77,7 @@ const real *decoder_step(struct decoder *d, int32_t token, const struct edge_set
     begin_pass(m, &pass);
     m->ops->device->upload(m->trunk->input, &token, sizeof token);
     chunk_forward(m, m->passes->sums_of_pass);
-    head_norm(m, node_rows(m, m->config.num_layers - 1));
+    head_norm(m, m->trunk->norm, node_rows(m, m->config.num_layers - 1));
     head_logits(m, 0, 1);
     m->ops->device->download(d->logits, m->trunk->logits, (size_t)m->config.vocab_size * sizeof *d->logits);
     return d->logits;

@@ -19,7 +19,7 @@ void begin_pass(struct model *m, const struct pass *pass) {
     m->g = pass->gradient;
     m->start = m->trunk->start;
     m->counts = m->trunk->counts;
-    if (pass->rows && (chunk->first || chunk->last || rules_read_tokens(m) || m->start || m->counts))
+    if (pass->rows && (chunk->first || chunk->last || chunk->exits || rules_read_tokens(m) || m->start || m->counts))
         m->ops->cut_tokens(m->B, m->S, pass->rows, m->trunk->input, m->trunk->target, m->trunk->start,
                            m->trunk->counts);
 }
@@ -57,6 +57,7 @@ void chunk_forward(struct model *m, struct loss_sums *sums) {
         rules_forward(m, l, PLACE_AFTER);
         share_node(m, l);
         compress_sources(m, l);
+        if (!m->gradients) exit_loss(m, l, sums);
     }
     rules_begin(m, NULL);
 }
@@ -102,8 +103,10 @@ static void finish_walk(struct model *m) {
     if (!chunk_of(m)->first) gradient_full(m);
 }
 
-/* One layer with the rules that enter it: what they leave at their sources is collected further down. */
-static void go_back_layer(struct model *m, int l) {
+/* One layer with its exit and the rules that enter it: what they leave at their sources is collected further
+ * down. */
+static void go_back_layer(struct model *m, int l, struct loss_sums *sums) {
+    exit_loss(m, l, sums);
     gather_sources(m, l);
     decompress_sources(m, l);
     open_source_gradients(m, l);
@@ -123,7 +126,7 @@ void model_stage_backward(struct model *m, const struct pass *pass, int layer, i
         if (l == m->config.num_layers) {
             head_loss(m, last_output(m), sums);
         } else if (l >= 0) {
-            go_back_layer(m, l);
+            go_back_layer(m, l, sums);
         } else {
             embedding_backward(m);
         }

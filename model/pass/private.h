@@ -14,6 +14,7 @@ struct kept_output {
 struct chunk {
     struct span span;
     bool first, last; /* of all stages: with the embedding, with final norm and head */
+    bool exits;       /* some of its layers have one */
     int activation_sets;
     struct activation_set *activation_set;
 };

@@ -112,7 +112,7 @@ static void name_row(const struct builder *b, const struct place *place, const c
         snprintf(name, size, "layers.%d.%s.%d.%s", place->layer, rule, place->distance, leaf);
     else if (place->rule)
         snprintf(name, size, "layers.%d.%s.%s", place->layer, rule, leaf);
-    else if (place->layer >= 0 && place->layer < b->num_layers)
+    else if (place->layer >= 0 && place->layer < b->num_layers && !place->head)
         snprintf(name, size, "layers.%d.%s", place->layer, leaf);
     else
         snprintf(name, size, "%s", leaf);

@@ -37,6 +37,7 @@ struct place {
     int number;                    /* of the rule in the model's list */
     int layer, distance, edge, edges;
     bool select, whole;      /* whole: of a connection that tensor ranks do not divide */
+    bool head;               /* of none of the layers, whatever `layer` says */
     int first_owner, owners; /* pipeline ranks that hold it, by rising rank, in builder.owner */
 };
 

@@ -1,5 +1,6 @@
 #include "model/table/flops.h"
 #include "model/mixer/mixer.h"
+#include "model/params/exits.h"
 #include "model/rules/rules.h"
 
 /* Of layer l. */
@@ -15,6 +16,7 @@ static double layer_flops(const struct model_config *m, const struct edges *edge
         int sources = n[r] || !rule_enters_alone(&rule[r], l) ? n[r] : 1;
         flops += rule[r].row->flops(m, rule[r].settings, sources);
     }
+    if (exit_of(m, l) >= 0) flops += exit_share(&m->exit) * model_head_flops(m);
     return flops;
 }
 

@@ -5,14 +5,15 @@
 #include "model/mixer/mixer.h"
 #include "model/model.h"
 #include "model/params/edges.h"
+#include "model/params/exits.h"
 #include "model/rules/rules.h"
 #include "model/table/builder.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Leaves of a layer: its mixer's, two norms, three of the MLP. */
-enum { MAX_LEAVES = MIXER_LEAVES + 5 };
+/* Leaves of a layer: its mixer's, two norms, three of the MLP, an exit's norm. */
+enum { MAX_LEAVES = MIXER_LEAVES + 6 };
 
 /* How many edges of rule r lead into a layer; they begin with `first`, where rule r − 1's end. */
 static int edges_into(const struct builder *b, int layer, int r, int first) {
@@ -94,6 +95,7 @@ static int layer_leaves(const struct model_config *m, int layer, struct leaf *le
     leaf[n++] = leaf_matrix("mlp.gate_proj.weight", SPLIT_ROWS, F, D, LEAF_WIDTH); /* gate, up: one GEMM */
     leaf[n] = leaf_matrix("mlp.up_proj.weight", SPLIT_ROWS, F, D, LEAF_WIDTH), leaf[n++].joined = true;
     leaf[n++] = leaf_matrix("mlp.down_proj.weight", SPLIT_COLUMNS, D, F, leaf_output_width(m->num_layers));
+    if (exit_of(m, layer) >= 0) leaf[n++] = leaf_vector("exit_norm.weight", SPLIT_NONE, D, 1);
     return n;
 }
 
@@ -121,19 +123,38 @@ static void add_layer(struct builder *b, const struct model_config *m, int layer
     add_rules(b, m, layer);
 }
 
+/* Stages with exits hold the head's weights too. */
+static void own_head(struct builder *b, const struct model_config *m, struct place *place) {
+    builder_own(b, place, layout_stage_of(b->layout, m->num_layers));
+    for (int i = 0; i < m->exit.num_layers; i++)
+        builder_own(b, place, layout_stage_of(b->layout, m->exit.layers[i]));
+}
+
+/* A head of its own stands where the last gradients of it are added: at the lowest exit. */
+static void add_head(struct builder *b, const struct model_config *m, int layer) {
+    const struct leaf head = leaf_matrix("lm_head.weight", SPLIT_ROWS, m->vocab_size, m->hidden_size, LEAF_WIDTH);
+    const int lowest = m->exit.num_layers ? m->exit.layers[0] : m->num_layers;
+    if (m->tie_embeddings || layer != lowest) return;
+    struct place place = builder_place(b, layer);
+    place.head = true;
+    own_head(b, m, &place);
+    builder_add(b, place, &head);
+}
+
 static void add_model(struct builder *b, const struct model_config *m) {
     int L = m->num_layers;
     long D = m->hidden_size, V = m->vocab_size;
     const struct leaf embed = leaf_matrix("embed_tokens.weight", SPLIT_ROWS, V, D, LEAF_WIDTH),
-                      norm = leaf_vector("norm.weight", SPLIT_NONE, D, 1),
-                      head = leaf_matrix("lm_head.weight", SPLIT_ROWS, V, D, LEAF_WIDTH);
+                      norm = leaf_vector("norm.weight", SPLIT_NONE, D, 1);
     struct place embedding = builder_place(b, -1);
-    if (m->tie_embeddings) builder_own(b, &embedding, layout_stage_of(b->layout, L));
+    if (m->tie_embeddings) own_head(b, m, &embedding);
     builder_add(b, embedding, &embed);
-    for (int layer = 0; layer < L; layer++) add_layer(b, m, layer);
-    struct place last = builder_place(b, L);
-    builder_add(b, last, &norm);
-    if (!m->tie_embeddings) builder_add(b, last, &head);
+    for (int layer = 0; layer < L; layer++) {
+        add_layer(b, m, layer);
+        add_head(b, m, layer);
+    }
+    builder_add(b, builder_place(b, L), &norm);
+    add_head(b, m, L);
     builder_group(b);
 }
 

@@ -3,6 +3,7 @@
 #include "kernels/base/marks.h"
 #include "kernels/base/random.h"
 #include "kernels/base/status.h"
+#include "model/params/exits.h"
 #include "model/params/stream.h"
 #include "tests/rows/rows.h"
 
@@ -74,6 +75,8 @@ struct model_config small_model(void) {
     rows_of_rules();
     choose_rules(&c);
     rows_of_edges();
+    if (getenv("GDN_TEST_EXITS"))
+        c.exit = (struct exit_config){.layers = {0, 2}, .num_layers = 2, .weights = {0.3, 0.7}, .num_weights = 2};
     return c;
 }
 
@@ -87,7 +90,9 @@ double fixture_loss(struct fixture *f, const int32_t *rows, long batch, long len
     }
     const double connections = (double)model_measured(f->model, options->active),
                  each = connections > 0 ? options->token_weight / connections : 1;
-    return (sums->ce + options->z_weight * sums->z) * options->target_weight +
+    double exits = 0;
+    for (int e = 0; e < f->config.exit.num_layers; e++) exits += options->exit_weight[e] * sums->exits[e];
+    return (sums->ce + exits + options->z_weight * sums->z) * options->target_weight +
            (options->sparsity_weight * sums->sparsity - options->entropy_weight * sums->entropy) * each;
 }
 
@@ -130,13 +135,15 @@ const struct edge_set *fixture_active(const struct model_config *c, int active) 
 }
 
 struct loss_options fixture_options(const struct model_config *c, int active, bool regularize) {
-    return (struct loss_options){.active = fixture_active(c, active),
-                                 .target_weight = 1.0 / (FIXTURE_BATCH * FIXTURE_LENGTH),
-                                 .token_weight = 1.0 / (FIXTURE_BATCH * FIXTURE_LENGTH),
-                                 .sparsity_weight = regularize ? 0.3 : 0,
-                                 .entropy_weight = regularize ? 0.2 : 0,
-                                 .masks = dropout_key(1, 3),
-                                 .measure = true};
+    struct loss_options options = {.active = fixture_active(c, active),
+                                   .target_weight = 1.0 / (FIXTURE_BATCH * FIXTURE_LENGTH),
+                                   .token_weight = 1.0 / (FIXTURE_BATCH * FIXTURE_LENGTH),
+                                   .sparsity_weight = regularize ? 0.3 : 0,
+                                   .entropy_weight = regularize ? 0.2 : 0,
+                                   .masks = dropout_key(1, 3),
+                                   .measure = true};
+    exit_weights(&c->exit, 0, 1, options.exit_weight);
+    return options;
 }
 
 void fixture_policies(struct recompute *policies, int layers, int policy) {

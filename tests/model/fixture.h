@@ -30,7 +30,8 @@ void fixture_create_part(struct fixture *f, const struct model_config *config, c
                          long batch, long length, uint64_t seed, double noise, const struct model_part *part);
 void fixture_free(struct fixture *f);
 
-/* The smallest model that has every part, with the token mixers of $GDN_TEST_MIXERS (tests/rows/rows.h);
+/* The smallest model that has every part, with the token mixers of $GDN_TEST_MIXERS (tests/rows/rows.h),
+ * with two exits where there is $GDN_TEST_EXITS;
  * callers change what they test. */
 struct model_config small_model(void);
 

@@ -14,6 +14,7 @@
 #include "data/format.h"
 #include "kernels/base/marks.h"
 #include "kernels/base/status.h"
+#include "model/params/exits.h"
 #include "tests/model/fixture.h"
 #include "tests/support/absolute.h"
 #include "train/config/config.h"
@@ -146,6 +147,7 @@ static void check_file(const char *path, const struct ops *ops) {
                              .masks = dropout_key(c.train.seed, 0),
                              .measure = true};
     o.z_weight = c.train.z_loss, o.l1_weight = c.model.delta.l1_weight;
+    exit_weights(&c.model.exit, 0, c.train.steps, o.exit_weight);
     if (c.model.delta.regularizer == REGULARIZER_FIXED)
         o.sparsity_weight = c.model.delta.sparsity_weight, o.entropy_weight = c.model.delta.entropy_weight;
     if (c.model.delta.regularizer == REGULARIZER_ADAPTIVE) o.entropy_weight = 0.01; /* p = 0 at step 0 */
@@ -169,6 +171,14 @@ static void check_file(const char *path, const struct ops *ops) {
                      theirs[0]);
         free(theirs);
     }
+    double *exits = read_doubles(file, "/trajectory/exits", &count);
+    assert_true(!exits == !c.model.exit.num_layers);
+    for (int e = 0; e < c.model.exit.num_layers; e++)
+        if (isnan(exits[e]) ? sums.exits[e] != 0
+                            : !(fabs(sums.exits[e] / batch.targets - exits[e]) <= loss_tolerance() * exits[e]))
+            fail_msg("%s, %s: exit %d has %.12g, expected %.12g", path, ops->name, e,
+                     sums.exits[e] / batch.targets, exits[e]);
+    free(exits);
     check_gradients(file, path, &f, o.active, ops);
     free(batch.rows);
     fixture_free(&f);

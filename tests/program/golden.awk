@@ -54,6 +54,18 @@ value($0, "event") == "\"step\"" {
         }
         close_to(key, got, want, key == "lr" ? 1e-12 : key == "active_distances" ? 0 : tolerance)
     }
+    exits = split(golden["/trajectory/exits"], series) - 1
+    if (exits < 1 && index($0, "\"exits\":")) fail("step " step ": exits are there")
+    exits = exits > 0 ? exits / (n - 1) : 0
+    list = $0
+    if (exits && !sub(/.*"exits":\[/, "", list)) fail("step " step ": there are no exits")
+    split(list, numbers, /[],]/)
+    for (i = 1; i <= exits; i++) {
+        want = series[1 + step * exits + i]
+        if (want != "nan") close_to("exits " i, numbers[i], want, tolerance)
+        else if (numbers[i] != "null") fail("step " step ": exit " i " is " numbers[i] ", null is due")
+        else compared++
+    }
 }
 
 END {

@@ -54,6 +54,9 @@ void value_allowed(const struct key *key, FILE *out) {
         fprintf(out, "a list of at most %d increasing integers from %.0f to %d", MAX_DISTANCES, key->min,
                 INT_MAX);
         break;
+    case KEY_REALS:
+        fprintf(out, "a list of at most %d finite decimal numbers above 0", MAX_EXITS);
+        break;
     case KEY_EDGES:
         fprintf(out, "a list of at most %d [TARGET, SOURCE], layers' numbers, SOURCE below TARGET from -1 on",
                 MAX_EDGES);

@@ -121,6 +121,17 @@ const struct key config_keys[] = {
         .help = "weight in the loss of the sum of the absolute weights of active connections, whatever the "
                 "regularizer"),
 
+    {"model.exit.layers", KEY_INTS, offsetof(struct config, model.exit.layers), "[]", COUNT(0),
+     .count_offset = offsetof(struct config, model.exit.num_layers), RESUME,
+     .help = "layers below the last whose outputs the head reads too, by a norm of their own, increasing: exits, "
+             "whose losses join the loss, and by which gdn generate --exit leaves early"},
+    {"model.exit.weights", KEY_REALS, offsetof(struct config, model.exit.weights), "[]", ABOVE_0,
+     .count_offset = offsetof(struct config, model.exit.num_weights), RESUME,
+     .help = "weights of the exits' losses beside the last layer's, whose weight is 1: one for each of exit.layers"},
+    CHOICE(model.exit.curriculum, "none", .choices = "none|rotate|gradual", RESUME,
+           .help = "which exits a step has: all; one in turn, with its weight times their number; or one after "
+                   "the other from the deepest up, all from half of the steps on"),
+
     {"model.rules", KEY_RULES, offsetof(struct config, model.rules), "[]",
      .count_offset = offsetof(struct config, model.num_rules), RESUME,
      .help = "rules between layers beside the delta connections, combined in order: [{kind: KIND, ...}]; "
@@ -432,7 +443,7 @@ const char *key_nearest(const char *path) {
     for (int k = 0; k < CONFIG_KEYS; k++)
         if (!strcmp(leaf(config_keys[k].path), leaf(path))) return config_keys[k].path;
     static const char *const sections[] = {
-        "model", "model.rope_scaling", "model.delta", "train",    "train.muon", "train.dropout", "mesh",
+        "model", "model.rope_scaling", "model.delta", "model.exit", "train",    "train.muon", "train.dropout", "mesh",
         "data",  "checkpoint",         "delta_store", "watchdog", "spikes",     "monitor"};
     enum { SECTIONS = sizeof sections / sizeof *sections };
     const char *paths[SECTIONS + CONFIG_KEYS + 1] = {NULL}, *siblings[SECTIONS + CONFIG_KEYS + 1] = {NULL};

@@ -19,6 +19,7 @@ enum key_type {
     KEY_STRING,  /* char *, allocated */
     KEY_FILES,   /* struct path_list: one text, '' for none, or a list of them */
     KEY_INTS,    /* int[MAX_DISTANCES] and its count */
+    KEY_REALS,   /* double[MAX_EXITS] and its count */
     KEY_EDGES,   /* struct delta_edge[MAX_EDGES] and its count; a list of [TARGET, SOURCE] */
     KEY_RAMP,    /* long[RAMP_MAX][2] and its count */
     KEY_GROUPS,  /* struct parameter_group[GROUPS_MAX] and its count; a list of {match, lr_scale, …} */
@@ -44,7 +45,7 @@ struct key {
 };
 
 extern const struct key config_keys[];
-enum { CONFIG_KEYS = 133 }; /* rows of config_keys, which its initialiser is checked against */
+enum { CONFIG_KEYS = 136 }; /* rows of config_keys, which its initialiser is checked against */
 
 /* The keys of one entry of data.sources; offsets are in struct source_config. */
 enum { SOURCE_PATH, SOURCE_WEIGHT, SOURCE_NAME, SOURCE_KEYS };

@@ -159,7 +159,7 @@ struct entries {
 int edges_validate(struct model_config *model, const struct place *place);
 
 /* config/group.c, rule.c, ramp.c, edge.c */
-extern const struct entries group_entries, rule_entries, ramp_entries, edge_entries;
+extern const struct entries group_entries, rule_entries, ramp_entries, edge_entries, real_entries;
 
 /* value_read and value_write for such lists; `list` is a sequence. */
 int entries_read(const struct entries *of, void *base, const struct key *key, const char *label,

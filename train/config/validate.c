@@ -10,6 +10,7 @@
 #include "kernels/base/status.h"
 #include "model/model.h"
 #include "model/params/edges.h"
+#include "model/params/stream.h"
 #include "model/rules/rules.h"
 
 const struct place *key_place(const struct reading *reading, const char *path) {
@@ -86,6 +87,30 @@ static int validate_edges(const struct reading *reading) {
     return edges_validate(&reading->config->model, key_place(reading, DELTA(edges)));
 }
 
+static int validate_exits(const struct reading *reading) {
+    const struct model_config *model = &reading->config->model;
+    const struct exit_config *exit = &model->exit;
+    const int n = exit->num_layers;
+    if (n != exit->num_weights)
+        return impossible(reading, "each exit's loss has a weight: as many weights as layers are expected",
+                          MODEL(exit.layers), MODEL(exit.weights));
+    if (!n && exit->curriculum != CURRICULUM_NONE)
+        return impossible(reading, "there are no exits to choose of: curriculum none is expected, or exit.layers",
+                          MODEL(exit.layers), MODEL(exit.curriculum));
+    if (!n) return GDN_OK;
+    if (n > MAX_EXITS) return impossible(reading, "at most 16 exits are allowed", MODEL(exit.layers));
+    if (exit->layers[n - 1] >= model->num_layers - 1)
+        return impossible(reading, "layers are counted from 0, and an exit is below the last one: numbers to num_layers - 2 are expected",
+                          MODEL(exit.layers), MODEL(num_layers));
+    if (stream_count(model) > 1)
+        return impossible(reading, "an exit reads one residual stream, but a rule between layers has several",
+                          MODEL(exit.layers), MODEL(rules));
+    if (reading->config->train.compress_sources > 0)
+        return impossible(reading, "an exit reads outputs that are kept whole: compress_sources 0 is expected",
+                          MODEL(exit.layers), TRAIN(compress_sources));
+    return GDN_OK;
+}
+
 static int validate_model(const struct reading *reading) {
     struct model_config *model = &reading->config->model;
     if (model->num_kv_heads == 0) model->num_kv_heads = model->num_heads;
@@ -94,6 +119,7 @@ static int validate_model(const struct reading *reading) {
         return impossible(reading, "logits cannot be divided by so small a cap", MODEL(logit_softcap));
     TRY(possible(reading, model_conflict(model, 1)));
     TRY(validate_edges(reading));
+    TRY(validate_exits(reading));
     return possible(reading, rules_conflict(model, 1, 1));
 }
 

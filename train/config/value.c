@@ -9,7 +9,7 @@
 /* How the key's list of structs is read and written; NULL: it is none. */
 static const struct entries *entries_of(const struct key *key) {
     static const struct entries *const of[KEY_PATHS + 1] = {
-        [KEY_EDGES] = &edge_entries, [KEY_RAMP] = &ramp_entries, [KEY_GROUPS] = &group_entries, [KEY_RULES] = &rule_entries};
+        [KEY_REALS] = &real_entries, [KEY_EDGES] = &edge_entries, [KEY_RAMP] = &ramp_entries, [KEY_GROUPS] = &group_entries, [KEY_RULES] = &rule_entries};
     return of[key->type];
 }
 

@@ -62,6 +62,9 @@ static bool fits(const struct model_config *model, const struct family *family) 
 int describe_family(const struct config *config, const struct family **out) {
     const struct model_config *model = &config->model;
     if (model->num_mixers) return gdn_fail(GDN_INPUT, "modeling_gdn.py has no mixer of tokens but attention");
+    if (model->exit.num_layers)
+        return gdn_fail(GDN_INPUT, "model.exit has %d layers: modeling_gdn.py has no exits, and none are expected",
+                        model->exit.num_layers);
     if (delta_connects(&model->delta)) {
         TRY(verify_word(config, "model.delta.kind", gates));
         TRY(verify_word(config, "model.delta.aggregate", aggregates));

@@ -2,6 +2,7 @@
 #include "train/loop/loop.h"
 
 #include "model/params/edges.h"
+#include "model/params/exits.h"
 #include "train/config/batch.h"
 #include "train/optimizer/lr_schedule.h"
 
@@ -42,6 +43,7 @@ struct loss_options loop_options(const struct run *run) {
     regularizer_weights(config, step, &options);
     options.z_weight = train->z_loss;
     options.l1_weight = config->model.delta.l1_weight * run->loss_scale.scale;
+    exit_weights(&config->model.exit, step, train->steps, options.exit_weight);
     if (dropout_on(&config->model.dropout)) options.masks = dropout_key(train->seed, step);
     options.each = train->gate_interval > 0 && step % train->gate_interval == 0;
     options.measure = config->model.delta.regularizer != REGULARIZER_NONE || options.each;
@@ -64,6 +66,11 @@ static void fill_losses(const struct loss_options *options, double scale, const 
     if (options->l1_weight > 0) {
         report->l1 = sums[SUM_ABSOLUTE];
         report->loss += options->l1_weight / scale * report->l1;
+    }
+    for (int e = 0; e < report->num_exits; e++) {
+        const bool there = options->exit_weight[e] > 0;
+        report->exits[e] = there && report->counted ? sums[SUM_EXITS + e] * weight : NAN;
+        if (there) report->loss += options->exit_weight[e] * report->exits[e];
     }
     report->sparsity = options->measure ? sparsity : NAN;
     report->entropy = options->measure ? entropy : NAN;
@@ -114,7 +121,9 @@ static int measure(struct step *step, bool *any_bad) {
                      [SUM_Z] = step->sums.z,
                      [SUM_ABSOLUTE] = step->absolute,
                  };
-    TRY(mesh_sum(&run->mesh, sums, step_sums(step->options)));
+    report->num_exits = run->config.model.exit.num_layers;
+    for (int e = 0; e < report->num_exits; e++) sums[SUM_EXITS + e] = step->sums.exits[e];
+    TRY(mesh_sum(&run->mesh, sums, step_sums(step->options, report->num_exits)));
     TRY(optimizer_norm(&run->trainer.optimizer, step->options->active, &norm));
     fill_losses(step->options, scale, sums, step->connections, report);
     report->grad_norm = norm / scale;

@@ -35,7 +35,7 @@ static struct action_cost norm_cost(const struct costing *of) {
     const int *size = layout->size;
     for (int axis = 0; axis < axes_count(); axis++) {
         /* Sums of the loss, and of the squares of the gradient (optimizer_norm). */
-        cost.bytes[axis] = axis_formula_sum_doubles(size[axis], step_sums(of->options));
+        cost.bytes[axis] = axis_formula_sum_doubles(size[axis], step_sums(of->options, of->config->exit.num_layers));
         cost.calls[axis] = size[axis] > 1 ? 2 : 0;
         if (axis == AXIS_COPIES)
             cost.bytes[axis] += optimizer_formula_norm(shards_of(of), layout->size[AXIS_COPIES]);

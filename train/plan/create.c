@@ -45,7 +45,7 @@ static int64_t copy_bytes(const struct plan *plan, const struct loss_options *op
                           const struct shards *shards, int copy) {
     const int copies = plan->work.size[AXIS_COPIES];
     int64_t bytes =
-        axis_formula_sum_doubles(copies, step_sums(options)) + optimizer_formula_norm(shards, copies);
+        axis_formula_sum_doubles(copies, step_sums(options, plan->config->model.exit.num_layers)) + optimizer_formula_norm(shards, copies);
     for (int b = 0; b < shards->buckets; b++) bytes += sync_formula_bucket(&shards->bucket[b], copies, copy);
     return bytes;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "dist/sync/sync.h"
+#include "model/params/exits.h"
 #include "model/table/params.h"
 #include "train/deltas/delta_store.h"
 #include "train/optimizer/groups.h"
@@ -13,7 +14,7 @@
 struct loss_options rank_plan_options(const struct config *config) {
     const struct delta_config *delta = &config->model.delta;
     bool on = delta->regularizer != REGULARIZER_NONE;
-    return (struct loss_options){
+    struct loss_options options = {
         .target_weight = 1,
         .token_weight = 1,
         .sparsity_weight = on,
@@ -22,6 +23,9 @@ struct loss_options rank_plan_options(const struct config *config) {
         .l1_weight = delta->l1_weight,
         .measure = on,
     };
+    /* With all exits that a step has at most: a late one of gradual, any one of rotate. */
+    exit_weights(&config->model.exit, config->train.steps, config->train.steps, options.exit_weight);
+    return options;
 }
 
 /* What the optimiser does with whole matrices, which are dealt to data and tensor ranks. */

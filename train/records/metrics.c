@@ -180,6 +180,7 @@ int metrics_step(struct metrics *metrics, const struct step_report *report) {
     metrics_number(metrics, "entropy", report->entropy);
     if (report->z_loss != 0) metrics_number(metrics, "z_loss", report->z_loss);
     if (report->l1 != 0) metrics_number(metrics, "l1", report->l1);
+    if (report->num_exits) metrics_numbers(metrics, "exits", report->exits, report->num_exits);
     metrics_number(metrics, "grad_norm", report->grad_norm);
     metrics_number(metrics, "lr", report->lr);
     metrics_integer(metrics, "active_distances", report->active_distances);

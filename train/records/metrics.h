@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "dist/layout/axes.h"
+#include "model/params/config.h"
 #include "dist/layout/edge.h"
 #include "train/records/tally.h"
 
@@ -50,6 +51,9 @@ struct step_report {
     double loss, ce;
     double sparsity, entropy; /* NAN where they were not computed */
     double z_loss, l1;        /* R_z and R_1 (model.md, 5); 0 without a weight for them */
+    double exits[MAX_EXITS];  /* cross entropy at each of the model's num_exits exits; NAN of those that the
+                                 step leaves out */
+    int num_exits;
     double grad_norm;         /* before clipping */
     double lr;
     int active_distances;

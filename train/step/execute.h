@@ -47,10 +47,21 @@ long executor_memory(const struct executor *executor);
 long executor_planned(const struct execution *execution, int pipeline_index);
 
 /* Doubles that the ranks sum before they decide on an update: those of struct loss_sums, R_1, and how many
- * ranks saw values that are not finite. Terms that most runs do not have come last and are left out there. */
-enum step_sum { SUM_CE, SUM_SPARSITY, SUM_ENTROPY, SUM_BAD, SUM_Z, SUM_ABSOLUTE, STEP_SUMS };
-static inline int step_sums(const struct loss_options *options) {
-    return options->z_weight > 0 || options->l1_weight > 0 ? STEP_SUMS : SUM_Z;
+ * ranks saw values that are not finite. Terms that most runs do not have come last and are left out there:
+ * `exits` is how many exits the model has. */
+enum step_sum {
+    SUM_CE,
+    SUM_SPARSITY,
+    SUM_ENTROPY,
+    SUM_BAD,
+    SUM_Z,
+    SUM_ABSOLUTE,
+    SUM_EXITS,
+    STEP_SUMS = SUM_EXITS + MAX_EXITS
+};
+static inline int step_sums(const struct loss_options *options, int exits) {
+    if (exits) return SUM_EXITS + exits;
+    return options->z_weight > 0 || options->l1_weight > 0 ? SUM_EXITS : SUM_Z;
 }
 
 /* One batch. */

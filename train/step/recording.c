@@ -1,11 +1,13 @@
 #include "train/step/recording.h"
 
+#include <string.h>
+
 static bool same(const struct loss_options *a, const struct loss_options *b) {
     return a->active == b->active && a->target_weight == b->target_weight && a->token_weight == b->token_weight &&
            a->sparsity_weight == b->sparsity_weight && a->entropy_weight == b->entropy_weight &&
            a->z_weight == b->z_weight && a->l1_weight == b->l1_weight &&
            a->measure == b->measure && a->each == b->each &&
-           a->masks == b->masks;
+           a->masks == b->masks && !memcmp(a->exit_weight, b->exit_weight, sizeof a->exit_weight);
 }
 
 enum recording_way recording_way(struct recording *r, const struct loss_options *options, long sequences) {

@@ -44,6 +44,7 @@ static void add_up(struct executor *x) {
         all.sparsity += x->found[i].sparsity;
         all.entropy += x->found[i].entropy;
         all.z += x->found[i].z;
+        for (int e = 0; e < x->e.config->exit.num_layers; e++) all.exits[e] += x->found[i].exits[e];
     }
     step->sums = all;
     step->absolute = executor_absolute(x);

@@ -77,6 +77,10 @@ static void random_list(const struct key *key, double u, uint64_t bits, FILE *ou
         for (uint64_t i = 0, n = bits % (MAX_DISTANCES + 1); i < n; i++)
             fprintf(out, "%s%llu", i ? "," : "", (unsigned long long)(3 * i + 1));
         break;
+    case KEY_REALS:
+        for (uint64_t i = 0, n = bits % (MAX_EXITS + 1); i < n; i++)
+            fprintf(out, "%s%.17g", i ? "," : "", (u + 0.1) / (double)(i + 1));
+        break;
     case KEY_EDGES: /* that a model of one layer may have; below there are more */
         fputs("[0, -1],", out);
         break;
@@ -118,7 +122,7 @@ static void random_value(const struct key *key, uint64_t draw, FILE *out) {
     const uint64_t what = random_name(key->path), bits = random_bits(2, what, draw);
     const double u = random_uniform(1, what, draw);
     const bool map = key->type == KEY_PATHS,
-               list = map || key->type == KEY_INTS || key->type == KEY_EDGES || key->type == KEY_RAMP ||
+               list = map || key->type == KEY_INTS || key->type == KEY_REALS || key->type == KEY_EDGES || key->type == KEY_RAMP ||
                       key->type == KEY_GROUPS || key->type == KEY_RULES || key->type == KEY_SOURCES;
     if (key->type == KEY_FILES && bits & 1) { /* one, which may be '', or a list of others */
         fputs(texts[(bits >> 1) % TEXTS], out);
@@ -136,6 +140,8 @@ static void same(const struct config *first, const struct config *second) {
     assert_memory_equal(&first->mesh, &second->mesh, sizeof first->mesh);
     assert_true(first->model.rope_theta == second->model.rope_theta &&
                 first->model.delta.epsilon == second->model.delta.epsilon);
+    assert_memory_equal(first->model.exit.weights, second->model.exit.weights,
+                        (size_t)first->model.exit.num_weights * sizeof(double));
     assert_int_equal(first->data.num_sources, second->data.num_sources);
     for (int i = 0; i < first->data.num_sources; i++) {
         assert_true(first->data.sources[i].weight == second->data.sources[i].weight);
@@ -182,6 +188,9 @@ static void round_trip(void **state) {
             draw & 64 ? "spikes.window=0" : "spikes.window=100",
             draw & 2048 ? "data.messages=none" : "data={format: jsonl, tokenizer: tok.json}",
             "model.delta.temperature=0.5",
+            draw & 256 ? "model.exit={layers: [], weights: [], curriculum: none}"
+                       : "model.exit={layers: [0, 3, 58], weights: [0.1, 3.7e-5, 2]}",
+            draw & 256 ? "mesh.interleave=1" : "train.compress_sources=0",
             "data={field: body, cache: kept}",
             draw & 32 ? "train.graphs=false" : "train={compress_sources: 0, noise_interval: 0}",
             draw & 16 ? "device=cuda" : "train.precision=fp32",

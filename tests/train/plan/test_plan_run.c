@@ -78,6 +78,14 @@ static struct planned cases[] = {
      0},
     {{{1, 4, 1}, {"train.optimizer=muon", "mesh.delta=connection", "train.muon.split=head"}}, 0},
     {{{2, 2, 2}, {"train.optimizer=muon", "model.delta.kind=full"}}, 0},
+    {{{1, 1, 1}, {"model.delta.distances=[]", "model.exit.layers=[0, 3]", "model.exit.weights=[0.2, 0.3]"}}, 0},
+    {{{1, 2, 2},
+      {"model.exit.layers=[0, 1, 6]", "model.exit.weights=[0.2, 0.3, 0.4]",
+       "data.validation_fraction=0.2"}},
+     0},
+    {{{2, 1, 2},
+      {"model.exit.layers=[1]", "model.exit.weights=[0.2]", "model.tie_embeddings=true", "mesh.interleave=2"}},
+     0},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 

@@ -163,7 +163,7 @@ static void terms_with_a_weight(void **state) {
     (void)state;
     write_file("");
     struct metrics metrics = opened();
-    struct step_report report = {.loss = 2.5, .ce = 2.25, .z_loss = 9.5, .l1 = NAN};
+    struct step_report report = {.loss = 2.5, .ce = 2.25, .z_loss = 9.5, .l1 = NAN, .exits = {3.5, NAN}, .num_exits = 2};
     assert_int_equal(metrics_step(&metrics, &report), 0);
     metrics_close(&metrics);
     char line[400];
@@ -171,7 +171,7 @@ static void terms_with_a_weight(void **state) {
     assert_non_null(file);
     line[fread(line, 1, sizeof line - 1, file)] = 0;
     fclose(file);
-    assert_non_null(strstr(line, "\"entropy\":0.0,\"z_loss\":9.5,\"l1\":null,\"grad_norm\":0.0,"));
+    assert_non_null(strstr(line, "\"entropy\":0.0,\"z_loss\":9.5,\"l1\":null,\"exits\":[3.5,null],\"grad_norm\":0.0,"));
 }
 
 int main(void) {

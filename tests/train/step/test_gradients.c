@@ -11,6 +11,7 @@
 #include "kernels/base/marks.h"
 #include "kernels/base/random.h"
 #include "model/params/edges.h"
+#include "model/params/exits.h"
 #include "model/params/find.h"
 #include "model/table/params.h"
 #include "tests/support/absolute.h"
@@ -48,7 +49,7 @@ struct placement {
 
 /* Variants 0–23 are every kind × aggregate × normalize, with other settings that go round; then a plain
  * transformer, narrow bottlenecks with long edges, what the trunk may be otherwise, and connections that are
- * listed. */
+ * listed. Every fourth has exits, in stages with and without the head. */
 static char *configuration(int v, const struct placement *c) {
     int kind = v % 3, aggregate = v / 3 % 4, normalize = v / 12 % 2;
     const char *some = v % 4 == 1 ? "[1, 3, 6]" : "[1, 2, 3, 4]",
@@ -66,7 +67,7 @@ static char *configuration(int v, const struct placement *c) {
             "%s, "
             "normalize: %s, attention_dim: 3, attention_heads: 4, regularizer: fixed, stage_steps: %d, "
             "l1_weight: "
-            "0.02}}\n"
+            "0.02}%s}\n"
             "train: {batch_size: 8, micro_batch_size: 1, sequence_length: 6}\n"
             "data: {packing: %s}\n"
             "mesh: {data: %d, tensor: %d, pipeline: %d, interleave: %d, delta: %s, sequence_parallel: %s, "
@@ -77,6 +78,7 @@ static char *configuration(int v, const struct placement *c) {
             v % 5 == 2 ? "true" : "false", v % 3 == 2 ? 0.8 : 0, distances, edges,
             v % 2 && v != 27 ? "true" : "false",
             kinds[kind], hidden, aggregates[aggregate], normalize ? "true" : "false", v == 27 ? 0 : 5,
+            v % 4 == 2 ? ", exit: {layers: [0, 3, 6], weights: [0.2, 0.3, 0.4]}" : "",
             v % 2 ? "best_fit" : "stream", c->mesh.data, c->mesh.tensor, c->mesh.pipeline, c->interleave,
             c->by_connection ? "connection" : "channel", c->sequence_parallel ? "true" : "false") > 0);
     return text;
@@ -171,6 +173,7 @@ static struct loss_sums alone(const struct run *run, const struct loss_options *
         struct loss_sums sums = {0};
         model_train(model, rows + at * (length + 1), run->part.micro_batch, length, options, &sums);
         all.ce += sums.ce, all.sparsity += sums.sparsity, all.entropy += sums.entropy, all.z += sums.z;
+        for (int e = 0; e < MAX_EXITS; e++) all.exits[e] += sums.exits[e];
     }
     *absolute = add_absolute(table, &state, options);
     model_free(model);
@@ -273,6 +276,7 @@ static void check(int v, const struct placement *c, int active) {
                                    .z_weight = v % 4 < 2 ? 0.1 : 0,
                                    .l1_weight = 0.02,
                                    .measure = true};
+    exit_weights(&run.config.model.exit, 0, 1, options.exit_weight);
     struct step step = {.rows = run.data.rows, .sequences = run.part.share, .options = &options};
     if (execute(run.trainer.executor, &step)) die("%s: %s", what, gdn_failure());
 
@@ -281,6 +285,10 @@ static void check(int v, const struct placement *c, int active) {
     struct loss_sums one = reference(&run, &options, &right, &absolute);
     double sums[5] = {step.sums.ce, step.sums.sparsity, step.sums.entropy, step.sums.z, step.absolute};
     assert_int_equal(mesh_sum(&run.mesh, sums, 5), 0);
+    assert_int_equal(mesh_sum(&run.mesh, step.sums.exits, MAX_EXITS), 0);
+    for (int e = 0; e < MAX_EXITS; e++)
+        if (!close_to(step.sums.exits[e], one.exits[e]) || (one.exits[e] > 0) != (e < run.config.model.exit.num_layers))
+            die("%s: exit %d has %.17g instead of %.17g", what, e, step.sums.exits[e], one.exits[e]);
     if (!close_to(sums[0], one.ce) || !close_to(sums[1], one.sparsity) || !close_to(sums[2], one.entropy))
         die("%s: sums %.17g %.17g %.17g instead of %.17g %.17g %.17g", what, sums[0], sums[1], sums[2],
             one.ce, one.sparsity, one.entropy);

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Exits (model.exit): losses of layers below the last are the same on every mesh, with stages that have exits and not the head,
+# tied or not; what is computed again and a stopped run that goes on change no bit; what is reserved is what was planned.
+. "$SOURCE/tests/program/eight_layers.sh"
+fewer_steps
+sed -i '0,/^  intermediate_size.*/s//&\n  exit: {layers: [0, 3, 5], weights: [0.2, 0.3, 0.4], curriculum: gradual}/' mean.yaml learned.yaml
+
+compared() { # RUN RUN: so are losses at the exits, or null in both
+    local values='s/.*"exits":\[([^]]*)\].*/\1/'
+    paste -d, <(lines step "$1" | sed -E "$values") <(lines step "$2" | sed -E "$values") | LC_ALL=C awk -F, -v tolerance=$losses '
+        { for (i = 1; i <= 3; i++) {
+              if (($i == "null") != ($(i + 3) == "null")) { print "step " NR ": " $0; exit 1 }
+              if ($i == "null") { left++; continue }
+              d = ($i - $(i + 3)) / $i; d = d < 0 ? -d : d
+              if (d > tolerance) { print "step " NR ": " $0; exit 1 }
+              there++
+          } }
+        END { if (there < 24 || left != 6) { print there + 0 " losses, " left + 0 " left out"; exit 1 } }' || fail "exits of $1 and $2"
+}
+
+for name in mean learned; do # tied, and a head of its own
+    on 1.1.1 $name $name
+    memory_as_planned $name
+    on 2.1.1 $name ${name}_data --set train.micro_batch_size=4
+    on 1.2.1 $name ${name}_tensor --set mesh.sequence_parallel=true
+    on 1.1.2 $name ${name}_stages --set mesh.interleave=2
+    on 1.1.4 $name ${name}_four
+    for run in ${name}_data ${name}_tensor ${name}_stages ${name}_four; do
+        close $name $run
+        compared $name $run
+        memory_as_planned $run
+    done
+done
+on 1.1.1 mean full --set train.recompute=full
+equal mean full
+
+expect 3 "$GDN" train mean.yaml --run-dir again --set train.stop_at=5 > again.log 2>&1
+"$GDN" train mean.yaml --run-dir again > again.log 2>&1 || fail "$(cat again.log)"
+equal mean again
+
+refused "as many weights as layers" "$GDN" train mean.yaml --run-dir no --set 'model.exit.weights=[1]'
+refused "below the last" "$GDN" train mean.yaml --run-dir no --set 'model.exit.layers=[0, 3, 7]'
+refused "kept whole" "$GDN" train mean.yaml --run-dir no --set train.compress_sources=0.5
+refused "no exits to choose of" "$GDN" train attention.yaml --run-dir no --set model.exit.curriculum=rotate
+refused "several" "$GDN" train plain.yaml --run-dir no --set 'model.exit.layers=[0]' --set 'model.exit.weights=[1]' --set 'model.rules=[{kind: hyper}]'
+refused "model.exit" "$GDN" checkpoint export --format huggingface mean exported

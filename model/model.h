@@ -38,6 +38,7 @@ struct loss_sums {
 struct connection_sums {
     double gate;         /* Σ over tokens but padding and gates, of which a connection has model_gates */
     double contribution; /* Σ over the same tokens of √(mean(c²) + 1e-12): its term of loss_sums.sparsity */
+    double effect; /* by how much what gradients are of would grow without it, to first order; backward */
 };
 
 struct loss_options {
@@ -54,6 +55,7 @@ struct loss_options {
     uint64_t masks;   /* what a training pass drops follows from this, dropout_key of its step */
     bool measure;     /* compute the sparsity and entropy sums although their weights are 0 */
     bool each; /* with `measure`: also the sums of each connection, in passes that have a place for them */
+    bool effects; /* the connections' `effect` likewise, in backward passes on the host */
 };
 
 /* What one rank's memory goes to, in bytes. */
@@ -154,8 +156,8 @@ struct pass {
     /* Forward; NULL: nobody. Sources must be here whole (layout.narrow off). */
     const struct delta_watch *watch;
 
-    struct connection_sums *connections; /* [edges] forward, added to where options->each; else not looked at
-                                            (NULL: nobody wants them) */
+    struct connection_sums *connections; /* [edges] added to where options->each, options->effects; else not
+                                            looked at (NULL: nobody wants them) */
 
     real *const *source; /* outputs of nodes outside the chunk that its layers read, the stream's among them
                             (entry `first` of the span, node first − 1) */

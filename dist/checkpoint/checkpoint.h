@@ -53,6 +53,7 @@ struct checkpoint_info {
     char *data;          /* what the training data were (train/run/identity.c); NULL: not known */
     char *tokenizer;     /* the files that carry the tokenizer (data/tokenizer/carried.h): tokenizer.json, */
     char *tokenizer_config; /* and tokenizer_config.json; NULL: there is none */
+    char *pruning;       /* connections that are left in training (train/prune/pruning.h); NULL: all, no more is known */
     double best_loss;    /* least validation loss so far, NAN: none */
     double loss;         /* validation loss of this checkpoint, NAN where it was not evaluated */
     bool evaluation_due; /* one was given up at this step, so that the run could stop */
@@ -72,6 +73,7 @@ struct checkpoint_content {
     double *spikes;    /* [spike_values] what spikes are judged by, the same on all ranks */
     long spike_values; /* 0: neither saved nor loaded; loaded where the file has as many */
     bool fresh; /* loading: a tensor whose moments the file has not all begins with zeros, and with no steps */
+    bool part;  /* loading: the file may have tensors that this model has not */
     bool owned; /* state->weight has the rank's own pieces alone, at the places of their moments (shard.h) */
     const uint64_t *sums; /* of what this rank writes, one a dataset, computed when it was copied
                              (checkpoint/snapshot.h); NULL: they are computed from `state` */

@@ -28,6 +28,7 @@ enum {
 
 #define FILE_SCALES "scales/product" /* dataset: content->scales */
 #define FILE_SPIKES "spikes/window"  /* dataset: content->spikes */
+#define FILE_PRUNING "pruning"        /* dataset of bytes: info->pruning */
 #define FILE_TOKENIZER "tokenizer.json" /* datasets of bytes: info->tokenizer and tokenizer_config */
 #define FILE_TOKENIZER_CONFIG "tokenizer_config.json"
 #define FILE_PARTS "parts" /* root attribute: the files that a checkpoint.h5 joins, and their digests */

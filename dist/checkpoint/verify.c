@@ -52,6 +52,7 @@ static int file_info(hid_t file, const char *path, struct checkpoint_info *out) 
     if (there) TRY(h5_read_text(file, path, "data", &out->data));
     TRY(read_bytes(file, path, FILE_TOKENIZER, &out->tokenizer));
     TRY(read_bytes(file, path, FILE_TOKENIZER_CONFIG, &out->tokenizer_config));
+    TRY(read_bytes(file, path, FILE_PRUNING, &out->pruning));
     TRY(h5_has_attribute(file, path, "configured", &there));
     return there ? h5_read_text(file, path, "configured", &out->configured) : 0;
 }
@@ -72,7 +73,8 @@ void file_info_free(struct checkpoint_info *info) {
     free(info->data);
     free(info->tokenizer);
     free(info->tokenizer_config);
-    info->config = info->configured = info->data = info->tokenizer = info->tokenizer_config = NULL;
+    free(info->pruning);
+    info->config = info->configured = info->data = info->tokenizer = info->tokenizer_config = info->pruning = NULL;
 }
 
 int file_verify(const struct file_group *group, const char *path) {

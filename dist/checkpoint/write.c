@@ -179,7 +179,8 @@ static size_t length_of(const char *text) {
 
 int64_t file_text_bytes(const struct checkpoint_info *info) {
     return (int64_t)(length_of(info->config) + length_of(info->configured) + length_of(info->data) +
-                     length_of(info->tokenizer) + length_of(info->tokenizer_config));
+                     length_of(info->tokenizer) + length_of(info->tokenizer_config) +
+                     length_of(info->pruning));
 }
 
 static int write_attributes(struct maker *m, const struct checkpoint_info *info) {
@@ -192,6 +193,7 @@ static int write_attributes(struct maker *m, const struct checkpoint_info *info)
     if (info->data) TRY(h5_write_text(m->file, m->path, "data", info->data));
     TRY(write_bytes(m, FILE_TOKENIZER, info->tokenizer));
     TRY(write_bytes(m, FILE_TOKENIZER_CONFIG, info->tokenizer_config));
+    TRY(write_bytes(m, FILE_PRUNING, info->pruning));
     TRY(h5_write_double(m->file, m->path, "best_loss", info->best_loss));
     TRY(h5_write_double(m->file, m->path, "loss", info->loss));
     if (info->evaluation_due) TRY(h5_write_int(m->file, m->path, "evaluation_due", 1));

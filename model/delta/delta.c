@@ -27,6 +27,7 @@ struct delta_pass begin_connections(struct model *m, const struct rule_layer *x,
     p.entropy = m->gradients && p.total ? -o->entropy_weight * o->token_weight / (double)p.total : 0;
     p.measure = o->measure || p.sparsity || p.entropy;
     if (o->each) p.each = m->pass->connections;
+    if (o->effects && m->ops->device->host) p.effects = m->pass->connections;
     if (p.sparsity && m->config.delta.regularizer == REGULARIZER_NONE) {
         pass_failed(m, gdn_fail(GDN_INTERNAL,
                                 "a pass has a sparsity weight of %g, but the model's delta.regularizer is "
@@ -141,6 +142,7 @@ void connections_backward(struct model *m, const struct rule_layer *x) {
     } else if (joins) {
         gate->backward(&p, m->g, D, 0);
     }
+    measure_effects(&p);
     if (p.works || m->rows_divided) weights_backward(&p);
     if (in_place) return;
     block_sum(m, m->delta->dt);

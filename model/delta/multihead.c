@@ -67,6 +67,7 @@ static void combine_back(struct delta_pass *p, const real *dz, real *dc) {
         m->ops->copy_columns(T, W, dz + column, D, m->delta->columns_out, W);
         out = m->delta->columns_out;
     }
+    measure_head_effects(p, W, heads(m), own_columns(p), h->alpha, out);
     m->ops->multihead_back(T, p->all, W, heads(m), query, key, own_columns(p), h->alpha, out, own);
     if (divided) {
         m->ops->zero(T * p->all * D, dc);

@@ -20,6 +20,7 @@ struct delta_pass {
     real *dt;              /* [T, D] gradient of t, added to */
     struct loss_sums *sums;
     struct connection_sums *each; /* [edges] of the whole model; NULL: not wanted */
+    struct connection_sums *effects; /* the same of `effect`, in a backward pass */
     bool measure;                 /* compute the sparsity and entropy sums */
     bool recomputed;              /* what the forward pass has not kept: sums have been counted then */
     double sparsity, entropy;     /* gradient weights of one token of one connection; 0: none */
@@ -79,6 +80,14 @@ void drop_gates(const struct delta_pass *p, int i, long W, long column, const re
  * row distance ld (scratch [T, W]), and of all its connections c->rms [n, T]. */
 void measure_gates(const struct delta_pass *p, int i, long W, const real *gate, long ld, real *scratch);
 void measure_contributions(const struct delta_pass *p);
+
+/* effect.c: adds to the sums what the loss would gain without each connection, where that is wanted: from
+ * weights and dweight; and for an aggregate that combines contributions by heads, from this rank's W columns of
+ * these c [T, all, W], shares alpha [T, all, heads] and the gradient of what they are combined to, dout [T, W].
+ */
+void measure_effects(const struct delta_pass *p);
+void measure_head_effects(const struct delta_pass *p, long W, long heads, const real *c, const real *alpha,
+                          const real *dout);
 
 /* What the rule's row (rule.c) is made of. create.c: this rank's part of all connections; the tensors of a
  * layer's; bytes of what gate and aggregate save; buffers of all that is saved; scratch. */

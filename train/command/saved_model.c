@@ -10,6 +10,7 @@
 static int prepare(const struct checkpoint_info *info, char *const *overrides, int count,
                    struct saved_model *out) {
     TRY(config_parse_trained(info->config, out->path, overrides, count, &out->config, &out->asked));
+    TRY(gdn_fail_in(config_keep_left(&out->config, info->pruning), "%s", out->path));
     TRY(run_tokenizer_of_checkpoint(info, out->path, &out->tokenizer));
     if (!out->tokenizer.file && !config_tokens_are_bytes(&out->config)) /* --format says that they are none */
         carried_free(&out->tokenizer);
@@ -25,7 +26,10 @@ static int load(const struct mesh *mesh, const char *given, char *const *overrid
     TRY(mesh_agree(mesh, checkpoint_resolve(given, &out->path)));
     TRY(checkpoint_open(mesh, out->path, &checkpoint));
     int status = mesh_agree(mesh, prepare(&checkpoint.info, overrides, count, out));
-    struct checkpoint_content content = {.global = &out->table, .table = &out->table, .state = &out->state};
+    struct checkpoint_content content = {.global = &out->table,
+                                         .table = &out->table,
+                                         .state = &out->state,
+                                         .part = checkpoint.info.pruning != NULL}; /* those of connections that went */
     if (!status) status = checkpoint_load(mesh, &checkpoint, &content);
     checkpoint_close(&checkpoint);
     return status;

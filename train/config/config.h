@@ -45,6 +45,20 @@ struct parameter_group {
     double lr_scale, weight_decay, beta1, beta2; /* NAN: as they would be without the group */
 };
 
+/* In the order of train.prune's words. */
+enum pruning_choice { PRUNING_NONE, PRUNING_CONTRIBUTION, PRUNING_FIRST_ORDER };
+enum pruning_rule { PRUNING_BUDGET, PRUNING_THRESHOLD, PRUNING_ADAPTIVE };
+
+/* Connections that go in training (train/prune/pruning.h). */
+struct prune_config {
+    int by;               /* enum pruning_choice: what is important; none: off */
+    int rule;             /* enum pruning_rule: how many go */
+    double keep;          /* part of all that is left at the end, or at least */
+    double threshold;     /* of an importance */
+    long begin, end;      /* steps before which the first and the last may go */
+    long interval;        /* and between, every so many */
+};
+
 struct train_config {
     long steps;
     int batch_size; /* sequences of one optimiser step over the whole mesh; with a ramp its last */
@@ -73,6 +87,7 @@ struct train_config {
     int recompute_every, recompute_delta_every; /* layers 0, n, 2n, … only; delta 0: as recompute_every */
     double memory;                              /* GiB that a rank may use; 0: what its machine has */
     double compress_sources;                    /* part of the full rank, 0: off */
+    struct prune_config prune;
     long eval_interval, eval_batches, gate_interval, noise_interval,
         stop_at;       /* 0: off; eval_batches 0: all */
     double time_limit; /* minutes of one start; 0: what Slurm says */
@@ -202,6 +217,11 @@ struct config_asked {
  * only where an override asks for that. */
 int config_parse_trained(const char *text, const char *name, char *const *overrides, int count,
                          struct config *out, struct config_asked *asked);
+
+/* Makes the configuration of a checkpoint that of the connections that were left in it, listed as
+ * model.delta.edges, where some have gone in training: `text` is its /pruning (train/prune/pruning.h), NULL: nothing
+ * changes. Not collective. GDN_INPUT where they are more than can be listed, or the text is none. */
+int config_keep_left(struct config *config, const char *text);
 
 /* Whether the data are text, or lines of JSON, whose tokens are bytes and TEXT_SEPARATOR. */
 bool config_tokens_are_bytes(const struct config *config);

@@ -232,6 +232,18 @@ const struct key config_keys[] = {
             "little otherwise, so they depend on recompute and recompute_delta (auto: on the memory there "
             "is), on micro_batch_size and on where stages end. Saves memory with many more layers than "
             "distances (see gdn plan)"),
+    CHOICE(train.prune.by, "none", .choices = "none|contribution|first_order", RESUME,
+           .help = "delta connections go while training goes on, the least important first: by gate x contribution, or by "
+                   "what the loss would gain without them to first order (gradient x contribution)"),
+    CHOICE(train.prune.rule, "budget", .choices = "budget|threshold|adaptive", RESUME,
+           .help = "how many: to the part keep, fewer and fewer by a cubic schedule; those of less importance than "
+                   "threshold; or than threshold (1 + 0.1 step/10000)"),
+    ROW(train.prune.keep, "0.5", UP_TO_1, RESUME,
+        .help = "part of all connections that is left from end on; with a threshold, at least"),
+    ROW(train.prune.threshold, "0.0", FROM(0), RESUME, .help = "threshold, adaptive: of the importance"),
+    ROW(train.prune.begin, "0", STEPS(0), RESUME, .help = "the first step before which connections may go"),
+    ROW(train.prune.end, "0", STEPS(0), RESUME, .help = "the last one, above begin"),
+    ROW(train.prune.interval, "100", STEPS(1), RESUME, .help = "between the two, every so many steps"),
     ROW(train.eval_interval, "0", STEPS(0), .help = "steps between evaluations; 0: none"),
     ROW(train.eval_batches, "0", STEPS(0),
         .help = "batches of an evaluation; 0: every validation sequence, each once"),

@@ -174,6 +174,9 @@ int read_file_text(struct reading *reading, const char *text, size_t length);
 int read_override(struct reading *reading, const char *set, bool resumed);
 
 /* What cannot go together, with the places of all keys involved; resolves num_kv_heads and device. */
+/* config/prune.c: what does not go together with train.prune; NULL where all does. */
+const struct conflict *pruning_conflict(const struct config *config);
+
 int validate_combinations(struct reading *reading);
 
 /* config/write.c: the configuration's values as YAML, as config_text writes them: of keys with `asked`

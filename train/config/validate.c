@@ -408,6 +408,7 @@ int validate_combinations(struct reading *reading) {
     TRY(validate_memory(reading));
     TRY(validate_store(reading));
     TRY(validate_spikes(reading));
+    TRY(possible(reading, pruning_conflict(reading->config)));
     resolve_saving(reading);
     if (reading->config->train.graphs && reading->config->train.noise_interval > 0)
         return impossible(reading, "a measurement of the noise is no repetition of recorded passes",

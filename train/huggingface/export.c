@@ -95,12 +95,13 @@ static int prepare(struct subject *s, const char *path) {
     struct config_asked asked;
     int stored;
     TRY(config_parse_trained(info->config, path, NULL, 0, &s->config, &asked));
+    TRY(gdn_fail_in(config_keep_left(&s->config, info->pruning), "%s", path));
     TRY(gdn_fail_in(describe_family(&s->config, &s->family), "%s cannot be exported", path));
     TRY(verify_introduced(s, path));
     TRY(know_ends(s, path));
     TRY(params_create(&s->config.model, NULL, &s->global));
     TRY(weights_count(&s->weights, &stored));
-    if (stored != s->global.rows)
+    if (info->pruning ? stored < s->global.rows : stored != s->global.rows) /* it has those of all connections */
         return gdn_fail(GDN_INPUT, "%s has %d tensors where its configuration makes %d", path, stored,
                         s->global.rows);
     return list_tensors(s);

@@ -269,6 +269,7 @@ static int train(struct loop *loop) {
         bool end = false;
         int status = before_step(loop, &end);
         if (end || status) return status;
+        TRY(loop_prune(loop));
         TRY(train_step(loop, began));
         TRY(loop_health_step(loop));
         double took = MPI_Wtime() - began;

@@ -51,7 +51,7 @@ int loop_noise(struct loop *loop) {
     if (interval <= 0 || run->position.step % interval) return 0;
     if (!run->data.counted.targets[0] || !run->data.counted.targets[1]) return 0; /* a half has no mean */
     struct loss_options first = loop_options(run), second;
-    first.each = false;
+    first.each = first.effects = false;
     first.l1_weight = 0; /* of weights: the same in both halves */
     weigh_halves(run, &first, &second);
     struct step step = loop_batch(run, &first);

@@ -115,6 +115,7 @@ int loop_save(struct loop *loop, bool now) {
         .data = run->data.text,
         .tokenizer = run->data.tokenizer.carried.file,
         .tokenizer_config = run->data.tokenizer.carried.configuration,
+        .pruning = run->config.train.prune.by ? (char *)pruning_text(&run->pruning) : NULL,
         .best_loss = fmin(run->position.best_loss, loss), /* fmin takes the number where one is NAN */
         .loss = loss,
         .evaluation_due = run->position.evaluation_due,

@@ -46,6 +46,10 @@ struct loss_options loop_options(const struct run *run) {
     exit_weights(&config->model.exit, step, train->steps, options.exit_weight);
     if (dropout_on(&config->model.dropout)) options.masks = dropout_key(train->seed, step);
     options.each = train->gate_interval > 0 && step % train->gate_interval == 0;
+    if (pruning_measures(&train->prune, step)) {
+        options.effects = train->prune.by == PRUNING_FIRST_ORDER;
+        options.each |= train->prune.by == PRUNING_CONTRIBUTION;
+    }
     options.measure = config->model.delta.regularizer != REGULARIZER_NONE || options.each;
     return options;
 }
@@ -147,7 +151,7 @@ static int decide(struct step *step) {
     };
     decision->outcome = judge(run, report, any_bad);
     step->update = decision->outcome == OUTCOME_UPDATE;
-    return 0;
+    return step->update ? loop_prune_measure(run, step->options) : 0;
 }
 
 /* The same in a NaN trace, which updates nothing in any case. */
@@ -220,6 +224,7 @@ int loop_step(struct run *run, const struct delta_watch *watch, struct step_repo
         .step = run->position.step,
         .sequences = batch,
         .active_distances = active,
+        .active_edges = edge_set_measured(options.active, &run->part.pipeline.edges),
         .active = options.active,
         .tokens = run->position.tokens + batch * (int64_t)train->sequence_length,
         .counted = run_counted(run),

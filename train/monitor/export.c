@@ -2,7 +2,6 @@
 #include "train/monitor/private.h"
 
 #include "kernels/base/status.h"
-#include "model/table/flops.h"
 
 #include <math.h>
 #include <time.h>
@@ -46,9 +45,6 @@ static void progress_metrics(struct prometheus *p, const struct monitor *m) {
 
 static void time_metrics(struct prometheus *p, const struct monitor *m) {
     const struct monitor_figures *f = &m->figures;
-    const struct config *config = &m->run->config;
-    const double flops = model_flops_per_token(&config->model, &m->run->part.pipeline.edges, m->last.active,
-                                               config->train.sequence_length);
     prometheus_metric(p, "gdn_step_duration_seconds", "summary",
                       "How long the last steps took; sum and count are of this start.");
     prometheus_sample(p, "", "quantile=\"0.5\"", f->p50);
@@ -59,7 +55,7 @@ static void time_metrics(struct prometheus *p, const struct monitor *m) {
     prometheus_value(p, "gdn_tokens_per_second", "gauge", "Throughput of steps.", f->tokens_per_second);
     prometheus_value(p, "gdn_model_flops_per_second", "gauge",
                      "Arithmetic that the model needs by its definition, recomputation not counted.",
-                     f->tokens_per_second * flops);
+                     f->tokens_per_second * m->flops);
     prometheus_value(p, "gdn_goodput_ratio", "gauge",
                      "Part of the time since this start that went into steps that brought the run further.",
                      f->goodput);

@@ -2,6 +2,7 @@
 
 #include "kernels/base/status.h"
 #include "model/params/edges.h"
+#include "model/table/flops.h"
 #include "train/monitor/private.h"
 
 #include <math.h>
@@ -69,7 +70,6 @@ static void gather(struct monitor *m, struct monitor_figures *f) {
 
 static void take_figures(struct monitor *m, struct monitor_figures *f) {
     const struct config *config = &m->run->config;
-    const struct edges *edges = &m->run->part.pipeline.edges;
     const double percent[] = {50, 95, 99};
     double percentile[3];
     gather(m, f);
@@ -78,7 +78,7 @@ static void take_figures(struct monitor *m, struct monitor_figures *f) {
     f->tokens_per_second =
         (double)m->recent_sequences * (double)config->train.sequence_length / m->recent_seconds;
     f->goodput = m->good / (MPI_Wtime() - m->started);
-    f->active = edge_set_measured(m->last.active, edges);
+    f->active = m->last.active_edges;
     f->effective = m->effective;
     m->recent_sequences = 0, m->recent_seconds = 0;
 }
@@ -171,11 +171,18 @@ static void write_unless_new(struct monitor *m, double seconds) {
     if (MPI_Wtime() - m->written >= seconds) monitor_write_prometheus(m, -1);
 }
 
+static double flops_of(const struct monitor *m, const struct edge_set *active) {
+    const struct config *config = &m->run->config;
+    return model_flops_per_token(&config->model, &m->run->part.pipeline.edges, active,
+                                 config->train.sequence_length);
+}
+
 void monitor_step(struct monitor *monitor, const struct step_report *report) {
     struct monitor *m = monitor;
     if (!m) return;
     const long gates = m->run->config.train.gate_interval, interval = m->run->config.monitor.interval;
     if (report->sequences != m->last.sequences) forget(m);
+    if (m->flops == 0 || report->active_edges != m->last.active_edges) m->flops = flops_of(m, report->active);
     m->last = *report;
     count_step(m, report);
     if (gates && report->step % gates == 0) monitor_measure_gates(m, report);

@@ -37,7 +37,8 @@ struct monitor {
     int64_t recent_sequences;
     double recent_seconds;
 
-    struct step_report last;
+    struct step_report last; /* its set of edges is the step's: gone when another follows (pipeline_choose) */
+    double flops;            /* of a token in it */
     struct monitor_figures figures; /* of the last event */
     struct run_max_memory memory;   /* reserved, as at the start */
     double effective;               /* connections, as of the last measurement; NAN: none yet */

@@ -27,6 +27,12 @@ struct pipeline_smaller {
     struct schedule *introduced; /* [distances] */
 };
 
+/* A set of edges that is no first distances', and what its steps do. */
+struct pipeline_chosen {
+    struct edge_set active;
+    struct schedule *schedule; /* [1 + num_smaller] as in struct pipeline, and of the smaller steps */
+};
+
 struct pipeline {
     int ranks;         /* pipeline ranks */
     int distances;     /* of the model's configuration */
@@ -53,6 +59,10 @@ struct pipeline {
     struct pipeline_smaller *smaller;
     int num_smaller;
 
+    /* Of edges that training has come to (pipeline_choose); NULL: none. */
+    struct pipeline_chosen *chosen;
+    struct schedule_options options; /* by which its schedules are made, like the others */
+
     /* The most that any of these schedules needs. */
     int *activation_sets;        /* [ranks, interleave] sets of saved activations */
     int *blocks, *narrow_blocks; /* [ranks] */
@@ -75,10 +85,16 @@ void pipeline_free(struct pipeline *pipeline);
  * but in the largest steps with all distances active. What was counted stays. */
 void pipeline_keep(struct pipeline *pipeline, int rank);
 
-/* The edges of the first so many distances, at most all, for steps and their schedule. */
+/* Makes steps with the edges e with has[e], in place of those chosen before, whose set and schedules are freed:
+ * schedules for as many micro-batches as there are others for, verified, of which rank `rank`'s actions are kept.
+ * has NULL: none are chosen. Not collective: every rank comes to the same. GDN_INTERNAL without memory, or where
+ * they need more buffers than are reserved; then those before stay. */
+int pipeline_choose(struct pipeline *pipeline, const bool *has, int rank);
+
+/* The edges of the first so many distances, at most all, or those that are chosen, for steps and their schedule. */
 const struct edge_set *pipeline_active(const struct pipeline *pipeline, int distances);
 
-/* The schedule of a step of so many micro-batches with these edges, of pipeline_active() or NULL for all; where one
+/* The schedule of a step of so many micro-batches with these edges, of pipeline_active(), those chosen, or NULL for all; where one
  * rank has all layers, any of the model's. NULL where there are no such steps. */
 const struct schedule *pipeline_schedule(const struct pipeline *pipeline, int micro_batches,
                                          const struct edge_set *active);

@@ -55,9 +55,11 @@ static int read_lines(void *context, const struct row *row, long first, long n, 
 }
 
 /* Lists the connections kept in place of distances. */
-static int list_kept(const struct prune *prune, struct delta_config *delta) {
+static int list_kept(const struct prune *prune, struct config *config) {
+    struct delta_config *delta = &config->model.delta;
     delta->num_distances = delta->num_edges = delta->stage_steps = 0;
     delta->embedding_source = false;
+    config->train.prune = (struct prune_config){.keep = 0.5, .interval = 100}; /* defaults: off */
     for (int i = 0; i < prune->count; i++) {
         const struct prune_edge *edge = &prune->edge[i];
         if (!edge->kept) continue;
@@ -138,7 +140,7 @@ static int fill_folder(const struct prune *prune, const char *path, const struct
     TRY(weights_open(path, &tensors.weights));
     int status = config_parse_trained(tensors.weights.checkpoint.info.config, path, NULL, 0, &config, &asked);
     if (!status) {
-        status = list_kept(prune, &config.model.delta);
+        status = list_kept(prune, &config);
         keep_store(&config.model.delta, &config.delta_store);
         if (!status) status = fill(outcome, &config, &tensors);
         config_free(&config);

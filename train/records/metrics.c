@@ -184,6 +184,7 @@ int metrics_step(struct metrics *metrics, const struct step_report *report) {
     metrics_number(metrics, "grad_norm", report->grad_norm);
     metrics_number(metrics, "lr", report->lr);
     metrics_integer(metrics, "active_distances", report->active_distances);
+    metrics_integer(metrics, "active_edges", report->active_edges);
     metrics_integer(metrics, "tokens", report->tokens);
     if (report->masked) metrics_integer(metrics, "counted", report->counted);
     metrics_number(metrics, "tokens_per_second", report->tokens_per_second);

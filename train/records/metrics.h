@@ -57,6 +57,7 @@ struct step_report {
     double grad_norm;         /* before clipping */
     double lr;
     int active_distances;
+    int active_edges;              /* delta connections in use */
     const struct edge_set *active; /* of which these are so many of the configuration's; the run's */
     int64_t tokens; /* consumed so far, this step included */
     int64_t counted; /* targets of its batch that count in the loss; without any nothing is updated, and loss

@@ -9,6 +9,7 @@
 #include "train/run/backend.h"
 #include "train/run/ranks.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,6 +39,18 @@ static void describe_data(const struct run *run, FILE *out) {
         fprintf(out, "          %s%s on %s sequences\n", run->data.validation.set[i].name,
                 strcmp(run->data.validation.set[i].name, VALIDATION_NAME) ? ": validation" : "",
                 plan_grouped(validation_sequences(&run->data.validation, i), count));
+}
+
+static void describe_pruning(const struct run *run, FILE *out) {
+    const struct prune_config *prune = &run->config.train.prune;
+    static const char *const by[] = {"", "gate x contribution", "first-order effect"};
+    int left = 0;
+    for (int e = 0; prune->by && e < run->pruning.edges->count; e++)
+        left += run->pruning.edges->edge[e].measured && run->pruning.has[e];
+    if (prune->by)
+        fprintf(out, "pruning   by %s, before steps %ld to %ld, every %ld; %d of %d connections are left, and %ld are to stay\n",
+                by[prune->by], prune->begin, prune->end, prune->interval, left, run->pruning.connections,
+                lround(prune->keep * run->pruning.connections));
 }
 
 static void describe_mesh(const struct run *run, FILE *out) {
@@ -93,6 +106,7 @@ int run_describe(const struct run *run, const char *directory, FILE *out) {
         groups_print(&run->config.train, &run->part.groups, out);
         describe_data(run, out);
         describe_mesh(run, out);
+        describe_pruning(run, out);
         no_effect_print(&run->config, out);
         backend_note(run->ops, "note      ", out);
     }

@@ -8,6 +8,22 @@ int64_t run_parameters(const struct run *run) {
     return all;
 }
 
+static int choose(struct run *run) {
+    const struct pruning *pruning = &run->pruning;
+    const bool *has = pruning_has_pruned(pruning) ? pruning->has : NULL;
+    const int rank = run->mesh.axis[AXIS_PIPELINE].index;
+    TRY(pipeline_choose(&run->part.pipeline, has, rank));
+    return run->evaluation.executor ? pipeline_choose(&run->evaluation.pipeline, has, rank) : 0;
+}
+
+int run_choose(struct run *run) {
+    if (!run->config.train.prune.by) return 0;
+    TRY(mesh_agree(&run->mesh, choose(run)));
+    executor_renew(run->trainer.executor);
+    if (run->evaluation.executor) executor_renew(run->evaluation.executor);
+    return 0;
+}
+
 long run_share(const struct run *run) {
     return run_data_share(&run->config, &run->mesh, &run->position);
 }
@@ -48,6 +64,7 @@ void run_free(struct run *run) {
     partition_free(&run->part);
     scales_free(&run->scales);
     spikes_free(&run->spikes);
+    pruning_free(&run->pruning);
     checkpoint_close(&run->origin.checkpoint);
     free(run->origin.configured);
     free(run->config_text);

@@ -18,6 +18,7 @@
 #include "train/optimizer/scales.h"
 #include "train/partition/partition.h"
 #include "train/plan/memory_plan.h"
+#include "train/prune/pruning.h"
 #include "train/records/metrics.h"
 #include "train/run/data.h"
 #include "train/step/trainer.h"
@@ -65,6 +66,7 @@ struct run {
     struct loss_scale loss_scale;
     struct scales scales;
     struct spikes spikes;
+    struct pruning pruning;
     int64_t copy_bytes; /* of the copy that checkpoints are written from (train/loop/saver.h) */
 };
 
@@ -126,6 +128,10 @@ int run_create(struct run *run);
  * so far. *back is false, with a reason in words and the state as it was, where there is none to go back to.
  * Collective. Fails where that checkpoint cannot be loaded. (start.c) */
 int run_rewind(struct run *run, const char *directory, bool *back, const char **reason);
+
+/* Makes steps and evaluations with the connections that run->pruning has, from the next one on. Collective.
+ * GDN_INTERNAL, the same on all ranks. */
+int run_choose(struct run *run);
 
 /* Sequences of the next step on this data rank (train.batch_ramp). */
 long run_share(const struct run *run);

@@ -80,13 +80,24 @@ static int divide(struct run *run) {
     TRY(run_config_resolve(&run->config, &run->config_text)); /* with the device that was found */
     TRY(scales_create(run->ops, &run->config.model, &run->scales));
     TRY(spikes_create(&run->config.spikes, &run->spikes));
-    return partition_create(&run->config, &place, &run->part);
+    TRY(partition_create(&run->config, &place, &run->part));
+    return pruning_create(&run->config.train.prune, &run->part.pipeline.edges, &run->pruning);
+}
+
+/* A device that was found, not asked for. */
+static int can_prune(const struct run *run) {
+    if (!run->config.train.prune.by || run->ops->device->host) return 0;
+    return gdn_fail(GDN_INPUT,
+                    "train.prune.by: connections are pruned in training on the cpu alone, and this machine has a "
+                    "device: %s; give device: cpu",
+                    run->ops->device->describe());
 }
 
 static int prepare(struct run *run, FILE *log) {
     TRY(ranks_arrange(&run->mesh, run->config.mesh.size));
     TRY(ranks_share_cores(&run->mesh, log));
     TRY(backend_choose(&run->config, &run->mesh, &run->ops));
+    TRY(mesh_agree(&run->mesh, can_prune(run)));
     TRY(mesh_use(&run->mesh, run->ops, (enum mesh_transport)run->config.mesh.transport,
                  run->config.watchdog.step));
     run->loss_scale = loss_scale_start(run->ops->precision);
@@ -163,9 +174,10 @@ static int create(struct run *run) {
         .state = &run->training.state,
     };
     TRY(trainer_create(&setup, &run->trainer));
-    if (!run->data.validation.sets) return 0;
-    return evaluation_create(&run->mesh, &run->config, run->part.table, &run->training.state, run->ops,
-                             &run->data.validation, &run->evaluation);
+    if (run->data.validation.sets)
+        TRY(evaluation_create(&run->mesh, &run->config, run->part.table, &run->training.state, run->ops,
+                              &run->data.validation, &run->evaluation));
+    return run_choose(run);
 }
 
 int run_create(struct run *run) {

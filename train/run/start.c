@@ -100,6 +100,8 @@ static int load(struct run *run, const struct checkpoint *start, FILE *log) {
                     "gdn: note: what this optimiser keeps of a tensor and %s does not have starts at zero\n",
                     start->path);
         TRY(checkpoint_load(&run->mesh, start, &content));
+        if (run->config.train.prune.by)
+            TRY(mesh_agree(&run->mesh, gdn_fail_in(pruning_read(&run->pruning, start->info.pruning), "%s", start->path)));
         if (!spikes_loaded(&run->spikes) && log)
             fprintf(log,
                     "gdn: note: %s has no values of a spikes.window of %ld steps: the window starts empty\n",
@@ -170,6 +172,7 @@ int run_rewind(struct run *run, const char *directory, bool *back, const char **
         if (run->scales.word)
             memset(run->scales.word, 0, (size_t)run->scales.count * sizeof *run->scales.word);
         status = start_load(run, &to, NULL);
+        if (!status) status = run_choose(run);
         spikes_set_so_far(&run->spikes, so_far);
         run->spikes.last = spike;
     }

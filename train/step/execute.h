@@ -103,9 +103,12 @@ struct step {
  * all. False for NULL. */
 bool executor_failed(const struct executor *executor);
 
-/* [edges] Sums of each connection in the last step whose options had `each` (model.h): this rank's part, of
- * all micro-batches. Owned by the executor. */
+/* [edges] Sums of each connection in the last step whose options had `each` or `effects` (model.h): this rank's
+ * part, of all micro-batches. Owned by the executor. */
 const struct connection_sums *executor_connections(const struct executor *executor);
+
+/* The pipeline has come to other schedules, which may lie where those before lay (pipeline_choose). */
+void executor_renew(struct executor *executor);
 
 /* Executes this rank's actions of a step with the edges options->active, all of them or up to the first
  * failure, which may be any axis's (GDN_INTERNAL: then the job cannot go on). Gradients start from zero.

@@ -16,7 +16,7 @@ bool executor_failed(const struct executor *executor) {
 static void clear_sums(struct executor *x) {
     const struct device *device = x->e.ops->device;
     device->clear(x->sums, (size_t)x->micro_batches * sizeof *x->sums);
-    if (x->step->options->each)
+    if (x->step->options->each || x->step->options->effects)
         device->clear(x->connections, (size_t)x->edges->count * sizeof *x->connections);
     if (x->e.state) x->e.ops->zero(x->table->total, x->e.state->gradient);
     if (x->e.state) executor_begin_absolute(x);
@@ -34,7 +34,7 @@ static void add_up(struct executor *x) {
     if (by_device) activity_enter("device", "exchanges", -1, -1); /* in which it may wait for other ranks */
     device->download(x->found, x->sums, (size_t)x->micro_batches * sizeof *x->sums);
     if (by_device) activity_leave();
-    if (step->options->each)
+    if (step->options->each || step->options->effects)
         device->download(x->found_connections, x->connections,
                          (size_t)x->edges->count * sizeof *x->connections);
     step->first_bad = executor_first_bad(x);
@@ -149,6 +149,10 @@ static int begin(struct executor *x, struct step *step) {
         x->e.ops->device->upload(x->rows, step->rows,
                                  (size_t)(step->sequences * (x->e.length + 1)) * sizeof *x->rows);
     return 0;
+}
+
+void executor_renew(struct executor *executor) {
+    executor->list = NULL;
 }
 
 int execute(struct executor *executor, struct step *step) {

@@ -86,7 +86,7 @@ static void check(int kind, int aggregate, bool by_connection, int policy, int a
     model_stage_backward(part.model, &pass, LAYERS, -1, &all);
     failures += !(model_connection_seconds(part.model) > before);
     failures += model_status(part.model) != 0;
-    MPI_Allreduce(MPI_IN_PLACE, sums, 2 * EDGES, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, sums, 3 * EDGES, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     MPI_Allreduce(MPI_IN_PLACE, seen.gate, EDGES, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     MPI_Allreduce(MPI_IN_PLACE, &all.sparsity, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     double contributions = 0;
@@ -115,7 +115,87 @@ static void test_each(void **state) {
     no_failures();
 }
 
+/* ------------------------------------------------------------------------------------------- effects */
+
+/* Makes contributions small, so that what is left out of second order is. */
+static void shrink(const struct fixture *full) {
+    const double by = sizeof(real) == 8 ? 1e-4 : 0.03;
+    for (int i = 0; i < full->table.rows; i++) {
+        const struct row *row = &full->table.row[i];
+        if (!strstr(row->name, ".mix") && !strstr(row->name, ".output_proj.weight")) continue;
+        for (long k = 0; k < row->count; k++) full->state.weight[row->offset + k] *= (real)by;
+    }
+
+}
+
+/* The loss without each connection less that with all. */
+static void leave_out(struct fixture *full, const struct edges *edges, const int32_t *tokens, double *out) {
+    struct loss_options o = fixture_options(&full->config, -1, false);
+    struct loss_sums sums;
+    const struct edge_set *active = o.active;
+    const double all = fixture_loss(full, tokens, B, S, &o, false, &sums);
+    for (int e = 0; e < edges->count; e++) {
+        bool has[EDGES];
+        struct edge_set without;
+        for (int i = 0; i < edges->count; i++) has[i] = i != e && edge_set_has(active, i);
+        assert_int_equal(edge_set_create(edges, has, &without), 0);
+        o.active = &without;
+        out[e] = fixture_loss(full, tokens, B, S, &o, false, &sums) - all;
+        edge_set_free(&without);
+    }
+}
+
+/* By first order as by leaving out one after the other, with shares of the others made anew. */
+static void check_effects(int kind, int aggregate, bool by_connection, int policy) {
+    struct model_config c = model_of(kind, aggregate);
+    struct fixture full;
+    struct part part;
+    struct edges edges;
+    struct layout layout = divided_layout(by_connection);
+    struct recompute policies[LAYERS];
+    static int32_t tokens[B * (S + 1)];
+    static real gradient[T * 24];
+    struct connection_sums sums[EDGES] = {0};
+    struct loss_sums all = {0};
+    double left_out[EDGES], most = 0;
+    char text[120];
+    snprintf(text, sizeof text, "effects, kind %d, aggregate %d, %s, level %d", kind, aggregate,
+             by_connection ? "by connection" : "by channel", policy);
+    fixture_policies(policies, LAYERS, policy);
+    assert_int_equal(edges_create(&c, &edges), 0);
+    fixture_rows(tokens, c.vocab_size);
+    fixture_create(&full, &c, test_backends()[0], B, S, 3, 0.2);
+    shrink(&full);
+    part_create_policies(&part, &full, &layout, &tensor, NULL, policies, test_backends()[0], B, S);
+    struct loss_options o = fixture_options(&c, -1, false);
+    o.measure = false, o.effects = true;
+    struct pass pass = {
+        .rows = tokens, .batch = B, .length = S, .options = &o, .gradient = gradient, .connections = sums};
+    model_stage_forward(part.model, &pass, &all);
+    model_stage_backward(part.model, &pass, LAYERS, -1, &all);
+    failures += model_status(part.model) != 0;
+    MPI_Allreduce(MPI_IN_PLACE, sums, 3 * EDGES, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    leave_out(&full, &edges, tokens, left_out);
+    for (int e = 0; e < edges.count; e++) most = fmax(most, fabs(left_out[e]));
+    for (int e = 0; e < edges.count; e++)
+        if (!edge_set_has(o.active, e) ? sums[e].effect != 0
+                                       : !(fabs(sums[e].effect - left_out[e]) <= (sizeof(real) == 8 ? 1e-3 : 0.03) * most))
+            failures += printf("%s: connection %d: %.6g, left out %.6g\n", text, e, sums[e].effect, left_out[e]);
+    edges_free(&edges);
+    part_free(&part);
+    fixture_free(&full);
+}
+
+static void test_effects(void **state) {
+    (void)state;
+    for (int kind = 0; kind < 3; kind++)
+        for (int i = 0; i < 4; i++)
+            for (int by_connection = 0; by_connection < 2; by_connection++)
+                check_effects(kind, aggregates[i], by_connection, (i + by_connection) % 3);
+    no_failures();
+}
+
 int rank_main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_each)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_each), cmocka_unit_test(test_effects)};
     return run_on_ranks(tests, tensor_create, tensor_free);
 }

@@ -33,6 +33,8 @@ static struct mesh_case cases[] = {
     {{2, 1, 2}, {"mesh.overlap=false", "model.delta.hidden=2", "model.delta.gate_hidden=2"}},
     {{1, 2, 2}, {"model.delta.aggregate=attention", "train.recompute=full"}},
     {{2, 2, 1}, {"mesh.delta=connection"}},
+    {{1, 1, 1}, {"model.delta.stage_steps=0", "train.prune={by: first_order, begin: 1, end: 9}"}},
+    {{2, 1, 2}, {"model.delta.stage_steps=0", "train.prune={by: contribution, begin: 1, end: 9}"}},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -48,6 +50,10 @@ static void test_steps(void **state) {
     struct monitor *monitor;
     assert_int_equal(monitor_create(&run, &rundir, &progress, &monitor), 0);
     for (int step = 0; step < STEPS; step++) {
+        if (run.config.train.prune.by && step % 2) { /* a change of the set: that allocates */
+            run.pruning.has[2 * step] = run.pruning.has[step] = false;
+            assert_int_equal(run_choose(&run), 0);
+        }
         allocations_count();
         status = loop_step(&run, NULL, &report);
         monitor->written = -1; /* metrics.prom at each step */

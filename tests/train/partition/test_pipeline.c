@@ -2,6 +2,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "kernels/base/random.h"
 #include "kernels/base/status.h"
 #include "model/params/edges.h"
 #include "model/rules/rules.h"
@@ -154,6 +155,49 @@ static void ramp(void **state) {
     config_free(&config);
 }
 
+/* Any set of edges, one after the other, has schedules of its own for all numbers of micro-batches, in the room that
+ * all edges need; then those of all are there again. */
+static void chosen(void **state) {
+    (void)state;
+    struct config config = right(staged, "train.batch_ramp=[[0, 8], [10, 32], [20, 8], [30, 16]]",
+                                 "model.delta.stage_steps=0");
+    struct pipeline p;
+    if (pipeline_create(&config, &place, 8, true, &p)) fail_msg("%s", gdn_failure());
+    const struct edge_set *all = pipeline_active(&p, 4);
+    const int actions = pipeline_schedule(&p, 8, all)->rank[1].count;
+    bool has[64];
+    assert_true(p.edges.count <= 64);
+    for (uint64_t round = 0; round < 60; round++) {
+        int left = 0;
+        for (int e = 0; e < p.edges.count; e++) left += has[e] = random_bits(5, round, (uint64_t)e) % 64 > round;
+        if (pipeline_choose(&p, has, 1)) fail_msg("%s", gdn_failure());
+        const struct edge_set *active = pipeline_active(&p, 4);
+        assert_true(active != all && active->count == left);
+        for (int e = 0; e < p.edges.count; e++) assert_true(edge_set_has(active, e) == has[e]);
+        for (int micro_batches = 1; micro_batches <= 9; micro_batches++) {
+            const struct schedule *s = pipeline_schedule(&p, micro_batches, active);
+            assert_int_equal(s != NULL, micro_batches == 2 || micro_batches == 4 || micro_batches == 8);
+            assert_true(!s || (s->rank[1].count > 0 && !s->rank[0].count));
+        }
+        const int now = pipeline_schedule(&p, 8, active)->rank[1].count;
+        assert_true(now <= actions && (left > p.edges.count / 2 || now < actions));
+    }
+    assert_int_equal(pipeline_choose(&p, NULL, 1), 0);
+    assert_ptr_equal(pipeline_active(&p, 4), all);
+    assert_ptr_equal(pipeline_schedule(&p, 8, all), &p.schedule);
+
+    /* What does not fit is refused, and those before stay. */
+    assert_int_equal(pipeline_choose(&p, has, 1), 0);
+    const struct edge_set *before = pipeline_active(&p, 4);
+    for (int r = 0; r < 2; r++) p.blocks[r] = 0;
+    for (int e = 0; e < p.edges.count; e++) has[e] = true;
+    assert_int_equal(pipeline_choose(&p, has, 1), GDN_INTERNAL);
+    gdn_failure_clear();
+    assert_ptr_equal(pipeline_active(&p, 4), before);
+    pipeline_free(&p);
+    config_free(&config);
+}
+
 static void one_rank(void **state) {
     (void)state;
     struct config config = right("model: {delta: {distances: []}}", NULL, NULL);
@@ -184,7 +228,7 @@ static void large(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(placement), cmocka_unit_test(flops),    cmocka_unit_test(pipelines),
-        cmocka_unit_test(ramp),      cmocka_unit_test(one_rank), cmocka_unit_test(large),
+        cmocka_unit_test(ramp),      cmocka_unit_test(chosen), cmocka_unit_test(one_rank), cmocka_unit_test(large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

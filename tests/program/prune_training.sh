@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# Connections that go while training goes on (train.prune): the same ones on every mesh, and to the bit where a run was stopped; steps
+# are then those of a model without them, to the byte on the wire and the bit; every command takes the checkpoint as one
+# of the connections that are left; what does not go together is refused.
+. "$SOURCE/tests/program/eight_layers.sh"
+fewer_steps
+sed -i 's/stage_steps: [0-9]*/stage_steps: 0/' ./*.yaml
+
+prune() { # MODEL PRUNE: MODEL.yaml has it
+    sed -i "s/^train: {/&prune: {$2}, /" "$1.yaml"
+}
+prune mean "by: first_order, begin: 2, end: 8, interval: 3, keep: 0.4"
+prune attention "by: first_order, begin: 2, end: 8, interval: 2, keep: 0.3"
+prune learned "by: contribution, begin: 1, end: 7, interval: 4, keep: 0.5"
+prune heads "by: first_order, begin: 3, end: 9, interval: 6, keep: 0.5"
+prune full "by: contribution, begin: 2, end: 8, interval: 3, keep: 0"
+prune full_heads "by: first_order, begin: 2, end: 6, interval: 4, keep: 0.25"
+prune listed "by: contribution, rule: adaptive, threshold: 1000, begin: 2, end: 8, interval: 3, keep: 0.5"
+prune adaptive "by: first_order, rule: threshold, threshold: 1.0e-9, begin: 2, end: 8, interval: 3, keep: 0.25"
+
+gone() { # STEP LEFT LAYER DISTANCE of each, sorted: of two with shares that are even effects are opposite, so as important
+    lines prune "$1" | sed -E 's/,"importance":.*//; s/"[a-z_]*":/ /g; s/[],]+/ /g' | awk -F'[' '
+        { split($1, head, " "); n = split($2, layer, " "); split($3, distance, " ")
+          for (i = 1; i <= n; i++) print head[3], head[4], layer[i], distance[i] }' | sort
+}
+last() { grep '"event":"step"' "$1/metrics.jsonl" | tail -1 | grep -oE "\"$2\":[0-9]+" | tail -1 | cut -d: -f2; }
+wire() { grep '"event":"step"' "$1/metrics.jsonl" | sed -n "${2}p" | grep -oE '"communication_bytes":\{[^}]*\}' | grep -oE '"pipeline":[0-9]+' | cut -d: -f2; }
+
+against() { # MESH MODEL: beside one rank
+    on "$1" "$2" "$2_$1" "${@:3}"
+    close "one_$2" "$2_$1"
+    gone "one_$2" > first && gone "$2_$1" > second
+    cmp first second || fail "$2 on $1: other connections go: $(cat first second)"
+    memory_as_planned "$2_$1"
+}
+
+if "$GDN" --version | grep -q float64; then # meshes differ by the order of sums alone
+    for name in mean attention learned heads full full_heads listed; do
+        on 1.1.1 $name one_$name
+        [ -s "one_$name/metrics.jsonl" ] && [ -n "$(gone one_$name)" ] || fail "$name: none goes"
+    done
+    against 1.1.4 mean
+    against 2.1.2 learned
+    against 1.2.2 heads
+    against 1.2.2 attention --set mesh.delta=connection --set mesh.sequence_parallel=true
+    against 1.1.4 full_heads --set mesh.interleave=2
+    against 1.2.1 full
+    against 2.2.2 listed --set mesh.wire=stored
+    exit 0
+fi
+
+# Of 22, 9 by a cubic schedule: before step 5 22 (0.4 + 0.6 / 8) = 10, before step 8 8.8.
+on 1.1.4 mean usual
+[ "$(grep '"event":"step"' usual/metrics.jsonl | grep -o '"active_edges":[0-9]*' | uniq -c | awk '{ print $1, $2 }' | paste -sd' ')" = \
+    '5 "active_edges":22 3 "active_edges":10 4 "active_edges":9' ] || fail "$(grep -o '"active_edges":[0-9]*' usual/metrics.jsonl | uniq -c)"
+memory_as_planned usual
+gone usual > usual.gone
+[ "$(awk '{ print $1, $2 }' usual.gone | uniq -c | awk '{ print $1, $2, $3 }' | paste -sd,)" = "12 5 10,1 8 9" ] || fail "other changes: $(cat usual.gone)"
+grep -q '"margin":0\.[0-9]' usual/metrics.jsonl || fail "no margin"
+
+# Stopped before, between and behind changes: the same to the bit.
+for stop in 4 7 9 12; do
+    status=3
+    [ $stop -ne 12 ] || status=0
+    expect $status mpirun --oversubscribe -n 4 "$GDN" train mean.yaml --run-dir stopped --set mesh.pipeline=4 --set train.stop_at=$stop >> stopped.log 2>&1
+done
+equal usual stopped
+lines prune stopped | cmp - <(lines prune usual) || fail "other prune events: $(lines prune stopped)"
+
+# As a model of these connections: loss, bytes between stages, text.
+expect 0 "$GDN" prune usual --keep 1 --output left --by contribution --json > left.json
+[ "$(grep -o '"kept":true' left.json | wc -l)" -eq 9 ] || fail "not 9 are left: $(cat left.json)"
+[ "$(h5ls -r left/checkpoint.h5 | grep -c '/output_proj/weight')" -eq 9 ] || fail "not nine connections' tensors"
+expect 0 "$GDN" eval usual --json > usual.eval 2> err
+expect 0 "$GDN" eval left --json > left.eval 2> err
+[ "$(grep -o '"loss":[^,]*' usual.eval | head -1)" = "$(grep -o '"loss":[^,]*' left.eval | head -1)" ] || fail "$(cat usual.eval left.eval)"
+for model in usual left; do expect 0 "$GDN" generate $model --prompt the --length 20 --json > $model.text 2> err; done
+cmp usual.text left.text || fail "other texts"
+expect 0 "$GDN" checkpoint export --format huggingface usual exported > export.log 2>&1
+expect 0 "$GDN" checkpoint import exported imported.h5 > import.log 2>&1
+expect 0 "$GDN" checkpoint verify usual > verified
+
+# Where sources travel whole (what travels as projections was chosen with all connections), to the byte.
+on 1.1.4 learned whole
+expect 0 "$GDN" prune whole --keep 1 --output whole_left --by contribution > /dev/null 2> err
+expect 0 mpirun --oversubscribe -n 4 "$GDN" train whole_left/config.yaml --run-dir go_on --set mesh.pipeline=4 --set train.steps=1 > go_on.log 2>&1
+[ "$(wire whole 12)" -eq "$(wire go_on 1)" ] && [ "$(wire whole 12)" -lt "$(wire whole 1)" ] ||
+    fail "bytes between stages: $(wire whole 1), $(wire whole 12), of a model without them $(wire go_on 1)"
+
+# Thresholds: none goes where all are above it; no fewer than keep where none is.
+on 1.1.1 adaptive above --set train.prune.threshold=1e-30
+[ -z "$(gone above)" ] || fail "some go: $(gone above)"
+on 1.1.1 listed below
+[ "$(last below active_edges)" -eq 5 ] && [ "$(gone below | wc -l)" -eq 4 ] || fail "not 5 of 9: $(gone below)"
+
+refused_run "model.delta.distances" 1 plain.yaml --set train.prune.by=contribution --set train.prune.end=5
+refused_run "an end above begin is expected" 1 mean.yaml --set train.prune.end=2
+refused_run "model.delta.stage_steps: 3" 1 mean.yaml --set model.delta.stage_steps=3
+refused_run "no importance lies below a threshold of 0" 1 mean.yaml --set train.prune.rule=threshold
+refused_run "a budget has no threshold" 1 mean.yaml --set train.prune.threshold=1
+refused_run "mesh.schedule: zero_bubble" 2 mean.yaml --set mesh.pipeline=2 --set mesh.schedule=zero_bubble
+refused_run "train.compress_sources" 1 mean.yaml --set train.compress_sources=0.5
+refused_run "mesh.compress_boundary" 2 mean.yaml --set mesh.pipeline=2 --set mesh.compress_boundary=0.5
+refused_run "delta_store.interval" 1 mean.yaml --set delta_store.interval=5 --set delta_store.ratio=0.5
+refused_run "train.graphs" 1 mean.yaml --set train.graphs=true
+refused_run "device" 1 mean.yaml --set device=cuda
+refused "train.prune.keep" mpirun --oversubscribe -n 4 "$GDN" train mean.yaml --run-dir usual --set mesh.pipeline=4 --set train.steps=14 --set train.prune.keep=0.5

@@ -1,0 +1,172 @@
+#include "train/prune/pruning.h"
+
+#include "kernels/base/status.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a step has of the averages once there are many. */
+#define NEWEST 0.02
+
+static bool is_connection(const struct pruning *p, int e) {
+    return p->edges->edge[e].measured;
+}
+
+int pruning_create(const struct prune_config *config, const struct edges *edges, struct pruning *out) {
+    const size_t count = (size_t)edges->count + 1;
+    *out = (struct pruning){.config = config, .edges = edges, .connections = edges->measured, .margin = NAN};
+    if (!config->by) return 0;
+    out->has = calloc(count, sizeof *out->has);
+    out->average = calloc(count, sizeof *out->average);
+    out->sums = calloc(count, 3 * sizeof *out->sums);
+    out->order = calloc(count, sizeof *out->order);
+    if (!out->has || !out->average || !out->sums || !out->order)
+        return gdn_fail(GDN_INTERNAL, "out of memory for the importance of %d connections", edges->count);
+    for (int e = 0; e < edges->count; e++) out->has[e] = true;
+    return 0;
+}
+
+void pruning_free(struct pruning *p) {
+    free(p->has);
+    free(p->average);
+    free(p->sums);
+    free(p->order);
+    free(p->text);
+    *p = (struct pruning){0};
+}
+
+bool pruning_measures(const struct prune_config *config, int64_t step) {
+    return config->by && step < config->end;
+}
+
+bool pruning_due(const struct pruning *p, int64_t step) {
+    const struct prune_config *config = p->config;
+    if (!config->by || !p->measured || step < config->begin || step > config->end) return false;
+    return step == config->end || (step - config->begin) % config->interval == 0;
+}
+
+bool pruning_has_pruned(const struct pruning *p) {
+    for (int e = 0; p->has && e < p->edges->count; e++)
+        if (!p->has[e]) return true;
+    return false;
+}
+
+void pruning_add(struct pruning *p) {
+    const double part = fmax(1 / ((double)p->measured + 1), NEWEST);
+    for (int e = 0; e < p->edges->count; e++) {
+        const double *sums = p->sums + 3 * e;
+        const double now = p->config->by == PRUNING_FIRST_ORDER ? sums[2] * sums[2] : sums[0] * sums[1];
+        if (is_connection(p, e) && p->has[e]) p->average[e] += part * (now - p->average[e]);
+    }
+    p->measured++;
+}
+
+/* ------------------------------------------------------------------------------------------- decisions */
+
+static int by_importance(const void *a, const void *b) {
+    const struct pruning_place *x = a, *y = b;
+    return x->importance != y->importance ? (x->importance < y->importance) - (x->importance > y->importance)
+                                          : x->edge - y->edge;
+}
+
+static double importance_of(const struct pruning *p, int e, const double *mix) {
+    return p->config->by == PRUNING_FIRST_ORDER ? sqrt(p->average[e]) : p->average[e] * mix[e];
+}
+
+static int part_of(const struct pruning *p, double part) {
+    return (int)lround((double)p->connections * part);
+}
+
+int pruning_schedule(const struct pruning *p, int64_t step) {
+    const struct prune_config *config = p->config;
+    const double left = fmin(1, fmax(0, (double)(config->end - step) / (double)(config->end - config->begin)));
+    return part_of(p, config->keep + (1 - config->keep) * left * left * left);
+}
+
+/* The documents' adaptive threshold rises by a tenth in 10,000 steps. */
+static double threshold_at(const struct prune_config *config, int64_t step) {
+    return config->rule == PRUNING_ADAPTIVE ? config->threshold * (1 + 0.1 * (double)step / 10000)
+                                            : config->threshold;
+}
+
+/* By which part of itself one value could move before it came to another. */
+static double apart(double value, double other) {
+    const double most = fmax(fabs(value), fabs(other));
+    return most > 0 ? fabs(value - other) / most : 0;
+}
+
+/* How many of the first `count` stay, and by which margin. */
+static int keep_by_budget(struct pruning *p, int count, int64_t step) {
+    const int keep = pruning_schedule(p, step);
+    if (keep >= count) return count;
+    if (keep > 0) p->margin = apart(p->order[keep - 1].importance, p->order[keep].importance);
+    return keep;
+}
+
+static int keep_by_threshold(struct pruning *p, int count, int64_t step) {
+    const double threshold = threshold_at(p->config, step);
+    const int least = part_of(p, p->config->keep);
+    int keep = count;
+    while (keep > least && p->order[keep - 1].importance < threshold) keep--;
+    for (int i = least; i < count; i++) {
+        const double margin = apart(p->order[i].importance, threshold);
+        p->margin = isnan(p->margin) ? margin : fmin(p->margin, margin);
+    }
+    if (keep == least && keep > 0 && keep < count) /* threshold or not: the order has decided */
+        p->margin = fmin(p->margin, apart(p->order[keep - 1].importance, p->order[keep].importance));
+    return keep;
+}
+
+int pruning_decide(struct pruning *p, int64_t step, const double *mix) {
+    int count = 0;
+    for (int e = 0; e < p->edges->count; e++)
+        if (is_connection(p, e) && p->has[e])
+            p->order[count++] = (struct pruning_place){e, importance_of(p, e, mix)};
+    qsort(p->order, (size_t)count, sizeof *p->order, by_importance);
+    p->margin = NAN;
+    p->kept = p->config->rule == PRUNING_BUDGET ? keep_by_budget(p, count, step)
+                                                : keep_by_threshold(p, count, step);
+    p->gone = count - p->kept;
+    for (int i = p->kept; i < count; i++) p->has[p->order[i].edge] = false;
+    return p->gone;
+}
+
+/* ------------------------------------------------------------------------------------------- as a text */
+
+/* Its first line is "measured N"; then of each connection "TARGET SOURCE LEFT AVERAGE". */
+const char *pruning_text(struct pruning *p) {
+    size_t length;
+    free(p->text);
+    p->text = NULL;
+    FILE *out = open_memstream(&p->text, &length);
+    if (!out) return NULL;
+    fprintf(out, "measured %lld\n", (long long)p->measured);
+    for (int e = 0; e < p->edges->count; e++)
+        if (is_connection(p, e))
+            fprintf(out, "%d %d %d %.17g\n", p->edges->edge[e].target, p->edges->edge[e].source, p->has[e],
+                    p->average[e]);
+    return fclose(out) ? NULL : p->text;
+}
+
+static int not_of_these(void) {
+    return gdn_fail(GDN_INPUT, "/pruning of the checkpoint is not of the configuration's connections");
+}
+
+int pruning_read(struct pruning *p, const char *text) {
+    long long measured;
+    int used;
+    if (!text || sscanf(text, "measured %lld\n%n", &measured, &used) != 1) return not_of_these();
+    p->measured = measured;
+    for (int e = 0; e < p->edges->count; e++) {
+        int target, source, left;
+        if (!is_connection(p, e)) continue;
+        text += used;
+        if (sscanf(text, "%d %d %d %lf\n%n", &target, &source, &left, &p->average[e], &used) != 4 ||
+            target != p->edges->edge[e].target || source != p->edges->edge[e].source)
+            return not_of_these();
+        p->has[e] = left;
+    }
+    return 0;
+}

@@ -55,6 +55,21 @@ prune one.json whole --keep 0.86 --output one --points 2
 [ "$(value one.json kept)" -eq 6 ] || fail "not 6 of 7 are kept"
 close_numbers 1e-14 "$(loss_of one)" "$(LC_ALL=C awk -v a="$(value one.json loss)" -v b="$(value one.json connections 6 increase)" 'BEGIN { printf "%.17g", a + b }')"
 [ "$(value one.json curve 2 kept)" -eq 0 ] && [ "$(value one.json curve 2 loss)" = "$(value half.json curve 7 loss)" ] || fail "curves differ"
+# By first order: one pass, on ranks the same; leave-one-out has it beside its own, and how well they agree.
+prune effects.json whole --by first-order --points 2
+grep -q "\"by\":\"first-order\",\"correlation\":null,\"effect_correlation\":null" effects.json || fail "$(cat effects.json)"
+expect 0 mpirun --oversubscribe -n 3 "$GDN" prune whole --by first-order --points 2 --json > effects_3.json 2> err
+for at in 0 1 2 3 4 5 6; do
+    [ "$(value effects.json connections $at target)" = "$(value effects_3.json connections $at target)" ] || fail "another order on ranks: $(cat effects_3.json)"
+    close_numbers 1e-4 "$(value effects.json connections $at effect)" "$(value effects_3.json connections $at effect)"
+    printf '%s\n' "$(value effects.json connections $at effect)"
+done > effects
+LC_ALL=C sort -rg -c effects && [ "$(sort -u effects | wc -l)" -ge 6 ] || fail "not by effect: $(cat effects)"
+for at in 0 1 2 3 4 5 6; do value half.json connections $at effect; done | sort -g > beside
+sort -g effects | cmp - beside || fail "other effects beside leave-one-out"
+LC_ALL=C awk -v r="$(value half.json effect_correlation)" 'BEGIN { exit !(r >= -1 && r <= 1) }' || fail "no correlation: $(cat half.json)"
+refused "leave-one-out, contribution or first-order is expected" "$GDN" prune whole --by second-order
+
 prune none.json whole --keep 0 --output none --by contribution
 [ "$(value none.json correlation)" = null ] && [ "$(value none.json connections 0 increase)" = null ] || fail "measured what was not asked for"
 [ "$(value none.json kept_loss)" = "$(loss_of none)" ] && [ "$(value none.json kept_loss)" = "$(value half.json curve 7 loss)" ] || fail "another loss without any"

@@ -21,8 +21,8 @@ static const struct argp_option own[] = {
     {"keep", KEY_KEEP, "PART", 0, "Keep this part of the connections, from 0 to 1, the most important ones",
      0},
     {"by", KEY_BY, "MEASURE", 0,
-     "Importance: leave-one-out (default), the loss without it, an evaluation each; or contribution, gate x "
-     "contribution, of one evaluation",
+     "Importance: leave-one-out (default), the loss without it, an evaluation each; contribution, gate x "
+     "contribution, of one evaluation; or first-order, what groups of the data lose by their gradients, of one pass",
      0},
     {"output", KEY_OUTPUT, "DIR", 0,
      "Write the model of those kept into this new folder: checkpoint.h5 and config.yaml", 0},
@@ -43,13 +43,13 @@ struct arguments {
 };
 
 static int take_by(const char *value, enum prune_by *out) {
-    static const char *const words[] = {"leave-one-out", "contribution"}; /* enum prune_by */
-    for (int i = 0; i < 2; i++) {
+    static const char *const words[] = {"leave-one-out", "contribution", "first-order"}; /* enum prune_by */
+    for (int i = 0; i < 3; i++) {
         if (strcmp(value, words[i])) continue;
         *out = (enum prune_by)i;
         return GDN_OK;
     }
-    return gdn_fail(GDN_INPUT, "--by '%s': leave-one-out or contribution is expected", value);
+    return gdn_fail(GDN_INPUT, "--by '%s': leave-one-out, contribution or first-order is expected", value);
 }
 
 static int take_path(const char *option, const char *value, const char **out) {
@@ -99,9 +99,10 @@ static const struct command_line line = {
         "evaluation for each "
         "connection. --by contribution takes one evaluation for all: the mean gate times the mean root mean "
         "square of what it adds, "
-        "where it has a mix times that. It is cheap and rough: with leave-one-out the correlation of the two "
-        "orders is printed, 1 where they "
-        "are the same.\n\n"
+        "where it has a mix times that. --by first-order takes one pass forward and backward, on the cpu: what groups of "
+        "about 1024 tokens would lose without it, the gradient times the change of what enters the layer, root mean "
+        "square over groups. Both are cheap and rough: with leave-one-out the correlation of each order with that is "
+        "printed, 1 where they are the same.\n\n"
         "Printed are the connections from the most important to the least, and the loss curve: with how many "
         "of the most important ones "
         "which loss is left. Importance is measured once, so that what two connections do for each other is "
@@ -118,9 +119,9 @@ static const struct command_line line = {
         "take no time, no memory and no bytes between stages: gdn plan DIR/config.yaml says what is left.\n\n"
         "With --json one line is printed: an object of checkpoint, step, sequences, tokens, loss (nats a "
         "token, with all), by, correlation "
-        "(null unless leave-one-out), keep, kept (how many), kept_loss, output (all null where not given), "
+        "and effect_correlation (null unless leave-one-out), keep, kept (how many), kept_loss, output (all null where not given), "
         "connections, a list by falling importance of "
-        "target, source (-1: the embedding), distance, gate, contribution, increase (of the loss without it; "
+        "target, source (-1: the embedding), distance, gate, contribution, effect (first-order), increase (of the loss without it; "
         "null where not measured) and kept, and "
         "curve, a list of kept and loss.",
     .common = OPTION_SET,
@@ -187,6 +188,9 @@ static int prune_model(struct subject *subject, const struct options *options, c
     struct prune prune = {0};
     TRY(mesh_agree(&subject->mesh, open_output(&subject->mesh, given, outcome)));
     TRY(subject_load(subject, options, &given->subject));
+    if (given->by == PRUNE_FIRST_ORDER && !subject->ops->device->host)
+        return mesh_agree(&subject->mesh, gdn_fail(GDN_INPUT, "--by first-order is measured on the cpu alone; give --set "
+                                                              "device=cpu"));
     int status = measure(subject, given, &prune);
     if (!status)
         status = mesh_agree(&subject->mesh,

@@ -20,6 +20,7 @@ static void print_edge(const struct prune_edge *edge, bool some, FILE *out) {
     snprintf(source, sizeof source, edge->source < 0 ? "emb" : "%d", edge->source);
     fprintf(out, "  %5d %5s %8d  %8.4f  %12.6g  %12.6g", edge->target, source, edge->distance, edge->gate,
             edge->contribution, prune_use(edge));
+    if (!isnan(edge->effect)) fprintf(out, "  %12.6g", edge->effect);
     if (!isnan(edge->increase)) fprintf(out, "  %+12.6g", edge->increase);
     fprintf(out, "%s\n", !some ? "" : edge->kept ? "  kept" : "  -");
 }
@@ -56,9 +57,11 @@ int prune_print(const struct prune_report *report, FILE *out) {
     if (!isnan(prune->correlation))
         fprintf(out, "correlation  %.3f of the order by gate x contribution with that by leave-one-out\n",
                 prune->correlation);
+    if (!isnan(prune->effect_correlation))
+        fprintf(out, "             %.3f of the first-order effect's\n", prune->effect_correlation);
     if (report->output) fprintf(out, "written      %s: checkpoint.h5, config.yaml\n", report->output);
-    fprintf(out, "\n   into  from distance      gate  contribution          both%s\n",
-            left_out ? "   without it" : "");
+    fprintf(out, "\n   into  from distance      gate  contribution          both%s%s\n",
+            prune->count && !isnan(prune->edge[0].effect) ? "   first order" : "", left_out ? "    without it" : "");
     for (int i = 0; i < prune->count; i++) print_edge(&prune->edge[i], some, out);
     print_curve(prune, out);
     return 0;
@@ -68,10 +71,11 @@ static json_t *edges_json(const struct prune *prune) {
     json_t *list = json_array();
     for (int i = 0; i < prune->count; i++) {
         const struct prune_edge *edge = &prune->edge[i];
-        json_array_append_new(list, json_pack("{s:i, s:i, s:i, s:o, s:o, s:o, s:b}", "target", edge->target,
+        json_array_append_new(list, json_pack("{s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:b}", "target", edge->target,
                                               "source", edge->source, "distance", edge->distance, "gate",
                                               json_finite(edge->gate), "contribution",
-                                              json_finite(edge->contribution), "increase",
+                                              json_finite(edge->contribution), "effect",
+                                              json_finite(edge->effect), "increase",
                                               json_finite(edge->increase), "kept", edge->kept));
     }
     return list;
@@ -88,6 +92,7 @@ static json_t *curve_json(const struct prune *prune) {
 int prune_print_json(const struct prune_report *report) {
     const struct prune *prune = report->prune;
     const bool some = !isnan(report->keep);
+    static const char *const by[] = {"leave-one-out", "contribution", "first-order"}; /* enum prune_by */
     json_t *edges = edges_json(prune), *curve = curve_json(prune);
     if (json_array_size(edges) != (size_t)prune->count || json_array_size(curve) != (size_t)prune->points) {
         json_decref(edges);
@@ -95,11 +100,11 @@ int prune_print_json(const struct prune_report *report) {
         return gdn_fail(GDN_INTERNAL, "out of memory for the output as JSON");
     }
     return json_print_line(json_pack(
-        "{s:o, s:I, s:I, s:I, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "checkpoint",
+        "{s:o, s:I, s:I, s:I, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "checkpoint",
         json_bytes(report->checkpoint, strlen(report->checkpoint)), "step", (json_int_t)report->step,
         "sequences", (json_int_t)report->sequences, "tokens", (json_int_t)report->tokens, "loss",
-        json_finite(prune->loss), "by", report->by == PRUNE_LEAVE_ONE_OUT ? "leave-one-out" : "contribution",
-        "correlation", json_finite(prune->correlation), "keep", json_finite(report->keep), "kept",
+        json_finite(prune->loss), "by", by[report->by],
+        "correlation", json_finite(prune->correlation), "effect_correlation", json_finite(prune->effect_correlation), "keep", json_finite(report->keep), "kept",
         some ? json_integer(kept_of(prune)) : json_null(), "kept_loss", json_finite(prune->kept_loss),
         "output", report->output ? json_bytes(report->output, strlen(report->output)) : json_null(),
         "connections", edges, "curve", curve));

@@ -83,4 +83,19 @@ int evaluation_loss(struct evaluation *evaluation, const struct edge_set *active
 int evaluation_measure(struct evaluation *evaluation, const struct edge_set *active, struct connection_sums *sums,
                        double *tokens, double *loss);
 
+/* A whole model on the host. */
+struct evaluation_subject {
+    const struct model_config *config;
+    const struct table *table;
+    const struct state *state; /* weights */
+    const struct ops *ops;
+};
+
+/* What the loss would gain without each connection, to first order (model/delta/effect.c), on ranks that have all
+ * layers each: the root mean square over the groups of all sets, the same bits on every rank. effect [edges + 1], of
+ * which the last is scratch. Reserves what a training pass needs. Collective. GDN_INTERNAL without memory, or not on
+ * the host. (effects.c) */
+int evaluation_effects(struct evaluation *evaluation, const struct evaluation_subject *subject,
+                       const struct edge_set *active, double *effect);
+
 #endif

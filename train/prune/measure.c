@@ -74,6 +74,7 @@ static int measure_all(struct work *w) {
                                 .distance = edge->distance,
                                 .gate = sums[e].gate / (tokens * gates),
                                 .contribution = mix_of(w->job, edge) * sums[e].contribution / tokens,
+                                .effect = NAN,
                                 .increase = NAN};
     }
     free(sums);
@@ -95,14 +96,41 @@ static int leave_out_each(struct work *w) {
     return 0;
 }
 
-static double importance(const struct prune_edge *edge) {
-    return isnan(edge->increase) ? prune_use(edge) : edge->increase;
+static int measure_effects(struct work *w) {
+    const struct prune_job *job = w->job;
+    const struct evaluation_subject subject = {job->config, job->table, job->state, job->ops};
+    double *effect = calloc((size_t)w->edges->count + 1, sizeof *effect);
+    int status = mesh_agree(job->evaluation->mesh,
+                            effect ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for %d edges", w->edges->count));
+    if (!status) status = evaluation_effects(job->evaluation, &subject, job->active, effect);
+    for (int i = 0; !status && i < w->prune->count; i++)
+        w->prune->edge[i].effect = effect[w->prune->edge[i].edge];
+    free(effect);
+    if (!status) tell(w);
+    return status;
+}
+
+static void choose_importance(struct work *w) {
+    for (int i = 0; i < w->prune->count; i++) {
+        struct prune_edge *edge = &w->prune->edge[i];
+        edge->importance = w->job->by == PRUNE_LEAVE_ONE_OUT ? edge->increase
+                           : w->job->by == PRUNE_FIRST_ORDER ? edge->effect
+                                                             : prune_use(edge);
+    }
 }
 
 static int by_importance(const void *a, const void *b) {
     const struct prune_edge *x = a, *y = b;
-    const double of_x = importance(x), of_y = importance(y);
-    return of_x != of_y ? (of_x < of_y) - (of_x > of_y) : x->edge - y->edge;
+    return x->importance != y->importance ? (x->importance < y->importance) - (x->importance > y->importance)
+                                          : x->edge - y->edge;
+}
+
+static double importance(const struct prune_edge *edge) {
+    return edge->importance;
+}
+
+static double effect(const struct prune_edge *edge) {
+    return edge->effect;
 }
 
 /* The place of one among all by a value, those alike having the mean of theirs. */
@@ -113,12 +141,12 @@ static double rank_of(const struct prune *p, int i, double (*value)(const struct
     return below;
 }
 
-/* Spearman's: Pearson's of the ranks. */
-static double correlation(const struct prune *p) {
+/* Spearman's, of a value's ranks with those of importance: Pearson's of the ranks. */
+static double correlation(const struct prune *p, double (*value)(const struct prune_edge *)) {
     const double mean = (p->count - 1) / 2.0;
     double xy = 0, xx = 0, yy = 0;
     for (int i = 0; i < p->count; i++) {
-        const double x = rank_of(p, i, prune_use) - mean, y = rank_of(p, i, importance) - mean;
+        const double x = rank_of(p, i, value) - mean, y = rank_of(p, i, importance) - mean;
         xy += x * y, xx += x * x, yy += y * y;
     }
     return xx > 0 && yy > 0 ? xy / sqrt(xx * yy) : NAN;
@@ -164,7 +192,7 @@ static int prepare(struct work *w) {
     w->has = calloc((size_t)w->edges->count + 1, sizeof *w->has);
     if (!p->edge || !w->has) return gdn_fail(GDN_INTERNAL, "out of memory for %d connections", p->count);
     TRY(choose_points(w->job, p));
-    w->all = 2 + (w->job->by == PRUNE_LEAVE_ONE_OUT ? p->count : 0) + p->points - 1;
+    w->all = 2 + prune_takes_effects(w->job->by, w->job->ops) + (w->job->by == PRUNE_LEAVE_ONE_OUT ? p->count : 0) + p->points - 1;
     return 0;
 }
 
@@ -176,9 +204,12 @@ static int measure(struct work *w) {
     TRY(loss_with(w, &p->loss));
     if (!isfinite(p->loss))
         return gdn_fail(GDN_INPUT, "the model's loss is %g: nothing can be told by it", p->loss);
+    if (prune_takes_effects(w->job->by, w->job->ops)) TRY(measure_effects(w));
+    if (w->job->by == PRUNE_LEAVE_ONE_OUT) TRY(leave_out_each(w));
+    choose_importance(w);
     if (w->job->by == PRUNE_LEAVE_ONE_OUT) {
-        TRY(leave_out_each(w));
-        p->correlation = correlation(p);
+        p->correlation = correlation(p, prune_use);
+        if (prune_takes_effects(w->job->by, w->job->ops)) p->effect_correlation = correlation(p, effect);
     }
     qsort(p->edge, (size_t)p->count, sizeof *p->edge, by_importance);
     for (int i = 0; i < p->count; i++) p->edge[i].kept = w->job->keep < 0 || i < w->job->keep;
@@ -186,7 +217,7 @@ static int measure(struct work *w) {
 }
 
 int prune_measure(const struct prune_job *job, struct prune *out) {
-    *out = (struct prune){.kept_loss = NAN, .correlation = NAN};
+    *out = (struct prune){.kept_loss = NAN, .correlation = NAN, .effect_correlation = NAN};
     struct work w = {.job = job, .prune = out, .edges = &job->evaluation->pipeline.edges};
     int status = measure(&w);
     free(w.has);

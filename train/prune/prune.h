@@ -11,16 +11,19 @@
 #include "dist/layout/table.h"
 #include "train/evaluation/evaluation.h"
 
-/* What importance is: by how much the loss grows without the connection alone, an evaluation each; or what
- * one evaluation of all tells, gate x contribution. */
-enum prune_by { PRUNE_LEAVE_ONE_OUT, PRUNE_CONTRIBUTION };
+/* What importance is: by how much the loss grows without the connection alone, an evaluation each; what one
+ * evaluation of all tells, gate x contribution; or what one pass forward and backward tells, by how much groups of the
+ * data would lose to first order (evaluation_effects). */
+enum prune_by { PRUNE_LEAVE_ONE_OUT, PRUNE_CONTRIBUTION, PRUNE_FIRST_ORDER };
 
 struct prune_edge {
     int edge;                     /* its number in the table */
     int target, source, distance; /* −1: the embedding is the source */
     double gate;                  /* mean over tokens and gates */
     double contribution;          /* mean over tokens of its root mean square, times |mix| where it has one */
+    double effect;                /* first order; NAN: not measured */
     double increase;              /* of the loss without it alone; NAN: not measured */
+    double importance;            /* whichever of these it is */
     bool kept;
 };
 
@@ -36,8 +39,8 @@ struct prune {
     int points;
     double loss;        /* with all of them */
     double kept_loss;   /* with those kept; NAN: it was not said how many */
-    double correlation; /* of the ranks by gate x contribution with those by leave-one-out (Spearman); NAN:
-                           not known */
+    /* Of the ranks by gate x contribution, and by first order, with those by leave-one-out (Spearman); NAN: not known. */
+    double correlation, effect_correlation;
 };
 
 struct prune_job {
@@ -63,6 +66,11 @@ void prune_free(struct prune *prune);
 /* Gate x contribution. */
 static inline double prune_use(const struct prune_edge *edge) {
     return edge->gate * edge->contribution;
+}
+
+/* Whether it is measured by first order: where that is asked for, and beside leave-one-out on the host. */
+static inline bool prune_takes_effects(enum prune_by by, const struct ops *ops) {
+    return by == PRUNE_FIRST_ORDER || (by == PRUNE_LEAVE_ONE_OUT && ops->device->host);
 }
 
 /* How many connections a model has in use. */

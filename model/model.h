@@ -141,6 +141,21 @@ int model_create_planned(const struct model_config *config, const struct table *
 enum projection_way { PROJECTION_AUTO, PROJECTION_DIRECT, PROJECTION_SPLIT };
 void model_set_projection(struct model *model, enum projection_way projection);
 
+/* What a head makes of some tokens, as a watcher sees it in a pass that evaluates. */
+struct head_view {
+    int exit;              /* the exit's number; −1: the last layer's, which comes behind the exits' */
+    long at, rows, vocab;  /* tokens at … at + rows − 1 of the micro-batch */
+    const real *logits;    /* [rows, vocab], on the host */
+    const int32_t *target; /* [rows] −1: does not count */
+};
+
+/* Called for each block of rows of each head that is computed. What the view points to is valid during the
+ * call alone. On a device that is the host, on one tensor rank. */
+struct head_watch {
+    void (*see)(void *context, const struct head_view *view);
+    void *context;
+};
+
 /* One micro-batch through one chunk. Arrays over nodes have num_layers + 1 entries, entry 1 + node; blocks
  * are [T, W] with T = batch·length and W = stream_width. Arrays over edges have an entry for each of
  * edges.edge; projected sources are [T, edge width], see projected_width. NULL entries: not there. */
@@ -155,6 +170,7 @@ struct pass {
     bool evaluate; /* no backward pass follows, on a model that could */
     /* Forward; NULL: nobody. Sources must be here whole (layout.narrow off). */
     const struct delta_watch *watch;
+    const struct head_watch *heads; /* likewise, where no backward pass follows */
 
     struct connection_sums *connections; /* [edges] added to where options->each, options->effects; else not
                                             looked at (NULL: nobody wants them) */
@@ -266,5 +282,13 @@ void decoder_free(struct decoder *decoder);
  * call. Feed at most `capacity` tokens. `active`: as in loss_options. */
 const real *decoder_step(struct decoder *decoder, int32_t token, const struct edge_set *active);
 void decoder_reset(struct decoder *decoder);
+
+/* The same with exits (model.md, 13): the token leaves at the first where the likeliest token's probability is
+ * at least threshold [exits] of it; above 1 an exit is not asked; NULL: none is. *layers: how many were
+ * computed. Of the others later tokens read keys and values of the exit's state. */
+const real *decoder_leave(struct decoder *decoder, int32_t token, const struct edge_set *active,
+                          const double *threshold, int *layers);
+/* GDN_INPUT where tokens cannot leave the model early. */
+int decoder_validate_leave(const struct model_config *config);
 
 #endif

@@ -72,3 +72,9 @@ void embedding_forward(struct model *m) {
     block_sum(m, terms);
     begin_streams(m, own_rows(m, terms), node_rows(m, -1));
 }
+
+void layer_pass_by(struct model *m, int l, const real *x) {
+    struct layer *layer = &m->layer[l];
+    norm_rows(m, x, layer->norm1, layer->n1, layer->rstd1);
+    layer->mixing.row->pass_by(m, &layer->mixing, layer->n1);
+}

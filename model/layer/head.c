@@ -4,9 +4,9 @@
 
 /* What one of the model's losses is of. */
 struct reading {
+    int number; /* of the exit; −1: the last layer's */
     const real *x; /* [R, W] own rows of the stream */
     struct tensor norm;
-    bool exit;       /* of a layer below the last */
     double scale, z; /* what gradients are multiplied with; z_weight */
     double *ce;
 };
@@ -48,6 +48,13 @@ void head_logits(struct model *m, long at, long rows) {
     if (m->config.logit_softcap > 0) m->ops->softcap(rows, V, t->logits, V, m->config.logit_softcap);
 }
 
+static void show_logits(const struct model *m, const struct reading *of, long at, long rows) {
+    const struct trunk *t = m->trunk;
+    const struct head_watch *watch = m->pass->heads;
+    const struct head_view view = {of->number, at, rows, t->V, t->logits, t->target + at};
+    if (watch && !m->gradients) watch->see(watch->context, &view);
+}
+
 /* Adds to *of->ce, and to sums->z where `of` has a weight for that. */
 static void read_loss(struct model *m, const struct reading *of, struct loss_sums *sums) {
     const struct ops *ops = m->ops;
@@ -58,6 +65,7 @@ static void read_loss(struct model *m, const struct reading *of, struct loss_sum
     for (long at = 0; at < T; at += t->logit_rows) {
         long rows = T - at < t->logit_rows ? T - at : t->logit_rows;
         head_logits(m, at, rows);
+        show_logits(m, of, at, rows);
         block_loss(m, of, rows, t->target + at, t->losses + at, squares ? squares + at : NULL);
         if (!m->gradients) continue;
         ops->gemm('N', 'N', rows, D, V, 1, t->logits, V, t->head.w, D, 0, dnf + at * D, D);
@@ -67,12 +75,12 @@ static void read_loss(struct model *m, const struct reading *of, struct loss_sum
     if (m->tensor->index == 0 && squares) ops->add_up(T, squares, &sums->z);
     if (!m->gradients) return;
     block_sum(m, dnf);
-    read_streams_back(m, of->exit, of->x, of->norm, t->rstdf, own_rows(m, dnf));
+    read_streams_back(m, of->number >= 0, of->x, of->norm, t->rstdf, own_rows(m, dnf));
 }
 
 void head_loss(struct model *m, const real *x, struct loss_sums *sums) {
     const struct loss_options *options = m->pass->options;
-    read_loss(m, &(struct reading){x, m->trunk->norm, false, options->target_weight, options->z_weight, &sums->ce},
+    read_loss(m, &(struct reading){-1, x, m->trunk->norm, options->target_weight, options->z_weight, &sums->ce},
               sums);
 }
 
@@ -80,7 +88,7 @@ void exit_loss(struct model *m, int layer, struct loss_sums *sums) {
     const struct loss_options *options = m->pass->options;
     const int exit = exit_of(&m->config, layer);
     if (exit < 0 || options->exit_weight[exit] == 0) return;
-    read_loss(m, &(struct reading){node_rows(m, layer), m->layer[layer].exit_norm, true,
+    read_loss(m, &(struct reading){exit, node_rows(m, layer), m->layer[layer].exit_norm,
                                    options->target_weight * options->exit_weight[exit], 0, &sums->exits[exit]},
               sums);
 }

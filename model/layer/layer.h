@@ -110,6 +110,9 @@ const real *begin_streams_back(struct model *m);
 /* forward.c */
 void embedding_forward(struct model *m);
 void layer_forward(struct model *m, int layer);
+/* Of a token that leaves this layer out in generation what later tokens read of it there, as if x [1, W] were
+ * the layer's input. */
+void layer_pass_by(struct model *m, int layer, const real *x);
 /* Its parts that a backward pass may need again: a norm's output n [R, D] and rstd of own rows x [R, D]; gu
  * from n2. */
 void norm_rows(struct model *m, const real *x, struct tensor norm, real *n, real *rstd);

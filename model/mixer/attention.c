@@ -261,16 +261,38 @@ static void reset(struct model *m, const struct mixing *x) {
     cache->length = 0;
 }
 
-/* The token's key and value join the cache, its query reads all of it. */
-static void step(struct model *m, const struct mixing *x, const real *n, real *out) {
+/* The token's key and value join the cache. */
+static void remember(struct model *m, const struct mixing *x) {
     const struct attention *a = x->own;
     struct cache *cache = x->decode;
     struct shape z = shape_of(m);
     long one = z.K * z.hd;
-    project(m, x, n, cache->length);
     m->ops->copy(one, a->qkv_out + z.H * z.hd, cache->keys + cache->length * one);
     m->ops->copy(one, a->qkv_out + z.H * z.hd + one, cache->values + cache->length * one);
     cache->length++;
+}
+
+/* As `project`, but without queries, of which norms and what rules add are not looked at. */
+static void pass_by(struct model *m, const struct mixing *x, const real *n) {
+    const struct attention *a = x->own;
+    const struct common *s = x->common;
+    const struct cache *cache = x->decode;
+    struct shape z = shape_of(m);
+    long q = z.H * z.hd, kv = 2 * z.K * z.hd;
+    m->ops->gemm('N', 'T', 1, kv, z.D, 1, n, z.D, a->qkv.w + q * z.D, z.D, 0, a->qkv_out + q, z.wide);
+    if (a->qkv_bias.w) m->ops->add_columns(1, kv, 1, a->qkv_bias.w + q, 0, a->qkv_out + q, z.wide);
+    if (s->norm) head_norm_forward(m, &a->norm, &(struct head_rows){a->qkv_out, z.H, z.K, z.hd}, s->norm);
+    m->ops->rope(1, 1, cache->length, NULL, z.K, z.hd, s->cosine, s->sine, 1, a->qkv_out + q, z.wide);
+    remember(m, x);
+}
+
+/* And its query reads all of it. */
+static void step(struct model *m, const struct mixing *x, const real *n, real *out) {
+    const struct attention *a = x->own;
+    const struct cache *cache = x->decode;
+    struct shape z = shape_of(m);
+    project(m, x, n, cache->length);
+    remember(m, x);
     m->ops->attention_decode(cache->length, z.H, z.K, z.hd, a->qkv_out, cache->keys, cache->values, a->out);
     project_out(m, x, out);
 }
@@ -298,4 +320,5 @@ const struct mixer mixer_attention = {
     .lay_out_decode = lay_out_decode,
     .reset = reset,
     .step = step,
+    .pass_by = pass_by,
 };

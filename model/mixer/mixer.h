@@ -85,10 +85,12 @@ struct mixer {
     int again_from; /* enum recompute_policy */
 
     /* Generation of one sequence, by a rank that has all of the model: takes what the decode struct needs for
-     * `capacity` tokens from the arena; forgets all tokens; forward for one more. */
+     * `capacity` tokens from the arena; forgets all tokens; forward for one more; and without that what later
+     * tokens read of it (NULL: tokens cannot leave early). */
     void (*lay_out_decode)(struct model *m, const struct mixing *x, struct arena *arena, long capacity);
     void (*reset)(struct model *m, const struct mixing *x);
     void (*step)(struct model *m, const struct mixing *x, const real *n, real *out);
+    void (*pass_by)(struct model *m, const struct mixing *x, const real *n);
 };
 
 /* The rows of gdn. */

@@ -3,6 +3,7 @@
 #include "kernels/base/status.h"
 #include "model/pass/private.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 struct decoder {
@@ -70,15 +71,72 @@ void decoder_reset(struct decoder *d) {
     rules_reset(d->model, d->set);
 }
 
-const real *decoder_step(struct decoder *d, int32_t token, const struct edge_set *active) {
+/* From a node's output what a head says. */
+static void read_head(struct decoder *d, struct tensor norm, int node) {
+    struct model *m = d->model;
+    head_norm(m, norm, node_rows(m, node));
+    head_logits(m, 0, 1);
+    m->ops->device->download(d->logits, m->trunk->logits, (size_t)m->config.vocab_size * sizeof *d->logits);
+}
+
+/* The probability of the likeliest token. */
+static double confidence(const struct decoder *d) {
+    const long vocab = d->model->config.vocab_size;
+    double sum = 0;
+    real most = d->logits[0];
+    for (long v = 1; v < vocab; v++) most = d->logits[v] > most ? d->logits[v] : most;
+    for (long v = 0; v < vocab; v++) sum += exp((double)(d->logits[v] - most));
+    return 1 / sum;
+}
+
+/* Layers up to where the token leaves; their number. */
+static int climb(struct decoder *d, const double *threshold) {
+    struct model *m = d->model;
+    const struct exit_config *exit = &m->config.exit;
+    const int layers = m->config.num_layers;
+    int done = 0;
+    for (int e = 0; threshold && e < exit->num_layers; e++) {
+        const int layer = exit->layers[e];
+        if (threshold[e] > 1) continue;
+        layers_forward(m, done, layer + 1, m->passes->sums_of_pass);
+        done = layer + 1;
+        read_head(d, m->layer[layer].exit_norm, layer);
+        if (confidence(d) >= threshold[e]) return done;
+    }
+    layers_forward(m, done, layers, m->passes->sums_of_pass);
+    read_head(d, m->trunk->norm, layers - 1);
+    return layers;
+}
+
+const real *decoder_leave(struct decoder *d, int32_t token, const struct edge_set *active,
+                          const double *threshold, int *layers) {
     struct model *m = d->model;
     struct loss_options options = {.active = active};
     struct pass pass = {.batch = 1, .length = 1, .options = &options};
     begin_pass(m, &pass);
     m->ops->device->upload(m->trunk->input, &token, sizeof token);
-    chunk_forward(m, m->passes->sums_of_pass);
-    head_norm(m, m->trunk->norm, node_rows(m, m->config.num_layers - 1));
-    head_logits(m, 0, 1);
-    m->ops->device->download(d->logits, m->trunk->logits, (size_t)m->config.vocab_size * sizeof *d->logits);
+    rules_begin(m, m->passes->sums_of_pass);
+    embed_forward(m);
+    *layers = climb(d, threshold);
+    for (int l = *layers; l < m->config.num_layers; l++) layer_pass_by(m, l, node_rows(m, *layers - 1));
+    rules_begin(m, NULL);
     return d->logits;
+}
+
+const real *decoder_step(struct decoder *d, int32_t token, const struct edge_set *active) {
+    int layers;
+    return decoder_leave(d, token, active, NULL, &layers);
+}
+
+int decoder_validate_leave(const struct model_config *config) {
+    if (!config->exit.num_layers)
+        return gdn_fail(GDN_INPUT, "the model has no exits: model.exit.layers is []");
+    if (config->num_rules)
+        return gdn_fail(GDN_INPUT, "model.rules has %d entries, of which layers that are left out would lack what "
+                                   "they add to keys and values: tokens leave early of models without such",
+                        config->num_rules);
+    for (int l = 0; l < config->num_layers; l++)
+        if (!mixer_of(config, l)->pass_by)
+            return gdn_fail(GDN_INPUT, "the mixer %s of layer %d cannot leave tokens out", mixer_of(config, l)->name, l);
+    return 0;
 }

@@ -43,15 +43,16 @@ static const real *last_output(const struct model *m) {
     return node_rows(m, m->config.num_layers - 1);
 }
 
-void chunk_forward(struct model *m, struct loss_sums *sums) {
+void embed_forward(struct model *m) {
     memset(m->activation_set->rstd_known, 0,
            ((size_t)m->config.num_layers + 1) * sizeof *m->activation_set->rstd_known);
-    rules_begin(m, sums);
-    if (chunk_of(m)->first) {
-        embedding_forward(m);
-        share_node(m, -1);
-    }
-    for (int l = m->span.first; l < m->span.end; l++) {
+    if (!chunk_of(m)->first) return;
+    embedding_forward(m);
+    share_node(m, -1);
+}
+
+void layers_forward(struct model *m, int first, int end, struct loss_sums *sums) {
+    for (int l = first; l < end; l++) {
         rules_forward(m, l, PLACE_BEFORE);
         layer_forward(m, l);
         rules_forward(m, l, PLACE_AFTER);
@@ -59,6 +60,12 @@ void chunk_forward(struct model *m, struct loss_sums *sums) {
         compress_sources(m, l);
         if (!m->gradients) exit_loss(m, l, sums);
     }
+}
+
+void chunk_forward(struct model *m, struct loss_sums *sums) {
+    rules_begin(m, sums);
+    embed_forward(m);
+    layers_forward(m, m->span.first, m->span.end, sums);
     rules_begin(m, NULL);
 }
 

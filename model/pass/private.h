@@ -50,8 +50,11 @@ int model_build(const struct model_config *config, const struct table *table, co
 
 /* pass.c: selects the pass's chunk and activation set. */
 void begin_pass(struct model *m, const struct pass *pass);
-/* The forward pass through its layers. */
+/* The forward pass through its layers: the whole chunk; or, between rules_begin of these sums and of NULL, the
+ * embedding, then layers from `first` up to `end`. */
 void chunk_forward(struct model *m, struct loss_sums *sums);
+void embed_forward(struct model *m);
+void layers_forward(struct model *m, int first, int end, struct loss_sums *sums);
 
 /* source_gradients.c: a walk begins: something has been left where the pass brings a buffer. */
 void begin_source_gradients(struct model *m);

@@ -44,3 +44,27 @@ refused "kept whole" "$GDN" train mean.yaml --run-dir no --set train.compress_so
 refused "no exits to choose of" "$GDN" train attention.yaml --run-dir no --set model.exit.curriculum=rotate
 refused "several" "$GDN" train plain.yaml --run-dir no --set 'model.exit.layers=[0]' --set 'model.exit.weights=[1]' --set 'model.rules=[{kind: hyper}]'
 refused "model.exit" "$GDN" checkpoint export --format huggingface mean exported
+
+# What exits are worth: the last layer's loss is an evaluation's, on any number of ranks; the line behind the table is what generation takes.
+"$GDN" eval mean --json > plain.json
+"$GDN" eval mean --exits --json --svg depth.svg > one.json
+mpirun --oversubscribe -n 2 "$GDN" eval mean --exits --json > two.json
+number() { grep -o "\"$1\":[-0-9.e]*" "$2" | head -"${3:-1}" | tail -1 | cut -d: -f2; }
+grep -q '</svg>' depth.svg || fail "depth.svg"
+for file in one.json two.json; do
+    LC_ALL=C awk -v a="$(number loss plain.json)" -v b="$(number loss $file)" 'BEGIN { exit !(a - b < 1e-9 && b - a < 1e-9) }' || fail "$file: loss"
+    [ "$(grep -o '"layer":' $file | wc -l)" -eq 3 ] || fail "$file: $(cat $file)"
+done
+[ "$(number agreement one.json 2)" = "$(number agreement two.json 2)" ] || fail "agreement depends on ranks"
+"$GDN" eval mean --exits > table
+thresholds=$(sed -n 's/^  gdn generate --exit //p' table)
+speak() { "$GDN" generate mean --prompt 'seven ' --length 24 --temperature 0 --context 99 "$@"; }
+speak > all && speak --exit 2 > never && cmp all never || fail "exits that are not asked change a text"
+speak --exit 0,2,2 --stats > early 2> note
+grep -q ' of 1.00 of 8 layers' note || fail "$(cat note)"
+speak --exit "$thresholds" > wished
+refused "one for each exit" speak --exit 0.5,0.5
+on 1.1.1 heads heads --set train.steps=2
+refused "has no exits" "$GDN" generate heads --prompt a --exit 0.5
+refused "has no exits" "$GDN" eval heads --exits
+refused "goes with --exits" "$GDN" eval mean --svg x.svg

@@ -1,6 +1,7 @@
 /* gdn eval: the loss of a checkpoint on a data set. */
 #include "train/command/commands.h"
 
+#include "train/command/eval_exits.h"
 #include "train/command/json_line.h"
 #include "train/command/options.h"
 #include "train/command/subject.h"
@@ -12,22 +13,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_JSON = 256 };
+enum { KEY_JSON = 256, KEY_EXITS, KEY_AGREEMENT, KEY_SVG };
 
 static const struct argp_option own[] = {
     SUBJECT_OPTIONS("on all"),
+    {"exits", KEY_EXITS, NULL, 0,
+     "Also measure the model's exits (model.exit): loss, agreement with the last layer, and the confidence from "
+     "which on --agreement is reached; of one set, the first or --validation's. On the cpu",
+     0},
+    {"agreement", KEY_AGREEMENT, "X", 0, "With --exits: the wished agreement (default 0.98)", 0},
+    {"svg", KEY_SVG, "FILE", 0, "With --exits: also draw loss and agreement over layers", 0},
     {"json", KEY_JSON, NULL, 0, "Print one object as JSON, on one line", 0},
     {0},
 };
 
 struct arguments {
     struct subject_options subject;
-    bool json;
+    bool json, exits;
+    double agreement; /* NAN: not given */
+    const char *svg;  /* NULL: not given */
 };
 
 static int take(int key, const char *value, void *input) {
     struct arguments *given = input;
     if (key == KEY_JSON) given->json = true;
+    if (key == KEY_EXITS) given->exits = given->subject.first = true;
+    if (key == KEY_SVG) given->svg = value;
+    if (key == KEY_AGREEMENT) return options_real("--agreement", value, 0, 1, &given->agreement);
     subject_take(&given->subject, key, value);
     return 0;
 }
@@ -65,7 +77,11 @@ static const struct command_line line = {
         "token), "
         "bits_per_token, bits_per_byte (null where not known) and perplexity, all of the first set, and "
         "losses, "
-        "which has the loss of each set by its name.",
+        "which has the loss of each set by its name.\n\n"
+        "With --exits a table says of each exit its loss, for which part of tokens its likeliest token is the last "
+        "layer's, and the least confidence (the probability of its likeliest token) such that, of the tokens that "
+        "have it, the part --agreement agrees: what gdn generate --exit takes, as the line behind the table has "
+        "it. In JSON: exits.",
     .common = OPTION_SET,
     .own = own,
     .take = take,
@@ -110,7 +126,8 @@ static int print_result(const struct subject *subject, FILE *out) {
     return 0;
 }
 
-static int print_json(const struct subject *subject) {
+/* `exits` NULL: not asked for. */
+static int print_json(const struct subject *subject, const struct exits_report *exits) {
     const struct validation *validation = &subject->validation;
     const struct evaluation_result *r = &subject->evaluation.result[0];
     const long sequences = validation_sequences(validation, 0);
@@ -121,29 +138,65 @@ static int print_json(const struct subject *subject) {
             json_decref(losses);
             return gdn_fail(GDN_INTERNAL, "out of memory for the output as JSON");
         }
-    return json_print_line(json_pack(
+    json_t *object = json_pack(
         "{s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "checkpoint",
         json_bytes(subject->saved.path, strlen(subject->saved.path)), "step", (json_int_t)subject->saved.step,
         "sequences", (json_int_t)sequences, "tokens", (json_int_t)r->counted, "loss", json_finite(r->loss),
         "bits_per_token", json_finite(r->loss / M_LN2), "bits_per_byte", json_finite(r->bits_per_byte),
-        "perplexity", json_finite(evaluation_perplexity(r)), "losses", losses));
+        "perplexity", json_finite(evaluation_perplexity(r)), "losses", losses);
+    if (exits && object) json_object_set_new(object, "exits", exits_json(exits));
+    return json_print_line(object);
+}
+
+static int check_options(const struct arguments *given) {
+    if (given->exits || (!given->svg && isnan(given->agreement))) return 0;
+    return gdn_fail(GDN_INPUT, "%s goes with --exits", given->svg ? "--svg" : "--agreement");
+}
+
+/* What --exits needs. */
+static int check_exits(const struct subject *subject, const struct arguments *given) {
+    if (!given->exits) return 0;
+    if (!subject->saved.config.model.exit.num_layers)
+        return gdn_fail(GDN_INPUT, "--exits: %s has no exits (model.exit.layers is [])", subject->saved.path);
+    if (subject->ops->device->host) return 0;
+    return gdn_fail(GDN_INPUT, "--exits: logits are read on the host; --set device=cpu is expected, not %s",
+                    subject->ops->device->name);
+}
+
+static int print_exits(struct subject *subject, const struct arguments *given, const struct exits_found *found) {
+    const struct exits_report report = {&subject->saved.config.model, found,
+                                        isnan(given->agreement) ? 0.98 : given->agreement};
+    if (given->svg) TRY(exits_draw(&report, given->svg));
+    if (given->json) return print_json(subject, &report);
+    TRY(print_result(subject, stdout));
+    exits_print(&report, stdout);
+    return 0;
 }
 
 static int evaluate(struct subject *subject, const struct options *options, const struct arguments *given) {
     struct mesh *mesh = &subject->mesh;
     double loss = NAN;
+    TRY(mesh_agree(mesh, check_options(given)));
     TRY(subject_load(subject, options, &given->subject));
     struct saved_model *saved = &subject->saved;
     const struct edge_set *active = loop_active(&saved->config, &subject->evaluation.pipeline, saved->step);
-    TRY(evaluation_loss(&subject->evaluation, active, NULL, NULL, &loss));
+    TRY(mesh_agree(mesh, check_exits(subject, given)));
     int status = 0;
-    if (mesh->rank == 0) status = given->json ? print_json(subject) : print_result(subject, stdout);
+    if (given->exits) {
+        struct exits_found found;
+        status = exits_measure(&subject->evaluation, &saved->config.model, active, &found);
+        if (!status && mesh->rank == 0) status = print_exits(subject, given, &found);
+        exits_found_free(&found);
+        return mesh_agree(mesh, status);
+    }
+    TRY(evaluation_loss(&subject->evaluation, active, NULL, NULL, &loss));
+    if (mesh->rank == 0) status = given->json ? print_json(subject, NULL) : print_result(subject, stdout);
     return mesh_agree(mesh, status);
 }
 
 int cmd_eval(int argc, char **argv) {
     struct options options;
-    struct arguments given = {0};
+    struct arguments given = {.agreement = NAN};
     subject_begin();
     int status = options_parse(&line, argc, argv, &options, &given);
     if (!status && !options.done) {

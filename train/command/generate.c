@@ -9,12 +9,11 @@
 #include "dist/mesh/mesh.h"
 #include "kernels/base/random.h"
 #include "kernels/base/status.h"
-#include "model/params/edges.h"
-#include "model/rules/rules.h"
 #include "model/model.h"
 #include "train/command/sample_token.h"
 #include "train/command/commands.h"
 #include "train/command/json_line.h"
+#include "train/command/leaving.h"
 #include "train/command/options.h"
 #include "train/command/saved_model.h"
 #include "train/command/utf8_stream.h"
@@ -31,6 +30,8 @@ enum key {
     KEY_DEVICE,
     KEY_FORMAT,
     KEY_DATA,
+    KEY_EXIT,
+    KEY_STATS,
     KEY_JSON
 };
 
@@ -42,6 +43,8 @@ struct settings {
     char device[40];  /* "device=…", as an override; "": what this machine has */
     char format[64];  /* "data.format=…"; "": the run's */
     const char *data; /* a file that the model reads; NULL: none */
+    struct leaving leaving;
+    bool stats;
 };
 
 static int take_option(int key, const char *value, void *input) {
@@ -51,11 +54,12 @@ static int take_option(int key, const char *value, void *input) {
         s->prompt = value;
         return GDN_OK;
     case KEY_IDS:
-        s->ids = true;
-        return GDN_OK;
     case KEY_JSON:
-        s->json = true;
+    case KEY_STATS:
+        *(key == KEY_IDS ? &s->ids : key == KEY_JSON ? &s->json : &s->stats) = true;
         return GDN_OK;
+    case KEY_EXIT:
+        return leaving_read(value, &s->leaving);
     case KEY_LENGTH:
         return options_long("--length", value, 1, INT32_MAX, &s->length);
     case KEY_TEMPERATURE:
@@ -105,6 +109,11 @@ static const struct argp_option own[] = {
      "What tokens are: text where they are bytes (default: the run's data.format)", 0},
     {"data", KEY_DATA, "FILE", 0,
      "A file that --format is that of, as for gdn eval; what goes on is the prompt, not the file", 0},
+    {"exit", KEY_EXIT, "P[,P...]", 0,
+     "Leave a token's layers at the first exit (model.exit) where the likeliest next token has at least the "
+     "probability P: one for all exits, or one each, as gdn eval --exits finds them; above 1: not at this one",
+     0},
+    {"stats", KEY_STATS, NULL, 0, "Then say on standard error how fast that was, and of how many layers", 0},
     {"json", KEY_JSON, NULL, 0, "Print one object as JSON, on one line, once the text is whole", 0},
     {0},
 };
@@ -122,6 +131,8 @@ static const struct command_line line = {
         "With --json one line is printed instead: an object of prompt (as given), text (what was added) and "
         "ids (the same as tokens). Bytes that are no UTF-8 are U+FFFD in text, which is null where "
         "no tokenizer is known.\n\n"
+        "With --exit the tokens of the prompt go through all layers but for the last of them; of layers that a "
+        "token leaves out later tokens read keys and values that are made of its state at the exit.\n\n"
         "Examples:\n"
         "  gdn generate runs/tiny --prompt 'It was ' --temperature 0.8 --top-k 40\n"
         "  gdn generate runs/tokens --ids --prompt '17 4 256' --length 20 --json",
@@ -234,16 +245,18 @@ static int read_prompt(const struct settings *s, const struct saved_model *saved
     return GDN_OK;
 }
 
-/* Feeds all tokens that the cache lacks; where it is full, starts again from the newest half. */
+/* Feeds all tokens that the cache lacks; where it is full, starts again from the newest half. The last may
+ * leave early. */
 static const real *feed(struct decoder *decoder, struct sequence *text, long *start, long context,
-                        const struct edge_set *active) {
+                        const struct edge_set *active, struct leaving *leaving) {
     const real *logits = NULL;
     while (text->fed < text->count) {
         if (text->fed - *start == context) {
             decoder_reset(decoder);
             *start = text->fed = text->count - context / 2;
         }
-        logits = decoder_step(decoder, text->token[text->fed++], active);
+        const bool last = text->fed + 1 == text->count;
+        logits = leaving_step(leaving, decoder, text->token[text->fed++], active, last);
     }
     return logits;
 }
@@ -298,37 +311,29 @@ static int write_text(const struct settings *s, const struct saved_model *saved,
                       struct decoder *decoder, const struct edge_set *active, struct sequence *text,
                       struct candidate *work, long context) {
     const struct model_config *model = &saved->config.model;
+    struct leaving leaving = s->leaving;
     if (!s->ids && !s->json) fputs(s->prompt, stdout);
     long start = text->count > context ? text->count - context : 0;
     text->fed = start;
     for (long i = 0; i < s->length; i++) {
-        const real *logits = feed(decoder, text, &start, context, active);
+        const real *logits = feed(decoder, text, &start, context, active, &leaving);
         double uniform = random_uniform((uint64_t)s->seed, random_name("generate"), (uint64_t)i);
         int32_t token = sample_token(logits, model->vocab_size, &s->sampling, uniform, work);
         if (ends_text(s, speech, token)) break;
         text->token[text->count++] = token;
         TRY(print_token(s, speech, token));
     }
+    if (s->stats) leaving_print(&leaving, model->num_layers);
     if (s->json) return print_json(s, speech, text);
     TRY(utf8_stream_end(&speech->stream, stdout));
     putchar('\n'); /* main finds out whether all could be written */
     return GDN_OK;
 }
 
-/* The edges in use at the last step. */
-static int find_active(const struct saved_model *saved, struct edge_set *active) {
-    const struct model_config *model = &saved->config.model;
-    struct edges edges;
-    TRY(edges_create(model, &edges));
-    int distances = active_distances(&model->delta, saved->step > 0 ? saved->step - 1 : 0);
-    int status = edges_introduced(&edges, distances, active);
-    edges_free(&edges);
-    return status;
-}
-
-static int generate(const struct settings *s, const struct saved_model *saved, struct speech *speech,
+static int generate(struct settings *s, const struct saved_model *saved, struct speech *speech,
                     const struct ops *ops) {
     const struct config *c = &saved->config;
+    TRY(leaving_prepare(&c->model, saved->path, &s->leaving));
     if (s->data && !s->format[0])
         return gdn_fail(GDN_INPUT, "--data %s tells what tokens are by its format: add --format", s->data);
     if (!s->ids && !is_text(speech))
@@ -347,7 +352,7 @@ static int generate(const struct settings *s, const struct saved_model *saved, s
         text.token && work ? GDN_OK : gdn_fail(GDN_INTERNAL, "out of memory for %ld tokens", s->length);
     if (!status) status = read_prompt(s, saved, speech, &text);
     if (!status) status = decoder_create(&c->model, &saved->table, &saved->state, ops, context, &decoder);
-    if (!status) status = find_active(saved, &active);
+    if (!status) status = saved_model_active(saved, &active);
     if (!status) status = write_text(s, saved, speech, decoder, &active, &text, work, context);
     edge_set_free(&active);
     decoder_free(decoder);

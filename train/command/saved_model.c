@@ -1,5 +1,7 @@
 #include "train/command/saved_model.h"
 #include "kernels/base/status.h"
+#include "model/params/edges.h"
+#include "model/rules/rules.h"
 #include "model/table/params.h"
 #include "train/run/backend.h"
 #include "train/memory/state.h"
@@ -40,6 +42,16 @@ int saved_model_load(const struct mesh *mesh, const char *given, char *const *ov
     *out = (struct saved_model){0};
     int status = load(mesh, given, overrides, count, out);
     if (status) saved_model_free(out);
+    return status;
+}
+
+int saved_model_active(const struct saved_model *saved, struct edge_set *active) {
+    const struct model_config *model = &saved->config.model;
+    struct edges edges;
+    TRY(edges_create(model, &edges));
+    int distances = active_distances(&model->delta, saved->step > 0 ? saved->step - 1 : 0);
+    int status = edges_introduced(&edges, distances, active);
+    edges_free(&edges);
     return status;
 }
 

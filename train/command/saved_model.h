@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "dist/checkpoint/checkpoint.h"
+#include "dist/layout/edge.h"
 #include "kernels/ops.h"
 #include "train/memory/state.h"
 #include "train/config/config.h"
@@ -27,6 +28,9 @@ struct saved_model {
 int saved_model_load(const struct mesh *mesh, const char *given, char *const *overrides, int count,
                      struct saved_model *out);
 void saved_model_free(struct saved_model *saved);
+
+/* The edges in use at its last step. Free with edge_set_free. GDN_INTERNAL without memory. */
+int saved_model_active(const struct saved_model *saved, struct edge_set *active);
 
 /* Chooses the backend and copies the weights to its device: the backend of an override, else the best that
  * this machine has, wherever the model was trained; on the cpu in fp32 where it was trained in fp16 or fp8. A

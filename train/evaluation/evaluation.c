@@ -180,7 +180,8 @@ struct wish {
     evaluation_ask *ask;
     void *context;
     struct connection_sums *each; /* [edges] this rank's part is added to these; NULL: not measured */
-    double tokens;                /* of this rank's sequences */
+    const struct head_watch *heads; /* sees the logits of exits and last layer; NULL: nobody */
+    double tokens;                  /* of this rank's sequences */
 };
 
 /* What the connections did in the round that was just made. */
@@ -197,13 +198,15 @@ static void add_connections(const struct evaluation *evaluation, const struct wi
 static int sum_round(struct evaluation *evaluation, const struct validation_part *part, long first, long end,
                      struct wish *wish, double sums[EVALUATION_SUMS]) {
     struct mesh *mesh = evaluation->mesh;
-    const struct loss_options options = {
-        .active = wish->active, .measure = wish->each, .each = wish->each};
+    struct loss_options options = {.active = wish->active, .measure = wish->each, .each = wish->each};
+    for (int e = 0; wish->heads && e < MAX_EXITS; e++) options.exit_weight[e] = 1;
     const bool given_up = wish->ask && wish->ask(wish->context);
     long from = first * evaluation->group, to = end * evaluation->group;
     if (to > part->sequences) to = part->sequences;
-    struct step step = {
-        .rows = evaluation->rows, .sequences = to > from ? to - from : 0, .options = &options};
+    struct step step = {.rows = evaluation->rows,
+                        .sequences = to > from ? to - from : 0,
+                        .options = &options,
+                        .heads = wish->heads};
     int status = given_up ? gdn_fail(GDN_STOPPED, "asked to stop in an evaluation") : 0;
     activity_renew(); /* a round counts as a step, however many there are */
     if (step.sequences && !status) status = read_rows(evaluation, part, from, step.sequences);
@@ -265,13 +268,19 @@ static int evaluate(struct evaluation *evaluation, struct wish *wish, double *lo
 
 int evaluation_loss(struct evaluation *evaluation, const struct edge_set *active, evaluation_ask *ask,
                     void *context, double *loss) {
-    struct wish wish = {active, ask, context, NULL, 0};
+    struct wish wish = {.active = active, .ask = ask, .context = context};
+    return evaluate(evaluation, &wish, loss);
+}
+
+int evaluation_watch(struct evaluation *evaluation, const struct edge_set *active,
+                     const struct head_watch *heads, double *loss) {
+    struct wish wish = {.active = active, .heads = heads};
     return evaluate(evaluation, &wish, loss);
 }
 
 int evaluation_measure(struct evaluation *evaluation, const struct edge_set *active, struct connection_sums *sums,
                        double *tokens, double *loss) {
-    struct wish wish = {active, NULL, NULL, sums, 0};
+    struct wish wish = {.active = active, .each = sums};
     int edges = evaluation->pipeline.edges.count;
     for (int e = 0; e < edges; e++) sums[e] = (struct connection_sums){0};
     TRY(evaluate(evaluation, &wish, loss));

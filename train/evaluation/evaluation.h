@@ -78,6 +78,11 @@ typedef bool evaluation_ask(void *context);
 int evaluation_loss(struct evaluation *evaluation, const struct edge_set *active, evaluation_ask *ask,
                     void *context, double *loss);
 
+/* The same, with all exits: `heads` sees their logits and the last layer's of this rank's sequences. On the
+ * cpu, where each rank has all layers. */
+int evaluation_watch(struct evaluation *evaluation, const struct edge_set *active,
+                     const struct head_watch *heads, double *loss);
+
 /* The same, with what each connection does: `sums` [edges of evaluation->pipeline] over all tokens of all sets, of
  * which there are *tokens, the same bits on every rank. */
 int evaluation_measure(struct evaluation *evaluation, const struct edge_set *active, struct connection_sums *sums,

@@ -79,6 +79,8 @@ struct step {
 
     const struct delta_watch *watch; /* sees the first micro-batch's connections; NULL: nobody */
 
+    const struct head_watch *heads; /* sees logits of steps that only evaluate; NULL: nobody */
+
     struct nan_trace *nan_trace; /* looks at all that is computed, before it is handed on; NULL: nobody */
 
     /* Called at ACT_NORM with the sums below: fills in `update` and what goes with it; returns a status.

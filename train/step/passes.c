@@ -59,6 +59,7 @@ int execute_forward(void *executor, const struct action *a) {
     wait_for_activation_set(x, a->chunk, a->activation_set);
     struct pass pass = pass_of(x, a);
     if (a->micro_batch == 0) pass.watch = x->step->watch;
+    pass.heads = x->step->heads;
     if (pass.batch) model_stage_forward(x->e.model, &pass, &x->sums[a->micro_batch]);
     if (pass.batch && x->step->nan_trace) trace_forward(x, a);
     return 0;

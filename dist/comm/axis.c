@@ -37,6 +37,7 @@ void axis_free(struct axis *axis) {
     if (axis->device_comm) axis->ops->device->comm->close(axis->device_comm);
     if (axis->pieces) axis->ops->device->release(axis->pieces);
     if (axis->comm != MPI_COMM_NULL) MPI_Comm_free(&axis->comm);
+    axis_begun_free(axis);
     free(axis->gathered);
     free(axis->count);
     free(axis->call);

@@ -37,7 +37,8 @@
 #include "kernels/base/wire.h"
 #include "kernels/ops.h"
 
-struct staging; /* dist/comm/staging.h */
+struct staging;    /* dist/comm/staging.h */
+struct axis_begun; /* dist/comm/axis_begun.h */
 
 struct axis {
     const char *name; /* "data", "tensor", "pipeline" */
@@ -55,6 +56,10 @@ struct axis {
     struct device_comm *device_comm; /* owned by the axis; NULL: none */
     double timeout;                  /* seconds until an exchange over device communicators is given up */
 
+    struct axis_begun *begun; /* owned; NULL until a sum has begun (axis_begun.h) */
+    bool begun_now;           /* sums that have begun have not ended */
+    struct axis_cover *cover; /* of a planned axis: what hides its sums; NULL: nobody asks */
+
     /* Scratch, owned by the axis. */
     double *gathered; /* [size, AXIS_DOUBLES] */
     real *pieces;     /* [pieces_count] a block's part from every rank, on the device; axis_reserve */
@@ -62,6 +67,18 @@ struct axis {
     long *count, *at, *received, *received_at; /* [size] what is exchanged with each rank */
     int *call;                                 /* [4, size] the same for MPI's v-calls */
     int *ticket;                               /* [size] of copies to host memory */
+};
+
+/* What hides sums that have begun, for a plan: while they are under way others' work is done. `work` counts
+ * it: arithmetic so far. */
+struct axis_cover {
+    double (*work)(void);
+    int64_t hidden_bytes; /* of sums that began with work behind them */
+    int hidden_calls;
+    double covering; /* that work */
+
+    int64_t bytes; /* of the sum under way */
+    double since;  /* the work done when it began */
 };
 
 enum {
@@ -76,6 +93,7 @@ struct axis axis_alone(const char *name);
 /* An axis that only counts bytes (above), for plans. Nothing to free. */
 struct axis axis_planned(const char *name, int size, int index);
 void axis_free(struct axis *axis);
+void axis_begun_free(struct axis *axis);
 
 /* Reserves scratch for sums of up to `count` elements (axis_sum, axis_sum_rows of rows·width), maxima of up
  * to count / size, and rows of `count` columns put together from all ranks; in bf16 gathers use it, too, as

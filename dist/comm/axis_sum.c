@@ -82,6 +82,12 @@ int64_t axis_formula_gather_doubles(int size, long count) {
  * leave(). */
 static bool enter(struct axis *axis, int64_t planned, const char *call, long count) {
     if (axis->size == 1 || axis->status) return false;
+    if (axis->begun_now) {
+        axis->status =
+            gdn_fail(GDN_INTERNAL, "a %s over the %s axis comes before the end of sums that have begun", call,
+                     axis->name);
+        return false;
+    }
     axis->calls++;
     if (axis->comm == MPI_COMM_NULL) {
         axis->bytes += planned;

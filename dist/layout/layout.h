@@ -32,6 +32,8 @@ struct layout {
                            as it is (train/step/boundary.h) */
     bool feedback;      /* what that drops of a gradient joins the next micro-batch's */
     enum wire wire;     /* in which type values cross stages and tensor ranks */
+    int tensor_pieces;  /* of a product whose rows are summed over tensor ranks: one's sum travels beside the
+                           next (dist/comm/axis_begun.h); 0 or 1: sums are waited for */
 };
 
 /* One rank that holds everything. `stage` is then NULL. */

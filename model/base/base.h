@@ -91,6 +91,7 @@ struct model {
     struct layer *layer; /* the activation set's */
     real *g;             /* [T, W] gradient of the stream that the backward pass walks down: pass->gradient */
     bool g_full;         /* all rows of g are valid */
+    const real *begun;   /* the terms whose sum over tensor ranks is under way (terms.h); NULL: none */
 };
 
 /* model.c: the tensor of a name, or the first of a stack; NULL pointers where this rank has none. */

@@ -3,6 +3,7 @@
  * dn is a sum over ranks; where rows are divided, m->g is kept up in the own rows and gathered for each
  * product, and so are the norms' outputs. */
 #include "model/base/dropout.h"
+#include "model/base/terms.h"
 #include "model/layer/stream.h"
 
 /* From this rank's terms of dn [T, D], the gradient of the output of a block's norm: adds to m->g. x: own
@@ -37,7 +38,13 @@ static void mlp_backward(struct model *m, int l) {
     ops->linear(down, 'N', 'N', T, F, D, 1, dy, D, layer->down.w, F, 0, t->dh, F);
     ops->swiglu_back(T, F, layer->gu, t->dh, t->dgu, t->h);
     weight_gradient(m, down, D, F, T, 1, dy, D, t->h, F, layer->down.g, F);
-    ops->linear(gate_up, 'N', 'N', T, D, 2 * F, 1, t->dgu, 2 * F, layer->gate_up.w, D, 0, dn, D);
+    linear_terms(m, &(struct terms){.weight_id = gate_up,
+                                    .transposed = 'N',
+                                    .k = 2 * F,
+                                    .a = t->dgu,
+                                    .w = layer->gate_up.w,
+                                    .ldw = D,
+                                    .out = dn});
     weight_gradient(m, gate_up, 2 * F, D, T, 1, t->dgu, 2 * F, stream_all(m, layer->n2), D, layer->gate_up.g,
                     D);
     norm_backward(m, l, BLOCK_MLP, layer->a, layer->norm2, layer->rstd2, dn);

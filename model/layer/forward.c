@@ -2,6 +2,7 @@
  * tensor axis heads, MLP channels and vocabulary are divided: o_proj and down_proj give this rank's terms of
  * a sum, and so does the embedding, of the tokens that are elsewhere zeros. */
 #include "model/base/dropout.h"
+#include "model/base/terms.h"
 #include "model/layer/stream.h"
 
 void norm_rows(struct model *m, const real *x, struct tensor norm, real *n, real *rstd) {
@@ -43,7 +44,7 @@ void layer_forward(struct model *m, int l) {
     const struct ops *ops = m->ops;
     struct trunk *t = m->trunk;
     struct layer *layer = &m->layer[l];
-    long T = m->T, D = m->config.hidden_size, F = t->F;
+    long T = m->T, F = t->F;
     const real *x = layer_input(m, l);
     real *sum = own_rows(m, t->t1), *y = layer->y ? layer->y : node_rows(m, l);
     begin_block(m, l, BLOCK_MIXER, x);
@@ -54,8 +55,13 @@ void layer_forward(struct model *m, int l) {
     add_mixed(m, l, x, sum);
     layer_expand(m, l);
     ops->swiglu(T, F, layer->gu, t->h);
-    ops->linear(mlp_weight_id(layer, WEIGHT_DOWN), 'N', 'T', T, D, F, 1, t->h, F, layer->down.w, F, 0, t->t1,
-                D);
+    linear_terms(m, &(struct terms){.weight_id = mlp_weight_id(layer, WEIGHT_DOWN),
+                                    .transposed = 'T',
+                                    .k = F,
+                                    .a = t->h,
+                                    .w = layer->down.w,
+                                    .ldw = F,
+                                    .out = t->t1});
     block_sum(m, t->t1);
     drop_rows(m, DROP_MLP, l, sum);
     write_block(m, l, BLOCK_MLP, layer->a, sum, y);

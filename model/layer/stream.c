@@ -3,7 +3,10 @@
  * them (Korthikanti et al. 2022). */
 #include "model/layer/stream.h"
 
+#include "model/base/terms.h"
+
 static void sum(struct model *m, real *x, long width) {
+    if (end_terms(m, x)) return;
     if (m->rows_divided)
         axis_sum_rows(m->tensor, x, m->T, width);
     else

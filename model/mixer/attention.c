@@ -2,6 +2,7 @@
  * shapes H and K are this rank's heads and key/value heads of width hd. */
 #include "kernels/base/status.h"
 #include "model/base/dropout.h"
+#include "model/base/terms.h"
 #include "model/mixer/head_norm.h"
 #include "model/mixer/mixer.h"
 #include "model/mixer/rotary.h"
@@ -195,9 +196,14 @@ static void project(struct model *m, const struct mixing *x, const real *n, long
 static void project_out(struct model *m, const struct mixing *x, real *out) {
     const struct attention *a = x->own;
     struct shape z = shape_of(m);
-    m->ops->linear(x->weight + WEIGHT_O, 'N', 'T', m->T, z.D, z.H * z.hd, 1, a->out, z.H * z.hd, a->o.w,
-                   z.H * z.hd, 0, out, z.D);
-    if (a->o_bias.w && m->tensor->index == 0) m->ops->add_columns(m->T, z.D, 1, a->o_bias.w, 0, out, z.D);
+    linear_terms(m, &(struct terms){.weight_id = x->weight + WEIGHT_O,
+                                    .transposed = 'T',
+                                    .k = z.H * z.hd,
+                                    .a = a->out,
+                                    .w = a->o.w,
+                                    .ldw = z.H * z.hd,
+                                    .bias = a->o_bias.w,
+                                    .out = out});
 }
 
 /* What is dropped of this rank's heads; NULL: nothing. */
@@ -243,7 +249,14 @@ static void backward(struct model *m, const struct mixing *x, const real *dout, 
         ops->zero(T * D, dn);
         enter_places(m, x, x->inlet->backward, s->dqkv, n, dn);
     }
-    ops->linear(qkv, 'N', 'N', T, D, wide, 1, s->dqkv, wide, a->qkv.w, D, x->inlet ? 1 : 0, dn, D);
+    linear_terms(m, &(struct terms){.weight_id = qkv,
+                                    .transposed = 'N',
+                                    .k = wide,
+                                    .a = s->dqkv,
+                                    .w = a->qkv.w,
+                                    .ldw = D,
+                                    .beta = x->inlet ? 1 : 0,
+                                    .out = dn});
     weight_gradient(m, qkv, wide, D, T, 1, s->dqkv, wide, n, D, a->qkv.g, D);
     if (a->qkv_bias.g) ops->add_column_sums(T, wide, s->dqkv, wide, a->qkv_bias.g);
 }

@@ -114,6 +114,7 @@ static void lay_out(struct config *config) {
     config->mesh.interleave = 1;
     config->mesh.schedule = SCHEDULE_1F1B;
     config->mesh.sequence_parallel = false;
+    config->mesh.tensor_pieces = 1;
 }
 
 int subject_load(struct subject *subject, const struct options *options,

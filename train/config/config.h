@@ -103,6 +103,7 @@ struct mesh_config {
     int delta;                /* enum delta_split (dist/layout/layout.h) */
     bool sequence_parallel;   /* norms and residual sums on 1/tensor of the tokens */
     int transport;            /* enum mesh_transport (dist/mesh/mesh.h) */
+    int tensor_pieces;        /* of products whose sums over tensor ranks travel beside the next piece */
     bool overlap;             /* gradient sums during the last micro-batch's backward */
     bool narrow_sources;      /* sources cross stages as projections where those are fewer bytes */
     long bucket;              /* elements of a gradient bucket */

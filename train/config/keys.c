@@ -282,6 +282,9 @@ const struct key config_keys[] = {
         .help =
             "a tensor rank normalises, adds up and keeps its own tokens only; others' are gathered where a "
             "product needs them, on the way back again: less memory and arithmetic, more bytes sent"),
+    ROW(mesh.tensor_pieces, "1", .min = 1, .max = 64,
+        .help = "products whose terms tensor ranks sum are multiplied in so many pieces of rows; a piece's sum "
+                "travels while the next is multiplied. 1: at once, and each sum is waited for"),
     CHOICE(mesh.transport, "auto", .choices = "auto|staged|nccl",
            .help =
                "how ranks on devices exchange what lies there: through host memory and MPI; by NCCL, where "

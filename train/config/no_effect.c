@@ -52,12 +52,19 @@ static void print_unused_wire(const struct mesh_config *mesh, FILE *out) {
                 "note      mesh.wire: bf16 of no effect: there are no tensor or pipeline ranks to send to\n");
 }
 
+static void print_unused_pieces(const struct mesh_config *mesh, FILE *out) {
+    if (mesh->tensor_pieces > 1 && mesh->size[AXIS_TENSOR] == 1)
+        fprintf(out, "note      mesh.tensor_pieces: %d of no effect: there are no tensor ranks to sum over\n",
+                mesh->tensor_pieces);
+}
+
 void no_effect_print(const struct config *config, FILE *out) {
     const struct train_config *train = &config->train;
     print_unreachable(&config->model, out);
     print_late(config, out);
     print_unused_muon(config, out);
     print_unused_wire(&config->mesh, out);
+    print_unused_pieces(&config->mesh, out);
     if (!train->warmup_tokens && train->warmup_steps > train->steps)
         fprintf(out,
                 "note      train.warmup_steps: %ld is beyond train.steps: %ld, so the learning rate ends at "

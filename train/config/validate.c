@@ -73,16 +73,19 @@ static int validate_edges(const struct reading *reading) {
     if (!delta->num_edges) return GDN_OK;
     if (!given(reading, DELTA(distances))) delta->num_distances = 0;
     if (delta->num_distances)
-        return impossible(reading, "connections are listed by edges, or follow from distances; of the two one is "
-                                   "expected, the other left out or []",
+        return impossible(reading,
+                          "connections are listed by edges, or follow from distances; of the two one is "
+                          "expected, the other left out or []",
                           DELTA(edges), DELTA(distances));
     if (delta->embedding_source)
-        return impossible(reading, "edges say themselves what reads the embedding, whose number as a source is -1; "
-                                   "embedding_source is expected to be false",
+        return impossible(reading,
+                          "edges say themselves what reads the embedding, whose number as a source is -1; "
+                          "embedding_source is expected to be false",
                           DELTA(edges), DELTA(embedding_source));
     if (delta->stage_steps)
-        return impossible(reading, "distances are introduced one after the other, edges are all there from the start; "
-                                   "stage_steps is expected to be 0",
+        return impossible(reading,
+                          "distances are introduced one after the other, edges are all there from the start; "
+                          "stage_steps is expected to be 0",
                           DELTA(edges), DELTA(stage_steps));
     return edges_validate(&reading->config->model, key_place(reading, DELTA(edges)));
 }
@@ -208,9 +211,27 @@ static int validate_schedule(const struct reading *reading) {
     return GDN_OK;
 }
 
+static int validate_pieces(const struct reading *reading) {
+    const struct config *config = reading->config;
+    const struct mesh_config *mesh = &config->mesh;
+    if (mesh->tensor_pieces == 1) return GDN_OK;
+    if (mesh->sequence_parallel)
+        return impossible(reading,
+                          "sums of rows that tensor ranks share are not cut into pieces: 1 is expected, or "
+                          "sequence_parallel false",
+                          MESH(tensor_pieces), MESH(sequence_parallel));
+    if (config->train.precision == PRECISION_FP8)
+        return impossible(reading,
+                          "fp8 scales a product's rows together, which pieces are not: 1 is expected, or "
+                          "another precision",
+                          MESH(tensor_pieces), TRAIN(precision));
+    return GDN_OK;
+}
+
 static int validate_mesh(const struct reading *reading) {
     const struct mesh_config *mesh = &reading->config->mesh;
     TRY(validate_tensor(reading));
+    TRY(validate_pieces(reading));
     TRY(validate_schedule(reading));
     if (mesh->interleave > 1 && mesh->size[AXIS_PIPELINE] == 1)
         return impossible(reading,

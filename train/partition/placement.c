@@ -29,6 +29,7 @@ int placement_create(const struct config *config, int copies, int tensor_index, 
                            .chunks = mesh->interleave,
                            .small = mesh->small,
                            .wire = (enum wire)mesh->wire,
+                           .tensor_pieces = mesh->tensor_pieces,
                            /* a store reads whole sources */
                            .narrow = mesh->narrow_sources && !config->delta_store.interval};
     const struct axis_sizes joined = axes_joined(mesh->size);

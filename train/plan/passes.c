@@ -13,6 +13,7 @@ struct counting {
     struct model *model;
     struct mesh mesh; /* of planned axes */
     struct pass_costs *costs;
+    struct axis_cover cover; /* of sums over the tensor axis that travel beside products */
     struct action_cost before_action, before_layer; /* what was counted by then */
 };
 
@@ -30,6 +31,12 @@ static void add_since(const struct counting *c, struct action_cost *before, stru
     double flops = ops_counted();
     sum->flops += flops - before->flops;
     before->flops = flops;
+    sum->hidden_bytes += c->cover.hidden_bytes - before->hidden_bytes;
+    sum->hidden_calls += c->cover.hidden_calls - before->hidden_calls;
+    sum->covering += c->cover.covering - before->covering;
+    before->hidden_bytes = c->cover.hidden_bytes;
+    before->hidden_calls = c->cover.hidden_calls;
+    before->covering = c->cover.covering;
     for (int a = 0; a < AXES; a++) {
         const struct axis *axis = &c->mesh.axis[a];
         sum->bytes[a] += axis->bytes - before->bytes[a];
@@ -71,6 +78,8 @@ static int begin(struct counting *c, const struct costing *of, struct pass_costs
     *c = (struct counting){.of = of, .costs = out};
     for (int a = 0; a < axes_count(); a++)
         c->mesh.axis[a] = axis_planned(axis_rows[a].name, layout->size[a], layout->index[a]);
+    c->cover.work = ops_counted;
+    c->mesh.axis[AXIS_TENSOR].cover = &c->cover;
     struct model_part part = {
         .layout = layout,
         .tensor = &c->mesh.axis[AXIS_TENSOR],

@@ -111,6 +111,8 @@ static void print_head(const struct plan *plan, FILE *out) {
             plan->ranks > 1 ? "s" : "");
     if (plan->config->mesh.interleave > 1) fprintf(out, "; %d stages each", plan->config->mesh.interleave);
     if (plan->config->mesh.wire == WIRE_BF16) fprintf(out, "; activations travel in bf16");
+    if (plan->config->mesh.tensor_pieces > 1 && plan->size[AXIS_TENSOR] > 1)
+        fprintf(out, "; tensor sums in %d pieces", plan->config->mesh.tensor_pieces);
     fputc('\n', out);
     print_schedule(plan, out);
     fprintf(out, "step      %ld sequences of %d tokens; a data rank has %d micro-batch%s of %ld\n",

@@ -67,6 +67,15 @@ static double transfer(const struct plan_machine *machine, const struct action_c
     return cost->calls[axis] * machine->latency + (double)cost->bytes[axis] / machine->bandwidth[axis];
 }
 
+/* Sums over the tensor axis that a pass waits for: what does not travel beside products, and of the rest what
+ * takes longer than these. */
+static double tensor_sums(const struct plan_machine *machine, const struct action_cost *cost) {
+    double all = transfer(machine, cost, AXIS_TENSOR), products = cost->covering / machine->flops;
+    double hidden =
+        cost->hidden_calls * machine->latency + (double)cost->hidden_bytes / machine->bandwidth[AXIS_TENSOR];
+    return all - (hidden < products ? hidden : products);
+}
+
 /* Once both ends have started a message, its arrival is known. */
 static void start_transfer(struct simulator *s, struct message *m) {
     if (isnan(m->sent) || isnan(m->posted)) return;
@@ -126,7 +135,7 @@ static int compute(void *simulator, const struct action *a) {
     struct rank_time *time = &s->out->rank[s->rank];
     const struct action_cost *cost = cost_of(s);
     double arithmetic = cost->flops / s->machine->flops, update = (double)cost->memory / s->machine->memory,
-           sums = transfer(s->machine, cost, AXIS_TENSOR);
+           sums = tensor_sums(s->machine, cost);
     (void)a;
     time->arithmetic += arithmetic;
     time->update += update;

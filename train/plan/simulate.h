@@ -3,7 +3,9 @@
  * second.
  *
  * One data and one tensor index stand for all, which act alike and in step. Arithmetic takes its count over
- * the rate. Sums over the tensor axis, within a pass, come on top of it. Messages between stages and bucket
+ * the rate. Sums over the tensor axis, within a pass, come on top of it, but for as much of
+ * those that travel beside products (mesh.tensor_pieces) as these products take, all of an action's together.
+ * Messages between stages and bucket
  * sums go on beside arithmetic, over a link of their own for each axis and rank, or one for all axes that
  * leave a node, one after the other: a message takes the latency and its bytes over the bandwidth, from the
  * moment on that both its ends have started it; only what a rank then has to wait for counts. */
@@ -41,6 +43,11 @@ struct action_cost {
     int64_t bytes[AXES]; /* handed over */
     int calls[AXES];     /* messages, sums and gathers, one after the other */
     int64_t memory;      /* bytes read and written */
+
+    /* Of the sums over the tensor axis those that are under way while `covering` of the arithmetic is done. */
+    int64_t hidden_bytes;
+    int hidden_calls;
+    double covering;
 };
 
 /* Where a pipeline rank's seconds go; all of them together are the step's. */

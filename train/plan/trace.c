@@ -65,23 +65,30 @@ static const struct action_cost *tensor_cost(const struct tracer *t, int tensor,
     return &t->plan->cost[t->index[AXIS_PIPELINE] * t->plan->size[AXIS_TENSOR] + tensor][action];
 }
 
-/* All tensor ranks hand the others an even part of their bytes, and wait for theirs. */
-static void exchange_tensor(const struct tracer *t, int action) {
+/* Bytes that go over the tensor axis beside products of the action, or (`hidden` false) while it waits. */
+static double tensor_bytes(const struct action_cost *cost, bool hidden) {
+    return (double)(hidden ? cost->hidden_bytes : cost->bytes[AXIS_TENSOR] - cost->hidden_bytes);
+}
+
+/* All tensor ranks hand the others an even part of such bytes, and wait for theirs once `covering` is done.
+ */
+static void exchange_tensor(const struct tracer *t, int action, bool hidden, double covering) {
     const struct plan *plan = t->plan;
     int others = plan->size[AXIS_TENSOR] - 1;
-    int64_t mine = t->cost[action].bytes[AXIS_TENSOR];
-    if (!others || !mine) return;
-    for (int pass = 0; pass < 3; pass++) /* start receives, start sends, wait for both */
-        for (int i = 1; i <= others; i++) {
+    double mine = others ? tensor_bytes(&t->cost[action], hidden) / others : 0;
+    for (int pass = 0; pass < 3; pass++) { /* start receives, start sends, wait for both */
+        if (pass == 2) compute(t, covering);
+        for (int i = 1; i <= others && mine > 0; i++) {
             int other = (t->index[AXIS_TENSOR] + i) % plan->size[AXIS_TENSOR];
             long peer = rank_at(plan, t->index[AXIS_COPIES], other, t->index[AXIS_PIPELINE]);
-            double theirs = (double)tensor_cost(t, other, action)->bytes[AXIS_TENSOR] / others;
+            double theirs = tensor_bytes(tensor_cost(t, other, action), hidden) / others;
             if (pass == 0) line(t, "irecv", peer, TAG_TENSOR, theirs);
-            if (pass == 1) line(t, "isend", peer, TAG_TENSOR, (double)mine / others);
+            if (pass == 1) line(t, "isend", peer, TAG_TENSOR, mine);
             if (pass != 2) continue;
             wait_for(t, peer, t->rank, TAG_TENSOR, theirs);
-            wait_for(t, t->rank, peer, TAG_TENSOR, (double)mine / others);
+            wait_for(t, t->rank, peer, TAG_TENSOR, mine);
         }
+    }
 }
 
 /* ------------------------------------------------------------------------------------------- handlers */
@@ -102,8 +109,9 @@ static int work(void *tracer, const struct action *a) {
     const struct tracer *t = tracer;
     const struct plan_machine *machine = &t->plan->machine;
     const struct action_cost *cost = &t->cost[place_of(t, a)];
-    compute(t, cost->flops + (double)cost->memory / machine->memory * machine->flops);
-    exchange_tensor(t, place_of(t, a));
+    compute(t, cost->flops - cost->covering + (double)cost->memory / machine->memory * machine->flops);
+    exchange_tensor(t, place_of(t, a), true, cost->covering);
+    exchange_tensor(t, place_of(t, a), false, 0);
     return 0;
 }
 

@@ -93,6 +93,15 @@ static int can_prune(const struct run *run) {
                     run->ops->device->describe());
 }
 
+/* What goes through host memory is waited for. */
+static int check_pieces(const struct run *run) {
+    if (run->config.mesh.tensor_pieces == 1 || !run->mesh.axis[AXIS_TENSOR].staging) return 0;
+    return gdn_fail_in(gdn_fail(GDN_INPUT,
+                                "sums of a device's buffers travel beside products over nccl alone, and "
+                                "here the transport is staged: 1 is expected"),
+                       "mesh.tensor_pieces");
+}
+
 static int prepare(struct run *run, FILE *log) {
     TRY(ranks_arrange(&run->mesh, run->config.mesh.size));
     TRY(ranks_share_cores(&run->mesh, log));
@@ -100,6 +109,7 @@ static int prepare(struct run *run, FILE *log) {
     TRY(mesh_agree(&run->mesh, can_prune(run)));
     TRY(mesh_use(&run->mesh, run->ops, (enum mesh_transport)run->config.mesh.transport,
                  run->config.watchdog.step));
+    TRY(check_pieces(run));
     run->loss_scale = loss_scale_start(run->ops->precision);
     return mesh_agree(&run->mesh, divide(run));
 }
@@ -122,8 +132,9 @@ static int find_tokenizer(const struct run *run, struct run_data_origin *out) {
     const char *weights = run->config.checkpoint.init_from;
     out->owner = from->path ? from->path : weights;
     if (from->path) return run_tokenizer_of_checkpoint(&from->info, from->path, &out->tokenizer);
-    return weights[0] ? gdn_fail_in(run_tokenizer_of_weights(weights, &out->tokenizer), "checkpoint.init_from")
-                      : 0;
+    return weights[0]
+               ? gdn_fail_in(run_tokenizer_of_weights(weights, &out->tokenizer), "checkpoint.init_from")
+               : 0;
 }
 
 int run_open_data(struct run *run, FILE *log) {

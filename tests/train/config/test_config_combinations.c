@@ -134,6 +134,10 @@ static void combinations_with_the_mesh(void **state) {
             "mesh.interleave: 2", NULL);
     refused("mesh: {schedule: zero_bubble, pipeline: 2}\ntrain: {precision: fp8}\ndevice: cuda", NULL,
             "mesh.schedule: zero_bubble", "train.precision: fp8", NULL);
+    refused("mesh: {tensor: 2, tensor_pieces: 4, sequence_parallel: true}", NULL, "mesh.tensor_pieces: 4",
+            "mesh.sequence_parallel: true", NULL);
+    refused("mesh: {tensor: 2, tensor_pieces: 4}\ntrain: {precision: fp8}\ndevice: cuda", NULL, "mesh.tensor_pieces: 4",
+            "train.precision: fp8", NULL);
     refused("mesh: {schedule: zero_bubble_v, pipeline: 2}", NULL, "'zero_bubble_v'",
             "1f1b or zero_bubble is expected", NULL);
     refused("mesh: {pipeline: 0}", NULL, "mesh.pipeline", "'0'", "from 1", NULL);

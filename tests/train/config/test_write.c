@@ -195,6 +195,7 @@ static void round_trip(void **state) {
             "data={field: body, cache: kept}",
             draw & 32 ? "train.graphs=false" : "train={compress_sources: 0, noise_interval: 0}",
             draw & 16 ? "device=cuda" : "train.precision=fp32",
+            draw & 16 ? "mesh.tensor_pieces=1" : "mesh.sequence_parallel=false",
             draw & 1 ? "data.validation=''" : "data.validation_fraction=0",
             draw & 2 ? "data.train=''" : "data.sources=[]"};
         enum { WIDTHS = sizeof widths / sizeof *widths };

@@ -189,7 +189,8 @@ static int step(struct axis *axis, struct axis_begun *begun) {
 
 static int begin(struct axis *axis, real *x, long count) {
     struct axis_begun *begun = axis->begun;
-    if (axis->staging) return gdn_fail(GDN_INTERNAL, "sums through host memory cannot be begun");
+    if (axis->staging && !axis->device_comm)
+        return gdn_fail(GDN_INTERNAL, "sums through host memory cannot be begun");
     if (count > axis_begun_max(axis))
         return gdn_fail(GDN_INTERNAL,
                         "a sum of %ld elements is begun over the %s axis, which has room for %ld", count,

@@ -21,7 +21,11 @@ close one_mean staged
 if [ "$DEVICE" = emulated ]; then # a GPU is one rank's
     on 2.2.2 mean nccl --set mesh.transport=nccl --set mesh.interleave=2
     equal staged nccl
+    on 1.2.2 mean pieces --set mesh.transport=nccl --set mesh.tensor_pieces=3 # sums that travel beside products
+    close one_mean pieces
 fi
+expect 2 mpirun --oversubscribe -n 2 "$GDN" train mean.yaml --run-dir refused --set mesh.tensor=2 --set mesh.transport=staged --set mesh.tensor_pieces=3 > refused.log 2>&1
+grep -q "mesh.tensor_pieces: .*nccl alone" refused.log || fail "unexpected: $(cat refused.log)"
 
 # Activations that travel in bf16, by either way; losses near log V differ as in wire.sh.
 on 1.2.2 mean staged_bf16 --set mesh.transport=staged --set mesh.wire=bf16

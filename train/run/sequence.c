@@ -95,7 +95,8 @@ static int can_prune(const struct run *run) {
 
 /* What goes through host memory is waited for. */
 static int check_pieces(const struct run *run) {
-    if (run->config.mesh.tensor_pieces == 1 || !run->mesh.axis[AXIS_TENSOR].staging) return 0;
+    const struct axis *axis = &run->mesh.axis[AXIS_TENSOR];
+    if (run->config.mesh.tensor_pieces == 1 || axis->size == 1 || !axis->staging || axis->device_comm) return 0;
     return gdn_fail_in(gdn_fail(GDN_INPUT,
                                 "sums of a device's buffers travel beside products over nccl alone, and "
                                 "here the transport is staged: 1 is expected"),

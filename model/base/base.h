@@ -20,7 +20,7 @@ struct tensor {
     real *w, *g;
 };
 
-/* A saved buffer of a layer whose numbers are kept in bf16 from its forward to its backward pass (SAVE_BF16).
+/* A saved buffer of a layer whose numbers are kept in bf16 from its forward to its backward pass (SAVE_AS).
  */
 struct stored {
     real *at;       /* [count] where the layer's passes have them, shared by all layers */
@@ -43,7 +43,7 @@ struct activation_set {
     real *x0;         /* [T, D] embedding output, on the first stage where it is whole; else NULL */
     real **rstd;      /* [num_layers + 1], entry 1 + node: [R] its inverse rms; NULL where none is needed */
     bool *rstd_known; /* [num_layers + 1] filled in this micro-batch */
-    struct kept_output *kept; /* [num_layers] (pass/private.h) */
+    struct kept_output *kept; /* [num_layers + 1], entry 1 + node (pass/private.h) */
     real **rows; /* [num_layers + 1], entry 1 + node: [R, W]; NULL where the output is kept whole */
 };
 
@@ -66,6 +66,7 @@ struct model {
     long rows_max;          /* R for passes of full capacity, the same on all ranks */
     long sums;              /* most elements that are summed over the tensor axis in one call */
     bool bf16_activations;  /* what SAVE_BF16 saves is kept in bf16 */
+    bool bf16_stream;       /* and what is saved of the residual stream, whose numbers are rounded to that */
     struct stored_list *stored; /* of the layer that is being laid out; NULL: of what layers share */
     double compress;            /* part of the full rank that sources keep, 0: they are not compressed */
     int status;                 /* of the first pass that failed */
@@ -132,15 +133,16 @@ static inline real *take(struct arena *arena, long count) {
                        : (owner) == (common) ? take(&(m)->scratch, count)                                    \
                                                 : (common)->member)
 
-/* The same of a buffer that no other layer reads, where it may be kept in bf16: then layers have it in turn
- * on that of `common`. */
-#define SAVE_BF16(m, owner, common, member, count, from)                                                     \
+/* The same of a buffer that no other layer reads, where `bf16` kept in bf16: then layers have it in turn on
+ * that of `common`. */
+#define SAVE_AS(m, bf16, owner, common, member, count, from)                                                 \
     do {                                                                                                     \
-        if ((m)->bf16_activations)                                                                           \
+        if (bf16)                                                                                            \
             (owner)->member = save_bf16(m, (common)->member, count, (owner)->policy < (from));               \
         else                                                                                                 \
             SAVE(m, owner, common, member, count, from);                                                     \
     } while (0)
+#define SAVE_BF16(m, ...) SAVE_AS(m, (m)->bf16_activations, __VA_ARGS__)
 /* model.c */
 real *save_bf16(struct model *m, real *common, long count, bool keep);
 

@@ -50,7 +50,7 @@ static void lay_out_saved(struct model *m, struct layer *layer, long T) {
         SAVE(m, layer, shared, n1, rows * D, POLICY_SELECTIVE);
     else
         SAVE_BF16(m, layer, shared, n1, rows * D, POLICY_SELECTIVE);
-    SAVE(m, layer, shared, a, rows * m->stream, POLICY_NO_BACKWARD);
+    SAVE_AS(m, m->bf16_stream, layer, shared, a, rows * m->stream, POLICY_NO_BACKWARD);
     SAVE_BF16(m, layer, shared, n2, rows * D, POLICY_SELECTIVE);
     SAVE(m, layer, shared, rstd2, rows, POLICY_NO_BACKWARD);
     SAVE_BF16(m, layer, shared, gu, T * 2 * m->trunk->F, POLICY_FULL);

@@ -29,8 +29,9 @@ static void drop_rows(struct model *m, enum dropout_site site, int l, real *x) {
 /* What the mixer has computed enters the stream, f [R, D]; and the MLP's norm of what is there then. */
 static void add_mixed(struct model *m, int l, const real *x, const real *f) {
     struct layer *layer = &m->layer[l];
-    if (m->trunk->streams) {
+    if (m->trunk->streams || m->config.residual == RESIDUAL_BF16) {
         write_block(m, l, BLOCK_MIXER, x, f, layer->a);
+        stream_round(m, layer->a);
         begin_block(m, l, BLOCK_MLP, layer->a);
         norm_rows(m, read_block(m, l, BLOCK_MLP, layer->a), layer->norm2, layer->n2, layer->rstd2);
         return;
@@ -65,6 +66,7 @@ void layer_forward(struct model *m, int l) {
     block_sum(m, t->t1);
     drop_rows(m, DROP_MLP, l, sum);
     write_block(m, l, BLOCK_MLP, layer->a, sum, y);
+    stream_round(m, y);
     stream_written(m, y);
     if (layer->policy != POLICY_NONE || layer->stored.count) t->owner = layer;
     store_layer(m, l);
@@ -77,6 +79,7 @@ void embedding_forward(struct model *m) {
     m->ops->embed(m->T, D, t->input, t->first_token, t->V, t->embed.w, terms);
     block_sum(m, terms);
     begin_streams(m, own_rows(m, terms), node_rows(m, -1));
+    stream_round(m, node_rows(m, -1));
 }
 
 void layer_pass_by(struct model *m, int l, const real *x) {

@@ -33,6 +33,10 @@ void block_full(struct model *m, real *x) {
     gather(m, x, m->config.hidden_size);
 }
 
+void stream_round(struct model *m, real *x) {
+    if (m->config.residual == RESIDUAL_BF16) m->ops->round_bf16(m->rows * m->stream, x);
+}
+
 void stream_written(struct model *m, const real *own) {
     struct trunk *t = m->trunk;
     if (t->full_of == own) t->full_of = NULL;

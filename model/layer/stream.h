@@ -16,6 +16,8 @@ void block_full(struct model *m, real *x);
  * until another block is asked for. Who writes a block anew says so before. */
 const real *stream_all(struct model *m, const real *own);
 void stream_written(struct model *m, const real *own);
+/* Own rows x [R, W] have been written to the stream: where that is stored in bf16 they become what is. */
+void stream_round(struct model *m, real *x);
 /* All rows of m->g become valid. */
 void gradient_full(struct model *m);
 

@@ -125,6 +125,9 @@ struct exit_config {
     int curriculum; /* enum exit_curriculum */
 };
 
+/* How outputs of nodes, and what else a layer has of the residual stream, are stored (train.residual). */
+enum residual_type { RESIDUAL_FP32, RESIDUAL_BF16 };
+
 struct model_config {
     int vocab_size, hidden_size, num_layers, num_heads;
     int num_kv_heads; /* 0 in a file means num_heads; resolved before use */
@@ -145,6 +148,7 @@ struct model_config {
     struct delta_config delta;
     struct exit_config exit;
     struct dropout_config dropout;
+    int residual; /* enum residual_type */
 };
 
 /* Channels of a head. */

@@ -46,7 +46,7 @@ static void complete(struct model *m, int node) {
 
 /* Factors are made on the host, which a node on a device visits for that. */
 static void split(struct model *m, int node, long k) {
-    const struct kept_output *kept = &m->activation_set->kept[node];
+    const struct kept_output *kept = &m->activation_set->kept[1 + node];
     const struct device *device = m->ops->device;
     long T = m->T, W = m->stream;
     if (device->host) {
@@ -64,7 +64,7 @@ void compress_sources(struct model *m, int layer) {
     long k = rank_of(m, m->T);
     if (!(m->compress > 0) || !m->gradients) return;
     for (int node = m->span.first; node < layer; node++) {
-        const struct kept_output *kept = &m->activation_set->kept[node];
+        const struct kept_output *kept = &m->activation_set->kept[1 + node];
         if (!kept->q || kept->top != layer) continue;
         complete(m, node);
         if (m->planned)
@@ -78,7 +78,7 @@ void decompress_sources(struct model *m, int layer) {
     long T = m->T, W = m->stream, k = rank_of(m, T);
     if (!(m->compress > 0)) return;
     for (int node = m->span.first; node < layer; node++) {
-        const struct kept_output *kept = &m->activation_set->kept[node];
+        const struct kept_output *kept = &m->activation_set->kept[1 + node];
         if (kept->q && kept->top == layer)
             lowrank_join(m->ops, T, W, k, kept->q, kept->b, node_output(m, node));
     }

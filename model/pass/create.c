@@ -212,6 +212,7 @@ int model_build(const struct model_config *config, const struct table *table, co
                         .planned = !state,
                         .compress = part && training ? part->compress_sources : 0,
                         .bf16_activations = part && training && part->bf16_activations,
+                        .bf16_stream = training && config->residual == RESIDUAL_BF16,
                         .documents = part && part->documents,
                         .padding = part && part->padding,
                         .saved = {.name = "activations", .device = ops->device},

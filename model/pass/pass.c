@@ -33,8 +33,9 @@ static const struct chunk *chunk_of(const struct model *m) {
     return &m->passes->chunk[m->pass->chunk];
 }
 
-/* Later layers read all rows of a source, and other stages those of the stream. */
+/* It is kept; later layers read all rows of a source, and other stages those of the stream. */
 static void share_node(struct model *m, int node) {
+    store_node(m, node);
     bool leaves = node == m->span.end - 1 && !chunk_of(m)->last;
     if (m->rows_divided && (leaves || node_is_read(m, node))) gather_node(m, node);
 }
@@ -114,6 +115,8 @@ static void finish_walk(struct model *m) {
  * down. */
 static void go_back_layer(struct model *m, int l, struct loss_sums *sums) {
     exit_loss(m, l, sums);
+    load_nodes(m, l);
+    rules_load(m, l);
     gather_sources(m, l);
     decompress_sources(m, l);
     open_source_gradients(m, l);
@@ -131,6 +134,7 @@ void model_stage_backward(struct model *m, const struct pass *pass, int layer, i
     int bottom = chunk_of(m)->first ? -1 : m->span.first;
     for (int l = layer; l >= end; l--) {
         if (l == m->config.num_layers) {
+            load_nodes(m, l);
             head_loss(m, last_output(m), sums);
         } else if (l >= 0) {
             go_back_layer(m, l, sums);

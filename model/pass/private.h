@@ -5,10 +5,11 @@
 #include "kernels/lowrank/lowrank.h"
 #include "model/rules/rules.h"
 
-/* A node's output that is kept as own rows (nodes.c) or as low-rank factors (compress.c). */
+/* A node's output that is kept as own rows or in bf16 (nodes.c), or as low-rank factors (compress.c). */
 struct kept_output {
-    int top;     /* the highest layer of the chunk that reads the node */
-    real *q, *b; /* [T, k], [k, W] the factors; NULL where there are none */
+    int top; /* the highest layer of the chunk that reads the node; num_layers: the head */
+    uint16_t *bf16; /* [R, W] own rows of it; NULL: it is not kept so */
+    real *q, *b;    /* [T, k], [k, W] the factors; NULL where there are none */
 };
 
 struct chunk {
@@ -37,8 +38,10 @@ struct pass_state {
         *rows_of_pass; /* [batch, length + 1] model_train's and model_loss's, where they are not the host's */
     struct loss_sums *sums_of_pass; /* of model_train and model_loss */
     real *full_g;                   /* [T, W] the gradient where one chunk is the whole model */
-    real **restored;        /* [num_layers] whole outputs of nodes that have a buffer in turn (nodes.c) */
+    real **restored; /* [num_layers + 1], entry 1 + node: whole outputs of nodes that have a buffer in turn */
     bool turns;             /* where rows are divided: sources have */
+    bool narrow;            /* where the stream is stored in bf16: outputs that no other chunk reads have, and
+                               are kept so */
     struct lowrank lowrank; /* where sources are compressed */
     real *split_x, *split_q, *split_b; /* staging: [T, W], [T, k], [k, W] of a source on its way to factors */
 };
@@ -76,6 +79,10 @@ real *lay_out_node(struct model *m, const struct chunk *chunk, struct activation
 void gather_node(struct model *m, int node);
 void gather_sources(struct model *m, int layer);
 void check_turns(struct model *m);
+/* Where outputs are stored in bf16: after the node's layer keeps it; before a layer's backward pass, or the
+ * head's, brings back those of which it is the highest to read. */
+void store_node(struct model *m, int node);
+void load_nodes(struct model *m, int layer);
 
 /* weights.c: weight sets of the part, where it has some, their room, and that of a pass, NULL where products
  * are computed at once. GDN_INTERNAL. */

@@ -38,6 +38,7 @@ struct rule_layer {
     enum rule_place at;      /* where: during calls of the row's passes */
     void *own;               /* the row's: tensors, saved buffers; NULL where it does not enter */
     real *in, *out; /* [R, W] the stream before and behind it; NULL: the output of node l − 1, of node l */
+    uint16_t *kept; /* [R, W] of the one that is no node's, where it is kept in bf16; else NULL */
     const struct heads *heads; /* at queries, keys and values: during calls of the row's passes */
     void *decode;              /* the row's: what it keeps of the tokens so far, in generation; else NULL */
 };
@@ -49,7 +50,7 @@ struct model_rule {
     struct rule_layer shared;       /* the saved buffers that layers do not have of their own */
     const struct rule_layer *owner; /* for whose backward pass these hold what its forward pass wrote */
     void *common;                   /* the row's: what all layers share, scratch */
-    real *stream;                   /* scratch: [R, W] `in` or `out` of all layers where nothing is saved */
+    real *stream; /* scratch: [R, W] `in` or `out` of all layers where nothing is saved, or it is in bf16 */
 };
 
 struct rules {

@@ -146,8 +146,11 @@ void rules_set_policy(struct model *m, int l, int policy) {
 }
 
 /* [R, W] of the stream beside a rule: the backward pass reads it. */
-static real *lay_out_stream(struct model *m, int r) {
-    return m->training ? take(&m->saved, m->rows_max * m->stream) : m->rules->rule[r].stream;
+static real *lay_out_stream(struct model *m, struct rule_layer *x) {
+    long count = m->rows_max * m->stream;
+    if (m->training && !m->bf16_stream) return take(&m->saved, count);
+    if (m->training) x->kept = arena_take(&m->saved, (size_t)count * sizeof *x->kept);
+    return m->rules->rule[x->number].stream;
 }
 
 static bool in_stream(const struct model *m, int r) {
@@ -162,7 +165,7 @@ static void lay_out_streams(struct model *m, struct activation_set *set, int l) 
     for (int r = 0; r < m->rules->count; r++) {
         struct rule_layer *x = layer_of(set, r, l);
         if (!x->enters || !in_stream(m, r)) continue;
-        real *stream = lay_out_stream(m, r);
+        real *stream = lay_out_stream(m, x);
         if (enters_at(m, r, PLACE_BEFORE)) {
             x->in = layer->x;
             layer->x = x->out = stream;
@@ -225,8 +228,8 @@ void rules_lay_out_scratch(struct model *m, long T) {
         int n = most(m, r);
         if (n < 0) continue;
         if (row->lay_out_scratch) row->lay_out_scratch(m, rule, T, n);
-        if (m->training || !in_stream(m, r)) continue;
-        if (enters_at(m, r, PLACE_AFTER) && !behind)
+        if ((m->training && !m->bf16_stream) || !in_stream(m, r)) continue;
+        if (!m->training && enters_at(m, r, PLACE_AFTER) && !behind)
             rule->stream = m->trunk->t2, behind = true;
         else
             rule->stream = take(&m->scratch, m->rows_max * m->stream);

@@ -19,6 +19,25 @@ static void watch(struct model *m, const struct rule_layer *x) {
     if (x->row->watch && m->pass->watch && m->pass->watch->layer[x->layer]) x->row->watch(m, x);
 }
 
+/* The stream beside a rule that is no node's, own rows. */
+static real *beside(const struct rule_layer *x) {
+    return rule_enters_at(x->entry->settings, PLACE_BEFORE) ? x->out : x->in;
+}
+
+static void store_stream(struct model *m, const struct rule_layer *x) {
+    if (x->kept && m->gradients) m->ops->to_bf16(m->rows * m->stream, beside(x), x->kept);
+}
+
+void rules_load(struct model *m, int l) {
+    long count = m->rows * m->stream;
+    for (int r = 0; r < m->rules->count; r++) {
+        const struct rule_layer *x = layer_of(m, r, l);
+        if (!x->kept) continue;
+        m->ops->from_bf16(1, count, x->kept, beside(x), count);
+        stream_written(m, beside(x));
+    }
+}
+
 static void forward(struct model *m, struct model_rule *rule, const struct rule_layer *x) {
     const real *in = rule_rows(m, x);
     real *out = x->out ? x->out : node_rows(m, x->layer);
@@ -27,7 +46,9 @@ static void forward(struct model *m, struct model_rule *rule, const struct rule_
     if (!x->in) stream_written(m, in); /* by another layer, chunk or stage since it was last looked at */
     m->ops->copy(m->rows * m->stream, in, out);
     if (active) x->row->forward(m, x, out, m->rules->sums);
+    if (active) stream_round(m, out);
     stream_written(m, out);
+    store_stream(m, x);
     if (active && x->policy != POLICY_NONE) rule->owner = x;
     m->rules->seconds += rule_clock(m) - began;
     if (active) watch(m, x);

@@ -51,6 +51,11 @@ void fixture_free(struct fixture *f) {
     params_free(&f->table);
 }
 
+static bool asked_bf16(const char *variable) {
+    const char *asked = getenv(variable);
+    return asked && strcmp(asked, "bf16") == 0;
+}
+
 struct model_config small_model(void) {
     struct model_config c = {.vocab_size = 13,
                              .hidden_size = 12,
@@ -69,7 +74,8 @@ struct model_config small_model(void) {
                                        .temperature = 1,
                                        .attention_dim = 3,
                                        .attention_heads = 2,
-                                       .regularizer = REGULARIZER_FIXED}};
+                                       .regularizer = REGULARIZER_FIXED},
+                             .residual = asked_bf16("GDN_TEST_RESIDUAL") ? RESIDUAL_BF16 : RESIDUAL_FP32};
     rows_of_mixers();
     choose_mixers(&c);
     rows_of_rules();
@@ -236,8 +242,7 @@ long part_place(const struct row *row, long i) {
 }
 
 bool fixture_bf16_activations(void) {
-    const char *asked = getenv("GDN_TEST_ACTIVATIONS");
-    return asked && strcmp(asked, "bf16") == 0;
+    return asked_bf16("GDN_TEST_ACTIVATIONS");
 }
 
 void part_create(struct part *p, const struct fixture *full, const struct layout *layout, struct axis *tensor,

@@ -31,7 +31,7 @@ void fixture_create_part(struct fixture *f, const struct model_config *config, c
 void fixture_free(struct fixture *f);
 
 /* The smallest model that has every part, with the token mixers of $GDN_TEST_MIXERS (tests/rows/rows.h),
- * with two exits where there is $GDN_TEST_EXITS;
+ * with two exits where there is $GDN_TEST_EXITS, its stream stored in bf16 where $GDN_TEST_RESIDUAL is bf16;
  * callers change what they test. */
 struct model_config small_model(void);
 

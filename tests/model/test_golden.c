@@ -3,7 +3,10 @@
  *
  * Tolerances (model.md, 10): float32 PyTorch itself is within 1e-6 and 5e-5 of these float64 values; a
  * float32 run here must stay within 1e-5 of a loss and 2e-4 of a gradient's norm, a double build within 1e-9.
- * A gradient that is exactly zero in the file must be exactly zero. */
+ * A gradient that is exactly zero in the file must be exactly zero. In floats a stream that is stored in bf16
+ * may have an element rounded to its other neighbour, 2⁻⁸ away, which is up to 2⁻⁸/√(its 500 elements) = 2e-4
+ * of all: ten times as much is allowed of these files, of the gradients together, since sums of few numbers
+ * may cancel to less. */
 #include <glob.h>
 #include <hdf5.h>
 #include <math.h>
@@ -22,11 +25,11 @@
 
 static const char *directory;
 
-static double loss_tolerance(void) {
-    return sizeof(real) == 8 ? 1e-9 : 1e-5;
+static double loss_tolerance(const struct model_config *c) {
+    return sizeof(real) == 8 ? 1e-9 : c->residual == RESIDUAL_BF16 ? 1e-4 : 1e-5;
 }
-static double gradient_tolerance(void) {
-    return sizeof(real) == 8 ? 1e-9 : 2e-4;
+static double gradient_tolerance(const struct model_config *c) {
+    return sizeof(real) == 8 ? 1e-9 : c->residual == RESIDUAL_BF16 ? 2e-3 : 2e-4;
 }
 
 /* The whole dataset as doubles; the caller frees it. NULL where it does not exist. */
@@ -78,8 +81,10 @@ static void load_weights(hid_t file, const char *path, struct fixture *f) {
 /* Every tensor's gradient, with these edges active. */
 static void check_gradients(hid_t file, const char *path, const struct fixture *f,
                             const struct edge_set *active, const struct ops *ops) {
+    const bool together = sizeof(real) != 8 && f->config.residual == RESIDUAL_BF16;
     char name[160];
     long count;
+    double all_norm = 0, all_error = 0;
     for (int i = 0; i < f->table.rows; i++) {
         const struct row *row = &f->table.row[i];
         dataset_name(name, sizeof name, "/gradient", row);
@@ -91,11 +96,14 @@ static void check_gradients(hid_t file, const char *path, const struct fixture *
                 fail_msg("%s, %s: %s[%ld] is %g, expected 0", path, ops->name, name, j, ours);
             norm += expected * expected, error += (ours - expected) * (ours - expected);
         }
-        if (!(sqrt(error) <= gradient_tolerance() * sqrt(norm)))
+        all_norm += norm, all_error += error;
+        if (!together && !(sqrt(error) <= gradient_tolerance(&f->config) * sqrt(norm)))
             fail_msg("%s, %s: %s differs by %g of its norm %g", path, ops->name, name, sqrt(error / norm),
                      sqrt(norm));
         free(theirs);
     }
+    if (!(sqrt(all_error) <= gradient_tolerance(&f->config) * sqrt(all_norm)))
+        fail_msg("%s, %s: gradients differ by %g of their norm", path, ops->name, sqrt(all_error / all_norm));
 }
 
 /* The first batch: what the means of its loss are over. */
@@ -166,7 +174,7 @@ static void check_file(const char *path, const struct ops *ops) {
         double *theirs = read_doubles(file, name, &count);
         if (!theirs && i >= 4 && terms[i].ours == 0) continue;
         assert_non_null(theirs);
-        if (!(fabs(terms[i].ours - theirs[0]) <= loss_tolerance() * fabs(theirs[0])))
+        if (!(fabs(terms[i].ours - theirs[0]) <= loss_tolerance(&c.model) * fabs(theirs[0])))
             fail_msg("%s, %s: %s is %.12g, expected %.12g", path, ops->name, terms[i].name, terms[i].ours,
                      theirs[0]);
         free(theirs);
@@ -175,7 +183,7 @@ static void check_file(const char *path, const struct ops *ops) {
     assert_true(!exits == !c.model.exit.num_layers);
     for (int e = 0; e < c.model.exit.num_layers; e++)
         if (isnan(exits[e]) ? sums.exits[e] != 0
-                            : !(fabs(sums.exits[e] / batch.targets - exits[e]) <= loss_tolerance() * exits[e]))
+                            : !(fabs(sums.exits[e] / batch.targets - exits[e]) <= loss_tolerance(&c.model) * exits[e]))
             fail_msg("%s, %s: exit %d has %.12g, expected %.12g", path, ops->name, e,
                      sums.exits[e] / batch.targets, exits[e]);
     free(exits);

@@ -9,6 +9,8 @@
 #  - a final weight tensor: the distance ‖w − golden‖ may be `share` of how far the golden moved in training, and on top
 #    one rounding a step of the stored weight. Float32 PyTorch needs a share of at most 9e-5: 3e-4. In double 1e-8,
 #    and one rounding only, for a checkpoint stores float32. A tensor that the golden never moved must not move.
+#  - with -v rounded=1, of a stream stored in bf16, ten times these in floats, of which sums in another order round an element now and then
+#    to its other neighbour, 2^-8 away: 9e-5 of a norm was seen. A rounding that is missing, or is one too many, is for double builds to tell.
 function abs(x) { return x < 0 ? -x : x }
 function fail(text) { print text; bad = 1 }
 function close_to(what, got, want, tolerance) {
@@ -24,6 +26,7 @@ function value(line, key,    at) { # of "key": in a JSON line; "" where it is mi
     return line
 }
 
+BEGIN { wider = rounded && !double ? 10 : 1 }
 FNR == 1 { file++ }
 file == 1 { golden[$1] = $0; next }
 file == 2 { run[$1] = $0; next }
@@ -34,7 +37,7 @@ value($0, "event") == "\"step\"" {
     if (step != steps++) fail("metrics.jsonl: step " step " where " steps - 1 " is due")
     n = split(golden["/trajectory/loss"], unused)
     if (steps > n - 1) next
-    tolerance = double ? 1e-9 : 1e-5
+    tolerance = double ? 1e-9 : 1e-5 * wider
     for (i = split("loss ce grad_norm lr active_distances sparsity entropy z_loss l1", keys); i > 0; i--) {
         key = keys[i]
         if ((key == "z_loss" || key == "l1") && !(("/trajectory/" key) in golden)) { # without a weight
@@ -87,7 +90,7 @@ END {
             moved += (final[i] - initial[i]) ^ 2
             norm += final[i] ^ 2
         }
-        allowed = (double ? 1e-8 : 3e-4) * sqrt(moved) + (moved > 0 ? (double ? 1 : n) * 2 ^ -24 * sqrt(norm) : 0)
+        allowed = (double ? 1e-8 : 3e-4 * wider) * sqrt(moved) + (moved > 0 ? (double ? 1 : n) * 2 ^ -24 * sqrt(norm) : 0)
         if (sqrt(error) > allowed)
             fail(sprintf("/model/%s: ‖w − golden‖ = %g, allowed %g (golden moved by %g)", name, sqrt(error), allowed, sqrt(moved)))
     }

@@ -204,6 +204,11 @@ const struct key config_keys[] = {
                "what is kept of the trunk from forward to backward pass: norms' outputs, queries, keys and "
                "values, attention's output and the MLP's. bf16 takes about half the memory for a pass more "
                "over each, and rounds what gradients are computed from"),
+    {"train.residual", KEY_WORD, offsetof(struct config, model.residual), "fp32", .choices = "fp32|bf16",
+     .help = "how the residual stream is stored: outputs of layers, which layers above and connections read, "
+             "and what a backward pass needs of it inside layers. bf16 rounds it wherever something has been "
+             "added, in training, evaluation and generation alike, and takes half the memory; what is "
+             "computed of it stays fp32. Not with compress_sources"},
     ROW(train.graphs, "false",
         .help = "record a step's passes on the device once and repeat them as one call (CUDA graphs), which "
                 "saves "

@@ -140,4 +140,5 @@ def main(names):
 
 if __name__ == "__main__":
     import sys
-    main(sys.argv[1:] or sorted(os.path.basename(path)[:-3] for path in glob.glob(f"{SOURCE}/tests/golden/*.h5")))
+    names = sorted(os.path.basename(path)[:-3] for path in glob.glob(f"{SOURCE}/tests/golden/*.h5"))
+    main(sys.argv[1:] or [name for name in names if not name.startswith("residual-")])   # transformers' stream has its model's dtype

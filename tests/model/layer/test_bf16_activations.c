@@ -1,5 +1,6 @@
 /* Activations that are kept in bf16: the forward pass is the same to the bit, gradients nearly, and memory
- * less. That recomputation changes no bit of it, either: test_model_recompute with GDN_TEST_ACTIVATIONS. */
+ * less. A stream that is stored in bf16: wherever its numbers are kept they are the same. That recomputation
+ * changes no bit of either: test_model_recompute with GDN_TEST_ACTIVATIONS and GDN_TEST_RESIDUAL. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +30,8 @@ struct result {
     long count;
 };
 
-static struct result train(const struct model_config *c, const char *activations, int way) {
+/* With so many micro-batches in flight, of which one is computed. */
+static struct result train_of(const struct model_config *c, const char *activations, int way, int sets) {
     struct fixture full;
     struct part p;
     struct result r = {0};
@@ -39,7 +41,7 @@ static struct result train(const struct model_config *c, const char *activations
     setenv("GDN_TEST_ACTIVATIONS", activations, 1);
     fixture_rows(rows, c->vocab_size);
     fixture_create(&full, c, test_backends()[0], B, S, 3, 0.2);
-    part_create(&p, &full, &layout, &tensor, NULL, test_backends()[0], B, S);
+    part_create(&p, &full, &layout, &tensor, &sets, test_backends()[0], B, S);
     model_train(p.model, rows, B, S, &o, &r.sums);
     assert_int_equal(model_status(p.model), 0);
     model_memory(p.model, &r.memory);
@@ -49,6 +51,10 @@ static struct result train(const struct model_config *c, const char *activations
     part_free(&p);
     fixture_free(&full);
     return r;
+}
+
+static struct result train(const struct model_config *c, const char *activations, int way) {
+    return train_of(c, activations, way, 1);
 }
 
 /* An element is off by up to 2⁻⁹ of itself, and what is computed from it by as much, now up, now down, over four layers
@@ -90,7 +96,35 @@ static void test_memory(void **state) {
     free(fp32.gradient), free(bf16.gradient);
 }
 
+/* Four layers that read up to three below and the embedding have whole outputs where one micro-batch is in
+ * flight; where many are, a few buffers in turn, and each output in half of its bytes. The same bits: what is
+ * kept is what was rounded when it was computed. */
+static void test_residual(void **state) {
+    enum { MANY = 16, NODES = LAYERS + 1 };
+    (void)state;
+    for (int way = 0; way < WAYS; way++) {
+        struct model_config c = model_of(0);
+        c.delta.num_distances = 3;
+        c.delta.embedding_source = true;
+        struct result fp32 = train_of(&c, "fp32", way, MANY);
+        c.residual = RESIDUAL_BF16;
+        struct result whole = train_of(&c, "fp32", way, 1), narrow = train_of(&c, "fp32", way, MANY);
+        if (tensor.index == 0) /* which counts it */
+            assert_true(fabs(whole.sums.ce / fp32.sums.ce - 1) < 0x1p-8 && whole.sums.ce != fp32.sums.ce);
+        assert_memory_equal(&whole.sums, &narrow.sums, sizeof whole.sums);
+        assert_memory_equal(whole.gradient, narrow.gradient, (size_t)whole.count * sizeof(real));
+        if (tensor.size == 1) {
+            const long kept = MANY * NODES * B * S * D * (long)sizeof(uint16_t), turns = narrow.memory.sources - kept;
+            assert_true(turns > 0 && turns <= (LAYERS + 1) * (B * S * D * (long)sizeof(real) + 256) + MANY * NODES * 256);
+            assert_true(whole.memory.sources >= NODES * B * S * D * (long)sizeof(real));
+        }
+        assert_true(narrow.memory.sources < fp32.memory.sources && narrow.memory.activations < fp32.memory.activations);
+        free(fp32.gradient), free(whole.gradient), free(narrow.gradient);
+    }
+}
+
 int rank_main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gradients), cmocka_unit_test(test_memory)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gradients), cmocka_unit_test(test_memory),
+                                       cmocka_unit_test(test_residual)};
     return run_on_ranks(tests, tensor_create, tensor_free);
 }

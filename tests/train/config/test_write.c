@@ -193,6 +193,7 @@ static void round_trip(void **state) {
             draw & 256 ? "mesh.interleave=1" : "train.compress_sources=0",
             "train.prune.by=none", /* of which most does not go together */
             "data={field: body, cache: kept}",
+            draw & 8192 ? "train.residual=fp32" : "train.compress_sources=0",
             draw & 32 ? "train.graphs=false" : "train={compress_sources: 0, noise_interval: 0}",
             draw & 16 ? "device=cuda" : "train.precision=fp32",
             draw & 16 ? "mesh.tensor_pieces=1" : "mesh.sequence_parallel=false",

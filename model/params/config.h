@@ -112,6 +112,7 @@ struct dropout_config {
     double residual;  /* of what mixer and MLP add to the stream */
     double attention; /* of attention's probabilities */
     double gate;      /* of the gates of delta connections */
+    double layer;     /* of steps, the last layer as a whole; others less often (model.md, 11) */
 };
 
 /* Which exits a training step has (model/params/exits.h). */

@@ -1,6 +1,7 @@
 /* A pass of one micro-batch through one chunk of layers, and what it exchanges with other chunks: nodes'
  * outputs forward, their gradients backward (struct pass). A whole model is one chunk. */
 #include "kernels/base/status.h"
+#include "model/base/dropout.h"
 #include "model/base/weight_gradients.h"
 #include "model/pass/private.h"
 
@@ -52,11 +53,29 @@ void embed_forward(struct model *m) {
     share_node(m, -1);
 }
 
+/* Does the pass leave the layer out? A plan has all of them. */
+static bool leaves_out(const struct model *m, int l) {
+    return drops(m, m->config.dropout.layer) && !m->planned &&
+           dropout_leaves_out(&m->config, m->pass->options->masks, l);
+}
+
+/* The layer's output is that of the node below, whose inverse rms later layers may ask the layer for. */
+static void skip_layer(struct model *m, int l) {
+    const real *below = node_rows(m, l - 1);
+    m->ops->copy(m->rows * m->stream, below, node_rows(m, l));
+    if (rules_read_rms(m))
+        m->ops->row_rstd(m->rows, m->config.hidden_size, below, m->config.norm_eps, m->layer[l].rstd1);
+}
+
+static void compute_layer(struct model *m, int l) {
+    rules_forward(m, l, PLACE_BEFORE);
+    layer_forward(m, l);
+    rules_forward(m, l, PLACE_AFTER);
+}
+
 void layers_forward(struct model *m, int first, int end, struct loss_sums *sums) {
     for (int l = first; l < end; l++) {
-        rules_forward(m, l, PLACE_BEFORE);
-        layer_forward(m, l);
-        rules_forward(m, l, PLACE_AFTER);
+        (leaves_out(m, l) ? skip_layer : compute_layer)(m, l);
         share_node(m, l);
         compress_sources(m, l);
         if (!m->gradients) exit_loss(m, l, sums);
@@ -111,6 +130,20 @@ static void finish_walk(struct model *m) {
     if (!chunk_of(m)->first) gradient_full(m);
 }
 
+static void compute_layer_back(struct model *m, int l) {
+    defer_weight_gradients(m, weight_set_of(m, m->pass), l);
+    rules_backward(m, l, PLACE_AFTER);
+    layer_backward(m, l);
+    rules_backward(m, l, PLACE_BEFORE);
+}
+
+/* What the layer would have overwritten. */
+static void clear_projected_gradients(struct model *m, int l) {
+    real *const *gradient = m->pass->projected_gradient;
+    for (int e = m->edges.first[l]; gradient && e < m->edges.first[l + 1]; e++)
+        if (gradient[e]) m->ops->zero(m->T * projected_width(&m->config, &m->layout), gradient[e]);
+}
+
 /* One layer with its exit and the rules that enter it: what they leave at their sources is collected further
  * down. */
 static void go_back_layer(struct model *m, int l, struct loss_sums *sums) {
@@ -120,10 +153,10 @@ static void go_back_layer(struct model *m, int l, struct loss_sums *sums) {
     gather_sources(m, l);
     decompress_sources(m, l);
     open_source_gradients(m, l);
-    defer_weight_gradients(m, weight_set_of(m, m->pass), l);
-    rules_backward(m, l, PLACE_AFTER);
-    layer_backward(m, l);
-    rules_backward(m, l, PLACE_BEFORE);
+    if (leaves_out(m, l))
+        clear_projected_gradients(m, l);
+    else
+        compute_layer_back(m, l);
     collect_source_gradient(m, l - 1);
 }
 

@@ -214,7 +214,8 @@ bool fixture_variant(int i, struct model_config *c, struct loss_options *o) {
         c->delta.kind = i % 3;
         c->delta.aggregate = i % 4;
         c->delta.normalize = i == 28;
-        c->dropout = (struct dropout_config){.residual = 0.2, .attention = 0.25, .gate = 0.3};
+        c->dropout = (struct dropout_config){
+            .residual = 0.2, .attention = 0.25, .gate = 0.3, .layer = getenv("GDN_TEST_EXITS") ? 0.9 : 0};
         regularize = true;
     } else {
         memcpy(c->delta.distances, (int[]){2, 4}, 2 * sizeof(int));

@@ -45,6 +45,30 @@ refused "no exits to choose of" "$GDN" train attention.yaml --run-dir no --set m
 refused "several" "$GDN" train plain.yaml --run-dir no --set 'model.exit.layers=[0]' --set 'model.exit.weights=[1]' --set 'model.rules=[{kind: hyper}]'
 refused "model.exit" "$GDN" checkpoint export --format huggingface mean exported
 
+# Layers that steps leave out: the same on every mesh, whatever is computed again, in any schedule, and after a stop.
+sed 's/grad_clip: 0.7/&, dropout: {layer: 0.7}/' attention.yaml > layers.yaml
+on 1.1.1 layers layers
+memory_as_planned layers
+on 2.1.1 layers layers_data --set train.micro_batch_size=4
+on 1.2.1 layers layers_tensor --set mesh.sequence_parallel=true
+on 1.1.4 layers layers_four
+on 1.1.2 layers layers_two
+on 1.1.2 layers layers_bubble --set mesh.schedule=zero_bubble
+for run in layers_data layers_tensor layers_four layers_two; do
+    close layers $run
+    memory_as_planned $run
+done
+equal layers_two layers_bubble
+on 1.1.1 layers layers_full --set train.recompute=full
+equal layers layers_full
+expect 3 "$GDN" train layers.yaml --run-dir layers_again --set train.stop_at=5 > again.log 2>&1
+"$GDN" train layers.yaml --run-dir layers_again > again.log 2>&1 || fail "$(cat again.log)"
+equal layers layers_again
+on 1.1.1 layers layers_none --set train.dropout.layer=0
+! cmp -s <(lines step layers) <(lines step layers_none) || fail "no layer is left out"
+refused "nothing is known" "$GDN" train layers.yaml --run-dir no --set train.prune.by=contribution
+refused "nothing is known" "$GDN" train layers.yaml --run-dir no --set delta_store.interval=2 --set delta_store.ratio=0.5
+
 # What exits are worth: the last layer's loss is an evaluation's, on any number of ranks; the line behind the table is what generation takes.
 "$GDN" eval mean --json > plain.json
 "$GDN" eval mean --exits --json --svg depth.svg > one.json

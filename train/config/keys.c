@@ -183,6 +183,10 @@ const struct key config_keys[] = {
     DROPOUT(residual, "what attention and MLP add to the stream"),
     DROPOUT(attention, "attention's probabilities"),
     DROPOUT(gate, "the gates of delta connections"),
+    {"train.dropout.layer", TYPE(config, model.dropout.layer), offsetof(struct config, model.dropout.layer), "0.0",
+     BELOW_1,
+     .help = "training leaves the last layer out, for the whole batch, in this part of steps, drawn by seed and step, "
+             "and others less often: layer l in 2^(l/(num_layers - 1)) - 1 times that"},
     ROW(train.seed, "1", .max = (double)UINT64_MAX, RESUME,
         .help = "of the initial weights and the data order"),
     CHOICE(train.schedule, "cosine", .choices = "cosine|linear|constant|wsd",

@@ -252,6 +252,19 @@ static int validate_mesh(const struct reading *reading) {
 
 #define STORE(name) KEY_PATH(delta_store.name)
 
+/* What follows from single connections has nothing to look at in layers that a step leaves out. */
+static int validate_layer_dropout(const struct reading *reading) {
+    static const char why[] = "steps leave layers out with their connections, of which nothing is known then: "
+                              "layer 0 is expected, or the other off";
+    const struct config *config = reading->config;
+    if (!(config->model.dropout.layer > 0)) return GDN_OK;
+    if (config->train.prune.by != PRUNING_NONE)
+        return impossible(reading, why, "train.dropout.layer", TRAIN(prune.by));
+    if (config->delta_store.interval)
+        return impossible(reading, why, "train.dropout.layer", STORE(interval));
+    return GDN_OK;
+}
+
 static int validate_memory(const struct reading *reading) {
     const struct train_config *train = &reading->config->train;
     bool layers = train->recompute == RECOMPUTE_SELECTIVE || train->recompute == RECOMPUTE_FULL;
@@ -427,6 +440,7 @@ int validate_combinations(struct reading *reading) {
     TRY(validate_mesh(reading));
     TRY(validate_data(reading));
     TRY(validate_memory(reading));
+    TRY(validate_layer_dropout(reading));
     TRY(validate_store(reading));
     TRY(validate_spikes(reading));
     TRY(possible(reading, pruning_conflict(reading->config)));

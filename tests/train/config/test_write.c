@@ -191,6 +191,7 @@ static void round_trip(void **state) {
             draw & 256 ? "model.exit={layers: [], weights: [], curriculum: none}"
                        : "model.exit={layers: [0, 3, 58], weights: [0.1, 3.7e-5, 2]}",
             draw & 256 ? "mesh.interleave=1" : "train.compress_sources=0",
+            "train.dropout.layer=0", /* not with prune and delta_store */
             "train.prune.by=none", /* of which most does not go together */
             "data={field: body, cache: kept}",
             draw & 8192 ? "train.residual=fp32" : "train.compress_sources=0",

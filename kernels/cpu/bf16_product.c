@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "kernels/base/bf16.h"
+#include "kernels/base/hash.h"
 
 enum {
     MAX_SHAPES = 1024,
@@ -107,13 +108,7 @@ static dnnl_status_t compile(const struct shape *shape, struct compiled *out) {
 
 /* The place of a shape in the table, or the empty one where it belongs. */
 static struct compiled *place_of(const struct shape *shape) {
-    uint64_t hash = 0;
-    const int64_t *word = (const int64_t *)shape;
-    for (size_t i = 0; i < sizeof *shape / sizeof *word; i++) {
-        hash = (hash ^ (uint64_t)word[i]) * 0x9e3779b97f4a7c15u;
-        hash ^= hash >> 29;
-    }
-    for (uint64_t at = hash;; at++) {
+    for (uint64_t at = hash_words((const int64_t *)shape, sizeof *shape / sizeof(int64_t));; at++) {
         struct compiled *compiled = &table[at % PLACES];
         if (compiled->shape.m == 0 || memcmp(&compiled->shape, shape, sizeof *shape) == 0) return compiled;
     }

@@ -5,6 +5,7 @@
  * of a fixed size: the first step of a run fills it. A run with more than MAX_SHAPES shapes is slower, as
  * those beyond are asked for at each call, and no less correct. Sums that are split over k are only allowed
  * where their parts are added in a fixed order. */
+#include "kernels/base/hash.h"
 #include "kernels/cuda/gemm.h"
 
 #include <string.h>
@@ -58,13 +59,7 @@ static int64_t alignment(const void *at) {
 
 /* The place of a shape in the table, or the empty one where it belongs. */
 static struct answer *place_of(const struct shape *shape) {
-    uint64_t hash = 0;
-    const int64_t *word = (const int64_t *)shape;
-    for (size_t i = 0; i < sizeof *shape / sizeof *word; i++) {
-        hash = (hash ^ (uint64_t)word[i]) * 0x9e3779b97f4a7c15u;
-        hash ^= hash >> 29;
-    }
-    for (uint64_t at = hash;; at++) {
+    for (uint64_t at = hash_words((const int64_t *)shape, sizeof *shape / sizeof(int64_t));; at++) {
         struct answer *answer = &answers[at % PLACES];
         if (answer->shape.m == 0 || memcmp(&answer->shape, shape, sizeof *shape) == 0) return answer;
     }

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Training speed of gdn beside the same model in PyTorch (peer.py), both float32 on all cores of this machine:
+# Training speed of gdn beside the same model in PyTorch (peer.py), both in float32, and both in bf16 (gdn with train.precision,
+# PyTorch under autocast), on all cores of this machine:
 #
-#   train/benchmark/compare.sh [--rounds N] [--shapes "small middle"]
+#   train/benchmark/compare.sh [--rounds N] [--shapes "small middle"] [--precisions "fp32 bf16"]
 #
 # The programs take turns, N rounds (default 3), so that a machine that is busy or warms up treats them alike. Prints a
 # Markdown table: tokens per second, the median over rounds of each round's median step, and the best round.
@@ -16,11 +17,13 @@ python=${PYTHON:-python3}
 gdn=${GDN:-$source/build/gdn}
 rounds=3
 shapes="small middle"
+precisions="fp32 bf16"
 while [ $# -gt 0 ]; do
     case "$1" in
         --rounds) rounds=${2:?--rounds: a number is expected} ;;
         --shapes) shapes=${2:?--shapes: small, middle or both are expected} ;;
-        *) echo "usage: compare.sh [--rounds N] [--shapes \"small middle\"]" >&2; exit 2 ;;
+        --precisions) precisions=${2:?--precisions: fp32, bf16 or both are expected} ;;
+        *) echo "usage: compare.sh [--rounds N] [--shapes \"small middle\"] [--precisions \"fp32 bf16\"]" >&2; exit 2 ;;
     esac
     shift 2
 done
@@ -37,6 +40,10 @@ if grep -q AuthenticAMD /proc/cpuinfo; then
     cc -shared -fPIC -o "$scratch/mkl.so" "$scratch/mkl.c"
     preload=$scratch/mkl.so
 fi
+
+for precision in $precisions; do
+    case $precision in fp32 | bf16) ;; *) echo "compare.sh: --precisions '$precision': fp32 or bf16 is expected" >&2; exit 2 ;; esac
+done
 
 settings() { # SHAPE: peer.py's arguments for the shape of configs/bench-SHAPE.yaml
     case "$1" in
@@ -65,11 +72,13 @@ for shape in $shapes; do
     read -r -a arguments <<< "$arguments"
     for ((round = 1; round <= rounds; round++)); do
         for distances in 1,2,3,4 ""; do
-            name=$shape/${distances:-none}
-            record "$name/gdn" "$gdn" bench "$source/configs/bench-$shape.yaml" --steps-only --json --threads "$threads" \
-                --set device=cpu --set "model.delta.distances=[$distances]"
-            peer "$name/eager" "${arguments[@]}" --distances "$distances"
-            peer "$name/compiled" "${arguments[@]}" --distances "$distances" --compile
+            for precision in $precisions; do
+                name=$shape/${distances:-none}/$precision
+                record "$name/gdn" "$gdn" bench "$source/configs/bench-$shape.yaml" --steps-only --json --threads "$threads" \
+                    --precision "$precision" --set device=cpu --set "model.delta.distances=[$distances]"
+                peer "$name/eager" "${arguments[@]}" --distances "$distances" --precision "$precision"
+                peer "$name/compiled" "${arguments[@]}" --distances "$distances" --precision "$precision" --compile
+            done
         done
     done
 done
@@ -82,14 +91,17 @@ numbers() { # NAME: median and greatest of its results
         { value[NR] = $1 }
         END { printf "%.0f %.0f\n", (value[int((NR + 1) / 2)] + value[int(NR / 2) + 1]) / 2, value[NR] }'
 }
-echo "| shape | distances | gdn | PyTorch eager | PyTorch compiled | gdn : faster PyTorch | best rounds |"
-echo "| --- | --- | ---: | ---: | ---: | ---: | --- |"
+echo "| shape | distances | precision | gdn | PyTorch eager | PyTorch compiled | gdn : faster PyTorch | best rounds |"
+echo "| --- | --- | --- | ---: | ---: | ---: | ---: | --- |"
 for shape in $shapes; do
     for distances in 1,2,3,4 none; do
-        read -r g best_g <<< "$(numbers "$shape/$distances/gdn")"
-        read -r e best_e <<< "$(numbers "$shape/$distances/eager")"
-        read -r c best_c <<< "$(numbers "$shape/$distances/compiled")"
-        ratio=$(LC_ALL=C awk "BEGIN { printf \"%.2f\", $g / ($e > $c ? $e : $c) }")
-        echo "| $shape | $distances | $g | $e | $c | $ratio | $best_g, $best_e, $best_c |"
+        for precision in $precisions; do
+            name=$shape/$distances/$precision
+            read -r g best_g <<< "$(numbers "$name/gdn")"
+            read -r e best_e <<< "$(numbers "$name/eager")"
+            read -r c best_c <<< "$(numbers "$name/compiled")"
+            ratio=$(LC_ALL=C awk "BEGIN { printf \"%.2f\", $g / ($e > $c ? $e : $c) }")
+            echo "| $shape | $distances | $precision | $g | $e | $c | $ratio | $best_g, $best_e, $best_c |"
+        done
     done
 done

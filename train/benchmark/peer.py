@@ -1,7 +1,7 @@
 """The same model in PyTorch, written for speed the way a user of PyTorch would: the peer that `gdn bench` is compared with.
 
 Trunk and bottleneck connections of tests/golden/gdn_reference.py (aggregate `learned`, distance scale `reciprocal`), in
-float32, with scaled_dot_product_attention, fused q/k/v and gate/up projections, fused AdamW and, with --compile,
+float32 or under autocast in bf16, with scaled_dot_product_attention, fused q/k/v and gate/up projections, fused AdamW and, with --compile,
 torch.compile.  A step is what a training step is: forward, backward, clipping and the update.
 
   python3 peer.py                                   # the small shape, eager
@@ -169,7 +169,8 @@ def make_step(model, a, lr=1e-3, weight_decay=0.1, clip=1.0):
 
     def step(tokens, targets):
         optimiser.zero_grad(set_to_none=True)
-        loss = forward(tokens, targets)
+        with torch.autocast("cpu", torch.bfloat16, enabled=a.precision == "bf16"):
+            loss = forward(tokens, targets)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(parameters, clip, foreach=True)
         optimiser.step()
@@ -206,7 +207,7 @@ def measure(a):
         what="step", program="pytorch " + torch.__version__, tokens_per_second=a.batch * a.context / middle,
         step_seconds=middle, best_step_seconds=min(seconds), steps=a.steps, warmup_seconds=round(warm_seconds, 2),
         compile=a.compile, compile_mode=a.compile_mode, options=a.option, threads=torch.get_num_threads(), direct=a.direct,
-        mkldnn=a.mkldnn, flush_denormal=a.flush_denormal, layers=a.layers, width=a.width, heads=a.heads, ffn=a.ffn,
+        precision=a.precision, mkldnn=a.mkldnn, flush_denormal=a.flush_denormal, layers=a.layers, width=a.width, heads=a.heads, ffn=a.ffn,
         context=a.context, batch=a.batch, vocab=a.vocab, distances=a.distances, hidden=a.hidden, gate_hidden=a.gate_hidden,
         parameters=sum(p.numel() for p in model.parameters()))), flush=True)
 
@@ -302,6 +303,7 @@ def main():
     p.add_argument("--direct", action="store_true", help="a layer's connections one by one instead of stacked")
     p.add_argument("--mkldnn", choices=["on", "off"], default="on")
     p.add_argument("--flush-denormal", action="store_true")
+    p.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="bf16: the forward pass under autocast")
     p.add_argument("--check", action="store_true")
     a = p.parse_args()
     a.norm_eps = 1e-5

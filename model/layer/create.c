@@ -2,8 +2,10 @@
 #include "model/layer/layer.h"
 #include "model/params/exits.h"
 
-/* Logits are computed in blocks of rows, about this many elements at a time: a vocabulary never costs T·V. */
-enum { LOGIT_ELEMENTS = 1 << 20 };
+/* Logits are computed in blocks of rows, about this many elements at a time: a vocabulary never costs T·V.
+ * But a product of fewer rows reads the head's matrix, which is larger than any cache, for too little
+ * arithmetic (train/benchmark/bf16.md). */
+enum { LOGIT_ELEMENTS = 1 << 20, LOGIT_ROWS = 128 };
 
 int first_weight(const struct model_config *config, int l) {
     return mixer_weights_below(config, l) + l * MLP_WEIGHTS;
@@ -77,8 +79,7 @@ void lay_out_shared_layer(struct model *m, long T) {
 static void lay_out_head(struct model *m, long T) {
     struct trunk *t = m->trunk;
     long part = (m->config.vocab_size + m->tensor->size - 1) / m->tensor->size; /* alike on all ranks */
-    t->logit_rows = LOGIT_ELEMENTS / part;
-    if (t->logit_rows < 1) t->logit_rows = 1;
+    t->logit_rows = largest(LOGIT_ELEMENTS / part, LOGIT_ROWS);
     if (t->logit_rows > T) t->logit_rows = T;
     t->nf = m->rows_divided ? t->full : take(&m->scratch, T * m->config.hidden_size);
     t->rstdf = take(&m->scratch, m->rows_max);

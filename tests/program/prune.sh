@@ -50,6 +50,26 @@ LC_ALL=C sort -rg -k1,1 -c connections || fail "not by importance: $(cat connect
 head -4 connections | sort -k2,2n -k3,3nr | awk '{ printf "%s[%d, %d]", (NR > 1) ? ", " : "", $2, $3 }' > edges
 grep -qxF "    edges: [$(cat edges)]" half/config.yaml || fail "other edges than $(cat edges): $(grep edges half/config.yaml)"
 
+# Layers: the least important go, by leaving each out or by angle; the loss is that of the model written, which goes on like any other.
+prune layers.json whole --layers 2 --output less
+[ "$(value layers.json kept_loss)" = "$(loss_of less)" ] && [ "$(value layers.json loss)" = "$(value half.json loss)" ] || fail "other losses: $(cat layers.json eval)"
+for at in 0 1 2 3; do printf '%s %s %s\n' "$(value layers.json layers $at increase)" "$(value layers.json layers $at layer)" "$(value layers.json layers $at kept)"; done > layers
+LC_ALL=C sort -rg -k1,1 -c layers && [ "$(awk '{ print $3 }' layers | paste -sd' ')" = "true true false false" ] || fail "not by importance: $(cat layers)"
+grep -q "^  num_layers: 2$" less/config.yaml || fail "not two layers: $(grep num_layers less/config.yaml)"
+prune alone.json whole --layers 1 --output without # what leaving one out has measured
+close_numbers 1e-14 "$(loss_of without)" "$(LC_ALL=C awk -v a="$(value layers.json loss)" -v b="$(value layers.json layers 3 increase)" 'BEGIN { printf "%.17g", a + b }')"
+prune angle.json whole --layers 3 --by angle
+expect 0 mpirun --oversubscribe -n 3 "$GDN" prune whole --layers 3 --by angle --json > angle_3.json 2> err
+for at in 0 1 2 3; do
+    [ "$(value angle.json layers $at layer)" = "$(value angle_3.json layers $at layer)" ] || fail "another order on ranks: $(cat angle_3.json)"
+    close_numbers 1e-5 "$(value angle.json layers $at angle)" "$(value angle_3.json layers $at angle)"
+done
+[ "$(value angle.json layers 0 increase)" = null ] || fail "measured what was not asked for"
+expect 0 "$GDN" train less/config.yaml --run-dir less_healed --set train.steps=2 > train.log 2>&1
+refused "one at least stays" "$GDN" prune whole --layers 4
+refused "of layers leave-one-out or angle is expected" "$GDN" prune whole --layers 1 --by contribution
+refused "--layers leaves out layers" "$GDN" prune whole --layers 1 --keep 0.5
+
 # Without one alone: the model written without the least important.
 prune one.json whole --keep 0.86 --output one --points 2
 [ "$(value one.json kept)" -eq 6 ] || fail "not 6 of 7 are kept"

@@ -80,6 +80,10 @@ expect 0 "$GDN" checkpoint export --format huggingface usual exported > export.l
 expect 0 "$GDN" checkpoint import exported imported.h5 > import.log 2>&1
 expect 0 "$GDN" checkpoint verify usual > verified
 
+expect 0 "$GDN" prune usual --keep 0.5 --output fewer --by first-order --json > fewer.json 2> err
+expect 0 "$GDN" eval fewer --json > fewer.eval 2> err
+[ "$(grep -o '"kept_loss":[^,]*' fewer.json | cut -d: -f2)" = "$(grep -o '"loss":[^,]*' fewer.eval | head -1 | cut -d: -f2)" ] || fail "pruned further: $(cat fewer.json fewer.eval)"
+
 # Where sources travel whole (what travels as projections was chosen with all connections), to the byte.
 on 1.1.4 learned whole
 expect 0 "$GDN" prune whole --keep 1 --output whole_left --by contribution > /dev/null 2> err

@@ -5,6 +5,7 @@
 #include "data/outcome.h"
 #include "kernels/base/status.h"
 #include "train/command/options.h"
+#include "train/command/prune_layers.h"
 #include "train/command/prune_print.h"
 #include "train/command/subject.h"
 #include "train/loop/loop.h"
@@ -15,11 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_KEEP = 256, KEY_BY, KEY_OUTPUT, KEY_POINTS, KEY_SVG, KEY_JSON };
+enum { KEY_KEEP = 256, KEY_BY, KEY_OUTPUT, KEY_POINTS, KEY_SVG, KEY_JSON, KEY_LAYERS };
 
 static const struct argp_option own[] = {
     {"keep", KEY_KEEP, "PART", 0, "Keep this part of the connections, from 0 to 1, the most important ones",
      0},
+    {"layers", KEY_LAYERS, "N", 0, "In place of connections, leave out the N least important layers", 0},
     {"by", KEY_BY, "MEASURE", 0,
      "Importance: leave-one-out (default), the loss without it, an evaluation each; contribution, gate x "
      "contribution, of one evaluation; or first-order, what groups of the data lose by their gradients, of one pass",
@@ -37,19 +39,23 @@ struct arguments {
     struct subject_options subject;
     double keep; /* NAN: not given */
     long points;
-    enum prune_by by;
+    long layers; /* that go; 0: connections do */
+    const char *by; /* NULL: not given */
     const char *output, *svg; /* NULL: not given */
     bool json;
 };
 
-static int take_by(const char *value, enum prune_by *out) {
-    static const char *const words[] = {"leave-one-out", "contribution", "first-order"}; /* enum prune_by */
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(value, words[i])) continue;
-        *out = (enum prune_by)i;
-        return GDN_OK;
-    }
-    return gdn_fail(GDN_INPUT, "--by '%s': leave-one-out, contribution or first-order is expected", value);
+/* The number of the measure that was asked for, 0 where none was. */
+static int find_by(const char *given, const char *const *words, int count, int *out) {
+    *out = 0;
+    for (int i = 0; given && i < count; i++)
+        if (!strcmp(words[i], given)) {
+            *out = i;
+            return GDN_OK;
+        }
+    if (!given) return GDN_OK;
+    return count == 3 ? gdn_fail(GDN_INPUT, "--by '%s': leave-one-out, contribution or first-order is expected", given)
+                      : gdn_fail(GDN_INPUT, "--by '%s': of layers leave-one-out or angle is expected", given);
 }
 
 static int take_path(const char *option, const char *value, const char **out) {
@@ -64,7 +70,10 @@ static int take(int key, const char *value, void *input) {
     case KEY_KEEP:
         return options_real("--keep", value, 0, 1, &given->keep);
     case KEY_BY:
-        return take_by(value, &given->by);
+        given->by = value;
+        return GDN_OK;
+    case KEY_LAYERS:
+        return options_long("--layers", value, 1, 100000, &given->layers);
     case KEY_OUTPUT:
         return take_path("--output", value, &given->output);
     case KEY_POINTS:
@@ -89,6 +98,7 @@ static const struct command_line line = {
         "Examples:\n"
         "  gdn prune runs/small\n"
         "  gdn prune runs/small --keep 0.5 --output runs/half\n"
+        "  gdn prune runs/small --layers 2 --output runs/less\n"
         "  gdn eval runs/half\n"
         "  gdn train runs/half/config.yaml --run-dir runs/healed\n"
         "  mpirun -n 4 gdn prune runs/small --by contribution --svg curve.svg\n"
@@ -110,6 +120,10 @@ static const struct command_line line = {
         "alone. --keep F keeps round(F x connections) of them. What is measured on the data that connections "
         "were chosen by flatters a "
         "little: choose by one set (--data, --validation) and judge by another, with gdn eval.\n\n"
+        "--layers N leaves out N layers in place of connections: those without which alone the loss grows least, a model and an "
+        "evaluation each, or with --by angle those that turn the stream least, of one pass. A connection into such a layer "
+        "goes with it, one that reads it reads the nearest layer below that stays, or the embedding. On the cpu; not of "
+        "models with model.rules or model.exit.\n\n"
         "--output DIR, which must be new or empty, gets checkpoint.h5, with the tensors of the connections "
         "kept and all others, and "
         "config.yaml, which lists these as model.delta.edges and starts from those weights "
@@ -123,7 +137,9 @@ static const struct command_line line = {
         "connections, a list by falling importance of "
         "target, source (-1: the embedding), distance, gate, contribution, effect (first-order), increase (of the loss without it; "
         "null where not measured) and kept, and "
-        "curve, a list of kept and loss.",
+        "curve, a list of kept and loss. With --layers: checkpoint, step, sequences, tokens, loss, by, kept (layers), "
+        "kept_loss, output and layers, a list by falling importance of layer, angle (in parts of half a turn), increase and "
+        "kept.",
     .common = OPTION_SET,
     .own = own,
     .take = take,
@@ -135,7 +151,7 @@ static void tell(void *context, int done, int all) {
     reading_tell_each(context, "evaluations", done, all);
 }
 
-static int measure(struct subject *subject, const struct arguments *given, struct prune *prune) {
+static int measure(struct subject *subject, const struct arguments *given, enum prune_by by, struct prune *prune) {
     const struct saved_model *saved = &subject->saved;
     const struct edge_set *active = loop_active(&saved->config, &subject->evaluation.pipeline, saved->step);
     int count = prune_count(&subject->evaluation.pipeline.edges, active);
@@ -146,7 +162,7 @@ static int measure(struct subject *subject, const struct arguments *given, struc
                             .table = &saved->table,
                             .state = &saved->state,
                             .ops = subject->ops,
-                            .by = given->by,
+                            .by = by,
                             .keep = isnan(given->keep) ? -1 : (int)lround(given->keep * count),
                             .points = (int)given->points,
                             .tell = tell,
@@ -158,14 +174,14 @@ static int measure(struct subject *subject, const struct arguments *given, struc
 }
 
 /* On rank 0. */
-static int give(const struct subject *subject, const struct arguments *given, const struct prune *prune,
-                struct outcome *outcome) {
+static int give(const struct subject *subject, const struct arguments *given, enum prune_by by,
+                const struct prune *prune, struct outcome *outcome) {
     struct prune_report report = {.prune = prune,
                                   .checkpoint = subject->saved.path,
                                   .step = subject->saved.step,
                                   .sequences = validation_sequences(&subject->validation, 0),
                                   .tokens = subject->evaluation.result[0].counted,
-                                  .by = given->by,
+                                  .by = by,
                                   .keep = given->keep,
                                   .output = given->output};
     if (given->output) TRY(prune_write(prune, subject->saved.path, outcome));
@@ -175,28 +191,48 @@ static int give(const struct subject *subject, const struct arguments *given, co
 
 /* The folder is made before anything is computed. */
 static int open_output(const struct mesh *mesh, const struct arguments *given, struct outcome *outcome) {
-    if (given->output && isnan(given->keep))
+    if (given->output && isnan(given->keep) && !given->layers)
         return gdn_fail(
             GDN_INPUT,
-            "--output %s: --keep says what part of the connections the model there has, and is missing",
+            "--output %s: --keep says what part of the connections the model there has, or --layers how many layers it "
+            "has not, and is missing",
             given->output);
     return given->output && mesh->rank == 0 ? outcome_open(given->output, outcome) : GDN_OK;
 }
 
-static int prune_model(struct subject *subject, const struct options *options, const struct arguments *given,
-                       struct outcome *outcome) {
+static int prune_connections(struct subject *subject, const struct arguments *given, enum prune_by by,
+                             struct outcome *outcome) {
     struct prune prune = {0};
-    TRY(mesh_agree(&subject->mesh, open_output(&subject->mesh, given, outcome)));
-    TRY(subject_load(subject, options, &given->subject));
-    if (given->by == PRUNE_FIRST_ORDER && !subject->ops->device->host)
+    if (by == PRUNE_FIRST_ORDER && !subject->ops->device->host)
         return mesh_agree(&subject->mesh, gdn_fail(GDN_INPUT, "--by first-order is measured on the cpu alone; give --set "
                                                               "device=cpu"));
-    int status = measure(subject, given, &prune);
+    int status = measure(subject, given, by, &prune);
     if (!status)
         status = mesh_agree(&subject->mesh,
-                            subject->mesh.rank == 0 ? give(subject, given, &prune, outcome) : GDN_OK);
+                            subject->mesh.rank == 0 ? give(subject, given, by, &prune, outcome) : GDN_OK);
     prune_free(&prune);
     return status;
+}
+
+static int prune_model(struct subject *subject, const struct options *options, const struct arguments *given,
+                       struct outcome *outcome) {
+    static const char *const of_connections[] = {"leave-one-out", "contribution", "first-order"}, /* enum prune_by */
+        *const of_layers[] = {"leave-one-out", "angle"};                                          /* enum prune_layers_by */
+    int by;
+    TRY(mesh_agree(&subject->mesh,
+                   given->layers ? find_by(given->by, of_layers, 2, &by) : find_by(given->by, of_connections, 3, &by)));
+    if (given->layers && (!isnan(given->keep) || given->svg))
+        return mesh_agree(&subject->mesh, gdn_fail(GDN_INPUT, "--layers leaves out layers, %s is of connections: one of "
+                                                              "them is expected",
+                                                   given->svg ? "--svg" : "--keep"));
+    TRY(mesh_agree(&subject->mesh, open_output(&subject->mesh, given, outcome)));
+    TRY(subject_load(subject, options, &given->subject));
+    const struct prune_layers_wish wish = {.less = (int)given->layers,
+                                           .by = (enum prune_layers_by)by,
+                                           .output = given->output,
+                                           .json = given->json};
+    return given->layers ? prune_layers_command(subject, &wish, outcome)
+                         : prune_connections(subject, given, (enum prune_by)by, outcome);
 }
 
 int cmd_prune(int argc, char **argv) {

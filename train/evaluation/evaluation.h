@@ -102,5 +102,9 @@ struct evaluation_subject {
  * the host. (effects.c) */
 int evaluation_effects(struct evaluation *evaluation, const struct evaluation_subject *subject,
                        const struct edge_set *active, double *effect);
+/* The same of layers: the mean over tokens of the angle between the stream before and after each, in parts of half a
+ * turn. angle [layers + 1], of which the last is scratch. */
+int evaluation_angles(struct evaluation *evaluation, const struct evaluation_subject *subject,
+                      const struct edge_set *active, double *angle);
 
 #endif

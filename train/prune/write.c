@@ -1,4 +1,5 @@
 /* A smaller checkpoint: the weights of another one without those of connections that are not kept. */
+#include "train/prune/layers.h"
 #include "train/prune/prune.h"
 
 #include "dist/checkpoint/weights.h"
@@ -17,6 +18,8 @@ struct tensors {
     char name[sizeof((struct row *)0)->name]; /* of that one; "": none */
     real *value;
     size_t filled, room;
+    const struct cut *cut; /* tensors are of other layers, as this has it; NULL: of their own */
+    const struct model_config *config;
 };
 
 static bool has(void *context, const struct row *row) {
@@ -49,8 +52,12 @@ static int fetch(struct tensors *t, const struct row *row) {
 
 static int read_lines(void *context, const struct row *row, long first, long n, real *out) {
     struct tensors *t = context;
-    TRY(fetch(t, row));
-    memcpy(out, t->value + first * row->shape[1], (size_t)(n * row->shape[1]) * sizeof *out);
+    struct row from = *row;
+    double factor = 1;
+    if (t->cut) cut_name(t->cut, t->config, row->name, from.name, sizeof from.name, &factor);
+    TRY(fetch(t, &from));
+    const real *value = t->value + first * row->shape[1];
+    for (long i = 0; i < n * row->shape[1]; i++) out[i] = (real)(factor * (double)value[i]);
     return 0;
 }
 
@@ -96,6 +103,7 @@ static int write_checkpoint(const char *path, const struct config *config, struc
     struct table table;
     TRY(params_create(&config->model, NULL, &table));
     struct checkpoint_info info = tensors->weights.checkpoint.info; /* borrowed */
+    info.pruning = NULL; /* the connections that are there are all used */
     struct weight_source source = {"the checkpoint", has, read_lines, tensors};
     int status = describe(config, &info.config);
     if (!status) status = weights_write(path, &table, &info, &source);
@@ -133,14 +141,33 @@ static int fill(const struct outcome *outcome, struct config *config, struct ten
     return status ? status : write_config(outcome, config);
 }
 
-static int fill_folder(const struct prune *prune, const char *path, const struct outcome *outcome) {
+/* What is kept of a configuration: connections, or layers and theirs. */
+struct kept {
+    const struct prune *prune;
+    const struct cut *cut;
+};
+
+static int keep(const struct kept *kept, struct config *config) {
+    struct delta_config *delta = &config->model.delta;
+    if (kept->prune) return list_kept(kept->prune, config);
+    config->model.num_layers = kept->cut->num_layers;
+    config->delta_store.num_layers = 0; /* numbers of others */
+    config->train.prune = (struct prune_config){.keep = 0.5, .interval = 100};
+    delta->num_distances = delta->stage_steps = 0;
+    delta->embedding_source = false;
+    delta->num_edges = kept->cut->edges;
+    for (int i = 0; i < delta->num_edges; i++) delta->edges[i] = kept->cut->edge[i].now;
+    return 0;
+}
+
+static int fill_folder(const struct kept *kept, const char *path, const struct outcome *outcome) {
     struct config config;
     struct config_asked asked;
-    struct tensors tensors = {.name = ""};
+    struct tensors tensors = {.name = "", .cut = kept->cut, .config = &config.model};
     TRY(weights_open(path, &tensors.weights));
     int status = config_parse_trained(tensors.weights.checkpoint.info.config, path, NULL, 0, &config, &asked);
     if (!status) {
-        status = list_kept(prune, &config);
+        status = keep(kept, &config);
         keep_store(&config.model.delta, &config.delta_store);
         if (!status) status = fill(outcome, &config, &tensors);
         config_free(&config);
@@ -151,6 +178,18 @@ static int fill_folder(const struct prune *prune, const char *path, const struct
 }
 
 int prune_write(const struct prune *prune, const char *path, struct outcome *outcome) {
-    TRY(fill_folder(prune, path, outcome));
+    TRY(fill_folder(&(struct kept){.prune = prune}, path, outcome));
     return outcome_finish(outcome);
+}
+
+int prune_layers_write(const struct prune_layers *layers, const struct prune_layers_job *job, const char *path,
+                       struct outcome *outcome) {
+    struct cut cut;
+    struct config *config = malloc(sizeof *config); /* what it would be of the model as it was opened */
+    int status = config ? cut_create(job->config, &job->evaluation->pipeline.edges, job->active, layers->gone, &cut, config)
+                        : gdn_fail(GDN_INTERNAL, "out of memory for a configuration");
+    if (!status) status = fill_folder(&(struct kept){.cut = &cut}, path, outcome);
+    if (config) cut_free(&cut);
+    free(config);
+    return status ? status : outcome_finish(outcome);
 }

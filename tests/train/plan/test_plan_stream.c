@@ -1,6 +1,6 @@
 /* A plan follows the stream's width: with a stream twice as wide, outputs of nodes and messages between
- * stages take twice the bytes, and weights what they took. The program has a stream_width of its own, which
- * stands for the model's: the linker takes no member of a library for a name that is there. */
+ * stages take twice the bytes, and weights what they took. The program has functions of its own that
+ * stand for the model's (params/stream.c): the linker takes no member of a library whose names are all there. */
 #include "kernels/base/status.h"
 #include "kernels/lowrank/lowrank.h"
 #include "model/model.h"
@@ -11,8 +11,13 @@
 
 static int streams = 1;
 
+int stream_count(const struct model_config *config) {
+    (void)config;
+    return streams;
+}
+
 long stream_width(const struct model_config *config) {
-    return (long)streams * config->hidden_size;
+    return (long)stream_count(config) * config->hidden_size;
 }
 
 /* Sizes that are whole lines of memory; all projections of a node together are narrower than it. */

@@ -98,9 +98,9 @@ struct model_part {
                               is kept in bf16 until then */
     bool documents; /* tokens see their own document only, and positions begin again with each: rows have
                        marks of where they start (kernels/base/marks.h) */
-    int weight_sets;  /* micro-batches whose gradients of weights wait for model_stage_weights: */
+    int weight_sets;  /* passes, of any chunk, whose gradients of weights wait for model_stage_weights: */
     int weights_from; /* those of layers from this one on */
-    struct model_weight_size weight_size; /* of a set, by model_weight_sizes of these layers together */
+    struct model_weight_size weight_size; /* of a set, by model_weight_sizes of a chunk's of these layers together */
     bool padding;   /* rows may have marks of padding, which sums of sparsity and entropy leave out */
 };
 
@@ -215,6 +215,8 @@ void model_stage_weights(struct model *model, int weight_set, int end);
  * connections active. Of the part the layout, `documents` and `padding` are looked at. GDN_INTERNAL. */
 int model_weight_sizes(const struct model_config *config, const struct table *table,
                        const struct model_part *part, long batch, long length, struct model_weight_size *out);
+/* What a set keeps of the layers of a chunk from `from` on, of size [num_layers]. */
+struct model_weight_size model_weight_size_of(const struct model_weight_size *size, struct span span, int from);
 /* Fills in part->weight_size, where the part has weight sets. GDN_INTERNAL. */
 int model_size_weight_sets(const struct model_config *config, const struct table *table,
                            struct model_part *part, long batch, long length);

@@ -24,7 +24,8 @@ struct layout {
     int index[AXES]; /* this rank's place; it holds the same whichever copy it is: 0 */
     int delta;       /* enum delta_split */
     bool sequence_parallel; /* norms and residual sums on 1/tensor of the tokens */
-    int chunks;             /* stages a rank holds: its pipeline index, that + pipeline ranks, … */
+    int chunks;             /* stages a rank holds, by layout_stage */
+    bool v;                 /* two chunks, the second back again: rank p holds stages p and 2·pipeline − 1 − p */
     struct span *stage; /* [pipeline·chunks] layers of all stages, in order; stages_create makes them */
     long small;         /* tensors of fewer elements on the rank are summed whole and not sharded */
     bool narrow;        /* sources may cross stages as narrow projections (route.h) */
@@ -48,10 +49,31 @@ static inline bool layout_by_connection(const struct layout *l) {
     return l->delta == DELTA_CONNECTION && l->size[AXIS_TENSOR] > 1;
 }
 
+/* The stage that is chunk c of a pipeline rank: the stages of a chunk follow each other over the ranks, in a V
+ * the second chunk's backwards. */
+static inline int layout_stage(const struct layout *l, int rank, int chunk) {
+    int ranks = l->size[AXIS_PIPELINE];
+    return chunk * ranks + (l->v && chunk ? ranks - 1 - rank : rank);
+}
+
+/* Where a stage is: its chunk, and its pipeline rank. */
+static inline int layout_chunk_of(const struct layout *l, int stage) {
+    return stage / l->size[AXIS_PIPELINE];
+}
+static inline int layout_rank_of(const struct layout *l, int stage) {
+    int place = stage % l->size[AXIS_PIPELINE];
+    return l->v && layout_chunk_of(l, stage) ? l->size[AXIS_PIPELINE] - 1 - place : place;
+}
+
+/* Do stages b and b + 1 lie on one rank, so that nothing crosses boundary b: the turn of a V. */
+static inline bool layout_turns(const struct layout *l, int boundary) {
+    return l->v && boundary == l->size[AXIS_PIPELINE] - 1;
+}
+
 /* The layers of this rank's chunk c; for a full layout [0, num_layers). */
 static inline struct span layout_span(const struct layout *l, int chunk, int num_layers) {
     if (!l->stage) return (struct span){0, num_layers};
-    return l->stage[l->index[AXIS_PIPELINE] + chunk * l->size[AXIS_PIPELINE]];
+    return l->stage[layout_stage(l, l->index[AXIS_PIPELINE], chunk)];
 }
 
 /* The stage that has layer l (layer −1: the first, num_layers: the last). */

@@ -1,6 +1,7 @@
 /* Routes: what crosses each boundary between stages for the sake of delta connections.
  *
- * Stage s runs on pipeline rank s mod P. Boundary b lies between stages b and b+1. Forward it carries the
+ * Stage s runs on pipeline rank s mod P, or in a V (layout.h) on the rank that its second half comes back over.
+ * Boundary b lies between stages b and b+1; in a V nothing crosses the one at the turn. Forward it carries the
  * stream (the output of stage b's last layer, a node like any other) and those nodes that some later stage
  * reads and the receiving rank does not have: a node that a rank has received or computed stays there until
  * its last use, also for later chunks. Gradients come back over every boundary between a node's last target
@@ -36,8 +37,8 @@ struct routes {
     int boundaries;             /* stages − 1 */
     struct crossings *forward;  /* [boundaries] besides the stream: nodes ascending, then edges ascending */
     struct crossings *backward; /* [boundaries] the same for gradients, besides the stream's */
-    int *projector; /* [edges.count] the stage whose rank projects the edge's source; −1: the target's stage
-                       reads the node itself */
+    int *projector; /* [edges.count] the stage that projects the edge's source and sends it; −1: the target's
+                       stage reads the node itself */
 };
 
 /* What `narrow` decides with; elements a token on one tensor rank. */

@@ -27,7 +27,8 @@ static void emit_forward(struct emitter *e) {
     emit_action(e, action);
     for (int i = 0; i < stage->produce.count; i++) {
         const struct transfer *it = &stage->produce.transfer[i];
-        emit_send(e, PAYLOAD_SOURCE, it->index, it->out, -1, action.activation_set, e->step->end);
+        int set = emit_activation_set_of(e, emit_own_stage(e, it->index), action.micro_batch);
+        emit_send(e, PAYLOAD_SOURCE, it->index, it->out, -1, set, e->step->end);
     }
     project(e, &stage->late, action.activation_set, e->step->end);
     emit_release_all(e, &stage->forget);
@@ -75,6 +76,22 @@ static int emit_layers(struct emitter *e, enum act act, int activation_set) {
     }
 }
 
+/* Gradients for earlier stages of other ranks. */
+static void deliver(struct emitter *e) {
+    const struct stage *stage = e->stage;
+    int stream = stage->first - 1, port = stage->gradient.out;
+    if (port >= 0) emit_send_held(e, PAYLOAD_STREAM_GRADIENT, stream, port, e->step->end);
+    for (int i = 0; i < stage->deliver.count; i++) {
+        const struct transfer *it = &stage->deliver.transfer[i];
+        if (it->out >= 0) emit_send_held(e, it->payload, it->index, it->out, e->step->end);
+    }
+    if (port != STAYS) emit_release(e, PAYLOAD_STREAM_GRADIENT, stream);
+    for (int i = 0; i < stage->deliver.count; i++) {
+        const struct transfer *it = &stage->deliver.transfer[i];
+        if (it->out >= 0) emit_release(e, it->payload, it->index);
+    }
+}
+
 static void emit_backward(struct emitter *e) {
     const struct stage *stage = e->stage;
     int activation_set = emit_activation_set_of(e, e->step->stage, e->step->micro_batch),
@@ -84,7 +101,6 @@ static void emit_backward(struct emitter *e) {
         emit_take_fresh(e, stage->begin.transfer[i].payload, stage->begin.transfer[i].index);
     unproject(e, activation_set);
     struct transfer gradient = stage->gradient;
-    int port = gradient.out;
     gradient.out = -1;
     if (stage->top)
         emit_take_fresh(e, PAYLOAD_STREAM_GRADIENT, gradient.index);
@@ -97,13 +113,7 @@ static void emit_backward(struct emitter *e) {
     int b = pool_find(blocks, PAYLOAD_STREAM_GRADIENT, gradient.index, micro_batch);
     if (b < 0) return; /* without memory for it */
     pool_rename(blocks, b, stage->first - 1);
-    if (!stage->bottom) emit_send(e, PAYLOAD_STREAM_GRADIENT, stage->first - 1, port, b, -1, e->step->end);
-    for (int i = 0; i < stage->deliver.count; i++) {
-        const struct transfer *it = &stage->deliver.transfer[i];
-        emit_send_held(e, it->payload, it->index, it->out, e->step->end);
-    }
-    emit_release(e, PAYLOAD_STREAM_GRADIENT, stage->first - 1);
-    emit_release_all(e, &stage->deliver);
+    deliver(e);
     for (int i = 0; i < stage->collect.count; i++)
         if (stage->collect.transfer[i].out >= 0)
             emit_release(e, stage->collect.transfer[i].payload, stage->collect.transfer[i].index);
@@ -131,7 +141,7 @@ static void note_sizes(const struct emitter *e) {
     struct schedule *out = e->builder->out;
     int ranks = e->order->ranks;
     for (int s = 0; s < e->stages->count; s++)
-        out->activation_sets[s % ranks * (e->stages->count / ranks) + s / ranks] =
+        out->activation_sets[e->stages->stage[s].rank * (e->stages->count / ranks) + e->stages->stage[s].chunk] =
             e->activation_sets[s].count;
     for (int r = 0; r < ranks; r++) {
         out->blocks[r] = e->blocks[r].count;
@@ -149,7 +159,7 @@ static int emit_steps(struct emitter *e) {
     for (int r = 0; r < ranks && !e->builder->options->forward_only; r++)
         TRY(buckets_begin(e->builder, r, &e->sync[r]));
     long messages = (long)e->stages->ports * e->builder->options->micro_batches;
-    for (long i = 0; i < messages; i++) e->flight[i] = (struct flight){-1, -1, -1, -1};
+    for (long i = 0; i < messages; i++) e->flight[i] = (struct flight){-1, -1, -1, -1, -1};
     for (long i = 0; i < e->order->all && !e->builder->full; i++) {
         e->step = e->order->sorted[i];
         e->stage = emit_stage_of(e, e->step);

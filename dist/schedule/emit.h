@@ -9,6 +9,7 @@
 struct flight {
     /* The sender's, once it is sent: a buffer, or an activation set (the other: −1). */
     int buffer, activation_set;
+    int stage; /* of the activation set */
     int into; /* the receiver's buffer, once its receive has begun; −1 */
     int when; /* it began; −1 */
 };
@@ -55,6 +56,8 @@ int emit_take_fresh(struct emitter *e, enum payload payload, int index);
 /* The contents are not needed any more. */
 void emit_release(struct emitter *e, enum payload payload, int index);
 void emit_release_all(struct emitter *e, const struct transfers *list);
+/* Which stage of the rank in hand has a node, the step's or an earlier one; of others' nodes the step's. */
+int emit_own_stage(const struct emitter *e, int node);
 /* The activation set that holds a stage's micro-batch; −1. */
 int emit_activation_set_of(const struct emitter *e, int stage, int micro_batch);
 int emit_take_activation_set(struct emitter *e);
@@ -67,7 +70,7 @@ void emit_retire(struct emitter *e, int stage);
 void emit_send(struct emitter *e, enum payload payload, int index, int port, int buffer, int activation_set,
                int ready);
 void emit_send_held(struct emitter *e, enum payload payload, int index, int port, int ready);
-/* Receives, and sends on what only passes through. */
+/* Receives, unless it stays on the rank, and sends on what only passes through. */
 void emit_receive(struct emitter *e, const struct transfer *it);
 /* Posts what the rank's next step receives. */
 void emit_post_next(struct emitter *e);

@@ -78,6 +78,12 @@ void emit_release_all(struct emitter *e, const struct transfers *list) {
     for (int i = 0; i < list->count; i++) emit_release(e, list->transfer[i].payload, list->transfer[i].index);
 }
 
+int emit_own_stage(const struct emitter *e, int node) {
+    for (int s = e->step->stage; s > 0; s--)
+        if (e->stages->stage[s].rank == e->stage->rank && e->stages->stage[s].first <= node) return s;
+    return e->stage->rank == e->stages->stage[0].rank ? 0 : e->step->stage;
+}
+
 int emit_activation_set_of(const struct emitter *e, int stage, int micro_batch) {
     const struct activation_sets *activation_sets = &e->activation_sets[stage];
     for (int i = 0; i < activation_sets->count; i++)

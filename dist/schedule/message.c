@@ -25,12 +25,13 @@ void emit_send(struct emitter *e, enum payload payload, int index, int port, int
     action.activation_set = activation_set;
     emit_action(e, action);
     if (e->builder->full) return;
-    struct outgoing *sends = buffer >= 0
-                                 ? &emit_pool_of(e, e->stage->rank, payload)->buffer[buffer].sends
-                                 : &e->activation_sets[e->step->stage].activation_set[activation_set].sends;
     struct flight *flight = flight_of(e, port, e->step->micro_batch);
     flight->buffer = buffer;
     flight->activation_set = activation_set;
+    if (buffer < 0) flight->stage = emit_own_stage(e, index);
+    struct outgoing *sends = buffer >= 0
+                                 ? &emit_pool_of(e, e->stage->rank, payload)->buffer[buffer].sends
+                                 : &e->activation_sets[flight->stage].activation_set[activation_set].sends;
     emit_latest(&sends->when, ready);
     emit_latest(&sends->when, flight->when);
     if (flight->when < 0) sends->open++;
@@ -54,7 +55,7 @@ static bool begin_receive(struct emitter *e, const struct step *step, const stru
     int sender = step->backward ? emit_stage_of(e, step)->after : emit_stage_of(e, step)->before;
     if (flight->buffer >= 0) sends = &emit_pool_of(e, sender, it->payload)->buffer[flight->buffer].sends;
     if (flight->activation_set >= 0)
-        sends = &e->activation_sets[step->stage - 1].activation_set[flight->activation_set].sends;
+        sends = &e->activation_sets[flight->stage].activation_set[flight->activation_set].sends;
     if (sends) {
         sends->open--;
         emit_latest(&sends->when, flight->when);
@@ -71,16 +72,18 @@ static void receive_action(struct emitter *e, const struct step *step, enum act 
 }
 
 void emit_receive(struct emitter *e, const struct transfer *it) {
-    if (!begin_receive(e, e->step, it, true)) return;
-    receive_action(e, e->step, ACT_RECEIVE, it);
-    emit_pool_of(e, e->stage->rank, it->payload)
-        ->buffer[flight_of(e, it->in, e->step->micro_batch)->into]
-        .state = BUFFER_TAKEN;
+    if (it->in >= 0) {
+        if (!begin_receive(e, e->step, it, true)) return;
+        receive_action(e, e->step, ACT_RECEIVE, it);
+        emit_pool_of(e, e->stage->rank, it->payload)
+            ->buffer[flight_of(e, it->in, e->step->micro_batch)->into]
+            .state = BUFFER_TAKEN;
+    }
     if (it->out >= 0) emit_send_held(e, it->payload, it->index, it->out, e->step->begin);
 }
 
 static void post(struct emitter *e, const struct step *step, const struct transfer *it, bool grow) {
-    if (begin_receive(e, step, it, grow)) receive_action(e, step, ACT_POST, it);
+    if (it->in >= 0 && begin_receive(e, step, it, grow)) receive_action(e, step, ACT_POST, it);
 }
 
 /* Posts what the rank's next pass receives, so that it travels during this one: the stream or its gradient

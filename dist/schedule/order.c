@@ -77,13 +77,9 @@ static int earlier(const void *a, const void *b) {
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-/* All ranks' lists, sorted; −1 without memory. */
-static int sort(struct order *order, struct filling *filling) {
+int order_sort(struct order *order) {
     order->sorted = NULL;
-    for (int r = 0; r < order->ranks; r++) {
-        filling_end(&filling[r]);
-        order->all += order->count[r] = filling[r].count;
-    }
+    for (int r = 0; r < order->ranks; r++) order->all += order->count[r];
     order->sorted = malloc((size_t)order->all * sizeof *order->sorted);
     if (!order->sorted) return -1;
     for (int r = 0, n = 0; r < order->ranks; r++)
@@ -117,7 +113,11 @@ int order_create(int ranks, int chunks, int micro_batches, bool forward_only, co
         }
         walked = walk(out, pass, passes, chunks, micro_batches, filling, next, done, stack);
     }
-    if (walked && sort(out, filling)) full = true;
+    for (int r = 0; walked && r < ranks; r++) {
+        filling_end(&filling[r]);
+        out->count[r] = filling[r].count;
+    }
+    if (walked && order_sort(out)) full = true;
     free(pass);
     free(filling);
     free(next);

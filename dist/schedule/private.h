@@ -1,6 +1,7 @@
 /* How a schedule is built:
  *   schedule/order.c    each rank's computations in order, and one order of all ranks' that could happen,
- * with schedule/fill.c     gradients of weights where ranks would wait; schedule/stage.c    what each stage
+ * with schedule/fill.c     gradients of weights where ranks would wait; or schedule/by_time.c    by planned times;
+ * schedule/stage.c    what each stage
  * brings in, uses and hands on, the same for every micro-batch; schedule/emit.c     the actions of each
  * computation, in that order that could happen, with schedule/hold.c     their buffers and activation sets,
  *   schedule/pool.c     handed out from pools, with
@@ -40,7 +41,19 @@ struct order {
 /* weight_sets [ranks]: as in struct schedule_options. */
 int order_create(int ranks, int chunks, int micro_batches, bool forward_only, const int *weight_sets,
                  struct order *out);
+/* All ranks' lists, sorted; −1 without memory. */
+int order_sort(struct order *order);
 void order_free(struct order *order);
+
+/* What bounds an order by time. */
+struct order_limits {
+    const struct stage_times *times; /* [stages]; NULL: all the same */
+    const int *activation_sets;      /* [ranks] of both chunks; at least as many as there are chunks */
+    const int *weight_sets;          /* [ranks]; NULL: none */
+};
+/* The order of a layout with one chunk a rank, or a V. GDN_INTERNAL. */
+int order_by_time(const struct layout *layout, int micro_batches, bool forward_only,
+                  const struct order_limits *limits, struct order *out);
 
 enum { FORWARD_TIME = 1, INPUTS_TIME = 1, WEIGHTS_TIME = 1, BACKWARD_TIME = INPUTS_TIME + WEIGHTS_TIME };
 
@@ -60,12 +73,14 @@ void filling_end(struct filling *filling);
 /* --- Stages. */
 
 /* Something that a stage receives, makes, sends or drops for every micro-batch. Ports number the messages of
- * one micro-batch; −1: does not come from or go to another stage here. */
+ * one micro-batch; −1: does not come from or go to another stage here; STAYS: the stage that it comes from or
+ * goes to is on the same rank, which has it in a block. */
 struct transfer {
     enum payload payload;
     int index;
     int in, out;
 };
+enum { STAYS = -2 };
 
 struct transfers {
     int count;
@@ -79,7 +94,7 @@ struct stage {
     int before, after;        /* ranks of the stages before and after */
     struct transfers arrive;  /* FORWARD: what is received: what goes on first, the stream last */
     struct transfers early;   /* sources projected from nodes received */
-    struct transfers produce; /* own nodes sent, the stream first */
+    struct transfers produce; /* own nodes sent, the stream first, and those of the rank's other chunk */
     struct transfers late;    /* sources projected from own nodes */
     struct transfers forget;  /* not needed on this rank after this FORWARD */
     struct transfers retire; /* forward only: stages (index) whose outputs this rank does not read after it */

@@ -2,9 +2,10 @@
  * training, verified (dist/verify/verify.h), printed by `gdn plan`, and executed in order
  * (train/step/execute.h). It is the same for all data and tensor indices. 1F1B (Narayanan et al. 2019) or,
  * with several chunks a rank, interleaved 1F1B (Narayanan et al. 2021); or, with weight sets, ZB-H1 (Qi et
- * al. 2024), whose ranks compute gradients of weights where 1F1B's would wait.
+ * al. 2024), whose ranks compute gradients of weights where 1F1B's would wait; or, with layout.v, their V, whose
+ * first and last stage are on one rank; or any order that follows from planned times (by_time.c).
  *
- * Stage s is chunk s div P of rank s mod P, its layers layout.stage[s]. A rank executes its actions in
+ * Stage s is chunk layout_chunk_of(s) of rank layout_rank_of(s), its layers layout.stage[s]. A rank executes its actions in
  * order. Only RECEIVE, FREE, FORWARD, FINISH, GATHERED and the collectives SHARE and NORM wait.
  *
  * Memory. The schedule numbers four kinds of buffers, so that their greatest number is known:
@@ -33,7 +34,7 @@
  *
  * BACKWARD reads a block with the gradient of the chunk's last node (PAYLOAD_STREAM_GRADIENT, index end − 1)
  * and overwrites it with the gradient of node first − 1, which is sent and freed as PAYLOAD_STREAM_GRADIENT
- * with that index. It fills narrow blocks with the gradients of its projected sources
+ * with that index, or, at the turn of a V, stays for the BACKWARD of the rank's first chunk. It fills narrow blocks with the gradients of its projected sources
  * (PAYLOAD_PROJECTED_GRADIENT). The source gradients that it uses are:
  *   - of every source outside the chunk that its layers read, but for the stream's: added to;
  *   - of the stream's node, where there already is one: added to, then added to the stream's
@@ -177,6 +178,12 @@ struct schedule {
     int messages;
 };
 
+/* How long a stage's passes of a micro-batch take, in any unit: forward, gradients of inputs, of weights; and what
+ * they send to the stage after and the one before. */
+struct stage_times {
+    int forward, inputs, weights, up, down;
+};
+
 struct schedule_options {
     int micro_batches; /* of one rank in a step */
     int num_layers;
@@ -184,13 +191,17 @@ struct schedule_options {
     bool overlap; /* REDUCE as soon as a bucket is complete, in the last micro-batch's BACKWARD; else after */
     const struct shards *shards; /* [ranks] of every pipeline rank, or NULL: no ACT_REDUCE … ACT_GATHERED */
     bool share;                  /* there are ZONE_SHARED_… tensors */
-    /* [ranks] of how many micro-batches gradients of weights may wait; NULL: none on any rank. With one chunk
-     * a rank. */
+    /* [ranks] of how many passes gradients of weights may wait; NULL: none on any rank. With one chunk a rank,
+     * or a V. */
     const int *weight_sets;
+    /* In a V, or with one chunk a rank where it is there: passes in an order by planned times, with so many
+     * activation sets a rank, [ranks], of all its chunks; NULL in a V: 2·ranks. */
+    const int *activation_sets;
+    const struct stage_times *times; /* [stages] for that; NULL: all the same */
 };
 
 /* Computes all ranks' lists. Not collective. GDN_INTERNAL without memory, or with weight sets and several
- * chunks a rank; GDN_INPUT without a micro-batch. */
+ * chunks a rank that are no V; GDN_INPUT without a micro-batch. */
 int schedule_create(const struct edges *edges, const struct routes *routes, const struct layout *layout,
                     const struct schedule_options *options, struct schedule *out);
 void schedule_free(struct schedule *schedule);

@@ -61,13 +61,13 @@ static void mark_uses(struct maker *m) {
             m->use[(long)m->routes->projector[e] * width + 1 + m->edges->edge[e].source] |= USE_PROJECT;
 }
 
-/* Port of a crossing in a boundary's list; −1 where it is not there. */
+/* Port of a crossing in a boundary's list; −1 where it is not there, STAYS at a turn. */
 static int port(const struct crossings *lists, const int *ports, int count, int boundary, int kind,
                 int index) {
     if (boundary < 0 || boundary >= count) return -1;
     for (int i = 0; i < lists[boundary].count; i++)
         if ((int)lists[boundary].crossing[i].kind == kind && lists[boundary].crossing[i].index == index)
-            return ports[boundary] + 1 + i;
+            return ports[boundary] == STAYS ? STAYS : ports[boundary] + 1 + i;
     return -1;
 }
 
@@ -82,6 +82,10 @@ static int backward_port(const struct maker *m, int boundary, int kind, int inde
 static void number_ports(struct maker *m) {
     int n = 0;
     for (int b = 0; b < m->routes->boundaries; b++) {
+        if (layout_turns(m->layout, b)) {
+            m->forward_port[b] = m->backward_port[b] = STAYS;
+            continue;
+        }
         m->forward_port[b] = n;
         n += 1 + m->routes->forward[b].count;
         m->backward_port[b] = n;
@@ -90,12 +94,19 @@ static void number_ports(struct maker *m) {
     m->out->ports = n;
 }
 
+/* The rank's next stage after s; as many as there are where it has none. */
+static int next_of_rank(const struct maker *m, int s) {
+    const struct stage *stage = &m->out->stage[s];
+    if (stage->chunk + 1 == m->layout->chunks) return m->out->count;
+    return layout_stage(m->layout, stage->rank, stage->chunk + 1);
+}
+
 /* A node received at stage s stays on the rank until its last use there, by stage s or by one of the rank's
  * later stages, whose backward passes come first. */
 static void plan_end_of_node(struct maker *m, int s, int node) {
     struct stage *stage = m->out->stage;
     int last = -1;
-    for (int u = s; u < m->out->count; u += m->layout->size[AXIS_PIPELINE])
+    for (int u = s; u < m->out->count; u = next_of_rank(m, u))
         if (use_of(m, u, node) && (m->forward_only || last < 0)) last = u;
     if (last >= 0 && !m->forward_only)
         push(m, &stage[last].leave, PAYLOAD_SOURCE, node, -1, -1);
@@ -117,10 +128,15 @@ static void plan_end_of_narrow(struct maker *m, int s, int edge) {
 static void plan_end_of_activation_set(struct maker *m, int s) {
     const struct stage *stage = &m->out->stage[s];
     int last = s;
-    for (int u = s + m->layout->size[AXIS_PIPELINE]; u < m->out->count; u += m->layout->size[AXIS_PIPELINE])
+    for (int u = next_of_rank(m, s); u < m->out->count; u = next_of_rank(m, u))
         for (int n = stage->bottom ? -1 : stage->first; n < stage->end; n++)
-            if (use_of(m, u, n)) last = u;
+            if (use_of(m, u, n) || forward_port(m, u, CROSSING_SOURCE, n) >= 0) last = u;
     push(m, &m->out->stage[last].retire, PAYLOAD_SOURCE, s, -1, -1);
+}
+
+/* Is the node an output of the stage, or of an earlier one of its rank? */
+static bool on_rank(const struct maker *m, int s, int node) {
+    return m->out->stage[layout_stage_of(m->layout, node)].rank == m->out->stage[s].rank;
 }
 
 static void describe_forward(struct maker *m, int s) {
@@ -135,7 +151,7 @@ static void describe_forward(struct maker *m, int s) {
                  m->forward_port[s - 1] + 1 + i, out);
         }
     }
-    if (s > 0) {
+    if (s > 0 && !layout_turns(m->layout, s - 1)) {
         int stream = stage->first - 1;
         push(m, &stage->arrive, PAYLOAD_SOURCE, stream, m->forward_port[s - 1],
              forward_port(m, s, CROSSING_SOURCE, stream));
@@ -149,12 +165,11 @@ static void describe_forward(struct maker *m, int s) {
     }
 
     if (!stage->top) {
-        push(m, &stage->produce, PAYLOAD_SOURCE, stage->end - 1, -1, m->forward_port[s]);
+        if (!layout_turns(m->layout, s))
+            push(m, &stage->produce, PAYLOAD_SOURCE, stage->end - 1, -1, m->forward_port[s]);
         const struct crossings *crossings = &m->routes->forward[s];
         for (int i = 0; i < crossings->count; i++)
-            if (crossings->crossing[i].kind == CROSSING_SOURCE &&
-                (crossings->crossing[i].index >= stage->first ||
-                 (stage->bottom && crossings->crossing[i].index == -1)))
+            if (crossings->crossing[i].kind == CROSSING_SOURCE && on_rank(m, s, crossings->crossing[i].index))
                 push(m, &stage->produce, PAYLOAD_SOURCE, crossings->crossing[i].index, -1,
                      m->forward_port[s] + 1 + i);
     }
@@ -189,7 +204,7 @@ static void describe_backward(struct maker *m, int s) {
         const struct crossings *crossings = &m->routes->backward[s];
         for (int i = 0; i < crossings->count; i++) {
             int kind = (int)crossings->crossing[i].kind, index = crossings->crossing[i].index,
-                in = m->backward_port[s] + 1 + i;
+                in = layout_turns(m->layout, s) ? STAYS : m->backward_port[s] + 1 + i;
             bool node = kind == CROSSING_SOURCE;
             bool stays = node
                              ? index >= stage->first - 1 || (use_of(m, s, index) & (USE_LAYERS | USE_PROJECT))
@@ -204,7 +219,7 @@ static void describe_backward(struct maker *m, int s) {
         int use = use_of(m, s, n);
         bool own = n >= stage->first - 1; /* or the stream's: collected in place */
         if (!(use & USE_PROJECT) && (own || !(use & USE_LAYERS))) continue;
-        if (!stage->top && backward_port(m, s, CROSSING_SOURCE, n) >= 0)
+        if (!stage->top && backward_port(m, s, CROSSING_SOURCE, n) != -1)
             continue; /* comes with a sum in it */
         push(m, &stage->begin, PAYLOAD_SOURCE_GRADIENT, n, -1, -1);
         plan_end_of_source_gradient(m, s, n);
@@ -222,8 +237,7 @@ static void describe_backward(struct maker *m, int s) {
 
 int stages_describe(const struct edges *edges, const struct routes *routes, const struct layout *layout,
                     int num_layers, bool forward_only, struct stages *out) {
-    int count = layout->stage ? layout->size[AXIS_PIPELINE] * layout->chunks : 1,
-        ranks = layout->stage ? layout->size[AXIS_PIPELINE] : 1;
+    int count = layout->stage ? layout->size[AXIS_PIPELINE] * layout->chunks : 1;
     *out = (struct stages){.count = count, .stage = calloc((size_t)count, sizeof *out->stage)};
     struct maker m = {.edges = edges,
                       .routes = routes,
@@ -239,10 +253,10 @@ int stages_describe(const struct edges *edges, const struct routes *routes, cons
         for (int s = 0; s < count; s++) {
             struct span span = layout->stage ? layout->stage[s] : (struct span){0, num_layers};
             struct stage *stage = &out->stage[s];
-            stage->rank = s % ranks;
-            stage->chunk = s / ranks;
-            stage->before = (s + ranks - 1) % ranks;
-            stage->after = (s + 1) % ranks;
+            stage->rank = layout_rank_of(layout, s);
+            stage->chunk = layout_chunk_of(layout, s);
+            stage->before = layout_rank_of(layout, (s + count - 1) % count);
+            stage->after = layout_rank_of(layout, (s + 1) % count);
             stage->first = span.first;
             stage->end = span.end;
             stage->bottom = s == 0;

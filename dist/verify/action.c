@@ -91,17 +91,17 @@ static int verify_end_of_rank(const struct verifier *c, int rank) {
             if (h->state != HELD_NOTHING)
                 return verify_wrong(c, rank, -1, "%s %d is never freed", kind ? "narrow block" : "block", b);
         }
-    for (int s = rank; s < c->stages; s += c->ranks)
-        for (int m = 0; m < c->micro_batches; m++) {
+    for (int chunk = 0; chunk < c->chunks; chunk++)
+        for (int m = 0, s = layout_stage(c->layout, rank, chunk); m < c->micro_batches; m++) {
             if (c->forwards[verify_pass_index(c, s, m)] < 0)
                 return verify_wrong(c, rank, -1, "no forward pass of chunk %d of micro-batch %d",
-                                    s / c->ranks, m);
+                                    chunk, m);
             if (!c->options->forward_only && c->layer[verify_pass_index(c, s, m)] != stage_bottom(c, s))
                 return verify_wrong(c, rank, -1, "no whole backward pass of chunk %d of micro-batch %d",
-                                    s / c->ranks, m);
+                                    chunk, m);
             if (!c->options->forward_only && c->weights[verify_pass_index(c, s, m)] != stage_bottom(c, s))
                 return verify_wrong(c, rank, -1, "gradients of weights of chunk %d lack micro-batch %d",
-                                    s / c->ranks, m);
+                                    chunk, m);
         }
     if (c->options->forward_only) return 0;
     if (c->options->share && !c->shared[rank])

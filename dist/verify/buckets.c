@@ -5,7 +5,8 @@
 
 /* Whether the gradients of weights of the layers ≥ `layer` have all micro-batches. */
 static bool backward_done(const struct verifier *c, int rank, int layer) {
-    for (int s = rank; s < c->stages; s += c->ranks) {
+    for (int chunk = 0; chunk < c->chunks; chunk++) {
+        int s = layout_stage(c->layout, rank, chunk);
         if (stage_top(c, s) < layer) continue;
         int to = layer > stage_bottom(c, s) ? layer : stage_bottom(c, s);
         for (int m = 0; m < c->micro_batches; m++)

@@ -73,11 +73,11 @@ static void chain(struct verifier *c, int message, int *last) {
 
 static int send_from_activation_set(struct verifier *c, int rank) {
     const struct action *a = verify_next(c, rank);
-    int s = verify_stage(c, rank, a);
     if (a->payload != PAYLOAD_SOURCE || a->index < -1 || a->index >= c->num_layers ||
-        c->stage[1 + a->index] != s)
-        return WRONG("not an output of the chunk");
-    if (!verify_activation_set_exists(c, rank, a))
+        layout_rank_of(c->layout, c->stage[1 + a->index]) != rank)
+        return WRONG("not an output of the rank's");
+    int s = c->stage[1 + a->index]; /* of the chunk, or in a V of the one before */
+    if (a->activation_set < 0 || a->activation_set >= verify_activation_sets(c, s))
         return WRONG("there is no activation set %d", a->activation_set);
     if (verify_activation_set(c, s, a->micro_batch) != a->activation_set)
         return WRONG("the activation set does not hold the micro-batch");

@@ -7,7 +7,7 @@ const struct action *verify_next(const struct verifier *c, int rank) {
 }
 
 int verify_stage(const struct verifier *c, int rank, const struct action *a) {
-    return rank + a->chunk * c->ranks;
+    return layout_stage(c->layout, rank, a->chunk);
 }
 
 int verify_pass_index(const struct verifier *c, int stage, int micro_batch) {
@@ -80,7 +80,7 @@ int verify_activation_set(const struct verifier *c, int stage, int micro_batch) 
 
 bool verify_has_node(const struct verifier *c, int rank, int node, int micro_batch) {
     int own = c->stage[1 + node];
-    if (own % c->ranks == rank && verify_activation_set(c, own, micro_batch) >= 0) return true;
+    if (layout_rank_of(c->layout, own) == rank && verify_activation_set(c, own, micro_batch) >= 0) return true;
     return verify_full(c, rank, PAYLOAD_SOURCE, node, micro_batch);
 }
 
@@ -88,7 +88,12 @@ bool verify_active(const struct verifier *c, int e) {
     return edge_set_has(c->active, e);
 }
 
+int verify_activation_sets(const struct verifier *c, int stage) {
+    return c->schedule->activation_sets[layout_rank_of(c->layout, stage) * c->chunks +
+                                        layout_chunk_of(c->layout, stage)];
+}
+
 bool verify_activation_set_exists(const struct verifier *c, int rank, const struct action *a) {
     return a->chunk >= 0 && a->chunk < c->chunks && a->activation_set >= 0 &&
-           a->activation_set < c->schedule->activation_sets[rank * c->chunks + a->chunk];
+           a->activation_set < verify_activation_sets(c, verify_stage(c, rank, a));
 }

@@ -15,11 +15,13 @@ static int verify_address(struct verifier *c, int rank, int i) {
     /* Forward from stage b to b + 1, gradients from b + 1 to b. */
     bool sends = a->act == ACT_SEND, above = sends == payload_goes_down(a->payload);
     int stage = a->boundary + (above ? 1 : 0), other = a->boundary + (above ? 0 : 1);
-    if (rank != stage % c->ranks || a->chunk != stage / c->ranks)
+    if (layout_turns(c->layout, a->boundary))
+        return verify_wrong(c, rank, i, "both ends of boundary %d are this rank", a->boundary);
+    if (rank != layout_rank_of(c->layout, stage) || a->chunk != layout_chunk_of(c->layout, stage))
         return verify_wrong(c, rank, i, "the boundary is stage %d's, which is not this chunk", stage);
-    if (a->peer != other % c->ranks)
+    if (a->peer != layout_rank_of(c->layout, other))
         return verify_wrong(c, rank, i, "wrong peer: the other end of boundary %d is rank %d", a->boundary,
-                            other % c->ranks);
+                            layout_rank_of(c->layout, other));
     return 0;
 }
 

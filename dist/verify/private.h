@@ -61,7 +61,7 @@ struct verifier {
     int *forwards;         /* [stages, micro-batches] activation set that FORWARD put it in, −1 before */
     int *layer;            /* [stages, micro-batches] the lowest whose backward pass is done */
     int *weights;          /* [stages, micro-batches] the lowest whose gradients of weights have it all */
-    int **weight_set;      /* [ranks] [schedule.weight_sets[r]] 1 + the micro-batch that it is of; 0: none */
+    int **weight_set;      /* [ranks] [schedule.weight_sets[r]] 1 + the place in `layer` of what it is of; 0: none */
     int **bucket;          /* [ranks] [buckets] the last act on it; 0 before */
     int *in_flight;        /* [ranks] buckets being reduced */
     bool *shared, *normed; /* [ranks] SHARE and NORM done */
@@ -126,6 +126,8 @@ struct held *verify_find(const struct verifier *c, int rank, enum payload payloa
 bool verify_full(const struct verifier *c, int rank, enum payload payload, int index, int micro_batch);
 /* The activation set that holds a stage's micro-batch; −1 where none does. */
 int verify_activation_set(const struct verifier *c, int stage, int micro_batch);
+/* How many of them a stage has. */
+int verify_activation_sets(const struct verifier *c, int stage);
 bool verify_activation_set_exists(const struct verifier *c, int rank, const struct action *a);
 bool verify_has_node(const struct verifier *c, int rank, int node, int micro_batch);
 bool verify_active(const struct verifier *c, int edge);

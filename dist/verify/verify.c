@@ -32,7 +32,8 @@ static int find_places(struct verifier *c) {
         int own = c->stage[1 + edge->source], target = c->stage[1 + edge->target],
             by = c->routes->projector[e];
         c->place[e] = 0;
-        if (by >= 0 && (by < own || by >= target || (target - by) % c->ranks == 0))
+        if (by >= 0 && (by < own || by >= target ||
+                        layout_rank_of(c->layout, target) == layout_rank_of(c->layout, by)))
             status = gdn_fail(
                 GDN_INTERNAL,
                 "schedule: edge %d from node %d (stage %d) to layer %d (stage %d) cannot be projected "
@@ -94,8 +95,7 @@ static bool reserve(struct verifier *c) {
         if (lookup_reserve(&c->narrow_by_content[r], c->schedule->narrow_blocks[r])) full = true;
     }
     for (int s = 0; s < c->stages && !full; s++)
-        c->saved[s] = get((size_t)c->schedule->activation_sets[s % c->ranks * c->chunks + s / c->ranks],
-                          sizeof **c->saved, &full);
+        c->saved[s] = get((size_t)verify_activation_sets(c, s), sizeof **c->saved, &full);
     return !full;
 }
 
@@ -135,7 +135,7 @@ static void begin(struct verifier *c) {
     for (int s = 0; s < c->stages; s++) {
         c->span[s] = c->layout->stage ? c->layout->stage[s] : (struct span){0, c->num_layers};
         for (int n = c->span[s].first; n < c->span[s].end; n++) c->stage[1 + n] = s;
-        for (int i = 0; i < c->schedule->activation_sets[s % c->ranks * c->chunks + s / c->ranks]; i++)
+        for (int i = 0; i < verify_activation_sets(c, s); i++)
             c->saved[s][i] = (struct saved){.micro_batch = -1, .message = -1};
         for (int m = 0; m < c->micro_batches; m++) {
             c->forwards[s * c->micro_batches + m] = -1;

@@ -31,13 +31,14 @@ int verify_backward_weights(struct verifier *c, int rank, int layer) {
     }
     int *set = set_of(c, rank, a);
     if (!set) return WRONG("there is no such weight set: the rank has %d", c->schedule->weight_sets[rank]);
-    if (begins && *set) return WRONG("the weight set is taken by micro-batch %d", *set - 1);
-    if (!begins && *set != 1 + a->micro_batch)
+    int of = 1 + verify_pass_index(c, s, a->micro_batch);
+    if (begins && *set) return WRONG("the weight set is taken by micro-batch %d", (*set - 1) % c->micro_batches);
+    if (!begins && *set != of)
         return WRONG("the pass has begun with another weight set, or none");
     if (begins && a->micro_batch &&
         c->layer[verify_pass_index(c, s, a->micro_batch - 1)] != stage_bottom(c, s))
         return WRONG("the backward pass of micro-batch %d comes before it", a->micro_batch - 1);
-    *set = 1 + a->micro_batch;
+    *set = of;
     return 0;
 }
 
@@ -47,7 +48,7 @@ int verify_weights(struct verifier *c, int rank) {
     if (a->micro_batch < 0 || a->micro_batch >= c->micro_batches)
         return WRONG("there is no such micro-batch");
     int s = verify_stage(c, rank, a), at = verify_pass_index(c, s, a->micro_batch), *set = set_of(c, rank, a);
-    if (!set || *set != 1 + a->micro_batch) return WRONG("the weight set does not hold the micro-batch");
+    if (!set || *set != 1 + at) return WRONG("the weight set does not hold the micro-batch");
     if (c->layer[at] != stage_bottom(c, s)) return WRONG("its backward pass is not done");
     TRY(verify_order(c, rank, s));
     if (a->layer != c->weights[at] - 1) return WRONG("the layer to go on with is %d", c->weights[at] - 1);

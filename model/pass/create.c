@@ -142,7 +142,7 @@ static int allocate(struct model *m, const struct model_part *part) {
     bool there =
         mixers_create(m) && rules_create(m) && p->chunk && p->restored && p->walk.owed && m->trunk->held;
     for (int c = 0; there && c < p->chunks; c++) {
-        int stage = m->layout.index[AXIS_PIPELINE] + c * m->layout.size[AXIS_PIPELINE];
+        int stage = layout_stage(&m->layout, m->layout.index[AXIS_PIPELINE], c);
         p->chunk[c] =
             (struct chunk){.span = layout_span(&m->layout, c, m->config.num_layers),
                            .first = stage == 0,

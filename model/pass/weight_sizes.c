@@ -72,6 +72,16 @@ int model_weight_sizes(const struct model_config *config, const struct table *ta
     return status;
 }
 
+struct model_weight_size model_weight_size_of(const struct model_weight_size *size, struct span span,
+                                              int from) {
+    struct model_weight_size sum = {0};
+    for (int l = span.first > from ? span.first : from; l < span.end; l++) {
+        sum.products += size[l].products;
+        sum.elements += size[l].elements;
+    }
+    return sum;
+}
+
 int model_size_weight_sets(const struct model_config *config, const struct table *table,
                            struct model_part *part, long batch, long length) {
     const int layers = config->num_layers;
@@ -80,9 +90,11 @@ int model_size_weight_sets(const struct model_config *config, const struct table
     struct model_weight_size *size = calloc((size_t)layers, sizeof *size);
     int status = size ? model_weight_sizes(config, table, part, batch, length, size)
                       : gdn_fail(GDN_INTERNAL, "out of memory for the sizes of %d layers", layers);
-    for (int l = part->weights_from; !status && l < layers; l++) {
-        part->weight_size.products += size[l].products;
-        part->weight_size.elements += size[l].elements;
+    for (int c = 0; !status && c < part->layout->chunks; c++) {
+        const struct model_weight_size chunk =
+            model_weight_size_of(size, layout_span(part->layout, c, layers), part->weights_from);
+        if (part->weight_size.products < chunk.products) part->weight_size.products = chunk.products;
+        if (part->weight_size.elements < chunk.elements) part->weight_size.elements = chunk.elements;
     }
     free(size);
     return status;

@@ -19,7 +19,7 @@ static bool grow_owners(struct builder *b) {
 }
 
 void builder_own(struct builder *b, struct place *place, int stage) {
-    int rank = stage % b->layout->size[AXIS_PIPELINE], at = b->owners;
+    int rank = layout_rank_of(b->layout, stage), at = b->owners;
     for (int i = place->first_owner; i < b->owners; i++)
         if (b->owner[i] == rank) return;
     if (b->owners == b->owner_capacity && !grow_owners(b)) {

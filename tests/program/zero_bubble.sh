@@ -47,6 +47,11 @@ for stop in 3 7 12; do
 done
 equal usual changed
 
+# With more memory more waits.
+on 1.1.4 mean more --set mesh.schedule=zero_bubble --set mesh.schedule_memory=1
+equal usual more
+memory_as_planned more
+
 # For training no rank needs more than 1f1b's largest, though others have more.
 for options in "" "--set train.recompute=full" "--set train.recompute=selective"; do
     for schedule in 1f1b zero_bubble; do
@@ -62,7 +67,7 @@ done
 
 refused_run "mesh.pipeline" 1 mean.yaml --set mesh.schedule=zero_bubble
 refused_run "mesh.interleave" 2 mean.yaml --set mesh.pipeline=2 --set mesh.interleave=2 --set mesh.schedule=zero_bubble
-refused_run "1f1b or zero_bubble is expected" 2 mean.yaml --set mesh.pipeline=2 --set mesh.schedule=zero_bubble_v
+refused_run "1f1b, zero_bubble or zero_bubble_v is expected" 2 mean.yaml --set mesh.pipeline=2 --set mesh.schedule=zero_bubble_w
 
 [ -z "$short" ] || exit 0
 against_1f1b 1.1.2

@@ -94,12 +94,13 @@ struct train_config {
 };
 
 /* In the order of mesh.schedule's words. */
-enum pipeline_schedule { SCHEDULE_1F1B, SCHEDULE_ZERO_BUBBLE };
+enum pipeline_schedule { SCHEDULE_1F1B, SCHEDULE_ZERO_BUBBLE, SCHEDULE_ZERO_BUBBLE_V };
 
 struct mesh_config {
     int size[AXES];           /* ranks on each axis; data 0: all ranks left over */
     int schedule;             /* enum pipeline_schedule */
-    int interleave;           /* chunks of layers a pipeline rank has */
+    double schedule_memory;   /* GiB that training may take where gradients of weights wait; 0: as usual */
+    int interleave;           /* chunks of layers a pipeline rank has, but in a V */
     int delta;                /* enum delta_split (dist/layout/layout.h) */
     bool sequence_parallel;   /* norms and residual sums on 1/tensor of the tokens */
     int transport;            /* enum mesh_transport (dist/mesh/mesh.h) */
@@ -112,6 +113,11 @@ struct mesh_config {
     int wire;                 /* enum wire (kernels/base/wire.h) */
     bool compress_feedback;   /* what compression drops of a gradient joins the next micro-batch's */
 };
+
+/* Chunks of layers that a pipeline rank has. */
+static inline int mesh_chunks(const struct mesh_config *mesh) {
+    return mesh->schedule == SCHEDULE_ZERO_BUBBLE_V ? 2 : mesh->interleave;
+}
 
 /* What the loss on data.validation, or on the part held out of the training data, is called. */
 #define VALIDATION_NAME "validation"

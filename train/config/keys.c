@@ -279,12 +279,17 @@ const struct key config_keys[] = {
         .help = "stages of each pipeline rank, pipeline x interleave <= num_layers; more: it idles less at a "
                 "step's ends, but sends more"),
     CHOICE(
-        mesh.schedule, "1f1b", .choices = "1f1b|zero_bubble",
+        mesh.schedule, "1f1b", .choices = "1f1b|zero_bubble|zero_bubble_v",
         .help =
             "order of a pipeline's passes: one forward and one backward in turn; or the same with gradients "
             "of weights "
-            "computed where ranks would wait, within the memory of 1f1b's largest rank and to the same bits "
-            "(pipeline of 2 or more, interleave 1, precision other than fp8)"),
+            "computed where ranks would wait, within the memory of 1f1b's largest rank and to the same bits; or "
+            "zero_bubble_v, with two spans of layers on each rank, so that the first has the first and the last "
+            "(both: pipeline of 2 or more, interleave 1, precision other than fp8; v: 2 x pipeline <= num_layers)"),
+    ROW(mesh.schedule_memory, "0.0", .min = 0, .max = 1e9,
+        .help = "GiB of a rank that training may take up for gradients of weights to wait, in zero_bubble and "
+                "zero_bubble_v: weights, gradients, optimiser, all that passes keep; 0: zero_bubble's as much as "
+                "1f1b's largest rank takes, zero_bubble_v's a set for one pass"),
     CHOICE(mesh.delta, "channel", .choices = "channel|connection",
            .help = "tensor ranks share each connection's channels, or each holds some connections whole"),
     ROW(mesh.sequence_parallel, "false",

@@ -23,7 +23,7 @@ static const struct conflict *others(const struct config *config) {
         REFUSE("what compressed boundaries carry over belongs to the connections that there are; compress_boundary "
                "0 is expected",
                PRUNE(by), KEY_PATH(mesh.compress_boundary));
-    if (config->mesh.schedule == SCHEDULE_ZERO_BUBBLE)
+    if (config->mesh.schedule != SCHEDULE_1F1B)
         REFUSE("room for gradients that wait is planned for all connections together; schedule 1f1b is expected",
                PRUNE(by), KEY_PATH(mesh.schedule));
     if (config->delta_store.interval > 0)

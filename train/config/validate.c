@@ -193,14 +193,23 @@ static int validate_borrowed(const struct reading *reading) {
 
 static int validate_schedule(const struct reading *reading) {
     const struct mesh_config *mesh = &reading->config->mesh;
+    if (mesh->schedule == SCHEDULE_1F1B && mesh->schedule_memory > 0)
+        return impossible(reading, "schedule_memory is for what waits in zero_bubble or zero_bubble_v",
+                          MESH(schedule_memory), MESH(schedule));
     if (mesh->schedule == SCHEDULE_1F1B) return GDN_OK;
+    if (reading->config->train.memory > 0 && mesh->schedule_memory > reading->config->train.memory)
+        return impossible(reading, "what training takes is a part of what a rank may use",
+                          MESH(schedule_memory), TRAIN(memory));
+    bool v = mesh->schedule == SCHEDULE_ZERO_BUBBLE_V;
     if (mesh->size[AXIS_PIPELINE] == 1)
         return impossible(reading,
                           "zero_bubble fills what pipeline ranks wait: with one, the schedule is 1f1b",
                           MESH(schedule), axis_rows[AXIS_PIPELINE].key);
     if (mesh->interleave > 1)
         return impossible(
-            reading, "zero_bubble has one stage on each pipeline rank: interleave 1 is expected, or 1f1b",
+            reading,
+            v ? "zero_bubble_v has two stages on each pipeline rank: interleave 1 is expected, or 1f1b"
+              : "zero_bubble has one stage on each pipeline rank: interleave 1 is expected, or 1f1b",
             MESH(schedule), MESH(interleave));
     if (reading->config->train.precision == PRECISION_FP8)
         return impossible(
@@ -208,6 +217,10 @@ static int validate_schedule(const struct reading *reading) {
             "scales of fp8 follow the order of products, which zero_bubble changes: another precision is "
             "expected, or 1f1b",
             MESH(schedule), TRAIN(precision));
+    if (2L * mesh->size[AXIS_PIPELINE] > reading->config->model.num_layers)
+        if (v)
+            return impossible(reading, "each of zero_bubble_v's 2 x pipeline stages needs at least one layer",
+                              MESH(schedule), axis_rows[AXIS_PIPELINE].key, MODEL(num_layers));
     return GDN_OK;
 }
 

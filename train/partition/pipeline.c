@@ -14,6 +14,7 @@
 #include "train/optimizer/groups.h"
 #include "train/partition/boundary_size.h"
 #include "train/partition/placement.h"
+#include "train/partition/times.h"
 #include "train/partition/weights.h"
 
 /* What the steps before and between have in common. */
@@ -22,7 +23,8 @@ struct builder {
     const struct partition_place *place;
     struct pipeline *out;
     struct schedule_options options;
-    int *weight_sets; /* [ranks] of which schedules may make use */
+    int *weight_sets, *in_flight; /* [ranks] weight and activation sets of which schedules may make use */
+    struct stage_times *times;    /* [stages] */
 };
 
 struct partition_place partition_place_of(const int size[AXES], long rank) {
@@ -43,14 +45,16 @@ static int reserve(struct builder *b) {
     p->shards = calloc(ranks, sizeof *p->shards);
     p->introduced = calloc(distances + 1, sizeof *p->introduced);
     p->active = calloc(distances + 1, sizeof *p->active);
-    p->activation_sets = calloc(ranks * (size_t)b->config->mesh.interleave, sizeof *p->activation_sets);
+    p->activation_sets = calloc(ranks * (size_t)mesh_chunks(&b->config->mesh), sizeof *p->activation_sets);
     p->blocks = calloc(ranks, sizeof *p->blocks);
     p->narrow_blocks = calloc(ranks, sizeof *p->narrow_blocks);
     p->weight_sets = calloc(ranks, sizeof *p->weight_sets);
     p->weights_from = calloc(ranks, sizeof *p->weights_from);
     b->weight_sets = calloc(ranks, sizeof *b->weight_sets);
+    b->in_flight = calloc(ranks, sizeof *b->in_flight);
+    b->times = calloc(2 * ranks, sizeof *b->times);
     if (p->layout && p->table && p->shards && p->introduced && p->active && p->activation_sets && p->blocks &&
-        p->narrow_blocks && p->weight_sets && p->weights_from && b->weight_sets)
+        p->narrow_blocks && p->weight_sets && p->weights_from && b->weight_sets && b->in_flight && b->times)
         return 0;
     return gdn_fail(GDN_INTERNAL, "out of memory for the schedule of %d pipeline ranks", p->ranks);
 }
@@ -92,7 +96,7 @@ static int schedule(struct builder *b, int active, struct routes *routes, struct
     TRY(routes_create(&p->edges, set, p->layout, &p->widths, routes));
     TRY(schedule_create(&p->edges, routes, p->layout, &b->options, out));
     TRY(schedule_verify(&p->edges, set, routes, p->layout, &b->options, out));
-    int chunks = b->config->mesh.interleave;
+    int chunks = mesh_chunks(&b->config->mesh);
     for (int i = 0; i < p->ranks * chunks; i++) raise_to(&p->activation_sets[i], out->activation_sets[i]);
     for (int r = 0; r < p->ranks; r++) {
         raise_to(&p->blocks[r], out->blocks[r]);
@@ -151,7 +155,7 @@ static int validate_countable(const struct config *config, int parts, int micro_
            layer =
                16.0 * (double)stream_width(m) + 6.0 * m->intermediate_size + delta_most_into(d) * connection,
            activation_sets =
-               fmin(micro_batches, 2.0 * config->mesh.size[AXIS_PIPELINE] * config->mesh.interleave),
+               fmin(micro_batches, 2.0 * config->mesh.size[AXIS_PIPELINE] * mesh_chunks(&config->mesh)),
            all = (double)micro_batch * config->train.sequence_length * layer * (m->num_layers + 2.0) *
                  activation_sets;
     if (all < max) return 0;
@@ -176,6 +180,54 @@ static struct weights_pipeline weights_of(const struct builder *b) {
         .shards = p->shards,
         .widths = &p->widths,
     };
+}
+
+/* What bounds a V's passes, and how long they take. */
+static int bound_v(struct builder *b, const struct weights_pipeline *of) {
+    struct pipeline *p = b->out;
+    const struct v_bounds bounds = {b->in_flight, b->weight_sets};
+    struct routes routes;
+    TRY(routes_create(&p->edges, &p->active[p->distances], p->layout, &p->widths, &routes));
+    int status = stage_times_of(b->config, &p->edges, &routes, &p->widths, p->layout, b->times);
+    routes_free(&routes);
+    TRY(status);
+    b->options.times = b->times;
+    TRY(weights_bound_v(of, &b->options, &bounds));
+    b->options.activation_sets = b->in_flight;
+    if (b->options.forward_only) return 0;
+    for (int r = 0; r < p->ranks; r++) p->weights_from[r] = layout_span(&p->layout[r], 0, 0).first;
+    b->options.weight_sets = b->weight_sets;
+    return 0;
+}
+
+/* All schedules, and the most that they need. */
+static int build_schedules(struct builder *b) {
+    struct pipeline *p = b->out;
+    for (int r = 0; r < p->ranks; r++) {
+        for (int c = 0; c < p->layout->chunks; c++) p->activation_sets[p->layout->chunks * r + c] = 0;
+        p->blocks[r] = p->narrow_blocks[r] = p->weight_sets[r] = 0;
+    }
+    b->options.micro_batches = p->micro_batches;
+    TRY(introduce(b, p->introduced));
+    TRY(schedule(b, p->distances, &p->routes, &p->schedule));
+    return b->options.forward_only ? 0 : build_smaller(b);
+}
+
+static void free_schedules(struct schedule *introduced, int distances, struct schedule *all) {
+    for (int a = 0; introduced && a < distances; a++) schedule_free(&introduced[a]);
+    schedule_free(all);
+}
+
+static void forget_schedules(struct pipeline *p) {
+    free_schedules(p->introduced, p->distances, &p->schedule);
+    routes_free(&p->routes);
+    for (int i = 0; i < p->num_smaller; i++) {
+        free_schedules(p->smaller[i].introduced, p->distances, &p->smaller[i].schedule);
+        free(p->smaller[i].introduced);
+    }
+    free(p->smaller);
+    p->smaller = NULL;
+    p->num_smaller = 0;
 }
 
 static int build(struct builder *b) {
@@ -204,13 +256,18 @@ static int build(struct builder *b) {
         TRY(weights_choose(&of, &b->options, b->weight_sets, p->weights_from, &most));
         b->options.weight_sets = b->weight_sets;
     }
+    if (first.v) TRY(bound_v(b, &of));
 
-    TRY(introduce(b, p->introduced));
-    TRY(schedule(b, config->model.delta.num_distances, &p->routes, &p->schedule));
-    if (!b->options.forward_only) TRY(build_smaller(b));
+    const struct weights_buffers has = {p->activation_sets, p->blocks, p->narrow_blocks, p->weight_sets};
+    for (bool fits = false; !fits;) {
+        forget_schedules(p);
+        TRY(build_schedules(b));
+        fits = true;
+        if (first.v && !b->options.forward_only) TRY(weights_fit_v(&of, &has, b->weight_sets, &fits));
+    }
     p->options = b->options;
     p->options.weight_sets = NULL; /* the builder's; sets of edges are chosen without them (train.prune) */
-    const struct weights_buffers has = {p->activation_sets, p->blocks, p->narrow_blocks, p->weight_sets};
+    p->options.activation_sets = NULL, p->options.times = NULL;
     return waits ? weights_fit(&of, &has, most, p->weights_from) : 0;
 }
 
@@ -228,14 +285,10 @@ int pipeline_create(const struct config *config, const struct partition_place *p
                                     .overlap = config->mesh.overlap}};
     int status = build(&b);
     free(b.weight_sets);
+    free(b.in_flight);
+    free(b.times);
     if (status) pipeline_free(out);
     return status;
-}
-
-static void free_schedules(struct schedule *introduced, int distances, struct schedule *all) {
-    for (int a = 0; introduced && a < distances; a++) schedule_free(&introduced[a]);
-    free(introduced);
-    schedule_free(all);
 }
 
 static void free_chosen(struct pipeline *p) {
@@ -255,11 +308,8 @@ void pipeline_free(struct pipeline *p) {
         if (p->shards) shards_free(&p->shards[r]);
         if (p->table) params_free(&p->table[r]);
     }
-    free_schedules(p->introduced, p->distances, &p->schedule);
-    for (int i = 0; i < p->num_smaller; i++)
-        free_schedules(p->smaller[i].introduced, p->distances, &p->smaller[i].schedule);
-    free(p->smaller);
-    routes_free(&p->routes);
+    forget_schedules(p);
+    free(p->introduced);
     for (int a = 0; p->active && a <= p->distances; a++) edge_set_free(&p->active[a]);
     free(p->active);
     edges_free(&p->edges);

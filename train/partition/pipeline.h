@@ -38,7 +38,7 @@ struct pipeline {
     int distances;     /* of the model's configuration */
     int micro_batches; /* of a data rank in a step, the largest */
     struct edges edges;
-    struct span *stage;    /* [ranks·interleave] layers of all stages, in order */
+    struct span *stage;    /* [ranks·chunks] layers of all stages, in order */
     struct layout *layout; /* [ranks] of every pipeline rank; they share `stage` */
     struct table *table;   /* [ranks] */
     struct shards *shards; /* [ranks] cut for the copy */
@@ -64,9 +64,9 @@ struct pipeline {
     struct schedule_options options; /* by which its schedules are made, like the others */
 
     /* The most that any of these schedules needs. */
-    int *activation_sets;        /* [ranks, interleave] sets of saved activations */
+    int *activation_sets;        /* [ranks, chunks] sets of saved activations */
     int *blocks, *narrow_blocks; /* [ranks] */
-    /* [ranks] with mesh.schedule zero_bubble: weight sets, and the layer from which on they have gradients
+    /* [ranks] with mesh.schedule zero_bubble or zero_bubble_v: weight sets, and the layer from which on they have gradients
      * (weights.h); else 0. */
     int *weight_sets, *weights_from;
 };

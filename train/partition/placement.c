@@ -21,12 +21,13 @@ static int cut_stages(const struct config *config, int stages, double *cost, str
 int placement_create(const struct config *config, int copies, int tensor_index, int pipeline_index,
                      struct layout *out) {
     const struct mesh_config *mesh = &config->mesh;
-    long stages = (long)mesh->size[AXIS_PIPELINE] * mesh->interleave;
+    long stages = (long)mesh->size[AXIS_PIPELINE] * mesh_chunks(mesh);
     *out = (struct layout){.index[AXIS_TENSOR] = tensor_index,
                            .index[AXIS_PIPELINE] = pipeline_index,
                            .delta = mesh->delta,
                            .sequence_parallel = mesh->sequence_parallel,
-                           .chunks = mesh->interleave,
+                           .chunks = mesh_chunks(mesh),
+                           .v = mesh->schedule == SCHEDULE_ZERO_BUBBLE_V,
                            .small = mesh->small,
                            .wire = (enum wire)mesh->wire,
                            .tensor_pieces = mesh->tensor_pieces,

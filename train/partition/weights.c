@@ -6,6 +6,7 @@
 #include "kernels/base/status.h"
 #include "model/params/stream.h"
 #include "model/table/params.h"
+#include "train/memory/memory.h"
 #include "train/memory/state.h"
 #include "train/optimizer/groups.h"
 #include "train/partition/policies.h"
@@ -90,9 +91,7 @@ static int sizes(const struct fitting *f, const struct layout *layout, const str
 
 /* Bytes of so many weight sets of the layers from `from` on. */
 static int64_t weight_bytes(const struct fitting *f, struct span span, int sets, int from) {
-    int64_t elements = 0;
-    for (int l = from; l < span.end; l++) elements += f->size[l].elements;
-    return sets * elements * (int64_t)sizeof(real);
+    return sets * (int64_t)model_weight_size_of(f->size, span, from).elements * (int64_t)sizeof(real);
 }
 
 /* The lowest layer from which on they fit into so many bytes. */
@@ -142,7 +141,8 @@ static int choose_rank(struct fitting *f, const struct schedule *usual, int rank
                        int *from_best) {
     const struct span span = f->of->layout[rank].stage[rank];
     const struct buffers has = buffers_of(usual, rank);
-    const int at_most = rank < f->of->micro_batches ? rank : f->of->micro_batches;
+    const int useful = rank + (f->config->mesh.schedule_memory > 0 ? 1 : 0),
+              at_most = useful < f->of->micro_batches ? useful : f->of->micro_batches;
     int from[at_most + 1];
     for (int k = 0; k <= at_most; k++) from[k] = span.first;
     for (int t = 0; t < tensor_ranks(f); t++) {
@@ -160,8 +160,9 @@ static int choose_rank(struct fitting *f, const struct schedule *usual, int rank
 /* With 1F1B's schedule of the largest steps. */
 static int choose_all(struct fitting *f, const struct schedule *usual, int *weight_sets, int *from,
                       int64_t *most) {
-    *most = 0;
-    for (int r = 0; r < f->of->ranks; r++)
+    const double given = f->config->mesh.schedule_memory * GIB;
+    *most = (int64_t)given;
+    for (int r = 0; r < f->of->ranks && !given; r++)
         for (int t = 0; t < tensor_ranks(f); t++) {
             const struct buffers has = buffers_of(usual, r);
             int64_t bytes;
@@ -185,6 +186,109 @@ int weights_choose(const struct weights_pipeline *of, const struct schedule_opti
     if (!status) status = choose_all(&f, &usual, weight_sets, from, most);
     schedule_free(&usual);
     routes_free(&routes);
+    end(&f);
+    return status;
+}
+
+/* What V ranks need. */
+struct v_needs {
+    int64_t bytes; /* without weight sets */
+    int64_t set;   /* of a weight set */
+};
+
+/* A rank's, of the tensor index that needs most. `activation_sets` [chunks]. */
+static int v_needs_of(struct fitting *f, int rank, const struct buffers *has, struct v_needs *out) {
+    const struct layout *layout = &f->of->layout[rank];
+    *out = (struct v_needs){0};
+    for (int t = 0; t < tensor_ranks(f); t++) {
+        int64_t bytes;
+        TRY(look_at(f, rank, t, has, true, &bytes));
+        if (out->bytes < bytes) out->bytes = bytes;
+        for (int c = 0; c < layout->chunks; c++) {
+            const struct span span = layout->stage[layout_stage(layout, rank, c)];
+            int64_t set = weight_bytes(f, span, 1, span.first);
+            if (out->set < set) out->set = set;
+        }
+    }
+    return 0;
+}
+
+/* With `in_flight` activation sets on each rank: how many weight sets there is room for, at most 2 for each rank,
+ * and the first rank that lacks bytes for one; −1: none. */
+static int try_in_flight(struct fitting *f, const struct routes *routes, const struct schedule_options *options,
+                         int in_flight, const struct v_bounds *bounds, int *lacks, int64_t *least) {
+    const int ranks = f->of->ranks;
+    const int64_t most = (int64_t)(f->config->mesh.schedule_memory * GIB);
+    struct schedule_options tried = *options;
+    struct schedule schedule;
+    for (int r = 0; r < ranks; r++) bounds->activation_sets[r] = in_flight, bounds->weight_sets[r] = 2 * ranks;
+    tried.activation_sets = bounds->activation_sets, tried.weight_sets = bounds->weight_sets;
+    TRY(schedule_create(f->of->edges, routes, f->of->layout, &tried, &schedule));
+    int status = 0;
+    *lacks = -1;
+    for (int r = 0; !status && r < ranks; r++) {
+        const struct buffers has = {&schedule.activation_sets[f->of->layout->chunks * r], schedule.blocks[r],
+                                    schedule.narrow_blocks[r]};
+        struct v_needs needs;
+        if ((status = v_needs_of(f, r, &has, &needs))) break;
+        int64_t room = (most - needs.bytes) / (needs.set ? needs.set : 1);
+        if (room < 1 && *lacks < 0) *lacks = r, *least = needs.bytes + needs.set;
+        bounds->weight_sets[r] = room < 1 ? 1 : room > 2 * ranks ? 2 * ranks : (int)room;
+    }
+    schedule_free(&schedule);
+    return status;
+}
+
+/* The most activation sets, up to what is of use, with which all ranks have a weight set. */
+static int choose_v(struct fitting *f, const struct routes *routes, const struct schedule_options *options,
+                    const struct v_bounds *bounds) {
+    int enough = 2 * f->of->ranks, least = 2, lacks;
+    int64_t bytes = 0;
+    TRY(try_in_flight(f, routes, options, enough, bounds, &lacks, &bytes));
+    if (lacks < 0) return 0;
+    TRY(try_in_flight(f, routes, options, least, bounds, &lacks, &bytes));
+    if (lacks >= 0)
+        return gdn_fail(GDN_INPUT,
+                        "mesh.schedule_memory is %g GiB, of which pipeline rank %d needs %.3g at least in "
+                        "zero_bubble_v",
+                        f->config->mesh.schedule_memory, lacks, (double)bytes / GIB);
+    while (enough - least > 1) {
+        int between = (least + enough) / 2;
+        TRY(try_in_flight(f, routes, options, between, bounds, &lacks, &bytes));
+        *(lacks < 0 ? &least : &enough) = between;
+    }
+    return try_in_flight(f, routes, options, least, bounds, &lacks, &bytes);
+}
+
+int weights_bound_v(const struct weights_pipeline *of, const struct schedule_options *options,
+                    const struct v_bounds *bounds) {
+    for (int r = 0; r < of->ranks; r++) bounds->activation_sets[r] = 2 * of->ranks, bounds->weight_sets[r] = 1;
+    if (!(of->config->mesh.schedule_memory > 0) || options->forward_only) return 0;
+    struct routes routes = {0};
+    struct fitting f;
+    int status = begin(of, &f);
+    if (!status) status = routes_create(of->edges, of->active, of->layout, of->widths, &routes);
+    if (!status) status = choose_v(&f, &routes, options, bounds);
+    routes_free(&routes);
+    end(&f);
+    return status;
+}
+
+int weights_fit_v(const struct weights_pipeline *of, const struct weights_buffers *has, int *weight_sets,
+                  bool *fits) {
+    const int64_t most = (int64_t)(of->config->mesh.schedule_memory * GIB);
+    struct fitting f;
+    int status = begin(of, &f);
+    *fits = true;
+    for (int r = 0; !status && most && r < of->ranks; r++) {
+        const struct buffers own = {&has->activation_sets[of->layout->chunks * r], has->blocks[r],
+                                    has->narrow_blocks[r]};
+        struct v_needs needs;
+        status = v_needs_of(&f, r, &own, &needs);
+        if (status || needs.bytes + has->weight_sets[r] * needs.set <= most) continue;
+        *fits = false;
+        weight_sets[r] = has->weight_sets[r] - 1;
+    }
     end(&f);
     return status;
 }

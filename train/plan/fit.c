@@ -86,7 +86,7 @@ static bool affordable(struct search *s, const struct config *config, long ranks
     const struct axis_sizes axes = axes_filled(mesh->size, ranks);
     long share, micro_batch;
     if (axes_ranks(axes.size) != ranks || divide(&config->train, &axes, &share, &micro_batch)) return false;
-    double passes = (double)(share / micro_batch) * mesh->size[AXIS_PIPELINE] * mesh->interleave +
+    double passes = (double)(share / micro_batch) * mesh->size[AXIS_PIPELINE] * mesh_chunks(mesh) +
                     config->model.num_layers;
     if (s->passes + passes > PASSES) return false;
     s->passes += passes;
@@ -169,8 +169,9 @@ static int list_meshes(const struct search *s, long ranks, struct candidate *out
     int count = 0;
     for (int tensor = 1; tensor <= ranks; tensor++) {
         if (ranks % tensor || model_conflict(&config->model, tensor)) continue;
-        const int least = config->mesh.schedule == SCHEDULE_ZERO_BUBBLE ? 2 : 1;
-        for (int pipeline = least; pipeline <= config->model.num_layers; pipeline++) {
+        const int least = config->mesh.schedule == SCHEDULE_1F1B ? 1 : 2,
+                  chunks = config->mesh.schedule == SCHEDULE_ZERO_BUBBLE_V ? 2 : 1;
+        for (int pipeline = least; chunks * pipeline <= config->model.num_layers; pipeline++) {
             struct axis_sizes axes = now;
             axes.size[AXIS_TENSOR] = tensor, axes.size[AXIS_PIPELINE] = pipeline;
             if (ranks % axes_each(axes.size)) continue;

@@ -31,7 +31,8 @@ static void write_recomputation(const struct plan *plan, FILE *out) {
 }
 
 static void write_schedule(const struct plan *plan, FILE *out) {
-    static const char *const words[] = {[SCHEDULE_1F1B] = "1f1b", [SCHEDULE_ZERO_BUBBLE] = "zero_bubble"};
+    static const char *const words[] = {[SCHEDULE_1F1B] = "1f1b", [SCHEDULE_ZERO_BUBBLE] = "zero_bubble",
+                                        [SCHEDULE_ZERO_BUBBLE_V] = "zero_bubble_v"};
     const struct pipeline *p = &plan->pipeline;
     fprintf(out, ",\"schedule\":\"%s\",\"weight_sets\":[", words[plan->config->mesh.schedule]);
     for (int r = 0; r < p->ranks; r++)
@@ -40,10 +41,10 @@ static void write_schedule(const struct plan *plan, FILE *out) {
 }
 
 static void write_stages(const struct plan *plan, FILE *out) {
-    int ranks = plan->pipeline.schedule.ranks, stages = ranks * plan->config->mesh.interleave;
+    int ranks = plan->pipeline.schedule.ranks, stages = ranks * mesh_chunks(&plan->config->mesh);
     fprintf(out, ",\"stages\":[");
     for (int s = 0; s < stages; s++)
-        fprintf(out, "%s{\"pipeline\":%d,\"first\":%d,\"end\":%d}", s ? "," : "", s % ranks,
+        fprintf(out, "%s{\"pipeline\":%d,\"first\":%d,\"end\":%d}", s ? "," : "", layout_rank_of(plan->pipeline.layout, s),
                 plan->pipeline.stage[s].first, plan->pipeline.stage[s].end);
     fputc(']', out);
 }

@@ -72,7 +72,7 @@ static void print_left_out(const struct plan *plan, struct view first, struct vi
 void plan_print_picture(const struct plan *plan, FILE *out) {
     double passes = end_of_passes(plan), seconds = plan->step.seconds;
     struct view first = {0, seconds / PICTURE, PICTURE}, second = {0};
-    double column = passes / ((double)plan->micro_batches * EACH * plan->config->mesh.interleave);
+    double column = passes / ((double)plan->micro_batches * EACH * mesh_chunks(&plan->config->mesh));
     bool elide = column * PICTURE < passes;
     if (elide) {
         double end = fmin(seconds, passes + AFTER * column);
@@ -91,7 +91,7 @@ void plan_print_picture(const struct plan *plan, FILE *out) {
     fprintf(out,
             "        0-9 forward pass of a micro-batch (its last digit), a-j its backward pass, = sums,\n"
             "        + update, . waiting%s\n",
-            plan->config->mesh.schedule == SCHEDULE_ZERO_BUBBLE
+            plan->config->mesh.schedule != SCHEDULE_1F1B
                 ? "; A-J gradients of weights that the pass has left"
                 : "");
     if (elide) print_left_out(plan, first, second, out);

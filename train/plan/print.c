@@ -82,11 +82,22 @@ static const char *over_others(const struct plan *plan) {
 
 /* ----------------------------------------------------------------------------------------------- head */
 
+/* "schedule  zero_bubble_v: gradients of weights wait, of 2, 3, 1 passes of pipeline ranks 0-2" */
+static void print_v(const struct pipeline *p, FILE *out) {
+    fprintf(out, "schedule  zero_bubble_v: gradients of weights wait, of");
+    for (int r = 0; r < p->ranks; r++) fprintf(out, "%s %d", r ? "," : "", p->weight_sets[r]);
+    fprintf(out, " passes of pipeline ranks 0-%d\n", p->ranks - 1);
+}
+
 /* "schedule  zero_bubble: gradients of weights wait, on pipeline rank 1 of 1 micro-batch, layers 3-5; …" */
 static void print_schedule(const struct plan *plan, FILE *out) {
     const struct pipeline *p = &plan->pipeline;
     bool any = false;
     if (plan->config->mesh.schedule == SCHEDULE_1F1B) return;
+    if (p->layout->v) {
+        print_v(p, out);
+        return;
+    }
     fprintf(out, "schedule  zero_bubble: ");
     for (int r = 0; r < p->ranks; r++) {
         int sets = p->weight_sets[r], from = p->weights_from[r], last = p->stage[r].end - 1;
@@ -109,7 +120,8 @@ static void print_head(const struct plan *plan, FILE *out) {
     rule_counts_print(&plan->rules, out);
     fprintf(out, "mesh      %s: %s rank%s", axes_text(plan->size, axes), plan_grouped(plan->ranks, a),
             plan->ranks > 1 ? "s" : "");
-    if (plan->config->mesh.interleave > 1) fprintf(out, "; %d stages each", plan->config->mesh.interleave);
+    int chunks = mesh_chunks(&plan->config->mesh);
+    if (chunks > 1) fprintf(out, "; %d stages each", chunks);
     if (plan->config->mesh.wire == WIRE_BF16) fprintf(out, "; activations travel in bf16");
     if (plan->config->mesh.tensor_pieces > 1 && plan->size[AXIS_TENSOR] > 1)
         fprintf(out, "; tensor sums in %d pieces", plan->config->mesh.tensor_pieces);
@@ -137,14 +149,14 @@ static void print_head(const struct plan *plan, FILE *out) {
 
 /* "embedding, 0-3; 8-11, head" */
 static void write_layers(const struct plan *plan, int rank, char *text, size_t size) {
-    int layers = plan->config->model.num_layers,
-        stages = plan->pipeline.schedule.ranks * plan->config->mesh.interleave;
+    const struct layout *layout = &plan->pipeline.layout[rank];
+    int layers = plan->config->model.num_layers;
     FILE *out = fmemopen(text, size, "w");
     if (!out) return;
-    for (int s = rank; s < stages; s += plan->pipeline.schedule.ranks) {
-        struct span span = plan->pipeline.stage[s];
-        if (s != rank) fputs("; ", out);
-        if (s == 0) fputs("embedding, ", out);
+    for (int c = 0; c < layout->chunks; c++) {
+        struct span span = layout_span(layout, c, layers);
+        if (c) fputs("; ", out);
+        if (!span.first) fputs("embedding, ", out);
         if (span.end - span.first == 1)
             fprintf(out, "%d", span.first);
         else

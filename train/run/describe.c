@@ -64,14 +64,14 @@ static void describe_mesh(const struct run *run, FILE *out) {
         int ranks = run->part.layout->size[AXIS_PIPELINE], micro_batches = run->part.pipeline.micro_batches;
         fprintf(out, "stages    layers");
         for (int r = 0; r < ranks; r++) {
-            for (int s = r; s < ranks * run->part.layout->chunks; s += ranks) {
-                struct span span = run->part.layout->stage[s];
+            for (int c = 0; c < run->part.layout->chunks; c++) {
+                struct span span = run->part.layout->stage[layout_stage(run->part.layout, r, c)];
                 fprintf(out, span.end - span.first > 1 ? " %d-%d" : " %d", span.first, span.end - 1);
             }
             fputs(r < ranks - 1 ? " |" : ";", out);
         }
         fprintf(out, " %d micro-batch%s%s\n", micro_batches, micro_batches == 1 ? "" : "es",
-                run->part.layout->chunks > 1 ? ", interleaved" : "");
+                run->part.layout->v ? ", in a V" : run->part.layout->chunks > 1 ? ", interleaved" : "");
     }
 }
 

@@ -18,8 +18,12 @@ static bool just_received(const struct actions *list, const struct action *a) {
            before->buffer == a->buffer;
 }
 
+static int place_of(const struct boundary *b, const struct action *a) {
+    return a->chunk * b->nodes + 1 + a->index;
+}
+
 static int *residual_of(const struct boundary *b, const struct action *a) {
-    return &b->residual_of[a->chunk * b->nodes + 1 + a->index];
+    return &b->residual_of[place_of(b, a)];
 }
 
 /* A place for every message of the first micro-batch that is compressed here, which stands for the others.
@@ -31,14 +35,14 @@ static void find_places(struct boundary *b) {
         b->pipeline->activation_sets + b->layout->index[AXIS_PIPELINE] * b->layout->chunks;
     bool feedback = b->layout->feedback && b->pipeline->micro_batches > 1;
     b->outputs = b->residuals = 0;
-    for (int n = 0; b->output_of && n < b->nodes; n++) b->output_of[n] = -1;
+    for (int i = 0; b->output_of && i < b->layout->chunks * b->nodes; i++) b->output_of[i] = -1;
     for (int i = 0; b->residual_of && i < b->layout->chunks * b->nodes; i++) b->residual_of[i] = -1;
     for (int i = 0; i < list->count; i++) {
         const struct action *a = &list->action[i];
         if (a->act != ACT_SEND || a->micro_batch != 0 || !message_is_compressed(b->layout, a->payload)) continue;
         if (a->buffer < 0) {
-            if (b->output_of) b->output_of[1 + a->index] = b->outputs;
-            b->outputs += activation_sets[a->chunk];
+            if (b->output_of) b->output_of[place_of(b, a)] = b->outputs;
+            b->outputs += activation_sets[layout_chunk_of(b->layout, layout_stage_of(b->layout, a->index))];
         } else if (a->payload != PAYLOAD_SOURCE && feedback && !just_received(list, a)) {
             if (b->residual_of) *residual_of(b, a) = b->residuals;
             b->residuals++;
@@ -65,7 +69,7 @@ void boundary_lay_out(struct boundary *b, struct arena *arena, struct arena *dev
     }
     lowrank_lay_out(&b->scratch, arena, b->host, b->T, b->D, lowrank_of_ratio(b->T, b->D, layout->compress),
                     false);
-    b->output_of = take(arena, b->nodes, sizeof *b->output_of);
+    b->output_of = take(arena, (long)layout->chunks * b->nodes, sizeof *b->output_of);
     b->residual_of = take(arena, (long)layout->chunks * b->nodes, sizeof *b->residual_of);
     find_places(b);
     b->block = take(arena, b->pipeline->blocks[layout->index[AXIS_PIPELINE]] * b->room, sizeof(real));
@@ -136,7 +140,7 @@ const real *boundary_compress(struct boundary *b, const struct actions *list, co
 
 const real *boundary_compress_output(struct boundary *b, const struct action *a, int activation_set, long T,
                                      const real *x) {
-    int at = b->output_of[1 + a->index];
+    int at = b->output_of[place_of(b, a)];
     if (at < 0) return NULL;
     at += activation_set;
     real *q = b->output + at * b->room;

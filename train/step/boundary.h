@@ -43,7 +43,7 @@ struct boundary {
     long room;     /* elements of the largest message */
     real *block;   /* [blocks, room] what a block came as, and, once that has changed, goes as */
     real *output;  /* [outputs, room] what own nodes go as: one for each activation set of the node's chunk */
-    int *output_of;  /* [nodes] the first one of node n at 1 + n, −1 */
+    int *output_of;  /* [chunks, nodes] the first one of node n as chunk c sends it, −1 */
     int *compressed; /* [outputs] micro-batch that is in it, −1 */
     int outputs;
     real *residual;   /* [residuals, T, D] what was dropped of gradients and source gradients */

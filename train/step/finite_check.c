@@ -48,7 +48,7 @@ static int first_bad(const struct executor *x) {
     int chunks = layout->chunks, stages = layout->size[AXIS_PIPELINE] * chunks, first = -1;
     for (int i = 0; i < executor_looks(x); i++) {
         if (finite_seen(x->found_own + i * FINITE_SUMS)) continue;
-        int stage = i % chunks * layout->size[AXIS_PIPELINE] + layout->index[AXIS_PIPELINE];
+        int stage = layout_stage(layout, layout->index[AXIS_PIPELINE], i % chunks);
         int place = i < chunks ? stage : i < 2 * chunks ? 2 * stages - 1 - stage : 2 * stages;
         if (first < 0 || place < first) first = place;
     }

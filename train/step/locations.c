@@ -24,8 +24,8 @@ static void find_chunks(struct locations *l) {
     const struct layout *layout = l->layout;
     for (int node = -1; node < l->num_layers; node++) {
         int stage = layout_stage_of(layout, node);
-        l->chunk_of[1 + node] = stage % layout->size[AXIS_PIPELINE] == layout->index[AXIS_PIPELINE]
-                                    ? stage / layout->size[AXIS_PIPELINE]
+        l->chunk_of[1 + node] = layout_rank_of(layout, stage) == layout->index[AXIS_PIPELINE]
+                                    ? layout_chunk_of(layout, stage)
                                     : -1;
     }
 }
@@ -102,6 +102,19 @@ static void release_activation_set(struct locations *l, const struct action *a) 
     *activation_set = 0;
 }
 
+/* The gradient of a stage whose stage before is on this rank too is that one's from now on. */
+static void turn(struct locations *l, const struct action *a) {
+    const struct layout *layout = l->layout;
+    int stage = layout_stage(layout, layout->index[AXIS_PIPELINE], a->chunk);
+    struct span span = layout_span(layout, a->chunk, l->num_layers);
+    if (!stage || !layout_turns(layout, stage - 1)) return;
+    int *from = place_of(l, PAYLOAD_STREAM_GRADIENT, a->micro_batch, span.end - 1),
+        *to = place_of(l, PAYLOAD_STREAM_GRADIENT, a->micro_batch, span.first - 1);
+    *to = *from;
+    *from = 0;
+    l->buffer[locations_owner(l, PAYLOAD_STREAM_GRADIENT, *to - 1)].mentioned = to;
+}
+
 bool locations_last_backward(const struct locations *l, const struct action *a) {
     if (a->act != ACT_BACKWARD) return false; /* others may have no chunk */
     struct span span = layout_span(l->layout, a->chunk, l->num_layers);
@@ -118,7 +131,10 @@ void locations_end(struct locations *l, const struct action *a) {
      * come back to another chunk as other sums. */
     bool handed_over = a->act == ACT_SEND && a->buffer >= 0 && payload_goes_down(a->payload);
     if (handed_over || a->act == ACT_FREE) let_go(l, a);
-    if (locations_last_backward(l, a)) release_activation_set(l, a);
+    if (locations_last_backward(l, a)) {
+        turn(l, a);
+        release_activation_set(l, a);
+    }
 }
 
 /* ------------------------------------------------------------------------------------------- looking up */

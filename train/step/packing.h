@@ -29,7 +29,7 @@ struct packing {
     uint16_t *block;        /* [blocks, room] */
     uint16_t *narrow;       /* [narrow blocks, narrow_room] */
     uint16_t *output;       /* [outputs, room] */
-    int *output_of;         /* [nodes] the first one of node n at 1 + n, −1 */
+    int *output_of;         /* [chunks, nodes] the first one of node n as chunk c sends it, −1 */
 };
 
 /* Takes the rooms: `host` has tables, and rooms of compressed messages, `blocks` the others. Called once

@@ -167,14 +167,15 @@ static void narrow_in_chunks(void **state) {
     example_free(&e);
 }
 
-/* Whether a stage's rank comes to have something that begins at stage `own`, when its first passages cross
- * `from`. */
+/* Whether a stage's rank comes to have something that begins at stage `own`: from the last stage of that rank
+ * before the first one of the stage's. */
 static bool reaches(const struct example *e, int kind, int index, int own, int stage) {
-    int ranks = e->shape.pipeline, s = own;
-    while (s % ranks != stage % ranks) {
+    int end = own, s;
+    while (layout_rank_of(&e->layout, end) != layout_rank_of(&e->layout, stage)) end++;
+    for (s = end; layout_rank_of(&e->layout, s) != layout_rank_of(&e->layout, own);) s--;
+    for (; s < end; s++) {
         bool stream = kind == CROSSING_SOURCE && s == own && e->stage[own].end == index + 1;
         if (!stream && !crosses(&e->routes.forward[s], kind, index)) return false;
-        s++;
     }
     return true;
 }

@@ -39,9 +39,9 @@ static void make_shards(const struct shape *shape, struct example *out) {
     for (int r = 0; r < ranks; r++) {
         struct shards *shards = &out->shards[r];
         int layers[64], n = 0;
-        if (r == ranks - 1) layers[n++] = shape->layers;
-        for (int s = stages - ranks + r; s >= 0; s -= ranks)
-            for (int l = out->stage[s].end - 1; l >= out->stage[s].first; l--) layers[n++] = l;
+        if (r == layout_rank_of(&out->layout, stages - 1)) layers[n++] = shape->layers;
+        for (int s = stages - 1; s >= 0; s--)
+            for (int l = out->stage[s].end - 1; l >= out->stage[s].first && layout_rank_of(&out->layout, s) == r; l--) layers[n++] = l;
         if (r == 0) layers[n++] = -1;
         shards->buckets = shape->buckets;
         shards->bucket = calloc((size_t)shape->buckets, sizeof *shards->bucket);
@@ -67,6 +67,7 @@ void example_routes(const struct shape *shape, struct example *out) {
     out->layout = layout_full();
     out->layout.size[AXIS_PIPELINE] = shape->pipeline;
     out->layout.chunks = shape->chunks;
+    out->layout.v = shape->v;
     if (stages > 1) out->layout.stage = out->stage;
     out->layout.narrow = shape->narrow;
     struct route_widths widths = {.narrow = shape->narrow, .node = shape->node, .edge = shape->edge};
@@ -82,9 +83,11 @@ void example_schedule(const struct shape *shape, struct example *out) {
                                              .overlap = shape->overlap,
                                              .shards = out->shards,
                                              .share = shape->share,
-                                             .weight_sets = shape->weight_sets ? out->weight_sets : NULL};
+                                             .weight_sets = shape->weight_sets ? out->weight_sets : NULL,
+                                             .activation_sets = shape->in_flight ? out->activation_sets : NULL};
     for (int r = 0; r < shape->pipeline; r++)
-        out->weight_sets[r] = r < shape->weight_sets ? r : shape->weight_sets;
+        out->weight_sets[r] = shape->v || shape->in_flight || r >= shape->weight_sets ? shape->weight_sets : r;
+    for (int r = 0; r < shape->pipeline; r++) out->activation_sets[r] = shape->in_flight;
     if (schedule_create(&out->edges, &out->routes, &out->layout, &out->options, &out->schedule)) {
         fprintf(stderr, "%s\n", gdn_failure());
         abort();
@@ -134,16 +137,18 @@ struct shape example_random(unsigned seed, unsigned n) {
     shape.overlap = DRAW(2);
     shape.share = DRAW(2);
     shape.forward_only = DRAW(6) == 0;
-    if (shape.chunks == 1) shape.weight_sets = DRAW(9);
+    if (shape.chunks == 2 && shape.pipeline > 1) shape.v = DRAW(3);
+    if (shape.chunks == 1 || shape.v) shape.weight_sets = DRAW(9);
+    if ((shape.chunks == 1 && !DRAW(3)) || (shape.v && DRAW(3))) shape.in_flight = 2 + DRAW(12);
     return shape;
 }
 
 void example_print(const struct shape *s) {
     fprintf(stderr,
-            "layers %d pipeline %d chunks %d micro-batches %d active %d left_out %d inactive %d embedding %d "
+            "layers %d pipeline %d chunks %d v %d in_flight %d micro-batches %d active %d left_out %d inactive %d embedding %d "
             "narrow %d edge %ld "
             "buckets %d overlap %d share %d forward_only %d weight_sets %d distances",
-            s->layers, s->pipeline, s->chunks, s->micro_batches, s->active, s->left_out, s->inactive,
+            s->layers, s->pipeline, s->chunks, s->v, s->in_flight, s->micro_batches, s->active, s->left_out, s->inactive,
             s->embedding, s->narrow, s->edge, s->buckets, s->overlap, s->share, s->forward_only,
             s->weight_sets);
     for (int i = 0; i < 6 && s->distances[i]; i++) fprintf(stderr, " %d", s->distances[i]);

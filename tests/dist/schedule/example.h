@@ -8,6 +8,8 @@
 /* What an example is made from; fields left out are 0. */
 struct shape {
     int layers, pipeline, chunks, micro_batches;
+    bool v;           /* with two chunks */
+    int in_flight;    /* activation sets of each rank; 0: as usual */
     int distances[6]; /* increasing; 0 ends */
     bool embedding;   /* embedding source */
     int active;       /* distances; 0: all */
@@ -30,7 +32,7 @@ struct example {
     struct layout layout;
     struct routes routes;
     struct shards *shards;
-    int weight_sets[64]; /* options.weight_sets */
+    int weight_sets[64], activation_sets[64]; /* of the options */
     struct schedule_options options;
     struct schedule schedule;
 };

@@ -62,7 +62,7 @@ static void kinds(void **state) {
 
 static void random_cases(void **state) {
     (void)state;
-    for (unsigned n = 0; n < 2000; n++) {
+    for (unsigned n = 0; n < 4000; n++) {
         struct shape shape = example_random(1, n);
         struct example e;
         example_schedule(&shape, &e);

@@ -88,7 +88,35 @@ static void zero_bubble_list(void **state) {
     example_free(&e);
 }
 
-/* Several chunks a rank have no weight sets. */
+/* In a V, where forward passes, gradients of inputs and of weights take the same time, ranks stand still for P − 1
+ * passes of half a stage, with no more than two activation sets of half a stage for each of 1F1B's first rank's,
+ * and P weight sets. With one weight set it is never slower than 1F1B. */
+static void v(void **state) {
+    (void)state;
+    for (int ranks = 2; ranks <= 8; ranks++)
+        for (int micro_batches = ranks; micro_batches <= 3 * ranks; micro_batches += 2) {
+            struct shape shape = {.layers = 16,
+                                  .pipeline = ranks,
+                                  .chunks = 2,
+                                  .v = true,
+                                  .micro_batches = micro_batches,
+                                  .distances = {1, 3, 9}};
+            for (int full = 0; full < 2; full++) {
+                struct example e;
+                shape.weight_sets = full ? ranks : 1;
+                example_schedule(&shape, &e);
+                assert_sound(&e);
+                int span = example_makespan(&e), usual = 3 * 2 * (micro_batches + ranks - 1);
+                assert_true(span < usual);
+                if (full && micro_batches >= 2 * ranks) assert_int_equal(span, 6 * micro_batches + ranks - 1);
+                for (int r = 0; r < ranks && micro_batches >= 2 * ranks; r++)
+                    assert_true(e.schedule.activation_sets[2 * r] + e.schedule.activation_sets[2 * r + 1] <= 2 * ranks);
+                example_free(&e);
+            }
+        }
+}
+
+/* Several chunks a rank that are no V have no weight sets. */
 static void one_chunk(void **state) {
     (void)state;
     struct shape shape = {.layers = 4, .pipeline = 2, .chunks = 2};
@@ -103,6 +131,6 @@ static void one_chunk(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(zero_bubble), cmocka_unit_test(zero_bubble_list),
-                                       cmocka_unit_test(one_chunk)};
+                                       cmocka_unit_test(one_chunk), cmocka_unit_test(v)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

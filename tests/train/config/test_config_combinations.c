@@ -138,8 +138,20 @@ static void combinations_with_the_mesh(void **state) {
             "mesh.sequence_parallel: true", NULL);
     refused("mesh: {tensor: 2, tensor_pieces: 4}\ntrain: {precision: fp8}\ndevice: cuda", NULL, "mesh.tensor_pieces: 4",
             "train.precision: fp8", NULL);
-    refused("mesh: {schedule: zero_bubble_v, pipeline: 2}", NULL, "'zero_bubble_v'",
-            "1f1b or zero_bubble is expected", NULL);
+    refused("mesh: {schedule: zero_bubble_w, pipeline: 2}", NULL, "'zero_bubble_w'",
+            "1f1b, zero_bubble or zero_bubble_v is expected", NULL);
+    refused("mesh: {schedule: zero_bubble_v}", NULL, "mesh.schedule: zero_bubble_v", "mesh.pipeline: 1 (default)",
+            NULL);
+    refused("mesh: {schedule: zero_bubble_v, pipeline: 2, interleave: 2}", NULL, "mesh.schedule: zero_bubble_v",
+            "mesh.interleave: 2", NULL);
+    refused("mesh: {schedule: zero_bubble_v, pipeline: 2}\ntrain: {precision: fp8}\ndevice: cuda", NULL,
+            "mesh.schedule: zero_bubble_v", "train.precision: fp8", NULL);
+    refused("mesh: {schedule: zero_bubble_v, pipeline: 4}", NULL, "mesh.schedule: zero_bubble_v", "mesh.pipeline: 4",
+            "model.num_layers: 6", NULL);
+    refused("mesh: {schedule_memory: 3, pipeline: 2}", NULL, "mesh.schedule_memory: 3", "mesh.schedule: 1f1b (default)",
+            NULL);
+    refused("mesh: {schedule: zero_bubble, schedule_memory: 3, pipeline: 2}\ntrain: {memory: 2}", NULL,
+            "mesh.schedule_memory: 3", "train.memory: 2", NULL);
     refused("mesh: {pipeline: 0}", NULL, "mesh.pipeline", "'0'", "from 1", NULL);
     refused("mesh: {pipeline: 65}", NULL, "mesh.pipeline: 65", "model.num_layers: 6", NULL);
     refused("mesh: {bucket: 0}", NULL, "mesh.bucket", "'0'", "from 1", NULL);

@@ -67,6 +67,8 @@ static struct planned cases[] = {
     {{{1, 2, 2}, {"model.delta.aggregate=attention", "model.delta.attention_dim=4"}}, 0},
     {{{1, 4, 1}, {"model.delta.kind=adaptive", "model.delta.aggregate=mean"}}, 0},
     {{{2, 2, 2}, {"mesh.interleave=2", "mesh.sequence_parallel=true", "model.tie_embeddings=true"}}, 0},
+    {{{2, 2, 2}, {"mesh.schedule=zero_bubble_v", "mesh.sequence_parallel=true", "model.tie_embeddings=true"}}, 0},
+    {{{1, 1, 4}, {"mesh.schedule=zero_bubble_v", "mesh.wire=bf16", "train.recompute=full"}}, 0},
     {{{1, 1, 8}, {"model.delta.hidden=2", "model.delta.gate_hidden=2"}}, 0},
     {{{1, 2, 4}, {"model.delta.aggregate=multihead", "model.delta.attention_heads=2", "mesh.interleave=2"}},
      0},

@@ -1,5 +1,5 @@
 /* Every parameter's gradient of a first step on a mesh against the same step on one rank: all kinds and
- * aggregates, on every mesh that this number of ranks allows, with and without interleaving, with connections
+ * aggregates, on every mesh that this number of ranks allows, with and without interleaving, in a V, with connections
  * divided by channel or by connection, with sequence-parallel norms, narrow sources, tied embeddings, edges
  * that span many stages. The mesh's step is that of `gdn train`, up to the gradients' sums: each rank
  * compares the parts that its optimiser would read with the whole model's gradients, which one of them
@@ -44,7 +44,7 @@ enum { VARIANTS = 28, ALL = -1 };
 struct placement {
     struct mesh_shape mesh;
     int interleave;
-    bool by_connection, sequence_parallel;
+    bool by_connection, sequence_parallel, v; /* v: the schedule zero_bubble_v */
 };
 
 /* Variants 0–23 are every kind × aggregate × normalize, with other settings that go round; then a plain
@@ -70,7 +70,7 @@ static char *configuration(int v, const struct placement *c) {
             "0.02}%s}\n"
             "train: {batch_size: 8, micro_batch_size: 1, sequence_length: 6}\n"
             "data: {packing: %s}\n"
-            "mesh: {data: %d, tensor: %d, pipeline: %d, interleave: %d, delta: %s, sequence_parallel: %s, "
+            "mesh: {data: %d, tensor: %d, pipeline: %d, interleave: %d, schedule: %s, delta: %s, sequence_parallel: %s, "
             "bucket: 1024, small: 100}\n",
             v == 26
                 ? "head_dim: 6, attention_bias: all, qk_norm: head, rope_scaling: {kind: linear, factor: 3}, "
@@ -80,7 +80,7 @@ static char *configuration(int v, const struct placement *c) {
             kinds[kind], hidden, aggregates[aggregate], normalize ? "true" : "false", v == 27 ? 0 : 5,
             v % 4 == 2 ? ", exit: {layers: [0, 3, 6], weights: [0.2, 0.3, 0.4]}" : "",
             v % 2 ? "best_fit" : "stream", c->mesh.data, c->mesh.tensor, c->mesh.pipeline, c->interleave,
-            c->by_connection ? "connection" : "channel", c->sequence_parallel ? "true" : "false") > 0);
+            c->v ? "zero_bubble_v" : "1f1b", c->by_connection ? "connection" : "channel", c->sequence_parallel ? "true" : "false") > 0);
     return text;
 }
 
@@ -251,8 +251,8 @@ static void compare_gradients(struct run *run, const real *right, int active, co
 
 static void check(int v, const struct placement *c, int active) {
     char *text = configuration(v, c), what[200];
-    snprintf(what, sizeof what, "mesh %d.%d.%d interleave %d%s%s, variant %d (%s, %s), %d distances",
-             c->mesh.data, c->mesh.tensor, c->mesh.pipeline, c->interleave,
+    snprintf(what, sizeof what, "mesh %d.%d.%d interleave %d%s%s%s, variant %d (%s, %s), %d distances",
+             c->mesh.data, c->mesh.tensor, c->mesh.pipeline, c->interleave, c->v ? ", in a V" : "",
              c->by_connection ? ", by connection" : "", c->sequence_parallel ? ", sequence parallel" : "", v,
              kinds[v % 3], aggregates[v / 3 % 4], active);
     struct config config;
@@ -314,13 +314,16 @@ static void every_pair(const struct placement *c) {
 static void on_every_mesh(void **state) {
     (void)state;
     for (int i = 0; i < meshes_count; i++) {
-        struct placement c = {meshes[i], 1, false, false};
+        struct placement c = {.mesh = meshes[i], .interleave = 1};
         if (mesh_ranks(c.mesh) != test_ranks) continue;
         every_variant(&c);
         if (c.mesh.pipeline > 1 && c.mesh.pipeline <= 4) {
             c.interleave = 2;
             every_pair(&c);
             c.interleave = 1;
+            c.v = true;
+            every_pair(&c);
+            c.v = false;
         }
         if (c.mesh.tensor == 1) continue;
         c.by_connection = true;

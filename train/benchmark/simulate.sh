@@ -81,6 +81,14 @@ both() {
     row "$name" "$5" "$name.log"
 }
 
+# The same with options, which a word stands for: WORD DATA TENSOR PIPELINE BATCH OPTION …
+with() {
+    local name=$2.$3.$4.$1
+    plan "$2" "$3" "$4" 1 "$5" "${@:6}" --trace "$name" > "$name.txt"
+    replay "$name" $(($2 * $3 * $4))
+    row "$name" "$5" "$name.log"
+}
+
 predicted() {
     plan "$@" > "$1.$2.$3.$4.txt"
     row "$1.$2.$3.$4" "$5"
@@ -93,6 +101,16 @@ both 4 2 2 4 64
 both 2 8 2 1 64
 both 4 2 4 1 64
 both 8 8 4 1 128
+wire=(--set mesh.wire=bf16) pieces=(--set mesh.tensor_pieces=4) v=(--set mesh.schedule=zero_bubble_v)
+memory=(--set mesh.schedule_memory=70) connection=(--set mesh.delta=connection)
+with zero-bubble 4 2 2 64 --set mesh.schedule=zero_bubble
+with zero-bubble 4 2 4 64 --set mesh.schedule=zero_bubble
+with wire 4 2 2 64 "${wire[@]}"
+with wire-pieces 4 2 2 64 "${wire[@]}" "${pieces[@]}"
+with wire-v 4 2 2 64 "${wire[@]}" "${v[@]}"
+with wire-v-pieces 4 2 2 64 "${wire[@]}" "${v[@]}" "${pieces[@]}"
+with wire-v-pieces-memory-connection 4 2 2 64 "${wire[@]}" "${v[@]}" "${pieces[@]}" "${memory[@]}" "${connection[@]}"
+with wire-v-pieces-memory 4 2 4 64 "${wire[@]}" "${v[@]}" "${pieces[@]}" "${memory[@]}"
 both 16 2 4 1 512
 both 16 2 4 4 512
 predicted 128 2 4 1 4096 # 1,024 ranks from here on

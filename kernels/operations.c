@@ -61,6 +61,6 @@ const int operations_count = sizeof operations / sizeof *operations;
 
 const char *ops_missing(const struct ops *ops) {
     for (int i = 0; i < operations_count; i++)
-        if (!operations[i].has(ops)) return operations[i].name;
+        if (!operations[i].has(ops) && (ops->device->host || !operations[i].host)) return operations[i].name;
     return NULL;
 }

@@ -60,13 +60,14 @@ struct operation {
     bool (*has)(const struct ops *); /* whether a table has it */
     enum promise promise;
     const char *timed; /* its row in the benchmark, or NULL */
+    bool host;         /* tables of devices other than the host lack it */
     double again;      /* what it does beyond the arithmetic counted, as a part of that */
 };
 
 extern const struct operation operations[];
 extern const int operations_count;
 
-/* The name of the first operation that a table leaves empty, or NULL. */
+/* The name of the first operation that a table leaves empty and should have, or NULL. */
 const char *ops_missing(const struct ops *ops);
 
 #endif

@@ -56,4 +56,11 @@ struct ops {
 #undef OPERATION
 };
 
+/* How many pairs of a query and a key that it sees a piece of S queries on N keys has, of which query t sees those
+ * up to number first + t. */
+static inline double attention_pairs(long S, long N, long first) {
+    const double causal = N > first ? (double)(N - first) : 0; /* queries that do not see all N */
+    return causal * ((double)first + (causal + 1) / 2) + ((double)S - causal) * (double)N;
+}
+
 #endif

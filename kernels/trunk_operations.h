@@ -56,6 +56,28 @@ OPERATION(attention_back,
           (B, S, H, K, hd, NULL, EITHER(0, NULL, TOKENS(start, T, 1)), IN(qkv, T * (H + 2 * K) * hd, -2, 2), IN(o, T * H * hd), IN(lse, B * H * S, 4, 6),
            IN(dout, T * H * hd), OUT(dqkv, T * (H + 2 * K) * hd), SCRATCH(work, B * H * S)),
           2 * hd + S * H / K, ANY_THREADS, .timed = "attention_back", .again = 1.0 / 4)
+/* Of one sequence a piece of S queries, on its first N keys or on a block of N of them: query t sees keys up to
+ * number first + t, and first + S ≥ N. q [S, H·hd] with row distance ldq; kv [N, 2K·hd] with ldkv: keys, values.
+ * o [S, H·hd]; lse [H, S]. `start` [S]: number of the first key that a query sees, at least one; NULL: 0. The
+ * host's alone. */
+OPERATION(attention_piece,
+          (long S, long N, long first, long H, long K, long hd, const int32_t *start, const real *q, long ldq,
+           const real *kv, long ldkv, real *o, real *lse),
+          2.0 * 2 * (H * hd) * attention_pairs(S, N, first),
+          (S, EITHER(1, 2 * S, S), S, H, K, hd, EITHER(0, NULL, TOKENS(start, S, 1)), IN(q, S * (H * hd + 3), -2, 2),
+           H * hd + 3, IN(kv, 2 * S * (2 * K * hd + 5), -2, 2), 2 * K * hd + 5, OUT(o, S * H * hd), OUT(lse, H * S)),
+          hd + 2 * S, ANY_THREADS, .host = true)
+/* Of dq [S, H·hd] with row distance ldq it writes all; it adds to dkv [N, 2K·hd] with ldkv. `work` [H, S] is
+ * scratch. Counted as attention_back. */
+OPERATION(attention_piece_back,
+          (long S, long N, long first, long H, long K, long hd, const int32_t *start, const real *q, long ldq,
+           const real *kv, long ldkv, const real *o, const real *lse, const real *dout, real *dq, real *dkv,
+           real *work),
+          2 * (2.0 * 2 * (H * hd) * attention_pairs(S, N, first)),
+          (S, EITHER(1, 2 * S, S), S, H, K, hd, EITHER(0, NULL, TOKENS(start, S, 1)), IN(q, S * (H * hd + 3), -2, 2),
+           H * hd + 3, IN(kv, 2 * S * (2 * K * hd + 5), -2, 2), 2 * K * hd + 5, IN(o, S * H * hd), IN(lse, H * S, 4, 6),
+           IN(dout, S * H * hd), INOUT(dq, S * (H * hd + 3)), INOUT(dkv, 2 * S * (2 * K * hd + 5)), SCRATCH(work, H * S)),
+          2 * hd + 2 * S * H / K, ANY_THREADS, .host = true)
 /* One new token: q [H·hd] on `length` cached keys and values [length, K·hd] each; o [H·hd]. */
 OPERATION(attention_decode,
           (long length, long H, long K, long hd, const real *q, const real *keys, const real *values,

@@ -90,6 +90,9 @@ struct model_weight_size {
 struct model_part {
     const struct layout *layout; /* the one that the table was made with; its `stage` outlives the model */
     struct axis *tensor;         /* the tensor axis; outlives the model, which sets its wire type */
+    struct axis *context; /* the context axis, likewise: with several ranks rows are pieces of sequences
+                             (dist/layout/pieces.h), which `batch` and `length` count; NULL: one rank. Its values
+                             travel as they are stored */
     const int *activation_sets;  /* [layout->chunks] sets of saved activations: micro-batches in flight */
     const struct recompute *recompute; /* [num_layers], read at creation; NULL: POLICY_NONE. For training */
     double compress_sources; /* 0: nothing. Else sources that no other chunk reads are kept from forward to
@@ -165,7 +168,7 @@ struct pass {
                             first `length`, targets the last; the first stage reads inputs, the last one
                             targets. On the model's device */
     long batch, length;
-    long sequence; /* number of the first sequence in the whole batch of all micro-batches and data ranks */
+    long sequence; /* without context ranks: number of the first sequence in the whole batch of all micro-batches and data ranks */
     const struct loss_options *options;
     bool evaluate; /* no backward pass follows, on a model that could */
     /* Forward; NULL: nobody. Sources must be here whole (layout.narrow off). */

@@ -15,10 +15,15 @@ static struct axis_row rows[AXES] = {
                    .rest = true},
     [AXIS_TENSOR] = {.name = "tensor", .key = "mesh.tensor", .divides = "each layer's heads and channels"},
     [AXIS_PIPELINE] = {.name = "pipeline", .key = "mesh.pipeline", .divides = "the layers"},
+    [AXIS_CONTEXT] = {.name = "context",
+                      .key = "mesh.context",
+                      .divides = "each sequence",
+                      .gradients = true,
+                      .pieces = true},
 };
 
-static enum mesh_axis order[AXES] = {AXIS_TENSOR, AXIS_DATA, AXIS_PIPELINE};
-static enum mesh_axis sum_order[AXES] = {AXIS_TENSOR, AXIS_PIPELINE, AXIS_DATA};
+static enum mesh_axis order[AXES] = {AXIS_TENSOR, AXIS_CONTEXT, AXIS_DATA, AXIS_PIPELINE};
+static enum mesh_axis sum_order[AXES] = {AXIS_TENSOR, AXIS_PIPELINE, AXIS_DATA, AXIS_CONTEXT};
 
 const struct axis_row *const axis_rows = rows;
 const enum mesh_axis *const axis_order = order, *const axis_sum_order = sum_order;
@@ -142,11 +147,16 @@ long axes_each(const int size[AXES]) {
     return ranks;
 }
 
+bool axes_shown(const int size[AXES], enum mesh_axis axis) {
+    return !axis_rows[axis].pieces || size[axis] > 1;
+}
+
 const char *axes_others(const int size[AXES], char text[AXES_TEXT]) {
     size_t used = 0;
-    int left = count - 1;
+    int left = -1;
+    for (int a = 0; a < count; a++) left += axes_shown(size, (enum mesh_axis)a);
     for (int a = 0; a < count; a++) {
-        if (axis_rows[a].rest) continue;
+        if (axis_rows[a].rest || !axes_shown(size, (enum mesh_axis)a)) continue;
         const char *between = used == 0 ? "" : left == 1 ? " and " : ", ";
         used = text_append(text, AXES_TEXT, used, "%s%s: %d", between, axis_rows[a].key, size[a]);
         left--;
@@ -157,6 +167,7 @@ const char *axes_others(const int size[AXES], char text[AXES_TEXT]) {
 const char *axes_text(const int size[AXES], char text[AXES_TEXT]) {
     size_t used = 0;
     for (int a = 0; a < count; a++)
-        used = text_append(text, AXES_TEXT, used, "%s%s %d", a ? " x " : "", axis_rows[a].name, size[a]);
+        if (axes_shown(size, (enum mesh_axis)a))
+            used = text_append(text, AXES_TEXT, used, "%s%s %d", a ? " x " : "", axis_rows[a].name, size[a]);
     return text;
 }

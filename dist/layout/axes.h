@@ -15,11 +15,13 @@ enum mesh_axis {
     AXIS_DATA,
     AXIS_TENSOR,
     AXIS_PIPELINE,
+    AXIS_CONTEXT,
     AXES_OF_GDN,
 
     /* All axes over which gradients are summed, as one: its ranks have copies of the same part of the model.
      * Wherever ranks exchange, keep or are counted as copies (mesh->axis, layout->size, costs), it stands in
-     * the place of the first of these axes, and each other one has one rank: axes_joined. */
+     * the place of the first of these axes, and each other one has one rank: axes_joined. Only one whose ranks
+     * have pieces of sequences has an axis of its own besides (mesh->axis), for what passes exchange. */
     AXIS_COPIES = AXIS_DATA
 };
 
@@ -32,6 +34,7 @@ struct axis_row {
     const char *divides; /* what its ranks divide among them */
     bool gradients;      /* its ranks have the same weights, and gradients are summed over it */
     bool batch;          /* its ranks have different sequences of a batch; those of other axes the same */
+    bool pieces;         /* they have pieces of the same sequences (dist/layout/pieces.h) */
     bool rest;           /* size 0 in the configuration: all ranks that the other axes leave */
 };
 
@@ -79,8 +82,10 @@ long axes_batch_first(const int size[AXES], long rank);
 /* The axis that takes the rest, and the ranks of all others together. */
 enum mesh_axis axes_rest(void);
 long axes_each(const int size[AXES]);
-/* "mesh.tensor: 2 and mesh.pipeline: 4": the sizes of all axes but the one that takes the rest. Returns
- * `text`. */
+/* Whether people are told of an axis: of pieces not where there is one rank. */
+bool axes_shown(const int size[AXES], enum mesh_axis axis);
+/* "mesh.tensor: 2 and mesh.pipeline: 4": the sizes of all axes that are shown but the one that takes the rest.
+ * Returns `text`. */
 enum { AXES_TEXT = 160 };
 const char *axes_others(const int size[AXES], char text[AXES_TEXT]);
 /* "data 1 x tensor 2 x pipeline 4". Returns `text`. */

@@ -43,19 +43,31 @@ int mesh_validate(int size[AXES], int ranks) {
                     size[rest] * each);
 }
 
+/* The rank that is first on this rank's line of an axis, which is its color. */
+static int line_of(const int size[AXES], long rank, enum mesh_axis axis) {
+    int first[AXES];
+    if (axis_rows[axis].pieces) {
+        axes_place(size, rank, first);
+        first[axis] = 0;
+        return (int)axes_rank(size, first);
+    }
+    axes_place_joined(size, rank, first);
+    first[axis] = 0;
+    return (int)axes_rank_joined(size, first);
+}
+
 /* All axes, whatever becomes of one, since the other ranks make them too. */
 static int create_axes(const int size[AXES], struct mesh *m) {
     const struct axis_sizes joined = axes_joined(size);
-    int index[AXES], status = 0;
+    int index[AXES], own[AXES], status = 0;
     axes_place_joined(size, m->rank, index);
+    axes_place(size, m->rank, own);
     for (int i = 0; i < axes_count(); i++) {
         enum mesh_axis a = axis_order[i];
-        int first[AXES]; /* of its line */
-        if (axis_rows[a].gradients && a != AXIS_COPIES) continue;
-        memcpy(first, index, sizeof first);
-        first[a] = 0;
-        int color = (int)axes_rank_joined(size, first);
-        int next = axis_create(axis_rows[a].name, m->world, color, index[a], joined.size[a], &m->axis[a]);
+        const bool pieces = axis_rows[a].pieces;
+        if (axis_rows[a].gradients && a != AXIS_COPIES && !pieces) continue;
+        int next = axis_create(axis_rows[a].name, m->world, line_of(size, m->rank, a),
+                               pieces ? own[a] : index[a], pieces ? size[a] : joined.size[a], &m->axis[a]);
         if (!status) status = next;
     }
     return status;
@@ -107,6 +119,7 @@ void mesh_free(struct mesh *mesh) {
 int mesh_sum(struct mesh *mesh, double *values, int count) {
     for (int i = 0; i < axes_count(); i++) {
         struct axis *axis = &mesh->axis[axis_sum_order[i]];
+        if (axis_rows[axis_sum_order[i]].pieces) continue; /* among the copies */
         axis_sum_doubles(axis, values, count);
         if (axis->status) return axis->status;
     }

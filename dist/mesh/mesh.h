@@ -19,7 +19,8 @@ struct mesh {
     struct axis_sizes sizes; /* ranks of each axis of the configuration */
     struct batch_part batch; /* which part of each batch this rank has */
     struct axis
-        axis[AXES]; /* what is exchanged over; those over which gradients are summed are one: AXIS_COPIES */
+        axis[AXES]; /* what is exchanged over; those over which gradients are summed are one: AXIS_COPIES, in
+                       which that of pieces of sequences lies, for passes alone */
     MPI_Comm world; /* a duplicate of MPI_COMM_WORLD */
     char host[64];
     const char *transport;   /* "mpi", "staged" or "nccl": how buffers travel; mesh_use */

@@ -66,13 +66,24 @@ static void hide(const int32_t *from, long queries, long at, long keys, long fir
             scores[i * WIDE + j] = -INFINITY;
 }
 
-/* Queries start … start+WIDE−1 of one head on its keys and values; rows of q, k, v are ld apart, of o ldo;
- * the mask's first row is this sequence's and head's. `from` [S]: each sees keys from there on; NULL: from 0
- * on.
- */
-static void attend(long start, long S, long hd, const struct mask *mask, const int32_t *from, const real *q,
-                   const real *k, const real *v, long ld, real *o, long ldo, real *lse) {
-    long queries = at_most(WIDE, S - start), end = start + queries, begin = from ? from[start] : 0;
+/* A tile of up to WIDE queries of one head, the first of which sees the keys up to number `position` and each
+ * next one a key more, on N keys and values; rows of q are ldq apart, of k and v ldkv, of o ldo; the mask's first
+ * row is the tile's and head's. `from` [queries]: each sees keys from there on; NULL: from 0 on. */
+struct attending {
+    long position, queries, N, hd;
+    const struct mask *mask;
+    const int32_t *from;
+    const real *q, *k, *v;
+    long ldq, ldkv;
+    real *o, *lse;
+    long ldo;
+};
+
+static void attend(const struct attending *a) {
+    const long queries = a->queries, hd = a->hd, end = at_most(a->N, a->position + queries);
+    const struct mask *mask = a->mask;
+    const int32_t *from = a->from;
+    const long begin = from ? from[0] : 0;
     struct transposed kept;
     struct softmax state;
     real scores[HIGH * WIDE], shrink[WIDE], scale = 1 / REAL_SQRT((real)hd);
@@ -81,35 +92,35 @@ static void attend(long start, long S, long hd, const struct mask *mask, const i
         state.largest[j] = -REAL_MAX, state.sum[j] = 0; /* finite: less itself it is 0 */
     uint64_t row[WIDE];
     for (long j = 0; mask && j < WIDE; j++)
-        row[j] = mask_row(mask->site, mask->head, mask->row + (uint64_t)(start + j));
+        row[j] = mask_row(mask->site, mask->head, mask->row + (uint64_t)j);
     for (long j = 0; from && j < queries; j++) /* not every query sees the first keys */
-        for (long c = 0; c < hd; c++) o[(start + j) * ldo + c] = 0;
+        for (long c = 0; c < hd; c++) a->o[j * a->ldo + c] = 0;
     for (long at = begin; at < end; at += HIGH) {
         long keys = at_most(HIGH, end - at),
-             above = at - start; /* this many queries see none of these keys */
+             above = at - a->position; /* this many queries see none of these keys */
         long first = above > 0 ? above / TILE_BLOCK_COLUMNS * TILE_BLOCK_COLUMNS : 0,
-             last = from ? seeing(from + start, queries, at + keys) : WIDE;
-        product_transposed(keys, hd, k + at * ld, ld, queries, q + start * ld, ld, &kept, first, last,
+             last = from ? seeing(from, queries, at + keys) : WIDE;
+        product_transposed(keys, hd, a->k + at * a->ldkv, a->ldkv, queries, a->q, a->ldq, &kept, first, last,
                            scores);
         for (long i = 0; i < keys; i++)
             for (long j = first; j < at_most(above + i, last); j++) scores[i * WIDE + j] = -INFINITY;
-        if (from) hide(from + start, queries, at, keys, first, last, scores);
+        if (from) hide(from, queries, at, keys, first, last, scores);
         weigh(keys, first, last, scale, scores, &state, shrink);
         if (mask)
             drop(keys, first, last, mask_limit(mask->p), row, (uint32_t)mask->column + (uint32_t)at, scores);
         for (long j = first; at > begin && j < at_most(last, queries); j++)
 #pragma omp simd
-            for (long c = 0; c < hd; c++) o[(start + j) * ldo + c] *= shrink[j];
+            for (long c = 0; c < hd; c++) a->o[j * a->ldo + c] *= shrink[j];
         if (first < at_most(last, queries))
-            tile_product(at_most(last, queries) - first, hd, keys, scores + first, 1, WIDE, v + at * ld, ld,
-                         from || at > begin, o + (start + first) * ldo, ldo);
+            tile_product(at_most(last, queries) - first, hd, keys, scores + first, 1, WIDE,
+                         a->v + at * a->ldkv, a->ldkv, from || at > begin, a->o + first * a->ldo, a->ldo);
     }
     for (long j = 0; j < queries; j++) {
         real inverse = 1 / state.sum[j];
         if (mask) inverse *= (real)(1 / (1 - mask->p));
-        lse[start + j] = state.largest[j] + (real)log((double)state.sum[j]);
+        a->lse[j] = state.largest[j] + (real)log((double)state.sum[j]);
 #pragma omp simd
-        for (long c = 0; c < hd; c++) o[(start + j) * ldo + c] *= inverse;
+        for (long c = 0; c < hd; c++) a->o[j * a->ldo + c] *= inverse;
     }
 }
 
@@ -121,12 +132,48 @@ static void attention(long B, long S, long H, long K, long hd, const struct mask
     for (long tile = tiles - 1; tile >= 0; tile--)
         for (long b = 0; b < B; b++)
             for (long h = 0; h < H; h++) {
-                const real *sequence = qkv + b * S * ld, *k = sequence + (H + h / (H / K)) * hd;
-                struct mask own = mask ? mask_at(mask, h, b * S) : (struct mask){0};
-                attend(tile * WIDE, S, hd, mask ? &own : NULL, start ? start + b * S : NULL,
-                       sequence + h * hd, k, k + K * hd, ld, o + b * S * H * hd + h * hd, H * hd,
-                       lse + (b * H + h) * S);
+                const long at = tile * WIDE, t = b * S + at;
+                const struct mask own = mask ? mask_at(mask, h, t) : (struct mask){0};
+                const real *k = qkv + b * S * ld + (H + h / (H / K)) * hd;
+                attend(&(struct attending){.position = at,
+                                           .queries = at_most(WIDE, S - at),
+                                           .N = S,
+                                           .hd = hd,
+                                           .mask = mask ? &own : NULL,
+                                           .from = start ? start + t : NULL,
+                                           .q = qkv + t * ld + h * hd,
+                                           .k = k,
+                                           .v = k + K * hd,
+                                           .ldq = ld,
+                                           .ldkv = ld,
+                                           .o = o + t * H * hd + h * hd,
+                                           .lse = lse + (b * H + h) * S + at,
+                                           .ldo = H * hd});
             }
+}
+
+static void attention_piece(long S, long N, long first, long H, long K, long hd, const int32_t *start,
+                            const real *q, long ldq, const real *kv, long ldkv, real *o, real *lse) {
+    const long tiles = (S + WIDE - 1) / WIDE;
+#pragma omp parallel for collapse(2) schedule(dynamic) if (S * H * hd > PARALLEL_WORK)
+    for (long tile = tiles - 1; tile >= 0; tile--)
+        for (long h = 0; h < H; h++) {
+            const long at = tile * WIDE;
+            const real *k = kv + h / (H / K) * hd;
+            attend(&(struct attending){.position = first + at,
+                                       .queries = at_most(WIDE, S - at),
+                                       .N = N,
+                                       .hd = hd,
+                                       .from = start ? start + at : NULL,
+                                       .q = q + at * ldq + h * hd,
+                                       .k = k,
+                                       .v = k + K * hd,
+                                       .ldq = ldq,
+                                       .ldkv = ldkv,
+                                       .o = o + at * H * hd + h * hd,
+                                       .lse = lse + h * S + at,
+                                       .ldo = H * hd});
+        }
 }
 
 /* One query on `length` cached keys and values, in blocks with the same online softmax. */
@@ -174,5 +221,6 @@ static void attention_decode(long length, long H, long K, long hd, const real *q
 
 void ISA_NAME(cpu_attention)(struct ops *ops) {
     ops->attention = attention;
+    ops->attention_piece = attention_piece;
     ops->attention_decode = attention_decode;
 }

@@ -5,20 +5,23 @@
 
 #include "kernels/cpu/attention_tile.h"
 
-/* One sequence: rows of q, k, v and their gradients are ld apart, of o and its gradient ldo. */
+/* Queries of one sequence on its keys, or on some: query t sees those up to number `position` + t. Rows of q and
+ * its gradient are ldq apart, of keys and values and theirs ldkv, of o and its gradient ldo. */
 struct sequence {
-    long S, H, K, hd, ld, ldo;
+    long S, N, position, H, K, hd, ldq, ldkv, ldo;
     const struct mask *mask;              /* of the first sequence; NULL: nothing is dropped */
     const int32_t *start;                 /* [S] the first key that each query sees, never falling; NULL: 0 */
     long first;                           /* query of the mask's rows */
-    const real *qkv, *dout, *lse, *inner; /* inner [H, S]: rowsum(dO ⊙ O) */
-    real *dqkv;
+    const real *q, *kv;                   /* [S, H·hd], [N, 2K·hd] */
+    const real *dout, *lse, *inner;       /* inner [H, S]: rowsum(dO ⊙ O) */
+    real *dq, *dkv;
 };
 
 /* Sequence b, given the first one. */
 static inline struct sequence sequence_at(const struct sequence *all, long b) {
     struct sequence s = *all;
-    s.qkv += b * s.S * s.ld, s.dqkv += b * s.S * s.ld;
+    s.q += b * s.S * s.ldq, s.dq += b * s.S * s.ldq;
+    s.kv += b * s.N * s.ldkv, s.dkv += b * s.N * s.ldkv;
     s.dout += b * s.S * s.ldo;
     s.first += b * s.S;
     if (s.start) s.start += b * s.S;
@@ -52,21 +55,22 @@ static inline long seeing(const struct sequence *s, long q, long rows, long end)
 /* Adds what HIGH queries of head h from `q` on and WIDE keys from `k` on give each other. */
 static void back_tile(const struct sequence *s, int of, long h, long q, long k, struct transposed *keys,
                       struct transposed *values) {
-    long hd = s->hd, ld = s->ld, ldo = s->ldo, group = h / (s->H / s->K);
+    long hd = s->hd, ldq = s->ldq, ldkv = s->ldkv, ldo = s->ldo, group = h / (s->H / s->K);
     long rows = seeing(s, q, at_most(HIGH, s->S - q), k + WIDE);
     if (!rows) return;
-    long columns = at_most(at_most(WIDE, s->S - k), q + rows - k);
+    long below = s->position + q - k; /* this many of these keys come before the first query's own */
+    long columns = at_most(at_most(WIDE, s->N - k), below + rows);
     long end = at_most(WIDE, (columns + TILE_BLOCK_COLUMNS - 1) / TILE_BLOCK_COLUMNS * TILE_BLOCK_COLUMNS);
-    long at_q = q * ld + h * hd, at_k = k * ld + (s->H + group) * hd, at_v = at_k + s->K * hd,
+    long at_q = q * ldq + h * hd, at_k = k * ldkv + group * hd, at_v = at_k + s->K * hd,
          at_o = q * ldo + h * hd;
     long height =
-        at_most(WIDE, s->S - k); /* of the transposed tiles, whatever part of them this call needs */
+        at_most(WIDE, s->N - k); /* of the transposed tiles, whatever part of them this call needs */
     real p[HIGH * WIDE], ds[HIGH * WIDE], scale = 1 / REAL_SQRT((real)hd);
-    product_transposed(rows, hd, s->qkv + at_q, ld, height, s->qkv + at_k, ld, keys, 0, end, p);
-    product_transposed(rows, hd, s->dout + at_o, ldo, height, s->qkv + at_v, ld, values, 0, end, ds);
+    product_transposed(rows, hd, s->q + at_q, ldq, height, s->kv + at_k, ldkv, keys, 0, end, p);
+    product_transposed(rows, hd, s->dout + at_o, ldo, height, s->kv + at_v, ldkv, values, 0, end, ds);
     for (long i = 0; i < rows; i++) {
         real lse = s->lse[h * s->S + q + i], inner = s->inner[h * s->S + q + i];
-        for (long j = q + i - k + 1; j < end; j++) p[i * WIDE + j] = -INFINITY; /* later keys */
+        for (long j = below + i < 0 ? 0 : below + i + 1; j < end; j++) p[i * WIDE + j] = -INFINITY; /* later keys */
         for (long j = 0; s->start && j < at_most(end, s->start[q + i] - k); j++)
             p[i * WIDE + j] = -INFINITY; /* other documents' */
         if (s->mask) {
@@ -84,10 +88,10 @@ static void back_tile(const struct sequence *s, int of, long h, long q, long k, 
         }
     }
     if (of & OF_QUERIES)
-        tile_product(rows, hd, columns, ds, WIDE, 1, s->qkv + at_k, ld, true, s->dqkv + at_q, ld);
+        tile_product(rows, hd, columns, ds, WIDE, 1, s->kv + at_k, ldkv, true, s->dq + at_q, ldq);
     if (of & OF_KEYS) {
-        tile_product(columns, hd, rows, ds, 1, WIDE, s->qkv + at_q, ld, true, s->dqkv + at_k, ld);
-        tile_product(columns, hd, rows, p, 1, WIDE, s->dout + at_o, ldo, true, s->dqkv + at_v, ld);
+        tile_product(columns, hd, rows, ds, 1, WIDE, s->q + at_q, ldq, true, s->dkv + at_k, ldkv);
+        tile_product(columns, hd, rows, p, 1, WIDE, s->dout + at_o, ldo, true, s->dkv + at_v, ldkv);
     }
 }
 
@@ -96,7 +100,7 @@ static void back_keys(const struct sequence *all, long b, int of, long group, lo
     const struct sequence sequence = sequence_at(all, b), *s = &sequence;
     struct transposed keys, values;
     keys.from = values.from = NULL;
-    long heads = s->H / s->K, first = k / HIGH * HIGH;
+    long heads = s->H / s->K, first = k > s->position ? (k - s->position) / HIGH * HIGH : 0;
     for (long h = group * heads; h < (group + 1) * heads; h++)
         for (long q = first; q < s->S && seeing(s, q, 1, k + WIDE); q += HIGH)
             back_tile(s, of, h, q, k, &keys, &values);
@@ -107,19 +111,20 @@ static void back_queries(const struct sequence *all, long b, long h, long q) {
     const struct sequence sequence = sequence_at(all, b), *s = &sequence;
     struct transposed keys, values;
     keys.from = values.from = NULL;
-    for (long k = s->start ? s->start[q] / WIDE * WIDE : 0; k < at_most(q + HIGH, s->S); k += WIDE)
+    for (long k = s->start ? s->start[q] / WIDE * WIDE : 0; k < at_most(s->position + q + HIGH, s->N);
+         k += WIDE)
         back_tile(s, OF_QUERIES, h, q, k, &keys, &values);
 }
 
-static void prepare(long B, long S, long H, long K, long hd, const real *o, const real *dout, real *dqkv,
-                    real *inner) {
-    long ldo = H * hd, ld = (H + 2 * K) * hd;
+/* The first `zeroed` numbers of each query's row of gradients become 0. */
+static void prepare(long B, const struct sequence *all, long zeroed, const real *o, real *inner) {
+    const long S = all->S, H = all->H, hd = all->hd, ldo = all->ldo;
 #pragma omp for schedule(static)
     for (long t = 0; t < B * S; t++) {
 #pragma omp simd
-        for (long c = 0; c < ld; c++) dqkv[t * ld + c] = 0;
+        for (long c = 0; c < zeroed; c++) all->dq[t * all->ldq + c] = 0;
         for (long h = 0; h < H; h++) {
-            const real *x = o + t * ldo + h * hd, *y = dout + t * ldo + h * hd;
+            const real *x = o + t * ldo + h * hd, *y = all->dout + t * ldo + h * hd;
             real sum = 0;
 #pragma omp simd reduction(+ : sum)
             for (long c = 0; c < hd; c++) sum += x[c] * y[c];
@@ -137,32 +142,77 @@ static bool by_full_heads(long heads, long threads) {
     return 7 * heads >= 5 * rounds * threads;
 }
 
-static void attention_back(long B, long S, long H, long K, long hd, const struct mask *mask,
-                           const int32_t *start, const real *qkv, const real *o, const real *lse,
-                           const real *dout, real *dqkv, real *work) {
-    const struct sequence all = {S,    H,   K,    hd,  (H + 2 * K) * hd, H * hd, mask, start, 0, qkv,
-                                 dout, lse, work, dqkv};
-#pragma omp parallel if (B * S * H * hd > PARALLEL_WORK)
+static void back(long B, const struct sequence *all, long zeroed, const real *o, real *inner) {
+    const long S = all->S, N = all->N, H = all->H, K = all->K;
+#pragma omp parallel if (B * S * H * all->hd > PARALLEL_WORK)
     {
-        prepare(B, S, H, K, hd, o, dout, dqkv, work);
+        prepare(B, all, zeroed, o, inner);
         if (by_full_heads(B * K, omp_get_num_threads())) {
 #pragma omp for collapse(2) schedule(dynamic)
             for (long b = 0; b < B; b++)
                 for (long group = 0; group < K; group++)
-                    for (long k = 0; k < S; k += WIDE) back_keys(&all, b, OF_QUERIES | OF_KEYS, group, k);
+                    for (long k = 0; k < N; k += WIDE) back_keys(all, b, OF_QUERIES | OF_KEYS, group, k);
         } else {
 #pragma omp for collapse(3) schedule(dynamic) nowait
-            for (long k = 0; k < S; k += WIDE)
+            for (long k = 0; k < N; k += WIDE)
                 for (long b = 0; b < B; b++)
-                    for (long group = 0; group < K; group++) back_keys(&all, b, OF_KEYS, group, k);
+                    for (long group = 0; group < K; group++) back_keys(all, b, OF_KEYS, group, k);
 #pragma omp for collapse(3) schedule(dynamic)
             for (long q = 0; q < S; q += HIGH)
                 for (long b = 0; b < B; b++)
-                    for (long h = 0; h < H; h++) back_queries(&all, b, h, q);
+                    for (long h = 0; h < H; h++) back_queries(all, b, h, q);
         }
     }
 }
 
+static void attention_back(long B, long S, long H, long K, long hd, const struct mask *mask,
+                           const int32_t *start, const real *qkv, const real *o, const real *lse,
+                           const real *dout, real *dqkv, real *work) {
+    const long ld = (H + 2 * K) * hd;
+    const struct sequence all = {.S = S,
+                                 .N = S,
+                                 .H = H,
+                                 .K = K,
+                                 .hd = hd,
+                                 .ldq = ld,
+                                 .ldkv = ld,
+                                 .ldo = H * hd,
+                                 .mask = mask,
+                                 .start = start,
+                                 .q = qkv,
+                                 .kv = qkv + H * hd,
+                                 .dout = dout,
+                                 .lse = lse,
+                                 .inner = work,
+                                 .dq = dqkv,
+                                 .dkv = dqkv + H * hd};
+    back(B, &all, ld, o, work);
+}
+
+static void attention_piece_back(long S, long N, long first, long H, long K, long hd, const int32_t *start,
+                                 const real *q, long ldq, const real *kv, long ldkv, const real *o,
+                                 const real *lse, const real *dout, real *dq, real *dkv, real *work) {
+    const struct sequence piece = {.S = S,
+                                   .N = N,
+                                   .position = first,
+                                   .H = H,
+                                   .K = K,
+                                   .hd = hd,
+                                   .ldq = ldq,
+                                   .ldkv = ldkv,
+                                   .ldo = H * hd,
+                                   .start = start,
+                                   .q = q,
+                                   .kv = kv,
+                                   .dout = dout,
+                                   .lse = lse,
+                                   .inner = work,
+                                   .dq = dq,
+                                   .dkv = dkv};
+    back(1, &piece, H * hd, o, work);
+}
+
 void ISA_NAME(cpu_attention_back)(struct ops *ops) {
     ops->attention_back = attention_back;
+    ops->attention_piece_back = attention_piece_back;
 }

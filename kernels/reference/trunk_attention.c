@@ -21,6 +21,11 @@ static uint64_t row_key(const struct mask *mask, long h, long row) {
     return mask ? mask_row(mask->site, mask->head + (uint64_t)h, mask->row + (uint64_t)row) : 0;
 }
 
+/* How many of N keys query t sees or lie before those. */
+static long last_key(long N, long first, long t) {
+    return first + t + 1 < N ? first + t + 1 : N;
+}
+
 /* One query on keys and values `from` … length − 1 with row distance ld; o [hd]. Returns the scores'
  * log-sum-exp. */
 static double attend(long from, long length, long hd, const struct mask *mask, uint64_t key, const real *q,
@@ -37,50 +42,83 @@ static double attend(long from, long length, long hd, const struct mask *mask, u
     return lse;
 }
 
+/* S queries of one sequence on its N keys and values, of which query t sees those up to first + t; the mask's
+ * rows are counted from `row`. */
+static void attend_all(long S, long N, long first, long H, long K, long hd, const struct mask *mask, long row,
+                       const int32_t *start, const real *q, long ldq, const real *kv, long ldkv, real *o,
+                       real *lse) {
+    for (long h = 0; h < H; h++) {
+        const real *k = kv + h / (H / K) * hd, *v = k + K * hd;
+        for (long t = 0; t < S; t++)
+            lse[h * S + t] = (real)attend(start ? start[t] : 0, last_key(N, first, t), hd, mask,
+                                          row_key(mask, h, row + t), q + t * ldq + h * hd, k, v, ldkv,
+                                          o + t * H * hd + h * hd);
+    }
+}
+
 static void attention(long B, long S, long H, long K, long hd, const struct mask *mask, const int32_t *start,
                       const real *qkv, real *o, real *lse) {
     long ld = (H + 2 * K) * hd;
-    for (long b = 0; b < B; b++)
-        for (long h = 0; h < H; h++) {
-            const real *q = qkv + b * S * ld + h * hd;
-            const real *k = qkv + b * S * ld + (H + h / (H / K)) * hd, *v = k + K * hd;
-            for (long t = 0; t < S; t++)
-                lse[(b * H + h) * S + t] =
-                    (real)attend(start ? start[b * S + t] : 0, t + 1, hd, mask, row_key(mask, h, b * S + t),
-                                 q + t * ld, k, v, ld, o + (b * S + t) * H * hd + h * hd);
-        }
+    for (long b = 0; b < B; b++) {
+        const real *q = qkv + b * S * ld;
+        attend_all(S, S, 0, H, K, hd, mask, b * S, start ? start + b * S : NULL, q, ld, q + H * hd, ld,
+                   o + b * S * H * hd, lse + b * H * S);
+    }
+}
+
+static void attention_piece(long S, long N, long first, long H, long K, long hd, const int32_t *start,
+                            const real *q, long ldq, const real *kv, long ldkv, real *o, real *lse) {
+    attend_all(S, N, first, H, K, hd, NULL, 0, start, q, ldq, kv, ldkv, o, lse);
 }
 
 /* With P the probabilities and dP = dO·Vᵀ: dS = P ⊙ (dP − rowsum(dO ⊙ O)), dQ = dS·K/√hd, dK = dSᵀ·Q/√hd,
  * dV = Pᵀ·dO; with a mask M, dP = M ⊙ (dO·Vᵀ) and dV = (M ⊙ P)ᵀ·dO (Dao et al., "FlashAttention", 2022,
  * appendix B). */
+static void back_all(long S, long N, long first, long H, long K, long hd, const struct mask *mask, long row,
+                     const int32_t *start, const real *q, long ldq, const real *kv, long ldkv, const real *o,
+                     const real *lse, const real *dout, real *dq, real *dkv) {
+    double scale = 1 / sqrt((double)hd);
+    for (long h = 0; h < H; h++) {
+        long at_k = h / (H / K) * hd, at_v = at_k + K * hd;
+        for (long t = 0; t < S; t++) {
+            long at_q = t * ldq + h * hd, at_o = t * H * hd + h * hd;
+            double inner = dot(hd, dout + at_o, o + at_o);
+            uint64_t key = row_key(mask, h, row + t);
+            for (long i = start ? start[t] : 0; i < last_key(N, first, t); i++) {
+                const real *k = kv + at_k + i * ldkv, *v = kv + at_v + i * ldkv;
+                double p = exp(scale * dot(hd, q + at_q, k) - lse[h * S + t]);
+                double m = kept(mask, key, i), ds = p * (m * dot(hd, dout + at_o, v) - inner) * scale;
+                for (long j = 0; j < hd; j++) {
+                    dq[at_q + j] += (real)(ds * k[j]);
+                    dkv[at_k + i * ldkv + j] += (real)(ds * q[at_q + j]);
+                    dkv[at_v + i * ldkv + j] += (real)(m * p * dout[at_o + j]);
+                }
+            }
+        }
+    }
+}
+
 static void attention_back(long B, long S, long H, long K, long hd, const struct mask *mask,
                            const int32_t *start, const real *qkv, const real *o, const real *lse,
                            const real *dout, real *dqkv, real *work) {
     long ld = (H + 2 * K) * hd;
-    double scale = 1 / sqrt((double)hd);
     (void)work;
     for (long i = 0; i < B * S * ld; i++) dqkv[i] = 0;
-    for (long b = 0; b < B; b++)
-        for (long h = 0; h < H; h++) {
-            long at_q = b * S * ld + h * hd, at_k = b * S * ld + (H + h / (H / K)) * hd, at_v = at_k + K * hd;
-            for (long t = 0; t < S; t++) {
-                long at_o = (b * S + t) * H * hd + h * hd;
-                const real *q = qkv + at_q + t * ld;
-                double inner = dot(hd, dout + at_o, o + at_o);
-                uint64_t key = row_key(mask, h, b * S + t);
-                for (long i = start ? start[b * S + t] : 0; i <= t; i++) {
-                    const real *k = qkv + at_k + i * ld, *v = qkv + at_v + i * ld;
-                    double p = exp(scale * dot(hd, q, k) - lse[(b * H + h) * S + t]);
-                    double m = kept(mask, key, i), ds = p * (m * dot(hd, dout + at_o, v) - inner) * scale;
-                    for (long j = 0; j < hd; j++) {
-                        dqkv[at_q + t * ld + j] += (real)(ds * k[j]);
-                        dqkv[at_k + i * ld + j] += (real)(ds * q[j]);
-                        dqkv[at_v + i * ld + j] += (real)(m * p * dout[at_o + j]);
-                    }
-                }
-            }
-        }
+    for (long b = 0; b < B; b++) {
+        const real *q = qkv + b * S * ld;
+        real *dq = dqkv + b * S * ld;
+        back_all(S, S, 0, H, K, hd, mask, b * S, start ? start + b * S : NULL, q, ld, q + H * hd, ld,
+                 o + b * S * H * hd, lse + b * H * S, dout + b * S * H * hd, dq, dq + H * hd);
+    }
+}
+
+static void attention_piece_back(long S, long N, long first, long H, long K, long hd, const int32_t *start,
+                                 const real *q, long ldq, const real *kv, long ldkv, const real *o,
+                                 const real *lse, const real *dout, real *dq, real *dkv, real *work) {
+    (void)work;
+    for (long t = 0; t < S; t++)
+        for (long j = 0; j < H * hd; j++) dq[t * ldq + j] = 0;
+    back_all(S, N, first, H, K, hd, NULL, 0, start, q, ldq, kv, ldkv, o, lse, dout, dq, dkv);
 }
 
 static void attention_decode(long length, long H, long K, long hd, const real *q, const real *keys,
@@ -94,5 +132,7 @@ static void attention_decode(long length, long H, long K, long hd, const real *q
 void reference_trunk_attention(struct ops *ops) {
     ops->attention = attention;
     ops->attention_back = attention_back;
+    ops->attention_piece = attention_piece;
+    ops->attention_piece_back = attention_piece_back;
     ops->attention_decode = attention_decode;
 }

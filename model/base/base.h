@@ -55,6 +55,7 @@ struct model {
     struct layout layout;
     long stream;                /* W, stream_width of the configuration */
     struct axis *tensor, alone; /* the tensor axis; points to `alone`, of one rank, for a whole model */
+    struct axis *context, uncut; /* the context axis likewise: rows are pieces of sequences (pieces.h) */
     struct edges edges;
     struct arena saved, nodes, scratch; /* nodes: their outputs, as far as saved */
     struct arena staging;   /* host memory, where the device is not the host: what crosses between the two */
@@ -64,7 +65,7 @@ struct model {
     bool padding;           /* there may be some: `counts` below is there */
     bool rows_divided;      /* sequence_parallel over more than one rank */
     long rows_max;          /* R for passes of full capacity, the same on all ranks */
-    long sums;              /* most elements that are summed over the tensor axis in one call */
+    long sums, context_sums; /* most elements that are summed over the tensor axis, the context axis in one call */
     bool bf16_activations;  /* what SAVE_BF16 saves is kept in bf16 */
     bool bf16_stream;       /* and what is saved of the residual stream, whose numbers are rounded to that */
     struct stored_list *stored; /* of the layer that is being laid out; NULL: of what layers share */

@@ -3,6 +3,7 @@
 #include "kernels/base/status.h"
 #include "model/base/dropout.h"
 #include "model/base/terms.h"
+#include "model/mixer/context.h"
 #include "model/mixer/head_norm.h"
 #include "model/mixer/mixer.h"
 #include "model/mixer/rotary.h"
@@ -29,6 +30,7 @@ struct common {
     real *work; /* [B, H, S] */
     real *dout; /* [T, H·hd] gradient of a layer's out; NULL where it fits into dn */
     real *norm; /* [T, H·hd] of head_norm, forward too; NULL where there is none */
+    struct context context; /* with several context ranks */
 };
 
 /* Keys and values of the tokens so far. */
@@ -39,13 +41,15 @@ struct cache {
 
 struct shape {
     long D, H, K, hd, wide; /* wide: a row of q, k and v */
+    struct context_heads heads;
 };
 
 static struct shape shape_of(const struct model *m) {
     const struct model_config *c = &m->config;
     long hd = head_width(c), H = c->num_heads / m->layout.size[AXIS_TENSOR],
          K = c->num_kv_heads / m->layout.size[AXIS_TENSOR];
-    return (struct shape){.D = c->hidden_size, .H = H, .K = K, .hd = hd, .wide = (H + 2 * K) * hd};
+    const struct context_heads heads = {H, K, hd, (H + 2 * K) * hd};
+    return (struct shape){.D = c->hidden_size, .H = H, .K = K, .hd = hd, .wide = heads.wide, .heads = heads};
 }
 
 static int leaves(const struct model_config *c, struct leaf *leaf) {
@@ -139,6 +143,7 @@ static void lay_out_scratch(struct model *m, void *common, long T, long position
     struct shape z = shape_of(m);
     s->cosine = take(&m->scratch, positions * z.hd / 2);
     s->sine = take(&m->scratch, positions * z.hd / 2);
+    context_lay_out(m, &s->context, &z.heads);
     s->norm = m->config.qk_norm == QK_NORM_NONE ? NULL : take(&m->scratch, T * z.H * z.hd);
     if (!m->training) return;
     s->dqkv = take(&m->scratch, T * z.wide);
@@ -179,6 +184,16 @@ static void enter_places(struct model *m, const struct mixing *x, enter *call, r
     }
 }
 
+/* Positions of rows of q, k and v, or the way back of their gradient; the first token's is `position`. */
+static void rotate(struct model *m, const struct common *s, long position, int direction, real *qkv) {
+    const struct shape z = shape_of(m);
+    if (context_cuts(m))
+        context_rotate(m, &z.heads, s->cosine, s->sine, direction, qkv);
+    else
+        m->ops->rope(m->T, m->S, position, m->start, z.H + z.K, z.hd, s->cosine, s->sine, direction, qkv,
+                     z.wide);
+}
+
 /* Queries, keys and values, normed and rotated; the first token's position is `position`. */
 static void project(struct model *m, const struct mixing *x, const real *n, long position) {
     const struct attention *a = x->own;
@@ -189,7 +204,7 @@ static void project(struct model *m, const struct mixing *x, const real *n, long
     if (a->qkv_bias.w) m->ops->add_columns(m->T, z.wide, 1, a->qkv_bias.w, 0, a->qkv_out, z.wide);
     if (x->inlet) enter_places(m, x, x->inlet->forward, a->qkv_out, n, NULL);
     if (s->norm) head_norm_forward(m, &a->norm, &(struct head_rows){a->qkv_out, z.H, z.K, z.hd}, s->norm);
-    m->ops->rope(m->T, m->S, position, m->start, z.H + z.K, z.hd, s->cosine, s->sine, 1, a->qkv_out, z.wide);
+    rotate(m, s, position, 1, a->qkv_out);
 }
 
 /* The bias is a term of one tensor rank. */
@@ -217,10 +232,15 @@ static const struct mask *mask_of(const struct model *m, const struct mixing *x,
 
 static void again(struct model *m, const struct mixing *x, const real *n) {
     const struct attention *a = x->own;
+    const struct common *s = x->common;
     struct shape z = shape_of(m);
     struct mask mask;
     project(m, x, n, 0);
-    m->ops->attention(m->B, m->S, z.H, z.K, z.hd, mask_of(m, x, &mask), m->start, a->qkv_out, a->out, a->lse);
+    if (context_cuts(m))
+        context_forward(m, &s->context, &z.heads, a->qkv_out, a->out, a->lse);
+    else
+        m->ops->attention(m->B, m->S, z.H, z.K, z.hd, mask_of(m, x, &mask), m->start, a->qkv_out, a->out,
+                          a->lse);
 }
 
 static void forward(struct model *m, const struct mixing *x, const real *n, real *out) {
@@ -241,9 +261,12 @@ static void backward(struct model *m, const struct mixing *x, const real *dout, 
     if (a->o_bias.g) /* every rank has all of dout, but adds up its own rows */
         ops->add_column_sums(m->rows, D, dout + m->row0 * D, D, a->o_bias.g);
     struct mask mask;
-    ops->attention_back(m->B, m->S, z.H, z.K, z.hd, mask_of(m, x, &mask), m->start, a->qkv_out, a->out,
-                        a->lse, da, s->dqkv, s->work);
-    ops->rope(T, m->S, 0, m->start, z.H + z.K, z.hd, s->cosine, s->sine, -1, s->dqkv, wide);
+    if (context_cuts(m))
+        context_backward(m, &s->context, &z.heads, a->qkv_out, a->out, a->lse, da, s->dqkv, s->work);
+    else
+        ops->attention_back(m->B, m->S, z.H, z.K, z.hd, mask_of(m, x, &mask), m->start, a->qkv_out, a->out,
+                            a->lse, da, s->dqkv, s->work);
+    rotate(m, s, 0, -1, s->dqkv);
     if (s->norm) head_norm_backward(m, &a->norm, &(struct head_rows){s->dqkv, z.H, z.K, z.hd}, s->norm, da);
     if (x->inlet) {
         ops->zero(T * D, dn);
@@ -316,6 +339,7 @@ const struct mixer mixer_attention = {
     .common_bytes = sizeof(struct common),
     .decode_bytes = sizeof(struct cache),
     .documents = true,
+    .pieces = true,
     .weights = WEIGHTS,
     .leaves = leaves,
     .flops = flops,

@@ -62,6 +62,15 @@ int mixers_validate_documents(const struct model *m) {
     return 0;
 }
 
+int mixers_validate_pieces(const struct model *m) {
+    for (int l = 0; m->context->size > 1 && l < turn_of(&m->config); l++)
+        if (!mixer_of(&m->config, l)->pieces)
+            return gdn_fail(GDN_INPUT,
+                            "mesh.context: %d: layers with token mixer %s need whole sequences; 1 is expected",
+                            m->context->size, mixer_of(&m->config, l)->name);
+    return 0;
+}
+
 bool mixers_create(struct model *m) {
     m->mixers = calloc((size_t)rows, sizeof *m->mixers);
     return m->mixers;

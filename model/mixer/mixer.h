@@ -50,6 +50,7 @@ struct mixer {
     /* Bytes of the row's own structs, zeroed at creation. */
     size_t own_bytes, common_bytes, decode_bytes;
     bool documents; /* it keeps those apart that do not see each other, by m->start */
+    bool pieces;    /* rows may be pieces of sequences: there may be several context ranks */
     int weights; /* products with weights that are numbered: mixing.weight and the following */
 
     /* The tensors that it brings to a layer, into leaf [MIXER_LEAVES]; returns how many. Arithmetic per token
@@ -106,6 +107,8 @@ int mixer_weights_below(const struct model_config *config, int layer);
 
 /* GDN_INPUT where documents are not to see each other, and a layer's mixer does not keep them apart. */
 int mixers_validate_documents(const struct model *m);
+/* GDN_INPUT with several context ranks where a layer's mixer cannot have its sequences cut. */
+int mixers_validate_pieces(const struct model *m);
 /* Room for what the layers of a row share (model.mixers; row NULL: no layer of this rank has it), before any
  * layer is created; false without memory. */
 bool mixers_create(struct model *m);

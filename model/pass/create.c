@@ -172,6 +172,7 @@ static int dry_run_state(struct model *m) {
 
 static int fill(struct model *m, const struct model_part *part, long positions) {
     TRY(mixers_validate_documents(m));
+    TRY(mixers_validate_pieces(m));
     TRY(edges_create(&m->config, &m->edges));
     TRY(allocate(m, part));
     if (m->planned) TRY(dry_run_state(m));
@@ -188,6 +189,7 @@ static int fill(struct model *m, const struct model_part *part, long positions) 
     TRY(reserve(&m->staging));
     if (m->passes->tokens.used) TRY(reserve(&m->passes->tokens));
     TRY(axis_reserve(m->tensor, m->sums));
+    TRY(axis_reserve(m->context, m->context_sums));
     lay_out(m, positions);
     return m->planned ? 0 : fill_mixers(m, positions);
 }
@@ -206,6 +208,7 @@ int model_build(const struct model_config *config, const struct table *table, co
                         .layout = part ? *part->layout : layout_full(),
                         .stream = stream_width(config),
                         .alone = axis_alone("tensor"),
+                        .uncut = axis_alone("context"),
                         .batch = batch,
                         .length = length,
                         .training = training,
@@ -228,11 +231,14 @@ int model_build(const struct model_config *config, const struct table *table, co
     m->alone.ops = ops;
     m->tensor = part ? part->tensor : &m->alone;
     m->tensor->wire = m->layout.wire;
+    m->uncut.ops = ops;
+    m->context = part && part->context ? part->context : &m->uncut;
     m->rows_divided = m->layout.sequence_parallel && ranks > 1;
     m->rows_max = m->rows_divided ? (batch * length + ranks - 1) / ranks : batch * length;
     m->trunk->F = config->intermediate_size / ranks;
     m->trunk->first_token = config->vocab_size * index / ranks;
     m->trunk->V = config->vocab_size * (index + 1) / ranks - m->trunk->first_token;
+    if (m->context->size > 1) positions *= 2 * m->context->size;
     int status = fill(m, part, positions);
     if (status)
         model_free(m);

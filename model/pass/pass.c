@@ -27,7 +27,8 @@ void begin_pass(struct model *m, const struct pass *pass) {
 
 int model_status(const struct model *model) {
     if (model->status) return model->status;
-    return model->tensor->status ? model->tensor->status : model->ops->device->status();
+    if (model->tensor->status) return model->tensor->status;
+    return model->context->status ? model->context->status : model->ops->device->status();
 }
 
 static const struct chunk *chunk_of(const struct model *m) {

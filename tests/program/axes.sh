@@ -31,7 +31,7 @@ as_planned() { # MESH RUN [OPTION …]
     "$GDN" plan small.yaml --ranks $ranks "${options[@]}" --flops 1e11 --json "${@:3}" > plan.json
     grep -o '"rank":0,.*' plan.json | bytes > planned
     grep '"event":"step","step":7,' "$2/metrics.jsonl" | bytes > counted
-    [ "$(wc -l < planned)" -eq 4 ] && cmp counted planned || fail "$2: a step counts $(paste -sd' ' counted), the plan has $(paste -sd' ' planned)"
+    [ "$(wc -l < planned)" -eq 5 ] && cmp counted planned || fail "$2: a step counts $(paste -sd' ' counted), the plan has $(paste -sd' ' planned)"
     grep '"event":"memory"' "$2/metrics.jsonl" | tr ',{}' '\n\n\n' | LC_ALL=C awk -F: '
         $1 ~ /planned_/ { sub("planned", "reserved", $1); planned[$1] = $2; next }
         $1 ~ /reserved_/ { seen++; if (planned[$1] != $2) { print $1 ": " $2 ", planned " planned[$1]; exit 1 } }
@@ -43,7 +43,7 @@ expect 0 run 2.1.1 data
 expect 0 run 1.1.1.2 replica
 equal data replica
 as_planned 1.1.1.2 replica
-grep '"event":"start"' replica/metrics.jsonl | grep -q '"data":1,"tensor":1,"pipeline":1,"replica":2,' || fail "$(head -1 replica/metrics.jsonl)"
+grep '"event":"start"' replica/metrics.jsonl | grep -q '"data":1,"tensor":1,"pipeline":1,"context":1,"replica":2,' || fail "$(head -1 replica/metrics.jsonl)"
 expect 3 run 2.1.1 moved --set train.stop_at=3 2> /dev/null
 expect 3 run 1.1.1.2 moved --set train.stop_at=6 2> /dev/null
 expect 0 run 2.1.1 moved

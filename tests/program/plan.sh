@@ -131,7 +131,7 @@ fast=450000000000 slow=50000000000
 check() { # WANTED GOT
     [ "$1" = "$2" ] || fail "of a machine by name: '$2' instead of '$1'"
 }
-bandwidths() { echo "\"flops\":400000000000000,\"bandwidth_tensor\":$1,\"bandwidth_data\":$2,\"bandwidth_pipeline\":$3,\"bandwidth_memory\":3000000000000"; }
+bandwidths() { echo "\"flops\":400000000000000,\"bandwidth_tensor\":$1,\"bandwidth_context\":$1,\"bandwidth_data\":$2,\"bandwidth_pipeline\":$3,\"bandwidth_memory\":3000000000000"; }
 check "$(bandwidths $fast $slow $slow)," "$(assumed $(large 32 4 2) --machine h100-ib | sed 's/"latency.*//')"
 check "$(bandwidths $fast $fast $slow)," "$(assumed $(large 2 4 4) --machine h100-ib | sed 's/"latency.*//')"
 check "$(bandwidths $fast $fast $fast)," "$(assumed $(large 2 2 2) --machine h100-ib | sed 's/"latency.*//')"

@@ -275,6 +275,10 @@ const struct key config_keys[] = {
                  "(multihead)"),
     AXIS(pipeline, AXIS_PIPELINE, "1", COUNT(1),
          .help = "ranks that have the layers one after the other, as stages of a pipeline"),
+    AXIS(context, AXIS_CONTEXT, "1", COUNT(1),
+         .help = "ranks that share every sequence, for contexts that no rank can hold: each has two pieces of it, "
+                 "and keys and values of all go to all (sequence_length a multiple of 2 x context; device cpu; "
+                 "without dropout, data.documents: mask, delta_store and compression)"),
     ROW(mesh.interleave, "1", COUNT(1),
         .help = "stages of each pipeline rank, pipeline x interleave <= num_layers; more: it idles less at a "
                 "step's ends, but sends more"),

@@ -1,5 +1,6 @@
 /* What cannot go together. Each value alone was checked when it was read. */
 #include "train/config/private.h"
+#include "train/config/rows.h"
 
 #include <float.h>
 #include <stdlib.h>
@@ -246,6 +247,7 @@ static int validate_mesh(const struct reading *reading) {
     TRY(validate_tensor(reading));
     TRY(validate_pieces(reading));
     TRY(validate_schedule(reading));
+    if (!reading->trained) TRY(possible(reading, context_conflict(reading->config)));
     if (mesh->interleave > 1 && mesh->size[AXIS_PIPELINE] == 1)
         return impossible(reading,
                           "stages are interleaved on two or more pipeline ranks: with one, interleave is 1",

@@ -1,5 +1,6 @@
 #include "train/evaluation/evaluation.h"
 
+#include "dist/layout/pieces.h"
 #include "dist/mpi/activity.h"
 #include "kernels/base/marks.h"
 #include "kernels/base/status.h"
@@ -20,9 +21,24 @@ static size_t rows_bytes(const struct evaluation *e) {
     return (size_t)(rows * (e->length + 1)) * sizeof *e->rows;
 }
 
+/* Rows that the model has of so many sequences, their tokens, and the bytes of all pieces (pieces.h). */
+static long model_rows(const struct evaluation *e, long sequences) {
+    return sequences * pieces_each(e->context);
+}
+
+static long model_length(const struct evaluation *e) {
+    return pieces_length(e->context, e->length);
+}
+
+static size_t pieces_bytes(const struct evaluation *e) {
+    long rows = model_rows(e, e->group * e->pipeline.micro_batches);
+    return e->context > 1 ? (size_t)(rows * (model_length(e) + 1)) * sizeof *e->pieces : 0;
+}
+
 int evaluation_describe(const struct config *config, const struct partition_place *place, long max,
                         struct evaluation *out) {
     *out = (struct evaluation){.length = config->train.sequence_length,
+                               .context = config->mesh.size[AXIS_CONTEXT],
                                .vocab = config->model.vocab_size,
                                .documents = config->data.documents == DOCUMENTS_MASK};
     out->group = out->length < GROUP_TOKENS ? GROUP_TOKENS / out->length : 1;
@@ -32,10 +48,11 @@ int evaluation_describe(const struct config *config, const struct partition_plac
 }
 
 static struct model_part part_of(const struct evaluation *e, const struct layout *layout,
-                                 struct axis *tensor) {
+                                 struct axis *tensor, struct axis *context) {
     return (struct model_part){
         .layout = layout,
         .tensor = tensor,
+        .context = context,
         .activation_sets = e->pipeline.activation_sets + layout->index[AXIS_PIPELINE] * layout->chunks,
         .documents = e->documents,
     };
@@ -59,8 +76,10 @@ static int reserve(struct evaluation *e) {
     e->rows = malloc(rows_bytes(e));
     e->sums = calloc((size_t)e->validation->parts, EVALUATION_SUMS * sizeof *e->sums);
     e->result = calloc((size_t)e->validation->sets, sizeof *e->result);
-    if (!e->rows || !e->sums || !e->result)
-        return gdn_fail(GDN_INTERNAL, "out of memory for %zu bytes of evaluation sequences", rows_bytes(e));
+    if (e->context > 1) e->pieces = malloc(pieces_bytes(e));
+    if (!e->rows || !e->sums || !e->result || (e->context > 1 && !e->pieces))
+        return gdn_fail(GDN_INTERNAL, "out of memory for %zu bytes of evaluation sequences",
+                        rows_bytes(e) + pieces_bytes(e));
     for (int i = 0; i < e->validation->sets; i++) e->result[i] = (struct evaluation_result){NAN, NAN, 0};
     return 0;
 }
@@ -88,14 +107,16 @@ static int prepare(struct mesh *mesh, const struct config *config, const struct 
     const struct partition_place place = partition_place_of(mesh->sizes.size, mesh->rank);
     TRY(evaluation_describe(config, &place, validation_max(validation), out));
     out->mesh = mesh;
+    out->context_index = mesh->axis[AXIS_CONTEXT].index;
     out->validation = validation;
     pipeline_keep(&out->pipeline, place.pipeline_index);
     TRY(reserve(out));
     TRY(read_first_groups(out));
     struct model_part part =
-        part_of(out, &out->pipeline.layout[place.pipeline_index], &mesh->axis[AXIS_TENSOR]);
-    return model_create(&config->model, table, state, ops, &part, out->group, out->length, false,
-                        &out->model);
+        part_of(out, &out->pipeline.layout[place.pipeline_index], &mesh->axis[AXIS_TENSOR],
+                &mesh->axis[AXIS_CONTEXT]);
+    return model_create(&config->model, table, state, ops, &part, model_rows(out, out->group),
+                        model_length(out), false, &out->model);
 }
 
 static struct execution execution_of(const struct evaluation *e, const struct model_config *config) {
@@ -104,8 +125,8 @@ static struct execution execution_of(const struct evaluation *e, const struct mo
         .config = config,
         .pipeline = &e->pipeline,
         .model = e->model,
-        .batch = e->group,
-        .length = e->length,
+        .batch = model_rows(e, e->group),
+        .length = model_length(e),
     };
 }
 
@@ -124,17 +145,17 @@ static void add_memory(const struct evaluation *e, const struct model_memory *mo
                        struct memory *sum) {
     sum->bytes[MEMORY_COMMUNICATION] += executor;
     sum->bytes[MEMORY_WORKSPACE] +=
-        model->activations + model->sources + model->workspace + (int64_t)rows_bytes(e);
+        model->activations + model->sources + model->workspace + (int64_t)(rows_bytes(e) + pieces_bytes(e));
 }
 
 int evaluation_plan(const struct evaluation *evaluation, const struct config *config,
                     const struct layout *layout, const struct table *table, struct axis *tensor,
-                    struct memory *sum) {
-    struct model_part part = part_of(evaluation, layout, tensor);
+                    struct axis *context, struct memory *sum) {
+    struct model_part part = part_of(evaluation, layout, tensor, context);
     struct model_memory memory;
     struct model *model;
-    TRY(model_create_planned(&config->model, table, &part, evaluation->group, evaluation->length, false,
-                             &model));
+    TRY(model_create_planned(&config->model, table, &part, model_rows(evaluation, evaluation->group),
+                             model_length(evaluation), false, &model));
     model_memory(model, &memory);
     model_free(model);
     struct execution execution = execution_of(evaluation, &config->model);
@@ -153,6 +174,7 @@ void evaluation_free(struct evaluation *evaluation) {
     model_free(evaluation->model);
     pipeline_free(&evaluation->pipeline);
     free(evaluation->rows);
+    free(evaluation->pieces);
     free(evaluation->sums);
     free(evaluation->result);
     *evaluation = (struct evaluation){0};
@@ -203,20 +225,24 @@ static int sum_round(struct evaluation *evaluation, const struct validation_part
     const bool given_up = wish->ask && wish->ask(wish->context);
     long from = first * evaluation->group, to = end * evaluation->group;
     if (to > part->sequences) to = part->sequences;
-    struct step step = {.rows = evaluation->rows,
-                        .sequences = to > from ? to - from : 0,
+    const long sequences = to > from ? to - from : 0;
+    struct step step = {.rows = evaluation->pieces ? evaluation->pieces : evaluation->rows,
+                        .sequences = model_rows(evaluation, sequences),
                         .options = &options,
                         .heads = wish->heads};
     int status = given_up ? gdn_fail(GDN_STOPPED, "asked to stop in an evaluation") : 0;
     activity_renew(); /* a round counts as a step, however many there are */
-    if (step.sequences && !status) status = read_rows(evaluation, part, from, step.sequences);
+    if (sequences && !status) status = read_rows(evaluation, part, from, sequences);
+    if (evaluation->pieces && !status)
+        pieces_cut(evaluation->context, evaluation->context_index, sequences, evaluation->length,
+                   evaluation->rows, evaluation->pieces);
     TRY(mesh_agree(mesh, status));
     TRY(execute(evaluation->executor, &step));
     sums[EVALUATION_NATS] += step.sums.ce;
     if (wish->each) add_connections(evaluation, wish);
     if (mesh->rank != axes_batch_first(mesh->sizes.size, mesh->rank)) return 0; /* others read the same */
-    wish->tokens += (double)(step.sequences * evaluation->length);
-    count_targets(evaluation, step.sequences, sums);
+    wish->tokens += (double)(sequences * evaluation->length);
+    count_targets(evaluation, sequences, sums);
     return 0;
 }
 

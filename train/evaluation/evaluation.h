@@ -36,9 +36,11 @@ struct evaluation {
     const struct validation *validation; /* not owned */
     long group;                          /* sequences computed at a time */
     long length;                         /* tokens of a sequence */
+    int context, context_index;          /* ranks that share it, and which of them this is */
     int vocab;
     bool documents;                   /* data.documents: mask */
     int32_t *rows;                    /* [groups of a round · group, length + 1] */
+    int32_t *pieces; /* [groups of a round · group · 2, piece + 1] this rank's of them; NULL: whole sequences */
     double *sums; /* [parts · EVALUATION_SUMS] of an evaluation */
     struct evaluation_result *result; /* [sets] of the last one that was whole */
 };
@@ -60,10 +62,10 @@ void evaluation_free(struct evaluation *evaluation);
 int evaluation_describe(const struct config *config, const struct partition_place *place, long max,
                         struct evaluation *out);
 /* Adds to `sum` what evaluations, as described, would reserve on a rank of this layout and its table;
- * `tensor` is planned. The model counts as workspace. Not collective. GDN_INTERNAL. */
+ * `tensor` and `context` are planned. The model counts as workspace. Not collective. GDN_INTERNAL. */
 int evaluation_plan(const struct evaluation *evaluation, const struct config *config,
                     const struct layout *layout, const struct table *table, struct axis *tensor,
-                    struct memory *sum);
+                    struct axis *context, struct memory *sum);
 /* Adds what this one has reserved. */
 void evaluation_memory(const struct evaluation *evaluation, struct memory *sum);
 

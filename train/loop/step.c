@@ -4,6 +4,7 @@
 #include "model/params/edges.h"
 #include "model/params/exits.h"
 #include "train/config/batch.h"
+#include "train/config/rows.h"
 #include "train/optimizer/lr_schedule.h"
 
 #include <math.h>
@@ -206,9 +207,9 @@ struct step loop_batch(const struct run *run, const struct loss_options *options
     const long share = run_share(run);
     return (struct step){
         .number = run->position.step,
-        .rows = run->data.rows,
+        .rows = run->data.pieces ? run->data.pieces : run->data.rows,
         .first = run->mesh.batch.index * share,
-        .sequences = share,
+        .sequences = config_rows(&run->config, share),
         .micro_batches = (int)(share / run->part.micro_batch),
         .options = options,
     };

@@ -6,6 +6,7 @@
 #include "kernels/base/status.h"
 #include "model/params/stream.h"
 #include "model/table/params.h"
+#include "train/config/rows.h"
 #include "train/memory/memory.h"
 #include "train/memory/state.h"
 #include "train/optimizer/groups.h"
@@ -15,7 +16,7 @@
 struct fitting {
     const struct weights_pipeline *of;
     const struct config *config;
-    long length;
+    long batch, length; /* of a micro-batch: rows and their tokens */
     struct recompute *policy;       /* [num_layers] */
     struct model_weight_size *size; /* [num_layers] of a weight set of the rank in hand */
 };
@@ -32,7 +33,8 @@ static int begin(const struct weights_pipeline *of, struct fitting *out) {
     *out = (struct fitting){
         .of = of,
         .config = config,
-        .length = config->train.sequence_length,
+        .length = config_row_length(config),
+        .batch = config_rows(config, of->batch),
         .policy = calloc(layers, sizeof *out->policy),
         .size = calloc(layers, sizeof *out->size),
     };
@@ -59,9 +61,11 @@ static int held_bytes(const struct fitting *f, const struct layout *layout, cons
                       const struct buffers *has, int64_t *bytes) {
     const struct model_config *config = &f->config->model;
     struct axis tensor = axis_planned("tensor", layout->size[AXIS_TENSOR], layout->index[AXIS_TENSOR]);
+    struct axis context = axis_planned("context", f->config->mesh.size[AXIS_CONTEXT], 0);
     const struct model_part part = {
         .layout = layout,
         .tensor = &tensor,
+        .context = &context,
         .activation_sets = has->activation_sets,
         .recompute = f->policy,
         .compress_sources = f->config->train.compress_sources,
@@ -71,13 +75,13 @@ static int held_bytes(const struct fitting *f, const struct layout *layout, cons
     };
     struct model *model;
     struct model_memory memory = {0};
-    int status = model_create_planned(config, table, &part, f->of->batch, f->length, true, &model);
+    int status = model_create_planned(config, table, &part, f->batch, f->length, true, &model);
     if (!status) model_memory(model, &memory);
     model_free(model);
     axis_free(&tensor);
     long columns = has->blocks * stream_width(config) + has->narrow_blocks * projected_width(config, layout);
     *bytes = memory.activations + memory.sources + memory.workspace +
-             f->of->batch * f->length * columns * (int64_t)sizeof(real);
+             f->batch * f->length * columns * (int64_t)sizeof(real);
     return status;
 }
 
@@ -86,7 +90,7 @@ static int sizes(const struct fitting *f, const struct layout *layout, const str
     const struct model_part part = {.layout = layout,
                                     .documents = f->config->data.documents == DOCUMENTS_MASK,
                                     .padding = f->config->data.packing == PACKING_BEST_FIT};
-    return model_weight_sizes(&f->config->model, table, &part, f->of->batch, f->length, f->size);
+    return model_weight_sizes(&f->config->model, table, &part, f->batch, f->length, f->size);
 }
 
 /* Bytes of so many weight sets of the layers from `from` on. */

@@ -16,7 +16,8 @@ struct costing {
     const struct pipeline *pipeline; /* of any tensor index */
     const struct layout *layout;
     const struct table *table;                 /* of that layout */
-    long batch, length;                        /* of a micro-batch */
+    long batch, length;                        /* of a micro-batch: rows and their tokens */
+    int context;                               /* context ranks */
     const struct recompute *recompute;         /* [num_layers]; NULL: nothing is computed again */
     double compress_sources;                   /* model_part's */
     bool bf16_activations, documents, padding; /* likewise */
@@ -30,7 +31,7 @@ struct pass_costs {
     struct action_cost *action; /* [actions of the rank's list]; zero for what comes after passes */
     struct action_cost *layer;  /* [layers + 2] by 1 + layer: backward passes of all micro-batches together */
     struct model_memory memory;
-    long pieces; /* elements of scratch for sums over the tensor axis */
+    long pieces, context_pieces; /* elements of scratch for sums over the tensor and the context axis */
 };
 
 /* The rank's list in the largest step with the edges of `options`, which a dry run walks. */

@@ -1,6 +1,7 @@
 #include "train/plan/memory_plan.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "train/memory/saving.h"
 #include "train/plan/fit.h"
@@ -25,7 +26,8 @@ static int prepare(struct draft *d) {
         .share = d->run->part->share,
         .micro_batch = d->run->part->micro_batch,
     };
-    for (int a = 0; a < axes_count(); a++) d->work.size[a] = mesh->axis[a].size;
+    const struct axis_sizes joined = axes_joined(mesh->sizes.size);
+    memcpy(d->work.size, joined.size, sizeof d->work.size);
     const struct partition_place place = partition_place_of(mesh->sizes.size, mesh->rank);
     d->plan->policy = calloc((size_t)layers, sizeof *d->plan->policy);
     if (!d->plan->policy) return gdn_fail(GDN_INTERNAL, "out of memory for %d layers", layers);

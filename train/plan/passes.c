@@ -80,9 +80,11 @@ static int begin(struct counting *c, const struct costing *of, struct pass_costs
         c->mesh.axis[a] = axis_planned(axis_rows[a].name, layout->size[a], layout->index[a]);
     c->cover.work = ops_counted;
     c->mesh.axis[AXIS_TENSOR].cover = &c->cover;
+    c->mesh.axis[AXIS_CONTEXT] = axis_planned("context", of->context, 0); /* all hand over as much */
     struct model_part part = {
         .layout = layout,
         .tensor = &c->mesh.axis[AXIS_TENSOR],
+        .context = &c->mesh.axis[AXIS_CONTEXT],
         .activation_sets = of->pipeline->activation_sets + layout->index[AXIS_PIPELINE] * layout->chunks,
         .recompute = of->recompute,
         .weight_sets = of->pipeline->weight_sets[layout->index[AXIS_PIPELINE]],
@@ -97,6 +99,7 @@ static int begin(struct counting *c, const struct costing *of, struct pass_costs
     TRY(axis_reserve(&c->mesh.axis[AXIS_TENSOR], sync_longest_partial(of->table)));
     model_memory(c->model, &out->memory);
     out->pieces = c->mesh.axis[AXIS_TENSOR].pieces_count;
+    out->context_pieces = c->mesh.axis[AXIS_CONTEXT].pieces_count;
     return 0;
 }
 

@@ -291,20 +291,23 @@ static void print_bytes(const struct plan *plan, FILE *out) {
     struct unit unit = byte_unit((double)greatest / 8);
     fprintf(out, "\nBytes that a rank hands over in a step, %s%s\n", unit.name, over_others(plan));
     fprintf(out, "%6s", "rank");
-    for (int i = 0; i < axes_count(); i++) fprintf(out, " %12s", axis_rows[axis_order[i]].name);
+    for (int i = 0; i < axes_count(); i++)
+        if (axes_shown(plan->size, axis_order[i])) fprintf(out, " %12s", axis_rows[axis_order[i]].name);
     fprintf(out, " %10s\n", "messages");
     for (int r = 0; r < ranks; r++) {
         struct plan_rank max = max_of(plan, r);
         fprintf(out, "%6d", r);
         for (int i = 0; i < axes_count(); i++)
-            fprintf(out, " %12.2f", (double)max.bytes[axis_order[i]] / unit.size);
+            if (axes_shown(plan->size, axis_order[i]))
+                fprintf(out, " %12.2f", (double)max.bytes[axis_order[i]] / unit.size);
         fprintf(out, " %10ld\n", messages_of(plan, r));
     }
     double most = 0;
     for (int axis = 0; axis < axes_count(); axis++) most = fmax(most, sum[axis]);
     struct unit all = byte_unit(most / 8);
     fprintf(out, "%6s", "");
-    for (int i = 0; i < axes_count(); i++) fprintf(out, " %12.2f", sum[axis_order[i]] / all.size);
+    for (int i = 0; i < axes_count(); i++)
+        if (axes_shown(plan->size, axis_order[i])) fprintf(out, " %12.2f", sum[axis_order[i]] / all.size);
     fprintf(out, " %s over all ranks\n", all.name);
 }
 
@@ -330,14 +333,16 @@ static void print_time(const struct plan *plan, FILE *out) {
             plan_grouped(train->steps, a), plan_seconds(plan_run_seconds(plan), b));
     fprintf(out, "%6s %11s %8s", "rank", "arithmetic", "update");
     for (int i = 0; i < axes_count(); i++)
-        fprintf(out, " %*s", time_width(axis_order[i]), axis_rows[axis_order[i]].name);
+        if (axes_shown(plan->size, axis_order[i]))
+            fprintf(out, " %*s", time_width(axis_order[i]), axis_rows[axis_order[i]].name);
     fprintf(out, " %8s   of the step\n", "bubble");
     for (int r = 0; r < step->ranks; r++) {
         const struct rank_time *t = &step->rank[r];
         double percent = 100 / step->seconds;
         fprintf(out, "%6d %10.1f%% %7.1f%%", r, t->arithmetic * percent, t->update * percent);
         for (int i = 0; i < axes_count(); i++)
-            fprintf(out, " %*.1f%%", time_width(axis_order[i]) - 1, t->exposed[axis_order[i]] * percent);
+            if (axes_shown(plan->size, axis_order[i]))
+                fprintf(out, " %*.1f%%", time_width(axis_order[i]) - 1, t->exposed[axis_order[i]] * percent);
         fprintf(out, " %7.1f%%\n", t->bubble * percent);
     }
     fputc('\n', out);
@@ -350,7 +355,8 @@ static void print_assumptions(const struct plan *plan, FILE *out) {
     fprintf(out, "\nAssumed of each rank, for the time alone (--help tells what else)\n");
     fprintf(out, "  --flops              %s in matrix products\n", plan_rate(m->flops, "FLOP/s", text));
     for (int i = 0; i < axes_count(); i++)
-        fprintf(out, "  --bandwidth-%-8s %s\n", axis_rows[axis_order[i]].name,
+        if (axes_shown(plan->size, axis_order[i]))
+            fprintf(out, "  --bandwidth-%-8s %s\n", axis_rows[axis_order[i]].name,
                 plan_rate(m->bandwidth[axis_order[i]], "B/s", text));
     struct kept kept = kept_moments(plan);
     fprintf(out, "  --bandwidth-memory   %s of the optimiser's update, %s%d bytes a parameter\n",

@@ -5,6 +5,7 @@
 #include "dist/sync/sync.h"
 #include "model/params/exits.h"
 #include "model/table/params.h"
+#include "train/config/rows.h"
 #include "train/deltas/delta_store.h"
 #include "train/optimizer/groups.h"
 #include "train/optimizer/optimizer.h"
@@ -58,8 +59,9 @@ int rank_plan_create(const struct rank_work *work, int tensor, int pipeline, str
         .pipeline = p,
         .layout = &out->layout,
         .table = &out->table,
-        .batch = work->micro_batch,
-        .length = config->train.sequence_length,
+        .batch = config_rows(config, work->micro_batch),
+        .length = config_row_length(config),
+        .context = config->mesh.size[AXIS_CONTEXT],
         .compress_sources = config->train.compress_sources,
         .bf16_activations = config->train.activations == ACTIVATIONS_BF16,
         .documents = config->data.documents == DOCUMENTS_MASK,
@@ -88,8 +90,11 @@ int rank_plan_sizes(const struct rank_plan *plan, const struct recompute *policy
     return pass_sizes(&costing, out);
 }
 
-int64_t batch_bytes(long share, long length) {
-    return (int64_t)share * (length + 1) * (int64_t)sizeof(int32_t);
+int64_t batch_bytes(const struct config *config, long share) {
+    const bool cut = config->mesh.size[AXIS_CONTEXT] > 1;
+    int64_t tokens = share * (config->train.sequence_length + 1L);
+    if (cut) tokens += config_rows(config, share) * (config_row_length(config) + 1);
+    return tokens * (int64_t)sizeof(int32_t);
 }
 
 static struct memory state_memory(const struct rank_plan *plan) {
@@ -108,11 +113,12 @@ int rank_plan_memory(const struct rank_plan *plan, const struct pass_costs *pass
     const struct execution execution = {
         .config = &config->model,
         .pipeline = work->pipeline,
-        .batch = work->micro_batch,
-        .length = config->train.sequence_length,
+        .batch = config_rows(config, work->micro_batch),
+        .length = config_row_length(config),
     };
     struct axis tensor =
         axis_planned("tensor", plan->layout.size[AXIS_TENSOR], plan->layout.index[AXIS_TENSOR]);
+    struct axis context = axis_planned("context", config->mesh.size[AXIS_CONTEXT], 0);
     const struct delta_place store = {
         .config = config,
         .layout = &plan->layout,
@@ -120,6 +126,7 @@ int rank_plan_memory(const struct rank_plan *plan, const struct pass_costs *pass
         .batch = work->micro_batch,
     };
     tensor.pieces_count = passes->pieces;
+    context.pieces_count = passes->context_pieces;
     *out = state_memory(plan);
     out->bytes[MEMORY_ACTIVATIONS] = passes->memory.activations;
     out->bytes[MEMORY_SOURCES] = passes->memory.sources;
@@ -129,11 +136,11 @@ int rank_plan_memory(const struct rank_plan *plan, const struct pass_costs *pass
     out->bytes[MEMORY_WORKSPACE] =
         passes->memory.workspace +
         optimizer_planned(&config->train, &plan->table, &plan->shards, work->size[AXIS_COPIES]) +
-        batch_bytes(work->share, config->train.sequence_length) + delta_store_memory(&store, 0);
+        batch_bytes(config, work->share) + delta_store_memory(&store, 0);
     if (!work->without_copy)
         out->bytes[MEMORY_CHECKPOINT] = saver_planned(config, &plan->table, &plan->shards);
     if (work->evaluation)
-        TRY(evaluation_plan(work->evaluation, config, &plan->layout, &plan->table, &tensor, out));
-    out->bytes[MEMORY_COMMUNICATION] += tensor.pieces_count * (int64_t)sizeof(real);
+        TRY(evaluation_plan(work->evaluation, config, &plan->layout, &plan->table, &tensor, &context, out));
+    out->bytes[MEMORY_COMMUNICATION] += (tensor.pieces_count + context.pieces_count) * (int64_t)sizeof(real);
     return 0;
 }

@@ -46,7 +46,7 @@ int rank_plan_memory(const struct rank_plan *plan, const struct pass_costs *pass
 /* What a training step computes with all distances introduced and the regulariser, if any, at work. */
 struct loss_options rank_plan_options(const struct config *config);
 
-/* Bytes of the batch on a rank. */
-int64_t batch_bytes(long share, long length);
+/* Bytes of the batch's tokens on a rank: its share of sequences, and its pieces of them. */
+int64_t batch_bytes(const struct config *config, long share);
 
 #endif

@@ -135,12 +135,13 @@ static int compute(void *simulator, const struct action *a) {
     struct rank_time *time = &s->out->rank[s->rank];
     const struct action_cost *cost = cost_of(s);
     double arithmetic = cost->flops / s->machine->flops, update = (double)cost->memory / s->machine->memory,
-           sums = tensor_sums(s->machine, cost);
+           sums = tensor_sums(s->machine, cost), pieces = transfer(s->machine, cost, AXIS_CONTEXT);
     (void)a;
     time->arithmetic += arithmetic;
     time->update += update;
     time->exposed[AXIS_TENSOR] += sums;
-    c->now += arithmetic + update + sums;
+    time->exposed[AXIS_CONTEXT] += pieces;
+    c->now += arithmetic + update + sums + pieces;
     return 0;
 }
 

@@ -9,12 +9,13 @@
 #include <sys/stat.h>
 
 #include "kernels/base/status.h"
+#include "train/config/rows.h"
 #include "train/plan/sends.h"
 #include "train/step/message_size.h"
 #include "train/step/walk.h"
 
 /* Tags: a step's messages between stages have their own numbers. */
-enum { TAG_TENSOR = 1, TAG_SHARE = 2, TAG_BUCKET = 10, TAG_MESSAGE = 1000000 };
+enum { TAG_TENSOR = 1, TAG_SHARE = 2, TAG_CONTEXT = 3, TAG_BUCKET = 10, TAG_MESSAGE = 1000000 };
 
 /* A bucket's exchanges so far. */
 struct exchange {
@@ -91,6 +92,22 @@ static void exchange_tensor(const struct tracer *t, int action, bool hidden, dou
     }
 }
 
+/* The same of context ranks, which are neighbours among the copies and hand over as much as each other. */
+static void exchange_context(const struct tracer *t, int action) {
+    const int ranks = t->plan->size[AXIS_CONTEXT], copy = t->index[AXIS_COPIES], first = copy / ranks * ranks;
+    const double bytes = ranks > 1 ? (double)t->cost[action].bytes[AXIS_CONTEXT] / (ranks - 1) : 0;
+    for (int pass = 0; pass < 3 && bytes > 0; pass++)
+        for (int i = 1; i < ranks; i++) {
+            const int other = first + (copy - first + i) % ranks;
+            long peer = rank_at(t->plan, other, t->index[AXIS_TENSOR], t->index[AXIS_PIPELINE]);
+            if (pass == 0) line(t, "irecv", peer, TAG_CONTEXT, bytes);
+            if (pass == 1) line(t, "isend", peer, TAG_CONTEXT, bytes);
+            if (pass != 2) continue;
+            wait_for(t, peer, t->rank, TAG_CONTEXT, bytes);
+            wait_for(t, t->rank, peer, TAG_CONTEXT, bytes);
+        }
+}
+
 /* ------------------------------------------------------------------------------------------- handlers */
 
 /* An action's place in its list. */
@@ -103,7 +120,7 @@ static long peer_of(const struct tracer *t, const struct action *a) {
     return rank_at(t->plan, t->index[AXIS_COPIES], t->index[AXIS_TENSOR], a->peer);
 }
 
-/* Arithmetic, and sums over the tensor axis. The update moves memory: as much arithmetic as takes that
+/* Arithmetic, and sums and gathers over the tensor and context axes. The update moves memory: as much arithmetic as takes that
  * long. */
 static int work(void *tracer, const struct action *a) {
     const struct tracer *t = tracer;
@@ -112,6 +129,7 @@ static int work(void *tracer, const struct action *a) {
     compute(t, cost->flops - cost->covering + (double)cost->memory / machine->memory * machine->flops);
     exchange_tensor(t, place_of(t, a), true, cost->covering);
     exchange_tensor(t, place_of(t, a), false, 0);
+    exchange_context(t, place_of(t, a));
     return 0;
 }
 
@@ -191,7 +209,7 @@ static int norm(void *tracer, const struct action *a) {
 static double message_bytes(const struct tracer *t, const struct action *a) {
     const struct config *config = t->plan->config;
     const struct layout *layout = &t->plan->pipeline.layout[t->index[AXIS_PIPELINE]];
-    long rows = t->plan->micro_batch * config->train.sequence_length,
+    long rows = config_rows(config, t->plan->micro_batch) * config_row_length(config),
          columns = payload_columns(&config->model, layout, a->payload);
     return (double)message_elements(layout, a->payload, rows, columns) * (double)wire_bytes(layout->wire);
 }

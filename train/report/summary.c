@@ -138,7 +138,7 @@ static void tell_axes(const struct report_run *run, struct value *out) {
     char text[sizeof out->text], note[sizeof out->note];
     size_t t = 0, n = 0;
     for (int a = 0; a < axes_count(); a++) {
-        if (!(run->axis[a] > 0)) continue;
+        if (!(run->axis[a] > (axis_rows[a].pieces ? 1 : 0))) continue; /* axes_shown */
         t += (size_t)snprintf(text + t, sizeof text - t, "%s%.0f", t ? " \xc3\x97 " : "", run->axis[a]);
         n += (size_t)snprintf(note + n, sizeof note - n, "%s%s", n ? ", " : "", axis_rows[a].name);
         if (t >= sizeof text || n >= sizeof note) return; /* a damaged file's numbers may be of any length */

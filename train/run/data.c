@@ -2,6 +2,7 @@
 
 #include "kernels/base/marks.h"
 #include "train/config/batch.h"
+#include "train/config/rows.h"
 #include "train/evaluation/data_part.h"
 #include "train/run/tokenized.h"
 
@@ -17,7 +18,11 @@ static int open_data(const struct config *config, const struct mesh *mesh,
     TRY(validation_open(config, &data->validation));
     TRY(run_tokenizer_verify(&data->tokenizer, data->sampler, &data->validation));
     data->rows = malloc((size_t)share * (size_t)(config->train.sequence_length + 1) * sizeof *data->rows);
-    if (!data->rows) return gdn_fail(GDN_INTERNAL, "out of memory for a batch of %ld sequences", share);
+    if (mesh->axis[AXIS_CONTEXT].size > 1)
+        data->pieces = malloc((size_t)config_rows(config, share) * (size_t)(config_row_length(config) + 1) *
+                              sizeof *data->pieces);
+    if (!data->rows || (mesh->axis[AXIS_CONTEXT].size > 1 && !data->pieces))
+        return gdn_fail(GDN_INTERNAL, "out of memory for a batch of %ld sequences", share);
     return run_data_read(data, config, mesh, position);
 }
 
@@ -51,6 +56,10 @@ int run_data_read(struct run_data *data, const struct config *config, const stru
         sampler_read(data->sampler, position->samples + mesh->batch.index * share, share, vocab, data->rows),
         "training data for model.vocab_size %d", vocab));
     count_part(data, mesh, share, config->train.sequence_length);
+    const struct axis *context = &mesh->axis[AXIS_CONTEXT];
+    if (data->pieces)
+        pieces_cut(context->size, context->index, share, config->train.sequence_length, data->rows,
+                   data->pieces);
     return 0;
 }
 
@@ -112,5 +121,6 @@ void run_data_free(struct run_data *data) {
     validation_close(&data->validation);
     run_tokenizer_free(&data->tokenizer);
     free(data->rows);
+    free(data->pieces);
     free(data->text);
 }

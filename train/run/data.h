@@ -21,7 +21,10 @@ struct run_data {
     struct sampler *sampler; /* training samples */
     struct validation validation;
     int32_t
-        *rows; /* [share, sequence_length + 1] this data rank's part of the next batch, from the first on */
+        *rows; /* [share, sequence_length + 1] this data rank's part of the next batch, from the first on:
+                 whole sequences, on all context ranks */
+    int32_t *pieces; /* [2 · share, piece + 1] this rank's pieces of them (dist/layout/pieces.h), with several
+                        context ranks; else NULL */
     /* What counts of the next batch's two halves, on all data ranks: everything, unless the data are
      * `masked`: some tokens do not (kernels/base/marks.h). The same on all ranks once run_data_count has been
      * called. */

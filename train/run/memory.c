@@ -21,7 +21,7 @@ struct memory run_memory(const struct run *run) {
         [MEMORY_SOURCES] = model.sources,
         [MEMORY_COMMUNICATION] = run->trainer.sync_bytes + executor_memory(run->trainer.executor),
         [MEMORY_WORKSPACE] = model.workspace + optimizer_reserved(&run->trainer.optimizer) +
-                             batch_bytes(run->part.share, run->config.train.sequence_length) +
+                             batch_bytes(&run->config, run->part.share) +
                              delta_store_memory(&store, run->mesh.axis[AXIS_COPIES].index),
         [MEMORY_CHECKPOINT] = run->copy_bytes,
     }};

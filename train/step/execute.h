@@ -23,7 +23,8 @@ struct execution {
     const struct pipeline *pipeline;
     const struct ops *ops;
     struct model *model; /* with the pipeline's activation sets for this rank */
-    long batch, length;  /* capacity of a micro-batch */
+    long batch, length;  /* capacity of a micro-batch: rows, which are sequences or pieces (train/config/rows.h),
+                            and their tokens */
     /* For training; else NULL. */
     const struct state *state;
     struct sync *sync;
@@ -68,10 +69,10 @@ static inline int step_sums(const struct loss_options *options, int exits) {
 struct step {
     int64_t number;      /* steps done before it: what random choices in it follow from */
     int micro_batches;   /* as many as the pipeline has schedules for; 0: as the largest steps have */
-    const int32_t *rows; /* [sequences, length + 1] this data rank's part of the batch */
-    long first;     /* number in the whole batch of the first of them */
-    long sequences; /* micro-batch i is sequences i·batch … (i + 1)·batch − 1; those beyond the last sequence
-                       are empty: passed on, but not computed */
+    const int32_t *rows; /* [sequences, length + 1] this rank's part of the batch: sequences, or pieces */
+    long first;     /* without pieces: number in the whole batch of the first of them */
+    long sequences; /* micro-batch i is rows i·batch … (i + 1)·batch − 1; those beyond the last one are empty:
+                       passed on, but not computed */
     const struct loss_options *options;
     /* In place of `options` from this micro-batch on (loop/noise.c): other weights. NULL: none. */
     const struct loss_options *second;

@@ -1,11 +1,14 @@
 #include "train/step/trainer.h"
 
+#include "train/config/rows.h"
+
 /* What other ranks are not needed for. */
 static int create_model(const struct trainer_setup *s, struct trainer *t) {
     const struct partition *part = s->part;
     struct model_part model_part = {
         .layout = part->layout,
         .tensor = &s->mesh->axis[AXIS_TENSOR],
+        .context = &s->mesh->axis[AXIS_CONTEXT],
         .activation_sets =
             part->pipeline.activation_sets + s->mesh->axis[AXIS_PIPELINE].index * part->layout->chunks,
         .recompute = s->policy,
@@ -16,10 +19,10 @@ static int create_model(const struct trainer_setup *s, struct trainer *t) {
         .documents = s->config->data.documents == DOCUMENTS_MASK,
         .padding = s->config->data.packing == PACKING_BEST_FIT,
     };
-    TRY(model_size_weight_sets(&s->config->model, part->table, &model_part, part->micro_batch,
-                               s->config->train.sequence_length));
-    return model_create(&s->config->model, part->table, s->state, s->ops, &model_part, part->micro_batch,
-                        s->config->train.sequence_length, true, &t->model);
+    const long rows = config_rows(s->config, part->micro_batch), length = config_row_length(s->config);
+    TRY(model_size_weight_sets(&s->config->model, part->table, &model_part, rows, length));
+    return model_create(&s->config->model, part->table, s->state, s->ops, &model_part, rows, length, true,
+                        &t->model);
 }
 
 /* What sums gradients and uses them. Collective. */
@@ -54,8 +57,8 @@ static int create_executor(const struct trainer_setup *s, struct trainer *t) {
         .pipeline = &s->part->pipeline,
         .ops = s->ops,
         .model = t->model,
-        .batch = s->part->micro_batch,
-        .length = s->config->train.sequence_length,
+        .batch = config_rows(s->config, s->part->micro_batch),
+        .length = config_row_length(s->config),
         .state = s->state,
         .sync = t->sync,
         .optimizer = &t->optimizer,

@@ -66,6 +66,46 @@ static void attention(void **state) {
     }
 }
 
+/* Of each sequence the queries from `first` on, on the keys up to the last of them: the rows that the whole
+ * sequence has there; what their gradients give keys and values is added. */
+static void attention_piece(void **state) {
+    (void)state;
+    EACH_BACKEND for (size_t s = 0; s < 4 * COUNT(heads) && backend->attention_piece; s++) {
+        const struct heads *z = &heads[s % COUNT(heads)];
+        const bool documents = s / COUNT(heads) % 2, block = s / COUNT(heads) / 2;
+        const long S = z->S, H = z->H, K = z->K, hd = z->hd, first = block ? S : S / 3 + 2, N = block ? S : first + S;
+        const long ldq = (H + 2 * K) * hd, ldkv = 2 * K * hd + 3;
+        snprintf(text, sizeof text, "S %ld N %ld H %ld K %ld hd %ld%s", S, N, H, K, hd,
+                 documents ? ", documents" : "");
+        struct buffer *q = make("q", S * ldq, -2, 2), *kv = make("kv", N * ldkv, -2, 2);
+        struct buffer *o = make("o", S * H * hd, -1, 1), *lse = make("lse", H * S, -1, 1);
+        set(o, 0, 1, NAN), set(lse, 0, 1, NAN); /* overwritten */
+        const int32_t *starts = documents ? make_starts(1, S) : NULL;
+        operation = "attention_piece";
+        EACH_SIDE(i)
+        start(i)->attention_piece(S, N, first, H, K, hd, starts, q->x[i], ldq, kv->x[i], ldkv, o->x[i],
+                                  lse->x[i]);
+        compare(hd + N, ANY_THREADS);
+
+        operation = "attention_piece_back";
+        q = make("q", S * ldq, -2, 2), kv = make("kv", N * ldkv, -2, 2);
+        o = make("o", S * H * hd, -1, 1), lse = make("lse", H * S, -1, 1);
+        struct buffer *dout = make("dout", S * H * hd, -1, 1), *dq = make("dq", S * ldq, -1, 1);
+        struct buffer *dkv = make("dkv", N * ldkv, -1, 1), *work = make("work", H * S, -1, 1);
+        starts = documents ? make_starts(1, S) : NULL;
+        set(work, 0, 1, NAN);
+        EACH_SIDE(i) {
+            start(REFERENCE)->attention_piece(S, N, first, H, K, hd, starts, q->x[i], ldq, kv->x[i], ldkv,
+                                              o->x[i], lse->x[i]);
+            start(i)->attention_piece_back(S, N, first, H, K, hd, starts, q->x[i], ldq, kv->x[i], ldkv,
+                                           o->x[i], lse->x[i], dout->x[i], dq->x[i], dkv->x[i], work->x[i]);
+            synchronize();
+            memset(work->x[i], 0, (size_t)work->count * sizeof(real)); /* scratch */
+        }
+        compare(2 * hd + S * H / K, ANY_THREADS);
+    }
+}
+
 static void attention_decode(void **state) {
     static const long cached[] = {1, 5, 256, 257, 700};
     (void)state;
@@ -101,6 +141,7 @@ static void rope(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         OPERATION_TEST(attention),
+        OPERATION_TEST(attention_piece),
         OPERATION_TEST(attention_decode),
         OPERATION_TEST(rope),
     };

@@ -158,6 +158,7 @@ static void backends_agree(void **state) {
     tokens = NULL, same_bits_count = left_count = 0; /* of a test that has failed */
     EACH_BACKEND for (size_t s = 0; s < COUNT(shapes); s++) {
         struct caller caller = {.sizes = shapes[s], .variants = 1, .take = take};
+        if (!o->has(backend)) continue; /* the host's alone */
         for (; caller.variant < caller.variants; caller.variant++) compare_variant(o, &caller);
     }
 }

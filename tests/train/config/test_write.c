@@ -170,7 +170,7 @@ static void round_trip(void **state) {
          * kinds of rules find layers, but not too many. */
         char *widths[] = {
             "model={hidden_size: 720, num_heads: 12, num_kv_heads: 0}",
-            "mesh={data: 1, tensor: 1, pipeline: 1, interleave: 1, schedule: 1f1b, schedule_memory: 0, compress_boundary: 0}",
+            "mesh={data: 1, tensor: 1, pipeline: 1, context: 1, interleave: 1, schedule: 1f1b, schedule_memory: 0, compress_boundary: 0}",
             "model.delta={gate_hidden: 12, attention_heads: 12, hidden: 7, attention_dim: 3}",
             sizeof(real) == sizeof(double) ? "mesh.wire=bf16" : "mesh.interleave=1", /* doubles refuse fp32 */
             "train={micro_batch_size: 0, recompute: full, recompute_delta: same}",

@@ -26,7 +26,7 @@ long stream_width(const struct model_config *config) {
     "train: {sequence_length: 32, batch_size: 8, micro_batch_size: 2}\n"
 
 static const struct plan_machine machine = {
-    .flops = 1e9, .bandwidth = {1e6, 1e6, 1e6}, .latency = 1e-6, .memory = 1e9};
+    .flops = 1e9, .bandwidth = {1e6, 1e6, 1e6, 1e6}, .latency = 1e-6, .memory = 1e9};
 
 static struct plan planned(const struct config *config, int wide) {
     struct plan plan;

@@ -108,8 +108,8 @@ static void a_step_has_every_key(void **state) {
         "{\"event\":\"step\",\"step\":3,\"loss\":2.5,\"ce\":2.25,\"sparsity\":null,\"entropy\":0.5,\"grad_"
         "norm\":1.5,"
         "\"lr\":0.001,\"active_distances\":2,\"active_edges\":3,\"tokens\":64,\"tokens_per_second\":128.0,\"step_seconds\":0.5,"
-        "\"communication_seconds\":{\"data\":0.25,\"tensor\":0.0,\"pipeline\":0.125},"
-        "\"communication_bytes\":{\"data\":12345678901,\"tensor\":0,\"pipeline\":8},"
+        "\"communication_seconds\":{\"data\":0.25,\"tensor\":0.0,\"pipeline\":0.125,\"context\":0.0},"
+        "\"communication_bytes\":{\"data\":12345678901,\"tensor\":0,\"pipeline\":8,\"context\":0},"
         "\"model_flops_utilization\":null}\n");
 }
 

@@ -10,6 +10,7 @@
 
 #include "kernels/base/marks.h"
 #include "kernels/base/random.h"
+#include "dist/layout/pieces.h"
 #include "model/params/edges.h"
 #include "model/params/exits.h"
 #include "model/params/find.h"
@@ -17,6 +18,7 @@
 #include "tests/support/absolute.h"
 #include "tests/support/meshes.h"
 #include "tests/support/world.h"
+#include "train/loop/loop.h"
 #include "train/run/run.h"
 
 /* Sums of other orders. Double: a few hundred additions and the condition of the norms. Float: the same,
@@ -45,7 +47,12 @@ struct placement {
     struct mesh_shape mesh;
     int interleave;
     bool by_connection, sequence_parallel, v; /* v: the schedule zero_bubble_v */
+    int context; /* ranks beside the mesh's; 0: 1 */
 };
+
+static int context_of(const struct placement *c) {
+    return c->context ? c->context : 1;
+}
 
 /* Variants 0–23 are every kind × aggregate × normalize, with other settings that go round; then a plain
  * transformer, narrow bottlenecks with long edges, what the trunk may be otherwise, and connections that are
@@ -68,9 +75,9 @@ static char *configuration(int v, const struct placement *c) {
             "normalize: %s, attention_dim: 3, attention_heads: 4, regularizer: fixed, stage_steps: %d, "
             "l1_weight: "
             "0.02}%s}\n"
-            "train: {batch_size: 8, micro_batch_size: 1, sequence_length: 6}\n"
+            "train: {batch_size: 8, micro_batch_size: 1, sequence_length: %d}\n"
             "data: {packing: %s}\n"
-            "mesh: {data: %d, tensor: %d, pipeline: %d, interleave: %d, schedule: %s, delta: %s, sequence_parallel: %s, "
+            "mesh: {data: %d, tensor: %d, pipeline: %d, context: %d, interleave: %d, schedule: %s, delta: %s, sequence_parallel: %s, "
             "bucket: 1024, small: 100}\n",
             v == 26
                 ? "head_dim: 6, attention_bias: all, qk_norm: head, rope_scaling: {kind: linear, factor: 3}, "
@@ -79,8 +86,8 @@ static char *configuration(int v, const struct placement *c) {
             v % 2 && v != 27 ? "true" : "false",
             kinds[kind], hidden, aggregates[aggregate], normalize ? "true" : "false", v == 27 ? 0 : 5,
             v % 4 == 2 ? ", exit: {layers: [0, 3, 6], weights: [0.2, 0.3, 0.4]}" : "",
-            v % 2 ? "best_fit" : "stream", c->mesh.data, c->mesh.tensor, c->mesh.pipeline, c->interleave,
-            c->v ? "zero_bubble_v" : "1f1b", c->by_connection ? "connection" : "channel", c->sequence_parallel ? "true" : "false") > 0);
+             c->context ? 16 : 6, v % 2 ? "best_fit" : "stream", c->mesh.data, c->mesh.tensor, c->mesh.pipeline, context_of(c), c->interleave,
+             c->v ? "zero_bubble_v" : "1f1b", c->by_connection ? "connection" : "channel", c->sequence_parallel ? "true" : "false") > 0);
     return text;
 }
 
@@ -207,7 +214,7 @@ static void compare_parts(struct run *run, const real *right, double *difference
         const struct piece *piece = &run->part.shards->piece[p];
         const struct row *row = &run->part.table->row[piece->row];
         bool sharded = run->part.shards->bucket[piece->bucket].sharded;
-        if (!row->counted || (!sharded && run->mesh.axis[AXIS_DATA].index)) continue;
+        if (!row->counted || (!sharded && run->mesh.axis[AXIS_COPIES].index)) continue;
         const struct row *global = params_find(&run->part.global, row->name);
         long w = global - run->part.global.row;
         for (long k = piece->first; k < piece->first + piece->count; k++) {
@@ -249,10 +256,21 @@ static void compare_gradients(struct run *run, const real *right, int active, co
     free(sums);
 }
 
+/* This rank's part of the batch, as run_data_read leaves it. */
+static void take_rows(struct run *run) {
+    const struct axis *context = &run->mesh.axis[AXIS_CONTEXT];
+    const long share = run->part.share, length = run->config.train.sequence_length;
+    run->data.rows = make_rows(&run->config, run->mesh.batch.index * share, share);
+    if (context->size == 1) return;
+    run->data.pieces = malloc((size_t)(share * (length + 2)) * sizeof *run->data.pieces);
+    assert_non_null(run->data.pieces);
+    pieces_cut(context->size, context->index, share, length, run->data.rows, run->data.pieces);
+}
+
 static void check(int v, const struct placement *c, int active) {
     char *text = configuration(v, c), what[200];
-    snprintf(what, sizeof what, "mesh %d.%d.%d interleave %d%s%s%s, variant %d (%s, %s), %d distances",
-             c->mesh.data, c->mesh.tensor, c->mesh.pipeline, c->interleave, c->v ? ", in a V" : "",
+    snprintf(what, sizeof what, "mesh %d.%d.%d context %d interleave %d%s%s%s, variant %d (%s, %s), %d distances",
+             c->mesh.data, c->mesh.tensor, c->mesh.pipeline, context_of(c), c->interleave, c->v ? ", in a V" : "",
              c->by_connection ? ", by connection" : "", c->sequence_parallel ? ", sequence parallel" : "", v,
              kinds[v % 3], aggregates[v / 3 % 4], active);
     struct config config;
@@ -265,7 +283,7 @@ static void check(int v, const struct placement *c, int active) {
     world = run.mesh; /* laid out anew */
     fill_weights(run.part.table, run.training.state.weight);
     masked = v % 2;
-    run.data.rows = make_rows(&run.config, run.mesh.axis[AXIS_DATA].index * run.part.share, run.part.share);
+    take_rows(&run);
     if (run_create(&run)) die("%s: %s", what, gdn_failure());
     if (active == ALL) active = run.config.model.delta.num_distances;
     struct loss_options options = {.active = pipeline_active(&run.part.pipeline, active),
@@ -277,7 +295,7 @@ static void check(int v, const struct placement *c, int active) {
                                    .l1_weight = 0.02,
                                    .measure = true};
     exit_weights(&run.config.model.exit, 0, 1, options.exit_weight);
-    struct step step = {.rows = run.data.rows, .sequences = run.part.share, .options = &options};
+    struct step step = loop_batch(&run, &options);
     if (execute(run.trainer.executor, &step)) die("%s: %s", what, gdn_failure());
 
     real *right;
@@ -333,7 +351,21 @@ static void on_every_mesh(void **state) {
     }
 }
 
+/* Each mesh of half and of a quarter as many ranks, with two and four context ranks beside each of its. */
+static void with_context_ranks(void **state) {
+    (void)state;
+    for (int i = 0; i < meshes_count; i++)
+        for (int context = 2; context <= 4; context *= 2) {
+            struct placement c = {.mesh = meshes[i], .interleave = 1, .context = context};
+            if (mesh_ranks(c.mesh) * context != test_ranks) continue;
+            every_pair(&c);
+            if (c.mesh.tensor == 1) continue;
+            c.by_connection = c.sequence_parallel = true;
+            check(3, &c, 2);
+        }
+}
+
 int rank_main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(on_every_mesh)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(on_every_mesh), cmocka_unit_test(with_context_ranks)};
     return run_on_ranks(tests, world_create, world_free);
 }

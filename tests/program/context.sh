@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# mesh.context: context.sh [all]. Sequences cut over ranks train as whole ones do, on meshes with other axes too, up to the order of
+# sums; bytes and memory are as planned; a run goes on with other context ranks, and on the same to the bit; evaluations of its
+# checkpoints are one rank's. What does not go together is refused. all: every mesh.
+. "$SOURCE/tests/program/small.sh"
+settings=(--set train.steps=12 --set train.micro_batch_size=2 --set train.gate_interval=5 --set train.noise_interval=5 --set mesh.bucket=4096
+    --set mesh.small=512 --set watchdog.replicas=3 --set train.eval_batches=2 --set model.num_layers=4 --set model.delta.stage_steps=3
+    --set train.eval_interval=6 --set train.grad_clip=0.7 --set train.z_loss=0.02)
+
+on() { # DATA.TENSOR.PIPELINE.CONTEXT: sets $options and $ranks
+    local data tensor pipeline context
+    IFS=. read -r data tensor pipeline context <<< "$1"
+    options=("${settings[@]}" --set mesh.data="$data" --set mesh.tensor="$tensor" --set mesh.pipeline="$pipeline" --set mesh.context="$context")
+    ranks=$((data * tensor * pipeline * context))
+}
+
+run() { # MESH DIRECTORY [OPTION …]
+    on "$1"
+    train $ranks "$2" "${options[@]}" "${@:3}"
+}
+
+close() { # RUN RUN: but for the order of sums
+    close_to $losses loss step "$1" "$2"
+    close_to $losses sparsity step "$1" "$2"
+    close_to $losses entropy step "$1" "$2"
+    close_to $norms grad_norm step "$1" "$2"
+    close_to $losses loss eval "$1" "$2"
+    close_to $norms variance noise "$1" "$2"
+    lines gates "$1" | grep -oE '[0-9]\.[0-9e-]+' > first.gates
+    lines gates "$2" | grep -oE '[0-9]\.[0-9e-]+' > second.gates
+    [ -s first.gates ] && paste first.gates second.gates | LC_ALL=C awk -v most=$norms '
+        { d = $1 - $2; if (d < 0) d = -d; if (!(d <= most * $1)) { print; exit 1 } }' || fail "gates of $2"
+}
+
+bytes() { # the first object of communication bytes by axis, as one line an axis in a fixed order
+    grep -o '"communication_bytes":{[^}]*}' | head -1 | grep -oE '"[a-z]+":[0-9]+' | sort
+}
+
+# Of rank 0 what it hands over once all connections are there; of the rank that needs most what it reserves.
+as_planned() { # MESH RUN [OPTION …]
+    on "$1"
+    "$GDN" plan small.yaml --ranks $ranks "${options[@]}" --flops 1e11 --json "${@:3}" > plan.json
+    grep -o '"rank":0,.*' plan.json | bytes > planned
+    grep '"event":"step","step":11,' "$2/metrics.jsonl" | bytes > counted
+    grep -q '^"context":[1-9]' planned && cmp counted planned ||
+        fail "$2: a step counts $(paste -sd' ' counted), the plan has $(paste -sd' ' planned)"
+    grep '"event":"memory"' "$2/metrics.jsonl" | tr ',{}' '\n\n\n' | LC_ALL=C awk -F: '
+        $1 ~ /planned_/ { sub("planned", "reserved", $1); planned[$1] = $2; next }
+        $1 ~ /reserved_/ { seen++; if (planned[$1] != $2) { print $1 ": " $2 ", planned " planned[$1]; exit 1 } }
+        END { if (seen < 8) exit 1 }' > memory || fail "memory of $2: $(cat memory)"
+}
+
+against_one() { # MESH [OPTION …]
+    rm -rf cut
+    expect 0 run "$1" cut "${@:2}"
+    close one cut
+    as_planned "$1" cut "${@:2}"
+}
+
+expect 0 run 1.1.1.1 one
+against_one 2.1.1.2 --set train.recompute=full
+against_one 1.1.1.4
+"$GDN" eval cut --json > eval.json
+recorded=$(grep '"event":"eval"' cut/metrics.jsonl | tail -1 | grep -oE '"loss":[0-9.e-]+' | head -1)
+again=$(grep -oE '"loss":[0-9.e-]+' eval.json | head -1)
+LC_ALL=C awk -v a="${recorded#*:}" -v b="${again#*:}" -v most=$losses 'BEGIN { d = (a - b) / a; if (d < 0) d = -d; exit !(d <= most) }' ||
+    fail "evaluated on one rank: $again, in training: $recorded"
+against_one 1.2.2.2 --set mesh.sequence_parallel=true --set mesh.schedule=zero_bubble
+
+# A run that stops and goes on, on the same mesh and then on others.
+expect 3 run 1.1.1.4 again --set train.stop_at=4 2> /dev/null
+expect 0 run 1.1.1.4 again
+rm -rf cut && expect 0 run 1.1.1.4 cut
+equal cut again
+expect 3 run 2.1.1.2 moved --set train.stop_at=3 2> /dev/null
+expect 3 run 1.1.1.1 moved --set train.stop_at=8 2> /dev/null
+expect 0 run 1.1.1.4 moved
+close one moved
+
+# Layers left out, rules that enter at values and before layers; connections that go while training goes on.
+beside() { # NAME OPTION …
+    expect 0 run 1.1.1.1 "$1" "${@:2}"
+    expect 0 run 1.1.1.2 "$1_cut" "${@:2}"
+    close "$1" "$1_cut"
+}
+beside rules --set train.dropout.layer=0.4 --set 'model.rules=[{kind: value, form: residual}, {kind: mix, form: gated, from: both}]'
+beside pruned --set model.delta.stage_steps=0 --set 'train.prune={by: first_order, keep: 0.5, begin: 2, end: 8, interval: 2}'
+cmp <(lines prune pruned | grep -o '"edges":.*') <(lines prune pruned_cut | grep -o '"edges":.*') || fail "other connections went"
+
+refuse() { refused "$1" "$GDN" plan small.yaml --ranks 2 --set mesh.context=2 "${@:2}"; }
+refuse "multiple of" --set train.sequence_length=18
+refuse "data.documents" --set data.documents=mask
+refuse "train.dropout.residual" --set train.dropout.residual=0.1
+refuse "train.dropout.gate" --set train.dropout.gate=0.1
+refuse "delta_store.interval" --set delta_store.interval=5 --set delta_store.ratio=0.5
+refuse "train.compress_sources" --set train.compress_sources=0.5
+refused "mesh.compress_boundary" "$GDN" plan small.yaml --ranks 4 --set mesh.context=2 --set mesh.pipeline=2 --set mesh.compress_boundary=0.5
+refused "mesh.context: 2 need a multiple of 2 ranks" "$GDN" plan small.yaml --ranks 3 --set mesh.context=2
+
+[ "${1:-}" = all ] || exit 0
+muon=(--set train.optimizer=muon)
+for mesh in 1.1.1.2 1.2.1.2 1.1.2.2 2.2.1.2 2.1.2.2 1.2.1.4 1.1.2.4 2.1.1.4 1.1.1.8; do
+    against_one $mesh
+    against_one $mesh --set train.recompute=selective --set mesh.overlap=false --set checkpoint.files=node
+done
+rm -rf one && expect 0 run 1.1.1.1 one "${muon[@]}"
+against_one 2.1.1.2 "${muon[@]}"

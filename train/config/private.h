@@ -166,18 +166,32 @@ int entries_read(const struct entries *of, void *base, const struct key *key, co
                  struct fy_node *list, const struct place *place);
 void entries_write(const struct entries *of, const void *entries, int count, FILE *out);
 
-/* ----------------------------------------------------------------------- config/read.c, config/validate.c */
+/* --------------------------------------------------------------------------- config/read.c, what is refused */
 
 /* Reads the document's keys into the configuration. */
 int read_file_text(struct reading *reading, const char *text, size_t length);
 /* Applies "KEY=VALUE" of --set, or where `resumed` of --resume-with. */
 int read_override(struct reading *reading, const char *set, bool resumed);
 
-/* What cannot go together, with the places of all keys involved; resolves num_kv_heads and device. */
-/* config/prune.c: what does not go together with train.prune; NULL where all does. */
-const struct conflict *pruning_conflict(const struct config *config);
+/* config/refuse.c: records that values do not go together, with the places of all keys involved; and where a row
+ * of a table says so, else GDN_OK. */
+int refuse(const struct reading *reading, const struct conflict *conflict);
+int possible(const struct reading *reading, const struct conflict *conflict);
+/* The same of the values of at most four paths. */
+#define impossible(reading, why, ...) refuse(reading, &(const struct conflict){why, {__VA_ARGS__, NULL}})
 
+#define MODEL(name) KEY_PATH(model.name)
+#define DELTA(name) KEY_PATH(model.delta.name)
+#define TRAIN(name) KEY_PATH(train.name)
+#define MESH(name) KEY_PATH(mesh.name)
+#define STORE(name) KEY_PATH(delta_store.name)
+
+/* What cannot go together: all of it (config/validate.c, which resolves num_kv_heads and device too), with the
+ * mesh (mesh.c), with several context ranks (context.c), with train.prune (prune.c). */
 int validate_combinations(struct reading *reading);
+int validate_mesh(const struct reading *reading);
+int validate_context(const struct reading *reading);
+int validate_prune(const struct reading *reading);
 
 /* config/write.c: the configuration's values as YAML, as config_text writes them: of keys with `asked`
  * alone, or all. NULL without memory; free() it. */

@@ -16,7 +16,4 @@ static inline long config_row_length(const struct config *config) {
     return pieces_length(config->mesh.size[AXIS_CONTEXT], config->train.sequence_length);
 }
 
-/* What of the configuration does not go together with several context ranks; NULL where all does. */
-const struct conflict *context_conflict(const struct config *config);
-
 #endif

@@ -22,10 +22,6 @@ struct axis_begun {
     struct exchange terms, sums;
 };
 
-static const struct device_comm_ops *comms_of(const struct axis *axis) {
-    return axis->ops->device->comm;
-}
-
 /* First element of a rank's part. */
 static long first(const struct axis *axis, long count, int rank) {
     return axis_first_of(count, rank, axis->size);
@@ -70,33 +66,25 @@ void axis_begun_free(struct axis *axis) {
     axis->begun = NULL;
 }
 
+/* One of the exchange's lists, from one of the axis's. */
+static const int *list(const struct axis *axis, struct exchange *e, int number, const long *values) {
+    int *out = e->list + number * axis->size;
+    for (int r = 0; r < axis->size; r++) out[r] = (int)values[r];
+    return out;
+}
+
 /* ------------------------------------------------------------------------------------------- terms */
 
 static int start_terms(struct axis *axis, struct exchange *e, const void *out, void *in) {
-    size_t bytes = wire_bytes(axis->wire);
-    int ranks = axis->size, me = axis->index;
-    long mine = part(axis, e->count, me);
+    axis_find_pieces(axis, e->count, 1, 0, e->count);
+    axis_expect_own(axis);
     if (axis->device_comm) {
-        comms_of(axis)->begin(axis->device_comm, "a sum");
-        for (int r = 0; r < ranks; r++) {
-            long theirs = part(axis, e->count, r);
-            const char *from = (const char *)out + (size_t)first(axis, e->count, r) * bytes;
-            if (r != me && theirs) comms_of(axis)->send(axis->device_comm, from, (size_t)theirs * bytes, r);
-            if (r != me && mine)
-                comms_of(axis)->receive(axis->device_comm, (char *)in + (size_t)(r * mine) * bytes,
-                                        (size_t)mine * bytes, r);
-        }
-        e->ticket = comms_of(axis)->end(axis->device_comm);
-        axis->ops->device->move((char *)in + (size_t)(me * mine) * bytes,
-                                (const char *)out + (size_t)first(axis, e->count, me) * bytes,
-                                (size_t)mine * bytes);
+        e->ticket = axis_begin_device_parts(axis, out, in, axis->wire);
         return 0;
     }
-    int *count = e->list, *at = count + ranks, *received = at + ranks, *received_at = received + ranks;
-    for (int r = 0; r < ranks; r++) {
-        count[r] = (int)part(axis, e->count, r), at[r] = (int)first(axis, e->count, r);
-        received[r] = (int)mine, received_at[r] = (int)(r * mine);
-    }
+    const int *count = list(axis, e, 0, axis->count), *at = list(axis, e, 1, axis->at),
+              *received = list(axis, e, 2, axis->received),
+              *received_at = list(axis, e, 3, axis->received_at);
     MPI_TRY(MPI_Ialltoallv(out, count, at, wire_type(axis->wire), in, received, received_at,
                            wire_type(axis->wire), axis->comm, &e->request));
     return 0;
@@ -114,7 +102,7 @@ static int begin_terms(struct axis *axis, struct exchange *e) {
 static int arrive(struct axis *axis, struct exchange *e) {
     e->under_way = false;
     if (axis->device_comm)
-        comms_of(axis)->join(axis->device_comm, e->ticket);
+        axis->ops->device->comm->join(axis->device_comm, e->ticket);
     else
         MPI_TRY(MPI_Wait(&e->request, MPI_STATUS_IGNORE));
     return 0;
@@ -135,25 +123,12 @@ static int end_terms(struct axis *axis, struct exchange *e) {
 /* -------------------------------------------------------------------------------------------- sums */
 
 static int start_sums(struct axis *axis, struct exchange *e, void *x) {
-    size_t bytes = wire_bytes(axis->wire);
-    int ranks = axis->size, me = axis->index;
+    axis_find_pieces(axis, e->count, 1, 0, e->count);
     if (axis->device_comm) {
-        const char *own = (const char *)x + (size_t)first(axis, e->count, me) * bytes;
-        size_t mine = (size_t)part(axis, e->count, me) * bytes;
-        comms_of(axis)->begin(axis->device_comm, "a gather");
-        for (int r = 0; r < ranks; r++) {
-            size_t theirs = (size_t)part(axis, e->count, r) * bytes;
-            if (r != me && mine) comms_of(axis)->send(axis->device_comm, own, mine, r);
-            if (r != me && theirs)
-                comms_of(axis)->receive(axis->device_comm,
-                                        (char *)x + (size_t)first(axis, e->count, r) * bytes, theirs, r);
-        }
-        e->ticket = comms_of(axis)->end(axis->device_comm);
+        e->ticket = axis_begin_device_rows(axis, x, axis->wire);
         return 0;
     }
-    int *count = e->list, *at = count + ranks;
-    for (int r = 0; r < ranks; r++)
-        count[r] = (int)part(axis, e->count, r), at[r] = (int)first(axis, e->count, r);
+    const int *count = list(axis, e, 0, axis->count), *at = list(axis, e, 1, axis->at);
     MPI_TRY(MPI_Iallgatherv(MPI_IN_PLACE, 0, wire_type(axis->wire), x, count, at, wire_type(axis->wire),
                             axis->comm, &e->request));
     return 0;

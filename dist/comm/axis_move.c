@@ -33,6 +33,11 @@ void axis_find_pieces(struct axis *axis, long rows, long width, long from, long 
     }
 }
 
+void axis_expect_own(struct axis *axis) {
+    const long mine = axis->count[axis->index];
+    for (int r = 0; r < axis->size; r++) axis->received[r] = mine, axis->received_at[r] = r * mine;
+}
+
 int axis_before_wait(const struct axis *axis) {
     const struct device_comm_ops *comms = device_of(axis)->comm;
     if (axis->device_comm) {
@@ -86,7 +91,7 @@ static int deliver(struct axis *axis, struct stopover *s, void *x, size_t bytes)
 
 /* -------------------------------------------------------------------------------------------------- parts */
 
-static int device_parts(struct axis *axis, const void *x, void *in, enum wire wire) {
+int axis_begin_device_parts(struct axis *axis, const void *x, void *in, enum wire wire) {
     const struct device_comm_ops *comms = device_of(axis)->comm;
     int me = axis->index;
     comms->begin(axis->device_comm, "a sum");
@@ -101,7 +106,12 @@ static int device_parts(struct axis *axis, const void *x, void *in, enum wire wi
     int ticket = comms->end(axis->device_comm);
     device_of(axis)->move(to(in, axis->received_at[me], wire), at(x, axis->at[me], wire),
                           length_of(axis->count[me], wire));
-    comms->join(axis->device_comm, ticket);
+    return ticket;
+}
+
+static int device_parts(struct axis *axis, const void *x, void *in, enum wire wire) {
+    int ticket = axis_begin_device_parts(axis, x, in, wire);
+    device_of(axis)->comm->join(axis->device_comm, ticket);
     return 0;
 }
 
@@ -154,7 +164,7 @@ int axis_move_parts(struct axis *axis, const void *x, void *in, enum wire wire) 
 
 /* --------------------------------------------------------------------------------------------------- rows */
 
-static int device_rows(struct axis *axis, void *x, enum wire wire) {
+int axis_begin_device_rows(struct axis *axis, void *x, enum wire wire) {
     const struct device_comm_ops *comms = device_of(axis)->comm;
     int me = axis->index;
     comms->begin(axis->device_comm, "a gather");
@@ -165,7 +175,12 @@ static int device_rows(struct axis *axis, void *x, enum wire wire) {
         if (axis->count[r])
             comms->receive(axis->device_comm, to(x, axis->at[r], wire), length_of(axis->count[r], wire), r);
     }
-    comms->join(axis->device_comm, comms->end(axis->device_comm));
+    return comms->end(axis->device_comm);
+}
+
+static int device_rows(struct axis *axis, void *x, enum wire wire) {
+    int ticket = axis_begin_device_rows(axis, x, wire);
+    device_of(axis)->comm->join(axis->device_comm, ticket);
     return 0;
 }
 

@@ -15,12 +15,19 @@ static inline long axis_first_of(long rows, int index, int size) {
  * max), as far as it has so many. */
 void axis_find_pieces(struct axis *axis, long rows, long width, long from, long max);
 
+/* The axis's `received`: from every rank as many elements as this rank's own part has, one part behind the other. */
+void axis_expect_own(struct axis *axis);
+
 /* The element at[r] of x, and count[r] from there on, to each rank r; what comes, received[r] elements, to
  * `in` from received_at[r] on: the axis's arrays, of which `at` is lost. All are in that type. */
 int axis_move_parts(struct axis *axis, const void *x, void *in, enum wire wire);
 /* The element at[r] of x, and count[r] from there on, from each rank r to all, in place; `total` is their
  * sum. */
 int axis_move_rows(struct axis *axis, void *x, long total, enum wire wire);
+/* The same two over the axis's device communicator, begun alone: what comes is there, and what goes may be written
+ * over, once the ticket has been joined. The axis's arrays are free again. */
+int axis_begin_device_parts(struct axis *axis, const void *x, void *in, enum wire wire);
+int axis_begin_device_rows(struct axis *axis, void *x, enum wire wire);
 /* x [rows, width] of each rank to out [rows, size, width]. */
 int axis_move_columns(struct axis *axis, const real *x, long rows, long width, real *out);
 /* x [count] becomes the greatest of all ranks' elementwise; NaN where one is NaN, so that all see it. */

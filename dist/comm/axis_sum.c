@@ -118,8 +118,8 @@ static bool too_small(struct axis *axis, long count, long pieces) {
 static int sum_piece(struct axis *axis, enum wire wire, real *x, long rows, long width, long from, long max) {
     int ranks = axis->size, me = axis->index;
     axis_find_pieces(axis, rows, width, from, max);
+    axis_expect_own(axis);
     long mine = axis->count[me];
-    for (int r = 0; r < ranks; r++) axis->received[r] = mine, axis->received_at[r] = r * mine;
     real *sum = x + axis->at[me];
     for (int r = 0; r < ranks; r++)
         if (r != me) axis->bytes += axis->count[r] * (int64_t)wire_bytes(wire);

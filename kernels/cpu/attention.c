@@ -67,8 +67,8 @@ static void hide(const int32_t *from, long queries, long at, long keys, long fir
 }
 
 /* A tile of up to WIDE queries of one head, the first of which sees the keys up to number `position` and each
- * next one a key more, on N keys and values; rows of q are ldq apart, of k and v ldkv, of o ldo; the mask's first
- * row is the tile's and head's. `from` [queries]: each sees keys from there on; NULL: from 0 on. */
+ * next one a key more, on N keys and values; rows of q are ldq apart, of k and v ldkv, of o ldo; the mask's
+ * first row is the tile's and head's. `from` [queries]: each sees keys from there on; NULL: from 0 on. */
 struct attending {
     long position, queries, N, hd;
     const struct mask *mask;
@@ -124,56 +124,53 @@ static void attend(const struct attending *a) {
     }
 }
 
-static void attention(long B, long S, long H, long K, long hd, const struct mask *mask, const int32_t *start,
-                      const real *qkv, real *o, real *lse) {
-    long ld = (H + 2 * K) * hd, tiles = (S + WIDE - 1) / WIDE;
+/* Queries [B·S] with row distance ldq on keys and values [B·N] with ldkv: of each sequence query t sees those
+ * up to number first + t. */
+struct attention {
+    long B, S, N, first, H, K, hd;
+    const struct mask *mask; /* of the first sequence; NULL: nothing is dropped */
+    const int32_t *start;    /* [B·S]; NULL: 0 */
+    const real *q, *kv;      /* of H heads; 2K of them, values behind keys */
+    long ldq, ldkv;
+    real *o, *lse; /* [B·S, H·hd], [B, H, S] */
+};
+
+static void attend_all(const struct attention *a) {
+    const long S = a->S, H = a->H, K = a->K, hd = a->hd, tiles = (S + WIDE - 1) / WIDE;
     /* The last tiles of a sequence are the longest: start with them. */
-#pragma omp parallel for collapse(3) schedule(dynamic) if (B * S * H * hd > PARALLEL_WORK)
+#pragma omp parallel for collapse(3) schedule(dynamic) if (a->B * S * H * hd > PARALLEL_WORK)
     for (long tile = tiles - 1; tile >= 0; tile--)
-        for (long b = 0; b < B; b++)
+        for (long b = 0; b < a->B; b++)
             for (long h = 0; h < H; h++) {
                 const long at = tile * WIDE, t = b * S + at;
-                const struct mask own = mask ? mask_at(mask, h, t) : (struct mask){0};
-                const real *k = qkv + b * S * ld + (H + h / (H / K)) * hd;
-                attend(&(struct attending){.position = at,
+                const struct mask own = a->mask ? mask_at(a->mask, h, t) : (struct mask){0};
+                const real *k = a->kv + b * a->N * a->ldkv + h / (H / K) * hd;
+                attend(&(struct attending){.position = a->first + at,
                                            .queries = at_most(WIDE, S - at),
-                                           .N = S,
+                                           .N = a->N,
                                            .hd = hd,
-                                           .mask = mask ? &own : NULL,
-                                           .from = start ? start + t : NULL,
-                                           .q = qkv + t * ld + h * hd,
+                                           .mask = a->mask ? &own : NULL,
+                                           .from = a->start ? a->start + t : NULL,
+                                           .q = a->q + t * a->ldq + h * hd,
                                            .k = k,
                                            .v = k + K * hd,
-                                           .ldq = ld,
-                                           .ldkv = ld,
-                                           .o = o + t * H * hd + h * hd,
-                                           .lse = lse + (b * H + h) * S + at,
+                                           .ldq = a->ldq,
+                                           .ldkv = a->ldkv,
+                                           .o = a->o + t * H * hd + h * hd,
+                                           .lse = a->lse + (b * H + h) * S + at,
                                            .ldo = H * hd});
             }
 }
 
+static void attention(long B, long S, long H, long K, long hd, const struct mask *mask, const int32_t *start,
+                      const real *qkv, real *o, real *lse) {
+    const long ld = (H + 2 * K) * hd;
+    attend_all(&(struct attention){B, S, S, 0, H, K, hd, mask, start, qkv, qkv + H * hd, ld, ld, o, lse});
+}
+
 static void attention_piece(long S, long N, long first, long H, long K, long hd, const int32_t *start,
                             const real *q, long ldq, const real *kv, long ldkv, real *o, real *lse) {
-    const long tiles = (S + WIDE - 1) / WIDE;
-#pragma omp parallel for collapse(2) schedule(dynamic) if (S * H * hd > PARALLEL_WORK)
-    for (long tile = tiles - 1; tile >= 0; tile--)
-        for (long h = 0; h < H; h++) {
-            const long at = tile * WIDE;
-            const real *k = kv + h / (H / K) * hd;
-            attend(&(struct attending){.position = first + at,
-                                       .queries = at_most(WIDE, S - at),
-                                       .N = N,
-                                       .hd = hd,
-                                       .from = start ? start + at : NULL,
-                                       .q = q + at * ldq + h * hd,
-                                       .k = k,
-                                       .v = k + K * hd,
-                                       .ldq = ldq,
-                                       .ldkv = ldkv,
-                                       .o = o + at * H * hd + h * hd,
-                                       .lse = lse + h * S + at,
-                                       .ldo = H * hd});
-        }
+    attend_all(&(struct attention){1, S, N, first, H, K, hd, NULL, start, q, kv, ldq, ldkv, o, lse});
 }
 
 /* One query on `length` cached keys and values, in blocks with the same online softmax. */

@@ -21,21 +21,13 @@ run() { # MESH DIRECTORY [OPTION …]
     train $ranks "$2" "${options[@]}" "${@:3}"
 }
 
-bytes() { # the first object of communication bytes by axis, as one line an axis in a fixed order
-    grep -o '"communication_bytes":{[^}]*}' | head -1 | grep -oE '"[a-z]+":[0-9]+' | sort
-}
-
 # Of rank 0 what it hands over once all connections are there; of the rank that needs most what it reserves.
 as_planned() { # MESH RUN [OPTION …]
     on "$1"
     "$GDN" plan small.yaml --ranks $ranks "${options[@]}" --flops 1e11 --json "${@:3}" > plan.json
-    grep -o '"rank":0,.*' plan.json | bytes > planned
-    grep '"event":"step","step":7,' "$2/metrics.jsonl" | bytes > counted
-    [ "$(wc -l < planned)" -eq 5 ] && cmp counted planned || fail "$2: a step counts $(paste -sd' ' counted), the plan has $(paste -sd' ' planned)"
-    grep '"event":"memory"' "$2/metrics.jsonl" | tr ',{}' '\n\n\n' | LC_ALL=C awk -F: '
-        $1 ~ /planned_/ { sub("planned", "reserved", $1); planned[$1] = $2; next }
-        $1 ~ /reserved_/ { seen++; if (planned[$1] != $2) { print $1 ": " $2 ", planned " planned[$1]; exit 1 } }
-        END { if (seen < 8) exit 1 }' > memory || fail "memory of $2: $(cat memory)"
+    bytes_as_planned 7 "$2"
+    [ "$(wc -l < planned)" -eq 5 ] || fail "axes of the plan: $(paste -sd' ' planned)"
+    memory_as_planned "$2"
 }
 
 # Two replicas are two data ranks; stopped, a run goes on as the other and back.

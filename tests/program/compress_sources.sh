@@ -13,13 +13,6 @@ holds() { LC_ALL=C awk "BEGIN { exit !($1) }" || fail "$2: $1"; }
 first() { lines step "$1" | head -1; }
 last() { lines step "$1" | tail -1 | value loss; }
 sources() { grep '"event":"memory"' "$1/metrics.jsonl" | tail -1 | value planned_sources; }
-memory_as_planned() { # RUN
-    grep '"event":"memory"' "$1/metrics.jsonl" | tr ',{}' '\n\n\n' | LC_ALL=C awk -F: '
-        $1 ~ /planned_/ { sub("planned", "reserved", $1); planned[$1] = $2; next }
-        $1 ~ /reserved_/ { seen++; if (planned[$1] != $2) { print $1 ": " $2 ", planned " planned[$1]; exit 1 } }
-        END { if (seen < 8) exit 1 }' > memory || fail "memory of $1: $(cat memory)"
-}
-
 on_mesh() { # NAME MESH MODEL [OPTION …]
     local name=$1 mesh=$2 model=$3 size setting
     shift 3

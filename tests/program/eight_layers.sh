@@ -3,7 +3,6 @@
 #   NAME.yaml, $models                 see below
 #   on MESH MODEL DIRECTORY [OPTION …] trains on DATA.TENSOR.PIPELINE ranks
 #   close RUN RUN                      they are the same but for the order of sums
-#   memory_as_planned RUN              of its rank that needs most, to the byte
 #   fewer_steps                        12 of them, in which the same happens: connections introduced, evaluations, the rate's rise
 #   in_turn COUNT                      sets $chosen to so many of $models, the next at each call: all are had where calls are many
 . "$SOURCE/tests/program/small.sh"
@@ -76,13 +75,4 @@ close() { # RUN RUN: but for the order of sums
     close_to $losses loss step "$1" "$2"
     close_to $norms grad_norm step "$1" "$2"
     close_to $losses loss eval "$1" "$2"
-}
-
-memory_as_planned() {
-    local part planned reserved
-    grep '"event":"memory"' "$1/metrics.jsonl" | tail -1 > memory
-    for part in weights activations sources optimizer workspace communication checkpoint sum; do
-        planned=$(sed "s/.*\"planned_$part\":\([0-9]*\).*/\1/" memory) reserved=$(sed "s/.*\"reserved_$part\":\([0-9]*\).*/\1/" memory)
-        [ -n "$planned" ] && [ "$planned" = "$reserved" ] || fail "$1: $part: $planned bytes planned, $reserved reserved: $(cat memory)"
-    done
 }

@@ -8,6 +8,9 @@
 #   equal RUN RUN                      fails unless two runs' metrics and checkpoints are the same to the last bit
 #   close_to TOLERANCE KEY EVENT RUN RUN   fails unless a value is the same in both runs' lines within a relative TOLERANCE;
 #                                      $losses and $norms are what float sums in another order may do to losses and norms
+#   memory_as_planned RUN              fails unless the rank that needs most has reserved what was planned, to the byte
+#   bytes_as_planned STEP RUN          fails unless what rank 0 counts as handed over in that step is what plan.json, of gdn plan --json,
+#                                      has; leaves that in `planned`, a line "AXIS":BYTES for each axis
 set -euo pipefail
 export OMP_NUM_THREADS=1 # models this small gain nothing from threads
 
@@ -94,3 +97,18 @@ data:
   train: text.txt
   validation_fraction: 0.1
 YAML
+
+memory_as_planned() {
+    grep '"event":"memory"' "$1/metrics.jsonl" | tr ',{}' '\n\n\n' | LC_ALL=C awk -F: '
+        $1 ~ /planned_/ { sub("planned", "reserved", $1); planned[$1] = $2; next }
+        $1 ~ /reserved_/ { seen++; if (planned[$1] != $2) { print $1 ": " $2 ", planned " planned[$1]; exit 1 } }
+        END { if (seen < 9) exit 1 }' > memory || fail "memory of $1: $(cat memory)"
+}
+
+axis_bytes() { grep -o '"communication_bytes":{[^}]*}' | head -1 | grep -oE '"[a-z]+":[0-9]+' | sort; }
+
+bytes_as_planned() {
+    grep -o '"rank":0,.*' plan.json | axis_bytes > planned
+    grep "\"event\":\"step\",\"step\":$1," "$2/metrics.jsonl" | axis_bytes > counted
+    cmp counted planned || fail "$2: a step counts $(paste -sd' ' counted), the plan has $(paste -sd' ' planned)"
+}

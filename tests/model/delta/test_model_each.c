@@ -10,6 +10,7 @@
 #include "tests/model/tensor_ranks.h"
 
 enum { B = FIXTURE_BATCH, S = FIXTURE_LENGTH, T = B * S, LAYERS = 4, EDGES = 32 };
+enum { SUMS = sizeof(struct connection_sums) / sizeof(double) };
 
 static const int aggregates[] = {AGGREGATE_MEAN, AGGREGATE_LEARNED, AGGREGATE_ATTENTION, AGGREGATE_MULTIHEAD};
 
@@ -47,62 +48,84 @@ static void compare(double got, double wanted, const char *text, int edge, const
     failures += printf("%s, connection %d: %s %.9g, not %.9g\n", text, edge, what, got, wanted);
 }
 
-static void check(int kind, int aggregate, bool by_connection, int policy, int active, bool each) {
-    struct model_config c = model_of(kind, aggregate);
+/* A whole model, this rank's part of it, and what a pass of it sums. */
+struct trial {
+    struct model_config config;
     struct fixture full;
     struct part part;
     struct edges edges;
+    struct connection_sums sums[EDGES];
+    int32_t tokens[B * (S + 1)];
+    real gradient[T * 24];
+    char text[120];
+};
+
+static void begin(struct trial *t, const char *what, int kind, int aggregate, bool by_connection, int policy,
+                  void (*change)(const struct fixture *)) {
     struct layout layout = divided_layout(by_connection);
     struct recompute policies[LAYERS];
-    static int32_t tokens[B * (S + 1)];
-    static real gradient[T * 24];
-    struct connection_sums sums[EDGES] = {0};
+    *t = (struct trial){.config = model_of(kind, aggregate)};
+    snprintf(t->text, sizeof t->text, "%skind %d, aggregate %d, %s, level %d", what, kind, aggregate,
+             by_connection ? "by connection" : "by channel", policy);
+    fixture_policies(policies, LAYERS, policy);
+    assert_int_equal(edges_create(&t->config, &t->edges), 0);
+    assert_true(t->edges.count <= EDGES);
+    fixture_rows(t->tokens, t->config.vocab_size);
+    fixture_create(&t->full, &t->config, test_backends()[0], B, S, 3, 0.2);
+    if (change) change(&t->full);
+    part_create_policies(&t->part, &t->full, &layout, &tensor, NULL, policies, test_backends()[0], B, S);
+}
+
+/* Both passes, with sums over all ranks. */
+static void run(struct trial *t, const struct loss_options *options, struct delta_watch *watch,
+                struct loss_sums *all) {
+    struct pass pass = {.rows = t->tokens,
+                        .batch = B,
+                        .length = S,
+                        .options = options,
+                        .gradient = t->gradient,
+                        .watch = watch,
+                        .connections = t->sums};
+    model_stage_forward(t->part.model, &pass, all);
+    model_stage_backward(t->part.model, &pass, LAYERS, -1, all);
+    failures += model_status(t->part.model) != 0;
+    MPI_Allreduce(MPI_IN_PLACE, t->sums, SUMS * EDGES, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void end(struct trial *t) {
+    edges_free(&t->edges);
+    part_free(&t->part);
+    fixture_free(&t->full);
+}
+
+static void check(int kind, int aggregate, bool by_connection, int policy, int active, bool each) {
+    static struct trial t;
     struct loss_sums all = {0};
     struct seen seen = {0};
     const bool layer[LAYERS] = {true, true, true, true};
-    char text[120];
-    snprintf(text, sizeof text, "kind %d, aggregate %d, %s, level %d, %d active", kind, aggregate,
-             by_connection ? "by connection" : "by channel", policy, active);
-    fixture_policies(policies, LAYERS, policy);
-    assert_int_equal(edges_create(&c, &edges), 0);
-    assert_true(edges.count <= EDGES);
-    fixture_rows(tokens, c.vocab_size);
-    fixture_create(&full, &c, test_backends()[0], B, S, 3, 0.2);
-    part_create_policies(&part, &full, &layout, &tensor, NULL, policies, test_backends()[0], B, S);
-    struct loss_options o = fixture_options(&c, active, false);
+    begin(&t, "", kind, aggregate, by_connection, policy, NULL);
+    snprintf(t.text + strlen(t.text), sizeof t.text - strlen(t.text), ", %d active", active);
+    struct loss_options o = fixture_options(&t.config, active, false);
     o.measure = true, o.each = each;
-    seen.edges = &edges;
+    seen.edges = &t.edges;
     seen.counts = by_connection || kind != KIND_ADAPTIVE || tensor.index == 0;
     struct delta_watch watch = {see, &seen, layer};
-    struct pass pass = {.rows = tokens,
-                        .batch = B,
-                        .length = S,
-                        .options = &o,
-                        .gradient = gradient,
-                        .watch = &watch,
-                        .connections = sums};
-    double before = model_connection_seconds(part.model);
-    model_stage_forward(part.model, &pass, &all);
-    model_stage_backward(part.model, &pass, LAYERS, -1, &all);
-    failures += !(model_connection_seconds(part.model) > before);
-    failures += model_status(part.model) != 0;
-    MPI_Allreduce(MPI_IN_PLACE, sums, 3 * EDGES, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    double before = model_connection_seconds(t.part.model);
+    run(&t, &o, &watch, &all);
+    failures += !(model_connection_seconds(t.part.model) > before);
     MPI_Allreduce(MPI_IN_PLACE, seen.gate, EDGES, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     MPI_Allreduce(MPI_IN_PLACE, &all.sparsity, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     double contributions = 0;
     for (int e = 0; e < EDGES; e++) {
-        bool is =
-            e < edges.count && edge_set_has(o.active, e);
-        contributions += sums[e].contribution;
-        compare(sums[e].gate, each ? seen.gate[e] : 0, text, e, "gate");
-        if ((is && each) != (sums[e].contribution > 0) || (is && each) != (sums[e].gate > 0))
-            failures += printf("%s: connection %d of %d %s\n", text, e, edges.count,
+        bool is = e < t.edges.count && edge_set_has(o.active, e);
+        contributions += t.sums[e].contribution;
+        compare(t.sums[e].gate, each ? seen.gate[e] : 0, t.text, e, "gate");
+        if ((is && each) != (t.sums[e].contribution > 0) || (is && each) != (t.sums[e].gate > 0))
+            failures += printf("%s: connection %d of %d %s\n", t.text, e, t.edges.count,
                                is ? "was not measured" : "was measured");
     }
-    compare(contributions, each ? all.sparsity : 0, text, -1, "contributions");
-    edges_free(&edges);
-    part_free(&part);
-    fixture_free(&full);
+    compare(contributions, each ? all.sparsity : 0, t.text, -1, "contributions");
+    end(&t);
 }
 
 static void test_each(void **state) {
@@ -125,7 +148,6 @@ static void shrink(const struct fixture *full) {
         if (!strstr(row->name, ".mix") && !strstr(row->name, ".output_proj.weight")) continue;
         for (long k = 0; k < row->count; k++) full->state.weight[row->offset + k] *= (real)by;
     }
-
 }
 
 /* The loss without each connection less that with all. */
@@ -147,43 +169,22 @@ static void leave_out(struct fixture *full, const struct edges *edges, const int
 
 /* By first order as by leaving out one after the other, with shares of the others made anew. */
 static void check_effects(int kind, int aggregate, bool by_connection, int policy) {
-    struct model_config c = model_of(kind, aggregate);
-    struct fixture full;
-    struct part part;
-    struct edges edges;
-    struct layout layout = divided_layout(by_connection);
-    struct recompute policies[LAYERS];
-    static int32_t tokens[B * (S + 1)];
-    static real gradient[T * 24];
-    struct connection_sums sums[EDGES] = {0};
+    static struct trial t;
     struct loss_sums all = {0};
+    const double near = sizeof(real) == 8 ? 1e-3 : 0.03;
     double left_out[EDGES], most = 0;
-    char text[120];
-    snprintf(text, sizeof text, "effects, kind %d, aggregate %d, %s, level %d", kind, aggregate,
-             by_connection ? "by connection" : "by channel", policy);
-    fixture_policies(policies, LAYERS, policy);
-    assert_int_equal(edges_create(&c, &edges), 0);
-    fixture_rows(tokens, c.vocab_size);
-    fixture_create(&full, &c, test_backends()[0], B, S, 3, 0.2);
-    shrink(&full);
-    part_create_policies(&part, &full, &layout, &tensor, NULL, policies, test_backends()[0], B, S);
-    struct loss_options o = fixture_options(&c, -1, false);
+    begin(&t, "effects, ", kind, aggregate, by_connection, policy, shrink);
+    struct loss_options o = fixture_options(&t.config, -1, false);
     o.measure = false, o.effects = true;
-    struct pass pass = {
-        .rows = tokens, .batch = B, .length = S, .options = &o, .gradient = gradient, .connections = sums};
-    model_stage_forward(part.model, &pass, &all);
-    model_stage_backward(part.model, &pass, LAYERS, -1, &all);
-    failures += model_status(part.model) != 0;
-    MPI_Allreduce(MPI_IN_PLACE, sums, 3 * EDGES, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-    leave_out(&full, &edges, tokens, left_out);
-    for (int e = 0; e < edges.count; e++) most = fmax(most, fabs(left_out[e]));
-    for (int e = 0; e < edges.count; e++)
-        if (!edge_set_has(o.active, e) ? sums[e].effect != 0
-                                       : !(fabs(sums[e].effect - left_out[e]) <= (sizeof(real) == 8 ? 1e-3 : 0.03) * most))
-            failures += printf("%s: connection %d: %.6g, left out %.6g\n", text, e, sums[e].effect, left_out[e]);
-    edges_free(&edges);
-    part_free(&part);
-    fixture_free(&full);
+    run(&t, &o, NULL, &all);
+    leave_out(&t.full, &t.edges, t.tokens, left_out);
+    for (int e = 0; e < t.edges.count; e++) most = fmax(most, fabs(left_out[e]));
+    for (int e = 0; e < t.edges.count; e++)
+        if (!edge_set_has(o.active, e) ? t.sums[e].effect != 0
+                                       : !(fabs(t.sums[e].effect - left_out[e]) <= near * most))
+            failures +=
+                printf("%s: connection %d: %.6g, left out %.6g\n", t.text, e, t.sums[e].effect, left_out[e]);
+    end(&t);
 }
 
 static void test_effects(void **state) {

@@ -45,17 +45,15 @@ struct arguments {
     bool json;
 };
 
-/* The number of the measure that was asked for, 0 where none was. */
-static int find_by(const char *given, const char *const *words, int count, int *out) {
+/* The number of the measure that was asked for, 0 where none was; `expected` ends the message of one that is none. */
+static int find_by(const char *given, const char *const *words, const char *expected, int *out) {
     *out = 0;
-    for (int i = 0; given && i < count; i++)
+    for (int i = 0; given && words[i]; i++)
         if (!strcmp(words[i], given)) {
             *out = i;
             return GDN_OK;
         }
-    if (!given) return GDN_OK;
-    return count == 3 ? gdn_fail(GDN_INPUT, "--by '%s': leave-one-out, contribution or first-order is expected", given)
-                      : gdn_fail(GDN_INPUT, "--by '%s': of layers leave-one-out or angle is expected", given);
+    return given ? gdn_fail(GDN_INPUT, "--by '%s': %s is expected", given, expected) : GDN_OK;
 }
 
 static int take_path(const char *option, const char *value, const char **out) {
@@ -216,11 +214,10 @@ static int prune_connections(struct subject *subject, const struct arguments *gi
 
 static int prune_model(struct subject *subject, const struct options *options, const struct arguments *given,
                        struct outcome *outcome) {
-    static const char *const of_connections[] = {"leave-one-out", "contribution", "first-order"}, /* enum prune_by */
-        *const of_layers[] = {"leave-one-out", "angle"};                                          /* enum prune_layers_by */
     int by;
     TRY(mesh_agree(&subject->mesh,
-                   given->layers ? find_by(given->by, of_layers, 2, &by) : find_by(given->by, of_connections, 3, &by)));
+                   given->layers ? find_by(given->by, prune_layers_by_words, "of layers leave-one-out or angle", &by)
+                                 : find_by(given->by, prune_by_words, "leave-one-out, contribution or first-order", &by)));
     if (given->layers && (!isnan(given->keep) || given->svg))
         return mesh_agree(&subject->mesh, gdn_fail(GDN_INPUT, "--layers leaves out layers, %s is of connections: one of "
                                                               "them is expected",

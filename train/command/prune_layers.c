@@ -8,8 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-static const char *const by_word[] = {"leave-one-out", "angle"}; /* enum prune_layers_by */
-
 static int validate(const struct subject *subject, const struct prune_layers_wish *wish) {
     const struct model_config *model = &subject->saved.config.model;
     if (wish->less >= model->num_layers)
@@ -62,7 +60,7 @@ static int print_json(const struct subject *subject, const struct prune_layers_w
     return json_print_line(json_pack(
         "{s:o, s:I, s:I, s:I, s:o, s:s, s:i, s:o, s:o, s:o}", "checkpoint", json_bytes(path, strlen(path)), "step",
         (json_int_t)subject->saved.step, "sequences", (json_int_t)validation_sequences(&subject->validation, 0), "tokens",
-        (json_int_t)subject->evaluation.result[0].counted, "loss", json_finite(p->loss), "by", by_word[wish->by], "kept",
+        (json_int_t)subject->evaluation.result[0].counted, "loss", json_finite(p->loss), "by", prune_layers_by_words[wish->by], "kept",
         p->count - wish->less, "kept_loss", json_finite(p->kept_loss), "output",
         wish->output ? json_bytes(wish->output, strlen(wish->output)) : json_null(), "layers", layers));
 }

@@ -92,7 +92,6 @@ static json_t *curve_json(const struct prune *prune) {
 int prune_print_json(const struct prune_report *report) {
     const struct prune *prune = report->prune;
     const bool some = !isnan(report->keep);
-    static const char *const by[] = {"leave-one-out", "contribution", "first-order"}; /* enum prune_by */
     json_t *edges = edges_json(prune), *curve = curve_json(prune);
     if (json_array_size(edges) != (size_t)prune->count || json_array_size(curve) != (size_t)prune->points) {
         json_decref(edges);
@@ -103,7 +102,7 @@ int prune_print_json(const struct prune_report *report) {
         "{s:o, s:I, s:I, s:I, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "checkpoint",
         json_bytes(report->checkpoint, strlen(report->checkpoint)), "step", (json_int_t)report->step,
         "sequences", (json_int_t)report->sequences, "tokens", (json_int_t)report->tokens, "loss",
-        json_finite(prune->loss), "by", by[report->by],
+        json_finite(prune->loss), "by", prune_by_words[report->by],
         "correlation", json_finite(prune->correlation), "effect_correlation", json_finite(prune->effect_correlation), "keep", json_finite(report->keep), "kept",
         some ? json_integer(kept_of(prune)) : json_null(), "kept_loss", json_finite(prune->kept_loss),
         "output", report->output ? json_bytes(report->output, strlen(report->output)) : json_null(),

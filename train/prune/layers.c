@@ -9,6 +9,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+const char *const prune_layers_by_words[] = {[LAYERS_LEAVE_ONE_OUT] = "leave-one-out", [LAYERS_ANGLE] = "angle", NULL};
+
 /* What the work is done with. */
 struct work {
     const struct prune_layers_job *job;

@@ -8,6 +8,7 @@
 #include "train/evaluation/evaluation.h"
 
 enum prune_layers_by { LAYERS_LEAVE_ONE_OUT, LAYERS_ANGLE };
+extern const char *const prune_layers_by_words[]; /* what each is called; then NULL (layers.c) */
 
 /* cut.c: what is left of a model. */
 struct cut {

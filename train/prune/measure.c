@@ -9,6 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+const char *const prune_by_words[] = {[PRUNE_LEAVE_ONE_OUT] = "leave-one-out",
+                                      [PRUNE_CONTRIBUTION] = "contribution",
+                                      [PRUNE_FIRST_ORDER] = "first-order",
+                                      NULL};
+
 int prune_count(const struct edges *edges, const struct edge_set *active) {
     int count = 0;
     for (int e = 0; e < edges->count; e++) count += edges->edge[e].measured && edge_set_has(active, e);

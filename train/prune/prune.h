@@ -15,6 +15,7 @@
  * evaluation of all tells, gate x contribution; or what one pass forward and backward tells, by how much groups of the
  * data would lose to first order (evaluation_effects). */
 enum prune_by { PRUNE_LEAVE_ONE_OUT, PRUNE_CONTRIBUTION, PRUNE_FIRST_ORDER };
+extern const char *const prune_by_words[]; /* what each is called; then NULL (measure.c) */
 
 struct prune_edge {
     int edge;                     /* its number in the table */

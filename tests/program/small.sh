@@ -99,10 +99,16 @@ data:
 YAML
 
 memory_as_planned() {
-    grep '"event":"memory"' "$1/metrics.jsonl" | tr ',{}' '\n\n\n' | LC_ALL=C awk -F: '
-        $1 ~ /planned_/ { sub("planned", "reserved", $1); planned[$1] = $2; next }
-        $1 ~ /reserved_/ { seen++; if (planned[$1] != $2) { print $1 ": " $2 ", planned " planned[$1]; exit 1 } }
-        END { if (seen < 9) exit 1 }' > memory || fail "memory of $1: $(cat memory)"
+    grep '"event":"memory"' "$1/metrics.jsonl" | LC_ALL=C awk '
+        function bytes(key) { return match($0, "\"" key "\":[0-9]+") ? substr($0, RSTART + length(key) + 3, RLENGTH - length(key) - 3) : "none" }
+        BEGIN { parts = split("weights gradients optimizer activations sources communication workspace checkpoint sum", part, " ") }
+        {
+            for (i = 1; i <= parts; i++) {
+                planned = bytes("planned_" part[i]); reserved = bytes("reserved_" part[i])
+                if (planned == "none" || planned != reserved) { print part[i] ": " reserved " bytes reserved, " planned " planned"; exit 1 }
+            }
+        }
+        END { if (!NR) exit 1 }' > memory || fail "memory of $1: $(cat memory)"
 }
 
 axis_bytes() { grep -o '"communication_bytes":{[^}]*}' | head -1 | grep -oE '"[a-z]+":[0-9]+' | sort; }

@@ -7,10 +7,11 @@ for program in slurmctld slurmd sbatch srun munged; do
 done
 . "$SOURCE/tests/program/small.sh"
 . "$SOURCE/tests/slurm/cluster.sh"
-trap 'status=$?; cluster_down; exit $status' EXIT
+interruptions=() # processes, see at()
+trap 'status=$?; kill "${interruptions[@]}" 2> /dev/null || true; cluster_down; exit $status' EXIT
 trap 'exit 1' TERM INT HUP
 
-# Long enough that no run is over before it has been interrupted.
+# Long enough that no run is over before it has been interrupted, which each is as soon as it has done a fifth.
 steps=600
 cat >> small.yaml << 'YAML'
 checkpoint: {interval: 100}
@@ -39,6 +40,17 @@ trained() { # NAME STEPS: waits until it has done so many
     done
     told "${1//\//_}"
     fail "$1 does not train"
+}
+
+# When a run has done so many steps, COMMAND …, which interrupts it: beside all else, as no run waits for another one.
+at() { # NAME STEPS COMMAND …
+    (trained "$1" "$2" && "${@:3}") &
+    interruptions+=($!)
+}
+all_interrupted() {
+    local interruption
+    for interruption in "${interruptions[@]}"; do wait "$interruption" || exit 1; done # it has told what failed
+    interruptions=()
 }
 
 # At least so many restarts: on a crowded machine a start may be lost otherwise too, and is made up for in the same way.
@@ -78,16 +90,16 @@ events() { grep -c "\"event\":\"$2\"" "$1/metrics.jsonl" || true; }
 
 next_of() { sed -n 's/.*the next is job \([0-9]*\).*/\1/p' "$1.out"; }
 
-rank_of() { # NAME: the process of its last rank
-    local file found=
+kill_rank() { # NAME: its last rank, by SIGKILL
+    local file found='' words
     for file in /proc/[0-9]*/cmdline; do
-        if tr '\0' ' ' 2> /dev/null < "$file" | grep -q "^$GDN train small.yaml --run-dir $1 " &&
-            [ "$(readlink "${file%cmdline}cwd")" = "$PWD" ]; then
+        mapfile -d '' -t words 2> /dev/null < "$file" || continue # it has ended meanwhile
+        if [ "${words[*]:0:5}" = "$GDN train small.yaml --run-dir $1" ] && [ "$(readlink "${file%cmdline}cwd")" = "$PWD" ]; then
             found=${file#/proc/} found=${found%/cmdline}
         fi
     done
     [ -n "$found" ] || fail "no rank of $1 is running"
-    echo "$found"
+    kill -KILL "$found"
 }
 
 cluster_up 2 16 || { tail -n 20 "$cluster"/log/* >&3; fail "no Slurm could be started"; }
@@ -107,6 +119,7 @@ submit reference multi "${two[@]}" --
 reference=$job
 submit preempted multi "${two[@]}" --
 preempted=$job
+at preempted 120 scancel --signal=USR2 --batch "$preempted" # as --signal=B:USR2@… does before the time limit
 export GDN_CHECK=0 # it takes a while where all start at once
 
 # Stand-ins for the program: one that runs until it is asked to stop, in chains of which one is out of time and one is cancelled; and
@@ -140,27 +153,22 @@ installed many_cards --gpus-per-node=2 --ntasks-per-node=1
 
 submit killed multi "${two[@]}" --
 killed=$job
-
-trained preempted 120
-scancel --signal=USR2 --batch "$preempted" # as --signal=B:USR2@… does before the time limit
-trained killed 120
-kill -KILL "$(rank_of killed)"
+at killed 120 kill_rank killed
+all_interrupted
 
 submit stopped multi "${two[@]}" --
 stopped=$job
+at stopped 120 touch stopped/stop
 # Cancelled by its owner: a checkpoint, but no return.
 submit cancelled single --nodes=1 --ntasks=2 --
 cancelled=$job
-
-trained stopped 120
-touch stopped/stop
+at cancelled 120 scancel "$cancelled"
 for _ in $(seq 300); do # a program that has not begun has no status to end with
     if grep -q "it waits" dropped.out 2> /dev/null; then break; fi
     sleep 0.2
 done
 scancel "$dropped"
-trained cancelled 120
-scancel "$cancelled"
+all_interrupted
 
 ended reference "$reference" COMPLETED 0
 out_says reference "nodes n\[1-2\], tasks 4 (2(x2) a node)"
@@ -171,17 +179,15 @@ out_says reference "disk  *checkpoints of"
 # Without PMIx. Open MPI would take both "nodes" for one and share memory.
 OMPI_MCA_btl=self,tcp GDN_GRACE=2 submit mpirun multi-mpirun "${two[@]}" -- --set train.steps=500
 mpirun=$job
+at mpirun 40 scancel --signal=USR2 --batch "$mpirun"
 
 # A chain whose first link is asked to stop, and one whose links have no time to do a step.
 export GDN_CHAIN_OPTIONS="--output=%x.more"
 submit chain chain --nodes=1 --ntasks=2 --gres=gpu:1 --mem=300 --
 chain=$job
-trained mpirun 40
-scancel --signal=USR2 --batch "$mpirun"
+at chain 120 scancel --signal=USR2 --batch "$chain"
 submit idle chain --nodes=1 --ntasks=2 --gpus=2 --mem-per-cpu=50 -- --set train.time_limit=0.0001
 idle=$job
-trained chain 120
-scancel --signal=USR2 --batch "$chain"
 
 # Three settings; the program is "in a container", of a stand-in for apptainer, with a module loaded.
 cat > bin/apptainer << 'END'
@@ -204,8 +210,8 @@ printf '# rates\ntrain.lr=0.001\n\n  train.lr=0.002 train.steps=30\ntrain.steps=
     echo "$job" > beyond.job
 )
 sweep=$(cat sweep.job)
-trained sweep/2 40
-scancel --signal=USR2 --batch "${sweep}_2" # the last, whose number is the array's too
+at sweep/2 40 scancel --signal=USR2 --batch "${sweep}_2" # the last, whose number is the array's too
+all_interrupted
 
 # --------------------------------------------------------------------------------------- what became of them
 ended preempted "$preempted" COMPLETED 0 1

@@ -15,6 +15,7 @@ int gdn_main(int argc, char **argv);
 int cmd_train(int argc, char **argv);
 int cmd_eval(int argc, char **argv);
 int cmd_prune(int argc, char **argv);
+int cmd_rules(int argc, char **argv);
 int cmd_generate(int argc, char **argv);
 int cmd_data(int argc, char **argv);
 int cmd_checkpoint(int argc, char **argv);

@@ -18,6 +18,7 @@ static const struct command {
     {"train", cmd_train, "trains a model, on all ranks under mpirun or srun"},
     {"eval", cmd_eval, "the loss of a checkpoint on a data set"},
     {"prune", cmd_prune, "what each delta connection does for the loss; a smaller model without some"},
+    {"rules", cmd_rules, "what rules between layers have learned, by layer and source"},
     {"generate", cmd_generate, "continues a prompt"},
     {"data", cmd_data, "prepares and inspects token files"},
     {"checkpoint", cmd_checkpoint, "lists, verifies and compares checkpoints"},

@@ -93,6 +93,7 @@ struct model_part {
     struct axis *context; /* the context axis, likewise: with several ranks rows are pieces of sequences
                              (dist/layout/pieces.h), which `batch` and `length` count; NULL: one rank. Its values
                              travel as they are stored */
+    int context_exchange;        /* a row of the table of model/mixer/exchange.h */
     const int *activation_sets;  /* [layout->chunks] sets of saved activations: micro-batches in flight */
     const struct recompute *recompute; /* [num_layers], read at creation; NULL: POLICY_NONE. For training */
     double compress_sources; /* 0: nothing. Else sources that no other chunk reads are kept from forward to

@@ -21,7 +21,7 @@
  * what this rank has handed over for other ranks. By formula, for n elements over p ranks, of which rank r
  * has the part part(n, r) = n·(r+1)/p − n·r/p (integer division): a sum of parts sends n − part(n, r)
  * elements, a gather (p − 1)·part(n, r), a sum both; what is gathered whole (columns, doubles, the terms of a
- * maximum) counts (p − 1) times. For rows x width, part counts rows. An element has the bytes of its type.
+ * maximum) counts (p − 1) times, and so does a part of an all-to-all. For rows x width, part counts rows. An element has the bytes of its type.
  * axis_formula_… give these to the plan; the calls themselves count what they hand to MPI.
  *
  * A planned axis has a size but no MPI: every call on it only adds to `bytes`, by formula, and touches no
@@ -113,6 +113,9 @@ void axis_gather_rows(struct axis *axis, real *x, long rows, long width);
 /* x [rows, width] of each rank become out [rows, Σ widths], columns side by side in rank order; all ranks
  * have the same width. */
 void axis_gather_columns(struct axis *axis, const real *x, long rows, long width, real *out);
+/* Part r of x [size, part] goes to rank r; out [size, part] becomes what came, in rank order: an all-to-all, as it
+ * is stored. */
+void axis_exchange(struct axis *axis, const real *x, long part, real *out);
 /* Elementwise maximum. On any device the host computes it, and waits for it. */
 void axis_max(struct axis *axis, real *x, long count);
 /* Sum of doubles, for losses and norms. */
@@ -129,6 +132,7 @@ int64_t axis_formula_sum_rows(int size, int index, long rows, long width);
 int64_t axis_formula_gather_rows(int size, int index, long rows, long width);
 int64_t axis_formula_sum(int size, int index, long count);
 int64_t axis_formula_gather_columns(int size, long rows, long width);
+int64_t axis_formula_exchange(int size, long part);
 int64_t axis_formula_max(int size, long count);
 int64_t axis_formula_sum_doubles(int size, long count);
 int64_t axis_formula_gather_doubles(int size, long count);

@@ -115,15 +115,25 @@ static int device_parts(struct axis *axis, const void *x, void *in, enum wire wi
     return 0;
 }
 
-/* The same for each rank in turn, which no displacement is too far for; parts are within AXIS_BLOCK. */
+/* Of `count` elements those from `done` on that go in one call. */
+static int next_of(long count, long done) {
+    const long left = count - done;
+    return (int)(left < 0 ? 0 : left < mpi_piece_max ? left : mpi_piece_max);
+}
+
+/* The same for each rank in turn, which no displacement is too far for, nor a part too long. */
 static int exchange_in_turn(struct axis *axis, const void *out, void *in, enum wire wire) {
     MPI_Datatype type = wire_type(wire);
     int size = axis->size;
     for (int step = 0; step < size; step++) {
         int target = (axis->index + step) % size, from = (axis->index + size - step) % size;
-        MPI_TRY(MPI_Sendrecv(at(out, axis->at[target], wire), (int)axis->count[target], type, target, 0,
-                             to(in, axis->received_at[from], wire), (int)axis->received[from], type, from, 0,
-                             axis->comm, MPI_STATUS_IGNORE));
+        for (long done = 0; done < axis->count[target] || done < axis->received[from]; done += mpi_piece_max) {
+            int send = next_of(axis->count[target], done), receive = next_of(axis->received[from], done);
+            MPI_TRY(MPI_Sendrecv(at(out, axis->at[target] + done, wire), send, type,
+                                 send ? target : MPI_PROC_NULL, 0,
+                                 to(in, axis->received_at[from] + done, wire), receive, type,
+                                 receive ? from : MPI_PROC_NULL, 0, axis->comm, MPI_STATUS_IGNORE));
+        }
     }
     return 0;
 }

@@ -66,6 +66,10 @@ int64_t axis_formula_gather_columns(int size, long rows, long width) {
     return (size - 1) * rows * width * REAL_BYTES;
 }
 
+int64_t axis_formula_exchange(int size, long part) {
+    return (size - 1) * part * REAL_BYTES;
+}
+
 int64_t axis_formula_max(int size, long count) {
     return (size - 1) * count * REAL_BYTES;
 }
@@ -185,6 +189,19 @@ void axis_gather_columns(struct axis *axis, const real *x, long rows, long width
                                          : axis_move_columns(axis, x, rows, width, out);
     }
     leave(axis, status);
+}
+
+static int exchange(struct axis *axis, const real *x, long part, real *out) {
+    for (int r = 0; r < axis->size; r++) axis->at[r] = r * part, axis->count[r] = part;
+    axis_expect_own(axis);
+    axis->bytes += axis_formula_exchange(axis->size, part);
+    return axis_move_parts(axis, x, out, WIRE_STORED);
+}
+
+void axis_exchange(struct axis *axis, const real *x, long part, real *out) {
+    if (axis->size == 1 && x != out) device_of(axis)->move(out, x, (size_t)part * sizeof *out);
+    if (!enter(axis, axis_formula_exchange(axis->size, part), "all-to-all", part)) return;
+    leave(axis, exchange(axis, x, part, out));
 }
 
 void axis_max(struct axis *axis, real *x, long count) {

@@ -56,6 +56,7 @@ struct model {
     long stream;                /* W, stream_width of the configuration */
     struct axis *tensor, alone; /* the tensor axis; points to `alone`, of one rank, for a whole model */
     struct axis *context, uncut; /* the context axis likewise: rows are pieces of sequences (pieces.h) */
+    int context_exchange;        /* how its ranks bring them together (mixer/exchange.h) */
     struct edges edges;
     struct arena saved, nodes, scratch; /* nodes: their outputs, as far as saved */
     struct arena staging;   /* host memory, where the device is not the host: what crosses between the two */

@@ -1,17 +1,15 @@
-/* Private to model/mixer/: attention of sequences that are cut over context ranks (dist/layout/pieces.h). Keys and
- * values of all pieces are brought together in order of position, one sequence after the other; in the backward
- * pass again, and what each rank's queries give them goes back as sums in rank order. Shapes as in attention.c;
- * P is a piece's length, S = 2c·P a sequence's. */
+/* Private to model/mixer/: attention of sequences that are cut over context ranks (dist/layout/pieces.h), one
+ * sequence after the other, by one of the exchanges of a table (exchange.c). c ranks; P is a piece's length, of
+ * which a rank has two of each sequence, S = 2c·P a sequence's. */
 #ifndef GDN_MIXER_CONTEXT_H
 #define GDN_MIXER_CONTEXT_H
 
 #include "model/base/base.h"
 
-/* Scratch, of one sequence. */
+/* Scratch, of one sequence: which buffer is which, the exchange's file says. */
+enum { CONTEXT_BUFFERS = 8 };
 struct context {
-    real *by_rank;  /* [c, 2P, 2K·hd] keys and values, or their gradients, as ranks have them */
-    real *in_order; /* [S, 2K·hd] keys and values in order of position */
-    real *gradient; /* [S, 2K·hd] theirs, in training */
+    real *at[CONTEXT_BUFFERS];
 };
 
 /* This rank's heads. */
@@ -19,23 +17,52 @@ struct context_heads {
     long H, K, hd, wide; /* wide: a row of q, k and v */
 };
 
+/* What of a forward pass a backward pass has of this rank's rows of a sequence, and the gradient of o. */
+struct context_saved {
+    const real *qkv, *o, *lse; /* [2P, (H+2K)·hd], [2P, H·hd], [2P·H] in an order that the exchange alone knows */
+    const real *dout;          /* [2P, H·hd] */
+};
+
+/* A way. All is collective over the context axis. */
+struct exchange {
+    const char *name;
+    bool pieces; /* computes attention_piece, which not all devices have */
+    /* What does not go together with so many ranks; NULL: all does. */
+    const struct conflict *(*conflict)(const struct model_config *config, int tensor, int context);
+    void (*lay_out)(struct model *m, struct context *x, const struct context_heads *z);
+    /* As the operations attention and attention_back, of this rank's rows of one sequence: all of o and lse, of
+     * dqkv. `work` [2P·H] is scratch. */
+    void (*forward)(struct model *m, const struct context *x, const struct context_heads *z, const real *qkv,
+                    real *o, real *lse);
+    void (*backward)(struct model *m, const struct context *x, const struct context_heads *z,
+                     const struct context_saved *saved, real *dqkv, real *work);
+};
+
+/* The rows. */
+extern const struct exchange exchange_gather; /* context_gather.c */
+extern const struct exchange exchange_heads;  /* context_heads.c */
+
 /* Are there several context ranks? */
 static inline bool context_cuts(const struct model *m) {
     return m->context->size > 1;
 }
 
+/* exchange.c: by the model's exchange; of all sequences, shapes as in attention.c, rows being pieces. */
 void context_lay_out(struct model *m, struct context *x, const struct context_heads *z);
-
-/* Positions of queries and keys of qkv [T, (H+2K)·hd], turned by `direction`; cosine and sine [S, hd/2]. */
-void context_rotate(struct model *m, const struct context_heads *z, const real *cosine, const real *sine,
-                    int direction, real *qkv);
-
-/* As the operations attention and attention_back, of rows that are pieces: o [T, H·hd], lse [rows, H, P]. Both are
- * collective over the context axis. */
 void context_forward(struct model *m, const struct context *x, const struct context_heads *z, const real *qkv,
                      real *o, real *lse);
 void context_backward(struct model *m, const struct context *x, const struct context_heads *z,
                       const real *qkv, const real *o, const real *lse, const real *dout, real *dqkv,
                       real *work);
+
+/* context.c: which piece of its sequence a row is. */
+int context_piece(const struct model *m, long row);
+/* Positions of queries and keys of qkv [T, (H+2K)·hd], turned by `direction`; cosine and sine [S, hd/2]. */
+void context_rotate(struct model *m, const struct context_heads *z, const real *cosine, const real *sine,
+                    int direction, real *qkv);
+/* Between the order of ranks, each of which has its rows [2P, width] at by_rank + rank·each, and that of positions,
+ * in_order [S, width]. */
+enum context_way { TO_POSITIONS, TO_RANKS };
+void context_reorder(struct model *m, enum context_way way, long width, long each, real *by_rank, real *in_order);
 
 #endif

@@ -233,6 +233,7 @@ int model_build(const struct model_config *config, const struct table *table, co
     m->tensor->wire = m->layout.wire;
     m->uncut.ops = ops;
     m->context = part && part->context ? part->context : &m->uncut;
+    m->context_exchange = part ? part->context_exchange : 0;
     m->rows_divided = m->layout.sequence_parallel && ranks > 1;
     m->rows_max = m->rows_divided ? (batch * length + ranks - 1) / ranks : batch * length;
     m->trunk->F = config->intermediate_size / ranks;

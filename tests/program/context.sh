@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# mesh.context: context.sh [all]. Sequences cut over ranks train as whole ones do, on meshes with other axes too, up to the order of
-# sums; bytes and memory are as planned; a run goes on with other context ranks, and on the same to the bit; evaluations of its
-# checkpoints are one rank's. What does not go together is refused. all: every mesh.
+# mesh.context: context.sh [all]. Sequences cut over ranks train as whole ones do, by every exchange and on meshes with other axes
+# too, up to the order of sums; bytes and memory are as planned; a run goes on with other context ranks and exchanges, and on the same
+# to the bit; evaluations of its checkpoints are one rank's. What does not go together is refused. all: every mesh.
 . "$SOURCE/tests/program/small.sh"
 settings=(--set train.steps=12 --set train.micro_batch_size=2 --set train.gate_interval=5 --set train.noise_interval=5 --set mesh.bucket=4096
     --set mesh.small=512 --set watchdog.replicas=3 --set train.eval_batches=2 --set model.num_layers=4 --set model.delta.stage_steps=3
-    --set train.eval_interval=6 --set train.grad_clip=0.7 --set train.z_loss=0.02)
+    --set train.eval_interval=6 --set train.grad_clip=0.7 --set train.z_loss=0.02 --set model.num_heads=8 --set model.num_kv_heads=4)
+heads=(--set mesh.context_exchange=heads)
 
 on() { # DATA.TENSOR.PIPELINE.CONTEXT: sets $options and $ranks
     local data tensor pipeline context
@@ -57,13 +58,21 @@ again=$(grep -oE '"loss":[0-9.e-]+' eval.json | head -1)
 LC_ALL=C awk -v a="${recorded#*:}" -v b="${again#*:}" -v most=$losses 'BEGIN { d = (a - b) / a; if (d < 0) d = -d; exit !(d <= most) }' ||
     fail "evaluated on one rank: $again, in training: $recorded"
 against_one 1.2.2.2 --set mesh.sequence_parallel=true --set mesh.schedule=zero_bubble
+against_one 2.1.1.2 "${heads[@]}" --set train.recompute=full
+against_one 1.2.2.2 "${heads[@]}" --set mesh.sequence_parallel=true --set mesh.schedule=zero_bubble
+against_one 1.1.1.4 "${heads[@]}"
+mv cut heads
 
 # A run that stops and goes on, on the same mesh and then on others.
 expect 3 run 1.1.1.4 again --set train.stop_at=4 2> /dev/null
 expect 0 run 1.1.1.4 again
 rm -rf cut && expect 0 run 1.1.1.4 cut
 equal cut again
+rm -rf again && expect 3 run 1.1.1.4 again "${heads[@]}" --set train.stop_at=4 2> /dev/null
+expect 0 run 1.1.1.4 again "${heads[@]}"
+equal heads again
 expect 3 run 2.1.1.2 moved --set train.stop_at=3 2> /dev/null
+expect 3 run 1.1.1.2 moved "${heads[@]}" --set train.stop_at=6 2> /dev/null
 expect 3 run 1.1.1.1 moved --set train.stop_at=8 2> /dev/null
 expect 0 run 1.1.1.4 moved
 close one moved
@@ -86,6 +95,9 @@ refuse "train.dropout.gate" --set train.dropout.gate=0.1
 refuse "delta_store.interval" --set delta_store.interval=5 --set delta_store.ratio=0.5
 refuse "train.compress_sources" --set train.compress_sources=0.5
 refused "mesh.compress_boundary" "$GDN" plan small.yaml --ranks 4 --set mesh.context=2 --set mesh.pipeline=2 --set mesh.compress_boundary=0.5
+refuse "key/value heads" "${heads[@]}" --set model.num_heads=6 --set model.num_kv_heads=3 --set model.hidden_size=24
+refuse "mesh.tensor: 2" "${heads[@]}" --set model.num_kv_heads=2 --set mesh.tensor=2
+refuse "mesh.context_exchange" --set mesh.context_exchange=tree
 refused "mesh.context: 2 need a multiple of 2 ranks" "$GDN" plan small.yaml --ranks 3 --set mesh.context=2
 
 [ "${1:-}" = all ] || exit 0
@@ -93,6 +105,8 @@ muon=(--set train.optimizer=muon)
 for mesh in 1.1.1.2 1.2.1.2 1.1.2.2 2.2.1.2 2.1.2.2 1.2.1.4 1.1.2.4 2.1.1.4 1.1.1.8; do
     against_one $mesh
     against_one $mesh --set train.recompute=selective --set mesh.overlap=false --set checkpoint.files=node
+    case $mesh in 1.2.1.4 | 1.1.1.8) continue ;; esac # four key/value heads
+    against_one $mesh "${heads[@]}"
 done
 rm -rf one && expect 0 run 1.1.1.1 one "${muon[@]}"
 against_one 2.1.1.2 "${muon[@]}"

@@ -27,6 +27,14 @@ fi
 expect 2 mpirun --oversubscribe -n 2 "$GDN" train mean.yaml --run-dir refused --set mesh.tensor=2 --set mesh.transport=staged --set mesh.tensor_pieces=3 > refused.log 2>&1
 grep -q "mesh.tensor_pieces: .*nccl alone" refused.log || fail "unexpected: $(cat refused.log)"
 
+# Sequences cut over ranks, by the exchange that needs no more than a device's attention.
+whole=(--set train.sequence_length=12)
+on 1.1.1 mean whole "${whole[@]}"
+on 2.1.2 mean cut "${whole[@]}" --set mesh.data=1 --set mesh.context=2 --set mesh.context_exchange=heads --set mesh.transport=staged
+close whole cut
+memory_as_planned cut
+refused_run "mesh.context_exchange: gather computes" 2 mean.yaml "${whole[@]}" --set mesh.context=2
+
 # Activations that travel in bf16, by either way; losses near log V differ as in wire.sh.
 on 1.2.2 mean staged_bf16 --set mesh.transport=staged --set mesh.wire=bf16
 memory_as_planned staged_bf16

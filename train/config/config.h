@@ -111,6 +111,7 @@ struct mesh_config {
     long small;               /* tensors of fewer elements on a rank are all-reduced, not sharded */
     double compress_boundary; /* part of the full rank, 0: off */
     int wire;                 /* enum wire (kernels/base/wire.h) */
+    int context_exchange;     /* a row of the table of model/mixer/exchange.h */
     bool compress_feedback;   /* what compression drops of a gradient joins the next micro-batch's */
 };
 

@@ -9,6 +9,7 @@
 #include "kernels/base/marks.h"
 #include "model/delta/aggregate.h"
 #include "model/delta/gate.h"
+#include "model/mixer/exchange.h"
 #include "model/mixer/rotary.h"
 #include "train/config/nearest.h"
 
@@ -277,8 +278,12 @@ const struct key config_keys[] = {
          .help = "ranks that have the layers one after the other, as stages of a pipeline"),
     AXIS(context, AXIS_CONTEXT, "1", COUNT(1),
          .help = "ranks that share every sequence, for contexts that no rank can hold: each has two pieces of it, "
-                 "and keys and values of all go to all (sequence_length a multiple of 2 x context; device cpu; "
+                 "which attention brings together as context_exchange says (sequence_length a multiple of 2 x context; "
                  "without dropout, data.documents: mask, delta_store and compression)"),
+    CHOICE(mesh.context_exchange, "gather", .rows = exchange_words,
+           .help = "how context ranks bring a sequence together for attention: keys and values of all go to all "
+                   "(gather; device cpu); or each rank gets all of its share of the heads and gives it back (heads; "
+                   "num_kv_heads / tensor a multiple of context)"),
     ROW(mesh.interleave, "1", COUNT(1),
         .help = "stages of each pipeline rank, pipeline x interleave <= num_layers; more: it idles less at a "
                 "step's ends, but sends more"),

@@ -39,6 +39,7 @@ int evaluation_describe(const struct config *config, const struct partition_plac
                         struct evaluation *out) {
     *out = (struct evaluation){.length = config->train.sequence_length,
                                .context = config->mesh.size[AXIS_CONTEXT],
+                               .context_exchange = config->mesh.context_exchange,
                                .vocab = config->model.vocab_size,
                                .documents = config->data.documents == DOCUMENTS_MASK};
     out->group = out->length < GROUP_TOKENS ? GROUP_TOKENS / out->length : 1;
@@ -53,6 +54,7 @@ static struct model_part part_of(const struct evaluation *e, const struct layout
         .layout = layout,
         .tensor = tensor,
         .context = context,
+        .context_exchange = e->context_exchange,
         .activation_sets = e->pipeline.activation_sets + layout->index[AXIS_PIPELINE] * layout->chunks,
         .documents = e->documents,
     };

@@ -37,6 +37,7 @@ struct evaluation {
     long group;                          /* sequences computed at a time */
     long length;                         /* tokens of a sequence */
     int context, context_index;          /* ranks that share it, and which of them this is */
+    int context_exchange;                /* model_part's */
     int vocab;
     bool documents;                   /* data.documents: mask */
     int32_t *rows;                    /* [groups of a round · group, length + 1] */

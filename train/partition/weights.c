@@ -66,6 +66,7 @@ static int held_bytes(const struct fitting *f, const struct layout *layout, cons
         .layout = layout,
         .tensor = &tensor,
         .context = &context,
+        .context_exchange = f->config->mesh.context_exchange,
         .activation_sets = has->activation_sets,
         .recompute = f->policy,
         .compress_sources = f->config->train.compress_sources,

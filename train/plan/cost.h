@@ -17,7 +17,7 @@ struct costing {
     const struct layout *layout;
     const struct table *table;                 /* of that layout */
     long batch, length;                        /* of a micro-batch: rows and their tokens */
-    int context;                               /* context ranks */
+    int context, context_exchange;             /* context ranks, and model_part's */
     const struct recompute *recompute;         /* [num_layers]; NULL: nothing is computed again */
     double compress_sources;                   /* model_part's */
     bool bf16_activations, documents, padding; /* likewise */

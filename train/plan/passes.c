@@ -85,6 +85,7 @@ static int begin(struct counting *c, const struct costing *of, struct pass_costs
         .layout = layout,
         .tensor = &c->mesh.axis[AXIS_TENSOR],
         .context = &c->mesh.axis[AXIS_CONTEXT],
+        .context_exchange = of->context_exchange,
         .activation_sets = of->pipeline->activation_sets + layout->index[AXIS_PIPELINE] * layout->chunks,
         .recompute = of->recompute,
         .weight_sets = of->pipeline->weight_sets[layout->index[AXIS_PIPELINE]],

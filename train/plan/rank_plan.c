@@ -62,6 +62,7 @@ int rank_plan_create(const struct rank_work *work, int tensor, int pipeline, str
         .batch = config_rows(config, work->micro_batch),
         .length = config_row_length(config),
         .context = config->mesh.size[AXIS_CONTEXT],
+        .context_exchange = config->mesh.context_exchange,
         .compress_sources = config->train.compress_sources,
         .bf16_activations = config->train.activations == ACTIVATIONS_BF16,
         .documents = config->data.documents == DOCUMENTS_MASK,

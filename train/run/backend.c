@@ -3,6 +3,7 @@
 #include "dist/mesh/machine.h"
 #include "kernels/backends/backends.h"
 #include "kernels/base/status.h"
+#include "model/mixer/exchange.h"
 #include "model/model.h"
 
 /* Tells which GPU this rank takes: by the ranks of its machine before it. */
@@ -33,15 +34,6 @@ static int validate_graphs(const struct config *config, const struct mesh *mesh,
                                    : "the cpu has nothing to record passes with");
 }
 
-static int validate_context(const struct config *config, const struct ops *ops) {
-    const int context = config->mesh.size[AXIS_CONTEXT];
-    if (context == 1 || ops->attention_piece) return 0;
-    return gdn_fail(GDN_INPUT,
-                    "mesh.context: %d, but device %s has no attention of pieces of sequences; 1 is expected, or "
-                    "device cpu",
-                    context, ops->name);
-}
-
 static int open_device(const struct config *config, const struct mesh *mesh, const struct ops **ops) {
     static const char *const names[] = {
         [DEVICE_CPU] = "cpu", [DEVICE_CUDA] = "cuda", [DEVICE_EMULATED] = "emulated"};
@@ -51,7 +43,7 @@ static int open_device(const struct config *config, const struct mesh *mesh, con
     *ops = ops_in(found, (enum precision)config->train.precision);
     if (*ops) {
         TRY(model_validate_device(&config->model, *ops));
-        TRY(validate_context(config, *ops));
+        TRY(exchange_validate_device(config->mesh.context_exchange, config->mesh.size[AXIS_CONTEXT], *ops));
         return validate_graphs(config, mesh, *ops);
     }
     return gdn_fail_in(gdn_fail(GDN_INPUT, "device %s does not have it", name), "train.precision");

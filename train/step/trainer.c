@@ -9,6 +9,7 @@ static int create_model(const struct trainer_setup *s, struct trainer *t) {
         .layout = part->layout,
         .tensor = &s->mesh->axis[AXIS_TENSOR],
         .context = &s->mesh->axis[AXIS_CONTEXT],
+        .context_exchange = s->config->mesh.context_exchange,
         .activation_sets =
             part->pipeline.activation_sets + s->mesh->axis[AXIS_PIPELINE].index * part->layout->chunks,
         .recompute = s->policy,

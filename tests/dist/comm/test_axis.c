@@ -162,6 +162,27 @@ static void columns(void **state) {
     }
 }
 
+static void all_to_all(void **state) {
+    (void)state;
+    static const long lengths[] = {0, 1, 7, 1009, 65537};
+    for (size_t c = 0; c < sizeof lengths / sizeof *lengths; c++) {
+        const long part = lengths[c], n = part * mesh.size;
+        struct buffer b = mine(n), all = mine(n);
+        const real *out = all.host;
+        counted();
+        axis_exchange(axis, b.x, part, all.x);
+        get(&all);
+        assert_int_equal(axis->status, 0);
+        check_pieces(0);
+        assert_int_equal(counted(), axis_formula_exchange(mesh.size, part));
+        for (long i = 0; i < n; i++)
+            if (out[i] != terms[i / part * PERIOD + (mesh.rank * part + i % part) % PERIOD])
+                fail_msg("element %ld of %ld", i, n);
+        drop(&all);
+        drop(&b);
+    }
+}
+
 static void maxima(void **state) {
     (void)state;
     static const long lengths[] = {0, 1, 2, 1009, PERIOD, AXIS_BLOCK / 2 + 17};
@@ -268,6 +289,9 @@ static void formulas(void **state) {
                 if (size > 1) axis_gather_columns(&planned, NULL, n, 5, NULL);
                 assert_int_equal(planned.bytes - before, axis_formula_gather_columns(size, n, 5));
                 before = planned.bytes;
+                if (size > 1) axis_exchange(&planned, NULL, n, NULL);
+                assert_int_equal(planned.bytes - before, axis_formula_exchange(size, n));
+                before = planned.bytes;
                 axis_sum_doubles(&planned, NULL, 3);
                 if (size > 1) axis_gather_doubles(&planned, NULL, 4, NULL);
                 assert_int_equal(planned.bytes - before, 7 * 8 * (size - 1));
@@ -318,7 +342,7 @@ int rank_main(void) {
         cmocka_unit_test(columns), /* first, while there is little scratch */
         cmocka_unit_test(sums),          cmocka_unit_test(sums_of_rows),        cmocka_unit_test(maxima),
         cmocka_unit_test(doubles),       cmocka_unit_test(one_after_the_other), cmocka_unit_test(formulas),
-        cmocka_unit_test(failure_stays),
+        cmocka_unit_test(failure_stays), cmocka_unit_test(all_to_all),
     };
     /* Once more where all but the shortest go in pieces: as on the data of large models, to the bit. */
     const struct CMUnitTest in_pieces[] = {
@@ -327,6 +351,7 @@ int rank_main(void) {
         cmocka_unit_test(sums_of_rows),
         cmocka_unit_test(doubles),
         cmocka_unit_test(one_after_the_other),
+        cmocka_unit_test(all_to_all),
     };
     int failed = run_on_ranks(tests, set_up, NULL);
     mpi_piece_max = 1500;

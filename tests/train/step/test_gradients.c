@@ -48,6 +48,7 @@ struct placement {
     int interleave;
     bool by_connection, sequence_parallel, v; /* v: the schedule zero_bubble_v */
     int context; /* ranks beside the mesh's; 0: 1 */
+    const char *exchange; /* between them; NULL: gather */
 };
 
 static int context_of(const struct placement *c) {
@@ -77,7 +78,7 @@ static char *configuration(int v, const struct placement *c) {
             "0.02}%s}\n"
             "train: {batch_size: 8, micro_batch_size: 1, sequence_length: %d}\n"
             "data: {packing: %s}\n"
-            "mesh: {data: %d, tensor: %d, pipeline: %d, context: %d, interleave: %d, schedule: %s, delta: %s, sequence_parallel: %s, "
+            "mesh: {data: %d, tensor: %d, pipeline: %d, context: %d, context_exchange: %s, interleave: %d, schedule: %s, delta: %s, sequence_parallel: %s, "
             "bucket: 1024, small: 100}\n",
             v == 26
                 ? "head_dim: 6, attention_bias: all, qk_norm: head, rope_scaling: {kind: linear, factor: 3}, "
@@ -86,7 +87,7 @@ static char *configuration(int v, const struct placement *c) {
             v % 2 && v != 27 ? "true" : "false",
             kinds[kind], hidden, aggregates[aggregate], normalize ? "true" : "false", v == 27 ? 0 : 5,
             v % 4 == 2 ? ", exit: {layers: [0, 3, 6], weights: [0.2, 0.3, 0.4]}" : "",
-             c->context ? 16 : 6, v % 2 ? "best_fit" : "stream", c->mesh.data, c->mesh.tensor, c->mesh.pipeline, context_of(c), c->interleave,
+             c->context ? 16 : 6, v % 2 ? "best_fit" : "stream", c->mesh.data, c->mesh.tensor, c->mesh.pipeline, context_of(c), c->exchange ? c->exchange : "gather", c->interleave,
              c->v ? "zero_bubble_v" : "1f1b", c->by_connection ? "connection" : "channel", c->sequence_parallel ? "true" : "false") > 0);
     return text;
 }
@@ -269,8 +270,8 @@ static void take_rows(struct run *run) {
 
 static void check(int v, const struct placement *c, int active) {
     char *text = configuration(v, c), what[200];
-    snprintf(what, sizeof what, "mesh %d.%d.%d context %d interleave %d%s%s%s, variant %d (%s, %s), %d distances",
-             c->mesh.data, c->mesh.tensor, c->mesh.pipeline, context_of(c), c->interleave, c->v ? ", in a V" : "",
+    snprintf(what, sizeof what, "mesh %d.%d.%d context %d %s interleave %d%s%s%s, variant %d (%s, %s), %d distances",
+             c->mesh.data, c->mesh.tensor, c->mesh.pipeline, context_of(c), c->exchange ? c->exchange : "", c->interleave, c->v ? ", in a V" : "",
              c->by_connection ? ", by connection" : "", c->sequence_parallel ? ", sequence parallel" : "", v,
              kinds[v % 3], aggregates[v / 3 % 4], active);
     struct config config;
@@ -351,6 +352,18 @@ static void on_every_mesh(void **state) {
     }
 }
 
+/* What attention may be otherwise, by the other exchanges between context ranks, which know nothing of connections. */
+static void other_exchanges(struct placement *c) {
+    static const char *const exchanges[] = {"heads"};
+    static const int variants[] = {3, 24, 26};
+    for (size_t i = 0; i < sizeof exchanges / sizeof *exchanges; i++) {
+        c->exchange = exchanges[i];
+        if (!strcmp(c->exchange, "heads") && c->mesh.tensor * c->context > 4) continue; /* key/value heads */
+        for (size_t v = 0; v < sizeof variants / sizeof *variants; v++) check(variants[v], c, ALL);
+    }
+    c->exchange = NULL;
+}
+
 /* Each mesh of half and of a quarter as many ranks, with two and four context ranks beside each of its. */
 static void with_context_ranks(void **state) {
     (void)state;
@@ -359,9 +372,11 @@ static void with_context_ranks(void **state) {
             struct placement c = {.mesh = meshes[i], .interleave = 1, .context = context};
             if (mesh_ranks(c.mesh) * context != test_ranks) continue;
             every_pair(&c);
+            other_exchanges(&c);
             if (c.mesh.tensor == 1) continue;
             c.by_connection = c.sequence_parallel = true;
             check(3, &c, 2);
+            other_exchanges(&c);
         }
 }
 

@@ -67,8 +67,8 @@ OPERATION(attention_piece,
           (S, EITHER(1, 2 * S, S), S, H, K, hd, EITHER(0, NULL, TOKENS(start, S, 1)), IN(q, S * (H * hd + 3), -2, 2),
            H * hd + 3, IN(kv, 2 * S * (2 * K * hd + 5), -2, 2), 2 * K * hd + 5, OUT(o, S * H * hd), OUT(lse, H * S)),
           hd + 2 * S, ANY_THREADS, .host = true)
-/* Of dq [S, H·hd] with row distance ldq it writes all; it adds to dkv [N, 2K·hd] with ldkv. `work` [H, S] is
- * scratch. Counted as attention_back. */
+/* Adds to dq [S, H·hd] with row distance ldq, and to dkv [N, 2K·hd] with ldkv. o and lse are those of all keys, of
+ * which these may be a block. `work` [H, S] is scratch. Counted as attention_back. */
 OPERATION(attention_piece_back,
           (long S, long N, long first, long H, long K, long hd, const int32_t *start, const real *q, long ldq,
            const real *kv, long ldkv, const real *o, const real *lse, const real *dout, real *dq, real *dkv,
@@ -78,6 +78,12 @@ OPERATION(attention_piece_back,
            H * hd + 3, IN(kv, 2 * S * (2 * K * hd + 5), -2, 2), 2 * K * hd + 5, IN(o, S * H * hd), IN(lse, H * S, 4, 6),
            IN(dout, S * H * hd), INOUT(dq, S * (H * hd + 3)), INOUT(dkv, 2 * S * (2 * K * hd + 5)), SCRATCH(work, H * S)),
           2 * hd + 2 * S * H / K, ANY_THREADS, .host = true)
+/* Attention of S queries on some keys, joined with that of the same on others: o [S, H·hd] and lse [H, S] become
+ * those on all of them, `other` [S, H·hd] and other_lse [H, S] being the second's. The host's alone. */
+OPERATION(attention_join,
+          (long S, long H, long hd, const real *other, const real *other_lse, real *o, real *lse), 0,
+          (S, H, hd, IN(other, S * H * hd), IN(other_lse, H * S, -4, 4), INOUT(o, S * H * hd), INOUT(lse, H * S)), 2,
+          ANY_THREADS, .host = true)
 /* One new token: q [H·hd] on `length` cached keys and values [length, K·hd] each; o [H·hd]. */
 OPERATION(attention_decode,
           (long length, long H, long K, long hd, const real *q, const real *keys, const real *values,

@@ -38,6 +38,7 @@ void axis_free(struct axis *axis) {
     if (axis->pieces) axis->ops->device->release(axis->pieces);
     if (axis->comm != MPI_COMM_NULL) MPI_Comm_free(&axis->comm);
     axis_begun_free(axis);
+    axis_ring_free(axis);
     free(axis->gathered);
     free(axis->count);
     free(axis->call);

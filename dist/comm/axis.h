@@ -39,6 +39,7 @@
 
 struct staging;    /* dist/comm/staging.h */
 struct axis_begun; /* dist/comm/axis_begun.h */
+struct axis_ring;  /* dist/comm/axis_ring.h */
 
 struct axis {
     const char *name; /* "data", "tensor", "pipeline" */
@@ -57,8 +58,9 @@ struct axis {
     double timeout;                  /* seconds until an exchange over device communicators is given up */
 
     struct axis_begun *begun; /* owned; NULL until a sum has begun (axis_begun.h) */
-    bool begun_now;           /* sums that have begun have not ended */
-    struct axis_cover *cover; /* of a planned axis: what hides its sums; NULL: nobody asks */
+    struct axis_ring *ring;   /* owned; NULL until a buffer has travelled round (axis_ring.h) */
+    bool begun_now;           /* what has begun has not ended */
+    struct axis_cover *cover; /* of a planned axis: what hides its exchanges; NULL: nobody asks */
 
     /* Scratch, owned by the axis. */
     double *gathered; /* [size, AXIS_DOUBLES] */
@@ -69,16 +71,17 @@ struct axis {
     int *ticket;                               /* [size] of copies to host memory */
 };
 
-/* What hides sums that have begun, for a plan: while they are under way others' work is done. `work` counts
- * it: arithmetic so far. */
+/* What hides exchanges that have begun, for a plan: while they are under way others' work is done. `work`
+ * counts it: arithmetic so far. */
 struct axis_cover {
     double (*work)(void);
-    int64_t hidden_bytes; /* of sums that began with work behind them */
+    int64_t hidden_bytes; /* of exchanges that began with work behind them */
     int hidden_calls;
     double covering; /* that work */
 
-    int64_t bytes; /* of the sum under way */
-    double since;  /* the work done when it began */
+    int64_t bytes; /* of what is under way */
+    int calls;
+    double since; /* the work done when it began */
 };
 
 enum {
@@ -94,6 +97,7 @@ struct axis axis_alone(const char *name);
 struct axis axis_planned(const char *name, int size, int index);
 void axis_free(struct axis *axis);
 void axis_begun_free(struct axis *axis);
+void axis_ring_free(struct axis *axis);
 
 /* Reserves scratch for sums of up to `count` elements (axis_sum, axis_sum_rows of rows·width), maxima of up
  * to count / size, and rows of `count` columns put together from all ranks; in bf16 gathers use it, too, as

@@ -1,6 +1,7 @@
 /* A sum's two exchanges over MPI that does not wait, or over the axis's device communicator. While one sum's
  * terms travel, the sums before it may still be travelling to all. */
 #include "dist/comm/axis_begun.h"
+#include "dist/comm/axis_cover.h"
 #include "dist/comm/axis_move.h"
 #include "dist/mpi/activity.h"
 #include "dist/mpi/mpi_error.h"
@@ -182,24 +183,12 @@ static int end(struct axis *axis, struct axis_begun *begun) {
     return end_sums(axis, &begun->sums);
 }
 
-/* What was computed since the last beginning covers what is under way since then. */
-static void count_cover(struct axis *axis) {
-    struct axis_cover *c = axis->cover;
-    double work = c ? c->work() - c->since : 0;
-    if (!c || !c->bytes || work <= 0) return;
-    c->hidden_bytes += c->bytes, c->hidden_calls++;
-    c->covering += work;
-    c->bytes = 0;
-}
-
 static void begin_planned(struct axis *axis, long count) {
     int64_t bytes = axis_formula_sum(axis->size, axis->index, count) / (int64_t)sizeof(real) *
                     (int64_t)wire_bytes(axis->wire);
     axis->bytes += bytes;
-    if (!axis->cover) return;
-    count_cover(axis);
-    axis->cover->bytes = bytes;
-    axis->cover->since = axis->cover->work();
+    axis_cover_end(axis); /* of the sum before */
+    axis_cover_begin(axis, bytes);
 }
 
 void axis_sum_begin(struct axis *axis, real *x, long count) {
@@ -222,8 +211,7 @@ void axis_sum_end(struct axis *axis) {
     if (axis->size == 1 || axis->status) return;
     axis->begun_now = false;
     if (axis->comm == MPI_COMM_NULL) {
-        count_cover(axis);
-        if (axis->cover) axis->cover->bytes = 0;
+        axis_cover_end(axis);
         return;
     }
     if (!axis->begun) return;

@@ -87,9 +87,8 @@ int64_t axis_formula_gather_doubles(int size, long count) {
 static bool enter(struct axis *axis, int64_t planned, const char *call, long count) {
     if (axis->size == 1 || axis->status) return false;
     if (axis->begun_now) {
-        axis->status =
-            gdn_fail(GDN_INTERNAL, "a %s over the %s axis comes before the end of sums that have begun", call,
-                     axis->name);
+        axis->status = gdn_fail(GDN_INTERNAL, "a %s over the %s axis comes before the end of what has begun",
+                                call, axis->name);
         return false;
     }
     axis->calls++;

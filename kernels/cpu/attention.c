@@ -173,6 +173,23 @@ static void attention_piece(long S, long N, long first, long H, long K, long hd,
     attend_all(&(struct attention){1, S, N, first, H, K, hd, NULL, start, q, kv, ldq, ldkv, o, lse});
 }
 
+/* From the log-sum-exps, in double, since they may be large: the part that each has of both. */
+static void attention_join(long S, long H, long hd, const real *other, const real *other_lse, real *o,
+                           real *lse) {
+#pragma omp parallel for collapse(2) schedule(static) if (S * H * hd > PARALLEL_WORK)
+    for (long t = 0; t < S; t++)
+        for (long h = 0; h < H; h++) {
+            const double a = lse[h * S + t], b = other_lse[h * S + t], apart = exp(-fabs(a - b));
+            const real least = (real)(apart / (1 + apart)), most = (real)(1 / (1 + apart));
+            const real own = a > b ? most : least, others = a > b ? least : most;
+            const real *y = other + (t * H + h) * hd;
+            real *x = o + (t * H + h) * hd;
+#pragma omp simd
+            for (long c = 0; c < hd; c++) x[c] = own * x[c] + others * y[c];
+            lse[h * S + t] = (real)((a > b ? a : b) + log1p(apart));
+        }
+}
+
 /* One query on `length` cached keys and values, in blocks with the same online softmax. */
 static void decode(long length, long hd, const real *q, const real *keys, const real *values, long ld,
                    real *o) {
@@ -219,5 +236,6 @@ static void attention_decode(long length, long H, long K, long hd, const real *q
 void ISA_NAME(cpu_attention)(struct ops *ops) {
     ops->attention = attention;
     ops->attention_piece = attention_piece;
+    ops->attention_join = attention_join;
     ops->attention_decode = attention_decode;
 }

@@ -116,7 +116,7 @@ static void back_queries(const struct sequence *all, long b, long h, long q) {
         back_tile(s, OF_QUERIES, h, q, k, &keys, &values);
 }
 
-/* The first `zeroed` numbers of each query's row of gradients become 0. */
+/* The first `zeroed` numbers of each query's row of gradients become 0; rowsum(dO ⊙ O). */
 static void prepare(long B, const struct sequence *all, long zeroed, const real *o, real *inner) {
     const long S = all->S, H = all->H, hd = all->hd, ldo = all->ldo;
 #pragma omp for schedule(static)
@@ -209,7 +209,7 @@ static void attention_piece_back(long S, long N, long first, long H, long K, lon
                                    .inner = work,
                                    .dq = dq,
                                    .dkv = dkv};
-    back(1, &piece, H * hd, o, work);
+    back(1, &piece, 0, o, work);
 }
 
 void ISA_NAME(cpu_attention_back)(struct ops *ops) {

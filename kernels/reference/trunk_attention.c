@@ -116,9 +116,22 @@ static void attention_piece_back(long S, long N, long first, long H, long K, lon
                                  const real *q, long ldq, const real *kv, long ldkv, const real *o,
                                  const real *lse, const real *dout, real *dq, real *dkv, real *work) {
     (void)work;
-    for (long t = 0; t < S; t++)
-        for (long j = 0; j < H * hd; j++) dq[t * ldq + j] = 0;
     back_all(S, N, first, H, K, hd, NULL, 0, start, q, ldq, kv, ldkv, o, lse, dout, dq, dkv);
+}
+
+/* With l = log(exp(lse) + exp(other_lse)): o = exp(lse − l)·o + exp(other_lse − l)·other. */
+static void attention_join(long S, long H, long hd, const real *other, const real *other_lse, real *o,
+                           real *lse) {
+    for (long h = 0; h < H; h++)
+        for (long t = 0; t < S; t++) {
+            double a = lse[h * S + t], b = other_lse[h * S + t], largest = fmax(a, b);
+            double both = largest + log(exp(a - largest) + exp(b - largest));
+            for (long j = 0; j < hd; j++) {
+                long at = (t * H + h) * hd + j;
+                o[at] = (real)(exp(a - both) * o[at] + exp(b - both) * other[at]);
+            }
+            lse[h * S + t] = (real)both;
+        }
 }
 
 static void attention_decode(long length, long H, long K, long hd, const real *q, const real *keys,
@@ -134,5 +147,6 @@ void reference_trunk_attention(struct ops *ops) {
     ops->attention_back = attention_back;
     ops->attention_piece = attention_piece;
     ops->attention_piece_back = attention_piece_back;
+    ops->attention_join = attention_join;
     ops->attention_decode = attention_decode;
 }

@@ -14,7 +14,8 @@ void context_rotate(struct model *m, const struct context_heads *z, const real *
                      qkv + row * P * z->wide, z->wide);
 }
 
-void context_reorder(struct model *m, enum context_way way, long width, long each, real *by_rank, real *in_order) {
+void context_reorder(struct model *m, enum context_way way, long width, long each, real *by_rank,
+                     real *in_order) {
     const int c = m->context->size;
     const long count = m->S * width;
     for (int piece = 0; piece < 2 * c; piece++) {

@@ -1,6 +1,6 @@
 /* Private to model/mixer/: attention of sequences that are cut over context ranks (dist/layout/pieces.h), one
- * sequence after the other, by one of the exchanges of a table (exchange.c). c ranks; P is a piece's length, of
- * which a rank has two of each sequence, S = 2c·P a sequence's. */
+ * sequence after the other, by one of the exchanges of a table (exchange.c). c ranks; P is a piece's length,
+ * of which a rank has two of each sequence, S = 2c·P a sequence's. */
 #ifndef GDN_MIXER_CONTEXT_H
 #define GDN_MIXER_CONTEXT_H
 
@@ -19,19 +19,20 @@ struct context_heads {
 
 /* What of a forward pass a backward pass has of this rank's rows of a sequence, and the gradient of o. */
 struct context_saved {
-    const real *qkv, *o, *lse; /* [2P, (H+2K)·hd], [2P, H·hd], [2P·H] in an order that the exchange alone knows */
-    const real *dout;          /* [2P, H·hd] */
+    const real *qkv, *o, *dout; /* [2P, (H+2K)·hd], [2P, H·hd] each */
+    const real *lse;            /* [2P·H] in an order that the exchange alone knows */
 };
 
 /* A way. All is collective over the context axis. */
 struct exchange {
     const char *name;
-    bool pieces; /* computes attention_piece, which not all devices have */
+    bool pieces;  /* computes attention_piece, which not all devices have */
+    bool to_next; /* hands to the next rank alone, else to all */
     /* What does not go together with so many ranks; NULL: all does. */
     const struct conflict *(*conflict)(const struct model_config *config, int tensor, int context);
     void (*lay_out)(struct model *m, struct context *x, const struct context_heads *z);
-    /* As the operations attention and attention_back, of this rank's rows of one sequence: all of o and lse, of
-     * dqkv. `work` [2P·H] is scratch. */
+    /* As the operations attention and attention_back, of this rank's rows of one sequence: all of o and lse,
+     * of dqkv. `work` [2P·H] is scratch. */
     void (*forward)(struct model *m, const struct context *x, const struct context_heads *z, const real *qkv,
                     real *o, real *lse);
     void (*backward)(struct model *m, const struct context *x, const struct context_heads *z,
@@ -40,6 +41,7 @@ struct exchange {
 
 /* The rows. */
 extern const struct exchange exchange_gather; /* context_gather.c */
+extern const struct exchange exchange_ring;   /* context_ring.c */
 extern const struct exchange exchange_heads;  /* context_heads.c */
 
 /* Are there several context ranks? */
@@ -60,9 +62,10 @@ int context_piece(const struct model *m, long row);
 /* Positions of queries and keys of qkv [T, (H+2K)·hd], turned by `direction`; cosine and sine [S, hd/2]. */
 void context_rotate(struct model *m, const struct context_heads *z, const real *cosine, const real *sine,
                     int direction, real *qkv);
-/* Between the order of ranks, each of which has its rows [2P, width] at by_rank + rank·each, and that of positions,
- * in_order [S, width]. */
+/* Between the order of ranks, each of which has its rows [2P, width] at by_rank + rank·each, and that of
+ * positions, in_order [S, width]. */
 enum context_way { TO_POSITIONS, TO_RANKS };
-void context_reorder(struct model *m, enum context_way way, long width, long each, real *by_rank, real *in_order);
+void context_reorder(struct model *m, enum context_way way, long width, long each, real *by_rank,
+                     real *in_order);
 
 #endif

@@ -1,5 +1,5 @@
-/* gather: keys and values of all pieces are brought together in order of position; in the backward pass again,
- * and what each rank's queries give them goes back as sums in rank order. */
+/* gather: keys and values of all pieces are brought together in order of position; in the backward pass
+ * again, and what each rank's queries give them goes back as sums in rank order. */
 #include "model/mixer/context.h"
 
 enum {
@@ -54,11 +54,12 @@ static void backward(struct model *m, const struct context *x, const struct cont
     const long P = m->S, width = columns(z);
     bring(m, x, z, saved->qkv);
     m->ops->zero(whole(m, P) * width, x->at[GRADIENT]);
+    m->ops->zero(2 * P * z->wide, dqkv);
     for (long row = 0; row < 2; row++) {
         const long first = context_piece(m, row) * P, t = row * P, at = t * z->H * z->hd;
-        m->ops->attention_piece_back(P, first + P, first, z->H, z->K, z->hd, NULL, saved->qkv + t * z->wide, z->wide,
-                                     x->at[IN_ORDER], width, saved->o + at, saved->lse + t * z->H, saved->dout + at,
-                                     dqkv + t * z->wide, x->at[GRADIENT], work);
+        m->ops->attention_piece_back(P, first + P, first, z->H, z->K, z->hd, NULL, saved->qkv + t * z->wide,
+                                     z->wide, x->at[IN_ORDER], width, saved->o + at, saved->lse + t * z->H,
+                                     saved->dout + at, dqkv + t * z->wide, x->at[GRADIENT], work);
     }
     context_reorder(m, TO_RANKS, width, 2 * P * width, x->at[BY_RANK], x->at[GRADIENT]);
     axis_sum_rows(m->context, x->at[BY_RANK], whole(m, P), width);

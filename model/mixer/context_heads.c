@@ -1,12 +1,13 @@
-/* heads: an all-to-all makes of a rank's rows of all heads all rows of its share of the heads, attention is that
- * of whole sequences with fewer heads, and another all-to-all takes its output back (Jacobs et al., "DeepSpeed
- * Ulysses", 2023). The backward pass does the same with gradients. */
+/* heads: an all-to-all makes of a rank's rows of all heads all rows of its share of the heads, attention is
+ * that of whole sequences with fewer heads, and another all-to-all takes its output back (Jacobs et al.,
+ * "DeepSpeed Ulysses", 2023). The backward pass does the same with gradients. */
 #include "model/mixer/context.h"
 
-enum { SEND, RECEIVE }; /* [c, 2P, (H+2K)·hd/c], in training [c, 2P, (3H+2K)·hd/c]: what goes to or comes from each rank,
-                           or what one rank computes with, in order of position */
+/* [c, 2P, (H+2K)·hd/c] each, in training [c, 2P, (3H+2K)·hd/c]: what goes to each rank and comes from it, or
+ * what this rank computes with, in order of position. */
+enum { SEND, RECEIVE };
 
-/* What of this rank's rows of a sequence travels: [2P, (H+2K)·hd] of q, k and v, or of one like q (K is 0). */
+/* What of this rank's rows of a sequence travels: [2P, (H+2K)·hd] of q, k and v, or like q alone (K is 0). */
 struct strip {
     const real *from; /* rows of all heads, where it comes from */
     real *to;         /* and where it goes */
@@ -27,7 +28,8 @@ static void lay_out(struct model *m, struct context *x, const struct context_hea
     for (int i = SEND; i <= RECEIVE; i++) x->at[i] = take(&m->scratch, count);
 }
 
-/* Between rows of all heads and `each` rank's share of them, of which the strip has [2P, share] at by_rank. */
+/* Between rows of all heads and `each` rank's share of them, of which the strip has [2P, share] at by_rank.
+ */
 enum deal { TO_SHARES, TO_ROWS };
 
 static void deal(struct model *m, enum deal way, long hd, const struct strip *s, long each, real *by_rank) {
@@ -48,12 +50,11 @@ static void deal(struct model *m, enum deal way, long hd, const struct strip *s,
 }
 
 /* Of each strip all rows of this rank's heads, in order of position: in SEND, one behind the other. */
-static void to_heads(struct model *m, const struct context *x, long hd, int strips, const struct strip *strip) {
+static void to_heads(struct model *m, const struct context *x, long hd, int strips,
+                     const struct strip *strip) {
     const long c = m->context->size;
     long each = 0, at = 0;
-    for (int i = 0; i < strips; i++) {
-        each += 2 * m->S * share(m, &strip[i], hd);
-    }
+    for (int i = 0; i < strips; i++) each += 2 * m->S * share(m, &strip[i], hd);
     for (int i = 0; i < strips; i++) {
         deal(m, TO_SHARES, hd, &strip[i], each, x->at[SEND] + at);
         at += 2 * m->S * share(m, &strip[i], hd);
@@ -80,7 +81,8 @@ static void forward(struct model *m, const struct context *x, const struct conte
                     real *o, real *lse) {
     const long c = m->context->size;
     to_heads(m, x, z->hd, 1, &(struct strip){.from = qkv, .H = z->H, .K = z->K});
-    m->ops->attention(1, 2 * c * m->S, z->H / c, z->K / c, z->hd, NULL, NULL, x->at[SEND], x->at[RECEIVE], lse);
+    m->ops->attention(1, 2 * c * m->S, z->H / c, z->K / c, z->hd, NULL, NULL, x->at[SEND], x->at[RECEIVE],
+                      lse);
     to_rows(m, x, z->hd, &(struct strip){.to = o, .H = z->H});
 }
 
@@ -99,8 +101,9 @@ static void backward(struct model *m, const struct context *x, const struct cont
 
 static const struct conflict *conflict(const struct model_config *config, int tensor, int context) {
     static const struct conflict divided = {
-        "exchange heads gives each context rank as many of a tensor rank's key/value heads as the others: context must "
-        "divide num_kv_heads / tensor, or gather is expected",
+        "exchange heads gives each context rank as many of a tensor rank's key/value heads as the others: "
+        "context must "
+        "divide num_kv_heads / tensor, or another exchange is expected",
         {"mesh.context_exchange", "mesh.context", "mesh.tensor", "model.num_kv_heads"}};
     return config->num_kv_heads % ((long)tensor * context) ? &divided : NULL;
 }

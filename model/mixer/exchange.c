@@ -3,7 +3,7 @@
 #include "kernels/base/status.h"
 #include "model/mixer/context.h"
 
-static const struct exchange *const rows[] = {&exchange_gather, &exchange_heads};
+static const struct exchange *const rows[] = {&exchange_gather, &exchange_ring, &exchange_heads};
 enum { ROWS = sizeof rows / sizeof *rows };
 
 const char *exchange_words(void) {
@@ -14,8 +14,13 @@ const char *exchange_words(void) {
     return words;
 }
 
-const struct conflict *exchange_conflict(int exchange, const struct model_config *config, int tensor, int context) {
+const struct conflict *exchange_conflict(int exchange, const struct model_config *config, int tensor,
+                                         int context) {
     return rows[exchange]->conflict ? rows[exchange]->conflict(config, tensor, context) : NULL;
+}
+
+bool exchange_to_next(int exchange) {
+    return rows[exchange]->to_next;
 }
 
 int exchange_validate_device(int exchange, int context, const struct ops *ops) {
@@ -50,7 +55,7 @@ void context_backward(struct model *m, const struct context *x, const struct con
     for (long s = 0; s < m->B / 2; s++) {
         const long at = s * rows_of_one, own = at * z->H * z->hd;
         row_of(m)->backward(m, x, z,
-                            &(struct context_saved){qkv + at * z->wide, o + own, lse + at * z->H, dout + own},
+                            &(struct context_saved){qkv + at * z->wide, o + own, dout + own, lse + at * z->H},
                             dqkv + at * z->wide, work);
     }
 }

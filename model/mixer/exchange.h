@@ -11,7 +11,10 @@ struct ops; /* kernels/ops.h */
 const char *exchange_words(void);
 
 /* What does not go together with an exchange between so many context ranks, NULL where all does. */
-const struct conflict *exchange_conflict(int exchange, const struct model_config *config, int tensor, int context);
+const struct conflict *exchange_conflict(int exchange, const struct model_config *config, int tensor,
+                                         int context);
+/* Whether ranks hand to the next one alone, else to all. */
+bool exchange_to_next(int exchange);
 /* GDN_INPUT where a device has not what it computes with. */
 int exchange_validate_device(int exchange, int context, const struct ops *ops);
 

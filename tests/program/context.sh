@@ -6,7 +6,7 @@
 settings=(--set train.steps=12 --set train.micro_batch_size=2 --set train.gate_interval=5 --set train.noise_interval=5 --set mesh.bucket=4096
     --set mesh.small=512 --set watchdog.replicas=3 --set train.eval_batches=2 --set model.num_layers=4 --set model.delta.stage_steps=3
     --set train.eval_interval=6 --set train.grad_clip=0.7 --set train.z_loss=0.02 --set model.num_heads=8 --set model.num_kv_heads=4)
-heads=(--set mesh.context_exchange=heads)
+heads=(--set mesh.context_exchange=heads) ring=(--set mesh.context_exchange=ring)
 
 on() { # DATA.TENSOR.PIPELINE.CONTEXT: sets $options and $ranks
     local data tensor pipeline context
@@ -62,18 +62,24 @@ against_one 2.1.1.2 "${heads[@]}" --set train.recompute=full
 against_one 1.2.2.2 "${heads[@]}" --set mesh.sequence_parallel=true --set mesh.schedule=zero_bubble
 against_one 1.1.1.4 "${heads[@]}"
 mv cut heads
+against_one 1.2.2.2 "${ring[@]}" --set train.recompute=full --set mesh.schedule=zero_bubble
+against_one 1.1.1.4 "${ring[@]}"
+mv cut ring
 
 # A run that stops and goes on, on the same mesh and then on others.
 expect 3 run 1.1.1.4 again --set train.stop_at=4 2> /dev/null
 expect 0 run 1.1.1.4 again
 rm -rf cut && expect 0 run 1.1.1.4 cut
 equal cut again
-rm -rf again && expect 3 run 1.1.1.4 again "${heads[@]}" --set train.stop_at=4 2> /dev/null
-expect 0 run 1.1.1.4 again "${heads[@]}"
-equal heads again
+for exchange in heads ring; do
+    rm -rf again && expect 3 run 1.1.1.4 again --set mesh.context_exchange=$exchange --set train.stop_at=4 2> /dev/null
+    expect 0 run 1.1.1.4 again --set mesh.context_exchange=$exchange
+    equal $exchange again
+done
 expect 3 run 2.1.1.2 moved --set train.stop_at=3 2> /dev/null
 expect 3 run 1.1.1.2 moved "${heads[@]}" --set train.stop_at=6 2> /dev/null
 expect 3 run 1.1.1.1 moved --set train.stop_at=8 2> /dev/null
+expect 3 run 1.1.1.2 moved "${ring[@]}" --set train.stop_at=10 2> /dev/null
 expect 0 run 1.1.1.4 moved
 close one moved
 
@@ -105,6 +111,7 @@ muon=(--set train.optimizer=muon)
 for mesh in 1.1.1.2 1.2.1.2 1.1.2.2 2.2.1.2 2.1.2.2 1.2.1.4 1.1.2.4 2.1.1.4 1.1.1.8; do
     against_one $mesh
     against_one $mesh --set train.recompute=selective --set mesh.overlap=false --set checkpoint.files=node
+    against_one $mesh "${ring[@]}"
     case $mesh in 1.2.1.4 | 1.1.1.8) continue ;; esac # four key/value heads
     against_one $mesh "${heads[@]}"
 done

@@ -110,10 +110,19 @@ grep -q "data 1 x tensor 1 x pipeline 128: 128 ranks" long || fail "$(head -5 lo
 # A trace for each rank, in which every message that is sent is received.
 "$GDN" plan wide.yaml $(d 2 2 2) --flops 1e11 --trace traces > /dev/null
 [ "$(wc -l < traces/traces.txt)" -eq 8 ] || fail "$(cat traces/traces.txt)"
-cat traces/rank_*.txt | awk '
-    $2 == "isend" || $2 == "send" { n[$1 " " $3 " " $4 " " $5]++; sent++ }
-    $2 == "irecv" || $2 == "recv" { n[$3 " " $1 " " $4 " " $5]-- }
-    END { for (m in n) if (n[m]) { print "unmatched: " m; exit 1 }; exit !sent }' || fail "a trace is at odds with another"
+matched() { # DIRECTORY
+    cat "$1"/rank_*.txt | awk '
+        $2 == "isend" || $2 == "send" { n[$1 " " $3 " " $4 " " $5]++; sent++ }
+        $2 == "irecv" || $2 == "recv" { n[$3 " " $1 " " $4 " " $5]-- }
+        END { for (m in n) if (n[m]) { print "unmatched: " m; exit 1 }; exit !sent }' || fail "a trace of $1 is at odds with another"
+}
+matched traces
+for exchange in gather ring heads; do # between context ranks: as many bytes as the plan has
+    "$GDN" plan wide.yaml $(d 1 1 1) --set mesh.context=4 --set mesh.context_exchange=$exchange --set train.sequence_length=16 --flops 1e11 --trace $exchange --json > plan.json
+    matched $exchange
+    sent=$(awk '$2 == "isend" && $4 == 3 { n += $5 } END { print n }' $exchange/rank_0.txt)
+    grep -o '"rank":0,.*' plan.json | grep -oE '"context":[0-9]{3,}' | head -1 | grep -qx "\"context\":$sent" || fail "$exchange: $sent bytes sent"
+done
 
 # The step as a picture: a box for each pass, with its micro-batch.
 passes=(--set mesh.pipeline=2 --set train.micro_batch_size=1 --flops 1e11 --bandwidth-pipeline 1e15 --latency 0)

@@ -282,8 +282,9 @@ const struct key config_keys[] = {
                  "without dropout, data.documents: mask, delta_store and compression)"),
     CHOICE(mesh.context_exchange, "gather", .rows = exchange_words,
            .help = "how context ranks bring a sequence together for attention: keys and values of all go to all "
-                   "(gather; device cpu); or each rank gets all of its share of the heads and gives it back (heads; "
-                   "num_kv_heads / tensor a multiple of context)"),
+                   "(gather; device cpu); they go round from rank to rank while others are computed with, so that "
+                   "memory does not grow with the sequence's (ring; device cpu); or each rank gets all of its share of "
+                   "the heads and gives it back (heads; num_kv_heads / tensor a multiple of context)"),
     ROW(mesh.interleave, "1", COUNT(1),
         .help = "stages of each pipeline rank, pipeline x interleave <= num_layers; more: it idles less at a "
                 "step's ends, but sends more"),

@@ -16,12 +16,12 @@
 void action_cost_add(struct action_cost *sum, const struct action_cost *cost) {
     sum->flops += cost->flops;
     sum->memory += cost->memory;
-    sum->hidden_bytes += cost->hidden_bytes;
-    sum->hidden_calls += cost->hidden_calls;
-    sum->covering += cost->covering;
     for (int axis = 0; axis < AXES; axis++) {
         sum->bytes[axis] += cost->bytes[axis];
         sum->calls[axis] += cost->calls[axis];
+        sum->hidden[axis].bytes += cost->hidden[axis].bytes;
+        sum->hidden[axis].calls += cost->hidden[axis].calls;
+        sum->hidden[axis].covering += cost->hidden[axis].covering;
     }
 }
 
@@ -152,10 +152,12 @@ void action_costs_raise(struct action_cost *cost, const struct action_cost *othe
     for (int i = 0; i < count; i++) {
         if (other[i].flops == 0 && calls(&other[i]) == 0) continue; /* as of most actions */
         if (other[i].flops > cost[i].flops) cost[i].flops = other[i].flops;
-        if (other[i].hidden_bytes > cost[i].hidden_bytes) cost[i].hidden_bytes = other[i].hidden_bytes;
-        if (other[i].hidden_calls > cost[i].hidden_calls) cost[i].hidden_calls = other[i].hidden_calls;
-        if (other[i].covering > cost[i].covering) cost[i].covering = other[i].covering;
         for (int axis = 0; axis < AXES; axis++) {
+            const struct hidden_cost *hidden = &other[i].hidden[axis];
+            struct hidden_cost *most = &cost[i].hidden[axis];
+            if (hidden->bytes > most->bytes) most->bytes = hidden->bytes;
+            if (hidden->calls > most->calls) most->calls = hidden->calls;
+            if (hidden->covering > most->covering) most->covering = hidden->covering;
             if (other[i].bytes[axis] > cost[i].bytes[axis]) cost[i].bytes[axis] = other[i].bytes[axis];
             if (other[i].calls[axis] > cost[i].calls[axis]) cost[i].calls[axis] = other[i].calls[axis];
         }

@@ -13,7 +13,7 @@ struct counting {
     struct model *model;
     struct mesh mesh; /* of planned axes */
     struct pass_costs *costs;
-    struct axis_cover cover; /* of sums over the tensor axis that travel beside products */
+    struct axis_cover cover[AXES];                  /* of what travels beside arithmetic */
     struct action_cost before_action, before_layer; /* what was counted by then */
 };
 
@@ -31,18 +31,18 @@ static void add_since(const struct counting *c, struct action_cost *before, stru
     double flops = ops_counted();
     sum->flops += flops - before->flops;
     before->flops = flops;
-    sum->hidden_bytes += c->cover.hidden_bytes - before->hidden_bytes;
-    sum->hidden_calls += c->cover.hidden_calls - before->hidden_calls;
-    sum->covering += c->cover.covering - before->covering;
-    before->hidden_bytes = c->cover.hidden_bytes;
-    before->hidden_calls = c->cover.hidden_calls;
-    before->covering = c->cover.covering;
     for (int a = 0; a < AXES; a++) {
         const struct axis *axis = &c->mesh.axis[a];
         sum->bytes[a] += axis->bytes - before->bytes[a];
         sum->calls[a] += (int)axis->calls - before->calls[a];
         before->bytes[a] = axis->bytes;
         before->calls[a] = (int)axis->calls;
+        const struct hidden_cost now = {c->cover[a].hidden_bytes, c->cover[a].hidden_calls,
+                                        c->cover[a].covering};
+        sum->hidden[a].bytes += now.bytes - before->hidden[a].bytes;
+        sum->hidden[a].calls += now.calls - before->hidden[a].calls;
+        sum->hidden[a].covering += now.covering - before->hidden[a].covering;
+        before->hidden[a] = now;
     }
 }
 
@@ -78,9 +78,11 @@ static int begin(struct counting *c, const struct costing *of, struct pass_costs
     *c = (struct counting){.of = of, .costs = out};
     for (int a = 0; a < axes_count(); a++)
         c->mesh.axis[a] = axis_planned(axis_rows[a].name, layout->size[a], layout->index[a]);
-    c->cover.work = ops_counted;
-    c->mesh.axis[AXIS_TENSOR].cover = &c->cover;
     c->mesh.axis[AXIS_CONTEXT] = axis_planned("context", of->context, 0); /* all hand over as much */
+    for (int a = 0; a < axes_count(); a++) {
+        c->cover[a].work = ops_counted;
+        c->mesh.axis[a].cover = &c->cover[a];
+    }
     struct model_part part = {
         .layout = layout,
         .tensor = &c->mesh.axis[AXIS_TENSOR],

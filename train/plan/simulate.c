@@ -67,13 +67,13 @@ static double transfer(const struct plan_machine *machine, const struct action_c
     return cost->calls[axis] * machine->latency + (double)cost->bytes[axis] / machine->bandwidth[axis];
 }
 
-/* Sums over the tensor axis that a pass waits for: what does not travel beside products, and of the rest what
- * takes longer than these. */
-static double tensor_sums(const struct plan_machine *machine, const struct action_cost *cost) {
-    double all = transfer(machine, cost, AXIS_TENSOR), products = cost->covering / machine->flops;
-    double hidden =
-        cost->hidden_calls * machine->latency + (double)cost->hidden_bytes / machine->bandwidth[AXIS_TENSOR];
-    return all - (hidden < products ? hidden : products);
+/* What a pass waits for on an axis: what does not travel beside arithmetic, and of the rest what takes
+ * longer. */
+static double waited(const struct plan_machine *machine, const struct action_cost *cost, int axis) {
+    const struct hidden_cost *beside = &cost->hidden[axis];
+    double all = transfer(machine, cost, axis), arithmetic = beside->covering / machine->flops;
+    double hidden = beside->calls * machine->latency + (double)beside->bytes / machine->bandwidth[axis];
+    return all - (hidden < arithmetic ? hidden : arithmetic);
 }
 
 /* Once both ends have started a message, its arrival is known. */
@@ -135,7 +135,7 @@ static int compute(void *simulator, const struct action *a) {
     struct rank_time *time = &s->out->rank[s->rank];
     const struct action_cost *cost = cost_of(s);
     double arithmetic = cost->flops / s->machine->flops, update = (double)cost->memory / s->machine->memory,
-           sums = tensor_sums(s->machine, cost), pieces = transfer(s->machine, cost, AXIS_CONTEXT);
+           sums = waited(s->machine, cost, AXIS_TENSOR), pieces = waited(s->machine, cost, AXIS_CONTEXT);
     (void)a;
     time->arithmetic += arithmetic;
     time->update += update;

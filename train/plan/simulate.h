@@ -3,12 +3,12 @@
  * second.
  *
  * One data and one tensor index stand for all, which act alike and in step. Arithmetic takes its count over
- * the rate. Sums over the tensor axis, within a pass, come on top of it, but for as much of
- * those that travel beside products (mesh.tensor_pieces) as these products take, all of an action's together.
- * Messages between stages and bucket
- * sums go on beside arithmetic, over a link of their own for each axis and rank, or one for all axes that
- * leave a node, one after the other: a message takes the latency and its bytes over the bandwidth, from the
- * moment on that both its ends have started it; only what a rank then has to wait for counts. */
+ * the rate. What goes over the tensor and the context axis, within a pass, comes on top of it, but for as
+ * much of what travels beside products (mesh.tensor_pieces) or attention (mesh.context_exchange: ring) as
+ * these take, all of an action's together. Messages between stages and bucket sums go on beside arithmetic,
+ * over a link of their own for each axis and rank, or one for all axes that leave a node, one after the
+ * other: a message takes the latency and its bytes over the bandwidth, from the moment on that both its ends
+ * have started it; only what a rank then has to wait for counts. */
 #ifndef GDN_PLAN_SIMULATE_H
 #define GDN_PLAN_SIMULATE_H
 
@@ -44,10 +44,12 @@ struct action_cost {
     int calls[AXES];     /* messages, sums and gathers, one after the other */
     int64_t memory;      /* bytes read and written */
 
-    /* Of the sums over the tensor axis those that are under way while `covering` of the arithmetic is done. */
-    int64_t hidden_bytes;
-    int hidden_calls;
-    double covering;
+    /* Of these, in passes, what is under way while `covering` of the arithmetic is done. */
+    struct hidden_cost {
+        int64_t bytes;
+        int calls;
+        double covering;
+    } hidden[AXES];
 };
 
 /* Where a pipeline rank's seconds go; all of them together are the step's. */

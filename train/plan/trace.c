@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "kernels/base/status.h"
+#include "model/mixer/exchange.h"
 #include "train/config/rows.h"
 #include "train/plan/sends.h"
 #include "train/step/message_size.h"
@@ -66,23 +67,29 @@ static const struct action_cost *tensor_cost(const struct tracer *t, int tensor,
     return &t->plan->cost[t->index[AXIS_PIPELINE] * t->plan->size[AXIS_TENSOR] + tensor][action];
 }
 
-/* Bytes that go over the tensor axis beside products of the action, or (`hidden` false) while it waits. */
-static double tensor_bytes(const struct action_cost *cost, bool hidden) {
-    return (double)(hidden ? cost->hidden_bytes : cost->bytes[AXIS_TENSOR] - cost->hidden_bytes);
+/* Bytes that go over an axis beside arithmetic of the action, or (`hidden` false) while it waits; and that
+ * arithmetic. */
+static double bytes_of(const struct action_cost *cost, enum mesh_axis axis, bool hidden) {
+    return (double)(hidden ? cost->hidden[axis].bytes : cost->bytes[axis] - cost->hidden[axis].bytes);
 }
 
-/* All tensor ranks hand the others an even part of such bytes, and wait for theirs once `covering` is done.
+static double covering(const struct action_cost *cost, enum mesh_axis axis, bool hidden) {
+    return hidden ? cost->hidden[axis].covering : 0;
+}
+
+/* All tensor ranks hand the others an even part of such bytes, and wait for theirs once what covers them is
+ * done.
  */
-static void exchange_tensor(const struct tracer *t, int action, bool hidden, double covering) {
+static void exchange_tensor(const struct tracer *t, int action, bool hidden) {
     const struct plan *plan = t->plan;
     int others = plan->size[AXIS_TENSOR] - 1;
-    double mine = others ? tensor_bytes(&t->cost[action], hidden) / others : 0;
+    double mine = others ? bytes_of(&t->cost[action], AXIS_TENSOR, hidden) / others : 0;
     for (int pass = 0; pass < 3; pass++) { /* start receives, start sends, wait for both */
-        if (pass == 2) compute(t, covering);
+        if (pass == 2) compute(t, covering(&t->cost[action], AXIS_TENSOR, hidden));
         for (int i = 1; i <= others && mine > 0; i++) {
             int other = (t->index[AXIS_TENSOR] + i) % plan->size[AXIS_TENSOR];
             long peer = rank_at(plan, t->index[AXIS_COPIES], other, t->index[AXIS_PIPELINE]);
-            double theirs = tensor_bytes(tensor_cost(t, other, action), hidden) / others;
+            double theirs = bytes_of(tensor_cost(t, other, action), AXIS_TENSOR, hidden) / others;
             if (pass == 0) line(t, "irecv", peer, TAG_TENSOR, theirs);
             if (pass == 1) line(t, "isend", peer, TAG_TENSOR, mine);
             if (pass != 2) continue;
@@ -92,20 +99,27 @@ static void exchange_tensor(const struct tracer *t, int action, bool hidden, dou
     }
 }
 
-/* The same of context ranks, which are neighbours among the copies and hand over as much as each other. */
-static void exchange_context(const struct tracer *t, int action) {
+/* The same of context ranks, which are neighbours among the copies and hand over as much as each other: to
+ * all others, or to the next. */
+static void exchange_context(const struct tracer *t, int action, bool hidden) {
+    const struct config *config = t->plan->config;
     const int ranks = t->plan->size[AXIS_CONTEXT], copy = t->index[AXIS_COPIES], first = copy / ranks * ranks;
-    const double bytes = ranks > 1 ? (double)t->cost[action].bytes[AXIS_CONTEXT] / (ranks - 1) : 0;
-    for (int pass = 0; pass < 3 && bytes > 0; pass++)
-        for (int i = 1; i < ranks; i++) {
-            const int other = first + (copy - first + i) % ranks;
-            long peer = rank_at(t->plan, other, t->index[AXIS_TENSOR], t->index[AXIS_PIPELINE]);
-            if (pass == 0) line(t, "irecv", peer, TAG_CONTEXT, bytes);
-            if (pass == 1) line(t, "isend", peer, TAG_CONTEXT, bytes);
+    const int peers = exchange_to_next(config->mesh.context_exchange) && ranks > 1 ? 1 : ranks - 1;
+    const double bytes = peers ? bytes_of(&t->cost[action], AXIS_CONTEXT, hidden) / peers : 0;
+    for (int pass = 0; pass < 3 && bytes > 0; pass++) {
+        if (pass == 2) compute(t, covering(&t->cost[action], AXIS_CONTEXT, hidden));
+        for (int i = 1; i <= peers; i++) {
+            const int after = first + (copy - first + i) % ranks,
+                      before = first + (copy - first + ranks - i) % ranks;
+            const long to = rank_at(t->plan, after, t->index[AXIS_TENSOR], t->index[AXIS_PIPELINE]),
+                       from = rank_at(t->plan, before, t->index[AXIS_TENSOR], t->index[AXIS_PIPELINE]);
+            if (pass == 0) line(t, "irecv", from, TAG_CONTEXT, bytes);
+            if (pass == 1) line(t, "isend", to, TAG_CONTEXT, bytes);
             if (pass != 2) continue;
-            wait_for(t, peer, t->rank, TAG_CONTEXT, bytes);
-            wait_for(t, t->rank, peer, TAG_CONTEXT, bytes);
+            wait_for(t, from, t->rank, TAG_CONTEXT, bytes);
+            wait_for(t, t->rank, to, TAG_CONTEXT, bytes);
         }
+    }
 }
 
 /* ------------------------------------------------------------------------------------------- handlers */
@@ -120,16 +134,18 @@ static long peer_of(const struct tracer *t, const struct action *a) {
     return rank_at(t->plan, t->index[AXIS_COPIES], t->index[AXIS_TENSOR], a->peer);
 }
 
-/* Arithmetic, and sums and gathers over the tensor and context axes. The update moves memory: as much arithmetic as takes that
- * long. */
+/* Arithmetic, and exchanges over the tensor and context axes. The update moves memory: as much arithmetic as
+ * takes that long. */
 static int work(void *tracer, const struct action *a) {
     const struct tracer *t = tracer;
     const struct plan_machine *machine = &t->plan->machine;
     const struct action_cost *cost = &t->cost[place_of(t, a)];
-    compute(t, cost->flops - cost->covering + (double)cost->memory / machine->memory * machine->flops);
-    exchange_tensor(t, place_of(t, a), true, cost->covering);
-    exchange_tensor(t, place_of(t, a), false, 0);
-    exchange_context(t, place_of(t, a));
+    const double covers = cost->hidden[AXIS_TENSOR].covering + cost->hidden[AXIS_CONTEXT].covering;
+    compute(t, cost->flops - covers + (double)cost->memory / machine->memory * machine->flops);
+    for (int beside = 1; beside >= 0; beside--) {
+        exchange_tensor(t, place_of(t, a), beside);
+        exchange_context(t, place_of(t, a), beside);
+    }
     return 0;
 }
 

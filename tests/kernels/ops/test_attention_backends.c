@@ -106,6 +106,48 @@ static void attention_piece(void **state) {
     }
 }
 
+/* What attention on blocks of keys joins to is attention on all of them, in whatever order they come; its
+ * gradients are the sums of the blocks' with the output and log-sum-exp of all. The reference has all at
+ * once. */
+static void attention_join(void **state) {
+    (void)state;
+    EACH_BACKEND for (size_t s = 0; s < 2 * COUNT(heads) && backend->attention_join; s++) {
+        const struct heads *z = &heads[s % COUNT(heads)];
+        const bool last_first = s / COUNT(heads);
+        const long S = z->S, H = z->H, K = z->K, hd = z->hd, N = 3 * S, ldkv = 2 * K * hd;
+        snprintf(text, sizeof text, "S %ld H %ld K %ld hd %ld%s", S, H, K, hd,
+                 last_first ? ", last first" : "");
+        struct buffer *q = make("q", S * H * hd, -2, 2), *kv = make("kv", N * ldkv, -2, 2);
+        struct buffer *o = make("o", S * H * hd, -1, 1), *lse = make("lse", H * S, -1, 1);
+        struct buffer *other = make("other", S * H * hd, -1, 1), *other_lse = make("other_lse", H * S, -1, 1);
+        struct buffer *dout = make("dout", S * H * hd, -1, 1), *work = make("work", H * S, -1, 1);
+        struct buffer *dq = make("dq", S * H * hd, -1, 1), *dkv = make("dkv", N * ldkv, -1, 1);
+        operation = "attention_join";
+        EACH_SIDE(i) {
+            const int blocks = i == REFERENCE ? 1 : 3;
+            const long keys = N / blocks;
+            for (int b = 0; b < blocks; b++) {
+                const long k = (last_first ? blocks - 1 - b : b) * keys, first = 2 * S - k;
+                start(i)->attention_piece(S, keys, first > keys ? keys : first, H, K, hd, NULL, q->x[i],
+                                          H * hd, kv->x[i] + k * ldkv, ldkv, b ? other->x[i] : o->x[i],
+                                          b ? other_lse->x[i] : lse->x[i]);
+                if (b) start(i)->attention_join(S, H, hd, other->x[i], other_lse->x[i], o->x[i], lse->x[i]);
+            }
+            for (long k = 0; k < N; k += keys) {
+                const long first = 2 * S - k;
+                start(i)->attention_piece_back(S, keys, first > keys ? keys : first, H, K, hd, NULL, q->x[i],
+                                               H * hd, kv->x[i] + k * ldkv, ldkv, o->x[i], lse->x[i],
+                                               dout->x[i], dq->x[i], dkv->x[i] + k * ldkv, work->x[i]);
+            }
+            synchronize();
+            memset(work->x[i], 0, (size_t)work->count * sizeof(real)); /* scratch */
+            memset(other->x[i], 0, (size_t)other->count * sizeof(real));
+            memset(other_lse->x[i], 0, (size_t)other_lse->count * sizeof(real));
+        }
+        compare(2 * hd + 2 * N * H / K, ANY_THREADS);
+    }
+}
+
 static void attention_decode(void **state) {
     static const long cached[] = {1, 5, 256, 257, 700};
     (void)state;
@@ -140,9 +182,8 @@ static void rope(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        OPERATION_TEST(attention),
-        OPERATION_TEST(attention_piece),
-        OPERATION_TEST(attention_decode),
+        OPERATION_TEST(attention),      OPERATION_TEST(attention_piece),
+        OPERATION_TEST(attention_join), OPERATION_TEST(attention_decode),
         OPERATION_TEST(rope),
     };
     return cmocka_run_group_tests(tests, describe_backends, NULL);

@@ -106,7 +106,7 @@ static void combinations_with_the_mesh(void **state) {
     refused("mesh: {context: 4, context_exchange: heads, tensor: 2}", NULL, "mesh.context_exchange: heads (line 1)",
             "mesh.context: 4 (line 1)", "mesh.tensor: 2 (line 1)", "model.num_kv_heads: 4 (default)",
             "context must divide num_kv_heads / tensor", NULL);
-    refused("mesh: {context_exchange: star}", NULL, "mesh.context_exchange", "gather or heads", NULL);
+    refused("mesh: {context_exchange: star}", NULL, "mesh.context_exchange", "gather, ring or heads", NULL);
     refused("train: {batch_size: 10, micro_batch_size: 4}", NULL, "train.batch_size: 10",
             "train.micro_batch_size: 4", NULL);
     refused("train: {batch_size: 12, micro_batch_size: 4}\nmesh: {data: 2}", NULL, "train.batch_size: 12",

@@ -354,7 +354,7 @@ static void on_every_mesh(void **state) {
 
 /* What attention may be otherwise, by the other exchanges between context ranks, which know nothing of connections. */
 static void other_exchanges(struct placement *c) {
-    static const char *const exchanges[] = {"heads"};
+    static const char *const exchanges[] = {"ring", "heads"};
     static const int variants[] = {3, 24, 26};
     for (size_t i = 0; i < sizeof exchanges / sizeof *exchanges; i++) {
         c->exchange = exchanges[i];

@@ -42,8 +42,9 @@ static void describe(struct alert *alert) {
         return;
     case ALERT_SHARE:
         snprintf(alert->text, size,
-                 "%.0f %% of a step's time is spent in delta connections: fewer model.delta.distances or a "
-                 "smaller model.delta.hidden make them cheaper; gdn bench measures them",
+                 "%.0f %% of a step's time is spent in rules between layers: fewer or narrower delta connections "
+                 "(model.delta.distances, hidden), fewer model.rules or sources of these (period, dilation) "
+                 "cost less; gdn bench measures them",
                  100 * alert->value);
         return;
     default:

@@ -4,9 +4,12 @@ set -euo pipefail
 fail() { echo "$*"; exit 1; }
 folder=$SOURCE/train/benchmark/learning
 
+declare -A planned=() # rows of other seeds have the same settings
 while read -r part name shape seeds settings; do
     case "$part" in '' | '#'*) continue ;; esac
     [ -n "$seeds" ] || fail "$part $name: no seeds"
+    [ -z "${planned[$shape $settings]:-}" ] || continue
+    planned[$shape $settings]=1
     sets=()
     for key in $settings; do sets+=(--set "$key"); done
     "$GDN" plan "$folder/$shape.yaml" "${sets[@]}" > plan 2>&1 || fail "$part $name: $(cat plan)"

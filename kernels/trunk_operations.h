@@ -17,7 +17,20 @@ OPERATION(gemm,
            INOUT(c, T * (F + 2)), F + 2),
           D, SAME_THREADS)
 
-/* The same as a product with a trunk's weight, or the gradient of one: forward x·Wᵀ ('N', 'T'), gradient
+/* The same of few rows, each with the bits that it has alone, whatever others there are: in generation tokens that are
+ * looked at together have the logits that they have one by one (ops_by_rows). Of numbers as they are in every
+ * precision. The host's alone [any threads]. */
+OPERATION(gemm_rows,
+          (char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda, const real *b,
+           long ldb, real beta, real *c, long ldc),
+          2.0 * m * n * k,
+          (EITHER(0, 'N', 'T'), EITHER(1, 'T', 'N'), T, F, D, EITHER(2, 1, (real)0.5),
+           IN(a, EITHER(0, T * (D + 3), D * (T + 3))), EITHER(0, D, T) + 3,
+           IN(b, EITHER(1, F * (D + 1), D * (F + 1))), EITHER(1, D, F) + 1, EITHER(3, 0, 1),
+           INOUT(c, T * (F + 2)), F + 2),
+          D, ANY_THREADS, .host = true)
+
+/* The same as gemm as a product with a trunk's weight, or the gradient of one: forward x·Wᵀ ('N', 'T'), gradient
  * of x ('N', 'N'), gradient of W ('T', 'N'). `weight_id` numbers the weight, below the device's
  * weight_ids: a backend that scales what it multiplies keeps scales by weight id, the only state between
  * calls. */

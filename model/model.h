@@ -279,10 +279,11 @@ void model_train(struct model *model, const int32_t *rows, long batch, long leng
 void model_loss(struct model *model, const int32_t *rows, long batch, long length,
                 const struct loss_options *options, struct loss_sums *out);
 
-/* Generates one sequence of up to `capacity` tokens, by a rank that holds the whole model. */
+/* Generates one sequence of up to `capacity` tokens, by a rank that holds the whole model; at most `rows` of
+ * them are fed together, more than 1 where decoder_validate_drafts has nothing against it. */
 struct decoder;
 int decoder_create(const struct model_config *config, const struct table *table, const struct state *state,
-                   const struct ops *ops, long capacity, struct decoder **out);
+                   const struct ops *ops, long capacity, long rows, struct decoder **out);
 void decoder_free(struct decoder *decoder);
 /* Feeds the next token; returns logits [vocab] for the one after it, owned by the decoder until the next
  * call. Feed at most `capacity` tokens. `active`: as in loss_options. */
@@ -296,5 +297,20 @@ const real *decoder_leave(struct decoder *decoder, int32_t token, const struct e
                           const double *threshold, int *layers);
 /* GDN_INPUT where tokens cannot leave the model early. */
 int decoder_validate_leave(const struct model_config *config);
+
+/* Feeds `count` tokens together; returns logits [count, vocab] for those after each. On the host every row
+ * has the bits that decoder_step would give one by one: its products are by rows (ops_by_rows), attention is
+ * computed token by token, and no other operation of a forward pass lets a token's numbers depend on another
+ * one's. */
+const real *decoder_feed(struct decoder *decoder, const int32_t *token, long count,
+                         const struct edge_set *active);
+/* Feeds a token to the layers up to an exit alone, as a draft; returns the exit's logits [vocab] for the one
+ * after it. The next token that is fed otherwise comes in place of the drafts. */
+const real *decoder_draft(struct decoder *decoder, int32_t token, int exit, const struct edge_set *active);
+/* Forgets the last `count` tokens, drafts not counted. */
+void decoder_take_back(struct decoder *decoder, long count);
+/* GDN_INPUT where exits cannot draft for the model, or there are none, or several tokens would not have the
+ * bits of single ones. */
+int decoder_validate_drafts(const struct model_config *config, const struct ops *ops);
 
 #endif

@@ -85,6 +85,7 @@ enum { INSTRUCTION_SETS = sizeof instruction_sets / sizeof instruction_sets[0] }
 static struct ops reference = {.name = "reference", .device = &host_device};
 static struct ops cpu = {.name = "cpu", .device = &host_device};
 static struct ops reference_in_bf16, cpu_in_bf16; /* the same with products of bf16 */
+static struct ops cpu_by_rows;                    /* the same with those by rows; the reference's all are */
 static const struct instruction_set *chosen;      /* NULL: no CPU backend */
 static char refusal[240];                         /* why there is none, or "" */
 static const struct ops *backends[3];
@@ -113,6 +114,12 @@ static const struct instruction_set *choose(void) {
     return NULL;
 }
 
+static void linear_rows(int weight_id, char ta, char tb, long m, long n, long k, real alpha, const real *a,
+                        long lda, const real *b, long ldb, real beta, real *c, long ldc) {
+    (void)weight_id; /* nothing is scaled */
+    cpu.gemm_rows(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
 static void prepare(void) {
     const struct ops **next = backends;
     reference_trunk(&reference);
@@ -127,6 +134,9 @@ static void prepare(void) {
         chosen->trunk(&cpu);
         chosen->delta(&cpu);
         gemm_prepare(getenv("GDN_ISA") ? chosen->name : NULL);
+        cpu_by_rows = cpu;
+        cpu_by_rows.gemm = cpu.gemm_rows;
+        cpu_by_rows.linear = linear_rows;
         cpu_in_bf16 = cpu;
         chosen->bf16(&cpu_in_bf16);
         gemm_bf16_prepare(getenv("GDN_ISA") ? chosen->name : NULL);
@@ -179,6 +189,11 @@ const struct ops *ops_in(const struct ops *ops, enum precision precision) {
                                   : NULL;
     if (!found) gdn_fail(GDN_INPUT, "device %s computes in fp32 and bf16 alone", ops->name);
     return found;
+}
+
+const struct ops *ops_by_rows(const struct ops *ops) {
+    if (!ops->device->host) return NULL;
+    return ops->name == cpu.name ? &cpu_by_rows : ops_on_host(ops);
 }
 
 bool ops_in_software(const struct ops *ops) {

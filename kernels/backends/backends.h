@@ -15,6 +15,11 @@ const struct ops *ops_find(const char *name);
  * device has none; backends on the host have fp32 and bf16, the latter in products alone. */
 const struct ops *ops_in(const struct ops *ops, enum precision precision);
 
+/* This backend with products of which each row has the bits that it has alone (gemm_rows), in fp32: then all
+ * that it computes of a token is the same whichever others are computed with it. NULL where its device is not
+ * the host. */
+const struct ops *ops_by_rows(const struct ops *ops);
+
 /* Whether this table computes its precision in software, which takes longer than fp32. */
 bool ops_in_software(const struct ops *ops);
 

@@ -67,6 +67,7 @@ void ISA_NAME(cpu_trunk)(struct ops *ops) {
     ops->rope = rope;
     ISA_NAME(cpu_vectors)(ops);
     ISA_NAME(cpu_bf16_vectors)(ops);
+    ISA_NAME(cpu_gemm_rows)(ops);
     ISA_NAME(cpu_norm)(ops);
     ISA_NAME(cpu_swiglu)(ops);
     ISA_NAME(cpu_cross_entropy)(ops);

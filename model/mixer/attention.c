@@ -297,14 +297,20 @@ static void reset(struct model *m, const struct mixing *x) {
     cache->length = 0;
 }
 
-/* The token's key and value join the cache. */
-static void remember(struct model *m, const struct mixing *x) {
+static void rewind_cache(const struct mixing *x, long length) {
+    struct cache *cache = x->decode;
+    if (cache->length > length) cache->length = length;
+}
+
+/* Key and value of the pass's token t join the cache. */
+static void remember(struct model *m, const struct mixing *x, long t) {
     const struct attention *a = x->own;
     struct cache *cache = x->decode;
     struct shape z = shape_of(m);
     long one = z.K * z.hd;
-    m->ops->copy(one, a->qkv_out + z.H * z.hd, cache->keys + cache->length * one);
-    m->ops->copy(one, a->qkv_out + z.H * z.hd + one, cache->values + cache->length * one);
+    const real *key = a->qkv_out + t * z.wide + z.H * z.hd;
+    m->ops->copy(one, key, cache->keys + cache->length * one);
+    m->ops->copy(one, key + one, cache->values + cache->length * one);
     cache->length++;
 }
 
@@ -319,17 +325,20 @@ static void pass_by(struct model *m, const struct mixing *x, const real *n) {
     if (a->qkv_bias.w) m->ops->add_columns(1, kv, 1, a->qkv_bias.w + q, 0, a->qkv_out + q, z.wide);
     if (s->norm) head_norm_forward(m, &a->norm, &(struct head_rows){a->qkv_out, z.H, z.K, z.hd}, s->norm);
     m->ops->rope(1, 1, cache->length, NULL, z.K, z.hd, s->cosine, s->sine, 1, a->qkv_out + q, z.wide);
-    remember(m, x);
+    remember(m, x, 0);
 }
 
-/* And its query reads all of it. */
+/* And each token's query reads all that there are up to its own: no other sum than of tokens one by one. */
 static void step(struct model *m, const struct mixing *x, const real *n, real *out) {
     const struct attention *a = x->own;
     const struct cache *cache = x->decode;
     struct shape z = shape_of(m);
     project(m, x, n, cache->length);
-    remember(m, x);
-    m->ops->attention_decode(cache->length, z.H, z.K, z.hd, a->qkv_out, cache->keys, cache->values, a->out);
+    for (long t = 0; t < m->T; t++) {
+        remember(m, x, t);
+        m->ops->attention_decode(cache->length, z.H, z.K, z.hd, a->qkv_out + t * z.wide, cache->keys,
+                                 cache->values, a->out + t * z.H * z.hd);
+    }
     project_out(m, x, out);
 }
 
@@ -356,6 +365,7 @@ const struct mixer mixer_attention = {
     .again_from = POLICY_FULL,
     .lay_out_decode = lay_out_decode,
     .reset = reset,
+    .rewind = rewind_cache,
     .step = step,
     .pass_by = pass_by,
 };

@@ -86,10 +86,12 @@ struct mixer {
     int again_from; /* enum recompute_policy */
 
     /* Generation of one sequence, by a rank that has all of the model: takes what the decode struct needs for
-     * `capacity` tokens from the arena; forgets all tokens; forward for one more; and without that what later
-     * tokens read of it (NULL: tokens cannot leave early). */
+     * `capacity` tokens from the arena; forgets all tokens; forward for one more, with `rewind` for m->T
+     * more; and without that what later tokens read of one (NULL: tokens cannot leave early). `rewind`
+     * forgets all but the first `length` tokens; NULL: tokens come one by one, and cannot be taken back. */
     void (*lay_out_decode)(struct model *m, const struct mixing *x, struct arena *arena, long capacity);
     void (*reset)(struct model *m, const struct mixing *x);
+    void (*rewind)(const struct mixing *x, long length);
     void (*step)(struct model *m, const struct mixing *x, const real *n, real *out);
     void (*pass_by)(struct model *m, const struct mixing *x, const real *n);
 };
@@ -128,7 +130,7 @@ void mixing_share(struct model *m, const struct mixing *x);
 void lay_out_shared_mixers(struct model *m, long T);
 int fill_mixers(struct model *m, long positions);
 
-/* Forward, of one token where it is generated. */
+/* Forward, of new tokens where they are generated. */
 static inline void mix_forward(struct model *m, const struct mixing *x, const real *n, real *out) {
     (x->decode ? x->row->step : x->row->forward)(m, x, n, out);
 }

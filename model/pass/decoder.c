@@ -1,5 +1,6 @@
-/* Generation: one token at a time through the same layers, with what their mixers and rules keep of the
- * tokens so far. */
+/* Generation: one token at a time, or a few, through the same layers, with what their mixers and rules keep
+ * of the tokens so far. */
+#include "kernels/backends/backends.h"
 #include "kernels/base/status.h"
 #include "model/pass/private.h"
 
@@ -7,11 +8,16 @@
 #include <stdlib.h>
 
 struct decoder {
-    struct model *model; /* for one sequence of one token */
+    struct model *model;              /* for one sequence of `rows` tokens */
     const struct activation_set *set; /* its only one */
     struct arena arena;
-    long capacity;
-    real *logits; /* [vocab] on the host */
+    long capacity, rows;
+    long length;  /* tokens fed, without drafts */
+    bool drafts;  /* some layers have some beyond these */
+    real *logits; /* [rows, vocab] on the host */
+    /* The pass in progress. */
+    struct loss_options options;
+    struct pass pass;
 };
 
 static void lay_out(struct decoder *d) {
@@ -31,7 +37,7 @@ static int create(struct decoder *d) {
         x->decode = calloc(1, x->row->decode_bytes);
         there = there && x->decode;
     }
-    d->logits = calloc((size_t)config->vocab_size, sizeof *d->logits);
+    d->logits = calloc((size_t)(d->rows * config->vocab_size), sizeof *d->logits);
     if (!there || !d->logits)
         return gdn_fail(GDN_INTERNAL, "out of memory for a decoder of %d layers", config->num_layers);
     lay_out(d);
@@ -42,13 +48,16 @@ static int create(struct decoder *d) {
 }
 
 int decoder_create(const struct model_config *config, const struct table *table, const struct state *state,
-                   const struct ops *ops, long capacity, struct decoder **out) {
+                   const struct ops *ops, long capacity, long rows, struct decoder **out) {
     struct decoder *d = calloc(1, sizeof *d);
+    const struct ops *by_rows =
+        ops_by_rows(ops); /* for single tokens, too: theirs are the bits that several have */
     *out = NULL;
     if (!d) return gdn_fail(GDN_INTERNAL, "out of memory for a decoder");
-    *d = (struct decoder){.capacity = capacity,
-                          .arena = {.name = "the key/value cache", .device = ops->device}};
-    int status = model_build(config, table, state, ops, NULL, 1, 1, capacity, false, &d->model);
+    *d = (struct decoder){
+        .capacity = capacity, .rows = rows, .arena = {.name = "the key/value cache", .device = ops->device}};
+    int status =
+        model_build(config, table, state, by_rows ? by_rows : ops, NULL, 1, rows, capacity, false, &d->model);
     if (!status) status = create(d);
     if (status)
         decoder_free(d);
@@ -69,14 +78,53 @@ void decoder_reset(struct decoder *d) {
     for (int l = 0; l < d->model->config.num_layers; l++)
         d->set->layer[l].mixing.row->reset(d->model, &d->set->layer[l].mixing);
     rules_reset(d->model, d->set);
+    d->length = 0;
+    d->drafts = false;
+}
+
+static void rewind_layers(struct decoder *d) {
+    for (int l = 0; l < d->model->config.num_layers; l++) {
+        const struct mixing *x = &d->set->layer[l].mixing;
+        if (x->row->rewind) x->row->rewind(x, d->length);
+    }
+    d->drafts = false;
+}
+
+void decoder_take_back(struct decoder *d, long count) {
+    d->length -= count;
+    rewind_layers(d);
+}
+
+/* A pass of so many tokens begins, with their embedding. */
+static void begin_tokens(struct decoder *d, const int32_t *token, long count, const struct edge_set *active) {
+    struct model *m = d->model;
+    d->options = (struct loss_options){.active = active};
+    d->pass = (struct pass){.batch = 1, .length = count, .options = &d->options};
+    begin_pass(m, &d->pass);
+    m->ops->device->upload(m->trunk->input, token, (size_t)count * sizeof *token);
+    rules_begin(m, m->passes->sums_of_pass);
+    embed_forward(m);
+}
+
+/* The same of tokens that stay, in place of drafts. */
+static void begin_feeding(struct decoder *d, const int32_t *token, long count,
+                          const struct edge_set *active) {
+    if (d->drafts) rewind_layers(d);
+    begin_tokens(d, token, count, active);
+    d->length += count;
 }
 
 /* From a node's output what a head says. */
 static void read_head(struct decoder *d, struct tensor norm, int node) {
     struct model *m = d->model;
     head_norm(m, norm, node_rows(m, node));
-    head_logits(m, 0, 1);
-    m->ops->device->download(d->logits, m->trunk->logits, (size_t)m->config.vocab_size * sizeof *d->logits);
+    head_logits(m, 0, m->T);
+    m->ops->device->download(d->logits, m->trunk->logits,
+                             (size_t)(m->T * m->config.vocab_size) * sizeof *d->logits);
+}
+
+static void read_exit(struct decoder *d, int layer) {
+    read_head(d, d->model->layer[layer].exit_norm, layer);
 }
 
 /* The probability of the likeliest token. */
@@ -100,7 +148,7 @@ static int climb(struct decoder *d, const double *threshold) {
         if (threshold[e] > 1) continue;
         layers_forward(m, done, layer + 1, m->passes->sums_of_pass);
         done = layer + 1;
-        read_head(d, m->layer[layer].exit_norm, layer);
+        read_exit(d, layer);
         if (confidence(d) >= threshold[e]) return done;
     }
     layers_forward(m, done, layers, m->passes->sums_of_pass);
@@ -111,12 +159,7 @@ static int climb(struct decoder *d, const double *threshold) {
 const real *decoder_leave(struct decoder *d, int32_t token, const struct edge_set *active,
                           const double *threshold, int *layers) {
     struct model *m = d->model;
-    struct loss_options options = {.active = active};
-    struct pass pass = {.batch = 1, .length = 1, .options = &options};
-    begin_pass(m, &pass);
-    m->ops->device->upload(m->trunk->input, &token, sizeof token);
-    rules_begin(m, m->passes->sums_of_pass);
-    embed_forward(m);
+    begin_feeding(d, &token, 1, active);
     *layers = climb(d, threshold);
     for (int l = *layers; l < m->config.num_layers; l++) layer_pass_by(m, l, node_rows(m, *layers - 1));
     rules_begin(m, NULL);
@@ -128,9 +171,53 @@ const real *decoder_step(struct decoder *d, int32_t token, const struct edge_set
     return decoder_leave(d, token, active, NULL, &layers);
 }
 
+const real *decoder_feed(struct decoder *d, const int32_t *token, long count, const struct edge_set *active) {
+    struct model *m = d->model;
+    begin_feeding(d, token, count, active);
+    climb(d, NULL);
+    rules_begin(m, NULL);
+    return d->logits;
+}
+
+const real *decoder_draft(struct decoder *d, int32_t token, int exit, const struct edge_set *active) {
+    struct model *m = d->model;
+    const int layer = m->config.exit.layers[exit];
+    begin_tokens(d, &token, 1, active);
+    d->drafts = true;
+    layers_forward(m, 0, layer + 1, m->passes->sums_of_pass);
+    read_exit(d, layer);
+    rules_begin(m, NULL);
+    return d->logits;
+}
+
+static int validate_exits(const struct model_config *config) {
+    if (config->exit.num_layers) return 0;
+    return gdn_fail(GDN_INPUT, "the model has no exits: model.exit.layers is []");
+}
+
+int decoder_validate_drafts(const struct model_config *config, const struct ops *ops) {
+    struct rule_entry rule[MAX_RULES];
+    TRY(validate_exits(config));
+    if (!ops_by_rows(ops))
+        return gdn_fail(
+            GDN_INPUT,
+            "on device %s what is computed of several tokens together is not, to the bit, what is "
+            "computed one by one: drafts are verified on the cpu alone",
+            ops->name);
+    for (int l = 0; l < config->num_layers; l++)
+        if (!mixer_of(config, l)->rewind)
+            return gdn_fail(GDN_INPUT, "the mixer %s of layer %d cannot take tokens back",
+                            mixer_of(config, l)->name, l);
+    for (int r = 0, count = rules_of(config, rule); r < count; r++)
+        if (rule[r].row->decode_bytes)
+            return gdn_fail(GDN_INPUT,
+                            "the rule %s keeps something of the tokens so far and cannot take them back",
+                            rule[r].row->name);
+    return 0;
+}
+
 int decoder_validate_leave(const struct model_config *config) {
-    if (!config->exit.num_layers)
-        return gdn_fail(GDN_INPUT, "the model has no exits: model.exit.layers is []");
+    TRY(validate_exits(config));
     if (config->num_rules)
         return gdn_fail(GDN_INPUT, "model.rules has %d entries, of which layers that are left out would lack what "
                                    "they add to keys and values: tokens leave early of models without such",

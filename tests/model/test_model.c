@@ -105,7 +105,7 @@ static void test_decoder(void **state) {
         fixture_create(&f, &c, test_backends()[0], B, S, 3, 0.2);
         fixture_rows(rows, c.vocab_size);
         model_loss(f.model, rows, B, S, &o, &sums);
-        assert_int_equal(decoder_create(&c, &f.table, &f.state, test_backends()[0], S, &decoder), 0);
+        assert_int_equal(decoder_create(&c, &f.table, &f.state, test_backends()[0], S, 1, &decoder), 0);
         double ce = 0;
         for (int b = 0; b < B; b++) {
             decoder_reset(decoder);
@@ -121,6 +121,44 @@ static void test_decoder(void **state) {
         decoder_free(decoder);
         fixture_free(&f);
     }
+}
+
+/* Tokens that are fed together have the bits that they have one by one, also in place of others that were
+ * taken back: of all that a model computes, on the host, and where tokens may be taken back. */
+static void test_together(void **state) {
+    static const long count[] = {3, 1, 4,
+                                 2}; /* the last of 4 is taken back, and comes with the last of all */
+    enum { ALL = B * S - 1, MOST = 4 };
+    (void)state;
+    struct model_config c;
+    struct loss_options o;
+    const char *rules = getenv("GDN_TEST_RULES");
+    if (!test_backends()[0]->device->host || getenv("GDN_TEST_MIXERS") || (rules && strpbrk(rules, "qkv")))
+        skip();
+    for (int v = 0; fixture_variant(v, &c, &o); v += every)
+        for (int b = 0; test_backends()[b]; b++) {
+            struct fixture f;
+            struct decoder *decoder;
+            int32_t rows[B * (S + 1)], *token = rows;
+            fixture_create(&f, &c, test_backends()[b], B, S, 3, 0.2);
+            fixture_rows(rows, c.vocab_size);
+            const size_t bytes = (size_t)c.vocab_size * sizeof(real);
+            char *expected = malloc(ALL * bytes);
+            assert_int_equal(decoder_create(&c, &f.table, &f.state, test_backends()[b], ALL, MOST, &decoder),
+                             0);
+            for (int t = 0; t < ALL; t++)
+                memcpy(expected + t * bytes, decoder_step(decoder, token[t], o.active), bytes);
+            decoder_reset(decoder);
+            for (long i = 0, at = 0; i < 4; at += count[i++]) {
+                if (i == 3) decoder_take_back(decoder, 1), at--;
+                const real *logits = decoder_feed(decoder, token + at, count[i], o.active);
+                if (memcmp(logits, expected + at * bytes, count[i] * bytes) != 0)
+                    fail_msg("variant %d, %s: tokens from %ld on", v, test_backends()[b]->name, at);
+            }
+            decoder_free(decoder);
+            free(expected);
+            fixture_free(&f);
+        }
 }
 
 /* Rows of several documents that do not see each other are those documents in rows of their own: the same
@@ -250,8 +288,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_finite_differences),
 #endif
         cmocka_unit_test(test_projections_agree),  cmocka_unit_test(test_decoder),
-        cmocka_unit_test(test_weight_ids),         cmocka_unit_test(test_inactive),
-        cmocka_unit_test(test_documents),
+        cmocka_unit_test(test_together),           cmocka_unit_test(test_weight_ids),
+        cmocka_unit_test(test_inactive),           cmocka_unit_test(test_documents),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

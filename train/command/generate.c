@@ -16,6 +16,7 @@
 #include "train/command/leaving.h"
 #include "train/command/options.h"
 #include "train/command/saved_model.h"
+#include "train/command/speculation.h"
 #include "train/command/utf8_stream.h"
 
 enum key {
@@ -31,6 +32,8 @@ enum key {
     KEY_FORMAT,
     KEY_DATA,
     KEY_EXIT,
+    KEY_SPECULATE,
+    KEY_DRAFT,
     KEY_STATS,
     KEY_JSON
 };
@@ -44,6 +47,7 @@ struct settings {
     char format[64];  /* "data.format=…"; "": the run's */
     const char *data; /* a file that the model reads; NULL: none */
     struct leaving leaving;
+    struct speculation speculation;
     bool stats;
 };
 
@@ -60,6 +64,10 @@ static int take_option(int key, const char *value, void *input) {
         return GDN_OK;
     case KEY_EXIT:
         return leaving_read(value, &s->leaving);
+    case KEY_SPECULATE:
+        return options_long("--speculate", value, 1, MOST_DRAFTS, &s->speculation.drafts);
+    case KEY_DRAFT:
+        return options_long("--draft", value, 0, INT32_MAX, &s->speculation.layer);
     case KEY_LENGTH:
         return options_long("--length", value, 1, INT32_MAX, &s->length);
     case KEY_TEMPERATURE:
@@ -111,9 +119,18 @@ static const struct argp_option own[] = {
      "A file that --format is that of, as for gdn eval; what goes on is the prompt, not the file", 0},
     {"exit", KEY_EXIT, "P[,P...]", 0,
      "Leave a token's layers at the first exit (model.exit) where the likeliest next token has at least the "
-     "probability P: one for all exits, or one each, as gdn eval --exits finds them; above 1: not at this one",
+     "probability P: one for all exits, or one each, as gdn eval --exits finds them; above 1: not at this "
+     "one",
      0},
-    {"stats", KEY_STATS, NULL, 0, "Then say on standard error how fast that was, and of how many layers", 0},
+    {"speculate", KEY_SPECULATE, "K", 0,
+     "Draft up to K tokens at an exit (model.exit) and verify them with all layers at once: tokens are those "
+     "of all "
+     "layers, or as likely, and faster where drafts are right (cpu)",
+     0},
+    {"draft", KEY_DRAFT, "LAYER", 0, "The layer whose exit drafts (default: the first that has one)", 0},
+    {"stats", KEY_STATS, NULL, 0,
+     "Then say on standard error how fast that was, and of how many layers, or how many drafts were accepted",
+     0},
     {"json", KEY_JSON, NULL, 0, "Print one object as JSON, on one line, once the text is whole", 0},
     {0},
 };
@@ -131,8 +148,13 @@ static const struct command_line line = {
         "With --json one line is printed instead: an object of prompt (as given), text (what was added) and "
         "ids (the same as tokens). Bytes that are no UTF-8 are U+FFFD in text, which is null where "
         "no tokenizer is known.\n\n"
-        "With --exit the tokens of the prompt go through all layers but for the last of them; of layers that a "
+        "With --exit the tokens of the prompt go through all layers but for the last of them; of layers that "
+        "a "
         "token leaves out later tokens read keys and values that are made of its state at the exit.\n\n"
+        "With --speculate the text at --temperature 0 is that without it. Others are drawn from the same "
+        "distribution, of "
+        "the same temperature, top-k and top-p, but by other random numbers: another text for the same "
+        "seed.\n\n"
         "Examples:\n"
         "  gdn generate runs/tiny --prompt 'It was ' --temperature 0.8 --top-k 40\n"
         "  gdn generate runs/tokens --ids --prompt '17 4 256' --length 20 --json",
@@ -245,20 +267,35 @@ static int read_prompt(const struct settings *s, const struct saved_model *saved
     return GDN_OK;
 }
 
-/* Feeds all tokens that the cache lacks; where it is full, starts again from the newest half. The last may
- * leave early. */
+/* Where the cache is full, it starts again from the newest half. */
+static void make_room(struct decoder *decoder, struct sequence *text, long *start, long context) {
+    if (text->fed - *start < context) return;
+    decoder_reset(decoder);
+    *start = text->fed = text->count - context / 2;
+}
+
+/* Feeds all tokens that the cache lacks. The last may leave early. */
 static const real *feed(struct decoder *decoder, struct sequence *text, long *start, long context,
                         const struct edge_set *active, struct leaving *leaving) {
     const real *logits = NULL;
     while (text->fed < text->count) {
-        if (text->fed - *start == context) {
-            decoder_reset(decoder);
-            *start = text->fed = text->count - context / 2;
-        }
+        make_room(decoder, text, start, context);
         const bool last = text->fed + 1 == text->count;
         logits = leaving_step(leaving, decoder, text->token[text->fed++], active, last);
     }
     return logits;
+}
+
+/* The same but for the last token, `rows` at a time; there is room for that one then. */
+static void feed_before_last(struct decoder *decoder, struct sequence *text, long *start, long context,
+                             long rows, const struct edge_set *active) {
+    while (text->fed + 1 < text->count || text->fed - *start == context) {
+        make_room(decoder, text, start, context);
+        long count = text->count - 1 - text->fed;
+        if (count > rows) count = rows;
+        if (count) decoder_feed(decoder, text->token + text->fed, count, active);
+        text->fed += count;
+    }
 }
 
 static int print_token(const struct settings *s, struct speech *speech, int32_t token) {
@@ -307,23 +344,70 @@ static bool ends_text(const struct settings *s, const struct speech *speech, int
     return !s->ids && token == speech->known.bytes.separator;
 }
 
-static int write_text(const struct settings *s, const struct saved_model *saved, struct speech *speech,
-                      struct decoder *decoder, const struct edge_set *active, struct sequence *text,
-                      struct candidate *work, long context) {
-    const struct model_config *model = &saved->config.model;
-    struct leaving leaving = s->leaving;
-    if (!s->ids && !s->json) fputs(s->prompt, stdout);
-    long start = text->count > context ? text->count - context : 0;
-    text->fed = start;
-    for (long i = 0; i < s->length; i++) {
-        const real *logits = feed(decoder, text, &start, context, active, &leaving);
+/* What a text is written with. */
+struct writing {
+    const struct settings *settings;
+    const struct model_config *model;
+    struct decoder *decoder;
+    const struct edge_set *active;
+    struct sequence *text;
+    struct candidate *work; /* [vocab] scratch */
+    long context;           /* tokens that the cache holds */
+    long start;             /* the first that it does */
+    struct leaving leaving;
+    struct speculation speculation;
+};
+
+static long least(long a, long b) {
+    return a < b ? a : b;
+}
+
+/* Chooses the token at place i of those to be added, or some, into `chosen`; returns how many. */
+static long choose_next(struct writing *w, long i, int32_t chosen[MOST_DRAFTS + 1]) {
+    const struct settings *s = w->settings;
+    struct sequence *text = w->text;
+    if (!s->speculation.drafts) {
+        const real *logits = feed(w->decoder, text, &w->start, w->context, w->active, &w->leaving);
         double uniform = random_uniform((uint64_t)s->seed, random_name("generate"), (uint64_t)i);
-        int32_t token = sample_token(logits, model->vocab_size, &s->sampling, uniform, work);
-        if (ends_text(s, speech, token)) break;
-        text->token[text->count++] = token;
-        TRY(print_token(s, speech, token));
+        chosen[0] = sample_token(logits, w->model->vocab_size, &s->sampling, uniform, w->work);
+        return 1;
     }
-    if (s->stats) leaving_print(&leaving, model->num_layers);
+    feed_before_last(w->decoder, text, &w->start, w->context, speculation_rows(&w->speculation), w->active);
+    const long room =
+        w->context - (text->fed - w->start); /* as if tokens came one by one: drafts start nothing again */
+    const long drafts = least(s->speculation.drafts, least(room, s->length - i) - 1);
+    const struct choosing by = {&s->sampling, s->seed, i, w->work};
+    const long count = speculation_choose(&w->speculation, w->decoder, w->model, w->active, &by,
+                                          text->token[text->count - 1], drafts, chosen);
+    text->fed += count;
+    return count;
+}
+
+/* The text's tokens up to its end. */
+static int write_tokens(struct writing *w, struct speech *speech) {
+    const struct settings *s = w->settings;
+    int32_t chosen[MOST_DRAFTS + 1];
+    for (long i = 0, count; i < s->length; i += count) {
+        count = choose_next(w, i, chosen);
+        for (long j = 0; j < count; j++) {
+            if (ends_text(s, speech, chosen[j])) return GDN_OK;
+            w->text->token[w->text->count++] = chosen[j];
+            TRY(print_token(s, speech, chosen[j]));
+        }
+    }
+    return GDN_OK;
+}
+
+static int write_text(struct writing *w, struct speech *speech) {
+    const struct settings *s = w->settings;
+    struct sequence *text = w->text;
+    if (!s->ids && !s->json) fputs(s->prompt, stdout);
+    w->start = text->fed = text->count > w->context ? text->count - w->context : 0;
+    TRY(write_tokens(w, speech));
+    if (s->stats && s->speculation.drafts)
+        speculation_print(&w->speculation);
+    else if (s->stats)
+        leaving_print(&w->leaving, w->model->num_layers);
     if (s->json) return print_json(s, speech, text);
     TRY(utf8_stream_end(&speech->stream, stdout));
     putchar('\n'); /* main finds out whether all could be written */
@@ -333,6 +417,13 @@ static int write_text(const struct settings *s, const struct saved_model *saved,
 static int generate(struct settings *s, const struct saved_model *saved, struct speech *speech,
                     const struct ops *ops) {
     const struct config *c = &saved->config;
+    if (s->speculation.drafts && s->leaving.count)
+        return gdn_fail(
+            GDN_INPUT,
+            "--speculate has all layers verify drafts, and with --exit tokens leave some out: give "
+            "one of the two");
+    if (s->speculation.layer >= 0 && !s->speculation.drafts)
+        return gdn_fail(GDN_INPUT, "--draft says where tokens of --speculate are drafted: add --speculate K");
     TRY(leaving_prepare(&c->model, saved->path, &s->leaving));
     if (s->data && !s->format[0])
         return gdn_fail(GDN_INPUT, "--data %s tells what tokens are by its format: add --format", s->data);
@@ -344,6 +435,7 @@ static int generate(struct settings *s, const struct saved_model *saved, struct 
             saved->path);
     long context = s->context ? s->context : c->train.sequence_length;
     if (context < 2) context = 2; /* the newest half must be a token at least */
+    TRY(speculation_prepare(&c->model, ops, saved->path, &s->speculation));
     struct decoder *decoder = NULL;
     struct edge_set active = {0};
     struct sequence text = {.token = malloc((size_t)(prompt_room(s) + s->length + 1) * sizeof *text.token)};
@@ -351,9 +443,21 @@ static int generate(struct settings *s, const struct saved_model *saved, struct 
     int status =
         text.token && work ? GDN_OK : gdn_fail(GDN_INTERNAL, "out of memory for %ld tokens", s->length);
     if (!status) status = read_prompt(s, saved, speech, &text);
-    if (!status) status = decoder_create(&c->model, &saved->table, &saved->state, ops, context, &decoder);
+    if (!status)
+        status = decoder_create(&c->model, &saved->table, &saved->state, ops, context,
+                                speculation_rows(&s->speculation), &decoder);
     if (!status) status = saved_model_active(saved, &active);
-    if (!status) status = write_text(s, saved, speech, decoder, &active, &text, work, context);
+    struct writing writing = {.settings = s,
+                              .model = &c->model,
+                              .decoder = decoder,
+                              .active = &active,
+                              .text = &text,
+                              .work = work,
+                              .context = context,
+                              .leaving = s->leaving,
+                              .speculation = s->speculation};
+    if (!status) status = write_text(&writing, speech);
+    speculation_free(&s->speculation);
     edge_set_free(&active);
     decoder_free(decoder);
     free(text.token);
@@ -376,7 +480,11 @@ static int load(const struct settings *s, const struct options *options, const s
 }
 
 int cmd_generate(int argc, char **argv) {
-    struct settings s = {.prompt = "", .length = 256, .seed = 1, .sampling = {.temperature = 1, .top_p = 1}};
+    struct settings s = {.prompt = "",
+                         .length = 256,
+                         .seed = 1,
+                         .sampling = {.temperature = 1, .top_p = 1},
+                         .speculation = {.layer = -1}};
     struct options options;
     int status = options_parse(&line, argc, argv, &options, &s);
     if (!status && !options.done) {

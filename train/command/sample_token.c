@@ -9,17 +9,28 @@ static int likelier(const void *a, const void *b) {
     return x->token < y->token ? -1 : 1;
 }
 
-int32_t sample_token(const real *logits, long vocab, const struct sampling *sampling, double uniform,
-                     struct candidate *work) {
-    double max = -INFINITY;
-    for (long i = 0; i < vocab; i++) max = logits[i] > max ? (double)logits[i] : max;
-    double scale = sampling->temperature > 0 ? 1 / sampling->temperature : 1, total = 0;
+/* The first of the likeliest. */
+static int32_t likeliest(const real *logits, long vocab) {
+    int32_t best = 0;
+    for (long i = 1; i < vocab; i++)
+        if (logits[i] > logits[best]) best = (int32_t)i;
+    return best;
+}
+
+long sample_candidates(const real *logits, long vocab, const struct sampling *sampling,
+                       struct candidate *work, double *mass) {
+    const int32_t best = likeliest(logits, vocab);
+    if (sampling->temperature == 0) {
+        work[0] = (struct candidate){1, best};
+        *mass = 1;
+        return 1;
+    }
+    double max = (double)logits[best], scale = 1 / sampling->temperature, total = 0;
     for (long i = 0; i < vocab; i++) {
         work[i] = (struct candidate){exp(((double)logits[i] - max) * scale), (int32_t)i};
         total += work[i].probability;
     }
     qsort(work, (size_t)vocab, sizeof *work, likelier);
-    if (sampling->temperature == 0) return work[0].token;
     long kept = sampling->top_k > 0 && sampling->top_k < vocab ? sampling->top_k : vocab;
     if (sampling->top_p < 1) { /* the smallest set that reaches top_p, at least one */
         double sum = 0;
@@ -27,9 +38,24 @@ int32_t sample_token(const real *logits, long vocab, const struct sampling *samp
         while (reach < kept && sum < sampling->top_p * total) sum += work[reach++].probability;
         kept = reach ? reach : 1;
     }
-    double mass = 0, at = 0;
-    for (long i = 0; i < kept; i++) mass += work[i].probability;
-    for (long i = 0; i < kept; i++)
+    *mass = 0;
+    for (long i = 0; i < kept; i++) *mass += work[i].probability;
+    return kept;
+}
+
+int32_t sample_pick(const struct candidate *work, long kept, double mass, double uniform) {
+    double at = 0;
+    long last = 0; /* rounding may leave none: then it is the last that there is */
+    for (long i = 0; i < kept; i++) {
         if ((at += work[i].probability) > uniform * mass) return work[i].token;
-    return work[kept - 1].token; /* rounding left the last one */
+        if (work[i].probability > 0) last = i;
+    }
+    return work[last].token;
+}
+
+int32_t sample_token(const real *logits, long vocab, const struct sampling *sampling, double uniform,
+                     struct candidate *work) {
+    double mass;
+    const long kept = sample_candidates(logits, vocab, sampling, work, &mass);
+    return sample_pick(work, kept, mass, uniform);
 }

@@ -17,6 +17,12 @@ struct candidate {
     int32_t token;
 };
 
+/* What is chosen among, of logits [vocab]: into work [vocab] by falling probability, over a mass that they
+ * have together; returns how many. And the one that `uniform` in [0, 1) picks of them. */
+long sample_candidates(const real *logits, long vocab, const struct sampling *sampling,
+                       struct candidate *work, double *mass);
+int32_t sample_pick(const struct candidate *work, long kept, double mass, double uniform);
+
 /* Picks a token from logits [vocab]; `uniform` in [0, 1) is the random number, `work` [vocab] scratch. Ties
  * go to the lower token, so the result does not depend on the sort. */
 int32_t sample_token(const real *logits, long vocab, const struct sampling *sampling, double uniform,

@@ -104,7 +104,7 @@ static void test_leave(void **state) {
         fixture_rows(rows, c.vocab_size);
         struct loss_options o = fixture_options(&c, -1, false);
         evaluate(&f, rows, &o, &seen, &sums);
-        assert_int_equal(decoder_create(&c, &f.table, &f.state, f.ops, S, &decoder), 0);
+        assert_int_equal(decoder_create(&c, &f.table, &f.state, f.ops, S, 1, &decoder), 0);
         for (int t = 0; t < 5; t++) {
             int layers;
             decoder_reset(decoder);
@@ -143,7 +143,7 @@ static void test_pass_by(void **state) {
         fixture_rows(rows, c.vocab_size);
         silence(&f, 1);
         silence(&f, 2);
-        assert_int_equal(decoder_create(&c, &f.table, &f.state, f.ops, S, &decoder), 0);
+        assert_int_equal(decoder_create(&c, &f.table, &f.state, f.ops, S, 1, &decoder), 0);
         for (int s = 0; s < S; s++)
             memcpy(expected[s], decoder_step(decoder, rows[s], NULL), sizeof expected[s]);
         decoder_reset(decoder);

@@ -72,7 +72,7 @@ static void close_golden(struct golden *g) {
 static struct decoder *start(const struct golden *g) {
     struct decoder *decoder;
     if (decoder_create(&g->saved.config.model, &g->saved.table, &g->saved.state, g->ops, g->length + g->added,
-                       &decoder))
+                       1, &decoder))
         fail_msg("%s", gdn_failure());
     return decoder;
 }

@@ -6,17 +6,19 @@
 # evaluations; "–": never). Bases are of the same shape, in whatever part: of plain models the best with AdamW, of models with
 # connections, rules or another width the best plain one with their optimiser; one with more seeds first. Times are tokens times the speeds of speeds.tsv
 # (speed.sh), where this has all runs of a table, else what each run's own clock said. --plots draws PART-SHAPE.svg beside this
-# script: losses against tokens, means over seeds.
+# script: losses against tokens, means over seeds, of a part's runs and of their bases.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 case "${1:-}" in '' | --plots) ;; *) echo "usage: show.sh [--plots]" >&2; exit 2 ;; esac
 cd "$here"
 [ -s results.tsv ] || { echo "show.sh: no results yet: run.sh makes them" >&2; exit 1; }
 
+bases=$(mktemp)
+trap 'rm -f "$bases"' EXIT
 speeds=/dev/null
 [ ! -s speeds.tsv ] || speeds=speeds.tsv
 cut -f 1,3 results.tsv | awk '!seen[$0]++' | while IFS=$'\t' read -r part shape; do
-    LC_ALL=C awk -F'\t' -v part="$part" -v shape="$shape" '
+    LC_ALL=C awk -F'\t' -v part="$part" -v shape="$shape" -v bases="$bases" '
         function mean_of(name,   i, sum) {
             for (i = 1; i <= seeds[name]; i++) sum += final[name, i]
             return sum / seeds[name]
@@ -102,6 +104,7 @@ cut -f 1,3 results.tsv | awk '!seen[$0]++' | while IFS=$'\t' read -r part shape;
             for (i = 1; i <= names; i++) {
                 name = order[i]
                 base = base_of(name)
+                print base > bases
                 list = ""
                 for (j = 1; j <= seeds[name]; j++) list = list (j > 1 ? ", " : "") sprintf("%.4f", final[name, j])
                 printf "| %s | %.1f | %s | %.4f | %s | %.2f | %s | %s |\n", substr(name, length(part) + 3), tokens[name] / 1e6, list, mean_of(name), \
@@ -111,7 +114,8 @@ cut -f 1,3 results.tsv | awk '!seen[$0]++' | while IFS=$'\t' read -r part shape;
         }' "$speeds" curves.tsv results.tsv
     [ -n "${1:-}" ] || [ $# -gt 0 ] || continue
     LC_ALL=C awk -F'\t' -v part="$part" -v shape="$shape" '
-        $1 == part && $3 == shape {
+        FILENAME != "curves.tsv" { base[$0]; next }
+        ($1 == part || $1 ": " $2 in base) && $3 == shape {
             if (!(($2, $5) in seeds)) place[$2, ++places[$2]] = $5
             if (places[$2] == 1 && !seeds[$2, $5]) order[++names] = $2
             sum[$2, $5] += $6
@@ -125,7 +129,7 @@ cut -f 1,3 results.tsv | awk '!seen[$0]++' | while IFS=$'\t' read -r part shape;
                     print at / 1e6, sum[order[i], at] / seeds[order[i], at]
                 }
             }
-        }' curves.tsv > "$part-$shape.data"
+        }' "$bases" curves.tsv > "$part-$shape.data"
     runs=$(grep -c '^"' "$part-$shape.data")
     gnuplot << END
 set terminal svg size 800,500 dynamic background "white"

@@ -15,9 +15,10 @@ static void fill(real *x, long count, uint64_t state) {
     }
 }
 
-enum { ROWS = 9, WIDEST = 300, DEEPEST = 768, GAP = 3 }; /* a gap behind rows: they begin at any address */
+/* A gap behind rows, so that they begin at any address. */
+enum { ROWS = 9, WIDEST = 300, DEEPEST = 768, GAP = 3 };
 
-static real a[ROWS * (DEEPEST + GAP)], b[WIDEST * (DEEPEST + GAP)], was[ROWS * WIDEST], one[ROWS * WIDEST],
+static real a[(ROWS + GAP) * (DEEPEST + GAP)], b[WIDEST * (DEEPEST + GAP)], was[ROWS * WIDEST], one[ROWS * WIDEST],
     all[ROWS * WIDEST];
 
 /* Row i of C [1 of m rows, n] alone. */

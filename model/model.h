@@ -298,10 +298,9 @@ const real *decoder_leave(struct decoder *decoder, int32_t token, const struct e
 /* GDN_INPUT where tokens cannot leave the model early. */
 int decoder_validate_leave(const struct model_config *config);
 
-/* Feeds `count` tokens together; returns logits [count, vocab] for those after each. On the host every row
- * has the bits that decoder_step would give one by one: its products are by rows (ops_by_rows), attention is
- * computed token by token, and no other operation of a forward pass lets a token's numbers depend on another
- * one's. */
+/* Feeds `count` tokens together; returns logits [count, vocab] for those after each. Where there are products
+ * by rows (ops_by_rows) every row has the bits that decoder_step would give one by one: attention is computed
+ * token by token, and no other operation of a forward pass lets a token's numbers depend on another one's. */
 const real *decoder_feed(struct decoder *decoder, const int32_t *token, long count,
                          const struct edge_set *active);
 /* Feeds a token to the layers up to an exit alone, as a draft; returns the exit's logits [vocab] for the one

@@ -15,9 +15,9 @@ const struct ops *ops_find(const char *name);
  * device has none; backends on the host have fp32 and bf16, the latter in products alone. */
 const struct ops *ops_in(const struct ops *ops, enum precision precision);
 
-/* This backend with products of which each row has the bits that it has alone (gemm_rows), in fp32: then all
- * that it computes of a token is the same whichever others are computed with it. NULL where its device is not
- * the host. */
+/* This backend with products of which each row has the bits that it has alone (gemm_rows): then all that it
+ * computes of a token is the same whichever others are computed with it. NULL where there are none such: on
+ * other devices than the host, and in other precisions than fp32. */
 const struct ops *ops_by_rows(const struct ops *ops);
 
 /* Whether this table computes its precision in software, which takes longer than fp32. */

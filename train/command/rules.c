@@ -96,30 +96,36 @@ static const struct learned_value *of_layer(const struct learned *l, int layer) 
     return NULL;
 }
 
-/* Of all that have none: a column each. */
-static void print_own(const struct learned_set *set) {
-    const struct learned *shown[64];
-    int count = 0;
-    for (int i = 0; i < set->count && count < 64; i++)
-        if (set->learned[i].own) shown[count++] = &set->learned[i];
-    if (!count) return;
-    printf("\nOf layers themselves\n");
-    for (int i = 0; i < count; i++) printf("  %c  %s: %s\n", 'a' + i, shown[i]->name, kind(shown[i]));
-    printf("  layer");
-    for (int i = 0; i < count; i++) printf(" %8c", 'a' + i);
-    for (int layer = 0; layer < set->layers; layer++) {
-        bool any = false;
-        for (int i = 0; i < count; i++) any = any || of_layer(shown[i], layer);
-        if (!any) continue;
-        printf("\n  %5d", layer);
-        for (int i = 0; i < count; i++) {
-            const struct learned_value *v = of_layer(shown[i], layer);
-            if (v)
-                print_value(shown[i], v);
-            else
-                printf("        .");
-        }
+/* A line of those that have none, where any has the layer. */
+static void print_own_line(const struct learned_set *set, int layer) {
+    bool any = false;
+    for (int i = 0; i < set->count; i++) any = any || (set->learned[i].own && of_layer(&set->learned[i], layer));
+    if (!any) return;
+    printf("\n  %5d", layer);
+    for (int i = 0; i < set->count; i++) {
+        const struct learned *l = &set->learned[i];
+        const struct learned_value *v = of_layer(l, layer);
+        if (!l->own) continue;
+        if (v)
+            print_value(l, v);
+        else
+            printf("        .");
     }
+}
+
+/* Of all that have none: a column each, by number. */
+static void print_own(const struct learned_set *set) {
+    int count = 0;
+    for (int i = 0; i < set->count; i++) {
+        const struct learned *l = &set->learned[i];
+        if (!l->own) continue;
+        if (!count) printf("\nOf layers themselves\n");
+        printf("  %d  %s: %s\n", ++count, l->name, kind(l));
+    }
+    if (!count) return;
+    printf("  layer");
+    for (int i = 1; i <= count; i++) printf(" %8d", i);
+    for (int layer = 0; layer < set->layers; layer++) print_own_line(set, layer);
     putchar('\n');
 }
 

@@ -201,9 +201,9 @@ int decoder_validate_drafts(const struct model_config *config, const struct ops 
     if (!ops_by_rows(ops))
         return gdn_fail(
             GDN_INPUT,
-            "on device %s in %s what is computed of several tokens together is not, to the bit, what is "
+            "on device %s in the precision of the run what is computed of several tokens together is not, to the bit, what is "
             "computed one by one: drafts are verified on the cpu in fp32 alone",
-            ops->name, precision_word[ops->precision]);
+            ops->name);
     for (int l = 0; l < config->num_layers; l++)
         if (!mixer_of(config, l)->rewind)
             return gdn_fail(GDN_INPUT, "the mixer %s of layer %d cannot take tokens back",

@@ -7,17 +7,14 @@
 
 #include "data/format.h"
 #include "dist/mesh/mesh.h"
-#include "kernels/base/random.h"
 #include "kernels/base/status.h"
 #include "model/model.h"
-#include "train/command/sample_token.h"
 #include "train/command/commands.h"
 #include "train/command/json_line.h"
-#include "train/command/leaving.h"
 #include "train/command/options.h"
 #include "train/command/saved_model.h"
-#include "train/command/speculation.h"
 #include "train/command/utf8_stream.h"
+#include "train/command/writing.h"
 
 enum key {
     KEY_PROMPT = 256,
@@ -165,13 +162,6 @@ static const struct command_line line = {
     .max = 1,
 };
 
-/* The tokens so far, of which the last `context` at most are in the cache. */
-struct sequence {
-    int32_t *token;
-    long count, fed; /* fed: tokens in the cache */
-    long given;      /* the first so many are the prompt's */
-};
-
 static int read_ids(const char *prompt, int32_t *token, long *count) {
     for (char *end; *(prompt += strspn(prompt, " ,\t\n")); prompt = end) {
         errno = 0;
@@ -267,37 +257,6 @@ static int read_prompt(const struct settings *s, const struct saved_model *saved
     return GDN_OK;
 }
 
-/* Where the cache is full, it starts again from the newest half. */
-static void make_room(struct decoder *decoder, struct sequence *text, long *start, long context) {
-    if (text->fed - *start < context) return;
-    decoder_reset(decoder);
-    *start = text->fed = text->count - context / 2;
-}
-
-/* Feeds all tokens that the cache lacks. The last may leave early. */
-static const real *feed(struct decoder *decoder, struct sequence *text, long *start, long context,
-                        const struct edge_set *active, struct leaving *leaving) {
-    const real *logits = NULL;
-    while (text->fed < text->count) {
-        make_room(decoder, text, start, context);
-        const bool last = text->fed + 1 == text->count;
-        logits = leaving_step(leaving, decoder, text->token[text->fed++], active, last);
-    }
-    return logits;
-}
-
-/* The same but for the last token, `rows` at a time; there is room for that one then. */
-static void feed_before_last(struct decoder *decoder, struct sequence *text, long *start, long context,
-                             long rows, const struct edge_set *active) {
-    while (text->fed + 1 < text->count || text->fed - *start == context) {
-        make_room(decoder, text, start, context);
-        long count = text->count - 1 - text->fed;
-        if (count > rows) count = rows;
-        if (count) decoder_feed(decoder, text->token + text->fed, count, active);
-        text->fed += count;
-    }
-}
-
 static int print_token(const struct settings *s, struct speech *speech, int32_t token) {
     size_t length;
     const char *bytes = is_text(speech) ? token_bytes_at(&speech->known.bytes, token, &length) : NULL;
@@ -344,51 +303,11 @@ static bool ends_text(const struct settings *s, const struct speech *speech, int
     return !s->ids && token == speech->known.bytes.separator;
 }
 
-/* What a text is written with. */
-struct writing {
-    const struct settings *settings;
-    const struct model_config *model;
-    struct decoder *decoder;
-    const struct edge_set *active;
-    struct sequence *text;
-    struct candidate *work; /* [vocab] scratch */
-    long context;           /* tokens that the cache holds */
-    long start;             /* the first that it does */
-    struct leaving leaving;
-    struct speculation speculation;
-};
-
-static long least(long a, long b) {
-    return a < b ? a : b;
-}
-
-/* Chooses the token at place i of those to be added, or some, into `chosen`; returns how many. */
-static long choose_next(struct writing *w, long i, int32_t chosen[MOST_DRAFTS + 1]) {
-    const struct settings *s = w->settings;
-    struct sequence *text = w->text;
-    if (!s->speculation.drafts) {
-        const real *logits = feed(w->decoder, text, &w->start, w->context, w->active, &w->leaving);
-        double uniform = random_uniform((uint64_t)s->seed, random_name("generate"), (uint64_t)i);
-        chosen[0] = sample_token(logits, w->model->vocab_size, &s->sampling, uniform, w->work);
-        return 1;
-    }
-    feed_before_last(w->decoder, text, &w->start, w->context, speculation_rows(&w->speculation), w->active);
-    const long room =
-        w->context - (text->fed - w->start); /* as if tokens came one by one: drafts start nothing again */
-    const long drafts = least(s->speculation.drafts, least(room, s->length - i) - 1);
-    const struct choosing by = {&s->sampling, s->seed, i, w->work};
-    const long count = speculation_choose(&w->speculation, w->decoder, w->model, w->active, &by,
-                                          text->token[text->count - 1], drafts, chosen);
-    text->fed += count;
-    return count;
-}
-
 /* The text's tokens up to its end. */
-static int write_tokens(struct writing *w, struct speech *speech) {
-    const struct settings *s = w->settings;
+static int write_tokens(const struct settings *s, struct writing *w, struct speech *speech) {
     int32_t chosen[MOST_DRAFTS + 1];
-    for (long i = 0, count; i < s->length; i += count) {
-        count = choose_next(w, i, chosen);
+    for (long left = s->length, count; left > 0; left -= count) {
+        count = writing_choose(w, left, chosen);
         for (long j = 0; j < count; j++) {
             if (ends_text(s, speech, chosen[j])) return GDN_OK;
             w->text->token[w->text->count++] = chosen[j];
@@ -398,17 +317,15 @@ static int write_tokens(struct writing *w, struct speech *speech) {
     return GDN_OK;
 }
 
-static int write_text(struct writing *w, struct speech *speech) {
-    const struct settings *s = w->settings;
-    struct sequence *text = w->text;
+static int write_text(const struct settings *s, struct writing *w, struct speech *speech) {
     if (!s->ids && !s->json) fputs(s->prompt, stdout);
-    w->start = text->fed = text->count > w->context ? text->count - w->context : 0;
-    TRY(write_tokens(w, speech));
+    writing_begin(w);
+    TRY(write_tokens(s, w, speech));
     if (s->stats && s->speculation.drafts)
         speculation_print(&w->speculation);
     else if (s->stats)
         leaving_print(&w->leaving, w->model->num_layers);
-    if (s->json) return print_json(s, speech, text);
+    if (s->json) return print_json(s, speech, w->text);
     TRY(utf8_stream_end(&speech->stream, stdout));
     putchar('\n'); /* main finds out whether all could be written */
     return GDN_OK;
@@ -447,16 +364,15 @@ static int generate(struct settings *s, const struct saved_model *saved, struct 
         status = decoder_create(&c->model, &saved->table, &saved->state, ops, context,
                                 speculation_rows(&s->speculation), &decoder);
     if (!status) status = saved_model_active(saved, &active);
-    struct writing writing = {.settings = s,
-                              .model = &c->model,
+    struct writing writing = {.model = &c->model,
                               .decoder = decoder,
                               .active = &active,
                               .text = &text,
-                              .work = work,
+                              .by = {&s->sampling, s->seed, 0, work},
                               .context = context,
                               .leaving = s->leaving,
                               .speculation = s->speculation};
-    if (!status) status = write_text(&writing, speech);
+    if (!status) status = write_text(s, &writing, speech);
     speculation_free(&s->speculation);
     edge_set_free(&active);
     decoder_free(decoder);

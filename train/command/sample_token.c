@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "kernels/base/random.h"
+
 static int likelier(const void *a, const void *b) {
     const struct candidate *x = a, *y = b;
     if (x->probability != y->probability) return x->probability > y->probability ? -1 : 1;
@@ -58,4 +60,12 @@ int32_t sample_token(const real *logits, long vocab, const struct sampling *samp
     double mass;
     const long kept = sample_candidates(logits, vocab, sampling, work, &mass);
     return sample_pick(work, kept, mass, uniform);
+}
+
+double choosing_uniform(const struct choosing *by, const char *use, long place) {
+    return random_uniform((uint64_t)by->seed, random_name(use), (uint64_t)place);
+}
+
+int32_t choosing_token(const struct choosing *by, const real *logits, long vocab, long place) {
+    return sample_token(logits, vocab, by->sampling, choosing_uniform(by, "generate", place), by->work);
 }

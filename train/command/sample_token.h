@@ -28,4 +28,16 @@ int32_t sample_pick(const struct candidate *work, long kept, double mass, double
 int32_t sample_token(const real *logits, long vocab, const struct sampling *sampling, double uniform,
                      struct candidate *work);
 
+/* What the tokens of a text are chosen by. */
+struct choosing {
+    const struct sampling *sampling;
+    long seed;
+    long place;             /* of the next token among those chosen: random numbers follow from this */
+    struct candidate *work; /* [vocab] scratch */
+};
+
+/* The random number of a place, one for each use; and the token there, from logits [vocab]. */
+double choosing_uniform(const struct choosing *by, const char *use, long place);
+int32_t choosing_token(const struct choosing *by, const real *logits, long vocab, long place);
+
 #endif

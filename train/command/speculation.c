@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/base/random.h"
 #include "kernels/base/status.h"
 
 static int find_exit(const struct model_config *config, const char *path, struct speculation *s) {
@@ -41,20 +40,16 @@ long speculation_rows(const struct speculation *s) {
     return s->drafts + 1;
 }
 
-/* Of the token chosen at `place`. A draft whose place comes again, since one before it was not accepted, is
- * drawn by the same number: that one before did not depend on it, so the number is as good as new. */
-static double uniform(const struct choosing *by, const char *what, long place) {
-    return random_uniform((uint64_t)by->seed, random_name(what), (uint64_t)place);
-}
-
-/* A draft from an exit's logits, and the whole distribution [vocab] that it is from. */
+/* A draft from an exit's logits, and the whole distribution [vocab] that it is from. One whose place comes
+ * again, since one before it was not accepted, is drawn by the same number: that one before did not depend on
+ * it, so the number is as good as new. */
 static int32_t draft(const real *logits, long vocab, const struct choosing *by, long place,
                      double *distribution) {
     double mass;
     const long kept = sample_candidates(logits, vocab, by->sampling, by->work, &mass);
     memset(distribution, 0, (size_t)vocab * sizeof *distribution);
     for (long i = 0; i < kept; i++) distribution[by->work[i].token] = by->work[i].probability / mass;
-    return sample_pick(by->work, kept, mass, uniform(by, "draft", place));
+    return sample_pick(by->work, kept, mass, choosing_uniform(by, "draft", place));
 }
 
 /* The token at a place, from logits of all layers and the distribution q that its draft is from: the draft
@@ -73,12 +68,8 @@ static int32_t verify(const real *logits, long vocab, const struct choosing *by,
         left += c->probability;
     }
     /* Nothing is left where p is q up to rounding. */
-    if (uniform(by, "accept", place) * q[drafted] < p || left == 0) return drafted;
-    return sample_pick(by->work, kept, left, uniform(by, "resample", place));
-}
-
-static int32_t choose(const real *logits, long vocab, const struct choosing *by, long place) {
-    return sample_token(logits, vocab, by->sampling, uniform(by, "generate", place), by->work);
+    if (choosing_uniform(by, "accept", place) * q[drafted] < p || left == 0) return drafted;
+    return sample_pick(by->work, kept, left, choosing_uniform(by, "resample", place));
 }
 
 long speculation_choose(struct speculation *s, struct decoder *decoder, const struct model_config *config,
@@ -98,7 +89,7 @@ long speculation_choose(struct speculation *s, struct decoder *decoder, const st
         if (chosen[right] != token[right + 1]) break;
         right++;
     }
-    if (right == drafts) chosen[right] = choose(logits + right * vocab, vocab, by, by->place + right);
+    if (right == drafts) chosen[right] = choosing_token(by, logits + right * vocab, vocab, by->place + right);
     decoder_take_back(decoder, drafts - right);
     s->tried += drafts;
     s->accepted += right;

@@ -21,14 +21,6 @@ struct speculation {
     struct timespec begin;               /* when the first round began */
 };
 
-/* What tokens are chosen by. */
-struct choosing {
-    const struct sampling *sampling;
-    long seed;
-    long place;             /* of the next token among those chosen: random numbers follow from this */
-    struct candidate *work; /* [vocab] scratch */
-};
-
 /* Finds the exit. GDN_INPUT where the model has no such, or where drafts cannot be verified; `path` is what
  * messages call it. Free with speculation_free. */
 int speculation_prepare(const struct model_config *config, const struct ops *ops, const char *path,

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Connections that go while training goes on (train.prune): the same ones on every mesh, and to the bit where a run was stopped; steps
+# Connections that go while training goes on, and come back (train.prune): the same ones on every mesh, and to the bit where a run was stopped; steps
 # are then those of a model without them, to the byte on the wire and the bit; every command takes the checkpoint as one
 # of the connections that are left; what does not go together is refused.
 . "$SOURCE/tests/program/eight_layers.sh"
@@ -18,8 +18,8 @@ prune full_heads "by: first_order, begin: 2, end: 6, interval: 4, keep: 0.25"
 prune listed "by: contribution, rule: adaptive, threshold: 1000, begin: 2, end: 8, interval: 3, keep: 0.5"
 prune adaptive "by: first_order, rule: threshold, threshold: 1.0e-9, begin: 2, end: 8, interval: 3, keep: 0.25"
 
-gone() { # STEP LEFT LAYER DISTANCE of each, sorted: of two with shares that are even effects are opposite, so as important
-    lines prune "$1" | sed -E 's/,"importance":.*//; s/"[a-z_]*":/ /g; s/[],]+/ /g' | awk -F'[' '
+gone() { # RUN [EVENT]: STEP LEFT LAYER DISTANCE of each, sorted: of two with shares that are even effects are opposite, so as important
+    lines "${2:-prune}" "$1" | sed -E 's/,"importance":.*//; s/"[a-z_]*":/ /g; s/[],]+/ /g' | awk -F'[' '
         { split($1, head, " "); n = split($2, layer, " "); split($3, distance, " ")
           for (i = 1; i <= n; i++) print head[3], head[4], layer[i], distance[i] }' | sort
 }
@@ -31,6 +31,8 @@ against() { # MESH MODEL: beside one rank
     close "one_$2" "$2_$1"
     gone "one_$2" > first && gone "$2_$1" > second
     cmp first second || fail "$2 on $1: other connections go: $(cat first second)"
+    gone "one_$2" regrow > first && gone "$2_$1" regrow > second
+    cmp first second || fail "$2 on $1: other connections come back: $(cat first second)"
     memory_as_planned "$2_$1"
 }
 
@@ -46,6 +48,15 @@ if "$GDN" --version | grep -q float64; then # meshes differ by the order of sums
     against 1.1.4 full_heads --set mesh.interleave=2
     against 1.2.1 full
     against 2.2.2 listed --set mesh.wire=stored
+    for name in learned full full_heads listed; do # changes before every step, with some that come back
+        sed "s/interval: [0-9]*, keep/interval: 1, regrow: 0.5, keep/" $name.yaml > back_$name.yaml
+        on 1.1.1 back_$name one_back_$name
+        [ -n "$(gone one_back_$name regrow)" ] || fail "$name: none comes back"
+    done
+    against 1.1.4 back_learned
+    against 2.1.2 back_full_heads --set mesh.interleave=2
+    against 1.2.2 back_full
+    against 2.2.1 back_listed
     exit 0
 fi
 
@@ -67,6 +78,27 @@ done
 equal usual stopped
 lines prune stopped | cmp - <(lines prune usual) || fail "other prune events: $(lines prune stopped)"
 
+# Some come back: as many are in use, other ones, and stopped or not the same to the bit. Before step 4 p is 4/6:
+# 22 (0.4 + 0.6 · 8/27) = 13 places, of which ⌊0.5 · 13 · 4/6⌉ = 4 are for ones that have gone.
+sed "s/interval: 3/interval: 1, regrow: 0.5/" mean.yaml > back.yaml
+on 1.1.4 back back
+memory_as_planned back
+counts=$(grep '"event":"step"' back/metrics.jsonl | grep -o '"active_edges":[0-9]*' | cut -d: -f2 | paste -sd' ')
+[ "$counts" = "22 22 22 16 13 10 9 9 9 9 9 9" ] || fail "active edges: $counts"
+gone back regrow > regrown
+[ "$(awk '{ print $1, $2 }' regrown | uniq -c | awk '{ print $1, $2, $3 }' | paste -sd,)" = "4 4 13,3 5 10,2 6 9,1 7 9" ] ||
+    fail "other connections come back: $(cat regrown)"
+! cmp -s <(gone back | awk '{ print $3, $4 }' | sort -u) <(gone back | awk '{ print $3, $4 }' | sort) || fail "none went twice"
+for stop in 4 5 8 12; do
+    status=3
+    [ $stop -ne 12 ] || status=0
+    expect $status mpirun --oversubscribe -n 4 "$GDN" train back.yaml --run-dir back_stopped --set mesh.pipeline=4 --set train.stop_at=$stop >> stopped.log 2>&1
+done
+equal back back_stopped
+for event in prune regrow; do
+    lines $event back_stopped | cmp - <(lines $event back) || fail "other events $event: $(lines $event back_stopped)"
+done
+
 # As a model of these connections: loss, bytes between stages, text.
 expect 0 "$GDN" prune usual --keep 1 --output left --by contribution --json > left.json
 [ "$(grep -o '"kept":true' left.json | wc -l)" -eq 9 ] || fail "not 9 are left: $(cat left.json)"
@@ -79,6 +111,11 @@ cmp usual.text left.text || fail "other texts"
 expect 0 "$GDN" checkpoint export --format huggingface usual exported > export.log 2>&1
 expect 0 "$GDN" checkpoint import exported imported.h5 > import.log 2>&1
 expect 0 "$GDN" checkpoint verify usual > verified
+
+expect 0 "$GDN" prune back --keep 1 --output back_left --by contribution --json > left.json
+[ "$(grep -o '"kept":true' left.json | wc -l)" -eq 9 ] || fail "not 9 are left: $(cat left.json)"
+for model in back back_left; do expect 0 "$GDN" eval $model --json > $model.eval 2> err; done
+[ "$(grep -o '"loss":[^,]*' back.eval | head -1)" = "$(grep -o '"loss":[^,]*' back_left.eval | head -1)" ] || fail "$(cat back.eval back_left.eval)"
 
 expect 0 "$GDN" prune usual --keep 0.5 --output fewer --by first-order --json > fewer.json 2> err
 expect 0 "$GDN" eval fewer --json > fewer.eval 2> err

@@ -57,6 +57,7 @@ struct prune_config {
     double threshold;     /* of an importance */
     long begin, end;      /* steps before which the first and the last may go */
     long interval;        /* and between, every so many */
+    double regrow;        /* part of those left that are, at begin, ones that had gone; none at the end */
 };
 
 struct train_config {

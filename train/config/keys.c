@@ -254,6 +254,9 @@ const struct key config_keys[] = {
     ROW(train.prune.begin, "0", STEPS(0), RESUME, .help = "the first step before which connections may go"),
     ROW(train.prune.end, "0", STEPS(0), RESUME, .help = "the last one, above begin"),
     ROW(train.prune.interval, "100", STEPS(1), RESUME, .help = "between the two, every so many steps"),
+    ROW(train.prune.regrow, "0.0", UP_TO_1, RESUME,
+        .help = "part of the connections left that gives way, at a change, to the most important of those that have gone; it falls "
+                "in a line to none at end. 0: what has gone stays gone"),
     ROW(train.eval_interval, "0", STEPS(0), .help = "steps between evaluations; 0: none"),
     ROW(train.eval_batches, "0", STEPS(0),
         .help = "batches of an evaluation; 0: every validation sequence, each once"),

@@ -69,7 +69,8 @@ struct step loop_batch(const struct run *run, const struct loss_options *options
 int loop_noise(struct loop *loop);
 void loop_record_noise(struct loop *loop, const struct step_report *report);
 
-/* Before a step: takes away connections where train.prune says so, and makes what steps do without them; tells of it.
+/* Before a step: takes away connections, and brings some back, where train.prune says so, and makes what steps do
+ * with those left; tells of it.
  * Collective. GDN_INTERNAL, the same on all ranks. (loop/prune.c) */
 int loop_prune(struct loop *loop);
 /* After the passes of a step that is an update: what it measured of connections. Collective. GDN_INTERNAL. */

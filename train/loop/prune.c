@@ -1,4 +1,4 @@
-/* Connections that go in training: measured by steps, decided upon and taken away between two. */
+/* Connections that go in training, and may come back: measured by steps, decided upon and changed between two. */
 #include "train/loop/loop.h"
 
 #include "model/params/find.h"
@@ -46,30 +46,39 @@ static int sum_mixes(struct run *run) {
 /* Connections in one event, so that a line stays within what metrics_end takes. */
 enum { PRUNED_IN_LINE = 500 };
 
-static void record(struct loop *loop) {
+/* An event of `all` connections of the last decision. */
+static void record_list(struct loop *loop, const char *event, const struct pruning_place *places, int all) {
     const struct pruning *p = &loop->run->pruning;
     struct metrics *metrics = &loop->rundir->metrics;
-    for (int at = 0; at < p->gone; at += PRUNED_IN_LINE) {
-        const int count = p->gone - at < PRUNED_IN_LINE ? p->gone - at : PRUNED_IN_LINE;
+    for (int at = 0; at < all; at += PRUNED_IN_LINE) {
+        const int count = all - at < PRUNED_IN_LINE ? all - at : PRUNED_IN_LINE;
         int layer[PRUNED_IN_LINE], distance[PRUNED_IN_LINE];
         double importance[PRUNED_IN_LINE];
         for (int i = 0; i < count; i++) {
-            const struct pruning_place *place = &p->order[p->kept + at + i];
+            const struct pruning_place *place = &places[at + i];
             layer[i] = p->edges->edge[place->edge].target;
             distance[i] = p->edges->edge[place->edge].distance;
             importance[i] = place->importance;
         }
-        metrics_begin(metrics, "prune");
+        metrics_begin(metrics, event);
         metrics_integer(metrics, "step", loop->run->position.step);
-        metrics_integer(metrics, "active_edges", p->kept);
+        metrics_integer(metrics, "active_edges", p->kept + p->back);
         metrics_integers(metrics, "layer", layer, count);
         metrics_integers(metrics, "distance", distance, count);
         metrics_numbers(metrics, "importance", importance, count);
         metrics_number(metrics, "margin", p->margin);
         metrics_end(metrics);
     }
-    progress_note(&loop->progress, "step %lld: %d of %d connections go, the least important; %d are left",
-                  (long long)loop->run->position.step, p->gone, p->kept + p->gone, p->kept);
+}
+
+static void record(struct loop *loop) {
+    const struct pruning *p = &loop->run->pruning;
+    char back[64] = "";
+    if (p->back) snprintf(back, sizeof back, ", and %d that had gone come%s back", p->back, p->back == 1 ? "s" : "");
+    record_list(loop, "prune", p->order + p->kept, p->gone);
+    record_list(loop, "regrow", p->order + p->kept + p->gone, p->back);
+    progress_note(&loop->progress, "step %lld: %d of %d connections go, the least important%s; %d are left",
+                  (long long)loop->run->position.step, p->gone, p->kept + p->gone, back, p->kept + p->back);
 }
 
 int loop_prune(struct loop *loop) {

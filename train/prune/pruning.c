@@ -79,10 +79,21 @@ static int part_of(const struct pruning *p, double part) {
     return (int)lround((double)p->connections * part);
 }
 
+/* Of the steps from begin to end, 1 to 0. */
+static double steps_left(const struct prune_config *config, int64_t step) {
+    return fmin(1, fmax(0, (double)(config->end - step) / (double)(config->end - config->begin)));
+}
+
 int pruning_schedule(const struct pruning *p, int64_t step) {
-    const struct prune_config *config = p->config;
-    const double left = fmin(1, fmax(0, (double)(config->end - step) / (double)(config->end - config->begin)));
-    return part_of(p, config->keep + (1 - config->keep) * left * left * left);
+    const double left = steps_left(p->config, step);
+    return part_of(p, p->config->keep + (1 - p->config->keep) * left * left * left);
+}
+
+/* How many of `absent` come back, for `left` in use: fewer and fewer, as with Evci et al. 2020 (there along a cosine),
+ * so that each has been measured anew by the end, where none comes. */
+static int regrowth(const struct pruning *p, int64_t step, int left, int absent) {
+    const int back = (int)lround(p->config->regrow * steps_left(p->config, step) * left);
+    return back < absent ? back : absent;
 }
 
 /* The documents' adaptive threshold rises by a tenth in 10,000 steps. */
@@ -97,15 +108,21 @@ static double apart(double value, double other) {
     return most > 0 ? fabs(value - other) / most : 0;
 }
 
-/* How many of the first `count` stay, and by which margin. */
-static int keep_by_budget(struct pruning *p, int count, int64_t step) {
-    const int keep = pruning_schedule(p, step);
-    if (keep >= count) return count;
-    if (keep > 0) p->margin = apart(p->order[keep - 1].importance, p->order[keep].importance);
+/* By which part of itself an importance could move before others of `count` were the first ones. */
+static double margin_between(const struct pruning_place *order, int first, int count) {
+    return first > 0 && first < count ? apart(order[first - 1].importance, order[first].importance) : NAN;
+}
+
+/* How many of the first `count` stay, how many of `absent` come back (p->back), and by which margin. */
+static int keep_by_budget(struct pruning *p, int count, int absent, int64_t step) {
+    const int places = pruning_schedule(p, step);
+    p->back = regrowth(p, step, places, absent); /* in places of the budget */
+    const int keep = places - p->back < count ? places - p->back : count;
+    p->margin = margin_between(p->order, keep, count);
     return keep;
 }
 
-static int keep_by_threshold(struct pruning *p, int count, int64_t step) {
+static int keep_by_threshold(struct pruning *p, int count, int absent, int64_t step) {
     const double threshold = threshold_at(p->config, step);
     const int least = part_of(p, p->config->keep);
     int keep = count;
@@ -114,23 +131,33 @@ static int keep_by_threshold(struct pruning *p, int count, int64_t step) {
         const double margin = apart(p->order[i].importance, threshold);
         p->margin = isnan(p->margin) ? margin : fmin(p->margin, margin);
     }
-    if (keep == least && keep > 0 && keep < count) /* threshold or not: the order has decided */
-        p->margin = fmin(p->margin, apart(p->order[keep - 1].importance, p->order[keep].importance));
+    if (keep == least) /* threshold or not: the order has decided */
+        p->margin = fmin(p->margin, margin_between(p->order, keep, count));
+    p->back = regrowth(p, step, keep, absent);
     return keep;
 }
 
-int pruning_decide(struct pruning *p, int64_t step, const double *mix) {
+/* Puts the connections that are in use, or that are not, into `order`, and returns how many these are. */
+static int sort(const struct pruning *p, bool in_use, const double *mix, struct pruning_place *order) {
     int count = 0;
     for (int e = 0; e < p->edges->count; e++)
-        if (is_connection(p, e) && p->has[e])
-            p->order[count++] = (struct pruning_place){e, importance_of(p, e, mix)};
-    qsort(p->order, (size_t)count, sizeof *p->order, by_importance);
+        if (is_connection(p, e) && p->has[e] == in_use)
+            order[count++] = (struct pruning_place){e, importance_of(p, e, mix)};
+    qsort(order, (size_t)count, sizeof *order, by_importance);
+    return count;
+}
+
+int pruning_decide(struct pruning *p, int64_t step, const double *mix) {
+    const int count = sort(p, true, mix, p->order);
+    struct pruning_place *gone_before = p->order + count;
+    const int absent = sort(p, false, mix, gone_before);
     p->margin = NAN;
-    p->kept = p->config->rule == PRUNING_BUDGET ? keep_by_budget(p, count, step)
-                                                : keep_by_threshold(p, count, step);
+    p->kept = p->config->rule == PRUNING_BUDGET ? keep_by_budget(p, count, absent, step)
+                                                : keep_by_threshold(p, count, absent, step);
+    p->margin = fmin(p->margin, margin_between(gone_before, p->back, absent)); /* of a NAN and a number the latter */
     p->gone = count - p->kept;
-    for (int i = p->kept; i < count; i++) p->has[p->order[i].edge] = false;
-    return p->gone;
+    for (int i = p->kept; i < count + p->back; i++) p->has[p->order[i].edge] = i >= count;
+    return p->gone + p->back;
 }
 
 /* ------------------------------------------------------------------------------------------- as a text */

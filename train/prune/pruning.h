@@ -1,15 +1,18 @@
 /* Pruning while training (train.prune): which delta connections go, and when. A step that measures gives each
  * connection's sums (model.h, struct connection_sums), of which moving averages are kept; at some steps the
- * least important go, for good. The averages and which connections are left are a part of the training state and
- * go into checkpoints (`/pruning`, a text), so that a resumed run prunes as one that was not stopped. All values
- * have the same bits on all ranks, so all ranks decide alike.
+ * least important go, for good or, with train.prune.regrow, until some of those that have gone come back. The
+ * averages and which connections are left are a part of the training state and go into checkpoints (`/pruning`, a
+ * text), so that a resumed run prunes as one that was not stopped. All values have the same bits on all ranks, so
+ * all ranks decide alike.
  *
  * Importance of a connection, both of whole batches:
  *   contribution  the average of gate × contribution, times |mix| where it has one (as of gdn prune);
  *   first_order   the root mean square, over steps, of by how much the loss of the batch would grow without it
  *                 to first order: gradient · change of what enters the layer (after Molchanov et al. 2019). Where
  *                 training has come to rest the mean is 0, and the mean square is what second order has
- *                 (Fisher's information for the Hessian). */
+ *                 (Fisher's information for the Hessian).
+ * One that has gone is not computed, so nothing is measured of it: its average stays as it was, and is what it comes
+ * back by. Once back, it is measured like the others, and its average goes on from there. */
 #ifndef GDN_PRUNING_H
 #define GDN_PRUNING_H
 
@@ -24,15 +27,15 @@ struct pruning {
     const struct prune_config *config;
     const struct edges *edges;
     int connections;  /* all that there were at first */
-    bool *has;        /* [edges] those left; edges of other rules always are */
+    bool *has;        /* [edges] those in use; edges of other rules always are */
     double *average;  /* [edges] of gate × contribution, or of the effect's square */
     int64_t measured; /* steps in the averages */
     double *sums;     /* [3 · edges] for whoever sums over ranks */
     struct pruning_place {
         int edge;
         double importance;
-    } *order;       /* [edges] of the last decision, by falling importance: first `kept`, then `gone` */
-    int kept, gone; /* of it */
+    } *order; /* [edges] of the last decision: `kept`, then `gone`, by falling importance, then likewise `back` */
+    int kept, gone, back; /* of it; kept + back are in use */
     double margin;  /* of it: the least by which an importance, in parts of itself, could have been another
                        without another decision; NAN where nothing could */
     char *text;     /* as the last checkpoint has it */
@@ -51,8 +54,8 @@ bool pruning_due(const struct pruning *pruning, int64_t step);
  * over tokens and gates, at 3e and 3e + 1, and at 3e + 2 the effect on the batch's loss. Not collective. */
 void pruning_add(struct pruning *pruning);
 
-/* Decides before a step, and takes those that go out of pruning->has; mix [edges]: |mix|, 1 where a connection has
- * none. Returns how many go. Not collective. */
+/* Decides before a step: takes those that go out of pruning->has, and puts back those that come back; mix [edges]:
+ * |mix|, 1 where a connection has none. Returns how many do either. Not collective. */
 int pruning_decide(struct pruning *pruning, int64_t step, const double *mix);
 
 /* How many connections a step is to have by the cubic schedule (Zhu & Gupta 2017). */

@@ -48,9 +48,9 @@ static void describe_pruning(const struct run *run, FILE *out) {
     for (int e = 0; prune->by && e < run->pruning.edges->count; e++)
         left += run->pruning.edges->edge[e].measured && run->pruning.has[e];
     if (prune->by)
-        fprintf(out, "pruning   by %s, before steps %ld to %ld, every %ld; %d of %d connections are left, and %ld are to stay\n",
+        fprintf(out, "pruning   by %s, before steps %ld to %ld, every %ld; %d of %d connections are left, and %ld are to stay%s\n",
                 by[prune->by], prune->begin, prune->end, prune->interval, left, run->pruning.connections,
-                lround(prune->keep * run->pruning.connections));
+                lround(prune->keep * run->pruning.connections), prune->regrow > 0 ? "; some that have gone come back" : "");
 }
 
 static void describe_mesh(const struct run *run, FILE *out) {

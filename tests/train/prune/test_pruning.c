@@ -1,5 +1,5 @@
-/* Which connections go in training (train/prune/pruning.h): averages, the schedule, budgets and thresholds, margins,
- * and the state as a checkpoint has it. */
+/* Which connections go in training, and come back (train/prune/pruning.h): averages, the schedule, budgets and
+ * thresholds, margins, and the state as a checkpoint has it. */
 #include <math.h>
 #include <string.h>
 
@@ -153,6 +153,49 @@ static void thresholds(void **state) {
     done(&s);
 }
 
+/* Places of the budget go to what had gone: the most important of these as it was when it went, and from then on as
+ * it is measured. */
+static void regrowth(void **state) {
+    (void)state;
+    struct subject s;
+    create(&s, "train.prune.regrow=1");
+    measure(&s, falling);
+    assert_int_equal(pruning_decide(&s.pruning, 20, no_mix), 3); /* none had gone before */
+    left(&s, "1111000");
+    assert_true(s.pruning.back == 0 && fabs(s.pruning.margin - 0.25) < 1e-15);
+    const double mix[EDGES] = {1, 1, 1, 1, 1, 2, 1}; /* of the sixth, 4 */
+    assert_int_equal(pruning_decide(&s.pruning, 30, mix), 4); /* 2 places, ⌊2 · 1/3⌉ of them */
+    left(&s, "1000010");
+    const struct pruning_place *order = s.pruning.order;
+    assert_true(s.pruning.kept == 1 && s.pruning.gone == 3 && s.pruning.back == 1);
+    assert_true(order[0].edge == 0 && order[1].edge == 1 && order[3].edge == 3 && order[4].edge == 5);
+    assert_true(order[4].importance == 4 && fabs(s.pruning.margin - 1.0 / 7) < 1e-15); /* 7 against 6 */
+    const double other[EDGES] = {1, 100, 100, 100, 100, 20, 100};
+    measure(&s, other);
+    assert_true(s.pruning.average[0] == 4 && s.pruning.average[1] == 6 && s.pruning.average[5] == 11);
+    assert_int_equal(pruning_decide(&s.pruning, 40, no_mix), 0); /* at the end none comes back */
+    left(&s, "1000010");
+    done(&s);
+
+    create(&s, "train.prune={by: contribution, rule: threshold, threshold: 3.5, begin: 10, end: 40, interval: 10, keep: 0.3, regrow: 0.5}");
+    measure(&s, falling);
+    assert_int_equal(pruning_decide(&s.pruning, 10, no_mix), 3);
+    assert_int_equal(pruning_decide(&s.pruning, 20, no_mix), 1); /* ⌊4 · 2/3 · 0.5⌉ */
+    left(&s, "1111100");
+    assert_true(s.pruning.gone == 0 && s.pruning.order[4].edge == 4);
+    assert_true(fabs(s.pruning.margin - 0.125) < 1e-15);         /* 4 against 3.5; 3 against 2 would be more */
+    assert_int_equal(pruning_decide(&s.pruning, 30, no_mix), 2); /* 3 is below 3.5: it goes, and the next has its turn */
+    left(&s, "1111010");
+    done(&s);
+    create(&s, "train.prune={by: contribution, begin: 10, end: 40, interval: 10, keep: 0.1, regrow: 1}");
+    measure(&s, falling);
+    assert_int_equal(pruning_decide(&s.pruning, 30, no_mix), 6);
+    assert_int_equal(pruning_decide(&s.pruning, 10, no_mix), 6); /* 7 places, and no more than there are */
+    left(&s, "1111111");
+    assert_true(s.pruning.kept == 1 && isnan(s.pruning.margin) && !pruning_has_pruned(&s.pruning));
+    done(&s);
+}
+
 static void text(void **state) {
     (void)state;
     struct subject a, b;
@@ -193,6 +236,6 @@ static void text(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(schedule), cmocka_unit_test(budget), cmocka_unit_test(averages),
-                                       cmocka_unit_test(thresholds), cmocka_unit_test(text)};
+                                       cmocka_unit_test(thresholds), cmocka_unit_test(regrowth), cmocka_unit_test(text)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,6 +99,20 @@ for event in prune regrow; do
     lines $event back_stopped | cmp - <(lines $event back) || fail "other events $event: $(lines $event back_stopped)"
 done
 
+# Pictures: of each connection a bar for the steps in which it is in use. More than 80 have no names.
+if command -v gnuplot > /dev/null; then
+    expect 0 "$GDN" deltas plot back --out plots > plot.log 2>&1
+    [ "$(cat plot.log)" = plots/connections.svg ] || fail "other words: $(cat plot.log)"
+    grep -q 'back: connections in use; 9 of 22 after 12 steps' plots/connections.svg || fail "no title in plots/connections.svg"
+    grep -q '7 ← 0' plots/connections.svg && grep -q '0 ← embedding' plots/connections.svg || fail "no names in plots/connections.svg"
+    # A path for each bar: all 22 as far as they are left first, and one more for each that came back.
+    [ "$(grep -c 'fill = .rgb( 59, 130, 246)' plots/connections.svg)" -eq $((22 + $(wc -l < regrown))) ] ||
+        fail "$(grep -c 'fill = .rgb( 59, 130, 246)' plots/connections.svg) bars, $(wc -l < regrown) came back"
+    expect 0 "$GDN" report back --output page.html > plot.log 2>&1
+    grep -q '9 of 22 connections in use after 12 steps' page.html || fail "the report has no picture of the connections in use"
+    refused "choose stored differences" "$GDN" deltas plot back --out plots --layer 3
+fi
+
 # As a model of these connections: loss, bytes between stages, text.
 expect 0 "$GDN" prune usual --keep 1 --output left --by contribution --json > left.json
 [ "$(grep -o '"kept":true' left.json | wc -l)" -eq 9 ] || fail "not 9 are left: $(cat left.json)"

@@ -129,7 +129,8 @@ static const struct {
           "The figures: overview (maps of layers and distances), spectra (singular values, the first being "
           "1) and energy (part of the squared norm by rank), all of the newest step; gates (their mean "
           "and one deviation around it), errors and norms over the steps. Of more than 12 layers, 12 are "
-          "drawn, evenly chosen; --layer chooses others.\n\n"
+          "drawn, evenly chosen; --layer chooses others. A run that prunes (train.prune) stores none: of it there is "
+          "one figure, connections, with a row for each and a bar for the steps in which it is in use.\n\n"
           "Example: gdn deltas plot runs/tiny --out figures",
       .own = plot_options,
       .take = take_option,

@@ -17,7 +17,7 @@ int report_loss(const struct report *report);     /* its figure of losses, over 
 int report_sets(const struct report *report);     /* its figures of validation sets by name */
 int report_speed(const struct report *report);    /* throughput, step times, goodput */
 int report_memory(const struct report *report);
-int report_connections(const struct report *report); /* how many are used, their share of a step */
+int report_connections(const struct report *report); /* how many are used, and which; their share of a step */
 int report_gates(const struct report *report);       /* by layer and distance, over time and at the end */
 int report_checkpoints(const struct report *report);
 int report_timeline(const struct report *report); /* starts, stops, faults */

@@ -57,6 +57,12 @@ static void go_back(struct report_run *run, double step) {
     run->done = step;
 }
 
+/* What changed before that step or a later one no longer counts: it changes again, or not. A step's own line does not
+ * say so, as its changes are told before it. */
+static void forget_changes(struct report_run *run, double step) {
+    while (run->changes > 0 && run->change[run->changes - 1].step >= step) run->changes--;
+}
+
 static int take_curves(struct report_run *run, const char *kind, double step, const json_t *line) {
     for (int c = 0; c < CURVES; c++)
         if (!strcmp(curves[c].event, kind))
@@ -107,27 +113,45 @@ static void take_skip(struct report_run *run, double step) {
     if (useful->count > 0 && useful->x[useful->count - 1] == step) useful->count--;
 }
 
+/* The connection of place i of a line's lists `layer` and `distance`; false: there is none. */
+static bool connection_of(const json_t *line, size_t i, int *layer, int *distance) {
+    const json_t *l = json_array_get(json_object_get(line, "layer"), i),
+                 *d = json_array_get(json_object_get(line, "distance"), i);
+    double at = json_number_value(l), over = json_number_value(d);
+    /* Beyond what any model has, a map of all layers would not fit into memory. */
+    if (!(json_is_number(l) && json_is_number(d) && at >= 0 && at < 4096 && over >= 1 && over <= 4096)) return false;
+    *layer = (int)at, *distance = (int)over;
+    return true;
+}
+
 /* One of several lines of its step where there are many connections; a step's own line has dropped those of
  * the same step done before. */
 static int take_gates(struct report_run *run, double step, const json_t *line) {
-    const json_t *layer = json_object_get(line, "layer"), *distance = json_object_get(line, "distance"),
-                 *gate = json_object_get(line, "gate"), *contribution = json_object_get(line, "contribution");
+    const json_t *gate = json_object_get(line, "gate"), *contribution = json_object_get(line, "contribution");
     while (run->gates > 0 && run->gate[run->gates - 1].step > step) run->gates--;
-    for (size_t i = 0; i < json_array_size(layer); i++) {
-        const json_t *l = json_array_get(layer, i), *d = json_array_get(distance, i),
-                     *g = json_array_get(gate, i), *c = json_array_get(contribution, i);
-        double at = json_number_value(l), over = json_number_value(d);
-        /* Beyond what any model has, a map of all layers would not fit into memory. */
-        if (!(json_is_number(l) && json_is_number(d) && at >= 0 && at < 4096 && over >= 1 && over <= 4096))
-            continue;
+    for (size_t i = 0; i < json_array_size(json_object_get(line, "layer")); i++) {
+        const json_t *g = json_array_get(gate, i), *c = json_array_get(contribution, i);
+        int at, over;
+        if (!connection_of(line, i, &at, &over)) continue;
         TRY(make_room((void **)&run->gate, run->gates, &run->gate_room, sizeof *run->gate));
         run->gate[run->gates++] = (struct report_gate){
             .step = step,
-            .layer = (int)at,
-            .distance = (int)over,
+            .layer = at,
+            .distance = over,
             .gate = json_is_number(g) ? json_number_value(g) : NAN,
             .contribution = json_is_number(c) ? json_number_value(c) : NAN,
         };
+    }
+    return GDN_OK;
+}
+
+/* One of several lines of its step where there are many connections, and where some go and some come back. */
+static int take_changes(struct report_run *run, bool back, double step, const json_t *line) {
+    for (size_t i = 0; i < json_array_size(json_object_get(line, "layer")); i++) {
+        struct report_change change = {.step = step, .back = back};
+        if (!connection_of(line, i, &change.layer, &change.distance)) continue;
+        TRY(make_room((void **)&run->change, run->changes, &run->change_room, sizeof *run->change));
+        run->change[run->changes++] = change;
     }
     return GDN_OK;
 }
@@ -172,6 +196,7 @@ static int take_start(struct report_run *run, bool resumed, double step, const j
     if (run->started) run->restarts++;
     run->started = true;
     if (resumed) go_back(run, step);
+    forget_changes(run, resumed ? step : 0);
     run->parameters = report_number(line, "parameters"), run->ranks = report_number(line, "ranks");
     for (int a = 0; a < axes_count(); a++) run->axis[a] = report_number(line, axis_rows[a].name);
     run->interleave = report_number(line, "interleave");
@@ -199,8 +224,10 @@ static int take_event(struct report_run *run, const char *kind, double step, con
     }
     run->event[run->events++] = event;
     const char *action = report_string(line, "action");
-    if (!strcmp(kind, "spike") && action && !strcmp(action, "rewind"))
+    if (!strcmp(kind, "spike") && action && !strcmp(action, "rewind")) {
         go_back(run, report_number(line, "to_step"));
+        forget_changes(run, report_number(line, "to_step"));
+    }
     return GDN_OK;
 }
 
@@ -210,10 +237,11 @@ static int take_line(struct report_run *run, const char *kind, const json_t *lin
         if (!isfinite(run->first_time)) run->first_time = time;
         run->last_time = time;
     }
-    bool start = !strcmp(kind, "start"), resume = !strcmp(kind, "resume");
+    bool start = !strcmp(kind, "start"), resume = !strcmp(kind, "resume"), back = !strcmp(kind, "regrow");
     if (start || resume) TRY(take_start(run, resume, step, line));
     if (!strcmp(kind, "step")) return take_step(run, step, line);
     if (!strcmp(kind, "gates")) return take_gates(run, step, line);
+    if (back || !strcmp(kind, "prune")) TRY(take_changes(run, back, step, line)); /* told in words too */
     if (!strcmp(kind, "checkpoint")) return take_checkpoint(run, step, line);
     if (!strcmp(kind, "eval")) return take_eval(run, step, line);
     if (!strcmp(kind, "monitor") || !strcmp(kind, "noise")) return take_curves(run, kind, step, line);
@@ -251,7 +279,7 @@ static int read_line(struct report_run *run, char *text, size_t length, const ch
                      file, number);
     else if (!isfinite(report_number(line, "step")) &&
              (!strcmp(kind, "step") || !strcmp(kind, "eval") || !strcmp(kind, "monitor") || !strcmp(kind, "noise") ||
-              !strcmp(kind, "gates") || !strcmp(kind, "checkpoint") || !strcmp(kind, "resume")))
+              !strcmp(kind, "prune") || !strcmp(kind, "regrow") || !strcmp(kind, "gates") || !strcmp(kind, "checkpoint") || !strcmp(kind, "resume")))
         status =
             gdn_fail(GDN_INPUT, "%s, line %ld: the event '%s' has no number \"step\"", file, number, kind);
     else
@@ -358,6 +386,7 @@ void report_run_free(struct report_run *run) {
     free(run->checkpoint);
     free(run->event);
     free(run->gate);
+    free(run->change);
     free(run->set);
     free(run->device);
     free(run->precision);

@@ -59,6 +59,13 @@ struct report_gate {
     double gate, contribution; /* NAN: not told */
 };
 
+/* A connection that has gone before a step, or come back (events `prune` and `regrow`). */
+struct report_change {
+    double step;
+    int layer, distance;
+    bool back;
+};
+
 /* Of the newest line "memory". */
 struct report_memory {
     bool there;
@@ -81,9 +88,10 @@ struct report_run {
     struct report_checkpoint *checkpoint;
     struct report_event *event;
     struct report_gate *gate; /* by step */
+    struct report_change *change; /* by step */
     struct report_set *set;   /* in the order of their first loss */
-    long checkpoints, events, gates, sets;
-    long checkpoint_room, event_room, gate_room, set_room;
+    long checkpoints, events, gates, changes, sets;
+    long checkpoint_room, event_room, gate_room, change_room, set_room;
 
     bool started;      /* whether there was such a line */
     double axis[AXES]; /* ranks of each */

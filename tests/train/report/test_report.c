@@ -7,16 +7,21 @@
 #include "kernels/base/status.h"
 #include "tests/support/scratch.h"
 #include "tests/support/unit.h"
+#include "train/report/live.h"
 #include "train/report/read.h"
 #include "train/report/text.h"
 
-static void write_metrics(const char *text) {
+static void write_file(const char *name, const char *text) {
     char path[128];
-    snprintf(path, sizeof path, "%s/metrics.jsonl", scratch());
+    snprintf(path, sizeof path, "%s/%s", scratch(), name);
     FILE *out = fopen(path, "w");
     assert_non_null(out);
     fputs(text, out);
     assert_int_equal(fclose(out), 0);
+}
+
+static void write_metrics(const char *text) {
+    write_file("metrics.jsonl", text);
 }
 
 #define STEP(step, loss, time)                                                                               \
@@ -121,6 +126,51 @@ static void gates_of_a_step_belong_together(void **state) {
     assert_int_equal(report_run_read(scratch(), &run), 0);
     assert_int_equal(run.gates, 0);
     report_run_free(&run);
+}
+
+#define CHANGE(event, step, layer, distance)                                                                 \
+    "{\"event\":\"" #event "\",\"step\":" #step ",\"layer\":" layer ",\"distance\":" distance ",\"time\":3}\n"
+
+/* Connections of a run that prunes: what changed before a step that is done again counts once. */
+static void connections_in_use(void **state) {
+    (void)state;
+    struct report_run run;
+    struct live live;
+    write_file("config.yaml", "model: {num_layers: 3, delta: {distances: [1, 2]}}\n"
+                              "train: {prune: {by: first_order, begin: 1, end: 5, interval: 1, keep: 0.3, regrow: 0.5}}\n");
+    write_metrics("{\"event\":\"start\",\"step\":0,\"time\":0}\n" STEP(0, 5, 2) CHANGE(prune, 1, "[2]", "[1]")
+                      STEP(1, 5, 4) CHANGE(prune, 2, "[1,2,9]", "[1,2,1]") CHANGE(regrow, 2, "[2]", "[1]") STEP(2, 5, 6)
+                          CHANGE(prune, 3, "[2]", "[1]") "{\"event\":\"resume\",\"step\":2,\"time\":9}\n"
+                              CHANGE(prune, 2, "[2]", "[2]") STEP(2, 5, 6) CHANGE(regrow, 3, "[2]", "[1]") STEP(3, 5, 6));
+    assert_int_equal(report_run_read(scratch(), &run), 0);
+    assert_true(live_has(&run));
+    assert_int_equal(live_of(&run, &live), 0);
+    static const struct live_span wanted[] = {{0, 0, 4}, {1, 0, 1}, {1, 3, 4}, {2, 0, 2}}; /* (1, 1), (2, 1), (2, 2) */
+    assert_int_equal(live.edges.measured, 3);
+    assert_true(live.left == 2 && live.steps == 4);
+    assert_int_equal(live.spans, sizeof wanted / sizeof *wanted);
+    for (long i = 0; i < live.spans; i++)
+        assert_true(live.span[i].edge == wanted[i].edge && live.span[i].from == wanted[i].from &&
+                    live.span[i].to == wanted[i].to);
+    live_free(&live);
+    report_run_free(&run);
+
+    /* Begun anew after it was killed without a checkpoint; and gone back after a spike. */
+    write_metrics(STEP(0, 5, 2) CHANGE(prune, 1, "[2]", "[1]") STEP(1, 5, 4) "{\"event\":\"start\",\"step\":0,\"time\":9}\n"
+                      STEP(0, 5, 2) CHANGE(prune, 1, "[1]", "[1]") STEP(1, 5, 4) CHANGE(prune, 2, "[2]", "[2]")
+                          STEP(2, 5, 6) "{\"event\":\"spike\",\"step\":2,\"action\":\"rewind\",\"to_step\":2,\"time\":6}\n");
+    assert_int_equal(report_run_read(scratch(), &run), 0);
+    assert_int_equal(live_of(&run, &live), 0);
+    assert_true(live.left == 2 && live.spans == 3 && live.span[0].to == 1 && live.span[1].to == 2);
+    live_free(&live);
+    report_run_free(&run);
+    write_file("config.yaml", "train: {steps: 3}\n"); /* that does not prune */
+    assert_int_equal(report_run_read(scratch(), &run), 0);
+    assert_true(run.configured && !live_has(&run));
+    report_run_free(&run);
+    char path[128];
+    snprintf(path, sizeof path, "%s/config.yaml", scratch());
+    assert_int_equal(remove(path), 0);
 }
 
 /* Steps without an update, by a spike, a gradient that was not finite, or the loss scale. */
@@ -240,6 +290,7 @@ int main(void) {
         cmocka_unit_test(gates_of_a_step_belong_together), cmocka_unit_test(steps_left_out_are_no_goodput),
         cmocka_unit_test(what_is_not_told_is_unknown),     cmocka_unit_test(bad_lines_are_named),
         cmocka_unit_test(strange_lines_are_taken),         cmocka_unit_test(events_in_words),
+        cmocka_unit_test(connections_in_use),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,11 +103,21 @@ struct tensor find_tensor(const struct model *m, const char *format, ...)
 /* Records the first failure of a pass (model_status). */
 void pass_failed(struct model *m, int status);
 
+enum { NO_WEIGHT_ID = -1 };
+/* A product with a weight of the trunk, or the gradient of one: of a numbered weight `linear`, else gemm. */
+static inline void multiply_weight(const struct model *m, int weight_id, char ta, char tb, long rows,
+                                   long columns, long k, real alpha, const real *a, long lda, const real *b,
+                                   long ldb, real beta, real *c, long ldc) {
+    if (weight_id == NO_WEIGHT_ID)
+        m->ops->gemm(ta, tb, rows, columns, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    else
+        m->ops->linear(weight_id, ta, tb, rows, columns, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
 /* weight_gradients.c: adds alpha · aᵀ b to the gradient c [rows, columns] of weights that this rank holds, a
  * [tokens, rows] with row distance lda, b [tokens, columns] with ldb: of a numbered weight of the trunk by
  * `linear`, else by gemm; at once, or where the pass defers it by model_stage_weights. All products of a
  * tensor go this way, or none. */
-enum { NO_WEIGHT_ID = -1 };
 void weight_gradient(struct model *m, int weight_id, long rows, long columns, long tokens, real alpha,
                      const real *a, long lda, const real *b, long ldb, real *c, long ldc);
 /* The same by gemm with a b that stays as it is until the layer's rules and blocks are done, and that several

@@ -5,8 +5,8 @@
 static void multiply(struct model *m, const struct terms *x, long row, long rows) {
     long D = m->config.hidden_size;
     real *out = x->out + row * D;
-    m->ops->linear(x->weight_id, 'N', x->transposed, rows, D, x->k, 1, x->a + row * x->k, x->k, x->w, x->ldw,
-                   x->beta, out, D);
+    multiply_weight(m, x->weight_id, 'N', x->transposed, rows, D, x->k, 1, x->a + row * x->lda, x->lda, x->w,
+                    x->ldw, x->beta, out, D);
     if (x->bias && m->tensor->index == 0) m->ops->add_columns(rows, D, 1, x->bias, 0, out, D);
 }
 

@@ -8,11 +8,11 @@
 
 /* out [T, D] = a [T, k] · w + beta · out: w is [k, D], or [D, k] and `transposed` 'T'. */
 struct terms {
-    int weight_id; /* kernels/ops.h, linear */
+    int weight_id; /* kernels/ops.h, linear; NO_WEIGHT_ID: gemm */
     char transposed;
     long k;
     const real *a, *w;
-    long ldw;         /* row distance of w */
+    long lda, ldw;    /* row distances */
     const real *bias; /* [D], added to the first rank's terms; NULL: none */
     real beta;
     real *out;

@@ -6,11 +6,8 @@ static long room(long elements) {
 }
 
 static void compute(struct model *m, const struct weight_product *p, long lda, long ldb) {
-    if (p->weight_id >= 0)
-        m->ops->linear(p->weight_id, 'T', 'N', p->m, p->n, p->k, p->alpha, p->a, lda, p->b, ldb, 1, p->c,
-                       p->ldc);
-    else
-        m->ops->gemm('T', 'N', p->m, p->n, p->k, p->alpha, p->a, lda, p->b, ldb, 1, p->c, p->ldc);
+    multiply_weight(m, p->weight_id, 'T', 'N', p->m, p->n, p->k, p->alpha, p->a, lda, p->b, ldb, 1, p->c,
+                    p->ldc);
 }
 
 static const real *keep(struct model *m, struct weight_set *set, long rows, long columns, const real *x,

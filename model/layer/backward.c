@@ -42,6 +42,7 @@ static void mlp_backward(struct model *m, int l) {
                                     .transposed = 'N',
                                     .k = 2 * F,
                                     .a = t->dgu,
+                                    .lda = 2 * F,
                                     .w = layer->gate_up.w,
                                     .ldw = D,
                                     .out = dn});

@@ -60,6 +60,7 @@ void layer_forward(struct model *m, int l) {
                                     .transposed = 'T',
                                     .k = F,
                                     .a = t->h,
+                                    .lda = F,
                                     .w = layer->down.w,
                                     .ldw = F,
                                     .out = t->t1});

@@ -170,6 +170,11 @@ static int fill_rotary(struct model *m, void *common, long positions) {
     return 0;
 }
 
+/* Is the place projected from n, by the mixer itself? */
+static bool projects(const struct model *m, const struct mixing *x, enum rule_place place) {
+    return !x->inlet || !x->inlet->instead(m, x->layer, place);
+}
+
 typedef void enter(struct model *m, int layer, enum rule_place place, const struct heads *heads);
 
 /* What enters the queries, keys and values of qkv [T, (H+2K)·hd], or takes its part of their gradients. */
@@ -179,9 +184,34 @@ static void enter_places(struct model *m, const struct mixing *x, enter *call, r
     struct heads heads = {.at = qkv, .width = z.hd, .ld = z.wide, .n = n, .dn = dn};
     for (enum rule_place place = PLACE_QUERY; place <= PLACE_VALUE; place++) {
         heads.count = place == PLACE_QUERY ? z.H : z.K;
+        heads.empty = !projects(m, x, place);
         call(m, x->layer, place, &heads);
         heads.at += heads.count * z.hd;
     }
+}
+
+/* Neighbouring columns of q, k and v that the mixer projects in one product. */
+struct columns {
+    long first, count;
+    int weight_id; /* of all of them; of fewer NO_WEIGHT_ID */
+};
+
+/* The first such columns from `from` on; count 0: none. */
+static struct columns next_columns(const struct model *m, const struct mixing *x, long from) {
+    struct shape z = shape_of(m);
+    struct columns next = {0, 0, NO_WEIGHT_ID};
+    long first = 0;
+    for (enum rule_place place = PLACE_QUERY; place <= PLACE_VALUE; place++) {
+        long count = (place == PLACE_QUERY ? z.H : z.K) * z.hd;
+        if (first >= from && projects(m, x, place)) {
+            if (!next.count) next.first = first;
+            next.count += count;
+        } else if (next.count)
+            break;
+        first += count;
+    }
+    if (next.count == z.wide) next.weight_id = x->weight + WEIGHT_QKV;
+    return next;
 }
 
 /* Positions of rows of q, k and v, or the way back of their gradient; the first token's is `position`. */
@@ -199,9 +229,12 @@ static void project(struct model *m, const struct mixing *x, const real *n, long
     const struct attention *a = x->own;
     const struct common *s = x->common;
     struct shape z = shape_of(m);
-    m->ops->linear(x->weight + WEIGHT_QKV, 'N', 'T', m->T, z.wide, z.D, 1, n, z.D, a->qkv.w, z.D, 0,
-                   a->qkv_out, z.wide);
-    if (a->qkv_bias.w) m->ops->add_columns(m->T, z.wide, 1, a->qkv_bias.w, 0, a->qkv_out, z.wide);
+    for (struct columns c = next_columns(m, x, 0); c.count; c = next_columns(m, x, c.first + c.count)) {
+        real *out = a->qkv_out + c.first;
+        multiply_weight(m, c.weight_id, 'N', 'T', m->T, c.count, z.D, 1, n, z.D, a->qkv.w + c.first * z.D,
+                        z.D, 0, out, z.wide);
+        if (a->qkv_bias.w) m->ops->add_columns(m->T, c.count, 1, a->qkv_bias.w + c.first, 0, out, z.wide);
+    }
     if (x->inlet) enter_places(m, x, x->inlet->forward, a->qkv_out, n, NULL);
     if (s->norm) head_norm_forward(m, &a->norm, &(struct head_rows){a->qkv_out, z.H, z.K, z.hd}, s->norm);
     rotate(m, s, position, 1, a->qkv_out);
@@ -215,6 +248,7 @@ static void project_out(struct model *m, const struct mixing *x, real *out) {
                                     .transposed = 'T',
                                     .k = z.H * z.hd,
                                     .a = a->out,
+                                    .lda = z.H * z.hd,
                                     .w = a->o.w,
                                     .ldw = z.H * z.hd,
                                     .bias = a->o_bias.w,
@@ -248,13 +282,38 @@ static void forward(struct model *m, const struct mixing *x, const real *n, real
     project_out(m, x, out);
 }
 
+/* From s->dqkv of columns that n was projected to, beside what else is in dn if `more` is; `last` of them: dn
+ * is then this rank's terms of a sum. */
+static void columns_backward(struct model *m, const struct mixing *x, struct columns c, const real *n,
+                             real *dn, bool more, bool last) {
+    const struct attention *a = x->own;
+    const struct common *s = x->common;
+    struct shape z = shape_of(m);
+    const struct terms terms = {.weight_id = c.weight_id,
+                                .transposed = 'N',
+                                .k = c.count,
+                                .a = s->dqkv + c.first,
+                                .lda = z.wide,
+                                .w = a->qkv.w + c.first * z.D,
+                                .ldw = z.D,
+                                .beta = more,
+                                .out = dn};
+    if (last)
+        linear_terms(m, &terms);
+    else
+        multiply_weight(m, c.weight_id, 'N', 'N', m->T, z.D, c.count, 1, terms.a, z.wide, terms.w, z.D, more,
+                        dn, z.D);
+    weight_gradient(m, c.weight_id, c.count, z.D, m->T, 1, terms.a, z.wide, n, z.D, a->qkv.g + c.first * z.D,
+                    z.D);
+}
+
 static void backward(struct model *m, const struct mixing *x, const real *dout, const real *n, real *dn) {
     const struct ops *ops = m->ops;
     const struct attention *a = x->own;
     const struct common *s = x->common;
     struct shape z = shape_of(m);
     long T = m->T, D = z.D, own = z.H * z.hd, wide = z.wide;
-    int qkv = x->weight + WEIGHT_QKV, o = x->weight + WEIGHT_O;
+    int o = x->weight + WEIGHT_O;
     real *da = s->dout ? s->dout : dn; /* gradient of a->out; scratch then, until dn is written */
     ops->linear(o, 'N', 'N', T, own, D, 1, dout, D, a->o.w, own, 0, da, own);
     weight_gradient(m, o, D, own, T, 1, dout, D, a->out, own, a->o.g, own);
@@ -272,15 +331,10 @@ static void backward(struct model *m, const struct mixing *x, const real *dout, 
         ops->zero(T * D, dn);
         enter_places(m, x, x->inlet->backward, s->dqkv, n, dn);
     }
-    linear_terms(m, &(struct terms){.weight_id = qkv,
-                                    .transposed = 'N',
-                                    .k = wide,
-                                    .a = s->dqkv,
-                                    .w = a->qkv.w,
-                                    .ldw = D,
-                                    .beta = x->inlet ? 1 : 0,
-                                    .out = dn});
-    weight_gradient(m, qkv, wide, D, T, 1, s->dqkv, wide, n, D, a->qkv.g, D);
+    for (struct columns c = next_columns(m, x, 0), next; c.count; c = next) {
+        next = next_columns(m, x, c.first + c.count);
+        columns_backward(m, x, c, n, dn, x->inlet, !next.count);
+    }
     if (a->qkv_bias.g) ops->add_column_sums(T, wide, s->dqkv, wide, a->qkv_bias.g);
 }
 

@@ -22,12 +22,15 @@ struct heads {
     long count, width, ld; /* heads of so many channels */
     const real *n;         /* [T, D] */
     real *dn;              /* backward: [T, D] added to: this rank's terms of the gradient of n */
+    bool empty;            /* the mixer has left its own product out: what enters writes `at` */
 };
 
 /* What enters there, from above: the mixer calls it for each of its places, forward when it has projected
  * (once more where it computes again), backward when it has the gradients and before it goes on to that of n.
  */
 struct inlet {
+    /* Is the place projected from another input than n, by what enters first (heads.empty)? */
+    bool (*instead)(const struct model *m, int layer, enum rule_place place);
     void (*forward)(struct model *m, int layer, enum rule_place place, const struct heads *heads);
     void (*backward)(struct model *m, int layer, enum rule_place place, const struct heads *heads);
 };

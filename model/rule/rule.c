@@ -27,6 +27,10 @@ bool rule_enters_at(const struct rule_config *settings, enum rule_place place) {
     return place == own || settings->channels >> place & 1;
 }
 
+bool rule_projects(const struct rule_entry *entry, enum rule_place place) {
+    return entry->row->projects && entry->row->projects(entry->settings, place);
+}
+
 bool rule_enters_alone(const struct rule_entry *entry, int layer) {
     if (entry->row->streams) return true;
     return entry->row->tokens && entry->row->tokens(entry->settings) && rule_enters(entry->settings, layer);

@@ -103,6 +103,10 @@ struct rule {
     /* Does it read the tokens of a pass (trunk->input)? Then it enters the layers that rule_enters says,
      * edges or not; as connections of which `flops` counts 1. NULL: it does not. */
     bool (*tokens)(const struct rule_config *settings);
+    /* Does it project a place of queries, keys or values from an input of its own, by the layer's map
+     * (rules/own_input.h)? Where it is the first there, the layer's own product is left out. NULL: it does
+     * not. */
+    bool (*projects)(const struct rule_config *settings, enum rule_place place);
     /* Does it read the inverse rms of its sources (activation_set.rstd)? NULL: it does not. */
     bool (*rms)(const struct model_config *config, const struct rule_config *settings);
 
@@ -135,12 +139,12 @@ struct rule {
      * (source_gradient_of) this rank's terms. Again, where the policy is not POLICY_NONE: what the backward
      * pass reads and is not kept. `renew`: sources have come back from low-rank factors. `watch` shows what
      * the forward pass did to m->pass->watch. NULL for the last three: nothing to do.
-     * At queries, keys and values x->heads is what forward adds to, of all rows and own heads, and `out` its
-     * start; in the backward pass it is the gradient of what forward has left, not m->g, and what comes by
-     * way of n is added to its dn, by way of what the layer reads to own rows of m->g. There n may lie where
-     * stream_all puts rows: ask it for no others. An entry with channels enters there and at its place: what
-     * the first of its passes has computed is there until the last, also of the backward pass.
-     * In generation the forward pass is that of one token, with x->decode. */
+     * At queries, keys and values x->heads is what forward adds to, or writes (heads.empty), of all rows and
+     * own heads, and `out` its start; in the backward pass it is the gradient of what forward has left, not
+     * m->g, and what comes by way of n is added to its dn, by way of what the layer reads to own rows of
+     * m->g. There n may lie where stream_all puts rows: ask it for no others. An entry with channels enters
+     * there and at its place: what the first of its passes has computed is there until the last, also of the
+     * backward pass. In generation the forward pass is that of one token, with x->decode. */
     void (*forward)(struct model *m, const struct rule_layer *x, real *out, struct loss_sums *sums);
     void (*backward)(struct model *m, const struct rule_layer *x);
     void (*again)(struct model *m, const struct rule_layer *x);
@@ -163,6 +167,8 @@ struct rule {
 bool rule_enters(const struct rule_config *settings, int layer);
 /* Does an entry enter layers at a place? Place `head` is that behind the last. */
 bool rule_enters_at(const struct rule_config *settings, enum rule_place place);
+/* Does an entry project a place of queries, keys or values from an input of its own (rule.projects)? */
+bool rule_projects(const struct rule_entry *entry, enum rule_place place);
 /* Does it enter the layer without edges, where it has none there? */
 bool rule_enters_alone(const struct rule_entry *entry, int layer);
 /* A row's `edges`: into such a layer from the sources that an entry lists, by `distances` and by `sources`,

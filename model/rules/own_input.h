@@ -1,21 +1,23 @@
 /* Private to model/rules/: queries, keys or values of an input of their own (model.md, 12): as if they were
  * projected from the norm of another stream in place of the layer's, h ← h + M (norm(own) − norm(x)), with
- * the layer's own norm and map M. Where the streams are alike nothing changes, to the bit. */
+ * the layer's own norm and map M. Where nothing is at the place yet, as the mixer has left its product out
+ * (heads.empty), h = M norm(own) in its stead: no more products than without the rule. */
 #ifndef GDN_OWN_INPUT_H
 #define GDN_OWN_INPUT_H
 
 #include "model/rule/rule.h"
 
-/* Of a layer: its input_layernorm, and this rank's rows of its q_proj, k_proj or v_proj. */
+/* Of a layer: its input_layernorm, and this rank's rows of its q_proj, k_proj or v_proj, whose bias, where it
+ * has one, comes with the product in the mixer's stead. */
 struct own_input {
-    struct tensor norm, map;
+    struct tensor norm, map, bias;
 };
 
 /* Scratch. */
 struct own_input_scratch {
     real *own;  /* [R, D] the stream in place of x, which callers fill */
     real *rstd; /* [R] of it */
-    real *n;    /* [T, D] its norm, less the layer's */
+    real *n;    /* [T, D] its norm, less the layer's where that is projected too */
     real *dn;   /* [T, D] */
     real *down; /* [R, D] the gradient of `own` */
 };

@@ -91,15 +91,33 @@ void rules_backward(struct model *m, int l, enum rule_place place) {
     }
 }
 
-/* At queries, keys or values: in the forward pass, or where the mixer computes again. */
+/* The first rule that is active there; m->rules->count: none. */
+static int first_at(const struct model *m, int l, enum rule_place place) {
+    int r = 0;
+    for (; r < m->rules->count; r++) {
+        const struct rule_layer *x = layer_of(m, r, l);
+        if (enters_at(x, place) && rule_active(m, x)) break;
+    }
+    return r;
+}
+
+static bool instead(const struct model *m, int l, enum rule_place place) {
+    int r = first_at(m, l, place);
+    return r < m->rules->count && rule_projects(&m->rules->rule[r].entry, place);
+}
+
+/* At queries, keys or values: in the forward pass, or where the mixer computes again. What the first rule has
+ * written the others add to. */
 static void heads_forward(struct model *m, int l, enum rule_place place, const struct heads *heads) {
-    for (int r = 0; r < m->rules->count; r++) {
+    struct heads there = *heads;
+    for (int r = first_at(m, l, place); r < m->rules->count; r++) {
         struct rule_layer *x = layer_of(m, r, l);
         if (!enters_at(x, place) || !rule_active(m, x)) continue;
         double began = rule_clock(m);
-        x->heads = heads, x->at = place;
+        x->heads = &there, x->at = place;
         if (x->entry->settings->channels) again(m, &m->rules->rule[r], x);
-        x->row->forward(m, x, heads->at, m->rules->sums);
+        x->row->forward(m, x, there.at, m->rules->sums);
+        there.empty = false;
         if (x->policy != POLICY_NONE) m->rules->rule[r].owner = x;
         m->rules->seconds += rule_clock(m) - began;
         if (m->rules->sums) watch(m, x);
@@ -108,11 +126,13 @@ static void heads_forward(struct model *m, int l, enum rule_place place, const s
 }
 
 static void heads_backward(struct model *m, int l, enum rule_place place, const struct heads *heads) {
-    for (int r = m->rules->count - 1; r >= 0; r--) {
+    struct heads there = *heads;
+    for (int r = m->rules->count - 1, first = first_at(m, l, place); r >= first; r--) {
         struct rule_layer *x = layer_of(m, r, l);
         if (!enters_at(x, place) || !rule_active(m, x)) continue;
         double began = rule_clock(m);
-        x->heads = heads, x->at = place;
+        there.empty = heads->empty && r == first;
+        x->heads = &there, x->at = place;
         again(m, &m->rules->rule[r], x);
         x->row->backward(m, x);
         use_up(&m->rules->rule[r], x);
@@ -122,7 +142,7 @@ static void heads_backward(struct model *m, int l, enum rule_place place, const 
 }
 
 const struct inlet *rules_inlet(const struct model *m, int l) {
-    static const struct inlet inlet = {heads_forward, heads_backward};
+    static const struct inlet inlet = {instead, heads_forward, heads_backward};
     bool enter = false;
     for (enum rule_place place = PLACE_QUERY; place <= PLACE_VALUE; place++)
         enter = enter || rules_enter(m, l, place);

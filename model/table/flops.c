@@ -3,6 +3,20 @@
 #include "model/params/exits.h"
 #include "model/rules/rules.h"
 
+/* Of the products of a layer's mixer that the first rule at their place has in its stead; n: a rule's
+ * sources there, 0 where it does not enter. */
+static double spared_flops(const struct model_config *m, const struct rule_entry *rule, const int *n,
+                           int count) {
+    double flops = 0;
+    for (enum rule_place place = PLACE_QUERY; place <= PLACE_VALUE; place++) {
+        int r = 0;
+        while (r < count && !(n[r] && rule_enters_at(rule[r].settings, place))) r++;
+        if (r < count && rule_projects(&rule[r], place))
+            flops += 2.0 * m->hidden_size * (double)rule_width(m, place);
+    }
+    return flops;
+}
+
 /* Of layer l. */
 static double layer_flops(const struct model_config *m, const struct edges *edges,
                           const struct edge_set *active, int l, long length) {
@@ -12,10 +26,12 @@ static double layer_flops(const struct model_config *m, const struct edges *edge
     int n[MAX_RULES] = {0};
     for (int e = edges->first[l]; e < edges->first[l + 1]; e++)
         n[edges->edge[e].rule] += edge_set_has(active, e);
-    for (int r = 0, count = rules_of(m, rule); r < count; r++) {
-        int sources = n[r] || !rule_enters_alone(&rule[r], l) ? n[r] : 1;
-        flops += rule[r].row->flops(m, rule[r].settings, sources);
+    int count = rules_of(m, rule);
+    for (int r = 0; r < count; r++) {
+        if (rule_enters_alone(&rule[r], l) && !n[r]) n[r] = 1;
+        flops += rule[r].row->flops(m, rule[r].settings, n[r]);
     }
+    flops -= spared_flops(m, rule, n, count);
     if (exit_of(m, l) >= 0) flops += exit_share(&m->exit) * model_head_flops(m);
     return flops;
 }

@@ -260,7 +260,18 @@ static void spy(int id, char ta, char tb, long m, long n, long k, real alpha, co
     test_backends()[0]->linear(id, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
-/* Each product with a weight has a number of its own, and model_weight_ids counts them. */
+enum { MOST_LAYERS = 16 };
+static const real *queries_of[MOST_LAYERS]; /* Wq of each layer */
+static int queries_apart[MOST_LAYERS];      /* products with it that have no number */
+
+static void spy_gemm(char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda,
+                     const real *b, long ldb, real beta, real *c, long ldc) {
+    for (int l = 0; l < MOST_LAYERS; l++) queries_apart[l] += tb == 'T' && b == queries_of[l];
+    test_backends()[0]->gemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+/* Each product with a weight has a number of its own, and model_weight_ids counts them: also those of
+ * queries, keys and values that have none as a rule projects some of them. */
 static void test_weight_ids(void **state) {
     (void)state;
     struct model_config c = small_model();
@@ -268,16 +279,26 @@ static void test_weight_ids(void **state) {
     struct fixture f;
     struct loss_sums sums;
     int32_t rows[B * (S + 1)];
-    ops.linear = spy;
+    ops.linear = spy, ops.gemm = spy_gemm;
     fixture_create(&f, &c, &ops, B, S, 3, 0.2);
+    for (int i = 0, l; i < f.table.rows; i++)
+        if (sscanf(f.table.row[i].name, "layers.%d.", &l) == 1 &&
+            strstr(f.table.row[i].name, "q_proj.weight"))
+            queries_of[l] = f.state.weight + f.table.row[i].offset;
     fixture_rows(rows, c.vocab_size);
     struct loss_options o = fixture_options(&c, -1, false);
     fixture_loss(&f, rows, B, S, &o, true, &sums);
     assert_int_equal(weights_wrong, 0);
-    assert_int_equal(weights_seen, model_weight_ids(&c));
-    for (int id = 0; id < weights_seen; id++) assert_non_null(weight_of[id]);
-    for (int i = 0; i < weights_seen; i++)
-        for (int j = 0; j < i; j++) assert_ptr_not_equal(weight_of[i], weight_of[j]);
+    int ids = model_weight_ids(&c), apart = 0;
+    for (int l = 0; l < c.num_layers; l++) {
+        bool numbered = false;
+        for (int id = 0; id < ids; id++) numbered = numbered || weight_of[id] == queries_of[l];
+        assert_true(numbered || queries_apart[l]);
+        apart += !numbered;
+    }
+    assert_int_equal(weights_seen + apart, ids);
+    for (int i = 0; i < ids; i++)
+        for (int j = 0; j < i && weight_of[i]; j++) assert_ptr_not_equal(weight_of[i], weight_of[j]);
     fixture_free(&f);
 }
 

@@ -16,7 +16,7 @@ usage() { echo "usage: tests/run.sh [--full | --soak]" >&2; exit 2; }
 full=1
 case "${1:-}" in
     '') full='' labels=(-L '^quick$') ;;
-    --full) labels=(-LE '^soak$') ;;
+    --full) labels=(-LE '^(soak|part)$') ;;
     --soak) labels=() ;;
     *) usage ;;
 esac

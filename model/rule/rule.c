@@ -28,7 +28,7 @@ bool rule_enters_at(const struct rule_config *settings, enum rule_place place) {
 }
 
 bool rule_projects(const struct rule_entry *entry, enum rule_place place) {
-    return entry->row->projects && entry->row->projects(entry->settings, place);
+    return entry->row->projects && rule_enters_at(entry->settings, place);
 }
 
 bool rule_enters_alone(const struct rule_entry *entry, int layer) {

@@ -80,6 +80,8 @@ struct rule {
     struct rule_config defaults;   /* of what an entry leaves out */
     bool measured;                 /* its edges are those of loss_sums.connections and connection_sums */
     bool by_connection;            /* tensor ranks may hold whole connections (layout_by_connection) */
+    bool projects; /* queries, keys or values that it enters have an input of its own, by the layer's map
+                      (rules/own_input.h): where it is the first there, the layer's own product is left out */
 
     /* Of a configuration and the rule's entry in it. The edges into a layer, into `edge`, which has room for
      * one from every node below: source, scale, `introduced` and `without`, by falling source; returns how
@@ -103,10 +105,6 @@ struct rule {
     /* Does it read the tokens of a pass (trunk->input)? Then it enters the layers that rule_enters says,
      * edges or not; as connections of which `flops` counts 1. NULL: it does not. */
     bool (*tokens)(const struct rule_config *settings);
-    /* Does it project a place of queries, keys or values from an input of its own, by the layer's map
-     * (rules/own_input.h)? Where it is the first there, the layer's own product is left out. NULL: it does
-     * not. */
-    bool (*projects)(const struct rule_config *settings, enum rule_place place);
     /* Does it read the inverse rms of its sources (activation_set.rstd)? NULL: it does not. */
     bool (*rms)(const struct model_config *config, const struct rule_config *settings);
 

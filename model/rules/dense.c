@@ -88,11 +88,6 @@ static int layer_leaves(const struct model_config *config, const struct rule_con
     return 1;
 }
 
-/* All places that it enters but the stream. */
-static bool projects(const struct rule_config *settings, enum rule_place place) {
-    return settings->channels >> place & 1;
-}
-
 static double flops(const struct model_config *config, const struct rule_config *settings, int n) {
     double W = (double)stream_width(config), all = 0;
     int sums = 0;
@@ -287,7 +282,7 @@ const struct rule rule_dense = {.name = "dense",
                                 .edges = edges,
                                 .connection_leaves = connection_leaves,
                                 .layer_leaves = layer_leaves,
-                                .projects = projects,
+                                .projects = true,
                                 .flops = flops,
                                 .conflict = conflict,
                                 .own_bytes = sizeof(struct dense),

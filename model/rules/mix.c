@@ -99,10 +99,6 @@ static int layer_leaves(const struct model_config *config, const struct rule_con
     return 1;
 }
 
-static bool projects(const struct rule_config *settings, enum rule_place place) {
-    return at_heads(settings) && place == (enum rule_place)settings->place;
-}
-
 /* Norm, product and sum; where both parts are read, of each edge twice. */
 static double flops(const struct model_config *config, const struct rule_config *settings, int n) {
     double parts = settings->from == BOTH ? 2.0 * n : n;
@@ -265,7 +261,7 @@ const struct rule rule_mix = {.name = "mix",
                               .edges = edges,
                               .connection_leaves = connection_leaves,
                               .layer_leaves = layer_leaves,
-                              .projects = projects,
+                              .projects = true,
                               .flops = flops,
                               .conflict = conflict,
                               .own_bytes = sizeof(struct mix),

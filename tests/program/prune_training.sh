@@ -70,13 +70,19 @@ gone usual > usual.gone
 grep -q '"margin":0\.[0-9]' usual/metrics.jsonl || fail "no margin"
 
 # Stopped before, between and behind changes: the same to the bit.
-for stop in 4 7 9 12; do
-    status=3
-    [ $stop -ne 12 ] || status=0
-    expect $status mpirun --oversubscribe -n 4 "$GDN" train mean.yaml --run-dir stopped --set mesh.pipeline=4 --set train.stop_at=$stop >> stopped.log 2>&1
-done
-equal usual stopped
-lines prune stopped | cmp - <(lines prune usual) || fail "other prune events: $(lines prune stopped)"
+stopped() { # CONFIG RUN STEP…: the run of this configuration, stopped at these steps, the last of which is its end, is RUN
+    local config=$1 run=$2 stop event
+    for stop in "${@:3}"; do
+        status=3
+        [ $stop -ne 12 ] || status=0
+        expect $status mpirun --oversubscribe -n 4 "$GDN" train $config.yaml --run-dir ${run}_stopped --set mesh.pipeline=4 --set train.stop_at=$stop >> stopped.log 2>&1
+    done
+    equal $run ${run}_stopped
+    for event in prune regrow; do
+        lines $event ${run}_stopped | cmp - <(lines $event $run) || fail "other events $event: $(lines $event ${run}_stopped)"
+    done
+}
+stopped mean usual 4 7 9 12
 
 # Some come back: as many are in use, other ones, and stopped or not the same to the bit. Before step 4 p is 4/6:
 # 22 (0.4 + 0.6 · 8/27) = 13 places, of which ⌊0.5 · 13 · 4/6⌉ = 4 are for ones that have gone.
@@ -89,15 +95,7 @@ gone back regrow > regrown
 [ "$(awk '{ print $1, $2 }' regrown | uniq -c | awk '{ print $1, $2, $3 }' | paste -sd,)" = "4 4 13,3 5 10,2 6 9,1 7 9" ] ||
     fail "other connections come back: $(cat regrown)"
 ! cmp -s <(gone back | awk '{ print $3, $4 }' | sort -u) <(gone back | awk '{ print $3, $4 }' | sort) || fail "none went twice"
-for stop in 4 5 8 12; do
-    status=3
-    [ $stop -ne 12 ] || status=0
-    expect $status mpirun --oversubscribe -n 4 "$GDN" train back.yaml --run-dir back_stopped --set mesh.pipeline=4 --set train.stop_at=$stop >> stopped.log 2>&1
-done
-equal back back_stopped
-for event in prune regrow; do
-    lines $event back_stopped | cmp - <(lines $event back) || fail "other events $event: $(lines $event back_stopped)"
-done
+stopped back back 4 5 8 12
 
 # Pictures: of each connection a bar for the steps in which it is in use. More than 80 have no names.
 if command -v gnuplot > /dev/null; then

@@ -8,25 +8,9 @@
 # pipeline ranks; and processor seconds of 59 steps of each, in turn. GDN names the program (default build/gdn). One thread. What
 # is complete is not made again: it lies in runs/prune.
 set -euo pipefail
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-source=$(cd "$here/../.." && pwd)
-gdn=${GDN:-$source/build/gdn}
-corpus=$(cd "${1:-$source/corpus/reference}" && pwd)
-mkdir -p "$source/runs/prune"
-cd "$source/runs/prune"
-export OMP_NUM_THREADS=1
+. "$(dirname "${BASH_SOURCE[0]}")/pruned_model.sh" prune "$@"
 
-cat > whole.yaml <<YAML
-model:
-  vocab_size: 257
-  hidden_size: 96
-  num_layers: 12
-  num_heads: 4
-  intermediate_size: 256
-  delta: {distances: [1, 2, 3, 4], hidden: 24, gate_hidden: 12}
-train: {steps: 800, batch_size: 8, sequence_length: 96, lr: 3.0e-3, min_lr_ratio: 0.1, warmup_steps: 60, eval_interval: 400, eval_batches: 40}
-data: {train: $corpus/train/*.txt, validation: $corpus/validation/*.txt}
-YAML
+model whole.yaml "eval_interval: 400, eval_batches: 40"
 
 # Every second file to choose by, the others to judge by.
 mkdir -p choose judge

@@ -8,13 +8,7 @@
 # seed, of a further step on two pipeline ranks, the bytes between them, beside gdn plan's of a model that has those left alone. GDN names
 # the program (default build/gdn). One thread a rank. What is complete is not made again: it lies in runs/prune_training.
 set -euo pipefail
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-source=$(cd "$here/../.." && pwd)
-gdn=${GDN:-$source/build/gdn}
-corpus=$(cd "${1:-$source/corpus/reference}" && pwd)
-mkdir -p "$source/runs/prune_training"
-cd "$source/runs/prune_training"
-export OMP_NUM_THREADS=1
+. "$(dirname "${BASH_SOURCE[0]}")/pruned_model.sh" prune_training "$@"
 
 prune="begin: 100, end: 500, interval: 50, keep: 0.5"
 declare -A variants=(
@@ -24,20 +18,7 @@ declare -A variants=(
     [contribution]="by: contribution, $prune"
 )
 names="all first_order regrow contribution"
-for name in $names; do
-    cat > $name.yaml <<YAML
-model:
-  vocab_size: 257
-  hidden_size: 96
-  num_layers: 12
-  num_heads: 4
-  intermediate_size: 256
-  delta: {distances: [1, 2, 3, 4], hidden: 24, gate_hidden: 12}
-train: {steps: 800, batch_size: 8, sequence_length: 96, lr: 3.0e-3, min_lr_ratio: 0.1, warmup_steps: 60, eval_interval: 0, eval_batches: 200,
-        prune: {${variants[$name]}}}
-data: {train: $corpus/train/*.txt, validation: $corpus/validation/*.txt}
-YAML
-done
+for name in $names; do model $name.yaml "eval_interval: 0, eval_batches: 200, prune: {${variants[$name]}}"; done
 
 loss_of() { grep '"event":"eval"' "$1/metrics.jsonl" | tail -1 | grep -oE '"loss":[0-9.]+' | cut -d: -f2; }
 for seed in ${SEEDS:-1 2}; do

@@ -125,7 +125,8 @@ export GDN_CHECK=0 # it takes a while where all start at once
 # Stand-ins for the program: one that runs until it is asked to stop, in chains of which one is out of time and one is cancelled; and
 # statuses that no signal gave.
 mkdir bin
-printf '#!/bin/bash\ntrap "exit 3" TERM USR2\necho it waits\nsleep 300 & wait\n' > bin/waits
+# A signal to the whole step may end what it waits for before it comes to the program itself, which then waits on.
+printf '#!/bin/bash\ntrap "exit 3" TERM USR2\necho it waits\nwhile :; do sleep 300 & wait; done\n' > bin/waits
 printf '#!/bin/bash\nexit 127\n' > bin/exits127
 printf '#!/bin/bash\nexit 255\n' > bin/exits255
 chmod +x bin/*

@@ -23,7 +23,7 @@ fi
 
 # HDF5 asks for as much memory as a length in the file says, up to 4 GiB, before it finds that the file is shorter. It never touches it,
 # but the sanitizer would: such requests fail here. It also leaks where it rejects damaged metadata; other leaks are looked for.
-export ASAN_OPTIONS=allocator_may_return_null=1:max_allocation_size_mb=1200:quarantine_size_mb=64
+export ASAN_OPTIONS=verify_asan_link_order=0:allocator_may_return_null=1:max_allocation_size_mb=1200:quarantine_size_mb=64
 export UBSAN_OPTIONS=print_stacktrace=1 LSAN_OPTIONS=suppressions=$here/lsan.supp:print_suppressions=0 OMP_NUM_THREADS=1
 scratch=$(mktemp -d -p "$([ -w /dev/shm ] && echo /dev/shm || echo "${TMPDIR:-/tmp}")" gdn-fuzz-run.XXXXXX)
 export TMPDIR=$scratch # of libFuzzer too; what crashed leaves its files

@@ -48,6 +48,8 @@ done > connections
 LC_ALL=C sort -rg -k1,1 -c connections || fail "not by importance: $(cat connections)"
 [ "$(awk '{ print $4 }' connections | paste -sd' ')" = "true true true true false false false" ] || fail "others are kept: $(cat connections)"
 head -4 connections | sort -k2,2n -k3,3nr | awk '{ printf "%s[%d, %d]", (NR > 1) ? ", " : "", $2, $3 }' > edges
+close_numbers 1e-14 "$(value half.json curve 1 loss)" "$(LC_ALL=C awk -v a="$(value half.json loss)" -v b="$(value half.json connections 6 increase)" \
+    'BEGIN { printf "%.17g", a + b }')" # without the least important alone
 grep -qxF "    edges: [$(cat edges)]" half/config.yaml || fail "other edges than $(cat edges): $(grep edges half/config.yaml)"
 
 # Layers: the least important go, by leaving each out or by angle; the loss is that of the model written, which goes on like any other.

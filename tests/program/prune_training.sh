@@ -18,6 +18,10 @@ prune full_heads "by: first_order, begin: 2, end: 6, interval: 4, keep: 0.25"
 prune listed "by: contribution, rule: adaptive, threshold: 1000, begin: 2, end: 8, interval: 3, keep: 0.5"
 prune adaptive "by: first_order, rule: threshold, threshold: 1.0e-9, begin: 2, end: 8, interval: 3, keep: 0.25"
 
+for name in mean full_heads; do # by what validation data lose without each
+    sed "s/by: [a-z_]*/by: leave_one_out/; s/keep: /batches: 2, &/" $name.yaml > left_$name.yaml
+done
+
 gone() { # RUN [EVENT]: STEP LEFT LAYER DISTANCE of each, sorted: of two with shares that are even effects are opposite, so as important
     lines "${2:-prune}" "$1" | sed -E 's/,"importance":.*//; s/"[a-z_]*":/ /g; s/[],]+/ /g' | awk -F'[' '
         { split($1, head, " "); n = split($2, layer, " "); split($3, distance, " ")
@@ -37,7 +41,7 @@ against() { # MESH MODEL: beside one rank
 }
 
 if "$GDN" --version | grep -q float64; then # meshes differ by the order of sums alone
-    for name in mean attention learned heads full full_heads listed; do
+    for name in mean attention learned heads full full_heads listed left_mean left_full_heads; do
         on 1.1.1 $name one_$name
         [ -s "one_$name/metrics.jsonl" ] && [ -n "$(gone one_$name)" ] || fail "$name: none goes"
     done
@@ -48,6 +52,9 @@ if "$GDN" --version | grep -q float64; then # meshes differ by the order of sums
     against 1.1.4 full_heads --set mesh.interleave=2
     against 1.2.1 full
     against 2.2.2 listed --set mesh.wire=stored
+    against 2.1.2 left_mean
+    against 1.2.2 left_full_heads --set mesh.interleave=2
+    close_to $losses loss leave_one_out one_left_mean left_mean_2.1.2
     for name in learned full full_heads listed; do # changes before every step, with some that come back
         sed "s/interval: [0-9]*, keep/interval: 1, regrow: 0.5, keep/" $name.yaml > back_$name.yaml
         on 1.1.1 back_$name one_back_$name
@@ -78,11 +85,41 @@ stopped() { # CONFIG RUN STEP…: the run of this configuration, stopped at thes
         expect $status mpirun --oversubscribe -n 4 "$GDN" train $config.yaml --run-dir ${run}_stopped --set mesh.pipeline=4 --set train.stop_at=$stop >> stopped.log 2>&1
     done
     equal $run ${run}_stopped
-    for event in prune regrow; do
+    for event in prune regrow leave_one_out; do
         lines $event ${run}_stopped | cmp - <(lines $event $run) || fail "other events $event: $(lines $event ${run}_stopped)"
     done
 }
 stopped mean usual 4 7 9 12
+
+# By leaving each out, before steps 2, 5 and 8: likewise, also to the bit where it stops before one.
+# Where none goes, training is as without.
+on 1.1.4 left_mean judged
+memory_as_planned judged
+[ "$(lines leave_one_out judged | grep -oE '"(step|active_edges|sequences)":[0-9]+' | cut -d: -f2 | paste -sd' ')" = "2 22 32 5 22 32 8 10 32" ] ||
+    fail "other evaluations: $(lines leave_one_out judged)"
+stopped left_mean judged 5 12
+
+on 1.1.1 left_mean spared --set train.prune.keep=1
+on 1.1.1 left_mean never --set train.prune.by=none
+for event in step eval; do
+    lines $event spared | cmp - <(lines $event never) || fail "$event: measuring has changed the training"
+done
+grep -q "^note  *train.prune.batches: 2 of no effect: train.prune.by is not leave_one_out" never.log || fail "no note: $(cat never.log)"
+
+# What goes at the first change has the importance that gdn prune finds in that model, on the same data.
+once="prune: {by: leave_one_out, rule: threshold, threshold: 1000.0, begin: 6, end: 9, interval: 3, keep: 0.4, batches: 8}"
+sed "s/prune: {[^}]*}/$once/" mean.yaml > once.yaml
+expect 3 "$GDN" train once.yaml --run-dir once --set train.stop_at=6 > once.log 2>&1
+expect 0 "$GDN" prune once --json > whole.json 2> err
+expect 0 "$GDN" train once.yaml --run-dir once >> once.log 2>&1
+gone once | awk '{ print $3, $4 }' > once.gone
+[ "$(wc -l < once.gone)" -eq 13 ] || fail "not 13 of 22 go: $(cat once.gone)"
+tr '{' '\n' < whole.json | sed -nE 's/^"target": ?([0-9]+), ?"source": ?-?[0-9]+, ?"distance": ?([0-9]+),.*"increase": ?([-0-9.e]+).*/\1 \2 \3/p' | sort > increases
+lines prune once | sed -E 's/"layer":\[([^]]*)\],"distance":\[([^]]*)\],"importance":\[([^]]*)\].*/@\1@\2@\3/' | awk -F@ '
+    { n = split($2, layer, ","); split($3, distance, ","); split($4, value, ","); for (i = 1; i <= n; i++) print layer[i], distance[i], value[i] }' | sort > found
+[ "$(wc -l < increases)" -eq 22 ] && [ "$(wc -l < found)" -eq 13 ] || fail "not 22 and 13: $(cat increases found)"
+LC_ALL=C awk 'NR == FNR { all[$1, $2] = $3; next } { d = all[$1, $2] - $3; if (d * d > 1e-24) { print; exit 1 } }' increases found ||
+    fail "another importance than gdn prune finds: $(cat increases found)"
 
 # Some come back: as many are in use, other ones, and stopped or not the same to the bit. Before step 4 p is 4/6:
 # 22 (0.4 + 0.6 · 8/27) = 13 places, of which ⌊0.5 · 13 · 4/6⌉ = 4 are for ones that have gone.
@@ -147,6 +184,8 @@ on 1.1.1 listed below
 [ "$(last below active_edges)" -eq 5 ] && [ "$(gone below | wc -l)" -eq 4 ] || fail "not 5 of 9: $(gone below)"
 
 refused_run "model.delta.distances" 1 plain.yaml --set train.prune.by=contribution --set train.prune.end=5
+refused_run "train.prune.by is leave_one_out, which measures on validation data" 1 once.yaml --set data.validation_fraction=0
+refused_run "train.prune.batches: 8" 1 once.yaml --set train.eval_batches=7
 refused_run "an end above begin is expected" 1 mean.yaml --set train.prune.end=2
 refused_run "model.delta.stage_steps: 3" 1 mean.yaml --set model.delta.stage_steps=3
 refused_run "no importance lies below a threshold of 0" 1 mean.yaml --set train.prune.rule=threshold

@@ -46,7 +46,7 @@ struct parameter_group {
 };
 
 /* In the order of train.prune's words. */
-enum pruning_choice { PRUNING_NONE, PRUNING_CONTRIBUTION, PRUNING_FIRST_ORDER };
+enum pruning_choice { PRUNING_NONE, PRUNING_CONTRIBUTION, PRUNING_FIRST_ORDER, PRUNING_LEAVE_ONE_OUT };
 enum pruning_rule { PRUNING_BUDGET, PRUNING_THRESHOLD, PRUNING_ADAPTIVE };
 
 /* Connections that go in training (train/prune/pruning.h). */
@@ -58,6 +58,7 @@ struct prune_config {
     long begin, end;      /* steps before which the first and the last may go */
     long interval;        /* and between, every so many */
     double regrow;        /* part of those left that are, at begin, ones that had gone; none at the end */
+    long batches;         /* of validation data, that leave_one_out measures on */
 };
 
 struct train_config {

@@ -242,9 +242,10 @@ const struct key config_keys[] = {
             "little otherwise, so they depend on recompute and recompute_delta (auto: on the memory there "
             "is), on micro_batch_size and on where stages end. Saves memory with many more layers than "
             "distances (see gdn plan)"),
-    CHOICE(train.prune.by, "none", .choices = "none|contribution|first_order", RESUME,
-           .help = "delta connections go while training goes on, the least important first: by gate x contribution, or by "
-                   "what the loss would gain without them to first order (gradient x contribution)"),
+    CHOICE(train.prune.by, "none", .choices = "none|contribution|first_order|leave_one_out", RESUME,
+           .help = "delta connections go while training goes on, the least important first: by gate x contribution, by "
+                   "what the loss would gain without them to first order (gradient x contribution), or by what the loss on "
+                   "validation data does gain without each alone, measured at each change: an evaluation for each connection"),
     CHOICE(train.prune.rule, "budget", .choices = "budget|threshold|adaptive", RESUME,
            .help = "how many: to the part keep, fewer and fewer by a cubic schedule; those of less importance than "
                    "threshold; or than threshold (1 + 0.1 step/10000)"),
@@ -257,6 +258,8 @@ const struct key config_keys[] = {
     ROW(train.prune.regrow, "0.0", UP_TO_1, RESUME,
         .help = "part of the connections left that gives way, at a change, to the most important of those that have gone; it falls "
                 "in a line to none at end. 0: what has gone stays gone"),
+    ROW(train.prune.batches, "4", STEPS(1), RESUME,
+        .help = "leave_one_out: batches of batch_size of the first validation set, the same ones at each change"),
     ROW(train.eval_interval, "0", STEPS(0), .help = "steps between evaluations; 0: none"),
     ROW(train.eval_batches, "0", STEPS(0),
         .help = "batches of an evaluation; 0: every validation sequence, each once"),

@@ -33,15 +33,14 @@ static void print_late(const struct config *config, FILE *out) {
             delta->stage_steps, introduced, delta->num_distances, steps);
 }
 
-/* Settings of an optimiser that is not used. */
-static void print_unused_muon(const struct config *config, FILE *out) {
-    static const char section[] = "train.muon.";
-    for (int k = 0; k < CONFIG_KEYS && config->train.optimizer != OPTIMIZER_MUON; k++) {
+/* Keys whose paths begin like this, of something that is not used. */
+static void print_unused(const struct config *config, const char *beginning, const char *why, FILE *out) {
+    for (int k = 0; k < CONFIG_KEYS; k++) {
         const struct key *key = &config_keys[k];
-        if (strncmp(key->path, section, sizeof section - 1) != 0) continue;
+        if (strncmp(key->path, beginning, strlen(beginning)) != 0) continue;
         char *value = value_text(config, key);
         if (value && strcmp(value, key->value) != 0)
-            fprintf(out, "note      %s: %s of no effect: train.optimizer is not muon\n", key->path, value);
+            fprintf(out, "note      %s: %s of no effect: %s\n", key->path, value, why);
         free(value);
     }
 }
@@ -62,7 +61,9 @@ void no_effect_print(const struct config *config, FILE *out) {
     const struct train_config *train = &config->train;
     print_unreachable(&config->model, out);
     print_late(config, out);
-    print_unused_muon(config, out);
+    if (train->optimizer != OPTIMIZER_MUON) print_unused(config, "train.muon.", "train.optimizer is not muon", out);
+    if (train->prune.by != PRUNING_LEAVE_ONE_OUT)
+        print_unused(config, "train.prune.batches", "train.prune.by is not leave_one_out", out);
     print_unused_wire(&config->mesh, out);
     print_unused_pieces(&config->mesh, out);
     if (!train->warmup_tokens && train->warmup_steps > train->steps)

@@ -57,5 +57,9 @@ int validate_prune(const struct reading *reading) {
     if (prune->rule == PRUNING_BUDGET && prune->threshold > 0)
         return impossible(reading, "a budget has no threshold; 0 is expected, or another rule", PRUNE(rule),
                           PRUNE(threshold));
+    if (prune->by == PRUNING_LEAVE_ONE_OUT && config->train.eval_batches > 0 &&
+        prune->batches > config->train.eval_batches)
+        return impossible(reading, "what is measured on is a part of what evaluations read; at most eval_batches is expected",
+                          PRUNE(batches), TRAIN(eval_batches));
     return validate_others(reading);
 }

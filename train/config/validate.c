@@ -326,8 +326,13 @@ int validate_combinations(struct reading *reading) {
 
 int config_validate_for_training(const struct config *config) {
     const struct data_config *data = &config->data;
-    if (config->train.eval_interval > 0 && !data->validation.count && data->validation_fraction == 0 &&
-        data->num_validations == 0)
+    const bool validation = data->validation.count || data->validation_fraction > 0 || data->num_validations > 0;
+    if (config->train.prune.by == PRUNING_LEAVE_ONE_OUT && !validation)
+        return gdn_fail(GDN_INPUT,
+                        "train.prune.by is leave_one_out, which measures on validation data, but data.validation is '', "
+                        "data.validation_fraction is 0 and data.validations is {}; give one of them, or another "
+                        "train.prune.by");
+    if (config->train.eval_interval > 0 && !validation)
         return gdn_fail(GDN_INPUT,
                         "train.eval_interval is %ld, but data.validation is '', data.validation_fraction is "
                         "0 and data.validations is {}: there is "

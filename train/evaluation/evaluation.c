@@ -300,6 +300,25 @@ int evaluation_loss(struct evaluation *evaluation, const struct edge_set *active
     return evaluate(evaluation, &wish, loss);
 }
 
+int evaluation_loss_on(struct evaluation *evaluation, const struct validation *data, evaluation_ask *ask, void *context,
+                       double *loss) {
+    const struct edge_set *active = pipeline_active(&evaluation->pipeline, evaluation->pipeline.distances);
+    const struct validation *own = evaluation->validation;
+    const struct evaluation_result first = evaluation->result[0];
+    evaluation->validation = data;
+    int status = evaluation_loss(evaluation, active, ask, context, loss);
+    evaluation->validation = own;
+    evaluation->result[0] = first;
+    return status;
+}
+
+int evaluation_choose(struct evaluation *evaluation, const bool *has) {
+    const int rank = evaluation->mesh->axis[AXIS_PIPELINE].index;
+    TRY(mesh_agree(evaluation->mesh, pipeline_choose(&evaluation->pipeline, has, rank)));
+    executor_renew(evaluation->executor);
+    return 0;
+}
+
 int evaluation_watch(struct evaluation *evaluation, const struct edge_set *active,
                      const struct head_watch *heads, double *loss) {
     struct wish wish = {.active = active, .heads = heads};

@@ -81,12 +81,21 @@ typedef bool evaluation_ask(void *context);
 int evaluation_loss(struct evaluation *evaluation, const struct edge_set *active, evaluation_ask *ask,
                     void *context, double *loss);
 
-/* The same, with all exits: `heads` sees their logits and the last layer's of this rank's sequences. On the
+/* Makes evaluations with the edges e with has[e] from the next one on, NULL: with all; these are the ones that
+ * pipeline_active gives of its pipeline. Collective. GDN_INTERNAL, the same on all ranks; then it is as it was. */
+int evaluation_choose(struct evaluation *evaluation, const bool *has);
+
+/* evaluation_loss with the edges that were chosen, on other data, whose sets and parts are no more than this one's: a
+ * part of them (validation_few). The first set's result of the last evaluation stays. */
+int evaluation_loss_on(struct evaluation *evaluation, const struct validation *data, evaluation_ask *ask, void *context,
+                       double *loss);
+
+/* evaluation_loss with all exits: `heads` sees their logits and the last layer's of this rank's sequences. On the
  * cpu, where each rank has all layers. */
 int evaluation_watch(struct evaluation *evaluation, const struct edge_set *active,
                      const struct head_watch *heads, double *loss);
 
-/* The same, with what each connection does: `sums` [edges of evaluation->pipeline] over all tokens of all sets, of
+/* evaluation_loss with what each connection does: `sums` [edges of evaluation->pipeline] over all tokens of all sets, of
  * which there are *tokens, the same bits on every rank. */
 int evaluation_measure(struct evaluation *evaluation, const struct edge_set *active, struct connection_sums *sums,
                        double *tokens, double *loss);

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-long validation_wanted(const struct train_config *train) {
+long validation_wanted(const struct train_config *train, long batches) {
     long wanted;
-    if (__builtin_mul_overflow(train->eval_batches, (long)train->batch_size, &wanted)) return LONG_MAX;
+    if (__builtin_mul_overflow(batches, (long)train->batch_size, &wanted)) return LONG_MAX;
     return wanted > 0 ? wanted : LONG_MAX;
 }
 
@@ -55,7 +55,7 @@ static int open_mixture(const struct config *config, struct validation *v) {
                     "data.validation_fraction %g with train.sequence_length %d", fraction,
                     config->train.sequence_length));
     TRY(add_sampler(v, sampler, mixed ? data->num_sources : 1, VALIDATION_NAME,
-                    validation_wanted(&config->train)));
+                    validation_wanted(&config->train, config->train.eval_batches)));
     if (!mixed || data->num_sources > VALIDATION_SOURCES) return 0;
     for (int k = 0; k < data->num_sources; k++) TRY(add_set(v, data->sources[k].name, k, k + 1));
     return 0;
@@ -66,7 +66,7 @@ static int open_file(const struct config *config, const char *key, const struct 
     struct sampler *sampler;
     TRY(gdn_fail_in(data_part_open(config, files, false, 0, 1, &sampler), "%s with train.sequence_length %d",
                     key, config->train.sequence_length));
-    return add_sampler(v, sampler, 1, name, validation_wanted(&config->train));
+    return add_sampler(v, sampler, 1, name, validation_wanted(&config->train, config->train.eval_batches));
 }
 
 int validation_open(const struct config *config, struct validation *out) {
@@ -84,6 +84,22 @@ int validation_open(const struct config *config, struct validation *out) {
         TRY(open_file(config, key, &given->path, given->name, out));
     }
     return 0;
+}
+
+int validation_few(const struct validation *all, long wanted, struct validation *out) {
+    const struct validation_set *first = &all->set[0];
+    const int parts = first->end - first->first;
+    *out = (struct validation){.part = calloc((size_t)parts, sizeof *out->part),
+                               .set = calloc(1, sizeof *out->set),
+                               .bytes = all->bytes};
+    if (!out->part || !out->set) return gdn_fail(GDN_INTERNAL, "out of memory for validation sequences");
+    for (int k = 0; k < parts; k++) {
+        struct validation_part part = all->part[first->first + k];
+        const long share = wanted < sampler_sequences(part.sampler) ? sampler_share(part.sampler, k, wanted) : LONG_MAX;
+        if (share < part.sequences) part.sequences = share;
+        out->part[out->parts++] = part;
+    }
+    return add_set(out, first->name, 0, parts);
 }
 
 void validation_close(struct validation *validation) {

@@ -44,13 +44,18 @@ void validation_close(struct validation *validation);
 /* Leaves the set of that name alone. Not collective. GDN_INPUT with the names that there are. */
 int validation_keep(struct validation *validation, const char *name);
 
+/* The first set alone, of which at most `wanted` sequences are read: of each of its parts the first ones, as many as a
+ * set of so many would have. Its samplers are those of `all`, which outlives it. Not collective. GDN_INTERNAL;
+ * validation_close in any case. */
+int validation_few(const struct validation *all, long wanted, struct validation *out);
+
 /* How many sequences an evaluation reads of set `set`, and of how many; those of the part that has most, 0
  * without parts. */
 long validation_sequences(const struct validation *validation, int set);
 long validation_all(const struct validation *validation, int set);
 long validation_max(const struct validation *validation);
 
-/* How many sequences an evaluation by this configuration reads of a set that has enough; LONG_MAX: all. */
-long validation_wanted(const struct train_config *train);
+/* How many sequences are so many batches of an evaluation; LONG_MAX, also for 0: all that a set has. */
+long validation_wanted(const struct train_config *train, long batches);
 
 #endif

@@ -70,16 +70,8 @@ static void record(struct loop *loop, double seconds) {
     tell(loop);
 }
 
-/* What lies between two rounds. */
-struct rounds {
-    struct loop *loop;
-    double began; /* seconds at which the last round began; 0: there was none */
-};
-
-/* Before a round: whether this rank knows of a request to stop. Before the first one the whole evaluation has
- * to fit into the time that is left, as far as its length is known; then the next round has. */
-static bool ask(void *context) {
-    struct rounds *rounds = context;
+bool loop_ask(void *context) {
+    struct loop_rounds *rounds = context;
     struct loop *loop = rounds->loop;
     double now = MPI_Wtime();
     if (rounds->began > 0) stop_took(loop->stop, STOP_ROUND, now - rounds->began);
@@ -90,12 +82,12 @@ static bool ask(void *context) {
 
 int loop_evaluate(struct loop *loop) {
     struct run *run = loop->run;
-    struct rounds rounds = {.loop = loop};
+    struct loop_rounds rounds = {.loop = loop};
     double before = MPI_Wtime(), loss = NAN;
     const struct edge_set *active = loop_active(&run->config, &run->evaluation.pipeline, run->position.step);
     activity_phase(PHASE_EVALUATION, run->position.step);
     int status =
-        evaluation_loss(&run->evaluation, active, ask, &rounds, &loss);
+        evaluation_loss(&run->evaluation, active, loop_ask, &rounds, &loss);
     scales_restore(&run->scales); /* as if there had been no evaluation */
     if (status == GDN_STOPPED) run->position.evaluation_due = true;
     TRY(status);

@@ -221,6 +221,16 @@ static int train_step(struct loop *loop, double began) {
     return status == GDN_DIVERGED ? diverge(loop, &report) : status;
 }
 
+/* Ends a run in which an evaluation, of all or of some data, did not come to its end. */
+static int not_evaluated(struct loop *loop, int status) {
+    if (executor_failed(loop->run->evaluation.executor)) return status;
+    if (status == GDN_STOPPED) {
+        gdn_failure_clear();
+        return stop_as_asked(loop);
+    }
+    return status == GDN_DIVERGED ? status : give_up(loop, status);
+}
+
 /* Evaluation and checkpoint where they are due after a step; the evaluation also where it is due still. */
 static int after_step(struct loop *loop) {
     struct run *run = loop->run;
@@ -229,12 +239,7 @@ static int after_step(struct loop *loop) {
     if (run->data.validation.sets &&
         (last || due(run->position.step, train->eval_interval) || run->position.evaluation_due)) {
         int status = loop_evaluate(loop);
-        if (executor_failed(run->evaluation.executor)) return status;
-        if (status == GDN_STOPPED) {
-            gdn_failure_clear();
-            return stop_as_asked(loop);
-        }
-        if (status) return status == GDN_DIVERGED ? status : give_up(loop, status);
+        if (status) return not_evaluated(loop, status);
     }
     bool wanted;
     TRY(loop_save_due(loop, &wanted));
@@ -269,6 +274,8 @@ static int train(struct loop *loop) {
         bool end = false;
         int status = before_step(loop, &end);
         if (end || status) return status;
+        status = loop_leave_out(loop, &began);
+        if (status) return not_evaluated(loop, status);
         TRY(loop_prune(loop));
         TRY(train_step(loop, began));
         TRY(loop_health_step(loop));

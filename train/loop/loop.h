@@ -70,15 +70,29 @@ int loop_noise(struct loop *loop);
 void loop_record_noise(struct loop *loop, const struct step_report *report);
 
 /* Before a step: takes away connections, and brings some back, where train.prune says so, and makes what steps do
- * with those left; tells of it.
- * Collective. GDN_INTERNAL, the same on all ranks. (loop/prune.c) */
+ * with those left; tells of it. Collective. GDN_INTERNAL, the same on all ranks. (loop/prune.c) */
 int loop_prune(struct loop *loop);
-/* After the passes of a step that is an update: what it measured of connections. Collective. GDN_INTERNAL. */
+/* Before that: where it goes by leave_one_out and is due, what the loss of some validation data gains without each
+ * connection; records how long that took, by which the step's beginning, `began` in seconds, is put off. Collective.
+ * Fails as loop_evaluate, and then has changed nothing, so that a start from here does it anew. (loop/leave_out.c) */
+int loop_leave_out(struct loop *loop, double *began);
+/* After the passes of a step that is an update: what it measured of connections. Collective. GDN_INTERNAL. (loop/prune.c) */
 int loop_prune_measure(struct run *run, const struct loss_options *options);
 
 /* Whether this rank knows of a request to stop, or the time that is left is too short for `next` and a
  * checkpoint. Not collective. (loop/save.c) */
 enum stop_reason loop_asked(struct loop *loop, enum stop_work next);
+
+/* What lies between two rounds of an evaluation. */
+struct loop_rounds {
+    struct loop *loop;
+    double began; /* seconds at which the last round began; 0: there was none */
+};
+
+/* Before a round, of struct loop_rounds (evaluation_ask): whether this rank knows of a request to stop. Before the
+ * first one the whole evaluation has to fit into the time that is left, as far as its length is known; then the next
+ * round has. Not collective. (loop/eval.c) */
+bool loop_ask(void *rounds);
 
 /* Evaluates and records. Collective. The same on all ranks: GDN_STOPPED, with nothing recorded and
  * run->position.evaluation_due set, where somebody asked to stop; GDN_DIVERGED for a loss that is not finite;

@@ -14,21 +14,21 @@ int loop_prune_measure(struct run *run, const struct loss_options *options) {
     if (!pruning_measures(pruning->config, run->position.step)) return 0;
     const struct connection_sums *found = executor_connections(run->trainer.executor);
     const double tokens = (double)run_unpadded(run), gates = (double)model_gates(&run->config.model);
-    double *sums = pruning->sums;
-    for (int e = 0; e < edges; e++) {
-        sums[3 * e] = options->each ? found[e].gate / (tokens * gates) : 0;
-        sums[3 * e + 1] = options->each ? found[e].contribution / tokens : 0;
-        sums[3 * e + 2] = options->effects ? found[e].effect / run->loss_scale.scale : 0;
-    }
-    TRY(mesh_sum(&run->mesh, sums, 3 * edges));
+    for (int e = 0; e < edges; e++)
+        pruning->sums[e] = (struct pruning_sums){
+            .gate = options->each ? found[e].gate / (tokens * gates) : 0,
+            .contribution = options->each ? found[e].contribution / tokens : 0,
+            .effect = options->effects ? found[e].effect / run->loss_scale.scale : 0,
+        };
+    TRY(mesh_sum(&run->mesh, (double *)pruning->sums, 3 * edges));
     pruning_add(pruning);
     return 0;
 }
 
-/* |mix| of each connection, 1 where it has none, in pruning->sums [edges]. Several ranks may have a copy. */
+/* |mix| of each connection, 1 where it has none, in pruning->sums, as numbers [edges]. Several ranks may have a copy. */
 static int sum_mixes(struct run *run) {
     const struct edges *edges = &run->part.pipeline.edges;
-    double *mix = run->pruning.sums, *copies = mix + edges->count;
+    double *mix = (double *)run->pruning.sums, *copies = mix + edges->count;
     for (int e = 0; e < edges->count; e++) {
         char name[64];
         snprintf(name, sizeof name, "layers.%d.delta.%d.mix", edges->edge[e].target, edges->edge[e].distance);
@@ -85,7 +85,7 @@ int loop_prune(struct loop *loop) {
     struct run *run = loop->run;
     if (!pruning_due(&run->pruning, run->position.step)) return 0;
     TRY(sum_mixes(run));
-    if (!pruning_decide(&run->pruning, run->position.step, run->pruning.sums)) return 0;
+    if (!pruning_decide(&run->pruning, run->position.step, (const double *)run->pruning.sums)) return 0;
     TRY(run_choose(run));
     record(loop);
     return 0;

@@ -48,8 +48,8 @@ struct loss_options loop_options(const struct run *run) {
     if (dropout_on(&config->model.dropout)) options.masks = dropout_key(train->seed, step);
     options.each = train->gate_interval > 0 && step % train->gate_interval == 0;
     if (pruning_measures(&train->prune, step)) {
-        options.effects = train->prune.by == PRUNING_FIRST_ORDER;
-        options.each |= train->prune.by == PRUNING_CONTRIBUTION;
+        options.effects = pruning_importance(&train->prune)->effects;
+        options.each |= pruning_importance(&train->prune)->each;
     }
     options.measure = config->model.delta.regularizer != REGULARIZER_NONE || options.each;
     return options;

@@ -77,7 +77,7 @@ static int describe_evaluation(struct plan *plan) {
     const struct data_config *data = &plan->config->data;
     if (!data->validation.count && data->validation_fraction == 0 && data->num_validations == 0) return 0;
     const struct partition_place place = partition_place_of(plan->size, 0);
-    TRY(evaluation_describe(plan->config, &place, validation_wanted(&plan->config->train),
+    TRY(evaluation_describe(plan->config, &place, validation_wanted(&plan->config->train, plan->config->train.eval_batches),
                             &plan->evaluation));
     plan->work.evaluation = &plan->evaluation;
     return 0;

@@ -4,6 +4,7 @@
 #include "kernels/base/status.h"
 #include "model/model.h"
 #include "model/params/find.h"
+#include "train/prune/leave_out.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -26,6 +27,7 @@ struct work {
     struct prune *prune;
     const struct edges *edges;
     bool *has; /* [edges] those of the next evaluation */
+    int left_out; /* connections so far */
     int done, all;
 };
 
@@ -34,14 +36,16 @@ static void tell(struct work *w) {
     if (w->job->tell) w->job->tell(w->job->context, w->done, w->all);
 }
 
+static struct leave_out leaving(const struct work *w) {
+    return (struct leave_out){.evaluation = w->job->evaluation, .data = w->job->evaluation->validation};
+}
+
 /* The loss with the edges of w->has. */
 static int loss_with(struct work *w, double *loss) {
-    struct edge_set set;
-    TRY(mesh_agree(w->job->evaluation->mesh, edge_set_create(w->edges, w->has, &set)));
-    int status = evaluation_loss(w->job->evaluation, &set, NULL, NULL, loss);
-    edge_set_free(&set);
-    if (!status) tell(w);
-    return status;
+    const struct leave_out job = leaving(w);
+    TRY(leave_out_loss(&job, w->has, loss));
+    tell(w);
+    return 0;
 }
 
 static void begin_set(struct work *w) {
@@ -89,16 +93,18 @@ static int measure_all(struct work *w) {
 
 /* ------------------------------------------------------------------------------------------- importance */
 
-static int leave_out_each(struct work *w) {
-    struct prune *p = w->prune;
-    for (int i = 0; i < p->count; i++) {
-        double loss;
-        begin_set(w);
-        w->has[p->edge[i].edge] = false;
-        TRY(loss_with(w, &loss));
-        p->edge[i].increase = isnan(loss) ? INFINITY : loss - p->loss;
-    }
-    return 0;
+/* They come in the order of the table, as p->edge has them still. */
+static void found(void *context, int edge, double increase) {
+    struct work *w = context;
+    (void)edge;
+    w->prune->edge[w->left_out++].increase = increase;
+    tell(w);
+}
+
+static int leave_out(struct work *w) {
+    const struct leave_out job = leaving(w);
+    begin_set(w);
+    return leave_out_each(&job, w->has, w->prune->loss, found, w);
 }
 
 static int measure_effects(struct work *w) {
@@ -210,7 +216,7 @@ static int measure(struct work *w) {
     if (!isfinite(p->loss))
         return gdn_fail(GDN_INPUT, "the model's loss is %g: nothing can be told by it", p->loss);
     if (prune_takes_effects(w->job->by, w->job->ops)) TRY(measure_effects(w));
-    if (w->job->by == PRUNE_LEAVE_ONE_OUT) TRY(leave_out_each(w));
+    if (w->job->by == PRUNE_LEAVE_ONE_OUT) TRY(leave_out(w));
     choose_importance(w);
     if (w->job->by == PRUNE_LEAVE_ONE_OUT) {
         p->correlation = correlation(p, prune_use);

@@ -7,9 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a step has of the averages once there are many. */
-#define NEWEST 0.02
-
 static bool is_connection(const struct pruning *p, int e) {
     return p->edges->edge[e].measured;
 }
@@ -20,7 +17,7 @@ int pruning_create(const struct prune_config *config, const struct edges *edges,
     if (!config->by) return 0;
     out->has = calloc(count, sizeof *out->has);
     out->average = calloc(count, sizeof *out->average);
-    out->sums = calloc(count, 3 * sizeof *out->sums);
+    out->sums = calloc(count, sizeof *out->sums);
     out->order = calloc(count, sizeof *out->order);
     if (!out->has || !out->average || !out->sums || !out->order)
         return gdn_fail(GDN_INTERNAL, "out of memory for the importance of %d connections", edges->count);
@@ -37,13 +34,18 @@ void pruning_free(struct pruning *p) {
     *p = (struct pruning){0};
 }
 
+const struct importance *pruning_importance(const struct prune_config *config) {
+    return &importance_rows[config->by];
+}
+
 bool pruning_measures(const struct prune_config *config, int64_t step) {
-    return config->by && step < config->end;
+    return importance_of_steps(pruning_importance(config)) && step < config->end;
 }
 
 bool pruning_due(const struct pruning *p, int64_t step) {
     const struct prune_config *config = p->config;
-    if (!config->by || !p->measured || step < config->begin || step > config->end) return false;
+    if (!config->by || step < config->begin || step > config->end) return false;
+    if (!p->measured && !pruning_importance(config)->left_out) return false; /* nothing is known */
     return step == config->end || (step - config->begin) % config->interval == 0;
 }
 
@@ -53,13 +55,15 @@ bool pruning_has_pruned(const struct pruning *p) {
     return false;
 }
 
+const bool *pruning_chosen(const struct pruning *p) {
+    return pruning_has_pruned(p) ? p->has : NULL;
+}
+
 void pruning_add(struct pruning *p) {
-    const double part = fmax(1 / ((double)p->measured + 1), NEWEST);
-    for (int e = 0; e < p->edges->count; e++) {
-        const double *sums = p->sums + 3 * e;
-        const double now = p->config->by == PRUNING_FIRST_ORDER ? sums[2] * sums[2] : sums[0] * sums[1];
-        if (is_connection(p, e) && p->has[e]) p->average[e] += part * (now - p->average[e]);
-    }
+    const struct importance *row = pruning_importance(p->config);
+    const double part = fmax(1 / ((double)p->measured + 1), row->newest);
+    for (int e = 0; e < p->edges->count; e++)
+        if (is_connection(p, e) && p->has[e]) p->average[e] += part * (row->measured(&p->sums[e]) - p->average[e]);
     p->measured++;
 }
 
@@ -69,10 +73,6 @@ static int by_importance(const void *a, const void *b) {
     const struct pruning_place *x = a, *y = b;
     return x->importance != y->importance ? (x->importance < y->importance) - (x->importance > y->importance)
                                           : x->edge - y->edge;
-}
-
-static double importance_of(const struct pruning *p, int e, const double *mix) {
-    return p->config->by == PRUNING_FIRST_ORDER ? sqrt(p->average[e]) : p->average[e] * mix[e];
 }
 
 static int part_of(const struct pruning *p, double part) {
@@ -139,10 +139,11 @@ static int keep_by_threshold(struct pruning *p, int count, int absent, int64_t s
 
 /* Puts the connections that are in use, or that are not, into `order`, and returns how many these are. */
 static int sort(const struct pruning *p, bool in_use, const double *mix, struct pruning_place *order) {
+    const struct importance *row = pruning_importance(p->config);
     int count = 0;
     for (int e = 0; e < p->edges->count; e++)
         if (is_connection(p, e) && p->has[e] == in_use)
-            order[count++] = (struct pruning_place){e, importance_of(p, e, mix)};
+            order[count++] = (struct pruning_place){e, row->importance(p->average[e], mix[e])};
     qsort(order, (size_t)count, sizeof *order, by_importance);
     return count;
 }

@@ -61,12 +61,17 @@ static int read_lines(void *context, const struct row *row, long first, long n, 
     return 0;
 }
 
+/* What is left is trained as it is: defaults. */
+static void prune_never(struct config *config) {
+    config->train.prune = (struct prune_config){.keep = 0.5, .interval = 100, .batches = 4};
+}
+
 /* Lists the connections kept in place of distances. */
 static int list_kept(const struct prune *prune, struct config *config) {
     struct delta_config *delta = &config->model.delta;
     delta->num_distances = delta->num_edges = delta->stage_steps = 0;
     delta->embedding_source = false;
-    config->train.prune = (struct prune_config){.keep = 0.5, .interval = 100}; /* defaults: off */
+    prune_never(config);
     for (int i = 0; i < prune->count; i++) {
         const struct prune_edge *edge = &prune->edge[i];
         if (!edge->kept) continue;
@@ -152,7 +157,7 @@ static int keep(const struct kept *kept, struct config *config) {
     if (kept->prune) return list_kept(kept->prune, config);
     config->model.num_layers = kept->cut->num_layers;
     config->delta_store.num_layers = 0; /* numbers of others */
-    config->train.prune = (struct prune_config){.keep = 0.5, .interval = 100};
+    prune_never(config);
     delta->num_distances = delta->stage_steps = 0;
     delta->embedding_source = false;
     delta->num_edges = kept->cut->edges;

@@ -4,6 +4,7 @@
 #include "train/config/batch.h"
 #include "train/config/rows.h"
 #include "train/evaluation/data_part.h"
+#include "train/prune/pruning.h"
 #include "train/run/tokenized.h"
 
 #include <stdlib.h>
@@ -17,6 +18,8 @@ static int open_data(const struct config *config, const struct mesh *mesh,
                     config->data.train.count ? "data.train" : "data.sources", config->train.sequence_length));
     TRY(validation_open(config, &data->validation));
     TRY(run_tokenizer_verify(&data->tokenizer, data->sampler, &data->validation));
+    if (pruning_importance(&config->train.prune)->left_out)
+        TRY(validation_few(&data->validation, validation_wanted(&config->train, config->train.prune.batches), &data->few));
     data->rows = malloc((size_t)share * (size_t)(config->train.sequence_length + 1) * sizeof *data->rows);
     if (mesh->axis[AXIS_CONTEXT].size > 1)
         data->pieces = malloc((size_t)config_rows(config, share) * (size_t)(config_row_length(config) + 1) *
@@ -118,6 +121,7 @@ int run_data_open(const struct config *config, const struct mesh *mesh, const st
 
 void run_data_free(struct run_data *data) {
     sampler_close(data->sampler);
+    validation_close(&data->few);
     validation_close(&data->validation);
     run_tokenizer_free(&data->tokenizer);
     free(data->rows);

@@ -20,6 +20,7 @@ struct run_data {
     struct run_tokenizer tokenizer;
     struct sampler *sampler; /* training samples */
     struct validation validation;
+    struct validation few; /* of its first set, what train.prune measures on by leave_one_out; else no sets */
     int32_t
         *rows; /* [share, sequence_length + 1] this data rank's part of the next batch, from the first on:
                  whole sequences, on all context ranks */

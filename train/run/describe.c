@@ -43,13 +43,15 @@ static void describe_data(const struct run *run, FILE *out) {
 
 static void describe_pruning(const struct run *run, FILE *out) {
     const struct prune_config *prune = &run->config.train.prune;
-    static const char *const by[] = {"", "gate x contribution", "first-order effect"};
+    const struct importance *row = pruning_importance(prune);
+    char on[64] = "", count[32];
     int left = 0;
+    if (row->left_out) snprintf(on, sizeof on, " on %s sequences", plan_grouped(validation_sequences(&run->data.few, 0), count));
     for (int e = 0; prune->by && e < run->pruning.edges->count; e++)
         left += run->pruning.edges->edge[e].measured && run->pruning.has[e];
     if (prune->by)
-        fprintf(out, "pruning   by %s, before steps %ld to %ld, every %ld; %d of %d connections are left, and %ld are to stay%s\n",
-                by[prune->by], prune->begin, prune->end, prune->interval, left, run->pruning.connections,
+        fprintf(out, "pruning   by %s%s, before steps %ld to %ld, every %ld; %d of %d connections are left, and %ld are to stay%s\n",
+                row->words, on, prune->begin, prune->end, prune->interval, left, run->pruning.connections,
                 lround(prune->keep * run->pruning.connections), prune->regrow > 0 ? "; some that have gone come back" : "");
 }
 

@@ -8,20 +8,12 @@ int64_t run_parameters(const struct run *run) {
     return all;
 }
 
-static int choose(struct run *run) {
-    const struct pruning *pruning = &run->pruning;
-    const bool *has = pruning_has_pruned(pruning) ? pruning->has : NULL;
-    const int rank = run->mesh.axis[AXIS_PIPELINE].index;
-    TRY(pipeline_choose(&run->part.pipeline, has, rank));
-    return run->evaluation.executor ? pipeline_choose(&run->evaluation.pipeline, has, rank) : 0;
-}
-
 int run_choose(struct run *run) {
     if (!run->config.train.prune.by) return 0;
-    TRY(mesh_agree(&run->mesh, choose(run)));
+    const bool *has = pruning_chosen(&run->pruning);
+    TRY(mesh_agree(&run->mesh, pipeline_choose(&run->part.pipeline, has, run->mesh.axis[AXIS_PIPELINE].index)));
     executor_renew(run->trainer.executor);
-    if (run->evaluation.executor) executor_renew(run->evaluation.executor);
-    return 0;
+    return run->evaluation.executor ? evaluation_choose(&run->evaluation, has) : 0;
 }
 
 long run_share(const struct run *run) {

@@ -34,6 +34,7 @@ static struct mesh_case cases[] = {
     {{1, 2, 2}, {"model.delta.aggregate=attention", "train.recompute=full"}},
     {{2, 2, 1}, {"mesh.delta=connection"}},
     {{1, 1, 1}, {"model.delta.stage_steps=0", "train.prune={by: first_order, begin: 1, end: 9}"}},
+    {{1, 1, 2}, {"model.delta.stage_steps=0", "data.validation_fraction=0.1", "train.prune={by: leave_one_out, begin: 1, end: 9}"}},
     {{2, 1, 2}, {"model.delta.stage_steps=0", "train.prune={by: contribution, begin: 1, end: 9}"}},
 };
 enum { CASES = sizeof cases / sizeof *cases };

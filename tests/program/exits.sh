@@ -85,7 +85,7 @@ thresholds=$(sed -n 's/^  gdn generate --exit //p' table)
 speak() { "$GDN" generate mean --prompt 'seven ' --length 24 --temperature 0 --context 99 "$@"; }
 speak > all && speak --exit 2 > never && cmp all never || fail "exits that are not asked change a text"
 speak --exit 0,2,2 --stats > early 2> note
-grep -q ' of 1.00 of 8 layers' note || fail "$(cat note)"
+grep -q ' on the mean 1.00 of 8 layers a token' note || fail "$(cat note)"
 speak --exit "$thresholds" > wished
 refused "one for each exit" speak --exit 0.5,0.5
 on 1.1.1 heads heads --set train.steps=2

@@ -90,7 +90,7 @@ LC_ALL=C sort -rg -c effects && [ "$(sort -u effects | wc -l)" -ge 6 ] || fail "
 for at in 0 1 2 3 4 5 6; do value half.json connections $at effect; done | sort -g > beside
 sort -g effects | cmp - beside || fail "other effects beside leave-one-out"
 LC_ALL=C awk -v r="$(value half.json effect_correlation)" 'BEGIN { exit !(r >= -1 && r <= 1) }' || fail "no correlation: $(cat half.json)"
-refused "leave-one-out, contribution or first-order is expected" "$GDN" prune whole --by second-order
+refused "leave-one-out, contribution or first-order (of --layers angle too) is expected" "$GDN" prune whole --by second-order
 
 prune none.json whole --keep 0 --output none --by contribution
 [ "$(value none.json correlation)" = null ] && [ "$(value none.json connections 0 increase)" = null ] || fail "measured what was not asked for"

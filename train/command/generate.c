@@ -154,6 +154,9 @@ static const struct command_line line = {
         "seed.\n\n"
         "Examples:\n"
         "  gdn generate runs/tiny --prompt 'It was ' --temperature 0.8 --top-k 40\n"
+        "  gdn eval runs/exits --exits\n"
+        "  gdn generate runs/exits --prompt 'It was ' --exit 0.453,0.394,0.323 --stats\n"
+        "  gdn generate runs/exits --prompt 'It was ' --speculate 3 --draft 2 --stats\n"
         "  gdn generate runs/tokens --ids --prompt '17 4 256' --length 20 --json",
     .common = OPTION_SET,
     .own = own,

@@ -47,7 +47,7 @@ void leaving_print(const struct leaving *leaving, int layers) {
     clock_gettime(CLOCK_MONOTONIC, &now);
     const double seconds = (double)(now.tv_sec - leaving->begin.tv_sec) +
                            1e-9 * (double)(now.tv_nsec - leaving->begin.tv_nsec);
-    fprintf(stderr, "gdn: note: %ld tokens, of %.2f of %d layers on the mean, %.1f tokens a second\n",
+    fprintf(stderr, "gdn: note: %ld tokens, on the mean %.2f of %d layers a token, %.1f tokens a second\n",
             leaving->tokens, (double)leaving->layers / (double)leaving->tokens, layers,
             (double)(leaving->tokens - 1) / seconds);
 }

@@ -24,7 +24,8 @@ static const struct argp_option own[] = {
     {"layers", KEY_LAYERS, "N", 0, "In place of connections, leave out the N least important layers", 0},
     {"by", KEY_BY, "MEASURE", 0,
      "Importance: leave-one-out (default), the loss without it, an evaluation each; contribution, gate x "
-     "contribution, of one evaluation; or first-order, what groups of the data lose by their gradients, of one pass",
+     "contribution, of one evaluation; or first-order, what groups of the data lose by their gradients, of one pass. With "
+     "--layers: leave-one-out (default) or angle",
      0},
     {"output", KEY_OUTPUT, "DIR", 0,
      "Write the model of those kept into this new folder: checkpoint.h5 and config.yaml", 0},
@@ -118,6 +119,7 @@ static const struct command_line line = {
         "alone. --keep F keeps round(F x connections) of them. What is measured on the data that connections "
         "were chosen by flatters a "
         "little: choose by one set (--data, --validation) and judge by another, with gdn eval.\n\n"
+        "train.prune in a configuration prunes connections by the same measures while training goes on.\n\n"
         "--layers N leaves out N layers in place of connections: those without which alone the loss grows least, a model and an "
         "evaluation each, or with --by angle those that turn the stream least, of one pass. A connection into such a layer "
         "goes with it, one that reads it reads the nearest layer below that stays, or the embedding. On the cpu; not of "
@@ -217,7 +219,7 @@ static int prune_model(struct subject *subject, const struct options *options, c
     int by;
     TRY(mesh_agree(&subject->mesh,
                    given->layers ? find_by(given->by, prune_layers_by_words, "of layers leave-one-out or angle", &by)
-                                 : find_by(given->by, prune_by_words, "leave-one-out, contribution or first-order", &by)));
+                                 : find_by(given->by, prune_by_words, "leave-one-out, contribution or first-order (of --layers angle too)", &by)));
     if (given->layers && (!isnan(given->keep) || given->svg))
         return mesh_agree(&subject->mesh, gdn_fail(GDN_INPUT, "--layers leaves out layers, %s is of connections: one of "
                                                               "them is expected",

@@ -124,7 +124,7 @@ const struct key config_keys[] = {
 
     {"model.exit.layers", KEY_INTS, offsetof(struct config, model.exit.layers), "[]", COUNT(0),
      .count_offset = offsetof(struct config, model.exit.num_layers), RESUME,
-     .help = "layers below the last whose outputs the head reads too, by a norm of their own, increasing: exits, "
+     .help = "layers below the last, at most 16, increasing, whose outputs the head reads too, by a norm of their own: exits, "
              "whose losses join the loss, and by which gdn generate --exit leaves early"},
     {"model.exit.weights", KEY_REALS, offsetof(struct config, model.exit.weights), "[]", ABOVE_0,
      .count_offset = offsetof(struct config, model.exit.num_weights), RESUME,

@@ -12,14 +12,7 @@ set -euo pipefail
 
 model whole.yaml "eval_interval: 400, eval_batches: 40"
 
-# Every second file to choose by, the others to judge by.
-mkdir -p choose judge
-turn=0
-for file in "$corpus"/validation/*.txt; do
-    turn=$((1 - turn))
-    if [ $turn -eq 1 ]; then ln -sf "$file" judge/; else ln -sf "$file" choose/; fi
-done
-
+halves
 [ -d whole ] || "$gdn" train whole.yaml --run-dir whole >&2
 [ -d half ] || "$gdn" prune whole --keep 0.5 --output half --data 'choose/*.txt' --svg curve.svg | tee half.txt >&2
 

@@ -1,56 +1,13 @@
 /* Softmax attention with rotary positions, the mixer of a transformer: heads divided over the tensor axis. In
- * shapes H and K are this rank's heads and key/value heads of width hd. */
+ * shapes H and K are this rank's heads and key/value heads of width hd. Linear maps have a file of their own
+ * (attention_project.c), and so has generation (attention_decode.c). */
 #include "kernels/base/status.h"
 #include "model/base/dropout.h"
-#include "model/base/terms.h"
-#include "model/mixer/context.h"
-#include "model/mixer/head_norm.h"
-#include "model/mixer/mixer.h"
+#include "model/mixer/attention.h"
 #include "model/mixer/rotary.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-enum { WEIGHT_QKV, WEIGHT_O, WEIGHTS };
-
-/* Of one layer, and what a micro-batch saves of it. */
-struct attention {
-    int policy; /* the layer's */
-    struct tensor qkv, o;
-    struct tensor qkv_bias, o_bias; /* [(H+2K)·hd], [D], where there are any */
-    struct head_norm norm;
-    real *qkv_out;   /* [T, (H+2K)·hd], rotated */
-    real *out, *lse; /* [T, H·hd], [B, H, S] */
-};
-
-struct common {
-    real *cosine, *sine; /* [positions, hd/2] */
-    /* Scratch of the backward pass. */
-    real *dqkv; /* [T, (H+2K)·hd] */
-    real *work; /* [B, H, S] */
-    real *dout; /* [T, H·hd] gradient of a layer's out; NULL where it fits into dn */
-    real *norm; /* [T, H·hd] of head_norm, forward too; NULL where there is none */
-    struct context context; /* with several context ranks */
-};
-
-/* Keys and values of the tokens so far. */
-struct cache {
-    long length;
-    real *keys, *values; /* [capacity, K·hd] */
-};
-
-struct shape {
-    long D, H, K, hd, wide; /* wide: a row of q, k and v */
-    struct context_heads heads;
-};
-
-static struct shape shape_of(const struct model *m) {
-    const struct model_config *c = &m->config;
-    long hd = head_width(c), H = c->num_heads / m->layout.size[AXIS_TENSOR],
-         K = c->num_kv_heads / m->layout.size[AXIS_TENSOR];
-    const struct context_heads heads = {H, K, hd, (H + 2 * K) * hd};
-    return (struct shape){.D = c->hidden_size, .H = H, .K = K, .hd = hd, .wide = heads.wide, .heads = heads};
-}
 
 static int leaves(const struct model_config *c, struct leaf *leaf) {
     long D = c->hidden_size, hd = head_width(c), q = hd * c->num_heads, kv = hd * c->num_kv_heads;
@@ -128,7 +85,7 @@ static void find(const struct model *m, const struct mixing *x) {
 
 static void lay_out(struct model *m, const struct mixing *x, void *shared_of_row, long T) {
     struct attention *a = x->own, *shared = shared_of_row;
-    struct shape z = shape_of(m);
+    struct attention_shape z = attention_shape_of(m);
     a->policy = x->policy;
     SAVE_BF16(m, a, shared, qkv_out, T * z.wide, POLICY_FULL);
     SAVE_BF16(m, a, shared, out, T * z.H * z.hd, POLICY_FULL);
@@ -139,8 +96,8 @@ static void lay_out(struct model *m, const struct mixing *x, void *shared_of_row
 }
 
 static void lay_out_scratch(struct model *m, void *common, long T, long positions) {
-    struct common *s = common;
-    struct shape z = shape_of(m);
+    struct attention_common *s = common;
+    struct attention_shape z = attention_shape_of(m);
     s->cosine = take(&m->scratch, positions * z.hd / 2);
     s->sine = take(&m->scratch, positions * z.hd / 2);
     context_lay_out(m, &s->context, &z.heads);
@@ -152,7 +109,7 @@ static void lay_out_scratch(struct model *m, void *common, long T, long position
 }
 
 static int fill_rotary(struct model *m, void *common, long positions) {
-    const struct common *s = common;
+    const struct attention_common *s = common;
     long half = head_width(&m->config) / 2;
     size_t bytes = (size_t)(positions * half) * sizeof(real);
     real *cosine = malloc(2 * bytes + 1), *sine = cosine + positions * half;
@@ -170,106 +127,21 @@ static int fill_rotary(struct model *m, void *common, long positions) {
     return 0;
 }
 
-/* Is the place projected from n, by the mixer itself? */
-static bool projects(const struct model *m, const struct mixing *x, enum rule_place place) {
-    return !x->inlet || !x->inlet->instead(m, x->layer, place);
-}
-
-typedef void enter(struct model *m, int layer, enum rule_place place, const struct heads *heads);
-
-/* What enters the queries, keys and values of qkv [T, (H+2K)·hd], or takes its part of their gradients. */
-static void enter_places(struct model *m, const struct mixing *x, enter *call, real *qkv, const real *n,
-                         real *dn) {
-    struct shape z = shape_of(m);
-    struct heads heads = {.at = qkv, .width = z.hd, .ld = z.wide, .n = n, .dn = dn};
-    for (enum rule_place place = PLACE_QUERY; place <= PLACE_VALUE; place++) {
-        heads.count = place == PLACE_QUERY ? z.H : z.K;
-        heads.empty = !projects(m, x, place);
-        call(m, x->layer, place, &heads);
-        heads.at += heads.count * z.hd;
-    }
-}
-
-/* Neighbouring columns of q, k and v that the mixer projects in one product. */
-struct columns {
-    long first, count;
-    int weight_id; /* of all of them; of fewer NO_WEIGHT_ID */
-};
-
-/* The first such columns from `from` on; count 0: none. */
-static struct columns next_columns(const struct model *m, const struct mixing *x, long from) {
-    struct shape z = shape_of(m);
-    struct columns next = {0, 0, NO_WEIGHT_ID};
-    long first = 0;
-    for (enum rule_place place = PLACE_QUERY; place <= PLACE_VALUE; place++) {
-        long count = (place == PLACE_QUERY ? z.H : z.K) * z.hd;
-        if (first >= from && projects(m, x, place)) {
-            if (!next.count) next.first = first;
-            next.count += count;
-        } else if (next.count)
-            break;
-        first += count;
-    }
-    if (next.count == z.wide) next.weight_id = x->weight + WEIGHT_QKV;
-    return next;
-}
-
-/* Positions of rows of q, k and v, or the way back of their gradient; the first token's is `position`. */
-static void rotate(struct model *m, const struct common *s, long position, int direction, real *qkv) {
-    const struct shape z = shape_of(m);
-    if (context_cuts(m))
-        context_rotate(m, &z.heads, s->cosine, s->sine, direction, qkv);
-    else
-        m->ops->rope(m->T, m->S, position, m->start, z.H + z.K, z.hd, s->cosine, s->sine, direction, qkv,
-                     z.wide);
-}
-
-/* Queries, keys and values, normed and rotated; the first token's position is `position`. */
-static void project(struct model *m, const struct mixing *x, const real *n, long position) {
-    const struct attention *a = x->own;
-    const struct common *s = x->common;
-    struct shape z = shape_of(m);
-    for (struct columns c = next_columns(m, x, 0); c.count; c = next_columns(m, x, c.first + c.count)) {
-        real *out = a->qkv_out + c.first;
-        multiply_weight(m, c.weight_id, 'N', 'T', m->T, c.count, z.D, 1, n, z.D, a->qkv.w + c.first * z.D,
-                        z.D, 0, out, z.wide);
-        if (a->qkv_bias.w) m->ops->add_columns(m->T, c.count, 1, a->qkv_bias.w + c.first, 0, out, z.wide);
-    }
-    if (x->inlet) enter_places(m, x, x->inlet->forward, a->qkv_out, n, NULL);
-    if (s->norm) head_norm_forward(m, &a->norm, &(struct head_rows){a->qkv_out, z.H, z.K, z.hd}, s->norm);
-    rotate(m, s, position, 1, a->qkv_out);
-}
-
-/* The bias is a term of one tensor rank. */
-static void project_out(struct model *m, const struct mixing *x, real *out) {
-    const struct attention *a = x->own;
-    struct shape z = shape_of(m);
-    linear_terms(m, &(struct terms){.weight_id = x->weight + WEIGHT_O,
-                                    .transposed = 'T',
-                                    .k = z.H * z.hd,
-                                    .a = a->out,
-                                    .lda = z.H * z.hd,
-                                    .w = a->o.w,
-                                    .ldw = z.H * z.hd,
-                                    .bias = a->o_bias.w,
-                                    .out = out});
-}
-
 /* What is dropped of this rank's heads; NULL: nothing. */
 static const struct mask *mask_of(const struct model *m, const struct mixing *x, struct mask *mask) {
     const double rate = m->config.dropout.attention;
     if (!drops(m, rate)) return NULL;
     *mask = dropout_mask(m, DROP_ATTENTION, x->layer, 0, rate, 0);
-    mask->head = (uint64_t)(m->tensor->index * shape_of(m).H);
+    mask->head = (uint64_t)(m->tensor->index * attention_shape_of(m).H);
     return mask;
 }
 
 static void again(struct model *m, const struct mixing *x, const real *n) {
     const struct attention *a = x->own;
-    const struct common *s = x->common;
-    struct shape z = shape_of(m);
+    const struct attention_common *s = x->common;
+    struct attention_shape z = attention_shape_of(m);
     struct mask mask;
-    project(m, x, n, 0);
+    attention_project(m, x, n, 0);
     if (context_cuts(m))
         context_forward(m, &s->context, &z.heads, a->qkv_out, a->out, a->lse);
     else
@@ -279,40 +151,15 @@ static void again(struct model *m, const struct mixing *x, const real *n) {
 
 static void forward(struct model *m, const struct mixing *x, const real *n, real *out) {
     again(m, x, n);
-    project_out(m, x, out);
-}
-
-/* From s->dqkv of columns that n was projected to, beside what else is in dn if `more` is; `last` of them: dn
- * is then this rank's terms of a sum. */
-static void columns_backward(struct model *m, const struct mixing *x, struct columns c, const real *n,
-                             real *dn, bool more, bool last) {
-    const struct attention *a = x->own;
-    const struct common *s = x->common;
-    struct shape z = shape_of(m);
-    const struct terms terms = {.weight_id = c.weight_id,
-                                .transposed = 'N',
-                                .k = c.count,
-                                .a = s->dqkv + c.first,
-                                .lda = z.wide,
-                                .w = a->qkv.w + c.first * z.D,
-                                .ldw = z.D,
-                                .beta = more,
-                                .out = dn};
-    if (last)
-        linear_terms(m, &terms);
-    else
-        multiply_weight(m, c.weight_id, 'N', 'N', m->T, z.D, c.count, 1, terms.a, z.wide, terms.w, z.D, more,
-                        dn, z.D);
-    weight_gradient(m, c.weight_id, c.count, z.D, m->T, 1, terms.a, z.wide, n, z.D, a->qkv.g + c.first * z.D,
-                    z.D);
+    attention_project_out(m, x, out);
 }
 
 static void backward(struct model *m, const struct mixing *x, const real *dout, const real *n, real *dn) {
     const struct ops *ops = m->ops;
     const struct attention *a = x->own;
-    const struct common *s = x->common;
-    struct shape z = shape_of(m);
-    long T = m->T, D = z.D, own = z.H * z.hd, wide = z.wide;
+    const struct attention_common *s = x->common;
+    struct attention_shape z = attention_shape_of(m);
+    long T = m->T, D = z.D, own = z.H * z.hd;
     int o = x->weight + WEIGHT_O;
     real *da = s->dout ? s->dout : dn; /* gradient of a->out; scratch then, until dn is written */
     ops->linear(o, 'N', 'N', T, own, D, 1, dout, D, a->o.w, own, 0, da, own);
@@ -325,82 +172,14 @@ static void backward(struct model *m, const struct mixing *x, const real *dout, 
     else
         ops->attention_back(m->B, m->S, z.H, z.K, z.hd, mask_of(m, x, &mask), m->start, a->qkv_out, a->out,
                             a->lse, da, s->dqkv, s->work);
-    rotate(m, s, 0, -1, s->dqkv);
-    if (s->norm) head_norm_backward(m, &a->norm, &(struct head_rows){s->dqkv, z.H, z.K, z.hd}, s->norm, da);
-    if (x->inlet) {
-        ops->zero(T * D, dn);
-        enter_places(m, x, x->inlet->backward, s->dqkv, n, dn);
-    }
-    for (struct columns c = next_columns(m, x, 0), next; c.count; c = next) {
-        next = next_columns(m, x, c.first + c.count);
-        columns_backward(m, x, c, n, dn, x->inlet, !next.count);
-    }
-    if (a->qkv_bias.g) ops->add_column_sums(T, wide, s->dqkv, wide, a->qkv_bias.g);
-}
-
-static void lay_out_decode(struct model *m, const struct mixing *x, struct arena *arena, long capacity) {
-    struct cache *cache = x->decode;
-    struct shape z = shape_of(m);
-    cache->keys = take(arena, capacity * z.K * z.hd);
-    cache->values = take(arena, capacity * z.K * z.hd);
-}
-
-static void reset(struct model *m, const struct mixing *x) {
-    struct cache *cache = x->decode;
-    (void)m;
-    cache->length = 0;
-}
-
-static void rewind_cache(const struct mixing *x, long length) {
-    struct cache *cache = x->decode;
-    if (cache->length > length) cache->length = length;
-}
-
-/* Key and value of the pass's token t join the cache. */
-static void remember(struct model *m, const struct mixing *x, long t) {
-    const struct attention *a = x->own;
-    struct cache *cache = x->decode;
-    struct shape z = shape_of(m);
-    long one = z.K * z.hd;
-    const real *key = a->qkv_out + t * z.wide + z.H * z.hd;
-    m->ops->copy(one, key, cache->keys + cache->length * one);
-    m->ops->copy(one, key + one, cache->values + cache->length * one);
-    cache->length++;
-}
-
-/* As `project`, but without queries, of which norms and what rules add are not looked at. */
-static void pass_by(struct model *m, const struct mixing *x, const real *n) {
-    const struct attention *a = x->own;
-    const struct common *s = x->common;
-    const struct cache *cache = x->decode;
-    struct shape z = shape_of(m);
-    long q = z.H * z.hd, kv = 2 * z.K * z.hd;
-    m->ops->gemm('N', 'T', 1, kv, z.D, 1, n, z.D, a->qkv.w + q * z.D, z.D, 0, a->qkv_out + q, z.wide);
-    if (a->qkv_bias.w) m->ops->add_columns(1, kv, 1, a->qkv_bias.w + q, 0, a->qkv_out + q, z.wide);
-    if (s->norm) head_norm_forward(m, &a->norm, &(struct head_rows){a->qkv_out, z.H, z.K, z.hd}, s->norm);
-    m->ops->rope(1, 1, cache->length, NULL, z.K, z.hd, s->cosine, s->sine, 1, a->qkv_out + q, z.wide);
-    remember(m, x, 0);
-}
-
-/* And each token's query reads all that there are up to its own: no other sum than of tokens one by one. */
-static void step(struct model *m, const struct mixing *x, const real *n, real *out) {
-    const struct attention *a = x->own;
-    const struct cache *cache = x->decode;
-    struct shape z = shape_of(m);
-    project(m, x, n, cache->length);
-    for (long t = 0; t < m->T; t++) {
-        remember(m, x, t);
-        m->ops->attention_decode(cache->length, z.H, z.K, z.hd, a->qkv_out + t * z.wide, cache->keys,
-                                 cache->values, a->out + t * z.H * z.hd);
-    }
-    project_out(m, x, out);
+    attention_project_back(m, x, n, dn, da);
 }
 
 const struct mixer mixer_attention = {
     .name = "attention",
     .own_bytes = sizeof(struct attention),
-    .common_bytes = sizeof(struct common),
-    .decode_bytes = sizeof(struct cache),
+    .common_bytes = sizeof(struct attention_common),
+    .decode_bytes = sizeof(struct attention_cache),
     .documents = true,
     .pieces = true,
     .weights = WEIGHTS,
@@ -417,9 +196,9 @@ const struct mixer mixer_attention = {
     .backward = backward,
     .again = again,
     .again_from = POLICY_FULL,
-    .lay_out_decode = lay_out_decode,
-    .reset = reset,
-    .rewind = rewind_cache,
-    .step = step,
-    .pass_by = pass_by,
+    .lay_out_decode = attention_lay_out_decode,
+    .reset = attention_reset,
+    .rewind = attention_rewind,
+    .step = attention_step,
+    .pass_by = attention_pass_by,
 };

@@ -69,30 +69,31 @@ OPERATION(attention_back,
           (B, S, H, K, hd, NULL, EITHER(0, NULL, TOKENS(start, T, 1)), IN(qkv, T * (H + 2 * K) * hd, -2, 2), IN(o, T * H * hd), IN(lse, B * H * S, 4, 6),
            IN(dout, T * H * hd), OUT(dqkv, T * (H + 2 * K) * hd), SCRATCH(work, B * H * S)),
           2 * hd + S * H / K, ANY_THREADS, .timed = "attention_back", .again = 1.0 / 4)
-/* Of one sequence a piece of S queries, on its first N keys or on a block of N of them: query t sees keys up to
- * number first + t, and first + S ≥ N. q [S, H·hd] with row distance ldq; kv [N, 2K·hd] with ldkv: keys, values.
- * o [S, H·hd]; lse [H, S]. `start` [S]: number of the first key that a query sees, at least one; NULL: 0. The
- * host's alone. */
+/* Of one sequence S queries, at `position` and after it, on N of its keys, at `key` and after it: a query sees those
+ * up to its own position, and position + S ≥ key + N. q [S, H·hd] with row distance ldq; kv [N, 2K·hd] with ldkv: keys,
+ * values. o [S, H·hd]; lse [H, S]. `start` [S]: the first position that a query sees, never falling; NULL: 0. Of a query
+ * that sees none of these keys o is 0 and lse −∞. The host's alone. */
 OPERATION(attention_piece,
-          (long S, long N, long first, long H, long K, long hd, const int32_t *start, const real *q, long ldq,
-           const real *kv, long ldkv, real *o, real *lse),
-          2.0 * 2 * (H * hd) * attention_pairs(S, N, first),
-          (S, EITHER(1, 2 * S, S), S, H, K, hd, EITHER(0, NULL, TOKENS(start, S, 1)), IN(q, S * (H * hd + 3), -2, 2),
+          (long S, long N, long position, long key, long H, long K, long hd, const int32_t *start, const real *q,
+           long ldq, const real *kv, long ldkv, real *o, real *lse),
+          2.0 * 2 * (H * hd) * attention_pairs(S, N, position - key),
+          (S, EITHER(1, 2 * S, S), 2 * S, S, H, K, hd, EITHER(0, NULL, TOKENS(start, S, 1)), IN(q, S * (H * hd + 3), -2, 2),
            H * hd + 3, IN(kv, 2 * S * (2 * K * hd + 5), -2, 2), 2 * K * hd + 5, OUT(o, S * H * hd), OUT(lse, H * S)),
           hd + 2 * S, ANY_THREADS, .host = true)
-/* Adds to dq [S, H·hd] with row distance ldq, and to dkv [N, 2K·hd] with ldkv. o and lse are those of all keys, of
- * which these may be a block. `work` [H, S] is scratch. Counted as attention_back. */
+/* Adds to dq [S, H·hd] with row distance ldq, and to dkv [N, 2K·hd] with ldkv. o and lse are those of all keys that a
+ * query sees, of which these may be a part. `work` [H, S] is scratch. Counted as attention_back. */
 OPERATION(attention_piece_back,
-          (long S, long N, long first, long H, long K, long hd, const int32_t *start, const real *q, long ldq,
-           const real *kv, long ldkv, const real *o, const real *lse, const real *dout, real *dq, real *dkv,
+          (long S, long N, long position, long key, long H, long K, long hd, const int32_t *start, const real *q,
+           long ldq, const real *kv, long ldkv, const real *o, const real *lse, const real *dout, real *dq, real *dkv,
            real *work),
-          2 * (2.0 * 2 * (H * hd) * attention_pairs(S, N, first)),
-          (S, EITHER(1, 2 * S, S), S, H, K, hd, EITHER(0, NULL, TOKENS(start, S, 1)), IN(q, S * (H * hd + 3), -2, 2),
+          2 * (2.0 * 2 * (H * hd) * attention_pairs(S, N, position - key)),
+          (S, EITHER(1, 2 * S, S), 2 * S, S, H, K, hd, EITHER(0, NULL, TOKENS(start, S, 1)), IN(q, S * (H * hd + 3), -2, 2),
            H * hd + 3, IN(kv, 2 * S * (2 * K * hd + 5), -2, 2), 2 * K * hd + 5, IN(o, S * H * hd), IN(lse, H * S, 4, 6),
            IN(dout, S * H * hd), INOUT(dq, S * (H * hd + 3)), INOUT(dkv, 2 * S * (2 * K * hd + 5)), SCRATCH(work, H * S)),
           2 * hd + 2 * S * H / K, ANY_THREADS, .host = true)
-/* Attention of S queries on some keys, joined with that of the same on others: o [S, H·hd] and lse [H, S] become
- * those on all of them, `other` [S, H·hd] and other_lse [H, S] being the second's. The host's alone. */
+/* Attention of S queries on some keys, of which each sees one at least, joined with that of the same on others: o
+ * [S, H·hd] and lse [H, S] become those on all of them, `other` [S, H·hd] and other_lse [H, S] being the second's. The
+ * host's alone. */
 OPERATION(attention_join,
           (long S, long H, long hd, const real *other, const real *other_lse, real *o, real *lse), 0,
           (S, H, hd, IN(other, S * H * hd), IN(other_lse, H * S, -4, 4), INOUT(o, S * H * hd), INOUT(lse, H * S)), 2,
@@ -250,13 +251,13 @@ OPERATION(add_parts_bf16, (long count, int parts, const uint16_t *pieces, real *
 /* ------------------------------------------------------------------------------------- tokens and loss */
 
 /* rows [B, S + 1] of tokens with marks (kernels/base/marks.h): input [B·S] has the tokens of the first S of each,
- * target [B·S] of the last S, −1 where one does not count; start [B·S], where it is not NULL, the place in its row
+ * target [B·S] of the last S, −1 where one does not count (NULL: neither is wanted); start [B·S], where it is not NULL, the place in its row
  * where the input's document starts: the last at or before it that has the mark, 0 where none has; counts [B·S],
  * where it is not NULL, 0 of inputs that are padding and 1 of others. */
 OPERATION(cut_tokens,
           (long B, long S, const int32_t *rows, int32_t *input, int32_t *target, int32_t *start, real *counts), 0,
-          (B, S, TOKENS(rows, B * (S + 1), INT32_MAX), BITS(input, T * sizeof(int32_t)),
-           BITS(target, T * sizeof(int32_t)), EITHER(0, BITS(start, T * sizeof(int32_t)), NULL),
+          (B, S, TOKENS(rows, B * (S + 1), INT32_MAX), EITHER(2, BITS(input, T * sizeof(int32_t)), NULL),
+           EITHER(2, BITS(target, T * sizeof(int32_t)), NULL), EITHER(0, BITS(start, T * sizeof(int32_t)), NULL),
            EITHER(1, OUT(counts, T), NULL)),
           0, ANY_THREADS)
 

@@ -168,6 +168,8 @@ struct pass {
     const int32_t *rows; /* [batch, length + 1] tokens, with marks (kernels/base/marks.h): inputs are the
                             first `length`, targets the last; the first stage reads inputs, the last one
                             targets. On the model's device */
+    const int32_t *whole; /* with several context ranks: [batch / 2, 2c·length + 1] the sequences that rows are
+                             pieces of, likewise; read where documents do not see each other */
     long batch, length;
     long sequence; /* without context ranks: number of the first sequence in the whole batch of all micro-batches and data ranks */
     const struct loss_options *options;

@@ -51,26 +51,27 @@ __attribute__((noinline)) static void drop(long keys, long first, long last, uin
                 mask_bits(row[j], column + (uint32_t)i) >= limit ? scores[i * WIDE + j] : 0;
 }
 
-/* Where the documents of a tile's queries start, and how many of the queries see keys before `end`: starts
- * never fall, so those from there on see none. */
+/* From where on a tile's queries see keys, and how many of the queries see some before position `end`: starts never
+ * fall, so those from there on see none. */
 static long seeing(const int32_t *from, long queries, long end) {
     long last = queries;
     while (last > 0 && from[last - 1] >= end) last--;
     return at_most(WIDE, (last + TILE_BLOCK_COLUMNS - 1) / TILE_BLOCK_COLUMNS * TILE_BLOCK_COLUMNS);
 }
 
-/* Scores of keys from `at` on that lie before the documents of queries `first` … last − 1. */
+/* Scores of keys from position `at` on that queries `first` … last − 1 do not see. */
 static void hide(const int32_t *from, long queries, long at, long keys, long first, long last, real *scores) {
     for (long j = first; j < last; j++)
         for (long i = 0; i < at_most(keys, from[at_most(j, queries - 1)] - at); i++)
             scores[i * WIDE + j] = -INFINITY;
 }
 
-/* A tile of up to WIDE queries of one head, the first of which sees the keys up to number `position` and each
- * next one a key more, on N keys and values; rows of q are ldq apart, of k and v ldkv, of o ldo; the mask's
- * first row is the tile's and head's. `from` [queries]: each sees keys from there on; NULL: from 0 on. */
+/* A tile of up to WIDE queries of one head on N keys and values, of which the first is at position `key`. The first
+ * query sees the keys up to number `last` of them and each next one a key more; rows of q are ldq apart, of k and v
+ * ldkv, of o ldo; the mask's first row is the tile's and head's. `from` [queries]: the first position that each sees;
+ * NULL: 0. */
 struct attending {
-    long position, queries, N, hd;
+    long last, queries, N, key, hd;
     const struct mask *mask;
     const int32_t *from;
     const real *q, *k, *v;
@@ -80,10 +81,10 @@ struct attending {
 };
 
 static void attend(const struct attending *a) {
-    const long queries = a->queries, hd = a->hd, end = at_most(a->N, a->position + queries);
+    const long queries = a->queries, hd = a->hd, end = at_most(a->N, a->last + queries);
     const struct mask *mask = a->mask;
     const int32_t *from = a->from;
-    const long begin = from ? from[0] : 0;
+    const long begin = from && from[0] > a->key ? from[0] - a->key : 0;
     struct transposed kept;
     struct softmax state;
     real scores[HIGH * WIDE], shrink[WIDE], scale = 1 / REAL_SQRT((real)hd);
@@ -97,14 +98,14 @@ static void attend(const struct attending *a) {
         for (long c = 0; c < hd; c++) a->o[j * a->ldo + c] = 0;
     for (long at = begin; at < end; at += HIGH) {
         long keys = at_most(HIGH, end - at),
-             above = at - a->position; /* this many queries see none of these keys */
+             above = at - a->last; /* this many queries see none of these keys */
         long first = above > 0 ? above / TILE_BLOCK_COLUMNS * TILE_BLOCK_COLUMNS : 0,
-             last = from ? seeing(from, queries, at + keys) : WIDE;
+             last = from ? seeing(from, queries, a->key + at + keys) : WIDE;
         product_transposed(keys, hd, a->k + at * a->ldkv, a->ldkv, queries, a->q, a->ldq, &kept, first, last,
                            scores);
         for (long i = 0; i < keys; i++)
             for (long j = first; j < at_most(above + i, last); j++) scores[i * WIDE + j] = -INFINITY;
-        if (from) hide(from, queries, at, keys, first, last, scores);
+        if (from) hide(from, queries, a->key + at, keys, first, last, scores);
         weigh(keys, first, last, scale, scores, &state, shrink);
         if (mask)
             drop(keys, first, last, mask_limit(mask->p), row, (uint32_t)mask->column + (uint32_t)at, scores);
@@ -116,7 +117,7 @@ static void attend(const struct attending *a) {
                          a->v + at * a->ldkv, a->ldkv, from || at > begin, a->o + first * a->ldo, a->ldo);
     }
     for (long j = 0; j < queries; j++) {
-        real inverse = 1 / state.sum[j];
+        real inverse = state.sum[j] > 0 ? 1 / state.sum[j] : 0; /* 0: it sees none of these keys */
         if (mask) inverse *= (real)(1 / (1 - mask->p));
         a->lse[j] = state.largest[j] + (real)log((double)state.sum[j]);
 #pragma omp simd
@@ -124,10 +125,10 @@ static void attend(const struct attending *a) {
     }
 }
 
-/* Queries [B·S] with row distance ldq on keys and values [B·N] with ldkv: of each sequence query t sees those
- * up to number first + t. */
+/* Queries [B·S] with row distance ldq, of each sequence from `position` on, on keys and values [B·N] with ldkv, from
+ * position `key` on. */
 struct attention {
-    long B, S, N, first, H, K, hd;
+    long B, S, N, position, key, H, K, hd;
     const struct mask *mask; /* of the first sequence; NULL: nothing is dropped */
     const int32_t *start;    /* [B·S]; NULL: 0 */
     const real *q, *kv;      /* of H heads; 2K of them, values behind keys */
@@ -145,9 +146,10 @@ static void attend_all(const struct attention *a) {
                 const long at = tile * WIDE, t = b * S + at;
                 const struct mask own = a->mask ? mask_at(a->mask, h, t) : (struct mask){0};
                 const real *k = a->kv + b * a->N * a->ldkv + h / (H / K) * hd;
-                attend(&(struct attending){.position = a->first + at,
+                attend(&(struct attending){.last = a->position - a->key + at,
                                            .queries = at_most(WIDE, S - at),
                                            .N = a->N,
+                                           .key = a->key,
                                            .hd = hd,
                                            .mask = a->mask ? &own : NULL,
                                            .from = a->start ? a->start + t : NULL,
@@ -165,12 +167,13 @@ static void attend_all(const struct attention *a) {
 static void attention(long B, long S, long H, long K, long hd, const struct mask *mask, const int32_t *start,
                       const real *qkv, real *o, real *lse) {
     const long ld = (H + 2 * K) * hd;
-    attend_all(&(struct attention){B, S, S, 0, H, K, hd, mask, start, qkv, qkv + H * hd, ld, ld, o, lse});
+    attend_all(&(struct attention){B, S, S, 0, 0, H, K, hd, mask, start, qkv, qkv + H * hd, ld, ld, o, lse});
 }
 
-static void attention_piece(long S, long N, long first, long H, long K, long hd, const int32_t *start,
-                            const real *q, long ldq, const real *kv, long ldkv, real *o, real *lse) {
-    attend_all(&(struct attention){1, S, N, first, H, K, hd, NULL, start, q, kv, ldq, ldkv, o, lse});
+static void attention_piece(long S, long N, long position, long key, long H, long K, long hd,
+                            const int32_t *start, const real *q, long ldq, const real *kv, long ldkv, real *o,
+                            real *lse) {
+    attend_all(&(struct attention){1, S, N, position, key, H, K, hd, NULL, start, q, kv, ldq, ldkv, o, lse});
 }
 
 /* From the log-sum-exps, in double, since they may be large: the part that each has of both. */

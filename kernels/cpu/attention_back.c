@@ -5,12 +5,13 @@
 
 #include "kernels/cpu/attention_tile.h"
 
-/* Queries of one sequence on its keys, or on some: query t sees those up to number `position` + t. Rows of q and
- * its gradient are ldq apart, of keys and values and theirs ldkv, of o and its gradient ldo. */
+/* Queries of one sequence on its keys, or on some, of which the first is at position `key`: query t sees those up to
+ * number `last` + t of them. Rows of q and its gradient are ldq apart, of keys and values and theirs ldkv, of o and its
+ * gradient ldo. */
 struct sequence {
-    long S, N, position, H, K, hd, ldq, ldkv, ldo;
+    long S, N, last, key, H, K, hd, ldq, ldkv, ldo;
     const struct mask *mask;              /* of the first sequence; NULL: nothing is dropped */
-    const int32_t *start;                 /* [S] the first key that each query sees, never falling; NULL: 0 */
+    const int32_t *start;                 /* [S] the first position that each query sees, never falling; NULL: 0 */
     long first;                           /* query of the mask's rows */
     const real *q, *kv;                   /* [S, H·hd], [N, 2K·hd] */
     const real *dout, *lse, *inner;       /* inner [H, S]: rowsum(dO ⊙ O) */
@@ -45,10 +46,14 @@ __attribute__((noinline)) static void drop(const struct mask *mask, uint64_t row
     }
 }
 
-/* How many of `rows` queries from `q` on see keys before `end`: none after the first whose document starts
- * later. */
+/* The number of the first of the keys from `k` on that query q sees, counted from there. */
+static inline long unseen(const struct sequence *s, long q, long k) {
+    return s->start ? s->start[q] - s->key - k : 0;
+}
+
+/* How many of `rows` queries from `q` on see keys before number `end`: none after the first that sees none. */
 static inline long seeing(const struct sequence *s, long q, long rows, long end) {
-    while (s->start && rows > 0 && s->start[q + rows - 1] >= end) rows--;
+    while (s->start && rows > 0 && unseen(s, q + rows - 1, end) >= 0) rows--;
     return rows;
 }
 
@@ -58,7 +63,7 @@ static void back_tile(const struct sequence *s, int of, long h, long q, long k, 
     long hd = s->hd, ldq = s->ldq, ldkv = s->ldkv, ldo = s->ldo, group = h / (s->H / s->K);
     long rows = seeing(s, q, at_most(HIGH, s->S - q), k + WIDE);
     if (!rows) return;
-    long below = s->position + q - k; /* this many of these keys come before the first query's own */
+    long below = s->last + q - k; /* this many of these keys come before the first query's own */
     long columns = at_most(at_most(WIDE, s->N - k), below + rows);
     long end = at_most(WIDE, (columns + TILE_BLOCK_COLUMNS - 1) / TILE_BLOCK_COLUMNS * TILE_BLOCK_COLUMNS);
     long at_q = q * ldq + h * hd, at_k = k * ldkv + group * hd, at_v = at_k + s->K * hd,
@@ -71,7 +76,7 @@ static void back_tile(const struct sequence *s, int of, long h, long q, long k, 
     for (long i = 0; i < rows; i++) {
         real lse = s->lse[h * s->S + q + i], inner = s->inner[h * s->S + q + i];
         for (long j = below + i < 0 ? 0 : below + i + 1; j < end; j++) p[i * WIDE + j] = -INFINITY; /* later keys */
-        for (long j = 0; s->start && j < at_most(end, s->start[q + i] - k); j++)
+        for (long j = 0; j < at_most(end, unseen(s, q + i, k)); j++)
             p[i * WIDE + j] = -INFINITY; /* other documents' */
         if (s->mask) {
 #pragma omp simd
@@ -100,7 +105,7 @@ static void back_keys(const struct sequence *all, long b, int of, long group, lo
     const struct sequence sequence = sequence_at(all, b), *s = &sequence;
     struct transposed keys, values;
     keys.from = values.from = NULL;
-    long heads = s->H / s->K, first = k > s->position ? (k - s->position) / HIGH * HIGH : 0;
+    long heads = s->H / s->K, first = k > s->last ? (k - s->last) / HIGH * HIGH : 0;
     for (long h = group * heads; h < (group + 1) * heads; h++)
         for (long q = first; q < s->S && seeing(s, q, 1, k + WIDE); q += HIGH)
             back_tile(s, of, h, q, k, &keys, &values);
@@ -111,8 +116,8 @@ static void back_queries(const struct sequence *all, long b, long h, long q) {
     const struct sequence sequence = sequence_at(all, b), *s = &sequence;
     struct transposed keys, values;
     keys.from = values.from = NULL;
-    for (long k = s->start ? s->start[q] / WIDE * WIDE : 0; k < at_most(s->position + q + HIGH, s->N);
-         k += WIDE)
+    const long first = unseen(s, q, 0);
+    for (long k = first > 0 ? first / WIDE * WIDE : 0; k < at_most(s->last + q + HIGH, s->N); k += WIDE)
         back_tile(s, OF_QUERIES, h, q, k, &keys, &values);
 }
 
@@ -189,12 +194,14 @@ static void attention_back(long B, long S, long H, long K, long hd, const struct
     back(B, &all, ld, o, work);
 }
 
-static void attention_piece_back(long S, long N, long first, long H, long K, long hd, const int32_t *start,
-                                 const real *q, long ldq, const real *kv, long ldkv, const real *o,
-                                 const real *lse, const real *dout, real *dq, real *dkv, real *work) {
+static void attention_piece_back(long S, long N, long position, long key, long H, long K, long hd,
+                                 const int32_t *start, const real *q, long ldq, const real *kv, long ldkv,
+                                 const real *o, const real *lse, const real *dout, real *dq, real *dkv,
+                                 real *work) {
     const struct sequence piece = {.S = S,
                                    .N = N,
-                                   .position = first,
+                                   .last = position - key,
+                                   .key = key,
                                    .H = H,
                                    .K = K,
                                    .hd = hd,

@@ -9,8 +9,8 @@ static __global__ void cut_tokens_kernel(long T, long S, const int32_t *rows, in
                                          int32_t *target, real *counts) {
     for (long t = blockIdx.x * (long)blockDim.x + threadIdx.x; t < T; t += gridDim.x * (long)blockDim.x) {
         const int32_t *token = rows + t + t / S; /* every row has one more */
-        input[t] = token[0] & MARK_TOKEN;
-        target[t] = token[1] & MARK_UNCOUNTED ? -1 : token[1] & MARK_TOKEN;
+        if (input) input[t] = token[0] & MARK_TOKEN;
+        if (target) target[t] = token[1] & MARK_UNCOUNTED ? -1 : token[1] & MARK_TOKEN;
         if (counts) counts[t] = token[0] & MARK_PADDING ? 0 : 1;
     }
 }
@@ -44,8 +44,9 @@ static __global__ void starts_kernel(long B, long S, const int32_t *rows, int32_
 static void cut_tokens(long B, long S, const int32_t *rows, int32_t *input, int32_t *target, int32_t *start,
                        real *counts) {
     const long threads = 256, most = 1024, blocks = ceil_div(B * S, threads);
-    LAUNCH(cut_tokens_kernel, (unsigned)(blocks < most ? blocks : most), (unsigned)threads, 0, B * S, S, rows,
-           input, target, counts);
+    if (input || target || counts)
+        LAUNCH(cut_tokens_kernel, (unsigned)(blocks < most ? blocks : most), (unsigned)threads, 0, B * S, S,
+               rows, input, target, counts);
     if (start) LAUNCH(starts_kernel, (unsigned)(B < most ? B : most), START_THREADS, 0, B, S, rows, start);
 }
 

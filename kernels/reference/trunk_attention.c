@@ -21,13 +21,25 @@ static uint64_t row_key(const struct mask *mask, long h, long row) {
     return mask ? mask_row(mask->site, mask->head + (uint64_t)h, mask->row + (uint64_t)row) : 0;
 }
 
-/* How many of N keys query t sees or lie before those. */
-static long last_key(long N, long first, long t) {
-    return first + t + 1 < N ? first + t + 1 : N;
+/* Of a sequence queries from position `at` on, and N keys from position `key` on; start: the first position that
+ * each query sees, NULL: 0. */
+struct part {
+    long at, N, key;
+    const int32_t *start;
+};
+
+/* The first of its N keys that query t sees, and how many it sees or lie before those. */
+static long first_key(const struct part *part, long t) {
+    const long first = (part->start ? part->start[t] : 0) - part->key;
+    return first > 0 ? first : 0;
+}
+static long last_key(const struct part *part, long t) {
+    const long last = part->at + t + 1 - part->key;
+    return last < part->N ? last : part->N;
 }
 
 /* One query on keys and values `from` … length − 1 with row distance ld; o [hd]. Returns the scores'
- * log-sum-exp. */
+ * log-sum-exp, −∞ where there are none. */
 static double attend(long from, long length, long hd, const struct mask *mask, uint64_t key, const real *q,
                      const real *keys, const real *values, long ld, real *o) {
     double scale = 1 / sqrt((double)hd), largest = -INFINITY, sum = 0;
@@ -42,15 +54,13 @@ static double attend(long from, long length, long hd, const struct mask *mask, u
     return lse;
 }
 
-/* S queries of one sequence on its N keys and values, of which query t sees those up to first + t; the mask's
- * rows are counted from `row`. */
-static void attend_all(long S, long N, long first, long H, long K, long hd, const struct mask *mask, long row,
-                       const int32_t *start, const real *q, long ldq, const real *kv, long ldkv, real *o,
-                       real *lse) {
+/* S queries of a part; the mask's rows are counted from `row`. */
+static void attend_all(long S, const struct part *part, long H, long K, long hd, const struct mask *mask,
+                       long row, const real *q, long ldq, const real *kv, long ldkv, real *o, real *lse) {
     for (long h = 0; h < H; h++) {
         const real *k = kv + h / (H / K) * hd, *v = k + K * hd;
         for (long t = 0; t < S; t++)
-            lse[h * S + t] = (real)attend(start ? start[t] : 0, last_key(N, first, t), hd, mask,
+            lse[h * S + t] = (real)attend(first_key(part, t), last_key(part, t), hd, mask,
                                           row_key(mask, h, row + t), q + t * ldq + h * hd, k, v, ldkv,
                                           o + t * H * hd + h * hd);
     }
@@ -61,22 +71,23 @@ static void attention(long B, long S, long H, long K, long hd, const struct mask
     long ld = (H + 2 * K) * hd;
     for (long b = 0; b < B; b++) {
         const real *q = qkv + b * S * ld;
-        attend_all(S, S, 0, H, K, hd, mask, b * S, start ? start + b * S : NULL, q, ld, q + H * hd, ld,
-                   o + b * S * H * hd, lse + b * H * S);
+        const struct part all = {0, S, 0, start ? start + b * S : NULL};
+        attend_all(S, &all, H, K, hd, mask, b * S, q, ld, q + H * hd, ld, o + b * S * H * hd, lse + b * H * S);
     }
 }
 
-static void attention_piece(long S, long N, long first, long H, long K, long hd, const int32_t *start,
-                            const real *q, long ldq, const real *kv, long ldkv, real *o, real *lse) {
-    attend_all(S, N, first, H, K, hd, NULL, 0, start, q, ldq, kv, ldkv, o, lse);
+static void attention_piece(long S, long N, long position, long key, long H, long K, long hd,
+                            const int32_t *start, const real *q, long ldq, const real *kv, long ldkv, real *o,
+                            real *lse) {
+    attend_all(S, &(struct part){position, N, key, start}, H, K, hd, NULL, 0, q, ldq, kv, ldkv, o, lse);
 }
 
 /* With P the probabilities and dP = dO·Vᵀ: dS = P ⊙ (dP − rowsum(dO ⊙ O)), dQ = dS·K/√hd, dK = dSᵀ·Q/√hd,
  * dV = Pᵀ·dO; with a mask M, dP = M ⊙ (dO·Vᵀ) and dV = (M ⊙ P)ᵀ·dO (Dao et al., "FlashAttention", 2022,
  * appendix B). */
-static void back_all(long S, long N, long first, long H, long K, long hd, const struct mask *mask, long row,
-                     const int32_t *start, const real *q, long ldq, const real *kv, long ldkv, const real *o,
-                     const real *lse, const real *dout, real *dq, real *dkv) {
+static void back_all(long S, const struct part *part, long H, long K, long hd, const struct mask *mask, long row,
+                     const real *q, long ldq, const real *kv, long ldkv, const real *o, const real *lse,
+                     const real *dout, real *dq, real *dkv) {
     double scale = 1 / sqrt((double)hd);
     for (long h = 0; h < H; h++) {
         long at_k = h / (H / K) * hd, at_v = at_k + K * hd;
@@ -84,7 +95,7 @@ static void back_all(long S, long N, long first, long H, long K, long hd, const 
             long at_q = t * ldq + h * hd, at_o = t * H * hd + h * hd;
             double inner = dot(hd, dout + at_o, o + at_o);
             uint64_t key = row_key(mask, h, row + t);
-            for (long i = start ? start[t] : 0; i < last_key(N, first, t); i++) {
+            for (long i = first_key(part, t); i < last_key(part, t); i++) {
                 const real *k = kv + at_k + i * ldkv, *v = kv + at_v + i * ldkv;
                 double p = exp(scale * dot(hd, q + at_q, k) - lse[h * S + t]);
                 double m = kept(mask, key, i), ds = p * (m * dot(hd, dout + at_o, v) - inner) * scale;
@@ -107,16 +118,19 @@ static void attention_back(long B, long S, long H, long K, long hd, const struct
     for (long b = 0; b < B; b++) {
         const real *q = qkv + b * S * ld;
         real *dq = dqkv + b * S * ld;
-        back_all(S, S, 0, H, K, hd, mask, b * S, start ? start + b * S : NULL, q, ld, q + H * hd, ld,
-                 o + b * S * H * hd, lse + b * H * S, dout + b * S * H * hd, dq, dq + H * hd);
+        const struct part all = {0, S, 0, start ? start + b * S : NULL};
+        back_all(S, &all, H, K, hd, mask, b * S, q, ld, q + H * hd, ld, o + b * S * H * hd, lse + b * H * S,
+                 dout + b * S * H * hd, dq, dq + H * hd);
     }
 }
 
-static void attention_piece_back(long S, long N, long first, long H, long K, long hd, const int32_t *start,
-                                 const real *q, long ldq, const real *kv, long ldkv, const real *o,
-                                 const real *lse, const real *dout, real *dq, real *dkv, real *work) {
+static void attention_piece_back(long S, long N, long position, long key, long H, long K, long hd,
+                                 const int32_t *start, const real *q, long ldq, const real *kv, long ldkv,
+                                 const real *o, const real *lse, const real *dout, real *dq, real *dkv,
+                                 real *work) {
     (void)work;
-    back_all(S, N, first, H, K, hd, NULL, 0, start, q, ldq, kv, ldkv, o, lse, dout, dq, dkv);
+    back_all(S, &(struct part){position, N, key, start}, H, K, hd, NULL, 0, q, ldq, kv, ldkv, o, lse, dout, dq,
+             dkv);
 }
 
 /* With l = log(exp(lse) + exp(other_lse)): o = exp(lse − l)·o + exp(other_lse − l)·other. */

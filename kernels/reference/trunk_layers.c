@@ -15,8 +15,8 @@ static void cut_tokens(long B, long S, const int32_t *rows, int32_t *input, int3
         for (long s = 0; s < S; s++) {
             const int32_t *row = rows + b * (S + 1) + s;
             if (row[0] & MARK_DOCUMENT) first = (int32_t)s;
-            input[b * S + s] = row[0] & MARK_TOKEN;
-            target[b * S + s] = row[1] & MARK_UNCOUNTED ? -1 : row[1] & MARK_TOKEN;
+            if (input) input[b * S + s] = row[0] & MARK_TOKEN;
+            if (target) target[b * S + s] = row[1] & MARK_UNCOUNTED ? -1 : row[1] & MARK_TOKEN;
             if (start) start[b * S + s] = first;
             if (counts) counts[b * S + s] = row[0] & MARK_PADDING ? 0 : 1;
         }

@@ -84,8 +84,8 @@ struct model {
     /* The pass in progress. */
     const struct pass *pass;
     long B, S, T;
-    const int32_t
-        *start; /* [T] where in its sequence each token's document starts; NULL: documents see each other */
+    const int32_t *start; /* [T], with several context ranks [T·c] of whole sequences: where in its sequence each token's
+                             document starts; NULL: documents see each other */
     const real *counts; /* [T] 1, of padding 0; NULL: there is none */
     long row0, rows;    /* own rows of the stream: all of them but with sequence_parallel */
     bool gradients;     /* a backward pass follows, or is this */

@@ -97,7 +97,7 @@ void lay_out_layer_scratch(struct model *m, long T, bool head) {
     long D = m->config.hidden_size;
     t->input = arena_take(a, (size_t)T * sizeof *t->input);
     t->target = arena_take(a, (size_t)T * sizeof *t->target);
-    if (m->documents) t->start = arena_take(a, (size_t)T * sizeof *t->start);
+    if (m->documents) t->start = arena_take(a, (size_t)(T * m->context->size) * sizeof *t->start);
     if (m->padding) t->counts = take(a, T);
     t->t1 = take(a, T * D);
     if (m->rows_divided) t->full = take(a, T * D);

@@ -23,6 +23,16 @@ struct context_saved {
     const real *lse;            /* [2P·H] in an order that the exchange alone knows */
 };
 
+/* Of a whole sequence, what its queries see: keys from start [S] on, NULL: from 0 on. */
+struct context_sequence {
+    const int32_t *start;
+};
+
+/* Of its queries from a position on. */
+static inline const int32_t *context_start(const struct context_sequence *sequence, long position) {
+    return sequence->start ? sequence->start + position : NULL;
+}
+
 /* A way. All is collective over the context axis. */
 struct exchange {
     const char *name;
@@ -33,10 +43,10 @@ struct exchange {
     void (*lay_out)(struct model *m, struct context *x, const struct context_heads *z);
     /* As the operations attention and attention_back, of this rank's rows of one sequence: all of o and lse,
      * of dqkv. `work` [2P·H] is scratch. */
-    void (*forward)(struct model *m, const struct context *x, const struct context_heads *z, const real *qkv,
-                    real *o, real *lse);
+    void (*forward)(struct model *m, const struct context *x, const struct context_heads *z,
+                    const struct context_sequence *sequence, const real *qkv, real *o, real *lse);
     void (*backward)(struct model *m, const struct context *x, const struct context_heads *z,
-                     const struct context_saved *saved, real *dqkv, real *work);
+                     const struct context_sequence *sequence, const struct context_saved *saved, real *dqkv, real *work);
 };
 
 /* The rows. */
@@ -57,8 +67,9 @@ void context_backward(struct model *m, const struct context *x, const struct con
                       const real *qkv, const real *o, const real *lse, const real *dout, real *dqkv,
                       real *work);
 
-/* context.c: which piece of its sequence a row is. */
+/* context.c: which piece of its sequence a row is. What is known of sequence s of a pass. */
 int context_piece(const struct model *m, long row);
+struct context_sequence context_sequence_of(const struct model *m, long s);
 /* Positions of queries and keys of qkv [T, (H+2K)·hd], turned by `direction`; cosine and sine [S, hd/2]. */
 void context_rotate(struct model *m, const struct context_heads *z, const real *cosine, const real *sine,
                     int direction, real *qkv);

@@ -38,28 +38,30 @@ static void bring(struct model *m, const struct context *x, const struct context
     context_reorder(m, TO_POSITIONS, width, 2 * P * width, x->at[BY_RANK], x->at[IN_ORDER]);
 }
 
-static void forward(struct model *m, const struct context *x, const struct context_heads *z, const real *qkv,
-                    real *o, real *lse) {
+static void forward(struct model *m, const struct context *x, const struct context_heads *z,
+                    const struct context_sequence *sequence, const real *qkv, real *o, real *lse) {
     const long P = m->S;
     bring(m, x, z, qkv);
     for (long row = 0; row < 2; row++) {
         const long first = context_piece(m, row) * P, t = row * P;
-        m->ops->attention_piece(P, first + P, first, z->H, z->K, z->hd, NULL, qkv + t * z->wide, z->wide,
-                                x->at[IN_ORDER], columns(z), o + t * z->H * z->hd, lse + t * z->H);
+        m->ops->attention_piece(P, first + P, first, 0, z->H, z->K, z->hd, context_start(sequence, first),
+                                qkv + t * z->wide, z->wide, x->at[IN_ORDER], columns(z),
+                                o + t * z->H * z->hd, lse + t * z->H);
     }
 }
 
 static void backward(struct model *m, const struct context *x, const struct context_heads *z,
-                     const struct context_saved *saved, real *dqkv, real *work) {
+                     const struct context_sequence *sequence, const struct context_saved *saved, real *dqkv, real *work) {
     const long P = m->S, width = columns(z);
     bring(m, x, z, saved->qkv);
     m->ops->zero(whole(m, P) * width, x->at[GRADIENT]);
     m->ops->zero(2 * P * z->wide, dqkv);
     for (long row = 0; row < 2; row++) {
         const long first = context_piece(m, row) * P, t = row * P, at = t * z->H * z->hd;
-        m->ops->attention_piece_back(P, first + P, first, z->H, z->K, z->hd, NULL, saved->qkv + t * z->wide,
-                                     z->wide, x->at[IN_ORDER], width, saved->o + at, saved->lse + t * z->H,
-                                     saved->dout + at, dqkv + t * z->wide, x->at[GRADIENT], work);
+        m->ops->attention_piece_back(P, first + P, first, 0, z->H, z->K, z->hd, context_start(sequence, first),
+                                     saved->qkv + t * z->wide, z->wide, x->at[IN_ORDER], width, saved->o + at,
+                                     saved->lse + t * z->H, saved->dout + at, dqkv + t * z->wide,
+                                     x->at[GRADIENT], work);
     }
     context_reorder(m, TO_RANKS, width, 2 * P * width, x->at[BY_RANK], x->at[GRADIENT]);
     axis_sum_rows(m->context, x->at[BY_RANK], whole(m, P), width);

@@ -4,12 +4,13 @@
  * sums of what each rank's queries give them, from their owner on, until these have come back to it. Each
  * step has as many pairs of a query and a key on all ranks. */
 #include "dist/comm/axis_ring.h"
+#include "dist/layout/pieces.h"
 #include "model/mixer/context.h"
 
 enum {
     BLOCK,    /* [2P, 2K·hd] keys and values of the block at hand */
     NEXT,     /* and of that which comes */
-    OTHER,    /* [P, H·hd] a row's attention on the block, */
+    OTHER,    /* [P, H·hd] a row's attention on a piece of it, */
     LSE,      /* [H, P] and its log-sum-exp */
     GIVEN,    /* [2P, 2K·hd], in training: what this rank's queries give the block; */
     LEAVING,  /* the sum that goes on, of the block before; */
@@ -39,15 +40,9 @@ static int owner(const struct model *m, int step) {
     return (m->context->index - step + m->context->size) % m->context->size;
 }
 
-/* What a row's queries see of a rank's block: its first N keys, query t those up to number first + t. */
-struct sight {
-    long N, first;
-};
-
-static struct sight sight_of(const struct model *m, long row, int rank) {
-    const int piece = context_piece(m, row), low = rank, high = 2 * m->context->size - 1 - rank;
-    const int before = (low < piece) + (high < piece), own = low == piece || high == piece;
-    return (struct sight){(before + own) * m->S, before * m->S};
+/* Which piece the block's half has in a step. */
+static int piece_of(const struct model *m, int step, long half) {
+    return piece_of_row(m->context->size, owner(m, step), half);
 }
 
 /* A rank's own keys and values begin. */
@@ -56,49 +51,59 @@ static void take_own(struct model *m, const struct context_heads *z, const real 
     m->ops->copy_columns(2 * m->S, width, qkv + z->H * z->hd, z->wide, block, width);
 }
 
-static void attend(struct model *m, const struct context *x, const struct context_heads *z, int step,
-                   const real *block, const real *qkv, real *o, real *lse) {
+/* A row's queries on those of the block's pieces that they may see. In the first step its own comes first. */
+static void attend(struct model *m, const struct context *x, const struct context_heads *z,
+                   const struct context_sequence *sequence, int step, const real *block, const real *qkv,
+                   real *o, real *lse) {
     const long P = m->S, width = 2 * z->K * z->hd;
     for (long row = 0; row < 2; row++) {
-        const struct sight sight = sight_of(m, row, owner(m, step));
-        const long t = row * P;
+        const long t = row * P, own = context_piece(m, row);
         real *all = o + t * z->H * z->hd, *all_lse = lse + t * z->H;
-        if (!sight.N) continue;
-        m->ops->attention_piece(P, sight.N, sight.first, z->H, z->K, z->hd, NULL, qkv + t * z->wide, z->wide,
-                                block, width, step ? x->at[OTHER] : all, step ? x->at[LSE] : all_lse);
-        if (step) m->ops->attention_join(P, z->H, z->hd, x->at[OTHER], x->at[LSE], all, all_lse);
+        for (long half = 1; half >= 0; half--) {
+            const long piece = piece_of(m, step, half);
+            const bool joins = step || piece < own;
+            if (piece > own) continue;
+            m->ops->attention_piece(P, P, own * P, piece * P, z->H, z->K, z->hd,
+                                    context_start(sequence, own * P), qkv + t * z->wide, z->wide,
+                                    block + half * P * width, width, joins ? x->at[OTHER] : all,
+                                    joins ? x->at[LSE] : all_lse);
+            if (joins) m->ops->attention_join(P, z->H, z->hd, x->at[OTHER], x->at[LSE], all, all_lse);
+        }
     }
 }
 
-/* In the first step each row sees its own piece. */
-static void forward(struct model *m, const struct context *x, const struct context_heads *z, const real *qkv,
-                    real *o, real *lse) {
+static void forward(struct model *m, const struct context *x, const struct context_heads *z,
+                    const struct context_sequence *sequence, const real *qkv, real *o, real *lse) {
     const int c = m->context->size;
     real *block = x->at[BLOCK], *next = x->at[NEXT];
     take_own(m, z, qkv, block);
     for (int step = 0; step < c; step++) {
         if (step + 1 < c) axis_ring_begin(m->context, block, next, block_of(z, m->S));
-        attend(m, x, z, step, block, qkv, o, lse);
+        attend(m, x, z, sequence, step, block, qkv, o, lse);
         axis_ring_end(m->context);
         swap(&block, &next);
     }
 }
 
-static void attend_back(struct model *m, const struct context_heads *z, int step, const real *block,
+static void attend_back(struct model *m, const struct context_heads *z,
+                        const struct context_sequence *sequence, int step, const real *block,
                         const struct context_saved *saved, real *dqkv, real *given, real *work) {
     const long P = m->S, width = 2 * z->K * z->hd;
     for (long row = 0; row < 2; row++) {
-        const struct sight sight = sight_of(m, row, owner(m, step));
-        const long t = row * P, at = t * z->H * z->hd;
-        if (!sight.N) continue;
-        m->ops->attention_piece_back(
-            P, sight.N, sight.first, z->H, z->K, z->hd, NULL, saved->qkv + t * z->wide, z->wide, block, width,
-            saved->o + at, saved->lse + t * z->H, saved->dout + at, dqkv + t * z->wide, given, work);
+        const long t = row * P, at = t * z->H * z->hd, own = context_piece(m, row);
+        for (long half = 1; half >= 0; half--) {
+            const long piece = piece_of(m, step, half), keys = half * P * width;
+            if (piece > own) continue;
+            m->ops->attention_piece_back(P, P, own * P, piece * P, z->H, z->K, z->hd,
+                                         context_start(sequence, own * P), saved->qkv + t * z->wide, z->wide,
+                                         block + keys, width, saved->o + at, saved->lse + t * z->H,
+                                         saved->dout + at, dqkv + t * z->wide, given + keys, work);
+        }
     }
 }
 
 static void backward(struct model *m, const struct context *x, const struct context_heads *z,
-                     const struct context_saved *saved, real *dqkv, real *work) {
+                     const struct context_sequence *sequence, const struct context_saved *saved, real *dqkv, real *work) {
     const int c = m->context->size;
     const long width = 2 * z->K * z->hd, count = block_of(z, m->S);
     real *block = x->at[BLOCK], *next = x->at[NEXT];
@@ -109,7 +114,7 @@ static void backward(struct model *m, const struct context *x, const struct cont
         if (step + 1 < c) axis_ring_begin(m->context, block, next, count);
         if (step > 0) axis_ring_begin(m->context, leaving, arriving, count);
         m->ops->zero(count, given);
-        attend_back(m, z, step, block, saved, dqkv, given, work);
+        attend_back(m, z, sequence, step, block, saved, dqkv, given, work);
         axis_ring_end(m->context);
         swap(&block, &next);
         if (step > 0) m->ops->add(count, given, arriving);

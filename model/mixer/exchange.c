@@ -44,7 +44,8 @@ void context_forward(struct model *m, const struct context *x, const struct cont
     const long rows_of_one = 2 * m->S;
     for (long s = 0; s < m->B / 2; s++) {
         const long at = s * rows_of_one;
-        row_of(m)->forward(m, x, z, qkv + at * z->wide, o + at * z->H * z->hd, lse + at * z->H);
+        const struct context_sequence sequence = context_sequence_of(m, s);
+        row_of(m)->forward(m, x, z, &sequence, qkv + at * z->wide, o + at * z->H * z->hd, lse + at * z->H);
     }
 }
 
@@ -54,7 +55,8 @@ void context_backward(struct model *m, const struct context *x, const struct con
     const long rows_of_one = 2 * m->S;
     for (long s = 0; s < m->B / 2; s++) {
         const long at = s * rows_of_one, own = at * z->H * z->hd;
-        row_of(m)->backward(m, x, z,
+        const struct context_sequence sequence = context_sequence_of(m, s);
+        row_of(m)->backward(m, x, z, &sequence,
                             &(struct context_saved){qkv + at * z->wide, o + own, dout + own, lse + at * z->H},
                             dqkv + at * z->wide, work);
     }

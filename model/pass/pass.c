@@ -7,6 +7,18 @@
 
 #include <string.h>
 
+/* The tokens, and what their marks say. Where documents start is known of whole sequences alone. */
+static void cut_rows(struct model *m, const struct chunk *chunk) {
+    const struct pass *pass = m->pass;
+    const struct trunk *t = m->trunk;
+    const int context = m->context->size;
+    int32_t *start = context > 1 ? NULL : t->start;
+    if (pass->rows && (chunk->first || chunk->last || chunk->exits || rules_read_tokens(m) || start || t->counts))
+        m->ops->cut_tokens(m->B, m->S, pass->rows, t->input, t->target, start, t->counts);
+    if (pass->whole && context > 1 && t->start)
+        m->ops->cut_tokens(m->B / 2, 2 * context * m->S, pass->whole, NULL, NULL, t->start, NULL);
+}
+
 void begin_pass(struct model *m, const struct pass *pass) {
     const struct chunk *chunk = &m->passes->chunk[pass->chunk];
     m->pass = pass;
@@ -20,9 +32,7 @@ void begin_pass(struct model *m, const struct pass *pass) {
     m->g = pass->gradient;
     m->start = m->trunk->start;
     m->counts = m->trunk->counts;
-    if (pass->rows && (chunk->first || chunk->last || chunk->exits || rules_read_tokens(m) || m->start || m->counts))
-        m->ops->cut_tokens(m->B, m->S, pass->rows, m->trunk->input, m->trunk->target, m->trunk->start,
-                           m->trunk->counts);
+    cut_rows(m, chunk);
 }
 
 int model_status(const struct model *model) {

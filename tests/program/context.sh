@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # mesh.context: context.sh [all]. Sequences cut over ranks train as whole ones do, by every exchange and on meshes with other axes
 # too, up to the order of sums; bytes and memory are as planned; a run goes on with other context ranks and exchanges, and on the same
-# to the bit; evaluations of its checkpoints are one rank's. What does not go together is refused. all: every mesh.
+# to the bit; evaluations of its checkpoints are one rank's. Documents may not see each other. What does not go together is refused. all: every mesh.
 . "$SOURCE/tests/program/small.sh"
 settings=(--set train.steps=12 --set train.micro_batch_size=2 --set train.gate_interval=5 --set train.noise_interval=5 --set mesh.bucket=4096
     --set mesh.small=512 --set watchdog.replicas=3 --set train.eval_batches=2 --set model.num_layers=4 --set model.delta.stage_steps=3
@@ -42,10 +42,11 @@ as_planned() { # MESH RUN [OPTION …]
     memory_as_planned "$2"
 }
 
+one=one
 against_one() { # MESH [OPTION …]
     rm -rf cut
     expect 0 run "$1" cut "${@:2}"
-    close one cut
+    close $one cut
     as_planned "$1" cut "${@:2}"
 }
 
@@ -83,6 +84,25 @@ expect 3 run 1.1.1.2 moved "${ring[@]}" --set train.stop_at=10 2> /dev/null
 expect 0 run 1.1.1.4 moved
 close one moved
 
+# Documents that do not see each other, of a token and of several sequences: most begin in another piece than they end in. Whole ones, packed.
+mkdir texts
+split -n l/2500 -a 3 text.txt texts/
+find texts -empty -delete
+plain=("${settings[@]}")
+settings+=(--set 'data.train=texts/*' --set data.documents=mask --set data.packing=best_fit)
+one=documents
+expect 0 run 1.1.1.1 documents
+! cmp -s <(lines step one) <(lines step documents) || fail "documents see each other"
+against_one 1.1.1.4 --set train.recompute=full
+against_one 1.2.2.2 "${ring[@]}" --set mesh.sequence_parallel=true
+against_one 2.1.1.2 "${heads[@]}"
+expect 3 run 1.1.1.2 sampled --set data.packing=stream "${ring[@]}" --set train.stop_at=5 2> /dev/null
+expect 0 run 1.1.1.4 sampled --set data.packing=stream "${heads[@]}"
+expect 0 run 1.1.1.1 stream --set data.packing=stream
+close stream sampled
+settings=("${plain[@]}")
+one=one
+
 # Layers left out, rules that enter at values and before layers; connections that go while training goes on.
 beside() { # NAME OPTION …
     expect 0 run 1.1.1.1 "$1" "${@:2}"
@@ -95,7 +115,6 @@ cmp <(lines prune pruned | grep -o '"edges":.*') <(lines prune pruned_cut | grep
 
 refuse() { refused "$1" "$GDN" plan small.yaml --ranks 2 --set mesh.context=2 "${@:2}"; }
 refuse "multiple of" --set train.sequence_length=18
-refuse "data.documents" --set data.documents=mask
 refuse "train.dropout.residual" --set train.dropout.residual=0.1
 refuse "train.dropout.gate" --set train.dropout.gate=0.1
 refuse "delta_store.interval" --set delta_store.interval=5 --set delta_store.ratio=0.5

@@ -33,6 +33,14 @@ on 1.1.1 mean whole "${whole[@]}"
 on 2.1.2 mean cut "${whole[@]}" --set mesh.data=1 --set mesh.context=2 --set mesh.context_exchange=heads --set mesh.transport=staged
 close whole cut
 memory_as_planned cut
+documents=("${whole[@]}" --set 'data.train=texts/*' --set data.documents=mask)
+mkdir texts
+split -n l/1500 -a 4 text.txt texts/
+find texts -empty -delete
+on 1.1.1 mean whole_documents "${documents[@]}"
+on 2.1.2 mean cut_documents "${documents[@]}" --set mesh.data=1 --set mesh.context=2 --set mesh.context_exchange=heads --set mesh.transport=staged
+close whole_documents cut_documents
+memory_as_planned cut_documents
 refused_run "mesh.context_exchange: gather computes" 2 mean.yaml "${whole[@]}" --set mesh.context=2
 
 # Activations that travel in bf16, by either way; losses near log V differ as in wire.sh.

@@ -18,10 +18,6 @@ int validate_context(const struct reading *reading) {
                        "must be a multiple of "
                        "2 x context",
                        KEY_PATH(train.sequence_length));
-    if (config->data.documents == DOCUMENTS_MASK)
-        return refused("documents that do not see each other need whole sequences on a rank: join is "
-                       "expected, or context 1",
-                       KEY_PATH(data.documents));
     if (dropout->residual > 0 || dropout->attention > 0 || dropout->gate > 0)
         return refused(
             "what dropout drops is known of whole sequences alone: rates of 0 are expected, or context 1",

@@ -229,6 +229,7 @@ static int sum_round(struct evaluation *evaluation, const struct validation_part
     if (to > part->sequences) to = part->sequences;
     const long sequences = to > from ? to - from : 0;
     struct step step = {.rows = evaluation->pieces ? evaluation->pieces : evaluation->rows,
+                        .whole = evaluation->pieces ? evaluation->rows : NULL,
                         .sequences = model_rows(evaluation, sequences),
                         .options = &options,
                         .heads = wish->heads};

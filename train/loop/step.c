@@ -208,6 +208,7 @@ struct step loop_batch(const struct run *run, const struct loss_options *options
     return (struct step){
         .number = run->position.step,
         .rows = run->data.pieces ? run->data.pieces : run->data.rows,
+        .whole = run->data.pieces ? run->data.rows : NULL,
         .first = run->mesh.batch.index * share,
         .sequences = config_rows(&run->config, share),
         .micro_batches = (int)(share / run->part.micro_batch),

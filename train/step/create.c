@@ -30,9 +30,12 @@ static void lay_out(struct executor *x) {
     real *blocks = take_shared(x, l->blocks * T * stream, sizeof(real));
     real *narrow_blocks = take_shared(x, l->narrow_blocks * T * width, sizeof(real));
     locations_lay_out(l, &x->arena);
-    if (x->e.ops && !x->e.ops->device->host)
+    const bool uploads = x->e.ops && !x->e.ops->device->host;
+    if (uploads)
         x->rows = arena_take(&x->tokens,
                              (size_t)(micro_batches * x->e.batch * (x->e.length + 1)) * sizeof *x->rows);
+    if (uploads && executor_context(x) > 1)
+        x->whole = arena_take(&x->tokens, (size_t)executor_whole(x, micro_batches * x->e.batch) * sizeof *x->whole);
     x->sums = take_shared(x, micro_batches, sizeof *x->sums);
     x->found = take(x, micro_batches, sizeof *x->found);
     x->connections = take_shared(x, edges, sizeof *x->connections);

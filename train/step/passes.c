@@ -18,6 +18,8 @@ static struct pass pass_of(struct executor *x, const struct action *a) {
         .options = x->step->second && a->micro_batch >= x->step->second_from ? x->step->second : x->step->options,
         .connections = x->connections,
     };
+    if (x->step->whole)
+        pass.whole = (x->whole ? x->whole : x->step->whole) + executor_whole(x, a->micro_batch * x->e.batch);
     locations_of_pass(&x->locations, a, &pass);
     return pass;
 }

@@ -44,6 +44,7 @@ struct executor {
     double *own;       /* [looks, FINITE_SUMS] squares of what was handed to other ranks (finite_check.c) */
     double *found_own; /* the same on the host */
     int32_t *rows; /* [micro_batches·batch, length + 1] of the step, where passes cannot read the host's */
+    int32_t *whole; /* [micro_batches·batch/2, 2c·length + 1] likewise, with several context ranks */
     struct boundary boundary;
     struct packing packing;
     struct recording recording; /* of passes */
@@ -62,6 +63,14 @@ static inline long executor_batch(const struct executor *x, int micro_batch) {
 }
 static inline long executor_rows(const struct executor *x, int micro_batch) {
     return executor_batch(x, micro_batch) * x->e.length;
+}
+
+/* Context ranks; and elements of the whole sequences that so many rows are pieces of (dist/layout/pieces.h). */
+static inline int executor_context(const struct executor *x) {
+    return x->e.mesh->axis[AXIS_CONTEXT].size;
+}
+static inline long executor_whole(const struct executor *x, long rows) {
+    return rows / 2 * (2 * executor_context(x) * x->e.length + 1);
 }
 
 /* The action's buffer. */

@@ -148,6 +148,8 @@ static int begin(struct executor *x, struct step *step) {
     if (x->rows)
         x->e.ops->device->upload(x->rows, step->rows,
                                  (size_t)(step->sequences * (x->e.length + 1)) * sizeof *x->rows);
+    if (x->whole)
+        x->e.ops->device->upload(x->whole, step->whole, (size_t)executor_whole(x, step->sequences) * sizeof *x->whole);
     return 0;
 }
 

@@ -66,25 +66,48 @@ static void attention(void **state) {
     }
 }
 
+/* The same of queries, from position `from` on where they would be from 0 on; NULL without documents. */
+static const int32_t *make_starts_from(long S, bool documents, long from) {
+    if (!documents) return NULL;
+    int32_t *start = (int32_t *)make_starts(1, S);
+    for (long t = 0; t < S; t++) start[t] += (int32_t)from;
+    return start;
+}
+
+/* The log-sum-exps of queries that see nothing are −∞ on all sides, which is no number to `compare`. */
+static void take_unseen(struct buffer *lse) {
+    synchronize();
+    for (long t = 0; t < lse->count; t++) {
+        const bool unseen = lse->x[REFERENCE][t] == -INFINITY;
+        EACH_SIDE(i) {
+            if (unseen != (lse->x[i][t] == -INFINITY)) fail_msg("%s, %s: query %ld sees something", operation, text, t);
+            if (unseen) lse->x[i][t] = 5; /* what others than these keys may have brought it to */
+        }
+    }
+}
+
 /* Of each sequence the queries from `first` on, on the keys up to the last of them: the rows that the whole
- * sequence has there; what their gradients give keys and values is added. */
+ * sequence has there; what their gradients give keys and values is added. And on keys before them, of which some
+ * queries see none, where their documents begin behind or before them all. */
 static void attention_piece(void **state) {
     (void)state;
-    EACH_BACKEND for (size_t s = 0; s < 4 * COUNT(heads) && backend->attention_piece; s++) {
+    EACH_BACKEND for (size_t s = 0; s < 6 * COUNT(heads) && backend->attention_piece; s++) {
         const struct heads *z = &heads[s % COUNT(heads)];
-        const bool documents = s / COUNT(heads) % 2, block = s / COUNT(heads) / 2;
+        const bool documents = s / COUNT(heads) / 2, block = s / COUNT(heads) % 2;
         const long S = z->S, H = z->H, K = z->K, hd = z->hd, first = block ? S : S / 3 + 2, N = block ? S : first + S;
-        const long ldq = (H + 2 * K) * hd, ldkv = 2 * K * hd + 3;
-        snprintf(text, sizeof text, "S %ld N %ld H %ld K %ld hd %ld%s", S, N, H, K, hd,
-                 documents ? ", documents" : "");
+        const long ldq = (H + 2 * K) * hd, ldkv = 2 * K * hd + 3, key = 40, position = key + first,
+                   from = s / COUNT(heads) / 4 ? key + S / 3 : key - S / 4;
+        snprintf(text, sizeof text, "S %ld N %ld H %ld K %ld hd %ld%s%ld", S, N, H, K, hd,
+                 documents ? ", documents from " : "", documents ? from : 0);
         struct buffer *q = make("q", S * ldq, -2, 2), *kv = make("kv", N * ldkv, -2, 2);
         struct buffer *o = make("o", S * H * hd, -1, 1), *lse = make("lse", H * S, -1, 1);
         set(o, 0, 1, NAN), set(lse, 0, 1, NAN); /* overwritten */
-        const int32_t *starts = documents ? make_starts(1, S) : NULL;
+        const int32_t *starts = make_starts_from(S, documents, from);
         operation = "attention_piece";
         EACH_SIDE(i)
-        start(i)->attention_piece(S, N, first, H, K, hd, starts, q->x[i], ldq, kv->x[i], ldkv, o->x[i],
+        start(i)->attention_piece(S, N, position, key, H, K, hd, starts, q->x[i], ldq, kv->x[i], ldkv, o->x[i],
                                   lse->x[i]);
+        take_unseen(lse);
         compare(hd + N, ANY_THREADS);
 
         operation = "attention_piece_back";
@@ -92,12 +115,14 @@ static void attention_piece(void **state) {
         o = make("o", S * H * hd, -1, 1), lse = make("lse", H * S, -1, 1);
         struct buffer *dout = make("dout", S * H * hd, -1, 1), *dq = make("dq", S * ldq, -1, 1);
         struct buffer *dkv = make("dkv", N * ldkv, -1, 1), *work = make("work", H * S, -1, 1);
-        starts = documents ? make_starts(1, S) : NULL;
+        starts = make_starts_from(S, documents, from);
         set(work, 0, 1, NAN);
+        EACH_SIDE(i)
+        start(REFERENCE)->attention_piece(S, N, position, key, H, K, hd, starts, q->x[i], ldq, kv->x[i], ldkv,
+                                          o->x[i], lse->x[i]);
+        take_unseen(lse);
         EACH_SIDE(i) {
-            start(REFERENCE)->attention_piece(S, N, first, H, K, hd, starts, q->x[i], ldq, kv->x[i], ldkv,
-                                              o->x[i], lse->x[i]);
-            start(i)->attention_piece_back(S, N, first, H, K, hd, starts, q->x[i], ldq, kv->x[i], ldkv,
+            start(i)->attention_piece_back(S, N, position, key, H, K, hd, starts, q->x[i], ldq, kv->x[i], ldkv,
                                            o->x[i], lse->x[i], dout->x[i], dq->x[i], dkv->x[i], work->x[i]);
             synchronize();
             memset(work->x[i], 0, (size_t)work->count * sizeof(real)); /* scratch */
@@ -108,7 +133,7 @@ static void attention_piece(void **state) {
 
 /* What attention on blocks of keys joins to is attention on all of them, in whatever order they come; its
  * gradients are the sums of the blocks' with the output and log-sum-exp of all. The reference has all at
- * once. */
+ * once. Where the queries' own block is the first, there are documents too, of which none reaches the last. */
 static void attention_join(void **state) {
     (void)state;
     EACH_BACKEND for (size_t s = 0; s < 2 * COUNT(heads) && backend->attention_join; s++) {
@@ -122,23 +147,21 @@ static void attention_join(void **state) {
         struct buffer *other = make("other", S * H * hd, -1, 1), *other_lse = make("other_lse", H * S, -1, 1);
         struct buffer *dout = make("dout", S * H * hd, -1, 1), *work = make("work", H * S, -1, 1);
         struct buffer *dq = make("dq", S * H * hd, -1, 1), *dkv = make("dkv", N * ldkv, -1, 1);
+        const int32_t *starts = make_starts_from(S, last_first, S);
         operation = "attention_join";
         EACH_SIDE(i) {
             const int blocks = i == REFERENCE ? 1 : 3;
             const long keys = N / blocks;
             for (int b = 0; b < blocks; b++) {
-                const long k = (last_first ? blocks - 1 - b : b) * keys, first = 2 * S - k;
-                start(i)->attention_piece(S, keys, first > keys ? keys : first, H, K, hd, NULL, q->x[i],
-                                          H * hd, kv->x[i] + k * ldkv, ldkv, b ? other->x[i] : o->x[i],
+                const long k = (last_first ? blocks - 1 - b : b) * keys;
+                start(i)->attention_piece(S, keys, 2 * S, k, H, K, hd, starts, q->x[i], H * hd, kv->x[i] + k * ldkv, ldkv, b ? other->x[i] : o->x[i],
                                           b ? other_lse->x[i] : lse->x[i]);
                 if (b) start(i)->attention_join(S, H, hd, other->x[i], other_lse->x[i], o->x[i], lse->x[i]);
             }
-            for (long k = 0; k < N; k += keys) {
-                const long first = 2 * S - k;
-                start(i)->attention_piece_back(S, keys, first > keys ? keys : first, H, K, hd, NULL, q->x[i],
-                                               H * hd, kv->x[i] + k * ldkv, ldkv, o->x[i], lse->x[i],
-                                               dout->x[i], dq->x[i], dkv->x[i] + k * ldkv, work->x[i]);
-            }
+            for (long k = 0; k < N; k += keys)
+                start(i)->attention_piece_back(S, keys, 2 * S, k, H, K, hd, starts, q->x[i], H * hd,
+                                               kv->x[i] + k * ldkv, ldkv, o->x[i], lse->x[i], dout->x[i],
+                                               dq->x[i], dkv->x[i] + k * ldkv, work->x[i]);
             synchronize();
             memset(work->x[i], 0, (size_t)work->count * sizeof(real)); /* scratch */
             memset(other->x[i], 0, (size_t)other->count * sizeof(real));

@@ -137,6 +137,9 @@ static void marks(void) {
     assert_memory_equal(target, cut[1], sizeof target);
     assert_memory_equal(start, cut[2], sizeof start);
     for (int t = 0; t < 8; t++) assert_true(counts[t] == (t == 6 ? 0 : 1));
+    memset(start, 1, sizeof start);
+    ops->cut_tokens(2, 4, rows, NULL, NULL, start, NULL);
+    assert_memory_equal(start, cut[2], sizeof start);
 }
 
 static void embed(void **state) {

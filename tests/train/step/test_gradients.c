@@ -57,7 +57,8 @@ static int context_of(const struct placement *c) {
 
 /* Variants 0–23 are every kind × aggregate × normalize, with other settings that go round; then a plain
  * transformer, narrow bottlenecks with long edges, what the trunk may be otherwise, and connections that are
- * listed. Every fourth has exits, in stages with and without the head. */
+ * listed. Every fourth has exits, in stages with and without the head; in every third documents do not see each
+ * other. */
 static char *configuration(int v, const struct placement *c) {
     int kind = v % 3, aggregate = v / 3 % 4, normalize = v / 12 % 2;
     const char *some = v % 4 == 1 ? "[1, 3, 6]" : "[1, 2, 3, 4]",
@@ -76,8 +77,8 @@ static char *configuration(int v, const struct placement *c) {
             "normalize: %s, attention_dim: 3, attention_heads: 4, regularizer: fixed, stage_steps: %d, "
             "l1_weight: "
             "0.02}%s}\n"
-            "train: {batch_size: 8, micro_batch_size: 1, sequence_length: %d}\n"
-            "data: {packing: %s}\n"
+            "train: {batch_size: 8, micro_batch_size: %d, sequence_length: %d}\n"
+            "data: {packing: %s, documents: %s}\n"
             "mesh: {data: %d, tensor: %d, pipeline: %d, context: %d, context_exchange: %s, interleave: %d, schedule: %s, delta: %s, sequence_parallel: %s, "
             "bucket: 1024, small: 100}\n",
             v == 26
@@ -87,7 +88,8 @@ static char *configuration(int v, const struct placement *c) {
             v % 2 && v != 27 ? "true" : "false",
             kinds[kind], hidden, aggregates[aggregate], normalize ? "true" : "false", v == 27 ? 0 : 5,
             v % 4 == 2 ? ", exit: {layers: [0, 3, 6], weights: [0.2, 0.3, 0.4]}" : "",
-             c->context ? 16 : 6, v % 2 ? "best_fit" : "stream", c->mesh.data, c->mesh.tensor, c->mesh.pipeline, context_of(c), c->exchange ? c->exchange : "gather", c->interleave,
+             c->context && c->mesh.data == 1 && v % 2 == 0 ? 2 : 1, c->context ? 16 : 6, v % 2 ? "best_fit" : "stream",
+             v % 3 ? "join" : "mask", c->mesh.data, c->mesh.tensor, c->mesh.pipeline, context_of(c), c->exchange ? c->exchange : "gather", c->interleave,
              c->v ? "zero_bubble_v" : "1f1b", c->by_connection ? "connection" : "channel", c->sequence_parallel ? "true" : "false") > 0);
     return text;
 }
@@ -129,6 +131,11 @@ static bool counts(long sample, long at) {
     return !masked || (sample % 3 && random_bits(10, (uint64_t)sample, (uint64_t)at) % 3);
 }
 
+/* Does a document begin there? Most of 16 tokens begin before a piece that they reach into. */
+static bool opens(long sample, long at) {
+    return random_bits(11, (uint64_t)sample, (uint64_t)at) % 5 == 0;
+}
+
 static int32_t *make_rows(const struct config *config, long first, long count) {
     long width = config->train.sequence_length + 1;
     int32_t *rows = malloc((size_t)(count * width) * sizeof *rows);
@@ -137,6 +144,7 @@ static int32_t *make_rows(const struct config *config, long first, long count) {
         for (long t = 0; t < width; t++) {
             rows[s * width + t] = token(first + s, t, config->model.vocab_size);
             if (!counts(first + s, t)) rows[s * width + t] |= MARK_UNCOUNTED;
+            if (opens(first + s, t)) rows[s * width + t] |= MARK_DOCUMENT;
             if (pads(config, first + s, t)) rows[s * width + t] |= MARK_PADDING;
         }
     return rows;
@@ -170,7 +178,10 @@ static struct loss_sums alone(const struct run *run, const struct loss_options *
     long length = config->train.sequence_length, batch = config->train.batch_size;
     struct axis one = axis_alone("tensor");
     const struct layout full = layout_full();
-    const struct model_part part = {.layout = &full, .tensor = &one, .padding = masked};
+    const struct model_part part = {.layout = &full,
+                                    .tensor = &one,
+                                    .padding = masked,
+                                    .documents = config->data.documents == DOCUMENTS_MASK};
     one.ops = run->ops;
     assert_int_equal(model_create(&config->model, table, &state, run->ops, &part, run->part.micro_batch,
                                   length, true, &model),

@@ -71,23 +71,24 @@ OPERATION(attention_back,
           2 * hd + S * H / K, ANY_THREADS, .timed = "attention_back", .again = 1.0 / 4)
 /* Of one sequence S queries, at `position` and after it, on N of its keys, at `key` and after it: a query sees those
  * up to its own position, and position + S ≥ key + N. q [S, H·hd] with row distance ldq; kv [N, 2K·hd] with ldkv: keys,
- * values. o [S, H·hd]; lse [H, S]. `start` [S]: the first position that a query sees, never falling; NULL: 0. Of a query
- * that sees none of these keys o is 0 and lse −∞. The host's alone. */
+ * values. o [S, H·hd]; lse [H, S]. Rows and columns of the mask (or NULL) are positions. `start` [S]: the first position
+ * that a query sees, never falling; NULL: 0. Of a query that sees none of these keys o is 0 and lse −∞. The host's
+ * alone. */
 OPERATION(attention_piece,
-          (long S, long N, long position, long key, long H, long K, long hd, const int32_t *start, const real *q,
-           long ldq, const real *kv, long ldkv, real *o, real *lse),
+          (long S, long N, long position, long key, long H, long K, long hd, const struct mask *mask,
+           const int32_t *start, const real *q, long ldq, const real *kv, long ldkv, real *o, real *lse),
           2.0 * 2 * (H * hd) * attention_pairs(S, N, position - key),
-          (S, EITHER(1, 2 * S, S), 2 * S, S, H, K, hd, EITHER(0, NULL, TOKENS(start, S, 1)), IN(q, S * (H * hd + 3), -2, 2),
+          (S, EITHER(1, 2 * S, S), 2 * S, S, H, K, hd, NULL, EITHER(0, NULL, TOKENS(start, S, 1)), IN(q, S * (H * hd + 3), -2, 2),
            H * hd + 3, IN(kv, 2 * S * (2 * K * hd + 5), -2, 2), 2 * K * hd + 5, OUT(o, S * H * hd), OUT(lse, H * S)),
           hd + 2 * S, ANY_THREADS, .host = true)
 /* Adds to dq [S, H·hd] with row distance ldq, and to dkv [N, 2K·hd] with ldkv. o and lse are those of all keys that a
  * query sees, of which these may be a part. `work` [H, S] is scratch. Counted as attention_back. */
 OPERATION(attention_piece_back,
-          (long S, long N, long position, long key, long H, long K, long hd, const int32_t *start, const real *q,
-           long ldq, const real *kv, long ldkv, const real *o, const real *lse, const real *dout, real *dq, real *dkv,
-           real *work),
+          (long S, long N, long position, long key, long H, long K, long hd, const struct mask *mask,
+           const int32_t *start, const real *q, long ldq, const real *kv, long ldkv, const real *o, const real *lse,
+           const real *dout, real *dq, real *dkv, real *work),
           2 * (2.0 * 2 * (H * hd) * attention_pairs(S, N, position - key)),
-          (S, EITHER(1, 2 * S, S), 2 * S, S, H, K, hd, EITHER(0, NULL, TOKENS(start, S, 1)), IN(q, S * (H * hd + 3), -2, 2),
+          (S, EITHER(1, 2 * S, S), 2 * S, S, H, K, hd, NULL, EITHER(0, NULL, TOKENS(start, S, 1)), IN(q, S * (H * hd + 3), -2, 2),
            H * hd + 3, IN(kv, 2 * S * (2 * K * hd + 5), -2, 2), 2 * K * hd + 5, IN(o, S * H * hd), IN(lse, H * S, 4, 6),
            IN(dout, S * H * hd), INOUT(dq, S * (H * hd + 3)), INOUT(dkv, 2 * S * (2 * K * hd + 5)), SCRATCH(work, H * S)),
           2 * hd + 2 * S * H / K, ANY_THREADS, .host = true)

@@ -171,7 +171,7 @@ struct pass {
     const int32_t *whole; /* with several context ranks: [batch / 2, 2c·length + 1] the sequences that rows are
                              pieces of, likewise; read where documents do not see each other */
     long batch, length;
-    long sequence; /* without context ranks: number of the first sequence in the whole batch of all micro-batches and data ranks */
+    long sequence; /* number of the first sequence in the whole batch of all micro-batches and data ranks */
     const struct loss_options *options;
     bool evaluate; /* no backward pass follows, on a model that could */
     /* Forward; NULL: nobody. Sources must be here whole (layout.narrow off). */

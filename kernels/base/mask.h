@@ -25,6 +25,13 @@ static inline struct mask mask_at(const struct mask *mask, long head, long row) 
     return at;
 }
 
+/* The same of some rows and columns of it. */
+static inline struct mask mask_part(const struct mask *mask, long row, long column) {
+    struct mask part = *mask;
+    part.row += (uint64_t)row, part.column += (uint64_t)column;
+    return part;
+}
+
 /* The key of a row. */
 static RANDOM_EVERYWHERE inline uint64_t mask_row(uint64_t site, uint64_t head, uint64_t row) {
     uint32_t o[4];

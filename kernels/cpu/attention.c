@@ -171,9 +171,11 @@ static void attention(long B, long S, long H, long K, long hd, const struct mask
 }
 
 static void attention_piece(long S, long N, long position, long key, long H, long K, long hd,
-                            const int32_t *start, const real *q, long ldq, const real *kv, long ldkv, real *o,
-                            real *lse) {
-    attend_all(&(struct attention){1, S, N, position, key, H, K, hd, NULL, start, q, kv, ldq, ldkv, o, lse});
+                            const struct mask *mask, const int32_t *start, const real *q, long ldq,
+                            const real *kv, long ldkv, real *o, real *lse) {
+    const struct mask own = mask ? mask_part(mask, position, key) : (struct mask){0};
+    attend_all(&(struct attention){1, S, N, position, key, H, K, hd, mask ? &own : NULL, start, q, kv, ldq, ldkv,
+                                   o, lse});
 }
 
 /* From the log-sum-exps, in double, since they may be large: the part that each has of both. */

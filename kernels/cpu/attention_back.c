@@ -195,9 +195,10 @@ static void attention_back(long B, long S, long H, long K, long hd, const struct
 }
 
 static void attention_piece_back(long S, long N, long position, long key, long H, long K, long hd,
-                                 const int32_t *start, const real *q, long ldq, const real *kv, long ldkv,
-                                 const real *o, const real *lse, const real *dout, real *dq, real *dkv,
-                                 real *work) {
+                                 const struct mask *mask, const int32_t *start, const real *q, long ldq,
+                                 const real *kv, long ldkv, const real *o, const real *lse, const real *dout,
+                                 real *dq, real *dkv, real *work) {
+    const struct mask own = mask ? mask_part(mask, position, key) : (struct mask){0};
     const struct sequence piece = {.S = S,
                                    .N = N,
                                    .last = position - key,
@@ -208,6 +209,7 @@ static void attention_piece_back(long S, long N, long position, long key, long H
                                    .ldq = ldq,
                                    .ldkv = ldkv,
                                    .ldo = H * hd,
+                                   .mask = mask ? &own : NULL,
                                    .start = start,
                                    .q = q,
                                    .kv = kv,

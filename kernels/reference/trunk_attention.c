@@ -77,9 +77,11 @@ static void attention(long B, long S, long H, long K, long hd, const struct mask
 }
 
 static void attention_piece(long S, long N, long position, long key, long H, long K, long hd,
-                            const int32_t *start, const real *q, long ldq, const real *kv, long ldkv, real *o,
-                            real *lse) {
-    attend_all(S, &(struct part){position, N, key, start}, H, K, hd, NULL, 0, q, ldq, kv, ldkv, o, lse);
+                            const struct mask *mask, const int32_t *start, const real *q, long ldq,
+                            const real *kv, long ldkv, real *o, real *lse) {
+    const struct mask own = mask ? mask_part(mask, position, key) : (struct mask){0};
+    attend_all(S, &(struct part){position, N, key, start}, H, K, hd, mask ? &own : NULL, 0, q, ldq, kv, ldkv, o,
+               lse);
 }
 
 /* With P the probabilities and dP = dO·Vᵀ: dS = P ⊙ (dP − rowsum(dO ⊙ O)), dQ = dS·K/√hd, dK = dSᵀ·Q/√hd,
@@ -125,12 +127,13 @@ static void attention_back(long B, long S, long H, long K, long hd, const struct
 }
 
 static void attention_piece_back(long S, long N, long position, long key, long H, long K, long hd,
-                                 const int32_t *start, const real *q, long ldq, const real *kv, long ldkv,
-                                 const real *o, const real *lse, const real *dout, real *dq, real *dkv,
-                                 real *work) {
+                                 const struct mask *mask, const int32_t *start, const real *q, long ldq,
+                                 const real *kv, long ldkv, const real *o, const real *lse, const real *dout,
+                                 real *dq, real *dkv, real *work) {
+    const struct mask own = mask ? mask_part(mask, position, key) : (struct mask){0};
     (void)work;
-    back_all(S, &(struct part){position, N, key, start}, H, K, hd, NULL, 0, q, ldq, kv, ldkv, o, lse, dout, dq,
-             dkv);
+    back_all(S, &(struct part){position, N, key, start}, H, K, hd, mask ? &own : NULL, 0, q, ldq, kv, ldkv, o,
+             lse, dout, dq, dkv);
 }
 
 /* With l = log(exp(lse) + exp(other_lse)): o = exp(lse − l)·o + exp(other_lse − l)·other. */

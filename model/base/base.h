@@ -8,6 +8,7 @@
 
 #include "dist/comm/axis.h"
 #include "dist/layout/layout.h"
+#include "dist/layout/pieces.h"
 #include "dist/layout/table.h"
 #include "kernels/base/arena.h"
 #include "kernels/ops.h"
@@ -157,6 +158,11 @@ static inline real *take(struct arena *arena, long count) {
 #define SAVE_BF16(m, ...) SAVE_AS(m, (m)->bf16_activations, __VA_ARGS__)
 /* model.c */
 real *save_bf16(struct model *m, real *common, long count, bool keep);
+
+/* Tokens of a whole sequence of the pass, of which rows may be pieces (dist/layout/pieces.h). */
+static inline long whole_length(const struct model *m) {
+    return m->S * m->context->size * pieces_each(m->context->size);
+}
 
 /* Of two sizes of a buffer. */
 static inline long largest(long a, long b) {

@@ -14,9 +14,13 @@ static inline bool drops(const struct model *m, double rate) {
     return rate > 0 && m->gradients;
 }
 
-/* What is dropped at a site of a layer (of a gate, of the connection of this distance; else 0) in rows of
- * tokens from `row` of the micro-batch on. */
-struct mask dropout_mask(const struct model *m, enum dropout_site site, int layer, int distance, double rate,
-                         long row);
+/* What is dropped at a site of a layer (of a gate, of the connection of this distance; else 0): the first row is
+ * the pass's first sequence's first token, and rows of whole sequences follow, also of those that are cut. */
+struct mask dropout_mask(const struct model *m, enum dropout_site site, int layer, int distance, double rate);
+
+/* y = x/(1 − p) where the mask keeps the element, else 0, of `count` rows of the micro-batch from `first` on:
+ * x, y [count, W], y may be x. */
+void dropout_rows(const struct model *m, const struct mask *mask, long first, long count, long W, const real *x,
+                  long ldx, real *y, long ldy);
 
 #endif

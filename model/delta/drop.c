@@ -9,7 +9,7 @@ bool drops_gates(const struct delta_pass *p) {
 void drop_gates(const struct delta_pass *p, int i, long W, long column, const real *x, long ld, real *y) {
     const struct model *m = p->m;
     struct mask mask =
-        dropout_mask(m, DROP_GATE, p->x->layer, own(p, i)->edge->distance, m->config.dropout.gate, 0);
+        dropout_mask(m, DROP_GATE, p->x->layer, own(p, i)->edge->distance, m->config.dropout.gate);
     mask.column = (uint64_t)column;
-    m->ops->dropout(m->T, W, &mask, x, ld, y, ld);
+    dropout_rows(m, &mask, 0, m->T, W, x, ld, y, ld);
 }

@@ -22,8 +22,8 @@ static const real *added_gradient(struct model *m, int l, enum block block, cons
     const long D = m->config.hidden_size;
     const real *added = write_block_back(m, l, block, x);
     if (!drops(m, rate)) return added;
-    struct mask mask = dropout_mask(m, site[block], l, 0, rate, 0);
-    m->ops->dropout(m->T, D, &mask, added, D, m->trunk->added, D);
+    const struct mask mask = dropout_mask(m, site[block], l, 0, rate);
+    dropout_rows(m, &mask, 0, m->T, D, added, D, m->trunk->added, D);
     return m->trunk->added;
 }
 

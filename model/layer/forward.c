@@ -22,8 +22,8 @@ static void drop_rows(struct model *m, enum dropout_site site, int l, real *x) {
     const double rate = m->config.dropout.residual;
     const long D = m->config.hidden_size;
     if (!drops(m, rate)) return;
-    struct mask mask = dropout_mask(m, site, l, 0, rate, m->row0);
-    m->ops->dropout(m->rows, D, &mask, x, D, x, D);
+    const struct mask mask = dropout_mask(m, site, l, 0, rate);
+    dropout_rows(m, &mask, m->row0, m->rows, D, x, D, x, D);
 }
 
 /* What the mixer has computed enters the stream, f [R, D]; and the MLP's norm of what is there then. */

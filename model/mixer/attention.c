@@ -131,7 +131,7 @@ static int fill_rotary(struct model *m, void *common, long positions) {
 static const struct mask *mask_of(const struct model *m, const struct mixing *x, struct mask *mask) {
     const double rate = m->config.dropout.attention;
     if (!drops(m, rate)) return NULL;
-    *mask = dropout_mask(m, DROP_ATTENTION, x->layer, 0, rate, 0);
+    *mask = dropout_mask(m, DROP_ATTENTION, x->layer, 0, rate);
     mask->head = (uint64_t)(m->tensor->index * attention_shape_of(m).H);
     return mask;
 }
@@ -143,7 +143,7 @@ static void again(struct model *m, const struct mixing *x, const real *n) {
     struct mask mask;
     attention_project(m, x, n, 0);
     if (context_cuts(m))
-        context_forward(m, &s->context, &z.heads, a->qkv_out, a->out, a->lse);
+        context_forward(m, &s->context, &z.heads, mask_of(m, x, &mask), a->qkv_out, a->out, a->lse);
     else
         m->ops->attention(m->B, m->S, z.H, z.K, z.hd, mask_of(m, x, &mask), m->start, a->qkv_out, a->out,
                           a->lse);
@@ -168,7 +168,8 @@ static void backward(struct model *m, const struct mixing *x, const real *dout, 
         ops->add_column_sums(m->rows, D, dout + m->row0 * D, D, a->o_bias.g);
     struct mask mask;
     if (context_cuts(m))
-        context_backward(m, &s->context, &z.heads, a->qkv_out, a->out, a->lse, da, s->dqkv, s->work);
+        context_backward(m, &s->context, &z.heads, mask_of(m, x, &mask), a->qkv_out, a->out, a->lse, da, s->dqkv,
+                         s->work);
     else
         ops->attention_back(m->B, m->S, z.H, z.K, z.hd, mask_of(m, x, &mask), m->start, a->qkv_out, a->out,
                             a->lse, da, s->dqkv, s->work);

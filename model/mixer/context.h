@@ -23,12 +23,18 @@ struct context_saved {
     const real *lse;            /* [2P·H] in an order that the exchange alone knows */
 };
 
-/* Of a whole sequence, what its queries see: keys from start [S] on, NULL: from 0 on. */
+/* Of a whole sequence, what its queries see: keys from start [S] on (NULL: from 0 on), but for what is dropped, where
+ * `drops`, by a mask whose rows and columns are positions, and whose heads begin with this rank's. */
 struct context_sequence {
     const int32_t *start;
+    bool drops;
+    struct mask mask;
 };
+static inline const struct mask *context_mask(const struct context_sequence *sequence) {
+    return sequence->drops ? &sequence->mask : NULL;
+}
 
-/* Of its queries from a position on. */
+/* `start` of its queries from a position on. */
 static inline const int32_t *context_start(const struct context_sequence *sequence, long position) {
     return sequence->start ? sequence->start + position : NULL;
 }
@@ -59,17 +65,19 @@ static inline bool context_cuts(const struct model *m) {
     return m->context->size > 1;
 }
 
-/* exchange.c: by the model's exchange; of all sequences, shapes as in attention.c, rows being pieces. */
+/* exchange.c: by the model's exchange; of all sequences, shapes as in attention.c, rows being pieces; the mask as of the
+ * operation attention on whole ones. */
 void context_lay_out(struct model *m, struct context *x, const struct context_heads *z);
-void context_forward(struct model *m, const struct context *x, const struct context_heads *z, const real *qkv,
-                     real *o, real *lse);
+void context_forward(struct model *m, const struct context *x, const struct context_heads *z,
+                     const struct mask *mask, const real *qkv, real *o, real *lse);
 void context_backward(struct model *m, const struct context *x, const struct context_heads *z,
-                      const real *qkv, const real *o, const real *lse, const real *dout, real *dqkv,
+                      const struct mask *mask, const real *qkv, const real *o, const real *lse, const real *dout, real *dqkv,
                       real *work);
 
-/* context.c: which piece of its sequence a row is. What is known of sequence s of a pass. */
+/* context.c: which piece of its sequence a row is. What is known of sequence s of a pass, of which the mask, or NULL,
+ * is the first's. */
 int context_piece(const struct model *m, long row);
-struct context_sequence context_sequence_of(const struct model *m, long s);
+struct context_sequence context_sequence_of(const struct model *m, const struct mask *mask, long s);
 /* Positions of queries and keys of qkv [T, (H+2K)·hd], turned by `direction`; cosine and sine [S, hd/2]. */
 void context_rotate(struct model *m, const struct context_heads *z, const real *cosine, const real *sine,
                     int direction, real *qkv);

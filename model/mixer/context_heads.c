@@ -76,26 +76,36 @@ static void to_rows(struct model *m, const struct context *x, long hd, const str
     deal(m, TO_ROWS, hd, strip, each, x->at[RECEIVE]);
 }
 
+/* What is dropped of this rank's share of the heads; NULL: nothing. */
+static const struct mask *mask_of(const struct model *m, const struct context_heads *z,
+                                  const struct context_sequence *sequence, struct mask *mask) {
+    if (!sequence->drops) return NULL;
+    *mask = mask_at(&sequence->mask, m->context->index * (z->H / m->context->size), 0);
+    return mask;
+}
+
 /* lse is that of all rows of this rank's share of the heads, [H/c, S]. */
 static void forward(struct model *m, const struct context *x, const struct context_heads *z,
                     const struct context_sequence *sequence, const real *qkv, real *o, real *lse) {
     const long c = m->context->size;
+    struct mask mask;
     to_heads(m, x, z->hd, 1, &(struct strip){.from = qkv, .H = z->H, .K = z->K});
-    m->ops->attention(1, 2 * c * m->S, z->H / c, z->K / c, z->hd, NULL, sequence->start, x->at[SEND],
-                      x->at[RECEIVE], lse);
+    m->ops->attention(1, 2 * c * m->S, z->H / c, z->K / c, z->hd, mask_of(m, z, sequence, &mask),
+                      sequence->start, x->at[SEND], x->at[RECEIVE], lse);
     to_rows(m, x, z->hd, &(struct strip){.to = o, .H = z->H});
 }
 
 static void backward(struct model *m, const struct context *x, const struct context_heads *z,
                      const struct context_sequence *sequence, const struct context_saved *saved, real *dqkv, real *work) {
     const long c = m->context->size, P = m->S, hd = z->hd;
+    struct mask mask;
     to_heads(m, x, hd, 3,
              (struct strip[]){{.from = saved->qkv, .H = z->H, .K = z->K},
                               {.from = saved->o, .H = z->H},
                               {.from = saved->dout, .H = z->H}});
     const real *qkv = x->at[SEND], *o = qkv + 2 * P * z->wide, *dout = o + 2 * P * z->H * hd;
-    m->ops->attention_back(1, 2 * c * P, z->H / c, z->K / c, hd, NULL, sequence->start, qkv, o, saved->lse, dout,
-                           x->at[RECEIVE], work);
+    m->ops->attention_back(1, 2 * c * P, z->H / c, z->K / c, hd, mask_of(m, z, sequence, &mask), sequence->start, qkv,
+                           o, saved->lse, dout, x->at[RECEIVE], work);
     to_rows(m, x, hd, &(struct strip){.to = dqkv, .H = z->H, .K = z->K});
 }
 

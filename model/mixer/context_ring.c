@@ -63,7 +63,7 @@ static void attend(struct model *m, const struct context *x, const struct contex
             const long piece = piece_of(m, step, half);
             const bool joins = step || piece < own;
             if (piece > own) continue;
-            m->ops->attention_piece(P, P, own * P, piece * P, z->H, z->K, z->hd,
+            m->ops->attention_piece(P, P, own * P, piece * P, z->H, z->K, z->hd, context_mask(sequence),
                                     context_start(sequence, own * P), qkv + t * z->wide, z->wide,
                                     block + half * P * width, width, joins ? x->at[OTHER] : all,
                                     joins ? x->at[LSE] : all_lse);
@@ -94,7 +94,7 @@ static void attend_back(struct model *m, const struct context_heads *z,
         for (long half = 1; half >= 0; half--) {
             const long piece = piece_of(m, step, half), keys = half * P * width;
             if (piece > own) continue;
-            m->ops->attention_piece_back(P, P, own * P, piece * P, z->H, z->K, z->hd,
+            m->ops->attention_piece_back(P, P, own * P, piece * P, z->H, z->K, z->hd, context_mask(sequence),
                                          context_start(sequence, own * P), saved->qkv + t * z->wide, z->wide,
                                          block + keys, width, saved->o + at, saved->lse + t * z->H,
                                          saved->dout + at, dqkv + t * z->wide, given + keys, work);

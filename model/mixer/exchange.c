@@ -39,23 +39,23 @@ void context_lay_out(struct model *m, struct context *x, const struct context_he
     if (context_cuts(m)) row_of(m)->lay_out(m, x, z);
 }
 
-void context_forward(struct model *m, const struct context *x, const struct context_heads *z, const real *qkv,
-                     real *o, real *lse) {
+void context_forward(struct model *m, const struct context *x, const struct context_heads *z,
+                     const struct mask *mask, const real *qkv, real *o, real *lse) {
     const long rows_of_one = 2 * m->S;
     for (long s = 0; s < m->B / 2; s++) {
         const long at = s * rows_of_one;
-        const struct context_sequence sequence = context_sequence_of(m, s);
+        const struct context_sequence sequence = context_sequence_of(m, mask, s);
         row_of(m)->forward(m, x, z, &sequence, qkv + at * z->wide, o + at * z->H * z->hd, lse + at * z->H);
     }
 }
 
 void context_backward(struct model *m, const struct context *x, const struct context_heads *z,
-                      const real *qkv, const real *o, const real *lse, const real *dout, real *dqkv,
-                      real *work) {
+                      const struct mask *mask, const real *qkv, const real *o, const real *lse,
+                      const real *dout, real *dqkv, real *work) {
     const long rows_of_one = 2 * m->S;
     for (long s = 0; s < m->B / 2; s++) {
         const long at = s * rows_of_one, own = at * z->H * z->hd;
-        const struct context_sequence sequence = context_sequence_of(m, s);
+        const struct context_sequence sequence = context_sequence_of(m, mask, s);
         row_of(m)->backward(m, x, z, &sequence,
                             &(struct context_saved){qkv + at * z->wide, o + own, dout + own, lse + at * z->H},
                             dqkv + at * z->wide, work);

@@ -16,7 +16,7 @@ static void cut_rows(struct model *m, const struct chunk *chunk) {
     if (pass->rows && (chunk->first || chunk->last || chunk->exits || rules_read_tokens(m) || start || t->counts))
         m->ops->cut_tokens(m->B, m->S, pass->rows, t->input, t->target, start, t->counts);
     if (pass->whole && context > 1 && t->start)
-        m->ops->cut_tokens(m->B / 2, 2 * context * m->S, pass->whole, NULL, NULL, t->start, NULL);
+        m->ops->cut_tokens(m->B / 2, whole_length(m), pass->whole, NULL, NULL, t->start, NULL);
 }
 
 void begin_pass(struct model *m, const struct pass *pass) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # mesh.context: context.sh [all]. Sequences cut over ranks train as whole ones do, by every exchange and on meshes with other axes
 # too, up to the order of sums; bytes and memory are as planned; a run goes on with other context ranks and exchanges, and on the same
-# to the bit; evaluations of its checkpoints are one rank's. Documents may not see each other. What does not go together is refused. all: every mesh.
+# to the bit; evaluations of its checkpoints are one rank's. Documents may not see each other, and training may drop. What does not go together is refused. all: every mesh.
 . "$SOURCE/tests/program/small.sh"
 settings=(--set train.steps=12 --set train.micro_batch_size=2 --set train.gate_interval=5 --set train.noise_interval=5 --set mesh.bucket=4096
     --set mesh.small=512 --set watchdog.replicas=3 --set train.eval_batches=2 --set model.num_layers=4 --set model.delta.stage_steps=3
@@ -85,14 +85,18 @@ expect 0 run 1.1.1.4 moved
 close one moved
 
 # Documents that do not see each other, of a token and of several sequences: most begin in another piece than they end in. Whole ones, packed.
+# What is dropped of a step is the same too.
 mkdir texts
 split -n l/2500 -a 3 text.txt texts/
 find texts -empty -delete
 plain=("${settings[@]}")
-settings+=(--set 'data.train=texts/*' --set data.documents=mask --set data.packing=best_fit)
+settings+=(--set 'data.train=texts/*' --set data.documents=mask --set data.packing=best_fit
+    --set 'train.dropout={residual: 0.1, attention: 0.2, gate: 0.1}')
 one=documents
 expect 0 run 1.1.1.1 documents
 ! cmp -s <(lines step one) <(lines step documents) || fail "documents see each other"
+expect 0 run 1.1.1.1 kept --set 'train.dropout={residual: 0.0, attention: 0.0, gate: 0.0}'
+! cmp -s <(lines step kept) <(lines step documents) || fail "nothing is dropped"
 against_one 1.1.1.4 --set train.recompute=full
 against_one 1.2.2.2 "${ring[@]}" --set mesh.sequence_parallel=true
 against_one 2.1.1.2 "${heads[@]}"
@@ -115,8 +119,6 @@ cmp <(lines prune pruned | grep -o '"edges":.*') <(lines prune pruned_cut | grep
 
 refuse() { refused "$1" "$GDN" plan small.yaml --ranks 2 --set mesh.context=2 "${@:2}"; }
 refuse "multiple of" --set train.sequence_length=18
-refuse "train.dropout.residual" --set train.dropout.residual=0.1
-refuse "train.dropout.gate" --set train.dropout.gate=0.1
 refuse "delta_store.interval" --set delta_store.interval=5 --set delta_store.ratio=0.5
 refuse "train.compress_sources" --set train.compress_sources=0.5
 refused "mesh.compress_boundary" "$GDN" plan small.yaml --ranks 4 --set mesh.context=2 --set mesh.pipeline=2 --set mesh.compress_boundary=0.5

@@ -27,13 +27,16 @@ fi
 expect 2 mpirun --oversubscribe -n 2 "$GDN" train mean.yaml --run-dir refused --set mesh.tensor=2 --set mesh.transport=staged --set mesh.tensor_pieces=3 > refused.log 2>&1
 grep -q "mesh.tensor_pieces: .*nccl alone" refused.log || fail "unexpected: $(cat refused.log)"
 
-# Sequences cut over ranks, by the exchange that needs no more than a device's attention.
+dropout=(--set 'train.dropout={residual: 0.1, attention: 0.3, gate: 0.2}')
+
+# Sequences cut over ranks, by the exchange that needs no more than a device's attention; of documents that do not see each other, with
+# dropout.
 whole=(--set train.sequence_length=12)
 on 1.1.1 mean whole "${whole[@]}"
 on 2.1.2 mean cut "${whole[@]}" --set mesh.data=1 --set mesh.context=2 --set mesh.context_exchange=heads --set mesh.transport=staged
 close whole cut
 memory_as_planned cut
-documents=("${whole[@]}" --set 'data.train=texts/*' --set data.documents=mask)
+documents=("${whole[@]}" "${dropout[@]}" --set 'data.train=texts/*' --set data.documents=mask)
 mkdir texts
 split -n l/1500 -a 4 text.txt texts/
 find texts -empty -delete
@@ -62,7 +65,6 @@ for name in mean adaptive; do
     equal one_$name recomputed
 done
 # Masks of dropout are the step's own in recorded passes, which have none of another step's, and the same on tensor ranks.
-dropout=(--set 'train.dropout={residual: 0.1, attention: 0.3, gate: 0.2}')
 on 1.1.1 mean dropped "${dropout[@]}"
 memory_as_planned dropped
 on 1.1.1 mean dropped_again "${dropout[@]}" --set train.graphs=true --set train.recompute=full

@@ -8,7 +8,6 @@
 
 int validate_context(const struct reading *reading) {
     const struct config *config = reading->config;
-    const struct dropout_config *dropout = &config->model.dropout; /* whole layers are left out anywhere */
     const int context = config->mesh.size[AXIS_CONTEXT];
     if (context == 1) return GDN_OK;
     TRY(possible(reading, exchange_conflict(config->mesh.context_exchange, &config->model,
@@ -18,10 +17,6 @@ int validate_context(const struct reading *reading) {
                        "must be a multiple of "
                        "2 x context",
                        KEY_PATH(train.sequence_length));
-    if (dropout->residual > 0 || dropout->attention > 0 || dropout->gate > 0)
-        return refused(
-            "what dropout drops is known of whole sequences alone: rates of 0 are expected, or context 1",
-            "train.dropout.residual", "train.dropout.attention", "train.dropout.gate");
     if (config->delta_store.interval)
         return refused(
             "differences are stored of whole sequences: an interval of 0 is expected, or context 1",

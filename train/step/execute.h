@@ -71,7 +71,7 @@ struct step {
     int micro_batches;   /* as many as the pipeline has schedules for; 0: as the largest steps have */
     const int32_t *rows; /* [sequences, length + 1] this rank's part of the batch: sequences, or pieces */
     const int32_t *whole; /* the sequences that pieces are of (struct pass); NULL: there are none */
-    long first;     /* without pieces: number in the whole batch of the first of them */
+    long first;     /* number in the whole batch of the first sequence */
     long sequences; /* micro-batch i is rows i·batch … (i + 1)·batch − 1; those beyond the last one are empty:
                        passed on, but not computed */
     const struct loss_options *options;

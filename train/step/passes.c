@@ -14,7 +14,7 @@ static struct pass pass_of(struct executor *x, const struct action *a) {
         .rows = (x->rows ? x->rows : x->step->rows) + a->micro_batch * x->e.batch * (x->e.length + 1),
         .batch = executor_batch(x, a->micro_batch),
         .length = x->e.length,
-        .sequence = x->step->first + a->micro_batch * x->e.batch,
+        .sequence = x->step->first + a->micro_batch * x->e.batch / pieces_each(executor_context(x)),
         .options = x->step->second && a->micro_batch >= x->step->second_from ? x->step->second : x->step->options,
         .connections = x->connections,
     };

@@ -12,6 +12,7 @@
 #ifndef GDN_EXECUTE_PRIVATE_H
 #define GDN_EXECUTE_PRIVATE_H
 
+#include "dist/layout/pieces.h"
 #include "kernels/base/arena.h"
 #include "train/step/boundary.h"
 #include "train/step/execute.h"

@@ -86,6 +86,8 @@ static void take_unseen(struct buffer *lse) {
     }
 }
 
+static const struct mask of_piece = {.site = 3, .head = 1, .row = 70, .column = 5, .p = 0.4};
+
 /* Of each sequence the queries from `first` on, on the keys up to the last of them: the rows that the whole
  * sequence has there; what their gradients give keys and values is added. And on keys before them, of which some
  * queries see none, where their documents begin behind or before them all. */
@@ -95,17 +97,18 @@ static void attention_piece(void **state) {
         const struct heads *z = &heads[s % COUNT(heads)];
         const bool documents = s / COUNT(heads) / 2, block = s / COUNT(heads) % 2;
         const long S = z->S, H = z->H, K = z->K, hd = z->hd, first = block ? S : S / 3 + 2, N = block ? S : first + S;
-        const long ldq = (H + 2 * K) * hd, ldkv = 2 * K * hd + 3, key = 40, position = key + first,
+        const long ldq = (H + 2 * K) * hd, ldkv = 2 * K * hd + 3, key = 64, position = key + first,
                    from = s / COUNT(heads) / 4 ? key + S / 3 : key - S / 4;
-        snprintf(text, sizeof text, "S %ld N %ld H %ld K %ld hd %ld%s%ld", S, N, H, K, hd,
-                 documents ? ", documents from " : "", documents ? from : 0);
+        const struct mask *dropped = s / COUNT(heads) % 3 ? &of_piece : NULL;
+        snprintf(text, sizeof text, "S %ld N %ld H %ld K %ld hd %ld%s%s%ld", S, N, H, K, hd,
+                 dropped ? ", dropped" : "", documents ? ", documents from " : "", documents ? from : 0);
         struct buffer *q = make("q", S * ldq, -2, 2), *kv = make("kv", N * ldkv, -2, 2);
         struct buffer *o = make("o", S * H * hd, -1, 1), *lse = make("lse", H * S, -1, 1);
         set(o, 0, 1, NAN), set(lse, 0, 1, NAN); /* overwritten */
         const int32_t *starts = make_starts_from(S, documents, from);
         operation = "attention_piece";
         EACH_SIDE(i)
-        start(i)->attention_piece(S, N, position, key, H, K, hd, starts, q->x[i], ldq, kv->x[i], ldkv, o->x[i],
+        start(i)->attention_piece(S, N, position, key, H, K, hd, dropped, starts, q->x[i], ldq, kv->x[i], ldkv, o->x[i],
                                   lse->x[i]);
         take_unseen(lse);
         compare(hd + N, ANY_THREADS);
@@ -118,11 +121,11 @@ static void attention_piece(void **state) {
         starts = make_starts_from(S, documents, from);
         set(work, 0, 1, NAN);
         EACH_SIDE(i)
-        start(REFERENCE)->attention_piece(S, N, position, key, H, K, hd, starts, q->x[i], ldq, kv->x[i], ldkv,
+        start(REFERENCE)->attention_piece(S, N, position, key, H, K, hd, dropped, starts, q->x[i], ldq, kv->x[i], ldkv,
                                           o->x[i], lse->x[i]);
         take_unseen(lse);
         EACH_SIDE(i) {
-            start(i)->attention_piece_back(S, N, position, key, H, K, hd, starts, q->x[i], ldq, kv->x[i], ldkv,
+            start(i)->attention_piece_back(S, N, position, key, H, K, hd, dropped, starts, q->x[i], ldq, kv->x[i], ldkv,
                                            o->x[i], lse->x[i], dout->x[i], dq->x[i], dkv->x[i], work->x[i]);
             synchronize();
             memset(work->x[i], 0, (size_t)work->count * sizeof(real)); /* scratch */
@@ -133,7 +136,8 @@ static void attention_piece(void **state) {
 
 /* What attention on blocks of keys joins to is attention on all of them, in whatever order they come; its
  * gradients are the sums of the blocks' with the output and log-sum-exp of all. The reference has all at
- * once. Where the queries' own block is the first, there are documents too, of which none reaches the last. */
+ * once. Where the queries' own block is the first, some are dropped too, and
+ * there are documents, of which none reaches the last. */
 static void attention_join(void **state) {
     (void)state;
     EACH_BACKEND for (size_t s = 0; s < 2 * COUNT(heads) && backend->attention_join; s++) {
@@ -148,18 +152,19 @@ static void attention_join(void **state) {
         struct buffer *dout = make("dout", S * H * hd, -1, 1), *work = make("work", H * S, -1, 1);
         struct buffer *dq = make("dq", S * H * hd, -1, 1), *dkv = make("dkv", N * ldkv, -1, 1);
         const int32_t *starts = make_starts_from(S, last_first, S);
+        const struct mask *dropped = last_first ? &of_piece : NULL;
         operation = "attention_join";
         EACH_SIDE(i) {
             const int blocks = i == REFERENCE ? 1 : 3;
             const long keys = N / blocks;
             for (int b = 0; b < blocks; b++) {
                 const long k = (last_first ? blocks - 1 - b : b) * keys;
-                start(i)->attention_piece(S, keys, 2 * S, k, H, K, hd, starts, q->x[i], H * hd, kv->x[i] + k * ldkv, ldkv, b ? other->x[i] : o->x[i],
+                start(i)->attention_piece(S, keys, 2 * S, k, H, K, hd, dropped, starts, q->x[i], H * hd, kv->x[i] + k * ldkv, ldkv, b ? other->x[i] : o->x[i],
                                           b ? other_lse->x[i] : lse->x[i]);
                 if (b) start(i)->attention_join(S, H, hd, other->x[i], other_lse->x[i], o->x[i], lse->x[i]);
             }
             for (long k = 0; k < N; k += keys)
-                start(i)->attention_piece_back(S, keys, 2 * S, k, H, K, hd, starts, q->x[i], H * hd,
+                start(i)->attention_piece_back(S, keys, 2 * S, k, H, K, hd, dropped, starts, q->x[i], H * hd,
                                                kv->x[i] + k * ldkv, ldkv, o->x[i], lse->x[i], dout->x[i],
                                                dq->x[i], dkv->x[i] + k * ldkv, work->x[i]);
             synchronize();

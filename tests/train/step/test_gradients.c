@@ -58,7 +58,7 @@ static int context_of(const struct placement *c) {
 /* Variants 0–23 are every kind × aggregate × normalize, with other settings that go round; then a plain
  * transformer, narrow bottlenecks with long edges, what the trunk may be otherwise, and connections that are
  * listed. Every fourth has exits, in stages with and without the head; in every third documents do not see each
- * other. */
+ * other, and every other one drops. */
 static char *configuration(int v, const struct placement *c) {
     int kind = v % 3, aggregate = v / 3 % 4, normalize = v / 12 % 2;
     const char *some = v % 4 == 1 ? "[1, 3, 6]" : "[1, 2, 3, 4]",
@@ -77,7 +77,7 @@ static char *configuration(int v, const struct placement *c) {
             "normalize: %s, attention_dim: 3, attention_heads: 4, regularizer: fixed, stage_steps: %d, "
             "l1_weight: "
             "0.02}%s}\n"
-            "train: {batch_size: 8, micro_batch_size: %d, sequence_length: %d}\n"
+            "train: {batch_size: 8, micro_batch_size: %d, sequence_length: %d, dropout: {residual: %g, attention: %g, gate: %g}}\n"
             "data: {packing: %s, documents: %s}\n"
             "mesh: {data: %d, tensor: %d, pipeline: %d, context: %d, context_exchange: %s, interleave: %d, schedule: %s, delta: %s, sequence_parallel: %s, "
             "bucket: 1024, small: 100}\n",
@@ -88,7 +88,8 @@ static char *configuration(int v, const struct placement *c) {
             v % 2 && v != 27 ? "true" : "false",
             kinds[kind], hidden, aggregates[aggregate], normalize ? "true" : "false", v == 27 ? 0 : 5,
             v % 4 == 2 ? ", exit: {layers: [0, 3, 6], weights: [0.2, 0.3, 0.4]}" : "",
-             c->context && c->mesh.data == 1 && v % 2 == 0 ? 2 : 1, c->context ? 16 : 6, v % 2 ? "best_fit" : "stream",
+             c->context && c->mesh.data == 1 && v % 2 == 0 ? 2 : 1, c->context ? 16 : 6, v % 2 ? 0 : 0.2, v % 2 ? 0 : 0.3, v % 2 ? 0 : 0.1,
+             v % 2 ? "best_fit" : "stream",
              v % 3 ? "join" : "mask", c->mesh.data, c->mesh.tensor, c->mesh.pipeline, context_of(c), c->exchange ? c->exchange : "gather", c->interleave,
              c->v ? "zero_bubble_v" : "1f1b", c->by_connection ? "connection" : "channel", c->sequence_parallel ? "true" : "false") > 0);
     return text;
@@ -183,17 +184,10 @@ static struct loss_sums alone(const struct run *run, const struct loss_options *
                                     .padding = masked,
                                     .documents = config->data.documents == DOCUMENTS_MASK};
     one.ops = run->ops;
-    assert_int_equal(model_create(&config->model, table, &state, run->ops, &part, run->part.micro_batch,
-                                  length, true, &model),
-                     0);
+    assert_int_equal(model_create(&config->model, table, &state, run->ops, &part, batch, length, true, &model), 0);
     int32_t *rows = make_rows(config, 0, batch);
     struct loss_sums all = {0};
-    for (long at = 0; at < batch; at += run->part.micro_batch) {
-        struct loss_sums sums = {0};
-        model_train(model, rows + at * (length + 1), run->part.micro_batch, length, options, &sums);
-        all.ce += sums.ce, all.sparsity += sums.sparsity, all.entropy += sums.entropy, all.z += sums.z;
-        for (int e = 0; e < MAX_EXITS; e++) all.exits[e] += sums.exits[e];
-    }
+    model_train(model, rows, batch, length, options, &all);
     *absolute = add_absolute(table, &state, options);
     model_free(model);
     free(rows);
@@ -305,6 +299,7 @@ static void check(int v, const struct placement *c, int active) {
                                    .entropy_weight = 0.2,
                                    .z_weight = v % 4 < 2 ? 0.1 : 0,
                                    .l1_weight = 0.02,
+                                   .masks = dropout_key(run.config.train.seed, 7),
                                    .measure = true};
     exit_weights(&run.config.model.exit, 0, 1, options.exit_weight);
     struct step step = loop_batch(&run, &options);

@@ -119,7 +119,6 @@ cmp <(lines prune pruned | grep -o '"edges":.*') <(lines prune pruned_cut | grep
 
 refuse() { refused "$1" "$GDN" plan small.yaml --ranks 2 --set mesh.context=2 "${@:2}"; }
 refuse "multiple of" --set train.sequence_length=18
-refuse "delta_store.interval" --set delta_store.interval=5 --set delta_store.ratio=0.5
 refuse "train.compress_sources" --set train.compress_sources=0.5
 refused "mesh.compress_boundary" "$GDN" plan small.yaml --ranks 4 --set mesh.context=2 --set mesh.pipeline=2 --set mesh.compress_boundary=0.5
 refuse "key/value heads" "${heads[@]}" --set model.num_heads=6 --set model.num_kv_heads=3 --set model.hidden_size=24

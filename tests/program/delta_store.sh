@@ -105,13 +105,14 @@ close_files() { # RUN RUN GATES: so many gates a token
     done < files.first
 }
 
-on() { # DATA.TENSOR.PIPELINE DIRECTORY [OPTION …]
-    local mesh=$1 directory=$2 data tensor pipeline
+on() { # DATA.TENSOR.PIPELINE[.CONTEXT] DIRECTORY [OPTION …]
+    local mesh=$1 directory=$2 data tensor pipeline context
     shift 2
-    IFS=. read -r data tensor pipeline <<< "$mesh"
+    IFS=. read -r data tensor pipeline context <<< "$mesh"
+    context=${context:-1}
     rm -rf "$directory"
-    expect 0 train $((data * tensor * pipeline)) "$directory" --set mesh.data="$data" --set mesh.tensor="$tensor" \
-        --set mesh.pipeline="$pipeline" "$@"
+    expect 0 train $((data * tensor * pipeline * context)) "$directory" --set mesh.data="$data" --set mesh.tensor="$tensor" \
+        --set mesh.pipeline="$pipeline" --set mesh.context="$context" "$@"
 }
 
 both=(--set delta_store.interval=2 --set delta_store.ratio=1 --set train.steps=3 --set model.delta.stage_steps=0)
@@ -125,6 +126,13 @@ for kind in "bottleneck 8" "full 32" "adaptive 4"; do
     done
     on 1.2.1 mesh "${options[@]}" --set mesh.delta=connection
     close_files "kind_$1" mesh "$2"
+    case $1 in # rows of whole sequences in their order, whoever computes them
+        bottleneck) on 2.1.1.2 mesh "${options[@]}" ;;
+        full) on 1.2.1.2 mesh "${options[@]}" --set mesh.context_exchange=ring ;;
+        adaptive) on 1.1.1.4 mesh "${options[@]}" ;;
+    esac
+    close_files "kind_$1" mesh "$2"
+    memory_as_planned mesh
 done
 on 1.2.2 mesh "${both[@]}" --set mesh.interleave=2 --set mesh.sequence_parallel=true
 close_files kind_bottleneck mesh 8

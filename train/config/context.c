@@ -17,10 +17,6 @@ int validate_context(const struct reading *reading) {
                        "must be a multiple of "
                        "2 x context",
                        KEY_PATH(train.sequence_length));
-    if (config->delta_store.interval)
-        return refused(
-            "differences are stored of whole sequences: an interval of 0 is expected, or context 1",
-            KEY_PATH(delta_store.interval));
     if (config->train.compress_sources > 0)
         return refused("compressed sources are factors of a rank's own tokens, so that losses would follow "
                        "from context: 0 is "

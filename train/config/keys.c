@@ -285,7 +285,7 @@ const struct key config_keys[] = {
     AXIS(context, AXIS_CONTEXT, "1", COUNT(1),
          .help = "ranks that share every sequence, for contexts that no rank can hold: each has two pieces of it, "
                  "which attention brings together as context_exchange says (sequence_length a multiple of 2 x context; "
-                 "without delta_store and compression)"),
+                 "without compression)"),
     CHOICE(mesh.context_exchange, "gather", .rows = exchange_words,
            .help = "how context ranks bring a sequence together for attention: keys and values of all go to all "
                    "(gather; device cpu); they go round from rank to rank while others are computed with, so that "

@@ -1,12 +1,12 @@
 /* The store of differences (delta_store.* of the configuration): in every interval-th step, low-rank factors
- * of the differences of the first micro-batch on data rank 0, and statistics of the gates, written to
+ * of the differences of the batch's first micro-batch, and statistics of the gates, written to
  * RUN/deltas (train/deltas/file.h) while training goes on. It reads what the forward pass computes and
  * changes none of it.
  *
- * The first tensor rank of each pipeline rank factorises the connections into its layers, as the forward pass
- * comes to them, makes the file of a layer in memory and hands it to a thread that writes
+ * Of the ranks that have the first part of the batch the first tensor and context rank of each pipeline rank factorises
+ * the connections into its layers, as the forward pass comes to them, makes the file of a layer in memory and hands it to a thread that writes
  * (train/deltas/writer.h). The next store waits for that thread, so that at most the files of one step are in
- * memory. What fails is told at the end, and never stops the pass. */
+ * memory. Context ranks bring their pieces of the differences together for it. What fails is told at the end, and never stops the pass. */
 #ifndef GDN_DELTA_STORE_H
 #define GDN_DELTA_STORE_H
 
@@ -37,10 +37,10 @@ int delta_store_create(const struct delta_place *place, struct delta_store **out
 /* Waits for the files under way; what becomes of them is no longer told. NULL is allowed. */
 void delta_store_free(struct delta_store *store);
 
-/* Bytes that the store takes on a rank, at most: what is reserved and the images of one step's files. Of
- * `place` the mesh and the directory are not looked at. 0 where there is no store, and on other ranks than
- * data rank 0's. */
-long delta_store_memory(const struct delta_place *place, int data_index);
+/* Bytes that the store takes on a rank with this part of the batch and place on the context axis, at most: what is
+ * reserved and the images of one step's files. Of `place` the mesh and the directory are not looked at. 0 where there is
+ * no store, and on ranks with other parts than the first. */
+long delta_store_memory(const struct delta_place *place, int batch_part, int context_index);
 
 /* Begins the store of a step with these edges (NULL: all), which last as long, where one is due: returns what
  * is to watch the step's first micro-batch on this rank (NULL: nothing). The outcome of the store before has

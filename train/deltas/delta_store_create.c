@@ -2,6 +2,7 @@
 #include "kernels/base/status.h"
 #include "model/delta/gate.h"
 #include "model/params/edges.h"
+#include "train/config/rows.h"
 #include "train/deltas/delta_store_private.h"
 
 #include <stdio.h>
@@ -49,8 +50,16 @@ static real *take(struct delta_store *s, long count) {
 /* Called once to count and once to hand out. */
 static void lay_out(struct delta_store *s) {
     long T = tokens(&s->place), D = s->place.config->model.hidden_size, rank = max_rank(&s->place);
+    const int tensor = s->place.layout->size[AXIS_TENSOR], context = delta_store_context(s);
     s->layer = arena_take(&s->arena, (size_t)s->place.config->model.num_layers * sizeof *s->layer);
-    s->part = arena_take(&s->arena, (size_t)s->place.layout->size[AXIS_TENSOR] * sizeof *s->part);
+    s->part = arena_take(&s->arena, (size_t)(tensor > context ? tensor : context) * sizeof *s->part);
+    if (context > 1) {
+        const size_t bytes = (size_t)(config_row_length(s->place.config) * D) * sizeof(real);
+        s->doubles = (long)((bytes + sizeof *s->mine - 1) / sizeof *s->mine);
+        s->mine = arena_take(&s->arena, (size_t)s->doubles * sizeof *s->mine);
+        s->pieces = arena_take(&s->arena, (size_t)(context * s->doubles) * sizeof *s->pieces);
+        if (s->files) s->whole = take(s, T * D);
+    }
     if (!s->files) return;
     lowrank_lay_out(&s->lowrank, &s->arena, s->place.ops, T, D, rank, false);
     s->record = arena_take(&s->arena, (size_t)s->max * sizeof *s->record);
@@ -61,20 +70,20 @@ static void lay_out(struct delta_store *s) {
 }
 
 /* Everything but memory, which is counted. */
-static void plan(struct delta_store *s, const struct delta_place *place, int data_index) {
+static void plan(struct delta_store *s, const struct delta_place *place, int batch_part, int context_index) {
     const struct layout *layout = place->layout;
     *s = (struct delta_store){.place = *place, .arena = {.name = "stored differences"}};
     s->all_replicated = gate_of(&place->config->model)->parts == PARTS_REPLICATED && layout->delta == DELTA_CHANNEL;
     find_layers(s, NULL);
-    s->watches = data_index == 0 && s->layers > 0;
-    s->files = s->watches && layout->index[AXIS_TENSOR] == 0;
+    s->watches = batch_part == 0 && s->layers > 0;
+    s->files = s->watches && layout->index[AXIS_TENSOR] == 0 && context_index == 0;
     if (s->watches) lay_out(s);
 }
 
-long delta_store_memory(const struct delta_place *place, int data_index) {
+long delta_store_memory(const struct delta_place *place, int batch_part, int context_index) {
     if (!place->config->delta_store.interval) return 0;
     struct delta_store s;
-    plan(&s, place, data_index);
+    plan(&s, place, batch_part, context_index);
     if (!s.files) return (long)s.arena.used;
     long T = tokens(place), D = place->config->model.hidden_size, rank = max_rank(place);
     long records = delta_file_max(s.connections, T, D, rank),
@@ -83,7 +92,7 @@ long delta_store_memory(const struct delta_place *place, int data_index) {
 }
 
 static int build(struct delta_store *s, const struct delta_place *place) {
-    plan(s, place, place->mesh->axis[AXIS_COPIES].index);
+    plan(s, place, place->mesh->batch.index, place->mesh->axis[AXIS_CONTEXT].index);
     if (!s->watches) return 0;
     TRY(arena_reserve(&s->arena));
     lay_out(s);

@@ -16,7 +16,12 @@ struct delta_store {
     int layers, max;     /* its layers that have connections to store; most connections of one */
     int connections;     /* of all of them */
     bool *layer;         /* [num_layers] whose connections are watched */
-    struct gates *part;  /* [tensor ranks] */
+    struct gates *part;  /* [tensor ranks, or context ranks if these are more] */
+    /* With several context ranks: a piece of a difference, this rank's and theirs, each in `doubles` [as many];
+     * and on the rank that factorises whole sequences [T, D]. */
+    double *mine, *pieces;
+    long doubles;
+    real *whole;
     struct lowrank lowrank;
     struct delta_record *record; /* [max] of the layer in progress, with memory for its factors */
     struct delta_watch watch;
@@ -31,7 +36,12 @@ struct delta_store {
     double factorise_seconds, stall_seconds;
 };
 
-/* Watches one connection (struct delta_watch). Collective over the tensor axis. */
+/* Context ranks of the configuration. */
+static inline int delta_store_context(const struct delta_store *s) {
+    return s->place.config->mesh.size[AXIS_CONTEXT];
+}
+
+/* Watches one connection (struct delta_watch). Collective over the tensor and context axes. */
 void delta_store_see(void *store, const struct delta_view *view);
 
 #endif

@@ -1,4 +1,5 @@
 /* A store of differences as it runs: what is seen, what becomes of it. */
+#include "dist/layout/pieces.h"
 #include "kernels/base/random.h"
 #include "kernels/base/status.h"
 #include "model/params/edges.h"
@@ -99,18 +100,36 @@ static void add_connection(struct delta_store *s, const struct delta_view *view,
     s->count = 0;
 }
 
-void delta_store_see(void *store, const struct delta_view *view) {
+/* Of several context ranks the gates of all, and on the rank that factorises whole sequences for the view. */
+static void join_context(struct delta_store *s, struct delta_view *view, struct gates *gates) {
+    struct axis *axis = &s->place.mesh->axis[AXIS_CONTEXT];
+    const int context = axis->size;
+    const long S = s->place.config->train.sequence_length, piece = view->length * view->D;
+    const size_t bytes = (size_t)piece * sizeof(real);
+    axis_gather_doubles(axis, (const double *)gates, GATES_DOUBLES, (double *)s->part);
+    gates_join(s->part, context, gates);
+    for (long row = 0; row < view->batch; row++) {
+        memcpy(s->mine, view->difference + row * piece, bytes);
+        axis_gather_doubles(axis, s->mine, s->doubles, s->pieces); /* reals, as they are */
+        for (int r = 0; s->whole && r < context; r++)
+            memcpy(s->whole + row / 2 * S * view->D + piece_of_row(context, r, row) * piece,
+                   s->pieces + r * s->doubles, bytes);
+    }
+    view->batch /= 2, view->length = S, view->difference = s->whole;
+}
+
+void delta_store_see(void *store, const struct delta_view *seen) {
     struct delta_store *s = store;
     double began = MPI_Wtime(), factorised = s->factorise_seconds;
+    struct delta_view full = *seen, *view = &full;
     struct gates gates;
-    gates_measure(s->all_replicated && !s->files ? NULL : view->gate, view->batch * view->length, view->gates,
+    gates_measure(s->all_replicated && s->place.layout->index[AXIS_TENSOR] ? NULL : view->gate, view->batch * view->length, view->gates,
                   view->gate_ld, &gates);
     axis_gather_doubles(&s->place.mesh->axis[AXIS_TENSOR], (const double *)&gates, GATES_DOUBLES,
                         (double *)s->part);
-    if (s->files) {
-        gates_join(s->part, s->place.mesh->axis[AXIS_TENSOR].size, &gates);
-        add_connection(s, view, &gates);
-    }
+    gates_join(s->part, s->place.mesh->axis[AXIS_TENSOR].size, &gates);
+    if (delta_store_context(s) > 1) join_context(s, view, &gates);
+    if (s->files) add_connection(s, view, &gates);
     s->stall_seconds += MPI_Wtime() - began - (s->factorise_seconds - factorised);
 }
 

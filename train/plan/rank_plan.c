@@ -137,7 +137,7 @@ int rank_plan_memory(const struct rank_plan *plan, const struct pass_costs *pass
     out->bytes[MEMORY_WORKSPACE] =
         passes->memory.workspace +
         optimizer_planned(&config->train, &plan->table, &plan->shards, work->size[AXIS_COPIES]) +
-        batch_bytes(config, work->share) + delta_store_memory(&store, 0);
+        batch_bytes(config, work->share) + delta_store_memory(&store, 0, 0);
     if (!work->without_copy)
         out->bytes[MEMORY_CHECKPOINT] = saver_planned(config, &plan->table, &plan->shards);
     if (work->evaluation)

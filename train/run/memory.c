@@ -22,7 +22,7 @@ struct memory run_memory(const struct run *run) {
         [MEMORY_COMMUNICATION] = run->trainer.sync_bytes + executor_memory(run->trainer.executor),
         [MEMORY_WORKSPACE] = model.workspace + optimizer_reserved(&run->trainer.optimizer) +
                              batch_bytes(&run->config, run->part.share) +
-                             delta_store_memory(&store, run->mesh.axis[AXIS_COPIES].index),
+                             delta_store_memory(&store, run->mesh.batch.index, run->mesh.axis[AXIS_CONTEXT].index),
         [MEMORY_CHECKPOINT] = run->copy_bytes,
     }};
     if (run->data.validation.sets) evaluation_memory(&run->evaluation, &memory);

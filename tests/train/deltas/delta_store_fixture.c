@@ -37,7 +37,7 @@ void create(struct fixture *f, char *first, char *second) {
                                     .mesh = &f->mesh,
                                     .batch = B,
                                     .directory = scratch()};
-    f->memory = delta_store_memory(&f->place, 0);
+    f->memory = delta_store_memory(&f->place, 0, 0);
     assert_int_equal(delta_store_create(&f->place, &f->store), 0);
 }
 

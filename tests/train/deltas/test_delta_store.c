@@ -90,7 +90,7 @@ static void takes_the_memory_planned(void **state) {
         struct fixture f;
         create(&f, set[i][0], set[i][1]);
         assert_int_equal(f.store->arena.used, f.store->arena.size);
-        assert_true(delta_store_memory(&f.place, 1) == 0);
+        assert_true(delta_store_memory(&f.place, 1, 0) == 0);
         if (i < 3) {
             struct delta_report report = store(&f, 0, -1, NOTHING);
             long files = (long)f.store->arena.size + report.tally.bytes;

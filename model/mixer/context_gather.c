@@ -45,9 +45,8 @@ static void forward(struct model *m, const struct context *x, const struct conte
     for (long row = 0; row < 2; row++) {
         const long first = context_piece(m, row) * P, t = row * P;
         m->ops->attention_piece(P, first + P, first, 0, z->H, z->K, z->hd, context_mask(sequence),
-                                context_start(sequence, first),
-                                qkv + t * z->wide, z->wide, x->at[IN_ORDER], columns(z),
-                                o + t * z->H * z->hd, lse + t * z->H);
+                                context_start(sequence, first), qkv + t * z->wide, z->wide, x->at[IN_ORDER],
+                                columns(z), o + t * z->H * z->hd, lse + t * z->H);
     }
 }
 
@@ -60,8 +59,7 @@ static void backward(struct model *m, const struct context *x, const struct cont
     for (long row = 0; row < 2; row++) {
         const long first = context_piece(m, row) * P, t = row * P, at = t * z->H * z->hd;
         m->ops->attention_piece_back(P, first + P, first, 0, z->H, z->K, z->hd, context_mask(sequence),
-                                context_start(sequence, first),
-                                     saved->qkv + t * z->wide, z->wide, x->at[IN_ORDER], width, saved->o + at,
+                                     context_start(sequence, first), saved->qkv + t * z->wide, z->wide, x->at[IN_ORDER], width, saved->o + at,
                                      saved->lse + t * z->H, saved->dout + at, dqkv + t * z->wide,
                                      x->at[GRADIENT], work);
     }

@@ -6,7 +6,6 @@
  * messages come soon, and then last 50 microseconds each. (On an otherwise idle machine it makes no difference.)
  *
  * Copies are in all processes of a test; only Open MPI yields in them, on one thread. */
-#define _GNU_SOURCE
 #include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>

@@ -63,31 +63,24 @@ static int context_of(const struct placement *c) {
  * listed. Every fourth has exits, in stages with and without the head; in double documents of every third do not see each
  * other, and every other one drops. */
 static char *configuration(int v, const struct placement *c) {
-    int kind = v % 3, aggregate = v / 3 % 4, normalize = v / 12 % 2;
+    int kind = v % 3, aggregate = v / 3 % 4, normalize = v / 12 % 2, hidden = v == 25 ? 4 : 8;
     const char *some = v % 4 == 1 ? "[1, 3, 6]" : "[1, 2, 3, 4]",
                *distances = v == 24 || v > 25 ? "[]" : v == 25 ? "[2, 5]" : some;
     if (v == 25 || v == 27) kind = 0, aggregate = 2, normalize = 0;
     const char *edges = v == 27 ? "[[7, 6], [0, -1], [3, 2], [3, -1], [4, 0], [7, 5], [7, 0], [7, -1], [6, 1]]" : "[]";
-    int hidden = v == 25 ? 4 : 8;
     const bool drops = ALL_SETTINGS && v % 2 == 0, masks = ALL_SETTINGS && v % 3 == 0;
     char *text;
     assert_true(
-        asprintf(
-            &text,
+        asprintf(&text,
             "model: {vocab_size: 29, hidden_size: 16, num_layers: 8, num_heads: 8, num_kv_heads: 4, "
             "intermediate_size: 24, %stie_embeddings: %s, logit_softcap: %g,\n"
             "  delta: {distances: %s, edges: %s, embedding_source: %s, kind: %s, hidden: %d, gate_hidden: 4, aggregate: "
-            "%s, "
-            "normalize: %s, attention_dim: 3, attention_heads: 4, regularizer: fixed, stage_steps: %d, "
-            "l1_weight: "
-            "0.02}%s}\n"
+            "%s, normalize: %s, attention_dim: 3, attention_heads: 4, regularizer: fixed, stage_steps: %d, l1_weight: 0.02}%s}\n"
             "train: {batch_size: 8, micro_batch_size: %d, sequence_length: %d, dropout: {residual: %g, attention: %g, gate: %g}}\n"
             "data: {packing: %s, documents: %s}\n"
             "mesh: {data: %d, tensor: %d, pipeline: %d, context: %d, context_exchange: %s, interleave: %d, schedule: %s, delta: %s, sequence_parallel: %s, "
             "bucket: 1024, small: 100}\n",
-            v == 26
-                ? "head_dim: 6, attention_bias: all, qk_norm: head, rope_scaling: {kind: linear, factor: 3}, "
-                : "",
+            v == 26 ? "head_dim: 6, attention_bias: all, qk_norm: head, rope_scaling: {kind: linear, factor: 3}, " : "",
             v % 5 == 2 ? "true" : "false", v % 3 == 2 ? 0.8 : 0, distances, edges,
             v % 2 && v != 27 ? "true" : "false",
             kinds[kind], hidden, aggregates[aggregate], normalize ? "true" : "false", v == 27 ? 0 : 5,
@@ -187,7 +180,7 @@ static struct loss_sums alone(const struct run *run, const struct loss_options *
                                     .tensor = &one,
                                     .padding = masked,
                                     .documents = config->data.documents == DOCUMENTS_MASK};
-    const long micro_batch = run->part.micro_batch; /* as ranks add up, so that floats differ by what meshes do alone */
+    const long micro_batch = run->part.micro_batch; /* as ranks add up: floats differ by what meshes do */
     one.ops = run->ops;
     assert_int_equal(model_create(&config->model, table, &state, run->ops, &part, micro_batch, length, true, &model), 0);
     int32_t *rows = make_rows(config, 0, batch);
@@ -196,9 +189,7 @@ static struct loss_sums alone(const struct run *run, const struct loss_options *
     struct loss_sums all = {0};
     for (long at = 0; at < batch; at += micro_batch) {
         struct pass pass = {.rows = rows + at * (length + 1),
-                            .batch = micro_batch,
-                            .length = length,
-                            .sequence = at,
+                            .batch = micro_batch, .length = length, .sequence = at,
                             .options = options,
                             .gradient = stream};
         model_stage_forward(model, &pass, &all);

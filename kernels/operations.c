@@ -27,8 +27,12 @@ static bool varied(struct caller *caller, unsigned bit) {
 #define SUMS_OF_DOUBLES(x, count) ARGUMENT(x, READ_AND_WRITTEN, DOUBLES_SUMS, count)
 #define HOST_LIST(x, count) ARGUMENT(x, READ, LIST_ON_HOST, count, 0.5, 1)
 #define HOST_ROWS(x, rows, count) ARGUMENT(x, READ, ROWS_ON_HOST, count, 0.5, 2, rows)
+#define HOST_ROWS_OUT(x, rows, count) ARGUMENT(x, WRITTEN, ROWS_ON_HOST, count, 0.5, 2, rows)
 #define HOST_ROWS_INOUT(x, rows, count) ARGUMENT(x, READ_AND_WRITTEN, ROWS_ON_HOST, count, 0.5, 2, rows)
 #define EITHER(bit, a, b) (varied(caller, bit) ? (b) : (a))
+
+/* Of weighted sums: all that there may be, or each fewer. */
+#define SUMS (OPS_SUMS - EITHER(1, 0, 1) - EITHER(2, 0, 2))
 
 /* A call and a look into the table for each operation; few calls need all sizes. */
 #pragma GCC diagnostic ignored "-Wunused-variable"

@@ -27,6 +27,7 @@
 
 enum {
     OPS_CONNECTIONS = 64,  /* the most connections into a layer: of lists on the host */
+    OPS_SUMS = 4,          /* the most weighted sums of the same sources: a stream's, queries', keys' and values' */
     OPS_WIDEST_HEAD = 256, /* of attention on a device other than the host */
 };
 

@@ -206,20 +206,24 @@ OPERATION(add_column_sums, (long T, long W, const real *x, long ldx, real *sum),
 /* y[t] += c[t]·x[t] */
 OPERATION(add_scaled_rows, (long T, long D, const real *c, const real *x, real *y), 0,
           (T, D, IN(c, T), IN(x, T * D), INOUT(y, T * D)), 1, ANY_THREADS)
-/* The same of n sources [T, D] with weights of their own, in one pass: y[t] += Σ_i weight[t·lda + i·step]·x_i[t],
- * added in order; the list x is on the host, lda 0 where all tokens have the same weights. */
+/* Weighted sums of n sources x_i [T, D], `sums` of them, at most OPS_SUMS, in one pass over the sources: y_c[t] =
+ * base_c[t] + Σ_i weight_c[t·lda + i]·x_i[t], added in order. The lists weight, x, base and y are on the host; lda 0
+ * where all tokens have the same weights; a base may be the y of its sum. */
 OPERATION(add_sources,
-          (long T, long D, long n, const real *weight, long lda, long step, const real *const *x, real *y), 0,
-          (T, D, n, IN(weight, EITHER(0, n * (T + 1), 2 * n)), EITHER(0, 1, 0), EITHER(0, T + 1, 2),
-           HOST_ROWS(x, n, T * D), INOUT(y, T * D)),
+          (long T, long D, long n, long sums, const real *const *weight, long lda, const real *const *x,
+           const real *const *base, real *const *y), 0,
+          (T, D, n, SUMS, HOST_ROWS(weight, OPS_SUMS, (n + 1) * T), EITHER(0, n + 1, 0), HOST_ROWS(x, n, T * D),
+           HOST_ROWS(base, OPS_SUMS, T * D), HOST_ROWS_OUT(y, SUMS, T * D)),
           n, ANY_THREADS, .timed = "add_sources")
-/* Backward of one source: dweight[t·n] = Σ_j dy[t, j]·x[t, j], and where dx is not NULL dx[t] += weight[t·lda]·dy[t]. */
-OPERATION(source_back,
-          (long T, long D, const real *weight, long lda, const real *x, const real *dy, real *dx, real *dweight,
-           long n), 0,
-          (T, D, IN(weight, EITHER(0, T * n, 1)), EITHER(0, n, 0), IN(x, T * D), IN(dy, T * D),
-           EITHER(1, INOUT(dx, T * D), NULL), PART(dweight, T * n, T), n),
-          D, ANY_THREADS, .timed = "source_back")
+/* Its backward pass, from the gradients dy_c [T, D]: dweight_c[t·ldd + i] = Σ_j dy_c[t, j]·x_i[t, j], and where dx
+ * is not NULL dx_i[t] += Σ_c weight_c[t·lda + i]·dy_c[t]. All lists are on the host. */
+OPERATION(sources_back,
+          (long T, long D, long n, long sums, const real *const *weight, long lda, const real *const *x,
+           const real *const *dy, real *const *dx, real *const *dweight, long ldd), 0,
+          (T, D, n, SUMS, HOST_ROWS(weight, OPS_SUMS, (n + 1) * T), EITHER(0, n + 1, 0), HOST_ROWS(x, n, T * D),
+           HOST_ROWS(dy, OPS_SUMS, T * D), EITHER(3, HOST_ROWS_INOUT(dx, n, T * D), NULL),
+           HOST_ROWS_INOUT(dweight, SUMS, (n + 1) * T), n + 1),
+          D, ANY_THREADS, .timed = "sources_back")
 /* Dropout (Srivastava et al. 2014): y = x/(1 − p) where the mask keeps the element, else 0. x, y [T, W]; y may
  * be x. The mask is on the host: the same element is kept in every call (kernels/base/mask.h). */
 OPERATION(dropout, (long T, long W, const struct mask *mask, const real *x, long ldx, real *y, long ldy), 0,

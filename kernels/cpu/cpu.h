@@ -18,6 +18,7 @@ double ISA_NAME(cpu_peak)(void);
 
 /* Parts of cpu_trunk, a file each. */
 void ISA_NAME(cpu_vectors)(struct ops *ops);
+void ISA_NAME(cpu_sources)(struct ops *ops);
 void ISA_NAME(cpu_bf16_vectors)(struct ops *ops);
 void ISA_NAME(cpu_gemm_rows)(struct ops *ops);
 void ISA_NAME(cpu_norm)(struct ops *ops);

@@ -66,6 +66,7 @@ void ISA_NAME(cpu_trunk)(struct ops *ops) {
     ops->embed_back = embed_back;
     ops->rope = rope;
     ISA_NAME(cpu_vectors)(ops);
+    ISA_NAME(cpu_sources)(ops);
     ISA_NAME(cpu_bf16_vectors)(ops);
     ISA_NAME(cpu_gemm_rows)(ops);
     ISA_NAME(cpu_norm)(ops);

@@ -85,33 +85,6 @@ static void add_scaled_rows(long T, long D, const real *c, const real *x, real *
         for (long j = 0; j < D; j++) y[t * D + j] += c[t] * x[t * D + j];
 }
 
-/* A row stays in the nearest cache while sources are added to it. */
-static void add_sources(long T, long D, long n, const real *weight, long lda, long step, const real *const *x,
-                        real *y) {
-#pragma omp parallel for schedule(static) if (T * D > PARALLEL_WORK)
-    for (long t = 0; t < T; t++)
-        for (long i = 0; i < n; i++) {
-            const real w = weight[t * lda + i * step], *from = x[i] + t * D;
-#pragma omp simd
-            for (long j = 0; j < D; j++) y[t * D + j] += w * from[j];
-        }
-}
-
-static void source_back(long T, long D, const real *weight, long lda, const real *x, const real *dy, real *dx,
-                        real *dweight, long n) {
-#pragma omp parallel for schedule(static) if (T * D > PARALLEL_WORK)
-    for (long t = 0; t < T; t++) {
-        const real w = weight[t * lda], *row = x + t * D, *drow = dy + t * D;
-        real sum = 0;
-#pragma omp simd reduction(+ : sum)
-        for (long j = 0; j < D; j++) sum += drow[j] * row[j];
-        dweight[t * n] = sum;
-        if (!dx) continue;
-#pragma omp simd
-        for (long j = 0; j < D; j++) dx[t * D + j] += w * drow[j];
-    }
-}
-
 static void dropout(long T, long W, const struct mask *mask, const real *x, long ldx, real *y, long ldy) {
     const real scale = (real)(1 / (1 - mask->p));
     const uint32_t limit = mask_limit(mask->p), column = (uint32_t)mask->column;
@@ -266,8 +239,6 @@ void ISA_NAME(cpu_vectors)(struct ops *ops) {
     ops->add_absolutes = add_absolutes;
     ops->add_column_sums = add_column_sums;
     ops->add_scaled_rows = add_scaled_rows;
-    ops->add_sources = add_sources;
-    ops->source_back = source_back;
     ops->dropout = dropout;
     ops->add_squares = add_squares;
     ops->add_hash = add_hash;

@@ -6,17 +6,19 @@
 #include "kernels/cuda/quad.h"
 #include "kernels/ops.h"
 
-template <class number> struct host_list { number *of[OPS_CONNECTIONS]; };
+template <class number, int most = OPS_CONNECTIONS> struct host_list { number *of[most]; };
 
-template <class number> static inline host_list<number> take_list(long n, number *const *buffers) {
-    host_list<number> list = {};
+/* The first n of them; behind them NULL. */
+template <int most = OPS_CONNECTIONS, class number>
+static inline host_list<number, most> take_list(long n, number *const *buffers) {
+    host_list<number, most> list = {};
     for (long i = 0; i < n; i++) list.of[i] = buffers[i];
     return list;
 }
 
 /* Are all n of them (on_quads)? */
-template <class number>
-static inline bool list_on_quads(long n, const host_list<number> &list, long distance) {
+template <class number, int most>
+static inline bool list_on_quads(long n, const host_list<number, most> &list, long distance) {
     bool all = true;
     for (long i = 0; i < n; i++) all = all && on_quads(list.of[i], distance);
     return all;

@@ -12,7 +12,7 @@ void cuda_vectors(struct ops *ops); /* zero, copy, add, add_to, scale, add_signs
 void cuda_sums(struct ops *ops);    /* sums over columns, ranks' pieces and whole vectors, add_dot, unit_norm */
 void cuda_columns(struct ops *ops); /* copy_columns, add_columns, add_scaled_rows, squares, root_means, dropout */
 void cuda_bf16(struct ops *ops);    /* to_bf16, from_bf16, add_parts_bf16 */
-void cuda_sources(struct ops *ops); /* add_sources, source_back */
+void cuda_sources(struct ops *ops); /* add_sources, sources_back */
 void cuda_embed(struct ops *ops);
 void cuda_norm(struct ops *ops);
 void cuda_rope(struct ops *ops);

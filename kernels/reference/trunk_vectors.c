@@ -62,26 +62,37 @@ static void add_scaled_rows(long T, long D, const real *c, const real *x, real *
         for (long j = 0; j < D; j++) y[t * D + j] += c[t] * x[t * D + j];
 }
 
-static void add_sources(long T, long D, long n, const real *weight, long lda, long step, const real *const *x,
-                        real *y) {
-    for (long t = 0; t < T; t++)
-        for (long j = 0; j < D; j++) {
-            double sum = y[t * D + j];
-            for (long i = 0; i < n; i++) sum += (double)weight[t * lda + i * step] * x[i][t * D + j];
-            y[t * D + j] = (real)sum;
-        }
+static void add_sources(long T, long D, long n, long sums, const real *const *weight, long lda,
+                        const real *const *x, const real *const *base, real *const *y) {
+    for (long c = 0; c < sums; c++)
+        for (long t = 0; t < T; t++)
+            for (long j = 0; j < D; j++) {
+                double sum = base[c][t * D + j];
+                for (long i = 0; i < n; i++) sum += (double)weight[c][t * lda + i] * x[i][t * D + j];
+                y[c][t * D + j] = (real)sum;
+            }
 }
 
-static void source_back(long T, long D, const real *weight, long lda, const real *x, const real *dy, real *dx,
-                        real *dweight, long n) {
-    for (long t = 0; t < T; t++) {
+static void source_back(long t, long D, long i, long sums, const real *const *weight, long lda, const real *x,
+                        const real *const *dy, real *dx, real *const *dweight, long ldd) {
+    for (long c = 0; c < sums; c++) {
         double sum = 0;
-        for (long j = 0; j < D; j++) {
-            sum += (double)dy[t * D + j] * x[t * D + j];
-            if (dx) dx[t * D + j] += weight[t * lda] * dy[t * D + j];
-        }
-        dweight[t * n] = (real)sum;
+        for (long j = 0; j < D; j++) sum += (double)dy[c][t * D + j] * x[t * D + j];
+        dweight[c][t * ldd + i] = (real)sum;
     }
+    for (long j = 0; dx && j < D; j++) {
+        double sum = dx[t * D + j];
+        for (long c = 0; c < sums; c++) sum += (double)weight[c][t * lda + i] * dy[c][t * D + j];
+        dx[t * D + j] = (real)sum;
+    }
+}
+
+static void sources_back(long T, long D, long n, long sums, const real *const *weight, long lda,
+                         const real *const *x, const real *const *dy, real *const *dx, real *const *dweight,
+                         long ldd) {
+    for (long t = 0; t < T; t++)
+        for (long i = 0; i < n; i++)
+            source_back(t, D, i, sums, weight, lda, x[i], dy, dx ? dx[i] : NULL, dweight, ldd);
 }
 
 static void dropout(long T, long W, const struct mask *mask, const real *x, long ldx, real *y, long ldy) {
@@ -193,7 +204,7 @@ void reference_trunk_vectors(struct ops *ops) {
     ops->add_column_sums = add_column_sums;
     ops->add_scaled_rows = add_scaled_rows;
     ops->add_sources = add_sources;
-    ops->source_back = source_back;
+    ops->sources_back = sources_back;
     ops->dropout = dropout;
     ops->add_squares = add_squares;
     ops->add_hash = add_hash;

@@ -32,10 +32,13 @@ struct dense {
 
 /* Scratch. */
 struct common {
-    real *dweight[CHANNELS]; /* [R, n] the gradient of a; until the layer's backward pass is done */
+    real *dweight[CHANNELS]; /* [R, n] the gradient of a */
     struct mlp_scratch mlp;
     struct own_input_scratch input;
+    struct own_stream stream[CHANNELS]; /* of the layer's queries, keys and values, for one pass of it */
 };
+
+_Static_assert((int)CHANNELS <= (int)OPS_SUMS, "a layer's sums are made in one call");
 
 static bool is_dynamic(const struct rule_config *settings) {
     return settings->form == DYNAMIC;
@@ -146,6 +149,8 @@ static void lay_out_scratch(struct model *m, const struct model_rule *rule, long
     for (enum channel i = STREAM; m->training && i < CHANNELS; i++)
         if (has(settings, i)) c->dweight[i] = take(&m->scratch, m->rows_max * n);
     if (settings->channels) own_input_lay_out_scratch(m, &c->input, T);
+    for (enum channel i = QUERY; i < CHANNELS; i++)
+        if (has(settings, i)) own_input_lay_out_stream(m, &c->stream[i]);
     if (is_dynamic(settings)) mlp_lay_out_scratch(m, settings, &c->mlp);
 }
 
@@ -170,78 +175,119 @@ static enum channel channel_of(const struct rule_layer *x) {
     return x->heads ? QUERY + (enum channel)(x->at - PLACE_QUERY) : STREAM;
 }
 
-/* Weights as operations take them: a[t·lda + i], t from the first own row on. */
-static const real *weights(const struct rule_layer *x, long *lda) {
-    const struct dense *d = x->own;
-    bool dynamic = is_dynamic(x->entry->settings);
-    *lda = dynamic ? x->n : 0;
-    return dynamic ? d->a[channel_of(x)] : d->weight[channel_of(x)].w;
+/* Channels whose sums are made, or go back, in one pass over the sources. */
+struct sums {
+    int count;
+    enum channel channel[CHANNELS];
+};
+
+static struct sums sums_from(const struct rule_layer *x, enum channel first) {
+    struct sums sums = {0};
+    for (enum channel c = first; c < CHANNELS; c++)
+        if (has(x->entry->settings, c)) sums.channel[sums.count++] = c;
+    return sums;
 }
 
-/* Adds the sum to own rows of a stream. */
-static void add_sum(struct model *m, const struct rule_layer *x, real *out) {
-    const real *source[OPS_CONNECTIONS];
-    long lda;
-    const real *a = weights(x, &lda);
+static const struct sums of_stream = {1, {STREAM}};
+
+/* Weights as operations take them, a[t·lda + i], t from own row `own` on. */
+static const real *weights(const struct rule_layer *x, enum channel channel, long own, long *lda) {
+    const struct dense *d = x->own;
+    *lda = is_dynamic(x->entry->settings) ? x->n : 0;
+    return *lda ? d->a[channel] + own * *lda : d->weight[channel].w;
+}
+
+/* How many sources one call takes from number `first` on. */
+static int sources_of_call(const struct rule_layer *x, int first) {
+    return x->n - first < OPS_CONNECTIONS ? x->n - first : OPS_CONNECTIONS;
+}
+
+/* y[channel] = base + its sum, own rows; base may be y[channel]. */
+static void make_sums(struct model *m, const struct rule_layer *x, const struct sums *sums, const real *base,
+                      real *const y[CHANNELS]) {
+    const real *source[OPS_CONNECTIONS], *weight[CHANNELS], *from[CHANNELS];
+    real *to[CHANNELS];
+    long lda = 0;
     for (int first = 0; first < x->n; first += OPS_CONNECTIONS) {
-        int n = x->n - first < OPS_CONNECTIONS ? x->n - first : OPS_CONNECTIONS;
+        int n = sources_of_call(x, first);
         for (int i = 0; i < n; i++) source[i] = stream_rows(m, node_output(m, x->edge[first + i].source));
-        m->ops->add_sources(m->rows, m->stream, n, a + first, lda, 1, source, out);
+        for (int k = 0; k < sums->count; k++) {
+            weight[k] = weights(x, sums->channel[k], 0, &lda) + first;
+            to[k] = y[sums->channel[k]];
+            from[k] = first ? to[k] : base;
+        }
+        m->ops->add_sources(m->rows, m->stream, n, sums->count, weight, lda, source, from, to);
     }
 }
 
-/* The stream that a layer's queries, keys or values have in place of its own. */
-static void make_input(struct model *m, const struct rule_layer *x, real *own) {
-    m->ops->copy(m->rows * m->stream, layer_input(m, x->layer), own);
-    add_sum(m, x, own);
+/* The streams that a layer's queries, keys and values have in place of its own, made where the first enters.
+ */
+static void make_inputs(struct model *m, const struct rule_layer *x) {
+    const struct common *c = rule_common(m, x);
+    struct sums sums = sums_from(x, QUERY);
+    if (channel_of(x) != sums.channel[0]) return;
+    make_sums(m, x, &sums, layer_input(m, x->layer),
+              (real *[]){[QUERY] = c->stream[QUERY].own, c->stream[KEY].own, c->stream[VALUE].own});
 }
 
 static void forward(struct model *m, const struct rule_layer *x, real *out, struct loss_sums *sums) {
     const struct dense *d = x->own;
-    struct common *c = rule_common(m, x);
-    (void)sums;
-    if (!x->heads) {
-        again(m, x);
-        add_sum(m, x, out);
-        return;
-    }
-    make_input(m, x, c->input.own);
-    own_input_forward(m, x, &d->input[channel_of(x)], &c->input);
-}
-
-/* From g, own rows of the gradient of what the sum was added to, the gradient of a at rows of [T, W], and
- * what they leave at sources where that is this rank's to do. */
-static void sources_back(struct model *m, const struct rule_layer *x, const real *g, struct row_range rows,
-                         bool leave) {
-    const struct common *c = rule_common(m, x);
-    real *dweight = c->dweight[channel_of(x)];
-    long lda, W = m->stream, at = rows.first * W, own = rows.first - m->row0;
-    const real *a = weights(x, &lda);
-    for (int i = 0; rows.count > 0 && i < x->n; i++) {
-        int node = x->edge[i].source;
-        real *ds = leave ? source_gradient_of(m, node) + at : NULL;
-        m->ops->source_back(rows.count, W, a + own * lda + i, lda, node_output(m, node) + at, g + own * W, ds,
-                            dweight + own * x->n + i, x->n);
-    }
-}
-
-/* Of one sum: the gradients of its sources, of its numbers w, and of each token's weights. */
-static void sum_backward(struct model *m, const struct rule_layer *x, const real *g) {
-    const struct dense *d = x->own;
     const struct common *c = rule_common(m, x);
     enum channel channel = channel_of(x);
-    struct row_range terms = rule_terms(m);
-    long end = terms.first + terms.count;
-    sources_back(m, x, g, terms, true);
-    m->ops->connection_weights_back(terms.count, x->n, NULL, 1, 1, 1, NULL,
-                                    c->dweight[channel] + (terms.first - m->row0) * x->n,
-                                    d->weight[channel].g, NULL);
-    if (!is_dynamic(x->entry->settings)) return;
-    sources_back(m, x, g, (struct row_range){m->row0, terms.first - m->row0}, false);
-    sources_back(m, x, g, (struct row_range){end, m->row0 + m->rows - end}, false);
+    (void)sums;
+    if (channel == STREAM) {
+        again(m, x);
+        make_sums(m, x, &of_stream, out, (real *[CHANNELS]){out});
+        return;
+    }
+    make_inputs(m, x);
+    own_input_forward(m, x, &d->input[channel], &c->input, c->stream[channel].own);
 }
 
-/* Of all sums, whose gradients at the layer's queries, keys and values came first. */
+/* From g[channel], own rows of the gradients of what the sums were added to, the gradients of a at rows of
+ * [T, W], and what they leave at sources where that is this rank's to do. */
+static void sources_back(struct model *m, const struct rule_layer *x, const struct sums *sums,
+                         real *const g[CHANNELS], struct row_range rows, bool leave) {
+    const struct common *c = rule_common(m, x);
+    const real *source[OPS_CONNECTIONS], *weight[CHANNELS], *dy[CHANNELS];
+    real *ds[OPS_CONNECTIONS], *dweight[CHANNELS];
+    long lda = 0, W = m->stream, at = rows.first * W, own = rows.first - m->row0;
+    for (int first = 0; rows.count > 0 && first < x->n; first += OPS_CONNECTIONS) {
+        int n = sources_of_call(x, first);
+        for (int i = 0; i < n; i++) {
+            int node = x->edge[first + i].source;
+            source[i] = node_output(m, node) + at;
+            if (leave) ds[i] = source_gradient_of(m, node) + at;
+        }
+        for (int k = 0; k < sums->count; k++) {
+            enum channel channel = sums->channel[k];
+            weight[k] = weights(x, channel, own, &lda) + first;
+            dy[k] = g[channel] + own * W;
+            dweight[k] = c->dweight[channel] + own * x->n + first;
+        }
+        m->ops->sources_back(rows.count, W, n, sums->count, weight, lda, source, dy, leave ? ds : NULL,
+                             dweight, x->n);
+    }
+}
+
+/* Of all sums: the gradients of their sources, of their numbers w, and of each token's weights. */
+static void sums_backward(struct model *m, const struct rule_layer *x, real *const g[CHANNELS]) {
+    const struct dense *d = x->own;
+    const struct common *c = rule_common(m, x);
+    const struct sums sums = sums_from(x, STREAM);
+    struct row_range terms = rule_terms(m);
+    long end = terms.first + terms.count;
+    sources_back(m, x, &sums, g, terms, true);
+    for (int k = 0; k < sums.count; k++)
+        m->ops->connection_weights_back(terms.count, x->n, NULL, 1, 1, 1, NULL,
+                                        c->dweight[sums.channel[k]] + (terms.first - m->row0) * x->n,
+                                        d->weight[sums.channel[k]].g, NULL);
+    if (!is_dynamic(x->entry->settings)) return;
+    sources_back(m, x, &sums, g, (struct row_range){m->row0, terms.first - m->row0}, false);
+    sources_back(m, x, &sums, g, (struct row_range){end, m->row0 + m->rows - end}, false);
+}
+
+/* Of the MLP that gives all sums' weights. */
 static void weights_backward(struct model *m, const struct rule_layer *x) {
     const struct dense *d = x->own;
     const struct common *c = rule_common(m, x);
@@ -253,18 +299,22 @@ static void weights_backward(struct model *m, const struct rule_layer *x) {
     mlp_back(m, x, &d->mlp, &c->mlp);
 }
 
+/* The gradients at queries, keys and values come first, and are kept until the stream's own: all go back at
+ * once. */
 static void backward(struct model *m, const struct rule_layer *x) {
     const struct dense *d = x->own;
-    struct common *c = rule_common(m, x);
-    if (!x->heads) {
-        sum_backward(m, x, stream_rows(m, m->g));
-        weights_backward(m, x);
+    const struct common *c = rule_common(m, x);
+    const struct own_stream *stream = c->stream;
+    enum channel channel = channel_of(x);
+    if (channel != STREAM) {
+        make_inputs(m, x);
+        own_input_backward(m, x, &d->input[channel], &c->input, &stream[channel]);
+        m->ops->add(m->rows * m->stream, stream[channel].down, stream_rows(m, m->g));
         return;
     }
-    make_input(m, x, c->input.own);
-    own_input_backward(m, x, &d->input[channel_of(x)], &c->input);
-    sum_backward(m, x, c->input.down);
-    m->ops->add(m->rows * m->stream, c->input.down, stream_rows(m, m->g));
+    sums_backward(m, x,
+                  (real *[]){stream_rows(m, m->g), stream[QUERY].down, stream[KEY].down, stream[VALUE].down});
+    weights_backward(m, x);
 }
 
 enum {

@@ -30,6 +30,7 @@ struct common {
     struct mlp_scratch mlp;
     real *da[PARTS]; /* [R, n, groups] */
     struct own_input_scratch input;
+    struct own_stream stream;
 };
 
 /* ------------------------------------------------------------------------------------- of a configuration */
@@ -156,7 +157,10 @@ static void lay_out(struct model *m, const struct rule_layer *x, void *shared_of
 static void lay_out_scratch(struct model *m, const struct model_rule *rule, long T, int n) {
     const struct rule_config *settings = rule->entry.settings;
     struct common *c = rule->common;
-    if (at_heads(settings)) own_input_lay_out_scratch(m, &c->input, T);
+    if (at_heads(settings)) {
+        own_input_lay_out_stream(m, &c->stream);
+        own_input_lay_out_scratch(m, &c->input, T);
+    }
     if (!is_gated(settings)) return;
     mlp_lay_out_scratch(m, settings, &c->mlp);
     for (enum part part = OUTPUT; m->training && part < PARTS; part++)
@@ -201,8 +205,8 @@ static void forward(struct model *m, const struct rule_layer *x, real *out, stru
         add_parts(m, x, out);
         return;
     }
-    make_input(m, x, c->input.own);
-    own_input_forward(m, x, &mix->input, &c->input);
+    make_input(m, x, c->stream.own);
+    own_input_forward(m, x, &mix->input, &c->input, c->stream.own);
 }
 
 /* From g [R, W], own rows of the gradient of the stream that the parts were added to. */
@@ -230,10 +234,10 @@ static void backward(struct model *m, const struct rule_layer *x) {
         parts_backward(m, x, stream_rows(m, m->g));
         return;
     }
-    make_input(m, x, c->input.own);
-    own_input_backward(m, x, &mix->input, &c->input);
-    parts_backward(m, x, c->input.down);
-    m->ops->add(m->rows * m->stream, c->input.down, stream_rows(m, m->g));
+    make_input(m, x, c->stream.own);
+    own_input_backward(m, x, &mix->input, &c->input, &c->stream);
+    parts_backward(m, x, c->stream.down);
+    m->ops->add(m->rows * m->stream, c->stream.down, stream_rows(m, m->g));
 }
 
 enum {

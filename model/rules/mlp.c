@@ -75,7 +75,8 @@ void mlp_back(struct model *m, const struct rule_layer *x, const struct mlp *mlp
     struct row_range terms = rule_terms(m);
     long R = m->rows, W = m->stream, H = width(x), own = terms.first - m->row0;
     ops->silu_back(R * H, s->before, s->dhidden, s->dhidden);
-    ops->source_back(R, H, mlp->rstd, 1, mlp->mapped, s->dhidden, NULL, s->drstd, 1);
+    ops->sources_back(R, H, 1, 1, (const real *[]){mlp->rstd}, 1, (const real *[]){mlp->mapped},
+                      (const real *[]){s->dhidden}, NULL, (real *[]){s->drstd}, 1);
     ops->scale_connections(R, 1, H, mlp->rstd, s->dhidden, s->before); /* now the gradient of V in */
     weight_gradient(m, NO_WEIGHT_ID, H, W, terms.count, 1, s->before + own * H, H, in + own * W, W, mlp->in.g,
                     W);

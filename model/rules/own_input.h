@@ -13,13 +13,16 @@ struct own_input {
     struct tensor norm, map, bias;
 };
 
-/* Scratch. */
+/* Scratch of one place: the stream in place of x, which callers fill, and its gradient, [R, D] each. */
+struct own_stream {
+    real *own, *down;
+};
+
+/* And what all places share. */
 struct own_input_scratch {
-    real *own;  /* [R, D] the stream in place of x, which callers fill */
-    real *rstd; /* [R] of it */
+    real *rstd; /* [R] of a stream in place of x */
     real *n;    /* [T, D] its norm, less the layer's where that is projected too */
     real *dn;   /* [T, D] */
-    real *down; /* [R, D] the gradient of `own` */
 };
 
 /* The layers' mixers have such maps, each place's own. */
@@ -28,14 +31,15 @@ const struct conflict *own_input_conflict(const struct model_config *config);
 double own_input_flops(const struct model_config *config, enum rule_place place);
 
 void own_input_find(const struct model *m, int layer, enum rule_place place, struct own_input *input);
+void own_input_lay_out_stream(struct model *m, struct own_stream *stream);
 void own_input_lay_out_scratch(struct model *m, struct own_input_scratch *s, long T);
 
-/* From s->own, at x->heads. Collective over the tensor axis. */
+/* From own [R, D], at x->heads. Collective over the tensor axis. */
 void own_input_forward(struct model *m, const struct rule_layer *x, const struct own_input *input,
-                       struct own_input_scratch *s);
-/* From s->own and the heads' gradient: fills s->down, own rows, and adds to the gradients of norm, map and n.
+                       const struct own_input_scratch *s, const real *own);
+/* From stream->own and the heads' gradient: fills stream->down, and adds to the gradients of norm, map and n.
  * Collective over the tensor axis. */
 void own_input_backward(struct model *m, const struct rule_layer *x, const struct own_input *input,
-                        struct own_input_scratch *s);
+                        const struct own_input_scratch *s, const struct own_stream *stream);
 
 #endif

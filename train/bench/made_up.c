@@ -26,7 +26,7 @@ static void *take_list(const struct argument *a) {
 }
 
 /* Lists of buffers that the operation has been given. */
-enum { MAX_LISTS = 3 };
+enum { MAX_LISTS = 5 };
 static const real *lists[MAX_LISTS][OPS_CONNECTIONS];
 static int lists_taken;
 
@@ -60,8 +60,8 @@ static void *new_argument(struct arena *arena, const struct argument *a) {
 
 static double touched(const struct argument *a) {
     if (a->access == PARTLY) return (double)a->touched;
-    if (a->kind == ROWS_ON_HOST) return (a->access == READ ? 1 : 2) * (double)a->touched * (double)a->count;
-    return (a->access == READ || a->access == WRITTEN ? 1 : 2) * (double)a->count;
+    double times = a->access == READ || a->access == WRITTEN ? 1 : 2;
+    return times * (a->kind == ROWS_ON_HOST ? (double)a->touched : 1) * (double)a->count;
 }
 
 static void *take(struct caller *caller, const struct argument *a) {

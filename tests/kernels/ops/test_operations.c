@@ -35,7 +35,7 @@ static real list[OPS_CONNECTIONS];
 static struct {
     const char *name;
     real *row[OPS_CONNECTIONS];
-} rows[3]; /* lists of a call */
+} rows[5]; /* lists of a call */
 
 /* Buffers whose contents are no numbers: to be compared by their bits, and not at all. */
 static struct sums *same_bits[4];

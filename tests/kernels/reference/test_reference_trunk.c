@@ -38,22 +38,6 @@ static void vectors(void **state) {
     ops->add_scaled_rows(2, 3, c, x, y);
     check_near("add_scaled_rows", y[2], 36);
     check_near("add_scaled_rows", y[3], 36);
-    real weight[] = {2, -1, 3, 5}, s[] = {1, 1, 1, 2, 2, 2}, ds[] = {1, 0, 0, 0, 0, 7}, dots[3];
-    const real *sources[] = {x, s};
-    real added[] = {100, 0, 0, 0, 0, 200};
-    ops->add_sources(2, 3, 2, weight, 1, 2, sources, added); /* weights [source, token] */
-    check_near("add_sources", added[0], 105);
-    check_near("add_sources", added[5], 204);
-    ops->add_sources(2, 3, 2, weight, 0, 1, sources, added); /* one for all tokens */
-    check_near("add_sources", added[0], 106);
-    check_near("add_sources", added[5], 214);
-    ops->source_back(2, 3, weight, 1, x, s, ds, dots, 2);
-    check_near("source_back", ds[0], 3);
-    check_near("source_back", ds[5], 5);
-    check_near("source_back", dots[0], 6);
-    check_near("source_back", dots[2], 30);
-    ops->source_back(2, 3, weight, 0, s, x, NULL, dots, 1);
-    check_near("source_back", dots[1], 30);
     ops->add_column_sums(2, 2, x, 3, sum); /* rows 3 apart */
     check_near("add_column_sums", sum[0], 105);
     check_near("add_column_sums", sum[1], 207);

@@ -178,6 +178,10 @@ struct pass {
     const struct delta_watch *watch;
     const struct head_watch *heads; /* likewise, where no backward pass follows */
 
+    /* Forward: called with `caller` behind each layer, where the caller has something to do meanwhile; or NULL. */
+    void (*behind_layer)(void *caller);
+    void *caller;
+
     struct connection_sums *connections; /* [edges] added to where options->each, options->effects; else not
                                             looked at (NULL: nobody wants them) */
 

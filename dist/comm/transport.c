@@ -195,6 +195,18 @@ static void close_transfer(struct transport *t, int i) {
     t->open[t->count] = done;
 }
 
+void transport_progress(struct transport *transport) {
+    struct transport *t = transport;
+    if (only_counts(t) || !t->count || t->axis->status) return;
+    int status = 0;
+    t->axis->seconds -= MPI_Wtime();
+    for (int i = 0; i < t->count && !status; i++) {
+        struct transfer *transfer = &t->transfer[t->open[i]];
+        if (!transfer->device_comm && !transfer->held) status = async_op_move(&transfer->op);
+    }
+    end(t, status);
+}
+
 void transport_wait(struct transport *transport, int owner) {
     struct transport *t = transport;
     if (only_counts(t)) return;

@@ -35,6 +35,9 @@ void transport_receive(struct transport *transport, int owner, void *x, long cou
 void transport_send(struct transport *transport, int owner, const void *x, long count, int peer, int message,
                     bool on_host);
 
+/* Lets what goes over MPI move on, without waiting: a message larger than MPI sends unasked moves only inside
+ * calls, at both ends. Called between the layers of a pass. */
+void transport_progress(struct transport *transport);
 /* Waits for all transfers of an owner; on a device, operations queued from now on do so. */
 void transport_wait(struct transport *transport, int owner);
 /* Waits for all that are under way: at the end of a step. */

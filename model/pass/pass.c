@@ -13,7 +13,8 @@ static void cut_rows(struct model *m, const struct chunk *chunk) {
     const struct trunk *t = m->trunk;
     const int context = m->context->size;
     int32_t *start = context > 1 ? NULL : t->start;
-    if (pass->rows && (chunk->first || chunk->last || chunk->exits || rules_read_tokens(m) || start || t->counts))
+    if (pass->rows &&
+        (chunk->first || chunk->last || chunk->exits || rules_read_tokens(m) || start || t->counts))
         m->ops->cut_tokens(m->B, m->S, pass->rows, t->input, t->target, start, t->counts);
     if (pass->whole && context > 1 && t->start)
         m->ops->cut_tokens(m->B / 2, whole_length(m), pass->whole, NULL, NULL, t->start, NULL);
@@ -90,6 +91,7 @@ void layers_forward(struct model *m, int first, int end, struct loss_sums *sums)
         share_node(m, l);
         compress_sources(m, l);
         if (!m->gradients) exit_loss(m, l, sums);
+        if (m->pass->behind_layer) m->pass->behind_layer(m->pass->caller);
     }
 }
 

@@ -41,10 +41,18 @@ int execute_post(void *executor, const struct action *a) {
     return 0;
 }
 
+/* Starts a pass's receives together, so that their senders are asked at the same time: up to the first action
+ * that might give a buffer back. */
+static void post_all(struct executor *x, const struct action *a) {
+    const struct action *end = x->list->action + x->list->count;
+    for (; a < end && (a->act == ACT_RECEIVE || a->act == ACT_SEND); a++)
+        if (a->act == ACT_RECEIVE && !executor_buffer(x, a)->posted) execute_post(x, a);
+}
+
 int execute_receive(void *executor, const struct action *a) {
     struct executor *x = executor;
     struct buffer *into = executor_buffer(x, a);
-    if (!into->posted) execute_post(x, a);
+    if (!into->posted) post_all(x, a);
     into->posted = false;
     transport_wait(x->transport, owner(x, a));
     if (packed(x))

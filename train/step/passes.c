@@ -15,7 +15,8 @@ static struct pass pass_of(struct executor *x, const struct action *a) {
         .batch = executor_batch(x, a->micro_batch),
         .length = x->e.length,
         .sequence = x->step->first + a->micro_batch * x->e.batch / pieces_each(executor_context(x)),
-        .options = x->step->second && a->micro_batch >= x->step->second_from ? x->step->second : x->step->options,
+        .options =
+            x->step->second && a->micro_batch >= x->step->second_from ? x->step->second : x->step->options,
         .connections = x->connections,
     };
     if (x->step->whole)
@@ -56,26 +57,34 @@ static void wait_for_activation_set(struct executor *x, int chunk, int activatio
     transport_wait(x->transport, locations_activation_set_owner(&x->locations, chunk, activation_set));
 }
 
+/* Between the layers of a forward pass. */
+static void behind_layer(void *executor) {
+    struct executor *x = executor;
+    transport_progress(x->transport);
+}
+
 int execute_forward(void *executor, const struct action *a) {
     struct executor *x = executor;
     wait_for_activation_set(x, a->chunk, a->activation_set);
     struct pass pass = pass_of(x, a);
     if (a->micro_batch == 0) pass.watch = x->step->watch;
     pass.heads = x->step->heads;
+    if (!x->dry) pass.behind_layer = behind_layer, pass.caller = x;
     if (pass.batch) model_stage_forward(x->e.model, &pass, &x->sums[a->micro_batch]);
     if (pass.batch && x->step->nan_trace) trace_forward(x, a);
     return 0;
 }
 
-/* Between the layers of a backward pass, or of the gradients of weights that it has left: lets gradient sums
- * under way move on, and, once a layer's gradients are complete, sums those that are parts over the tensor
- * axis, here on all tensor ranks (dist/sync/sync.h). `waits`: for gradients that are left. */
+/* Between the layers of a backward pass, or of the gradients of weights that it has left: once a layer's
+ * gradients are complete, sums those that are parts over the tensor axis, here on all tensor ranks
+ * (dist/sync/sync.h); then what is under way moves on. `waits`: for gradients that are left. */
 static int between_layers(struct executor *x, int micro_batch, int layer, bool waits) {
     if (x->dry) {
         x->dry->layer(x->dry->context, layer);
         return 0;
     }
     if (micro_batch == x->in_step - 1 && !waits) TRY(sync_partial(x->e.sync, layer, x->e.state->gradient));
+    transport_progress(x->transport);
     return sync_progress(x->e.sync);
 }
 

@@ -36,6 +36,29 @@ static void expect(struct transport *t, const int *message, int count) {
     transport_expect(t, count, peer, message);
 }
 
+/* A message as long as those of a step arrives while both ends do nothing but look after what is under way
+ * now and then. */
+static void messages_move_without_waits(void **state) {
+    (void)state;
+    struct transport *t;
+    if (!axis->ops->device->host) return; /* on a device what has come may be looked at after a wait alone */
+    fill();
+    assert_int_equal(transport_create(axis, WIRE_STORED, 2, MESSAGES, &t), 0);
+    expect(t, (int[]){0}, 1);
+    transport_receive(t, 0, in[0], COUNT, before, 0, false);
+    transport_send(t, 1, out[0], COUNT, next, 0, false);
+    bool there = false;
+    for (double began = MPI_Wtime(); !there && MPI_Wtime() - began < 20;) {
+        transport_progress(t);
+        side_get(host_in[0], in[0], COUNT);
+        there = host_in[0][COUNT - 1] == element(before, 0, COUNT - 1);
+    }
+    assert_true(there);
+    transport_finish(t);
+    assert_int_equal(axis->status, 0);
+    transport_free(t);
+}
+
 /* Received in another order than sent; one owner has two sends, whose buffer is free once both are done. */
 static void messages_find_their_buffers(void **state) {
     (void)state;
@@ -125,8 +148,10 @@ static void tear_down(void) {
 
 int rank_main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(messages_find_their_buffers), cmocka_unit_test(empty_messages_arrive),
+        cmocka_unit_test(messages_find_their_buffers),
+        cmocka_unit_test(empty_messages_arrive),
         cmocka_unit_test(messages_in_pieces),
+        cmocka_unit_test(messages_move_without_waits),
         cmocka_unit_test(failures_stay), /* last: it leaves a receive behind */
     };
     return run_on_ranks(tests, set_up, tear_down);

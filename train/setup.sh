@@ -22,7 +22,7 @@ packages=(
     libcmocka-dev hdf5-tools                        # tests
     bible-kjv bible-kjv-text                        # the text that train/corpus.sh prepares
 )
-[ -z "$tests" ] || packages+=(slurm-wlm slurm-client munge)
+[ -z "$tests" ] || packages+=(slurm-wlm slurm-client munge iproute2)
 
 if ! command -v dpkg > /dev/null || ! command -v apt-get > /dev/null; then
     cat >&2 << 'END'

@@ -1,0 +1,49 @@
+# Sourced by hosts.sh and by tests: two hosts on one machine, network namespaces with a name and a core of their own, joined by a bridge; Open MPI goes
+# between them over TCP, as between machines.
+#
+#   hosts_up                      makes them; 1 with a word why on standard error where that cannot be. In a folder of one's own, which gets a file `agent`
+#   hosts_rate RATE               each sends at that rate at most, from then on: what `tc` calls one, 500mbit
+#   on_hosts RANKS COMMAND …      by mpirun, on one host or one rank on each
+#   hosts_down                    takes them away
+hosts=gdn$$ hosts_net=10.213.77
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+hosts_down() {
+    for host in 1 2; do
+        ip link del "$hosts-v$host" 2> /dev/null || true
+        ip netns del "$hosts-$host" 2> /dev/null || true
+    done
+    ip link del "$hosts" 2> /dev/null || true
+}
+
+hosts_up() {
+    local host
+    [ "$(id -u)" -eq 0 ] || { echo "not root" >&2; return 1; }
+    for host in ip tc unshare taskset; do command -v $host > /dev/null || { echo "$host is not installed (iproute2, util-linux)" >&2; return 1; }; done
+    [ "$(env -u OMP_NUM_THREADS nproc)" -ge 2 ] || { echo "two hosts need two cores" >&2; return 1; }
+    ip link add "$hosts" type bridge && ip addr add $hosts_net.254/24 dev "$hosts" && ip link set "$hosts" up || return 1
+    for host in 1 2; do
+        ip netns add "$hosts-$host" && ip link add "$hosts-v$host" type veth peer name net0 netns "$hosts-$host" || return 1
+        ip link set "$hosts-v$host" master "$hosts" up
+        ip -n "$hosts-$host" addr add $hosts_net.$host/24 dev net0
+        ip -n "$hosts-$host" link set net0 up
+        ip -n "$hosts-$host" link set lo up
+    done
+    # What mpirun starts its daemons with, in place of ssh: on the host of an address, under its name, on its core.
+    cat > agent << AGENT
+#!/bin/bash
+host=\${1##*.}
+shift
+exec ip netns exec $hosts-\$host unshare --uts taskset -c \$((host - 1)) bash -c 'hostname '$hosts_net.\$host'; eval "\$*"' agent "\$*"
+AGENT
+    chmod +x agent
+}
+
+hosts_rate() { for host in 1 2; do tc -n "$hosts-$host" qdisc replace dev net0 root tbf rate "$1" burst 256kb latency 100ms || return 1; done; }
+
+on_hosts() {
+    local list=$hosts_net.1:1
+    [ "$1" -eq 1 ] || list=$list,$hosts_net.2:1
+    mpirun --mca plm_rsh_agent "$PWD/agent" --mca oob_tcp_if_include $hosts_net.0/24 --mca btl self,tcp --mca btl_tcp_if_include $hosts_net.0/24 --bind-to none \
+        -x OMP_NUM_THREADS -np "$1" --host "$list" "${@:2}"
+}

@@ -4,7 +4,7 @@
 #   train/benchmark/exit_texts.sh RUN TEXT      (a run directory of a model with model.exit; a text whose lines are prompts)
 #
 # Texts of LENGTH tokens (default 300) that go on from PROMPTS of TEXT (default 6, as far apart as they can be), the likeliest tokens, by all layers; by
-# `--exit` with the thresholds of `gdn eval --exits` for an agreement of 0.98; and by `--speculate`, 1 to 3 drafts of each of the first three exits, whose
+# `--exit` with the thresholds of `gdn eval --exits --data TEXT` for an agreement of 0.98; and by `--speculate`, 1 to 3 drafts of each of the first three exits, whose
 # text must be that by all layers. All ways take turns with each prompt. Prints of each way the layers or what drafts came to, and its speed beside
 # all layers' of the same prompt: the median, the least and the greatest. GDN names the program (default build/gdn). One thread.
 set -euo pipefail
@@ -15,7 +15,7 @@ export OMP_NUM_THREADS=1 LC_ALL=C
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-"$gdn" eval "$run" --exits | tee "$scratch/exits" >&2
+"$gdn" eval "$run" --exits --data "$text" | tee "$scratch/exits" >&2
 thresholds=$(awk '/^  gdn generate --exit/ { print $NF }' "$scratch/exits")
 drafts=$(awk '/ confidence / && n++ < 3 { print $1 }' "$scratch/exits")
 ways=("" "--exit $thresholds")

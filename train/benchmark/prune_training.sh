@@ -21,8 +21,9 @@ declare -A variants=(
     [first_order]="by: first_order, $prune"
     [regrow]="by: first_order, $prune, regrow: 0.3"
     [contribution]="by: contribution, $prune"
+    [leave_one_out]="by: leave_one_out, $prune"
 )
-names="all first_order regrow contribution"
+names="all first_order regrow contribution leave_one_out"
 for name in $names; do model $name.yaml "eval_interval: 0, eval_batches: 200, prune: {${variants[$name]}}"; done
 
 edges_of() { # RUN: what is left, by what its events say, "[TARGET, SOURCE]" one a line
@@ -45,7 +46,7 @@ losses() {
             grep -qs '"event":"eval"' $run/metrics.jsonl || "$gdn" train $name.yaml --run-dir $run --set train.seed=$seed >&2
             awk -v name=$run -v loss="$(loss_of $run)" -v all="$(loss_of all-$seed)" 'BEGIN { printf "%s: %s, %+.2f%%\n", name, loss, 100 * (loss / all - 1) }'
         done
-        for name in regrow contribution; do
+        for name in regrow contribution leave_one_out; do
             echo "$name-$seed: $(comm -12 <(edges_of first_order-$seed) <(edges_of $name-$seed) | wc -l) of $(edges_of $name-$seed | wc -l) as first_order-$seed"
         done
     done

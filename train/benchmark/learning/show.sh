@@ -4,7 +4,7 @@
 # Prints, of results.tsv and curves.tsv, a Markdown table a part and shape: final loss by seed and its mean, its time, and what
 # part of its base's tokens and time a run needed until it had the base's final loss with that seed (interpolated between
 # evaluations; "–": never). Bases are of the same shape, in whatever part: of plain models the best with AdamW, of models with
-# connections, rules or another width the best plain one with their optimiser; one with more seeds first. Times are tokens times the speeds of speeds.tsv
+# connections, rules, exits or another width the best plain one with their optimiser; one with more seeds first. Times are tokens times the speeds of speeds.tsv
 # (speed.sh), where this has all runs of a table, else what each run's own clock said. --plots draws PART-SHAPE.svg beside this
 # script: losses against tokens, means over seeds, of a part's runs and of their bases.
 set -euo pipefail
@@ -69,7 +69,7 @@ cut -f 1,3 results.tsv | awk '!seen[$0]++' | while IFS=$'\t' read -r part shape;
             if (!seeds[name]++) {
                 all[++count] = name
                 if ($1 == part) order[++names] = name
-                plain[name] = $9 !~ /model\.(delta|rules|intermediate_size)/
+                plain[name] = $9 !~ /model\.(delta|rules|intermediate_size|exit)/
                 optimizer[name] = $9 ~ /train\.optimizer=muon/ ? "muon" : "adamw"
             }
             seed[name, seeds[name]] = $4

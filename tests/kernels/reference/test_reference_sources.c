@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Two sums of two sources [2, 3],. */
+/* Two sums of two sources [2, 3]. */
 static void weighted_sums(void **state) {
     (void)state;
     real x[] = {1, 2, 3, 4, 5, 6}, s[] = {1, 1, 1, 2, 2, 2}, base[] = {100, 0, 0, 0, 0, 200};

@@ -15,8 +15,9 @@
  * Others are TOKENS(x, count, below), integers below `below`; TARGETS, of which some are −1 (the benchmark's
  * are not); CODES(x, count), numbers of bf16; BITS(x, bytes), whose bytes are the same on every backend;
  * SUMS_OF_REALS and SUMS_OF_DOUBLES, sums in double of numbers that were formed so; and on the host
- * HOST_LIST(x, count), of reals, and HOST_ROWS(x, rows, count), a list of buffers; HOST_ROWS_OUT; HOST_ROWS_INOUT. EITHER(k,
- * a, b) is `a` or, where bit k of the variant is set, `b`. The benchmark times variant 0. */
+ * HOST_LIST(x, count), of reals, and HOST_ROWS(x, rows, count), a list of buffers that are read;
+ * HOST_ROWS_OUT; HOST_ROWS_INOUT. EITHER(k, a, b) is `a` or, where bit k of the variant is set, `b`. The
+ * benchmark times variant 0. */
 #ifndef GDN_OPERATIONS_H
 #define GDN_OPERATIONS_H
 

@@ -200,10 +200,8 @@ void transport_progress(struct transport *transport) {
     if (only_counts(t) || !t->count || t->axis->status) return;
     int status = 0;
     t->axis->seconds -= MPI_Wtime();
-    for (int i = 0; i < t->count && !status; i++) {
-        struct transfer *transfer = &t->transfer[t->open[i]];
-        if (!transfer->device_comm && !transfer->held) status = async_op_move(&transfer->op);
-    }
+    for (int i = 0; i < t->count && !status; i++) /* over a device communicator there is nothing in it */
+        status = async_op_move(&t->transfer[t->open[i]].op);
     end(t, status);
 }
 

@@ -48,7 +48,14 @@ static void add_element(const struct sources *s, long sums, long t, long at, con
     }
 }
 
-TILE_INLINE void add_row(const struct sources *s, int sums, long t, const real *const *base, real *const *y) {
+/* The call with a constant for the number of sums, its first argument. */
+#define OF_SUMS(sums, call, ...)                                                                             \
+    ((sums) == 1   ? call(1, __VA_ARGS__)                                                                    \
+     : (sums) == 2 ? call(2, __VA_ARGS__)                                                                    \
+     : (sums) == 3 ? call(3, __VA_ARGS__)                                                                    \
+                   : call(OPS_SUMS, __VA_ARGS__))
+
+TILE_INLINE void add_row(int sums, const struct sources *s, long t, const real *const *base, real *const *y) {
     long at = t * s->D, end = at + s->D;
     for (; at + VECTORS * TILE_LANES <= end; at += VECTORS * TILE_LANES)
         add_block(s, sums, VECTORS, t, at, base, y);
@@ -60,19 +67,7 @@ static void add_sources(long T, long D, long n, long sums, const real *const *we
                         const real *const *x, const real *const *base, real *const *y) {
     const struct sources s = {D, n, lda, weight, x};
 #pragma omp parallel for schedule(static) if (T * D * sums > PARALLEL_WORK)
-    for (long t = 0; t < T; t++) switch (sums) {
-        case 1:
-            add_row(&s, 1, t, base, y);
-            break;
-        case 2:
-            add_row(&s, 2, t, base, y);
-            break;
-        case 3:
-            add_row(&s, 3, t, base, y);
-            break;
-        default:
-            add_row(&s, OPS_SUMS, t, base, y);
-        }
+    for (long t = 0; t < T; t++) OF_SUMS(sums, add_row, &s, t, base, y);
 }
 
 TILE_INLINE real sum_of_lanes(tile_vector v) {
@@ -84,7 +79,7 @@ TILE_INLINE real sum_of_lanes(tile_vector v) {
 }
 
 /* Of token t and source i. dx may be NULL, and is so or not in a whole call. */
-TILE_INLINE void row_back(const struct sources *s, int sums, long t, long i, const real *const *dy, real *dx,
+TILE_INLINE void row_back(int sums, const struct sources *s, long t, long i, const real *const *dy, real *dx,
                           real *const *dweight, long ldd) {
     const real *x = s->x[i];
     tile_vector product[OPS_SUMS], w[OPS_SUMS];
@@ -116,22 +111,7 @@ static void sources_back(long T, long D, long n, long sums, const real *const *w
     const struct sources s = {D, n, lda, weight, x};
 #pragma omp parallel for schedule(static) if (T * D * sums > PARALLEL_WORK)
     for (long t = 0; t < T; t++)
-        for (long i = 0; i < n; i++) {
-            real *to = dx ? dx[i] : NULL;
-            switch (sums) {
-            case 1:
-                row_back(&s, 1, t, i, dy, to, dweight, ldd);
-                break;
-            case 2:
-                row_back(&s, 2, t, i, dy, to, dweight, ldd);
-                break;
-            case 3:
-                row_back(&s, 3, t, i, dy, to, dweight, ldd);
-                break;
-            default:
-                row_back(&s, OPS_SUMS, t, i, dy, to, dweight, ldd);
-            }
-        }
+        for (long i = 0; i < n; i++) OF_SUMS(sums, row_back, &s, t, i, dy, dx ? dx[i] : NULL, dweight, ldd);
 }
 
 void ISA_NAME(cpu_sources)(struct ops *ops) {

@@ -220,8 +220,8 @@ static void make_sums(struct model *m, const struct rule_layer *x, const struct 
     }
 }
 
-/* The streams that a layer's queries, keys and values have in place of its own, made where the first enters.
- */
+/* The streams that a layer's queries, keys and values have in place of its own: made where the first one
+ * enters. */
 static void make_inputs(struct model *m, const struct rule_layer *x) {
     const struct common *c = rule_common(m, x);
     struct sums sums = sums_from(x, QUERY);

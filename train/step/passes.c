@@ -69,7 +69,7 @@ int execute_forward(void *executor, const struct action *a) {
     struct pass pass = pass_of(x, a);
     if (a->micro_batch == 0) pass.watch = x->step->watch;
     pass.heads = x->step->heads;
-    if (!x->dry) pass.behind_layer = behind_layer, pass.caller = x;
+    pass.behind_layer = behind_layer, pass.caller = x;
     if (pass.batch) model_stage_forward(x->e.model, &pass, &x->sums[a->micro_batch]);
     if (pass.batch && x->step->nan_trace) trace_forward(x, a);
     return 0;

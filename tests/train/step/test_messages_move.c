@@ -25,8 +25,7 @@ static int asked_in_first_step(const struct mesh_case *c) {
     return asked;
 }
 
-/* Two stages of four layers, eight micro-batches: either stage has a message under way in nearly every pass.
- */
+/* Two stages of four layers, eight micro-batches: either has a message under way in nearly every pass. */
 static void stages_look_after_messages(void **state) {
     (void)state;
     enum { LAYERS = 4, MICRO_BATCHES = 8 };

@@ -12,11 +12,9 @@ sed -i 's/steps: 40/steps: 4/; s/eval_interval: 10/eval_interval: 2/' small.yaml
 on_hosts 2 "$GDN" check small.yaml --run-dir run > check.log 2>&1 || fail "gdn check: $(cat check.log)"
 grep -q "^ranks .*2 on 2 nodes" check.log || fail "two hosts are expected: $(cat check.log)"
 
-shape=(--set train.batch_size=16 --set train.sequence_length=64 --set model.hidden_size=32) # 4 micro-batches of 128 KiB a message
 for mesh in data pipeline tensor context; do
-    options=("${shape[@]}" --set mesh.data=1 --set mesh.$mesh=2)
-    [ $mesh != data ] || options=("${shape[@]}")
-    [ $mesh != pipeline ] || options+=(--set train.micro_batch_size=4)
+    options=(--set model.hidden_size=64 --set train.batch_size=32 --set train.sequence_length=64 --set mesh.data=1 --set mesh.$mesh=2)
+    [ $mesh != pipeline ] || options+=(--set train.micro_batch_size=8) # 4 messages of 128 KiB each way
     train 2 here "${options[@]}"
     on_hosts 2 "$GDN" train small.yaml --run-dir there "${options[@]}" > there.log 2>&1 || fail "$mesh: $(cat there.log)"
     equal here there

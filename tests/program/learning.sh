@@ -19,6 +19,7 @@ done < "$folder/study.tsv"
 mkdir -p tree/train/benchmark tree/corpus/reference/train tree/corpus/reference/validation
 cp -r "$folder" tree/train/benchmark/
 cp "$SOURCE/train/corpus.sh" tree/train/
+cp "$SOURCE/train/benchmark/median.sh" tree/train/benchmark/
 head -c 20000 "$SOURCE/model/model.md" | LC_ALL=C tr -cd '\n -~' > tree/corpus/reference/train/a.txt
 head -c 3000 tree/corpus/reference/train/a.txt > tree/corpus/reference/validation/a.txt
 cd tree/train/benchmark/learning

@@ -3,14 +3,16 @@
 #
 #   train/benchmark/hosts.sh [RATE …]      (default: 10gbit 500mbit; N gbit or mbit)
 #
-# The hosts are network namespaces of this machine (two_hosts.sh), and each sends at RATE at most. Needs root, iproute2 and two cores, idle otherwise. The plan is told a rank's arithmetic a second, of a
-# step of one rank here; RATE, less the headers of frames; and the latency that `gdn check` finds between the hosts.
+# The hosts are network namespaces of this machine (two_hosts.sh), and each sends at RATE at most. Needs root, iproute2 and two cores, idle otherwise. The
+# plan is told a rank's arithmetic a second, of a step of one rank here; RATE, less the headers of frames; and the latency that `gdn check` finds between
+# the hosts.
 # Prints a Markdown table. GDN names the program (default build/gdn), STEPS steps of each run (default 8, of which the median counts from the third on).
 set -euo pipefail
 source=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 gdn=$(realpath "${GDN:-$source/build/gdn}") steps=${STEPS:-8}
 export LC_ALL=C OMP_NUM_THREADS=1
 . "$source/train/benchmark/two_hosts.sh"
+. "$source/train/benchmark/median.sh"
 scratch=$(mktemp -d)
 trap 'hosts_down; rm -rf "$scratch"' EXIT
 trap 'exit 130' INT TERM
@@ -28,8 +30,7 @@ YAML
 measured() { # RANKS OPTION …: median seconds of a step, from the third on
     rm -rf run
     on_hosts "$1" "$gdn" train "$PWD/model.yaml" --run-dir "$PWD/run" "${@:2}" > log 2>&1 || { cat log >&2; exit 1; }
-    sed -nE 's/.*"event":"step","step":([0-9]+),.*"step_seconds":([0-9.e-]+).*/\1 \2/p' run/metrics.jsonl | awk '$1 > 1 { print $2 }' | sort -g |
-        awk '{ x[NR] = $1 } END { print (x[int((NR + 1) / 2)] + x[int(NR / 2) + 1]) / 2 }'
+    sed -nE 's/.*"event":"step".*"step_seconds":([^,}]*).*/\1/p' run/metrics.jsonl | tail -n +3 | median
 }
 planned() { # KEY OPTION …: of the plan's JSON
     "$gdn" plan model.yaml "${@:2}" --json | grep -oE "\"$1\":[0-9.e+-]+" | head -n 1 | cut -d: -f2

@@ -17,9 +17,9 @@ hosts_down() {
 }
 
 hosts_up() {
-    local host
+    local host tool
     [ "$(id -u)" -eq 0 ] || { echo "not root" >&2; return 1; }
-    for host in ip tc unshare taskset; do command -v $host > /dev/null || { echo "$host is not installed (iproute2, util-linux)" >&2; return 1; }; done
+    for tool in ip tc unshare taskset; do command -v $tool > /dev/null || { echo "$tool is not installed (iproute2, util-linux)" >&2; return 1; }; done
     [ "$(env -u OMP_NUM_THREADS nproc)" -ge 2 ] || { echo "two hosts need two cores" >&2; return 1; }
     ip link add "$hosts" type bridge && ip addr add $hosts_net.254/24 dev "$hosts" && ip link set "$hosts" up || return 1
     for host in 1 2; do

@@ -20,6 +20,7 @@ while [ $# -gt 1 ]; do
 done
 [ $# -eq 0 ] && [[ "$rounds" =~ ^[1-9][0-9]*$ && "$steps" =~ ^[1-9][0-9]*$ ]] || usage
 . "$(dirname "${BASH_SOURCE[0]}")/study.sh"
+. "$here/../median.sh"
 part_exists "$part"
 train/corpus.sh reference
 scratch=$(mktemp -d)
@@ -58,9 +59,6 @@ measure() { # SHAPE SETTING…: prints the median seconds a token
         function figure(key) { return substr($0, index($0, "\"" key "\":") + length(key) + 3) + 0 }
         /"event":"step"/ { if (figure("step") > 1) print figure("step_seconds") / (figure("tokens") - before); before = figure("tokens") }
     ' "$scratch/run/metrics.jsonl" | median
-}
-median() { # of numbers, a line each
-    LC_ALL=C sort -g | LC_ALL=C awk '{ x[NR] = $1 } END { print (x[int((NR + 1) / 2)] + x[int(NR / 2) + 1]) / 2 }'
 }
 
 for ((round = 1; round <= rounds; round++)); do

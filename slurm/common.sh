@@ -286,7 +286,12 @@ gdn_continues() {
 
 gdn_requeue() {
     gdn_say "back to the queue"
+    gdn_asked=
     scontrol requeue "$gdn_job" || { gdn_say "the job cannot be requeued; submit it again to go on" >&2; exit "$gdn_status"; }
-    sleep 600 || true # until Slurm ends this start
+    # Until Slurm ends this start, by a TERM that may already have come: one long sleep begun after it would last until the KILL.
+    for _ in $(seq 600); do
+        if [ -n "$gdn_asked" ]; then break; fi
+        sleep 1 || true
+    done
     exit 3
 }

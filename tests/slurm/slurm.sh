@@ -53,10 +53,11 @@ all_interrupted() {
     interruptions=()
 }
 
-# At least so many restarts: on a crowded machine a start may be lost otherwise too, and is made up for in the same way.
+# At least so many restarts: on a crowded machine a start may be lost otherwise too, and is made up for in the same way. It is waited for
+# as long as a few such starts last, each with a KillWait.
 ended() { # NAME JOB STATE STATUS [RESTARTS]
     local state='' restarts
-    for _ in $(seq 450); do
+    for _ in $(seq 1500); do
         state=$(show "$2" JobState)
         case $state in COMPLETED | FAILED | CANCELLED | TIMEOUT | NODE_FAIL) break ;; esac
         sleep 0.2

@@ -72,15 +72,14 @@ OPERATION(attention_back,
 /* Of one sequence S queries, at `position` and after it, on N of its keys, at `key` and after it: a query sees those
  * up to its own position, and position + S ≥ key + N. q [S, H·hd] with row distance ldq; kv [N, 2K·hd] with ldkv: keys,
  * values. o [S, H·hd]; lse [H, S]. Rows and columns of the mask (or NULL) are positions. `start` [S]: the first position
- * that a query sees, never falling; NULL: 0. Of a query that sees none of these keys o is 0 and lse −∞. The host's
- * alone. */
+ * that a query sees, never falling; NULL: 0. Of a query that sees none of these keys o is 0 and lse −∞. */
 OPERATION(attention_piece,
           (long S, long N, long position, long key, long H, long K, long hd, const struct mask *mask,
            const int32_t *start, const real *q, long ldq, const real *kv, long ldkv, real *o, real *lse),
           2.0 * 2 * (H * hd) * attention_pairs(S, N, position - key),
           (S, EITHER(1, 2 * S, S), 2 * S, S, H, K, hd, NULL, EITHER(0, NULL, TOKENS(start, S, 1)), IN(q, S * (H * hd + 3), -2, 2),
            H * hd + 3, IN(kv, 2 * S * (2 * K * hd + 5), -2, 2), 2 * K * hd + 5, OUT(o, S * H * hd), OUT(lse, H * S)),
-          hd + 2 * S, ANY_THREADS, .host = true)
+          hd + 2 * S, ANY_THREADS)
 /* Adds to dq [S, H·hd] with row distance ldq, and to dkv [N, 2K·hd] with ldkv. o and lse are those of all keys that a
  * query sees, of which these may be a part. `work` [H, S] is scratch. Counted as attention_back. */
 OPERATION(attention_piece_back,
@@ -91,14 +90,13 @@ OPERATION(attention_piece_back,
           (S, EITHER(1, 2 * S, S), 2 * S, S, H, K, hd, NULL, EITHER(0, NULL, TOKENS(start, S, 1)), IN(q, S * (H * hd + 3), -2, 2),
            H * hd + 3, IN(kv, 2 * S * (2 * K * hd + 5), -2, 2), 2 * K * hd + 5, IN(o, S * H * hd), IN(lse, H * S, 4, 6),
            IN(dout, S * H * hd), INOUT(dq, S * (H * hd + 3)), INOUT(dkv, 2 * S * (2 * K * hd + 5)), SCRATCH(work, H * S)),
-          2 * hd + 2 * S * H / K, ANY_THREADS, .host = true)
+          2 * hd + 2 * S * H / K, ANY_THREADS)
 /* Attention of S queries on some keys, of which each sees one at least, joined with that of the same on others: o
- * [S, H·hd] and lse [H, S] become those on all of them, `other` [S, H·hd] and other_lse [H, S] being the second's. The
- * host's alone. */
+ * [S, H·hd] and lse [H, S] become those on all of them, `other` [S, H·hd] and other_lse [H, S] being the second's. */
 OPERATION(attention_join,
           (long S, long H, long hd, const real *other, const real *other_lse, real *o, real *lse), 0,
           (S, H, hd, IN(other, S * H * hd), IN(other_lse, H * S, -4, 4), INOUT(o, S * H * hd), INOUT(lse, H * S)), 2,
-          ANY_THREADS, .host = true)
+          ANY_THREADS)
 /* One new token: q [H·hd] on `length` cached keys and values [length, K·hd] each; o [H·hd]. */
 OPERATION(attention_decode,
           (long length, long H, long K, long hd, const real *q, const real *keys, const real *values,

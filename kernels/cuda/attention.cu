@@ -1,4 +1,4 @@
-/* Causal attention, forward. A block has a tile of queries of one head and walks over the keys with the
+/* Causal attention, forward, of whole sequences and of pieces of them. A block has a tile of queries of one head and walks over the keys with the
  * online softmax of Dao et al., "FlashAttention" (2022), algorithm 1; a thread keeps its part of the sums in
  * registers.
  *
@@ -23,14 +23,16 @@ template <class tiles>
 static __device__ inline void weigh(float w[tiles::ROWS_EACH][tiles::COLUMNS_EACH], const struct heads *s,
                                     long b, long query, long key, softmax<tiles> *state,
                                     float out[tiles::ROWS_EACH][tiles::WIDTH_EACH]) {
-    int ahead = (int)min(query - key, (long)tiles::COLUMNS); /* all keys are seen, however far ahead */
+    int ahead = (int)min(s->ahead + query - key, (long)tiles::COLUMNS); /* all keys are seen, however far ahead */
+    int last = (int)min(s->N - 1 - key, (long)tiles::COLUMNS);          /* of the keys that there are */
 #pragma unroll
     for (int i = 0; i < tiles::ROWS_EACH; i++) {
         float largest = -INFINITY;
         int first = (int)max(start_of(s, b, query + tiles::row(i)) - key, 0l); /* of the keys that it sees */
 #pragma unroll
         for (int j = 0; j < tiles::COLUMNS_EACH; j++) {
-            if (tiles::column(j) > tiles::row(i) + ahead || tiles::column(j) < first) w[i][j] = -INFINITY;
+            if (tiles::column(j) > min(tiles::row(i) + ahead, last) || tiles::column(j) < first)
+                w[i][j] = -INFINITY;
             largest = fmaxf(largest, w[i][j]);
         }
         largest = fmaxf(state->largest[i], row_max<tiles>(largest) * s->exponent);
@@ -71,11 +73,12 @@ template <class tiles, class dropping> struct forward_memory : row_keys<dropping
  * first. */
 template <class tiles, class dropping>
 static __global__ void __launch_bounds__(ATTENTION_THREADS, tiles::BLOCKS)
-    attend(struct heads s, const float *qkv, float *o, float *lse, dropping drops) {
+    attend(struct heads s, const float *q, const float *kv, float *o, float *lse, dropping drops) {
     typedef forward_memory<tiles, dropping> shared_memory;
     DYNAMIC_SHARED(shared_memory, m);
-    long count = tiles_of<tiles>(&s), head = blockIdx.x / count, b = head / s.H, h = head % s.H;
-    long query = (count - 1 - blockIdx.x % count) * tiles::ROWS, end = min(query + tiles::ROWS, s.S);
+    long count = tiles_of<tiles>(s.S), head = blockIdx.x / count, b = head / s.H, h = head % s.H;
+    long query = (count - 1 - blockIdx.x % count) * tiles::ROWS;
+    long end = min(s.ahead + query + tiles::ROWS, s.N);
     int width = tiles::padded(s.hd);
     float out[tiles::ROWS_EACH][tiles::WIDTH_EACH];
     softmax<tiles> state;
@@ -85,17 +88,17 @@ static __global__ void __launch_bounds__(ATTENTION_THREADS, tiles::BLOCKS)
 #pragma unroll
         for (int j = 0; j < tiles::WIDTH_EACH; j++) out[i][j] = 0;
     }
-    const float *k = qkv + keys_at(&s, b, h / (s.H / s.K)), *v = k + s.K * s.hd;
-    load_tile<tiles, tiles::ROWS>(m->queries, &s, qkv + queries_at(&s, b, h) + query * s.ld, s.ld,
+    const float *k = kv + keys_at(&s, b, h / (s.H / s.K)), *v = k + s.K * s.hd;
+    load_tile<tiles, tiles::ROWS>(m->queries, &s, q + queries_at(&s, b, h) + query * s.ldq, s.ldq,
                                   s.S - query);
     load_keys<dropping, tiles::ROWS>(m, &drops, &s, b, h, query);
     for (long key = start_of(&s, b, query) / tiles::COLUMNS * tiles::COLUMNS; key < end;
          key += tiles::COLUMNS) {
         __syncthreads(); /* everybody is done with the tiles before */
-        load_tile<tiles, tiles::COLUMNS>(m->keys, &s, k + key * s.ld, s.ld, s.S - key);
-        load_tile<tiles, tiles::COLUMNS>(m->values, &s, v + key * s.ld, s.ld, s.S - key);
+        load_tile<tiles, tiles::COLUMNS>(m->keys, &s, k + key * s.ldkv, s.ldkv, s.N - key);
+        load_tile<tiles, tiles::COLUMNS>(m->values, &s, v + key * s.ldkv, s.ldkv, s.N - key);
         __syncthreads();
-        if (key > query + tiles::last_row()) continue; /* none of these keys is seen by the warp's queries */
+        if (key > s.ahead + query + tiles::last_row()) continue; /* the warp's queries see none of these keys */
         float w[tiles::ROWS_EACH][tiles::COLUMNS_EACH];
 #pragma unroll
         for (int i = 0; i < tiles::ROWS_EACH; i++)
@@ -108,7 +111,7 @@ static __global__ void __launch_bounds__(ATTENTION_THREADS, tiles::BLOCKS)
     }
 #pragma unroll
     for (int i = 0; i < tiles::ROWS_EACH; i++) {
-        float sum = row_sum<tiles>(state.sum[i]), inverse = 1 / sum;
+        float sum = row_sum<tiles>(state.sum[i]), inverse = sum > 0 ? 1 / sum : 0; /* it may see nothing */
         if constexpr (dropping::SOME) inverse *= drops.over;
         long at = query + tiles::row(i);
         if (at < s.S && tiles::column(0) == 0)
@@ -116,47 +119,70 @@ static __global__ void __launch_bounds__(ATTENTION_THREADS, tiles::BLOCKS)
 #pragma unroll
         for (int j = 0; j < tiles::WIDTH_EACH; j++) out[i][j] *= inverse;
     }
-    store_tile<tiles>(out, &s, o + outputs_at(&s, b, h) + query * s.ldo, s.ldo, s.S - query);
+    store_tile<tiles>(out, &s, o + outputs_at(&s, b, h) + query * s.ldo, s.ldo, s.S - query, false);
 }
 
+/* q: the first query of the first sequence, kv: its first key; o and lse as of the operations. */
+struct buffers {
+    const float *q, *kv;
+    float *o, *lse;
+};
+
 template <class tiles, class dropping>
-static void run(long B, long S, long H, long K, long hd, dropping drops, const int32_t *start,
-                const float *qkv, float *o, float *lse) {
-    struct heads s = heads_of(S, H, K, hd, start, quads_at(qkv) && quads_at(o));
-    launch_tiles<tiles, forward_memory<tiles, dropping>>("attention", attend<tiles, dropping>, B * H, s, qkv,
-                                                         o, lse, drops);
+static void run(long B, struct heads s, dropping drops, struct buffers at) {
+    launch_tiles<tiles, forward_memory<tiles, dropping>>("attention", attend<tiles, dropping>,
+                                                         B * s.H * tiles_of<tiles>(s.S), s, at.q, at.kv, at.o,
+                                                         at.lse, drops);
 }
 
 /* ROWS and COLUMNS are such that sums and scores fit into registers, and tiles into shared memory. */
 template <enum precision P, class dropping>
-static void run_in_width(long B, long S, long H, long K, long hd, dropping drops, const int32_t *start,
-                         const real *qkv, real *o, real *lse) {
+static void run_in_width(long B, struct heads s, dropping drops, struct buffers at) {
     constexpr bool exact = P == PRECISION_FP32;
-    if (hd <= 64)
-        run<typename tiles_in<P, 64, exact ? 64 : 128, 64>::of>(B, S, H, K, hd, drops, start, qkv, o, lse);
-    else if (hd <= 128)
-        run<typename tiles_in<P, 128, exact ? 64 : 128, 32>::of>(B, S, H, K, hd, drops, start, qkv, o, lse);
+    if (s.hd <= 64)
+        run<typename tiles_in<P, 64, exact ? 64 : 128, 64>::of>(B, s, drops, at);
+    else if (s.hd <= 128)
+        run<typename tiles_in<P, 128, exact ? 64 : 128, 32>::of>(B, s, drops, at);
     else
-        run<typename tiles_in<P, 256, exact ? 32 : 64, exact ? 16 : 32>::of>(B, S, H, K, hd, drops, start,
-                                                                             qkv, o, lse);
+        run<typename tiles_in<P, 256, exact ? 32 : 64, exact ? 16 : 32>::of>(B, s, drops, at);
+}
+
+template <enum precision P>
+static void run_masked(long B, struct heads s, const struct mask *mask, struct buffers at) {
+    if (mask)
+        run_in_width<P>(B, s, drops_of(mask), at);
+    else
+        run_in_width<P>(B, s, keep_all(), at);
 }
 
 template <enum precision P>
 static void attention(long B, long S, long H, long K, long hd, const struct mask *mask, const int32_t *start,
                       const real *qkv, real *o, real *lse) {
     if (too_wide(hd)) return;
-    if (mask)
-        run_in_width<P>(B, S, H, K, hd, drops_of(mask), start, qkv, o, lse);
-    else
-        run_in_width<P>(B, S, H, K, hd, keep_all(), start, qkv, o, lse);
+    struct heads s = heads_of(S, H, K, hd, start, quads_at(qkv) && quads_at(o));
+    run_masked<P>(B, s, mask, {qkv, qkv + H * hd, o, lse});
+}
+
+template <enum precision P>
+static void attention_piece(long S, long N, long position, long key, long H, long K, long hd,
+                            const struct mask *mask, const int32_t *start, const real *q, long ldq,
+                            const real *kv, long ldkv, real *o, real *lse) {
+    if (too_wide(hd)) return;
+    struct heads s = heads_of_pieces(S, {N, position, key, ldq, ldkv}, H, K, hd, start,
+                                     quads_at(q) && quads_at(kv) && quads_at(o));
+    struct mask own = {};
+    if (mask) own = mask_part(mask, position, key);
+    run_masked<P>(1, s, mask ? &own : NULL, {q, kv, o, lse});
 }
 
 void cuda_attention_forward(struct ops *ops, enum precision precision) {
     ops->attention = IN_PRECISION(precision, attention);
+    ops->attention_piece = IN_PRECISION(precision, attention_piece);
 }
 
 void cuda_attention(struct ops *ops, enum precision precision) {
     cuda_attention_forward(ops, precision);
     cuda_attention_back(ops, precision);
+    cuda_attention_join(ops);
     cuda_attention_decode(ops, precision);
 }

@@ -8,6 +8,7 @@
 
 void cuda_attention_forward(struct ops *ops, enum precision precision);
 void cuda_attention_back(struct ops *ops, enum precision precision);
+void cuda_attention_join(struct ops *ops);
 void cuda_attention_decode(struct ops *ops, enum precision precision);
 
 /* The tiles of a precision. */
@@ -30,29 +31,45 @@ static inline bool too_wide(long hd) {
     return hd > ATTENTION_WIDEST;
 }
 
-/* `quads`: the buffers are aligned. */
+/* Of whole sequences. `quads`: the buffers are aligned. */
 static inline struct heads heads_of(long S, long H, long K, long hd, const int32_t *start, bool quads) {
     double scale = 1 / sqrt((double)hd);
     struct heads s;
-    s.S = S, s.H = H, s.K = K, s.start = start;
-    s.ld = (H + 2 * K) * hd, s.ldo = H * hd, s.hd = (int)hd;
+    s.S = s.N = S, s.H = H, s.K = K, s.start = start;
+    s.key = s.ahead = 0;
+    s.ldq = s.ldkv = (H + 2 * K) * hd, s.ldo = H * hd, s.hd = (int)hd;
     s.quads = quads && hd % 4 == 0;
+    s.adds = false;
     s.scale = (float)scale, s.exponent = (float)(scale * M_LOG2E);
     return s;
 }
 
-/* A block for each tile of each of `heads` heads. A block's memory, scratch included, must fit into the
+/* What attention_piece has besides. */
+struct piece {
+    long N, position, key, ldq, ldkv;
+};
+
+/* Of the queries and keys of pieces of one sequence. */
+static inline struct heads heads_of_pieces(long S, struct piece p, long H, long K, long hd,
+                                           const int32_t *start, bool quads) {
+    struct heads s = heads_of(S, H, K, hd, start, quads && p.ldq % 4 == 0 && p.ldkv % 4 == 0);
+    s.N = p.N, s.key = p.key, s.ahead = p.position - p.key;
+    s.ldq = p.ldq, s.ldkv = p.ldkv;
+    s.adds = true;
+    return s;
+}
+
+/* A block for each of `blocks` tiles. A block's memory, scratch included, must fit into the
  * shared memory of every GPU; what is more than 48 KiB has to be asked for. */
 template <class tiles, class memory, class... Parameters, class... Arguments>
-static inline void launch_tiles(const char *name, void (*kernel)(struct heads, Parameters...), long heads,
+static inline void launch_tiles(const char *name, void (*kernel)(struct heads, Parameters...), long blocks,
                                 struct heads s, Arguments... arguments) {
     constexpr size_t shared = sizeof(memory) + tiles::SCRATCH * sizeof(typename tiles::element);
     static_assert(shared <= (99 << 10), "sm_86 and sm_120 have 99 KiB");
     if (shared > (48 << 10))
         cuda_failed(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared),
                     name);
-    cuda_launch(name, kernel, (unsigned)(heads * tiles_of<tiles>(&s)), ATTENTION_THREADS, shared, s,
-                arguments...);
+    cuda_launch(name, kernel, (unsigned)blocks, ATTENTION_THREADS, shared, s, arguments...);
 }
 
 /* An operation that is a template of the precision. FP8 is for other products. */

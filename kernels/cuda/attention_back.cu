@@ -1,4 +1,4 @@
-/* Causal attention, backward. With P the probabilities, recomputed tile by tile from the log-sum-exps: dV =
+/* Causal attention, backward, of whole sequences and of pieces of them. With P the probabilities, recomputed tile by tile from the log-sum-exps: dV =
  * Pᵀ·dO, dS = P ⊙ (dO·Vᵀ − rowsum(dO ⊙ O))/√hd, dQ = dS·K, dK = dSᵀ·Q (Dao et al., "FlashAttention", 2022,
  * algorithm 4).
  *
@@ -15,15 +15,16 @@
 
 enum gradient { OF_QUERIES = 1, OF_KEYS = 2, OF_VALUES = 4 };
 
+/* The first query and the first key of the first sequence, and their gradients'. */
 struct back_buffers {
-    const float *qkv, *dout, *lse, *inner; /* inner [B, H, S]: rowsum(dO ⊙ O) */
-    float *dqkv;
+    const float *q, *kv, *dout, *lse, *inner; /* inner [B, H, S]: rowsum(dO ⊙ O) */
+    float *dq, *dkv;
 };
 
 /* What rows or columns of a tile enter with: x in the scores, y in dO·Vᵀ. */
 struct operands {
     const float *x, *y;
-    long ldx, ldy;
+    long ldx, ldy, count; /* rows */
 };
 
 /* Of a tile's two sides, the one that is queries: the rows where OF is OF_QUERIES, else the columns. */
@@ -56,8 +57,8 @@ static __global__ void inner_products(long B, struct heads s, const float *o, co
 template <class tiles, int HEIGHT>
 static __device__ inline void load_operands(typename tiles::element to[2][HEIGHT * tiles::STRIDE],
                                             const struct heads *s, struct operands from, long first) {
-    load_tile<tiles, HEIGHT>(to[0], s, from.x + first * from.ldx, from.ldx, s->S - first);
-    load_tile<tiles, HEIGHT>(to[1], s, from.y + first * from.ldy, from.ldy, s->S - first);
+    load_tile<tiles, HEIGHT>(to[0], s, from.x + first * from.ldx, from.ldx, from.count - first);
+    load_tile<tiles, HEIGHT>(to[1], s, from.y + first * from.ldy, from.ldy, from.count - first);
 }
 
 /* lse, inner and start of the queries from `query` on of a head whose first has number `head` in [B, H, S].
@@ -88,14 +89,15 @@ static __device__ inline void recompute(float p[tiles::ROWS_EACH][tiles::COLUMNS
     tiles::scores(p, m->rows[0], m->columns[0], tiles::padded(s->hd));
     if (OF != OF_VALUES) tiles::scores(ds, m->rows[1], m->columns[1], tiles::padded(s->hd));
     constexpr long far = tiles::ROWS + tiles::COLUMNS; /* all keys are seen, however far ahead a query is */
-    int ahead = (int)min(by_queries ? row - column : column - row, far);
+    int ahead = (int)min(s->ahead + (by_queries ? row - column : column - row), far);
+    int last = (int)min(s->N - 1 - (by_queries ? column : row), far); /* of the keys that there are */
 #pragma unroll
     for (int i = 0; i < tiles::ROWS_EACH; i++)
 #pragma unroll
         for (int j = 0; j < tiles::COLUMNS_EACH; j++) {
             int query = by_queries ? tiles::row(i) : tiles::column(j);
             int key = by_queries ? tiles::column(j) : tiles::row(i);
-            bool seen = key <= query + ahead && /* queries beyond the last are zeros, and so is their dO */
+            bool seen = key <= min(query + ahead, last) && /* queries beyond the last are zeros, as is their dO */
                         (by_queries ? column : row) + key >= m->start[query];
             p[i][j] = seen ? exp2f(fmaf(p[i][j], s->exponent, -m->lse[query])) : 0;
             float factor = 1;
@@ -114,16 +116,17 @@ static __global__ void __launch_bounds__(ATTENTION_THREADS, tiles::BLOCKS)
     constexpr bool by_queries = OF == OF_QUERIES;
     typedef back_memory<tiles, OF, dropping> shared_memory;
     DYNAMIC_SHARED(shared_memory, m);
-    long count = tiles_of<tiles>(&s), tile = blockIdx.x % count, owner = blockIdx.x / count,
-         group = s.H / s.K;
+    long count = tiles_of<tiles>(by_queries ? s.S : s.N), tile = blockIdx.x % count,
+         owner = blockIdx.x / count, group = s.H / s.K;
     long b = owner / (by_queries ? s.H : s.K), mine = owner % (by_queries ? s.H : s.K);
     long first_head = by_queries ? mine : mine * group, last_head = first_head + (by_queries ? 0 : group - 1);
     long row = (by_queries ? count - 1 - tile : tile) * tiles::ROWS,
          at_keys = keys_at(&s, b, first_head / group);
-    long begin = by_queries ? start_of(&s, b, row) / tiles::COLUMNS * tiles::COLUMNS : row,
-         end = by_queries ? min(row + tiles::ROWS, s.S) : s.S;
+    long first = by_queries ? start_of(&s, b, row) : max(row - s.ahead, 0l),
+         begin = first / tiles::COLUMNS * tiles::COLUMNS,
+         end = by_queries ? min(s.ahead + row + tiles::ROWS, s.N) : s.S;
     int width = tiles::padded(s.hd);
-    struct operands keys = {at.qkv + at_keys, at.qkv + at_keys + s.K * s.hd, s.ld, s.ld};
+    struct operands keys = {at.kv + at_keys, at.kv + at_keys + s.K * s.hd, s.ldkv, s.ldkv, s.N};
     float sum[tiles::ROWS_EACH][tiles::WIDTH_EACH], of_values[tiles::ROWS_EACH][tiles::WIDTH_EACH];
 #pragma unroll
     for (int i = 0; i < tiles::ROWS_EACH; i++)
@@ -131,8 +134,8 @@ static __global__ void __launch_bounds__(ATTENTION_THREADS, tiles::BLOCKS)
         for (int j = 0; j < tiles::WIDTH_EACH; j++) sum[i][j] = of_values[i][j] = 0;
     if (!by_queries) load_operands<tiles, tiles::ROWS>(m->rows, &s, keys, row);
     for (long h = first_head; h <= last_head; h++) {
-        struct operands queries = {at.qkv + queries_at(&s, b, h), at.dout + outputs_at(&s, b, h), s.ld,
-                                   s.ldo};
+        struct operands queries = {at.q + queries_at(&s, b, h), at.dout + outputs_at(&s, b, h), s.ldq,
+                                   s.ldo, s.S};
         if (by_queries) {
             load_operands<tiles, tiles::ROWS>(m->rows, &s, queries, row);
             load_sums(m, &s, &at, owner, row);
@@ -148,8 +151,8 @@ static __global__ void __launch_bounds__(ATTENTION_THREADS, tiles::BLOCKS)
                 load_keys<dropping, shared_memory::QUERIES>(m, &drops, &s, b, h, column);
             }
             __syncthreads();
-            if (by_queries ? column > row + tiles::last_row()
-                           : column + tiles::COLUMNS <= row + tiles::first_row())
+            if (by_queries ? column > s.ahead + row + tiles::last_row()
+                           : s.ahead + column + tiles::COLUMNS <= row + tiles::first_row())
                 continue; /* none of the warp's queries sees any of these keys */
             float p[tiles::ROWS_EACH][tiles::COLUMNS_EACH], ds[tiles::ROWS_EACH][tiles::COLUMNS_EACH];
             recompute(p, ds, m, &s, &drops, row, column);
@@ -157,15 +160,17 @@ static __global__ void __launch_bounds__(ATTENTION_THREADS, tiles::BLOCKS)
             if (OF != OF_VALUES) tiles::collect(sum, ds, scratch_behind<tiles>(m), m->columns[0], width);
         }
     }
-    float *to = at.dqkv + (by_queries ? queries_at(&s, b, mine) : at_keys) + row * s.ld;
-    if (OF != OF_VALUES) store_tile<tiles>(sum, &s, to, s.ld, s.S - row);
-    if (OF & OF_VALUES) store_tile<tiles>(of_values, &s, to + s.K * s.hd, s.ld, s.S - row);
+    long ld = by_queries ? s.ldq : s.ldkv, left = (by_queries ? s.S : s.N) - row;
+    float *to = by_queries ? at.dq + queries_at(&s, b, mine) + row * ld : at.dkv + at_keys + row * ld;
+    if (OF != OF_VALUES) store_tile<tiles>(sum, &s, to, ld, left, s.adds);
+    if (OF & OF_VALUES) store_tile<tiles>(of_values, &s, to + s.K * s.hd, ld, left, s.adds);
 }
 
 template <class tiles, int OF, class dropping>
-static void run_back(long heads, struct heads s, struct back_buffers at, dropping drops) {
-    launch_tiles<tiles, back_memory<tiles, OF, dropping>>("attention_back", back<tiles, OF, dropping>, heads,
-                                                          s, at, drops);
+static void run_back(long B, struct heads s, struct back_buffers at, dropping drops) {
+    long blocks = OF == OF_QUERIES ? s.H * tiles_of<tiles>(s.S) : s.K * tiles_of<tiles>(s.N);
+    launch_tiles<tiles, back_memory<tiles, OF, dropping>>("attention_back", back<tiles, OF, dropping>,
+                                                          B * blocks, s, at, drops);
 }
 
 template <enum precision P, class dropping>
@@ -173,18 +178,30 @@ static void run_in_width(long B, struct heads s, struct back_buffers at, droppin
     constexpr bool exact = P == PRECISION_FP32;
     if (s.hd <= 64) {
         typedef typename tiles_in<P, 64, 64, exact ? 32 : 64>::of tiles;
-        run_back<tiles, OF_QUERIES>(B * s.H, s, at, drops);
-        run_back<tiles, OF_KEYS | OF_VALUES>(B * s.K, s, at, drops);
+        run_back<tiles, OF_QUERIES>(B, s, at, drops);
+        run_back<tiles, OF_KEYS | OF_VALUES>(B, s, at, drops);
     } else if (s.hd <= 128) {
         typedef typename tiles_in<P, 128, exact ? 32 : 64, 32>::of tiles;
-        run_back<tiles, OF_QUERIES>(B * s.H, s, at, drops);
-        run_back<tiles, OF_KEYS | OF_VALUES>(B * s.K, s, at, drops);
+        run_back<tiles, OF_QUERIES>(B, s, at, drops);
+        run_back<tiles, OF_KEYS | OF_VALUES>(B, s, at, drops);
     } else { /* registers hold the sums of one gradient alone */
         typedef typename tiles_in<P, 256, exact ? 16 : 64, 16>::of tiles;
-        run_back<tiles, OF_QUERIES>(B * s.H, s, at, drops);
-        run_back<tiles, OF_KEYS>(B * s.K, s, at, drops);
-        run_back<tiles, OF_VALUES>(B * s.K, s, at, drops);
+        run_back<tiles, OF_QUERIES>(B, s, at, drops);
+        run_back<tiles, OF_KEYS>(B, s, at, drops);
+        run_back<tiles, OF_VALUES>(B, s, at, drops);
     }
+}
+
+/* inner_products as `work`, then the gradients. */
+template <enum precision P>
+static void run_in_order(long B, struct heads s, const struct mask *mask, struct back_buffers at, const float *o,
+                         float *work) {
+    LAUNCH(inner_products<P>, (unsigned)ceil_div(B * s.S * s.H, ATTENTION_WARPS), ATTENTION_THREADS, 0, B, s,
+           o, at.dout, work);
+    if (mask)
+        run_in_width<P>(B, s, at, drops_of(mask));
+    else
+        run_in_width<P>(B, s, at, keep_all());
 }
 
 template <enum precision P>
@@ -193,15 +210,23 @@ static void attention_back(long B, long S, long H, long K, long hd, const struct
                            const real *dout, real *dqkv, real *work) {
     if (too_wide(hd)) return;
     struct heads s = heads_of(S, H, K, hd, start, quads_at(qkv) && quads_at(dout) && quads_at(dqkv));
-    struct back_buffers at = {qkv, dout, lse, work, dqkv};
-    LAUNCH(inner_products<P>, (unsigned)ceil_div(B * S * H, ATTENTION_WARPS), ATTENTION_THREADS, 0, B, s, o,
-           dout, work);
-    if (mask)
-        run_in_width<P>(B, s, at, drops_of(mask));
-    else
-        run_in_width<P>(B, s, at, keep_all());
+    run_in_order<P>(B, s, mask, {qkv, qkv + H * hd, dout, lse, work, dqkv, dqkv + H * hd}, o, work);
+}
+
+template <enum precision P>
+static void attention_piece_back(long S, long N, long position, long key, long H, long K, long hd,
+                                 const struct mask *mask, const int32_t *start, const real *q, long ldq,
+                                 const real *kv, long ldkv, const real *o, const real *lse, const real *dout,
+                                 real *dq, real *dkv, real *work) {
+    if (too_wide(hd)) return;
+    bool quads = quads_at(q) && quads_at(kv) && quads_at(dout) && quads_at(dq) && quads_at(dkv);
+    struct heads s = heads_of_pieces(S, {N, position, key, ldq, ldkv}, H, K, hd, start, quads);
+    struct mask own = {};
+    if (mask) own = mask_part(mask, position, key);
+    run_in_order<P>(1, s, mask ? &own : NULL, {q, kv, dout, lse, work, dq, dkv}, o, work);
 }
 
 void cuda_attention_back(struct ops *ops, enum precision precision) {
     ops->attention_back = IN_PRECISION(precision, attention_back);
+    ops->attention_piece_back = IN_PRECISION(precision, attention_piece_back);
 }

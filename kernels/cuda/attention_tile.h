@@ -32,38 +32,41 @@ enum {
     ATTENTION_WIDEST = OPS_WIDEST_HEAD, /* head */
 };
 
-/* B sequences as the operations have them. */
+/* B sequences as the operations have them, or the queries and keys of one sequence's pieces. */
 struct heads {
-    long S, H, K;
-    long ld, ldo;   /* rows of qkv and dqkv, of o and dout */
-    int hd;         /* width of a head */
-    const int32_t *start; /* [B·S] the first key that each query sees, in a sequence never falling; NULL: 0 */
+    long S, N;           /* queries and keys of each */
+    long H, K;
+    long key, ahead;     /* the first key's position, from which the first query is so far ahead: + S ≥ N */
+    long ldq, ldkv, ldo; /* rows of queries, of keys and values, and of the gradients of each; of o and dout */
+    int hd;              /* width of a head */
+    const int32_t *start; /* [B·S] the first position that each query sees, in a sequence never falling; NULL: 0 */
     bool quads;     /* everything may be read and written four numbers at a time */
+    bool adds;      /* gradients are added to what is there */
     float scale;    /* 1/√hd */
     float exponent; /* scale · log2(e), as probabilities are computed as powers of two */
 };
 
-/* Tiles of ROWS in a sequence. */
-template <class tiles> static __host__ __device__ inline long tiles_of(const struct heads *s) {
-    return (s->S + tiles::ROWS - 1) / tiles::ROWS;
+/* Tiles of ROWS in so many rows. */
+template <class tiles> static __host__ __device__ inline long tiles_of(long rows) {
+    return (rows + tiles::ROWS - 1) / tiles::ROWS;
 }
 
 /* Where things of query head h of sequence b begin. */
 static __device__ inline long queries_at(const struct heads *s, long b, long h) {
-    return b * s->S * s->ld + h * s->hd;
+    return b * s->S * s->ldq + h * s->hd;
 }
 
 static __device__ inline long keys_at(const struct heads *s, long b, long group) {
-    return b * s->S * s->ld + (s->H + group) * s->hd;
+    return b * s->N * s->ldkv + group * s->hd;
 }
 
 static __device__ inline long outputs_at(const struct heads *s, long b, long h) {
     return b * s->S * s->ldo + h * s->hd;
 }
 
-/* The first key that query `query` of sequence b sees; beyond the last one 0. */
+/* The number of the first key that query `query` of sequence b sees; beyond the last one 0. */
 static __device__ inline long start_of(const struct heads *s, long b, long query) {
-    return s->start && query < s->S ? s->start[b * s->S + query] : 0;
+    return s->start && query < s->S ? max(s->start[b * s->S + query] - s->key, 0l) : 0;
 }
 
 /* Four numbers of which `left` exist; the others are zero. */
@@ -93,10 +96,10 @@ static __device__ inline void load_tile(typename tiles::element *to, const struc
     }
 }
 
-/* Stores what the threads hold of a tile of `count` rows. */
+/* Stores what the threads hold of a tile of `count` rows, or adds it. */
 template <class tiles>
 static __device__ inline void store_tile(const float sum[tiles::ROWS_EACH][tiles::WIDTH_EACH],
-                                         const struct heads *s, float *to, long ld, long count) {
+                                         const struct heads *s, float *to, long ld, long count, bool adds) {
 #pragma unroll
     for (int i = 0; i < tiles::ROWS_EACH; i++) {
         if (tiles::row(i) >= count) continue;
@@ -104,8 +107,11 @@ static __device__ inline void store_tile(const float sum[tiles::ROWS_EACH][tiles
 #pragma unroll
         for (int j = 0; j < tiles::WIDTH_EACH; j += tiles::RUN) {
             int at = tiles::place(j);
+            float x[tiles::RUN];
+#pragma unroll
+            for (int r = 0; r < tiles::RUN; r++)
+                x[r] = sum[i][j + r] + (adds && at + r < s->hd ? row[at + r] : 0);
             if (s->quads && at < s->hd) {
-                const float *x = &sum[i][j];
                 if constexpr (tiles::RUN == 4)
                     *(float4 *)(row + at) = make_float4(x[0], x[1], x[2], x[3]);
                 else
@@ -114,7 +120,7 @@ static __device__ inline void store_tile(const float sum[tiles::ROWS_EACH][tiles
             }
 #pragma unroll
             for (int r = 0; r < tiles::RUN; r++)
-                if (at + r < s->hd) row[at + r] = sum[i][j + r];
+                if (at + r < s->hd) row[at + r] = x[r];
         }
     }
 }

@@ -42,7 +42,6 @@ static inline const int32_t *context_start(const struct context_sequence *sequen
 /* A way. All is collective over the context axis. */
 struct exchange {
     const char *name;
-    bool pieces;  /* computes attention_piece, which not all devices have */
     bool to_next; /* hands to the next rank alone, else to all */
     /* What does not go together with so many ranks; NULL: all does. */
     const struct conflict *(*conflict)(const struct model_config *config, int tensor, int context);

@@ -69,4 +69,4 @@ static void backward(struct model *m, const struct context *x, const struct cont
 }
 
 const struct exchange exchange_gather = {
-    .name = "gather", .pieces = true, .lay_out = lay_out, .forward = forward, .backward = backward};
+    .name = "gather", .lay_out = lay_out, .forward = forward, .backward = backward};

@@ -126,7 +126,6 @@ static void backward(struct model *m, const struct context *x, const struct cont
 }
 
 const struct exchange exchange_ring = {.name = "ring",
-                                       .pieces = true,
                                        .to_next = true,
                                        .lay_out = lay_out,
                                        .forward = forward,

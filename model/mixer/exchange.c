@@ -1,6 +1,5 @@
 #include "model/mixer/exchange.h"
 #include "kernels/base/append.h"
-#include "kernels/base/status.h"
 #include "model/mixer/context.h"
 
 static const struct exchange *const rows[] = {&exchange_gather, &exchange_ring, &exchange_heads};
@@ -21,14 +20,6 @@ const struct conflict *exchange_conflict(int exchange, const struct model_config
 
 bool exchange_to_next(int exchange) {
     return rows[exchange]->to_next;
-}
-
-int exchange_validate_device(int exchange, int context, const struct ops *ops) {
-    if (context == 1 || !rows[exchange]->pieces || ops->attention_piece) return 0;
-    return gdn_fail(GDN_INPUT,
-                    "mesh.context: %d, but device %s has no attention of pieces of sequences, which "
-                    "mesh.context_exchange: %s computes; heads is expected, or 1, or device cpu",
-                    context, ops->name, rows[exchange]->name);
 }
 
 static const struct exchange *row_of(const struct model *m) {

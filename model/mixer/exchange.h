@@ -5,8 +5,6 @@
 
 #include "model/params/config.h"
 
-struct ops; /* kernels/ops.h */
-
 /* The words of the table, as choices of a key: "gather|…". In its order: model_part.context_exchange. */
 const char *exchange_words(void);
 
@@ -15,7 +13,5 @@ const struct conflict *exchange_conflict(int exchange, const struct model_config
                                          int context);
 /* Whether ranks hand to the next one alone, else to all. */
 bool exchange_to_next(int exchange);
-/* GDN_INPUT where a device has not what it computes with. */
-int exchange_validate_device(int exchange, int context, const struct ops *ops);
 
 #endif

@@ -3,7 +3,6 @@
 #include "dist/mesh/machine.h"
 #include "kernels/backends/backends.h"
 #include "kernels/base/status.h"
-#include "model/mixer/exchange.h"
 #include "model/model.h"
 
 /* Tells which GPU this rank takes: by the ranks of its machine before it. */
@@ -43,7 +42,6 @@ static int open_device(const struct config *config, const struct mesh *mesh, con
     *ops = ops_in(found, (enum precision)config->train.precision);
     if (*ops) {
         TRY(model_validate_device(&config->model, *ops));
-        TRY(exchange_validate_device(config->mesh.context_exchange, config->mesh.size[AXIS_CONTEXT], *ops));
         return validate_graphs(config, mesh, *ops);
     }
     return gdn_fail_in(gdn_fail(GDN_INPUT, "device %s does not have it", name), "train.precision");

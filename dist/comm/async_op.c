@@ -21,9 +21,9 @@ static int launch_message(struct async_op *p) {
         int n = (int)(p->count - from < piece ? p->count - from : piece);
         MPI_Request *request = &p->request[p->requests++];
         if (p->kind == ASYNC_SEND)
-            MPI_TRY(MPI_Isend(at(p, p->out, from), n, type, p->peer, p->tag, p->comm, request));
+            MPI_TRY(MPI_Isend(at(p, p->out, from), n, type, p->peer, p->tag, p->ranks.comm, request));
         else
-            MPI_TRY(MPI_Irecv(at(p, p->in, from), n, type, p->peer, p->tag, p->comm, request));
+            MPI_TRY(MPI_Irecv(at(p, p->in, from), n, type, p->peer, p->tag, p->ranks.comm, request));
     }
     return 0;
 }
@@ -36,9 +36,9 @@ static int launch(struct async_op *p) {
     if (p->kind == ASYNC_SEND || p->kind == ASYNC_RECEIVE) return launch_message(p);
     MPI_Request *request = &p->request[p->requests++];
     if (p->kind == ASYNC_EXCHANGE)
-        MPI_TRY(MPI_Ialltoall(p->out, n, REAL_TYPE, p->in, n, REAL_TYPE, p->comm, request));
+        MPI_TRY(MPI_Ialltoall(p->out, n, REAL_TYPE, p->in, n, REAL_TYPE, p->ranks.comm, request));
     else
-        MPI_TRY(MPI_Iallgather(MPI_IN_PLACE, 0, REAL_TYPE, p->in, n, REAL_TYPE, p->comm, request));
+        MPI_TRY(MPI_Iallgather(MPI_IN_PLACE, 0, REAL_TYPE, p->in, n, REAL_TYPE, p->ranks.comm, request));
     return 0;
 }
 
@@ -60,15 +60,15 @@ int async_ops_start(struct staging *staging, bool all) {
 
 /* Elements that leave and that come in, and where among x they lie. */
 static long sent(const struct async_op *p) {
-    return p->kind == ASYNC_EXCHANGE ? p->axis->size * p->count : p->kind == ASYNC_RECEIVE ? 0 : p->count;
+    return p->kind == ASYNC_EXCHANGE ? p->ranks.size * p->count : p->kind == ASYNC_RECEIVE ? 0 : p->count;
 }
 
 static long received(const struct async_op *p) {
-    return p->kind == ASYNC_SEND ? 0 : p->kind == ASYNC_RECEIVE ? p->count : p->axis->size * p->count;
+    return p->kind == ASYNC_SEND ? 0 : p->kind == ASYNC_RECEIVE ? p->count : p->ranks.size * p->count;
 }
 
 static long own_part(const struct async_op *p) {
-    return p->kind == ASYNC_GATHER ? p->axis->index * p->count : 0;
+    return p->kind == ASYNC_GATHER ? p->ranks.index * p->count : 0;
 }
 
 static int stage(struct async_op *p) {
@@ -119,39 +119,59 @@ static const struct device_comm_ops *device_comm_of(const struct axis *axis) {
     return axis->ops->device->comm;
 }
 
+/* A rank's number on the axis. */
+static int on_axis(const struct async_op *p, int r) {
+    return p->ranks.first + r * p->ranks.stride;
+}
+
 /* The exchange over device communicators: own parts stay on the device. */
 static void exchange(struct async_op *p) {
     const struct axis *axis = p->axis;
     const struct device_comm_ops *comms = device_comm_of(axis);
     size_t bytes = bytes_of(p, p->count);
     comms->begin(axis->device_comm, "a sum of gradients");
-    for (int r = 0; r < axis->size; r++) {
-        if (r == axis->index || !bytes) continue;
-        comms->send(axis->device_comm, at(p, p->x, r * p->count), bytes, r);
-        comms->receive(axis->device_comm, at(p, p->pieces, r * p->count), bytes, r);
+    for (int r = 0; r < p->ranks.size; r++) {
+        if (r == p->ranks.index || !bytes) continue;
+        comms->send(axis->device_comm, at(p, p->x, r * p->count), bytes, on_axis(p, r));
+        comms->receive(axis->device_comm, at(p, p->pieces, r * p->count), bytes, on_axis(p, r));
     }
     p->ticket = comms->end(axis->device_comm);
-    long mine = axis->index * p->count;
+    long mine = p->ranks.index * p->count;
     axis->ops->device->move(at(p, p->pieces, mine), at(p, p->x, mine), bytes);
     p->state = ASYNC_ON_DEVICE;
 }
 
-int async_op_exchange(struct async_op *op, struct axis *axis, MPI_Comm comm, real *x, real *pieces,
-                      long part) {
+/* The gather over them: all of an axis have a call of their own. */
+static void gather(struct async_op *p) {
+    const struct axis *axis = p->axis;
+    const struct device_comm_ops *comms = device_comm_of(axis);
+    const size_t bytes = bytes_of(p, p->count);
+    const bool all = p->ranks.size == axis->size;
+    comms->begin(axis->device_comm, "a gather of weights or gradients");
+    if (bytes && all) comms->gather(axis->device_comm, p->x, bytes);
+    for (int r = 0; r < p->ranks.size && bytes && !all; r++) {
+        if (r == p->ranks.index) continue;
+        comms->send(axis->device_comm, at(p, p->x, own_part(p)), bytes, on_axis(p, r));
+        comms->receive(axis->device_comm, at(p, p->x, r * p->count), bytes, on_axis(p, r));
+    }
+    p->ticket = comms->end(axis->device_comm);
+    p->state = ASYNC_ON_DEVICE;
+}
+
+int async_op_exchange(struct async_op *op, struct axis *axis, const struct async_ranks *ranks, real *x,
+                      real *pieces, long part) {
     *op = (struct async_op){
-        .kind = ASYNC_EXCHANGE, .axis = axis, .comm = comm, .x = x, .pieces = pieces, .count = part};
+        .kind = ASYNC_EXCHANGE, .axis = axis, .ranks = *ranks, .x = x, .pieces = pieces, .count = part};
     if (!axis->device_comm) return start(op, axis->staging);
     exchange(op);
     return 0;
 }
 
-int async_op_gather(struct async_op *op, struct axis *axis, MPI_Comm comm, real *x, long part) {
-    *op = (struct async_op){.kind = ASYNC_GATHER, .axis = axis, .comm = comm, .x = x, .count = part};
+int async_op_gather(struct async_op *op, struct axis *axis, const struct async_ranks *ranks, real *x,
+                    long part) {
+    *op = (struct async_op){.kind = ASYNC_GATHER, .axis = axis, .ranks = *ranks, .x = x, .count = part};
     if (!axis->device_comm) return start(op, axis->staging);
-    device_comm_of(axis)->begin(axis->device_comm, "a gather of weights or gradients");
-    if (part) device_comm_of(axis)->gather(axis->device_comm, x, bytes_of(op, part));
-    op->ticket = device_comm_of(axis)->end(axis->device_comm);
-    op->state = ASYNC_ON_DEVICE;
+    gather(op);
     return 0;
 }
 
@@ -159,7 +179,7 @@ int async_op_send(struct async_op *op, struct axis *axis, MPI_Comm comm, const v
                   enum wire wire, int peer, int tag, bool on_host) {
     *op = (struct async_op){.kind = ASYNC_SEND,
                             .axis = axis,
-                            .comm = comm,
+                            .ranks.comm = comm,
                             .x = (void *)x, /* only read */
                             .count = count,
                             .wire = wire,
@@ -172,7 +192,7 @@ int async_op_receive(struct async_op *op, struct axis *axis, MPI_Comm comm, void
                      enum wire wire, int peer, int tag, bool on_host) {
     *op = (struct async_op){.kind = ASYNC_RECEIVE,
                             .axis = axis,
-                            .comm = comm,
+                            .ranks.comm = comm,
                             .x = x,
                             .count = count,
                             .wire = wire,

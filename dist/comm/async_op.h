@@ -25,12 +25,19 @@ enum async_op_state {
     ASYNC_ON_DEVICE,
 };
 
+/* Ranks of an axis that exchange among themselves: first, first + stride, … `comm` is theirs, in that order. */
+struct async_ranks {
+    int size, index; /* how many, and this one's number */
+    int first, stride;
+    MPI_Comm comm;
+};
+
 /* All but x, count, peer and tag are private to async_op.c; `state` begins as zeros. */
 struct async_op {
     enum async_op_kind kind;
     enum async_op_state state;
     struct axis *axis;
-    MPI_Comm comm;
+    struct async_ranks ranks; /* of messages `comm` alone */
     struct staging *staging; /* NULL: MPI takes the buffers themselves */
     void *x, *pieces;        /* the caller's */
     long count;              /* elements: of a rank's part, or of the message */
@@ -43,12 +50,13 @@ struct async_op {
     struct async_op *next; /* behind it among those that are being fetched */
 };
 
-/* Every rank's part of x [size, part] to that rank, and all versions of the own part into pieces [size,
- * part]. */
-int async_op_exchange(struct async_op *op, struct axis *axis, MPI_Comm comm, real *x, real *pieces,
-                      long part);
+/* Of some ranks of the axis, or all: every rank's part of x [size, part] to that rank, and all versions of the own
+ * part into pieces [size, part]. */
+int async_op_exchange(struct async_op *op, struct axis *axis, const struct async_ranks *ranks, real *x,
+                      real *pieces, long part);
 /* Every rank's own part of x [size, part] to all, in place. */
-int async_op_gather(struct async_op *op, struct axis *axis, MPI_Comm comm, real *x, long part);
+int async_op_gather(struct async_op *op, struct axis *axis, const struct async_ranks *ranks, real *x,
+                    long part);
 /* A message over MPI of `count` elements of that type. `on_host`: x is ordinary memory. */
 int async_op_send(struct async_op *op, struct axis *axis, MPI_Comm comm, const void *x, long count,
                   enum wire wire, int peer, int tag, bool on_host);

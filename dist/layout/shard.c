@@ -8,7 +8,7 @@ static const long BUCKET_MAX = 1L << 30; /* elements: MPI counts in int */
 
 struct cut {
     const struct table *table;
-    int copies, index;
+    int copies, part; /* the part that this copy owns */
     int *row;    /* [rows] the table's rows by offset */
     long size;   /* of a bucket */
     int highest; /* layer of the table */
@@ -92,7 +92,7 @@ static void cut_zone(struct cut *cut, int zone) {
                              .moment = out->moments};
         if (sharded) {
             b->own_count = count / cut->copies;
-            b->own_first = first + b->own_count * cut->index;
+            b->own_first = first + b->own_count * cut->part;
         }
         b->kept = most_moments(cut, first, next);
         for (int m = 0; m < MOMENTS; m++) {
@@ -154,8 +154,9 @@ static int cut_all(struct cut *cut) {
     return 0;
 }
 
-int shards_create(const struct table *table, int copies, int index, long bucket, struct shards *out) {
-    *out = (struct shards){0};
+int shards_create(const struct table *table, int copies, int index, int group, long bucket,
+                  struct shards *out) {
+    *out = (struct shards){.copies = copies, .group = group};
     long unit = (long)copies * SHARD_GRAIN, max = BUCKET_MAX / unit * unit;
     for (int z = 0; z <= ZONES; z++)
         if (table->zone[z] % unit)
@@ -163,7 +164,8 @@ int shards_create(const struct table *table, int copies, int index, long bucket,
                             "a zone of the parameter table starts at %ld, not a multiple of %ld",
                             table->zone[z], unit);
     if (bucket > max) bucket = max;
-    struct cut cut = {.table = table, .copies = copies, .index = index, .out = out};
+    struct cut cut = {
+        .table = table, .copies = copies, .part = shards_part(copies, group, index), .out = out};
     cut.size = bucket > unit ? (bucket + unit - 1) / unit * unit : unit;
     int status = cut_all(&cut);
     free(cut.row);

@@ -8,6 +8,9 @@
  * ÷ copies) + small, padding included, in the order of addresses: with one copy an element's place is its
  * flat index. A moment has the same places, but leaves out buckets without a tensor that it is kept of.
  *
+ * Copies may add up in groups of neighbours first (dist/sync/sync.h). Parts are then numbered so that those which
+ * a copy passes on for its group lie side by side: shards_part.
+ *
  * Pieces are the intersections of owned parts and tensors: what optimiser, norm and checkpoints walk. */
 #ifndef GDN_SHARD_H
 #define GDN_SHARD_H
@@ -44,6 +47,7 @@ struct piece {
 };
 
 struct shards {
+    int copies, group; /* copies of a group, which divides them; 1: there are none */
     int buckets;
     struct bucket *bucket; /* in the order in which backward completes them: highest address first within
                               zones, shared ones last */
@@ -53,10 +57,17 @@ struct shards {
     long kept[MOMENTS]; /* elements of each moment */
 };
 
-/* Cuts a table for copy `index` of `copies` into buckets of at most `bucket` elements (rounded up to
- * copies·SHARD_GRAIN). Not collective. GDN_INTERNAL without memory. */
-int shards_create(const struct table *table, int copies, int index, long bucket, struct shards *out);
+/* Cuts a table for copy `index` of `copies`, in groups of `group`, into buckets of at most `bucket` elements
+ * (rounded up to copies·SHARD_GRAIN). Not collective. GDN_INTERNAL without memory. */
+int shards_create(const struct table *table, int copies, int index, int group, long bucket,
+                  struct shards *out);
 void shards_free(struct shards *shards);
+
+/* Which of a bucket's even parts a copy owns: the j-th of group n has number j·groups + n. Without groups its own
+ * number. */
+static inline int shards_part(int copies, int group, int copy) {
+    return copy % group * (copies / group) + copy / group;
+}
 
 /* Where a piece begins in moment `which` of the state, which its tensor must have. */
 static inline long shards_place(const struct shards *shards, const struct piece *piece, int which) {

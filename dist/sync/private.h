@@ -12,8 +12,11 @@
 
 static const int64_t REAL_BYTES = sizeof(real);
 
-/* What a bucket's operation is doing. */
+/* What is done of a bucket. */
 enum phase { IDLE, REDUCING, GATHERING };
+
+/* Its exchanges: two, one after the other, of which one is nothing without groups of copies, or with one group. */
+enum leg { WITHIN, ACROSS, LEGS };
 
 /* Gathers under way at a time through host memory, which bounds that. */
 enum { GATHERS = 4 };
@@ -22,12 +25,18 @@ struct sync {
     struct mesh *mesh;
     const struct table *table;
     const struct shards *shards;
-    MPI_Comm copies, pipeline; /* duplicates: what is under way meets no other call */
+    /* Communicators of their own: what is under way meets no other call. */
+    struct async_ranks leg[LEGS]; /* the copies of this one's group; those with its number in other groups */
+    MPI_Comm pipeline;
 
     /* Buckets. */
-    struct async_op *op; /* [buckets] */
-    enum phase *phase;   /* [buckets] */
-    int *place;          /* [buckets] of scratch, while it is being reduced */
+    struct exchanged {
+        enum phase phase;
+        struct async_op op; /* of the leg under way */
+        real *x;            /* the bucket in the flat buffer */
+        int place;          /* of scratch, while it is being reduced */
+    } *bucket;              /* [buckets] */
+    int first;              /* the one whose first leg is under way; −1: none */
     bool used[SYNC_IN_FLIGHT];
     real *scratch;       /* [SYNC_IN_FLIGHT, largest] every copy's version of the own part */
     long largest;        /* bucket */

@@ -72,6 +72,10 @@ int64_t sync_formula_bucket(const struct bucket *bucket, int copies, int index) 
     return axis_formula_sum(copies, index, bucket->count); /* whether sums or updated weights are gathered */
 }
 
+int64_t sync_formula_within(const struct bucket *bucket, int group) {
+    return (group - 1) * (bucket->count / group) * REAL_BYTES;
+}
+
 int64_t sync_formula_partial(const struct table *table, int tensor, int index) {
     int lowest, highest, at[ZONES] = {0};
     int64_t bytes = 0;

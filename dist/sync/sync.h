@@ -4,7 +4,8 @@
  * Of a sharded bucket every rank sends each other rank its part and adds the parts that it receives in
  * rank order; after the update the parts are gathered (dist/comm/async_op.h). Of any other bucket the sums
  * are gathered too, so that all ranks have all of them. Sums are made in the same order, with the same
- * bits, whatever the bucket or zone. Gradients of `partial` rows (table.h) are first summed over the
+ * bits, whatever the bucket or zone. Where copies have groups (shard.h) each group adds up first, then the groups'
+ * sums: less goes between groups (buckets.c). Gradients of `partial` rows (table.h) are first summed over the
  * tensor axis, all of a layer's at once.
  *
  * Functions return a status and are collective over the axes they sum over, in the same order on every
@@ -51,6 +52,8 @@ int sync_progress(struct sync *sync);
 /* Bytes that a rank hands over in one step for a bucket's sum and gather (copies), and for partial rows
  * (tensor axis) and shared rows (pipeline axis) of all of a table. For the plan. */
 int64_t sync_formula_bucket(const struct bucket *bucket, int copies, int index);
+/* Of a bucket's sum, or its gather, the bytes that stay within a group of copies. */
+int64_t sync_formula_within(const struct bucket *bucket, int group);
 int64_t sync_formula_partial(const struct table *table, int tensor, int index);
 int64_t sync_formula_shared(const struct table *table, int pipeline_index);
 /* Elements of the longest sum of partial rows, which the tensor axis needs scratch for (axis_reserve). */

@@ -11,9 +11,9 @@ struct parcel {
 typedef int take_parcel(void *context, const struct parcel *parcel);
 
 /* What a copy owns of a tensor in a bucket, where the tensor meets it. */
-static struct parcel part_of(const struct row *row, const struct bucket *b, int copies, int rank) {
-    long share = b->sharded ? b->count / copies : b->count,
-         first = b->first + (b->sharded ? rank * share : 0);
+static struct parcel part_of(const struct row *row, const struct shards *shards, const struct bucket *b, int rank) {
+    long share = b->sharded ? b->count / shards->copies : b->count,
+         first = b->first + (b->sharded ? shards_part(shards->copies, shards->group, rank) * share : 0);
     long from = row->offset > first ? row->offset : first, end = row->offset + row->count;
     long to = end < first + share ? end : first + share;
     return (struct parcel){.at = from, .count = to > from ? to - from : 0};
@@ -28,7 +28,7 @@ static int each_of_tensor(const struct row *row, const struct shards *shards, co
         if (row->offset >= bucket->first + bucket->count || row->offset + row->count <= bucket->first)
             continue;
         for (int rank = 0; rank < copies && (back || bucket->sharded); rank++) {
-            struct parcel parcel = part_of(row, bucket, copies, rank);
+            struct parcel parcel = part_of(row, shards, bucket, rank);
             if (rank == item->owner || !parcel.count) continue;
             parcel.from = back ? item->owner : rank, parcel.to = back ? rank : item->owner;
             TRY(take(context, &parcel));

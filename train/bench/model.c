@@ -49,7 +49,7 @@ static int create_state(struct bench_model *b) {
     const struct config *c = b->config;
     TRY(params_create(&c->model, NULL, &b->table));
     optimizer_treat(&c->train, &b->table);
-    TRY(shards_create(&b->table, 1, 0, c->mesh.bucket, &b->shards));
+    TRY(shards_create(&b->table, 1, 0, 1, c->mesh.bucket, &b->shards));
     TRY(state_reserve(&b->memory, b->ops.device, &b->table, STATE_TRAINING, &b->shards, &b->state));
     return draw_weights(b);
 }

@@ -103,6 +103,7 @@ both 4 2 4 1 64
 both 8 8 4 1 128
 wire=(--set mesh.wire=bf16) pieces=(--set mesh.tensor_pieces=4) v=(--set mesh.schedule=zero_bubble_v)
 memory=(--set mesh.schedule_memory=70) connection=(--set mesh.delta=connection)
+all=("${wire[@]}" "${v[@]}" "${memory[@]}")
 with zero-bubble 4 2 2 64 --set mesh.schedule=zero_bubble
 with zero-bubble 4 2 4 64 --set mesh.schedule=zero_bubble
 with wire 4 2 2 64 "${wire[@]}"
@@ -111,6 +112,9 @@ with wire-v 4 2 2 64 "${wire[@]}" "${v[@]}"
 with wire-v-pieces 4 2 2 64 "${wire[@]}" "${v[@]}" "${pieces[@]}"
 with wire-v-pieces-memory-connection 4 2 2 64 "${wire[@]}" "${v[@]}" "${pieces[@]}" "${memory[@]}" "${connection[@]}"
 with wire-v-pieces-memory 4 2 4 64 "${wire[@]}" "${v[@]}" "${pieces[@]}" "${memory[@]}"
+with flat 32 1 4 512 "${all[@]}"
+with groups 32 1 4 512 "${all[@]}" --set mesh.sum_group=8
+with groups 16 2 4 512 "${all[@]}" "${pieces[@]}" "${connection[@]}" --set mesh.sum_group=4
 both 16 2 4 1 512
 both 16 2 4 4 512
 predicted 128 2 4 1 4096 # 1,024 ranks from here on
@@ -118,4 +122,7 @@ predicted 128 2 4 4 4096
 predicted 32 2 16 1 4096
 predicted 32 2 16 2 4096
 predicted 64 4 4 1 4096
+predicted 128 2 4 1 4096 "${all[@]}" "${pieces[@]}" "${connection[@]}" --set mesh.sum_group=4
+predicted 128 1 8 1 4096 "${all[@]}" --set mesh.sum_group=8
+predicted 256 1 4 1 4096 "${all[@]}" --set mesh.sum_group=8
 both 32 8 4 1 512 # minutes

@@ -115,6 +115,7 @@ static void lay_out(struct config *config) {
     config->mesh.schedule = SCHEDULE_1F1B;
     config->mesh.sequence_parallel = false;
     config->mesh.tensor_pieces = 1;
+    config->mesh.sum_group = 1;
 }
 
 int subject_load(struct subject *subject, const struct options *options,

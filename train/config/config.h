@@ -109,6 +109,7 @@ struct mesh_config {
     int tensor_pieces;        /* of products whose sums over tensor ranks travel beside the next piece */
     bool overlap;             /* gradient sums during the last micro-batch's backward */
     bool narrow_sources;      /* sources cross stages as projections where those are fewer bytes */
+    int sum_group;            /* neighbouring copies that sum gradients among themselves first; 1: none do */
     long bucket;              /* elements of a gradient bucket */
     long small;               /* tensors of fewer elements on a rank are all-reduced, not sharded */
     double compress_boundary; /* part of the full rank, 0: off */

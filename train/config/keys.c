@@ -288,8 +288,8 @@ const struct key config_keys[] = {
                  "without compression)"),
     CHOICE(mesh.context_exchange, "gather", .rows = exchange_words,
            .help = "how context ranks bring a sequence together for attention: keys and values of all go to all "
-                   "(gather; device cpu); they go round from rank to rank while others are computed with, so that "
-                   "memory does not grow with the sequence's (ring; device cpu); or each rank gets all of its share of "
+                   "(gather); they go round from rank to rank while others are computed with, so that "
+                   "memory does not grow with the sequence's (ring); or each rank gets all of its share of "
                    "the heads and gives it back (heads; num_kv_heads / tensor a multiple of context)"),
     ROW(mesh.interleave, "1", COUNT(1),
         .help = "stages of each pipeline rank, pipeline x interleave <= num_layers; more: it idles less at a "
@@ -326,6 +326,10 @@ const struct key config_keys[] = {
                "other losses. Sums are formed in fp32; sums of weights' gradients are fp32 throughout"),
     ROW(mesh.overlap, "true",
         .help = "sum gradients over data ranks while the last micro-batch's backward pass still runs"),
+    ROW(mesh.sum_group, "1", COUNT(1),
+        .help = "so many neighbouring data ranks, as a rule those of a node, sum gradients among themselves first; "
+                "then these sums are summed, so that 1/sum_group as much leaves the node. It divides data x context; "
+                "1: all at once"),
     ROW(mesh.narrow_sources, "true",
         .help = "bottleneck sources cross stages as their projections where those are fewer bytes"),
     ROW(mesh.bucket, "4194304", .min = 1, .max = 1 << 30,

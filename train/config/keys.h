@@ -45,7 +45,7 @@ struct key {
 };
 
 extern const struct key config_keys[];
-enum { CONFIG_KEYS = 151 }; /* rows of config_keys, which its initialiser is checked against */
+enum { CONFIG_KEYS = 152 }; /* rows of config_keys, which its initialiser is checked against */
 
 /* The keys of one entry of data.sources; offsets are in struct source_config. */
 enum { SOURCE_PATH, SOURCE_WEIGHT, SOURCE_NAME, SOURCE_KEYS };

@@ -113,7 +113,8 @@ static void gather_squares(struct optimizer *o) {
         for (int b = 0; b < shards->buckets; b++) {
             const struct bucket *bucket = &shards->bucket[b];
             long blocks = bucket->own_count / SHARD_GRAIN;
-            double *to = o->square + bucket->first / SHARD_GRAIN + rank * blocks;
+            double *to = o->square + bucket->first / SHARD_GRAIN +
+                         shards_part(shards->copies, shards->group, rank) * blocks;
             for (long i = 0; bucket->sharded && i < blocks; i++) to[i] = *from++;
         }
     }

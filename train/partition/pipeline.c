@@ -67,8 +67,8 @@ static int lay_out(struct builder *b, const struct layout *first) {
         p->layout[r].index[AXIS_PIPELINE] = r;
         TRY(params_create(&b->config->model, &p->layout[r], &p->table[r]));
         optimizer_treat(&b->config->train, &p->table[r]);
-        TRY(shards_create(&p->table[r], b->place->copies, b->place->copy, b->config->mesh.bucket,
-                          &p->shards[r]));
+        TRY(shards_create(&p->table[r], b->place->copies, b->place->copy, b->config->mesh.sum_group,
+                          b->config->mesh.bucket, &p->shards[r]));
         p->share |= p->table[r].zone[ZONE_SHARED_LARGE] < p->table[r].total;
     }
     p->widths = model_route_widths(&b->config->model, first);
@@ -236,6 +236,11 @@ static int build(struct builder *b) {
     struct pipeline *p = b->out;
     struct layout first;
     TRY(validate_countable(config, place->batch_parts, b->options.micro_batches));
+    if (place->copies % config->mesh.sum_group)
+        return gdn_fail(GDN_INPUT,
+                        "mesh.sum_group: %d does not divide the %d ranks of mesh.data x mesh.context, of which it is "
+                        "a group; 1 is for none",
+                        config->mesh.sum_group, place->copies);
     TRY(placement_create(config, place->copies, place->tensor_index, 0, &first));
     p->stage = first.stage;
     if (!b->options.forward_only) {

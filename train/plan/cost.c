@@ -16,6 +16,7 @@
 void action_cost_add(struct action_cost *sum, const struct action_cost *cost) {
     sum->flops += cost->flops;
     sum->memory += cost->memory;
+    sum->within += cost->within;
     for (int axis = 0; axis < AXES; axis++) {
         sum->bytes[axis] += cost->bytes[axis];
         sum->calls[axis] += cost->calls[axis];
@@ -64,13 +65,14 @@ static struct action_cost partial_cost(const struct costing *of) {
 static struct action_cost bucket_cost(const struct costing *of, int index, bool gathers) {
     const struct bucket *bucket = &shards_of(of)->bucket[index];
     struct action_cost cost = {0};
-    int copies = of->layout->size[AXIS_COPIES];
+    int copies = of->layout->size[AXIS_COPIES], group = shards_of(of)->group;
     int64_t all = sync_formula_bucket(bucket, copies, 0);
     /* A sharded bucket's gather is of the weights, after the update; another's is of the sums. */
     int64_t gather = axis_formula_gather_rows(copies, 0, bucket->count, 1);
     if (gathers && !bucket->sharded) return cost;
     cost.bytes[AXIS_COPIES] = gathers ? gather : bucket->sharded ? all - gather : all;
-    cost.calls[AXIS_COPIES] = copies > 1;
+    cost.within = sync_formula_within(bucket, group) * (!gathers && !bucket->sharded ? 2 : 1);
+    cost.calls[AXIS_COPIES] = (group > 1) + (copies > group);
     return cost;
 }
 

@@ -192,7 +192,7 @@ static int full_step(struct plan *plan) {
 static int build(struct plan *plan, long ranks) {
     const struct config *config = plan->config;
     TRY(plan_prepare(plan, ranks));
-    if (plan->machine.node) plan_machine_place(&plan->machine, plan->size);
+    if (plan->machine.node) plan_machine_place(&plan->machine, plan->size, config->mesh.sum_group);
     TRY(count_parameters(plan));
     TRY(reserve(plan));
     TRY(validate_memory(plan));

@@ -52,7 +52,8 @@ int rank_plan_create(const struct rank_work *work, int tensor, int pipeline, str
     out->layout.index[AXIS_TENSOR] = tensor;
     TRY(params_create(&config->model, &out->layout, &out->table));
     optimizer_treat(&config->train, &out->table);
-    int status = shards_create(&out->table, work->size[AXIS_COPIES], 0, config->mesh.bucket, &out->shards);
+    int status = shards_create(&out->table, work->size[AXIS_COPIES], 0, config->mesh.sum_group,
+                               config->mesh.bucket, &out->shards);
     if (status) params_free(&out->table);
     out->costing = (struct costing){
         .config = &config->model,

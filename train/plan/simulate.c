@@ -43,15 +43,24 @@ struct plan_machine plan_machine_of(double flops, double bandwidth, double memor
     return machine;
 }
 
-void plan_machine_place(struct plan_machine *machine, const int size[AXES]) {
+/* Whether no block of so many ranks, from a multiple of it, is of different nodes. */
+static bool lies_within(const struct plan_machine *machine, const int size[AXES], long block) {
+    return axes_ranks(size) <= machine->node || machine->node % block == 0;
+}
+
+void plan_machine_place(struct plan_machine *machine, const int size[AXES], int sum_group) {
+    const bool placed = machine->bandwidth[AXIS_COPIES] == 0;
     for (int a = 0; a < axes_count(); a++) {
         if (machine->bandwidth[a] > 0) continue;
         long block =
             axes_stride(size, (enum mesh_axis)a) * size[a]; /* consecutive ranks, from a multiple of it */
-        bool within = axes_ranks(size) <= machine->node || machine->node % block == 0;
+        bool within = lies_within(machine, size, block);
         machine->bandwidth[a] = within ? machine->inside : machine->outside;
         machine->leaves[a] = !within;
     }
+    /* Copies are neighbours but for tensor ranks. */
+    if (placed && lies_within(machine, size, (long)size[AXIS_TENSOR] * sum_group))
+        machine->within = machine->inside;
 }
 
 static double later(double a, double b) {
@@ -221,13 +230,32 @@ static int meet(void *simulator, const struct action *a) {
     return 0;
 }
 
-/* An exchange over the data axis begins. What it costs besides is done before it. */
+/* One leg of an exchange between copies, once what was before it is done: when it ends. */
+static double leg(double *link, double before, double seconds) {
+    if (seconds > 0) before = *link = later(before, *link) + seconds;
+    return before;
+}
+
+/* An exchange between copies begins: a sum within groups and then across them, a gather the other way round. What it
+ * costs besides is done before it. */
 static int start_bucket(void *simulator, const struct action *a) {
     struct simulator *s = simulator;
     struct clock *c = clock_of(s);
+    const struct plan_machine *machine = s->machine;
     compute(s, a);
-    double *link = link_of(s, c, AXIS_COPIES), start = later(c->now, *link);
-    c->bucket[a->index] = *link = start + transfer(s->machine, cost_of(s), AXIS_COPIES);
+    const struct action_cost *cost = cost_of(s);
+    struct action_cost rest = *cost; /* what goes across groups */
+    double within = 0, *out = link_of(s, c, AXIS_COPIES);
+    double *inside = machine->within > 0 ? &c->free[AXIS_COPIES] : out; /* another one where copies leave the node */
+    if (cost->within) {
+        within = machine->latency +
+                 (double)cost->within / (machine->within > 0 ? machine->within : machine->bandwidth[AXIS_COPIES]);
+        rest.bytes[AXIS_COPIES] -= cost->within;
+        rest.calls[AXIS_COPIES]--;
+    }
+    const double across = transfer(machine, &rest, AXIS_COPIES);
+    c->bucket[a->index] = a->act == ACT_GATHER ? leg(inside, leg(out, c->now, across), within)
+                                               : leg(out, leg(inside, c->now, within), across);
     return 0;
 }
 

@@ -27,11 +27,13 @@ struct plan_machine {
     int node;
     double inside, outside;
     bool leaves[AXES]; /* the axis sends to other nodes: all such axes of a rank share its way out */
+    double within;     /* bandwidth between copies of a group; 0: as between all */
 };
 
 /* Gives axes without a bandwidth that of where they lie on a mesh of this size, ranks filling nodes in order:
- * inside where no two ranks that differ in that axis alone are of different nodes, else outside. */
-void plan_machine_place(struct plan_machine *machine, const int size[AXES]);
+ * inside where no two ranks that differ in that axis alone are of different nodes, else outside. Likewise groups of
+ * so many copies. */
+void plan_machine_place(struct plan_machine *machine, const int size[AXES], int sum_group);
 
 /* With the same bandwidth on every axis, and no latency. */
 struct plan_machine plan_machine_of(double flops, double bandwidth, double memory);
@@ -42,6 +44,7 @@ struct action_cost {
     /* 0 where AXES has room for an axis and there is none: loops over all places are the quicker ones. */
     int64_t bytes[AXES]; /* handed over */
     int calls[AXES];     /* messages, sums and gathers, one after the other */
+    int64_t within;      /* of the bytes to copies, those that stay in a group of theirs, in a call of their own */
     int64_t memory;      /* bytes read and written */
 
     /* Of these, in passes, what is under way while `covering` of the arithmetic is done. */

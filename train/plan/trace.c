@@ -18,10 +18,15 @@
 /* Tags: a step's messages between stages have their own numbers. */
 enum { TAG_TENSOR = 1, TAG_SHARE = 2, TAG_CONTEXT = 3, TAG_BUCKET = 10, TAG_MESSAGE = 1000000 };
 
+/* The two legs of a bucket's exchange (dist/sync/buckets.c). */
+enum leg { WITHIN, ACROSS, LEGS };
+
 /* A bucket's exchanges so far. */
 struct exchange {
     int started;
-    int64_t bytes; /* of the one that was started last */
+    /* Of the one that was started last: */
+    int64_t bytes[LEGS];
+    enum leg last;
 };
 
 struct tracer {
@@ -30,6 +35,7 @@ struct tracer {
     bool *posted;               /* [messages] whose receive is under way */
     const struct action **sent; /* [messages] SEND */
     struct exchange *exchange;  /* [buckets] */
+    int first;                  /* bucket that is in its first leg; −1 */
 
     /* In hand: */
     FILE *out;
@@ -149,19 +155,27 @@ static int work(void *tracer, const struct action *a) {
     return 0;
 }
 
-/* Starts the bucket's sum or gather over the copies that has begun last, or waits for it. */
-static void exchange_bucket(const struct tracer *t, int bucket, bool start) {
-    const struct plan *plan = t->plan;
+/* The rank that is `by` places further among those of a leg. */
+static long peer_in_leg(const struct tracer *t, enum leg leg, int by) {
+    const int group = t->plan->config->mesh.sum_group, groups = t->plan->work.size[AXIS_COPIES] / group;
+    int member = t->index[AXIS_COPIES] % group, of = t->index[AXIS_COPIES] / group;
+    if (leg == WITHIN)
+        member = (member + by + group) % group;
+    else
+        of = (of + by + groups) % groups;
+    return rank_at(t->plan, of * group + member, t->index[AXIS_TENSOR], t->index[AXIS_PIPELINE]);
+}
+
+/* Starts a leg of the bucket's sum or gather that has begun last, or waits for it. */
+static void exchange_leg(const struct tracer *t, int bucket, enum leg leg, bool start) {
     const struct exchange *exchange = &t->exchange[bucket];
-    int copies = plan->work.size[AXIS_COPIES];
-    long tag = TAG_BUCKET + 2L * bucket + exchange->started - 1;
-    if (!exchange->bytes) return;
-    for (int i = 1; i < copies; i++) {
-        int next = (t->index[AXIS_COPIES] + i) % copies,
-            before = (t->index[AXIS_COPIES] + copies - i) % copies;
-        long to = rank_at(plan, next, t->index[AXIS_TENSOR], t->index[AXIS_PIPELINE]);
-        long from = rank_at(plan, before, t->index[AXIS_TENSOR], t->index[AXIS_PIPELINE]);
-        double part = (double)exchange->bytes / (copies - 1);
+    const int group = t->plan->config->mesh.sum_group,
+              ranks = leg == WITHIN ? group : t->plan->work.size[AXIS_COPIES] / group;
+    const long tag = TAG_BUCKET + 2L * bucket + exchange->started - 1;
+    if (!exchange->bytes[leg]) return;
+    for (int i = 1; i < ranks; i++) {
+        const long to = peer_in_leg(t, leg, i), from = peer_in_leg(t, leg, -i);
+        const double part = (double)exchange->bytes[leg] / (ranks - 1);
         if (start)
             line(t, "irecv", from, tag, part), line(t, "isend", to, tag, part);
         else
@@ -169,17 +183,36 @@ static void exchange_bucket(const struct tracer *t, int bucket, bool start) {
     }
 }
 
+/* The bucket that is in its first leg goes on to its last. */
+static void go_on(struct tracer *t) {
+    const int bucket = t->first;
+    if (bucket < 0) return;
+    const enum leg last = t->exchange[bucket].last;
+    exchange_leg(t, bucket, 1 - last, false);
+    exchange_leg(t, bucket, last, true);
+    t->first = -1;
+}
+
 static int start_bucket(void *tracer, const struct action *a) {
     struct tracer *t = tracer;
+    struct exchange *exchange = &t->exchange[a->index];
+    const struct action_cost *cost = &t->cost[place_of(t, a)];
     work(t, a);
-    t->exchange[a->index].started++;
-    t->exchange[a->index].bytes = t->cost[place_of(t, a)].bytes[AXIS_COPIES];
-    exchange_bucket(t, a->index, true);
+    go_on(t);
+    exchange->started++;
+    exchange->bytes[WITHIN] = cost->within;
+    exchange->bytes[ACROSS] = cost->bytes[AXIS_COPIES] - cost->within;
+    exchange->last = a->act == ACT_GATHER ? WITHIN : ACROSS;
+    exchange_leg(t, a->index, 1 - exchange->last, true);
+    t->first = a->index;
+    if (!exchange->bytes[1 - exchange->last]) go_on(t); /* there is none */
     return 0;
 }
 
 static int wait_for_bucket(void *tracer, const struct action *a) {
-    exchange_bucket(tracer, a->index, false);
+    struct tracer *t = tracer;
+    if (t->first == a->index) go_on(t);
+    exchange_leg(t, a->index, t->exchange[a->index].last, false);
     return 0;
 }
 
@@ -294,6 +327,7 @@ static int write_rank(struct tracer *t) {
     axes_place_joined(plan->size, t->rank, t->index);
     t->list = &plan->pipeline.schedule.rank[t->index[AXIS_PIPELINE]];
     t->cost = plan->cost[t->index[AXIS_PIPELINE] * plan->size[AXIS_TENSOR] + t->index[AXIS_TENSOR]];
+    t->first = -1;
     memset(t->exchange, 0,
            (size_t)plan->pipeline.shards[t->index[AXIS_PIPELINE]].buckets * sizeof *t->exchange);
     fprintf(t->out, "%ld init\n", t->rank);

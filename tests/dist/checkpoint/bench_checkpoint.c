@@ -102,7 +102,7 @@ static int measure_all(double mb, int node_ranks) {
     struct table table;
     struct shards shards;
     make_table((long)(mb * 1e6 / 3 / sizeof(real) / SIDE / SIDE + 0.5), &table);
-    TRY(shards_create(&table, world.axis[AXIS_DATA].size, world.axis[AXIS_DATA].index, 4 << 20, &shards));
+    TRY(shards_create(&table, world.axis[AXIS_DATA].size, world.axis[AXIS_DATA].index, 1, 4 << 20, &shards));
     struct state state = {.weight = random_memory(table.total),
                           .moment[0] = random_memory(shards.moments),
                           .moment[1] = random_memory(shards.moments),

@@ -152,7 +152,7 @@ struct share *share_new(const struct spot *spot, const struct model_config *mode
     treat(model, &s->global);
     treat(model, &s->table);
     assert_int_equal(
-        shards_create(&s->table, spot->data, s->mesh->axis[AXIS_DATA].index, spot->bucket, &s->shards), 0);
+        shards_create(&s->table, spot->data, s->mesh->axis[AXIS_DATA].index, 1, spot->bucket, &s->shards), 0);
     s->state = (struct state){.weight = room(s->table.total),
                               .moment[0] = room(s->shards.kept[0]),
                               .moment[1] = room(s->shards.kept[1]),

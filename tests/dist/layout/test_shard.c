@@ -77,7 +77,7 @@ static void check_table(struct made_up rank, long size) {
     }
     for (int index = 0; index < rank.data; index++) {
         struct shards shards;
-        assert_int_equal(shards_create(&table, rank.data, index, size, &shards), 0);
+        assert_int_equal(shards_create(&table, rank.data, index, 1, size, &shards), 0);
         check_buckets(&table, &shards, rank.data, index, size);
         count_owners(&table, &shards, owners);
         assert_true(shards.moments <=
@@ -112,7 +112,7 @@ static void empty_table(void **state) {
     (void)state;
     struct table table = {0};
     struct shards shards;
-    assert_int_equal(shards_create(&table, 3, 1, 100, &shards), 0);
+    assert_int_equal(shards_create(&table, 3, 1, 1, 100, &shards), 0);
     assert_int_equal(shards.buckets + shards.pieces + shards.moments, 0);
     shards_free(&shards);
 }
@@ -121,7 +121,7 @@ static void crooked_zone(void **state) {
     (void)state;
     struct table table = {.zone = {0, 1024, 2048, 2048, 2048}};
     struct shards shards;
-    assert_int_equal(shards_create(&table, 2, 0, 100, &shards), GDN_INTERNAL);
+    assert_int_equal(shards_create(&table, 2, 0, 1, 100, &shards), GDN_INTERNAL);
     assert_non_null(strstr(gdn_failure(), "1024, not a multiple of 2048"));
     gdn_failure_clear();
 }

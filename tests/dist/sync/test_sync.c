@@ -1,5 +1,6 @@
 /* Gradient sync on every mesh of this many ranks: sums over tensor, pipeline and data axes equal plain sums
- * in rank order to the bit, whatever the buckets, with several under way at once or one after the other;
+ * in rank order, or that of groups of copies, to the bit, whatever the buckets, with several under way at once or
+ * one after the other;
  * gathered weights are those of their owners; bytes are those of the formulas. */
 #include <math.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@ enum order { ONE_BY_ONE, OVERLAPPED };
 
 struct fixture {
     struct mesh mesh;
+    int group; /* copies that add up first */
     struct table table;
     struct shards shards;
     struct sync *sync;
@@ -52,6 +54,17 @@ static real over_tensor(const struct fixture *f, const struct row *row, long i, 
     return sum;
 }
 
+/* Groups of copies one after the other, and in each of them its members. */
+static real over_copies(const struct fixture *f, const struct row *row, long i, int step) {
+    real sum = 0;
+    for (int first = 0; first < f->mesh.axis[AXIS_DATA].size; first += f->group) {
+        real of_group = over_tensor(f, row, i, first, step);
+        for (int d = first + 1; d < first + f->group; d++) of_group += over_tensor(f, row, i, d, step);
+        sum = first ? sum + of_group : of_group;
+    }
+    return sum;
+}
+
 static void draw(struct fixture *f, int step) {
     const struct axis *tensor = &f->mesh.axis[AXIS_TENSOR], *data = &f->mesh.axis[AXIS_DATA],
                       *pipeline = &f->mesh.axis[AXIS_PIPELINE];
@@ -61,9 +74,7 @@ static void draw(struct fixture *f, int step) {
         const struct row *row = &f->table.row[r];
         for (long i = 0; i < row->count; i++) {
             f->host[row->offset + i] = term(row, i, tensor->index, data->index, pipeline->index, step);
-            real sum = over_tensor(f, row, i, 0, step);
-            for (int d = 1; d < data->size; d++) sum += over_tensor(f, row, i, d, step);
-            f->sum[row->offset + i] = sum;
+            f->sum[row->offset + i] = over_copies(f, row, i, step);
         }
     }
     side_put(f->gradient, f->host, f->table.total);
@@ -75,13 +86,13 @@ static void make_buffers(struct fixture *f) {
     f->host = calloc(n, sizeof(real)), f->sum = calloc(n, sizeof(real));
 }
 
-static void set_up(struct fixture *f, int data, int tensor, long bucket) {
+static void set_up(struct fixture *f, int data, int group, int tensor, long bucket) {
     int pipeline = test_ranks / data / tensor;
-    *f = (struct fixture){0};
+    *f = (struct fixture){.group = group};
     assert_int_equal(side_mesh(data, tensor, pipeline, &f->mesh), 0);
     f->table = made_up_table((struct made_up){data, tensor, f->mesh.axis[AXIS_TENSOR].index, pipeline,
                                               f->mesh.axis[AXIS_PIPELINE].index});
-    assert_int_equal(shards_create(&f->table, data, f->mesh.axis[AXIS_DATA].index, bucket, &f->shards), 0);
+    assert_int_equal(shards_create(&f->table, data, f->mesh.axis[AXIS_DATA].index, group, bucket, &f->shards), 0);
     make_buffers(f);
     int64_t bytes;
     assert_int_equal(sync_create(&f->mesh, &f->table, &f->shards, &f->sync, &bytes), 0);
@@ -174,10 +185,10 @@ static void check_step(struct fixture *f, enum order order, int step) {
     free(weight);
 }
 
-static void check_mesh(int data, int tensor, long bucket, enum order order) {
+static void check_mesh(int data, int group, int tensor, long bucket, enum order order) {
     enum { STEPS = 2 };
     struct fixture f;
-    set_up(&f, data, tensor, bucket);
+    set_up(&f, data, group, tensor, bucket);
     for (int step = 0; step < STEPS; step++) check_step(&f, order, step);
     int64_t buckets = 0;
     for (int b = 0; b < f.shards.buckets; b++)
@@ -198,7 +209,8 @@ static void check_meshes(long bucket, enum order order) {
     if (side_slow() && bucket != 9000) return;
     for (int data = 1; data <= test_ranks; data++)
         for (int tensor = 1; tensor <= test_ranks; tensor++)
-            if (test_ranks % (data * tensor) == 0) check_mesh(data, tensor, bucket, order);
+            for (int group = 1; group <= data && test_ranks % (data * tensor) == 0; group++)
+                if (data % group == 0) check_mesh(data, group, tensor, bucket, order);
 }
 
 static void one_by_one(void **state) {
@@ -228,9 +240,9 @@ static void long_shared_row(void **state) {
                       .owners = test_ranks,
                       .owner = owner};
     long total = (row.count + SHARD_GRAIN - 1) / SHARD_GRAIN * SHARD_GRAIN;
-    struct fixture f = {.table = {.rows = 1, .row = &row, .total = total, .zone = {0, 0, 0, total, total}}};
+    struct fixture f = {.group = 1, .table = {.rows = 1, .row = &row, .total = total, .zone = {0, 0, 0, total, total}}};
     assert_int_equal(side_mesh(1, 1, test_ranks, &f.mesh), 0);
-    assert_int_equal(shards_create(&f.table, 1, 0, 1 << 20, &f.shards), 0);
+    assert_int_equal(shards_create(&f.table, 1, 0, 1, 1 << 20, &f.shards), 0);
     assert_int_equal(sync_create(&f.mesh, &f.table, &f.shards, &f.sync, NULL), 0);
     make_buffers(&f);
     draw(&f, 0);
@@ -253,7 +265,7 @@ static void planned_many_stages(void **state) {
         struct table table = made_up_table((struct made_up){1, 1, 0, STAGES, p});
         struct shards shards;
         long longest = 0;
-        assert_int_equal(shards_create(&table, 1, 0, 9000, &shards), 0);
+        assert_int_equal(shards_create(&table, 1, 0, 1, 9000, &shards), 0);
         for (int i = 0; i < table.rows; i++) {
             const struct row *row = &table.row[i];
             if (!row->owners) continue;
@@ -272,11 +284,9 @@ static void planned_many_stages(void **state) {
 }
 
 /* Calls out of turn are errors, the same on all ranks, and leave what is under way as it was. */
-static void out_of_turn(void **state) {
-    (void)state;
+static void turn_with(int group) {
     struct fixture f;
-    if (test_ranks == 1) return;
-    set_up(&f, test_ranks, 1, 1);
+    set_up(&f, test_ranks, group, 1, 1);
     draw(&f, 0);
     assert_true(f.shards.buckets > SYNC_IN_FLIGHT);
     assert_int_equal(sync_finish(f.sync, 0, f.gradient), GDN_INTERNAL);
@@ -294,6 +304,12 @@ static void out_of_turn(void **state) {
                             (size_t)bucket->own_count * sizeof(real));
     }
     tear_down(&f);
+}
+
+static void out_of_turn(void **state) {
+    (void)state;
+    for (int group = 1; group <= test_ranks && test_ranks > 1; group++)
+        if (test_ranks % group == 0) turn_with(group);
 }
 
 int rank_main(void) {

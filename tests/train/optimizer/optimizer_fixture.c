@@ -34,8 +34,9 @@ struct train_config settings = {
     .beta1 = 0.9, .beta2 = 0.95, .adam_eps = 1e-8, .weight_decay = 0.1, .grad_clip = 1};
 
 void set_up(struct fixture *f, struct mesh *mesh, long bucket) {
+    const int copies = mesh->axis[AXIS_DATA].size, group = copies % 4 ? 1 : 2; /* four copies in two groups */
     *f = (struct fixture){.model = sizes, .layout = layout_full(), .mesh = mesh};
-    f->layout.size[AXIS_DATA] = mesh->axis[AXIS_DATA].size;
+    f->layout.size[AXIS_DATA] = copies;
     if (split_over_tensor) {
         f->layout.size[AXIS_TENSOR] = mesh->axis[AXIS_TENSOR].size;
         f->layout.index[AXIS_TENSOR] = mesh->axis[AXIS_TENSOR].index;
@@ -47,8 +48,7 @@ void set_up(struct fixture *f, struct mesh *mesh, long bucket) {
     assert_int_equal(params_create(&f->model, &f->layout, &f->table), 0);
     optimizer_treat(&settings, &f->table);
     assert_int_equal(
-        shards_create(&f->table, mesh->axis[AXIS_DATA].size, mesh->axis[AXIS_DATA].index, bucket, &f->shards),
-        0);
+        shards_create(&f->table, copies, mesh->axis[AXIS_DATA].index, group, bucket, &f->shards), 0);
     assert_int_equal(state_reserve(&f->memory, NULL, &f->table, STATE_TRAINING, &f->shards, &f->state), 0);
     size_t n = (size_t)f->table.total, rows = (size_t)f->table.rows;
     f->w = calloc(n, sizeof(double)), f->m = calloc(n, sizeof(double)), f->v = calloc(n, sizeof(double));

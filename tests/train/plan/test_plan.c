@@ -167,11 +167,42 @@ static void test_place(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct axis_sizes sizes = axes_of(cases[i].data, cases[i].tensor, cases[i].pipeline);
         struct plan_machine machine = {.node = cases[i].node, .inside = 8, .outside = 2};
-        plan_machine_place(&machine, sizes.size);
+        plan_machine_place(&machine, sizes.size, 1);
         assert_int_equal(machine.leaves[AXIS_TENSOR], cases[i].tensor_leaves);
         assert_true(machine.bandwidth[AXIS_TENSOR] == (cases[i].tensor_leaves ? 2 : 8));
         assert_int_equal(machine.leaves[AXIS_DATA], cases[i].data_leaves);
         assert_int_equal(machine.leaves[AXIS_PIPELINE], cases[i].pipeline_leaves);
+    }
+    for (int group = 1; group <= 16; group *= 2) { /* of copies, with two tensor ranks each */
+        struct axis_sizes sizes = axes_of(32, 2, 1);
+        struct plan_machine machine = {.node = 8, .inside = 8, .outside = 2};
+        plan_machine_place(&machine, sizes.size, group);
+        assert_true(machine.within == (group <= 4 ? 8 : 0));
+    }
+}
+
+/* Copies in groups: a sum goes within them, then across, a gather the other way round; one bucket is within its
+ * groups while another is across them. */
+static void test_groups(void **state) {
+    (void)state;
+    for (int inside = 0; inside < 2; inside++) {
+        static const enum act starts[] = {ACT_REDUCE, ACT_GATHER}, waits[] = {ACT_FINISH, ACT_GATHERED};
+        struct plan_machine machine = unit;
+        machine.within = inside ? 4 : 0;
+        machine.leaves[AXIS_DATA] = inside;
+        for (int k = 0; k < 2; k++) {
+            struct script script = {0};
+            for (int bucket = 0; bucket < 2; bucket++) {
+                struct action_cost *cost = put(&script, 0, (struct action){.act = starts[k], .index = bucket});
+                cost->bytes[AXIS_DATA] = 20, cost->within = 16;
+            }
+            for (int bucket = 0; bucket < 2; bucket++)
+                put(&script, 0, (struct action){.act = waits[k], .index = bucket});
+            struct simulation s = run(&script, 1, &machine);
+            /* 4 + 4, and the second's own last leg behind, 4; or all on one link. */
+            assert_true(s.seconds == (inside ? 12 : 40));
+            simulation_free(&s);
+        }
     }
 }
 
@@ -277,7 +308,7 @@ int main(void) {
     unit = plan_machine_of(1, 1, 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_message),    cmocka_unit_test(test_overlap),    cmocka_unit_test(test_link),
-        cmocka_unit_test(test_sums),       cmocka_unit_test(test_standstill), cmocka_unit_test(test_bubble),
+        cmocka_unit_test(test_sums),       cmocka_unit_test(test_groups), cmocka_unit_test(test_standstill), cmocka_unit_test(test_bubble),
         cmocka_unit_test(test_operations), cmocka_unit_test(test_counted),    cmocka_unit_test(test_way_out),
         cmocka_unit_test(test_place),
     };

@@ -79,6 +79,8 @@ static struct planned cases[] = {
        "model.delta.gate_hidden=64", "train.muon.split=whole", "mesh.sequence_parallel=true"}},
      0},
     {{{1, 4, 1}, {"train.optimizer=muon", "mesh.delta=connection", "train.muon.split=head"}}, 0},
+    {{{4, 1, 1}, {"mesh.sum_group=2"}}, 0},
+    {{{4, 1, 2}, {"mesh.sum_group=2", "train.optimizer=muon", "model.tie_embeddings=true"}}, 0},
     {{{2, 2, 2}, {"train.optimizer=muon", "model.delta.kind=full"}}, 0},
     {{{1, 1, 1}, {"model.delta.distances=[]", "model.exit.layers=[0, 3]", "model.exit.weights=[0.2, 0.3]"}}, 0},
     {{{1, 2, 2},

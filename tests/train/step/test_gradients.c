@@ -79,7 +79,7 @@ static char *configuration(int v, const struct placement *c) {
             "train: {batch_size: 8, micro_batch_size: %d, sequence_length: %d, dropout: {residual: %g, attention: %g, gate: %g}}\n"
             "data: {packing: %s, documents: %s}\n"
             "mesh: {data: %d, tensor: %d, pipeline: %d, context: %d, context_exchange: %s, interleave: %d, schedule: %s, delta: %s, sequence_parallel: %s, "
-            "bucket: 1024, small: 100}\n",
+            "bucket: 1024, small: 100, sum_group: %d}\n",
             v == 26 ? "head_dim: 6, attention_bias: all, qk_norm: head, rope_scaling: {kind: linear, factor: 3}, " : "",
             v % 5 == 2 ? "true" : "false", v % 3 == 2 ? 0.8 : 0, distances, edges,
             v % 2 && v != 27 ? "true" : "false",
@@ -88,7 +88,8 @@ static char *configuration(int v, const struct placement *c) {
              c->context && c->mesh.data == 1 && v % 2 == 0 ? 2 : 1, c->context ? 16 : 6, drops ? 0.2 : 0, drops ? 0.3 : 0, drops ? 0.1 : 0,
              v % 2 ? "best_fit" : "stream",
              masks ? "mask" : "join", c->mesh.data, c->mesh.tensor, c->mesh.pipeline, context_of(c), c->exchange ? c->exchange : "gather", c->interleave,
-             c->v ? "zero_bubble_v" : "1f1b", c->by_connection ? "connection" : "channel", c->sequence_parallel ? "true" : "false") > 0);
+             c->v ? "zero_bubble_v" : "1f1b", c->by_connection ? "connection" : "channel", c->sequence_parallel ? "true" : "false",
+             v % 2 && c->mesh.data * context_of(c) == 4 ? 2 : 1) > 0);
     return text;
 }
 
@@ -353,8 +354,7 @@ static void on_every_mesh(void **state) {
         if (c.mesh.pipeline > 1 && c.mesh.pipeline <= 4) {
             c.interleave = 2;
             every_pair(&c);
-            c.interleave = 1;
-            c.v = true;
+            c.interleave = 1, c.v = true;
             every_pair(&c);
             c.v = false;
         }

@@ -20,3 +20,9 @@ for mesh in data pipeline tensor context; do
     equal here there
     rm -rf here there
 done
+
+# Two ranks a host, that sum among themselves first.
+options=(--set mesh.data=4 --set mesh.sum_group=2)
+train 4 here "${options[@]}"
+on_hosts 4 "$GDN" train small.yaml --run-dir there "${options[@]}" > there.log 2>&1 || fail "two ranks a host: $(cat there.log)"
+equal here there

@@ -2,7 +2,7 @@
 # Training speed of gdn beside the same model in PyTorch (peer.py), both in float32, and both in bf16 (gdn with train.precision,
 # PyTorch under autocast), on all cores of this machine:
 #
-#   train/benchmark/compare.sh [--rounds N] [--shapes "small middle"] [--precisions "fp32 bf16"]
+#   train/benchmark/compare.sh [--rounds N] [--shapes "small middle wide"] [--precisions "fp32 bf16"]
 #
 # The programs take turns, N rounds (default 3), so that a machine that is busy or warms up treats them alike. Prints a
 # Markdown table: tokens per second, the median over rounds of each round's median step, and the best round.
@@ -16,14 +16,14 @@ source=$(cd "$here/../.." && pwd)
 python=${PYTHON:-python3}
 gdn=${GDN:-$source/build/gdn}
 rounds=3
-shapes="small middle"
+shapes="small middle wide"
 precisions="fp32 bf16"
 while [ $# -gt 0 ]; do
     case "$1" in
         --rounds) rounds=${2:?--rounds: a number is expected} ;;
-        --shapes) shapes=${2:?--shapes: small, middle or both are expected} ;;
+        --shapes) shapes=${2:?--shapes: some of small, middle and wide are expected} ;;
         --precisions) precisions=${2:?--precisions: fp32, bf16 or both are expected} ;;
-        *) echo "usage: compare.sh [--rounds N] [--shapes \"small middle\"] [--precisions \"fp32 bf16\"]" >&2; exit 2 ;;
+        *) echo "usage: compare.sh [--rounds N] [--shapes \"small middle wide\"] [--precisions \"fp32 bf16\"]" >&2; exit 2 ;;
     esac
     shift 2
 done
@@ -49,7 +49,8 @@ settings() { # SHAPE: peer.py's arguments for the shape of configs/bench-SHAPE.y
     case "$1" in
         small) echo --layers 4 --width 128 --heads 4 --ffn 352 --context 64 --batch 12 --vocab 257 --steps 100 --warmup 10 ;;
         middle) echo --layers 12 --width 768 --heads 12 --ffn 2048 --context 512 --batch 4 --vocab 257 --steps 5 --warmup 2 ;;
-        *) echo "compare.sh: --shapes '$1': small or middle is expected" >&2; return 1 ;;
+        wide) echo --layers 4 --width 2048 --heads 16 --ffn 5632 --context 512 --batch 2 --vocab 257 --steps 4 --warmup 2 ;;
+        *) echo "compare.sh: --shapes '$1': small, middle or wide is expected" >&2; return 1 ;;
     esac
 }
 

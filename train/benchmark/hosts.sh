@@ -51,6 +51,14 @@ case_of() { # NAME OPTION …
     plan=$(planned step_seconds --ranks 2 "${@:2}" --flops "$flops" --bandwidth-data "$speed" --bandwidth-tensor "$speed" --bandwidth-pipeline "$speed" --bandwidth-context "$speed" --latency "$latency")
     awk -v name="$1" -v network="$network" -v real="$real" -v plan="$plan" 'BEGIN { printf "| %s | %s | %.3f s | %.3f s | %+.1f%% |\n", network, name, real, plan, 100 * (plan / real - 1) }'
 }
+# Two ranks a host, which share its core and its way out, and reach each other in no time.
+four_of() { # NAME OPTION …
+    local real plan
+    real=$(measured 4 --set mesh.data=4 "${@:2}")
+    awk -v f="$flops" -v s="$speed" -v l="$latency" 'BEGIN { printf "node: 2\nflops: %g\nbandwidth_outside: %g\nbandwidth_inside: 1e11\nbandwidth_memory: 10e9\nlatency: %g\n", f / 2, s / 2, l }' > nodes.yaml
+    plan=$(planned step_seconds --set mesh.data=4 "${@:2}" --machine "$PWD/nodes.yaml")
+    awk -v name="$1" -v network="$network" -v real="$real" -v plan="$plan" 'BEGIN { printf "| %s | %s | %.3f s | %.3f s | %+.1f%% |\n", network, name, real, plan, 100 * (plan / real - 1) }'
+}
 [ $# -gt 0 ] || set -- 10gbit 500mbit
 for network in "$@"; do
     hosts_rate "$network"
@@ -60,6 +68,8 @@ for network in "$@"; do
     echo "$network: $speed bytes a second; $(grep "^data axis" check)" >&2
     case_of "data 2" --set mesh.data=2
     case_of "data 2, mesh.overlap: false" --set mesh.data=2 --set mesh.overlap=false
+    four_of "data 4, two on a host"
+    four_of "the same, mesh.sum_group: 2" --set mesh.sum_group=2
     case_of "pipeline 2" --set mesh.pipeline=2
     case_of "pipeline 2, zero_bubble" --set mesh.pipeline=2 --set mesh.schedule=zero_bubble
     case_of "pipeline 2, zero_bubble_v" --set mesh.pipeline=2 --set mesh.schedule=zero_bubble_v

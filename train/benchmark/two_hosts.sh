@@ -3,7 +3,7 @@
 #
 #   hosts_up                      makes them; 1 with a word why on standard error where that cannot be. In a folder of one's own, which gets a file `agent`
 #   hosts_rate RATE               each sends at that rate at most, from then on: what `tc` calls one, 500mbit
-#   on_hosts RANKS COMMAND …      by mpirun, on one host or one rank on each
+#   on_hosts RANKS COMMAND …      by mpirun, one rank on one host, or half of them on each
 #   hosts_down                    takes them away
 hosts=gdn$$ hosts_net=10.213.77
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -42,8 +42,8 @@ AGENT
 hosts_rate() { for host in 1 2; do tc -n "$hosts-$host" qdisc replace dev net0 root tbf rate "$1" burst 256kb latency 100ms || return 1; done; }
 
 on_hosts() {
-    local list=$hosts_net.1:1
-    [ "$1" -eq 1 ] || list=$list,$hosts_net.2:1
+    local list=$hosts_net.1:$((($1 + 1) / 2))
+    [ "$1" -eq 1 ] || list=$list,$hosts_net.2:$(($1 / 2))
     mpirun --mca plm_rsh_agent "$PWD/agent" --mca oob_tcp_if_include $hosts_net.0/24 --mca btl self,tcp --mca btl_tcp_if_include $hosts_net.0/24 --bind-to none \
         -x OMP_NUM_THREADS -np "$1" --host "$list" "${@:2}"
 }

@@ -287,7 +287,8 @@ gdn_continues() {
 gdn_requeue() {
     gdn_say "back to the queue"
     gdn_asked=
-    scontrol requeue "$gdn_job" || { gdn_say "the job cannot be requeued; submit it again to go on" >&2; exit "$gdn_status"; }
+    # A TERM to all of the job's processes may end the command when its request has been granted.
+    scontrol requeue "$gdn_job" || [ -n "$gdn_asked" ] || { gdn_say "the job cannot be requeued; submit it again to go on" >&2; exit "$gdn_status"; }
     # Until Slurm ends this start, by a TERM that may already have come: one long sleep begun after it would last until the KILL.
     for _ in $(seq 600); do
         if [ -n "$gdn_asked" ]; then break; fi

@@ -115,6 +115,13 @@ done
 SLURM_JOB_ID=1 expect 2 bash "$SOURCE/slurm/sweep.sh" 2> by_hand.out
 grep -q "a configuration is missing" by_hand.out || fail "sweep.sh: $(cat by_hand.out)"
 
+# Back in the queue, a job ends at once, though Slurm's TERM may come before it waits for that, or instead of the command's answer.
+for answer in true false; do
+    status=0
+    SLURM_JOB_ID=1 timeout 60 bash -c '. "$1"; scontrol() { kill -TERM $$; '$answer'; }; gdn_requeue' - "$SOURCE/slurm/common.sh" > requeue.out 2>&1 || status=$?
+    [ $status -eq 3 ] || fail "a job that is back in the queue ends with status $status: $(cat requeue.out)"
+done
+
 # ------------------------------------------------------------------------------------- all at once
 submit reference multi "${two[@]}" --
 reference=$job

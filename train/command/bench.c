@@ -116,6 +116,7 @@ static int load(const struct settings *s, const struct options *options, struct 
     if (s->precision) set[count++] = precision;
     int status = config_load(options->argument[0], set, count, config);
     if (!status) config->train.num_ramp = 0; /* steps of batch_size */
+    if (!status) config->mesh.sum_group = 1; /* one rank's */
     free(set);
     return status;
 }

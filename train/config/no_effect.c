@@ -57,12 +57,12 @@ static void print_unused_pieces(const struct mesh_config *mesh, FILE *out) {
                 mesh->tensor_pieces);
 }
 
-static void print_unused_group(const struct mesh_config *mesh, FILE *out) {
-    if (mesh->sum_group > 1 && mesh->sum_group == mesh->size[AXIS_DATA] * mesh->size[AXIS_CONTEXT])
-        fprintf(out, "note      mesh.sum_group: %d of no effect: all copies are one group\n", mesh->sum_group);
+static void print_unused_group(int group, const int size[AXES], FILE *out) {
+    if (group > 1 && group == axes_joined(size).size[AXIS_COPIES])
+        fprintf(out, "note      mesh.sum_group: %d of no effect: all copies are one group\n", group);
 }
 
-void no_effect_print(const struct config *config, FILE *out) {
+void no_effect_print(const struct config *config, const int size[AXES], FILE *out) {
     const struct train_config *train = &config->train;
     print_unreachable(&config->model, out);
     print_late(config, out);
@@ -71,7 +71,7 @@ void no_effect_print(const struct config *config, FILE *out) {
         print_unused(config, "train.prune.batches", "train.prune.by is not leave_one_out", out);
     print_unused_wire(&config->mesh, out);
     print_unused_pieces(&config->mesh, out);
-    print_unused_group(&config->mesh, out);
+    print_unused_group(config->mesh.sum_group, size, out);
     if (!train->warmup_tokens && train->warmup_steps > train->steps)
         fprintf(out,
                 "note      train.warmup_steps: %ld is beyond train.steps: %ld, so the learning rate ends at "

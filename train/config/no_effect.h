@@ -7,7 +7,8 @@
 #include "train/config/config.h"
 
 /* A line for each such setting: distances that no layer has a source at, or that are introduced after the
- * last step, and a warm-up that does not end. Not collective. */
-void no_effect_print(const struct config *config, FILE *out);
+ * last step, and a warm-up that does not end. size: the mesh's, of which the configuration may leave an axis open. Not
+ * collective. */
+void no_effect_print(const struct config *config, const int size[AXES], FILE *out);
 
 #endif

@@ -367,7 +367,7 @@ static void print_assumptions(const struct plan *plan, FILE *out) {
 
 void plan_print(const struct plan *plan, FILE *out) {
     print_head(plan, out);
-    no_effect_print(plan->config, out);
+    no_effect_print(plan->config, plan->size, out);
     print_recomputation(plan, out);
     print_stages(plan, out);
     print_memory(plan, out);

@@ -59,8 +59,11 @@ void plan_machine_place(struct plan_machine *machine, const int size[AXES], int 
         machine->leaves[a] = !within;
     }
     /* Copies are neighbours but for tensor ranks. */
-    if (placed && lies_within(machine, size, (long)size[AXIS_TENSOR] * sum_group))
-        machine->within = machine->inside;
+    const int each = size[AXIS_TENSOR], copies = axes_joined(size).size[AXIS_COPIES];
+    if (!placed || !lies_within(machine, size, (long)each * sum_group)) return;
+    machine->within = machine->inside;
+    if (!machine->leaves[AXIS_COPIES] || machine->node % (each * sum_group)) return;
+    machine->stays = (double)(machine->node / each / sum_group - 1) / (copies / sum_group - 1);
 }
 
 static double later(double a, double b) {
@@ -230,32 +233,37 @@ static int meet(void *simulator, const struct action *a) {
     return 0;
 }
 
-/* One leg of an exchange between copies, once what was before it is done: when it ends. */
-static double leg(double *link, double before, double seconds) {
-    if (seconds > 0) before = *link = later(before, *link) + seconds;
-    return before;
+/* What goes across groups of copies, of which some may be in the same node, whose links are faster. */
+static double across(const struct plan_machine *machine, const struct action_cost *cost) {
+    struct action_cost rest = *cost;
+    rest.bytes[AXIS_COPIES] -= cost->within;
+    rest.calls[AXIS_COPIES] -= cost->within > 0;
+    rest.bytes[AXIS_COPIES] = (int64_t)((double)rest.bytes[AXIS_COPIES] * (1 - machine->stays));
+    return transfer(machine, &rest, AXIS_COPIES);
 }
 
-/* An exchange between copies begins: a sum within groups and then across them, a gather the other way round. What it
- * costs besides is done before it. */
+static double within(const struct plan_machine *machine, const struct action_cost *cost) {
+    const double bandwidth = machine->within > 0 ? machine->within : machine->bandwidth[AXIS_COPIES];
+    return cost->within ? machine->latency + (double)cost->within / bandwidth : 0;
+}
+
+/* An exchange between copies begins, once those before it are done: a sum within groups and then across them, a
+ * gather the other way round. Only what goes across takes the way out of the node. What it costs besides is done
+ * before it. */
 static int start_bucket(void *simulator, const struct action *a) {
     struct simulator *s = simulator;
     struct clock *c = clock_of(s);
-    const struct plan_machine *machine = s->machine;
     compute(s, a);
     const struct action_cost *cost = cost_of(s);
-    struct action_cost rest = *cost; /* what goes across groups */
-    double within = 0, *out = link_of(s, c, AXIS_COPIES);
-    double *inside = machine->within > 0 ? &c->free[AXIS_COPIES] : out; /* another one where copies leave the node */
-    if (cost->within) {
-        within = machine->latency +
-                 (double)cost->within / (machine->within > 0 ? machine->within : machine->bandwidth[AXIS_COPIES]);
-        rest.bytes[AXIS_COPIES] -= cost->within;
-        rest.calls[AXIS_COPIES]--;
+    double *out = link_of(s, c, AXIS_COPIES), *queue = &c->free[AXIS_COPIES], at = later(c->now, *queue);
+    if (a->act == ACT_GATHER) {
+        at = *out = later(at, *out) + across(s->machine, cost);
+        at += within(s->machine, cost);
+    } else {
+        at += within(s->machine, cost);
+        at = *out = later(at, *out) + across(s->machine, cost);
     }
-    const double across = transfer(machine, &rest, AXIS_COPIES);
-    c->bucket[a->index] = a->act == ACT_GATHER ? leg(inside, leg(out, c->now, across), within)
-                                               : leg(out, leg(inside, c->now, within), across);
+    c->bucket[a->index] = *queue = at;
     return 0;
 }
 

@@ -28,6 +28,7 @@ struct plan_machine {
     double inside, outside;
     bool leaves[AXES]; /* the axis sends to other nodes: all such axes of a rank share its way out */
     double within;     /* bandwidth between copies of a group; 0: as between all */
+    double stays;      /* part of what copies send to those of other groups, or without groups, that stays in the node */
 };
 
 /* Gives axes without a bandwidth that of where they lie on a mesh of this size, ranks filling nodes in order:

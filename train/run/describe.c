@@ -109,7 +109,7 @@ int run_describe(const struct run *run, const char *directory, FILE *out) {
         describe_data(run, out);
         describe_mesh(run, out);
         describe_pruning(run, out);
-        no_effect_print(&run->config, out);
+        no_effect_print(&run->config, run->mesh.sizes.size, out);
         backend_note(run->ops, "note      ", out);
     }
     if (run->mesh.size > 1) ranks_describe(&run->mesh, out);

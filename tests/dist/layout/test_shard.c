@@ -75,10 +75,11 @@ static void check_table(struct made_up rank, long size) {
         bool sharded = table.row[r].zone == ZONE_LARGE || table.row[r].zone == ZONE_SHARED_LARGE;
         *(sharded ? &large : &small) += table.row[r].count + 8; /* and a gap before it */
     }
+    const int group = rank.data % 2 ? 1 : rank.data / 2;
     for (int index = 0; index < rank.data; index++) {
         struct shards shards;
-        assert_int_equal(shards_create(&table, rank.data, index, 1, size, &shards), 0);
-        check_buckets(&table, &shards, rank.data, index, size);
+        assert_int_equal(shards_create(&table, rank.data, index, group, size, &shards), 0);
+        check_buckets(&table, &shards, rank.data, shards_part(rank.data, group, index), size);
         count_owners(&table, &shards, owners);
         assert_true(shards.moments <=
                     large / rank.data + small + 2 * SHARD_GRAIN + 2 * unit); /* 4 zones' ends */

@@ -209,6 +209,10 @@ int async_op_move(struct async_op *op) {
     return done ? deliver(op) : 0;
 }
 
+bool async_op_has_come(const struct async_op *op) {
+    return op->state == ASYNC_THERE;
+}
+
 int async_op_await(struct async_op *op) {
     while (op->state == ASYNC_FETCHED || op->state == ASYNC_UNDER_WAY) {
         if (op->axis->staging && op->axis->staging->first) {

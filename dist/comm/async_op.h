@@ -65,6 +65,8 @@ int async_op_receive(struct async_op *op, struct axis *axis, MPI_Comm comm, void
 
 /* Lets it move on, without waiting for other ranks. */
 int async_op_move(struct async_op *op);
+/* Whether MPI has done its part. */
+bool async_op_has_come(const struct async_op *op);
 /* Waits until MPI has done its part; x may not be looked at yet. Nothing on device communicators. */
 int async_op_await(struct async_op *op);
 /* Ends it: operations queued from now on find what came in and may overwrite what went out. */

@@ -69,6 +69,20 @@ static inline int shards_part(int copies, int group, int copy) {
     return copy % group * (copies / group) + copy / group;
 }
 
+/* A bucket's exchange between copies goes in two legs (dist/sync/buckets.c): between those of a group, and between those
+ * that have the same number in their groups. */
+enum leg { WITHIN, ACROSS, LEGS };
+
+/* The copies of a copy's leg: so many, first, first + stride, …, of which it is number `index`. */
+struct leg_copies {
+    int size, index, first, stride;
+};
+static inline struct leg_copies shards_leg(int copies, int group, int copy, enum leg leg) {
+    const int member = copy % group, of = copy / group;
+    if (leg == WITHIN) return (struct leg_copies){group, member, of * group, 1};
+    return (struct leg_copies){copies / group, of, member, group};
+}
+
 /* Where a piece begins in moment `which` of the state, which its tensor must have. */
 static inline long shards_place(const struct shards *shards, const struct piece *piece, int which) {
     return piece->moment - shards->bucket[piece->bucket].skipped[which];

@@ -66,10 +66,10 @@ static int end_leg(struct sync *sync, int bucket, enum leg leg) {
     int status = async_op_end(&b->op);
     activity_leave();
     copies->seconds += MPI_Wtime();
-    if (status || b->phase == GATHERING) return status ? status : copies->ops->device->status();
-    copies->ops->add_parts(part, ranks->size, sync->scratch + b->place * sync->largest,
-                           parts_of_leg(sync, bucket, leg) + ranks->index * part);
-    return copies->ops->device->status();
+    if (!status && b->phase == REDUCING)
+        copies->ops->add_parts(part, ranks->size, sync->scratch + b->place * sync->largest,
+                               parts_of_leg(sync, bucket, leg) + ranks->index * part);
+    return status ? status : copies->ops->device->status();
 }
 
 /* The bucket that is in its first leg goes on to its last. */
@@ -170,5 +170,5 @@ int sync_progress(struct sync *sync) {
     for (int b = 0; sync->under_way && b < sync->shards->buckets; b++)
         if (sync->bucket[b].phase != IDLE) TRY(async_op_move(&sync->bucket[b].op));
     if (sync->first < 0 || copies->device_comm || copies->staging) return 0;
-    return sync->bucket[sync->first].op.state == ASYNC_THERE ? go_on(sync) : 0;
+    return async_op_has_come(&sync->bucket[sync->first].op) ? go_on(sync) : 0;
 }

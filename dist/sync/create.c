@@ -14,12 +14,11 @@ static int duplicate(const struct axis *axis, MPI_Comm *out) {
 
 /* The ranks of both legs. */
 static int divide(const struct axis *copies, int group, struct async_ranks leg[LEGS]) {
-    const int groups = copies->size / group, member = copies->index % group, of = copies->index / group;
-    leg[WITHIN] = (struct async_ranks){group, member, of * group, 1, MPI_COMM_NULL};
-    leg[ACROSS] = (struct async_ranks){groups, of, member, group, MPI_COMM_NULL};
     for (int l = 0; l < LEGS; l++) {
-        if (leg[l].size == 1) continue;
-        MPI_TRY(MPI_Comm_split(copies->comm, l == WITHIN ? of : member, leg[l].index, &leg[l].comm));
+        const struct leg_copies of = shards_leg(copies->size, group, copies->index, (enum leg)l);
+        leg[l] = (struct async_ranks){of.size, of.index, of.first, of.stride, MPI_COMM_NULL};
+        if (of.size == 1) continue;
+        MPI_TRY(MPI_Comm_split(copies->comm, of.first, of.index, &leg[l].comm));
         MPI_TRY(MPI_Comm_set_errhandler(leg[l].comm, MPI_ERRORS_RETURN));
     }
     return 0;

@@ -15,9 +15,6 @@ static const int64_t REAL_BYTES = sizeof(real);
 /* What is done of a bucket. */
 enum phase { IDLE, REDUCING, GATHERING };
 
-/* Its exchanges: two, one after the other, of which one is nothing without groups of copies, or with one group. */
-enum leg { WITHIN, ACROSS, LEGS };
-
 /* Gathers under way at a time through host memory, which bounds that. */
 enum { GATHERS = 4 };
 

@@ -1,6 +1,6 @@
-/* Causal attention, forward, of whole sequences and of pieces of them. A block has a tile of queries of one head and walks over the keys with the
- * online softmax of Dao et al., "FlashAttention" (2022), algorithm 1; a thread keeps its part of the sums in
- * registers.
+/* Causal attention, forward, of whole sequences and of pieces of them. A block has a tile of queries of one
+ * head and walks over the keys with the online softmax of Dao et al., "FlashAttention" (2022), algorithm 1; a
+ * thread keeps its part of the sums in registers.
  *
  * The floor: 4·hd FLOP for each of the S·(S + 1)/2 pairs of a query and a key a head, about B·H·S²·hd·2, and
  * 4 bytes for each of B·S·(2H + 2K)·hd numbers and B·H·S log-sum-exps. A block reads keys and values for ROWS
@@ -150,7 +150,7 @@ static void run_in_width(long B, struct heads s, dropping drops, struct buffers 
 template <enum precision P>
 static void run_masked(long B, struct heads s, const struct mask *mask, struct buffers at) {
     if (mask)
-        run_in_width<P>(B, s, drops_of(mask), at);
+        run_in_width<P>(B, s, drops_of(mask, &s), at);
     else
         run_in_width<P>(B, s, keep_all(), at);
 }
@@ -170,9 +170,7 @@ static void attention_piece(long S, long N, long position, long key, long H, lon
     if (too_wide(hd)) return;
     struct heads s = heads_of_pieces(S, {N, position, key, ldq, ldkv}, H, K, hd, start,
                                      quads_at(q) && quads_at(kv) && quads_at(o));
-    struct mask own = {};
-    if (mask) own = mask_part(mask, position, key);
-    run_masked<P>(1, s, mask ? &own : NULL, {q, kv, o, lse});
+    run_masked<P>(1, s, mask, {q, kv, o, lse});
 }
 
 void cuda_attention_forward(struct ops *ops, enum precision precision) {

@@ -1,6 +1,6 @@
-/* Causal attention, backward, of whole sequences and of pieces of them. With P the probabilities, recomputed tile by tile from the log-sum-exps: dV =
- * Pᵀ·dO, dS = P ⊙ (dO·Vᵀ − rowsum(dO ⊙ O))/√hd, dQ = dS·K, dK = dSᵀ·Q (Dao et al., "FlashAttention", 2022,
- * algorithm 4).
+/* Causal attention, backward, of whole sequences and of pieces of them. With P the probabilities, recomputed
+ * tile by tile from the log-sum-exps: dV = Pᵀ·dO, dS = P ⊙ (dO·Vᵀ − rowsum(dO ⊙ O))/√hd, dQ = dS·K, dK = dSᵀ·Q
+ * (Dao et al., "FlashAttention", 2022, algorithm 4).
  *
  * Every gradient has one owner, which adds in a fixed order: a block has a tile of keys and walks over the
  * later queries of all heads of its group for dK and dV, another has a tile of queries and walks over the
@@ -199,7 +199,7 @@ static void run_in_order(long B, struct heads s, const struct mask *mask, struct
     LAUNCH(inner_products<P>, (unsigned)ceil_div(B * s.S * s.H, ATTENTION_WARPS), ATTENTION_THREADS, 0, B, s,
            o, at.dout, work);
     if (mask)
-        run_in_width<P>(B, s, at, drops_of(mask));
+        run_in_width<P>(B, s, at, drops_of(mask, &s));
     else
         run_in_width<P>(B, s, at, keep_all());
 }
@@ -221,9 +221,7 @@ static void attention_piece_back(long S, long N, long position, long key, long H
     if (too_wide(hd)) return;
     bool quads = quads_at(q) && quads_at(kv) && quads_at(dout) && quads_at(dq) && quads_at(dkv);
     struct heads s = heads_of_pieces(S, {N, position, key, ldq, ldkv}, H, K, hd, start, quads);
-    struct mask own = {};
-    if (mask) own = mask_part(mask, position, key);
-    run_in_order<P>(1, s, mask ? &own : NULL, {q, kv, dout, lse, work, dq, dkv}, o, work);
+    run_in_order<P>(1, s, mask, {q, kv, dout, lse, work, dq, dkv}, o, work);
 }
 
 void cuda_attention_back(struct ops *ops, enum precision precision) {

@@ -19,10 +19,11 @@ struct drop_some {
     float over; /* 1/(1 − p), the factor of what is kept */
 };
 
-static inline struct drop_some drops_of(const struct mask *mask) {
+/* Of a mask whose rows and columns are positions. */
+static inline struct drop_some drops_of(const struct mask *mask, const struct heads *s) {
     struct drop_some drops;
-    drops.site = mask->site, drops.head = mask->head, drops.row = mask->row;
-    drops.column = (uint32_t)mask->column, drops.limit = mask_limit(mask->p);
+    drops.site = mask->site, drops.head = mask->head, drops.row = mask->row + (uint64_t)(s->key + s->ahead);
+    drops.column = (uint32_t)(mask->column + (uint64_t)s->key), drops.limit = mask_limit(mask->p);
     drops.over = (float)(1 / (1 - mask->p));
     return drops;
 }

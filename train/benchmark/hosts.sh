@@ -45,11 +45,14 @@ echo "One rank: $alone s a step, $flops arithmetic a second"
 echo
 echo "| network | mesh | measured | plan | plan : measured |"
 echo "| --- | --- | ---: | ---: | ---: |"
+row() { # NAME MEASURED PLANNED
+    awk -v name="$1" -v network="$network" -v real="$2" -v plan="$3" 'BEGIN { printf "| %s | %s | %.3f s | %.3f s | %+.1f%% |\n", network, name, real, plan, 100 * (plan / real - 1) }'
+}
 case_of() { # NAME OPTION …
     local real plan
     real=$(measured 2 "${@:2}")
     plan=$(planned step_seconds --ranks 2 "${@:2}" --flops "$flops" --bandwidth-data "$speed" --bandwidth-tensor "$speed" --bandwidth-pipeline "$speed" --bandwidth-context "$speed" --latency "$latency")
-    awk -v name="$1" -v network="$network" -v real="$real" -v plan="$plan" 'BEGIN { printf "| %s | %s | %.3f s | %.3f s | %+.1f%% |\n", network, name, real, plan, 100 * (plan / real - 1) }'
+    row "$1" "$real" "$plan"
 }
 # Two ranks a host, which share its core and its way out, and reach each other in no time.
 four_of() { # NAME OPTION …
@@ -57,7 +60,7 @@ four_of() { # NAME OPTION …
     real=$(measured 4 --set mesh.data=4 "${@:2}")
     awk -v f="$flops" -v s="$speed" -v l="$latency" 'BEGIN { printf "node: 2\nflops: %g\nbandwidth_outside: %g\nbandwidth_inside: 1e11\nbandwidth_memory: 10e9\nlatency: %g\n", f / 2, s / 2, l }' > nodes.yaml
     plan=$(planned step_seconds --set mesh.data=4 "${@:2}" --machine "$PWD/nodes.yaml")
-    awk -v name="$1" -v network="$network" -v real="$real" -v plan="$plan" 'BEGIN { printf "| %s | %s | %.3f s | %.3f s | %+.1f%% |\n", network, name, real, plan, 100 * (plan / real - 1) }'
+    row "$1" "$real" "$plan"
 }
 [ $# -gt 0 ] || set -- 10gbit 500mbit
 for network in "$@"; do

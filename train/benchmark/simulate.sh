@@ -112,6 +112,7 @@ with wire-v 4 2 2 64 "${wire[@]}" "${v[@]}"
 with wire-v-pieces 4 2 2 64 "${wire[@]}" "${v[@]}" "${pieces[@]}"
 with wire-v-pieces-memory-connection 4 2 2 64 "${wire[@]}" "${v[@]}" "${pieces[@]}" "${memory[@]}" "${connection[@]}"
 with wire-v-pieces-memory 4 2 4 64 "${wire[@]}" "${v[@]}" "${pieces[@]}" "${memory[@]}"
+with groups 4 1 4 64 "${all[@]}" --set mesh.sum_group=2
 with flat 32 1 4 512 "${all[@]}"
 with groups 32 1 4 512 "${all[@]}" --set mesh.sum_group=8
 with groups 16 2 4 512 "${all[@]}" "${pieces[@]}" "${connection[@]}" --set mesh.sum_group=4
@@ -122,7 +123,16 @@ predicted 128 2 4 4 4096
 predicted 32 2 16 1 4096
 predicted 32 2 16 2 4096
 predicted 64 4 4 1 4096
-predicted 128 2 4 1 4096 "${all[@]}" "${pieces[@]}" "${connection[@]}" --set mesh.sum_group=4
-predicted 128 1 8 1 4096 "${all[@]}" --set mesh.sum_group=8
-predicted 256 1 4 1 4096 "${all[@]}" --set mesh.sum_group=8
-both 32 8 4 1 512 # minutes
+for group in 1 4; do # at once, and in groups
+    predicted 128 2 4 1 4096 "${all[@]}" "${pieces[@]}" "${connection[@]}" --set mesh.sum_group=$group
+    predicted 256 2 2 1 4096 "${wire[@]}" "${v[@]}" "${pieces[@]}" "${connection[@]}" --set mesh.sum_group=$group
+done
+for group in 1 8; do
+    for mesh in "128 1 8" "512 1 2" "256 1 4"; do
+        # shellcheck disable=SC2086
+        predicted $mesh 1 4096 "${wire[@]}" "${v[@]}" --set mesh.sum_group=$group
+    done
+    predicted 256 1 4 1 4096 "${all[@]}" --set mesh.sum_group=$group
+done
+both 32 8 4 1 512 # minutes, as the next
+with groups 256 1 4 4096 "${all[@]}" --set mesh.sum_group=8

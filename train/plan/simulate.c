@@ -255,15 +255,10 @@ static int start_bucket(void *simulator, const struct action *a) {
     struct clock *c = clock_of(s);
     compute(s, a);
     const struct action_cost *cost = cost_of(s);
-    double *out = link_of(s, c, AXIS_COPIES), *queue = &c->free[AXIS_COPIES], at = later(c->now, *queue);
-    if (a->act == ACT_GATHER) {
-        at = *out = later(at, *out) + across(s->machine, cost);
-        at += within(s->machine, cost);
-    } else {
-        at += within(s->machine, cost);
-        at = *out = later(at, *out) + across(s->machine, cost);
-    }
-    c->bucket[a->index] = *queue = at;
+    double *out = link_of(s, c, AXIS_COPIES), *queue = &c->free[AXIS_COPIES];
+    const double inside = within(s->machine, cost), before = a->act == ACT_GATHER ? 0 : inside;
+    *out = later(later(c->now, *queue) + before, *out) + across(s->machine, cost);
+    c->bucket[a->index] = *queue = *out + (inside - before);
     return 0;
 }
 

@@ -18,9 +18,6 @@
 /* Tags: a step's messages between stages have their own numbers. */
 enum { TAG_TENSOR = 1, TAG_SHARE = 2, TAG_CONTEXT = 3, TAG_BUCKET = 10, TAG_MESSAGE = 1000000 };
 
-/* The two legs of a bucket's exchange (dist/sync/buckets.c). */
-enum leg { WITHIN, ACROSS, LEGS };
-
 /* A bucket's exchanges so far. */
 struct exchange {
     int started;
@@ -156,26 +153,21 @@ static int work(void *tracer, const struct action *a) {
 }
 
 /* The rank that is `by` places further among those of a leg. */
-static long peer_in_leg(const struct tracer *t, enum leg leg, int by) {
-    const int group = t->plan->config->mesh.sum_group, groups = t->plan->work.size[AXIS_COPIES] / group;
-    int member = t->index[AXIS_COPIES] % group, of = t->index[AXIS_COPIES] / group;
-    if (leg == WITHIN)
-        member = (member + by + group) % group;
-    else
-        of = (of + by + groups) % groups;
-    return rank_at(t->plan, of * group + member, t->index[AXIS_TENSOR], t->index[AXIS_PIPELINE]);
+static long peer_in_leg(const struct tracer *t, const struct leg_copies *leg, int by) {
+    const int number = (leg->index + by + leg->size) % leg->size;
+    return rank_at(t->plan, leg->first + number * leg->stride, t->index[AXIS_TENSOR], t->index[AXIS_PIPELINE]);
 }
 
 /* Starts a leg of the bucket's sum or gather that has begun last, or waits for it. */
 static void exchange_leg(const struct tracer *t, int bucket, enum leg leg, bool start) {
     const struct exchange *exchange = &t->exchange[bucket];
-    const int group = t->plan->config->mesh.sum_group,
-              ranks = leg == WITHIN ? group : t->plan->work.size[AXIS_COPIES] / group;
+    const struct leg_copies of = shards_leg(t->plan->work.size[AXIS_COPIES], t->plan->config->mesh.sum_group,
+                                            t->index[AXIS_COPIES], leg);
     const long tag = TAG_BUCKET + 2L * bucket + exchange->started - 1;
     if (!exchange->bytes[leg]) return;
-    for (int i = 1; i < ranks; i++) {
-        const long to = peer_in_leg(t, leg, i), from = peer_in_leg(t, leg, -i);
-        const double part = (double)exchange->bytes[leg] / (ranks - 1);
+    for (int i = 1; i < of.size; i++) {
+        const long to = peer_in_leg(t, &of, i), from = peer_in_leg(t, &of, -i);
+        const double part = (double)exchange->bytes[leg] / (of.size - 1);
         if (start)
             line(t, "irecv", from, tag, part), line(t, "isend", to, tag, part);
         else

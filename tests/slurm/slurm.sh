@@ -68,7 +68,7 @@ ended() { # NAME JOB STATE STATUS [RESTARTS]
         fail "$1 (job $2) is $state with $(show "$2" ExitCode) after $restarts restarts instead of $3 $4:0 after ${5:-0}"
     fi
     echo "$1: $3, status $4, restarts $restarts, $SECONDS s"
-    if [ "$restarts" -gt "${5:-0}" ]; then echo "$1: one start more than expected:"; grep -iE 'signal|error|status' "$1.out" || true; fi
+    if [ "$restarts" -gt "${5:-0}" ]; then echo "$1: one start more than expected:"; grep -iE 'signal|error|status|^\[' "$1.out" || true; fi
 }
 
 out_says() { grep -q -- "$2" "$1.out" || { told "$1"; fail "no '$2' from $1"; }; }
@@ -133,8 +133,9 @@ export GDN_CHECK=0 # it takes a while where all start at once
 # Stand-ins for the program: one that runs until it is asked to stop, in chains of which one is out of time and one is cancelled; and
 # statuses that no signal gave.
 mkdir bin
-# A signal to the whole step may end what it waits for before it comes to the program itself, which then waits on.
-printf '#!/bin/bash\ntrap "exit 3" TERM USR2\necho it waits\nwhile :; do sleep 300 & wait; done\n' > bin/waits
+# It waits without a process of its own: begun after a signal to the whole step, that would outlive it and keep its output open, which
+# Slurm waits for.
+printf '#!/bin/bash\ntrap "exit 3" TERM USR2\nexec 3<> <(:)\necho it waits\nwhile :; do read -rt 1 -u 3; done\n' > bin/waits
 printf '#!/bin/bash\nexit 127\n' > bin/exits127
 printf '#!/bin/bash\nexit 255\n' > bin/exits255
 chmod +x bin/*

@@ -14,8 +14,8 @@ static inline double squares_of(const struct ops *ops, long n, const real *x) {
 enum { LOWRANK_ROWS = 128 }; /* of x at a time where an error is measured */
 
 /* Rows of w->sketch [k, T] become an orthonormal basis of nearly the space of x's k largest left singular
- * vectors, by a sketch of x with k random vectors and `power` power iterations. k ≤ min(T, D). Uses
- * w->basis [k, D]. */
+ * vectors, by a sketch of x with k random vectors and `power` power iterations. k ≤ min(T, D), of divided
+ * rows min(size·T, D). Uses w->basis [k, D]. */
 void range_find(struct lowrank *w, long T, long D, const real *x, long k, int power, uint64_t seed);
 
 /* Refuses x as lowrank_factor does, else begins `out` with its sizes and norm. */

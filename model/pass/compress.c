@@ -8,14 +8,30 @@
 #include "model/pass/private.h"
 
 static long rank_of(const struct model *m, long T) {
-    return lowrank_of_ratio(T, m->stream, m->compress);
+    return lowrank_of_ratio(T * m->context->size, m->stream, m->compress);
+}
+
+static const struct lowrank_ranks *ranks_of(const struct model *m) {
+    return m->passes->ranks.size > 1 ? &m->passes->ranks : NULL;
+}
+
+int meet_context_ranks(struct model *m) {
+    struct pass_state *p = m->passes;
+    const long T = m->batch * m->length;
+    if (!(m->compress > 0) || m->context->size == 1) return 0;
+    return axis_host_create(m->context, rank_of(m, T) * m->stream, &p->together);
 }
 
 void lay_out_split(struct model *m, long T) {
     long W = m->stream, k = rank_of(m, T);
     bool host = m->ops->device->host;
-    lowrank_lay_out(&m->passes->lowrank, host ? &m->scratch : &m->staging, ops_on_host(m->ops), T, W, k,
-                    false);
+    m->passes->ranks = (struct lowrank_ranks){.size = m->context->size,
+                                              .index = m->context->index,
+                                              .with = &m->passes->together,
+                                              .sum = axis_host_sum,
+                                              .gather = axis_host_gather_columns};
+    lowrank_lay_out_divided(&m->passes->lowrank, host ? &m->scratch : &m->staging, ops_on_host(m->ops), T, W,
+                            k, ranks_of(m));
     if (host) return;
     m->passes->split_x = take(&m->staging, T * W);
     m->passes->split_q = take(&m->staging, T * k);
@@ -28,15 +44,30 @@ void lay_out_factors(struct model *m, struct kept_output *kept, long T) {
     kept->b = take(&m->nodes, k * W);
 }
 
-/* The arithmetic of lowrank_split: four products with x, and three orthonormal bases of k vectors by LAPACK,
- * which a planned model cannot call, 4nk² − 4k³/3 each. */
+/* An orthonormal basis of k vectors of that length by LAPACK, which a planned model cannot call: 4nk² −
+ * 4k³/3. */
+static void count_basis(const struct model *m, long length, long k) {
+    m->ops->gemm('N', 'N', k, k, 2 * length - 2 * k / 3, 1, NULL, k, NULL, k, 0, NULL, k);
+}
+
+/* One of the sketch, whose columns context ranks may have divided: each first its own, as far as there are k
+ * of them. */
+static void count_sketch_basis(const struct model *m, long T, long k) {
+    const bool divided = ranks_of(m), enough = T >= k;
+    if (!divided || enough) count_basis(m, T, k);
+    if (!divided) return;
+    count_basis(m, m->context->size * (enough ? k : T), k);
+    if (enough) m->ops->gemm('N', 'N', k, T, k, 1, NULL, k, NULL, T, 0, NULL, T);
+}
+
+/* The arithmetic of lowrank_split, four products with x and three bases, and what it hands over. */
 static void count_split(struct model *m, long k) {
     long T = m->T, W = m->stream;
-    const long length[] = {T, W, T};
     for (int product = 0; product < 4; product++)
         m->ops->gemm('N', 'N', T, k, W, 1, NULL, W, NULL, k, 0, NULL, k);
-    for (int basis = 0; basis < 3; basis++)
-        m->ops->gemm('N', 'N', k, k, 2 * length[basis] - 2 * k / 3, 1, NULL, k, NULL, k, 0, NULL, k);
+    for (int i = 0; i < 2; i++) count_sketch_basis(m, T, k);
+    count_basis(m, W, k);
+    lowrank_split_planned(ranks_of(m), T, W, k);
 }
 
 /* All rows, where only own ones are because no active connection reads the node. */

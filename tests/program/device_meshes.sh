@@ -84,7 +84,11 @@ expect 3 "$GDN_BINARY" train mean.yaml --run-dir moved --set train.stop_at=3 > m
 expect 0 "$GDN" train mean.yaml --run-dir moved > moved.log 2>&1
 close one_mean moved
 
-# What crosses stages as factors, and what is stored of differences, are made on the host.
+# What crosses stages as factors, what is kept so, of a sequence that is cut over ranks too, and what is stored of differences, are made on the host.
+kept=("${documents[@]}" --set train.compress_sources=0.5)
+on 1.1.1 mean whole_kept "${kept[@]}"
+on 2.1.1 mean cut_kept "${kept[@]}" "${cut[@]}" --set mesh.transport="$([ "$DEVICE" = emulated ] && echo nccl || echo staged)"
+close whole_kept cut_kept
 on 1.1.2 mean factors --set mesh.compress_boundary=0.5
 on 1.1.1 full_heads stored --set delta_store.interval=2 --set delta_store.ratio=0.5
 equal one_full_heads stored

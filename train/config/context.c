@@ -17,15 +17,5 @@ int validate_context(const struct reading *reading) {
                        "must be a multiple of "
                        "2 x context",
                        KEY_PATH(train.sequence_length));
-    if (config->train.compress_sources > 0)
-        return refused("compressed sources are factors of a rank's own tokens, so that losses would follow "
-                       "from context: 0 is "
-                       "expected, or context 1",
-                       KEY_PATH(train.compress_sources));
-    if (config->mesh.compress_boundary > 0)
-        return refused("what is compressed between stages are factors of a rank's own tokens, so that losses "
-                       "would follow from "
-                       "context: 0 is expected, or context 1",
-                       KEY_PATH(mesh.compress_boundary));
     return GDN_OK;
 }

@@ -6,24 +6,30 @@
 #include "kernels/lowrank/lowrank.h"
 #include "model/params/stream.h"
 
+long boundary_rank(const struct layout *layout, long T, long D) {
+    return lowrank_of_ratio(layout->context > 1 ? T * layout->context : T, D, layout->compress);
+}
+
 long boundary_elements(const struct layout *layout, long T, long D) {
     if (!(layout->compress > 0) || T == 0) return T * D;
-    return lowrank_of_ratio(T, D, layout->compress) * (T + D);
+    return boundary_rank(layout, T, D) * (T + D);
 }
 
 int boundary_validate(const struct config *config, long micro_batch) {
-    const struct layout layout = {.compress = config->mesh.compress_boundary};
-    long T = micro_batch * config->train.sequence_length, D = stream_width(&config->model);
+    const int context = config->mesh.size[AXIS_CONTEXT];
+    const struct layout layout = {.compress = config->mesh.compress_boundary, .context = context};
+    long T = micro_batch * config->train.sequence_length / context, D = stream_width(&config->model);
     if (!(layout.compress > 0) || boundary_elements(&layout, T, D) < T * D) return 0;
-    long max = (T * D - 1) / (T + D), side = T < D ? T : D; /* the greatest rank that saves something */
+    long max = (T * D - 1) / (T + D); /* the greatest rank that saves something */
+    long all = T * context, side = all < D ? all : D;
     char text[80] = "none saves here";
     if (max) snprintf(text, sizeof text, "at most %.4g", (double)max / (double)side);
     return gdn_fail(GDN_INPUT,
                     "mesh.compress_boundary: %g saves nothing: factors of rank %ld have %ld elements, blocks "
                     "%ld\n"
-                    "  with model.hidden_size %ld, train.micro_batch_size %ld and train.sequence_length %d\n"
+                    "  with model.hidden_size %ld, train.micro_batch_size %ld, train.sequence_length %d and "
+                    "mesh.context %d\n"
                     "  expected: %s; or 0, which sends blocks as they are",
-                    layout.compress, lowrank_of_ratio(T, D, layout.compress),
-                    boundary_elements(&layout, T, D), T * D, D, micro_batch, config->train.sequence_length,
-                    text);
+                    layout.compress, boundary_rank(&layout, T, D), boundary_elements(&layout, T, D), T * D, D,
+                    micro_batch, config->train.sequence_length, context, text);
 }

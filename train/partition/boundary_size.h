@@ -1,10 +1,14 @@
 /* Sizes of the messages between pipeline stages that are compressed (mesh.compress_boundary): a block [T, D]
- * goes as factors [T, k] and [k, D] (train/step/boundary.h). */
+ * goes as factors [T, k] and [k, D] (train/step/boundary.h). Where context ranks share sequences, T are a
+ * rank's own rows, and k follows from all of theirs, which are factorised together. */
 #ifndef GDN_BOUNDARY_SIZE_H
 #define GDN_BOUNDARY_SIZE_H
 
 #include "dist/layout/layout.h"
 #include "train/config/config.h"
+
+/* k, of a block with T own rows. */
+long boundary_rank(const struct layout *layout, long T, long D);
 
 /* Elements of a message with a block of T rows. */
 long boundary_elements(const struct layout *layout, long T, long D);

@@ -5,6 +5,8 @@
 #include "dist/sync/sync.h"
 #include "kernels/backends/backends.h"
 #include "kernels/base/status.h"
+#include "model/params/stream.h"
+#include "train/partition/boundary_size.h"
 #include "train/plan/cost.h"
 #include "train/step/dry_run.h"
 
@@ -100,6 +102,10 @@ static int begin(struct counting *c, const struct costing *of, struct pass_costs
     TRY(model_size_weight_sets(of->config, of->table, &part, of->batch, of->length));
     TRY(model_create_planned(of->config, of->table, &part, of->batch, of->length, true, &c->model));
     TRY(axis_reserve(&c->mesh.axis[AXIS_TENSOR], sync_longest_partial(of->table)));
+    if (layout->compress > 0 && of->context > 1) {
+        const long T = of->batch * of->length, D = stream_width(of->config);
+        TRY(axis_reserve(&c->mesh.axis[AXIS_CONTEXT], boundary_rank(layout, T, D) * D));
+    }
     model_memory(c->model, &out->memory);
     out->pieces = c->mesh.axis[AXIS_TENSOR].pieces_count;
     out->context_pieces = c->mesh.axis[AXIS_CONTEXT].pieces_count;

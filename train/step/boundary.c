@@ -58,6 +58,10 @@ static bool on_host(const struct boundary *b) {
     return !b->ops || b->ops->device->host;
 }
 
+static const struct lowrank_ranks *ranks_of(const struct boundary *b) {
+    return b->ranks.size ? &b->ranks : NULL;
+}
+
 void boundary_lay_out(struct boundary *b, struct arena *arena, struct arena *device) {
     const struct layout *layout = b->layout;
     if (!(layout->compress > 0)) return;
@@ -67,8 +71,14 @@ void boundary_lay_out(struct boundary *b, struct arena *arena, struct arena *dev
         b->copy = take(arena, b->T * b->D, sizeof(real));
         b->factors = take(device, b->room, sizeof(real));
     }
-    lowrank_lay_out(&b->scratch, arena, b->host, b->T, b->D, lowrank_of_ratio(b->T, b->D, layout->compress),
-                    false);
+    if (layout->context > 1)
+        b->ranks = (struct lowrank_ranks){.size = layout->context,
+                                          .index = b->context ? b->context->index : 0,
+                                          .with = &b->together,
+                                          .sum = axis_host_sum,
+                                          .gather = axis_host_gather_columns};
+    lowrank_lay_out_divided(&b->scratch, arena, b->host, b->T, b->D, boundary_rank(layout, b->T, b->D),
+                            ranks_of(b));
     b->output_of = take(arena, (long)layout->chunks * b->nodes, sizeof *b->output_of);
     b->residual_of = take(arena, (long)layout->chunks * b->nodes, sizeof *b->residual_of);
     find_places(b);
@@ -76,6 +86,15 @@ void boundary_lay_out(struct boundary *b, struct arena *arena, struct arena *dev
     b->output = take(arena, b->outputs * b->room, sizeof(real));
     b->compressed = take(arena, b->outputs, sizeof *b->compressed);
     b->residual = take(arena, b->residuals * b->T * b->D, sizeof(real));
+}
+
+int boundary_meet(struct boundary *b) {
+    if (!ranks_of(b)) return 0;
+    return axis_host_create(b->context, boundary_rank(b->layout, b->T, b->D) * b->D, &b->together);
+}
+
+void boundary_free(struct boundary *b) {
+    axis_host_free(&b->together);
 }
 
 /* ---------------------------------------------------------------------------------------------- messages */
@@ -93,7 +112,7 @@ real *boundary_room(const struct boundary *b, int block) {
 }
 
 static long rank_of(const struct boundary *b, long T) {
-    return lowrank_of_ratio(T, b->D, b->layout->compress);
+    return boundary_rank(b->layout, T, b->D);
 }
 
 void boundary_decompress(struct boundary *b, int block, long T, real *x) {
@@ -150,4 +169,14 @@ const real *boundary_compress_output(struct boundary *b, const struct action *a,
     }
     b->compressed[at] = a->micro_batch;
     return q;
+}
+
+void boundary_count(struct boundary *b, const struct actions *list, const struct action *a, long T) {
+    const int context = b->layout->context;
+    const bool as_it_came = a->buffer >= 0 && (a->payload == PAYLOAD_SOURCE || just_received(list, a));
+    if (context < 2 || !T || as_it_came) return;
+    struct axis_host planned = {.axis = b->context};
+    const struct lowrank_ranks ranks = {
+        .size = context, .with = &planned, .sum = axis_host_sum, .gather = axis_host_gather_columns};
+    lowrank_split_planned(&ranks, T, b->D, rank_of(b, T));
 }

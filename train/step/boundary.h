@@ -16,6 +16,10 @@
  * them, and so are their factors; a source gradient may be a rank's terms of a sum, which then is the sum
  * of what the ranks send.
  *
+ * Where context ranks share sequences, their rows are factorised together, but for rounding into the factors
+ * that one rank would make, so what is compressed, and when, is the same on all of them; each sends its own
+ * rows' part of q, and b.
+ *
  * The sketch of the factorisation is a function of step and message: the same run gives the same bits.
  *
  * The host factorises, and messages are in host memory, on whatever device the blocks are: blocks are
@@ -23,6 +27,7 @@
 #ifndef GDN_BOUNDARY_H
 #define GDN_BOUNDARY_H
 
+#include "dist/comm/axis_host.h"
 #include "kernels/base/arena.h"
 #include "kernels/lowrank/lowrank.h"
 #include "train/partition/boundary_size.h"
@@ -33,11 +38,14 @@ struct boundary {
     const struct ops *ops;           /* of the device that blocks lie on; NULL: the host, in plans */
     const struct pipeline *pipeline; /* with this rank's actions of a step with all distances */
     const struct layout *layout;     /* this rank's; compress may be 0: then there is nothing here */
+    struct axis *context;            /* NULL in plans of memory */
     long T, D;                       /* of the largest block */
     int nodes;                       /* num_layers + 1 */
     /* the rest is private to boundary.c */
     const struct ops *host;
     struct lowrank scratch;
+    struct axis_host together;  /* the context axis, where it has several ranks, */
+    struct lowrank_ranks ranks; /* and what lowrank calls; size 0 without */
     real *copy;    /* [T, D] of a block, where blocks lie on a device */
     real *factors; /* [room] on the device, likewise */
     long room;     /* elements of the largest message */
@@ -57,6 +65,15 @@ struct boundary {
  * once while they count, once when they have memory. What is above `host` must be set, and zeros behind
  * it. */
 void boundary_lay_out(struct boundary *boundary, struct arena *arena, struct arena *device);
+
+/* The context ranks come together, after the layout. GDN_INTERNAL without memory. */
+int boundary_meet(struct boundary *boundary);
+void boundary_free(struct boundary *boundary);
+
+/* In a dry run, which lays nothing out: counts on the context axis what compressing for this SEND of T rows
+ * hands over. `list` has the action. */
+void boundary_count(struct boundary *boundary, const struct actions *list, const struct action *action,
+                    long T);
 
 /* Before the first message of a step of so many micro-batches; `step` numbers it. */
 void boundary_begin(struct boundary *boundary, uint64_t step, int micro_batches);

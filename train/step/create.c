@@ -89,6 +89,7 @@ static void describe(struct executor *x, int rank) {
         .ops = x->e.ops,
         .pipeline = pipeline,
         .layout = x->layout,
+        .context = x->e.mesh ? &x->e.mesh->axis[AXIS_CONTEXT] : NULL,
         .T = x->e.batch * x->e.length,
         .D = stream_width(x->e.config),
         .nodes = x->e.config->num_layers + 1,
@@ -120,6 +121,7 @@ static int build(struct executor *x) {
     x->message = x->peer + actions;
     TRY(reserved);
     lay_out(x);
+    TRY(boundary_meet(&x->boundary));
     if (x->e.graphs) x->recording.device = x->e.ops->device;
     return 0;
 }
@@ -158,6 +160,7 @@ void executor_free(struct executor *executor) {
     if (!executor) return;
     recording_free(&executor->recording);
     transport_free(executor->transport);
+    boundary_free(&executor->boundary);
     free(executor->peer);
     arena_free(&executor->arena);
     arena_free(&executor->on_device);

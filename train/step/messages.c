@@ -10,6 +10,12 @@ static bool compressed(const struct executor *x, const struct action *a) {
     return !x->dry && message_is_compressed(x->layout, a->payload);
 }
 
+/* It counts, too, what context ranks hand over to make them. */
+static void count_compressing(struct executor *x, const struct action *a) {
+    if (x->dry && message_is_compressed(x->layout, a->payload))
+        boundary_count(&x->boundary, x->list, a, executor_rows(x, a->micro_batch));
+}
+
 static bool packed(const struct executor *x) {
     return !x->dry && packs(&x->packing);
 }
@@ -89,6 +95,7 @@ static int send_output(struct executor *x, const struct action *a) {
 
 int execute_send(void *executor, const struct action *a) {
     struct executor *x = executor;
+    count_compressing(x, a);
     if (a->buffer < 0) return send_output(x, a);
     real *block = executor_buffer(x, a)->x;
     const real *from = block;

@@ -9,6 +9,7 @@
 #include "tests/train/run/mesh_fixture.h"
 #include "tests/train/step/boundary_case.h"
 #include "tests/train/step/outcome.h"
+#include "train/config/rows.h"
 #include "train/step/boundary.h"
 #include "train/loop/loop.h"
 #include "train/plan/plan.h"
@@ -25,6 +26,14 @@ static struct mesh_case cases[] = {
     {{1, 2, 2}, {"mesh.delta=connection", "mesh.narrow_sources=false", "mesh.interleave=4"}},
 };
 enum { CASES = sizeof cases / sizeof *cases };
+
+/* Where two context ranks factorise together, which their ranks hand over for. */
+static struct mesh_case context_cases[] = {
+    {{2, 1, 2}, {"mesh.data=1", "mesh.context=2", "model.delta.embedding_source=true", "mesh.interleave=4"}},
+    {{2, 1, 2}, {"mesh.data=1", "mesh.context=2", "mesh.interleave=2", "mesh.narrow_sources=false"}},
+    {{2, 1, 4},
+     {"mesh.data=1", "mesh.context=2", "model.delta.embedding_source=true", "mesh.narrow_sources=false"}},
+};
 
 /* ------------------------------------------------------------------------------------------------- runs */
 
@@ -109,8 +118,8 @@ static void test_plan(void **state) {
         assert_int_equal(plan_create(&run.config, run.mesh.size, &machine, &plan), 0);
         const struct execution planned = {.config = &run.config.model,
                                           .pipeline = &run.part.pipeline,
-                                          .batch = run.part.micro_batch,
-                                          .length = run.config.train.sequence_length};
+                                          .batch = config_rows(&run.config, run.part.micro_batch),
+                                          .length = config_row_length(&run.config)};
         assert_int_equal(executor_planned(&planned, run.mesh.axis[AXIS_PIPELINE].index),
                          executor_memory(run.trainer.executor));
         for (int step = 0; step < 2; step++) {
@@ -162,9 +171,13 @@ int rank_main(void) {
                  {"plan", test_plan},
                  {"evaluation", test_evaluation},
                  {"not finite", test_not_finite}};
-    enum { STEPS = sizeof steps / sizeof *steps };
-    struct CMUnitTest tests[STEPS * CASES];
-    size_t count = 0;
+    enum {
+        STEPS = sizeof steps / sizeof *steps,
+        CONTEXT_CASES = sizeof context_cases / sizeof *context_cases
+    };
+    struct CMUnitTest tests[STEPS * CASES + CONTEXT_CASES];
+    size_t count = tests_of_cases(tests, test_plan, context_cases, CONTEXT_CASES, sizeof *context_cases);
+    for (size_t i = 0; i < count; i++) tests[i].name = "plan with context ranks";
     for (int s = 0; s < STEPS; s++)
         for (size_t i = tests_of_cases(tests + count, steps[s].test, cases, CASES, sizeof *cases); i; i--)
             tests[count++].name = steps[s].name;

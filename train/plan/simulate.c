@@ -18,10 +18,12 @@ struct message {
 struct clock {
     int at; /* next action */
     double now;
-    double free[AXES + 1]; /* when each axis's link is free again, and the way out of the node */
-    double *bucket;        /* [buckets] when the sum or gather under way is done */
-    bool waits;            /* for another rank: its next action cannot be done yet */
-    int meets[ACTS];       /* where in its list it meets the other ranks, by kind of action; −1: nowhere */
+    /* When each axis's link is free again for what it sends and for what comes, and behind them the way out
+     * of the node and the way in. A message between stages waits for sums of the receiver, too. */
+    double out[AXES + 1], in[AXES + 1];
+    double *bucket;  /* [buckets] when the sum or gather under way is done */
+    bool waits;      /* for another rank: its next action cannot be done yet */
+    int meets[ACTS]; /* where in its list it meets the other ranks, by kind of action; −1: nowhere */
 };
 
 struct simulator {
@@ -70,9 +72,9 @@ static double later(double a, double b) {
     return a > b ? a : b;
 }
 
-/* The link that an axis sends over: its own, or the one way out of the node. */
-static double *link_of(struct simulator *s, struct clock *clock, int axis) {
-    return &clock->free[s->machine->leaves[axis] ? AXES : axis];
+/* The link of an axis, in `out` and `in`: its own, or the one way out of the node. */
+static int link_of(const struct simulator *s, int axis) {
+    return s->machine->leaves[axis] ? AXES : axis;
 }
 
 static double transfer(const struct plan_machine *machine, const struct action_cost *cost, int axis) {
@@ -91,10 +93,11 @@ static double waited(const struct plan_machine *machine, const struct action_cos
 /* Once both ends have started a message, its arrival is known. */
 static void start_transfer(struct simulator *s, struct message *m) {
     if (isnan(m->sent) || isnan(m->posted)) return;
-    struct clock *sender = &s->clock[m->sender];
-    double *link = link_of(s, sender, AXIS_PIPELINE), start = later(later(m->sent, m->posted), *link);
+    const int link = link_of(s, AXIS_PIPELINE);
+    double *out = &s->clock[m->sender].out[link], *in = &s->clock[m->receiver].in[link];
+    double start = later(later(m->sent, m->posted), later(*out, *in));
     double sending = (double)m->cost->bytes[AXIS_PIPELINE] / s->machine->bandwidth[AXIS_PIPELINE];
-    *link = start + sending;
+    *out = *in = start + sending;
     m->arrived = start + sending + s->machine->latency;
     s->clock[m->sender].waits = s->clock[m->receiver].waits = false;
 }
@@ -255,9 +258,10 @@ static int start_bucket(void *simulator, const struct action *a) {
     struct clock *c = clock_of(s);
     compute(s, a);
     const struct action_cost *cost = cost_of(s);
-    double *out = link_of(s, c, AXIS_COPIES), *queue = &c->free[AXIS_COPIES];
+    const int link = link_of(s, AXIS_COPIES);
+    double *out = &c->out[link], *in = &c->in[link], *queue = &c->out[AXIS_COPIES];
     const double inside = within(s->machine, cost), before = a->act == ACT_GATHER ? 0 : inside;
-    *out = later(later(c->now, *queue) + before, *out) + across(s->machine, cost);
+    *out = *in = later(later(c->now, *queue) + before, later(*out, *in)) + across(s->machine, cost);
     c->bucket[a->index] = *queue = *out + (inside - before);
     return 0;
 }

@@ -32,7 +32,7 @@ struct layout {
     double compress;    /* what else crosses stages goes as low-rank factors of this part of the full rank; 0:
                            as it is (train/step/boundary.h) */
     bool feedback;      /* what that drops of a gradient joins the next micro-batch's */
-    int context;        /* ranks whose tokens are then factorised together; 0 or 1: each its own */
+    int compress_over;  /* context ranks, whose tokens are then factorised together; 0 or 1: each its own */
     enum wire wire;     /* in which type values cross stages and tensor ranks */
     int tensor_pieces;  /* of a product whose rows are summed over tensor ranks: one's sum travels beside the
                            next (dist/comm/axis_begun.h); 0 or 1: sums are waited for */

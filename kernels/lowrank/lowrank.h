@@ -16,12 +16,13 @@ enum {
     LOWRANK_POWER = 2,       /* power iterations, each orthonormalised */
 };
 
-/* Ranks of which each has T rows of a matrix [size·T, D]. Calls are made by all of them in the same order. */
-struct lowrank_ranks {
+/* Processes of which each has T rows of a matrix [size·T, D]. Calls are made by all of them in the same
+ * order. */
+struct lowrank_peers {
     int size, index;                              /* their number, 2 or more; this one */
     void *with;                                   /* the first argument of what follows */
-    void (*sum)(void *with, real *x, long count); /* of all ranks' x, to the same bits on all */
-    /* x [rows, width] of all become out [rows, size·width], side by side in rank order. */
+    void (*sum)(void *with, real *x, long count); /* of all peers' x, to the same bits on all */
+    /* x [rows, width] of all become out [rows, size·width], side by side in their order. */
     void (*gather)(void *with, const real *x, long rows, long width, real *out);
 };
 
@@ -29,13 +30,13 @@ struct lowrank_ranks {
 struct lowrank {
     const struct ops *ops;
     long T, D, rank;
-    const struct lowrank_ranks *ranks; /* NULL: x is whole here */
+    const struct lowrank_peers *peers; /* NULL: x is whole here */
     /* the rest is private to lowrank/ */
     bool full;            /* lowrank_full may be called: needs a copy of the matrix and more */
     real *sketch, *basis; /* [k, T], [k, D] with k columns of a sketch */
     real *triangle, *left, *sigma, *right; /* the small matrix and its SVD, or x's own */
     real *rows;                            /* some rows of x */
-    real *beside, *turned; /* with ranks: [k, size·min(k, T)] what all have, side by side; [k, T] */
+    real *beside, *turned; /* with peers: [k, size·min(k, T)] what all have, side by side; [k, T] */
     real *copy;                            /* all of x, for its own SVD */
     real *tau, *work;                      /* of LAPACK */
     int *integers;
@@ -47,9 +48,9 @@ struct lowrank {
 void lowrank_lay_out(struct lowrank *w, struct arena *arena, const struct ops *ops, long T, long D, long rank,
                      bool full);
 /* The same for lowrank_split alone, of matrices whose rows are divided: T of them are here, and `rank` is at
- * most min(size·T, D). `ranks` stays the caller's; NULL: not divided. */
+ * most min(size·T, D). `peers` stays the caller's; NULL: not divided. */
 void lowrank_lay_out_divided(struct lowrank *w, struct arena *arena, const struct ops *ops, long T, long D,
-                             long rank, const struct lowrank_ranks *ranks);
+                             long rank, const struct lowrank_peers *peers);
 
 /* The factors; buffers are the caller's, with room for `rank` as asked for (lowrank_to: for w->rank). */
 struct factors {
@@ -86,12 +87,14 @@ void lowrank_expand(const struct ops *ops, const struct factors *factors, real *
 /* For what is only kept or sent for a while: x ≈ q·b with q [T, rank] orthonormal columns, b [rank, D] = qᵀx,
  * by one power iteration and no oversampling or SVD. Always finite work; where x is not finite, neither is b.
  * lowrank_join: x = q·b. Where rank is the smaller side, x comes back but for rounding. Of divided rows q has
- * this rank's, and b has the same bits on all ranks: but for rounding, and the order of rows, the factors of
- * the whole. Collective over them then. */
+ * those that are here, and b has the same bits on all peers: but for rounding, and the order of rows, the
+ * factors of the whole. Collective over them then. */
 void lowrank_split(struct lowrank *w, long T, long D, const real *x, long rank, uint64_t seed, real *q,
                    real *b);
-/* The calls of `ranks` that it makes, without buffers, for plans; none where that is NULL. */
-void lowrank_split_planned(const struct lowrank_ranks *ranks, long T, long D, long rank);
+/* The calls of peers that it makes, without buffers, for plans; none where that is NULL. Each hands over as
+ * much as the others. And the most elements that one of them sums. */
+void lowrank_split_planned(const struct lowrank_peers *peers, long T, long D, long rank);
+long lowrank_split_longest(int peers, long T, long D, long rank);
 void lowrank_join(const struct ops *ops, long T, long D, long rank, const real *q, const real *b, real *x);
 
 #endif

@@ -17,27 +17,45 @@ static void draw(uint64_t seed, long n, real *x) {
     }
 }
 
-/* Rows of the sketch become orthonormal. Where its columns are divided, each rank first makes its own so, as
- * far as there are enough of them; what is left of them, a triangle each, side by side, all ranks make
- * orthonormal by the same steps, and turn their own by it (TSQR; Demmel, Grigori, Hoemmen & Langou 2012). */
+/* Rows of the sketch become orthonormal. Where its columns are divided, each peer first makes its own so, as
+ * far as there are enough of them; what is left of them, a triangle each, side by side, the first peer makes
+ * orthonormal, and each turns its own by its part of that (TSQR; Demmel, Grigori, Hoemmen & Langou 2012). One
+ * does it for all, since where rows are dependent another processor may complete them otherwise. */
 static void sketch_basis(struct lowrank *w, long T, long k) {
-    const struct lowrank_ranks *r = w->ranks;
-    if (!r) {
+    const struct lowrank_peers *p = w->peers;
+    if (!p) {
         lapack_basis(T, k, w->sketch, NULL, w->tau, w->work, w->work_count);
         return;
     }
     const bool enough = T >= k;
-    const long m = enough ? k : T, all = r->size * m;
-    const real *own = w->beside + r->index * m; /* [k, m] of them */
+    const long m = enough ? k : T, all = p->size * m;
+    const real *own = w->beside + p->index * m; /* [k, m] of them */
     if (enough) lapack_basis(T, k, w->sketch, w->triangle, w->tau, w->work, w->work_count);
-    r->gather(r->with, enough ? w->triangle : w->sketch, k, m, w->beside);
-    lapack_basis(all, k, w->beside, NULL, w->tau, w->work, w->work_count);
+    p->gather(p->with, enough ? w->triangle : w->sketch, k, m, w->beside);
+    if (p->index)
+        w->ops->zero(k * all, w->beside);
+    else
+        lapack_basis(all, k, w->beside, NULL, w->tau, w->work, w->work_count);
+    p->sum(p->with, w->beside, k * all);
     if (!enough) {
         w->ops->copy_columns(k, T, own, all, w->sketch, T);
         return;
     }
     w->ops->gemm('N', 'N', k, T, k, 1, own, all, w->sketch, T, 0, w->turned, T);
     w->ops->copy(k * T, w->turned, w->sketch);
+}
+
+long range_even(int peers, long count) {
+    return (count + peers - 1) / peers * peers;
+}
+
+void range_project(struct lowrank *w, long T, long D, const real *x, long k) {
+    const struct lowrank_peers *p = w->peers;
+    w->ops->gemm('N', 'N', k, D, T, 1, w->sketch, T, x, D, 0, w->basis, D);
+    if (!p) return;
+    const long count = range_even(p->size, k * D);
+    w->ops->zero(count - k * D, w->basis + k * D);
+    p->sum(p->with, w->basis, count);
 }
 
 /* Neither x nor its transpose is better to begin with, whichever of T and D is larger: both have as many
@@ -47,8 +65,7 @@ void range_find(struct lowrank *w, long T, long D, const real *x, long k, int po
     draw(seed, k * D, w->basis);
     for (int i = 0; i <= power; i++) {
         if (i > 0) {
-            ops->gemm('N', 'N', k, D, T, 1, w->sketch, T, x, D, 0, w->basis, D);
-            if (w->ranks) w->ranks->sum(w->ranks->with, w->basis, k * D);
+            range_project(w, T, D, x, k);
             lapack_basis(D, k, w->basis, NULL, w->tau, w->work, w->work_count);
         }
         ops->gemm('N', 'T', k, T, D, 1, w->basis, D, x, D, 0, w->sketch, T);

@@ -29,11 +29,11 @@ static void *take(struct arena *arena, long count, size_t size) {
     return arena_take(arena, (size_t)count * size);
 }
 
-/* For a sketch of k columns. */
-static void lay_out(struct lowrank *w, struct arena *arena, long k) {
-    const long T = w->T, D = w->D, side = w->full ? min(T, D) : k;
-    const bool full = w->full;
-    w->work_count = max(w->work_count, max(lapack_basis_work(max(T, D), k), lapack_svd_work(k, k)));
+void lowrank_lay_out(struct lowrank *w, struct arena *arena, const struct ops *ops, long T, long D, long rank,
+                     bool full) {
+    long k = sketch_width(T, D, rank), side = full ? min(T, D) : k;
+    *w = (struct lowrank){.ops = ops, .T = T, .D = D, .rank = rank, .full = full};
+    w->work_count = max(lapack_basis_work(max(T, D), k), lapack_svd_work(k, k));
     if (full) w->work_count = max(w->work_count, lapack_svd_work(T, D));
     w->sketch = take(arena, k * T, sizeof(real));
     w->basis = take(arena, k * D, sizeof(real));
@@ -48,24 +48,22 @@ static void lay_out(struct lowrank *w, struct arena *arena, long k) {
     if (full) w->copy = take(arena, T * D, sizeof(real));
 }
 
-void lowrank_lay_out(struct lowrank *w, struct arena *arena, const struct ops *ops, long T, long D, long rank,
-                     bool full) {
-    *w = (struct lowrank){.ops = ops, .T = T, .D = D, .rank = rank, .full = full};
-    lay_out(w, arena, sketch_width(T, D, rank));
-}
-
 void lowrank_lay_out_divided(struct lowrank *w, struct arena *arena, const struct ops *ops, long T, long D,
-                             long rank, const struct lowrank_ranks *ranks) {
-    if (!ranks) {
+                             long rank, const struct lowrank_peers *peers) {
+    if (!peers) {
         lowrank_lay_out(w, arena, ops, T, D, rank, false);
         return;
     }
-    const long k = rank, all = ranks->size * min(k, T);
-    *w = (struct lowrank){.ops = ops, .T = T, .D = D, .rank = rank, .ranks = ranks};
-    w->work_count = lapack_basis_work(all, k);
-    w->beside = take(arena, k * all, sizeof(real));
+    const long k = rank, all = peers->size * min(k, T);
+    *w = (struct lowrank){.ops = ops, .T = T, .D = D, .rank = rank, .peers = peers};
+    w->work_count = lapack_basis_work(max(max(T, D), all), k);
+    w->sketch = take(arena, k * T, sizeof(real));
     w->turned = take(arena, k * T, sizeof(real));
-    lay_out(w, arena, k);
+    w->basis = take(arena, range_even(peers->size, k * D), sizeof(real));
+    w->triangle = take(arena, k * k, sizeof(real));
+    w->beside = take(arena, k * all, sizeof(real));
+    w->tau = take(arena, k, sizeof(real));
+    w->work = take(arena, w->work_count, sizeof(real));
 }
 
 static int no_convergence(long T, long D) {

@@ -7,31 +7,33 @@
 #include "kernels/backends/backends.h"
 #include "model/pass/private.h"
 
-static long rank_of(const struct model *m, long T) {
+static long factors_of(const struct model *m, long T) {
     return lowrank_of_ratio(T * m->context->size, m->stream, m->compress);
 }
 
-static const struct lowrank_ranks *ranks_of(const struct model *m) {
-    return m->passes->ranks.size > 1 ? &m->passes->ranks : NULL;
+static const struct lowrank_peers *peers_of(const struct model *m) {
+    return m->passes->peers.size ? &m->passes->peers : NULL;
 }
 
-int meet_context_ranks(struct model *m) {
+int reserve_split_sums(struct model *m) {
     struct pass_state *p = m->passes;
     const long T = m->batch * m->length;
     if (!(m->compress > 0) || m->context->size == 1) return 0;
-    return axis_host_create(m->context, rank_of(m, T) * m->stream, &p->together);
+    return axis_host_create(
+        m->context, lowrank_split_longest(m->context->size, T, m->stream, factors_of(m, T)), &p->host_sums);
 }
 
 void lay_out_split(struct model *m, long T) {
-    long W = m->stream, k = rank_of(m, T);
+    long W = m->stream, k = factors_of(m, T);
     bool host = m->ops->device->host;
-    m->passes->ranks = (struct lowrank_ranks){.size = m->context->size,
-                                              .index = m->context->index,
-                                              .with = &m->passes->together,
-                                              .sum = axis_host_sum,
-                                              .gather = axis_host_gather_columns};
+    if (m->context->size > 1)
+        m->passes->peers = (struct lowrank_peers){.size = m->context->size,
+                                                  .index = m->context->index,
+                                                  .with = &m->passes->host_sums,
+                                                  .sum = axis_host_sum,
+                                                  .gather = axis_host_gather_columns};
     lowrank_lay_out_divided(&m->passes->lowrank, host ? &m->scratch : &m->staging, ops_on_host(m->ops), T, W,
-                            k, ranks_of(m));
+                            k, peers_of(m));
     if (host) return;
     m->passes->split_x = take(&m->staging, T * W);
     m->passes->split_q = take(&m->staging, T * k);
@@ -39,7 +41,7 @@ void lay_out_split(struct model *m, long T) {
 }
 
 void lay_out_factors(struct model *m, struct kept_output *kept, long T) {
-    long W = m->stream, k = rank_of(m, T);
+    long W = m->stream, k = factors_of(m, T);
     kept->q = take(&m->nodes, T * k);
     kept->b = take(&m->nodes, k * W);
 }
@@ -51,9 +53,9 @@ static void count_basis(const struct model *m, long length, long k) {
 }
 
 /* One of the sketch, whose columns context ranks may have divided: each first its own, as far as there are k
- * of them. */
+ * of them, and all wait for the first one's of what is left. */
 static void count_sketch_basis(const struct model *m, long T, long k) {
-    const bool divided = ranks_of(m), enough = T >= k;
+    const bool divided = peers_of(m), enough = T >= k;
     if (!divided || enough) count_basis(m, T, k);
     if (!divided) return;
     count_basis(m, m->context->size * (enough ? k : T), k);
@@ -67,7 +69,7 @@ static void count_split(struct model *m, long k) {
         m->ops->gemm('N', 'N', T, k, W, 1, NULL, W, NULL, k, 0, NULL, k);
     for (int i = 0; i < 2; i++) count_sketch_basis(m, T, k);
     count_basis(m, W, k);
-    lowrank_split_planned(ranks_of(m), T, W, k);
+    lowrank_split_planned(peers_of(m), T, W, k);
 }
 
 /* All rows, where only own ones are because no active connection reads the node. */
@@ -92,7 +94,7 @@ static void split(struct model *m, int node, long k) {
 }
 
 void compress_sources(struct model *m, int layer) {
-    long k = rank_of(m, m->T);
+    long k = factors_of(m, m->T);
     if (!(m->compress > 0) || !m->gradients) return;
     for (int node = m->span.first; node < layer; node++) {
         const struct kept_output *kept = &m->activation_set->kept[1 + node];
@@ -106,7 +108,7 @@ void compress_sources(struct model *m, int layer) {
 }
 
 void decompress_sources(struct model *m, int layer) {
-    long T = m->T, W = m->stream, k = rank_of(m, T);
+    long T = m->T, W = m->stream, k = factors_of(m, T);
     if (!(m->compress > 0)) return;
     for (int node = m->span.first; node < layer; node++) {
         const struct kept_output *kept = &m->activation_set->kept[1 + node];

@@ -190,7 +190,7 @@ static int fill(struct model *m, const struct model_part *part, long positions) 
     if (m->passes->tokens.used) TRY(reserve(&m->passes->tokens));
     TRY(axis_reserve(m->tensor, m->sums));
     TRY(axis_reserve(m->context, m->context_sums));
-    TRY(meet_context_ranks(m));
+    TRY(reserve_split_sums(m));
     lay_out(m, positions);
     return m->planned ? 0 : fill_mixers(m, positions);
 }
@@ -288,7 +288,7 @@ void model_free(struct model *model) {
     arena_free(&model->staging);
     arena_free(&model->passes->tokens);
     edges_free(&model->edges);
-    axis_host_free(&model->passes->together);
+    axis_host_free(&model->passes->host_sums);
     free(model->passes->chunk);
     free_layers(model, model->trunk->held);
     mixers_free(model);

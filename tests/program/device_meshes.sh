@@ -89,7 +89,7 @@ kept=("${documents[@]}" --set train.compress_sources=0.5)
 on 1.1.1 mean whole_kept "${kept[@]}"
 on 2.1.1 mean cut_kept "${kept[@]}" "${cut[@]}" --set mesh.transport="$([ "$DEVICE" = emulated ] && echo nccl || echo staged)"
 close whole_kept cut_kept
-on 1.1.2 mean factors --set mesh.compress_boundary=0.5
+on 2.1.2 mean factors "${documents[@]}" "${cut[@]}" --set mesh.compress_boundary=0.3 --set mesh.transport=staged
 on 1.1.1 full_heads stored --set delta_store.interval=2 --set delta_store.ratio=0.5
 equal one_full_heads stored
 expect 0 "$GDN_BINARY" deltas ls stored > list

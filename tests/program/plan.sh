@@ -117,12 +117,17 @@ matched() { # DIRECTORY
         END { for (m in n) if (n[m]) { print "unmatched: " m; exit 1 }; exit !sent }' || fail "a trace of $1 is at odds with another"
 }
 matched traces
-for exchange in gather ring heads; do # between context ranks: as many bytes as the plan has
-    "$GDN" plan wide.yaml $(d 1 1 1) --set mesh.context=4 --set mesh.context_exchange=$exchange --set train.sequence_length=16 --flops 1e11 --trace $exchange --json > plan.json
-    matched $exchange
-    sent=$(awk '$2 == "isend" && $4 == 3 { n += $5 } END { print n }' $exchange/rank_0.txt)
-    grep -o '"rank":0,.*' plan.json | grep -oE '"context":[0-9]{3,}' | head -1 | grep -qx "\"context\":$sent" || fail "$exchange: $sent bytes sent"
-done
+context() { # NAME OPTION …: between context ranks as many bytes as the plan has
+    "$GDN" plan wide.yaml "${@:2}" --set mesh.context=4 --set train.sequence_length=16 --flops 1e11 --trace "$1" --json > plan.json
+    matched "$1"
+    sent=$(awk '$2 == "isend" && $4 == 3 { n += $5 } END { print n }' "$1/rank_0.txt")
+    grep -o '"rank":0,.*' plan.json | grep -oE '"context":[0-9]{3,}' | head -1 | grep -qx "\"context\":$sent" || fail "$1: $sent bytes sent"
+}
+for exchange in gather ring heads; do context $exchange $(d 1 1 1) --set mesh.context_exchange=$exchange; done
+without=$sent
+context sources $(d 1 1 1) --set mesh.context_exchange=heads --set train.compress_sources=0.5
+[ "$sent" -gt "$without" ] || fail "sources are factorised in $sent bytes, attention alone takes $without"
+context boundary $(d 1 1 2) --set mesh.compress_boundary=0.1
 
 # The step as a picture: a box for each pass, with its micro-batch.
 passes=(--set mesh.pipeline=2 --set train.micro_batch_size=1 --flops 1e11 --bandwidth-pipeline 1e15 --latency 0)

@@ -118,6 +118,9 @@ with groups 32 1 4 512 "${all[@]}" --set mesh.sum_group=8
 with groups 16 2 4 512 "${all[@]}" "${pieces[@]}" "${connection[@]}" --set mesh.sum_group=4
 both 16 2 4 1 512
 both 16 2 4 4 512
+both 4 1 4 4 64
+both 8 2 4 4 256
+both 16 1 4 2 256
 predicted 128 2 4 1 4096 # 1,024 ranks from here on
 predicted 128 2 4 4 4096
 predicted 32 2 16 1 4096

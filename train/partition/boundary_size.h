@@ -8,7 +8,11 @@
 #include "train/config/config.h"
 
 /* k, of a block with T own rows. */
-long boundary_rank(const struct layout *layout, long T, long D);
+long boundary_factors(const struct layout *layout, long T, long D);
+
+/* The most elements that context ranks sum at once to compress such a block; 0 where each compresses its own.
+ */
+long boundary_sum(const struct layout *layout, long T, long D);
 
 /* Elements of a message with a block of T rows. */
 long boundary_elements(const struct layout *layout, long T, long D);

@@ -248,7 +248,7 @@ static int build(struct builder *b) {
                               batch_largest(&config->train) / place->batch_parts / b->options.micro_batches));
         first.compress = config->mesh.compress_boundary;
         first.feedback = config->mesh.compress_feedback;
-        first.context = config->mesh.size[AXIS_CONTEXT];
+        first.compress_over = config->mesh.size[AXIS_CONTEXT];
     }
     TRY(reserve(b));
     TRY(lay_out(b, &first));

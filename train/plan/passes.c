@@ -102,10 +102,8 @@ static int begin(struct counting *c, const struct costing *of, struct pass_costs
     TRY(model_size_weight_sets(of->config, of->table, &part, of->batch, of->length));
     TRY(model_create_planned(of->config, of->table, &part, of->batch, of->length, true, &c->model));
     TRY(axis_reserve(&c->mesh.axis[AXIS_TENSOR], sync_longest_partial(of->table)));
-    if (layout->compress > 0 && of->context > 1) {
-        const long T = of->batch * of->length, D = stream_width(of->config);
-        TRY(axis_reserve(&c->mesh.axis[AXIS_CONTEXT], boundary_rank(layout, T, D) * D));
-    }
+    TRY(axis_reserve(&c->mesh.axis[AXIS_CONTEXT],
+                     boundary_sum(layout, of->batch * of->length, stream_width(of->config))));
     model_memory(c->model, &out->memory);
     out->pieces = c->mesh.axis[AXIS_TENSOR].pieces_count;
     out->context_pieces = c->mesh.axis[AXIS_CONTEXT].pieces_count;

@@ -5,10 +5,11 @@
  * One data and one tensor index stand for all, which act alike and in step. Arithmetic takes its count over
  * the rate. What goes over the tensor and the context axis, within a pass, comes on top of it, but for as
  * much of what travels beside products (mesh.tensor_pieces) or attention (mesh.context_exchange: ring) as
- * these take, all of an action's together. Messages between stages and bucket sums go on beside arithmetic,
- * over a link of their own for each axis and rank, or one for all axes that leave a node, one after the
- * other: a message takes the latency and its bytes over the bandwidth, from the moment on that both its ends
- * have started it; only what a rank then has to wait for counts. */
+ * these take, all of an action's together; likewise before a message that is compressed. Messages between
+ * stages and bucket sums go on beside arithmetic, over links of their own for each axis and rank, one for
+ * what it sends and one for what comes, or those two for all axes that leave a node, one after the other: a
+ * message takes the latency and its bytes over the bandwidth, from the moment on that both its ends have
+ * started it and both links are free; only what a rank then has to wait for counts. */
 #ifndef GDN_PLAN_SIMULATE_H
 #define GDN_PLAN_SIMULATE_H
 

@@ -275,6 +275,7 @@ static int receive(void *tracer, const struct action *a) {
 
 static int send(void *tracer, const struct action *a) {
     struct tracer *t = tracer;
+    work(t, a); /* what compressing takes */
     t->sent[a->message] = a;
     sends_add(&t->sends, t->index[AXIS_PIPELINE], a);
     line(t, "isend", peer_of(t, a), TAG_MESSAGE + a->message, message_bytes(t, a));

@@ -58,8 +58,17 @@ static bool on_host(const struct boundary *b) {
     return !b->ops || b->ops->device->host;
 }
 
-static const struct lowrank_ranks *ranks_of(const struct boundary *b) {
-    return b->ranks.size ? &b->ranks : NULL;
+/* Context ranks, by whose axis lowrank comes together. */
+static struct lowrank_peers peers_over(const struct boundary *b, struct axis_host *sums) {
+    return (struct lowrank_peers){.size = b->layout->compress_over,
+                                  .index = b->context ? b->context->index : 0,
+                                  .with = sums,
+                                  .sum = axis_host_sum,
+                                  .gather = axis_host_gather_columns};
+}
+
+static const struct lowrank_peers *peers_of(const struct boundary *b) {
+    return b->peers.size ? &b->peers : NULL;
 }
 
 void boundary_lay_out(struct boundary *b, struct arena *arena, struct arena *device) {
@@ -71,14 +80,9 @@ void boundary_lay_out(struct boundary *b, struct arena *arena, struct arena *dev
         b->copy = take(arena, b->T * b->D, sizeof(real));
         b->factors = take(device, b->room, sizeof(real));
     }
-    if (layout->context > 1)
-        b->ranks = (struct lowrank_ranks){.size = layout->context,
-                                          .index = b->context ? b->context->index : 0,
-                                          .with = &b->together,
-                                          .sum = axis_host_sum,
-                                          .gather = axis_host_gather_columns};
-    lowrank_lay_out_divided(&b->scratch, arena, b->host, b->T, b->D, boundary_rank(layout, b->T, b->D),
-                            ranks_of(b));
+    if (layout->compress_over > 1) b->peers = peers_over(b, &b->host_sums);
+    lowrank_lay_out_divided(&b->scratch, arena, b->host, b->T, b->D, boundary_factors(layout, b->T, b->D),
+                            peers_of(b));
     b->output_of = take(arena, (long)layout->chunks * b->nodes, sizeof *b->output_of);
     b->residual_of = take(arena, (long)layout->chunks * b->nodes, sizeof *b->residual_of);
     find_places(b);
@@ -88,13 +92,13 @@ void boundary_lay_out(struct boundary *b, struct arena *arena, struct arena *dev
     b->residual = take(arena, b->residuals * b->T * b->D, sizeof(real));
 }
 
-int boundary_meet(struct boundary *b) {
-    if (!ranks_of(b)) return 0;
-    return axis_host_create(b->context, boundary_rank(b->layout, b->T, b->D) * b->D, &b->together);
+int boundary_reserve(struct boundary *b) {
+    if (!peers_of(b)) return 0;
+    return axis_host_create(b->context, boundary_sum(b->layout, b->T, b->D), &b->host_sums);
 }
 
 void boundary_free(struct boundary *b) {
-    axis_host_free(&b->together);
+    axis_host_free(&b->host_sums);
 }
 
 /* ---------------------------------------------------------------------------------------------- messages */
@@ -111,13 +115,13 @@ real *boundary_room(const struct boundary *b, int block) {
     return b->block + block * b->room;
 }
 
-static long rank_of(const struct boundary *b, long T) {
-    return boundary_rank(b->layout, T, b->D);
+static long factors_of(const struct boundary *b, long T) {
+    return boundary_factors(b->layout, T, b->D);
 }
 
 void boundary_decompress(struct boundary *b, int block, long T, real *x) {
     const real *q = boundary_room(b, block);
-    long k = rank_of(b, T);
+    long k = factors_of(b, T);
     if (!T) return;
     if (!on_host(b)) {
         b->ops->device->upload(b->factors, q, (size_t)(k * (T + b->D)) * sizeof *q);
@@ -134,7 +138,7 @@ static real *download(struct boundary *b, long T, const real *x) {
 
 static void compress(struct boundary *b, int message, long T, const real *x, real *q) {
     uint64_t seed = random_bits(b->step, random_name("boundary"), (uint64_t)message);
-    long k = rank_of(b, T);
+    long k = factors_of(b, T);
     lowrank_split(&b->scratch, T, b->D, x, k, seed, q, q + T * k);
     /* As they will be sent (packing.h), so that feedback has what that drops, too. */
     for (long i = 0; b->layout->wire == WIRE_BF16 && i < k * (T + b->D); i++)
@@ -145,7 +149,7 @@ const real *boundary_compress(struct boundary *b, const struct actions *list, co
                               real *x) {
     real *q = boundary_room(b, a->buffer);
     if (a->payload == PAYLOAD_SOURCE || just_received(list, a) || !T) return q;
-    long n = T * b->D, k = rank_of(b, T);
+    long n = T * b->D, k = factors_of(b, T);
     int kept = *residual_of(b, a);
     real *dropped = kept < 0 ? NULL : b->residual + kept * b->T * b->D;
     if (!on_host(b)) x = download(b, T, x);
@@ -172,11 +176,9 @@ const real *boundary_compress_output(struct boundary *b, const struct action *a,
 }
 
 void boundary_count(struct boundary *b, const struct actions *list, const struct action *a, long T) {
-    const int context = b->layout->context;
     const bool as_it_came = a->buffer >= 0 && (a->payload == PAYLOAD_SOURCE || just_received(list, a));
-    if (context < 2 || !T || as_it_came) return;
+    if (b->layout->compress_over < 2 || !T || as_it_came) return;
     struct axis_host planned = {.axis = b->context};
-    const struct lowrank_ranks ranks = {
-        .size = context, .with = &planned, .sum = axis_host_sum, .gather = axis_host_gather_columns};
-    lowrank_split_planned(&ranks, T, b->D, rank_of(b, T));
+    const struct lowrank_peers peers = peers_over(b, &planned);
+    lowrank_split_planned(&peers, T, b->D, factors_of(b, T));
 }

@@ -44,8 +44,8 @@ struct boundary {
     /* the rest is private to boundary.c */
     const struct ops *host;
     struct lowrank scratch;
-    struct axis_host together;  /* the context axis, where it has several ranks, */
-    struct lowrank_ranks ranks; /* and what lowrank calls; size 0 without */
+    struct axis_host host_sums; /* over the context axis, where it has several ranks, */
+    struct lowrank_peers peers; /* as lowrank calls it; size 0 without */
     real *copy;    /* [T, D] of a block, where blocks lie on a device */
     real *factors; /* [room] on the device, likewise */
     long room;     /* elements of the largest message */
@@ -66,8 +66,9 @@ struct boundary {
  * it. */
 void boundary_lay_out(struct boundary *boundary, struct arena *arena, struct arena *device);
 
-/* The context ranks come together, after the layout. GDN_INTERNAL without memory. */
-int boundary_meet(struct boundary *boundary);
+/* Reserves what sums over context ranks need, after the layout. Not collective. GDN_INTERNAL without memory.
+ */
+int boundary_reserve(struct boundary *boundary);
 void boundary_free(struct boundary *boundary);
 
 /* In a dry run, which lays nothing out: counts on the context axis what compressing for this SEND of T rows

@@ -121,7 +121,7 @@ static int build(struct executor *x) {
     x->message = x->peer + actions;
     TRY(reserved);
     lay_out(x);
-    TRY(boundary_meet(&x->boundary));
+    TRY(boundary_reserve(&x->boundary));
     if (x->e.graphs) x->recording.device = x->e.ops->device;
     return 0;
 }

@@ -41,19 +41,24 @@ static double norm(const struct matrix *m) {
     return sqrt(sum);
 }
 
+/* Scratch is for more rows and factors than there are, as of a small micro-batch. */
+enum { MORE = 3 };
+
 struct factors_of {
     struct arena arena;
     struct lowrank w;
     real *q, *b, *product; /* [T, k], [k, D], [T, D] */
 };
 
-/* Factors of T rows from x on; `ranks` NULL: of these alone. */
+/* Factors of T rows from x on; with peers, of all of theirs. */
 static struct factors_of split(const struct matrix *m, const real *x, long T,
-                               const struct lowrank_ranks *ranks) {
+                               const struct lowrank_peers *peers) {
     const struct ops *ops = ops_all()[0];
     struct factors_of f = {.arena = {.name = "factors", .device = ops->device}};
+    const long all = (T + MORE) * (peers ? peers->size : 1), side = all < m->D ? all : m->D;
+    const long most = m->k + MORE < side ? m->k + MORE : side;
     for (int round = 0; round < 2; round++) {
-        lowrank_lay_out_divided(&f.w, &f.arena, ops, T, m->D, m->k, ranks);
+        lowrank_lay_out_divided(&f.w, &f.arena, ops, T + MORE, m->D, most, peers);
         f.q = arena_take(&f.arena, (size_t)(T * m->k) * sizeof(real));
         f.b = arena_take(&f.arena, (size_t)(m->k * m->D) * sizeof(real));
         f.product = arena_take(&f.arena, (size_t)(T * m->D) * sizeof(real));
@@ -91,8 +96,8 @@ static void same_on_all(const real *x, long count) {
 static void check(long T, long D, double ratio) {
     struct matrix m = draw(T, D, ratio);
     struct axis_host host;
-    assert_int_equal(axis_host_create(axis, m.k * D, &host), 0);
-    const struct lowrank_ranks ranks = {axis->size, axis->index, &host, axis_host_sum,
+    assert_int_equal(axis_host_create(axis, lowrank_split_longest(axis->size, T, D, m.k), &host), 0);
+    const struct lowrank_peers peers = {axis->size, axis->index, &host, axis_host_sum,
                                         axis_host_gather_columns};
     const real *own = m.x + axis->index * T * D;
     /* A sum of the device's, which may still be under way. */
@@ -102,7 +107,7 @@ static void check(long T, long D, double ratio) {
     real *beside = side_make(terms, TERMS);
     axis_sum(axis, beside, TERMS);
     const int64_t bytes = axis->bytes, calls = axis->calls;
-    struct factors_of f = split(&m, own, T, &ranks);
+    struct factors_of f = split(&m, own, T, &peers);
     axis_sum(axis, beside, TERMS);
     side_get(terms, beside, TERMS);
     side_drop(beside);
@@ -112,7 +117,7 @@ static void check(long T, long D, double ratio) {
 
     struct axis planned = axis_planned("data", axis->size, axis->index);
     struct axis_host plan = {.axis = &planned};
-    const struct lowrank_ranks counted = {axis->size, axis->index, &plan, axis_host_sum,
+    const struct lowrank_peers counted = {axis->size, axis->index, &plan, axis_host_sum,
                                           axis_host_gather_columns};
     lowrank_split_planned(&counted, T, D, m.k);
     axis_sum(&planned, beside, TERMS);
@@ -134,7 +139,7 @@ static void check(long T, long D, double ratio) {
 
     /* One rank has what is not finite: all know. */
     if (axis->index == axis->size - 1) m.x[axis->index * T * D + 1] = NAN;
-    f = split(&m, own, T, &ranks);
+    f = split(&m, own, T, &peers);
     for (long i = 0; i < m.k * D; i++) assert_true(isnan(f.b[i]));
     for (long i = 0; i < T * m.k; i++) assert_true(f.q[i] == 0);
     arena_free(&f.arena);

@@ -109,28 +109,54 @@ static void test_link(void **state) {
     simulation_free(&s);
 }
 
-/* What comes to a rank takes turns, too, where it goes the same way: a message, and a sum of the receiver's. */
+/* What comes to a rank takes turns, too, where it goes the same way: a message, and a sum of the receiver's
+ * that began before it. */
 static void test_way_in(void **state) {
     (void)state;
-    for (int leaves = 0; leaves < 2; leaves++)
-        for (int sum_first = 0; sum_first < 2; sum_first++) {
-            struct script script = {0};
-            struct action reduce = {.act = ACT_REDUCE}, finish = {.act = ACT_FINISH};
-            if (!sum_first) compute(&script, 1, 1);
-            put(&script, 1, reduce)->bytes[AXIS_COPIES] = 16;
-            message(&script, ACT_POST, 1, 0, 0, 0);
-            if (sum_first) compute(&script, 0, 1);
-            message(&script, ACT_SEND, 0, 1, 0, 4);
-            message(&script, ACT_RECEIVE, 1, 0, 0, 0);
-            compute(&script, 1, 32);
-            put(&script, 1, finish);
-            struct plan_machine machine = unit;
-            machine.leaves[AXIS_COPIES] = machine.leaves[AXIS_PIPELINE] = leaves;
-            struct simulation s = run(&script, 2, &machine);
-            const double free = sum_first ? 16 : 17, sent = 1;
-            assert_true(s.seconds == (leaves ? free : sent) + 4 + 32);
-            simulation_free(&s);
-        }
+    for (int leaves = 0; leaves < 2; leaves++) {
+        struct script script = {0};
+        struct action reduce = {.act = ACT_REDUCE}, finish = {.act = ACT_FINISH};
+        put(&script, 1, reduce)->bytes[AXIS_COPIES] = 16;
+        message(&script, ACT_POST, 1, 0, 0, 0);
+        compute(&script, 0, 1);
+        message(&script, ACT_SEND, 0, 1, 0, 4);
+        message(&script, ACT_RECEIVE, 1, 0, 0, 0);
+        compute(&script, 1, 32);
+        put(&script, 1, finish);
+        struct plan_machine machine = unit;
+        machine.leaves[AXIS_COPIES] = machine.leaves[AXIS_PIPELINE] = leaves;
+        struct simulation s = run(&script, 2, &machine);
+        assert_true(s.seconds == (leaves ? 16 : 1) + 4 + 32);
+        simulation_free(&s);
+    }
+}
+
+/* Two messages to one rank, from two others. */
+static void test_two_ways(void **state) {
+    (void)state;
+    struct script script = {0};
+    for (int from = 0; from < 2; from++) {
+        message(&script, ACT_POST, 2, from, from, 0);
+        message(&script, ACT_SEND, from, 2, from, 4);
+    }
+    for (int from = 0; from < 2; from++) message(&script, ACT_RECEIVE, 2, from, from, 0);
+    struct simulation s = run(&script, 3, &unit);
+    assert_true(s.seconds == 8);
+    simulation_free(&s);
+}
+
+/* What compressing a message takes comes before it. */
+static void test_compressed_message(void **state) {
+    (void)state;
+    struct script script = {0};
+    put(&script, 0, (struct action){.act = ACT_SEND, .peer = 1})->bytes[AXIS_CONTEXT] = 16;
+    script.cost[0][0].bytes[AXIS_PIPELINE] = 4;
+    message(&script, ACT_RECEIVE, 1, 0, 0, 0);
+    struct simulation s = run(&script, 2, &unit);
+    assert_true(s.seconds == 20 && s.rank[0].exposed[AXIS_CONTEXT] == 16 &&
+                s.rank[1].exposed[AXIS_PIPELINE] == 4);
+    check_sum(&s, 0);
+    simulation_free(&s);
 }
 
 /* A bucket's sum overlaps arithmetic; tensor sums do not; the norm needs everyone. */
@@ -331,10 +357,13 @@ static void test_counted(void **state) {
 int main(void) {
     unit = plan_machine_of(1, 1, 1);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_message),    cmocka_unit_test(test_overlap),    cmocka_unit_test(test_link), cmocka_unit_test(test_way_in),
-        cmocka_unit_test(test_sums),       cmocka_unit_test(test_groups), cmocka_unit_test(test_standstill), cmocka_unit_test(test_bubble),
-        cmocka_unit_test(test_operations), cmocka_unit_test(test_counted),    cmocka_unit_test(test_way_out),
-        cmocka_unit_test(test_place),
+        cmocka_unit_test(test_message),    cmocka_unit_test(test_overlap),
+        cmocka_unit_test(test_link),       cmocka_unit_test(test_way_in),
+        cmocka_unit_test(test_two_ways),   cmocka_unit_test(test_compressed_message),
+        cmocka_unit_test(test_sums),       cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_standstill), cmocka_unit_test(test_bubble),
+        cmocka_unit_test(test_operations), cmocka_unit_test(test_counted),
+        cmocka_unit_test(test_way_out),    cmocka_unit_test(test_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,8 +27,9 @@ static struct mesh_case cases[] = {
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
-/* Where two context ranks factorise together, which their ranks hand over for. */
+/* Where context ranks factorise together: what they hand over for that. */
 static struct mesh_case context_cases[] = {
+    {{3, 1, 2}, {"mesh.data=1", "mesh.context=3", "model.delta.embedding_source=true"}},
     {{2, 1, 2}, {"mesh.data=1", "mesh.context=2", "model.delta.embedding_source=true", "mesh.interleave=4"}},
     {{2, 1, 2}, {"mesh.data=1", "mesh.context=2", "mesh.interleave=2", "mesh.narrow_sources=false"}},
     {{2, 1, 4},

@@ -8,7 +8,7 @@
 int axis_host_create(struct axis *axis, long count, struct axis_host *out) {
     *out = (struct axis_host){.axis = axis, .ops = ops_on_host(axis->ops)};
     TRY(axis_reserve(axis, count)); /* on a device, too: plans know no devices */
-    if (axis->ops->device->host || axis->size == 1) return 0;
+    if (axis->ops->device->host) return 0;
     out->pieces_count = axis->pieces_count;
     out->pieces = malloc((size_t)out->pieces_count * sizeof *out->pieces);
     return out->pieces ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for sums over the %s axis", axis->name);

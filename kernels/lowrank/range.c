@@ -42,20 +42,23 @@ static void sketch_basis(struct lowrank *w, long T, long k) {
         return;
     }
     w->ops->gemm('N', 'N', k, T, k, 1, own, all, w->sketch, T, 0, w->turned, T);
-    w->ops->copy(k * T, w->turned, w->sketch);
+    real *turned = w->turned;
+    w->turned = w->sketch, w->sketch = turned;
 }
 
 long range_even(int peers, long count) {
     return (count + peers - 1) / peers * peers;
 }
 
-void range_project(struct lowrank *w, long T, long D, const real *x, long k) {
+void range_project(struct lowrank *w, long T, long D, const real *x, long k, real *out) {
     const struct lowrank_peers *p = w->peers;
-    w->ops->gemm('N', 'N', k, D, T, 1, w->sketch, T, x, D, 0, w->basis, D);
+    real *here = p ? w->basis : out; /* which has room for what is summed */
+    w->ops->gemm('N', 'N', k, D, T, 1, w->sketch, T, x, D, 0, here, D);
     if (!p) return;
     const long count = range_even(p->size, k * D);
-    w->ops->zero(count - k * D, w->basis + k * D);
-    p->sum(p->with, w->basis, count);
+    w->ops->zero(count - k * D, here + k * D);
+    p->sum(p->with, here, count);
+    if (out != here) w->ops->copy(k * D, here, out);
 }
 
 /* Neither x nor its transpose is better to begin with, whichever of T and D is larger: both have as many
@@ -65,7 +68,7 @@ void range_find(struct lowrank *w, long T, long D, const real *x, long k, int po
     draw(seed, k * D, w->basis);
     for (int i = 0; i <= power; i++) {
         if (i > 0) {
-            range_project(w, T, D, x, k);
+            range_project(w, T, D, x, k, w->basis);
             lapack_basis(D, k, w->basis, NULL, w->tau, w->work, w->work_count);
         }
         ops->gemm('N', 'T', k, T, D, 1, w->basis, D, x, D, 0, w->sketch, T);

@@ -18,9 +18,9 @@ enum { LOWRANK_ROWS = 128 }; /* of x at a time where an error is measured */
  * rows min(size·T, D). Uses w->basis [k, D]. */
 void range_find(struct lowrank *w, long T, long D, const real *x, long k, int power, uint64_t seed);
 
-/* w->basis [k, D] = w->sketch [k, T] · x, over all peers' rows. It has room for range_even of that: so many
- * elements are summed that each peer hands over as many as the others. */
-void range_project(struct lowrank *w, long T, long D, const real *x, long k);
+/* out [k, D] = w->sketch [k, T] · x, over all peers' rows, by way of w->basis, which has room for range_even
+ * of that: so many elements are summed that each peer hands over as many as the others. */
+void range_project(struct lowrank *w, long T, long D, const real *x, long k, real *out);
 long range_even(int peers, long count);
 
 /* Refuses x as lowrank_factor does, else begins `out` with its sizes and norm. */

@@ -33,8 +33,7 @@ void lowrank_split(struct lowrank *w, long T, long D, const real *x, long rank, 
         return;
     }
     range_find(w, T, D, x, rank, POWER, seed);
-    range_project(w, T, D, x, rank);
-    ops->copy(rank * D, w->basis, b);
+    range_project(w, T, D, x, rank, b);
     transpose(rank, T, w->sketch, q);
 }
 

@@ -18,7 +18,7 @@ static const struct lowrank_peers *peers_of(const struct model *m) {
 int reserve_split_sums(struct model *m) {
     struct pass_state *p = m->passes;
     const long T = m->batch * m->length;
-    if (!(m->compress > 0) || m->context->size == 1) return 0;
+    if (!peers_of(m)) return 0;
     return axis_host_create(
         m->context, lowrank_split_longest(m->context->size, T, m->stream, factors_of(m, T)), &p->host_sums);
 }

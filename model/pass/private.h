@@ -44,9 +44,8 @@ struct pass_state {
     bool narrow;            /* where the stream is stored in bf16: outputs that no other chunk reads have, and
                                are kept so */
     struct lowrank lowrank; /* where sources are compressed */
-    struct axis_host
-        host_sums; /* and with context ranks, whose tokens are factorised together: over their axis, */
-    struct lowrank_peers peers;        /* as lowrank calls it; size 0 without */
+    struct axis_host host_sums;        /* of context ranks then, whose tokens are factorised together */
+    struct lowrank_peers peers;        /* the same as lowrank calls them; size 0 without */
     real *split_x, *split_q, *split_b; /* staging: [T, W], [T, k], [k, W] of a source on its way to factors */
 };
 
@@ -95,9 +94,9 @@ void lay_out_weight_sets(struct model *m);
 void free_weight_sets(struct model *m);
 struct weight_set *weight_set_of(struct model *m, const struct pass *pass);
 
-/* compress.c: what compressing needs, and for sums over context ranks (not collective; GDN_INTERNAL without
- * memory); a node's factors. After a layer's forward pass, compresses the nodes that it was the last to read;
- * before its backward pass brings them back. */
+/* compress.c: what compressing needs, and then, for sums over context ranks (not collective; GDN_INTERNAL
+ * without memory); a node's factors. After a layer's forward pass, compresses the nodes that it was the last
+ * to read; before its backward pass brings them back. */
 void lay_out_split(struct model *m, long T);
 int reserve_split_sums(struct model *m);
 void lay_out_factors(struct model *m, struct kept_output *kept, long T);

@@ -85,9 +85,9 @@ expect 0 "$GDN" train mean.yaml --run-dir moved > moved.log 2>&1
 close one_mean moved
 
 # What crosses stages as factors, what is kept so, of a sequence that is cut over ranks too, and what is stored of differences, are made on the host.
-kept=("${documents[@]}" --set train.compress_sources=0.5)
+kept=(--set train.sequence_length=12 --set train.compress_sources=0.5)
 on 1.1.1 mean whole_kept "${kept[@]}"
-on 2.1.1 mean cut_kept "${kept[@]}" "${cut[@]}" --set mesh.transport="$([ "$DEVICE" = emulated ] && echo nccl || echo staged)"
+on 2.1.1 mean cut_kept "${kept[@]}" "${cut[@]}" --set mesh.context_exchange=heads --set mesh.transport="$([ "$DEVICE" = emulated ] && echo nccl || echo staged)"
 close whole_kept cut_kept
 on 2.1.2 mean factors "${documents[@]}" "${cut[@]}" --set mesh.compress_boundary=0.3 --set mesh.transport=staged
 on 1.1.1 full_heads stored --set delta_store.interval=2 --set delta_store.ratio=0.5

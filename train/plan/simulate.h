@@ -27,7 +27,7 @@ struct plan_machine {
      */
     int node;
     double inside, outside;
-    bool leaves[AXES]; /* the axis sends to other nodes: all such axes of a rank share its way out, and its way in */
+    bool leaves[AXES]; /* the axis sends to other nodes: all such axes of a rank share its ways out and in */
     double within;     /* bandwidth between copies of a group; 0: as between all */
     double stays;      /* part of what copies send to those of other groups, or without groups, that stays in the node */
 };

@@ -18,6 +18,11 @@ static bool just_received(const struct actions *list, const struct action *a) {
            before->buffer == a->buffer;
 }
 
+/* Unchanged from its stage: nodes of others, and what has just been received. */
+static bool goes_as_it_came(const struct actions *list, const struct action *a) {
+    return a->buffer >= 0 && (a->payload == PAYLOAD_SOURCE || just_received(list, a));
+}
+
 static int place_of(const struct boundary *b, const struct action *a) {
     return a->chunk * b->nodes + 1 + a->index;
 }
@@ -43,7 +48,7 @@ static void find_places(struct boundary *b) {
         if (a->buffer < 0) {
             if (b->output_of) b->output_of[place_of(b, a)] = b->outputs;
             b->outputs += activation_sets[layout_chunk_of(b->layout, layout_stage_of(b->layout, a->index))];
-        } else if (a->payload != PAYLOAD_SOURCE && feedback && !just_received(list, a)) {
+        } else if (feedback && !goes_as_it_came(list, a)) {
             if (b->residual_of) *residual_of(b, a) = b->residuals;
             b->residuals++;
         }
@@ -148,7 +153,7 @@ static void compress(struct boundary *b, int message, long T, const real *x, rea
 const real *boundary_compress(struct boundary *b, const struct actions *list, const struct action *a, long T,
                               real *x) {
     real *q = boundary_room(b, a->buffer);
-    if (a->payload == PAYLOAD_SOURCE || just_received(list, a) || !T) return q;
+    if (goes_as_it_came(list, a) || !T) return q;
     long n = T * b->D, k = factors_of(b, T);
     int kept = *residual_of(b, a);
     real *dropped = kept < 0 ? NULL : b->residual + kept * b->T * b->D;
@@ -176,8 +181,7 @@ const real *boundary_compress_output(struct boundary *b, const struct action *a,
 }
 
 void boundary_count(struct boundary *b, const struct actions *list, const struct action *a, long T) {
-    const bool as_it_came = a->buffer >= 0 && (a->payload == PAYLOAD_SOURCE || just_received(list, a));
-    if (b->layout->compress_over < 2 || !T || as_it_came) return;
+    if (b->layout->compress_over < 2 || !T || goes_as_it_came(list, a)) return;
     struct axis_host planned = {.axis = b->context};
     const struct lowrank_peers peers = peers_over(b, &planned);
     lowrank_split_planned(&peers, T, b->D, factors_of(b, T));

@@ -3,7 +3,8 @@
  * Open MPI's waits turn in a loop and, where told to yield, give up the processor in each turn, for no time at
  * all if nothing else is ready. Of eight ranks on two cores the waiting ones so took two thirds of the processor
  * time where other programs wanted it. Here turns that follow each other yield for two milliseconds, as most
- * messages come soon, and then last 50 microseconds each. (On an otherwise idle machine it makes no difference.)
+ * messages come soon, and then last a 32nd of what they have waited, at least 50 microseconds and at most one
+ * millisecond. (On an otherwise idle machine it makes no difference.)
  *
  * Copies are in all processes of a test; only Open MPI yields in them, on one thread. */
 #include <sched.h>
@@ -11,7 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BETWEEN = 20000, SOON = 2000000, SLEEP = 50000 }; /* nanoseconds: between turns of one wait; yielded; slept */
+/* Nanoseconds: between turns of one wait; yielded; slept. */
+enum { BETWEEN = 20000, SOON = 2000000, SHORT = 50000, LONG = 1000000, PART = 32 };
 
 static long long now(void) {
     struct timespec t;
@@ -23,10 +25,11 @@ int sched_yield(void) {
     static _Thread_local long long began, last;
     const long long time = now();
     if (time - last > BETWEEN) began = time;
-    if (time - began < SOON)
+    const long long waited = time - began, part = waited / PART;
+    if (waited < SOON)
         syscall(SYS_sched_yield);
     else
-        nanosleep(&(struct timespec){.tv_nsec = SLEEP}, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = part < SHORT ? SHORT : part > LONG ? LONG : part}, NULL);
     last = now();
     return 0;
 }

@@ -32,8 +32,8 @@ enum {
 };
 
 /* How numbers enter matrix products and attention. Sums, norms, softmax, weights and all buffers are `real`
- * in each of them. On the host bf16 is of products alone, and of those of which no dimension is below
- * BF16_LEAST (base/bf16.h); alpha is multiplied into A before that is rounded. */
+ * in each of them. On the host bf16 is of products of which no dimension is below BF16_LEAST, and of attention as
+ * base/bf16.h says; alpha is multiplied into A before that is rounded. */
 enum precision {
     PRECISION_FP32, /* as they are: no tf32 */
     PRECISION_BF16,

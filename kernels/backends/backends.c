@@ -21,7 +21,7 @@ struct instruction_set {
     bool (*supported)(void);
     void (*trunk)(struct ops *ops);
     void (*delta)(struct ops *ops);
-    void (*bf16)(struct ops *ops);
+    void (*bf16)(struct ops *ops, bool native);
     double (*peak)(void);
 };
 
@@ -48,9 +48,9 @@ void cpu_trunk_v4(struct ops *ops);
 void cpu_delta_v2(struct ops *ops);
 void cpu_delta_v3(struct ops *ops);
 void cpu_delta_v4(struct ops *ops);
-void cpu_bf16_v2(struct ops *ops);
-void cpu_bf16_v3(struct ops *ops);
-void cpu_bf16_v4(struct ops *ops);
+void cpu_bf16_v2(struct ops *ops, bool native);
+void cpu_bf16_v3(struct ops *ops, bool native);
+void cpu_bf16_v4(struct ops *ops, bool native);
 double cpu_peak_v2(void);
 double cpu_peak_v3(void);
 double cpu_peak_v4(void);
@@ -70,7 +70,7 @@ static bool has_plain(void) {
 
 void cpu_trunk_plain(struct ops *ops);
 void cpu_delta_plain(struct ops *ops);
-void cpu_bf16_plain(struct ops *ops);
+void cpu_bf16_plain(struct ops *ops, bool native);
 double cpu_peak_plain(void);
 
 static const struct instruction_set instruction_sets[] = {
@@ -138,8 +138,8 @@ static void prepare(void) {
         cpu_by_rows.gemm = cpu.gemm_rows;
         cpu_by_rows.linear = linear_rows;
         cpu_in_bf16 = cpu;
-        chosen->bf16(&cpu_in_bf16);
         gemm_bf16_prepare(getenv("GDN_ISA") ? chosen->name : NULL);
+        chosen->bf16(&cpu_in_bf16, gemm_bf16_native());
         *next++ = &cpu;
     }
     *next++ = &reference;

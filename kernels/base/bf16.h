@@ -18,6 +18,13 @@ static inline bool bf16_pays(long m, long n, long k) {
     return m >= BF16_LEAST && n >= BF16_LEAST && k >= BF16_LEAST;
 }
 
+/* Attention's rows are rounded where they are multiplied, in tiles, so that narrower heads pay, too. */
+enum { BF16_LEAST_HEAD = 32 };
+
+static inline bool bf16_pays_attention(long queries, long keys, long head_width) {
+    return queries >= BF16_LEAST && keys >= BF16_LEAST && head_width >= BF16_LEAST_HEAD;
+}
+
 /* What rounding may do to a number, of itself. */
 #define BF16_EPSILON 0x1p-8
 

@@ -86,6 +86,7 @@ static void attend(const struct attending *a) {
     const int32_t *from = a->from;
     const long begin = from && from[0] > a->key ? from[0] - a->key : 0;
     struct transposed kept;
+    struct copy copy;
     struct softmax state;
     real scores[HIGH * WIDE], shrink[WIDE], scale = 1 / REAL_SQRT((real)hd);
     kept.from = NULL;
@@ -112,9 +113,10 @@ static void attend(const struct attending *a) {
         for (long j = first; at > begin && j < at_most(last, queries); j++)
 #pragma omp simd
             for (long c = 0; c < hd; c++) a->o[j * a->ldo + c] *= shrink[j];
-        if (first < at_most(last, queries))
-            tile_product(at_most(last, queries) - first, hd, keys, scores + first, 1, WIDE,
-                         a->v + at * a->ldkv, a->ldkv, from || at > begin, a->o + first * a->ldo, a->ldo);
+        if (first >= at_most(last, queries)) continue;
+        const struct operand weights = by_columns(keys, last - first, scores + first, WIDE, &copy);
+        product_onto(at_most(last, queries) - first, hd, keys, weights.at, 1, weights.ld, a->v + at * a->ldkv,
+                     a->ldkv, from || at > begin, a->o + first * a->ldo, a->ldo);
     }
     for (long j = 0; j < queries; j++) {
         real inverse = state.sum[j] > 0 ? 1 / state.sum[j] : 0; /* 0: it sees none of these keys */

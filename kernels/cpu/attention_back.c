@@ -92,11 +92,16 @@ static void back_tile(const struct sequence *s, int of, long h, long q, long k, 
             ds[i * WIDE + j] = p[i * WIDE + j] * (ds[i * WIDE + j] - inner) * scale;
         }
     }
-    if (of & OF_QUERIES)
-        tile_product(rows, hd, columns, ds, WIDE, 1, s->kv + at_k, ldkv, true, s->dq + at_q, ldq);
+    struct copy copy;
+    if (of & OF_QUERIES) {
+        const struct operand a = by_rows(rows, columns, ds, WIDE, &copy);
+        product_onto(rows, hd, columns, a.at, a.ld, 1, s->kv + at_k, ldkv, true, s->dq + at_q, ldq);
+    }
     if (of & OF_KEYS) {
-        tile_product(columns, hd, rows, ds, 1, WIDE, s->q + at_q, ldq, true, s->dkv + at_k, ldkv);
-        tile_product(columns, hd, rows, p, 1, WIDE, s->dout + at_o, ldo, true, s->dkv + at_v, ldkv);
+        struct operand a = by_columns(rows, end, ds, WIDE, &copy);
+        product_onto(columns, hd, rows, a.at, 1, a.ld, s->q + at_q, ldq, true, s->dkv + at_k, ldkv);
+        a = by_columns(rows, end, p, WIDE, &copy);
+        product_onto(columns, hd, rows, a.at, 1, a.ld, s->dout + at_o, ldo, true, s->dkv + at_v, ldkv);
     }
 }
 

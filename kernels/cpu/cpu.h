@@ -10,8 +10,9 @@
 void ISA_NAME(cpu_trunk)(struct ops *ops);
 void ISA_NAME(cpu_delta)(struct ops *ops);
 
-/* Of a full table: its matrix products with operands in bf16. */
-void ISA_NAME(cpu_bf16)(struct ops *ops);
+/* Of a full table: its matrix products, attention's among them, with operands in bf16; native: by the processor's
+ * units for them, which it has, else in software. */
+void ISA_NAME(cpu_bf16)(struct ops *ops, bool native);
 
 /* Multiply-adds ×2 a second of all threads on registers alone (peak.c). Takes about a tenth of a second. */
 double ISA_NAME(cpu_peak)(void);

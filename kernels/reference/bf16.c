@@ -1,7 +1,7 @@
 /* Products with operands in bf16, in software. */
 #include "kernels/base/bf16.h"
 
-#include "kernels/reference/reference.h"
+#include "kernels/reference/trunk_parts.h"
 
 static struct ops fp32;
 
@@ -33,4 +33,5 @@ void reference_bf16(struct ops *ops) {
     ops->precision = PRECISION_BF16;
     ops->gemm = gemm;
     ops->linear = linear;
+    reference_bf16_attention(ops);
 }

@@ -201,14 +201,14 @@ static void compare_element(const char *name, long i, double got, double expecte
                  backend->name, text, name, i, got, expected, usual);
 }
 
-static void compare_buffer(const struct buffer *b, long terms, enum promise promise) {
+static void compare_buffer(const struct buffer *b, long terms, enum promise promise, double apart) {
     double squares = 0;
     for (long i = 0; i < b->count; i++) squares += (double)b->x[REFERENCE][i] * b->x[REFERENCE][i];
     double usual = sqrt(squares / (double)b->count);
     EACH_SIDE(side) for (long i = 0; side != REFERENCE && i < b->count; i++) {
         double expected = b->x[REFERENCE][i];
         compare_element(b->name, i, b->x[side][i], expected, usual,
-                        tolerance(EPSILON, expected, usual, terms));
+                        tolerance(EPSILON, expected, usual, terms) + apart * (fabs(expected) + usual));
     }
     compare_bits(b->name, promise, (const void *const *)b->x, (size_t)b->count * sizeof(real));
 }
@@ -224,9 +224,13 @@ static void compare_sums(const struct sums *s, enum digits digits, long terms, e
 }
 
 void compare(long terms, enum promise promise) {
+    compare_apart(terms, promise, 0);
+}
+
+void compare_apart(long terms, enum promise promise, double apart) {
     synchronize();
     for (int i = 0; i < copies_used; i++) check_guard(&copies[i]);
-    for (int i = 0; i < buffers_used; i++) compare_buffer(&buffers[i], terms, promise);
+    for (int i = 0; i < buffers_used; i++) compare_buffer(&buffers[i], terms, promise, apart);
     for (int i = 0; i < sums_used; i++) compare_sums(&sums[i], sums_digits[i], terms, promise);
     release();
 }

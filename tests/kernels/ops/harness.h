@@ -66,6 +66,9 @@ void synchronize(void);
  * order 1, see harness.c. */
 void compare(long terms, enum promise promise);
 
+/* The same where both sides may besides be so far apart, relative to an element and to a usual one. */
+void compare_apart(long terms, enum promise promise, double apart);
+
 void release(void);
 
 /* An entry of a table of tests of operations: buffers that a test has left, having failed, are released. */

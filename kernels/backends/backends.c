@@ -55,7 +55,8 @@ double cpu_peak_v2(void);
 double cpu_peak_v3(void);
 double cpu_peak_v4(void);
 
-/* Best first. The build passes exactly the options that `supported` asks the processor for. */
+/* Best first. The build passes exactly the options that `supported` asks the processor for, and to attention by pairs
+ * of bf16 those that cpu/bf16.c asks for. */
 static const struct instruction_set instruction_sets[] = {
     {"v4", "x86-64-v4 (512-bit)", has_v4, cpu_trunk_v4, cpu_delta_v4, cpu_bf16_v4, cpu_peak_v4},
     {"v3", "x86-64-v3 (256-bit)", has_v3, cpu_trunk_v3, cpu_delta_v3, cpu_bf16_v3, cpu_peak_v3},

@@ -1,5 +1,6 @@
 /* What the forward and backward pass of tiled attention share: tile sizes, and products of operands as they are, or
- * in files that are compiled with ATTENTION_BF16 rounded to bf16 (CMakeLists.txt compiles both passes both ways). */
+ * in files that are compiled with ATTENTION_BF16 rounded to bf16, as numbers or with TILE_PAIRS as pairs (CMakeLists.txt
+ * compiles both passes each way). */
 #ifndef GDN_ATTENTION_TILE_H
 #define GDN_ATTENTION_TILE_H
 
@@ -28,7 +29,7 @@ struct operand {
     long ld;
 };
 struct copy {
-    tile_operand t[WIDE * SLICE];
+    tile_operand t[WIDE * SLICE / PER_OPERAND];
 };
 
 /* Numbers of an inner dimension in operands. */
@@ -37,6 +38,8 @@ static inline long depth_of(long k) {
 }
 
 #if defined(TILE_PAIRS)
+typedef uint16_t half __attribute__((may_alias)); /* of an operand */
+
 /* The bf16 next to 16 numbers, each NaN a NaN; what is below the least normal float is 0. */
 TILE_INLINE __m512i narrow(const real *x) {
     return _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(_mm512_loadu_ps(x)));
@@ -45,7 +48,7 @@ TILE_INLINE __m512i narrow(const real *x) {
 /* x [m, k], m ≤ WIDE and k ≤ SLICE, to be summed over k; an odd k has a 0 behind it. */
 static inline struct operand by_rows(long m, long k, const real *x, long ld, struct copy *copy) {
     for (long i = 0; i < m; i++) {
-        uint16_t *row = (uint16_t *)(copy->t + i * (SLICE / 2));
+        half *row = (half *)(copy->t + i * (SLICE / PER_OPERAND));
         long j = 0;
         for (; j + 2 * TILE_LANES <= k; j += 2 * TILE_LANES)
             _mm512_storeu_si512(row + j, (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(x + i * ld + j + TILE_LANES),
@@ -53,14 +56,14 @@ static inline struct operand by_rows(long m, long k, const real *x, long ld, str
         for (; j < k; j++) row[j] = to_bf16(x[i * ld + j]);
         if (k % 2) row[k] = 0;
     }
-    return (struct operand){copy->t, SLICE / 2};
+    return (struct operand){copy->t, SLICE / PER_OPERAND};
 }
 
 /* y [k, n], k ≤ WIDE and n ≤ SLICE, to be summed over k. */
 static inline struct operand by_columns(long k, long n, const real *y, long ld, struct copy *copy) {
     for (long p = 0; p < k; p += 2) {
         const real *low = y + p * ld, *high = low + ld;
-        uint32_t *to = copy->t + p / 2 * SLICE;
+        tile_operand *to = copy->t + p / PER_OPERAND * SLICE;
         const bool both = p + 1 < k;
         long j = 0;
         for (; j + TILE_LANES <= n; j += TILE_LANES) {
@@ -95,7 +98,7 @@ static inline struct operand by_columns(long k, long n, const real *y, long ld, 
 /* Up to WIDE rows of a matrix, transposed, and where they came from. */
 struct transposed {
     const real *from;
-    tile_operand t[SLICE * WIDE]; /* [SLICE / PER_OPERAND, WIDE] */
+    tile_operand t[SLICE / PER_OPERAND * WIDE]; /* [SLICE / PER_OPERAND, WIDE] */
 };
 
 #ifndef __clang__ /* which has no __builtin_shuffle */

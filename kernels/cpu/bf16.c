@@ -1,5 +1,5 @@
 /* Products with operands in bf16: what of them is compiled for each instruction set. Attention's are those of
- * attention.c and attention_back.c, compiled once more. */
+ * attention.c and attention_back.c, compiled again for other operands. */
 #include "kernels/base/bf16.h"
 
 #include "kernels/cpu/cpu.h"

@@ -1,5 +1,5 @@
 /* The CPU backend: OpenMP over rows and vectorised loops. Its files replace operations of the reference's
- * table; every function below exists once for each instruction set (isa.h). */
+ * table; every function below exists for each instruction set (isa.h). */
 #ifndef GDN_CPU_H
 #define GDN_CPU_H
 

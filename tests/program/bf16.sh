@@ -2,7 +2,8 @@
 # bf16 on the cpu, by the processor's units for it or in software: losses near those of fp32 and not those; a run that was stopped, the
 # same mesh again and recomputation to the last bit; other meshes nearly; evaluation and generation of what was trained so.
 . "$SOURCE/tests/program/small.sh"
-sed -i 's/hidden_size: 32/hidden_size: 128/; s/intermediate_size: 48/intermediate_size: 192/; s/\bsteps: 40/steps: 20/; s/lr: 0.003/lr: 0.001/' small.yaml
+sed -i 's/hidden_size: 32/hidden_size: 128/; s/intermediate_size: 48/intermediate_size: 192/; s/\bsteps: 40/steps: 20/; s/lr: 0.003/lr: 0.001/
+    s/sequence_length: 16/sequence_length: 64/; s/batch_size: 12/batch_size: 6/' small.yaml # attention is in bf16, too
 bf16() { train "$1" "$2" --set train.precision=bf16 "${@:3}"; }
 
 expect 0 train 1 fp32
@@ -24,7 +25,7 @@ for policy in selective full; do
 done
 
 # Sums in another order differ by about 2^-24 and so round an operand in 2^16 to its other neighbour, 2^-8 away. Of a first loss, a mean over
-# 192 tokens, that is 1e-6 (between instruction sets, of 2e-7 between meshes), of its gradients' norm 2e-5; a wrong scale or a lost
+# 384 tokens, that is 1e-6 (between instruction sets, of 2e-7 between meshes), of its gradients' norm 2e-5; a wrong scale or a lost
 # sample is 1e-3. Updates of AdamW are as large for gradients that are nothing but rounding, so runs then part like those of bf16 and fp32 do.
 first_step() { mkdir -p "first.$1" && grep '"event":"step","step":0,' "$1/metrics.jsonl" > "first.$1/metrics.jsonl"; }
 first_step bf16

@@ -3,17 +3,17 @@
  * Open MPI's waits turn in a loop and, where told to yield, give up the processor in each turn, for no time at
  * all if nothing else is ready. Of eight ranks on two cores the waiting ones so took two thirds of the processor
  * time where other programs wanted it. Here turns that follow each other yield for two milliseconds, as most
- * messages come soon, and then last a 32nd of what they have waited, at least 50 microseconds and at most one
- * millisecond. (On an otherwise idle machine it makes no difference.)
+ * messages come soon, and then last a 32nd of what they have waited, at most one millisecond. (On an otherwise
+ * idle machine it makes no difference.)
  *
- * Copies are in all processes of a test; only Open MPI yields in them, on one thread. */
+ * Copies are in all processes of a test. Besides Open MPI the emulated device's queues yield, which wait likewise. */
 #include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-/* Nanoseconds: between turns of one wait; yielded; slept. */
-enum { BETWEEN = 20000, SOON = 2000000, SHORT = 50000, LONG = 1000000, PART = 32 };
+/* Nanoseconds: between turns of one wait at most; yielded; slept at most. And of what part of a wait a sleep is. */
+enum { BETWEEN = 20000, SOON = 2000000, LONGEST = 1000000, PART = 32 };
 
 static long long now(void) {
     struct timespec t;
@@ -29,7 +29,7 @@ int sched_yield(void) {
     if (waited < SOON)
         syscall(SYS_sched_yield);
     else
-        nanosleep(&(struct timespec){.tv_nsec = part < SHORT ? SHORT : part > LONG ? LONG : part}, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = part > LONGEST ? LONGEST : part}, NULL);
     last = now();
     return 0;
 }

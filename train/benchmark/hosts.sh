@@ -4,12 +4,13 @@
 #   train/benchmark/hosts.sh [RATE …]      (default: 10gbit 500mbit; N gbit or mbit)
 #
 # The hosts are network namespaces of this machine (two_hosts.sh), and each sends at RATE at most. Needs root, iproute2 and two cores, idle otherwise. The
-# plan is told a rank's arithmetic a second, of a step of one rank here; RATE, less the headers of frames; and the latency that `gdn check` finds between
-# the hosts.
-# Prints a Markdown table. GDN names the program (default build/gdn), STEPS steps of each run (default 8, of which the median counts from the third on).
+# plan is told a rank's arithmetic a second, of runs of one rank, one on each host at the same time, as the hosts share this machine's memory; RATE, less
+# the headers of frames; and the latency that `gdn check` finds between the hosts.
+# Prints a Markdown table. GDN names the program (default build/gdn), STEPS steps of each run (default 8, of which the median counts from the third on),
+# TOKENS those of a micro-batch (default 512), ROWS the rows by a pattern of their names (default all).
 set -euo pipefail
 source=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-gdn=$(realpath "${GDN:-$source/build/gdn}") steps=${STEPS:-8}
+gdn=$(realpath "${GDN:-$source/build/gdn}") steps=${STEPS:-8} tokens=${TOKENS:-512} rows=${ROWS:-.}
 export LC_ALL=C OMP_NUM_THREADS=1
 . "$source/train/benchmark/two_hosts.sh"
 . "$source/train/benchmark/median.sh"
@@ -19,18 +20,27 @@ trap 'exit 130' INT TERM
 cd "$scratch"
 hosts_up
 
-seq 300000 > text.txt
+seq 600000 > text.txt
 cat > model.yaml << YAML
 model: {vocab_size: 257, hidden_size: 256, num_layers: 8, num_heads: 8, intermediate_size: 704, delta: {distances: [1, 2, 3, 4], hidden: 64}}
-train: {steps: $steps, batch_size: 8, micro_batch_size: 1, sequence_length: 256}
+train: {steps: $steps, batch_size: 8, micro_batch_size: 1, sequence_length: $tokens}
 data: {train: $PWD/text.txt}
 checkpoint: {interval: 0}
 YAML
 
-measured() { # RANKS OPTION …: median seconds of a step, from the third on
+step_of() { # RUN: median seconds of a step, from the third on
+    sed -nE 's/.*"event":"step".*"step_seconds":([^,}]*).*/\1/p' "$1/metrics.jsonl" | tail -n +3 | median
+}
+measured() { # RANKS OPTION …
     rm -rf run
     on_hosts "$1" "$gdn" train "$PWD/model.yaml" --run-dir "$PWD/run" "${@:2}" > log 2>&1 || { cat log >&2; exit 1; }
-    sed -nE 's/.*"event":"step".*"step_seconds":([^,}]*).*/\1/p' run/metrics.jsonl | tail -n +3 | median
+    step_of run
+}
+each_alone() { # the mean of both hosts' steps
+    local host
+    for host in 1 2; do on_host $host "$gdn" train "$PWD/model.yaml" --run-dir "$PWD/alone$host" > "log$host" 2>&1 & done
+    wait
+    printf '%s\n' "$(step_of alone1)" "$(step_of alone2)" | awk '{ sum += $1 } END { print sum / NR }'
 }
 planned() { # KEY OPTION …: of the plan's JSON
     "$gdn" plan model.yaml "${@:2}" --json | grep -oE "\"$1\":[0-9.e+-]+" | head -n 1 | cut -d: -f2
@@ -38,10 +48,10 @@ planned() { # KEY OPTION …: of the plan's JSON
 # What TCP has of an Ethernet: 1448 of 1514 bytes.
 bytes() { awk -v rate="$1" 'BEGIN { print rate * (rate ~ /gbit/ ? 1e9 : 1e6) / 8 * 1448 / 1514 }'; }
 
-alone=$(measured 1)
+alone=$(each_alone)
 update=$(awk -v n="$(planned parameters --flops 1e11)" 'BEGIN { print 28 * n / 20e9 }') # as the plan has it
 flops=$(awk -v f="$(planned flops --flops 1e11)" -v t="$alone" -v u="$update" 'BEGIN { print f / (t - u) }')
-echo "One rank: $alone s a step, $flops arithmetic a second"
+echo "One rank, on each host at once: $alone s a step, $flops arithmetic a second"
 echo
 echo "| network | mesh | measured | plan | plan : measured |"
 echo "| --- | --- | ---: | ---: | ---: |"
@@ -49,6 +59,7 @@ row() { # NAME MEASURED PLANNED
     awk -v name="$1" -v network="$network" -v real="$2" -v plan="$3" 'BEGIN { printf "| %s | %s | %.3f s | %.3f s | %+.1f%% |\n", network, name, real, plan, 100 * (plan / real - 1) }'
 }
 case_of() { # NAME OPTION …
+    [[ "$1" =~ $rows ]] || return 0
     local real plan
     real=$(measured 2 "${@:2}")
     plan=$(planned step_seconds --ranks 2 "${@:2}" --flops "$flops" --bandwidth-data "$speed" --bandwidth-tensor "$speed" --bandwidth-pipeline "$speed" --bandwidth-context "$speed" --latency "$latency")
@@ -56,6 +67,7 @@ case_of() { # NAME OPTION …
 }
 # Two ranks a host, which share its core and its way out, and reach each other in no time.
 four_of() { # NAME OPTION …
+    [[ "$1" =~ $rows ]] || return 0
     local real plan
     real=$(measured 4 --set mesh.data=4 "${@:2}")
     awk -v f="$flops" -v s="$speed" -v l="$latency" 'BEGIN { printf "node: 2\nflops: %g\nbandwidth_outside: %g\nbandwidth_inside: 1e11\nbandwidth_memory: 10e9\nlatency: %g\n", f / 2, s / 2, l }' > nodes.yaml

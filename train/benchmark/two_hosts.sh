@@ -2,7 +2,9 @@
 # between them over TCP, as between machines.
 #
 #   hosts_up                      makes them; 1 with a word why on standard error where that cannot be. In a folder of one's own, which gets a file `agent`
-#   hosts_rate RATE               each sends at that rate at most, from then on: what `tc` calls one, 500mbit
+#   hosts_rate RATE               each sends at that rate at most, from then on: what `tc` calls one, 500mbit. What was not sent in the 200 microseconds
+#                                 before may be sent at once, but for 16 KiB at least
+#   on_host HOST COMMAND …        on that host, 1 or 2, without mpirun
 #   on_hosts RANKS COMMAND …      by mpirun, one rank on one host, or half of them on each
 #   hosts_down                    takes them away
 hosts=gdn$$ hosts_net=10.213.77
@@ -39,7 +41,13 @@ AGENT
     chmod +x agent
 }
 
-hosts_rate() { for host in 1 2; do tc -n "$hosts-$host" qdisc replace dev net0 root tbf rate "$1" burst 256kb latency 100ms || return 1; done; }
+hosts_rate() {
+    local host burst
+    burst=$(LC_ALL=C awk -v rate="$1" 'BEGIN { b = rate * (rate ~ /gbit/ ? 1e9 : 1e6) / 8 * 200e-6; printf "%d", b > 16384 ? b : 16384 }')
+    for host in 1 2; do tc -n "$hosts-$host" qdisc replace dev net0 root tbf rate "$1" burst "$burst" latency 100ms || return 1; done
+}
+
+on_host() { ip netns exec "$hosts-$1" taskset -c $(($1 - 1)) "${@:2}"; }
 
 on_hosts() {
     local list=$hosts_net.1:$((($1 + 1) / 2))

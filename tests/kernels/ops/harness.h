@@ -23,6 +23,7 @@ enum side { REFERENCE, ONE_THREAD, TWO_THREADS, THREE_THREADS, THREE_AGAIN, SIDE
 struct buffer {
     const char *name;
     long count;
+    bool near; /* compare_apart() compares it as compare() does */
     real *x[SIDES];
 };
 

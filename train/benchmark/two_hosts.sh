@@ -43,7 +43,7 @@ AGENT
 
 hosts_rate() {
     local host burst
-    burst=$(LC_ALL=C awk -v rate="$1" 'BEGIN { b = rate * (rate ~ /gbit/ ? 1e9 : 1e6) / 8 * 200e-6; printf "%d", b > 16384 ? b : 16384 }')
+    burst=$(LC_ALL=C awk -v rate="$1" 'BEGIN { b = rate * (rate ~ /gbit/ ? 1e9 : 1e6) / 8 * 200e-6; printf "%d", (b > 16384 ? b : 16384) }')
     for host in 1 2; do tc -n "$hosts-$host" qdisc replace dev net0 root tbf rate "$1" burst "$burst" latency 100ms || return 1; done
 }
 

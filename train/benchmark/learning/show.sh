@@ -107,11 +107,11 @@ cut -f 1,3 results.tsv | awk '!seen[$0]++' | while IFS=$'\t' read -r part shape;
                 print base > bases
                 list = ""
                 for (j = 1; j <= seeds[name]; j++) list = list (j > 1 ? ", " : "") sprintf("%.4f", final[name, j])
-                printf "| %s | %.1f | %s | %.4f | %s | %.2f | %s | %s |\n", substr(name, length(part) + 3), tokens[name] / 1e6, list, mean_of(name), \
-                    substr(base, index(base, ": ") + 2), (seconds[name] / seeds[name]) / (seconds[base] / seeds[base]), ratio(name, 1), ratio(name, 2)
+                printf "| %s | %.1f | %s | %.4f | %s | %s | %s | %s |\n", substr(name, length(part) + 3), tokens[name] / 1e6, list, mean_of(name), \
+                    substr(base, index(base, ": ") + 2), seeds[base] ? sprintf("%.2f", (seconds[name] / seeds[name]) / (seconds[base] / seeds[base])) : "–", ratio(name, 1), ratio(name, 2)
             }
             print ""
-        }' "$speeds" curves.tsv results.tsv
+        }' "$speeds" curves.tsv <(sort -s -t $'\t' -k 4,4n results.tsv) # by seed, which may have ended in another order
     [ -n "${1:-}" ] || [ $# -gt 0 ] || continue
     LC_ALL=C awk -F'\t' -v part="$part" -v shape="$shape" '
         FILENAME != "curves.tsv" { base[$0]; next }

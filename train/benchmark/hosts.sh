@@ -12,6 +12,7 @@ set -euo pipefail
 source=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 gdn=$(realpath "${GDN:-$source/build/gdn}") steps=${STEPS:-8} tokens=${TOKENS:-512} rows=${ROWS:-.}
 export LC_ALL=C OMP_NUM_THREADS=1
+export OMPI_MCA_btl_tcp_eager_limit=${OMPI_MCA_btl_tcp_eager_limit:-2097152} # as train/manual/mesh.md advises
 . "$source/train/benchmark/two_hosts.sh"
 . "$source/train/benchmark/median.sh"
 scratch=$(mktemp -d)

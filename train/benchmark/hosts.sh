@@ -38,16 +38,17 @@ measured() { # RANKS OPTION …
     step_of run
 }
 each_alone() { # the mean of both hosts' steps
-    local host
-    for host in 1 2; do on_host $host "$gdn" train "$PWD/model.yaml" --run-dir "$PWD/alone$host" > "log$host" 2>&1 & done
-    wait
+    local other
+    on_host 2 "$gdn" train "$PWD/model.yaml" --run-dir "$PWD/alone2" > log2 2>&1 & other=$!
+    on_host 1 "$gdn" train "$PWD/model.yaml" --run-dir "$PWD/alone1" > log1 2>&1 || { cat log1 >&2; exit 1; }
+    wait $other || { cat log2 >&2; exit 1; }
     printf '%s\n' "$(step_of alone1)" "$(step_of alone2)" | awk '{ sum += $1 } END { print sum / NR }'
 }
 planned() { # KEY OPTION …: of the plan's JSON
     "$gdn" plan model.yaml "${@:2}" --json | grep -oE "\"$1\":[0-9.e+-]+" | head -n 1 | cut -d: -f2
 }
 # What TCP has of an Ethernet: 1448 of 1514 bytes.
-bytes() { awk -v rate="$1" 'BEGIN { print rate * (rate ~ /gbit/ ? 1e9 : 1e6) / 8 * 1448 / 1514 }'; }
+bytes() { rate_bytes "$1" "$(awk 'BEGIN { print 1448 / 1514 }')"; }
 
 alone=$(each_alone)
 update=$(awk -v n="$(planned parameters --flops 1e11)" 'BEGIN { print 28 * n / 20e9 }') # as the plan has it

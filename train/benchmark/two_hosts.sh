@@ -4,6 +4,7 @@
 #   hosts_up                      makes them; 1 with a word why on standard error where that cannot be. In a folder of one's own, which gets a file `agent`
 #   hosts_rate RATE               each sends at that rate at most, from then on: what `tc` calls one, 500mbit. What was not sent in the 200 microseconds
 #                                 before may be sent at once, but for 16 KiB at least
+#   rate_bytes RATE [PART]        such a rate in bytes a second, or that part of it
 #   on_host HOST COMMAND …        on that host, 1 or 2, without mpirun
 #   on_hosts RANKS COMMAND …      by mpirun, one rank on one host, or half of them on each
 #   hosts_down                    takes them away
@@ -41,9 +42,12 @@ AGENT
     chmod +x agent
 }
 
+rate_bytes() { LC_ALL=C awk -v rate="$1" -v part="${2:-1}" 'BEGIN { printf "%.0f\n", rate * (rate ~ /gbit/ ? 1e9 : 1e6) / 8 * part }'; }
+
 hosts_rate() {
     local host burst
-    burst=$(LC_ALL=C awk -v rate="$1" 'BEGIN { b = rate * (rate ~ /gbit/ ? 1e9 : 1e6) / 8 * 200e-6; printf "%d", (b > 16384 ? b : 16384) }')
+    burst=$(rate_bytes "$1" 200e-6)
+    [ "$burst" -gt 16384 ] || burst=16384
     for host in 1 2; do tc -n "$hosts-$host" qdisc replace dev net0 root tbf rate "$1" burst "$burst" latency 100ms || return 1; done
 }
 

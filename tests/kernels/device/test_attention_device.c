@@ -86,10 +86,6 @@ static struct buffer *make_result(const char *name, long count) {
     return b;
 }
 
-static void like_the_reference(struct buffer *b, enum side side) {
-    memcpy(b->x[side], b->x[REFERENCE], (size_t)b->count * sizeof(real));
-}
-
 static void check_bits(const struct buffer *b, enum side side, const char *what) {
     if (memcmp(b->x[side], b->x[ONE_THREAD], (size_t)b->count * sizeof(real)) != 0)
         fail_msg("%s of %s in %s, %s: %s has other bits %s", operation, backend->name, format->name, text,

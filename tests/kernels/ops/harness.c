@@ -78,6 +78,10 @@ static void *reserve_side(enum side side, long count, size_t size) {
     return copy->base;
 }
 
+void like_the_reference(struct buffer *b, enum side side) {
+    if (side != REFERENCE) memcpy(b->x[side], b->x[REFERENCE], (size_t)b->count * sizeof(real));
+}
+
 struct buffer *make(const char *name, long count, double low, double high) {
     assert_true(buffers_used < MAX_BUFFERS);
     struct buffer *b = &buffers[buffers_used++];
@@ -88,8 +92,7 @@ struct buffer *make(const char *name, long count, double low, double high) {
         state = state * 6364136223846793005u + 1442695040888963407u;
         b->x[REFERENCE][i] = (real)(low + (high - low) * (double)(state >> 40) / (1 << 24));
     }
-    EACH_SIDE(side)
-    if (side != REFERENCE) memcpy(b->x[side], b->x[REFERENCE], (size_t)count * sizeof(real));
+    EACH_SIDE(side) like_the_reference(b, side);
     return b;
 }
 

@@ -53,6 +53,9 @@ struct sums *make_sums(const char *name, long count, enum digits digits);
 struct buffer *find_buffer(const char *name);
 struct sums *find_sums(const char *name);
 
+/* What the reference has computed becomes what a side has, as the host sees both (synchronize()). */
+void like_the_reference(struct buffer *b, enum side side);
+
 /* Sets the elements first, first + step, … */
 void set(struct buffer *b, long first, long step, double value);
 

@@ -42,7 +42,7 @@ static const int32_t *make_starts(long B, long S) {
 /* What the reference has computed into its copy, for all sides. */
 static void give_all(struct buffer *b) {
     synchronize();
-    EACH_SIDE(i) if (i != REFERENCE) memcpy(b->x[i], b->x[REFERENCE], (size_t)b->count * sizeof(real));
+    EACH_SIDE(i) like_the_reference(b, i);
 }
 
 /* In bf16 those alone that are not as in fp32, plain and with all there is: of `variants` the first and the last. */

@@ -158,6 +158,14 @@ refused_plan "the machine lacks node: ranks of a node is expected" --machine <(s
 refused_plan "machine.node is '0': an integer from 1" --machine <(sed 's/^node: 6/node: 0/' mine.yaml)
 refused_plan "machine.node is given twice" --machine <(sed 's/^node: 6/&\n&/' mine.yaml)
 
+# Where nothing moves while a rank computes, pieces take as long as whole sums, which they do not elsewhere; no message costs a latency here.
+sed -i 's/^latency:.*/latency: 0/' mine.yaml
+{ cat mine.yaml; echo "asynchronous_progress: false"; } > waits.yaml
+seconds() { "$GDN" plan wide.yaml $(large 1 2 1) --json "$@" | grep -oE '"step_seconds":[^,]*' | cut -c1-26; }
+check "$(seconds --machine ./mine.yaml)" "$(seconds --machine ./waits.yaml)"
+check "$(seconds --machine ./mine.yaml)" "$(seconds --machine ./waits.yaml --set mesh.tensor_pieces=2)"
+[ "$(seconds --machine ./mine.yaml)" != "$(seconds --machine ./mine.yaml --set mesh.tensor_pieces=2)" ] || fail "pieces hide nothing"
+
 # What cannot be is said in one message, without any output.
 refused_plan "--trace: text.txt" --trace text.txt
 refused_plan "--trace is ''" --trace ''

@@ -4,8 +4,8 @@
 #   train/benchmark/hosts.sh [RATE …]      (default: 10gbit 500mbit; N gbit or mbit)
 #
 # The hosts are network namespaces of this machine (two_hosts.sh), and each sends at RATE at most. Needs root, iproute2 and two cores, idle otherwise. The
-# plan is told a rank's arithmetic a second, of runs of one rank, one on each host at the same time, as the hosts share this machine's memory; RATE, less
-# the headers of frames; and the latency that `gdn check` finds between the hosts.
+# plan is told a rank's arithmetic a second, of runs of one rank, one on each host at the same time, as the hosts share this machine's memory; the rate and
+# latency that `gdn check` finds between the hosts, RATE less the headers of frames at most; and that TCP moves nothing while a rank computes.
 # Prints a Markdown table. GDN names the program (default build/gdn), STEPS steps of each run (default 8, of which the median counts from the third on),
 # TOKENS those of a micro-batch (default 512), ROWS the rows by a pattern of their names (default all).
 set -euo pipefail
@@ -60,11 +60,17 @@ echo "| --- | --- | ---: | ---: | ---: |"
 row() { # NAME MEASURED PLANNED
     awk -v name="$1" -v network="$network" -v real="$2" -v plan="$3" 'BEGIN { printf "| %s | %s | %.3f s | %.3f s | %+.1f%% |\n", network, name, real, plan, 100 * (plan / real - 1) }'
 }
+machine() { # RANKS_A_HOST: its profile
+    awk -v n="$1" -v f="$flops" -v s="$speed" -v l="$latency" 'BEGIN {
+        printf "node: %d\nflops: %g\nbandwidth_outside: %g\nbandwidth_inside: 1e11\nbandwidth_memory: %g\nlatency: %g\n", n, f / n, s / n, 20e9 / n, l
+        print "asynchronous_progress: false" }'
+}
 case_of() { # NAME OPTION …
     [[ "$1" =~ $rows ]] || return 0
     local real plan
     real=$(measured 2 "${@:2}")
-    plan=$(planned step_seconds --ranks 2 "${@:2}" --flops "$flops" --bandwidth-data "$speed" --bandwidth-tensor "$speed" --bandwidth-pipeline "$speed" --bandwidth-context "$speed" --latency "$latency")
+    machine 1 > machine.yaml
+    plan=$(planned step_seconds --ranks 2 "${@:2}" --machine "$PWD/machine.yaml")
     row "$1" "$real" "$plan"
 }
 # Two ranks a host, which share its core and its way out, and reach each other in no time.
@@ -72,15 +78,16 @@ four_of() { # NAME OPTION …
     [[ "$1" =~ $rows ]] || return 0
     local real plan
     real=$(measured 4 --set mesh.data=4 "${@:2}")
-    awk -v f="$flops" -v s="$speed" -v l="$latency" 'BEGIN { printf "node: 2\nflops: %g\nbandwidth_outside: %g\nbandwidth_inside: 1e11\nbandwidth_memory: 10e9\nlatency: %g\n", f / 2, s / 2, l }' > nodes.yaml
-    plan=$(planned step_seconds --set mesh.data=4 "${@:2}" --machine "$PWD/nodes.yaml")
+    machine 2 > machine.yaml
+    plan=$(planned step_seconds --set mesh.data=4 "${@:2}" --machine "$PWD/machine.yaml")
     row "$1" "$real" "$plan"
 }
 [ $# -gt 0 ] || set -- 10gbit 500mbit
 for network in "$@"; do
     hosts_rate "$network"
     on_hosts 2 "$gdn" check "$PWD/model.yaml" --run-dir "$PWD/run" > check
-    speed=$(bytes "$network")
+    speed=$(sed -nE 's/^data axis *([0-9.]+) ([MG])B\/s a rank, ([0-9.]+) ([MG])B\/s.*/\1 \2 \3 \4/p' check |
+        awk -v most="$(bytes "$network")" '{ a = $1 * ($2 == "G" ? 1e9 : 1e6); b = $3 * ($4 == "G" ? 1e9 : 1e6); s = a > b ? a : b; printf "%.0f\n", s < most ? s : most }')
     latency=$(sed -nE 's/^data axis.*; ([0-9.]+) us a sum.*/\1e-6/p' check)
     echo "$network: $speed bytes a second; $(grep "^data axis" check)" >&2
     case_of "data 2" --set mesh.data=2

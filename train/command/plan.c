@@ -123,11 +123,10 @@ static const struct command_line line = {
            "The time comes from running all pipeline ranks' schedules against each other, with these "
            "assumptions: a rank computes its matrix products and attention's at --flops and the rest in no "
            "time; sums over the tensor axis are waited for; messages between stages and sums of gradients "
-           "move beside arithmetic, one after the other on each axis (with --machine, on all axes that leave "
-           "a node: they share the way out and the way in), from when both ends have started them; data and "
-           "tensor ranks "
-           "keep in step. Efficiency is the time of the arithmetic alone, without repetition, spread evenly "
-           "over all ranks, over that of the step.\n"
+           "move beside arithmetic, from when both ends have started them, and what moves at once on an axis "
+           "(with --machine, on all axes that leave a node: they share the way out and the way in) divides "
+           "its bandwidth; data and tensor ranks keep in step. Efficiency is the time of the arithmetic alone, "
+           "without repetition, spread evenly over all ranks, over that of the step.\n"
            "\n"
            "Examples:\n"
            "  gdn plan configs/tiny.yaml\n"
@@ -155,13 +154,14 @@ static int show(const struct settings *s, const struct plan *plan) {
 /* What is not given is the profile's, or that of an ordinary machine. */
 static int complete_machine(struct settings *s) {
     struct plan_machine *m = &s->machine;
-    struct profile profile = {.bandwidth_memory = 20e9, .latency = 5e-6};
+    struct profile profile = {.bandwidth_memory = 20e9, .latency = 5e-6, .asynchronous_progress = true};
     if (s->profile) {
         TRY(profile_find(s->profile, &profile));
         m->node = profile.node, m->inside = profile.bandwidth_inside, m->outside = profile.bandwidth_outside;
     }
     for (int a = 0; a < axes_count() && !s->profile; a++)
         if (!m->bandwidth[a]) m->bandwidth[a] = 12.5e9;
+    m->waits = !profile.asynchronous_progress;
     if (!m->flops) m->flops = s->profile ? profile.flops : ops_peak();
     if (!m->memory) m->memory = profile.bandwidth_memory;
     if (m->latency < 0) m->latency = profile.latency;

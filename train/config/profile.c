@@ -23,13 +23,16 @@ static const struct key keys[] = {
     NUMBER(bandwidth_memory, "bytes a second of a rank's memory"),
     {"latency", KEY_REAL, offsetof(struct profile, latency), .min = 0, .max = 1e6,
      .help = "seconds of a message besides those of its bytes"},
+    {"asynchronous_progress", KEY_BOOL, offsetof(struct profile, asynchronous_progress),
+     .help = "whether what a pass sends moves while a rank computes"},
 };
-enum { KEYS = sizeof keys / sizeof *keys };
+enum { KEYS = sizeof keys / sizeof *keys, NEEDED = KEYS - 1 }; /* all but the last */
 
 static int read_mapping(struct fy_node *mapping, const struct place *file, struct profile *out) {
-    static const struct members members = {
-        keys, KEYS, "flops, node, bandwidth_inside, bandwidth_outside, bandwidth_memory and latency",
-        "a machine"};
+    static const struct members members = {keys, KEYS,
+                                           "flops, node, bandwidth_inside, bandwidth_outside, "
+                                           "bandwidth_memory, latency and asynchronous_progress",
+                                           "a machine"};
     bool given[KEYS] = {false};
     void *iterator = NULL;
     char text[SHOWN];
@@ -45,7 +48,7 @@ static int read_mapping(struct fy_node *mapping, const struct place *file, struc
         TRY(entry_read(out, &keys[k], name, fy_node_pair_value(pair), &at));
         given[k] = true;
     }
-    for (int k = 0; k < KEYS; k++)
+    for (int k = 0; k < NEEDED; k++)
         if (!given[k])
             return fail_at(file, "the machine lacks %s: %s is expected", keys[k].path, keys[k].help);
     return GDN_OK;
@@ -56,7 +59,7 @@ int profile_read(const char *path, struct profile *out) {
     struct yaml yaml;
     char *text;
     size_t length;
-    *out = (struct profile){0};
+    *out = (struct profile){.asynchronous_progress = true};
     TRY(config_read_file(path, &text, &length));
     int status = yaml_open(text, length, &file, &yaml);
     if (!status) status = read_mapping(yaml_root(&yaml), &file, out);

@@ -45,7 +45,8 @@ static int64_t copy_bytes(const struct plan *plan, const struct loss_options *op
                           const struct shards *shards, int copy) {
     const int copies = plan->work.size[AXIS_COPIES];
     int64_t bytes =
-        axis_formula_sum_doubles(copies, step_sums(options, plan->config->model.exit.num_layers)) + optimizer_formula_norm(shards, copies);
+        axis_formula_sum_doubles(copies, step_sums(options, plan->config->model.exit.num_layers)) +
+        optimizer_formula_norm(shards, copies);
     for (int b = 0; b < shards->buckets; b++) bytes += sync_formula_bucket(&shards->bucket[b], copies, copy);
     return bytes;
 }
@@ -73,6 +74,12 @@ static void fill_ranks(struct plan *plan, const struct rank_plan *part, const st
     }
 }
 
+/* On a machine where nothing of what a pass sends moves beside arithmetic. */
+static void hide_nothing(struct action_cost *cost, int actions) {
+    for (int i = 0; i < actions; i++)
+        for (int axis = 0; axis < AXES; axis++) cost[i].hidden[axis] = (struct hidden_cost){0};
+}
+
 /* Costs of one tensor and pipeline index; the slowest of the tensor indices are raised to its passes', and
  * have the rest once all have been there. */
 static int plan_costs(struct plan *plan, const struct rank_plan *part, struct pass_costs *passes) {
@@ -82,6 +89,7 @@ static int plan_costs(struct plan *plan, const struct rank_plan *part, struct pa
     plan->cost[pipeline * plan->size[AXIS_TENSOR] + tensor] = cost; /* the plan's from here on */
     passes->action = NULL;
     struct costing slowest = part->costing;
+    if (plan->machine.waits) hide_nothing(cost, passes->actions);
     action_costs_raise(plan->slowest[pipeline], cost, passes->actions);
     if (!tensor) plan->matrices = (struct matrices_cost){0};
     matrices_raise(&plan->matrices, &slowest.matrices);

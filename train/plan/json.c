@@ -31,7 +31,8 @@ static void write_recomputation(const struct plan *plan, FILE *out) {
 }
 
 static void write_schedule(const struct plan *plan, FILE *out) {
-    static const char *const words[] = {[SCHEDULE_1F1B] = "1f1b", [SCHEDULE_ZERO_BUBBLE] = "zero_bubble",
+    static const char *const words[] = {[SCHEDULE_1F1B] = "1f1b",
+                                        [SCHEDULE_ZERO_BUBBLE] = "zero_bubble",
                                         [SCHEDULE_ZERO_BUBBLE_V] = "zero_bubble_v"};
     const struct pipeline *p = &plan->pipeline;
     fprintf(out, ",\"schedule\":\"%s\",\"weight_sets\":[", words[plan->config->mesh.schedule]);
@@ -44,8 +45,9 @@ static void write_stages(const struct plan *plan, FILE *out) {
     int ranks = plan->pipeline.schedule.ranks, stages = ranks * mesh_chunks(&plan->config->mesh);
     fprintf(out, ",\"stages\":[");
     for (int s = 0; s < stages; s++)
-        fprintf(out, "%s{\"pipeline\":%d,\"first\":%d,\"end\":%d}", s ? "," : "", layout_rank_of(plan->pipeline.layout, s),
-                plan->pipeline.stage[s].first, plan->pipeline.stage[s].end);
+        fprintf(out, "%s{\"pipeline\":%d,\"first\":%d,\"end\":%d}", s ? "," : "",
+                layout_rank_of(plan->pipeline.layout, s), plan->pipeline.stage[s].first,
+                plan->pipeline.stage[s].end);
     fputc(']', out);
 }
 
@@ -82,7 +84,8 @@ static void write_prediction(const struct plan *plan, FILE *out) {
     fprintf(out, "],\"assumed\":{\"flops\":%.17g", m->flops);
     for (int i = 0; i < axes_count(); i++)
         fprintf(out, ",\"bandwidth_%s\":%.17g", axis_rows[axis_order[i]].name, m->bandwidth[axis_order[i]]);
-    fprintf(out, ",\"bandwidth_memory\":%.17g,\"latency\":%.17g}", m->memory, m->latency);
+    fprintf(out, ",\"bandwidth_memory\":%.17g,\"latency\":%.17g,\"asynchronous_progress\":%s}", m->memory,
+            m->latency, m->waits ? "false" : "true");
 }
 
 void plan_json(const struct plan *plan, FILE *out) {

@@ -357,12 +357,13 @@ static void print_assumptions(const struct plan *plan, FILE *out) {
     for (int i = 0; i < axes_count(); i++)
         if (axes_shown(plan->size, axis_order[i]))
             fprintf(out, "  --bandwidth-%-8s %s\n", axis_rows[axis_order[i]].name,
-                plan_rate(m->bandwidth[axis_order[i]], "B/s", text));
+                    plan_rate(m->bandwidth[axis_order[i]], "B/s", text));
     struct kept kept = kept_moments(plan);
     fprintf(out, "  --bandwidth-memory   %s of the optimiser's update, %s%d bytes a parameter\n",
             plan_rate(m->memory, "B/s", text), up_to(kept), (int)optimizer_element_bytes(kept.most));
     fprintf(out, "  --latency            %s of each message and each sum over an axis\n",
             plan_seconds(m->latency, text));
+    if (m->waits) fprintf(out, "  nothing of what a pass sends moves while it computes\n");
 }
 
 void plan_print(const struct plan *plan, FILE *out) {

@@ -1,6 +1,7 @@
 #include "train/plan/simulate.h"
 
 #include "kernels/base/status.h"
+#include "train/plan/flows.h"
 #include "train/plan/sends.h"
 #include "train/step/walk.h"
 
@@ -18,10 +19,7 @@ struct message {
 struct clock {
     int at; /* next action */
     double now;
-    /* When each axis's link is free again for what it sends and for what comes, and behind them the way out
-     * of the node and the way in. A message between stages waits for sums of the receiver, too. */
-    double out[AXES + 1], in[AXES + 1];
-    double *bucket;  /* [buckets] when the sum or gather under way is done */
+    double *bucket;  /* [buckets] when the sum or gather that began last is done; NAN until then */
     bool waits;      /* for another rank: its next action cannot be done yet */
     int meets[ACTS]; /* where in its list it meets the other ranks, by kind of action; −1: nowhere */
 };
@@ -34,6 +32,8 @@ struct simulator {
     struct message *message; /* [schedule->messages] */
     struct clock *clock;     /* [ranks] */
     double *bucket;          /* all clocks' buckets */
+    int buckets;             /* of each */
+    struct flows flows;      /* messages by their number, then each rank's buckets */
     struct sends sends;
 
     int rank; /* in hand: whose next action is done */
@@ -60,21 +60,34 @@ void plan_machine_place(struct plan_machine *machine, const int size[AXES], int 
         machine->bandwidth[a] = within ? machine->inside : machine->outside;
         machine->leaves[a] = !within;
     }
+    const int stage = (int)axes_stride(size, AXIS_PIPELINE);
+    machine->stages = machine->node > stage && machine->node % stage == 0 ? machine->node / stage : 1;
     /* Copies are neighbours but for tensor ranks. */
     const int each = size[AXIS_TENSOR], copies = axes_joined(size).size[AXIS_COPIES];
+    machine->others = copies / sum_group - 1;
     if (!placed || !lies_within(machine, size, (long)each * sum_group)) return;
     machine->within = machine->inside;
     if (!machine->leaves[AXIS_COPIES] || machine->node % (each * sum_group)) return;
-    machine->stays = (double)(machine->node / each / sum_group - 1) / (copies / sum_group - 1);
+    machine->stays = (double)(machine->node / each / sum_group - 1) / machine->others;
+}
+
+/* As many messages as an exchange across groups of copies is at once, of those that take the way out of the
+ * node. */
+static double parts_across(const struct plan_machine *machine) {
+    const double parts = machine->others * (1 - machine->stays);
+    return parts > 1 ? parts : 1;
 }
 
 static double later(double a, double b) {
     return a > b ? a : b;
 }
 
-/* The link of an axis, in `out` and `in`: its own, or the one way out of the node. */
-static int link_of(const struct simulator *s, int axis) {
-    return s->machine->leaves[axis] ? AXES : axis;
+/* A rank's links, of flows.h: each axis has its own way out and way in; those that leave the node have one of
+ * each for all. */
+enum way { WAY_OUT, WAY_IN, WAYS };
+
+static int link_of(int rank, int axis, bool leaves, enum way way) {
+    return (rank * (AXES + 1) + (leaves ? AXES : axis)) * WAYS + (int)way;
 }
 
 static double transfer(const struct plan_machine *machine, const struct action_cost *cost, int axis) {
@@ -90,16 +103,21 @@ static double waited(const struct plan_machine *machine, const struct action_cos
     return all - (hidden < arithmetic ? hidden : arithmetic);
 }
 
-/* Once both ends have started a message, its arrival is known. */
-static void start_transfer(struct simulator *s, struct message *m) {
+/* Once both ends have started a message it is on its way, behind those before it between the two. */
+static void start_transfer(struct simulator *s, const struct message *m) {
     if (isnan(m->sent) || isnan(m->posted)) return;
-    const int link = link_of(s, AXIS_PIPELINE);
-    double *out = &s->clock[m->sender].out[link], *in = &s->clock[m->receiver].in[link];
-    double start = later(later(m->sent, m->posted), later(*out, *in));
-    double sending = (double)m->cost->bytes[AXIS_PIPELINE] / s->machine->bandwidth[AXIS_PIPELINE];
-    *out = *in = start + sending;
-    m->arrived = start + sending + s->machine->latency;
-    s->clock[m->sender].waits = s->clock[m->receiver].waits = false;
+    const struct plan_machine *machine = s->machine;
+    const int axis = AXIS_PIPELINE;
+    const int stages = machine->stages > 1 ? machine->stages : 1;
+    const bool leaves = machine->leaves[axis] && m->sender / stages != m->receiver / stages;
+    const double bandwidth = machine->leaves[axis] && !leaves ? machine->inside : machine->bandwidth[axis];
+    flows_add(&s->flows, (int)(m - s->message),
+              (struct flow){.link = {link_of(m->sender, axis, leaves, WAY_OUT),
+                                     link_of(m->receiver, axis, leaves, WAY_IN)},
+                            .queue = m->sender * s->schedule->ranks + m->receiver,
+                            .weight = 1,
+                            .ready = later(m->sent, m->posted),
+                            .work = (double)m->cost->bytes[axis] / bandwidth});
 }
 
 /* The rank's clock goes to `until`, waiting for something that was sent off at `sent`. */
@@ -239,11 +257,8 @@ static int meet(void *simulator, const struct action *a) {
 
 /* What goes across groups of copies, of which some may be in the same node, whose links are faster. */
 static double across(const struct plan_machine *machine, const struct action_cost *cost) {
-    struct action_cost rest = *cost;
-    rest.bytes[AXIS_COPIES] -= cost->within;
-    rest.calls[AXIS_COPIES] -= cost->within > 0;
-    rest.bytes[AXIS_COPIES] = (int64_t)((double)rest.bytes[AXIS_COPIES] * (1 - machine->stays));
-    return transfer(machine, &rest, AXIS_COPIES);
+    const double bytes = (double)(cost->bytes[AXIS_COPIES] - cost->within);
+    return bytes * (1 - machine->stays) / machine->bandwidth[AXIS_COPIES];
 }
 
 static double within(const struct plan_machine *machine, const struct action_cost *cost) {
@@ -251,26 +266,37 @@ static double within(const struct plan_machine *machine, const struct action_cos
     return cost->within ? machine->latency + (double)cost->within / bandwidth : 0;
 }
 
-/* An exchange between copies begins, once those before it are done: a sum within groups and then across them, a
- * gather the other way round. Only what goes across takes the way out of the node. What it costs besides is done
- * before it. */
+/* An exchange between copies begins, once those before it are done: a sum within groups and then across them,
+ * a gather the other way round. Only what goes across takes the way out of the node. What it costs besides is
+ * done before it. */
 static int start_bucket(void *simulator, const struct action *a) {
     struct simulator *s = simulator;
     struct clock *c = clock_of(s);
     compute(s, a);
     const struct action_cost *cost = cost_of(s);
-    const int link = link_of(s, AXIS_COPIES);
-    double *out = &c->out[link], *in = &c->in[link], *queue = &c->out[AXIS_COPIES];
     const double inside = within(s->machine, cost), before = a->act == ACT_GATHER ? 0 : inside;
-    *out = *in = later(later(c->now, *queue) + before, later(*out, *in)) + across(s->machine, cost);
-    c->bucket[a->index] = *queue = *out + (inside - before);
+    const int calls = cost->calls[AXIS_COPIES] - (cost->within > 0);
+    const bool leaves = s->machine->leaves[AXIS_COPIES];
+    c->bucket[a->index] = NAN;
+    flows_add(&s->flows, s->schedule->messages + 1 + s->rank * s->buckets + a->index,
+              (struct flow){.link = {link_of(s->rank, AXIS_COPIES, leaves, WAY_OUT),
+                                     link_of(s->rank, AXIS_COPIES, leaves, WAY_IN)},
+                            .queue = s->schedule->ranks * s->schedule->ranks + s->rank,
+                            .weight = parts_across(s->machine),
+                            .ready = c->now,
+                            .lead = before + calls * s->machine->latency,
+                            .work = across(s->machine, cost),
+                            .tail = inside - before});
     return 0;
 }
 
 static int wait_for_bucket(void *simulator, const struct action *a) {
     struct simulator *s = simulator;
-    const struct clock *c = clock_of(s);
-    wait_until(s, s->rank, c->now, c->bucket[a->index], AXIS_COPIES);
+    struct clock *c = clock_of(s);
+    if (isnan(c->bucket[a->index]))
+        c->waits = true;
+    else
+        wait_until(s, s->rank, c->now, c->bucket[a->index], AXIS_COPIES);
     return 0;
 }
 
@@ -283,7 +309,7 @@ static action_handler *const handlers[ROLES] = {
 
 /* ------------------------------------------------------------------------------------------- the run */
 
-/* Does a rank's next action, or finds that it has to wait until a message that concerns it is under way, or
+/* Does a rank's next action, or finds that it has to wait until a transfer that concerns it is done, or
  * another rank comes. */
 static int advance(struct simulator *s, int rank) {
     const struct walk walk = {.by_role = handlers, .walker = s};
@@ -307,9 +333,33 @@ static int next_rank(const struct simulator *s) {
     return next;
 }
 
+/* A message or an exchange between copies is done. */
+static void arrive(struct simulator *s, int flow) {
+    const int bucket = flow - s->schedule->messages - 1;
+    if (bucket >= 0) {
+        s->bucket[bucket] = s->flows.now;
+        s->clock[bucket / s->buckets].waits = false;
+        return;
+    }
+    struct message *m = &s->message[flow];
+    m->arrived = s->flows.now + s->machine->latency;
+    s->clock[m->sender].waits = s->clock[m->receiver].waits = false;
+}
+
+/* What comes first, again and again: what ranks do, or what becomes of transfers. */
 static int run(struct simulator *s) {
     int ranks = s->schedule->ranks;
-    for (int r; (r = next_rank(s)) >= 0;) TRY(advance(s, r));
+    for (;;) {
+        const int r = next_rank(s);
+        const double next = flows_next(&s->flows);
+        if (r < 0 && isinf(next)) break;
+        if (r >= 0 && s->clock[r].now < next) {
+            TRY(advance(s, r));
+            continue;
+        }
+        const int done = flows_step(&s->flows);
+        if (done >= 0) arrive(s, done);
+    }
     for (int r = 0; r < ranks; r++) {
         const struct actions *list = &s->schedule->rank[r];
         char text[160];
@@ -357,7 +407,11 @@ static int reserve(struct simulator *s) {
         if (!s->out->action[r]) return no_memory();
         find_meetings(&schedule->rank[r], s->clock[r].meets);
     }
-    return sends_create(schedule, &s->sends);
+    s->buckets = (int)buckets;
+    TRY(sends_create(schedule, &s->sends));
+    return flows_create(schedule->messages + 1 + schedule->ranks * s->buckets,
+                        schedule->ranks * (AXES + 1) * WAYS, schedule->ranks * (schedule->ranks + 1),
+                        &s->flows);
 }
 
 int simulate(const struct schedule *schedule, struct action_cost *const *cost,
@@ -370,6 +424,7 @@ int simulate(const struct schedule *schedule, struct action_cost *const *cost,
     free(s.clock);
     free(s.bucket);
     sends_free(&s.sends);
+    flows_free(&s.flows);
     if (status) simulation_free(out);
     return status;
 }

@@ -7,9 +7,11 @@
  * much of what travels beside products (mesh.tensor_pieces) or attention (mesh.context_exchange: ring) as
  * these take, all of an action's together; likewise before a message that is compressed. Messages between
  * stages and bucket sums go on beside arithmetic, over links of their own for each axis and rank, one for
- * what it sends and one for what comes, or those two for all axes that leave a node, one after the other: a
- * message takes the latency and its bytes over the bandwidth, from the moment on that both its ends have
- * started it and both links are free; only what a rank then has to wait for counts. */
+ * what it sends and one for what comes, or those two for all axes that leave a node; what is on a link at
+ * once divides it (train/plan/flows.h), a sum across nodes being as many messages as there are copies on
+ * other nodes. A message takes the latency besides, from the moment on that both its ends have started it,
+ * and goes behind those before it between the two; only what a rank then has to wait for counts.
+ */
 #ifndef GDN_PLAN_SIMULATE_H
 #define GDN_PLAN_SIMULATE_H
 
@@ -22,19 +24,23 @@ struct plan_machine {
     double bandwidth[AXES]; /* bytes handed over */
     double latency;         /* seconds of any message, sum or gather besides those of its bytes */
     double memory;          /* bytes read and written by the optimiser's update */
+    bool waits;             /* for all that a pass sends: none of it moves beside arithmetic */
 
     /* Ranks of a node, and the bandwidth inside it and to others, for axes whose own is 0; node 0: none has.
      */
     int node;
     double inside, outside;
+    int stages;        /* of the pipeline axis, neighbours, that share a node even if it leaves nodes */
     bool leaves[AXES]; /* the axis sends to other nodes: all such axes of a rank share its ways out and in */
     double within;     /* bandwidth between copies of a group; 0: as between all */
-    double stays;      /* part of what copies send to those of other groups, or without groups, that stays in the node */
+    int others;        /* groups of copies that one exchanges with */
+    double stays; /* part of what copies send to those of other groups, or without groups, that stays in the
+                     node */
 };
 
 /* Gives axes without a bandwidth that of where they lie on a mesh of this size, ranks filling nodes in order:
- * inside where no two ranks that differ in that axis alone are of different nodes, else outside. Likewise groups of
- * so many copies. */
+ * inside where no two ranks that differ in that axis alone are of different nodes, else outside. Likewise
+ * groups of so many copies. */
 void plan_machine_place(struct plan_machine *machine, const int size[AXES], int sum_group);
 
 /* With the same bandwidth on every axis, and no latency. */
@@ -46,8 +52,8 @@ struct action_cost {
     /* 0 where AXES has room for an axis and there is none: loops over all places are the quicker ones. */
     int64_t bytes[AXES]; /* handed over */
     int calls[AXES];     /* messages, sums and gathers, one after the other */
-    int64_t within;      /* of the bytes to copies, those that stay in a group of theirs, in a call of their own */
-    int64_t memory;      /* bytes read and written */
+    int64_t within; /* of the bytes to copies, those that stay in a group of theirs, in a call of their own */
+    int64_t memory; /* bytes read and written */
 
     /* Of these, in passes, what is under way while `covering` of the arithmetic is done. */
     struct hidden_cost {

@@ -91,7 +91,7 @@ static void test_overlap(void **state) {
     }
 }
 
-/* Two messages of one rank share its link; a buffer is free once its send is done. */
+/* Two messages of one rank to others divide its link; a buffer is free once its send is done. */
 static void test_link(void **state) {
     (void)state;
     struct script script = {0};
@@ -105,11 +105,26 @@ static void test_link(void **state) {
     message(&script, ACT_RECEIVE, 2, 0, 1, 0);
     struct simulation s = run(&script, 3, &unit);
     assert_true(s.seconds == 12);
-    assert_true(s.action[0][3].start == 4); /* the arithmetic behind FREE */
+    assert_true(s.action[0][3].start == 8); /* the arithmetic behind FREE */
     simulation_free(&s);
 }
 
-/* What comes to a rank takes turns, too, where it goes the same way: a message, and a sum of the receiver's
+/* Messages from one rank to another go one after the other. */
+static void test_two_messages(void **state) {
+    (void)state;
+    struct script script = {0};
+    for (int k = 0; k < 2; k++) message(&script, ACT_POST, 1, 0, k, 0);
+    for (int k = 0; k < 2; k++) message(&script, ACT_SEND, 0, 1, k, 4);
+    message(&script, ACT_RECEIVE, 1, 0, 0, 0);
+    compute(&script, 1, 1);
+    message(&script, ACT_RECEIVE, 1, 0, 1, 0);
+    struct simulation s = run(&script, 2, &unit);
+    assert_true(s.seconds == 8);
+    assert_true(s.action[1][3].start == 4); /* the arithmetic */
+    simulation_free(&s);
+}
+
+/* What comes to a rank divides the way, too, where it goes the same: a message, and a sum of the receiver's
  * that began before it. */
 static void test_way_in(void **state) {
     (void)state;
@@ -126,7 +141,7 @@ static void test_way_in(void **state) {
         struct plan_machine machine = unit;
         machine.leaves[AXIS_COPIES] = machine.leaves[AXIS_PIPELINE] = leaves;
         struct simulation s = run(&script, 2, &machine);
-        assert_true(s.seconds == (leaves ? 16 : 1) + 4 + 32);
+        assert_true(s.seconds == 1 + 4 * (leaves ? 2 : 1) + 32);
         simulation_free(&s);
     }
 }
@@ -183,57 +198,48 @@ static void test_sums(void **state) {
     simulation_free(&s);
 }
 
-/* A bucket and a message of one rank: beside each other on links of their own, one after the other where both
- * leave the node. */
+/* A bucket and a message of one rank: beside each other on links of their own; where both leave the node they
+ * divide the way out, a sum with three others being three messages. */
 static void test_way_out(void **state) {
     (void)state;
-    for (int shared = 0; shared < 2; shared++) {
+    for (int parts = 0; parts <= 3; parts++) {
         struct script script = {0};
         struct plan_machine machine = unit;
         machine.leaves[AXIS_DATA] = true;
-        machine.leaves[AXIS_PIPELINE] = shared;
+        machine.leaves[AXIS_PIPELINE] = parts > 0;
+        machine.others = parts;
         message(&script, ACT_POST, 1, 0, 0, 0);
         put(&script, 0, (struct action){.act = ACT_REDUCE})->bytes[AXIS_DATA] = 16;
         message(&script, ACT_SEND, 0, 1, 0, 4);
         put(&script, 0, (struct action){.act = ACT_FINISH});
         message(&script, ACT_RECEIVE, 1, 0, 0, 0);
         struct simulation s = run(&script, 2, &machine);
-        assert_true(s.seconds == (shared ? 20 : 16));
-        assert_true(s.rank[1].exposed[AXIS_PIPELINE] == (shared ? 20 : 4));
+        assert_true(s.seconds == (parts ? 20 : 16));
+        assert_float_equal(s.rank[1].exposed[AXIS_PIPELINE], 4 * (1 + parts),
+                           1e-12); /* a third is no exact number */
         simulation_free(&s);
     }
 }
 
-/* Which axes leave their nodes. */
-static void test_place(void **state) {
+/* Neighbours in a pipeline that are in one node send each other messages over its links. */
+static void test_stages_of_a_node(void **state) {
     (void)state;
-    static const struct {
-        int data, tensor, pipeline, node;
-        bool data_leaves, tensor_leaves, pipeline_leaves;
-    } cases[] = {
-        {2, 4, 4, 8, false, false, true}, {32, 2, 1, 8, true, false, true}, {2, 2, 2, 8, false, false, false},
-        {2, 2, 2, 6, true, false, true},  {1, 16, 2, 8, true, true, true},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct axis_sizes sizes = axes_of(cases[i].data, cases[i].tensor, cases[i].pipeline);
-        struct plan_machine machine = {.node = cases[i].node, .inside = 8, .outside = 2};
-        plan_machine_place(&machine, sizes.size, 1);
-        assert_int_equal(machine.leaves[AXIS_TENSOR], cases[i].tensor_leaves);
-        assert_true(machine.bandwidth[AXIS_TENSOR] == (cases[i].tensor_leaves ? 2 : 8));
-        assert_int_equal(machine.leaves[AXIS_DATA], cases[i].data_leaves);
-        assert_int_equal(machine.leaves[AXIS_PIPELINE], cases[i].pipeline_leaves);
-    }
-    for (int group = 1; group <= 16; group *= 2) { /* of copies, with two tensor ranks each */
-        struct axis_sizes sizes = axes_of(32, 2, 1);
-        struct plan_machine machine = {.node = 8, .inside = 8, .outside = 2};
-        plan_machine_place(&machine, sizes.size, group);
-        assert_true(machine.within == (group <= 4 ? 8 : 0));
-        /* Of 32 / group groups 4 / group are in a node. */
-        assert_true(machine.stays == (group <= 4 ? (4.0 / group - 1) / (32.0 / group - 1) : 0));
-    }
+    struct script script = {0};
+    struct plan_machine machine = unit;
+    machine.leaves[AXIS_PIPELINE] = true;
+    machine.inside = 4;
+    machine.stages = 2;
+    message(&script, ACT_SEND, 0, 1, 0, 8);
+    message(&script, ACT_RECEIVE, 1, 0, 0, 0);
+    message(&script, ACT_SEND, 1, 2, 1, 8);
+    message(&script, ACT_RECEIVE, 2, 1, 1, 0);
+    struct simulation s = run(&script, 3, &machine);
+    assert_true(s.action[1][0].end == 2 && s.seconds == 2 + 8);
+    simulation_free(&s);
 }
 
-/* Copies in groups: a sum goes within them, then across, a gather the other way round, one bucket after the other. */
+/* Copies in groups: a sum goes within them, then across, a gather the other way round, one bucket after the
+ * other. */
 static void test_groups(void **state) {
     (void)state;
     for (int inside = 0; inside < 2; inside++) {
@@ -244,7 +250,8 @@ static void test_groups(void **state) {
         for (int k = 0; k < 2; k++) {
             struct script script = {0};
             for (int bucket = 0; bucket < 2; bucket++) {
-                struct action_cost *cost = put(&script, 0, (struct action){.act = starts[k], .index = bucket});
+                struct action_cost *cost =
+                    put(&script, 0, (struct action){.act = starts[k], .index = bucket});
                 cost->bytes[AXIS_DATA] = 20, cost->within = 16;
             }
             for (int bucket = 0; bucket < 2; bucket++)
@@ -357,13 +364,21 @@ static void test_counted(void **state) {
 int main(void) {
     unit = plan_machine_of(1, 1, 1);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_message),    cmocka_unit_test(test_overlap),
-        cmocka_unit_test(test_link),       cmocka_unit_test(test_way_in),
-        cmocka_unit_test(test_two_ways),   cmocka_unit_test(test_compressed_message),
-        cmocka_unit_test(test_sums),       cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_standstill), cmocka_unit_test(test_bubble),
-        cmocka_unit_test(test_operations), cmocka_unit_test(test_counted),
-        cmocka_unit_test(test_way_out),    cmocka_unit_test(test_place),
+        cmocka_unit_test(test_message),
+        cmocka_unit_test(test_overlap),
+        cmocka_unit_test(test_link),
+        cmocka_unit_test(test_way_in),
+        cmocka_unit_test(test_two_ways),
+        cmocka_unit_test(test_compressed_message),
+        cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_standstill),
+        cmocka_unit_test(test_bubble),
+        cmocka_unit_test(test_operations),
+        cmocka_unit_test(test_counted),
+        cmocka_unit_test(test_way_out),
+        cmocka_unit_test(test_two_messages),
+        cmocka_unit_test(test_stages_of_a_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

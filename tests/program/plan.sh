@@ -165,6 +165,15 @@ seconds() { "$GDN" plan wide.yaml $(large 1 2 1) --json "$@" | grep -oE '"step_s
 check "$(seconds --machine ./mine.yaml)" "$(seconds --machine ./waits.yaml)"
 check "$(seconds --machine ./mine.yaml)" "$(seconds --machine ./waits.yaml --set mesh.tensor_pieces=2)"
 [ "$(seconds --machine ./mine.yaml)" != "$(seconds --machine ./mine.yaml --set mesh.tensor_pieces=2)" ] || fail "pieces hide nothing"
+check false "$(assumed --machine ./waits.yaml | sed 's/.*"asynchronous_progress"://')"
+check true "$(assumed --machine ./mine.yaml | sed 's/.*"asynchronous_progress"://')"
+refused_plan "machine.asynchronous_progress is 'tcp'" --machine <(sed 's/progress: false/progress: tcp/' waits.yaml)
+# Traces of such a machine start sums where they are waited for: behind all of the backward pass.
+before() { # MACHINE: arithmetic before the first sum
+    "$GDN" plan wide.yaml $(large 2 1 1) --set mesh.bucket=65536 --machine "./$1.yaml" --trace "traced_$1" > /dev/null
+    awk '$2 == "isend" { exit } $2 == "compute" { sum += $3 } END { printf "%.0f\n", sum }' "traced_$1/rank_0.txt"
+}
+[ "$(before mine)" -lt "$(before waits)" ] || fail "$(before mine) FLOP before sums that travel beside the rest, $(before waits) before those that do not"
 
 # What cannot be is said in one message, without any output.
 refused_plan "--trace: text.txt" --trace text.txt

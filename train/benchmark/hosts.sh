@@ -4,8 +4,9 @@
 #   train/benchmark/hosts.sh [RATE …]      (default: 10gbit 500mbit; N gbit or mbit)
 #
 # The hosts are network namespaces of this machine (two_hosts.sh), and each sends at RATE at most. Needs root, iproute2 and two cores, idle otherwise. The
-# plan is told a rank's arithmetic a second, of runs of one rank, one on each host at the same time, as the hosts share this machine's memory; the rate and
-# latency that `gdn check` finds between the hosts, RATE less the headers of frames at most; and that TCP moves nothing while a rank computes.
+# plan is told a rank's arithmetic a second, of runs of one rank, one on each host at the same time, as the hosts share this machine's memory; the greater
+# rate and the latency that `gdn check` finds between the hosts, RATE less the headers of frames at most; and that TCP moves nothing but messages between
+# stages while a rank computes.
 # Prints a Markdown table. GDN names the program (default build/gdn), STEPS steps of each run (default 8, of which the median counts from the third on),
 # TOKENS those of a micro-batch (default 512), ROWS the rows by a pattern of their names (default all).
 set -euo pipefail

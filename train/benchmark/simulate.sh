@@ -121,6 +121,9 @@ both 16 2 4 4 512
 both 4 1 4 4 64
 both 8 2 4 4 256
 both 16 1 4 2 256
+both 8 1 8 1 128
+both 8 1 8 2 128
+both 4 1 16 1 64
 predicted 128 2 4 1 4096 # 1,024 ranks from here on
 predicted 128 2 4 4 4096
 predicted 32 2 16 1 4096

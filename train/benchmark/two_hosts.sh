@@ -51,7 +51,7 @@ hosts_rate() {
     for host in 1 2; do
         tc -n "$hosts-$host" qdisc replace dev net0 root tbf rate "$1" burst "$burst" latency 100ms || return 1
         # What is larger than the bucket would be cut into frames by the cores that compute: a card does that itself.
-        ip -n "$hosts-$host" link set net0 gso_max_size $((burst < 65536 ? burst * 3 / 4 : 65536)) || return 1
+        ip -n "$hosts-$host" link set net0 gso_max_size $((burst * 3 / 4 < 65536 ? burst * 3 / 4 : 65536)) || return 1
     done
 }
 

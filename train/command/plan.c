@@ -161,7 +161,7 @@ static int complete_machine(struct settings *s) {
     }
     for (int a = 0; a < axes_count() && !s->profile; a++)
         if (!m->bandwidth[a]) m->bandwidth[a] = 12.5e9;
-    m->waits = !profile.asynchronous_progress;
+    m->synchronous = !profile.asynchronous_progress;
     if (!m->flops) m->flops = s->profile ? profile.flops : ops_peak();
     if (!m->memory) m->memory = profile.bandwidth_memory;
     if (m->latency < 0) m->latency = profile.latency;

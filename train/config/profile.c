@@ -24,7 +24,7 @@ static const struct key keys[] = {
     {"latency", KEY_REAL, offsetof(struct profile, latency), .min = 0, .max = 1e6,
      .help = "seconds of a message besides those of its bytes"},
     {"asynchronous_progress", KEY_BOOL, offsetof(struct profile, asynchronous_progress),
-     .help = "whether what a pass sends moves while a rank computes"},
+     .help = "whether all that a rank sends moves while it computes, and not messages between stages alone"},
 };
 enum { KEYS = sizeof keys / sizeof *keys, NEEDED = KEYS - 1 }; /* all but the last */
 

@@ -11,7 +11,8 @@ struct profile {
     double bandwidth_outside;   /* and to other nodes when all of its node do */
     double bandwidth_memory;    /* bytes a second of a rank's memory */
     double latency;             /* seconds of a message besides those of its bytes */
-    bool asynchronous_progress; /* what a pass sends moves while the rank computes; true if not given */
+    bool asynchronous_progress; /* all that a rank sends moves while it computes, not messages between stages
+                                   alone; true if not given */
 };
 
 /* Reads a profile. Every key but asynchronous_progress must be given. GDN_INPUT with path, line and key of

@@ -74,7 +74,7 @@ static void fill_ranks(struct plan *plan, const struct rank_plan *part, const st
     }
 }
 
-/* On a machine where nothing of what a pass sends moves beside arithmetic. */
+/* On a synchronous machine: here, as the simulation and the traces both go by what is hidden. */
 static void hide_nothing(struct action_cost *cost, int actions) {
     for (int i = 0; i < actions; i++)
         for (int axis = 0; axis < AXES; axis++) cost[i].hidden[axis] = (struct hidden_cost){0};
@@ -89,7 +89,7 @@ static int plan_costs(struct plan *plan, const struct rank_plan *part, struct pa
     plan->cost[pipeline * plan->size[AXIS_TENSOR] + tensor] = cost; /* the plan's from here on */
     passes->action = NULL;
     struct costing slowest = part->costing;
-    if (plan->machine.waits) hide_nothing(cost, passes->actions);
+    if (plan->machine.synchronous) hide_nothing(cost, passes->actions);
     action_costs_raise(plan->slowest[pipeline], cost, passes->actions);
     if (!tensor) plan->matrices = (struct matrices_cost){0};
     matrices_raise(&plan->matrices, &slowest.matrices);

@@ -6,21 +6,24 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* Shares of links and times that differ by less are the same: sums of a few numbers round by much less, and a
- * step's seconds are not known so well. */
+/* Links whose shares for a unit of weight differ by less, of themselves, are full at once: sums of a few
+ * rates round by much less. */
 static const double SAME = 1e-12;
 
-enum { FULL = -1 }; /* in place of a link's users, while its flows get their rates */
+struct link {
+    double left, load; /* not given away yet, and the weights of the flows that have no rate yet */
+    int users;         /* those flows */
+    bool full;
+};
 
 int flows_create(int count, int links, int queues, struct flows *flows) {
-    *flows = (struct flows){.count = count, .links = links, .queues = queues};
+    *flows = (struct flows){0};
     flows->flow = calloc((size_t)count + 1, sizeof *flows->flow);
     flows->last = malloc(((size_t)queues + 1) * sizeof *flows->last);
     flows->under_way = malloc(((size_t)queues + 1) * sizeof *flows->under_way);
-    flows->left = malloc(((size_t)links + 1) * sizeof *flows->left);
-    flows->load = malloc(((size_t)links + 1) * sizeof *flows->load);
-    flows->users = malloc(((size_t)links + 1) * sizeof *flows->users);
-    if (!flows->flow || !flows->last || !flows->under_way || !flows->left || !flows->load || !flows->users) {
+    flows->link = calloc((size_t)links + 1, sizeof *flows->link);
+    flows->used = malloc(((size_t)links + 1) * sizeof *flows->used);
+    if (!flows->flow || !flows->last || !flows->under_way || !flows->link || !flows->used) {
         flows_free(flows);
         return gdn_fail(GDN_INTERNAL, "out of memory for a simulated step's transfers");
     }
@@ -32,22 +35,17 @@ void flows_free(struct flows *flows) {
     free(flows->flow);
     free(flows->last);
     free(flows->under_way);
-    free(flows->left);
-    free(flows->load);
-    free(flows->users);
+    free(flows->link);
+    free(flows->used);
     *flows = (struct flows){0};
-}
-
-static double later(double a, double b) {
-    return a > b ? a : b;
 }
 
 /* A flow that is first in its queue, no earlier than at `from`. */
 static void begin(struct flows *flows, int id, double from) {
     struct flow *f = &flows->flow[id];
     f->state = FLOW_WAITS;
-    f->at = later(f->ready, from) + f->lead;
-    flows->under_way[flows->ways++] = id;
+    f->at = fmax(f->ready, from) + f->lead;
+    flows->under_way[flows->at_once++] = id;
 }
 
 void flows_add(struct flows *flows, int id, struct flow flow) {
@@ -63,45 +61,63 @@ void flows_add(struct flows *flows, int id, struct flow flow) {
     *last = id;
 }
 
-/* Divides the links among the flows that move: the links with the least for each unit of weight are given
- * away first, and their flows keep that rate everywhere. */
-static void divide(struct flows *flows) {
-    int unknown = 0;
-    for (int l = 0; l < flows->links; l++) flows->left[l] = 1, flows->load[l] = 0, flows->users[l] = 0;
-    for (int i = 0; i < flows->ways; i++) {
+/* The i-th flow under way if it moves and has no rate yet, else NULL. */
+static struct flow *without_rate(const struct flows *flows, int i) {
+    struct flow *f = &flows->flow[flows->under_way[i]];
+    return f->state == FLOW_MOVES && f->rate < 0 ? f : NULL;
+}
+
+/* What moving flows ask of links: how many of these there are. */
+static int ask(struct flows *flows) {
+    int used = 0;
+    for (int i = 0; i < flows->at_once; i++) {
         struct flow *f = &flows->flow[flows->under_way[i]];
         if (f->state != FLOW_MOVES) continue;
         f->rate = -1;
-        unknown++;
-        for (int end = 0; end < 2; end++)
-            flows->load[f->link[end]] += f->weight, flows->users[f->link[end]]++;
-    }
-    while (unknown) {
-        double least = INFINITY;
-        for (int l = 0; l < flows->links; l++)
-            if (flows->users[l] && flows->left[l] / flows->load[l] < least)
-                least = flows->left[l] / flows->load[l];
-        for (int l = 0; l < flows->links; l++) { /* which are full by that */
-            if (flows->users[l] && flows->left[l] / flows->load[l] <= least * (1 + SAME))
-                flows->users[l] = FULL;
+        for (int end = 0; end < 2; end++) {
+            struct link *l = &flows->link[f->link[end]];
+            if (!l->users) *l = (struct link){.left = 1}, flows->used[used++] = f->link[end];
+            l->load += f->weight;
+            l->users++;
         }
-        for (int i = 0; i < flows->ways; i++) {
-            struct flow *f = &flows->flow[flows->under_way[i]];
-            if (f->state != FLOW_MOVES || f->rate >= 0) continue;
-            if (flows->users[f->link[0]] != FULL && flows->users[f->link[1]] != FULL) continue;
-            f->rate = f->weight * least;
-            unknown--;
-            for (int end = 0; end < 2; end++) {
-                const int l = f->link[end];
-                if (flows->users[l] <= 0) continue;
-                flows->left[l] = later(flows->left[l] - f->rate, 0);
-                flows->load[l] -= f->weight;
-                flows->users[l]--;
-            }
-        }
-        for (int l = 0; l < flows->links; l++)
-            if (flows->users[l] == FULL) flows->users[l] = 0;
     }
+    return used;
+}
+
+static double share(const struct link *l) {
+    return l->left / l->load;
+}
+
+/* Fills the links that have the least for each unit of weight; false: no flow is without a rate. */
+static bool fill(struct flows *flows, int used) {
+    double least = INFINITY;
+    for (int i = 0; i < used; i++) {
+        const struct link *l = &flows->link[flows->used[i]];
+        if (l->users) least = fmin(least, share(l));
+    }
+    if (isinf(least)) return false;
+    for (int i = 0; i < used; i++) {
+        struct link *l = &flows->link[flows->used[i]];
+        l->full = l->users && share(l) <= least * (1 + SAME);
+    }
+    for (int i = 0; i < flows->at_once; i++) {
+        struct flow *f = without_rate(flows, i);
+        if (!f || (!flows->link[f->link[0]].full && !flows->link[f->link[1]].full)) continue;
+        f->rate = f->weight * least;
+        for (int end = 0; end < 2; end++) {
+            struct link *l = &flows->link[f->link[end]];
+            l->left = fmax(l->left - f->rate, 0);
+            l->load -= f->weight;
+            l->users--;
+        }
+    }
+    return true;
+}
+
+/* Divides the links among the flows that move. */
+static void divide(struct flows *flows) {
+    const int used = ask(flows);
+    while (fill(flows, used)) continue;
 }
 
 /* When a flow under way comes to its next state. */
@@ -109,13 +125,20 @@ static double changes_at(const struct flows *flows, const struct flow *f) {
     return f->state == FLOW_MOVES ? flows->now + f->work / f->rate : f->at;
 }
 
-double flows_next(const struct flows *flows) {
+/* When something happens next, and to which of those under way; −1: to none. */
+static double first(const struct flows *flows, int *place) {
     double next = INFINITY;
-    for (int i = 0; i < flows->ways; i++) {
+    *place = -1;
+    for (int i = 0; i < flows->at_once; i++) {
         const double at = changes_at(flows, &flows->flow[flows->under_way[i]]);
-        if (at < next) next = at;
+        if (at < next) next = at, *place = i;
     }
     return next;
+}
+
+double flows_next(const struct flows *flows) {
+    int place;
+    return first(flows, &place);
 }
 
 /* The flow at a place of those under way leaves it to the next of its queue. */
@@ -123,7 +146,7 @@ static void finish(struct flows *flows, int place) {
     const int id = flows->under_way[place];
     struct flow *f = &flows->flow[id];
     f->state = FLOW_DONE;
-    flows->under_way[place] = flows->under_way[--flows->ways];
+    flows->under_way[place] = flows->under_way[--flows->at_once];
     if (f->next >= 0)
         begin(flows, f->next, f->at);
     else
@@ -131,21 +154,17 @@ static void finish(struct flows *flows, int place) {
 }
 
 int flows_step(struct flows *flows) {
-    int place = -1;
-    double next = INFINITY;
-    for (int i = 0; i < flows->ways; i++) {
-        const double at = changes_at(flows, &flows->flow[flows->under_way[i]]);
-        if (at < next) next = at, place = i;
-    }
+    int place;
+    const double next = first(flows, &place);
     if (place < 0) return -1;
     const int id = flows->under_way[place];
     struct flow *f = &flows->flow[id];
-    for (int i = 0; i < flows->ways; i++) {
+    for (int i = 0; i < flows->at_once; i++) {
         struct flow *moving = &flows->flow[flows->under_way[i]];
         if (moving->state == FLOW_MOVES)
-            moving->work = later(moving->work - (next - flows->now) * moving->rate, 0);
+            moving->work = fmax(moving->work - (next - flows->now) * moving->rate, 0);
     }
-    flows->now = later(flows->now, next);
+    flows->now = fmax(flows->now, next);
     if (f->state == FLOW_WAITS) {
         f->state = FLOW_MOVES;
         divide(flows);

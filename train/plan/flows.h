@@ -10,7 +10,7 @@
 #ifndef GDN_PLAN_FLOWS_H
 #define GDN_PLAN_FLOWS_H
 
-enum flow_state { FLOW_NONE, FLOW_QUEUED, FLOW_WAITS, FLOW_MOVES, FLOW_TAIL, FLOW_DONE };
+enum flow_state { FLOW_QUEUED, FLOW_WAITS, FLOW_MOVES, FLOW_TAIL, FLOW_DONE };
 
 struct flow {
     int link[2], queue;
@@ -28,26 +28,27 @@ struct flow {
 
 struct flows {
     double now;
-    int count, links, queues;
     struct flow *flow; /* [count] */
     int *last;         /* [queues] the flow that was added last and is not done; −1: none */
-    int *under_way;    /* [ways] those first in their queues */
-    int ways;
-    double *left, *load; /* [links] for sharing */
-    int *users;          /* [links] */
+    int *under_way;    /* [at_once, of queues] those that are first in their queues */
+    int at_once;
+    struct link *link; /* [links] for dividing them */
+    int *used;         /* [links] those that flows move on */
 };
 
 /* Room for so many flows, none under way. GDN_INTERNAL without memory. */
 int flows_create(int count, int links, int queues, struct flows *flows);
 void flows_free(struct flows *flows);
 
-/* Adds flow `id`, which is not under way; of `flow`, link to tail are read. No earlier than flows->now. */
+/* Adds flow `id`, which is not under way; of `flow`, link to tail are read. What is ready before flows->now
+ * is so now. */
 void flows_add(struct flows *flows, int id, struct flow flow);
 
 /* When something happens next; infinity: nothing is under way. */
 double flows_next(const struct flows *flows);
 
-/* Goes to that moment. The flow that is done by it, of several one; −1: none, as where one begins. */
+/* Goes to that moment. The flow that is done; −1: none is, as where one begins. Where several are, they come
+ * one a call, at the same moment. */
 int flows_step(struct flows *flows);
 
 #endif

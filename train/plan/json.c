@@ -85,7 +85,7 @@ static void write_prediction(const struct plan *plan, FILE *out) {
     for (int i = 0; i < axes_count(); i++)
         fprintf(out, ",\"bandwidth_%s\":%.17g", axis_rows[axis_order[i]].name, m->bandwidth[axis_order[i]]);
     fprintf(out, ",\"bandwidth_memory\":%.17g,\"latency\":%.17g,\"asynchronous_progress\":%s}", m->memory,
-            m->latency, m->waits ? "false" : "true");
+            m->latency, m->synchronous ? "false" : "true");
 }
 
 void plan_json(const struct plan *plan, FILE *out) {

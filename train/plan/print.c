@@ -363,7 +363,9 @@ static void print_assumptions(const struct plan *plan, FILE *out) {
             plan_rate(m->memory, "B/s", text), up_to(kept), (int)optimizer_element_bytes(kept.most));
     fprintf(out, "  --latency            %s of each message and each sum over an axis\n",
             plan_seconds(m->latency, text));
-    if (m->waits) fprintf(out, "  nothing of what a pass sends moves while it computes\n");
+    if (m->synchronous)
+        fprintf(out,
+                "  asynchronous_progress: false: only messages between stages move while a rank computes\n");
 }
 
 void plan_print(const struct plan *plan, FILE *out) {

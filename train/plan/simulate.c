@@ -14,13 +14,22 @@ struct message {
     double arrived;
     const struct action_cost *cost;
     int sender, receiver;
+    int queue; /* of flows.h: that of its two ranks */
+};
+
+/* A sum or gather between copies that has begun, or, where nothing moves by itself, is to begin when it is
+ * waited for. */
+struct exchange {
+    struct flow flow;
+    bool begun;
+    double done; /* NAN until it is */
 };
 
 struct clock {
     int at; /* next action */
     double now;
-    double *bucket;  /* [buckets] when the sum or gather that began last is done; NAN until then */
-    bool waits;      /* for another rank: its next action cannot be done yet */
+    struct exchange *bucket; /* [buckets] the last of each */
+    bool waits;              /* for another rank: its next action cannot be done yet */
     int meets[ACTS]; /* where in its list it meets the other ranks, by kind of action; −1: nowhere */
 };
 
@@ -31,45 +40,13 @@ struct simulator {
     struct simulation *out;
     struct message *message; /* [schedule->messages] */
     struct clock *clock;     /* [ranks] */
-    double *bucket;          /* all clocks' buckets */
-    int buckets;             /* of each */
-    struct flows flows;      /* messages by their number, then each rank's buckets */
+    struct exchange *bucket; /* [ranks][buckets] */
+    int buckets;
+    struct flows flows; /* messages by their number, then each rank's buckets */
     struct sends sends;
 
     int rank; /* in hand: whose next action is done */
 };
-
-struct plan_machine plan_machine_of(double flops, double bandwidth, double memory) {
-    struct plan_machine machine = {.flops = flops, .memory = memory};
-    for (int a = 0; a < axes_count(); a++) machine.bandwidth[a] = bandwidth;
-    return machine;
-}
-
-/* Whether no block of so many ranks, from a multiple of it, is of different nodes. */
-static bool lies_within(const struct plan_machine *machine, const int size[AXES], long block) {
-    return axes_ranks(size) <= machine->node || machine->node % block == 0;
-}
-
-void plan_machine_place(struct plan_machine *machine, const int size[AXES], int sum_group) {
-    const bool placed = machine->bandwidth[AXIS_COPIES] == 0;
-    for (int a = 0; a < axes_count(); a++) {
-        if (machine->bandwidth[a] > 0) continue;
-        long block =
-            axes_stride(size, (enum mesh_axis)a) * size[a]; /* consecutive ranks, from a multiple of it */
-        bool within = lies_within(machine, size, block);
-        machine->bandwidth[a] = within ? machine->inside : machine->outside;
-        machine->leaves[a] = !within;
-    }
-    const int stage = (int)axes_stride(size, AXIS_PIPELINE);
-    machine->stages = machine->node > stage && machine->node % stage == 0 ? machine->node / stage : 1;
-    /* Copies are neighbours but for tensor ranks. */
-    const int each = size[AXIS_TENSOR], copies = axes_joined(size).size[AXIS_COPIES];
-    machine->others = copies / sum_group - 1;
-    if (!placed || !lies_within(machine, size, (long)each * sum_group)) return;
-    machine->within = machine->inside;
-    if (!machine->leaves[AXIS_COPIES] || machine->node % (each * sum_group)) return;
-    machine->stays = (double)(machine->node / each / sum_group - 1) / machine->others;
-}
 
 /* As many messages as an exchange across groups of copies is at once, of those that take the way out of the
  * node. */
@@ -114,7 +91,7 @@ static void start_transfer(struct simulator *s, const struct message *m) {
     flows_add(&s->flows, (int)(m - s->message),
               (struct flow){.link = {link_of(m->sender, axis, leaves, WAY_OUT),
                                      link_of(m->receiver, axis, leaves, WAY_IN)},
-                            .queue = m->sender * s->schedule->ranks + m->receiver,
+                            .queue = m->queue,
                             .weight = 1,
                             .ready = later(m->sent, m->posted),
                             .work = (double)m->cost->bytes[axis] / bandwidth});
@@ -266,37 +243,44 @@ static double within(const struct plan_machine *machine, const struct action_cos
     return cost->within ? machine->latency + (double)cost->within / bandwidth : 0;
 }
 
+static void begin_exchange(struct simulator *s, struct exchange *exchange) {
+    exchange->flow.ready = clock_of(s)->now;
+    exchange->begun = true;
+    flows_add(&s->flows, s->schedule->messages + (int)(exchange - s->bucket), exchange->flow);
+}
+
 /* An exchange between copies begins, once those before it are done: a sum within groups and then across them,
  * a gather the other way round. Only what goes across takes the way out of the node. What it costs besides is
  * done before it. */
 static int start_bucket(void *simulator, const struct action *a) {
     struct simulator *s = simulator;
-    struct clock *c = clock_of(s);
+    struct exchange *exchange = &clock_of(s)->bucket[a->index];
     compute(s, a);
     const struct action_cost *cost = cost_of(s);
     const double inside = within(s->machine, cost), before = a->act == ACT_GATHER ? 0 : inside;
     const int calls = cost->calls[AXIS_COPIES] - (cost->within > 0);
     const bool leaves = s->machine->leaves[AXIS_COPIES];
-    c->bucket[a->index] = NAN;
-    flows_add(&s->flows, s->schedule->messages + 1 + s->rank * s->buckets + a->index,
-              (struct flow){.link = {link_of(s->rank, AXIS_COPIES, leaves, WAY_OUT),
-                                     link_of(s->rank, AXIS_COPIES, leaves, WAY_IN)},
-                            .queue = s->schedule->ranks * s->schedule->ranks + s->rank,
-                            .weight = parts_across(s->machine),
-                            .ready = c->now,
-                            .lead = before + calls * s->machine->latency,
-                            .work = across(s->machine, cost),
-                            .tail = inside - before});
+    *exchange = (struct exchange){.done = NAN};
+    exchange->flow = (struct flow){.link = {link_of(s->rank, AXIS_COPIES, leaves, WAY_OUT),
+                                            link_of(s->rank, AXIS_COPIES, leaves, WAY_IN)},
+                                   .queue = s->rank,
+                                   .weight = parts_across(s->machine),
+                                   .lead = before + calls * s->machine->latency,
+                                   .work = across(s->machine, cost),
+                                   .tail = inside - before};
+    if (!s->machine->synchronous) begin_exchange(s, exchange);
     return 0;
 }
 
 static int wait_for_bucket(void *simulator, const struct action *a) {
     struct simulator *s = simulator;
     struct clock *c = clock_of(s);
-    if (isnan(c->bucket[a->index]))
+    struct exchange *exchange = &c->bucket[a->index];
+    if (!exchange->begun) begin_exchange(s, exchange);
+    if (isnan(exchange->done))
         c->waits = true;
     else
-        wait_until(s, s->rank, c->now, c->bucket[a->index], AXIS_COPIES);
+        wait_until(s, s->rank, c->now, exchange->done, AXIS_COPIES);
     return 0;
 }
 
@@ -335,9 +319,9 @@ static int next_rank(const struct simulator *s) {
 
 /* A message or an exchange between copies is done. */
 static void arrive(struct simulator *s, int flow) {
-    const int bucket = flow - s->schedule->messages - 1;
+    const int bucket = flow - s->schedule->messages;
     if (bucket >= 0) {
-        s->bucket[bucket] = s->flows.now;
+        s->bucket[bucket].done = s->flows.now;
         s->clock[bucket / s->buckets].waits = false;
         return;
     }
@@ -353,7 +337,7 @@ static int run(struct simulator *s) {
         const int r = next_rank(s);
         const double next = flows_next(&s->flows);
         if (r < 0 && isinf(next)) break;
-        if (r >= 0 && s->clock[r].now < next) {
+        if (r >= 0 && (isinf(next) || s->clock[r].now < next)) {
             TRY(advance(s, r));
             continue;
         }
@@ -384,6 +368,28 @@ static int no_memory(void) {
     return gdn_fail(GDN_INTERNAL, "out of memory for a simulated step");
 }
 
+/* Gives each message the queue of its two ranks, behind those of the ranks' buckets. */
+static int number_queues(struct simulator *s, int *queues) {
+    const struct schedule *schedule = s->schedule;
+    const int ranks = schedule->ranks;
+    int *to = malloc((size_t)ranks *
+                     sizeof *to); /* to each rank, if it is from `first` on: of the sender in hand */
+    if (!to) return no_memory();
+    for (int r = 0; r < ranks; r++) to[r] = -1;
+    *queues = ranks;
+    for (int r = 0; r < ranks; r++) {
+        const int first = *queues;
+        for (int i = 0; i < schedule->rank[r].count; i++) {
+            const struct action *a = &schedule->rank[r].action[i];
+            if (act_kinds[a->act].role != ROLE_SEND) continue;
+            if (to[a->peer] < first) to[a->peer] = (*queues)++;
+            s->message[a->message].queue = to[a->peer];
+        }
+    }
+    free(to);
+    return 0;
+}
+
 static int reserve(struct simulator *s) {
     const struct schedule *schedule = s->schedule;
     size_t ranks = (size_t)schedule->ranks, buckets = 1;
@@ -399,7 +405,8 @@ static int reserve(struct simulator *s) {
     s->out->rank = calloc(ranks, sizeof *s->out->rank);
     s->out->action = calloc(ranks, sizeof *s->out->action);
     if (!s->message || !s->clock || !s->bucket || !s->out->rank || !s->out->action) return no_memory();
-    for (int m = 0; m <= schedule->messages; m++)
+    for (size_t b = 0; b < ranks * buckets; b++) s->bucket[b] = (struct exchange){.begun = true, .done = NAN};
+    for (int m = 0; m < schedule->messages; m++)
         s->message[m] = (struct message){.sent = NAN, .posted = NAN, .arrived = NAN};
     for (size_t r = 0; r < ranks; r++) {
         s->clock[r].bucket = s->bucket + r * buckets;
@@ -408,10 +415,11 @@ static int reserve(struct simulator *s) {
         find_meetings(&schedule->rank[r], s->clock[r].meets);
     }
     s->buckets = (int)buckets;
+    int queues = 0;
+    TRY(number_queues(s, &queues));
     TRY(sends_create(schedule, &s->sends));
-    return flows_create(schedule->messages + 1 + schedule->ranks * s->buckets,
-                        schedule->ranks * (AXES + 1) * WAYS, schedule->ranks * (schedule->ranks + 1),
-                        &s->flows);
+    return flows_create(schedule->messages + schedule->ranks * s->buckets,
+                        schedule->ranks * (AXES + 1) * WAYS, queues, &s->flows);
 }
 
 int simulate(const struct schedule *schedule, struct action_cost *const *cost,

@@ -15,36 +15,8 @@
 #ifndef GDN_PLAN_SIMULATE_H
 #define GDN_PLAN_SIMULATE_H
 
-#include "dist/layout/axes.h"
 #include "dist/schedule/schedule.h"
-
-/* What one rank is assumed to do in a second. */
-struct plan_machine {
-    double flops;           /* arithmetic, a multiply and an add being two */
-    double bandwidth[AXES]; /* bytes handed over */
-    double latency;         /* seconds of any message, sum or gather besides those of its bytes */
-    double memory;          /* bytes read and written by the optimiser's update */
-    bool waits;             /* for all that a pass sends: none of it moves beside arithmetic */
-
-    /* Ranks of a node, and the bandwidth inside it and to others, for axes whose own is 0; node 0: none has.
-     */
-    int node;
-    double inside, outside;
-    int stages;        /* of the pipeline axis, neighbours, that share a node even if it leaves nodes */
-    bool leaves[AXES]; /* the axis sends to other nodes: all such axes of a rank share its ways out and in */
-    double within;     /* bandwidth between copies of a group; 0: as between all */
-    int others;        /* groups of copies that one exchanges with */
-    double stays; /* part of what copies send to those of other groups, or without groups, that stays in the
-                     node */
-};
-
-/* Gives axes without a bandwidth that of where they lie on a mesh of this size, ranks filling nodes in order:
- * inside where no two ranks that differ in that axis alone are of different nodes, else outside. Likewise
- * groups of so many copies. */
-void plan_machine_place(struct plan_machine *machine, const int size[AXES], int sum_group);
-
-/* With the same bandwidth on every axis, and no latency. */
-struct plan_machine plan_machine_of(double flops, double bandwidth, double memory);
+#include "train/plan/machine.h"
 
 /* What one action costs the rank that does it. */
 struct action_cost {

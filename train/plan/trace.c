@@ -155,7 +155,8 @@ static int work(void *tracer, const struct action *a) {
 /* The rank that is `by` places further among those of a leg. */
 static long peer_in_leg(const struct tracer *t, const struct leg_copies *leg, int by) {
     const int number = (leg->index + by + leg->size) % leg->size;
-    return rank_at(t->plan, leg->first + number * leg->stride, t->index[AXIS_TENSOR], t->index[AXIS_PIPELINE]);
+    return rank_at(t->plan, leg->first + number * leg->stride, t->index[AXIS_TENSOR],
+                   t->index[AXIS_PIPELINE]);
 }
 
 /* Starts a leg of the bucket's sum or gather that has begun last, or waits for it. */
@@ -185,6 +186,13 @@ static void go_on(struct tracer *t) {
     t->first = -1;
 }
 
+static void begin_exchange(struct tracer *t, int bucket) {
+    const struct exchange *exchange = &t->exchange[bucket];
+    exchange_leg(t, bucket, 1 - exchange->last, true);
+    t->first = bucket;
+    if (!exchange->bytes[1 - exchange->last]) go_on(t); /* there is none */
+}
+
 static int start_bucket(void *tracer, const struct action *a) {
     struct tracer *t = tracer;
     struct exchange *exchange = &t->exchange[a->index];
@@ -195,14 +203,13 @@ static int start_bucket(void *tracer, const struct action *a) {
     exchange->bytes[WITHIN] = cost->within;
     exchange->bytes[ACROSS] = cost->bytes[AXIS_COPIES] - cost->within;
     exchange->last = a->act == ACT_GATHER ? WITHIN : ACROSS;
-    exchange_leg(t, a->index, 1 - exchange->last, true);
-    t->first = a->index;
-    if (!exchange->bytes[1 - exchange->last]) go_on(t); /* there is none */
+    if (!t->plan->machine.synchronous) begin_exchange(t, a->index);
     return 0;
 }
 
 static int wait_for_bucket(void *tracer, const struct action *a) {
     struct tracer *t = tracer;
+    if (t->plan->machine.synchronous) begin_exchange(t, a->index);
     if (t->first == a->index) go_on(t);
     exchange_leg(t, a->index, t->exchange[a->index].last, false);
     return 0;

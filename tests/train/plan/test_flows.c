@@ -19,7 +19,7 @@ static void run(struct flows *flows) {
         if (done >= 0)
             assert_true(flows->flow[done].state == FLOW_DONE && flows->flow[done].at == flows->now);
     }
-    assert_int_equal(flows->ways, 0);
+    assert_int_equal(flows->at_once, 0);
 }
 
 static struct flows make(int count) {
@@ -31,14 +31,16 @@ static struct flows make(int count) {
 /* Links are divided by weights, and whoever is left has them alone. */
 static void test_weights(void **state) {
     (void)state;
-    struct flows flows = make(2);
-    struct flow sum = flow(0, 1, 3, 12), message = flow(0, 1, 1, 8);
-    message.queue = 60;
+    struct flows flows = make(3);
+    struct flow sum = flow(0, 1, 3, 12), message = flow(0, 1, 1, 4), second = message;
+    message.queue = second.queue = 60;
     flows_add(&flows, 0, sum);
     flows_add(&flows, 1, message);
+    flows_add(&flows, 2, second);
     run(&flows);
-    assert_true(flows.flow[0].at == 16); /* at 3/4; by then a half of the message is through */
-    assert_true(flows.flow[1].at == 20);
+    assert_true(flows.flow[0].at == 16); /* at 3/4, beside one message at a time */
+    assert_true(flows.flow[1].at == 16);
+    assert_true(flows.flow[2].at == 20); /* alone */
     flows_free(&flows);
 }
 
@@ -78,7 +80,7 @@ static void test_queue(void **state) {
 /* What links carry of the flows that move. */
 static void loads(const struct flows *flows, double load[8]) {
     for (int l = 0; l < 8; l++) load[l] = 0;
-    for (int i = 0; i < flows->ways; i++) {
+    for (int i = 0; i < flows->at_once; i++) {
         const struct flow *f = &flows->flow[flows->under_way[i]];
         if (f->state == FLOW_MOVES) load[f->link[0]] += f->rate, load[f->link[1]] += f->rate;
     }
@@ -90,13 +92,13 @@ static void check_fair(const struct flows *flows) {
     double load[8];
     loads(flows, load);
     for (int l = 0; l < 8; l++) assert_true(load[l] < 1 + 1e-9);
-    for (int i = 0; i < flows->ways; i++) {
+    for (int i = 0; i < flows->at_once; i++) {
         const struct flow *f = &flows->flow[flows->under_way[i]];
         bool fair = false;
         if (f->state != FLOW_MOVES) continue;
         for (int end = 0; end < 2; end++) {
             bool most = load[f->link[end]] > 1 - 1e-9;
-            for (int k = 0; k < flows->ways; k++) {
+            for (int k = 0; k < flows->at_once; k++) {
                 const struct flow *g = &flows->flow[flows->under_way[k]];
                 const bool here = g->link[0] == f->link[end] || g->link[1] == f->link[end];
                 if (g->state == FLOW_MOVES && here && g->rate / g->weight > f->rate / f->weight + 1e-9)
@@ -127,7 +129,7 @@ static void test_fair(void **state) {
         while (isfinite(flows_next(&flows))) {
             done += flows_step(&flows) >= 0;
             check_fair(&flows);
-            if (flows.ways > at_once) at_once = flows.ways;
+            if (flows.at_once > at_once) at_once = flows.at_once;
         }
         assert_int_equal(done, COUNT);
         flows_free(&flows);

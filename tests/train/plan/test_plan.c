@@ -5,55 +5,9 @@
 #include "kernels/base/status.h"
 #include "model/params/edges.h"
 #include "model/rules/rules.h"
-#include "tests/support/unit.h"
-#include "train/plan/simulate.h"
-
-/* 1 FLOP, 1 byte, a second each; no latency. */
-static struct plan_machine unit;
+#include "tests/train/plan/script.h"
 
 /* ------------------------------------------------------------------------------------------ by hand */
-
-enum { MAX = 16 };
-
-/* A schedule of up to three ranks, an action at a time. */
-struct script {
-    struct action action[3][MAX];
-    struct action_cost cost[3][MAX];
-    struct actions rank[3];
-};
-
-static struct action_cost *put(struct script *script, int rank, struct action action) {
-    int at = script->rank[rank].count++;
-    script->rank[rank].action = script->action[rank];
-    script->action[rank][at] = action;
-    return &script->cost[rank][at];
-}
-
-static void compute(struct script *script, int rank, double flops) {
-    put(script, rank, (struct action){.act = ACT_FORWARD})->flops = flops;
-}
-
-static void message(struct script *script, enum act act, int rank, int peer, int number, int64_t bytes) {
-    put(script, rank, (struct action){.act = act, .peer = peer, .message = number, .buffer = number})
-        ->bytes[AXIS_PIPELINE] = bytes;
-}
-
-static struct simulation run(struct script *script, int ranks, const struct plan_machine *machine) {
-    struct schedule schedule = {.ranks = ranks, .rank = script->rank, .messages = 4};
-    struct action_cost *cost[3] = {script->cost[0], script->cost[1], script->cost[2]};
-    struct simulation out;
-    gdn_failure_clear();
-    assert_int_equal(simulate(&schedule, cost, machine, &out), 0);
-    return out;
-}
-
-/* All of a rank's seconds are somewhere. */
-static void check_sum(const struct simulation *s, int rank) {
-    const struct rank_time *t = &s->rank[rank];
-    double sum = t->arithmetic + t->update + t->bubble;
-    for (int axis = 0; axis < axes_count(); axis++) sum += t->exposed[axis];
-    assert_true(sum == s->seconds);
-}
 
 static void test_message(void **state) {
     (void)state;
@@ -91,75 +45,6 @@ static void test_overlap(void **state) {
     }
 }
 
-/* Two messages of one rank to others divide its link; a buffer is free once its send is done. */
-static void test_link(void **state) {
-    (void)state;
-    struct script script = {0};
-    message(&script, ACT_POST, 1, 0, 0, 0);
-    message(&script, ACT_POST, 2, 0, 1, 0);
-    message(&script, ACT_SEND, 0, 1, 0, 4);
-    message(&script, ACT_SEND, 0, 2, 1, 8);
-    message(&script, ACT_FREE, 0, 0, 0, 0);
-    compute(&script, 0, 1);
-    message(&script, ACT_RECEIVE, 1, 0, 0, 0);
-    message(&script, ACT_RECEIVE, 2, 0, 1, 0);
-    struct simulation s = run(&script, 3, &unit);
-    assert_true(s.seconds == 12);
-    assert_true(s.action[0][3].start == 8); /* the arithmetic behind FREE */
-    simulation_free(&s);
-}
-
-/* Messages from one rank to another go one after the other. */
-static void test_two_messages(void **state) {
-    (void)state;
-    struct script script = {0};
-    for (int k = 0; k < 2; k++) message(&script, ACT_POST, 1, 0, k, 0);
-    for (int k = 0; k < 2; k++) message(&script, ACT_SEND, 0, 1, k, 4);
-    message(&script, ACT_RECEIVE, 1, 0, 0, 0);
-    compute(&script, 1, 1);
-    message(&script, ACT_RECEIVE, 1, 0, 1, 0);
-    struct simulation s = run(&script, 2, &unit);
-    assert_true(s.seconds == 8);
-    assert_true(s.action[1][3].start == 4); /* the arithmetic */
-    simulation_free(&s);
-}
-
-/* What comes to a rank divides the way, too, where it goes the same: a message, and a sum of the receiver's
- * that began before it. */
-static void test_way_in(void **state) {
-    (void)state;
-    for (int leaves = 0; leaves < 2; leaves++) {
-        struct script script = {0};
-        struct action reduce = {.act = ACT_REDUCE}, finish = {.act = ACT_FINISH};
-        put(&script, 1, reduce)->bytes[AXIS_COPIES] = 16;
-        message(&script, ACT_POST, 1, 0, 0, 0);
-        compute(&script, 0, 1);
-        message(&script, ACT_SEND, 0, 1, 0, 4);
-        message(&script, ACT_RECEIVE, 1, 0, 0, 0);
-        compute(&script, 1, 32);
-        put(&script, 1, finish);
-        struct plan_machine machine = unit;
-        machine.leaves[AXIS_COPIES] = machine.leaves[AXIS_PIPELINE] = leaves;
-        struct simulation s = run(&script, 2, &machine);
-        assert_true(s.seconds == 1 + 4 * (leaves ? 2 : 1) + 32);
-        simulation_free(&s);
-    }
-}
-
-/* Two messages to one rank, from two others. */
-static void test_two_ways(void **state) {
-    (void)state;
-    struct script script = {0};
-    for (int from = 0; from < 2; from++) {
-        message(&script, ACT_POST, 2, from, from, 0);
-        message(&script, ACT_SEND, from, 2, from, 4);
-    }
-    for (int from = 0; from < 2; from++) message(&script, ACT_RECEIVE, 2, from, from, 0);
-    struct simulation s = run(&script, 3, &unit);
-    assert_true(s.seconds == 8);
-    simulation_free(&s);
-}
-
 /* What compressing a message takes comes before it. */
 static void test_compressed_message(void **state) {
     (void)state;
@@ -195,46 +80,6 @@ static void test_sums(void **state) {
     assert_true(s.seconds == 48);
     check_sum(&s, 0);
     check_sum(&s, 1);
-    simulation_free(&s);
-}
-
-/* A bucket and a message of one rank: beside each other on links of their own; where both leave the node they
- * divide the way out, a sum with three others being three messages. */
-static void test_way_out(void **state) {
-    (void)state;
-    for (int parts = 0; parts <= 3; parts++) {
-        struct script script = {0};
-        struct plan_machine machine = unit;
-        machine.leaves[AXIS_DATA] = true;
-        machine.leaves[AXIS_PIPELINE] = parts > 0;
-        machine.others = parts;
-        message(&script, ACT_POST, 1, 0, 0, 0);
-        put(&script, 0, (struct action){.act = ACT_REDUCE})->bytes[AXIS_DATA] = 16;
-        message(&script, ACT_SEND, 0, 1, 0, 4);
-        put(&script, 0, (struct action){.act = ACT_FINISH});
-        message(&script, ACT_RECEIVE, 1, 0, 0, 0);
-        struct simulation s = run(&script, 2, &machine);
-        assert_true(s.seconds == (parts ? 20 : 16));
-        assert_float_equal(s.rank[1].exposed[AXIS_PIPELINE], 4 * (1 + parts),
-                           1e-12); /* a third is no exact number */
-        simulation_free(&s);
-    }
-}
-
-/* Neighbours in a pipeline that are in one node send each other messages over its links. */
-static void test_stages_of_a_node(void **state) {
-    (void)state;
-    struct script script = {0};
-    struct plan_machine machine = unit;
-    machine.leaves[AXIS_PIPELINE] = true;
-    machine.inside = 4;
-    machine.stages = 2;
-    message(&script, ACT_SEND, 0, 1, 0, 8);
-    message(&script, ACT_RECEIVE, 1, 0, 0, 0);
-    message(&script, ACT_SEND, 1, 2, 1, 8);
-    message(&script, ACT_RECEIVE, 2, 1, 1, 0);
-    struct simulation s = run(&script, 3, &machine);
-    assert_true(s.action[1][0].end == 2 && s.seconds == 2 + 8);
     simulation_free(&s);
 }
 
@@ -366,9 +211,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_message),
         cmocka_unit_test(test_overlap),
-        cmocka_unit_test(test_link),
-        cmocka_unit_test(test_way_in),
-        cmocka_unit_test(test_two_ways),
         cmocka_unit_test(test_compressed_message),
         cmocka_unit_test(test_sums),
         cmocka_unit_test(test_groups),
@@ -376,9 +218,6 @@ int main(void) {
         cmocka_unit_test(test_bubble),
         cmocka_unit_test(test_operations),
         cmocka_unit_test(test_counted),
-        cmocka_unit_test(test_way_out),
-        cmocka_unit_test(test_two_messages),
-        cmocka_unit_test(test_stages_of_a_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

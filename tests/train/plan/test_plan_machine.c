@@ -1,6 +1,6 @@
 /* What plan_machine_place makes of a mesh on nodes. */
 #include "tests/support/unit.h"
-#include "train/plan/simulate.h"
+#include "train/plan/machine.h"
 
 /* Which axes leave their nodes. */
 static void test_place(void **state) {

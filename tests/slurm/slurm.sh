@@ -91,8 +91,12 @@ events() { grep -c "\"event\":\"$2\"" "$1/metrics.jsonl" || true; }
 
 next_of() { sed -n 's/.*the next is job \([0-9]*\).*/\1/p' "$1.out"; }
 
-kill_rank() { # NAME: its last rank, by SIGKILL
+kill_rank() { # NAME: its last rank, by SIGKILL, once there is a checkpoint to go on from, which a crowded machine takes a while to write
     local file found='' words
+    for _ in $(seq 600); do
+        if [ -e "$1/checkpoints/latest" ]; then break; fi
+        sleep 0.1
+    done
     for file in /proc/[0-9]*/cmdline; do
         mapfile -d '' -t words 2> /dev/null < "$file" || continue # it has ended meanwhile
         if [ "${words[*]:0:5}" = "$GDN train small.yaml --run-dir $1" ] && [ "$(readlink "${file%cmdline}cwd")" = "$PWD" ]; then

@@ -2,9 +2,10 @@
  *
  * Open MPI's waits turn in a loop and, where told to yield, give up the processor in each turn, for no time at
  * all if nothing else is ready. Of eight ranks on two cores the waiting ones so took two thirds of the processor
- * time where other programs wanted it. Here turns that follow each other yield for two milliseconds, as most
- * messages come soon, and then last a 32nd of what they have waited, at most one millisecond. (On an otherwise
- * idle machine it makes no difference.)
+ * time where other programs wanted it. Here turns that follow each other yield for twenty milliseconds, as most
+ * messages come soon and a virtual machine wakes slowly (with two, four ranks on two cores took three times as
+ * long, three such tests at once half as long again), and then last a 32nd of what they have waited, at most one
+ * millisecond.
  *
  * Copies are in all processes of a test. Besides Open MPI the emulated device's queues yield, which wait likewise. */
 #include <sched.h>
@@ -13,7 +14,7 @@
 #include <unistd.h>
 
 /* Nanoseconds: between turns of one wait at most; yielded; slept at most. And of what part of a wait a sleep is. */
-enum { BETWEEN = 20000, SOON = 2000000, LONGEST = 1000000, PART = 32 };
+enum { BETWEEN = 20000, SOON = 20000000, LONGEST = 1000000, PART = 32 };
 
 static long long now(void) {
     struct timespec t;

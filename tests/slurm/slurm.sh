@@ -33,14 +33,15 @@ submit() { # NAME SCRIPT [OPTION of sbatch …] -- [OPTION of gdn …]: its numb
 show() { scontrol show job -o "$1" | sed -nE "s/.* $2=([^ ]*).*/\1/p"; }
 told() { sed 's/^/    /' "$1.out" >&3; tail -n 20 "$cluster"/log/slurm* >&3; }
 
-trained() { # NAME STEPS: waits until it has done so many
+logged() { # NAME TEXT: waits until its metrics have it
     for _ in $(seq 600); do
-        if grep -q "\"event\":\"step\",\"step\":$2," "$1/metrics.jsonl" 2> /dev/null; then return; fi
+        if grep -qF "$2" "$1/metrics.jsonl" 2> /dev/null; then return; fi
         sleep 0.1
     done
     told "${1//\//_}"
-    fail "$1 does not train"
+    fail "$1 does not train: there is no $2"
 }
+trained() { logged "$1" "\"event\":\"step\",\"step\":$2,"; } # NAME STEPS: waits until it has done so many
 
 # When a run has done so many steps, COMMAND …, which interrupts it: beside all else, as no run waits for another one.
 at() { # NAME STEPS COMMAND …
@@ -93,10 +94,7 @@ next_of() { sed -n 's/.*the next is job \([0-9]*\).*/\1/p' "$1.out"; }
 
 kill_rank() { # NAME: its last rank, by SIGKILL, once there is a checkpoint to go on from, which a crowded machine takes a while to write
     local file found='' words
-    for _ in $(seq 600); do
-        if [ -e "$1/checkpoints/latest" ]; then break; fi
-        sleep 0.1
-    done
+    logged "$1" '"event":"checkpoint"'
     for file in /proc/[0-9]*/cmdline; do
         mapfile -d '' -t words 2> /dev/null < "$file" || continue # it has ended meanwhile
         if [ "${words[*]:0:5}" = "$GDN train small.yaml --run-dir $1" ] && [ "$(readlink "${file%cmdline}cwd")" = "$PWD" ]; then

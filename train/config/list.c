@@ -100,34 +100,40 @@ int list_member(struct fy_node *mapping, struct fy_node_pair *pair, const struct
     return status;
 }
 
+int members_read(void *base, struct fy_node *mapping, const struct place *place, const char *label,
+                 const char *who, const struct members *of) {
+    uint64_t given = 0;
+    void *iterator = NULL;
+    for (struct fy_node_pair *pair; (pair = fy_node_mapping_iterate(mapping, &iterator));) {
+        struct place at;
+        char name[96];
+        int k;
+        TRY(list_member(mapping, pair, place, label, of, &at, &k));
+        snprintf(name, sizeof name, "%s.%s", label, of->key[k].path);
+        TRY(entry_read(base, &of->key[k], name, fy_node_pair_value(pair), &at));
+        given |= UINT64_C(1) << k;
+    }
+    for (int k = 0; k < of->count; k++) {
+        const struct key *key = &of->key[k];
+        if (given >> k & 1) continue;
+        if (!key->value) return fail_at(place, "%s lacks %s: %s is expected", who, key->path, key->help);
+        TRY(default_read(base, key, entry_read));
+    }
+    return GDN_OK;
+}
+
 /* One entry of data.sources. */
 static int read_source(struct source_config *source, const char *label, struct fy_node *node,
                        const struct place *list) {
     static const struct members members = {source_keys, SOURCE_KEYS, "path and weight, and may have name", "an entry"};
     struct place place = place_of(node, list);
-    char text[SHOWN], name[96];
+    char text[SHOWN];
     struct fy_node *mapping;
     TRY(yaml_resolve(node, &place, label, &mapping));
     if (!mapping || !fy_node_is_mapping(mapping))
         return fail_at(&place, "%s is %s: {path: TEXT, weight: a number above 0, name: TEXT} is expected",
                        label, yaml_shown(mapping, text));
-    bool given[SOURCE_KEYS] = {false};
-    void *iterator = NULL;
-    for (struct fy_node_pair *pair; (pair = fy_node_mapping_iterate(mapping, &iterator));) {
-        struct place at;
-        int k;
-        TRY(list_member(mapping, pair, &place, label, &members, &at, &k));
-        snprintf(name, sizeof name, "%s.%s", label, source_keys[k].path);
-        TRY(entry_read(source, &source_keys[k], name, fy_node_pair_value(pair), &at));
-        given[k] = true;
-    }
-    for (int k = 0; k < SOURCE_KEYS; k++) {
-        if (given[k]) continue;
-        if (!source_keys[k].value)
-            return fail_at(&place, "%s lacks %s: %s is expected", label, source_keys[k].path,
-                           source_keys[k].help);
-        TRY(default_read(source, &source_keys[k], entry_read));
-    }
+    TRY(members_read(source, mapping, &place, label, label, &members));
     return source->name[0] ? validate_name(source->name, label, &place) : GDN_OK;
 }
 

@@ -141,6 +141,11 @@ struct members {
 int list_member(struct fy_node *mapping, struct fy_node_pair *pair, const struct place *place,
                 const char *label, const struct members *of, struct place *at, int *member);
 
+/* Reads the members that a mapping gives into `base`, as `label`.KEY, and of the others the defaults; messages
+ * say that `who` lacks one that has none. At most 64 members. GDN_INPUT for what is wrong, missing or unknown. */
+int members_read(void *base, struct fy_node *mapping, const struct place *place, const char *label,
+                 const char *who, const struct members *of);
+
 /* The node as the list of a key, or as the mapping of KEY_PATHS. GDN_INPUT where it is none. */
 int list_resolve(const struct key *key, const char *label, struct fy_node *node, const struct place *place,
                  struct fy_node **out);

@@ -23,35 +23,21 @@ static const struct key keys[] = {
     NUMBER(bandwidth_memory, "bytes a second of a rank's memory"),
     {"latency", KEY_REAL, offsetof(struct profile, latency), .min = 0, .max = 1e6,
      .help = "seconds of a message besides those of its bytes"},
-    {"asynchronous_progress", KEY_BOOL, offsetof(struct profile, asynchronous_progress),
+    {"asynchronous_progress", KEY_BOOL, offsetof(struct profile, asynchronous_progress), .value = "true",
      .help = "whether all that a rank sends moves while it computes, and not messages between stages alone"},
 };
-enum { KEYS = sizeof keys / sizeof *keys, NEEDED = KEYS - 1 }; /* all but the last */
+enum { KEYS = sizeof keys / sizeof *keys };
 
 static int read_mapping(struct fy_node *mapping, const struct place *file, struct profile *out) {
     static const struct members members = {keys, KEYS,
                                            "flops, node, bandwidth_inside, bandwidth_outside, "
                                            "bandwidth_memory, latency and asynchronous_progress",
                                            "a machine"};
-    bool given[KEYS] = {false};
-    void *iterator = NULL;
     char text[SHOWN];
     if (!mapping || !fy_node_is_mapping(mapping))
         return fail_at(file, "the machine is %s: a mapping is expected that has %s",
                        yaml_shown(mapping, text), members.words);
-    for (struct fy_node_pair *pair; (pair = fy_node_mapping_iterate(mapping, &iterator));) {
-        struct place at;
-        char name[64];
-        int k;
-        TRY(list_member(mapping, pair, file, "machine", &members, &at, &k));
-        snprintf(name, sizeof name, "machine.%s", keys[k].path);
-        TRY(entry_read(out, &keys[k], name, fy_node_pair_value(pair), &at));
-        given[k] = true;
-    }
-    for (int k = 0; k < NEEDED; k++)
-        if (!given[k])
-            return fail_at(file, "the machine lacks %s: %s is expected", keys[k].path, keys[k].help);
-    return GDN_OK;
+    return members_read(out, mapping, file, "machine", "the machine", &members);
 }
 
 int profile_read(const char *path, struct profile *out) {
@@ -59,7 +45,7 @@ int profile_read(const char *path, struct profile *out) {
     struct yaml yaml;
     char *text;
     size_t length;
-    *out = (struct profile){.asynchronous_progress = true};
+    *out = (struct profile){0};
     TRY(config_read_file(path, &text, &length));
     int status = yaml_open(text, length, &file, &yaml);
     if (!status) status = read_mapping(yaml_root(&yaml), &file, out);

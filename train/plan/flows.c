@@ -61,18 +61,18 @@ void flows_add(struct flows *flows, int id, struct flow flow) {
     *last = id;
 }
 
-/* The i-th flow under way if it moves and has no rate yet, else NULL. */
-static struct flow *without_rate(const struct flows *flows, int i) {
+/* The i-th flow under way if it moves, else NULL. */
+static struct flow *moving(const struct flows *flows, int i) {
     struct flow *f = &flows->flow[flows->under_way[i]];
-    return f->state == FLOW_MOVES && f->rate < 0 ? f : NULL;
+    return f->state == FLOW_MOVES ? f : NULL;
 }
 
 /* What moving flows ask of links: how many of these there are. */
 static int ask(struct flows *flows) {
     int used = 0;
     for (int i = 0; i < flows->at_once; i++) {
-        struct flow *f = &flows->flow[flows->under_way[i]];
-        if (f->state != FLOW_MOVES) continue;
+        struct flow *f = moving(flows, i);
+        if (!f) continue;
         f->rate = -1;
         for (int end = 0; end < 2; end++) {
             struct link *l = &flows->link[f->link[end]];
@@ -101,8 +101,8 @@ static bool fill(struct flows *flows, int used) {
         l->full = l->users && share(l) <= least * (1 + SAME);
     }
     for (int i = 0; i < flows->at_once; i++) {
-        struct flow *f = without_rate(flows, i);
-        if (!f || (!flows->link[f->link[0]].full && !flows->link[f->link[1]].full)) continue;
+        struct flow *f = moving(flows, i);
+        if (!f || f->rate >= 0 || (!flows->link[f->link[0]].full && !flows->link[f->link[1]].full)) continue;
         f->rate = f->weight * least;
         for (int end = 0; end < 2; end++) {
             struct link *l = &flows->link[f->link[end]];
@@ -160,9 +160,8 @@ int flows_step(struct flows *flows) {
     const int id = flows->under_way[place];
     struct flow *f = &flows->flow[id];
     for (int i = 0; i < flows->at_once; i++) {
-        struct flow *moving = &flows->flow[flows->under_way[i]];
-        if (moving->state == FLOW_MOVES)
-            moving->work = fmax(moving->work - (next - flows->now) * moving->rate, 0);
+        struct flow *m = moving(flows, i);
+        if (m) m->work = fmax(m->work - (next - flows->now) * m->rate, 0);
     }
     flows->now = fmax(flows->now, next);
     if (f->state == FLOW_WAITS) {

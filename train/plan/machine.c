@@ -1,7 +1,7 @@
 #include "train/plan/machine.h"
 
 struct plan_machine plan_machine_of(double flops, double bandwidth, double memory) {
-    struct plan_machine machine = {.flops = flops, .memory = memory};
+    struct plan_machine machine = {.flops = flops, .memory = memory, .stages = 1};
     for (int a = 0; a < axes_count(); a++) machine.bandwidth[a] = bandwidth;
     return machine;
 }
@@ -30,4 +30,9 @@ void plan_machine_place(struct plan_machine *machine, const int size[AXES], int 
     machine->within = machine->inside;
     if (!machine->leaves[AXIS_COPIES] || machine->node % (each * sum_group)) return;
     machine->stays = (double)(machine->node / each / sum_group - 1) / machine->others;
+}
+
+double plan_machine_parts(const struct plan_machine *machine) {
+    const double parts = machine->others * (1 - machine->stays);
+    return parts > 1 ? parts : 1;
 }

@@ -20,8 +20,7 @@ struct plan_machine {
      */
     int node;
     double inside, outside;
-    int stages; /* neighbours of the pipeline axis that share a node, though it leaves nodes; 0 or 1: none do
-                 */
+    int stages; /* neighbours of the pipeline axis that share a node, though it leaves nodes; 1: none do */
     bool leaves[AXES]; /* the axis sends to other nodes: all such axes of a rank share its ways out and in */
     double within;     /* bandwidth between copies of a group; 0: as between all */
     int others;        /* groups of copies that one exchanges with */
@@ -33,6 +32,10 @@ struct plan_machine {
  * lie on a mesh of this size: inside where no two ranks that differ in that axis alone are of different
  * nodes, else outside. Likewise groups of so many copies. */
 void plan_machine_place(struct plan_machine *machine, const int size[AXES], int sum_group);
+
+/* As many messages as an exchange across groups of copies is at once, of those that take the way out of the
+ * node. */
+double plan_machine_parts(const struct plan_machine *machine);
 
 /* With the same bandwidth on every axis, and no latency. */
 struct plan_machine plan_machine_of(double flops, double bandwidth, double memory);

@@ -48,13 +48,6 @@ struct simulator {
     int rank; /* in hand: whose next action is done */
 };
 
-/* As many messages as an exchange across groups of copies is at once, of those that take the way out of the
- * node. */
-static double parts_across(const struct plan_machine *machine) {
-    const double parts = machine->others * (1 - machine->stays);
-    return parts > 1 ? parts : 1;
-}
-
 static double later(double a, double b) {
     return a > b ? a : b;
 }
@@ -67,26 +60,12 @@ static int link_of(int rank, int axis, bool leaves, enum way way) {
     return (rank * (AXES + 1) + (leaves ? AXES : axis)) * WAYS + (int)way;
 }
 
-static double transfer(const struct plan_machine *machine, const struct action_cost *cost, int axis) {
-    return cost->calls[axis] * machine->latency + (double)cost->bytes[axis] / machine->bandwidth[axis];
-}
-
-/* What a pass waits for on an axis: what does not travel beside arithmetic, and of the rest what takes
- * longer. */
-static double waited(const struct plan_machine *machine, const struct action_cost *cost, int axis) {
-    const struct hidden_cost *beside = &cost->hidden[axis];
-    double all = transfer(machine, cost, axis), arithmetic = beside->covering / machine->flops;
-    double hidden = beside->calls * machine->latency + (double)beside->bytes / machine->bandwidth[axis];
-    return all - (hidden < arithmetic ? hidden : arithmetic);
-}
-
 /* Once both ends have started a message it is on its way, behind those before it between the two. */
 static void start_transfer(struct simulator *s, const struct message *m) {
     if (isnan(m->sent) || isnan(m->posted)) return;
     const struct plan_machine *machine = s->machine;
     const int axis = AXIS_PIPELINE;
-    const int stages = machine->stages > 1 ? machine->stages : 1;
-    const bool leaves = machine->leaves[axis] && m->sender / stages != m->receiver / stages;
+    const bool leaves = machine->leaves[axis] && m->sender / machine->stages != m->receiver / machine->stages;
     const double bandwidth = machine->leaves[axis] && !leaves ? machine->inside : machine->bandwidth[axis];
     flows_add(&s->flows, (int)(m - s->message),
               (struct flow){.link = {link_of(m->sender, axis, leaves, WAY_OUT),
@@ -114,7 +93,7 @@ static void spend_now(struct simulator *s, int rank, const struct action_cost *c
     s->out->rank[rank].arithmetic += arithmetic;
     s->clock[rank].now += arithmetic;
     for (int axis = 0; axis < axes_count(); axis++) {
-        double seconds = transfer(s->machine, cost, axis);
+        double seconds = action_transfer(s->machine, cost, axis);
         s->out->rank[rank].exposed[axis] += seconds;
         s->clock[rank].now += seconds;
     }
@@ -145,7 +124,8 @@ static int compute(void *simulator, const struct action *a) {
     struct rank_time *time = &s->out->rank[s->rank];
     const struct action_cost *cost = cost_of(s);
     double arithmetic = cost->flops / s->machine->flops, update = (double)cost->memory / s->machine->memory,
-           sums = waited(s->machine, cost, AXIS_TENSOR), pieces = waited(s->machine, cost, AXIS_CONTEXT);
+           sums = action_waited(s->machine, cost, AXIS_TENSOR),
+           pieces = action_waited(s->machine, cost, AXIS_CONTEXT);
     (void)a;
     time->arithmetic += arithmetic;
     time->update += update;
@@ -232,17 +212,6 @@ static int meet(void *simulator, const struct action *a) {
     return 0;
 }
 
-/* What goes across groups of copies, of which some may be in the same node, whose links are faster. */
-static double across(const struct plan_machine *machine, const struct action_cost *cost) {
-    const double bytes = (double)(cost->bytes[AXIS_COPIES] - cost->within);
-    return bytes * (1 - machine->stays) / machine->bandwidth[AXIS_COPIES];
-}
-
-static double within(const struct plan_machine *machine, const struct action_cost *cost) {
-    const double bandwidth = machine->within > 0 ? machine->within : machine->bandwidth[AXIS_COPIES];
-    return cost->within ? machine->latency + (double)cost->within / bandwidth : 0;
-}
-
 static void begin_exchange(struct simulator *s, struct exchange *exchange) {
     exchange->flow.ready = clock_of(s)->now;
     exchange->begun = true;
@@ -257,16 +226,16 @@ static int start_bucket(void *simulator, const struct action *a) {
     struct exchange *exchange = &clock_of(s)->bucket[a->index];
     compute(s, a);
     const struct action_cost *cost = cost_of(s);
-    const double inside = within(s->machine, cost), before = a->act == ACT_GATHER ? 0 : inside;
+    const double inside = action_within(s->machine, cost), before = a->act == ACT_GATHER ? 0 : inside;
     const int calls = cost->calls[AXIS_COPIES] - (cost->within > 0);
     const bool leaves = s->machine->leaves[AXIS_COPIES];
     *exchange = (struct exchange){.done = NAN};
     exchange->flow = (struct flow){.link = {link_of(s->rank, AXIS_COPIES, leaves, WAY_OUT),
                                             link_of(s->rank, AXIS_COPIES, leaves, WAY_IN)},
                                    .queue = s->rank,
-                                   .weight = parts_across(s->machine),
+                                   .weight = plan_machine_parts(s->machine),
                                    .lead = before + calls * s->machine->latency,
-                                   .work = across(s->machine, cost),
+                                   .work = action_across(s->machine, cost),
                                    .tail = inside - before};
     if (!s->machine->synchronous) begin_exchange(s, exchange);
     return 0;
@@ -372,8 +341,8 @@ static int no_memory(void) {
 static int number_queues(struct simulator *s, int *queues) {
     const struct schedule *schedule = s->schedule;
     const int ranks = schedule->ranks;
-    int *to = malloc((size_t)ranks *
-                     sizeof *to); /* to each rank, if it is from `first` on: of the sender in hand */
+    /* [ranks] the queue to each, of the sender in hand where it is from `first` on. */
+    int *to = malloc((size_t)ranks * sizeof *to);
     if (!to) return no_memory();
     for (int r = 0; r < ranks; r++) to[r] = -1;
     *queues = ranks;

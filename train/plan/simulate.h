@@ -16,24 +16,7 @@
 #define GDN_PLAN_SIMULATE_H
 
 #include "dist/schedule/schedule.h"
-#include "train/plan/machine.h"
-
-/* What one action costs the rank that does it. */
-struct action_cost {
-    double flops;
-    /* 0 where AXES has room for an axis and there is none: loops over all places are the quicker ones. */
-    int64_t bytes[AXES]; /* handed over */
-    int calls[AXES];     /* messages, sums and gathers, one after the other */
-    int64_t within; /* of the bytes to copies, those that stay in a group of theirs, in a call of their own */
-    int64_t memory; /* bytes read and written */
-
-    /* Of these, in passes, what is under way while `covering` of the arithmetic is done. */
-    struct hidden_cost {
-        int64_t bytes;
-        int calls;
-        double covering;
-    } hidden[AXES];
-};
+#include "train/plan/action_cost.h"
 
 /* Where a pipeline rank's seconds go; all of them together are the step's. */
 struct rank_time {

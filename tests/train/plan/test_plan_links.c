@@ -70,25 +70,30 @@ static void test_two_ways(void **state) {
     simulation_free(&s);
 }
 
-/* A bucket and a message of one rank: beside each other on links of their own; where both leave the node they
- * divide the way out, a sum with three others being three messages. */
+/* The step of a sum and a message of one rank. */
+static struct simulation sum_and_message(const struct plan_machine *machine, int64_t sum, int64_t bytes) {
+    struct script script = {0};
+    message(&script, ACT_POST, 1, 0, 0, 0);
+    put(&script, 0, (struct action){.act = ACT_REDUCE})->bytes[AXIS_DATA] = sum;
+    message(&script, ACT_SEND, 0, 1, 0, bytes);
+    put(&script, 0, (struct action){.act = ACT_FINISH});
+    message(&script, ACT_RECEIVE, 1, 0, 0, 0);
+    return run(&script, 2, machine);
+}
+
+/* Beside each other on links of their own; where both leave the node they divide the way out, a sum with
+ * three others being three messages. */
 static void test_way_out(void **state) {
     (void)state;
     for (int parts = 0; parts <= 3; parts++) {
-        struct script script = {0};
         struct plan_machine machine = unit;
         machine.leaves[AXIS_DATA] = true;
         machine.leaves[AXIS_PIPELINE] = parts > 0;
         machine.others = parts;
-        message(&script, ACT_POST, 1, 0, 0, 0);
-        put(&script, 0, (struct action){.act = ACT_REDUCE})->bytes[AXIS_DATA] = 16;
-        message(&script, ACT_SEND, 0, 1, 0, 4);
-        put(&script, 0, (struct action){.act = ACT_FINISH});
-        message(&script, ACT_RECEIVE, 1, 0, 0, 0);
-        struct simulation s = run(&script, 2, &machine);
+        struct simulation s = sum_and_message(&machine, 16, 4);
         assert_true(s.seconds == (parts ? 20 : 16));
-        assert_float_equal(s.rank[1].exposed[AXIS_PIPELINE], 4 * (1 + parts),
-                           1e-12); /* a third is no exact number */
+        /* A third is no exact number. */
+        assert_float_equal(s.rank[1].exposed[AXIS_PIPELINE], 4 * (1 + parts), 1e-12);
         simulation_free(&s);
     }
 }
@@ -96,19 +101,13 @@ static void test_way_out(void **state) {
 /* Of a sum with four others half of what it sends may stay in the node: two messages. */
 static void test_parts_across(void **state) {
     (void)state;
-    struct script script = {0};
     struct plan_machine machine = unit;
     machine.leaves[AXIS_DATA] = machine.leaves[AXIS_PIPELINE] = true;
     machine.others = 4;
     machine.stays = 0.5;
-    message(&script, ACT_POST, 1, 0, 0, 0);
-    put(&script, 0, (struct action){.act = ACT_REDUCE})->bytes[AXIS_DATA] = 32;
-    message(&script, ACT_SEND, 0, 1, 0, 4);
-    put(&script, 0, (struct action){.act = ACT_FINISH});
-    message(&script, ACT_RECEIVE, 1, 0, 0, 0);
-    struct simulation s = run(&script, 2, &machine);
+    struct simulation s = sum_and_message(&machine, 32, 4);
     assert_true(s.seconds == 20);
-    assert_float_equal(s.rank[1].exposed[AXIS_PIPELINE], 12, 1e-12); /* a third is no exact number */
+    assert_float_equal(s.rank[1].exposed[AXIS_PIPELINE], 12, 1e-12);
     simulation_free(&s);
 }
 

@@ -5,7 +5,7 @@
 /* Logits are computed in blocks of rows, about this many elements at a time: a vocabulary never costs T·V.
  * But a product of fewer rows reads the head's matrix, which is larger than any cache, for too little
  * arithmetic (train/benchmark/bf16.md). */
-enum { LOGIT_ELEMENTS = 1 << 20, LOGIT_ROWS = 128 };
+enum { LOGIT_ELEMENTS = 1 << 20, LOGIT_ROWS = 1024 };
 
 int first_weight(const struct model_config *config, int l) {
     return mixer_weights_below(config, l) + l * MLP_WEIGHTS;

@@ -46,7 +46,14 @@ bool cuda_failed(cudaError_t error, const char *what) {
     return true;
 }
 
+static uint64_t queued;
+
+uint64_t cuda_queued(void) {
+    return queued;
+}
+
 cudaStream_t cuda_stream(void) {
+    queued++;
     return compute;
 }
 
@@ -78,7 +85,7 @@ void *cuda_reserve(size_t bytes) {
         return NULL;
     }
     if (cuda_failed(error, "reserving memory")) return NULL;
-    cuda_failed(cudaMemsetAsync(memory, 0, bytes, compute), "clearing memory");
+    cuda_failed(cudaMemsetAsync(memory, 0, bytes, cuda_stream()), "clearing memory");
     cuda_failed(cudaStreamSynchronize(compute), "clearing memory"); /* for the other stream, and the host */
     return memory;
 }

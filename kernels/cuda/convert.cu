@@ -1,9 +1,8 @@
 /* Operands of products from float to 16 or 8 bits.
  *
- * Whichever way an operand lies, its copy lies the one way that is fast for products of 16 bits and that
- * products of 8 bits demand: rows along what is summed over. A block takes tiles of [TILE_ROWS, TILE_K], of
- * which each thread writes eight numbers of a row at once; operands across memory are turned through shared
- * memory. */
+ * A block takes tiles of [TILE_ROWS, TILE_K], of which each thread writes eight numbers of a row at once.
+ * Products of 8 bits demand rows along what is summed over: operands across memory are turned through shared
+ * memory for them. */
 #include "kernels/cuda/gemm.h"
 
 #include <float.h>
@@ -14,18 +13,22 @@
 enum { EIGHT = 8, TILE_ROWS = 32, TILE_K = 64, THREADS = TILE_ROWS * TILE_K / EIGHT };
 
 struct bf16 {
+    enum { TURNS = 0 };
     typedef uint16_t code;
     static __device__ code of(float x) { return to_bf16(x); }
 };
 struct fp16 {
+    enum { TURNS = 0 };
     typedef uint16_t code;
     static __device__ code of(float x) { return to_fp16(x); }
 };
 struct e4m3 {
+    enum { TURNS = 1 };
     typedef uint8_t code;
     static __device__ code of(float x) { return to_e4m3(x); }
 };
 struct e5m2 {
+    enum { TURNS = 1 };
     typedef uint8_t code;
     static __device__ code of(float x) { return to_e5m2(x); }
 };
@@ -67,6 +70,8 @@ template <class Number>
 static __global__ void narrow(struct operand x, long count_to, long k_to, typename Number::code *to,
                               float *largest) {
     const struct scale *scale = x.scale;
+    if (x.partner && blockIdx.x + blockIdx.y + threadIdx.x == 0)
+        *x.unit = fminf(scale->unit * x.partner->unit, 0x1p127f);
     if (!to && scale->calls > 0) return;
     int row = threadIdx.x / (TILE_K / EIGHT), place = threadIdx.x % (TILE_K / EIGHT) * EIGHT;
     float factor = scale ? 1 / scale->unit : 1, most = 0;
@@ -74,9 +79,9 @@ static __global__ void narrow(struct operand x, long count_to, long k_to, typena
         for (long p0 = (long)blockIdx.x * TILE_K; p0 < k_to; p0 += (long)gridDim.x * TILE_K) {
             float __align__(16) v[EIGHT];
             long i = i0 + row, p = p0 + place;
-            if (x.along)
+            if (!Number::TURNS || x.along)
                 load_along(&x, i, p, v);
-            else
+            else if constexpr (Number::TURNS)
                 load_across(&x, i0, p0, row, place, v);
             if (scale)
                 for (int j = 0; j < EIGHT; j++)

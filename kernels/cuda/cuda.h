@@ -23,8 +23,10 @@ static const size_t WORKSPACE_BYTES = (size_t)64 << 20;
 
 /* ------------------------------------------------------------------ the host's side: context.cu */
 
-/* Operations are queued on this stream. */
+/* Operations are queued on this stream: whoever asks for it queues something. */
 cudaStream_t cuda_stream(void);
+/* How often it was asked for. While that stays, nothing has changed on the device. */
+uint64_t cuda_queued(void);
 /* And communication here. */
 cudaStream_t cuda_talk(void);
 /* Called again and again while the host waits for the device, which may wait for other processes. NULL:

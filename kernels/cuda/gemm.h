@@ -22,7 +22,9 @@ struct operand {
     bool along;
     long count, k;
     cudaDataType_t type;
-    struct scale *scale; /* on the device; of 8 bits alone */
+    struct scale *scale;         /* on the device; of 8 bits alone */
+    const struct scale *partner; /* of a product's second operand: the first one's */
+    float *unit;                 /* and where scales_unit is to be left */
 };
 
 /* A matrix for the library, row-major. `unit`, on the device: what a 1 in it means; NULL: 1. */
@@ -40,14 +42,15 @@ void *reserve(size_t bytes);
 void library_open(void);
 
 /* The gemm operation for operands of any type. Nothing of m, n and k is 0. Of 8 bits: 'N', 'T', all of m, n,
- * k and the row distances multiples of 16, C at a multiple of 16 bytes. */
+ * k and the row distances multiples of 16, C at a multiple of 16 bytes. Of 16 bits row distances are
+ * multiples of 8. */
 void library_product(char ta, char tb, long m, long n, long k, float alpha, const struct factor *a,
                      const struct factor *b, float beta, float *c, long ldc);
 
 /* Writes an operand in numbers of its type, [count_to, k_to] with rows along memory, zero beyond [count, k];
- * k_to is a multiple of 8. With a scale, numbers are multiplied by its factor, and largest [MAX_BLOCKS]
- * keeps the largest finite |x| per block. `to` NULL: only that, and only where the scale has seen nothing
- * yet. */
+ * k_to is a multiple of 8; of 16 bits an operand along memory. With a scale, numbers are multiplied by its
+ * factor, and largest [MAX_BLOCKS] keeps the largest finite |x| per block; with a partner it leaves
+ * scales_unit. `to` NULL: only that, and only where the scale has seen nothing yet. */
 void convert(const struct operand *x, long count_to, long k_to, void *to, float *largest);
 enum { MAX_BLOCKS = 1024 };
 

@@ -7,10 +7,10 @@
 
 /* op(A) [m, k], and op(B) [k, n] by its columns. */
 static struct operand left(char ta, long m, long k, const float *a, long lda, cudaDataType_t type) {
-    return (struct operand){a, lda, ta == 'N', m, k, type, NULL};
+    return (struct operand){a, lda, ta == 'N', m, k, type, NULL, NULL, NULL};
 }
 static struct operand right(char tb, long n, long k, const float *b, long ldb, cudaDataType_t type) {
-    return (struct operand){b, ldb, tb == 'T', n, k, type, NULL};
+    return (struct operand){b, ldb, tb == 'T', n, k, type, NULL, NULL, NULL};
 }
 
 /* What there is to do without a sum; true: nothing is left. */
@@ -46,6 +46,7 @@ static void linear_fp8(int weight_id, char ta, char tb, long m, long n, long k, 
     struct operand x = left(ta, m, k, a, lda, CUDA_R_8F_E4M3), y = right(tb, n, k, b, ldb, CUDA_R_8F_E4M3);
     scale_by(&x, weight_id, ta == 'N' && tb == 'T' ? ROLE_X : ROLE_DY); /* forward x·Wᵀ, else dy·W or dyᵀ·x */
     scale_by(&y, weight_id, ta == 'T' ? ROLE_X : ROLE_W);
+    y.partner = x.scale, y.unit = scales_unit();
     scales_begin(&x, &y);
     pieces_product(&x, &y, alpha, beta, c, ldc);
     scales_end(&x, &y);

@@ -2,8 +2,10 @@
  * not fit, the product is made in pieces, over k added up in C. Pieces depend on the shape alone, and so do
  * the bits.
  *
- * Every product converts both operands anew. Weights change once a step but are multiplied many times: a copy
- * kept for each would replace `fill`. */
+ * A copy serves the next product as well where nothing else has been queued in between: a gradient is
+ * multiplied by its weight and by its layer's input, one after the other. Other copies are made anew; weights
+ * change once a step but are multiplied more often, and a copy kept for each would cost 2 bytes a parameter.
+ */
 #include "kernels/cuda/gemm.h"
 
 #include <limits.h>
@@ -12,11 +14,19 @@
 #include "kernels/cuda/scale.h"
 
 enum {
-    SCRATCH = 64 << 20, /* bytes of an operand's buffer */
+#ifdef GDN_EMULATED
+    SCRATCH = 64 << 20, /* bytes of an operand's buffer: the host's memory, of every rank */
+#else
+    SCRATCH = 256 << 20, /* a gradient of 8192 tokens and 16384 columns in one piece */
+#endif
     SCRATCH_MIN = 1024, /* a result of STEP × STEP */
     STEP = 16,          /* pieces are multiples of this, but for the last */
     ROWS = 2048,        /* of a piece, before k is cut */
 };
+
+/* What the buffers hold; at NULL: nothing. */
+static struct operand held[2];
+static uint64_t held_at; /* cuda_queued() after the last product, whose operands these are */
 
 static long scratch; /* bytes; GDN_GEMM_SCRATCH, for tests, makes it smaller */
 static char *buffer[2];
@@ -62,12 +72,34 @@ static struct operand part(const struct operand *x, long i, long rows, long p, l
     return piece;
 }
 
-/* Converts into the buffer of operand 0 or 1. */
+/* As an operand lies in memory: rows along it. */
+static struct operand as_stored(const struct operand *x) {
+    struct operand stored = *x;
+    stored.along = true;
+    stored.count = x->along ? x->count : x->k, stored.k = x->along ? x->k : x->count;
+    return stored;
+}
+
+static bool is_held(int which, const struct operand *stored) {
+    const struct operand *of = &held[which];
+    return of->at == stored->at && of->ld == stored->ld && of->count == stored->count && of->k == stored->k &&
+           of->type == stored->type;
+}
+
+/* Converts into the buffer of operand 0 or 1: 8 bits with rows along what is summed over, as the library
+ * demands; 16 bits as the operand lies, which the library multiplies as fast and a copy is faster than a
+ * turn. */
 static struct factor fill(int which, const struct operand *x) {
-    long k_to = up(x->k);
-    convert(x, x->scale ? up(x->count) : x->count, k_to, buffer[which],
-            x->scale ? scales_largest(which) : NULL);
-    return (struct factor){buffer[which], x->type, k_to, x->scale ? &x->scale->unit : NULL};
+    if (x->scale) {
+        long k_to = up(x->k);
+        held[which].at = NULL;
+        convert(x, up(x->count), k_to, buffer[which], scales_largest(which));
+        return (struct factor){buffer[which], x->type, k_to, x->unit};
+    }
+    struct operand stored = as_stored(x);
+    if (!is_held(which, &stored)) convert(&stored, stored.count, up(stored.k), buffer[which], NULL);
+    held[which] = stored;
+    return (struct factor){buffer[which], x->type, up(stored.k), NULL};
 }
 
 /* The product of two pieces, into C or, where the library would not have C as it is, beside it. In 8 bits it
@@ -75,15 +107,16 @@ static struct factor fill(int which, const struct operand *x) {
 static void multiply(const struct operand *a, const struct factor *factor_a, const struct operand *b,
                      const struct factor *factor_b, float alpha, float beta, float *c, long ldc,
                      bool beside) {
-    long m = a->count, n = b->count, k_to = up(a->k);
+    bool tiles = a->scale != NULL;
+    long m = a->count, n = b->count, k_to = tiles ? up(a->k) : a->k;
+    char ta = tiles || a->along ? 'N' : 'T', tb = tiles || b->along ? 'T' : 'N';
     if (!beside) {
-        library_product('N', 'T', m, n, k_to, alpha, factor_a, factor_b, beta, c, ldc);
+        library_product(ta, tb, m, n, k_to, alpha, factor_a, factor_b, beta, c, ldc);
         return;
     }
-    bool tiles = a->scale != NULL;
     float *result = (float *)workspace((size_t)(up(m) * up(n)) * sizeof *result);
-    library_product('N', 'T', tiles ? up(m) : m, tiles ? up(n) : n, k_to, alpha, factor_a, factor_b, 0,
-                    result, up(n));
+    library_product(ta, tb, tiles ? up(m) : m, tiles ? up(n) : n, k_to, alpha, factor_a, factor_b, 0, result,
+                    up(n));
     add_result(m, n, beta, result, up(n), c, ldc);
 }
 
@@ -95,6 +128,7 @@ void pieces_product(const struct operand *a, const struct operand *b, float alph
     struct cut cut =
         cut_for(m, n, k, scratch / (eight ? 1 : 2), beside ? scratch / (long)sizeof *c : LONG_MAX);
     long down_m = ceil_div(m, cut.m), across_n = ceil_div(n, cut.n);
+    if (held_at != cuda_queued()) held[0].at = held[1].at = NULL;
     /* The operand whose pieces change last is converted once, the other for each of those, unless it is one
      * piece. */
     bool m_last = m + (across_n > 1 ? down_m : 1) * n <= n + (down_m > 1 ? across_n : 1) * m;
@@ -113,4 +147,5 @@ void pieces_product(const struct operand *a, const struct operand *b, float alph
                      c + i * cut.m * ldc + j * cut.n, ldc, beside);
         }
     }
+    held_at = cuda_queued();
 }

@@ -9,6 +9,7 @@ enum { THREADS = 256 };
 
 static struct scale *scales; /* [weight ids, ROLES] */
 static float *largest;       /* [2, MAX_BLOCKS], 0 between calls */
+static float *unit;          /* of both operands' product */
 static bool *seen; /* [weight ids, ROLES], on the host: this process has made a call (spares asking) */
 
 static size_t count(void) {
@@ -20,6 +21,7 @@ void scales_open(void) {
     scales = (struct scale *)reserve(count() * sizeof *scales);
     seen = (bool *)calloc(count(), sizeof *seen);
     largest = (float *)reserve(2 * MAX_BLOCKS * sizeof *largest);
+    unit = (float *)reserve(sizeof *unit);
 }
 
 void *cuda_scales(size_t *bytes) {
@@ -33,6 +35,10 @@ struct scale *scale_of(int weight_id, enum role role) {
 
 float *scales_largest(int operand) {
     return largest + operand * MAX_BLOCKS;
+}
+
+float *scales_unit(void) {
+    return unit;
 }
 
 /* The exponent of the largest number, 1.75·2^top, of both formats. */

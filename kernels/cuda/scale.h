@@ -30,6 +30,9 @@ struct scale *scale_of(int weight_id, enum role role); /* on the device */
 void scales_begin(const struct operand *a, const struct operand *b);
 /* Where `convert` keeps the largest |x| of operand 0 or 1. */
 float *scales_largest(int operand);
+/* Where it leaves, with the second operand, what a 1 in a product of the two means. The library is told of
+ * this alone: it would multiply the two itself, and where that is infinite, a sum of 0 not a number. */
+float *scales_unit(void);
 /* After the product: records the call and makes the factors of the next. */
 void scales_end(const struct operand *a, const struct operand *b);
 

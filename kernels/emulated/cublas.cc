@@ -1,5 +1,6 @@
-/* The emulated device's cuBLASLt. A product is queued like a kernel; its operands are turned into floats,
- * multiplied by their units, and given to the host's BLAS on one thread.
+/* The emulated device's cuBLASLt. A product is queued like a kernel; its operands are turned into floats
+ * and given to the host's BLAS on one thread. Sums are multiplied by alpha and both units, which the library
+ * multiplies first: seen on an H200, where two of 2^91 make a sum of 0 not a number.
  *
  * Refused is what the library refuses on sm_90: operands of 8 bits that are not 'T', 'N', or two of e5m2, or
  * of sizes that are not multiples of 16, and units of others. And, with operands of 16 bits, matrices and
@@ -109,7 +110,7 @@ bool supported(const question &asked, const uint32_t alignment[4]) {
 }
 
 /* The matrix as floats, column-major with no gaps. */
-std::vector<float> floats(const void *at, const layout &of, const float *unit) {
+std::vector<float> floats(const void *at, const layout &of) {
     std::vector<float> x((size_t)(of.rows * of.columns));
     for (int64_t j = 0; j < of.columns; j++)
         for (int64_t i = 0; i < of.rows; i++) {
@@ -119,7 +120,7 @@ std::vector<float> floats(const void *at, const layout &of, const float *unit) {
                           : of.type == CUDA_R_16F     ? from_fp16(((const uint16_t *)at)[from])
                           : of.type == CUDA_R_8F_E4M3 ? from_e4m3(((const uint8_t *)at)[from])
                                                       : from_e5m2(((const uint8_t *)at)[from]);
-            x[(size_t)(j * of.rows + i)] = unit ? value * *unit : value;
+            x[(size_t)(j * of.rows + i)] = value;
         }
     return x;
 }
@@ -130,9 +131,11 @@ void multiply(const question &asked, float alpha, const void *A, const void *B, 
          plain = a.type == CUDA_R_32F;
     std::vector<float> x, y;
     if (!plain) {
-        x = floats(A, a, asked.what.unit[0]);
-        y = floats(B, b, asked.what.unit[1]);
+        x = floats(A, a);
+        y = floats(B, b);
     }
+    for (const float *unit : asked.what.unit)
+        if (unit) alpha *= *unit;
     cblas_sgemm(CblasColMajor, turn_a ? CblasTrans : CblasNoTrans, turn_b ? CblasTrans : CblasNoTrans,
                 (int)c.rows, (int)c.columns, (int)(turn_a ? a.rows : a.columns), alpha,
                 plain ? (const float *)A : x.data(), (int)(plain ? a.ld : a.rows),

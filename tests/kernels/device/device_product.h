@@ -12,6 +12,9 @@ struct number {
     /* A GPU adds products in float, of 8 bits with fewer digits: error of a sum relative to its terms'
      * sizes, and for the square root of their number. */
     double sum, root;
+    /* Of 8 bits a GPU cuts each term, and the sum so far, off at this part of the largest of them: seen on an
+     * H200, and about what DeepSeek-AI, "DeepSeek-V3 Technical Report" (2024), 3.3.2, tells of an H800. */
+    double cut;
 };
 
 extern const struct number e4m3, e5m2;                 /* of fp8: of forward passes, of gradients */

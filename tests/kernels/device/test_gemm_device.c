@@ -143,6 +143,45 @@ static void conversions(void **state) {
     }
 }
 
+/* An operand that has changed between two products, by an upload or an operation, is seen as it is; and so is
+ * one that has not, next to another and the other way round. */
+static void changed_operands(void **state) {
+    enum { N = 24 };
+    (void)state;
+    EACH_PRECISION(ops) for (int how = 0; how < 3; how++) {
+        struct matrix a = random_matrix(N, N, 0, 0, 1), b = random_matrix(N, N, 0, 0, 1),
+                      c = make_matrix(N, N, 0, 0, 0), d = make_matrix(N, N, 0, 0, 0);
+        upload(&a);
+        upload(&b);
+        ops->gemm('N', 'T', N, N, N, 1, on_device(&a), N, on_device(&b), N, 0, on_device(&d), N);
+        if (how == 1) {
+            for (long i = 0; i < N; i++) row(&a, i)[i] += 1;
+            upload(&a);
+        }
+        if (how == 2) ops->copy(N * N, on_device(&b), on_device(&a));
+        ops->gemm('T', 'N', N, N, N, 1, on_device(&a), N, on_device(&b), N, 0, on_device(&c), N);
+        download(&c);
+        const struct matrix *is = how == 2 ? &b : &a;
+        for (long i = 0; i < N; i++)
+            for (long j = 0; j < N; j++) {
+                double sum = 0, size = 0;
+                for (long k = 0; k < N; k++) {
+                    double x = of_gemm[precision]->as(row(is, k)[i]),
+                           y = of_gemm[precision]->as(row(&b, k)[j]);
+                    sum += x * y, size += fabs(x * y);
+                }
+                if (!(fabs(row(&c, i)[j] - sum) <=
+                      (of_gemm[precision]->sum + of_gemm[precision]->root * sqrt(N)) * size))
+                    fail_msg("%s, way %d: C[%ld, %ld] is %g, not %g", precision_names[precision], how, i, j,
+                             row(&c, i)[j], sum);
+            }
+        discard(&a);
+        discard(&b);
+        discard(&c);
+        discard(&d);
+    }
+}
+
 /* More shapes than the library's answers are kept for. */
 static void many_shapes(void **state) {
     const struct ops *ops = ops_of(PRECISION_FP32);
@@ -164,8 +203,8 @@ static void many_shapes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shapes),      cmocka_unit_test(not_finite),  cmocka_unit_test(empty),
-        cmocka_unit_test(conversions), cmocka_unit_test(many_shapes),
+        cmocka_unit_test(shapes),      cmocka_unit_test(not_finite),       cmocka_unit_test(empty),
+        cmocka_unit_test(conversions), cmocka_unit_test(changed_operands), cmocka_unit_test(many_shapes),
     };
     return cmocka_run_group_tests(tests, device_begin, NULL);
 }

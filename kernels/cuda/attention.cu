@@ -4,8 +4,8 @@
  *
  * The floor: 4·hd FLOP for each of the S·(S + 1)/2 pairs of a query and a key a head, about B·H·S²·hd·2, and
  * 4 bytes for each of B·S·(2H + 2K)·hd numbers and B·H·S log-sum-exps. A block reads keys and values for ROWS
- * queries at a time: B·H·S²·hd·4/ROWS bytes, mostly from the second-level cache, which is why ROWS is as
- * large as registers allow. */
+ * queries at a time: B·H·S²·hd·4/ROWS bytes, of copies in 16 bits half of that, mostly from the second-level
+ * cache, which is why ROWS is as large as registers allow. */
 #include <float.h>
 
 #include "kernels/cuda/attention.h"
@@ -25,16 +25,21 @@ static __device__ inline void weigh(float w[tiles::ROWS_EACH][tiles::COLUMNS_EAC
                                     float out[tiles::ROWS_EACH][tiles::WIDTH_EACH]) {
     int ahead = (int)min(s->ahead + query - key, (long)tiles::COLUMNS); /* all keys are seen, however far ahead */
     int last = (int)min(s->N - 1 - key, (long)tiles::COLUMNS);          /* of the keys that there are */
+    bool all =
+        !s->start && min(tiles::first_row() + ahead, last) >= tiles::COLUMNS - 1; /* are seen by the warp */
 #pragma unroll
     for (int i = 0; i < tiles::ROWS_EACH; i++) {
-        float largest = -INFINITY;
-        int first = (int)max(start_of(s, b, query + tiles::row(i)) - key, 0l); /* of the keys that it sees */
+        if (!all) {
+            int first =
+                (int)max(start_of(s, b, query + tiles::row(i)) - key, 0l); /* of the keys that it sees */
 #pragma unroll
-        for (int j = 0; j < tiles::COLUMNS_EACH; j++) {
-            if (tiles::column(j) > min(tiles::row(i) + ahead, last) || tiles::column(j) < first)
-                w[i][j] = -INFINITY;
-            largest = fmaxf(largest, w[i][j]);
+            for (int j = 0; j < tiles::COLUMNS_EACH; j++)
+                if (tiles::column(j) > min(tiles::row(i) + ahead, last) || tiles::column(j) < first)
+                    w[i][j] = -INFINITY;
         }
+        float largest = -INFINITY;
+#pragma unroll
+        for (int j = 0; j < tiles::COLUMNS_EACH; j++) largest = fmaxf(largest, w[i][j]);
         largest = fmaxf(state->largest[i], row_max<tiles>(largest) * s->exponent);
         float shrink = exp2f(state->largest[i] - largest);
         state->largest[i] = largest;
@@ -66,14 +71,26 @@ static __device__ inline void drop(float w[tiles::ROWS_EACH][tiles::COLUMNS_EACH
 /* A block's shared memory. */
 template <class tiles, class dropping> struct forward_memory : row_keys<dropping, tiles::ROWS> {
     typename tiles::element queries[tiles::ROWS * tiles::STRIDE];
-    typename tiles::element keys[tiles::COLUMNS * tiles::STRIDE], values[tiles::COLUMNS * tiles::STRIDE];
+    struct {
+        typename tiles::element keys[tiles::COLUMNS * tiles::STRIDE], values[tiles::COLUMNS * tiles::STRIDE];
+    } stage[tiles::STAGES];
 };
+
+/* Keys and values from number `key` on, of which there are `count`. */
+template <class tiles, class stage>
+static __device__ inline void load_stage(stage *to, const struct heads *s, const typename tiles::source *keys,
+                                         long key, long count) {
+    const typename tiles::source *at = keys + key * s->from.kv;
+    tiles::template load<tiles::COLUMNS>(to->keys, s, at, s->from.kv, count - key);
+    tiles::template load<tiles::COLUMNS>(to->values, s, at + s->from.values, s->from.kv, count - key);
+}
 
 /* A block for each tile of queries and each head of each sequence; the last tile, with the most keys, comes
  * first. */
 template <class tiles, class dropping>
 static __global__ void __launch_bounds__(ATTENTION_THREADS, tiles::BLOCKS)
-    attend(struct heads s, const float *q, const float *kv, float *o, float *lse, dropping drops) {
+    attend(struct heads s, const typename tiles::source *q, const typename tiles::source *kv, float *o,
+           float *lse, dropping drops) {
     typedef forward_memory<tiles, dropping> shared_memory;
     DYNAMIC_SHARED(shared_memory, m);
     long count = tiles_of<tiles>(s.S), head = blockIdx.x / count, b = head / s.H, h = head % s.H;
@@ -88,27 +105,34 @@ static __global__ void __launch_bounds__(ATTENTION_THREADS, tiles::BLOCKS)
 #pragma unroll
         for (int j = 0; j < tiles::WIDTH_EACH; j++) out[i][j] = 0;
     }
-    const float *k = kv + keys_at(&s, b, h / (s.H / s.K)), *v = k + s.K * s.hd;
-    load_tile<tiles, tiles::ROWS>(m->queries, &s, q + queries_at(&s, b, h) + query * s.ldq, s.ldq,
-                                  s.S - query);
+    const typename tiles::source *keys = kv + b * s.N * s.from.kv + h / (s.H / s.K) * s.from.head;
+    tiles::template load<tiles::ROWS>(m->queries, &s, q + (b * s.S + query) * s.from.q + h * s.from.head,
+                                      s.from.q, s.S - query);
     load_keys<dropping, tiles::ROWS>(m, &drops, &s, b, h, query);
-    for (long key = start_of(&s, b, query) / tiles::COLUMNS * tiles::COLUMNS; key < end;
-         key += tiles::COLUMNS) {
-        __syncthreads(); /* everybody is done with the tiles before */
-        load_tile<tiles, tiles::COLUMNS>(m->keys, &s, k + key * s.ldkv, s.ldkv, s.N - key);
-        load_tile<tiles, tiles::COLUMNS>(m->values, &s, v + key * s.ldkv, s.ldkv, s.N - key);
-        __syncthreads();
+    long first = start_of(&s, b, query) / tiles::COLUMNS * tiles::COLUMNS;
+    if (tiles::STAGES > 1 && first < end) load_stage<tiles>(&m->stage[0], &s, keys, first, s.N);
+    int stage = 0;
+    for (long key = first; key < end; key += tiles::COLUMNS, stage ^= tiles::STAGES - 1) {
+        if (tiles::STAGES == 1) {
+            __syncthreads(); /* everybody is done with the tiles before */
+            load_stage<tiles>(&m->stage[0], &s, keys, key, s.N);
+        }
+        tiles::loaded();
+        __syncthreads(); /* and with the other stage */
+        if (tiles::STAGES > 1 && key + tiles::COLUMNS < end)
+            load_stage<tiles>(&m->stage[stage ^ 1], &s, keys, key + tiles::COLUMNS, s.N);
         if (key > s.ahead + query + tiles::last_row()) continue; /* the warp's queries see none of these keys */
         float w[tiles::ROWS_EACH][tiles::COLUMNS_EACH];
 #pragma unroll
         for (int i = 0; i < tiles::ROWS_EACH; i++)
 #pragma unroll
             for (int j = 0; j < tiles::COLUMNS_EACH; j++) w[i][j] = 0;
-        tiles::scores(w, m->queries, m->keys, width);
+        tiles::scores(w, m->queries, m->stage[stage].keys, width);
         weigh<tiles>(w, &s, b, query, key, &state, out);
         if constexpr (dropping::SOME) drop<tiles>(w, m, &drops, key);
-        tiles::collect(out, w, scratch_behind<tiles>(m), m->values, width);
+        tiles::collect(out, w, scratch_behind<tiles>(m), m->stage[stage].values, width);
     }
+    tiles::loaded(); /* where there was no key to see */
 #pragma unroll
     for (int i = 0; i < tiles::ROWS_EACH; i++) {
         float sum = row_sum<tiles>(state.sum[i]), inverse = sum > 0 ? 1 / sum : 0; /* it may see nothing */
@@ -123,13 +147,13 @@ static __global__ void __launch_bounds__(ATTENTION_THREADS, tiles::BLOCKS)
 }
 
 /* q: the first query of the first sequence, kv: its first key; o and lse as of the operations. */
-struct buffers {
-    const float *q, *kv;
+template <class source> struct buffers {
+    const source *q, *kv;
     float *o, *lse;
 };
 
 template <class tiles, class dropping>
-static void run(long B, struct heads s, dropping drops, struct buffers at) {
+static void run(long B, struct heads s, dropping drops, struct buffers<typename tiles::source> at) {
     launch_tiles<tiles, forward_memory<tiles, dropping>>("attention", attend<tiles, dropping>,
                                                          B * s.H * tiles_of<tiles>(s.S), s, at.q, at.kv, at.o,
                                                          at.lse, drops);
@@ -137,7 +161,8 @@ static void run(long B, struct heads s, dropping drops, struct buffers at) {
 
 /* ROWS and COLUMNS are such that sums and scores fit into registers, and tiles into shared memory. */
 template <enum precision P, class dropping>
-static void run_in_width(long B, struct heads s, dropping drops, struct buffers at) {
+static void run_in_width(long B, struct heads s, dropping drops,
+                         struct buffers<typename source_in<P>::of> at) {
     constexpr bool exact = P == PRECISION_FP32;
     if (s.hd <= 64)
         run<typename tiles_in<P, 64, exact ? 64 : 128, 64>::of>(B, s, drops, at);
@@ -148,7 +173,8 @@ static void run_in_width(long B, struct heads s, dropping drops, struct buffers 
 }
 
 template <enum precision P>
-static void run_masked(long B, struct heads s, const struct mask *mask, struct buffers at) {
+static void run_masked(long B, struct heads s, const struct mask *mask,
+                       struct buffers<typename source_in<P>::of> at) {
     if (mask)
         run_in_width<P>(B, s, drops_of(mask, &s), at);
     else
@@ -156,11 +182,25 @@ static void run_masked(long B, struct heads s, const struct mask *mask, struct b
 }
 
 template <enum precision P>
+static void run_whole(long B, struct heads s, const struct mask *mask, struct buffers<float> at) {
+    if constexpr (P == PRECISION_FP32)
+        run_masked<P>(B, s, mask, at);
+    else
+        for (struct unit u = {}; next_unit(B, &s, false, &u);) {
+            struct copies copies = copy_unit(&u, &s, P, at.q, at.kv, NULL);
+            struct mask part = {};
+            if (mask) part = unit_mask(&u, &s, mask);
+            run_masked<P>(u.B, heads_of_unit(&u, &s), mask ? &part : NULL,
+                          {copies.q, copies.kv, at.o + unit_outputs(&u, &s), at.lse + unit_sums(&u, &s)});
+        }
+}
+
+template <enum precision P>
 static void attention(long B, long S, long H, long K, long hd, const struct mask *mask, const int32_t *start,
                       const real *qkv, real *o, real *lse) {
     if (too_wide(hd)) return;
     struct heads s = heads_of(S, H, K, hd, start, quads_at(qkv) && quads_at(o));
-    run_masked<P>(B, s, mask, {qkv, qkv + H * hd, o, lse});
+    run_whole<P>(B, s, mask, {qkv, qkv + H * hd, o, lse});
 }
 
 template <enum precision P>
@@ -170,7 +210,7 @@ static void attention_piece(long S, long N, long position, long key, long H, lon
     if (too_wide(hd)) return;
     struct heads s = heads_of_pieces(S, {N, position, key, ldq, ldkv}, H, K, hd, start,
                                      quads_at(q) && quads_at(kv) && quads_at(o));
-    run_masked<P>(1, s, mask, {q, kv, o, lse});
+    run_whole<P>(1, s, mask, {q, kv, o, lse});
 }
 
 void cuda_attention_forward(struct ops *ops, enum precision precision) {

@@ -19,6 +19,11 @@ template <int WIDTH, int ROWS, int COLUMNS> struct tiles_in<PRECISION_FP32, WIDT
     typedef exact_tiles<WIDTH, ROWS, COLUMNS> of;
 };
 
+/* WIDTH of the tiles that take heads so wide. */
+static inline int tiles_width(long hd) {
+    return hd <= 64 ? 64 : hd <= 128 ? 128 : ATTENTION_WIDEST;
+}
+
 static inline bool quads_at(const void *memory) {
     return (uintptr_t)memory % sizeof(float4) == 0;
 }
@@ -37,7 +42,8 @@ static inline struct heads heads_of(long S, long H, long K, long hd, const int32
     struct heads s;
     s.S = s.N = S, s.H = H, s.K = K, s.start = start;
     s.key = s.ahead = 0;
-    s.ldq = s.ldkv = (H + 2 * K) * hd, s.ldo = H * hd, s.hd = (int)hd;
+    s.ldq = s.ldkv = (H + 2 * K) * hd, s.ldo = H * hd, s.values = K * hd, s.hd = (int)hd;
+    s.from = {s.ldq, s.ldkv, s.ldo, s.values, hd};
     s.quads = quads && hd % 4 == 0;
     s.adds = false;
     s.scale = (float)scale, s.exponent = (float)(scale * M_LOG2E);
@@ -54,10 +60,57 @@ static inline struct heads heads_of_pieces(long S, struct piece p, long H, long 
                                            const int32_t *start, bool quads) {
     struct heads s = heads_of(S, H, K, hd, start, quads && p.ldq % 4 == 0 && p.ldkv % 4 == 0);
     s.N = p.N, s.key = p.key, s.ahead = p.position - p.key;
-    s.ldq = p.ldq, s.ldkv = p.ldkv;
+    s.ldq = s.from.q = p.ldq, s.ldkv = s.from.kv = p.ldkv;
     s.adds = true;
     return s;
 }
+
+/* ------------------------------------------------------------------ copies: attention_copy.cu */
+
+/* A part of the work whose copies fit into the memory that is kept for them: sequences b … b + B − 1 and key
+ * heads k … k + K − 1, with their query heads. */
+struct unit {
+    long b, B, k, K;
+};
+
+/* Operands in 16 bits, heads padded with zeros: q and dout [B·S, H, padded], kv [B·N, 2, K, padded]. */
+struct copies {
+    const uint16_t *q, *kv, *dout;
+};
+
+/* From a unit of zeros to the first one, or to the next; false: that was the last. Fails where memory is
+ * lacking. */
+bool next_unit(long B, const struct heads *s, bool back, struct unit *unit);
+
+/* Queues the copies of a unit's operands, which are good until the next unit's; dout may be NULL. */
+struct copies copy_unit(const struct unit *unit, const struct heads *s, enum precision precision,
+                        const float *q, const float *kv, const float *dout);
+
+/* The heads of a unit, that tiles load from its copies. */
+struct heads heads_of_unit(const struct unit *unit, const struct heads *s);
+
+/* Where a unit's queries (and their gradients), keys, outputs, and log-sum-exps begin. */
+static inline long unit_queries(const struct unit *u, const struct heads *s) {
+    return u->b * s->S * s->ldq + u->k * (s->H / s->K) * s->hd;
+}
+static inline long unit_keys(const struct unit *u, const struct heads *s) {
+    return u->b * s->N * s->ldkv + u->k * s->hd;
+}
+static inline long unit_outputs(const struct unit *u, const struct heads *s) {
+    return u->b * s->S * s->ldo + u->k * (s->H / s->K) * s->hd;
+}
+static inline long unit_sums(const struct unit *u, const struct heads *s) {
+    return (u->b * s->H + u->k * (s->H / s->K)) * s->S;
+}
+
+/* A unit's part of a mask. */
+static inline struct mask unit_mask(const struct unit *u, const struct heads *s, const struct mask *whole) {
+    return mask_at(whole, u->k * (s->H / s->K), u->b * s->S);
+}
+
+/* What tiles of a precision are loaded from. */
+template <enum precision P> struct source_in { typedef uint16_t of; };
+template <> struct source_in<PRECISION_FP32> { typedef float of; };
 
 /* A block for each of `blocks` tiles. A block's memory, scratch included, must fit into the
  * shared memory of every GPU; what is more than 48 KiB has to be asked for. */

@@ -16,28 +16,33 @@
 enum gradient { OF_QUERIES = 1, OF_KEYS = 2, OF_VALUES = 4 };
 
 /* The first query and the first key of the first sequence, and their gradients'. */
-struct back_buffers {
-    const float *q, *kv, *dout, *lse, *inner; /* inner [B, H, S]: rowsum(dO ⊙ O) */
+template <class source> struct back_buffers {
+    const source *q, *kv, *dout;
+    const float *lse, *inner; /* inner [B, H, S]: rowsum(dO ⊙ O) */
     float *dq, *dkv;
 };
 
 /* What rows or columns of a tile enter with: x in the scores, y in dO·Vᵀ. */
-struct operands {
-    const float *x, *y;
+template <class source> struct operands {
+    const source *x, *y;
     long ldx, ldy, count; /* rows */
 };
 
 /* Of a tile's two sides, the one that is queries: the rows where OF is OF_QUERIES, else the columns. */
 template <class tiles, int OF> constexpr int queries_in = OF == OF_QUERIES ? tiles::ROWS : tiles::COLUMNS;
 
+/* What a tile knows of its queries. */
+template <int QUERIES, class dropping> struct query_sums : row_keys<dropping, QUERIES> {
+    float lse[QUERIES], inner[QUERIES];
+    int32_t start[QUERIES]; /* the first key that each sees; where documents start alone */
+};
+
 /* A block's shared memory. */
-template <class tiles, int OF, class dropping>
-struct back_memory : row_keys<dropping, queries_in<tiles, OF>> {
-    enum { QUERIES = queries_in<tiles, OF> };
+template <class tiles, int OF, class dropping> struct back_memory {
+    enum { QUERIES = queries_in<tiles, OF>, STAGES = tiles::STAGES };
     typename tiles::element rows[2][tiles::ROWS * tiles::STRIDE];
-    typename tiles::element columns[2][tiles::COLUMNS * tiles::STRIDE];
-    float lse[QUERIES], inner[QUERIES]; /* of the tile's queries; lse in units of log 2 */
-    int32_t start[QUERIES];             /* the first key that each sees */
+    typename tiles::element columns[STAGES][2][tiles::COLUMNS * tiles::STRIDE];
+    query_sums<QUERIES, dropping> sums[OF == OF_QUERIES ? 1 : STAGES];
 };
 
 /* A warp for each of o's rows [B·S·H, hd], with dO as it enters the products: so the gradients of a row's
@@ -56,22 +61,26 @@ static __global__ void inner_products(long B, struct heads s, const float *o, co
 
 template <class tiles, int HEIGHT>
 static __device__ inline void load_operands(typename tiles::element to[2][HEIGHT * tiles::STRIDE],
-                                            const struct heads *s, struct operands from, long first) {
-    load_tile<tiles, HEIGHT>(to[0], s, from.x + first * from.ldx, from.ldx, from.count - first);
-    load_tile<tiles, HEIGHT>(to[1], s, from.y + first * from.ldy, from.ldy, from.count - first);
+                                            const struct heads *s,
+                                            struct operands<typename tiles::source> from, long first) {
+    tiles::template load<HEIGHT>(to[0], s, from.x + first * from.ldx, from.ldx, from.count - first);
+    tiles::template load<HEIGHT>(to[1], s, from.y + first * from.ldy, from.ldy, from.count - first);
 }
 
-/* lse, inner and start of the queries from `query` on of a head whose first has number `head` in [B, H, S].
+/* lse, inner and start of the queries from `query` on of head h of sequence b, and the keys of their masks.
  */
-template <class tiles, int OF, class dropping>
-static __device__ inline void load_sums(back_memory<tiles, OF, dropping> *m, const struct heads *s,
-                                        const struct back_buffers *at, long head, long query) {
-    for (int i = (int)threadIdx.x; i < m->QUERIES; i += ATTENTION_THREADS) {
+template <int QUERIES, class dropping, class buffers>
+static __device__ inline void load_sums(query_sums<QUERIES, dropping> *to, const struct heads *s,
+                                        const buffers *at, const dropping *drops, long b, long h,
+                                        long query) {
+    for (int i = (int)threadIdx.x; i < QUERIES; i += ATTENTION_THREADS) {
         bool there = query + i < s->S;
-        m->lse[i] = there ? at->lse[head * s->S + query + i] * (float)M_LOG2E : 0;
-        m->inner[i] = there ? at->inner[head * s->S + query + i] : 0;
-        m->start[i] = (int32_t)start_of(s, head / s->H, query + i);
+        long from = (b * s->H + h) * s->S + (there ? query + i : 0);
+        copy_async<4>(&to->lse[i], &at->lse[from], there);
+        copy_async<4>(&to->inner[i], &at->inner[from], there);
+        if (s->start) to->start[i] = (int32_t)start_of(s, b, query + i);
     }
+    load_keys<dropping, QUERIES>(to, drops, s, b, h, query);
 }
 
 /* P and dS, or their transposes, of rows from `row` on and columns from `column` on. Dropped is what dO·Vᵀ
@@ -79,31 +88,40 @@ static __device__ inline void load_sums(back_memory<tiles, OF, dropping> *m, con
 template <class tiles, int OF, class dropping>
 static __device__ inline void recompute(float p[tiles::ROWS_EACH][tiles::COLUMNS_EACH],
                                         float ds[tiles::ROWS_EACH][tiles::COLUMNS_EACH],
-                                        const back_memory<tiles, OF, dropping> *m, const struct heads *s,
-                                        const dropping *drops, long row, long column) {
+                                        const back_memory<tiles, OF, dropping> *m, int stage,
+                                        const struct heads *s, const dropping *drops, long row, long column) {
     constexpr bool by_queries = OF == OF_QUERIES;
+    auto *columns = m->columns[stage];
+    auto *sums = &m->sums[by_queries ? 0 : stage];
 #pragma unroll
     for (int i = 0; i < tiles::ROWS_EACH; i++)
 #pragma unroll
         for (int j = 0; j < tiles::COLUMNS_EACH; j++) p[i][j] = ds[i][j] = 0;
-    tiles::scores(p, m->rows[0], m->columns[0], tiles::padded(s->hd));
-    if (OF != OF_VALUES) tiles::scores(ds, m->rows[1], m->columns[1], tiles::padded(s->hd));
+    tiles::scores(p, m->rows[0], columns[0], tiles::padded(s->hd));
+    if (OF != OF_VALUES) tiles::scores(ds, m->rows[1], columns[1], tiles::padded(s->hd));
     constexpr long far = tiles::ROWS + tiles::COLUMNS; /* all keys are seen, however far ahead a query is */
     int ahead = (int)min(s->ahead + (by_queries ? row - column : column - row), far);
     int last = (int)min(s->N - 1 - (by_queries ? column : row), far); /* of the keys that there are */
+    bool all = !s->start && /* of the tile's keys are seen by all of the warp's queries */
+               min((by_queries ? tiles::first_row() : 0) + ahead, last) >=
+                   (by_queries ? tiles::COLUMNS - 1 : tiles::last_row());
 #pragma unroll
     for (int i = 0; i < tiles::ROWS_EACH; i++)
 #pragma unroll
         for (int j = 0; j < tiles::COLUMNS_EACH; j++) {
             int query = by_queries ? tiles::row(i) : tiles::column(j);
             int key = by_queries ? tiles::column(j) : tiles::row(i);
-            bool seen = key <= min(query + ahead, last) && /* queries beyond the last are zeros, as is their dO */
-                        (by_queries ? column : row) + key >= m->start[query];
-            p[i][j] = seen ? exp2f(fmaf(p[i][j], s->exponent, -m->lse[query])) : 0;
+            p[i][j] = exp2f(fmaf(p[i][j], s->exponent, sums->lse[query] * -(float)M_LOG2E));
+            if (!all) { /* queries beyond the last are zeros, as is their dO */
+                bool seen = key <= min(query + ahead, last) &&
+                            (!s->start || (by_queries ? column : row) + key >= sums->start[query]);
+                if (!seen) p[i][j] = 0;
+            }
             float factor = 1;
             if constexpr (dropping::SOME)
-                factor = is_kept(drops, m->key[query], (by_queries ? column : row) + key) ? drops->over : 0;
-            ds[i][j] = p[i][j] * (ds[i][j] * factor - m->inner[query]) * s->scale;
+                factor =
+                    is_kept(drops, sums->key[query], (by_queries ? column : row) + key) ? drops->over : 0;
+            ds[i][j] = p[i][j] * (ds[i][j] * factor - sums->inner[query]) * s->scale;
             p[i][j] *= factor;
         }
 }
@@ -112,21 +130,22 @@ static __device__ inline void recompute(float p[tiles::ROWS_EACH][tiles::COLUMNS
  * the longest walk comes first. */
 template <class tiles, int OF, class dropping>
 static __global__ void __launch_bounds__(ATTENTION_THREADS, tiles::BLOCKS)
-    back(struct heads s, struct back_buffers at, dropping drops) {
+    back(struct heads s, struct back_buffers<typename tiles::source> at, dropping drops) {
     constexpr bool by_queries = OF == OF_QUERIES;
     typedef back_memory<tiles, OF, dropping> shared_memory;
+    typedef struct operands<typename tiles::source> operands;
     DYNAMIC_SHARED(shared_memory, m);
     long count = tiles_of<tiles>(by_queries ? s.S : s.N), tile = blockIdx.x % count,
          owner = blockIdx.x / count, group = s.H / s.K;
     long b = owner / (by_queries ? s.H : s.K), mine = owner % (by_queries ? s.H : s.K);
     long first_head = by_queries ? mine : mine * group, last_head = first_head + (by_queries ? 0 : group - 1);
-    long row = (by_queries ? count - 1 - tile : tile) * tiles::ROWS,
-         at_keys = keys_at(&s, b, first_head / group);
+    long row = (by_queries ? count - 1 - tile : tile) * tiles::ROWS;
     long first = by_queries ? start_of(&s, b, row) : max(row - s.ahead, 0l),
          begin = first / tiles::COLUMNS * tiles::COLUMNS,
          end = by_queries ? min(s.ahead + row + tiles::ROWS, s.N) : s.S;
     int width = tiles::padded(s.hd);
-    struct operands keys = {at.kv + at_keys, at.kv + at_keys + s.K * s.hd, s.ldkv, s.ldkv, s.N};
+    const typename tiles::source *first_key = at.kv + b * s.N * s.from.kv + first_head / group * s.from.head;
+    operands keys = {first_key, first_key + s.from.values, s.from.kv, s.from.kv, s.N};
     float sum[tiles::ROWS_EACH][tiles::WIDTH_EACH], of_values[tiles::ROWS_EACH][tiles::WIDTH_EACH];
 #pragma unroll
     for (int i = 0; i < tiles::ROWS_EACH; i++)
@@ -134,47 +153,63 @@ static __global__ void __launch_bounds__(ATTENTION_THREADS, tiles::BLOCKS)
         for (int j = 0; j < tiles::WIDTH_EACH; j++) sum[i][j] = of_values[i][j] = 0;
     if (!by_queries) load_operands<tiles, tiles::ROWS>(m->rows, &s, keys, row);
     for (long h = first_head; h <= last_head; h++) {
-        struct operands queries = {at.q + queries_at(&s, b, h), at.dout + outputs_at(&s, b, h), s.ldq,
-                                   s.ldo, s.S};
+        operands queries = {at.q + b * s.S * s.from.q + h * s.from.head,
+                            at.dout + b * s.S * s.from.o + h * s.from.head, s.from.q, s.from.o, s.S};
         if (by_queries) {
             load_operands<tiles, tiles::ROWS>(m->rows, &s, queries, row);
-            load_sums(m, &s, &at, owner, row);
-            load_keys<dropping, shared_memory::QUERIES>(m, &drops, &s, b, h, row);
+            load_sums(&m->sums[0], &s, &at, &drops, b, h, row);
         }
-        for (long column = begin; column < end; column += tiles::COLUMNS) {
-            if (!by_queries && start_of(&s, b, column) >= row + tiles::ROWS)
-                break;       /* and so do all later ones */
-            __syncthreads(); /* everybody is done with the columns before */
-            load_operands<tiles, tiles::COLUMNS>(m->columns, &s, by_queries ? keys : queries, column);
-            if (!by_queries) {
-                load_sums(m, &s, &at, b * s.H + h, column);
-                load_keys<dropping, shared_memory::QUERIES>(m, &drops, &s, b, h, column);
+        auto load = [&](int stage, long column) {
+            load_operands<tiles, tiles::COLUMNS>(m->columns[stage], &s, by_queries ? keys : queries, column);
+            if (!by_queries) load_sums(&m->sums[by_queries ? 0 : stage], &s, &at, &drops, b, h, column);
+        };
+        auto is_there = [&](long column) { /* where no query sees a key, none of the later ones does */
+                                           return column < end &&
+                                                  (by_queries || start_of(&s, b, column) < row + tiles::ROWS);
+        };
+        int stage = 0;
+        if (tiles::STAGES > 1) {
+            if (h > first_head) __syncthreads(); /* everybody is done with the head before */
+            if (is_there(begin)) load(0, begin);
+        }
+        for (long column = begin; is_there(column); column += tiles::COLUMNS, stage ^= tiles::STAGES - 1) {
+            if (tiles::STAGES == 1) {
+                __syncthreads(); /* everybody is done with the columns before */
+                load(0, column);
             }
-            __syncthreads();
+            tiles::loaded();
+            __syncthreads(); /* and with the other stage */
+            if (tiles::STAGES > 1 && is_there(column + tiles::COLUMNS))
+                load(stage ^ 1, column + tiles::COLUMNS);
             if (by_queries ? column > s.ahead + row + tiles::last_row()
                            : s.ahead + column + tiles::COLUMNS <= row + tiles::first_row())
                 continue; /* none of the warp's queries sees any of these keys */
             float p[tiles::ROWS_EACH][tiles::COLUMNS_EACH], ds[tiles::ROWS_EACH][tiles::COLUMNS_EACH];
-            recompute(p, ds, m, &s, &drops, row, column);
-            if (OF & OF_VALUES) tiles::collect(of_values, p, scratch_behind<tiles>(m), m->columns[1], width);
-            if (OF != OF_VALUES) tiles::collect(sum, ds, scratch_behind<tiles>(m), m->columns[0], width);
+            recompute(p, ds, m, stage, &s, &drops, row, column);
+            if (OF & OF_VALUES)
+                tiles::collect(of_values, p, scratch_behind<tiles>(m), m->columns[stage][1], width);
+            if (OF != OF_VALUES)
+                tiles::collect(sum, ds, scratch_behind<tiles>(m), m->columns[stage][0], width);
         }
+        tiles::loaded(); /* where there was no column */
     }
     long ld = by_queries ? s.ldq : s.ldkv, left = (by_queries ? s.S : s.N) - row;
-    float *to = by_queries ? at.dq + queries_at(&s, b, mine) + row * ld : at.dkv + at_keys + row * ld;
+    float *to = by_queries ? at.dq + queries_at(&s, b, mine) + row * ld
+                           : at.dkv + keys_at(&s, b, first_head / group) + row * ld;
     if (OF != OF_VALUES) store_tile<tiles>(sum, &s, to, ld, left, s.adds);
-    if (OF & OF_VALUES) store_tile<tiles>(of_values, &s, to + s.K * s.hd, ld, left, s.adds);
+    if (OF & OF_VALUES) store_tile<tiles>(of_values, &s, to + s.values, ld, left, s.adds);
 }
 
 template <class tiles, int OF, class dropping>
-static void run_back(long B, struct heads s, struct back_buffers at, dropping drops) {
+static void run_back(long B, struct heads s, struct back_buffers<typename tiles::source> at, dropping drops) {
     long blocks = OF == OF_QUERIES ? s.H * tiles_of<tiles>(s.S) : s.K * tiles_of<tiles>(s.N);
     launch_tiles<tiles, back_memory<tiles, OF, dropping>>("attention_back", back<tiles, OF, dropping>,
                                                           B * blocks, s, at, drops);
 }
 
 template <enum precision P, class dropping>
-static void run_in_width(long B, struct heads s, struct back_buffers at, dropping drops) {
+static void run_in_width(long B, struct heads s, struct back_buffers<typename source_in<P>::of> at,
+                         dropping drops) {
     constexpr bool exact = P == PRECISION_FP32;
     if (s.hd <= 64) {
         typedef typename tiles_in<P, 64, 64, exact ? 32 : 64>::of tiles;
@@ -192,16 +227,33 @@ static void run_in_width(long B, struct heads s, struct back_buffers at, droppin
     }
 }
 
-/* inner_products as `work`, then the gradients. */
 template <enum precision P>
-static void run_in_order(long B, struct heads s, const struct mask *mask, struct back_buffers at, const float *o,
-                         float *work) {
-    LAUNCH(inner_products<P>, (unsigned)ceil_div(B * s.S * s.H, ATTENTION_WARPS), ATTENTION_THREADS, 0, B, s,
-           o, at.dout, work);
+static void run_masked(long B, struct heads s, const struct mask *mask,
+                       struct back_buffers<typename source_in<P>::of> at) {
     if (mask)
         run_in_width<P>(B, s, at, drops_of(mask, &s));
     else
         run_in_width<P>(B, s, at, keep_all());
+}
+
+/* inner_products as `work`, then the gradients. */
+template <enum precision P>
+static void run_in_order(long B, struct heads s, const struct mask *mask, struct back_buffers<float> at,
+                         const float *o, float *work) {
+    LAUNCH(inner_products<P>, (unsigned)ceil_div(B * s.S * s.H, ATTENTION_WARPS), ATTENTION_THREADS, 0, B, s,
+           o, at.dout, work);
+    if constexpr (P == PRECISION_FP32)
+        run_masked<P>(B, s, mask, at);
+    else
+        for (struct unit u = {}; next_unit(B, &s, true, &u);) {
+            struct copies copies = copy_unit(&u, &s, P, at.q, at.kv, at.dout);
+            struct mask part = {};
+            if (mask) part = unit_mask(&u, &s, mask);
+            long sums = unit_sums(&u, &s);
+            run_masked<P>(u.B, heads_of_unit(&u, &s), mask ? &part : NULL,
+                          {copies.q, copies.kv, copies.dout, at.lse + sums, at.inner + sums,
+                           at.dq + unit_queries(&u, &s), at.dkv + unit_keys(&u, &s)});
+        }
 }
 
 template <enum precision P>

@@ -6,9 +6,21 @@
 
 #include "kernels/cuda/attention_tile.h"
 
+/* Four numbers of which `left` exist; the others are zero. */
+static __device__ inline void load_four(float x[4], const float *from, int left, bool quads) {
+    if (quads && left > 0) {
+        float4 four = *(const float4 *)from;
+        x[0] = four.x, x[1] = four.y, x[2] = four.z, x[3] = four.w;
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < 4; i++) x[i] = i < left ? from[i] : 0;
+}
+
 template <int WIDTH_, int ROWS_, int COLUMNS_> struct exact_tiles {
-    typedef float element;
+    typedef float element, source;
     enum {
+        STAGES = 1,
         WIDTH = WIDTH_,
         ROWS = ROWS_,
         COLUMNS = COLUMNS_,
@@ -32,8 +44,21 @@ template <int WIDTH_, int ROWS_, int COLUMNS_> struct exact_tiles {
     static __device__ inline int last_row(void) { return ROWS - 1; }
     static __device__ inline int padded(int hd) { return (hd + 3) / 4 * 4; }
 
-    static __device__ inline void put(float *to, const float x[4]) {
-        *(float4 *)to = make_float4(x[0], x[1], x[2], x[3]);
+    template <int HEIGHT>
+    static __device__ inline void load(float *to, const struct heads *s, const float *from, long ld,
+                                       long count) {
+        enum { QUADS = WIDTH / 4 };
+        int width = padded(s->hd);
+#pragma unroll 4
+        for (int i = (int)threadIdx.x; i < HEIGHT * QUADS; i += ATTENTION_THREADS) {
+            int row = i / QUADS, at = i % QUADS * 4;
+            float x[4];
+            load_four(x, from + row * ld + at, row < count ? s->hd - at : 0, s->quads);
+            if (at < width) *(float4 *)(to + row * STRIDE + at) = make_float4(x[0], x[1], x[2], x[3]);
+        }
+    }
+    static __device__ inline void loaded(void) {
+        copies_arrived();
     }
 
     static __device__ inline void scores(float w[ROWS_EACH][COLUMNS_EACH], const float *x, const float *y,

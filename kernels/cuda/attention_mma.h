@@ -1,8 +1,9 @@
-/* The products of attention's tiles on tensor cores, from operands rounded to bf16 or fp16 (mma.h). A warp
+/* The products of attention's tiles on tensor cores, from copies of the operands in bf16 or fp16
+ * (attention_copy.cu), which go to shared memory behind the threads' backs (mma.h). A warp
  * has ROWS/4 successive rows. Scores, once rounded, are the left operand of the second product in the very
  * lanes that hold them, so they never leave registers. Rows in shared memory are 8 numbers longer than a
- * head, so that the 8 rows of a small matrix lie in different banks. Heads are padded with zeros to a
- * multiple of 16. */
+ * head, so that the 8 rows of a small matrix lie in different banks. Heads are padded with zeros to WIDTH:
+ * with loops of a width known beforehand, and without a branch in them, loads run ahead of the products. */
 #ifndef GDN_CUDA_ATTENTION_MMA_H
 #define GDN_CUDA_ATTENTION_MMA_H
 
@@ -10,9 +11,10 @@
 #include "kernels/cuda/mma.h"
 
 template <enum precision P, int WIDTH_, int ROWS_, int COLUMNS_> struct mma_tiles {
-    typedef uint16_t element;
+    typedef uint16_t element, source;
     enum {
         WIDTH = WIDTH_,
+        STAGES = WIDTH > 128 ? 1 : 2, /* as shared memory allows */
         ROWS = ROWS_,
         COLUMNS = COLUMNS_,
         STRIDE = WIDTH + 8,
@@ -33,10 +35,21 @@ template <enum precision P, int WIDTH_, int ROWS_, int COLUMNS_> struct mma_tile
     static __device__ inline int row(int i) { return first_row() + i * 8 + lane() / 4; }
     static __device__ inline int column(int j) { return j / 2 * 8 + lane() % 4 * 2 + j % 2; }
     static __device__ inline int place(int j) { return column(j); }
-    static __device__ inline int padded(int hd) { return (hd + 15) / 16 * 16; }
+    static __device__ inline int padded(int) { return WIDTH; }
 
-    static __device__ inline void put(uint16_t *to, const float x[4]) {
-        *(uint2 *)to = make_uint2(pair<P>(x[0], x[1]), pair<P>(x[2], x[3]));
+    template <int HEIGHT>
+    static __device__ inline void load(uint16_t *to, const struct heads *, const uint16_t *from, long ld,
+                                       long count) {
+        enum { EIGHTS = WIDTH / 8, STEP = ATTENTION_THREADS / EIGHTS };
+        int first = (int)threadIdx.x / EIGHTS, at = (int)threadIdx.x % EIGHTS * 8;
+        int there = (int)min(count, (long)HEIGHT);
+        from += first * ld + at, to += first * STRIDE + at;
+#pragma unroll
+        for (int i = 0; i < HEIGHT; i += STEP)
+            copy_async<16>(to + i * STRIDE, from + i * ld, first + i < there);
+    }
+    static __device__ inline void loaded(void) {
+        copies_arrived();
     }
 
     /* sum's 16 rows from 2·i on and its 8 columns from 2·j on += a · b. N: columns a thread holds. */
@@ -52,8 +65,9 @@ template <enum precision P, int WIDTH_, int ROWS_, int COLUMNS_> struct mma_tile
     }
 
     static __device__ inline void scores(float w[ROWS_EACH][COLUMNS_EACH], const uint16_t *x,
-                                         const uint16_t *y, int width) {
-        for (int at = 0; at < width; at += 16) {
+                                         const uint16_t *y, int) {
+#pragma unroll
+        for (int at = 0; at < WIDTH; at += 16) {
             uint32_t a[HEIGHT][4];
 #pragma unroll
             for (int i = 0; i < HEIGHT; i++)
@@ -73,7 +87,7 @@ template <enum precision P, int WIDTH_, int ROWS_, int COLUMNS_> struct mma_tile
 
     static __device__ inline void collect(float sum[ROWS_EACH][WIDTH_EACH],
                                           const float w[ROWS_EACH][COLUMNS_EACH], uint16_t *,
-                                          const uint16_t *y, int width) {
+                                          const uint16_t *y, int) {
 #pragma unroll
         for (int k = 0; k < COLUMNS; k += 16) {
             uint32_t a[HEIGHT][4];
@@ -86,7 +100,6 @@ template <enum precision P, int WIDTH_, int ROWS_, int COLUMNS_> struct mma_tile
                 }
 #pragma unroll
             for (int j = 0; j < WIDTH; j += 16) {
-                if (j >= width) continue;
                 uint32_t b[4];
                 load_16x16<true>(b, y + k * STRIDE + j, STRIDE);
 #pragma unroll

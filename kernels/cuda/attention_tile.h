@@ -5,6 +5,8 @@
  * `tiles` of its own for each kind of arithmetic (attention_exact.h, attention_mma.h) with
  *
  *     element                        what shared memory holds
+ *     source                         what tiles are loaded from: float, or copies in 16 bits
+ *     STAGES                         tiles of COLUMNS at a time: with 2, one is loaded while another is used
  *     ROWS, COLUMNS, WIDTH           of tiles; WIDTH: the most of a head
  *     STRIDE                         distance of rows in shared memory
  *     ROWS_EACH, COLUMNS_EACH        of the scores [ROWS, COLUMNS] a thread holds this part
@@ -14,9 +16,11 @@
  *     LANES                          adjacent lanes that share rows
  *     first_row(), last_row()        of the warp
  *     padded(hd)                     the width that products run over
- *     put(to, x)                     four floats become elements
- *     scores(w, x, y, width)         w += x · yᵀ; x [ROWS, STRIDE], y [COLUMNS, STRIDE]
- *     collect(sum, w, scratch, y, width)   sum += w · y; scratch: SCRATCH elements for all threads together
+ *     load<HEIGHT>(to, s, from, ld, count)   a whole block loads HEIGHT rows of a head, ld apart, of which
+ * `count` exist; the others are zero, and so is what lies between the head's width and the padded one. It has
+ * arrived after loaded(), for all after a barrier besides scores(w, x, y, width)         w += x · yᵀ; x
+ * [ROWS, STRIDE], y [COLUMNS, STRIDE] collect(sum, w, scratch, y, width)   sum += w · y; scratch: SCRATCH
+ * elements for all threads together
  *
  * Arrays with an index by thread live in registers, so loops over them are unrolled. */
 #ifndef GDN_CUDA_ATTENTION_TILE_H
@@ -24,7 +28,7 @@
 
 #include <math.h>
 
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/copy_async.h"
 
 enum {
     ATTENTION_THREADS = 128, /* in a block */
@@ -38,7 +42,11 @@ struct heads {
     long H, K;
     long key, ahead;     /* the first key's position, from which the first query is so far ahead: + S ≥ N */
     long ldq, ldkv, ldo; /* rows of queries, of keys and values, and of the gradients of each; of o and dout */
-    int hd;              /* width of a head */
+    long values;         /* from a key to its value, and so of their gradients */
+    struct {
+        long q, kv, o, values, head; /* the same of what tiles are loaded from; from head to head */
+    } from;
+    int hd;               /* width of a head */
     const int32_t *start; /* [B·S] the first position that each query sees, in a sequence never falling; NULL: 0 */
     bool quads;     /* everything may be read and written four numbers at a time */
     bool adds;      /* gradients are added to what is there */
@@ -51,7 +59,7 @@ template <class tiles> static __host__ __device__ inline long tiles_of(long rows
     return (rows + tiles::ROWS - 1) / tiles::ROWS;
 }
 
-/* Where things of query head h of sequence b begin. */
+/* Where gradients of query head h of sequence b begin, of keys of a group, and outputs. */
 static __device__ inline long queries_at(const struct heads *s, long b, long h) {
     return b * s->S * s->ldq + h * s->hd;
 }
@@ -67,33 +75,6 @@ static __device__ inline long outputs_at(const struct heads *s, long b, long h) 
 /* The number of the first key that query `query` of sequence b sees; beyond the last one 0. */
 static __device__ inline long start_of(const struct heads *s, long b, long query) {
     return s->start && query < s->S ? max(s->start[b * s->S + query] - s->key, 0l) : 0;
-}
-
-/* Four numbers of which `left` exist; the others are zero. */
-static __device__ inline void load_four(float x[4], const float *from, int left, bool quads) {
-    if (quads && left > 0) {
-        float4 four = *(const float4 *)from;
-        x[0] = four.x, x[1] = four.y, x[2] = four.z, x[3] = four.w;
-        return;
-    }
-#pragma unroll
-    for (int i = 0; i < 4; i++) x[i] = i < left ? from[i] : 0;
-}
-
-/* A whole block loads HEIGHT rows of a head from `from`, ld apart, of which `count` exist; the others are
- * zero, and so is what lies between the head's width and the padded one. */
-template <class tiles, int HEIGHT>
-static __device__ inline void load_tile(typename tiles::element *to, const struct heads *s, const float *from,
-                                        long ld, long count) {
-    enum { QUADS = tiles::WIDTH / 4 };
-    int width = tiles::padded(s->hd);
-#pragma unroll 4
-    for (int i = (int)threadIdx.x; i < HEIGHT * QUADS; i += ATTENTION_THREADS) {
-        int row = i / QUADS, at = i % QUADS * 4;
-        float x[4];
-        load_four(x, from + row * ld + at, row < count ? s->hd - at : 0, s->quads);
-        if (at < width) tiles::put(to + row * tiles::STRIDE + at, x);
-    }
 }
 
 /* Stores what the threads hold of a tile of `count` rows, or adds it. */

@@ -169,7 +169,7 @@ def make_step(model, a, lr=1e-3, weight_decay=0.1, clip=1.0):
 
     def step(tokens, targets):
         optimiser.zero_grad(set_to_none=True)
-        with torch.autocast("cpu", torch.bfloat16, enabled=a.precision == "bf16"):
+        with torch.autocast(a.device, torch.bfloat16, enabled=a.precision == "bf16"):
             loss = forward(tokens, targets)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(parameters, clip, foreach=True)
@@ -189,13 +189,14 @@ def options(a):
 
 def measure(a):
     torch.manual_seed(1)
-    model = Model(a)
+    with torch.device(a.device):
+        model = Model(a)
     _, step = make_step(model, a)
-    tokens = torch.randint(0, a.vocab, (a.batch, a.context + 1))
+    tokens = torch.randint(0, a.vocab, (a.batch, a.context + 1)).to(a.device)
     x, y = tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
     begin = time.perf_counter()
     for _ in range(a.warmup):
-        step(x, y)
+        step(x, y).item()
     warm_seconds = time.perf_counter() - begin
     seconds = []
     for _ in range(a.steps):
@@ -207,7 +208,7 @@ def measure(a):
         what="step", program="pytorch " + torch.__version__, tokens_per_second=a.batch * a.context / middle,
         step_seconds=middle, best_step_seconds=min(seconds), steps=a.steps, warmup_seconds=round(warm_seconds, 2),
         compile=a.compile, compile_mode=a.compile_mode, options=a.option, threads=torch.get_num_threads(), direct=a.direct,
-        precision=a.precision, mkldnn=a.mkldnn, flush_denormal=a.flush_denormal, layers=a.layers, width=a.width, heads=a.heads, ffn=a.ffn,
+        device=torch.cuda.get_device_name() if a.device == "cuda" else "cpu", precision=a.precision, mkldnn=a.mkldnn, flush_denormal=a.flush_denormal, layers=a.layers, width=a.width, heads=a.heads, ffn=a.ffn,
         context=a.context, batch=a.batch, vocab=a.vocab, distances=a.distances, hidden=a.hidden, gate_hidden=a.gate_hidden,
         parameters=sum(p.numel() for p in model.parameters()))), flush=True)
 
@@ -294,6 +295,7 @@ def main():
     p.add_argument("--distances", default="1,2,3,4", help="increasing, joined by commas; empty: a plain transformer")
     p.add_argument("--hidden", type=int, default=32, help="width of a connection's bottleneck")
     p.add_argument("--gate-hidden", type=int, default=16)
+    p.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     p.add_argument("--threads", type=int, default=0, help="0: PyTorch's choice")
     p.add_argument("--steps", type=int, default=50)
     p.add_argument("--warmup", type=int, default=5)

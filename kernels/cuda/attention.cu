@@ -164,9 +164,10 @@ template <enum precision P, class dropping>
 static void run_in_width(long B, struct heads s, dropping drops,
                          struct buffers<typename source_in<P>::of> at) {
     constexpr bool exact = P == PRECISION_FP32;
-    if (s.hd <= 64)
+    int width = tiles_width(s.hd);
+    if (width == 64)
         run<typename tiles_in<P, 64, exact ? 64 : 128, 64>::of>(B, s, drops, at);
-    else if (s.hd <= 128)
+    else if (width == 128)
         run<typename tiles_in<P, 128, exact ? 64 : 128, 32>::of>(B, s, drops, at);
     else
         run<typename tiles_in<P, 256, exact ? 32 : 64, exact ? 16 : 32>::of>(B, s, drops, at);
@@ -219,6 +220,7 @@ void cuda_attention_forward(struct ops *ops, enum precision precision) {
 }
 
 void cuda_attention(struct ops *ops, enum precision precision) {
+    if (precision != PRECISION_FP32) copies_open();
     cuda_attention_forward(ops, precision);
     cuda_attention_back(ops, precision);
     cuda_attention_join(ops);

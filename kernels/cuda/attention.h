@@ -19,7 +19,7 @@ template <int WIDTH, int ROWS, int COLUMNS> struct tiles_in<PRECISION_FP32, WIDT
     typedef exact_tiles<WIDTH, ROWS, COLUMNS> of;
 };
 
-/* WIDTH of the tiles that take heads so wide. */
+/* WIDTH of the tiles that take heads so wide, which is how wide their copies are. */
 static inline int tiles_width(long hd) {
     return hd <= 64 ? 64 : hd <= 128 ? 128 : ATTENTION_WIDEST;
 }
@@ -67,6 +67,9 @@ static inline struct heads heads_of_pieces(long S, struct piece p, long H, long 
 
 /* ------------------------------------------------------------------ copies: attention_copy.cu */
 
+/* Reserves memory for copies, once, before the first of these. */
+void copies_open(void);
+
 /* A part of the work whose copies fit into the memory that is kept for them: sequences b … b + B − 1 and key
  * heads k … k + K − 1, with their query heads. */
 struct unit {
@@ -82,7 +85,8 @@ struct copies {
  * lacking. */
 bool next_unit(long B, const struct heads *s, bool back, struct unit *unit);
 
-/* Queues the copies of a unit's operands, which are good until the next unit's; dout may be NULL. */
+/* Queues the copies of a unit's operands, which are good until the next unit's, of whichever operation;
+ * dout may be NULL. */
 struct copies copy_unit(const struct unit *unit, const struct heads *s, enum precision precision,
                         const float *q, const float *kv, const float *dout);
 

@@ -1,6 +1,6 @@
 /* Causal attention, backward, of whole sequences and of pieces of them. With P the probabilities, recomputed
- * tile by tile from the log-sum-exps: dV = Pᵀ·dO, dS = P ⊙ (dO·Vᵀ − rowsum(dO ⊙ O))/√hd, dQ = dS·K, dK = dSᵀ·Q
- * (Dao et al., "FlashAttention", 2022, algorithm 4).
+ * tile by tile from the log-sum-exps: dV = Pᵀ·dO, dS = P ⊙ (dO·Vᵀ − rowsum(dO ⊙ O))/√hd, dQ = dS·K, dK =
+ * dSᵀ·Q (Dao et al., "FlashAttention", 2022, algorithm 4).
  *
  * Every gradient has one owner, which adds in a fixed order: a block has a tile of keys and walks over the
  * later queries of all heads of its group for dK and dV, another has a tile of queries and walks over the
@@ -10,7 +10,8 @@
  *
  * The floor: B·H·S²·hd FLOP a product over the causal half, 5 of them, 7 as it is here; 4 bytes for each of
  * B·S·(4H + 4K)·hd numbers (qkv, o, dout, dqkv) and B·H·S log-sum-exps. A block reads its columns for ROWS
- * rows at a time: B·H·S²·hd·4/ROWS bytes for each of the two, mostly from the second-level cache. */
+ * rows at a time: B·H·S²·hd·4/ROWS bytes for each of the two, of copies in 16 bits half of that, mostly from
+ * the second-level cache. */
 #include "kernels/cuda/attention.h"
 
 enum gradient { OF_QUERIES = 1, OF_KEYS = 2, OF_VALUES = 4 };
@@ -161,7 +162,7 @@ static __global__ void __launch_bounds__(ATTENTION_THREADS, tiles::BLOCKS)
         }
         auto load = [&](int stage, long column) {
             load_operands<tiles, tiles::COLUMNS>(m->columns[stage], &s, by_queries ? keys : queries, column);
-            if (!by_queries) load_sums(&m->sums[by_queries ? 0 : stage], &s, &at, &drops, b, h, column);
+            if constexpr (!by_queries) load_sums(&m->sums[stage], &s, &at, &drops, b, h, column);
         };
         auto is_there = [&](long column) { /* where no query sees a key, none of the later ones does */
                                            return column < end &&
@@ -211,11 +212,12 @@ template <enum precision P, class dropping>
 static void run_in_width(long B, struct heads s, struct back_buffers<typename source_in<P>::of> at,
                          dropping drops) {
     constexpr bool exact = P == PRECISION_FP32;
-    if (s.hd <= 64) {
+    int width = tiles_width(s.hd);
+    if (width == 64) {
         typedef typename tiles_in<P, 64, 64, exact ? 32 : 64>::of tiles;
         run_back<tiles, OF_QUERIES>(B, s, at, drops);
         run_back<tiles, OF_KEYS | OF_VALUES>(B, s, at, drops);
-    } else if (s.hd <= 128) {
+    } else if (width == 128) {
         typedef typename tiles_in<P, 128, exact ? 32 : 64, 32>::of tiles;
         run_back<tiles, OF_QUERIES>(B, s, at, drops);
         run_back<tiles, OF_KEYS | OF_VALUES>(B, s, at, drops);

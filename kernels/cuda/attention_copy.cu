@@ -27,9 +27,11 @@ static long of_key_head(const struct heads *s, bool back) {
     return ((back ? 2 : 1) * s->S * (s->H / s->K) + 2 * s->N) * padded(s);
 }
 
-/* What was there stays: a recording may know it. */
+/* What was there stays, as a recording may know it; twice as much each time, so that it does not add up. Not
+ * within a recording, whose step has been made without one before. */
 static bool have(size_t bytes) {
     if (bytes <= reserved) return true;
+    if (reserved > 0) bytes = max(bytes, 2 * reserved);
     void *more = cuda_reserve(bytes);
     if (!more) {
         cuda_fail("no memory for %zu bytes of attention's operands in 16 bits", bytes);
@@ -40,18 +42,23 @@ static bool have(size_t bytes) {
     return true;
 }
 
+void copies_open(void) {
+    have(BYTES);
+}
+
 bool next_unit(long B, const struct heads *s, bool back, struct unit *unit) {
-    size_t one = (size_t)of_key_head(s, back) * sizeof *memory;
+    size_t one = (size_t)of_key_head(s, back) * sizeof *memory, room = max((size_t)BYTES, one);
+    if (B == 0 || one == 0) return false;
     if (unit->B == 0) {
-        if (!have(max((size_t)BYTES, one))) return false;
-        unit->K = min(s->K, (long)(reserved / one));
-        unit->B = unit->K < s->K ? 1 : min(B, (long)(reserved / one) / s->K);
-        return B > 0;
+        if (!have(room)) return false;
+        unit->K = min(s->K, (long)(room / one));
+        unit->B = unit->K < s->K ? 1 : min(B, (long)(room / one) / s->K);
+        return true;
     }
     unit->k += unit->K;
     if (unit->k == s->K) {
         unit->k = 0, unit->b += unit->B;
-        unit->K = min(s->K, (long)(reserved / one)); /* the last of a sequence may have had fewer */
+        unit->K = min(s->K, (long)(room / one)); /* the last of a sequence may have had fewer */
     }
     unit->K = min(unit->K, s->K - unit->k);
     unit->B = min(unit->B, B - unit->b);

@@ -1,9 +1,9 @@
-/* The products of attention's tiles on tensor cores, from copies of the operands in bf16 or fp16
- * (attention_copy.cu), which go to shared memory behind the threads' backs (mma.h). A warp
- * has ROWS/4 successive rows. Scores, once rounded, are the left operand of the second product in the very
- * lanes that hold them, so they never leave registers. Rows in shared memory are 8 numbers longer than a
- * head, so that the 8 rows of a small matrix lie in different banks. Heads are padded with zeros to WIDTH:
- * with loops of a width known beforehand, and without a branch in them, loads run ahead of the products. */
+/* The products of attention's tiles on tensor cores (mma.h), from copies of the operands in bf16 or fp16
+ * (attention_copy.cu), which reach shared memory while threads go on (copy_async.h). A warp has ROWS/4
+ * successive rows. Scores, once rounded, are the left operand of the second product in the very lanes that
+ * hold them, so they never leave registers. Rows in shared memory are 8 numbers longer than a head, so that
+ * the 8 rows of a small matrix lie in different banks. Heads are padded with zeros to WIDTH: with loops of a
+ * width known beforehand, and without a branch in them, loads run ahead of the products. */
 #ifndef GDN_CUDA_ATTENTION_MMA_H
 #define GDN_CUDA_ATTENTION_MMA_H
 

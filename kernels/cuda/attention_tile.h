@@ -16,10 +16,11 @@
  *     LANES                          adjacent lanes that share rows
  *     first_row(), last_row()        of the warp
  *     padded(hd)                     the width that products run over
- *     load<HEIGHT>(to, s, from, ld, count)   a whole block loads HEIGHT rows of a head, ld apart, of which
- * `count` exist; the others are zero, and so is what lies between the head's width and the padded one. It has
- * arrived after loaded(), for all after a barrier besides scores(w, x, y, width)         w += x · yᵀ; x
- * [ROWS, STRIDE], y [COLUMNS, STRIDE] collect(sum, w, scratch, y, width)   sum += w · y; scratch: SCRATCH
+ *     load<HEIGHT>(to, s, from, ld, count)
+ *                                    a whole block loads HEIGHT rows of a head, ld apart, of which `count`
+ * exist; the others are zero, and so is what lies beyond the head's width loaded()                       the
+ * thread's own loads have arrived; a barrier makes them known to all scores(w, x, y, width)         w += x ·
+ * yᵀ; x [ROWS, STRIDE], y [COLUMNS, STRIDE] collect(sum, w, scratch, y, width) sum += w · y; scratch: SCRATCH
  * elements for all threads together
  *
  * Arrays with an index by thread live in registers, so loops over them are unrolled. */

@@ -71,7 +71,8 @@ static __global__ void narrow(struct operand x, long count_to, long k_to, typena
                               float *largest) {
     const struct scale *scale = x.scale;
     if (x.partner && blockIdx.x + blockIdx.y + threadIdx.x == 0)
-        *x.unit = fminf(scale->unit * x.partner->unit, 0x1p127f);
+        *x.unit =
+            fminf(scale->unit * x.partner->unit, 0x1p127f); /* beyond it what is not 0 is infinite, nearly */
     if (!to && scale->calls > 0) return;
     int row = threadIdx.x / (TILE_K / EIGHT), place = threadIdx.x % (TILE_K / EIGHT) * EIGHT;
     float factor = scale ? 1 / scale->unit : 1, most = 0;

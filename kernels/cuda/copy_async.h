@@ -29,7 +29,7 @@ static __device__ inline void copies_arrived(void) {
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_COPIES = 64, MAX_THREADS = 1024 };
+enum { MAX_COPIES = 64, MAX_THREADS = 128 };
 
 /* What a thread has on its way: it arrives when waited for and no earlier. */
 static struct copies_under_way {
@@ -43,7 +43,9 @@ static struct copies_under_way {
 
 template <int BYTES> static inline void copy_async(void *to, const void *from, bool there) {
     struct copies_under_way *mine = &copies_of_thread[threadIdx.x];
-    if (mine->count == MAX_COPIES || (uintptr_t)to % BYTES || (uintptr_t)from % BYTES) abort();
+    if (threadIdx.x >= MAX_THREADS || mine->count == MAX_COPIES || (uintptr_t)to % BYTES ||
+        (uintptr_t)from % BYTES)
+        abort();
     mine->copy[mine->count].to = to;
     mine->copy[mine->count].from = there ? from : NULL;
     mine->copy[mine->count++].bytes = BYTES;

@@ -23,9 +23,10 @@ static const size_t WORKSPACE_BYTES = (size_t)64 << 20;
 
 /* ------------------------------------------------------------------ the host's side: context.cu */
 
-/* Operations are queued on this stream: whoever asks for it queues something. */
+/* Operations are queued on this stream: whoever asks for it may queue something. */
 cudaStream_t cuda_stream(void);
-/* How often it was asked for. While that stays, nothing has changed on the device. */
+/* How often it was asked for. While that stays, nothing was queued that could change what operations read;
+ * nor did the host, which touches the device's memory after a wait for this stream alone. */
 uint64_t cuda_queued(void);
 /* And communication here. */
 cudaStream_t cuda_talk(void);

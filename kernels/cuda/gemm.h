@@ -24,7 +24,7 @@ struct operand {
     cudaDataType_t type;
     struct scale *scale;         /* on the device; of 8 bits alone */
     const struct scale *partner; /* of a product's second operand: the first one's */
-    float *unit;                 /* and where scales_unit is to be left */
+    float *unit;                 /* and where the product of both units goes, scales_unit() */
 };
 
 /* A matrix for the library, row-major. `unit`, on the device: what a 1 in it means; NULL: 1. */

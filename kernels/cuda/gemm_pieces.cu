@@ -15,7 +15,7 @@
 
 enum {
 #ifdef GDN_EMULATED
-    SCRATCH = 64 << 20, /* bytes of an operand's buffer: the host's memory, of every rank */
+    SCRATCH = 72 << 20, /* bytes of an operand's buffer: the host's memory, of every rank */
 #else
     SCRATCH = 256 << 20, /* a gradient of 8192 tokens and 16384 columns in one piece */
 #endif
@@ -125,8 +125,8 @@ void pieces_product(const struct operand *a, const struct operand *b, float alph
     long m = a->count, n = b->count, k = a->k;
     bool eight = a->scale != NULL;
     bool beside = ldc % 4 || (uintptr_t)c % 16 || (eight && (m % STEP || n % STEP));
-    struct cut cut =
-        cut_for(m, n, k, scratch / (eight ? 1 : 2), beside ? scratch / (long)sizeof *c : LONG_MAX);
+    struct cut cut = cut_for(m, n, k, scratch / (eight ? 1 : 2),
+                             beside ? min(scratch, (long)WORKSPACE_BYTES) / (long)sizeof *c : LONG_MAX);
     long down_m = ceil_div(m, cut.m), across_n = ceil_div(n, cut.n);
     if (held_at != cuda_queued()) held[0].at = held[1].at = NULL;
     /* The operand whose pieces change last is converted once, the other for each of those, unless it is one

@@ -17,7 +17,7 @@ enum role { ROLE_X, ROLE_W, ROLE_DY, ROLES }; /* DY: e5m2, the others e4m3 */
 /* Nothing here is negative, so that the greatest of each word over processes is the scale that suits all. */
 struct scale {
     float history[HISTORY]; /* the largest |x| of call i at i % HISTORY */
-    float unit;             /* 1/factor of the next call; 16-byte aligned */
+    float unit;             /* 1/factor of the next call */
     uint32_t calls;         /* 0: the factor is not known yet */
     uint32_t none[2];
 };

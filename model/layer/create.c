@@ -2,9 +2,9 @@
 #include "model/layer/layer.h"
 #include "model/params/exits.h"
 
-/* Logits are computed in blocks of rows, about this many elements at a time: a vocabulary never costs T·V.
- * But a product of fewer rows reads the head's matrix, which is larger than any cache, for too little
- * arithmetic (train/benchmark/bf16.md). */
+/* Logits are computed in blocks of rows, of this many elements or, with large vocabularies, rows: more tokens
+ * cost no more memory. A product of fewer rows reads the head's matrix, which is larger than any cache, for
+ * too little arithmetic (train/benchmark/bf16.md, gpu.md). */
 enum { LOGIT_ELEMENTS = 1 << 20, LOGIT_ROWS = 1024 };
 
 int first_weight(const struct model_config *config, int l) {

@@ -6,6 +6,7 @@ torch.compile.  A step is what a training step is: forward, backward, clipping a
 
   python3 peer.py                                   # the small shape, eager
   python3 peer.py --compile --layers 12 --width 768 --heads 12 --ffn 2048 --context 512 --batch 4
+  python3 peer.py --device cuda --compile --precision bf16 --layers 16 --width 2048 --heads 16 --ffn 5632 --context 2048 --vocab 32768
   python3 peer.py --check [--compile]               # its losses against the executable specification's
 
 Prints one JSON line: tokens per second (median of --steps steps after warming up), PyTorch's version and the settings.
@@ -314,6 +315,8 @@ def main():
         torch.set_num_threads(a.threads)
     if a.flush_denormal:
         torch.set_flush_denormal(True)
+    if a.check and a.device != "cpu":
+        p.error("--check compares on the cpu")
     with torch.backends.mkldnn.flags(enabled=a.mkldnn == "on"):
         check(a) if a.check else measure(a)
 

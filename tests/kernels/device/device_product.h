@@ -9,8 +9,8 @@ struct number {
     float (*as)(float);
     double epsilon, min; /* relative error of a rounding; absolute error near 0 */
     double largest;      /* of numbers with a scale */
-    /* A GPU adds products in float, of 8 bits with fewer digits: error of a sum relative to its terms'
-     * sizes, and for the square root of their number. */
+    /* A GPU adds products in float: error of a sum relative to its terms' sizes, and for the square root of
+     * their number. */
     double sum, root;
     /* Of 8 bits a GPU cuts each term, and the sum so far, off at this part of the largest of them: seen on an
      * H200, and about what DeepSeek-AI, "DeepSeek-V3 Technical Report" (2024), 3.3.2, tells of an H800. */

@@ -143,8 +143,8 @@ static void conversions(void **state) {
     }
 }
 
-/* An operand that has changed between two products, by an upload or an operation, is seen as it is; and so is
- * one that has not, next to another and the other way round. */
+/* An operand that has changed between two products, by an upload or an operation, is seen as it is; one that
+ * has not serves the second product in another order. */
 static void changed_operands(void **state) {
     enum { N = 24 };
     (void)state;
@@ -182,6 +182,21 @@ static void changed_operands(void **state) {
     }
 }
 
+/* A result that the library would not have where it belongs, as its rows are not aligned, and that is larger
+ * than the memory beside. */
+static void large_and_odd(void **state) {
+    enum { M = 4200, N = 4201 }; /* 67.3 MiB */
+    const struct ops *ops = ops_of(PRECISION_BF16);
+    (void)state;
+    if (!ops) return;
+    struct product x = make_product('N', 'T', M, N, 1, 0, 0, 1, 1);
+    upload(&x.a);
+    upload(&x.b);
+    snprintf(text, sizeof text, "large and odd");
+    call_checked(ops, GEMM, &x, 1, 0, false);
+    discard_product(&x);
+}
+
 /* More shapes than the library's answers are kept for. */
 static void many_shapes(void **state) {
     const struct ops *ops = ops_of(PRECISION_FP32);
@@ -204,7 +219,8 @@ static void many_shapes(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shapes),      cmocka_unit_test(not_finite),       cmocka_unit_test(empty),
-        cmocka_unit_test(conversions), cmocka_unit_test(changed_operands), cmocka_unit_test(many_shapes),
+        cmocka_unit_test(conversions), cmocka_unit_test(changed_operands), cmocka_unit_test(large_and_odd),
+        cmocka_unit_test(many_shapes),
     };
     return cmocka_run_group_tests(tests, device_begin, NULL);
 }

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# shellcheck disable=SC2006 # common.sh says why
 # A chain of jobs, one after the other, for clusters where jobs are short or may not requeue themselves:
 #   sbatch --account=A --partition=P --job-name=mine slurm/chain.sh CONFIG.yaml [OPTION of gdn train …]
 #
@@ -24,12 +25,13 @@ if [ -z "${GDN_HOME:-}" ] && [ -r "${script%/*}/common.sh" ]; then GDN_HOME=${sc
 
 # What sbatch was told of this job, as far as it holds for the next. GDN_CHAIN_OPTIONS goes before what the job has.
 like_this() {
-    local record value other=" ${GDN_CHAIN_OPTIONS:-}"
+    local record value limit other=" ${GDN_CHAIN_OPTIONS:-}"
     local -a more
-    record=$(gdn_ask scontrol show job -o "$gdn_job") || gdn_fail "scontrol tells nothing of job $gdn_job"
+    record=`gdn_ask scontrol show job -o "$gdn_job"` || gdn_fail "scontrol tells nothing of job $gdn_job"
     field() { sed -nE "s/.* $1=([^ ]*).*/\1/p" <<< " $record"; }
+    limit=`field TimeLimit`
     words=(--job-name="$SLURM_JOB_NAME" --partition="$SLURM_JOB_PARTITION" --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_NTASKS"
-        --time="$(field TimeLimit)")
+        --time="$limit")
     [ -z "${SLURM_JOB_ACCOUNT:-}" ] || words+=(--account="$SLURM_JOB_ACCOUNT")
     [ -z "${SLURM_NTASKS_PER_NODE:-}" ] || words+=(--ntasks-per-node="$SLURM_NTASKS_PER_NODE")
     [ -z "${SLURM_CPUS_PER_TASK:-}" ] || words+=(--cpus-per-task="$SLURM_CPUS_PER_TASK")
@@ -43,23 +45,24 @@ like_this() {
 resources() { field "$1" | sed -E 's#(^|,)(cpu|mem|node)=[^,]*##g; s#^,##; s#gres[:/]##g; s#=#:#g'; }
 
 gpus() {
-    [ -z "$(field TresPerSocket)" ] ||
-        gdn_fail "GPUs per socket ($(field TresPerSocket)) cannot be asked for again: name the GPUs of the later links in GDN_CHAIN_OPTIONS, --gres=…"
-    value=$(resources TresPerNode)
+    value=`field TresPerSocket`
+    [ -z "$value" ] ||
+        gdn_fail "GPUs per socket ($value) cannot be asked for again: name the GPUs of the later links in GDN_CHAIN_OPTIONS, --gres=…"
+    value=`resources TresPerNode`
     [ -z "$value" ] || words+=(--gres="$value")
-    value=$(resources TresPerJob)
+    value=`resources TresPerJob`
     [ -z "$value" ] || words+=(--gpus="${value//gpu:/}")
-    value=$(resources TresPerTask)
+    value=`resources TresPerTask`
     [ -z "$value" ] || words+=(--gpus-per-task="${value//gpu:/}")
 }
 
 memory() {
-    local option=--mem
-    value=$(field MinMemoryNode)
-    if [ -n "$(field MemPerTres)" ]; then
-        option=--mem-per-gpu value=$(resources MemPerTres) value=${value##*:}
-    elif [ -n "$(field MinMemoryCPU)" ]; then
-        option=--mem-per-cpu value=$(field MinMemoryCPU)
+    local option=--mem of_gpu of_cpu
+    value=`field MinMemoryNode` of_gpu=`resources MemPerTres` of_cpu=`field MinMemoryCPU`
+    if [ -n "$of_gpu" ]; then
+        option=--mem-per-gpu value=${of_gpu##*:}
+    elif [ -n "$of_cpu" ]; then
+        option=--mem-per-cpu value=$of_cpu
     fi
     [[ $value =~ ^[0-9]+[KMGT]?$ ]] ||
         gdn_fail "the job's memory, '$value', cannot be asked for again: name that of the later links in GDN_CHAIN_OPTIONS, --mem=…"
@@ -71,7 +74,7 @@ put_out() {
     local record
     case $gdn_status in 0 | 2 | 4 | 5) return 1 ;; esac
     [ ! -e "$GDN_RUN/hold" ] || return 1
-    record=$(gdn_ask scontrol show job -o "$gdn_job") || return 0
+    record=`gdn_ask scontrol show job -o "$gdn_job"` || return 0
     [[ $record != *" JobState=RUNNING "* ]] || return 1
     [[ $record != *" Reason=None "* || $record == *" PreemptTime=2"* ]]
 }
@@ -81,8 +84,8 @@ submit_next() { # sets $next, empty where this is the last link
     next=
     if [ "$link" -ge "${GDN_LINKS:-100}" ]; then return; fi
     like_this
-    next=$(GDN_CHAIN_LINK=$((link + 1)) sbatch --parsable --dependency=singleton --export=ALL "${words[@]}" \
-        "$GDN_HOME/slurm/chain.sh" "$@") || gdn_fail "the next link cannot be submitted"
+    next=`GDN_CHAIN_LINK=$((link + 1)) sbatch --parsable --dependency=singleton --export=ALL "${words[@]}" \
+        "$GDN_HOME/slurm/chain.sh" "$@"` || gdn_fail "the next link cannot be submitted"
     next=${next%%;*}
     gdn_say "link $link; the next is job $next"
 }

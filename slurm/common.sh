@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2006
 # What the batch scripts have in common; sourced by them inside a job.
 #
 #   gdn_begin CONFIG.yaml [OPTION …]   names the run, loads modules, reports the environment, checks it
@@ -29,6 +29,9 @@
 #   127  there is no srun or mpirun
 #   128+n  the job was cancelled
 # It goes on after 3, and where a rank was killed by a signal (128+n, n at most 64).
+#
+# What a command prints is taken by `…` here, where signals are awaited: bash 5.2.15, of Debian 12, reads the words of a
+# trap as a part of the other form if the signal comes while it expands one, and ends whatever it was doing.
 
 # The names of Slurm's variables are those of a job: the script run by hand has none of them.
 [ -n "${SLURM_JOB_ID:-}" ] || { echo "slurm: $0 is a batch script, submit it: sbatch [OPTION …] $0 CONFIG.yaml [OPTION of gdn train …]" >&2; exit 2; }
@@ -45,7 +48,7 @@ gdn_fail() { echo "slurm: $*" >&2; exit 2; }
 gdn_ask() {
     local answer pause
     for pause in 1 2 3 4 0; do
-        if answer=$(SLURM_TIME_FORMAT=standard "$@" 2> /dev/null) && [ -n "$answer" ]; then
+        if answer=`SLURM_TIME_FORMAT=standard "$@" 2> /dev/null` && [ -n "$answer" ]; then
             echo "$answer"
             return
         fi
@@ -58,9 +61,9 @@ gdn_ask() {
 gdn_tell_end() {
     local end
     unset GDN_END_TIME # of the job that submitted this one
-    end=$(gdn_ask squeue -h -j "$gdn_job" -o %e) || end=
+    end=`gdn_ask squeue -h -j "$gdn_job" -o %e` || end=
     [[ $end == 20* ]] || return 0
-    GDN_END_TIME=$(date -d "$end" +%s)
+    GDN_END_TIME=`date -d "$end" +%s`
     export GDN_END_TIME
 }
 
@@ -78,8 +81,9 @@ gdn_load_modules() {
 
 # Of a source tree, of an installation (PREFIX/bin beside PREFIX/share/gdn), or whatever PATH has.
 gdn_built_or_installed() {
-    local program
-    for program in "$GDN_HOME/build/gdn" "$GDN_HOME/../../bin/gdn" "$(command -v gdn || true)"; do
+    local program found
+    found=`command -v gdn || true`
+    for program in "$GDN_HOME/build/gdn" "$GDN_HOME/../../bin/gdn" "$found"; do
         if [ -x "$program" ]; then echo "$program"; return; fi
     done
     echo "$GDN_HOME/build/gdn"
@@ -96,7 +100,7 @@ gdn_find_ranks() {
     esac
     [[ $tasks =~ ^[0-9]+$ ]] || tasks=$(((${SLURM_NTASKS:-1} + ${SLURM_JOB_NUM_NODES:-1} - 1) / ${SLURM_JOB_NUM_NODES:-1}))
     if [ "$gpus" -eq 0 ]; then
-        there=$(gdn_ask scontrol show node -o "${SLURMD_NODENAME:-none}" | sed -nE 's/.* Gres=([^ ]*gpu[^ ]*).*/\1/p') || there=
+        there=`gdn_ask scontrol show node -o "${SLURMD_NODENAME:-none}" | sed -nE 's/.* Gres=([^ ]*gpu[^ ]*).*/\1/p'` || there=
         [ -z "$there" ] ||
             gdn_fail "this job has no GPU, but its nodes have ($there): sbatch --gpus-per-node=N, or GDN_CARDS=any to train on their processors"
     elif [ "$gpus" -gt "$tasks" ]; then
@@ -113,7 +117,7 @@ gdn_find_program() {
     read -ra more <<< "${GDN_CONTAINER_OPTIONS:-}"
     launch_options=()
     if [ -z "${GDN_CONTAINER:-}" ]; then
-        GDN_PROGRAM=${GDN_PROGRAM:-$(gdn_built_or_installed)}
+        [ -n "${GDN_PROGRAM:-}" ] || GDN_PROGRAM=`gdn_built_or_installed`
         [ -x "$GDN_PROGRAM" ] || gdn_fail "$GDN_PROGRAM is not there to be run: build or install it, or set GDN_PROGRAM or GDN_HOME"
         gdn_program=("$GDN_PROGRAM")
         return
@@ -132,12 +136,17 @@ gdn_find_program() {
 }
 
 gdn_report() {
-    gdn_say "job $SLURM_JOB_ID (${SLURM_JOB_NAME:-}), start ${SLURM_RESTART_COUNT:-0}, $(date '+%F %T')"
+    local latest until
+    latest=`gdn_latest`
+    gdn_say "job $SLURM_JOB_ID (${SLURM_JOB_NAME:-}), start ${SLURM_RESTART_COUNT:-0}, `date '+%F %T'`"
     gdn_say "nodes $SLURM_JOB_NODELIST, tasks ${SLURM_NTASKS:-1} (${SLURM_TASKS_PER_NODE:-1} a node), cores ${SLURM_CPUS_PER_TASK:-1} a task, GPUs ${SLURM_GPUS_ON_NODE:-0} a node"
     gdn_say "program ${gdn_program[*]}"
-    gdn_say "run $GDN_RUN, at $(gdn_latest)"
-    if [ -n "${GDN_END_TIME:-}" ]; then gdn_say "time until $(date -d "@$GDN_END_TIME" '+%F %T')"; fi
-    gdn_say "open files $(ulimit -n), locked memory $(ulimit -l), file size $(ulimit -f)"
+    gdn_say "run $GDN_RUN, at $latest"
+    if [ -n "${GDN_END_TIME:-}" ]; then
+        until=`date -d "@$GDN_END_TIME" '+%F %T'` || until=$GDN_END_TIME
+        gdn_say "time until $until"
+    fi
+    gdn_say "open files `ulimit -n`, locked memory `ulimit -l`, file size `ulimit -f`"
 }
 
 # ------------------------------------------------------------------------------------------- progress
@@ -153,7 +162,9 @@ gdn_latest() {
 # now began at the present one; a start by hand ("submitted") begins to count anew.
 gdn_idle_starts() {
     [ -e "$GDN_RUN/starts.log" ] || { echo 0; return; }
-    awk -v latest="$(gdn_latest)" '
+    local latest
+    latest=`gdn_latest`
+    awk -v latest="$latest" '
         $2 == "submitted" { idle = 0 }
         { idle = $NF == latest ? idle + 1 : 0 }
         END { print idle + 0 }' "$GDN_RUN/starts.log"
@@ -164,14 +175,14 @@ gdn_note_start() {
     if [ "${SLURM_RESTART_COUNT:-0}" -gt 0 ] || [ -n "${GDN_CHAIN_LINK:-}" ]; then how=continued; fi
     mkdir -p "$GDN_RUN"
     if [ $how = continued ]; then gdn_stop_idle; fi
-    echo "$(date +%FT%T) $how job $SLURM_JOB_ID start ${SLURM_RESTART_COUNT:-0} at $(gdn_latest)" >> "$GDN_RUN/starts.log"
+    echo "`date +%FT%T` $how job $SLURM_JOB_ID start ${SLURM_RESTART_COUNT:-0} at `gdn_latest`" >> "$GDN_RUN/starts.log"
 }
 
 gdn_stop_idle() {
     local idle
-    idle=$(gdn_idle_starts)
+    idle=`gdn_idle_starts`
     [ "$idle" -ge "${GDN_IDLE:-2}" ] || return 0
-    gdn_say "no progress: $idle start(s) in a row began at $(gdn_latest) and added no checkpoint; not going on" >&2
+    gdn_say "no progress: $idle start(s) in a row began at `gdn_latest` and added no checkpoint; not going on" >&2
     exit 10
 }
 
@@ -224,7 +235,7 @@ gdn_pass() {
 
 gdn_hand_on() {
     gdn_interrupted=1 gdn_asked=$1
-    gdn_say "signal $1: asking the run to stop, $(date +%T)"
+    gdn_say "signal $1: asking the run to stop, `date +%T`"
     if [ -n "$gdn_child" ]; then kill -USR2 "$gdn_child" 2> /dev/null || true; fi
 }
 gdn_child='' gdn_asked=''
@@ -265,7 +276,7 @@ gdn_train() {
     [ "$gdn_status" -eq 0 ] || return 0
     if [ -n "$gdn_asked" ]; then gdn_status=3; return; fi
     gdn_pass "$1" train "${command[@]}" || gdn_status=$?
-    gdn_say "training ended with status $gdn_status at $(gdn_latest), $(date '+%F %T')"
+    gdn_say "training ended with status $gdn_status at `gdn_latest`, `date '+%F %T'`"
 }
 
 gdn_continues() {
@@ -276,7 +287,7 @@ gdn_continues() {
     fi
     # Cancelled, preempted or out of time: what becomes of the job is decided already.
     local state
-    state=$(gdn_ask squeue -h -j "$gdn_job" -o %T) || state=RUNNING # as far as anybody knows
+    state=`gdn_ask squeue -h -j "$gdn_job" -o %T` || state=RUNNING # as far as anybody knows
     if [ "$state" != RUNNING ]; then
         gdn_say "the job is $state: not going on by itself"
         return 1
@@ -285,12 +296,13 @@ gdn_continues() {
 }
 
 gdn_requeue() {
+    local second
     gdn_say "back to the queue"
     gdn_asked=
     # A TERM to all of the job's processes may end the command when its request has been granted.
     scontrol requeue "$gdn_job" || [ -n "$gdn_asked" ] || { gdn_say "the job cannot be requeued; submit it again to go on" >&2; exit "$gdn_status"; }
     # Until Slurm ends this start, by a TERM that may already have come: one long sleep begun after it would last until the KILL.
-    for _ in $(seq 600); do
+    for ((second = 0; second < 600; second++)); do
         if [ -n "$gdn_asked" ]; then break; fi
         sleep 1 || true
     done

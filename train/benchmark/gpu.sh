@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # All that there is to find out on a machine with a GPU, by one command and without network:
 #
-#   train/benchmark/gpu.sh [--build DIR] [--only "build tests sanitizer bench ranks"] [--limit SECONDS] [--device emulated]
+#   train/benchmark/gpu.sh [--build DIR] [--only "build tests sanitizer bench twin ranks"] [--limit SECONDS] [--device emulated]
 #
 #   build      CMake and compiler, with CUDA (needs what train/setup.sh installs, and nvcc)
 #   tests      ctest -L gpu: operations, golden trajectories, meshes and gdn bench on the GPU
 #   sanitizer  the tests of operations under compute-sanitizer, where that is installed: memcheck, racecheck, initcheck, synccheck
 #   bench      gdn bench at configs/bench-middle.yaml and bench-gpu.yaml in fp32, bf16 and fp8, with and without connections
+#   twin       the same model in PyTorch, compiled, in bf16 (train/benchmark/peer.py), where python3 has PyTorch; at configs/bench-gpu.yaml
 #   ranks      steps of one rank and of two that share the GPU: through host memory, and by NCCL where different
 #              NCCL_HOSTIDs let it
 #
@@ -15,7 +16,7 @@
 # where there is no GPU. --device emulated is for trying this script: it runs all but the sanitizer, at tiny shapes.
 set -uo pipefail
 source=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-build=$source/build-gpu only="build tests sanitizer bench ranks" limit=540 device=cuda label=gpu
+build=$source/build-gpu only="build tests sanitizer bench twin ranks" limit=540 device=cuda label=gpu
 while [ $# -gt 0 ]; do
     case "$1" in
         --build) build=${2:?--build: a folder is expected} ;;
@@ -34,8 +35,8 @@ case $device in
 esac
 for step in $only; do
     case $step in
-        build | tests | sanitizer | bench | ranks) ;;
-        *) echo "gpu.sh: --only '$step': build, tests, sanitizer, bench and ranks are expected" >&2; exit 2 ;;
+        build | tests | sanitizer | bench | twin | ranks) ;;
+        *) echo "gpu.sh: --only '$step': build, tests, sanitizer, bench, twin and ranks are expected" >&2; exit 2 ;;
     esac
 done
 mkdir -p "$build/gpu" || exit 1
@@ -94,6 +95,7 @@ print() {
         "shape | precision | distances | step, ms | tokens/s | model flops of nominal peak | of measured products | step / floor" \
         "--- | --- | --- | ---: | ---: | ---: | ---: | ---:"
     table operations "Operations" "shape | precision | operation | us | rate | of the ceiling | us to queue it" "--- | --- | --- | ---: | ---: | ---: | ---:"
+    table twin "The same in PyTorch" "distances | step, ms | tokens/s | PyTorch" "--- | ---: | ---: | ---"
     table ranks "Ranks that share the card" "mesh | transport | step, ms | tokens/s | last loss : one rank's - 1" "--- | --- | ---: | ---: | ---:"
 }
 trap print EXIT
@@ -190,6 +192,26 @@ if wanted bench; then
             bench "$shape" $precision "" --steps-only "${few[@]}"
         done
     done
+fi
+
+# --------------------------------------------------------------------------------------------- twin
+if wanted twin; then
+    on=cpu shape=(--layers 5 --width 32 --heads 2 --ffn 48 --context 16 --batch 2 --vocab 257 --hidden 8 --gate-hidden 8 --steps 2 --warmup 1)
+    [ "$device" != cuda ] || on=cuda shape=(--compile --layers 16 --width 2048 --heads 16 --ffn 5632 --context 2048 --batch 4 --vocab 32768 \
+        --hidden 256 --gate-hidden 64 --steps 12 --warmup 3)
+    if ! python3 -c "import sys, torch; sys.exit('$on' == 'cuda' and not torch.cuda.is_available())" 2> /dev/null; then
+        row steps "| twin | not run | python3 has no PyTorch for $on |"
+    else
+        for distances in 1,2,3,4 ""; do
+            name=twin-${distances:-none}
+            run "$name" python3 "$source/train/benchmark/peer.py" --device $on --precision bf16 --distances "$distances" "${shape[@]}"
+            status=$?
+            [ $status -eq 0 ] || { finish "$name" $status "$(tail -1 "$logs/$name.log")"; continue; }
+            row twin "$(LC_ALL=C awk -v distances="${distances:-none}" '
+                function value(key) { match($0, "\"" key "\": [^,}]*"); return substr($0, RSTART + length(key) + 4, RLENGTH - length(key) - 4) }
+                /"what": "step"/ { printf "| %s | %.2f | %.0f | %s |", distances, 1e3 * value("step_seconds"), value("tokens_per_second"), value("program") }' "$logs/$name.log")"
+        done
+    fi
 fi
 
 # --------------------------------------------------------------------------------------------- ranks

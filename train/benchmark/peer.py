@@ -269,12 +269,14 @@ def check(a):
     for v in w.values():   # away from the zeros that make a connection start as no change
         with torch.no_grad():
             v.add_((torch.randn(v.shape, generator=generator) * 0.1).float().double())
-    tokens = torch.randint(0, a.vocab, (t.batch_size * t.sequence_length * steps + 1,), generator=generator)
+    length = t.sequence_length + 1   # samples as the specification has them: which tokens count, open a document, are padding
+    nothing = torch.zeros(length, dtype=torch.bool)
+    samples = [(torch.randint(0, a.vocab, (length,), generator=generator), ~nothing, nothing, nothing) for _ in range(t.batch_size * steps)]
     model = Model(a)
     copy_weights(model, w, a)
     optimiser, step = make_step(model, a, weight_decay=t.weight_decay, clip=t.grad_clip)
     worst = 0.0
-    for (k, x, y), record in zip(reference.batches(tokens, t), reference.train(w, tokens, m, t)):
+    for (k, x, y, *_), record in zip(reference.batches(samples, t), reference.train(w, samples, m, t)):
         for group in optimiser.param_groups:
             group["lr"] = record["lr"]
         loss = step(x.contiguous(), y.contiguous()).item()

@@ -35,7 +35,14 @@ template <enum precision P, int WIDTH_, int ROWS_, int COLUMNS_> struct mma_tile
     static __device__ inline int row(int i) { return first_row() + i * 8 + lane() / 4; }
     static __device__ inline int column(int j) { return j / 2 * 8 + lane() % 4 * 2 + j % 2; }
     static __device__ inline int place(int j) { return column(j); }
-    static __device__ inline int padded(int) { return WIDTH; }
+    /* Elsewhere than on a GPU products run over no more than the head. */
+    static __device__ inline int padded(int hd) {
+#ifdef __CUDACC__
+        return WIDTH;
+#else
+        return (hd + 15) / 16 * 16;
+#endif
+    }
 
     template <int HEIGHT>
     static __device__ inline void load(uint16_t *to, const struct heads *, const uint16_t *from, long ld,
@@ -65,9 +72,9 @@ template <enum precision P, int WIDTH_, int ROWS_, int COLUMNS_> struct mma_tile
     }
 
     static __device__ inline void scores(float w[ROWS_EACH][COLUMNS_EACH], const uint16_t *x,
-                                         const uint16_t *y, int) {
+                                         const uint16_t *y, int width) {
 #pragma unroll
-        for (int at = 0; at < WIDTH; at += 16) {
+        for (int at = 0; at < width; at += 16) {
             uint32_t a[HEIGHT][4];
 #pragma unroll
             for (int i = 0; i < HEIGHT; i++)
@@ -87,7 +94,7 @@ template <enum precision P, int WIDTH_, int ROWS_, int COLUMNS_> struct mma_tile
 
     static __device__ inline void collect(float sum[ROWS_EACH][WIDTH_EACH],
                                           const float w[ROWS_EACH][COLUMNS_EACH], uint16_t *,
-                                          const uint16_t *y, int) {
+                                          const uint16_t *y, int width) {
 #pragma unroll
         for (int k = 0; k < COLUMNS; k += 16) {
             uint32_t a[HEIGHT][4];
@@ -100,6 +107,7 @@ template <enum precision P, int WIDTH_, int ROWS_, int COLUMNS_> struct mma_tile
                 }
 #pragma unroll
             for (int j = 0; j < WIDTH; j += 16) {
+                if (j >= width) continue;
                 uint32_t b[4];
                 load_16x16<true>(b, y + k * STRIDE + j, STRIDE);
 #pragma unroll

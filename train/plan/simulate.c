@@ -1,63 +1,14 @@
 #include "train/plan/simulate.h"
 
 #include "kernels/base/status.h"
-#include "train/plan/flows.h"
-#include "train/plan/sends.h"
+#include "train/plan/simulator.h"
 #include "train/step/walk.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* A message, known by its number at both ends. Times are NAN until they are known. */
-struct message {
-    double sent, posted; /* when either end started it */
-    double arrived;
-    const struct action_cost *cost;
-    int sender, receiver;
-    int queue; /* of flows.h: that of its two ranks */
-};
-
-/* A sum or gather between copies that has begun, or, where nothing moves by itself, is to begin when it is
- * waited for. */
-struct exchange {
-    struct flow flow;
-    bool begun;
-    double done; /* NAN until it is */
-};
-
-struct clock {
-    int at; /* next action */
-    double now;
-    struct exchange *bucket; /* [buckets] the last of each */
-    bool waits;              /* for another rank: its next action cannot be done yet */
-    int meets[ACTS]; /* where in its list it meets the other ranks, by kind of action; −1: nowhere */
-};
-
-struct simulator {
-    const struct schedule *schedule;
-    struct action_cost *const *cost;
-    const struct plan_machine *machine;
-    struct simulation *out;
-    struct message *message; /* [schedule->messages] */
-    struct clock *clock;     /* [ranks] */
-    struct exchange *bucket; /* [ranks][buckets] */
-    int buckets;
-    struct flows flows; /* messages by their number, then each rank's buckets */
-    struct sends sends;
-
-    int rank; /* in hand: whose next action is done */
-};
-
 static double later(double a, double b) {
     return a > b ? a : b;
-}
-
-/* A rank's links, of flows.h: each axis has its own way out and way in; those that leave the node have one of
- * each for all. */
-enum way { WAY_OUT, WAY_IN, WAYS };
-
-static int link_of(int rank, int axis, bool leaves, enum way way) {
-    return (rank * (AXES + 1) + (leaves ? AXES : axis)) * WAYS + (int)way;
 }
 
 /* Once both ends have started a message it is on its way, behind those before it between the two. */
@@ -68,8 +19,8 @@ static void start_transfer(struct simulator *s, const struct message *m) {
     const bool leaves = machine->leaves[axis] && m->sender / machine->stages != m->receiver / machine->stages;
     const double bandwidth = machine->leaves[axis] && !leaves ? machine->inside : machine->bandwidth[axis];
     flows_add(&s->flows, (int)(m - s->message),
-              (struct flow){.link = {link_of(m->sender, axis, leaves, WAY_OUT),
-                                     link_of(m->receiver, axis, leaves, WAY_IN)},
+              (struct flow){.link = {simulator_link(m->sender, axis, leaves, WAY_OUT),
+                                     simulator_link(m->receiver, axis, leaves, WAY_IN)},
                             .queue = m->queue,
                             .weight = 1,
                             .ready = later(m->sent, m->posted),
@@ -230,8 +181,8 @@ static int start_bucket(void *simulator, const struct action *a) {
     const int calls = cost->calls[AXIS_COPIES] - (cost->within > 0);
     const bool leaves = s->machine->leaves[AXIS_COPIES];
     *exchange = (struct exchange){.done = NAN};
-    exchange->flow = (struct flow){.link = {link_of(s->rank, AXIS_COPIES, leaves, WAY_OUT),
-                                            link_of(s->rank, AXIS_COPIES, leaves, WAY_IN)},
+    exchange->flow = (struct flow){.link = {simulator_link(s->rank, AXIS_COPIES, leaves, WAY_OUT),
+                                            simulator_link(s->rank, AXIS_COPIES, leaves, WAY_IN)},
                                    .queue = s->rank,
                                    .weight = plan_machine_parts(s->machine),
                                    .lead = before + calls * s->machine->latency,
@@ -326,82 +277,27 @@ static int run(struct simulator *s) {
     return 0;
 }
 
-/* Where a rank meets the others. */
-static void find_meetings(const struct actions *list, int meets[ACTS]) {
-    for (int act = 0; act < ACTS; act++) meets[act] = -1;
-    for (int i = 0; i < list->count; i++)
-        if (act_kinds[list->action[i].act].role == ROLE_MEET) meets[list->action[i].act] = i;
-}
-
-static int no_memory(void) {
-    return gdn_fail(GDN_INTERNAL, "out of memory for a simulated step");
-}
-
-/* Gives each message the queue of its two ranks, behind those of the ranks' buckets. */
-static int number_queues(struct simulator *s, int *queues) {
-    const struct schedule *schedule = s->schedule;
-    const int ranks = schedule->ranks;
-    /* [ranks] the queue to each, of the sender in hand where it is from `first` on. */
-    int *to = malloc((size_t)ranks * sizeof *to);
-    if (!to) return no_memory();
-    for (int r = 0; r < ranks; r++) to[r] = -1;
-    *queues = ranks;
-    for (int r = 0; r < ranks; r++) {
-        const int first = *queues;
-        for (int i = 0; i < schedule->rank[r].count; i++) {
-            const struct action *a = &schedule->rank[r].action[i];
-            if (act_kinds[a->act].role != ROLE_SEND) continue;
-            if (to[a->peer] < first) to[a->peer] = (*queues)++;
-            s->message[a->message].queue = to[a->peer];
-        }
+/* What a simulation tells, of nothing yet. */
+static int reserve(const struct schedule *schedule, struct simulation *out) {
+    const size_t ranks = (size_t)schedule->ranks;
+    out->rank = calloc(ranks, sizeof *out->rank);
+    out->action = calloc(ranks, sizeof *out->action);
+    bool good = out->rank && out->action;
+    for (size_t r = 0; good && r < ranks; r++) {
+        out->action[r] = calloc((size_t)schedule->rank[r].count + 1, sizeof **out->action);
+        good = out->action[r] != NULL;
     }
-    free(to);
-    return 0;
-}
-
-static int reserve(struct simulator *s) {
-    const struct schedule *schedule = s->schedule;
-    size_t ranks = (size_t)schedule->ranks, buckets = 1;
-    for (size_t r = 0; r < ranks; r++)
-        for (int i = 0; i < schedule->rank[r].count; i++) {
-            const struct action *a = &schedule->rank[r].action[i];
-            bool starts = act_kinds[a->act].role == ROLE_START;
-            if (starts && (size_t)a->index >= buckets) buckets = (size_t)a->index + 1;
-        }
-    s->message = malloc(((size_t)schedule->messages + 1) * sizeof *s->message);
-    s->clock = calloc(ranks, sizeof *s->clock);
-    s->bucket = calloc(ranks * buckets, sizeof *s->bucket);
-    s->out->rank = calloc(ranks, sizeof *s->out->rank);
-    s->out->action = calloc(ranks, sizeof *s->out->action);
-    if (!s->message || !s->clock || !s->bucket || !s->out->rank || !s->out->action) return no_memory();
-    for (size_t b = 0; b < ranks * buckets; b++) s->bucket[b] = (struct exchange){.begun = true, .done = NAN};
-    for (int m = 0; m < schedule->messages; m++)
-        s->message[m] = (struct message){.sent = NAN, .posted = NAN, .arrived = NAN};
-    for (size_t r = 0; r < ranks; r++) {
-        s->clock[r].bucket = s->bucket + r * buckets;
-        s->out->action[r] = calloc((size_t)schedule->rank[r].count + 1, sizeof **s->out->action);
-        if (!s->out->action[r]) return no_memory();
-        find_meetings(&schedule->rank[r], s->clock[r].meets);
-    }
-    s->buckets = (int)buckets;
-    int queues = 0;
-    TRY(number_queues(s, &queues));
-    TRY(sends_create(schedule, &s->sends));
-    return flows_create(schedule->messages + schedule->ranks * s->buckets,
-                        schedule->ranks * (AXES + 1) * WAYS, queues, &s->flows);
+    return good ? 0 : gdn_fail(GDN_INTERNAL, "out of memory for a simulated step");
 }
 
 int simulate(const struct schedule *schedule, struct action_cost *const *cost,
              const struct plan_machine *machine, struct simulation *out) {
-    struct simulator s = {.schedule = schedule, .cost = cost, .machine = machine, .out = out};
+    struct simulator s;
     *out = (struct simulation){.ranks = schedule->ranks};
-    int status = reserve(&s);
+    int status = simulator_create(schedule, cost, machine, out, &s);
+    if (!status) status = reserve(schedule, out);
     if (!status) status = run(&s);
-    free(s.message);
-    free(s.clock);
-    free(s.bucket);
-    sends_free(&s.sends);
-    flows_free(&s.flows);
+    simulator_free(&s);
     if (status) simulation_free(out);
     return status;
 }

@@ -14,3 +14,8 @@ void params_init(const struct row *row, uint64_t seed, real *weight) {
             weight[at] = (real)(float)w; /* float32 also in a double build: the same model */
         }
 }
+
+void params_init_all(const struct table *table, uint64_t seed, real *weight) {
+#pragma omp parallel for schedule(dynamic)
+    for (int i = 0; i < table->rows; i++) params_init(&table->row[i], seed, weight + table->row[i].offset);
+}

@@ -18,4 +18,7 @@ void params_free(struct table *table);
  * function of (seed, tensor name, element index in the global tensor). */
 void params_init(const struct row *row, uint64_t seed, real *weight);
 
+/* The same of all rows, in any order, on all threads: weight [table->total]. */
+void params_init_all(const struct table *table, uint64_t seed, real *weight);
+
 #endif

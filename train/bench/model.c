@@ -38,10 +38,7 @@ static int draw_weights(struct bench_model *b) {
     struct state_memory drawn = {0};
     struct state on_host = b->state;
     int status = host ? GDN_OK : state_reserve(&drawn, NULL, &b->table, STATE_WEIGHTS, NULL, &on_host);
-    const int rows = status ? 0 : b->table.rows;
-#pragma omp parallel for schedule(dynamic)
-    for (int i = 0; i < rows; i++)
-        params_init(&b->table.row[i], c->train.seed, on_host.weight + b->table.row[i].offset);
+    if (!status) params_init_all(&b->table, c->train.seed, on_host.weight);
     if (!status && !host) status = state_copy(&b->memory, &drawn);
     state_free(&drawn);
     return status;

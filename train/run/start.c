@@ -81,15 +81,6 @@ int start_find(struct run *run, const char *directory, const char *resume, FILE 
     return 0;
 }
 
-/* A weight depends on its place alone, so threads may draw in any order. */
-static void draw(struct run *run) {
-#pragma omp parallel for schedule(dynamic)
-    for (int i = 0; i < run->part.table->rows; i++) {
-        const struct row *row = &run->part.table->row[i];
-        params_init(row, run->config.train.seed, run->training.saved.weight + row->offset);
-    }
-}
-
 static int load(struct run *run, const struct checkpoint *start, FILE *log) {
     struct checkpoint_content content = run_content(run);
     if (start->path) {
@@ -108,7 +99,7 @@ static int load(struct run *run, const struct checkpoint *start, FILE *log) {
                     start->path, run->config.spikes.window);
         return 0;
     }
-    draw(run);
+    params_init_all(run->part.table, run->config.train.seed, run->training.saved.weight);
     const char *from = run->config.checkpoint.init_from;
     if (!from[0]) return 0;
     int missing = 0;

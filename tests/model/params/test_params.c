@@ -234,8 +234,7 @@ static void meshes(void **state) {
         struct table global;
         assert_int_equal(params_create(&model, NULL, &global), 0);
         real *weights = calloc((size_t)global.total, sizeof *weights);
-        for (int i = 0; i < global.rows; i++)
-            params_init(&global.row[i], SEED, weights + global.row[i].offset);
+        params_init_all(&global, SEED, weights);
         long projected = 0;
         for (size_t a = 0; a < sizeof axes / sizeof *axes; a++)
             for (int choice = 0; choice < 8; choice++)

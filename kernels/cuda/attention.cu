@@ -174,26 +174,18 @@ static void run_in_width(long B, struct heads s, dropping drops,
 }
 
 template <enum precision P>
-static void run_masked(long B, struct heads s, const struct mask *mask,
-                       struct buffers<typename source_in<P>::of> at) {
-    if (mask)
-        run_in_width<P>(B, s, drops_of(mask, &s), at);
-    else
-        run_in_width<P>(B, s, keep_all(), at);
-}
-
-template <enum precision P>
 static void run_whole(long B, struct heads s, const struct mask *mask, struct buffers<float> at) {
     if constexpr (P == PRECISION_FP32)
-        run_masked<P>(B, s, mask, at);
+        with_drops(mask, &s, [&](auto drops) { run_in_width<P>(B, s, drops, at); });
     else
-        for (struct unit u = {}; next_unit(B, &s, false, &u);) {
-            struct copies copies = copy_unit(&u, &s, P, at.q, at.kv, NULL);
-            struct mask part = {};
-            if (mask) part = unit_mask(&u, &s, mask);
-            run_masked<P>(u.B, heads_of_unit(&u, &s), mask ? &part : NULL,
-                          {copies.q, copies.kv, at.o + unit_outputs(&u, &s), at.lse + unit_sums(&u, &s)});
-        }
+        each_unit<P>(
+            B, &s, mask, at.q, at.kv, NULL,
+            [&](const struct unit *u, struct heads of, const struct mask *part, struct copies copies) {
+                struct buffers<uint16_t> its = {
+                    copies.q, copies.kv, at.o + outputs_at(&s, u->b, u->h), at.lse + sums_at(&s, u->b, u->h)
+                };
+                with_drops(part, &of, [&](auto drops) { run_in_width<P>(u->B, of, drops, its); });
+            });
 }
 
 template <enum precision P>

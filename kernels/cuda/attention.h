@@ -70,10 +70,10 @@ static inline struct heads heads_of_pieces(long S, struct piece p, long H, long 
 /* Reserves memory for copies, once, before the first of these. */
 void copies_open(void);
 
-/* A part of the work whose copies fit into the memory that is kept for them: sequences b … b + B − 1 and key
- * heads k … k + K − 1, with their query heads. */
+/* A part of the work whose copies fit into the memory that is kept for them: B sequences from b on, and of
+ * each K key heads from k on with their query heads, from h on. */
 struct unit {
-    long b, B, k, K;
+    long b, B, k, K, h;
 };
 
 /* Operands in 16 bits, heads padded with zeros: q and dout [B·S, H, padded], kv [B·N, 2, K, padded]. */
@@ -81,9 +81,8 @@ struct copies {
     const uint16_t *q, *kv, *dout;
 };
 
-/* From a unit of zeros to the first one, or to the next; false: that was the last. Fails where memory is
- * lacking. */
-bool next_unit(long B, const struct heads *s, bool back, struct unit *unit);
+/* How many sequences and key heads a unit has at most; B 0: no memory even for one, which is a failure. */
+struct unit largest_unit(long B, const struct heads *s, bool back);
 
 /* Queues the copies of a unit's operands, which are good until the next unit's, of whichever operation;
  * dout may be NULL. */
@@ -93,23 +92,19 @@ struct copies copy_unit(const struct unit *unit, const struct heads *s, enum pre
 /* The heads of a unit, that tiles load from its copies. */
 struct heads heads_of_unit(const struct unit *unit, const struct heads *s);
 
-/* Where a unit's queries (and their gradients), keys, outputs, and log-sum-exps begin. */
-static inline long unit_queries(const struct unit *u, const struct heads *s) {
-    return u->b * s->S * s->ldq + u->k * (s->H / s->K) * s->hd;
-}
-static inline long unit_keys(const struct unit *u, const struct heads *s) {
-    return u->b * s->N * s->ldkv + u->k * s->hd;
-}
-static inline long unit_outputs(const struct unit *u, const struct heads *s) {
-    return u->b * s->S * s->ldo + u->k * (s->H / s->K) * s->hd;
-}
-static inline long unit_sums(const struct unit *u, const struct heads *s) {
-    return (u->b * s->H + u->k * (s->H / s->K)) * s->S;
-}
-
-/* A unit's part of a mask. */
-static inline struct mask unit_mask(const struct unit *u, const struct heads *s, const struct mask *whole) {
-    return mask_at(whole, u->k * (s->H / s->K), u->b * s->S);
+/* run(unit, its heads, its part of the mask, its copies) for all units, one after the other. */
+template <enum precision P, class Run>
+static inline void each_unit(long B, const struct heads *s, const struct mask *mask, const float *q,
+                             const float *kv, const float *dout, Run run) {
+    struct unit most = largest_unit(B, s, dout != NULL);
+    for (long b = 0; b < B && most.B > 0; b += most.B)
+        for (long k = 0; k < s->K; k += most.K) {
+            struct unit u = {b, min(most.B, B - b), k, min(most.K, s->K - k), k * (s->H / s->K)};
+            struct copies copies = copy_unit(&u, s, P, q, kv, dout);
+            struct mask part = {};
+            if (mask) part = mask_at(mask, u.h, b * s->S);
+            run(&u, heads_of_unit(&u, s), mask ? &part : NULL, copies);
+        }
 }
 
 /* What tiles of a precision are loaded from. */

@@ -164,9 +164,9 @@ static __global__ void __launch_bounds__(ATTENTION_THREADS, tiles::BLOCKS)
             load_operands<tiles, tiles::COLUMNS>(m->columns[stage], &s, by_queries ? keys : queries, column);
             if constexpr (!by_queries) load_sums(&m->sums[stage], &s, &at, &drops, b, h, column);
         };
-        auto is_there = [&](long column) { /* where no query sees a key, none of the later ones does */
-                                           return column < end &&
-                                                  (by_queries || start_of(&s, b, column) < row + tiles::ROWS);
+        /* Where no query sees a key, none of the later ones does. */
+        auto is_there = [&](long column) {
+            return column < end && (by_queries || start_of(&s, b, column) < row + tiles::ROWS);
         };
         int stage = 0;
         if (tiles::STAGES > 1) {
@@ -229,15 +229,6 @@ static void run_in_width(long B, struct heads s, struct back_buffers<typename so
     }
 }
 
-template <enum precision P>
-static void run_masked(long B, struct heads s, const struct mask *mask,
-                       struct back_buffers<typename source_in<P>::of> at) {
-    if (mask)
-        run_in_width<P>(B, s, at, drops_of(mask, &s));
-    else
-        run_in_width<P>(B, s, at, keep_all());
-}
-
 /* inner_products as `work`, then the gradients. */
 template <enum precision P>
 static void run_in_order(long B, struct heads s, const struct mask *mask, struct back_buffers<float> at,
@@ -245,17 +236,18 @@ static void run_in_order(long B, struct heads s, const struct mask *mask, struct
     LAUNCH(inner_products<P>, (unsigned)ceil_div(B * s.S * s.H, ATTENTION_WARPS), ATTENTION_THREADS, 0, B, s,
            o, at.dout, work);
     if constexpr (P == PRECISION_FP32)
-        run_masked<P>(B, s, mask, at);
+        with_drops(mask, &s, [&](auto drops) { run_in_width<P>(B, s, at, drops); });
     else
-        for (struct unit u = {}; next_unit(B, &s, true, &u);) {
-            struct copies copies = copy_unit(&u, &s, P, at.q, at.kv, at.dout);
-            struct mask part = {};
-            if (mask) part = unit_mask(&u, &s, mask);
-            long sums = unit_sums(&u, &s);
-            run_masked<P>(u.B, heads_of_unit(&u, &s), mask ? &part : NULL,
-                          {copies.q, copies.kv, copies.dout, at.lse + sums, at.inner + sums,
-                           at.dq + unit_queries(&u, &s), at.dkv + unit_keys(&u, &s)});
-        }
+        each_unit<P>(
+            B, &s, mask, at.q, at.kv, at.dout,
+            [&](const struct unit *u, struct heads of, const struct mask *part, struct copies copies) {
+                long sums = sums_at(&s, u->b, u->h);
+                struct back_buffers<uint16_t> its = {
+                    copies.q, copies.kv, copies.dout, at.lse + sums, at.inner + sums,
+                        at.dq + queries_at(&s, u->b, u->h), at.dkv + keys_at(&s, u->b, u->k)
+                };
+                with_drops(part, &of, [&](auto drops) { run_in_width<P>(u->B, of, its, drops); });
+            });
 }
 
 template <enum precision P>

@@ -18,13 +18,9 @@ enum {
 static uint16_t *memory;
 static size_t reserved; /* bytes */
 
-static long padded(const struct heads *s) {
-    return tiles_width(s->hd);
-}
-
 /* Numbers of a sequence's copies for a key head. */
 static long of_key_head(const struct heads *s, bool back) {
-    return ((back ? 2 : 1) * s->S * (s->H / s->K) + 2 * s->N) * padded(s);
+    return ((back ? 2 : 1) * s->S * (s->H / s->K) + 2 * s->N) * tiles_width(s->hd);
 }
 
 /* What was there stays, as a recording may know it; twice as much each time, so that it does not add up. Not
@@ -46,23 +42,14 @@ void copies_open(void) {
     have(BYTES);
 }
 
-bool next_unit(long B, const struct heads *s, bool back, struct unit *unit) {
+struct unit largest_unit(long B, const struct heads *s, bool back) {
     size_t one = (size_t)of_key_head(s, back) * sizeof *memory, room = max((size_t)BYTES, one);
-    if (B == 0 || one == 0) return false;
-    if (unit->B == 0) {
-        if (!have(room)) return false;
-        unit->K = min(s->K, (long)(room / one));
-        unit->B = unit->K < s->K ? 1 : min(B, (long)(room / one) / s->K);
-        return true;
-    }
-    unit->k += unit->K;
-    if (unit->k == s->K) {
-        unit->k = 0, unit->b += unit->B;
-        unit->K = min(s->K, (long)(room / one)); /* the last of a sequence may have had fewer */
-    }
-    unit->K = min(unit->K, s->K - unit->k);
-    unit->B = min(unit->B, B - unit->b);
-    return unit->B > 0;
+    struct unit most = {};
+    if (one == 0 || !have(room)) return most;
+    long heads = (long)(room / one);
+    most.K = min(s->K, heads);
+    most.B = most.K < s->K ? 1 : min(B, heads / s->K);
+    return most;
 }
 
 /* from [rows, ld] with `heads` heads, in gridDim.y parts `apart` numbers from each other, becomes to [rows,
@@ -91,7 +78,7 @@ static const uint16_t *copy(const struct heads *s, enum precision precision, lon
                             unsigned parts, const float *from, long ld, uint16_t **to) {
     uint16_t *copy = *to;
     bool quads = quads_at(from) && ld % 4 == 0 && s->hd % 4 == 0 && s->values % 4 == 0;
-    long pad = padded(s), blocks = min(ceil_div(rows * heads * pad / 8, THREADS), 4096l);
+    long pad = tiles_width(s->hd), blocks = min(ceil_div(rows * heads * pad / 8, THREADS), 4096l);
     LAUNCH((precision == PRECISION_FP16 ? narrow_heads<PRECISION_FP16> : narrow_heads<PRECISION_BF16>),
            dim3((unsigned)blocks, parts), THREADS, 0, rows, heads, s->hd, (int)pad, from, ld, s->values,
            quads, copy);
@@ -104,15 +91,17 @@ struct copies copy_unit(const struct unit *u, const struct heads *s, enum precis
     uint16_t *to = memory;
     long heads = u->K * (s->H / s->K);
     struct copies copies = {};
-    copies.q = copy(s, precision, u->B * s->S, heads, 1, q + unit_queries(u, s), s->ldq, &to);
-    copies.kv = copy(s, precision, u->B * s->N, u->K, 2, kv + unit_keys(u, s), s->ldkv, &to);
-    if (dout) copies.dout = copy(s, precision, u->B * s->S, heads, 1, dout + unit_outputs(u, s), s->ldo, &to);
+    copies.q = copy(s, precision, u->B * s->S, heads, 1, q + queries_at(s, u->b, u->h), s->ldq, &to);
+    copies.kv = copy(s, precision, u->B * s->N, u->K, 2, kv + keys_at(s, u->b, u->k), s->ldkv, &to);
+    if (dout)
+        copies.dout =
+            copy(s, precision, u->B * s->S, heads, 1, dout + outputs_at(s, u->b, u->h), s->ldo, &to);
     return copies;
 }
 
 struct heads heads_of_unit(const struct unit *u, const struct heads *s) {
     struct heads of = *s;
-    long pad = padded(s);
+    long pad = tiles_width(s->hd);
     of.H = u->K * (s->H / s->K), of.K = u->K;
     if (s->start) of.start = s->start + u->b * s->S;
     of.from = {of.H * pad, 2 * of.K * pad, of.H * pad, of.K * pad, pad};

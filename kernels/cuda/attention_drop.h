@@ -28,6 +28,14 @@ static inline struct drop_some drops_of(const struct mask *mask, const struct he
     return drops;
 }
 
+/* Calls run with what a mask drops; NULL: nothing. */
+template <class Run> static inline void with_drops(const struct mask *mask, const struct heads *s, Run run) {
+    if (mask)
+        run(drops_of(mask, s));
+    else
+        run(keep_all());
+}
+
 /* The masks' keys of a tile's queries. */
 template <class drops, int QUERIES> struct row_keys { uint64_t key[QUERIES]; };
 template <int QUERIES> struct row_keys<struct keep_all, QUERIES> {};

@@ -18,10 +18,11 @@
  *     padded(hd)                     the width that products run over
  *     load<HEIGHT>(to, s, from, ld, count)
  *                                    a whole block loads HEIGHT rows of a head, ld apart, of which `count`
- * exist; the others are zero, and so is what lies beyond the head's width loaded()                       the
- * thread's own loads have arrived; a barrier makes them known to all scores(w, x, y, width)         w += x ·
- * yᵀ; x [ROWS, STRIDE], y [COLUMNS, STRIDE] collect(sum, w, scratch, y, width) sum += w · y; scratch: SCRATCH
- * elements for all threads together
+ *                                    exist; the others are zero, as is what lies beyond the head's width
+ *     loaded()                       a thread's own loads have arrived; a barrier tells the others
+ *     scores(w, x, y, width)         w += x · yᵀ; x [ROWS, STRIDE], y [COLUMNS, STRIDE]
+ *     collect(sum, w, scratch, y, width)
+ *                                    sum += w · y; scratch: SCRATCH elements for all threads together
  *
  * Arrays with an index by thread live in registers, so loops over them are unrolled. */
 #ifndef GDN_CUDA_ATTENTION_TILE_H
@@ -60,17 +61,22 @@ template <class tiles> static __host__ __device__ inline long tiles_of(long rows
     return (rows + tiles::ROWS - 1) / tiles::ROWS;
 }
 
-/* Where gradients of query head h of sequence b begin, of keys of a group, and outputs. */
-static __device__ inline long queries_at(const struct heads *s, long b, long h) {
+/* Where queries and their gradients of head h of sequence b begin, keys of a group, outputs, and what there
+ * is one of for each query, [B, H, S]. */
+static __host__ __device__ inline long queries_at(const struct heads *s, long b, long h) {
     return b * s->S * s->ldq + h * s->hd;
 }
 
-static __device__ inline long keys_at(const struct heads *s, long b, long group) {
+static __host__ __device__ inline long keys_at(const struct heads *s, long b, long group) {
     return b * s->N * s->ldkv + group * s->hd;
 }
 
-static __device__ inline long outputs_at(const struct heads *s, long b, long h) {
+static __host__ __device__ inline long outputs_at(const struct heads *s, long b, long h) {
     return b * s->S * s->ldo + h * s->hd;
+}
+
+static __host__ __device__ inline long sums_at(const struct heads *s, long b, long h) {
+    return (b * s->H + h) * s->S;
 }
 
 /* The number of the first key that query `query` of sequence b sees; beyond the last one 0. */

@@ -115,12 +115,12 @@ std::vector<float> floats(const void *at, const layout &of) {
     for (int64_t j = 0; j < of.columns; j++)
         for (int64_t i = 0; i < of.rows; i++) {
             int64_t from = j * of.ld + i;
-            float value = of.type == CUDA_R_32F       ? ((const float *)at)[from]
-                          : of.type == CUDA_R_16BF    ? from_bf16(((const uint16_t *)at)[from])
-                          : of.type == CUDA_R_16F     ? from_fp16(((const uint16_t *)at)[from])
-                          : of.type == CUDA_R_8F_E4M3 ? from_e4m3(((const uint8_t *)at)[from])
-                                                      : from_e5m2(((const uint8_t *)at)[from]);
-            x[(size_t)(j * of.rows + i)] = value;
+            x[(size_t)(j * of.rows + i)] = of.type == CUDA_R_32F    ? ((const float *)at)[from]
+                                           : of.type == CUDA_R_16BF ? from_bf16(((const uint16_t *)at)[from])
+                                           : of.type == CUDA_R_16F  ? from_fp16(((const uint16_t *)at)[from])
+                                           : of.type == CUDA_R_8F_E4M3
+                                               ? from_e4m3(((const uint8_t *)at)[from])
+                                               : from_e5m2(((const uint8_t *)at)[from]);
         }
     return x;
 }

@@ -25,13 +25,12 @@ if [ -z "${GDN_HOME:-}" ] && [ -r "${script%/*}/common.sh" ]; then GDN_HOME=${sc
 
 # What sbatch was told of this job, as far as it holds for the next. GDN_CHAIN_OPTIONS goes before what the job has.
 like_this() {
-    local record value limit other=" ${GDN_CHAIN_OPTIONS:-}"
+    local record value other=" ${GDN_CHAIN_OPTIONS:-}"
     local -a more
     record=`gdn_ask scontrol show job -o "$gdn_job"` || gdn_fail "scontrol tells nothing of job $gdn_job"
     field() { sed -nE "s/.* $1=([^ ]*).*/\1/p" <<< " $record"; }
-    limit=`field TimeLimit`
     words=(--job-name="$SLURM_JOB_NAME" --partition="$SLURM_JOB_PARTITION" --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_NTASKS"
-        --time="$limit")
+        --time="`field TimeLimit`")
     [ -z "${SLURM_JOB_ACCOUNT:-}" ] || words+=(--account="$SLURM_JOB_ACCOUNT")
     [ -z "${SLURM_NTASKS_PER_NODE:-}" ] || words+=(--ntasks-per-node="$SLURM_NTASKS_PER_NODE")
     [ -z "${SLURM_CPUS_PER_TASK:-}" ] || words+=(--cpus-per-task="$SLURM_CPUS_PER_TASK")
@@ -57,12 +56,12 @@ gpus() {
 }
 
 memory() {
-    local option=--mem of_gpu of_cpu
-    value=`field MinMemoryNode` of_gpu=`resources MemPerTres` of_cpu=`field MinMemoryCPU`
-    if [ -n "$of_gpu" ]; then
-        option=--mem-per-gpu value=${of_gpu##*:}
-    elif [ -n "$of_cpu" ]; then
-        option=--mem-per-cpu value=$of_cpu
+    local option=--mem
+    value=`field MinMemoryNode`
+    if [ -n "`field MemPerTres`" ]; then
+        option=--mem-per-gpu value=`resources MemPerTres` value=${value##*:}
+    elif [ -n "`field MinMemoryCPU`" ]; then
+        option=--mem-per-cpu value=`field MinMemoryCPU`
     fi
     [[ $value =~ ^[0-9]+[KMGT]?$ ]] ||
         gdn_fail "the job's memory, '$value', cannot be asked for again: name that of the later links in GDN_CHAIN_OPTIONS, --mem=…"

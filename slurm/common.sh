@@ -30,8 +30,8 @@
 #   128+n  the job was cancelled
 # It goes on after 3, and where a rank was killed by a signal (128+n, n at most 64).
 #
-# What a command prints is taken by `…` here, where signals are awaited: bash 5.2.15, of Debian 12, reads the words of a
-# trap as a part of the other form if the signal comes while it expands one, and ends whatever it was doing.
+# What a command prints is taken by `…` here and in what sources this, as signals are awaited: bash 5.2.15, of Debian 12, reads
+# the words of a trap as a part of the other form, or of <(…), if the signal comes while it expands one, and ends what it was doing.
 
 # The names of Slurm's variables are those of a job: the script run by hand has none of them.
 [ -n "${SLURM_JOB_ID:-}" ] || { echo "slurm: $0 is a batch script, submit it: sbatch [OPTION …] $0 CONFIG.yaml [OPTION of gdn train …]" >&2; exit 2; }
@@ -81,9 +81,8 @@ gdn_load_modules() {
 
 # Of a source tree, of an installation (PREFIX/bin beside PREFIX/share/gdn), or whatever PATH has.
 gdn_built_or_installed() {
-    local program found
-    found=`command -v gdn || true`
-    for program in "$GDN_HOME/build/gdn" "$GDN_HOME/../../bin/gdn" "$found"; do
+    local program
+    for program in "$GDN_HOME/build/gdn" "$GDN_HOME/../../bin/gdn" "`command -v gdn || true`"; do
         if [ -x "$program" ]; then echo "$program"; return; fi
     done
     echo "$GDN_HOME/build/gdn"
@@ -136,12 +135,11 @@ gdn_find_program() {
 }
 
 gdn_report() {
-    local latest until
-    latest=`gdn_latest`
+    local until
     gdn_say "job $SLURM_JOB_ID (${SLURM_JOB_NAME:-}), start ${SLURM_RESTART_COUNT:-0}, `date '+%F %T'`"
     gdn_say "nodes $SLURM_JOB_NODELIST, tasks ${SLURM_NTASKS:-1} (${SLURM_TASKS_PER_NODE:-1} a node), cores ${SLURM_CPUS_PER_TASK:-1} a task, GPUs ${SLURM_GPUS_ON_NODE:-0} a node"
     gdn_say "program ${gdn_program[*]}"
-    gdn_say "run $GDN_RUN, at $latest"
+    gdn_say "run $GDN_RUN, at `gdn_latest`"
     if [ -n "${GDN_END_TIME:-}" ]; then
         until=`date -d "@$GDN_END_TIME" '+%F %T'` || until=$GDN_END_TIME
         gdn_say "time until $until"
@@ -162,9 +160,7 @@ gdn_latest() {
 # now began at the present one; a start by hand ("submitted") begins to count anew.
 gdn_idle_starts() {
     [ -e "$GDN_RUN/starts.log" ] || { echo 0; return; }
-    local latest
-    latest=`gdn_latest`
-    awk -v latest="$latest" '
+    awk -v latest="`gdn_latest`" '
         $2 == "submitted" { idle = 0 }
         { idle = $NF == latest ? idle + 1 : 0 }
         END { print idle + 0 }' "$GDN_RUN/starts.log"

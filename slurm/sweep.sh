@@ -25,7 +25,10 @@ gdn_need_config "$@"
 index=${SLURM_ARRAY_TASK_ID:-}
 [ -n "$index" ] || gdn_fail "this is an array script: sbatch --array=0-3 …"
 [ -r "${GDN_SWEEP:-}" ] || gdn_fail "GDN_SWEEP is '${GDN_SWEEP:-}': a file with one line of KEY=VALUE for each index is expected"
-mapfile -t lines < <(grep -vE '^[[:space:]]*(#|$)' "$GDN_SWEEP")
+lines=()
+while IFS= read -r line || [ -n "$line" ]; do
+    [[ $line =~ ^[[:space:]]*(#|$) ]] || lines+=("$line")
+done < "$GDN_SWEEP"
 [ "$index" -lt ${#lines[@]} ] || gdn_fail "index $index: $GDN_SWEEP has ${#lines[@]} line(s), for indices from 0 on"
 read -ra pairs <<< "${lines[index]}"
 settings=()

@@ -94,7 +94,7 @@ template <int WIDTH_, int ROWS_, int COLUMNS_> struct exact_tiles {
             for (int i = 0; i < ROWS_EACH; i++) a[i] = *(const float4 *)(scratch + row(i) * WEIGHTS + k);
 #pragma unroll
             for (int j = 0; j < WIDTH_EACH; j += RUN) {
-                if (j * LANES >= width) continue;
+                if (j * LANES >= width || IDLE(place(j) >= width)) continue;
                 const float *at = y + k * STRIDE + place(j);
 #pragma unroll
                 for (int i = 0; i < 4; i++) {

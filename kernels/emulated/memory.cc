@@ -62,6 +62,24 @@ bool memory_holds(const void *at) {
     return false;
 }
 
+/* Fills pages with NaN. Of large pieces most is often never written, so these begin as copies of one file's
+ * pages, which are a process's own only from the first write on. */
+static void fill(char *pages, size_t room) {
+    enum { STEP = 1 << 21 };
+    static int file = -1;
+    size_t at = 0;
+    if (room >= 2 * STEP && file < 0) {
+        static const std::vector<char> &content = *new std::vector<char>(STEP, (char)0xff);
+        file = memfd_create("emulated memory", MFD_CLOEXEC);
+        if (file >= 0 && write(file, content.data(), STEP) != STEP) abort();
+    }
+    if (room >= 2 * STEP && file >= 0)
+        for (; at + STEP <= room; at += STEP)
+            if (mmap(pages + at, STEP, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, file, 0) == MAP_FAILED)
+                abort();
+    memset(pages + at, 0xff, room - at);
+}
+
 static cudaError_t take(void **memory, size_t bytes, bool managed) {
     enum { ALIGNMENT = 256 };
     size_t page = (size_t)sysconf(_SC_PAGESIZE), room = (bytes + page - 1) / page * page;
@@ -73,7 +91,7 @@ static cudaError_t take(void **memory, size_t bytes, bool managed) {
     used += room;
     madvise(pages, room, MADV_HUGEPAGE); /* fewer pages to open and close */
     mprotect((char *)pages + room, page, PROT_NONE);
-    memset(pages, 0xff, room);
+    fill((char *)pages, room);
     size_t offset = room - (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     *memory = (char *)pages + offset;
     pieces[(char *)*memory] = {bytes, room, managed, offset};

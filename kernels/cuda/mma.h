@@ -97,15 +97,12 @@ template <enum precision P> static void mma_16x8x16(float c[4], const uint32_t a
     unpack<P>(4, a, warp[lane].a);
     unpack<P>(2, b, warp[lane].b);
     __syncwarp();
-    for (int i = 0; i < 4; i++) { /* c[i] is C[g + i/2·8][2t + i%2] */
-        float sum = c[i];
-        for (int k = 0; k < 16; k++) {
-            double x = warp[4 * g + k % 8 / 2].a[i / 2 * 2 + k / 8 * 4 + k % 2];
-            double y = warp[4 * (2 * t + i % 2) + k % 8 / 2].b[k / 8 * 2 + k % 2];
-            sum = (float)(sum + x * y);
+    for (int k = 0; k < 16; k++)
+        for (int i = 0; i < 4; i++) { /* c[i] is C[g + i/2·8][2t + i%2] */
+            float x = warp[4 * g + k % 8 / 2].a[i / 2 * 2 + k / 8 * 4 + k % 2];
+            float y = warp[4 * (2 * t + i % 2) + k % 8 / 2].b[k / 8 * 2 + k % 2];
+            c[i] = fmaf(x, y, c[i]);
         }
-        c[i] = sum;
-    }
     __syncwarp();
 }
 

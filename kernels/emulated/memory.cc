@@ -75,7 +75,8 @@ static void fill(char *pages, size_t room) {
     }
     if (room >= 2 * STEP && file >= 0)
         for (; at + STEP <= room; at += STEP)
-            if (mmap(pages + at, STEP, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, file, 0) == MAP_FAILED)
+            if (mmap(pages + at, STEP, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, file, 0) ==
+                MAP_FAILED)
                 abort();
     memset(pages + at, 0xff, room - at);
 }

@@ -25,10 +25,11 @@ static const struct format {
     enum precision precision;
     int bits;     /* of the mantissa, the leading one included; 0: nothing is rounded */
     int smallest; /* exponent of a normal number */
+    double u, e;  /* as above: 2^-bits and 2^(smallest - bits) */
 } formats[] = {
-    {"fp32", PRECISION_FP32, 0, 0},
-    {"bf16", PRECISION_BF16, 8, -126},
-    {"fp16", PRECISION_FP16, 11, -14},
+    {"fp32", PRECISION_FP32, 0, 0, 0, 0},
+    {"bf16", PRECISION_BF16, 8, -126, 0x1p-8, 0x1p-134},
+    {"fp16", PRECISION_FP16, 11, -14, 0x1p-11, 0x1p-25},
 };
 static const struct format *format;
 
@@ -62,8 +63,7 @@ static double nearest(double x) {
 
 /* What a weight's rounding may add to a sum in which it has the factor x. */
 static double slack(double weight, double x) {
-    if (format->bits == 0) return 0;
-    return (scalbn(1, -format->bits) * fabs(weight) + scalbn(1, format->smallest - format->bits)) * fabs(x);
+    return (format->u * fabs(weight) + format->e) * fabs(x);
 }
 
 /* ----------------------------------------------------------------------------------------------- buffers */

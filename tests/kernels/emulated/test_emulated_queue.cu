@@ -119,15 +119,25 @@ static void events_are_recorded_again(void **) {
 
 /* ------------------------------------------------------------------ memory */
 
+/* Two pieces of a size, of which the first is written before the second is taken. */
 static void new_memory_holds_nan(void **) {
-    void *memory;
-    float x[100];
-    assert_int_equal(cudaMalloc(&memory, sizeof x), cudaSuccess);
-    assert_int_equal((uintptr_t)memory % 256, 0);
-    cudaMemcpyAsync(x, memory, sizeof x, cudaMemcpyDeviceToHost, NULL);
-    synchronize();
-    for (int i = 0; i < 100; i++) assert_true(isnan(x[i]));
-    cudaFree(memory);
+    const size_t counts[] = {100, 2 << 20, (3 << 20) + 100};
+    for (int each = 0; each < 3; each++) {
+        size_t bytes = counts[each] * sizeof(float);
+        float *x = (float *)malloc(bytes);
+        void *memory[2];
+        for (int piece = 0; piece < 2; piece++) {
+            assert_int_equal(cudaMalloc(&memory[piece], bytes), cudaSuccess);
+            assert_int_equal((uintptr_t)memory[piece] % 256, 0);
+            cudaMemcpyAsync(x, memory[piece], bytes, cudaMemcpyDeviceToHost, NULL);
+            synchronize();
+            for (size_t i = 0; i < counts[each]; i++) assert_true(isnan(x[i]));
+            cudaMemsetAsync(memory[piece], 0, bytes, NULL);
+            synchronize();
+        }
+        for (int piece = 0; piece < 2; piece++) cudaFree(memory[piece]);
+        free(x);
+    }
 }
 
 static void memory_ends(void **) {

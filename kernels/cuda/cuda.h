@@ -80,9 +80,8 @@ static inline void cuda_launch(const char *name, void (*kernel)(Parameters...), 
 #define LAUNCH(kernel, grid, block, shared_bytes, ...)                                                       \
     cuda_launch(#kernel, kernel, grid, block, shared_bytes, __VA_ARGS__)
 
-/* In a kernel: whether a lane may leave out what others of its warp do, since nothing comes of it. A GPU,
- * whose lanes go together, would gain nothing by it and branch; the emulated device's go one after the other.
- */
+/* In a kernel: whether a lane may leave out what others of its warp do, since nothing comes of it. It saves a
+ * GPU, whose lanes go together, nothing; the emulated device's go one after the other. */
 #ifdef GDN_EMULATED
 #define IDLE(lane_has_nothing_to_do) (lane_has_nothing_to_do)
 #else

@@ -62,22 +62,23 @@ bool memory_holds(const void *at) {
     return false;
 }
 
+static int file_of_nan(size_t bytes) {
+    std::vector<char> content(bytes, (char)0xff);
+    int file = memfd_create("emulated memory", MFD_CLOEXEC);
+    if (file < 0 || write(file, content.data(), bytes) != (ssize_t)bytes) abort();
+    return file;
+}
+
 /* Fills pages with NaN. Of large pieces most is often never written, so these begin as copies of one file's
  * pages, which are a process's own only from the first write on. */
 static void fill(char *pages, size_t room) {
     enum { STEP = 1 << 21 };
-    static int file = -1;
     size_t at = 0;
-    if (room >= 2 * STEP && file < 0) {
-        static const std::vector<char> &content = *new std::vector<char>(STEP, (char)0xff);
-        file = memfd_create("emulated memory", MFD_CLOEXEC);
-        if (file >= 0 && write(file, content.data(), STEP) != STEP) abort();
+    for (; at + STEP <= room; at += STEP) {
+        static const int file = file_of_nan(STEP);
+        void *step = mmap(pages + at, STEP, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, file, 0);
+        if (step == MAP_FAILED) abort();
     }
-    if (room >= 2 * STEP && file >= 0)
-        for (; at + STEP <= room; at += STEP)
-            if (mmap(pages + at, STEP, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, file, 0) ==
-                MAP_FAILED)
-                abort();
     memset(pages + at, 0xff, room - at);
 }
 
@@ -90,7 +91,6 @@ static cudaError_t take(void **memory, size_t bytes, bool managed) {
     void *pages = mmap(NULL, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED) return returned(cudaErrorMemoryAllocation);
     used += room;
-    madvise(pages, room, MADV_HUGEPAGE); /* fewer pages to open and close */
     mprotect((char *)pages + room, page, PROT_NONE);
     fill((char *)pages, room);
     size_t offset = room - (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;

@@ -16,8 +16,8 @@ leaves() { # MESH RANK CALL AT exit|_exit
     local mesh=(--set mesh.data="$d" --set mesh.tensor="$t" --set mesh.pipeline="$p")
     rm -rf run told
     # As users have it: mpirun sees that the rank has not finalized.
-    OMPI_MCA_orte_allowed_exit_without_sync=0 mpirun --oversubscribe -n 2 env LD_PRELOAD="$HELPERS/libfailing_calls.so" GDN_FAIL_PATH="$PWD/run" GDN_FAIL_TOLD="$PWD/told" \
-        GDN_FAIL_RANK="$2" GDN_FAIL_CALL="$3" GDN_FAIL_AT="$4" GDN_FAIL_ERROR="$5" \
+    OMPI_MCA_orte_allowed_exit_without_sync=0 mpirun --oversubscribe -n 2 env LD_PRELOAD="$HELPERS/libfailing_calls.so" \
+        GDN_FAIL_PATH="$PWD/run" GDN_FAIL_TOLD="$PWD/told" GDN_FAIL_RANK="$2" GDN_FAIL_CALL="$3" GDN_FAIL_AT="$4" GDN_FAIL_ERROR="$5" \
         "$GDN" train small.yaml --run-dir run "${options[@]}" "${mesh[@]}" > run.log 2>&1 &
     finish $! || status=$?
     [ -e told ] || fail "$what: there is no such call"

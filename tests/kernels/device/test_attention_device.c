@@ -23,13 +23,12 @@
 static const struct format {
     const char *name;
     enum precision precision;
-    int bits;     /* of the mantissa, the leading one included; 0: nothing is rounded */
-    int smallest; /* exponent of a normal number */
-    double u, e;  /* as above: 2^-bits and 2^(smallest - bits) */
+    int bits;        /* of the mantissa, the leading one included; 0: nothing is rounded */
+    double smallest; /* normal number */
 } formats[] = {
-    {"fp32", PRECISION_FP32, 0, 0, 0, 0},
-    {"bf16", PRECISION_BF16, 8, -126, 0x1p-8, 0x1p-134},
-    {"fp16", PRECISION_FP16, 11, -14, 0x1p-11, 0x1p-25},
+    {"fp32", PRECISION_FP32, 0, 0},
+    {"bf16", PRECISION_BF16, 8, 0x1p-126},
+    {"fp16", PRECISION_FP16, 11, 0x1p-14},
 };
 static const struct format *format;
 
@@ -57,13 +56,15 @@ static double factor(long h, long t, long i) {
 
 static double nearest(double x) {
     if (format->bits == 0 || x == 0) return x;
-    int exponent = (int)fmax(ilogb(x), format->smallest);
+    int exponent = ilogb(fmax(fabs(x), format->smallest));
     return scalbn(rint(scalbn(x, format->bits - 1 - exponent)), exponent - format->bits + 1);
 }
 
 /* What a weight's rounding may add to a sum in which it has the factor x. */
 static double slack(double weight, double x) {
-    return (format->u * fabs(weight) + format->e) * fabs(x);
+    if (format->bits == 0) return 0;
+    const double u = 1.0 / (1 << format->bits);
+    return (u * fabs(weight) + u * format->smallest) * fabs(x);
 }
 
 /* ----------------------------------------------------------------------------------------------- buffers */

@@ -49,12 +49,15 @@ bool bf16_product_open(void) {
            dnnl_stream_create(&stream, engine, dnnl_stream_default_flags) == dnnl_success;
 }
 
+static bool amx(void) {
+    return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_amx) == dnnl_cpu_isa_avx512_core_amx;
+}
+
 const char *bf16_product_describe(void) {
     static char text[80];
     const dnnl_version_t *version = dnnl_version();
-    bool amx = (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_amx) == dnnl_cpu_isa_avx512_core_amx;
     snprintf(text, sizeof text, "oneDNN %d.%d.%d bf16 (%s)", version->major, version->minor, version->patch,
-             amx ? "AMX" : "AVX-512 BF16");
+             amx() ? "AMX" : "AVX-512 BF16");
     return text;
 }
 
@@ -84,6 +87,37 @@ static dnnl_status_t set_attributes(const struct shape *s, dnnl_primitive_attr_t
     return status;
 }
 
+/* Whether to have the library's older product, which lays out both operands at each call and multiplies
+ * faster then; benchmark/bf16.md has the shapes where that pays. Measured without AMX. */
+static bool wants_older(const struct shape *s) {
+    const bool far_columns = s->transposed[1] && s->k >= 2048; /* the pass over B is slow there */
+    return !amx() && s->n >= 384 && s->m >= 256 && !far_columns;
+}
+
+/* The library's first choice, or its older product where that is wanted and it has it. */
+static dnnl_status_t choose(const struct shape *s, const dnnl_matmul_desc_t *product,
+                            dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *out) {
+    static const char older[] = "gemm:jit";
+    dnnl_primitive_desc_iterator_t choices;
+    const char *name = "";
+    dnnl_status_t status = dnnl_primitive_desc_create(out, product, attributes, engine, NULL);
+    if (status || !wants_older(s)) return status;
+    if (dnnl_primitive_desc_iterator_create(&choices, product, attributes, engine, NULL)) return dnnl_success;
+    do {
+        dnnl_primitive_desc_t choice = dnnl_primitive_desc_iterator_fetch(choices);
+        if (!choice) break;
+        if (!dnnl_primitive_desc_query(choice, dnnl_query_impl_info_str, 0, &name) &&
+            strncmp(name, older, sizeof older - 1) == 0) {
+            dnnl_primitive_desc_destroy(*out);
+            *out = choice;
+            break;
+        }
+        dnnl_primitive_desc_destroy(choice);
+    } while (dnnl_primitive_desc_iterator_next(choices) == dnnl_success);
+    dnnl_primitive_desc_iterator_destroy(choices);
+    return dnnl_success;
+}
+
 /* Compiles for one thread. The primitive is NULL after a failure. */
 static dnnl_status_t compile(const struct shape *shape, struct compiled *out) {
     dnnl_matmul_desc_t product;
@@ -95,7 +129,7 @@ static dnnl_status_t compile(const struct shape *shape, struct compiled *out) {
     dnnl_status_t status = describe(shape, out, &product);
     if (!status) status = dnnl_primitive_attr_create(&attributes);
     if (!status) status = set_attributes(shape, attributes);
-    if (!status) status = dnnl_primitive_desc_create(&answer, &product, attributes, engine, NULL);
+    if (!status) status = choose(shape, &product, attributes, &answer);
     if (!status) {
         out->matrix[SCRATCH] = *dnnl_primitive_desc_query_md(answer, dnnl_query_scratchpad_md, 0);
         status = dnnl_primitive_create(&out->primitive, answer);

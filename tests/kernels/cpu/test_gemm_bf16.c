@@ -41,25 +41,31 @@ static real *numbers(long count) {
     return x;
 }
 
-/* Some elements of C = 0.75·A·Bᵀ + beta·C against sums in double of `round`ed operands. Operands are of order
- * 1 and the sum is of k terms: √k roundings of it, with a factor as in ops/harness.c. An operand that is not
- * rounded, or cut off, is off by up to 2⁻⁸, in a sum by √k·2⁻⁹ in the mean, hundreds of times as much. */
-static void compare(long m, long n, long k, real beta, real (*rounded)(real)) {
+/* Some elements of C = 0.75·op(A)·op(B) + beta·C against sums in double of `round`ed operands. Operands are
+ * of order 1 and the sum is of k terms: √k roundings of it, with a factor as in ops/harness.c. An operand
+ * that is not rounded, or cut off, is off by up to 2⁻⁸, in a sum by √k·2⁻⁹ in the mean, hundreds of times as
+ * much. */
+static void compare_op(char ta, char tb, long m, long n, long k, real beta, real (*rounded)(real)) {
     const struct ops *ops = ops_in(test_backend("cpu"), PRECISION_BF16);
     real *a = numbers(m * k), *b = numbers(n * k), *c = numbers(m * n), *was = numbers(m * n);
     assert_non_null(ops);
-    ops->gemm('N', 'T', m, n, k, (real)0.75, a, k, b, k, beta, c, n);
+    ops->gemm(ta, tb, m, n, k, (real)0.75, a, ta == 'N' ? k : m, b, tb == 'N' ? n : k, beta, c, n);
     for (long at = 0; at < m * n; at += m * n / 97 + 1) {
         long i = at / n, j = at % n;
         double sum = beta * (double)was[at],
                tolerance = EPSILON * (16 + 4 * sqrt((double)k)) * sqrt((double)k);
         for (long p = 0; p < k; p++)
-            sum += (double)rounded((real)0.75 * a[i * k + p]) * (double)rounded(b[j * k + p]);
+            sum += (double)rounded((real)0.75 * a[ta == 'N' ? i * k + p : p * m + i]) *
+                   (double)rounded(b[tb == 'N' ? p * n + j : j * k + p]);
         if (!(fabs(c[at] - sum) <= tolerance))
-            fail_msg("[%ld, %ld, %ld] beta %g: c[%ld] is %.9g, not %.9g", m, n, k, (double)beta, at,
-                     (double)c[at], sum);
+            fail_msg("%c%c [%ld, %ld, %ld] beta %g: c[%ld] is %.9g, not %.9g", ta, tb, m, n, k, (double)beta,
+                     at, (double)c[at], sum);
     }
     free(a), free(b), free(c), free(was);
+}
+
+static void compare(long m, long n, long k, real beta, real (*rounded)(real)) {
+    compare_op('N', 'T', m, n, k, beta, rounded);
 }
 
 /* A copy has room for 2²³ elements, and at most 2¹⁷ are summed at a time. */
@@ -69,6 +75,19 @@ static void pieces(void **state) {
     compare(64, 65, (1 << 17) + 100, -2, bf16_round); /* onto what is there, scaled once */
     compare(140, 150, 1 << 16, 1, bf16_round);        /* two pieces of either */
     compare(257, 80, 300, 1, bf16_round);             /* one */
+}
+
+/* For wide products the library is asked for another kernel: on either side of where that begins. */
+static void wide(void **state) {
+    (void)state;
+    static const long shapes[][3] = {{300, 401, 200}, {255, 400, 200}, {300, 383, 200}, {300, 400, 2048}};
+    for (int i = 0; i < 4; i++)
+        for (int beta = 0; beta <= 1; beta++) {
+            const long m = shapes[i][0], n = shapes[i][1], k = shapes[i][2];
+            compare_op('N', 'T', m, n, k, (real)beta, bf16_round);
+            compare_op('N', 'N', m, n, k, (real)beta, bf16_round);
+            compare_op('T', 'N', m, n, k, (real)beta, bf16_round);
+        }
 }
 
 static real as_it_is(real x) {
@@ -103,6 +122,7 @@ static void special(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(rounding), cmocka_unit_test(pieces),
-                                       cmocka_unit_test(narrow), cmocka_unit_test(special)};
+                                       cmocka_unit_test(wide), cmocka_unit_test(narrow),
+                                       cmocka_unit_test(special)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

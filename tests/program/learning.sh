@@ -42,6 +42,15 @@ cp curves.tsv plain-curves
 printf 'more\tlane\tdeep\t1\t1024\t1.00000\t9\t9\tmodel.rules=[{"kind":lane}]\there\n' >> results.tsv
 printf 'more\tlane\tdeep\t1\t512\t1.00000\t9\n' >> curves.tsv
 ./show.sh | grep -q '^| lane | 0.0 | 1.0000 | 1.0000 | adamw-a | [0-9.]* | 0.50 | [0-9.]* |$' || fail "tables: $(./show.sh)"
+# One in another precision is nobody's base, however good it is.
+printf 'more\tnarrow\tdeep\t%d\t1024\t0.50000\t9\t9\ttrain.precision=bf16\there\n' 1 2 3 >> results.tsv
+./show.sh | grep -q '^| lane | 0.0 | 1.0000 | 1.0000 | adamw-a | ' || fail "tables: $(./show.sh)"
+# What rules gain at each depth, of the seeds that have a plain model.
+printf '%s\t%s\t%s\t%d\t1024\t%s\t9\t9\t%s\there\n' \
+    final plain shallow 1 2.5 train.lr=1e-3 final plain shallow 2 2.25 train.lr=1e-3 final plain deeper 1 2 train.lr=1e-3 \
+    final lane shallow 1 2.25 'train.lr=1e-3 model.rules=[{"kind":lane}]' final lane shallow 2 1.875 'train.lr=1e-3 model.rules=[{"kind":lane}]' \
+    final lane deeper 1 2.125 'train.lr=1e-3 model.rules=[{"kind":lane}]' final lane deeper 2 1 'train.lr=1e-3 model.rules=[{"kind":lane}]' > results.tsv
+[ "$(./depth.sh | tail -n +3)" = "$(printf '| lane | 8 | 0.312 | 0.250 | 0.375 | 2 |\n| lane | 24 | -0.125 | -0.125 | -0.125 | 1 |')" ] || fail "gains: $(./depth.sh)"
 cp before results.tsv
 mv plain-curves curves.tsv
 # Times on one machine side by side: rows that differ by their rate are one configuration; the table says whose times it has.
@@ -55,6 +64,14 @@ awk -F'\t' '$1 == "try" && !($5 > 0 && $5 <= $4 && $4 <= $6 && $7 > 0) { exit 1 
 printf 'try\tadamw-a\tdeep\t2\ntry\thalf\tdeep\t3\n' > speeds.tsv
 ./show.sh > tables
 grep -q 'times of speeds.tsv' tables && grep -q '^| half | .* | 1.50 | ' tables || fail "tables: $(cat tables)"
+if command -v gnuplot > /dev/null; then # against time only those whose speed is known
+    printf 'try\tadamw-a\tdeep\t2\t2\t2\t60\n' > speeds.tsv
+    ./show.sh --plots > tables
+    grep -q '<title>half' try-deep.svg && grep -q '<title>adamw-a' try-deep-time.svg && ! grep -q '<title>half' try-deep-time.svg || fail "plots: $(ls)"
+    ! ls ./*.data 2> /dev/null || fail "plots leave their numbers behind"
+else
+    echo "no gnuplot: plots are not drawn"
+fi
 status=0
 ./speed.sh --rounds 0 2> message || status=$?
 [ $status -eq 2 ] && grep -q "usage: speed.sh" message || fail "status $status: $(cat message)"

@@ -4,9 +4,10 @@
 # Prints, of results.tsv and curves.tsv, a Markdown table a part and shape: final loss by seed and its mean, its time, and what
 # part of its base's tokens and time a run needed until it had the base's final loss with that seed (interpolated between
 # evaluations; "–": never). Bases are of the same shape, in whatever part: of plain models the best with AdamW, of models with
-# connections, rules, exits or another width the best plain one with their optimiser; one with more seeds first. Times are tokens times the speeds of speeds.tsv
-# (speed.sh), where this has all runs of a table, else what each run's own clock said. --plots draws PART-SHAPE.svg beside this
-# script: losses against tokens, means over seeds, of a part's runs and of their bases.
+# connections, rules, exits, another width or precision the best plain one with their optimiser; one with more seeds first. Times
+# are tokens times the speeds of speeds.tsv (speed.sh), where this has all runs of a table, else what each run's own clock said.
+# --plots draws PART-SHAPE.svg beside this script: losses against tokens, means over seeds, of a part's runs and of their bases;
+# and PART-SHAPE-time.svg, the same against time by speeds.tsv, of those that it has.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 case "${1:-}" in '' | --plots) ;; *) echo "usage: show.sh [--plots]" >&2; exit 2 ;; esac
@@ -15,6 +16,21 @@ cd "$here"
 
 bases=$(mktemp)
 trap 'rm -f "$bases"' EXIT
+draw() { # COLUMN LABEL PART-SHAPE ENDING: curves of PART-SHAPE.data that have the column
+    local column=$1 label=$2 name=$3 runs
+    runs=$(awk -v column="$column" '/^"/ { index_of++; next } NF == 3 && $column != "NaN" && !seen[index_of]++ { printf "%d ", index_of - 1 }' "$name.data")
+    gnuplot << END
+set terminal svg size 800,500 dynamic background "white"
+set output "$name$4.svg"
+set title "${name/-/, }: validation loss, nats a byte"
+set xlabel "$label"
+set grid
+set key outside right
+set xrange [0:]
+plot for [i in "$runs"] "$name.data" index int(i) using $column:2 with linespoints pointsize 0.4 title columnheader(1)
+END
+}
+
 speeds=/dev/null
 [ ! -s speeds.tsv ] || speeds=speeds.tsv
 cut -f 1,3 results.tsv | awk '!seen[$0]++' | while IFS=$'\t' read -r part shape; do
@@ -69,7 +85,7 @@ cut -f 1,3 results.tsv | awk '!seen[$0]++' | while IFS=$'\t' read -r part shape;
             if (!seeds[name]++) {
                 all[++count] = name
                 if ($1 == part) order[++names] = name
-                plain[name] = $9 !~ /model\.(delta|rules|intermediate_size|exit)/
+                plain[name] = $9 !~ /(model\.(delta|rules|intermediate_size|exit)|train\.precision)/
                 optimizer[name] = $9 ~ /train\.optimizer=muon/ ? "muon" : "adamw"
             }
             seed[name, seeds[name]] = $4
@@ -114,32 +130,29 @@ cut -f 1,3 results.tsv | awk '!seen[$0]++' | while IFS=$'\t' read -r part shape;
         }' "$speeds" curves.tsv <(sort -s -t $'\t' -k 4,4n results.tsv) # by seed, which may have ended in another order
     [ -n "${1:-}" ] || [ $# -gt 0 ] || continue
     LC_ALL=C awk -F'\t' -v part="$part" -v shape="$shape" '
+        FILENAME == "speeds.tsv" {
+            if ($3 == shape) speed[$1 ": " $2] = $4
+            if ($1 == part && $3 == shape) unit = $7 # microseconds that plain AdamW takes for a token
+            next
+        }
         FILENAME != "curves.tsv" { base[$0]; next }
         ($1 == part || $1 ": " $2 in base) && $3 == shape {
             if (!(($2, $5) in seeds)) place[$2, ++places[$2]] = $5
             if (places[$2] == 1 && !seeds[$2, $5]) order[++names] = $2
             sum[$2, $5] += $6
             seeds[$2, $5]++
+            if ($1 ": " $2 in speed) ratio[$2] = speed[$1 ": " $2]
         }
         END {
             for (i = 1; i <= names; i++) {
                 print (i > 1 ? "\n\n" : "") "\"" order[i] "\""
                 for (j = 1; j <= places[order[i]]; j++) {
                     at = place[order[i], j]
-                    print at / 1e6, sum[order[i], at] / seeds[order[i], at]
+                    print at / 1e6, sum[order[i], at] / seeds[order[i], at], ratio[order[i]] && unit ? at * ratio[order[i]] * unit / 60e6 : "NaN"
                 }
             }
-        }' "$bases" curves.tsv > "$part-$shape.data"
-    runs=$(grep -c '^"' "$part-$shape.data")
-    gnuplot << END
-set terminal svg size 800,500 dynamic background "white"
-set output "$part-$shape.svg"
-set title "$part, $shape: validation loss, nats a byte"
-set xlabel "tokens, millions"
-set grid
-set key outside right
-set xrange [0:]
-plot for [i = 0:$((runs - 1))] "$part-$shape.data" index i using 1:2 with linespoints pointsize 0.4 title columnheader(1)
-END
+        }' "$speeds" "$bases" curves.tsv > "$part-$shape.data"
+    draw 1 "tokens, millions" "$part-$shape" ""
+    awk 'NF == 3 && $3 != "NaN" { exit 1 }' "$part-$shape.data" || draw 3 "minutes of one thread" "$part-$shape" -time
     rm "$part-$shape.data"
 done

@@ -27,7 +27,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 130' INT
 
-# Rows whose runs differ by rates alone have the same speed: they are one configuration, "SHAPE SETTING…".
+# Rows whose runs differ by rates or length alone have the same speed: they are one configuration, "SHAPE SETTING…".
 declare -A number=() # of each configuration
 configurations=() rows=()
 add_configuration() { # sets $index
@@ -40,7 +40,9 @@ add_configuration() { # sets $index
 add_row() { # PART NAME SHAPE SEEDS SETTING…
     local study=$1 name=$2 shape=$3 plain key settings=()
     shift 4
-    for key in "$@"; do [[ "$key" == train.lr=* || "$key" == train.min_lr_ratio=* ]] || settings+=("$key"); done
+    for key in "$@"; do
+        case "$key" in train.lr=* | train.min_lr_ratio=* | train.steps=*) ;; *) settings+=("$key") ;; esac
+    done
     add_configuration "$shape"
     plain=$index
     add_configuration "$shape" "${settings[@]}"
